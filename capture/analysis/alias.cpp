@@ -1,0 +1,115 @@
+#include <tapedeck/capture/analysis/alias.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+namespace {
+
+bool is_dense(const Shape& shape, const std::int64_t* strides) {
+  if (shape.numel() == 0) return true;
+  std::int64_t expected = 1;
+  for (int i = shape.rank - 1; i >= 0; --i) {
+    if (shape[i] != 1 && strides[i] != expected) return false;
+    expected *= shape[i];
+  }
+  return true;
+}
+
+// Row- or column-major in the last two dimensions, without overlap; leading dimensions are free.
+bool is_matrix(const Shape& shape, const std::int64_t* strides) {
+  if (shape.rank < 2) return false;
+  const std::int64_t rows = shape[shape.rank - 2], cols = shape[shape.rank - 1];
+  const std::int64_t down = strides[shape.rank - 2], right = strides[shape.rank - 1];
+  const bool row_major = (cols == 1 || right == 1) && (rows == 1 || down >= cols);
+  const bool column_major = (rows == 1 || down == 1) && (cols == 1 || right >= rows);
+  return row_major || column_major;
+}
+
+bool takes(const Op& reader, const Shape& shape, const Window& window) {
+  if (window.dense) return true;
+  if (reader.is(kElementwise) || reader.is(kAnyStrides) || reader.is(kView)) return true;
+  return reader.is(kMatrixStrides) && is_matrix(shape, window.strides);
+}
+
+bool every_reader_takes(const Graph& graph, const Readers& readers, ValueId v, const Window& window) {
+  const Shape& shape = graph.values[v].type.shape;
+  for (NodeId n : readers.of(v))
+    if (!takes(*graph.nodes[n].op, shape, window)) return false;
+  return true;
+}
+
+Window own_bytes_of(const Graph& graph, ValueId v) {
+  Window own;
+  own.root = v;
+  dense_strides(graph.values[v].type.shape, own.strides);
+  return own;
+}
+
+// The window that node n's output would be; root == kNone if its op has no view rule or the rule cannot express it.
+Window view_window(const Graph& graph, const Node& node, const std::vector<Window>& windows) {
+  Window result;
+  if (!node.op->is(kView) || !node.op->view || node.n_inputs != 1 || node.n_outputs != 1) return result;
+  const ValueId in = graph.inputs(node)[0];
+  const Type& from = graph.values[in].type;
+  const Type& to = graph.values[node.first_output].type;
+  if (from.dtype != to.dtype) return result;
+  std::int64_t offset = 0;
+  if (!node.op->view(from, windows[in].strides, graph.attributes(node), to, &offset, result.strides)) return result;
+  result.root = windows[in].root;
+  result.offset = windows[in].offset + (to.numel() == 0 ? 0 : offset * static_cast<std::int64_t>(dtype_size(to.dtype)));
+  result.dense = is_dense(to.shape, result.strides);
+  if (to.numel() == 0) result.offset = 0;
+  return result;
+}
+
+// Does an operand other than `input` lie on the same bytes? The very same value is harmless where element i is read before it is
+// written.
+bool shared_with_other_operand(const Graph& graph, const Node& node, int input, const std::vector<Window>& windows) {
+  const auto operands = graph.inputs(node);
+  for (int i = 0; i < node.n_inputs; ++i) {
+    if (i == input || windows[operands[i]].root != windows[operands[input]].root) continue;
+    if (operands[i] != operands[input] || !node.op->is(kElementwise)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<char> values_with_own_bytes(const Graph& graph) {
+  std::vector<char> own(graph.values.size(), 0);
+  for (ValueId v : graph.outputs) own[v] = 1;
+  for (const Update& u : graph.updates) own[u.value] = 1;
+  return own;
+}
+
+std::vector<Window> find_windows(const Graph& graph, const Readers& readers, const std::vector<char>& own_bytes) {
+  std::vector<Window> windows;
+  windows.reserve(graph.values.size());
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    const NodeId n = graph.values[v].node;
+    Window window;
+    if (n != kNone && !own_bytes[v]) window = view_window(graph, graph.nodes[n], windows);
+    if (window.root == kNone || !every_reader_takes(graph, readers, v, window)) window = own_bytes_of(graph, v);
+    windows.push_back(window);
+  }
+  return windows;
+}
+
+std::vector<Takeover> find_takeovers(const Graph& graph, NodeId n, const std::vector<Window>& windows) {
+  std::vector<Takeover> result;
+  const Node& node = graph.nodes[n];
+  for (const InplacePair& pair : node.op->inplace) {
+    if (pair.input < 0 || pair.input >= node.n_inputs || pair.output < 0 || pair.output >= node.n_outputs) continue;
+    const Window& in = windows[graph.inputs(node)[pair.input]];
+    const ValueId out = node.first_output + pair.output;
+    const std::int64_t bytes = graph.values[out].type.bytes();
+    const bool covers = in.dense && in.offset == 0 && bytes > 0 && graph.values[in.root].type.bytes() == bytes &&
+                        graph.values[graph.inputs(node)[pair.input]].type.bytes() == bytes;
+    if (!covers || windows[out].root != out) continue;
+    if (!shared_with_other_operand(graph, node, pair.input, windows)) result.push_back({pair.input, pair.output});
+  }
+  return result;
+}
+
+}  // namespace tapedeck

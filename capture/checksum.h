@@ -1,0 +1,23 @@
+// XXH64: a fast 64-bit checksum (several GB/s), by Yann Collet's public specification. It finds damage; it is no defence against
+// someone who forges a file on purpose.
+#pragma once
+
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tapedeck {
+
+using Bytes = std::span<const unsigned char>;
+
+// Continues from `seed`, so that checksum(b, checksum(a)) covers a, then b (and differs from checksum(ab)).
+std::uint64_t checksum(Bytes bytes, std::uint64_t seed = 0);
+
+// Sixteen lower-case hexadecimal digits, and back; nothing else is accepted.
+std::string checksum_text(std::uint64_t sum);
+std::optional<std::uint64_t> parse_checksum(std::string_view text);
+
+}  // namespace tapedeck

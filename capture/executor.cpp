@@ -1,0 +1,278 @@
+// The executor: its buffers, what comes in and what goes out. The run itself is executor_run.cpp, the program it walks
+// executor_program.cpp.
+#include <tapedeck/capture/executor_impl.h>
+
+#include <tapedeck/capture/plan_check.h>
+#include <tapedeck/kernels/cuda/runtime.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+
+namespace tapedeck {
+
+std::string replay::listed(const std::vector<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+namespace {
+
+using replay::BufferId;
+using replay::listed;
+
+Plan checked(Plan plan) {
+  if (!plan.feasible) throw UsageError("this plan does not fit its budget: " + plan.infeasible_reason);
+  const std::vector<std::string> violations = check_plan(plan);
+  if (!violations.empty()) throw InvalidGraphError("the plan breaks its own rules: " + violations.front());
+  for (const Update& u : plan.graph.updates) {
+    const Placement& p = plan.values[u.value];
+    const std::int32_t slot = u.state - plan.graph.n_inputs;
+    if (p.where != Where::state || p.slot != slot || p.offset != 0 || !p.dense)
+      throw InvalidGraphError(fmt::format("the plan leaves the new value of state %{} outside its buffer", plan.graph.value_name(u.state)));
+  }
+  return plan;
+}
+
+int checked_threads(const ExecutorOptions& options) {
+  if (options.device == "cuda") {
+    const kernels::cuda::CudaStatus& status = kernels::cuda::cuda_status();
+    throw DeviceError(status.available ? "CUDA replay is not part of this version" : status.reason);
+  }
+  if (options.device != "cpu") throw UsageError("no device '" + options.device + "' (devices: cpu, cuda)");
+  if (options.threads < 0) throw UsageError(fmt::format("{} threads asked for; 0 means as many as the machine has", options.threads));
+  return options.threads;
+}
+
+// One caller at a time: a second one is told, not made to wait.
+class Busy {
+ public:
+  Busy(std::atomic<bool>& flag, const char* what) : flag_(flag) {
+    if (flag_.exchange(true, std::memory_order_acquire))
+      throw ExecutionError(fmt::format("{}: this executor is in use by another thread", what));
+  }
+  ~Busy() { flag_.store(false, std::memory_order_release); }
+  Busy(const Busy&) = delete;
+
+ private:
+  std::atomic<bool>& flag_;
+};
+
+}  // namespace
+
+Executor::Impl::Impl(Plan p, const ExecutorOptions& options)
+    : plan(checked(std::move(p))), table(plan), program(plan, table), threads(checked_threads(options)) {
+  const Graph& g = plan.graph;
+  for (ValueId v = 0; v < g.n_inputs; ++v) input_names.push_back(g.value_name(v));
+  for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) state_names.push_back(g.value_name(v));
+  for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+    const bool named = i < g.output_names.size() && !g.output_names[i].empty();
+    output_names.push_back(named ? g.output_names[i].str() : g.value_name(g.outputs[i]));
+  }
+  input_set.resize(input_names.size());
+  state_set.resize(state_names.size());
+  state_written.resize(state_names.size());
+  bound.resize(state_names.size());
+  kept_outputs.resize(g.outputs.size());
+  for (const Update& u : g.updates) state_written[u.state - g.n_inputs] = true;
+  allocate_buffers();
+  fill_constants();
+  prepare_segments();
+}
+
+// State waits for its first value: what is bound needs no bytes here.
+void Executor::Impl::allocate_buffers() {
+  buffers = std::make_unique<Buffer[]>(table.bytes.size());
+  bases.resize(table.bytes.size());
+  for (BufferId b = 0; b < static_cast<BufferId>(bases.size()); ++b) {
+    const bool is_state = b >= table.first_state && b < table.first_constant;
+    if (table.bytes[b] < 0 || is_state) continue;
+    buffers[b] = Buffer(allocator, table.bytes[b]);
+    bases[b] = buffers[b].data();
+  }
+}
+
+Executor::Impl::~Impl() {
+  for (const Tensor& t : bound)
+    if (t.defined()) allocator.forget(t.bytes());
+}
+
+std::int32_t Executor::Impl::find(const std::vector<std::string>& names, const char* kind, const std::string& name) const {
+  const auto it = std::find(names.begin(), names.end(), name);
+  if (it == names.end()) throw UsageError(fmt::format("no {} named '{}' ({}: {})", kind, name, kind, listed(names)));
+  return static_cast<std::int32_t>(it - names.begin());
+}
+
+void Executor::Impl::check_type(const char* kind, const std::string& name, const Type& wanted, const Tensor& value) const {
+  if (!value.defined()) throw TypeError(fmt::format("{} '{}' wants {}, an undefined tensor was given", kind, name, to_string(wanted)));
+  if (value.type() != wanted)
+    throw TypeError(fmt::format("{} '{}' is {}, the graph wants {}", kind, name, to_string(value.type()), to_string(wanted)));
+  if (value.abstract() && wanted.bytes() > 0) throw TypeError(fmt::format("{} '{}' is an abstract tensor: it has no data", kind, name));
+}
+
+void Executor::Impl::set_base(BufferId buffer, void* base) {
+  moved |= bases[buffer] != base;
+  bases[buffer] = base;
+}
+
+void Executor::Impl::fill_constants() {
+  for (std::size_t c = 0; c < plan.graph.constants.size(); ++c) {
+    const BufferId b = table.constant(static_cast<std::int32_t>(c));
+    if (table.bytes[b] > 0) std::memcpy(bases[b], plan.graph.constants[c].data.get(), static_cast<std::size_t>(table.bytes[b]));
+  }
+}
+
+// ---- what comes in ----
+
+void Executor::Impl::set_input(std::int32_t slot, const Tensor& value) {
+  const BufferId b = table.input(slot);
+  check_type("input", input_names[slot], plan.graph.values[slot].type, value);
+  keep_outputs_of(b);
+  value.copy_to(bases[b], static_cast<std::size_t>(table.bytes[b]), dtype_size(value.dtype()));
+  input_set[slot] = true;
+}
+
+void Executor::Impl::set_state(std::int32_t slot, const Tensor& value) {
+  const BufferId b = table.state(slot);
+  check_type("state", state_names[slot], plan.graph.values[plan.graph.n_inputs + slot].type, value);
+  keep_outputs_of(b);
+  if (bound[slot].defined()) {
+    if (value.impl() != bound[slot].impl()) value.copy_to(bound[slot].mutable_data(), static_cast<std::size_t>(table.bytes[b]), dtype_size(value.dtype()));
+  } else {
+    if (!buffers[b].data()) buffers[b] = Buffer(allocator, table.bytes[b]);
+    set_base(b, buffers[b].data());
+    value.copy_to(bases[b], static_cast<std::size_t>(table.bytes[b]), dtype_size(value.dtype()));
+  }
+  mark_state_set(slot);
+}
+
+void Executor::Impl::bind_state(std::int32_t slot, const Tensor& value) {
+  const BufferId b = table.state(slot);
+  check_type("state", state_names[slot], plan.graph.values[plan.graph.n_inputs + slot].type, value);
+  if (!value.dense()) throw TypeError(fmt::format("state '{}' must be dense to be bound", state_names[slot]));
+  Tensor handle = value;
+  char* const base = static_cast<char*>(handle.mutable_data());
+  for (std::size_t other = 0; other < bound.size(); ++other) {
+    if (static_cast<std::int32_t>(other) == slot || !bound[other].defined()) continue;
+    const char* const theirs = static_cast<const char*>(bases[table.state(static_cast<std::int32_t>(other))]);
+    if (base < theirs + bound[other].bytes() && theirs < base + handle.bytes())
+      throw UsageError(fmt::format("state '{}' cannot be bound to bytes that '{}' is bound to", state_names[slot], state_names[other]));
+  }
+  keep_outputs_of(b);
+  if (bound[slot].defined()) allocator.forget(bound[slot].bytes());
+  buffers[b] = Buffer();
+  allocator.adopt(handle.bytes());
+  set_base(b, base);
+  bound[slot] = std::move(handle);
+  mark_state_set(slot);
+}
+
+void Executor::Impl::mark_state_set(std::int32_t slot) {
+  state_set[slot] = true;
+  if (std::find(state_set.begin(), state_set.end(), false) == state_set.end()) torn = false;
+}
+
+// ---- results ----
+
+// A dense copy that belongs to the caller.
+Tensor Executor::Impl::read(ValueId v) const {
+  static const Op* const copy = find_op("copy");
+  Tensor out = empty(plan.graph.values[v].type);
+  if (out.numel() == 0) return out;
+  replay::Window from = replay::window_of(plan, table, v);
+  from.view.data = static_cast<char*>(bases[from.buffer]) + from.offset;
+  if (from.view.dense()) {
+    std::memcpy(out.mutable_data(), from.view.data, static_cast<std::size_t>(out.bytes()));
+    return out;
+  }
+  View to = from.view;
+  to.data = out.mutable_data();
+  std::copy_n(out.strides(), to.rank, to.strides);
+  KernelFault fault;
+  KernelCall call;
+  call.inputs = &from.view;
+  call.outputs = &to;
+  call.n_inputs = call.n_outputs = 1;
+  call.fault = &fault;
+  copy->kernels[static_cast<int>(DeviceType::cpu)](call);
+  return out;
+}
+
+Tensor Executor::Impl::read_state(std::int32_t slot) const {
+  if (!state_set[slot] && !torn) throw ExecutionError(fmt::format("state '{}' was never set", state_names[slot]));
+  const Type& type = plan.graph.values[plan.graph.n_inputs + slot].type;
+  if (type.bytes() == 0) return empty(type);
+  return from_bytes(type, bases[table.state(slot)]);
+}
+
+// Outputs that live in a buffer about to be set anew are copied out first: they stay those of the last run.
+void Executor::Impl::keep_outputs_of(BufferId buffer) {
+  if (!has_outputs) return;
+  for (std::size_t i = 0; i < plan.graph.outputs.size(); ++i) {
+    const ValueId v = plan.graph.outputs[i];
+    if (!kept_outputs[i] && table.of(plan.values[v]) == buffer) kept_outputs[i] = read(v);
+  }
+}
+
+Tensor Executor::Impl::output(std::size_t index) const {
+  if (!has_outputs) throw ExecutionError("no outputs: run() has not succeeded yet");
+  if (kept_outputs[index]) return from_bytes(kept_outputs[index]->type(), kept_outputs[index]->data());
+  return read(plan.graph.outputs[index]);
+}
+
+// ---- the public face ----
+
+Executor::Executor(Plan plan, const ExecutorOptions& options) : impl_(std::make_unique<Impl>(std::move(plan), options)) {}
+Executor::~Executor() = default;
+Executor::Executor(Executor&&) noexcept = default;
+
+const Plan& Executor::plan() const { return impl_->plan; }
+std::vector<std::string> Executor::state_names() const { return impl_->state_names; }
+std::vector<std::string> Executor::input_names() const { return impl_->input_names; }
+std::int64_t Executor::observed_peak_bytes() const { return impl_->allocator.stats().peak_bytes; }
+
+void Executor::set_input(const std::string& name, const Tensor& value) { set_input(impl_->find(impl_->input_names, "input", name), value); }
+
+void Executor::set_input(int index, const Tensor& value) {
+  if (index < 0 || index >= static_cast<int>(impl_->input_names.size()))
+    throw UsageError(fmt::format("no input {}: the graph has {}", index, impl_->input_names.size()));
+  const Busy busy(impl_->busy, "set_input");
+  impl_->set_input(index, value);
+}
+
+void Executor::set_state(const std::string& name, const Tensor& value) {
+  const std::int32_t slot = impl_->find(impl_->state_names, "state", name);
+  const Busy busy(impl_->busy, "set_state");
+  impl_->set_state(slot, value);
+}
+
+void Executor::bind_state(const std::string& name, const Tensor& value) {
+  const std::int32_t slot = impl_->find(impl_->state_names, "state", name);
+  const Busy busy(impl_->busy, "bind_state");
+  impl_->bind_state(slot, value);
+}
+
+Tensor Executor::state(const std::string& name) const {
+  const std::int32_t slot = impl_->find(impl_->state_names, "state", name);
+  const Busy busy(impl_->busy, "state");
+  return impl_->read_state(slot);
+}
+
+void Executor::run() {
+  const Busy busy(impl_->busy, "run");
+  impl_->run();
+}
+
+std::vector<Tensor> Executor::outputs() const {
+  const Busy busy(impl_->busy, "outputs");
+  std::vector<Tensor> all;
+  for (std::size_t i = 0; i < impl_->plan.graph.outputs.size(); ++i) all.push_back(impl_->output(i));
+  return all;
+}
+
+Tensor Executor::output(const std::string& name) const {
+  const std::int32_t index = impl_->find(impl_->output_names, "output", name);
+  const Busy busy(impl_->busy, "output");
+  return impl_->output(static_cast<std::size_t>(index));
+}
+
+}  // namespace tapedeck

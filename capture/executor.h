@@ -1,0 +1,68 @@
+// Replays a Plan: one arena, no allocation, no locks and no exceptions on the hot path.
+#pragma once
+
+#include <tapedeck/kernels/export.h>
+#include <tapedeck/capture/plan.h>
+#include <tapedeck/engine/tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tapedeck TAPEDECK_API {
+
+struct ExecutorOptions {
+  int threads = 1;                 // 1 = serial walk; 0 = as many as the machine has
+  std::string device = "cpu";      // "cuda": DeviceError unless built in and present
+};
+
+// Owns the arena, and copies of everything persistent unless a tensor is bound. Not thread safe: a second run() while one is under
+// way is refused with ExecutionError. After a failure that struck once state had been written the executor is torn and refuses to
+// run until load_state().
+class Executor {
+ public:
+  explicit Executor(Plan plan, const ExecutorOptions& options = {});
+  ~Executor();
+  Executor(Executor&&) noexcept;
+
+  const Plan& plan() const;
+
+  // Inputs by name or index; copied in (dtype and shape must agree: TypeError), and kept until set again.
+  void set_input(const std::string& name, const Tensor& value);
+  void set_input(int index, const Tensor& value);
+  // State by name: copied in.
+  void set_state(const std::string& name, const Tensor& value);
+  // State that *is* the user's tensor: read and written in place, its version bumps. The tensor must be dense.
+  void bind_state(const std::string& name, const Tensor& value);
+  Tensor state(const std::string& name) const;                   // a copy
+  std::vector<std::string> state_names() const;
+  std::vector<std::string> input_names() const;
+
+  // One step. Inputs and state never set are an ExecutionError naming them. Rethrows the error of the lowest node.
+  void run();
+  // The caller's own copies, in the order of `return`; overwritten by nobody.
+  std::vector<Tensor> outputs() const;
+  Tensor output(const std::string& name) const;
+
+  // The most bytes the replay held at once, counted by its allocator while running: equals plan().peak_bytes.
+  std::int64_t observed_peak_bytes() const;
+  // Copies of outputs and state views handed out are the caller's and are not counted.
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Runs the nodes of `captured` one by one through eager dispatch, unplanned and unoptimized. The oracle of replay.
+struct EagerResult {
+  std::vector<Tensor> outputs;
+  std::vector<Tensor> state;     // by state index, after the updates
+};
+EagerResult run_eagerly(const Graph& captured, const std::vector<Tensor>& inputs, const std::vector<Tensor>& state);
+
+// Values for a replay that lacks them: floats uniform in [-1,1) from the seed and the name, integers and bools zero.
+Tensor default_value(const Type& type, std::uint64_t seed, const std::string& name);
+
+}  // namespace tapedeck

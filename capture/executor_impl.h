@@ -1,0 +1,85 @@
+// Inside an Executor: what executor.cpp (what comes in and goes out) and executor_run.cpp (the run) share.
+#pragma once
+
+#include <tapedeck/capture/executor.h>
+#include <tapedeck/capture/executor_program.h>
+#include <tapedeck/capture/executor_threads.h>
+#include <tapedeck/engine/allocator.h>
+#include <tapedeck/engine/error.h>
+
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tapedeck {
+
+namespace replay {
+inline constexpr std::int32_t kNoStop = std::numeric_limits<std::int32_t>::max();
+std::string listed(const std::vector<std::string>& names);  // "a, b", or "none"
+}  // namespace replay
+
+struct Executor::Impl {
+  Impl(Plan p, const ExecutorOptions& options);
+  ~Impl();
+
+  // ---- buffers ----
+  std::int32_t find(const std::vector<std::string>& names, const char* kind, const std::string& name) const;
+  void check_type(const char* kind, const std::string& name, const Type& wanted, const Tensor& value) const;
+  void allocate_buffers();
+  void fill_constants();
+  void set_base(replay::BufferId buffer, void* base);
+  void set_input(std::int32_t slot, const Tensor& value);
+  void set_state(std::int32_t slot, const Tensor& value);
+  void bind_state(std::int32_t slot, const Tensor& value);
+  void mark_state_set(std::int32_t slot);
+
+  // ---- results ----
+  Tensor read(ValueId v) const;
+  Tensor read_state(std::int32_t slot) const;
+  void keep_outputs_of(replay::BufferId buffer);
+  Tensor output(std::size_t index) const;
+
+  // ---- running ----
+  void check_ready() const;
+  void touch_bound();
+  void prepare_segments();
+  void run();
+  void run_roots() noexcept;
+  void spawn(std::int32_t segment) noexcept;
+  void run_from(std::int32_t segment) noexcept;
+  void run_steps(std::int32_t segment) noexcept;
+  void note_fault(std::int32_t segment, std::int32_t step) noexcept;
+  [[noreturn]] void fail();
+  std::string fault_text(std::int32_t step, const KernelFault& fault) const;
+
+  const Plan plan;
+  const replay::BufferTable table;
+  std::vector<std::string> input_names, state_names, output_names;
+
+  Allocator allocator;                    // counts the replay's bytes and nobody else's
+  std::unique_ptr<Buffer[]> buffers;      // by buffer; bound state has none
+  std::vector<void*> bases;               // by buffer
+  std::vector<Tensor> bound;              // by state slot; undefined if the executor owns the bytes
+  std::vector<bool> input_set, state_set, state_written;   // state_written: has an update
+  replay::Program program;
+  bool moved = true;                      // some base changed since the program was resolved
+
+  replay::Threads threads;
+  std::vector<std::int32_t> waits_for;    // by segment: predecessors in the plan
+  std::unique_ptr<std::atomic<std::int32_t>[]> waiting;  // predecessors that have not finished in this run
+  std::unique_ptr<KernelFault[]> faults;  // by segment: a segment stops at its first
+  std::vector<std::int32_t> stopped;      // by segment: first step that did not run
+  std::vector<std::int32_t> roots;        // segments that wait for nothing
+  char start = 0, finish = 0;             // addresses that stand for the fork and the join of a run
+  std::atomic<std::int32_t> stop_at{replay::kNoStop};  // lowest step known to be at fault
+
+  mutable std::atomic<bool> busy{false};
+  bool torn = false;
+  bool has_outputs = false;
+  std::vector<std::optional<Tensor>> kept_outputs;  // copies made because the bytes below were about to be set anew
+};
+
+}  // namespace tapedeck

@@ -1,0 +1,275 @@
+// From a plan to kernel calls. What eager dispatch decides per call - which operands are broadcast, which views need no kernel - is
+// decided here once, from the same rules: the traits of the op and its view rule.
+#include <tapedeck/capture/executor_program.h>
+
+#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/op.h>
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace tapedeck::replay {
+
+namespace {
+
+constexpr std::int64_t kWorkspaceAlignment = 64;
+
+std::int64_t item_bytes(const View& v) { return static_cast<std::int64_t>(dtype_size(v.dtype)); }
+
+// The operand as seen from `shape`: missing leading dimensions and those of size one are repeated with stride 0.
+// The last `kept` dimensions are left as they are.
+View expanded(const View& v, const Shape& shape, int kept) {
+  View out = v;
+  out.rank = shape.rank;
+  const int missing = shape.rank - v.rank;
+  for (int i = 0; i < shape.rank; ++i) {
+    const int from = i - missing;
+    const bool keep = i >= shape.rank - kept;
+    const bool repeat = from < 0 || (!keep && v.sizes[from] == 1 && shape[i] != 1);
+    out.sizes[i] = keep && from >= 0 ? v.sizes[from] : shape[i];
+    out.strides[i] = repeat ? 0 : v.strides[from];
+  }
+  return out;
+}
+
+bool broadcasts(const View& v, const Shape& shape, int kept) {
+  if (v.rank > shape.rank || v.rank < kept) return false;
+  const int missing = shape.rank - v.rank;
+  for (int i = 0; i < v.rank - kept; ++i)
+    if (v.sizes[i] != 1 && v.sizes[i] != shape[i + missing]) return false;
+  return true;
+}
+
+// Row- or column-major in the last two dimensions.
+bool matrix(const View& v) {
+  if (v.rank < 2) return v.dense();
+  const std::int64_t rows = v.sizes[v.rank - 2], columns = v.sizes[v.rank - 1];
+  const std::int64_t down = v.strides[v.rank - 2], across = v.strides[v.rank - 1];
+  const bool row_major = (columns <= 1 || across == 1) && (rows <= 1 || down >= columns);
+  const bool column_major = (rows <= 1 || down == 1) && (columns <= 1 || across >= rows);
+  return row_major || column_major;
+}
+
+}  // namespace
+
+BufferTable::BufferTable(const Plan& plan) {
+  const Graph& g = plan.graph;
+  bytes.push_back(plan.arena_bytes);
+  for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) bytes.push_back(g.values[v].type.bytes());
+  first_state = 1 + g.n_inputs;
+  first_constant = first_state + g.n_state;
+  first_output = first_constant + static_cast<BufferId>(g.constants.size());
+  bytes.resize(static_cast<std::size_t>(first_output), -1);
+  for (const Placement& p : plan.values)
+    if (p.where == Where::constant) bytes[constant(p.slot)] = g.constants[p.slot].type.bytes();
+  for (const Type& t : plan.output_slots) bytes.push_back(t.bytes());
+}
+
+BufferId BufferTable::of(const Placement& p) const {
+  switch (p.where) {
+    case Where::nowhere: return kNone;
+    case Where::arena: return 0;
+    case Where::input: return input(p.slot);
+    case Where::state: return state(p.slot);
+    case Where::constant: return constant(p.slot);
+    case Where::output: return output(p.slot);
+  }
+  return kNone;
+}
+
+Window window_of(const Plan& plan, const BufferTable& buffers, ValueId v) {
+  const Placement& p = plan.values[v];
+  const Type& type = plan.graph.values[v].type;
+  Window w;
+  w.buffer = buffers.of(p);
+  w.offset = p.offset;
+  if (w.buffer == kNone && type.bytes() > 0)
+    throw InvalidGraphError(fmt::format("the plan has no place for %{}: {}", plan.graph.value_name(v), to_string(type)));
+  w.view.dtype = type.dtype;
+  w.view.rank = type.shape.rank;
+  std::copy_n(type.shape.sizes, type.shape.rank, w.view.sizes);
+  if (p.dense)
+    dense_strides(type.shape, w.view.strides);
+  else
+    std::copy_n(p.strides, type.shape.rank, w.view.strides);
+  return w;
+}
+
+// Builds a Program node by node.
+class Lowering {
+ public:
+  Lowering(const Plan& plan, const BufferTable& buffers, Program& program)
+      : plan_(plan), g_(plan.graph), buffers_(buffers), program_(program) {}
+
+  void lower(NodeId n) {
+    const Node& node = g_.nodes[n];
+    if (g_.literal(node)) return check_constant(n);
+    if (node.op->is(kView)) return lower_view(n);
+    lower_call(n);
+  }
+
+ private:
+  [[noreturn]] void refuse(NodeId n, const std::string& why) const {
+    throw InvalidGraphError(fmt::format("[{}] {}: {}", g_.nodes[n].op->name, why, g_.node_text(n)));
+  }
+
+  Window window(ValueId v) const { return window_of(plan_, buffers_, v); }
+
+  void check_constant(NodeId n) const {
+    const Placement& p = plan_.values[g_.nodes[n].first_output];
+    if (p.where != Where::constant || p.offset != 0 || !p.dense) refuse(n, "the plan puts a constant elsewhere than in its buffer");
+    const Literal& literal = *g_.literal(g_.nodes[n]);
+    if (&literal != &g_.constants[p.slot]) refuse(n, "the plan gives a constant the buffer of another");
+    if (!literal.data && literal.type.bytes() > 0)
+      throw ExecutionError(fmt::format("[constant] %{}: {} is abstract: its data was not recorded",
+                                       g_.value_name(g_.nodes[n].first_output), to_string(literal.type)));
+  }
+
+  // The window that the op's view rule opens on its input; false if strides cannot say it.
+  bool view_window(const Node& node, Window* out) const {
+    const ValueId source = g_.inputs(node)[0];
+    const Type& to = g_.values[node.first_output].type;
+    *out = window(source);
+    std::int64_t strides[kMaxRank] = {}, offset = 0;
+    if (!node.op->view || !node.op->view(g_.values[source].type, out->view.strides, g_.attributes(node), to, &offset, strides))
+      return false;
+    out->offset += offset * item_bytes(out->view);
+    out->view.rank = to.shape.rank;
+    std::copy_n(to.shape.sizes, to.shape.rank, out->view.sizes);
+    std::copy_n(strides, to.shape.rank, out->view.strides);
+    return true;
+  }
+
+  void lower_view(NodeId n) {
+    const Node& node = g_.nodes[n];
+    Window from, to = window(node.first_output);
+    const bool expressible = view_window(node, &from);
+    if (plan_.values[node.first_output].reason == Reason::alias) {
+      if (!expressible || !same_window(from, to)) refuse(n, "the plan's alias is not the view that the op makes");
+      return;
+    }
+    if (expressible) return copy(n, from, to);
+    if (node.op->kernels[static_cast<int>(DeviceType::cpu)]) return lower_call(n);
+    // What no strides express is a reshape of scattered elements: the same elements in the same order, packed.
+    from = window(g_.inputs(node)[0]);
+    if (from.view.numel() != to.view.numel() || !to.view.dense()) refuse(n, "this view cannot be copied");
+    Shape shape;
+    shape.rank = to.view.rank = from.view.rank;
+    std::copy_n(from.view.sizes, from.view.rank, shape.sizes);
+    std::copy_n(from.view.sizes, from.view.rank, to.view.sizes);
+    dense_strides(shape, to.view.strides);
+    copy(n, from, to);
+  }
+
+  static bool same_window(const Window& a, const Window& b) {
+    if (a.view.numel() == 0) return true;
+    if (a.buffer != b.buffer || a.offset != b.offset || a.view.rank != b.view.rank) return false;
+    for (int i = 0; i < a.view.rank; ++i)
+      if (a.view.sizes[i] != b.view.sizes[i] || (a.view.sizes[i] > 1 && a.view.strides[i] != b.view.strides[i])) return false;
+    return true;
+  }
+
+  void copy(NodeId n, const Window& from, const Window& to) {
+    static const Op* const op = find_op("copy");
+    add_step(n, op->kernels[static_cast<int>(DeviceType::cpu)], nullptr, {from}, {to});
+  }
+
+  void lower_call(NodeId n) {
+    const Node& node = g_.nodes[n];
+    const Op& op = *node.op;
+    const Kernel kernel = op.kernels[static_cast<int>(DeviceType::cpu)];
+    if (!kernel) throw DeviceError(fmt::format("[{}] has no CPU kernel: {}", op.name, g_.node_text(n)));
+    std::vector<Window> inputs, outputs;
+    for (ValueId v : g_.inputs(node)) inputs.push_back(operand(n, v));
+    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
+      outputs.push_back(window(v));
+      if (!op.is(kElementwise) && !outputs.back().view.dense()) refuse(n, "the plan scatters a result that must be dense");
+    }
+    add_step(n, kernel, g_.attributes(node), inputs, outputs);
+  }
+
+  // The operand as the op's kernel wants it.
+  Window operand(NodeId n, ValueId v) const {
+    const Node& node = g_.nodes[n];
+    const Op& op = *node.op;
+    Window w = window(v);
+    if (op.is(kElementwise) || op.is(kMatrixStrides)) {
+      const int kept = op.is(kElementwise) ? 0 : 2;
+      const Shape& shape = g_.values[node.first_output].type.shape;
+      if (!broadcasts(w.view, shape, kept)) refuse(n, "an operand does not broadcast to the result");
+      w.view = expanded(w.view, shape, kept);
+      if (kept && !matrix(w.view)) refuse(n, "the plan gives the kernel a matrix that is neither row- nor column-major");
+    } else if (!op.is(kAnyStrides) && !w.view.dense()) {
+      refuse(n, fmt::format("the plan gives the kernel %{} in strides that it does not take", g_.value_name(v)));
+    }
+    return w;
+  }
+
+  void add_step(NodeId n, Kernel kernel, const void* attrs, const std::vector<Window>& inputs, const std::vector<Window>& outputs) {
+    check_workspace(n);
+    Step step;
+    step.kernel = kernel;
+    step.call.attrs = attrs;
+    step.call.n_inputs = static_cast<std::int32_t>(inputs.size());
+    step.call.n_outputs = static_cast<std::int32_t>(outputs.size());
+    step.call.workspace_bytes = static_cast<std::size_t>(plan_.workspace[n].bytes);
+    const auto index = static_cast<std::int32_t>(program_.steps.size());
+    program_.pending_.push_back({static_cast<std::int32_t>(program_.views_.size()), plan_.workspace[n].offset});
+    program_.steps.push_back(step);
+    program_.nodes.push_back(n);
+    bool writes_state = false;
+    for (const Window& w : inputs) add_view(w);
+    for (const Window& w : outputs) {
+      add_view(w);
+      writes_state |= w.buffer >= buffers_.first_state && w.buffer < buffers_.first_constant;
+    }
+    if (writes_state) program_.state_writers.push_back(index);
+  }
+
+  void add_view(const Window& w) {
+    program_.views_.push_back(w.view);
+    program_.addresses_.push_back({w.buffer, w.offset});
+  }
+
+  void check_workspace(NodeId n) const {
+    const Node& node = g_.nodes[n];
+    const std::int64_t needed = workspace_bytes(*node.op, g_.input_types(node), g_.output_types(node), g_.attributes(node));
+    const Scratch& scratch = plan_.workspace[n];
+    if (scratch.bytes != needed)
+      refuse(n, fmt::format("the plan sets {} bytes of workspace aside, the op needs {}", scratch.bytes, needed));
+    if (needed > 0 && scratch.offset % kWorkspaceAlignment != 0) refuse(n, "the plan's workspace is not 64-byte aligned");
+  }
+
+  const Plan& plan_;
+  const Graph& g_;
+  const BufferTable& buffers_;
+  Program& program_;
+};
+
+Program::Program(const Plan& plan, const BufferTable& buffers) {
+  Lowering lowering(plan, buffers, *this);
+  for (const Segment& s : plan.segments) {
+    StepRange range;
+    range.first = static_cast<std::int32_t>(steps.size());
+    for (NodeId n = s.first; n < s.first + s.n_nodes; ++n) lowering.lower(n);
+    range.end = static_cast<std::int32_t>(steps.size());
+    segments.push_back(range);
+  }
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    KernelCall& call = steps[i].call;
+    call.inputs = views_.data() + pending_[i].first_view;
+    call.outputs = call.inputs + call.n_inputs;
+  }
+}
+
+void Program::resolve(const std::vector<void*>& bases) {
+  const auto address = [&](BufferId buffer, std::int64_t offset) -> void* {
+    if (buffer == kNone || !bases[buffer]) return nullptr;
+    return static_cast<char*>(bases[buffer]) + offset;
+  };
+  for (std::size_t i = 0; i < views_.size(); ++i) views_[i].data = address(addresses_[i].buffer, addresses_[i].offset);
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    steps[i].call.workspace = steps[i].call.workspace_bytes > 0 ? address(0, pending_[i].workspace_offset) : nullptr;
+}
+
+}  // namespace tapedeck::replay

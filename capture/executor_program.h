@@ -1,0 +1,82 @@
+// A plan lowered to what a replay walks: an array of kernel calls whose views are resolved, cut into segments.
+//
+// Lowering happens once, at construction. The addresses of buffers are filled in by resolve(), and again only if one of them moves
+// (a state value bound to another tensor), so that a run neither looks anything up nor allocates.
+//
+// Aliases and constants need no call: an alias is a window on bytes that are there already, a constant was copied when the
+// executor was made. A view that the plan gave bytes of its own becomes a copy.
+#pragma once
+
+#include <tapedeck/capture/plan.h>
+#include <tapedeck/kernels/kernel.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace tapedeck::replay {
+
+// Buffers are numbered: the arena, then inputs, state, constants and output slots.
+using BufferId = std::int32_t;
+
+struct BufferTable {
+  explicit BufferTable(const Plan& plan);
+
+  BufferId input(std::int32_t slot) const { return 1 + slot; }
+  BufferId state(std::int32_t slot) const { return first_state + slot; }
+  BufferId constant(std::int32_t slot) const { return first_constant + slot; }
+  BufferId output(std::int32_t slot) const { return first_output + slot; }
+  BufferId of(const Placement& p) const;   // kNone for Where::nowhere
+
+  BufferId first_state = 0, first_constant = 0, first_output = 0;
+  std::vector<std::int64_t> bytes;         // by buffer; -1 for constants that no node of the plan names
+};
+
+// A window on a buffer: `view.data` is filled in by Program::resolve().
+struct Window {
+  View view;
+  BufferId buffer = kNone;
+  std::int64_t offset = 0;  // bytes
+};
+
+// The window a value's placement describes. Throws InvalidGraphError if the value has bytes but no place.
+Window window_of(const Plan& plan, const BufferTable& buffers, ValueId v);
+
+// A step of the replay: one kernel call.
+struct Step {
+  Kernel kernel = nullptr;
+  KernelCall call;
+};
+
+struct StepRange {
+  std::int32_t first = 0, end = 0;
+};
+
+struct Program {
+  // Throws InvalidGraphError naming the node if the plan hands a kernel what it cannot take, and DeviceError for an op without a
+  // CPU kernel. REQUIRES: check_plan(plan) found nothing; `plan` outlives the program (attributes are read in place).
+  Program(const Plan& plan, const BufferTable& buffers);
+
+  void resolve(const std::vector<void*>& bases);  // by buffer
+
+  std::vector<Step> steps;
+  std::vector<NodeId> nodes;           // by step
+  std::vector<StepRange> segments;     // by segment of the plan
+  std::vector<std::int32_t> state_writers;  // steps that write the bytes of a state value, ascending
+
+ private:
+  struct Address {                     // of a view: which buffer, how far in
+    BufferId buffer;
+    std::int64_t offset;
+  };
+  struct Pending {                     // of a step, until the views stop moving
+    std::int32_t first_view;
+    std::int64_t workspace_offset;
+  };
+  friend class Lowering;
+
+  std::vector<View> views_;
+  std::vector<Address> addresses_;     // by view
+  std::vector<Pending> pending_;       // by step
+};
+
+}  // namespace tapedeck::replay

@@ -1,0 +1,174 @@
+// The run: a walk over segments.
+//
+// Within a segment, kernels are called in order; between them, a segment starts when the last of those it waits for has finished.
+// One thread is the same walk with one segment after the other. Nothing here allocates, locks or throws until all is done.
+//
+// Faults. A node whose kernel reports one lowers `stop_at`, and from then on no node above it starts. Nodes below it all run, so the
+// lowest faulty node is the same one whatever the threads do. Each segment notes where it stopped; from that follows whether a state
+// value had been written already.
+//
+// For the thread sanitizer, which does not see inside TBB, every hand-over is annotated: `start` opens a run, waiting[s] hands
+// segment s to a task, `finish` closes the run. What one segment hands to the next travels through the counters themselves.
+#include <tapedeck/capture/executor_impl.h>
+
+#include <tapedeck/kernels/parallel.h>
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace tapedeck {
+
+using replay::kNoStop;
+using replay::listed;
+using replay::Step;
+using replay::StepRange;
+
+namespace {
+constexpr std::int32_t kStart = -1;  // the task that opens a run; the others are segments
+}
+
+void Executor::Impl::prepare_segments() {
+  const std::size_t n = plan.segments.size();
+  waits_for.resize(n);
+  stopped.resize(n);
+  waiting = std::make_unique<std::atomic<std::int32_t>[]>(n);
+  faults = std::make_unique<KernelFault[]>(n);
+  for (const Segment& s : plan.segments)
+    for (std::int32_t next : s.successors) ++waits_for[next];
+  for (std::size_t s = 0; s < n; ++s) {
+    if (waits_for[s] == 0) roots.push_back(static_cast<std::int32_t>(s));
+    const StepRange range = program.segments[s];
+    stopped[s] = range.end;
+    for (std::int32_t i = range.first; i < range.end; ++i) program.steps[i].call.fault = &faults[s];
+  }
+}
+
+void Executor::Impl::check_ready() const {
+  std::vector<std::string> missing;
+  if (torn) {
+    for (std::size_t s = 0; s < state_names.size(); ++s)
+      if (!state_set[s]) missing.push_back(state_names[s]);
+    throw ExecutionError("an earlier run failed after it had begun to write state; set all state again first (still missing: " +
+                         listed(missing) + ")");
+  }
+  for (std::size_t i = 0; i < input_names.size(); ++i)
+    if (!input_set[i]) missing.push_back("input '" + input_names[i] + "'");
+  for (std::size_t s = 0; s < state_names.size(); ++s)
+    if (!state_set[s]) missing.push_back("state '" + state_names[s] + "'");
+  if (!missing.empty()) throw ExecutionError("never set: " + listed(missing));
+}
+
+// The run is going to write the caller's tensors: their versions bump.
+void Executor::Impl::touch_bound() {
+  for (std::size_t s = 0; s < bound.size(); ++s)
+    if (bound[s].defined() && state_written[s]) set_base(table.state(static_cast<std::int32_t>(s)), bound[s].mutable_data());
+}
+
+void Executor::Impl::run() {
+  check_ready();
+  touch_bound();
+  if (moved) program.resolve(bases);
+  moved = false;
+  has_outputs = false;
+  std::fill(kept_outputs.begin(), kept_outputs.end(), std::nullopt);
+  if (threads.count() > 1)
+    for (std::size_t s = 0; s < waits_for.size(); ++s) waiting[s].store(waits_for[s], std::memory_order_relaxed);
+  kernels::annotate_release(&start);
+  threads.run(
+      [](void* self, std::int32_t item) {
+        Impl& impl = *static_cast<Impl*>(self);
+        kernels::annotate_acquire(&impl.start);
+        item == kStart ? impl.run_roots() : impl.run_from(item);
+      },
+      this, kStart);
+  kernels::annotate_acquire(&finish);
+  if (stop_at.load(std::memory_order_relaxed) != kNoStop) fail();
+  has_outputs = true;
+}
+
+// The first task of a run.
+void Executor::Impl::run_roots() noexcept {
+  if (threads.count() == 1) {
+    for (std::int32_t s = 0; s < static_cast<std::int32_t>(stopped.size()); ++s) run_steps(s);
+    kernels::annotate_release(&finish);
+    return;
+  }
+  for (std::size_t i = 1; i < roots.size(); ++i) spawn(roots[i]);
+  if (!roots.empty()) {
+    kernels::annotate_release(&waiting[roots[0]]);
+    run_from(roots[0]);
+  }
+}
+
+void Executor::Impl::spawn(std::int32_t segment) noexcept {
+  kernels::annotate_release(&waiting[segment]);
+  threads.spawn(segment);
+}
+
+// Runs a segment that waits for nothing any more, then the first one it sets free, and so on; the others go to whoever is idle.
+void Executor::Impl::run_from(std::int32_t segment) noexcept {
+  kernels::annotate_acquire(&waiting[segment]);
+  for (;;) {
+    run_steps(segment);
+    std::int32_t next = kNone;
+    for (std::int32_t s : plan.segments[segment].successors) {
+      if (waiting[s].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+      if (next == kNone)
+        next = s;
+      else
+        spawn(s);
+    }
+    if (next == kNone) break;
+    segment = next;
+  }
+  kernels::annotate_release(&finish);
+}
+
+void Executor::Impl::run_steps(std::int32_t segment) noexcept {
+  const StepRange range = program.segments[segment];
+  const KernelFault& fault = faults[segment];
+  const Step* const steps = program.steps.data();
+  for (std::int32_t i = range.first; i < range.end; ++i) {
+    if (i > stop_at.load(std::memory_order_relaxed)) {
+      stopped[segment] = i;
+      return;
+    }
+    steps[i].kernel(steps[i].call);
+    if (fault.what.load(std::memory_order_relaxed)) return note_fault(segment, i);
+  }
+}
+
+void Executor::Impl::note_fault(std::int32_t segment, std::int32_t step) noexcept {
+  stopped[segment] = step + 1;
+  std::int32_t lowest = stop_at.load(std::memory_order_relaxed);
+  while (step < lowest && !stop_at.compare_exchange_weak(lowest, step, std::memory_order_relaxed)) {
+  }
+}
+
+// Throws the error of the lowest faulty node, and leaves everything ready for another run, unless state was written.
+void Executor::Impl::fail() {
+  const std::int32_t step = stop_at.exchange(kNoStop, std::memory_order_relaxed);
+  std::string text;
+  for (std::size_t s = 0; s < stopped.size(); ++s) {
+    const StepRange range = program.segments[s];
+    if (step >= range.first && step < range.end) text = fault_text(step, faults[s]);
+    for (std::int32_t i : program.state_writers) torn |= i >= range.first && i < stopped[s];
+    stopped[s] = range.end;
+    faults[s].what = nullptr;
+    faults[s].value = 0;
+  }
+  if (torn) {
+    std::fill(state_set.begin(), state_set.end(), false);
+    text += "; state had been written already, so it must be set again before the next run";
+  }
+  throw ExecutionError(text);
+}
+
+std::string Executor::Impl::fault_text(std::int32_t step, const KernelFault& fault) const {
+  const NodeId n = program.nodes[step];
+  const Node& node = plan.graph.nodes[n];
+  const std::string site = node.origin.site.empty() ? "" : fmt::format(" ({})", node.origin.site.view());
+  return fmt::format("[{}] {}: {}, at {}{}", node.op->name, fault.what.load(), fault.value.load(), plan.graph.node_text(n), site);
+}
+
+}  // namespace tapedeck

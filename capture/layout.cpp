@@ -1,0 +1,155 @@
+#include <tapedeck/capture/layout.h>
+
+#include <tapedeck/capture/place.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+namespace {
+
+class LayoutMaker {
+ public:
+  LayoutMaker(const Facts& facts, const ClonedGraph& cloned)
+      : facts_(facts), graph_(cloned.graph), source_(cloned.source), last_(graph_.values.size(), kNone),
+        holder_(graph_.values.size(), kNone), taken_(graph_.values.size(), 0) {
+    layout_.values.resize(graph_.values.size());
+    layout_.workspace.resize(graph_.nodes.size());
+    layout_.root.resize(graph_.values.size());
+  }
+
+  Layout make(std::int64_t alignment) {
+    for (ValueId v = 0; v < graph_.value_count(); ++v) find_home(v);
+    find_lifetimes();
+    for (NodeId n = 0; n < graph_.node_count(); ++n) take_over(n);
+    place_buffers(alignment);
+    return std::move(layout_);
+  }
+
+ private:
+  ValueId source_of(ValueId v) const {
+    const NodeId n = graph_.values[v].node;
+    if (n == kNone) return v;
+    return facts_.graph->nodes[source_[n]].first_output + (v - graph_.nodes[n].first_output);
+  }
+
+  void find_home(ValueId v) {
+    Placement& p = layout_.values[v];
+    const ValueId source = source_of(v);
+    const Window& window = facts_.windows[source];
+    const NodeId n = graph_.values[v].node;
+    layout_.root[v] = v;
+    if (n != kNone && window.root != source) {
+      const ValueId operand = graph_.inputs(graph_.nodes[n])[0];
+      const Placement& base = layout_.values[operand];
+      layout_.root[v] = layout_.root[operand];
+      p.where = base.where;
+      p.slot = base.slot;
+      p.reason = Reason::alias;
+      p.other = operand;
+      p.offset = window.offset;
+      p.dense = window.dense;
+      std::copy_n(window.strides, kMaxRank, p.strides);
+      return;
+    }
+    const bool clone = n != kNone && graph_.nodes[n].origin.clone;
+    const Home home = clone ? Home{} : facts_.homes[source];
+    p.where = home.where;
+    p.slot = home.slot;
+    dense_strides(graph_.values[v].type.shape, p.strides);
+  }
+
+  void find_lifetimes() {
+    const NodeId end = graph_.node_count();
+    for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      Placement& p = layout_.values[v];
+      const bool from_start = p.where == Where::constant && p.reason != Reason::alias;
+      p.birth = from_start ? kNone : graph_.values[v].node;
+      p.death = p.birth;
+      last_[layout_.root[v]] = std::max(last_[layout_.root[v]], p.birth);
+    }
+    for (NodeId n = 0; n < end; ++n) {
+      for (ValueId v : graph_.inputs(graph_.nodes[n])) {
+        layout_.values[v].reader = layout_.values[v].death = n;
+        last_[layout_.root[v]] = n;
+      }
+    }
+    for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      Placement& p = layout_.values[v];
+      if (layout_.root[v] != v || p.where == Where::arena) continue;
+      const bool overwritten = p.where == Where::state && graph_.is_state(v) && facts_.overwritten[v] != Facts::kNever;
+      if (!overwritten) p.death = end;
+    }
+  }
+
+  // Lets outputs of node n have the bytes of operands that die here. The same rule, in the same order, as Schedule::take_over_local.
+  void take_over(NodeId n) {
+    const Node& node = graph_.nodes[n];
+    const Node& source = facts_.graph->nodes[source_[n]];
+    const auto operands = graph_.inputs(node);
+    const auto originals = facts_.graph->inputs(source);
+    for (const RootPair& pair : facts_.takeovers(source_[n])) {
+      const ValueId to = node.first_output + (pair.to - source.first_output);
+      for (std::size_t i = 0; i < operands.size(); ++i) {
+        if (facts_.windows[originals[i]].root != pair.from) continue;
+        const ValueId from = layout_.root[operands[i]];
+        if (last_[from] != n || taken_[from] || holder_[to] != kNone) break;
+        holder_[to] = holder_of(from);
+        layout_.values[to].reason = Reason::in_place;
+        layout_.values[to].other = operands[i];
+        taken_[from] = 1;
+        break;
+      }
+    }
+  }
+
+  ValueId holder_of(ValueId root) const { return holder_[root] == kNone ? root : holder_[root]; }
+
+  void place_buffers(std::int64_t alignment) {
+    std::vector<Buffer> buffers;
+    std::vector<std::int32_t> buffer_of(graph_.values.size(), kNone);  // by holder
+    for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      if (layout_.values[v].where != Where::arena || layout_.root[v] != v) continue;
+      const Type& type = graph_.values[v].type;
+      const std::int64_t align = std::max<std::int64_t>(alignment, static_cast<std::int64_t>(dtype_size(type.dtype)));
+      if (holder_[v] == kNone) {
+        buffer_of[v] = static_cast<std::int32_t>(buffers.size());
+        buffers.push_back({type.bytes(), align, graph_.values[v].node, last_[v]});
+      } else {
+        Buffer& held = buffers[buffer_of[holder_[v]]];
+        held.alignment = std::max(held.alignment, align);
+        held.death = std::max(held.death, last_[v]);
+      }
+    }
+    const std::size_t first_scratch = buffers.size();
+    for (NodeId n = 0; n < graph_.node_count(); ++n)
+      buffers.push_back({facts_.workspace[source_[n]], std::max<std::int64_t>(alignment, kWorkspaceAlignment), n, n});
+
+    const Offsets placed = place(buffers);
+    layout_.arena_bytes = placed.end;
+    for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      Placement& p = layout_.values[v];
+      if (p.where == Where::arena) p.offset += placed.offsets[buffer_of[holder_of(layout_.root[v])]];
+    }
+    for (NodeId n = 0; n < graph_.node_count(); ++n)
+      layout_.workspace[n] = {placed.offsets[first_scratch + n], buffers[first_scratch + n].bytes};
+  }
+
+  static constexpr std::int64_t kWorkspaceAlignment = 64;  // what kernels are promised (kernels/kernel.h)
+
+  const Facts& facts_;
+  const Graph& graph_;
+  const std::vector<NodeId>& source_;
+  std::vector<NodeId> last_;        // by root: the last node that needs its bytes, windows counted, heirs not
+  std::vector<ValueId> holder_;     // by root: the first of the chain whose bytes it took over, or kNone
+  std::vector<char> taken_;         // by root: an output took its bytes over
+  Layout layout_;
+};
+
+}  // namespace
+
+Layout lay_out(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment) {
+  return LayoutMaker(facts, cloned).make(alignment);
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,35 @@
+// Dead code: a node is needed if the graph returns or stores one of its results, if it has an effect, or if a needed node reads it.
+//     %a = exp(%x); %b = neg(%x); return %a      becomes      %a = exp(%x); return %a
+// Order edges keep nothing alive: an edge to a dropped node is dropped with it. Cost: one walk.
+#include <tapedeck/capture/passes/passes.h>
+
+namespace tapedeck {
+
+namespace {
+
+std::vector<char> needed_nodes(const Graph& graph) {
+  std::vector<char> needed(graph.nodes.size(), 0);
+  const auto need = [&](ValueId v) {
+    if (graph.values[v].node != kNone) needed[graph.values[v].node] = 1;
+  };
+  for (ValueId v : graph.outputs) need(v);
+  for (const Update& u : graph.updates) need(u.value);
+  for (NodeId n = graph.node_count() - 1; n >= 0; --n) {
+    if (graph.nodes[n].op->is(kEffect)) needed[n] = 1;
+    if (!needed[n]) continue;
+    for (ValueId v : graph.inputs(graph.nodes[n])) need(v);
+  }
+  return needed;
+}
+
+}  // namespace
+
+Graph dead_code(Graph graph) {
+  const std::vector<char> needed = needed_nodes(graph);
+  Rewriter rewriter(graph);
+  for (NodeId n = 0; n < graph.node_count(); ++n)
+    if (needed[n]) rewriter.copy(n);
+  return rewriter.finish();
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,143 @@
+// Copies that the plan needs so that every output and every updated state has bytes of its own.
+//     state(%a, %b) { return %a  update %a = %b, %b = %a }
+// becomes
+//     %0 = copy(%a); %1 = copy(%a); %2 = copy(%b); %3 = copy(%1); return %0  update %a = %2, %b = %3
+// After it: (1) an update's source is made by a node, is neither returned nor stored twice, and may be written straight into its
+// state, because every reader of the old bytes stands before that node (or is that node, reading them through a declared in-place
+// pair); (2) nothing returned is a state value with an update. Copies for outputs stand first (outputs have their bytes all
+// along), copies for updates last, staged through the arena where updates form a cycle. Updates of a state by itself are dropped.
+#include <tapedeck/capture/passes/passes.h>
+
+#include <tapedeck/capture/analysis/alias.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+namespace {
+
+struct Copies {
+  std::vector<Update> pending;          // updates that cost a copy at the end
+  std::vector<char> copied_output;      // by value: a returned state value whose old bytes will be overwritten
+};
+
+// Does node n read `state` other than through an in-place pair that turns it into output value `made`?
+bool reads_otherwise(const Graph& graph, NodeId n, ValueId state, ValueId made, const std::vector<Window>& windows) {
+  const Node& node = graph.nodes[n];
+  const auto operands = graph.inputs(node);
+  const bool reads = std::any_of(operands.begin(), operands.end(), [&](ValueId v) { return windows[v].root == state; });
+  if (!reads) return false;
+  for (const Takeover& t : find_takeovers(graph, n, windows))
+    if (node.first_output + t.output == made && windows[operands[t.input]].root == state) return false;
+  return true;
+}
+
+// May update `u` be written straight into its state by the node that makes its source?
+bool writes_directly(const Graph& graph, const Update& u, NodeId last_reader, const std::vector<Window>& windows) {
+  const NodeId maker = graph.values[u.value].node;
+  if (maker == kNone || graph.literal(graph.nodes[maker]) || last_reader > maker) return false;
+  return !reads_otherwise(graph, maker, u.state, u.value, windows);
+}
+
+Copies find_copies(const Graph& graph) {
+  const Readers readers(graph);
+  const std::vector<Window> windows = find_windows(graph, readers, values_with_own_bytes(graph));
+  std::vector<NodeId> last_reader(graph.values.size(), kNone);  // by root
+  for (ValueId v = 0; v < graph.value_count(); ++v)
+    last_reader[windows[v].root] = std::max(last_reader[windows[v].root], readers.last(v));
+
+  Copies copies;
+  copies.copied_output.resize(graph.values.size(), 0);
+  std::vector<char> taken(graph.values.size(), 0);  // returned, or already the source of an update
+  for (ValueId v : graph.outputs) taken[v] = 1;
+  std::vector<char> read_by_update(graph.values.size(), 0);
+  for (const Update& u : graph.updates)
+    if (u.state != u.value) read_by_update[u.value] = 1;
+  for (const Update& u : graph.updates) {
+    if (u.state == u.value) continue;
+    copies.copied_output[u.state] = taken[u.state] && graph.is_state(u.state);
+    const bool direct = !taken[u.value] && !read_by_update[u.state] && writes_directly(graph, u, last_reader[u.state], windows);
+    if (direct) taken[u.value] = 1;
+    else copies.pending.push_back(u);
+  }
+  return copies;
+}
+
+class CopyWriter {
+ public:
+  CopyWriter(const Graph& from, Graph& to) : from_(from), to_(to), op_(*find_op("copy")) {}
+
+  ValueId copy(ValueId v, Phase phase) {
+    Origin origin;
+    origin.phase = phase;
+    const ValueId operand[] = {v};
+    const Type type[] = {to_.values[v].type};
+    return to_.nodes[to_.add_node(op_, operand, nullptr, type, origin)].first_output;
+  }
+
+  // Copies `pending` (in ids of `to`) in an order in which each state is read before it is written; one of a cycle is staged.
+  void store(std::vector<Update> pending) {
+    std::vector<int> unread(from_.values.size(), 0);  // by state: pending copies that still read its old bytes
+    for (const Update& u : pending)
+      if (from_.is_state(u.value)) ++unread[u.value];
+    while (!pending.empty()) {
+      auto next = std::find_if(pending.begin(), pending.end(), [&](const Update& u) { return unread[u.state] == 0; });
+      if (next == pending.end()) {
+        stage(pending, pending.front().state);
+        unread[pending.front().state] = 0;
+        continue;
+      }
+      if (from_.is_state(next->value)) --unread[next->value];
+      to_.updates.push_back({next->state, copy(next->value, Phase::update)});
+      pending.erase(next);
+    }
+  }
+
+ private:
+  void stage(std::vector<Update>& pending, ValueId state) {
+    const ValueId staged = copy(state, Phase::update);
+    for (Update& u : pending)
+      if (u.value == state) u.value = staged;
+  }
+
+  const Graph& from_;
+  Graph& to_;
+  const Op& op_;
+};
+
+}  // namespace
+
+Graph insert_copies(Graph graph) {
+  const Copies copies = find_copies(graph);
+  const bool identity = std::any_of(graph.updates.begin(), graph.updates.end(), [](const Update& u) { return u.state == u.value; });
+  const bool returns_state = std::find(copies.copied_output.begin(), copies.copied_output.end(), 1) != copies.copied_output.end();
+  if (copies.pending.empty() && !identity && !returns_state) return graph;
+
+  Rewriter rewriter(graph);
+  Graph& to = rewriter.graph();
+  CopyWriter writer(graph, to);
+  std::vector<ValueId> returned(graph.values.size(), kNone);
+  for (ValueId v = 0; v < graph.value_count(); ++v)
+    if (copies.copied_output[v]) returned[v] = writer.copy(v, Phase::forward);
+  for (NodeId n = 0; n < graph.node_count(); ++n) rewriter.copy(n);
+
+  std::vector<Update> direct, pending;
+  std::vector<char> is_pending(graph.values.size(), 0);  // by state
+  for (const Update& u : copies.pending) is_pending[u.state] = 1;
+  for (const Update& u : graph.updates) {
+    if (u.state == u.value) continue;
+    (is_pending[u.state] ? pending : direct).push_back({u.state, rewriter.at(u.value)});
+  }
+  writer.store(pending);
+  std::vector<Update> stored = to.updates;
+  stored.insert(stored.end(), direct.begin(), direct.end());
+
+  Graph result = rewriter.finish();
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+    if (returned[graph.outputs[i]] != kNone) result.outputs[i] = returned[graph.outputs[i]];
+  result.updates = std::move(stored);
+  std::sort(result.updates.begin(), result.updates.end(), [](const Update& a, const Update& b) { return a.state < b.state; });
+  return result;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,100 @@
+#include <tapedeck/capture/pipeline.h>
+
+#include <tapedeck/capture/layout.h>
+#include <tapedeck/capture/passes/passes.h>
+#include <tapedeck/capture/reasons.h>
+#include <tapedeck/capture/segment.h>
+
+#include <algorithm>
+#include <set>
+
+namespace tapedeck {
+
+namespace {
+
+// Numbers shift when nodes come and go, names do not: %12 becomes %v12 in everything the planner shows.
+Graph name_values(Graph graph) {
+  std::set<std::string_view> taken;
+  for (const Value& v : graph.values) taken.insert(v.name.view());
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    if (!graph.values[v].name.empty()) continue;
+    std::string name = "v" + std::to_string(v);
+    while (taken.count(name)) name += "_";
+    graph.values[v].name = name;
+    taken.insert(graph.values[v].name.view());
+  }
+  return graph;
+}
+
+}  // namespace
+
+Graph prepare(const Graph& captured, PassRunner* passes) {
+  // What comes in may be a person's text or a file: nothing is assumed about it.
+  verify(captured);
+
+  // Values keep recognisable names from here on.
+  Graph graph = passes->run("name_values", captured, name_values, PassRunner::Need::always);
+
+  // Nodes that nobody needs cost memory and time, and would mislead every choice below.
+  graph = passes->run("dead_code", std::move(graph), dead_code);
+
+  // Equal things are computed once. It may keep a value longer, which rematerialization can undo; the reverse it cannot.
+  graph = passes->run("cse", std::move(graph), cse);
+
+  // From here on every update can be written straight into its state, and every output has bytes of its own.
+  return passes->run("insert_copies", std::move(graph), insert_copies, PassRunner::Need::always);
+}
+
+Plan finish_plan(const Facts& facts, const CloneLists& clones, const PlanOptions& options, PassRunner* passes) {
+  Plan plan;
+  plan.alignment = options.alignment;
+
+  // Clones stand in the graph, in execution order, with edges that make them run just in time.
+  ClonedGraph cloned;
+  cloned.graph = passes->run(
+      "rematerialize", *facts.graph,
+      [&](Graph) {
+        cloned = clone_graph(facts, clones);
+        return cloned.graph;
+      },
+      PassRunner::Need::always);
+
+  // Every value and every workspace gets its bytes.
+  Layout layout = lay_out(facts, cloned, options.alignment);
+  plan.arena_bytes = layout.arena_bytes;
+  plan.external_bytes = facts.external_bytes;
+  plan.peak_bytes = plan.external_bytes + plan.arena_bytes;
+  plan.output_slots = facts.output_slots;
+
+  // Bytes that are used again order the nodes that use them; then runs of nodes become tasks.
+  std::vector<double> cost;
+  for (NodeId source : cloned.source) cost.push_back(facts.cost[source]);
+  plan.reuse_edges = find_reuse_edges(cloned.graph, layout);
+  plan.segments = cut_segments(cloned.graph, cost, plan.reuse_edges, options.segment_us);
+
+  plan.graph = std::move(cloned.graph);
+  plan.values = std::move(layout.values);
+  plan.workspace = std::move(layout.workspace);
+  give_reasons(&plan);
+
+  plan.cost_us = schedule_cost(facts, clones);
+  plan.keep_all_cost_us = facts.keep_all_cost;
+  plan.nodes = plan.graph.node_count();
+  plan.recomputed_nodes = plan.nodes - facts.graph->node_count();
+  const std::vector<std::int64_t> live = live_bytes(plan);
+  plan.lower_bound_bytes = live.empty() ? plan.external_bytes : *std::max_element(live.begin(), live.end());
+  return plan;
+}
+
+std::int64_t placed_peak(const Facts& facts, const CloneLists& clones, std::int64_t alignment) {
+  return facts.external_bytes + lay_out(facts, clone_graph(facts, clones), alignment).arena_bytes;
+}
+
+double schedule_cost(const Facts& facts, const CloneLists& clones) {
+  double us = facts.keep_all_cost;
+  for (const auto& stage : clones)
+    for (NodeId n : stage) us += facts.cost[n];
+  return us;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,23 @@
+// From a captured graph to a plan, step by step. planner.cpp decides which candidate to plan; this is what happens to it.
+#pragma once
+
+#include <tapedeck/capture/passes/pass.h>
+#include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/rematerialize/rematerialize.h>
+
+namespace tapedeck {
+
+// Verified, named, without dead code and duplicates, and with the copies that updates and outputs need.
+Graph prepare(const Graph& captured, PassRunner* passes);
+
+// The whole plan of a prepared graph with these clones, but for what depends on other candidates (floor, budget, decisions).
+Plan finish_plan(const Facts& facts, const CloneLists& clones, const PlanOptions& options, PassRunner* passes);
+
+// Only its peak.
+std::int64_t placed_peak(const Facts& facts, const CloneLists& clones, std::int64_t alignment);
+
+// Model cost of all nodes run, the clones added in schedule order, so that equal schedules have equal costs to the last bit.
+double schedule_cost(const Facts& facts, const CloneLists& clones);
+
+}  // namespace tapedeck

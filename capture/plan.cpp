@@ -1,0 +1,52 @@
+#include <tapedeck/capture/plan.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+const char* reason_name(Reason reason) {
+  constexpr const char* names[] = {"input",      "state",    "constant", "output", "temporary", "saved",
+                                   "recomputed", "gradient", "in_place", "alias",  "update",    "unread"};
+  const auto index = static_cast<std::size_t>(reason);
+  return index < std::size(names) ? names[index] : "unknown";
+}
+
+namespace {
+
+// The value whose bytes v is a window on or has taken over, all the way down. Windows and takeovers refer to earlier values.
+ValueId holder_of(const Plan& plan, ValueId v) {
+  while (true) {
+    const Placement& p = plan.values[v];
+    const bool shares = p.reason == Reason::alias || p.reason == Reason::in_place;
+    if (!shares || p.other < 0 || p.other >= v) return v;
+    v = p.other;
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> live_bytes(const Plan& plan) {
+  const NodeId n_nodes = plan.graph.node_count();
+  std::vector<NodeId> last(plan.values.size(), kNone);  // by holder
+  for (ValueId v = 0; v < static_cast<ValueId>(plan.values.size()); ++v) {
+    const ValueId holder = holder_of(plan, v);
+    last[holder] = std::max({last[holder], plan.values[v].death, plan.values[v].birth});
+  }
+  std::vector<std::int64_t> live(static_cast<std::size_t>(n_nodes) + 1, 0);
+  const auto add = [&](NodeId first, NodeId final, std::int64_t bytes) {
+    if (first < 0 || first >= n_nodes || final < first) return;
+    live[first] += bytes;
+    live[std::min(final, n_nodes - 1) + 1] -= bytes;
+  };
+  for (ValueId v = 0; v < static_cast<ValueId>(plan.values.size()); ++v)
+    if (plan.values[v].where == Where::arena && holder_of(plan, v) == v)
+      add(plan.values[v].birth, last[v], plan.graph.values[v].type.bytes());
+  for (NodeId n = 0; n < n_nodes && n < static_cast<NodeId>(plan.workspace.size()); ++n) add(n, n, plan.workspace[n].bytes);
+
+  std::int64_t sum = plan.external_bytes;
+  for (NodeId n = 0; n < n_nodes; ++n) live[n] = sum += live[n];
+  live.resize(static_cast<std::size_t>(n_nodes));
+  return live;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,217 @@
+// Invariants (2) and (3) of a plan, value by value.
+#include <tapedeck/capture/plan_check_parts.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+namespace {
+
+constexpr std::int64_t kWorkspaceAlignment = 64;
+
+class PlacementChecker {
+ public:
+  PlacementChecker(const Plan& plan, Violations* out) : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)) {}
+
+  void check() {
+    for (ValueId v = 0; v < g_.value_count() && more(); ++v) {
+      const Placement& p = plan_.values[v];
+      if (p.reason == Reason::alias) check_window(v);
+      else check_own_bytes(v);
+      if (p.reason == Reason::in_place) check_takeover(v);
+    }
+    for (NodeId n = 0; n < g_.node_count() && more(); ++n) {
+      check_workspace(n);
+      check_strides_taken(n);
+    }
+    check_outputs();
+    check_updates();
+  }
+
+ private:
+  bool more() const { return out_->size() < kMostViolations; }
+  const Type& type(ValueId v) const { return g_.values[v].type; }
+
+  template <class... Args>
+  void report(ValueId v, fmt::format_string<Args...> text, Args&&... args) {
+    out_->push_back("%" + g_.value_name(v) + " " + fmt::format(text, std::forward<Args>(args)...));
+  }
+
+  // ---- a value with bytes of its own ----
+
+  void check_own_bytes(ValueId v) {
+    const Placement& p = plan_.values[v];
+    if (!p.dense) report(v, "has bytes of its own, so it must be dense");
+    if (p.where == Where::arena) check_arena(v);
+    else if (p.offset != 0) report(v, "does not start where its buffer starts");
+    if (wanted_buffer(v) != std::pair(p.where, p.slot)) report(v, "is in the wrong buffer");
+    if (p.where == Where::output && plan_.output_slots[p.slot] != type(v)) report(v, "and its output slot differ in type");
+    if (p.where == Where::constant && g_.constants[p.slot].type != type(v)) report(v, "and its constant differ in type");
+  }
+
+  // What the value is decides where it must be; what nodes make may lie in the arena, in an output slot, or in the state it updates.
+  std::pair<Where, std::int32_t> wanted_buffer(ValueId v) const {
+    const Placement& p = plan_.values[v];
+    if (g_.is_input(v)) return {Where::input, v};
+    if (g_.is_state(v)) return {Where::state, v - g_.n_inputs};
+    if (const Literal* literal = g_.literal(g_.nodes[g_.values[v].node]))
+      return {Where::constant, static_cast<std::int32_t>(literal - g_.constants.data())};
+    if (p.where == Where::output) return {Where::output, p.slot};
+    for (const Update& u : g_.updates)
+      if (p.where == Where::state && u.value == v) return {Where::state, u.state - g_.n_inputs};
+    return {Where::arena, kNone};
+  }
+
+  void check_arena(ValueId v) {
+    const Placement& p = plan_.values[v];
+    const std::int64_t bytes = type(v).bytes();
+    const std::int64_t alignment = std::max<std::int64_t>(plan_.alignment, static_cast<std::int64_t>(dtype_size(type(v).dtype)));
+    if (p.offset < 0 || p.offset > plan_.arena_bytes || bytes > plan_.arena_bytes - p.offset) report(v, "is not inside the arena");
+    else if (p.offset % alignment != 0) report(v, "lies at {}, which is no multiple of {}", p.offset, alignment);
+  }
+
+  // ---- windows ----
+
+  void check_window(ValueId v) {
+    const Placement& p = plan_.values[v];
+    const Placement& base = plan_.values[p.other];
+    const NodeId n = g_.values[v].node;
+    if (n == kNone || !g_.nodes[n].op->is(kView) || !g_.nodes[n].op->view || g_.nodes[n].n_inputs != 1 || g_.inputs(g_.nodes[n])[0] != p.other)
+      return report(v, "is a window on a value that it is no view of");
+    if (p.where != base.where || p.slot != base.slot) return report(v, "is a window on a value in another buffer");
+    if (type(v).numel() == 0) return;
+
+    std::int64_t offset = 0, strides[kMaxRank] = {};
+    if (!g_.nodes[n].op->view(type(p.other), base.strides, g_.attributes(g_.nodes[n]), type(v), &offset, strides))
+      return report(v, "is a window that strides cannot express");
+    const Shape& shape = type(v).shape;
+    const bool same = std::equal(strides, strides + shape.rank, p.strides) &&
+                      p.offset == base.offset + offset * static_cast<std::int64_t>(dtype_size(type(v).dtype));
+    if (!same) return report(v, "is a window in the wrong place");
+    if (p.dense && !is_dense(shape, p.strides)) return report(v, "says it is dense and is not");
+    check_window_inside(v);
+  }
+
+  // The first and last element touched lie inside the bytes of the owner.
+  void check_window_inside(ValueId v) {
+    const Placement& p = plan_.values[v];
+    const Shape& shape = type(v).shape;
+    const auto element = static_cast<__int128>(dtype_size(type(v).dtype));
+    __int128 first = p.offset, last = p.offset;
+    for (int i = 0; i < shape.rank; ++i) {
+      const __int128 reach = static_cast<__int128>(p.strides[i]) * (shape[i] - 1) * element;
+      (reach < 0 ? first : last) += reach;
+    }
+    const std::int64_t start = plan_.values[owner_[v]].offset, end = start + type(owner_[v]).bytes();
+    if (first < start || last + element > end) report(v, "reaches beyond the bytes it is a window on");
+  }
+
+  static bool is_dense(const Shape& shape, const std::int64_t* strides) {
+    std::int64_t expected = 1;
+    for (int i = shape.rank - 1; i >= 0; expected *= shape[i--])
+      if (shape[i] != 1 && strides[i] != expected) return false;
+    return true;
+  }
+
+  void check_strides_taken(NodeId n) {
+    const Op& op = *g_.nodes[n].op;
+    if (op.is(kAnyStrides) || op.is(kElementwise) || op.is(kView)) return;
+    for (ValueId v : g_.inputs(g_.nodes[n]))
+      if (!plan_.values[v].dense && !(op.is(kMatrixStrides) && is_matrix(v))) report(v, "has strides that `{}` does not take", g_.node_text(n));
+  }
+
+  bool is_matrix(ValueId v) const {
+    const Shape& s = type(v).shape;
+    const std::int64_t* strides = plan_.values[v].strides;
+    if (s.rank < 2) return false;
+    for (const auto& [across, down] : {std::pair(s.rank - 1, s.rank - 2), std::pair(s.rank - 2, s.rank - 1)}) {
+      const bool unit = s[across] == 1 || strides[across] == 1;
+      if (unit && (s[down] == 1 || strides[down] >= s[across])) return true;
+    }
+    return false;
+  }
+
+  // ---- takeovers ----
+
+  void check_takeover(ValueId v) {
+    const Placement& p = plan_.values[v];
+    const ValueId from = owner_[p.other];
+    if (p.where != Where::arena || plan_.values[from].where != Where::arena) return report(v, "takes over bytes that are not in the arena");
+    if (p.offset != plan_.values[from].offset || type(v).bytes() != type(from).bytes() || plan_.values[p.other].offset != p.offset)
+      return report(v, "takes over bytes that are not exactly its own");
+    if (!may_overwrite(v, p.other)) report(v, "takes over bytes that its op may not overwrite");
+  }
+
+  // Does v's op declare that v may overwrite its operand `from`, and is no other operand in the way?
+  bool may_overwrite(ValueId v, ValueId from) const {
+    if (g_.values[v].node == kNone || !plan_.values[from].dense) return false;
+    const Node& node = g_.nodes[g_.values[v].node];
+    const auto operands = g_.inputs(node);
+    for (const InplacePair& pair : node.op->inplace) {
+      if (pair.output != v - node.first_output || pair.input < 0 || pair.input >= node.n_inputs || operands[pair.input] != from) continue;
+      bool free = true;
+      for (int i = 0; i < node.n_inputs; ++i)
+        if (i != pair.input && owner_[operands[i]] == owner_[from] && !(operands[i] == from && node.op->is(kElementwise))) free = false;
+      if (free) return true;
+    }
+    return false;
+  }
+
+  // ---- workspace, outputs, updates ----
+
+  void check_workspace(NodeId n) {
+    const Node& node = g_.nodes[n];
+    const Scratch& s = plan_.workspace[n];
+    const std::int64_t wanted = workspace_bytes(*node.op, g_.input_types(node), g_.output_types(node), g_.attributes(node));
+    if (s.bytes < wanted) out_->push_back(fmt::format("`{}` has too little workspace", g_.node_text(n)));
+    if (s.bytes < 0 || s.offset < 0 || s.offset > plan_.arena_bytes || s.bytes > plan_.arena_bytes - s.offset)
+      out_->push_back(fmt::format("the workspace of `{}` is not inside the arena", g_.node_text(n)));
+    else if (s.bytes > 0 && s.offset % kWorkspaceAlignment != 0)
+      out_->push_back(fmt::format("the workspace of `{}` is not aligned", g_.node_text(n)));
+  }
+
+  void check_outputs() {
+    std::vector<char> returned(g_.values.size(), 0), updated(g_.values.size(), 0);
+    for (ValueId v : g_.outputs) returned[v] = 1;
+    for (const Update& u : g_.updates) updated[u.state] = 1;
+    std::vector<ValueId> in_slot(plan_.output_slots.size(), kNone);
+    for (ValueId v = 0; v < g_.value_count() && more(); ++v) {
+      const Placement& p = plan_.values[v];
+      const bool own = p.reason != Reason::alias;
+      if (returned[v] && (!own || p.where == Where::arena)) report(v, "is returned, but its bytes do not last");
+      if (returned[v] && p.where == Where::state && (!g_.is_state(v) || updated[v])) report(v, "is returned from a state buffer that is overwritten");
+      if (p.where != Where::output || !own) continue;
+      if (!returned[v]) report(v, "is in an output slot and not returned");
+      if (in_slot[p.slot] != kNone) report(v, "shares an output slot with %{}", g_.value_name(in_slot[p.slot]));
+      in_slot[p.slot] = v;
+    }
+  }
+
+  void check_updates() {
+    for (const Update& u : g_.updates) {
+      if (!more()) return;
+      const Placement& p = plan_.values[u.value];
+      if (u.value == u.state) continue;
+      if (p.where != Where::state || p.slot != u.state - g_.n_inputs || p.reason == Reason::alias || g_.values[u.value].node == kNone) {
+        report(u.value, "is not made in the state it updates");
+        continue;
+      }
+      const auto operands = g_.inputs(g_.nodes[g_.values[u.value].node]);
+      for (ValueId v : operands)
+        if (owner_[v] == u.state && !may_overwrite(u.value, v)) report(u.value, "overwrites the state that its own op reads");
+    }
+  }
+
+  const Plan& plan_;
+  const Graph& g_;
+  Violations* out_;
+  std::vector<ValueId> owner_;
+};
+
+}  // namespace
+
+void check_placements(const Plan& plan, Violations* out) { PlacementChecker(plan, out).check(); }
+
+}  // namespace tapedeck

@@ -1,0 +1,304 @@
+// A Plan as JSON, all but its graph (which the file keeps as text) and solve_ms (so that equal plans are equal bytes). Members that
+// have their default value are left out, so a placement reads {"where":"arena","offset":2560,"birth":1,"death":4}.
+//
+// Each record is described once, by describe() below; the writer and the reader both walk that description, so they cannot diverge.
+#include <tapedeck/capture/plan_json.h>
+
+#include <tapedeck/capture/file.h>
+#include <tapedeck/capture/json.h>
+#include <tapedeck/capture/plan_check.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+namespace tapedeck {
+namespace {
+
+constexpr const char* kSchema = "tapedeck.plan_data/1";
+
+// ---- the description ----
+
+template <class V>
+void describe(V&& field, std::type_identity<Placement>) {
+  field("where", &Placement::where);
+  field("reason", &Placement::reason);
+  field("slot", &Placement::slot);
+  field("offset", &Placement::offset);
+  field("other", &Placement::other);
+  field("reader", &Placement::reader);
+  field("birth", &Placement::birth);
+  field("death", &Placement::death);
+  field("dense", &Placement::dense);
+  field("strides", &Placement::strides);
+}
+
+template <class V>
+void describe(V&& field, std::type_identity<Scratch>) {
+  field("offset", &Scratch::offset);
+  field("bytes", &Scratch::bytes);
+}
+
+template <class V>
+void describe(V&& field, std::type_identity<Segment>) {
+  field("first", &Segment::first);
+  field("n_nodes", &Segment::n_nodes);
+  field("cost_us", &Segment::cost_us);
+  field("successors", &Segment::successors);
+  field("n_predecessors", &Segment::n_predecessors);
+}
+
+template <class V>
+void describe(V&& field, std::type_identity<Edge>) {
+  field("before", &Edge::before);
+  field("after", &Edge::after);
+}
+
+template <class V>
+void describe(V&& field, std::type_identity<Decision>) {
+  field("value", &Decision::value);
+  field("bytes", &Decision::bytes);
+  field("span", &Decision::span);
+  field("cost_us", &Decision::cost_us);
+  field("clones", &Decision::clones);
+  field("live_peak_bytes", &Decision::live_peak_bytes);
+  field("reason", &Decision::reason);
+}
+
+template <class V>
+void describe(V&& field, std::type_identity<Plan>) {
+  field("strategy", &Plan::strategy);
+  field("feasible", &Plan::feasible);
+  field("infeasible_reason", &Plan::infeasible_reason);
+  field("alignment", &Plan::alignment);
+  field("budget_bytes", &Plan::budget_bytes);
+  field("arena_bytes", &Plan::arena_bytes);
+  field("external_bytes", &Plan::external_bytes);
+  field("peak_bytes", &Plan::peak_bytes);
+  field("lower_bound_bytes", &Plan::lower_bound_bytes);
+  field("floor_bytes", &Plan::floor_bytes);
+  field("keep_all_peak_bytes", &Plan::keep_all_peak_bytes);
+  field("cost_us", &Plan::cost_us);
+  field("keep_all_cost_us", &Plan::keep_all_cost_us);
+  field("nodes", &Plan::nodes);
+  field("recomputed_nodes", &Plan::recomputed_nodes);
+  field("values", &Plan::values);
+  field("workspace", &Plan::workspace);
+  field("segments", &Plan::segments);
+  field("reuse_edges", &Plan::reuse_edges);
+  field("output_slots", &Plan::output_slots);
+  field("decisions", &Plan::decisions);
+}
+
+template <class T>
+concept Record = requires(T r) { describe([](auto...) {}, std::type_identity<T>{}); };
+
+constexpr const char* kWhereNames[] = {"nowhere", "arena", "input", "state", "constant", "output"};
+
+// ---- writing ----
+
+template <Record R>
+void put(JsonWriter& json, const R& record);
+
+template <class T>
+  requires std::is_arithmetic_v<T>
+void put(JsonWriter& json, T number) {
+  json.value(number);
+}
+void put(JsonWriter& json, const std::string& text) { json.value(std::string_view(text)); }
+void put(JsonWriter& json, Where where) { json.value(kWhereNames[static_cast<int>(where)]); }
+void put(JsonWriter& json, Reason reason) { json.value(reason_name(reason)); }
+
+void put(JsonWriter& json, const Type& type) {  // ["f32",64,10]
+  json.open('[').value(dtype_name(type.dtype));
+  for (const std::int64_t size : type.shape) json.value(size);
+  json.close(']');
+}
+
+void put(JsonWriter& json, const std::int64_t (&strides)[kMaxRank]) {
+  json.open('[');
+  for (const std::int64_t stride : strides) json.value(stride);
+  json.close(']');
+}
+
+template <class T>
+void put(JsonWriter& json, const std::vector<T>& list) {
+  json.open('[');
+  for (const T& item : list) {
+    if constexpr (Record<T>) json.line();
+    put(json, item);
+  }
+  json.close(']');
+}
+
+template <class T>
+bool same(const T& a, const T& b) {
+  if constexpr (std::is_array_v<T>)
+    return std::equal(std::begin(a), std::end(a), std::begin(b));
+  else
+    return a == b;
+}
+template <class T>
+bool same(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.empty() && b.empty();
+}
+
+template <class R>
+struct FieldWriter {
+  JsonWriter& json;
+  const R& record;
+  const R& defaults;
+
+  template <class T>
+  void operator()(const char* name, T R::*member) const {
+    if (same(record.*member, defaults.*member)) return;
+    json.key(name);
+    put(json, record.*member);
+  }
+};
+
+template <Record R>
+void put(JsonWriter& json, const R& record) {
+  static const R defaults;
+  json.open('{');
+  if constexpr (std::is_same_v<R, Plan>) json.key("schema").value(kSchema);
+  describe(FieldWriter<R>{json, record, defaults}, std::type_identity<R>{});
+  json.close('}');
+}
+
+// ---- reading ----
+
+template <Record R>
+void get(JsonValue json, R& record);
+
+void get(JsonValue json, bool& flag) { flag = json.as_bool(); }
+void get(JsonValue json, double& number) { number = json.as_real(); }
+void get(JsonValue json, std::int64_t& number) { number = json.as_integer(); }
+void get(JsonValue json, std::int32_t& number) {
+  const std::int64_t wide = json.as_integer();
+  if (!std::in_range<std::int32_t>(wide)) throw JsonError(fmt::format("{} is out of range", wide));
+  number = static_cast<std::int32_t>(wide);
+}
+void get(JsonValue json, std::string& text) { text = json.as_string(); }
+
+void get(JsonValue json, Where& where) {
+  const auto it = std::find(std::begin(kWhereNames), std::end(kWhereNames), json.as_string());
+  if (it == std::end(kWhereNames)) throw JsonError(fmt::format("{} is no place", shown(json.as_string())));
+  where = static_cast<Where>(it - std::begin(kWhereNames));
+}
+
+void get(JsonValue json, Reason& reason) {
+  for (int r = 0; r <= static_cast<int>(Reason::unread); ++r)
+    if (json.as_string() == reason_name(static_cast<Reason>(r))) {
+      reason = static_cast<Reason>(r);
+      return;
+    }
+  throw JsonError(fmt::format("{} is no reason", shown(json.as_string())));
+}
+
+DType get_dtype(std::string_view name) {
+  for (int d = 0; d < kDTypeCount; ++d)
+    if (name == dtype_name(static_cast<DType>(d))) return static_cast<DType>(d);
+  throw JsonError(fmt::format("{} is no dtype", shown(name)));
+}
+
+void get(JsonValue json, Type& type) {
+  if (json.size() < 1 || json.size() > kMaxRank + 1) throw JsonError("not a type");
+  std::int64_t sizes[kMaxRank];
+  std::size_t n = 0;
+  for (const JsonValue item : json.items()) {
+    if (n == 0)
+      type.dtype = get_dtype(item.as_string());
+    else
+      sizes[n - 1] = item.as_integer();
+    ++n;
+  }
+  const std::span<const std::int64_t> dims(sizes, n - 1);
+  if (checked_bytes(type.dtype, dims) < 0) throw JsonError("a size is negative, or the type larger than 64 TiB");
+  type.shape = Shape(dims);
+}
+
+void get(JsonValue json, std::int64_t (&strides)[kMaxRank]) {
+  if (json.size() != kMaxRank) throw JsonError(fmt::format("not {} strides", kMaxRank));
+  std::size_t i = 0;
+  for (const JsonValue item : json.items()) strides[i++] = item.as_integer();
+}
+
+template <class T>
+void get(JsonValue json, std::vector<T>& list) {
+  const auto items = json.items();
+  list.reserve(json.size());
+  for (const JsonValue item : items) {
+    try {
+      get(item, list.emplace_back());
+    } catch (const JsonError& e) {
+      throw JsonError(fmt::format("[{}] {}", list.size() - 1, e.what()));
+    }
+  }
+}
+
+template <class R>
+struct FieldReader {
+  JsonValue object;
+  R& record;
+
+  template <class T>
+  void operator()(const char* name, T R::*member) const {
+    const auto value = object.find(name);
+    if (!value) return;
+    try {
+      get(*value, record.*member);
+    } catch (const JsonError& e) {
+      throw JsonError(fmt::format("{}: {}", name, e.what()));
+    }
+  }
+};
+
+template <Record R>
+void get(JsonValue json, R& record) {
+  describe(FieldReader<R>{json, record}, std::type_identity<R>{});
+}
+
+void check(const Plan& plan) {
+  if (plan.values.size() != plan.graph.values.size() || plan.workspace.size() != plan.graph.nodes.size())
+    throw InvalidGraphError(fmt::format("the plan places {} values and {} nodes, its graph has {} and {}", plan.values.size(),
+                                        plan.workspace.size(), plan.graph.values.size(), plan.graph.nodes.size()));
+  constexpr std::size_t kMostShown = 5;
+  const std::vector<std::string> violations = check_plan(plan);
+  if (violations.empty()) return;
+  std::string message = fmt::format("the plan is invalid ({} violations)", violations.size());
+  for (std::size_t i = 0; i < std::min(violations.size(), kMostShown); ++i) message += "\n  " + violations[i];
+  throw InvalidGraphError(message);
+}
+
+}  // namespace
+
+std::string plan_to_json(const Plan& plan) {
+  JsonWriter json;
+  put(json, plan);
+  return json.take() + '\n';
+}
+
+Plan read_plan_json(const std::string& json) {
+  try {
+    const JsonDocument document(json);
+    const auto schema = document.root().find("schema");
+    if (!schema || schema->as_string() != kSchema) throw JsonError(fmt::format("the schema is not {}", kSchema));
+    Plan plan;
+    get(document.root(), plan);
+    return plan;
+  } catch (const JsonError& e) {
+    throw InvalidGraphError(fmt::format("not a readable plan: {}", e.what()));
+  }
+}
+
+Plan parse_plan(const std::string& json, Graph planned_graph) {
+  Plan plan = read_plan_json(json);
+  plan.graph = std::move(planned_graph);
+  check(plan);
+  return plan;
+}
+
+}  // namespace tapedeck

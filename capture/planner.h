@@ -1,0 +1,36 @@
+// From a captured graph to a Plan: rematerialize under the budget, order, place, cut into segments.
+#pragma once
+
+#include <tapedeck/kernels/export.h>
+#include <tapedeck/capture/plan.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+namespace tapedeck TAPEDECK_API {
+
+enum class Strategy : std::uint8_t { none, regions, greedy, automatic };
+const char* strategy_name(Strategy strategy);                       // "none" "regions" "greedy" "auto"
+bool parse_strategy(std::string_view text, Strategy* strategy);
+
+struct PlanOptions {
+  std::int64_t budget = -1;              // bytes; -1 = none
+  double budget_percent = -1;            // of the peak of strategy none; -1 = not given
+  // Without a budget `automatic` means regions (honour the user's checkpoints), with one it means greedy.
+  Strategy strategy = Strategy::automatic;
+  std::int64_t alignment = 64;           // of arena offsets; a power of two; a value's own dtype size is always respected
+  double segment_us = 50;                // a segment is closed once its nodes cost this much by the model
+  const std::atomic<bool>* cancel = nullptr;          // checked between choices; throws Cancelled
+  std::function<void(double)> progress = {};           // 0..1, from the calling thread
+};
+
+class Cancelled : public Error { public: using Error::Error; };
+
+// A plan that fits, or one with feasible == false that is the best found and says why. Never throws for want of memory; throws
+// UsageError for bad options and InvalidGraphError for a graph that does not verify. Deterministic: equal graph and options, equal
+// plan but for solve_ms. Monotone: a larger budget never gives a higher recompute cost, and peak_bytes <= budget always.
+Plan make_plan(const Graph& graph, const PlanOptions& options = {});
+
+}  // namespace tapedeck

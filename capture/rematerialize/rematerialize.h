@@ -1,0 +1,61 @@
+// Strategies of rematerialization, one file each, and the graph that a schedule with clones stands for.
+#pragma once
+
+#include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/rematerialize/schedule.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace tapedeck {
+
+// Clones by stage, each list ascending.
+using CloneLists = std::vector<std::vector<NodeId>>;
+
+// A graph with clones in place, and the node of the original graph that each of its nodes is or repeats.
+struct ClonedGraph {
+  Graph graph;
+  std::vector<NodeId> source;
+};
+
+// Writes the clones out: before each node the clones of its stage; windows are re-made where their root was made again; every clone
+// gets an order edge to the node before its stage, so that it runs just in time and not as soon as its operands allow.
+ClonedGraph clone_graph(const Facts& facts, const CloneLists& clones);
+
+// A point in a strategy's sequence of choices that is worth placing.
+struct Candidate {
+  std::int32_t decisions = 0;        // how many choices were made
+  std::size_t journal = 0;           // steps of the journal that lead here
+  std::int64_t live_peak = 0;        // arena bytes
+};
+
+struct Choices {
+  std::vector<Step> journal;
+  std::vector<Decision> decisions;
+  std::vector<Candidate> candidates; // ascending in decisions; the first is "keep all"
+};
+
+struct Watch {
+  const std::atomic<bool>* cancel = nullptr;
+  std::function<void(double)> progress;
+  void check() const;                // throws Cancelled
+  void report(double done) const;
+};
+
+// Honours the user's checkpoint regions: what a region makes and backward reads is made again, once per region, just before its
+// first backward reader. One decision per region.
+Choices choose_regions(const Facts& facts);
+
+// Recomputes whatever is kept across the peak and gives the most bytes x span for its cost, until nothing helps. Never looks at a
+// budget.
+Choices choose_greedily(const Facts& facts, const Watch& watch);
+
+// Applies steps first..last-1 of a journal to the clones.
+void apply_steps(const std::vector<Step>& journal, std::size_t first, std::size_t last, CloneLists* clones);
+
+// The clones after the first `steps` steps of a journal.
+CloneLists clones_after(const Facts& facts, const std::vector<Step>& journal, std::size_t steps);
+
+}  // namespace tapedeck

@@ -1,0 +1,239 @@
+#include <tapedeck/capture/rematerialize/schedule.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+Schedule::Schedule(const Facts& facts)
+    : facts_(facts),
+      clones_(facts.graph->nodes.size()),
+      touches_(facts.graph->values.size()),
+      live_(std::vector<std::int64_t>(facts.graph->nodes.size(), 0)),
+      local_(facts.graph->nodes.size(), 0),
+      is_stale_(facts.graph->nodes.size(), 0),
+      spans_(facts.graph->values.size()),
+      stamp_(facts.graph->values.size(), 0) {
+  const NodeId n_nodes = facts.graph->node_count();
+  for (NodeId n = 0; n < n_nodes; ++n) {
+    for (ValueId root : facts.reads(n))
+      if (facts.in_arena(root)) touches_[root].push_back({n, 1, false, kNone});
+    for (ValueId v : facts.makes(n))
+      if (facts.in_arena(v)) touches_[v].push_back({n, 0, true, kNone});
+    mark(n);
+  }
+  for (ValueId v = 0; v < facts.graph->value_count(); ++v)
+    for (std::size_t i = 1; i < touches_[v].size(); ++i) open_gap(v, i);
+  refresh();
+}
+
+// ---- changes ----
+
+void Schedule::add_clone(NodeId stage, NodeId node) {
+  journal_.push_back({stage, node, true});
+  apply(journal_.back());
+}
+
+void Schedule::remove_clone(NodeId stage, NodeId node) {
+  journal_.push_back({stage, node, false});
+  apply(journal_.back());
+}
+
+void Schedule::undo_to(std::size_t journal_size) {
+  while (journal_.size() > journal_size) {
+    Step step = journal_.back();
+    journal_.pop_back();
+    step.added = !step.added;
+    apply(step);
+  }
+}
+
+void Schedule::apply(const Step& step) {
+  std::vector<NodeId>& clones = clones_[step.stage];
+  const auto at = std::lower_bound(clones.begin(), clones.end(), step.node);
+  if (step.added) clones.insert(at, step.node);
+  else clones.erase(at);
+  n_clones_ += step.added ? 1 : -1;
+  const int sign = step.added ? 1 : -1;
+  for (ValueId root : facts_.reads(step.node))
+    if (facts_.in_arena(root)) change_touch(root, step.stage, sign, 0);
+  for (ValueId v : facts_.makes(step.node))
+    if (facts_.in_arena(v)) change_touch(v, step.stage, 0, sign);
+  mark(step.stage);
+}
+
+bool Schedule::has_clone(NodeId stage, NodeId node) const {
+  return std::binary_search(clones_[stage].begin(), clones_[stage].end(), node);
+}
+
+bool Schedule::is_unread(NodeId stage, NodeId node) const {
+  for (ValueId v : facts_.makes(node)) {
+    if (!facts_.in_arena(v)) continue;
+    if (touches_[v][find_touch(v, stage)].readers > 0 || kept_after(v, stage)) return false;
+  }
+  return true;
+}
+
+void Schedule::remove_unread_clones(NodeId stage) {
+  // Backwards: a clone reads only clones before it, so one walk finds what becomes unread on the way.
+  for (std::size_t i = clones_[stage].size(); i-- > 0;) remove_if_unread(stage, clones_[stage][i]);
+}
+
+void Schedule::remove_if_unread(NodeId stage, NodeId node) {
+  if (is_unread(stage, node)) remove_clone(stage, node);
+}
+
+std::size_t Schedule::find_touch(ValueId root, NodeId stage) const {
+  const auto& touches = touches_[root];
+  const auto at = std::lower_bound(touches.begin(), touches.end(), stage, [](const Touch& t, NodeId s) { return t.stage < s; });
+  return static_cast<std::size_t>(at - touches.begin());
+}
+
+// Adds to what a value's touch at `stage` says, making or dropping the touch, and moves the gaps around it.
+void Schedule::change_touch(ValueId root, NodeId stage, std::int32_t readers, int made) {
+  ++work_;
+  auto& touches = touches_[root];
+  const std::size_t i = find_touch(root, stage);
+  const bool exists = i < touches.size() && touches[i].stage == stage;
+  if (exists && made == 0 && touches[i].readers + readers > 0) {  // the gaps stay as they are
+    touches[i].readers += readers;
+    mark(stage);
+    return;
+  }
+  close_gap(root, i);
+  if (exists) close_gap(root, i + 1);
+  else touches.insert(touches.begin() + static_cast<std::ptrdiff_t>(i), Touch{stage, 0, false, kNone});
+  touches[i].readers += readers;
+  if (made != 0) touches[i].made = made > 0;
+  if (touches[i].readers == 0 && !touches[i].made) touches.erase(touches.begin() + static_cast<std::ptrdiff_t>(i));
+  else open_gap(root, i + 1);
+  open_gap(root, i);
+  mark(stage);
+}
+
+// The gap that ends at touch i begins to be kept, unless the value is made anew there.
+void Schedule::open_gap(ValueId root, std::size_t i) {
+  auto& touches = touches_[root];
+  if (i == 0 || i >= touches.size() || touches[i].made) return;
+  const NodeId from = touches[i - 1].stage, to = touches[i].stage;
+  live_.add(from + 1, to - 1, facts_.bytes[root]);
+  if (free_gaps_.empty()) {
+    free_gaps_.push_back(static_cast<std::int32_t>(gaps_.size()));
+    gaps_.emplace_back();
+  }
+  touches[i].gap = free_gaps_.back();
+  free_gaps_.pop_back();
+  gaps_[touches[i].gap] = {root, from, to};
+  mark(from);
+  mark(to);
+}
+
+void Schedule::close_gap(ValueId root, std::size_t i) {
+  auto& touches = touches_[root];
+  if (i >= touches.size() || touches[i].gap == kNone) return;
+  Gap& gap = gaps_[touches[i].gap];
+  live_.add(gap.from + 1, gap.to - 1, -facts_.bytes[root]);
+  mark(gap.from);
+  mark(gap.to);
+  gap = {};
+  free_gaps_.push_back(touches[i].gap);
+  touches[i].gap = kNone;
+}
+
+void Schedule::mark(NodeId stage) {
+  if (is_stale_[stage]) return;
+  is_stale_[stage] = 1;
+  stale_.push_back(stage);
+}
+
+// ---- questions ----
+
+bool Schedule::kept_after(ValueId root, NodeId stage) const {
+  const auto& touches = touches_[root];
+  const std::size_t i = find_touch(root, stage + 1);
+  return i < touches.size() && touches[i].gap != kNone;
+}
+
+Schedule::Presence Schedule::presence(ValueId root, NodeId stage) const {
+  const auto& touches = touches_[root];
+  std::size_t i = find_touch(root, stage);
+  Presence p;
+  if (i > 0) p.previous = touches[i - 1].stage;
+  if (i < touches.size() && touches[i].stage == stage) {
+    p.here = true;
+    ++i;
+  }
+  if (i < touches.size()) {
+    p.next = touches[i].stage;
+    p.next_makes = touches[i].made;
+    p.kept = !p.here && touches[i].gap != kNone;
+  }
+  return p;
+}
+
+// ---- live bytes within a stage ----
+
+void Schedule::refresh() {
+  for (NodeId stage : stale_) {
+    is_stale_[stage] = 0;
+    const std::int64_t now = measure_local(stage);
+    live_.add(stage, stage, now - local_[stage]);
+    local_[stage] = now;
+    work_ += static_cast<std::int64_t>(clones_[stage].size()) + 1;
+  }
+  stale_.clear();
+}
+
+void Schedule::note_local(ValueId root, std::int32_t position, bool made) {
+  if (!facts_.in_arena(root)) return;
+  Span& span = spans_[root];
+  if (stamp_[root] != now_) {
+    stamp_[root] = now_;
+    span = {made ? position : 0, position, false, false};
+    in_stage_.push_back(root);
+  }
+  span.last = position;
+}
+
+void Schedule::add_local(NodeId node, std::int32_t position, bool clone) {
+  for (ValueId root : facts_.reads(node)) note_local(root, position, false);
+  for (ValueId v : facts_.makes(node)) note_local(v, position, true);
+  const std::int64_t scratch = facts_.workspace[node] + (clone ? facts_.clone_extra[node] : 0);
+  delta_[position] += scratch;
+  delta_[position + 1] -= scratch;
+}
+
+// An operand that dies here gives its bytes to an output: they are counted once.
+void Schedule::take_over_local(NodeId node, std::int32_t position) {
+  const auto pairs = facts_.takeovers(node);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    Span& from = spans_[pairs[i].from];
+    const bool output_served = std::any_of(pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(i), [&](const RootPair& p) {
+      return p.to == pairs[i].to && spans_[p.from].taken;
+    });
+    if (from.exits || from.last != position || from.taken || output_served) continue;
+    from.taken = true;
+    delta_[position] -= facts_.bytes[pairs[i].from];
+    delta_[position + 1] += facts_.bytes[pairs[i].from];
+  }
+}
+
+std::int64_t Schedule::measure_local(NodeId stage) {
+  const auto steps = static_cast<std::int32_t>(clones_[stage].size()) + 1;
+  const auto node_at = [&](std::int32_t i) { return i + 1 < steps ? clones_[stage][i] : stage; };
+  ++now_;
+  in_stage_.clear();
+  delta_.assign(static_cast<std::size_t>(steps) + 1, 0);
+  for (std::int32_t i = 0; i < steps; ++i) add_local(node_at(i), i, i + 1 < steps);
+  for (ValueId root : in_stage_) {
+    Span& span = spans_[root];
+    span.exits = kept_after(root, stage);
+    delta_[span.first] += facts_.bytes[root];
+    delta_[span.exits ? steps : span.last + 1] -= facts_.bytes[root];
+  }
+  for (std::int32_t i = 0; i < steps; ++i) take_over_local(node_at(i), i);
+  std::int64_t alive = 0, most = 0;
+  for (std::int32_t i = 0; i < steps; ++i) most = std::max(most, alive += delta_[i]);
+  return most;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,12 @@
+// Everything an author needs: #include <tapedeck/tapedeck.h>
+#pragma once
+
+#include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/executor.h>
+#include <tapedeck/capture/file.h>
+#include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/planner.h>
+#include <tapedeck/engine/nn.h>
+#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/tensor.h>

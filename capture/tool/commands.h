@@ -1,0 +1,71 @@
+// The commands of `tapedeck`, one function each, behind plain option structs. main.cpp alone knows the command-line library, report.cpp
+// alone the JSON library.
+//
+// Each command prints its answer to stdout and everything else to stderr, returns an exit code, and throws tapedeck::Error, which
+// main.cpp turns into a line on stderr and a code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tapedeck::tool {
+
+enum ExitCode : int { kOk = 0, kDiffers = 1, kUsage = 2, kBadFile = 3, kInfeasible = 4, kExecution = 5, kNoDevice = 6, kInterrupted = 130 };
+
+struct RecordOptions {
+  std::string model;
+  std::int64_t batch = 64;
+  std::string optimizer = "sgd";
+  bool abstract = false;
+  std::uint64_t seed = 42;
+  std::string output;
+  bool json = false;
+};
+struct PrintOptions {
+  std::string file;
+  bool planned = false;
+  bool no_notes = false;
+  bool json = false;
+};
+struct FileOptions {
+  std::string file;
+  bool json = false;
+};
+struct PlanCommandOptions {
+  std::string file;
+  std::string budget;               // "64MiB", "1.5GB", "4096", "50%"
+  std::string strategy = "auto";
+  std::int64_t align = 64;
+  std::string output;
+  bool explain = false;
+  bool json = false;
+};
+struct ReplayOptions {
+  std::string file;
+  std::string device = "cpu";
+  int threads = 0;                  // 0 = all
+  int steps = 1;
+  std::vector<std::string> inputs;  // NAME=@F.npy | NAME=rand:SEED | NAME=zeros
+  std::string weights;
+  std::string save;
+  std::uint64_t seed = 42;
+  bool check_eager = false;
+  bool json = false;
+};
+struct ListOptions {
+  bool json = false;
+};
+
+int record(const RecordOptions& options);
+int info(const FileOptions& options);
+int print(const PrintOptions& options);
+int plan(const PlanCommandOptions& options);
+int replay(const ReplayOptions& options);
+int verify(const FileOptions& options);
+int view(const std::string& file);
+int list_models(const ListOptions& options);
+int list_ops(const ListOptions& options);
+int list_devices(const ListOptions& options);
+
+}  // namespace tapedeck::tool

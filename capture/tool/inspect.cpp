@@ -1,0 +1,164 @@
+// record, info, print, verify, view and the lists.
+#include "commands.h"
+#include "report.h"
+#include "support.h"
+
+#include <tapedeck/capture/models.h>
+#include <tapedeck/capture/plan_check.h>
+#include <tapedeck/engine/op.h>
+#include <tapedeck/engine/text.h>
+#include <tapedeck/kernels/cuda/runtime.h>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+namespace tapedeck::tool {
+
+namespace {
+void answer(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+}  // namespace
+
+int record(const RecordOptions& options) {
+  const Model* model = find_model(options.model);
+  if (!model) {
+    std::string names;
+    for (const Model& m : all_models()) names += (names.empty() ? "" : ", ") + m.name;
+    throw UsageError(fmt::format("unknown model '{}'; there are: {}", options.model, names));
+  }
+  const Captured captured = model->record({options.batch, options.optimizer, options.abstract, options.seed});
+  TapeFile file;
+  file.captured = captured.graph;
+  file.metadata = {{"model", model->name}, {"batch", std::to_string(options.batch)}, {"optimizer", options.optimizer}, {"seed", std::to_string(options.seed)}};
+  auto name = [&](std::size_t v) { return captured.graph.values[v].name.str(); };
+  const auto n_inputs = static_cast<std::size_t>(captured.graph.n_inputs);
+  if (!options.abstract) {
+    for (std::size_t i = 0; i < captured.inputs.size(); ++i) file.inputs[name(i)] = captured.inputs[i];
+    // The state as it was before the captured step is gone - that step ran; what is stored continues from there.
+    for (std::size_t i = 0; i < captured.state.size(); ++i) file.state[name(n_inputs + i)] = captured.state[i];
+  }
+  save_tape(options.output, file);
+  if (options.json) answer(record_report(options.output, captured));
+  else answer(fmt::format("wrote {}: {} nodes\n{}", options.output, captured.graph.node_count(), captured.report.to_string()));
+  return kOk;
+}
+
+int info(const FileOptions& options) {
+  const TapeFile file = load_any(options.file, Check::structure);
+  if (options.json) {
+    answer(info_report(options.file, file));
+    return kOk;
+  }
+  const Graph& g = file.captured;
+  std::string text = fmt::format("{}: graph {}, {} nodes, {} values\n", options.file, g.name.view(), g.node_count(), g.value_count());
+  for (const auto& [key, value] : file.metadata) text += fmt::format("  {}: {}\n", key, value);
+  auto list = [&](const char* title, ValueId first, ValueId last, const auto& stored) {
+    if (first == last) return;
+    std::int64_t bytes = 0;
+    for (ValueId v = first; v < last; ++v) bytes += g.values[static_cast<std::size_t>(v)].type.bytes();
+    text += fmt::format("{}: {}\n", title, human_size(bytes));
+    for (ValueId v = first; v < last; ++v) {
+      const Value& value = g.values[static_cast<std::size_t>(v)];
+      text += fmt::format("  {:<32} {:<20} {}{}\n", g.value_name(v), to_string(value.type), role_name(value.role), stored.count(g.value_name(v)) ? "" : ", type only");
+    }
+  };
+  list("inputs", 0, g.n_inputs, file.inputs);
+  list("state", g.n_inputs, g.n_inputs + g.n_state, file.state);
+  if (file.plan) {
+    const Plan& p = *file.plan;
+    text += fmt::format("plan: {}, peak {}, {} nodes of which {} recomputed, cost x{:.3f}, {} segments\n", p.strategy, human_size(p.peak_bytes), p.nodes,
+                        p.recomputed_nodes, p.recompute_cost_ratio(), p.segments.size());
+  } else {
+    text += "plan: none\n";
+  }
+  answer(text);
+  return kOk;
+}
+
+namespace {
+
+// "seg=0, at=2560" of a planned node: its segment, and where its first result lies in the arena.
+std::string plan_notes(const Plan& p, NodeId n) {
+  std::string notes;
+  for (std::size_t s = 0; s < p.segments.size(); ++s)
+    if (n >= p.segments[s].first && n < p.segments[s].first + p.segments[s].n_nodes) notes = fmt::format("seg={}", s);
+  const Node& node = p.graph.nodes[static_cast<std::size_t>(n)];
+  if (node.n_outputs > 0) {
+    const Placement& at = p.values[static_cast<std::size_t>(node.first_output)];
+    if (at.where == Where::arena) notes += fmt::format("{}at={}", notes.empty() ? "" : ", ", at.offset);
+  }
+  return notes;
+}
+
+}  // namespace
+
+int print(const PrintOptions& options) {
+  const TapeFile file = load_any(options.file, Check::structure);
+  tapedeck::PrintOptions how;
+  how.notes = !options.no_notes;
+  std::string text;
+  if (options.planned) {
+    const Plan plan = file.plan ? *file.plan : make_plan(file.captured);
+    if (how.notes) how.extra_notes = [&plan](NodeId n) { return plan_notes(plan, n); };
+    text = tapedeck::print(plan.graph, how);
+  } else {
+    text = tapedeck::print(file.captured, how);
+  }
+  answer(options.json ? print_report(text) : text);
+  return kOk;
+}
+
+int verify(const FileOptions& options) {
+  const TapeFile file = load_any(options.file, Check::all);  // throws on whatever is wrong with the bytes or the graph
+  std::vector<std::string> problems;
+  tapedeck::verify(file.captured);
+  if (file.plan) {
+    problems = check_plan(*file.plan);
+    for (std::string& p : check_clones(*file.plan)) problems.push_back(std::move(p));
+  }
+  if (options.json) answer(verify_report(options.file, problems));
+  else if (problems.empty()) answer(fmt::format("{}: ok, {} nodes, {}\n", options.file, file.captured.node_count(), file.plan ? "plan checked" : "no plan"));
+  else
+    for (const std::string& p : problems) answer(p + "\n");
+  return problems.empty() ? kOk : kBadFile;
+}
+
+int view(const std::string& file) {
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string viewer = (self.parent_path() / "tapedeck-viewer").string();
+  if (access(viewer.c_str(), X_OK) != 0) throw UsageError("there is no tapedeck-viewer beside this tool; it was built without Qt or Dear ImGui");
+  execl(viewer.c_str(), viewer.c_str(), file.c_str(), static_cast<char*>(nullptr));
+  throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(errno)));
+}
+
+int list_models(const ListOptions& options) {
+  if (options.json) answer(models_report(all_models()));
+  else
+    for (const Model& m : all_models()) answer(fmt::format("{:<12} {}\n", m.name, m.doc));
+  return kOk;
+}
+
+int list_ops(const ListOptions& options) {
+  if (options.json) answer(ops_report());
+  else
+    for (const Op* op : all_ops()) answer(fmt::format("{:<20} {}\n", op->name, op->doc));
+  return kOk;
+}
+
+int list_devices(const ListOptions& options) {
+  const kernels::cuda::CudaStatus& cuda = kernels::cuda::cuda_status();
+  const std::vector<DeviceLine> devices = {
+      {"cpu", true, fmt::format("{} threads", std::thread::hardware_concurrency())},
+      {"cuda", cuda.available, cuda.available ? fmt::format("{} devices", cuda.device_count) : cuda.reason}};
+  if (options.json) answer(devices_report(devices));
+  else
+    for (const DeviceLine& d : devices) answer(fmt::format("{:<6} {}  {}\n", d.name, d.available ? "available" : "absent   ", d.detail));
+  return kOk;
+}
+
+}  // namespace tapedeck::tool

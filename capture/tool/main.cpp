@@ -1,0 +1,141 @@
+// tapedeck: record, show, plan, replay and verify captured training steps from a shell.
+#include "commands.h"
+#include "support.h"
+
+#include <tapedeck/capture/planner.h>
+#include <tapedeck/engine/error.h>
+
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <functional>
+
+using namespace tapedeck;
+using namespace tapedeck::tool;
+
+namespace {
+
+constexpr const char* kFooter =
+    "Sizes: a bare number is bytes; KB MB GB are 1000s, KiB MiB GiB 1024s; 50% is of the peak that keeps everything.\n"
+    "Exit codes: 0 ok, 1 differs, 2 usage, 3 bad or missing file or invalid graph, 4 infeasible budget, 5 execution error,\n"
+    "6 no such device or built without it.";
+
+// The command line, and what to run once it is parsed.
+struct Line {
+  CLI::App app{"Records tensor programs, plans their memory under a hard byte budget, replays them bit for bit.", "tapedeck"};
+  RecordOptions record;
+  FileOptions info, verify;
+  tool::PrintOptions print;
+  PlanCommandOptions plan;
+  ReplayOptions replay;
+  ListOptions models, ops, devices;
+  std::string view_file;
+  std::function<int()> chosen;
+
+  CLI::App* command(const char* name, const char* doc, std::function<int()> run, bool* json) {
+    CLI::App* c = app.add_subcommand(name, doc);
+    if (json) c->add_flag("--json", *json, "print one JSON object");
+    c->callback([this, run = std::move(run)] { chosen = run; });
+    return c;
+  }
+};
+
+void add_record(Line& l) {
+  CLI::App* c = l.command("record", "capture one training step of a model", [&l] { return tool::record(l.record); }, &l.record.json);
+  c->add_option("MODEL", l.record.model, "a name from `tapedeck models`")->required();
+  c->add_option("--batch", l.record.batch, "rows per step")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32))->capture_default_str();
+  c->add_option("--optimizer", l.record.optimizer, "sgd or adamw")->check(CLI::IsMember({"sgd", "adamw"}))->capture_default_str();
+  c->add_flag("--abstract", l.record.abstract, "record types only: takes no memory, computes nothing");
+  c->add_option("--seed", l.record.seed, "of parameters and sample data")->capture_default_str();
+  c->add_option("-o,--output", l.record.output, "file to write")->required();
+}
+
+void add_plan(Line& l) {
+  CLI::App* c = l.command("plan", "plan the memory of a step, under a budget or without", [&l] { return tool::plan(l.plan); }, &l.plan.json);
+  c->add_option("FILE", l.plan.file, ".tape or .graph")->required();
+  c->add_option("--budget", l.plan.budget, "most bytes a replay may hold: 64MiB, 1.5GB, 50%");
+  c->add_option("--strategy", l.plan.strategy, "none, regions, greedy or auto (with a budget greedy, else regions)")
+      ->check(CLI::IsMember({"none", "regions", "greedy", "auto"}))->capture_default_str();
+  c->add_option("--align", l.plan.align, "alignment of arena offsets in bytes, a power of two")->capture_default_str();
+  c->add_option("-o,--output", l.plan.output, "write the file with its plan here");
+  c->add_flag("--explain", l.plan.explain, "print every recompute choice with its reason");
+}
+
+void add_replay(Line& l) {
+  CLI::App* c = l.command("replay", "run a captured step", [&l] { return tool::replay(l.replay); }, &l.replay.json);
+  c->add_option("FILE", l.replay.file, ".tape or .graph")->required();
+  c->add_option("--device", l.replay.device, "cpu or cuda")->capture_default_str();
+  c->add_option("--threads", l.replay.threads, "0 = all")->check(CLI::Range(0, 4096))->capture_default_str();
+  c->add_option("--steps", l.replay.steps, "exactly this many, no warm-up")->check(CLI::Range(1, 1000000000))->capture_default_str();
+  c->add_option("--input", l.replay.inputs, "NAME=@F.npy, NAME=rand:SEED or NAME=zeros; may be repeated");
+  c->add_option("--weights", l.replay.weights, "safetensors file with state by name");
+  c->add_option("--save", l.replay.save, "write the file with the state after the last step here");
+  c->add_option("--seed", l.replay.seed, "of values that the file lacks")->capture_default_str();
+  c->add_flag("--check-eager", l.replay.check_eager, "compare every output and state with eager execution, bit for bit");
+}
+
+void add_others(Line& l) {
+  l.command("info", "what a file holds", [&l] { return tool::info(l.info); }, &l.info.json)->add_option("FILE", l.info.file)->required();
+  CLI::App* p = l.command("print", "the graph as text", [&l] { return tool::print(l.print); }, &l.print.json);
+  p->add_option("FILE", l.print.file)->required();
+  p->add_flag("--planned", l.print.planned, "the planned graph, with segments and offsets");
+  p->add_flag("--no-notes", l.print.no_notes, "leave the [notes] out");
+  l.command("verify", "check a file, its graph and its plan without running it", [&l] { return tool::verify(l.verify); }, &l.verify.json)
+      ->add_option("FILE", l.verify.file)->required();
+  l.command("models", "models that `record` knows", [&l] { return list_models(l.models); }, &l.models.json);
+  l.command("ops", "ops of this build", [&l] { return list_ops(l.ops); }, &l.ops.json);
+  l.command("devices", "devices of this machine", [&l] { return list_devices(l.devices); }, &l.devices.json);
+  l.command("view", "open a file in the desktop viewer", [&l] { return tool::view(l.view_file); }, nullptr)->add_option("FILE", l.view_file)->required();
+}
+
+int complain(const std::exception& e, int code) {
+  std::fprintf(stderr, "tapedeck: %s\n", e.what());
+  return code;
+}
+
+int run(const std::function<int()>& command) {
+  try {
+    return command();
+  } catch (const Cancelled&) {
+    std::fprintf(stderr, "tapedeck: interrupted\n");
+    return kInterrupted;
+  } catch (const UsageError& e) {
+    return complain(e, kUsage);
+  } catch (const TypeError& e) {
+    return complain(e, kUsage);
+  } catch (const DeviceError& e) {
+    return complain(e, kNoDevice);
+  } catch (const ExecutionError& e) {
+    return complain(e, kExecution);
+  } catch (const CaptureError& e) {
+    return complain(e, kExecution);
+  } catch (const Error& e) {
+    return complain(e, kBadFile);
+  } catch (const std::bad_alloc& e) {
+    return complain(ExecutionError("out of memory"), kExecution);
+  } catch (const std::exception& e) {
+    return complain(e, kExecution);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Line line;
+  line.app.require_subcommand(1);
+  line.app.footer(kFooter);
+  line.app.set_version_flag("--version", std::string("tapedeck ") + TAPEDECK_VERSION);
+  add_record(line);
+  add_plan(line);
+  add_replay(line);
+  add_others(line);
+  try {
+    line.app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const bool asked = e.get_exit_code() == 0;  // --help, --version
+    line.app.exit(e);
+    return asked ? kOk : kUsage;
+  }
+  catch_interrupts();
+  return run(line.chosen);
+}

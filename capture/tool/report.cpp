@@ -1,0 +1,131 @@
+#include "report.h"
+
+#include <tapedeck/engine/op.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tapedeck::tool {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& j) { return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+Json value_json(const Graph& g, ValueId v) {
+  const Value& value = g.values[static_cast<std::size_t>(v)];
+  return {{"name", g.value_name(v)}, {"type", to_string(value.type)}, {"bytes", value.type.bytes()}, {"role", role_name(value.role)}};
+}
+
+Json plan_json(const Plan& p) {
+  Json j;
+  j["schema"] = "tapedeck.plan/1";
+  j["feasible"] = p.feasible;
+  j["strategy"] = p.strategy;
+  j["peak_bytes"] = p.peak_bytes;
+  j["lower_bound_bytes"] = p.lower_bound_bytes;
+  j["floor_bytes"] = p.floor_bytes;
+  j["budget_bytes"] = p.budget_bytes < 0 ? Json(nullptr) : Json(p.budget_bytes);
+  j["keep_all_peak_bytes"] = p.keep_all_peak_bytes;
+  j["arena_bytes"] = p.arena_bytes;
+  j["external_bytes"] = p.external_bytes;
+  j["alignment"] = p.alignment;
+  j["nodes"] = p.nodes;
+  j["recomputed_nodes"] = p.recomputed_nodes;
+  j["recompute_cost_ratio"] = p.recompute_cost_ratio();
+  j["cost_us"] = p.cost_us;
+  j["segments"] = p.segments.size();
+  j["solve_ms"] = p.solve_ms;
+  if (!p.feasible) j["infeasible_reason"] = p.infeasible_reason;
+  return j;
+}
+
+}  // namespace
+
+std::string plan_report(const Plan& plan) { return text_of(plan_json(plan)); }
+
+std::string replay_report(const ReplaySummary& s) {
+  Json j;
+  j["schema"] = "tapedeck.replay/1";
+  j["device"] = s.device;
+  j["threads"] = s.threads;
+  j["steps"] = s.steps;
+  j["planned_peak_bytes"] = s.planned_peak_bytes;
+  j["observed_peak_bytes"] = s.observed_peak_bytes;
+  j["step_ms"] = {{"median", s.median_ms}, {"min", s.min_ms}, {"max", s.max_ms}};
+  j["equal_to_eager"] = s.equal_to_eager ? Json(*s.equal_to_eager) : Json(nullptr);
+  if (!s.first_difference.empty()) j["first_difference"] = s.first_difference;
+  return text_of(j);
+}
+
+std::string info_report(const std::string& path, const TapeFile& file) {
+  const Graph& g = file.captured;
+  Json j;
+  j["schema"] = "tapedeck.info/1";
+  j["file"] = path;
+  j["graph"] = g.name.str();
+  j["nodes"] = g.node_count();
+  j["values"] = g.value_count();
+  j["metadata"] = Json::object();
+  for (const auto& [key, value] : file.metadata) j["metadata"][key] = value;
+  Json inputs = Json::array(), state = Json::array(), outputs = Json::array();
+  for (ValueId v = 0; v < g.n_inputs; ++v) {
+    Json i = value_json(g, v);
+    i["sample"] = file.inputs.count(g.value_name(v)) > 0;
+    inputs.push_back(i);
+  }
+  for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) {
+    Json s = value_json(g, v);
+    s["stored"] = file.state.count(g.value_name(v)) > 0;
+    state.push_back(s);
+  }
+  for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+    Json o = value_json(g, g.outputs[i]);
+    if (i < g.output_names.size() && !g.output_names[i].empty()) o["name"] = g.output_names[i].str();
+    outputs.push_back(o);
+  }
+  j["inputs"] = inputs;
+  j["state"] = state;
+  j["outputs"] = outputs;
+  j["plan"] = file.plan ? plan_json(*file.plan) : Json(nullptr);
+  return text_of(j);
+}
+
+std::string record_report(const std::string& path, const Captured& c) {
+  Json j;
+  j["schema"] = "tapedeck.record/1";
+  j["file"] = path;
+  j["graph"] = c.graph.name.str();
+  j["nodes"] = c.graph.node_count();
+  j["inputs"] = c.report.inputs.size();
+  j["state"] = c.report.state.size();
+  j["constants"] = c.report.constants.size();
+  return text_of(j);
+}
+
+std::string print_report(const std::string& text) { return text_of({{"schema", "tapedeck.print/1"}, {"text", text}}); }
+
+std::string verify_report(const std::string& path, const std::vector<std::string>& problems) {
+  return text_of({{"schema", "tapedeck.verify/1"}, {"file", path}, {"ok", problems.empty()}, {"problems", problems}});
+}
+
+std::string models_report(const std::vector<Model>& models) {
+  Json list = Json::array();
+  for (const Model& m : models) list.push_back({{"name", m.name}, {"doc", m.doc}});
+  return text_of({{"schema", "tapedeck.models/1"}, {"models", list}});
+}
+
+std::string ops_report() {
+  Json list = Json::array();
+  for (const Op* op : all_ops())
+    list.push_back({{"name", op->name}, {"doc", op->doc}, {"version", op->version}, {"gradient", op->vjp != nullptr}, {"cuda", op->kernels[1] != nullptr}});
+  return text_of({{"schema", "tapedeck.ops/1"}, {"ops", list}});
+}
+
+std::string devices_report(const std::vector<DeviceLine>& devices) {
+  Json list = Json::array();
+  for (const DeviceLine& d : devices) list.push_back({{"name", d.name}, {"available", d.available}, {"detail", d.detail}});
+  return text_of({{"schema", "tapedeck.devices/1"}, {"devices", list}});
+}
+
+}  // namespace tapedeck::tool

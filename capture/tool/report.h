@@ -1,0 +1,40 @@
+// The JSON answers. Keys are only ever added, never renamed.
+#pragma once
+
+#include <tapedeck/capture/file.h>
+#include <tapedeck/capture/models.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tapedeck::tool {
+
+struct ReplaySummary {
+  std::string device;
+  int threads = 0;
+  int steps = 0;
+  std::int64_t planned_peak_bytes = 0;
+  std::int64_t observed_peak_bytes = 0;
+  double median_ms = 0, min_ms = 0, max_ms = 0;
+  std::optional<bool> equal_to_eager;
+  std::string first_difference;       // name of the first output or state value that differs
+};
+
+struct DeviceLine {
+  std::string name;
+  bool available = false;
+  std::string detail;
+};
+
+std::string plan_report(const Plan& plan);
+std::string replay_report(const ReplaySummary& summary);
+std::string info_report(const std::string& path, const TapeFile& file);
+std::string record_report(const std::string& path, const Captured& captured);
+std::string print_report(const std::string& text);
+std::string verify_report(const std::string& path, const std::vector<std::string>& problems);
+std::string models_report(const std::vector<Model>& models);
+std::string ops_report();
+std::string devices_report(const std::vector<DeviceLine>& devices);
+
+}  // namespace tapedeck::tool

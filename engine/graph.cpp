@@ -1,0 +1,319 @@
+// Building graphs and copying what stays of them. Invariants: graph.h; their check: verify.cpp; the text form: text_print.cpp and
+// text_parse.cpp.
+#include <tapedeck/engine/graph.h>
+
+#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/graph_access.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <limits>
+
+namespace tapedeck {
+
+const char* phase_name(Phase phase) {
+  constexpr const char* names[] = {"forward", "backward", "update"};
+  return names[static_cast<int>(phase)];
+}
+
+const char* role_name(Role role) {
+  constexpr const char* names[] = {"none", "input", "parameter", "moment", "statistic", "counter", "rng"};
+  return names[static_cast<int>(role)];
+}
+
+// ---- reading ----
+
+const Literal* Graph::literal(const Node& n) const {
+  const Field* field = tensor_field(*n.op);
+  if (!field || n.attrs == kNone) return nullptr;
+  const std::int32_t index = field_of<TensorIndex>(attributes(n), *field).index;
+  return index >= 0 && index < static_cast<std::int32_t>(constants.size()) ? &constants[index] : nullptr;
+}
+
+std::vector<Type> Graph::input_types(const Node& n) const {
+  std::vector<Type> types;
+  types.reserve(n.n_inputs);
+  for (ValueId v : inputs(n)) types.push_back(values[v].type);
+  return types;
+}
+
+std::vector<Type> Graph::output_types(const Node& n) const {
+  std::vector<Type> types;
+  types.reserve(n.n_outputs);
+  for (const Value& v : output_values(n)) types.push_back(v.type);
+  return types;
+}
+
+// ---- building ----
+
+ValueId Graph::add_input(Name value_name, const Type& type) {
+  if (n_state > 0 || !nodes.empty()) throw UsageError("inputs are added before state and nodes");
+  values.push_back({type, kNone, Role::input, value_name});
+  return n_inputs++;
+}
+
+ValueId Graph::add_state(Name value_name, const Type& type, Role role) {
+  if (!nodes.empty()) throw UsageError("state is added before nodes");
+  values.push_back({type, kNone, role, value_name});
+  return n_inputs + n_state++;
+}
+
+namespace {
+
+constexpr std::size_t kMaxPool = std::numeric_limits<std::int32_t>::max();  // pools are indexed by 32-bit integers
+
+// The caller may pass a list or struct that lies in the very pool it is appended to (a node of this graph, repeated), which growing
+// the pool would pull away: append by position in that case.
+template <class T>
+void append_to_pool(std::vector<T>& pool, const T* items, std::size_t n) {
+  if (n == 0) return;
+  const bool inside = !std::less<>()(items, pool.data()) && std::less<>()(items, pool.data() + pool.size());
+  const std::size_t from = inside ? static_cast<std::size_t>(items - pool.data()) : 0;
+  const std::size_t to = pool.size();
+  pool.resize(to + n);
+  std::memcpy(pool.data() + to, inside ? pool.data() + from : items, n * sizeof(T));
+}
+
+}  // namespace
+
+NodeId Graph::add_node(const Op& op, std::span<const ValueId> inputs, const void* attrs, std::span<const Type> outputs,
+                       const Origin& origin, std::span<const ValueId> after) {
+  if (refs.size() + inputs.size() + after.size() > kMaxPool || values.size() + outputs.size() > kMaxPool)
+    throw InvalidGraphError("the graph is too large: indices have 31 bits");
+  Node n;
+  n.op = &op;
+  n.origin = origin;
+  n.n_inputs = static_cast<std::int32_t>(inputs.size());
+  n.n_after = static_cast<std::int32_t>(after.size());
+  n.n_outputs = static_cast<std::int32_t>(outputs.size());
+  // `after` may lie in refs as well, and appending the inputs may move refs: copy it first.
+  const std::vector<ValueId> after_copy(after.begin(), after.end());
+  n.first_input = static_cast<std::int32_t>(refs.size());
+  append_to_pool(refs, inputs.data(), inputs.size());
+  n.first_after = static_cast<std::int32_t>(refs.size());
+  append_to_pool(refs, after_copy.data(), after_copy.size());
+
+  if (op.attrs) {
+    const std::size_t offset = (attr_pool_.size() + kAttrAlignment - 1) / kAttrAlignment * kAttrAlignment;
+    if (offset > kMaxPool) throw InvalidGraphError("the graph is too large: its attributes pass 2 GiB");
+    attr_pool_.resize(offset);
+    append_to_pool(attr_pool_, static_cast<const unsigned char*>(attrs ? attrs : op.attrs->defaults), op.attrs->size);
+    n.attrs = static_cast<std::int32_t>(offset);
+  }
+
+  n.first_output = value_count();
+  const NodeId id = node_count();
+  for (const Type& type : outputs) values.push_back({type, id, Role::none, {}});
+  nodes.push_back(n);
+  return id;
+}
+
+std::int32_t Graph::add_constant(Literal literal) {
+  constants.push_back(std::move(literal));
+  return static_cast<std::int32_t>(constants.size()) - 1;
+}
+
+// ---- Rewriter ----
+
+namespace {
+
+bool is_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// The value before `end` that a note such as `of=%12` means when it refers to an unnamed value by number, or kNone.
+ValueId numbered_value(const Graph& graph, Name note, ValueId end) {
+  if (!is_number(note.view()) || note.view().size() > 9) return kNone;
+  const ValueId v = std::stoi(note.str());
+  return v < end && graph.values[v].name.empty() ? v : kNone;
+}
+
+Name name_or_number(const Graph& graph, ValueId v) {
+  return graph.values[v].name.empty() ? Name(std::to_string(v)) : graph.values[v].name;
+}
+
+}  // namespace
+
+Rewriter::Rewriter(const Graph& from) : from_(from), map_(from.values.size(), kNone) {
+  to_.name = from.name;
+  to_.n_inputs = from.n_inputs;
+  to_.n_state = from.n_state;
+  to_.values.reserve(from.values.size());
+  to_.nodes.reserve(from.nodes.size());
+  to_.refs.reserve(from.refs.size());
+  for (ValueId v = 0; v < from.n_inputs + from.n_state; ++v) {
+    to_.values.push_back(from.values[v]);
+    map_[v] = v;
+  }
+}
+
+namespace {
+
+// Notes that name an unnamed value by its number follow the value to its new number; once it is gone they say `_`.
+Name moved_note(const Graph& from, const Graph& to, const std::vector<ValueId>& map, const Node& n, Name note) {
+  const ValueId v = numbered_value(from, note, n.first_output);
+  if (v == kNone) return note;
+  return map[v] == kNone ? Name("_") : name_or_number(to, map[v]);
+}
+
+// Copies a node's op, attributes, constant and types; operands are already ids of `to`.
+NodeId append_copy(const Graph& from, Graph& to, const Node& n, std::span<const ValueId> inputs, std::span<const ValueId> after,
+                   const Origin& origin) {
+  const std::vector<Type> types = from.output_types(n);
+  const NodeId id = to.add_node(*n.op, inputs, from.attributes(n), types, origin, after);
+  if (const Literal* literal = from.literal(n)) {
+    const TensorIndex index{to.add_constant(*literal)};
+    std::memcpy(GraphAccess::attributes(to, to.nodes[id]) + tensor_field(*n.op)->offset, &index, sizeof index);
+  }
+  return id;
+}
+
+}  // namespace
+
+NodeId Rewriter::copy(NodeId n) {
+  const Node& node = from_.nodes[n];
+  std::vector<ValueId> inputs, after;
+  inputs.reserve(node.n_inputs);
+  for (ValueId v : from_.inputs(node)) {
+    if (map_[v] == kNone)
+      throw InvalidGraphError("a pass dropped %" + from_.value_name(v) + ", which is read by: " + from_.node_text(n));
+    inputs.push_back(map_[v]);
+  }
+  for (ValueId v : from_.after(node))
+    if (map_[v] != kNone) after.push_back(map_[v]);
+  Origin origin = node.origin;
+  origin.of = moved_note(from_, to_, map_, node, origin.of);
+  origin.twin = moved_note(from_, to_, map_, node, origin.twin);
+
+  const NodeId id = append_copy(from_, to_, node, inputs, after, origin);
+  for (std::int32_t i = 0; i < node.n_outputs; ++i) {
+    const ValueId old_value = node.first_output + i, new_value = to_.nodes[id].first_output + i;
+    if (map_[old_value] == kNone) to_.values[new_value].name = from_.values[old_value].name;  // a second copy stays unnamed
+    map_[old_value] = new_value;
+  }
+  return id;
+}
+
+NodeId Rewriter::clone(NodeId n, std::span<const ValueId> new_inputs, std::span<const ValueId> new_after) {
+  const Node& node = from_.nodes[n];
+  Origin origin = node.origin;
+  origin.twin = moved_note(from_, to_, map_, node, origin.twin);
+  origin.of = moved_note(from_, to_, map_, node, origin.of);
+  if (!origin.clone || origin.of.empty()) {
+    const ValueId first = node.first_output;
+    origin.of = map_[first] != kNone ? name_or_number(to_, map_[first]) : from_.values[first].name;
+    if (origin.of.empty()) origin.of = Name("_");
+  }
+  origin.clone = true;
+  return append_copy(from_, to_, node, new_inputs, new_after, origin);
+}
+
+void Rewriter::replace(ValueId old_value, ValueId new_value) { map_[old_value] = new_value; }
+
+Graph Rewriter::finish() {
+  const auto moved = [&](ValueId v, const char* reader) {
+    if (map_[v] == kNone) throw InvalidGraphError("a pass dropped %" + from_.value_name(v) + ", which is read by " + reader);
+    return map_[v];
+  };
+  for (ValueId v : from_.outputs) to_.outputs.push_back(moved(v, "return"));
+  to_.output_names = from_.output_names;
+  for (const Update& u : from_.updates) to_.updates.push_back({moved(u.state, "update"), moved(u.value, "update")});
+  return std::move(to_);
+}
+
+// ---- attributes ----
+
+namespace {
+
+bool same_literal(const Literal* a, const Literal* b) {
+  if (a == b) return true;
+  if (!a || !b || a->type != b->type) return false;
+  if (!a->data || !b->data) return !a->data && !b->data && !a->tensor.empty() && a->tensor == b->tensor;
+  return a->data == b->data || std::memcmp(a->data.get(), b->data.get(), static_cast<std::size_t>(a->type.bytes())) == 0;
+}
+
+bool same_field(const Graph& a, const Node& na, const Graph& b, const Node& nb, const Field& field) {
+  const void* x = a.attributes(na);
+  const void* y = b.attributes(nb);
+  const auto equal_as = [&](auto sample) {
+    using T = decltype(sample);
+    return std::memcmp(&field_of<T>(x, field), &field_of<T>(y, field), sizeof(T)) == 0;
+  };
+  switch (field.kind) {
+    case FieldKind::integer: return equal_as(std::int64_t{});
+    case FieldKind::real: return equal_as(double{});  // by bits: -0.0 and 0.0 differ, a NaN equals itself
+    case FieldKind::boolean: return equal_as(bool{});
+    case FieldKind::dtype: return equal_as(DType{});
+    case FieldKind::string: return field_of<Name>(x, field) == field_of<Name>(y, field);
+    case FieldKind::ints: return field_of<Ints>(x, field) == field_of<Ints>(y, field);
+    case FieldKind::tensor: return same_literal(a.literal(na), b.literal(nb));
+  }
+  return false;
+}
+
+// FNV-1a over eight bytes at a time, and the rest singly.
+struct Hash {
+  std::uint64_t state = 0xcbf29ce484222325u;
+  void word(std::uint64_t w) {
+    state = (state ^ w) * 0x100000001b3u;
+    state ^= state >> 29;
+  }
+  void bytes(const void* data, std::size_t n) {
+    const auto* p = static_cast<const unsigned char*>(data);
+    for (; n >= 8; p += 8, n -= 8) {
+      std::uint64_t w;
+      std::memcpy(&w, p, 8);
+      word(w);
+    }
+    for (; n > 0; ++p, --n) word(*p);
+  }
+  void text(Name name) {
+    word(name.view().size());
+    bytes(name.view().data(), name.view().size());
+  }
+};
+
+void hash_literal(Hash& h, const Literal* literal) {
+  if (!literal) return h.word(0);
+  h.word(static_cast<std::uint64_t>(literal->type.dtype));
+  h.bytes(literal->type.shape.sizes, static_cast<std::size_t>(literal->type.shape.rank) * sizeof(std::int64_t));
+  if (literal->data) h.bytes(literal->data.get(), static_cast<std::size_t>(literal->type.bytes()));
+  else h.text(literal->tensor);
+}
+
+void hash_field(Hash& h, const Graph& graph, const Node& node, const Field& field) {
+  const void* attrs = graph.attributes(node);
+  switch (field.kind) {
+    case FieldKind::integer: return h.bytes(&field_of<std::int64_t>(attrs, field), sizeof(std::int64_t));
+    case FieldKind::real: return h.bytes(&field_of<double>(attrs, field), sizeof(double));
+    case FieldKind::boolean: return h.word(field_of<bool>(attrs, field));
+    case FieldKind::dtype: return h.word(static_cast<std::uint64_t>(field_of<DType>(attrs, field)));
+    case FieldKind::string: return h.text(field_of<Name>(attrs, field));
+    case FieldKind::tensor: return hash_literal(h, graph.literal(node));
+    case FieldKind::ints: {
+      const Ints& list = field_of<Ints>(attrs, field);
+      h.word(static_cast<std::uint64_t>(list.size));
+      return h.bytes(list.items, static_cast<std::size_t>(list.size) * sizeof(std::int64_t));
+    }
+  }
+}
+
+}  // namespace
+
+bool same_attributes(const Graph& a, const Node& na, const Graph& b, const Node& nb) {
+  if (na.op->attrs != nb.op->attrs || (na.attrs == kNone) != (nb.attrs == kNone)) return false;
+  if (na.attrs == kNone) return true;
+  for (const Field& field : fields_of(*na.op))
+    if (!same_field(a, na, b, nb, field)) return false;
+  return true;
+}
+
+std::uint64_t hash_attributes(const Graph& graph, const Node& node) {
+  Hash h;
+  if (node.attrs != kNone)
+    for (const Field& field : fields_of(*node.op)) hash_field(h, graph, node, field);
+  return h.state;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,187 @@
+// Modules and optimizers.
+#include <tapedeck/engine/nn.h>
+#include <tapedeck/engine/recorder.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace tapedeck {
+
+// ---- modules ----
+
+Module::Module(Module& parent, const std::string& name)
+    : path_(parent.path_.empty() ? name : parent.path_ + "." + name) {
+  parent.children_.push_back(this);
+}
+
+std::vector<Tensor> Module::parameters() const {
+  std::vector<Tensor> all = parameters_;
+  for (const Module* child : children_)
+    for (const Tensor& p : child->parameters()) all.push_back(p);
+  return all;
+}
+
+void Module::train(bool on) {
+  training_ = on;
+  for (Module* child : children_) child->train(on);
+}
+
+Module& Module::operator[](const std::string& child) {
+  const std::string wanted = path_.empty() ? child : path_ + "." + child;
+  for (Module* c : children_)
+    if (c->path_ == wanted) return *c;
+  throw UsageError(fmt::format("module '{}' has no child '{}'", path_, child));
+}
+
+Tensor Module::parameter(const std::string& name, Tensor initial) {
+  initial.name(path_.empty() ? name : path_ + "." + name).role(Role::parameter).requires_grad(true);
+  parameters_.push_back(initial);
+  return initial;
+}
+
+namespace {
+
+// The module's whole path is the scope: modules know their names, the caller's scope does not matter.
+class ModuleScope {
+ public:
+  ModuleScope(const Module& m, Site site) : path_(thread_state().path, Name(m.path())), site_(thread_state().site, std::move(site)) {}
+
+ private:
+  Scoped<Name> path_;
+  Scoped<Site> site_;
+};
+
+Tensor initial(const Module& m, const std::string& name, const Shape& shape, std::int64_t fan_in) {
+  const double bound = 1.0 / std::sqrt(static_cast<double>(std::max<std::int64_t>(fan_in, 1)));
+  const Scoped<Name> path(thread_state().path, Name(m.path() + "." + name));
+  return uniform(shape, -bound, bound);
+}
+
+}  // namespace
+
+Linear::Linear(Module& parent, const std::string& name, std::int64_t in, std::int64_t out)
+    : Module(parent, name),
+      weight(parameter("weight", initial(*this, "weight", {in, out}, in))),
+      bias(parameter("bias", initial(*this, "bias", {out}, in))) {}
+
+Tensor Linear::operator()(const Arg& x) {
+  const ModuleScope scope(*this, x.site());
+  return add(matmul(x, weight), bias);
+}
+
+Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t padding,
+               std::int64_t stride)
+    : Module(parent, name),
+      weight(parameter("weight", initial(*this, "weight", {out, in, kernel, kernel}, in * kernel * kernel))),
+      bias(parameter("bias", initial(*this, "bias", {out, 1, 1}, in * kernel * kernel))),
+      attrs{{stride, stride}, {padding, padding}} {}
+
+Tensor Conv2d::operator()(const Arg& x) {
+  const ModuleScope scope(*this, x.site());
+  return add(conv2d(x, weight, attrs), bias);
+}
+
+Dropout::Dropout(Module& parent, const std::string& name, double probability) : Module(parent, name), p(probability) {}
+
+Tensor Dropout::operator()(const Arg& x) {
+  if (!training() || p == 0) return x.tensor();
+  const ModuleScope scope(*this, x.site());
+  return dropout(x, p);
+}
+
+// ---- optimizers ----
+
+Optimizer::Optimizer(std::vector<Tensor> parameters, double lr) : parameters_(std::move(parameters)) {
+  for (const Tensor& p : parameters_)
+    if (!p.requires_grad()) throw UsageError(fmt::format("optimizer: '{}' does not require a gradient", p.name().view()));
+  set_lr(lr);
+}
+
+void Optimizer::set_lr(double lr) {
+  if (lr_.defined() && !lr_.abstract()) {  // the same tensor: a captured step that reads it sees the new rate
+    *static_cast<float*>(lr_.mutable_data()) = static_cast<float>(lr);
+    return;
+  }
+  lr_ = scalar(lr);
+  lr_.name("lr").role(Role::input);  // a capture takes it as an input
+}
+
+void Optimizer::set_lr(const Tensor& lr) {
+  if (lr.type() != Type{DType::f32, {}}) throw TypeError(fmt::format("[set_lr] the learning rate must be f32[], not {}", to_string(lr.type())));
+  lr_ = lr;
+}
+
+void Optimizer::step(Site site) {
+  ThreadState& state = thread_state();
+  const NoGrad no_grad;
+  Scoped<Phase> phase(state.phase, Phase::update);
+  before_update(site);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor g = parameters_[i].grad();
+    if (!g.defined()) continue;
+    const Scoped<Name> path(state.path, parameters_[i].name());
+    update(i, parameters_[i], g, site);
+  }
+  next_step();
+}
+
+void Optimizer::zero_grad() {
+  for (Tensor& p : parameters_) p.set_grad(Tensor());
+}
+
+namespace {
+
+// Optimizer state shaped like a parameter: zeros, named "fc1.weight.m".
+Tensor moment_of(const Tensor& parameter, const char* suffix) {
+  Tensor m;
+  if (parameter.abstract()) {
+    m = abstract_tensor(parameter.type());
+  } else {
+    const std::vector<unsigned char> zero(static_cast<std::size_t>(parameter.bytes()));
+    m = from_bytes(parameter.type(), zero.data());
+  }
+  m.name(fmt::format("{}.{}", parameter.name().view(), suffix)).role(Role::moment);
+  return m;
+}
+
+}  // namespace
+
+Sgd::Sgd(std::vector<Tensor> parameters, SgdOptions options) : Optimizer(std::move(parameters), options.lr), options_(options) {
+  if (options_.momentum != 0)
+    for (const Tensor& p : parameters_) velocity_.push_back(moment_of(p, "velocity"));
+}
+
+void Sgd::update(std::size_t index, const Tensor& parameter, const Tensor& grad, Site site) {
+  const SgdAttrs attrs{options_.momentum, options_.weight_decay};
+  if (velocity_.empty()) {
+    const Tensor in[3] = {parameter, contiguous(grad), lr()};
+    apply_in_place(ops::sgd, in, &attrs, site);
+  } else {
+    const Tensor in[4] = {parameter, contiguous(grad), velocity_[index], lr()};
+    apply_in_place(ops::sgd_momentum, in, &attrs, site);
+  }
+}
+
+AdamW::AdamW(std::vector<Tensor> parameters, AdamWOptions options) : Optimizer(std::move(parameters), options.lr), options_(options) {
+  for (const Tensor& p : parameters_) {
+    m_.push_back(moment_of(p, "m"));
+    v_.push_back(moment_of(p, "v"));
+  }
+  count_ = scalar(0, DType::i64);
+  count_.name("adamw.steps").role(Role::counter);
+}
+
+void AdamW::before_update(Site site) {
+  const Scoped<Name> path(thread_state().path, Name("adamw"));
+  const Tensor in[1] = {count_};
+  apply_in_place(ops::count_next, in, nullptr, site);
+}
+
+void AdamW::update(std::size_t index, const Tensor& parameter, const Tensor& grad, Site site) {
+  const AdamAttrs attrs{options_.beta1, options_.beta2, options_.eps, options_.weight_decay};
+  const Tensor in[6] = {parameter, contiguous(grad), m_[index], v_[index], count_, lr()};
+  apply_in_place(ops::adamw, in, &attrs, site);
+}
+
+}  // namespace tapedeck

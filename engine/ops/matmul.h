@@ -1,0 +1,37 @@
+// Matrix products.
+#if !defined(TAPEDECK_ENGINE_OPS_MATMUL_H) || defined(TAPEDECK_DEFINE_OPS)
+#define TAPEDECK_ENGINE_OPS_MATMUL_H
+
+#include <tapedeck/engine/ops/op_block.h>
+
+namespace tapedeck TAPEDECK_API {
+
+OP(matmul, {
+  .doc = "matrix product of [..,m,k] and [..,k,n]; leading dimensions broadcast",
+  .traits = kMatrixStrides,
+  .min_inputs = 2, .max_inputs = 2,
+  .infer = infer_matmul,
+  .vjp = [](Vjp& b) {
+    if (b.needs(0)) b.dx(0, matmul(b.dy(), transpose_last(b.x(1))));
+    if (b.needs(1)) b.dx(1, matmul(transpose_last(b.x(0)), b.dy()));
+  },
+  .cost = [](std::span<const Type> in, std::span<const Type> out, const void*) {
+    const double k = static_cast<double>(in[0].shape[in[0].shape.rank - 1]);
+    Cost cost = cost_like_copy(in, out, nullptr);
+    cost.flops = 2.0 * k * static_cast<double>(out[0].numel());
+    return cost;
+  },
+  .examples = {"matmul(f32[3,4], f32[4,5])", "matmul(f32[2,3,4], f32[4,5])", "matmul(f32[2,1,3,4], f32[5,4,2])", "matmul(f32[3,0], f32[0,2])"},
+})
+
+#ifndef TAPEDECK_DEFINE_OPS
+// ---- what authors call ----
+
+inline Tensor matmul(const Arg& a, const Arg& b) {
+  auto [x, y] = promoted("matmul", a, b);
+  return apply(ops::matmul, {&x, &y}, nullptr, a.site());
+}
+#endif
+
+}  // namespace tapedeck
+#endif

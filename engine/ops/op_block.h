@@ -1,0 +1,52 @@
+// OP(name, {...}) is the one block that says everything about an op. Headers of op families are read twice: by users, for whom the
+// block declares `ops::name` and nothing more, and once by the family's .cpp with TAPEDECK_DEFINE_OPS, where it defines it.
+// The block declares the op's kernels itself: a missing CPU kernel is a link error, a missing CUDA kernel a null slot.
+//
+// No include guard: a family's header includes this again in each reading. Each such header is guarded so that users read it once.
+#include <tapedeck/kernels/export.h>
+#include <tapedeck/engine/dispatch.h>
+#include <tapedeck/engine/op.h>
+#include <tapedeck/engine/tensor.h>
+
+#undef OP
+#undef OP_WITHOUT_KERNEL
+
+#ifdef TAPEDECK_DEFINE_OPS
+
+#include <tapedeck/engine/infer.h>
+#include <tapedeck/engine/vjp.h>
+
+#undef TAPEDECK_OP_DEFINE
+#define TAPEDECK_OP_DEFINE(op_name, cpu_kernel, cuda_kernel, ...)             \
+  static Op make_op_##op_name() {                                             \
+    Op op __VA_ARGS__;                                                        \
+    op.name = #op_name;                                                       \
+    op.kernels[static_cast<int>(DeviceType::cpu)] = cpu_kernel;               \
+    op.kernels[static_cast<int>(DeviceType::cuda)] = cuda_kernel;             \
+    return op;                                                                \
+  }                                                                           \
+  namespace ops {                                                             \
+  const Op& op_name = register_op(make_op_##op_name());                       \
+  }
+#define OP(op_name, ...)                                                        \
+  namespace kernels __attribute__((visibility("hidden"))) {                     \
+  namespace cpu {                                                               \
+  void op_name(const KernelCall&);                                              \
+  }                                                                             \
+  namespace cuda __attribute__((visibility("default"))) {                       \
+  __attribute__((weak)) void op_name(const KernelCall&);                        \
+  }                                                                             \
+  }                                                                             \
+  TAPEDECK_OP_DEFINE(op_name, &kernels::cpu::op_name, &kernels::cuda::op_name, __VA_ARGS__)
+// Views and placeholders: no kernel of their own.
+#define OP_WITHOUT_KERNEL(op_name, ...) TAPEDECK_OP_DEFINE(op_name, nullptr, nullptr, __VA_ARGS__)
+
+#else
+
+#define OP(op_name, ...)       \
+  namespace ops {              \
+  extern const Op& op_name;    \
+  }
+#define OP_WITHOUT_KERNEL(op_name, ...) OP(op_name)
+
+#endif

@@ -1,0 +1,83 @@
+#include <tapedeck/engine/infer.h>
+#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/vjp.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+namespace {
+
+bool reduces(const Ints& axes, int dim) { return std::find(axes.begin(), axes.end(), dim) != axes.end(); }
+
+void infer_reduce(Infer& f) {
+  const auto& a = f.attributes<ReduceAttrs>();
+  const Type& x = f.inputs[0];
+  if (x.dtype == DType::boolean) f.fail(fmt::format("needs numbers, got {}", to_string(x)));
+  for (int i = 0; i < a.axes.size; ++i) {
+    if (!valid_axis(a.axes[i], x.shape.rank)) f.fail(fmt::format("axis {} is outside {}", a.axes[i], to_string(x)));
+    if (i > 0 && a.axes[i] <= a.axes[i - 1]) f.fail("axes must ascend and not repeat");
+  }
+  if (a.axes.size == 0 && x.shape.rank > 0) f.fail("axes must be listed");
+  Type out{x.dtype, {}};
+  for (int i = 0; i < x.shape.rank; ++i) {
+    if (!reduces(a.axes, i)) out.shape.sizes[out.shape.rank++] = x.shape[i];
+    else if (a.keepdims) out.shape.sizes[out.shape.rank++] = 1;
+  }
+  const std::string_view name = f.op.name;
+  if ((name == "max" || name == "min") && x.numel() == 0 && out.numel() > 0)
+    f.fail(fmt::format("no extreme of an empty range of {}", to_string(x)));
+  f.outputs.assign(1, out);
+}
+
+// Equal extremes share the gradient evenly.
+void vjp_extreme(Vjp& b) {
+  const auto& a = b.attributes<ReduceAttrs>();
+  const Shape& shape = b.x(0).shape();
+  const DType dtype = b.x(0).dtype();
+  const Tensor hit = cast(equal(b.x(0), expand_reduced(b.y(), shape, a)), dtype);
+  const Tensor count = sum(hit, a.axes, true);
+  const Tensor dy = expand_reduced(b.dy(), shape, a);
+  b.dx(0, mul(dy, div(hit, count)));
+}
+
+Ints normalised(const char* op, const Arg& x, const Ints& axes) {
+  if (!x.tensor().defined()) throw TypeError(error_text(op, "the operand is undefined", x.site()));
+  const int rank = x.tensor().rank();
+  Ints out;
+  if (axes.size == 0)
+    for (int i = 0; i < rank; ++i) out.push_back(i);
+  for (std::int64_t axis : axes) out.push_back(axis < 0 ? axis + rank : axis);
+  std::sort(out.items, out.items + out.size);
+  return out;
+}
+
+Tensor reduce(const Op& op, const Arg& x, const Ints& axes, bool keepdims) {
+  const ReduceAttrs attrs{normalised(op.name, x, axes), keepdims};
+  return apply(op, {&x.tensor()}, &attrs, x.site());
+}
+
+}  // namespace
+
+Tensor sum(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::sum, x, axes, keepdims); }
+Tensor mean(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::mean, x, axes, keepdims); }
+Tensor max(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::max, x, axes, keepdims); }
+Tensor min(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::min, x, axes, keepdims); }
+
+Tensor argmax(const Arg& x, std::int64_t axis) {
+  const AxisAttrs attrs{normalised("argmax", x, {axis})[0]};
+  return apply(ops::argmax, {&x.tensor()}, &attrs, x.site());
+}
+
+Tensor expand_reduced(const Tensor& dy, const Shape& shape, const ReduceAttrs& attrs) {
+  if (attrs.keepdims) return broadcast_to(dy, shape);
+  Shape kept = shape;
+  for (std::int64_t axis : attrs.axes) kept.sizes[axis] = 1;
+  return broadcast_to(reshape(dy, kept), shape);
+}
+
+}  // namespace tapedeck
+
+#define TAPEDECK_DEFINE_OPS
+#include <tapedeck/engine/ops/reduce.h>

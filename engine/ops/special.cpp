@@ -1,0 +1,17 @@
+#include <tapedeck/engine/infer.h>
+#include <tapedeck/engine/ops.h>
+
+namespace tapedeck {
+
+Tensor full(const Shape& shape, double value, DType dtype, Site site) {
+  FullAttrs attrs;
+  for (std::int64_t s : shape) attrs.shape.push_back(s);
+  attrs.dtype = dtype;
+  attrs.value = value;
+  return apply(ops::full, {}, &attrs, site);
+}
+
+}  // namespace tapedeck
+
+#define TAPEDECK_DEFINE_OPS
+#include <tapedeck/engine/ops/special.h>

@@ -1,0 +1,298 @@
+// Graph -> text. Deterministic: the text is a function of the graph alone. Grammar and examples: engine/README.md.
+#include <tapedeck/engine/text.h>
+
+#include <tapedeck/engine/graph_access.h>
+#include <tapedeck/engine/lexer.h>
+#include <tapedeck/engine/literal_text.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tapedeck {
+namespace {
+
+constexpr std::size_t kNotesColumn = 53;   // notes line up here, or one blank after a longer line
+constexpr std::size_t kMaxColumn = 120;    // lists of the header, return and update wrap here
+
+// ---- names ----
+
+// A user's name made of digits is quoted, so that it is not taken for the number of an unnamed value.
+void append_value_name(std::string& out, const Graph& graph, ValueId v) {
+  if (v < 0 || v >= graph.value_count()) {  // only in messages about broken graphs
+    out.append("?").append(std::to_string(v));
+    return;
+  }
+  const std::string_view name = graph.values[v].name.view();
+  if (name.empty()) out += std::to_string(v);
+  else if (is_plain_name(name) && !is_number_name(name)) out += name;
+  else out += quoted(name);
+}
+
+void append_ref(std::string& out, const Graph& graph, ValueId v) {
+  out += '%';
+  append_value_name(out, graph, v);
+}
+
+void append_refs(std::string& out, const Graph& graph, std::span<const ValueId> refs) {
+  for (std::size_t i = 0; i < refs.size(); ++i) {
+    if (i > 0) out += ", ";
+    append_ref(out, graph, refs[i]);
+  }
+}
+
+// `of=` and `twin=` name values that may be gone; a number there means an unnamed value.
+void append_note_ref(std::string& out, Name name) {
+  out += '%';
+  if (is_plain_name(name.view())) out += name.view();
+  else out += quoted(name.view());
+}
+
+void append_word(std::string& out, std::string_view name) {
+  if (is_plain_name(name) && name != "update") out += name;
+  else out += quoted(name);
+}
+
+void append_type(std::string& out, const Type& type) {
+  out.append(dtype_name(type.dtype)).append("[");
+  for (int i = 0; i < type.shape.rank; ++i) {
+    if (i > 0) out += ',';
+    out += std::to_string(type.shape[i]);
+  }
+  out += ']';
+}
+
+// ---- attributes ----
+
+void append_elements(std::string& out, const Literal& literal) {
+  const auto* bytes = static_cast<const unsigned char*>(literal.data.get());
+  const std::size_t step = dtype_size(literal.type.dtype);
+  out += '[';
+  for (std::int64_t i = 0, n = literal.type.numel(); i < n; ++i) {
+    if (i > 0) out += ',';
+    append_element(out, literal.type.dtype, bytes + static_cast<std::size_t>(i) * step);
+  }
+  out += ']';
+}
+
+// Data without a name in the file is written out whatever its size: nothing may be lost.
+void append_literal(std::string& out, const Field& field, const Literal* literal, std::int64_t max_inline) {
+  const bool has_data = literal && literal->data;
+  if (has_data && (literal->type.numel() <= max_inline || literal->tensor.empty())) {
+    out.append(field.name).append("=");
+    append_elements(out, *literal);
+  } else if (literal && !literal->tensor.empty()) {
+    out.append("tensor=").append(quoted(literal->tensor.view()));
+  } else {
+    out += "abstract=true";
+  }
+}
+
+void append_field(std::string& out, const void* attrs, const Field& field) {
+  out.append(field.name).append("=");
+  switch (field.kind) {
+    case FieldKind::integer: out += std::to_string(field_of<std::int64_t>(attrs, field)); return;
+    case FieldKind::real: append_real(out, field_of<double>(attrs, field)); return;
+    case FieldKind::boolean: out += field_of<bool>(attrs, field) ? "true" : "false"; return;
+    case FieldKind::string: out += quoted(field_of<Name>(attrs, field).view()); return;
+    case FieldKind::dtype: out += dtype_name(field_of<DType>(attrs, field)); return;
+    case FieldKind::tensor: return;  // append_literal
+    case FieldKind::ints: {
+      const Ints& list = field_of<Ints>(attrs, field);
+      out += '[';
+      for (int i = 0; i < list.size; ++i) {
+        if (i > 0) out += ',';
+        out += std::to_string(list[i]);
+      }
+      out += ']';
+      return;
+    }
+  }
+}
+
+void append_attributes(std::string& out, const Graph& graph, const Node& node, std::int64_t max_inline) {
+  if (node.attrs == kNone || fields_of(*node.op).empty()) return;
+  const char* separator = " {";
+  for (const Field& field : fields_of(*node.op)) {
+    out += separator;
+    separator = ", ";
+    if (field.kind == FieldKind::tensor) append_literal(out, field, graph.literal(node), max_inline);
+    else append_field(out, graph.attributes(node), field);
+  }
+  out += '}';
+}
+
+// ---- nodes ----
+
+// `used` tells which values anybody reads; null: print all names.
+void append_node(std::string& out, const Graph& graph, const Node& node, const std::vector<bool>* used, std::int64_t max_inline) {
+  for (std::int32_t i = 0; i < node.n_outputs; ++i) {
+    const ValueId v = node.first_output + i;
+    if (i > 0) out += ", ";
+    if (used && !(*used)[v]) out += '_';
+    else append_ref(out, graph, v);
+    if (v < 0 || v >= graph.value_count()) continue;
+    out += ": ";
+    append_type(out, graph.values[v].type);
+  }
+  if (node.n_outputs > 0) out += " = ";
+  out.append(node.op->name).append("(");
+  append_refs(out, graph, graph.inputs(node));
+  out += ')';
+  append_attributes(out, graph, node, max_inline);
+}
+
+// Collects "a, b, c".
+struct Notes {
+  std::string text;
+  std::string& add(std::string_view key) {
+    if (!text.empty()) text += ", ";
+    text.append(key).append("=");
+    return text;
+  }
+};
+
+std::string node_notes(const Graph& graph, NodeId id, const PrintOptions& options) {
+  const Node& node = graph.nodes[id];
+  const Origin& origin = node.origin;
+  Notes notes;
+  if (origin.phase != Phase::forward) notes.add("phase") += phase_name(origin.phase);
+  if (!origin.of.empty()) append_note_ref(notes.add("of"), origin.of);
+  if (origin.clone == origin.of.empty()) notes.add("clone") += origin.clone ? "true" : "false";  // not what `of` implies
+  if (!origin.twin.empty()) append_note_ref(notes.add("twin"), origin.twin);
+  if (origin.region != kNone) notes.add("region") += std::to_string(origin.region);
+  if (!origin.path.empty()) notes.add("path") += quoted(origin.path.view());
+  if (!origin.site.empty()) notes.add("site") += quoted(origin.site.view());
+  if (node.n_after > 0) {
+    append_refs(notes.add("after") += '[', graph, graph.after(node));
+    notes.text += ']';
+  }
+  if (!options.extra_notes) return notes.text;
+  const std::string extra = options.extra_notes(id);
+  if (!extra.empty() && !notes.text.empty()) notes.text += ", ";
+  return notes.text += extra;
+}
+
+std::vector<bool> used_values(const Graph& graph) {
+  std::vector<bool> used(graph.values.size());
+  for (const Node& node : graph.nodes) {
+    for (ValueId v : graph.inputs(node)) used[v] = true;
+    for (ValueId v : graph.after(node)) used[v] = true;
+  }
+  for (ValueId v : graph.outputs) used[v] = true;
+  for (const Update& u : graph.updates) used[u.value] = true;
+  return used;
+}
+
+// ---- header, return, update ----
+
+// Appends items with ", " between them and wraps lines that would pass kMaxColumn.
+class List {
+ public:
+  explicit List(std::string& out) : out_(out) {}
+  void add(const std::string& item) {
+    if (!first_) out_ += ',';
+    const std::size_t newline = out_.rfind('\n');
+    const std::size_t column = newline == std::string::npos ? out_.size() : out_.size() - newline - 1;
+    if (!first_ && column + 1 + item.size() > kMaxColumn) out_ += "\n    ";
+    else if (!first_) out_ += ' ';
+    out_ += item;
+    first_ = false;
+  }
+
+ private:
+  std::string& out_;
+  bool first_ = true;
+};
+
+void append_declarations(std::string& out, const Graph& graph, ValueId first, std::int32_t n, Role usual) {
+  List list(out += '(');
+  for (ValueId v = first; v < first + n; ++v) {
+    std::string item;
+    append_ref(item, graph, v);
+    append_type(item += ": ", graph.values[v].type);
+    if (graph.values[v].role != usual) item.append(" [role=").append(role_name(graph.values[v].role)).append("]");
+    list.add(item);
+  }
+  out += ')';
+}
+
+void append_return(std::string& out, const Graph& graph) {
+  out += "  return";
+  if (graph.outputs.empty()) return;
+  List list(out += ' ');
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    const ValueId v = graph.outputs[i];
+    const Name name = i < graph.output_names.size() ? graph.output_names[i] : Name();
+    std::string item;
+    if (!name.empty() && name != graph.values[v].name) {
+      append_word(item, name.view());
+      item += '=';
+    }
+    append_ref(item, graph, v);
+    list.add(item);
+  }
+}
+
+void append_updates(std::string& out, const Graph& graph) {
+  if (graph.updates.empty()) return;
+  List list(out += "\n  update ");
+  for (const Update& u : graph.updates) {
+    std::string item;
+    append_ref(item, graph, u.state);
+    append_ref(item += " = ", graph, u.value);
+    list.add(item);
+  }
+}
+
+}  // namespace
+
+std::string print(const Graph& graph, const PrintOptions& options) {
+  const std::vector<bool> used = used_values(graph);
+  std::string out;
+  out.reserve(64 * graph.nodes.size() + 64 * graph.values.size() + 256);
+  out += "graph ";
+  if (is_plain_name(graph.name.view())) out += graph.name.view();
+  else out += quoted(graph.name.view());
+  append_declarations(out, graph, 0, graph.n_inputs, Role::input);
+  if (graph.n_state > 0) append_declarations(out += " state", graph, graph.n_inputs, graph.n_state, Role::parameter);
+  out += " {\n";
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const std::size_t line = out.size();
+    append_node(out += "  ", graph, graph.nodes[id], &used, options.max_inline_constant);
+    const std::string notes = options.notes ? node_notes(graph, id, options) : std::string();
+    if (!notes.empty()) {
+      const std::size_t length = out.size() - line;
+      out.append(length < kNotesColumn ? kNotesColumn - length : 1, ' ').append("[").append(notes).append("]");
+    }
+    out += '\n';
+  }
+  append_return(out, graph);
+  append_updates(out, graph);
+  out += "\n}\n";
+  return out;
+}
+
+// ---- what messages show ----
+
+std::string Graph::value_name(ValueId v) const {
+  std::string out;
+  append_value_name(out, *this, v);
+  return out;
+}
+
+std::string Graph::node_text(NodeId n) const {
+  std::string out;
+  const Literal* constant = literal(nodes[n]);
+  if (!constant || !constant->data || constant->type.numel() <= PrintOptions().max_inline_constant) {
+    append_node(out, *this, nodes[n], nullptr, PrintOptions().max_inline_constant);
+    return out;
+  }
+  // A message shows no page of numbers: print the node as if its constant were not there, and say how many there are.
+  Node bare = nodes[n];
+  bare.attrs = kNone;
+  append_node(out, *this, bare, nullptr, 0);
+  return out.append(" {").append(std::to_string(constant->type.numel())).append(" elements}");
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,71 @@
+// Shapes and types with inline storage.
+#pragma once
+
+#include <tapedeck/kernels/export.h>
+#include <tapedeck/kernels/dtype.h>
+#include <tapedeck/kernels/kernel.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace tapedeck TAPEDECK_API {
+
+// Sizes of up to kMaxRank dimensions. Zero sizes are legal.
+struct Shape {
+  std::int32_t rank = 0;
+  std::int64_t sizes[kMaxRank];
+
+  Shape() = default;
+  Shape(std::initializer_list<std::int64_t> dims);         // throws TypeError above kMaxRank or below zero
+  explicit Shape(std::span<const std::int64_t> dims);      // likewise
+
+  std::int64_t operator[](int i) const { return sizes[i]; }
+  std::int64_t& operator[](int i) { return sizes[i]; }
+  const std::int64_t* begin() const { return sizes; }
+  const std::int64_t* end() const { return sizes + rank; }
+  std::int64_t numel() const {
+    std::int64_t n = 1;
+    for (int i = 0; i < rank; ++i) n *= sizes[i];
+    return n;
+  }
+  bool operator==(const Shape& o) const {
+    if (rank != o.rank) return false;
+    for (int i = 0; i < rank; ++i)
+      if (sizes[i] != o.sizes[i]) return false;
+    return true;
+  }
+  bool operator!=(const Shape& o) const { return !(*this == o); }
+};
+
+// dtype + shape. Every Type that exists has numel * dtype_size <= kMaxTypeBytes: whoever makes one from the outside (parser, file
+// reader, tensor factory) calls checked_bytes first, so sizes can be multiplied and a graph's worth of them added without overflow.
+struct Type {
+  DType dtype = DType::f32;
+  Shape shape;
+
+  std::int64_t numel() const { return shape.numel(); }
+  std::int64_t bytes() const { return shape.numel() * static_cast<std::int64_t>(dtype_size(dtype)); }
+  bool operator==(const Type& o) const { return dtype == o.dtype && shape == o.shape; }
+  bool operator!=(const Type& o) const { return !(*this == o); }
+};
+
+inline constexpr std::int64_t kMaxTypeBytes = std::int64_t{1} << 46;  // 64 TiB
+
+// The byte count, or -1 if a size is negative or the product exceeds kMaxTypeBytes.
+std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> sizes);
+
+std::string to_string(const Shape& shape);  // "[64,784]"
+std::string to_string(const Type& type);    // "f32[64,784]"
+
+// Row-major strides of a dense tensor of this shape.
+void dense_strides(const Shape& shape, std::int64_t* strides);
+
+// NumPy broadcasting: false if the shapes do not fit.
+bool broadcast_shapes(const Shape& a, const Shape& b, Shape* out);
+
+// Promotion of two dtypes: the later in bool < u8 < i32 < i64 < f16 < bf16 < f32 < f64, except f16 with bf16, which gives f32.
+DType promote(DType a, DType b);
+
+}  // namespace tapedeck

@@ -1,0 +1,180 @@
+// Making and keeping oneDNN's primitives; see conv_primitives.h.
+#include <tapedeck/kernels/cpu/conv_primitives.h>
+
+#include <tapedeck/kernels/cpu/onednn.h>
+
+#include <functional>
+#include <unordered_map>
+
+namespace tapedeck::kernels::cpu {
+namespace {
+
+using dnnl::memory;
+
+// Never destroyed: runners may outlive static destructors.
+const dnnl::engine& cpu_engine() {
+  static const dnnl::engine* const forever = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *forever;
+}
+
+memory::desc plain_desc(const memory::dims& dims, memory::format_tag tag) { return {dims, memory::data_type::f32, tag}; }
+
+ConvOperand operand(const memory::desc& plain, const memory::desc& wanted, bool is_output) {
+  ConvOperand o{plain, wanted, {}};
+  if (plain == wanted) return o;
+  const memory::desc &from = is_output ? wanted : plain, &to = is_output ? plain : wanted;
+  o.reorder = dnnl::reorder(dnnl::reorder::primitive_desc(cpu_engine(), from, cpu_engine(), to));
+  return o;
+}
+
+// The three descriptors that every pass is made of; weights "any", or as `main` has them.
+struct Descs {
+  memory::desc x, w, y;
+  memory::dims stride, pad;
+};
+
+Descs plain_descs(const ConvShape& s, std::int64_t batch) {
+  return {plain_desc({batch, s.in_channels, s.height, s.width}, memory::format_tag::nchw),
+          plain_desc({s.out_channels, s.in_channels, s.kernel_height, s.kernel_width}, memory::format_tag::oihw),
+          plain_desc({batch, s.out_channels, s.out_height(), s.out_width()}, memory::format_tag::nchw),
+          {s.stride_height, s.stride_width},
+          {s.pad_height, s.pad_width}};
+}
+
+ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, std::int64_t batch, const memory::desc* weights) {
+  const Descs plain = plain_descs(s, batch);
+  const auto any = memory::format_tag::any;
+  const memory::desc x = plain_desc(plain.x.dims(), any), y = plain_desc(plain.y.dims(), any);
+  const memory::desc w = weights ? *weights : plain_desc(plain.w.dims(), any);
+  const auto direct = dnnl::algorithm::convolution_direct;
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+
+  const auto forward = [&](const memory::desc& weight_desc) {
+    return dnnl::convolution_forward::primitive_desc(
+        {dnnl::prop_kind::forward_training, direct, x, weight_desc, y, plain.stride, plain.pad, plain.pad}, attr, cpu_engine());
+  };
+  if (pass == ConvPass::forward) {
+    const auto pd = forward(w);
+    return {dnnl::convolution_forward(pd),          operand(plain.x, pd.src_desc(), false), operand(plain.w, pd.weights_desc(), false),
+            operand(plain.y, pd.dst_desc(), true), pd.scratchpad_desc(),                   DNNL_ARG_SRC,
+            DNNL_ARG_WEIGHTS,                       DNNL_ARG_DST};
+  }
+  const auto hint = forward(plain_desc(plain.w.dims(), any));
+  if (pass == ConvPass::input_grad) {
+    const dnnl::convolution_backward_data::primitive_desc pd({direct, x, w, y, plain.stride, plain.pad, plain.pad}, attr, cpu_engine(),
+                                                             hint);
+    return {dnnl::convolution_backward_data(pd),        operand(plain.y, pd.diff_dst_desc(), false),
+            operand(plain.w, pd.weights_desc(), false), operand(plain.x, pd.diff_src_desc(), true),
+            pd.scratchpad_desc(),                       DNNL_ARG_DIFF_DST,
+            DNNL_ARG_WEIGHTS,                           DNNL_ARG_DIFF_SRC};
+  }
+  const dnnl::convolution_backward_weights::primitive_desc pd({direct, x, w, y, plain.stride, plain.pad, plain.pad}, attr, cpu_engine(),
+                                                              hint);
+  return {dnnl::convolution_backward_weights(pd),  operand(plain.y, pd.diff_dst_desc(), false),
+          operand(plain.x, pd.src_desc(), false), operand(plain.w, pd.diff_weights_desc(), true),
+          pd.scratchpad_desc(),                    DNNL_ARG_DIFF_DST,
+          DNNL_ARG_SRC,                            DNNL_ARG_DIFF_WEIGHTS};
+}
+
+struct Key {
+  ConvPass pass;
+  ConvShape shape;
+  std::int64_t main_group;
+  bool operator==(const Key& o) const { return pass == o.pass && shape == o.shape && main_group == o.main_group; }
+};
+
+struct KeyHash {
+  std::size_t operator()(const Key& k) const {
+    const ConvShape& s = k.shape;
+    std::size_t hash = static_cast<std::size_t>(k.pass);
+    for (const std::int64_t v : {s.batch, s.in_channels, s.height, s.width, s.out_channels, s.kernel_height, s.kernel_width,
+                                 s.stride_height, s.stride_width, s.pad_height, s.pad_width, k.main_group})
+      hash = (hash ^ static_cast<std::size_t>(v)) * 0x9E3779B97F4A7C15u;
+    return hash ^ (hash >> 32);
+  }
+};
+
+struct Cache {
+  std::mutex mutex;
+  std::unordered_map<Key, std::unique_ptr<ConvEntry>, KeyHash> entries;  // null: oneDNN refused
+};
+
+Cache& cache() {
+  static Cache* const forever = new Cache;
+  return *forever;
+}
+
+std::unique_ptr<ConvEntry> make_entry(ConvPass pass, const ConvShape& shape, std::int64_t group, const memory::desc* weights) {
+  try {
+    return std::make_unique<ConvEntry>(make_primitives(pass, shape, group, weights));
+  } catch (const dnnl::error&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+ConvRunner::ConvRunner(const ConvPrimitives& p) : primitives_(p), stream_(cpu_engine()) {
+  const auto unset = [](const memory::desc& desc) { return memory(desc, cpu_engine(), DNNL_MEMORY_NONE); };
+  a_plain_ = unset(p.a.plain), a_ = unset(p.a.wanted);
+  b_plain_ = unset(p.b.plain), b_ = unset(p.b.wanted);
+  out_plain_ = unset(p.out.plain), out_ = unset(p.out.wanted);
+  scratchpad_ = unset(p.scratchpad);
+}
+
+void ConvRunner::set(memory& plain_memory, memory& mine, const ConvOperand& operand, const float* plain, void* wanted) {
+  void* const data = const_cast<float*>(plain);
+  if (data) plain_memory.set_data_handle(data);
+  if (void* const used = operand.reordered() ? wanted : data) mine.set_data_handle(used);
+}
+
+bool ConvRunner::reorder(const ConvOperand& operand, memory& from, memory& to) {
+  if (!operand.reordered()) return true;
+  const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}};
+  return dnnl_primitive_execute(operand.reorder.get(), stream_.get(), 2, args) == dnnl_success;
+}
+
+bool ConvRunner::compute() {
+  const dnnl_exec_arg_t args[] = {{primitives_.a_argument, a_.get()},
+                                  {primitives_.b_argument, b_.get()},
+                                  {primitives_.out_argument, out_.get()},
+                                  {DNNL_ARG_SCRATCHPAD, scratchpad_.get()}};
+  return dnnl_primitive_execute(primitives_.compute.get(), stream_.get(), 4, args) == dnnl_success;
+}
+
+std::unique_ptr<ConvRunner> ConvEntry::take() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<ConvRunner> runner = std::move(idle_.back());
+      idle_.pop_back();
+      return runner;
+    }
+  }
+  return std::make_unique<ConvRunner>(primitives_);
+}
+
+void ConvEntry::give_back(std::unique_ptr<ConvRunner> runner) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  idle_.push_back(std::move(runner));
+}
+
+ConvEntry* conv_entry(ConvPass pass, const ConvShape& shape, std::int64_t group, std::int64_t main_group) {
+  Key key{pass, shape, main_group};
+  key.shape.batch = group;
+  const memory::desc* weights = nullptr;
+  if (group != main_group) {
+    ConvEntry* const main = conv_entry(pass, shape, main_group, main_group);
+    if (!main) return nullptr;
+    weights = pass == ConvPass::weight_grad ? &main->primitives().out.wanted : &main->primitives().b.wanted;
+  }
+  Cache& c = cache();
+  const std::lock_guard<std::mutex> lock(c.mutex);
+  const auto found = c.entries.find(key);
+  if (found != c.entries.end()) return found->second.get();
+  const OneThread one_thread;  // primitives remember for how many threads they were made
+  return (c.entries[key] = make_entry(pass, shape, group, weights)).get();
+}
+
+}  // namespace tapedeck::kernels::cpu

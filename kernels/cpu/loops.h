@@ -1,0 +1,116 @@
+// The elementwise loop: out[i] = f(a[i], b[i], ...) over views of equal sizes and any strides.
+//
+// Three ways through, with the same bits, since f sees the same values: all views dense (the hot path of eager code: no set-up at
+// all), rows whose operands are contiguous or one repeated element (bias, scalar), and rows of any strides. Dimensions that can be
+// walked as one are merged first.
+#pragma once
+
+#include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/kernel.h>
+#include <tapedeck/kernels/parallel.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace tapedeck::kernels::cpu {
+
+inline constexpr int kMaxOperands = 4;
+
+// Sizes and strides of several views walked together; operand 0 sets the order. Strides count bytes.
+struct Walk {
+  int rank = 0;
+  int operands = 0;
+  std::int64_t sizes[kMaxRank];
+  std::int64_t strides[kMaxOperands][kMaxRank];
+  char* base[kMaxOperands];
+};
+
+// One row: n elements from ptr[k], strides[k] bytes apart. `f` is the functor.
+using RowBody = void (*)(const void* f, char* const* ptr, const std::int64_t* strides, std::int64_t n);
+
+// Views of equal sizes, neighbouring dimensions merged where every operand allows it.
+Walk make_walk(const View* const* views, int operands);
+
+// Runs body over elements [begin, end) of the walk, counted row-major.
+void walk_range(const Walk& walk, std::int64_t begin, std::int64_t end, RowBody body, const void* f);
+
+// Walks the output (operand 0) and the inputs, in parallel if there are more than `grain` elements.
+void walk_call(const KernelCall& call, RowBody body, const void* f, std::int64_t grain);
+
+namespace detail {
+
+template <class Out, class... In, class F>
+void dense_run(const F& f, std::int64_t begin, std::int64_t end, Out* out, const In*... in) {
+  TAPEDECK_INDEPENDENT
+  for (std::int64_t i = begin; i < end; ++i) out[i] = f(in[i]...);
+}
+
+// Bit k of kRepeated: input k is a single element, read again and again.
+template <unsigned kRepeated, class Out, class... In, class F, std::size_t... I>
+void row_of(const F& f, char* const* ptr, std::int64_t n, std::index_sequence<I...>) {
+  Out* out = reinterpret_cast<Out*>(ptr[0]);
+  TAPEDECK_INDEPENDENT
+  for (std::int64_t i = 0; i < n; ++i)
+    out[i] = f(reinterpret_cast<const In*>(ptr[I + 1])[(kRepeated >> I & 1) ? 0 : i]...);
+}
+
+template <class Out, class... In, class F, std::size_t... I>
+void strided_row(const F& f, char* const* ptr, const std::int64_t* strides, std::int64_t n, std::index_sequence<I...>) {
+  for (std::int64_t i = 0; i < n; ++i)
+    *reinterpret_cast<Out*>(ptr[0] + i * strides[0]) = f(*reinterpret_cast<const In*>(ptr[I + 1] + i * strides[I + 1])...);
+}
+
+// Finds the pattern of repeated inputs among all 2^n at compile time's leisure.
+template <class F, class Out, class... In, unsigned... P>
+bool patterned_row(const F& f, unsigned repeated, char* const* ptr, std::int64_t n, std::integer_sequence<unsigned, P...>) {
+  return ((repeated == P && (row_of<P, Out, In...>(f, ptr, n, std::index_sequence_for<In...>{}), true)) || ...);
+}
+
+template <class F, class Out, class... In>
+void row(const void* context, char* const* ptr, const std::int64_t* strides, std::int64_t n) {
+  const F& f = *static_cast<const F*>(context);
+  const std::int64_t widths[] = {static_cast<std::int64_t>(sizeof(In))...};
+  unsigned repeated = 0;
+  bool simple = strides[0] == static_cast<std::int64_t>(sizeof(Out)) || n == 1;
+  for (unsigned k = 0; k < sizeof...(In); ++k) {
+    if (strides[k + 1] == 0) repeated |= 1u << k;
+    else if (strides[k + 1] != widths[k] && n != 1) simple = false;
+  }
+  if (simple)
+    patterned_row<F, Out, In...>(f, repeated, ptr, n, std::make_integer_sequence<unsigned, 1u << sizeof...(In)>{});
+  else
+    strided_row<Out, In...>(f, ptr, strides, n, std::index_sequence_for<In...>{});
+}
+
+template <class Out, class... In, class F, std::size_t... I>
+void dense_call(const KernelCall& call, const F& f, std::int64_t n, std::int64_t grain, std::index_sequence<I...>) {
+  Out* out = call.outputs[0].as<Out>();
+  if (n <= grain) {
+    dense_run<Out, In...>(f, 0, n, out, call.inputs[I].as<In>()...);
+    return;
+  }
+  parallel_for(n, grain, [&](std::int64_t begin, std::int64_t end) {
+    dense_run<Out, In...>(f, begin, end, out, call.inputs[I].as<In>()...);
+  });
+}
+
+}  // namespace detail
+
+inline bool all_dense(const KernelCall& call, int n_inputs) {
+  if (!call.outputs[0].dense()) return false;
+  for (int k = 0; k < n_inputs; ++k)
+    if (!call.inputs[k].dense()) return false;
+  return true;
+}
+
+// The whole kernel: out = f(in...). `ns_per_item` is a rough cost that sets the grain.
+template <class Out, class... In, class F>
+void map(const KernelCall& call, const F& f, double ns_per_item = 0.5) {
+  const std::int64_t grain = grain_for(ns_per_item);
+  if (all_dense(call, sizeof...(In)))
+    detail::dense_call<Out, In...>(call, f, call.outputs[0].numel(), grain, std::index_sequence_for<In...>{});
+  else
+    walk_call(call, detail::row<F, Out, In...>, &f, grain);
+}
+
+}  // namespace tapedeck::kernels::cpu

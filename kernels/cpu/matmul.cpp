@@ -1,0 +1,169 @@
+// matmul: batches of matrices, row- or column-major (any strides in fact), f32 f64 i32 i64.
+//
+// The product is cut into fixed tiles of the result, by shape alone; a tile runs over the inner dimension in fixed steps. Each step
+// is one call of dnnl_sgemm (f32) or of a small loop (other types, and f32 products too small to be worth a call). That call always
+// sees plain row-major blocks: oneDNN's bits differ between plain and transposed operands, so a block that lies otherwise is first
+// turned around into a buffer on the stack. Tiles are small enough that oneDNN chooses its kernel by size alone, not by leading
+// dimensions. So the bits depend on shape and values only.
+#include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/cpu/kernels.h>
+#include <tapedeck/kernels/cpu/onednn.h>
+#include <tapedeck/kernels/cpu/transpose.h>
+#include <tapedeck/kernels/parallel.h>
+#include <tapedeck/kernels/scalar.h>
+
+#include <dnnl.h>
+
+#include <algorithm>
+#include <type_traits>
+
+namespace tapedeck::kernels::cpu {
+namespace {
+
+constexpr std::int64_t kTileRows = 128;
+constexpr std::int64_t kTileCols = 256;
+constexpr std::int64_t kTileInner = 256;
+constexpr std::int64_t kTinyProduct = 16 * 16 * 16;
+
+// A matrix inside a view.
+template <class T>
+struct Matrix {
+  T* data;
+  std::int64_t rows, cols, row_stride, col_stride;
+
+  T* at(std::int64_t r, std::int64_t c) const { return data + r * row_stride + c * col_stride; }
+};
+
+// A block that rows of a plain loop can run over.
+template <class T>
+struct Block {
+  const T* data;
+  std::int64_t stride;
+};
+
+template <class T>
+void copy_into(const Matrix<const T>& m, std::int64_t row, std::int64_t col, std::int64_t rows, std::int64_t cols, T* to) {
+  if (m.row_stride == 1) return transpose(m.at(row, col), m.col_stride, to, cols, rows, cols);
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < cols; ++j) to[i * cols + j] = *m.at(row + i, col + j);
+}
+
+// Rows [row, row + rows) x columns [col, col + cols) as a row-major block: in place if it is one, else copied to `buffer`.
+template <class T>
+Block<T> row_major(const Matrix<const T>& m, std::int64_t row, std::int64_t col, std::int64_t rows, std::int64_t cols, T* buffer) {
+  const bool plain = (m.col_stride == 1 || m.cols == 1) && (m.row_stride >= m.cols || m.rows == 1);
+  if (plain) return {m.at(row, col), m.rows == 1 ? m.cols : m.row_stride};
+  copy_into(m, row, col, rows, cols, buffer);
+  return {buffer, cols};
+}
+
+// kRows x kCols elements of c (+)= a b in registers, each summed in order of the inner index.
+template <int kRows, int kCols, class T>
+void multiply_cell(std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride, bool accumulate) {
+  T sums[kRows][kCols] = {};
+  if (accumulate)
+    for (int i = 0; i < kRows; ++i) std::copy(c + i * c_stride, c + i * c_stride + kCols, sums[i]);
+  for (std::int64_t p = 0; p < k; ++p)
+    for (int i = 0; i < kRows; ++i)
+      for (int j = 0; j < kCols; ++j) sums[i][j] = Add{}(sums[i][j], Mul{}(a.data[i * a.stride + p], b.data[p * b.stride + j]));
+  for (int i = 0; i < kRows; ++i) std::copy(sums[i], sums[i] + kCols, c + i * c_stride);
+}
+
+// All full cells of kCols columns from column `col` on; returns the first column left over.
+template <int kCols, class T>
+std::int64_t multiply_columns(std::int64_t m, std::int64_t n, std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride,
+                              bool accumulate, std::int64_t col) {
+  for (; col + kCols <= n; col += kCols) {
+    const Block<T> right{b.data + col, b.stride};
+    std::int64_t row = 0;
+    for (; row + 4 <= m; row += 4)
+      multiply_cell<4, kCols>(k, Block<T>{a.data + row * a.stride, a.stride}, right, c + row * c_stride + col, c_stride, accumulate);
+    for (; row < m; ++row)
+      multiply_cell<1, kCols>(k, Block<T>{a.data + row * a.stride, a.stride}, right, c + row * c_stride + col, c_stride, accumulate);
+  }
+  return col;
+}
+
+template <class T>
+void multiply_loop(std::int64_t m, std::int64_t n, std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride, bool accumulate) {
+  std::int64_t col = multiply_columns<64 / sizeof(T)>(m, n, k, a, b, c, c_stride, accumulate, 0);
+  col = multiply_columns<4>(m, n, k, a, b, c, c_stride, accumulate, col);
+  multiply_columns<1>(m, n, k, a, b, c, c_stride, accumulate, col);
+}
+
+template <class T>
+void multiply(bool tiny, std::int64_t m, std::int64_t n, std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride,
+              bool accumulate) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (!tiny) {
+      const OneThread one_thread;
+      dnnl_sgemm('N', 'N', m, n, k, 1.0f, a.data, a.stride, b.data, b.stride, accumulate ? 1.0f : 0.0f, c, c_stride);
+      return;
+    }
+  }
+  multiply_loop(m, n, k, a, b, c, c_stride, accumulate);
+}
+
+// One tile of one product.
+template <class T>
+void multiply_tile(bool tiny, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, std::int64_t row,
+                   std::int64_t col) {
+  alignas(64) T a_buffer[kTileRows * kTileInner];
+  alignas(64) T b_buffer[kTileInner * kTileCols];
+  const std::int64_t m = std::min(kTileRows, c.rows - row), n = std::min(kTileCols, c.cols - col);
+  for (std::int64_t inner = 0; inner < a.cols; inner += kTileInner) {
+    const std::int64_t k = std::min(kTileInner, a.cols - inner);
+    multiply(tiny, m, n, k, row_major(a, row, inner, m, k, a_buffer), row_major(b, inner, col, k, n, b_buffer), c.at(row, col),
+             c.row_stride, inner > 0);
+  }
+}
+
+// Matrix number `index` of a view's leading dimensions, which broadcast with stride 0.
+template <class T>
+Matrix<T> matrix_of(const View& v, std::int64_t index) {
+  std::int64_t offset = 0;
+  for (int d = v.rank - 3; d >= 0; --d) {
+    offset += index % v.sizes[d] * v.strides[d];
+    index /= v.sizes[d];
+  }
+  const int r = v.rank - 2, c = v.rank - 1;
+  return {static_cast<T*>(v.data) + offset, v.sizes[r], v.sizes[c], v.strides[r], v.strides[c]};
+}
+
+template <class T>
+void matmul_of(const KernelCall& call) {
+  const View &a = call.inputs[0], &b = call.inputs[1], &c = call.outputs[0];
+  const std::int64_t m = c.sizes[c.rank - 2], n = c.sizes[c.rank - 1], k = a.sizes[a.rank - 1];
+  const std::int64_t elements = c.numel();
+  if (elements == 0) return;
+  if (k == 0) {
+    std::fill(c.as<T>(), c.as<T>() + elements, T(0));
+    return;
+  }
+  const std::int64_t batch = elements / (m * n);
+  const std::int64_t tile_rows = (m - 1) / kTileRows + 1, tile_cols = (n - 1) / kTileCols + 1;
+  const std::int64_t tiles = tile_rows * tile_cols;
+  const bool tiny = m * n * k <= kTinyProduct;
+  const double multiplications = static_cast<double>(std::min(m, kTileRows) * std::min(n, kTileCols)) * static_cast<double>(k);
+  parallel_for(batch * tiles, grain_for(multiplications / (std::is_same_v<T, float> ? 50 : 2)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t job = begin; job < end; ++job) {
+      const std::int64_t index = job / tiles, tile = job % tiles;
+      multiply_tile<T>(tiny, matrix_of<const T>(a, index), matrix_of<const T>(b, index), matrix_of<T>(c, index),
+                       tile / tile_cols * kTileRows, tile % tile_cols * kTileCols);
+    }
+  });
+}
+
+}  // namespace
+
+void matmul(const KernelCall& call) {
+  switch (call.outputs[0].dtype) {
+    case DType::f32: return matmul_of<float>(call);
+    case DType::f64: return matmul_of<double>(call);
+    case DType::i32: return matmul_of<std::int32_t>(call);
+    case DType::i64: return matmul_of<std::int64_t>(call);
+    default: return unsupported(call, call.outputs[0].dtype);
+  }
+}
+
+}  // namespace tapedeck::kernels::cpu

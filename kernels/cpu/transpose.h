@@ -1,0 +1,60 @@
+// Turning a block of a matrix around: to[i * to_stride + j] = from[j * from_stride + i]. Four-byte elements go by 8 x 8 in registers.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+namespace tapedeck::kernels::cpu {
+namespace detail {
+
+using Eight = std::uint32_t __attribute__((vector_size(32)));
+
+// Rows r[0..7] become columns: pairs, then pairs of pairs, then halves.
+inline void transpose_eight(Eight (&r)[8]) {
+  Eight pairs[8], fours[8];
+  for (int i = 0; i < 8; i += 2) {
+    pairs[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    pairs[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (int i = 0; i < 8; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      fours[i + 2 * j] = __builtin_shufflevector(pairs[i + j], pairs[i + j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+      fours[i + 2 * j + 1] = __builtin_shufflevector(pairs[i + j], pairs[i + j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+  for (int i = 0; i < 4; ++i) {
+    r[i] = __builtin_shufflevector(fours[i], fours[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    r[i + 4] = __builtin_shufflevector(fours[i], fours[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+
+template <class T>
+void transpose_small(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows, std::int64_t cols) {
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < cols; ++j) to[i * to_stride + j] = from[j * from_stride + i];
+}
+
+}  // namespace detail
+
+// rows and cols count the result.
+template <class T>
+void transpose(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows, std::int64_t cols) {
+  constexpr std::int64_t step = 8;
+  for (std::int64_t i = 0; i < rows; i += step)
+    for (std::int64_t j = 0; j < cols; j += step) {
+      const T* source = from + j * from_stride + i;
+      T* target = to + i * to_stride + j;
+      if constexpr (sizeof(T) == 4) {
+        if (i + step <= rows && j + step <= cols) {
+          detail::Eight block[8];
+          for (int k = 0; k < 8; ++k) std::memcpy(&block[k], source + k * from_stride, 32);
+          detail::transpose_eight(block);
+          for (int k = 0; k < 8; ++k) std::memcpy(target + k * to_stride, &block[k], 32);
+          continue;
+        }
+      }
+      detail::transpose_small(source, from_stride, target, to_stride, std::min(step, rows - i), std::min(step, cols - j));
+    }
+}
+
+}  // namespace tapedeck::kernels::cpu

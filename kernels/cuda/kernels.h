@@ -1,0 +1,20 @@
+// Every CUDA kernel by name, for those who call them directly (tests, benches). Weak: null in a build without CUDA, so look at the
+// address before calling. The op registry declares its own (engine/ops/op_block.h).
+#pragma once
+
+#include <tapedeck/kernels/cuda/pointwise.inl>
+#include <tapedeck/kernels/export.h>
+
+namespace tapedeck::kernels {
+namespace cuda TAPEDECK_API {
+
+#define TAPEDECK_WEAK_KERNEL(name, ...) [[gnu::weak]] void name(const KernelCall& call);
+TAPEDECK_POINTWISE_KERNELS(TAPEDECK_WEAK_KERNEL)
+TAPEDECK_WEAK_KERNEL(uniform)
+TAPEDECK_WEAK_KERNEL(normal)
+TAPEDECK_WEAK_KERNEL(dropout)
+TAPEDECK_WEAK_KERNEL(rng_next)
+#undef TAPEDECK_WEAK_KERNEL
+
+}  // namespace cuda
+}  // namespace tapedeck::kernels

@@ -1,0 +1,50 @@
+// Launching on the device: on the call's stream, without waiting. What goes wrong at the launch is reported in the call; what goes
+// wrong later, on the device, shows at the next synchronisation (runtime.h).
+#pragma once
+
+#pragma nv_diag_suppress 186  // scalar.h compares with zero whatever the type, and for unsigned ones that is pointless
+
+#include <tapedeck/kernels/cuda/pointwise.inl>
+
+#include <cuda_runtime.h>
+
+namespace tapedeck::kernels::cuda {
+
+inline constexpr unsigned kThreads = 256;
+inline constexpr std::int64_t kMaxBlocks = 4096;  // a million threads fill any device; each takes several elements beyond that
+
+__device__ inline std::int64_t thread_index() { return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ inline std::int64_t thread_count() { return static_cast<std::int64_t>(gridDim.x) * blockDim.x; }
+
+// Runs kernel(argument) with a thread per item, up to a limit: the kernel strides over the rest.
+template <class Argument>
+void launch(const KernelCall& call, void (*kernel)(Argument), std::int64_t items, std::type_identity_t<Argument> argument) {
+  if (items == 0) return;
+  const std::int64_t wanted = (items + kThreads - 1) / kThreads;
+  const dim3 grid(static_cast<unsigned>(wanted < kMaxBlocks ? wanted : kMaxBlocks));
+  void* arguments[] = {&argument};
+  const cudaError_t error = cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, dim3(kThreads), arguments, 0,
+                                             static_cast<cudaStream_t>(call.stream));
+  if (error == cudaSuccess) return;
+  cudaGetLastError();  // it is reported here, and nowhere else
+  call.fault->report(cudaGetErrorString(error), error);
+}
+
+template <class F, class Out, class... In>
+__global__ void map_kernel(const Walk<1 + sizeof...(In)> walk) {
+  map_thread<Out, In...>(walk, F{}, thread_index(), thread_count());
+}
+
+struct DeviceLaunch {
+  template <class Out, class... In, class F>
+  static void map(const KernelCall& call, const F&) {
+    const auto walk = make_walk<1 + sizeof...(In)>(call);
+    launch<Walk<1 + sizeof...(In)>>(call, &map_kernel<F, Out, In...>, walk.n, walk);
+  }
+};
+
+// Defines the kernel that the op registry looks for under this name.
+#define TAPEDECK_DEVICE_KERNEL(name, family, functor) \
+  void name(const KernelCall& call) { family<DeviceLaunch, functor>(call); }
+
+}  // namespace tapedeck::kernels::cuda

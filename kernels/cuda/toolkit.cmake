@@ -1,0 +1,44 @@
+# Finds the CUDA toolkit, if it is wanted and there. Sets TAPEDECK_HAS_CUDA.
+#
+# The runtime is linked statically and the vendor libraries are loaded on first use, so a machine without a GPU runs the same
+# binaries. CUDA::nvrtc and CUDA::cuda_driver are never linked: they would make libcuda.so.1 a condition of starting.
+
+set(TAPEDECK_HAS_CUDA OFF)
+if(TAPEDECK_CUDA STREQUAL "OFF")
+  return()
+endif()
+
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "SASS for sm_80 and sm_90, and PTX for newer ones")
+endif()
+# nvcc's host pass needs a g++ whatever compiles the rest: clang 14 fails on <ranges> there.
+if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX} AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  find_program(TAPEDECK_CUDA_HOST_CXX g++)
+  if(TAPEDECK_CUDA_HOST_CXX)
+    set(CMAKE_CUDA_HOST_COMPILER ${TAPEDECK_CUDA_HOST_CXX} CACHE FILEPATH "Host compiler of nvcc")
+  endif()
+endif()
+
+include(CheckLanguage)
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+  if(TAPEDECK_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "TAPEDECK_CUDA=ON, but no CUDA compiler was found (set CUDACXX, or TAPEDECK_CUDA=AUTO)")
+  endif()
+  return()
+endif()
+
+enable_language(CUDA)
+find_package(CUDAToolkit REQUIRED)
+
+# CMake 3.25 knows CUDA only up to C++17: both options must be given, or the flag is dropped without a word.
+if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+endif()
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
+set(TAPEDECK_HAS_CUDA ON)

@@ -1,0 +1,59 @@
+// parallel_for over oneTBB. Pieces are cut here, by the grain alone; TBB only decides who runs which piece and when.
+#include <tapedeck/kernels/parallel.h>
+
+#include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/parallel_for.h>
+#include <oneapi/tbb/partitioner.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
+
+#if defined(__SANITIZE_THREAD__)
+#define TAPEDECK_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TAPEDECK_TSAN 1
+#endif
+#endif
+
+#ifdef TAPEDECK_TSAN
+extern "C" void __tsan_acquire(void* token);
+extern "C" void __tsan_release(void* token);
+#endif
+
+namespace tapedeck::kernels {
+
+#ifdef TAPEDECK_TSAN
+void annotate_release(void* token) { __tsan_release(token); }
+void annotate_acquire(void* token) { __tsan_acquire(token); }
+#else
+void annotate_release(void*) {}
+void annotate_acquire(void*) {}
+#endif
+
+void parallel_for(std::int64_t n, std::int64_t grain, RangeBody body, void* context) {
+  if (n <= 0) return;
+  const std::int64_t step = std::max<std::int64_t>(grain, 1);
+  const std::int64_t pieces = (n - 1) / step + 1;
+  auto run_piece = [&](std::int64_t k) { body(context, k * step, std::min(n, (k + 1) * step)); };
+  if (pieces == 1 || tbb::this_task_arena::max_concurrency() == 1) {
+    for (std::int64_t k = 0; k < pieces; ++k) run_piece(k);
+    return;
+  }
+  char forked = 0;
+  char joined = 0;
+  annotate_release(&forked);
+  tbb::this_task_arena::isolate([&] {
+    tbb::parallel_for(
+        tbb::blocked_range<std::int64_t>(0, pieces, 1),
+        [&](const tbb::blocked_range<std::int64_t>& range) {
+          annotate_acquire(&forked);
+          for (std::int64_t k = range.begin(); k < range.end(); ++k) run_piece(k);
+          annotate_release(&joined);
+        },
+        tbb::simple_partitioner{});
+  });
+  annotate_acquire(&joined);
+}
+
+}  // namespace tapedeck::kernels

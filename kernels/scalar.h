@@ -1,0 +1,381 @@
+// Scalar bodies, written once: the CPU kernels, the CUDA kernels and the fused kernels of both call these functors.
+//
+// Everything is plain C++ on values, with selects instead of branches where it counts, so that loops over it vectorise and give the
+// same bits as one call at a time. The f32 exp, log, tanh and sigmoid are polynomials of our own: no library is in the way of equal
+// bits on every device (compile with contraction of floating-point expressions off). f64 uses std:: functions.
+//
+// Integers wrap around. max and min propagate NaN. Booleans are bytes that hold 0 or 1; any other byte reads as true.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#ifdef __CUDACC__
+#define TAPEDECK_HD __host__ __device__
+#else
+#define TAPEDECK_HD
+#endif
+
+namespace tapedeck::kernels {
+
+// ---- bits of floats ----
+
+TAPEDECK_HD inline std::uint32_t float_bits(float x) {
+  std::uint32_t u;
+  __builtin_memcpy(&u, &x, sizeof u);
+  return u;
+}
+TAPEDECK_HD inline float bits_float(std::uint32_t u) {
+  float x;
+  __builtin_memcpy(&x, &u, sizeof x);
+  return x;
+}
+TAPEDECK_HD inline std::uint64_t double_bits(double x) {
+  std::uint64_t u;
+  __builtin_memcpy(&u, &x, sizeof u);
+  return u;
+}
+TAPEDECK_HD inline double bits_double(std::uint64_t u) {
+  double x;
+  __builtin_memcpy(&x, &u, sizeof x);
+  return x;
+}
+
+// ---- f32 polynomials ----
+
+// 2^n for -126 <= n <= 127.
+TAPEDECK_HD inline float power_of_two(std::int32_t n) { return bits_float(static_cast<std::uint32_t>(n + 127) << 23); }
+
+// e^x = 2^n e^r with |r| <= ln2/2. 2^n is applied in two halves, so that results that are denormal or next to overflow are right;
+// beyond the clamps the halves give exactly 0 and inf. About 1 ulp.
+TAPEDECK_HD inline float exp_f32(float x) {
+  const float clamped = x > 89.0f ? 89.0f : (x < -105.0f ? -105.0f : x);  // NaN passes
+  const float shifter = 12582912.0f;                                       // 1.5 * 2^23: adding it rounds to an integer
+  const float t = clamped * 1.44269504088896341f + shifter;
+  const float nf = t - shifter;
+  const std::int32_t n = static_cast<std::int32_t>(float_bits(t) - 0x4B400000u);
+  const float r = (clamped - nf * 0.693359375f) - nf * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  const float e = (p * (r * r) + r) + 1.0f;
+  const std::int32_t safe = n > 128 ? 128 : (n < -152 ? -152 : n);  // only a NaN's n is out of range
+  const std::int32_t half = safe >> 1;
+  return e * power_of_two(half) * power_of_two(safe - half);
+}
+
+// log x = n log 2 + log m with sqrt(1/2) <= m < sqrt(2). About 1 ulp.
+TAPEDECK_HD inline float log_f32(float x) {
+  const bool tiny = x < 1.17549435e-38f;
+  const std::uint32_t u = float_bits(tiny ? x * 8388608.0f : x);
+  const std::uint32_t shifted = u - 0x3F3504F3u;  // the exponent field now counts from sqrt(1/2)
+  const std::int32_t n = (static_cast<std::int32_t>(shifted) >> 23) - (tiny ? 23 : 0);
+  const float m = bits_float((shifted & 0x007FFFFFu) + 0x3F3504F3u) - 1.0f;
+  const float z = m * m;
+  float p = 7.0376836292e-2f;
+  p = p * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  const float nf = static_cast<float>(n);
+  float y = p * m * z;
+  y = y + nf * -2.12194440e-4f;
+  y = y - 0.5f * z;
+  y = (m + y) + nf * 0.693359375f;
+  const float inf = std::numeric_limits<float>::infinity();
+  y = x == inf ? inf : y;
+  y = x == 0.0f ? -inf : y;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  return x >= 0.0f ? y : (x < 0.0f ? nan : x);
+}
+
+// Odd polynomial near zero, 1 - 2 / (e^2|x| + 1) elsewhere; the sign bit is carried over. At most 3 ulp.
+TAPEDECK_HD inline float tanh_f32(float x) {
+  const std::uint32_t sign = float_bits(x) & 0x80000000u;
+  const float a = bits_float(float_bits(x) & 0x7FFFFFFFu);
+  const float z = a * a;
+  float p = -5.70498872745e-3f;
+  p = p * z + 2.06390887954e-2f;
+  p = p * z - 5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z - 3.33332819422e-1f;
+  const float near_zero = p * z * a + a;
+  const float far_away = 1.0f - 2.0f / (exp_f32(a + a) + 1.0f);
+  const float y = a < 0.625f ? near_zero : far_away;
+  return bits_float(float_bits(y) | sign);
+}
+
+// From e^-|x|, which never overflows: right in both tails.
+TAPEDECK_HD inline float sigmoid_f32(float x) {
+  const float e = exp_f32(-bits_float(float_bits(x) & 0x7FFFFFFFu));
+  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+}
+
+// ---- one name for each function over all the types ----
+
+// Arithmetic type in which T adds and multiplies: unsigned for integers, so that overflow wraps.
+template <class T, bool kInteger = std::is_integral_v<T>>
+struct WrapType {
+  using type = T;
+};
+template <class T>
+struct WrapType<T, true> {
+  using type = std::conditional_t<(sizeof(T) <= 4), std::uint32_t, std::uint64_t>;
+};
+template <class T>
+using Wrap = typename WrapType<T>::type;
+
+template <class T>
+TAPEDECK_HD inline T exp_of(T x) {
+  if constexpr (std::is_same_v<T, float>) return exp_f32(x);
+  else return std::exp(x);
+}
+template <class T>
+TAPEDECK_HD inline T log_of(T x) {
+  if constexpr (std::is_same_v<T, float>) return log_f32(x);
+  else return std::log(x);
+}
+template <class T>
+TAPEDECK_HD inline T tanh_of(T x) {
+  if constexpr (std::is_same_v<T, float>) return tanh_f32(x);
+  else return std::tanh(x);
+}
+template <class T>
+TAPEDECK_HD inline T sigmoid_of(T x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return sigmoid_f32(x);
+  } else {
+    const T e = std::exp(-std::fabs(x));
+    return (x < T(0) ? e : T(1)) / (T(1) + e);
+  }
+}
+
+// ---- binary ----
+
+struct Add {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Wrap<T>>(a) + static_cast<Wrap<T>>(b));
+  }
+};
+struct Sub {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Wrap<T>>(a) - static_cast<Wrap<T>>(b));
+  }
+};
+struct Mul {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    return static_cast<T>(static_cast<Wrap<T>>(a) * static_cast<Wrap<T>>(b));
+  }
+};
+// Integers round toward zero; dividing by zero gives 0, which callers report. The lowest number over -1 wraps to itself.
+struct Div {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (b == T(0)) return T(0);
+      if constexpr (std::is_signed_v<T>) {
+        if (b == T(-1)) return static_cast<T>(Wrap<T>(0) - static_cast<Wrap<T>>(a));
+      }
+      return static_cast<T>(a / b);
+    } else {
+      return a / b;
+    }
+  }
+};
+struct Maximum {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) return a > b ? a : b;
+    else return (a > b || a != a) ? a : b;  // b is chosen when it is NaN: no comparison with it is true
+  }
+};
+struct Minimum {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) return a < b ? a : b;
+    else return (a < b || a != a) ? a : b;
+  }
+};
+// Integers: by squaring, wrapping. A negative exponent gives the truncated reciprocal: 0 unless the base is 1 or -1 (callers report
+// a base of 0).
+struct Pow {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      if constexpr (std::is_signed_v<T>) {
+        if (b < T(0)) return a == T(1) ? T(1) : a == T(-1) ? (b % 2 == 0 ? T(1) : T(-1)) : T(0);
+      }
+      Wrap<T> base = static_cast<Wrap<T>>(a), result = 1;
+      for (Wrap<T> e = static_cast<Wrap<T>>(b); e != 0; e >>= 1) {
+        if (e & 1) result *= base;
+        base *= base;
+      }
+      return static_cast<T>(result);
+    } else {
+      return std::pow(a, b);
+    }
+  }
+};
+
+// ---- unary ----
+
+struct Neg {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const {
+    if constexpr (std::is_integral_v<T>) return static_cast<T>(Wrap<T>(0) - static_cast<Wrap<T>>(a));
+    else return -a;
+  }
+};
+struct Abs {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const {
+    if constexpr (std::is_floating_point_v<T>) return std::fabs(a);
+    else if constexpr (std::is_signed_v<T>) return a < T(0) ? Neg{}(a) : a;
+    else return a;
+  }
+};
+struct Sign {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const {
+    if constexpr (std::is_floating_point_v<T>) return a > T(0) ? T(1) : (a < T(0) ? T(-1) : a);  // zeros and NaN stay
+    else if constexpr (std::is_signed_v<T>) return static_cast<T>((a > T(0)) - (a < T(0)));
+    else return static_cast<T>(a != T(0));
+  }
+};
+struct Exp {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const { return exp_of(a); }
+};
+struct Log {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const { return log_of(a); }
+};
+struct Tanh {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const { return tanh_of(a); }
+};
+struct Sigmoid {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const { return sigmoid_of(a); }
+};
+struct Relu {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const { return a < T(0) ? T(0) : a; }  // NaN stays NaN
+};
+struct Sqrt {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const { return std::sqrt(a); }
+};
+struct Rsqrt {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const { return T(1) / std::sqrt(a); }
+};
+struct Square {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const { return Mul{}(a, a); }
+};
+struct Sin {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const { return std::sin(a); }
+};
+struct Cos {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const { return std::cos(a); }
+};
+
+// ---- gradients that read the result ----
+
+struct ReluGrad {
+  template <class T>
+  TAPEDECK_HD T operator()(T y, T dy) const { return y > T(0) ? dy : T(0); }
+};
+struct TanhGrad {
+  template <class T>
+  TAPEDECK_HD T operator()(T y, T dy) const { return dy * (T(1) - y * y); }
+};
+struct SigmoidGrad {
+  template <class T>
+  TAPEDECK_HD T operator()(T y, T dy) const { return dy * (y * (T(1) - y)); }
+};
+
+// ---- comparisons and logic, to bytes ----
+
+struct Equal {
+  template <class T>
+  TAPEDECK_HD std::uint8_t operator()(T a, T b) const { return a == b; }
+};
+struct NotEqual {
+  template <class T>
+  TAPEDECK_HD std::uint8_t operator()(T a, T b) const { return a != b; }
+};
+struct Less {
+  template <class T>
+  TAPEDECK_HD std::uint8_t operator()(T a, T b) const { return a < b; }
+};
+struct LessEqual {
+  template <class T>
+  TAPEDECK_HD std::uint8_t operator()(T a, T b) const { return a <= b; }
+};
+struct Greater {
+  template <class T>
+  TAPEDECK_HD std::uint8_t operator()(T a, T b) const { return a > b; }
+};
+struct GreaterEqual {
+  template <class T>
+  TAPEDECK_HD std::uint8_t operator()(T a, T b) const { return a >= b; }
+};
+struct LogicalAnd {
+  TAPEDECK_HD std::uint8_t operator()(std::uint8_t a, std::uint8_t b) const { return (a != 0) & (b != 0); }
+};
+struct LogicalOr {
+  TAPEDECK_HD std::uint8_t operator()(std::uint8_t a, std::uint8_t b) const { return (a != 0) | (b != 0); }
+};
+struct LogicalNot {
+  TAPEDECK_HD std::uint8_t operator()(std::uint8_t a) const { return a == 0; }
+};
+
+struct Where {
+  template <class T>
+  TAPEDECK_HD T operator()(std::uint8_t condition, T a, T b) const { return condition != 0 ? a : b; }
+};
+
+// ---- casts ----
+
+// Number to number: floats to integers truncate and saturate, NaN becomes 0; integers to narrower integers wrap; the rest rounds to
+// nearest. Booleans, which share their C++ type with u8, have their own casts below.
+template <class To>
+struct Cast {
+  template <class From>
+  TAPEDECK_HD To operator()(From x) const {
+    if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+      const From lowest = static_cast<From>(std::numeric_limits<To>::lowest());  // exact: a power of two or 0
+      const From beyond = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From(2);
+      if (!(x >= lowest)) return x != x ? To(0) : std::numeric_limits<To>::lowest();
+      return x >= beyond ? std::numeric_limits<To>::max() : static_cast<To>(x);
+    } else {
+      return static_cast<To>(x);
+    }
+  }
+};
+struct ToBool {
+  template <class From>
+  TAPEDECK_HD std::uint8_t operator()(From x) const { return x != From(0); }
+};
+template <class To>
+struct FromBool {
+  TAPEDECK_HD To operator()(std::uint8_t x) const { return static_cast<To>(x != 0); }
+};
+
+}  // namespace tapedeck::kernels

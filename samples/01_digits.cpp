@@ -1,0 +1,257 @@
+// The main job, from eager training to replay under a budget.
+//
+//   train eagerly --> capture one step while it runs --> plan it twice: keep everything | half the memory
+//                                                             replay both, compare with eager bit for bit
+//
+// Usage: 01_digits [--data digits.csv.gz] [--out DIR] [--epochs N]
+// Writes DIR/digits.tape (the step with its budgeted plan) and DIR/digits_keep_all.tape.
+#include <tapedeck/tapedeck.h>
+
+#include <zlib.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+using namespace tapedeck;
+
+namespace {
+
+constexpr int kSide = 8, kPixels = kSide * kSide, kTestRows = 360, kBatch = 64, kCompareSteps = 20;
+
+// ---- data ----
+
+struct Digits {
+  std::vector<float> pixels;         // rows of 64 numbers in [0, 1]
+  std::vector<std::int32_t> labels;
+  int rows() const { return static_cast<int>(labels.size()); }
+};
+
+Digits load_digits(const std::string& path) {
+  gzFile file = gzopen(path.c_str(), "rb");
+  if (!file) throw FileError(path + ": cannot be opened");
+  Digits d;
+  char line[1024];
+  while (gzgets(file, line, sizeof line)) {
+    const char* at = line;
+    for (int i = 0; i <= kPixels; ++i) {
+      char* end = nullptr;
+      const long v = std::strtol(at, &end, 10);
+      if (end == at || v < 0 || v > 16) throw FileError(path + ": row " + std::to_string(d.rows() + 1) + " is not 64 pixels and a label");
+      if (i < kPixels) d.pixels.push_back(static_cast<float>(v) / 16.0f);
+      else d.labels.push_back(static_cast<std::int32_t>(v));
+      at = *end == ',' ? end + 1 : end;
+    }
+  }
+  gzclose(file);
+  if (d.rows() <= kTestRows) throw FileError(path + ": too few rows");
+  return d;
+}
+
+// A row moved by (dx, dy) pixels, zeros coming in.
+void shifted(const float* from, int dx, int dy, float* to) {
+  for (int y = 0; y < kSide; ++y)
+    for (int x = 0; x < kSide; ++x) {
+      const int sx = x - dx, sy = y - dy;
+      to[y * kSide + x] = sx >= 0 && sx < kSide && sy >= 0 && sy < kSide ? from[sy * kSide + sx] : 0.0f;
+    }
+}
+
+struct Batch {
+  Tensor x, y;
+};
+
+Batch make_batch(const Digits& d, const std::vector<int>& rows, std::mt19937* shifts) {
+  std::vector<float> x(rows.size() * kPixels);
+  std::vector<std::int32_t> y;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const float* from = d.pixels.data() + static_cast<std::size_t>(rows[i]) * kPixels;
+    const int dx = shifts ? static_cast<int>((*shifts)() % 3) - 1 : 0, dy = shifts ? static_cast<int>((*shifts)() % 3) - 1 : 0;
+    shifted(from, dx, dy, x.data() + i * kPixels);
+    y.push_back(d.labels[static_cast<std::size_t>(rows[i])]);
+  }
+  const auto n = static_cast<std::int64_t>(rows.size());
+  return {from_vector(x, {n, 1, kSide, kSide}), from_vector(y, {n})};
+}
+
+// ---- model ----
+
+struct Net : Module {
+  Conv2d conv1{*this, "conv1", 1, 32, 3, 1}, conv2{*this, "conv2", 32, 32, 3, 1}, conv3{*this, "conv3", 32, 64, 3, 1};
+  Linear fc1{*this, "fc1", 64 * 4 * 4, 128}, fc2{*this, "fc2", 128, 10};
+  Dropout drop1{*this, "drop1", 0.2}, drop2{*this, "drop2", 0.4};
+
+  Tensor operator()(const Tensor& x) {
+    Tensor h = relu(conv2(relu(conv1(x))));
+    h = drop1(relu(conv3(max_pool2d(h))));
+    h = drop2(relu(fc1(reshape(h, {-1, 64 * 4 * 4}))));
+    return fc2(h);
+  }
+};
+
+Tensor train_step(Net& net, Optimizer& optimizer, const Tensor& x, const Tensor& y) {
+  const Tensor loss = cross_entropy(net(x), y);
+  backward(loss);
+  optimizer.step();
+  optimizer.zero_grad();
+  return loss;
+}
+
+void train(Net& net, Optimizer& optimizer, const Digits& d, int epochs, std::mt19937& random) {
+  std::vector<int> order(static_cast<std::size_t>(d.rows() - kTestRows));
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    if (epoch == epochs * 3 / 4) optimizer.set_lr(2e-4);
+    for (std::size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random() % (i + 1)]);
+    double total = 0;
+    int steps = 0;
+    for (std::size_t at = 0; at + kBatch <= order.size(); at += kBatch, ++steps) {
+      const std::vector<int> rows(order.begin() + static_cast<std::ptrdiff_t>(at), order.begin() + static_cast<std::ptrdiff_t>(at + kBatch));
+      const Batch b = make_batch(d, rows, &random);
+      total += train_step(net, optimizer, b.x, b.y).item();
+    }
+    if ((epoch + 1) % 5 == 0) std::fprintf(stderr, "epoch %2d  loss %.4f\n", epoch + 1, total / steps);
+  }
+}
+
+double test_accuracy(Net& net, const Digits& d) {
+  const NoGrad no_grad;
+  net.train(false);
+  std::vector<int> rows;
+  for (int r = d.rows() - kTestRows; r < d.rows(); ++r) rows.push_back(r);
+  const Batch b = make_batch(d, rows, nullptr);
+  const std::vector<std::int64_t> guess = argmax(net(b.x)).to_vector<std::int64_t>();
+  net.train(true);
+  int right = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) right += guess[i] == d.labels[static_cast<std::size_t>(rows[i])];
+  return 100.0 * right / kTestRows;
+}
+
+// ---- replay ----
+
+struct Row {
+  const char* name;
+  std::int64_t planned, observed;
+  int nodes, recomputed;
+  double ms;
+  bool equal;
+};
+
+using Clock = std::chrono::steady_clock;
+double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+// The tensors as they are now, apart from what training does to them next.
+std::vector<Tensor> snapshot(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> copies;
+  for (const Tensor& t : tensors) copies.push_back(from_bytes(t.type(), t.data()));
+  return copies;
+}
+
+Row replay(const char* name, const Captured& step, const Plan& plan, const std::vector<Tensor>& start, const std::vector<Batch>& batches,
+           const std::vector<Tensor>& expected) {
+  Executor executor(plan, {.threads = 0});
+  const std::vector<std::string> names = executor.state_names();
+  for (std::size_t i = 0; i < names.size(); ++i) executor.set_state(names[i], start[i]);
+  for (std::size_t i = 0; i < step.inputs.size(); ++i) executor.set_input(static_cast<int>(i), step.inputs[i]);
+  const auto begin = Clock::now();
+  for (const Batch& b : batches) {
+    executor.set_input("x", b.x);
+    executor.set_input("y", b.y);
+    executor.run();
+  }
+  Row row{name, plan.peak_bytes, executor.observed_peak_bytes(), plan.nodes, plan.recomputed_nodes, ms_since(begin) / kCompareSteps, true};
+  for (std::size_t i = 0; i < names.size(); ++i) row.equal = row.equal && bit_equal(executor.state(names[i]), expected[i]);
+  return row;
+}
+
+void print_row(const Row& r) {
+  std::printf("%-14s %11.2f KiB %10.2f KiB %6d %10d %10.2f %15s\n", r.name, static_cast<double>(r.planned) / 1024,
+              static_cast<double>(r.observed) / 1024, r.nodes, r.recomputed, r.ms, r.equal ? "yes" : "NO");
+}
+
+int run(const std::string& data, const std::string& out, int epochs) {
+  const Digits d = load_digits(data);
+  manual_seed(7);
+  std::mt19937 random(7);
+  Net net;
+  AdamW optimizer(net.parameters(), {.lr = 1e-3});
+  train(net, optimizer, d, epochs, random);
+  std::printf("test accuracy: %.1f %%\n", test_accuracy(net, d));
+
+  // Capture one more step while it runs.
+  std::vector<int> rows(kBatch);
+  for (int& r : rows) r = static_cast<int>(random() % static_cast<unsigned>(d.rows() - kTestRows));
+  const Batch sample = make_batch(d, rows, &random);
+  Capture capture("digits");
+  const Tensor x = capture.input("x", sample.x), y = capture.input("y", sample.y);
+  capture.output("loss", train_step(net, optimizer, x, y));
+  const Captured step = capture.finish();
+  std::printf("\ncaptured one step while it ran: %d nodes\n%s\n", step.graph.node_count(), step.report.to_string().c_str());
+
+  // Plan it twice.
+  const Plan keep_all = make_plan(step.graph, {.strategy = Strategy::none});
+  const std::int64_t held = keep_all.external_bytes;
+  const Plan budgeted = make_plan(step.graph, {.budget = held + (keep_all.peak_bytes - held) / 2});
+  if (!budgeted.feasible) throw ExecutionError(budgeted.infeasible_reason);
+
+  // Twenty more steps three times from here: eagerly, and by both replays.
+  const std::vector<Tensor> start = snapshot(step.state);
+  std::vector<Batch> batches;
+  for (int i = 0; i < kCompareSteps; ++i) {
+    for (int& r : rows) r = static_cast<int>(random() % static_cast<unsigned>(d.rows() - kTestRows));
+    batches.push_back(make_batch(d, rows, &random));
+  }
+  const auto begin = Clock::now();
+  for (const Batch& b : batches) train_step(net, optimizer, b.x, b.y);
+  const double eager_ms = ms_since(begin) / kCompareSteps;
+  const std::vector<Tensor> expected = snapshot(step.state);
+  const Row a = replay("keep all", step, keep_all, start, batches, expected);
+  const Row b = replay("half", step, budgeted, start, batches, expected);
+
+  std::printf("%-14s %15s %14s %6s %10s %10s %15s\n", "plan", "planned peak", "observed peak", "nodes", "recomputed", "ms/step", "equal to eager");
+  std::printf("%-14s %15s %14s %6d %10s %10.2f %15s\n", "(eager)", "", "", step.graph.node_count(), "", eager_ms, "");
+  print_row(a);
+  print_row(b);
+  std::printf("budget of the second plan: %.2f KiB = %.2f KiB always held + half of the rest\n", static_cast<double>(budgeted.budget_bytes) / 1024, static_cast<double>(held) / 1024);
+
+  TapeFile file;
+  file.captured = step.graph;
+  file.metadata = {{"model", "digits"}, {"batch", std::to_string(kBatch)}, {"optimizer", "adamw"}};
+  for (std::size_t i = 0; i < start.size(); ++i) file.state[step.graph.values[static_cast<std::size_t>(step.graph.n_inputs) + i].name.str()] = start[i];
+  for (std::size_t i = 0; i < step.inputs.size(); ++i) file.inputs[step.graph.values[i].name.str()] = step.inputs[i];
+  file.plan = keep_all;
+  save_tape(out + "/digits_keep_all.tape", file);
+  file.plan = budgeted;
+  save_tape(out + "/digits.tape", file);
+  std::printf("wrote %s/digits.tape\n", out.c_str());
+  const bool good = a.equal && b.equal && a.planned == a.observed && b.planned == b.observed;
+  if (!good) std::fprintf(stderr, "replay and eager differ\n");
+  return good ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string data = TAPEDECK_SOURCE_DIR "/samples/data/digits.csv.gz", out = TAPEDECK_BINARY_DIR;
+  int epochs = 30;
+  for (int i = 1; i < argc; ++i) {
+    const bool more = i + 1 < argc;
+    if (!std::strcmp(argv[i], "--data") && more) data = argv[++i];
+    else if (!std::strcmp(argv[i], "--out") && more) out = argv[++i];
+    else if (!std::strcmp(argv[i], "--epochs") && more && std::atoi(argv[i + 1]) > 0) epochs = std::atoi(argv[++i]);
+    else {
+      std::fprintf(stderr, "usage: 01_digits [--data digits.csv.gz] [--out DIR] [--epochs N]\n");
+      return 2;
+    }
+  }
+  try {
+    return run(data, out, epochs);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "01_digits: %s\n", e.what());
+    return 5;
+  }
+}

@@ -1,0 +1,36 @@
+// A plain convolutional net, deep enough that what it keeps for backward is most of its memory: fourteen 3x3 convolutions of equal
+// width on 32x32 images before the one pooling.
+#include "training_step.h"
+
+#include <fmt/format.h>
+
+namespace {
+
+using namespace tapedeck;
+
+struct Cnn : Module {
+  static constexpr int kDepth = 14;
+  static constexpr std::int64_t kWidth = 16;
+  Conv2d stem{*this, "stem", 3, kWidth, 3, 1};
+  std::vector<std::unique_ptr<Conv2d>> convs;
+  Linear head{*this, "head", kWidth * 4 * 4, 10};
+
+  Cnn() {
+    for (int i = 1; i < kDepth; ++i) convs.push_back(std::make_unique<Conv2d>(*this, fmt::format("conv{}", i), kWidth, kWidth, 3, 1));
+  }
+  Tensor operator()(const Tensor& x) {
+    Tensor h = relu(stem(x));
+    for (auto& conv : convs) h = relu((*conv)(h));
+    h = max_pool2d(h, {.window = {8, 8}, .stride = {8, 8}});
+    return head(reshape(h, {-1, kWidth * 4 * 4}));
+  }
+};
+
+Captured record(const ModelOptions& options) { return zoo::record_step<Cnn>({"cnn", {3, 32, 32}}, options); }
+
+const bool registered = [] {
+  register_model({"cnn", "fourteen 3x3 convolutions of width 16 on 32x32 images", record});
+  return true;
+}();
+
+}  // namespace

@@ -1,0 +1,21 @@
+// A perceptron with two hidden layers, the size of those on MNIST.
+#include "training_step.h"
+
+namespace {
+
+using namespace tapedeck;
+
+struct Mlp : Module {
+  Linear fc1{*this, "fc1", 784, 256}, fc2{*this, "fc2", 256, 256}, fc3{*this, "fc3", 256, 10};
+  Dropout drop{*this, "drop", 0.1};
+  Tensor operator()(const Tensor& x) { return fc3(drop(relu(fc2(relu(fc1(x)))))); }
+};
+
+Captured record(const ModelOptions& options) { return zoo::record_step<Mlp>({"mlp", {784}}, options); }
+
+const bool registered = [] {
+  register_model({"mlp", "perceptron 784-256-256-10 with dropout", record});
+  return true;
+}();
+
+}  // namespace

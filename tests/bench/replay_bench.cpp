@@ -1,0 +1,104 @@
+// What replay adds to the work itself: nanoseconds per node on 10,000 tiny ops, against a plain loop that walks (function, argument).
+//
+//   plain_loop/W      the reference: the same kernels on the same bytes, called from an array
+//   replay/W/T        the executor on T threads
+//
+// W is how many chains run side by side: 1 is a single chain of 10,000 nodes, where a second thread cannot help and shows only
+// its cost; 16 chains can be shared. Items per second are nodes per second; `ns_per_node` is the figure to read.
+#include <tapedeck/tapedeck.h>
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace tapedeck;
+
+constexpr int kNodes = 10000;
+constexpr std::int64_t kItems = 16;
+
+// `width` chains of neg, each reading a neighbour now and then so that they do not fall apart into independent programs.
+Graph chains(int width) {
+  Graph g;
+  const Type type{DType::f32, {kItems}};
+  std::vector<ValueId> ends(static_cast<std::size_t>(width), g.add_input("x", type));
+  const Op &neg = *find_op("neg"), &add = *find_op("add");
+  for (int n = 0; n < kNodes; ++n) {
+    const auto at = static_cast<std::size_t>(n % width);
+    const ValueId pair[] = {ends[at], ends[(at + 1) % ends.size()]};
+    const bool meet = width > 1 && n / width % 16 == 15;
+    const NodeId node = g.add_node(meet ? add : neg, std::span(pair, meet ? 2 : 1), nullptr, std::span(&type, 1));
+    ends[at] = g.nodes[static_cast<std::size_t>(node)].first_output;
+  }
+  g.outputs = ends;
+  g.output_names.resize(ends.size());
+  return g;
+}
+
+void report(benchmark::State& state) {
+  state.SetItemsProcessed(state.iterations() * kNodes);
+  state.counters["ns_per_node"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * kNodes / 1e9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
+void replay(benchmark::State& state) {
+  const Plan plan = make_plan(chains(static_cast<int>(state.range(0))));
+  Executor executor(plan, {.threads = static_cast<int>(state.range(1))});
+  executor.set_input(0, default_value({DType::f32, {kItems}}, 1, "x"));
+  for (auto _ : state) executor.run();
+  state.counters["segments"] = static_cast<double>(plan.segments.size());
+  report(state);
+}
+BENCHMARK(replay)->ArgNames({"chains", "threads"})->Args({1, 1})->Args({1, 2})->Args({16, 1})->Args({16, 2})->UseRealTime();
+
+// Where the plan put the operands, so that both walk the same memory.
+struct PlainStep {
+  Kernel kernel;
+  KernelCall call;
+};
+
+void plain_loop(benchmark::State& state) {
+  const Plan plan = make_plan(chains(static_cast<int>(state.range(0))));
+  const Graph& g = plan.graph;
+  std::vector<float> arena(static_cast<std::size_t>(plan.arena_bytes / 4 + 1)), input(kItems, 1.0f);
+  std::vector<std::vector<float>> slots(plan.output_slots.size(), std::vector<float>(kItems));
+  std::vector<View> views(static_cast<std::size_t>(g.value_count()));
+  for (std::size_t v = 0; v < views.size(); ++v) {
+    const Placement& p = plan.values[v];
+    char* base = reinterpret_cast<char*>(p.where == Where::arena   ? arena.data()
+                                         : p.where == Where::input ? input.data()
+                                                                   : slots[static_cast<std::size_t>(p.slot)].data());
+    views[v].data = base + p.offset;
+    views[v].rank = 1;
+    views[v].sizes[0] = kItems;
+    views[v].strides[0] = 1;
+  }
+  KernelFault fault;
+  std::vector<View> operands(static_cast<std::size_t>(g.node_count()) * 3);
+  std::vector<PlainStep> steps;
+  View* mine = operands.data();
+  for (NodeId n = 0; n < g.node_count(); ++n) {
+    const Node& node = g.nodes[static_cast<std::size_t>(n)];
+    for (int i = 0; i < node.n_inputs; ++i) mine[i] = views[static_cast<std::size_t>(g.inputs(node)[static_cast<std::size_t>(i)])];
+    mine[node.n_inputs] = views[static_cast<std::size_t>(node.first_output)];
+    KernelCall call;
+    call.inputs = mine;
+    call.outputs = mine + node.n_inputs;
+    call.n_inputs = node.n_inputs;
+    call.n_outputs = 1;
+    call.fault = &fault;
+    steps.push_back({node.op->kernels[0], call});
+    mine += node.n_inputs + 1;
+  }
+  for (auto _ : state) {
+    for (const PlainStep& step : steps) step.kernel(step.call);
+    benchmark::ClobberMemory();
+  }
+  report(state);
+}
+BENCHMARK(plain_loop)->ArgNames({"chains"})->Arg(1)->Arg(16)->UseRealTime();
+
+}  // namespace

@@ -1,0 +1,26 @@
+# Installs the build tree BUILD under WORK/prefix, then configures, builds and runs the outside project PROJECT against it.
+cmake_minimum_required(VERSION 3.25)
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE rc)
+  if(rc)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "failed (${rc}): ${command}")
+  endif()
+endfunction()
+
+file(REMOVE_RECURSE ${WORK})
+set(flags "-Wall -Wextra -Werror")
+if(SANITIZE)
+  string(APPEND flags " -fsanitize=${SANITIZE}")
+endif()
+run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+run(${CMAKE_COMMAND} -G Ninja -S ${PROJECT} -B ${WORK}/build -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_CXX_COMPILER=${CXX}
+    -DCMAKE_BUILD_TYPE=${BUILD_TYPE} -DCMAKE_CXX_FLAGS=${flags})
+run(${CMAKE_COMMAND} --build ${WORK}/build)
+run(${WORK}/build/outside)
+# The installed programs find the installed library.
+foreach(program tapedeck tapedeck-viewer)
+  if(EXISTS ${WORK}/prefix/bin/${program})
+    run(${WORK}/prefix/bin/${program} --help)
+  endif()
+endforeach()

@@ -1,0 +1,131 @@
+// softmax, log_softmax, cross entropy and their gradients against formulas in double.
+#include "views.h"
+
+#include <tapedeck/kernels/attrs.h>
+#include <tapedeck/kernels/cpu/kernels.h>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace tapedeck::testing {
+namespace {
+
+namespace cpu = kernels::cpu;
+
+constexpr unsigned kSeed = 31;
+
+struct Rows {
+  std::int64_t outer = 1, n, inner = 1;
+  Rows(const Sizes& sizes, int axis) : n(sizes[axis]) {
+    for (int d = 0; d < axis; ++d) outer *= sizes[d];
+    for (std::size_t d = axis + 1; d < sizes.size(); ++d) inner *= sizes[d];
+  }
+  std::int64_t count() const { return outer * inner; }
+  std::int64_t at(std::int64_t row, std::int64_t i) const { return (row / inner * n + i) * inner + row % inner; }
+};
+
+void check(Random& random, DType dtype, const Sizes& sizes, int axis) {
+  const Array x = random_array(random, dtype, sizes, -30, 30), dy = random_array(random, dtype, sizes, -1, 1);
+  const Array y = make_array(dtype, sizes), log_y = make_array(dtype, sizes), dx = make_array(dtype, sizes), log_dx = make_array(dtype, sizes);
+  AxisAttrs attrs;
+  attrs.axis = axis;
+  run(cpu::softmax, {x}, {y}, &attrs);
+  run(cpu::log_softmax, {x}, {log_y}, &attrs);
+  run(cpu::softmax_grad, {y, dy}, {dx}, &attrs);
+  run(cpu::log_softmax_grad, {log_y, dy}, {log_dx}, &attrs);
+  const Rows rows(sizes, axis);
+  const double tolerance = dtype == DType::f32 ? 1e-5 : 1e-13;
+  for (std::int64_t r = 0; r < rows.count(); ++r) {
+    double total = 0, dot = 0, sum = 0;
+    for (std::int64_t i = 0; i < rows.n; ++i) total += std::exp(x.get(rows.at(r, i)));
+    const auto p = [&](std::int64_t i) { return std::exp(x.get(rows.at(r, i))) / total; };
+    for (std::int64_t i = 0; i < rows.n; ++i) dot += p(i) * dy.get(rows.at(r, i)), sum += dy.get(rows.at(r, i));
+    for (std::int64_t i = 0; i < rows.n; ++i) {
+      const std::int64_t at = rows.at(r, i);
+      ASSERT_NEAR(y.get(at), p(i), tolerance);
+      ASSERT_NEAR(log_y.get(at), std::log(p(i)), tolerance * 10);
+      ASSERT_NEAR(dx.get(at), p(i) * (dy.get(at) - dot), tolerance);
+      ASSERT_NEAR(log_dx.get(at), dy.get(at) - p(i) * sum, tolerance * static_cast<double>(rows.n));
+    }
+  }
+}
+
+TEST(Softmax, EveryAxis) {
+  SCOPED_TRACE(::testing::Message() << "seed " << kSeed);
+  Random random(kSeed);
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (int axis = 0; axis < 3; ++axis) {
+      check(random, dtype, {3, 17, 5}, axis);
+      check(random, dtype, {1, 1, 100}, axis);
+      check(random, dtype, {2, 0, 4}, axis);
+    }
+}
+
+TEST(Softmax, ExtremeRows) {
+  const double inf = std::numeric_limits<double>::infinity();
+  AxisAttrs attrs;
+  attrs.axis = 1;
+  const Array x = array_of(DType::f32, {3, 2}, {1e30, -1e30, -inf, 3, 1000, 1000}), y = make_array(DType::f32, {3, 2});
+  run(cpu::softmax, {x}, {y}, &attrs);
+  const double expected[] = {1, 0, 0, 1, 0.5, 0.5};
+  for (std::int64_t i = 0; i < 6; ++i) EXPECT_EQ(y.get(i), expected[i]);
+  x.set(0, NAN);
+  run(cpu::softmax, {x}, {y}, &attrs);
+  EXPECT_TRUE(std::isnan(y.get(0)) && std::isnan(y.get(1)));
+}
+
+template <class Check>
+void with_problem(DType dtype, DType label_dtype, std::int64_t n, std::int64_t c, Check&& check_problem) {
+  Random random(kSeed);
+  const Array x = random_array(random, dtype, {n, c}, -20, 20), labels = make_array(label_dtype, {n});
+  for (std::int64_t i = 0; i < n; ++i) labels.set(i, static_cast<double>(random() % static_cast<unsigned>(c)));
+  check_problem(x, labels);
+}
+
+TEST(CrossEntropy, LossAndGradient) {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const DType label_dtype : {DType::i32, DType::i64})
+      for (const std::int64_t n : {1, 64, 700})
+        with_problem(dtype, label_dtype, n, 10, [&](const Array& x, const Array& labels) {
+          const Array loss = make_array(dtype, {}), dloss = array_of(dtype, {}, {0.7}), dx = make_array(dtype, {n, 10});
+          run(cpu::cross_entropy, {x, labels}, {loss});
+          run(cpu::cross_entropy_grad, {x, labels, dloss}, {dx});
+          double mean = 0;
+          for (std::int64_t r = 0; r < n; ++r) {
+            double total = 0;
+            for (std::int64_t i = 0; i < 10; ++i) total += std::exp(x.get(r * 10 + i));
+            const auto label = static_cast<std::int64_t>(labels.get(r));
+            mean += (std::log(total) - x.get(r * 10 + label)) / static_cast<double>(n);
+            for (std::int64_t i = 0; i < 10; ++i) {
+              const double expected = (std::exp(x.get(r * 10 + i)) / total - (i == label)) * 0.7 / static_cast<double>(n);
+              ASSERT_NEAR(dx.get(r * 10 + i), expected, dtype == DType::f32 ? 1e-6 : 1e-14);
+            }
+          }
+          ASSERT_NEAR(loss.get(0), mean, dtype == DType::f32 ? 2e-5 : 1e-12);
+        });
+}
+
+TEST(CrossEntropy, LabelOutOfRange) {
+  with_problem(DType::f32, DType::i32, 5, 3, [](const Array& x, const Array& labels) {
+    labels.set(3, 3);
+    const Outcome loss = run(cpu::cross_entropy, {x, labels}, {make_array(DType::f32, {})});
+    EXPECT_STREQ(loss.fault, "label out of range");
+    EXPECT_EQ(loss.value, 3);
+    const Array one = array_of(DType::f32, {}, {1});
+    EXPECT_STREQ(run(cpu::cross_entropy_grad, {x, labels, one}, {make_array(DType::f32, {5, 3})}).fault, "label out of range");
+  });
+}
+
+TEST(CrossEntropy, ThreadsDoNotChangeTheBits) {
+  with_problem(DType::f32, DType::i32, 5000, 10, [](const Array& x, const Array& labels) {
+    const Array one = make_array(DType::f32, {}), two = make_array(DType::f32, {});
+    with_threads(1, [&] { run(cpu::cross_entropy, {x, labels}, {one}); });
+    with_threads(2, [&] { run(cpu::cross_entropy, {x, labels}, {two}); });
+    EXPECT_TRUE(same_bits(one, two));
+  });
+}
+
+}  // namespace
+}  // namespace tapedeck::testing

@@ -1,0 +1,60 @@
+# tapedeck_tests(NAME FOLDER [OWN_MAIN] [LABEL label] LINK targets...): one executable from tests/FOLDER, its cases known to CTest.
+#
+# Ordinary builds list every case by itself. Under a sanitizer, where starting is slow, an executable is one case.
+
+# The environment of every test, set in the ctest process itself so that listing the cases has it too: Qt needs no display here; the
+# options of the sanitizers' run time are ignored by builds without one.
+set(environment
+  "QT_QPA_PLATFORM=offscreen"
+  "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1"
+  "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/lsan.supp:print_suppressions=0"
+  "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
+  "TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/tsan.supp:second_deadlock_stack=1")
+if(TARGET tapedeck-tool)
+  list(APPEND environment "TAPEDECK_TOOL=$<TARGET_FILE:tapedeck-tool>")
+endif()
+set(content "")
+foreach(setting IN LISTS environment)
+  string(REGEX REPLACE "^([A-Z_]+)=(.*)$" "set(ENV{\\1} \"\\2\")\n" setting "${setting}")
+  string(APPEND content "${setting}")
+endforeach()
+file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/environment.cmake CONTENT "${content}")
+set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/environment.cmake)
+
+function(tapedeck_tests name folder)
+  cmake_parse_arguments(ARG "OWN_MAIN" "LABEL" "LINK" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  if(ARG_OWN_MAIN AND NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/main.cpp)
+    return()
+  endif()
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name} ${sources})
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX AUTOMOC ${ARG_OWN_MAIN})
+  target_compile_definitions(${name} PRIVATE ${TEST_DIRS})
+  target_include_directories(${name} PRIVATE ${TAPEDECK_INCLUDE_DIR})
+  foreach(target IN LISTS ARG_LINK)
+    if(TARGET ${target})
+      target_link_libraries(${name} PRIVATE ${target})
+    endif()
+  endforeach()
+  target_link_libraries(${name} PRIVATE GTest::gtest fmt::fmt)
+  if(NOT ARG_OWN_MAIN)
+    target_link_libraries(${name} PRIVATE GTest::gtest_main)
+  endif()
+  # Tests that drive the programs need them built.
+  foreach(program tapedeck-tool tapedeck-viewer)
+    if(TARGET ${program})
+      add_dependencies(${name} ${program})
+    endif()
+  endforeach()
+
+  if(TAPEDECK_SANITIZE)
+    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 1500 LABELS "${ARG_LABEL}")
+  else()
+    gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
+                         PROPERTIES TIMEOUT 300 LABELS "${ARG_LABEL}")
+  endif()
+endfunction()

@@ -1,0 +1,15 @@
+// The viewer's tests need no display: Qt runs on its offscreen platform.
+#include <tapedeck/viewer/theme.h>
+
+#include <QtCore/QStandardPaths>
+#include <QtWidgets/QApplication>
+#include <gtest/gtest.h>
+
+int main(int argc, char** argv) {
+  qputenv("QT_QPA_PLATFORM", "offscreen");
+  testing::InitGoogleTest(&argc, argv);
+  QStandardPaths::setTestModeEnabled(true);
+  QApplication app(argc, argv);
+  tapedeck::viewer::apply_theme(app);
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,300 @@
+#include <tapedeck/viewer/canvas.h>
+
+#include <QtCore/QEvent>
+#include <QtGui/QClipboard>
+#include <QtGui/QFocusEvent>
+#include <QtGui/QGuiApplication>
+#include <QtGui/QInputMethodEvent>
+#include <QtGui/QKeyEvent>
+#include <QtGui/QMouseEvent>
+#include <QtGui/QOffscreenSurface>
+#include <QtGui/QOpenGLContext>
+#include <QtGui/QOpenGLFunctions>
+#include <QtGui/QPainter>
+#include <QtGui/QWheelEvent>
+#include <QtOpenGLWidgets/QOpenGLWidget>
+#include <backends/imgui_impl_opengl3.h>
+
+#include <algorithm>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+constexpr int kSettleFrames = 3;   // ImGui answers an event a frame or two later
+
+Key to_key(int qt) {
+  if (qt >= Qt::Key_A && qt <= Qt::Key_Z) return static_cast<Key>(static_cast<int>(Key::a) + qt - Qt::Key_A);
+  switch (qt) {
+    case Qt::Key_Tab: return Key::tab;
+    case Qt::Key_Left: return Key::left;
+    case Qt::Key_Right: return Key::right;
+    case Qt::Key_Up: return Key::up;
+    case Qt::Key_Down: return Key::down;
+    case Qt::Key_PageUp: return Key::page_up;
+    case Qt::Key_PageDown: return Key::page_down;
+    case Qt::Key_Home: return Key::home;
+    case Qt::Key_End: return Key::end;
+    case Qt::Key_Insert: return Key::insert;
+    case Qt::Key_Delete: return Key::erase;
+    case Qt::Key_Backspace: return Key::backspace;
+    case Qt::Key_Space: return Key::space;
+    case Qt::Key_Return:
+    case Qt::Key_Enter: return Key::enter;
+    case Qt::Key_Escape: return Key::escape;
+    case Qt::Key_Plus:
+    case Qt::Key_Equal: return Key::plus;
+    case Qt::Key_Minus: return Key::minus;
+    default: return Key::none;
+  }
+}
+
+// Keys the pictures use themselves; all others go on to Qt's shortcuts.
+bool used_by_pictures(Key key) {
+  return key == Key::w || key == Key::a || key == Key::s || key == Key::d || key == Key::plus || key == Key::minus ||
+         (key >= Key::left && key <= Key::down);
+}
+
+InputEvent made(InputEvent::Kind kind, Qt::KeyboardModifiers modifiers) {
+  InputEvent e;
+  e.kind = kind;
+  e.ctrl = modifiers.testFlag(Qt::ControlModifier);
+  e.shift = modifiers.testFlag(Qt::ShiftModifier);
+  e.alt = modifiers.testFlag(Qt::AltModifier);
+  return e;
+}
+
+InputEvent moved(const QPointF& position, Qt::KeyboardModifiers modifiers) {
+  InputEvent e = made(InputEvent::Kind::move, modifiers);
+  e.x = static_cast<float>(position.x());
+  e.y = static_cast<float>(position.y());
+  return e;
+}
+
+InputEvent keyed(const QKeyEvent& event, bool down) {
+  InputEvent e = made(InputEvent::Kind::key, event.modifiers());
+  e.key = to_key(event.key());
+  e.down = down;
+  return e;
+}
+
+QImage rasterized(const ImGuiHost& host, int width, int height) {
+  QImage image(std::max(width, 1), std::max(height, 1), QImage::Format_RGBX8888);
+  host.rasterize_to({reinterpret_cast<std::uint32_t*>(image.bits()), image.width(), image.height()});
+  return image;
+}
+
+}  // namespace
+
+// Draws with ImGui's own OpenGL backend. The mouse goes through it to the canvas.
+class Canvas::GlSurface : public QOpenGLWidget {
+ public:
+  GlSurface(Canvas& canvas) : QOpenGLWidget(&canvas), canvas_(canvas) { setAttribute(Qt::WA_TransparentForMouseEvents); }
+  ~GlSurface() override {
+    disconnect(lost_);   // else it fires on a half-destroyed widget
+    if (context() == nullptr) return;
+    makeCurrent();
+    shut_down();
+    doneCurrent();
+  }
+
+ protected:
+  void initializeGL() override {
+    canvas_.host_->make_current();
+    shut_down();
+    ready_ = ImGui_ImplOpenGL3_Init(context()->isOpenGLES() ? "#version 300 es" : "#version 330 core");
+    // Docking can take the context away; it comes back through here.
+    lost_ = connect(context(), &QOpenGLContext::aboutToBeDestroyed, this, [this] {
+      makeCurrent();
+      shut_down();
+      doneCurrent();
+    });
+  }
+  void paintGL() override {
+    if (!ready_) return;
+    ImGuiHost& host = *canvas_.host_;
+    host.make_current();
+    host.set_scale(devicePixelRatioF());
+    if (host.fonts_changed()) ImGui_ImplOpenGL3_DestroyFontsTexture();
+    ImGui_ImplOpenGL3_NewFrame();
+    const ImDrawData& drawn =
+        host.frame(canvas_.picture_, static_cast<float>(width()), static_cast<float>(height()), canvas_.seconds());
+    QOpenGLFunctions* gl = context()->functions();
+    const Colour c = colours::kCanvas;
+    gl->glClearColor(c.r / 255.0f, c.g / 255.0f, c.b / 255.0f, 1);
+    gl->glClear(GL_COLOR_BUFFER_BIT);
+    ImGui_ImplOpenGL3_RenderDrawData(const_cast<ImDrawData*>(&drawn));
+    canvas_.after_frame();
+  }
+
+ private:
+  void shut_down() {
+    if (!ready_) return;
+    canvas_.host_->make_current();
+    ImGui_ImplOpenGL3_Shutdown();
+    ready_ = false;
+  }
+
+  Canvas& canvas_;
+  QMetaObject::Connection lost_;
+  bool ready_ = false;
+};
+
+Renderer choose_renderer(Renderer wanted, std::string* why) {
+  const auto chosen = [&](Renderer r, const std::string& text) {
+    if (why != nullptr) *why = text;
+    return r;
+  };
+  if (wanted == Renderer::soft) return chosen(Renderer::soft, "software");
+  const QString platform = QGuiApplication::platformName();
+  if (platform != "xcb" && !platform.startsWith("wayland")) return chosen(Renderer::soft, "software (no display)");
+  QOpenGLContext context;
+  QOffscreenSurface surface;
+  surface.create();
+  if (!context.create() || !context.makeCurrent(&surface)) return chosen(Renderer::soft, "software (no OpenGL)");
+  const auto* name = reinterpret_cast<const char*>(context.functions()->glGetString(GL_RENDERER));
+  const std::string gpu = name != nullptr ? name : "";
+  const QSurfaceFormat format = context.format();
+  context.doneCurrent();
+  if (format.version() < qMakePair(3, 2)) return chosen(Renderer::soft, "software (OpenGL is older than 3.2)");
+  if (wanted == Renderer::gl) return chosen(Renderer::gl, "OpenGL, " + gpu);
+  const QString lower = QString::fromStdString(gpu).toLower();
+  for (const char* software : {"llvmpipe", "softpipe", "swrast", "swiftshader", "software"}) {
+    if (lower.contains(QLatin1String(software))) return chosen(Renderer::soft, "software (no GPU)");
+  }
+  return chosen(Renderer::gl, "OpenGL, " + gpu);
+}
+
+Canvas::Canvas(Picture& picture, Renderer renderer, QWidget* parent)
+    : QWidget(parent), picture_(picture), host_(std::make_unique<ImGuiHost>(devicePixelRatioF())) {
+  setMouseTracking(true);
+  setFocusPolicy(Qt::StrongFocus);
+  setAttribute(Qt::WA_InputMethodEnabled);
+  setMinimumSize(160, 90);
+  host_->set_clipboard({[] { return QGuiApplication::clipboard()->text().toStdString(); },
+                        [](const std::string& text) { QGuiApplication::clipboard()->setText(QString::fromStdString(text)); }});
+  if (renderer == Renderer::gl) surface_ = new GlSurface(*this);
+  else setAttribute(Qt::WA_OpaquePaintEvent);
+  clock_.start();
+  refresh();
+}
+
+Canvas::~Canvas() { delete surface_; }   // before the ImGui context it draws with
+
+void Canvas::refresh() {
+  frames_due_ = kSettleFrames;
+  if (surface_ != nullptr) surface_->update();
+  else update();
+}
+
+bool Canvas::settled() const { return frames_due_ == 0 && !host_->input_waits(); }
+
+double Canvas::seconds() { return static_cast<double>(clock_.restart()) / 1000; }
+
+void Canvas::after_frame() {
+  if (frames_due_ > 0) --frames_due_;
+  if (settled()) return;
+  // Not from inside the paint event: that request would be merged away.
+  QMetaObject::invokeMethod(this, [this] { surface_ != nullptr ? surface_->update() : update(); }, Qt::QueuedConnection);
+}
+
+void Canvas::paintEvent(QPaintEvent*) {
+  if (surface_ != nullptr) return;
+  const double scale = devicePixelRatioF();
+  host_->set_scale(scale);
+  host_->frame(picture_, static_cast<float>(width()), static_cast<float>(height()), seconds());
+  QImage image = rasterized(*host_, qRound(width() * scale), qRound(height() * scale));
+  image.setDevicePixelRatio(scale);
+  QPainter(this).drawImage(0, 0, image);
+  after_frame();
+}
+
+void Canvas::resizeEvent(QResizeEvent*) {
+  if (surface_ != nullptr) surface_->setGeometry(rect());
+  refresh();
+}
+
+bool Canvas::focusNextPrevChild(bool next) { return host_->wants_text() ? false : QWidget::focusNextPrevChild(next); }
+
+QVariant Canvas::inputMethodQuery(Qt::InputMethodQuery query) const {
+  return query == Qt::ImEnabled ? QVariant(host_->wants_text()) : QWidget::inputMethodQuery(query);
+}
+
+void Canvas::input(const InputEvent& event) {
+  host_->queue(event);
+  refresh();
+}
+
+bool Canvas::handle(QEvent* event) {
+  switch (event->type()) {
+    case QEvent::MouseMove: {
+      const auto* e = static_cast<QMouseEvent*>(event);
+      input(moved(e->position(), e->modifiers()));
+      return true;
+    }
+    case QEvent::MouseButtonPress:
+    case QEvent::MouseButtonDblClick:   // comes instead of the second press
+    case QEvent::MouseButtonRelease: {
+      const auto* e = static_cast<QMouseEvent*>(event);
+      input(moved(e->position(), e->modifiers()));
+      InputEvent button = made(InputEvent::Kind::button, e->modifiers());
+      button.button = e->button() == Qt::RightButton ? 1 : e->button() == Qt::MiddleButton ? 2 : 0;
+      button.down = event->type() != QEvent::MouseButtonRelease;
+      input(button);
+      return true;
+    }
+    case QEvent::Wheel: {
+      auto* e = static_cast<QWheelEvent*>(event);
+      input(moved(e->position(), e->modifiers()));
+      InputEvent wheel = made(InputEvent::Kind::wheel, e->modifiers());
+      wheel.x = static_cast<float>(e->angleDelta().x()) / 120;
+      wheel.y = static_cast<float>(e->angleDelta().y()) / 120;
+      input(wheel);
+      e->accept();
+      return true;
+    }
+    case QEvent::Leave: input(made(InputEvent::Kind::leave, {})); return false;
+    case QEvent::FocusOut: input(made(InputEvent::Kind::focus_lost, {})); return false;
+    case QEvent::ShortcutOverride:
+      if (host_->wants_text() || (used_by_pictures(to_key(static_cast<QKeyEvent*>(event)->key())) &&
+                                  static_cast<QKeyEvent*>(event)->modifiers() == Qt::NoModifier))
+        event->accept();
+      return event->isAccepted();
+    case QEvent::KeyPress:
+    case QEvent::KeyRelease: {
+      const auto* e = static_cast<QKeyEvent*>(event);
+      const InputEvent key = keyed(*e, event->type() == QEvent::KeyPress);
+      const bool text = host_->wants_text();
+      if (key.key == Key::none && !text) return false;
+      if (!text && (!used_by_pictures(key.key) || e->modifiers().testFlag(Qt::ControlModifier))) return false;
+      if (!(e->isAutoRepeat() && !key.down)) input(key);
+      if (text && key.down)
+        for (const QChar c : e->text()) {
+          InputEvent typed = made(InputEvent::Kind::text, e->modifiers());
+          typed.character = c.unicode();
+          if (c.isPrint()) input(typed);
+        }
+      return true;
+    }
+    case QEvent::InputMethod:
+      for (const QChar c : static_cast<QInputMethodEvent*>(event)->commitString()) {
+        InputEvent typed = made(InputEvent::Kind::text, {});
+        typed.character = c.unicode();
+        input(typed);
+      }
+      return true;
+    default: return false;
+  }
+}
+
+bool Canvas::event(QEvent* event) { return handle(event) || QWidget::event(event); }
+
+QImage render_picture(Picture& picture, int width, int height, double scale) {
+  ImGuiHost host(scale);
+  // Windows inside a picture (tooltips) know their size from the second frame on.
+  for (int i = 0; i < kSettleFrames; ++i)
+    host.frame(picture, static_cast<float>(width / scale), static_cast<float>(height / scale), 1.0 / 60);
+  return rasterized(host, width, height);
+}
+
+}  // namespace tapedeck::viewer

@@ -1,0 +1,83 @@
+// tapedeck-viewer: see usage_text() in options.cpp.
+#include <tapedeck/viewer/compare_window.h>
+#include <tapedeck/viewer/options.h>
+#include <tapedeck/viewer/shot.h>
+#include <tapedeck/viewer/theme.h>
+#include <tapedeck/viewer/window.h>
+
+#include <QtGui/QSurfaceFormat>
+#include <QtWidgets/QApplication>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+using namespace tapedeck::viewer;
+
+namespace {
+
+// Unattended rendering never depends on a display, unless OpenGL is asked for by name.
+void choose_platform(const Options& options) {
+  if (options.shot.empty() || !qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) return;
+  const bool display = !qEnvironmentVariableIsEmpty("DISPLAY") || !qEnvironmentVariableIsEmpty("WAYLAND_DISPLAY");
+  if (!display || options.renderer != Renderer::gl) qputenv("QT_QPA_PLATFORM", "offscreen");
+}
+
+bool has_display(const std::vector<std::string>& arguments) {
+  for (const char* name : {"QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY"})
+    if (!qEnvironmentVariableIsEmpty(name)) return true;
+  for (const std::string& argument : arguments)
+    if (argument == "-platform") return true;
+  return false;
+}
+
+int run(QApplication& app, const Options& options) {
+  if (!options.shot.empty()) return take_shot(options);
+  MainWindow::Setup setup;
+  setup.renderer = choose_renderer(options.renderer, &setup.renderer_text);
+  if (!options.compare.empty()) {
+    show_compare_window(options.file, options.compare, setup.renderer, options.width, options.height);
+    return app.exec();
+  }
+  MainWindow window(setup);
+  window.resize(options.width, options.height);
+  if (!options.file.empty()) window.open(options.file, options.budget);
+  window.show();
+  return app.exec();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  Options options;
+  std::string problem;
+  if (!parse_options(arguments, &options, &problem)) {
+    std::fprintf(stderr, "tapedeck-viewer: %s\nTry tapedeck-viewer --help.\n", problem.c_str());
+    return kUsage;
+  }
+  if (options.help) return std::fputs(usage_text(), stdout) < 0 ? kExecution : kOk;
+  if (options.version) return std::printf("tapedeck-viewer %s (Qt %s, Dear ImGui %s)\n", TAPEDECK_VERSION, qVersion(), IMGUI_VERSION) < 0 ? kExecution : kOk;
+  choose_platform(options);
+  if (!has_display(arguments)) {
+    std::fputs("tapedeck-viewer: no display; --shot FILE.png renders without one\n", stderr);
+    return kExecution;
+  }
+  QSurfaceFormat format;
+  format.setVersion(3, 3);
+  format.setProfile(QSurfaceFormat::CoreProfile);
+  QSurfaceFormat::setDefaultFormat(format);
+  QCoreApplication::setAttribute(Qt::AA_ShareOpenGLContexts);   // docking keeps the OpenGL contexts
+  QApplication app(argc, argv);
+  apply_theme(app);
+  try {
+    return run(app, options);
+  } catch (const tapedeck::Error& error) {
+    std::fprintf(stderr, "tapedeck-viewer: %s\n", error.what());
+    return kBadFile;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tapedeck-viewer: %s\n", error.what());
+    return kExecution;
+  }
+}

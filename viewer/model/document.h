@@ -1,0 +1,30 @@
+// What was opened: a .tape file or the text of a graph, and the plan that came with it if there was one.
+#pragma once
+
+#include <tapedeck/capture/plan.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace tapedeck::viewer {
+
+struct Document {
+  std::string path;
+  std::string name;                             // the file's own name, without folders
+  std::shared_ptr<const Graph> captured;
+  std::optional<Plan> plan;
+  std::map<std::string, std::string> metadata;
+
+  std::string title() const;                    // "digits.tape · train_step"
+};
+
+// Files ending in .graph are graph text, all others .tape files. Header, graph and plan are verified, tensor data is not read.
+// Throws FileError, ParseError, InvalidGraphError.
+Document open_document(const std::string& path);
+
+// The file name of a path.
+std::string base_name(const std::string& path);
+
+}  // namespace tapedeck::viewer

@@ -1,0 +1,71 @@
+#include <tapedeck/viewer/model/lod.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+struct Snapped {
+  std::int32_t low, high;
+};
+
+// [a, b) in pixels to at least one whole pixel inside [0, size).
+Snapped snap(double a, double b, std::int32_t size) {
+  const auto low = static_cast<std::int32_t>(std::lround(std::clamp(a, 0.0, static_cast<double>(size))));
+  const auto high = static_cast<std::int32_t>(std::lround(std::clamp(b, 0.0, static_cast<double>(size))));
+  if (high > low) return {low, high};
+  const std::int32_t first = std::min(low, size - 1);
+  return {first, first + 1};
+}
+
+}  // namespace
+
+LodFrame make_lod(std::span<const PlanRect> rects, const PlanView& view, std::int32_t width, std::int32_t height) {
+  LodFrame frame;
+  if (width < 1 || height < 1 || !(view.time.size() > 0) || !(view.address.size() > 0)) return frame;
+  frame.width = width;
+  frame.height = height;
+  const auto row = static_cast<std::size_t>(width);
+  const double sx = width / view.time.size(), sy = height / view.address.size();
+  std::vector<std::int32_t> starts(row * static_cast<std::size_t>(height), -1);   // by first pixel: the last thin rectangle there
+  std::vector<std::int32_t> previous;                                             // chains of those
+  for (std::size_t i = 0; i < rects.size(); ++i) {
+    const PlanRect& r = rects[i];
+    const double x0 = (r.begin - view.time.low) * sx, x1 = (r.end - view.time.low) * sx;
+    const double y0 = height - (static_cast<double>(r.address + r.bytes) - view.address.low) * sy;
+    const double y1 = height - (static_cast<double>(r.address) - view.address.low) * sy;
+    if (x1 <= 0 || x0 >= width || y1 <= 0 || y0 >= height) continue;
+    const Snapped x = snap(x0, x1, width), y = snap(y0, y1, height);
+    const LodRect made{x.low, y.low, x.high, y.high, static_cast<std::int32_t>(i), 1, r.bytes};
+    const bool thin = x.high - x.low == 1 || y.high - y.low == 1;
+    std::int32_t& head = starts[static_cast<std::size_t>(y.low) * row + static_cast<std::size_t>(x.low)];
+    std::int32_t same = thin ? head : -1;
+    while (same != -1 && frame.rects[static_cast<std::size_t>(same)].y1 != y.high) same = previous[static_cast<std::size_t>(same)];
+    if (same != -1) {
+      LodRect& kept = frame.rects[static_cast<std::size_t>(same)];
+      if (x.high > kept.x1) {
+        kept.x1 = x.high;
+        kept.rect = made.rect;
+      }
+      ++kept.count;
+      kept.bytes += r.bytes;
+      continue;
+    }
+    previous.push_back(thin ? head : -1);
+    if (thin) head = static_cast<std::int32_t>(frame.rects.size());
+    frame.rects.push_back(made);
+  }
+  frame.ids.assign(starts.size(), -1);
+  for (std::size_t i = 0; i < frame.rects.size(); ++i) {
+    const LodRect& r = frame.rects[i];
+    for (std::int32_t y = r.y0; y < r.y1; ++y) {
+      const auto line = frame.ids.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(y) * row);
+      std::fill(line + r.x0, line + r.x1, static_cast<std::int32_t>(i));
+    }
+  }
+  return frame;
+}
+
+}  // namespace tapedeck::viewer

@@ -1,0 +1,225 @@
+#include <tapedeck/viewer/model/plan_model.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <utility>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+std::atomic<std::uint64_t> serials{0};   // models are made on the worker's thread as well
+
+std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
+
+// Lifetimes clipped to the schedule: [begin, end).
+NodeId begin_of(const Placement& p) { return std::max<NodeId>(p.birth, 0); }
+NodeId end_of(const Placement& p, NodeId nodes) {
+  return std::clamp<NodeId>(p.death == kNone ? begin_of(p) + 1 : p.death + 1, begin_of(p) + 1, std::max(nodes, begin_of(p) + 1));
+}
+
+// The value whose bytes v is a window on, through any number of steps. Bounded, in case a plan goes round in circles.
+ValueId root_of(const Plan& plan, ValueId v) {
+  for (std::size_t steps = 0; steps < plan.values.size(); ++steps) {
+    const Placement& p = plan.values[at(v)];
+    if (p.reason != Reason::alias || p.other == kNone) break;
+    v = p.other;
+  }
+  return v;
+}
+
+PlanRect rect_of(const Plan& plan, ValueId v, NodeId begin, NodeId end, std::int64_t address, std::int64_t bytes) {
+  return {v, plan.graph.values[at(v)].node, begin, end, address, bytes, role_of(plan, v)};
+}
+
+}  // namespace
+
+RoleClass role_of(const Plan& plan, ValueId v) {
+  const Placement& p = plan.values[at(v)];
+  switch (p.where) {
+    case Where::input: return RoleClass::input;
+    case Where::state: return RoleClass::state;
+    case Where::constant: return RoleClass::constant;
+    case Where::output: return RoleClass::output;
+    case Where::arena:
+    case Where::nowhere: break;
+  }
+  if (p.reason == Reason::saved) return RoleClass::saved;
+  if (p.reason == Reason::recomputed) return RoleClass::recomputed;
+  if (p.reason == Reason::gradient) return RoleClass::gradient;
+  const NodeId n = plan.graph.values[at(v)].node;
+  if (n == kNone) return RoleClass::temporary;
+  const Origin& origin = plan.graph.nodes[at(n)].origin;
+  if (origin.clone) return RoleClass::recomputed;
+  if (origin.phase == Phase::backward) return RoleClass::gradient;
+  const bool read_by_backward = p.reader != kNone && p.reader < plan.graph.node_count() && p.death != p.birth &&
+                                plan.graph.nodes[at(p.reader)].origin.phase == Phase::backward &&
+                                !plan.graph.nodes[at(p.reader)].origin.clone;
+  return origin.phase == Phase::forward && read_by_backward ? RoleClass::saved : RoleClass::temporary;
+}
+
+PlanModel::PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> curve)
+    : serial_(++serials), plan_(std::move(plan)), curve_(std::move(curve)) {
+  lay_out_externals();
+  lay_out_arena();
+  first_rect_.assign(plan_->values.size(), kNone);
+  next_rect_.assign(rects_.size(), kNone);
+  for (std::size_t i = rects_.size(); i-- > 0;) {
+    if (rects_[i].value == kNone) continue;
+    next_rect_[i] = std::exchange(first_rect_[at(rects_[i].value)], static_cast<std::int32_t>(i));
+  }
+  sum_roles();
+  if (!curve_.empty())
+    peak_node_ = static_cast<NodeId>(std::max_element(curve_.begin(), curve_.end()) - curve_.begin());
+}
+
+std::shared_ptr<const PlanModel> PlanModel::of(Plan plan) {
+  auto shared = std::make_shared<const Plan>(std::move(plan));
+  return std::make_shared<const PlanModel>(shared, live_bytes(*shared));
+}
+
+// State at the bottom, then constants, inputs, outputs: what outlives the step longest lies lowest. Several values may use one
+// buffer one after the other (a parameter and its new value); the buffer counts once.
+void PlanModel::lay_out_externals() {
+  struct Buffer {
+    std::int64_t bytes = 0;
+    std::vector<ValueId> values;
+  };
+  static constexpr Where order[] = {Where::state, Where::constant, Where::input, Where::output};
+  const NodeId nodes = plan_->graph.node_count();
+  for (Where where : order) {
+    std::map<std::int32_t, Buffer> buffers;
+    for (ValueId v = 0; v < plan_->graph.value_count(); ++v) {
+      const Placement& p = plan_->values[at(v)];
+      if (p.where != where || p.reason == Reason::alias) continue;
+      Buffer& buffer = buffers[p.slot];
+      buffer.values.push_back(v);
+      buffer.bytes = std::max(buffer.bytes, p.offset + plan_->graph.values[at(v)].type.bytes());
+    }
+    if (where == Where::output)
+      for (auto& [slot, buffer] : buffers)
+        if (slot >= 0 && at(slot) < plan_->output_slots.size()) buffer.bytes = plan_->output_slots[at(slot)].bytes();
+    for (const auto& [slot, buffer] : buffers) {
+      // The buffer is there from the first node to the last, whoever uses it: its first user is drawn first, later ones over it.
+      for (std::size_t i = 0; i < buffer.values.size(); ++i) {
+        const Placement& p = plan_->values[at(buffer.values[i])];
+        const std::int64_t bytes = i == 0 ? buffer.bytes : plan_->graph.values[at(buffer.values[i])].type.bytes();
+        PlanRect rect = rect_of(*plan_, buffer.values[i], i == 0 ? 0 : begin_of(p), nodes, external_bytes_ + (i == 0 ? 0 : p.offset), bytes);
+        if (bytes > 0) rects_.push_back(rect);
+      }
+      external_bytes_ += buffer.bytes;
+    }
+  }
+  external_bytes_ = std::max(external_bytes_, plan_->external_bytes);
+}
+
+void PlanModel::lay_out_arena() {
+  const Graph& graph = plan_->graph;
+  const NodeId nodes = graph.node_count();
+  std::vector<NodeId> ends(plan_->values.size(), 0);
+  std::vector<bool> saved(plan_->values.size(), false);
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    // Whoever needs a window needs the bytes it looks at.
+    const ValueId root = root_of(*plan_, v);
+    ends[at(root)] = std::max(ends[at(root)], end_of(plan_->values[at(v)], nodes));
+    if (role_of(*plan_, v) == RoleClass::saved) saved[at(root)] = true;
+  }
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    // From its birth on, an in-place result owns the bytes.
+    const Placement& p = plan_->values[at(v)];
+    if (p.reason != Reason::in_place || p.other == kNone) continue;
+    const ValueId operand = root_of(*plan_, p.other);
+    ends[at(operand)] = std::min(ends[at(operand)], begin_of(p));
+  }
+  std::vector<PlanRect> arena;
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    const Placement& p = plan_->values[at(v)];
+    const std::int64_t bytes = graph.values[at(v)].type.bytes();
+    if (p.where != Where::arena || p.reason == Reason::alias || bytes == 0 || ends[at(v)] <= begin_of(p)) continue;
+    arena.push_back(rect_of(*plan_, v, begin_of(p), ends[at(v)], p.offset, bytes));
+    if (saved[at(v)] && arena.back().role == RoleClass::temporary) arena.back().role = RoleClass::saved;
+  }
+  for (NodeId n = 0; n < nodes && at(n) < plan_->workspace.size(); ++n) {
+    const Scratch& scratch = plan_->workspace[at(n)];
+    if (scratch.bytes > 0) arena.push_back({kNone, n, n, n + 1, scratch.offset, scratch.bytes, RoleClass::workspace});
+  }
+  std::sort(arena.begin(), arena.end(), [](const PlanRect& a, const PlanRect& b) {
+    return std::pair(a.begin, a.address) < std::pair(b.begin, b.address);
+  });
+  for (PlanRect& rect : arena) {
+    rect.address += external_bytes_;
+    rects_.push_back(rect);
+  }
+}
+
+void PlanModel::sum_roles() {
+  const std::size_t n = curve_.size();
+  for (auto& curve : role_curves_) curve.assign(n + 1, 0);
+  std::int64_t drawn_to = 0;   // external buffers are stacked: what lies below this address is counted
+  for (const PlanRect& rect : rects_) {
+    present_[at(static_cast<int>(rect.role))] = true;
+    auto& curve = role_curves_[at(static_cast<int>(rect.role))];
+    if (rect.address < external_bytes_) {
+      if (rect.address < drawn_to || n == 0) continue;
+      drawn_to = rect.address + rect.bytes;
+      curve[0] += rect.bytes;
+      continue;
+    }
+    if (at(rect.end) > n) continue;
+    curve[at(rect.begin)] += rect.bytes;
+    curve[at(rect.end)] -= rect.bytes;
+  }
+  for (auto& curve : role_curves_) {
+    for (std::size_t i = 1; i < curve.size(); ++i) curve[i] += curve[i - 1];
+    curve.resize(n);
+  }
+}
+
+std::vector<PlanRect> PlanModel::rects_of(ValueId v) const {
+  std::vector<PlanRect> found;
+  if (v < 0 || at(v) >= first_rect_.size()) return found;
+  for (std::int32_t i = first_rect_[at(root_of(*plan_, v))]; i != kNone; i = next_rect_[at(i)]) found.push_back(rects_[at(i)]);
+  return found;
+}
+
+std::vector<PlanRect> PlanModel::alive(NodeId n) const {
+  std::vector<PlanRect> found;
+  std::int64_t drawn_to = 0;
+  for (const PlanRect& rect : rects_) {
+    if (n < rect.begin || n >= rect.end) continue;
+    if (rect.address < external_bytes_) {
+      if (rect.address < drawn_to) {
+        if (!found.empty() && found.back().address == rect.address && found.back().bytes == rect.bytes) found.back() = rect;
+        continue;
+      }
+      drawn_to = rect.address + rect.bytes;
+    }
+    found.push_back(rect);
+  }
+  std::stable_sort(found.begin(), found.end(), [](const PlanRect& a, const PlanRect& b) { return a.bytes > b.bytes; });
+  return found;
+}
+
+PlanView PlanModel::home() const {
+  double top = static_cast<double>(std::max<std::int64_t>(extent(), 1));
+  const double budget = static_cast<double>(plan_->budget_bytes);
+  if (budget > top && budget < top * 1.25) top = budget;
+  return {{0, static_cast<double>(std::max(nodes(), 1))}, {0, top * 1.06}};
+}
+
+PlanView PlanModel::around(ValueId v) const {
+  const std::vector<PlanRect> rects = rects_of(v);
+  if (rects.empty()) return home();
+  double t0 = 1e300, t1 = 0, a0 = 1e300, a1 = 0;
+  for (const PlanRect& r : rects) {
+    t0 = std::min(t0, static_cast<double>(r.begin));
+    t1 = std::max(t1, static_cast<double>(r.end));
+    a0 = std::min(a0, static_cast<double>(r.address));
+    a1 = std::max(a1, static_cast<double>(r.address + r.bytes));
+  }
+  const double time_air = std::max(1.0, (t1 - t0) * 0.25), byte_air = (a1 - a0) * 0.75;
+  return {{t0 - time_air, t1 + time_air}, {a0 - byte_air, a1 + byte_air}};
+}
+
+}  // namespace tapedeck::viewer

@@ -1,0 +1,27 @@
+// What is selected and hovered: one of these is shared by all panels. A value is selected together with its producer.
+#pragma once
+
+#include <tapedeck/engine/graph.h>
+
+namespace tapedeck::viewer {
+
+struct Selection {
+  ValueId value = kNone;
+  NodeId node = kNone;
+  ValueId hovered = kNone;
+
+  void clear() { *this = Selection{}; }
+  void select_value(const Graph& graph, ValueId v) {
+    if (v < 0 || v >= graph.value_count()) return clear();
+    value = v;
+    node = graph.values[static_cast<std::size_t>(v)].node;
+  }
+  void select_node(const Graph& graph, NodeId n) {
+    if (n < 0 || n >= graph.node_count()) return clear();
+    node = n;
+    const Node& record = graph.nodes[static_cast<std::size_t>(n)];
+    value = record.n_outputs > 0 ? record.first_output : kNone;
+  }
+};
+
+}  // namespace tapedeck::viewer

@@ -1,0 +1,135 @@
+#include <tapedeck/viewer/model/session.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tapedeck::viewer {
+
+void Session::detach(Observer* observer) { std::erase(observers_, observer); }
+
+void Session::tell(void (Observer::*what)()) {
+  for (Observer* observer : observers_) (observer->*what)();
+}
+
+void Session::open(Document document) {
+  close();
+  document_ = std::make_shared<const Document>(std::move(document));
+  tell(&Observer::opened);
+}
+
+void Session::close() {
+  if (!document_) return;
+  tell(&Observer::closed);
+  selection_.clear();
+  centred_ = kNone;
+  model_.reset();
+  document_.reset();
+  solving_ = false;
+}
+
+void Session::show(std::shared_ptr<const PlanModel> model) {
+  const std::shared_ptr<const PlanModel> before = std::exchange(model_, std::move(model));
+  const Selection old = std::exchange(selection_, Selection{});
+  const bool same_length = before && model_ && before->nodes() == model_->nodes();
+  // Unnamed values cannot be told again: their numbers change with the plan.
+  const Name name = before && old.value != kNone ? before->graph().values[static_cast<std::size_t>(old.value)].name : Name();
+  if (model_ && !name.empty()) {
+    for (ValueId v = 0; v < model_->graph().value_count(); ++v) {
+      if (model_->graph().values[static_cast<std::size_t>(v)].name != name) continue;
+      selection_.select_value(model_->graph(), v);
+      break;
+    }
+  }
+  if (model_ && !(same_length && before->extent() == model_->extent())) view = model_->home();
+  centred_ = kNone;
+  tell(&Observer::plan_changed);
+  tell(&Observer::selection_changed);
+}
+
+void Session::set_solving(bool solving, double progress) {
+  if (solving == solving_ && progress == progress_) return;
+  solving_ = solving;
+  progress_ = progress;
+  tell(&Observer::plan_changed);
+}
+
+void Session::select_value(ValueId v) {
+  if (!model_) return;
+  const ValueId hovered = selection_.hovered;
+  selection_.select_value(model_->graph(), v);
+  selection_.hovered = hovered;
+  centred_ = kNone;
+  tell(&Observer::selection_changed);
+}
+
+void Session::select_node(NodeId n) {
+  if (!model_) return;
+  const ValueId hovered = selection_.hovered;
+  selection_.select_node(model_->graph(), n);
+  selection_.hovered = hovered;
+  centred_ = kNone;
+  tell(&Observer::selection_changed);
+}
+
+void Session::hover(ValueId v) {
+  if (v == selection_.hovered) return;
+  selection_.hovered = v;
+  tell(&Observer::selection_changed);
+}
+
+void Session::clear_selection() {
+  selection_.clear();
+  tell(&Observer::selection_changed);
+}
+
+void Session::step_node(int by) {
+  if (!model_ || model_->nodes() == 0) return;
+  const NodeId last = model_->nodes() - 1;
+  const NodeId from = selection_.node != kNone ? selection_.node + by : by > 0 ? 0 : last;
+  select_node(std::clamp(from, 0, last));
+}
+
+void Session::follow(bool to_reader) {
+  if (!model_ || selection_.value == kNone) return;
+  const Graph& graph = model_->graph();
+  if (!to_reader) {
+    if (selection_.node == kNone) return;
+    const auto inputs = graph.inputs(graph.nodes[static_cast<std::size_t>(selection_.node)]);
+    if (!inputs.empty()) select_value(inputs[0]);
+    return;
+  }
+  for (NodeId n = std::max(selection_.node, 0); n < graph.node_count(); ++n) {
+    const auto inputs = graph.inputs(graph.nodes[static_cast<std::size_t>(n)]);
+    if (std::find(inputs.begin(), inputs.end(), selection_.value) != inputs.end()) return select_node(n);
+  }
+}
+
+void Session::view_changed() {
+  if (!model_) return;
+  const PlanView home = model_->home();
+  view.time.clamp(home.time.low, home.time.high);
+  view.address.clamp(home.address.low, home.address.high);
+  tell(&Observer::selection_changed);
+}
+
+void Session::fit_all() {
+  if (!model_) return;
+  view = model_->home();
+  centred_ = kNone;
+  view_changed();
+}
+
+void Session::fit_selection() {
+  if (!model_ || selection_.value == kNone) return fit_all();
+  const PlanView around = model_->around(selection_.value);
+  if (centred_ == selection_.value) {
+    view = around;
+  } else {
+    view.time.pan((around.time.at(0.5) - view.time.at(0.5)) / view.time.size());
+    view.address.pan((around.address.at(0.5) - view.address.at(0.5)) / view.address.size());
+  }
+  centred_ = selection_.value;
+  view_changed();
+}
+
+}  // namespace tapedeck::viewer

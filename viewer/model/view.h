@@ -1,0 +1,47 @@
+// The window on the plan that a person looks at: a range of the schedule (shared by all pictures) and a range of addresses.
+#pragma once
+
+#include <algorithm>
+
+namespace tapedeck::viewer {
+
+struct Range {
+  double low = 0, high = 1;
+
+  double size() const { return high - low; }
+  double at(double share) const { return low + size() * share; }
+
+  // Zooms so that the point at `share` of the range stays where it is; factor < 1 zooms in.
+  void zoom(double share, double factor, double least_size) {
+    const double fixed = at(share), wanted = std::max(size() * factor, least_size);
+    low = fixed - wanted * share;
+    high = low + wanted;
+  }
+  void pan(double share) {
+    const double by = size() * share;
+    low += by;
+    high += by;
+  }
+  // Keeps the range inside [least, most]; a wider one becomes all of it.
+  void clamp(double least, double most) {
+    if (size() >= most - least) {
+      low = least;
+      high = most;
+    } else if (low < least) {
+      high += least - low;
+      low = least;
+    } else if (high > most) {
+      low -= high - most;
+      high = most;
+    }
+  }
+  bool operator==(const Range& o) const { return low == o.low && high == o.high; }
+};
+
+struct PlanView {
+  Range time;      // nodes
+  Range address;   // bytes, externals first
+  bool operator==(const PlanView& o) const { return time == o.time && address == o.address; }
+};
+
+}  // namespace tapedeck::viewer

@@ -1,0 +1,106 @@
+#include <tapedeck/viewer/options.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+bool parse_size(const std::string& text, int* width, int* height) {
+  const std::size_t x = text.find('x');
+  if (x == std::string::npos || x == 0 || x > 5 || text.size() - x - 1 > 5) return false;
+  const auto digits = [](const std::string& s) { return !s.empty() && s.find_first_not_of("0123456789") == std::string::npos; };
+  if (!digits(text.substr(0, x)) || !digits(text.substr(x + 1))) return false;
+  *width = std::atoi(text.c_str());
+  *height = std::atoi(text.c_str() + x + 1);
+  return *width >= 64 && *height >= 64 && *width <= 16384 && *height <= 16384;
+}
+
+bool parse_renderer(const std::string& text, Renderer* renderer) {
+  if (text == "auto") *renderer = Renderer::automatic;
+  else if (text == "gl") *renderer = Renderer::gl;
+  else if (text == "soft") *renderer = Renderer::soft;
+  else return false;
+  return true;
+}
+
+}  // namespace
+
+const std::vector<std::string>& panel_names() {
+  static const std::vector<std::string> names = {"memory", "curve", "nodes", "details", "decisions"};
+  return names;
+}
+
+const char* usage_text() {
+  return "Usage: tapedeck-viewer [FILE] [options]\n"
+         "\n"
+         "Shows the memory plan of a .tape file or a .graph text: addresses x time, live bytes, nodes, decisions.\n"
+         "\n"
+         "  --budget SIZE|PCT%      plan under this budget (64MiB, 1.5GB; percent of the peak of keeping everything)\n"
+         "  --compare FILE          two plans side by side, on the same scales\n"
+         "  --shot FILE.png         render unattended and leave; needs no display\n"
+         "  --size WxH              of the window or the picture (default 1600x900)\n"
+         "  --panel NAME            with --shot: only this panel: memory, curve, nodes, details, decisions\n"
+         "  --renderer auto|gl|soft how the canvases are drawn (default auto: OpenGL where there is a GPU)\n"
+         "  --help, --version\n"
+         "\n"
+         "Exit codes: 0 ok, 2 usage, 3 bad or missing file, 4 the budget cannot be met (the picture shows why), 5 other failures.\n";
+}
+
+bool parse_options(const std::vector<std::string>& arguments, Options* options, std::string* error) {
+  const auto fail = [&](const std::string& text) {
+    *error = text;
+    return false;
+  };
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    std::string name = arguments[i], value;
+    if (name == "--help" || name == "-h") {
+      options->help = true;
+      continue;
+    }
+    if (name == "--version") {
+      options->version = true;
+      continue;
+    }
+    if (name.empty() || name[0] != '-') {
+      if (!options->file.empty()) return fail("more than one file; two are shown with --compare");
+      options->file = name;
+      continue;
+    }
+    const std::size_t equals = name.find('=');
+    if (equals != std::string::npos && name.starts_with("--")) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    } else {
+      static const std::vector<std::string> known = {"--shot", "--size", "--panel", "--budget", "--renderer", "--compare", "-platform", "-style"};
+      if (std::find(known.begin(), known.end(), name) == known.end()) return fail("unknown option " + name);
+      if (i + 1 == arguments.size()) return fail(name + " needs a value");
+      value = arguments[++i];
+    }
+    if (name == "--shot" && !value.empty()) options->shot = value;
+    else if (name == "--compare" && !value.empty()) options->compare = value;
+    else if (name == "--panel") options->panel = value;
+    else if (name == "-platform" || name == "-style") continue;   // Qt's own
+    else if (name == "--size") {
+      if (!parse_size(value, &options->width, &options->height)) return fail("--size wants WIDTHxHEIGHT, each 64 to 16384, not '" + value + "'");
+    } else if (name == "--budget") {
+      if (!parse_budget(value, &options->budget)) return fail("--budget wants a size such as 64MiB or a percentage such as 60%, not '" + value + "'");
+    } else if (name == "--renderer") {
+      if (!parse_renderer(value, &options->renderer)) return fail("--renderer wants auto, gl or soft, not '" + value + "'");
+    } else {
+      return fail(value.empty() ? name + " needs a value" : "unknown option " + name);
+    }
+  }
+  if (options->help || options->version) return true;
+  const auto& panels = panel_names();
+  if (!options->panel.empty() && std::find(panels.begin(), panels.end(), options->panel) == panels.end())
+    return fail("no panel '" + options->panel + "'; there are memory, curve, nodes, details, decisions");
+  if (!options->panel.empty() && options->shot.empty()) return fail("--panel goes with --shot");
+  if (!options->panel.empty() && !options->compare.empty()) return fail("--panel and --compare exclude each other");
+  if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");
+  if (!options->compare.empty() && options->file.empty()) return fail("--compare needs a FILE to compare with");
+  return true;
+}
+
+}  // namespace tapedeck::viewer

@@ -1,0 +1,121 @@
+#include <tapedeck/viewer/panels/curve.h>
+
+#include <tapedeck/viewer/model/explain.h>
+#include <tapedeck/viewer/model/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+ImDrawList* list() { return ImGui::GetWindowDrawList(); }
+
+// Bottom up: what is there anyway, then what the plan decides about.
+constexpr RoleClass kStack[kRoleClassCount] = {RoleClass::state,      RoleClass::constant, RoleClass::input,     RoleClass::output,   RoleClass::saved,
+                                               RoleClass::recomputed, RoleClass::gradient, RoleClass::temporary, RoleClass::workspace};
+
+// The highest node among those in one column of pixels: a peak never hides between pixels.
+NodeId highest(const PlanModel& model, double from, double to) {
+  const NodeId last = model.nodes() - 1;
+  const NodeId a = std::clamp(static_cast<NodeId>(from), 0, last);
+  const NodeId b = std::clamp(static_cast<NodeId>(std::ceil(to)), a + 1, last + 1);
+  const auto& curve = model.curve();
+  return static_cast<NodeId>(std::max_element(curve.begin() + a, curve.begin() + b) - curve.begin());
+}
+
+void draw_node(const Plot& plot, const PlanModel& model, NodeId n, float x0, float x1) {
+  std::int64_t below = 0;
+  for (RoleClass role : kStack) {
+    const std::int64_t bytes = model.curve_of(role)[static_cast<std::size_t>(n)];
+    if (bytes == 0) continue;
+    const float y1 = std::round(plot.y_of(static_cast<double>(below))), y0 = std::round(plot.y_of(static_cast<double>(below + bytes)));
+    if (y1 > y0) list()->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), to_imgui(mixed(colours::kPlot, role_class_colour(role), 0.85)));
+    below += bytes;
+  }
+}
+
+void draw_peak_marker(const Plot& plot, const PlanModel& model) {
+  const NodeId n = model.peak_node();
+  if (n == kNone) return;
+  const std::int64_t bytes = model.curve()[static_cast<std::size_t>(n)];
+  const float x = plot.x_of(n + 0.5), y = plot.y_of(static_cast<double>(bytes));
+  if (x < plot.x0 || x > plot.x1) return;
+  list()->AddCircleFilled(ImVec2(x, y), 5, IM_COL32(0, 0, 0, 255));
+  list()->AddCircleFilled(ImVec2(x, y), 3.5f, to_imgui(colours::kPeak));
+  const std::string text = "most live: " + human_bytes(bytes) + " at " + node_title(model.graph(), n);
+  const bool left = x + text_width(TextSize::small, text) + 20 > plot.x1;
+  draw_plate(plot, left ? x - 10 : x + 10, y + 8, left, colours::kPeak, text);
+}
+
+}  // namespace
+
+double curve_top(const Plan& plan) {
+  return static_cast<double>(std::max({plan.peak_bytes, plan.budget_bytes < plan.peak_bytes * 3 / 2 ? plan.budget_bytes : 0, std::int64_t{1}})) * 1.14;
+}
+
+void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selection) {
+  if (model.nodes() == 0) return;
+  list()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
+  const double nodes_per_pixel = plot.across.size() / static_cast<double>(plot.width());
+  const int columns = static_cast<int>(plot.width());
+  float previous_top = -1;
+  for (int c = 0; c < columns;) {
+    const double from = plot.across.low + c * nodes_per_pixel;
+    if (from >= model.nodes()) break;
+    const NodeId n = highest(model, from, from + nodes_per_pixel);
+    int end = c + 1;
+    while (end < columns && highest(model, plot.across.low + end * nodes_per_pixel, plot.across.low + (end + 1) * nodes_per_pixel) == n &&
+           plot.across.low + end * nodes_per_pixel < model.nodes())
+      ++end;
+    const float x0 = plot.x0 + static_cast<float>(c), x1 = plot.x0 + static_cast<float>(end);
+    draw_node(plot, model, n, x0, x1);
+    const float top = std::round(plot.y_of(static_cast<double>(model.curve()[static_cast<std::size_t>(n)])));
+    list()->AddRectFilled(ImVec2(x0, top - 1), ImVec2(x1, top + 1), to_imgui(colours::kText));
+    if (previous_top >= 0 && previous_top != top)
+      list()->AddRectFilled(ImVec2(x0, std::min(top, previous_top) - 1), ImVec2(x0 + 1, std::max(top, previous_top) + 1), to_imgui(colours::kText, 150));
+    previous_top = top;
+    c = end;
+  }
+  const float base = std::round(plot.y_of(static_cast<double>(model.external_bytes())));
+  list()->AddRectFilled(ImVec2(plot.x0, base), ImVec2(plot.x1, base + 1), to_imgui(colours::kText, 170));
+  if (selection.node != kNone) {
+    const float x0 = std::round(plot.x_of(selection.node)), x1 = std::max(std::round(plot.x_of(selection.node + 1)), x0 + 1);
+    list()->AddRectFilled(ImVec2(x0, plot.y0), ImVec2(x1, plot.y1), to_imgui(colours::kSelect, 70));
+  }
+  for (const PlanRect& r : model.rects_of(selection.hovered))
+    list()->AddRect(ImVec2(plot.x_of(r.begin), plot.y0 + 1), ImVec2(plot.x_of(r.end), plot.y1), to_imgui(colours::kHover));
+  list()->PopClipRect();
+}
+
+void CurvePanel::draw(float width, float height) {
+  if (draw_nothing(width, height)) return;
+  const PlanModel& model = *session_.model();
+  const Plan& plan = model.plan();
+  draw_text_cut(TextSize::title, 12, 6, width - 24, colours::kText, "Live bytes");
+  plot_ = make_plot(60, 44, width - 62, height - kTimeAxisHeight - 6, session_.view.time, {0, curve_top(plan)});
+  navigation_.update(plot_, session_, false);
+  plot_.across = session_.view.time;
+  draw_plot_ground(plot_);
+  draw_byte_axis(plot_, model.extent(), "live");
+  draw_curve(plot_, model, session_.selection());
+  draw_limits(plot_, plan);
+  draw_peak_marker(plot_, model);
+  draw_time_axis(plot_, model);
+  const float base = plot_.y_of(static_cast<double>(model.external_bytes()));
+  if (plot_.y1 - base > 15) draw_text(TextSize::small, plot_.x1 + 7, (plot_.y1 + base) / 2 - 7, colours::kFaint, "external");
+  draw_solving(plot_, session_);
+
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  if (!plot_.contains(mouse) || model.nodes() == 0) return;
+  const NodeId n = std::clamp(static_cast<NodeId>(plot_.across_at(mouse.x)), 0, model.nodes() - 1);
+  session_.hover(kNone);
+  if (!navigation_.dragging) node_tooltip(model, n);
+  if (navigation_.double_clicked) session_.fit_all();
+  else if (navigation_.clicked) session_.select_node(n);
+}
+
+ImVec2 CurvePanel::place_of(NodeId n) const { return ImVec2(plot_.x_of(n + 0.5), (plot_.y0 + plot_.y1) / 2); }
+
+}  // namespace tapedeck::viewer

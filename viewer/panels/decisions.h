@@ -1,0 +1,26 @@
+// What the strategy chose to recompute, in the order it chose, with its reasons.
+#pragma once
+
+#include <tapedeck/viewer/model/session.h>
+
+#include <QtWidgets/QTreeWidget>
+
+namespace tapedeck::viewer {
+
+class DecisionsPanel : public QTreeWidget, public Observer {
+ public:
+  explicit DecisionsPanel(Session& session, QWidget* parent = nullptr);
+  ~DecisionsPanel() override;
+
+  void opened() override {}
+  void closed() override;
+  void selection_changed() override;
+  void plan_changed() override;
+
+ private:
+  Session& session_;
+  std::uint64_t shown_ = 0;    // serial of the model
+  bool following_ = false;
+};
+
+}  // namespace tapedeck::viewer

@@ -1,0 +1,143 @@
+#include <tapedeck/viewer/panels/details.h>
+
+#include <tapedeck/viewer/model/explain.h>
+#include <tapedeck/viewer/model/format.h>
+
+#include <QtCore/QUrl>
+
+#include <algorithm>
+#include <string>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+std::string escaped(const std::string& text) { return QString::fromStdString(text).toHtmlEscaped().toStdString(); }
+
+std::string row(const std::string& key, const std::string& html) {
+  return "<tr><td style='color:#929baa; padding-right:12px'>" + key + "</td><td>" + html + "</td></tr>";
+}
+
+std::string link(const std::string& to, const std::string& text) {
+  return "<a style='color:#7db8ea; text-decoration:none' href='" + to + "'>" + escaped(text) + "</a>";
+}
+
+std::string value_link(const Graph& graph, ValueId v) { return link("value:" + std::to_string(v), "%" + graph.value_name(v)); }
+std::string node_link(const Graph& graph, NodeId n) { return link("node:" + std::to_string(n), node_title(graph, n)); }
+
+// The first few of a list, and how many more there are.
+template <class Items, class One>
+std::string joined(const Items& items, One&& one) {
+  std::string html;
+  std::size_t shown = 0;
+  for (const auto item : items) {
+    if (shown == 12) return html + " and " + std::to_string(items.size() - shown) + " more";
+    html += (shown++ == 0 ? "" : ", ") + one(item);
+  }
+  return html.empty() ? "none" : html;
+}
+
+std::string swatch(RoleClass role) {
+  const Colour c = role_class_colour(role);
+  return QStringLiteral("<span style='color:#%1%2%3'>&#9632;</span> ")
+             .arg(c.r, 2, 16, QLatin1Char('0')).arg(c.g, 2, 16, QLatin1Char('0')).arg(c.b, 2, 16, QLatin1Char('0')).toStdString() +
+         role_class_name(role);
+}
+
+std::string value_html(const Plan& plan, ValueId v) {
+  const Graph& graph = plan.graph;
+  const ValueFacts facts = explain_value(plan, v);
+  const Placement& p = plan.values[static_cast<std::size_t>(v)];
+  std::string html = "<h3>" + escaped(facts.name) + "</h3><table cellspacing=0 cellpadding=2>";
+  html += row("type", escaped(facts.type)) + row("bytes", exact_bytes(facts.bytes)) + row("role", swatch(facts.role));
+  html += row("place", escaped(facts.place)) + row("lifetime", facts.lifetime) + row("reason", escaped(facts.reason));
+  if (p.other != kNone && (p.reason == Reason::in_place || p.reason == Reason::alias)) html += row("shares bytes", value_link(graph, p.other));
+  html += row("readers", joined(facts.readers, [&](NodeId n) { return node_link(graph, n); }));
+  if (!facts.clones.empty()) html += row("clones", joined(facts.clones, [&](ValueId c) { return value_link(graph, c); }));
+  if (facts.clone_of != kNone) html += row("clone of", value_link(graph, facts.clone_of));
+  return html + "</table>";
+}
+
+std::string node_html(const Plan& plan, NodeId n) {
+  const Graph& graph = plan.graph;
+  const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+  const Origin& origin = node.origin;
+  std::string html = "<h3>" + escaped(node_title(graph, n)) + "</h3><table cellspacing=0 cellpadding=2>";
+  html += row("doc", escaped(node.op->doc));
+  html += row("text", "<code>" + escaped(graph.node_text(n)) + "</code>");
+  html += row("reads", joined(graph.inputs(node), [&](ValueId v) { return value_link(graph, v); }));
+  std::vector<ValueId> outputs;
+  for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) outputs.push_back(v);
+  html += row("makes", joined(outputs, [&](ValueId v) { return value_link(graph, v); }));
+  html += row("phase", phase_name(origin.phase) + std::string(origin.clone ? ", recomputed" : ""));
+  if (origin.clone) html += row("repeats", "%" + escaped(origin.of.str()));
+  if (!origin.twin.empty()) html += row("gradient of", "%" + escaped(origin.twin.str()));
+  if (!origin.path.empty()) html += row("module", escaped(origin.path.str()));
+  if (origin.region != kNone) html += row("region", std::to_string(origin.region));
+  if (!origin.site.empty()) html += row("call site", escaped(origin.site.str()));
+  const Scratch scratch = static_cast<std::size_t>(n) < plan.workspace.size() ? plan.workspace[static_cast<std::size_t>(n)] : Scratch{};
+  if (scratch.bytes > 0) html += row("workspace", exact_bytes(scratch.bytes) + ", offset " + grouped(scratch.offset));
+  for (std::size_t s = 0; s < plan.segments.size(); ++s)
+    if (n >= plan.segments[s].first && n < plan.segments[s].first + plan.segments[s].n_nodes)
+      html += row("segment", std::to_string(s) + " of " + std::to_string(plan.segments.size()) + ", " + human_us(plan.segments[s].cost_us));
+  return html + "</table>";
+}
+
+std::string plan_html(const PlanModel& model) {
+  const Plan& plan = model.plan();
+  std::string html = "<h3>" + escaped(plan.graph.name.str()) + "</h3><table cellspacing=0 cellpadding=2>";
+  html += row("peak", exact_bytes(plan.peak_bytes)) + row("external", exact_bytes(plan.external_bytes)) + row("arena", exact_bytes(plan.arena_bytes));
+  html += row("lower bound", exact_bytes(plan.lower_bound_bytes)) + row("floor", exact_bytes(plan.floor_bytes));
+  html += row("keep-all peak", exact_bytes(plan.keep_all_peak_bytes));
+  html += row("budget", plan.budget_bytes < 0 ? "none" : exact_bytes(plan.budget_bytes));
+  html += row("strategy", escaped(plan.strategy)) + row("nodes", grouped(plan.nodes)) + row("recomputed", grouped(plan.recomputed_nodes));
+  html += row("cost", human_us(plan.cost_us) + " of the model, " + percent(plan.recompute_cost_ratio()) + " of keeping everything");
+  html += row("segments", grouped(static_cast<std::int64_t>(plan.segments.size())));
+  if (!plan.feasible) html += row("infeasible", "<span style='color:#ff5c5c'>" + escaped(plan.infeasible_reason) + "</span>");
+  html += "</table>";
+  if (model.peak_node() == kNone) return html;
+  html += "<h4>Alive at the peak, " + node_link(plan.graph, model.peak_node()) + "</h4><table cellspacing=0 cellpadding=2>";
+  int shown = 0;
+  for (const PlanRect& rect : model.alive(model.peak_node())) {
+    if (shown++ == 16) break;
+    html += row(human_bytes(rect.bytes), (rect.value == kNone ? std::string("workspace") : value_link(plan.graph, rect.value)) + " &nbsp;" + swatch(rect.role));
+  }
+  return html + "</table>";
+}
+
+}  // namespace
+
+DetailsPanel::DetailsPanel(Session& session, QWidget* parent) : QTextBrowser(parent), session_(session) {
+  setOpenLinks(false);
+  setAccessibleName(QStringLiteral("details"));
+  connect(this, &QTextBrowser::anchorClicked, this, [this](const QUrl& url) {
+    bool number = false;
+    const int id = url.path().toInt(&number);
+    if (!number) return;
+    if (url.scheme() == QLatin1String("value")) session_.select_value(id);
+    else session_.select_node(id);
+  });
+  session_.attach(this);
+  fill();
+}
+
+DetailsPanel::~DetailsPanel() { session_.detach(this); }
+
+void DetailsPanel::fill() {
+  const PlanModel* model = session_.model();
+  const Selection& now = session_.selection();
+  if (model == nullptr) {
+    shown_model_ = 0;
+    return clear();
+  }
+  if (model->serial() == shown_model_ && now.value == shown_.value && now.node == shown_.node) return;
+  shown_model_ = model->serial();
+  shown_ = now;
+  std::string html;
+  if (now.value != kNone) html += value_html(model->plan(), now.value);
+  if (now.node != kNone) html += node_html(model->plan(), now.node);
+  if (html.empty()) html = plan_html(*model);
+  setHtml(QString::fromStdString(html));
+}
+
+}  // namespace tapedeck::viewer

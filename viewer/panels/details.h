@@ -1,0 +1,28 @@
+// Everything about what is selected: type, place, reason, readers, clones, call site. Nothing selected: the plan itself.
+#pragma once
+
+#include <tapedeck/viewer/model/session.h>
+
+#include <QtWidgets/QTextBrowser>
+
+namespace tapedeck::viewer {
+
+class DetailsPanel : public QTextBrowser, public Observer {
+ public:
+  explicit DetailsPanel(Session& session, QWidget* parent = nullptr);
+  ~DetailsPanel() override;
+
+  void opened() override { fill(); }
+  void closed() override { clear(); }
+  void selection_changed() override { fill(); }
+  void plan_changed() override { fill(); }
+
+ private:
+  void fill();
+
+  Session& session_;
+  std::uint64_t shown_model_ = 0;      // hovering changes nothing here
+  Selection shown_;
+};
+
+}  // namespace tapedeck::viewer

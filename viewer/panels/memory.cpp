@@ -1,0 +1,158 @@
+#include <tapedeck/viewer/panels/memory.h>
+
+#include <tapedeck/viewer/model/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+ImDrawList* list() { return ImGui::GetWindowDrawList(); }
+
+bool is_light(Colour c) { return 0.299 * c.r + 0.587 * c.g + 0.114 * c.b > 125; }
+
+// Diagonal stripes: recomputed values differ by more than colour.
+void hatch(ImVec2 low, ImVec2 high, Colour colour) {
+  list()->PushClipRect(low, high, true);
+  const float h = high.y - low.y;
+  const float phase = std::fmod(low.x + low.y, 8.0f);   // stripes of neighbours line up
+  int stripes = 0;
+  for (float x = low.x - h - phase; x < high.x && stripes < 400; x += 8, ++stripes)
+    list()->AddLine(ImVec2(x, high.y), ImVec2(x + h, low.y), to_imgui(shaded(colour, 0.6)), 1.5f);
+  list()->PopClipRect();
+}
+
+}  // namespace
+
+void MemoryPlot::update(const Plot& plot, const PlanModel& model) {
+  const float scale = ImGui::GetIO().DisplayFramebufferScale.x;
+  const bool same = model_ == model.serial() && scale_ == scale && plot_.x0 == plot.x0 && plot_.x1 == plot.x1 && plot_.y0 == plot.y0 &&
+                    plot_.y1 == plot.y1 && plot_.across == plot.across && plot_.up == plot.up;
+  plot_ = plot;
+  scale_ = scale;
+  model_ = model.serial();
+  if (same) return;
+  lod_ = make_lod(model.rects(), {plot.across, plot.up}, static_cast<std::int32_t>(plot.width() * scale),
+                  static_cast<std::int32_t>(plot.height() * scale));
+}
+
+void MemoryPlot::draw_rect(const PlanModel& model, const LodRect& r, float pixel) const {
+  const PlanRect& rect = model.rects()[static_cast<std::size_t>(r.rect)];
+  const Colour colour = role_class_colour(rect.role);
+  const ImVec2 low(plot_.x0 + static_cast<float>(r.x0) * pixel, plot_.y0 + static_cast<float>(r.y0) * pixel);
+  const ImVec2 high(plot_.x0 + static_cast<float>(r.x1) * pixel, plot_.y0 + static_cast<float>(r.y1) * pixel);
+  const float w = high.x - low.x, h = high.y - low.y;
+  if (w < 3 || h < 3) {
+    list()->AddRectFilled(low, high, to_imgui(colour));
+    return;
+  }
+  // A darker edge on two sides keeps neighbours of one colour apart.
+  list()->AddRectFilled(low, high, to_imgui(shaded(colour, 0.55)));
+  const ImVec2 inner_low(low.x, low.y + pixel), inner_high(high.x - pixel, high.y);
+  list()->AddRectFilled(inner_low, inner_high, to_imgui(colour));
+  if (rect.role == RoleClass::recomputed) hatch(inner_low, inner_high, colour);
+  if (h < 12 || w < 20 || r.count > 1 || rect.value == kNone) return;
+  const std::string name = "%" + model.graph().value_name(rect.value);
+  const float wide = text_width(TextSize::small, name);
+  if (wide + 8 > w) return;
+  const ImVec2 at(low.x + 4, low.y + std::round((h - 12) / 2));
+  if (rect.role == RoleClass::recomputed) list()->AddRectFilled(ImVec2(at.x - 2, at.y), ImVec2(at.x + wide + 2, at.y + 13), to_imgui(colour));
+  draw_text(TextSize::small, at.x, at.y, is_light(colour) ? Colour{16, 18, 22} : Colour{240, 243, 248}, name);
+}
+
+void MemoryPlot::outline(const PlanModel& model, ValueId v, Colour colour, float thickness) const {
+  for (const PlanRect& r : model.rects_of(v)) {
+    const ImVec2 low(plot_.x_of(r.begin), plot_.y_of(static_cast<double>(r.address + r.bytes)));
+    const ImVec2 high(plot_.x_of(r.end), plot_.y_of(static_cast<double>(r.address)));
+    if (high.x < plot_.x0 || low.x > plot_.x1 || high.y < plot_.y0 || low.y > plot_.y1) continue;
+    const ImVec2 a(std::round(low.x), std::round(low.y)), b(std::round(std::max(high.x, low.x + 2)), std::round(std::max(high.y, low.y + 2)));
+    list()->AddRect(ImVec2(a.x - 1, a.y - 1), ImVec2(b.x + 1, b.y + 1), IM_COL32(0, 0, 0, 255), 0, 0, thickness + 2);
+    list()->AddRect(a, b, to_imgui(colour), 0, 0, thickness);
+  }
+}
+
+void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const Selection& selection) {
+  update(plot, model);
+  list()->PushClipRect(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), true);
+  const float pixel = 1 / scale_;
+  for (const LodRect& r : lod_.rects) draw_rect(model, r, pixel);
+  const float floor = std::round(plot.y_of(static_cast<double>(model.external_bytes())));
+  if (model.external_bytes() > 0 && model.plan().arena_bytes > 0)
+    list()->AddRectFilled(ImVec2(plot.x0, floor), ImVec2(plot.x1, floor + 1), to_imgui(colours::kText, 170));
+  if (selection.node != kNone) {
+    const float x0 = std::round(plot.x_of(selection.node)), x1 = std::max(std::round(plot.x_of(selection.node + 1)), x0 + 1);
+    list()->AddRectFilled(ImVec2(x0, plot.y0), ImVec2(x1, plot.y1), to_imgui(colours::kSelect, 46));
+  }
+  if (selection.value != kNone) outline(model, selection.value, colours::kSelect, 2);
+  if (selection.hovered != kNone) outline(model, selection.hovered, colours::kHover, 1);
+  list()->PopClipRect();
+}
+
+const LodRect* MemoryPlot::hit(const ImVec2& point) const {
+  if (!plot_.contains(point)) return nullptr;
+  const std::int32_t id = lod_.hit(static_cast<std::int32_t>((point.x - plot_.x0) * scale_), static_cast<std::int32_t>((point.y - plot_.y0) * scale_));
+  return id < 0 ? nullptr : &lod_.rects[static_cast<std::size_t>(id)];
+}
+
+void MemoryPanel::draw(float width, float height) {
+  if (draw_nothing(width, height)) return;
+  const PlanModel& model = *session_.model();
+  const Plan& plan = model.plan();
+  const std::string title = session_.document() != nullptr ? session_.document()->title() : model.graph().name.str();
+  draw_text_cut(TextSize::title, 12, 8, width - 24, colours::kText, title);
+  const float after_title = 12 + text_width(TextSize::title, title) + 18;
+  const std::string summary = plan_summary(plan);
+  float y = 30;
+  if (after_title + text_width(TextSize::small, summary) + 12 <= width) {
+    draw_text(TextSize::small, after_title, 11, colours::kFaint, summary);
+  } else {
+    draw_text_cut(TextSize::small, 12, y, width - 24, colours::kFaint, summary);
+    y += 17;
+  }
+  y += draw_legend(12, y + 2, width - 24, model);
+  plot_ = make_plot(60, y + 22, width - 62, height - kTimeAxisHeight - 6, session_.view.time, session_.view.address);
+  navigation_.update(plot_, session_, true);
+  plot_.across = session_.view.time;
+  plot_.up = session_.view.address;
+  draw_plot_ground(plot_);
+  draw_byte_axis(plot_, model.extent(), "address");
+  picture_.draw(plot_, model, session_.selection());
+  draw_time_axis(plot_, model);
+  draw_limits(plot_, plan);
+  // Which bytes are whose, beside the plot.
+  const auto band = [&](double low, double high, const char* name) {
+    const float top = std::max(plot_.y_of(high), plot_.y0), bottom = std::min(plot_.y_of(low), plot_.y1);
+    if (bottom - top > 15) draw_text(TextSize::small, plot_.x1 + 7, (top + bottom) / 2 - 7, colours::kFaint, name);
+  };
+  band(0, static_cast<double>(model.external_bytes()), "external");
+  band(static_cast<double>(model.external_bytes()), static_cast<double>(model.extent()), "arena");
+  draw_solving(plot_, session_);
+  draw_infeasible(plot_, plan);
+
+  const LodRect* hit = picture_.hit(ImGui::GetIO().MousePos);
+  const PlanRect* rect = hit != nullptr ? &model.rects()[static_cast<std::size_t>(hit->rect)] : nullptr;
+  if (plot_.contains(ImGui::GetIO().MousePos) && !navigation_.dragging) {
+    session_.hover(rect != nullptr ? rect->value : kNone);
+    if (hit != nullptr && hit->count > 1) ImGui::SetTooltip("%d values, %s", hit->count, human_bytes(hit->bytes).c_str());
+    else if (rect != nullptr && rect->value != kNone) value_tooltip(plan, rect->value);
+    else if (rect != nullptr) ImGui::SetTooltip("workspace of node %d, %s", rect->node, exact_bytes(rect->bytes).c_str());
+  }
+  if (navigation_.double_clicked) session_.fit_all();
+  else if (navigation_.clicked && rect == nullptr) session_.clear_selection();
+  else if (navigation_.clicked && rect->value != kNone) session_.select_value(rect->value);
+  else if (navigation_.clicked) session_.select_node(rect->node);
+}
+
+std::optional<ImVec2> MemoryPanel::place_of(ValueId v) const {
+  if (session_.model() == nullptr) return std::nullopt;
+  for (const PlanRect& r : session_.model()->rects_of(v)) {
+    const ImVec2 p((plot_.x_of(r.begin) + plot_.x_of(r.end)) / 2,
+                   (plot_.y_of(static_cast<double>(r.address)) + plot_.y_of(static_cast<double>(r.address + r.bytes))) / 2);
+    if (plot_.contains(p)) return p;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tapedeck::viewer

@@ -1,0 +1,286 @@
+#include <tapedeck/viewer/panels/plot.h>
+
+#include <tapedeck/viewer/model/explain.h>
+#include <tapedeck/viewer/model/format.h>
+#include <tapedeck/viewer/model/ticks.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+ImDrawList* list() { return ImGui::GetWindowDrawList(); }
+
+float text_height(TextSize size) { return font(size)->FontSize * ImGui::GetIO().FontGlobalScale; }
+
+}  // namespace
+
+Plot make_plot(float x0, float y0, float x1, float y1, const Range& across, const Range& up) {
+  Plot plot;
+  plot.x0 = std::round(x0);
+  plot.y0 = std::round(y0);
+  plot.x1 = std::max(std::round(x1), plot.x0 + 1);
+  plot.y1 = std::max(std::round(y1), plot.y0 + 1);
+  plot.across = across;
+  plot.up = up;
+  if (!(plot.across.size() > 0)) plot.across.high = plot.across.low + 1;
+  if (!(plot.up.size() > 0)) plot.up.high = plot.up.low + 1;
+  return plot;
+}
+
+float text_width(TextSize size, const std::string& text) {
+  return font(size)->CalcTextSizeA(text_height(size), 1e9f, 0, text.c_str()).x;
+}
+
+void draw_text(TextSize size, float x, float y, Colour colour, const std::string& text) {
+  list()->AddText(font(size), text_height(size), ImVec2(std::round(x), std::round(y)), to_imgui(colour), text.c_str());
+}
+
+void draw_text_cut(TextSize size, float x, float y, float width, Colour colour, const std::string& text) {
+  std::string shown = text;
+  while (!shown.empty() && text_width(size, shown == text ? shown : shown + "…") > width) {
+    // Whole characters of UTF-8 go.
+    do shown.pop_back();
+    while (!shown.empty() && (static_cast<unsigned char>(shown.back()) & 0xc0) == 0xc0);
+  }
+  if (!shown.empty()) draw_text(size, x, y, colour, shown == text ? shown : shown + "…");
+}
+
+void draw_plate(const Plot& plot, float x, float y, bool right_aligned, Colour colour, const std::string& text) {
+  const float w = text_width(TextSize::small, text) + 8, h = text_height(TextSize::small) + 4;
+  float left = right_aligned ? x - w : x;
+  left = std::round(std::clamp(left, plot.x0, std::max(plot.x0, plot.x1 - w)));
+  const float top = std::round(std::clamp(y, plot.y0, std::max(plot.y0, plot.y1 - h)));
+  list()->AddRectFilled(ImVec2(left, top), ImVec2(left + w, top + h), to_imgui(colours::kPlot, 215));
+  draw_text(TextSize::small, left + 4, top + 2, colour, text);
+}
+
+void draw_plot_ground(const Plot& plot) {
+  list()->AddRectFilled(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), to_imgui(colours::kPlot));
+}
+
+void draw_byte_axis(const Plot& plot, std::int64_t extent, const char* what) {
+  const int most = std::max(2, static_cast<int>(plot.height() / 46));
+  const ByteAxis axis = byte_ticks(plot.up.low, plot.up.high, extent, most);
+  for (const Tick& tick : axis.ticks) {
+    const float y = std::round(plot.y_of(tick.at));
+    if (y < plot.y0 || y > plot.y1) continue;
+    list()->AddRectFilled(ImVec2(plot.x0, y), ImVec2(plot.x1, y + 1), to_imgui(colours::kGrid, 20));
+    list()->AddRectFilled(ImVec2(plot.x0 - 4, y), ImVec2(plot.x0, y + 1), to_imgui(colours::kFaint));
+    draw_text(TextSize::small, plot.x0 - 8 - text_width(TextSize::small, tick.label), y - text_height(TextSize::small) / 2, colours::kFaint,
+              tick.label);
+  }
+  draw_text(TextSize::small, plot.x0 - 52, plot.y0 - 18, colours::kFaint, std::string(what) + " (" + axis.unit + ")");
+  list()->AddRectFilled(ImVec2(plot.x0 - 1, plot.y0), ImVec2(plot.x0, plot.y1), to_imgui(colours::kFrame));
+}
+
+void draw_time_axis(const Plot& plot, const PlanModel& model) {
+  const Graph& graph = model.graph();
+  const NodeId nodes = graph.node_count();
+  const float strip = plot.y1 + 3;
+  // Runs of one phase, cut to the view.
+  NodeId n = std::clamp(static_cast<NodeId>(plot.across.low), 0, nodes);
+  while (n < nodes && n < plot.across.high) {
+    const Phase phase = graph.nodes[static_cast<std::size_t>(n)].origin.phase;
+    NodeId end = n;
+    while (end < nodes && end < plot.across.high && graph.nodes[static_cast<std::size_t>(end)].origin.phase == phase) ++end;
+    const float a = std::max(std::round(plot.x_of(n)), plot.x0), b = std::min(std::max(std::round(plot.x_of(end)), a + 1), plot.x1);
+    list()->AddRectFilled(ImVec2(a, strip), ImVec2(b, strip + 14), to_imgui(phase_colour(static_cast<int>(phase))));
+    const float wide = text_width(TextSize::small, phase_name(phase));
+    if (wide + 8 < b - a)
+      draw_text(TextSize::small, (a + b - wide) / 2, strip + 1, colours::kText, phase_name(phase));
+    n = end;
+  }
+  const std::string what = "node";
+  const float what_x = plot.x1 - text_width(TextSize::small, what);
+  draw_text(TextSize::small, what_x, strip + 21, colours::kFaint, what);
+  for (const Tick& tick : count_ticks(plot.across.low, plot.across.high, std::max(2, static_cast<int>(plot.width() / 70)))) {
+    const float x = std::round(plot.x_of(tick.at)), w = text_width(TextSize::small, tick.label);
+    list()->AddRectFilled(ImVec2(x, strip + 14), ImVec2(x + 1, strip + 18), to_imgui(colours::kFaint));
+    const float left = std::max(x - w / 2, 2.0f);
+    if (left + w < what_x - 8) draw_text(TextSize::small, left, strip + 21, colours::kFaint, tick.label);
+  }
+}
+
+void draw_limits(const Plot& plot, const Plan& plan) {
+  const auto line = [&](double bytes, Colour colour, bool right, const std::string& text) {
+    const float y = std::round(plot.y_of(bytes));
+    if (y < plot.y0 || y >= plot.y1) return;
+    for (float x = plot.x0; x < plot.x1; x += 9)
+      list()->AddRectFilled(ImVec2(x, y), ImVec2(std::min(x + 6, plot.x1), y + 1), to_imgui(colour));
+    const float h = text_height(TextSize::small) + 4;
+    const float above = y - h - 1, top = above >= plot.y0 ? above : y + 3;
+    draw_plate(plot, right ? plot.x1 - 4 : plot.x0 + 4, top, right, colour, text);
+  };
+  line(static_cast<double>(plan.peak_bytes), colours::kPeak, true, "peak " + human_bytes(plan.peak_bytes));
+  if (plan.budget_bytes >= 0) line(static_cast<double>(plan.budget_bytes), colours::kBudget, false, "budget " + human_bytes(plan.budget_bytes));
+}
+
+float draw_legend(float x, float y, float width, const PlanModel& model) {
+  float cx = x, cy = y;
+  for (int i = 0; i < kRoleClassCount; ++i) {
+    const auto role = static_cast<RoleClass>(i);
+    if (!model.has(role)) continue;
+    const float item = 16 + text_width(TextSize::small, role_class_name(role)) + 14;
+    if (cx + item > x + width && cx > x) {
+      cx = x;
+      cy += 17;
+    }
+    const ImVec2 low(std::round(cx), std::round(cy + 1)), high(low.x + 11, low.y + 11);
+    list()->AddRectFilled(low, high, to_imgui(role_class_colour(role)));
+    if (role == RoleClass::recomputed) {
+      list()->PushClipRect(low, high, true);
+      for (float d = -11; d < 11; d += 4) list()->AddLine(ImVec2(low.x + d, high.y), ImVec2(low.x + d + 11, low.y), to_imgui(shaded(role_class_colour(role), 0.55)));
+      list()->PopClipRect();
+    }
+    draw_text(TextSize::small, cx + 16, cy, colours::kText, role_class_name(role));
+    cx += item;
+  }
+  return cy - y + 17;
+}
+
+std::string plan_summary(const Plan& plan) {
+  std::string text = "peak " + human_bytes(plan.peak_bytes) + " · lower bound " + human_bytes(plan.lower_bound_bytes);
+  if (plan.budget_bytes >= 0) text += " · budget " + human_bytes(plan.budget_bytes);
+  text += " · " + grouped(plan.nodes) + " nodes";
+  if (plan.recomputed_nodes > 0) {
+    char ratio[32];
+    std::snprintf(ratio, sizeof ratio, "%.3f", plan.recompute_cost_ratio());
+    text += ", " + grouped(plan.recomputed_nodes) + " recomputed · cost ×" + ratio;
+  }
+  return text;
+}
+
+void draw_solving(const Plot& plot, const Session& session) {
+  if (!session.solving()) return;
+  list()->AddRectFilled(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), to_imgui(colours::kCanvas, 130));
+  const std::string text = "planning… " + std::to_string(static_cast<int>(session.progress() * 100)) + " %";
+  draw_plate(plot, (plot.x0 + plot.x1 - text_width(TextSize::small, text)) / 2, (plot.y0 + plot.y1) / 2, false, colours::kHover, text);
+}
+
+void draw_infeasible(const Plot& plot, const Plan& plan) {
+  if (plan.feasible) return;
+  const std::string text = "No plan fits this budget; shown is the best found.\n" + plan.infeasible_reason;
+  const float width = std::max(plot.width() - 24, 20.0f);
+  const ImVec2 size = font(TextSize::body)->CalcTextSizeA(text_height(TextSize::body), 1e9f, width - 16, text.c_str());
+  const ImVec2 low(plot.x0 + 12, plot.y0 + 12), high(low.x + size.x + 16, low.y + size.y + 12);
+  list()->AddRectFilled(low, high, IM_COL32(74, 20, 24, 238));
+  list()->AddRect(low, high, to_imgui(colours::kBudget));
+  list()->AddText(font(TextSize::body), text_height(TextSize::body), ImVec2(low.x + 8, low.y + 6), to_imgui(colours::kText), text.c_str(), nullptr,
+                  width - 16);
+}
+
+void value_tooltip(const Plan& plan, ValueId v) {
+  const ValueFacts facts = explain_value(plan, v);
+  ImGui::BeginTooltip();
+  ImGui::PushFont(font(TextSize::title));
+  ImGui::TextUnformatted(facts.name.c_str());
+  ImGui::PopFont();
+  ImGui::TextUnformatted((facts.op + "  " + facts.type).c_str());
+  ImGui::TextUnformatted(exact_bytes(facts.bytes).c_str());
+  ImGui::TextDisabled("%s, %s", role_class_name(facts.role), facts.lifetime.c_str());
+  ImGui::TextDisabled("%s", facts.place.c_str());
+  ImGui::PushTextWrapPos(380);
+  ImGui::TextUnformatted(facts.reason.c_str());
+  ImGui::PopTextWrapPos();
+  ImGui::EndTooltip();
+}
+
+void node_tooltip(const PlanModel& model, NodeId n) {
+  ImGui::BeginTooltip();
+  ImGui::PushFont(font(TextSize::title));
+  ImGui::TextUnformatted(node_title(model.graph(), n).c_str());
+  ImGui::PopFont();
+  ImGui::Text("%s live", exact_bytes(model.curve()[static_cast<std::size_t>(n)]).c_str());
+  for (int i = 0; i < kRoleClassCount; ++i) {
+    const std::int64_t bytes = model.curve_of(static_cast<RoleClass>(i))[static_cast<std::size_t>(n)];
+    if (bytes > 0) ImGui::TextDisabled("%s  %s", role_class_name(static_cast<RoleClass>(i)), human_bytes(bytes).c_str());
+  }
+  ImGui::Separator();
+  int shown = 0;
+  for (const PlanRect& rect : model.alive(n)) {
+    if (shown++ == 6) break;
+    const std::string name = rect.value == kNone ? std::string("workspace") : "%" + model.graph().value_name(rect.value);
+    ImGui::Text("%s  %s", human_bytes(rect.bytes).c_str(), name.c_str());
+  }
+  ImGui::EndTooltip();
+}
+
+bool Navigation::wheel(const Plot& plot, PlanView* view, bool has_addresses) const {
+  const ImGuiIO& io = ImGui::GetIO();
+  float steps = io.MouseWheel;
+  if (!plot.contains(io.MousePos) || (steps == 0 && io.MouseWheelH == 0)) return false;
+  if (io.MouseWheelH != 0 && !io.KeyAlt) {
+    view->time.pan(-0.1 * static_cast<double>(io.MouseWheelH));
+    return true;
+  }
+  if (steps == 0) steps = io.MouseWheelH;   // some systems turn Alt+wheel sideways
+  const double factor = std::pow(io.KeyCtrl ? 0.95 : 0.8, static_cast<double>(steps));
+  if (io.KeyShift) {
+    view->time.pan(-0.1 * static_cast<double>(steps));
+  } else if (io.KeyAlt && has_addresses) {
+    view->address.zoom(1 - static_cast<double>((io.MousePos.y - plot.y0) / plot.height()), factor, 64);
+  } else {
+    view->time.zoom(static_cast<double>((io.MousePos.x - plot.x0) / plot.width()), factor, 1);
+  }
+  return true;
+}
+
+bool Navigation::drag(const Plot& plot, PlanView* view, bool has_addresses) {
+  const ImGuiIO& io = ImGui::GetIO();
+  clicked = double_clicked = false;
+  for (int button = 0; button < 3; ++button) {
+    if (io.MouseClicked[button] && plot.contains(io.MousePos)) {
+      pressed_ = true;
+      dragging = false;
+      double_clicked = button == 0 && io.MouseDoubleClicked[0];
+    }
+  }
+  if (!pressed_) return false;
+  const bool held = io.MouseDown[0] || io.MouseDown[1] || io.MouseDown[2];
+  for (int button = 0; button < 3; ++button)
+    if (io.MouseDown[button] && io.MouseDragMaxDistanceSqr[button] > 16) dragging = true;
+  if (!held) {
+    clicked = !dragging && io.MouseReleased[0];
+    pressed_ = dragging = false;
+    return false;
+  }
+  if (!dragging || (io.MouseDelta.x == 0 && io.MouseDelta.y == 0)) return false;
+  view->time.pan(-static_cast<double>(io.MouseDelta.x / plot.width()));
+  if (has_addresses) view->address.pan(static_cast<double>(io.MouseDelta.y / plot.height()));
+  return true;
+}
+
+bool Navigation::keys(const Plot& plot, PlanView* view) const {
+  const ImGuiIO& io = ImGui::GetIO();
+  const double centre = plot.contains(io.MousePos) ? static_cast<double>((io.MousePos.x - plot.x0) / plot.width()) : 0.5;
+  bool changed = true;
+  if (key_pressed(Key::w) || key_pressed(Key::plus)) view->time.zoom(centre, 0.8, 1);
+  else if (key_pressed(Key::s) || key_pressed(Key::minus)) view->time.zoom(centre, 1.25, 1);
+  else if (key_pressed(Key::a) || key_pressed(Key::left)) view->time.pan(-0.1);
+  else if (key_pressed(Key::d) || key_pressed(Key::right)) view->time.pan(0.1);
+  else if (key_pressed(Key::up)) view->address.pan(0.1);
+  else if (key_pressed(Key::down)) view->address.pan(-0.1);
+  else changed = false;
+  return changed;
+}
+
+void Navigation::update(const Plot& plot, Session& session, bool has_addresses) {
+  PlanView view = session.view;
+  const bool wheeled = wheel(plot, &view, has_addresses), dragged = drag(plot, &view, has_addresses), keyed = keys(plot, &view);
+  if (!wheeled && !dragged && !keyed) return;
+  session.view = view;
+  session.view_changed();
+}
+
+bool PicturePanel::draw_nothing(float width, float height) const {
+  if (session_.model() != nullptr) return false;
+  std::string text = "Drop a .tape or .graph file here, or press Ctrl+O";
+  if (session_.document() != nullptr) text = session_.solving() ? "planning…" : "no plan";
+  draw_text(TextSize::body, (width - text_width(TextSize::body, text)) / 2, height / 2 - 8, colours::kFaint, text);
+  return true;
+}
+
+}  // namespace tapedeck::viewer

@@ -1,0 +1,79 @@
+#include <tapedeck/viewer/shot.h>
+
+#include <tapedeck/viewer/compare_window.h>
+#include <tapedeck/viewer/window.h>
+
+#include <QtGui/QImageWriter>
+#include <QtWidgets/QApplication>
+#include <QtWidgets/QDockWidget>
+
+#include <cstdio>
+
+namespace tapedeck::viewer {
+
+namespace {
+
+QImage grabbed(QWidget& widget, int width, int height) {
+  widget.setAttribute(Qt::WA_DontShowOnScreen, widget.isWindow());
+  widget.resize(width, height);
+  widget.show();
+  // Layouts settle, canvases draw what follows from their last frame.
+  for (int i = 0; i < 6; ++i) QCoreApplication::processEvents();
+  QImage image(width, height, QImage::Format_RGB32);
+  image.fill(Qt::black);
+  widget.render(&image);
+  return image;
+}
+
+QImage drawn(const Options& options, MainWindow& window) {
+  if (options.panel.empty()) return grabbed(window, options.width, options.height);
+  if (options.panel == "memory") return render_picture(window.memory(), options.width, options.height);
+  if (options.panel == "curve") return render_picture(window.curve(), options.width, options.height);
+  QWidget* panel = &window.nodes();
+  if (options.panel == "details") panel = &window.details();
+  if (options.panel == "decisions") panel = &window.decisions();
+  // Out of its dock, so that it may have any size; back to it for its destruction.
+  QWidget* dock = panel->parentWidget();
+  panel->setParent(nullptr);
+  const QImage image = grabbed(*panel, options.width, options.height);
+  panel->setParent(dock);
+  return image;
+}
+
+int save(const QImage& image, const std::string& path) {
+  QImageWriter writer(QString::fromStdString(path), "png");
+  if (writer.write(image.convertToFormat(QImage::Format_RGB32))) return kOk;
+  std::fprintf(stderr, "tapedeck-viewer: cannot write %s: %s\n", path.c_str(), writer.errorString().toUtf8().constData());
+  return kBadFile;
+}
+
+}  // namespace
+
+int take_shot(const Options& options) {
+  try {
+    if (!options.compare.empty()) {
+      const auto picture = load_comparison(options.file, options.compare);
+      return save(render_picture(*picture, options.width, options.height), options.shot);
+    }
+    MainWindow::Setup setup;
+    setup.renderer = choose_renderer(options.renderer == Renderer::gl ? Renderer::gl : Renderer::soft, &setup.renderer_text);
+    setup.remember = false;
+    MainWindow window(setup);
+    window.open(options.file, options.budget);
+    window.wait_for_plan();
+    if (!window.error().empty()) {
+      std::fprintf(stderr, "tapedeck-viewer: %s: %s\n", options.file.c_str(), window.error().c_str());
+      return kBadFile;
+    }
+    const int saved = save(drawn(options, window), options.shot);
+    const Plan& plan = window.session().model()->plan();
+    if (saved != kOk || plan.feasible) return saved;
+    std::fprintf(stderr, "tapedeck-viewer: %s\n", plan.infeasible_reason.c_str());
+    return kInfeasible;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tapedeck-viewer: %s\n", error.what());
+    return kBadFile;
+  }
+}
+
+}  // namespace tapedeck::viewer

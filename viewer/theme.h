@@ -1,0 +1,10 @@
+// The look of the Qt side, from the same table of colours as the pictures.
+#pragma once
+
+class QApplication;
+
+namespace tapedeck::viewer {
+
+void apply_theme(QApplication& app);
+
+}  // namespace tapedeck::viewer
