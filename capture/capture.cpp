@@ -215,6 +215,8 @@ void Freezer::add_outputs() {
     const TensorImpl& t = *d.tensor.impl();
     const Outside* o = outside_of(d.tensor);
     const ValueId v = o ? o->last : t.value;
+    if (!o && t.storage && t.storage->version != tape_.info[static_cast<std::size_t>(v)].version)
+      fail(fmt::format("output '{}' is a view whose base was modified in place at {} after it was declared", d.name, site_text(t.storage->written_at)), {});
     result_.graph.outputs.push_back(map_[static_cast<std::size_t>(v)]);
     result_.graph.output_names.push_back(Name(d.name));
     result_.report.outputs.push_back({d.name, d.tensor.type(), ""});
@@ -243,13 +245,19 @@ struct Capture::Impl {
     if (!std::exchange(open, false)) return;
     ThreadState& state = thread_state();
     state.tape = before;
-    state.draws = std::move(draws_before);
+    // Draws made before count on, unless a new step began inside.
+    if (!stepped()) state.draws = std::move(draws_before);
+  }
+
+  bool stepped() const {
+    return std::any_of(tape.outside.begin(), tape.outside.end(), [](const Outside& o) { return o.tensor.role() == Role::rng && o.last != o.first; });
   }
 };
 
 Capture::Capture(std::string name, Site site) : impl_(std::make_unique<Impl>()) {
   ThreadState& state = thread_state();
   if (state.tape->capturing) fail("a capture is already open on this thread", site);
+  if (state.region != kNone) fail("cannot open inside a checkpoint region", site);
   impl_->name = std::move(name);
   impl_->site = site;
   impl_->before = std::exchange(state.tape, &impl_->tape);

@@ -1,5 +1,6 @@
 // .npy:  "\x93NUMPY" | major, minor | header length (u16 in version 1, u32 in 2 and 3) | header | data
-// The header is a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } with spaces and a newline behind.
+// The header is a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } with spaces and a newline
+// behind.
 #include <tapedeck/capture/npy.h>
 
 #include <tapedeck/capture/atomic_write.h>
@@ -49,7 +50,9 @@ class HeaderParser {
     if (!text_.empty()) fail("something behind the header's dictionary");
     if (!has_descr_ || !has_order_ || !has_shape_) fail("the header lacks descr, fortran_order or shape");
   }
-  [[noreturn]] void fail(const std::string& reason) const { throw FileError(fmt::format("{}: not a readable .npy file: {}", path_, reason)); }
+  [[noreturn]] void fail(const std::string& reason) const {
+    throw FileError(fmt::format("{}: not a readable .npy file: {}", path_, reason));
+  }
 
   DType dtype = DType::f32;
   bool fortran_order = false;
@@ -201,7 +204,8 @@ void save_npy(const std::string& path, const Tensor& tensor) {
   for (const std::int64_t size : tensor.shape()) sizes += fmt::format("{}, ", size);
   if (tensor.rank() > 1) sizes.resize(sizes.size() - 2);  // (2, 3), but (2,)
   if (tensor.rank() == 1) sizes.pop_back();
-  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descriptor(tensor.dtype()), sizes);
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descriptor(tensor.dtype()), sizes);
   const std::size_t start = kMagic.size() + 4;
   header.resize((start + header.size() + 1 + 63) / 64 * 64 - start - 1, ' ');
   header += '\n';

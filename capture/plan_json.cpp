@@ -1,7 +1,8 @@
-// A Plan as JSON, all but its graph (which the file keeps as text) and solve_ms (so that equal plans are equal bytes). Members that
-// have their default value are left out, so a placement reads {"where":"arena","offset":2560,"birth":1,"death":4}.
+// A Plan as JSON, all but its graph (which the file keeps as text) and solve_ms (so that equal plans are equal bytes). Members
+// that have their default value are left out, so a placement reads {"where":"arena","offset":2560,"birth":1,"death":4}.
 //
-// Each record is described once, by describe() below; the writer and the reader both walk that description, so they cannot diverge.
+// Each record is described once, by describe() below; the writer and the reader both walk that description, so they cannot
+// diverge.
 #include <tapedeck/capture/plan_json.h>
 
 #include <tapedeck/capture/file.h>
@@ -93,7 +94,9 @@ void describe(V&& field, std::type_identity<Plan>) {
 }
 
 template <class T>
-concept Record = requires(T r) { describe([](auto...) {}, std::type_identity<T>{}); };
+concept Record = requires(T r) {
+  describe([](auto...) {}, std::type_identity<T>{});
+};
 
 constexpr const char* kWhereNames[] = {"nowhere", "arena", "input", "state", "constant", "output"};
 
@@ -103,10 +106,8 @@ template <Record R>
 void put(JsonWriter& json, const R& record);
 
 template <class T>
-  requires std::is_arithmetic_v<T>
-void put(JsonWriter& json, T number) {
-  json.value(number);
-}
+requires std::is_arithmetic_v<T>
+void put(JsonWriter& json, T number) { json.value(number); }
 void put(JsonWriter& json, const std::string& text) { json.value(std::string_view(text)); }
 void put(JsonWriter& json, Where where) { json.value(kWhereNames[static_cast<int>(where)]); }
 void put(JsonWriter& json, Reason reason) { json.value(reason_name(reason)); }

@@ -70,7 +70,8 @@ void check_tiling(std::vector<StoredTensor>& tensors, Bytes data) {
   for (const StoredTensor& t : tensors) {
     const auto begin = static_cast<std::size_t>(t.bytes.data() - data.data());
     if (begin < position) throw JsonError(fmt::format("tensor {} overlaps the one before it", shown(t.name)));
-    if (begin > position) throw JsonError(fmt::format("there is a hole of {} bytes before tensor {}", begin - position, shown(t.name)));
+    if (begin > position)
+      throw JsonError(fmt::format("there is a hole of {} bytes before tensor {}", begin - position, shown(t.name)));
     position = begin + t.bytes.size();
   }
   if (position != data.size()) throw JsonError(fmt::format("{} bytes behind the last tensor", data.size() - position));
@@ -108,7 +109,9 @@ const StoredTensor* Safetensors::find(const std::string& name) const {
 }
 
 Safetensors parse_safetensors(Bytes file, const std::string& path) {
-  const auto fail = [&](const std::string& reason) { throw FileError(fmt::format("{}: not a valid safetensors file: {}", path, reason)); };
+  const auto fail = [&](const std::string& reason) {
+    throw FileError(fmt::format("{}: not a valid safetensors file: {}", path, reason));
+  };
   if (file.size() < kLengthBytes) fail(fmt::format("only {} bytes long", file.size()));
   std::uint64_t length;
   std::memcpy(&length, file.data(), kLengthBytes);

@@ -1,5 +1,5 @@
-// Bytes -> TapeFile. Nothing is used before it was checked: container, format version, header checksum, the checksums of what will be
-// read, op versions, then the contents against each other.
+// Bytes -> TapeFile. Nothing is used before it was checked: container, format version, header checksum, the checksums of what
+// will be read, op versions, then the contents against each other.
 #include <tapedeck/capture/tape_file.h>
 
 #include <tapedeck/capture/file_bytes.h>
@@ -27,7 +27,7 @@ std::shared_ptr<const void> aligned_copy(Bytes bytes) {
   constexpr std::align_val_t alignment{kAlignment};
   void* copy = ::operator new(std::max<std::size_t>(bytes.size(), 1), alignment);
   std::copy(bytes.begin(), bytes.end(), static_cast<unsigned char*>(copy));
-  return {copy, [](void* p) { ::operator delete(p, std::align_val_t{kAlignment}); }};
+  return {copy, [](void* p) { ::operator delete (p, std::align_val_t{kAlignment}); }};
 }
 
 class TapeReader {
@@ -62,7 +62,8 @@ class TapeReader {
   int version(const std::string& text, std::string_view of) const {
     int number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size() || number < 1) fail(fmt::format("the version of {} is not a number: {}", shown(of), shown(text)));
+    if (error != std::errc() || end != text.data() + text.size() || number < 1)
+      fail(fmt::format("the version of {} is not a number: {}", shown(of), shown(text)));
     return number;
   }
 
@@ -71,7 +72,8 @@ class TapeReader {
     const std::string* format = metadata(std::string(kFormatKey));
     if (!format) fail("a safetensors file, but not a tape (no tapedeck.format in its metadata)");
     const int number = version(*format, "the format");
-    if (number > kFormat) fail(fmt::format("written in format version {}, newer than version {} that this program reads", number, kFormat));
+    if (number > kFormat)
+      fail(fmt::format("written in format version {}, newer than version {} that this program reads", number, kFormat));
   }
 
   void check_header() const {
@@ -81,12 +83,14 @@ class TapeReader {
     const std::string_view text = text_of(header);
     if (header.size() < kDigitsAt + kDigits || text.substr(8, kHeaderStart.size()) != kHeaderStart)
       fail("the header does not begin with its checksum: damaged, or written by another program");
-    if (parse_checksum(text.substr(kDigitsAt, kDigits)) != header_checksum(header)) fail("the header is damaged (wrong checksum)");
+    if (parse_checksum(text.substr(kDigitsAt, kDigits)) != header_checksum(header))
+      fail("the header is damaged (wrong checksum)");
   }
 
   void check_data(const StoredTensor& t) const {
     if (t.name.starts_with(kPad)) {
-      if (std::any_of(t.bytes.begin(), t.bytes.end(), [](unsigned char b) { return b != 0; })) fail("padding is not zero: damaged");
+      if (std::any_of(t.bytes.begin(), t.bytes.end(), [](unsigned char b) { return b != 0; }))
+        fail("padding is not zero: damaged");
       return;
     }
     const std::string* sum = metadata(std::string(kChecksum) + t.name);
@@ -101,18 +105,21 @@ class TapeReader {
       const int number = version(text, name);
       const Op* op = find_op(name);
       if (!op) fail(fmt::format("uses the op {}, which is unknown here", shown(name)));
-      if (number > op->version) fail(fmt::format("uses version {} of the op {}, newer than version {} here", number, name, op->version));
+      if (number > op->version)
+        fail(fmt::format("uses version {} of the op {}, newer than version {} here", number, name, op->version));
     }
   }
 
   void check_ops_listed(const Graph& graph) const {
     for (const Node& node : graph.nodes)
-      if (!metadata(std::string(kOpVersion) + node.op->name)) fail(fmt::format("no version is given for the op {}", node.op->name));
+      if (!metadata(std::string(kOpVersion) + node.op->name))
+        fail(fmt::format("no version is given for the op {}", node.op->name));
   }
 
   const StoredTensor* find_text(std::string_view name) const {
     const StoredTensor* t = file_.find(std::string(name));
-    if (t && (t->type.dtype != DType::u8 || t->type.shape.rank != 1)) fail(fmt::format("{} is {}, and should be text in u8", name, to_string(t->type)));
+    if (t && (t->type.dtype != DType::u8 || t->type.shape.rank != 1))
+      fail(fmt::format("{} is {}, and should be text in u8", name, to_string(t->type)));
     return t;
   }
   const StoredTensor& required(std::string_view name) const {
@@ -126,8 +133,8 @@ class TapeReader {
     return parse(text_of(t.bytes), path_ + ":" + t.name, lookup);
   }
 
-  // One copy of each, shared by both graphs. A copy, because the map would break under whoever overwrites the file in place. A constant
-  // that the file lacks stays abstract, as state and inputs do.
+  // One copy of each, shared by both graphs. A copy, because the map would break under whoever overwrites the file in place. A
+  // constant that the file lacks stays abstract, as state and inputs do.
   bool find_constant(const std::string& name, Literal* literal) {
     const auto [it, fresh] = constants_.try_emplace(name);
     const StoredTensor* t = fresh ? file_.find(std::string(kConstant) + name) : nullptr;
@@ -159,14 +166,16 @@ class TapeReader {
   void read_tensors(TapeFile& tape) {
     std::unordered_map<std::string_view, const Value*> state, inputs;
     const Graph& g = tape.captured;
-    for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) (g.is_input(v) ? inputs : state)[g.values[v].name.view()] = &g.values[v];
+    for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v)
+      (g.is_input(v) ? inputs : state)[g.values[v].name.view()] = &g.values[v];
     for (const StoredTensor& t : file_.tensors) {
       if (t.name.starts_with(kState)) read_tensor(t, kState, state, tape.state);
       if (t.name.starts_with(kInput)) read_tensor(t, kInput, inputs, tape.inputs);
     }
   }
 
-  void read_tensor(const StoredTensor& t, std::string_view prefix, const std::unordered_map<std::string_view, const Value*>& known,
+  void read_tensor(const StoredTensor& t, std::string_view prefix,
+                   const std::unordered_map<std::string_view, const Value*>& known,
                    std::map<std::string, Tensor>& tensors) const {
     const std::string name = t.name.substr(prefix.size());
     const auto it = known.find(name);
@@ -200,7 +209,8 @@ std::string tape_file::signature_difference(const Graph& captured, const Graph& 
   }
   if (captured.outputs.size() != planned.outputs.size()) return "another number of outputs";
   for (std::size_t i = 0; i < captured.outputs.size(); ++i)
-    if (captured.values[captured.outputs[i]].type != planned.values[planned.outputs[i]].type) return fmt::format("output {} differs in type", i);
+    if (captured.values[captured.outputs[i]].type != planned.values[planned.outputs[i]].type)
+      return fmt::format("output {} differs in type", i);
   const auto updated = [](const Graph& g) {
     std::vector<ValueId> states;
     for (const Update& u : g.updates) states.push_back(u.state);

@@ -24,8 +24,8 @@ Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const unsigned 
 
 const PrintOptions kPrint;
 
-// Large constants leave the text and become tensors of the file. Captured and planned graph share their data, and so the name. Names
-// are kept where they are unique, so that a file saved again stays the same.
+// Large constants leave the text and become tensors of the file. Captured and planned graph share their data, and so the name.
+// Names are kept where they are unique, so that a file saved again stays the same.
 class ConstantNames {
  public:
   explicit ConstantNames(const std::vector<Graph*>& graphs) {
@@ -46,7 +46,8 @@ class ConstantNames {
       return;
     }
     std::string name = c.tensor.str();
-    for (int i = 0; name.empty() || taken_.count(name); ++i) name = fmt::format("c{}", stored_.size() + static_cast<std::size_t>(i));
+    for (int i = 0; name.empty() || taken_.count(name); ++i)
+      name = fmt::format("c{}", stored_.size() + static_cast<std::size_t>(i));
     taken_.insert(name);
     c.tensor = Name(name);
     stored_.push_back(c);
@@ -74,7 +75,8 @@ class TapeWriter {
     add_tensors(kState, file.state, captured, captured.n_inputs, captured.n_state);
     add_tensors(kInput, file.inputs, captured, 0, captured.n_inputs);
     for (const Literal& c : constants.stored())
-      add({std::string(kConstant) + c.tensor.str(), c.type,
+      add({std::string(kConstant) + c.tensor.str(),
+           c.type,
            {static_cast<const unsigned char*>(c.data.get()), static_cast<std::size_t>(c.type.bytes())}});
     note_ops(captured);
     note_ops(planned);
@@ -104,7 +106,8 @@ class TapeWriter {
   }
 
   // In the graph's order. Abstract tensors have nothing to store.
-  void add_tensors(std::string_view prefix, const std::map<std::string, Tensor>& tensors, const Graph& graph, ValueId first, std::int32_t n) {
+  void add_tensors(std::string_view prefix, const std::map<std::string, Tensor>& tensors, const Graph& graph, ValueId first,
+                   std::int32_t n) {
     std::size_t found = 0;
     for (ValueId v = first; v < first + n; ++v) {
       const Value& value = graph.values[v];
@@ -114,10 +117,12 @@ class TapeWriter {
       const Tensor& tensor = it->second;
       if (!tensor.defined() || tensor.abstract()) continue;
       if (tensor.type() != value.type)
-        throw UsageError(fmt::format("save_tape: {}{} is {}, the graph says {}", prefix, it->first, to_string(tensor.type()), to_string(value.type)));
+        throw UsageError(fmt::format("save_tape: {}{} is {}, the graph says {}", prefix, it->first, to_string(tensor.type()),
+                                     to_string(value.type)));
       add({std::string(prefix) + it->first, value.type, dense_bytes(tensor, &copies_.emplace_back())});
     }
-    if (found != tensors.size()) throw UsageError(fmt::format("save_tape: the graph has no {}{}", prefix, stranger(tensors, graph, first, n)));
+    if (found != tensors.size())
+      throw UsageError(fmt::format("save_tape: the graph has no {}{}", prefix, stranger(tensors, graph, first, n)));
   }
 
   static std::string stranger(const std::map<std::string, Tensor>& tensors, const Graph& graph, ValueId first, std::int32_t n) {
@@ -128,7 +133,8 @@ class TapeWriter {
   }
 
   void note_ops(const Graph& graph) {
-    for (const Node& node : graph.nodes) ops_.insert({std::string(kOpVersion) + node.op->name, std::to_string(node.op->version)});
+    for (const Node& node : graph.nodes)
+      ops_.insert({std::string(kOpVersion) + node.op->name, std::to_string(node.op->version)});
   }
 
   void write_header() {
@@ -148,7 +154,7 @@ class TapeWriter {
   std::vector<StoredTensor> tensors_;
   std::vector<std::pair<std::string, std::string>> sums_;
   std::set<std::pair<std::string, std::string>> ops_;
-  std::deque<std::string> texts_;                       // what tensors_ are windows on
+  std::deque<std::string> texts_;  // what tensors_ are windows on
   std::deque<std::vector<unsigned char>> copies_;
   std::string header_;
   int n_pads_ = 0;

@@ -54,18 +54,26 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-// A thread's own small free blocks of the host allocator; handed to the C library when the thread ends.
+// A thread's own small free blocks of the host allocator; handed to the C library when the thread ends. The cache itself has no
+// destructor, so that using it needs no initialisation check.
 struct ThreadCache {
-  FreeBlock* lists[kSmallClasses] = {};
-  int counts[kSmallClasses] = {};
-  bool closed = false;
-  ~ThreadCache() {
-    closed = true;
-    for (FreeBlock*& list : lists)
+  FreeBlock* lists[kSmallClasses];
+  int counts[kSmallClasses];
+  bool open;
+};
+constinit thread_local ThreadCache thread_cache = {};
+struct ThreadCacheOwner {
+  ThreadCacheOwner() { thread_cache.open = true; }
+  ~ThreadCacheOwner() {
+    thread_cache.open = false;
+    for (FreeBlock*& list : thread_cache.lists)
       while (list) std::free(std::exchange(list, list->next));
   }
 };
-thread_local ThreadCache thread_cache;
+void open_thread_cache() {
+  static thread_local ThreadCacheOwner owner;
+  (void)owner;
+}
 
 }  // namespace
 
@@ -89,6 +97,7 @@ struct Allocator::Impl {
         --thread_cache.counts[size / kStep];
         return std::exchange(list, list->next);
       }
+      if (!thread_cache.open) open_thread_cache();
       return system_allocate(size);
     }
     {
@@ -107,7 +116,7 @@ struct Allocator::Impl {
     if (!kCacheBlocks) return std::free(block);
     if (per_thread && size <= kSmall) {
       const int c = static_cast<int>(size / kStep);
-      if (thread_cache.closed || thread_cache.counts[c] >= kMaxCachedPerThread) return std::free(block);
+      if (!thread_cache.open || thread_cache.counts[c] >= kMaxCachedPerThread) return std::free(block);
       auto* f = static_cast<FreeBlock*>(block);
       f->next = std::exchange(thread_cache.lists[c], f);
       ++thread_cache.counts[c];

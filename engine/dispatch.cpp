@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace tapedeck {
@@ -31,13 +32,26 @@ struct Signature {
   Type outputs[kOutputs];
   unsigned char attrs[kAttrBytes];
 };
-thread_local std::vector<std::unique_ptr<Signature>> signatures;  // by op id
+
+// By op id. A plain pointer, so that reading it needs no initialisation check; the owner frees it at the thread's end.
+constinit thread_local std::vector<std::unique_ptr<Signature>>* signatures = nullptr;
+struct SignaturesOwner {
+  ~SignaturesOwner() { delete std::exchange(signatures, nullptr); }
+};
+
+Signature& new_signature(std::size_t id) {
+  static thread_local SignaturesOwner owner;
+  (void)owner;
+  if (!signatures) signatures = new std::vector<std::unique_ptr<Signature>>;
+  if (id >= signatures->size()) signatures->resize(id + 1);
+  if (!(*signatures)[id]) (*signatures)[id] = std::make_unique<Signature>();
+  return *(*signatures)[id];
+}
 
 Signature& signature_of(const Op& op) {
   const auto id = static_cast<std::size_t>(op.id);
-  if (id >= signatures.size()) signatures.resize(id + 1);
-  if (!signatures[id]) signatures[id] = std::make_unique<Signature>();
-  return *signatures[id];
+  if (signatures && id < signatures->size() && (*signatures)[id]) return *(*signatures)[id];
+  return new_signature(id);
 }
 
 bool cacheable(const Op& op, int n) {
@@ -118,10 +132,10 @@ bool layout_ok(const Op& op, const TensorImpl& t) {
 }
 
 // The operand's view as the kernel wants it: broadcast for elementwise ops, leading dimensions broadcast for matrix products.
-void operand_view(const Op& op, const TensorImpl& t, const Type& out, View* view) {
-  if (op.is(kElementwise) && t.shape != out.shape) return detail::fill_view_expanded(t, out.shape, view);
+void operand_view(const Op& op, const TensorImpl& t, const Shape* out, View* view) {
+  if (op.is(kElementwise) && t.shape != *out) return detail::fill_view_expanded(t, *out, view);
   if (op.is(kMatrixStrides) && t.shape.rank >= 2) {
-    Shape shape = out.shape;
+    Shape shape = *out;
     for (int i = 1; i <= 2; ++i) shape.sizes[shape.rank - i] = t.shape[t.shape.rank - i];
     return detail::fill_view_expanded(t, shape, view);
   }
@@ -132,25 +146,24 @@ void check_kernel(const Op& op, TensorImpl* const* in, int n, const Type* out, i
   if (!op.kernels[0])
     throw ExecutionError(error_text(op.name, "has no kernel on cpu", site));
   if (op.is(kPlanOnly)) return;
-  auto half = [](DType d) { return d == DType::f16 || d == DType::bf16; };
-  auto refuse = [&](DType d) { throw TypeError(error_text(op.name, fmt::format("no {} arithmetic in this version", dtype_name(d)), site)); };
-  if (std::string_view(op.name) == "copy") return;
-  for (int i = 0; i < n; ++i)
-    if (half(in[i]->dtype)) refuse(in[i]->dtype);
-  for (int i = 0; i < n_out; ++i)
-    if (half(out[i].dtype)) refuse(out[i].dtype);
+  auto refuse_half = [&](DType d) {
+    if ((d == DType::f16 || d == DType::bf16) && &op != &ops::copy)
+      throw TypeError(error_text(op.name, fmt::format("no {} arithmetic in this version", dtype_name(d)), site));
+  };
+  for (int i = 0; i < n; ++i) refuse_half(in[i]->dtype);
+  for (int i = 0; i < n_out; ++i) refuse_half(out[i].dtype);
 }
 
 // Runs the kernel on operands of acceptable layout into `out`.
 void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out, Site site) {
-  View few[kFewOperands + 4];
+  alignas(View) unsigned char few[sizeof(View) * (kFewOperands + 4)];  // filled below, not before
   std::vector<View> many;
-  View* views = few;
+  View* views = reinterpret_cast<View*>(few);
   if (n + n_out > kFewOperands + 4) {
     many.resize(static_cast<std::size_t>(n + n_out));
     views = many.data();
   }
-  const Type first = n_out > 0 ? out[0]->type() : Type{};
+  const Shape* first = n_out > 0 ? &out[0]->shape : nullptr;
   for (int i = 0; i < n; ++i) operand_view(op, *in[i], first, &views[i]);
   for (int i = 0; i < n_out; ++i) detail::fill_view(*out[i], &views[n + i]);
   KernelFault fault;
@@ -318,6 +331,46 @@ std::vector<Tensor> execute(const Op& op, std::span<const Tensor> inputs, const 
   return results;
 }
 
+namespace {
+
+bool same_window(const TensorImpl& a, const TensorImpl& b) {
+  return a.storage == b.storage && a.offset == b.offset && a.shape == b.shape && std::equal(a.strides, a.strides + a.shape.rank, b.strides);
+}
+
+// Whether operand i may be read while result k is written over `target`.
+bool may_share(const Op& op, const TensorImpl& operand, const TensorImpl& target, std::size_t i, std::size_t k) {
+  if (operand.storage != target.storage) return true;
+  return same_window(operand, target) && std::any_of(op.inplace.begin(), op.inplace.end(), [&](const InplacePair& p) {
+           return p.output == static_cast<int>(k) && p.input == static_cast<int>(i);
+         });
+}
+
+// Computes `out` over operands' bytes. Operands that overlap a target otherwise than in-place rules allow are read from copies, and
+// targets whose strides the kernel does not write get a copy of its dense results.
+void run_in_place(const Call& c, const std::vector<TensorImpl*>& out) {
+  std::vector<Tensor> owned;
+  std::vector<TensorImpl*> in(c.in, c.in + c.n);
+  for (std::size_t i = 0; i < in.size(); ++i)
+    for (std::size_t k = 0; k < out.size(); ++k)
+      if (!may_share(c.op, *in[i], *out[k], i, k)) in[i] = owned.emplace_back(dense_copy(*in[i], c.site)).impl();
+  std::vector<TensorImpl*> made = out;
+  for (TensorImpl*& t : made)
+    if (!c.op.is(kElementwise) && !detail::is_dense(t->shape, t->strides))
+      t = owned.emplace_back(detail::new_impl(t->type(), detail::new_storage(t->type().bytes()))).impl();
+  run_with_layouts(c.op, in.data(), c.n, c.attrs, made.data(), static_cast<int>(made.size()), c.site);
+  for (std::size_t k = 0; k < out.size(); ++k)
+    if (made[k] != out[k]) run_kernel(ops::copy, &made[k], 1, nullptr, &out[k], 1, c.site);
+}
+
+// A window that shows one element at several places cannot be written element by element.
+bool repeats(const TensorImpl& t) {
+  for (int i = 0; i < t.shape.rank; ++i)
+    if (t.strides[i] == 0 && t.shape[i] > 1) return true;
+  return false;
+}
+
+}  // namespace
+
 void apply_in_place(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site) {
   ThreadState& state = thread_state();
   Recorder& tape = *state.tape;
@@ -335,12 +388,16 @@ void apply_in_place(const Op& op, std::span<const Tensor> inputs, const void* at
     TensorImpl* t = in[static_cast<std::size_t>(over[i])];
     if (t->type() != call.out_types[i])
       throw TypeError(error_text(op.name, fmt::format("result {} does not fit in place of {}", to_string(call.out_types[i]), to_string(t->type())), site));
+    if (repeats(*t)) throw TypeError(error_text(op.name, fmt::format("cannot write {} in place: it is broadcast", to_string(t->type())), site));
     if (state.grad_enabled && tape.needs_grad(*t))
       throw GradientError(error_text(op.name, "writes a tensor that requires a gradient in place; use NoGrad", site));
     out.push_back(t);
   }
   const bool abstract = std::any_of(in.begin(), in.end(), [](TensorImpl* t) { return !t->storage; });
-  if (!abstract && !state.abstract) run_with_layouts(op, in.data(), call.n, attrs, out.data(), call.n_out, site);
+  if (!abstract && !state.abstract) {
+    check_kernel(op, in.data(), call.n, call.out_types, call.n_out, site);
+    run_in_place(call, out);
+  }
   // The node's operands are the values from before the write, so it is recorded before the versions move.
   NodeId node = kNone;
   if (tape.capturing) {
@@ -359,6 +416,11 @@ void apply_in_place(const Op& op, std::span<const Tensor> inputs, const void* at
     }
     if (node != kNone) tape.rebind(out[i], tape.graph.nodes[static_cast<std::size_t>(node)].first_output + static_cast<ValueId>(i));
   }
+}
+
+bool same_dtype(const Arg& a, const Arg& b) {
+  const TensorImpl *x = a.tensor().impl(), *y = b.tensor().impl();
+  return x && y && x->dtype == y->dtype;
 }
 
 std::pair<Tensor, Tensor> promoted(const char* op, const Arg& a, const Arg& b) {

@@ -25,6 +25,7 @@ std::vector<Tensor> apply_all(const Op& op, std::span<const Tensor> inputs, cons
 void apply_in_place(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site);
 
 // Two operands of one dtype: numbers take the tensor's dtype, tensors of different dtypes are cast to promote(a, b).
+bool same_dtype(const Arg& a, const Arg& b);   // both tensors, defined, of one dtype: nothing to promote
 std::pair<Tensor, Tensor> promoted(const char* op, const Arg& a, const Arg& b);
 
 }  // namespace tapedeck

@@ -123,7 +123,7 @@ void Optimizer::step(Site site) {
     const Scoped<Name> path(state.path, parameters_[i].name());
     update(i, parameters_[i], g, site);
   }
-  next_step();
+  next_step(site);
 }
 
 void Optimizer::zero_grad() {

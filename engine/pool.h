@@ -26,10 +26,10 @@ class Pool {
  public:
   static void* take() {
     if (kPoolObjects && list_.head) return std::exchange(list_.head, list_.head->next);
-    return ::operator new(size());
+    return fresh();
   }
   static void give(void* p) noexcept {
-    if (!kPoolObjects || list_.closed) return ::operator delete(p);
+    if (!kPoolObjects || !list_.open) return ::operator delete(p);
     auto* f = static_cast<Link*>(p);
     f->next = std::exchange(list_.head, f);
   }
@@ -38,19 +38,27 @@ class Pool {
   struct Link {
     Link* next;
   };
+  // Without a destructor, so that using it needs no initialisation check; Owner empties it at the thread's end.
   struct List {
-    Link* head = nullptr;
-    bool closed = false;
-    ~List() {
-      closed = true;
-      while (head) ::operator delete(std::exchange(head, head->next));
+    Link* head;
+    bool open;
+  };
+  struct Owner {
+    Owner() { list_.open = true; }
+    ~Owner() {
+      list_.open = false;
+      while (list_.head) ::operator delete(std::exchange(list_.head, list_.head->next));
     }
   };
-  static constexpr std::size_t size() { return sizeof(T) < sizeof(Link) ? sizeof(Link) : sizeof(T); }
-  static thread_local List list_;
+  static void* fresh() {
+    static thread_local Owner owner;
+    (void)owner;
+    return ::operator new(sizeof(T) < sizeof(Link) ? sizeof(Link) : sizeof(T));
+  }
+  static constinit thread_local List list_;
 };
 
 template <class T>
-thread_local typename Pool<T>::List Pool<T>::list_;
+constinit thread_local typename Pool<T>::List Pool<T>::list_ = {nullptr, false};
 
 }  // namespace tapedeck::detail

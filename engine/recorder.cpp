@@ -26,9 +26,9 @@ Recorder::~Recorder() { clear(); }
 void Recorder::clear() {
   for (TapeValue& v : info)
     if (v.saved) detail::release(std::exchange(v.saved, nullptr));
-  std::vector<Outside> gone = std::move(outside);  // dropping these may come back to us: be empty first
-  outside.clear();
-  outside_of_.clear();
+  gone_.swap(outside);  // dropping these may come back to us: be empty first
+  if (!outside_of_.empty()) outside_of_.clear();
+  mapped_ = 0;
   serial = next_serial();
   live = 0;
   graph.clear_body();
@@ -39,6 +39,21 @@ void Recorder::clear() {
   released.clear();
   strides.clear();
   regions.clear();
+  gone_.clear();
+}
+
+// A few outside tensors are found by looking at each, more through a map. A leaf that was updated in place since it was read stands
+// here again; the latest counts.
+const Outside* Recorder::find_outside(const TensorImpl* t) const {
+  constexpr std::size_t kFew = 8;
+  if (outside.size() <= kFew) {
+    for (std::size_t k = outside.size(); k-- > 0;)
+      if (outside[k].tensor.impl() == t) return &outside[k];
+    return nullptr;
+  }
+  for (; mapped_ < outside.size(); ++mapped_) outside_of_[outside[mapped_].tensor.impl()] = static_cast<std::int32_t>(mapped_);
+  auto it = outside_of_.find(t);
+  return it == outside_of_.end() ? nullptr : &outside[static_cast<std::size_t>(it->second)];
 }
 
 bool Recorder::needs_grad(const TensorImpl& t) const {
@@ -69,9 +84,8 @@ ValueId Recorder::value_of(TensorImpl* t, Site site) {
   }
   // Seen before? Leaves collect their gradient in one place, and a capture must know its inputs and state.
   if (capturing || t->requires_grad) {
-    auto it = outside_of_.find(t);
-    if (it != outside_of_.end()) {
-      const Outside& o = outside[static_cast<std::size_t>(it->second)];
+    if (const Outside* known = find_outside(t)) {
+      const Outside& o = *known;
       const TapeValue& v = info[static_cast<std::size_t>(o.last)];
       if (t->storage && t->storage->version != v.version) {
         if (capturing)
@@ -88,7 +102,6 @@ ValueId Recorder::value_of(TensorImpl* t, Site site) {
   info.back().needs_grad = t->requires_grad;
   if (capturing || t->requires_grad) {
     info.back().outside = static_cast<std::int32_t>(outside.size());
-    outside_of_[t] = static_cast<std::int32_t>(outside.size());
     detail::retain(t);
     outside.push_back({Tensor(t), v, v, site, graph.node_count()});
   }
@@ -145,9 +158,10 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
 
   const bool in_region = state.region != kNone;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    // A region keeps everything it reads from outside, and nothing that it makes itself.
+    // A region keeps everything it reads from outside, and nothing that it makes itself. A capture records also nodes that need no
+    // gradient; what those read is kept too, because recomputing the others needs their results.
     const bool wanted = (saves >> i) & 1;
-    if (in_region ? (needs && !made_in_open_region(ids[i])) : wanted) keep(ids[i], *in[i]);
+    if (in_region ? ((needs || capturing) && !made_in_open_region(ids[i])) : wanted) keep(ids[i], *in[i]);
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     TensorImpl* t = out[i];
@@ -168,11 +182,10 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
 
 void Recorder::rebind(TensorImpl* t, ValueId v) {
   if (t->storage) info[static_cast<std::size_t>(v)].version = t->storage->version;
-  auto it = outside_of_.find(t);
-  if (it != outside_of_.end()) {
-    Outside& o = outside[static_cast<std::size_t>(it->second)];
-    info[static_cast<std::size_t>(v)].outside = it->second;
-    o.last = v;
+  if (const Outside* known = find_outside(t)) {
+    const auto k = static_cast<std::size_t>(known - outside.data());
+    info[static_cast<std::size_t>(v)].outside = static_cast<std::int32_t>(k);
+    outside[k].last = v;
     return;
   }
   t->value = v;

@@ -80,7 +80,10 @@ class Recorder {
   ValueId add_outside_value(const detail::TensorImpl& t);
   void add_info(const detail::TensorImpl& t);
   bool made_in_open_region(ValueId v) const;
-  std::unordered_map<const detail::TensorImpl*, std::int32_t> outside_of_;
+  const Outside* find_outside(const detail::TensorImpl* t) const;
+  mutable std::unordered_map<const detail::TensorImpl*, std::int32_t> outside_of_;  // filled once there are many
+  mutable std::size_t mapped_ = 0;
+  std::vector<Outside> gone_;
 };
 
 // The save set of a node, derived from the op's vjp and cached per signature. `need` marks operands that need a gradient.

@@ -45,17 +45,24 @@ const Tensor& rng_state() {
 void manual_seed(std::uint64_t seed) {
   ThreadState& state = thread_state();
   if (state.tape->capturing) throw CaptureError("[manual_seed] re-seeds inside a capture, which a replay could not repeat");
-  state.rng = make_rng(seed);
   state.draws.clear();
+  if (!state.rng.defined()) {
+    state.rng = make_rng(seed);
+    return;
+  }
+  // Written in place: a captured step that holds this tensor as its state draws from the new seed too.
+  auto* raw = static_cast<std::int64_t*>(state.rng.mutable_data());
+  raw[0] = static_cast<std::int64_t>(seed);
+  raw[1] = 0;
 }
 
-void next_step() {
+void next_step(Site site) {
   ThreadState& state = thread_state();
   const NoGrad no_grad;
   Scoped<Phase> phase(state.phase, Phase::update);
   Scoped<Name> path(state.path, Name());
   const Tensor rng[1] = {rng_state()};
-  apply_in_place(ops::rng_next, rng, nullptr, {});
+  apply_in_place(ops::rng_next, rng, nullptr, site);
   state.draws.clear();
 }
 
@@ -80,7 +87,9 @@ Tensor checkpoint(const std::function<Tensor()>& fn) {
   ++tape.busy;  // no emptying half way
   struct Done {
     Recorder& tape;
-    ~Done() { --tape.busy; }
+    ~Done() {
+      if (--tape.busy == 0 && tape.live == 0 && !tape.capturing) tape.clear();  // every value with history is gone already
+    }
   } done{tape};
   Scoped<std::int32_t> scope(state.region, region);
   return fn();
@@ -175,9 +184,9 @@ Tensor Backward::value(ValueId v, NodeId reader) {
       t = abstract_tensor(known.type);  // abstract execution saves nothing but the name
     } else if (region != kNone) {
       if (open_region_ != region) recompute(region, reader);
-      t = recomputed_.at(v);
-      detail::TensorImpl* alias = detail::new_view(*t.impl(), t.shape(), 0, t.strides());
-      t = Tensor(alias);
+      auto it = recomputed_.find(v);
+      // Absent only where the region read something abstract.
+      t = it == recomputed_.end() ? abstract_tensor(known.type) : Tensor(detail::new_view(*it->second.impl(), it->second.shape(), 0, it->second.strides()));
     } else {
       throw GradientError(error_text("backward", fmt::format("what {} saved was freed by an earlier backward; call that with retain", describe(reader)), site_));
     }

@@ -64,7 +64,7 @@ Tensor checkpoint(const std::function<Tensor()>& fn);
 
 // ---- randomness: Philox, keyed by seed, step and the path of the drawing op ----
 void manual_seed(std::uint64_t seed);     // of this thread; the step restarts at zero
-void next_step();                         // optimizers call it: the next step draws other bits
+void next_step(Site site = {__builtin_FILE(), __builtin_LINE()});  // optimizers call it: the next step draws other bits
 const Tensor& rng_state();                // i64[2]: seed, step
 
 struct TapeStats {

@@ -148,12 +148,13 @@ const void* Tensor::data() const {
   return impl_->data();
 }
 
-void* Tensor::mutable_data() {
+void* Tensor::mutable_data(Site site) {
   refuse_host_read(need(impl_, "data"), "mutable_data");
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->capturing)
     throw CaptureError("[mutable_data] writes a tensor from the host inside a capture, which a replay could not repeat");
   ++impl_->storage->version;
+  impl_->storage->written_at = site;
   return impl_->data();
 }
 
@@ -191,6 +192,11 @@ bool Tensor::requires_grad() const {
 Tensor& Tensor::requires_grad(bool on) {
   detail::TensorImpl& t = need(impl_, "requires_grad");
   if (on && !is_floating(t.dtype)) throw TypeError(fmt::format("[requires_grad] {} holds integers: no gradient", to_string(t.type())));
+  const ThreadState* state = thread_state_if_any();
+  if (state && state->tape->owns(t)) {
+    if (state->tape->needs_grad(t)) throw GradientError(fmt::format("[requires_grad] {} is a result and no leaf; detach() it first", to_string(t.type())));
+    if (on) throw CaptureError(fmt::format("[requires_grad] {} was computed inside the capture; make the leaf before it", to_string(t.type())));
+  }
   t.requires_grad = on;
   return *this;
 }
@@ -221,6 +227,11 @@ Role Tensor::role() const { return need(impl_, "role").role; }
 Tensor& Tensor::role(Role r) {
   need(impl_, "role").role = r;
   return *this;
+}
+
+const Tensor& Arg::undefined() {
+  static const Tensor none;
+  return none;
 }
 
 Tensor empty(const Type& type) { return Tensor(detail::new_dense(type)); }

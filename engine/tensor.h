@@ -48,7 +48,7 @@ class Tensor {
 
   // Raw memory of this window. Reading inside an open capture is a CaptureError (a host read bakes a value in).
   const void* data() const;
-  void* mutable_data();                    // bumps the version
+  void* mutable_data(Site site = {__builtin_FILE(), __builtin_LINE()});   // bumps the version; `site` is named if that makes a saved value stale
   // The one element of a 0-d or single-element tensor, converted. CaptureError inside a capture; TypeError if there are more.
   double item(Site site = {__builtin_FILE(), __builtin_LINE()}) const;
   // All elements in row-major order. T must be the C++ type of the dtype (bool as unsigned char).
@@ -90,31 +90,31 @@ Tensor abstract_tensor(const Type& type);
 bool bit_equal(const Tensor& a, const Tensor& b);                            // same type, same bits
 
 // An operand with the place of the user's call: made implicitly from a Tensor or a C++ number. A number takes the other operand's
-// dtype (a fraction beside integers makes both f32).
+// dtype (a fraction beside integers makes both f32). For parameters only: it points at the caller's tensor and counts no reference.
 class Arg {
  public:
   Arg(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT
-      : tensor_(t), site_{file, line} {}
+      : tensor_(&t), site_{file, line} {}
   Arg(double v, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT
-      : scalar_(v), site_{file, line}, is_scalar_(true) {}
+      : scalar_(v), site_{file, line} {}
   Arg(float v, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT
       : Arg(static_cast<double>(v), file, line) {}
   Arg(int v, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT
-      : scalar_(v), site_{file, line}, is_scalar_(true), is_integer_(true) {}
+      : scalar_(v), site_{file, line}, is_integer_(true) {}
   Arg(std::int64_t v, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT
-      : scalar_(static_cast<double>(v)), site_{file, line}, is_scalar_(true), is_integer_(true) {}
+      : scalar_(static_cast<double>(v)), site_{file, line}, is_integer_(true) {}
 
-  const Tensor& tensor() const { return tensor_; }
-  bool is_scalar() const { return is_scalar_; }
+  const Tensor& tensor() const { return tensor_ ? *tensor_ : undefined(); }   // undefined for a number
+  bool is_scalar() const { return tensor_ == nullptr; }
   bool is_integer() const { return is_integer_; }
   double number() const { return scalar_; }
   Site site() const { return site_; }
 
  private:
-  Tensor tensor_;
+  static const Tensor& undefined();
+  const Tensor* tensor_ = nullptr;
   double scalar_ = 0;
   Site site_;
-  bool is_scalar_ = false;
   bool is_integer_ = false;
 };
 

@@ -38,11 +38,7 @@ endif()
 if(TAPEDECK_WERROR)
   tapedeck_cxx_options(-Werror)
 endif()
-if(CMAKE_COLOR_DIAGNOSTICS OR CMAKE_GENERATOR STREQUAL "Ninja")
-  tapedeck_cxx_options(-fdiagnostics-color=auto)
-endif()
-
-# Kernels need AVX2 and FMA-free arithmetic; other machines get their baseline.
+# Kernels are compiled for AVX2 (kernels/CMakeLists.txt) where the target is x86-64, whatever the machine that builds.
 check_cxx_source_compiles("
   #ifndef __x86_64__
   #error not x86-64

@@ -5,6 +5,7 @@
 
 #include <QtWidgets/QMainWindow>
 
+#include <memory>
 #include <utility>
 
 namespace tapedeck::viewer {
@@ -26,18 +27,18 @@ class CompareWindow : public QMainWindow {
 
 }  // namespace
 
-ComparedPlan load_compared(const std::string& path) {
+ComparedPlan load_compared(const std::string& path, const Budget& budget) {
   Document document = open_document(path);
   const std::string title = document.title();
-  return {title, PlanModel::of(document.plan ? std::move(*document.plan) : make_plan(*document.captured))};
+  if (document.plan && !budget.given()) return {title, PlanModel::of(std::move(*document.plan))};
+  PlanOptions options;
+  options.budget = budget.bytes;
+  options.budget_percent = budget.percent;
+  return {title, PlanModel::of(make_plan(*document.captured, options))};
 }
 
-std::unique_ptr<ComparePicture> load_comparison(const std::string& left, const std::string& right) {
-  return std::make_unique<ComparePicture>(load_compared(left), load_compared(right));
-}
-
-void show_compare_window(const std::string& left, const std::string& right, Renderer renderer, int width, int height) {
-  auto* window = new CompareWindow(load_comparison(left, right), renderer);
+void show_compare_window(ComparedPlan left, ComparedPlan right, Renderer renderer, int width, int height) {
+  auto* window = new CompareWindow(std::make_unique<ComparePicture>(std::move(left), std::move(right)), renderer);
   window->resize(width, height);
   window->show();
 }

@@ -24,6 +24,11 @@ void choose_platform(const Options& options) {
   if (!display || options.renderer != Renderer::gl) qputenv("QT_QPA_PLATFORM", "offscreen");
 }
 
+// Qt's warnings about the offscreen platform mean nothing to a script.
+void quiet(QtMsgType type, const QMessageLogContext&, const QString& text) {
+  if (type == QtCriticalMsg || type == QtFatalMsg) std::fprintf(stderr, "tapedeck-viewer: %s\n", text.toUtf8().constData());
+}
+
 bool has_display(const std::vector<std::string>& arguments) {
   for (const char* name : {"QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY"})
     if (!qEnvironmentVariableIsEmpty(name)) return true;
@@ -37,7 +42,7 @@ int run(QApplication& app, const Options& options) {
   MainWindow::Setup setup;
   setup.renderer = choose_renderer(options.renderer, &setup.renderer_text);
   if (!options.compare.empty()) {
-    show_compare_window(options.file, options.compare, setup.renderer, options.width, options.height);
+    show_compare_window(load_compared(options.file), load_compared(options.compare, options.budget), setup.renderer, options.width, options.height);
     return app.exec();
   }
   MainWindow window(setup);
@@ -60,6 +65,7 @@ int main(int argc, char** argv) {
   if (options.help) return std::fputs(usage_text(), stdout) < 0 ? kExecution : kOk;
   if (options.version) return std::printf("tapedeck-viewer %s (Qt %s, Dear ImGui %s)\n", TAPEDECK_VERSION, qVersion(), IMGUI_VERSION) < 0 ? kExecution : kOk;
   choose_platform(options);
+  if (!options.shot.empty()) qInstallMessageHandler(quiet);
   if (!has_display(arguments)) {
     std::fputs("tapedeck-viewer: no display; --shot FILE.png renders without one\n", stderr);
     return kExecution;

@@ -38,7 +38,7 @@ const char* usage_text() {
          "Shows the memory plan of a .tape file or a .graph text: addresses x time, live bytes, nodes, decisions.\n"
          "\n"
          "  --budget SIZE|PCT%      plan under this budget (64MiB, 1.5GB; percent of the peak of keeping everything)\n"
-         "  --compare FILE          two plans side by side, on the same scales\n"
+         "  --compare FILE          two plans side by side, on the same scales; --budget then means the second\n"
          "  --shot FILE.png         render unattended and leave; needs no display\n"
          "  --size WxH              of the window or the picture (default 1600x900)\n"
          "  --panel NAME            with --shot: only this panel: memory, curve, nodes, details, decisions\n"

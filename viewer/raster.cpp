@@ -79,9 +79,12 @@ class Painter {
 
   std::uint32_t texel(float u, float v) const {
     if (texture_.data == nullptr) return 255;
-    const float x = std::clamp(u * static_cast<float>(texture_.width), 0.0f, static_cast<float>(texture_.width - 1));
-    const float y = std::clamp(v * static_cast<float>(texture_.height), 0.0f, static_cast<float>(texture_.height - 1));
-    return texture_.data[static_cast<int>(y) * texture_.width + static_cast<int>(x)];
+    // Not a number becomes zero.
+    const auto nearest = [](float share, int size) {
+      const float x = share * static_cast<float>(size);
+      return x > 0 ? static_cast<int>(std::min(x, static_cast<float>(size - 1))) : 0;
+    };
+    return texture_.data[nearest(v, texture_.height) * texture_.width + nearest(u, texture_.width)];
   }
 
   std::uint32_t* row(std::int64_t y) const { return target_.data + y * target_.width; }

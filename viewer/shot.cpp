@@ -47,13 +47,20 @@ int save(const QImage& image, const std::string& path) {
   return kBadFile;
 }
 
+int finish(int saved, const Plan& plan) {
+  if (saved != kOk || plan.feasible || plan.budget_bytes < 0) return saved;
+  std::fprintf(stderr, "tapedeck-viewer: %s\n", plan.infeasible_reason.c_str());
+  return kInfeasible;
+}
+
 }  // namespace
 
 int take_shot(const Options& options) {
   try {
     if (!options.compare.empty()) {
-      const auto picture = load_comparison(options.file, options.compare);
-      return save(render_picture(*picture, options.width, options.height), options.shot);
+      const ComparedPlan left = load_compared(options.file), right = load_compared(options.compare, options.budget);
+      ComparePicture picture(left, right);
+      return finish(save(render_picture(picture, options.width, options.height), options.shot), right.model->plan());
     }
     MainWindow::Setup setup;
     setup.renderer = choose_renderer(options.renderer == Renderer::gl ? Renderer::gl : Renderer::soft, &setup.renderer_text);
@@ -66,10 +73,7 @@ int take_shot(const Options& options) {
       return kBadFile;
     }
     const int saved = save(drawn(options, window), options.shot);
-    const Plan& plan = window.session().model()->plan();
-    if (saved != kOk || plan.feasible) return saved;
-    std::fprintf(stderr, "tapedeck-viewer: %s\n", plan.infeasible_reason.c_str());
-    return kInfeasible;
+    return finish(saved, window.session().model()->plan());
   } catch (const std::exception& error) {
     std::fprintf(stderr, "tapedeck-viewer: %s\n", error.what());
     return kBadFile;

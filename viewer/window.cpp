@@ -154,12 +154,15 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
 void MainWindow::dropEvent(QDropEvent* event) {
   const QList<QUrl> urls = event->mimeData()->urls();
   if (urls.isEmpty() || !try_open(urls[0].toLocalFile().toStdString()) || urls.size() < 2) return;
+  wait_for_plan();
   try {
-    show_compare_window(urls[0].toLocalFile().toStdString(), urls[1].toLocalFile().toStdString(), setup_.renderer);
+    show_compare_window(shown(), load_compared(urls[1].toLocalFile().toStdString()), setup_.renderer);
   } catch (const std::exception& error) {
     show_error(this, error.what());
   }
 }
+
+ComparedPlan MainWindow::shown() const { return {session_.document()->title(), session_.shared_model()}; }
 
 void MainWindow::ask_open() {
   const QString path = QFileDialog::getOpenFileName(this, QStringLiteral("Open"), {}, QString::fromLatin1(kFilter));
@@ -167,11 +170,11 @@ void MainWindow::ask_open() {
 }
 
 void MainWindow::ask_compare() {
-  if (session_.document() == nullptr) return;
+  if (session_.model() == nullptr) return;
   const QString path = QFileDialog::getOpenFileName(this, QStringLiteral("Compare with"), {}, QString::fromLatin1(kFilter));
   if (path.isEmpty()) return;
   try {
-    show_compare_window(session_.document()->path, path.toStdString(), setup_.renderer);
+    show_compare_window(shown(), load_compared(path.toStdString()), setup_.renderer);
   } catch (const std::exception& error) {
     show_error(this, error.what());
   }

@@ -5,6 +5,7 @@
 #include <tapedeck/viewer/model/budget.h>
 #include <tapedeck/viewer/model/session.h>
 #include <tapedeck/viewer/options.h>
+#include <tapedeck/viewer/panels/compare.h>
 #include <tapedeck/viewer/panels/curve.h>
 #include <tapedeck/viewer/panels/decisions.h>
 #include <tapedeck/viewer/panels/details.h>
@@ -46,7 +47,7 @@ class MainWindow : public QMainWindow, public Observer {
   // The same for menus and drops: an error becomes a message box. False: it failed.
   bool try_open(const std::string& path);
   void set_budget(const Budget& budget);     // plans again, in the background
-  void wait_for_plan();                      // unattended rendering only
+  void wait_for_plan();                      // blocks: unattended rendering, and a second file dropped with the first
   bool export_png(const std::string& path);
 
   Session& session() { return session_; }
@@ -84,6 +85,7 @@ class MainWindow : public QMainWindow, public Observer {
   void restore_layout();
   void remember_recent(const std::string& path);
   void fill_recent();
+  ComparedPlan shown() const;                // REQUIRES a plan
   void ask_open();
   void ask_compare();
   void ask_export();

@@ -16,8 +16,15 @@ namespace tapedeck {
 
 namespace {
 
+// An update that costs a copy at the end.
+struct Pending {
+  ValueId state = kNone;
+  ValueId value = kNone;
+  ValueId reads = kNone;                // the state whose bytes the copy reads: `value` itself, or what it is a window on; kNone if none
+};
+
 struct Copies {
-  std::vector<Update> pending;          // updates that cost a copy at the end
+  std::vector<Pending> pending;
   std::vector<char> copied_output;      // by value: a returned state value whose old bytes will be overwritten
 };
 
@@ -39,9 +46,19 @@ bool writes_directly(const Graph& graph, const Update& u, NodeId last_reader, co
   return !reads_otherwise(graph, maker, u.state, u.value, windows);
 }
 
+// By value: the state whose bytes it would look at if updates did not keep it from being a window; kNone if none.
+std::vector<ValueId> states_looked_at(const Graph& graph, const Readers& readers) {
+  std::vector<char> own(graph.values.size(), 0);
+  for (ValueId v : graph.outputs) own[v] = 1;
+  std::vector<ValueId> states;
+  for (const Window& w : find_windows(graph, readers, own)) states.push_back(graph.is_state(w.root) ? w.root : kNone);
+  return states;
+}
+
 Copies find_copies(const Graph& graph) {
   const Readers readers(graph);
   const std::vector<Window> windows = find_windows(graph, readers, values_with_own_bytes(graph));
+  const std::vector<ValueId> looks_at = states_looked_at(graph, readers);
   std::vector<NodeId> last_reader(graph.values.size(), kNone);  // by root
   for (ValueId v = 0; v < graph.value_count(); ++v)
     last_reader[windows[v].root] = std::max(last_reader[windows[v].root], readers.last(v));
@@ -50,15 +67,15 @@ Copies find_copies(const Graph& graph) {
   copies.copied_output.resize(graph.values.size(), 0);
   std::vector<char> taken(graph.values.size(), 0);  // returned, or already the source of an update
   for (ValueId v : graph.outputs) taken[v] = 1;
-  std::vector<char> read_by_update(graph.values.size(), 0);
+  std::vector<char> read_at_end(graph.values.size(), 0);  // by state: a copy at the end may read it
   for (const Update& u : graph.updates)
-    if (u.state != u.value) read_by_update[u.value] = 1;
+    if (u.state != u.value && looks_at[u.value] != kNone) read_at_end[looks_at[u.value]] = 1;
   for (const Update& u : graph.updates) {
     if (u.state == u.value) continue;
     copies.copied_output[u.state] = taken[u.state] && graph.is_state(u.state);
-    const bool direct = !taken[u.value] && !read_by_update[u.state] && writes_directly(graph, u, last_reader[u.state], windows);
+    const bool direct = !taken[u.value] && !read_at_end[u.state] && writes_directly(graph, u, last_reader[u.state], windows);
     if (direct) taken[u.value] = 1;
-    else copies.pending.push_back(u);
+    else copies.pending.push_back({u.state, u.value, looks_at[u.value]});
   }
   return copies;
 }
@@ -75,29 +92,33 @@ class CopyWriter {
     return to_.nodes[to_.add_node(op_, operand, nullptr, type, origin)].first_output;
   }
 
-  // Copies `pending` (in ids of `to`) in an order in which each state is read before it is written; one of a cycle is staged.
-  void store(std::vector<Update> pending) {
+  // Copies `pending` (in ids of `to`) in an order in which each state is read before it is written; what a cycle reads is staged.
+  void store(std::vector<Pending> pending) {
     std::vector<int> unread(from_.values.size(), 0);  // by state: pending copies that still read its old bytes
-    for (const Update& u : pending)
-      if (from_.is_state(u.value)) ++unread[u.value];
+    for (const Pending& p : pending)
+      if (p.reads != kNone) ++unread[p.reads];
     while (!pending.empty()) {
-      auto next = std::find_if(pending.begin(), pending.end(), [&](const Update& u) { return unread[u.state] == 0; });
+      auto next = std::find_if(pending.begin(), pending.end(), [&](const Pending& p) { return unread[p.state] == 0; });
       if (next == pending.end()) {
         stage(pending, pending.front().state);
         unread[pending.front().state] = 0;
         continue;
       }
-      if (from_.is_state(next->value)) --unread[next->value];
+      if (next->reads != kNone) --unread[next->reads];
       to_.updates.push_back({next->state, copy(next->value, Phase::update)});
       pending.erase(next);
     }
   }
 
  private:
-  void stage(std::vector<Update>& pending, ValueId state) {
-    const ValueId staged = copy(state, Phase::update);
-    for (Update& u : pending)
-      if (u.value == state) u.value = staged;
+  // Copies into the arena whatever pending copies read of `state`; one value is copied once.
+  void stage(std::vector<Pending>& pending, ValueId state) {
+    for (std::size_t i = 0; i < pending.size(); ++i) {
+      if (pending[i].reads != state) continue;
+      const ValueId value = pending[i].value, staged = copy(value, Phase::update);
+      for (std::size_t k = i; k < pending.size(); ++k)
+        if (pending[k].value == value) pending[k] = {pending[k].state, staged, kNone};
+    }
   }
 
   const Graph& from_;
@@ -121,16 +142,16 @@ Graph insert_copies(Graph graph) {
     if (copies.copied_output[v]) returned[v] = writer.copy(v, Phase::forward);
   for (NodeId n = 0; n < graph.node_count(); ++n) rewriter.copy(n);
 
-  std::vector<Update> direct, pending;
+  std::vector<Pending> pending = copies.pending;
   std::vector<char> is_pending(graph.values.size(), 0);  // by state
-  for (const Update& u : copies.pending) is_pending[u.state] = 1;
-  for (const Update& u : graph.updates) {
-    if (u.state == u.value) continue;
-    (is_pending[u.state] ? pending : direct).push_back({u.state, rewriter.at(u.value)});
+  for (Pending& p : pending) {
+    is_pending[p.state] = 1;
+    p.value = rewriter.at(p.value);
   }
   writer.store(pending);
   std::vector<Update> stored = to.updates;
-  stored.insert(stored.end(), direct.begin(), direct.end());
+  for (const Update& u : graph.updates)
+    if (u.state != u.value && !is_pending[u.state]) stored.push_back({u.state, rewriter.at(u.value)});
 
   Graph result = rewriter.finish();
   for (std::size_t i = 0; i < graph.outputs.size(); ++i)

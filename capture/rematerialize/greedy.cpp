@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <queue>
 
 namespace tapedeck {
@@ -20,9 +21,11 @@ namespace tapedeck {
 namespace {
 
 constexpr int kTrials = 48;              // choices tried at a peak, per way of getting operands, before it counts as stuck
-constexpr int kEstimates = 512;          // choices costed at a peak
-constexpr std::size_t kLongestChain = 512;
-constexpr std::int64_t kMostWork = 40'000'000;  // Schedule::work() and clones costed: seconds
+constexpr int kEstimates = 128;          // choices costed at a peak
+constexpr std::size_t kLongestChain = 128;
+constexpr std::size_t kRemembered = 64;  // choices for which the cost of an option is believed before it is worked out again
+constexpr std::int64_t kMostWork = 25'000'000;  // Schedule::work() and clones costed: seconds
+constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kCandidateSteps = 1000;  // candidates lower the peak by at least 1/1000 of keep-all's each
 
 // How operands that are not at hand may be had.
@@ -30,6 +33,13 @@ struct Ways {
   bool keep_longer, hoist;
 };
 constexpr Ways kWays[] = {{true, true}, {true, false}, {false, true}, {false, false}};
+
+// What giving up a gap was last found to cost, and after how many choices that was.
+struct Remembered {
+  NodeId from = kNone, to = kNone;
+  double cost = 0;
+  std::size_t when = 0;
+};
 
 // What giving up a gap takes.
 struct Recipe {
@@ -43,7 +53,8 @@ struct Recipe {
 class GreedyChooser {
  public:
   GreedyChooser(const Facts& facts, const Watch& watch)
-      : facts_(facts), graph_(*facts.graph), watch_(watch), schedule_(facts), planned_(graph_.nodes.size(), 0) {
+      : facts_(facts), graph_(*facts.graph), watch_(watch), schedule_(facts), planned_(graph_.nodes.size(), 0),
+        remembered_(graph_.values.size()) {
     const std::int64_t n = graph_.node_count();
     most_clones_ = std::max(4 * n, std::min<std::int64_t>(n * n / 2, 4096));
   }
@@ -93,7 +104,10 @@ class GreedyChooser {
       if (gap.value == kNone || gap.from > peak_.stage || gap.to <= peak_.stage || facts_.bytes[gap.value] == 0) continue;
       const NodeId maker = graph_.values[gap.value].node;
       if (gap.to - gap.from < 2 || graph_.nodes[maker].op->is(kEffect)) continue;
-      options.push_back({score(gap, facts_.bytes[gap.value], facts_.cost[maker]), gap, false});
+      const Remembered& r = remembered_[gap.value];
+      const bool known = r.from == gap.from && r.to == gap.to && choices_.decisions.size() - r.when < kRemembered;
+      const double cost = known ? r.cost : facts_.cost[maker];
+      if (cost != kImpossible) options.push_back({score(gap, facts_.bytes[gap.value], cost), gap, false});
     }
     return options;
   }
@@ -107,16 +121,20 @@ class GreedyChooser {
 
   // Best first. A score that counts only the value's own node is too high at worst, so an option is costed when its turn comes, and
   // tried when it still leads after that.
-  bool try_options(const std::vector<Option>& options, Ways ways) {
+  bool try_options(const std::vector<Option>& options, const Ways& ways) {
     std::priority_queue<Option> queue(options.begin(), options.end());
     int trials = 0, estimates = 0;
     while (!queue.empty() && trials < kTrials && estimates < kEstimates) {
       Option option = queue.top();
       queue.pop();
       Recipe recipe;
-      if (!find_recipe(option.gap, ways, &recipe)) continue;
+      const bool found = find_recipe(option.gap, ways, &recipe);
       if (!option.exact) {
         ++estimates;
+        if (&ways == kWays) remember(option.gap, found ? recipe.cost : kImpossible);
+      }
+      if (!found) continue;
+      if (!option.exact) {
         const std::int64_t gain = facts_.bytes[option.gap.value] - recipe.kept_across_peak;
         if (gain <= 0) continue;
         option = {score(option.gap, gain, recipe.cost), option.gap, true};
@@ -130,6 +148,9 @@ class GreedyChooser {
     }
     return false;
   }
+
+  // The first way is the cheapest, so its cost bounds the others' from below.
+  void remember(const Gap& gap, double cost) { remembered_[gap.value] = {gap.from, gap.to, cost, choices_.decisions.size()}; }
 
   bool try_recipe(const Gap& gap, const Recipe& recipe) {
     const std::size_t before = schedule_.journal().size();
@@ -227,6 +248,7 @@ class GreedyChooser {
   Schedule schedule_;
   LiveTree::Peak peak_;
   std::vector<char> planned_;   // by node: in the recipe being made
+  std::vector<Remembered> remembered_;  // by value
   std::int64_t most_clones_ = 0;
   std::int64_t costed_ = 0;     // clones put into recipes so far
   Choices choices_;

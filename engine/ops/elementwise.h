@@ -353,6 +353,7 @@ OP(copy, {
 
 #define TAPEDECK_BINARY(f)                                        \
   inline Tensor f(const Arg& a, const Arg& b) {                   \
+    if (same_dtype(a, b)) return apply(ops::f, {&a.tensor(), &b.tensor()}, nullptr, a.site()); \
     auto [x, y] = promoted(#f, a, b);                             \
     return apply(ops::f, {&x, &y}, nullptr, a.site());            \
   }

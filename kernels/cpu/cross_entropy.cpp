@@ -39,8 +39,9 @@ void loss(const KernelCall& call) {
   parallel_for(s.rows, piece, [&](std::int64_t begin, std::int64_t end) {
     parts[begin / piece] = row_sum<T>(end - begin, [&](std::int64_t i) { return row_loss<T, Label>(call, begin + i, s.classes); });
   });
-  const T total = row_sum<T>(kMaxPieces, [&](std::int64_t i) { return parts[i]; });
-  *call.outputs[0].as<T>() = total / static_cast<T>(s.rows);
+  for (std::int64_t half = kMaxPieces / 2; half > 0; half /= 2)
+    for (std::int64_t i = 0; i < half; ++i) parts[i] += parts[i + half];
+  *call.outputs[0].as<T>() = parts[0] / static_cast<T>(s.rows);
 }
 
 // dlogits = (softmax(logits) - one_hot(label)) dloss / n

@@ -6,11 +6,14 @@
 
 #include <cstdint>
 
-// Tells the compiler that an output equals an input element for element or overlaps none, so that loops vectorise without checks.
+// TAPEDECK_INDEPENDENT: an output equals an input element for element or overlaps none, so the loop may vectorise without checks.
+// TAPEDECK_SHORT_LOOP: a loop of a few fixed steps that should vectorise, where gcc would unroll it into scalars first.
 #if defined(__GNUC__) && !defined(__clang__)
 #define TAPEDECK_INDEPENDENT _Pragma("GCC ivdep")
+#define TAPEDECK_SHORT_LOOP _Pragma("GCC unroll 1")
 #else
 #define TAPEDECK_INDEPENDENT
+#define TAPEDECK_SHORT_LOOP
 #endif
 
 namespace tapedeck::kernels::cpu {

@@ -15,6 +15,7 @@
 #include <dnnl.h>
 
 #include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 namespace tapedeck::kernels::cpu {
@@ -23,7 +24,7 @@ namespace {
 constexpr std::int64_t kTileRows = 128;
 constexpr std::int64_t kTileCols = 256;
 constexpr std::int64_t kTileInner = 256;
-constexpr std::int64_t kTinyProduct = 16 * 16 * 16;
+constexpr std::int64_t kTinyProduct = 20 * 20 * 20;
 
 // A matrix inside a view.
 template <class T>
@@ -57,38 +58,71 @@ Block<T> row_major(const Matrix<const T>& m, std::int64_t row, std::int64_t col,
   return {buffer, cols};
 }
 
-// kRows x kCols elements of c (+)= a b in registers, each summed in order of the inner index.
-template <int kRows, int kCols, class T>
-void multiply_cell(std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride, bool accumulate) {
-  T sums[kRows][kCols] = {};
-  if (accumulate)
-    for (int i = 0; i < kRows; ++i) std::copy(c + i * c_stride, c + i * c_stride + kCols, sums[i]);
-  for (std::int64_t p = 0; p < k; ++p)
-    for (int i = 0; i < kRows; ++i)
-      for (int j = 0; j < kCols; ++j) sums[i][j] = Add{}(sums[i][j], Mul{}(a.data[i * a.stride + p], b.data[p * b.stride + j]));
-  for (int i = 0; i < kRows; ++i) std::copy(sums[i], sums[i] + kCols, c + i * c_stride);
+// Integers multiply unsigned, so that overflow wraps. kLanes neighbours of a row go together in one register.
+template <class T>
+constexpr int kLanes = 32 / static_cast<int>(sizeof(T));
+template <class T>
+struct LanesOf {
+  typedef Wrap<T> type __attribute__((vector_size(32)));
+};
+template <class T>
+using Lanes = typename LanesOf<T>::type;
+
+template <class T>
+Lanes<T> load(const T* from) {
+  Lanes<T> lanes;
+  std::memcpy(&lanes, from, sizeof lanes);
+  return lanes;
 }
 
-// All full cells of kCols columns from column `col` on; returns the first column left over.
-template <int kCols, class T>
+// kRows rows and kVectors registers of c (+)= a b, each element summed in order of the inner index.
+template <int kRows, int kVectors, class T>
+void multiply_cell(std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride, bool accumulate) {
+  Lanes<T> sums[kRows][kVectors] = {};
+  if (accumulate)
+    for (int i = 0; i < kRows; ++i)
+      for (int j = 0; j < kVectors; ++j) sums[i][j] = load(c + i * c_stride + j * kLanes<T>);
+  for (std::int64_t p = 0; p < k; ++p) {
+    const T* right = b.data + p * b.stride;
+    for (int j = 0; j < kVectors; ++j) {
+      const Lanes<T> lanes = load(right + j * kLanes<T>);
+      for (int i = 0; i < kRows; ++i) sums[i][j] += static_cast<Wrap<T>>(a.data[i * a.stride + p]) * lanes;
+    }
+  }
+  for (int i = 0; i < kRows; ++i)
+    for (int j = 0; j < kVectors; ++j) std::memcpy(c + i * c_stride + j * kLanes<T>, &sums[i][j], sizeof(Lanes<T>));
+}
+
+// A single column.
+template <class T>
+void multiply_column(std::int64_t m, std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride, bool accumulate) {
+  for (std::int64_t i = 0; i < m; ++i) {
+    T sum = accumulate ? c[i * c_stride] : T(0);
+    for (std::int64_t p = 0; p < k; ++p) sum = Add{}(sum, Mul{}(a.data[i * a.stride + p], b.data[p * b.stride]));
+    c[i * c_stride] = sum;
+  }
+}
+
+// All full cells from column `col` on; returns the first column left over.
+template <int kVectors, class T>
 std::int64_t multiply_columns(std::int64_t m, std::int64_t n, std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride,
                               bool accumulate, std::int64_t col) {
-  for (; col + kCols <= n; col += kCols) {
+  constexpr std::int64_t width = kVectors * kLanes<T>;
+  for (; col + width <= n; col += width) {
     const Block<T> right{b.data + col, b.stride};
+    const auto left = [&](std::int64_t row) { return Block<T>{a.data + row * a.stride, a.stride}; };
     std::int64_t row = 0;
-    for (; row + 4 <= m; row += 4)
-      multiply_cell<4, kCols>(k, Block<T>{a.data + row * a.stride, a.stride}, right, c + row * c_stride + col, c_stride, accumulate);
-    for (; row < m; ++row)
-      multiply_cell<1, kCols>(k, Block<T>{a.data + row * a.stride, a.stride}, right, c + row * c_stride + col, c_stride, accumulate);
+    for (; row + 4 <= m; row += 4) multiply_cell<4, kVectors>(k, left(row), right, c + row * c_stride + col, c_stride, accumulate);
+    for (; row < m; ++row) multiply_cell<1, kVectors>(k, left(row), right, c + row * c_stride + col, c_stride, accumulate);
   }
   return col;
 }
 
 template <class T>
 void multiply_loop(std::int64_t m, std::int64_t n, std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride, bool accumulate) {
-  std::int64_t col = multiply_columns<64 / sizeof(T)>(m, n, k, a, b, c, c_stride, accumulate, 0);
-  col = multiply_columns<4>(m, n, k, a, b, c, c_stride, accumulate, col);
-  multiply_columns<1>(m, n, k, a, b, c, c_stride, accumulate, col);
+  std::int64_t col = multiply_columns<2>(m, n, k, a, b, c, c_stride, accumulate, 0);
+  col = multiply_columns<1>(m, n, k, a, b, c, c_stride, accumulate, col);
+  for (; col < n; ++col) multiply_column(m, k, a, Block<T>{b.data + col, b.stride}, c + col, c_stride, accumulate);
 }
 
 template <class T>

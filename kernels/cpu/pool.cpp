@@ -23,40 +23,58 @@ struct Pool {
   }
 };
 
-// Position in the plane of the first maximum of window (row, col); the first NaN counts as one. Selects, since ties and maxima in
-// real data defeat branch prediction.
-template <class T>
-std::int64_t first_maximum(const Pool& p, const T* plane, std::int64_t row, std::int64_t col) {
-  const std::int64_t corner = row * p.stride_height * p.width + col * p.stride_width;
-  std::int64_t best = corner;
-  T top = plane[corner];
-  for (std::int64_t i = 0; i < p.window_height; ++i)
-    for (std::int64_t j = 0; j < p.window_width; ++j) {
-      const std::int64_t at = corner + i * p.width + j;
-      const T x = plane[at];
+// The window and its step to the right; 2 x 2 by 2, the usual one, is known to the compiler.
+template <int kSize>
+struct Window {
+  const Pool& p;
+  std::int64_t height() const { return kSize ? kSize : p.window_height; }
+  std::int64_t width() const { return kSize ? kSize : p.window_width; }
+  std::int64_t stride() const { return kSize ? kSize : p.stride_width; }
+};
+
+// Position from `corner` of the first maximum; the first NaN counts as one. Selects, since maxima in real data defeat branch prediction.
+template <class T, class W>
+std::int64_t first_maximum(const W& window, const T* corner) {
+  std::int64_t best = 0;
+  T top = corner[0];
+  for (std::int64_t i = 0; i < window.height(); ++i)
+    for (std::int64_t j = 0; j < window.width(); ++j) {
+      const std::int64_t at = i * window.p.width + j;
+      const T x = corner[at];
       const bool better = (x > top) | ((x != x) & (top == top));
-      best += (at - best) * better;
+      best = better ? at : best;
       top = better ? x : top;
     }
   return best;
 }
 
-template <class T>
-void pool_of(const KernelCall& call) {
-  const Pool p(call.inputs[0], call.attributes<PoolAttrs>());
-  parallel_for(p.planes, p.grain(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t plane = begin; plane < end; ++plane) {
-      const T* x = call.inputs[0].as<T>() + plane * p.height * p.width;
-      T* y = call.outputs[0].as<T>() + plane * p.out_height * p.out_width;
-      for (std::int64_t row = 0; row < p.out_height; ++row)
-        for (std::int64_t col = 0; col < p.out_width; ++col) *y++ = x[first_maximum(p, x, row, col)];
+template <class T, class W>
+T maximum_of(const W& window, const T* corner) {
+  T top = corner[0];
+  for (std::int64_t i = 0; i < window.height(); ++i)
+    for (std::int64_t j = 0; j < window.width(); ++j) {
+      const T x = corner[i * window.p.width + j];
+      top = ((x > top) | ((x != x) & (top == top))) ? x : top;
     }
+  return top;
+}
+
+template <class T, class W>
+void pool_planes(const KernelCall& call, const Pool& p, const W& window) {
+  parallel_for(p.planes, p.grain(), [&](std::int64_t begin, std::int64_t end) {
+    const T* x = call.inputs[0].as<T>() + begin * p.height * p.width;
+    T* y = call.outputs[0].as<T>() + begin * p.out_height * p.out_width;
+    for (std::int64_t plane = begin; plane < end; ++plane, x += p.height * p.width)
+      for (std::int64_t row = 0; row < p.out_height; ++row, y += p.out_width) {
+        const T* from = x + row * p.stride_height * p.width;
+        TAPEDECK_INDEPENDENT
+        for (std::int64_t col = 0; col < p.out_width; ++col) y[col] = maximum_of(window, from + col * window.stride());
+      }
   });
 }
 
-template <class T>
-void pool_grad_of(const KernelCall& call) {
-  const Pool p(call.inputs[0], call.attributes<PoolAttrs>());
+template <class T, class W>
+void pool_grad_planes(const KernelCall& call, const Pool& p, const W& window) {
   parallel_for(p.planes, p.grain(), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t plane = begin; plane < end; ++plane) {
       const T* x = call.inputs[0].as<T>() + plane * p.height * p.width;
@@ -64,21 +82,36 @@ void pool_grad_of(const KernelCall& call) {
       T* dx = call.outputs[0].as<T>() + plane * p.height * p.width;
       std::fill(dx, dx + p.height * p.width, T(0));
       for (std::int64_t row = 0; row < p.out_height; ++row)
-        for (std::int64_t col = 0; col < p.out_width; ++col) dx[first_maximum(p, x, row, col)] += *dy++;
+        for (std::int64_t col = 0; col < p.out_width; ++col) {
+          const std::int64_t corner = row * p.stride_height * p.width + col * window.stride();
+          dx[corner + first_maximum(window, x + corner)] += *dy++;
+        }
     }
   });
 }
+
+bool is_usual(const Pool& p) { return p.window_height == 2 && p.window_width == 2 && p.stride_width == 2; }
 
 }  // namespace
 
 void max_pool2d(const KernelCall& call) {
   if (call.outputs[0].numel() == 0) return;
-  for_floats(call, call.outputs[0].dtype, [&](auto t) { pool_of<decltype(t)>(call); });
+  const Pool p(call.inputs[0], call.attributes<PoolAttrs>());
+  for_floats(call, call.outputs[0].dtype, [&](auto t) {
+    using T = decltype(t);
+    if (is_usual(p)) pool_planes<T>(call, p, Window<2>{p});
+    else pool_planes<T>(call, p, Window<0>{p});
+  });
 }
 
 void max_pool2d_grad(const KernelCall& call) {
   if (call.outputs[0].numel() == 0) return;
-  for_floats(call, call.outputs[0].dtype, [&](auto t) { pool_grad_of<decltype(t)>(call); });
+  const Pool p(call.inputs[0], call.attributes<PoolAttrs>());
+  for_floats(call, call.outputs[0].dtype, [&](auto t) {
+    using T = decltype(t);
+    if (is_usual(p)) pool_grad_planes<T>(call, p, Window<2>{p});
+    else pool_grad_planes<T>(call, p, Window<0>{p});
+  });
 }
 
 }  // namespace tapedeck::kernels::cpu

@@ -11,7 +11,7 @@ namespace tapedeck::kernels::cpu {
 namespace {
 
 constexpr std::int64_t kGrain = 16 * 1024;  // a multiple of every batch below
-constexpr std::int64_t kBatch = 16;         // blocks drawn together
+constexpr std::int64_t kBatch = 64;         // blocks drawn together
 
 RandomStream stream_of(const View& rng, Name path) {
   const std::int64_t* state = rng.as<std::int64_t>();

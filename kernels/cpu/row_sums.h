@@ -1,6 +1,7 @@
 // Folding one row of n elements at a stride: the maxima and sums of softmax and cross entropy, in an order fixed by n.
 #pragma once
 
+#include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/scalar.h>
 
 #include <algorithm>
@@ -23,8 +24,10 @@ template <class T, class F>
 T row_sum(std::int64_t n, F&& f) {
   T lane[kRowLanes] = {};
   std::int64_t i = 0;
-  for (; i + kRowLanes <= n; i += kRowLanes)
+  for (; i + kRowLanes <= n; i += kRowLanes) {
+    TAPEDECK_SHORT_LOOP
     for (int l = 0; l < kRowLanes; ++l) lane[l] += f(i + l);
+  }
   for (; i < n; ++i) lane[i % kRowLanes] += f(i);
   return add_lanes(lane);
 }
@@ -35,9 +38,12 @@ T row_max(const T* x, std::int64_t n, std::int64_t stride) {
   T lane[kRowLanes];
   std::fill(lane, lane + kRowLanes, -std::numeric_limits<T>::infinity());
   std::int64_t i = 0;
-  if (stride == 1)
-    for (; i + kRowLanes <= n; i += kRowLanes)
+  if (stride == 1) {
+    for (; i + kRowLanes <= n; i += kRowLanes) {
+      TAPEDECK_SHORT_LOOP
       for (int l = 0; l < kRowLanes; ++l) lane[l] = Maximum{}(lane[l], x[i + l]);
+    }
+  }
   for (; i < n; ++i) lane[i % kRowLanes] = Maximum{}(lane[i % kRowLanes], x[i * stride]);
   for (int half = kRowLanes / 2; half > 0; half /= 2)
     for (int l = 0; l < half; ++l) lane[l] = Maximum{}(lane[l], lane[l + half]);
@@ -54,6 +60,7 @@ T row_exp_sum(const T* x, std::int64_t n, std::int64_t stride, T top, F&& use) {
     T e[kRowLanes] = {};
     for (int l = 0; l < count; ++l) e[l] = x[(i + l) * stride] - top;
     if constexpr (sizeof(T) == 4) {
+      TAPEDECK_SHORT_LOOP
       for (int l = 0; l < kRowLanes; ++l) e[l] = exp_of(e[l]);
     } else {
       for (int l = 0; l < count; ++l) e[l] = exp_of(e[l]);

@@ -82,7 +82,8 @@ TEST(AtomicWrite, DevicesAreWrittenToNotReplaced) {
 
 TEST(AtomicWrite, BadPaths) {
   const TemporaryFolder folder;
-  EXPECT_NE(message_of<FileError>([&] { write_file(folder.file("no/such/f"), "x"); }).find("No such file or directory"), std::string::npos);
+  EXPECT_NE(message_of<FileError>([&] { write_file(folder.file("no/such/f"), "x"); }).find("No such file or directory"),
+            std::string::npos);
   EXPECT_NE(message_of<FileError>([&] { write_file(folder.file(""), "x"); }).find("Is a directory"), std::string::npos);
   EXPECT_NE(message_of<FileError>([&] { write_file("", "x"); }).find("cannot write"), std::string::npos);
 }

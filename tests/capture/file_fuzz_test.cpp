@@ -1,5 +1,6 @@
-// Bytes nobody vouches for: whatever is done to a file, loading it succeeds or throws one of our errors. Raw damage must be found by
-// the checksums; damage sealed with right checksums must be found by what stands behind them. Seeds are fixed and printed on failure.
+// Bytes nobody vouches for: whatever is done to a file, loading it succeeds or throws one of our errors. Raw damage must be
+// found by the checksums; damage sealed with right checksums must be found by what stands behind them. Seeds are fixed and
+// printed on failure.
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/npy.h>
 #include <tapedeck/capture/plan_check.h>
@@ -33,14 +34,30 @@ class Mutator {
     if (s.empty()) return s.push_back(static_cast<char>(random_()));
     const std::size_t at = below(s.size());
     switch (below(8)) {
-      case 0: s[at] = static_cast<char>(s[at] ^ (1 << below(8))); return;
-      case 1: s[at] = static_cast<char>(random_()); return;
-      case 2: s.resize(at); return;
-      case 3: s.erase(at, 1 + below(40)); return;
-      case 4: s.insert(at, s.substr(below(s.size()), 1 + below(40))); return;  // splice
-      case 5: swap_pieces(s); return;
-      case 6: change_length(s); return;
-      default: change_number(s); return;
+      case 0:
+        s[at] = static_cast<char>(s[at] ^ (1 << below(8)));
+        return;
+      case 1:
+        s[at] = static_cast<char>(random_());
+        return;
+      case 2:
+        s.resize(at);
+        return;
+      case 3:
+        s.erase(at, 1 + below(40));
+        return;
+      case 4:
+        s.insert(at, s.substr(below(s.size()), 1 + below(40)));
+        return;  // splice
+      case 5:
+        swap_pieces(s);
+        return;
+      case 6:
+        change_length(s);
+        return;
+      default:
+        change_number(s);
+        return;
     }
   }
   void swap_pieces(std::string& s) {
@@ -49,14 +66,26 @@ class Mutator {
   }
   // The header's length, or any eight bytes.
   void change_length(std::string& s) {
-    const std::uint64_t special[] = {0, 1, 7, 8, s.size(), s.size() - 8, 100'000'000, 100'000'001, 1ull << 63, ~0ull, ~0ull - 7};
+    const std::uint64_t special[] = {0,           1,           7,          8,     s.size(), s.size() - 8,
+                                     100'000'000, 100'000'001, 1ull << 63, ~0ull, ~0ull - 7};
     const std::uint64_t value = special[below(11)];
     const std::size_t at = below(2) ? 0 : below(s.size());
     std::memcpy(s.data() + at, &value, std::min<std::size_t>(8, s.size() - at));
   }
   // A number in text becomes another one.
   void change_number(std::string& s) {
-    const char* special[] = {"0", "-1", "1", "2", "64", "1e9", "2147483647", "-2147483648", "2147483648", "9223372036854775807", "18446744073709551616", "0.5"};
+    const char* special[] = {"0",
+                             "-1",
+                             "1",
+                             "2",
+                             "64",
+                             "1e9",
+                             "2147483647",
+                             "-2147483648",
+                             "2147483648",
+                             "9223372036854775807",
+                             "18446744073709551616",
+                             "0.5"};
     const std::size_t begin = s.find_first_of("0123456789", below(s.size()));
     if (begin == std::string::npos) return;
     const std::size_t end = std::min(s.find_first_not_of("0123456789", begin), s.size());

@@ -16,11 +16,14 @@ std::string npy(int version, const std::string& header, const std::string& data)
   return file + header + data;
 }
 
-Tensor parsed(const std::string& file) { return parse_npy({reinterpret_cast<const unsigned char*>(file.data()), file.size()}, "dir/x.npy"); }
+Tensor parsed(const std::string& file) {
+  return parse_npy({reinterpret_cast<const unsigned char*>(file.data()), file.size()}, "dir/x.npy");
+}
 
 TEST(Npy, ReadsVersionsOneToThree) {
   for (const int version : {1, 2, 3}) {
-    const Tensor t = parsed(npy(version, "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 1), }   \n", std::string("\1\0\0\0\2\0\0\0", 8)));
+    const Tensor t = parsed(
+        npy(version, "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 1), }   \n", std::string("\1\0\0\0\2\0\0\0", 8)));
     EXPECT_EQ(t.type(), (Type{DType::i32, {2, 1}}));
     EXPECT_EQ(t.to_vector<std::int32_t>(), (std::vector<std::int32_t>{1, 2}));
   }
@@ -95,7 +98,9 @@ TEST(Npy, RefusesBadHeaders) {
     EXPECT_EQ(message.rfind("dir/x.npy: ", 0), 0u) << message;
     EXPECT_NE(message.find(bad.reason), std::string::npos) << bad.header << "\n  gives  " << message;
   }
-  EXPECT_NE(message_of<FileError>([] { parsed(npy(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (1,)}", "\2")); }).find("other than 0 and 1"),
+  EXPECT_NE(message_of<FileError>([] {
+              parsed(npy(1, "{'descr': '|b1', 'fortran_order': False, 'shape': (1,)}", "\2"));
+            }).find("other than 0 and 1"),
             std::string::npos);
 }
 

@@ -29,8 +29,8 @@ class RandomPlan {
     p.feasible = below(2);
     p.infeasible_reason = text();
     p.strategy = text();
-    for (std::int64_t* number : {&p.alignment, &p.budget_bytes, &p.arena_bytes, &p.external_bytes, &p.peak_bytes, &p.lower_bound_bytes,
-                                 &p.floor_bytes, &p.keep_all_peak_bytes})
+    for (std::int64_t* number : {&p.alignment, &p.budget_bytes, &p.arena_bytes, &p.external_bytes, &p.peak_bytes,
+                                 &p.lower_bound_bytes, &p.floor_bytes, &p.keep_all_peak_bytes})
       *number = wide();
     p.cost_us = real();
     p.keep_all_cost_us = real();
@@ -52,7 +52,13 @@ class RandomPlan {
     return below(2) ? special[below(6)] : static_cast<double>(random_()) / 7.0;
   }
   std::string text() {
-    const char* some[] = {"", "none", "a \"quoted\" \\ name", "two\nlines\t\x01", ("gr\xc3\xb6\xc3\x9f" "er"), "%w"};
+    const char* some[] = {"",
+                          "none",
+                          "a \"quoted\" \\ name",
+                          "two\nlines\t\x01",
+                          ("gr\xc3\xb6\xc3\x9f"
+                           "er"),
+                          "%w"};
     return some[below(6)];
   }
   Placement placement() {
@@ -138,13 +144,15 @@ TEST(PlanJson, UnknownMembersAreSkipped) {
 TEST(PlanJson, RefusesAPlanOfAnotherGraph) {
   const Plan plan = make_plan(sample_graph());
   const Graph other = parse("graph g(%x: f32[2]) { %y: f32[2] = relu(%x) return %y }");
-  EXPECT_NE(message_of<InvalidGraphError>([&] { parse_plan(plan_to_json(plan), other); }).find("its graph has 2 and 1"), std::string::npos);
+  EXPECT_NE(message_of<InvalidGraphError>([&] { parse_plan(plan_to_json(plan), other); }).find("its graph has 2 and 1"),
+            std::string::npos);
 }
 
 TEST(PlanJson, RefusesAPlanThatBreaksTheRules) {
   Plan plan = make_plan(sample_graph());
   plan.arena_bytes -= 1;
-  EXPECT_NE(message_of<InvalidGraphError>([&] { parse_plan(plan_to_json(plan), plan.graph); }).find("the plan is invalid"), std::string::npos);
+  EXPECT_NE(message_of<InvalidGraphError>([&] { parse_plan(plan_to_json(plan), plan.graph); }).find("the plan is invalid"),
+            std::string::npos);
 }
 
 }  // namespace

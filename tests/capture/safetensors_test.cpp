@@ -41,7 +41,8 @@ TEST(Safetensors, ReadsAFileWrittenByHand) {
 TEST(Safetensors, WritesWhatTheFormatSays) {
   const TemporaryFolder folder;
   const auto path = folder.file("w");
-  save_safetensors(path, {{"b", tensor({1, 2})}, {"a", scalar(7, DType::u8)}, {"c", scalar(1, DType::boolean)}}, {{"made by", "a \"test\"\n"}});
+  save_safetensors(path, {{"b", tensor({1, 2})}, {"a", scalar(7, DType::u8)}, {"c", scalar(1, DType::boolean)}},
+                   {{"made by", "a \"test\"\n"}});
   const std::string header =
       R"({"__metadata__":{"made by":"a \"test\"\u000a"},"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
       R"("a":{"dtype":"U8","shape":[],"data_offsets":[8,9]},"c":{"dtype":"BOOL","shape":[],"data_offsets":[9,10]}})";
@@ -94,7 +95,8 @@ TEST(Safetensors, RefusesBadHeaders) {
       {R"( {})", 0, "does not start with '{'"},
       {R"({)", 0, "not JSON at byte"},
       {R"({} x)", 0, "not JSON at byte"},
-      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4, "\"a\" appears twice"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4,
+       "\"a\" appears twice"},
       {R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4, "\"dtype\" appears twice"},
       {R"({"__metadata__":{"k":"1","k":"2"}})", 0, "\"k\" appears twice"},
       {R"({"__metadata__":{"k":1}})", 0, "an integer where a string should be"},
@@ -116,8 +118,10 @@ TEST(Safetensors, RefusesBadHeaders) {
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 3, "not inside the 3 bytes of data"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 5, "1 bytes behind the last tensor"},
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8, "a hole of 4 bytes before tensor \"a\""},
-      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8, "tensor \"b\" overlaps"},
-      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})", 12, "a hole of 4 bytes before tensor \"b\""},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8,
+       "tensor \"b\" overlaps"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})", 12,
+       "a hole of 4 bytes before tensor \"b\""},
       {R"({"__metadata__":{"a":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]}})", 0, "nested deeper than 16"},
       {"{\"a\xff\":{}}", 0, "not JSON at byte"},
   };
@@ -146,15 +150,18 @@ TEST(Safetensors, RefusesBadLengths) {
 TEST(Safetensors, BoolsAreZeroOrOne) {
   const TemporaryFolder folder;
   write_all(folder.file("w"), container(R"({"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", "\1\2"));
-  EXPECT_NE(message_of<FileError>([&] { load_safetensors(folder.file("w")); }).find("bytes other than 0 and 1"), std::string::npos);
+  EXPECT_NE(message_of<FileError>([&] { load_safetensors(folder.file("w")); }).find("bytes other than 0 and 1"),
+            std::string::npos);
 }
 
 TEST(Safetensors, MissingAndOddFiles) {
   const TemporaryFolder folder;
-  EXPECT_EQ(message_of<FileError>([&] { load_safetensors("/no/such/file"); }), "/no/such/file: cannot read: No such file or directory");
+  EXPECT_EQ(message_of<FileError>([&] { load_safetensors("/no/such/file"); }),
+            "/no/such/file: cannot read: No such file or directory");
   EXPECT_NE(message_of<FileError>([&] { load_safetensors(folder.file("")); }).find("Is a directory"), std::string::npos);
   write_all(folder.file("empty"), "");
-  EXPECT_NE(message_of<FileError>([&] { load_safetensors(folder.file("empty")); }).find("only 0 bytes long"), std::string::npos);
+  EXPECT_NE(message_of<FileError>([&] { load_safetensors(folder.file("empty")); }).find("only 0 bytes long"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -79,7 +79,8 @@ TEST(TapeFile, WhatIsLackingStaysLacking) {
 
 TEST(TapeFile, AbstractConstantsStayAbstract) {
   TapeFile tape;
-  tape.captured = parse("graph g() { %a: f32[100] = constant() {tensor=\"t\"} %b: f32[2] = constant() {abstract=true} return %a, %b }");
+  tape.captured =
+      parse("graph g() { %a: f32[100] = constant() {tensor=\"t\"} %b: f32[2] = constant() {abstract=true} return %a, %b }");
   const std::string bytes = saved(tape);
   const TapeFile back = read_tape(bytes_of(bytes), "t", Check::all);
   EXPECT_EQ(print(back.captured), print(tape.captured));
@@ -94,11 +95,12 @@ TEST(TapeFile, ConstantsWithoutANameGetOne) {
   TapeFile tape;
   const Type type{DType::f32, {20}};
   int serial = 0;
-  tape.captured = parse("graph g() { %a: f32[20] = constant() {tensor=\"c1\"} %b: f32[20] = constant() {tensor=\"c1\"} return %a, %b }", "g",
-                        [&](const std::string&, Literal* literal) {
-                          *literal = {type, data(static_cast<float>(++serial)), {}};
-                          return true;
-                        });
+  tape.captured =
+      parse("graph g() { %a: f32[20] = constant() {tensor=\"c1\"} %b: f32[20] = constant() {tensor=\"c1\"} return %a, %b }",
+            "g", [&](const std::string&, Literal* literal) {
+              *literal = {type, data(static_cast<float>(++serial)), {}};
+              return true;
+            });
   const std::string bytes = saved(tape);  // two constants of one name: both must survive
   const TapeFile back = read_tape(bytes_of(bytes), "t", Check::all);
   EXPECT_EQ(static_cast<const float*>(back.captured.constants[0].data.get())[19], 1);
@@ -141,7 +143,8 @@ TEST(TapeFile, EveryFlippedBitIsFound) {
 
 TEST(TapeFile, EveryTruncationIsFound) {
   const std::string bytes = saved(sample_tape(85));
-  for (std::size_t n = 0; n < bytes.size(); ++n) EXPECT_THROW(read_tape(bytes_of(bytes).first(n), "t", Check::structure), FileError) << n;
+  for (std::size_t n = 0; n < bytes.size(); ++n)
+    EXPECT_THROW(read_tape(bytes_of(bytes).first(n), "t", Check::structure), FileError) << n;
   const std::string longer = bytes + '\0';
   EXPECT_THROW(read_tape(bytes_of(longer), "t", Check::structure), FileError);
 }
@@ -168,18 +171,31 @@ TEST(TapeFile, RefusesWhatItCannotUse) {
       {"foreign", [](SealedTape& t) { t.metadata.erase("tapedeck.format"); }, "a safetensors file, but not a tape"},
       {"newer", [](SealedTape& t) { t.metadata["tapedeck.format"] = "2"; }, "format version 2, newer than version 1"},
       {"odd version", [](SealedTape& t) { t.metadata["tapedeck.format"] = "1x"; }, "version of \"the format\" is not a number"},
-      {"unknown op", [](SealedTape& t) { t.metadata["op.acme.swiglu"] = "1"; }, "uses the op \"acme.swiglu\", which is unknown here"},
+      {"unknown op", [](SealedTape& t) { t.metadata["op.acme.swiglu"] = "1"; },
+       "uses the op \"acme.swiglu\", which is unknown here"},
       {"newer op", [](SealedTape& t) { t.metadata["op.matmul"] = "7"; }, "version 7 of the op matmul, newer than version 1"},
       {"unlisted op", [](SealedTape& t) { t.metadata.erase("op.matmul"); }, "no version is given for the op matmul"},
       {"no graph", [](SealedTape& t) { t.tensors.erase("graph"); }, "there is no graph inside"},
       {"half a plan", [](SealedTape& t) { t.tensors.erase("plan"); }, "a plan needs both"},
-      {"graph as floats", [](SealedTape& t) { t.tensors["graph"].type = {DType::f32, {1}}, t.tensors["graph"].bytes.resize(4); }, "should be text in u8"},
-      {"another graph's plan", [](SealedTape& t) { t.set_text("planned_graph", "graph g(%x: f32[2]) { return %x }"); }, "the planned graph is not the captured one's"},
+      {"graph as floats",
+       [](SealedTape& t) {
+         t.tensors["graph"].type = {DType::f32, {1}}, t.tensors["graph"].bytes.resize(4);
+       },
+       "should be text in u8"},
+      {"another graph's plan", [](SealedTape& t) { t.set_text("planned_graph", "graph g(%x: f32[2]) { return %x }"); },
+       "the planned graph is not the captured one's"},
       {"plan is no JSON", [](SealedTape& t) { t.set_text("plan", "{"); }, "not a readable plan"},
-      {"plan without values", [](SealedTape& t) { t.set_text("plan", R"({"schema":"tapedeck.plan_data/1"})"); }, "the plan places 0 values"},
-      {"state of another type", [](SealedTape& t) { t.tensors["state/w"].type.shape = {64}; }, "\"state/w\" is f32[64], the graph says f32[8,8]"},
-      {"input of another type", [](SealedTape& t) { t.tensors["input/x"].type.dtype = DType::i32; }, "\"input/x\" is i32[4,8], the graph says f32[4,8]"},
-      {"padding in use", [](SealedTape& t) { t.tensors["pad/7"] = {{DType::u8, {1}}, "x"}; }, "padding is not zero"},
+      {"plan without values", [](SealedTape& t) { t.set_text("plan", R"({"schema":"tapedeck.plan_data/1"})"); },
+       "the plan places 0 values"},
+      {"state of another type", [](SealedTape& t) { t.tensors["state/w"].type.shape = {64}; },
+       "\"state/w\" is f32[64], the graph says f32[8,8]"},
+      {"input of another type", [](SealedTape& t) { t.tensors["input/x"].type.dtype = DType::i32; },
+       "\"input/x\" is i32[4,8], the graph says f32[4,8]"},
+      {"padding in use",
+       [](SealedTape& t) {
+         t.tensors["pad/7"] = {{DType::u8, {1}}, "x"};
+       },
+       "padding is not zero"},
   };
   for (const Case& c : cases) {
     SealedTape tape(saved(sample_tape(100)));
@@ -202,7 +218,8 @@ TEST(TapeFile, ConstantOfAnotherTypeIsRefused) {
   SealedTape tape(saved(sample_tape()));
   tape.tensors["constant/table"].type.shape = {8, 4};
   const std::string bytes = tape.seal();
-  EXPECT_NE(message_of<ParseError>([&] { read_tape(bytes_of(bytes), "t.tape", Check::all); }).find("\"table\" is f32[8,4]"), std::string::npos);
+  EXPECT_NE(message_of<ParseError>([&] { read_tape(bytes_of(bytes), "t.tape", Check::all); }).find("\"table\" is f32[8,4]"),
+            std::string::npos);
 }
 
 TEST(TapeFile, WhatALaterVersionMayAddIsSkipped) {
@@ -222,12 +239,16 @@ TEST(TapeFile, RefusesToSaveNonsense) {
     change(tape);
     return message_of<UsageError>([&] { save_tape(folder.file("t"), tape); });
   };
-  EXPECT_NE(refused([](TapeFile& t) { t.state["nobody"] = scalar(1); }).find("the graph has no state/nobody"), std::string::npos);
-  EXPECT_NE(refused([](TapeFile& t) { t.inputs["x"] = scalar(1); }).find("input/x is f32[], the graph says f32[4,8]"), std::string::npos);
+  EXPECT_NE(refused([](TapeFile& t) { t.state["nobody"] = scalar(1); }).find("the graph has no state/nobody"),
+            std::string::npos);
+  EXPECT_NE(refused([](TapeFile& t) { t.inputs["x"] = scalar(1); }).find("input/x is f32[], the graph says f32[4,8]"),
+            std::string::npos);
   EXPECT_NE(refused([](TapeFile& t) { t.metadata["tapedeck.format"] = "9"; }).find("is reserved"), std::string::npos);
   EXPECT_NE(refused([](TapeFile& t) { t.metadata["op.relu"] = "9"; }).find("is reserved"), std::string::npos);
   EXPECT_NE(refused([](TapeFile& t) { t.metadata["k"] = "\xff"; }).find("not UTF-8"), std::string::npos);
-  EXPECT_NE(refused([](TapeFile& t) { t.captured = parse("graph g() { return }"), t.state.clear(), t.inputs.clear(); }).find("not the captured graph's"),
+  EXPECT_NE(refused([](TapeFile& t) {
+              t.captured = parse("graph g() { return }"), t.state.clear(), t.inputs.clear();
+            }).find("not the captured graph's"),
             std::string::npos);
   EXPECT_TRUE(folder.names().empty());
 }
@@ -261,9 +282,11 @@ TEST(TapeFile, MissingAndForeignFiles) {
   const TemporaryFolder folder;
   EXPECT_EQ(message_of<FileError>([] { load_tape("/no/such.tape"); }), "/no/such.tape: cannot read: No such file or directory");
   write_all(folder.file("text"), "graph g() { return }");
-  EXPECT_NE(message_of<FileError>([&] { load_tape(folder.file("text")); }).find("not a valid safetensors file"), std::string::npos);
+  EXPECT_NE(message_of<FileError>([&] { load_tape(folder.file("text")); }).find("not a valid safetensors file"),
+            std::string::npos);
   save_safetensors(folder.file("w"), {{"w", tensor({1})}});
-  EXPECT_NE(message_of<FileError>([&] { load_tape(folder.file("w")); }).find("a safetensors file, but not a tape"), std::string::npos);
+  EXPECT_NE(message_of<FileError>([&] { load_tape(folder.file("w")); }).find("a safetensors file, but not a tape"),
+            std::string::npos);
   write_all(folder.file("empty"), "");
   EXPECT_THROW(load_tape(folder.file("empty")), FileError);
 }
@@ -273,7 +296,8 @@ TEST(TapeFile, GraphFiles) {
   write_all(folder.file("g.graph"), print(sample_graph()));
   EXPECT_EQ(print(load_graph(folder.file("g.graph"))), print(sample_graph()));
   write_all(folder.file("bad.graph"), "graph g(%x: f32[2]) {\n  oops\n}");
-  EXPECT_EQ(message_of<ParseError>([&] { load_graph(folder.file("bad.graph")); }).rfind(folder.file("bad.graph") + ":2:", 0), 0u);
+  EXPECT_EQ(message_of<ParseError>([&] { load_graph(folder.file("bad.graph")); }).rfind(folder.file("bad.graph") + ":2:", 0),
+            0u);
   write_all(folder.file("empty.graph"), "");
   EXPECT_THROW(load_graph(folder.file("empty.graph")), ParseError);
   EXPECT_THROW(load_graph(folder.file("none.graph")), FileError);

@@ -1,5 +1,5 @@
 // The model of the viewer: no Qt, no ImGui.
-#include "plans.h"
+#include <tapedeck/tests/viewer/plans.h>
 
 #include <tapedeck/viewer/model/budget.h>
 #include <tapedeck/viewer/model/colours.h>

@@ -26,8 +26,8 @@ const char* role_class_name(RoleClass role) { return kRows[static_cast<int>(role
 Colour role_class_colour(RoleClass role) { return kRows[static_cast<int>(role)].colour; }
 
 Colour phase_colour(int phase) {
-  static constexpr Colour table[] = {{86, 120, 176}, {40, 128, 104}, {150, 116, 60}};
-  return table[std::clamp(phase, 0, 2)];
+  static constexpr Colour table[] = {{62, 92, 146}, {32, 112, 92}, {128, 98, 50}, {150, 78, 126}};
+  return table[std::clamp(phase, 0, 3)];
 }
 
 Colour shaded(Colour c, double factor) { return {clamped(c.r * factor), clamped(c.g * factor), clamped(c.b * factor), c.a}; }

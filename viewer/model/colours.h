@@ -17,7 +17,7 @@ struct Colour {
 };
 
 Colour role_class_colour(RoleClass role);
-Colour phase_colour(int phase);                // forward, backward, update
+Colour phase_colour(int phase);                // forward, backward, update; 3: clones
 
 namespace colours {
 inline constexpr Colour kWindow{24, 27, 33}, kCanvas{17, 20, 25}, kPlot{11, 13, 17}, kGrid{255, 255, 255, 18}, kFrame{70, 77, 90};

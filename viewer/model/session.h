@@ -31,6 +31,7 @@ class Session {
 
   const Document* document() const { return document_.get(); }
   const PlanModel* model() const { return model_.get(); }       // null until the first plan is there
+  std::shared_ptr<const PlanModel> shared_model() const { return model_; }
   const Selection& selection() const { return selection_; }
   bool solving() const { return solving_; }
   double progress() const { return progress_; }

@@ -79,7 +79,7 @@ void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selec
     c = end;
   }
   const float base = std::round(plot.y_of(static_cast<double>(model.external_bytes())));
-  list()->AddRectFilled(ImVec2(plot.x0, base), ImVec2(plot.x1, base + 1), to_imgui(colours::kText, 170));
+  list()->AddRectFilled(ImVec2(plot.x0, base), ImVec2(plot.x_of(model.nodes()), base + 1), to_imgui(colours::kText, 170));
   if (selection.node != kNone) {
     const float x0 = std::round(plot.x_of(selection.node)), x1 = std::max(std::round(plot.x_of(selection.node + 1)), x0 + 1);
     list()->AddRectFilled(ImVec2(x0, plot.y0), ImVec2(x1, plot.y1), to_imgui(colours::kSelect, 70));

@@ -24,6 +24,13 @@ void hatch(ImVec2 low, ImVec2 high, Colour colour) {
   list()->PopClipRect();
 }
 
+// A clone's own name says little: it is named after what it repeats.
+std::string label_of(const Graph& graph, ValueId v) {
+  const Value& value = graph.values[static_cast<std::size_t>(v)];
+  const Name of = value.node == kNone ? Name() : graph.nodes[static_cast<std::size_t>(value.node)].origin.of;
+  return of.empty() || !value.name.empty() ? "%" + graph.value_name(v) : "%" + of.str() + " again";
+}
+
 }  // namespace
 
 void MemoryPlot::update(const Plot& plot, const PlanModel& model) {
@@ -54,7 +61,7 @@ void MemoryPlot::draw_rect(const PlanModel& model, const LodRect& r, float pixel
   list()->AddRectFilled(inner_low, inner_high, to_imgui(colour));
   if (rect.role == RoleClass::recomputed) hatch(inner_low, inner_high, colour);
   if (h < 12 || w < 20 || r.count > 1 || rect.value == kNone) return;
-  const std::string name = "%" + model.graph().value_name(rect.value);
+  const std::string name = label_of(model.graph(), rect.value);
   const float wide = text_width(TextSize::small, name);
   if (wide + 8 > w) return;
   const ImVec2 at(low.x + 4, low.y + std::round((h - 12) / 2));
@@ -80,7 +87,7 @@ void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const Selection&
   for (const LodRect& r : lod_.rects) draw_rect(model, r, pixel);
   const float floor = std::round(plot.y_of(static_cast<double>(model.external_bytes())));
   if (model.external_bytes() > 0 && model.plan().arena_bytes > 0)
-    list()->AddRectFilled(ImVec2(plot.x0, floor), ImVec2(plot.x1, floor + 1), to_imgui(colours::kText, 170));
+    list()->AddRectFilled(ImVec2(plot.x0, floor), ImVec2(plot.x_of(model.nodes()), floor + 1), to_imgui(colours::kText, 170));
   if (selection.node != kNone) {
     const float x0 = std::round(plot.x_of(selection.node)), x1 = std::max(std::round(plot.x_of(selection.node + 1)), x0 + 1);
     list()->AddRectFilled(ImVec2(x0, plot.y0), ImVec2(x1, plot.y1), to_imgui(colours::kSelect, 46));
@@ -112,6 +119,7 @@ void MemoryPanel::draw(float width, float height) {
     y += 17;
   }
   y += draw_legend(12, y + 2, width - 24, model);
+  y += draw_infeasible(12, y + 2, width - 24, plan);
   plot_ = make_plot(60, y + 22, width - 62, height - kTimeAxisHeight - 6, session_.view.time, session_.view.address);
   navigation_.update(plot_, session_, true);
   plot_.across = session_.view.time;
@@ -129,7 +137,6 @@ void MemoryPanel::draw(float width, float height) {
   band(0, static_cast<double>(model.external_bytes()), "external");
   band(static_cast<double>(model.external_bytes()), static_cast<double>(model.extent()), "arena");
   draw_solving(plot_, session_);
-  draw_infeasible(plot_, plan);
 
   const LodRect* hit = picture_.hit(ImGui::GetIO().MousePos);
   const PlanRect* rect = hit != nullptr ? &model.rects()[static_cast<std::size_t>(hit->rect)] : nullptr;

@@ -49,6 +49,11 @@ QString text_of(const PlanModel& model, NodeId n, int column) {
   return QString::fromStdString(text);
 }
 
+int alignment(int column) {
+  const bool number = column == kNumber || column == kBytes || column == kLive;
+  return static_cast<int>((number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+}
+
 }  // namespace
 
 // The rows that pass the filter. Filtering happens here: a proxy model would be many times slower.
@@ -67,16 +72,16 @@ class NodesPanel::Rows : public QAbstractTableModel {
   int rowCount(const QModelIndex& parent = {}) const override { return parent.isValid() ? 0 : static_cast<int>(nodes.size()); }
   int columnCount(const QModelIndex& parent = {}) const override { return parent.isValid() ? 0 : kColumnCount; }
   QVariant headerData(int section, Qt::Orientation orientation, int role) const override {
-    if (orientation == Qt::Horizontal && role == Qt::DisplayRole && section < kColumnCount) return QString::fromLatin1(kColumns[section]);
-    return {};
+    if (orientation != Qt::Horizontal || section >= kColumnCount) return {};
+    if (role == Qt::DisplayRole) return QString::fromLatin1(kColumns[section]);
+    return role == Qt::TextAlignmentRole ? QVariant(alignment(section)) : QVariant();
   }
   QVariant data(const QModelIndex& index, int role) const override {
     if (model_ == nullptr || !index.isValid() || index.row() >= rowCount()) return {};
     const NodeId n = nodes[static_cast<std::size_t>(index.row())];
     const Node& node = model_->graph().nodes[static_cast<std::size_t>(n)];
-    const bool right = index.column() == kNumber || index.column() == kBytes || index.column() == kLive;
     if (role == Qt::DisplayRole) return text_of(*model_, n, index.column());
-    if (role == Qt::TextAlignmentRole) return static_cast<int>((right ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+    if (role == Qt::TextAlignmentRole) return alignment(index.column());
     if (role == Qt::DecorationRole && index.column() == kRole && node.n_outputs > 0) {
       const Colour c = role_class_colour(role_of(model_->plan(), node.first_output));
       return QColor(c.r, c.g, c.b);

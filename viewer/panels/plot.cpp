@@ -80,17 +80,21 @@ void draw_time_axis(const Plot& plot, const PlanModel& model) {
   const Graph& graph = model.graph();
   const NodeId nodes = graph.node_count();
   const float strip = plot.y1 + 3;
-  // Runs of one phase, cut to the view.
+  // Runs of one phase, cut to the view; clones stand apart.
+  const auto kind_of = [&](NodeId n) {
+    const Origin& origin = graph.nodes[static_cast<std::size_t>(n)].origin;
+    return origin.clone ? 3 : static_cast<int>(origin.phase);
+  };
   NodeId n = std::clamp(static_cast<NodeId>(plot.across.low), 0, nodes);
   while (n < nodes && n < plot.across.high) {
-    const Phase phase = graph.nodes[static_cast<std::size_t>(n)].origin.phase;
+    const int kind = kind_of(n);
     NodeId end = n;
-    while (end < nodes && end < plot.across.high && graph.nodes[static_cast<std::size_t>(end)].origin.phase == phase) ++end;
+    while (end < nodes && end < plot.across.high && kind_of(end) == kind) ++end;
     const float a = std::max(std::round(plot.x_of(n)), plot.x0), b = std::min(std::max(std::round(plot.x_of(end)), a + 1), plot.x1);
-    list()->AddRectFilled(ImVec2(a, strip), ImVec2(b, strip + 14), to_imgui(phase_colour(static_cast<int>(phase))));
-    const float wide = text_width(TextSize::small, phase_name(phase));
-    if (wide + 8 < b - a)
-      draw_text(TextSize::small, (a + b - wide) / 2, strip + 1, colours::kText, phase_name(phase));
+    list()->AddRectFilled(ImVec2(a, strip), ImVec2(b, strip + 14), to_imgui(phase_colour(kind)));
+    const char* name = kind == 3 ? "recompute" : phase_name(static_cast<Phase>(kind));
+    const float wide = text_width(TextSize::small, name);
+    if (wide + 8 < b - a) draw_text(TextSize::small, (a + b - wide) / 2, strip + 1, colours::kText, name);
     n = end;
   }
   const std::string what = "node";
@@ -160,16 +164,16 @@ void draw_solving(const Plot& plot, const Session& session) {
   draw_plate(plot, (plot.x0 + plot.x1 - text_width(TextSize::small, text)) / 2, (plot.y0 + plot.y1) / 2, false, colours::kHover, text);
 }
 
-void draw_infeasible(const Plot& plot, const Plan& plan) {
-  if (plan.feasible) return;
+float draw_infeasible(float x, float y, float width, const Plan& plan) {
+  if (plan.feasible) return 0;
   const std::string text = "No plan fits this budget; shown is the best found.\n" + plan.infeasible_reason;
-  const float width = std::max(plot.width() - 24, 20.0f);
-  const ImVec2 size = font(TextSize::body)->CalcTextSizeA(text_height(TextSize::body), 1e9f, width - 16, text.c_str());
-  const ImVec2 low(plot.x0 + 12, plot.y0 + 12), high(low.x + size.x + 16, low.y + size.y + 12);
-  list()->AddRectFilled(low, high, IM_COL32(74, 20, 24, 238));
+  const float wrap = std::max(width - 16, 20.0f);
+  const ImVec2 size = font(TextSize::body)->CalcTextSizeA(text_height(TextSize::body), 1e9f, wrap, text.c_str());
+  const ImVec2 low(std::round(x), std::round(y)), high(low.x + width, std::round(low.y + size.y + 12));
+  list()->AddRectFilled(low, high, IM_COL32(74, 20, 24, 255));
   list()->AddRect(low, high, to_imgui(colours::kBudget));
-  list()->AddText(font(TextSize::body), text_height(TextSize::body), ImVec2(low.x + 8, low.y + 6), to_imgui(colours::kText), text.c_str(), nullptr,
-                  width - 16);
+  list()->AddText(font(TextSize::body), text_height(TextSize::body), ImVec2(low.x + 8, low.y + 6), to_imgui(colours::kText), text.c_str(), nullptr, wrap);
+  return high.y - low.y + 6;
 }
 
 void value_tooltip(const Plan& plan, ValueId v) {

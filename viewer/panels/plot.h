@@ -46,9 +46,10 @@ void draw_limits(const Plot& plot, const Plan& plan);
 float draw_legend(float x, float y, float width, const PlanModel& model);
 // "peak 12.3 MiB · lower bound ..": the numbers of the plan.
 std::string plan_summary(const Plan& plan);
-// Over the last plan while a new one is being solved; and why there is none that fits.
+// Over the last plan while a new one is being solved.
 void draw_solving(const Plot& plot, const Session& session);
-void draw_infeasible(const Plot& plot, const Plan& plan);
+// Why no plan fits the budget, in a box; returns the height used, 0 if one fits.
+float draw_infeasible(float x, float y, float width, const Plan& plan);
 
 void value_tooltip(const Plan& plan, ValueId v);
 void node_tooltip(const PlanModel& model, NodeId n);

@@ -1,0 +1,131 @@
+// Offsets: no two buffers that are alive together overlap, by an oracle that looks at every pair; and how close to the bound they come
+// on published instances.
+#include <tapedeck/capture/place.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <string>
+
+namespace tapedeck {
+namespace {
+
+bool together(const Buffer& a, const Buffer& b) { return a.birth <= b.death && b.birth <= a.death; }
+
+std::int64_t most_alive(const std::vector<Buffer>& buffers) {
+  std::int64_t most = 0;
+  for (const Buffer& at : buffers) {  // live bytes are highest when some buffer has just been born
+    std::int64_t alive = 0;
+    for (const Buffer& b : buffers) alive += b.birth <= at.birth && at.birth <= b.death ? b.bytes : 0;
+    most = std::max(most, alive);
+  }
+  return most;
+}
+
+void expect_good(const std::vector<Buffer>& buffers, const Offsets& placed) {
+  ASSERT_EQ(placed.offsets.size(), buffers.size());
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    ASSERT_GE(placed.offsets[i], 0);
+    ASSERT_EQ(placed.offsets[i] % buffers[i].alignment, 0);
+    end = std::max(end, placed.offsets[i] + buffers[i].bytes);
+    for (std::size_t k = 0; k < i; ++k) {
+      if (!together(buffers[i], buffers[k]) || buffers[i].bytes == 0 || buffers[k].bytes == 0) continue;
+      const bool apart = placed.offsets[i] + buffers[i].bytes <= placed.offsets[k] || placed.offsets[k] + buffers[k].bytes <= placed.offsets[i];
+      ASSERT_TRUE(apart) << "buffers " << i << " and " << k << " overlap";
+    }
+  }
+  EXPECT_EQ(placed.end, end);
+  EXPECT_GE(placed.end, placed.bound);
+}
+
+TEST(Place, RandomBuffersNeverOverlap) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    const auto pick = [&](int n) { return static_cast<std::int32_t>(random() % static_cast<unsigned>(n)); };
+    std::vector<Buffer> buffers(static_cast<std::size_t>(pick(120)));
+    const int steps = 1 + pick(100), longest = 1 + pick(steps), largest = 1 + pick(5000);
+    for (Buffer& b : buffers) {
+      b.birth = pick(steps);
+      b.death = std::min(b.birth + pick(longest), steps - 1);
+      b.bytes = pick(10) ? pick(largest) : 0;
+      b.alignment = std::int64_t{1} << pick(8);
+    }
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Offsets placed = place(buffers);
+    ASSERT_NO_FATAL_FAILURE(expect_good(buffers, placed));
+    EXPECT_EQ(placed.bound, most_alive(buffers));
+  }
+}
+
+TEST(Place, NothingAndNoBytes) {
+  EXPECT_EQ(place({}).end, 0);
+  EXPECT_EQ(place({{0, 64, 0, 5}, {0, 1, 2, 3}}).end, 0);
+}
+
+TEST(Place, NestedLifetimesMeetTheBound) {
+  std::vector<Buffer> buffers;  // as forward and backward make them
+  for (std::int32_t i = 0; i < 500; ++i) buffers.push_back({1000 + i % 7, 1, i, 1000 - i});
+  const Offsets placed = place(buffers);
+  expect_good(buffers, placed);
+  EXPECT_EQ(placed.end, placed.bound);
+}
+
+TEST(Place, OperandAndResultOfANodeDoNotOverlap) {
+  const Offsets placed = place({{100, 1, 0, 1}, {100, 1, 1, 2}, {100, 1, 2, 3}});
+  EXPECT_EQ(placed.end, 200);
+}
+
+TEST(Place, IsDeterministic) {
+  std::mt19937 random(3);
+  std::vector<Buffer> buffers(400);
+  for (Buffer& b : buffers) {
+    b.birth = static_cast<std::int32_t>(random() % 200);
+    b.death = b.birth + static_cast<std::int32_t>(random() % 30);
+    b.bytes = static_cast<std::int64_t>(random() % 4) * 256;
+  }
+  EXPECT_EQ(place(buffers).offsets, place(buffers).offsets);
+}
+
+// ---- published instances: id,lower,upper,size; half-open lifetimes ----
+
+std::vector<Buffer> read_csv(const std::filesystem::path& path) {
+  std::vector<Buffer> buffers;
+  std::ifstream stream(path);
+  std::string line;
+  std::getline(stream, line);
+  EXPECT_EQ(line, "id,lower,upper,size") << path;
+  while (std::getline(stream, line) && !line.empty()) {
+    std::replace(line.begin(), line.end(), ',', ' ');
+    std::istringstream fields(line);
+    std::int64_t id = 0, lower = 0, upper = 0, size = 0;
+    fields >> id >> lower >> upper >> size;
+    buffers.push_back({size, 1, static_cast<std::int32_t>(lower), static_cast<std::int32_t>(upper - 1)});
+  }
+  return buffers;
+}
+
+void expect_ratio_below(const std::string& folder, double most) {
+  const std::filesystem::path path = std::filesystem::path(TAPEDECK_SHARED_DIR) / "data" / folder;
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no instances at " << path;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (entry.path().extension() != ".csv") continue;
+    const std::vector<Buffer> buffers = read_csv(entry.path());
+    const Offsets placed = place(buffers);
+    ASSERT_NO_FATAL_FAILURE(expect_good(buffers, placed)) << entry.path();
+    const double ratio = static_cast<double>(placed.end) / static_cast<double>(placed.bound);
+    std::printf("%-24s %5zu buffers, end / bound = %.4f\n", entry.path().filename().c_str(), buffers.size(), ratio);
+    EXPECT_LT(ratio, most) << entry.path();
+  }
+}
+
+TEST(Place, ChallengingInstances) { expect_ratio_below("minimalloc", 1.45); }
+TEST(Place, RealTrainingGraph) { expect_ratio_below("buffers", 1.01); }
+
+}  // namespace
+}  // namespace tapedeck

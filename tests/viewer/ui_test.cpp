@@ -1,0 +1,465 @@
+// The window, driven by synthetic events on the offscreen platform.
+#include <tapedeck/tests/viewer/plans.h>
+
+#include <tapedeck/capture/file.h>
+#include <tapedeck/capture/planner.h>
+#include <tapedeck/engine/text.h>
+#include <tapedeck/viewer/compare_window.h>
+#include <tapedeck/viewer/shot.h>
+#include <tapedeck/viewer/window.h>
+
+#include <QtCore/QElapsedTimer>
+#include <QtGui/QMouseEvent>
+#include <QtGui/QWheelEvent>
+#include <QtWidgets/QApplication>
+#include <QtWidgets/QDoubleSpinBox>
+#include <QtWidgets/QLineEdit>
+#include <QtWidgets/QMessageBox>
+#include <QtWidgets/QSlider>
+#include <QtWidgets/QTreeView>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <set>
+
+namespace tapedeck::viewer {
+namespace {
+
+// A folder that goes away with the test.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "viewer-test-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  std::string write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(file(name), std::ios::binary) << bytes;
+    return file(name);
+  }
+
+ private:
+  std::string path_;
+};
+
+std::string read(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+bool spin_until(const std::function<bool()>& done) {
+  QElapsedTimer clock;
+  clock.start();
+  while (!done() && clock.elapsed() < 20000) QCoreApplication::processEvents(QEventLoop::AllEvents, 5);
+  return done();
+}
+
+void settle(Canvas& canvas) {
+  EXPECT_TRUE(spin_until([&] { return canvas.settled(); }));
+}
+
+void send_mouse(Canvas& canvas, QEvent::Type type, ImVec2 at, Qt::MouseButton button = Qt::NoButton) {
+  const QPointF p(static_cast<double>(at.x), static_cast<double>(at.y));
+  QMouseEvent event(type, p, canvas.mapToGlobal(p), button, type == QEvent::MouseButtonPress ? button : Qt::NoButton, Qt::NoModifier);
+  QApplication::sendEvent(&canvas, &event);
+}
+
+// Press and release come between two frames, as they may.
+void click(Canvas& canvas, ImVec2 at) {
+  send_mouse(canvas, QEvent::MouseMove, at);
+  send_mouse(canvas, QEvent::MouseButtonPress, at, Qt::LeftButton);
+  send_mouse(canvas, QEvent::MouseButtonRelease, at, Qt::LeftButton);
+  settle(canvas);
+}
+
+void wheel(Canvas& canvas, ImVec2 at, int steps, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
+  const QPointF p(static_cast<double>(at.x), static_cast<double>(at.y));
+  QWheelEvent event(p, canvas.mapToGlobal(p), QPoint(), QPoint(0, 120 * steps), Qt::NoButton, modifiers, Qt::NoScrollPhase, false);
+  QApplication::sendEvent(&canvas, &event);
+  settle(canvas);
+}
+
+void press(QWidget& widget, int key, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
+  for (QEvent::Type type : {QEvent::KeyPress, QEvent::KeyRelease}) {
+    QKeyEvent event(type, key, modifiers);
+    QApplication::sendEvent(&widget, &event);
+  }
+}
+
+class Window : public testing::Test {
+ protected:
+  void SetUp() override {
+    window.resize(1600, 900);
+    window.show();
+    window.open(folder.write("step.graph", training_graph(16)));
+    window.wait_for_plan();
+    settle_all();
+  }
+  void settle_all() {
+    settle(window.memory_canvas());
+    settle(window.curve_canvas());
+  }
+  const Graph& graph() { return window.session().model()->graph(); }
+  ValueId value(const std::string& name) {
+    for (ValueId v = 0; v < graph().value_count(); ++v)
+      if (graph().value_name(v) == name) return v;
+    return kNone;
+  }
+  void expect_selected_everywhere(ValueId v) {
+    const NodeId n = graph().values[static_cast<std::size_t>(v)].node;
+    EXPECT_EQ(window.session().selection().value, v);
+    EXPECT_EQ(window.session().selection().node, n);
+    EXPECT_EQ(window.nodes().node_at(window.nodes().table()->currentIndex().row()), n);
+    EXPECT_TRUE(window.details().toPlainText().startsWith(QString::fromStdString("%" + graph().value_name(v))));
+  }
+
+  Folder folder;
+  MainWindow window{{Renderer::soft, "software", false}};
+};
+
+TEST_F(Window, AClickInTheMemoryPlanSelectsInAllPanels) {
+  for (const char* name : {"h1", "h7", "d9"}) {
+    const ValueId v = value(name);
+    const auto place = window.memory().place_of(v);
+    ASSERT_TRUE(place) << name;
+    click(window.memory_canvas(), *place);
+    expect_selected_everywhere(v);
+  }
+}
+
+TEST_F(Window, AClickInTheCurveSelectsTheNodeInAllPanels) {
+  click(window.curve_canvas(), window.curve().place_of(12));
+  EXPECT_EQ(window.session().selection().node, 12);
+  expect_selected_everywhere(graph().nodes[12].first_output);
+}
+
+TEST_F(Window, ARowOfTheTableSelectsInAllPanels) {
+  window.nodes().table()->setCurrentIndex(window.nodes().table()->model()->index(20, 0));
+  expect_selected_everywhere(graph().nodes[20].first_output);
+}
+
+TEST_F(Window, ALinkInTheDetailsSelectsInAllPanels) {
+  window.session().select_value(value("h5"));
+  Q_EMIT window.details().anchorClicked(QUrl(QStringLiteral("node:9")));
+  expect_selected_everywhere(graph().nodes[9].first_output);
+  Q_EMIT window.details().anchorClicked(QUrl(QStringLiteral("value:99999999")));
+  EXPECT_EQ(window.session().selection().value, kNone);
+}
+
+TEST_F(Window, ADecisionSelectsItsValue) {
+  window.set_budget({-1, 60});
+  window.wait_for_plan();
+  ASSERT_GT(window.session().model()->plan().decisions.size(), 0u);
+  EXPECT_EQ(static_cast<std::size_t>(window.decisions().topLevelItemCount()), window.session().model()->plan().decisions.size());
+  window.decisions().setCurrentItem(window.decisions().topLevelItem(0));
+  expect_selected_everywhere(value(window.session().model()->plan().decisions[0].value));
+}
+
+TEST_F(Window, HoverIsSharedAndLeaves) {
+  const ValueId v = value("h3");
+  send_mouse(window.memory_canvas(), QEvent::MouseMove, *window.memory().place_of(v));
+  settle(window.memory_canvas());
+  EXPECT_EQ(window.session().selection().hovered, v);
+  EXPECT_EQ(window.session().selection().value, kNone);
+}
+
+TEST_F(Window, WheelZoomsAtTheCursorAndKeysPan) {
+  const PlanView home = window.session().view;
+  const ImVec2 at = *window.memory().place_of(value("h3"));
+  wheel(window.memory_canvas(), at, 3);
+  const PlanView zoomed = window.session().view;
+  EXPECT_LT(zoomed.time.size(), home.time.size());
+  EXPECT_EQ(zoomed.address, home.address);
+  wheel(window.memory_canvas(), at, 3, Qt::AltModifier);
+  EXPECT_LT(window.session().view.address.size(), home.address.size());
+  press(window.memory_canvas(), Qt::Key_D);
+  settle(window.memory_canvas());
+  EXPECT_GT(window.session().view.time.low, zoomed.time.low);
+  press(window.memory_canvas(), Qt::Key_S);
+  settle(window.memory_canvas());
+  EXPECT_GT(window.session().view.time.size(), zoomed.time.size());
+  window.session().fit_all();
+  EXPECT_EQ(window.session().view, home);
+}
+
+TEST_F(Window, DraggingPansAndSelectsNothing) {
+  Canvas& canvas = window.memory_canvas();
+  const ImVec2 at = *window.memory().place_of(value("h3"));
+  wheel(canvas, at, 6);
+  const double before = window.session().view.time.low;
+  send_mouse(canvas, QEvent::MouseMove, at);
+  send_mouse(canvas, QEvent::MouseButtonPress, at, Qt::LeftButton);
+  settle(canvas);
+  for (int i = 1; i <= 5; ++i) {
+    send_mouse(canvas, QEvent::MouseMove, ImVec2(at.x - 20.0f * static_cast<float>(i), at.y));
+    settle(canvas);
+  }
+  send_mouse(canvas, QEvent::MouseButtonRelease, ImVec2(at.x - 100, at.y), Qt::LeftButton);
+  settle(canvas);
+  EXPECT_GT(window.session().view.time.low, before);
+  EXPECT_EQ(window.session().selection().value, kNone);
+}
+
+TEST_F(Window, TheSliderPlansAgainInTheBackground) {
+  const std::int64_t before = window.session().model()->plan().peak_bytes;
+  const std::uint64_t old = window.session().model()->serial();
+  window.slider().setValue(kBudgetSteps / 4);
+  EXPECT_EQ(window.session().model()->serial(), old);   // nothing waited
+  ASSERT_TRUE(spin_until([&] { return window.session().model()->serial() != old && !window.session().solving(); }));
+  const Plan& plan = window.session().model()->plan();
+  EXPECT_TRUE(plan.feasible);
+  EXPECT_LE(plan.peak_bytes, plan.budget_bytes);
+  EXPECT_LT(plan.peak_bytes, before);
+  EXPECT_GT(plan.recomputed_nodes, 0);
+  EXPECT_EQ(window.slider().value(), kBudgetSteps / 4);
+  // The same plan as the API gives.
+  PlanOptions options;
+  options.budget = plan.budget_bytes;
+  EXPECT_EQ(make_plan(*window.session().document()->captured, options).peak_bytes, plan.peak_bytes);
+}
+
+TEST_F(Window, OnlyTheLastOfManySliderMovesIsShown) {
+  for (int step = kBudgetSteps; step >= 300; step -= 10) window.slider().setValue(step);
+  ASSERT_TRUE(spin_until([&] { return !window.session().solving() && window.session().model()->plan().budget_bytes >= 0; }));
+  window.wait_for_plan();
+  EXPECT_EQ(BudgetScale::of(window.session().model()->plan()).step_of(window.session().model()->plan().budget_bytes), 300);
+}
+
+TEST_F(Window, ABudgetBelowTheFloorShowsTheBestAndWhy) {
+  window.set_budget({1, -1});
+  window.wait_for_plan();
+  const Plan& plan = window.session().model()->plan();
+  EXPECT_FALSE(plan.feasible);
+  EXPECT_FALSE(plan.infeasible_reason.empty());
+  EXPECT_TRUE(window.details().toPlainText().contains(QStringLiteral("infeasible")));
+}
+
+TEST_F(Window, TheFilterNarrowsTheTable) {
+  int backward = 0;
+  for (const Node& node : graph().nodes) backward += node.origin.phase == Phase::backward ? 1 : 0;
+  window.nodes().filter()->setText(QStringLiteral("phase:backward"));
+  EXPECT_EQ(window.nodes().table()->model()->rowCount(), backward);
+  window.nodes().filter()->setText(QStringLiteral("no such node"));
+  EXPECT_EQ(window.nodes().table()->model()->rowCount(), 0);
+  window.session().select_node(3);   // filtered out: no row, no crash
+  window.nodes().filter()->clear();
+  EXPECT_EQ(window.nodes().node_at(window.nodes().table()->currentIndex().row()), 3);
+}
+
+TEST_F(Window, OpeningAnotherFileForgetsTheOldOne) {
+  window.session().select_value(value("h16"));
+  window.open(folder.write("small.graph", training_graph(2)));
+  window.wait_for_plan();
+  settle_all();
+  EXPECT_EQ(window.session().selection().value, kNone);
+  EXPECT_EQ(window.nodes().table()->model()->rowCount(), graph().node_count());
+}
+
+TEST_F(Window, ABadFileIsAMessageAndTheOldOneStays) {
+  const std::uint64_t before = window.session().model()->serial();
+  EXPECT_FALSE(window.try_open(folder.write("bad.graph", "graph nonsense {")));
+  EXPECT_FALSE(window.try_open(folder.write("bad.tape", std::string(1000, 'x'))));
+  EXPECT_FALSE(window.try_open(folder.file("missing.tape")));
+  EXPECT_EQ(window.session().model()->serial(), before);
+  const auto boxes = window.findChildren<QMessageBox*>();
+  EXPECT_EQ(boxes.size(), 3);
+  for (QMessageBox* box : boxes) box->close();
+}
+
+TEST_F(Window, CanvasesMayShrinkToNothing) {
+  for (const auto& [w, h] : {std::pair(10, 10), std::pair(300, 40), std::pair(64, 700)}) {
+    const QImage image = render_picture(window.memory(), w, h);
+    EXPECT_EQ(image.size(), QSize(w, h));
+    EXPECT_EQ(render_picture(window.curve(), w, h).size(), QSize(w, h));
+  }
+}
+
+// ---- unattended ----
+
+Options shot_options(const Folder& folder, const std::string& panel = "") {
+  Options options;
+  options.file = folder.write("step.graph", training_graph(12));
+  options.shot = folder.file("shot.png");
+  options.panel = panel;
+  options.width = 1000;
+  options.height = 620;
+  return options;
+}
+
+std::set<QRgb> colours_of(const QImage& image) {
+  std::set<QRgb> colours;
+  for (int y = 0; y < image.height(); ++y)
+    for (int x = 0; x < image.width(); ++x) colours.insert(image.pixel(x, y) | 0xff000000u);
+  return colours;
+}
+
+QRgb colour(RoleClass role) {
+  const Colour c = role_class_colour(role);
+  return qRgb(c.r, c.g, c.b);
+}
+
+TEST(Shot, EveryPanelAndTheWindowHaveTheAskedSizeAndAreNotBlank) {
+  for (const std::string panel : {"", "memory", "curve", "nodes", "details", "decisions"}) {
+    Folder folder;
+    const Options options = shot_options(folder, panel);
+    ASSERT_EQ(take_shot(options), kOk) << panel;
+    const QImage image(QString::fromStdString(options.shot));
+    EXPECT_EQ(image.size(), QSize(1000, 620)) << panel;
+    EXPECT_GT(colours_of(image).size(), 20u) << panel;
+  }
+}
+
+TEST(Shot, TheMemoryPlanShowsItsRoles) {
+  Folder folder;
+  Options options = shot_options(folder, "memory");
+  options.budget = {-1, 75};
+  ASSERT_EQ(take_shot(options), kOk);
+  const std::set<QRgb> colours = colours_of(QImage(QString::fromStdString(options.shot)));
+  for (RoleClass role : {RoleClass::state, RoleClass::input, RoleClass::saved, RoleClass::recomputed, RoleClass::gradient})
+    EXPECT_TRUE(colours.count(colour(role))) << role_class_name(role);
+  const Colour budget = colours::kBudget;
+  EXPECT_TRUE(colours.count(qRgb(budget.r, budget.g, budget.b)));
+}
+
+TEST(Shot, TheSameInputGivesTheSameBytes) {
+  for (const std::string panel : {"", "memory"}) {
+    Folder folder;
+    const Options options = shot_options(folder, panel);
+    ASSERT_EQ(take_shot(options), kOk);
+    const std::string first = read(options.shot);
+    ASSERT_EQ(take_shot(options), kOk);
+    EXPECT_EQ(first, read(options.shot)) << panel;
+  }
+}
+
+TEST(Shot, AnInfeasibleBudgetStillDrawsAndSaysSo) {
+  Folder folder;
+  Options options = shot_options(folder, "memory");
+  options.budget = {1, -1};
+  EXPECT_EQ(take_shot(options), kInfeasible);
+  EXPECT_TRUE(std::filesystem::exists(options.shot));
+}
+
+TEST(Shot, APictureThatCannotBeWrittenIsAnError) {
+  Folder folder;
+  Options options = shot_options(folder, "memory");
+  options.shot = folder.file("no/such/folder.png");
+  EXPECT_EQ(take_shot(options), kBadFile);
+}
+
+TEST(Shot, TwoPlansSideBySide) {
+  Folder folder;
+  Options options = shot_options(folder);
+  options.compare = folder.write("other.graph", training_graph(5));
+  ASSERT_EQ(take_shot(options), kOk);
+  const QImage image(QString::fromStdString(options.shot));
+  EXPECT_EQ(image.size(), QSize(1000, 620));
+  EXPECT_TRUE(colours_of(image.copy(0, 0, 500, 620)).count(colour(RoleClass::saved)));
+  EXPECT_TRUE(colours_of(image.copy(500, 0, 500, 620)).count(colour(RoleClass::saved)));
+  options.compare = folder.file("missing.graph");
+  EXPECT_EQ(take_shot(options), kBadFile);
+}
+
+TEST(Shot, DamagedFilesAreErrorsNeverCrashes) {
+  Folder folder;
+  TapeFile file;
+  file.captured = parse(training_graph(6));
+  file.plan = make_plan(file.captured);
+  const std::string path = folder.file("good.tape");
+  save_tape(path, file);
+  Options options = shot_options(folder, "memory");
+  options.width = 200;
+  options.height = 150;
+  options.file = path;
+  ASSERT_EQ(take_shot(options), kOk);
+  const std::string good = read(path);
+  const unsigned seed = 20240607;
+  std::mt19937 random(seed);
+  options.file = folder.file("bad.tape");
+  for (std::size_t length : {std::size_t{0}, std::size_t{7}, std::size_t{8}, std::size_t{100}, good.size() / 2}) {
+    folder.write("bad.tape", good.substr(0, length));
+    EXPECT_EQ(take_shot(options), kBadFile) << length << " bytes";
+  }
+  for (int i = 0; i < 60; ++i) {
+    std::string bad = good;
+    for (unsigned flips = 1 + random() % 3; flips > 0; --flips) bad[random() % bad.size()] ^= static_cast<char>(1 << random() % 8);
+    folder.write("bad.tape", bad);
+    const int code = take_shot(options);   // padding may be hit, which changes nothing
+    EXPECT_TRUE(code == kBadFile || code == kOk) << "seed " << seed << " round " << i;
+  }
+}
+
+TEST(Renderer, OffscreenIsAlwaysSoftware) {
+  std::string why;
+  EXPECT_EQ(choose_renderer(Renderer::automatic, &why), Renderer::soft);
+  EXPECT_EQ(choose_renderer(Renderer::gl, &why), Renderer::soft);
+  EXPECT_FALSE(why.empty());
+}
+
+// ---- the command line ----
+
+bool parsed(std::vector<std::string> arguments, Options* options, std::string* error) {
+  *options = {};
+  error->clear();
+  return parse_options(arguments, options, error);
+}
+
+TEST(CommandLine, ReadsWhatItKnows) {
+  Options o;
+  std::string error;
+  ASSERT_TRUE(parsed({"a.tape", "--shot", "x.png", "--size=800x600", "--panel", "curve", "--budget", "50%", "--renderer", "soft"}, &o, &error)) << error;
+  EXPECT_EQ(o.file, "a.tape");
+  EXPECT_EQ(o.shot, "x.png");
+  EXPECT_EQ(o.width, 800);
+  EXPECT_EQ(o.height, 600);
+  EXPECT_EQ(o.panel, "curve");
+  EXPECT_EQ(o.budget.percent, 50);
+  EXPECT_EQ(o.renderer, Renderer::soft);
+  EXPECT_TRUE(parsed({}, &o, &error));
+  EXPECT_TRUE(parsed({"--help", "--panel", "x"}, &o, &error));
+}
+
+TEST(CommandLine, RefusesWhatItDoesNot) {
+  Options o;
+  std::string error;
+  const std::vector<std::vector<std::string>> bad = {
+      {"--frobnicate"}, {"a", "b"}, {"--shot"}, {"--shot", "x.png"}, {"a", "--size", "10"}, {"a", "--size", "0x0"}, {"a", "--size", "99999x10"},
+      {"a", "--shot", "x", "--panel", "nope"}, {"a", "--panel", "curve"}, {"a", "--budget", "lots"}, {"a", "--renderer", "vulkan"}, {"a", "--shot="},
+      {"--compare", "b"}, {"a", "--frob=1"}, {"a", "--size", "-5x100"}, {"a", "--shot", "x", "--panel", "nodes", "--compare", "b"}};
+  for (const auto& arguments : bad) {
+    EXPECT_FALSE(parsed(arguments, &o, &error)) << arguments[0];
+    EXPECT_FALSE(error.empty());
+  }
+}
+
+#ifdef TAPEDECK_VIEWER_PROGRAM
+int run(const std::string& arguments) {
+  const int status = std::system(("env -u DISPLAY -u WAYLAND_DISPLAY -u QT_QPA_PLATFORM '" TAPEDECK_VIEWER_PROGRAM "' " + arguments + " >/dev/null 2>&1").c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Program, ExitCodesWithoutAnyDisplay) {
+  Folder folder;
+  const std::string good = folder.write("step.graph", training_graph(4)), bad = folder.write("bad.tape", "not a tape"), png = folder.file("x.png");
+  EXPECT_EQ(run("--help"), kOk);
+  EXPECT_EQ(run("--version"), kOk);
+  EXPECT_EQ(run("--no-such-option"), kUsage);
+  EXPECT_EQ(run(good + " --shot " + png + " --size 640x480"), kOk);
+  EXPECT_EQ(QImage(QString::fromStdString(png)).size(), QSize(640, 480));
+  EXPECT_EQ(run(bad + " --shot " + png), kBadFile);
+  EXPECT_EQ(run(good + " --shot " + png + " --budget 1"), kInfeasible);
+  EXPECT_EQ(run(good), kExecution);   // a window needs a display
+}
+#endif
+
+}  // namespace
+}  // namespace tapedeck::viewer
