@@ -56,9 +56,9 @@ class Capture {
 using StepFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 struct CapturedStepOptions {
-  PlanOptions plan;
-  ExecutorOptions executor;
-  std::vector<std::string> input_names;   // default in0, in1, ...
+  PlanOptions plan = {};
+  ExecutorOptions executor = {};
+  std::vector<std::string> input_names = {};  // default in0, in1, ...
 };
 
 class CapturedStep {

@@ -1,9 +1,11 @@
 // The callable: records its first two calls, compares them, replays after.
 #include <tapedeck/capture/capture.h>
 #include <tapedeck/engine/text.h>
+#include <tapedeck/engine/thread_state.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -47,6 +49,19 @@ void compare(const Graph& a, const Graph& b) {
   }
   if (a.node_count() != b.node_count())
     throw CaptureError(fmt::format("[capture] the step recorded {} nodes on its first call and {} on its second", a.node_count(), b.node_count()));
+  if (a.outputs != b.outputs) throw CaptureError("[capture] the step returned other results on its second call");
+}
+
+// A tensor made anew in every call cannot be what a replay reads and writes.
+void compare_tensors(const std::vector<Tensor>& a, const std::vector<Tensor>& b, std::size_t from, const char* what) {
+  if (a.size() != b.size()) throw CaptureError(fmt::format("[capture] the step used {} {} tensors on its first call and {} on its second", a.size(), what, b.size()));
+  for (std::size_t i = from; i < a.size(); ++i)
+    if (a[i].impl() != b[i].impl())
+      throw CaptureError(fmt::format("[capture] the {} '{}' is another tensor on the second call of the step; make it once, outside", what, b[i].name().view()));
+}
+
+bool draws(const Graph& g) {
+  return std::any_of(g.updates.begin(), g.updates.end(), [&](const Update& u) { return g.values[static_cast<std::size_t>(u.state)].role == Role::rng; });
 }
 
 }  // namespace
@@ -80,6 +95,8 @@ struct CapturedStep::Impl {
       r.first = std::move(captured);
       return outputs;
     }
+    compare_tensors(r.first->inputs, captured.inputs, inputs.size(), "input");
+    compare_tensors(r.first->state, captured.state, 0, "state");
     compare(r.first->graph, captured.graph);
     r.captured = std::move(captured);
     Plan plan = make_plan(r.captured->graph, options.plan);
@@ -97,6 +114,7 @@ struct CapturedStep::Impl {
     for (std::size_t i = 0; i < r.captured->inputs.size(); ++i)
       r.executor->set_input(static_cast<int>(i), i < inputs.size() ? inputs[i] : r.captured->inputs[i]);
     r.executor->run();
+    if (draws(r.captured->graph)) thread_state().draws.clear();  // a new random step has begun, as after an eager one
     ++replays;
     return r.executor->outputs();
   }

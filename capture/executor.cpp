@@ -135,13 +135,15 @@ void Executor::Impl::set_state(std::int32_t slot, const Tensor& value) {
   const BufferId b = table.state(slot);
   check_type("state", state_names[slot], plan.graph.values[plan.graph.n_inputs + slot].type, value);
   keep_outputs_of(b);
+  void* to = nullptr;
   if (bound[slot].defined()) {
-    if (value.impl() != bound[slot].impl()) value.copy_to(bound[slot].mutable_data(), static_cast<std::size_t>(table.bytes[b]), dtype_size(value.dtype()));
+    to = bound[slot].mutable_data();
   } else {
     if (!buffers[b].data()) buffers[b] = Buffer(allocator, table.bytes[b]);
-    set_base(b, buffers[b].data());
-    value.copy_to(bases[b], static_cast<std::size_t>(table.bytes[b]), dtype_size(value.dtype()));
+    to = buffers[b].data();
   }
+  set_base(b, to);
+  if (value.impl() != bound[slot].impl()) value.copy_to(to, static_cast<std::size_t>(table.bytes[b]), dtype_size(value.dtype()));
   mark_state_set(slot);
 }
 

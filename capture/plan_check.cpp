@@ -52,7 +52,8 @@ void check_sizes(const Plan& plan, Violations* out) {
   for (const Type& slot : plan.output_slots) external += slot.bytes();
   if (plan.external_bytes != external)
     out->push_back(fmt::format("external_bytes is {}, but inputs, state, constants and outputs are {}", plan.external_bytes, external));
-  if (plan.arena_bytes < 0 || plan.peak_bytes != plan.external_bytes + plan.arena_bytes)
+  const bool adds_up = plan.arena_bytes >= 0 && plan.arena_bytes <= plan.peak_bytes && plan.peak_bytes - plan.arena_bytes == plan.external_bytes;
+  if (!adds_up)
     out->push_back(fmt::format("peak_bytes {} is not external_bytes {} + arena_bytes {}", plan.peak_bytes, plan.external_bytes, plan.arena_bytes));
   if (plan.lower_bound_bytes > plan.peak_bytes) out->push_back("the lower bound is above the peak");
   if (plan.feasible && plan.floor_bytes > plan.peak_bytes) out->push_back("the floor is above the peak");

@@ -271,8 +271,8 @@ void record(Call& c, TensorImpl* const* out) {
   Recorder& tape = *state.tape;
   std::uint32_t need = 0;
   if (state.grad_enabled && !c.op.is(kNoGradient))
-    for (int i = 0; i < c.n && i < 32; ++i)
-      if (is_floating(c.in[i]->dtype) && tape.needs_grad(*c.in[i])) need |= 1u << i;
+    for (int i = 0; i < c.n; ++i)
+      if (is_floating(c.in[i]->dtype) && tape.needs_grad(*c.in[i])) need |= 1u << std::min(i, 31);  // the last bit stands for all the rest
   if (!need && !tape.capturing) return;
   const SaveMask saves = need ? saves_of(c, need) : 0;
   if (!cut_gradient(state, c.op, tape, c.in, c.n)) {

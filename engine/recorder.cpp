@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <string>
@@ -251,7 +252,7 @@ SaveMask trace_saves(const Op& op, std::span<const Type> inputs, std::span<const
   for (const Type& t : outputs) vjp.ys.push_back(abstract_tensor(t));
   for (const Type& t : outputs) vjp.dys.push_back(abstract_tensor(t));
   vjp.dxs.resize(inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) vjp.need.push_back(i < 32 && ((need >> i) & 1));
+  for (std::size_t i = 0; i < inputs.size(); ++i) vjp.need.push_back((need >> std::min<std::size_t>(i, 31)) & 1);
   std::vector<ValueId> xs, ys;
   for (const Tensor& x : vjp.xs) xs.push_back(scratch.value_of(x.impl(), {}));
   for (const Tensor& y : vjp.ys) ys.push_back(scratch.value_of(y.impl(), {}));
@@ -267,8 +268,11 @@ SaveMask trace_saves(const Op& op, std::span<const Type> inputs, std::span<const
       for (ValueId v : scratch.graph.inputs(node)) read[static_cast<std::size_t>(v)] = true;
   }
   SaveMask saves = 0;
-  for (std::size_t i = 0; i < xs.size() && i < 32; ++i)
-    if (read[static_cast<std::size_t>(xs[i])]) saves |= SaveMask{1} << i;
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    if (!read[static_cast<std::size_t>(xs[i])]) continue;
+    if (i >= 32) throw GradientError(error_text(op.name, "the gradient reads more than 32 operands", {}));
+    saves |= SaveMask{1} << i;
+  }
   for (std::size_t i = 0; i < ys.size() && i < 32; ++i)
     if (read[static_cast<std::size_t>(ys[i])]) saves |= SaveMask{1} << (32 + i);
   return saves;

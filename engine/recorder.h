@@ -37,6 +37,7 @@ struct Outside {
 struct Region {
   NodeId first = 0;
   NodeId last = 0;
+  bool released = false;   // backward has passed it and freed what it kept
 };
 
 // What a node keeps for backward: bit i = operand i, bit 32 + i = result i.
@@ -86,7 +87,8 @@ class Recorder {
   std::vector<Outside> gone_;
 };
 
-// The save set of a node, derived from the op's vjp and cached per signature. `need` marks operands that need a gradient.
+// The save set of a node, derived from the op's vjp and cached per signature. `need` marks operands that need a
+// gradient; its last bit stands for operand 31 and all after it.
 SaveMask derived_saves(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need);
 
 // Runs an op without recording it: same kernels, same bits.

@@ -83,7 +83,7 @@ Tensor checkpoint(const std::function<Tensor()>& fn) {
   if (state.region != kNone) return fn();  // joins the region around it
   Recorder& tape = *state.tape;
   const auto region = static_cast<std::int32_t>(tape.regions.size());
-  tape.regions.push_back({tape.graph.node_count(), tape.graph.node_count()});
+  tape.regions.push_back({tape.graph.node_count(), tape.graph.node_count(), false});
   ++tape.busy;  // no emptying half way
   struct Done {
     Recorder& tape;
@@ -134,6 +134,7 @@ class Backward {
   void recompute(std::int32_t region, NodeId reader);
   void add_piece(ValueId v, const Tensor& piece);
   void release(NodeId n);
+  void release_region(std::int32_t region);
   void write_leaf(ValueId v);
   std::string describe(NodeId n) const;
 
@@ -279,6 +280,26 @@ void Backward::release(NodeId n) {
     if ((saves >> (32 + k)) & 1) tape_.release_one(node.first_output + k);
 }
 
+// Frees what the region read from outside, once backward has been through all of it: another loss may still want the rest.
+void Backward::release_region(std::int32_t region) {
+  Region& range = tape_.regions[static_cast<std::size_t>(region)];
+  auto inside = [&](NodeId n) { return n != kNone && tape_.graph.nodes[static_cast<std::size_t>(n)].origin.region == region; };
+  auto needed = [&](NodeId n) {
+    const Node& node = tape_.graph.nodes[static_cast<std::size_t>(n)];
+    for (std::int32_t k = 0; k < node.n_outputs; ++k)
+      if (tape_.info[static_cast<std::size_t>(node.first_output + k)].needs_grad) return true;
+    return false;
+  };
+  if (range.released) return;
+  for (NodeId n = range.first; n < range.last; ++n)
+    if (inside(n) && needed(n) && !tape_.released[static_cast<std::size_t>(n)]) return;
+  range.released = true;
+  for (NodeId n = range.first; n < range.last; ++n)
+    if (inside(n) && (needed(n) || tape_.capturing))
+      for (ValueId v : tape_.graph.inputs(tape_.graph.nodes[static_cast<std::size_t>(n)]))
+        if (!inside(tape_.graph.values[static_cast<std::size_t>(v)].node)) tape_.release_one(v);
+}
+
 void Backward::write_leaf(ValueId v) {
   const TapeValue& value = tape_.info[static_cast<std::size_t>(v)];
   Tensor& g = grads_[static_cast<std::size_t>(v)];
@@ -307,6 +328,7 @@ void Backward::run(const Tensor& loss) {
         recomputed_.clear();
         open_region_ = kNone;
       }
+      if (!options_.retain) release_region(r);
     }
   }
   for (ValueId v = 0; v < n_values; ++v)

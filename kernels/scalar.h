@@ -1,8 +1,8 @@
 // Scalar bodies, written once: the CPU kernels, the CUDA kernels and the fused kernels of both call these functors.
 //
-// Everything is plain C++ on values, with selects instead of branches where it counts, so that loops over it vectorise and give the
-// same bits as one call at a time. The f32 exp, log, tanh and sigmoid are polynomials of our own: no library is in the way of equal
-// bits on every device (compile with contraction of floating-point expressions off). f64 uses std:: functions.
+// Everything is plain C++ on values, with selects instead of branches where it counts, so that loops over it vectorise and give
+// the same bits as one call at a time. The f32 exp, log, tanh and sigmoid are polynomials of our own: no library is in the way
+// of equal bits on every device (compile with contraction of floating-point expressions off). f64 uses std:: functions.
 //
 // Integers wrap around. max and min propagate NaN. Booleans are bytes that hold 0 or 1; any other byte reads as true.
 #pragma once
@@ -48,11 +48,11 @@ TAPEDECK_HD inline double bits_double(std::uint64_t u) {
 // 2^n for -126 <= n <= 127.
 TAPEDECK_HD inline float power_of_two(std::int32_t n) { return bits_float(static_cast<std::uint32_t>(n + 127) << 23); }
 
-// e^x = 2^n e^r with |r| <= ln2/2. 2^n is applied in two halves, so that results that are denormal or next to overflow are right;
-// beyond the clamps the halves give exactly 0 and inf. About 1 ulp.
+// e^x = 2^n e^r with |r| <= ln2/2. 2^n is applied in two halves, so that results that are denormal or next to overflow are
+// right; beyond the clamps the halves give exactly 0 and inf. About 1 ulp.
 TAPEDECK_HD inline float exp_f32(float x) {
   const float clamped = x > 89.0f ? 89.0f : (x < -105.0f ? -105.0f : x);  // NaN passes
-  const float shifter = 12582912.0f;                                       // 1.5 * 2^23: adding it rounds to an integer
+  const float shifter = 12582912.0f;                                      // 1.5 * 2^23: adding it rounds to an integer
   const float t = clamped * 1.44269504088896341f + shifter;
   const float nf = t - shifter;
   const std::int32_t n = static_cast<std::int32_t>(float_bits(t) - 0x4B400000u);
@@ -136,18 +136,24 @@ using Wrap = typename WrapType<T>::type;
 
 template <class T>
 TAPEDECK_HD inline T exp_of(T x) {
-  if constexpr (std::is_same_v<T, float>) return exp_f32(x);
-  else return std::exp(x);
+  if constexpr (std::is_same_v<T, float>)
+    return exp_f32(x);
+  else
+    return std::exp(x);
 }
 template <class T>
 TAPEDECK_HD inline T log_of(T x) {
-  if constexpr (std::is_same_v<T, float>) return log_f32(x);
-  else return std::log(x);
+  if constexpr (std::is_same_v<T, float>)
+    return log_f32(x);
+  else
+    return std::log(x);
 }
 template <class T>
 TAPEDECK_HD inline T tanh_of(T x) {
-  if constexpr (std::is_same_v<T, float>) return tanh_f32(x);
-  else return std::tanh(x);
+  if constexpr (std::is_same_v<T, float>)
+    return tanh_f32(x);
+  else
+    return std::tanh(x);
 }
 template <class T>
 TAPEDECK_HD inline T sigmoid_of(T x) {
@@ -197,19 +203,23 @@ struct Div {
 struct Maximum {
   template <class T>
   TAPEDECK_HD T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>) return a > b ? a : b;
-    else return (a > b || a != a) ? a : b;  // b is chosen when it is NaN: no comparison with it is true
+    if constexpr (std::is_integral_v<T>)
+      return a > b ? a : b;
+    else
+      return (a > b || a != a) ? a : b;  // b is chosen when it is NaN: no comparison with it is true
   }
 };
 struct Minimum {
   template <class T>
   TAPEDECK_HD T operator()(T a, T b) const {
-    if constexpr (std::is_integral_v<T>) return a < b ? a : b;
-    else return (a < b || a != a) ? a : b;
+    if constexpr (std::is_integral_v<T>)
+      return a < b ? a : b;
+    else
+      return (a < b || a != a) ? a : b;
   }
 };
-// Integers: by squaring, wrapping. A negative exponent gives the truncated reciprocal: 0 unless the base is 1 or -1 (callers report
-// a base of 0).
+// Integers: by squaring, wrapping. A negative exponent gives the truncated reciprocal: 0 unless the base is 1 or -1 (callers
+// report a base of 0).
 struct Pow {
   template <class T>
   TAPEDECK_HD T operator()(T a, T b) const {
@@ -234,107 +244,153 @@ struct Pow {
 struct Neg {
   template <class T>
   TAPEDECK_HD T operator()(T a) const {
-    if constexpr (std::is_integral_v<T>) return static_cast<T>(Wrap<T>(0) - static_cast<Wrap<T>>(a));
-    else return -a;
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(Wrap<T>(0) - static_cast<Wrap<T>>(a));
+    else
+      return -a;
   }
 };
 struct Abs {
   template <class T>
   TAPEDECK_HD T operator()(T a) const {
-    if constexpr (std::is_floating_point_v<T>) return std::fabs(a);
-    else if constexpr (std::is_signed_v<T>) return a < T(0) ? Neg{}(a) : a;
-    else return a;
+    if constexpr (std::is_floating_point_v<T>)
+      return std::fabs(a);
+    else if constexpr (std::is_signed_v<T>)
+      return a < T(0) ? Neg{}(a) : a;
+    else
+      return a;
   }
 };
 struct Sign {
   template <class T>
   TAPEDECK_HD T operator()(T a) const {
-    if constexpr (std::is_floating_point_v<T>) return a > T(0) ? T(1) : (a < T(0) ? T(-1) : a);  // zeros and NaN stay
-    else if constexpr (std::is_signed_v<T>) return static_cast<T>((a > T(0)) - (a < T(0)));
-    else return static_cast<T>(a != T(0));
+    if constexpr (std::is_floating_point_v<T>)
+      return a > T(0) ? T(1) : (a < T(0) ? T(-1) : a);  // zeros and NaN stay
+    else if constexpr (std::is_signed_v<T>)
+      return static_cast<T>((a > T(0)) - (a < T(0)));
+    else
+      return static_cast<T>(a != T(0));
   }
 };
 struct Exp {
   template <class T>
-  TAPEDECK_HD T operator()(T a) const { return exp_of(a); }
+  TAPEDECK_HD T operator()(T a) const {
+    return exp_of(a);
+  }
 };
 struct Log {
   template <class T>
-  TAPEDECK_HD T operator()(T a) const { return log_of(a); }
+  TAPEDECK_HD T operator()(T a) const {
+    return log_of(a);
+  }
 };
 struct Tanh {
   template <class T>
-  TAPEDECK_HD T operator()(T a) const { return tanh_of(a); }
+  TAPEDECK_HD T operator()(T a) const {
+    return tanh_of(a);
+  }
 };
 struct Sigmoid {
   template <class T>
-  TAPEDECK_HD T operator()(T a) const { return sigmoid_of(a); }
+  TAPEDECK_HD T operator()(T a) const {
+    return sigmoid_of(a);
+  }
 };
 struct Relu {
   template <class T>
-  TAPEDECK_HD T operator()(T a) const { return a < T(0) ? T(0) : a; }  // NaN stays NaN
+  TAPEDECK_HD T operator()(T a) const {
+    return a < T(0) ? T(0) : a;
+  }  // NaN stays NaN
 };
 struct Sqrt {
   template <class T>
-  TAPEDECK_HD T operator()(T a) const { return std::sqrt(a); }
+  TAPEDECK_HD T operator()(T a) const {
+    return std::sqrt(a);
+  }
 };
 struct Rsqrt {
   template <class T>
-  TAPEDECK_HD T operator()(T a) const { return T(1) / std::sqrt(a); }
+  TAPEDECK_HD T operator()(T a) const {
+    return T(1) / std::sqrt(a);
+  }
 };
 struct Square {
   template <class T>
-  TAPEDECK_HD T operator()(T a) const { return Mul{}(a, a); }
+  TAPEDECK_HD T operator()(T a) const {
+    return Mul{}(a, a);
+  }
 };
 struct Sin {
   template <class T>
-  TAPEDECK_HD T operator()(T a) const { return std::sin(a); }
+  TAPEDECK_HD T operator()(T a) const {
+    return std::sin(a);
+  }
 };
 struct Cos {
   template <class T>
-  TAPEDECK_HD T operator()(T a) const { return std::cos(a); }
+  TAPEDECK_HD T operator()(T a) const {
+    return std::cos(a);
+  }
 };
 
 // ---- gradients that read the result ----
 
 struct ReluGrad {
   template <class T>
-  TAPEDECK_HD T operator()(T y, T dy) const { return y > T(0) ? dy : T(0); }
+  TAPEDECK_HD T operator()(T y, T dy) const {
+    return y > T(0) ? dy : T(0);
+  }
 };
 struct TanhGrad {
   template <class T>
-  TAPEDECK_HD T operator()(T y, T dy) const { return dy * (T(1) - y * y); }
+  TAPEDECK_HD T operator()(T y, T dy) const {
+    return dy * (T(1) - y * y);
+  }
 };
 struct SigmoidGrad {
   template <class T>
-  TAPEDECK_HD T operator()(T y, T dy) const { return dy * (y * (T(1) - y)); }
+  TAPEDECK_HD T operator()(T y, T dy) const {
+    return dy * (y * (T(1) - y));
+  }
 };
 
 // ---- comparisons and logic, to bytes ----
 
 struct Equal {
   template <class T>
-  TAPEDECK_HD std::uint8_t operator()(T a, T b) const { return a == b; }
+  TAPEDECK_HD std::uint8_t operator()(T a, T b) const {
+    return a == b;
+  }
 };
 struct NotEqual {
   template <class T>
-  TAPEDECK_HD std::uint8_t operator()(T a, T b) const { return a != b; }
+  TAPEDECK_HD std::uint8_t operator()(T a, T b) const {
+    return a != b;
+  }
 };
 struct Less {
   template <class T>
-  TAPEDECK_HD std::uint8_t operator()(T a, T b) const { return a < b; }
+  TAPEDECK_HD std::uint8_t operator()(T a, T b) const {
+    return a < b;
+  }
 };
 struct LessEqual {
   template <class T>
-  TAPEDECK_HD std::uint8_t operator()(T a, T b) const { return a <= b; }
+  TAPEDECK_HD std::uint8_t operator()(T a, T b) const {
+    return a <= b;
+  }
 };
 struct Greater {
   template <class T>
-  TAPEDECK_HD std::uint8_t operator()(T a, T b) const { return a > b; }
+  TAPEDECK_HD std::uint8_t operator()(T a, T b) const {
+    return a > b;
+  }
 };
 struct GreaterEqual {
   template <class T>
-  TAPEDECK_HD std::uint8_t operator()(T a, T b) const { return a >= b; }
+  TAPEDECK_HD std::uint8_t operator()(T a, T b) const {
+    return a >= b;
+  }
 };
 struct LogicalAnd {
   TAPEDECK_HD std::uint8_t operator()(std::uint8_t a, std::uint8_t b) const { return (a != 0) & (b != 0); }
@@ -348,13 +404,15 @@ struct LogicalNot {
 
 struct Where {
   template <class T>
-  TAPEDECK_HD T operator()(std::uint8_t condition, T a, T b) const { return condition != 0 ? a : b; }
+  TAPEDECK_HD T operator()(std::uint8_t condition, T a, T b) const {
+    return condition != 0 ? a : b;
+  }
 };
 
 // ---- casts ----
 
-// Number to number: floats to integers truncate and saturate, NaN becomes 0; integers to narrower integers wrap; the rest rounds to
-// nearest. Booleans, which share their C++ type with u8, have their own casts below.
+// Number to number: floats to integers truncate and saturate, NaN becomes 0; integers to narrower integers wrap; the rest
+// rounds to nearest. Booleans, which share their C++ type with u8, have their own casts below.
 template <class To>
 struct Cast {
   template <class From>
@@ -371,7 +429,9 @@ struct Cast {
 };
 struct ToBool {
   template <class From>
-  TAPEDECK_HD std::uint8_t operator()(From x) const { return x != From(0); }
+  TAPEDECK_HD std::uint8_t operator()(From x) const {
+    return x != From(0);
+  }
 };
 template <class To>
 struct FromBool {

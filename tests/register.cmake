@@ -1,4 +1,5 @@
-# tapedeck_tests(NAME FOLDER [OWN_MAIN] [LABEL label] LINK targets...): one executable from tests/FOLDER, its cases known to CTest.
+# tapedeck_tests(NAME FOLDER [OWN_MAIN] [ONLY file] [LABEL label] LINK targets...): one executable from tests/FOLDER (or one file of
+# it), its cases known to CTest.
 #
 # Ordinary builds list every case by itself. Under a sanitizer, where starting is slow, an executable is one case.
 
@@ -22,10 +23,13 @@ file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/environment.cmake CONTENT "${co
 set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/environment.cmake)
 
 function(tapedeck_tests name folder)
-  cmake_parse_arguments(ARG "OWN_MAIN" "LABEL" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "OWN_MAIN" "ONLY;LABEL" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   if(ARG_OWN_MAIN AND NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/main.cpp)
     return()
+  endif()
+  if(ARG_ONLY)
+    list(FILTER sources INCLUDE REGEX "/${folder}/${ARG_ONLY}$")
   endif()
   if(NOT sources)
     return()

@@ -59,6 +59,7 @@ Window view_window(const Graph& graph, const Node& node, const std::vector<Windo
   result.root = windows[in].root;
   result.offset = windows[in].offset + (to.numel() == 0 ? 0 : offset * static_cast<std::int64_t>(dtype_size(to.dtype)));
   result.dense = is_dense(to.shape, result.strides);
+  if (result.dense) dense_strides(to.shape, result.strides);  // those of sizes 1 and 0 mean nothing: one spelling
   if (to.numel() == 0) result.offset = 0;
   return result;
 }

@@ -57,8 +57,10 @@ void minimum(const KernelCall& call) { numbers<Minimum>(call); }
 void div(const KernelCall& call) {
   for_numbers(call, call.outputs[0].dtype, [&](auto t) {
     using T = decltype(t);
-    if constexpr (std::is_integral_v<T>) map<T, T, T>(call, CheckedDiv{call.fault}, 3.0);
-    else map<T, T, T>(call, Div{});
+    if constexpr (std::is_integral_v<T>)
+      map<T, T, T>(call, CheckedDiv{call.fault}, 3.0);
+    else
+      map<T, T, T>(call, Div{});
   });
 }
 

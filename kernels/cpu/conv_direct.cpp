@@ -22,8 +22,8 @@ Range inside(std::int64_t size, std::int64_t out, std::int64_t stride, std::int6
   return {begin, std::max(begin, std::min(out, end))};
 }
 
-// Calls f(input row offset, output row offset, columns) for every output row that kernel element (kr, kc) touches; the first offset
-// belongs to output column columns.begin.
+// Calls f(input row offset, output row offset, columns) for every output row that kernel element (kr, kc) touches; the first
+// offset belongs to output column columns.begin.
 template <class F>
 void for_touched_rows(const ConvShape& s, std::int64_t kr, std::int64_t kc, F&& f) {
   const Range rows = inside(s.height, s.out_height(), s.stride_height, kr, s.pad_height);
@@ -31,7 +31,8 @@ void for_touched_rows(const ConvShape& s, std::int64_t kr, std::int64_t kc, F&& 
   if (cols.begin == cols.end) return;
   for (std::int64_t row = rows.begin; row < rows.end; ++row) {
     const std::int64_t in_row = row * s.stride_height + kr - s.pad_height;
-    f(in_row * s.width + cols.begin * s.stride_width + kc - s.pad_width, row * s.out_width() + cols.begin, cols.end - cols.begin);
+    f(in_row * s.width + cols.begin * s.stride_width + kc - s.pad_width, row * s.out_width() + cols.begin,
+      cols.end - cols.begin);
   }
 }
 
@@ -99,9 +100,10 @@ void weight_grad(const ConvShape& s, const T* dy, const T* x, T* dw) {
           const T* from_x = x + (image * s.in_channels + in_channel) * in_plane;
           const T* from_dy = dy + (image * s.out_channels + out_channel) * out_plane;
           T part = 0;
-          for_touched_rows(s, tap / s.kernel_width, tap % s.kernel_width, [&](std::int64_t in, std::int64_t out, std::int64_t n) {
-            for (std::int64_t i = 0; i < n; ++i) part += from_dy[out + i] * from_x[in + i * s.stride_width];
-          });
+          for_touched_rows(s, tap / s.kernel_width, tap % s.kernel_width,
+                           [&](std::int64_t in, std::int64_t out, std::int64_t n) {
+                             for (std::int64_t i = 0; i < n; ++i) part += from_dy[out + i] * from_x[in + i * s.stride_width];
+                           });
           total += part;
         }
         dw[job * taps + tap] = total;
@@ -115,9 +117,12 @@ void weight_grad(const ConvShape& s, const T* dy, const T* x, T* dw) {
 template <class T>
 void convolve_directly(ConvPass pass, const ConvShape& shape, const T* first, const T* second, T* output) {
   switch (pass) {
-    case ConvPass::forward: return forward(shape, first, second, output);
-    case ConvPass::input_grad: return input_grad(shape, first, second, output);
-    case ConvPass::weight_grad: return weight_grad(shape, first, second, output);
+    case ConvPass::forward:
+      return forward(shape, first, second, output);
+    case ConvPass::input_grad:
+      return input_grad(shape, first, second, output);
+    case ConvPass::weight_grad:
+      return weight_grad(shape, first, second, output);
   }
 }
 

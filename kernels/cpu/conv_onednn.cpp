@@ -1,8 +1,8 @@
 // Convolution through oneDNN: chunks of images run as tasks, each in groups of a few images; see conv_plan.h.
 //
-// The workspace holds, in this order: the weights in oneDNN's layout (forward and input gradient), then for every chunk a group of
-// images in and out, oneDNN's scratchpad, and (weight gradient) the chunk's sum of dw and the dw of one group. The chunks' sums are
-// added in order of the chunks.
+// The workspace holds, in this order: the weights in oneDNN's layout (forward and input gradient), then for every chunk a group
+// of images in and out, oneDNN's scratchpad, and (weight gradient) the chunk's sum of dw and the dw of one group. The chunks'
+// sums are added in order of the chunks.
 #include <tapedeck/kernels/cpu/conv.h>
 #include <tapedeck/kernels/cpu/conv_plan.h>
 #include <tapedeck/kernels/cpu/conv_primitives.h>
@@ -57,7 +57,9 @@ struct Job {
 void count_bytes(Job& job, ConvEntry* entry) {
   if (!entry) return;
   const ConvPrimitives& p = entry->primitives();
-  const auto grow = [](std::int64_t& bytes, std::size_t need) { bytes = std::max(bytes, align64(static_cast<std::int64_t>(need))); };
+  const auto grow = [](std::int64_t& bytes, std::size_t need) {
+    bytes = std::max(bytes, align64(static_cast<std::int64_t>(need)));
+  };
   grow(job.a_bytes, p.a.bytes());
   grow(job.b_bytes, p.b.bytes());
   grow(job.out_bytes, job.sums_weights() ? p.out.wanted.get_size() : p.out.bytes());
@@ -88,7 +90,8 @@ bool for_groups(const Job& job, std::int64_t chunk, F&& f) {
 }
 
 // Forward and input gradient of one chunk; the weights are ready.
-bool run_images(const Job& job, std::int64_t chunk, const float* in, const float* weights_plain, void* weights, float* out, char* scratch) {
+bool run_images(const Job& job, std::int64_t chunk, const float* in, const float* weights_plain, void* weights, float* out,
+                char* scratch) {
   const bool forward = job.pass == ConvPass::forward;
   const std::int64_t in_size = forward ? job.shape.in_size() : job.shape.out_size();
   const std::int64_t out_size = forward ? job.shape.out_size() : job.shape.in_size();
@@ -176,13 +179,15 @@ std::int64_t workspace_for(ConvPass pass, const ConvShape& shape, DType dtype) {
 }  // namespace
 
 std::int64_t conv2d_workspace(const ConvShape& shape, DType dtype) { return workspace_for(ConvPass::forward, shape, dtype); }
-std::int64_t conv2d_input_grad_workspace(const ConvShape& shape, DType dtype) { return workspace_for(ConvPass::input_grad, shape, dtype); }
+std::int64_t conv2d_input_grad_workspace(const ConvShape& shape, DType dtype) {
+  return workspace_for(ConvPass::input_grad, shape, dtype);
+}
 std::int64_t conv2d_weight_grad_workspace(const ConvShape& shape, DType dtype) {
   return workspace_for(ConvPass::weight_grad, shape, dtype);
 }
 
-bool convolve_onednn(ConvPass pass, const ConvShape& shape, const float* first, const float* second, float* output, void* workspace,
-                     std::size_t workspace_bytes) {
+bool convolve_onednn(ConvPass pass, const ConvShape& shape, const float* first, const float* second, float* output,
+                     void* workspace, std::size_t workspace_bytes) {
   if (workspace_bytes < static_cast<std::size_t>(conv_workspace(pass, shape))) return false;
   Job job;
   job.pass = pass;
@@ -191,7 +196,8 @@ bool convolve_onednn(ConvPass pass, const ConvShape& shape, const float* first, 
   if (!prepare(job)) return false;
   if (job.shared_bytes() + job.plan.chunks * job.chunk_bytes() > static_cast<std::int64_t>(workspace_bytes)) return false;
   char* const bytes = static_cast<char*>(workspace);
-  return job.sums_weights() ? convolve_weights(job, first, second, output, bytes) : convolve_images(job, first, second, output, bytes);
+  return job.sums_weights() ? convolve_weights(job, first, second, output, bytes)
+                            : convolve_images(job, first, second, output, bytes);
 }
 
 }  // namespace tapedeck::kernels::cpu

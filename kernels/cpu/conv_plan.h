@@ -1,5 +1,5 @@
-// How a convolution is cut into chunks of images (one task each) and groups of images (one oneDNN call each), and what it may take
-// of the workspace. Functions of the shape alone, so that neither bits nor memory depend on the machine's threads.
+// How a convolution is cut into chunks of images (one task each) and groups of images (one oneDNN call each), and what it may
+// take of the workspace. Functions of the shape alone, so that neither bits nor memory depend on the machine's threads.
 #pragma once
 
 #include <tapedeck/kernels/cpu/conv.h>
@@ -40,7 +40,8 @@ inline ConvPlan conv_plan(ConvPass pass, const ConvShape& s) {
   ConvPlan plan;
   plan.images_per_chunk = (s.batch - 1) / most + 1;
   plan.chunks = (s.batch - 1) / plan.images_per_chunk + 1;
-  plan.group = std::clamp<std::int64_t>(allowance / (plan.chunks * conv_image_bytes(s)), 1, std::min<std::int64_t>(plan.images_per_chunk, 16));
+  plan.group = std::clamp<std::int64_t>(allowance / (plan.chunks * conv_image_bytes(s)), 1,
+                                        std::min<std::int64_t>(plan.images_per_chunk, 16));
   return plan;
 }
 

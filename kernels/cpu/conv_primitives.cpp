@@ -56,25 +56,38 @@ ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, std::int64_t b
   };
   if (pass == ConvPass::forward) {
     const auto pd = forward(w);
-    return {dnnl::convolution_forward(pd),          operand(plain.x, pd.src_desc(), false), operand(plain.w, pd.weights_desc(), false),
-            operand(plain.y, pd.dst_desc(), true), pd.scratchpad_desc(),                   DNNL_ARG_SRC,
-            DNNL_ARG_WEIGHTS,                       DNNL_ARG_DST};
+    return {dnnl::convolution_forward(pd),
+            operand(plain.x, pd.src_desc(), false),
+            operand(plain.w, pd.weights_desc(), false),
+            operand(plain.y, pd.dst_desc(), true),
+            pd.scratchpad_desc(),
+            DNNL_ARG_SRC,
+            DNNL_ARG_WEIGHTS,
+            DNNL_ARG_DST};
   }
   const auto hint = forward(plain_desc(plain.w.dims(), any));
   if (pass == ConvPass::input_grad) {
-    const dnnl::convolution_backward_data::primitive_desc pd({direct, x, w, y, plain.stride, plain.pad, plain.pad}, attr, cpu_engine(),
-                                                             hint);
-    return {dnnl::convolution_backward_data(pd),        operand(plain.y, pd.diff_dst_desc(), false),
-            operand(plain.w, pd.weights_desc(), false), operand(plain.x, pd.diff_src_desc(), true),
-            pd.scratchpad_desc(),                       DNNL_ARG_DIFF_DST,
-            DNNL_ARG_WEIGHTS,                           DNNL_ARG_DIFF_SRC};
+    const dnnl::convolution_backward_data::primitive_desc pd({direct, x, w, y, plain.stride, plain.pad, plain.pad}, attr,
+                                                             cpu_engine(), hint);
+    return {dnnl::convolution_backward_data(pd),
+            operand(plain.y, pd.diff_dst_desc(), false),
+            operand(plain.w, pd.weights_desc(), false),
+            operand(plain.x, pd.diff_src_desc(), true),
+            pd.scratchpad_desc(),
+            DNNL_ARG_DIFF_DST,
+            DNNL_ARG_WEIGHTS,
+            DNNL_ARG_DIFF_SRC};
   }
-  const dnnl::convolution_backward_weights::primitive_desc pd({direct, x, w, y, plain.stride, plain.pad, plain.pad}, attr, cpu_engine(),
-                                                              hint);
-  return {dnnl::convolution_backward_weights(pd),  operand(plain.y, pd.diff_dst_desc(), false),
-          operand(plain.x, pd.src_desc(), false), operand(plain.w, pd.diff_weights_desc(), true),
-          pd.scratchpad_desc(),                    DNNL_ARG_DIFF_DST,
-          DNNL_ARG_SRC,                            DNNL_ARG_DIFF_WEIGHTS};
+  const dnnl::convolution_backward_weights::primitive_desc pd({direct, x, w, y, plain.stride, plain.pad, plain.pad}, attr,
+                                                              cpu_engine(), hint);
+  return {dnnl::convolution_backward_weights(pd),
+          operand(plain.y, pd.diff_dst_desc(), false),
+          operand(plain.x, pd.src_desc(), false),
+          operand(plain.w, pd.diff_weights_desc(), true),
+          pd.scratchpad_desc(),
+          DNNL_ARG_DIFF_DST,
+          DNNL_ARG_SRC,
+          DNNL_ARG_DIFF_WEIGHTS};
 }
 
 struct Key {

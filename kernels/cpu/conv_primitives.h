@@ -1,7 +1,8 @@
 // oneDNN's convolution primitives for one shape, made once and kept for the life of the process.
 //
-// Every pass reads two operands a and b and writes `out`: forward x, w -> y; input gradient dy, w -> dx; weight gradient dy, x -> dw.
-// oneDNN chooses the layouts ("any"); operands that it wants otherwise than plain NCHW or OIHW are reordered into the workspace.
+// Every pass reads two operands a and b and writes `out`: forward x, w -> y; input gradient dy, w -> dx; weight gradient dy, x
+// -> dw. oneDNN chooses the layouts ("any"); operands that it wants otherwise than plain NCHW or OIHW are reordered into the
+// workspace.
 #pragma once
 
 #include <tapedeck/kernels/cpu/conv.h>
@@ -46,7 +47,8 @@ class ConvRunner {
   bool compute();
 
  private:
-  static void set(dnnl::memory& plain_memory, dnnl::memory& memory, const ConvOperand& operand, const float* plain, void* wanted);
+  static void set(dnnl::memory& plain_memory, dnnl::memory& memory, const ConvOperand& operand, const float* plain,
+                  void* wanted);
   bool reorder(const ConvOperand& operand, dnnl::memory& from, dnnl::memory& to);
 
   const ConvPrimitives& primitives_;
@@ -68,8 +70,8 @@ class ConvEntry {
   std::vector<std::unique_ptr<ConvRunner>> idle_;
 };
 
-// The entry for calls of `group` images (`shape.batch` is not looked at), or null if oneDNN refuses the shape. Entries for a rest of
-// images say in `main_group` whose layout of the weights they share. Thread safe.
+// The entry for calls of `group` images (`shape.batch` is not looked at), or null if oneDNN refuses the shape. Entries for a
+// rest of images say in `main_group` whose layout of the weights they share. Thread safe.
 ConvEntry* conv_entry(ConvPass pass, const ConvShape& shape, std::int64_t group, std::int64_t main_group);
 
 }  // namespace tapedeck::kernels::cpu

@@ -37,7 +37,8 @@ void loss(const KernelCall& call) {
   const std::int64_t piece = std::max<std::int64_t>(256, (s.rows + kMaxPieces - 1) / kMaxPieces);
   T parts[kMaxPieces] = {};
   parallel_for(s.rows, piece, [&](std::int64_t begin, std::int64_t end) {
-    parts[begin / piece] = row_sum<T>(end - begin, [&](std::int64_t i) { return row_loss<T, Label>(call, begin + i, s.classes); });
+    parts[begin / piece] =
+        row_sum<T>(end - begin, [&](std::int64_t i) { return row_loss<T, Label>(call, begin + i, s.classes); });
   });
   for (std::int64_t half = kMaxPieces / 2; half > 0; half /= 2)
     for (std::int64_t i = 0; i < half; ++i) parts[i] += parts[i + half];
@@ -55,7 +56,8 @@ void gradient(const KernelCall& call) {
       T* dx = call.outputs[0].as<T>() + row * s.classes;
       const T top = row_max(x, s.classes, 1);
       const Label label = call.inputs[1].as<Label>()[row];
-      const T total = row_exp_sum(x, s.classes, 1, top, [&](std::int64_t i, int count, const T* e) { std::copy(e, e + count, dx + i); });
+      const T total =
+          row_exp_sum(x, s.classes, 1, top, [&](std::int64_t i, int count, const T* e) { std::copy(e, e + count, dx + i); });
       for (std::int64_t i = 0; i < s.classes; ++i) dx[i] /= total;
       if (in_range(call, label, s.classes)) dx[label] -= T(1);
       for (std::int64_t i = 0; i < s.classes; ++i) dx[i] *= scale;

@@ -1,13 +1,13 @@
-// From a run-time element type to a C++ type: one switch per kernel call. A type that a kernel does not compute in is a fault; type
-// inference refuses it long before, so that users do not meet it.
+// From a run-time element type to a C++ type: one switch per kernel call. A type that a kernel does not compute in is a fault;
+// type inference refuses it long before, so that users do not meet it.
 #pragma once
 
 #include <tapedeck/kernels/kernel.h>
 
 #include <cstdint>
 
-// TAPEDECK_INDEPENDENT: an output equals an input element for element or overlaps none, so the loop may vectorise without checks.
-// TAPEDECK_SHORT_LOOP: a loop of a few fixed steps that should vectorise, where gcc would unroll it into scalars first.
+// Before loops. TAPEDECK_INDEPENDENT: an output equals an input element for element or overlaps none, so vectorise unchecked.
+// TAPEDECK_SHORT_LOOP: a few fixed steps that should vectorise, where gcc would unroll them into scalars first.
 #if defined(__GNUC__) && !defined(__clang__)
 #define TAPEDECK_INDEPENDENT _Pragma("GCC ivdep")
 #define TAPEDECK_SHORT_LOOP _Pragma("GCC unroll 1")
@@ -26,9 +26,12 @@ inline void unsupported(const KernelCall& call, DType dtype) {
 template <class F>
 void for_floats(const KernelCall& call, DType dtype, F&& f) {
   switch (dtype) {
-    case DType::f32: return f(float{});
-    case DType::f64: return f(double{});
-    default: return unsupported(call, dtype);
+    case DType::f32:
+      return f(float{});
+    case DType::f64:
+      return f(double{});
+    default:
+      return unsupported(call, dtype);
   }
 }
 
@@ -36,12 +39,18 @@ void for_floats(const KernelCall& call, DType dtype, F&& f) {
 template <class F>
 void for_numbers(const KernelCall& call, DType dtype, F&& f) {
   switch (dtype) {
-    case DType::f32: return f(float{});
-    case DType::f64: return f(double{});
-    case DType::i32: return f(std::int32_t{});
-    case DType::i64: return f(std::int64_t{});
-    case DType::u8: return f(std::uint8_t{});
-    default: return unsupported(call, dtype);
+    case DType::f32:
+      return f(float{});
+    case DType::f64:
+      return f(double{});
+    case DType::i32:
+      return f(std::int32_t{});
+    case DType::i64:
+      return f(std::int64_t{});
+    case DType::u8:
+      return f(std::uint8_t{});
+    default:
+      return unsupported(call, dtype);
   }
 }
 
@@ -49,10 +58,14 @@ void for_numbers(const KernelCall& call, DType dtype, F&& f) {
 template <class F>
 void for_widths(DType dtype, F&& f) {
   switch (dtype_size(dtype)) {
-    case 1: return f(std::uint8_t{});
-    case 2: return f(std::uint16_t{});
-    case 4: return f(std::uint32_t{});
-    default: return f(std::uint64_t{});
+    case 1:
+      return f(std::uint8_t{});
+    case 2:
+      return f(std::uint16_t{});
+    case 4:
+      return f(std::uint32_t{});
+    default:
+      return f(std::uint64_t{});
   }
 }
 

@@ -1,8 +1,8 @@
 // The elementwise loop: out[i] = f(a[i], b[i], ...) over views of equal sizes and any strides.
 //
-// Three ways through, with the same bits, since f sees the same values: all views dense (the hot path of eager code: no set-up at
-// all), rows whose operands are contiguous or one repeated element (bias, scalar), and rows of any strides. Dimensions that can be
-// walked as one are merged first.
+// Three ways through, with the same bits, since f sees the same values: all views dense (the hot path of eager code: no set-up
+// at all), rows whose operands are contiguous or one repeated element (bias, scalar), and rows of any strides. Dimensions that
+// can be walked as one are merged first.
 #pragma once
 
 #include <tapedeck/kernels/cpu/dispatch.h>
@@ -50,8 +50,7 @@ template <unsigned kRepeated, class Out, class... In, class F, std::size_t... I>
 void row_of(const F& f, char* const* ptr, std::int64_t n, std::index_sequence<I...>) {
   Out* out = reinterpret_cast<Out*>(ptr[0]);
   TAPEDECK_INDEPENDENT
-  for (std::int64_t i = 0; i < n; ++i)
-    out[i] = f(reinterpret_cast<const In*>(ptr[I + 1])[(kRepeated >> I & 1) ? 0 : i]...);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = f(reinterpret_cast<const In*>(ptr[I + 1])[(kRepeated >> I & 1) ? 0 : i]...);
 }
 
 template <class Out, class... In, class F, std::size_t... I>
@@ -73,8 +72,10 @@ void row(const void* context, char* const* ptr, const std::int64_t* strides, std
   unsigned repeated = 0;
   bool simple = strides[0] == static_cast<std::int64_t>(sizeof(Out)) || n == 1;
   for (unsigned k = 0; k < sizeof...(In); ++k) {
-    if (strides[k + 1] == 0) repeated |= 1u << k;
-    else if (strides[k + 1] != widths[k] && n != 1) simple = false;
+    if (strides[k + 1] == 0)
+      repeated |= 1u << k;
+    else if (strides[k + 1] != widths[k] && n != 1)
+      simple = false;
   }
   if (simple)
     patterned_row<F, Out, In...>(f, repeated, ptr, n, std::make_integer_sequence<unsigned, 1u << sizeof...(In)>{});

@@ -1,10 +1,10 @@
 // matmul: batches of matrices, row- or column-major (any strides in fact), f32 f64 i32 i64.
 //
-// The product is cut into fixed tiles of the result, by shape alone; a tile runs over the inner dimension in fixed steps. Each step
-// is one call of dnnl_sgemm (f32) or of a small loop (other types, and f32 products too small to be worth a call). That call always
-// sees plain row-major blocks: oneDNN's bits differ between plain and transposed operands, so a block that lies otherwise is first
-// turned around into a buffer on the stack. Tiles are small enough that oneDNN chooses its kernel by size alone, not by leading
-// dimensions. So the bits depend on shape and values only.
+// The product is cut into fixed tiles of the result, by shape alone; a tile runs over the inner dimension in fixed steps. Each
+// step is one call of dnnl_sgemm (f32) or of a small loop (other types, and f32 products too small to be worth a call). That
+// call always sees plain row-major blocks: oneDNN's bits differ between plain and transposed operands, so a block that lies
+// otherwise is first turned around into a buffer on the stack. Tiles are small enough that oneDNN chooses its kernel by size
+// alone, not by leading dimensions. So the bits depend on shape and values only.
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/onednn.h>
@@ -51,7 +51,8 @@ void copy_into(const Matrix<const T>& m, std::int64_t row, std::int64_t col, std
 
 // Rows [row, row + rows) x columns [col, col + cols) as a row-major block: in place if it is one, else copied to `buffer`.
 template <class T>
-Block<T> row_major(const Matrix<const T>& m, std::int64_t row, std::int64_t col, std::int64_t rows, std::int64_t cols, T* buffer) {
+Block<T> row_major(const Matrix<const T>& m, std::int64_t row, std::int64_t col, std::int64_t rows, std::int64_t cols,
+                   T* buffer) {
   const bool plain = (m.col_stride == 1 || m.cols == 1) && (m.row_stride >= m.cols || m.rows == 1);
   if (plain) return {m.at(row, col), m.rows == 1 ? m.cols : m.row_stride};
   copy_into(m, row, col, rows, cols, buffer);
@@ -105,21 +106,23 @@ void multiply_column(std::int64_t m, std::int64_t k, Block<T> a, Block<T> b, T* 
 
 // All full cells from column `col` on; returns the first column left over.
 template <int kVectors, class T>
-std::int64_t multiply_columns(std::int64_t m, std::int64_t n, std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride,
-                              bool accumulate, std::int64_t col) {
+std::int64_t multiply_columns(std::int64_t m, std::int64_t n, std::int64_t k, Block<T> a, Block<T> b, T* c,
+                              std::int64_t c_stride, bool accumulate, std::int64_t col) {
   constexpr std::int64_t width = kVectors * kLanes<T>;
   for (; col + width <= n; col += width) {
     const Block<T> right{b.data + col, b.stride};
     const auto left = [&](std::int64_t row) { return Block<T>{a.data + row * a.stride, a.stride}; };
     std::int64_t row = 0;
-    for (; row + 4 <= m; row += 4) multiply_cell<4, kVectors>(k, left(row), right, c + row * c_stride + col, c_stride, accumulate);
+    for (; row + 4 <= m; row += 4)
+      multiply_cell<4, kVectors>(k, left(row), right, c + row * c_stride + col, c_stride, accumulate);
     for (; row < m; ++row) multiply_cell<1, kVectors>(k, left(row), right, c + row * c_stride + col, c_stride, accumulate);
   }
   return col;
 }
 
 template <class T>
-void multiply_loop(std::int64_t m, std::int64_t n, std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride, bool accumulate) {
+void multiply_loop(std::int64_t m, std::int64_t n, std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride,
+                   bool accumulate) {
   std::int64_t col = multiply_columns<2>(m, n, k, a, b, c, c_stride, accumulate, 0);
   col = multiply_columns<1>(m, n, k, a, b, c, c_stride, accumulate, col);
   for (; col < n; ++col) multiply_column(m, k, a, Block<T>{b.data + col, b.stride}, c + col, c_stride, accumulate);
@@ -179,24 +182,30 @@ void matmul_of(const KernelCall& call) {
   const std::int64_t tiles = tile_rows * tile_cols;
   const bool tiny = m * n * k <= kTinyProduct;
   const double multiplications = static_cast<double>(std::min(m, kTileRows) * std::min(n, kTileCols)) * static_cast<double>(k);
-  parallel_for(batch * tiles, grain_for(multiplications / (std::is_same_v<T, float> ? 50 : 2)), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t job = begin; job < end; ++job) {
-      const std::int64_t index = job / tiles, tile = job % tiles;
-      multiply_tile<T>(tiny, matrix_of<const T>(a, index), matrix_of<const T>(b, index), matrix_of<T>(c, index),
-                       tile / tile_cols * kTileRows, tile % tile_cols * kTileCols);
-    }
-  });
+  parallel_for(batch * tiles, grain_for(multiplications / (std::is_same_v<T, float> ? 50 : 2)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t job = begin; job < end; ++job) {
+                   const std::int64_t index = job / tiles, tile = job % tiles;
+                   multiply_tile<T>(tiny, matrix_of<const T>(a, index), matrix_of<const T>(b, index), matrix_of<T>(c, index),
+                                    tile / tile_cols * kTileRows, tile % tile_cols * kTileCols);
+                 }
+               });
 }
 
 }  // namespace
 
 void matmul(const KernelCall& call) {
   switch (call.outputs[0].dtype) {
-    case DType::f32: return matmul_of<float>(call);
-    case DType::f64: return matmul_of<double>(call);
-    case DType::i32: return matmul_of<std::int32_t>(call);
-    case DType::i64: return matmul_of<std::int64_t>(call);
-    default: return unsupported(call, call.outputs[0].dtype);
+    case DType::f32:
+      return matmul_of<float>(call);
+    case DType::f64:
+      return matmul_of<double>(call);
+    case DType::i32:
+      return matmul_of<std::int32_t>(call);
+    case DType::i64:
+      return matmul_of<std::int64_t>(call);
+    default:
+      return unsupported(call, call.outputs[0].dtype);
   }
 }
 

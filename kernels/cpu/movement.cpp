@@ -18,7 +18,9 @@ constexpr std::int64_t kTile = 16;
 
 struct Identity {
   template <class T>
-  T operator()(T x) const { return x; }
+  T operator()(T x) const {
+    return x;
+  }
 };
 
 void copy_dense(const View& from, const View& to) {
@@ -33,8 +35,8 @@ void copy_dense(const View& from, const View& to) {
 template <class T>
 bool is_transposed(const Walk& w) {
   const std::int64_t width = sizeof(T);
-  return w.rank >= 2 && w.strides[0][w.rank - 1] == width && w.strides[1][w.rank - 2] == width && w.strides[1][w.rank - 1] > width &&
-         w.sizes[w.rank - 1] >= kTile && w.sizes[w.rank - 2] >= kTile;
+  return w.rank >= 2 && w.strides[0][w.rank - 1] == width && w.strides[1][w.rank - 2] == width &&
+         w.strides[1][w.rank - 1] > width && w.sizes[w.rank - 1] >= kTile && w.sizes[w.rank - 2] >= kTile;
 }
 
 // One piece of the loop is a band of kTile rows of one matrix.
@@ -58,8 +60,9 @@ void copy_transposed(const Walk& w) {
         rest /= w.sizes[d];
       }
       const std::int64_t row = piece % bands * kTile;
-      transpose(reinterpret_cast<const T*>(from) + row, w.strides[1][last] / width, reinterpret_cast<T*>(to + row * w.strides[0][last - 1]),
-                w.strides[0][last - 1] / width, std::min(kTile, rows - row), cols);
+      transpose(reinterpret_cast<const T*>(from) + row, w.strides[1][last] / width,
+                reinterpret_cast<T*>(to + row * w.strides[0][last - 1]), w.strides[0][last - 1] / width,
+                std::min(kTile, rows - row), cols);
     }
   });
 }
@@ -82,9 +85,8 @@ void copy_view(const View& from, const View& to) {
     using T = decltype(t);
     if (is_transposed<T>(walk)) return copy_transposed<T>(walk);
     const Identity f;
-    parallel_for(to.numel(), grain_for(1.0), [&](std::int64_t begin, std::int64_t end) {
-      walk_range(walk, begin, end, detail::row<Identity, T, T>, &f);
-    });
+    parallel_for(to.numel(), grain_for(1.0),
+                 [&](std::int64_t begin, std::int64_t end) { walk_range(walk, begin, end, detail::row<Identity, T, T>, &f); });
   });
 }
 
@@ -133,8 +135,10 @@ void one_hot_rows(const KernelCall& call, T one) {
   for (std::int64_t i = 0; i < call.inputs[0].numel(); ++i) {
     T* row = out + i * classes;
     std::fill(row, row + classes, T(0));
-    if (labels[i] < 0 || labels[i] >= classes) call.fault->report("label out of range", labels[i]);
-    else row[labels[i]] = one;
+    if (labels[i] < 0 || labels[i] >= classes)
+      call.fault->report("label out of range", labels[i]);
+    else
+      row[labels[i]] = one;
   }
 }
 

@@ -1,5 +1,5 @@
-// Finds the OpenMP runtime that oneDNN brought along. Asking the loader, instead of linking to one, always meets the same runtime as
-// oneDNN does; a oneDNN built without OpenMP has none, and then there is nothing to set.
+// Finds the OpenMP runtime that oneDNN brought along. Asking the loader, instead of linking to one, always meets the same
+// runtime as oneDNN does; a oneDNN built without OpenMP has none, and then there is nothing to set.
 #include <tapedeck/kernels/cpu/onednn.h>
 
 #include <dlfcn.h>

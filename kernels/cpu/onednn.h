@@ -3,8 +3,8 @@
 
 namespace tapedeck::kernels::cpu {
 
-// While it lives, OpenMP regions entered by this thread run on this thread alone. The setting that OpenMP keeps per thread is put back
-// afterwards, because the thread may be the user's.
+// While it lives, OpenMP regions entered by this thread run on this thread alone. The setting that OpenMP keeps per thread is
+// put back afterwards, because the thread may be the user's.
 class OneThread {
  public:
   OneThread();

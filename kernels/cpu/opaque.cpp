@@ -1,5 +1,5 @@
-// opaque: stands for any computation. Fills its outputs from a hash of all input bytes, in order, and of the position, so that a
-// replay that hands it wrong bytes is found out. Burns no time: a few tenths of a nanosecond a byte.
+// opaque: stands for any computation. Fills its outputs from a hash of all input bytes, in order, and of the position, so that
+// a replay that hands it wrong bytes is found out. Burns no time: a few tenths of a nanosecond a byte.
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/loops.h>
 #include <tapedeck/kernels/philox.h>
@@ -73,23 +73,30 @@ void hash_view(const View& view, StreamHash& hash) {
   const View* views[] = {&view};
   StreamHash* context = &hash;
   for_widths(view.dtype, [&](auto t) {
-    walk_range(make_walk(views, 1), 0, n,
-               [](const void* f, char* const* ptr, const std::int64_t* strides, std::int64_t count) {
-                 hash_row(f, ptr, strides, count, sizeof(decltype(t)));
-               },
-               &context);
+    walk_range(
+        make_walk(views, 1), 0, n,
+        [](const void* f, char* const* ptr, const std::int64_t* strides, std::int64_t count) {
+          hash_row(f, ptr, strides, count, sizeof(decltype(t)));
+        },
+        &context);
   });
 }
 
 // An element from `bits`, of which sizeof(T) bytes count. Floats are finite and in [-1, 1).
 template <DType kType, class T>
 T element(std::uint64_t bits) {
-  if constexpr (kType == DType::f32) return static_cast<float>(static_cast<std::int32_t>(bits) >> 8) * 1.1920928955078125e-7f;
-  else if constexpr (kType == DType::f64) return static_cast<double>(static_cast<std::int64_t>(bits) >> 11) * 2.220446049250313e-16;
-  else if constexpr (kType == DType::f16) return static_cast<T>((bits & 0x8000u) | (bits & 0x7FFFu) % 0x3C00u);
-  else if constexpr (kType == DType::bf16) return static_cast<T>((bits & 0x8000u) | (bits & 0x7FFFu) % 0x3F80u);
-  else if constexpr (kType == DType::boolean) return static_cast<T>(bits & 1);
-  else return static_cast<T>(bits);
+  if constexpr (kType == DType::f32)
+    return static_cast<float>(static_cast<std::int32_t>(bits) >> 8) * 1.1920928955078125e-7f;
+  else if constexpr (kType == DType::f64)
+    return static_cast<double>(static_cast<std::int64_t>(bits) >> 11) * 2.220446049250313e-16;
+  else if constexpr (kType == DType::f16)
+    return static_cast<T>((bits & 0x8000u) | (bits & 0x7FFFu) % 0x3C00u);
+  else if constexpr (kType == DType::bf16)
+    return static_cast<T>((bits & 0x8000u) | (bits & 0x7FFFu) % 0x3F80u);
+  else if constexpr (kType == DType::boolean)
+    return static_cast<T>(bits & 1);
+  else
+    return static_cast<T>(bits);
 }
 
 template <DType kType, class T>
@@ -109,14 +116,22 @@ void fill(const View& out, std::uint64_t seed) {
 
 void fill_output(const View& out, std::uint64_t seed) {
   switch (out.dtype) {
-    case DType::f32: return fill<DType::f32, float>(out, seed);
-    case DType::f64: return fill<DType::f64, double>(out, seed);
-    case DType::f16: return fill<DType::f16, std::uint16_t>(out, seed);
-    case DType::bf16: return fill<DType::bf16, std::uint16_t>(out, seed);
-    case DType::i32: return fill<DType::i32, std::uint32_t>(out, seed);
-    case DType::i64: return fill<DType::i64, std::uint64_t>(out, seed);
-    case DType::u8: return fill<DType::u8, std::uint8_t>(out, seed);
-    case DType::boolean: return fill<DType::boolean, std::uint8_t>(out, seed);
+    case DType::f32:
+      return fill<DType::f32, float>(out, seed);
+    case DType::f64:
+      return fill<DType::f64, double>(out, seed);
+    case DType::f16:
+      return fill<DType::f16, std::uint16_t>(out, seed);
+    case DType::bf16:
+      return fill<DType::bf16, std::uint16_t>(out, seed);
+    case DType::i32:
+      return fill<DType::i32, std::uint32_t>(out, seed);
+    case DType::i64:
+      return fill<DType::i64, std::uint64_t>(out, seed);
+    case DType::u8:
+      return fill<DType::u8, std::uint8_t>(out, seed);
+    case DType::boolean:
+      return fill<DType::boolean, std::uint8_t>(out, seed);
   }
 }
 

@@ -30,7 +30,8 @@ void sgd_of(const KernelCall& call) {
 template <class T>
 void sgd_momentum_of(const KernelCall& call) {
   const auto& attrs = call.attributes<SgdAttrs>();
-  const T decay = static_cast<T>(attrs.weight_decay), momentum = static_cast<T>(attrs.momentum), rate = scalar_of<T>(call.inputs[3]);
+  const T decay = static_cast<T>(attrs.weight_decay), momentum = static_cast<T>(attrs.momentum),
+          rate = scalar_of<T>(call.inputs[3]);
   const T *w = call.inputs[0].as<T>(), *g = call.inputs[1].as<T>(), *v = call.inputs[2].as<T>();
   T *next_w = call.outputs[0].as<T>(), *next_v = call.outputs[1].as<T>();
   parallel_for(call.outputs[0].numel(), grain_for(0.7), [&](std::int64_t begin, std::int64_t end) {
@@ -51,7 +52,8 @@ void adamw_of(const KernelCall& call) {
   const T rate = scalar_of<T>(call.inputs[5]);
   const T beta1 = static_cast<T>(attrs.beta1), beta2 = static_cast<T>(attrs.beta2), eps = static_cast<T>(attrs.eps);
   const T rest1 = static_cast<T>(1 - attrs.beta1), rest2 = static_cast<T>(1 - attrs.beta2);
-  const T unbias1 = static_cast<T>(1 / (1 - std::pow(attrs.beta1, step))), unbias2 = static_cast<T>(1 / (1 - std::pow(attrs.beta2, step)));
+  const T unbias1 = static_cast<T>(1 / (1 - std::pow(attrs.beta1, step))),
+          unbias2 = static_cast<T>(1 / (1 - std::pow(attrs.beta2, step)));
   const T keep = T(1) - rate * static_cast<T>(attrs.weight_decay);
   const T *w = call.inputs[0].as<T>(), *g = call.inputs[1].as<T>(), *m = call.inputs[2].as<T>(), *v = call.inputs[3].as<T>();
   T *next_w = call.outputs[0].as<T>(), *next_m = call.outputs[1].as<T>(), *next_v = call.outputs[2].as<T>();

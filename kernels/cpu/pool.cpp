@@ -14,9 +14,15 @@ struct Pool {
   std::int64_t window_height, window_width, stride_height, stride_width;
 
   Pool(const View& x, const PoolAttrs& attrs)
-      : planes(x.sizes[0] * x.sizes[1]), height(x.sizes[2]), width(x.sizes[3]),
-        out_height((height - attrs.window[0]) / attrs.stride[0] + 1), out_width((width - attrs.window[1]) / attrs.stride[1] + 1),
-        window_height(attrs.window[0]), window_width(attrs.window[1]), stride_height(attrs.stride[0]), stride_width(attrs.stride[1]) {}
+      : planes(x.sizes[0] * x.sizes[1]),
+        height(x.sizes[2]),
+        width(x.sizes[3]),
+        out_height((height - attrs.window[0]) / attrs.stride[0] + 1),
+        out_width((width - attrs.window[1]) / attrs.stride[1] + 1),
+        window_height(attrs.window[0]),
+        window_width(attrs.window[1]),
+        stride_height(attrs.stride[0]),
+        stride_width(attrs.stride[1]) {}
 
   std::int64_t grain() const {
     return grain_for(static_cast<double>(out_height * out_width * window_height * window_width) + 5);
@@ -32,7 +38,8 @@ struct Window {
   std::int64_t stride() const { return kSize ? kSize : p.stride_width; }
 };
 
-// Position from `corner` of the first maximum; the first NaN counts as one. Selects, since maxima in real data defeat branch prediction.
+// Position from `corner` of the first maximum; the first NaN counts as one. Selects, since maxima in real data defeat branch
+// prediction.
 template <class T, class W>
 std::int64_t first_maximum(const W& window, const T* corner) {
   std::int64_t best = 0;
@@ -99,8 +106,10 @@ void max_pool2d(const KernelCall& call) {
   const Pool p(call.inputs[0], call.attributes<PoolAttrs>());
   for_floats(call, call.outputs[0].dtype, [&](auto t) {
     using T = decltype(t);
-    if (is_usual(p)) pool_planes<T>(call, p, Window<2>{p});
-    else pool_planes<T>(call, p, Window<0>{p});
+    if (is_usual(p))
+      pool_planes<T>(call, p, Window<2>{p});
+    else
+      pool_planes<T>(call, p, Window<0>{p});
   });
 }
 
@@ -109,8 +118,10 @@ void max_pool2d_grad(const KernelCall& call) {
   const Pool p(call.inputs[0], call.attributes<PoolAttrs>());
   for_floats(call, call.outputs[0].dtype, [&](auto t) {
     using T = decltype(t);
-    if (is_usual(p)) pool_grad_planes<T>(call, p, Window<2>{p});
-    else pool_grad_planes<T>(call, p, Window<0>{p});
+    if (is_usual(p))
+      pool_grad_planes<T>(call, p, Window<2>{p});
+    else
+      pool_grad_planes<T>(call, p, Window<0>{p});
   });
 }
 

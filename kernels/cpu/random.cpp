@@ -31,7 +31,8 @@ void draw(const RandomStream& stream, std::uint64_t block, std::uint32_t (&words
       const PhiloxBlock next = philox_round({{c0[b], c1[b], c2[b], c3[b]}}, key);
       c0[b] = next.word[0], c1[b] = next.word[1], c2[b] = next.word[2], c3[b] = next.word[3];
     }
-  for (std::int64_t b = 0; b < kBatch; ++b) words[4 * b] = c0[b], words[4 * b + 1] = c1[b], words[4 * b + 2] = c2[b], words[4 * b + 3] = c3[b];
+  for (std::int64_t b = 0; b < kBatch; ++b)
+    words[4 * b] = c0[b], words[4 * b + 1] = c1[b], words[4 * b + 2] = c2[b], words[4 * b + 3] = c3[b];
 }
 
 // Calls f(first, n, words): elements [first, first + n) and their words, kWords an element.
@@ -48,7 +49,9 @@ void for_words(const RandomStream& stream, std::int64_t n, F&& f) {
 }
 
 inline float uniform_at(const std::uint32_t* words, std::int64_t i, float) { return uniform_f32(words[i]); }
-inline double uniform_at(const std::uint32_t* words, std::int64_t i, double) { return uniform_f64(words[2 * i], words[2 * i + 1]); }
+inline double uniform_at(const std::uint32_t* words, std::int64_t i, double) {
+  return uniform_f64(words[2 * i], words[2 * i + 1]);
+}
 
 template <class T>
 void uniform_of(const KernelCall& call) {

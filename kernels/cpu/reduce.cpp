@@ -1,11 +1,12 @@
 // sum mean max min over any set of axes, of views of any strides.
 //
-// The bits are fixed by the shape: the elements that fall into one result form a sequence (row-major over the reduced axes), and
+// The bits are fixed by the shape: the elements that fall into one result form a sequence (row-major over the reduced axes),
+// and
 //   - the sequence is cut into pieces (at most kMaxPieces; threads take pieces),
 //   - a piece into blocks of kBlock elements, whose results are added in pairs, pairs of pairs, ... ,
 //   - a block into kLanes interleaved lanes, each folded in order and then pairwise.
-// That is as fast as a plain loop, as accurate as pairwise summation, and the same whichever way the memory is walked: along the
-// reduced axes if they are innermost, else along a strip of neighbouring results at a time.
+// That is as fast as a plain loop, as accurate as pairwise summation, and the same whichever way the memory is walked: along
+// the reduced axes if they are innermost, else along a strip of neighbouring results at a time.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -23,14 +24,18 @@ constexpr int kLanes = 16;
 constexpr std::int64_t kBlock = 1024;
 constexpr std::int64_t kMinPiece = 32 * kBlock;
 constexpr std::int64_t kMaxPieces = 32;
-constexpr int kStrip = 32;    // neighbouring results folded together
-constexpr int kLevels = 56;   // of the pairwise tree: enough for any length
+constexpr int kStrip = 32;   // neighbouring results folded together
+constexpr int kLevels = 56;  // of the pairwise tree: enough for any length
 
 struct Plus {
   template <class T>
-  static constexpr T identity() { return T(0); }
+  static constexpr T identity() {
+    return T(0);
+  }
   template <class T>
-  T operator()(T a, T b) const { return Add{}(a, b); }
+  T operator()(T a, T b) const {
+    return Add{}(a, b);
+  }
 };
 struct Larger {
   template <class T>
@@ -38,7 +43,9 @@ struct Larger {
     return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
   }
   template <class T>
-  T operator()(T a, T b) const { return Maximum{}(a, b); }
+  T operator()(T a, T b) const {
+    return Maximum{}(a, b);
+  }
 };
 struct Smaller {
   template <class T>
@@ -46,7 +53,9 @@ struct Smaller {
     return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
   }
   template <class T>
-  T operator()(T a, T b) const { return Minimum{}(a, b); }
+  T operator()(T a, T b) const {
+    return Minimum{}(a, b);
+  }
 };
 
 // The view's dimensions sorted into kept and reduced ones; ones of size 1 dropped, neighbours merged where strides allow.
@@ -185,8 +194,10 @@ void fold_piece(const Split& s, const T* x, std::int64_t begin, std::int64_t end
     std::fill(&lanes[0][0], &lanes[0][0] + kLanes * kWidth, Op::template identity<T>());
     std::int64_t at = 0;
     for_stretches(s, block, std::min(end, block + kBlock), [&](std::int64_t offset, std::int64_t n, std::int64_t stride) {
-      if constexpr (kWidth == 1) feed_along<Op>(lanes, x + offset, n, stride, at);
-      else feed_across<Op, T, kWidth>(lanes, x + offset, n, stride, at);
+      if constexpr (kWidth == 1)
+        feed_along<Op>(lanes, x + offset, n, stride, at);
+      else
+        feed_across<Op, T, kWidth>(lanes, x + offset, n, stride, at);
       at += n;
     });
     fold_lanes<Op, T, kWidth>(lanes);
@@ -209,7 +220,8 @@ void reduce_short(const Split& s, const T* x, T* out, Finish finish) {
       const std::int64_t width = across ? std::min<std::int64_t>(kStrip, row - job % strips * kStrip) : 1;
       const T* from = x + offset_of(first, s.kept, s.kept_sizes, s.kept_strides);
       T result[kStrip];
-      if (width == kStrip) fold_piece<Op, T, kStrip>(s, from, 0, s.length, result);
+      if (width == kStrip)
+        fold_piece<Op, T, kStrip>(s, from, 0, s.length, result);
       else
         for (std::int64_t j = 0; j < width; ++j) fold_piece<Op, T, 1>(s, from + j, 0, s.length, result + j);
       for (std::int64_t j = 0; j < width; ++j) out[first + j] = finish(result[j]);
@@ -241,8 +253,10 @@ void reduce(const KernelCall& call, Finish finish) {
   const Split s(call.inputs[0], call.attributes<ReduceAttrs>().axes);
   const T* x = call.inputs[0].as<T>();
   T* out = call.outputs[0].as<T>();
-  if (s.pieces() > 1) reduce_long<Op>(s, x, out, finish);
-  else reduce_short<Op>(s, x, out, finish);
+  if (s.pieces() > 1)
+    reduce_long<Op>(s, x, out, finish);
+  else
+    reduce_short<Op>(s, x, out, finish);
 }
 
 template <class Op>

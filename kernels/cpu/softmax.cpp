@@ -22,9 +22,10 @@ void for_rows(const KernelCall& call, double ns_per_element, std::int64_t* n, st
   *stride = inner;
   if (*n == 0) return;
   const std::int64_t length = *n;
-  parallel_for(outer * inner, grain_for(ns_per_element * static_cast<double>(length) + 10), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) body(row / inner * length * inner + row % inner);
-  });
+  parallel_for(outer * inner, grain_for(ns_per_element * static_cast<double>(length) + 10),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t row = begin; row < end; ++row) body(row / inner * length * inner + row % inner);
+               });
 }
 
 template <class T>

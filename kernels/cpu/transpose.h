@@ -1,4 +1,5 @@
-// Turning a block of a matrix around: to[i * to_stride + j] = from[j * from_stride + i]. Four-byte elements go by 8 x 8 in registers.
+// Turning a block of a matrix around: to[i * to_stride + j] = from[j * from_stride + i]. Four-byte elements go by 8 x 8 in
+// registers.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,8 @@ inline void transpose_eight(Eight (&r)[8]) {
 }
 
 template <class T>
-void transpose_small(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows, std::int64_t cols) {
+void transpose_small(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
+                     std::int64_t cols) {
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < cols; ++j) to[i * to_stride + j] = from[j * from_stride + i];
 }

@@ -1,6 +1,6 @@
 // A plain convolutional net, deep enough that what it keeps for backward is most of its memory: fourteen 3x3 convolutions of equal
 // width on 32x32 images before the one pooling.
-#include "training_step.h"
+#include <tapedeck/samples/zoo/training_step.h>
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // A perceptron with two hidden layers, the size of those on MNIST.
-#include "training_step.h"
+#include <tapedeck/samples/zoo/training_step.h>
 
 namespace {
 

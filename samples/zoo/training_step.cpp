@@ -1,4 +1,4 @@
-#include "training_step.h"
+#include <tapedeck/samples/zoo/training_step.h>
 
 #include <random>
 

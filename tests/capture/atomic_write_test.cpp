@@ -2,7 +2,7 @@
 #include <tapedeck/capture/atomic_write.h>
 #include <tapedeck/engine/error.h>
 
-#include "temporary_folder.h"
+#include <tapedeck/tests/capture/temporary_folder.h>
 
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -8,9 +8,9 @@
 #include <tapedeck/capture/tape_file.h>
 #include <tapedeck/engine/error.h>
 
-#include "sample_tape.h"
-#include "sealed_tape.h"
-#include "temporary_folder.h"
+#include <tapedeck/tests/capture/sample_tape.h>
+#include <tapedeck/tests/capture/sealed_tape.h>
+#include <tapedeck/tests/capture/temporary_folder.h>
 
 #include <algorithm>
 #include <cstring>

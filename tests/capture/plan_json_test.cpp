@@ -3,9 +3,9 @@
 #include <tapedeck/capture/plan_json.h>
 #include <tapedeck/engine/error.h>
 
-#include "plan_equal.h"
-#include "sample_tape.h"
-#include "temporary_folder.h"
+#include <tapedeck/tests/capture/plan_equal.h>
+#include <tapedeck/tests/capture/sample_tape.h>
+#include <tapedeck/tests/capture/temporary_folder.h>
 
 #include <limits>
 #include <random>

@@ -4,7 +4,7 @@
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/tensor_impl.h>
 
-#include "temporary_folder.h"
+#include <tapedeck/tests/capture/temporary_folder.h>
 
 #include <cstring>
 

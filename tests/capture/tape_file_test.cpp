@@ -4,10 +4,10 @@
 #include <tapedeck/capture/tape_file.h>
 #include <tapedeck/engine/error.h>
 
-#include "plan_equal.h"
-#include "sample_tape.h"
-#include "sealed_tape.h"
-#include "temporary_folder.h"
+#include <tapedeck/tests/capture/plan_equal.h>
+#include <tapedeck/tests/capture/sample_tape.h>
+#include <tapedeck/tests/capture/sealed_tape.h>
+#include <tapedeck/tests/capture/temporary_folder.h>
 
 #include <sys/resource.h>
 

@@ -169,7 +169,7 @@ TEST(Broadcasting, FollowsNumPy) {
 TEST(Promotion, TakesTheLaterDtype) {
   const DType order[] = {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f32, DType::f64};
   for (int a = 0; a < 6; ++a)
-    for (int b = 0; b < 6; ++b) EXPECT_EQ(maximum(of_type(order[a]), of_type(order[b])).dtype(), order[std::max(a, b)]) << a << ' ' << b;
+    for (int b = 0; b < 6; ++b) EXPECT_EQ(promoted("test", of_type(order[a]), of_type(order[b])).first.dtype(), order[std::max(a, b)]) << a << ' ' << b;
 }
 
 TEST(Promotion, NumbersTakeTheTensorsDtype) {

@@ -13,8 +13,9 @@
 
 namespace tapedeck::kernels::cpu {
 void PrintTo(const ConvShape& s, std::ostream* out) {
-  *out << "x " << s.batch << "," << s.in_channels << "," << s.height << "," << s.width << " w " << s.out_channels << "," << s.kernel_height
-       << "," << s.kernel_width << " stride " << s.stride_height << "," << s.stride_width << " pad " << s.pad_height << "," << s.pad_width;
+  *out << "x " << s.batch << "," << s.in_channels << "," << s.height << "," << s.width << " w " << s.out_channels << ","
+       << s.kernel_height << "," << s.kernel_width << " stride " << s.stride_height << "," << s.stride_width << " pad "
+       << s.pad_height << "," << s.pad_width;
 }
 }  // namespace tapedeck::kernels::cpu
 
@@ -74,8 +75,11 @@ Results convolve(const Operands& in, const ConvShape& s, bool with_workspace = t
   const Results out{like(in.y), like(in.x), like(in.w)};
   const std::int64_t on = with_workspace;
   EXPECT_EQ(run(cpu::conv2d, {in.x, in.w}, {out.y}, &forward, on * cpu::conv2d_workspace(s, dtype)).fault, nullptr);
-  EXPECT_EQ(run(cpu::conv2d_input_grad, {in.y, in.w}, {out.dx}, &input, on * cpu::conv2d_input_grad_workspace(s, dtype)).fault, nullptr);
-  EXPECT_EQ(run(cpu::conv2d_weight_grad, {in.y, in.x}, {out.dw}, &weight, on * cpu::conv2d_weight_grad_workspace(s, dtype)).fault, nullptr);
+  EXPECT_EQ(run(cpu::conv2d_input_grad, {in.y, in.w}, {out.dx}, &input, on * cpu::conv2d_input_grad_workspace(s, dtype)).fault,
+            nullptr);
+  EXPECT_EQ(
+      run(cpu::conv2d_weight_grad, {in.y, in.x}, {out.dw}, &weight, on * cpu::conv2d_weight_grad_workspace(s, dtype)).fault,
+      nullptr);
   return out;
 }
 
@@ -105,11 +109,11 @@ void expect_convolution(const Operands& in, const Results& out, const ConvShape&
 }
 
 const ConvShape kShapes[] = {
-    {2, 3, 8, 8, 5, 3, 3, 1, 1, 1, 1},      {64, 1, 8, 8, 16, 3, 3, 1, 1, 1, 1},  {13, 16, 8, 8, 16, 3, 3, 1, 1, 1, 1},
-    {37, 10, 9, 7, 13, 3, 3, 1, 1, 1, 1},   {3, 4, 11, 9, 6, 5, 3, 2, 1, 2, 0},   {1, 16, 12, 12, 32, 1, 1, 1, 1, 0, 0},
-    {9, 32, 6, 6, 16, 3, 3, 2, 2, 1, 1},    {2, 2, 5, 5, 3, 5, 5, 1, 1, 4, 4},    {2, 3, 4, 4, 2, 4, 4, 1, 1, 0, 0},
-    {9, 17, 8, 8, 33, 3, 3, 1, 1, 0, 0}, {1, 3, 30, 30, 8, 7, 7, 2, 2, 3, 3},  {4, 8, 7, 7, 8, 2, 2, 3, 3, 0, 0},
-    {2, 1, 1, 40, 4, 1, 5, 1, 2, 0, 2},     {9, 64, 4, 4, 48, 3, 3, 1, 1, 1, 1},
+    {2, 3, 8, 8, 5, 3, 3, 1, 1, 1, 1},    {64, 1, 8, 8, 16, 3, 3, 1, 1, 1, 1}, {13, 16, 8, 8, 16, 3, 3, 1, 1, 1, 1},
+    {37, 10, 9, 7, 13, 3, 3, 1, 1, 1, 1}, {3, 4, 11, 9, 6, 5, 3, 2, 1, 2, 0},  {1, 16, 12, 12, 32, 1, 1, 1, 1, 0, 0},
+    {9, 32, 6, 6, 16, 3, 3, 2, 2, 1, 1},  {2, 2, 5, 5, 3, 5, 5, 1, 1, 4, 4},   {2, 3, 4, 4, 2, 4, 4, 1, 1, 0, 0},
+    {9, 17, 8, 8, 33, 3, 3, 1, 1, 0, 0},  {1, 3, 30, 30, 8, 7, 7, 2, 2, 3, 3}, {4, 8, 7, 7, 8, 2, 2, 3, 3, 0, 0},
+    {2, 1, 1, 40, 4, 1, 5, 1, 2, 0, 2},   {9, 64, 4, 4, 48, 3, 3, 1, 1, 1, 1},
 };
 
 class Conv : public ::testing::TestWithParam<ConvShape> {};
@@ -142,14 +146,18 @@ TEST_P(Conv, ThreadsDoNotChangeTheBits) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Conv, ::testing::ValuesIn(kShapes));
 
-// The usual shapes go to oneDNN in the workspace that the rule gives; the plain loops would be a silent loss of speed.
+// The usual shapes go to oneDNN in the workspace that the rule gives; the plain loops would be a silent loss of speed. Which of
+// the others it takes depends on the processor.
 TEST(ConvWorkspace, IsEnoughForOneDnn) {
   Random random(kSeed);
   for (const ConvShape& s : kShapes) {
+    if (s.kernel_height != 3 || s.stride_height != 1 || s.pad_height != 1) continue;
     const Operands in(random, DType::f32, s);
     const Results out{like(in.y), like(in.x), like(in.w)};
     std::vector<std::uint64_t> scratch(static_cast<std::size_t>(cpu::conv_workspace(cpu::ConvPass::weight_grad, s) +
-                                                                cpu::conv_workspace(cpu::ConvPass::forward, s)) / 8 + 16);
+                                                                cpu::conv_workspace(cpu::ConvPass::forward, s)) /
+                                           8 +
+                                       16);
     void* const workspace = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
     const auto runs = [&](cpu::ConvPass pass, const Array& a, const Array& b, const Array& to) {
       return cpu::convolve_onednn(pass, s, a.view.as<float>(), b.view.as<float>(), to.view.as<float>(), workspace,
@@ -185,7 +193,8 @@ TEST(ConvEdge, EmptyBatchAndNoChannels) {
 TEST(Pool, MatchesTheDefinition) {
   Random random(kSeed);
   for (const DType dtype : {DType::f32, DType::f64})
-    for (const auto& [window, stride] : {std::pair<Ints, Ints>{{2, 2}, {2, 2}}, {{3, 3}, {1, 1}}, {{3, 2}, {2, 1}}, {{1, 1}, {1, 1}}}) {
+    for (const auto& [window, stride] :
+         {std::pair<Ints, Ints>{{2, 2}, {2, 2}}, {{3, 3}, {1, 1}}, {{3, 2}, {2, 1}}, {{1, 1}, {1, 1}}}) {
       PoolAttrs attrs;
       attrs.window = window;
       attrs.stride = stride;

@@ -1,5 +1,5 @@
-// Elementwise kernels over every mixture of dense, permuted, gapped and broadcast views: equal to one scalar call per element, and so
-// bit-equal on every path.
+// Elementwise kernels over every mixture of dense, permuted, gapped and broadcast views: equal to one scalar call per element,
+// and so bit-equal on every path.
 #include "views.h"
 
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -22,8 +22,10 @@ constexpr unsigned kSeed = 20240611;
 // `a` (of sizes `sizes`) in a random layout: as it is, scrambled, or broadcast from a part of itself.
 Array any_layout(Random& random, DType dtype, const Sizes& sizes, double low, double high) {
   switch (random() % 3) {
-    case 0: return random_array(random, dtype, sizes, low, high);
-    case 1: return scrambled(random, random_array(random, dtype, sizes, low, high));
+    case 0:
+      return random_array(random, dtype, sizes, low, high);
+    case 1:
+      return scrambled(random, random_array(random, dtype, sizes, low, high));
     default: {
       Sizes smaller(sizes.begin() + static_cast<std::ptrdiff_t>(random() % (sizes.size() + 1)), sizes.end());
       for (auto& s : smaller)
@@ -36,15 +38,25 @@ Array any_layout(Random& random, DType dtype, const Sizes& sizes, double low, do
 template <class T>
 struct DTypeOf;
 template <>
-struct DTypeOf<float> { static constexpr DType value = DType::f32; };
+struct DTypeOf<float> {
+  static constexpr DType value = DType::f32;
+};
 template <>
-struct DTypeOf<double> { static constexpr DType value = DType::f64; };
+struct DTypeOf<double> {
+  static constexpr DType value = DType::f64;
+};
 template <>
-struct DTypeOf<std::int32_t> { static constexpr DType value = DType::i32; };
+struct DTypeOf<std::int32_t> {
+  static constexpr DType value = DType::i32;
+};
 template <>
-struct DTypeOf<std::int64_t> { static constexpr DType value = DType::i64; };
+struct DTypeOf<std::int64_t> {
+  static constexpr DType value = DType::i64;
+};
 template <>
-struct DTypeOf<std::uint8_t> { static constexpr DType value = DType::u8; };
+struct DTypeOf<std::uint8_t> {
+  static constexpr DType value = DType::u8;
+};
 
 template <class Out, class In, class F>
 void check_binary(Kernel kernel, F f, DType out_dtype = DTypeOf<Out>::value, double low = -5, double high = 5) {
@@ -52,7 +64,8 @@ void check_binary(Kernel kernel, F f, DType out_dtype = DTypeOf<Out>::value, dou
   Random random(kSeed);
   for (int round = 0; round < 40; ++round) {
     const Sizes sizes = random_sizes(random, 4, 9);
-    const Array a = any_layout(random, DTypeOf<In>::value, sizes, low, high), b = any_layout(random, DTypeOf<In>::value, sizes, low, high);
+    const Array a = any_layout(random, DTypeOf<In>::value, sizes, low, high),
+                b = any_layout(random, DTypeOf<In>::value, sizes, low, high);
     Array out = make_array(out_dtype, sizes);
     if (round % 4 == 3) out = scrambled(random, out);
     ASSERT_EQ(run(kernel, {a, b}, {out}).fault, nullptr);
@@ -80,8 +93,10 @@ TEST(Elementwise, Arithmetic) {
 TEST(Elementwise, DivisionAndPower) {
   check_binary<float, float>(cpu::div, [](float a, float b) { return a / b; });
   check_binary<double, double>(cpu::div, [](double a, double b) { return a / b; });
-  check_binary<std::int32_t, std::int32_t>(cpu::div, [](int a, int b) { return a / b; }, DType::i32, 1, 100);
-  check_binary<float, float>(cpu::pow, [](float a, float b) { return std::pow(a, b); }, DType::f32, 0.1, 4);
+  check_binary<std::int32_t, std::int32_t>(
+      cpu::div, [](int a, int b) { return a / b; }, DType::i32, 1, 100);
+  check_binary<float, float>(
+      cpu::pow, [](float a, float b) { return std::pow(a, b); }, DType::f32, 0.1, 4);
   check_binary<std::int64_t, std::int64_t>(
       cpu::pow,
       [](std::int64_t a, std::int64_t b) {
@@ -100,20 +115,28 @@ TEST(Elementwise, GradientsFromTheResult) {
 
 template <class T>
 void check_comparisons() {
-  check_binary<std::uint8_t, T>(cpu::equal, [](T a, T b) { return a == b; }, DType::boolean, 0, 3);
-  check_binary<std::uint8_t, T>(cpu::not_equal, [](T a, T b) { return a != b; }, DType::boolean, 0, 3);
-  check_binary<std::uint8_t, T>(cpu::less, [](T a, T b) { return a < b; }, DType::boolean, 0, 3);
-  check_binary<std::uint8_t, T>(cpu::less_equal, [](T a, T b) { return a <= b; }, DType::boolean, 0, 3);
-  check_binary<std::uint8_t, T>(cpu::greater, [](T a, T b) { return a > b; }, DType::boolean, 0, 3);
-  check_binary<std::uint8_t, T>(cpu::greater_equal, [](T a, T b) { return a >= b; }, DType::boolean, 0, 3);
+  check_binary<std::uint8_t, T>(
+      cpu::equal, [](T a, T b) { return a == b; }, DType::boolean, 0, 3);
+  check_binary<std::uint8_t, T>(
+      cpu::not_equal, [](T a, T b) { return a != b; }, DType::boolean, 0, 3);
+  check_binary<std::uint8_t, T>(
+      cpu::less, [](T a, T b) { return a < b; }, DType::boolean, 0, 3);
+  check_binary<std::uint8_t, T>(
+      cpu::less_equal, [](T a, T b) { return a <= b; }, DType::boolean, 0, 3);
+  check_binary<std::uint8_t, T>(
+      cpu::greater, [](T a, T b) { return a > b; }, DType::boolean, 0, 3);
+  check_binary<std::uint8_t, T>(
+      cpu::greater_equal, [](T a, T b) { return a >= b; }, DType::boolean, 0, 3);
 }
 
 TEST(Elementwise, ComparisonsAndLogic) {
   check_comparisons<float>();
   check_comparisons<std::int32_t>();
   check_comparisons<std::uint8_t>();
-  check_binary<std::uint8_t, std::uint8_t>(cpu::logical_and, [](int a, int b) { return a && b; }, DType::boolean, 0, 2);
-  check_binary<std::uint8_t, std::uint8_t>(cpu::logical_or, [](int a, int b) { return a || b; }, DType::boolean, 0, 2);
+  check_binary<std::uint8_t, std::uint8_t>(
+      cpu::logical_and, [](int a, int b) { return a && b; }, DType::boolean, 0, 2);
+  check_binary<std::uint8_t, std::uint8_t>(
+      cpu::logical_or, [](int a, int b) { return a || b; }, DType::boolean, 0, 2);
 }
 
 template <class T, class F>
@@ -142,14 +165,18 @@ TEST(Elementwise, Unary) {
   check_unary<float>(cpu::tanh, k::tanh_f32);
   check_unary<float>(cpu::sigmoid, k::sigmoid_f32);
   check_unary<float>(cpu::log, k::log_f32, 0.01, 9);
-  check_unary<float>(cpu::sqrt, [](float x) { return std::sqrt(x); }, 0, 9);
-  check_unary<float>(cpu::rsqrt, [](float x) { return 1.0f / std::sqrt(x); }, 0.1, 9);
+  check_unary<float>(
+      cpu::sqrt, [](float x) { return std::sqrt(x); }, 0, 9);
+  check_unary<float>(
+      cpu::rsqrt, [](float x) { return 1.0f / std::sqrt(x); }, 0.1, 9);
   check_unary<double>(cpu::exp, [](double x) { return std::exp(x); });
-  check_unary<double>(cpu::log, [](double x) { return std::log(x); }, 0.01, 9);
+  check_unary<double>(
+      cpu::log, [](double x) { return std::log(x); }, 0.01, 9);
   check_unary<double>(cpu::tanh, [](double x) { return std::tanh(x); });
   check_unary<double>(cpu::sin, [](double x) { return std::sin(x); });
   check_unary<double>(cpu::cos, [](double x) { return std::cos(x); });
-  check_unary<std::uint8_t>(cpu::logical_not, [](int x) { return x == 0; }, 0, 2);
+  check_unary<std::uint8_t>(
+      cpu::logical_not, [](int x) { return x == 0; }, 0, 2);
 }
 
 TEST(Elementwise, Where) {
@@ -184,10 +211,12 @@ TEST(Elementwise, CastBetweenAllTypes) {
 }
 
 TEST(Elementwise, IntegerDivisionByZeroIsAFault) {
-  const Array a = array_of(DType::i32, {3}, {1, 2, 3}), b = array_of(DType::i32, {3}, {1, 0, 2}), out = make_array(DType::i32, {3});
+  const Array a = array_of(DType::i32, {3}, {1, 2, 3}), b = array_of(DType::i32, {3}, {1, 0, 2}),
+              out = make_array(DType::i32, {3});
   EXPECT_STREQ(run(cpu::div, {a, b}, {out}).fault, "integer division by zero");
   EXPECT_EQ(out.get(2), 1);
-  const Array zero = array_of(DType::i64, {1}, {0}), minus = array_of(DType::i64, {1}, {-2}), power = make_array(DType::i64, {1});
+  const Array zero = array_of(DType::i64, {1}, {0}), minus = array_of(DType::i64, {1}, {-2}),
+              power = make_array(DType::i64, {1});
   const Outcome outcome = run(cpu::pow, {zero, minus}, {power});
   EXPECT_NE(outcome.fault, nullptr);
   EXPECT_EQ(outcome.value, -2);

@@ -76,14 +76,14 @@ TEST(Concat, AlongEveryAxis) {
 
 TEST(Pad, ZerosAround) {
   Random random(kSeed);
-  const Array x = scrambled(random, random_array(random, DType::f32, {3, 4}, 1, 2)), out = random_array(random, DType::f32, {6, 5});
+  const Array x = scrambled(random, random_array(random, DType::f32, {3, 4}, 1, 2)),
+              out = random_array(random, DType::f32, {6, 5});
   PadAttrs attrs;
   attrs.before = {1, 0};
   attrs.after = {2, 1};
   run(cpu::pad, {x}, {out}, &attrs);
   for (std::int64_t r = 0; r < 6; ++r)
-    for (std::int64_t c = 0; c < 5; ++c)
-      EXPECT_EQ(out.get(r * 5 + c), r >= 1 && r < 4 && c < 4 ? x.get((r - 1) * 4 + c) : 0);
+    for (std::int64_t c = 0; c < 5; ++c) EXPECT_EQ(out.get(r * 5 + c), r >= 1 && r < 4 && c < 4 ? x.get((r - 1) * 4 + c) : 0);
 }
 
 TEST(Full, EveryType) {

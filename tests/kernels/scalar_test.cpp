@@ -33,14 +33,16 @@ void for_floats_of_all_sizes(std::uint32_t step, F&& f) {
 
 TEST(Scalar, ExpWithinUlps) {
   double worst = 0;
-  for_floats_of_all_sizes(9973, [&](float x) { worst = std::max(worst, ulps(exp_f32(x), std::exp(static_cast<long double>(x)))); });
+  for_floats_of_all_sizes(9973,
+                          [&](float x) { worst = std::max(worst, ulps(exp_f32(x), std::exp(static_cast<long double>(x)))); });
   for (float x = -104; x < 89; x += 0.00071f) worst = std::max(worst, ulps(exp_f32(x), std::exp(static_cast<long double>(x))));
   EXPECT_LE(worst, 2.0);
 }
 
 TEST(Scalar, TanhWithinUlps) {
   double worst = 0;
-  for_floats_of_all_sizes(9973, [&](float x) { worst = std::max(worst, ulps(tanh_f32(x), std::tanh(static_cast<long double>(x)))); });
+  for_floats_of_all_sizes(9973,
+                          [&](float x) { worst = std::max(worst, ulps(tanh_f32(x), std::tanh(static_cast<long double>(x)))); });
   for (float x = -10; x < 10; x += 0.00013f) worst = std::max(worst, ulps(tanh_f32(x), std::tanh(static_cast<long double>(x))));
   EXPECT_LE(worst, 5.0);
 }
@@ -79,8 +81,8 @@ TEST(Scalar, Edges) {
   EXPECT_EQ(log_f32(kInf), kInf);
   EXPECT_EQ(log_f32(1), 0);
   EXPECT_TRUE(std::isnan(log_f32(-1)));
-  for (const float y : {exp_f32(kNan), log_f32(kNan), tanh_f32(kNan), sigmoid_f32(kNan), Relu{}(kNan), Sign{}(kNan), Maximum{}(kNan, 1.0f),
-                        Maximum{}(1.0f, kNan), Minimum{}(kNan, 1.0f), Minimum{}(1.0f, kNan)})
+  for (const float y : {exp_f32(kNan), log_f32(kNan), tanh_f32(kNan), sigmoid_f32(kNan), Relu{}(kNan), Sign{}(kNan),
+                        Maximum{}(kNan, 1.0f), Maximum{}(1.0f, kNan), Minimum{}(kNan, 1.0f), Minimum{}(1.0f, kNan)})
     EXPECT_TRUE(std::isnan(y));
 }
 

@@ -28,7 +28,8 @@ struct Rows {
 
 void check(Random& random, DType dtype, const Sizes& sizes, int axis) {
   const Array x = random_array(random, dtype, sizes, -30, 30), dy = random_array(random, dtype, sizes, -1, 1);
-  const Array y = make_array(dtype, sizes), log_y = make_array(dtype, sizes), dx = make_array(dtype, sizes), log_dx = make_array(dtype, sizes);
+  const Array y = make_array(dtype, sizes), log_y = make_array(dtype, sizes), dx = make_array(dtype, sizes),
+              log_dx = make_array(dtype, sizes);
   AxisAttrs attrs;
   attrs.axis = axis;
   run(cpu::softmax, {x}, {y}, &attrs);

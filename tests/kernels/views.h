@@ -1,4 +1,5 @@
-// Arrays for kernel tests: storage plus a view, laid out in all the ways that kernels must cope with, and read as doubles by oracles.
+// Arrays for kernel tests: storage plus a view, laid out in all the ways that kernels must cope with, and read as doubles by
+// oracles.
 #pragma once
 
 #include <tapedeck/kernels/kernel.h>
@@ -38,24 +39,42 @@ struct Array {
   }
   double get(std::int64_t i) const {
     switch (view.dtype) {
-      case DType::f32: return at<float>(i);
-      case DType::f64: return at<double>(i);
-      case DType::i32: return at<std::int32_t>(i);
-      case DType::i64: return static_cast<double>(at<std::int64_t>(i));
+      case DType::f32:
+        return at<float>(i);
+      case DType::f64:
+        return at<double>(i);
+      case DType::i32:
+        return at<std::int32_t>(i);
+      case DType::i64:
+        return static_cast<double>(at<std::int64_t>(i));
       case DType::f16:
-      case DType::bf16: return at<std::uint16_t>(i);
-      default: return at<std::uint8_t>(i);
+      case DType::bf16:
+        return at<std::uint16_t>(i);
+      default:
+        return at<std::uint8_t>(i);
     }
   }
   void set(std::int64_t i, double x) const {
     switch (view.dtype) {
-      case DType::f32: at<float>(i) = static_cast<float>(x); return;
-      case DType::f64: at<double>(i) = x; return;
-      case DType::i32: at<std::int32_t>(i) = static_cast<std::int32_t>(x); return;
-      case DType::i64: at<std::int64_t>(i) = static_cast<std::int64_t>(x); return;
+      case DType::f32:
+        at<float>(i) = static_cast<float>(x);
+        return;
+      case DType::f64:
+        at<double>(i) = x;
+        return;
+      case DType::i32:
+        at<std::int32_t>(i) = static_cast<std::int32_t>(x);
+        return;
+      case DType::i64:
+        at<std::int64_t>(i) = static_cast<std::int64_t>(x);
+        return;
       case DType::f16:
-      case DType::bf16: at<std::uint16_t>(i) = static_cast<std::uint16_t>(x); return;
-      default: at<std::uint8_t>(i) = static_cast<std::uint8_t>(x); return;
+      case DType::bf16:
+        at<std::uint16_t>(i) = static_cast<std::uint16_t>(x);
+        return;
+      default:
+        at<std::uint8_t>(i) = static_cast<std::uint8_t>(x);
+        return;
     }
   }
 };
@@ -137,7 +156,8 @@ inline Array scrambled(Random& random, const Array& a) {
 inline Array random_array(Random& random, DType dtype, const Sizes& sizes, double low = -2, double high = 2) {
   Array a = make_array(dtype, sizes);
   std::uniform_real_distribution<double> real(low, high);
-  for (std::int64_t i = 0; i < a.numel(); ++i) a.set(i, dtype == DType::boolean ? static_cast<double>(random() & 1) : real(random));
+  for (std::int64_t i = 0; i < a.numel(); ++i)
+    a.set(i, dtype == DType::boolean ? static_cast<double>(random() & 1) : real(random));
   return a;
 }
 
@@ -159,8 +179,8 @@ struct Outcome {
   std::int64_t value = 0;
 };
 
-inline Outcome run(Kernel kernel, const std::vector<Array>& inputs, const std::vector<Array>& outputs, const void* attrs = nullptr,
-                   std::int64_t workspace_bytes = 0) {
+inline Outcome run(Kernel kernel, const std::vector<Array>& inputs, const std::vector<Array>& outputs,
+                   const void* attrs = nullptr, std::int64_t workspace_bytes = 0) {
   std::vector<View> in, out;
   for (const Array& a : inputs) in.push_back(a.view);
   for (const Array& a : outputs) out.push_back(a.view);

@@ -24,6 +24,8 @@ struct ValueFacts {
 
 ValueFacts explain_value(const Plan& plan, ValueId v);
 std::string node_title(const Graph& graph, NodeId n);              // "node 12 (conv2d)"
+// "%h"; an unnamed clone is called after what it repeats: "%h again".
+std::string shown_name(const Graph& graph, ValueId v);
 std::string reason_sentence(const Plan& plan, ValueId v);
 
 // What can be found in a plan's table of nodes: words are looked for in names, op and type; `op:conv`, `phase:backward`,

@@ -46,7 +46,7 @@ void draw_peak_marker(const Plot& plot, const PlanModel& model) {
   list()->AddCircleFilled(ImVec2(x, y), 3.5f, to_imgui(colours::kPeak));
   const std::string text = "most live: " + human_bytes(bytes) + " at " + node_title(model.graph(), n);
   const bool left = x + text_width(TextSize::small, text) + 20 > plot.x1;
-  draw_plate(plot, left ? x - 10 : x + 10, y + 8, left, colours::kPeak, text);
+  draw_plate(plot, left ? x - 10 : x + 10, y + 24, left, colours::kPeak, text);   // clear of the label of the line above
 }
 
 }  // namespace
@@ -93,7 +93,8 @@ void CurvePanel::draw(float width, float height) {
   if (draw_nothing(width, height)) return;
   const PlanModel& model = *session_.model();
   const Plan& plan = model.plan();
-  draw_text_cut(TextSize::title, 12, 6, width - 24, colours::kText, "Live bytes");
+  const std::string title = "Live bytes" + (session_.document() != nullptr ? " · " + session_.document()->title() : std::string());
+  draw_text_cut(TextSize::title, 12, 6, width - 24, colours::kText, title);
   plot_ = make_plot(60, 44, width - 62, height - kTimeAxisHeight - 6, session_.view.time, {0, curve_top(plan)});
   navigation_.update(plot_, session_, false);
   plot_.across = session_.view.time;

@@ -22,7 +22,7 @@ std::string link(const std::string& to, const std::string& text) {
   return "<a style='color:#7db8ea; text-decoration:none' href='" + to + "'>" + escaped(text) + "</a>";
 }
 
-std::string value_link(const Graph& graph, ValueId v) { return link("value:" + std::to_string(v), "%" + graph.value_name(v)); }
+std::string value_link(const Graph& graph, ValueId v) { return link("value:" + std::to_string(v), shown_name(graph, v)); }
 std::string node_link(const Graph& graph, NodeId n) { return link("node:" + std::to_string(n), node_title(graph, n)); }
 
 // The first few of a list, and how many more there are.

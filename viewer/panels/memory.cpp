@@ -1,5 +1,6 @@
 #include <tapedeck/viewer/panels/memory.h>
 
+#include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
 
 #include <algorithm>
@@ -22,13 +23,6 @@ void hatch(ImVec2 low, ImVec2 high, Colour colour) {
   for (float x = low.x - h - phase; x < high.x && stripes < 400; x += 8, ++stripes)
     list()->AddLine(ImVec2(x, high.y), ImVec2(x + h, low.y), to_imgui(shaded(colour, 0.6)), 1.5f);
   list()->PopClipRect();
-}
-
-// A clone's own name says little: it is named after what it repeats.
-std::string label_of(const Graph& graph, ValueId v) {
-  const Value& value = graph.values[static_cast<std::size_t>(v)];
-  const Name of = value.node == kNone ? Name() : graph.nodes[static_cast<std::size_t>(value.node)].origin.of;
-  return of.empty() || !value.name.empty() ? "%" + graph.value_name(v) : "%" + of.str() + " again";
 }
 
 }  // namespace
@@ -61,7 +55,7 @@ void MemoryPlot::draw_rect(const PlanModel& model, const LodRect& r, float pixel
   list()->AddRectFilled(inner_low, inner_high, to_imgui(colour));
   if (rect.role == RoleClass::recomputed) hatch(inner_low, inner_high, colour);
   if (h < 12 || w < 20 || r.count > 1 || rect.value == kNone) return;
-  const std::string name = label_of(model.graph(), rect.value);
+  const std::string name = shown_name(model.graph(), rect.value);
   const float wide = text_width(TextSize::small, name);
   if (wide + 8 > w) return;
   const ImVec2 at(low.x + 4, low.y + std::round((h - 12) / 2));

@@ -109,17 +109,23 @@ void draw_time_axis(const Plot& plot, const PlanModel& model) {
 }
 
 void draw_limits(const Plot& plot, const Plan& plan) {
-  const auto line = [&](double bytes, Colour colour, bool right, const std::string& text) {
-    const float y = std::round(plot.y_of(bytes));
-    if (y < plot.y0 || y >= plot.y1) return;
-    for (float x = plot.x0; x < plot.x1; x += 9)
+  const auto line = [&](std::int64_t bytes, Colour colour) {
+    const float y = std::round(plot.y_of(static_cast<double>(bytes)));
+    for (float x = plot.x0; x < plot.x1 && y >= plot.y0 && y < plot.y1; x += 9)
       list()->AddRectFilled(ImVec2(x, y), ImVec2(std::min(x + 6, plot.x1), y + 1), to_imgui(colour));
-    const float h = text_height(TextSize::small) + 4;
-    const float above = y - h - 1, top = above >= plot.y0 ? above : y + 3;
-    draw_plate(plot, right ? plot.x1 - 4 : plot.x0 + 4, top, right, colour, text);
+    return y;
   };
-  line(static_cast<double>(plan.peak_bytes), colours::kPeak, true, "peak " + human_bytes(plan.peak_bytes));
-  if (plan.budget_bytes >= 0) line(static_cast<double>(plan.budget_bytes), colours::kBudget, false, "budget " + human_bytes(plan.budget_bytes));
+  const float height = text_height(TextSize::small) + 4;
+  const auto label = [&](float y, bool below, bool right, Colour colour, const std::string& text) {
+    if (y < plot.y0 || y >= plot.y1) return;
+    const float above = y - height - 1;
+    draw_plate(plot, right ? plot.x1 - 4 : plot.x0 + 4, below || above < plot.y0 ? y + 3 : above, right, colour, text);
+  };
+  // Lines first, so that none crosses a label; the peak's goes below its line where the budget's line is close above.
+  const float peak = line(plan.peak_bytes, colours::kPeak);
+  const float budget = plan.budget_bytes >= 0 ? line(plan.budget_bytes, colours::kBudget) : -1e9f;
+  label(peak, budget < peak && budget > peak - height - 4, true, colours::kPeak, "peak " + human_bytes(plan.peak_bytes));
+  if (plan.budget_bytes >= 0) label(budget, false, false, colours::kBudget, "budget " + human_bytes(plan.budget_bytes));
 }
 
 float draw_legend(float x, float y, float width, const PlanModel& model) {
@@ -206,7 +212,7 @@ void node_tooltip(const PlanModel& model, NodeId n) {
   int shown = 0;
   for (const PlanRect& rect : model.alive(n)) {
     if (shown++ == 6) break;
-    const std::string name = rect.value == kNone ? std::string("workspace") : "%" + model.graph().value_name(rect.value);
+    const std::string name = rect.value == kNone ? std::string("workspace") : shown_name(model.graph(), rect.value);
     ImGui::Text("%s  %s", human_bytes(rect.bytes).c_str(), name.c_str());
   }
   ImGui::EndTooltip();

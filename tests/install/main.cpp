@@ -1,0 +1,46 @@
+// A training step written eagerly, captured while it runs, planned under a budget, saved, loaded and replayed: the replays must
+// give the parameters that eager steps give, bit for bit.
+#include <tapedeck/tapedeck.h>
+
+#include <cstdio>
+#include <vector>
+
+using namespace tapedeck;
+
+struct Net : Module {
+  Linear in{*this, "in", 16, 64}, mid{*this, "mid", 64, 64}, out{*this, "out", 64, 4};
+  Tensor operator()(const Tensor& x) { return out(relu(mid(relu(in(x))))); }
+};
+
+Tensor train(Net& net, Optimizer& optimizer, const Tensor& x, const Tensor& y) {
+  const Tensor loss = cross_entropy(net(x), y);
+  backward(loss);
+  optimizer.step();
+  optimizer.zero_grad();
+  return loss;
+}
+
+int main() {
+  manual_seed(1);
+  Net net;
+  Sgd optimizer(net.parameters());
+  const Tensor x = normal({256, 16}), y = cast(argmax(matmul(x, normal({16, 4}))), DType::i32);
+
+  Capture capture("step");
+  const Tensor cx = capture.input("x", x), cy = capture.input("y", y);
+  capture.output("loss", train(net, optimizer, cx, cy));
+  TapeFile file{.captured = capture.finish().graph, .plan = {}, .state = {}, .inputs = {{"x", x}, {"y", y}}, .metadata = {}};
+  file.plan = make_plan(file.captured, {.budget_percent = 90});
+  save_tape("step.tape", file);
+
+  Executor replay(*load_tape("step.tape").plan);
+  for (const Tensor& p : net.parameters()) replay.set_state(p.name().str(), p);
+  for (const std::string& input : replay.input_names())
+    if (input == "x" || input == "y") replay.set_input(input, input == "x" ? x : y);
+  for (int i = 0; i < 10; ++i) replay.run(), train(net, optimizer, x, y);
+
+  bool equal = replay.observed_peak_bytes() == replay.plan().peak_bytes;
+  for (const Tensor& p : net.parameters()) equal = equal && bit_equal(replay.state(p.name().str()), p);
+  std::printf("loss %.4f, equal to eager: %s\n", replay.output("loss").item(), equal ? "yes" : "no");
+  return equal ? 0 : 1;
+}
