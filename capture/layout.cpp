@@ -11,8 +11,12 @@ namespace {
 class LayoutMaker {
  public:
   LayoutMaker(const Facts& facts, const ClonedGraph& cloned)
-      : facts_(facts), graph_(cloned.graph), source_(cloned.source), last_(graph_.values.size(), kNone),
-        holder_(graph_.values.size(), kNone), taken_(graph_.values.size(), 0) {
+      : facts_(facts),
+        graph_(cloned.graph),
+        source_(cloned.source),
+        last_(graph_.values.size(), kNone),
+        holder_(graph_.values.size(), kNone),
+        taken_(graph_.values.size(), 0) {
     layout_.values.resize(graph_.values.size());
     layout_.workspace.resize(graph_.nodes.size());
     layout_.root.resize(graph_.values.size());
@@ -82,7 +86,8 @@ class LayoutMaker {
     }
   }
 
-  // Lets outputs of node n have the bytes of operands that die here. The same rule, in the same order, as Schedule::take_over_local.
+  // Lets outputs of node n have the bytes of operands that die here. The same rule, in the same order, as
+  // Schedule::take_over_local.
   void take_over(NodeId n) {
     const Node& node = graph_.nodes[n];
     const Node& source = facts_.graph->nodes[source_[n]];
@@ -140,9 +145,9 @@ class LayoutMaker {
   const Facts& facts_;
   const Graph& graph_;
   const std::vector<NodeId>& source_;
-  std::vector<NodeId> last_;        // by root: the last node that needs its bytes, windows counted, heirs not
-  std::vector<ValueId> holder_;     // by root: the first of the chain whose bytes it took over, or kNone
-  std::vector<char> taken_;         // by root: an output took its bytes over
+  std::vector<NodeId> last_;     // by root: the last node that needs its bytes, windows counted, heirs not
+  std::vector<ValueId> holder_;  // by root: the first of the chain whose bytes it took over, or kNone
+  std::vector<char> taken_;      // by root: an output took its bytes over
   Layout layout_;
 };
 

@@ -5,8 +5,8 @@
 //   duration  longest first
 //   start     first born first, larger first among those  what an allocator at run time would do
 //   breadth   by the busiest steps: all that is alive there, largest first
-// The buffers that stand in the way of a new one are found either by walking everything placed so far in order of offset, or, where
-// few can be alive with it, through a tree over time.
+// The buffers that stand in the way of a new one are found either by walking everything placed so far in order of offset, or,
+// where few can be alive with it, through a tree over time.
 #include <tapedeck/capture/place.h>
 
 #include <algorithm>
@@ -24,10 +24,10 @@ std::int64_t align_up(std::int64_t offset, std::int64_t alignment) { return (off
 
 // Steps that matter are births; every lifetime becomes a range of births, so times are dense and small.
 struct Problem {
-  std::vector<Buffer> buffers;         // with bytes; times are indices of births
+  std::vector<Buffer> buffers;  // with bytes; times are indices of births
   std::vector<std::int32_t> original;
   std::int32_t steps = 0;
-  std::vector<std::int64_t> load;      // by step
+  std::vector<std::int64_t> load;  // by step
   std::int64_t bound = 0;
 };
 
@@ -83,7 +83,8 @@ struct Placed {
 class Space {
  public:
   explicit Space(std::int32_t steps) : births_(steps), deaths_(steps), born_(static_cast<std::size_t>(steps)) {
-    for (leaves_ = 1; leaves_ < steps; leaves_ *= 2) {}
+    for (leaves_ = 1; leaves_ < steps; leaves_ *= 2) {
+    }
     covering_.resize(static_cast<std::size_t>(leaves_) * 2);
   }
 
@@ -113,8 +114,10 @@ class Space {
   template <class Visit>
   void visit_gathered(const Buffer& b, Visit&& visit) {
     found_.clear();
-    for (std::int32_t i = b.birth + leaves_; i > 0; i /= 2) found_.insert(found_.end(), covering_[i].begin(), covering_[i].end());
-    for (std::int32_t step = b.birth + 1; step <= b.death; ++step) found_.insert(found_.end(), born_[step].begin(), born_[step].end());
+    for (std::int32_t i = b.birth + leaves_; i > 0; i /= 2)
+      found_.insert(found_.end(), covering_[i].begin(), covering_[i].end());
+    for (std::int32_t step = b.birth + 1; step <= b.death; ++step)
+      found_.insert(found_.end(), born_[step].begin(), born_[step].end());
     std::sort(found_.begin(), found_.end(), [](const Placed& x, const Placed& y) { return x.offset < y.offset; });
     for (const Placed& p : found_)
       if (!visit(p)) return;
@@ -131,7 +134,7 @@ class Space {
 enum class Fit { first, best };
 
 std::int64_t find_offset(Space& space, const Buffer& b, Fit fit) {
-  std::int64_t top = 0;           // end of everything seen so far
+  std::int64_t top = 0;  // end of everything seen so far
   std::int64_t chosen = -1, slack = 0;
   space.each_alive_with(b, [&](const Placed& p) {
     const std::int64_t offset = align_up(top, b.alignment);
@@ -189,7 +192,8 @@ Order by_size(const Problem& p) {
   return sorted_by(p, [](const Buffer& b) { return std::tuple(-b.bytes, -duration(b), b.birth); });
 }
 Order by_area(const Problem& p) {
-  return sorted_by(p, [](const Buffer& b) { return std::tuple(-static_cast<double>(b.bytes) * static_cast<double>(duration(b)), b.birth); });
+  return sorted_by(
+      p, [](const Buffer& b) { return std::tuple(-static_cast<double>(b.bytes) * static_cast<double>(duration(b)), b.birth); });
 }
 Order by_duration(const Problem& p) {
   return sorted_by(p, [](const Buffer& b) { return std::tuple(-duration(b), -b.bytes, b.birth); });

@@ -1,4 +1,5 @@
-// Offsets for buffers whose lifetimes are known: no two that are alive at the same time overlap, and the end of the highest is low.
+// Offsets for buffers whose lifetimes are known: no two that are alive at the same time overlap, and the end of the highest is
+// low.
 #pragma once
 
 #include <tapedeck/kernels/export.h>
@@ -17,12 +18,12 @@ struct Buffer {
 };
 
 struct Offsets {
-  std::vector<std::int64_t> offsets;   // by buffer; buffers of no bytes lie at 0
-  std::int64_t end = 0;                // the highest offset + bytes
-  std::int64_t bound = 0;              // most bytes alive at once: no placement ends lower
+  std::vector<std::int64_t> offsets;  // by buffer; buffers of no bytes lie at 0
+  std::int64_t end = 0;               // the highest offset + bytes
+  std::int64_t bound = 0;             // most bytes alive at once: no placement ends lower
 };
 
 // The best of several orders, each by first fit and by best fit; stops as soon as one meets the bound. Deterministic.
 Offsets place(const std::vector<Buffer>& buffers);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

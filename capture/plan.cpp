@@ -1,5 +1,7 @@
 #include <tapedeck/capture/plan.h>
 
+#include <tapedeck/capture/analysis/liveness.h>
+
 #include <algorithm>
 
 namespace tapedeck {
@@ -32,20 +34,17 @@ std::vector<std::int64_t> live_bytes(const Plan& plan) {
     const ValueId holder = holder_of(plan, v);
     last[holder] = std::max({last[holder], plan.values[v].death, plan.values[v].birth});
   }
-  std::vector<std::int64_t> live(static_cast<std::size_t>(n_nodes) + 1, 0);
+  std::vector<Interval> alive;
   const auto add = [&](NodeId first, NodeId final, std::int64_t bytes) {
-    if (first < 0 || first >= n_nodes || final < first) return;
-    live[first] += bytes;
-    live[std::min(final, n_nodes - 1) + 1] -= bytes;
+    if (first >= 0 && first < n_nodes && final >= first) alive.push_back({bytes, first, std::min(final, n_nodes - 1)});
   };
   for (ValueId v = 0; v < static_cast<ValueId>(plan.values.size()); ++v)
     if (plan.values[v].where == Where::arena && holder_of(plan, v) == v)
       add(plan.values[v].birth, last[v], plan.graph.values[v].type.bytes());
   for (NodeId n = 0; n < n_nodes && n < static_cast<NodeId>(plan.workspace.size()); ++n) add(n, n, plan.workspace[n].bytes);
 
-  std::int64_t sum = plan.external_bytes;
-  for (NodeId n = 0; n < n_nodes; ++n) live[n] = sum += live[n];
-  live.resize(static_cast<std::size_t>(n_nodes));
+  std::vector<std::int64_t> live = sum_alive(alive, n_nodes);
+  for (std::int64_t& bytes : live) bytes += plan.external_bytes;
   return live;
 }
 

@@ -20,21 +20,31 @@ void check_indices(const Plan& plan, Violations* out) {
   const Graph& g = plan.graph;
   const auto slots_of = [&](Where where) -> std::int64_t {
     switch (where) {
-      case Where::input: return g.n_inputs;
-      case Where::state: return g.n_state;
-      case Where::constant: return static_cast<std::int64_t>(g.constants.size());
-      case Where::output: return static_cast<std::int64_t>(plan.output_slots.size());
-      default: return -1;
+      case Where::input:
+        return g.n_inputs;
+      case Where::state:
+        return g.n_state;
+      case Where::constant:
+        return static_cast<std::int64_t>(g.constants.size());
+      case Where::output:
+        return static_cast<std::int64_t>(plan.output_slots.size());
+      default:
+        return -1;
     }
   };
   const auto node_or_none = [&](NodeId n) { return n == kNone || in_range(n, static_cast<std::int64_t>(g.nodes.size()) + 1); };
   for (ValueId v = 0; v < g.value_count() && out->size() < kMostViolations; ++v) {
     const Placement& p = plan.values[v];
-    const bool enums = static_cast<int>(p.where) <= static_cast<int>(Where::output) && static_cast<int>(p.reason) <= static_cast<int>(Reason::unread);
-    if (!enums || p.where == Where::nowhere) out->push_back(fmt::format("%{} lies nowhere", g.value_name(v)));
-    else if (p.where != Where::arena && !in_range(p.slot, slots_of(p.where))) out->push_back(fmt::format("%{} lies in a buffer that does not exist", g.value_name(v)));
-    else if (shares_bytes(p) && !in_range(p.other, v)) out->push_back(fmt::format("%{} shares the bytes of no earlier value", g.value_name(v)));
-    else if (!node_or_none(p.birth) || !node_or_none(p.death) || !node_or_none(p.reader)) out->push_back(fmt::format("%{} has a lifetime beyond the graph", g.value_name(v)));
+    const bool enums = static_cast<int>(p.where) <= static_cast<int>(Where::output) &&
+                       static_cast<int>(p.reason) <= static_cast<int>(Reason::unread);
+    if (!enums || p.where == Where::nowhere)
+      out->push_back(fmt::format("%{} lies nowhere", g.value_name(v)));
+    else if (p.where != Where::arena && !in_range(p.slot, slots_of(p.where)))
+      out->push_back(fmt::format("%{} lies in a buffer that does not exist", g.value_name(v)));
+    else if (shares_bytes(p) && !in_range(p.other, v))
+      out->push_back(fmt::format("%{} shares the bytes of no earlier value", g.value_name(v)));
+    else if (!node_or_none(p.birth) || !node_or_none(p.death) || !node_or_none(p.reader))
+      out->push_back(fmt::format("%{} has a lifetime beyond the graph", g.value_name(v)));
   }
 }
 
@@ -51,10 +61,13 @@ void check_sizes(const Plan& plan, Violations* out) {
   }
   for (const Type& slot : plan.output_slots) external += slot.bytes();
   if (plan.external_bytes != external)
-    out->push_back(fmt::format("external_bytes is {}, but inputs, state, constants and outputs are {}", plan.external_bytes, external));
-  const bool adds_up = plan.arena_bytes >= 0 && plan.arena_bytes <= plan.peak_bytes && plan.peak_bytes - plan.arena_bytes == plan.external_bytes;
+    out->push_back(
+        fmt::format("external_bytes is {}, but inputs, state, constants and outputs are {}", plan.external_bytes, external));
+  const bool adds_up =
+      plan.arena_bytes >= 0 && plan.arena_bytes <= plan.peak_bytes && plan.peak_bytes - plan.arena_bytes == plan.external_bytes;
   if (!adds_up)
-    out->push_back(fmt::format("peak_bytes {} is not external_bytes {} + arena_bytes {}", plan.peak_bytes, plan.external_bytes, plan.arena_bytes));
+    out->push_back(fmt::format("peak_bytes {} is not external_bytes {} + arena_bytes {}", plan.peak_bytes, plan.external_bytes,
+                               plan.arena_bytes));
   if (plan.lower_bound_bytes > plan.peak_bytes) out->push_back("the lower bound is above the peak");
   if (plan.feasible && plan.floor_bytes > plan.peak_bytes) out->push_back("the floor is above the peak");
   if (plan.feasible && plan.budget_bytes >= 0 && plan.peak_bytes > plan.budget_bytes)
@@ -78,7 +91,8 @@ void check_structure(const Plan& plan, Violations* out) {
   }
   if (plan.values.size() != plan.graph.values.size()) return out->push_back("there is not one placement for each value");
   if (plan.workspace.size() != plan.graph.nodes.size()) return out->push_back("there is not one workspace for each node");
-  if (!std::all_of(plan.output_slots.begin(), plan.output_slots.end(), type_is_sound)) return out->push_back("an output slot has a bad type");
+  if (!std::all_of(plan.output_slots.begin(), plan.output_slots.end(), type_is_sound))
+    return out->push_back("an output slot has a bad type");
   if (plan.output_slots.size() > plan.graph.outputs.size()) return out->push_back("there are more output slots than outputs");
   check_indices(plan, out);
   if (out->empty()) check_sizes(plan, out);

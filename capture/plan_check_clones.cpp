@@ -25,8 +25,11 @@ class CloneChecker {
     }
     for (ValueId v : g_.outputs) check_result(v);
     for (const Update& u : g_.updates) check_result(u.value);
-    if (plan_.nodes != g_.node_count()) found_.push_back(fmt::format("the plan says {} nodes, the graph has {}", plan_.nodes, g_.node_count()));
-    if (plan_.recomputed_nodes != clones) found_.push_back(fmt::format("the plan says {} recomputed nodes, the graph has {} clones", plan_.recomputed_nodes, clones));
+    if (plan_.nodes != g_.node_count())
+      found_.push_back(fmt::format("the plan says {} nodes, the graph has {}", plan_.nodes, g_.node_count()));
+    if (plan_.recomputed_nodes != clones)
+      found_.push_back(
+          fmt::format("the plan says {} recomputed nodes, the graph has {} clones", plan_.recomputed_nodes, clones));
     return std::move(found_);
   }
 
@@ -48,7 +51,9 @@ class CloneChecker {
   }
 
   bool same_computation(const Node& clone, const Node& original) const {
-    if (clone.op != original.op || clone.op->is(kEffect) || clone.n_inputs != original.n_inputs || clone.n_outputs != original.n_outputs) return false;
+    if (clone.op != original.op || clone.op->is(kEffect) || clone.n_inputs != original.n_inputs ||
+        clone.n_outputs != original.n_outputs)
+      return false;
     for (std::int32_t i = 0; i < clone.n_inputs; ++i)
       if (original_[g_.inputs(clone)[i]] != original_[g_.inputs(original)[i]]) return false;
     for (std::int32_t i = 0; i < clone.n_outputs; ++i)
@@ -63,8 +68,8 @@ class CloneChecker {
 
   const Plan& plan_;
   const Graph& g_;
-  std::vector<ValueId> original_;                        // by value
-  std::unordered_map<std::string, NodeId> by_name_;      // originals so far, by their first output's name
+  std::vector<ValueId> original_;                    // by value
+  std::unordered_map<std::string, NodeId> by_name_;  // originals so far, by their first output's name
   std::vector<std::string> found_;
 };
 

@@ -1,6 +1,6 @@
 // Invariants (1) and (3) of a plan between values. Within a segment nodes run in order; between segments only the paths of the
-// segment DAG order them. So bytes may change hands only if everybody who used the old ones stands before the new writer, either in
-// its segment or in one with a path to it.
+// segment DAG order them. So bytes may change hands only if everybody who used the old ones stands before the new writer,
+// either in its segment or in one with a path to it.
 #include <tapedeck/capture/plan_check_parts.h>
 
 #include <fmt/format.h>
@@ -19,7 +19,8 @@ bool check_segments(const Plan& plan, Violations* out) {
   std::int64_t next = 0;
   for (std::int32_t s = 0; s < n_segments; ++s) {
     const Segment& segment = plan.segments[s];
-    if (segment.first != next || segment.n_nodes <= 0) out->push_back(fmt::format("segment {} does not start where the one before it ends", s));
+    if (segment.first != next || segment.n_nodes <= 0)
+      out->push_back(fmt::format("segment {} does not start where the one before it ends", s));
     next += std::max(segment.n_nodes, 0);
     std::int32_t last = s;
     for (std::int32_t t : segment.successors) {
@@ -33,16 +34,19 @@ bool check_segments(const Plan& plan, Violations* out) {
   }
   if (next != plan.graph.node_count()) out->push_back("the segments do not hold every node once");
   for (std::int32_t s = 0; s < n_segments; ++s)
-    if (plan.segments[s].n_predecessors != predecessors[s]) out->push_back(fmt::format("segment {} waits for the wrong number of segments", s));
+    if (plan.segments[s].n_predecessors != predecessors[s])
+      out->push_back(fmt::format("segment {} waits for the wrong number of segments", s));
   return out->empty();
 }
 
-// Which segments have a path to which: a bit per pair, for source segments [first, first + width) at a time so that memory is bounded.
+// Which segments have a path to which: a bit per pair, for source segments [first, first + width) at a time so that memory is
+// bounded.
 class Reach {
  public:
   explicit Reach(const Plan& plan) : plan_(plan), segment_of_(plan.graph.nodes.size()) {
     for (std::size_t s = 0; s < plan.segments.size(); ++s)
-      for (std::int32_t i = 0; i < plan.segments[s].n_nodes; ++i) segment_of_[plan.segments[s].first + i] = static_cast<std::int32_t>(s);
+      for (std::int32_t i = 0; i < plan.segments[s].n_nodes; ++i)
+        segment_of_[plan.segments[s].first + i] = static_cast<std::int32_t>(s);
     const std::size_t n = std::max<std::size_t>(plan.segments.size(), 1);
     words_ = std::clamp<std::size_t>(kMostReachBytes / 8 / n, 1, (n + 63) / 64);
   }
@@ -83,8 +87,8 @@ class Reach {
 struct Tenant {
   std::int64_t first = 0, end = 0;
   NodeId writer = kNone;
-  ValueId value = kNone;       // kNone for workspace
-  std::vector<NodeId> users;   // writer and readers, ascending
+  ValueId value = kNone;      // kNone for workspace
+  std::vector<NodeId> users;  // writer and readers, ascending
 };
 
 class OrderChecker {
@@ -140,7 +144,8 @@ class OrderChecker {
       const NodeId writer = g_.values[u.value].node;
       for (NodeId user : users_[u.state])
         if (u.state != u.value && user != writer && !ordered(user, writer) && more())
-          out_->push_back(fmt::format("%{} may be overwritten before `{}` has read it", g_.value_name(u.state), g_.node_text(user)));
+          out_->push_back(
+              fmt::format("%{} may be overwritten before `{}` has read it", g_.value_name(u.state), g_.node_text(user)));
     }
   }
 
@@ -148,7 +153,8 @@ class OrderChecker {
     for (ValueId v = g_.n_inputs + g_.n_state; v < g_.value_count(); ++v) {
       const Placement& p = plan_.values[v];
       const std::int64_t bytes = g_.values[v].type.bytes();
-      if (p.where == Where::arena && owner_[v] == v && bytes > 0) tenants_.push_back({p.offset, p.offset + bytes, g_.values[v].node, v, users_[v]});
+      if (p.where == Where::arena && owner_[v] == v && bytes > 0)
+        tenants_.push_back({p.offset, p.offset + bytes, g_.values[v].node, v, users_[v]});
     }
     for (NodeId n = 0; n < g_.node_count(); ++n) {
       const Scratch& s = plan_.workspace[n];
@@ -164,21 +170,25 @@ class OrderChecker {
       open.erase(std::remove_if(open.begin(), open.end(), [&](const Tenant* o) { return o->end <= t.first; }), open.end());
       for (const Tenant* o : open) {
         if (!more()) return;
-        if (o->writer < t.writer) check_pair(*o, t);
-        else check_pair(t, *o);
+        if (o->writer < t.writer)
+          check_pair(*o, t);
+        else
+          check_pair(t, *o);
       }
       open.push_back(&t);
     }
   }
 
-  // `later` writes bytes that `earlier` holds: all of its users must be done, but for the writer itself where it computes in place.
+  // `later` writes bytes that `earlier` holds: all of its users must be done, but for the writer itself where it computes in
+  // place.
   void check_pair(const Tenant& earlier, const Tenant& later) {
     const bool takes_over = later.value != kNone && plan_.values[later.value].reason == Reason::in_place &&
                             owner_[plan_.values[later.value].other] == earlier.value;
     for (NodeId user : earlier.users) {
       if (takes_over && user == later.writer) continue;
       if (ordered(user, later.writer)) continue;
-      out_->push_back(fmt::format("{} and {} share bytes, and `{}` may still need the first", name(earlier), name(later), g_.node_text(user)));
+      out_->push_back(fmt::format("{} and {} share bytes, and `{}` may still need the first", name(earlier), name(later),
+                                  g_.node_text(user)));
       return;
     }
   }

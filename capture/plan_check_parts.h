@@ -16,15 +16,15 @@ inline constexpr std::size_t kMostViolations = 100;
 // Every index in the plan is in range, so that the parts below may use them; and the sums of bytes agree.
 void check_structure(const Plan& plan, Violations* out);
 
-// Invariants (2) and (3) for each value by itself: the right buffer, inside it, aligned; windows and takeovers as their ops allow.
-// REQUIRES: check_structure found nothing.
+// Invariants (2) and (3) for each value by itself: the right buffer, inside it, aligned; windows and takeovers as their ops
+// allow. REQUIRES: check_structure found nothing.
 void check_placements(const Plan& plan, Violations* out);
 
 // By value: the value whose own bytes a window (of a window ...) looks at. REQUIRES: check_structure found nothing.
 std::vector<ValueId> bytes_owner(const Plan& plan);
 
-// Invariants (1) and (3) between values: under every order that the segments allow, nobody writes bytes that somebody still needs.
-// REQUIRES: check_placements found nothing.
+// Invariants (1) and (3) between values: under every order that the segments allow, nobody writes bytes that somebody still
+// needs. REQUIRES: check_placements found nothing.
 void check_order(const Plan& plan, Violations* out);
 
 }  // namespace tapedeck

@@ -18,8 +18,10 @@ class PlacementChecker {
   void check() {
     for (ValueId v = 0; v < g_.value_count() && more(); ++v) {
       const Placement& p = plan_.values[v];
-      if (p.reason == Reason::alias) check_window(v);
-      else check_own_bytes(v);
+      if (p.reason == Reason::alias)
+        check_window(v);
+      else
+        check_own_bytes(v);
       if (p.reason == Reason::in_place) check_takeover(v);
     }
     for (NodeId n = 0; n < g_.node_count() && more(); ++n) {
@@ -44,14 +46,17 @@ class PlacementChecker {
   void check_own_bytes(ValueId v) {
     const Placement& p = plan_.values[v];
     if (!p.dense) report(v, "has bytes of its own, so it must be dense");
-    if (p.where == Where::arena) check_arena(v);
-    else if (p.offset != 0) report(v, "does not start where its buffer starts");
+    if (p.where == Where::arena)
+      check_arena(v);
+    else if (p.offset != 0)
+      report(v, "does not start where its buffer starts");
     if (wanted_buffer(v) != std::pair(p.where, p.slot)) report(v, "is in the wrong buffer");
     if (p.where == Where::output && plan_.output_slots[p.slot] != type(v)) report(v, "and its output slot differ in type");
     if (p.where == Where::constant && g_.constants[p.slot].type != type(v)) report(v, "and its constant differ in type");
   }
 
-  // What the value is decides where it must be; what nodes make may lie in the arena, in an output slot, or in the state it updates.
+  // What the value is decides where it must be; what nodes make may lie in the arena, in an output slot, or in the state it
+  // updates.
   std::pair<Where, std::int32_t> wanted_buffer(ValueId v) const {
     const Placement& p = plan_.values[v];
     if (g_.is_input(v)) return {Where::input, v};
@@ -67,9 +72,12 @@ class PlacementChecker {
   void check_arena(ValueId v) {
     const Placement& p = plan_.values[v];
     const std::int64_t bytes = type(v).bytes();
-    const std::int64_t alignment = std::max<std::int64_t>(plan_.alignment, static_cast<std::int64_t>(dtype_size(type(v).dtype)));
-    if (p.offset < 0 || p.offset > plan_.arena_bytes || bytes > plan_.arena_bytes - p.offset) report(v, "is not inside the arena");
-    else if (p.offset % alignment != 0) report(v, "lies at {}, which is no multiple of {}", p.offset, alignment);
+    const std::int64_t alignment =
+        std::max<std::int64_t>(plan_.alignment, static_cast<std::int64_t>(dtype_size(type(v).dtype)));
+    if (p.offset < 0 || p.offset > plan_.arena_bytes || bytes > plan_.arena_bytes - p.offset)
+      report(v, "is not inside the arena");
+    else if (p.offset % alignment != 0)
+      report(v, "lies at {}, which is no multiple of {}", p.offset, alignment);
   }
 
   // ---- windows ----
@@ -78,10 +86,12 @@ class PlacementChecker {
     const Placement& p = plan_.values[v];
     const Placement& base = plan_.values[p.other];
     const NodeId n = g_.values[v].node;
-    if (n == kNone || !g_.nodes[n].op->is(kView) || !g_.nodes[n].op->view || g_.nodes[n].n_inputs != 1 || g_.inputs(g_.nodes[n])[0] != p.other)
+    if (n == kNone || !g_.nodes[n].op->is(kView) || !g_.nodes[n].op->view || g_.nodes[n].n_inputs != 1 ||
+        g_.inputs(g_.nodes[n])[0] != p.other)
       return report(v, "is a window on a value that it is no view of");
     if (p.where != base.where || p.slot != base.slot) return report(v, "is a window on a value in another buffer");
-    if (type(v).numel() == 0 || !out_->empty()) return;  // below here the base's strides are used: they must have been found right
+    if (type(v).numel() == 0 || !out_->empty())
+      return;  // below here the base's strides are used: they must have been found right
 
     std::int64_t offset = 0, strides[kMaxRank] = {}, base_strides[kMaxRank] = {}, own_strides[kMaxRank] = {};
     strides_of(p.other, base_strides);
@@ -95,8 +105,10 @@ class PlacementChecker {
   }
 
   void strides_of(ValueId v, std::int64_t* strides) const {
-    if (plan_.values[v].dense) dense_strides(type(v).shape, strides);
-    else std::copy_n(plan_.values[v].strides, kMaxRank, strides);
+    if (plan_.values[v].dense)
+      dense_strides(type(v).shape, strides);
+    else
+      std::copy_n(plan_.values[v].strides, kMaxRank, strides);
   }
 
   // The first and last element touched lie inside the bytes of the owner.
@@ -117,7 +129,8 @@ class PlacementChecker {
     const Op& op = *g_.nodes[n].op;
     if (op.is(kAnyStrides) || op.is(kElementwise) || op.is(kView)) return;
     for (ValueId v : g_.inputs(g_.nodes[n]))
-      if (!plan_.values[v].dense && !(op.is(kMatrixStrides) && is_matrix(v))) report(v, "has strides that `{}` does not take", g_.node_text(n));
+      if (!plan_.values[v].dense && !(op.is(kMatrixStrides) && is_matrix(v)))
+        report(v, "has strides that `{}` does not take", g_.node_text(n));
   }
 
   bool is_matrix(ValueId v) const {
@@ -136,8 +149,10 @@ class PlacementChecker {
   void check_takeover(ValueId v) {
     const Placement& p = plan_.values[v];
     const ValueId from = owner_[p.other];
-    if (p.where != Where::arena || plan_.values[from].where != Where::arena) return report(v, "takes over bytes that are not in the arena");
-    if (p.offset != plan_.values[from].offset || type(v).bytes() != type(from).bytes() || plan_.values[p.other].offset != p.offset)
+    if (p.where != Where::arena || plan_.values[from].where != Where::arena)
+      return report(v, "takes over bytes that are not in the arena");
+    if (p.offset != plan_.values[from].offset || type(v).bytes() != type(from).bytes() ||
+        plan_.values[p.other].offset != p.offset)
       return report(v, "takes over bytes that are not exactly its own");
     if (!may_overwrite(v, p.other)) report(v, "takes over bytes that its op may not overwrite");
   }
@@ -148,10 +163,12 @@ class PlacementChecker {
     const Node& node = g_.nodes[g_.values[v].node];
     const auto operands = g_.inputs(node);
     for (const InplacePair& pair : node.op->inplace) {
-      if (pair.output != v - node.first_output || pair.input < 0 || pair.input >= node.n_inputs || operands[pair.input] != from) continue;
+      if (pair.output != v - node.first_output || pair.input < 0 || pair.input >= node.n_inputs || operands[pair.input] != from)
+        continue;
       bool free = true;
       for (int i = 0; i < node.n_inputs; ++i)
-        if (i != pair.input && owner_[operands[i]] == owner_[from] && !(operands[i] == from && node.op->is(kElementwise))) free = false;
+        if (i != pair.input && owner_[operands[i]] == owner_[from] && !(operands[i] == from && node.op->is(kElementwise)))
+          free = false;
       if (free) return true;
     }
     return false;
@@ -179,7 +196,8 @@ class PlacementChecker {
       const Placement& p = plan_.values[v];
       const bool own = p.reason != Reason::alias;
       if (returned[v] && (!own || p.where == Where::arena)) report(v, "is returned, but its bytes do not last");
-      if (returned[v] && p.where == Where::state && (!g_.is_state(v) || updated[v])) report(v, "is returned from a state buffer that is overwritten");
+      if (returned[v] && p.where == Where::state && (!g_.is_state(v) || updated[v]))
+        report(v, "is returned from a state buffer that is overwritten");
       if (p.where != Where::output || !own) continue;
       if (!returned[v]) report(v, "is in an output slot and not returned");
       if (in_slot[p.slot] != kNone) report(v, "shares an output slot with %{}", g_.value_name(in_slot[p.slot]));
@@ -192,7 +210,8 @@ class PlacementChecker {
       if (!more()) return;
       const Placement& p = plan_.values[u.value];
       if (u.value == u.state) continue;
-      if (p.where != Where::state || p.slot != u.state - g_.n_inputs || p.reason == Reason::alias || g_.values[u.value].node == kNone) {
+      if (p.where != Where::state || p.slot != u.state - g_.n_inputs || p.reason == Reason::alias ||
+          g_.values[u.value].node == kNone) {
         report(u.value, "is not made in the state it updates");
         continue;
       }

@@ -1,6 +1,6 @@
-// make_plan: every strategy offers candidates (points in its sequence of choices), none of which depends on the budget; the plan is
-// the cheapest candidate whose placed peak fits, so it is monotone in the budget. The floor is the least placed peak of all
-// candidates; live bytes bound placed peaks from below, so only candidates near the floor need be placed to find it.
+// make_plan: every strategy offers candidates (points in its sequence of choices), none of which depends on the budget; the
+// plan is the cheapest candidate whose placed peak fits, so it is monotone in the budget. The floor is the least placed peak of
+// all candidates; live bytes bound placed peaks from below, so only candidates near the floor need be placed to find it.
 #include <tapedeck/capture/planner.h>
 
 #include <tapedeck/capture/pipeline.h>
@@ -46,14 +46,17 @@ struct Offer {
   const Choices* choices = nullptr;
   Candidate candidate;
   double cost = 0;
-  std::int64_t live_peak = 0;    // a bound on `peak`
-  std::int64_t peak = -1;        // -1: not placed yet
+  std::int64_t live_peak = 0;  // a bound on `peak`
+  std::int64_t peak = -1;      // -1: not placed yet
 };
 
 class Planner {
  public:
   Planner(const Graph& captured, const PlanOptions& options)
-      : options_(options), watch_{options.cancel, options.progress}, graph_(prepare(captured, &passes_)), facts_(collect_facts(graph_)) {}
+      : options_(options),
+        watch_{options.cancel, options.progress},
+        graph_(prepare(captured, &passes_)),
+        facts_(collect_facts(graph_)) {}
 
   Plan make() {
     watch_.check();
@@ -78,7 +81,8 @@ class Planner {
       const Candidate& candidate = choices.candidates[i];
       apply_steps(choices.journal, done, candidate.journal, &clones);
       done = candidate.journal;
-      Offer offer{strategy, &choices, candidate, schedule_cost(facts_, clones), facts_.external_bytes + candidate.live_peak, -1};
+      Offer offer{strategy, &choices, candidate, schedule_cost(facts_, clones), facts_.external_bytes + candidate.live_peak,
+                  -1};
       offers_.push_back(offer);
     }
   }
@@ -91,7 +95,9 @@ class Planner {
     return offer.peak;
   }
 
-  CloneLists clones_of(const Offer& offer) const { return clones_after(facts_, offer.choices->journal, offer.candidate.journal); }
+  CloneLists clones_of(const Offer& offer) const {
+    return clones_after(facts_, offer.choices->journal, offer.candidate.journal);
+  }
 
   // Of the offers that are allowed, the one with the least placed peak; the cheapest of those.
   template <class Allowed>
@@ -99,7 +105,8 @@ class Planner {
     std::vector<Offer*> by_bound;
     for (Offer& o : offers_)
       if (allowed(o)) by_bound.push_back(&o);
-    std::stable_sort(by_bound.begin(), by_bound.end(), [](const Offer* a, const Offer* b) { return a->live_peak < b->live_peak; });
+    std::stable_sort(by_bound.begin(), by_bound.end(),
+                     [](const Offer* a, const Offer* b) { return a->live_peak < b->live_peak; });
     Offer* best = nullptr;
     for (Offer* o : by_bound) {
       if (best && o->live_peak > best->peak) break;
@@ -124,10 +131,14 @@ class Planner {
   bool allows(const Offer& o) const {
     const bool keep_all = o.candidate.journal == 0;
     switch (options_.strategy) {
-      case Strategy::none: return keep_all;
-      case Strategy::greedy: return o.strategy == Strategy::greedy;
-      case Strategy::automatic: return budget_ >= 0 || wanted_without_budget(o);
-      case Strategy::regions: return wanted_without_budget(o);
+      case Strategy::none:
+        return keep_all;
+      case Strategy::greedy:
+        return o.strategy == Strategy::greedy;
+      case Strategy::automatic:
+        return budget_ >= 0 || wanted_without_budget(o);
+      case Strategy::regions:
+        return wanted_without_budget(o);
     }
     return false;
   }

@@ -50,8 +50,8 @@ std::string describe_peak(const Plan& plan) {
   }
   const auto bytes = [&](ValueId v) { return plan.graph.values[v].type.bytes(); };
   std::stable_sort(alive.begin(), alive.end(), [&](ValueId a, ValueId b) { return bytes(a) > bytes(b); });
-  std::string text = fmt::format("at `{}`, {} bytes are alive: inputs, state, constants and outputs {} bytes", plan.graph.node_text(at),
-                                 live[at], plan.external_bytes);
+  std::string text = fmt::format("at `{}`, {} bytes are alive: inputs, state, constants and outputs {} bytes",
+                                 plan.graph.node_text(at), live[at], plan.external_bytes);
   for (std::size_t i = 0; i < std::min(alive.size(), kTensorsNamed); ++i)
     text += fmt::format(", %{} {} bytes", plan.graph.value_name(alive[i]), bytes(alive[i]));
   if (alive.size() > kTensorsNamed) text += fmt::format(", and {} more", alive.size() - kTensorsNamed);

@@ -12,7 +12,8 @@ namespace tapedeck {
 //   saved (made in forward, read in backward or update) - gradient (made in backward) - temporary
 void give_reasons(Plan* plan);
 
-// The node where the plan's live bytes are highest and the largest tensors alive there: "at `%h: f32[4,8] = relu(%x)`: %x 128 bytes, ..."
+// The node where the plan's live bytes are highest and the largest tensors alive there: "at `%h: f32[4,8] = relu(%x)`: %x 128
+// bytes, ..."
 std::string describe_peak(const Plan& plan);
 
 }  // namespace tapedeck

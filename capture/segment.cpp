@@ -9,9 +9,9 @@ namespace {
 
 // Who last held a stretch of the arena: a value's bytes or a node's workspace.
 struct Tenant {
-  std::int64_t first = 0, end = 0;    // bytes of the arena
+  std::int64_t first = 0, end = 0;  // bytes of the arena
   NodeId birth = kNone;
-  std::vector<NodeId> users;          // whoever must be done before the bytes are given away
+  std::vector<NodeId> users;  // whoever must be done before the bytes are given away
 };
 
 class ReuseFinder {
@@ -45,7 +45,8 @@ class ReuseFinder {
     const Node& node = graph_.nodes[after];
     const auto made_by_before = [&](ValueId v) { return graph_.values[v].node == before; };
     const auto operands = graph_.inputs(node), order = graph_.after(node);
-    return std::any_of(operands.begin(), operands.end(), made_by_before) || std::any_of(order.begin(), order.end(), made_by_before);
+    return std::any_of(operands.begin(), operands.end(), made_by_before) ||
+           std::any_of(order.begin(), order.end(), made_by_before);
   }
 
   void order_takeovers() {
@@ -117,8 +118,8 @@ class ReuseFinder {
 
 std::vector<Edge> find_reuse_edges(const Graph& graph, const Layout& layout) { return ReuseFinder(graph, layout).find(); }
 
-std::vector<Segment> cut_segments(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges,
-                                  double segment_us) {
+std::vector<Segment> cut_segments(const Graph& graph, const std::vector<double>& node_cost,
+                                  const std::vector<Edge>& reuse_edges, double segment_us) {
   std::vector<Segment> segments;
   std::vector<std::int32_t> segment_of(graph.nodes.size());
   bool closed = true;

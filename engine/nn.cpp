@@ -52,8 +52,8 @@ class ModuleScope {
   Scoped<Site> site_;
 };
 
-Tensor initial(const Module& m, const std::string& name, const Shape& shape, std::int64_t fan_in) {
-  const double bound = 1.0 / std::sqrt(static_cast<double>(std::max<std::int64_t>(fan_in, 1)));
+Tensor initial(const Module& m, const std::string& name, const Shape& shape, std::int64_t fan_in, double gain = 1.0) {
+  const double bound = gain / std::sqrt(static_cast<double>(std::max<std::int64_t>(fan_in, 1)));
   const Scoped<Name> path(thread_state().path, Name(m.path() + "." + name));
   return uniform(shape, -bound, bound);
 }
@@ -73,7 +73,7 @@ Tensor Linear::operator()(const Arg& x) {
 Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t padding,
                std::int64_t stride)
     : Module(parent, name),
-      weight(parameter("weight", initial(*this, "weight", {out, in, kernel, kernel}, in * kernel * kernel))),
+      weight(parameter("weight", initial(*this, "weight", {out, in, kernel, kernel}, in * kernel * kernel, std::sqrt(6.0)))),
       bias(parameter("bias", initial(*this, "bias", {out, 1, 1}, in * kernel * kernel))),
       attrs{{stride, stride}, {padding, padding}} {}
 

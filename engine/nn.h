@@ -44,7 +44,8 @@ struct Linear : Module {
   Tensor weight, bias;
 };
 
-// NCHW convolution with bias, OIHW weights; `padding` on every side.
+// NCHW convolution with bias, OIHW weights; `padding` on every side. Weights are drawn for relu: uniform in +-sqrt(6/fan_in) (He et
+// al., 2015), so that deep stacks keep their scale.
 struct Conv2d : Module {
   Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t padding = 0,
          std::int64_t stride = 1);

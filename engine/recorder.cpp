@@ -83,6 +83,9 @@ ValueId Recorder::value_of(TensorImpl* t, Site site) {
                                                            to_string(t->type()), t->storage->written_at.file, t->storage->written_at.line), site));
     return t->value;
   }
+  if (capturing && thread_state().own && thread_state().own->owns(*t) && thread_state().own->needs_grad(*t) && thread_state().grad_enabled)
+    throw CaptureError(error_text("capture", fmt::format("reads {}, whose gradient history began before the capture; detach() it or make it inside",
+                                                         to_string(t->type())), site));
   // Seen before? Leaves collect their gradient in one place, and a capture must know its inputs and state.
   if (capturing || t->requires_grad) {
     if (const Outside* known = find_outside(t)) {
@@ -96,9 +99,6 @@ ValueId Recorder::value_of(TensorImpl* t, Site site) {
       }
     }
   }
-  if (capturing && thread_state().own && thread_state().own->owns(*t) && thread_state().own->needs_grad(*t) && thread_state().grad_enabled)
-    throw CaptureError(error_text("capture", fmt::format("reads {}, whose gradient history began before the capture; detach() it or make it inside",
-                                                         to_string(t->type())), site));
   const ValueId v = add_outside_value(*t);
   info.back().needs_grad = t->requires_grad;
   if (capturing || t->requires_grad) {

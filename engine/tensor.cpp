@@ -122,8 +122,8 @@ detail::Extra& extra(detail::TensorImpl& t) {
 void refuse_host_read(const detail::TensorImpl& t, const char* what, Site site = {}) {
   if (!t.storage) throw TypeError(error_text(what, fmt::format("{} is abstract: it has a type and no data", to_string(t.type())), site));
   const ThreadState* state = thread_state_if_any();
-  if (state && state->tape->capturing && state->tape->owns(t))
-    throw CaptureError(error_text(what, "reads a captured value on the host, which a replay could not repeat; read it after the capture", site));
+  if (state && state->tape->capturing)
+    throw CaptureError(error_text(what, "reads a tensor on the host inside a capture, which a replay could not repeat; read it outside", site));
 }
 
 }  // namespace
@@ -149,10 +149,11 @@ const void* Tensor::data() const {
 }
 
 void* Tensor::mutable_data(Site site) {
-  refuse_host_read(need(impl_, "data"), "mutable_data");
+  need(impl_, "data");
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->capturing)
-    throw CaptureError("[mutable_data] writes a tensor from the host inside a capture, which a replay could not repeat");
+    throw CaptureError(error_text("mutable_data", "writes a tensor from the host inside a capture, which a replay could not repeat", site));
+  refuse_host_read(*impl_, "mutable_data", site);
   ++impl_->storage->version;
   impl_->storage->written_at = site;
   return impl_->data();

@@ -6,16 +6,16 @@
 using namespace tapedeck;
 
 struct Net : Module {
-  Linear in{*this, "in", 16, 64}, mid{*this, "mid", 64, 64}, out{*this, "out", 64, 4};
+  Linear in{*this, "in", 16, 64}, a{*this, "a", 64, 64}, b{*this, "b", 64, 64}, out{*this, "out", 64, 4};
   Dropout drop{*this, "drop", 0.1};
-  Tensor operator()(const Tensor& x) { return out(drop(relu(mid(relu(in(x)))))); }
+  Tensor operator()(const Tensor& x) { return out(drop(relu(b(relu(a(relu(in(x)))))))); }
 };
 
 int main() {
   manual_seed(1);
   Net net;
   AdamW optimizer(net.parameters(), {.lr = 3e-3});
-  const Tensor x = normal({256, 16});
+  const Tensor x = normal({1024, 16});
   const Tensor y = cast(argmax(matmul(x, normal({16, 4}))), DType::i32);  // a rule to learn
 
   // Ordinary eager C++. The first two calls run it and record it, later ones replay the plan.

@@ -64,8 +64,8 @@ Window view_window(const Graph& graph, const Node& node, const std::vector<Windo
   return result;
 }
 
-// Does an operand other than `input` lie on the same bytes? The very same value is harmless where element i is read before it is
-// written.
+// Does an operand other than `input` lie on the same bytes? The very same value is harmless where element i is read before it
+// is written.
 bool shared_with_other_operand(const Graph& graph, const Node& node, int input, const std::vector<Window>& windows) {
   const auto operands = graph.inputs(node);
   for (int i = 0; i < node.n_inputs; ++i) {

@@ -3,8 +3,8 @@
 //     %t: f32[10,784] = transpose(%w) {axes=[1,0]}
 //     %d: f32[64,784] = matmul(%g, %t)
 //
-// %t is a window on %w: matmul takes row- or column-major matrices, so nothing need be copied. A view becomes a window if its rule
-// can express the strides and every reader takes them; otherwise it has bytes of its own and its kernel copies.
+// %t is a window on %w: matmul takes row- or column-major matrices, so nothing need be copied. A view becomes a window if its
+// rule can express the strides and every reader takes them; otherwise it has bytes of its own and its kernel copies.
 #pragma once
 
 #include <tapedeck/capture/analysis/liveness.h>
@@ -16,8 +16,8 @@
 namespace tapedeck {
 
 struct Window {
-  ValueId root = kNone;      // whose bytes these are; the value itself if it is no window
-  std::int64_t offset = 0;   // bytes from the start of the root
+  ValueId root = kNone;     // whose bytes these are; the value itself if it is no window
+  std::int64_t offset = 0;  // bytes from the start of the root
   bool dense = true;
   std::int64_t strides[kMaxRank] = {};
 };
@@ -34,8 +34,8 @@ std::vector<char> values_with_own_bytes(const Graph& graph);
 // By value. REQUIRES: operands are defined before they are read (verify()).
 std::vector<Window> find_windows(const Graph& graph, const Readers& readers, const std::vector<char>& own_bytes);
 
-// The takeovers that the op declares and the bytes allow: operand dense and covering its root exactly, equal sizes, and no other
-// operand on the same root (but the same value twice, where the kernel works element by element).
+// The takeovers that the op declares and the bytes allow: operand dense and covering its root exactly, equal sizes, and no
+// other operand on the same root (but the same value twice, where the kernel works element by element).
 std::vector<Takeover> find_takeovers(const Graph& graph, NodeId node, const std::vector<Window>& windows);
 
 }  // namespace tapedeck

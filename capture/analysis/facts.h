@@ -21,8 +21,8 @@ struct Home {
 
 // A takeover in terms of roots: both in the arena, so it is the plan's choice.
 struct RootPair {
-  ValueId from = kNone;   // root of the operand
-  ValueId to = kNone;     // the output
+  ValueId from = kNone;  // root of the operand
+  ValueId to = kNone;    // the output
 };
 
 struct Facts {
@@ -32,8 +32,8 @@ struct Facts {
   std::vector<Window> windows;          // by value
   std::vector<Home> homes;              // by value
   std::vector<Type> output_slots;
-  std::vector<std::int64_t> bytes;      // by value: arena bytes; 0 for windows and for values that live elsewhere
-  std::vector<NodeId> overwritten;      // by value: the node that overwrites this state value's bytes; kNever if none does
+  std::vector<std::int64_t> bytes;        // by value: arena bytes; 0 for windows and for values that live elsewhere
+  std::vector<NodeId> overwritten;        // by value: the node that overwrites this state value's bytes; kNever if none does
   std::vector<std::int64_t> clone_extra;  // by node: arena bytes of a clone's outputs whose originals live elsewhere
   std::int64_t external_bytes = 0;
   double keep_all_cost = 0;
@@ -42,8 +42,8 @@ struct Facts {
 
   bool in_arena(ValueId root) const { return homes[root].where == Where::arena; }
   bool is_window(NodeId n) const { return window_node[n] != 0; }
-  std::span<const ValueId> reads(NodeId n) const { return list(read_lists, read_first, n); }        // distinct roots
-  std::span<const ValueId> makes(NodeId n) const {                                                   // outputs; none for a window
+  std::span<const ValueId> reads(NodeId n) const { return list(read_lists, read_first, n); }  // distinct roots
+  std::span<const ValueId> makes(NodeId n) const {                                            // outputs; none for a window
     return {made.data() + made_first[n], static_cast<std::size_t>(made_first[n + 1] - made_first[n])};
   }
   std::span<const RootPair> takeovers(NodeId n) const {

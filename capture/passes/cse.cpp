@@ -45,16 +45,16 @@ Graph cse(Graph graph) {
     }
     const std::uint64_t hash = hash_node(graph, node, rewriter);
     const auto [first, last] = seen.equal_range(hash);
-    const auto equal = std::find_if(first, last, [&](const auto& entry) {
-      return same_node(graph, graph.nodes[entry.second], node, rewriter);
-    });
+    const auto equal = std::find_if(
+        first, last, [&](const auto& entry) { return same_node(graph, graph.nodes[entry.second], node, rewriter); });
     if (equal == last) {
       rewriter.copy(n);
       seen.emplace(hash, n);
       continue;
     }
     const Node& kept = graph.nodes[equal->second];
-    for (std::int32_t i = 0; i < node.n_outputs; ++i) rewriter.replace(node.first_output + i, rewriter.at(kept.first_output + i));
+    for (std::int32_t i = 0; i < node.n_outputs; ++i)
+      rewriter.replace(node.first_output + i, rewriter.at(kept.first_output + i));
   }
   return rewriter.finish();
 }

@@ -1,4 +1,5 @@
-// Dead code: a node is needed if the graph returns or stores one of its results, if it has an effect, or if a needed node reads it.
+// Dead code: a node is needed if the graph returns or stores one of its results, if it has an effect, or if a needed node reads
+// it.
 //     %a = exp(%x); %b = neg(%x); return %a      becomes      %a = exp(%x); return %a
 // Order edges keep nothing alive: an edge to a dropped node is dropped with it. Cost: one walk.
 #include <tapedeck/capture/passes/passes.h>

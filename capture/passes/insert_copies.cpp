@@ -2,10 +2,11 @@
 //     state(%a, %b) { return %a  update %a = %b, %b = %a }
 // becomes
 //     %0 = copy(%a); %1 = copy(%a); %2 = copy(%b); %3 = copy(%1); return %0  update %a = %2, %b = %3
-// After it: (1) an update's source is made by a node, is neither returned nor stored twice, and may be written straight into its
-// state, because every reader of the old bytes stands before that node (or is that node, reading them through a declared in-place
-// pair); (2) nothing returned is a state value with an update. Copies for outputs stand first (outputs have their bytes all
-// along), copies for updates last, staged through the arena where updates form a cycle. Updates of a state by itself are dropped.
+// After it: (1) an update's source is made by a node, is neither returned nor stored twice, and may be written straight into
+// its state, because every reader of the old bytes stands before that node (or is that node, reading them through a declared
+// in-place pair); (2) nothing returned is a state value with an update. Copies for outputs stand first (outputs have their
+// bytes all along), copies for updates last, staged through the arena where updates form a cycle. Updates of a state by itself
+// are dropped.
 #include <tapedeck/capture/passes/passes.h>
 
 #include <tapedeck/capture/analysis/alias.h>
@@ -20,12 +21,12 @@ namespace {
 struct Pending {
   ValueId state = kNone;
   ValueId value = kNone;
-  ValueId reads = kNone;                // the state whose bytes the copy reads: `value` itself, or what it is a window on; kNone if none
+  ValueId reads = kNone;  // the state whose bytes the copy reads: `value` itself, or what it is a window on; kNone if none
 };
 
 struct Copies {
   std::vector<Pending> pending;
-  std::vector<char> copied_output;      // by value: a returned state value whose old bytes will be overwritten
+  std::vector<char> copied_output;  // by value: a returned state value whose old bytes will be overwritten
 };
 
 // Does node n read `state` other than through an in-place pair that turns it into output value `made`?
@@ -74,8 +75,10 @@ Copies find_copies(const Graph& graph) {
     if (u.state == u.value) continue;
     copies.copied_output[u.state] = taken[u.state] && graph.is_state(u.state);
     const bool direct = !taken[u.value] && !read_at_end[u.state] && writes_directly(graph, u, last_reader[u.state], windows);
-    if (direct) taken[u.value] = 1;
-    else copies.pending.push_back({u.state, u.value, looks_at[u.value]});
+    if (direct)
+      taken[u.value] = 1;
+    else
+      copies.pending.push_back({u.state, u.value, looks_at[u.value]});
   }
   return copies;
 }
@@ -92,7 +95,8 @@ class CopyWriter {
     return to_.nodes[to_.add_node(op_, operand, nullptr, type, origin)].first_output;
   }
 
-  // Copies `pending` (in ids of `to`) in an order in which each state is read before it is written; what a cycle reads is staged.
+  // Copies `pending` (in ids of `to`) in an order in which each state is read before it is written; what a cycle reads is
+  // staged.
   void store(std::vector<Pending> pending) {
     std::vector<int> unread(from_.values.size(), 0);  // by state: pending copies that still read its old bytes
     for (const Pending& p : pending)
@@ -130,8 +134,10 @@ class CopyWriter {
 
 Graph insert_copies(Graph graph) {
   const Copies copies = find_copies(graph);
-  const bool identity = std::any_of(graph.updates.begin(), graph.updates.end(), [](const Update& u) { return u.state == u.value; });
-  const bool returns_state = std::find(copies.copied_output.begin(), copies.copied_output.end(), 1) != copies.copied_output.end();
+  const bool identity =
+      std::any_of(graph.updates.begin(), graph.updates.end(), [](const Update& u) { return u.state == u.value; });
+  const bool returns_state =
+      std::find(copies.copied_output.begin(), copies.copied_output.end(), 1) != copies.copied_output.end();
   if (copies.pending.empty() && !identity && !returns_state) return graph;
 
   Rewriter rewriter(graph);

@@ -32,7 +32,8 @@ void verify_after(const char* name, const Graph& graph) {
   try {
     verify(graph);
   } catch (const InvalidGraphError& e) {
-    throw InvalidGraphError(fmt::format("pass {} broke the graph: {} (TAPEDECK_DUMP=DIR keeps the graph before it)", name, e.what()));
+    throw InvalidGraphError(
+        fmt::format("pass {} broke the graph: {} (TAPEDECK_DUMP=DIR keeps the graph before it)", name, e.what()));
   }
 }
 
@@ -73,7 +74,8 @@ Graph PassRunner::run(const char* name, Graph graph, const std::function<Graph(G
     if (after != before) dump(name, after);
   }
   if (debug_ >= 1)
-    fmt::print(stderr, "pass {:<14} {:6} -> {:6} nodes  {:8.2f} ms\n", name, record.nodes_before, record.nodes_after, record.ms);
+    fmt::print(stderr, "pass {:<14} {:6} -> {:6} nodes  {:8.2f} ms\n", name, record.nodes_before, record.nodes_after,
+               record.ms);
   return result;
 }
 

@@ -1,5 +1,5 @@
-// The one wrapper that runs every pass: skips it if disabled, times it, verifies what it made, dumps the graph if it changed, and
-// says what was won.
+// The one wrapper that runs every pass: skips it if disabled, times it, verifies what it made, dumps the graph if it changed,
+// and says what was won.
 //
 //     TAPEDECK_DISABLE_PASSES=cse,dead_code   leaves these out (passes that the planner cannot do without run anyway)
 //     TAPEDECK_DUMP=DIR                       DIR/01-dead_code.graph, ... whenever a pass changed something
@@ -41,4 +41,4 @@ class PassRunner {
   std::vector<PassRecord> records_;
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -9,4 +9,4 @@ Graph dead_code(Graph graph);      // drops nodes whose results nobody needs
 Graph cse(Graph graph);            // computes equal things once
 Graph insert_copies(Graph graph);  // gives every output and every updated state bytes that the plan can write
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

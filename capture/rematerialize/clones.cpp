@@ -13,7 +13,11 @@ namespace {
 class CloneWriter {
  public:
   CloneWriter(const Facts& facts, const CloneLists& clones)
-      : facts_(facts), from_(*facts.graph), clones_(clones), rewriter_(from_), original_(from_.values.size(), kNone),
+      : facts_(facts),
+        from_(*facts.graph),
+        clones_(clones),
+        rewriter_(from_),
+        original_(from_.values.size(), kNone),
         window_on_(from_.values.size(), kNone) {}
 
   ClonedGraph write() {
@@ -91,8 +95,10 @@ void apply_steps(const std::vector<Step>& journal, std::size_t first, std::size_
   for (std::size_t i = first; i < last; ++i) {
     std::vector<NodeId>& list = (*clones)[journal[i].stage];
     const auto at = std::lower_bound(list.begin(), list.end(), journal[i].node);
-    if (journal[i].added) list.insert(at, journal[i].node);
-    else list.erase(at);
+    if (journal[i].added)
+      list.insert(at, journal[i].node);
+    else
+      list.erase(at);
   }
 }
 

@@ -1,13 +1,13 @@
 // The greedy strategy. While something helps: of the values kept across the peak without being read there, give up the one with
 // the best bytes x span for the cost of computing it again, and run its node again just before its next reader.
 //
-// What the clone reads must be there. An operand that is not is either kept longer (where live bytes leave room for it), or made
-// again too, recursively; one that is made again somewhat later anyway is made here instead and kept until then (hoisted). A value
-// may be given up again in another stretch, so in the end one tensor may be computed several times.
+// What the clone reads must be there. An operand that is not is either kept longer (where live bytes leave room for it), or
+// made again too, recursively; one that is made again somewhat later anyway is made here instead and kept until then (hoisted).
+// A value may be given up again in another stretch, so in the end one tensor may be computed several times.
 //
-// Live bytes are exact after every choice. A choice counts only if it lowers the peak, or the number of stages at the peak; others
-// are taken back and the next best is tried. So the sequence ends, and since it never looks at a budget, the first of its prefixes
-// that fits a budget is monotone in the budget. Cost: a few touched stages per choice, and a walk over live bytes.
+// Live bytes are exact after every choice. A choice counts only if it lowers the peak, or the number of stages at the peak;
+// others are taken back and the next best is tried. So the sequence ends, and since it never looks at a budget, the first of
+// its prefixes that fits a budget is monotone in the budget. Cost: a few touched stages per choice, and a walk over live bytes.
 #include <tapedeck/capture/rematerialize/rematerialize.h>
 
 #include <fmt/format.h>
@@ -20,8 +20,8 @@ namespace tapedeck {
 
 namespace {
 
-constexpr int kTrials = 48;              // choices tried at a peak, per way of getting operands, before it counts as stuck
-constexpr int kEstimates = 128;          // choices costed at a peak
+constexpr int kTrials = 48;      // choices tried at a peak, per way of getting operands, before it counts as stuck
+constexpr int kEstimates = 128;  // choices costed at a peak
 constexpr std::size_t kLongestChain = 128;
 constexpr std::size_t kRemembered = 64;  // choices for which the cost of an option is believed before it is worked out again
 constexpr std::int64_t kMostWork = 25'000'000;  // Schedule::work() and clones costed: seconds
@@ -43,17 +43,21 @@ struct Remembered {
 
 // What giving up a gap takes.
 struct Recipe {
-  NodeId stage = kNone;                  // the clones run here
+  NodeId stage = kNone;  // the clones run here
   std::vector<NodeId> clones;
-  std::vector<Step> hoisted;             // clones of later stages that these make superfluous
-  double cost = 0;                       // net
-  std::int64_t kept_across_peak = 0;     // bytes of operands kept longer, over the peak
+  std::vector<Step> hoisted;          // clones of later stages that these make superfluous
+  double cost = 0;                    // net
+  std::int64_t kept_across_peak = 0;  // bytes of operands kept longer, over the peak
 };
 
 class GreedyChooser {
  public:
   GreedyChooser(const Facts& facts, const Watch& watch)
-      : facts_(facts), graph_(*facts.graph), watch_(watch), schedule_(facts), planned_(graph_.nodes.size(), 0),
+      : facts_(facts),
+        graph_(*facts.graph),
+        watch_(watch),
+        schedule_(facts),
+        planned_(graph_.nodes.size(), 0),
         remembered_(graph_.values.size()) {
     const std::int64_t n = graph_.node_count();
     most_clones_ = std::max(4 * n, std::min<std::int64_t>(n * n / 2, 4096));
@@ -78,7 +82,8 @@ class GreedyChooser {
 
  private:
   void record(std::int64_t live_peak) {
-    choices_.candidates.push_back({static_cast<std::int32_t>(choices_.decisions.size()), schedule_.journal().size(), live_peak});
+    choices_.candidates.push_back(
+        {static_cast<std::int32_t>(choices_.decisions.size()), schedule_.journal().size(), live_peak});
   }
 
   // ---- one choice ----
@@ -86,7 +91,7 @@ class GreedyChooser {
   struct Option {
     double score = 0;
     Gap gap;
-    bool exact = false;                  // the score counts the whole recipe, not only the value's own node
+    bool exact = false;  // the score counts the whole recipe, not only the value's own node
     bool operator<(const Option& o) const {
       if (score != o.score) return score < o.score;
       return gap.value != o.gap.value ? gap.value > o.gap.value : gap.from > o.gap.from;
@@ -119,8 +124,8 @@ class GreedyChooser {
     return false;
   }
 
-  // Best first. A score that counts only the value's own node is too high at worst, so an option is costed when its turn comes, and
-  // tried when it still leads after that.
+  // Best first. A score that counts only the value's own node is too high at worst, so an option is costed when its turn comes,
+  // and tried when it still leads after that.
   bool try_options(const std::vector<Option>& options, const Ways& ways) {
     std::priority_queue<Option> queue(options.begin(), options.end());
     int trials = 0, estimates = 0;
@@ -240,17 +245,19 @@ class GreedyChooser {
     return ways.keep_longer && has_room(at.previous, recipe->stage - 1, bytes);
   }
 
-  bool has_room(NodeId first, NodeId last, std::int64_t bytes) const { return schedule_.most_live(first, last) + bytes < peak_.bytes; }
+  bool has_room(NodeId first, NodeId last, std::int64_t bytes) const {
+    return schedule_.most_live(first, last) + bytes < peak_.bytes;
+  }
 
   const Facts& facts_;
   const Graph& graph_;
   const Watch& watch_;
   Schedule schedule_;
   LiveTree::Peak peak_;
-  std::vector<char> planned_;   // by node: in the recipe being made
+  std::vector<char> planned_;           // by node: in the recipe being made
   std::vector<Remembered> remembered_;  // by value
   std::int64_t most_clones_ = 0;
-  std::int64_t costed_ = 0;     // clones put into recipes so far
+  std::int64_t costed_ = 0;  // clones put into recipes so far
   Choices choices_;
 };
 

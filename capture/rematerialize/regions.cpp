@@ -1,10 +1,11 @@
-// The user's checkpoint regions. A region's values that only its own forward nodes and later phases read are dropped after forward
-// and made again, from what the region reads, in one re-execution just before the first reader of a later phase:
+// The user's checkpoint regions. A region's values that only its own forward nodes and later phases read are dropped after
+// forward and made again, from what the region reads, in one re-execution just before the first reader of a later phase:
 //     %a = exp(%x) [region=0]; %b = mul(%a, %a) [region=0]; ... ; %g = mul(%d, %a) [phase=backward]
 // becomes
-//     %a = exp(%x) [region=0]; %b = mul(%a, %a) [region=0]; ... ; %9 = exp(%x) [clone, of=%a]; %g = mul(%d, %9) [phase=backward]
-// What other forward nodes read (the region's outputs) stays stored. Only what is needed runs again. A value stays stored as well
-// if it cannot be made again: an effect is in the way, or a state that it reads has been overwritten by then.
+//     %a = exp(%x) [region=0]; %b = mul(%a, %a) [region=0]; ... ; %9 = exp(%x) [clone, of=%a]; %g = mul(%d, %9)
+//     [phase=backward]
+// What other forward nodes read (the region's outputs) stays stored. Only what is needed runs again. A value stays stored as
+// well if it cannot be made again: an effect is in the way, or a state that it reads has been overwritten by then.
 #include <tapedeck/capture/rematerialize/rematerialize.h>
 
 #include <fmt/format.h>
@@ -19,7 +20,11 @@ namespace {
 class RegionChooser {
  public:
   explicit RegionChooser(const Facts& facts)
-      : facts_(facts), graph_(*facts.graph), schedule_(facts), readers_(graph_.values.size()), chosen_(graph_.nodes.size(), kNone) {
+      : facts_(facts),
+        graph_(*facts.graph),
+        schedule_(facts),
+        readers_(graph_.values.size()),
+        chosen_(graph_.nodes.size(), kNone) {
     for (NodeId n = 0; n < graph_.node_count(); ++n)
       for (ValueId root : facts.reads(n)) readers_[root].push_back(n);
   }
@@ -42,9 +47,8 @@ class RegionChooser {
 
   // Kept as made: read by forward nodes outside its region.
   bool is_region_output(ValueId v, std::int32_t region) const {
-    return std::any_of(readers_[v].begin(), readers_[v].end(), [&](NodeId n) {
-      return !later_phase(n) && graph_.nodes[n].origin.region != region;
-    });
+    return std::any_of(readers_[v].begin(), readers_[v].end(),
+                       [&](NodeId n) { return !later_phase(n) && graph_.nodes[n].origin.region != region; });
   }
 
   NodeId first_later_reader(ValueId v) const {
@@ -89,7 +93,8 @@ class RegionChooser {
       decision.cost_us += facts_.cost[n];
     }
     decision.live_peak_bytes = facts_.external_bytes + schedule_.peak().bytes;
-    decision.reason = fmt::format("checkpoint region {}: {} nodes run again before `{}`", region, decision.clones, graph_.node_text(stage));
+    decision.reason =
+        fmt::format("checkpoint region {}: {} nodes run again before `{}`", region, decision.clones, graph_.node_text(stage));
     choices_.decisions.push_back(std::move(decision));
   }
 

@@ -20,27 +20,27 @@ struct ClonedGraph {
   std::vector<NodeId> source;
 };
 
-// Writes the clones out: before each node the clones of its stage; windows are re-made where their root was made again; every clone
-// gets an order edge to the node before its stage, so that it runs just in time and not as soon as its operands allow.
+// Writes the clones out: before each node the clones of its stage; windows are re-made where their root was made again; every
+// clone gets an order edge to the node before its stage, so that it runs just in time and not as soon as its operands allow.
 ClonedGraph clone_graph(const Facts& facts, const CloneLists& clones);
 
 // A point in a strategy's sequence of choices that is worth placing.
 struct Candidate {
-  std::int32_t decisions = 0;        // how many choices were made
-  std::size_t journal = 0;           // steps of the journal that lead here
-  std::int64_t live_peak = 0;        // arena bytes
+  std::int32_t decisions = 0;  // how many choices were made
+  std::size_t journal = 0;     // steps of the journal that lead here
+  std::int64_t live_peak = 0;  // arena bytes
 };
 
 struct Choices {
   std::vector<Step> journal;
   std::vector<Decision> decisions;
-  std::vector<Candidate> candidates; // ascending in decisions; the first is "keep all"
+  std::vector<Candidate> candidates;  // ascending in decisions; the first is "keep all"
 };
 
 struct Watch {
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(double)> progress;
-  void check() const;                // throws Cancelled
+  void check() const;  // throws Cancelled
   void report(double done) const;
 };
 
@@ -48,8 +48,8 @@ struct Watch {
 // first backward reader. One decision per region.
 Choices choose_regions(const Facts& facts);
 
-// Recomputes whatever is kept across the peak and gives the most bytes x span for its cost, until nothing helps. Never looks at a
-// budget.
+// Recomputes whatever is kept across the peak and gives the most bytes x span for its cost, until nothing helps. Never looks at
+// a budget.
 Choices choose_greedily(const Facts& facts, const Watch& watch);
 
 // Applies steps first..last-1 of a journal to the clones.

@@ -50,8 +50,10 @@ void Schedule::undo_to(std::size_t journal_size) {
 void Schedule::apply(const Step& step) {
   std::vector<NodeId>& clones = clones_[step.stage];
   const auto at = std::lower_bound(clones.begin(), clones.end(), step.node);
-  if (step.added) clones.insert(at, step.node);
-  else clones.erase(at);
+  if (step.added)
+    clones.insert(at, step.node);
+  else
+    clones.erase(at);
   n_clones_ += step.added ? 1 : -1;
   const int sign = step.added ? 1 : -1;
   for (ValueId root : facts_.reads(step.node))
@@ -100,12 +102,16 @@ void Schedule::change_touch(ValueId root, NodeId stage, std::int32_t readers, in
     return;
   }
   close_gap(root, i);
-  if (exists) close_gap(root, i + 1);
-  else touches.insert(touches.begin() + static_cast<std::ptrdiff_t>(i), Touch{stage, 0, false, kNone});
+  if (exists)
+    close_gap(root, i + 1);
+  else
+    touches.insert(touches.begin() + static_cast<std::ptrdiff_t>(i), Touch{stage, 0, false, kNone});
   touches[i].readers += readers;
   if (made != 0) touches[i].made = made > 0;
-  if (touches[i].readers == 0 && !touches[i].made) touches.erase(touches.begin() + static_cast<std::ptrdiff_t>(i));
-  else open_gap(root, i + 1);
+  if (touches[i].readers == 0 && !touches[i].made)
+    touches.erase(touches.begin() + static_cast<std::ptrdiff_t>(i));
+  else
+    open_gap(root, i + 1);
   open_gap(root, i);
   mark(stage);
 }
@@ -207,9 +213,8 @@ void Schedule::take_over_local(NodeId node, std::int32_t position) {
   const auto pairs = facts_.takeovers(node);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     Span& from = spans_[pairs[i].from];
-    const bool output_served = std::any_of(pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(i), [&](const RootPair& p) {
-      return p.to == pairs[i].to && spans_[p.from].taken;
-    });
+    const bool output_served = std::any_of(pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(i),
+                                           [&](const RootPair& p) { return p.to == pairs[i].to && spans_[p.from].taken; });
     if (from.exits || from.last != position || from.taken || output_served) continue;
     from.taken = true;
     delta_[position] -= facts_.bytes[pairs[i].from];

@@ -1,15 +1,15 @@
 // A schedule with recomputation, and the bytes alive in it, kept up to date choice by choice.
 //
 // The graph's nodes keep their order; node t is *stage* t. Before it, stage t may run clones of earlier nodes, in the order of
-// their originals. That is the whole state: whoever reads a value in stage t reads the copy made last, at stage t or before, and
-// each copy is kept from where it is made to its last reader before the next copy.
+// their originals. That is the whole state: whoever reads a value in stage t reads the copy made last, at stage t or before,
+// and each copy is kept from where it is made to its last reader before the next copy.
 //
-// Live bytes of a stage = what is kept across it untouched + the most that its own nodes see at once (`local`: operands, results,
-// workspace, less what is computed in place). The arena only; buffers of inputs, state, constants and outputs are constant.
-// This equals, to the byte, what layout.h finds in the graph that clones.h makes of the schedule.
+// Live bytes of a stage = what is kept across it untouched + the most that its own nodes see at once (`local`: operands,
+// results, workspace, less what is computed in place). The arena only; buffers of inputs, state, constants and outputs are
+// constant. This equals, to the byte, what layout.h finds in the graph that clones.h makes of the schedule.
 //
-// Every change is journaled and can be taken back. Cost of a change: O(log stages) for each lifetime it moves, and the nodes of the
-// stages it touches.
+// Every change is journaled and can be taken back. Cost of a change: O(log stages) for each lifetime it moves, and the nodes of
+// the stages it touches.
 #pragma once
 
 #include <tapedeck/capture/analysis/facts.h>
@@ -28,9 +28,10 @@ struct Step {
   bool added = true;
 };
 
-// A stretch of the schedule over which a value is kept without being read: from its reader (or maker) at `from` to its reader at `to`.
+// A stretch of the schedule over which a value is kept without being read: from its reader (or maker) at `from` to its reader
+// at `to`.
 struct Gap {
-  ValueId value = kNone;   // kNone: unused entry
+  ValueId value = kNone;  // kNone: unused entry
   NodeId from = kNone, to = kNone;
 };
 
@@ -57,11 +58,11 @@ class Schedule {
 
   // Where a value stands around a stage.
   struct Presence {
-    bool here = false;         // read or made in the stage
-    bool kept = false;         // kept across it
-    NodeId previous = kNone;   // the last stage before that reads or makes it
-    NodeId next = kNone;       // the first stage after that does
-    bool next_makes = false;   // ... and there it is made again
+    bool here = false;        // read or made in the stage
+    bool kept = false;        // kept across it
+    NodeId previous = kNone;  // the last stage before that reads or makes it
+    NodeId next = kNone;      // the first stage after that does
+    bool next_makes = false;  // ... and there it is made again
   };
   Presence presence(ValueId root, NodeId stage) const;
   const std::vector<Gap>& gaps() const { return gaps_; }
@@ -74,7 +75,7 @@ class Schedule {
   std::int64_t work() const { return work_; }
 
  private:
-  struct Touch {               // a stage in which a value is read or made
+  struct Touch {  // a stage in which a value is read or made
     NodeId stage = kNone;
     std::int32_t readers = 0;
     bool made = false;
@@ -96,12 +97,12 @@ class Schedule {
   std::int64_t measure_local(NodeId stage);
 
   const Facts& facts_;
-  std::vector<std::vector<NodeId>> clones_;     // by stage, ascending
-  std::vector<std::vector<Touch>> touches_;     // by value (roots in the arena only), ascending
+  std::vector<std::vector<NodeId>> clones_;  // by stage, ascending
+  std::vector<std::vector<Touch>> touches_;  // by value (roots in the arena only), ascending
   std::vector<Gap> gaps_;
   std::vector<std::int32_t> free_gaps_;
   LiveTree live_;
-  std::vector<std::int64_t> local_;             // by stage: the part of live_ that its own nodes see
+  std::vector<std::int64_t> local_;  // by stage: the part of live_ that its own nodes see
   std::vector<NodeId> stale_;
   std::vector<char> is_stale_;
   std::vector<Step> journal_;
@@ -111,11 +112,11 @@ class Schedule {
   // Scratch of measure_local.
   struct Span {
     std::int32_t first = 0, last = 0;
-    bool exits = false;        // kept beyond the stage
-    bool taken = false;        // its bytes were taken over by an output
+    bool exits = false;  // kept beyond the stage
+    bool taken = false;  // its bytes were taken over by an output
   };
-  std::vector<Span> spans_;                     // by value
-  std::vector<std::int32_t> stamp_;             // by value: the measurement that wrote spans_[v]
+  std::vector<Span> spans_;          // by value
+  std::vector<std::int32_t> stamp_;  // by value: the measurement that wrote spans_[v]
   std::int32_t now_ = 0;
   std::vector<ValueId> in_stage_;
   std::vector<std::int64_t> delta_;

@@ -19,9 +19,17 @@ void infer_optimizer(Infer& f, int lr, int n_outputs) {
   f.outputs.assign(static_cast<std::size_t>(n_outputs), out);
 }
 
-void infer_adamw(Infer& f) {
-  const Type& t = f.inputs[4];
+void require_count(const Infer& f, const Type& t) {
   if (t != Type{DType::i64, {}}) f.fail(fmt::format("the step count must be i64[], not {}", to_string(t)));
+}
+
+void infer_count_next(Infer& f) {
+  require_count(f, f.inputs[0]);
+  infer_same(f);
+}
+
+void infer_adamw(Infer& f) {
+  require_count(f, f.inputs[4]);
   const Type like[6] = {f.inputs[0], f.inputs[1], f.inputs[2], f.inputs[3], f.inputs[5], {}};
   Infer without_count{f.op, std::span<const Type>(like, 5), f.attrs, f.outputs};
   infer_optimizer(without_count, 4, 3);

@@ -41,7 +41,7 @@ OP(count_next, {
   .traits = kNoGradient,
   .inplace = {{0, 0}},
   .min_inputs = 1, .max_inputs = 1,
-  .infer = infer_same,
+  .infer = infer_count_next,
   .examples = {"count_next(i64[] in (0,100))"},
 })
 

@@ -8,9 +8,18 @@
 namespace tapedeck {
 namespace {
 
+void require_state(const Infer& f, const Type& rng) {
+  if (rng != Type{DType::i64, {2}}) f.fail(fmt::format("the random state must be i64[2], not {}", to_string(rng)));
+}
+
+void infer_rng_next(Infer& f) {
+  require_state(f, f.inputs[0]);
+  infer_same(f);
+}
+
 void infer_random(Infer& f) {
   const auto& a = f.attributes<RandomAttrs>();
-  if (f.inputs[0] != Type{DType::i64, {2}}) f.fail(fmt::format("the random state must be i64[2], not {}", to_string(f.inputs[0])));
+  require_state(f, f.inputs[0]);
   if (a.dtype != DType::f32 && a.dtype != DType::f64) f.fail(fmt::format("draws f32 or f64, not {}", dtype_name(a.dtype)));
   if (checked_bytes(a.dtype, {a.shape.items, static_cast<std::size_t>(a.shape.size)}) < 0) f.fail("bad shape");
   f.outputs.assign(1, Type{a.dtype, Shape(std::span<const std::int64_t>(a.shape.items, static_cast<std::size_t>(a.shape.size)))});

@@ -32,7 +32,7 @@ OP(dropout, {
   .attrs = &attr_schema<DropoutAttrs>(),
   .infer = [](Infer& f) {
     infer_require_float(f, f.inputs[0]);
-    if (f.inputs[1] != Type{DType::i64, {2}}) f.fail("the random state must be i64[2], not " + to_string(f.inputs[1]));
+    require_state(f, f.inputs[1]);
     const double p = f.attributes<DropoutAttrs>().p;
     if (!(p >= 0 && p < 1)) f.fail("p must be at least 0 and below 1");
     f.outputs.assign(1, f.inputs[0]);
@@ -49,7 +49,7 @@ OP(rng_next, {
   .traits = kNoGradient,
   .inplace = {{0, 0}},
   .min_inputs = 1, .max_inputs = 1,
-  .infer = infer_same,
+  .infer = infer_rng_next,
   .examples = {"rng_next(i64[2] in (0,100))"},
 })
 

@@ -1,4 +1,5 @@
-// Milliseconds to plan a training step of 1,000 and 10,000 nodes: the whole of make_plan, choices to the very end for the floor included.
+// Milliseconds to plan a training step of 1,000 and 10,000 nodes: the whole of make_plan, choices to the very end for the floor
+// included.
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/text.h>
 
@@ -8,7 +9,8 @@
 
 namespace {
 
-// n layers forward and n backward; every fourth layer also reads the one before it (a residual), and all differ in size and cost.
+// n layers forward and n backward; every fourth layer also reads the one before it (a residual), and all differ in size and
+// cost.
 tapedeck::Graph training_step(int layers) {
   const auto type = [](int i) { return "u8[" + std::to_string(100000 + i * 3701 % 50000) + "]"; };
   const auto a = [](int i) { return i == 0 ? std::string("%x") : "%a" + std::to_string(i); };
@@ -32,10 +34,16 @@ void plan(benchmark::State& state) {
   tapedeck::Plan plan;
   for (auto _ : state) plan = tapedeck::make_plan(graph, options);
   state.counters["peak_percent"] = 100.0 * static_cast<double>(plan.peak_bytes) / static_cast<double>(plan.keep_all_peak_bytes);
-  state.counters["floor_percent"] = 100.0 * static_cast<double>(plan.floor_bytes) / static_cast<double>(plan.keep_all_peak_bytes);
+  state.counters["floor_percent"] =
+      100.0 * static_cast<double>(plan.floor_bytes) / static_cast<double>(plan.keep_all_peak_bytes);
   state.counters["cost_ratio"] = plan.recompute_cost_ratio();
 }
-BENCHMARK(plan)->ArgNames({"nodes", "budget_percent"})->Args({1000, 0})->Args({1000, 50})->Args({10000, 0})->Args({10000, 50})
+BENCHMARK(plan)
+    ->ArgNames({"nodes", "budget_percent"})
+    ->Args({1000, 0})
+    ->Args({1000, 50})
+    ->Args({10000, 0})
+    ->Args({10000, 50})
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

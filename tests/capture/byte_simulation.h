@@ -1,5 +1,5 @@
-// The slow and obvious judge of plans: runs one on pretend memory in which every byte remembers who wrote it, and looks whether every
-// reader still finds what its operand's maker wrote. Knows nothing of lifetimes.
+// The slow and obvious judge of plans: runs one on pretend memory in which every byte remembers who wrote it, and looks whether
+// every reader still finds what its operand's maker wrote. Knows nothing of lifetimes.
 #pragma once
 
 #include <tapedeck/capture/plan.h>
@@ -37,7 +37,9 @@ class ByteSimulation {
     if (done != plan_.segments.size()) complain("the segments wait for each other");
     for (ValueId v : plan_.graph.outputs) read(v, "return");
     for (const Update& u : plan_.graph.updates)
-      if (*byte(Where::state, u.state - plan_.graph.n_inputs, 0) != content(u.value) && plan_.graph.values[u.value].type.bytes() > 0) complain("a state is not updated");
+      if (*byte(Where::state, u.state - plan_.graph.n_inputs, 0) != content(u.value) &&
+          plan_.graph.values[u.value].type.bytes() > 0)
+        complain("a state is not updated");
     return complaint_;
   }
 

@@ -8,7 +8,7 @@
 #include <tapedeck/engine/tensor_impl.h>
 #include <tapedeck/engine/text.h>
 
-#include "../engine/messages.h"
+#include <tapedeck/tests/engine/messages.h>
 
 namespace tapedeck {
 namespace {
@@ -129,8 +129,9 @@ TEST(Capture, NodesCarryTheirOrigin) {
   manual_seed(5);
   Net net;
   Sgd optimizer(net.parameters());
+  const Tensor x = sample_x();
   Capture capture("step");
-  const Tensor loss = sum(net(capture.input("x", sample_x())));
+  const Tensor loss = sum(net(capture.input("x", x)));
   backward(loss);
   optimizer.step();
   capture.output("loss", loss);
@@ -230,11 +231,11 @@ std::string refused(F&& body) {
 }
 
 TEST(CaptureRefuses, HostReads) {
-  EXPECT_MENTIONS(refused([](Capture& c) { (c.input("x", tensor({1})) * 2).item(); }), "[item] reads a captured value on the host");
-  EXPECT_MENTIONS(refused([](Capture& c) { (c.input("x", tensor({1})) * 2).to_vector<float>(); }), "[to_vector] reads a captured value on the host");
-  EXPECT_MENTIONS(refused([](Capture& c) { (c.input("x", tensor({1})) * 2).data(); }), "[data] reads a captured value on the host");
-  // An input itself, and state, are values of the capture too.
-  EXPECT_MENTIONS(refused([](Capture& c) { c.input("x", tensor({1})).item(); }), "[item] reads a captured value on the host");
+  EXPECT_MENTIONS(refused([](Capture& c) { (c.input("x", tensor({1})) * 2).item(); }), "[item] reads a tensor on the host inside a capture");
+  EXPECT_MENTIONS(refused([](Capture& c) { (c.input("x", tensor({1})) * 2).to_vector<float>(); }), "[to_vector] reads a tensor on the host inside a capture");
+  EXPECT_MENTIONS(refused([](Capture& c) { (c.input("x", tensor({1})) * 2).data(); }), "[data] reads a tensor on the host inside a capture");
+  // An input itself, or state, would be baked in as well.
+  EXPECT_MENTIONS(refused([](Capture& c) { c.input("x", tensor({1})).item(); }), "[item] reads a tensor on the host inside a capture");
 }
 
 TEST(CaptureRefuses, HostWrites) {

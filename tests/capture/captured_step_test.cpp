@@ -3,7 +3,7 @@
 #include <tapedeck/engine/nn.h>
 #include <tapedeck/engine/tape.h>
 
-#include "../engine/messages.h"
+#include <tapedeck/tests/engine/messages.h>
 
 #include <cmath>
 

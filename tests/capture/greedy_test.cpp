@@ -54,7 +54,8 @@ TEST(Greedy, ExpensiveValuesAreKept) {
     %mid: u8[8] = opaque(%big) {us=1.0}
     %end: u8[8] = opaque(%mid, %cheap, %dear) {us=1.0} [phase=backward]
     return %end
-  })", "costs");
+  })",
+                            "costs");
   const Plan plan = plan_at(graph, 85);
   ASSERT_TRUE(plan.feasible);
   ASSERT_EQ(plan.decisions.size(), 1u);
@@ -99,7 +100,8 @@ TEST(Greedy, NeverReadsStateAfterItsUpdate) {
     %d: f32[4] = opaque(%c, %a) {us=1.0}
     return %d
     update %w = %w2
-  })", "state");
+  })",
+                            "state");
   for (double percent : {0, 50, 80, 90}) {
     const Plan plan = plan_at(graph, percent);
     EXPECT_TRUE(check_plan(plan).empty()) << check_plan(plan)[0] << print(plan.graph);
@@ -116,7 +118,8 @@ TEST(Greedy, RandomNodesReadTheSameStream) {
     %next: i64[2] = rng_next(%rng) [phase=update]
     return %end
     update %rng = %next
-  })", "dropout");
+  })",
+                            "dropout");
   const Plan plan = plan_at(graph, 0);
   EXPECT_TRUE(check_plan(plan).empty());
   EXPECT_TRUE(check_clones(plan).empty());
@@ -147,7 +150,8 @@ TEST(LiveTree, MatchesAnArray) {
     for (auto& b : bytes) b = static_cast<std::int64_t>(random() % 10);
     LiveTree tree(bytes);
     for (int step = 0; step < 100; ++step) {
-      const auto first = static_cast<NodeId>(random() % static_cast<unsigned>(n)), last = static_cast<NodeId>(random() % static_cast<unsigned>(n));
+      const auto first = static_cast<NodeId>(random() % static_cast<unsigned>(n)),
+                 last = static_cast<NodeId>(random() % static_cast<unsigned>(n));
       const auto delta = static_cast<std::int64_t>(random() % 9) - 4;
       tree.add(first, last, delta);
       for (NodeId i = first; i <= last; ++i) bytes[i] += delta;
@@ -176,8 +180,10 @@ TEST(Schedule, UndoRestoresLiveBytes) {
     std::vector<std::int64_t> before;
     for (NodeId n = 0; n < graph.node_count(); ++n) before.push_back(schedule.live(n));
     for (const Step& step : choices.journal) {
-      if (step.added) schedule.add_clone(step.stage, step.node);
-      else schedule.remove_clone(step.stage, step.node);
+      if (step.added)
+        schedule.add_clone(step.stage, step.node);
+      else
+        schedule.remove_clone(step.stage, step.node);
     }
     schedule.refresh();
     schedule.undo_to(0);

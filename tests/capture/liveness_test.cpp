@@ -22,7 +22,8 @@ TEST(Liveness, ReadersMatchBruteForce) {
         for (ValueId operand : graph.inputs(graph.nodes[n]))
           if (operand == v) wanted.insert(n);
       const auto got = readers.of(v);
-      ASSERT_TRUE(std::equal(got.begin(), got.end(), wanted.begin(), wanted.end())) << "seed " << seed << " %" << graph.value_name(v);
+      ASSERT_TRUE(std::equal(got.begin(), got.end(), wanted.begin(), wanted.end()))
+          << "seed " << seed << " %" << graph.value_name(v);
       EXPECT_EQ(readers.last(v), wanted.empty() ? kNone : *wanted.rbegin());
     }
   }
@@ -35,7 +36,8 @@ TEST(Liveness, SumsOfIntervals) {
     std::vector<Interval> intervals;
     for (int i = 0; i < 20; ++i) {
       const auto birth = static_cast<NodeId>(random() % static_cast<unsigned>(n));
-      intervals.push_back({static_cast<std::int64_t>(random() % 1000), birth, birth + static_cast<NodeId>(random() % static_cast<unsigned>(n - birth))});
+      intervals.push_back({static_cast<std::int64_t>(random() % 1000), birth,
+                           birth + static_cast<NodeId>(random() % static_cast<unsigned>(n - birth))});
     }
     const auto sums = sum_alive(intervals, n);
     for (NodeId at = 0; at < n; ++at) {

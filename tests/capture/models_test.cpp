@@ -4,7 +4,7 @@
 #include <tapedeck/engine/tape.h>
 #include <tapedeck/engine/text.h>
 
-#include "../engine/messages.h"
+#include <tapedeck/tests/engine/messages.h>
 
 namespace tapedeck {
 namespace {

@@ -1,4 +1,5 @@
-// Golden files of the passes: passes/<pass>.graph holds cases of `// case: why`, a graph, `// becomes`, and the result, `same`, or
+// Golden files of the passes: passes/<pass>.graph holds cases of `// case: why`, a graph, `// becomes`, and the result, `same`,
+// or
 // `// error: message`. TAPEDECK_UPDATE_GOLDEN=1 writes what comes out into the files; the difference is the review.
 #include <tapedeck/capture/passes/pass.h>
 #include <tapedeck/capture/passes/passes.h>
@@ -32,10 +33,14 @@ GoldenFile read_golden(const std::filesystem::path& path) {
   std::ifstream stream(path);
   std::string* into = nullptr;
   for (std::string line; std::getline(stream, line);) {
-    if (starts_with(line, "// pass: ")) golden.pass = line.substr(9);
-    else if (starts_with(line, "// case: ")) into = &golden.cases.emplace_back(GoldenCase{line.substr(9), "", ""}).input;
-    else if (line == "// becomes" && !golden.cases.empty()) into = &golden.cases.back().wanted;
-    else if (into && !line.empty()) *into += line + "\n";
+    if (starts_with(line, "// pass: "))
+      golden.pass = line.substr(9);
+    else if (starts_with(line, "// case: "))
+      into = &golden.cases.emplace_back(GoldenCase{line.substr(9), "", ""}).input;
+    else if (line == "// becomes" && !golden.cases.empty())
+      into = &golden.cases.back().wanted;
+    else if (into && !line.empty())
+      *into += line + "\n";
   }
   return golden;
 }
@@ -43,7 +48,8 @@ GoldenFile read_golden(const std::filesystem::path& path) {
 void write_golden(const std::filesystem::path& path, const GoldenFile& golden) {
   std::ofstream stream(path);
   stream << "// pass: " << golden.pass << "\n";
-  for (const GoldenCase& c : golden.cases) stream << "// case: " << c.why << "\n" << c.input << "// becomes\n" << c.wanted << "\n";
+  for (const GoldenCase& c : golden.cases)
+    stream << "// case: " << c.why << "\n" << c.input << "// becomes\n" << c.wanted << "\n";
 }
 
 std::string run_pass(const std::string& pass, const std::string& input) {

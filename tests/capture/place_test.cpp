@@ -1,5 +1,5 @@
-// Offsets: no two buffers that are alive together overlap, by an oracle that looks at every pair; and how close to the bound they come
-// on published instances.
+// Offsets: no two buffers that are alive together overlap, by an oracle that looks at every pair; and how close to the bound
+// they come on published instances.
 #include <tapedeck/capture/place.h>
 
 #include <gtest/gtest.h>
@@ -36,7 +36,8 @@ void expect_good(const std::vector<Buffer>& buffers, const Offsets& placed) {
     end = std::max(end, placed.offsets[i] + buffers[i].bytes);
     for (std::size_t k = 0; k < i; ++k) {
       if (!together(buffers[i], buffers[k]) || buffers[i].bytes == 0 || buffers[k].bytes == 0) continue;
-      const bool apart = placed.offsets[i] + buffers[i].bytes <= placed.offsets[k] || placed.offsets[k] + buffers[k].bytes <= placed.offsets[i];
+      const bool apart = placed.offsets[i] + buffers[i].bytes <= placed.offsets[k] ||
+                         placed.offsets[k] + buffers[k].bytes <= placed.offsets[i];
       ASSERT_TRUE(apart) << "buffers " << i << " and " << k << " overlap";
     }
   }

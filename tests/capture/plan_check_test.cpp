@@ -1,4 +1,5 @@
-// The checker accepts what the planner makes (plan_test.cpp does that for hundreds of plans) and rejects every way of spoiling it.
+// The checker accepts what the planner makes (plan_test.cpp does that for hundreds of plans) and rejects every way of spoiling
+// it.
 #include "planner_graphs.h"
 
 #include <tapedeck/capture/plan_check.h>
@@ -27,7 +28,8 @@ Plan good_plan() {
     %q: u8[8] = opaque(%o) {us=1.0}
     return %q
     update %w = %w2, %m = %m2
-  })", "good");
+  })",
+                            "good");
   PlanOptions options;
   options.segment_us = 0;  // every node its own segment: order comes from edges alone
   return make_plan(graph, options);
@@ -74,21 +76,48 @@ TEST(PlanCheck, RejectsMissingParts) {
 TEST(PlanCheck, RejectsValuesOutsideTheirBuffers) {
   expect_rejected("not inside the arena", [](Plan& p) { p.values[find_value(p, "o")].offset = p.arena_bytes - 8; });
   expect_rejected("not inside the arena", [](Plan& p) { p.values[find_value(p, "o")].offset = -64; });
-  expect_rejected("not inside the arena", [](Plan& p) { p.values[find_value(p, "o")].offset = std::numeric_limits<std::int64_t>::max(); });
-  expect_rejected("no multiple", [](Plan& p) { p.values[find_value(p, "o")].offset += 4; p.arena_bytes += 64; p.peak_bytes += 64; });
+  expect_rejected("not inside the arena",
+                  [](Plan& p) { p.values[find_value(p, "o")].offset = std::numeric_limits<std::int64_t>::max(); });
+  expect_rejected("no multiple", [](Plan& p) {
+    p.values[find_value(p, "o")].offset += 4;
+    p.arena_bytes += 64;
+    p.peak_bytes += 64;
+  });
   expect_rejected("workspace", [](Plan& p) { p.workspace[0] = {p.arena_bytes, 64}; });
 }
 
 TEST(PlanCheck, RejectsOverlaps) {
   expect_rejected("share bytes", [](Plan& p) { p.values[find_value(p, "p")].offset = p.values[find_value(p, "k")].offset; });
-  expect_rejected("share bytes", [](Plan& p) { p.workspace[find_value(p, "o") > 0 ? p.graph.values[find_value(p, "p")].node : 0] = {0, 64}; });
+  expect_rejected("share bytes", [](Plan& p) {
+    p.workspace[find_value(p, "o") > 0 ? p.graph.values[find_value(p, "p")].node : 0] = {0, 64};
+  });
 }
 
 TEST(PlanCheck, RejectsWritesToInputsConstantsAndForeignState) {
-  expect_rejected("wrong buffer", [](Plan& p) { auto& a = p.values[find_value(p, "a")]; a.where = Where::input; a.slot = 0; a.offset = 0; });
-  expect_rejected("wrong buffer", [](Plan& p) { auto& a = p.values[find_value(p, "a")]; a.where = Where::state; a.slot = 0; a.offset = 0; });
-  expect_rejected("wrong buffer", [](Plan& p) { auto& a = p.values[find_value(p, "a")]; a.where = Where::constant; a.slot = 0; a.offset = 0; });
-  expect_rejected("is not made in the state", [](Plan& p) { auto& w = p.values[find_value(p, "w2")]; w.where = Where::arena; w.slot = kNone; w.offset = 0; });
+  expect_rejected("wrong buffer", [](Plan& p) {
+    auto& a = p.values[find_value(p, "a")];
+    a.where = Where::input;
+    a.slot = 0;
+    a.offset = 0;
+  });
+  expect_rejected("wrong buffer", [](Plan& p) {
+    auto& a = p.values[find_value(p, "a")];
+    a.where = Where::state;
+    a.slot = 0;
+    a.offset = 0;
+  });
+  expect_rejected("wrong buffer", [](Plan& p) {
+    auto& a = p.values[find_value(p, "a")];
+    a.where = Where::constant;
+    a.slot = 0;
+    a.offset = 0;
+  });
+  expect_rejected("is not made in the state", [](Plan& p) {
+    auto& w = p.values[find_value(p, "w2")];
+    w.where = Where::arena;
+    w.slot = kNone;
+    w.offset = 0;
+  });
 }
 
 TEST(PlanCheck, RejectsUpdatesBeforeTheLastReader) {
@@ -105,15 +134,27 @@ TEST(PlanCheck, RejectsUpdatesBeforeTheLastReader) {
 
 TEST(PlanCheck, RejectsFalseWindows) {
   expect_rejected("wrong place", [](Plan& p) { p.values[find_value(p, "t")].offset += 4; });
-  expect_rejected("wrong place", [](Plan& p) { std::swap(p.values[find_value(p, "t")].strides[0], p.values[find_value(p, "t")].strides[1]); });
+  expect_rejected("wrong place",
+                  [](Plan& p) { std::swap(p.values[find_value(p, "t")].strides[0], p.values[find_value(p, "t")].strides[1]); });
   expect_rejected("no view of", [](Plan& p) { p.values[find_value(p, "t")].other = find_value(p, "k"); });
-  expect_rejected("no view of", [](Plan& p) { p.values[find_value(p, "p")].reason = Reason::alias, p.values[find_value(p, "p")].other = find_value(p, "t"); });
+  expect_rejected("no view of", [](Plan& p) {
+    p.values[find_value(p, "p")].reason = Reason::alias, p.values[find_value(p, "p")].other = find_value(p, "t");
+  });
   expect_rejected("no earlier value", [](Plan& p) { p.values[find_value(p, "t")].other = p.graph.value_count(); });
 }
 
 TEST(PlanCheck, RejectsFalseTakeovers) {
-  expect_rejected("may not overwrite", [](Plan& p) { auto& v = p.values[find_value(p, "b")]; v.other = find_value(p, "k"); v.reason = Reason::in_place; v.offset = p.values[find_value(p, "k")].offset; });
-  expect_rejected("not in the arena", [](Plan& p) { auto& v = p.values[find_value(p, "a")]; v.reason = Reason::in_place; v.other = find_value(p, "x"); });
+  expect_rejected("may not overwrite", [](Plan& p) {
+    auto& v = p.values[find_value(p, "b")];
+    v.other = find_value(p, "k");
+    v.reason = Reason::in_place;
+    v.offset = p.values[find_value(p, "k")].offset;
+  });
+  expect_rejected("not in the arena", [](Plan& p) {
+    auto& v = p.values[find_value(p, "a")];
+    v.reason = Reason::in_place;
+    v.other = find_value(p, "x");
+  });
 }
 
 TEST(PlanCheck, RejectsBadSegments) {
@@ -129,8 +170,21 @@ TEST(PlanCheck, RejectsBadSegments) {
 }
 
 TEST(PlanCheck, RejectsOutputsThatDoNotLast) {
-  expect_rejected("do not last", [](Plan& p) { auto& q = p.values[find_value(p, "q")]; q.where = Where::arena; q.slot = kNone; q.offset = 0; });
-  expect_rejected("not returned", [](Plan& p) { auto& o = p.values[find_value(p, "o")]; o.where = Where::output; o.slot = 0; o.offset = 0; p.output_slots[0] = p.graph.values[find_value(p, "o")].type; p.external_bytes += 492; p.peak_bytes += 492; });
+  expect_rejected("do not last", [](Plan& p) {
+    auto& q = p.values[find_value(p, "q")];
+    q.where = Where::arena;
+    q.slot = kNone;
+    q.offset = 0;
+  });
+  expect_rejected("not returned", [](Plan& p) {
+    auto& o = p.values[find_value(p, "o")];
+    o.where = Where::output;
+    o.slot = 0;
+    o.offset = 0;
+    p.output_slots[0] = p.graph.values[find_value(p, "o")].type;
+    p.external_bytes += 492;
+    p.peak_bytes += 492;
+  });
 }
 
 TEST(PlanCheck, RejectsBrokenGraphs) {
@@ -143,10 +197,13 @@ TEST(PlanCheck, RejectsBrokenGraphs) {
 TEST(PlanCheck, SurvivesRandomNumbers) {
   std::mt19937 random(11);
   const auto any = [&]() -> std::int64_t {
-    constexpr std::int64_t odd[] = {0, -1, 1, 63, 1 << 20, -(1 << 20), std::numeric_limits<std::int32_t>::max(), std::numeric_limits<std::int32_t>::min()};
+    constexpr std::int64_t odd[] = {
+        0, -1, 1, 63, 1 << 20, -(1 << 20), std::numeric_limits<std::int32_t>::max(), std::numeric_limits<std::int32_t>::min()};
     return random() % 3 ? odd[random() % 8] : static_cast<std::int64_t>(random() % 40);
   };
-  const auto wide = [&] { return random() % 4 ? any() : std::numeric_limits<std::int64_t>::max() - static_cast<std::int64_t>(random() % 100); };
+  const auto wide = [&] {
+    return random() % 4 ? any() : std::numeric_limits<std::int64_t>::max() - static_cast<std::int64_t>(random() % 100);
+  };
   const Plan good = good_plan();
   for (int round = 0; round < 3000; ++round) {
     Plan p = good;
@@ -154,22 +211,58 @@ TEST(PlanCheck, SurvivesRandomNumbers) {
       Placement& v = p.values[random() % p.values.size()];
       Segment& s = p.segments[random() % p.segments.size()];
       switch (random() % 16) {
-        case 0: v.offset = wide(); break;
-        case 1: v.slot = static_cast<std::int32_t>(any()); break;
-        case 2: v.other = static_cast<ValueId>(any()); break;
-        case 3: v.reason = static_cast<Reason>(random() % 256); break;
-        case 4: v.where = static_cast<Where>(random() % 256); break;
-        case 5: v.strides[random() % kMaxRank] = wide(); v.dense = false; break;
-        case 6: v.birth = static_cast<NodeId>(any()); v.death = static_cast<NodeId>(any()); break;
-        case 7: s.first = static_cast<NodeId>(any()); break;
-        case 8: s.n_nodes = static_cast<std::int32_t>(any()); break;
-        case 9: s.successors.push_back(static_cast<std::int32_t>(any())); break;
-        case 10: p.workspace[random() % p.workspace.size()] = {wide(), wide()}; break;
-        case 11: p.reuse_edges.push_back({static_cast<NodeId>(any()), static_cast<NodeId>(any())}); break;
-        case 12: p.arena_bytes = wide(); p.peak_bytes = static_cast<std::int64_t>(static_cast<std::uint64_t>(p.external_bytes) + static_cast<std::uint64_t>(p.arena_bytes)); break;
-        case 13: p.graph.refs[random() % p.graph.refs.size()] = static_cast<ValueId>(any()); break;
-        case 14: p.output_slots.assign(random() % 3, Type{static_cast<DType>(random() % 256), Shape{4}}); break;
-        case 15: p.segments.resize(1 + random() % 12); break;
+        case 0:
+          v.offset = wide();
+          break;
+        case 1:
+          v.slot = static_cast<std::int32_t>(any());
+          break;
+        case 2:
+          v.other = static_cast<ValueId>(any());
+          break;
+        case 3:
+          v.reason = static_cast<Reason>(random() % 256);
+          break;
+        case 4:
+          v.where = static_cast<Where>(random() % 256);
+          break;
+        case 5:
+          v.strides[random() % kMaxRank] = wide();
+          v.dense = false;
+          break;
+        case 6:
+          v.birth = static_cast<NodeId>(any());
+          v.death = static_cast<NodeId>(any());
+          break;
+        case 7:
+          s.first = static_cast<NodeId>(any());
+          break;
+        case 8:
+          s.n_nodes = static_cast<std::int32_t>(any());
+          break;
+        case 9:
+          s.successors.push_back(static_cast<std::int32_t>(any()));
+          break;
+        case 10:
+          p.workspace[random() % p.workspace.size()] = {wide(), wide()};
+          break;
+        case 11:
+          p.reuse_edges.push_back({static_cast<NodeId>(any()), static_cast<NodeId>(any())});
+          break;
+        case 12:
+          p.arena_bytes = wide();
+          p.peak_bytes = static_cast<std::int64_t>(static_cast<std::uint64_t>(p.external_bytes) +
+                                                   static_cast<std::uint64_t>(p.arena_bytes));
+          break;
+        case 13:
+          p.graph.refs[random() % p.graph.refs.size()] = static_cast<ValueId>(any());
+          break;
+        case 14:
+          p.output_slots.assign(random() % 3, Type{static_cast<DType>(random() % 256), Shape{4}});
+          break;
+        case 15:
+          p.segments.resize(1 + random() % 12);
+          break;
       }
     }
     check_plan(p);

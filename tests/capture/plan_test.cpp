@@ -106,7 +106,8 @@ TEST(Plan, IsDeterministic) {
   for (unsigned seed = 1000; seed < 1010; ++seed) {
     PlanOptions options;
     options.budget_percent = 70;
-    const Plan a = make_plan(test::RandomProgram(seed).graph(), options), b = make_plan(test::RandomProgram(seed).graph(), options);
+    const Plan a = make_plan(test::RandomProgram(seed).graph(), options),
+               b = make_plan(test::RandomProgram(seed).graph(), options);
     EXPECT_EQ(print(a.graph), print(b.graph));
     EXPECT_EQ(a.peak_bytes, b.peak_bytes);
     for (std::size_t v = 0; v < a.values.size(); ++v) EXPECT_EQ(a.values[v].offset, b.values[v].offset);
@@ -198,8 +199,11 @@ TEST(Plan, StateThatIsReadLaterCostsACopy) {
 }
 
 TEST(Plan, SwapsAndRotationsOfState) {
-  for (const char* updates : {"%a = %b, %b = %a", "%a = %b, %b = %c, %c = %a", "%a = %x, %b = %a", "%a = %a, %b = %a", "%a = %x, %b = %x, %c = %x"}) {
-    const Plan plan = plan_text(std::string("graph g(%x: f32[8]) state(%a: f32[8], %b: f32[8], %c: f32[8]) {\n return %a, %c, %x, %a\n update ") + updates + "\n}");
+  for (const char* updates :
+       {"%a = %b, %b = %a", "%a = %b, %b = %c, %c = %a", "%a = %x, %b = %a", "%a = %a, %b = %a", "%a = %x, %b = %x, %c = %x"}) {
+    const Plan plan = plan_text(
+        std::string("graph g(%x: f32[8]) state(%a: f32[8], %b: f32[8], %c: f32[8]) {\n return %a, %c, %x, %a\n update ") +
+        updates + "\n}");
     EXPECT_EQ(plan.graph.outputs.size(), 4u);
   }
 }
@@ -234,7 +238,8 @@ TEST(Plan, RegionsRunAgainOnceJustBeforeTheirFirstBackwardReader) {
     %f: u8[100] = opaque(%e, %b) {us=1.0} [phase=backward]
     %g: u8[100] = opaque(%f, %a, %c) {us=1.0} [phase=backward]
     return %g
-  })", "regions");
+  })",
+                            "regions");
   const Plan plan = make_plan(graph);
   EXPECT_EQ(plan.strategy, "regions");
   EXPECT_EQ(plan.recomputed_nodes, 2) << "a and b run again; c is the region's output and stays\n" << print(plan.graph);
@@ -260,7 +265,8 @@ TEST(Plan, InfeasibleNamesFloorNodeAndTensors) {
   const Plan plan = make_plan(test::chain(12, 1000), options);
   EXPECT_FALSE(plan.feasible);
   EXPECT_EQ(plan.peak_bytes, plan.floor_bytes);
-  EXPECT_NE(plan.infeasible_reason.find("the floor is " + std::to_string(plan.floor_bytes) + " bytes"), std::string::npos) << plan.infeasible_reason;
+  EXPECT_NE(plan.infeasible_reason.find("the floor is " + std::to_string(plan.floor_bytes) + " bytes"), std::string::npos)
+      << plan.infeasible_reason;
   EXPECT_NE(plan.infeasible_reason.find("opaque("), std::string::npos) << plan.infeasible_reason;
   EXPECT_NE(plan.infeasible_reason.find("1000 bytes"), std::string::npos) << plan.infeasible_reason;
   expect_sound(plan, 1);

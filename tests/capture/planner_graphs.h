@@ -23,8 +23,8 @@ inline Graph chain(int layers, int bytes, double us = 10) {
   return parse(text + "return %g0\n}\n", "chain");
 }
 
-// Random programs as text: views, in-place ops, several results, several readers, long lifetimes, regions, state that is updated in
-// place, from elsewhere, swapped, returned; outputs that are inputs, views, or the same twice.
+// Random programs as text: views, in-place ops, several results, several readers, long lifetimes, regions, state that is
+// updated in place, from elsewhere, swapped, returned; outputs that are inputs, views, or the same twice.
 class RandomProgram {
  public:
   explicit RandomProgram(unsigned seed, int most_nodes = 40) : random_(seed), n_nodes_(2 + pick(most_nodes)) {
@@ -85,9 +85,11 @@ class RandomProgram {
     const std::string name = "v" + std::to_string(i);
     const Known a = any();
     if (a.type < 4 && chance(30)) {
-      if (const Known* b = of_type(a.type)) return define(name, a.type) + " = " + (chance(50) ? "add" : "mul") + "(%" + a.name + ", %" + b->name + ")" + notes(i);
+      if (const Known* b = of_type(a.type))
+        return define(name, a.type) + " = " + (chance(50) ? "add" : "mul") + "(%" + a.name + ", %" + b->name + ")" + notes(i);
     }
-    if (a.type < 4 && chance(25)) return define(name, a.type) + " = " + (chance(50) ? "relu" : "exp") + "(%" + a.name + ")" + notes(i);
+    if (a.type < 4 && chance(25))
+      return define(name, a.type) + " = " + (chance(50) ? "relu" : "exp") + "(%" + a.name + ")" + notes(i);
     if (a.type < 2 && chance(40)) return define(name, 1 - a.type) + " = transpose(%" + a.name + ") {axes=[1,0]}" + notes(i);
     if (a.type < 3 && chance(40)) {
       const int to = pick(3);
@@ -107,7 +109,8 @@ class RandomProgram {
 
   std::string ending() {
     std::string text = "  return ";
-    for (int i = 0, n = 1 + pick(3); i < n; ++i) text += (i ? ", %" : "%") + (chance(70) ? any() : values_[pick(static_cast<int>(values_.size()))]).name;
+    for (int i = 0, n = 1 + pick(3); i < n; ++i)
+      text += (i ? ", %" : "%") + (chance(70) ? any() : values_[pick(static_cast<int>(values_.size()))]).name;
     text += "\n";
     std::string updates;
     for (int s = 0; s < n_states_; ++s) {

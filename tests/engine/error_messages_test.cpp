@@ -2,7 +2,7 @@
 #include <tapedeck/engine/nn.h>
 #include <tapedeck/engine/ops.h>
 
-#include "messages.h"
+#include <tapedeck/tests/engine/messages.h>
 
 namespace tapedeck {
 namespace {
@@ -65,6 +65,8 @@ const Mistake kMistakes[] = {
     MISTAKE("[dropout] p must be at least 0 and below 1", dropout(f32({3}), 1.5)),
     MISTAKE("[dropout] needs a floating type, got i32[3]", dropout(i32({3}), 0.5)),
     MISTAKE("[uniform] draws f32 or f64, not i32", uniform({3}, 0, 1, DType::i32)),
+    MISTAKE("[rng_next] the random state must be i64[2], not i64[0]", apply_all(ops::rng_next, std::vector<Tensor>{zeros({0}, DType::i64)}, nullptr, {__FILE__, __LINE__})),
+    MISTAKE("[count_next] the step count must be i64[], not i64[2]", apply_all(ops::count_next, std::vector<Tensor>{zeros({2}, DType::i64)}, nullptr, {__FILE__, __LINE__})),
     MISTAKE("[add] operand 0 is undefined", Tensor() + f32({3})),
     MISTAKE("[full] no f16 arithmetic in this version", full({3}, 1, DType::f16)),
 };

@@ -1,6 +1,6 @@
 // Every op, from the examples in its block: gradients against central differences in f64, layouts against dense operands, repeated
 // runs against each other, and empty shapes against crashing.
-#include "examples.h"
+#include <tapedeck/tests/engine/examples.h>
 
 #include <cmath>
 #include <cstring>

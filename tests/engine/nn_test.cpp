@@ -1,7 +1,7 @@
 // Modules and optimizers. The optimizers' oracle is their textbook formula on one number in double precision.
 #include <tapedeck/engine/nn.h>
 
-#include "messages.h"
+#include <tapedeck/tests/engine/messages.h>
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // The registry: what every op must say of itself, and what registering refuses.
-#include "examples.h"
-#include "messages.h"
+#include <tapedeck/tests/engine/examples.h>
+#include <tapedeck/tests/engine/messages.h>
 
 #include <set>
 

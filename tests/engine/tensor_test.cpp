@@ -2,7 +2,7 @@
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tape.h>
 
-#include "messages.h"
+#include <tapedeck/tests/engine/messages.h>
 
 namespace tapedeck {
 namespace {
