@@ -111,7 +111,7 @@ class LayoutMaker {
   ValueId holder_of(ValueId root) const { return holder_[root] == kNone ? root : holder_[root]; }
 
   void place_buffers(std::int64_t alignment) {
-    std::vector<Buffer> buffers;
+    std::vector<Tenant> buffers;
     std::vector<std::int32_t> buffer_of(graph_.values.size(), kNone);  // by holder
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
       if (layout_.values[v].where != Where::arena || layout_.root[v] != v) continue;
@@ -121,7 +121,7 @@ class LayoutMaker {
         buffer_of[v] = static_cast<std::int32_t>(buffers.size());
         buffers.push_back({type.bytes(), align, graph_.values[v].node, last_[v]});
       } else {
-        Buffer& held = buffers[buffer_of[holder_[v]]];
+        Tenant& held = buffers[buffer_of[holder_[v]]];
         held.alignment = std::max(held.alignment, align);
         held.death = std::max(held.death, last_[v]);
       }

@@ -24,14 +24,14 @@ std::int64_t align_up(std::int64_t offset, std::int64_t alignment) { return (off
 
 // Steps that matter are births; every lifetime becomes a range of births, so times are dense and small.
 struct Problem {
-  std::vector<Buffer> buffers;  // with bytes; times are indices of births
+  std::vector<Tenant> buffers;  // with bytes; times are indices of births
   std::vector<std::int32_t> original;
   std::int32_t steps = 0;
   std::vector<std::int64_t> load;  // by step
   std::int64_t bound = 0;
 };
 
-Problem make_problem(const std::vector<Buffer>& all) {
+Problem make_problem(const std::vector<Tenant>& all) {
   Problem p;
   std::vector<std::int32_t> births;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -44,7 +44,7 @@ Problem make_problem(const std::vector<Buffer>& all) {
   births.erase(std::unique(births.begin(), births.end()), births.end());
   p.steps = static_cast<std::int32_t>(births.size());
   p.load.assign(static_cast<std::size_t>(p.steps) + 1, 0);
-  for (Buffer& b : p.buffers) {
+  for (Tenant& b : p.buffers) {
     b.birth = static_cast<std::int32_t>(std::lower_bound(births.begin(), births.end(), b.birth) - births.begin());
     b.death = static_cast<std::int32_t>(std::upper_bound(births.begin(), births.end(), b.death) - births.begin()) - 1;
     b.death = std::max(b.death, b.birth);
@@ -103,7 +103,7 @@ class Space {
 
   // Calls visit(placed) in order of offset for all that is alive with `b`, until it returns false.
   template <class Visit>
-  void each_alive_with(const Buffer& b, Visit&& visit) {
+  void each_alive_with(const Tenant& b, Visit&& visit) {
     const std::int64_t alive = births_.up_to(b.death) - (b.birth > 0 ? deaths_.up_to(b.birth - 1) : 0);
     if (alive * 16 + (b.death - b.birth) < static_cast<std::int64_t>(by_offset_.size())) return visit_gathered(b, visit);
     for (const Placed& p : by_offset_)
@@ -112,7 +112,7 @@ class Space {
 
  private:
   template <class Visit>
-  void visit_gathered(const Buffer& b, Visit&& visit) {
+  void visit_gathered(const Tenant& b, Visit&& visit) {
     found_.clear();
     for (std::int32_t i = b.birth + leaves_; i > 0; i /= 2)
       found_.insert(found_.end(), covering_[i].begin(), covering_[i].end());
@@ -133,7 +133,7 @@ class Space {
 
 enum class Fit { first, best };
 
-std::int64_t find_offset(Space& space, const Buffer& b, Fit fit) {
+std::int64_t find_offset(Space& space, const Tenant& b, Fit fit) {
   std::int64_t top = 0;  // end of everything seen so far
   std::int64_t chosen = -1, slack = 0;
   space.each_alive_with(b, [&](const Placed& p) {
@@ -163,7 +163,7 @@ Attempt attempt(const Problem& p, const Order& order, Fit fit, std::int64_t limi
   result.offsets.assign(p.buffers.size(), 0);
   Space space(p.steps);
   for (std::int32_t i : order) {
-    const Buffer& b = p.buffers[i];
+    const Tenant& b = p.buffers[i];
     const std::int64_t offset = find_offset(space, b, fit);
     result.offsets[i] = offset;
     result.end = std::max(result.end, offset + b.bytes);
@@ -186,20 +186,20 @@ Order sorted_by(const Problem& p, Key key) {
   return order;
 }
 
-std::int64_t duration(const Buffer& b) { return b.death - b.birth + 1; }
+std::int64_t duration(const Tenant& b) { return b.death - b.birth + 1; }
 
 Order by_size(const Problem& p) {
-  return sorted_by(p, [](const Buffer& b) { return std::tuple(-b.bytes, -duration(b), b.birth); });
+  return sorted_by(p, [](const Tenant& b) { return std::tuple(-b.bytes, -duration(b), b.birth); });
 }
 Order by_area(const Problem& p) {
   return sorted_by(
-      p, [](const Buffer& b) { return std::tuple(-static_cast<double>(b.bytes) * static_cast<double>(duration(b)), b.birth); });
+      p, [](const Tenant& b) { return std::tuple(-static_cast<double>(b.bytes) * static_cast<double>(duration(b)), b.birth); });
 }
 Order by_duration(const Problem& p) {
-  return sorted_by(p, [](const Buffer& b) { return std::tuple(-duration(b), -b.bytes, b.birth); });
+  return sorted_by(p, [](const Tenant& b) { return std::tuple(-duration(b), -b.bytes, b.birth); });
 }
 Order by_start(const Problem& p) {
-  return sorted_by(p, [](const Buffer& b) { return std::tuple(b.birth, -b.bytes, -duration(b)); });
+  return sorted_by(p, [](const Tenant& b) { return std::tuple(b.birth, -b.bytes, -duration(b)); });
 }
 
 // Each buffer belongs to the busiest step of its life.
@@ -212,17 +212,17 @@ Order by_breadth(const Problem& p) {
     for (std::size_t i = 0; i < next.size(); ++i) next[i] = std::max(last[i], last[i + width]);
     most.push_back(std::move(next));
   }
-  const auto busiest = [&](const Buffer& b) {
+  const auto busiest = [&](const Tenant& b) {
     std::size_t level = 0;
     while ((std::int64_t{2} << level) <= duration(b)) ++level;
     return std::max(most[level][b.birth], most[level][b.death + 1 - (std::int32_t{1} << level)]);
   };
-  return sorted_by(p, [&](const Buffer& b) { return std::tuple(-busiest(b), -b.bytes, -duration(b), b.birth); });
+  return sorted_by(p, [&](const Tenant& b) { return std::tuple(-busiest(b), -b.bytes, -duration(b), b.birth); });
 }
 
 }  // namespace
 
-Offsets place(const std::vector<Buffer>& buffers) {
+Offsets place(const std::vector<Tenant>& buffers) {
   const Problem p = make_problem(buffers);
   Attempt best;
   best.end = std::numeric_limits<std::int64_t>::max();

@@ -10,7 +10,7 @@
 namespace tapedeck TAPEDECK_API {
 
 // Alive during steps birth..death, both included.
-struct Buffer {
+struct Tenant {
   std::int64_t bytes = 0;
   std::int64_t alignment = 1;
   std::int32_t birth = 0;
@@ -24,6 +24,6 @@ struct Offsets {
 };
 
 // The best of several orders, each by first fit and by best fit; stops as soon as one meets the bound. Deterministic.
-Offsets place(const std::vector<Buffer>& buffers);
+Offsets place(const std::vector<Tenant>& buffers);
 
 }  // namespace TAPEDECK_API

@@ -15,19 +15,19 @@
 namespace tapedeck {
 namespace {
 
-bool together(const Buffer& a, const Buffer& b) { return a.birth <= b.death && b.birth <= a.death; }
+bool together(const Tenant& a, const Tenant& b) { return a.birth <= b.death && b.birth <= a.death; }
 
-std::int64_t most_alive(const std::vector<Buffer>& buffers) {
+std::int64_t most_alive(const std::vector<Tenant>& buffers) {
   std::int64_t most = 0;
-  for (const Buffer& at : buffers) {  // live bytes are highest when some buffer has just been born
+  for (const Tenant& at : buffers) {  // live bytes are highest when some buffer has just been born
     std::int64_t alive = 0;
-    for (const Buffer& b : buffers) alive += b.birth <= at.birth && at.birth <= b.death ? b.bytes : 0;
+    for (const Tenant& b : buffers) alive += b.birth <= at.birth && at.birth <= b.death ? b.bytes : 0;
     most = std::max(most, alive);
   }
   return most;
 }
 
-void expect_good(const std::vector<Buffer>& buffers, const Offsets& placed) {
+void expect_good(const std::vector<Tenant>& buffers, const Offsets& placed) {
   ASSERT_EQ(placed.offsets.size(), buffers.size());
   std::int64_t end = 0;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -49,9 +49,9 @@ TEST(Place, RandomBuffersNeverOverlap) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     const auto pick = [&](int n) { return static_cast<std::int32_t>(random() % static_cast<unsigned>(n)); };
-    std::vector<Buffer> buffers(static_cast<std::size_t>(pick(120)));
+    std::vector<Tenant> buffers(static_cast<std::size_t>(pick(120)));
     const int steps = 1 + pick(100), longest = 1 + pick(steps), largest = 1 + pick(5000);
-    for (Buffer& b : buffers) {
+    for (Tenant& b : buffers) {
       b.birth = pick(steps);
       b.death = std::min(b.birth + pick(longest), steps - 1);
       b.bytes = pick(10) ? pick(largest) : 0;
@@ -70,7 +70,7 @@ TEST(Place, NothingAndNoBytes) {
 }
 
 TEST(Place, NestedLifetimesMeetTheBound) {
-  std::vector<Buffer> buffers;  // as forward and backward make them
+  std::vector<Tenant> buffers;  // as forward and backward make them
   for (std::int32_t i = 0; i < 500; ++i) buffers.push_back({1000 + i % 7, 1, i, 1000 - i});
   const Offsets placed = place(buffers);
   expect_good(buffers, placed);
@@ -84,8 +84,8 @@ TEST(Place, OperandAndResultOfANodeDoNotOverlap) {
 
 TEST(Place, IsDeterministic) {
   std::mt19937 random(3);
-  std::vector<Buffer> buffers(400);
-  for (Buffer& b : buffers) {
+  std::vector<Tenant> buffers(400);
+  for (Tenant& b : buffers) {
     b.birth = static_cast<std::int32_t>(random() % 200);
     b.death = b.birth + static_cast<std::int32_t>(random() % 30);
     b.bytes = static_cast<std::int64_t>(random() % 4) * 256;
@@ -95,8 +95,8 @@ TEST(Place, IsDeterministic) {
 
 // ---- published instances: id,lower,upper,size; half-open lifetimes ----
 
-std::vector<Buffer> read_csv(const std::filesystem::path& path) {
-  std::vector<Buffer> buffers;
+std::vector<Tenant> read_csv(const std::filesystem::path& path) {
+  std::vector<Tenant> buffers;
   std::ifstream stream(path);
   std::string line;
   std::getline(stream, line);
@@ -116,7 +116,7 @@ void expect_ratio_below(const std::string& folder, double most) {
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no instances at " << path;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
     if (entry.path().extension() != ".csv") continue;
-    const std::vector<Buffer> buffers = read_csv(entry.path());
+    const std::vector<Tenant> buffers = read_csv(entry.path());
     const Offsets placed = place(buffers);
     ASSERT_NO_FATAL_FAILURE(expect_good(buffers, placed)) << entry.path();
     const double ratio = static_cast<double>(placed.end) / static_cast<double>(placed.bound);

@@ -1,4 +1,4 @@
-// A training step written eagerly, captured while it runs, planned under a budget, saved, loaded and replayed: the replays must
+// A training step written eagerly, captured while it runs, planned, saved, loaded and replayed: the replays must
 // give the parameters that eager steps give, bit for bit.
 #include <tapedeck/tapedeck.h>
 
@@ -30,7 +30,7 @@ int main() {
   const Tensor cx = capture.input("x", x), cy = capture.input("y", y);
   capture.output("loss", train(net, optimizer, cx, cy));
   TapeFile file{.captured = capture.finish().graph, .plan = {}, .state = {}, .inputs = {{"x", x}, {"y", y}}, .metadata = {}};
-  file.plan = make_plan(file.captured, {.budget_percent = 90});
+  file.plan = make_plan(file.captured);
   save_tape("step.tape", file);
 
   Executor replay(*load_tape("step.tape").plan);
