@@ -1,7 +1,7 @@
 // record, info, print, verify, view and the lists.
-#include "commands.h"
-#include "report.h"
-#include "support.h"
+#include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/report.h>
+#include <tapedeck/capture/tool/support.h>
 
 #include <tapedeck/capture/models.h>
 #include <tapedeck/capture/plan_check.h>

@@ -1,6 +1,6 @@
 // tapedeck: record, show, plan, replay and verify captured training steps from a shell.
-#include "commands.h"
-#include "support.h"
+#include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/support.h>
 
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/error.h>

@@ -1,6 +1,6 @@
-#include "commands.h"
-#include "report.h"
-#include "support.h"
+#include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/report.h>
+#include <tapedeck/capture/tool/support.h>
 
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/planner.h>

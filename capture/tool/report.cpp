@@ -1,4 +1,4 @@
-#include "report.h"
+#include <tapedeck/capture/tool/report.h>
 
 #include <tapedeck/engine/op.h>
 

@@ -1,4 +1,4 @@
-#include "support.h"
+#include <tapedeck/capture/tool/support.h>
 
 #include <fmt/format.h>
 #include <unistd.h>

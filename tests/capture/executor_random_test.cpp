@@ -1,7 +1,7 @@
 // Replay equals eager on programs nobody thought of: random graphs, with and without a budget, on one, two and four threads.
 #include <tapedeck/capture/planner.h>
 
-#include "replay_check.h"
+#include <tapedeck/tests/capture/replay_check.h>
 
 #include <gtest/gtest.h>
 

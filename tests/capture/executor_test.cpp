@@ -6,7 +6,7 @@
 #include <tapedeck/engine/tensor_impl.h>
 #include <tapedeck/engine/text.h>
 
-#include "replay_check.h"
+#include <tapedeck/tests/capture/replay_check.h>
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The greedy strategy: how low it gets, what it costs, and the structures under it against simple models.
-#include "planner_graphs.h"
+#include <tapedeck/tests/capture/planner_graphs.h>
 
 #include <tapedeck/capture/analysis/facts.h>
 #include <tapedeck/capture/passes/pass.h>

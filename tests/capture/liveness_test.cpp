@@ -1,5 +1,5 @@
 // Liveness against a brute force that asks, for every node and every value, whether anybody still reads it.
-#include "planner_graphs.h"
+#include <tapedeck/tests/capture/planner_graphs.h>
 
 #include <tapedeck/capture/analysis/liveness.h>
 #include <tapedeck/capture/planner.h>

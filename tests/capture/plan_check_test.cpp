@@ -1,6 +1,6 @@
 // The checker accepts what the planner makes (plan_test.cpp does that for hundreds of plans) and rejects every way of spoiling
 // it.
-#include "planner_graphs.h"
+#include <tapedeck/tests/capture/planner_graphs.h>
 
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/capture/planner.h>

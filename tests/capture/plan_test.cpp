@@ -1,6 +1,6 @@
 // make_plan as a whole: properties that must hold for every program, strategy and budget.
-#include "byte_simulation.h"
-#include "planner_graphs.h"
+#include <tapedeck/tests/capture/byte_simulation.h>
+#include <tapedeck/tests/capture/planner_graphs.h>
 
 #include <tapedeck/capture/passes/pass.h>
 #include <tapedeck/capture/pipeline.h>

@@ -42,7 +42,7 @@ TEST(Module, InitialisesWithinItsBound) {
   manual_seed(1);
   Net net;
   for (float v : net.fc1.weight.to_vector<float>()) EXPECT_LE(std::fabs(v), 0.5f);
-  for (float v : net.conv.weight.to_vector<float>()) EXPECT_LE(std::fabs(v), 1 / std::sqrt(18.0f));
+  for (float v : net.conv.weight.to_vector<float>()) EXPECT_LE(std::fabs(v), std::sqrt(6 / 18.0f));
   manual_seed(1);
   Net again;
   EXPECT_TRUE(bit_equal(again.conv.weight, net.conv.weight));

@@ -1,5 +1,5 @@
 // Convolution, its gradients and pooling against the definition as six nested loops in double.
-#include "views.h"
+#include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/conv.h>

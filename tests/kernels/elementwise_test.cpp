@@ -1,6 +1,6 @@
 // Elementwise kernels over every mixture of dense, permuted, gapped and broadcast views: equal to one scalar call per element,
 // and so bit-equal on every path.
-#include "views.h"
+#include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/scalar.h>

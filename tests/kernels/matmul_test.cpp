@@ -1,6 +1,6 @@
 // matmul against sums in double, and bit-equal for row- and column-major operands, gaps between rows, and any number of
 // threads.
-#include "views.h"
+#include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/cpu/kernels.h>
 

@@ -1,5 +1,5 @@
 // copy, concat, pad, full and one_hot, element by element.
-#include "views.h"
+#include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/kernels.h>

@@ -1,5 +1,5 @@
 // opaque: a function of every input byte, of the output's number and the position - and of nothing else.
-#include "views.h"
+#include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/cpu/kernels.h>
 

@@ -1,5 +1,5 @@
 // Optimizer steps against the formulas in double, in place as the plan will run them.
-#include "views.h"
+#include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/kernels.h>

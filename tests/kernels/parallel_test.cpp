@@ -1,5 +1,5 @@
 // parallel_for: every piece once, cut by the grain alone; and Name, which many threads intern at once.
-#include "views.h"
+#include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/parallel.h>

@@ -1,5 +1,5 @@
 // Philox against its published vectors, and the draws made of it.
-#include "views.h"
+#include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/kernels.h>

@@ -1,5 +1,5 @@
 // Reductions against sums in double over every set of axes, and the promise that layout and threads do not change a bit.
-#include "views.h"
+#include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/kernels.h>

@@ -1,5 +1,5 @@
 // softmax, log_softmax, cross entropy and their gradients against formulas in double.
-#include "views.h"
+#include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/kernels.h>
