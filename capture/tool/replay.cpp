@@ -64,7 +64,11 @@ Start starting_values(const TapeFile& file, const ReplayOptions& options) {
   }
   if (options.weights.empty()) return start;
   int used = 0;
-  for (const auto& [name, tensor] : load_safetensors(options.weights)) {
+  const auto tensors = load_safetensors(options.weights);
+  const bool is_tape = tensors.count("graph") > 0;  // weights of a capture stand under state/
+  for (const auto& [key, tensor] : tensors) {
+    if (is_tape && !key.starts_with("state/")) continue;
+    const std::string name = is_tape ? key.substr(6) : key;
     ValueId v = g.n_inputs;
     while (v < g.n_inputs + g.n_state && name_of(g, v) != name) ++v;
     if (v == g.n_inputs + g.n_state) {

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# Every mistake is a clear line on stderr and the documented exit code; nothing half-written stays.
+. "$(dirname "${BASH_SOURCE[0]}")/check.bash"
+rm -f ./*.tape ./*.graph
+
+# usage: 2
+expect 2; expect 2 frobnicate; expect 2 record; expect 2 plan; expect 2 plan --no-such-option x
+expect 2 record nosuch -o x.tape; said "unknown model 'nosuch'"; said "cnn"; absent x.tape
+expect 2 record mlp --batch 0 -o x.tape; expect 2 record mlp --batch many -o x.tape; expect 2 record mlp --optimizer foo -o x.tape
+expect 0 record mlp --batch 4 -o m.tape
+expect 2 plan m.tape --budget lots; said "'lots' is not a size"
+expect 2 plan m.tape --budget -5; expect 2 plan m.tape --budget 5PB; expect 2 plan m.tape --strategy best; expect 2 plan m.tape --align 48
+said "power of two"
+expect 2 replay m.tape --steps 0; expect 2 replay m.tape --input nosuch=zeros; said "no input 'nosuch'"; said "x, y"
+expect 2 replay m.tape --input x; expect 2 replay m.tape --input x=sometimes
+expect 2 replay m.tape --device tpu
+expect 0 --help; answered "Exit codes"; expect 0 plan --help; expect 0 --version
+
+# files: 3
+expect 3 info missing.tape; said missing.tape
+expect 3 plan missing.graph; said missing.graph
+expect 3 replay m.tape --input x=@missing.npy; said missing.npy
+head -c 100 m.tape > short.tape; expect 3 info short.tape; said short.tape
+: > empty.tape; expect 3 verify empty.tape
+head -c 4096 /dev/urandom > noise.tape; expect 3 info noise.tape
+cp m.tape flipped.tape; printf '\xff' | dd of=flipped.tape bs=1 seek=200000 conv=notrunc status=none
+expect 3 verify flipped.tape; said flipped.tape; expect 3 replay flipped.tape
+cp m.tape header.tape; printf '\x7f\xff\xff\xff\xff\xff\xff\x7f' | dd of=header.tape bs=1 conv=notrunc status=none; expect 3 info header.tape
+echo 'not a tensor' > foreign.npy; expect 3 replay m.tape --input x=@foreign.npy
+expect 3 replay m.tape --weights missing.safetensors
+expect 3 plan . ; expect 3 record mlp -o /no/such/folder/x.tape
+
+# graphs: 3, with line and column
+printf 'graph g(%%x: f32[2,3]) {\n  %%y: f32[2,3] = frob(%%x)\n  return %%y\n}\n' > bad.graph
+expect 3 plan bad.graph; said "bad.graph:2:"; said "frob"
+printf 'graph g(%%x: f32[2,3]) {\n  %%y: f32[3,2] = relu(%%x)\n  return %%y\n}\n' > bad.graph
+expect 3 verify bad.graph; said "bad.graph:2:"
+printf 'graph g(%%x: f32[99999999999999]) {\n return %%x\n}\n' > bad.graph
+expect 3 plan bad.graph; said "bad.graph:1:"
+
+# budgets: 4, the JSON all the same, nothing written
+expect 4 plan m.tape --budget 1KiB -o none.tape --json; answered '"feasible": false'; answered '"peak_bytes"'; said "floor"; said "%"; absent none.tape
+floor=$(number floor_bytes)
+expect 0 plan m.tape --budget "$floor" --json; expect 4 plan m.tape --budget $((floor - 1)) --json
+[ "$(number peak_bytes)" = "$floor" ] || fail "the best found is $(number peak_bytes), not the floor $floor"
+
+# a full disk: 3, the old file as it was
+cp m.tape kept.tape
+(ulimit -f 64; trap '' XFSZ; "$tool" record mlp --batch 8 -o kept.tape > out 2> err); code=$?
+[ $code = 3 ] || fail "a full disk exits $code: $(cat err)"
+cmp -s m.tape kept.tape || fail "a full disk changed the old file"
+ls | grep -q 'kept.tape\.' && fail "debris: $(ls)"
+
+# devices: 6
+if "$tool" devices | grep -q 'cuda *absent'; then
+  expect 6 replay m.tape --device cuda
+  [ "$(wc -l < err)" = 1 ] || fail "more than one line: $(cat err)"
+fi
+# execution: 5
+printf 'graph g(%%l: f32[2,3], %%y: i32[2]) {\n  %%k: i32[2] = full() {shape=[2], dtype=i32, value=7.0}\n  %%e: f32[] = cross_entropy(%%l, %%k)\n  return %%e\n}\n' > fault.graph
+expect 5 replay fault.graph; said cross_entropy
+finish
