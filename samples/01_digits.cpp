@@ -5,6 +5,7 @@
 //
 // Usage: 01_digits [--data digits.csv.gz] [--out DIR] [--epochs N] [--seed N]
 // Writes DIR/digits.tape (the step with its budgeted plan) and DIR/digits_keep_all.tape.
+#include <tapedeck/samples/zoo/digits_net.h>
 #include <tapedeck/tapedeck.h>
 
 #include <zlib.h>
@@ -13,12 +14,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 using namespace tapedeck;
+using zoo::DigitsNet;
+using zoo::train_step;
 
 namespace {
 
@@ -79,37 +81,9 @@ Batch make_batch(const Digits& d, const std::vector<int>& rows, std::mt19937* sh
   return {from_vector(x, {n, 1, kSide, kSide}), from_vector(y, {n})};
 }
 
-// ---- model ----
+// ---- training ----
 
-// A stem and residual 3x3 convolutions of one width: most of a step's memory is what backward needs of them.
-struct Net : Module {
-  static constexpr int kBlocks = 5;
-  static constexpr std::int64_t kWidth = 24;
-  Conv2d stem{*this, "stem", 1, kWidth, 3, 1};
-  std::vector<std::unique_ptr<Conv2d>> blocks;
-  Linear fc{*this, "fc", kWidth * 4 * 4, 10};
-  Dropout drop1{*this, "drop1", 0.05}, drop2{*this, "drop2", 0.2};
-
-  Net() {
-    for (int i = 1; i <= kBlocks; ++i) blocks.push_back(std::make_unique<Conv2d>(*this, "block" + std::to_string(i), kWidth, kWidth, 3, 1));
-  }
-  Tensor operator()(const Tensor& x) {
-    Tensor h = relu(stem(x));
-    for (auto& block : blocks) h = h + relu((*block)(h));
-    h = drop1(max_pool2d(h));
-    return fc(drop2(reshape(h, {-1, kWidth * 4 * 4})));
-  }
-};
-
-Tensor train_step(Net& net, Optimizer& optimizer, const Tensor& x, const Tensor& y) {
-  const Tensor loss = cross_entropy(net(x), y);
-  backward(loss);
-  optimizer.step();
-  optimizer.zero_grad();
-  return loss;
-}
-
-void train(Net& net, Optimizer& optimizer, const Digits& d, int epochs, std::mt19937& random) {
+void train(DigitsNet& net, Optimizer& optimizer, const Digits& d, int epochs, std::mt19937& random) {
   std::vector<int> order(static_cast<std::size_t>(d.rows() - kTestRows));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
   for (int epoch = 0; epoch < epochs; ++epoch) {
@@ -126,7 +100,7 @@ void train(Net& net, Optimizer& optimizer, const Digits& d, int epochs, std::mt1
   }
 }
 
-double test_accuracy(Net& net, const Digits& d) {
+double test_accuracy(DigitsNet& net, const Digits& d) {
   const NoGrad no_grad;
   net.train(false);
   std::vector<int> rows;
@@ -185,7 +159,7 @@ int run(const std::string& data, const std::string& out, int epochs, unsigned se
   const Digits d = load_digits(data);
   manual_seed(seed);
   std::mt19937 random(seed);
-  Net net;
+  DigitsNet net;
   AdamW optimizer(net.parameters(), {.lr = 2e-3});
   train(net, optimizer, d, epochs, random);
   std::printf("test accuracy: %.1f %%\n", test_accuracy(net, d));
