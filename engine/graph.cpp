@@ -69,10 +69,14 @@ template <class T>
 void append_to_pool(std::vector<T>& pool, const T* items, std::size_t n) {
   if (n == 0) return;
   const bool inside = !std::less<>()(items, pool.data()) && std::less<>()(items, pool.data() + pool.size());
-  const std::size_t from = inside ? static_cast<std::size_t>(items - pool.data()) : 0;
+  if (!inside) {
+    pool.insert(pool.end(), items, items + n);
+    return;
+  }
+  const std::size_t from = static_cast<std::size_t>(items - pool.data());
   const std::size_t to = pool.size();
   pool.resize(to + n);
-  std::memcpy(pool.data() + to, inside ? pool.data() + from : items, n * sizeof(T));
+  std::memcpy(pool.data() + to, pool.data() + from, n * sizeof(T));
 }
 
 }  // namespace

@@ -14,9 +14,16 @@ namespace tapedeck {
 using detail::TensorImpl;
 
 namespace {
+// Unique in the process: each thread takes them in blocks.
 std::uint64_t next_serial() {
-  static std::atomic<std::uint64_t> last{0};
-  return ++last;
+  constexpr std::uint64_t kBlock = 1 << 20;
+  static std::atomic<std::uint64_t> blocks{0};
+  constinit thread_local static std::uint64_t next = 0, end = 0;
+  if (next == end) {
+    next = blocks.fetch_add(1) * kBlock + 1;
+    end = next + kBlock;
+  }
+  return next++;
 }
 }  // namespace
 
@@ -94,7 +101,7 @@ ValueId Recorder::value_of(TensorImpl* t, Site site) {
       if (t->storage && t->storage->version != v.version) {
         if (capturing)
           throw CaptureError(error_text("capture", fmt::format("reads {} after it was modified behind the capture's back", to_string(t->type())), site));
-      } else {
+      } else if (capturing || v.needs_grad == t->requires_grad) {  // else the user has switched it since
         return o.last;
       }
     }
@@ -125,7 +132,8 @@ void Recorder::keep(ValueId v, const TensorImpl& t) {
 void Recorder::release_one(ValueId v) {
   TapeValue& value = info[static_cast<std::size_t>(v)];
   if (value.saves == 0 || --value.saves > 0) return;
-  if (value.saved) detail::release(std::exchange(value.saved, nullptr));
+  if (!value.saved) return;
+  detail::release(std::exchange(value.saved, nullptr));
 }
 
 bool Recorder::made_in_open_region(ValueId v) const {
