@@ -14,6 +14,7 @@
 
 namespace tapedeck TAPEDECK_API {
 
+class Tensor;
 class Vjp;
 
 enum Trait : std::uint32_t {
@@ -28,6 +29,9 @@ enum Trait : std::uint32_t {
   kNoGradient = 1u << 8,     // no gradient flows, and asking for one is not an error (comparisons, integer results)
   kZeroCost = 1u << 9,       // moves nothing worth counting
   kPlanOnly = 1u << 10,      // placeholder: `opaque`
+  kNativeHalf = 1u << 11,    // kernels take f16 and bf16 themselves; others are run in f32 on converted operands (kernels/half.h)
+  kLowPrecision = 1u << 12,  // under autocast, floating operands are cast to its dtype (products, convolutions)
+  kFullPrecision = 1u << 13, // under autocast, f16 and bf16 operands are cast to f32 (losses, exponentials, statistics)
 };
 
 // In-place rule: output `output` may take over the bytes of input `input` if nobody reads that input afterwards.
@@ -62,6 +66,10 @@ struct Cost {
 using ViewRule = bool (*)(const Type& input, const std::int64_t* input_strides, const void* attrs, const Type& output,
                           std::int64_t* offset, std::int64_t* output_strides);
 
+// The inverse of a view for writing: `base` with the window replaced by `piece`, as ordinary ops. Recorded when a view is written in
+// place, so that the write reaches the base (and gradients flow through it).
+using UnviewRule = Tensor (*)(const Tensor& base, const Tensor& piece, const void* attrs, Site site);
+
 enum class DeviceType : std::uint8_t { cpu, cuda };
 inline constexpr int kDeviceTypeCount = 2;
 
@@ -77,9 +85,11 @@ struct Op {
   const AttrSchema* attrs = nullptr;
   void (*infer)(Infer&) = nullptr;
   void (*vjp)(Vjp&) = nullptr;  // null and no kNoGradient: asking for a gradient is an error naming the op
+  const char* no_gradient = ""; // why there is none; never empty where vjp is null
   Cost (*cost)(std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) = nullptr;  // null: bytes moved
   std::int64_t (*workspace)(std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) = nullptr;
   ViewRule view = nullptr;
+  UnviewRule unview = nullptr;  // views that cannot be written (broadcasts) have none
   Kernel kernels[kDeviceTypeCount] = {};
   int version = 1;
   std::vector<const char*> examples = {};  // "log(f32[3,5] in (0.1,4)) {attr=..}": tests, fuzzers and benches read these

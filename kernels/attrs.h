@@ -128,10 +128,11 @@ struct PermuteAttrs {  // transpose: result dimension i is input dimension axes[
   ATTR_FIELDS(ATTR_REQUIRED(PermuteAttrs, axes))
 };
 
-struct SliceAttrs {  // slice: result = x[starts[i] : stops[i]] in every dimension, normalised
+struct SliceAttrs {  // slice, slice_assign: x[starts[i] : stops[i] : steps[i]] in every dimension, normalised; no steps = all 1
   Ints starts;
   Ints stops;
-  ATTR_FIELDS(ATTR_REQUIRED(SliceAttrs, starts), ATTR_REQUIRED(SliceAttrs, stops))
+  Ints steps;
+  ATTR_FIELDS(ATTR_REQUIRED(SliceAttrs, starts), ATTR_REQUIRED(SliceAttrs, stops), ATTR_FIELD(SliceAttrs, steps))
 };
 
 struct PadAttrs {  // pad: zeros before and after every dimension

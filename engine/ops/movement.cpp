@@ -215,7 +215,7 @@ Tensor transpose_last(const Arg& x) {
 
 Tensor slice(const Arg& x, const Ints& starts, const Ints& stops) {
   const Shape& shape = checked_shape("slice", x);
-  SliceAttrs attrs{starts, stops};
+  SliceAttrs attrs{starts, stops, {}};
   auto clamp = [](std::int64_t v, std::int64_t size) { return std::clamp<std::int64_t>(v < 0 ? v + size : v, 0, size); };
   for (int i = 0; i < shape.rank && i < starts.size && i < stops.size; ++i) {
     attrs.starts.items[i] = clamp(starts[i], shape[i]);

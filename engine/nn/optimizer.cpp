@@ -1,96 +1,11 @@
-// Modules and optimizers.
-#include <tapedeck/engine/nn.h>
-#include <tapedeck/engine/recorder.h>
+#include <tapedeck/engine/nn/optimizer.h>
+#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/thread_state.h>
 
 #include <fmt/format.h>
 
-#include <cmath>
-
 namespace tapedeck {
-
-// ---- modules ----
-
-Module::Module(Module& parent, const std::string& name)
-    : path_(parent.path_.empty() ? name : parent.path_ + "." + name) {
-  parent.children_.push_back(this);
-}
-
-std::vector<Tensor> Module::parameters() const {
-  std::vector<Tensor> all = parameters_;
-  for (const Module* child : children_)
-    for (const Tensor& p : child->parameters()) all.push_back(p);
-  return all;
-}
-
-void Module::train(bool on) {
-  training_ = on;
-  for (Module* child : children_) child->train(on);
-}
-
-Module& Module::operator[](const std::string& child) {
-  const std::string wanted = path_.empty() ? child : path_ + "." + child;
-  for (Module* c : children_)
-    if (c->path_ == wanted) return *c;
-  throw UsageError(fmt::format("module '{}' has no child '{}'", path_, child));
-}
-
-Tensor Module::parameter(const std::string& name, Tensor initial) {
-  initial.name(path_.empty() ? name : path_ + "." + name).role(Role::parameter).requires_grad(true);
-  parameters_.push_back(initial);
-  return initial;
-}
-
-namespace {
-
-// The module's whole path is the scope: modules know their names, the caller's scope does not matter.
-class ModuleScope {
- public:
-  ModuleScope(const Module& m, Site site) : path_(thread_state().path, Name(m.path())), site_(thread_state().site, std::move(site)) {}
-
- private:
-  Scoped<Name> path_;
-  Scoped<Site> site_;
-};
-
-Tensor initial(const Module& m, const std::string& name, const Shape& shape, std::int64_t fan_in, double gain = 1.0) {
-  const double bound = gain / std::sqrt(static_cast<double>(std::max<std::int64_t>(fan_in, 1)));
-  const Scoped<Name> path(thread_state().path, Name(m.path() + "." + name));
-  return uniform(shape, -bound, bound);
-}
-
-}  // namespace
-
-Linear::Linear(Module& parent, const std::string& name, std::int64_t in, std::int64_t out)
-    : Module(parent, name),
-      weight(parameter("weight", initial(*this, "weight", {in, out}, in))),
-      bias(parameter("bias", initial(*this, "bias", {out}, in))) {}
-
-Tensor Linear::operator()(const Arg& x) {
-  const ModuleScope scope(*this, x.site());
-  return add(matmul(x, weight), bias);
-}
-
-Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t padding,
-               std::int64_t stride)
-    : Module(parent, name),
-      weight(parameter("weight", initial(*this, "weight", {out, in, kernel, kernel}, in * kernel * kernel, std::sqrt(6.0)))),
-      bias(parameter("bias", initial(*this, "bias", {out, 1, 1}, in * kernel * kernel))),
-      attrs{{stride, stride}, {padding, padding}} {}
-
-Tensor Conv2d::operator()(const Arg& x) {
-  const ModuleScope scope(*this, x.site());
-  return add(conv2d(x, weight, attrs), bias);
-}
-
-Dropout::Dropout(Module& parent, const std::string& name, double probability) : Module(parent, name), p(probability) {}
-
-Tensor Dropout::operator()(const Arg& x) {
-  if (!training() || p == 0) return x.tensor();
-  const ModuleScope scope(*this, x.site());
-  return dropout(x, p);
-}
-
-// ---- optimizers ----
 
 Optimizer::Optimizer(std::vector<Tensor> parameters, double lr) : parameters_(std::move(parameters)) {
   for (const Tensor& p : parameters_)

@@ -1,0 +1,32 @@
+// Layers: thin holders of named parameters.
+#pragma once
+
+#include <tapedeck/engine/nn/module.h>
+#include <tapedeck/engine/ops.h>
+
+namespace tapedeck TAPEDECK_API {
+
+// y = x W + b, x: [..., in], W: [in, out]. Initialised uniform in +-1/sqrt(in).
+struct Linear : Module {
+  Linear(Module& parent, const std::string& name, std::int64_t in, std::int64_t out);
+  Tensor operator()(const Arg& x);
+  Tensor weight, bias;
+};
+
+// NCHW convolution with bias, OIHW weights; `padding` on every side. Weights are drawn for relu: uniform in +-sqrt(6/fan_in) (He et
+// al., 2015), so that deep stacks keep their scale.
+struct Conv2d : Module {
+  Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t padding = 0,
+         std::int64_t stride = 1);
+  Tensor operator()(const Arg& x);
+  Tensor weight, bias;
+  ConvAttrs attrs;
+};
+
+struct Dropout : Module {
+  Dropout(Module& parent, const std::string& name, double p);
+  Tensor operator()(const Arg& x);
+  double p;
+};
+
+}  // namespace tapedeck

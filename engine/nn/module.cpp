@@ -1,0 +1,75 @@
+#include <tapedeck/engine/nn/module.h>
+#include <tapedeck/engine/ops/random.h>
+#include <tapedeck/engine/thread_state.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace tapedeck {
+
+Module::Module(Module& parent, const std::string& name)
+    : path_(parent.path_.empty() ? name : parent.path_ + "." + name) {
+  parent.children_.push_back(this);
+}
+
+std::vector<Tensor> Module::parameters() const {
+  std::vector<Tensor> all = parameters_;
+  for (const Module* child : children_)
+    for (const Tensor& p : child->parameters()) all.push_back(p);
+  return all;
+}
+
+void Module::train(bool on) {
+  training_ = on;
+  for (Module* child : children_) child->train(on);
+}
+
+Module& Module::operator[](const std::string& child) {
+  const std::string wanted = path_.empty() ? child : path_ + "." + child;
+  for (Module* c : children_)
+    if (c->path_ == wanted) return *c;
+  throw UsageError(fmt::format("module '{}' has no child '{}'", path_, child));
+}
+
+Tensor Module::parameter(const std::string& name, Tensor initial) {
+  initial.name(path_.empty() ? name : path_ + "." + name).role(Role::parameter).requires_grad(true);
+  parameters_.push_back(initial);
+  return initial;
+}
+
+std::vector<Tensor> Module::buffers() const {
+  std::vector<Tensor> all = buffers_;
+  for (const Module* child : children_)
+    for (const Tensor& b : child->buffers()) all.push_back(b);
+  return all;
+}
+
+Tensor Module::buffer(const std::string& name, Tensor initial, Role role) {
+  initial.name(path_.empty() ? name : path_ + "." + name).role(role);
+  buffers_.push_back(initial);
+  return initial;
+}
+
+ModuleScope::ModuleScope(const Module& m, Site site)
+    : path_before_(std::exchange(thread_state().path, Name(m.path()))), site_before_(std::exchange(thread_state().site, std::move(site))) {}
+
+ModuleScope::~ModuleScope() {
+  thread_state().path = path_before_;
+  thread_state().site = site_before_;
+}
+
+Tensor initial_uniform(const Module& m, const std::string& name, const Shape& shape, std::int64_t fan_in, double gain) {
+  const double bound = gain / std::sqrt(static_cast<double>(std::max<std::int64_t>(fan_in, 1)));
+  const Scoped<Name> path(thread_state().path, Name(m.path() + "." + name));
+  return uniform(shape, -bound, bound);
+}
+
+Tensor initial_normal(const Module& m, const std::string& name, const Shape& shape, double deviation) {
+  const Scoped<Name> path(thread_state().path, Name(m.path() + "." + name));
+  return normal(shape, 0, deviation);
+}
+
+}  // namespace tapedeck
