@@ -322,16 +322,16 @@ Tensor slice(const Arg& x, const Ints& starts, const Ints& stops, const Ints& st
   return apply(ops::slice, {&x.tensor()}, &attrs, x.site());
 }
 
-Tensor slice(const Arg& x, int dim, std::int64_t start, std::int64_t stop, std::int64_t step) {
+Tensor slice_along(const Arg& x, std::int64_t axis, std::int64_t start, std::int64_t stop, std::int64_t step) {
   const Shape& shape = checked_shape("slice", x);
+  const std::int64_t wanted = axis < 0 ? axis + shape.rank : axis;
+  if (!valid_axis(wanted, shape.rank))
+    throw TypeError(error_text("slice", fmt::format("dimension {} is outside {}", axis, to_string(x.tensor().type())), x.site()));
   Ints starts, stops, steps;
-  const int d = dim < 0 ? dim + shape.rank : dim;
-  if (!valid_axis(d, shape.rank))
-    throw TypeError(error_text("slice", fmt::format("dimension {} is outside {}", dim, to_string(x.tensor().type())), x.site()));
   for (int i = 0; i < shape.rank; ++i) {
-    starts.push_back(i == d ? start : 0);
-    stops.push_back(i == d ? stop : shape[i]);
-    steps.push_back(i == d ? step : 1);
+    starts.push_back(i == wanted ? start : 0);
+    stops.push_back(i == wanted ? stop : shape[i]);
+    steps.push_back(i == wanted ? step : 1);
   }
   return slice(x, starts, stops, steps);
 }

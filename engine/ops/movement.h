@@ -5,6 +5,7 @@
 #include <tapedeck/engine/ops/op_block.h>
 #include <tapedeck/kernels/attrs/movement.h>
 
+#include <concepts>
 #include <vector>
 
 namespace tapedeck TAPEDECK_API {
@@ -180,7 +181,11 @@ Tensor transpose(const Arg& x, const Ints& axes);       // result dimension i is
 Tensor transpose_last(const Arg& x);                    // swaps the last two dimensions
 // Negative bounds count from the end; bounds are clamped as in Python. Steps are positive.
 Tensor slice(const Arg& x, const Ints& starts, const Ints& stops, const Ints& steps = {});
-Tensor slice(const Arg& x, int dim, std::int64_t start, std::int64_t stop, std::int64_t step = 1);
+Tensor slice_along(const Arg& x, std::int64_t axis, std::int64_t start, std::int64_t stop, std::int64_t step = 1);
+template <std::integral Axis>  // a template, so that lists of one number mean the lists above
+Tensor slice(const Arg& x, Axis axis, std::int64_t start, std::int64_t stop, std::int64_t step = 1) {
+  return slice_along(x, axis, start, stop, step);
+}
 Tensor slice_assign(const Arg& base, const Tensor& piece, const Ints& starts, const Ints& stops, const Ints& steps = {});
 // Elements [.., i, .., i + offset, ..] of two axes become the last dimension; the other axes keep their order.
 Tensor diagonal(const Arg& x, std::int64_t offset = 0, std::int64_t axis1 = 0, std::int64_t axis2 = 1);
