@@ -19,7 +19,7 @@ bool needed(std::uint32_t need, std::size_t i) { return (need >> std::min<std::s
 class Trace {
  public:
   Trace(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need);
-  Derived derive();
+  Derived derive(bool two_parts);
 
  private:
   using Marks = std::vector<char>;
@@ -173,12 +173,13 @@ void Trace::keep_what_is_read() {
   }
 }
 
-Derived Trace::derive() {
+Derived Trace::derive(bool two_parts) {
   mark_wanted();
   mark_sources();
   parts_.assign(tape_.graph.nodes.size(), CallPart::backward);
   Derived derived;
   derived.saves = mask(read_in_backward());
+  if (!two_parts) return derived;
   const double before = kept_bytes(read_in_backward());
   choose_forward();
   if (kept_bytes(read_in_backward()) >= before) return derived;
@@ -199,6 +200,8 @@ void append(std::string& key, const Type& t) {
 
 // Equal answers are one object, so that the cache can be emptied while tapes hold them.
 const Derived* interned(Derived d) {
+  static std::mutex mutex;
+  std::lock_guard lock(mutex);
   static std::unordered_map<std::string, const Derived*>* all = new std::unordered_map<std::string, const Derived*>;
   std::string key;
   append(key, &d.saves, sizeof d.saves);
@@ -211,12 +214,20 @@ const Derived* interned(Derived d) {
 
 }  // namespace
 
-const Derived& derive(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need) {
+const Derived& saving(SaveMask saves) {
+  Derived d;
+  d.saves = saves;
+  return *interned(std::move(d));
+}
+
+const Derived& derive(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need,
+                      bool two_parts) {
   static std::mutex mutex;
   static std::unordered_map<std::string, const Derived*>* cache = new std::unordered_map<std::string, const Derived*>;
   std::string key;
   append(key, &op.id, sizeof op.id);
   append(key, &need, sizeof need);
+  key.push_back(two_parts ? 'p' : 'w');
   for (const Type& t : inputs) append(key, t);
   if (op.attrs) append(key, attrs, op.attrs->size);
   {
@@ -224,7 +235,7 @@ const Derived& derive(const Op& op, std::span<const Type> inputs, std::span<cons
     auto it = cache->find(key);
     if (it != cache->end()) return *it->second;
   }
-  Derived derived = Trace(op, inputs, outputs, attrs, need).derive();
+  Derived derived = Trace(op, inputs, outputs, attrs, need).derive(two_parts);
   std::lock_guard lock(mutex);
   if (cache->size() > 100000) cache->clear();
   return *cache->emplace(std::move(key), interned(std::move(derived))).first->second;

@@ -33,8 +33,12 @@ struct Derived {
 };
 
 // Cached per op, types, attributes and need; the answer lives for the whole process. `need` marks operands that need a gradient; its
-// last bit stands for operand 31 and all after it. Thread safe.
-const Derived& derive(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need);
+// last bit stands for operand 31 and all after it. `two_parts`: whether a part may move into the forward pass. Thread safe.
+const Derived& derive(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need,
+                      bool two_parts = true);
+
+// The answer that keeps these operands and results, whatever the op.
+const Derived& saving(SaveMask saves);
 
 // A vjp that runs in two parts, counted call by call: dispatch asks what to do with each.
 struct VjpCalls {

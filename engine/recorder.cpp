@@ -103,7 +103,7 @@ bool Recorder::current(const TensorImpl& t, ValueId v, Site site) {
 // A new value of a tensor whose bytes were written through another tensor: a view is taken again from its base.
 ValueId Recorder::take_again(TensorImpl* t, Site site) {
   if (t->link && (owns(*t->link->parent) || find_outside(t->link->parent) || t->link->parent->requires_grad || linked_into_tape(*t->link->parent))) {
-    const ViewLink& link = *t->link;
+    const detail::ViewLink& link = *t->link;
     const ValueId parent = value_of(link.parent, site);
     const Type type = t->type();
     const bool needs = link.tracked && info[static_cast<std::size_t>(parent)].needs_grad && !link.op->is(kNoGradient);
@@ -185,6 +185,16 @@ void Recorder::keep(ValueId v, const TensorImpl& t) {
   }
 }
 
+void Recorder::keep_instead(ValueId v, const TensorImpl& copy) {
+  TapeValue& value = info[static_cast<std::size_t>(v)];
+  if (!value.saved) return;
+  detail::retain(copy.storage);
+  detail::release(std::exchange(value.saved, copy.storage));
+  value.offset = 0;
+  value.strides = kNone;
+  value.version = copy.storage->version;
+}
+
 void Recorder::release_one(ValueId v) {
   TapeValue& value = info[static_cast<std::size_t>(v)];
   if (value.saves == 0 || --value.saves > 0) return;
@@ -256,6 +266,22 @@ void Recorder::bind(TensorImpl* t, ValueId v) {
   t->tape = serial;
   ++info[static_cast<std::size_t>(v)].handles;
   ++live;
+}
+
+void Recorder::forget(TensorImpl* t) {
+  if (capturing) {
+    const Type type = t->type();
+    const ValueId old = value_of(t, {});
+    ++info[static_cast<std::size_t>(old)].readers;
+    graph.add_node(ops::stop_gradient, {&old, 1}, nullptr, {&type, 1});
+    notes.emplace_back();
+    add_info(*t);
+    return rebind(t, graph.value_count() - 1);
+  }
+  const ValueId old = bound_value(*t);
+  unbind(t);
+  if (live == 0 && busy_ == 0) return clear();
+  collect(old);
 }
 
 void Recorder::rebind(TensorImpl* t, ValueId v) {

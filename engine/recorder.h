@@ -103,7 +103,9 @@ class Recorder {
   // A tensor made outside and declared so: never taken as a view of something known.
   ValueId declare(detail::TensorImpl* t, Site site);
   void keep(ValueId v, const detail::TensorImpl& t);   // one more node wants the value
+  void keep_instead(ValueId v, const detail::TensorImpl& copy);   // what is kept of v is about to be overwritten
   void release_one(ValueId v);
+  void forget(detail::TensorImpl* t);                  // from now on a tensor without history; in a capture its value goes on, its gradient not
   void release_saved(NodeId n);                        // what a node keeps
   void dropped(detail::TensorImpl& t) noexcept;        // a bound tensor is gone
   void clear();                                        // forgets everything; a new serial

@@ -68,7 +68,6 @@ const Mistake kMistakes[] = {
     MISTAKE("[rng_next] the random state must be i64[2], not i64[0]", apply_all(ops::rng_next, std::vector<Tensor>{zeros({0}, DType::i64)}, nullptr, {__FILE__, __LINE__})),
     MISTAKE("[count_next] the step count must be i64[], not i64[2]", apply_all(ops::count_next, std::vector<Tensor>{zeros({2}, DType::i64)}, nullptr, {__FILE__, __LINE__})),
     MISTAKE("[add] operand 0 is undefined", Tensor() + f32({3})),
-    MISTAKE("[full] no f16 arithmetic in this version", full({3}, 1, DType::f16)),
 };
 
 TEST(ErrorMessages, NameTheOpTheTypesAndTheLine) {
