@@ -44,6 +44,7 @@ void Recorder::clear() {
   regions.clear();
   slots_.clear();
   free_slots_.clear();
+  pending_.clear();
   if (!hooks.empty()) hooks.clear();
   gone_.clear();
   gone_notes_.clear();

@@ -147,6 +147,7 @@ class Recorder {
   std::vector<NodeInfo> gone_notes_;
   std::vector<ValueId> slots_;               // by slot of a bound tensor: its value. Compacting the tape renumbers values, not slots
   std::vector<std::int32_t> free_slots_;
+  std::vector<ValueId> pending_;             // let go of during a hold
   int busy_ = 0;
 };
 

@@ -25,8 +25,7 @@ void Recorder::unbind(TensorImpl* t) noexcept {
 void Recorder::dropped(TensorImpl& t) noexcept {
   const ValueId v = bound_value(t);
   unbind(&t);
-  if (capturing || busy_ > 0) return;
-  if (live == 0) return clear();
+  if (live == 0 && busy_ == 0 && !capturing) return clear();
   collect(v);
 }
 
@@ -86,7 +85,8 @@ void Recorder::drop_node(NodeId n, Dropped* out) {
 }
 
 void Recorder::collect(ValueId first) noexcept {
-  if (capturing || busy_ > 0) return;
+  if (capturing) return;
+  if (busy_ > 0) return pending_.push_back(first);
   const TapeValue& value = info[static_cast<std::size_t>(first)];
   if (value.handles > 0 || value.readers > 0) return;
   Dropped out;
@@ -118,7 +118,7 @@ void Recorder::trim() noexcept {
   }
   while (!outside.empty() && !outside.back().tensor.defined()) outside.pop_back();
   mapped_ = std::min(mapped_, outside.size());
-  constexpr std::int64_t kFew = 4096;
+  constexpr std::int64_t kFew = 1024;
   if (dead_nodes > kFew && dead_nodes > 3 * (graph.node_count() - dead_nodes) && regions.empty()) compact();
 }
 
@@ -178,18 +178,16 @@ void Recorder::compact() {
   dead_nodes = dead_values = 0;
 }
 
-// After a hold: everything that died meanwhile.
+// After a hold: what was let go meanwhile.
 void Recorder::settle() noexcept {
   if (capturing) return;
   if (live == 0) return clear();
-  Dropped out;
-  for (NodeId n = graph.node_count() - 1; n >= 0; --n)
-    if (!notes[static_cast<std::size_t>(n)].dead && !reachable(n)) drop_node(n, &out);
-  for (ValueId v = 0; v < graph.value_count(); ++v) {
-    const TapeValue& value = info[static_cast<std::size_t>(v)];
-    if (!value.dead && value.handles == 0 && value.readers == 0 && graph.values[static_cast<std::size_t>(v)].node == kNone) drop_outside(v, &out);
-  }
-  trim();
+  // Collecting one may take the values after it off the tape; those are looked at first.
+  std::sort(pending_.begin(), pending_.end());
+  const std::vector<ValueId> pending = std::move(pending_);
+  pending_.clear();
+  for (std::size_t i = pending.size(); i-- > 0;)
+    if (pending[i] < graph.value_count()) collect(pending[i]);
 }
 
 }  // namespace tapedeck

@@ -37,11 +37,11 @@ TEST(Gradients, BackwardOfAGradientReachesTheLeaf) {
 TEST(Gradients, WithBackwardRecordedLeavesHoldDifferentiableGradients) {
   const Tensor x = leaf({3});
   backward(x * x * x, {.create_graph = true});
-  const Tensor g = x.grad();
-  EXPECT_EQ(g.item(), 27);
-  EXPECT_EQ(gradients({g}, {x})[0].item(), 18);
-  Tensor(x).set_grad(Tensor());  // leaf, gradient and tape hold each other
-  EXPECT_EQ(tape_stats().nodes, 4);
+  EXPECT_EQ(x.grad().item(), 27);
+  EXPECT_EQ(gradients({x.grad()}, {x})[0].item(), 18);
+  EXPECT_GT(tape_stats().nodes, 0);
+  Tensor(x).set_grad(Tensor());  // leaf, gradient and tape held each other
+  EXPECT_EQ(tape_stats().nodes, 0);
 }
 
 TEST(Gradients, OfSeveralTargetsAndOfOneGivenTwice) {
@@ -215,14 +215,14 @@ TEST(Freeing, AHandleInTheMiddleKeepsItsPastOnly) {
 TEST(Freeing, AResultCarriedFromStepToStepDoesNotGrowTheTape) {
   const Tensor w = leaf({0.5f});
   Tensor previous = w * 1, current;
-  for (int i = 0; i < 30000; ++i) {
+  for (int i = 0; i < 5000; ++i) {
     current = w * 2;
     const Tensor loss = current + previous.detach();
     backward(sum(loss));
     previous = current;
     if (i % 1000 == 0) { ASSERT_LE(tape_stats().nodes, 4); }
   }
-  EXPECT_EQ(gradients({previous}, {w}, {.heads = {tensor({1})}}).size(), 1u);
+  EXPECT_TRUE(depends(previous, w));
 }
 
 TEST(Freeing, DetachInPlaceCutsThePast) {
