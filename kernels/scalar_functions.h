@@ -9,12 +9,15 @@
 
 #include <math.h>  // lgamma_r, which unlike std::lgamma writes no global
 
+// For bodies that must vectorise: a call left in a loop keeps it scalar, and compilers tire of inlining in large files.
+#define TAPEDECK_HD_INLINE TAPEDECK_HD inline __attribute__((always_inline))
+
 namespace tapedeck::kernels {
 
 // ---- exponentials ----
 
-TAPEDECK_HD inline float magnitude_f32(float x) { return bits_float(float_bits(x) & 0x7FFFFFFFu); }
-TAPEDECK_HD inline float with_sign_of_f32(float magnitude, float x) {
+TAPEDECK_HD_INLINE float magnitude_f32(float x) { return bits_float(float_bits(x) & 0x7FFFFFFFu); }
+TAPEDECK_HD_INLINE float with_sign_of_f32(float magnitude, float x) {
   return bits_float((float_bits(magnitude) & 0x7FFFFFFFu) | (float_bits(x) & 0x80000000u));
 }
 
@@ -23,7 +26,7 @@ struct ExpParts {
   float p;
   std::int32_t n;
 };
-TAPEDECK_HD inline ExpParts split_exp_f32(float x) {
+TAPEDECK_HD_INLINE ExpParts split_exp_f32(float x) {
   const float clamped = x > 90.0f ? 90.0f : (x < -105.0f ? -105.0f : x);  // NaN passes
   const float shifter = 12582912.0f;                                      // 1.5 * 2^23: adding it rounds to an integer
   const float t = clamped * 1.44269504088896341f + shifter;
@@ -38,25 +41,25 @@ TAPEDECK_HD inline ExpParts split_exp_f32(float x) {
   p = p * r + 5.0000001201e-1f;
   return {p * (r * r) + r, n > 130 ? 130 : (n < -152 ? -152 : n)};  // only a NaN's n is out of range
 }
-TAPEDECK_HD inline float scale_f32(float x, std::int32_t n) {  // x 2^n, in two halves: denormals and overflow come out right
+TAPEDECK_HD_INLINE float scale_f32(float x, std::int32_t n) {  // x 2^n, in two halves: denormals and overflow come out right
   const std::int32_t half = n >> 1;
   return x * power_of_two(half) * power_of_two(n - half);
 }
 
 // e^x / 2, which overflows only where sinh and cosh do.
-TAPEDECK_HD inline float half_exp_f32(float x) {
+TAPEDECK_HD_INLINE float half_exp_f32(float x) {
   const ExpParts e = split_exp_f32(x);
   return scale_f32(e.p + 1.0f, e.n - 1);
 }
 
-TAPEDECK_HD inline float expm1_f32(float x) {
+TAPEDECK_HD_INLINE float expm1_f32(float x) {
   const ExpParts e = split_exp_f32(x < -18.0f ? -18.0f : x);
   const std::int32_t down = e.n > 126 ? 126 : e.n;
   const float y = scale_f32(e.p + (1.0f - power_of_two(-down)), e.n);
   return x == 0.0f ? x : y;
 }
 
-TAPEDECK_HD inline float exp2_f32(float x) {
+TAPEDECK_HD_INLINE float exp2_f32(float x) {
   const float clamped = x > 129.0f ? 129.0f : (x < -151.0f ? -151.0f : x);
   const float shifter = 12582912.0f;
   const float t = clamped + shifter;
@@ -71,7 +74,7 @@ TAPEDECK_HD inline float exp2_f32(float x) {
   return scale_f32(p * r + 1.0f, n > 129 ? 129 : (n < -151 ? -151 : n));
 }
 
-TAPEDECK_HD inline float sinh_f32(float x) {
+TAPEDECK_HD_INLINE float sinh_f32(float x) {
   const float a = magnitude_f32(x), z = a * a;
   float p = 2.03721912945e-4f;
   p = p * z + 8.33028376239e-3f;
@@ -81,7 +84,7 @@ TAPEDECK_HD inline float sinh_f32(float x) {
   const float y = a < 1.0f ? near_zero : e - 0.25f / e;
   return x == x ? with_sign_of_f32(y, x) : x;
 }
-TAPEDECK_HD inline float cosh_f32(float x) {
+TAPEDECK_HD_INLINE float cosh_f32(float x) {
   const float e = half_exp_f32(magnitude_f32(x));
   return e + 0.25f / e;
 }
@@ -92,7 +95,7 @@ TAPEDECK_HD inline float cosh_f32(float x) {
 struct LogParts {
   float n, m, y;
 };
-TAPEDECK_HD inline LogParts split_log_f32(float x) {
+TAPEDECK_HD_INLINE LogParts split_log_f32(float x) {
   const bool tiny = x < 1.17549435e-38f;
   const std::uint32_t u = float_bits(tiny ? x * 8388608.0f : x);
   const std::uint32_t shifted = u - 0x3F3504F3u;  // the exponent field now counts from sqrt(1/2)
@@ -111,19 +114,19 @@ TAPEDECK_HD inline LogParts split_log_f32(float x) {
   return {static_cast<float>(n), m, p * m * z - 0.5f * z};
 }
 // A logarithm y of x, put right where x is 0, inf, negative or NaN.
-TAPEDECK_HD inline float log_edges_f32(float x, float y) {
+TAPEDECK_HD_INLINE float log_edges_f32(float x, float y) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   y = x == inf ? inf : y;
   y = x == 0.0f ? -inf : y;
   return x >= 0.0f ? y : (x < 0.0f ? nan : x);
 }
 
-TAPEDECK_HD inline float log2_f32(float x) {
+TAPEDECK_HD_INLINE float log2_f32(float x) {
   const LogParts l = split_log_f32(x);
   const float rest = 0.44269504088896340736f;  // log2(e) - 1
   return log_edges_f32(x, (((l.y * rest + l.m * rest) + l.y) + l.m) + l.n);
 }
-TAPEDECK_HD inline float log10_f32(float x) {
+TAPEDECK_HD_INLINE float log10_f32(float x) {
   const LogParts l = split_log_f32(x);
   float y = (l.m + l.y) * 7.00731903251827651129e-4f;  // log10(e) and log10(2) in two parts each
   y = y + l.n * 2.48745663981195213739e-4f;
@@ -133,7 +136,7 @@ TAPEDECK_HD inline float log10_f32(float x) {
 }
 
 // log(u) + (what rounding u = 1 + x lost) / u.
-TAPEDECK_HD inline float log1p_f32(float x) {
+TAPEDECK_HD_INLINE float log1p_f32(float x) {
   const float u = 1.0f + x;
   const float lost = (x - (u - 1.0f)) / u;
   const LogParts l = split_log_f32(u);
@@ -143,20 +146,20 @@ TAPEDECK_HD inline float log1p_f32(float x) {
   return x == 0.0f ? x : y;
 }
 
-TAPEDECK_HD inline float asinh_f32(float x) {
+TAPEDECK_HD_INLINE float asinh_f32(float x) {
   const float a = magnitude_f32(x);
   const bool big = a > 1e8f;
   const float near_zero = a + a * a / (1.0f + std::sqrt(a * a + 1.0f));
   const float y = log1p_f32(big ? a : near_zero) + (big ? 0.693147181f : 0.0f);
   return x == x ? with_sign_of_f32(y, x) : x;
 }
-TAPEDECK_HD inline float acosh_f32(float x) {
+TAPEDECK_HD_INLINE float acosh_f32(float x) {
   const float t = x - 1.0f;
   const bool big = x > 1e8f;
   const float y = log1p_f32(big ? x : t + std::sqrt(t + t + t * t)) + (big ? 0.693147181f : 0.0f);
   return x < 1.0f ? std::numeric_limits<float>::quiet_NaN() : y;
 }
-TAPEDECK_HD inline float atanh_f32(float x) {
+TAPEDECK_HD_INLINE float atanh_f32(float x) {
   const float a = magnitude_f32(x);
   const float y = 0.5f * log1p_f32((a + a) / (1.0f - a));
   return a <= 1.0f ? with_sign_of_f32(y, x) : y;
@@ -165,12 +168,12 @@ TAPEDECK_HD inline float atanh_f32(float x) {
 // ---- inverse trigonometric functions ----
 
 // The angle of (x, y) from the smaller over the larger magnitude, turned by pi/4 where that is nearer; one division.
-TAPEDECK_HD inline float atan2_f32(float y, float x) {
+TAPEDECK_HD_INLINE float atan2_f32(float y, float x) {
   const float ay = magnitude_f32(y), ax = magnitude_f32(x);
   const bool steep = ay > ax;
   const float scale = (steep ? ay : ax) > 8.5e37f ? 0.25f : 1.0f;  // so that low + high does not overflow
   const float low = (steep ? ax : ay) * scale, high = (steep ? ay : ax) * scale;
-  const bool turned = low > 0.41421356f * high;
+  const bool turned = low > 0.41421356f * high || (low == high && high > 0.0f);  // the latter for two infinities
   const float top = turned ? (low == high ? 0.0f : low - high) : low;
   const float bottom = turned ? low + high : (high == 0.0f ? 1.0f : high);
   const float t = top / bottom, z = t * t;
@@ -184,10 +187,10 @@ TAPEDECK_HD inline float atan2_f32(float y, float x) {
   a = float_bits(x) >> 31 ? 3.14159274f - (a + 8.74227766e-8f) : a;
   return x == x && y == y ? with_sign_of_f32(a, y) : x + y;
 }
-TAPEDECK_HD inline float atan_f32(float x) { return atan2_f32(x, 1.0f); }
+TAPEDECK_HD_INLINE float atan_f32(float x) { return atan2_f32(x, 1.0f); }
 
 // asin(s) / s - 1 as a polynomial in z = s^2 <= 1/4.
-TAPEDECK_HD inline float asin_excess_f32(float z) {
+TAPEDECK_HD_INLINE float asin_excess_f32(float z) {
   float p = 4.2163199048e-2f;
   p = p * z + 2.4181311049e-2f;
   p = p * z + 4.5470025998e-2f;
@@ -195,7 +198,7 @@ TAPEDECK_HD inline float asin_excess_f32(float z) {
   p = p * z + 1.6666752422e-1f;
   return p * z;
 }
-TAPEDECK_HD inline float asin_f32(float x) {
+TAPEDECK_HD_INLINE float asin_f32(float x) {
   const float a = magnitude_f32(x);
   const bool far = a > 0.5f;
   const float z = far ? 0.5f * (1.0f - a) : a * a;  // negative outside [-1,1]: its root is NaN
@@ -204,7 +207,7 @@ TAPEDECK_HD inline float asin_f32(float x) {
   const float y = far ? 1.57079637f - (half + half + 4.37113883e-8f) : half;
   return y == y ? with_sign_of_f32(y, x) : y;
 }
-TAPEDECK_HD inline float acos_f32(float x) {
+TAPEDECK_HD_INLINE float acos_f32(float x) {
   const float a = magnitude_f32(x);
   const bool far = a > 0.5f;
   const float z = far ? 0.5f * (1.0f - a) : a * a;
@@ -217,7 +220,7 @@ TAPEDECK_HD inline float acos_f32(float x) {
 // ---- error functions ----
 
 // e^(a^2) erfc(a) for 0 <= a <= 11, smooth and slow to change (after Shepherd and Laframboise).
-TAPEDECK_HD inline float scaled_erfc_f32(float a) {
+TAPEDECK_HD_INLINE float scaled_erfc_f32(float a) {
   const float q = (a - 2.0f) / (a + 2.0f);
   float p = -4.01139259e-4f;
   p = p * q - 1.23075210e-3f;
@@ -232,20 +235,20 @@ TAPEDECK_HD inline float scaled_erfc_f32(float a) {
   return (1.0f + p) / (1.0f + (a + a));
 }
 // e^(-scale x^2) for scale 1 or 1/2, with what rounding x^2 lost put back.
-TAPEDECK_HD inline float bell_f32(float x, float scale) {
+TAPEDECK_HD_INLINE float bell_f32(float x, float scale) {
   const float s = x * x;
   const float e = exp_f32(-scale * s);
   return e - e * (scale * std::fma(x, x, -s));
 }
 
-TAPEDECK_HD inline float erfc_f32(float x) {
+TAPEDECK_HD_INLINE float erfc_f32(float x) {
   const float magnitude = magnitude_f32(x), a = magnitude > 11.0f ? 11.0f : magnitude;
   const float tail = scaled_erfc_f32(a) * bell_f32(a, 1.0f);
   return x < 0.0f ? 2.0f - tail : tail;
 }
 
 // Odd polynomial near zero, 1 - e^polynomial elsewhere.
-TAPEDECK_HD inline float erf_f32(float x) {
+TAPEDECK_HD_INLINE float erf_f32(float x) {
   const float magnitude = magnitude_f32(x), a = magnitude > 5.0f ? 5.0f : magnitude;
   const float z = a * a;
   float p = -5.96761703e-4f;
@@ -267,7 +270,7 @@ TAPEDECK_HD inline float erf_f32(float x) {
 }
 
 // After Giles: a polynomial in w = -log(1 - x^2), or in its root far out.
-TAPEDECK_HD inline float erfinv_f32(float x) {
+TAPEDECK_HD_INLINE float erfinv_f32(float x) {
   const float w = -log_f32(std::fma(-x, x, 1.0f));
   const float c = w - 2.5f;
   float p = 2.81022636e-8f;
@@ -313,7 +316,7 @@ template <class T>
 struct Normal {
   T cdf, bell;
 };
-TAPEDECK_HD inline Normal<float> normal_of(float x) {
+TAPEDECK_HD_INLINE Normal<float> normal_of(float x) {
   const float magnitude = magnitude_f32(x), a = magnitude > 15.0f ? 15.0f : magnitude;
   const float bell = bell_f32(a, 0.5f);
   const float tail = 0.5f * scaled_erfc_f32(a * 0.707106781f) * bell;
@@ -414,7 +417,7 @@ TAPEDECK_HD inline double polygamma_f64(int n, double x) {
 #define TAPEDECK_FUNCTION(Name, f)              \
   struct Name {                                 \
     template <class T>                          \
-    TAPEDECK_HD T operator()(T x) const {       \
+    TAPEDECK_HD_INLINE T operator()(T x) const { \
       if constexpr (std::is_same_v<T, float>)   \
         return f##_f32(x);                      \
       else                                      \
@@ -445,7 +448,7 @@ struct Tan {
   }
 };
 struct Erfinv {
-  TAPEDECK_HD float operator()(float x) const { return erfinv_f32(x); }
+  TAPEDECK_HD_INLINE float operator()(float x) const { return erfinv_f32(x); }
   TAPEDECK_HD double operator()(double x) const { return erfinv_f64(x); }
 };
 struct Lgamma {
@@ -544,13 +547,14 @@ struct IsFinite {
   }
 };
 
-// The bounds are T's own; the upper one wins where they cross.
+// The bounds are T's own, low <= high; NaN stays.
 template <class T>
 struct Clamp {
   T low, high;
   TAPEDECK_HD T operator()(T x) const {
-    const T y = x < low ? low : x;
-    return y > high ? high : y;
+    const T least = low, most = high;  // read ahead, so that the loop holds selects only
+    const bool below = x < least, above = x > most;
+    return above ? most : (below ? least : x);
   }
 };
 template <class T>
@@ -621,11 +625,11 @@ struct FloorDivide {
   }
 };
 struct Atan2 {
-  TAPEDECK_HD float operator()(float a, float b) const { return atan2_f32(a, b); }
+  TAPEDECK_HD_INLINE float operator()(float a, float b) const { return atan2_f32(a, b); }
   TAPEDECK_HD double operator()(double a, double b) const { return std::atan2(a, b); }
 };
 struct Hypot {
-  TAPEDECK_HD float operator()(float a, float b) const {
+  TAPEDECK_HD_INLINE float operator()(float a, float b) const {
     const double x = a, y = b;
     const float root = static_cast<float>(std::sqrt(x * x + y * y));
     const float inf = std::numeric_limits<float>::infinity();
@@ -635,7 +639,7 @@ struct Hypot {
 };
 struct LogAddExp {
   template <class T>
-  TAPEDECK_HD T operator()(T a, T b) const {
+  TAPEDECK_HD_INLINE T operator()(T a, T b) const {
     const T gap = std::fabs(a - b);  // NaN for equal infinities
     const T y = Maximum{}(a, b) + Log1p{}(exp_of(-gap));
     return a == b ? a + T(0.69314718055994530942) : y;
@@ -649,7 +653,7 @@ struct CopySign {
 };
 struct Lerp {  // from the nearer end, so that weight 1 gives b
   template <class T>
-  TAPEDECK_HD T operator()(T a, T b, T weight) const {
+  TAPEDECK_HD_INLINE T operator()(T a, T b, T weight) const {
     const T gap = b - a;
     return weight < T(0.5) ? a + weight * gap : b - gap * (T(1) - weight);
   }

@@ -250,7 +250,7 @@ OP(prelu, {
     if (b.needs(0)) b.dx(0, where(positive, b.dy(), mul(b.dy(), b.x(1))));
     if (b.needs(1)) b.dx(1, where(positive, 0, mul(b.dy(), b.x(0))));
   },
-  .examples = {"prelu(f32[3,5], f32[])", "prelu(f32[2,3,4], f32[3,1])", "prelu(f32[0,3], f32[3])"},
+  .examples = {"prelu(f32[3,5], f32[])", "prelu(f32[2,3,4], f32[3,1])", "prelu(f32[0], f32[])"},
 })
 
 OP(hardsigmoid, {

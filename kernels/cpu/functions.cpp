@@ -70,7 +70,8 @@ void clamp(const KernelCall& call) {
   const auto& a = call.attributes<ClampAttrs>();
   for_numbers(call, call.outputs[0].dtype, [&](auto t) {
     using T = decltype(t);
-    map<T, T>(call, Clamp<T>{Cast<T>{}(a.min), Cast<T>{}(a.max)});
+    const T low = Cast<T>{}(a.min), high = Cast<T>{}(a.max);
+    map<T, T>(call, Clamp<T>{low < high ? low : high, high});
   });
 }
 

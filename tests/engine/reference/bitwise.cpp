@@ -16,11 +16,11 @@ bool is_signed(DType d) { return d == DType::i32 || d == DType::i64; }
 bool bit(double x, int k) { return std::fmod(std::floor(std::ldexp(x, -k)), 2) != 0; }
 
 double from_bits(const std::vector<bool>& bits, DType d) {
-  double x = 0;
   const int width = width_of(d);
-  for (int k = 0; k < width; ++k)
-    if (bits[static_cast<std::size_t>(k)]) x += std::ldexp(is_signed(d) && k == width - 1 ? -1 : 1, k);
-  return x;
+  std::uint64_t x = 0;  // the sign filled up to the top
+  for (int k = 0; k < 64; ++k)
+    if (k < width ? bits[static_cast<std::size_t>(k)] : is_signed(d) && bits.back()) x |= std::uint64_t{1} << k;
+  return static_cast<double>(static_cast<std::int64_t>(x));
 }
 
 // Bit by bit: bit k of the result is f(operands, k).
