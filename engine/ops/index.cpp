@@ -20,6 +20,11 @@ void require_index(const Infer& f, const Type& index) {
   if (index.dtype != DType::i32 && index.dtype != DType::i64) f.fail(fmt::format("the index must be i32 or i64, not {}", to_string(index)));
 }
 
+// An empty axis has no places to name.
+void require_places(const Infer& f, std::int64_t n, const Type& x, const Type& index) {
+  if (n == 0 && index.numel() > 0) f.fail(fmt::format("the index {} names elements of an empty axis of {}", to_string(index), to_string(x)));
+}
+
 void require_addable(const Infer& f) {
   if (f.inputs[0].dtype == DType::boolean) f.fail(fmt::format("needs numbers, got {}", to_string(f.inputs[0])));
 }
@@ -38,6 +43,7 @@ void infer_axis_index(Infer& f) {
   bool fits = index.shape.rank == x.shape.rank;
   for (int d = 0; fits && d < x.shape.rank; ++d) fits = d == axis || index.shape[d] <= x.shape[d];
   if (!fits) f.fail(fmt::format("the index {} does not fit {} along axis {}", to_string(index), to_string(x), axis));
+  require_places(f, x.shape[static_cast<int>(axis)], x, index);
 }
 
 void infer_scatter(Infer& f) {
@@ -53,6 +59,7 @@ Shape selected_shape(const Infer& f) {
   infer_require_axis(f, axis);
   require_index(f, index);
   if (index.shape.rank != 1) f.fail(fmt::format("the index needs one dimension, got {}", to_string(index)));
+  require_places(f, x.shape[static_cast<int>(axis)], x, index);
   Shape shape = x.shape;
   shape.sizes[axis] = index.shape[0];
   return shape;
@@ -70,6 +77,7 @@ void infer_embedding(Infer& f) {
   const Type &table = f.inputs[0], &ids = f.inputs[1];
   require_index(f, ids);
   if (table.shape.rank != 2) f.fail(fmt::format("the table needs two dimensions, got {}", to_string(table)));
+  require_places(f, table.shape[0], table, ids);
   if (ids.shape.rank == kMaxRank) f.fail(fmt::format("too many dimensions: {}", to_string(ids)));
   Type out{table.dtype, ids.shape};
   out.shape.sizes[out.shape.rank++] = table.shape[1];
@@ -87,6 +95,7 @@ void infer_embedding_grad(Infer& f) {
   const std::int64_t sizes[2] = {rows, dy.shape[ids.shape.rank]};
   if (checked_bytes(dy.dtype, sizes) < 0) f.fail(fmt::format("no table has {} rows of {}", rows, sizes[1]));
   f.outputs.assign(1, Type{dy.dtype, {rows, sizes[1]}});
+  require_places(f, rows, f.outputs[0], ids);
 }
 
 // The shape of what the tuples of `indices` name in x.
@@ -102,6 +111,7 @@ Shape named_shape(const Infer& f, std::int64_t batch_dims) {
     if (x.shape[d] != indices.shape[d]) f.fail(fmt::format("batch dimensions differ: {} and {}", to_string(x), to_string(indices)));
   const std::int64_t k = indices.shape[q - 1];
   if (k > rank - batch) f.fail(fmt::format("tuples of {} are too long for {}", k, to_string(x)));
+  for (int d = batch; d < batch + static_cast<int>(k); ++d) require_places(f, x.shape[d], x, indices);
   const int rest = rank - batch - static_cast<int>(k);
   if (q - 1 + rest > kMaxRank) f.fail(fmt::format("too many dimensions: {} by {}", to_string(x), to_string(indices)));
   Shape shape;
@@ -143,6 +153,7 @@ void infer_masked_scatter(Infer& f) {
   const Type& src = f.inputs[2];
   if (src.shape.rank != 1 || src.dtype != f.inputs[0].dtype)
     f.fail(fmt::format("the source must be {}[n], not {}", dtype_name(f.inputs[0].dtype), to_string(src)));
+  if (src.numel() > f.inputs[0].numel()) f.fail(fmt::format("{} holds more than {}", to_string(src), to_string(f.inputs[0])));
   infer_same(f);
 }
 
@@ -242,7 +253,7 @@ Tensor index_add(const Arg& x, std::int64_t axis, const Tensor& index, const Ten
 
 Tensor take(const Arg& x, const Tensor& index) {
   require_defined("take", x, index);
-  const Tensor flat = reshape(x, Shape{-1}), places = reshape(index, Shape{index.numel()});
+  const Tensor flat = reshape(x, Shape{x.tensor().numel()}), places = reshape(index, Shape{index.numel()});
   return reshape(index_select(Arg(flat, x.site().file, x.site().line), 0, places), index.shape());
 }
 

@@ -21,7 +21,7 @@ OP(cumsum, {
     b.dx(0, cumsum(b.dy(), a.axis, {.exclusive = a.exclusive, .reverse = !a.reverse}));
   },
   .examples = {"cumsum(f32[7]) {axis=0}", "cumsum(f32[3,5,2]) {axis=1, exclusive=true}", "cumsum(f32[3,70]) {axis=0, reverse=true}",
-               "cumsum(i64[4,5]) {axis=1, exclusive=true, reverse=true}", "cumsum(f32[3,0]) {axis=1}"},
+               "cumsum(i64[4,5]) {axis=1, exclusive=true, reverse=true}", "cumsum(f32[0]) {axis=0}"},
 })
 
 OP(cumprod, {
@@ -34,7 +34,7 @@ OP(cumprod, {
   .vjp = vjp_cumprod,
   .examples = {"cumprod(f32[7]) {axis=0}", "cumprod(f32[3,5,2]) {axis=1, exclusive=true}", "cumprod(f32[3,70]) {axis=0, reverse=true}",
                "cumprod(f32[4,5]) {axis=1, exclusive=true, reverse=true}", "cumprod(i32[4,5] in (1,3)) {axis=1}",
-               "cumprod(f32[3,0]) {axis=1}"},
+               "cumprod(f32[0]) {axis=0}"},
 })
 
 OP(linear_scan, {
@@ -51,7 +51,7 @@ OP(linear_scan, {
     b.dx(1, db);
   },
   .examples = {"linear_scan(f32[7], f32[7]) {axis=0}", "linear_scan(f32[3,5,2], f32[3,5,2]) {axis=1, reverse=true}",
-               "linear_scan(f32[4,70], f32[4,70]) {axis=0}", "linear_scan(f32[3,0], f32[3,0]) {axis=1}"},
+               "linear_scan(f32[4,70], f32[4,70]) {axis=0}", "linear_scan(f32[0], f32[0]) {axis=0}"},
 })
 
 OP(logcumsumexp, {
@@ -71,7 +71,7 @@ OP(logcumsumexp, {
     cost.flops = 60.0 * static_cast<double>(inputs[0].numel());
     return cost;
   },
-  .examples = {"logcumsumexp(f32[7]) {axis=0}", "logcumsumexp(f32[3,5,2]) {axis=1, reverse=true}", "logcumsumexp(f32[3,0]) {axis=1}"},
+  .examples = {"logcumsumexp(f32[7]) {axis=0}", "logcumsumexp(f32[3,5,2]) {axis=1, reverse=true}", "logcumsumexp(f32[0]) {axis=0}"},
 })
 
 OP(cummax, {

@@ -20,7 +20,7 @@ OP(sort, {
   .vjp = vjp_by_index<SortAttrs>,
   .cost = cost_sort<SortAttrs>,
   .workspace = sort_workspace,
-  .examples = {"sort(f32[3,5]) {axis=1}", "sort(f32[40,3]) {axis=0, descending=true}", "sort(f32[2,300]) {axis=1}",
+  .examples = {"sort(f32[3,5]) {axis=1}", "sort(f32[40,3]) {axis=0, descending=true}", "sort(f32[2,300] in (-200,200)) {axis=1}",
                "sort(i32[2,300] in (-50,50)) {axis=1, descending=true}", "sort(u8[7]) {axis=0}", "sort(f32[3,0]) {axis=1}"},
 })
 
@@ -47,7 +47,7 @@ OP(topk, {
   .vjp = vjp_by_index<TopkAttrs>,
   .cost = cost_sort<TopkAttrs>,
   .workspace = topk_workspace,
-  .examples = {"topk(f32[3,5]) {k=2, axis=1}", "topk(f32[40,3]) {k=3, axis=0, largest=false}", "topk(f32[2,300]) {k=20, axis=1, sorted=false}",
+  .examples = {"topk(f32[3,5]) {k=2, axis=1}", "topk(f32[40,3]) {k=3, axis=0, largest=false}", "topk(f32[2,300] in (-200,200)) {k=20, axis=1, sorted=false}",
                "topk(i32[2,9] in (0,3)) {k=9, axis=1}", "topk(f32[2,3]) {k=0, axis=1}"},
 })
 
@@ -63,7 +63,7 @@ OP(searchsorted, {
     cost.flops = 2000.0 * static_cast<double>(outputs[0].numel());
     return cost;
   },
-  .examples = {"searchsorted(f32[5], f32[3,4])", "searchsorted(i64[2,6] in (1,2), i64[2,4] in (0,3)) {right=true}",
+  .examples = {"searchsorted(f32[5] in (1,1), f32[3,4])", "searchsorted(i64[2,6] in (1,2), i64[2,4] in (0,3)) {right=true}",
                "searchsorted(f32[0], f32[3])", "searchsorted(i32[1], i32[])"},
 })
 
