@@ -138,17 +138,19 @@ void select_slices(const KernelCall& call, int axis) {
   const Slices s(call.inputs[0], axis, index);
   const T* x = call.inputs[0].as<T>();
   T* out = call.outputs[0].as<T>();
-  const double ns = 0.1 * static_cast<double>(s.inner * static_cast<std::int64_t>(sizeof(T))) + 3;
+  const double ns = 0.1 * static_cast<double>(s.inner * static_cast<std::int64_t>(sizeof(T))) + 2;
   parallel_for(s.inner == 0 ? 0 : s.outer * s.m, grain_for(ns), [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t k = begin % s.m;
+    const T* base = x + begin / s.m * s.n * s.inner;
     for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t at = place_of(call, index.as<I>()[row % s.m], s.n);
-      if (s.inner == 1) {
-        out[row] = at < 0 ? T(0) : x[row / s.m * s.n + at];
-        continue;
-      }
+      const std::int64_t at = place_of(call, index.as<I>()[k], s.n);
       const auto bytes = static_cast<std::size_t>(s.inner) * sizeof(T);
-      if (at < 0) std::memset(out + row * s.inner, 0, bytes);
-      else std::memcpy(out + row * s.inner, x + (row / s.m * s.n + at) * s.inner, bytes);
+      if (s.inner == 1) out[row] = at < 0 ? T(0) : base[at];
+      else if (at < 0) std::memset(out + row * s.inner, 0, bytes);
+      else std::memcpy(out + row * s.inner, base + at * s.inner, bytes);
+      if (++k < s.m) continue;
+      k = 0;
+      base += s.n * s.inner;
     }
   });
 }
@@ -183,10 +185,31 @@ struct Groups {
   std::int64_t end(std::int64_t place) const { return ends[place]; }
 };
 
-// out[o][p] += the sum of src[o][k] over the k that name p; out starts as `base`, or as zeros if there is none.
+// Slices of few elements: each thread takes whole blocks out[o] and goes through the index.
+template <class T, class I>
+void add_short_slices(const KernelCall& call, const Slices& s, const I* index, const T* src, const T* base, T* out) {
+  const std::int64_t block = s.n * s.inner;
+  const double ns = 2.0 * static_cast<double>((s.n + s.m) * s.inner) + 5;
+  parallel_for(s.outer, grain_for(ns), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t o = begin; o < end; ++o) {
+      T* to = out + o * block;
+      if (!base) std::fill(to, to + block, T(0));
+      else if (base != out) std::copy_n(base + o * block, block, to);
+      const T* from = src + o * s.m * s.inner;
+      for (std::int64_t k = 0; k < s.m; ++k) {
+        const std::int64_t at = place_of(call, index[k], s.n);
+        if (at < 0) continue;
+        for (std::int64_t j = 0; j < s.inner; ++j) to[at * s.inner + j] = Add{}(to[at * s.inner + j], from[k * s.inner + j]);
+      }
+    }
+  });
+}
+
+// out[o][p] += the sum of src[o][k] over the k that name p, in order; out starts as `base`, or as zeros if there is none.
 template <class T, class I>
 void add_slices(const KernelCall& call, const Slices& s, const I* index, const T* src, const T* base, T* out) {
-  constexpr std::int64_t kColumns = 2048;
+  constexpr std::int64_t kColumns = 2048, kShort = 16;
+  if (s.inner < kShort) return add_short_slices(call, s, index, src, base, out);
   const Groups groups(call, index, s.m, s.n);
   const std::int64_t strips = (s.inner + kColumns - 1) / kColumns;
   const double share = static_cast<double>(s.m) / static_cast<double>(std::max<std::int64_t>(s.n, 1));

@@ -17,7 +17,7 @@ void cummin(const KernelCall& call);
 
 namespace {
 
-constexpr std::int64_t kStripWidth = 64;  // neighbouring lines walked together
+constexpr std::int64_t kStripWidth = 128;  // neighbouring lines walked together
 
 // width neighbouring lines: element i of line j is at + i * stride + j, from the first to be visited to the last.
 struct Strip {
@@ -43,8 +43,17 @@ void for_strips(const View& x, std::int64_t axis, bool reverse, double ns_per_el
   });
 }
 
-template <class Step, class T>
-void scan_strip(const Strip& s, const T* x, T* y, T start, bool exclusive) {
+template <class Step, bool kExclusive, class T>
+void scan_strip(const Strip& s, const T* x, T* y, T start) {
+  if (s.width == 1) {
+    T total = start;
+    for (std::int64_t i = 0, at = s.at; i < s.n; ++i, at += s.stride) {
+      const T next = Step{}(total, x[at]);
+      y[at] = kExclusive ? total : next;
+      total = next;
+    }
+    return;
+  }
   T total[kStripWidth];
   std::fill(total, total + s.width, start);
   for (std::int64_t i = 0; i < s.n; ++i) {
@@ -52,9 +61,9 @@ void scan_strip(const Strip& s, const T* x, T* y, T start, bool exclusive) {
     T* to = y + s.at + i * s.stride;
     TAPEDECK_INDEPENDENT
     for (std::int64_t j = 0; j < s.width; ++j) {
-      const T before = total[j];
-      total[j] = Step{}(before, from[j]);
-      to[j] = exclusive ? before : total[j];
+      const T next = Step{}(total[j], from[j]);
+      to[j] = kExclusive ? total[j] : next;
+      total[j] = next;
     }
   }
 }
@@ -64,14 +73,22 @@ void scan(const KernelCall& call, int start) {
   const auto& a = call.attributes<ScanAttrs>();
   for_numbers(call, call.inputs[0].dtype, [&](auto t) {
     using T = decltype(t);
+    const T* x = call.inputs[0].as<T>();
+    T* y = call.outputs[0].as<T>();
     for_strips(call.inputs[0], a.axis, a.reverse, 1.0, [&](const Strip& s) {
-      scan_strip<Step>(s, call.inputs[0].as<T>(), call.outputs[0].as<T>(), static_cast<T>(start), a.exclusive);
+      if (a.exclusive) scan_strip<Step, true>(s, x, y, static_cast<T>(start));
+      else scan_strip<Step, false>(s, x, y, static_cast<T>(start));
     });
   });
 }
 
 template <class T>
 void linear_strip(const Strip& s, const T* a, const T* b, T* y) {
+  if (s.width == 1) {
+    T last = y[s.at] = b[s.at];
+    for (std::int64_t i = 1, at = s.at + s.stride; i < s.n; ++i, at += s.stride) y[at] = last = b[at] + a[at] * last;
+    return;
+  }
   T last[kStripWidth];
   for (std::int64_t j = 0; j < s.width; ++j) y[s.at + j] = last[j] = b[s.at + j];
   for (std::int64_t i = 1; i < s.n; ++i) {

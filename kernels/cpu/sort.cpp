@@ -81,7 +81,7 @@ struct SortLines {
   std::int64_t first(std::int64_t line, std::int64_t length) const { return line / inner * length * inner + line % inner; }
 };
 
-// Calls body(line, scratch of `items` items) for every line; lines share kSlots scratch areas in turn.
+// Calls body(line, scratch of `items` items) for every line; neighbouring lines, which lie in the same cache lines, share a slot.
 template <class Key, class Body>
 void for_lines(const KernelCall& call, const SortLines& s, std::int64_t items, const Body& body) {
   const std::int64_t slots = std::min(s.lines, kSlots);
@@ -89,7 +89,7 @@ void for_lines(const KernelCall& call, const SortLines& s, std::int64_t items, c
   const std::int64_t grain = s.lines * s.n < 2048 ? slots : 1;
   parallel_for(slots, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t slot = begin; slot < end; ++slot)
-      for (std::int64_t line = slot; line < s.lines; line += slots) body(line, scratch + slot * items);
+      for (std::int64_t line = s.lines * slot / slots; line < s.lines * (slot + 1) / slots; ++line) body(line, scratch + slot * items);
   });
 }
 
