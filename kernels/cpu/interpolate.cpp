@@ -50,6 +50,16 @@ void interpolate_nearest_of(const KernelCall& call) {
   });
 }
 
+// to[s] += each of the `out` elements that show element s, from the left.
+template <class T>
+void add_shown(const T* from, T* to, std::int64_t in, std::int64_t out) {
+  const std::int64_t times = out % in == 0 ? out / in : 0;
+  for (std::int64_t s = 0; s < in; ++s) {
+    const std::int64_t first = times ? s * times : first_shown(s, in, out), last = times ? first + times : first_shown(s + 1, in, out);
+    for (std::int64_t i = first; i < last; ++i) to[s] += from[i];
+  }
+}
+
 // dx[s] = sum of the dy that show element s.
 template <class T>
 void interpolate_nearest_grad_of(const KernelCall& call) {
@@ -65,19 +75,13 @@ void interpolate_nearest_grad_of(const KernelCall& call) {
       const T* plane = call.inputs[0].as<T>() + row / rows * dy.numel();
       for (std::int64_t k = first(0, z); k < first(0, z + 1); ++k)
         for (std::int64_t j = first(1, y); j < first(1, y + 1); ++j) {
-          const T* from = plane + (k * dy.size[1] + j) * dy.size[2];
-          for (std::int64_t x = 0; x < dx.size[2]; ++x) {
-            T sum = to[x];
-            for (std::int64_t i = first(2, x); i < first(2, x + 1); ++i) sum += from[i];
-            to[x] = sum;
-          }
+          add_shown(plane + (k * dy.size[1] + j) * dy.size[2], to, dx.size[2], dy.size[2]);
         }
     }
   });
 }
 
 // The taps of all rows, then of all columns, in the workspace.
-template <class T>
 const Tap* taps_of(const KernelCall& call, const View& small, const View& large) {
   Tap* taps = static_cast<Tap*>(call.workspace);
   const bool align = call.attributes<InterpolateBilinearAttrs>().align_corners;
@@ -91,7 +95,7 @@ template <class T>
 void interpolate_bilinear_of(const KernelCall& call) {
   const View &x = call.inputs[0], &y = call.outputs[0];
   const std::int64_t h = y.sizes[2], w = y.sizes[3], in_w = x.sizes[3], in_plane = x.sizes[2] * in_w;
-  const Tap *row_taps = taps_of<T>(call, x, y), *taps = row_taps + h;
+  const Tap *row_taps = taps_of(call, x, y), *taps = row_taps + h;
   parallel_for(y.sizes[0] * y.sizes[1] * h, grain_for(2 * static_cast<double>(w) + 10), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const Tap& v = row_taps[row % h];
@@ -127,7 +131,7 @@ template <class T>
 void interpolate_bilinear_grad_of(const KernelCall& call) {
   const View &dy = call.inputs[0], &dx = call.outputs[0];
   const std::int64_t h = dy.sizes[2], w = dy.sizes[3], in_plane = dx.sizes[2] * dx.sizes[3];
-  const Tap* taps = taps_of<T>(call, dx, dy);
+  const Tap* taps = taps_of(call, dx, dy);
   parallel_for(dx.sizes[0] * dx.sizes[1], grain_for(4 * static_cast<double>(h * w) + 10), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t plane = begin; plane < end; ++plane) {
       T* to = dx.as<T>() + plane * in_plane;
