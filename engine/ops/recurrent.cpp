@@ -9,6 +9,8 @@
 namespace tapedeck {
 namespace {
 
+constexpr std::int64_t kMostResults = 1 << 16;
+
 // Operand `state` is [n,h] and operand `gates` is [n, count h].
 void require_gates(const Infer& f, std::size_t gates, std::size_t state, std::int64_t count) {
   const Type &g = f.inputs[gates], &s = f.inputs[state];
@@ -49,6 +51,23 @@ void infer_gru_cell_grad(Infer& f) {
   const Type gates = f.inputs[0], state = f.inputs[2];
   require_state(f, 3, state);
   f.outputs = {gates, gates, state};
+}
+
+void infer_unstack(Infer& f) {
+  const Type x = f.inputs[0];
+  if (x.shape.rank < 1 || x.shape[0] < 1) f.fail(fmt::format("needs at least one element along the first dimension, got {}", to_string(x)));
+  if (x.shape[0] > kMostResults) f.fail(fmt::format("{} has more than {} elements along the first dimension", to_string(x), kMostResults));
+  Type out{x.dtype, {}};
+  for (int d = 1; d < x.shape.rank; ++d) out.shape.sizes[out.shape.rank++] = x.shape[d];
+  f.outputs.assign(static_cast<std::size_t>(x.shape[0]), out);
+}
+
+void vjp_unstack(Vjp& b) {
+  Shape one = b.x(0).shape();
+  one[0] = 1;
+  std::vector<Tensor> pieces;
+  for (std::int64_t i = 0; i < b.x(0).size(0); ++i) pieces.push_back(reshape(b.dy(static_cast<int>(i)), one));
+  b.dx(0, concat(pieces, 0, b.site()));
 }
 
 // Gate number `index` of gates as wide as `state`.
@@ -119,6 +138,11 @@ void vjp_gru_cell_grad(Vjp& b) {
 }
 
 }  // namespace
+
+std::vector<Tensor> unstack(const Arg& x) {
+  const Tensor operands[1] = {x.tensor()};
+  return apply_all(ops::unstack, operands, nullptr, x.site());
+}
 
 LstmState lstm_cell(const Arg& gates, const Tensor& c) {
   const Tensor operands[2] = {gates.tensor(), c};

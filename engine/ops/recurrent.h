@@ -4,6 +4,8 @@
 
 #include <tapedeck/engine/ops/op_block.h>
 
+#include <vector>
+
 namespace tapedeck TAPEDECK_API {
 
 OP(lstm_cell, {
@@ -47,8 +49,20 @@ OP(gru_cell_grad, {
   .examples = {"gru_cell_grad(f32[3,15], f32[3,15], f32[3,5], f32[3,5])", "gru_cell_grad(f32[1,51], f32[1,51], f32[1,17], f32[1,17])"},
 })
 
+OP(unstack, {
+  .doc = "x [t,...] cut along its first dimension into t results of the remaining shape, each in bytes of its own",
+  .traits = kCheap | kNativeHalf,
+  .min_inputs = 1, .max_inputs = 1, .max_outputs = -1,
+  .infer = infer_unstack,
+  .vjp = vjp_unstack,
+  .examples = {"unstack(f32[3,2,4])", "unstack(f32[2])", "unstack(i64[3,2])", "unstack(bool[1,3])", "unstack(f32[2,0])"},
+})
+
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
+
+// The t results of x [t,...]. Where every slice is read, the gradient is one concatenation (of slices: a sum of t padded tensors).
+std::vector<Tensor> unstack(const Arg& x);
 
 struct LstmState {
   Tensor h, c;

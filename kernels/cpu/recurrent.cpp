@@ -6,6 +6,7 @@
 #include <tapedeck/kernels/scalar.h>
 
 #include <cstdint>
+#include <cstring>
 
 namespace tapedeck::kernels::cpu {
 namespace {
@@ -97,6 +98,15 @@ void gru_cell_grad_of(const KernelCall& call) {
 }
 
 }  // namespace
+
+void unstack(const KernelCall& call) {
+  const std::size_t bytes = static_cast<std::size_t>(call.outputs[0].numel()) * dtype_size(call.outputs[0].dtype);
+  if (bytes == 0) return;
+  const auto* x = static_cast<const unsigned char*>(call.inputs[0].data);
+  parallel_for(call.n_outputs, grain_for(0.1 * static_cast<double>(bytes) + 5), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) std::memcpy(call.outputs[i].data, x + static_cast<std::size_t>(i) * bytes, bytes);
+  });
+}
 
 void lstm_cell(const KernelCall& call) {
   for_floats(call, call.outputs[0].dtype, [&](auto t) { lstm_cell_of<decltype(t)>(call); });

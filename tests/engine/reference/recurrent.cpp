@@ -68,5 +68,14 @@ const AddReference gru_grad_reference("gru_cell_grad", [](const Example&, const 
   return std::vector<Array>{dx, ds, dh};
 });
 
+const AddReference unstack_reference("unstack", [](const Example&, const std::vector<Array>& x, const std::vector<Type>& out) {
+  std::vector<Array> pieces;
+  for (std::size_t i = 0, at = 0; i < out.size(); ++i) {
+    pieces.push_back(blank(out[i]));
+    for (double& v : pieces.back().v) v = x[0].v[at++];
+  }
+  return pieces;
+});
+
 }  // namespace
 }  // namespace tapedeck::testing
