@@ -126,6 +126,12 @@ void score_block(const Problem& p, const Window& w, const T* q, const T* k, T* s
   mask_scores(p, w, scores);
 }
 
+template <class T>
+void exp_row(T* row, std::int64_t n, T shift) {
+  TAPEDECK_INDEPENDENT
+  for (std::int64_t j = 0; j < n; ++j) row[j] = exp_of(row[j] - shift);
+}
+
 // One row's scores become exponentials relative to the largest so far; the row's result so far is rescaled to it.
 template <class T>
 void absorb_row(T* scores, std::int64_t n, T* y, std::int64_t dv, T* top, T* total) {
@@ -136,8 +142,8 @@ void absorb_row(T* scores, std::int64_t n, T* y, std::int64_t dv, T* top, T* tot
     return;
   }
   const T keep = before == -kInfinity<T> ? T(0) : exp_of(before - now);
-  const T sum = row_exp_sum(scores, n, 1, now, [&](std::int64_t j, int count, const T* e) { std::copy(e, e + count, scores + j); });
-  *total = *total * keep + sum;
+  exp_row(scores, n, now);
+  *total = *total * keep + row_sum<T>(n, [&](std::int64_t j) { return scores[j]; });
   for (std::int64_t c = 0; c < dv; ++c) y[c] *= keep;
 }
 
@@ -215,7 +221,8 @@ void grad_block(const Problem& p, const GradCall<T>& g, const Window& w, T* prob
     }
     const T *y = g.y + (first + i) * p.dv, *head = g.dy + (first + i) * p.dv;
     const T inner = row_sum<T>(p.dv, [&](std::int64_t c) { return y[c] * head[c]; }) - g.dlogsumexp[first + i];
-    row_exp_sum(row, w.n, 1, shift, [&](std::int64_t j, int count, const T* e) { std::copy(e, e + count, row + j); });
+    exp_row(row, w.n, shift);
+    TAPEDECK_INDEPENDENT
     for (std::int64_t j = 0; j < w.n; ++j) drow[j] = row[j] * (drow[j] - inner);
   }
 }

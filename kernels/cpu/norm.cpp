@@ -111,8 +111,9 @@ BatchPlan batch_plan(const View& x) {
 // Calls f(offset, count) for the contiguous stretches of elements [begin, end) of a channel.
 template <class F>
 void for_stretches(const BatchPlan& p, std::int64_t channel, std::int64_t begin, std::int64_t end, F&& f) {
-  for (std::int64_t at = begin; at < end;) {
-    const std::int64_t image = at / p.s, within = at % p.s, count = std::min(p.s - within, end - at);
+  std::int64_t image = begin / p.s, within = begin % p.s;
+  for (std::int64_t at = begin; at < end; ++image, within = 0) {
+    const std::int64_t count = std::min(p.s - within, end - at);
     f((image * p.c + channel) * p.s + within, count);
     at += count;
   }
@@ -170,9 +171,10 @@ Moments channel_moments(const BatchPlan& p, const T* x, std::int64_t channel, st
   return all;
 }
 
-// Rows [begin, end) of `width` neighbouring columns.
-template <class T>
-void strip_moments(const BatchPlan& p, const T* x, std::int64_t width, std::int64_t begin, std::int64_t end, Moments* all) {
+// Rows [begin, end) of `w` neighbouring columns, a full strip's loops with a width known to the compiler.
+template <bool kFull, class T>
+void strip_moments(const BatchPlan& p, const T* x, std::int64_t w, std::int64_t begin, std::int64_t end, Moments* all) {
+  const std::int64_t width = kFull ? kStrip : w;
   for (std::int64_t at = begin; at < end; at += kBlockRows) {
     const std::int64_t stop = std::min(end, at + kBlockRows);
     const double count = static_cast<double>(stop - at);
@@ -203,7 +205,10 @@ void batch_moments(const BatchPlan& p, const T* x, double* workspace) {
     });
   for_strip_pieces(p, [&](std::int64_t column, std::int64_t width, std::int64_t begin, std::int64_t end, std::int64_t piece) {
     Moments all[kStrip];
-    strip_moments(p, x + column, width, begin, end, all);
+    if (width == kStrip)
+      strip_moments<true>(p, x + column, width, begin, end, all);
+    else
+      strip_moments<false>(p, x + column, width, begin, end, all);
     for (std::int64_t j = 0; j < width; ++j) store(all[j], partial(p, workspace, column + j, piece));
   });
 }
@@ -303,6 +308,25 @@ void batch_norm_inference_of(const KernelCall& call) {
   apply_channels(p, k, call.inputs[0].as<T>(), call.outputs[0].as<T>());
 }
 
+// Sums of dy and of dy (x - mean) over rows [begin, end) of `w` columns.
+template <bool kFull, class T>
+void strip_grad_sums(const BatchPlan& p, const T* x, const T* dy, const T* mean, std::int64_t column, std::int64_t w, std::int64_t begin,
+                     std::int64_t end, double (&totals)[2][kStrip]) {
+  const std::int64_t width = kFull ? kStrip : w;
+  T centre[kStrip];
+  for (std::int64_t j = 0; j < width; ++j) centre[j] = mean[(column + j) / p.s];
+  for (std::int64_t at = begin; at < end; at += kBlockRows) {
+    T plain[kStrip] = {}, weighted[kStrip] = {};
+    for (std::int64_t row = at; row < std::min(end, at + kBlockRows); ++row) {
+      const T *g = dy + row * p.columns + column, *from = x + row * p.columns + column;
+      for (std::int64_t j = 0; j < width; ++j) plain[j] += g[j];
+      for (std::int64_t j = 0; j < width; ++j) weighted[j] += g[j] * (from[j] - centre[j]);
+    }
+    for (std::int64_t j = 0; j < width; ++j) totals[0][j] += static_cast<double>(plain[j]);
+    for (std::int64_t j = 0; j < width; ++j) totals[1][j] += static_cast<double>(weighted[j]);
+  }
+}
+
 // Sums of dy and of dy (x - mean) of every piece of every column, into the workspace.
 template <class T>
 void batch_grad_sums(const BatchPlan& p, const T* x, const T* dy, const T* mean, double* workspace) {
@@ -323,22 +347,10 @@ void batch_grad_sums(const BatchPlan& p, const T* x, const T* dy, const T* mean,
     });
   for_strip_pieces(p, [&](std::int64_t column, std::int64_t width, std::int64_t begin, std::int64_t end, std::int64_t piece) {
     double totals[2][kStrip] = {};
-    T centre[kStrip];
-    for (std::int64_t j = 0; j < width; ++j) centre[j] = mean[(column + j) / p.s];
-    for (std::int64_t at = begin; at < end; at += kBlockRows) {
-      T plain[kStrip] = {}, weighted[kStrip] = {};
-      for (std::int64_t row = at; row < std::min(end, at + kBlockRows); ++row) {
-        const T *g = dy + row * p.columns + column, *from = x + row * p.columns + column;
-        for (std::int64_t j = 0; j < width; ++j) {
-          plain[j] += g[j];
-          weighted[j] += g[j] * (from[j] - centre[j]);
-        }
-      }
-      for (std::int64_t j = 0; j < width; ++j) {
-        totals[0][j] += static_cast<double>(plain[j]);
-        totals[1][j] += static_cast<double>(weighted[j]);
-      }
-    }
+    if (width == kStrip)
+      strip_grad_sums<true>(p, x, dy, mean, column, width, begin, end, totals);
+    else
+      strip_grad_sums<false>(p, x, dy, mean, column, width, begin, end, totals);
     for (std::int64_t j = 0; j < width; ++j) {
       double* out = partial(p, workspace, column + j, piece);
       out[0] = totals[0][j];
@@ -574,6 +586,15 @@ void group_norm_of(const KernelCall& call) {
   });
 }
 
+// Planes of a few elements are not worth lanes.
+template <class T, class F>
+double plane_sum(std::int64_t n, F&& f) {
+  if (n >= kRowLanes) return blocked_sum<T>(n, f);
+  T total = T(0);
+  for (std::int64_t i = 0; i < n; ++i) total += f(i);
+  return static_cast<double>(total);
+}
+
 // Sums of dy and dy (x - mean) of one row's channels go to plain[k] and product[k]; the row's dx follows from them.
 template <class T>
 void group_row_grad(const GroupLayout& g, std::int64_t row, const T* x, const T* dy, const T* weight, double mean, double rstd, double dmean,
@@ -582,8 +603,8 @@ void group_row_grad(const GroupLayout& g, std::int64_t row, const T* x, const T*
   double sum_g = 0, sum_gx = 0;
   for (std::int64_t k = 0; k < g.per_group; ++k) {
     const T *from = x + k * g.s, *grad = dy + k * g.s;
-    plain[k] = blocked_sum<T>(g.s, [=](std::int64_t i) { return grad[i]; });
-    product[k] = blocked_sum<T>(g.s, [=](std::int64_t i) { return grad[i] * (from[i] - centre); });
+    plain[k] = plane_sum<T>(g.s, [=](std::int64_t i) { return grad[i]; });
+    product[k] = plane_sum<T>(g.s, [=](std::int64_t i) { return grad[i] * (from[i] - centre); });
     const double w = weight ? static_cast<double>(weight[g.channel(row, k)]) : 1;
     sum_g += w * plain[k];
     sum_gx += w * product[k];

@@ -16,7 +16,7 @@ struct BatchPlan {
   std::int64_t piece, pieces;
 
   BatchPlan(std::int64_t batch, std::int64_t channels, std::int64_t plane)
-      : n(batch), c(channels), s(plane), along(s >= 16 || s == 0 || n == 0) {
+      : n(batch), c(channels), s(plane), along(s >= 256 || (s >= 16 && n < 32) || s == 0 || n == 0) {
     columns = along ? c : c * s;
     length = along ? n * s : n;
     piece = std::max<std::int64_t>(along ? 32768 : 512, (length + 31) / 32);
