@@ -130,7 +130,7 @@ TEST(ConvAttributes, AreStoredForEveryDimension) {
 
 TEST(ConvCost, CountsGroups) {
   const Type x{DType::f32, {1, 8, 10, 10}}, whole{DType::f32, {8, 8, 3, 3}}, depthwise{DType::f32, {8, 1, 3, 3}}, y{DType::f32, {1, 8, 8, 8}};
-  const Type with_whole[] = {x, whole}, with_depthwise[] = {x, depthwise}, result[] = {y};
+  const std::vector<Type> with_whole = {x, whole}, with_depthwise = {x, depthwise}, result = {y};
   const ConvAttrs one, eight{.groups = 8};
   EXPECT_EQ(ops::conv2d.cost(with_whole, result, &one).flops, 2.0 * 8 * 64 * 8 * 9);
   EXPECT_EQ(ops::conv2d.cost(with_depthwise, result, &eight).flops, 2.0 * 8 * 64 * 9);
