@@ -12,6 +12,7 @@ OP(uniform, {
   .min_inputs = 1, .max_inputs = 1,
   .attrs = &attr_schema<RandomAttrs>(),
   .infer = infer_random,
+  .no_gradient = "the draw depends on integers alone",
   .examples = {"uniform(i64[2] in (0,100)) {shape=[3,5], low=-1.0, high=1.0}"},
 })
 
@@ -21,6 +22,7 @@ OP(normal, {
   .min_inputs = 1, .max_inputs = 1,
   .attrs = &attr_schema<RandomAttrs>(),
   .infer = infer_random,
+  .no_gradient = "the draw depends on integers alone",
   .examples = {"normal(i64[2] in (0,100)) {shape=[3,5]}"},
 })
 
@@ -50,6 +52,7 @@ OP(rng_next, {
   .inplace = {{0, 0}},
   .min_inputs = 1, .max_inputs = 1,
   .infer = infer_rng_next,
+  .no_gradient = "the state is integers",
   .examples = {"rng_next(i64[2] in (0,100))"},
 })
 

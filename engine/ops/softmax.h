@@ -74,6 +74,7 @@ OP(cross_entropy_grad, {
     f.outputs.assign(1, logits);
   },
   .vjp = nullptr,
+  .no_gradient = "the second gradient of the loss is not written",
   .examples = {"cross_entropy_grad(f32[4,3], i32[4] in (0,3), f32[])"},
 })
 
@@ -83,6 +84,7 @@ OP(one_hot, {
   .min_inputs = 1, .max_inputs = 1,
   .attrs = &attr_schema<OneHotAttrs>(),
   .infer = infer_one_hot,
+  .no_gradient = "made from labels, which are integers",
   .examples = {"one_hot(i32[4] in (0,3)) {classes=3, dtype=f32}"},
 })
 
