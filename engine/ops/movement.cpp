@@ -28,32 +28,31 @@ void infer_reshape(Infer& f) {
   f.outputs.assign(1, Type{f.inputs[0].dtype, shape});
 }
 
-// A reshape of strided data is a view if every group of old dimensions that merges into new ones is itself contiguous. This takes the
-// common cases: dense data, and dimensions of size one that come or go.
+// Old dimensions that lie gap-free behind one another form a group, in which new dimensions may be cut at will. The reshape is a
+// view if every group's elements are exactly those of a run of new dimensions.
 bool view_reshape(const Type& in, const std::int64_t* strides, const void*, const Type& out, std::int64_t* offset,
                   std::int64_t* out_strides) {
   *offset = 0;
-  std::int64_t expected = 1;
-  bool dense = true;
-  for (int i = in.shape.rank - 1; i >= 0; --i) {
-    if (in.shape[i] != 1 && strides[i] != expected) dense = false;
-    expected *= in.shape[i];
-  }
-  if (dense || in.numel() == 0) {
-    dense_strides(out.shape, out_strides);
-    return true;
-  }
-  int i = 0;
-  for (int o = 0; o < out.shape.rank; ++o) {
-    if (out.shape[o] == 1) {
-      out_strides[o] = 0;
-      continue;
+  dense_strides(out.shape, out_strides);
+  if (in.numel() == 0) return true;
+  int o = out.shape.rank - 1;
+  for (int i = in.shape.rank - 1; i >= 0;) {
+    const std::int64_t base = strides[i];
+    std::int64_t group = in.shape[i--];
+    if (group == 1) continue;
+    while (i >= 0 && (in.shape[i] == 1 || strides[i] == group * base)) group *= in.shape[i--];
+    std::int64_t covered = 1;
+    while (o >= 0 && (covered < group || out.shape[o] == 1)) {
+      out_strides[o] = covered * base;
+      covered *= out.shape[o--];
     }
-    while (i < in.shape.rank && in.shape[i] == 1) ++i;
-    if (i == in.shape.rank || in.shape[i] != out.shape[o]) return false;
-    out_strides[o] = strides[i++];
+    if (covered != group) return false;
   }
   return true;
+}
+
+Tensor unview_reshape(const Tensor& base, const Tensor& piece, const void*, Site site) {
+  return reshape(Arg(piece, site.file, site.line), base.shape());
 }
 
 // ---- transpose ----
@@ -71,6 +70,12 @@ void infer_transpose(Infer& f) {
   f.outputs.assign(1, out);
 }
 
+Ints inverse_order(const Ints& axes) {
+  Ints inverse = axes;
+  for (int i = 0; i < axes.size; ++i) inverse.items[axes[i]] = i;
+  return inverse;
+}
+
 bool view_transpose(const Type& in, const std::int64_t* strides, const void* attrs, const Type&, std::int64_t* offset,
                     std::int64_t* out_strides) {
   *offset = 0;
@@ -79,30 +84,113 @@ bool view_transpose(const Type& in, const std::int64_t* strides, const void* att
   return true;
 }
 
+Tensor unview_transpose(const Tensor&, const Tensor& piece, const void* attrs, Site site) {
+  return transpose(Arg(piece, site.file, site.line), inverse_order(static_cast<const PermuteAttrs*>(attrs)->axes));
+}
+
 // ---- slice ----
+
+std::int64_t step_of(const SliceAttrs& a, int dim) { return a.steps.size ? a.steps[dim] : 1; }
 
 void infer_slice(Infer& f) {
   const auto& a = f.attributes<SliceAttrs>();
   require_list(f, a.starts, "starts");
   require_list(f, a.stops, "stops");
+  if (a.steps.size) require_list(f, a.steps, "steps");
   Type out = f.inputs[0];
   for (int i = 0; i < out.shape.rank; ++i) {
+    const std::int64_t step = step_of(a, i);
     if (a.starts[i] < 0 || a.stops[i] < a.starts[i] || a.stops[i] > out.shape[i])
       f.fail(fmt::format("{}:{} is outside dimension {} of {}", a.starts[i], a.stops[i], i, to_string(f.inputs[0])));
-    out.shape[i] = a.stops[i] - a.starts[i];
+    if (step < 1) f.fail(fmt::format("step {} in dimension {} is not positive", step, i));
+    const std::int64_t span = a.stops[i] - a.starts[i];
+    out.shape[i] = span == 0 ? 0 : (span - 1) / step + 1;
   }
   f.outputs.assign(1, out);
 }
 
-bool view_slice(const Type& in, const std::int64_t* strides, const void* attrs, const Type&, std::int64_t* offset,
+bool view_slice(const Type& in, const std::int64_t* strides, const void* attrs, const Type& out, std::int64_t* offset,
                 std::int64_t* out_strides) {
   const auto& a = *static_cast<const SliceAttrs*>(attrs);
   *offset = 0;
   for (int i = 0; i < in.shape.rank; ++i) {
     *offset += a.starts[i] * strides[i];
-    out_strides[i] = strides[i];
+    out_strides[i] = out.shape[i] > 1 ? strides[i] * step_of(a, i) : strides[i];  // a step that is never taken may be huge
   }
   return true;
+}
+
+Tensor unview_slice(const Tensor& base, const Tensor& piece, const void* attrs, Site site) {
+  return apply(ops::slice_assign, {&base, &piece}, attrs, site);
+}
+
+// Zeros of a type without bytes of their own: one element, seen everywhere.
+Tensor zeros_for(const Type& type, Site site) {
+  const Tensor zero = full({}, 0, type.dtype, site);
+  return broadcast_to(Arg(zero, site.file, site.line), type.shape);
+}
+
+void vjp_slice(Vjp& b) {
+  const auto& a = b.attributes<SliceAttrs>();
+  if (a.steps.size) {
+    const Tensor nothing = zeros_for(b.x(0).type(), b.site());
+    return b.dx(0, apply(ops::slice_assign, {&nothing, &b.dy()}, &a, b.site()));
+  }
+  PadAttrs p;
+  for (int i = 0; i < a.starts.size; ++i) {
+    p.before.push_back(a.starts[i]);
+    p.after.push_back(b.x(0).shape()[i] - a.stops[i]);
+  }
+  b.dx(0, pad(b.dy(), p.before, p.after));
+}
+
+// ---- diagonal ----
+
+void infer_diagonal(Infer& f) {
+  const auto& a = f.attributes<DiagonalAttrs>();
+  const Type& x = f.inputs[0];
+  for (std::int64_t axis : {a.axis1, a.axis2})
+    if (!valid_axis(axis, x.shape.rank)) f.fail(fmt::format("axis {} is outside {}", axis, to_string(x)));
+  if (a.axis1 == a.axis2) f.fail("the two axes are the same");
+  Type out{x.dtype, {}};
+  for (int i = 0; i < x.shape.rank; ++i)
+    if (i != a.axis1 && i != a.axis2) out.shape.sizes[out.shape.rank++] = x.shape[i];
+  out.shape.sizes[out.shape.rank++] = diagonal_range(x.shape.sizes[a.axis1], x.shape.sizes[a.axis2], a.offset).length;
+  f.outputs.assign(1, out);
+}
+
+bool view_diagonal(const Type& in, const std::int64_t* strides, const void* attrs, const Type& out, std::int64_t* offset,
+                   std::int64_t* out_strides) {
+  const auto& a = *static_cast<const DiagonalAttrs*>(attrs);
+  const DiagonalRange range = diagonal_range(in.shape.sizes[a.axis1], in.shape.sizes[a.axis2], a.offset);
+  *offset = range.row * strides[a.axis1] + range.column * strides[a.axis2];
+  int o = 0;
+  for (int i = 0; i < in.shape.rank; ++i)
+    if (i != a.axis1 && i != a.axis2) out_strides[o++] = strides[i];
+  out_strides[out.shape.rank - 1] = strides[a.axis1] + strides[a.axis2];
+  return true;
+}
+
+Tensor unview_diagonal(const Tensor& base, const Tensor& piece, const void* attrs, Site site) {
+  return apply(ops::diagonal_assign, {&base, &piece}, attrs, site);
+}
+
+// ---- slice_assign, diagonal_assign ----
+
+// After the window's own rule: the piece must have the window's type, the result has the base's.
+void infer_assign(Infer& f) {
+  if (f.inputs[1] != f.outputs[0])
+    f.fail(fmt::format("the piece is {}, the window {}", to_string(f.inputs[1]), to_string(f.outputs[0])));
+  f.outputs.assign(1, f.inputs[0]);
+}
+
+void vjp_assign(Vjp& b, const Op& window) {
+  const Op& assign = &window == &ops::slice ? ops::slice_assign : ops::diagonal_assign;
+  if (b.needs(0)) {
+    const Tensor nothing = zeros_for(b.x(1).type(), b.site());
+    b.dx(0, apply(assign, {&b.dy(), &nothing}, b.attrs, b.site()));
+  }
+  if (b.needs(1)) b.dx(1, apply(window, {&b.dy()}, b.attrs, b.site()));
 }
 
 // ---- broadcast_to ----
@@ -165,6 +253,22 @@ const Shape& checked_shape(const char* op, const Arg& x) {
   return x.tensor().shape();
 }
 
+// Bounds as in Python, steps left out where all are 1. Lists of a wrong length go to inference as they are, to be refused.
+SliceAttrs normalised(const Shape& shape, const Ints& starts, const Ints& stops, const Ints& steps) {
+  SliceAttrs attrs{starts, stops, {}};
+  auto clamp = [](std::int64_t v, std::int64_t size) { return std::clamp<std::int64_t>(v < 0 ? v + size : v, 0, size); };
+  for (int i = 0; i < shape.rank && i < starts.size && i < stops.size; ++i) {
+    attrs.starts.items[i] = clamp(starts[i], shape[i]);
+    attrs.stops.items[i] = std::max(attrs.starts[i], clamp(stops[i], shape[i]));
+  }
+  if (std::any_of(steps.begin(), steps.end(), [](std::int64_t step) { return step != 1; })) attrs.steps = steps;
+  return attrs;
+}
+
+DiagonalAttrs diagonal_attrs(const Shape& shape, std::int64_t offset, std::int64_t axis1, std::int64_t axis2) {
+  return {offset, axis1 < 0 ? axis1 + shape.rank : axis1, axis2 < 0 ? axis2 + shape.rank : axis2};
+}
+
 }  // namespace
 
 Tensor reshape(const Arg& x, const Shape& shape) {
@@ -213,28 +317,38 @@ Tensor transpose_last(const Arg& x) {
   return apply(ops::transpose, {&x.tensor()}, &attrs, x.site());
 }
 
-Tensor slice(const Arg& x, const Ints& starts, const Ints& stops) {
-  const Shape& shape = checked_shape("slice", x);
-  SliceAttrs attrs{starts, stops, {}};
-  auto clamp = [](std::int64_t v, std::int64_t size) { return std::clamp<std::int64_t>(v < 0 ? v + size : v, 0, size); };
-  for (int i = 0; i < shape.rank && i < starts.size && i < stops.size; ++i) {
-    attrs.starts.items[i] = clamp(starts[i], shape[i]);
-    attrs.stops.items[i] = std::max(attrs.starts[i], clamp(stops[i], shape[i]));
-  }
+Tensor slice(const Arg& x, const Ints& starts, const Ints& stops, const Ints& steps) {
+  const SliceAttrs attrs = normalised(checked_shape("slice", x), starts, stops, steps);
   return apply(ops::slice, {&x.tensor()}, &attrs, x.site());
 }
 
-Tensor slice(const Arg& x, int dim, std::int64_t start, std::int64_t stop) {
+Tensor slice_along(const Arg& x, std::int64_t axis, std::int64_t start, std::int64_t stop, std::int64_t step) {
   const Shape& shape = checked_shape("slice", x);
-  Ints starts, stops;
-  const int d = dim < 0 ? dim + shape.rank : dim;
-  if (!valid_axis(d, shape.rank))
-    throw TypeError(error_text("slice", fmt::format("dimension {} is outside {}", dim, to_string(x.tensor().type())), x.site()));
+  const std::int64_t wanted = axis < 0 ? axis + shape.rank : axis;
+  if (!valid_axis(wanted, shape.rank))
+    throw TypeError(error_text("slice", fmt::format("dimension {} is outside {}", axis, to_string(x.tensor().type())), x.site()));
+  Ints starts, stops, steps;
   for (int i = 0; i < shape.rank; ++i) {
-    starts.push_back(i == d ? start : 0);
-    stops.push_back(i == d ? stop : shape[i]);
+    starts.push_back(i == wanted ? start : 0);
+    stops.push_back(i == wanted ? stop : shape[i]);
+    steps.push_back(i == wanted ? step : 1);
   }
-  return slice(x, starts, stops);
+  return slice(x, starts, stops, steps);
+}
+
+Tensor slice_assign(const Arg& base, const Tensor& piece, const Ints& starts, const Ints& stops, const Ints& steps) {
+  const SliceAttrs attrs = normalised(checked_shape("slice_assign", base), starts, stops, steps);
+  return apply(ops::slice_assign, {&base.tensor(), &piece}, &attrs, base.site());
+}
+
+Tensor diagonal(const Arg& x, std::int64_t offset, std::int64_t axis1, std::int64_t axis2) {
+  const DiagonalAttrs attrs = diagonal_attrs(checked_shape("diagonal", x), offset, axis1, axis2);
+  return apply(ops::diagonal, {&x.tensor()}, &attrs, x.site());
+}
+
+Tensor diagonal_assign(const Arg& base, const Tensor& piece, std::int64_t offset, std::int64_t axis1, std::int64_t axis2) {
+  const DiagonalAttrs attrs = diagonal_attrs(checked_shape("diagonal_assign", base), offset, axis1, axis2);
+  return apply(ops::diagonal_assign, {&base.tensor(), &piece}, &attrs, base.site());
 }
 
 Tensor broadcast_to(const Arg& x, const Shape& shape) {
@@ -254,6 +368,8 @@ Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis, Site site) 
   const AxisAttrs attrs{axis < 0 ? axis + tensors[0].rank() : axis};
   return apply_all(ops::concat, tensors, &attrs, site)[0];
 }
+
+Tensor alias(const Arg& x) { return apply(ops::alias, {&x.tensor()}, nullptr, x.site()); }
 
 Tensor stop_gradient(const Arg& x) { return apply(ops::stop_gradient, {&x.tensor()}, nullptr, x.site()); }
 

@@ -1,7 +1,8 @@
-// Kernels that move elements without looking at them: copy, concat, pad, full, one_hot.
+// Kernels that move elements without looking at them: copy, concat, pad, slice_assign, diagonal_assign, full, one_hot.
 #include <tapedeck/kernels/cpu/movement.h>
 
 #include <tapedeck/kernels/attrs.h>
+#include <tapedeck/kernels/attrs/movement.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/loops.h>
 #include <tapedeck/kernels/cpu/transpose.h>
@@ -116,6 +117,49 @@ void pad(const KernelCall& call) {
   std::memset(inside.data, 0, static_cast<std::size_t>(n) * dtype_size(inside.dtype));
   for (int d = 0; d < inside.rank; ++d) inside = window(inside, d, attrs.before[d], call.inputs[0].sizes[d]);
   copy_view(call.inputs[0], inside);
+}
+
+namespace {
+
+// The base, unless it is written over.
+void copy_base(const KernelCall& call) {
+  if (call.inputs[0].data != call.outputs[0].data) copy_view(call.inputs[0], call.outputs[0]);
+}
+
+void advance(View& view, std::int64_t elements) {
+  view.data = view.as<char>() + elements * static_cast<std::int64_t>(dtype_size(view.dtype));
+}
+
+}  // namespace
+
+void slice_assign(const KernelCall& call) {
+  const auto& attrs = call.attributes<SliceAttrs>();
+  copy_base(call);
+  const View& piece = call.inputs[1];
+  if (piece.numel() == 0) return;
+  View inside = call.outputs[0];
+  for (int d = 0; d < inside.rank; ++d) {
+    advance(inside, attrs.starts[d] * inside.strides[d]);
+    inside.sizes[d] = piece.sizes[d];
+    if (attrs.steps.size && piece.sizes[d] > 1) inside.strides[d] *= attrs.steps[d];
+  }
+  copy_view(piece, inside);
+}
+
+void diagonal_assign(const KernelCall& call) {
+  const auto& attrs = call.attributes<DiagonalAttrs>();
+  copy_base(call);
+  const View& piece = call.inputs[1];
+  if (piece.numel() == 0) return;
+  const View& out = call.outputs[0];
+  const DiagonalRange range = diagonal_range(out.sizes[attrs.axis1], out.sizes[attrs.axis2], attrs.offset);
+  View inside = piece;
+  inside.data = out.data;
+  advance(inside, range.row * out.strides[attrs.axis1] + range.column * out.strides[attrs.axis2]);
+  for (int d = 0, o = 0; d < out.rank; ++d)
+    if (d != attrs.axis1 && d != attrs.axis2) inside.strides[o++] = out.strides[d];
+  inside.strides[piece.rank - 1] = out.strides[attrs.axis1] + out.strides[attrs.axis2];
+  copy_view(piece, inside);
 }
 
 void full(const KernelCall& call) {
