@@ -14,7 +14,8 @@ bool fits(const InplacePair& pair, const std::vector<Tensor>& operands, const st
 }
 
 // Calls the kernel itself, with result `pair.output` on the bytes of operand `pair.input`.
-std::vector<Tensor> run_kernel_over(const Example& e, const std::vector<Tensor>& operands, const std::vector<Tensor>& like, const InplacePair& pair) {
+std::vector<Tensor> run_kernel_over(const Example& e, const std::vector<Tensor>& operands, const std::vector<Tensor>& like,
+                                    const InplacePair& pair) {
   std::vector<Tensor> results;
   for (const Tensor& y : like) results.push_back(empty(y.type()));
   results[static_cast<std::size_t>(pair.output)] = operands[static_cast<std::size_t>(pair.input)];
@@ -50,8 +51,8 @@ void expect_every_pair(const Example& e, DType real) {
   for (const InplacePair& pair : e.op->inplace) {
     const std::vector<Tensor> operands = make_operands(e, real, 4);
     if (!e.op->kernels[0] || !fits(pair, operands, fresh)) continue;
-    expect_equal_bits(run_kernel_over(e, operands, fresh, pair), fresh,
-                      std::string(dtype_name(real)) + ", result " + std::to_string(pair.output) + " over operand " + std::to_string(pair.input));
+    const std::string what = "result " + std::to_string(pair.output) + " over operand " + std::to_string(pair.input);
+    expect_equal_bits(run_kernel_over(e, operands, fresh, pair), fresh, dtype_name(real) + (", " + what));
   }
 }
 

@@ -67,8 +67,8 @@ void expect_close(const Tensor& got, const Array& expected, double tolerance, st
   int wrong = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (close(values[i], expected.v[i], got.dtype(), tolerance) || ++wrong > 3) continue;
-    ADD_FAILURE() << "result " << result << ", element " << i << " of " << to_string(got.type()) << ": " << values[i] << ", the reference says "
-                  << expected.v[i];
+    ADD_FAILURE() << "result " << result << ", element " << i << " of " << to_string(got.type()) << ": " << values[i]
+                  << ", the reference says " << expected.v[i];
   }
   if (wrong > 3) ADD_FAILURE() << "result " << result << ": " << wrong << " elements differ";
 }

@@ -86,7 +86,7 @@ void expect_second_gradient(const Problem& p) {
     const Op* op = named_op(error.what());
     ASSERT_NE(op, nullptr) << error.what();
     EXPECT_EQ(op->vjp, nullptr) << error.what();
-    EXPECT_NE(std::string(op->no_gradient), "") << "no second gradient, because " << op->name << " has none, and its block does not say why";
+    EXPECT_NE(std::string(op->no_gradient), "") << op->name << " has no gradient, and its block does not say why";
     return;
   }
   std::mt19937_64 random(17);
@@ -98,8 +98,9 @@ void expect_second_gradient(const Problem& p) {
       const Tensor value = first_gradient(p, as_leaves(variables), false);
       return value.defined() ? value.item() : 0;
     });
-    const bool head = j >= p.n_operands();
-    expect_same_slope(along(second[j], direction), numeric, 1e-5, (head ? "head " : "operand ") + std::to_string(head ? j - p.n_operands() : j));
+    const std::size_t n = p.n_operands();
+    const std::string what = j < n ? "operand " + std::to_string(j) : "head " + std::to_string(j - n);
+    expect_same_slope(along(second[j], direction), numeric, 1e-5, what);
   }
 }
 

@@ -64,6 +64,8 @@ void store(std::vector<unsigned char>& attrs, const Field& field, const T& value
   std::memcpy(attrs.data() + field.offset, &value, sizeof value);
 }
 
+const Ints kLists[] = {{7, -2, 0, 1, 2, 3, 4, 5}, {std::int64_t{1} << 62}, {}, {-1, -1, -1}};
+
 void change(std::vector<unsigned char>& attrs, const Field& field, int seed) {
   constexpr double kReals[] = {0.1, -1e300, 5e-324, -0.0};
   switch (field.kind) {
@@ -72,7 +74,7 @@ void change(std::vector<unsigned char>& attrs, const Field& field, int seed) {
     case FieldKind::boolean: return store(attrs, field, !field_of<bool>(attrs.data(), field));
     case FieldKind::string: return store(attrs, field, Name("a \"quoted\"\n name " + std::to_string(seed)));
     case FieldKind::dtype: return store(attrs, field, seed % 2 ? DType::bf16 : DType::boolean);
-    case FieldKind::ints: return store(attrs, field, seed == 0 ? Ints{7, -2, 0, 1, 2, 3, 4, 5} : seed == 1 ? Ints{std::int64_t{1} << 62} : Ints{});
+    case FieldKind::ints: return store(attrs, field, kLists[seed]);
     case FieldKind::tensor: return;
   }
 }

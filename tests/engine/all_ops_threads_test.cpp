@@ -44,7 +44,8 @@ void expect_same_on_all_threads(const Example& e, DType real) {
   const std::vector<Tensor> operands = make_operands(e, real, 9);
   auto forward = [&] { return run(e, operands); };
   const std::vector<Tensor> one = on_threads(1, forward);
-  for (int n : {1, 2, 4}) expect_equal_bits(on_threads(n, forward), one, e.text + " on " + std::to_string(n) + " threads");
+  auto here = [&](const char* what, int n) { return what + e.text + " on " + std::to_string(n) + " threads"; };
+  for (int n : {1, 2, 4}) expect_equal_bits(on_threads(n, forward), one, here("", n));
   if (!differentiable(*e.op)) return;
   auto gradients = [&] {
     std::vector<Tensor> xs, all;
@@ -59,7 +60,7 @@ void expect_same_on_all_threads(const Example& e, DType real) {
     return all;
   };
   const std::vector<Tensor> first = on_threads(1, gradients);
-  for (int n : {2, 4}) expect_equal_bits(on_threads(n, gradients), first, "gradients of " + e.text + " on " + std::to_string(n) + " threads");
+  for (int n : {2, 4}) expect_equal_bits(on_threads(n, gradients), first, here("gradients of ", n));
 }
 
 TEST(AllOpsThreads, EqualBitsOnAnyNumber) {

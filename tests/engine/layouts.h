@@ -17,7 +17,11 @@ struct Layout {
   std::int64_t offset;   // elements before the first
 };
 inline constexpr Layout kLayouts[] = {
-    {"transposed", true, 1, 0}, {"sliced", false, 1, 3}, {"every second element", false, 2, 1}, {"transposed, sliced with a step", true, 3, 5}};
+    {"transposed", true, 1, 0},
+    {"sliced", false, 1, 3},
+    {"every second element", false, 2, 1},
+    {"transposed, sliced with a step", true, 3, 5},
+};
 
 // A dense tensor's elements laid out anew. Rows get a gap as well: one element more than they need.
 inline Tensor laid_out(const Tensor& t, const Layout& layout) {
