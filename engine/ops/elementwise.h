@@ -124,6 +124,7 @@ OP(sign, {
   .inplace = {{0, 0}},
   .min_inputs = 1, .max_inputs = 1,
   .infer = infer_same,
+  .no_gradient = "zero almost everywhere",
   .examples = {"sign(f32[3,5])"},
 })
 
@@ -268,50 +269,68 @@ OP(sigmoid_grad, {
 OP(equal, {
   .doc = "a == b",
   .traits = kElementwise | kCheap | kAnyStrides | kNoGradient,
-  .min_inputs = 2, .max_inputs = 2, .infer = infer_compare, .examples = {"equal(f32[3,5], f32[3,5])", "equal(i32[3], i32[])"},
+  .min_inputs = 2, .max_inputs = 2, .infer = infer_compare,
+  .no_gradient = "the result is true or false",
+  .examples = {"equal(f32[3,5], f32[3,5])", "equal(i32[3], i32[])"},
 })
 OP(not_equal, {
   .doc = "a != b",
   .traits = kElementwise | kCheap | kAnyStrides | kNoGradient,
-  .min_inputs = 2, .max_inputs = 2, .infer = infer_compare, .examples = {"not_equal(f32[3,5], f32[3,5])"},
+  .min_inputs = 2, .max_inputs = 2, .infer = infer_compare,
+  .no_gradient = "the result is true or false",
+  .examples = {"not_equal(f32[3,5], f32[3,5])"},
 })
 OP(less, {
   .doc = "a < b",
   .traits = kElementwise | kCheap | kAnyStrides | kNoGradient,
-  .min_inputs = 2, .max_inputs = 2, .infer = infer_compare, .examples = {"less(f32[3,5], f32[5])"},
+  .min_inputs = 2, .max_inputs = 2, .infer = infer_compare,
+  .no_gradient = "the result is true or false",
+  .examples = {"less(f32[3,5], f32[5])"},
 })
 OP(less_equal, {
   .doc = "a <= b",
   .traits = kElementwise | kCheap | kAnyStrides | kNoGradient,
-  .min_inputs = 2, .max_inputs = 2, .infer = infer_compare, .examples = {"less_equal(f32[3,5], f32[3,5])"},
+  .min_inputs = 2, .max_inputs = 2, .infer = infer_compare,
+  .no_gradient = "the result is true or false",
+  .examples = {"less_equal(f32[3,5], f32[3,5])"},
 })
 OP(greater, {
   .doc = "a > b",
   .traits = kElementwise | kCheap | kAnyStrides | kNoGradient,
-  .min_inputs = 2, .max_inputs = 2, .infer = infer_compare, .examples = {"greater(f32[3,5], f32[3,5])"},
+  .min_inputs = 2, .max_inputs = 2, .infer = infer_compare,
+  .no_gradient = "the result is true or false",
+  .examples = {"greater(f32[3,5], f32[3,5])"},
 })
 OP(greater_equal, {
   .doc = "a >= b",
   .traits = kElementwise | kCheap | kAnyStrides | kNoGradient,
-  .min_inputs = 2, .max_inputs = 2, .infer = infer_compare, .examples = {"greater_equal(f32[3,5], f32[3,5])"},
+  .min_inputs = 2, .max_inputs = 2, .infer = infer_compare,
+  .no_gradient = "the result is true or false",
+  .examples = {"greater_equal(f32[3,5], f32[3,5])"},
 })
 OP(logical_and, {
   .doc = "a and b, of bools",
   .traits = kElementwise | kCheap | kAnyStrides | kNoGradient,
   .inplace = {{0, 0}, {0, 1}},
-  .min_inputs = 2, .max_inputs = 2, .infer = infer_logical, .examples = {"logical_and(bool[3,5], bool[3,5])"},
+  .min_inputs = 2, .max_inputs = 2, .infer = infer_logical,
+  .no_gradient = "works on bools",
+  .examples = {"logical_and(bool[3,5], bool[3,5])"},
 })
 OP(logical_or, {
   .doc = "a or b, of bools",
   .traits = kElementwise | kCheap | kAnyStrides | kNoGradient,
   .inplace = {{0, 0}, {0, 1}},
-  .min_inputs = 2, .max_inputs = 2, .infer = infer_logical, .examples = {"logical_or(bool[3,5], bool[5])"},
+  .min_inputs = 2, .max_inputs = 2, .infer = infer_logical,
+  .no_gradient = "works on bools",
+  .examples = {"logical_or(bool[3,5], bool[5])"},
 })
 OP(logical_not, {
   .doc = "not a, of bools",
   .traits = kElementwise | kCheap | kAnyStrides | kNoGradient,
   .inplace = {{0, 0}},
-  .min_inputs = 1, .max_inputs = 1, .infer = infer_logical, .examples = {"logical_not(bool[3,5])"},
+  .min_inputs = 1, .max_inputs = 1, .infer = infer_logical,
+  .no_gradient = "works on bools",
+  .examples = {"logical_not(bool[3,5])"},
 })
 
 OP(where, {

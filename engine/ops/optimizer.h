@@ -13,6 +13,7 @@ OP(sgd, {
   .min_inputs = 3, .max_inputs = 3,
   .attrs = &attr_schema<SgdAttrs>(),
   .infer = [](Infer& f) { infer_optimizer(f, 2, 1); },
+  .no_gradient = "training is not differentiated through its updates",
   .examples = {"sgd(f32[3,5], f32[3,5], f32[] in (0.01,0.1)) {weight_decay=0.1}"},
 })
 
@@ -23,6 +24,7 @@ OP(sgd_momentum, {
   .min_inputs = 4, .max_inputs = 4, .min_outputs = 2, .max_outputs = 2,
   .attrs = &attr_schema<SgdAttrs>(),
   .infer = [](Infer& f) { infer_optimizer(f, 3, 2); },
+  .no_gradient = "training is not differentiated through its updates",
   .examples = {"sgd_momentum(f32[3,5], f32[3,5], f32[3,5], f32[] in (0.01,0.1)) {momentum=0.9}"},
 })
 
@@ -33,6 +35,7 @@ OP(adamw, {
   .min_inputs = 6, .max_inputs = 6, .min_outputs = 3, .max_outputs = 3,
   .attrs = &attr_schema<AdamAttrs>(),
   .infer = infer_adamw,
+  .no_gradient = "training is not differentiated through its updates",
   .examples = {"adamw(f32[3,5], f32[3,5], f32[3,5], f32[3,5] in (0,1), i64[] in (1,9), f32[] in (0.01,0.1))"},
 })
 
@@ -42,6 +45,7 @@ OP(count_next, {
   .inplace = {{0, 0}},
   .min_inputs = 1, .max_inputs = 1,
   .infer = infer_count_next,
+  .no_gradient = "a counter is an integer",
   .examples = {"count_next(i64[] in (0,100))"},
 })
 

@@ -64,6 +64,7 @@ OP(argmax, {
       if (i != axis) out.shape.sizes[out.shape.rank++] = x.shape[i];
     f.outputs.assign(1, out);
   },
+  .no_gradient = "an index does not vary smoothly",
   .examples = {"argmax(f32[3,5]) {axis=1}"},
 })
 

@@ -18,6 +18,7 @@ OP(full, {
     for (std::int64_t s : a.shape) out.shape.sizes[out.shape.rank++] = s;
     f.outputs.assign(1, out);
   },
+  .no_gradient = "depends on no operand",
   .examples = {"full() {shape=[3,5], dtype=f32, value=2.5}"},
 })
 
@@ -26,6 +27,7 @@ OP_WITHOUT_KERNEL(constant, {
   .traits = kDeclaredTypes | kZeroCost | kNoGradient,
   .min_inputs = 0, .max_inputs = 0,
   .attrs = &attr_schema<ConstantAttrs>(),
+  .no_gradient = "depends on no operand",
   .examples = {},
 })
 
@@ -38,6 +40,7 @@ OP(opaque, {
     if (!(f.attributes<OpaqueAttrs>().us >= 0)) f.fail("us must be a number of at least 0");
   },
   .vjp = nullptr,
+  .no_gradient = "stands for a computation that is not known",
   .cost = [](std::span<const Type>, std::span<const Type>, const void* attrs) {
     Cost cost;
     cost.us = static_cast<const OpaqueAttrs*>(attrs)->us;

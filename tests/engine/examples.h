@@ -8,11 +8,12 @@
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tape.h>
 
+#include <tapedeck/tests/engine/half_values.h>
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdio>
-#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -32,8 +33,6 @@ struct Example {
 
   const void* attrs() const { return op->attrs ? attributes.data() : nullptr; }
 };
-
-inline void PrintTo(const Example& e, std::ostream* out) { *out << e.text; }
 
 // "f32[3,5]" and the rest of the text behind it.
 inline Type parse_type(const std::string& text, std::size_t* at) {
@@ -83,11 +82,6 @@ inline std::vector<Example> all_examples() {
   return all;
 }
 
-// "conv2d_3": a name for a test case.
-inline std::string example_name(const ::testing::TestParamInfo<Example>& info) {
-  return std::string(info.param.op->name) + "_" + std::to_string(info.index);
-}
-
 template <class T>
 Tensor drawn(const Type& type, const Operand& o, std::mt19937_64& random, bool integer) {
   std::vector<T> values(static_cast<std::size_t>(type.numel()) + 1);
@@ -95,6 +89,17 @@ Tensor drawn(const Type& type, const Operand& o, std::mt19937_64& random, bool i
     const double fraction = static_cast<double>(random() >> 11) * 0x1p-53;
     const double x = o.low + (o.high - o.low) * fraction;
     v = static_cast<T>(integer ? std::floor(x) : x);
+  }
+  return from_bytes(type, values.data());
+}
+
+// Rounding may not carry an element out of its half open range: then the number before it is taken.
+inline Tensor drawn_half(const Type& type, const Operand& o, std::mt19937_64& random) {
+  std::vector<std::uint16_t> values(static_cast<std::size_t>(type.numel()) + 1);
+  for (std::uint16_t& v : values) {
+    const double fraction = static_cast<double>(random() >> 11) * 0x1p-53;
+    v = half_bits(type.dtype, o.low + (o.high - o.low) * fraction);
+    if (o.high > o.low && o.high > 0 && half_value(type.dtype, v) >= o.high) --v;
   }
   return from_bytes(type, values.data());
 }
@@ -109,6 +114,8 @@ inline std::vector<Tensor> make_operands(const Example& e, DType real, std::uint
     switch (type.dtype) {
       case DType::f32: tensors.push_back(drawn<float>(type, o, random, false)); break;
       case DType::f64: tensors.push_back(drawn<double>(type, o, random, false)); break;
+      case DType::f16:
+      case DType::bf16: tensors.push_back(drawn_half(type, o, random)); break;
       case DType::i32: tensors.push_back(drawn<std::int32_t>(type, o, random, true)); break;
       case DType::i64: tensors.push_back(drawn<std::int64_t>(type, o, random, true)); break;
       default: tensors.push_back(drawn<unsigned char>(type, o, random, true)); break;
@@ -119,19 +126,6 @@ inline std::vector<Tensor> make_operands(const Example& e, DType real, std::uint
 
 inline std::vector<Tensor> run(const Example& e, const std::vector<Tensor>& operands) {
   return apply_all(*e.op, operands, e.attrs(), {__FILE__, __LINE__});
-}
-
-// The same values behind other strides: every dimension order reversed in memory; a vector becomes a column of a matrix.
-inline Tensor strided(const Tensor& t) {
-  const NoGrad no_grad;
-  if (t.rank() == 0) return t;
-  if (t.rank() == 1) {
-    const Tensor column = reshape(t, Shape{t.size(0), 1});
-    return reshape(slice(concat({column, column}, 1), 1, 1, 2), t.shape());
-  }
-  Ints reversed;
-  for (int i = t.rank() - 1; i >= 0; --i) reversed.push_back(i);
-  return transpose(contiguous(transpose(t, reversed)), reversed);
 }
 
 }  // namespace tapedeck::testing

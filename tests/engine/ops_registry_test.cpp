@@ -40,6 +40,9 @@ TEST(Registry, EveryOpSaysWhatItDoes) {
     EXPECT_GE(op->version, 1);
     EXPECT_EQ(op->view != nullptr, op->is(kView));
     EXPECT_FALSE(op->is(kNoGradient) && op->vjp) << "a vjp that is never run";
+    if (std::string(op->name).rfind("test.", 0) != 0) {
+      EXPECT_EQ(op->vjp == nullptr, op->no_gradient[0] != 0) << "either a vjp or the reason why there is none";
+    }
     if (!op->is(kDeclaredTypes)) {
       EXPECT_FALSE(op->examples.empty());
       EXPECT_NE(op->infer, nullptr);

@@ -148,5 +148,9 @@ const AddReference kNext("rng_next", [](const Example&, const std::vector<Array>
   return std::vector<Array>{{out[0], {x[0].v[0], x[0].v[1] + 1}}};
 });
 
+const AddReference kCount("count_next", [](const Example&, const std::vector<Array>& x, const std::vector<Type>&) {
+  return std::vector<Array>{{x[0].type, {x[0].v[0] + 1}}};
+});
+
 }  // namespace
 }  // namespace tapedeck::testing

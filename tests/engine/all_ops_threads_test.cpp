@@ -1,0 +1,92 @@
+// Every op gives the same bits on one, two and four threads, and every time it runs.
+#include <tapedeck/tests/engine/differences.h>
+
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include <functional>
+
+namespace tapedeck::testing {
+namespace {
+
+// Really that many, on machines with fewer cores too.
+std::vector<Tensor> on_threads(int n, const std::function<std::vector<Tensor>()>& f) {
+  const tbb::global_control allowed(tbb::global_control::max_allowed_parallelism, 4);
+  tbb::task_arena arena(n);
+  std::vector<Tensor> results;
+  arena.execute([&] { results = f(); });
+  return results;
+}
+
+// Large operands for ops whose examples cannot be enlarged, because attributes fix their sizes.
+constexpr const char* kLarge[] = {
+    "full() {shape=[300,1001], dtype=f32, value=2.5}",
+    "uniform(i64[2] in (0,100)) {shape=[300,1001], low=-1.0, high=1.0}",
+    "normal(i64[2] in (0,100)) {shape=[300,1001]}",
+    "dropout(f32[300,1001], i64[2] in (0,100)) {p=0.3}",
+    "conv2d_input_grad(f32[8,8,30,29], f32[8,4,3,3]) {padding=[1,1], size=[30,29]}",
+    "conv2d_weight_grad(f32[8,8,30,29], f32[8,4,30,29]) {padding=[1,1], size=[3,3]}",
+    "sum(f32[1000003]) {axes=[0]}",
+    "sum(f32[3,300001]) {axes=[1]}",
+    "sum(f32[300001,3]) {axes=[0]}",
+    "mean(f32[70,130,60]) {axes=[0,2]}",
+    "max(f32[300001,3]) {axes=[0]}",
+    "concat(f32[300,701], f32[300,0], f32[300,302]) {axis=1}",
+    "pad(f32[301,702]) {before=[1,7], after=[0,2]}",
+    "softmax(f32[1001,300]) {axis=1}",
+    "softmax(f32[300,1001]) {axis=0}",
+    "matmul(f32[130,257], f32[257,301])",
+    "matmul(f32[7,1,65,33], f32[5,33,66])",
+};
+
+// The same on every number of threads: results, and gradients where there are any.
+void expect_same_on_all_threads(const Example& e, DType real) {
+  const std::vector<Tensor> operands = make_operands(e, real, 9);
+  auto forward = [&] { return run(e, operands); };
+  const std::vector<Tensor> one = on_threads(1, forward);
+  auto here = [&](const char* what, int n) { return what + e.text + " on " + std::to_string(n) + " threads"; };
+  for (int n : {1, 2, 4}) expect_equal_bits(on_threads(n, forward), one, here("", n));
+  if (!differentiable(*e.op)) return;
+  auto gradients = [&] {
+    std::vector<Tensor> xs, all;
+    for (const Tensor& t : operands) {
+      xs.push_back(t.detach());
+      if (is_floating(t.dtype())) xs.back().requires_grad(true);
+    }
+    for (const Tensor& y : run(e, xs))
+      if (y.requires_grad()) backward(y, {.retain = true, .head = ones(y.shape(), y.dtype())});
+    for (const Tensor& x : xs)
+      if (x.grad().defined()) all.push_back(x.grad());
+    return all;
+  };
+  const std::vector<Tensor> first = on_threads(1, gradients);
+  for (int n : {2, 4}) expect_equal_bits(on_threads(n, gradients), first, here("gradients of ", n));
+}
+
+TEST(AllOpsThreads, EqualBitsOnAnyNumber) {
+  for_every_example([](const Example& e) { expect_same_on_all_threads(enlarged(e, 500000, 10000), DType::f32); });
+}
+
+TEST(AllOpsThreads, EqualBitsInDoublePrecision) {
+  for_every_example([](const Example& e) { expect_same_on_all_threads(enlarged(e, 100000, 1000), DType::f64); });
+}
+
+TEST(AllOpsThreads, EqualBitsOfLargeOperandsByHand) {
+  const std::vector<const Op*> chosen = chosen_ops();
+  for (const char* text : kLarge) {
+    const std::string name(text, std::string(text).find('('));
+    for (const Op* op : chosen)
+      if (name == op->name) guarded(*op, text, [&] { expect_same_on_all_threads(parse_example(*op, text), DType::f32); });
+    EXPECT_NE(find_op(name), nullptr) << name;
+  }
+}
+
+TEST(AllOpsThreads, RunTwiceToTheSameBits) {
+  for_every_example([](const Example& e) {
+    for (DType real : {DType::f32, DType::f64})
+      expect_equal_bits(run(e, make_operands(e, real, 9)), run(e, make_operands(e, real, 9)), dtype_name(real));
+  });
+}
+
+}  // namespace
+}  // namespace tapedeck::testing

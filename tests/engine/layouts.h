@@ -1,0 +1,63 @@
+// The same values behind other strides. What lies between the elements is garbage, so that a kernel that reads it is found out.
+#pragma once
+
+#include <tapedeck/engine/tensor_impl.h>
+#include <tapedeck/tests/engine/all_ops.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace tapedeck::testing {
+
+struct Layout {
+  const char* name;
+  bool reversed;         // dimensions in the other order in memory
+  std::int64_t gap;      // every stride is this many times what it need be
+  std::int64_t offset;   // elements before the first
+};
+inline constexpr Layout kLayouts[] = {
+    {"transposed", true, 1, 0},
+    {"sliced", false, 1, 3},
+    {"every second element", false, 2, 1},
+    {"transposed, sliced with a step", true, 3, 5},
+};
+
+// A dense tensor's elements laid out anew. Rows get a gap as well: one element more than they need.
+inline Tensor laid_out(const Tensor& t, const Layout& layout) {
+  const Shape shape = t.shape();
+  std::int64_t strides[kMaxRank] = {}, extent = layout.gap;
+  for (int k = 0; k < shape.rank; ++k) {
+    const int d = layout.reversed ? k : shape.rank - 1 - k;
+    strides[d] = extent;
+    extent = extent * std::max<std::int64_t>(shape[d], 1) + (layout.offset ? 1 : 0);
+  }
+  const std::size_t size = dtype_size(t.dtype());
+  std::vector<unsigned char> bytes(static_cast<std::size_t>(layout.offset + extent + 1) * size, t.dtype() == DType::boolean ? 1 : 0x7f);
+  const Tensor dense = contiguous(t);
+  const auto* from = static_cast<const unsigned char*>(dense.data());
+  for (std::int64_t i = 0; i < t.numel(); ++i) {
+    const std::vector<std::int64_t> at = coordinates(i, shape);
+    std::int64_t to = layout.offset;
+    for (int d = 0; d < shape.rank; ++d) to += at[static_cast<std::size_t>(d)] * strides[d];
+    std::memcpy(bytes.data() + static_cast<std::size_t>(to) * size, from + static_cast<std::size_t>(i) * size, size);
+  }
+  const Tensor base = from_bytes({t.dtype(), Shape{layout.offset + extent + 1}}, bytes.data());
+  return Tensor(detail::new_view(*base.impl(), shape, layout.offset, strides));
+}
+
+// The tensor with its first slice repeated along the dimensions marked in `dims`: seen through strides of zero.
+inline Tensor repeated(const Tensor& t, unsigned dims) {
+  std::int64_t strides[kMaxRank] = {};
+  const Tensor dense = contiguous(t);
+  for (int d = 0; d < t.rank(); ++d) strides[d] = ((dims >> d) & 1) ? 0 : dense.strides()[d];
+  return Tensor(detail::new_view(*dense.impl(), t.shape(), 0, strides));
+}
+
+inline Tensor dense_image(const Tensor& t) {
+  std::vector<unsigned char> bytes(static_cast<std::size_t>(t.bytes()) + 8);
+  t.copy_to(bytes.data(), static_cast<std::size_t>(t.bytes()), dtype_size(t.dtype()));
+  return from_bytes(t.type(), bytes.data());
+}
+
+}  // namespace tapedeck::testing
