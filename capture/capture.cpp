@@ -53,8 +53,14 @@ class Names {
 class Freezer {
  public:
   Freezer(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs)
-      : tape_(tape), inputs_(inputs), outputs_(outputs), map_(tape.graph.values.size(), kNone) {
+      : tape_(tape), inputs_(inputs), outputs_(outputs) {
     result_.graph.name = name;
+    // Outputs are what the tensors hold now: views of bases written since are taken again, on the tape.
+    for (const Declared& d : outputs_) {
+      const Outside* o = outside_of(d.tensor);
+      output_values_.push_back(o ? o->last : tape_.value_of(d.tensor.impl(), {}));
+    }
+    map_.assign(tape.graph.values.size(), kNone);
   }
 
   Captured freeze() {
@@ -85,6 +91,7 @@ class Freezer {
   Recorder& tape_;
   const std::vector<Declared>& inputs_;
   const std::vector<Declared>& outputs_;
+  std::vector<ValueId> output_values_;
   std::vector<ValueId> map_;                    // tape value -> graph value
   std::vector<const Outside*> marked_, state_, constants_;
   Names names_;
@@ -194,9 +201,15 @@ void Freezer::add_nodes() {
     const Node& node = tape_.graph.nodes[k];
     std::vector<ValueId> inputs;
     for (ValueId v : tape_.graph.inputs(node)) inputs.push_back(map_[static_cast<std::size_t>(v)]);
+    if (node.op == &ops::custom_gradient) {  // the author's function has run already: its results are the last operands
+      for (std::int32_t i = 0; i < node.n_outputs; ++i)
+        map_[static_cast<std::size_t>(node.first_output + i)] = inputs[static_cast<std::size_t>(node.n_inputs - node.n_outputs + i)];
+      continue;
+    }
     Origin origin = node.origin;
-    origin.site = Name(site_text(tape_.sites[k]));
-    if (tape_.twins[k] != kNone) origin.twin = first_output[static_cast<std::size_t>(tape_.twins[k])];
+    const NodeInfo& note = tape_.notes[k];
+    origin.site = Name(site_text(note.site));
+    if (note.twin != kNone) origin.twin = first_output[static_cast<std::size_t>(note.twin)];
     const NodeId made = g.add_node(*node.op, inputs, tape_.graph.attributes(node), tape_.graph.output_types(node), origin);
     const ValueId first = g.nodes[static_cast<std::size_t>(made)].first_output;
     for (std::int32_t i = 0; i < node.n_outputs; ++i) {
@@ -211,13 +224,9 @@ void Freezer::add_nodes() {
 }
 
 void Freezer::add_outputs() {
-  for (const Declared& d : outputs_) {
-    const TensorImpl& t = *d.tensor.impl();
-    const Outside* o = outside_of(d.tensor);
-    const ValueId v = o ? o->last : t.value;
-    if (!o && t.storage && t.storage->version != tape_.info[static_cast<std::size_t>(v)].version)
-      fail(fmt::format("output '{}' is a view whose base was modified in place at {} after it was declared", d.name, site_text(t.storage->written_at)), {});
-    result_.graph.outputs.push_back(map_[static_cast<std::size_t>(v)]);
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const Declared& d = outputs_[i];
+    result_.graph.outputs.push_back(map_[static_cast<std::size_t>(output_values_[i])]);
     result_.graph.output_names.push_back(Name(d.name));
     result_.report.outputs.push_back({d.name, d.tensor.type(), ""});
   }
@@ -278,7 +287,7 @@ Tensor Capture::input(const std::string& name, const Tensor& value) {
   const bool again = std::any_of(impl_->inputs.begin(), impl_->inputs.end(), [&](const Declared& d) { return d.tensor.impl() == t.impl(); });
   if (again) t = Tensor(detail::new_view(*value.impl(), value.shape(), 0, value.strides()));
   if (impl_->tape.owns(*t.impl())) fail(fmt::format("input '{}' was computed inside the capture", name), impl_->site);
-  impl_->tape.value_of(t.impl(), impl_->site);
+  impl_->tape.declare(t.impl(), impl_->site);
   impl_->inputs.push_back({name, t});
   return t;
 }

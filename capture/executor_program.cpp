@@ -4,6 +4,7 @@
 
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/op.h>
+#include <tapedeck/kernels/half.h>
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -185,7 +186,9 @@ class Lowering {
       outputs.push_back(window(v));
       if (!op.is(kElementwise) && !outputs.back().view.dense()) refuse(n, "the plan scatters a result that must be dense");
     }
-    add_step(n, kernel, g_.attributes(node), inputs, outputs);
+    const bool in_f32 = runs_in_f32(op, g_.input_types(node), g_.output_types(node));
+    add_step(n, in_f32 ? kernels::run_in_f32 : kernel, g_.attributes(node), inputs, outputs);
+    if (in_f32) program_.steps.back().call.f32_kernel = kernel;
   }
 
   // The operand as the op's kernel wants it.

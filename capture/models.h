@@ -10,8 +10,14 @@
 
 namespace tapedeck TAPEDECK_API {
 
+// Zero and empty mean the model's own default. Models refuse, with a UsageError, what makes no sense for them.
 struct ModelOptions {
-  std::int64_t batch = 64;
+  std::int64_t batch = 0;
+  std::int64_t image = 0;          // height and width
+  std::int64_t seq = 0;            // length of a sequence
+  std::int64_t layers = 0;
+  std::int64_t width = 0;          // channels or features of a layer
+  std::string dtype;               // "f32"; "f16" and "bf16" run forward under autocast
   std::string optimizer = "sgd";   // or "adamw"
   bool abstract = false;           // types only: no data is made, nothing is computed
   std::uint64_t seed = 42;
@@ -21,6 +27,8 @@ struct Model {
   std::string name;
   std::string doc;                                    // one sentence
   Captured (*record)(const ModelOptions& options);    // captures one training step
+  std::vector<std::string> options = {"batch"};       // the sizes and dtype it takes, by the names above
+  ModelOptions defaults = {};                         // what zero and empty stand for
 };
 
 void register_model(Model model);

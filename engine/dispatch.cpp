@@ -1,10 +1,10 @@
 // The way of an eager op: types (cached per signature), operand layouts, memory, kernel, record. The common case - a signature seen
 // just before, on this thread - takes no lock and, the pools being warm, no system allocation.
 #include <tapedeck/engine/dispatch.h>
+#include <tapedeck/engine/dispatch_parts.h>
 #include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/recorder.h>
-#include <tapedeck/engine/tape.h>
-#include <tapedeck/engine/tensor_impl.h>
+#include <tapedeck/engine/settings.h>
+#include <tapedeck/kernels/half.h>
 
 #include <fmt/format.h>
 
@@ -15,23 +15,22 @@ namespace tapedeck {
 
 using detail::TensorImpl;
 
-namespace {
-
-constexpr int kFewOperands = 8;
-
 // The last signature an op was run with on this thread, and what followed from it.
 struct Signature {
   static constexpr int kInputs = 4, kOutputs = 3;
-  static constexpr std::size_t kAttrBytes = 192;
+  static constexpr std::size_t kAttrBytes = 256;
   int n_inputs = -1;
   int n_outputs = 0;
   std::uint32_t need = 0;
-  bool saves_known = false;
-  SaveMask saves = 0;
+  const Derived* derived = nullptr;
   Type inputs[kInputs];
   Type outputs[kOutputs];
   unsigned char attrs[kAttrBytes];
 };
+
+namespace {
+
+constexpr int kFewOperands = 8;
 
 // By op id. A plain pointer, so that reading it needs no initialisation check; the owner frees it at the thread's end.
 constinit thread_local std::vector<std::unique_ptr<Signature>>* signatures = nullptr;
@@ -65,19 +64,6 @@ bool matches(const Signature& s, const Op& op, TensorImpl* const* in, int n, con
   return !op.attrs || std::memcmp(s.attrs, attrs, op.attrs->size) == 0;
 }
 
-// One run of an op: operands in, results out.
-struct Call {
-  const Op& op;
-  TensorImpl* const* in;
-  int n;
-  const void* attrs;
-  Site site;
-  std::vector<Type> spilled;       // output types where the signature cache does not serve
-  const Type* out_types = nullptr;
-  int n_out = 0;
-  Signature* signature = nullptr;
-};
-
 [[noreturn]] void rethrow_with_site(const Op& op, const TypeError& error, Site site) {
   const std::string text = error.what(), prefix = fmt::format("[{}] ", op.name);
   throw TypeError(error_text(op.name, text.rfind(prefix, 0) == 0 ? text.substr(prefix.size()) : text, site));
@@ -96,6 +82,8 @@ void infer_slowly(Call& c, std::span<const Type> declared) {
   c.n_out = static_cast<int>(c.spilled.size());
 }
 
+}  // namespace
+
 void infer(Call& c, std::span<const Type> declared) {
   for (int i = 0; i < c.n; ++i)
     if (!c.in[i]) throw TypeError(error_text(c.op.name, fmt::format("operand {} is undefined", i), c.site));
@@ -109,13 +97,15 @@ void infer(Call& c, std::span<const Type> declared) {
     for (int i = 0; i < c.n_out; ++i) s.outputs[i] = c.spilled[static_cast<std::size_t>(i)];
     if (c.op.attrs) std::memcpy(s.attrs, c.attrs, c.op.attrs->size);
     s.n_outputs = c.n_out;
-    s.saves_known = false;
+    s.derived = nullptr;
     s.n_inputs = c.n;
   }
   c.signature = &s;
   c.out_types = s.outputs;
   c.n_out = s.n_outputs;
 }
+
+namespace {
 
 bool matrix_layout(const TensorImpl& t) {
   const int r = t.shape.rank;
@@ -142,17 +132,13 @@ void operand_view(const Op& op, const TensorImpl& t, const Shape* out, View* vie
   detail::fill_view(t, view);
 }
 
-void check_kernel(const Op& op, TensorImpl* const* in, int n, const Type* out, int n_out, Site site) {
-  if (!op.kernels[0])
-    throw ExecutionError(error_text(op.name, "has no kernel on cpu", site));
-  if (op.is(kPlanOnly)) return;
-  auto refuse_half = [&](DType d) {
-    if ((d == DType::f16 || d == DType::bf16) && &op != &ops::copy)
-      throw TypeError(error_text(op.name, fmt::format("no {} arithmetic in this version", dtype_name(d)), site));
-  };
-  for (int i = 0; i < n; ++i) refuse_half(in[i]->dtype);
-  for (int i = 0; i < n_out; ++i) refuse_half(out[i].dtype);
+}  // namespace
+
+namespace {
+bool any_half(TensorImpl* const* t, int n) {
+  return std::any_of(t, t + n, [](const TensorImpl* x) { return kernels::is_half(x->dtype); });
 }
+}  // namespace
 
 // Runs the kernel on operands of acceptable layout into `out`.
 void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out, Site site) {
@@ -174,16 +160,19 @@ void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, T
   call.n_outputs = n_out;
   call.attrs = attrs;
   call.fault = &fault;
+  Kernel kernel = op.kernels[0];
+  if (!kernel) throw ExecutionError(error_text(op.name, "has no kernel on cpu", site));
   Buffer workspace;
-  if (op.workspace) {
+  if (op.workspace || any_half(in, n) || any_half(out, n_out)) {
     std::vector<Type> in_types, out_types;
     for (int i = 0; i < n; ++i) in_types.push_back(in[i]->type());
     for (int i = 0; i < n_out; ++i) out_types.push_back(out[i]->type());
-    workspace = Buffer(Allocator::host(), op.workspace(in_types, out_types, attrs));
+    workspace = Buffer(Allocator::host(), workspace_bytes(op, in_types, out_types, attrs));
     call.workspace = workspace.data();
     call.workspace_bytes = static_cast<std::size_t>(workspace.bytes());
+    if (runs_in_f32(op, in_types, out_types)) call.f32_kernel = std::exchange(kernel, kernels::run_in_f32);
   }
-  op.kernels[0](call);
+  kernel(call);
   if (const char* what = fault.what.load())
     throw ExecutionError(error_text(op.name, fmt::format("{} ({})", what, fault.value.load()), site));
 }
@@ -210,6 +199,8 @@ void run_with_layouts(const Op& op, TensorImpl* const* in, int n, const void* at
   run_kernel(op, fixed.data(), n, attrs, out, n_out, site);
 }
 
+namespace {
+
 TensorImpl* make_view(const Op& op, TensorImpl& base, const void* attrs, const Type& out, Site site) {
   std::int64_t offset = 0, strides[kMaxRank];
   if (op.view(base.type(), base.strides, attrs, out, &offset, strides)) return detail::new_view(base, out.shape, offset, strides);
@@ -225,58 +216,84 @@ void compute(Call& c, TensorImpl** out) {
   for (int i = 0; i < c.n; ++i) abstract = abstract || !c.in[i]->storage;
   if (c.op.view) {
     out[0] = make_view(c.op, *c.in[0], c.attrs, c.out_types[0], c.site);
+    // A detached view must not hold on to the history of its base; only a capture follows its writes.
+    const ThreadState& state = thread_state();
+    const bool tracked = state.grad_enabled && !c.op.is(kNoGradient);
+    if (out[0]->storage == c.in[0]->storage && (tracked || state.tape->capturing)) detail::link_view(out[0], c.in[0], c.op, c.attrs, tracked);
     return;
   }
   if (abstract) {
     for (int i = 0; i < c.n_out; ++i) out[i] = detail::new_impl(c.out_types[i], nullptr);
     return;
   }
-  check_kernel(c.op, c.in, c.n, c.out_types, c.n_out, c.site);
   int made = 0;
   try {
     for (; made < c.n_out; ++made) out[made] = detail::new_impl(c.out_types[made], detail::new_storage(c.out_types[made].bytes()));
     run_with_layouts(c.op, c.in, c.n, c.attrs, out, c.n_out, c.site);
+    if (settings().watches_results()) watch_results(c, out);
   } catch (...) {
     for (int i = 0; i < made; ++i) detail::release(out[i]);
     throw;
   }
 }
 
-SaveMask saves_of(Call& c, std::uint32_t need) {
-  if (!c.op.vjp) return 0;
-  if (c.signature && c.signature->saves_known && c.signature->need == need) return c.signature->saves;
+const Derived* derived_of(Call& c, std::uint32_t need, bool in_place) {
+  if (!c.op.vjp) return nullptr;
+  if (!in_place && c.signature && c.signature->derived && c.signature->need == need) return c.signature->derived;
   std::vector<Type> inputs;
   for (int i = 0; i < c.n; ++i) inputs.push_back(c.in[i]->type());
   const std::vector<Type> outputs(c.out_types, c.out_types + c.n_out);
-  const SaveMask saves = derived_saves(c.op, inputs, outputs, c.attrs, need);
+  const Derived& derived = derive(c.op, inputs, outputs, c.attrs, need, !in_place);
   // Deriving runs ops, which may have moved the signature on; only write it back if it is still ours.
-  if (c.signature && matches(*c.signature, c.op, c.in, c.n, c.attrs)) {
+  if (!in_place && c.signature && matches(*c.signature, c.op, c.in, c.n, c.attrs)) {
     c.signature->need = need;
-    c.signature->saves = saves;
-    c.signature->saves_known = true;
+    c.signature->derived = &derived;
   }
-  return saves;
+  return &derived;
 }
 
 // Under no_grad a capture records that no gradient passes, so that the graph says it too.
 bool cut_gradient(const ThreadState& state, const Op& op, const Recorder& tape, TensorImpl* const* in, int n) {
-  if (state.grad_enabled || !tape.capturing || state.phase != Phase::forward || !op.vjp) return false;
+  if (state.grad_enabled || !tape.capturing || state.phase != Phase::forward || !op.vjp || state.calls) return false;
   for (int i = 0; i < n; ++i)
     if (tape.needs_grad(*in[i])) return true;
   return false;
 }
 
+}  // namespace
+
+std::uint32_t need_of(const Call& c, const Recorder& tape) {
+  std::uint32_t need = 0;
+  if (thread_state().grad_enabled && !c.op.is(kNoGradient))
+    for (int i = 0; i < c.n; ++i)
+      if (is_floating(c.in[i]->dtype) && tape.needs_grad(*c.in[i])) need |= 1u << std::min(i, 31);  // the last bit stands for all the rest
+  return need;
+}
+
+NodeId record_node(Call& c, std::uint32_t need, TensorImpl* const* out, bool in_place) {
+  Recorder& tape = *thread_state().tape;
+  const Derived* derived = need ? derived_of(c, need, in_place) : nullptr;
+  std::vector<Tensor> kept;
+  const std::span<TensorImpl* const> in(c.in, static_cast<std::size_t>(c.n)), results(out, static_cast<std::size_t>(c.n_out));
+  const NodeId n = tape.record(c.op, in, c.attrs, results, need != 0, derived, c.site);
+  if (derived && derived->two_parts()) {
+    kept = run_forward_part(c.op, *derived, in, results, c.attrs, need, c.site);
+    NodeInfo& note = tape.notes[static_cast<std::size_t>(n)];
+    note.extra = std::make_unique<NodeExtra>();
+    note.extra->kept = std::move(kept);
+  }
+  return n;
+}
+
+namespace {
+
 void record(Call& c, TensorImpl* const* out) {
   ThreadState& state = thread_state();
   Recorder& tape = *state.tape;
-  std::uint32_t need = 0;
-  if (state.grad_enabled && !c.op.is(kNoGradient))
-    for (int i = 0; i < c.n; ++i)
-      if (is_floating(c.in[i]->dtype) && tape.needs_grad(*c.in[i])) need |= 1u << std::min(i, 31);  // the last bit stands for all the rest
+  const std::uint32_t need = need_of(c, tape);
   if (!need && !tape.capturing) return;
-  const SaveMask saves = need ? saves_of(c, need) : 0;
   if (!cut_gradient(state, c.op, tape, c.in, c.n)) {
-    tape.record(c.op, {c.in, static_cast<std::size_t>(c.n)}, c.attrs, {out, static_cast<std::size_t>(c.n_out)}, need != 0, saves, c.site);
+    record_node(c, need, out);
     return;
   }
   std::vector<Tensor> cut;
@@ -285,15 +302,75 @@ void record(Call& c, TensorImpl* const* out) {
     cut.emplace_back(detail::new_view(*c.in[i], c.in[i]->shape, 0, c.in[i]->strides));
     TensorImpl* from[1] = {c.in[i]};
     TensorImpl* to[1] = {cut.back().impl()};
-    if (tape.needs_grad(*c.in[i])) tape.record(ops::stop_gradient, from, nullptr, to, false, 0, c.site);
+    if (tape.needs_grad(*c.in[i])) tape.record(ops::stop_gradient, from, nullptr, to, false, nullptr, c.site);
     in.push_back(tape.needs_grad(*c.in[i]) ? cut.back().impl() : c.in[i]);
   }
-  tape.record(c.op, in, c.attrs, {out, static_cast<std::size_t>(c.n_out)}, false, 0, c.site);
+  tape.record(c.op, in, c.attrs, {out, static_cast<std::size_t>(c.n_out)}, false, nullptr, c.site);
+}
+
+// ---- the uncommon ways in: a vjp in two parts, autocast ----
+
+std::vector<Tensor> abstract_results(Call& c) {
+  std::vector<Tensor> results;
+  for (int i = 0; i < c.n_out; ++i) results.push_back(abstract_tensor(c.out_types[i]));
+  return results;
+}
+
+std::vector<Tensor> call_in_part(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site, std::span<const Type> declared) {
+  VjpCalls& calls = *thread_state().calls;
+  const std::size_t k = calls.next++;
+  if (k >= calls.derived.calls.size() || calls.derived.calls[k] != &op)
+    throw GradientError(error_text(op.name, "a gradient function makes other calls than when it was traced: it may depend on types and attributes alone", site));
+  const CallPart part = calls.derived.parts[k];
+  const bool here = part == CallPart::both || (part == CallPart::backward) != calls.forward;
+  if (here) {
+    Scoped<bool> inside(calls.inside, true);
+    const std::vector<Tensor> results = apply_all(op, inputs, attrs, site, declared);
+    if (part == CallPart::kept) calls.kept.insert(calls.kept.end(), results.begin(), results.end());
+    return results;
+  }
+  std::vector<TensorImpl*> in;
+  for (const Tensor& t : inputs) in.push_back(t.impl());
+  Call call{op, in.data(), static_cast<int>(in.size()), attrs, site, {}, nullptr, 0, nullptr};
+  infer(call, declared);
+  if (part != CallPart::kept) return abstract_results(call);
+  const auto first = calls.kept.begin() + static_cast<std::ptrdiff_t>(calls.taken);
+  calls.taken += static_cast<std::size_t>(call.n_out);
+  return {first, first + call.n_out};
+}
+
+// Products run in the low type, losses and the like in f32; casts are ops and are recorded.
+std::vector<Tensor> call_under_autocast(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site, std::span<const Type> declared) {
+  ThreadState& state = thread_state();
+  Scoped<bool> once(state.autocast, false);
+  const DType to = op.is(kLowPrecision) ? state.autocast_dtype : DType::f32;
+  std::vector<Tensor> cast_inputs;
+  for (const Tensor& t : inputs) {
+    const bool from = t.defined() && is_floating(t.dtype()) && t.dtype() != DType::f64 && t.dtype() != to;
+    const CastAttrs cast_attrs{to};
+    cast_inputs.push_back(from ? apply(ops::cast, {&t}, &cast_attrs, site) : t);
+  }
+  return apply_all(op, cast_inputs, attrs, site, declared);
+}
+
+bool takes_uncommon_way(const ThreadState& state, const Op& op) {
+  return (state.calls && !state.calls->inside) || (state.autocast && (op.is(kLowPrecision) || op.is(kFullPrecision)));
+}
+
+std::vector<Tensor> uncommon_way(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site, std::span<const Type> declared) {
+  const ThreadState& state = thread_state();
+  if (state.calls && !state.calls->inside) return call_in_part(op, inputs, attrs, site, declared);
+  return call_under_autocast(op, inputs, attrs, site, declared);
 }
 
 }  // namespace
 
 Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const void* attrs, Site site) {
+  if (takes_uncommon_way(thread_state(), op)) {
+    std::vector<Tensor> all;
+    for (const Tensor* t : inputs) all.push_back(*t);
+    return uncommon_way(op, all, attrs, site, {})[0];
+  }
   TensorImpl* in[kFewOperands] = {};
   int n = 0;
   for (const Tensor* t : inputs) in[n++] = t->impl();
@@ -308,6 +385,7 @@ Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const vo
 
 std::vector<Tensor> apply_all(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site,
                               std::span<const Type> declared) {
+  if (takes_uncommon_way(thread_state(), op)) return uncommon_way(op, inputs, attrs, site, declared);
   std::vector<TensorImpl*> in;
   for (const Tensor& t : inputs) in.push_back(t.impl());
   Call call{op, in.data(), static_cast<int>(in.size()), attrs, site, {}, nullptr, 0, nullptr};
@@ -329,118 +407,6 @@ std::vector<Tensor> execute(const Op& op, std::span<const Tensor> inputs, const 
   std::vector<Tensor> results;
   for (TensorImpl* t : out) results.emplace_back(t);
   return results;
-}
-
-namespace {
-
-bool same_window(const TensorImpl& a, const TensorImpl& b) {
-  return a.storage == b.storage && a.offset == b.offset && a.shape == b.shape && std::equal(a.strides, a.strides + a.shape.rank, b.strides);
-}
-
-// Whether operand i may be read while result k is written over `target`.
-bool may_share(const Op& op, const TensorImpl& operand, const TensorImpl& target, std::size_t i, std::size_t k) {
-  if (operand.storage != target.storage) return true;
-  return same_window(operand, target) && std::any_of(op.inplace.begin(), op.inplace.end(), [&](const InplacePair& p) {
-           return p.output == static_cast<int>(k) && p.input == static_cast<int>(i);
-         });
-}
-
-// Computes `out` over operands' bytes. Operands that overlap a target otherwise than in-place rules allow are read from copies, and
-// targets whose strides the kernel does not write get a copy of its dense results.
-void run_in_place(const Call& c, const std::vector<TensorImpl*>& out) {
-  std::vector<Tensor> owned;
-  std::vector<TensorImpl*> in(c.in, c.in + c.n);
-  for (std::size_t i = 0; i < in.size(); ++i)
-    for (std::size_t k = 0; k < out.size(); ++k)
-      if (!may_share(c.op, *in[i], *out[k], i, k)) in[i] = owned.emplace_back(dense_copy(*in[i], c.site)).impl();
-  std::vector<TensorImpl*> made = out;
-  for (TensorImpl*& t : made)
-    if (!c.op.is(kElementwise) && !detail::is_dense(t->shape, t->strides))
-      t = owned.emplace_back(detail::new_impl(t->type(), detail::new_storage(t->type().bytes()))).impl();
-  run_with_layouts(c.op, in.data(), c.n, c.attrs, made.data(), static_cast<int>(made.size()), c.site);
-  for (std::size_t k = 0; k < out.size(); ++k)
-    if (made[k] != out[k]) run_kernel(ops::copy, &made[k], 1, nullptr, &out[k], 1, c.site);
-}
-
-// A window that shows one element at several places cannot be written element by element.
-bool repeats(const TensorImpl& t) {
-  for (int i = 0; i < t.shape.rank; ++i)
-    if (t.strides[i] == 0 && t.shape[i] > 1) return true;
-  return false;
-}
-
-}  // namespace
-
-void apply_in_place(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site) {
-  ThreadState& state = thread_state();
-  Recorder& tape = *state.tape;
-  std::vector<TensorImpl*> in;
-  for (const Tensor& t : inputs) in.push_back(t.impl());
-  Call call{op, in.data(), static_cast<int>(in.size()), attrs, site, {}, nullptr, 0, nullptr};
-  infer(call, {});
-  // Which operand each result is written over.
-  std::vector<int> over(static_cast<std::size_t>(call.n_out), -1);
-  for (const InplacePair& pair : op.inplace)
-    if (pair.output < call.n_out && over[static_cast<std::size_t>(pair.output)] < 0) over[static_cast<std::size_t>(pair.output)] = pair.input;
-  std::vector<TensorImpl*> out;
-  for (std::size_t i = 0; i < over.size(); ++i) {
-    if (over[i] < 0) throw TypeError(error_text(op.name, "cannot run in place", site));
-    TensorImpl* t = in[static_cast<std::size_t>(over[i])];
-    if (t->type() != call.out_types[i])
-      throw TypeError(error_text(op.name, fmt::format("result {} does not fit in place of {}", to_string(call.out_types[i]), to_string(t->type())), site));
-    if (repeats(*t)) throw TypeError(error_text(op.name, fmt::format("cannot write {} in place: it is broadcast", to_string(t->type())), site));
-    if (state.grad_enabled && tape.needs_grad(*t))
-      throw GradientError(error_text(op.name, "writes a tensor that requires a gradient in place; use NoGrad", site));
-    out.push_back(t);
-  }
-  const bool abstract = std::any_of(in.begin(), in.end(), [](TensorImpl* t) { return !t->storage; });
-  if (!abstract && !state.abstract) {
-    check_kernel(op, in.data(), call.n, call.out_types, call.n_out, site);
-    run_in_place(call, out);
-  }
-  // The node's operands are the values from before the write, so it is recorded before the versions move.
-  NodeId node = kNone;
-  if (tape.capturing) {
-    std::vector<Tensor> results;
-    std::vector<TensorImpl*> fresh;
-    for (TensorImpl* t : out) {
-      results.emplace_back(detail::new_view(*t, t->shape, 0, t->strides));
-      fresh.push_back(results.back().impl());
-    }
-    node = tape.record(op, in, attrs, fresh, false, 0, site);
-  }
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (out[i]->storage) {
-      ++out[i]->storage->version;
-      out[i]->storage->written_at = site;
-    }
-    if (node != kNone) tape.rebind(out[i], tape.graph.nodes[static_cast<std::size_t>(node)].first_output + static_cast<ValueId>(i));
-  }
-}
-
-bool same_dtype(const Arg& a, const Arg& b) {
-  const TensorImpl *x = a.tensor().impl(), *y = b.tensor().impl();
-  return x && y && x->dtype == y->dtype;
-}
-
-std::pair<Tensor, Tensor> promoted(const char* op, const Arg& a, const Arg& b) {
-  if (a.is_scalar() && b.is_scalar()) {
-    const DType dtype = a.is_integer() && b.is_integer() ? DType::i64 : DType::f32;
-    return {scalar(a.number(), dtype), scalar(b.number(), dtype)};
-  }
-  auto number = [&](const Arg& n, const Tensor& beside) {
-    if (!beside.defined()) throw TypeError(error_text(op, "an operand is undefined", a.site()));
-    const bool fraction = !n.is_integer() && !is_floating(beside.dtype());
-    return scalar(n.number(), fraction ? DType::f32 : beside.dtype() == DType::boolean ? DType::i64 : beside.dtype());
-  };
-  Tensor x = a.is_scalar() ? number(a, b.tensor()) : a.tensor();
-  Tensor y = b.is_scalar() ? number(b, a.tensor()) : b.tensor();
-  if (!x.defined() || !y.defined() || x.dtype() == y.dtype()) return {std::move(x), std::move(y)};
-  const DType dtype = promote(x.dtype(), y.dtype());
-  const CastAttrs attrs{dtype};
-  if (x.dtype() != dtype) x = apply(ops::cast, {&x}, &attrs, a.site());
-  if (y.dtype() != dtype) y = apply(ops::cast, {&y}, &attrs, b.site());
-  return {std::move(x), std::move(y)};
 }
 
 }  // namespace tapedeck

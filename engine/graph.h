@@ -117,6 +117,12 @@ class Graph {
   NodeId add_node(const Op& op, std::span<const ValueId> inputs, const void* attrs, std::span<const Type> outputs,
                   const Origin& origin = {}, std::span<const ValueId> after = {});
   std::int32_t add_constant(Literal literal);       // index for ConstantAttrs
+  // Takes the last node off, but not its values.
+  void pop_node() {
+    refs.resize(static_cast<std::size_t>(nodes.back().first_input));
+    if (nodes.back().attrs != kNone) attr_pool_.resize(static_cast<std::size_t>(nodes.back().attrs));
+    nodes.pop_back();
+  }
   // Forgets nodes, values and constants but keeps the memory: the eager tape is emptied once a step.
   void clear_body() {
     n_inputs = n_state = 0;

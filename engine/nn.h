@@ -1,7 +1,13 @@
-// Modules, layers and optimizers.
+// Modules, layers, optimizers and their tools.
 #pragma once
 
+#include <tapedeck/engine/nn/attention.h>
+#include <tapedeck/engine/nn/conv.h>
+#include <tapedeck/engine/nn/dropout.h>
+#include <tapedeck/engine/nn/embedding.h>
 #include <tapedeck/engine/nn/layers.h>
 #include <tapedeck/engine/nn/module.h>
+#include <tapedeck/engine/nn/norm.h>
 #include <tapedeck/engine/nn/optimizer.h>
+#include <tapedeck/engine/nn/recurrent.h>
 #include <tapedeck/engine/tape.h>

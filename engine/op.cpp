@@ -1,5 +1,6 @@
 // The registry of ops, and the questions asked of any op: its types, its cost, its workspace.
 #include <tapedeck/engine/op.h>
+#include <tapedeck/kernels/half.h>
 
 #include <fmt/format.h>
 
@@ -97,8 +98,32 @@ double cost_us(const Op& op, std::span<const Type> inputs, std::span<const Type>
   return std::max(cost.flops / kFlopsPerUs, cost.bytes / kBytesPerUs) + kDispatchUs;
 }
 
+bool runs_in_f32(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs) {
+  if (op.is(kNativeHalf) || op.is(kPlanOnly) || op.is(kView)) return false;
+  const auto half = [](const Type& t) { return kernels::is_half(t.dtype); };
+  return std::any_of(inputs.begin(), inputs.end(), half) || std::any_of(outputs.begin(), outputs.end(), half);
+}
+
+namespace {
+
+// The types a kernel that runs in f32 sees; adds up what converting them takes.
+std::vector<Type> in_f32(std::span<const Type> types, std::int64_t* scratch) {
+  std::vector<Type> converted(types.begin(), types.end());
+  for (Type& t : converted) {
+    if (!kernels::is_half(t.dtype)) continue;
+    t.dtype = DType::f32;
+    *scratch += kernels::half_scratch(t.numel());
+  }
+  return converted;
+}
+
+}  // namespace
+
 std::int64_t workspace_bytes(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) {
-  return op.workspace ? op.workspace(inputs, outputs, attrs) : 0;
+  if (!runs_in_f32(op, inputs, outputs)) return op.workspace ? op.workspace(inputs, outputs, attrs) : 0;
+  std::int64_t scratch = 0;
+  const std::vector<Type> in = in_f32(inputs, &scratch), out = in_f32(outputs, &scratch);
+  return scratch + (op.workspace ? op.workspace(in, out, attrs) : 0);
 }
 
 }  // namespace tapedeck

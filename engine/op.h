@@ -109,6 +109,10 @@ void infer_types(const Op& op, std::span<const Type> inputs, const void* attrs, 
 
 // The cost model: microseconds on a nominal core, a function of types and attributes only, so that plans are the same everywhere.
 double cost_us(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs);
+// Bytes of scratch a kernel needs, with what converting half-precision operands takes.
 std::int64_t workspace_bytes(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs);
+
+// Whether the op's kernel has to be run in f32 on converted operands (kernels/half.h).
+bool runs_in_f32(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs);
 
 }  // namespace tapedeck

@@ -1,13 +1,11 @@
+// Recording: values of tensors, nodes, what they keep. What nobody can reach any more is dropped in recorder_drop.cpp.
+#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/recorder.h>
-#include <tapedeck/engine/tape.h>
-#include <tapedeck/engine/vjp.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
-#include <string>
 
 namespace tapedeck {
 
@@ -38,16 +36,18 @@ void Recorder::clear() {
   if (!outside_of_.empty()) outside_of_.clear();
   mapped_ = 0;
   serial = next_serial();
-  live = 0;
+  live = dead_nodes = dead_values = 0;
   graph.clear_body();
   info.clear();
-  sites.clear();
-  twins.clear();
-  masks.clear();
-  released.clear();
+  gone_notes_.swap(notes);
   strides.clear();
   regions.clear();
+  slots_.clear();
+  free_slots_.clear();
+  pending_.clear();
+  if (!hooks.empty()) hooks.clear();
   gone_.clear();
+  gone_notes_.clear();
 }
 
 // A few outside tensors are found by looking at each, more through a map. A leaf that was updated in place since it was read stands
@@ -64,8 +64,21 @@ const Outside* Recorder::find_outside(const TensorImpl* t) const {
   return it == outside_of_.end() ? nullptr : &outside[static_cast<std::size_t>(it->second)];
 }
 
+// Whether a view that is not bound here shows a window of something this tape tracks.
+bool Recorder::linked_into_tape(const TensorImpl& t) const {
+  if (!t.link) return false;
+  const TensorImpl& parent = *t.link->parent;
+  if (capturing) return owns(parent) || find_outside(&parent) || linked_into_tape(parent);
+  return t.link->tracked && ((owns(parent) && needs_grad(parent)) || linked_into_tape(parent));
+}
+
 bool Recorder::needs_grad(const TensorImpl& t) const {
-  return owns(t) ? info[static_cast<std::size_t>(t.value)].needs_grad : t.requires_grad;
+  if (owns(t)) {
+    if (info[static_cast<std::size_t>(bound_value(t))].needs_grad) return true;
+    return t.link && t.link->tracked && owns(*t.link->parent) && needs_grad(*t.link->parent);  // the base may have been written since
+  }
+  if (t.requires_grad) return t.request != GradRequest::none;
+  return t.link && t.link->tracked && linked_into_tape(t) && needs_grad(*t.link->parent);
 }
 
 ValueId Recorder::add_outside_value(const TensorImpl& t) {
@@ -77,22 +90,66 @@ ValueId Recorder::add_outside_value(const TensorImpl& t) {
 }
 
 void Recorder::add_info(const TensorImpl& t) {
-  TapeValue v;
+  TapeValue& v = info.emplace_back();
   v.version = t.storage ? t.storage->version : 0;
-  info.push_back(v);
+}
+
+// Whether the memory of an owned tensor still holds the value it is bound to.
+bool Recorder::current(const TensorImpl& t, ValueId v, Site site) {
+  const TapeValue& value = info[static_cast<std::size_t>(v)];
+  if (t.storage) return t.storage->version == value.version;
+  return !t.link || value.parent == kNone || value_of(t.link->parent, site) == value.parent;
+}
+
+// A new value of a tensor whose bytes were written through another tensor: a view is taken again from its base.
+ValueId Recorder::take_again(TensorImpl* t, Site site) {
+  if (t->link && (owns(*t->link->parent) || find_outside(t->link->parent) || t->link->parent->requires_grad || linked_into_tape(*t->link->parent))) {
+    const detail::ViewLink& link = *t->link;
+    const ValueId parent = value_of(link.parent, site);
+    const Type type = t->type();
+    const bool needs = link.tracked && info[static_cast<std::size_t>(parent)].needs_grad && !link.op->is(kNoGradient);
+    ++info[static_cast<std::size_t>(parent)].readers;
+    Origin origin;
+    origin.phase = thread_state().phase;
+    origin.path = thread_state().path;
+    const NodeId n = graph.add_node(*link.op, {&parent, 1}, link.op->attrs ? link.attrs : nullptr, {&type, 1}, origin);
+    notes.emplace_back().site = site;
+    add_info(*t);
+    info.back().needs_grad = needs;
+    info.back().parent = parent;
+    const ValueId v = graph.nodes[static_cast<std::size_t>(n)].first_output;
+    rebind(t, v);
+    return v;
+  }
+  if (capturing)
+    throw CaptureError(error_text("capture", fmt::format("reads {} after its bytes were written at {}:{} without the capture's knowledge",
+                                                         to_string(t->type()), t->storage->written_at.file, t->storage->written_at.line), site));
+  const ValueId old = bound_value(*t);
+  const Type type = t->type();
+  ++info[static_cast<std::size_t>(old)].readers;
+  graph.add_node(ops::alias, {&old, 1}, nullptr, {&type, 1});
+  notes.emplace_back().site = site;
+  add_info(*t);
+  info.back().needs_grad = info[static_cast<std::size_t>(old)].needs_grad;
+  const ValueId v = graph.value_count() - 1;
+  rebind(t, v);
+  return v;
 }
 
 ValueId Recorder::value_of(TensorImpl* t, Site site) {
   if (owns(*t)) {
-    const TapeValue& v = info[static_cast<std::size_t>(t->value)];
-    if (capturing && t->storage && t->storage->version != v.version)
-      throw CaptureError(error_text("capture", fmt::format("reads a view of {} whose base was modified in place at {}:{}; take the view again",
-                                                           to_string(t->type()), t->storage->written_at.file, t->storage->written_at.line), site));
-    return t->value;
+    const ValueId v = bound_value(*t);
+    return current(*t, v, site) ? v : take_again(t, site);
   }
-  if (capturing && thread_state().own && thread_state().own->owns(*t) && thread_state().own->needs_grad(*t) && thread_state().grad_enabled)
+  const ThreadState& state = thread_state();
+  if (capturing && state.own && state.own->owns(*t) && state.own->needs_grad(*t) && state.grad_enabled)
     throw CaptureError(error_text("capture", fmt::format("reads {}, whose gradient history began before the capture; detach() it or make it inside",
                                                          to_string(t->type())), site));
+  if (!(capturing && find_outside(t)) && linked_into_tape(*t)) return take_again(t, site);
+  return declare(t, site);
+}
+
+ValueId Recorder::declare(TensorImpl* t, Site site) {
   // Seen before? Leaves collect their gradient in one place, and a capture must know its inputs and state.
   if (capturing || t->requires_grad) {
     if (const Outside* known = find_outside(t)) {
@@ -107,7 +164,7 @@ ValueId Recorder::value_of(TensorImpl* t, Site site) {
     }
   }
   const ValueId v = add_outside_value(*t);
-  info.back().needs_grad = t->requires_grad;
+  info.back().needs_grad = t->requires_grad && t->request != GradRequest::none;
   if (capturing || t->requires_grad) {
     info.back().outside = static_cast<std::int32_t>(outside.size());
     detail::retain(t);
@@ -129,6 +186,16 @@ void Recorder::keep(ValueId v, const TensorImpl& t) {
   }
 }
 
+void Recorder::keep_instead(ValueId v, const TensorImpl& copy) {
+  TapeValue& value = info[static_cast<std::size_t>(v)];
+  if (!value.saved) return;
+  detail::retain(copy.storage);
+  detail::release(std::exchange(value.saved, copy.storage));
+  value.offset = 0;
+  value.strides = kNone;
+  value.version = copy.storage->version;
+}
+
 void Recorder::release_one(ValueId v) {
   TapeValue& value = info[static_cast<std::size_t>(v)];
   if (value.saves == 0 || --value.saves > 0) return;
@@ -142,13 +209,14 @@ bool Recorder::made_in_open_region(ValueId v) const {
 }
 
 NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const void* attrs, std::span<TensorImpl* const> out,
-                        bool needs, SaveMask saves, Site site) {
+                        bool needs, const Derived* derived, Site site) {
   const ThreadState& state = thread_state();
   constexpr std::size_t kFew = 8;
   ValueId few[kFew];
   std::vector<ValueId> many(in.size() > kFew ? in.size() : 0);
   ValueId* ids = in.size() > kFew ? many.data() : few;
   for (std::size_t i = 0; i < in.size(); ++i) ids[i] = value_of(in[i], site);
+  for (std::size_t i = 0; i < in.size(); ++i) ++info[static_cast<std::size_t>(ids[i])].readers;
 
   Type few_types[kFew];
   std::vector<Type> many_types(out.size() > kFew ? out.size() : 0);
@@ -160,11 +228,12 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   origin.region = state.region;
   const NodeId n = graph.add_node(op, {ids, in.size()}, attrs, {types, out.size()}, origin);
   // Inside a vjp the user's call is the forward one, inside a module the call of the module.
-  sites.push_back(state.twin != kNone ? sites[static_cast<std::size_t>(state.twin)] : state.site.line ? state.site : site);
-  twins.push_back(state.twin);
-  masks.push_back(saves);
-  released.push_back(false);
+  NodeInfo& note = notes.emplace_back();
+  note.site = state.twin != kNone ? notes[static_cast<std::size_t>(state.twin)].site : state.site.line ? state.site : site;
+  note.twin = state.twin;
+  note.derived = derived;
 
+  const SaveMask saves = note.saves();
   const bool in_region = state.region != kNone;
   for (std::size_t i = 0; i < in.size(); ++i) {
     // A region keeps everything it reads from outside, and nothing that it makes itself. A capture records also nodes that need no
@@ -176,143 +245,63 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
     TensorImpl* t = out[i];
     const ValueId v = graph.nodes.back().first_output + static_cast<ValueId>(i);
     add_info(*t);
-    info.back().needs_grad = needs && is_floating(t->dtype);
-    t->tape = serial;
-    t->value = v;
-    ++live;
+    TapeValue& value = info.back();
+    value.needs_grad = needs && is_floating(t->dtype);
+    if (op.view) value.parent = ids[0];
+    bind(t, v);
     if (i < 32 && ((saves >> (32 + i)) & 1) && !in_region) keep(v, *t);
   }
-  if (in_region) {
-    Region& region = regions[static_cast<std::size_t>(state.region)];
-    region.last = n + 1;
-  }
+  if (in_region) regions[static_cast<std::size_t>(state.region)].last = n + 1;
   return n;
 }
 
+void Recorder::bind(TensorImpl* t, ValueId v) {
+  if (free_slots_.empty()) {
+    t->slot = static_cast<std::int32_t>(slots_.size());
+    slots_.push_back(v);
+  } else {
+    t->slot = free_slots_.back();
+    free_slots_.pop_back();
+    slots_[static_cast<std::size_t>(t->slot)] = v;
+  }
+  t->tape = serial;
+  ++info[static_cast<std::size_t>(v)].handles;
+  ++live;
+}
+
+void Recorder::forget(TensorImpl* t) {
+  if (capturing) {
+    const Type type = t->type();
+    const ValueId old = value_of(t, {});
+    ++info[static_cast<std::size_t>(old)].readers;
+    graph.add_node(ops::stop_gradient, {&old, 1}, nullptr, {&type, 1});
+    notes.emplace_back();
+    add_info(*t);
+    return rebind(t, graph.value_count() - 1);
+  }
+  const ValueId old = bound_value(*t);
+  unbind(t);
+  if (live == 0 && busy_ == 0) return clear();
+  collect(old);
+}
+
 void Recorder::rebind(TensorImpl* t, ValueId v) {
-  if (t->storage) info[static_cast<std::size_t>(v)].version = t->storage->version;
-  if (const Outside* known = find_outside(t)) {
-    const auto k = static_cast<std::size_t>(known - outside.data());
-    info[static_cast<std::size_t>(v)].outside = static_cast<std::int32_t>(k);
-    outside[k].last = v;
-    return;
-  }
-  t->value = v;
-}
-
-void Recorder::dropped(TensorImpl&) noexcept {
-  if (--live == 0 && busy == 0 && !capturing) clear();
-}
-
-// ---- thread state ----
-
-namespace {
-thread_local ThreadState* current_state = nullptr;
-thread_local bool state_gone = false;
-struct StateOwner {
-  ~StateOwner() {
-    ThreadState* state = current_state;
-    if (state) {
-      state->rng = Tensor();
-      if (state->own) state->own->busy = 1;
+  TapeValue& value = info[static_cast<std::size_t>(v)];
+  if (t->storage) value.version = t->storage->version;
+  if (!owns(*t)) {
+    if (const Outside* known = capturing ? find_outside(t) : nullptr) {
+      const auto k = static_cast<std::size_t>(known - outside.data());
+      value.outside = static_cast<std::int32_t>(k);
+      outside[k].last = v;
+      return;
     }
-    current_state = nullptr;
-    state_gone = true;
-    delete state;
+    return bind(t, v);
   }
-};
-}  // namespace
-
-ThreadState::ThreadState() : own(std::make_unique<Recorder>(false)) { tape = own.get(); }
-ThreadState::~ThreadState() = default;
-
-ThreadState& thread_state() {
-  if (!current_state) {
-    static thread_local StateOwner owner;
-    (void)owner;
-    current_state = new ThreadState;
-  }
-  return *current_state;
-}
-
-ThreadState* thread_state_if_any() noexcept { return current_state; }
-
-Name next_draw_path() {
-  ThreadState& state = thread_state();
-  const std::int32_t k = state.draws[state.path.id()]++;
-  return Name(fmt::format("{}#{}", state.path.view(), k));
-}
-
-// ---- the save set ----
-
-namespace {
-
-// Runs the vjp on abstract tensors, on a tape of its own, and sees which operands and results its pieces depend on.
-SaveMask trace_saves(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need) {
-  ThreadState& state = thread_state();
-  Recorder scratch(true);
-  Scoped<Recorder*> tape(state.tape, &scratch);
-  Scoped<bool> abstract(state.abstract, true), no_grad(state.grad_enabled, false);
-  Scoped<std::int32_t> region(state.region, kNone);
-  Vjp vjp;
-  vjp.attrs = attrs;
-  for (const Type& t : inputs) vjp.xs.push_back(abstract_tensor(t));
-  for (const Type& t : outputs) vjp.ys.push_back(abstract_tensor(t));
-  for (const Type& t : outputs) vjp.dys.push_back(abstract_tensor(t));
-  vjp.dxs.resize(inputs.size());
-  for (std::size_t i = 0; i < inputs.size(); ++i) vjp.need.push_back((need >> std::min<std::size_t>(i, 31)) & 1);
-  std::vector<ValueId> xs, ys;
-  for (const Tensor& x : vjp.xs) xs.push_back(scratch.value_of(x.impl(), {}));
-  for (const Tensor& y : vjp.ys) ys.push_back(scratch.value_of(y.impl(), {}));
-  op.vjp(vjp);
-  std::vector<bool> read(scratch.graph.values.size());
-  for (const Tensor& piece : vjp.dxs)
-    if (piece.defined()) read[static_cast<std::size_t>(scratch.value_of(piece.impl(), {}))] = true;
-  for (NodeId n = scratch.graph.node_count() - 1; n >= 0; --n) {
-    const Node& node = scratch.graph.nodes[static_cast<std::size_t>(n)];
-    bool wanted = false;
-    for (std::int32_t k = 0; k < node.n_outputs; ++k) wanted = wanted || read[static_cast<std::size_t>(node.first_output + k)];
-    if (wanted)
-      for (ValueId v : scratch.graph.inputs(node)) read[static_cast<std::size_t>(v)] = true;
-  }
-  SaveMask saves = 0;
-  for (std::size_t i = 0; i < xs.size(); ++i) {
-    if (!read[static_cast<std::size_t>(xs[i])]) continue;
-    if (i >= 32) throw GradientError(error_text(op.name, "the gradient reads more than 32 operands", {}));
-    saves |= SaveMask{1} << i;
-  }
-  for (std::size_t i = 0; i < ys.size() && i < 32; ++i)
-    if (read[static_cast<std::size_t>(ys[i])]) saves |= SaveMask{1} << (32 + i);
-  return saves;
-}
-
-void append(std::string& key, const void* data, std::size_t bytes) { key.append(static_cast<const char*>(data), bytes); }
-
-void append(std::string& key, const Type& t) {
-  key.push_back(static_cast<char>(t.dtype));
-  key.push_back(static_cast<char>(t.shape.rank));
-  append(key, t.shape.sizes, static_cast<std::size_t>(t.shape.rank) * sizeof(std::int64_t));
-}
-
-}  // namespace
-
-SaveMask derived_saves(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need) {
-  static std::mutex mutex;
-  static std::unordered_map<std::string, SaveMask>* cache = new std::unordered_map<std::string, SaveMask>;
-  std::string key;
-  append(key, &op.id, sizeof op.id);
-  append(key, &need, sizeof need);
-  for (const Type& t : inputs) append(key, t);
-  if (op.attrs) append(key, attrs, op.attrs->size);
-  {
-    std::lock_guard lock(mutex);
-    auto it = cache->find(key);
-    if (it != cache->end()) return it->second;
-  }
-  const SaveMask saves = trace_saves(op, inputs, outputs, attrs, need);
-  std::lock_guard lock(mutex);
-  if (cache->size() > 100000) cache->clear();
-  return cache->emplace(std::move(key), saves).first->second;
+  const ValueId old = bound_value(*t);
+  slots_[static_cast<std::size_t>(t->slot)] = v;
+  ++value.handles;
+  --info[static_cast<std::size_t>(old)].handles;
+  collect(old);
 }
 
 }  // namespace tapedeck

@@ -1,13 +1,19 @@
 // The tape itself: nodes in execution order, and what backward needs beside them.
 //
-// An eager tape records only what a gradient can flow through, and empties itself when the last tensor with history is gone. A
-// capture's tape records everything; capture turns it into a Graph. Belongs to one thread.
+// An eager tape records only what a gradient can flow through. A node stays as long as a tensor that was computed from it exists; what
+// nobody can reach any more is dropped at once, with everything it kept. A capture's tape records and keeps everything; capture turns it
+// into a Graph. Belongs to one thread.
+//
+// Recording is in SSA: a write in place makes a new value of the tensor written and, through views, of its base; views of the base are
+// taken again when they are next read.
 #pragma once
 
+#include <tapedeck/engine/derive.h>
 #include <tapedeck/engine/graph.h>
 #include <tapedeck/engine/tensor_impl.h>
 #include <tapedeck/engine/thread_state.h>
 
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -15,13 +21,19 @@ namespace tapedeck {
 
 // What the tape knows about a value beside its type.
 struct TapeValue {
-  detail::Storage* saved = nullptr;   // one reference while kept for backward
-  std::int64_t offset = 0;            // elements, of the saved window
-  std::uint32_t version = 0;          // of the storage when the value was made or first read
-  std::int32_t saves = 0;             // nodes that still want it
-  std::int32_t strides = kNone;       // into Recorder::strides if not dense
-  std::int32_t outside = kNone;       // index into Recorder::outside: made before the tape began
+  detail::Storage* saved = nullptr;          // one reference while kept for backward
+  std::int64_t offset = 0;                   // elements, of the saved window
+  std::uint32_t version = 0;                 // of the storage when the value was made or first read
+  std::int32_t saves = 0;                    // nodes that still want it
+  std::int32_t handles = 0;                  // tensors bound to it
+  std::int32_t readers = 0;                  // live nodes that read it
+  std::int32_t strides = kNone;              // into Recorder::strides if not dense
+  std::int32_t outside = kNone;              // index into Recorder::outside: made before the tape began
+  ValueId parent = kNone;                    // of a view's value: its base's value that it shows
+  ValueId through = kNone;                   // written under NoGrad: gradients go on to this value, which it replaced
   bool needs_grad = false;
+  bool has_hooks = false;
+  bool dead = false;                         // nobody can reach it
 };
 
 // A tensor made before the tape began.
@@ -40,8 +52,23 @@ struct Region {
   bool released = false;   // backward has passed it and freed what it kept
 };
 
-// What a node keeps for backward: bit i = operand i, bit 32 + i = result i.
-using SaveMask = std::uint64_t;
+using CustomBackward = std::function<std::vector<Tensor>(const std::vector<Tensor>& xs, const std::vector<Tensor>& ys, const std::vector<Tensor>& dys)>;
+
+// What few nodes have.
+struct NodeExtra {
+  std::vector<Tensor> kept;     // by the forward part of its vjp
+  CustomBackward custom;        // of a custom gradient
+};
+
+struct NodeInfo {
+  Site site;
+  const Derived* derived = nullptr;     // null: nothing is kept for backward
+  std::unique_ptr<NodeExtra> extra;
+  NodeId twin = kNone;
+  bool released = false;                // backward has run and freed what it kept
+  bool dead = false;                    // nobody can reach it
+  SaveMask saves() const { return derived ? derived->saves : 0; }
+};
 
 class Recorder {
  public:
@@ -53,43 +80,76 @@ class Recorder {
   std::uint64_t serial;                 // unique; tensors name their tape by it
   Graph graph;
   std::vector<TapeValue> info;          // by value
-  std::vector<Site> sites;              // by node
-  std::vector<NodeId> twins;            // by node
-  std::vector<SaveMask> masks;          // by node
-  std::vector<bool> released;           // by node: backward has run and freed what it kept
+  std::vector<NodeInfo> notes;          // by node
   std::vector<Outside> outside;
   std::vector<std::int64_t> strides;
   std::vector<Region> regions;
-  std::int64_t live = 0;                // handles whose history is on this tape
-  int busy = 0;                         // backward or a capture is using the tape: do not empty it
+  std::unordered_map<ValueId, std::vector<GradHook>> hooks;
+  std::int64_t live = 0;                // tensors bound to values of this tape
+  std::int64_t dead_nodes = 0, dead_values = 0;
 
   bool owns(const detail::TensorImpl& t) const { return t.tape == serial; }
   bool needs_grad(const detail::TensorImpl& t) const;
-  // The value a tensor has here; makes an outside value of a tensor not yet seen.
+  // The value a tensor has here; makes an outside value of a tensor not yet seen, and takes a view again whose base was written since.
   ValueId value_of(detail::TensorImpl* t, Site site);
-  // Appends a node. `in` and `out` hold the tensors; outputs are linked to their new values.
+  // Appends a node. `in` and `out` hold the tensors; outputs are bound to their new values.
   NodeId record(const Op& op, std::span<detail::TensorImpl* const> in, const void* attrs, std::span<detail::TensorImpl* const> out,
-                bool needs_grad, SaveMask saves, Site site);
-  // In-place results: `t` is from now on value v.
+                bool needs_grad, const Derived* derived, Site site);
+  // The value of a tensor that this tape owns.
+  ValueId bound_value(const detail::TensorImpl& t) const { return slots_[static_cast<std::size_t>(t.slot)]; }
+  // `t` is from now on value v: whatever it was bound to before, or, for a tensor made outside, as its latest value.
+  void bind(detail::TensorImpl* t, ValueId v);
   void rebind(detail::TensorImpl* t, ValueId v);
+  // A tensor made outside and declared so: never taken as a view of something known.
+  ValueId declare(detail::TensorImpl* t, Site site);
   void keep(ValueId v, const detail::TensorImpl& t);   // one more node wants the value
+  void keep_instead(ValueId v, const detail::TensorImpl& copy);   // what is kept of v is about to be overwritten
   void release_one(ValueId v);
-  void dropped(detail::TensorImpl& t) noexcept;        // a handle with history is gone
+  void forget(detail::TensorImpl* t);                  // from now on a tensor without history; in a capture its value goes on, its gradient not
+  void release_saved(NodeId n);                        // what a node keeps
+  void dropped(detail::TensorImpl& t) noexcept;        // a bound tensor is gone
   void clear();                                        // forgets everything; a new serial
+
+  // While one lives nothing is dropped: backward walks the tape, or a region is open.
+  class Hold {
+   public:
+    explicit Hold(Recorder& tape) : tape_(tape) { ++tape_.busy_; }
+    ~Hold() {
+      if (--tape_.busy_ == 0) tape_.settle();
+    }
+    Hold(const Hold&) = delete;
+
+   private:
+    Recorder& tape_;
+  };
 
  private:
   ValueId add_outside_value(const detail::TensorImpl& t);
   void add_info(const detail::TensorImpl& t);
   bool made_in_open_region(ValueId v) const;
   const Outside* find_outside(const detail::TensorImpl* t) const;
+  bool linked_into_tape(const detail::TensorImpl& t) const;
+  bool current(const detail::TensorImpl& t, ValueId v, Site site);
+  ValueId take_again(detail::TensorImpl* t, Site site);
+  void unbind(detail::TensorImpl* t) noexcept;
+  bool reachable(NodeId n) const;
+  void collect(ValueId v) noexcept;
+  struct Dropped;
+  void drop_node(NodeId n, Dropped* out);
+  void drop_outside(ValueId v, Dropped* out);
+  void trim() noexcept;
+  void compact();
+  void settle() noexcept;
+
   mutable std::unordered_map<const detail::TensorImpl*, std::int32_t> outside_of_;  // filled once there are many
   mutable std::size_t mapped_ = 0;
   std::vector<Outside> gone_;
+  std::vector<NodeInfo> gone_notes_;
+  std::vector<ValueId> slots_;               // by slot of a bound tensor: its value. Compacting the tape renumbers values, not slots
+  std::vector<std::int32_t> free_slots_;
+  std::vector<ValueId> pending_;             // let go of during a hold
+  int busy_ = 0;
 };
-
-// The save set of a node, derived from the op's vjp and cached per signature. `need` marks operands that need a
-// gradient; its last bit stands for operand 31 and all after it.
-SaveMask derived_saves(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need);
 
 // Runs an op without recording it: same kernels, same bits.
 std::vector<Tensor> execute(const Op& op, std::span<const Tensor> inputs, const void* attrs, std::span<const Type> outputs, Site site);

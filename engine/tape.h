@@ -1,8 +1,8 @@
 // The tape of the running thread: recording, eager backward, and the scopes that steer them.
 //
 // Ops whose operands need a gradient are appended to the thread's linear tape; backward() walks it once in reverse. What a node
-// keeps for backward is derived from its vjp, traced once per signature on abstract tensors. When no tensor with history is left,
-// the tape empties itself. A tape belongs to its thread.
+// keeps for backward is derived from its vjp, traced once per signature on abstract tensors. A node that no tensor was computed from any
+// more is dropped with all it kept. A tape belongs to its thread. More to ask of gradients: gradients.h.
 #pragma once
 
 #include <tapedeck/kernels/export.h>
@@ -17,9 +17,12 @@ namespace tapedeck TAPEDECK_API {
 struct BackwardOptions {
   bool retain = false;        // keep what was saved, so that backward can run again
   Tensor head = {};           // gradient of the loss; default: ones
+  // Record backward itself, so that gradients can be differentiated; implies retain. A leaf's grad() then has history: leaf, gradient and
+  // tape hold each other until set_grad(Tensor()). gradients() has no such cycle.
+  bool create_graph = false;
 };
 
-// Accumulates d loss / d leaf into every leaf's grad(). Gradient pieces add left to right in reverse recording order; the first
+// Puts d loss / d leaf into every leaf's grad(), as the leaf requests: added, written or not computed. Gradients share no bytes. Gradient pieces add left to right in reverse recording order; the first
 // is written, not added to zero. Throws GradientError: no history, saved values freed by an earlier backward, or overwritten since
 // they were saved (naming both places), or an op on the way that has no gradient.
 void backward(const Tensor& loss, const BackwardOptions& options = {}, Site site = {__builtin_FILE(), __builtin_LINE()});
@@ -47,6 +50,20 @@ class AbstractMode {
 };
 bool abstract_mode();
 
+// While one lives, products and convolutions on this thread run in `dtype` (f16 or bf16; accumulation is f32) and losses, norms and
+// exponentials in f32: their floating operands are cast, and the casts recorded. f64 is left alone. Not in force during backward, which
+// runs in the types of the forward pass.
+class Autocast {
+ public:
+  explicit Autocast(DType dtype = DType::bf16, bool on = true, Site site = {__builtin_FILE(), __builtin_LINE()});
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+
+ private:
+  bool before_;
+  DType dtype_before_;
+};
+
 // A module's name on the path of everything recorded inside: "fc1", nested "block3.fc1".
 class PathScope {
  public:
@@ -69,6 +86,7 @@ const Tensor& rng_state();                // i64[2]: seed, step
 
 struct TapeStats {
   std::int64_t nodes = 0;         // recorded and not yet dropped
+  std::int64_t values = 0;        // their results, and what they read from outside
   std::int64_t saved_bytes = 0;   // distinct storage kept for backward
 };
 TapeStats tape_stats();

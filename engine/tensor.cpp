@@ -5,6 +5,7 @@
 #include <tapedeck/engine/tensor_impl.h>
 
 #include <tapedeck/engine/ops.h>
+#include <tapedeck/kernels/half.h>
 
 #include <fmt/format.h>
 
@@ -67,10 +68,29 @@ void release(TensorImpl* t) noexcept {
       if (state->tape->owns(*t)) state->tape->dropped(*t);
       else if (state->own && state->own->owns(*t)) state->own->dropped(*t);
     }
+  if (t->link) {
+    release(t->link->parent);
+    t->link->~ViewLink();
+    Pool<ViewLink>::give(t->link);
+  }
   if (t->storage) release(t->storage);
   delete t->extra;
   t->~TensorImpl();
   Pool<TensorImpl>::give(t);
+}
+
+void link_view(TensorImpl* view, TensorImpl* parent, const Op& op, const void* attrs, bool tracked) {
+  const int depth = parent->link ? parent->link->depth + 1 : 1;
+  const std::size_t bytes = op.attrs ? op.attrs->size : 0;
+  if (depth > ViewLink::kMaxDepth || bytes > ViewLink::kAttrBytes) return;
+  auto* link = new (Pool<ViewLink>::take()) ViewLink;
+  retain(parent);
+  link->parent = parent;
+  link->op = &op;
+  link->depth = depth;
+  link->tracked = tracked;
+  if (bytes) std::memcpy(link->attrs, attrs, bytes);
+  view->link = link;
 }
 
 void fill_view(const TensorImpl& t, View* view) {
@@ -170,8 +190,10 @@ double Tensor::item(Site site) const {
     case DType::i64: return static_cast<double>(*static_cast<const std::int64_t*>(p));
     case DType::u8:
     case DType::boolean: return *static_cast<const std::uint8_t*>(p);
-    default: throw TypeError(error_text("item", fmt::format("cannot convert {}", dtype_name(impl_->dtype)), site));
+    case DType::f16: return kernels::to_f32(*static_cast<const kernels::F16*>(p));
+    case DType::bf16: return kernels::to_f32(*static_cast<const kernels::Bf16*>(p));
   }
+  return 0;
 }
 
 void Tensor::copy_to(void* dst, std::size_t bytes, std::size_t element_size) const {
@@ -211,9 +233,52 @@ void Tensor::set_grad(Tensor g) {
   extra(t).grad = std::move(g);
 }
 
+GradRequest Tensor::grad_request() const { return need(impl_, "grad_request").request; }
+
+Tensor& Tensor::grad_request(GradRequest request) {
+  need(impl_, "grad_request").request = request;
+  return *this;
+}
+
 Tensor Tensor::detach() const {
   need(impl_, "detach");
   return stop_gradient(*this);
+}
+
+Tensor& Tensor::detach_() {
+  detail::TensorImpl& t = need(impl_, "detach_");
+  t.requires_grad = false;
+  if (t.link) t.link->tracked = false;
+  const ThreadState* state = thread_state_if_any();
+  if (state && state->tape->owns(t)) state->tape->forget(&t);
+  return *this;
+}
+
+Tensor& Tensor::on_grad(GradHook hook) {
+  detail::TensorImpl& t = need(impl_, "on_grad");
+  ThreadState& state = thread_state();
+  if (!requires_grad()) throw GradientError(fmt::format("[on_grad] {} needs no gradient", to_string(t.type())));
+  if (!state.tape->owns(t)) {
+    extra(t).hooks.push_back(std::move(hook));
+    return *this;
+  }
+  const ValueId v = state.tape->value_of(&t, {});
+  state.tape->hooks[v].push_back(std::move(hook));
+  state.tape->info[static_cast<std::size_t>(v)].has_hooks = true;
+  return *this;
+}
+
+Tensor& Tensor::retain_grad() {
+  detail::TensorImpl& t = need(impl_, "retain_grad");
+  if (t.requires_grad) return *this;  // leaves keep theirs anyway
+  extra(t);
+  // The hook lives on the tape, which this tensor keeps alive while it lives; it must not keep the tensor.
+  return on_grad([impl = impl_](const Tensor& g) {
+    const Tensor old = impl->extra->grad;
+    const Tensor now = old.defined() ? add(old, g) : copy(g);
+    impl->extra->grad = now;
+    return Tensor();
+  });
 }
 
 Name Tensor::name() const { return need(impl_, "name").extra ? impl_->extra->name : Name(); }
@@ -269,7 +334,8 @@ Tensor scalar(double value, DType dtype) {
     case DType::i64: put(static_cast<std::int64_t>(value)); break;
     case DType::u8: put(static_cast<std::uint8_t>(value)); break;
     case DType::boolean: put(static_cast<std::uint8_t>(value != 0)); break;
-    default: throw TypeError(fmt::format("[scalar] no {} arithmetic in this version", dtype_name(dtype)));
+    case DType::f16: put(kernels::to_f16(static_cast<float>(value)).bits); break;
+    case DType::bf16: put(kernels::to_bf16(static_cast<float>(value)).bits); break;
   }
   return from_bytes({dtype, {}}, raw);
 }

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,6 +25,13 @@ void release(TensorImpl* impl) noexcept;
 }  // namespace detail
 
 class Arg;
+class Tensor;
+
+// Sees a gradient when it is complete; what it returns takes its place (an undefined tensor leaves it as it is).
+using GradHook = std::function<Tensor(const Tensor& grad)>;
+
+// What backward() does with a leaf's gradient: add it to grad(), write it over grad(), or not compute it.
+enum class GradRequest : std::uint8_t { add, write, none };
 
 class Tensor {
  public:
@@ -65,7 +73,12 @@ class Tensor {
   Tensor& requires_grad(bool on);          // leaves only; floating types only
   Tensor grad() const;                     // undefined until backward() has written it
   void set_grad(Tensor g);
+  GradRequest grad_request() const;
+  Tensor& grad_request(GradRequest request);
   Tensor detach() const;                   // same storage, no history
+  Tensor& detach_();                       // forgets this tensor's own history: no gradient goes further back from here
+  Tensor& on_grad(GradHook hook);          // hooks run in the order they were added; the tensor must need a gradient
+  Tensor& retain_grad();                   // makes backward() fill grad() of a tensor that is no leaf
 
   // Names, roles: parameters are named by their module; state in a capture bears these.
   Name name() const;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <tapedeck/engine/allocator.h>
+#include <tapedeck/engine/op.h>
 #include <tapedeck/engine/tensor.h>
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 namespace tapedeck::detail {
 
@@ -22,6 +24,18 @@ struct Storage {
 struct Extra {
   Name name;
   Tensor grad;
+  std::vector<GradHook> hooks;  // of a leaf; other tensors keep theirs on the tape, by value
+};
+
+// How a view came from the tensor it shows a window of, so that it can be taken again after a write to either.
+struct ViewLink {
+  static constexpr int kMaxDepth = 64;         // longer chains of unrecorded views are not followed
+  static constexpr std::size_t kAttrBytes = 256;
+  struct TensorImpl* parent = nullptr;         // one reference
+  const Op* op = nullptr;
+  int depth = 0;
+  bool tracked = false;                        // taken while gradients were enabled
+  alignas(8) unsigned char attrs[kAttrBytes];
 };
 
 struct TensorImpl {
@@ -29,11 +43,13 @@ struct TensorImpl {
   DType dtype = DType::f32;
   Role role = Role::none;
   bool requires_grad = false;   // a leaf the user marked; results of ops carry their need on the tape
+  GradRequest request = GradRequest::add;
   Storage* storage = nullptr;   // null: abstract
   std::int64_t offset = 0;      // elements
   std::uint64_t tape = 0;       // serial of the tape that recorded this value, 0 = none
-  ValueId value = kNone;
+  std::int32_t slot = kNone;    // there: which of its bound tensors this is
   Extra* extra = nullptr;
+  ViewLink* link = nullptr;
   Shape shape;
   std::int64_t strides[kMaxRank];
 
@@ -50,6 +66,8 @@ void release(Storage* s) noexcept;
 TensorImpl* new_impl(const Type& type, Storage* storage);   // dense; takes over the storage reference; null storage = abstract
 TensorImpl* new_view(const TensorImpl& base, const Shape& shape, std::int64_t offset, const std::int64_t* strides);
 TensorImpl* new_dense(const Type& type);             // fresh memory, or abstract in abstract mode
+// Notes that `view` is `op` of `parent`. Does nothing where the chain would become too long.
+void link_view(TensorImpl* view, TensorImpl* parent, const Op& op, const void* attrs, bool tracked);
 
 void fill_view(const TensorImpl& t, View* view);
 // The operand's view broadcast to `shape`: missing leading and size-1 dimensions get stride 0. REQUIRES: it broadcasts.

@@ -10,17 +10,21 @@
 namespace tapedeck {
 
 class Recorder;
+struct VjpCalls;
 
 struct ThreadState {
   Recorder* tape = nullptr;          // the open capture's, or the thread's own
   std::unique_ptr<Recorder> own;     // the thread's eager tape
   bool grad_enabled = true;
   bool abstract = false;
+  bool autocast = false;             // autocast_dtype says to what
+  DType autocast_dtype = DType::bf16;
   Phase phase = Phase::forward;
   NodeId twin = kNone;               // forward node whose vjp is running
   Name path;
   Site site;                         // of the module call around, if any: what its ops report
   std::int32_t region = kNone;       // open checkpoint region
+  VjpCalls* calls = nullptr;         // a vjp is running in two parts (derive.h)
   Tensor rng;                        // i64[2]: seed, step
   std::unordered_map<const void*, std::int32_t> draws;  // per path, in this step
 

@@ -159,32 +159,47 @@ struct OneHotAttrs {
   ATTR_FIELDS(ATTR_REQUIRED(OneHotAttrs, classes), ATTR_FIELD(OneHotAttrs, dtype))
 };
 
-struct ConvAttrs {  // conv2d and its two gradients, NCHW x OIHW; stride and padding are {height, width}
-  Ints stride = {1, 1};
-  Ints padding = {0, 0};
-  ATTR_FIELDS(ATTR_FIELD(ConvAttrs, stride), ATTR_FIELD(ConvAttrs, padding))
+// Lists of convolutions and pools: one number for all spatial dimensions, or one for each; padding also twice as many, those before
+// every dimension and then those after.
+struct ConvAttrs {  // conv2d conv3d: x [n,ci,spatial] with weights [co,ci/groups,spatial]
+  Ints stride = {1};
+  Ints padding = {0};
+  Ints dilation = {1};
+  std::int64_t groups = 1;
+  ATTR_FIELDS(ATTR_FIELD(ConvAttrs, stride), ATTR_FIELD(ConvAttrs, padding), ATTR_FIELD(ConvAttrs, dilation),
+              ATTR_FIELD(ConvAttrs, groups))
 };
 
-struct ConvInputGradAttrs {  // conv2d_input_grad must be told the input's height and width
-  Ints stride = {1, 1};
-  Ints padding = {0, 0};
+struct ConvInputGradAttrs {  // must be told the input's spatial sizes
+  Ints stride = {1};
+  Ints padding = {0};
+  Ints dilation = {1};
+  std::int64_t groups = 1;
   Ints size;
   ATTR_FIELDS(ATTR_FIELD(ConvInputGradAttrs, stride), ATTR_FIELD(ConvInputGradAttrs, padding),
+              ATTR_FIELD(ConvInputGradAttrs, dilation), ATTR_FIELD(ConvInputGradAttrs, groups),
               ATTR_REQUIRED(ConvInputGradAttrs, size))
 };
 
-struct ConvWeightGradAttrs {  // conv2d_weight_grad must be told the kernel's height and width
-  Ints stride = {1, 1};
-  Ints padding = {0, 0};
+struct ConvWeightGradAttrs {  // must be told the kernel's spatial sizes
+  Ints stride = {1};
+  Ints padding = {0};
+  Ints dilation = {1};
+  std::int64_t groups = 1;
   Ints size;
   ATTR_FIELDS(ATTR_FIELD(ConvWeightGradAttrs, stride), ATTR_FIELD(ConvWeightGradAttrs, padding),
+              ATTR_FIELD(ConvWeightGradAttrs, dilation), ATTR_FIELD(ConvWeightGradAttrs, groups),
               ATTR_REQUIRED(ConvWeightGradAttrs, size))
 };
 
-struct PoolAttrs {  // max_pool2d and its gradient; window and stride are {height, width}, no padding
-  Ints window = {2, 2};
-  Ints stride = {2, 2};
-  ATTR_FIELDS(ATTR_FIELD(PoolAttrs, window), ATTR_FIELD(PoolAttrs, stride))
+struct PoolAttrs {  // max_pool2d max_pool3d and their indices; no stride = the window
+  Ints window = {2};
+  Ints stride = {};
+  Ints padding = {0};
+  Ints dilation = {1};
+  bool ceil_mode = false;
+  ATTR_FIELDS(ATTR_FIELD(PoolAttrs, window), ATTR_FIELD(PoolAttrs, stride), ATTR_FIELD(PoolAttrs, padding),
+              ATTR_FIELD(PoolAttrs, dilation), ATTR_FIELD(PoolAttrs, ceil_mode))
 };
 
 struct DropoutAttrs {

@@ -1,5 +1,4 @@
-// Element types. f16 and bf16 have a name and a size, so graphs that hold them can be read, planned and shown; no kernel computes
-// in them yet, and an op that is asked to says so.
+// Element types. f16 and bf16 are storage: they are computed with in f32 (half.h).
 #pragma once
 
 #include <cstddef>

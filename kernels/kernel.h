@@ -59,6 +59,9 @@ struct KernelFault {
   }
 };
 
+struct KernelCall;
+using Kernel = void (*)(const KernelCall&);
+
 struct KernelCall {
   const View* inputs = nullptr;
   const View* outputs = nullptr;
@@ -69,13 +72,12 @@ struct KernelCall {
   std::size_t workspace_bytes = 0;
   void* stream = nullptr;           // CUDA stream; null on the CPU
   KernelFault* fault = nullptr;     // never null
+  Kernel f32_kernel = nullptr;      // of run_in_f32 (half.h) alone: what to run
 
   template <class A>
   const A& attributes() const {
     return *static_cast<const A*>(attrs);
   }
 };
-
-using Kernel = void (*)(const KernelCall&);
 
 }  // namespace tapedeck

@@ -8,6 +8,7 @@
 //   uniform: the top 24 (f32) or 53 (f64) bits as a fraction in [0, 1)
 //   normal:  Box-Muller; elements 2j and 2j + 1 are cosine and sine of one pair of uniforms, in order of their words
 //   dropout: one word an element whatever the type, so that the mask depends on the shape alone
+// Integers below a bound use two words an element, as f64 draws do: the high half of the product of 64 bits and the bound.
 // The logarithm, sine and cosine are polynomials of our own: the bits of a draw do not depend on a math library.
 #pragma once
 
@@ -76,6 +77,14 @@ TAPEDECK_HD inline float uniform_f32(std::uint32_t word) { return static_cast<fl
 TAPEDECK_HD inline double uniform_f64(std::uint32_t low, std::uint32_t high) {
   const std::uint64_t bits = (std::uint64_t{high} << 32 | low) >> 11;
   return static_cast<double>(bits) * 1.1102230246251565e-16;
+}
+
+// An integer in [0, bound): each is drawn as often as any other to within bound / 2^64.
+TAPEDECK_HD inline std::uint64_t below(std::uint32_t low, std::uint32_t high, std::uint64_t bound) {
+  const std::uint64_t bound_low = bound & 0xFFFFFFFFu, bound_high = bound >> 32;
+  const std::uint64_t middle = std::uint64_t{high} * bound_low + (std::uint64_t{low} * bound_low >> 32);
+  const std::uint64_t carry = (middle & 0xFFFFFFFFu) + std::uint64_t{low} * bound_high;
+  return std::uint64_t{high} * bound_high + (middle >> 32) + (carry >> 32);
 }
 
 // log x for normal x in (0, 1], after fdlibm.

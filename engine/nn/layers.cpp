@@ -1,5 +1,7 @@
 #include <tapedeck/engine/nn/layers.h>
 
+#include <tapedeck/engine/nn/conv.h>
+
 #include <cmath>
 
 namespace tapedeck {
@@ -16,14 +18,19 @@ Tensor Linear::operator()(const Arg& x) {
 
 Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t padding,
                std::int64_t stride)
-    : Module(parent, name),
-      weight(parameter("weight", initial_uniform(*this, "weight", {out, in, kernel, kernel}, in * kernel * kernel, std::sqrt(6.0)))),
-      bias(parameter("bias", initial_uniform(*this, "bias", {out, 1, 1}, in * kernel * kernel))),
-      attrs{{stride, stride}, {padding, padding}} {}
+    : Conv2d(parent, name, in, out, ConvOptions{.kernel = {kernel}, .stride = {stride}, .padding = {padding}}) {}
+
+Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvOptions& options)
+    : Module(parent, name), attrs{options.stride, options.padding, options.dilation, options.groups} {
+  const ConvParameters p = conv_parameters("Conv2d", 2, in, out, options);
+  weight = parameter("weight", initial_uniform(*this, "weight", p.weight, p.fan_in, std::sqrt(6.0)));
+  if (options.bias) bias = parameter("bias", initial_uniform(*this, "bias", p.bias, p.fan_in));
+}
 
 Tensor Conv2d::operator()(const Arg& x) {
   const ModuleScope scope(*this, x.site());
-  return add(conv2d(x, weight, attrs), bias);
+  const Tensor y = conv2d(x, weight, attrs);
+  return bias.defined() ? add(y, bias) : y;
 }
 
 Dropout::Dropout(Module& parent, const std::string& name, double probability) : Module(parent, name), p(probability) {}

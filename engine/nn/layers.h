@@ -13,13 +13,25 @@ struct Linear : Module {
   Tensor weight, bias;
 };
 
-// NCHW convolution with bias, OIHW weights; `padding` on every side. Weights are drawn for relu: uniform in +-sqrt(6/fan_in) (He et
-// al., 2015), so that deep stacks keep their scale.
+// Lists hold one number for all dimensions or one for each (kernels/attrs.h).
+struct ConvOptions {
+  Ints kernel = {3};
+  Ints stride = {1};
+  Ints padding = {0};
+  Ints dilation = {1};
+  std::int64_t groups = 1;
+  bool bias = true;
+};
+
+// Convolution of [n,in,h,w] with weights [out,in/groups,kh,kw], and bias; `padding` on every side. Weights are drawn for relu: uniform
+// in +-sqrt(6/fan_in) (He et al., 2015), so that deep stacks keep their scale.
 struct Conv2d : Module {
   Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t padding = 0,
          std::int64_t stride = 1);
+  Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvOptions& options);
   Tensor operator()(const Arg& x);
-  Tensor weight, bias;
+  Tensor weight;
+  Tensor bias;  // [out,1,1]; undefined without one
   ConvAttrs attrs;
 };
 

@@ -1,112 +1,326 @@
 #include <tapedeck/engine/infer.h>
 #include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/windows.h>
+#include <tapedeck/engine/vjp.h>
 #include <tapedeck/kernels/cpu/conv.h>
 
 #include <fmt/format.h>
 
 namespace tapedeck {
-namespace {
 
-// Output size of a window sliding over `size` padded by `padding` on both sides; -1 if the window does not fit.
-std::int64_t windows(std::int64_t size, std::int64_t window, std::int64_t stride, std::int64_t padding) {
-  const std::int64_t room = size + 2 * padding - window;
-  return room < 0 ? -1 : room / stride + 1;
-}
-
-void check_geometry(const Infer& f, const Ints& stride, const Ints& padding) {
-  if (stride.size != 2 || padding.size != 2) f.fail("stride and padding take two numbers, {height, width}");
-  for (int i = 0; i < 2; ++i) {
-    if (stride[i] < 1 || stride[i] > (1 << 20)) f.fail("stride must be at least 1");
-    if (padding[i] < 0 || padding[i] > (1 << 20)) f.fail("padding must not be negative");
+void check_spatial(const Infer& f, const char* name, const Ints& list, int dims, std::int64_t low, bool twice) {
+  if (list.size != 1 && list.size != dims && !(twice && list.size == 2 * dims)) {
+    const std::string most = dims == 1 ? (twice ? "1 or 2 numbers" : "one number") : twice ? fmt::format("1, {} or {} numbers", dims, 2 * dims)
+                                                                                           : fmt::format("1 or {} numbers", dims);
+    f.fail(fmt::format("{} takes {}, got {}", name, most, list.size));
+  }
+  for (const std::int64_t v : list) {
+    if (v < low) f.fail(low == 0 ? fmt::format("{} must not be negative", name) : fmt::format("{} must be at least {}", name, low));
+    if (v > kMaxWindowStep) f.fail(fmt::format("{} {} is too large", name, v));
   }
 }
 
-void require_nchw(const Infer& f, const Type& a, const Type& b) {
-  if (a.shape.rank != 4 || b.shape.rank != 4) f.fail(fmt::format("operands need four dimensions: {} and {}", to_string(a), to_string(b)));
+Ints for_each_dimension(const Ints& list, int dims) {
+  if (list.size != 1) return list;
+  Ints each;
+  for (int i = 0; i < dims; ++i) each.push_back(list[0]);
+  return each;
+}
+
+namespace {
+
+using kernels::cpu::ConvPass;
+using kernels::cpu::item;
+using kernels::cpu::padding_after;
+using kernels::cpu::padding_before;
+
+// ---- types ----
+
+void require_images(const Infer& f, const Type& a, const Type& b, int dims) {
+  static constexpr const char* kDimensions[] = {"three", "four", "five"};
+  if (a.shape.rank != dims + 2 || b.shape.rank != dims + 2)
+    f.fail(fmt::format("operands need {} dimensions: {} and {}", kDimensions[dims - 1], to_string(a), to_string(b)));
   if (a.dtype != b.dtype) f.fail(fmt::format("operands differ in dtype: {} and {}", to_string(a), to_string(b)));
   infer_require_float(f, a);
 }
 
-// The type of conv2d(x, w), or f.fail.
-Type conv_type(const Infer& f, const Type& x, const Type& w, const Ints& stride, const Ints& padding) {
-  check_geometry(f, stride, padding);
-  if (x.shape[1] != w.shape[1]) f.fail(fmt::format("channels differ: x {} has {}, weights {} take {}", to_string(x), x.shape[1], to_string(w), w.shape[1]));
-  const std::int64_t oh = windows(x.shape[2], w.shape[2], stride[0], padding[0]);
-  const std::int64_t ow = windows(x.shape[3], w.shape[3], stride[1], padding[1]);
-  if (oh < 0 || ow < 0 || w.shape[2] < 1 || w.shape[3] < 1) f.fail(fmt::format("the window of {} does not fit into {}", to_string(w), to_string(x)));
-  return {x.dtype, {x.shape[0], w.shape[0], oh, ow}};
+template <class Attrs>
+void check_geometry(const Infer& f, int dims, const Attrs& a) {
+  check_spatial(f, "stride", a.stride, dims, 1);
+  check_spatial(f, "padding", a.padding, dims, 0, true);
+  check_spatial(f, "dilation", a.dilation, dims, 1);
+  if (a.groups < 1) f.fail("groups must be at least 1");
 }
 
-void infer_conv2d(Infer& f) {
-  const auto& a = f.attributes<ConvAttrs>();
-  require_nchw(f, f.inputs[0], f.inputs[1]);
-  f.outputs.assign(1, conv_type(f, f.inputs[0], f.inputs[1], a.stride, a.padding));
+void check_channels(const Infer& f, const Type& x, const Type& w, std::int64_t groups) {
+  if (w.shape[0] % groups != 0) f.fail(fmt::format("weights {} do not divide into {} groups", to_string(w), groups));
+  if (x.shape[1] % groups == 0 && x.shape[1] / groups == w.shape[1]) return;
+  const std::string each = groups == 1 ? "" : fmt::format(" in each of {} groups", groups);
+  f.fail(fmt::format("channels differ: x {} has {}, weights {} take {}{}", to_string(x), x.shape[1], to_string(w), w.shape[1], each));
 }
 
-void infer_conv2d_input_grad(Infer& f) {
+// The type of the convolution of x with w, or f.fail.
+template <class Attrs>
+Type conv_type(const Infer& f, int dims, const Type& x, const Type& w, const Attrs& a) {
+  check_geometry(f, dims, a);
+  check_channels(f, x, w, a.groups);
+  Type y{x.dtype, x.shape};
+  y.shape[1] = w.shape[0];
+  for (int i = 0; i < dims; ++i) {
+    const std::int64_t padded = x.shape[2 + i] + padding_before(a.padding, i) + padding_after(a.padding, i, dims);
+    const std::int64_t room = window_room(padded, w.shape[2 + i], item(a.dilation, i));
+    if (room < 0 || w.shape[2 + i] < 1) f.fail(fmt::format("the window of {} does not fit into {}", to_string(w), to_string(x)));
+    y.shape[2 + i] = room / item(a.stride, i) + 1;
+  }
+  return y;
+}
+
+template <int kDims>
+void infer_conv(Infer& f) {
+  require_images(f, f.inputs[0], f.inputs[1], kDims);
+  f.outputs.assign(1, conv_type(f, kDims, f.inputs[0], f.inputs[1], f.attributes<ConvAttrs>()));
+}
+
+// [n, channels, size...]
+Type sized(const Infer& f, const Type& like, std::int64_t first, std::int64_t channels, const Ints& size, int dims, const char* whose) {
+  if (size.size != dims) f.fail(fmt::format("size takes {} numbers, those of the {}", dims, whose));
+  Type t{like.dtype, like.shape};
+  t.shape[0] = first, t.shape[1] = channels;
+  for (int i = 0; i < dims; ++i) t.shape[2 + i] = size[i];
+  if (checked_bytes(t.dtype, {t.shape.sizes, static_cast<std::size_t>(t.shape.rank)}) < 0)
+    f.fail(fmt::format("size does not fit a type: {}", to_string(t)));
+  return t;
+}
+
+template <int kDims>
+void infer_conv_input_grad(Infer& f) {
   const auto& a = f.attributes<ConvInputGradAttrs>();
   const Type &dy = f.inputs[0], &w = f.inputs[1];
-  require_nchw(f, dy, w);
-  if (a.size.size != 2 || a.size[0] < 0 || a.size[1] < 0) f.fail("size takes the input's {height, width}");
-  const Type x{dy.dtype, {dy.shape[0], w.shape[1], a.size[0], a.size[1]}};
-  if (conv_type(f, x, w, a.stride, a.padding) != dy)
-    f.fail(fmt::format("the gradient {} does not fit weights {} and input size {}x{}", to_string(dy), to_string(w), a.size[0], a.size[1]));
+  require_images(f, dy, w, kDims);
+  check_geometry(f, kDims, a);
+  if (a.groups > w.shape[0] && w.shape[0] > 0) f.fail(fmt::format("weights {} do not divide into {} groups", to_string(w), a.groups));
+  const std::int64_t groups = w.shape[0] > 0 ? a.groups : 1;
+  const Type x = sized(f, dy, dy.shape[0], w.shape[1] * groups, a.size, kDims, "input");
+  const Type fitting = conv_type(f, kDims, x, w, a);
+  if (fitting != dy)
+    f.fail(fmt::format("the gradient {} does not fit weights {} and input {}, which give {}", to_string(dy), to_string(w), to_string(x), to_string(fitting)));
   f.outputs.assign(1, x);
 }
 
-void infer_conv2d_weight_grad(Infer& f) {
+template <int kDims>
+void infer_conv_weight_grad(Infer& f) {
   const auto& a = f.attributes<ConvWeightGradAttrs>();
   const Type &dy = f.inputs[0], &x = f.inputs[1];
-  require_nchw(f, dy, x);
-  if (a.size.size != 2 || a.size[0] < 0 || a.size[1] < 0) f.fail("size takes the kernel's {height, width}");
-  const Type w{dy.dtype, {dy.shape[1], x.shape[1], a.size[0], a.size[1]}};
-  if (conv_type(f, x, w, a.stride, a.padding) != dy)
-    f.fail(fmt::format("the gradient {} does not fit input {} and kernel size {}x{}", to_string(dy), to_string(x), a.size[0], a.size[1]));
+  require_images(f, dy, x, kDims);
+  check_geometry(f, kDims, a);
+  const Type w = sized(f, dy, dy.shape[1], x.shape[1] / a.groups, a.size, kDims, "kernel");
+  const Type fitting = conv_type(f, kDims, x, w, a);
+  if (fitting != dy)
+    f.fail(fmt::format("the gradient {} does not fit input {} and weights {}, which give {}", to_string(dy), to_string(x), to_string(w), to_string(fitting)));
   f.outputs.assign(1, w);
 }
 
-void infer_max_pool2d(Infer& f) {
-  const auto& a = f.attributes<PoolAttrs>();
-  const Type& x = f.inputs[0];
-  if (x.shape.rank != 4) f.fail(fmt::format("needs four dimensions, got {}", to_string(x)));
-  infer_require_float(f, x);
-  if (a.window.size != 2 || a.window[0] < 1 || a.window[1] < 1) f.fail("window takes {height, width}, at least 1");
-  check_geometry(f, a.stride, {0, 0});
-  const std::int64_t oh = windows(x.shape[2], a.window[0], a.stride[0], 0), ow = windows(x.shape[3], a.window[1], a.stride[1], 0);
-  if (oh < 0 || ow < 0) f.fail(fmt::format("the window does not fit into {}", to_string(x)));
-  f.outputs.assign(1, Type{x.dtype, {x.shape[0], x.shape[1], oh, ow}});
+// ---- gradients: the three ops are each other's, with the same attributes ----
+
+template <class To, class From>
+To with_size(const From& a, const Shape& images) {
+  To to{a.stride, a.padding, a.dilation, a.groups, {}};
+  for (int i = 2; i < images.rank; ++i) to.size.push_back(images[i]);
+  return to;
 }
+
+using InputGrad = Tensor (*)(const Arg&, const Tensor&, const ConvInputGradAttrs&);
+using WeightGrad = Tensor (*)(const Arg&, const Tensor&, const ConvWeightGradAttrs&);
+using Forward = Tensor (*)(const Arg&, const Tensor&, const ConvAttrs&);
+
+template <InputGrad input_grad, WeightGrad weight_grad>
+void vjp_conv(Vjp& b) {
+  const auto& a = b.attributes<ConvAttrs>();
+  if (b.needs(0)) b.dx(0, input_grad(b.dy(), b.x(1), with_size<ConvInputGradAttrs>(a, b.x(0).shape())));
+  if (b.needs(1)) b.dx(1, weight_grad(b.dy(), b.x(0), with_size<ConvWeightGradAttrs>(a, b.x(1).shape())));
+}
+
+template <Forward forward, WeightGrad weight_grad>
+void vjp_conv_input_grad(Vjp& b) {
+  const auto& a = b.attributes<ConvInputGradAttrs>();
+  if (b.needs(0)) b.dx(0, forward(b.dy(), b.x(1), {a.stride, a.padding, a.dilation, a.groups}));
+  if (b.needs(1)) b.dx(1, weight_grad(b.x(0), b.dy(), with_size<ConvWeightGradAttrs>(a, b.x(1).shape())));
+}
+
+template <Forward forward, InputGrad input_grad>
+void vjp_conv_weight_grad(Vjp& b) {
+  const auto& a = b.attributes<ConvWeightGradAttrs>();
+  if (b.needs(0)) b.dx(0, forward(b.x(1), b.dy(), {a.stride, a.padding, a.dilation, a.groups}));
+  if (b.needs(1)) b.dx(1, input_grad(b.x(0), b.dy(), with_size<ConvInputGradAttrs>(a, b.x(1).shape())));
+}
+
+// ---- cost and workspace ----
 
 // The three convolutions do the same multiplications: one per element of y and tap of w.
 Cost cost_of(std::span<const Type> in, std::span<const Type> out, const Type& y, const Type& w) {
   Cost cost = cost_like_copy(in, out, nullptr);
-  cost.flops = 2.0 * static_cast<double>(y.numel()) * static_cast<double>(w.shape[1] * w.shape[2] * w.shape[3]);
+  double taps = 1;
+  for (int i = 1; i < w.shape.rank; ++i) taps *= static_cast<double>(w.shape[i]);
+  cost.flops = 2.0 * static_cast<double>(y.numel()) * taps;
   return cost;
 }
-Cost cost_conv2d(std::span<const Type> in, std::span<const Type> out, const void*) { return cost_of(in, out, out[0], in[1]); }
-Cost cost_conv2d_input_grad(std::span<const Type> in, std::span<const Type> out, const void*) { return cost_of(in, out, in[0], in[1]); }
-Cost cost_conv2d_weight_grad(std::span<const Type> in, std::span<const Type> out, const void*) { return cost_of(in, out, in[0], out[0]); }
+Cost cost_conv(std::span<const Type> in, std::span<const Type> out, const void*) { return cost_of(in, out, out[0], in[1]); }
+Cost cost_conv_input_grad(std::span<const Type> in, std::span<const Type> out, const void*) { return cost_of(in, out, in[0], in[1]); }
+Cost cost_conv_weight_grad(std::span<const Type> in, std::span<const Type> out, const void*) { return cost_of(in, out, in[0], out[0]); }
 
-kernels::cpu::ConvShape conv_shape(const Type& x, const Type& w, const Ints& stride, const Ints& padding) {
-  return {x.shape[0], x.shape[1], x.shape[2], x.shape[3], w.shape[0], w.shape[2], w.shape[3], stride[0], stride[1], padding[0], padding[1]};
+template <int kDims, class Attrs>
+std::int64_t workspace_of(ConvPass pass, const Type& x, const Type& w, const void* attrs) {
+  const auto& a = *static_cast<const Attrs*>(attrs);
+  return kernels::cpu::convolution_workspace(pass, kernels::cpu::conv_shape(kDims, x.shape.sizes, w.shape.sizes, a), x.dtype);
+}
+template <int kDims>
+std::int64_t workspace_conv(std::span<const Type> in, std::span<const Type>, const void* attrs) {
+  return workspace_of<kDims, ConvAttrs>(ConvPass::forward, in[0], in[1], attrs);
+}
+template <int kDims>
+std::int64_t workspace_conv_input_grad(std::span<const Type> in, std::span<const Type> out, const void* attrs) {
+  return workspace_of<kDims, ConvInputGradAttrs>(ConvPass::input_grad, out[0], in[1], attrs);
+}
+template <int kDims>
+std::int64_t workspace_conv_weight_grad(std::span<const Type> in, std::span<const Type> out, const void* attrs) {
+  return workspace_of<kDims, ConvWeightGradAttrs>(ConvPass::weight_grad, in[1], out[0], attrs);
 }
 
-std::int64_t workspace_conv2d(std::span<const Type> in, std::span<const Type>, const void* attrs) {
-  const auto& a = *static_cast<const ConvAttrs*>(attrs);
-  return kernels::cpu::conv2d_workspace(conv_shape(in[0], in[1], a.stride, a.padding), in[0].dtype);
+// ---- what authors call ----
+
+// Inference as an op of this name would do it, for functions that are made of other ops: f(Infer&) with the caller's own types.
+template <class F>
+void check_call(const char* name, Site site, const Tensor& x, const Tensor& w, F&& f) {
+  if (!x.defined() || !w.defined()) throw TypeError(error_text(name, "an operand is undefined", site));
+  Op op;
+  op.name = name;
+  const Type inputs[] = {x.type(), w.type()};
+  std::vector<Type> outputs;
+  Infer infer{op, inputs, nullptr, outputs};
+  try {
+    f(infer);
+  } catch (const TypeError& error) {
+    throw TypeError(error_text(name, std::string(error.what()).substr(std::string_view(name).size() + 3), site));
+  }
 }
 
-std::int64_t workspace_conv2d_input_grad(std::span<const Type> in, std::span<const Type> out, const void* attrs) {
-  const auto& a = *static_cast<const ConvInputGradAttrs*>(attrs);
-  return kernels::cpu::conv2d_input_grad_workspace(conv_shape(out[0], in[1], a.stride, a.padding), in[0].dtype);
+Arg at(const Tensor& t, Site site) { return {t, site.file, site.line}; }
+
+Tensor with_bias(const char* name, const Tensor& y, const Tensor& bias, Site site) {
+  if (!bias.defined() || bias.shape() != Shape{y.size(1)}) {
+    const std::string got = bias.defined() ? to_string(bias.type()) : "an undefined tensor";
+    throw TypeError(error_text(name, fmt::format("bias needs {} numbers, got {}", y.size(1), got), site));
+  }
+  Shape shape;
+  for (shape.rank = 0; shape.rank < y.rank() - 1; ++shape.rank) shape.sizes[shape.rank] = shape.rank == 0 ? y.size(1) : 1;
+  return add(at(y, site), reshape(at(bias, site), shape));
 }
 
-std::int64_t workspace_conv2d_weight_grad(std::span<const Type> in, std::span<const Type> out, const void* attrs) {
-  const auto& a = *static_cast<const ConvWeightGradAttrs*>(attrs);
-  return kernels::cpu::conv2d_weight_grad_workspace(conv_shape(in[1], out[0], a.stride, a.padding), in[0].dtype);
+template <class Attrs>
+Attrs for_dims(Attrs a, int dims) {
+  a.stride = for_each_dimension(a.stride, dims);
+  a.padding = for_each_dimension(a.padding, dims);
+  a.dilation = for_each_dimension(a.dilation, dims);
+  return a;
+}
+
+template <class Attrs>
+Tensor convolve(const Op& op, int dims, const Arg& a, const Tensor& b, const Attrs& attrs) {
+  const Attrs each = for_dims(attrs, dims);
+  return apply(op, {&a.tensor(), &b}, &each, a.site());
+}
+
+// A list for one dimension as one for two, of which the first is trivial; and [n,c,w] as [n,c,1,w].
+Ints behind(std::int64_t first, const Ints& list) { return list.size == 2 ? Ints{first, list[0], first, list[1]} : Ints{first, list[0]}; }
+Tensor as_rows(const Tensor& t, Site site) { return reshape(at(t, site), Shape{t.size(0), t.size(1), 1, t.size(2)}); }
+Tensor as_lines(const Tensor& t, Site site) { return reshape(at(t, site), Shape{t.size(0), t.size(1), t.size(3)}); }
+
+// The gradient op's attributes that make it this transposed convolution, or f.fail.
+ConvInputGradAttrs transposed(const Infer& f, int dims, const ConvTransposeOptions& o) {
+  const Type &x = f.inputs[0], &w = f.inputs[1];
+  require_images(f, x, w, dims);
+  check_geometry(f, dims, o);
+  check_spatial(f, "output_padding", o.output_padding, dims, 0);
+  if (x.shape[1] != w.shape[0]) f.fail(fmt::format("channels differ: x {} has {}, weights {} take {}", to_string(x), x.shape[1], to_string(w), w.shape[0]));
+  if (w.shape[0] % o.groups != 0) f.fail(fmt::format("weights {} do not divide into {} groups", to_string(w), o.groups));
+  ConvInputGradAttrs a{o.stride, o.padding, o.dilation, o.groups, {}};
+  for (int i = 0; i < dims; ++i) {
+    const std::int64_t stride = item(o.stride, i), more = item(o.output_padding, i), k = w.shape[2 + i], in = x.shape[2 + i];
+    if (more >= stride) f.fail(fmt::format("output_padding {} must be less than the stride {}", more, stride));
+    if (k < 1 || in < 1) f.fail(fmt::format("no elements to convolve in {} and {}", to_string(x), to_string(w)));
+    if (in > kMaxTypeBytes / stride || k > kMaxTypeBytes / item(o.dilation, i)) f.fail("the result is too large");
+    const std::int64_t cut = padding_before(o.padding, i) + padding_after(o.padding, i, dims);
+    const std::int64_t size = (in - 1) * stride - cut + item(o.dilation, i) * (k - 1) + 1 + more;
+    if (size < 1) f.fail(fmt::format("padding leaves nothing of the result of {} and {}", to_string(x), to_string(w)));
+    a.size.push_back(size);
+  }
+  return for_dims(a, dims);
+}
+
+Tensor conv_transpose(const char* name, int dims, const Op& op, const Arg& x, const Tensor& w, const ConvTransposeOptions& options) {
+  ConvInputGradAttrs attrs;
+  check_call(name, x.site(), x.tensor(), w, [&](Infer& f) { attrs = transposed(f, dims, options); });
+  return apply(op, {&x.tensor(), &w}, &attrs, x.site());
 }
 
 }  // namespace
+
+Tensor conv1d(const Arg& x, const Tensor& w, const ConvAttrs& attrs) {
+  check_call("conv1d", x.site(), x.tensor(), w, [&](Infer& f) {
+    require_images(f, f.inputs[0], f.inputs[1], 1);
+    conv_type(f, 1, f.inputs[0], f.inputs[1], attrs);
+  });
+  const ConvAttrs flat{behind(1, attrs.stride), behind(0, attrs.padding), behind(1, attrs.dilation), attrs.groups};
+  return as_lines(conv2d(at(as_rows(x.tensor(), x.site()), x.site()), as_rows(w, x.site()), flat), x.site());
+}
+Tensor conv1d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvAttrs& attrs) {
+  return with_bias("conv1d", conv1d(x, w, attrs), bias, x.site());
+}
+
+Tensor conv2d(const Arg& x, const Tensor& w, const ConvAttrs& attrs) { return convolve(ops::conv2d, 2, x, w, attrs); }
+Tensor conv2d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvAttrs& attrs) {
+  return with_bias("conv2d", conv2d(x, w, attrs), bias, x.site());
+}
+Tensor conv3d(const Arg& x, const Tensor& w, const ConvAttrs& attrs) { return convolve(ops::conv3d, 3, x, w, attrs); }
+Tensor conv3d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvAttrs& attrs) {
+  return with_bias("conv3d", conv3d(x, w, attrs), bias, x.site());
+}
+
+Tensor conv2d_input_grad(const Arg& dy, const Tensor& w, const ConvInputGradAttrs& attrs) {
+  return convolve(ops::conv2d_input_grad, 2, dy, w, attrs);
+}
+Tensor conv2d_weight_grad(const Arg& dy, const Tensor& x, const ConvWeightGradAttrs& attrs) {
+  return convolve(ops::conv2d_weight_grad, 2, dy, x, attrs);
+}
+Tensor conv3d_input_grad(const Arg& dy, const Tensor& w, const ConvInputGradAttrs& attrs) {
+  return convolve(ops::conv3d_input_grad, 3, dy, w, attrs);
+}
+Tensor conv3d_weight_grad(const Arg& dy, const Tensor& x, const ConvWeightGradAttrs& attrs) {
+  return convolve(ops::conv3d_weight_grad, 3, dy, x, attrs);
+}
+
+Tensor conv_transpose1d(const Arg& x, const Tensor& w, const ConvTransposeOptions& o) {
+  ConvInputGradAttrs a;
+  check_call("conv_transpose1d", x.site(), x.tensor(), w, [&](Infer& f) { a = transposed(f, 1, o); });
+  const ConvInputGradAttrs flat{behind(1, a.stride), behind(0, a.padding), behind(1, a.dilation), a.groups, behind(1, a.size)};
+  return as_lines(conv2d_input_grad(at(as_rows(x.tensor(), x.site()), x.site()), as_rows(w, x.site()), flat), x.site());
+}
+Tensor conv_transpose1d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvTransposeOptions& options) {
+  return with_bias("conv_transpose1d", conv_transpose1d(x, w, options), bias, x.site());
+}
+Tensor conv_transpose2d(const Arg& x, const Tensor& w, const ConvTransposeOptions& options) {
+  return conv_transpose("conv_transpose2d", 2, ops::conv2d_input_grad, x, w, options);
+}
+Tensor conv_transpose2d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvTransposeOptions& options) {
+  return with_bias("conv_transpose2d", conv_transpose2d(x, w, options), bias, x.site());
+}
+Tensor conv_transpose3d(const Arg& x, const Tensor& w, const ConvTransposeOptions& options) {
+  return conv_transpose("conv_transpose3d", 3, ops::conv3d_input_grad, x, w, options);
+}
+Tensor conv_transpose3d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvTransposeOptions& options) {
+  return with_bias("conv_transpose3d", conv_transpose3d(x, w, options), bias, x.site());
+}
+
 }  // namespace tapedeck
 
 #define TAPEDECK_DEFINE_OPS

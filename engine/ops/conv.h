@@ -1,4 +1,4 @@
-// Convolution and pooling, NCHW.
+// Convolution: one, two and three spatial dimensions, channels first.
 #if !defined(TAPEDECK_ENGINE_OPS_CONV_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_CONV_H
 
@@ -7,97 +7,125 @@
 namespace tapedeck TAPEDECK_API {
 
 OP(conv2d, {
-  .doc = "2-d convolution (cross-correlation) of x [n,ci,h,w] with weights [co,ci,kh,kw], zero padding",
+  .doc = "2-d convolution (cross-correlation) of x [n,ci,h,w] with weights [co,ci/groups,kh,kw], zero padding",
+  .traits = kLowPrecision,
   .min_inputs = 2, .max_inputs = 2,
   .attrs = &attr_schema<ConvAttrs>(),
-  .infer = infer_conv2d,
-  .vjp = [](Vjp& b) {
-    const auto& a = b.attributes<ConvAttrs>();
-    const Shape& x = b.x(0).shape();
-    const Shape& w = b.x(1).shape();
-    if (b.needs(0)) b.dx(0, conv2d_input_grad(b.dy(), b.x(1), {a.stride, a.padding, {x[2], x[3]}}));
-    if (b.needs(1)) b.dx(1, conv2d_weight_grad(b.dy(), b.x(0), {a.stride, a.padding, {w[2], w[3]}}));
-  },
-  .cost = cost_conv2d,
-  .workspace = workspace_conv2d,
-  .examples = {"conv2d(f32[2,3,6,5], f32[4,3,3,3]) {padding=[1,1]}", "conv2d(f32[1,2,7,7], f32[3,2,3,2]) {stride=[2,1]}"},
+  .infer = infer_conv<2>,
+  .vjp = vjp_conv<conv2d_input_grad, conv2d_weight_grad>,
+  .cost = cost_conv,
+  .workspace = workspace_conv<2>,
+  .examples = {"conv2d(f32[2,3,6,5], f32[4,3,3,3]) {padding=[1,1]}", "conv2d(f32[1,2,7,7], f32[3,2,3,2]) {stride=[2,1]}",
+               "conv2d(f32[2,4,6,7], f32[6,2,3,3]) {stride=[2], padding=[1,0,0,2], dilation=[1,2], groups=2}",
+               "conv2d(f32[2,5,5,6], f32[5,1,3,3]) {padding=[2], dilation=[2], groups=5}",
+               "conv2d(f32[1,3,8,8], f32[8,3,4,4]) {stride=[4]}", "conv2d(f32[0,3,4,4], f32[2,3,1,1])"},
 })
 
 OP(conv2d_input_grad, {
-  .doc = "gradient of conv2d for its input: dy [n,co,oh,ow], weights -> [n,ci,h,w]",
+  .doc = "gradient of conv2d for its input, and transposed convolution: dy [n,co,oh,ow], weights -> [n,ci,h,w]",
+  .traits = kLowPrecision,
   .min_inputs = 2, .max_inputs = 2,
   .attrs = &attr_schema<ConvInputGradAttrs>(),
-  .infer = infer_conv2d_input_grad,
-  .vjp = [](Vjp& b) {
-    const auto& a = b.attributes<ConvInputGradAttrs>();
-    const Shape& w = b.x(1).shape();
-    if (b.needs(0)) b.dx(0, conv2d(b.dy(), b.x(1), {a.stride, a.padding}));
-    if (b.needs(1)) b.dx(1, conv2d_weight_grad(b.x(0), b.dy(), {a.stride, a.padding, {w[2], w[3]}}));
-  },
-  .cost = cost_conv2d_input_grad,
-  .workspace = workspace_conv2d_input_grad,
-  .examples = {"conv2d_input_grad(f32[2,4,6,5], f32[4,3,3,3]) {padding=[1,1], size=[6,5]}"},
+  .infer = infer_conv_input_grad<2>,
+  .vjp = vjp_conv_input_grad<conv2d, conv2d_weight_grad>,
+  .cost = cost_conv_input_grad,
+  .workspace = workspace_conv_input_grad<2>,
+  .examples = {"conv2d_input_grad(f32[2,4,6,5], f32[4,3,3,3]) {padding=[1,1], size=[6,5]}",
+               "conv2d_input_grad(f32[2,6,3,4], f32[6,2,3,3]) {stride=[2], padding=[1,0,0,2], dilation=[1,2], groups=2, size=[6,9]}",
+               "conv2d_input_grad(f32[1,3,3,3], f32[3,1,2,2]) {stride=[2], groups=3, size=[7,6]}"},
 })
 
 OP(conv2d_weight_grad, {
-  .doc = "gradient of conv2d for its weights: dy [n,co,oh,ow], x [n,ci,h,w] -> [co,ci,kh,kw]",
+  .doc = "gradient of conv2d for its weights: dy [n,co,oh,ow], x [n,ci,h,w] -> [co,ci/groups,kh,kw]",
+  .traits = kLowPrecision,
   .min_inputs = 2, .max_inputs = 2,
   .attrs = &attr_schema<ConvWeightGradAttrs>(),
-  .infer = infer_conv2d_weight_grad,
-  .vjp = [](Vjp& b) {
-    const auto& a = b.attributes<ConvWeightGradAttrs>();
-    const Shape& x = b.x(1).shape();
-    if (b.needs(0)) b.dx(0, conv2d(b.x(1), b.dy(), {a.stride, a.padding}));
-    if (b.needs(1)) b.dx(1, conv2d_input_grad(b.x(0), b.dy(), {a.stride, a.padding, {x[2], x[3]}}));
-  },
-  .cost = cost_conv2d_weight_grad,
-  .workspace = workspace_conv2d_weight_grad,
-  .examples = {"conv2d_weight_grad(f32[2,4,6,5], f32[2,3,6,5]) {padding=[1,1], size=[3,3]}"},
+  .infer = infer_conv_weight_grad<2>,
+  .vjp = vjp_conv_weight_grad<conv2d, conv2d_input_grad>,
+  .cost = cost_conv_weight_grad,
+  .workspace = workspace_conv_weight_grad<2>,
+  .examples = {"conv2d_weight_grad(f32[2,4,6,5], f32[2,3,6,5]) {padding=[1,1], size=[3,3]}",
+               "conv2d_weight_grad(f32[2,6,3,4], f32[2,4,6,9]) {stride=[2], padding=[1,0,0,2], dilation=[1,2], groups=2, size=[3,3]}",
+               "conv2d_weight_grad(f32[3,4,5,5], f32[3,4,5,5]) {padding=[1], groups=4, size=[3,3]}"},
 })
 
-OP(max_pool2d, {
-  .doc = "largest element of each window of [n,c,h,w], without padding",
-  .min_inputs = 1, .max_inputs = 1,
-  .attrs = &attr_schema<PoolAttrs>(),
-  .infer = infer_max_pool2d,
-  .vjp = [](Vjp& b) { b.dx(0, max_pool2d_grad(b.x(0), b.dy(), b.attributes<PoolAttrs>())); },
-  .examples = {"max_pool2d(f32[2,3,6,4])", "max_pool2d(f32[1,2,5,5]) {window=[3,3], stride=[1,1]}"},
-})
-
-OP(max_pool2d_grad, {
-  .doc = "gradient of max_pool2d: x [n,c,h,w], dy -> [n,c,h,w]; the first maximum of a window gets it",
+OP(conv3d, {
+  .doc = "3-d convolution (cross-correlation) of x [n,ci,d,h,w] with weights [co,ci/groups,kd,kh,kw], zero padding",
+  .traits = kLowPrecision,
   .min_inputs = 2, .max_inputs = 2,
-  .attrs = &attr_schema<PoolAttrs>(),
-  .infer = [](Infer& f) {
-    const Type x = f.inputs[0];
-    Infer forward{f.op, f.inputs.first(1), f.attrs, f.outputs};
-    infer_max_pool2d(forward);
-    if (f.outputs[0] != f.inputs[1]) f.fail("the gradient has type " + to_string(f.inputs[1]) + ", not " + to_string(f.outputs[0]));
-    f.outputs.assign(1, x);
-  },
-  .vjp = nullptr,
-  .examples = {"max_pool2d_grad(f32[2,3,6,4], f32[2,3,3,2])"},
+  .attrs = &attr_schema<ConvAttrs>(),
+  .infer = infer_conv<3>,
+  .vjp = vjp_conv<conv3d_input_grad, conv3d_weight_grad>,
+  .cost = cost_conv,
+  .workspace = workspace_conv<3>,
+  .examples = {"conv3d(f32[2,3,4,5,4], f32[4,3,3,3,2]) {padding=[1,1,0]}",
+               "conv3d(f32[1,4,5,4,6], f32[2,2,2,3,2]) {stride=[2,1,2], padding=[0,1,1,1,1,0], dilation=[2,1,1], groups=2}"},
+})
+
+OP(conv3d_input_grad, {
+  .doc = "gradient of conv3d for its input, and transposed convolution: dy [n,co,od,oh,ow], weights -> [n,ci,d,h,w]",
+  .traits = kLowPrecision,
+  .min_inputs = 2, .max_inputs = 2,
+  .attrs = &attr_schema<ConvInputGradAttrs>(),
+  .infer = infer_conv_input_grad<3>,
+  .vjp = vjp_conv_input_grad<conv3d, conv3d_weight_grad>,
+  .cost = cost_conv_input_grad,
+  .workspace = workspace_conv_input_grad<3>,
+  .examples = {"conv3d_input_grad(f32[1,4,2,3,2], f32[4,1,2,3,2]) {stride=[2,1,2], padding=[0,1,1], groups=2, size=[4,3,3]}"},
+})
+
+OP(conv3d_weight_grad, {
+  .doc = "gradient of conv3d for its weights: dy [n,co,od,oh,ow], x [n,ci,d,h,w] -> [co,ci/groups,kd,kh,kw]",
+  .traits = kLowPrecision,
+  .min_inputs = 2, .max_inputs = 2,
+  .attrs = &attr_schema<ConvWeightGradAttrs>(),
+  .infer = infer_conv_weight_grad<3>,
+  .vjp = vjp_conv_weight_grad<conv3d, conv3d_input_grad>,
+  .cost = cost_conv_weight_grad,
+  .workspace = workspace_conv_weight_grad<3>,
+  .examples = {"conv3d_weight_grad(f32[2,4,2,3,2], f32[2,2,4,3,3]) {stride=[2,1,2], padding=[0,1,1], groups=2, size=[2,3,2]}"},
 })
 
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-inline Tensor conv2d(const Arg& x, const Tensor& w, const ConvAttrs& attrs = {}) {
-  return apply(ops::conv2d, {&x.tensor(), &w}, &attrs, x.site());
-}
-inline Tensor conv2d_input_grad(const Arg& dy, const Tensor& w, const ConvInputGradAttrs& attrs) {
-  return apply(ops::conv2d_input_grad, {&dy.tensor(), &w}, &attrs, dy.site());
-}
-inline Tensor conv2d_weight_grad(const Arg& dy, const Tensor& x, const ConvWeightGradAttrs& attrs) {
-  return apply(ops::conv2d_weight_grad, {&dy.tensor(), &x}, &attrs, dy.site());
-}
-inline Tensor max_pool2d(const Arg& x, const PoolAttrs& attrs = {}) {
-  return apply(ops::max_pool2d, {&x.tensor()}, &attrs, x.site());
-}
-inline Tensor max_pool2d_grad(const Arg& x, const Tensor& dy, const PoolAttrs& attrs) {
-  return apply(ops::max_pool2d_grad, {&x.tensor(), &dy}, &attrs, x.site());
-}
+// Cross-correlation of x [n,ci,spatial] with w [co,ci/groups,spatial] (and, with it, a bias [co]); one dtype, floating. Lists of
+// `attrs` are as in kernels/attrs.h: one number serves all dimensions.
+Tensor conv1d(const Arg& x, const Tensor& w, const ConvAttrs& attrs = {});
+Tensor conv1d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvAttrs& attrs = {});
+Tensor conv2d(const Arg& x, const Tensor& w, const ConvAttrs& attrs = {});
+Tensor conv2d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvAttrs& attrs = {});
+Tensor conv3d(const Arg& x, const Tensor& w, const ConvAttrs& attrs = {});
+Tensor conv3d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvAttrs& attrs = {});
+
+// The gradients of convolutions, for their two operands.
+Tensor conv2d_input_grad(const Arg& dy, const Tensor& w, const ConvInputGradAttrs& attrs);
+Tensor conv2d_weight_grad(const Arg& dy, const Tensor& x, const ConvWeightGradAttrs& attrs);
+Tensor conv3d_input_grad(const Arg& dy, const Tensor& w, const ConvInputGradAttrs& attrs);
+Tensor conv3d_weight_grad(const Arg& dy, const Tensor& x, const ConvWeightGradAttrs& attrs);
+
+// How a transposed convolution is laid; lists as in ConvAttrs.
+struct ConvTransposeOptions {
+  Ints stride = {1};
+  Ints padding = {0};         // of the convolution that it transposes: cut off the result
+  Ints output_padding = {0};  // rows more at the end of every dimension, less than the stride
+  Ints dilation = {1};
+  std::int64_t groups = 1;
+};
+
+// Transposed convolution (the gradient of a convolution for its input, as a layer) of x [n,ci,spatial] with w [ci,co/groups,spatial]
+// -> [n,co,spatial], where a result's size is (size - 1) stride - padding + dilation (k - 1) + 1 + output_padding.
+Tensor conv_transpose1d(const Arg& x, const Tensor& w, const ConvTransposeOptions& options = {});
+Tensor conv_transpose1d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvTransposeOptions& options = {});
+Tensor conv_transpose2d(const Arg& x, const Tensor& w, const ConvTransposeOptions& options = {});
+Tensor conv_transpose2d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvTransposeOptions& options = {});
+Tensor conv_transpose3d(const Arg& x, const Tensor& w, const ConvTransposeOptions& options = {});
+Tensor conv_transpose3d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvTransposeOptions& options = {});
 #endif
 
 }  // namespace tapedeck
+
+#ifndef TAPEDECK_DEFINE_OPS
+#include <tapedeck/engine/ops/pool.h>
+#endif
 #endif

@@ -335,7 +335,7 @@ OP(logical_not, {
 
 OP(where, {
   .doc = "a where the condition holds, else b",
-  .traits = kElementwise | kCheap | kAnyStrides,
+  .traits = kElementwise | kCheap | kAnyStrides | kNativeHalf,
   .inplace = {{0, 1}, {0, 2}},
   .min_inputs = 3, .max_inputs = 3,
   .infer = infer_where,
@@ -349,7 +349,7 @@ OP(where, {
 
 OP(cast, {
   .doc = "converts to another dtype; to bool: x != 0; float to integer truncates",
-  .traits = kElementwise | kCheap | kAnyStrides,
+  .traits = kElementwise | kCheap | kAnyStrides | kNativeHalf,
   .min_inputs = 1, .max_inputs = 1,
   .attrs = &attr_schema<CastAttrs>(),
   .infer = infer_cast,
@@ -359,7 +359,7 @@ OP(cast, {
 
 OP(copy, {
   .doc = "the same values in bytes of their own",
-  .traits = kElementwise | kCheap | kAnyStrides,
+  .traits = kElementwise | kCheap | kAnyStrides | kNativeHalf,
   .inplace = {{0, 0}},
   .min_inputs = 1, .max_inputs = 1,
   .infer = infer_same,

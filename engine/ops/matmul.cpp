@@ -1,7 +1,10 @@
 #include <tapedeck/engine/infer.h>
 #include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/vjp.h>
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace tapedeck {
 namespace {
@@ -23,7 +26,37 @@ void infer_matmul(Infer& f) {
   f.outputs.assign(1, Type{a.dtype, batch});
 }
 
+// All but the last dimension as one.
+Tensor rows_of(const Tensor& t) { return reshape(t, {t.numel() / std::max<std::int64_t>(t.size(-1), 1), t.size(-1)}); }
+
+// A single matrix on the right serves all of the left's batch: its gradient is then one product and no sum of many.
+void vjp_matmul(Vjp& b) {
+  if (b.needs(0)) b.dx(0, matmul(b.dy(), transpose_last(b.x(1))));
+  if (!b.needs(1)) return;
+  const bool one_matrix = b.x(0).rank() > 2 && b.x(1).rank() == 2 && b.x(0).numel() > 0 && b.dy().numel() > 0;
+  if (one_matrix) b.dx(1, matmul(transpose_last(rows_of(b.x(0))), rows_of(b.dy())));
+  else b.dx(1, matmul(transpose_last(b.x(0)), b.dy()));
+}
+
 }  // namespace
+
+Tensor matmul_vectors(const Tensor& a, const Tensor& b, Site site) {
+  const auto fail = [&](const char* why) {
+    throw TypeError(error_text("matmul", fmt::format("{}: {} x {}", why, to_string(a.type()), to_string(b.type())), site));
+  };
+  if (a.rank() == 0 || b.rank() == 0) fail("operands need at least one dimension");
+  if (a.size(-1) != b.size(b.rank() == 1 ? 0 : -2)) fail("inner sizes differ");
+  const Tensor left = a.rank() == 1 ? reshape(Arg(a, site.file, site.line), Shape{1, a.size(0)}) : a;
+  const Tensor right = b.rank() == 1 ? reshape(Arg(b, site.file, site.line), Shape{b.size(0), 1}) : b;
+  const Tensor product = apply(ops::matmul, {&left, &right}, nullptr, site);
+  Shape kept;
+  for (int d = 0; d < product.rank(); ++d) {
+    const bool gained = (a.rank() == 1 && d == product.rank() - 2) || (b.rank() == 1 && d == product.rank() - 1);
+    if (!gained) kept.sizes[kept.rank++] = product.size(d);
+  }
+  return reshape(Arg(product, site.file, site.line), kept);
+}
+
 }  // namespace tapedeck
 
 #define TAPEDECK_DEFINE_OPS

@@ -1,5 +1,6 @@
 #include <tapedeck/engine/infer.h>
 #include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/axes.h>
 #include <tapedeck/engine/vjp.h>
 
 #include <fmt/format.h>
@@ -15,16 +16,7 @@ void infer_reduce(Infer& f) {
   const auto& a = f.attributes<ReduceAttrs>();
   const Type& x = f.inputs[0];
   if (x.dtype == DType::boolean) f.fail(fmt::format("needs numbers, got {}", to_string(x)));
-  for (int i = 0; i < a.axes.size; ++i) {
-    if (!valid_axis(a.axes[i], x.shape.rank)) f.fail(fmt::format("axis {} is outside {}", a.axes[i], to_string(x)));
-    if (i > 0 && a.axes[i] <= a.axes[i - 1]) f.fail("axes must ascend and not repeat");
-  }
-  if (a.axes.size == 0 && x.shape.rank > 0) f.fail("axes must be listed");
-  Type out{x.dtype, {}};
-  for (int i = 0; i < x.shape.rank; ++i) {
-    if (!reduces(a.axes, i)) out.shape.sizes[out.shape.rank++] = x.shape[i];
-    else if (a.keepdims) out.shape.sizes[out.shape.rank++] = 1;
-  }
+  const Type out{x.dtype, infer_reduced_shape(f, a.axes, a.keepdims)};
   const std::string_view name = f.op.name;
   if ((name == "max" || name == "min") && x.numel() == 0 && out.numel() > 0)
     f.fail(fmt::format("no extreme of an empty range of {}", to_string(x)));
@@ -42,7 +34,14 @@ void vjp_extreme(Vjp& b) {
   b.dx(0, mul(dy, div(hit, count)));
 }
 
-Ints normalised(const char* op, const Arg& x, const Ints& axes) {
+Tensor reduce(const Op& op, const Arg& x, const Ints& axes, bool keepdims) {
+  const ReduceAttrs attrs{normal_axes(op.name, x, axes), keepdims};
+  return apply(op, {&x.tensor()}, &attrs, x.site());
+}
+
+}  // namespace
+
+Ints normal_axes(const char* op, const Arg& x, const Ints& axes) {
   if (!x.tensor().defined()) throw TypeError(error_text(op, "the operand is undefined", x.site()));
   const int rank = x.tensor().rank();
   Ints out;
@@ -53,12 +52,26 @@ Ints normalised(const char* op, const Arg& x, const Ints& axes) {
   return out;
 }
 
-Tensor reduce(const Op& op, const Arg& x, const Ints& axes, bool keepdims) {
-  const ReduceAttrs attrs{normalised(op.name, x, axes), keepdims};
-  return apply(op, {&x.tensor()}, &attrs, x.site());
+std::int64_t normal_axis(const char* op, const Arg& x, std::int64_t axis) { return normal_axes(op, x, {axis})[0]; }
+
+Shape infer_reduced_shape(const Infer& f, const Ints& axes, bool keepdims) {
+  const Type& x = f.inputs[0];
+  for (int i = 0; i < axes.size; ++i) {
+    if (!valid_axis(axes[i], x.shape.rank)) f.fail(fmt::format("axis {} is outside {}", axes[i], to_string(x)));
+    if (i > 0 && axes[i] <= axes[i - 1]) f.fail("axes must ascend and not repeat");
+  }
+  if (axes.size == 0 && x.shape.rank > 0) f.fail("axes must be listed");
+  Shape shape;
+  for (int i = 0; i < x.shape.rank; ++i) {
+    if (!reduces(axes, i)) shape.sizes[shape.rank++] = x.shape[i];
+    else if (keepdims) shape.sizes[shape.rank++] = 1;
+  }
+  return shape;
 }
 
-}  // namespace
+void infer_require_axis(const Infer& f, std::int64_t axis) {
+  if (!valid_axis(axis, f.inputs[0].shape.rank)) f.fail(fmt::format("axis {} is outside {}", axis, to_string(f.inputs[0])));
+}
 
 Tensor sum(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::sum, x, axes, keepdims); }
 Tensor mean(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::mean, x, axes, keepdims); }
@@ -66,7 +79,7 @@ Tensor max(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::m
 Tensor min(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::min, x, axes, keepdims); }
 
 Tensor argmax(const Arg& x, std::int64_t axis) {
-  const AxisAttrs attrs{normalised("argmax", x, {axis})[0]};
+  const AxisAttrs attrs{normal_axis("argmax", x, axis)};
   return apply(ops::argmax, {&x.tensor()}, &attrs, x.site());
 }
 

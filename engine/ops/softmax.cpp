@@ -22,16 +22,6 @@ void infer_axis_like_first(Infer& f) {
   infer_like_first(f);
 }
 
-void infer_cross_entropy(Infer& f) {
-  const Type &logits = f.inputs[0], &labels = f.inputs[1];
-  infer_require_float(f, logits);
-  if (logits.shape.rank != 2) f.fail(fmt::format("logits need two dimensions, got {}", to_string(logits)));
-  if (labels.dtype != DType::i32 && labels.dtype != DType::i64) f.fail(fmt::format("labels must be i32 or i64, not {}", to_string(labels)));
-  if (labels.shape != Shape{logits.shape[0]}) f.fail(fmt::format("labels {} do not fit logits {}", to_string(labels), to_string(logits)));
-  if (logits.shape[1] < 1) f.fail(fmt::format("no classes in {}", to_string(logits)));
-  f.outputs.assign(1, Type{logits.dtype, {}});
-}
-
 void infer_one_hot(Infer& f) {
   const auto& a = f.attributes<OneHotAttrs>();
   const Type& labels = f.inputs[0];

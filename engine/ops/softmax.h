@@ -1,4 +1,4 @@
-// Softmax and losses.
+// Softmax and one-hot labels.
 #if !defined(TAPEDECK_ENGINE_OPS_SOFTMAX_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_SOFTMAX_H
 
@@ -54,37 +54,12 @@ OP(log_softmax_grad, {
   .examples = {"log_softmax_grad(f32[3,5], f32[3,5]) {axis=1}"},
 })
 
-OP(cross_entropy, {
-  .doc = "mean over rows of -log softmax(logits)[label]; logits [n,c], labels i32 or i64 [n]",
-  .min_inputs = 2, .max_inputs = 2,
-  .infer = infer_cross_entropy,
-  .vjp = [](Vjp& b) { b.dx(0, cross_entropy_grad(b.x(0), b.x(1), b.dy())); },
-  .examples = {"cross_entropy(f32[4,3], i32[4] in (0,3))"},
-})
-
-OP(cross_entropy_grad, {
-  .doc = "gradient of cross_entropy for its logits: (softmax - one_hot) dloss / n",
-  .inplace = {{0, 0}},
-  .min_inputs = 3, .max_inputs = 3,
-  .infer = [](Infer& f) {
-    const Type logits = f.inputs[0];
-    Infer forward{f.op, f.inputs.first(2), f.attrs, f.outputs};
-    infer_cross_entropy(forward);
-    if (f.outputs[0] != f.inputs[2]) f.fail("the gradient has type " + to_string(f.inputs[2]) + ", not " + to_string(f.outputs[0]));
-    f.outputs.assign(1, logits);
-  },
-  .vjp = nullptr,
-  .no_gradient = "the second gradient of the loss is not written",
-  .examples = {"cross_entropy_grad(f32[4,3], i32[4] in (0,3), f32[])"},
-})
-
 OP(one_hot, {
   .doc = "a new last dimension with 1 at the label and 0 elsewhere",
   .traits = kNoGradient,
   .min_inputs = 1, .max_inputs = 1,
   .attrs = &attr_schema<OneHotAttrs>(),
   .infer = infer_one_hot,
-  .no_gradient = "made from labels, which are integers",
   .examples = {"one_hot(i32[4] in (0,3)) {classes=3, dtype=f32}"},
 })
 
@@ -98,12 +73,6 @@ inline Tensor softmax_grad(const Arg& y, const Tensor& dy, const AxisAttrs& attr
 }
 inline Tensor log_softmax_grad(const Arg& y, const Tensor& dy, const AxisAttrs& attrs) {
   return apply(ops::log_softmax_grad, {&y.tensor(), &dy}, &attrs, y.site());
-}
-inline Tensor cross_entropy(const Arg& logits, const Tensor& labels) {
-  return apply(ops::cross_entropy, {&logits.tensor(), &labels}, nullptr, logits.site());
-}
-inline Tensor cross_entropy_grad(const Arg& logits, const Tensor& labels, const Tensor& dloss) {
-  return apply(ops::cross_entropy_grad, {&logits.tensor(), &labels, &dloss}, nullptr, logits.site());
 }
 Tensor one_hot(const Arg& labels, std::int64_t classes, DType dtype = DType::f32);
 #endif

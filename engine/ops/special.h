@@ -49,6 +49,14 @@ OP(opaque, {
   .examples = {},
 })
 
+OP_WITHOUT_KERNEL(custom_gradient, {
+  .doc = "the last operands, with a gradient of the author's own for the first; on tapes only, never in a graph",
+  .traits = kDeclaredTypes | kPlanOnly,
+  .min_inputs = 1, .max_inputs = -1, .min_outputs = 1, .max_outputs = -1,
+  .no_gradient = "the author's function is called instead",
+  .examples = {},
+})
+
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 

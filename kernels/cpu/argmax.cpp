@@ -1,4 +1,4 @@
-// argmax along one axis, of a view of any strides: the first of the largest; the first NaN counts as largest.
+// argmax and argmin along one axis, of a view of any strides: the first of the extremes; the first NaN counts as extreme.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -7,25 +7,25 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-template <class T>
-std::int64_t first_largest(const T* x, std::int64_t n, std::int64_t stride) {
+template <bool kLargest, class T>
+std::int64_t first_extreme(const T* x, std::int64_t n, std::int64_t stride) {
   std::int64_t best = 0;
   for (std::int64_t i = 1; i < n; ++i) {
     const T a = x[i * stride], b = x[best * stride];
-    if (a > b || (a != a && b == b)) best = i;
+    if ((kLargest ? a > b : a < b) || (a != a && b == b)) best = i;
   }
   return best;
 }
 
-template <class T>
-void argmax_of(const KernelCall& call) {
+template <bool kLargest, class T>
+void index_of_extreme(const KernelCall& call) {
   const View& x = call.inputs[0];
   const int axis = static_cast<int>(call.attributes<AxisAttrs>().axis);
   const std::int64_t n = x.sizes[axis], stride = x.strides[axis];
   std::int64_t* out = call.outputs[0].as<std::int64_t>();
   const std::int64_t results = call.outputs[0].numel();
   if (results > 0 && n == 0) {
-    call.fault->report("argmax of no elements", 0);
+    call.fault->report("argmax or argmin of no elements", 0);
     for (std::int64_t r = 0; r < results; ++r) out[r] = 0;
     return;
   }
@@ -37,16 +37,22 @@ void argmax_of(const KernelCall& call) {
         offset += rest % x.sizes[d] * x.strides[d];
         rest /= x.sizes[d];
       }
-      out[r] = first_largest(x.as<T>() + offset, n, stride);
+      out[r] = first_extreme<kLargest>(x.as<T>() + offset, n, stride);
     }
   });
 }
 
+template <bool kLargest>
+void extreme_of_any(const KernelCall& call) {
+  const DType dtype = call.inputs[0].dtype;
+  for_numbers(call, dtype == DType::boolean ? DType::u8 : dtype, [&](auto t) { index_of_extreme<kLargest, decltype(t)>(call); });
+}
+
 }  // namespace
 
-void argmax(const KernelCall& call) {
-  const DType dtype = call.inputs[0].dtype;
-  for_numbers(call, dtype == DType::boolean ? DType::u8 : dtype, [&](auto t) { argmax_of<decltype(t)>(call); });
-}
+void argmin(const KernelCall& call);
+
+void argmax(const KernelCall& call) { extreme_of_any<true>(call); }
+void argmin(const KernelCall& call) { extreme_of_any<false>(call); }
 
 }  // namespace tapedeck::kernels::cpu

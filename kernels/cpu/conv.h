@@ -1,41 +1,77 @@
-// Two-dimensional convolution, NCHW x OIHW -> NCHW, and its two gradients: what the kernels and the op blocks share.
+// Convolution of [n,ci,spatial] with [co,ci/groups,spatial], two or three spatial dimensions, and its two gradients: what the kernels
+// and the op blocks share.
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/kernel.h>
 
+#include <array>
 #include <cstdint>
 
 namespace tapedeck::kernels::cpu {
 
-struct ConvShape {
-  std::int64_t batch, in_channels, height, width;          // x
-  std::int64_t out_channels, kernel_height, kernel_width;  // w: [out_channels, in_channels, kernel_height, kernel_width]
-  std::int64_t stride_height, stride_width, pad_height, pad_width;
+using Spatial = std::array<std::int64_t, 3>;  // {depth, height, width}
 
-  std::int64_t out_height() const { return (height + 2 * pad_height - kernel_height) / stride_height + 1; }
-  std::int64_t out_width() const { return (width + 2 * pad_width - kernel_width) / stride_width + 1; }
-  std::int64_t in_size() const { return in_channels * height * width; }  // elements of one image
-  std::int64_t out_size() const { return out_channels * out_height() * out_width(); }
-  std::int64_t weight_size() const { return out_channels * in_channels * kernel_height * kernel_width; }
+inline std::int64_t volume(const Spatial& s) { return s[0] * s[1] * s[2]; }
+
+struct ConvShape {
+  std::int64_t batch = 0, in_channels = 0, out_channels = 0, groups = 1;
+  Spatial in = {1, 1, 1}, kernel = {1, 1, 1}, stride = {1, 1, 1}, dilation = {1, 1, 1}, before = {0, 0, 0}, after = {0, 0, 0};
+
+  std::int64_t out(std::size_t i) const {
+    return (in[i] + before[i] + after[i] - dilation[i] * (kernel[i] - 1) - 1) / stride[i] + 1;
+  }
+  std::int64_t in_plane() const { return volume(in); }
+  std::int64_t out_plane() const { return out(0) * out(1) * out(2); }
+  std::int64_t taps() const { return volume(kernel); }
+  std::int64_t in_per_group() const { return in_channels / groups; }
+  std::int64_t out_per_group() const { return out_channels / groups; }
+  std::int64_t in_size() const { return in_channels * in_plane(); }  // elements of one image
+  std::int64_t out_size() const { return out_channels * out_plane(); }
+  std::int64_t weight_size() const { return out_channels * in_per_group() * taps(); }
   bool empty() const { return batch == 0 || in_size() == 0 || out_size() == 0 || weight_size() == 0; }
+  bool depthwise() const { return groups > 1 && in_channels == groups && out_channels == groups; }
+  bool flat() const { return in[0] == 1 && kernel[0] == 1 && before[0] == 0 && after[0] == 0; }  // two spatial dimensions will do
   bool operator==(const ConvShape& o) const = default;
 };
+
+// Number i of a list for `dims` dimensions (attrs.h), and the padding before and after dimension i.
+inline std::int64_t item(const Ints& list, int i) { return list.size == 1 ? list[0] : list[i]; }
+inline std::int64_t padding_before(const Ints& padding, int i) { return item(padding, i); }
+inline std::int64_t padding_after(const Ints& padding, int i, int dims) {
+  return padding.size == 2 * dims ? padding[dims + i] : item(padding, i);
+}
+
+// The convolution of attributes that inference has accepted; x [n,ci,spatial], w [co,ci/groups,spatial] as sizes, of `dims` + 2.
+template <class Attrs>
+ConvShape conv_shape(int dims, const std::int64_t* x, const std::int64_t* w, const Attrs& attrs) {
+  ConvShape s;
+  s.batch = x[0], s.in_channels = x[1], s.out_channels = w[0], s.groups = attrs.groups;
+  for (int i = 0; i < dims; ++i) {
+    const auto at = static_cast<std::size_t>(3 - dims + i);
+    s.in[at] = x[2 + i], s.kernel[at] = w[2 + i];
+    s.stride[at] = item(attrs.stride, i), s.dilation[at] = item(attrs.dilation, i);
+    s.before[at] = padding_before(attrs.padding, i), s.after[at] = padding_after(attrs.padding, i, dims);
+  }
+  return s;
+}
 
 enum class ConvPass : std::uint8_t { forward, input_grad, weight_grad };
 
 // Bytes of workspace that a pass wants: a function of these numbers alone, on every machine and for any number of threads.
 // A kernel that is handed less (or none) still computes, more slowly and with other rounding.
-std::int64_t conv2d_workspace(const ConvShape& shape, DType dtype);
-std::int64_t conv2d_input_grad_workspace(const ConvShape& shape, DType dtype);
-std::int64_t conv2d_weight_grad_workspace(const ConvShape& shape, DType dtype);
+std::int64_t convolution_workspace(ConvPass pass, const ConvShape& shape, DType dtype);
 
-// The plain loops: f64, and whatever oneDNN refuses. `inputs` and `output` as in the kernel of that pass.
+// The plain loops: f64, and whatever the others refuse. Operands and result as in the kernel of that pass.
 template <class T>
 void convolve_directly(ConvPass pass, const ConvShape& shape, const T* first, const T* second, T* output);
 
-// The oneDNN way, f32. False if oneDNN does not know the shape or the workspace is too small.
+// The oneDNN way, f32. False if oneDNN has no fast way for the shape or the workspace is too small.
 bool convolve_onednn(ConvPass pass, const ConvShape& shape, const float* first, const float* second, float* output,
                      void* workspace, std::size_t workspace_bytes);
+
+// As matrix products over gathered columns, f32. False if the products would be too small to pay, or the workspace is.
+bool convolve_products(ConvPass pass, const ConvShape& shape, const float* first, const float* second, float* output,
+                       void* workspace, std::size_t workspace_bytes);
 
 }  // namespace tapedeck::kernels::cpu

@@ -172,19 +172,7 @@ bool convolve_weights(const Job& job, const float* dy, const float* x, float* dw
   return runner->reorder_out();
 }
 
-std::int64_t workspace_for(ConvPass pass, const ConvShape& shape, DType dtype) {
-  return dtype != DType::f32 || shape.empty() ? 0 : conv_workspace(pass, shape);
-}
-
 }  // namespace
-
-std::int64_t conv2d_workspace(const ConvShape& shape, DType dtype) { return workspace_for(ConvPass::forward, shape, dtype); }
-std::int64_t conv2d_input_grad_workspace(const ConvShape& shape, DType dtype) {
-  return workspace_for(ConvPass::input_grad, shape, dtype);
-}
-std::int64_t conv2d_weight_grad_workspace(const ConvShape& shape, DType dtype) {
-  return workspace_for(ConvPass::weight_grad, shape, dtype);
-}
 
 bool convolve_onednn(ConvPass pass, const ConvShape& shape, const float* first, const float* second, float* output,
                      void* workspace, std::size_t workspace_bytes) {

@@ -22,20 +22,26 @@ inline constexpr std::int64_t kConvScratchpad = 1024;           // per chunk, fo
 inline std::int64_t align64(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 inline std::int64_t round_up_16(std::int64_t channels) { return (channels + 15) / 16 * 16; }
 
-// Upper bounds of the bytes of one image and of the weights in any of oneDNN's layouts, which pad channels to 8 or 16.
+// Upper bounds of the bytes of one image and of the weights in any of oneDNN's fast layouts, which pad channels to 8 or 16; within
+// groups they do not, and depthwise weights are padded along the groups.
 inline std::int64_t conv_image_bytes(const ConvShape& s) {
-  return align64(4 * round_up_16(s.in_channels) * s.height * s.width) +
-         align64(4 * round_up_16(s.out_channels) * s.out_height() * s.out_width());
+  return align64(4 * round_up_16(s.in_channels) * s.in_plane()) + align64(4 * round_up_16(s.out_channels) * s.out_plane());
 }
 inline std::int64_t conv_weight_bytes(const ConvShape& s) {
-  return align64(4 * round_up_16(s.out_channels) * round_up_16(s.in_channels) * s.kernel_height * s.kernel_width);
+  if (s.depthwise()) return align64(4 * round_up_16(s.groups) * s.taps());
+  if (s.groups > 1) return align64(4 * s.weight_size());
+  return align64(4 * round_up_16(s.out_channels) * round_up_16(s.in_channels) * s.taps());
+}
+
+inline double conv_flops(const ConvShape& s) {
+  return 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.out_size()) * static_cast<double>(s.in_per_group() * s.taps());
 }
 
 // The aim: about a quarter of the bytes of the larger activation.
 inline ConvPlan conv_plan(ConvPass pass, const ConvShape& s) {
   const std::int64_t allowance = std::max(kConvWorkspaceFloor, s.batch * std::max(s.in_size(), s.out_size()));
-  const std::int64_t flops = 2 * s.batch * s.out_size() * s.in_channels * s.kernel_height * s.kernel_width;
-  std::int64_t most = std::clamp<std::int64_t>(flops / kConvChunkWork + 1, 1, kMaxConvChunks);
+  const double tasks = conv_flops(s) / kConvChunkWork + 1;
+  std::int64_t most = tasks < kMaxConvChunks ? static_cast<std::int64_t>(tasks) : kMaxConvChunks;
   if (pass == ConvPass::weight_grad) most = std::min(most, std::max<std::int64_t>(2, allowance / (2 * conv_weight_bytes(s))));
   ConvPlan plan;
   plan.images_per_chunk = (s.batch - 1) / most + 1;

@@ -4,6 +4,7 @@
 #include <tapedeck/kernels/cpu/onednn.h>
 
 #include <functional>
+#include <string_view>
 #include <unordered_map>
 
 namespace tapedeck::kernels::cpu {
@@ -27,18 +28,41 @@ ConvOperand operand(const memory::desc& plain, const memory::desc& wanted, bool 
   return o;
 }
 
-// The three descriptors that every pass is made of; weights "any", or as `main` has them.
+// The three descriptors that every pass is made of, and the geometry. oneDNN counts dilation from 0.
 struct Descs {
   memory::desc x, w, y;
-  memory::dims stride, pad;
+  memory::dims stride, dilation, before, after;
 };
 
+void append(memory::dims& dims, const Spatial& spatial, bool flat, std::int64_t less = 0) {
+  for (std::size_t i = flat ? 1 : 0; i < 3; ++i) dims.push_back(spatial[i] - less);
+}
+
 Descs plain_descs(const ConvShape& s, std::int64_t batch) {
-  return {plain_desc({batch, s.in_channels, s.height, s.width}, memory::format_tag::nchw),
-          plain_desc({s.out_channels, s.in_channels, s.kernel_height, s.kernel_width}, memory::format_tag::oihw),
-          plain_desc({batch, s.out_channels, s.out_height(), s.out_width()}, memory::format_tag::nchw),
-          {s.stride_height, s.stride_width},
-          {s.pad_height, s.pad_width}};
+  using tag = memory::format_tag;
+  const bool flat = s.flat(), grouped = s.groups > 1;
+  memory::dims x = {batch, s.in_channels}, y = {batch, s.out_channels}, w;
+  if (grouped) w.push_back(s.groups);
+  w.insert(w.end(), {s.out_per_group(), s.in_per_group()});
+  append(x, s.in, flat);
+  append(w, s.kernel, flat);
+  append(y, {s.out(0), s.out(1), s.out(2)}, flat);
+  const tag images = flat ? tag::nchw : tag::ncdhw;
+  const tag weights = flat ? (grouped ? tag::goihw : tag::oihw) : (grouped ? tag::goidhw : tag::oidhw);
+  Descs d{plain_desc(x, images), plain_desc(w, weights), plain_desc(y, images), {}, {}, {}, {}};
+  append(d.stride, s.stride, flat);
+  append(d.dilation, s.dilation, flat, 1);
+  append(d.before, s.before, flat);
+  append(d.after, s.after, flat);
+  return d;
+}
+
+// Whether this is one of oneDNN's fast ways. Its reference loops and, with groups, its matrix products are slower than ours.
+template <class Desc>
+void require_fast(const Desc& pd, const ConvShape& s) {
+  const std::string_view way = pd.impl_info_str();
+  const bool slow = way.find("ref") != way.npos || (s.groups > 1 && way.find("gemm") != way.npos);
+  if (slow) throw dnnl::error(dnnl_unimplemented, "no fast way");
 }
 
 ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, std::int64_t batch, const memory::desc* weights) {
@@ -52,10 +76,12 @@ ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, std::int64_t b
 
   const auto forward = [&](const memory::desc& weight_desc) {
     return dnnl::convolution_forward::primitive_desc(
-        {dnnl::prop_kind::forward_training, direct, x, weight_desc, y, plain.stride, plain.pad, plain.pad}, attr, cpu_engine());
+        {dnnl::prop_kind::forward_training, direct, x, weight_desc, y, plain.stride, plain.dilation, plain.before, plain.after}, attr,
+        cpu_engine());
   };
   if (pass == ConvPass::forward) {
     const auto pd = forward(w);
+    require_fast(pd, s);
     return {dnnl::convolution_forward(pd),
             operand(plain.x, pd.src_desc(), false),
             operand(plain.w, pd.weights_desc(), false),
@@ -67,8 +93,9 @@ ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, std::int64_t b
   }
   const auto hint = forward(plain_desc(plain.w.dims(), any));
   if (pass == ConvPass::input_grad) {
-    const dnnl::convolution_backward_data::primitive_desc pd({direct, x, w, y, plain.stride, plain.pad, plain.pad}, attr,
-                                                             cpu_engine(), hint);
+    const dnnl::convolution_backward_data::primitive_desc pd(
+        {direct, x, w, y, plain.stride, plain.dilation, plain.before, plain.after}, attr, cpu_engine(), hint);
+    require_fast(pd, s);
     return {dnnl::convolution_backward_data(pd),
             operand(plain.y, pd.diff_dst_desc(), false),
             operand(plain.w, pd.weights_desc(), false),
@@ -78,8 +105,9 @@ ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, std::int64_t b
             DNNL_ARG_WEIGHTS,
             DNNL_ARG_DIFF_SRC};
   }
-  const dnnl::convolution_backward_weights::primitive_desc pd({direct, x, w, y, plain.stride, plain.pad, plain.pad}, attr,
-                                                              cpu_engine(), hint);
+  const dnnl::convolution_backward_weights::primitive_desc pd(
+      {direct, x, w, y, plain.stride, plain.dilation, plain.before, plain.after}, attr, cpu_engine(), hint);
+  require_fast(pd, s);
   return {dnnl::convolution_backward_weights(pd),
           operand(plain.y, pd.diff_dst_desc(), false),
           operand(plain.x, pd.src_desc(), false),
@@ -101,9 +129,10 @@ struct KeyHash {
   std::size_t operator()(const Key& k) const {
     const ConvShape& s = k.shape;
     std::size_t hash = static_cast<std::size_t>(k.pass);
-    for (const std::int64_t v : {s.batch, s.in_channels, s.height, s.width, s.out_channels, s.kernel_height, s.kernel_width,
-                                 s.stride_height, s.stride_width, s.pad_height, s.pad_width, k.main_group})
-      hash = (hash ^ static_cast<std::size_t>(v)) * 0x9E3779B97F4A7C15u;
+    const auto mix = [&hash](std::int64_t v) { hash = (hash ^ static_cast<std::size_t>(v)) * 0x9E3779B97F4A7C15u; };
+    for (const std::int64_t v : {s.batch, s.in_channels, s.out_channels, s.groups, k.main_group}) mix(v);
+    for (const Spatial& list : {s.in, s.kernel, s.stride, s.dilation, s.before, s.after})
+      for (const std::int64_t v : list) mix(v);
     return hash ^ (hash >> 32);
   }
 };

@@ -1,4 +1,5 @@
-// matmul: batches of matrices, row- or column-major (any strides in fact), f32 f64 i32 i64.
+// matmul: batches of matrices, row- or column-major (any strides in fact), f32 f64 i32 i64. linear: one product of all rows, with a
+// bias added to each tile while it is in the cache.
 //
 // The product is cut into fixed tiles of the result, by shape alone; a tile runs over the inner dimension in fixed steps. Each
 // step is one call of dnnl_sgemm (f32) or of a small loop (other types, and f32 products too small to be worth a call). That
@@ -56,6 +57,34 @@ Block<T> row_major(const Matrix<const T>& m, std::int64_t row, std::int64_t col,
   const bool plain = (m.col_stride == 1 || m.cols == 1) && (m.row_stride >= m.cols || m.rows == 1);
   if (plain) return {m.at(row, col), m.rows == 1 ? m.cols : m.row_stride};
   copy_into(m, row, col, rows, cols, buffer);
+  return {buffer, cols};
+}
+
+// The rows of a view of any rank and strides: its last dimension is a row.
+template <class T>
+struct Rows {
+  const View& view;
+  std::int64_t cols;
+
+  const T* row(std::int64_t index) const {
+    std::int64_t offset = 0;
+    for (int d = view.rank - 2; d >= 0; --d) {
+      offset += index % view.sizes[d] * view.strides[d];
+      index /= view.sizes[d];
+    }
+    return view.as<const T>() + offset;
+  }
+};
+
+// In place if the rows lie at equal distances without gaps inside, else copied.
+template <class T>
+Block<T> row_major(const Rows<T>& x, std::int64_t row, std::int64_t col, std::int64_t rows, std::int64_t cols, T* buffer) {
+  const std::int64_t step = x.view.rank > 0 ? x.view.strides[x.view.rank - 1] : 1;
+  if (x.view.dense()) return {x.row(row) + col, x.cols};
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const T* from = x.row(row + i) + col * step;
+    for (std::int64_t j = 0; j < cols; ++j) buffer[i * cols + j] = from[j * step];
+  }
   return {buffer, cols};
 }
 
@@ -141,9 +170,9 @@ void multiply(bool tiny, std::int64_t m, std::int64_t n, std::int64_t k, Block<T
   multiply_loop(m, n, k, a, b, c, c_stride, accumulate);
 }
 
-// One tile of one product.
-template <class T>
-void multiply_tile(bool tiny, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c, std::int64_t row,
+// One tile of one product. `A` is a Matrix or Rows.
+template <class T, class A>
+void multiply_tile(bool tiny, const A& a, const Matrix<const T>& b, const Matrix<T>& c, std::int64_t row,
                    std::int64_t col) {
   alignas(64) T a_buffer[kTileRows * kTileInner];
   alignas(64) T b_buffer[kTileInner * kTileCols];
@@ -192,7 +221,56 @@ void matmul_of(const KernelCall& call) {
                });
 }
 
+template <class T>
+void clear_tile(const Matrix<T>& c, std::int64_t row, std::int64_t col) {
+  for (std::int64_t i = row; i < std::min(row + kTileRows, c.rows); ++i)
+    std::fill(c.at(i, col), c.at(i, std::min(col + kTileCols, c.cols)), T(0));
+}
+
+// One row of the bias under all rows of a tile.
+template <class T>
+void add_bias(const View& bias, const Matrix<T>& c, std::int64_t row, std::int64_t col) {
+  const std::int64_t m = std::min(kTileRows, c.rows - row), n = std::min(kTileCols, c.cols - col), step = bias.strides[0];
+  const T* from = bias.as<const T>() + col * step;
+  for (std::int64_t i = 0; i < m; ++i) {
+    T* to = c.at(row + i, col);
+    if (step == 1) {
+      TAPEDECK_INDEPENDENT
+      for (std::int64_t j = 0; j < n; ++j) to[j] += from[j];
+    } else {
+      for (std::int64_t j = 0; j < n; ++j) to[j] += from[j * step];
+    }
+  }
+}
+
+template <class T>
+void linear_of(const KernelCall& call) {
+  const View &x = call.inputs[0], &w = call.inputs[1], &y = call.outputs[0];
+  const std::int64_t k = w.sizes[0], n = w.sizes[1], elements = y.numel();
+  if (elements == 0) return;
+  const std::int64_t m = elements / n;
+  const Rows<T> a{x, k};
+  const Matrix<const T> b{w.as<const T>(), k, n, w.strides[0], w.strides[1]};
+  const Matrix<T> c{y.as<T>(), m, n, n, 1};
+  const std::int64_t tile_rows = (m - 1) / kTileRows + 1, tile_cols = (n - 1) / kTileCols + 1;
+  const bool tiny = m * n * k <= kTinyProduct;
+  const double multiplications = static_cast<double>(std::min(m, kTileRows) * std::min(n, kTileCols)) * static_cast<double>(k + 1);
+  parallel_for(tile_rows * tile_cols, grain_for(multiplications / (std::is_same_v<T, float> ? 50 : 2)),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t tile = begin; tile < end; ++tile) {
+                   const std::int64_t row = tile / tile_cols * kTileRows, col = tile % tile_cols * kTileCols;
+                   if (k > 0) multiply_tile<T>(tiny, a, b, c, row, col);
+                   else clear_tile(c, row, col);
+                   if (call.n_inputs > 2) add_bias(call.inputs[2], c, row, col);
+                 }
+               });
+}
+
 }  // namespace
+
+void linear(const KernelCall& call) {
+  for_floats(call, call.outputs[0].dtype, [&](auto t) { linear_of<decltype(t)>(call); });
+}
 
 void matmul(const KernelCall& call) {
   switch (call.outputs[0].dtype) {

@@ -1,288 +1,38 @@
 // sum mean max min over any set of axes, of views of any strides.
-//
-// The bits are fixed by the shape: the elements that fall into one result form a sequence (row-major over the reduced axes),
-// and
-//   - the sequence is cut into pieces (at most kMaxPieces; threads take pieces),
-//   - a piece into blocks of kBlock elements, whose results are added in pairs, pairs of pairs, ... ,
-//   - a block into kLanes interleaved lanes, each folded in order and then pairwise.
-// That is as fast as a plain loop, as accurate as pairwise summation, and the same whichever way the memory is walked: along
-// the reduced axes if they are innermost, else along a strip of neighbouring results at a time.
 #include <tapedeck/kernels/attrs.h>
-#include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
-#include <tapedeck/kernels/parallel.h>
-#include <tapedeck/kernels/scalar.h>
-
-#include <algorithm>
-#include <limits>
-#include <type_traits>
+#include <tapedeck/kernels/cpu/reduce_tree.h>
 
 namespace tapedeck::kernels::cpu {
 namespace {
 
-constexpr int kLanes = 16;
-constexpr std::int64_t kBlock = 1024;
-constexpr std::int64_t kMinPiece = 32 * kBlock;
-constexpr std::int64_t kMaxPieces = 32;
-constexpr int kStrip = 32;   // neighbouring results folded together
-constexpr int kLevels = 56;  // of the pairwise tree: enough for any length
-
-struct Plus {
-  template <class T>
-  static constexpr T identity() {
-    return T(0);
-  }
-  template <class T>
-  T operator()(T a, T b) const {
-    return Add{}(a, b);
-  }
-};
-struct Larger {
-  template <class T>
-  static constexpr T identity() {
-    return std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
-  }
-  template <class T>
-  T operator()(T a, T b) const {
-    return Maximum{}(a, b);
-  }
-};
-struct Smaller {
-  template <class T>
-  static constexpr T identity() {
-    return std::is_floating_point_v<T> ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
-  }
-  template <class T>
-  T operator()(T a, T b) const {
-    return Minimum{}(a, b);
-  }
-};
-
-// The view's dimensions sorted into kept and reduced ones; ones of size 1 dropped, neighbours merged where strides allow.
-struct Split {
-  int kept = 0, reduced = 0;
-  std::int64_t kept_sizes[kMaxRank], kept_strides[kMaxRank];
-  std::int64_t reduced_sizes[kMaxRank], reduced_strides[kMaxRank];
-  std::int64_t results = 1, length = 1;
-
-  static void append(int& rank, std::int64_t* sizes, std::int64_t* strides, std::int64_t size, std::int64_t stride) {
-    if (size == 1) return;
-    if (rank > 0 && strides[rank - 1] == stride * size) {
-      sizes[rank - 1] *= size;
-      strides[rank - 1] = stride;
-      return;
-    }
-    sizes[rank] = size;
-    strides[rank++] = stride;
-  }
-
-  Split(const View& x, const Ints& axes) {
-    for (int d = 0; d < x.rank; ++d) {
-      if (std::find(axes.begin(), axes.end(), d) != axes.end()) {
-        append(reduced, reduced_sizes, reduced_strides, x.sizes[d], x.strides[d]);
-        length *= x.sizes[d];
-      } else {
-        append(kept, kept_sizes, kept_strides, x.sizes[d], x.strides[d]);
-        results *= x.sizes[d];
-      }
-    }
-  }
-
-  std::int64_t piece() const {
-    const std::int64_t even = (length + kMaxPieces - 1) / kMaxPieces;
-    return std::max(kMinPiece, (even + kBlock - 1) / kBlock * kBlock);
-  }
-  std::int64_t pieces() const { return length == 0 ? 1 : (length - 1) / piece() + 1; }
-};
-
-std::int64_t offset_of(std::int64_t index, int rank, const std::int64_t* sizes, const std::int64_t* strides) {
-  std::int64_t offset = 0;
-  for (int d = rank - 1; d >= 0; --d) {
-    offset += index % sizes[d] * strides[d];
-    index /= sizes[d];
-  }
-  return offset;
-}
-
-// Calls f(offset, n, stride) for stretches of the reduced sequence [begin, end) that lie at a constant stride.
-template <class F>
-void for_stretches(const Split& s, std::int64_t begin, std::int64_t end, F&& f) {
-  if (s.reduced == 0) {
-    if (begin < end) f(std::int64_t{0}, end - begin, std::int64_t{0});
-    return;
-  }
-  const int inner = s.reduced - 1;
-  for (std::int64_t at = begin; at < end;) {
-    const std::int64_t n = std::min(s.reduced_sizes[inner] - at % s.reduced_sizes[inner], end - at);
-    f(offset_of(at, s.reduced, s.reduced_sizes, s.reduced_strides), n, s.reduced_strides[inner]);
-    at += n;
-  }
-}
-
-// Folds the lanes of kWidth neighbouring results, lane by lane: lanes[l][j].
-template <class Op, class T, int kWidth>
-void fold_lanes(T (&lanes)[kLanes][kWidth]) {
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int l = 0; l < half; ++l)
-      for (int j = 0; j < kWidth; ++j) lanes[l][j] = Op{}(lanes[l][j], lanes[l + half][j]);
-}
-
-// The pairwise tree over blocks, as a binary counter: level k holds the fold of 2^k blocks.
-template <class Op, class T, int kWidth>
-struct Tree {
-  T level[kLevels][kWidth];
-  std::uint64_t blocks = 0;
-
-  void push(const T* block) {
-    T carry[kWidth];
-    std::copy(block, block + kWidth, carry);
-    int k = 0;
-    for (; blocks >> k & 1; ++k)
-      for (int j = 0; j < kWidth; ++j) carry[j] = Op{}(level[k][j], carry[j]);
-    std::copy(carry, carry + kWidth, level[k]);
-    ++blocks;
-  }
-
-  void result(T* out) const {
-    std::fill(out, out + kWidth, Op::template identity<T>());
-    bool first = true;
-    for (int k = 0; k < kLevels; ++k) {
-      if (!(blocks >> k & 1)) continue;
-      for (int j = 0; j < kWidth; ++j) out[j] = first ? level[k][j] : Op{}(level[k][j], out[j]);
-      first = false;
-    }
-  }
-};
-
-// Feeds n elements at `stride`, the first of which is number `at` of its block, into the lanes of one result.
 template <class Op, class T>
-void feed_along(T (&lanes)[kLanes][1], const T* x, std::int64_t n, std::int64_t stride, std::int64_t at) {
-  std::int64_t i = 0;
-  for (; i < n && (at + i) % kLanes != 0; ++i) {
-    T& lane = lanes[(at + i) % kLanes][0];
-    lane = Op{}(lane, x[i * stride]);
-  }
-  if (stride == 1 && n - i >= kLanes) {
-    T acc[kLanes];
-    for (int l = 0; l < kLanes; ++l) acc[l] = lanes[l][0];
-    for (; i + kLanes <= n; i += kLanes)
-      for (int l = 0; l < kLanes; ++l) acc[l] = Op{}(acc[l], x[i + l]);
-    for (int l = 0; l < kLanes; ++l) lanes[l][0] = acc[l];
-  }
-  for (; i < n; ++i) {
-    T& lane = lanes[(at + i) % kLanes][0];
-    lane = Op{}(lane, x[i * stride]);
-  }
-}
-
-// The same for kWidth results that are neighbours in memory.
-template <class Op, class T, int kWidth>
-void feed_across(T (&lanes)[kLanes][kWidth], const T* x, std::int64_t n, std::int64_t stride, std::int64_t at) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    T* lane = lanes[(at + i) % kLanes];
-    const T* row = x + i * stride;
-    for (int j = 0; j < kWidth; ++j) lane[j] = Op{}(lane[j], row[j]);
-  }
-}
-
-// Elements [begin, end) of the sequences of kWidth neighbouring results, the first of which starts at x.
-template <class Op, class T, int kWidth>
-void fold_piece(const Split& s, const T* x, std::int64_t begin, std::int64_t end, T* out) {
-  Tree<Op, T, kWidth> tree;
-  for (std::int64_t block = begin; block < end; block += kBlock) {
-    T lanes[kLanes][kWidth];
-    std::fill(&lanes[0][0], &lanes[0][0] + kLanes * kWidth, Op::template identity<T>());
-    std::int64_t at = 0;
-    for_stretches(s, block, std::min(end, block + kBlock), [&](std::int64_t offset, std::int64_t n, std::int64_t stride) {
-      if constexpr (kWidth == 1)
-        feed_along<Op>(lanes, x + offset, n, stride, at);
-      else
-        feed_across<Op, T, kWidth>(lanes, x + offset, n, stride, at);
-      at += n;
-    });
-    fold_lanes<Op, T, kWidth>(lanes);
-    tree.push(lanes[0]);
-  }
-  tree.result(out);
-}
-
-// All results whose sequences are one piece, in strips where results are neighbours in memory.
-template <class Op, class T, class Finish>
-void reduce_short(const Split& s, const T* x, T* out, Finish finish) {
-  const bool across = s.kept > 0 && s.kept_strides[s.kept - 1] == 1 && s.kept_sizes[s.kept - 1] >= kStrip;
-  const std::int64_t row = across ? s.kept_sizes[s.kept - 1] : 1;
-  const std::int64_t strips = across ? (row + kStrip - 1) / kStrip : 1;
-  const std::int64_t jobs = s.results / row * strips;
-  const double ns = (across ? kStrip * 0.15 : 0.3) * static_cast<double>(s.length) + 10;
-  parallel_for(jobs, grain_for(ns), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t job = begin; job < end; ++job) {
-      const std::int64_t first = job / strips * row + job % strips * kStrip;
-      const std::int64_t width = across ? std::min<std::int64_t>(kStrip, row - job % strips * kStrip) : 1;
-      const T* from = x + offset_of(first, s.kept, s.kept_sizes, s.kept_strides);
-      T result[kStrip];
-      if (width == kStrip)
-        fold_piece<Op, T, kStrip>(s, from, 0, s.length, result);
-      else
-        for (std::int64_t j = 0; j < width; ++j) fold_piece<Op, T, 1>(s, from + j, 0, s.length, result + j);
-      for (std::int64_t j = 0; j < width; ++j) out[first + j] = finish(result[j]);
-    }
-  });
-}
-
-// Few long sequences: threads share the pieces of each.
-template <class Op, class T, class Finish>
-void reduce_long(const Split& s, const T* x, T* out, Finish finish) {
-  const std::int64_t pieces = s.pieces(), piece = s.piece();
-  for (std::int64_t result = 0; result < s.results; ++result) {
-    const T* from = x + offset_of(result, s.kept, s.kept_sizes, s.kept_strides);
-    T parts[kMaxPieces];
-    parallel_for(pieces, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t p = begin; p < end; ++p)
-        fold_piece<Op, T, 1>(s, from, p * piece, std::min(s.length, (p + 1) * piece), parts + p);
-    });
-    Tree<Op, T, 1> tree;
-    for (std::int64_t p = 0; p < pieces; ++p) tree.push(parts + p);
-    T total;
-    tree.result(&total);
-    out[result] = finish(total);
-  }
-}
-
-template <class Op, class T, class Finish>
-void reduce(const KernelCall& call, Finish finish) {
-  const Split s(call.inputs[0], call.attributes<ReduceAttrs>().axes);
-  const T* x = call.inputs[0].as<T>();
-  T* out = call.outputs[0].as<T>();
-  if (s.pieces() > 1)
-    reduce_long<Op>(s, x, out, finish);
-  else
-    reduce_short<Op>(s, x, out, finish);
+void fold_all(const KernelCall& call) {
+  reduce_view<T>(call.inputs[0], call.attributes<ReduceAttrs>().axes, call.outputs[0].as<T>(),
+                 [](const auto& fold, T* out) { fold(Op{}, AsIs{}, out); });
 }
 
 template <class Op>
 void extremum(const KernelCall& call) {
   if (call.outputs[0].numel() > 0 && call.inputs[0].numel() == 0) call.fault->report("maximum or minimum of no elements", 0);
-  for_numbers(call, call.inputs[0].dtype, [&](auto t) {
-    using T = decltype(t);
-    reduce<Op, T>(call, [](T x) { return x; });
-  });
+  for_numbers(call, call.inputs[0].dtype, [&](auto t) { fold_all<Op, decltype(t)>(call); });
 }
 
 }  // namespace
 
 void sum(const KernelCall& call) {
-  for_numbers(call, call.inputs[0].dtype, [&](auto t) {
-    using T = decltype(t);
-    reduce<Plus, T>(call, [](T x) { return x; });
-  });
+  for_numbers(call, call.inputs[0].dtype, [&](auto t) { fold_all<Plus, decltype(t)>(call); });
 }
 
 void mean(const KernelCall& call) {
   for_floats(call, call.inputs[0].dtype, [&](auto t) {
     using T = decltype(t);
-    const Split s(call.inputs[0], call.attributes<ReduceAttrs>().axes);
-    const T count = static_cast<T>(s.length);
-    reduce<Plus, T>(call, [count](T x) { return x / count; });
+    const Ints& axes = call.attributes<ReduceAttrs>().axes;
+    const T count = static_cast<T>(Split(call.inputs[0], axes).length);
+    reduce_view<T>(call.inputs[0], axes, call.outputs[0].as<T>(), [count](const auto& fold, T* out) {
+      fold(Plus{}, AsIs{}, out);
+      for (int j = 0; j < kWidthOf<decltype(fold)>; ++j) out[j] = out[j] / count;
+    });
   });
 }
 

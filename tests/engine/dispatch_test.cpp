@@ -59,8 +59,6 @@ TEST(InPlace, RefusesWhatDoesNotFit) {
   EXPECT_EQ(repeated.to_vector<float>(), (Floats{1, 1, 1}));
   const std::uint16_t raw[2] = {0x3c00, 0x4000};
   const Tensor half = from_bytes({DType::f16, {2}}, raw);
-  EXPECT_MENTIONS(message_of<TypeError>([&] { in_place(ops::neg, {half}); }), "[neg] no f16 arithmetic in this version");
-  EXPECT_MENTIONS(message_of<TypeError>([&] { neg(half); }), "[neg] no f16 arithmetic in this version");
   EXPECT_TRUE(bit_equal(copy(half), half)) << "bytes can be moved";
 }
 

@@ -21,7 +21,7 @@ void expect_golden(const std::string& text) {
 TEST(Text, a_training_step) {
   expect_golden(R"(graph train_step(%x: f32[64,784], %y: i32[64], %lr: f32[]) state(%w: f32[784,10], %rng: i64[2] [role=rng]) {
   %h: f32[64,10] = matmul(%x, %w)                    [path="fc1"]
-  %l: f32[] = cross_entropy(%h, %y)
+  %l: f32[] = cross_entropy(%h, %y) {label_smoothing=0.0, ignore_index=-100, reduction="mean"}
   %w2: f32[784,10] = opaque(%w, %lr) {us=12.5}       [phase=update]
   %rng2: i64[2] = rng_next(%rng)                     [phase=update]
   return %l

@@ -1,4 +1,4 @@
-// Convolution, its gradients and pooling against the definition as six nested loops in double.
+// Convolution, its gradients and pooling against the definition as nested loops in double.
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>
@@ -12,10 +12,15 @@
 #include <ostream>
 
 namespace tapedeck::kernels::cpu {
+void conv3d(const KernelCall&);
+void conv3d_input_grad(const KernelCall&);
+void conv3d_weight_grad(const KernelCall&);
+
 void PrintTo(const ConvShape& s, std::ostream* out) {
-  *out << "x " << s.batch << "," << s.in_channels << "," << s.height << "," << s.width << " w " << s.out_channels << ","
-       << s.kernel_height << "," << s.kernel_width << " stride " << s.stride_height << "," << s.stride_width << " pad "
-       << s.pad_height << "," << s.pad_width;
+  const auto list = [&](const char* name, const Spatial& v) { *out << name << v[0] << "," << v[1] << "," << v[2]; };
+  *out << s.batch << " images, " << s.in_channels << " to " << s.out_channels << " channels in " << s.groups << " groups";
+  list(" in ", s.in), list(" kernel ", s.kernel), list(" stride ", s.stride), list(" dilation ", s.dilation);
+  list(" before ", s.before), list(" after ", s.after);
 }
 }  // namespace tapedeck::kernels::cpu
 
@@ -23,34 +28,66 @@ namespace tapedeck::testing {
 namespace {
 
 namespace cpu = kernels::cpu;
+using cpu::ConvPass;
 using cpu::ConvShape;
+using cpu::Spatial;
 
 constexpr unsigned kSeed = 4711;
+
+// Two dimensions, one group, the same padding before and after.
+ConvShape flat(std::int64_t batch, std::int64_t in, std::int64_t height, std::int64_t width, std::int64_t out, std::int64_t kernel_height,
+               std::int64_t kernel_width, Spatial stride, Spatial pad) {
+  ConvShape s;
+  s.batch = batch, s.in_channels = in, s.out_channels = out;
+  s.in = {1, height, width}, s.kernel = {1, kernel_height, kernel_width};
+  s.stride = stride, s.before = s.after = pad;
+  return s;
+}
+
+// Any number of dimensions: {batch, in, out, groups}.
+ConvShape general(const std::int64_t (&n)[4], Spatial in, Spatial kernel, Spatial stride, Spatial dilation, Spatial before, Spatial after) {
+  return {n[0], n[1], n[2], n[3], in, kernel, stride, dilation, before, after};
+}
+
+// Row-major places.
+std::int64_t place(const Spatial& at, const Spatial& size) { return (at[0] * size[1] + at[1]) * size[2] + at[2]; }
+Spatial spread(std::int64_t at, const Spatial& size) { return {at / (size[1] * size[2]), at / size[2] % size[1], at % size[2]}; }
 
 // Calls f(x, w, y) with all triples of flat indices whose product belongs to the convolution.
 template <class F>
 void for_terms(const ConvShape& s, F&& f) {
-  for (std::int64_t n = 0; n < s.batch; ++n)
-    for (std::int64_t o = 0; o < s.out_channels; ++o)
-      for (std::int64_t r = 0; r < s.out_height(); ++r)
-        for (std::int64_t c = 0; c < s.out_width(); ++c)
-          for (std::int64_t i = 0; i < s.in_channels; ++i)
-            for (std::int64_t kr = 0; kr < s.kernel_height; ++kr)
-              for (std::int64_t kc = 0; kc < s.kernel_width; ++kc) {
-                const std::int64_t row = r * s.stride_height + kr - s.pad_height, col = c * s.stride_width + kc - s.pad_width;
-                if (row < 0 || row >= s.height || col < 0 || col >= s.width) continue;
-                f(((n * s.in_channels + i) * s.height + row) * s.width + col,
-                  ((o * s.in_channels + i) * s.kernel_height + kr) * s.kernel_width + kc,
-                  ((n * s.out_channels + o) * s.out_height() + r) * s.out_width() + c);
-              }
+  const Spatial out = {s.out(0), s.out(1), s.out(2)};
+  for (std::int64_t plane = 0; plane < s.batch * s.out_channels; ++plane)
+    for (std::int64_t i = 0; i < s.in_per_group(); ++i)
+      for (std::int64_t y = 0; y < s.out_plane(); ++y)
+        for (std::int64_t tap = 0; tap < s.taps(); ++tap) {
+          const Spatial to = spread(y, out), k = spread(tap, s.kernel);
+          Spatial from;
+          bool inside = true;
+          for (std::size_t d = 0; d < 3; ++d) {
+            from[d] = to[d] * s.stride[d] + k[d] * s.dilation[d] - s.before[d];
+            inside = inside && from[d] >= 0 && from[d] < s.in[d];
+          }
+          if (!inside) continue;
+          const std::int64_t image = plane / s.out_channels, o = plane % s.out_channels;
+          const std::int64_t channel = o / s.out_per_group() * s.in_per_group() + i;
+          f((image * s.in_channels + channel) * s.in_plane() + place(from, s.in), (o * s.in_per_group() + i) * s.taps() + tap,
+            plane * s.out_plane() + y);
+        }
 }
+
+// The sizes of a tensor: [first, second, spatial], of two spatial dimensions where `s` has no more.
+Sizes sizes(const ConvShape& s, std::int64_t first, std::int64_t second, const Spatial& spatial) {
+  return s.flat() ? Sizes{first, second, spatial[1], spatial[2]} : Sizes{first, second, spatial[0], spatial[1], spatial[2]};
+}
+Ints list(const ConvShape& s, const Spatial& v) { return s.flat() ? Ints{v[1], v[2]} : Ints{v[0], v[1], v[2]}; }
 
 struct Operands {
   Array x, w, y;
   Operands(Random& random, DType dtype, const ConvShape& s)
-      : x(random_array(random, dtype, {s.batch, s.in_channels, s.height, s.width})),
-        w(random_array(random, dtype, {s.out_channels, s.in_channels, s.kernel_height, s.kernel_width})),
-        y(random_array(random, dtype, {s.batch, s.out_channels, s.out_height(), s.out_width()})) {}
+      : x(random_array(random, dtype, sizes(s, s.batch, s.in_channels, s.in))),
+        w(random_array(random, dtype, sizes(s, s.out_channels, s.in_per_group(), s.kernel))),
+        y(random_array(random, dtype, sizes(s, s.batch, s.out_channels, {s.out(0), s.out(1), s.out(2)}))) {}
 };
 
 Array like(const Array& a) {
@@ -64,22 +101,19 @@ struct Results {
 };
 
 Results convolve(const Operands& in, const ConvShape& s, bool with_workspace = true) {
-  const DType dtype = in.x.view.dtype;
-  ConvAttrs forward;
-  ConvInputGradAttrs input;
-  ConvWeightGradAttrs weight;
-  forward.stride = input.stride = weight.stride = {s.stride_height, s.stride_width};
-  forward.padding = input.padding = weight.padding = {s.pad_height, s.pad_width};
-  input.size = {s.height, s.width};
-  weight.size = {s.kernel_height, s.kernel_width};
+  const bool flat = s.flat();
+  Ints padding = list(s, s.before);
+  for (const std::int64_t v : list(s, s.after)) padding.push_back(v);
+  const ConvAttrs forward{list(s, s.stride), padding, list(s, s.dilation), s.groups};
+  const ConvInputGradAttrs input{forward.stride, padding, forward.dilation, s.groups, list(s, s.in)};
+  const ConvWeightGradAttrs weight{forward.stride, padding, forward.dilation, s.groups, list(s, s.kernel)};
   const Results out{like(in.y), like(in.x), like(in.w)};
-  const std::int64_t on = with_workspace;
-  EXPECT_EQ(run(cpu::conv2d, {in.x, in.w}, {out.y}, &forward, on * cpu::conv2d_workspace(s, dtype)).fault, nullptr);
-  EXPECT_EQ(run(cpu::conv2d_input_grad, {in.y, in.w}, {out.dx}, &input, on * cpu::conv2d_input_grad_workspace(s, dtype)).fault,
+  const auto bytes = [&](ConvPass pass) { return with_workspace ? cpu::convolution_workspace(pass, s, in.x.view.dtype) : 0; };
+  EXPECT_EQ(run(flat ? cpu::conv2d : cpu::conv3d, {in.x, in.w}, {out.y}, &forward, bytes(ConvPass::forward)).fault, nullptr);
+  EXPECT_EQ(run(flat ? cpu::conv2d_input_grad : cpu::conv3d_input_grad, {in.y, in.w}, {out.dx}, &input, bytes(ConvPass::input_grad)).fault,
             nullptr);
-  EXPECT_EQ(
-      run(cpu::conv2d_weight_grad, {in.y, in.x}, {out.dw}, &weight, on * cpu::conv2d_weight_grad_workspace(s, dtype)).fault,
-      nullptr);
+  EXPECT_EQ(run(flat ? cpu::conv2d_weight_grad : cpu::conv3d_weight_grad, {in.y, in.x}, {out.dw}, &weight, bytes(ConvPass::weight_grad)).fault,
+            nullptr);
   return out;
 }
 
@@ -109,11 +143,36 @@ void expect_convolution(const Operands& in, const Results& out, const ConvShape&
 }
 
 const ConvShape kShapes[] = {
-    {2, 3, 8, 8, 5, 3, 3, 1, 1, 1, 1},    {64, 1, 8, 8, 16, 3, 3, 1, 1, 1, 1}, {13, 16, 8, 8, 16, 3, 3, 1, 1, 1, 1},
-    {37, 10, 9, 7, 13, 3, 3, 1, 1, 1, 1}, {3, 4, 11, 9, 6, 5, 3, 2, 1, 2, 0},  {1, 16, 12, 12, 32, 1, 1, 1, 1, 0, 0},
-    {9, 32, 6, 6, 16, 3, 3, 2, 2, 1, 1},  {2, 2, 5, 5, 3, 5, 5, 1, 1, 4, 4},   {2, 3, 4, 4, 2, 4, 4, 1, 1, 0, 0},
-    {9, 17, 8, 8, 33, 3, 3, 1, 1, 0, 0},  {1, 3, 30, 30, 8, 7, 7, 2, 2, 3, 3}, {4, 8, 7, 7, 8, 2, 2, 3, 3, 0, 0},
-    {2, 1, 1, 40, 4, 1, 5, 1, 2, 0, 2},   {9, 64, 4, 4, 48, 3, 3, 1, 1, 1, 1},
+    flat(2, 3, 8, 8, 5, 3, 3, {1, 1, 1}, {0, 1, 1}),
+    flat(64, 1, 8, 8, 16, 3, 3, {1, 1, 1}, {0, 1, 1}),
+    flat(13, 16, 8, 8, 16, 3, 3, {1, 1, 1}, {0, 1, 1}),
+    flat(37, 10, 9, 7, 13, 3, 3, {1, 1, 1}, {0, 1, 1}),
+    flat(3, 4, 11, 9, 6, 5, 3, {1, 2, 1}, {0, 2, 0}),
+    flat(1, 16, 12, 12, 32, 1, 1, {1, 1, 1}, {0, 0, 0}),
+    flat(9, 32, 6, 6, 16, 3, 3, {1, 2, 2}, {0, 1, 1}),
+    flat(2, 2, 5, 5, 3, 5, 5, {1, 1, 1}, {0, 4, 4}),
+    flat(2, 3, 4, 4, 2, 4, 4, {1, 1, 1}, {0, 0, 0}),
+    flat(9, 17, 8, 8, 33, 3, 3, {1, 1, 1}, {0, 0, 0}),
+    flat(1, 3, 30, 30, 8, 7, 7, {1, 2, 2}, {0, 3, 3}),
+    flat(4, 8, 7, 7, 8, 2, 2, {1, 3, 3}, {0, 0, 0}),
+    flat(2, 1, 1, 40, 4, 1, 5, {1, 1, 2}, {0, 0, 2}),
+    flat(9, 64, 4, 4, 48, 3, 3, {1, 1, 1}, {0, 1, 1}),
+    // depthwise; depthwise of two each; groups of few and of many channels
+    general({3, 32, 32, 32}, {1, 9, 8}, {1, 3, 3}, {1, 2, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}),
+    general({2, 24, 24, 24}, {1, 7, 7}, {1, 3, 3}, {1, 1, 1}, {1, 2, 2}, {0, 2, 2}, {0, 2, 2}),
+    general({2, 6, 12, 6}, {1, 7, 6}, {1, 3, 2}, {1, 1, 1}, {1, 1, 1}, {0, 1, 0}, {0, 1, 1}),
+    general({3, 16, 32, 4}, {1, 8, 8}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}),
+    general({2, 64, 32, 2}, {1, 6, 6}, {1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}),
+    // dilated, strided, padded on one side only
+    general({2, 16, 16, 1}, {1, 12, 11}, {1, 3, 3}, {1, 2, 2}, {1, 2, 3}, {0, 2, 3}, {0, 1, 3}),
+    general({2, 9, 16, 1}, {1, 1, 50}, {1, 1, 3}, {1, 1, 1}, {1, 1, 8}, {0, 0, 16}, {0, 0, 0}),
+    general({3, 8, 16, 1}, {1, 1, 30}, {1, 1, 4}, {1, 1, 3}, {1, 1, 1}, {0, 0, 0}, {0, 0, 2}),
+    general({2, 3, 24, 1}, {1, 16, 16}, {1, 4, 4}, {1, 4, 4}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}),
+    // three dimensions
+    general({2, 3, 16, 1}, {5, 6, 7}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}),
+    general({1, 16, 16, 1}, {4, 6, 6}, {2, 3, 3}, {2, 1, 2}, {1, 1, 1}, {0, 1, 1}, {1, 1, 1}),
+    general({2, 8, 8, 2}, {6, 5, 5}, {3, 2, 3}, {1, 2, 1}, {2, 1, 2}, {2, 0, 1}, {0, 1, 2}),
+    general({2, 4, 4, 4}, {3, 4, 5}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}),
 };
 
 class Conv : public ::testing::TestWithParam<ConvShape> {};
@@ -146,42 +205,58 @@ TEST_P(Conv, ThreadsDoNotChangeTheBits) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Conv, ::testing::ValuesIn(kShapes));
 
-// The usual shapes go to oneDNN in the workspace that the rule gives; the plain loops would be a silent loss of speed. Which of
-// the others it takes depends on the processor.
+// What a way of computing gives in the workspace of the rule; no results if it refuses.
+using Way = bool (*)(ConvPass, const ConvShape&, const float*, const float*, float*, void*, std::size_t);
+int passes_taken(Way way, const Operands& in, const ConvShape& s, const Results& out) {
+  int taken = 0;
+  const auto runs = [&](ConvPass pass, const Array& a, const Array& b, const Array& to) {
+    const std::int64_t bytes = cpu::conv_workspace(pass, s);
+    std::vector<std::uint64_t> scratch(static_cast<std::size_t>(bytes) / 8 + 16);
+    void* const workspace = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
+    taken += way(pass, s, a.view.as<float>(), b.view.as<float>(), to.view.as<float>(), workspace, static_cast<std::size_t>(bytes));
+  };
+  runs(ConvPass::forward, in.x, in.w, out.y);
+  runs(ConvPass::input_grad, in.y, in.w, out.dx);
+  runs(ConvPass::weight_grad, in.y, in.x, out.dw);
+  return taken;
+}
+
+// The usual shapes go to oneDNN in the workspace that the rule gives; the other ways would be a silent loss of speed. Which of
+// the rest it takes depends on the processor.
 TEST(ConvWorkspace, IsEnoughForOneDnn) {
   Random random(kSeed);
   for (const ConvShape& s : kShapes) {
-    if (s.kernel_height != 3 || s.stride_height != 1 || s.pad_height != 1) continue;
+    if (s.groups != 1 || s.dilation != Spatial{1, 1, 1} || s.kernel != Spatial{1, 3, 3} || s.stride != Spatial{1, 1, 1} || s.before[1] != 1) continue;
     const Operands in(random, DType::f32, s);
-    const Results out{like(in.y), like(in.x), like(in.w)};
-    std::vector<std::uint64_t> scratch(static_cast<std::size_t>(cpu::conv_workspace(cpu::ConvPass::weight_grad, s) +
-                                                                cpu::conv_workspace(cpu::ConvPass::forward, s)) /
-                                           8 +
-                                       16);
-    void* const workspace = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
-    const auto runs = [&](cpu::ConvPass pass, const Array& a, const Array& b, const Array& to) {
-      return cpu::convolve_onednn(pass, s, a.view.as<float>(), b.view.as<float>(), to.view.as<float>(), workspace,
-                                  static_cast<std::size_t>(cpu::conv_workspace(pass, s)));
-    };
-    EXPECT_TRUE(runs(cpu::ConvPass::forward, in.x, in.w, out.y)) << ::testing::PrintToString(s);
-    EXPECT_TRUE(runs(cpu::ConvPass::input_grad, in.y, in.w, out.dx)) << ::testing::PrintToString(s);
-    EXPECT_TRUE(runs(cpu::ConvPass::weight_grad, in.y, in.x, out.dw)) << ::testing::PrintToString(s);
+    EXPECT_EQ(passes_taken(cpu::convolve_onednn, in, s, {like(in.y), like(in.x), like(in.w)}), 3) << ::testing::PrintToString(s);
   }
+}
+
+// Products take every shape with enough channels, whatever oneDNN thinks of it.
+TEST_P(Conv, ProductsMatchToo) {
+  const ConvShape& s = GetParam();
+  Random random(kSeed);
+  const Operands in(random, DType::f32, s);
+  const Results out{like(in.y), like(in.x), like(in.w)};
+  const bool pays = s.in_per_group() * s.taps() >= 16 && s.out_per_group() >= 4;
+  const int taken = passes_taken(cpu::convolve_products, in, s, out);
+  EXPECT_EQ(taken, pays ? 3 : 0);
+  if (taken == 3) expect_convolution(in, out, s);
 }
 
 TEST(ConvWorkspace, IsASmallPartOfTheActivations) {
   for (const std::int64_t channels : {16, 32, 64}) {
-    const ConvShape s{64, channels, 16, 16, channels, 3, 3, 1, 1, 1, 1};
+    const ConvShape s = flat(64, channels, 16, 16, channels, 3, 3, {1, 1, 1}, {0, 1, 1});
     const std::int64_t activation = s.batch * s.out_size() * 4;
-    EXPECT_LE(cpu::conv2d_workspace(s, DType::f32), activation / 2);
-    EXPECT_LE(cpu::conv2d_weight_grad_workspace(s, DType::f32), activation);
-    EXPECT_EQ(cpu::conv2d_workspace(s, DType::f64), 0);
+    EXPECT_LE(cpu::convolution_workspace(ConvPass::forward, s, DType::f32), activation / 2);
+    EXPECT_LE(cpu::convolution_workspace(ConvPass::weight_grad, s, DType::f32), activation);
+    EXPECT_EQ(cpu::convolution_workspace(ConvPass::forward, s, DType::f64), 0);
   }
 }
 
 TEST(ConvEdge, EmptyBatchAndNoChannels) {
   Random random(kSeed);
-  const ConvShape no_images{0, 3, 5, 5, 4, 3, 3, 1, 1, 1, 1}, no_channels{2, 0, 5, 5, 4, 3, 3, 1, 1, 1, 1};
+  const ConvShape no_images = flat(0, 3, 5, 5, 4, 3, 3, {1, 1, 1}, {0, 1, 1}), no_channels = flat(2, 0, 5, 5, 4, 3, 3, {1, 1, 1}, {0, 1, 1});
   for (const ConvShape& s : {no_images, no_channels}) {
     const Operands in(random, DType::f32, s);
     const Results out = convolve(in, s);

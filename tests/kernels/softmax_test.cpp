@@ -2,6 +2,7 @@
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>
+#include <tapedeck/kernels/attrs/loss.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 
 #include <gtest/gtest.h>
@@ -77,6 +78,8 @@ TEST(Softmax, ExtremeRows) {
   EXPECT_TRUE(std::isnan(y.get(0)) && std::isnan(y.get(1)));
 }
 
+const CrossEntropyAttrs kMean;
+
 template <class Check>
 void with_problem(DType dtype, DType label_dtype, std::int64_t n, std::int64_t c, Check&& check_problem) {
   Random random(kSeed);
@@ -91,8 +94,8 @@ TEST(CrossEntropy, LossAndGradient) {
       for (const std::int64_t n : {1, 64, 700})
         with_problem(dtype, label_dtype, n, 10, [&](const Array& x, const Array& labels) {
           const Array loss = make_array(dtype, {}), dloss = array_of(dtype, {}, {0.7}), dx = make_array(dtype, {n, 10});
-          run(cpu::cross_entropy, {x, labels}, {loss});
-          run(cpu::cross_entropy_grad, {x, labels, dloss}, {dx});
+          run(cpu::cross_entropy, {x, labels}, {loss}, &kMean);
+          run(cpu::cross_entropy_grad, {x, labels, dloss}, {dx}, &kMean);
           double mean = 0;
           for (std::int64_t r = 0; r < n; ++r) {
             double total = 0;
@@ -111,19 +114,19 @@ TEST(CrossEntropy, LossAndGradient) {
 TEST(CrossEntropy, LabelOutOfRange) {
   with_problem(DType::f32, DType::i32, 5, 3, [](const Array& x, const Array& labels) {
     labels.set(3, 3);
-    const Outcome loss = run(cpu::cross_entropy, {x, labels}, {make_array(DType::f32, {})});
+    const Outcome loss = run(cpu::cross_entropy, {x, labels}, {make_array(DType::f32, {})}, &kMean);
     EXPECT_STREQ(loss.fault, "label out of range");
     EXPECT_EQ(loss.value, 3);
     const Array one = array_of(DType::f32, {}, {1});
-    EXPECT_STREQ(run(cpu::cross_entropy_grad, {x, labels, one}, {make_array(DType::f32, {5, 3})}).fault, "label out of range");
+    EXPECT_STREQ(run(cpu::cross_entropy_grad, {x, labels, one}, {make_array(DType::f32, {5, 3})}, &kMean).fault, "label out of range");
   });
 }
 
 TEST(CrossEntropy, ThreadsDoNotChangeTheBits) {
   with_problem(DType::f32, DType::i32, 5000, 10, [](const Array& x, const Array& labels) {
     const Array one = make_array(DType::f32, {}), two = make_array(DType::f32, {});
-    with_threads(1, [&] { run(cpu::cross_entropy, {x, labels}, {one}); });
-    with_threads(2, [&] { run(cpu::cross_entropy, {x, labels}, {two}); });
+    with_threads(1, [&] { run(cpu::cross_entropy, {x, labels}, {one}, &kMean); });
+    with_threads(2, [&] { run(cpu::cross_entropy, {x, labels}, {two}, &kMean); });
     EXPECT_TRUE(same_bits(one, two));
   });
 }

@@ -1,32 +1,10 @@
 // References of the movement ops, from where each element comes.
-#include <tapedeck/tests/engine/reference.h>
+#include <tapedeck/tests/engine/reference/places.h>
 
 #include <tapedeck/kernels/attrs/movement.h>
 
 namespace tapedeck::testing {
 namespace {
-
-using At = std::vector<std::int64_t>;
-
-// y[at] = x[from(at)]; an empty `from` stands for zero.
-Array gather(const Array& x, const Type& out, const std::function<At(const At&)>& from) {
-  Array y = blank(out);
-  for (std::size_t i = 0; i < y.v.size(); ++i) {
-    const At source = from(coordinates(static_cast<std::int64_t>(i), out.shape));
-    if (!source.empty() || x.type.shape.rank == 0) y.v[i] = x.v[static_cast<std::size_t>(index_of(source, x.type.shape))];
-  }
-  return y;
-}
-
-// base with base[to(at)] = piece[at].
-Array scatter(const Array& base, const Array& piece, const std::function<At(const At&)>& to) {
-  Array y = base;
-  for (std::size_t i = 0; i < piece.v.size(); ++i)
-    y.v[static_cast<std::size_t>(index_of(to(coordinates(static_cast<std::int64_t>(i), piece.type.shape)), base.type.shape))] = piece.v[i];
-  return y;
-}
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 std::function<At(const At&)> slice_map(const Example& e) {
   const auto a = attributes_of<SliceAttrs>(e);
@@ -52,9 +30,6 @@ std::function<At(const At&)> diagonal_map(const Example& e) {
     return there;
   };
 }
-
-using Arrays = std::vector<Array>;
-using Types = std::vector<Type>;
 
 Arrays same_elements(const Example&, const Arrays& x, const Types& out) { return {Array{out[0], x[0].v}}; }
 

@@ -1,0 +1,382 @@
+// The walk back over the tape.
+#include <tapedeck/engine/backward_walk.h>
+#include <tapedeck/engine/gradients.h>
+#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/vjp.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+using detail::TensorImpl;
+
+// ---- vjp ----
+
+Tensor sum_to(const Tensor& t, const Shape& shape, Site site) {
+  if (t.shape() == shape) return t;
+  ReduceAttrs attrs;
+  attrs.keepdims = false;
+  const int lead = t.rank() - shape.rank;
+  for (int i = 0; i < t.rank(); ++i)
+    if (i < lead || (shape[i - lead] == 1 && t.shape()[i] != 1)) attrs.axes.push_back(i);
+  Tensor s = attrs.axes.size ? apply(ops::sum, {&t}, &attrs, site) : t;
+  return s.shape() == shape ? s : reshape(s, shape);
+}
+
+void Vjp::dx(int i, const Tensor& piece) {
+  if (!needs(i)) return;
+  const auto k = static_cast<std::size_t>(i);
+  const Tensor fitted = sum_to(piece, xs[k].shape(), where);
+  dxs[k] = dxs[k].defined() ? add(dxs[k], fitted) : fitted;
+}
+
+// ---- the walk ----
+
+BackwardWalk::BackwardWalk(Recorder& tape, bool retain, bool create_graph, Site site)
+    : tape_(tape), hold_(tape), retain_(retain || create_graph), create_graph_(create_graph), site_(site) {}
+
+std::string BackwardWalk::describe(NodeId n) const {
+  const Site s = tape_.notes[static_cast<std::size_t>(n)].site;
+  return fmt::format("'{}' at {}:{}", node(n).op->name, s.file, s.line);
+}
+
+[[noreturn]] void BackwardWalk::fail_freed(NodeId n) const {
+  throw GradientError(error_text("backward", fmt::format("what {} saved was freed by an earlier backward; call that with retain", describe(n)), site_));
+}
+
+bool BackwardWalk::has_gradient(const Node& node) const {
+  for (std::int32_t k = 0; k < node.n_outputs; ++k)
+    if (grads_[static_cast<std::size_t>(node.first_output + k)].defined()) return true;
+  return false;
+}
+
+// The saved value as a tensor, checked against writes since.
+Tensor BackwardWalk::saved(ValueId v, NodeId reader) const {
+  const TapeValue& value = info(v);
+  const Type& type = type_of(v);
+  if (value.saved->version != value.version) {
+    const Site at = value.saved->written_at;
+    throw GradientError(error_text("backward", fmt::format("{} saved for {} was modified in place at {}:{} since", to_string(type), describe(reader), at.file, at.line), site_));
+  }
+  detail::retain(value.saved);
+  TensorImpl* t = detail::new_impl(type, value.saved);
+  t->offset = value.offset;
+  if (value.strides != kNone) std::copy_n(tape_.strides.data() + value.strides, type.shape.rank, t->strides);
+  return Tensor(t);
+}
+
+// A value that backward reads. Where backward itself is recorded the tensor must be known as that value, so that the node reads it.
+Tensor BackwardWalk::value(ValueId v, NodeId reader) {
+  Tensor t;
+  if (info(v).saved) {
+    t = saved(v, reader);
+  } else {
+    const NodeId maker = tape_.graph.values[static_cast<std::size_t>(v)].node;
+    const std::int32_t region = maker == kNone ? kNone : node(maker).origin.region;
+    if (thread_state().abstract || info(v).saves > 0) {
+      t = abstract_tensor(type_of(v));  // abstract execution saves nothing but the name
+    } else if (region != kNone) {
+      if (open_region_ != region) recompute(region, reader);
+      auto it = recomputed_.find(v);
+      // Absent only where the region read something abstract.
+      t = it == recomputed_.end() ? abstract_tensor(type_of(v)) : Tensor(detail::new_view(*it->second.impl(), it->second.shape(), 0, it->second.strides()));
+    } else {
+      fail_freed(reader);
+    }
+  }
+  if (tape_.capturing || create_graph_) {
+    if (t.impl()->storage) tape_.info[static_cast<std::size_t>(v)].version = t.impl()->storage->version;
+    tape_.bind(t.impl(), v);
+  }
+  return t;
+}
+
+// Runs the region's nodes again, unrecorded, from what the region read.
+void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
+  recomputed_.clear();
+  open_region_ = region;
+  const Region range = tape_.regions[static_cast<std::size_t>(region)];
+  for (NodeId n = range.first; n < range.last; ++n) {
+    const Node& at = node(n);
+    if (at.origin.region != region) continue;
+    std::vector<Tensor> inputs;
+    bool available = true;
+    for (ValueId v : tape_.graph.inputs(at)) {
+      auto it = recomputed_.find(v);
+      if (it != recomputed_.end()) inputs.push_back(it->second);
+      else if (info(v).saved) inputs.push_back(saved(v, reader));
+      else available = false;
+    }
+    if (!available) continue;  // a branch that needs no gradient, and so was not kept
+    const std::vector<Tensor> outputs = execute(*at.op, inputs, tape_.graph.attributes(at), tape_.graph.output_types(at), tape_.notes[static_cast<std::size_t>(n)].site);
+    for (std::size_t k = 0; k < outputs.size(); ++k) recomputed_[at.first_output + static_cast<ValueId>(k)] = outputs[k];
+  }
+}
+
+void BackwardWalk::add_piece(ValueId v, const Tensor& piece) {
+  if (!wanted(v)) return;
+  Tensor& g = grads_[static_cast<std::size_t>(v)];
+  g = g.defined() ? add(g, piece) : piece;
+}
+
+// The gradient of v is complete: hooks see it, whoever asked for it gets it.
+void BackwardWalk::complete(ValueId v) {
+  Tensor& g = grads_[static_cast<std::size_t>(v)];
+  if (!g.defined()) return;
+  if (info(v).has_hooks) {
+    const std::vector<GradHook> hooks = tape_.hooks[v];
+    for (const GradHook& hook : hooks) run_hook(hook, &g);
+  }
+  for (auto [it, end] = asked_.equal_range(v); it != end; ++it) {
+    Tensor& result = results_[it->second];
+    result = result.defined() ? add(result, g) : g;
+  }
+  if (const ValueId through = info(v).through; through != kNone) {
+    add_piece(through, g);
+    g = Tensor();
+  }
+}
+
+void BackwardWalk::run_hook(const GradHook& hook, Tensor* g) const {
+  const Tensor replaced = hook(*g);
+  if (!replaced.defined()) return;
+  if (replaced.type() != g->type())
+    throw GradientError(error_text("backward", fmt::format("a hook returned {} for a gradient of {}", to_string(replaced.type()), to_string(g->type())), site_));
+  *g = replaced;
+}
+
+// What the node's vjp sees. Where backward does not read the data, abstract tensors stand in.
+Vjp BackwardWalk::open(NodeId n, const std::vector<ValueId>& inputs) {
+  const Node at = node(n);
+  const SaveMask saves = tape_.notes[static_cast<std::size_t>(n)].saves();
+  Vjp vjp;
+  vjp.where = tape_.notes[static_cast<std::size_t>(n)].site;
+  auto operand = [&](ValueId v, bool read) { return read ? value(v, n) : abstract_tensor(type_of(v)); };
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    vjp.xs.push_back(operand(inputs[i], i < 32 && ((saves >> i) & 1)));
+    vjp.need.push_back(info(inputs[i]).needs_grad);
+  }
+  for (std::int32_t k = 0; k < at.n_outputs; ++k) {
+    const ValueId v = at.first_output + k;
+    vjp.ys.push_back(operand(v, k < 32 && ((saves >> (32 + k)) & 1)));
+    Tensor& dy = grads_[static_cast<std::size_t>(v)];
+    const Type type = type_of(v);
+    if (!dy.defined()) dy = is_floating(type.dtype) ? full(type.shape, 0, type.dtype, vjp.where) : abstract_tensor(type);
+    vjp.dys.push_back(std::move(dy));
+    dy = Tensor();
+  }
+  vjp.dxs.resize(inputs.size());
+  return vjp;
+}
+
+void BackwardWalk::run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n) {
+  const std::size_t n_xs = vjp->xs.size() - vjp->ys.size();   // then follow the results of the forward function
+  const std::vector<Tensor> xs(vjp->xs.begin(), vjp->xs.begin() + static_cast<std::ptrdiff_t>(n_xs));
+  const std::vector<Tensor> dxs = backward(xs, vjp->ys, vjp->dys);
+  if (dxs.size() != n_xs)
+    throw GradientError(error_text("backward", fmt::format("the custom gradient of {} returned {} gradients for {} operands", describe(n), dxs.size(), n_xs), site_));
+  for (std::size_t i = 0; i < n_xs; ++i) {
+    if (!dxs[i].defined()) continue;
+    if (dxs[i].type() != xs[i].type())
+      throw GradientError(error_text("backward", fmt::format("the custom gradient of {} returned {} for operand {}, which is {}", describe(n),
+                                                             to_string(dxs[i].type()), i, to_string(xs[i].type())), site_));
+    vjp->dx(static_cast<int>(i), dxs[i]);
+  }
+}
+
+void BackwardWalk::visit(NodeId n) {
+  const Node at = node(n);  // a copy: recording moves the pool
+  for (std::int32_t k = 0; k < at.n_outputs; ++k) complete(at.first_output + k);
+  if (!has_gradient(at)) return;
+  const std::vector<ValueId> inputs(tape_.graph.inputs(at).begin(), tape_.graph.inputs(at).end());
+  if (std::none_of(inputs.begin(), inputs.end(), [&](ValueId v) { return info(v).needs_grad && wanted(v); })) return;
+  NodeExtra* extra = tape_.notes[static_cast<std::size_t>(n)].extra.get();
+  const bool custom = extra && extra->custom;
+  if (tape_.notes[static_cast<std::size_t>(n)].released) fail_freed(n);
+  if (!at.op->vjp && !custom) throw GradientError(error_text("backward", fmt::format("{} has no gradient", describe(n)), site_));
+  std::vector<unsigned char> attrs;
+  Vjp vjp = open(n, inputs);
+  if (at.op->attrs) {
+    const auto* from = static_cast<const unsigned char*>(tape_.graph.attributes(node(n)));
+    attrs.assign(from, from + at.op->attrs->size);
+    vjp.attrs = attrs.data();
+  }
+  {
+    ThreadState& state = thread_state();
+    Scoped<NodeId> twin(state.twin, n);
+    Scoped<Name> path(state.path, at.origin.path);
+    if (custom) {
+      run_custom(CustomBackward(extra->custom), &vjp, n);
+    } else if (const Derived* derived = tape_.notes[static_cast<std::size_t>(n)].derived; derived && derived->two_parts()) {
+      std::vector<Tensor> kept = extra->kept;
+      VjpCalls calls{*derived, kept};
+      Scoped<VjpCalls*> two_parts(state.calls, &calls);
+      at.op->vjp(vjp);
+    } else {
+      at.op->vjp(vjp);
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (vjp.dxs[i].defined()) add_piece(inputs[i], vjp.dxs[i]);
+  }
+  if (!retain_) tape_.release_saved(n);
+}
+
+// Frees what the region read from outside, once backward has been through all of it: another loss may still want the rest.
+void BackwardWalk::release_region(std::int32_t region) {
+  Region& range = tape_.regions[static_cast<std::size_t>(region)];
+  auto inside = [&](NodeId n) { return n != kNone && node(n).origin.region == region; };
+  auto needed = [&](NodeId n) {
+    for (std::int32_t k = 0; k < node(n).n_outputs; ++k)
+      if (info(node(n).first_output + k).needs_grad) return true;
+    return false;
+  };
+  if (range.released) return;
+  for (NodeId n = range.first; n < range.last; ++n)
+    if (inside(n) && needed(n) && !tape_.notes[static_cast<std::size_t>(n)].released) return;
+  range.released = true;
+  for (NodeId n = range.first; n < range.last; ++n)
+    if (inside(n) && (needed(n) || tape_.capturing))
+      for (ValueId v : tape_.graph.inputs(node(n)))
+        if (!inside(tape_.graph.values[static_cast<std::size_t>(v)].node)) tape_.release_one(v);
+}
+
+// Gradients share no bytes with each other or with anything the user holds.
+Tensor BackwardWalk::own_bytes(Tensor g) const {
+  const TensorImpl& t = *g.impl();
+  const bool shared = t.storage && (t.refs.load() != 1 || t.storage->refs.load() != 1);
+  bool repeats = false;
+  for (int i = 0; i < t.shape.rank; ++i) repeats = repeats || (t.strides[i] == 0 && t.shape[i] > 1);
+  return shared || repeats || (t.storage == nullptr && t.refs.load() != 1) ? copy(g) : g;
+}
+
+void BackwardWalk::write_leaf(ValueId v) {
+  if (info(v).outside == kNone || !grads_[static_cast<std::size_t>(v)].defined()) return;
+  Tensor leaf = tape_.outside[static_cast<std::size_t>(info(v).outside)].tensor;
+  if (const detail::Extra* extra = leaf.impl()->extra) {
+    const std::vector<GradHook> hooks = extra->hooks;
+    for (const GradHook& hook : hooks) run_hook(hook, &grads_[static_cast<std::size_t>(v)]);
+  }
+  Tensor g = std::exchange(grads_[static_cast<std::size_t>(v)], Tensor());
+  const bool write = leaf.grad_request() == GradRequest::write && written_.insert(leaf.impl()).second;
+  const Tensor old = write ? Tensor() : leaf.grad();
+  if (old.defined() && tape_.capturing && !tape_.owns(*old.impl()))
+    throw CaptureError(error_text("backward", fmt::format("the gradient of '{}' was begun before the capture; call zero_grad() first", leaf.name().view()), site_));
+  leaf.set_grad(old.defined() ? add(old, g) : own_bytes(std::move(g)));
+}
+
+void BackwardWalk::add_target(const Tensor& target, const Tensor& head) {
+  const ValueId v = tape_.value_of(target.impl(), site_);
+  targets_.push_back({v, head.defined() ? head : full(target.shape(), 1, target.dtype(), site_)});
+}
+
+// All the values that a tensor has had as an operand: a leaf may stand on the tape more than once.
+std::vector<ValueId> BackwardWalk::values_of(const Tensor& t) const {
+  if (tape_.owns(*t.impl())) return {tape_.bound_value(*t.impl())};
+  std::vector<ValueId> all;
+  for (ValueId v = 0; v < tape_.graph.value_count(); ++v)
+    if (info(v).outside != kNone && info(v).through == kNone && tape_.outside[static_cast<std::size_t>(info(v).outside)].tensor.impl() == t.impl()) all.push_back(v);
+  return all;
+}
+
+std::vector<Tensor> BackwardWalk::ask_for(const std::vector<Tensor>& wrt) {
+  results_.assign(wrt.size(), Tensor());
+  wanted_.assign(tape_.graph.values.size(), false);
+  for (std::size_t i = 0; i < wrt.size(); ++i)
+    for (ValueId v : values_of(wrt[i])) {
+      asked_.emplace(v, i);
+      wanted_[static_cast<std::size_t>(v)] = true;
+    }
+  only_wanted_ = true;
+  for (NodeId n = 0; n < tape_.graph.node_count(); ++n) {
+    bool any = false;
+    for (ValueId v : tape_.graph.inputs(node(n))) any = any || wanted_[static_cast<std::size_t>(v)];
+    for (std::int32_t k = 0; k < node(n).n_outputs; ++k) {
+      const ValueId v = node(n).first_output + k, through = info(v).through;
+      if (any || (through != kNone && wanted_[static_cast<std::size_t>(through)])) wanted_[static_cast<std::size_t>(v)] = true;
+    }
+  }
+  run();
+  for (std::size_t i = 0; i < results_.size(); ++i)
+    if (results_[i].defined() && !create_graph_) results_[i] = own_bytes(std::move(results_[i]));
+  return std::move(results_);
+}
+
+void BackwardWalk::run() {
+  ThreadState& state = thread_state();
+  Scoped<bool> grad(state.grad_enabled, create_graph_), autocast(state.autocast, false);
+  Scoped<Phase> phase(state.phase, Phase::backward);
+  Scoped<std::int32_t> region(state.region, kNone);
+  const ValueId n_values = tape_.graph.value_count();
+  grads_.resize(static_cast<std::size_t>(n_values));
+  NodeId last = kNone;
+  for (auto& [v, head] : targets_) {
+    add_piece(v, head);
+    last = std::max(last, tape_.graph.values[static_cast<std::size_t>(v)].node);
+  }
+  targets_.clear();
+  for (NodeId n = last; n >= 0; --n) {
+    if (!tape_.notes[static_cast<std::size_t>(n)].dead) visit(n);
+    const std::int32_t r = node(n).origin.region;
+    if (r != kNone && tape_.regions[static_cast<std::size_t>(r)].first == n) {
+      if (open_region_ == r) {
+        recomputed_.clear();
+        open_region_ = kNone;
+      }
+      if (!retain_) release_region(r);
+    }
+  }
+  for (ValueId v = 0; v < n_values; ++v) {
+    if (tape_.graph.values[static_cast<std::size_t>(v)].node != kNone) continue;
+    complete(v);
+    if (!only_wanted_) write_leaf(v);
+  }
+}
+
+// ---- what users call ----
+
+namespace {
+
+Recorder& checked_tape(const char* what, const Tensor& target, const Tensor& head, Site site) {
+  if (!target.defined()) throw GradientError(error_text(what, "the loss is undefined", site));
+  Recorder& tape = *thread_state().tape;
+  if (!tape.owns(*target.impl()) || !tape.needs_grad(*target.impl()))
+    throw GradientError(error_text(what, fmt::format("{} has no gradient history on this thread's tape", to_string(target.type())), site));
+  if (head.defined() && head.type() != target.type())
+    throw TypeError(error_text(what, fmt::format("the head gradient {} does not fit {}", to_string(head.type()), to_string(target.type())), site));
+  if (!head.defined() && target.numel() != 1)
+    throw GradientError(error_text(what, fmt::format("{} is not a scalar; give a head gradient", to_string(target.type())), site));
+  return tape;
+}
+
+}  // namespace
+
+void backward(const Tensor& loss, const BackwardOptions& options, Site site) {
+  Recorder& tape = checked_tape("backward", loss, options.head, site);
+  BackwardWalk walk(tape, options.retain, options.create_graph, site);
+  walk.add_target(loss, options.head);
+  walk.run();
+}
+
+std::vector<Tensor> gradients(const std::vector<Tensor>& targets, const std::vector<Tensor>& wrt, const GradientOptions& options, Site site) {
+  if (targets.empty()) throw GradientError(error_text("gradients", "there is no target", site));
+  if (!options.heads.empty() && options.heads.size() != targets.size())
+    throw UsageError(error_text("gradients", fmt::format("{} head gradients for {} targets", options.heads.size(), targets.size()), site));
+  for (const Tensor& t : wrt) {
+    if (!t.defined()) throw GradientError(error_text("gradients", "a wrt is undefined", site));
+    if (!is_floating(t.dtype())) throw TypeError(error_text("gradients", fmt::format("{} holds integers: no gradient", to_string(t.type())), site));
+  }
+  Recorder* tape = nullptr;
+  for (std::size_t i = 0; i < targets.size(); ++i) tape = &checked_tape("gradients", targets[i], options.heads.empty() ? Tensor() : options.heads[i], site);
+  BackwardWalk walk(*tape, options.retain, options.create_graph, site);
+  for (std::size_t i = 0; i < targets.size(); ++i) walk.add_target(targets[i], options.heads.empty() ? Tensor() : options.heads[i]);
+  std::vector<Tensor> results = walk.ask_for(wrt);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (!results[i].defined() && !options.allow_unused)
+      throw GradientError(error_text("gradients", fmt::format("no target depends on wrt {}: {}", i, to_string(wrt[i].type())), site));
+  return results;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,23 @@
+// Products of many rows with one weight. Rows are first laid in one matrix: with leading dimensions left in place, the weight's gradient
+// would be made for each of them apart and then summed.
+#pragma once
+
+#include <tapedeck/engine/ops.h>
+
+namespace tapedeck {
+
+// x [..., k] as one matrix [rows, k].
+inline Tensor as_rows(const Tensor& x) {
+  std::int64_t rows = 1;
+  for (int d = 0; d + 1 < x.rank(); ++d) rows *= x.size(d);
+  return reshape(x, Shape{rows, x.size(-1)});
+}
+
+// rows [n, k] as the rows of `like`: [..., k].
+inline Tensor rows_like(const Tensor& rows, const Tensor& like) {
+  Shape shape = like.shape();
+  shape[shape.rank - 1] = rows.size(1);
+  return reshape(rows, shape);
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,133 @@
+#include <tapedeck/engine/infer.h>
+#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/attention.h>
+#include <tapedeck/engine/vjp.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace tapedeck {
+namespace {
+
+void require_mask(const Infer& f, const Type& mask, const Shape& scores) {
+  if (mask.dtype != DType::boolean && mask.dtype != f.inputs[0].dtype)
+    f.fail(fmt::format("the mask must be bool or {}, not {}", dtype_name(f.inputs[0].dtype), to_string(mask)));
+  Shape both;
+  if (!broadcast_shapes(mask.shape, scores, &both) || both != scores)
+    f.fail(fmt::format("the mask {} does not broadcast to {}", to_string(mask), to_string(scores)));
+}
+
+// Checks q, k, v and, as operand `mask`, the mask.
+void require_attention(const Infer& f, std::size_t mask) {
+  const Type &q = f.inputs[0], &k = f.inputs[1], &v = f.inputs[2];
+  infer_require_float(f, q);
+  for (const Type* t : {&q, &k, &v}) {
+    if (t->dtype != q.dtype) f.fail(fmt::format("operands differ in dtype: {} and {}", to_string(q), to_string(*t)));
+    if (t->shape.rank != 4) f.fail(fmt::format("needs [batch,heads,length,size], got {}", to_string(*t)));
+    if (t->shape[0] != q.shape[0] || t->shape[1] != q.shape[1])
+      f.fail(fmt::format("batch or heads differ: {} and {}", to_string(q), to_string(*t)));
+  }
+  if (q.shape[3] != k.shape[3]) f.fail(fmt::format("queries {} and keys {} differ in size", to_string(q), to_string(k)));
+  if (k.shape[2] != v.shape[2]) f.fail(fmt::format("keys {} and values {} differ in length", to_string(k), to_string(v)));
+  if (f.inputs.size() > mask) require_mask(f, f.inputs[mask], {q.shape[0], q.shape[1], q.shape[2], k.shape[2]});
+  if (!std::isfinite(f.attributes<AttentionAttrs>().scale)) f.fail("the scale must be finite");
+}
+
+Type result_type(const Infer& f) {
+  const Shape &q = f.inputs[0].shape, &v = f.inputs[2].shape;
+  const Type y{f.inputs[0].dtype, {q[0], q[1], q[2], v[3]}};
+  if (checked_bytes(y.dtype, {y.shape.sizes, 4}) < 0) f.fail("too large");
+  return y;
+}
+
+Type logsumexp_type(const Infer& f) {
+  const Shape& q = f.inputs[0].shape;
+  const Type l{f.inputs[0].dtype == DType::f64 ? DType::f64 : DType::f32, {q[0], q[1], q[2]}};
+  if (checked_bytes(l.dtype, {l.shape.sizes, 3}) < 0) f.fail("too large");
+  return l;
+}
+
+void infer_attention(Infer& f) {
+  require_attention(f, 3);
+  f.outputs = {result_type(f), logsumexp_type(f)};
+}
+
+void infer_attention_grad(Infer& f) {
+  require_attention(f, 7);
+  const Type y = result_type(f);
+  Type l = logsumexp_type(f);
+  if (f.inputs[4].dtype == y.dtype) l.dtype = y.dtype;
+  for (std::size_t i : {std::size_t{3}, std::size_t{5}})
+    if (f.inputs[i] != y) f.fail(fmt::format("operand {} must be {}, not {}", i, to_string(y), to_string(f.inputs[i])));
+  for (std::size_t i : {std::size_t{4}, std::size_t{6}})
+    if (f.inputs[i] != l) f.fail(fmt::format("operand {} must be {}, not {}", i, to_string(l), to_string(f.inputs[i])));
+  const Type q = f.inputs[0], k = f.inputs[1], v = f.inputs[2];
+  f.outputs = {q, k, v};
+}
+
+// Multiplications of one product of t x s scores with d + e columns, forward; backward has five products of blocks against two.
+double products(std::span<const Type> in, const void* attrs) {
+  const Shape &q = in[0].shape, &v = in[2].shape;
+  const double scores = static_cast<double>(q[0]) * static_cast<double>(q[1]) * static_cast<double>(q[2]) * static_cast<double>(v[2]);
+  return scores * static_cast<double>(q[3] + v[3]) * (static_cast<const AttentionAttrs*>(attrs)->causal ? 0.5 : 1);
+}
+
+Cost cost_attention(std::span<const Type> in, std::span<const Type> out, const void* attrs) {
+  Cost cost = cost_like_copy(in, out, nullptr);
+  cost.flops = 2 * products(in, attrs);
+  return cost;
+}
+
+Cost cost_attention_grad(std::span<const Type> in, std::span<const Type> out, const void* attrs) {
+  Cost cost = cost_like_copy(in, out, nullptr);
+  cost.flops = 5 * products(in, attrs);
+  return cost;
+}
+
+// [t,s]: whether query i sees key j.
+Tensor causal_mask(std::int64_t t, std::int64_t s) {
+  std::vector<unsigned char> visible(static_cast<std::size_t>(t * s + 1));
+  for (std::int64_t i = 0; i < t; ++i)
+    for (std::int64_t j = 0; j <= std::min(i, s - 1); ++j) visible[static_cast<std::size_t>(i * s + j)] = 1;
+  return from_bytes({DType::boolean, {t, s}}, visible.data());
+}
+
+// The gradient of a float mask is that of the scores, P (dy v^T - sum(dy y) + dlogsumexp): as large as they are, whatever is done.
+Tensor mask_gradient(const Vjp& b) {
+  const auto& a = b.attributes<AttentionAttrs>();
+  const Tensor &logsumexp = b.y(1), &dy = b.dy(0);
+  const Shape column{logsumexp.size(0), logsumexp.size(1), logsumexp.size(2), 1};
+  const Tensor shift = where(equal(logsumexp, -INFINITY), INFINITY, logsumexp);  // a query that sees no key: probabilities of 0
+  const Tensor scores = add(mul(matmul(b.x(0), transpose_last(b.x(1))), a.scale), b.x(3));
+  Tensor p = exp(sub(scores, reshape(shift, column)));
+  if (a.causal) p = where(causal_mask(b.x(0).size(2), b.x(1).size(2)), p, 0);
+  const Tensor inner = sub(sum(mul(dy, b.y(0)), {3}, true), reshape(b.dy(1), column));
+  return cast(mul(p, sub(matmul(dy, transpose_last(b.x(2))), inner)), b.x(3).dtype());
+}
+
+void vjp_attention(Vjp& b) {
+  std::vector<Tensor> operands = {b.x(0), b.x(1), b.x(2), b.y(0), b.y(1), b.dy(0), b.dy(1)};
+  if (b.n_inputs() > 3) operands.push_back(b.x(3));
+  const std::vector<Tensor> grads = apply_all(ops::scaled_dot_product_attention_grad, operands, b.attrs, b.site());
+  for (int i = 0; i < 3; ++i) b.dx(i, grads[static_cast<std::size_t>(i)]);
+  if (b.n_inputs() > 3 && b.needs(3)) b.dx(3, mask_gradient(b));
+}
+
+}  // namespace
+
+Tensor scaled_dot_product_attention(const Arg& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+  AttentionAttrs attrs;
+  attrs.scale = options.scale;
+  attrs.causal = options.causal;
+  if (options.scale == 0 && q.tensor().defined() && q.tensor().rank() == 4)
+    attrs.scale = 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(1, q.tensor().size(3))));
+  std::vector<Tensor> operands = {q.tensor(), k, v};
+  if (options.mask.defined()) operands.push_back(options.mask);
+  return apply_all(ops::scaled_dot_product_attention, operands, &attrs, q.site())[0];
+}
+
+}  // namespace tapedeck
+
+#define TAPEDECK_DEFINE_OPS
+#include <tapedeck/engine/ops/attention.h>

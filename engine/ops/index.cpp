@@ -1,0 +1,328 @@
+#include <tapedeck/engine/ops/index.h>
+
+#include <tapedeck/engine/infer.h>
+#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/axes.h>
+#include <tapedeck/engine/ops/scan.h>
+#include <tapedeck/engine/ops/statistics.h>
+#include <tapedeck/engine/vjp.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+namespace {
+
+// ---- inference ----
+
+void require_index(const Infer& f, const Type& index) {
+  if (index.dtype != DType::i32 && index.dtype != DType::i64) f.fail(fmt::format("the index must be i32 or i64, not {}", to_string(index)));
+}
+
+// An empty axis has no places to name.
+void require_places(const Infer& f, std::int64_t n, const Type& x, const Type& index) {
+  if (n == 0 && index.numel() > 0) f.fail(fmt::format("the index {} names elements of an empty axis of {}", to_string(index), to_string(x)));
+}
+
+void require_addable(const Infer& f) {
+  if (f.inputs[0].dtype == DType::boolean) f.fail(fmt::format("needs numbers, got {}", to_string(f.inputs[0])));
+}
+
+void require_src(const Infer& f, const Type& src, const Shape& shape) {
+  const Type wanted{f.inputs[0].dtype, shape};
+  if (src != wanted) f.fail(fmt::format("the source must be {}, not {}", to_string(wanted), to_string(src)));
+}
+
+// x, index of one rank, index no longer than x beside the axis.
+void infer_axis_index(Infer& f) {
+  const Type &x = f.inputs[0], &index = f.inputs[1];
+  const std::int64_t axis = f.attributes<AxisAttrs>().axis;
+  infer_require_axis(f, axis);
+  require_index(f, index);
+  bool fits = index.shape.rank == x.shape.rank;
+  for (int d = 0; fits && d < x.shape.rank; ++d) fits = d == axis || index.shape[d] <= x.shape[d];
+  if (!fits) f.fail(fmt::format("the index {} does not fit {} along axis {}", to_string(index), to_string(x), axis));
+  require_places(f, x.shape[static_cast<int>(axis)], x, index);
+}
+
+void infer_scatter(Infer& f) {
+  infer_axis_index(f);
+  require_src(f, f.inputs[2], f.inputs[1].shape);
+  infer_same(f);
+}
+
+// x with its axis as long as the index of one dimension.
+Shape selected_shape(const Infer& f) {
+  const Type &x = f.inputs[0], &index = f.inputs[1];
+  const std::int64_t axis = f.attributes<AxisAttrs>().axis;
+  infer_require_axis(f, axis);
+  require_index(f, index);
+  if (index.shape.rank != 1) f.fail(fmt::format("the index needs one dimension, got {}", to_string(index)));
+  require_places(f, x.shape[static_cast<int>(axis)], x, index);
+  Shape shape = x.shape;
+  shape.sizes[axis] = index.shape[0];
+  return shape;
+}
+
+void infer_index_select(Infer& f) { f.outputs.assign(1, Type{f.inputs[0].dtype, selected_shape(f)}); }
+
+void infer_index_add(Infer& f) {
+  require_addable(f);
+  require_src(f, f.inputs[2], selected_shape(f));
+  infer_same(f);
+}
+
+void infer_embedding(Infer& f) {
+  const Type &table = f.inputs[0], &ids = f.inputs[1];
+  require_index(f, ids);
+  if (table.shape.rank != 2) f.fail(fmt::format("the table needs two dimensions, got {}", to_string(table)));
+  require_places(f, table.shape[0], table, ids);
+  if (ids.shape.rank == kMaxRank) f.fail(fmt::format("too many dimensions: {}", to_string(ids)));
+  Type out{table.dtype, ids.shape};
+  out.shape.sizes[out.shape.rank++] = table.shape[1];
+  f.outputs.assign(1, out);
+}
+
+void infer_embedding_grad(Infer& f) {
+  const Type &ids = f.inputs[0], &dy = f.inputs[1];
+  const std::int64_t rows = f.attributes<RowsAttrs>().rows;
+  require_index(f, ids);
+  infer_require_float(f, dy);
+  bool fits = dy.shape.rank == ids.shape.rank + 1;
+  for (int d = 0; fits && d < ids.shape.rank; ++d) fits = dy.shape[d] == ids.shape[d];
+  if (!fits) f.fail(fmt::format("the gradient {} does not fit ids {}", to_string(dy), to_string(ids)));
+  const std::int64_t sizes[2] = {rows, dy.shape[ids.shape.rank]};
+  if (checked_bytes(dy.dtype, sizes) < 0) f.fail(fmt::format("no table has {} rows of {}", rows, sizes[1]));
+  f.outputs.assign(1, Type{dy.dtype, {rows, sizes[1]}});
+  require_places(f, rows, f.outputs[0], ids);
+}
+
+// The shape of what the tuples of `indices` name in x.
+Shape named_shape(const Infer& f, std::int64_t batch_dims) {
+  const Type &x = f.inputs[0], &indices = f.inputs[1];
+  require_index(f, indices);
+  const int rank = x.shape.rank, q = indices.shape.rank;
+  if (q < 1) f.fail("the indices need at least one dimension");
+  if (batch_dims < 0 || batch_dims >= q || batch_dims > rank)
+    f.fail(fmt::format("batch_dims {} does not fit {} and {}", batch_dims, to_string(x), to_string(indices)));
+  const int batch = static_cast<int>(batch_dims);
+  for (int d = 0; d < batch; ++d)
+    if (x.shape[d] != indices.shape[d]) f.fail(fmt::format("batch dimensions differ: {} and {}", to_string(x), to_string(indices)));
+  const std::int64_t k = indices.shape[q - 1];
+  if (k > rank - batch) f.fail(fmt::format("tuples of {} are too long for {}", k, to_string(x)));
+  for (int d = batch; d < batch + static_cast<int>(k); ++d) require_places(f, x.shape[d], x, indices);
+  const int rest = rank - batch - static_cast<int>(k);
+  if (q - 1 + rest > kMaxRank) f.fail(fmt::format("too many dimensions: {} by {}", to_string(x), to_string(indices)));
+  Shape shape;
+  for (int d = 0; d < q - 1; ++d) shape.sizes[shape.rank++] = indices.shape[d];
+  for (int d = rank - rest; d < rank; ++d) shape.sizes[shape.rank++] = x.shape[d];
+  return shape;
+}
+
+void infer_gather_nd(Infer& f) {
+  f.outputs.assign(1, Type{f.inputs[0].dtype, named_shape(f, f.attributes<GatherNdAttrs>().batch_dims)});
+}
+
+void infer_scatter_nd(Infer& f) {
+  const auto& a = f.attributes<ScatterNdAttrs>();
+  if (a.reduction.view() == "add") require_addable(f);
+  else if (a.reduction.view() != "none") f.fail(fmt::format("reduction is \"none\" or \"add\", not \"{}\"", a.reduction.view()));
+  require_src(f, f.inputs[2], named_shape(f, a.batch_dims));
+  infer_same(f);
+}
+
+void require_count(const Infer& f, const Type& mask) {
+  const std::int64_t count = f.attributes<CountAttrs>().count;
+  if (count < 0 || count > mask.numel()) f.fail(fmt::format("a count of {} does not fit {}", count, to_string(mask)));
+}
+
+void require_mask(const Infer& f, const Type& mask) {
+  if (mask.dtype != DType::boolean) f.fail(fmt::format("the mask must be bool, not {}", to_string(mask)));
+  if (mask.shape != f.inputs[0].shape) f.fail(fmt::format("the mask {} does not fit {}", to_string(mask), to_string(f.inputs[0])));
+}
+
+void infer_masked_select(Infer& f) {
+  require_mask(f, f.inputs[1]);
+  require_count(f, f.inputs[1]);
+  f.outputs.assign(1, Type{f.inputs[0].dtype, {f.attributes<CountAttrs>().count}});
+}
+
+void infer_masked_scatter(Infer& f) {
+  require_mask(f, f.inputs[1]);
+  const Type& src = f.inputs[2];
+  if (src.shape.rank != 1 || src.dtype != f.inputs[0].dtype)
+    f.fail(fmt::format("the source must be {}[n], not {}", dtype_name(f.inputs[0].dtype), to_string(src)));
+  if (src.numel() > f.inputs[0].numel()) f.fail(fmt::format("{} holds more than {}", to_string(src), to_string(f.inputs[0])));
+  infer_same(f);
+}
+
+void infer_bincount(Infer& f) {
+  const std::int64_t bins[1] = {f.attributes<BinsAttrs>().bins};
+  const DType dtype = f.inputs[0].dtype;
+  if (is_floating(dtype) || dtype == DType::boolean) f.fail(fmt::format("needs integers, got {}", to_string(f.inputs[0])));
+  if (checked_bytes(DType::i64, bins) < 0) f.fail(fmt::format("{} bins cannot be", bins[0]));
+  f.outputs.assign(1, Type{DType::i64, {bins[0]}});
+}
+
+// ---- workspace ----
+
+// kernels/cpu/index.cpp sorts m indices by the n places they name.
+std::int64_t grouping_bytes(std::int64_t n, std::int64_t m) { return (n + 1 + m) * static_cast<std::int64_t>(sizeof(std::int64_t)); }
+
+// kernels/cpu/mask.cpp counts in blocks.
+std::int64_t compaction_bytes(const Type& mask) { return (mask.numel() / 16384 + 1) * static_cast<std::int64_t>(sizeof(std::int64_t)); }
+
+// ---- gradients ----
+
+// 0 1 2 ...
+Tensor numbers(const Shape& shape) {
+  return reshape(cumsum(full({shape.numel()}, 1, DType::i64), 0, {.exclusive = true}), shape);
+}
+
+// Only the source element that stayed gets a gradient. Writing their numbers instead of them tells which ones did.
+void vjp_scatter(Vjp& b) {
+  const std::int64_t axis = b.attributes<AxisAttrs>().axis;
+  const Tensor &index = b.x(1), &dy = b.dy();
+  const Shape& shape = index.shape();
+  if (b.needs(0)) b.dx(0, scatter(dy, index, zeros(shape, dy.dtype()), axis));
+  if (!b.needs(2)) return;
+  const Tensor number = numbers(shape);
+  const Tensor written = scatter(full(b.x(0).shape(), -1, DType::i64), index, number, axis);
+  b.dx(2, where(equal(gather(written, index, axis), number), gather(dy, index, axis), 0));
+}
+
+void vjp_scatter_nd(Vjp& b) {
+  const auto& a = b.attributes<ScatterNdAttrs>();
+  const Tensor &indices = b.x(1), &dy = b.dy();
+  if (a.reduction.view() == "add") {
+    b.dx(0, dy);
+    if (b.needs(2)) b.dx(2, gather_nd(dy, indices, a.batch_dims));
+    return;
+  }
+  if (b.needs(0)) b.dx(0, scatter_nd(dy, indices, zeros(b.x(2).shape(), dy.dtype()), a));
+  if (!b.needs(2)) return;
+  Shape tuples, named, beside = b.x(2).shape();
+  for (int d = 0; d + 1 < indices.rank(); ++d) tuples.sizes[tuples.rank++] = indices.shape()[d];
+  const std::int64_t k = indices.size(-1);
+  for (int d = 0; d < a.batch_dims + k; ++d) named.sizes[named.rank++] = b.x(0).shape()[d];
+  for (int d = tuples.rank; d < beside.rank; ++d) beside.sizes[d] = 1;
+  const Tensor number = numbers(tuples);
+  const Tensor written = scatter_nd(full(named, -1, DType::i64), indices, number, a);
+  const Tensor stayed = reshape(equal(gather_nd(written, indices, a.batch_dims), number), beside);
+  b.dx(2, where(stayed, gather_nd(dy, indices, a.batch_dims), 0));
+}
+
+// ---- what authors call ----
+
+std::int64_t counted(const Arg& x, const Tensor& mask, std::int64_t count) {
+  if (count >= 0) return count;
+  return static_cast<std::int64_t>(count_nonzero(Arg(mask, x.site().file, x.site().line)).item(x.site()));
+}
+
+void require_defined(const char* op, const Arg& x, const Tensor& other) {
+  if (!x.tensor().defined() || !other.defined()) throw TypeError(error_text(op, "an operand is undefined", x.site()));
+}
+
+}  // namespace
+
+Tensor gather(const Arg& x, const Tensor& index, std::int64_t axis) {
+  const AxisAttrs attrs{normal_axis("gather", x, axis)};
+  return apply(ops::gather, {&x.tensor(), &index}, &attrs, x.site());
+}
+
+Tensor scatter(const Arg& x, const Tensor& index, const Tensor& src, std::int64_t axis) {
+  const AxisAttrs attrs{normal_axis("scatter", x, axis)};
+  return apply(ops::scatter, {&x.tensor(), &index, &src}, &attrs, x.site());
+}
+
+Tensor scatter_add(const Arg& x, const Tensor& index, const Tensor& src, std::int64_t axis) {
+  const AxisAttrs attrs{normal_axis("scatter_add", x, axis)};
+  return apply(ops::scatter_add, {&x.tensor(), &index, &src}, &attrs, x.site());
+}
+
+Tensor index_select(const Arg& x, std::int64_t axis, const Tensor& index) {
+  const AxisAttrs attrs{normal_axis("index_select", x, axis)};
+  return apply(ops::index_select, {&x.tensor(), &index}, &attrs, x.site());
+}
+
+Tensor index_add(const Arg& x, std::int64_t axis, const Tensor& index, const Tensor& src) {
+  const AxisAttrs attrs{normal_axis("index_add", x, axis)};
+  return apply(ops::index_add, {&x.tensor(), &index, &src}, &attrs, x.site());
+}
+
+Tensor take(const Arg& x, const Tensor& index) {
+  require_defined("take", x, index);
+  const Tensor flat = reshape(x, Shape{x.tensor().numel()}), places = reshape(index, Shape{index.numel()});
+  return reshape(index_select(Arg(flat, x.site().file, x.site().line), 0, places), index.shape());
+}
+
+Tensor embedding(const Arg& table, const Tensor& ids) {
+  return apply(ops::embedding, {&table.tensor(), &ids}, nullptr, table.site());
+}
+
+Tensor embedding_grad(const Arg& ids, const Tensor& dy, std::int64_t rows) {
+  const RowsAttrs attrs{rows};
+  return apply(ops::embedding_grad, {&ids.tensor(), &dy}, &attrs, ids.site());
+}
+
+Tensor gather_nd(const Arg& x, const Tensor& indices, std::int64_t batch_dims) {
+  const GatherNdAttrs attrs{batch_dims};
+  return apply(ops::gather_nd, {&x.tensor(), &indices}, &attrs, x.site());
+}
+
+Tensor scatter_nd(const Arg& x, const Tensor& indices, const Tensor& src, const ScatterNdAttrs& attrs) {
+  return apply(ops::scatter_nd, {&x.tensor(), &indices, &src}, &attrs, x.site());
+}
+
+Tensor nonzero(const Arg& x, std::int64_t count) {
+  const CountAttrs attrs{counted(x, x.tensor(), count)};
+  return apply(ops::nonzero, {&x.tensor()}, &attrs, x.site());
+}
+
+Tensor masked_select(const Arg& x, const Tensor& mask, std::int64_t count) {
+  require_defined("masked_select", x, mask);
+  Shape shape;
+  if (!broadcast_shapes(x.tensor().shape(), mask.shape(), &shape))
+    throw TypeError(error_text("masked_select", fmt::format("shapes do not broadcast: {} and {}", to_string(x.tensor().type()), to_string(mask.type())), x.site()));
+  const Tensor wide = x.tensor().shape() == shape ? x.tensor() : broadcast_to(x, shape);
+  const Tensor held = mask.shape() == shape ? mask : broadcast_to(mask, shape);
+  const CountAttrs attrs{counted(x, held, count)};
+  return apply(ops::masked_select, {&wide, &held}, &attrs, x.site());
+}
+
+Tensor boolean_mask(const Arg& x, const Tensor& mask, std::int64_t count) {
+  require_defined("boolean_mask", x, mask);
+  const Shape &shape = x.tensor().shape(), &lead = mask.shape();
+  const bool fits = mask.dtype() == DType::boolean && lead.rank >= 1 && lead.rank <= shape.rank &&
+                    std::equal(lead.begin(), lead.end(), shape.begin());
+  if (!fits)
+    throw TypeError(error_text("boolean_mask", fmt::format("the mask {} does not fit the first dimensions of {}", to_string(mask.type()), to_string(x.tensor().type())), x.site()));
+  Shape rows{lead.numel()};
+  for (int d = lead.rank; d < shape.rank; ++d) rows.sizes[rows.rank++] = shape[d];
+  const Tensor flat = reshape(mask, Shape{lead.numel()}), table = reshape(x, rows);
+  const Arg from(table, x.site().file, x.site().line);
+  const Tensor places = nonzero(Arg(flat, x.site().file, x.site().line), count);
+  return index_select(from, 0, reshape(places, Shape{places.size(0)}));
+}
+
+Tensor masked_scatter(const Arg& x, const Tensor& mask, const Tensor& src) {
+  return apply(ops::masked_scatter, {&x.tensor(), &mask, &src}, nullptr, x.site());
+}
+
+Tensor masked_fill(const Arg& x, const Tensor& mask, const Arg& value) {
+  return where(Arg(mask, x.site().file, x.site().line), value, x);
+}
+
+Tensor bincount(const Arg& x, std::int64_t bins) {
+  const Tensor& t = x.tensor();
+  if (bins < 0 && t.defined() && !is_floating(t.dtype()) && t.dtype() != DType::boolean)
+    bins = t.numel() == 0 ? 0 : static_cast<std::int64_t>(max(x).item(x.site())) + 1;
+  const BinsAttrs attrs{std::max<std::int64_t>(bins, 0)};
+  return apply(ops::bincount, {&t}, &attrs, x.site());
+}
+
+}  // namespace tapedeck
+
+#define TAPEDECK_DEFINE_OPS
+#include <tapedeck/engine/ops/index.h>

@@ -1,0 +1,33 @@
+// Attributes of tensors made from a rule: arange, linspace, eye.
+#pragma once
+
+#include <tapedeck/kernels/attrs.h>
+
+namespace tapedeck TAPEDECK_API {
+
+struct ArangeAttrs {  // start, start + step, ... before stop
+  double start = 0;
+  double stop = 0;
+  double step = 1;
+  DType dtype = DType::f32;
+  ATTR_FIELDS(ATTR_FIELD(ArangeAttrs, start), ATTR_REQUIRED(ArangeAttrs, stop), ATTR_FIELD(ArangeAttrs, step),
+              ATTR_REQUIRED(ArangeAttrs, dtype))
+};
+
+struct LinspaceAttrs {  // count numbers from start to stop, both included
+  double start = 0;
+  double stop = 0;
+  std::int64_t count = 0;
+  DType dtype = DType::f32;
+  ATTR_FIELDS(ATTR_REQUIRED(LinspaceAttrs, start), ATTR_REQUIRED(LinspaceAttrs, stop), ATTR_REQUIRED(LinspaceAttrs, count),
+              ATTR_FIELD(LinspaceAttrs, dtype))
+};
+
+struct EyeAttrs {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  DType dtype = DType::f32;
+  ATTR_FIELDS(ATTR_REQUIRED(EyeAttrs, rows), ATTR_REQUIRED(EyeAttrs, columns), ATTR_FIELD(EyeAttrs, dtype))
+};
+
+}  // namespace tapedeck

@@ -1,0 +1,35 @@
+// Attributes of the mathematical functions.
+#pragma once
+
+#include <tapedeck/kernels/attrs.h>
+
+#include <limits>
+
+namespace tapedeck TAPEDECK_API {
+
+struct ClampAttrs {  // clamp: bounds; infinite = none
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  ATTR_FIELDS(ATTR_FIELD(ClampAttrs, min), ATTR_FIELD(ClampAttrs, max))
+};
+
+struct PolygammaAttrs {  // polygamma: which derivative of digamma
+  std::int64_t n = 1;
+  ATTR_FIELDS(ATTR_REQUIRED(PolygammaAttrs, n))
+};
+
+struct IsCloseAttrs {  // isclose: |a - b| <= atol + rtol |b|
+  double rtol = 1e-5;
+  double atol = 1e-8;
+  bool equal_nan = false;
+  ATTR_FIELDS(ATTR_FIELD(IsCloseAttrs, rtol), ATTR_FIELD(IsCloseAttrs, atol), ATTR_FIELD(IsCloseAttrs, equal_nan))
+};
+
+struct NanToNumAttrs {  // nan_to_num: what stands for NaN, inf and -inf
+  double nan = 0;
+  double posinf = 0;
+  double neginf = 0;
+  ATTR_FIELDS(ATTR_FIELD(NanToNumAttrs, nan), ATTR_REQUIRED(NanToNumAttrs, posinf), ATTR_REQUIRED(NanToNumAttrs, neginf))
+};
+
+}  // namespace tapedeck

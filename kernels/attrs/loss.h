@@ -1,0 +1,46 @@
+// Attributes of the losses.
+#pragma once
+
+#include <tapedeck/kernels/attrs.h>
+
+namespace tapedeck TAPEDECK_API {
+
+// `reduction` is "none", "mean" or "sum".
+struct CrossEntropyAttrs {
+  double label_smoothing = 0;
+  std::int64_t ignore_index = -100;  // rows with this label count for nothing
+  Name reduction = "mean";
+  ATTR_FIELDS(ATTR_FIELD(CrossEntropyAttrs, label_smoothing), ATTR_FIELD(CrossEntropyAttrs, ignore_index),
+              ATTR_FIELD(CrossEntropyAttrs, reduction))
+};
+
+struct NllAttrs {
+  std::int64_t ignore_index = -100;
+  Name reduction = "mean";
+  ATTR_FIELDS(ATTR_FIELD(NllAttrs, ignore_index), ATTR_FIELD(NllAttrs, reduction))
+};
+
+struct NllGradAttrs {  // nll_loss_grad must be told the number of classes
+  std::int64_t classes = 0;
+  std::int64_t ignore_index = -100;
+  Name reduction = "mean";
+  ATTR_FIELDS(ATTR_REQUIRED(NllGradAttrs, classes), ATTR_FIELD(NllGradAttrs, ignore_index), ATTR_FIELD(NllGradAttrs, reduction))
+};
+
+struct HuberAttrs {
+  double delta = 1;
+  ATTR_FIELDS(ATTR_FIELD(HuberAttrs, delta))
+};
+
+struct KlDivAttrs {
+  bool log_target = false;
+  ATTR_FIELDS(ATTR_FIELD(KlDivAttrs, log_target))
+};
+
+struct CtcAttrs {
+  std::int64_t blank = 0;
+  bool zero_infinity = false;
+  ATTR_FIELDS(ATTR_FIELD(CtcAttrs, blank), ATTR_FIELD(CtcAttrs, zero_infinity))
+};
+
+}  // namespace tapedeck

@@ -1,0 +1,50 @@
+// Attributes of the random ops beyond uniform, normal and dropout. `path` names the random stream; see kernels/philox.h.
+#pragma once
+
+#include <tapedeck/kernels/attrs.h>
+
+namespace tapedeck TAPEDECK_API {
+
+struct BernoulliAttrs {
+  Name path;
+  ATTR_FIELDS(ATTR_FIELD(BernoulliAttrs, path))
+};
+
+struct RandintAttrs {  // low <= x < high
+  Ints shape;
+  DType dtype = DType::i64;
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  Name path;
+  ATTR_FIELDS(ATTR_REQUIRED(RandintAttrs, shape), ATTR_FIELD(RandintAttrs, dtype), ATTR_FIELD(RandintAttrs, low),
+              ATTR_REQUIRED(RandintAttrs, high), ATTR_FIELD(RandintAttrs, path))
+};
+
+struct RandpermAttrs {
+  std::int64_t n = 0;
+  DType dtype = DType::i64;
+  Name path;
+  ATTR_FIELDS(ATTR_REQUIRED(RandpermAttrs, n), ATTR_FIELD(RandpermAttrs, dtype), ATTR_FIELD(RandpermAttrs, path))
+};
+
+struct TruncNormalAttrs {
+  Ints shape;
+  DType dtype = DType::f32;
+  double mean = 0;
+  double deviation = 1;
+  double low = -2;
+  double high = 2;
+  Name path;
+  ATTR_FIELDS(ATTR_REQUIRED(TruncNormalAttrs, shape), ATTR_FIELD(TruncNormalAttrs, dtype), ATTR_FIELD(TruncNormalAttrs, mean),
+              ATTR_FIELD(TruncNormalAttrs, deviation), ATTR_FIELD(TruncNormalAttrs, low), ATTR_FIELD(TruncNormalAttrs, high),
+              ATTR_FIELD(TruncNormalAttrs, path))
+};
+
+struct MultinomialAttrs {
+  std::int64_t samples = 1;
+  Name path;
+  bool replacement = false;
+  ATTR_FIELDS(ATTR_FIELD(MultinomialAttrs, samples), ATTR_FIELD(MultinomialAttrs, path), ATTR_FIELD(MultinomialAttrs, replacement))
+};
+
+}  // namespace tapedeck

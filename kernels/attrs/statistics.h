@@ -1,0 +1,22 @@
+// Attributes of var, std and norm.
+#pragma once
+
+#include <tapedeck/kernels/attrs.h>
+
+namespace tapedeck TAPEDECK_API {
+
+struct VarAttrs {  // var std: the divisor is count - correction; axes as in ReduceAttrs
+  Ints axes;
+  double correction = 1;
+  bool keepdims = false;
+  ATTR_FIELDS(ATTR_FIELD(VarAttrs, axes), ATTR_FIELD(VarAttrs, correction), ATTR_FIELD(VarAttrs, keepdims))
+};
+
+struct NormAttrs {  // norm: p is any number, inf and -inf included; axes as in ReduceAttrs
+  Ints axes;
+  double p = 2;
+  bool keepdims = false;
+  ATTR_FIELDS(ATTR_FIELD(NormAttrs, axes), ATTR_FIELD(NormAttrs, p), ATTR_FIELD(NormAttrs, keepdims))
+};
+
+}  // namespace tapedeck

@@ -1,0 +1,34 @@
+// Attributes of unfold and fold: a window {height, width} sliding over padded images.
+#pragma once
+
+#include <tapedeck/kernels/attrs.h>
+
+namespace tapedeck TAPEDECK_API {
+
+struct UnfoldAttrs {
+  Ints window;
+  Ints stride = {1, 1};
+  Ints padding = {0, 0};
+  Ints dilation = {1, 1};
+  ATTR_FIELDS(ATTR_REQUIRED(UnfoldAttrs, window), ATTR_FIELD(UnfoldAttrs, stride), ATTR_FIELD(UnfoldAttrs, padding),
+              ATTR_FIELD(UnfoldAttrs, dilation))
+};
+
+struct FoldAttrs {  // size is the image's height and width
+  Ints size;
+  Ints window;
+  Ints stride = {1, 1};
+  Ints padding = {0, 0};
+  Ints dilation = {1, 1};
+  ATTR_FIELDS(ATTR_REQUIRED(FoldAttrs, size), ATTR_REQUIRED(FoldAttrs, window), ATTR_FIELD(FoldAttrs, stride),
+              ATTR_FIELD(FoldAttrs, padding), ATTR_FIELD(FoldAttrs, dilation))
+};
+
+// How often the window fits along dimension d (0 height, 1 width) of `size` elements; 0 if not at all.
+template <class Attrs>
+std::int64_t windows_along(const Attrs& a, int d, std::int64_t size) {
+  const std::int64_t room = size + 2 * a.padding[d] - a.dilation[d] * (a.window[d] - 1) - 1;
+  return room < 0 ? 0 : room / a.stride[d] + 1;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,164 @@
+// Resampling of planes [n,c,...]: nearest in up to three dimensions, bilinear in two, and their gradients. A piece of a loop owns
+// whole rows of the result, or whole planes where it scatters, so that every sum has one order.
+#include <tapedeck/kernels/attrs/interpolate.h>
+#include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/parallel.h>
+
+#include <algorithm>
+
+namespace tapedeck::kernels::cpu {
+namespace {
+
+// Spatial sizes of [n,c,...], filled up with leading ones to three.
+struct Volume {
+  std::int64_t planes, size[3];
+
+  explicit Volume(const View& v) : planes(v.sizes[0] * v.sizes[1]), size{1, 1, 1} {
+    for (int d = 2; d < v.rank; ++d) size[3 - v.rank + d] = v.sizes[d];
+  }
+  std::int64_t numel() const { return size[0] * size[1] * size[2]; }
+};
+
+// Element i of `out` shows this element of `in`; and the first of `out` that shows element s.
+std::int64_t nearest(std::int64_t i, std::int64_t in, std::int64_t out) { return i * in / out; }
+std::int64_t first_shown(std::int64_t s, std::int64_t in, std::int64_t out) { return (s * out + in - 1) / in; }
+
+template <class T>
+void nearest_row(const T* from, T* to, std::int64_t in, std::int64_t out) {
+  if (in == out) {
+    std::copy(from, from + out, to);
+  } else if (out % in == 0) {
+    const std::int64_t times = out / in;
+    for (std::int64_t s = 0; s < in; ++s)
+      for (std::int64_t k = 0; k < times; ++k) *to++ = from[s];
+  } else {
+    for (std::int64_t i = 0; i < out; ++i) to[i] = from[nearest(i, in, out)];
+  }
+}
+
+template <class T>
+void interpolate_nearest_of(const KernelCall& call) {
+  const Volume in(call.inputs[0]), out(call.outputs[0]);
+  const std::int64_t rows = out.size[0] * out.size[1];
+  parallel_for(out.planes * rows, grain_for(static_cast<double>(out.size[2]) + 10), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::int64_t z = nearest(row % rows / out.size[1], in.size[0], out.size[0]);
+      const std::int64_t y = nearest(row % out.size[1], in.size[1], out.size[1]);
+      const T* from = call.inputs[0].as<T>() + row / rows * in.numel() + (z * in.size[1] + y) * in.size[2];
+      nearest_row(from, call.outputs[0].as<T>() + row * out.size[2], in.size[2], out.size[2]);
+    }
+  });
+}
+
+// to[s] += each of the `out` elements that show element s, from the left.
+template <class T>
+void add_shown(const T* from, T* to, std::int64_t in, std::int64_t out) {
+  const std::int64_t times = out % in == 0 ? out / in : 0;
+  for (std::int64_t s = 0; s < in; ++s) {
+    const std::int64_t first = times ? s * times : first_shown(s, in, out), last = times ? first + times : first_shown(s + 1, in, out);
+    for (std::int64_t i = first; i < last; ++i) to[s] += from[i];
+  }
+}
+
+// dx[s] = sum of the dy that show element s.
+template <class T>
+void interpolate_nearest_grad_of(const KernelCall& call) {
+  const Volume dy(call.inputs[0]), dx(call.outputs[0]);
+  const std::int64_t rows = dx.size[0] * dx.size[1];
+  const auto first = [&](int d, std::int64_t s) { return first_shown(s, dx.size[d], dy.size[d]); };
+  const double shown = static_cast<double>(dy.numel()) / static_cast<double>(rows);
+  parallel_for(dx.planes * rows, grain_for(shown + 10), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      T* to = call.outputs[0].as<T>() + row * dx.size[2];
+      std::fill(to, to + dx.size[2], T(0));
+      const std::int64_t z = row % rows / dx.size[1], y = row % dx.size[1];
+      const T* plane = call.inputs[0].as<T>() + row / rows * dy.numel();
+      for (std::int64_t k = first(0, z); k < first(0, z + 1); ++k)
+        for (std::int64_t j = first(1, y); j < first(1, y + 1); ++j) {
+          add_shown(plane + (k * dy.size[1] + j) * dy.size[2], to, dx.size[2], dy.size[2]);
+        }
+    }
+  });
+}
+
+// The taps of all rows, then of all columns, in the workspace.
+const Tap* taps_of(const KernelCall& call, const View& small, const View& large) {
+  Tap* taps = static_cast<Tap*>(call.workspace);
+  const bool align = call.attributes<InterpolateBilinearAttrs>().align_corners;
+  Tap* next = taps;
+  for (int d = 2; d < 4; ++d)
+    for (std::int64_t i = 0; i < large.sizes[d]; ++i) *next++ = bilinear_tap(i, small.sizes[d], large.sizes[d], align);
+  return taps;
+}
+
+template <class T>
+void interpolate_bilinear_of(const KernelCall& call) {
+  const View &x = call.inputs[0], &y = call.outputs[0];
+  const std::int64_t h = y.sizes[2], w = y.sizes[3], in_w = x.sizes[3], in_plane = x.sizes[2] * in_w;
+  const Tap *row_taps = taps_of(call, x, y), *taps = row_taps + h;
+  parallel_for(y.sizes[0] * y.sizes[1] * h, grain_for(2 * static_cast<double>(w) + 10), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const Tap& v = row_taps[row % h];
+      const T* plane = x.as<T>() + row / h * in_plane;
+      const T *upper = plane + v.low * in_w, *lower = plane + v.high * in_w, down = static_cast<T>(v.part);
+      T* to = y.as<T>() + row * w;
+      for (std::int64_t i = 0; i < w; ++i) {
+        const T right = static_cast<T>(taps[i].part);
+        const T top = upper[taps[i].low] * (T(1) - right) + upper[taps[i].high] * right;
+        const T bottom = lower[taps[i].low] * (T(1) - right) + lower[taps[i].high] * right;
+        to[i] = top * (T(1) - down) + bottom * down;
+      }
+    }
+  });
+}
+
+template <class T>
+void scatter_bilinear(const T* dy, const Tap* row_taps, std::int64_t h, const Tap* taps, std::int64_t w, T* dx, std::int64_t in_w) {
+  for (std::int64_t row = 0; row < h; ++row) {
+    const T down = static_cast<T>(row_taps[row].part);
+    T *upper = dx + row_taps[row].low * in_w, *lower = dx + row_taps[row].high * in_w;
+    for (std::int64_t i = 0; i < w; ++i) {
+      const T right = static_cast<T>(taps[i].part), top = dy[row * w + i] * (T(1) - down), bottom = dy[row * w + i] * down;
+      upper[taps[i].low] += top * (T(1) - right);
+      upper[taps[i].high] += top * right;
+      lower[taps[i].low] += bottom * (T(1) - right);
+      lower[taps[i].high] += bottom * right;
+    }
+  }
+}
+
+template <class T>
+void interpolate_bilinear_grad_of(const KernelCall& call) {
+  const View &dy = call.inputs[0], &dx = call.outputs[0];
+  const std::int64_t h = dy.sizes[2], w = dy.sizes[3], in_plane = dx.sizes[2] * dx.sizes[3];
+  const Tap* taps = taps_of(call, dx, dy);
+  parallel_for(dx.sizes[0] * dx.sizes[1], grain_for(4 * static_cast<double>(h * w) + 10), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t plane = begin; plane < end; ++plane) {
+      T* to = dx.as<T>() + plane * in_plane;
+      std::fill(to, to + in_plane, T(0));
+      scatter_bilinear(dy.as<T>() + plane * h * w, taps, h, taps + h, w, to, dx.sizes[3]);
+    }
+  });
+}
+
+}  // namespace
+
+void interpolate_nearest(const KernelCall& call) {
+  if (call.outputs[0].numel() > 0) for_widths(call.outputs[0].dtype, [&](auto t) { interpolate_nearest_of<decltype(t)>(call); });
+}
+
+void interpolate_nearest_grad(const KernelCall& call) {
+  if (call.outputs[0].numel() > 0)
+    for_floats(call, call.outputs[0].dtype, [&](auto t) { interpolate_nearest_grad_of<decltype(t)>(call); });
+}
+
+void interpolate_bilinear(const KernelCall& call) {
+  if (call.outputs[0].numel() > 0) for_floats(call, call.outputs[0].dtype, [&](auto t) { interpolate_bilinear_of<decltype(t)>(call); });
+}
+
+void interpolate_bilinear_grad(const KernelCall& call) {
+  if (call.outputs[0].numel() > 0)
+    for_floats(call, call.outputs[0].dtype, [&](auto t) { interpolate_bilinear_grad_of<decltype(t)>(call); });
+}
+
+}  // namespace tapedeck::kernels::cpu

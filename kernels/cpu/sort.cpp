@@ -1,0 +1,201 @@
+// sort, argsort, topk and searchsorted along one axis of dense views.
+//
+// An element becomes an item: an unsigned key in the order of the elements (turned around for descending order) and its number in
+// the line. Long lines are sorted by radix, eight bits at a time, short ones by comparison; items are distinct, so there is one
+// right order whichever way it is found.
+#include <tapedeck/kernels/attrs/sort.h>
+#include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/parallel.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+namespace tapedeck::kernels::cpu {
+
+void sort(const KernelCall& call);
+void argsort(const KernelCall& call);
+void topk(const KernelCall& call);
+void searchsorted(const KernelCall& call);
+
+namespace {
+
+constexpr std::int64_t kSlots = 16;        // lines in work at a time; the workspace rules in engine/ops/sort.cpp know it too
+constexpr std::int64_t kRadixFrom = 256;   // shorter lines are sorted by comparison
+
+template <class T>
+using KeyOf = std::conditional_t<(sizeof(T) > 4), std::uint64_t, std::uint32_t>;
+
+template <class Key>
+struct Item {
+  Key key;
+  Key number;
+  bool operator<(const Item& o) const { return key != o.key ? key < o.key : number < o.number; }
+};
+
+// Keys compare as elements do: both zeros are equal, every NaN is equal and above infinity.
+template <class T>
+KeyOf<T> key_of(T x) {
+  using Key = KeyOf<T>;
+  constexpr Key kTop = Key(1) << (sizeof(Key) * 8 - 1);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (x != x) return ~Key(0);
+    if (x == T(0)) return kTop;
+    Key bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return bits & kTop ? ~bits : bits | kTop;
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<Key>(x) ^ kTop;
+  } else {
+    return x;
+  }
+}
+
+// Sorts items[0, n) by key, stably, with the help of `other`; the result lies in the array that is returned.
+template <class Key>
+Item<Key>* radix_sort(Item<Key>* items, Item<Key>* other, std::int64_t n) {
+  constexpr int kDigits = sizeof(Key);
+  std::uint32_t counts[kDigits][256] = {};
+  for (std::int64_t i = 0; i < n; ++i)
+    for (int d = 0; d < kDigits; ++d) ++counts[d][items[i].key >> (8 * d) & 255];
+  for (int d = 0; d < kDigits; ++d) {
+    std::uint32_t* count = counts[d];
+    if (count[items[0].key >> (8 * d) & 255] == n) continue;  // one digit everywhere
+    std::uint32_t before = 0;
+    for (int b = 0; b < 256; ++b) before += std::exchange(count[b], before);
+    for (std::int64_t i = 0; i < n; ++i) other[count[items[i].key >> (8 * d) & 255]++] = items[i];
+    std::swap(items, other);
+  }
+  return items;
+}
+
+// Lines [outer, n, inner] along an axis; elements of one line lie `inner` apart.
+struct SortLines {
+  std::int64_t n, inner = 1, lines = 1;
+  SortLines(const View& x, std::int64_t axis) : n(x.sizes[axis]) {
+    for (int d = 0; d < x.rank; ++d)
+      if (d != axis) lines *= x.sizes[d];
+    for (int d = static_cast<int>(axis) + 1; d < x.rank; ++d) inner *= x.sizes[d];
+  }
+  // The first element of a line in a view whose axis is `length` long.
+  std::int64_t first(std::int64_t line, std::int64_t length) const { return line / inner * length * inner + line % inner; }
+};
+
+// Calls body(line, scratch of `items` items) for every line; neighbouring lines, which lie in the same cache lines, share a slot.
+template <class Key, class Body>
+void for_lines(const KernelCall& call, const SortLines& s, std::int64_t items, const Body& body) {
+  const std::int64_t slots = std::min(s.lines, kSlots);
+  auto* scratch = static_cast<Item<Key>*>(call.workspace);
+  const std::int64_t grain = s.lines * s.n < 2048 ? slots : 1;
+  parallel_for(slots, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t slot = begin; slot < end; ++slot)
+      for (std::int64_t line = s.lines * slot / slots; line < s.lines * (slot + 1) / slots; ++line) body(line, scratch + slot * items);
+  });
+}
+
+template <class T>
+void sort_lines(const KernelCall& call, T* values, std::int64_t* indices) {
+  using Key = KeyOf<T>;
+  const auto& a = call.attributes<SortAttrs>();
+  const SortLines s(call.inputs[0], a.axis);
+  if (s.n == 0) return;
+  const Key turn = a.descending ? ~Key(0) : Key(0);
+  for_lines<Key>(call, s, 2 * s.n, [&](std::int64_t line, Item<Key>* items) {
+    const std::int64_t first = s.first(line, s.n);
+    const T* x = call.inputs[0].as<T>() + first;
+    for (std::int64_t i = 0; i < s.n; ++i) items[i] = {static_cast<Key>(key_of(x[i * s.inner]) ^ turn), static_cast<Key>(i)};
+    const Item<Key>* sorted = items;
+    if (s.n < kRadixFrom) std::sort(items, items + s.n);
+    else sorted = radix_sort(items, items + s.n, s.n);
+    for (std::int64_t i = 0; i < s.n; ++i) {
+      indices[first + i * s.inner] = static_cast<std::int64_t>(sorted[i].number);
+      if (values) values[first + i * s.inner] = x[static_cast<std::int64_t>(sorted[i].number) * s.inner];
+    }
+  });
+}
+
+// The k least items of a line in no order: a buffer takes what is below the k-th so far, and is cut back to k whenever it is full.
+template <class Key, class ItemAt>
+void select_least(Item<Key>* items, std::int64_t capacity, std::int64_t n, std::int64_t k, const ItemAt& item_at) {
+  std::int64_t held = 0;
+  bool bounded = false;
+  Key bound = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const Item<Key> item = item_at(i);
+    if (bounded && item.key >= bound) continue;  // later and not less
+    items[held++] = item;
+    if (held < capacity || i + 1 == n) continue;
+    std::nth_element(items, items + k - 1, items + held);
+    held = k;
+    bound = items[k - 1].key;
+    bounded = true;
+  }
+  if (held > k) std::nth_element(items, items + k - 1, items + held);
+}
+
+template <class T>
+void topk_lines(const KernelCall& call) {
+  using Key = KeyOf<T>;
+  const auto& a = call.attributes<TopkAttrs>();
+  const SortLines s(call.inputs[0], a.axis);
+  if (a.k == 0) return;
+  const Key turn = a.largest ? ~Key(0) : Key(0);
+  const std::int64_t capacity = std::min(s.n, 2 * a.k + 64);
+  for_lines<Key>(call, s, capacity, [&](std::int64_t line, Item<Key>* items) {
+    const T* x = call.inputs[0].as<T>() + s.first(line, s.n);
+    const std::int64_t to = s.first(line, a.k);
+    select_least(items, capacity, s.n, a.k,
+                 [&](std::int64_t i) { return Item<Key>{static_cast<Key>(key_of(x[i * s.inner]) ^ turn), static_cast<Key>(i)}; });
+    if (a.sorted) std::sort(items, items + a.k);
+    else std::sort(items, items + a.k, [](const Item<Key>& l, const Item<Key>& r) { return l.number < r.number; });
+    for (std::int64_t i = 0; i < a.k; ++i) {
+      const auto number = static_cast<std::int64_t>(items[i].number);
+      call.outputs[0].as<T>()[to + i * s.inner] = x[number * s.inner];
+      call.outputs[1].as<std::int64_t>()[to + i * s.inner] = number;
+    }
+  });
+}
+
+template <class T>
+void search_rows(const KernelCall& call) {
+  const View &rows = call.inputs[0], &values = call.inputs[1];
+  const bool right = call.attributes<SearchAttrs>().right;
+  const std::int64_t n = rows.sizes[rows.rank - 1];
+  const std::int64_t m = rows.rank == 1 ? std::max<std::int64_t>(values.numel(), 1) : values.sizes[values.rank - 1];
+  const auto less = [](T l, T r) { return key_of(l) < key_of(r); };
+  parallel_for(values.numel(), grain_for(40), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const T* row = rows.as<T>() + i / m * n;
+      const T value = values.as<T>()[i];
+      const T* at = right ? std::upper_bound(row, row + n, value, less) : std::lower_bound(row, row + n, value, less);
+      call.outputs[0].as<std::int64_t>()[i] = at - row;
+    }
+  });
+}
+
+// f(T{}) for all types that kernels compute in, bools as u8.
+template <class F>
+void for_sortable(const KernelCall& call, F&& f) {
+  const DType dtype = call.inputs[0].dtype;
+  for_numbers(call, dtype == DType::boolean ? DType::u8 : dtype, f);
+}
+
+}  // namespace
+
+void sort(const KernelCall& call) {
+  for_sortable(call, [&](auto t) { sort_lines(call, call.outputs[0].as<decltype(t)>(), call.outputs[1].as<std::int64_t>()); });
+}
+
+void argsort(const KernelCall& call) {
+  for_sortable(call, [&](auto t) { sort_lines(call, static_cast<decltype(t)*>(nullptr), call.outputs[0].as<std::int64_t>()); });
+}
+
+void topk(const KernelCall& call) {
+  for_sortable(call, [&](auto t) { topk_lines<decltype(t)>(call); });
+}
+
+void searchsorted(const KernelCall& call) {
+  for_sortable(call, [&](auto t) { search_rows<decltype(t)>(call); });
+}
+
+}  // namespace tapedeck::kernels::cpu

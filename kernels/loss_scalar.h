@@ -1,0 +1,68 @@
+// Scalar bodies of the elementwise losses, in the manner of scalar.h.
+#pragma once
+
+#include <tapedeck/kernels/scalar.h>
+
+namespace tapedeck::kernels {
+
+// log(1 + e) for 0 <= e <= 1: the logarithm of the rounded sum, corrected by what the rounding lost.
+template <class T>
+TAPEDECK_HD inline T log1p_of(T e) {
+  if constexpr (std::is_same_v<T, float>) {
+    const float sum = 1.0f + e, kept = sum - 1.0f;
+    return kept == 0.0f ? e : log_f32(sum) * (e / kept);
+  } else {
+    return std::log1p(e);
+  }
+}
+
+// log(1 + e^x), right in both tails.
+template <class T>
+TAPEDECK_HD inline T softplus_of(T x) {
+  return log1p_of(exp_of(-std::fabs(x))) + (x > T(0) ? x : T(0));
+}
+
+struct Huber {
+  double delta;
+  template <class T>
+  TAPEDECK_HD T operator()(T d) const {
+    const T limit = static_cast<T>(delta), size = std::fabs(d);
+    return size <= limit ? T(0.5) * d * d : limit * (size - T(0.5) * limit);
+  }
+};
+
+struct BinaryCrossEntropy {  // logarithms stop at -100, so that p = 0 and p = 1 give finite losses
+  template <class T>
+  TAPEDECK_HD T operator()(T p, T target) const {
+    const T floor = T(-100);
+    return -(target * Maximum{}(log_of(p), floor) + (T(1) - target) * Maximum{}(log_of(T(1) - p), floor));
+  }
+};
+
+struct BinaryCrossEntropyWithLogits {
+  template <class T>
+  TAPEDECK_HD T operator()(T x, T target) const {
+    return (T(1) - target) * x + softplus_of(-x);
+  }
+  template <class T>
+  TAPEDECK_HD T operator()(T x, T target, T positive) const {
+    return (T(1) - target) * x + (T(1) + (positive - T(1)) * target) * softplus_of(-x);
+  }
+};
+
+struct KlDiv {  // a target of 0 adds nothing
+  template <class T>
+  TAPEDECK_HD T operator()(T x, T target) const {
+    const T plain = target * (log_of(target) - x);
+    return target == T(0) ? T(0) : plain;
+  }
+};
+
+struct KlDivLogTarget {
+  template <class T>
+  TAPEDECK_HD T operator()(T x, T target) const {
+    return exp_of(target) * (target - x);
+  }
+};
+
+}  // namespace tapedeck::kernels

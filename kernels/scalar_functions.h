@@ -1,0 +1,719 @@
+// Scalar bodies of the mathematical functions, in the manner of scalar.h: once for the CPU, CUDA and fused kernels.
+//
+// f32 functions are polynomials of our own with selects instead of branches, so that loops over them vectorise and every device
+// gives the same bits; most are within 2 ulp, the bounds stand in tests/kernels/scalar_functions_test.cpp. std::fma is exact
+// everywhere, with the instruction or without it. f64 uses std:: functions.
+#pragma once
+
+#include <tapedeck/kernels/scalar.h>
+
+#include <math.h>  // lgamma_r, which unlike std::lgamma writes no global
+
+// For bodies that must vectorise: a call left in a loop keeps it scalar, and compilers tire of inlining in large files.
+#define TAPEDECK_HD_INLINE TAPEDECK_HD inline __attribute__((always_inline))
+
+namespace tapedeck::kernels {
+
+// ---- exponentials ----
+
+TAPEDECK_HD_INLINE float magnitude_f32(float x) { return bits_float(float_bits(x) & 0x7FFFFFFFu); }
+TAPEDECK_HD_INLINE float with_sign_of_f32(float magnitude, float x) {
+  return bits_float((float_bits(magnitude) & 0x7FFFFFFFu) | (float_bits(x) & 0x80000000u));
+}
+
+// e^x = 2^n (1 + p) with |p| < 0.42.
+struct ExpParts {
+  float p;
+  std::int32_t n;
+};
+TAPEDECK_HD_INLINE ExpParts split_exp_f32(float x) {
+  const float clamped = x > 90.0f ? 90.0f : (x < -105.0f ? -105.0f : x);  // NaN passes
+  const float shifter = 12582912.0f;                                      // 1.5 * 2^23: adding it rounds to an integer
+  const float t = clamped * 1.44269504088896341f + shifter;
+  const float nf = t - shifter;
+  const std::int32_t n = static_cast<std::int32_t>(float_bits(t) - 0x4B400000u);
+  const float r = (clamped - nf * 0.693359375f) - nf * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  return {p * (r * r) + r, n > 130 ? 130 : (n < -152 ? -152 : n)};  // only a NaN's n is out of range
+}
+TAPEDECK_HD_INLINE float scale_f32(float x, std::int32_t n) {  // x 2^n, in two halves: denormals and overflow come out right
+  const std::int32_t half = n >> 1;
+  return x * power_of_two(half) * power_of_two(n - half);
+}
+
+// e^x / 2, which overflows only where sinh and cosh do.
+TAPEDECK_HD_INLINE float half_exp_f32(float x) {
+  const ExpParts e = split_exp_f32(x);
+  return scale_f32(e.p + 1.0f, e.n - 1);
+}
+
+TAPEDECK_HD_INLINE float expm1_f32(float x) {
+  const ExpParts e = split_exp_f32(x < -18.0f ? -18.0f : x);
+  const std::int32_t down = e.n > 126 ? 126 : e.n;
+  const float y = scale_f32(e.p + (1.0f - power_of_two(-down)), e.n);
+  return x == 0.0f ? x : y;
+}
+
+TAPEDECK_HD_INLINE float exp2_f32(float x) {
+  const float clamped = x > 129.0f ? 129.0f : (x < -151.0f ? -151.0f : x);
+  const float shifter = 12582912.0f;
+  const float t = clamped + shifter;
+  const float r = clamped - (t - shifter);
+  const std::int32_t n = static_cast<std::int32_t>(float_bits(t) - 0x4B400000u);
+  float p = 1.535336188319500e-4f;
+  p = p * r + 1.339887440266574e-3f;
+  p = p * r + 9.618437357674640e-3f;
+  p = p * r + 5.550332471162809e-2f;
+  p = p * r + 2.402264791363012e-1f;
+  p = p * r + 6.931472028550421e-1f;
+  return scale_f32(p * r + 1.0f, n > 129 ? 129 : (n < -151 ? -151 : n));
+}
+
+TAPEDECK_HD_INLINE float sinh_f32(float x) {
+  const float a = magnitude_f32(x), z = a * a;
+  float p = 2.03721912945e-4f;
+  p = p * z + 8.33028376239e-3f;
+  p = p * z + 1.66667160211e-1f;
+  const float near_zero = p * z * a + a;
+  const float e = half_exp_f32(a);
+  const float y = a < 1.0f ? near_zero : e - 0.25f / e;
+  return x == x ? with_sign_of_f32(y, x) : x;
+}
+TAPEDECK_HD_INLINE float cosh_f32(float x) {
+  const float e = half_exp_f32(magnitude_f32(x));
+  return e + 0.25f / e;
+}
+
+// ---- logarithms ----
+
+// log x = n log 2 + (m + y) with sqrt(1/2) <= 1 + m < sqrt(2); y is the small part. For 0 < x < inf.
+struct LogParts {
+  float n, m, y;
+};
+TAPEDECK_HD_INLINE LogParts split_log_f32(float x) {
+  const bool tiny = x < 1.17549435e-38f;
+  const std::uint32_t u = float_bits(tiny ? x * 8388608.0f : x);
+  const std::uint32_t shifted = u - 0x3F3504F3u;  // the exponent field now counts from sqrt(1/2)
+  const std::int32_t n = (static_cast<std::int32_t>(shifted) >> 23) - (tiny ? 23 : 0);
+  const float m = bits_float((shifted & 0x007FFFFFu) + 0x3F3504F3u) - 1.0f;
+  const float z = m * m;
+  float p = 7.0376836292e-2f;
+  p = p * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  return {static_cast<float>(n), m, p * m * z - 0.5f * z};
+}
+// A logarithm y of x, put right where x is 0, inf, negative or NaN.
+TAPEDECK_HD_INLINE float log_edges_f32(float x, float y) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  y = x == inf ? inf : y;
+  y = x == 0.0f ? -inf : y;
+  return x >= 0.0f ? y : (x < 0.0f ? nan : x);
+}
+
+TAPEDECK_HD_INLINE float log2_f32(float x) {
+  const LogParts l = split_log_f32(x);
+  const float rest = 0.44269504088896340736f;  // log2(e) - 1
+  return log_edges_f32(x, (((l.y * rest + l.m * rest) + l.y) + l.m) + l.n);
+}
+TAPEDECK_HD_INLINE float log10_f32(float x) {
+  const LogParts l = split_log_f32(x);
+  float y = (l.m + l.y) * 7.00731903251827651129e-4f;  // log10(e) and log10(2) in two parts each
+  y = y + l.n * 2.48745663981195213739e-4f;
+  y = y + l.y * 4.3359375e-1f;
+  y = y + l.m * 4.3359375e-1f;
+  return log_edges_f32(x, y + l.n * 3.0078125e-1f);
+}
+
+// log(u) + (what rounding u = 1 + x lost) / u.
+TAPEDECK_HD_INLINE float log1p_f32(float x) {
+  const float u = 1.0f + x;
+  const float lost = (x - (u - 1.0f)) / u;
+  const LogParts l = split_log_f32(u);
+  float y = l.y + l.n * -2.12194440e-4f + lost;
+  y = (l.m + y) + l.n * 0.693359375f;
+  y = log_edges_f32(u, y);
+  return x == 0.0f ? x : y;
+}
+
+TAPEDECK_HD_INLINE float asinh_f32(float x) {
+  const float a = magnitude_f32(x);
+  const bool big = a > 1e8f;
+  const float near_zero = a + a * a / (1.0f + std::sqrt(a * a + 1.0f));
+  const float y = log1p_f32(big ? a : near_zero) + (big ? 0.693147181f : 0.0f);
+  return x == x ? with_sign_of_f32(y, x) : x;
+}
+TAPEDECK_HD_INLINE float acosh_f32(float x) {
+  const float t = x - 1.0f;
+  const bool big = x > 1e8f;
+  const float y = log1p_f32(big ? x : t + std::sqrt(t + t + t * t)) + (big ? 0.693147181f : 0.0f);
+  return x < 1.0f ? std::numeric_limits<float>::quiet_NaN() : y;
+}
+TAPEDECK_HD_INLINE float atanh_f32(float x) {
+  const float a = magnitude_f32(x);
+  const float y = 0.5f * log1p_f32((a + a) / (1.0f - a));
+  return a <= 1.0f ? with_sign_of_f32(y, x) : y;
+}
+
+// ---- inverse trigonometric functions ----
+
+// The angle of (x, y) from the smaller over the larger magnitude, turned by pi/4 where that is nearer; one division.
+TAPEDECK_HD_INLINE float atan2_f32(float y, float x) {
+  const float ay = magnitude_f32(y), ax = magnitude_f32(x);
+  const bool steep = ay > ax;
+  const float scale = (steep ? ay : ax) > 8.5e37f ? 0.25f : 1.0f;  // so that low + high does not overflow
+  const float low = (steep ? ax : ay) * scale, high = (steep ? ay : ax) * scale;
+  const bool turned = low > 0.41421356f * high || (low == high && high > 0.0f);  // the latter for two infinities
+  const float top = turned ? (low == high ? 0.0f : low - high) : low;
+  const float bottom = turned ? low + high : (high == 0.0f ? 1.0f : high);
+  const float t = top / bottom, z = t * t;
+  float p = 8.05374449538e-2f;
+  p = p * z - 1.38776856032e-1f;
+  p = p * z + 1.99777106478e-1f;
+  p = p * z - 3.33329491539e-1f;
+  float a = p * z * t + t;
+  a = turned ? 0.785398163f + (a - 2.18556941e-8f) : a;
+  a = steep ? 1.57079637f - (a + 4.37113883e-8f) : a;
+  a = float_bits(x) >> 31 ? 3.14159274f - (a + 8.74227766e-8f) : a;
+  return x == x && y == y ? with_sign_of_f32(a, y) : x + y;
+}
+TAPEDECK_HD_INLINE float atan_f32(float x) { return atan2_f32(x, 1.0f); }
+
+// asin(s) / s - 1 as a polynomial in z = s^2 <= 1/4.
+TAPEDECK_HD_INLINE float asin_excess_f32(float z) {
+  float p = 4.2163199048e-2f;
+  p = p * z + 2.4181311049e-2f;
+  p = p * z + 4.5470025998e-2f;
+  p = p * z + 7.4953002686e-2f;
+  p = p * z + 1.6666752422e-1f;
+  return p * z;
+}
+TAPEDECK_HD_INLINE float asin_f32(float x) {
+  const float a = magnitude_f32(x);
+  const bool far = a > 0.5f;
+  const float z = far ? 0.5f * (1.0f - a) : a * a;  // negative outside [-1,1]: its root is NaN
+  const float s = far ? std::sqrt(z) : a;
+  const float half = asin_excess_f32(z) * s + s;
+  const float y = far ? 1.57079637f - (half + half + 4.37113883e-8f) : half;
+  return y == y ? with_sign_of_f32(y, x) : y;
+}
+TAPEDECK_HD_INLINE float acos_f32(float x) {
+  const float a = magnitude_f32(x);
+  const bool far = a > 0.5f;
+  const float z = far ? 0.5f * (1.0f - a) : a * a;
+  const float s = far ? std::sqrt(z) : x;
+  const float half = asin_excess_f32(z) * s + s;
+  const float near_end = x > 0.0f ? half + half : 3.14159274f - (half + half + 8.74227766e-8f);
+  return far ? near_end : 1.57079637f - (half + 4.37113883e-8f);
+}
+
+// ---- error functions ----
+
+// e^(a^2) erfc(a) for 0 <= a <= 11, smooth and slow to change (after Shepherd and Laframboise).
+TAPEDECK_HD_INLINE float scaled_erfc_f32(float a) {
+  const float q = (a - 2.0f) / (a + 2.0f);
+  float p = -4.01139259e-4f;
+  p = p * q - 1.23075210e-3f;
+  p = p * q + 1.31355342e-3f;
+  p = p * q + 8.63227434e-3f;
+  p = p * q - 8.05991981e-3f;
+  p = p * q - 5.42046614e-2f;
+  p = p * q + 1.64055392e-1f;
+  p = p * q - 1.66031361e-1f;
+  p = p * q - 9.27639827e-2f;
+  p = p * q + 2.76978403e-1f;
+  return (1.0f + p) / (1.0f + (a + a));
+}
+// e^(-scale x^2) for scale 1 or 1/2, with what rounding x^2 lost put back.
+TAPEDECK_HD_INLINE float bell_f32(float x, float scale) {
+  const float s = x * x;
+  const float e = exp_f32(-scale * s);
+  return e - e * (scale * std::fma(x, x, -s));
+}
+
+TAPEDECK_HD_INLINE float erfc_f32(float x) {
+  const float magnitude = magnitude_f32(x), a = magnitude > 11.0f ? 11.0f : magnitude;
+  const float tail = scaled_erfc_f32(a) * bell_f32(a, 1.0f);
+  return x < 0.0f ? 2.0f - tail : tail;
+}
+
+// Odd polynomial near zero, 1 - e^polynomial elsewhere.
+TAPEDECK_HD_INLINE float erf_f32(float x) {
+  const float magnitude = magnitude_f32(x), a = magnitude > 5.0f ? 5.0f : magnitude;
+  const float z = a * a;
+  float p = -5.96761703e-4f;
+  p = p * z + 4.99119423e-3f;
+  p = p * z - 2.67681349e-2f;
+  p = p * z + 1.12819925e-1f;
+  p = p * z - 3.76125336e-1f;
+  p = p * z + 1.28379166e-1f;
+  const float near_zero = p * a + a;
+  float r = -1.72853470e-5f;
+  r = r * a + 3.83197126e-4f;
+  r = r * a - 3.88396438e-3f;
+  r = r * a + 2.42546219e-2f;
+  r = r * a - 1.06777877e-1f;
+  r = r * a - 6.34846687e-1f;
+  r = r * a - 1.28717512e-1f;
+  const float far_away = 1.0f - exp_f32(r * a - a);
+  return with_sign_of_f32(a < 0.927734375f ? near_zero : far_away, x);
+}
+
+// After Giles: a polynomial in w = -log(1 - x^2), or in its root far out.
+TAPEDECK_HD_INLINE float erfinv_f32(float x) {
+  const float w = -log_f32(std::fma(-x, x, 1.0f));
+  const float c = w - 2.5f;
+  float p = 2.81022636e-8f;
+  p = p * c + 3.43273939e-7f;
+  p = p * c - 3.5233877e-6f;
+  p = p * c - 4.39150654e-6f;
+  p = p * c + 2.1858087e-4f;
+  p = p * c - 1.25372503e-3f;
+  p = p * c - 4.17768164e-3f;
+  p = p * c + 2.46640727e-1f;
+  p = p * c + 1.50140941f;
+  const float t = std::sqrt(w) - 3.0f;
+  float r = -2.00214257e-4f;
+  r = r * t + 1.00950558e-4f;
+  r = r * t + 1.34934322e-3f;
+  r = r * t - 3.67342844e-3f;
+  r = r * t + 5.73950773e-3f;
+  r = r * t - 7.6224613e-3f;
+  r = r * t + 9.43887047e-3f;
+  r = r * t + 1.00167406f;
+  r = r * t + 2.83297682f;
+  const float y = (w < 5.0f ? p : r) * x;
+  return magnitude_f32(x) == 1.0f ? x * std::numeric_limits<float>::infinity() : y;
+}
+
+// A rough guess (within 1 %) and four cubic steps, taken in erfc where erf is flat.
+TAPEDECK_HD inline double erfinv_f64(double x) {
+  const double a = std::fabs(x);
+  if (!(a < 1)) return a == 1 ? x * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  const double log_rest = std::log1p(-a * a), k = 4.3307467508 + 0.5 * log_rest;  // 2 / (pi 0.147)
+  double y = std::sqrt(std::sqrt(k * k - log_rest / 0.147) - k);
+  for (int step = 0; step < 4; ++step) {
+    const double off = a > 0.5 ? (1 - a) - std::erfc(y) : std::erf(y) - a;
+    const double newton = off / (1.12837916709551257390 * std::exp(-y * y));
+    y -= newton / (1 + y * newton);
+  }
+  return a < 1e-9 ? x * 0.88622692545275801365 : std::copysign(y, x);
+}
+
+// ---- the normal distribution: cdf(x) and e^(-x^2/2) together ----
+
+template <class T>
+struct Normal {
+  T cdf, bell;
+};
+TAPEDECK_HD_INLINE Normal<float> normal_of(float x) {
+  const float magnitude = magnitude_f32(x), a = magnitude > 15.0f ? 15.0f : magnitude;
+  const float bell = bell_f32(a, 0.5f);
+  const float tail = 0.5f * scaled_erfc_f32(a * 0.707106781f) * bell;
+  return {x < 0.0f ? tail : 1.0f - tail, bell};
+}
+TAPEDECK_HD inline Normal<double> normal_of(double x) {
+  return {0.5 * std::erfc(x * -0.70710678118654752440), std::exp(-0.5 * x * x)};
+}
+
+// ---- the gamma function's family, in double for every type ----
+
+TAPEDECK_HD inline double lgamma_f64(double x) {
+#ifdef __CUDA_ARCH__
+  return ::lgamma(x);
+#else
+  int sign = 0;
+  return ::lgamma_r(x, &sign);
+#endif
+}
+
+// Recurrence up to 10, then the asymptotic series; below 0 by reflection. Poles give NaN, but digamma(+-0) = -+inf.
+TAPEDECK_HD inline double digamma_f64(double x) {
+  if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
+  double y = 0;
+  if (x < 0) {
+    const double fraction = x - std::rint(x);
+    if (!(fraction != 0)) return std::numeric_limits<double>::quiet_NaN();
+    y = -3.14159265358979323846 / std::tan(3.14159265358979323846 * fraction);
+    x = 1 - x;
+  }
+  for (; x < 10; x += 1) y -= 1 / x;
+  const double z = 1 / (x * x);
+  double s = 1.0 / 12;
+  s = s * z - 691.0 / 32760;
+  s = s * z + 1.0 / 132;
+  s = s * z - 1.0 / 240;
+  s = s * z + 1.0 / 252;
+  s = s * z - 1.0 / 120;
+  s = s * z + 1.0 / 12;
+  return y + (std::log(x) - 0.5 / x - s * z);
+}
+
+inline constexpr int kMaxPolygamma = 20;
+
+// The n-th derivative of cot at pi f, over pi^n, from cot' = -(1 + cot^2).
+TAPEDECK_HD inline double cotangent_derivative(int n, double f) {
+  double c[kMaxPolygamma + 2] = {0, 1};
+  for (int k = 0; k < n; ++k) {
+    double next[kMaxPolygamma + 2] = {};
+    for (int i = 1; i <= k + 1; ++i) {
+      next[i - 1] -= i * c[i];
+      next[i + 1] -= i * c[i];
+    }
+    for (int i = 0; i <= k + 2; ++i) c[i] = next[i];
+  }
+  const double cot = 1 / std::tan(3.14159265358979323846 * f);
+  double y = 0;
+  for (int i = n + 1; i >= 0; --i) y = y * cot + c[i];
+  return y;
+}
+
+// For 1 <= n <= kMaxPolygamma: recurrence, then Euler and Maclaurin's sum; below 0 by reflection.
+TAPEDECK_HD inline double polygamma_f64(int n, double x) {
+  const double sign = n % 2 ? 1 : -1;
+  double factorial = 1, reflected = 0;
+  for (int k = 2; k <= n; ++k) factorial *= k;
+  const bool negative = x <= 0;
+  if (negative) {
+    const double fraction = x - std::rint(x);
+    if (!(fraction != 0))
+      return n % 2 && fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    reflected = -std::pow(3.14159265358979323846, n + 1) * cotangent_derivative(n, fraction);
+    x = 1 - x;
+  }
+  double zeta = 0;
+  for (; x < 10 + n; x += 1) zeta += std::pow(x, -(n + 1));
+  // B_2j / (2j)!
+  const double terms[] = {8.3333333333333333e-2,  -1.3888888888888889e-3, 3.3068783068783069e-5,  -8.2671957671957672e-7,
+                          2.0876756987868099e-8,  -5.2841901386874932e-10, 1.3382536530684679e-11, -3.3896802963225829e-13,
+                          8.5860620562778446e-15, -2.1748686985580619e-16};
+  double power = std::pow(x, -n);
+  zeta += power / n;
+  power /= x;
+  zeta += power * 0.5;
+  double rising = n + 1;
+  power /= x;
+  for (int j = 0; j < 10; ++j) {
+    zeta += terms[j] * rising * power;
+    rising *= (n + 2.0 * j + 2) * (n + 2.0 * j + 3);
+    power /= x * x;
+  }
+  const double y = sign * factorial * zeta;
+  return negative ? (n % 2 ? -y : y) + reflected : y;
+}
+
+// ---- functors of one operand ----
+
+#define TAPEDECK_FUNCTION(Name, f)              \
+  struct Name {                                 \
+    template <class T>                          \
+    TAPEDECK_HD_INLINE T operator()(T x) const { \
+      if constexpr (std::is_same_v<T, float>)   \
+        return f##_f32(x);                      \
+      else                                      \
+        return std::f(x);                       \
+    }                                           \
+  };
+TAPEDECK_FUNCTION(Exp2, exp2)
+TAPEDECK_FUNCTION(Expm1, expm1)
+TAPEDECK_FUNCTION(Log2, log2)
+TAPEDECK_FUNCTION(Log10, log10)
+TAPEDECK_FUNCTION(Log1p, log1p)
+TAPEDECK_FUNCTION(Asin, asin)
+TAPEDECK_FUNCTION(Acos, acos)
+TAPEDECK_FUNCTION(Atan, atan)
+TAPEDECK_FUNCTION(Sinh, sinh)
+TAPEDECK_FUNCTION(Cosh, cosh)
+TAPEDECK_FUNCTION(Asinh, asinh)
+TAPEDECK_FUNCTION(Acosh, acosh)
+TAPEDECK_FUNCTION(Atanh, atanh)
+TAPEDECK_FUNCTION(Erf, erf)
+TAPEDECK_FUNCTION(Erfc, erfc)
+#undef TAPEDECK_FUNCTION
+
+struct Tan {
+  template <class T>
+  TAPEDECK_HD T operator()(T x) const {
+    return std::tan(x);
+  }
+};
+struct Erfinv {
+  TAPEDECK_HD_INLINE float operator()(float x) const { return erfinv_f32(x); }
+  TAPEDECK_HD double operator()(double x) const { return erfinv_f64(x); }
+};
+struct Lgamma {
+  template <class T>
+  TAPEDECK_HD T operator()(T x) const {
+    return static_cast<T>(lgamma_f64(static_cast<double>(x)));
+  }
+};
+struct Digamma {
+  template <class T>
+  TAPEDECK_HD T operator()(T x) const {
+    return static_cast<T>(digamma_f64(static_cast<double>(x)));
+  }
+};
+struct Polygamma {
+  int n;
+  template <class T>
+  TAPEDECK_HD T operator()(T x) const {
+    return static_cast<T>(polygamma_f64(n, static_cast<double>(x)));
+  }
+};
+struct Reciprocal {
+  template <class T>
+  TAPEDECK_HD T operator()(T x) const {
+    return T(1) / x;
+  }
+};
+
+// Rounding; integers are whole already.
+struct Floor {
+  template <class T>
+  TAPEDECK_HD T operator()(T x) const {
+    if constexpr (std::is_integral_v<T>)
+      return x;
+    else
+      return std::floor(x);
+  }
+};
+struct Ceil {
+  template <class T>
+  TAPEDECK_HD T operator()(T x) const {
+    if constexpr (std::is_integral_v<T>)
+      return x;
+    else
+      return std::ceil(x);
+  }
+};
+struct Round {  // half to even
+  template <class T>
+  TAPEDECK_HD T operator()(T x) const {
+    if constexpr (std::is_integral_v<T>)
+      return x;
+    else
+      return std::rint(x);
+  }
+};
+struct Trunc {
+  template <class T>
+  TAPEDECK_HD T operator()(T x) const {
+    if constexpr (std::is_integral_v<T>)
+      return x;
+    else
+      return std::trunc(x);
+  }
+};
+struct Frac {  // keeps x's sign; 0 for an infinity
+  template <class T>
+  TAPEDECK_HD T operator()(T x) const {
+    const T whole = std::trunc(x);
+    return whole == x ? std::copysign(T(0), x) : x - whole;
+  }
+};
+
+struct IsNan {
+  template <class T>
+  TAPEDECK_HD std::uint8_t operator()(T x) const {
+    return x != x;
+  }
+};
+struct IsInf {
+  template <class T>
+  TAPEDECK_HD std::uint8_t operator()(T x) const {
+    if constexpr (std::is_integral_v<T>)
+      return 0;
+    else
+      return std::fabs(x) == std::numeric_limits<T>::infinity();
+  }
+};
+struct IsFinite {
+  template <class T>
+  TAPEDECK_HD std::uint8_t operator()(T x) const {
+    if constexpr (std::is_integral_v<T>)
+      return 1;
+    else
+      return std::fabs(x) < std::numeric_limits<T>::infinity();
+  }
+};
+
+// The bounds are T's own, low <= high; NaN stays.
+template <class T>
+struct Clamp {
+  T low, high;
+  TAPEDECK_HD T operator()(T x) const {
+    const T least = low, most = high;  // read ahead, so that the loop holds selects only
+    const bool below = x < least, above = x > most;
+    return above ? most : (below ? least : x);
+  }
+};
+template <class T>
+struct NanToNum {
+  T nan, posinf, neginf;
+  TAPEDECK_HD T operator()(T x) const {
+    const T inf = std::numeric_limits<T>::infinity();
+    const T y = x == inf ? posinf : (x == -inf ? neginf : x);
+    return x == x ? y : nan;
+  }
+};
+
+// ---- functors of two and three operands ----
+
+// The remainder with the sign of b, as in Python. An integer divided by zero gives 0, which callers report.
+struct Remainder {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (b == T(0)) return T(0);
+      if constexpr (std::is_signed_v<T>) {
+        if (b == T(-1)) return T(0);
+        const T r = static_cast<T>(a % b);
+        return r != T(0) && (r < T(0)) != (b < T(0)) ? static_cast<T>(r + b) : r;
+      } else {
+        return static_cast<T>(a % b);
+      }
+    } else {
+      const T r = std::fmod(a, b);
+      if (r == T(0)) return std::copysign(T(0), b);
+      return (r < T(0)) != (b < T(0)) ? r + b : r;
+    }
+  }
+};
+struct Fmod {  // with the sign of a
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      if (b == T(0)) return T(0);
+      if constexpr (std::is_signed_v<T>) {
+        if (b == T(-1)) return T(0);
+      }
+      return static_cast<T>(a % b);
+    } else {
+      return std::fmod(a, b);
+    }
+  }
+};
+// floor(a / b) of the exact quotient: by way of the exact remainder.
+struct FloorDivide {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      const T q = Div{}(a, b);
+      if constexpr (std::is_signed_v<T>) {
+        if (b != T(0) && b != T(-1) && a % b != T(0) && (a < T(0)) != (b < T(0))) return static_cast<T>(q - 1);
+      }
+      return q;
+    } else {
+      if (b == T(0)) return a / b;
+      const T r = std::fmod(a, b);
+      T q = (a - r) / b;
+      if (r != T(0) && (r < T(0)) != (b < T(0))) q -= T(1);
+      if (q == T(0)) return std::copysign(T(0), a / b);
+      const T floored = std::floor(q);
+      return q - floored > T(0.5) ? floored + T(1) : floored;
+    }
+  }
+};
+struct Atan2 {
+  TAPEDECK_HD_INLINE float operator()(float a, float b) const { return atan2_f32(a, b); }
+  TAPEDECK_HD double operator()(double a, double b) const { return std::atan2(a, b); }
+};
+struct Hypot {
+  TAPEDECK_HD_INLINE float operator()(float a, float b) const {
+    const double x = a, y = b;
+    const float root = static_cast<float>(std::sqrt(x * x + y * y));
+    const float inf = std::numeric_limits<float>::infinity();
+    return magnitude_f32(a) == inf || magnitude_f32(b) == inf ? inf : root;
+  }
+  TAPEDECK_HD double operator()(double a, double b) const { return std::hypot(a, b); }
+};
+struct LogAddExp {
+  template <class T>
+  TAPEDECK_HD_INLINE T operator()(T a, T b) const {
+    const T gap = std::fabs(a - b);  // NaN for equal infinities
+    const T y = Maximum{}(a, b) + Log1p{}(exp_of(-gap));
+    return a == b ? a + T(0.69314718055994530942) : y;
+  }
+};
+struct CopySign {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    return std::copysign(a, b);
+  }
+};
+struct Lerp {  // from the nearer end, so that weight 1 gives b
+  template <class T>
+  TAPEDECK_HD_INLINE T operator()(T a, T b, T weight) const {
+    const T gap = b - a;
+    return weight < T(0.5) ? a + weight * gap : b - gap * (T(1) - weight);
+  }
+};
+struct IsClose {
+  double rtol, atol;
+  bool equal_nan;
+  template <class T>
+  TAPEDECK_HD std::uint8_t operator()(T a, T b) const {
+    const double x = static_cast<double>(a), y = static_cast<double>(b);
+    const bool near = std::fabs(x - y) <= atol + rtol * std::fabs(y);
+    const bool finite = std::fabs(y) < std::numeric_limits<double>::infinity();
+    return (a == b) | (near & finite) | (equal_nan & (a != a) & (b != b));
+  }
+};
+
+// ---- bits of integers ----
+
+struct BitwiseAnd {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    return static_cast<T>(a & b);
+  }
+};
+struct BitwiseOr {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    return static_cast<T>(a | b);
+  }
+};
+struct BitwiseXor {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    return static_cast<T>(a ^ b);
+  }
+};
+struct BitwiseNot {
+  template <class T>
+  TAPEDECK_HD T operator()(T a) const {
+    return static_cast<T>(~a);
+  }
+};
+struct LogicalXor {
+  TAPEDECK_HD std::uint8_t operator()(std::uint8_t a, std::uint8_t b) const { return (a != 0) != (b != 0); }
+};
+// Counts of the width or more shift everything out; a negative count gives 0, which callers report.
+struct LeftShift {
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    if (b < T(0) || b >= T(8 * sizeof(T))) return T(0);
+    return static_cast<T>(static_cast<Wrap<T>>(a) << b);
+  }
+};
+struct RightShift {  // of negative numbers: rounds down
+  template <class T>
+  TAPEDECK_HD T operator()(T a, T b) const {
+    if (b < T(0)) return T(0);
+    if (b >= T(8 * sizeof(T))) return a < T(0) ? T(-1) : T(0);
+    return static_cast<T>(a >> b);
+  }
+};
+
+}  // namespace tapedeck::kernels

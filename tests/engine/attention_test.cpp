@@ -1,0 +1,186 @@
+// Attention: values by hand, sizes beyond a block against the references, what masks do, messages.
+#include <tapedeck/engine/ops/attention.h>
+#include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/reference.h>
+
+#include <cmath>
+
+namespace tapedeck {
+namespace {
+
+using testing::Array;
+using testing::message_of;
+using testing::without_folders;
+
+Tensor f32(const Shape& shape) { return zeros(shape); }
+
+void expect_near(const Tensor& got, const std::vector<double>& wanted, double tolerance = 1e-6) {
+  const std::vector<float> values = got.to_vector<float>();
+  ASSERT_EQ(values.size(), wanted.size());
+  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(static_cast<double>(values[i]), wanted[i], tolerance) << "element " << i;
+}
+
+// Scores 0 and log 3: probabilities 1/4 and 3/4.
+struct OneQuery {
+  Tensor q = from_vector(std::vector<float>{2, 0, 0, 0}, {1, 1, 1, 4});
+  Tensor k = from_vector(std::vector<float>{0, 0, 0, 0, static_cast<float>(std::log(3.0)), 0, 0, 0}, {1, 1, 2, 4});
+  Tensor v = from_vector(std::vector<float>{4, 8}, {1, 1, 2, 1});
+};
+
+TEST(Attention, WeighsValuesByTheSoftmaxOfScores) {
+  const OneQuery a;
+  expect_near(scaled_dot_product_attention(a.q, a.k, a.v), {7});                     // the scale is 1 / sqrt(4)
+  expect_near(scaled_dot_product_attention(a.q, a.k, a.v, {.scale = 1}), {(4 + 9 * 8) / 10.0});
+}
+
+TEST(Attention, MasksHideOrShift) {
+  const OneQuery a;
+  expect_near(scaled_dot_product_attention(a.q, a.k, a.v, {.causal = true}), {4});
+  const Tensor hide = equal(tensor({1, 0}), 1);
+  expect_near(scaled_dot_product_attention(a.q, a.k, a.v, {.mask = hide}), {4});
+  const Tensor shift = tensor({static_cast<float>(std::log(3.0)), 0});
+  expect_near(scaled_dot_product_attention(a.q, a.k, a.v, {.mask = shift}), {6});
+  expect_near(scaled_dot_product_attention(a.q, a.k, a.v, {.mask = tensor({-INFINITY, 0})}), {8});
+}
+
+TEST(Attention, AQueryThatSeesNothingGivesZeroAndNoGradient) {
+  OneQuery a;
+  const Tensor mask = equal(tensor({0, 0}), 1);
+  for (Tensor* t : {&a.q, &a.k, &a.v}) t->requires_grad(true);
+  const Tensor y = scaled_dot_product_attention(a.q, a.k, a.v, {.mask = mask});
+  expect_near(y, {0});
+  backward(sum(y));
+  expect_near(a.q.grad(), {0, 0, 0, 0});
+  expect_near(a.v.grad(), {0, 0});
+  expect_near(scaled_dot_product_attention(a.q, f32({1, 1, 0, 4}), f32({1, 1, 0, 2})), {0, 0});
+}
+
+TEST(Attention, LaterKeysDoNotReachEarlierQueries) {
+  manual_seed(3);
+  const Tensor q = normal({1, 2, 150, 8}), k = normal({1, 2, 150, 8}), v = normal({1, 2, 150, 8});
+  const Tensor whole = scaled_dot_product_attention(q, k, v, {.causal = true});
+  const Tensor part = scaled_dot_product_attention(slice(q, 2, 0, 64), slice(k, 2, 0, 64), slice(v, 2, 0, 64), {.causal = true});
+  const std::vector<float> wanted = part.to_vector<float>();
+  expect_near(slice(whole, 2, 0, 64), {wanted.begin(), wanted.end()}, 1e-5);
+}
+
+TEST(Attention, LargeScoresDoNotOverflow) {
+  OneQuery a;
+  expect_near(scaled_dot_product_attention(mul(a.q, 1000), a.k, a.v), {8});
+  expect_near(scaled_dot_product_attention(mul(a.q, -1000), a.k, a.v), {4});
+}
+
+TEST(Attention, TakesNoWorkspace) {
+  const Type big{DType::f32, {2, 4, 4096, 64}}, row{DType::f32, {2, 4, 4096}};
+  const Type forward[3] = {big, big, big}, backward_types[7] = {big, big, big, big, row, big, row};
+  const AttentionAttrs attrs;
+  EXPECT_EQ(workspace_bytes(ops::scaled_dot_product_attention, forward, {}, &attrs), 0);
+  EXPECT_EQ(workspace_bytes(ops::scaled_dot_product_attention_grad, backward_types, {}, &attrs), 0);
+}
+
+TEST(Attention, SavesWhatIsLinearInTheLength) {
+  Tensor q = f32({1, 1, 256, 4}), k = f32({1, 1, 256, 4}), v = f32({1, 1, 256, 4});
+  for (Tensor* t : {&q, &k, &v}) t->requires_grad(true);
+  const Tensor y = scaled_dot_product_attention(q, k, v);
+  EXPECT_EQ(tape_stats().saved_bytes, 4 * (4 * 256 * 4 + 256));  // q, k, v, y and the logsumexp
+}
+
+// A second gradient is refused in words, not wrong.
+TEST(Attention, GradientOfTheGradientIsRefused) { EXPECT_STRNE(ops::scaled_dot_product_attention_grad.no_gradient, ""); }
+
+// Sizes beyond the blocks, with rests; few pairs and many; every result.
+class LargeAttention : public ::testing::TestWithParam<const char*> {};
+
+Array array_of(const Tensor& t) {
+  const Tensor wide = t.dtype() == DType::boolean ? t : cast(t, DType::f64);
+  if (t.dtype() != DType::boolean) return {wide.type(), wide.to_vector<double>()};
+  Array a{t.type(), {}};
+  for (unsigned char v : t.to_vector<unsigned char>()) a.v.push_back(v);
+  return a;
+}
+
+TEST_P(LargeAttention, AgreesWithItsReference) {
+  const std::string text = GetParam();
+  const testing::Example forward = testing::parse_example(ops::scaled_dot_product_attention, text);
+  for (DType real : {DType::f32, DType::f64}) {
+    std::vector<Tensor> operands = testing::make_operands(forward, real, 7);
+    auto check = [&](const testing::Example& e, std::vector<Tensor>* made) {
+      const std::vector<Tensor> results = testing::run(e, operands);
+      std::vector<Array> x;
+      for (const Tensor& t : operands) x.push_back(array_of(t));
+      std::vector<Type> out;
+      for (const Tensor& t : results) out.push_back(t.type());
+      const std::vector<Array> wanted = testing::references()[e.op->name].run(e, x, out);
+      const double tolerance = real == DType::f32 ? 1e-4 : 1e-11;
+      for (std::size_t r = 0; r < results.size(); ++r) {
+        const std::vector<double> got = array_of(results[r]).v;
+        for (std::size_t i = 0; i < got.size(); ++i)
+          if (got[i] != wanted[r].v[i]) {
+            ASSERT_NEAR(got[i], wanted[r].v[i], tolerance * std::max(1.0, std::fabs(wanted[r].v[i])))
+                << e.op->name << ", result " << r << ", element " << i;
+          }
+      }
+      *made = results;
+    };
+    std::vector<Tensor> y, grads;
+    check(forward, &y);
+    testing::Example grad = forward;
+    grad.op = &ops::scaled_dot_product_attention_grad;
+    std::vector<Tensor> with_heads = {operands[0], operands[1], operands[2], y[0], y[1], sin(mul(y[0], 7)), full(y[1].shape(), 0.25, real)};
+    if (operands.size() > 3) with_heads.push_back(operands[3]);
+    operands = with_heads;
+    check(grad, &grads);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, LargeAttention,
+    ::testing::Values("scaled_dot_product_attention(f32[1,2,150,16], f32[1,2,300,16], f32[1,2,300,9]) {scale=0.25}",
+                      "scaled_dot_product_attention(f32[3,3,70,20], f32[3,3,140,20], f32[3,3,140,20]) {scale=0.25}",
+                      "scaled_dot_product_attention(f32[1,1,300,16], f32[1,1,300,16], f32[1,1,300,16]) {scale=0.25, causal=true}",
+                      "scaled_dot_product_attention(f32[2,4,130,24], f32[2,4,130,24], f32[2,4,130,24]) {scale=0.25, causal=true}",
+                      "scaled_dot_product_attention(f32[2,1,65,5], f32[2,1,129,5], f32[2,1,129,4], bool[2,1,1,129]) {scale=0.5}",
+                      "scaled_dot_product_attention(f32[2,2,65,5], f32[2,2,129,5], f32[2,2,129,4], f32[65,129]) {scale=0.5, causal=true}"));
+
+struct Mistake {
+  int line;
+  const char* message;
+  void (*program)();
+};
+#define MISTAKE(message, ...) {__LINE__, message, [] { __VA_ARGS__; }}
+
+const Mistake kMistakes[] = {
+    MISTAKE("[scaled_dot_product_attention] needs [batch,heads,length,size], got f32[2,3,4]",
+            scaled_dot_product_attention(f32({2, 3, 4}), f32({2, 3, 4}), f32({2, 3, 4}))),
+    MISTAKE("[scaled_dot_product_attention] batch or heads differ: f32[2,3,4,5] and f32[2,2,4,5]",
+            scaled_dot_product_attention(f32({2, 3, 4, 5}), f32({2, 2, 4, 5}), f32({2, 3, 4, 5}))),
+    MISTAKE("[scaled_dot_product_attention] queries f32[1,1,4,5] and keys f32[1,1,4,6] differ in size",
+            scaled_dot_product_attention(f32({1, 1, 4, 5}), f32({1, 1, 4, 6}), f32({1, 1, 4, 5}))),
+    MISTAKE("[scaled_dot_product_attention] keys f32[1,1,4,5] and values f32[1,1,3,5] differ in length",
+            scaled_dot_product_attention(f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), f32({1, 1, 3, 5}))),
+    MISTAKE("[scaled_dot_product_attention] operands differ in dtype: f32[1,1,4,5] and f64[1,1,4,5]",
+            scaled_dot_product_attention(f32({1, 1, 4, 5}), zeros({1, 1, 4, 5}, DType::f64), f32({1, 1, 4, 5}))),
+    MISTAKE("[scaled_dot_product_attention] the mask bool[3,4] does not broadcast to [1,1,4,4]",
+            scaled_dot_product_attention(f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), f32({1, 1, 4, 5}),
+                                         {.mask = zeros({3, 4}, DType::boolean)})),
+    MISTAKE("[scaled_dot_product_attention] the mask bool[2,1,4,4] does not broadcast to [1,1,4,4]",
+            scaled_dot_product_attention(f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), f32({1, 1, 4, 5}),
+                                         {.mask = zeros({2, 1, 4, 4}, DType::boolean)})),
+    MISTAKE("[scaled_dot_product_attention] the mask must be bool or f32, not i32[4,4]",
+            scaled_dot_product_attention(f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), f32({1, 1, 4, 5}),
+                                         {.mask = zeros({4, 4}, DType::i32)})),
+    MISTAKE("[scaled_dot_product_attention] needs a floating type, got i32[1,1,4,5]",
+            scaled_dot_product_attention(zeros({1, 1, 4, 5}, DType::i32), f32({1, 1, 4, 5}), f32({1, 1, 4, 5}))),
+    MISTAKE("[scaled_dot_product_attention] the scale must be finite",
+            scaled_dot_product_attention(f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), {.scale = INFINITY})),
+};
+
+TEST(Attention, MistakesSayWhatIsWrong) {
+  for (const Mistake& m : kMistakes) {
+    const std::string text = without_folders(message_of<TypeError>(m.program));
+    EXPECT_EQ(text.substr(0, text.rfind(" (")), m.message);
+  }
+}
+
+}  // namespace
+}  // namespace tapedeck

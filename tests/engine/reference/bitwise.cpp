@@ -1,0 +1,49 @@
+// References of the bitwise ops, on bits taken one at a time from two's complement numbers.
+#include <tapedeck/tests/engine/reference.h>
+
+#include <cmath>
+#include <cstdint>
+
+namespace tapedeck::testing {
+namespace {
+
+using Args = const std::vector<double>&;
+
+int width_of(DType d) { return d == DType::boolean ? 1 : static_cast<int>(8 * dtype_size(d)); }
+bool is_signed(DType d) { return d == DType::i32 || d == DType::i64; }
+
+// Bit k of a number of any size, the sign going on for ever.
+bool bit(double x, int k) { return std::fmod(std::floor(std::ldexp(x, -k)), 2) != 0; }
+
+double from_bits(const std::vector<bool>& bits, DType d) {
+  const int width = width_of(d);
+  std::uint64_t x = 0;  // the sign filled up to the top
+  for (int k = 0; k < 64; ++k)
+    if (k < width ? bits[static_cast<std::size_t>(k)] : is_signed(d) && bits.back()) x |= std::uint64_t{1} << k;
+  return static_cast<double>(static_cast<std::int64_t>(x));
+}
+
+// Bit by bit: bit k of the result is f(operands, k).
+Reference by_bits(std::function<bool(Args, int)> f) {
+  return [f](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+    const DType d = out[0].dtype;
+    return elementwise([&](Args v) {
+      std::vector<bool> bits;
+      for (int k = 0; k < width_of(d); ++k) bits.push_back(f(v, k));
+      return from_bits(bits, d);
+    })(e, x, out);
+  };
+}
+
+const AddReference refs[] = {
+    {"bitwise_and", by_bits([](Args v, int k) { return bit(v[0], k) && bit(v[1], k); })},
+    {"bitwise_or", by_bits([](Args v, int k) { return bit(v[0], k) || bit(v[1], k); })},
+    {"bitwise_xor", by_bits([](Args v, int k) { return bit(v[0], k) != bit(v[1], k); })},
+    {"logical_xor", by_bits([](Args v, int k) { return bit(v[0], k) != bit(v[1], k); })},
+    {"bitwise_not", by_bits([](Args v, int k) { return !bit(v[0], k); })},
+    {"left_shift", by_bits([](Args v, int k) { return k >= v[1] && bit(v[0], k - static_cast<int>(v[1])); })},
+    {"right_shift", by_bits([](Args v, int k) { return bit(v[0], k + static_cast<int>(v[1])); })},
+};
+
+}  // namespace
+}  // namespace tapedeck::testing

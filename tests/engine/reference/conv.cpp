@@ -1,0 +1,59 @@
+// Convolutions by the definition: one loop over all (result, kernel element, channel) triples, in any number of dimensions.
+#include <tapedeck/tests/engine/reference.h>
+
+#include <tapedeck/engine/ops/conv.h>
+
+namespace tapedeck::testing {
+namespace {
+
+using Index = std::vector<std::int64_t>;
+
+std::int64_t number(const Ints& list, int i) { return list.size == 1 ? list[0] : list[i]; }
+
+// Calls f(x at, w at, y at) for the flat indices of every product of the convolution.
+template <class Attrs, class F>
+void for_products(const Shape& x, const Shape& w, const Shape& y, const Attrs& a, F&& f) {
+  const std::int64_t per_group = w[0] / a.groups;
+  for (std::int64_t i = 0; i < y.numel(); ++i)
+    for (std::int64_t j = 0; j < w.numel(); ++j) {
+      const Index result = coordinates(i, y), weight = coordinates(j, w);
+      if (weight[0] != result[1]) continue;
+      Index from = result;
+      from[1] = result[1] / per_group * w[1] + weight[1];
+      bool inside = true;
+      for (int d = 2; d < x.rank; ++d) {
+        const auto u = static_cast<std::size_t>(d);
+        from[u] = result[u] * number(a.stride, d - 2) + weight[u] * number(a.dilation, d - 2) - number(a.padding, d - 2);
+        inside = inside && from[u] >= 0 && from[u] < x[d];
+      }
+      if (inside) f(static_cast<std::size_t>(index_of(from, x)), static_cast<std::size_t>(j), static_cast<std::size_t>(i));
+    }
+}
+
+std::vector<Array> forward(const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+  Array y = blank(out[0]);
+  for_products(x[0].type.shape, x[1].type.shape, y.type.shape, attributes_of<ConvAttrs>(e),
+               [&](std::size_t i, std::size_t j, std::size_t k) { y.v[k] += x[0].v[i] * x[1].v[j]; });
+  return {y};
+}
+
+std::vector<Array> input_grad(const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+  Array dx = blank(out[0]);
+  for_products(dx.type.shape, x[1].type.shape, x[0].type.shape, attributes_of<ConvInputGradAttrs>(e),
+               [&](std::size_t i, std::size_t j, std::size_t k) { dx.v[i] += x[0].v[k] * x[1].v[j]; });
+  return {dx};
+}
+
+std::vector<Array> weight_grad(const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+  Array dw = blank(out[0]);
+  for_products(x[1].type.shape, dw.type.shape, x[0].type.shape, attributes_of<ConvWeightGradAttrs>(e),
+               [&](std::size_t i, std::size_t j, std::size_t k) { dw.v[j] += x[0].v[k] * x[1].v[i]; });
+  return {dw};
+}
+
+const AddReference conv2d_reference("conv2d", forward), conv3d_reference("conv3d", forward);
+const AddReference input2d("conv2d_input_grad", input_grad), input3d("conv3d_input_grad", input_grad);
+const AddReference weight2d("conv2d_weight_grad", weight_grad), weight3d("conv3d_weight_grad", weight_grad);
+
+}  // namespace
+}  // namespace tapedeck::testing

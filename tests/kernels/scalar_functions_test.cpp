@@ -1,0 +1,201 @@
+// The f32 functions against long double, over all magnitudes and densely where they bend; and the f64 ones of our own.
+#include <tapedeck/kernels/scalar_activations.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace tapedeck::kernels {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+const float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Distance in units of the last place of the exact result; denormals count in units of the smallest float.
+double ulps(float got, long double exact) {
+  const float rounded = static_cast<float>(exact);
+  if (std::isnan(rounded)) return std::isnan(got) ? 0 : 1e9;
+  if (std::isinf(rounded)) return got == rounded ? 0 : 1e9;
+  const float magnitude = std::max(std::fabs(rounded), std::numeric_limits<float>::min());
+  const long double ulp = static_cast<long double>(std::nextafter(magnitude, kInf)) - magnitude;
+  return static_cast<double>(std::fabs((got - exact) / ulp));
+}
+
+// The worst over floats of all sizes and signs, and over [low, high] in small steps.
+template <class F, class G>
+double worst(F&& f, G&& exact, float low, float high) {
+  double most = 0;
+  for (std::uint64_t bits = 0; bits <= 0x7F800001u; bits += 9973)
+    for (std::uint32_t sign : {0u, 0x80000000u}) {
+      const float x = bits_float(static_cast<std::uint32_t>(bits) | sign);
+      most = std::max(most, ulps(f(x), exact(static_cast<long double>(x))));
+    }
+  for (int i = 0; i <= 200000; ++i) {
+    const float x = low + (high - low) * static_cast<float>(i) / 200000;
+    most = std::max(most, ulps(f(x), exact(static_cast<long double>(x))));
+  }
+  return most;
+}
+
+#define EXPECT_WITHIN(bound, f, low, high) \
+  EXPECT_LE(worst([](float x) { return f##_f32(x); }, [](long double x) { return std::f(x); }, low, high), bound) << #f
+
+TEST(ScalarFunctions, WithinUlps) {
+  EXPECT_WITHIN(1.5, exp2, -150, 128);
+  EXPECT_WITHIN(2, expm1, -2, 2);
+  EXPECT_WITHIN(1.5, log2, 0.5f, 2);
+  EXPECT_WITHIN(2.5, log10, 0.5f, 2);
+  EXPECT_WITHIN(1.5, log1p, -0.9f, 2);
+  EXPECT_WITHIN(3, asin, -1, 1);
+  EXPECT_WITHIN(2, acos, -1, 1);
+  EXPECT_WITHIN(2.5, atan, -3, 3);
+  EXPECT_WITHIN(2, sinh, -3, 3);
+  EXPECT_WITHIN(2, cosh, -90, 90);
+  EXPECT_WITHIN(2, asinh, -3, 3);
+  EXPECT_WITHIN(2.5, acosh, 1, 3);
+  EXPECT_WITHIN(2.5, atanh, -1, 1);
+  EXPECT_WITHIN(1.5, erf, -4, 4);
+  EXPECT_WITHIN(5, erfc, -3, 10.5f);
+}
+
+TEST(ScalarFunctions, Atan2WithinUlpsInEveryQuadrant) {
+  double most = 0;
+  for (int i = -300; i <= 300; ++i)
+    for (int j = 0; j < 400; ++j) {
+      const float a = static_cast<float>(i) * 0.0137f, b = std::exp(static_cast<float>(j - 200) * 0.1f) * (j % 2 ? -1.0f : 1.0f);
+      most = std::max(most, ulps(atan2_f32(a, b), std::atan2(static_cast<long double>(a), static_cast<long double>(b))));
+    }
+  EXPECT_LE(most, 2.5);
+}
+
+// Zeros of both signs, infinities and NaN in either place, and magnitudes whose sum overflows.
+TEST(ScalarFunctions, Atan2AgreesWithTheStandardAtItsEdges) {
+  for (float a : {0.0f, -0.0f, 1.0f, -2.0f, 3e38f, 1e-45f, kInf, -kInf, kNan})
+    for (float b : {0.0f, -0.0f, 1.0f, -2.0f, -3e38f, 1e-45f, kInf, -kInf, kNan}) {
+      const float got = atan2_f32(a, b), exact = std::atan2(a, b);
+      EXPECT_LE(ulps(got, exact), 2.5) << a << ", " << b;
+      if (exact == exact) {
+        EXPECT_EQ(std::signbit(got), std::signbit(exact)) << a << ", " << b;
+      }
+    }
+}
+
+TEST(ScalarFunctions, KeepTheSignOfZero) {
+  for (const float y : {expm1_f32(-0.0f), log1p_f32(-0.0f), sinh_f32(-0.0f), asinh_f32(-0.0f), atanh_f32(-0.0f), asin_f32(-0.0f),
+                        atan_f32(-0.0f), erf_f32(-0.0f), erfinv_f32(-0.0f), Frac{}(-2.0f), Round{}(-0.5f)}) {
+    EXPECT_EQ(y, 0);
+    EXPECT_TRUE(std::signbit(y));
+  }
+}
+
+TEST(ScalarFunctions, PowersComeOutExact) {
+  for (int n = -126; n <= 127; ++n) {
+    EXPECT_EQ(exp2_f32(static_cast<float>(n)), std::ldexp(1.0f, n));
+    EXPECT_EQ(log2_f32(std::ldexp(1.0f, n)), static_cast<float>(n));
+  }
+  EXPECT_EQ(log10_f32(1000), 3);
+}
+
+TEST(ScalarFunctions, ErfinvInvertsErf) {
+  for (double y = -5.5; y < 5.5; y += 0.01) {
+    const double x = std::erf(y);
+    EXPECT_NEAR(std::erf(erfinv_f64(x)), x, 4e-16 * std::fabs(x)) << y;
+    if (std::fabs(y) < 3) {
+      EXPECT_LE(ulps(erfinv_f32(static_cast<float>(x)), erfinv_f64(static_cast<float>(x))), 5) << y;
+    }
+  }
+  EXPECT_NEAR(erfinv_f64(1e-300) / 1e-300, 0.886226925452758, 1e-15);
+  EXPECT_EQ(erfinv_f64(1), std::numeric_limits<double>::infinity());
+  EXPECT_EQ(erfinv_f32(-1), -kInf);
+  EXPECT_TRUE(std::isnan(erfinv_f32(1.5f)) && std::isnan(erfinv_f64(-1.5)) && std::isnan(erfinv_f64(std::nan(""))));
+}
+
+// Closed forms: psi(1) = -gamma, psi(1/2) = -gamma - 2 log 2, trigamma(1) = pi^2/6, trigamma(1/2) = pi^2/2, psi2(1) = -2 zeta(3),
+// and the recurrence psi_n(x + 1) = psi_n(x) + (-1)^n n! / x^(n+1), which crosses zero.
+TEST(ScalarFunctions, DigammaAndItsDerivatives) {
+  const double gamma = 0.57721566490153286, pi = 3.14159265358979324;
+  EXPECT_NEAR(digamma_f64(1), -gamma, 1e-15);
+  EXPECT_NEAR(digamma_f64(0.5), -gamma - 2 * std::log(2.0), 4e-15);
+  EXPECT_NEAR(digamma_f64(-1.5), digamma_f64(-0.5) + 1 / 1.5, 4e-15);
+  EXPECT_EQ(digamma_f64(0.0), -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(digamma_f64(-2)) && std::isnan(digamma_f64(std::nan(""))));
+  EXPECT_NEAR(polygamma_f64(1, 1), pi * pi / 6, 1e-14);
+  EXPECT_NEAR(polygamma_f64(1, 0.5), pi * pi / 2, 1e-14);
+  EXPECT_NEAR(polygamma_f64(2, 1), -2 * 1.2020569031595943, 1e-14);
+  for (int n = 1; n <= kMaxPolygamma; ++n)
+    for (double x : {-3.3, -0.7, 0.4, 2.5}) {
+      const double step = (n % 2 ? -1 : 1) * std::tgamma(n + 1.0) / std::pow(x, n + 1);
+      const double here = polygamma_f64(n, x);
+      EXPECT_NEAR(polygamma_f64(n, x + 1), here + step, 1e-11 * (std::fabs(here) + std::fabs(step))) << n << ", " << x;
+    }
+  EXPECT_EQ(polygamma_f64(1, -2), std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(polygamma_f64(2, -2)));
+}
+
+TEST(ScalarFunctions, DivisionsAgreeWithPython) {
+  const double a[] = {7, -7, 7, -7, 6, -6}, b[] = {3, 3, -3, -3, 3, -3}, r[] = {1, 2, -2, -1, 0, -0.0}, q[] = {2, -3, -3, 2, 2, 2};
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_EQ(Remainder{}(a[i], b[i]), r[i]);
+    EXPECT_EQ(FloorDivide{}(a[i], b[i]), q[i]);
+    const auto x = static_cast<std::int32_t>(a[i]), y = static_cast<std::int32_t>(b[i]);
+    EXPECT_EQ(Remainder{}(x, y), static_cast<std::int32_t>(r[i]));
+    EXPECT_EQ(FloorDivide{}(x, y), static_cast<std::int32_t>(q[i]));
+    EXPECT_EQ(Fmod{}(x, y), x % y);
+  }
+  EXPECT_EQ(FloorDivide{}(1.0, 0.1), 9);  // 0.1 is a little more than a tenth
+  EXPECT_EQ(FloorDivide{}(-1.0, 0.0), -std::numeric_limits<double>::infinity());
+  const std::int32_t lowest = std::numeric_limits<std::int32_t>::lowest();
+  EXPECT_EQ(FloorDivide{}(lowest, -1), lowest);
+  EXPECT_EQ(Remainder{}(lowest, -1), 0);
+  EXPECT_EQ(Fmod{}(lowest, -1), 0);
+  EXPECT_EQ(Remainder{}(std::uint8_t{200}, std::uint8_t{7}), 4);
+}
+
+TEST(ScalarFunctions, ShiftsOfAnyCount) {
+  EXPECT_EQ(LeftShift{}(3, 4), 48);
+  EXPECT_EQ(LeftShift{}(-1, 31), std::numeric_limits<std::int32_t>::lowest());
+  EXPECT_EQ(LeftShift{}(1, 32), 0);
+  EXPECT_EQ(LeftShift{}(std::uint8_t{255}, std::uint8_t{1}), 254);
+  EXPECT_EQ(RightShift{}(-5, 1), -3);
+  EXPECT_EQ(RightShift{}(-5, 99), -1);
+  EXPECT_EQ(RightShift{}(std::uint8_t{255}, std::uint8_t{8}), 0);
+}
+
+TEST(ScalarFunctions, InfinitiesAndNan) {
+  EXPECT_EQ(LogAddExp{}(-kInf, -kInf), -kInf);
+  EXPECT_EQ(LogAddExp{}(kInf, kInf), kInf);
+  EXPECT_EQ(LogAddExp{}(-kInf, 3.0f), 3);
+  EXPECT_EQ(LogAddExp{}(1000.0f, 1000.0f), 1000.0f + std::log(2.0f));
+  EXPECT_EQ(Hypot{}(3e38f, 0.0f), 3e38f);
+  EXPECT_EQ(Hypot{}(kNan, -kInf), kInf);
+  EXPECT_EQ(expm1_f32(-kInf), -1);
+  EXPECT_EQ(softplus_of(-kInf), 0);
+  EXPECT_EQ(softplus_of(kInf), kInf);
+  EXPECT_EQ(Gelu{}(-20.0f), 0);
+  EXPECT_EQ(Mish{}(1e30f), 1e30f);
+  EXPECT_FALSE((IsClose{1, 1, false}(kInf, -kInf)));
+  EXPECT_TRUE((IsClose{0, 0, false}(kInf, kInf)));
+  EXPECT_FALSE((IsClose{1, 1, false}(kNan, kNan)));
+  EXPECT_TRUE((IsClose{0, 0, true}(kNan, kNan)));
+  for (const float y : {expm1_f32(kNan), exp2_f32(kNan), log1p_f32(kNan), erf_f32(kNan), erfc_f32(kNan), asinh_f32(kNan), asin_f32(kNan),
+                        acos_f32(kNan), acosh_f32(kNan), sinh_f32(kNan), cosh_f32(kNan), Clamp<float>{0, 1}(kNan), Gelu{}(kNan),
+                        Silu{}(kNan), Mish{}(kNan), softplus_of(kNan), HardShrink<float>{1}(kNan), SoftShrink<float>{1}(kNan),
+                        HardSwish{}(kNan), Elu<float>{1, 1, 1}(kNan), Threshold<float>{0, 0}(kNan), LogAddExp{}(kNan, 1.0f),
+                        acosh_f32(0.5f), acosh_f32(-3), asin_f32(1.5f), atanh_f32(2), log1p_f32(-2)})
+    EXPECT_TRUE(std::isnan(y));
+}
+
+// No loss in the left tail, where 1 + erf and 1 + tanh would cancel.
+TEST(ScalarFunctions, GatesKeepTheirTails) {
+  const auto gelu = [](long double x) { return x * 0.5L * std::erfc(-x * 0.707106781186547524400844L); };
+  const auto silu = [](long double x) { return x / (1 + std::exp(-x)); };
+  for (float x = -13; x < 5; x += 0.0037f) {
+    EXPECT_LE(ulps(Gelu{}(x), gelu(x)), 8) << x;
+    EXPECT_LE(ulps(Silu{}(x), silu(x)), 5) << x;
+  }
+}
+
+}  // namespace
+}  // namespace tapedeck::kernels
