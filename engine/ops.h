@@ -3,6 +3,7 @@
 
 #include <tapedeck/engine/ops/conv.h>
 #include <tapedeck/engine/ops/elementwise.h>
+#include <tapedeck/engine/ops/gradients.h>
 #include <tapedeck/engine/ops/loss.h>
 #include <tapedeck/engine/ops/matmul.h>
 #include <tapedeck/engine/ops/movement.h>
