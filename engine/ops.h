@@ -7,14 +7,11 @@
 #include <tapedeck/engine/ops/conv.h>
 #include <tapedeck/engine/ops/create.h>
 #include <tapedeck/engine/ops/elementwise.h>
-<<<<<<< HEAD
 #include <tapedeck/engine/ops/functions.h>
+#include <tapedeck/engine/ops/gradients.h>
 #include <tapedeck/engine/ops/index.h>
 #include <tapedeck/engine/ops/interpolate.h>
 #include <tapedeck/engine/ops/linear.h>
-=======
-#include <tapedeck/engine/ops/gradients.h>
->>>>>>> loss
 #include <tapedeck/engine/ops/loss.h>
 #include <tapedeck/engine/ops/matmul.h>
 #include <tapedeck/engine/ops/movement.h>

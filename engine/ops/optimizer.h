@@ -16,16 +16,10 @@ OP(sgd, {
   .inplace = {{0, 0}},
   .min_inputs = 3, .max_inputs = 4,
   .attrs = &attr_schema<SgdAttrs>(),
-<<<<<<< HEAD
-  .infer = [](Infer& f) { infer_optimizer(f, 2, 1); },
-  .no_gradient = "training is not differentiated through its updates",
-  .examples = {"sgd(f32[3,5], f32[3,5], f32[] in (0.01,0.1)) {weight_decay=0.1}"},
-=======
   .infer = [](Infer& f) { infer_step(f, 0, false); },
   .no_gradient = "an update of state",
   .examples = {"sgd(f32[3,5], f32[3,5], f32[] in (0.01,0.1)) {weight_decay=0.1}",
                "sgd(f32[3,5], f32[3,5], f32[] in (0.01,0.1), bool[])"},
->>>>>>> loss
 })
 
 OP(sgd_momentum, {
@@ -33,13 +27,6 @@ OP(sgd_momentum, {
          "momentum v'); w, g, v, [step count,] lr -> w', v'; with a count the first step does not dampen",
   .traits = kCheap | kNoGradient,
   .inplace = {{0, 0}, {1, 2}},
-<<<<<<< HEAD
-  .min_inputs = 4, .max_inputs = 4, .min_outputs = 2, .max_outputs = 2,
-  .attrs = &attr_schema<SgdAttrs>(),
-  .infer = [](Infer& f) { infer_optimizer(f, 3, 2); },
-  .no_gradient = "training is not differentiated through its updates",
-  .examples = {"sgd_momentum(f32[3,5], f32[3,5], f32[3,5], f32[] in (0.01,0.1)) {momentum=0.9}"},
-=======
   .min_inputs = 4, .max_inputs = 6, .min_outputs = 2, .max_outputs = 2,
   .attrs = &attr_schema<MomentumAttrs>(),
   .infer = [](Infer& f) { infer_sgd_momentum(f); },
@@ -48,7 +35,6 @@ OP(sgd_momentum, {
                "sgd_momentum(f32[3,5], f32[3,5], f32[3,5], f32[] in (0.01,0.1), bool[]) {momentum=0.8, weight_decay=0.1, nesterov=true}",
                "sgd_momentum(f32[3,5], f32[3,5], f32[3,5], i64[] in (1,3), f32[] in (0.01,0.1)) {dampening=0.5}",
                "sgd_momentum(f32[3,5], f32[3,5], f32[3,5], i64[] in (1,3), f32[] in (0.01,0.1), bool[]) {dampening=0.5}"},
->>>>>>> loss
 })
 
 OP(adamw, {
@@ -57,11 +43,6 @@ OP(adamw, {
   .inplace = {{0, 0}, {1, 2}, {2, 3}},
   .min_inputs = 6, .max_inputs = 7, .min_outputs = 3, .max_outputs = 3,
   .attrs = &attr_schema<AdamAttrs>(),
-<<<<<<< HEAD
-  .infer = infer_adamw,
-  .no_gradient = "training is not differentiated through its updates",
-  .examples = {"adamw(f32[3,5], f32[3,5], f32[3,5], f32[3,5] in (0,1), i64[] in (1,9), f32[] in (0.01,0.1))"},
-=======
   .infer = [](Infer& f) { infer_step(f, 2, true); },
   .no_gradient = "an update of state",
   .examples = {"adamw(f32[3,5], f32[3,5], f32[3,5], f32[3,5] in (0,1), i64[] in (1,9), f32[] in (0.01,0.1))",
@@ -189,7 +170,6 @@ OP(lion, {
   .no_gradient = "an update of state",
   .examples = {"lion(f32[3,5], f32[3,5], f32[3,5], f32[] in (0.01,0.1)) {weight_decay=0.1}",
                "lion(f32[3,5], f32[3,5], f32[3,5], f32[] in (0.01,0.1), bool[])"},
->>>>>>> loss
 })
 
 OP(count_next, {
@@ -198,13 +178,8 @@ OP(count_next, {
   .inplace = {{0, 0}},
   .min_inputs = 1, .max_inputs = 2,
   .infer = infer_count_next,
-<<<<<<< HEAD
-  .no_gradient = "a counter is an integer",
-  .examples = {"count_next(i64[] in (0,100))"},
-=======
   .no_gradient = "an update of state",
   .examples = {"count_next(i64[] in (0,100))", "count_next(i64[] in (0,100), bool[])"},
->>>>>>> loss
 })
 
 #ifndef TAPEDECK_DEFINE_OPS
