@@ -231,7 +231,7 @@ void apply_in_place(const Op& op, std::span<const Tensor> inputs, const void* at
   infer(call, {});
   std::vector<TensorImpl*> targets(static_cast<std::size_t>(call.n_out));
   for (const InplacePair& pair : op.inplace)
-    if (pair.output < call.n_out && !targets[static_cast<std::size_t>(pair.output)])
+    if (pair.output < call.n_out && pair.input < call.n && !targets[static_cast<std::size_t>(pair.output)])
       targets[static_cast<std::size_t>(pair.output)] = in[static_cast<std::size_t>(pair.input)];
   for (const TensorImpl* t : targets)
     if (!t) throw TypeError(error_text(op.name, "cannot run in place", site));

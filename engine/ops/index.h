@@ -98,7 +98,7 @@ OP(embedding, {
   .min_inputs = 2, .max_inputs = 2,
   .infer = infer_embedding,
   .vjp = [](Vjp& b) { b.dx(0, embedding_grad(b.x(1), b.dy(), b.x(0).size(0))); },
-  .examples = {"embedding(f32[6,5], i64[2,3] in (0,6))", "embedding(f32[4,20], i32[7] in (-4,4))", "embedding(f32[3,2], i64[])",
+  .examples = {"embedding(f32[6,5], i64[2,3] in (0,6))", "embedding(f32[4,20], i32[7] in (-4,4))", "embedding(f32[3,2], i64[] in (0,3))",
                "embedding(f32[3,2], i64[0,4])"},
 })
 
