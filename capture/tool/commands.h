@@ -1,9 +1,11 @@
 // The commands of `tapedeck`, one function each, behind plain option structs. main.cpp alone knows the command-line library, report.cpp
-// alone the JSON library.
+// and op_report.cpp alone the JSON library.
 //
 // Each command prints its answer to stdout and everything else to stderr, returns an exit code, and throws tapedeck::Error, which
 // main.cpp turns into a line on stderr and a code.
 #pragma once
+
+#include <tapedeck/capture/models.h>
 
 #include <cstdint>
 #include <string>
@@ -15,10 +17,7 @@ enum ExitCode : int { kOk = 0, kDiffers = 1, kUsage = 2, kBadFile = 3, kInfeasib
 
 struct RecordOptions {
   std::string model;
-  std::int64_t batch = 64;
-  std::string optimizer = "sgd";
-  bool abstract = false;
-  std::uint64_t seed = 42;
+  ModelOptions options;
   std::string output;
   bool json = false;
 };

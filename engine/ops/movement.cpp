@@ -227,7 +227,8 @@ void infer_pad(Infer& f) {
   require_list(f, a.after, "after");
   Type out = f.inputs[0];
   for (int i = 0; i < out.shape.rank; ++i) {
-    if (a.before[i] < 0 || a.after[i] < 0 || a.before[i] > kMaxTypeBytes || a.after[i] > kMaxTypeBytes) f.fail("padding must not be negative");
+    if (a.before[i] < 0 || a.after[i] < 0) f.fail("padding must not be negative");
+    if (a.before[i] > kMaxTypeBytes || a.after[i] > kMaxTypeBytes) f.fail("the result is too large");
     out.shape[i] += a.before[i] + a.after[i];
   }
   f.outputs.assign(1, out);
@@ -242,7 +243,8 @@ void infer_concat(Infer& f) {
     Type t = f.inputs[i];
     const std::int64_t size = t.shape.rank == out.shape.rank ? t.shape[d] : -1;
     if (size >= 0) t.shape[d] = out.shape[d];
-    if (size < 0 || t != out) f.fail(fmt::format("{} does not continue {} along axis {}", to_string(f.inputs[i]), to_string(f.inputs[0]), axis));
+    if (size < 0 || t != out)
+      f.fail(fmt::format("{} does not continue {} along axis {}", to_string(f.inputs[i]), to_string(f.inputs[0]), axis));
     out.shape[d] += size;
   }
   f.outputs.assign(1, out);
@@ -363,10 +365,23 @@ Tensor pad(const Arg& x, const Ints& before, const Ints& after) {
   return apply(ops::pad, {&x.tensor()}, &attrs, x.site());
 }
 
+namespace {
+// The tensors cast to the dtype that all of them promote to; undefined ones are left for inference to refuse.
+std::vector<Tensor> of_one_dtype(std::vector<Tensor> tensors, Site site) {
+  DType dtype = tensors[0].dtype();
+  for (const Tensor& t : tensors)
+    if (t.defined()) dtype = promote(dtype, t.dtype());
+  const CastAttrs attrs{dtype};
+  for (Tensor& t : tensors)
+    if (t.defined() && t.dtype() != dtype) t = apply(ops::cast, {&t}, &attrs, site);
+  return tensors;
+}
+}  // namespace
+
 Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis, Site site) {
   if (tensors.empty() || !tensors[0].defined()) throw TypeError(error_text("concat", "needs at least one tensor", site));
   const AxisAttrs attrs{axis < 0 ? axis + tensors[0].rank() : axis};
-  return apply_all(ops::concat, tensors, &attrs, site)[0];
+  return apply_all(ops::concat, of_one_dtype(tensors, site), &attrs, site)[0];
 }
 
 Tensor alias(const Arg& x) { return apply(ops::alias, {&x.tensor()}, nullptr, x.site()); }

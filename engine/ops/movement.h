@@ -111,7 +111,8 @@ OP(slice_assign, {
   .infer = [](Infer& f) { infer_slice(f); infer_assign(f); },
   .vjp = [](Vjp& b) { vjp_assign(b, ops::slice); },
   .examples = {"slice_assign(f32[3,4], f32[2,2]) {starts=[1,0], stops=[3,2]}", "slice_assign(f32[5], f32[0]) {starts=[2], stops=[2]}",
-               "slice_assign(f32[7,5], f32[3,2]) {starts=[1,0], stops=[7,5], steps=[2,3]}", "slice_assign(f32[], f32[]) {starts=[], stops=[]}",
+               "slice_assign(f32[7,5], f32[3,2]) {starts=[1,0], stops=[7,5], steps=[2,3]}",
+               "slice_assign(f32[], f32[]) {starts=[], stops=[]}",
                "slice_assign(bool[4], bool[2]) {starts=[0], stops=[4], steps=[2]}"},
 })
 
@@ -192,7 +193,7 @@ Tensor diagonal(const Arg& x, std::int64_t offset = 0, std::int64_t axis1 = 0, s
 Tensor diagonal_assign(const Arg& base, const Tensor& piece, std::int64_t offset = 0, std::int64_t axis1 = 0, std::int64_t axis2 = 1);
 Tensor broadcast_to(const Arg& x, const Shape& shape);
 Tensor pad(const Arg& x, const Ints& before, const Ints& after);
-Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis, Site site = {__builtin_FILE(), __builtin_LINE()});
+Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis, Site site = {__builtin_FILE(), __builtin_LINE()});  // dtypes promote
 Tensor alias(const Arg& x);                             // the same value, bytes and gradient in another tensor
 Tensor stop_gradient(const Arg& x);
 Tensor contiguous(const Arg& x);                        // x itself if dense, else a copy
