@@ -1,7 +1,5 @@
 // The gradient of the gradient of every op, against central differences of its first gradient. It is taken through operands and heads
 // alike: the gradient that comes in may have a history too.
-#if __has_include(<tapedeck/engine/gradients.h>)
-
 #include <tapedeck/engine/gradients.h>
 
 #include <tapedeck/tests/engine/differences.h>
@@ -142,5 +140,3 @@ TEST(AllOpsSecondGradient, LeavesNothingBehind) {
 
 }  // namespace
 }  // namespace tapedeck::testing
-
-#endif
