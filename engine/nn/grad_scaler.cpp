@@ -30,7 +30,8 @@ const Tensor* GradScaler::finite_of(const Optimizer& optimizer) const {
 }
 
 void GradScaler::unscale(Optimizer& optimizer, Site site) {
-  if (finite_of(optimizer)) throw UsageError(error_text("unscale", "the gradients are unscaled already; call update() after each step", site));
+  if (finite_of(optimizer))
+    throw UsageError(error_text("unscale", "the gradients are unscaled already; call update() after each step", site));
   const NoGrad no_grad;
   const Scoped<Phase> phase(thread_state().phase, Phase::update);
   const CallScope call(site);

@@ -36,7 +36,7 @@ class GradScaler {
   const Tensor* finite_of(const Optimizer& optimizer) const;
   GradScalerOptions options_;
   Tensor scale_, streak_;
-  std::vector<std::pair<const Optimizer*, Tensor>> finite_;                              // of this step: bool[], whose gradients are unscaled
+  std::vector<std::pair<const Optimizer*, Tensor>> finite_;   // whose gradients are unscaled in this step, and whether they are finite
 };
 
 }  // namespace tapedeck

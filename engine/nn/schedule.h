@@ -21,7 +21,8 @@ TAPEDECK_SCHEDULE(step_decay, double lr, std::int64_t every, double gamma = 0.1)
 TAPEDECK_SCHEDULE(multi_step, double lr, const std::vector<std::int64_t>& milestones, double gamma = 0.1)
 TAPEDECK_SCHEDULE(exponential, double lr, double gamma)                                              // lr gamma^step
 TAPEDECK_SCHEDULE(linear, double lr, double end, std::int64_t total)                                 // a straight line from lr to end
-TAPEDECK_SCHEDULE(polynomial, double lr, std::int64_t total, double power = 1, double end = 0)       // end + (lr - end) (1 - step / total)^power
+// end + (lr - end) (1 - step / total)^power
+TAPEDECK_SCHEDULE(polynomial, double lr, std::int64_t total, double power = 1, double end = 0)
 TAPEDECK_SCHEDULE(cosine, double lr, std::int64_t total, double end = 0)                             // half a turn from lr to end
 // lr (step + 1) / warmup for `warmup` steps, then cosine over what is left of `total`.
 TAPEDECK_SCHEDULE(warmup_cosine, double lr, std::int64_t warmup, std::int64_t total, double end = 0)

@@ -22,7 +22,8 @@ void infer_global_norm(Infer& f) {
 }
 
 void infer_loss_scale(Infer& f) {
-  const Type expected[3] = {{DType::f32, {}}, {DType::i64, {}}, {DType::boolean, {}}};
+  infer_require_float(f, f.inputs[0]);
+  const Type expected[3] = {{f.inputs[0].dtype, {}}, {DType::i64, {}}, {DType::boolean, {}}};
   for (std::size_t i = 0; i < 3; ++i)
     if (f.inputs[i] != expected[i]) f.fail(fmt::format("operand {} must be {}, not {}", i, to_string(expected[i]), to_string(f.inputs[i])));
   const auto& a = f.attributes<LossScaleAttrs>();

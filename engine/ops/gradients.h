@@ -32,7 +32,7 @@ OP(global_norm, {
 })
 
 OP(loss_scale_next, {
-  .doc = "the next loss scale and number of finite steps in a row; scale f32[], steps i64[], whether this step was finite bool[]",
+  .doc = "the next loss scale and number of finite steps in a row; scale of a floating type [], steps i64[], whether this step was finite bool[]",
   .traits = kNoGradient,
   .inplace = {{0, 0}, {1, 1}},
   .min_inputs = 3, .max_inputs = 3, .min_outputs = 2, .max_outputs = 2,

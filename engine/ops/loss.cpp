@@ -68,7 +68,8 @@ void infer_nll_loss(Infer& f) {
 void infer_nll_loss_grad(Infer& f) {
   const auto& a = f.attributes<NllGradAttrs>();
   const Shape& rows = f.inputs[0].shape;
-  if (rows.rank < 1 || rows.rank == kMaxRank) f.fail(fmt::format("labels need 1 to {} dimensions, got {}", kMaxRank - 1, to_string(f.inputs[0])));
+  if (rows.rank < 1 || rows.rank == kMaxRank)
+    f.fail(fmt::format("labels need 1 to {} dimensions, got {}", kMaxRank - 1, to_string(f.inputs[0])));
   Type scores{f.inputs[1].dtype, {}};
   scores.shape.rank = rows.rank + 1;
   scores.shape.sizes[0] = rows[0];
@@ -307,12 +308,14 @@ Tensor soft_cross_entropy(const Arg& logits, const Tensor& target, const CrossEn
   const CallScope scope(site);
   const Shape& shape = target.shape();
   if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1)) refuse("cross_entropy", "label_smoothing must be between 0 and 1", site);
-  if (shape.rank < 2) refuse("cross_entropy", fmt::format("logits need at least two dimensions, got {}", to_string(logits.tensor().type())), site);
+  if (shape.rank < 2)
+    refuse("cross_entropy", fmt::format("logits need at least two dimensions, got {}", to_string(logits.tensor().type())), site);
   Tensor q = target;
   if (o.label_smoothing != 0) q = add(mul(q, 1 - o.label_smoothing), o.label_smoothing / static_cast<double>(shape[1]));
   if (o.weights.defined()) {
-    if (o.weights.shape() != Shape{shape[1]})
-      refuse("cross_entropy", fmt::format("the weights must be {}, not {}", to_string(Type{target.dtype(), {shape[1]}}), to_string(o.weights.type())), site);
+    const Type expected{target.dtype(), {shape[1]}};
+    if (o.weights.shape() != expected.shape)
+      refuse("cross_entropy", fmt::format("the weights must be {}, not {}", to_string(expected), to_string(o.weights.type())), site);
     Shape column = shape;
     for (int d = 0; d < column.rank; ++d)
       if (d != 1) column.sizes[d] = 1;
@@ -417,7 +420,8 @@ Tensor soft_margin_loss(const Arg& x, const Tensor& y, Name reduction) {
   const CallScope scope(x.site());
   require_pair("soft_margin_loss", x, y);
   const Tensor z = mul(x, cast(y, x.tensor().dtype()));
-  return reduced("soft_margin_loss", of_pair(ops::binary_cross_entropy_with_logits, z, full({}, 1, z.dtype(), x.site())), reduction, x.site());
+  const Tensor losses = of_pair(ops::binary_cross_entropy_with_logits, z, full({}, 1, z.dtype(), x.site()));
+  return reduced("soft_margin_loss", losses, reduction, x.site());
 }
 
 Tensor hinge_embedding_loss(const Arg& x, const Tensor& y, double margin, Name reduction) {
@@ -452,7 +456,8 @@ Tensor cosine_embedding_loss(const Arg& a, const Tensor& b, const Tensor& y, dou
   require_defined("cosine_embedding_loss", {&y}, a.site());
   const Tensor cosine = cosine_similarity(a, b, -1);
   if (y.shape() != cosine.shape())
-    refuse("cosine_embedding_loss", fmt::format("the target {} does not fit {}", to_string(y.type()), to_string(a.tensor().type())), a.site());
+    refuse("cosine_embedding_loss", fmt::format("the target {} does not fit {}", to_string(y.type()), to_string(a.tensor().type())),
+           a.site());
   return reduced("cosine_embedding_loss", where(equal(y, 1), sub(1, cosine), relu(sub(cosine, margin))), reduction, a.site());
 }
 
@@ -499,7 +504,8 @@ Tensor gaussian_nll_loss(const Arg& x, const Tensor& target, const Tensor& varia
   const Tensor v = maximum(variance, eps);
   Tensor losses = mul(add(log(v), div(square(sub(x, target)), v)), 0.5);
   if (losses.shape() != x.tensor().shape())
-    refuse("gaussian_nll_loss", fmt::format("the variance {} does not broadcast to {}", to_string(variance.type()), to_string(x.tensor().type())), x.site());
+    refuse("gaussian_nll_loss",
+           fmt::format("the variance {} does not broadcast to {}", to_string(variance.type()), to_string(x.tensor().type())), x.site());
   if (full_form) losses = add(losses, 0.5 * std::log(2 * M_PI));
   return reduced("gaussian_nll_loss", losses, reduction, x.site());
 }

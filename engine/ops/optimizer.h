@@ -70,7 +70,8 @@ OP(adamw_amsgrad, {
   .infer = [](Infer& f) { infer_step(f, 3, true); },
   .no_gradient = "an update of state",
   .examples = {"adamw_amsgrad(f32[3,5], f32[3,5], f32[3,5], f32[3,5] in (0,1), f32[3,5] in (0,1), i64[] in (1,9), f32[] in (0.01,0.1))",
-               "adamw_amsgrad(f32[3,5], f32[3,5], f32[3,5], f32[3,5] in (0,1), f32[3,5] in (0,1), i64[] in (1,9), f32[] in (0.01,0.1), bool[]) {weight_decay=0.1}"},
+               "adamw_amsgrad(f32[7], f32[7], f32[7], f32[7] in (0,1), f32[7] in (0,1), i64[] in (1,9), f32[] in (0.01,0.1), bool[]) "
+               "{weight_decay=0.1}"},
 })
 
 OP(adam_amsgrad, {
@@ -82,7 +83,8 @@ OP(adam_amsgrad, {
   .infer = [](Infer& f) { infer_step(f, 3, true); },
   .no_gradient = "an update of state",
   .examples = {"adam_amsgrad(f32[3,5], f32[3,5], f32[3,5], f32[3,5] in (0,1), f32[3,5] in (0,1), i64[] in (1,9), f32[] in (0.01,0.1))",
-               "adam_amsgrad(f32[3,5], f32[3,5], f32[3,5], f32[3,5] in (0,1), f32[3,5] in (0,1), i64[] in (1,9), f32[] in (0.01,0.1), bool[]) {weight_decay=0.1}"},
+               "adam_amsgrad(f32[7], f32[7], f32[7], f32[7] in (0,1), f32[7] in (0,1), i64[] in (1,9), f32[] in (0.01,0.1), bool[]) "
+               "{weight_decay=0.1}"},
 })
 
 OP(rmsprop, {
@@ -129,8 +131,9 @@ OP(rmsprop_centered_momentum, {
   .attrs = &attr_schema<RmspropAttrs>(),
   .infer = [](Infer& f) { infer_step(f, 3, false); },
   .no_gradient = "an update of state",
-  .examples = {"rmsprop_centered_momentum(f32[3,5], f32[3,5] in (1,2), f32[3,5] in (3,4), f32[3,5] in (-1,1), f32[3,5], f32[] in (0.01,0.1)) {alpha=0.9, momentum=0.5}",
-               "rmsprop_centered_momentum(f32[3,5], f32[3,5] in (1,2), f32[3,5] in (3,4), f32[3,5] in (-1,1), f32[3,5], f32[] in (0.01,0.1), bool[])"},
+  .examples = {"rmsprop_centered_momentum(f32[7], f32[7] in (1,2), f32[7] in (3,4), f32[7] in (-1,1), f32[7], f32[] in (0.01,0.1)) "
+               "{momentum=0.5}",
+               "rmsprop_centered_momentum(f32[7], f32[7] in (1,2), f32[7] in (3,4), f32[7] in (-1,1), f32[7], f32[] in (0.01,0.1), bool[])"},
 })
 
 OP(adagrad, {

@@ -187,7 +187,8 @@ Tensor dropout2d(const Arg& x, double p) {
   const CallScope scope(x.site());
   require_defined("dropout2d", x);
   const Type type = x.tensor().type();
-  if (type.shape.rank < 2) throw TypeError(error_text("dropout2d", fmt::format("needs at least two dimensions, got {}", to_string(type)), x.site()));
+  if (type.shape.rank < 2)
+    throw TypeError(error_text("dropout2d", fmt::format("needs at least two dimensions, got {}", to_string(type)), x.site()));
   Shape channels = type.shape;
   for (int d = 2; d < channels.rank; ++d) channels.sizes[d] = 1;
   const Tensor all = ones(channels, type.dtype, x.site());

@@ -57,6 +57,17 @@ double sum_of_squares(const View& v) {
   return parts[0];
 }
 
+template <class T>
+void loss_scale_of(const KernelCall& call) {
+  const auto& attrs = call.attributes<LossScaleAttrs>();
+  const T scale = *call.inputs[0].as<T>();
+  const std::int64_t streak = Add{}(*call.inputs[1].as<std::int64_t>(), std::int64_t{1});
+  const bool finite = *call.inputs[2].as<unsigned char>() != 0, grows = finite && streak >= attrs.interval;
+  const T grown = scale * static_cast<T>(attrs.growth);
+  *call.outputs[0].as<T>() = !finite ? scale * static_cast<T>(attrs.backoff) : grows && !std::isinf(grown) ? grown : scale;
+  *call.outputs[1].as<std::int64_t>() = finite && !grows ? streak : 0;
+}
+
 }  // namespace
 
 void all_finite(const KernelCall& call) {
@@ -73,14 +84,7 @@ void global_norm(const KernelCall& call) {
 }
 
 void loss_scale_next(const KernelCall& call) {
-  const auto& attrs = call.attributes<LossScaleAttrs>();
-  const float scale = *call.inputs[0].as<float>();
-  const std::int64_t streak = Add{}(*call.inputs[1].as<std::int64_t>(), std::int64_t{1});
-  const bool finite = *call.inputs[2].as<unsigned char>() != 0, grows = finite && streak >= attrs.interval;
-  const float grown = scale * static_cast<float>(attrs.growth);
-  float* next = call.outputs[0].as<float>();
-  *next = !finite ? scale * static_cast<float>(attrs.backoff) : grows && !std::isinf(grown) ? grown : scale;
-  *call.outputs[1].as<std::int64_t>() = finite && !grows ? streak : 0;
+  for_floats(call, call.outputs[0].dtype, [&](auto t) { loss_scale_of<decltype(t)>(call); });
 }
 
 }  // namespace tapedeck::kernels::cpu

@@ -209,7 +209,8 @@ void trunc_normal_of(const KernelCall& call) {
   const auto& a = call.attributes<TruncNormalAttrs>();
   const bool mirrored = a.low > a.mean;
   const double side = mirrored ? -1 : 1, root = std::sqrt(0.5);
-  const double from = side * ((mirrored ? a.high : a.low) - a.mean) / a.deviation, to = side * ((mirrored ? a.low : a.high) - a.mean) / a.deviation;
+  const double from = side * ((mirrored ? a.high : a.low) - a.mean) / a.deviation;
+  const double to = side * ((mirrored ? a.low : a.high) - a.mean) / a.deviation;
   const double mass_from = 0.5 * std::erfc(-from * root), mass = 0.5 * std::erfc(-to * root) - mass_from;
   const T low = static_cast<T>(a.low), high = static_cast<T>(a.high);
   T* out = call.outputs[0].as<T>();

@@ -303,7 +303,7 @@ const Mistake kMistakes[] = {
     MISTAKE("[cosine_embedding_loss] the target i32[3] does not fit f32[4,3]", cosine_embedding_loss(f32({4, 3}), f32({4, 3}), i32({3}))),
     MISTAKE("[pairwise_distance] p must be above 0", pairwise_distance(f32({4}), f32({4}), 0)),
     MISTAKE("[gaussian_nll_loss] the variance f32[2,4] does not broadcast to f32[4]", gaussian_nll_loss(f32({4}), f32({4}), f32({2, 4}))),
-    MISTAKE("[ctc_loss] log probabilities must be [time, n, classes], got f32[5,3]", ctc_loss(f32({5, 3}), i32({2, 2}), i32({2}), i32({2}))),
+    MISTAKE("[ctc_loss] log probabilities must be [time, n, classes], got f32[5,3]", ctc_loss(f32({5, 3}), i32({2}), i32({2}), i32({2}))),
     MISTAKE("[ctc_loss] targets must be i32 or i64 [2, length], not i32[3,2]", ctc_loss(f32({5, 2, 3}), i32({3, 2}), i32({2}), i32({2}))),
     MISTAKE("[ctc_loss] lengths must be i32[2] or i64[2], not i32[3]", ctc_loss(f32({5, 2, 3}), i32({2, 2}), i32({3}), i32({2}))),
     MISTAKE("[ctc_loss] the blank 3 is no class of f32[5,2,3]", ctc_loss(f32({5, 2, 3}), i32({2, 2}), i32({2}), i32({2}), {.blank = 3})),
@@ -311,7 +311,8 @@ const Mistake kMistakes[] = {
 
 TEST(LossErrors, NameTheLossTheTypesAndTheLine) {
   for (const Mistake& m : kMistakes)
-    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)), std::string(m.message) + " (loss_test.cpp:" + std::to_string(m.line) + ")");
+    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)),
+              std::string(m.message) + " (loss_test.cpp:" + std::to_string(m.line) + ")");
 }
 
 }  // namespace

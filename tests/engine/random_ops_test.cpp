@@ -199,7 +199,8 @@ const Mistake kMistakes[] = {
 
 TEST(RandomErrors, NameTheOpTheTypesAndTheLine) {
   for (const Mistake& m : kMistakes)
-    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)), std::string(m.message) + " (random_ops_test.cpp:" + std::to_string(m.line) + ")");
+    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)),
+              std::string(m.message) + " (random_ops_test.cpp:" + std::to_string(m.line) + ")");
 }
 
 }  // namespace

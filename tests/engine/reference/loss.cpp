@@ -70,7 +70,8 @@ const std::vector<double> kNone;
 
 std::vector<Array> cross_entropy(const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
   const auto& a = attributes_of<CrossEntropyAttrs>(e);
-  const Problem p{Rows(x[0].type.shape), x[0].v, x[1].v, x.size() > 2 ? x[2].v : kNone, a.ignore_index, a.reduction.str(), a.label_smoothing};
+  const std::vector<double>& weights = x.size() > 2 ? x[2].v : kNone;
+  const Problem p{Rows(x[0].type.shape), x[0].v, x[1].v, weights, a.ignore_index, a.reduction.str(), a.label_smoothing};
   return {{out[0], class_losses(p, true)}};
 }
 
@@ -86,7 +87,8 @@ double row_scale(const Problem& p, const Array& dloss, std::int64_t row) {
 
 std::vector<Array> cross_entropy_grad(const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
   const auto& a = attributes_of<CrossEntropyAttrs>(e);
-  const Problem p{Rows(x[0].type.shape), x[0].v, x[1].v, x.size() > 3 ? x[3].v : kNone, a.ignore_index, a.reduction.str(), a.label_smoothing};
+  const std::vector<double>& weights = x.size() > 3 ? x[3].v : kNone;
+  const Problem p{Rows(x[0].type.shape), x[0].v, x[1].v, weights, a.ignore_index, a.reduction.str(), a.label_smoothing};
   Array dx = blank(out[0]);
   for (std::int64_t i = 0; i < p.rows.rows; ++i) {
     double all = 0;

@@ -20,7 +20,8 @@ Reference stepping(std::vector<std::size_t> replaced, Step step) {
     if (conditional && x.back().v[0] == 0) return results;
     for (std::size_t i = 0; i < static_cast<std::size_t>(out[0].numel()); ++i) {
       std::vector<double> element;
-      for (std::size_t k = 0; k < x.size() - (conditional ? 1 : 0); ++k) element.push_back(x[k].type.shape.rank == 0 ? x[k].v[0] : x[k].v[i]);
+      for (std::size_t k = 0; k < x.size() - (conditional ? 1 : 0); ++k)
+        element.push_back(x[k].type.shape.rank == 0 ? x[k].v[0] : x[k].v[i]);
       step(e, element);
       for (std::size_t k = 0; k < replaced.size(); ++k) results[k].v[i] = element[replaced[k]];
     }
@@ -53,8 +54,12 @@ void adam(const Example& e, std::vector<double>& x, bool decoupled, bool amsgrad
 }
 const AddReference kAdam("adam", stepping({0, 2, 3}, [](const Example& e, std::vector<double>& x) { adam(e, x, false, false); }));
 const AddReference kAdamw("adamw", stepping({0, 2, 3}, [](const Example& e, std::vector<double>& x) { adam(e, x, true, false); }));
-const AddReference kAdamMax("adam_amsgrad", stepping({0, 2, 3, 4}, [](const Example& e, std::vector<double>& x) { adam(e, x, false, true); }));
-const AddReference kAdamwMax("adamw_amsgrad", stepping({0, 2, 3, 4}, [](const Example& e, std::vector<double>& x) { adam(e, x, true, true); }));
+const AddReference kAdamMax("adam_amsgrad", stepping({0, 2, 3, 4}, [](const Example& e, std::vector<double>& x) {
+  adam(e, x, false, true);
+}));
+const AddReference kAdamwMax("adamw_amsgrad", stepping({0, 2, 3, 4}, [](const Example& e, std::vector<double>& x) {
+  adam(e, x, true, true);
+}));
 
 void rmsprop(const Example& e, std::vector<double>& x, double* mean, double* velocity) {
   const auto& a = attributes_of<RmspropAttrs>(e);
