@@ -5,6 +5,8 @@
 // main.cpp turns into a line on stderr and a code.
 #pragma once
 
+#include <tapedeck/capture/models.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,10 +17,7 @@ enum ExitCode : int { kOk = 0, kDiffers = 1, kUsage = 2, kBadFile = 3, kInfeasib
 
 struct RecordOptions {
   std::string model;
-  std::int64_t batch = 64;
-  std::string optimizer = "sgd";
-  bool abstract = false;
-  std::uint64_t seed = 42;
+  ModelOptions options;
   std::string output;
   bool json = false;
 };

@@ -42,12 +42,22 @@ struct Line {
 
 void add_record(Line& l) {
   CLI::App* c = l.command("record", "capture one training step of a model", [&l] { return tool::record(l.record); }, &l.record.json);
+  ModelOptions& o = l.record.options;
   c->add_option("MODEL", l.record.model, "a name from `tapedeck models`")->required();
-  c->add_option("--batch", l.record.batch, "rows per step")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32))->capture_default_str();
-  c->add_option("--optimizer", l.record.optimizer, "sgd or adamw")->check(CLI::IsMember({"sgd", "adamw"}))->capture_default_str();
-  c->add_flag("--abstract", l.record.abstract, "record types only: takes no memory, computes nothing");
-  c->add_option("--seed", l.record.seed, "of parameters and sample data")->capture_default_str();
+  const auto size = [c](const char* name, std::int64_t& value, const char* doc) {
+    c->add_option(name, value, doc)->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 32));
+  };
+  size("--batch", o.batch, "rows per step");
+  size("--image", o.image, "height and width of images");
+  size("--seq", o.seq, "length of sequences");
+  size("--layers", o.layers, "how many blocks of its kind the model stacks");
+  size("--width", o.width, "channels or features of a layer");
+  c->add_option("--dtype", o.dtype, "f32; f16 or bf16: forward under autocast")->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  c->add_option("--optimizer", o.optimizer, "sgd or adamw")->check(CLI::IsMember({"sgd", "adamw"}));
+  c->add_option("--seed", o.seed, "of parameters and sample data")->capture_default_str();
+  c->add_flag("--abstract", o.abstract, "record types only: takes no memory, computes nothing");
   c->add_option("-o,--output", l.record.output, "file to write")->required();
+  c->footer("What is not given is the model's default. `tapedeck models --json` says which of the options a model takes.");
 }
 
 void add_plan(Line& l) {

@@ -26,10 +26,10 @@ struct Cnn : Module {
   }
 };
 
-Captured record(const ModelOptions& options) { return zoo::record_step<Cnn>({"cnn", {3, 32, 32}}, options); }
+Captured record(const ModelOptions& options) { return zoo::record_classifier<Cnn>("cnn", options, {3, 32, 32}, 10); }
 
 const bool registered = [] {
-  register_model({"cnn", "fourteen 3x3 convolutions of width 16 on 32x32 images", record});
+  register_model({"cnn", "fourteen 3x3 convolutions of width 16 on 32x32 images", record, {"batch", "dtype"}, {.batch = 64}});
   return true;
 }();
 

@@ -1,30 +1,41 @@
 #include <tapedeck/samples/zoo/training_step.h>
 
-#include <random>
-
 namespace zoo {
 
-using namespace tapedeck;
+namespace {
 
-std::unique_ptr<Optimizer> make_optimizer(const std::string& name, std::vector<Tensor> parameters) {
-  if (name == "sgd") return std::make_unique<Sgd>(std::move(parameters), SgdOptions{.lr = 0.01});
-  if (name == "adamw") return std::make_unique<AdamW>(std::move(parameters), AdamWOptions{.lr = 1e-3});
+std::unique_ptr<Optimizer> make_optimizer(const std::string& name, const std::vector<Tensor>& parameters) {
+  if (name == "sgd") return std::make_unique<Sgd>(parameters, SgdOptions{.lr = 0.01});
+  if (name == "adamw") return std::make_unique<AdamW>(parameters, AdamWOptions{.lr = 1e-3});
   throw UsageError("unknown optimizer '" + name + "': sgd or adamw");
 }
 
-Tensor sample_input(const Step& step, const ModelOptions& options) {
-  Shape shape;
-  shape.sizes[shape.rank++] = options.batch;
-  for (std::int64_t s : step.input) shape.sizes[shape.rank++] = s;
-  return normal(shape);
+}  // namespace
+
+Tensor sample_floats(const Shape& shape) { return normal(shape); }
+
+Tensor sample_integers(const Shape& shape, std::int64_t below, DType dtype) { return randint(0, below, shape, dtype); }
+
+Tensor sample_images(const ModelOptions& options, std::int64_t channels) {
+  return sample_floats({options.batch, channels, options.image, options.image});
 }
 
-Tensor sample_labels(const Step& step, const ModelOptions& options) {
-  if (options.abstract) return abstract_tensor({DType::i32, {options.batch}});
-  std::mt19937 draw(static_cast<unsigned>(options.seed));
-  std::vector<std::int32_t> labels(static_cast<std::size_t>(options.batch));
-  for (std::int32_t& label : labels) label = static_cast<std::int32_t>(draw() % static_cast<unsigned>(step.classes));
-  return from_vector(labels, {options.batch});
+Captured capture_training(const std::string& name, const ModelOptions& options, const std::vector<Tensor>& parameters,
+                          const std::vector<Sample>& samples, const std::function<Tensor(const std::vector<Tensor>&)>& loss) {
+  const auto optimizer = make_optimizer(options.optimizer, parameters);
+  next_step();
+  Capture capture(name);
+  std::vector<Tensor> inputs;
+  for (const Sample& s : samples) inputs.push_back(capture.input(s.name, s.value));
+  const Tensor result = [&] {
+    const Autocast autocast(options.dtype == "f16" ? DType::f16 : DType::bf16, options.dtype == "f16" || options.dtype == "bf16");
+    return loss(inputs);
+  }();
+  backward(result);
+  optimizer->step();
+  optimizer->zero_grad();
+  capture.output("loss", result);
+  return capture.finish();
 }
 
 }  // namespace zoo

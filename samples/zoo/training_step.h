@@ -1,4 +1,4 @@
-// What all zoo models share: capture one training step of a classifier.
+// What all zoo models share: make a net and sample data, and capture one step of its training.
 #pragma once
 
 #include <tapedeck/capture/models.h>
@@ -6,42 +6,56 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
 
 namespace zoo {
 
-using tapedeck::Tensor;
+using namespace tapedeck;
 
-// Makes the net (its parameters are drawn on construction, or abstract), then captures forward, backward and update on sample data:
-// x of `input` with the batch in front, labels below `classes`.
-struct Step {
+// An input of the step, by the name it has in the graph.
+struct Sample {
   std::string name;
-  tapedeck::Shape input;
-  std::int64_t classes = 10;
+  Tensor value;
 };
 
-template <class Net>
-tapedeck::Captured record_step(const Step& step, const tapedeck::ModelOptions& options);
+// Sample data, drawn from the seed; in abstract mode types alone. Floats are normal, integers lie in [0, below).
+Tensor sample_floats(const Shape& shape);
+Tensor sample_integers(const Shape& shape, std::int64_t below, DType dtype = DType::i32);
+Tensor sample_images(const ModelOptions& options, std::int64_t channels);  // [batch, channels, image, image]
 
-std::unique_ptr<tapedeck::Optimizer> make_optimizer(const std::string& name, std::vector<Tensor> parameters);
-Tensor sample_input(const Step& step, const tapedeck::ModelOptions& options);
-Tensor sample_labels(const Step& step, const tapedeck::ModelOptions& options);
+// Captures forward (under autocast if options.dtype asks for it), backward and update; `loss` takes the inputs in the order of `samples`.
+Captured capture_training(const std::string& name, const ModelOptions& options, const std::vector<Tensor>& parameters,
+                          const std::vector<Sample>& samples, const std::function<Tensor(const std::vector<Tensor>&)>& loss);
 
+// Makes the net, from the options if it takes them (its parameters are drawn on construction, or abstract), then what `make_samples`
+// (options) gives as inputs, then captures one step with the loss that `loss`(net, inputs) gives:
+//     record_training<Net>("lm", options, [](const ModelOptions& o) { return std::vector<Sample>{{"ids", ...}, {"next", ...}}; },
+//                          [](Net& net, const std::vector<Tensor>& in) { return cross_entropy(net(in[0]), in[1]); });
+template <class Net, class MakeSamples, class Loss>
+Captured record_training(const std::string& name, const ModelOptions& options, MakeSamples make_samples, Loss loss) {
+  const AbstractMode abstract(options.abstract);
+  manual_seed(options.seed);
+  const auto net = [&] {
+    if constexpr (std::is_constructible_v<Net, const ModelOptions&>) return std::make_unique<Net>(options);
+    else return std::make_unique<Net>();
+  }();
+  const std::vector<Sample> samples = make_samples(options);
+  return capture_training(name, options, net->parameters(), samples, [&](const std::vector<Tensor>& in) { return loss(*net, in); });
+}
+
+// Of a classifier: x of `shape` with the batch in front, labels y below `classes`, cross entropy.
 template <class Net>
-tapedeck::Captured record_step(const Step& step, const tapedeck::ModelOptions& options) {
-  const tapedeck::AbstractMode abstract(options.abstract);
-  tapedeck::manual_seed(options.seed);
-  Net net;
-  const auto optimizer = make_optimizer(options.optimizer, net.parameters());
-  const Tensor x = sample_input(step, options), y = sample_labels(step, options);
-  tapedeck::next_step();
-  tapedeck::Capture capture(step.name);
-  const Tensor xs = capture.input("x", x), ys = capture.input("y", y);
-  const Tensor loss = tapedeck::cross_entropy(net(xs), ys);
-  tapedeck::backward(loss);
-  optimizer->step();
-  optimizer->zero_grad();
-  capture.output("loss", loss);
-  return capture.finish();
+Captured record_classifier(const std::string& name, const ModelOptions& options, const Shape& shape, std::int64_t classes) {
+  return record_training<Net>(
+      name, options,
+      [&](const ModelOptions& o) {
+        Shape all{o.batch};
+        for (std::int64_t size : shape) all.sizes[all.rank++] = size;
+        return std::vector<Sample>{{"x", sample_floats(all)}, {"y", sample_integers({o.batch}, classes)}};
+      },
+      [](Net& net, const std::vector<Tensor>& in) { return cross_entropy(net(in[0]), in[1]); });
 }
 
 }  // namespace zoo

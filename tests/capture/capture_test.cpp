@@ -119,7 +119,7 @@ TEST(Capture, GraphComputesWhatTheStepComputed) {
 
 TEST(Capture, AbstractStepsGiveTheSameGraph) {
   for (const Model& model : all_models()) {
-    const Captured real = model.record({.batch = 2}), abstract = model.record({.batch = 2, .abstract = true});
+    const Captured real = record_model(model, {.batch = 2}), abstract = record_model(model, {.batch = 2, .abstract = true});
     EXPECT_EQ(print(abstract.graph), print(real.graph)) << model.name;
     for (const Tensor& t : abstract.state) EXPECT_TRUE(t.abstract() || t.numel() <= 2) << t.name().view();
   }

@@ -25,7 +25,7 @@ TEST(Models, AreFoundByNameInOrder) {
 TEST(Models, RecordTheSameGraphEveryTime) {
   for (const Model& model : all_models())
     for (const char* optimizer : {"sgd", "adamw"}) {
-      const Captured a = model.record({.batch = 2, .optimizer = optimizer}), b = model.record({.batch = 2, .optimizer = optimizer});
+      const Captured a = record_model(model, {.batch = 2, .optimizer = optimizer}), b = record_model(model, {.batch = 2, .optimizer = optimizer});
       EXPECT_EQ(print(a.graph), print(b.graph)) << model.name << ' ' << optimizer;
       for (std::size_t i = 0; i < a.state.size(); ++i) EXPECT_TRUE(bit_equal(a.state[i], b.state[i])) << a.state[i].name().view();
       verify(a.graph);
@@ -35,7 +35,7 @@ TEST(Models, RecordTheSameGraphEveryTime) {
 
 TEST(Models, SeedsChangeTheWeightsAndNotTheGraph) {
   for (const Model& model : all_models()) {
-    const Captured a = model.record({.batch = 2, .seed = 1}), b = model.record({.batch = 2, .seed = 2});
+    const Captured a = record_model(model, {.batch = 2, .seed = 1}), b = record_model(model, {.batch = 2, .seed = 2});
     EXPECT_EQ(print(a.graph), print(b.graph));
     EXPECT_FALSE(bit_equal(a.state[0], b.state[0]));
   }
@@ -45,7 +45,7 @@ TEST(Models, AbstractOnesMakeNoData) {
   for (const Model& model : all_models()) {
     Allocator::host().reset_peak();
     const std::int64_t before = Allocator::host().stats().peak_bytes;
-    const Captured captured = model.record({.batch = 100000, .abstract = true});
+    const Captured captured = record_model(model, {.batch = 100000, .abstract = true});
     EXPECT_LT(Allocator::host().stats().peak_bytes - before, 10000) << model.name;
     EXPECT_EQ(captured.graph.values[0].type.shape[0], 100000);
     EXPECT_FALSE(abstract_mode());
@@ -53,7 +53,7 @@ TEST(Models, AbstractOnesMakeNoData) {
 }
 
 TEST(Models, UnknownOptimizerIsAnError) {
-  EXPECT_EQ(testing::message_of<UsageError>([] { find_model("mlp")->record({.optimizer = "sdg"}); }), "unknown optimizer 'sdg': sgd or adamw");
+  EXPECT_EQ(testing::message_of<UsageError>([] { record_model(*find_model("mlp"), {.optimizer = "sdg"}); }), "unknown optimizer 'sdg': sgd or adamw");
 }
 
 }  // namespace
