@@ -1,5 +1,5 @@
 // The commands of `tapedeck`, one function each, behind plain option structs. main.cpp alone knows the command-line library, report.cpp
-// alone the JSON library.
+// and op_report.cpp alone the JSON library.
 //
 // Each command prints its answer to stdout and everything else to stderr, returns an exit code, and throws tapedeck::Error, which
 // main.cpp turns into a line on stderr and a code.

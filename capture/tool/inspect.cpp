@@ -1,13 +1,11 @@
-// record, info, print, verify, view and the lists.
+// record, info, print, verify and view.
 #include <tapedeck/capture/tool/commands.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
 #include <tapedeck/capture/models.h>
 #include <tapedeck/capture/plan_check.h>
-#include <tapedeck/engine/op.h>
 #include <tapedeck/engine/text.h>
-#include <tapedeck/kernels/cuda/runtime.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +16,6 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <thread>
 
 namespace tapedeck::tool {
 
@@ -153,31 +150,6 @@ int view(const std::string& file) {
   if (access(viewer.c_str(), X_OK) != 0) throw UsageError("there is no tapedeck-viewer beside this tool; it was built without Qt or Dear ImGui");
   execl(viewer.c_str(), viewer.c_str(), file.c_str(), static_cast<char*>(nullptr));
   throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(errno)));
-}
-
-int list_models(const ListOptions& options) {
-  if (options.json) answer(models_report(all_models()));
-  else
-    for (const Model& m : all_models()) answer(fmt::format("{:<12} {}\n", m.name, m.doc));
-  return kOk;
-}
-
-int list_ops(const ListOptions& options) {
-  if (options.json) answer(ops_report());
-  else
-    for (const Op* op : all_ops()) answer(fmt::format("{:<20} {}\n", op->name, op->doc));
-  return kOk;
-}
-
-int list_devices(const ListOptions& options) {
-  const kernels::cuda::CudaStatus& cuda = kernels::cuda::cuda_status();
-  const std::vector<DeviceLine> devices = {
-      {"cpu", true, fmt::format("{} threads", std::thread::hardware_concurrency())},
-      {"cuda", cuda.available, cuda.available ? fmt::format("{} devices", cuda.device_count) : cuda.reason}};
-  if (options.json) answer(devices_report(devices));
-  else
-    for (const DeviceLine& d : devices) answer(fmt::format("{:<6} {}  {}\n", d.name, d.available ? "available" : "absent   ", d.detail));
-  return kOk;
 }
 
 }  // namespace tapedeck::tool

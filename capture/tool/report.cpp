@@ -1,7 +1,5 @@
 #include <tapedeck/capture/tool/report.h>
 
-#include <tapedeck/engine/op.h>
-
 #include <nlohmann/json.hpp>
 
 namespace tapedeck::tool {
@@ -109,17 +107,15 @@ std::string verify_report(const std::string& path, const std::vector<std::string
   return text_of({{"schema", "tapedeck.verify/1"}, {"file", path}, {"ok", problems.empty()}, {"problems", problems}});
 }
 
-std::string models_report(const std::vector<Model>& models) {
+std::string models_report(const std::vector<ModelSummary>& models) {
   Json list = Json::array();
-  for (const Model& m : models) list.push_back({{"name", m.name}, {"doc", m.doc}});
+  for (const ModelSummary& m : models) {
+    Json defaults = Json::object();
+    for (const auto& [name, value] : m.defaults) defaults[name] = value;
+    list.push_back({{"name", m.model.name}, {"doc", m.model.doc}, {"options", m.model.options}, {"defaults", defaults},
+                    {"parameters", m.parameters}, {"nodes", m.nodes}, {"flops", m.flops}});
+  }
   return text_of({{"schema", "tapedeck.models/1"}, {"models", list}});
-}
-
-std::string ops_report() {
-  Json list = Json::array();
-  for (const Op* op : all_ops())
-    list.push_back({{"name", op->name}, {"doc", op->doc}, {"version", op->version}, {"gradient", op->vjp != nullptr}, {"cuda", op->kernels[1] != nullptr}});
-  return text_of({{"schema", "tapedeck.ops/1"}, {"ops", list}});
 }
 
 std::string devices_report(const std::vector<DeviceLine>& devices) {

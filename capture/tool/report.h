@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tapedeck::tool {
@@ -21,6 +22,14 @@ struct ReplaySummary {
   std::string first_difference;       // name of the first output or state value that differs
 };
 
+struct ModelSummary {
+  Model model;
+  std::vector<std::pair<std::string, std::string>> defaults;  // of the options it takes
+  std::int64_t parameters = 0;        // elements that training updates
+  std::int64_t nodes = 0;             // of one training step
+  double flops = 0;                   // of the forward pass at batch 1
+};
+
 struct DeviceLine {
   std::string name;
   bool available = false;
@@ -33,8 +42,8 @@ std::string info_report(const std::string& path, const TapeFile& file);
 std::string record_report(const std::string& path, const Captured& captured);
 std::string print_report(const std::string& text);
 std::string verify_report(const std::string& path, const std::vector<std::string>& problems);
-std::string models_report(const std::vector<Model>& models);
-std::string ops_report();
+std::string models_report(const std::vector<ModelSummary>& models);
+std::string ops_report(const std::vector<const Op*>& ops);  // op_report.cpp
 std::string devices_report(const std::vector<DeviceLine>& devices);
 
 }  // namespace tapedeck::tool

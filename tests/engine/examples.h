@@ -1,10 +1,8 @@
-// The examples in the op blocks, ready to run: "log(f32[3,5] in (0.1,4)) {attr=..}" becomes an op, types, ranges and attributes.
-//
-// A range is half open and applies to the elements of its operand; without one, floats lie in [-2,2), integers in [0,4).
+// The examples in the op blocks, ready to run: operands drawn from their ranges.
 #pragma once
 
-#include <tapedeck/engine/attr_parser.h>
 #include <tapedeck/engine/dispatch.h>
+#include <tapedeck/engine/example.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tape.h>
 
@@ -13,66 +11,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdio>
 #include <random>
 #include <string>
 #include <vector>
 
 namespace tapedeck::testing {
 
-struct Operand {
-  Type type;
-  double low = -2, high = 2;
-};
-
-struct Example {
-  const Op* op = nullptr;
-  std::string text;
-  std::vector<Operand> operands;
-  std::vector<unsigned char> attributes;
-
-  const void* attrs() const { return op->attrs ? attributes.data() : nullptr; }
-};
-
-// "f32[3,5]" and the rest of the text behind it.
-inline Type parse_type(const std::string& text, std::size_t* at) {
-  const std::size_t open = text.find('[', *at), close = text.find(']', open);
-  const std::string name = text.substr(*at, open - *at);
-  Type type;
-  for (int d = 0; d < kDTypeCount; ++d)
-    if (name == dtype_name(static_cast<DType>(d))) type.dtype = static_cast<DType>(d);
-  for (std::size_t i = open + 1; i < close;) {
-    std::size_t used = 0;
-    type.shape.sizes[type.shape.rank++] = std::stoll(text.substr(i), &used);
-    i += used + 1;
-  }
-  *at = close + 1;
-  return type;
-}
-
-inline Example parse_example(const Op& op, const std::string& text) {
-  Example e;
-  e.op = &op;
-  e.text = text;
-  std::size_t at = text.find('(') + 1;
-  while (text[at] != ')') {
-    while (text[at] == ' ' || text[at] == ',') ++at;
-    Operand operand;
-    operand.type = parse_type(text, &at);
-    if (!is_floating(operand.type.dtype)) operand.low = 0, operand.high = operand.type.dtype == DType::boolean ? 2 : 4;
-    if (text.compare(at, 5, " in (") == 0) {
-      if (std::sscanf(text.c_str() + at, " in (%lf,%lf)", &operand.low, &operand.high) != 2) ADD_FAILURE() << text;
-      at = text.find(')', at) + 1;
-    }
-    e.operands.push_back(operand);
-  }
-  const std::string attributes = text.substr(at + 1), file = op.name;
-  Lexer lexer(attributes, file);
-  ParsedAttrs parsed;
-  parse_attributes(lexer, op, 0, {}, {}, &parsed);
-  e.attributes = parsed.bytes;
-  return e;
-}
+using Operand = ExampleOperand;
+using Example = ParsedExample;
+using tapedeck::parse_example;
 
 // Of every op, all of them.
 inline std::vector<Example> all_examples() {

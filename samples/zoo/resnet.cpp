@@ -1,0 +1,78 @@
+// ResNet (He et al., 2015), strides in the 3x3 convolutions: four stages of residual blocks, plain for 18 layers, bottlenecks for more.
+#include <tapedeck/samples/zoo/vision.h>
+
+#include <array>
+
+namespace {
+
+using namespace zoo;
+
+// `in` channels to `width` or, in a bottleneck, 4 `width`; where the sizes differ the shortcut is a 1x1 convolution.
+struct Residual : Module {
+  Stack<ConvNorm> body, shortcut;
+
+  Residual(Module& parent, const std::string& name, std::int64_t in, std::int64_t width, std::int64_t stride, bool bottleneck)
+      : Module(parent, name) {
+    const std::int64_t out = bottleneck ? 4 * width : width;
+    if (bottleneck) {
+      body.add(*this, "a", in, width, same_size(1));
+      body.add(*this, "b", width, width, same_size(3, stride));
+      body.add(*this, "c", width, out, same_size(1), nullptr);
+    } else {
+      body.add(*this, "a", in, width, same_size(3, stride));
+      body.add(*this, "b", width, out, same_size(3), nullptr);
+    }
+    if (stride != 1 || in != out) shortcut.add(*this, "shortcut", in, out, same_size(1, stride), nullptr);
+  }
+  Tensor operator()(const Arg& x) {
+    const ModuleScope scope(*this, x.site());
+    return relu(body(x.tensor()) + shortcut(x.tensor()));
+  }
+};
+
+template <int Depth>
+struct Resnet : Module {
+  static constexpr bool kBottleneck = Depth > 34;
+  static constexpr std::array<int, 4> kBlocks =
+      Depth == 18 ? std::array{2, 2, 2, 2} : Depth == 50 ? std::array{3, 4, 6, 3} : std::array{3, 8, 36, 3};
+  ConvNorm stem;
+  Stack<Residual> stages;
+  Linear head;
+
+  explicit Resnet(const ModelOptions& o)
+      : stem(*this, "stem", 3, o.width, same_size(7, 2)),
+        stages(residuals(*this, o.width)),
+        head(*this, "head", o.width * 8 * (kBottleneck ? 4 : 1), kImageNetClasses) {}
+
+  static Stack<Residual> residuals(Module& net, std::int64_t in) {
+    Stack<Residual> stages;
+    const std::int64_t first = in;
+    for (std::size_t stage = 0; stage < 4; ++stage)
+      for (int block = 0; block < kBlocks[stage]; ++block) {
+        const std::int64_t width = first << stage, stride = stage > 0 && block == 0 ? 2 : 1;
+        stages.add(net, "stage" + std::to_string(stage + 1) + "." + std::to_string(block), in, width, stride, kBottleneck);
+        in = kBottleneck ? 4 * width : width;
+      }
+    return stages;
+  }
+  Tensor operator()(const Tensor& x) {
+    const Tensor h = max_pool2d(stem(x), {.window = {3}, .stride = {2}, .padding = {1}});
+    return head(plane_means(stages(h)));
+  }
+};
+
+template <int Depth>
+void add(const char* name, const char* doc) {
+  static const std::string known_as = name;
+  register_model({name, doc, [](const ModelOptions& o) { return record_image_classifier<Resnet<Depth>>(known_as, o); },
+                  {"batch", "image", "width", "dtype"}, {.batch = 8, .image = 224, .width = 64}});
+}
+
+const bool registered = [] {
+  add<18>("resnet18", "residual net of 18 layers, 1000 classes; width: channels of the first stage");
+  add<50>("resnet50", "residual net of 50 layers in bottlenecks, 1000 classes; width: channels of the first stage");
+  add<152>("resnet152", "residual net of 152 layers in bottlenecks, 1000 classes; width: channels of the first stage");
+  return true;
+}();
+
+}  // namespace
