@@ -80,5 +80,6 @@ int main(int argc, char** argv) {
       total = 0;
     }
   }
-  std::printf("\n%s\n", compose(net, text, text.characters.substr(text.characters.find(' '), 1), 300, random).c_str());
+  const std::string start(1, text.characters[static_cast<std::size_t>(text.numbers[0])]);
+  std::printf("\n%s\n", compose(net, text, start, 300, random).c_str());
 }
