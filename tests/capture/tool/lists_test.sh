@@ -39,7 +39,7 @@ answered '"schema": "tapedeck.ops/1"'
 [ "$(grep -cE '^      "name":' out)" = "$(wc -l < ops)" ] || fail "the JSON lists other ops"
 op() { sed -n "/^      \"name\": \"$1\",\$/,/^    }/p" out > one; }   # one op of the answer
 has() { grep -qF -- "$1" one || fail "the op lacks $1: $(head -c 1000 one)"; }
-op matmul; has '"gradient": true'; has '"no_gradient": null'; has '"low_precision"'; has '"f16"'; grep -q '"i32"' one && fail "matmul takes no integers"
+op matmul; has '"gradient": true'; has '"no_gradient": null'; has '"low_precision"'; has '"f16"'; grep -q '"bool"' one && fail "matmul takes no bool"
 op argmax; has '"gradient": false'; grep -q '"no_gradient": null' one && fail "argmax has no reason"
 op uniform; has '"random": true'; has '"kind": "ints"'; has '"required": true'
 op concat; has '"max": null'; has '"bool"'
