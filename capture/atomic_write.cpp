@@ -78,8 +78,9 @@ void AtomicWriter::fail(int error) {
 }
 
 void AtomicWriter::write(Bytes bytes) {
-  if (buffer_.size() + bytes.size() > kBufferBytes) flush();
-  if (bytes.size() > kBufferBytes / 2)
+  const bool large = bytes.size() > kBufferBytes / 2;  // not worth copying; what is in the buffer comes before it
+  if (large || buffer_.size() + bytes.size() > kBufferBytes) flush();
+  if (large)
     write_through(bytes);
   else
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());

@@ -32,7 +32,8 @@ void require_taken(const Model& model, const char* option) {
 }
 
 // `given`, or if it is empty the model's default, or if that is empty the first of the choices.
-std::string chosen(const char* option, const std::string& given, const std::string& by_default, std::initializer_list<const char*> choices) {
+std::string chosen(const char* option, const std::string& given, const std::string& by_default,
+                   std::initializer_list<const char*> choices) {
   const std::string text = !given.empty() ? given : !by_default.empty() ? by_default : *choices.begin();
   if (std::find(choices.begin(), choices.end(), text) == choices.end())
     throw UsageError(fmt::format("unknown {} '{}': {}", option, text, fmt::join(choices, " or ")));

@@ -26,9 +26,7 @@ std::vector<std::int64_t> node_workspaces(const Graph& graph) {
   std::vector<std::int64_t> bytes;
   bytes.reserve(graph.nodes.size());
   for (const Node& node : graph.nodes) {
-    const std::int64_t scratch = node.op->workspace ? workspace_bytes(*node.op, graph.input_types(node),
-                                                                      graph.output_types(node), graph.attributes(node))
-                                                    : 0;
+    const std::int64_t scratch = workspace_bytes(*node.op, graph.input_types(node), graph.output_types(node), graph.attributes(node));
     bytes.push_back(std::max<std::int64_t>(scratch, 0));
   }
   return bytes;

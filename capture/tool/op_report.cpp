@@ -79,7 +79,10 @@ Json attributes_of(const Op& op) {
   Json list = Json::array();
   for (int i = 0; op.attrs && i < op.attrs->n_fields; ++i) {
     const Field& f = op.attrs->fields[i];
-    list.push_back({{"name", f.name}, {"kind", kind_name(f.kind)}, {"required", f.required}, {"default", f.required ? Json() : default_of(op, f)}});
+    list.push_back({{"name", f.name},
+                    {"kind", kind_name(f.kind)},
+                    {"required", f.required},
+                    {"default", f.required ? Json() : default_of(op, f)}});
   }
   return list;
 }

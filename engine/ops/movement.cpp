@@ -363,10 +363,23 @@ Tensor pad(const Arg& x, const Ints& before, const Ints& after) {
   return apply(ops::pad, {&x.tensor()}, &attrs, x.site());
 }
 
+namespace {
+// The tensors cast to the dtype that all of them promote to; undefined ones are left for inference to refuse.
+std::vector<Tensor> of_one_dtype(std::vector<Tensor> tensors, Site site) {
+  DType dtype = tensors[0].dtype();
+  for (const Tensor& t : tensors)
+    if (t.defined()) dtype = promote(dtype, t.dtype());
+  const CastAttrs attrs{dtype};
+  for (Tensor& t : tensors)
+    if (t.defined() && t.dtype() != dtype) t = apply(ops::cast, {&t}, &attrs, site);
+  return tensors;
+}
+}  // namespace
+
 Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis, Site site) {
   if (tensors.empty() || !tensors[0].defined()) throw TypeError(error_text("concat", "needs at least one tensor", site));
   const AxisAttrs attrs{axis < 0 ? axis + tensors[0].rank() : axis};
-  return apply_all(ops::concat, tensors, &attrs, site)[0];
+  return apply_all(ops::concat, of_one_dtype(tensors, site), &attrs, site)[0];
 }
 
 Tensor alias(const Arg& x) { return apply(ops::alias, {&x.tensor()}, nullptr, x.site()); }

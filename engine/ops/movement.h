@@ -192,7 +192,7 @@ Tensor diagonal(const Arg& x, std::int64_t offset = 0, std::int64_t axis1 = 0, s
 Tensor diagonal_assign(const Arg& base, const Tensor& piece, std::int64_t offset = 0, std::int64_t axis1 = 0, std::int64_t axis2 = 1);
 Tensor broadcast_to(const Arg& x, const Shape& shape);
 Tensor pad(const Arg& x, const Ints& before, const Ints& after);
-Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis, Site site = {__builtin_FILE(), __builtin_LINE()});
+Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis, Site site = {__builtin_FILE(), __builtin_LINE()});  // dtypes promote
 Tensor alias(const Arg& x);                             // the same value, bytes and gradient in another tensor
 Tensor stop_gradient(const Arg& x);
 Tensor contiguous(const Arg& x);                        // x itself if dense, else a copy

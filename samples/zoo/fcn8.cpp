@@ -22,7 +22,9 @@ struct Fcn8 : Module {
     return {.kernel = {2 * times}, .stride = {times}, .padding = {times / 2}, .bias = false};
   }
   explicit Fcn8(const ModelOptions& o)
-      : fc6(*this, "fc6", 512, o.width, same_size(7)), fc7(*this, "fc7", o.width, o.width, 1), score7(*this, "score7", o.width, kClasses, 1) {}
+      : fc6(*this, "fc6", 512, o.width, same_size(7)),
+        fc7(*this, "fc7", o.width, o.width, 1),
+        score7(*this, "score7", o.width, kClasses, 1) {}
 
   static std::array<Stack<Conv2d>, 5> convolutions(Module& net) {
     const struct { int convs; std::int64_t channels; } rows[5] = {{2, 64}, {2, 128}, {3, 256}, {3, 512}, {3, 512}};
@@ -54,8 +56,8 @@ Captured record(const ModelOptions& options) {
 }
 
 const bool registered = [] {
-  register_model({"fcn8", "fully convolutional VGG-16 with scores of three depths, 21 classes per pixel; width: channels of fc6 and fc7", record,
-                  {"batch", "image", "width", "dtype"}, {.batch = 8, .image = 224, .width = 4096}});
+  register_model({"fcn8", "fully convolutional VGG-16, scores of three depths, 21 classes per pixel; width: channels of fc6 and fc7",
+                  record, {"batch", "image", "width", "dtype"}, {.batch = 8, .image = 224, .width = 4096}});
   return true;
 }();
 

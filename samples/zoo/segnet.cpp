@@ -49,7 +49,7 @@ Captured record(const ModelOptions& options) {
 }
 
 const bool registered = [] {
-  register_model({"segnet", "SegNet: 13 convolutions down, 13 up through the indices of the poolings, 21 classes per pixel; width: the first channels",
+  register_model({"segnet", "SegNet: 13 convolutions down, 13 up by the indices of poolings, 21 classes per pixel; width: first channels",
                   record, {"batch", "image", "width", "dtype"}, {.batch = 8, .image = 128, .width = 64}});
   return true;
 }();

@@ -1,5 +1,7 @@
 #include <tapedeck/samples/zoo/vision.h>
 
+#include <fmt/format.h>
+
 namespace zoo {
 
 namespace {
@@ -26,7 +28,7 @@ Tensor plane_means(const Tensor& x) { return flatten(global_avg_pool(x), 1); }
 
 void require_multiple(const std::string& model, const ModelOptions& options, std::int64_t block) {
   if (options.image % block != 0)
-    throw UsageError("model " + model + ": image must be a multiple of " + std::to_string(block) + ", not " + std::to_string(options.image));
+    throw UsageError(fmt::format("model {}: image must be a multiple of {}, not {}", model, block, options.image));
 }
 
 }  // namespace zoo

@@ -1,6 +1,8 @@
 // The vision transformer (Dosovitskiy et al., 2020): patches of 16x16 pixels as words, and one more for the class.
 #include <tapedeck/samples/zoo/vision.h>
 
+#include <fmt/format.h>
+
 namespace {
 
 using namespace zoo;
@@ -40,13 +42,14 @@ struct Vit : Module {
 
 Captured record(const ModelOptions& options) {
   require_multiple("vit_b16", options, kPatch);
-  if (options.width % kHead != 0) throw UsageError("model vit_b16: width must be a multiple of " + std::to_string(kHead) + ", the size of a head");
+  if (options.width % kHead != 0)
+    throw UsageError(fmt::format("model vit_b16: width must be a multiple of {}, the size of a head, not {}", kHead, options.width));
   return record_image_classifier<Vit>("vit_b16", options);
 }
 
 const bool registered = [] {
-  register_model({"vit_b16", "vision transformer on patches of 16x16 pixels, 1000 classes; width: features of a patch, 64 to a head", record,
-                  {"batch", "image", "layers", "width", "dtype"}, {.batch = 8, .image = 224, .layers = 12, .width = 768}});
+  register_model({"vit_b16", "vision transformer on patches of 16x16 pixels, 1000 classes; width: features of a patch, 64 to a head",
+                  record, {"batch", "image", "layers", "width", "dtype"}, {.batch = 8, .image = 224, .layers = 12, .width = 768}});
   return true;
 }();
 

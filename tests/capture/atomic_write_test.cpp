@@ -48,6 +48,18 @@ TEST(AtomicWrite, WritesSmallAndLarge) {
   }
 }
 
+// A piece too large to be copied must not overtake what waits in the buffer.
+TEST(AtomicWrite, KeepsTheOrderOfPieces) {
+  const TemporaryFolder folder;
+  for (const std::size_t size : {131'072u, 131'073u, 200'000u, 262'140u, 262'144u, 300'000u}) {
+    const std::string large(size, 'x');
+    AtomicWriter writer(folder.file("f"));
+    for (const std::string_view piece : {std::string_view("head"), std::string_view(large), std::string_view("tail")}) writer.write(piece);
+    writer.commit();
+    EXPECT_TRUE(read_all(folder.file("f")) == "head" + large + "tail") << size;
+  }
+}
+
 TEST(AtomicWrite, WithoutCommitNothingHappens) {
   const TemporaryFolder folder;
   write_all(folder.file("f"), "old");

@@ -50,7 +50,7 @@ const Mistake kMistakes[] = {
     MISTAKE("[slice] dimension 2 is outside f32[3,4]", slice(f32({3, 4}), 2, 0, 1)),
     MISTAKE("[broadcast_to] f32[3] does not broadcast to [4]", broadcast_to(f32({3}), {4})),
     MISTAKE("[concat] f32[2,4] does not continue f32[3,3] along axis 0", concat({f32({3, 3}), f32({2, 4})}, 0)),
-    MISTAKE("[concat] f64[3] does not continue f32[3] along axis 0", concat({f32({3}), f64({3})}, 0)),
+    MISTAKE("[concat] f64[3,1] does not continue f64[3] along axis 0", concat({f32({3}), f64({3, 1})}, 0)),
     MISTAKE("[concat] axis 1 is outside f32[3]", concat({f32({3})}, 1)),
     MISTAKE("[pad] padding must not be negative", pad(f32({3}), {-1}, {0})),
     MISTAKE("[softmax] axis 2 is outside f32[3,4]", softmax(f32({3, 4}), 2)),

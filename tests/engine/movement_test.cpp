@@ -177,5 +177,15 @@ TEST(Movement, TakesEveryDtype) {
   }
 }
 
+TEST(Concat, PromotesDtypes) {
+  const Tensor whole = from_vector(std::vector<std::int32_t>{1, 2}, {2});
+  const Tensor joined = concat({whole, cast(counting({2}), DType::bf16), counting({1})}, 0);
+  EXPECT_EQ(joined.type(), (Type{DType::f32, {5}}));
+  EXPECT_EQ(values(joined), (Floats{1, 2, 0, 1, 0}));
+  Tensor x = cast(counting({2}), DType::f16).requires_grad(true);
+  backward(sum(concat({x, counting({3})}, 0)));
+  EXPECT_EQ(x.grad().type(), (Type{DType::f16, {2}}));
+}
+
 }  // namespace
 }  // namespace tapedeck
