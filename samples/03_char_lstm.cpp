@@ -73,4 +73,11 @@ int main(int argc, char** argv) {
       total = 0;
     }
   }
+
+  // Of 76 kinds of character, and the license of 35,149; 8 seconds on one core:
+  // step   68  loss 2.835
+  // step  204  loss 1.857
+  // step  408  loss 1.448
+  // step  680  loss 1.196
+  // step 1000  loss 1.048
 }

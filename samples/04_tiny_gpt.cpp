@@ -1,10 +1,11 @@
-// A budget: a small GPT learns a text, its step planned to hold half of what it would keep for backward. The plan computes the rest
-// again where it is needed; the losses are the same to the last bit. Then the net writes some text of its own.
+// A budget: a small GPT learns a text, in a step planned to hold 60 % of the bytes that it would take with everything kept for backward.
+// The plan computes again what it gave up; losses and text are those of the plan that keeps all. Then the net writes on its own.
 //
 // Usage: 04_tiny_gpt [--data FILE] [--steps N] [--seed N]
 #include <tapedeck/samples/data/text.h>
 #include <tapedeck/samples/options.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 
@@ -20,7 +21,9 @@ struct TinyGpt : Module {
   LayerNorm norm;
 
   explicit TinyGpt(std::int64_t kinds)
-      : characters(*this, "characters", kinds, kWidth, 0.1), positions(*this, "positions", kContext, kWidth, 0.1), norm(*this, "norm", kWidth) {
+      : characters(*this, "characters", kinds, kWidth, 0.1),
+        positions(*this, "positions", kContext, kWidth, 0.1),
+        norm(*this, "norm", kWidth) {
     for (std::int64_t i = 0; i < kBlocks; ++i)
       blocks.push_back(std::make_unique<TransformerBlock>(*this, "block" + std::to_string(i), kWidth,
                                                           TransformerOptions{.heads = kHeads, .causal = true, .activation = &gelu_tanh}));
@@ -50,7 +53,7 @@ std::string compose(TinyGpt& net, const samples::Text& text, const std::string& 
 }
 
 int main(int argc, char** argv) {
-  const samples::Options options = samples::parse_options(argc, argv, {.data = samples::kLicense, .steps = 1000});
+  const samples::Options options = samples::parse_options(argc, argv, {.data = samples::kLicense, .steps = 2000});
   const samples::Text text = samples::read_text(options.data);
   if (text.length() <= kContext + 1) return 0;
 
@@ -75,11 +78,24 @@ int main(int argc, char** argv) {
     const Tensor now = text.pieces(at, kContext);
     for (std::int64_t& place : at) ++place;
     total += step({now, text.pieces(at, kContext)})[0].item();
-    if ((i + 1) % 100 == 0 || i + 1 == options.steps) {
-      std::printf("step %4d  loss %.3f\n", i + 1, total / (i % 100 + 1));
+    if ((i + 1) % 200 == 0 || i + 1 == options.steps) {
+      std::printf("step %4d  loss %.3f\n", i + 1, total / (i % 200 + 1));
       total = 0;
     }
   }
+  const std::string plan = step.explain();
+  std::printf("%s", plan.substr(std::min(plan.rfind("planned"), plan.size())).c_str());
   const std::string start(1, text.characters[static_cast<std::size_t>(text.numbers[0])]);
   std::printf("\n%s\n", compose(net, text, start, 300, random).c_str());
+
+  // 45 seconds on one core. With everything kept the peak is 12,234,016 bytes, and the rest the same:
+  // step  200  loss 2.697
+  // step  600  loss 1.831
+  // step 1000  loss 1.443
+  // step 2000  loss 0.863
+  // planned peak 7327008 bytes in 96 segments
+  //
+  //  of the GNU General Public License, we to as a product from of the
+  // User Product has is covered work wither as a work with the or a work in a way grants of the programs
+  // a copyright on a work der in conveying the the Program is covered work is is this the work material be you may
 }

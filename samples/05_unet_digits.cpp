@@ -25,7 +25,11 @@ struct Pair : Module {
   Conv2d a, b;
   GroupNorm norm_a, norm_b;
   Pair(Module& parent, const std::string& name, std::int64_t in, std::int64_t out)
-      : Module(parent, name), a(*this, "a", in, out, 3, 1), b(*this, "b", out, out, 3, 1), norm_a(*this, "norm_a", 4, out), norm_b(*this, "norm_b", 4, out) {}
+      : Module(parent, name),
+        a(*this, "a", in, out, 3, 1),
+        b(*this, "b", out, out, 3, 1),
+        norm_a(*this, "norm_a", 4, out),
+        norm_b(*this, "norm_b", 4, out) {}
   Tensor operator()(const Tensor& x) { return relu(norm_b(b(relu(norm_a(a(x)))))); }
 };
 
@@ -91,7 +95,8 @@ int run(const samples::Options& options) {
   std::vector<int> rows;
   for (int row = d.rows() - kTestRows; row < d.rows(); ++row) rows.push_back(row);
   const Tensor clean = images(d, rows), noisy = with_noise(clean), cleaned = net(noisy);
-  std::printf("\non %d other digits: %.4f with noise, %.4f cleaned\n\n", kTestRows, mse_loss(noisy, clean).item(), mse_loss(cleaned, clean).item());
+  const double before = mse_loss(noisy, clean).item(), after = mse_loss(cleaned, clean).item();
+  std::printf("\non %d other digits: %.4f with noise, %.4f cleaned\n\n", kTestRows, before, after);
   draw({clean, noisy, cleaned});
   return 0;
 }
@@ -106,3 +111,10 @@ int main(int argc, char** argv) {
     return 5;
   }
 }
+
+// 8 seconds on one core:
+// step  100  mean squared error 0.0658
+// step  300  mean squared error 0.0400
+// step  600  mean squared error 0.0342
+//
+// on 360 other digits: 0.2477 with noise, 0.0341 cleaned

@@ -32,7 +32,8 @@ inline Digits load_digits(const std::string& path, int least) {
     for (int i = 0; i <= kPixels; ++i) {
       char* end = nullptr;
       const long v = std::strtol(at, &end, 10);
-      if (end == at || v < 0 || v > 16) throw tapedeck::FileError(path + ": row " + std::to_string(d.rows() + 1) + " is not 64 pixels and a label");
+      if (end == at || v < 0 || v > 16)
+        throw tapedeck::FileError(path + ": row " + std::to_string(d.rows() + 1) + " is not 64 pixels and a label");
       if (i < kPixels) d.pixels.push_back(static_cast<float>(v) / 16.0f);
       else d.labels.push_back(static_cast<std::int32_t>(v));
       at = *end == ',' ? end + 1 : end;

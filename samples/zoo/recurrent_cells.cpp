@@ -65,8 +65,8 @@ Captured record_mlp_attention(const ModelOptions& options) {
 const bool registered = [] {
   register_model({"rnn_cell", "one step of a recurrent net: tanh of two products", record_rnn_cell, {"batch", "width", "dtype"},
                   {.batch = 64, .width = 128}});
-  register_model({"mlp_attention", "a recurrent cell that asks a few slots by attention, scored by a small perceptron", record_mlp_attention,
-                  {"batch", "seq", "layers", "width", "dtype"}, {.batch = 64, .seq = 16, .layers = 4, .width = 128}});
+  register_model({"mlp_attention", "a recurrent cell that asks a few slots by attention, scored by a small perceptron",
+                  record_mlp_attention, {"batch", "seq", "layers", "width", "dtype"}, {.batch = 64, .seq = 16, .layers = 4, .width = 128}});
   return true;
 }();
 
