@@ -2,6 +2,8 @@
 #include <tapedeck/engine/attr_parser.h>
 #include <tapedeck/engine/graph_access.h>
 #include <tapedeck/engine/text.h>
+#include <tapedeck/engine/attr_parser.h>
+#include <tapedeck/engine/lexer.h>
 #include <tapedeck/tests/engine/all_ops.h>
 
 #include <cstring>
