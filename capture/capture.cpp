@@ -4,12 +4,15 @@
 
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/recorder.h>
+#include <tapedeck/engine/settings.h>
 #include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/text.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -239,6 +242,21 @@ void Freezer::add_updates() {
 
 }  // namespace
 
+namespace {
+
+// What TAPEDECK_DEBUG=2 and TAPEDECK_DUMP ask for.
+void show(const Captured& captured) {
+  const Settings s = settings_from_environment();
+  if (s.debug >= 2) fmt::print(stderr, "capture {}: {} nodes\n{}", captured.graph.name.view(), captured.graph.node_count(), captured.report.to_string());
+  if (s.dump.empty()) return;
+  const std::string path = fmt::format("{}/{}.graph", s.dump, captured.graph.name.view());
+  std::ofstream file(path);
+  file << print(captured.graph);
+  if (!file.flush()) fmt::print(stderr, "warning: cannot write {}\n", path);
+}
+
+}  // namespace
+
 // ---- the scope ----
 
 struct Capture::Impl {
@@ -309,7 +327,9 @@ Captured Capture::finish() {
   } close{*impl_};
   // The tape is set aside first, so that reading constants is not refused as a host read.
   thread_state().tape = impl_->before;
-  return Freezer(impl_->tape, Name(impl_->name), impl_->inputs, impl_->outputs).freeze();
+  Captured captured = Freezer(impl_->tape, Name(impl_->name), impl_->inputs, impl_->outputs).freeze();
+  show(captured);
+  return captured;
 }
 
 std::string CaptureReport::to_string() const {

@@ -4,7 +4,10 @@
 #include <tapedeck/capture/planner.h>
 
 #include <tapedeck/capture/pipeline.h>
+#include <tapedeck/capture/plan_check.h>
 #include <tapedeck/capture/reasons.h>
+
+#include <tapedeck/engine/settings.h>
 
 #include <fmt/format.h>
 
@@ -197,6 +200,9 @@ Plan make_plan(const Graph& graph, const PlanOptions& options) {
   check_options(options);
   Plan plan = Planner(graph, options).make();
   plan.solve_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (settings_from_environment().debug >= 2)
+    if (const std::vector<std::string> violations = check_plan(plan); !violations.empty())
+      throw InvalidGraphError(fmt::format("the planner made a plan that breaks its rules: {}", fmt::join(violations, "; ")));
   return plan;
 }
 

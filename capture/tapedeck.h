@@ -6,6 +6,8 @@
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/plan.h>
 #include <tapedeck/capture/planner.h>
+#include <tapedeck/engine/gradients.h>
+#include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/nn.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tape.h>

@@ -18,7 +18,7 @@ using detail::TensorImpl;
 // The last signature an op was run with on this thread, and what followed from it.
 struct Signature {
   static constexpr int kInputs = 4, kOutputs = 3;
-  static constexpr std::size_t kAttrBytes = 256;
+  static constexpr std::size_t kAttrBytes = 400;
   int n_inputs = -1;
   int n_outputs = 0;
   std::uint32_t need = 0;

@@ -47,6 +47,7 @@ void compute_over(const Call& c, const std::vector<TensorImpl*>& out) {
 
 // A window that shows one element at several places cannot be written element by element.
 bool repeats(const TensorImpl& t) {
+  if (t.shape.numel() == 0) return false;
   for (int i = 0; i < t.shape.rank; ++i)
     if (t.strides[i] == 0 && t.shape[i] > 1) return true;
   return false;

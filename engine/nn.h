@@ -5,9 +5,12 @@
 #include <tapedeck/engine/nn/conv.h>
 #include <tapedeck/engine/nn/dropout.h>
 #include <tapedeck/engine/nn/embedding.h>
+#include <tapedeck/engine/nn/grad_scaler.h>
+#include <tapedeck/engine/nn/gradients.h>
 #include <tapedeck/engine/nn/layers.h>
 #include <tapedeck/engine/nn/module.h>
 #include <tapedeck/engine/nn/norm.h>
 #include <tapedeck/engine/nn/optimizer.h>
 #include <tapedeck/engine/nn/recurrent.h>
+#include <tapedeck/engine/nn/schedule.h>
 #include <tapedeck/engine/tape.h>

@@ -8,6 +8,7 @@
 #include <tapedeck/engine/ops/create.h>
 #include <tapedeck/engine/ops/elementwise.h>
 #include <tapedeck/engine/ops/functions.h>
+#include <tapedeck/engine/ops/gradients.h>
 #include <tapedeck/engine/ops/index.h>
 #include <tapedeck/engine/ops/interpolate.h>
 #include <tapedeck/engine/ops/linear.h>

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -22,16 +23,29 @@ int number(const char* name, int most) {
   throw UsageError(fmt::format("{}={}: takes 0 to {}", name, text, most));
 }
 
-Settings read() {
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+}  // namespace
+
+Settings settings_from_environment() {
   Settings s;
   s.debug = number("TAPEDECK_DEBUG", 4);
   s.check_nan = number("TAPEDECK_CHECK_NAN", 1) != 0;
   s.dump = variable("TAPEDECK_DUMP");
+  s.disabled_passes = split_at_commas(variable("TAPEDECK_DISABLE_PASSES"));
   return s;
 }
 
+namespace {
+
 Settings& current() {
-  static Settings s = read();
+  static Settings s = settings_from_environment();
   return s;
 }
 
@@ -41,11 +55,15 @@ const Settings& settings() { return current(); }
 
 const std::vector<SettingDoc>& setting_docs() {
   static const std::vector<SettingDoc> docs = {
-      {"TAPEDECK_CHECK_NAN", "0, 1", "0", "the first op whose result holds a NaN or an infinity throws ExecutionError, naming the op, the types and the call"},
+      {"TAPEDECK_CHECK_NAN", "0, 1", "0", "the first op whose result holds a NaN or an infinity throws ExecutionError, naming op, types and call"},
+      {"TAPEDECK_CUDA_LIBDIR", "a folder", "none", "where to look first for NVIDIA's libraries"},
       {"TAPEDECK_DEBUG", "0 to 4", "0",
-       "1: every plan made is checked; 2: passes and captures are listed on stderr; 3: every eager op, with its types and call; 4: with the least, largest and mean element of each result"},
-      {"TAPEDECK_DUMP", "a folder", "none", "captured graphs, and the graph after every pass that changed it, are written there as .graph files"},
-      {"TAPEDECK_TEST_OP", "an op", "all", "tests: the properties of all ops are checked of this one alone"},
+       "on stderr, each with what is before it: 1 what every pass won; 2 what every capture found, and every plan made is checked; 3 every eager op with types and call; 4 the least, largest and mean element of its results"},
+      {"TAPEDECK_DISABLE_PASSES", "passes", "none", "these passes, separated by commas, are left out where the planner can do without"},
+      {"TAPEDECK_DUMP", "a folder", "none", "every captured graph, and the graph after every pass that changed it, are written there as .graph files"},
+      {"TAPEDECK_REQUIRE_GPU", "0, 1", "0", "tests: those that need a GPU fail without one instead of being skipped"},
+      {"TAPEDECK_TEST_OP", "an op", "all", "tests: what is checked of every op is checked of this one alone"},
+      {"TAPEDECK_TEST_SEED", "a number", "none", "tests: random programs start from this seed"},
       {"TAPEDECK_UPDATE_GOLDEN", "0, 1", "0", "tests: golden files are written anew instead of compared"},
   };
   return docs;

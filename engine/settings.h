@@ -9,17 +9,19 @@
 namespace tapedeck TAPEDECK_API {
 
 struct Settings {
-  int debug = 0;               // TAPEDECK_DEBUG
-  bool check_nan = false;      // TAPEDECK_CHECK_NAN
-  std::string dump;            // TAPEDECK_DUMP: a folder for graphs
+  int debug = 0;                             // TAPEDECK_DEBUG
+  bool check_nan = false;                    // TAPEDECK_CHECK_NAN
+  std::string dump;                          // TAPEDECK_DUMP: a folder for graphs
+  std::vector<std::string> disabled_passes;  // TAPEDECK_DISABLE_PASSES
 
   bool watches_results() const { return check_nan || debug >= 3; }
 };
 
-// Throws UsageError if a variable has a value it cannot have. Thread safe.
+// Both throw UsageError if a variable has a value it cannot have. Thread safe.
 const Settings& settings();
+Settings settings_from_environment();   // as it is now
 
-// The table: name, values, default, meaning. The tool prints it; a test holds it against engine/README.md.
+// The table: name, values, default, meaning. A test holds it against engine/README.md.
 struct SettingDoc {
   const char *name, *values, *fallback, *meaning;
 };

@@ -172,9 +172,11 @@ TAPEDECK_HD_INLINE float atan2_f32(float y, float x) {
   const float ay = magnitude_f32(y), ax = magnitude_f32(x);
   const bool steep = ay > ax;
   const float scale = (steep ? ay : ax) > 8.5e37f ? 0.25f : 1.0f;  // so that low + high does not overflow
-  const float low = (steep ? ax : ay) * scale, high = (steep ? ay : ax) * scale;
-  const bool turned = low > 0.41421356f * high || (low == high && high > 0.0f);  // the latter for two infinities
-  const float top = turned ? (low == high ? 0.0f : low - high) : low;
+  const float less = (steep ? ax : ay) * scale, more = (steep ? ay : ax) * scale;
+  const bool infinite = less == std::numeric_limits<float>::infinity();  // then both are
+  const float low = infinite ? 1.0f : less, high = infinite ? 1.0f : more;
+  const bool turned = low > 0.41421356f * high;
+  const float top = turned ? low - high : low;
   const float bottom = turned ? low + high : (high == 0.0f ? 1.0f : high);
   const float t = top / bottom, z = t * t;
   float p = 8.05374449538e-2f;

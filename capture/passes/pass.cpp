@@ -1,5 +1,6 @@
 #include <tapedeck/capture/passes/pass.h>
 
+#include <tapedeck/engine/settings.h>
 #include <tapedeck/engine/text.h>
 
 #include <fmt/format.h>
@@ -7,26 +8,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
-#include <sstream>
 
 namespace tapedeck {
 
 namespace {
-
-std::string environment(const char* variable) {
-  const char* text = std::getenv(variable);
-  return text ? text : "";
-}
-
-std::vector<std::string> split_at_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');)
-    if (!part.empty()) parts.push_back(part);
-  return parts;
-}
 
 void verify_after(const char* name, const Graph& graph) {
   try {
@@ -39,17 +25,14 @@ void verify_after(const char* name, const Graph& graph) {
 
 }  // namespace
 
-PassRunner::PassRunner()
-    : disabled_(split_at_commas(environment("TAPEDECK_DISABLE_PASSES"))),
-      dump_folder_(environment("TAPEDECK_DUMP")),
-      debug_(std::atoi(environment("TAPEDECK_DEBUG").c_str())) {}
+PassRunner::PassRunner() : settings_(settings_from_environment()) {}
 
 bool PassRunner::disabled(const std::string& name) const {
-  return std::find(disabled_.begin(), disabled_.end(), name) != disabled_.end();
+  return std::find(settings_.disabled_passes.begin(), settings_.disabled_passes.end(), name) != settings_.disabled_passes.end();
 }
 
 void PassRunner::dump(const std::string& name, const std::string& text) {
-  const std::string path = fmt::format("{}/{:02}-{}.graph", dump_folder_, ++dumped_, name);
+  const std::string path = fmt::format("{}/{:02}-{}.graph", settings_.dump, ++dumped_, name);
   std::ofstream file(path);
   file << text;
   if (!file.flush()) fmt::print(stderr, "warning: cannot write {}\n", path);
@@ -62,18 +45,18 @@ Graph PassRunner::run(const char* name, Graph graph, const std::function<Graph(G
     records_.push_back(record);
     return graph;
   }
-  const std::string before = dump_folder_.empty() ? std::string() : print(graph);
+  const std::string before = settings_.dump.empty() ? std::string() : print(graph);
   const auto start = std::chrono::steady_clock::now();
   Graph result = pass(std::move(graph));
   record.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   verify_after(name, result);
   record.nodes_after = result.node_count();
   records_.push_back(record);
-  if (!dump_folder_.empty()) {
+  if (!settings_.dump.empty()) {
     const std::string after = print(result);
     if (after != before) dump(name, after);
   }
-  if (debug_ >= 1)
+  if (settings_.debug >= 1)
     fmt::print(stderr, "pass {:<14} {:6} -> {:6} nodes  {:8.2f} ms\n", name, record.nodes_before, record.nodes_after,
                record.ms);
   return result;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/settings.h>
 
 #include <functional>
 #include <string>
@@ -34,9 +35,7 @@ class PassRunner {
   bool disabled(const std::string& name) const;
   void dump(const std::string& name, const std::string& text);
 
-  std::vector<std::string> disabled_;
-  std::string dump_folder_;
-  int debug_ = 0;
+  Settings settings_;
   int dumped_ = 0;
   std::vector<PassRecord> records_;
 };

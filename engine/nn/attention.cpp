@@ -21,12 +21,14 @@ Tensor in_heads(const Tensor& t, std::int64_t heads) {
 void require_rows(const char* what, const Tensor& t, std::int64_t size, Site site) {
   if (!t.defined()) throw TypeError(error_text("attention", fmt::format("the {} is undefined", what), site));
   if (t.rank() != 3 || t.size(2) != size)
-    throw TypeError(error_text("attention", fmt::format("the {} must be [batch,length,{}], not {}", what, size, to_string(t.type())), site));
+    throw TypeError(error_text("attention",
+                               fmt::format("the {} must be [batch,length,{}], not {}", what, size, to_string(t.type())), site));
 }
 
 }  // namespace
 
-MultiheadAttention::MultiheadAttention(Module& parent, const std::string& name, std::int64_t size, std::int64_t head_count, MultiheadOptions o)
+MultiheadAttention::MultiheadAttention(Module& parent, const std::string& name, std::int64_t size, std::int64_t head_count,
+                                       MultiheadOptions o)
     : Module(parent, name),
       in_weight(parameter("in_weight", initial_uniform(*this, "in_weight", {size, 3 * size}, 4 * size, std::sqrt(6.0)))),
       in_bias(o.bias ? parameter("in_bias", zeros({3 * size})) : Tensor()),

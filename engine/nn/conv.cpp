@@ -71,7 +71,8 @@ Tensor Conv3d::operator()(const Arg& x) {
   return biased(conv3d(x, weight, attrs), bias);
 }
 
-ConvTranspose1d::ConvTranspose1d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvTransposeLayerOptions& o)
+ConvTranspose1d::ConvTranspose1d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
+                                 const ConvTransposeLayerOptions& o)
     : Module(parent, name), options(as_call(o)) {
   make_parameters(*this, transposed_parameters("ConvTranspose1d", 1, in, out, o), o.bias,
                   [&](const char* n, const Tensor& t) { return parameter(n, t); });
@@ -81,7 +82,8 @@ Tensor ConvTranspose1d::operator()(const Arg& x) {
   return biased(conv_transpose1d(x, weight, options), bias);
 }
 
-ConvTranspose2d::ConvTranspose2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvTransposeLayerOptions& o)
+ConvTranspose2d::ConvTranspose2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
+                                 const ConvTransposeLayerOptions& o)
     : Module(parent, name), options(as_call(o)) {
   make_parameters(*this, transposed_parameters("ConvTranspose2d", 2, in, out, o), o.bias,
                   [&](const char* n, const Tensor& t) { return parameter(n, t); });
@@ -91,7 +93,8 @@ Tensor ConvTranspose2d::operator()(const Arg& x) {
   return biased(conv_transpose2d(x, weight, options), bias);
 }
 
-ConvTranspose3d::ConvTranspose3d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvTransposeLayerOptions& o)
+ConvTranspose3d::ConvTranspose3d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
+                                 const ConvTransposeLayerOptions& o)
     : Module(parent, name), options(as_call(o)) {
   make_parameters(*this, transposed_parameters("ConvTranspose3d", 3, in, out, o), o.bias,
                   [&](const char* n, const Tensor& t) { return parameter(n, t); });

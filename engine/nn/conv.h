@@ -41,19 +41,22 @@ struct ConvTransposeLayerOptions {
 
 // Transposed convolutions, weights [in,out/groups,kernel]; as they stand they double every spatial size.
 struct ConvTranspose1d : Module {
-  ConvTranspose1d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvTransposeLayerOptions& options = {});
+  ConvTranspose1d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
+                  const ConvTransposeLayerOptions& options = {});
   Tensor operator()(const Arg& x);
   Tensor weight, bias;
   ConvTransposeOptions options;
 };
 struct ConvTranspose2d : Module {
-  ConvTranspose2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvTransposeLayerOptions& options = {});
+  ConvTranspose2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
+                  const ConvTransposeLayerOptions& options = {});
   Tensor operator()(const Arg& x);
   Tensor weight, bias;
   ConvTransposeOptions options;
 };
 struct ConvTranspose3d : Module {
-  ConvTranspose3d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvTransposeLayerOptions& options = {});
+  ConvTranspose3d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
+                  const ConvTransposeLayerOptions& options = {});
   Tensor operator()(const Arg& x);
   Tensor weight, bias;
   ConvTransposeOptions options;

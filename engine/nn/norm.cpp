@@ -24,7 +24,8 @@ Tensor BatchNorm::normalised(const Arg& x, int least_rank, int most_rank) {
   if (!t.defined()) throw TypeError(error_text("batch_norm", "the operand is undefined", x.site()));
   if (t.rank() < least_rank || t.rank() > most_rank) {
     const std::string wanted = least_rank == most_rank ? fmt::format("{}", least_rank) : fmt::format("{} to {}", least_rank, most_rank);
-    throw TypeError(error_text("batch_norm", fmt::format("'{}' takes {} dimensions, got {}", path(), wanted, to_string(t.type())), x.site()));
+    throw TypeError(error_text("batch_norm",
+                               fmt::format("'{}' takes {} dimensions, got {}", path(), wanted, to_string(t.type())), x.site()));
   }
   if (!training()) return batch_norm_inference(x, running_mean, running_var, weight, bias, options.eps);
   const BatchNormResult r = batch_norm(x, weight, bias, options.eps);
@@ -52,7 +53,11 @@ Tensor RmsNorm::operator()(const Arg& x) {
 }
 
 GroupNorm::GroupNorm(Module& parent, const std::string& name, std::int64_t n, std::int64_t channels, double epsilon)
-    : Module(parent, name), weight(parameter("weight", ones({channels}))), bias(parameter("bias", zeros({channels}))), groups(n), eps(epsilon) {}
+    : Module(parent, name),
+      weight(parameter("weight", ones({channels}))),
+      bias(parameter("bias", zeros({channels}))),
+      groups(n),
+      eps(epsilon) {}
 
 Tensor GroupNorm::operator()(const Arg& x) {
   const ModuleScope scope(*this, x.site());

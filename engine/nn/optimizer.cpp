@@ -7,30 +7,113 @@
 
 namespace tapedeck {
 
-Optimizer::Optimizer(std::vector<Tensor> parameters, double lr) : parameters_(std::move(parameters)) {
-  for (const Tensor& p : parameters_)
+Optimizer::Optimizer(std::vector<Tensor> parameters, double lr) { add_group(std::move(parameters), lr); }
+
+void Optimizer::add_group(std::vector<Tensor> parameters, double lr) {
+  const std::size_t group = lrs_.size();
+  for (Tensor& p : parameters) {
     if (!p.requires_grad()) throw UsageError(fmt::format("optimizer: '{}' does not require a gradient", p.name().view()));
-  set_lr(lr);
-}
-
-void Optimizer::set_lr(double lr) {
-  if (lr_.defined() && !lr_.abstract()) {  // the same tensor: a captured step that reads it sees the new rate
-    *static_cast<float*>(lr_.mutable_data()) = static_cast<float>(lr);
-    return;
+    for (const Tensor& known : parameters_)
+      if (known.impl() == p.impl()) throw UsageError(fmt::format("optimizer: '{}' is listed twice", p.name().view()));
+    parameters_.push_back(std::move(p));
+    groups_.push_back(group);
+    moments_.emplace_back();
   }
-  lr_ = scalar(lr);
-  lr_.name("lr").role(Role::input);  // a capture takes it as an input
+  lrs_.push_back(scalar(lr));
+  lrs_.back().name(group == 0 ? "lr" : fmt::format("lr.{}", group)).role(Role::input);  // a capture takes it as an input
 }
 
-void Optimizer::set_lr(const Tensor& lr) {
-  if (lr.type() != Type{DType::f32, {}}) throw TypeError(fmt::format("[set_lr] the learning rate must be f32[], not {}", to_string(lr.type())));
-  lr_ = lr;
+// ---- learning rates ----
+
+const Tensor& Optimizer::lr(std::size_t group) const {
+  if (group >= lrs_.size()) throw UsageError(fmt::format("optimizer: no group {} of {}", group, lrs_.size()));
+  return lrs_[group];
+}
+
+void Optimizer::set_lr(double rate, std::size_t group) {
+  Tensor own = lr(group);
+  if (own.abstract()) {
+    lrs_[group] = scalar(rate);
+    lrs_[group].name("lr").role(Role::input);
+  } else {  // the same tensor: a captured step that reads it sees the new rate
+    *static_cast<float*>(own.mutable_data()) = static_cast<float>(rate);
+  }
+}
+
+void Optimizer::set_lr(const Tensor& rate, std::size_t group) {
+  if (rate.type() != Type{DType::f32, {}})
+    throw TypeError(fmt::format("[set_lr] the learning rate must be f32[], not {}", to_string(rate.type())));
+  lr(group);
+  lrs_[group] = rate;
+}
+
+void Optimizer::set_lr(double rate) {
+  for (std::size_t g = 0; g < lrs_.size(); ++g) set_lr(rate, g);
+}
+
+void Optimizer::set_lr(const Tensor& rate) {
+  for (std::size_t g = 0; g < lrs_.size(); ++g) set_lr(rate, g);
+}
+
+// ---- state ----
+
+namespace {
+
+// Zeros like a parameter, named "fc1.weight.m".
+Tensor moment_of(const Tensor& parameter, const char* suffix) {
+  Tensor m;
+  if (parameter.abstract()) {
+    m = abstract_tensor(parameter.type());
+  } else {
+    const std::vector<unsigned char> zero(static_cast<std::size_t>(parameter.bytes()) + 1);
+    m = from_bytes(parameter.type(), zero.data());
+  }
+  m.name(fmt::format("{}.{}", parameter.name().view(), suffix)).role(Role::moment);
+  return m;
+}
+
+}  // namespace
+
+const Tensor& Optimizer::moment(std::size_t index, const char* suffix) {
+  return moments_[index].emplace_back(moment_of(parameters_[index], suffix));
+}
+
+void Optimizer::count_steps(const char* name) {
+  count_ = scalar(0, DType::i64);
+  count_.name(fmt::format("{}.steps", name)).role(Role::counter);
+}
+
+std::vector<Tensor> Optimizer::state() const {
+  std::vector<Tensor> all;
+  for (const auto& own : moments_) all.insert(all.end(), own.begin(), own.end());
+  if (count_.defined()) all.push_back(count_);
+  return all;
+}
+
+// ---- steps ----
+
+void Optimizer::advance_count(Site site) {
+  const std::string_view name = count_.name().view();
+  const Scoped<Name> path(thread_state().path, Name(name.substr(0, name.find('.'))));
+  std::vector<Tensor> in{count_};
+  if (when_.defined()) in.push_back(when_);
+  apply_in_place(ops::count_next, in, nullptr, site);
+}
+
+void Optimizer::run(const Op& op, std::size_t index, const Tensor& grad, const void* attrs, bool counted, Site site) {
+  std::vector<Tensor> in{parameters_[index], contiguous(grad)};
+  in.insert(in.end(), moments_[index].begin(), moments_[index].end());
+  if (counted) in.push_back(count_);
+  in.push_back(lr(group_of(index)));
+  if (when_.defined()) in.push_back(when_);
+  apply_in_place(op, in, attrs, site);
 }
 
 void Optimizer::step(Site site) {
   ThreadState& state = thread_state();
   const NoGrad no_grad;
   Scoped<Phase> phase(state.phase, Phase::update);
+  if (count_.defined()) advance_count(site);
   before_update(site);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor g = parameters_[i].grad();
@@ -41,62 +124,123 @@ void Optimizer::step(Site site) {
   next_step(site);
 }
 
+void Optimizer::step_if(const Tensor& when, Site site) {
+  if (when.type() != Type{DType::boolean, {}})
+    throw TypeError(error_text("step_if", fmt::format("the condition must be bool[], not {}", to_string(when.type())), site));
+  const Scoped<Tensor> condition(when_, when);
+  step(site);
+}
+
 void Optimizer::zero_grad() {
   for (Tensor& p : parameters_) p.set_grad(Tensor());
 }
 
-namespace {
+// ---- each optimizer: which moments it keeps, and the op it runs ----
 
-// Optimizer state shaped like a parameter: zeros, named "fc1.weight.m".
-Tensor moment_of(const Tensor& parameter, const char* suffix) {
-  Tensor m;
-  if (parameter.abstract()) {
-    m = abstract_tensor(parameter.type());
-  } else {
-    const std::vector<unsigned char> zero(static_cast<std::size_t>(parameter.bytes()));
-    m = from_bytes(parameter.type(), zero.data());
+Sgd::Sgd(std::vector<Group> groups) : GroupedOptimizer(std::move(groups)) {
+  bool dampens = false;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const SgdOptions& o = options(i);
+    if (o.nesterov && (o.momentum == 0 || o.dampening != 0))
+      throw UsageError("sgd: nesterov needs momentum and no dampening");
+    if (o.momentum != 0) moment(i, "velocity");
+    dampens = dampens || (o.momentum != 0 && o.dampening != 0);
   }
-  m.name(fmt::format("{}.{}", parameter.name().view(), suffix)).role(Role::moment);
-  return m;
+  if (dampens) count_steps("sgd");
 }
 
-}  // namespace
-
-Sgd::Sgd(std::vector<Tensor> parameters, SgdOptions options) : Optimizer(std::move(parameters), options.lr), options_(options) {
-  if (options_.momentum != 0)
-    for (const Tensor& p : parameters_) velocity_.push_back(moment_of(p, "velocity"));
+void Sgd::update(std::size_t index, const Tensor&, const Tensor& grad, Site site) {
+  const SgdOptions& o = options(index);
+  if (o.momentum == 0) {
+    const SgdAttrs attrs{0, o.weight_decay};
+    return run(ops::sgd, index, grad, &attrs, false, site);
+  }
+  MomentumAttrs attrs;
+  attrs.momentum = o.momentum;
+  attrs.weight_decay = o.weight_decay;
+  attrs.dampening = o.dampening;
+  attrs.nesterov = o.nesterov;
+  run(ops::sgd_momentum, index, grad, &attrs, o.dampening != 0, site);
 }
 
-void Sgd::update(std::size_t index, const Tensor& parameter, const Tensor& grad, Site site) {
-  const SgdAttrs attrs{options_.momentum, options_.weight_decay};
-  if (velocity_.empty()) {
-    const Tensor in[3] = {parameter, contiguous(grad), lr()};
-    apply_in_place(ops::sgd, in, &attrs, site);
-  } else {
-    const Tensor in[4] = {parameter, contiguous(grad), velocity_[index], lr()};
-    apply_in_place(ops::sgd_momentum, in, &attrs, site);
+Adam::Adam(std::vector<Group> groups) : GroupedOptimizer(std::move(groups)) {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    moment(i, "m");
+    moment(i, "v");
+    if (options(i).amsgrad) moment(i, "v_max");
+  }
+  count_steps("adam");
+}
+
+void Adam::update(std::size_t index, const Tensor&, const Tensor& grad, Site site) {
+  const AdamOptions& o = options(index);
+  const AdamAttrs attrs{o.beta1, o.beta2, o.eps, o.weight_decay};
+  run(o.amsgrad ? ops::adam_amsgrad : ops::adam, index, grad, &attrs, true, site);
+}
+
+AdamW::AdamW(std::vector<Group> groups) : GroupedOptimizer(std::move(groups)) {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    moment(i, "m");
+    moment(i, "v");
+    if (options(i).amsgrad) moment(i, "v_max");
+  }
+  count_steps("adamw");
+}
+
+void AdamW::update(std::size_t index, const Tensor&, const Tensor& grad, Site site) {
+  const AdamWOptions& o = options(index);
+  const AdamAttrs attrs{o.beta1, o.beta2, o.eps, o.weight_decay};
+  run(o.amsgrad ? ops::adamw_amsgrad : ops::adamw, index, grad, &attrs, true, site);
+}
+
+Rmsprop::Rmsprop(std::vector<Group> groups) : GroupedOptimizer(std::move(groups)) {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    moment(i, "squares");
+    if (options(i).centered) moment(i, "mean");
+    if (options(i).momentum != 0) moment(i, "velocity");
   }
 }
 
-AdamW::AdamW(std::vector<Tensor> parameters, AdamWOptions options) : Optimizer(std::move(parameters), options.lr), options_(options) {
-  for (const Tensor& p : parameters_) {
-    m_.push_back(moment_of(p, "m"));
-    v_.push_back(moment_of(p, "v"));
+void Rmsprop::update(std::size_t index, const Tensor&, const Tensor& grad, Site site) {
+  const RmspropOptions& o = options(index);
+  const RmspropAttrs attrs{o.alpha, o.eps, o.weight_decay, o.momentum};
+  const Op& plain = o.momentum != 0 ? ops::rmsprop_momentum : ops::rmsprop;
+  const Op& centered = o.momentum != 0 ? ops::rmsprop_centered_momentum : ops::rmsprop_centered;
+  run(o.centered ? centered : plain, index, grad, &attrs, false, site);
+}
+
+Adagrad::Adagrad(std::vector<Group> groups) : GroupedOptimizer(std::move(groups)) {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) moment(i, "squares");
+  count_steps("adagrad");
+}
+
+void Adagrad::update(std::size_t index, const Tensor&, const Tensor& grad, Site site) {
+  const AdagradOptions& o = options(index);
+  const AdagradAttrs attrs{o.lr_decay, o.eps, o.weight_decay};
+  run(ops::adagrad, index, grad, &attrs, true, site);
+}
+
+Adadelta::Adadelta(std::vector<Group> groups) : GroupedOptimizer(std::move(groups)) {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    moment(i, "squares");
+    moment(i, "steps_squared");
   }
-  count_ = scalar(0, DType::i64);
-  count_.name("adamw.steps").role(Role::counter);
 }
 
-void AdamW::before_update(Site site) {
-  const Scoped<Name> path(thread_state().path, Name("adamw"));
-  const Tensor in[1] = {count_};
-  apply_in_place(ops::count_next, in, nullptr, site);
+void Adadelta::update(std::size_t index, const Tensor&, const Tensor& grad, Site site) {
+  const AdadeltaOptions& o = options(index);
+  const AdadeltaAttrs attrs{o.rho, o.eps, o.weight_decay};
+  run(ops::adadelta, index, grad, &attrs, false, site);
 }
 
-void AdamW::update(std::size_t index, const Tensor& parameter, const Tensor& grad, Site site) {
-  const AdamAttrs attrs{options_.beta1, options_.beta2, options_.eps, options_.weight_decay};
-  const Tensor in[6] = {parameter, contiguous(grad), m_[index], v_[index], count_, lr()};
-  apply_in_place(ops::adamw, in, &attrs, site);
+Lion::Lion(std::vector<Group> groups) : GroupedOptimizer(std::move(groups)) {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) moment(i, "m");
+}
+
+void Lion::update(std::size_t index, const Tensor&, const Tensor& grad, Site site) {
+  const LionOptions& o = options(index);
+  const LionAttrs attrs{o.beta1, o.beta2, o.weight_decay};
+  run(ops::lion, index, grad, &attrs, false, site);
 }
 
 }  // namespace tapedeck

@@ -2,64 +2,161 @@
 #pragma once
 
 #include <tapedeck/kernels/export.h>
+#include <tapedeck/engine/op.h>
 #include <tapedeck/engine/tensor.h>
 
 #include <vector>
 
 namespace tapedeck TAPEDECK_API {
 
-// Learning rates are 0-d tensors, so that a captured step takes them as inputs. step() updates every parameter that has a gradient
-// in place, advances the random step, and is recorded as update phase.
+// Learning rates are 0-d tensors, one for each group of parameters, so that a captured step takes them as inputs. step() updates every
+// parameter that has a gradient in place, advances the random step, and is recorded as update phase.
 class Optimizer {
  public:
-  explicit Optimizer(std::vector<Tensor> parameters, double lr);
+  explicit Optimizer(std::vector<Tensor> parameters, double lr);   // one group
   virtual ~Optimizer() = default;
   void step(Site site = {__builtin_FILE(), __builtin_LINE()});
+  // The same, but nothing except the random step changes where `when` (bool[]) does not hold. No host reads it: works in a capture.
+  void step_if(const Tensor& when, Site site = {__builtin_FILE(), __builtin_LINE()});
   void zero_grad();                       // drops the gradients
-  const Tensor& lr() const { return lr_; }
-  void set_lr(double lr);
+  const Tensor& lr(std::size_t group = 0) const;
+  void set_lr(double lr);                 // of all groups
   void set_lr(const Tensor& lr);          // 0-d f32, e.g. an input of a capture
-  const std::vector<Tensor>& parameters() const { return parameters_; }
+  void set_lr(double lr, std::size_t group);
+  void set_lr(const Tensor& lr, std::size_t group);
+  std::size_t groups() const { return lrs_.size(); }
+  const std::vector<Tensor>& parameters() const { return parameters_; }   // of all groups, in order
+  // Everything to save and restore beside the parameters: moments ("fc1.weight.m"), parameter by parameter, and the step counter.
+  std::vector<Tensor> state() const;
 
  protected:
+  Optimizer() = default;
   virtual void update(std::size_t index, const Tensor& parameter, const Tensor& grad, Site site) = 0;
   virtual void before_update(Site) {}
+
+  void add_group(std::vector<Tensor> parameters, double lr);
+  std::size_t group_of(std::size_t index) const { return groups_[index]; }
+  const Tensor& moment(std::size_t index, const char* suffix);     // adds zeros like the parameter to its state
+  void count_steps(const char* name);                              // adds an i64[] counter, advanced before every update
+  // Runs an op on parameter, gradient, the parameter's moments, the counter if the op counts, and the learning rate, in place.
+  void run(const Op& op, std::size_t index, const Tensor& grad, const void* attrs, bool counted, Site site);
+
   std::vector<Tensor> parameters_;
-  Tensor lr_;
+  std::vector<std::vector<Tensor>> moments_;                       // by parameter, in the order of the op's operands
+  Tensor count_;                                                   // i64[]: steps taken; undefined if nobody counts
+
+ private:
+  void advance_count(Site site);
+  std::vector<std::size_t> groups_;                                // by parameter
+  std::vector<Tensor> lrs_;                                        // by group
+  Tensor when_;                                                    // of the running step; undefined: always
 };
+
+// Parameters with options of their own: Sgd({{biases, {.lr = 0.1}}, {weights, {.lr = 0.1, .weight_decay = 1e-4}}}).
+template <class Options>
+struct ParameterGroup {
+  std::vector<Tensor> parameters;
+  Options options = {};
+};
+
+template <class Options>
+class GroupedOptimizer : public Optimizer {
+ public:
+  using Group = ParameterGroup<Options>;
+
+ protected:
+  explicit GroupedOptimizer(std::vector<Group> groups) {
+    for (Group& g : groups) {
+      add_group(std::move(g.parameters), g.options.lr);
+      options_.push_back(g.options);
+    }
+  }
+  const Options& options(std::size_t index) const { return options_[group_of(index)]; }
+
+ private:
+  std::vector<Options> options_;
+};
+
+#define TAPEDECK_OPTIMIZER(Name)                                                                                      \
+  class Name : public GroupedOptimizer<Name##Options> {                                                               \
+   public:                                                                                                            \
+    Name(std::vector<Tensor> parameters, Name##Options options = {}) : Name(one_group(std::move(parameters), options)) {} \
+    explicit Name(std::vector<Group> groups);                                                                         \
+                                                                                                                      \
+   protected:                                                                                                         \
+    void update(std::size_t index, const Tensor& parameter, const Tensor& grad, Site site) override;                  \
+                                                                                                                      \
+   private:                                                                                                           \
+    static std::vector<Group> one_group(std::vector<Tensor> parameters, const Name##Options& options) {               \
+      std::vector<Group> groups;                                                                                      \
+      groups.push_back({std::move(parameters), options});                                                             \
+      return groups;                                                                                                  \
+    }                                                                                                                 \
+  };
 
 struct SgdOptions {
   double lr = 0.01;
   double momentum = 0;
   double weight_decay = 0;
+  double dampening = 0;                   // of every step but the first
+  bool nesterov = false;                  // needs momentum and no dampening
 };
-class Sgd : public Optimizer {
- public:
-  Sgd(std::vector<Tensor> parameters, SgdOptions options = {});
+TAPEDECK_OPTIMIZER(Sgd)
 
- protected:
-  void update(std::size_t index, const Tensor& parameter, const Tensor& grad, Site site) override;
-  SgdOptions options_;
-  std::vector<Tensor> velocity_;
+struct AdamOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;                // added to the gradient, times the parameter
+  bool amsgrad = false;                   // divides by the largest second moment so far
 };
+TAPEDECK_OPTIMIZER(Adam)
 
 struct AdamWOptions {
   double lr = 1e-3;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-  double weight_decay = 0.01;
+  double weight_decay = 0.01;             // taken from the parameter itself
+  bool amsgrad = false;
 };
-class AdamW : public Optimizer {
- public:
-  AdamW(std::vector<Tensor> parameters, AdamWOptions options = {});
+TAPEDECK_OPTIMIZER(AdamW)
 
- protected:
-  void update(std::size_t index, const Tensor& parameter, const Tensor& grad, Site site) override;
-  void before_update(Site site) override;
-  AdamWOptions options_;
-  std::vector<Tensor> m_, v_;
-  Tensor count_;                          // i64[]: steps taken
+struct RmspropOptions {
+  double lr = 0.01;
+  double alpha = 0.99;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double momentum = 0;
+  bool centered = false;
 };
+TAPEDECK_OPTIMIZER(Rmsprop)
+
+struct AdagradOptions {
+  double lr = 0.01;
+  double lr_decay = 0;
+  double weight_decay = 0;
+  double eps = 1e-10;
+};
+TAPEDECK_OPTIMIZER(Adagrad)
+
+struct AdadeltaOptions {
+  double lr = 1.0;
+  double rho = 0.9;
+  double eps = 1e-6;
+  double weight_decay = 0;
+};
+TAPEDECK_OPTIMIZER(Adadelta)
+
+struct LionOptions {
+  double lr = 1e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double weight_decay = 0;
+};
+TAPEDECK_OPTIMIZER(Lion)
+
+#undef TAPEDECK_OPTIMIZER
 
 }  // namespace tapedeck

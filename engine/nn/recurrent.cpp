@@ -88,7 +88,8 @@ RecurrentLayers::RecurrentLayers(Module& parent, const std::string& name, std::i
   const int directions = o.bidirectional ? 2 : 1;
   for (int layer = 0; layer < o.layers; ++layer)
     for (int direction = 0; direction < directions; ++direction)
-      weights.push_back(make_weights(layer == 0 ? in : directions * hidden, hidden, gates, fmt::format("_l{}{}", layer, direction ? "_reverse" : "")));
+      weights.push_back(make_weights(layer == 0 ? in : directions * hidden, hidden, gates,
+                                     fmt::format("_l{}{}", layer, direction ? "_reverse" : "")));
 }
 
 // One layer in one direction: y [t,n,hidden]; `states` goes from the first step's to the last's.
@@ -111,7 +112,8 @@ RecurrentLayers::Result RecurrentLayers::run(const Arg& arg, const States& initi
   const Type state{x.dtype(), {rows, x.size(1), hidden}};
   for (const Tensor& s : initial)
     if (s.defined() && s.type() != state)
-      throw TypeError(error_text("recurrent", fmt::format("the initial state must be {}, not {}", to_string(state), to_string(s.type())), arg.site()));
+      throw TypeError(error_text(
+          "recurrent", fmt::format("the initial state must be {}, not {}", to_string(state), to_string(s.type())), arg.site()));
   std::vector<States> last(initial.size());
   const std::size_t directions = options.bidirectional ? 2 : 1;
   for (std::size_t row = 0; row < weights.size(); row += directions) {
@@ -121,7 +123,8 @@ RecurrentLayers::Result RecurrentLayers::run(const Arg& arg, const States& initi
       const auto at = static_cast<std::int64_t>(row + direction);
       States states;
       for (const Tensor& s : initial)
-        states.push_back(s.defined() ? reshape(slice(s, 0, at, at + 1), {x.size(1), hidden}) : zeros({x.size(1), hidden}, x.dtype(), arg.site()));
+        states.push_back(s.defined() ? reshape(slice(s, 0, at, at + 1), {x.size(1), hidden})
+                                     : zeros({x.size(1), hidden}, x.dtype(), arg.site()));
       sides.push_back(run_direction(weights[row + direction], x, direction == 1, &states));
       for (std::size_t k = 0; k < states.size(); ++k) last[k].push_back(reshape(states[k], {1, x.size(1), hidden}));
     }

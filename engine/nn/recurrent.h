@@ -59,7 +59,8 @@ class RecurrentLayers : public RecurrentModule {
     Tensor y;
     States states;
   };
-  RecurrentLayers(Module& parent, const std::string& name, std::int64_t in, std::int64_t hidden, std::int64_t gates, RecurrentOptions options);
+  RecurrentLayers(Module& parent, const std::string& name, std::int64_t in, std::int64_t hidden, std::int64_t gates,
+                  RecurrentOptions options);
   Result run(const Arg& x, const States& initial);
 
  private:

@@ -141,10 +141,12 @@ Tensor glu(const Arg& x, std::int64_t axis) {
   require_defined("glu", x);
   const Tensor& t = x.tensor();
   const std::int64_t d = axis < 0 ? axis + t.rank() : axis;
-  if (!valid_axis(d, t.rank())) throw TypeError(error_text("glu", fmt::format("axis {} is outside {}", axis, to_string(t.type())), x.site()));
+  if (!valid_axis(d, t.rank()))
+    throw TypeError(error_text("glu", fmt::format("axis {} is outside {}", axis, to_string(t.type())), x.site()));
   const int dim = static_cast<int>(d);
   const std::int64_t size = t.size(dim);
-  if (size % 2 != 0) throw TypeError(error_text("glu", fmt::format("axis {} of {} does not halve", axis, to_string(t.type())), x.site()));
+  if (size % 2 != 0)
+    throw TypeError(error_text("glu", fmt::format("axis {} of {} does not halve", axis, to_string(t.type())), x.site()));
   const Tensor a = slice(x, dim, 0, size / 2), b = slice(x, dim, size / 2, size);
   return mul(at(a, x.site()), sigmoid(at(b, x.site())));
 }

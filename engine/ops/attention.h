@@ -8,7 +8,8 @@
 namespace tapedeck TAPEDECK_API {
 
 OP(scaled_dot_product_attention, {
-  .doc = "softmax(scale q k^T + mask) v; q [b,h,t,d], k [b,h,s,d], v [b,h,s,e][, mask: bool (true: visible) or float, broadcast to [b,h,t,s]] "
+  .doc = "softmax(scale q k^T + mask) v; "
+         "q [b,h,t,d], k [b,h,s,d], v [b,h,s,e][, mask: bool (true: visible) or float, broadcast to [b,h,t,s]] "
          "-> y [b,h,t,e], logsumexp of the scores [b,h,t], at least f32; a query that sees no key gives 0 and -inf",
   .traits = kLowPrecision,
   .min_inputs = 3, .max_inputs = 4, .min_outputs = 2, .max_outputs = 2,
@@ -34,8 +35,10 @@ OP(scaled_dot_product_attention_grad, {
   .vjp = nullptr,
   .no_gradient = "second gradients need every block of scores; write attention with matmul and softmax for them",
   .cost = cost_attention_grad,
-  .examples = {"scaled_dot_product_attention_grad(f32[2,2,5,4], f32[2,2,7,4], f32[2,2,7,3], f32[2,2,5,3], f32[2,2,5] in (3,5), f32[2,2,5,3], f32[2,2,5]) {scale=0.5}",
-               "scaled_dot_product_attention_grad(f32[1,2,6,3], f32[1,2,6,3], f32[1,2,6,2], f32[1,2,6,2], f32[1,2,6] in (3,5), f32[1,2,6,2], f32[1,2,6], "
+  .examples = {"scaled_dot_product_attention_grad(f32[2,2,5,4], f32[2,2,7,4], f32[2,2,7,3], f32[2,2,5,3], f32[2,2,5] in (3,5), "
+               "f32[2,2,5,3], f32[2,2,5]) {scale=0.5}",
+               "scaled_dot_product_attention_grad(f32[1,2,6,3], f32[1,2,6,3], f32[1,2,6,2], f32[1,2,6,2], f32[1,2,6] in (3,5), "
+               "f32[1,2,6,2], f32[1,2,6], "
                "bool[1,6]) {scale=0.7, causal=true}"},
 })
 

@@ -13,7 +13,8 @@ OP(bitwise_and, {
   .min_inputs = 2, .max_inputs = 2,
   .infer = infer_bits,
   .no_gradient = "it is of integers or bools",
-  .examples = {"bitwise_and(i32[3,5] in (-9,9), i32[5] in (-9,9))", "bitwise_and(bool[3,1], bool[5])", "bitwise_and(u8[4] in (0,256), u8[])"},
+  .examples = {"bitwise_and(i32[3,5] in (-9,9), i32[5] in (-9,9))",
+               "bitwise_and(bool[3,1], bool[5])", "bitwise_and(u8[4] in (0,256), u8[])"},
 })
 
 OP(bitwise_or, {

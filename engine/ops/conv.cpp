@@ -10,8 +10,9 @@ namespace tapedeck {
 
 void check_spatial(const Infer& f, const char* name, const Ints& list, int dims, std::int64_t low, bool twice) {
   if (list.size != 1 && list.size != dims && !(twice && list.size == 2 * dims)) {
-    const std::string most = dims == 1 ? (twice ? "1 or 2 numbers" : "one number") : twice ? fmt::format("1, {} or {} numbers", dims, 2 * dims)
-                                                                                           : fmt::format("1 or {} numbers", dims);
+    std::string most = fmt::format("1 or {} numbers", dims);
+    if (dims == 1) most = twice ? "1 or 2 numbers" : "one number";
+    if (dims > 1 && twice) most = fmt::format("1, {} or {} numbers", dims, 2 * dims);
     f.fail(fmt::format("{} takes {}, got {}", name, most, list.size));
   }
   for (const std::int64_t v : list) {
@@ -103,7 +104,8 @@ void infer_conv_input_grad(Infer& f) {
   const Type x = sized(f, dy, dy.shape[0], w.shape[1] * groups, a.size, kDims, "input");
   const Type fitting = conv_type(f, kDims, x, w, a);
   if (fitting != dy)
-    f.fail(fmt::format("the gradient {} does not fit weights {} and input {}, which give {}", to_string(dy), to_string(w), to_string(x), to_string(fitting)));
+    f.fail(fmt::format("the gradient {} does not fit weights {} and input {}, which give {}", to_string(dy), to_string(w), to_string(x),
+                       to_string(fitting)));
   f.outputs.assign(1, x);
 }
 
@@ -116,7 +118,8 @@ void infer_conv_weight_grad(Infer& f) {
   const Type w = sized(f, dy, dy.shape[1], x.shape[1] / a.groups, a.size, kDims, "kernel");
   const Type fitting = conv_type(f, kDims, x, w, a);
   if (fitting != dy)
-    f.fail(fmt::format("the gradient {} does not fit input {} and weights {}, which give {}", to_string(dy), to_string(x), to_string(w), to_string(fitting)));
+    f.fail(fmt::format("the gradient {} does not fit input {} and weights {}, which give {}", to_string(dy), to_string(x), to_string(w),
+                       to_string(fitting)));
   f.outputs.assign(1, w);
 }
 
@@ -241,7 +244,8 @@ ConvInputGradAttrs transposed(const Infer& f, int dims, const ConvTransposeOptio
   require_images(f, x, w, dims);
   check_geometry(f, dims, o);
   check_spatial(f, "output_padding", o.output_padding, dims, 0);
-  if (x.shape[1] != w.shape[0]) f.fail(fmt::format("channels differ: x {} has {}, weights {} take {}", to_string(x), x.shape[1], to_string(w), w.shape[0]));
+  if (x.shape[1] != w.shape[0])
+    f.fail(fmt::format("channels differ: x {} has {}, weights {} take {}", to_string(x), x.shape[1], to_string(w), w.shape[0]));
   if (w.shape[0] % o.groups != 0) f.fail(fmt::format("weights {} do not divide into {} groups", to_string(w), o.groups));
   ConvInputGradAttrs a{o.stride, o.padding, o.dilation, o.groups, {}};
   for (int i = 0; i < dims; ++i) {

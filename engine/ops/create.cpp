@@ -25,7 +25,8 @@ void require_whole(const Infer& f, const ArangeAttrs& a) {
   for (double v : {a.start, a.stop})  // stop itself is not in the range, so it may lie one beyond
     if (v < lowest - 1 || v > highest + 1) f.fail(fmt::format("{} is outside the range of {}", v, dtype_name(a.dtype)));
   if (a.start < lowest || a.start > highest || std::fabs(a.step) > largest_of(DType::i64))
-    f.fail(fmt::format("{} is outside the range of {}", std::fabs(a.step) > largest_of(DType::i64) ? a.step : a.start, dtype_name(a.dtype)));
+    f.fail(fmt::format("{} is outside the range of {}", std::fabs(a.step) > largest_of(DType::i64) ? a.step : a.start,
+        dtype_name(a.dtype)));
 }
 
 void infer_arange(Infer& f) {

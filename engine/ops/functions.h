@@ -291,7 +291,8 @@ OP(clamp, {
   .attrs = &attr_schema<ClampAttrs>(),
   .infer = infer_clamp,
   .vjp = [](Vjp& b) { clamp_vjp(b); },
-  .examples = {"clamp(f32[3,5]) {min=-0.5, max=0.75}", "clamp(f32[4,1]) {min=0.0}", "clamp(i32[6]) {min=1.0, max=2.0}", "clamp(f32[0]) {max=6.0}"},
+  .examples = {"clamp(f32[3,5]) {min=-0.5, max=0.75}", "clamp(f32[4,1]) {min=0.0}",
+               "clamp(i32[6]) {min=1.0, max=2.0}", "clamp(f32[0]) {max=6.0}"},
 })
 
 OP(nan_to_num, {
@@ -356,7 +357,8 @@ OP(remainder, {
     b.dx(0, b.dy());
     if (b.needs(1)) b.dx(1, neg(mul(b.dy(), floor_divide(b.x(0), b.x(1)))));
   },
-  .examples = {"remainder(f32[3,5] in (2.1,2.9), f32[3,5] in (1,1.04))", "remainder(f32[3,5] in (-1.9,-1.1), f32[5] in (1,1.05))", "remainder(i32[3,5] in (-9,9), i32[5] in (1,5))"},
+  .examples = {"remainder(f32[3,5] in (2.1,2.9), f32[3,5] in (1,1.04))",
+               "remainder(f32[3,5] in (-1.9,-1.1), f32[5] in (1,1.05))", "remainder(i32[3,5] in (-9,9), i32[5] in (1,5))"},
 })
 
 OP(fmod, {
@@ -369,7 +371,8 @@ OP(fmod, {
     b.dx(0, b.dy());
     if (b.needs(1)) b.dx(1, neg(mul(b.dy(), trunc(div(b.x(0), b.x(1))))));
   },
-  .examples = {"fmod(f32[3,5] in (2.1,2.9), f32[3,5] in (1,1.04))", "fmod(f32[3,5] in (-1.9,-1.1), f32[5] in (1,1.05))", "fmod(i32[3,5] in (-9,9), i32[5] in (1,5))"},
+  .examples = {"fmod(f32[3,5] in (2.1,2.9), f32[3,5] in (1,1.04))",
+               "fmod(f32[3,5] in (-1.9,-1.1), f32[5] in (1,1.05))", "fmod(i32[3,5] in (-9,9), i32[5] in (1,5))"},
 })
 
 OP(floor_divide, {

@@ -17,12 +17,14 @@ namespace {
 // ---- inference ----
 
 void require_index(const Infer& f, const Type& index) {
-  if (index.dtype != DType::i32 && index.dtype != DType::i64) f.fail(fmt::format("the index must be i32 or i64, not {}", to_string(index)));
+  if (index.dtype != DType::i32 && index.dtype != DType::i64)
+    f.fail(fmt::format("the index must be i32 or i64, not {}", to_string(index)));
 }
 
 // An empty axis has no places to name.
 void require_places(const Infer& f, std::int64_t n, const Type& x, const Type& index) {
-  if (n == 0 && index.numel() > 0) f.fail(fmt::format("the index {} names elements of an empty axis of {}", to_string(index), to_string(x)));
+  if (n == 0 && index.numel() > 0)
+    f.fail(fmt::format("the index {} names elements of an empty axis of {}", to_string(index), to_string(x)));
 }
 
 void require_addable(const Infer& f) {
@@ -167,8 +169,10 @@ void infer_bincount(Infer& f) {
 
 // ---- workspace ----
 
-// kernels/cpu/index.cpp sorts m indices by the n places they name.
-std::int64_t grouping_bytes(std::int64_t n, std::int64_t m) { return (n + 1 + m) * static_cast<std::int64_t>(sizeof(std::int64_t)); }
+// kernels/cpu/index.cpp sorts m indices by the n places they name, unless slices are short.
+std::int64_t grouping_bytes(std::int64_t n, std::int64_t m, std::int64_t inner) {
+  return inner < 16 ? 0 : (n + 1 + m) * static_cast<std::int64_t>(sizeof(std::int64_t));
+}
 
 // kernels/cpu/mask.cpp counts in blocks.
 std::int64_t compaction_bytes(const Type& mask) { return (mask.numel() / 16384 + 1) * static_cast<std::int64_t>(sizeof(std::int64_t)); }
@@ -220,8 +224,10 @@ std::int64_t counted(const Arg& x, const Tensor& mask, std::int64_t count) {
   return static_cast<std::int64_t>(count_nonzero(Arg(mask, x.site().file, x.site().line)).item(x.site()));
 }
 
+[[noreturn]] void refuse(const char* op, const Arg& x, const std::string& why) { throw TypeError(error_text(op, why, x.site())); }
+
 void require_defined(const char* op, const Arg& x, const Tensor& other) {
-  if (!x.tensor().defined() || !other.defined()) throw TypeError(error_text(op, "an operand is undefined", x.site()));
+  if (!x.tensor().defined() || !other.defined()) refuse(op, x, "an operand is undefined");
 }
 
 }  // namespace
@@ -284,7 +290,7 @@ Tensor masked_select(const Arg& x, const Tensor& mask, std::int64_t count) {
   require_defined("masked_select", x, mask);
   Shape shape;
   if (!broadcast_shapes(x.tensor().shape(), mask.shape(), &shape))
-    throw TypeError(error_text("masked_select", fmt::format("shapes do not broadcast: {} and {}", to_string(x.tensor().type()), to_string(mask.type())), x.site()));
+    refuse("masked_select", x, fmt::format("shapes do not broadcast: {} and {}", to_string(x.tensor().type()), to_string(mask.type())));
   const Tensor wide = x.tensor().shape() == shape ? x.tensor() : broadcast_to(x, shape);
   const Tensor held = mask.shape() == shape ? mask : broadcast_to(mask, shape);
   const CountAttrs attrs{counted(x, held, count)};
@@ -297,7 +303,8 @@ Tensor boolean_mask(const Arg& x, const Tensor& mask, std::int64_t count) {
   const bool fits = mask.dtype() == DType::boolean && lead.rank >= 1 && lead.rank <= shape.rank &&
                     std::equal(lead.begin(), lead.end(), shape.begin());
   if (!fits)
-    throw TypeError(error_text("boolean_mask", fmt::format("the mask {} does not fit the first dimensions of {}", to_string(mask.type()), to_string(x.tensor().type())), x.site()));
+    refuse("boolean_mask", x,
+           fmt::format("the mask {} does not fit the first dimensions of {}", to_string(mask.type()), to_string(x.tensor().type())));
   Shape rows{lead.numel()};
   for (int d = lead.rank; d < shape.rank; ++d) rows.sizes[rows.rank++] = shape[d];
   const Tensor flat = reshape(mask, Shape{lead.numel()}), table = reshape(x, rows);

@@ -84,7 +84,9 @@ OP(index_add, {
   },
   .workspace = [](std::span<const Type> inputs, std::span<const Type>, const void* attrs) {
     const auto axis = static_cast<int>(static_cast<const AxisAttrs*>(attrs)->axis);
-    return grouping_bytes(inputs[0].shape[axis], inputs[1].numel());
+    std::int64_t inner = 1;
+    for (int d = axis + 1; d < inputs[0].shape.rank; ++d) inner *= inputs[0].shape[d];
+    return grouping_bytes(inputs[0].shape[axis], inputs[1].numel(), inner);
   },
   .examples = {"index_add(f32[3,5], i64[4] in (-5,5), f32[3,4]) {axis=1}", "index_add(f32[4,20,2], i32[7] in (0,4), f32[7,20,2]) {axis=0}",
                "index_add(f32[6], i64[9] in (0,6), f32[9]) {axis=0}", "index_add(i64[3,5], i64[0], i64[0,5]) {axis=0}"},
@@ -107,7 +109,7 @@ OP(embedding_grad, {
   .infer = infer_embedding_grad,
   .vjp = [](Vjp& b) { b.dx(1, embedding(b.dy(), b.x(0))); },
   .workspace = [](std::span<const Type> inputs, std::span<const Type> outputs, const void*) {
-    return grouping_bytes(outputs[0].shape[0], inputs[0].numel());
+    return grouping_bytes(outputs[0].shape[0], inputs[0].numel(), outputs[0].shape[1]);
   },
   .examples = {"embedding_grad(i64[2,3] in (0,6), f32[2,3,5]) {rows=6}", "embedding_grad(i32[7] in (-4,4), f32[7,20]) {rows=4}",
                "embedding_grad(i64[0], f32[0,3]) {rows=2}"},
@@ -124,7 +126,8 @@ OP(gather_nd, {
     b.dx(0, scatter_nd(zeros(b.x(0).shape(), b.dy().dtype()), b.x(1), b.dy(), attrs));
   },
   .examples = {"gather_nd(f32[3,4,5], i64[6,2] in (0,3))", "gather_nd(f32[3,4], i32[2,3,2] in (-3,3))",
-               "gather_nd(f32[2,3,4], i64[2,5,1] in (0,3)) {batch_dims=1}", "gather_nd(f32[3,4], i64[2,0])", "gather_nd(f32[3,4], i64[0,1])"},
+               "gather_nd(f32[2,3,4], i64[2,5,1] in (0,3)) {batch_dims=1}", "gather_nd(f32[3,4], i64[2,0])",
+               "gather_nd(f32[3,4], i64[0,1])"},
 })
 
 OP(scatter_nd, {
@@ -135,7 +138,8 @@ OP(scatter_nd, {
   .attrs = &attr_schema<ScatterNdAttrs>(),
   .infer = infer_scatter_nd,
   .vjp = vjp_scatter_nd,
-  .examples = {"scatter_nd(f32[3,4,5], i64[6,2] in (0,3), f32[6,5]) {reduction=\"add\"}", "scatter_nd(f32[3,4,5], i64[6,2] in (0,3), f32[6,5])",
+  .examples = {"scatter_nd(f32[3,4,5], i64[6,2] in (0,3), f32[6,5]) {reduction=\"add\"}",
+               "scatter_nd(f32[3,4,5], i64[6,2] in (0,3), f32[6,5])",
                "scatter_nd(f32[3,4], i32[2,3,2] in (-3,3), f32[2,3])",
                "scatter_nd(f32[2,3,4], i64[2,5,1] in (0,3), f32[2,5,4]) {reduction=\"add\", batch_dims=1}",
                "scatter_nd(f32[3,4], i64[0,1], f32[0,4])"},

@@ -52,7 +52,8 @@ OP(interpolate_bilinear_grad, {
   .vjp = [](Vjp& b) { b.dx(0, resampled(ops::interpolate_bilinear, b)); },
   .cost = cost_bilinear,
   .workspace = [](std::span<const Type> in, std::span<const Type>, const void*) { return bytes_of_taps(in[0]); },
-  .examples = {"interpolate_bilinear_grad(f32[2,3,7,9]) {size=[4,5]}", "interpolate_bilinear_grad(f32[1,2,8,3]) {size=[4,5], align_corners=true}",
+  .examples = {"interpolate_bilinear_grad(f32[2,3,7,9]) {size=[4,5]}",
+               "interpolate_bilinear_grad(f32[1,2,8,3]) {size=[4,5], align_corners=true}",
                "interpolate_bilinear_grad(f32[1,1,3,1]) {size=[1,6]}"},
 })
 

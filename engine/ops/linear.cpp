@@ -83,6 +83,9 @@ class Einsum {
   [[noreturn]] void fail(const std::string& why) const {
     throw TypeError(error_text("einsum", fmt::format("{} in '{}'", why, equation_), site_));
   }
+  [[noreturn]] void fail_sizes(int index, std::int64_t a, std::int64_t b) const {
+    fail(fmt::format("index '{}' has sizes {} and {}", text_of(index), a, b));
+  }
   Arg arg(const Tensor& t) const { return at(t, site_); }
   static bool has(const Indices& list, int index) { return std::find(list.begin(), list.end(), index) != list.end(); }
   static std::string text_of(int index) { return index >= kEllipsis ? "..." : std::string(1, static_cast<char>(index)); }
@@ -156,7 +159,7 @@ class Einsum {
       const auto known = std::find_if(sizes_.begin(), sizes_.end(), [&](const auto& s) { return s.first == term.indices[d]; });
       if (known == sizes_.end()) sizes_.emplace_back(term.indices[d], size);
       else if (known->second == 1) known->second = size;
-      else if (size != 1 && size != known->second) fail(fmt::format("index '{}' has sizes {} and {}", text_of(term.indices[d]), known->second, size));
+      else if (size != 1 && size != known->second) fail_sizes(term.indices[d], known->second, size);
     }
   }
 
@@ -189,7 +192,7 @@ class Einsum {
       for (std::size_t j = i + 1; j < term.indices.size(); ++j) {
         if (term.indices[i] != term.indices[j]) continue;
         const int a = static_cast<int>(i), b = static_cast<int>(j), index = term.indices[i];
-        if (term.t.size(a) != term.t.size(b)) fail(fmt::format("index '{}' has sizes {} and {}", text_of(index), term.t.size(a), term.t.size(b)));
+        if (term.t.size(a) != term.t.size(b)) fail_sizes(index, term.t.size(a), term.t.size(b));
         term.t = diagonal(arg(term.t), 0, a, b);
         term.indices.erase(term.indices.begin() + b);
         term.indices.erase(term.indices.begin() + a);
@@ -295,7 +298,6 @@ class Einsum {
     Ints order;
     for (int index : result) {
       const auto d = std::find(term.indices.begin(), term.indices.end(), index) - term.indices.begin();
-      if (d == static_cast<std::ptrdiff_t>(term.indices.size())) fail(fmt::format("index '{}' of the result is no operand's", text_of(index)));
       order.push_back(d);
     }
     return transposed(term.t, order);
@@ -335,14 +337,16 @@ Tensor bmm(const Arg& a, const Tensor& b) {
   require_rank("bmm", a.tensor(), 3, a.site());
   require_rank("bmm", b, 3, a.site());
   if (a.tensor().size(0) != b.size(0))
-    throw TypeError(error_text("bmm", fmt::format("batches differ: {} and {}", to_string(a.tensor().type()), to_string(b.type())), a.site()));
+    throw TypeError(error_text("bmm", fmt::format("batches differ: {} and {}", to_string(a.tensor().type()), to_string(b.type())),
+        a.site()));
   return matmul(a, b);
 }
 
 Tensor tensordot(const Arg& a, const Tensor& b, int count) {
   if (!a.tensor().defined() || !b.defined()) throw TypeError(error_text("tensordot", "an operand is undefined", a.site()));
   if (count < 0 || count > a.tensor().rank() || count > b.rank())
-    throw TypeError(error_text("tensordot", fmt::format("cannot pair {} axes of {} and {}", count, to_string(a.tensor().type()), to_string(b.type())), a.site()));
+    throw TypeError(error_text("tensordot", fmt::format("cannot pair {} axes of {} and {}", count, to_string(a.tensor().type()),
+        to_string(b.type())), a.site()));
   Ints axes_a, axes_b;
   for (int i = 0; i < count; ++i) axes_a.push_back(a.tensor().rank() - count + i), axes_b.push_back(i);
   return tensordot(a, b, axes_a, axes_b);
@@ -350,7 +354,8 @@ Tensor tensordot(const Arg& a, const Tensor& b, int count) {
 
 Tensor tensordot(const Arg& a, const Tensor& b, const Ints& axes_a, const Ints& axes_b) {
   if (!a.tensor().defined() || !b.defined()) throw TypeError(error_text("tensordot", "an operand is undefined", a.site()));
-  if (axes_a.size != axes_b.size) throw TypeError(error_text("tensordot", fmt::format("{} axes for {}", axes_a.size, axes_b.size), a.site()));
+  if (axes_a.size != axes_b.size) throw TypeError(error_text("tensordot", fmt::format("{} axes for {}", axes_a.size, axes_b.size),
+      a.site()));
   std::string left, right, result;
   for (int i = 0; i < a.tensor().rank(); ++i) left += static_cast<char>('a' + i);
   for (int i = 0; i < b.rank(); ++i) right += static_cast<char>('A' + i);

@@ -10,7 +10,8 @@ namespace tapedeck TAPEDECK_API {
 // ---- classes ----
 
 OP(cross_entropy, {
-  .doc = "-log softmax(logits)[label] per label, or their mean or sum; logits [n,c,...], labels i32 or i64 [n,...], weights of classes [c] or none",
+  .doc = "-log softmax(logits)[label] per label, or their mean or sum; logits [n,c,...], labels i32 or i64 [n,...], weights of "
+         "classes [c] or none",
   .traits = kFullPrecision,
   .min_inputs = 2, .max_inputs = 3,
   .attrs = &attr_schema<CrossEntropyAttrs>(),
@@ -40,7 +41,8 @@ OP(cross_entropy_grad, {
 })
 
 OP(nll_loss, {
-  .doc = "-log_probs[label] per label, or their mean or sum; log_probs [n,c,...], labels i32 or i64 [n,...], weights of classes [c] or none",
+  .doc = "-log_probs[label] per label, or their mean or sum; log_probs [n,c,...], labels i32 or i64 [n,...], weights of classes [c] "
+         "or none",
   .traits = kFullPrecision,
   .min_inputs = 2, .max_inputs = 3,
   .attrs = &attr_schema<NllAttrs>(),
@@ -129,7 +131,8 @@ OP(kl_div, {
 // ---- sequences ----
 
 OP(ctc_loss, {
-  .doc = "connectionist temporal classification per sequence; log_probs [t,n,c], targets [n,s], input lengths [n], target lengths [n], integers i32 or i64",
+  .doc = "connectionist temporal classification per sequence; log_probs [t,n,c], targets [n,s], input lengths [n], target lengths "
+         "[n], integers i32 or i64",
   .traits = kFullPrecision,
   .min_inputs = 4, .max_inputs = 4,
   .attrs = &attr_schema<CtcAttrs>(),

@@ -18,7 +18,8 @@ OP(matmul, {
     cost.flops = 2.0 * k * static_cast<double>(out[0].numel());
     return cost;
   },
-  .examples = {"matmul(f32[3,4], f32[4,5])", "matmul(f32[2,3,4], f32[4,5])", "matmul(f32[2,1,3,4], f32[5,4,2])", "matmul(f32[3,0], f32[0,2])",
+  .examples = {"matmul(f32[3,4], f32[4,5])", "matmul(f32[2,3,4], f32[4,5])", "matmul(f32[2,1,3,4], f32[5,4,2])",
+               "matmul(f32[3,0], f32[0,2])",
                "matmul(f32[2,2,3,4], f32[4,2])", "matmul(f32[3,4], f32[2,4,5])"},
 })
 

@@ -227,7 +227,8 @@ void infer_pad(Infer& f) {
   require_list(f, a.after, "after");
   Type out = f.inputs[0];
   for (int i = 0; i < out.shape.rank; ++i) {
-    if (a.before[i] < 0 || a.after[i] < 0 || a.before[i] > kMaxTypeBytes || a.after[i] > kMaxTypeBytes) f.fail("padding must not be negative");
+    if (a.before[i] < 0 || a.after[i] < 0) f.fail("padding must not be negative");
+    if (a.before[i] > kMaxTypeBytes || a.after[i] > kMaxTypeBytes) f.fail("the result is too large");
     out.shape[i] += a.before[i] + a.after[i];
   }
   f.outputs.assign(1, out);
@@ -242,7 +243,8 @@ void infer_concat(Infer& f) {
     Type t = f.inputs[i];
     const std::int64_t size = t.shape.rank == out.shape.rank ? t.shape[d] : -1;
     if (size >= 0) t.shape[d] = out.shape[d];
-    if (size < 0 || t != out) f.fail(fmt::format("{} does not continue {} along axis {}", to_string(f.inputs[i]), to_string(f.inputs[0]), axis));
+    if (size < 0 || t != out)
+      f.fail(fmt::format("{} does not continue {} along axis {}", to_string(f.inputs[i]), to_string(f.inputs[0]), axis));
     out.shape[d] += size;
   }
   f.outputs.assign(1, out);

@@ -111,7 +111,8 @@ OP(slice_assign, {
   .infer = [](Infer& f) { infer_slice(f); infer_assign(f); },
   .vjp = [](Vjp& b) { vjp_assign(b, ops::slice); },
   .examples = {"slice_assign(f32[3,4], f32[2,2]) {starts=[1,0], stops=[3,2]}", "slice_assign(f32[5], f32[0]) {starts=[2], stops=[2]}",
-               "slice_assign(f32[7,5], f32[3,2]) {starts=[1,0], stops=[7,5], steps=[2,3]}", "slice_assign(f32[], f32[]) {starts=[], stops=[]}",
+               "slice_assign(f32[7,5], f32[3,2]) {starts=[1,0], stops=[7,5], steps=[2,3]}",
+               "slice_assign(f32[], f32[]) {starts=[], stops=[]}",
                "slice_assign(bool[4], bool[2]) {starts=[0], stops=[4], steps=[2]}"},
 })
 

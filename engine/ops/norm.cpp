@@ -131,7 +131,8 @@ void infer_rms_norm_grad(Infer& f) {
 Type group_statistic(const Infer& f) {
   const auto& a = f.attributes<GroupNormAttrs>();
   const Type& x = require_x(f, a.eps, 2);
-  if (a.groups < 1 || x.shape[1] % a.groups != 0) f.fail(fmt::format("the channels of {} do not fall into {} groups", to_string(x), a.groups));
+  if (a.groups < 1 || x.shape[1] % a.groups != 0)
+    f.fail(fmt::format("the channels of {} do not fall into {} groups", to_string(x), a.groups));
   return checked_type(f, Type{x.dtype, {x.shape[0], a.groups}});
 }
 
@@ -186,7 +187,8 @@ void pass_on(Vjp& b, const std::vector<Tensor>& grads) {
 
 // Of batch_norm, layer_norm and group_norm alike: y and two statistics.
 void vjp_centred(Vjp& b, const Op& grad) {
-  pass_on(b, apply_grad(grad, {b.x(0), b.dy(0), b.y(1), b.y(2), b.dy(1), b.dy(2)}, b.n_inputs() > 1 ? b.x(1) : Tensor(), b.attrs, b.site()));
+  pass_on(b, apply_grad(grad, {b.x(0), b.dy(0), b.y(1), b.y(2), b.dy(1), b.dy(2)}, b.n_inputs() > 1 ? b.x(1) : Tensor(),
+                        b.attrs, b.site()));
 }
 
 void vjp_batch_norm(Vjp& b) { vjp_centred(b, ops::batch_norm_grad); }
@@ -374,7 +376,8 @@ BatchNormResult batch_norm(const Arg& x, const Tensor& weight, const Tensor& bia
   return {r[0], r[1], r[2]};
 }
 
-Tensor batch_norm_inference(const Arg& x, const Tensor& mean, const Tensor& variance, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor batch_norm_inference(const Arg& x, const Tensor& mean, const Tensor& variance, const Tensor& weight, const Tensor& bias,
+                            double eps) {
   const BatchNormAttrs attrs{eps};
   const char* op = "batch_norm_inference";
   return apply_all(ops::batch_norm_inference, with_affine(op, {x.tensor(), mean, variance}, weight, bias, x.site()), &attrs, x.site())[0];
@@ -406,7 +409,8 @@ namespace {
 
 const Tensor& with_channels(const char* op, const Arg& x) {
   if (!x.tensor().defined()) throw TypeError(error_text(op, "the operand is undefined", x.site()));
-  if (x.tensor().rank() < 2) throw TypeError(error_text(op, fmt::format("needs at least 2 dimensions, got {}", to_string(x.tensor().type())), x.site()));
+  if (x.tensor().rank() < 2)
+    throw TypeError(error_text(op, fmt::format("needs at least 2 dimensions, got {}", to_string(x.tensor().type())), x.site()));
   return x.tensor();
 }
 

@@ -8,7 +8,8 @@
 namespace tapedeck TAPEDECK_API {
 
 OP(batch_norm, {
-  .doc = "(x - mean) / sqrt(variance + eps) [* weight [+ bias]] of x [n,c,...], statistics of each channel; x, weight [c], bias [c] -> y, mean [c], variance [c]",
+  .doc = "(x - mean) / sqrt(variance + eps) [* weight [+ bias]] of x [n,c,...], statistics of each channel; "
+         "x, weight [c], bias [c] -> y, mean [c], variance [c]",
   .traits = kFullPrecision,
   .inplace = {{0, 0}},
   .min_inputs = 1, .max_inputs = 3, .min_outputs = 3, .max_outputs = 3,
@@ -17,7 +18,8 @@ OP(batch_norm, {
   .vjp = vjp_batch_norm,
   .cost = cost_norm,
   .workspace = workspace_batch_norm,
-  .examples = {"batch_norm(f32[6,3], f32[3], f32[3])", "batch_norm(f32[3,2,3,7], f32[2], f32[2])", "batch_norm(f32[4,3,2,2], f32[3]) {eps=0.1}",
+  .examples = {"batch_norm(f32[6,3], f32[3], f32[3])", "batch_norm(f32[3,2,3,7], f32[2], f32[2])",
+               "batch_norm(f32[4,3,2,2], f32[3]) {eps=0.1}",
                "batch_norm(f32[3,2,5])", "batch_norm(f32[0,2,3], f32[2], f32[2])", "batch_norm(f32[2,3,17], f32[3], f32[3])"},
 })
 
@@ -51,7 +53,8 @@ OP(batch_norm_inference, {
 })
 
 OP(layer_norm, {
-  .doc = "(x - mean) / sqrt(variance + eps) [* weight [+ bias]], statistics over the last `dims` dimensions; weight and bias have their sizes -> y, mean, rstd",
+  .doc = "(x - mean) / sqrt(variance + eps) [* weight [+ bias]], statistics over the last `dims` dimensions; "
+         "weight and bias have their sizes -> y, mean, rstd",
   .traits = kFullPrecision,
   .inplace = {{0, 0}},
   .min_inputs = 1, .max_inputs = 3, .min_outputs = 3, .max_outputs = 3,
@@ -59,7 +62,8 @@ OP(layer_norm, {
   .infer = infer_layer_norm,
   .vjp = vjp_layer_norm,
   .cost = cost_norm,
-  .examples = {"layer_norm(f32[4,7], f32[7], f32[7])", "layer_norm(f32[2,3,4,5], f32[4,5], f32[4,5]) {dims=2}", "layer_norm(f32[3,17], f32[17]) {eps=0.1}",
+  .examples = {"layer_norm(f32[4,7], f32[7], f32[7])", "layer_norm(f32[2,3,4,5], f32[4,5], f32[4,5]) {dims=2}",
+               "layer_norm(f32[3,17], f32[17]) {eps=0.1}",
                "layer_norm(f32[2,3,6])", "layer_norm(f32[5])", "layer_norm(f32[0,4], f32[4], f32[4])"},
 })
 
@@ -87,7 +91,8 @@ OP(rms_norm, {
   .infer = infer_rms_norm,
   .vjp = vjp_rms_norm,
   .cost = cost_norm,
-  .examples = {"rms_norm(f32[4,7], f32[7])", "rms_norm(f32[2,3,4,5], f32[4,5]) {dims=2}", "rms_norm(f32[2,3,18]) {eps=0.1}", "rms_norm(f32[0,4], f32[4])"},
+  .examples = {"rms_norm(f32[4,7], f32[7])", "rms_norm(f32[2,3,4,5], f32[4,5]) {dims=2}", "rms_norm(f32[2,3,18]) {eps=0.1}",
+               "rms_norm(f32[0,4], f32[4])"},
 })
 
 OP(rms_norm_grad, {
@@ -105,7 +110,8 @@ OP(rms_norm_grad, {
 })
 
 OP(group_norm, {
-  .doc = "(x - mean) / sqrt(variance + eps) [* weight [+ bias]] of x [n,c,...], statistics of each of `groups` runs of channels; weight and bias [c] -> y, mean [n,groups], rstd [n,groups]",
+  .doc = "(x - mean) / sqrt(variance + eps) [* weight [+ bias]] of x [n,c,...], statistics of each of `groups` runs of channels; "
+         "weight and bias [c] -> y, mean [n,groups], rstd [n,groups]",
   .traits = kFullPrecision,
   .inplace = {{0, 0}},
   .min_inputs = 1, .max_inputs = 3, .min_outputs = 3, .max_outputs = 3,
@@ -113,7 +119,8 @@ OP(group_norm, {
   .infer = infer_group_norm,
   .vjp = vjp_group_norm,
   .cost = cost_norm,
-  .examples = {"group_norm(f32[2,6,3,3], f32[6], f32[6]) {groups=3}", "group_norm(f32[3,4,5], f32[4]) {groups=4, eps=0.1}", "group_norm(f32[2,6]) {groups=2}",
+  .examples = {"group_norm(f32[2,6,3,3], f32[6], f32[6]) {groups=3}", "group_norm(f32[3,4,5], f32[4]) {groups=4, eps=0.1}",
+               "group_norm(f32[2,6]) {groups=2}",
                "group_norm(f32[2,4,17]) {groups=1}", "group_norm(f32[0,4,3], f32[4], f32[4]) {groups=2}"},
 })
 

@@ -6,33 +6,50 @@
 namespace tapedeck {
 namespace {
 
-// Operands 0 .. n-1 share the parameter's type, operand `lr` is a 0-d number of its dtype.
-void infer_optimizer(Infer& f, int lr, int n_outputs) {
-  const Type& w = f.inputs[0];
-  infer_require_float(f, w);
-  for (int i = 1; i < lr; ++i)
-    if (f.inputs[static_cast<std::size_t>(i)] != w)
-      f.fail(fmt::format("operand {} has type {}, the parameter {}", i, to_string(f.inputs[static_cast<std::size_t>(i)]), to_string(w)));
-  const Type& rate = f.inputs[static_cast<std::size_t>(lr)];
-  if (rate != Type{w.dtype, {}}) f.fail(fmt::format("the learning rate must be {}[], not {}", dtype_name(w.dtype), to_string(rate)));
-  const Type out = w;
-  f.outputs.assign(static_cast<std::size_t>(n_outputs), out);
-}
-
 void require_count(const Infer& f, const Type& t) {
   if (t != Type{DType::i64, {}}) f.fail(fmt::format("the step count must be i64[], not {}", to_string(t)));
 }
 
-void infer_count_next(Infer& f) {
-  require_count(f, f.inputs[0]);
-  infer_same(f);
+void require_condition(const Infer& f, const Type& t) {
+  if (t != Type{DType::boolean, {}}) f.fail(fmt::format("the condition of the step must be bool[], not {}", to_string(t)));
 }
 
-void infer_adamw(Infer& f) {
-  require_count(f, f.inputs[4]);
-  const Type like[6] = {f.inputs[0], f.inputs[1], f.inputs[2], f.inputs[3], f.inputs[5], {}};
-  Infer without_count{f.op, std::span<const Type>(like, 5), f.attrs, f.outputs};
-  infer_optimizer(without_count, 4, 3);
+void require_rate(const Infer& f, const Type& w, const Type& rate) {
+  if (rate.shape.rank == 0 && (rate.dtype == w.dtype || rate.dtype == DType::f32)) return;
+  const std::string own = w.dtype == DType::f32 ? "" : fmt::format(" or {}[]", dtype_name(w.dtype));
+  f.fail(fmt::format("the learning rate must be f32[]{}, not {}", own, to_string(rate)));
+}
+
+// Parameter, gradient and `states` more of the parameter's type; each but the gradient is replaced by a result.
+void infer_weights(Infer& f, std::size_t states) {
+  const Type w = f.inputs[0];
+  infer_require_float(f, w);
+  for (std::size_t i = 1; i < 2 + states; ++i)
+    if (f.inputs[i] != w) f.fail(fmt::format("operand {} has type {}, the parameter {}", i, to_string(f.inputs[i]), to_string(w)));
+  f.outputs.assign(1 + states, w);
+}
+
+// Behind the weights: a step count if `counted`, the learning rate, and perhaps the condition.
+void infer_step(Infer& f, std::size_t states, bool counted) {
+  infer_weights(f, states);
+  std::size_t at = 2 + states;
+  if (counted) require_count(f, f.inputs[at++]);
+  require_rate(f, f.inputs[0], f.inputs[at++]);
+  if (at < f.inputs.size()) require_condition(f, f.inputs[at]);
+}
+
+// Only dampening counts steps.
+void infer_sgd_momentum(Infer& f) {
+  const bool counted = !is_floating(f.inputs[3].dtype);
+  if (f.inputs.size() < 4 + (counted ? 1u : 0u)) f.fail("the learning rate is missing");
+  if (f.inputs.size() > 5 + (counted ? 1u : 0u)) f.fail(fmt::format("an operand too many: {}", to_string(f.inputs.back())));
+  infer_step(f, 1, counted);
+}
+
+void infer_count_next(Infer& f) {
+  require_count(f, f.inputs[0]);
+  if (f.inputs.size() > 1) require_condition(f, f.inputs[1]);
+  infer_same(f);
 }
 
 }  // namespace

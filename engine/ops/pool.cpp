@@ -263,7 +263,9 @@ bool equal_windows(const Tensor& x, const Ints& size, Ints* window) {
   return true;
 }
 
-Tensor adaptive_windows(const Arg& dy, const AdaptivePoolAttrs& attrs) { return apply(ops::adaptive_avg_pool2d, {&dy.tensor()}, &attrs, dy.site()); }
+Tensor adaptive_windows(const Arg& dy, const AdaptivePoolAttrs& attrs) {
+  return apply(ops::adaptive_avg_pool2d, {&dy.tensor()}, &attrs, dy.site());
+}
 
 Ints spatial_axes(const char* name, const Arg& x) {
   require_defined(name, x);

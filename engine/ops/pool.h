@@ -173,7 +173,8 @@ OP(max_pool3d_grad_from_index, {
   .infer = infer_max_pool_grad_from_index<3>,
   .vjp = [](Vjp& b) { b.dx(1, max_pool3d_at_index(b.dy(), b.x(0), pool_attrs(b.attributes<PoolIndexGradAttrs>()))); },
   .examples = {
-               "max_pool3d_grad_from_index(u8[1,2,3,3,3] in (0,18), f32[1,2,3,3,3]) {window=[3,2,3], stride=[2,1,2], padding=[1,0,1], size=[5,4,5]}"},
+               "max_pool3d_grad_from_index(u8[1,2,3,3,3] in (0,18), f32[1,2,3,3,3]) "
+               "{window=[3,2,3], stride=[2,1,2], padding=[1,0,1], size=[5,4,5]}"},
 })
 
 OP(max_pool3d_at_index, {

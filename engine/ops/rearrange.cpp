@@ -211,11 +211,12 @@ std::vector<Tensor> split(const Arg& x, const std::vector<std::int64_t>& sizes, 
   std::int64_t start = 0;
   std::vector<Tensor> parts;
   for (std::int64_t part : sizes) {
-    if (part < 0 || part > size - start) refuse("split", x, fmt::format("the parts do not make up axis {} of {}", d, to_string(x.tensor().type())));
+    if (part < 0 || part > size - start) break;
     parts.push_back(slice(x, d, start, start + part));
     start += part;
   }
-  if (start != size) refuse("split", x, fmt::format("the parts do not make up axis {} of {}", d, to_string(x.tensor().type())));
+  if (parts.size() != sizes.size() || start != size)
+    refuse("split", x, fmt::format("the parts do not make up axis {} of {}", d, to_string(x.tensor().type())));
   return parts;
 }
 
@@ -267,7 +268,8 @@ Tensor stack(const std::vector<Tensor>& tensors, std::int64_t axis, Site site) {
   for (const Tensor& t : tensors) {
     if (!t.defined()) throw TypeError(error_text("stack", "an operand is undefined", site));
     if (t.type() != tensors[0].type())
-      throw TypeError(error_text("stack", fmt::format("operands differ in type: {} and {}", to_string(tensors[0].type()), to_string(t.type())), site));
+      throw TypeError(error_text("stack", fmt::format("operands differ in type: {} and {}", to_string(tensors[0].type()),
+          to_string(t.type())), site));
     layers.push_back(unsqueeze(at(t, site), d));
   }
   return concat(layers, d, site);
@@ -346,7 +348,8 @@ std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors, Site s
     if (!t.defined()) throw TypeError(error_text("broadcast_tensors", "an operand is undefined", site));
     Shape both;
     if (!broadcast_shapes(shape, t.shape(), &both))
-      throw TypeError(error_text("broadcast_tensors", fmt::format("{} does not broadcast with {}", to_string(t.shape()), to_string(shape)), site));
+      throw TypeError(error_text("broadcast_tensors", fmt::format("{} does not broadcast with {}", to_string(t.shape()),
+          to_string(shape)), site));
     shape = both;
   }
   std::vector<Tensor> expanded;

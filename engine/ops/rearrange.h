@@ -33,7 +33,8 @@ OP(roll, {
       if (back.shifts[i] > 0) back.shifts.items[i] = b.x(0).shape().sizes[back.axes[i]] - back.shifts[i];
     b.dx(0, apply(ops::roll, {&b.dy()}, &back, b.site()));
   },
-  .examples = {"roll(f32[3,4]) {shifts=[1], axes=[1]}", "roll(f32[2,5,3]) {shifts=[1,2], axes=[0,2]}", "roll(f32[0]) {shifts=[0], axes=[0]}",
+  .examples = {"roll(f32[3,4]) {shifts=[1], axes=[1]}", "roll(f32[2,5,3]) {shifts=[1,2], axes=[0,2]}",
+               "roll(f32[0]) {shifts=[0], axes=[0]}",
                "roll(i32[5]) {shifts=[3], axes=[0]}"},
 })
 
@@ -76,7 +77,8 @@ OP(pad_constant, {
     for (int i = 0; i < stops.size; ++i) stops.items[i] += b.x(0).shape()[i];
     b.dx(0, slice(b.dy(), a.before, stops));
   },
-  .examples = {"pad_constant(f32[3,4]) {before=[1,0], after=[0,2], value=2.5}", "pad_constant(f32[0,2]) {before=[1,0], after=[1,1], value=-1.0}",
+  .examples = {"pad_constant(f32[3,4]) {before=[1,0], after=[0,2], value=2.5}",
+               "pad_constant(f32[0,2]) {before=[1,0], after=[1,1], value=-1.0}",
                "pad_constant(i32[3]) {before=[2], after=[0], value=7.0}", "pad_constant(bool[2]) {before=[1], after=[1], value=1.0}"},
 })
 
@@ -87,9 +89,12 @@ OP(pad_mode, {
   .attrs = &attr_schema<PadModeAttrs>(),
   .infer = infer_pad_mode,
   .vjp = [](Vjp& b) { b.dx(0, apply(ops::pad_mode_grad, {&b.dy()}, b.attrs, b.site())); },
-  .examples = {"pad_mode(f32[3,4]) {before=[2,1], after=[1,3], mode=\"reflect\"}", "pad_mode(f32[3,4]) {before=[4,1], after=[0,6], mode=\"replicate\"}",
-               "pad_mode(f32[2,3,4]) {before=[2,0,1], after=[1,3,4], mode=\"circular\"}", "pad_mode(f32[0,3]) {before=[0,1], after=[0,2], mode=\"reflect\"}",
-               "pad_mode(f32[1]) {before=[3], after=[2], mode=\"replicate\"}", "pad_mode(i32[5]) {before=[4], after=[4], mode=\"reflect\"}"},
+  .examples = {"pad_mode(f32[3,4]) {before=[2,1], after=[1,3], mode=\"reflect\"}",
+               "pad_mode(f32[3,4]) {before=[4,1], after=[0,6], mode=\"replicate\"}",
+               "pad_mode(f32[2,3,4]) {before=[2,0,1], after=[1,3,4], mode=\"circular\"}",
+               "pad_mode(f32[0,3]) {before=[0,1], after=[0,2], mode=\"reflect\"}",
+               "pad_mode(f32[1]) {before=[3], after=[2], mode=\"replicate\"}",
+               "pad_mode(i32[5]) {before=[4], after=[4], mode=\"reflect\"}"},
 })
 
 OP(pad_mode_grad, {
@@ -98,8 +103,10 @@ OP(pad_mode_grad, {
   .attrs = &attr_schema<PadModeAttrs>(),
   .infer = infer_pad_mode_grad,
   .vjp = [](Vjp& b) { b.dx(0, apply(ops::pad_mode, {&b.dy()}, b.attrs, b.site())); },
-  .examples = {"pad_mode_grad(f32[6,8]) {before=[2,1], after=[1,3], mode=\"reflect\"}", "pad_mode_grad(f32[7,11]) {before=[4,1], after=[0,6], mode=\"replicate\"}",
-               "pad_mode_grad(f32[5,6,9]) {before=[2,0,1], after=[1,3,4], mode=\"circular\"}", "pad_mode_grad(f32[0,6]) {before=[0,1], after=[0,2], mode=\"reflect\"}"},
+  .examples = {"pad_mode_grad(f32[6,8]) {before=[2,1], after=[1,3], mode=\"reflect\"}",
+               "pad_mode_grad(f32[7,11]) {before=[4,1], after=[0,6], mode=\"replicate\"}",
+               "pad_mode_grad(f32[5,6,9]) {before=[2,0,1], after=[1,3,4], mode=\"circular\"}",
+               "pad_mode_grad(f32[0,6]) {before=[0,1], after=[0,2], mode=\"reflect\"}"},
 })
 
 #ifndef TAPEDECK_DEFINE_OPS
@@ -138,7 +145,8 @@ Tensor movedim(const Arg& x, std::int64_t from, std::int64_t to);
 Tensor swapaxes(const Arg& x, std::int64_t axis1, std::int64_t axis2);
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors, Site site = {__builtin_FILE(), __builtin_LINE()});
 // Coordinates of a grid from its axes; indexing is "ij" or "xy" (the first two dimensions swapped).
-std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, std::string_view indexing = "ij", Site site = {__builtin_FILE(), __builtin_LINE()});
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, std::string_view indexing = "ij",
+                             Site site = {__builtin_FILE(), __builtin_LINE()});
 
 // [.., c r r, h, w] <-> [.., c, h r, w r].
 Tensor pixel_shuffle(const Arg& x, std::int64_t factor);

@@ -17,7 +17,8 @@ namespace {
 // The kernels number the elements of a line in 32 bits.
 void require_line(const Infer& f, std::int64_t axis) {
   infer_require_axis(f, axis);
-  if (f.inputs[0].shape[static_cast<int>(axis)] > 0x7fffffff) f.fail(fmt::format("axis {} of {} is too long", axis, to_string(f.inputs[0])));
+  if (f.inputs[0].shape[static_cast<int>(axis)] > 0x7fffffff)
+    f.fail(fmt::format("axis {} of {} is too long", axis, to_string(f.inputs[0])));
 }
 
 void infer_sorted(Infer& f) { require_line(f, f.attributes<SortAttrs>().axis); }

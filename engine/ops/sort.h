@@ -40,19 +40,20 @@ OP(argsort, {
 })
 
 OP(topk, {
-  .doc = "the k largest (or smallest) elements along an axis and their i64 indices; of equal ones the first; in order, or in order of place",
+  .doc = "the k largest (or smallest) elements along an axis and their i64 indices; of equal ones the first; else in order of place",
   .min_inputs = 1, .max_inputs = 1, .min_outputs = 2, .max_outputs = 2,
   .attrs = &attr_schema<TopkAttrs>(),
   .infer = infer_topk,
   .vjp = vjp_by_index<TopkAttrs>,
   .cost = cost_sort<TopkAttrs>,
   .workspace = topk_workspace,
-  .examples = {"topk(f32[3,5]) {k=2, axis=1}", "topk(f32[40,3]) {k=3, axis=0, largest=false}", "topk(f32[2,300] in (-200,200)) {k=20, axis=1, sorted=false}",
+  .examples = {"topk(f32[3,5]) {k=2, axis=1}", "topk(f32[40,3]) {k=3, axis=0, largest=false}",
+               "topk(f32[2,300] in (-200,200)) {k=20, axis=1, sorted=false}",
                "topk(i32[2,9] in (0,3)) {k=9, axis=1}", "topk(f32[2,3]) {k=0, axis=1}"},
 })
 
 OP(searchsorted, {
-  .doc = "sorted [...,n], values [...,m] -> i64: how many elements of a row are less than each value (right: not greater); one row serves values of any shape",
+  .doc = "sorted [...,n], values [...,m] -> i64: how many elements of a row are less (right: not greater); one row serves any values",
   .traits = kNoGradient,
   .min_inputs = 2, .max_inputs = 2,
   .attrs = &attr_schema<SearchAttrs>(),

@@ -97,7 +97,7 @@ OP(logsumexp, {
 })
 
 OP(norm, {
-  .doc = "(sum |x|^p)^(1/p) over axes; inf: the largest |x|, -inf: the smallest, 0: how many are not zero; equal extremes share the gradient",
+  .doc = "(sum |x|^p)^(1/p) over axes; inf: largest |x|, -inf: smallest, 0: how many are not zero; extremes share the gradient",
   .traits = kAnyStrides | kFullPrecision,
   .min_inputs = 1, .max_inputs = 1,
   .attrs = &attr_schema<NormAttrs>(),

@@ -39,7 +39,8 @@ struct Operand {
 
 // c (+)= alpha a b for c [m,n], a [m,k], b [k,n], the inner index in order.
 template <class T>
-void multiply_loop(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, Operand<T> a, Operand<T> b, T* c, std::int64_t c_stride, bool add) {
+void multiply_loop(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, Operand<T> a, Operand<T> b, T* c,
+                   std::int64_t c_stride, bool add) {
   for (std::int64_t i = 0; i < m; ++i) {
     T* row = c + i * c_stride;
     if (!add) std::fill_n(row, n, T(0));
@@ -57,7 +58,8 @@ template <class T>
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, Operand<T> a, Operand<T> b, T* c, std::int64_t c_stride, bool add) {
   if constexpr (std::is_same_v<T, float>) {
     if (m * n * k > kTinyProduct) {
-      dnnl_sgemm(a.turned ? 'T' : 'N', b.turned ? 'T' : 'N', m, n, k, alpha, a.data, a.stride, b.data, b.stride, add ? 1.0f : 0.0f, c, c_stride);
+      dnnl_sgemm(a.turned ? 'T' : 'N', b.turned ? 'T' : 'N', m, n, k, alpha, a.data, a.stride, b.data, b.stride,
+                 add ? 1.0f : 0.0f, c, c_stride);
       return;
     }
   }
@@ -85,7 +87,9 @@ struct Problem {
   std::int64_t col_blocks() const { return (s + kCols - 1) / kCols; }
   // Whether any query of the rows up to `last_row` sees a key from `col` on.
   bool visible(std::int64_t last_row, std::int64_t col) const { return !causal || col <= last_row; }
-  double ns_per_block() const { return static_cast<double>(std::min(t, kRows) * std::min(s, kCols)) * (0.02 * static_cast<double>(d + dv) + 0.5); }
+  double ns_per_block() const {
+    return static_cast<double>(std::min(t, kRows) * std::min(s, kCols)) * (0.02 * static_cast<double>(d + dv) + 0.5);
+  }
 };
 
 // Rows [row, row + m) of columns [col, col + n) of one pair.
@@ -185,10 +189,12 @@ void attention_of(const KernelCall& call) {
   const T *q = call.inputs[0].as<T>(), *k = call.inputs[1].as<T>(), *v = call.inputs[2].as<T>();
   T *y = call.outputs[0].as<T>(), *logsumexp = call.outputs[1].as<T>();
   const std::int64_t blocks = p.row_blocks();
-  parallel_for(p.pairs * blocks, grain_for(p.ns_per_block() * static_cast<double>(p.col_blocks()) + 10), [&](std::int64_t begin, std::int64_t end) {
-    const OneThread one_thread;
-    for (std::int64_t job = begin; job < end; ++job) attend_rows(p, job / blocks, job % blocks, q, k, v, y, logsumexp);
-  });
+  parallel_for(p.pairs * blocks, grain_for(p.ns_per_block() * static_cast<double>(p.col_blocks()) + 10),
+               [&](std::int64_t begin, std::int64_t end) {
+                 const OneThread one_thread;
+                 for (std::int64_t job = begin; job < end; ++job)
+                   attend_rows(p, job / blocks, job % blocks, q, k, v, y, logsumexp);
+               });
 }
 
 // ---- backward ----
@@ -267,16 +273,17 @@ void attention_grad_of(const KernelCall& call) {
     });
   // Few pairs, many blocks: scores are computed twice, so that blocks of queries and of keys are tasks of their own.
   const std::int64_t jobs = rows + cols;
-  parallel_for(p.pairs * jobs, grain_for(0.7 * ns * static_cast<double>(std::min(rows, cols)) + 10), [&](std::int64_t begin, std::int64_t end) {
-    const OneThread one_thread;
-    for (std::int64_t job = begin; job < end; ++job) {
-      const std::int64_t pair = job / jobs, block = job % jobs;
-      if (block < rows)
-        add_blocks(p, g, pair, block, block + 1, 0, cols, true, false);
-      else
-        add_blocks(p, g, pair, 0, rows, block - rows, block - rows + 1, false, true);
-    }
-  });
+  parallel_for(p.pairs * jobs, grain_for(0.7 * ns * static_cast<double>(std::min(rows, cols)) + 10),
+               [&](std::int64_t begin, std::int64_t end) {
+                 const OneThread one_thread;
+                 for (std::int64_t job = begin; job < end; ++job) {
+                   const std::int64_t pair = job / jobs, block = job % jobs;
+                   if (block < rows)
+                     add_blocks(p, g, pair, block, block + 1, 0, cols, true, false);
+                   else
+                     add_blocks(p, g, pair, 0, rows, block - rows, block - rows + 1, false, true);
+                 }
+               });
 }
 
 }  // namespace

@@ -208,7 +208,7 @@ void add_short_slices(const KernelCall& call, const Slices& s, const I* index, c
 // out[o][p] += the sum of src[o][k] over the k that name p, in order; out starts as `base`, or as zeros if there is none.
 template <class T, class I>
 void add_slices(const KernelCall& call, const Slices& s, const I* index, const T* src, const T* base, T* out) {
-  constexpr std::int64_t kColumns = 2048, kShort = 16;
+  constexpr std::int64_t kColumns = 2048, kShort = 16;  // the workspace rule in engine/ops/index.cpp knows kShort too
   if (s.inner < kShort) return add_short_slices(call, s, index, src, base, out);
   const Groups groups(call, index, s.m, s.n);
   const std::int64_t strips = (s.inner + kColumns - 1) / kColumns;
@@ -281,7 +281,8 @@ void scatter_tuples(const KernelCall& call) {
   constexpr std::int64_t kColumns = 256;
   const Tuples t(call.outputs[0], call.inputs[1], call.attributes<ScatterNdAttrs>().batch_dims);
   const std::int64_t strips = (t.slice + kColumns - 1) / kColumns;
-  const double ns = static_cast<double>(t.per_batch) * (0.4 * static_cast<double>(std::min(t.slice, kColumns)) + 2.0 * static_cast<double>(t.k) + 3);
+  const double tuple_ns = 0.4 * static_cast<double>(std::min(t.slice, kColumns)) + 2.0 * static_cast<double>(t.k) + 3;
+  const double ns = static_cast<double>(t.per_batch) * tuple_ns;
   parallel_for(t.per_batch == 0 ? 0 : t.batches * strips, grain_for(ns), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t job = begin; job < end; ++job) {
       const std::int64_t column = job % strips * kColumns, width = std::min(kColumns, t.slice - column);

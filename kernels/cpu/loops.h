@@ -40,21 +40,21 @@ void walk_call(const KernelCall& call, RowBody body, const void* f, std::int64_t
 namespace detail {
 
 template <class Out, class... In, class F>
-void dense_run(const F& f, std::int64_t begin, std::int64_t end, Out* out, const In*... in) {
+void dense_run(F f, std::int64_t begin, std::int64_t end, Out* out, const In*... in) {
   TAPEDECK_INDEPENDENT
   for (std::int64_t i = begin; i < end; ++i) out[i] = f(in[i]...);
 }
 
 // Bit k of kRepeated: input k is a single element, read again and again.
 template <unsigned kRepeated, class Out, class... In, class F, std::size_t... I>
-void row_of(const F& f, char* const* ptr, std::int64_t n, std::index_sequence<I...>) {
+void row_of(F f, char* const* ptr, std::int64_t n, std::index_sequence<I...>) {
   Out* out = reinterpret_cast<Out*>(ptr[0]);
   TAPEDECK_INDEPENDENT
   for (std::int64_t i = 0; i < n; ++i) out[i] = f(reinterpret_cast<const In*>(ptr[I + 1])[(kRepeated >> I & 1) ? 0 : i]...);
 }
 
 template <class Out, class... In, class F, std::size_t... I>
-void strided_row(const F& f, char* const* ptr, const std::int64_t* strides, std::int64_t n, std::index_sequence<I...>) {
+void strided_row(F f, char* const* ptr, const std::int64_t* strides, std::int64_t n, std::index_sequence<I...>) {
   for (std::int64_t i = 0; i < n; ++i)
     *reinterpret_cast<Out*>(ptr[0] + i * strides[0]) = f(*reinterpret_cast<const In*>(ptr[I + 1] + i * strides[I + 1])...);
 }

@@ -22,9 +22,9 @@ constexpr std::int64_t kMaskBlock = 16384;  // the workspace rule in engine/ops/
 
 // Calls fill(begin, end, number, stop) for stretches [begin, end) of n elements: the one held at or after `begin` is number `number`
 // of all, and those below `stop` are to be taken. An element may be taken for held until the next one that is takes its number:
-// there is one as long as the number is below `stop`, so that fills need no branch on what is held.
+// there is one as long as the number is below `stop`, so that fills need no branch on what is held. Returns how many were taken.
 template <class Holds, class Fill>
-void for_held(const KernelCall& call, std::int64_t n, std::int64_t count, const Holds& holds, const Fill& fill) {
+std::int64_t for_held(const KernelCall& call, std::int64_t n, std::int64_t count, const Holds& holds, const Fill& fill) {
   const std::int64_t blocks = (n + kMaskBlock - 1) / kMaskBlock;
   auto* before = static_cast<std::int64_t*>(call.workspace);
   parallel_for(blocks, 4, [&](std::int64_t begin, std::int64_t end) {
@@ -41,6 +41,7 @@ void for_held(const KernelCall& call, std::int64_t n, std::int64_t count, const 
     for (std::int64_t b = begin; b < end; ++b)
       fill(b * kMaskBlock, std::min(n, (b + 1) * kMaskBlock), before[b], std::min(count, b + 1 < blocks ? before[b + 1] : total));
   });
+  return std::min(count, total);
 }
 
 template <class T>
@@ -49,19 +50,28 @@ void coordinates_of_held(const KernelCall& call) {
   const T* from = x.as<T>();
   std::int64_t* out = call.outputs[0].as<std::int64_t>();
   const auto holds = [=](std::int64_t i) { return from[i] != T(0); };
-  std::fill(out, out + call.outputs[0].numel(), 0);
-  for_held(call, x.numel(), call.outputs[0].sizes[0], holds, [&](std::int64_t begin, std::int64_t end, std::int64_t number, std::int64_t stop) {
+  const auto fill = [&](std::int64_t begin, std::int64_t end, std::int64_t number, std::int64_t stop) {
+    if (x.rank == 0) return;  // a number has no coordinates
+    const int last = x.rank - 1;
     std::int64_t at[kMaxRank], rest = begin;
-    for (int d = x.rank - 1; d >= 0; --d) {
+    for (int d = last; d >= 0; --d) {
       at[d] = rest % x.sizes[d];
       rest /= x.sizes[d];
     }
-    for (std::int64_t i = begin; i < end && number < stop; ++i) {
-      for (int d = 0; d < x.rank; ++d) out[number * x.rank + d] = at[d];
-      number += holds(i);
-      for (int d = x.rank - 1; d >= 0 && ++at[d] == x.sizes[d]; --d) at[d] = 0;
+    for (std::int64_t i = begin; i < end && number < stop;) {
+      const std::int64_t first = number, row_end = std::min(end, i + x.sizes[last] - at[last]);
+      for (; i < row_end && number < stop; ++i, ++at[last]) {
+        out[number * x.rank + last] = at[last];
+        number += holds(i);
+      }
+      for (std::int64_t k = first; k < number; ++k)
+        for (int d = 0; d < last; ++d) out[k * x.rank + d] = at[d];
+      at[last] = 0;
+      for (int d = last - 1; d >= 0 && ++at[d] == x.sizes[d]; --d) at[d] = 0;
     }
-  });
+  };
+  const std::int64_t taken = for_held(call, x.numel(), call.outputs[0].sizes[0], holds, fill);
+  std::fill(out + taken * x.rank, out + call.outputs[0].numel(), 0);
 }
 
 }  // namespace
@@ -77,14 +87,15 @@ void masked_select(const KernelCall& call) {
   for_widths(call.outputs[0].dtype, [&](auto t) {
     const auto* x = call.inputs[0].as<decltype(t)>();
     auto* out = call.outputs[0].as<decltype(t)>();
-    std::fill(out, out + count, decltype(t)(0));
     const auto holds = [=](std::int64_t i) { return mask[i] != 0; };
-    for_held(call, call.inputs[1].numel(), count, holds, [=](std::int64_t begin, std::int64_t end, std::int64_t number, std::int64_t stop) {
+    const auto fill = [=](std::int64_t begin, std::int64_t end, std::int64_t number, std::int64_t stop) {
       for (std::int64_t i = begin; i < end && number < stop; ++i) {
         out[number] = x[i];
         number += holds(i);
       }
-    });
+    };
+    const std::int64_t taken = for_held(call, call.inputs[1].numel(), count, holds, fill);
+    std::fill(out + taken, out + count, decltype(t)(0));
   });
 }
 
@@ -98,7 +109,8 @@ void masked_scatter(const KernelCall& call) {
     const std::int64_t n = call.inputs[1].numel(), count = call.inputs[2].numel();
     for_held(call, n, count, holds, [=](std::int64_t begin, std::int64_t end, std::int64_t number, std::int64_t stop) {
       for (std::int64_t i = begin; i < end && number < stop; ++i) {
-        out[i] = holds(i) ? src[number] : out[i];
+        const auto old = out[i], next = src[number];
+        out[i] = holds(i) ? next : old;
         number += holds(i);
       }
     });

@@ -232,7 +232,8 @@ struct Coefficients {
   T* first;
   std::int64_t columns;
 
-  Coefficients(const BatchPlan& p, double* workspace) : first(reinterpret_cast<T*>(workspace + 2 * p.columns * p.pieces)), columns(p.columns) {}
+  Coefficients(const BatchPlan& p, double* workspace)
+      : first(reinterpret_cast<T*>(workspace + 2 * p.columns * p.pieces)), columns(p.columns) {}
   T* array(int k) const { return first + k * columns; }
   void set(const BatchPlan& p, int k, std::int64_t channel, double value) const {
     const std::int64_t n = columns_per_channel(p);
@@ -273,7 +274,8 @@ void apply_channels(const BatchPlan& p, const Coefficients<T>& k, const T* x, T*
 }
 
 template <class T>
-void set_forward(const BatchPlan& p, const Coefficients<T>& k, std::int64_t channel, double mean, double rstd, const T* weight, const T* bias) {
+void set_forward(const BatchPlan& p, const Coefficients<T>& k, std::int64_t channel, double mean, double rstd, const T* weight,
+                 const T* bias) {
   k.set(p, 0, channel, mean);
   k.set(p, 1, channel, weight ? rstd * static_cast<double>(weight[channel]) : rstd);
   k.set(p, 2, channel, bias ? static_cast<double>(bias[channel]) : 0);
@@ -526,7 +528,8 @@ T weighted(const T* dy, const T* weight, std::int64_t j) {
 template <class T>
 void layer_norm_grad_of(const KernelCall& call) {
   const RowPlan p = row_plan(call, call.inputs[0]);
-  const T *means = call.inputs[2].as<T>(), *rstds = call.inputs[3].as<T>(), *dmeans = call.inputs[4].as<T>(), *drstds = call.inputs[5].as<T>();
+  const T *means = call.inputs[2].as<T>(), *rstds = call.inputs[3].as<T>(), *dmeans = call.inputs[4].as<T>(),
+          *drstds = call.inputs[5].as<T>();
   const T* weight = weight_of<T>(call, 6);
   for_grad_rows<T>(call, p, call.n_outputs - 1, [&](std::int64_t row, T* dweight, T* dbias) {
     const T *x = call.inputs[0].as<T>() + row * p.length, *dy = call.inputs[1].as<T>() + row * p.length;
@@ -597,8 +600,8 @@ double plane_sum(std::int64_t n, F&& f) {
 
 // Sums of dy and dy (x - mean) of one row's channels go to plain[k] and product[k]; the row's dx follows from them.
 template <class T>
-void group_row_grad(const GroupLayout& g, std::int64_t row, const T* x, const T* dy, const T* weight, double mean, double rstd, double dmean,
-                    double drstd, double* plain, double* product, T* dx) {
+void group_row_grad(const GroupLayout& g, std::int64_t row, const T* x, const T* dy, const T* weight, double mean, double rstd,
+                    double dmean, double drstd, double* plain, double* product, T* dx) {
   const T centre = static_cast<T>(mean);
   double sum_g = 0, sum_gx = 0;
   for (std::int64_t k = 0; k < g.per_group; ++k) {

@@ -14,40 +14,67 @@ namespace {
 double row_ns(const Pool& p) { return 0.3 * static_cast<double>(p.out[2] * p.taps()) + 5; }
 double plane_ns(const Pool& p) { return 2.0 * static_cast<double>(p.out_plane() + p.in_plane()) + 5; }
 
-// Selects, since maxima in real data defeat branch prediction.
+// The larger of two, the first NaN if there is one; and of what stands beside them, that of the larger. One plain select after the
+// other: compilers vectorise them, and maxima in real data defeat branch prediction.
 template <class T>
-bool beats(T x, T top) {
-  return (x > top) | ((x != x) & (top == top));
+T larger(T top, T x) {
+  T m = x > top ? x : top;
+  m = x == x ? m : x;
+  return top == top ? m : top;
+}
+template <class T, class I>
+I beside_larger(T top, T x, I at, I x_at) {
+  I m = x > top ? x_at : at;
+  m = x == x ? m : x_at;
+  return top == top ? m : at;
 }
 
-// The maxima of a part of a row, and the taps that hold them (-1: no element of the window lies inside).
+// The maxima of a part of a row, and the taps that hold them, as integers of the same width.
 template <class T>
 struct Maxima {
+  using Index = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
   T top[kPoolPart];
-  std::int32_t at[kPoolPart];
+  Index at[kPoolPart];
 };
 
+// The first tap of a result's window that reads inside; -1 if none does.
+std::int64_t first_tap(const Pool& p, const PoolRow& part, std::int64_t col) {
+  std::int64_t first = -1;
+  for_taps(p, {part.depth, part.row, col, col + 1}, [&](std::int64_t tap, std::int64_t, std::int64_t, std::int64_t) {
+    if (first < 0) first = tap;
+  });
+  return first;
+}
+
+// Where nothing beats -inf, the first element that there is has it: at is -1 where there is none.
 template <bool kIndex, class T>
 void find_maxima(const Pool& p, const PoolRow& part, const T* plane, Maxima<T>& m) {
+  using Index = typename Maxima<T>::Index;
   std::fill(m.top, m.top + part.size(), -std::numeric_limits<T>::infinity());
-  if (kIndex) std::fill(m.at, m.at + part.size(), -1);
+  if (kIndex) std::fill(m.at, m.at + part.size(), Index(-1));
   for_taps(p, part, [&](std::int64_t tap, std::int64_t offset, std::int64_t first, std::int64_t last) {
     const T* from = plane + offset;
+    T* const top = m.top + first;
+    Index* const at = m.at + first;
+    const std::int64_t n = last - first;
     with_stride(p.stride[2], [&](auto stride) {
       TAPEDECK_INDEPENDENT
-      for (std::int64_t i = first; i < last; ++i) {
-        const T x = from[(i - first) * stride];
-        const bool better = beats(x, m.top[i]) | (kIndex && m.at[i] < 0);
-        if (kIndex) m.at[i] = better ? static_cast<std::int32_t>(tap) : m.at[i];
-        m.top[i] = better ? x : m.top[i];
+      for (std::int64_t i = 0; i < n; ++i) {
+        const T x = from[i * stride], before = top[i];
+        if constexpr (kIndex) at[i] = beside_larger(before, x, at[i], static_cast<Index>(tap));
+        top[i] = larger(before, x);
       }
     });
   });
+  if (kIndex)
+    for (std::int64_t i = 0; i < part.size(); ++i)
+      if (m.at[i] < 0) m.at[i] = static_cast<Index>(first_tap(p, part, part.begin + i));
 }
 
 // Two by two: both rows of two elements, without a detour.
 template <class T, class Y>
 void usual_maxima(const Pool& p, std::int64_t begin, std::int64_t end, const T* x, Y* y) {
+  using Index = typename Maxima<T>::Index;
   const std::int64_t n = p.out[2];
   for (std::int64_t job = begin; job < end; ++job) {
     const T* upper = x + job / p.out[1] * p.in_plane() + job % p.out[1] * 2 * p.in[2];
@@ -55,18 +82,14 @@ void usual_maxima(const Pool& p, std::int64_t begin, std::int64_t end, const T* 
     Y* to = y + job * n;
     TAPEDECK_INDEPENDENT
     for (std::int64_t i = 0; i < n; ++i) {
-      T top = upper[2 * i];
-      std::int32_t at = 0;
-      const T others[] = {upper[2 * i + 1], lower[2 * i], lower[2 * i + 1]};
-      for (std::int32_t k = 0; k < 3; ++k) {
-        const bool better = beats(others[k], top);
-        at = better ? k + 1 : at;
-        top = better ? others[k] : top;
+      const T a = upper[2 * i], b = upper[2 * i + 1], c = lower[2 * i], d = lower[2 * i + 1];
+      const T ab = larger(a, b), abc = larger(ab, c);
+      if constexpr (std::is_same_v<T, Y>) {
+        to[i] = larger(abc, d);
+      } else {
+        const Index of_ab = beside_larger(a, b, Index(0), Index(1)), of_abc = beside_larger(ab, c, of_ab, Index(2));
+        to[i] = static_cast<Y>(beside_larger(abc, d, of_abc, Index(3)));
       }
-      if constexpr (std::is_same_v<T, Y>)
-        to[i] = top;
-      else
-        to[i] = static_cast<Y>(at);
     }
   }
 }
@@ -82,7 +105,7 @@ void pool(const Pool& p, const T* x, Y* y) {
       find_maxima<kIndex>(p, part, x + plane * p.in_plane(), m);
       for (std::int64_t i = 0; i < part.size(); ++i) {
         if constexpr (kIndex)
-          y[to + i] = static_cast<Y>(std::max(m.at[i], 0));
+          y[to + i] = static_cast<Y>(m.at[i] < 0 ? 0 : m.at[i]);
         else
           y[to + i] = m.top[i];
       }
@@ -98,46 +121,64 @@ void for_index(const KernelCall& call, DType dtype, F&& f) {
   unsupported(call, dtype);
 }
 
+// Where a tap stands in its window, before dilation.
+struct Place {
+  std::int64_t d, h, w;
+};
+Place place_of(const Pool& p, std::int64_t tap) {
+  const std::int64_t rest = tap / p.window[2];
+  return {rest / p.window[1], rest % p.window[1], tap % p.window[2]};
+}
+
+// The places of all taps that a byte can name, so that no result divides; larger windows do.
+struct Places {
+  Place all[256];
+  explicit Places(const Pool& p) {
+    for (std::int64_t tap = 0; tap < std::min<std::int64_t>(p.taps(), 256); ++tap) all[tap] = place_of(p, tap);
+  }
+};
+
 // Calls f(input offset, result offset) for every result of a plane whose index names an element inside.
 template <class I, class F>
-void for_chosen(const KernelCall& call, const Pool& p, const I* index, F&& f) {
-  const auto width = static_cast<std::uint32_t>(p.window[2]), height = static_cast<std::uint32_t>(p.window[1]);
+void for_chosen(const KernelCall& call, const Pool& p, const Places& places, const I* index, F&& f) {
+  const std::int64_t taps = p.taps();
   std::int64_t result = 0;
   for (std::int64_t od = 0; od < p.out[0]; ++od)
     for (std::int64_t oh = 0; oh < p.out[1]; ++oh)
       for (std::int64_t ow = 0; ow < p.out[2]; ++ow, ++result) {
-        const auto tap = static_cast<std::uint32_t>(index[result]);
-        if (tap >= p.taps()) {
-          call.fault->report("index outside the window", static_cast<std::int64_t>(index[result]));
+        const std::int64_t tap = index[result];
+        if (tap < 0 || tap >= taps) {
+          call.fault->report("index outside the window", tap);
           continue;
         }
-        const std::uint32_t rest = tap / width;
-        const std::int64_t w = p.position(2, ow, tap - rest * width), h = p.position(1, oh, rest % height);
-        const std::int64_t d = p.position(0, od, rest / height);
+        const Place k = sizeof(I) == 1 ? places.all[tap] : place_of(p, tap);
+        const std::int64_t d = p.position(0, od, k.d), h = p.position(1, oh, k.h), w = p.position(2, ow, k.w);
         if (p.inside(0, d) && p.inside(1, h) && p.inside(2, w)) f((d * p.in[1] + h) * p.in[2] + w, result);
       }
 }
 
 template <class T, class I>
 void scatter(const KernelCall& call, const Pool& p, const I* index, const T* dy, T* dx) {
+  const Places places(p);
   parallel_for(p.planes, grain_for(plane_ns(p)), [&](std::int64_t begin, std::int64_t end) {
     std::fill(dx + begin * p.in_plane(), dx + end * p.in_plane(), T(0));
     for (std::int64_t plane = begin; plane < end; ++plane) {
       T* to = dx + plane * p.in_plane();
       const T* from = dy + plane * p.out_plane();
-      for_chosen(call, p, index + plane * p.out_plane(), [&](std::int64_t in, std::int64_t out) { to[in] += from[out]; });
+      for_chosen(call, p, places, index + plane * p.out_plane(), [&](std::int64_t in, std::int64_t out) { to[in] += from[out]; });
     }
   });
 }
 
 template <class T, class I>
 void gather(const KernelCall& call, const Pool& p, const T* x, const I* index, T* y) {
+  const Places places(p);
   parallel_for(p.planes, grain_for(plane_ns(p)), [&](std::int64_t begin, std::int64_t end) {
     std::fill(y + begin * p.out_plane(), y + end * p.out_plane(), T(0));
     for (std::int64_t plane = begin; plane < end; ++plane) {
       const T* from = x + plane * p.in_plane();
       T* to = y + plane * p.out_plane();
-      for_chosen(call, p, index + plane * p.out_plane(), [&](std::int64_t in, std::int64_t out) { to[out] = from[in]; });
+      for_chosen(call, p, places, index + plane * p.out_plane(), [&](std::int64_t in, std::int64_t out) { to[out] = from[in]; });
     }
   });
 }
@@ -188,9 +229,8 @@ void grad_of_planes(const Pool& p, const T* x, const T* dy, T* dx) {
       find_maxima<true>(p, part, x + plane * p.in_plane(), m);
       for (std::int64_t i = 0; i < part.size(); ++i) {
         if (m.at[i] < 0) continue;
-        const std::int64_t tap = m.at[i], rest = tap / p.window[2];
-        const std::int64_t d = p.position(0, part.depth, rest / p.window[1]), h = p.position(1, part.row, rest % p.window[1]);
-        const std::int64_t w = p.position(2, part.begin + i, tap % p.window[2]);
+        const Place k = place_of(p, m.at[i]);
+        const std::int64_t d = p.position(0, part.depth, k.d), h = p.position(1, part.row, k.h), w = p.position(2, part.begin + i, k.w);
         dx[plane * p.in_plane() + (d * p.in[1] + h) * p.in[2] + w] += dy[from + i];
       }
     });

@@ -206,7 +206,8 @@ void pad_constant(const KernelCall& call) {
   const auto clear = [&](auto value) {
     using T = decltype(value);
     T* to = inside.as<T>();
-    parallel_for(inside.numel(), grain_for(0.1 * sizeof(T)), [&](std::int64_t begin, std::int64_t end) { std::fill(to + begin, to + end, value); });
+    parallel_for(inside.numel(), grain_for(0.1 * sizeof(T)),
+                 [&](std::int64_t begin, std::int64_t end) { std::fill(to + begin, to + end, value); });
   };
   if (inside.dtype == DType::boolean)
     clear(static_cast<std::uint8_t>(attrs.value != 0));

@@ -46,7 +46,8 @@ void lstm_cell_grad_of(const KernelCall& call) {
     T *dgates = call.outputs[0].as<T>() + row * 4 * size, *dc = call.outputs[1].as<T>() + row * size;
     TAPEDECK_INDEPENDENT
     for (std::int64_t j = 0; j < size; ++j) {
-      const T i = sigmoid_of(gates[j]), f = sigmoid_of(gates[size + j]), g = tanh_of(gates[2 * size + j]), o = sigmoid_of(gates[3 * size + j]);
+      const T i = sigmoid_of(gates[j]), f = sigmoid_of(gates[size + j]), g = tanh_of(gates[2 * size + j]),
+              o = sigmoid_of(gates[3 * size + j]);
       const T before = c[j], t = tanh_of(f * before + i * g), head = dh[j];
       const T dcell = dnext[j] + head * (o * (T(1) - t * t));
       dgates[j] = dcell * (g * (i * (T(1) - i)));
@@ -63,7 +64,8 @@ template <class T>
 void gru_cell_of(const KernelCall& call) {
   const std::int64_t size = call.inputs[2].sizes[1];
   for_states(call.inputs[2], sizeof(T) == 4 ? 1.5 : 30, [&](std::int64_t row) {
-    const T *x = call.inputs[0].as<T>() + row * 3 * size, *s = call.inputs[1].as<T>() + row * 3 * size, *h = call.inputs[2].as<T>() + row * size;
+    const T *x = call.inputs[0].as<T>() + row * 3 * size, *s = call.inputs[1].as<T>() + row * 3 * size,
+            *h = call.inputs[2].as<T>() + row * size;
     T* next = call.outputs[0].as<T>() + row * size;
     TAPEDECK_INDEPENDENT
     for (std::int64_t j = 0; j < size; ++j) {
@@ -81,7 +83,8 @@ void gru_cell_grad_of(const KernelCall& call) {
   for_states(call.inputs[2], sizeof(T) == 4 ? 2 : 30, [&](std::int64_t row) {
     const T *x = call.inputs[0].as<T>() + row * 3 * size, *s = call.inputs[1].as<T>() + row * 3 * size,
             *h = call.inputs[2].as<T>() + row * size, *dnext = call.inputs[3].as<T>() + row * size;
-    T *dx = call.outputs[0].as<T>() + row * 3 * size, *ds = call.outputs[1].as<T>() + row * 3 * size, *dh = call.outputs[2].as<T>() + row * size;
+    T *dx = call.outputs[0].as<T>() + row * 3 * size, *ds = call.outputs[1].as<T>() + row * 3 * size,
+      *dh = call.outputs[2].as<T>() + row * size;
     TAPEDECK_INDEPENDENT
     for (std::int64_t j = 0; j < size; ++j) {
       const T r = sigmoid_of(x[j] + s[j]), z = sigmoid_of(x[size + j] + s[size + j]), state = s[2 * size + j];

@@ -17,7 +17,7 @@ void cummin(const KernelCall& call);
 
 namespace {
 
-constexpr std::int64_t kStripWidth = 128;  // neighbouring lines walked together
+constexpr std::int64_t kStripWidth = 512;  // neighbouring lines walked together: wide enough for the prefetcher
 
 // width neighbouring lines: element i of line j is at + i * stride + j, from the first to be visited to the last.
 struct Strip {

@@ -96,8 +96,8 @@ Captured record(const ModelOptions& options) {
 }
 
 const bool registered = [] {
-  register_model({"gru_seq2seq_attention", "translation: GRU encoder in both directions, GRU decoder with attention, teacher forcing", record,
-                  {"batch", "seq", "layers", "width", "dtype"},
+  register_model({"gru_seq2seq_attention", "translation: GRU encoder in both directions, GRU decoder with attention, teacher forcing",
+                  record, {"batch", "seq", "layers", "width", "dtype"},
                   {.batch = 32, .seq = 30, .layers = 1, .width = 512, .optimizer = "adamw"}});
   return true;
 }();

@@ -64,7 +64,7 @@ Captured record(const ModelOptions& options) {
 const bool registered = [] {
   const std::vector<std::string> taken = {"batch", "seq", "layers", "width", "dtype"};
   const ModelOptions defaults = {.batch = 20, .seq = 35, .layers = 2, .width = 650};
-  register_model({"lstm_lm", "LSTM language model, 2 layers of 650, the output layer tied to the embeddings", record<Tied>, taken, defaults});
+  register_model({"lstm_lm", "LSTM language model, 2 layers of 650, output layer tied to the embeddings", record<Tied>, taken, defaults});
   register_model({"lstm_lm_untied", "LSTM language model, 2 layers of 650, an output layer of its own", record<Untied>, taken, defaults});
   return true;
 }();

@@ -1,5 +1,6 @@
 // Replay against the oracle: run_eagerly() does the same work with none of the machinery. What the executor promises besides equal
 // bits - bytes counted, state torn or whole, errors of the lowest node - has a test each.
+#include <tapedeck/tests/engine/messages.h>
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/error.h>
@@ -16,19 +17,7 @@
 namespace tapedeck {
 namespace {
 
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  } catch (const std::exception& e) {
-    ADD_FAILURE() << "another kind of error: " << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
+using testing::message_of;
 
 void expect_mentions(const std::string& text, std::initializer_list<const char*> words) {
   for (const char* word : words) EXPECT_NE(text.find(word), std::string::npos) << "'" << word << "' is not in: " << text;

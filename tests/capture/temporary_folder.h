@@ -1,6 +1,7 @@
 // A folder that goes away with the test, and small helpers on whole files.
 #pragma once
 
+#include <tapedeck/tests/engine/messages.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -45,19 +46,6 @@ inline void write_all(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// The message of the E that f throws; anything else fails the test.
-template <class E, class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  } catch (const std::exception& e) {
-    ADD_FAILURE() << "another exception: " << e.what();
-    return "";
-  }
-  ADD_FAILURE() << "no exception";
-  return "";
-}
+using testing::message_of;
 
 }  // namespace tapedeck

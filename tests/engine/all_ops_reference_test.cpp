@@ -16,9 +16,9 @@ struct WithoutReference {
   const char* reason;
 };
 constexpr WithoutReference kWithoutReference[] = {
-    {"uniform", "the bits are those of Philox, which philox_test checks; the kernel's random_test checks the distribution"},
+    {"uniform", "the bits are Philox's: philox_test has its known answers, the documented stream and the moments"},
     {"normal", "as uniform"},
-    {"dropout", "as uniform: random_test checks which elements stay and what they become"},
+    {"dropout", "as uniform: philox_test and random_test say which elements stay and what they become"},
 };
 
 bool computes(const Op& op) { return !op.is(kDeclaredTypes) && !op.is(kPlanOnly); }

@@ -116,7 +116,8 @@ TEST_P(LargeAttention, AgreesWithItsReference) {
         const std::vector<double> got = array_of(results[r]).v;
         for (std::size_t i = 0; i < got.size(); ++i)
           if (got[i] != wanted[r].v[i]) {
-            ASSERT_NEAR(got[i], wanted[r].v[i], tolerance * std::max(1.0, std::fabs(wanted[r].v[i]))) << e.op->name << ", result " << r << ", element " << i;
+            ASSERT_NEAR(got[i], wanted[r].v[i], tolerance * std::max(1.0, std::fabs(wanted[r].v[i])))
+                << e.op->name << ", result " << r << ", element " << i;
           }
       }
       *made = results;
@@ -160,11 +161,14 @@ const Mistake kMistakes[] = {
     MISTAKE("[scaled_dot_product_attention] operands differ in dtype: f32[1,1,4,5] and f64[1,1,4,5]",
             scaled_dot_product_attention(f32({1, 1, 4, 5}), zeros({1, 1, 4, 5}, DType::f64), f32({1, 1, 4, 5}))),
     MISTAKE("[scaled_dot_product_attention] the mask bool[3,4] does not broadcast to [1,1,4,4]",
-            scaled_dot_product_attention(f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), {.mask = zeros({3, 4}, DType::boolean)})),
+            scaled_dot_product_attention(f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), f32({1, 1, 4, 5}),
+                                         {.mask = zeros({3, 4}, DType::boolean)})),
     MISTAKE("[scaled_dot_product_attention] the mask bool[2,1,4,4] does not broadcast to [1,1,4,4]",
-            scaled_dot_product_attention(f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), {.mask = zeros({2, 1, 4, 4}, DType::boolean)})),
+            scaled_dot_product_attention(f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), f32({1, 1, 4, 5}),
+                                         {.mask = zeros({2, 1, 4, 4}, DType::boolean)})),
     MISTAKE("[scaled_dot_product_attention] the mask must be bool or f32, not i32[4,4]",
-            scaled_dot_product_attention(f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), {.mask = zeros({4, 4}, DType::i32)})),
+            scaled_dot_product_attention(f32({1, 1, 4, 5}), f32({1, 1, 4, 5}), f32({1, 1, 4, 5}),
+                                         {.mask = zeros({4, 4}, DType::i32)})),
     MISTAKE("[scaled_dot_product_attention] needs a floating type, got i32[1,1,4,5]",
             scaled_dot_product_attention(zeros({1, 1, 4, 5}, DType::i32), f32({1, 1, 4, 5}), f32({1, 1, 4, 5}))),
     MISTAKE("[scaled_dot_product_attention] the scale must be finite",

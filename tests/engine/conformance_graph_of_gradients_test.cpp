@@ -3,6 +3,7 @@
 #if __has_include(<tapedeck/engine/gradients.h>)
 
 #include <tapedeck/engine/gradients.h>
+#include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tape.h>
 

@@ -57,7 +57,8 @@ TEST(Conv2d, AddsABiasPerChannel) {
 TEST(Conv2d, GroupsAreConvolutionsSideBySide) {
   const Tensor x = normal({2, 6, 7, 5}), w = normal({9, 2, 3, 3});
   std::vector<Tensor> parts;
-  for (int g = 0; g < 3; ++g) parts.push_back(conv2d(slice(x, 1, 2 * g, 2 * g + 2), slice(w, 0, 3 * g, 3 * g + 3), {.stride = {2}, .padding = {1}}));
+  for (int g = 0; g < 3; ++g)
+    parts.push_back(conv2d(slice(x, 1, 2 * g, 2 * g + 2), slice(w, 0, 3 * g, 3 * g + 3), {.stride = {2}, .padding = {1}}));
   expect_near(conv2d(x, w, {.stride = {2}, .padding = {1}, .groups = 3}), concat(parts, 1));
 }
 
@@ -90,14 +91,17 @@ TEST(ConvTranspose, SpreadsTheKernel) {
   EXPECT_EQ(conv_transpose1d(x, w).to_vector<float>(), (Floats{1, 12, 123, 230, 300}));
   EXPECT_EQ(conv_transpose1d(x, w, {.stride = {2}}).to_vector<float>(), (Floats{1, 10, 102, 20, 203, 30, 300}));
   EXPECT_EQ(conv_transpose1d(x, w, {.stride = {2}, .padding = {1}}).to_vector<float>(), (Floats{10, 102, 20, 203, 30}));
-  EXPECT_EQ(conv_transpose1d(x, w, {.stride = {2}, .padding = {1}, .output_padding = {1}}).to_vector<float>(), (Floats{10, 102, 20, 203, 30, 300}));
-  EXPECT_EQ(conv_transpose1d(x, w, tensor({1000}), {.dilation = {2}}).to_vector<float>(), (Floats{1001, 1002, 1013, 1020, 1130, 1200, 1300}));
+  EXPECT_EQ(conv_transpose1d(x, w, {.stride = {2}, .padding = {1}, .output_padding = {1}}).to_vector<float>(),
+            (Floats{10, 102, 20, 203, 30, 300}));
+  EXPECT_EQ(conv_transpose1d(x, w, tensor({1000}), {.dilation = {2}}).to_vector<float>(),
+            (Floats{1001, 1002, 1013, 1020, 1130, 1200, 1300}));
 }
 
 TEST(ConvTranspose, SizesAreThoseOfTheFormula) {
   const Tensor x = zeros({2, 4, 5, 6}), w = zeros({4, 3, 4, 3});
   // (5 - 1) 2 - 2 + 3 + 1 + 1 and (6 - 1) 3 - 0 + 2 * 2 + 1 + 0
-  EXPECT_EQ(conv_transpose2d(x, w, {.stride = {2, 3}, .padding = {1, 0}, .output_padding = {1, 0}, .dilation = {1, 2}}).shape(), (Shape{2, 3, 11, 20}));
+  EXPECT_EQ(conv_transpose2d(x, w, {.stride = {2, 3}, .padding = {1, 0}, .output_padding = {1, 0}, .dilation = {1, 2}}).shape(),
+            (Shape{2, 3, 11, 20}));
   EXPECT_EQ(conv_transpose2d(x, w, {.groups = 2}).shape(), (Shape{2, 6, 8, 8}));
   EXPECT_EQ(conv_transpose3d(zeros({1, 2, 3, 3, 3}), zeros({2, 5, 2, 2, 2}), {.stride = {2}}).shape(), (Shape{1, 5, 6, 6, 6}));
 }
@@ -106,7 +110,8 @@ TEST(ConvTranspose, SizesAreThoseOfTheFormula) {
 TEST(ConvTranspose, IsTheTransposeOfItsConvolution) {
   const ConvAttrs down{.stride = {2, 1}, .padding = {1, 0, 2, 1}, .dilation = {1, 2}, .groups = 2};
   const Tensor a = normal({3, 4, 9, 8}), w = normal({6, 2, 3, 3}), y = conv2d(a, w, down), b = normal(y.shape());
-  const Tensor up = conv_transpose2d(b, w, {.stride = down.stride, .padding = down.padding, .output_padding = {1, 0}, .dilation = down.dilation, .groups = 2});
+  const Tensor up = conv_transpose2d(
+      b, w, {.stride = down.stride, .padding = down.padding, .output_padding = {1, 0}, .dilation = down.dilation, .groups = 2});
   ASSERT_EQ(up.shape(), a.shape());
   EXPECT_NEAR(sum(y * b).item(), sum(a * up).item(), 1e-3);
 }
@@ -129,7 +134,8 @@ TEST(ConvAttributes, AreStoredForEveryDimension) {
 }
 
 TEST(ConvCost, CountsGroups) {
-  const Type x{DType::f32, {1, 8, 10, 10}}, whole{DType::f32, {8, 8, 3, 3}}, depthwise{DType::f32, {8, 1, 3, 3}}, y{DType::f32, {1, 8, 8, 8}};
+  const Type x{DType::f32, {1, 8, 10, 10}}, whole{DType::f32, {8, 8, 3, 3}}, depthwise{DType::f32, {8, 1, 3, 3}},
+      y{DType::f32, {1, 8, 8, 8}};
   const std::vector<Type> with_whole = {x, whole}, with_depthwise = {x, depthwise}, result = {y};
   const ConvAttrs one, eight{.groups = 8};
   EXPECT_EQ(ops::conv2d.cost(with_whole, result, &one).flops, 2.0 * 8 * 64 * 8 * 9);
@@ -143,7 +149,7 @@ struct Mistake {
   const char* message;
   void (*program)();
 };
-#define MISTAKE(message, ...) {__LINE__, message, [] { __VA_ARGS__; }}
+#define MISTAKE(message, ...) {__builtin_LINE(), message, [] { __VA_ARGS__; }}
 
 Tensor z(const Shape& shape) { return zeros(shape); }
 
@@ -166,14 +172,19 @@ const Mistake kMistakes[] = {
     MISTAKE("[conv2d] padding takes 1, 2 or 4 numbers, got 3", conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.padding = {1, 1, 1}})),
     MISTAKE("[conv2d] stride takes 1 or 2 numbers, got 3", conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.stride = {1, 1, 1}})),
     MISTAKE("[conv2d] stride 2000000 is too large", conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.stride = {2000000}})),
-    MISTAKE("[conv2d] the window of f32[1,1,3,3] does not fit into f32[1,1,5,5]", conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.dilation = {3}})),
+    MISTAKE("[conv2d] the window of f32[1,1,3,3] does not fit into f32[1,1,5,5]",
+            conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.dilation = {3}})),
     MISTAKE("[conv2d] bias needs 4 numbers, got an undefined tensor", conv2d(z({1, 1, 5, 5}), z({4, 1, 3, 3}), Tensor())),
-    MISTAKE("[conv2d_input_grad] size takes 2 numbers, those of the input", conv2d_input_grad(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.size = {5}})),
-    MISTAKE("[conv2d_input_grad] the gradient f32[1,1,5,5] does not fit weights f32[1,1,3,3] and input f32[1,1,5,5], which give f32[1,1,3,3]",
-            conv2d_input_grad(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.size = {5, 5}})),
-    MISTAKE("[conv2d_weight_grad] size does not fit a type: f32[1,1,-1,3]", conv2d_weight_grad(z({1, 1, 5, 5}), z({1, 1, 7, 7}), {.size = {-1, 3}})),
+    MISTAKE("[conv2d_input_grad] size takes 2 numbers, those of the input",
+            conv2d_input_grad(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.size = {5}})),
+    MISTAKE(
+        "[conv2d_input_grad] the gradient f32[1,1,5,5] does not fit weights f32[1,1,3,3] and input f32[1,1,5,5], which give f32[1,1,3,3]",
+        conv2d_input_grad(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.size = {5, 5}})),
+    MISTAKE("[conv2d_weight_grad] size does not fit a type: f32[1,1,-1,3]",
+            conv2d_weight_grad(z({1, 1, 5, 5}), z({1, 1, 7, 7}), {.size = {-1, 3}})),
     MISTAKE("[conv3d] operands need five dimensions: f32[1,1,5,5] and f32[1,1,3,3]", conv3d(z({1, 1, 5, 5}), z({1, 1, 3, 3}))),
-    MISTAKE("[conv_transpose2d] channels differ: x f32[1,3,5,5] has 3, weights f32[4,2,3,3] take 4", conv_transpose2d(z({1, 3, 5, 5}), z({4, 2, 3, 3}))),
+    MISTAKE("[conv_transpose2d] channels differ: x f32[1,3,5,5] has 3, weights f32[4,2,3,3] take 4",
+            conv_transpose2d(z({1, 3, 5, 5}), z({4, 2, 3, 3}))),
     MISTAKE("[conv_transpose2d] output_padding 2 must be less than the stride 2",
             conv_transpose2d(z({1, 4, 5, 5}), z({4, 2, 3, 3}), {.stride = {2}, .output_padding = {2}})),
     MISTAKE("[conv_transpose2d] padding leaves nothing of the result of f32[1,4,1,1] and f32[4,2,3,3]",
@@ -222,7 +233,8 @@ TEST(ConvLayers, BoundsFollowTheInputsOfAnOutput) {
 TEST(ConvLayers, RefuseChannelsThatDoNotDivide) {
   struct Bad : Module {};
   Bad bad;
-  EXPECT_EQ(message_of<UsageError>([&] { Conv2d(bad, "c", 3, 4, {.groups = 2}); }), "[Conv2d] 3 channels in and 4 out do not divide into 2 groups");
+  EXPECT_EQ(message_of<UsageError>([&] { Conv2d(bad, "c", 3, 4, {.groups = 2}); }),
+            "[Conv2d] 3 channels in and 4 out do not divide into 2 groups");
   EXPECT_EQ(message_of<UsageError>([&] { Conv1d(bad, "c", 2, 4, {.kernel = {1, 2}}); }), "[Conv1d] kernel takes one number, got 2");
   EXPECT_EQ(message_of<UsageError>([&] { Conv3d(bad, "c", 2, 4, {.kernel = {0}}); }), "[Conv3d] kernel must be at least 1");
 }

@@ -30,6 +30,7 @@ inline std::uint16_t half_bits(DType d, double value) {
   const HalfFormat f = half_format(d);
   const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
   if (std::isnan(value)) return static_cast<std::uint16_t>((f.top() << f.fraction_bits) | 1 << (f.fraction_bits - 1));
+  if (value == 0) return sign;
   const int infinite = f.top() << f.fraction_bits;
   int exponent = 0;
   std::frexp(value, &exponent);

@@ -56,11 +56,14 @@ TEST(Interpolate, GradientsGiveBackEveryWeight) {
 TEST(Interpolate, RefusesSizesAndModes) {
   const Tensor x = counting({1, 1, 2, 2});
   EXPECT_EQ(refusal([&] { interpolate(here(x), {3}); }), "[interpolate_nearest] size lists 1 numbers for f32[1,1,2,2] (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { interpolate(here(x), {3, 0}); }), "[interpolate_nearest] cannot resample f32[1,1,2,2] to 0 in dimension 3 (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { interpolate(here(x), {3, 3}, "cubic"); }), "[interpolate] mode must be nearest or bilinear, not 'cubic' (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { interpolate(here(x), {3, 0}); }),
+      "[interpolate_nearest] cannot resample f32[1,1,2,2] to 0 in dimension 3 (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { interpolate(here(x), {3, 3}, "cubic"); }),
+      "[interpolate] mode must be nearest or bilinear, not 'cubic' (a.cpp:1)");
   EXPECT_EQ(refusal([&] { interpolate(here(x), {3, 3}, "nearest", true); }), "[interpolate] align_corners is for bilinear only (a.cpp:1)");
   const Tensor row = counting({2, 2});
-  EXPECT_EQ(refusal([&] { interpolate(here(row), {3}); }), "[interpolate_nearest] needs [n,c] and one to three dimensions, got f32[2,2] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { interpolate(here(row), {3}); }),
+      "[interpolate_nearest] needs [n,c] and one to three dimensions, got f32[2,2] (a.cpp:1)");
 }
 
 TEST(Unfold, WindowsAreColumns) {

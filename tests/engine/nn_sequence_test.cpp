@@ -50,8 +50,10 @@ struct NormNet : Module {
 
 TEST(NormLayers, NameParametersAndBuffers) {
   NormNet net;
-  EXPECT_EQ(names_of(net.parameters()), (std::vector<std::string>{"bn.weight", "bn.bias", "ln.weight", "ln.bias", "rms.weight", "gn.weight", "gn.bias"}));
-  EXPECT_EQ(names_of(net.buffers()), (std::vector<std::string>{"bn.running_mean", "bn.running_var", "plain.running_mean", "plain.running_var"}));
+  EXPECT_EQ(names_of(net.parameters()),
+            (std::vector<std::string>{"bn.weight", "bn.bias", "ln.weight", "ln.bias", "rms.weight", "gn.weight", "gn.bias"}));
+  EXPECT_EQ(names_of(net.buffers()),
+            (std::vector<std::string>{"bn.running_mean", "bn.running_var", "plain.running_mean", "plain.running_var"}));
   for (const Tensor& b : net.buffers()) EXPECT_EQ(b.role(), Role::statistic);
 }
 
@@ -104,7 +106,10 @@ TEST(NormLayers, AreTheirOps) {
 TEST(NormLayers, CountDimensions) {
   NormNet net;
   EXPECT_MENTIONS(message_of<TypeError>([&] { net.bn(zeros({2, 1, 3})); }), "[batch_norm] 'bn' takes 4 dimensions, got f32[2,1,3]");
-  EXPECT_MENTIONS(message_of<TypeError>([&] { net.plain(zeros({2, 3, 1, 1})); }), "[batch_norm] 'plain' takes 2 to 3 dimensions, got f32[2,3,1,1]");
+  EXPECT_MENTIONS(message_of<TypeError>([&] {
+                    net.plain(zeros({2, 3, 1, 1}));
+                  }),
+                  "[batch_norm] 'plain' takes 2 to 3 dimensions, got f32[2,3,1,1]");
 }
 
 // ---- attention ----
@@ -120,7 +125,9 @@ Tensor plain_attention(const MultiheadAttention& a, const Tensor& x, const Tenso
   const Tensor from_x = matmul(x, a.in_weight) + a.in_bias, from_memory = matmul(memory, a.in_weight) + a.in_bias;
   std::vector<Tensor> heads;
   for (std::int64_t head = 0; head < a.heads; ++head) {
-    auto part = [&](const Tensor& t, std::int64_t which) { return slice(t, 2, which * size + head * per_head, which * size + (head + 1) * per_head); };
+    auto part = [&](const Tensor& t, std::int64_t which) {
+      return slice(t, 2, which * size + head * per_head, which * size + (head + 1) * per_head);
+    };
     Tensor scores = matmul(part(from_x, 0), transpose_last(part(from_memory, 1))) * (1 / std::sqrt(static_cast<double>(per_head)));
     if (causal) {
       std::vector<float> hidden;
@@ -159,8 +166,14 @@ TEST(AttentionLayers, ABlockIsTwoBranches) {
 
 TEST(AttentionLayers, MistakesSayWhatIsWrong) {
   AttentionNet net;
-  EXPECT_MENTIONS(message_of<TypeError>([&] { net.attention(zeros({5, 8})); }), "[attention] the operand must be [batch,length,8], not f32[5,8]");
-  EXPECT_MENTIONS(message_of<TypeError>([&] { net.attention(zeros({1, 5, 8}), Tensor(), Tensor()); }), "[attention] the memory is undefined");
+  EXPECT_MENTIONS(message_of<TypeError>([&] {
+                    net.attention(zeros({5, 8}));
+                  }),
+                  "[attention] the operand must be [batch,length,8], not f32[5,8]");
+  EXPECT_MENTIONS(message_of<TypeError>([&] {
+                    net.attention(zeros({1, 5, 8}), Tensor(), Tensor());
+                  }),
+                  "[attention] the memory is undefined");
   EXPECT_EQ(message_of<UsageError>([&] { MultiheadAttention(net, "odd", 8, 3); }), "attention: a size of 8 does not fall into 3 heads");
 }
 
@@ -282,7 +295,9 @@ TEST(RecurrentLayers, LayersStackAndDirectionsMeet) {
       const RecurrentWeights& w = net.lstm.weights[2 * l + d];
       for (std::size_t i = 0; i < 4; ++i) {
         const std::size_t t = d == 0 ? i : 3 - i;
-        s = lstm_cell(matmul(row(layer, static_cast<std::int64_t>(t)), w.weight_ih) + w.bias_ih + matmul(s.h, w.weight_hh) + w.bias_hh, s.c);
+        s = lstm_cell(
+            matmul(row(layer, static_cast<std::int64_t>(t)), w.weight_ih) + w.bias_ih + matmul(s.h, w.weight_hh) + w.bias_hh,
+            s.c);
         y[d][t] = reshape(s.h, {1, 2, 4});
       }
     }
@@ -308,9 +323,15 @@ TEST(RecurrentLayers, GradientsReachEveryParameter) {
 
 TEST(RecurrentLayers, MistakesSayWhatIsWrong) {
   RecurrentNet net;
-  EXPECT_MENTIONS(message_of<TypeError>([&] { net.lstm(zeros({4, 3})); }), "[recurrent] the operand must be [length,batch,3], not f32[4,3]");
+  EXPECT_MENTIONS(message_of<TypeError>([&] {
+                    net.lstm(zeros({4, 3}));
+                  }),
+                  "[recurrent] the operand must be [length,batch,3], not f32[4,3]");
   EXPECT_MENTIONS(message_of<TypeError>([&] { net.gru_cell(zeros({4, 2})); }), "[recurrent] the operand must be [batch,3], not f32[4,2]");
-  EXPECT_MENTIONS(message_of<TypeError>([&] { net.gru(zeros({5, 2, 3}), zeros({2, 4})); }), "[recurrent] the initial state must be f32[1,2,4], not f32[2,4]");
+  EXPECT_MENTIONS(message_of<TypeError>([&] {
+                    net.gru(zeros({5, 2, 3}), zeros({2, 4}));
+                  }),
+                  "[recurrent] the initial state must be f32[1,2,4], not f32[2,4]");
   EXPECT_EQ(message_of<UsageError>([&] { Gru(net, "none", 3, 4, {.layers = 0}); }), "recurrent: needs at least one layer, got 0");
 }
 

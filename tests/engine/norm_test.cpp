@@ -144,18 +144,20 @@ TEST_P(LargeNorm, AgreesWithItsReference) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, LargeNorm,
-    ::testing::Values("batch_norm(f32[3,2,23,1000], f32[2], f32[2])", "batch_norm(f32[70,3,33,31], f32[3], f32[3])",
-                      "batch_norm(f32[1100,70], f32[70], f32[70])", "batch_norm(f32[530,23,3], f32[23], f32[23])",
-                      "batch_norm_grad(f32[70,3,33,31], f32[70,3,33,31], f32[3], f32[3] in (0.5,2), f32[3], f32[3], f32[3])",
-                      "batch_norm_grad(f32[1100,70], f32[1100,70], f32[70], f32[70] in (0.5,2), f32[70], f32[70], f32[70])",
-                      "batch_norm_grad(f32[530,23,3], f32[530,23,3], f32[23], f32[23] in (0.5,2), f32[23], f32[23], f32[23])",
-                      "layer_norm(f32[3,5003], f32[5003], f32[5003])", "layer_norm(f32[300,129], f32[129], f32[129])",
-                      "layer_norm_grad(f32[3,5003], f32[3,5003], f32[3], f32[3] in (0.5,2), f32[3], f32[3], f32[5003])",
-                      "layer_norm_grad(f32[700,129], f32[700,129], f32[700], f32[700] in (0.5,2), f32[700], f32[700], f32[129])",
-                      "rms_norm(f32[300,2051], f32[2051])",
-                      "rms_norm_grad(f32[700,129], f32[700,129], f32[700] in (0.5,2), f32[700], f32[129])",
-                      "group_norm(f32[3,6,41,53], f32[6], f32[6]) {groups=2}",
-                      "group_norm_grad(f32[3,6,41,53], f32[3,6,41,53], f32[3,2], f32[3,2] in (0.5,2), f32[3,2], f32[3,2], f32[6]) {groups=2}"));
+    ::testing::Values(
+        "batch_norm(f32[3,2,23,1000], f32[2], f32[2])", "batch_norm(f32[70,3,33,31], f32[3], f32[3])",
+        "batch_norm(f32[1100,70], f32[70], f32[70])", "batch_norm(f32[530,23,3], f32[23], f32[23])",
+        "batch_norm_grad(f32[70,3,33,31], f32[70,3,33,31], f32[3], f32[3] in (0.5,2), f32[3], f32[3], f32[3])",
+        "batch_norm_grad(f32[1100,70], f32[1100,70], f32[70], f32[70] in (0.5,2), f32[70], f32[70], f32[70])",
+        "batch_norm_grad(f32[530,23,3], f32[530,23,3], f32[23], f32[23] in (0.5,2), f32[23], f32[23], f32[23])",
+        "layer_norm(f32[3,5003], f32[5003], f32[5003])", "layer_norm(f32[300,129], f32[129], f32[129])",
+        "layer_norm_grad(f32[3,5003], f32[3,5003], f32[3], f32[3] in (0.5,2), f32[3], f32[3], f32[5003])",
+        "layer_norm_grad(f32[700,129], f32[700,129], f32[700], f32[700] in (0.5,2), f32[700], f32[700], f32[129])",
+        "rms_norm(f32[300,2051], f32[2051])",
+        "rms_norm_grad(f32[700,129], f32[700,129], f32[700] in (0.5,2), f32[700], f32[129])",
+        "group_norm(f32[3,6,41,53], f32[6], f32[6]) {groups=2}",
+        "group_norm_grad(f32[3,6,41,53], f32[3,6,41,53], f32[3,2], f32[3,2] in (0.5,2), f32[3,2], f32[3,2], f32[6]) "
+        "{groups=2}"));
 
 struct Mistake {
   int line;
@@ -187,7 +189,8 @@ const Mistake kMistakes[] = {
 
 TEST(Norm, MistakesSayWhatIsWrong) {
   for (const Mistake& m : kMistakes)
-    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)), std::string(m.message) + " (norm_test.cpp:" + std::to_string(m.line) + ")");
+    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)),
+              std::string(m.message) + " (norm_test.cpp:" + std::to_string(m.line) + ")");
 }
 
 }  // namespace

@@ -81,7 +81,9 @@ TEST(MaxPool, FirstMaximumGetsTheGradient) {
 TEST(MaxPool, IndexIsThePlaceInTheWindow) {
   EXPECT_EQ(max_pool2d_index(made({1, 2, 4, 3, 5, 5, 0, 1}, {1, 1, 2, 4})).to_vector<unsigned char>(), (Bytes{2, 0}));
   // Windows {_, a, b} of which the first place is padding.
-  EXPECT_EQ(max_pool2d_index(made({1, 3, 2, 4}, {1, 1, 1, 4}), {.window = {1, 3}, .stride = {2}, .padding = {0, 1}}).to_vector<unsigned char>(), (Bytes{2, 2}));
+  EXPECT_EQ(
+      max_pool2d_index(made({1, 3, 2, 4}, {1, 1, 1, 4}), {.window = {1, 3}, .stride = {2}, .padding = {0, 1}}).to_vector<unsigned char>(),
+      (Bytes{2, 2}));
   EXPECT_EQ(max_pool2d_index(zeros({1, 1, 16, 16}), {.window = {16}}).dtype(), DType::u8);
   const Tensor large = max_pool2d_index(counted({1, 1, 17, 17}), {.window = {17}});
   EXPECT_EQ(large.dtype(), DType::i32);
@@ -114,7 +116,8 @@ TEST(AvgPool, DividesByWhatItCounts) {
   const Tensor x = line({2, 4, 6, 8, 10});
   EXPECT_EQ(avg_pool1d(x).to_vector<float>(), (Floats{3, 7}));
   EXPECT_EQ(avg_pool1d(x, {.window = {3}, .stride = {2}, .padding = {1}}).to_vector<float>(), (Floats{2, 6, 6}));
-  EXPECT_EQ(avg_pool1d(x, {.window = {3}, .stride = {2}, .padding = {1}, .count_include_pad = false}).to_vector<float>(), (Floats{3, 6, 9}));
+  EXPECT_EQ(avg_pool1d(x, {.window = {3}, .stride = {2}, .padding = {1}, .count_include_pad = false}).to_vector<float>(),
+            (Floats{3, 6, 9}));
   // What the ceiling adds beyond the padding never counts.
   EXPECT_EQ(avg_pool1d(x, {.window = {2}, .ceil_mode = true}).to_vector<float>(), (Floats{3, 7, 10}));
   EXPECT_EQ(avg_pool2d(counted({1, 1, 2, 4})).to_vector<float>(), (Floats{2.5f, 4.5f}));
@@ -158,7 +161,7 @@ struct Mistake {
   const char* message;
   void (*program)();
 };
-#define MISTAKE(message, ...) {__LINE__, message, [] { __VA_ARGS__; }}
+#define MISTAKE(message, ...) {__builtin_LINE(), message, [] { __VA_ARGS__; }}
 
 Tensor z(const Shape& shape) { return zeros(shape); }
 
@@ -178,7 +181,8 @@ const Mistake kMistakes[] = {
             max_pool2d_grad_from_index(zeros({1, 1, 1, 1}, DType::u8), z({1, 1, 2, 2}), {.size = {4, 4}})),
     MISTAKE("[max_pool2d_grad_from_index] the gradient has type f32[1,1,2,3], not f32[1,1,2,2]",
             max_pool2d_grad_from_index(zeros({1, 1, 2, 3}, DType::u8), z({1, 1, 2, 3}), {.size = {4, 4}})),
-    MISTAKE("[max_pool2d_at_index] the index has type i32[1,1,2,2], not u8[1,1,2,2]", max_pool2d_at_index(z({1, 1, 4, 4}), zeros({1, 1, 2, 2}, DType::i32))),
+    MISTAKE("[max_pool2d_at_index] the index has type i32[1,1,2,2], not u8[1,1,2,2]",
+            max_pool2d_at_index(z({1, 1, 4, 4}), zeros({1, 1, 2, 2}, DType::i32))),
     MISTAKE("[avg_pool2d_grad] size takes 2 numbers, got 0", avg_pool2d_grad(z({1, 1, 2, 2}), {.size = {}})),
     MISTAKE("[avg_pool2d_grad] size must be at least 1", avg_pool2d_grad(z({1, 1, 2, 2}), {.size = {4, 0}})),
     MISTAKE("[avg_pool3d] needs five dimensions, got f32[1,1,4,4]", avg_pool3d(z({1, 1, 4, 4}))),

@@ -120,8 +120,10 @@ TEST(Split, PartsAreViewsInOrder) {
   EXPECT_EQ(chunk(x, 2, 0)[0].shape(), (Shape{3, 2}));
   EXPECT_EQ(chunk(x, 9, 1).size(), 2u);
   EXPECT_EQ(values(unbind(x, 1)[1]), (Floats{1, 3, 5, 7, 9}));
-  EXPECT_EQ(refusal([&] { split(here(x), std::vector<std::int64_t>{1, 5}, 0); }), "[split] the parts do not make up axis 0 of f32[5,2] (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { split(here(x), std::vector<std::int64_t>{1, 3}, 0); }), "[split] the parts do not make up axis 0 of f32[5,2] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { split(here(x), std::vector<std::int64_t>{1, 5}, 0); }),
+      "[split] the parts do not make up axis 0 of f32[5,2] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { split(here(x), std::vector<std::int64_t>{1, 3}, 0); }),
+      "[split] the parts do not make up axis 0 of f32[5,2] (a.cpp:1)");
   EXPECT_EQ(refusal([&] { split(here(x), 0); }), "[split] parts cannot have the size 0 (a.cpp:1)");
   EXPECT_EQ(refusal([&] { chunk(here(x), 0); }), "[chunk] cannot make 0 chunks (a.cpp:1)");
 }
@@ -140,7 +142,8 @@ TEST(Stack, AddsAnAxis) {
   EXPECT_EQ(values(stack({tensor({1, 2}), tensor({3, 4})})), (Floats{1, 2, 3, 4}));
   EXPECT_EQ(values(stack({tensor({1, 2}), tensor({3, 4})}, -1)), (Floats{1, 3, 2, 4}));
   EXPECT_EQ(refusal([] { stack({}, 0, {"a.cpp", 1}); }), "[stack] needs at least one tensor (a.cpp:1)");
-  EXPECT_EQ(refusal([] { stack({tensor({1}), tensor({1, 2})}, 0, {"a.cpp", 1}); }), "[stack] operands differ in type: f32[1] and f32[2] (a.cpp:1)");
+  EXPECT_EQ(refusal([] { stack({tensor({1}), tensor({1, 2})}, 0, {"a.cpp", 1}); }),
+      "[stack] operands differ in type: f32[1] and f32[2] (a.cpp:1)");
 }
 
 TEST(Shapes, ViewsUnderOtherShapes) {
@@ -181,8 +184,10 @@ TEST(PixelShuffle, DealsChannelsOutAsPixels) {
   const Tensor x = counting({2, 8, 3, 2});
   EXPECT_TRUE(bit_equal(pixel_unshuffle(pixel_shuffle(x, 2), 2), x));
   EXPECT_EQ(values(channel_shuffle(counting({1, 6}), 2)), (Floats{0, 3, 1, 4, 2, 5}));
-  EXPECT_EQ(refusal([&] { pixel_shuffle(here(x), 3); }), "[pixel_shuffle] the channels of f32[2,8,3,2] do not come in squares of 3 (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { channel_shuffle(here(x), 3); }), "[channel_shuffle] the channels of f32[2,8,3,2] do not make 3 equal groups (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { pixel_shuffle(here(x), 3); }),
+      "[pixel_shuffle] the channels of f32[2,8,3,2] do not come in squares of 3 (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { channel_shuffle(here(x), 3); }),
+      "[channel_shuffle] the channels of f32[2,8,3,2] do not make 3 equal groups (a.cpp:1)");
 }
 
 TEST(Arange, WholeNumbersAndFractions) {
@@ -192,7 +197,8 @@ TEST(Arange, WholeNumbersAndFractions) {
   EXPECT_EQ(values(arange(0.0, 1.0, 0.25)), (Floats{0, 0.25f, 0.5f, 0.75f}));
   EXPECT_EQ(arange(3, DType::u8).dtype(), DType::u8);
   EXPECT_EQ(refusal([] { arange(0, 1, 0, DType::i64, {"a.cpp", 1}); }), "[arange] step must not be 0 (a.cpp:1)");
-  EXPECT_EQ(refusal([] { arange(0, 1, 0.5, DType::i32, {"a.cpp", 1}); }), "[arange] start 0 and step 0.5 are not whole numbers, as i32 needs (a.cpp:1)");
+  EXPECT_EQ(refusal([] { arange(0, 1, 0.5, DType::i32, {"a.cpp", 1}); }),
+      "[arange] start 0 and step 0.5 are not whole numbers, as i32 needs (a.cpp:1)");
   EXPECT_EQ(refusal([] { arange(300, DType::u8, {"a.cpp", 1}); }), "[arange] 300 is outside the range of u8 (a.cpp:1)");
 }
 

@@ -112,8 +112,9 @@ Results convolve(const Operands& in, const ConvShape& s, bool with_workspace = t
   EXPECT_EQ(run(flat ? cpu::conv2d : cpu::conv3d, {in.x, in.w}, {out.y}, &forward, bytes(ConvPass::forward)).fault, nullptr);
   EXPECT_EQ(run(flat ? cpu::conv2d_input_grad : cpu::conv3d_input_grad, {in.y, in.w}, {out.dx}, &input, bytes(ConvPass::input_grad)).fault,
             nullptr);
-  EXPECT_EQ(run(flat ? cpu::conv2d_weight_grad : cpu::conv3d_weight_grad, {in.y, in.x}, {out.dw}, &weight, bytes(ConvPass::weight_grad)).fault,
-            nullptr);
+  EXPECT_EQ(
+      run(flat ? cpu::conv2d_weight_grad : cpu::conv3d_weight_grad, {in.y, in.x}, {out.dw}, &weight, bytes(ConvPass::weight_grad)).fault,
+      nullptr);
   return out;
 }
 
@@ -226,7 +227,8 @@ int passes_taken(Way way, const Operands& in, const ConvShape& s, const Results&
 TEST(ConvWorkspace, IsEnoughForOneDnn) {
   Random random(kSeed);
   for (const ConvShape& s : kShapes) {
-    if (s.groups != 1 || s.dilation != Spatial{1, 1, 1} || s.kernel != Spatial{1, 3, 3} || s.stride != Spatial{1, 1, 1} || s.before[1] != 1) continue;
+    if (s.groups != 1 || s.dilation != Spatial{1, 1, 1} || s.kernel != Spatial{1, 3, 3} || s.stride != Spatial{1, 1, 1} || s.before[1] != 1)
+      continue;
     const Operands in(random, DType::f32, s);
     EXPECT_EQ(passes_taken(cpu::convolve_onednn, in, s, {like(in.y), like(in.x), like(in.w)}), 3) << ::testing::PrintToString(s);
   }
@@ -256,7 +258,8 @@ TEST(ConvWorkspace, IsASmallPartOfTheActivations) {
 
 TEST(ConvEdge, EmptyBatchAndNoChannels) {
   Random random(kSeed);
-  const ConvShape no_images = flat(0, 3, 5, 5, 4, 3, 3, {1, 1, 1}, {0, 1, 1}), no_channels = flat(2, 0, 5, 5, 4, 3, 3, {1, 1, 1}, {0, 1, 1});
+  const ConvShape no_images = flat(0, 3, 5, 5, 4, 3, 3, {1, 1, 1}, {0, 1, 1}),
+                  no_channels = flat(2, 0, 5, 5, 4, 3, 3, {1, 1, 1}, {0, 1, 1});
   for (const ConvShape& s : {no_images, no_channels}) {
     const Operands in(random, DType::f32, s);
     const Results out = convolve(in, s);

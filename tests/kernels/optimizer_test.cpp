@@ -1,7 +1,7 @@
 // Optimizer steps against the formulas in double, in place as the plan will run them.
 #include <tapedeck/tests/kernels/views.h>
 
-#include <tapedeck/kernels/attrs.h>
+#include <tapedeck/kernels/attrs/optimizer.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(Optimizer, SgdMomentum) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Problem p(dtype);
     const Array w = dense_copy(p.w), v = dense_copy(p.v);
-    SgdAttrs attrs;
+    MomentumAttrs attrs;
     attrs.momentum = 0.9;
     attrs.weight_decay = 0.1;
     run(cpu::sgd_momentum, {p.w, p.g, p.v, p.rate}, {p.w, p.v}, &attrs);

@@ -28,7 +28,8 @@ std::vector<double> scores_of(const Example& e, const std::vector<Array>& x, std
   return scores;
 }
 
-const AddReference attention_reference("scaled_dot_product_attention", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+const AddReference attention_reference("scaled_dot_product_attention", [](const Example& e, const std::vector<Array>& x,
+                                                                          const std::vector<Type>& out) {
   Array y = blank(out[0]), logsumexp = blank(out[1], -INFINITY);
   const std::int64_t t = x[0].type.shape[2], columns = out[0].shape[3];
   for (std::size_t query = 0; query < logsumexp.v.size(); ++query) {
@@ -47,7 +48,8 @@ const AddReference attention_reference("scaled_dot_product_attention", [](const 
 });
 
 // dscore = exp(score - logsumexp) (dy v - sum(dy y) + dlogsumexp), with y and logsumexp as given.
-const AddReference grad_reference("scaled_dot_product_attention_grad", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+const AddReference grad_reference("scaled_dot_product_attention_grad", [](const Example& e, const std::vector<Array>& x,
+                                                                          const std::vector<Type>& out) {
   Array dq = blank(out[0]), dk = blank(out[1]), dv = blank(out[2]);
   const std::int64_t t = x[0].type.shape[2], d = x[0].type.shape[3], columns = x[2].type.shape[3];
   auto at = [](Array& a, std::int64_t pair, std::int64_t row, std::int64_t col) -> double& {

@@ -40,7 +40,8 @@ Reference bilinear(bool from_small) {
     Array y = blank(out[0]);
     for (std::size_t i = 0; i < y.v.size(); ++i)
       for (std::size_t k = 0; k < x[0].v.size(); ++k) {
-        const At a = coordinates(static_cast<std::int64_t>(i), out[0].shape), b = coordinates(static_cast<std::int64_t>(k), x[0].type.shape);
+        const At a = coordinates(static_cast<std::int64_t>(i), out[0].shape);
+        const At b = coordinates(static_cast<std::int64_t>(k), x[0].type.shape);
         if (a[0] != b[0] || a[1] != b[1]) continue;
         const Shape &small = from_small ? x[0].type.shape : out[0].shape, &large = from_small ? out[0].shape : x[0].type.shape;
         const At &s = from_small ? b : a, &l = from_small ? a : b;

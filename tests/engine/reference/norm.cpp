@@ -108,7 +108,8 @@ const AddReference batch_norm_reference("batch_norm", [](const Example& e, const
   return forward(by_channel(x[0].type.shape), attributes_of<BatchNormAttrs>(e).eps, true, x, out);
 });
 
-const AddReference batch_norm_grad_reference("batch_norm_grad", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+const AddReference batch_norm_grad_reference("batch_norm_grad", [](const Example& e, const std::vector<Array>& x,
+                                                                   const std::vector<Type>& out) {
   std::vector<Array> with_rstd = x;
   for (std::size_t k = 0; k < x[3].v.size(); ++k) {
     with_rstd[3].v[k] = 1 / std::sqrt(x[3].v[k] + attributes_of<BatchNormAttrs>(e).eps);
@@ -117,7 +118,8 @@ const AddReference batch_norm_grad_reference("batch_norm_grad", [](const Example
   return centred_backward(by_channel(x[0].type.shape), with_rstd, out);
 });
 
-const AddReference inference_reference("batch_norm_inference", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+const AddReference inference_reference("batch_norm_inference", [](const Example& e, const std::vector<Array>& x,
+                                                                  const std::vector<Type>& out) {
   Array y = blank(out[0]);
   for (std::size_t i = 0; i < y.v.size(); ++i) {
     const auto c = static_cast<std::size_t>(coordinates(static_cast<std::int64_t>(i), out[0].shape)[1]);
@@ -133,7 +135,8 @@ const AddReference layer_norm_reference("layer_norm", [](const Example& e, const
   return forward(by_row(x[0].type.shape, a.dims), a.eps, false, x, out);
 });
 
-const AddReference layer_norm_grad_reference("layer_norm_grad", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+const AddReference layer_norm_grad_reference("layer_norm_grad", [](const Example& e, const std::vector<Array>& x,
+                                                                   const std::vector<Type>& out) {
   return centred_backward(by_row(x[0].type.shape, attributes_of<LayerNormAttrs>(e).dims), x, out);
 });
 
@@ -142,7 +145,8 @@ const AddReference group_norm_reference("group_norm", [](const Example& e, const
   return forward(by_group(x[0].type.shape, a.groups), a.eps, false, x, out);
 });
 
-const AddReference group_norm_grad_reference("group_norm_grad", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+const AddReference group_norm_grad_reference("group_norm_grad", [](const Example& e, const std::vector<Array>& x,
+                                                                   const std::vector<Type>& out) {
   return centred_backward(by_group(x[0].type.shape, attributes_of<GroupNormAttrs>(e).groups), x, out);
 });
 
@@ -158,7 +162,8 @@ const AddReference rms_norm_reference("rms_norm", [](const Example& e, const std
   return std::vector<Array>{y, rstd};
 });
 
-const AddReference rms_norm_grad_reference("rms_norm_grad", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+const AddReference rms_norm_grad_reference("rms_norm_grad", [](const Example& e, const std::vector<Array>& x,
+                                                               const std::vector<Type>& out) {
   return backward(by_row(x[0].type.shape, attributes_of<LayerNormAttrs>(e).dims), x[0].v, x[1], {}, x[2].v, {}, x[3].v,
                   x.size() > 4 ? x[4].v : std::vector<double>(), out);
 });

@@ -58,7 +58,8 @@ const AddReference gru_grad_reference("gru_cell_grad", [](const Example&, const 
   for_each_cell(out[2], 3, [&](std::size_t at, auto gate) {
     const double r = sigma(x[0].v[gate(0)] + x[1].v[gate(0)]), z = sigma(x[0].v[gate(1)] + x[1].v[gate(1)]);
     const double state = x[1].v[gate(2)], n = std::tanh(x[0].v[gate(2)] + r * state), dnext = x[3].v[at];
-    const double before_n = dnext * (1 - z) * (1 - n * n), before_r = before_n * state * r * (1 - r), before_z = dnext * (x[2].v[at] - n) * z * (1 - z);
+    const double before_n = dnext * (1 - z) * (1 - n * n), before_r = before_n * state * r * (1 - r),
+                 before_z = dnext * (x[2].v[at] - n) * z * (1 - z);
     dx.v[gate(0)] = ds.v[gate(0)] = before_r;
     dx.v[gate(1)] = ds.v[gate(1)] = before_z;
     dx.v[gate(2)] = before_n;

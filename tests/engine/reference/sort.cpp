@@ -12,7 +12,8 @@ namespace {
 std::vector<std::size_t> order_of(const std::vector<double>& line, bool descending) {
   std::vector<std::size_t> order(line.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return descending ? line[a] > line[b] : line[a] < line[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return descending ? line[a] > line[b] : line[a] < line[b]; });
   return order;
 }
 

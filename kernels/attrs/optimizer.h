@@ -1,0 +1,54 @@
+// Attributes of the optimizers' steps and of the tools around them.
+#pragma once
+
+#include <tapedeck/kernels/attrs.h>
+
+namespace tapedeck TAPEDECK_API {
+
+struct MomentumAttrs {
+  double momentum = 0.9;
+  double weight_decay = 0;
+  double dampening = 0;
+  bool nesterov = false;
+  ATTR_FIELDS(ATTR_FIELD(MomentumAttrs, momentum), ATTR_FIELD(MomentumAttrs, weight_decay), ATTR_FIELD(MomentumAttrs, dampening),
+              ATTR_FIELD(MomentumAttrs, nesterov))
+};
+
+struct RmspropAttrs {
+  double alpha = 0.99;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double momentum = 0;
+  ATTR_FIELDS(ATTR_FIELD(RmspropAttrs, alpha), ATTR_FIELD(RmspropAttrs, eps), ATTR_FIELD(RmspropAttrs, weight_decay),
+              ATTR_FIELD(RmspropAttrs, momentum))
+};
+
+struct AdagradAttrs {
+  double lr_decay = 0;
+  double eps = 1e-10;
+  double weight_decay = 0;
+  ATTR_FIELDS(ATTR_FIELD(AdagradAttrs, lr_decay), ATTR_FIELD(AdagradAttrs, eps), ATTR_FIELD(AdagradAttrs, weight_decay))
+};
+
+struct AdadeltaAttrs {
+  double rho = 0.9;
+  double eps = 1e-6;
+  double weight_decay = 0;
+  ATTR_FIELDS(ATTR_FIELD(AdadeltaAttrs, rho), ATTR_FIELD(AdadeltaAttrs, eps), ATTR_FIELD(AdadeltaAttrs, weight_decay))
+};
+
+struct LionAttrs {
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double weight_decay = 0;
+  ATTR_FIELDS(ATTR_FIELD(LionAttrs, beta1), ATTR_FIELD(LionAttrs, beta2), ATTR_FIELD(LionAttrs, weight_decay))
+};
+
+struct LossScaleAttrs {  // times `growth` after `interval` finite steps in a row, times `backoff` after one that is not
+  double growth = 2;
+  double backoff = 0.5;
+  std::int64_t interval = 2000;
+  ATTR_FIELDS(ATTR_FIELD(LossScaleAttrs, growth), ATTR_FIELD(LossScaleAttrs, backoff), ATTR_FIELD(LossScaleAttrs, interval))
+};
+
+}  // namespace tapedeck

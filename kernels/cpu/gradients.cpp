@@ -1,0 +1,86 @@
+// What is asked of all gradients at once: are they finite, how long are they together. And the loss scale that follows from it.
+#include <tapedeck/kernels/attrs/optimizer.h>
+#include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/cpu/row_sums.h>
+#include <tapedeck/kernels/parallel.h>
+#include <tapedeck/kernels/scalar.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+namespace tapedeck::kernels::cpu {
+namespace {
+
+constexpr std::int64_t kMaxPieces = 64;
+
+// Infinite and NaN elements are those whose exponent is all ones.
+template <class Bits>
+bool all_below(const View& v, Bits exponent) {
+  const Bits* bits = v.as<Bits>();
+  std::atomic<bool> finite{true};
+  parallel_for(v.numel(), grain_for(0.1), [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t found = 0;
+    for (std::int64_t i = begin; i < end; ++i) found += (bits[i] & exponent) == exponent;
+    if (found) finite.store(false, std::memory_order_relaxed);
+  });
+  return finite;
+}
+
+bool finite(const View& v) {
+  switch (v.dtype) {
+    case DType::f64:
+      return all_below<std::uint64_t>(v, 0x7FF0000000000000u);
+    case DType::f16:
+      return all_below<std::uint16_t>(v, 0x7C00u);
+    case DType::bf16:
+      return all_below<std::uint16_t>(v, 0x7F80u);
+    default:
+      return all_below<std::uint32_t>(v, 0x7F800000u);
+  }
+}
+
+// In double, so that neither overflow nor the number of elements matters. Pieces are cut by the size alone and added in order.
+template <class T>
+double sum_of_squares(const View& v) {
+  const T* x = v.as<T>();
+  const std::int64_t n = v.numel(), piece = std::max<std::int64_t>(16 * 1024, (n + kMaxPieces - 1) / kMaxPieces);
+  double parts[kMaxPieces] = {};
+  parallel_for(n, piece, [&](std::int64_t begin, std::int64_t end) {
+    parts[begin / piece] = row_sum<double>(end - begin, [&](std::int64_t i) {
+      const double d = static_cast<double>(x[begin + i]);
+      return d * d;
+    });
+  });
+  for (std::int64_t half = kMaxPieces / 2; half > 0; half /= 2)
+    for (std::int64_t i = 0; i < half; ++i) parts[i] += parts[i + half];
+  return parts[0];
+}
+
+}  // namespace
+
+void all_finite(const KernelCall& call) {
+  bool all = true;
+  for (int i = 0; i < call.n_inputs && all; ++i) all = finite(call.inputs[i]);
+  *call.outputs[0].as<unsigned char>() = all;
+}
+
+void global_norm(const KernelCall& call) {
+  double total = 0;
+  for (int i = 0; i < call.n_inputs; ++i)
+    for_floats(call, call.inputs[i].dtype, [&](auto t) { total += sum_of_squares<decltype(t)>(call.inputs[i]); });
+  for_floats(call, call.outputs[0].dtype, [&](auto t) { *call.outputs[0].as<decltype(t)>() = static_cast<decltype(t)>(std::sqrt(total)); });
+}
+
+void loss_scale_next(const KernelCall& call) {
+  const auto& attrs = call.attributes<LossScaleAttrs>();
+  const float scale = *call.inputs[0].as<float>();
+  const std::int64_t streak = Add{}(*call.inputs[1].as<std::int64_t>(), std::int64_t{1});
+  const bool finite = *call.inputs[2].as<unsigned char>() != 0, grows = finite && streak >= attrs.interval;
+  const float grown = scale * static_cast<float>(attrs.growth);
+  float* next = call.outputs[0].as<float>();
+  *next = !finite ? scale * static_cast<float>(attrs.backoff) : grows && !std::isinf(grown) ? grown : scale;
+  *call.outputs[1].as<std::int64_t>() = finite && !grows ? streak : 0;
+}
+
+}  // namespace tapedeck::kernels::cpu
