@@ -243,13 +243,18 @@ void BackwardWalk::release_region(std::int32_t region) {
         if (!inside(tape_.graph.values[static_cast<std::size_t>(v)].node)) tape_.release_one(v);
 }
 
-// Gradients share no bytes with each other or with anything the user holds.
+// Gradients share no bytes with each other or with anything the user holds. A view whose bases nobody else holds has its bytes to
+// itself; abstract tensors are judged by their handles alone, and come to the same answer.
 Tensor BackwardWalk::own_bytes(Tensor g) const {
-  const TensorImpl& t = *g.impl();
-  const bool shared = t.storage && (t.refs.load() != 1 || t.storage->refs.load() != 1);
-  bool repeats = false;
-  for (int i = 0; i < t.shape.rank; ++i) repeats = repeats || (t.strides[i] == 0 && t.shape[i] > 1);
-  return shared || repeats || (t.storage == nullptr && t.refs.load() != 1) ? copy(g) : g;
+  TensorImpl& t = *g.impl();
+  std::int32_t holders = 0;
+  bool shared = false;
+  for (const TensorImpl* i = &t; i; i = i->link ? i->link->parent : nullptr, ++holders) shared = shared || i->refs.load() != 1;
+  shared = shared || (t.storage && t.storage->refs.load() != holders);
+  for (int i = 0; i < t.shape.rank; ++i) shared = shared || (t.strides[i] == 0 && t.shape[i] > 1);
+  if (shared) return copy(g);
+  if (t.link) unlink_view(&t);
+  return g;
 }
 
 void BackwardWalk::write_leaf(ValueId v) {

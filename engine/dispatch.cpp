@@ -201,9 +201,10 @@ void run_with_layouts(const Op& op, TensorImpl* const* in, int n, const void* at
 
 namespace {
 
-TensorImpl* make_view(const Op& op, TensorImpl& base, const void* attrs, const Type& out, Site site) {
+TensorImpl* make_view(const Op& op, TensorImpl& base, const void* attrs, const Type& out, Site site, bool* window) {
   std::int64_t offset = 0, strides[kMaxRank];
-  if (op.view(base.type(), base.strides, attrs, out, &offset, strides)) return detail::new_view(base, out.shape, offset, strides);
+  *window = op.view(base.type(), base.strides, attrs, out, &offset, strides);
+  if (*window) return detail::new_view(base, out.shape, offset, strides);
   if (!base.storage) return detail::new_impl(out, nullptr);
   const Tensor d(dense_copy(base, site));
   op.view(d.type(), d.strides(), attrs, out, &offset, strides);
@@ -215,11 +216,12 @@ void compute(Call& c, TensorImpl** out) {
   bool abstract = thread_state().abstract;
   for (int i = 0; i < c.n; ++i) abstract = abstract || !c.in[i]->storage;
   if (c.op.view) {
-    out[0] = make_view(c.op, *c.in[0], c.attrs, c.out_types[0], c.site);
+    bool window = false;
+    out[0] = make_view(c.op, *c.in[0], c.attrs, c.out_types[0], c.site, &window);
     // A detached view must not hold on to the history of its base; only a capture follows its writes.
     const ThreadState& state = thread_state();
     const bool tracked = state.grad_enabled && !c.op.is(kNoGradient);
-    if (out[0]->storage == c.in[0]->storage && (tracked || state.tape->capturing)) detail::link_view(out[0], c.in[0], c.op, c.attrs, tracked);
+    if (window && (tracked || state.tape->capturing)) detail::link_view(out[0], c.in[0], c.op, c.attrs, tracked);
     return;
   }
   if (abstract) {

@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 namespace tapedeck {
 namespace detail {
@@ -68,15 +69,18 @@ void release(TensorImpl* t) noexcept {
       if (state->tape->owns(*t)) state->tape->dropped(*t);
       else if (state->own && state->own->owns(*t)) state->own->dropped(*t);
     }
-  if (t->link) {
-    release(t->link->parent);
-    t->link->~ViewLink();
-    Pool<ViewLink>::give(t->link);
-  }
+  if (t->link) unlink_view(t);
   if (t->storage) release(t->storage);
   delete t->extra;
   t->~TensorImpl();
   Pool<TensorImpl>::give(t);
+}
+
+void unlink_view(TensorImpl* view) noexcept {
+  ViewLink* link = std::exchange(view->link, nullptr);
+  release(link->parent);
+  link->~ViewLink();
+  Pool<ViewLink>::give(link);
 }
 
 void link_view(TensorImpl* view, TensorImpl* parent, const Op& op, const void* attrs, bool tracked) {

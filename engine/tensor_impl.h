@@ -68,6 +68,7 @@ TensorImpl* new_view(const TensorImpl& base, const Shape& shape, std::int64_t of
 TensorImpl* new_dense(const Type& type);             // fresh memory, or abstract in abstract mode
 // Notes that `view` is `op` of `parent`. Does nothing where the chain would become too long.
 void link_view(TensorImpl* view, TensorImpl* parent, const Op& op, const void* attrs, bool tracked);
+void unlink_view(TensorImpl* view) noexcept;         // REQUIRES: it has a link
 
 void fill_view(const TensorImpl& t, View* view);
 // The operand's view broadcast to `shape`: missing leading and size-1 dimensions get stride 0. REQUIRES: it broadcasts.

@@ -5,10 +5,9 @@
 //
 // Usage: 01_digits [--data digits.csv.gz] [--out DIR] [--epochs N] [--seed N]
 // Writes DIR/digits.tape (the step with its budgeted plan) and DIR/digits_keep_all.tape.
+#include <tapedeck/samples/data/digits.h>
 #include <tapedeck/samples/zoo/digits_net.h>
 #include <tapedeck/tapedeck.h>
-
-#include <zlib.h>
 
 #include <chrono>
 #include <cstdio>
@@ -19,41 +18,17 @@
 #include <vector>
 
 using namespace tapedeck;
+using samples::Digits;
+using samples::kPixels;
+using samples::kSide;
 using zoo::DigitsNet;
 using zoo::train_step;
 
 namespace {
 
-constexpr int kSide = 8, kPixels = kSide * kSide, kTestRows = 360, kBatch = 64, kCompareSteps = 20;
+constexpr int kTestRows = 360, kBatch = 64, kCompareSteps = 20;
 
 // ---- data ----
-
-struct Digits {
-  std::vector<float> pixels;         // rows of 64 numbers in [0, 1]
-  std::vector<std::int32_t> labels;
-  int rows() const { return static_cast<int>(labels.size()); }
-};
-
-Digits load_digits(const std::string& path) {
-  gzFile file = gzopen(path.c_str(), "rb");
-  if (!file) throw FileError(path + ": cannot be opened");
-  Digits d;
-  char line[1024];
-  while (gzgets(file, line, sizeof line)) {
-    const char* at = line;
-    for (int i = 0; i <= kPixels; ++i) {
-      char* end = nullptr;
-      const long v = std::strtol(at, &end, 10);
-      if (end == at || v < 0 || v > 16) throw FileError(path + ": row " + std::to_string(d.rows() + 1) + " is not 64 pixels and a label");
-      if (i < kPixels) d.pixels.push_back(static_cast<float>(v) / 16.0f);
-      else d.labels.push_back(static_cast<std::int32_t>(v));
-      at = *end == ',' ? end + 1 : end;
-    }
-  }
-  gzclose(file);
-  if (d.rows() <= kTestRows) throw FileError(path + ": too few rows");
-  return d;
-}
 
 // A row moved by (dx, dy) pixels, zeros coming in.
 void shifted(const float* from, int dx, int dy, float* to) {
@@ -156,7 +131,7 @@ void print_row(const Row& r) {
 }
 
 int run(const std::string& data, const std::string& out, int epochs, unsigned seed) {
-  const Digits d = load_digits(data);
+  const Digits d = samples::load_digits(data, kTestRows);
   manual_seed(seed);
   std::mt19937 random(seed);
   DigitsNet net;

@@ -65,6 +65,7 @@ int verify(const FileOptions& options);
 int view(const std::string& file);
 int list_models(const ListOptions& options);
 int list_ops(const ListOptions& options);
+int list_settings(const ListOptions& options);
 int list_devices(const ListOptions& options);
 
 }  // namespace tapedeck::tool

@@ -1,8 +1,9 @@
-// models, ops and devices: what this build knows.
+// models, ops, settings and devices: what this build knows.
 #include <tapedeck/capture/tool/commands.h>
 #include <tapedeck/capture/tool/report.h>
 
 #include <tapedeck/engine/op.h>
+#include <tapedeck/engine/settings.h>
 #include <tapedeck/kernels/cuda/runtime.h>
 
 #include <fmt/format.h>
@@ -75,6 +76,16 @@ int list_ops(const ListOptions& options) {
   std::size_t width = 0;
   for (const Op* op : ops) width = std::max(width, std::strlen(op->name));
   for (const Op* op : ops) answer(fmt::format("{:<{}}  {}\n", op->name, width, op->doc));
+  return kOk;
+}
+
+int list_settings(const ListOptions& options) {
+  const std::vector<SettingDoc>& docs = setting_docs();
+  if (options.json) {
+    answer(settings_report(docs));
+    return kOk;
+  }
+  for (const SettingDoc& s : docs) answer(fmt::format("{}: {}; default {}\n    {}\n", s.name, s.values, s.fallback, s.meaning));
   return kOk;
 }
 

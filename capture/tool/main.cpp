@@ -9,12 +9,14 @@
 
 #include <cstdio>
 #include <functional>
+#include <string>
 
 using namespace tapedeck;
 using namespace tapedeck::tool;
 
 namespace {
 
+constexpr const char* kFile = ".tape or .graph";
 constexpr const char* kFooter =
     "Sizes: a bare number is bytes; KB MB GB are 1000s, KiB MiB GiB 1024s; 50% is of the peak that keeps everything.\n"
     "Exit codes: 0 ok, 1 differs, 2 usage, 3 bad or missing file or invalid graph, 4 infeasible budget, 5 execution error,\n"
@@ -28,7 +30,7 @@ struct Line {
   tool::PrintOptions print;
   PlanCommandOptions plan;
   ReplayOptions replay;
-  ListOptions models, ops, devices;
+  ListOptions models, ops, settings, devices;
   std::string view_file;
   std::function<int()> chosen;
 
@@ -57,12 +59,13 @@ void add_record(Line& l) {
   c->add_option("--seed", o.seed, "of parameters and sample data")->capture_default_str();
   c->add_flag("--abstract", o.abstract, "record types only: takes no memory, computes nothing");
   c->add_option("-o,--output", l.record.output, "file to write")->required();
-  c->footer("What is not given is the model's default. `tapedeck models --json` says which of the options a model takes.");
+  c->footer(std::string("What is not given is the model's default; `tapedeck models --json` says what a model takes.\n") + kFooter);
 }
 
 void add_plan(Line& l) {
-  CLI::App* c = l.command("plan", "plan the memory of a step, under a budget or without", [&l] { return tool::plan(l.plan); }, &l.plan.json);
-  c->add_option("FILE", l.plan.file, ".tape or .graph")->required();
+  CLI::App* c = l.command("plan", "plan the memory of a step, under a budget or without", [&l] { return tool::plan(l.plan); },
+                          &l.plan.json);
+  c->add_option("FILE", l.plan.file, kFile)->required();
   c->add_option("--budget", l.plan.budget, "most bytes a replay may hold: 64MiB, 1.5GB, 50%");
   c->add_option("--strategy", l.plan.strategy, "none, regions, greedy or auto (with a budget greedy, else regions)")
       ->check(CLI::IsMember({"none", "regions", "greedy", "auto"}))->capture_default_str();
@@ -73,7 +76,7 @@ void add_plan(Line& l) {
 
 void add_replay(Line& l) {
   CLI::App* c = l.command("replay", "run a captured step", [&l] { return tool::replay(l.replay); }, &l.replay.json);
-  c->add_option("FILE", l.replay.file, ".tape or .graph")->required();
+  c->add_option("FILE", l.replay.file, kFile)->required();
   c->add_option("--device", l.replay.device, "cpu or cuda")->capture_default_str();
   c->add_option("--threads", l.replay.threads, "0 = all")->check(CLI::Range(0, 4096))->capture_default_str();
   c->add_option("--steps", l.replay.steps, "exactly this many, no warm-up")->check(CLI::Range(1, 1000000000))->capture_default_str();
@@ -85,17 +88,20 @@ void add_replay(Line& l) {
 }
 
 void add_others(Line& l) {
-  l.command("info", "what a file holds", [&l] { return tool::info(l.info); }, &l.info.json)->add_option("FILE", l.info.file)->required();
+  l.command("info", "what a file holds", [&l] { return tool::info(l.info); }, &l.info.json)
+      ->add_option("FILE", l.info.file, kFile)->required();
   CLI::App* p = l.command("print", "the graph as text", [&l] { return tool::print(l.print); }, &l.print.json);
-  p->add_option("FILE", l.print.file)->required();
+  p->add_option("FILE", l.print.file, kFile)->required();
   p->add_flag("--planned", l.print.planned, "the planned graph, with segments and offsets");
   p->add_flag("--no-notes", l.print.no_notes, "leave the [notes] out");
   l.command("verify", "check a file, its graph and its plan without running it", [&l] { return tool::verify(l.verify); }, &l.verify.json)
-      ->add_option("FILE", l.verify.file)->required();
-  l.command("models", "models that `record` knows", [&l] { return list_models(l.models); }, &l.models.json);
-  l.command("ops", "ops of this build", [&l] { return list_ops(l.ops); }, &l.ops.json);
+      ->add_option("FILE", l.verify.file, kFile)->required();
+  l.command("models", "models that `record` knows; --json: options and sizes", [&l] { return list_models(l.models); }, &l.models.json);
+  l.command("ops", "ops of this build; --json: all that they say of themselves", [&l] { return list_ops(l.ops); }, &l.ops.json);
+  l.command("settings", "settings read from the environment", [&l] { return list_settings(l.settings); }, &l.settings.json);
   l.command("devices", "devices of this machine", [&l] { return list_devices(l.devices); }, &l.devices.json);
-  l.command("view", "open a file in the desktop viewer", [&l] { return tool::view(l.view_file); }, nullptr)->add_option("FILE", l.view_file)->required();
+  l.command("view", "open a file in the desktop viewer", [&l] { return tool::view(l.view_file); }, nullptr)
+      ->add_option("FILE", l.view_file, kFile)->required();
 }
 
 int complain(const std::exception& e, int code) {

@@ -118,6 +118,13 @@ std::string models_report(const std::vector<ModelSummary>& models) {
   return text_of({{"schema", "tapedeck.models/1"}, {"models", list}});
 }
 
+std::string settings_report(const std::vector<SettingDoc>& settings) {
+  Json list = Json::array();
+  for (const SettingDoc& s : settings)
+    list.push_back({{"name", s.name}, {"values", s.values}, {"default", s.fallback}, {"doc", s.meaning}});
+  return text_of({{"schema", "tapedeck.settings/1"}, {"settings", list}});
+}
+
 std::string devices_report(const std::vector<DeviceLine>& devices) {
   Json list = Json::array();
   for (const DeviceLine& d : devices) list.push_back({{"name", d.name}, {"available", d.available}, {"detail", d.detail}});

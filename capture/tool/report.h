@@ -3,6 +3,7 @@
 
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/models.h>
+#include <tapedeck/engine/settings.h>
 
 #include <optional>
 #include <string>
@@ -44,6 +45,7 @@ std::string print_report(const std::string& text);
 std::string verify_report(const std::string& path, const std::vector<std::string>& problems);
 std::string models_report(const std::vector<ModelSummary>& models);
 std::string ops_report(const std::vector<const Op*>& ops);  // op_report.cpp
+std::string settings_report(const std::vector<SettingDoc>& settings);
 std::string devices_report(const std::vector<DeviceLine>& devices);
 
 }  // namespace tapedeck::tool

@@ -67,7 +67,7 @@ std::string run_pass(const std::string& pass, const std::string& input) {
 TEST(Passes, GoldenFiles) {
   const bool update = std::getenv("TAPEDECK_UPDATE_GOLDEN") != nullptr;
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(TAPEDECK_SOURCE_DIR) + "/tests/capture/passes")) {
+  for (const auto& entry : std::filesystem::directory_iterator(TAPEDECK_SOURCE_DIR "/tests/capture/passes")) {
     if (entry.path().extension() != ".graph") continue;
     ++files;
     GoldenFile golden = read_golden(entry.path());
@@ -86,7 +86,7 @@ TEST(Passes, GoldenFiles) {
 }
 
 TEST(Passes, AreIdempotent) {
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(TAPEDECK_SOURCE_DIR) + "/tests/capture/passes")) {
+  for (const auto& entry : std::filesystem::directory_iterator(TAPEDECK_SOURCE_DIR "/tests/capture/passes")) {
     const GoldenFile golden = read_golden(entry.path());
     for (const GoldenCase& c : golden.cases) {
       const std::string once = run_pass(golden.pass, c.input);

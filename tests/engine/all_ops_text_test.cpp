@@ -1,4 +1,5 @@
 // Every op as text: a graph of one node prints, parses and prints the same, whatever its attributes.
+#include <tapedeck/engine/attr_parser.h>
 #include <tapedeck/engine/graph_access.h>
 #include <tapedeck/engine/text.h>
 #include <tapedeck/engine/attr_parser.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# models and ops: for people one a line, for programs one JSON object.
+# models, ops and settings: for people one a line, for programs one JSON object.
 . "$(dirname "${BASH_SOURCE[0]}")/check.bash"
 rm -f ./*.tape
 
@@ -25,7 +25,7 @@ expect 2 record resnet18 --seq 5 -o x.tape; said "model resnet18 takes no seq; i
 expect 2 record unet --image 100 -o x.tape; said "multiple of 16"; absent x.tape
 expect 2 record mlp --dtype f64 -o x.tape; expect 2 record mlp --image 0 -o x.tape; expect 2 record mlp --layers -1 -o x.tape
 expect 0 record --help; for option in --batch --image --seq --layers --width --dtype --optimizer --seed --abstract --output --json; do answered "$option"; done
-for command in info print verify plan replay models ops devices view; do expect 0 "$command" --help; answered "$command"; done
+for command in info print verify plan replay models ops settings devices view; do expect 0 "$command" --help; answered "$command"; done
 
 # Ops: aligned columns, and everything a block says.
 expect 0 ops; quiet
@@ -39,12 +39,16 @@ answered '"schema": "tapedeck.ops/1"'
 [ "$(grep -cE '^      "name":' out)" = "$(wc -l < ops)" ] || fail "the JSON lists other ops"
 op() { sed -n "/^      \"name\": \"$1\",\$/,/^    }/p" out > one; }   # one op of the answer
 has() { grep -qF -- "$1" one || fail "the op lacks $1: $(head -c 1000 one)"; }
-op matmul; has '"gradient": true'; has '"no_gradient": null'; has '"low_precision"'; has '"f16"'; grep -q '"i32"' one && fail "matmul takes no integers"
+op matmul; has '"gradient": true'; has '"no_gradient": null'; has '"low_precision"'; has '"f16"'; grep -q '"bool"' one && fail "matmul takes no bool"
 op argmax; has '"gradient": false'; grep -q '"no_gradient": null' one && fail "argmax has no reason"
 op uniform; has '"random": true'; has '"kind": "ints"'; has '"required": true'
 op concat; has '"max": null'; has '"bool"'
+
+# Settings: the variables with their values.
+expect 0 settings; quiet; answered TAPEDECK_DEBUG
+expect 0 settings --json; quiet; answered '"schema": "tapedeck.settings/1"'; answered '"name": "TAPEDECK_DEBUG"'
 if command -v python3 > /dev/null; then
-  for list in ops models devices; do
+  for list in ops models settings devices; do
     expect 0 $list --json
     python3 -c 'import json, sys; json.load(open("out"))' || fail "$list --json is no JSON"
   done
