@@ -344,14 +344,14 @@ void BackwardWalk::run() {
 
 namespace {
 
-Recorder& checked_tape(const char* what, const Tensor& target, const Tensor& head, Site site) {
+Recorder& checked_tape(const char* what, const Tensor& target, const Tensor& head, bool ones, Site site) {
   if (!target.defined()) throw GradientError(error_text(what, "the loss is undefined", site));
   Recorder& tape = *thread_state().tape;
   if (!tape.owns(*target.impl()) || !tape.needs_grad(*target.impl()))
     throw GradientError(error_text(what, fmt::format("{} has no gradient history on this thread's tape", to_string(target.type())), site));
   if (head.defined() && head.type() != target.type())
     throw TypeError(error_text(what, fmt::format("the head gradient {} does not fit {}", to_string(head.type()), to_string(target.type())), site));
-  if (!head.defined() && target.numel() != 1)
+  if (!head.defined() && !ones && target.numel() != 1)
     throw GradientError(error_text(what, fmt::format("{} is not a scalar; give a head gradient", to_string(target.type())), site));
   return tape;
 }
@@ -359,7 +359,7 @@ Recorder& checked_tape(const char* what, const Tensor& target, const Tensor& hea
 }  // namespace
 
 void backward(const Tensor& loss, const BackwardOptions& options, Site site) {
-  Recorder& tape = checked_tape("backward", loss, options.head, site);
+  Recorder& tape = checked_tape("backward", loss, options.head, false, site);
   BackwardWalk walk(tape, options.retain, options.create_graph, site);
   walk.add_target(loss, options.head);
   walk.run();
@@ -374,7 +374,7 @@ std::vector<Tensor> gradients(const std::vector<Tensor>& targets, const std::vec
     if (!is_floating(t.dtype())) throw TypeError(error_text("gradients", fmt::format("{} holds integers: no gradient", to_string(t.type())), site));
   }
   Recorder* tape = nullptr;
-  for (std::size_t i = 0; i < targets.size(); ++i) tape = &checked_tape("gradients", targets[i], options.heads.empty() ? Tensor() : options.heads[i], site);
+  for (std::size_t i = 0; i < targets.size(); ++i) tape = &checked_tape("gradients", targets[i], options.heads.empty() ? Tensor() : options.heads[i], true, site);
   BackwardWalk walk(*tape, options.retain, options.create_graph, site);
   for (std::size_t i = 0; i < targets.size(); ++i) walk.add_target(targets[i], options.heads.empty() ? Tensor() : options.heads[i]);
   std::vector<Tensor> results = walk.ask_for(wrt);

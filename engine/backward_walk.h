@@ -23,7 +23,8 @@ class BackwardWalk {
   const Node& node(NodeId n) const { return tape_.graph.nodes[static_cast<std::size_t>(n)]; }
   const TapeValue& info(ValueId v) const { return tape_.info[static_cast<std::size_t>(v)]; }
   const Type& type_of(ValueId v) const { return tape_.graph.values[static_cast<std::size_t>(v)].type; }
-  bool wanted(ValueId v) const { return !only_wanted_ || (static_cast<std::size_t>(v) < wanted_.size() && wanted_[static_cast<std::size_t>(v)]); }
+  bool wanted(ValueId v) const { return !info(v).cut && in_question(v); }
+  bool in_question(ValueId v) const { return !only_wanted_ || (static_cast<std::size_t>(v) < wanted_.size() && wanted_[static_cast<std::size_t>(v)]); }
   void visit(NodeId n);
   void complete(ValueId v);
   void run_hook(const GradHook& hook, Tensor* g) const;

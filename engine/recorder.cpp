@@ -74,7 +74,9 @@ bool Recorder::linked_into_tape(const TensorImpl& t) const {
 
 bool Recorder::needs_grad(const TensorImpl& t) const {
   if (owns(t)) {
-    if (info[static_cast<std::size_t>(bound_value(t))].needs_grad) return true;
+    const TapeValue& value = info[static_cast<std::size_t>(bound_value(t))];
+    if (value.cut) return false;
+    if (value.needs_grad) return true;
     return t.link && t.link->tracked && owns(*t.link->parent) && needs_grad(*t.link->parent);  // the base may have been written since
   }
   if (t.requires_grad) return t.request != GradRequest::none;
@@ -267,22 +269,6 @@ void Recorder::bind(TensorImpl* t, ValueId v) {
   t->tape = serial;
   ++info[static_cast<std::size_t>(v)].handles;
   ++live;
-}
-
-void Recorder::forget(TensorImpl* t) {
-  if (capturing) {
-    const Type type = t->type();
-    const ValueId old = value_of(t, {});
-    ++info[static_cast<std::size_t>(old)].readers;
-    graph.add_node(ops::stop_gradient, {&old, 1}, nullptr, {&type, 1});
-    notes.emplace_back();
-    add_info(*t);
-    return rebind(t, graph.value_count() - 1);
-  }
-  const ValueId old = bound_value(*t);
-  unbind(t);
-  if (live == 0 && busy_ == 0) return clear();
-  collect(old);
 }
 
 void Recorder::rebind(TensorImpl* t, ValueId v) {

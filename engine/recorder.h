@@ -33,6 +33,7 @@ struct TapeValue {
   ValueId through = kNone;                   // written under NoGrad: gradients go on to this value, which it replaced
   bool needs_grad = false;
   bool has_hooks = false;
+  bool cut = false;                          // detached: no gradient goes further back
   bool dead = false;                         // nobody can reach it
 };
 
@@ -105,7 +106,7 @@ class Recorder {
   void keep(ValueId v, const detail::TensorImpl& t);   // one more node wants the value
   void keep_instead(ValueId v, const detail::TensorImpl& copy);   // what is kept of v is about to be overwritten
   void release_one(ValueId v);
-  void forget(detail::TensorImpl* t);                  // from now on a tensor without history; in a capture its value goes on, its gradient not
+  void cut(ValueId v);                                 // no gradient goes further back; what only made v is dropped
   void release_saved(NodeId n);                        // what a node keeps
   void dropped(detail::TensorImpl& t) noexcept;        // a bound tensor is gone
   void clear();                                        // forgets everything; a new serial

@@ -103,6 +103,24 @@ void Recorder::collect(ValueId first) noexcept {
   trim();
 }
 
+void Recorder::cut(ValueId v) {
+  info[static_cast<std::size_t>(v)].cut = true;
+  const NodeId n = graph.values[static_cast<std::size_t>(v)].node;
+  if (capturing || busy_ > 0 || n == kNone) return;
+  const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+  for (ValueId k = node.first_output; k < node.first_output + node.n_outputs; ++k)
+    if (!info[static_cast<std::size_t>(k)].cut) return;
+  release_saved(n);
+  notes[static_cast<std::size_t>(n)].dead = true;
+  ++dead_nodes;
+  const std::unique_ptr<NodeExtra> extra = std::move(notes[static_cast<std::size_t>(n)].extra);
+  for (ValueId k = node.first_output; k < node.first_output + node.n_outputs; ++k) graph.values[static_cast<std::size_t>(k)].node = kNone;
+  const std::vector<ValueId> operands(graph.inputs(node).begin(), graph.inputs(node).end());
+  for (ValueId operand : operands) --info[static_cast<std::size_t>(operand)].readers;
+  for (std::size_t i = operands.size(); i-- > 0;)
+    if (operands[i] < graph.value_count()) collect(operands[i]);
+}
+
 void Recorder::trim() noexcept {
   while (!notes.empty() && notes.back().dead) {
     for (std::int32_t k = 0; k < graph.nodes.back().n_outputs; ++k)

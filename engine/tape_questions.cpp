@@ -55,7 +55,7 @@ bool depends(const Tensor& y, const Tensor& x) {
     const std::int32_t outside = tape.info[static_cast<std::size_t>(v)].outside;
     const NodeId n = tape.graph.values[static_cast<std::size_t>(v)].node;
     bool is = tape.owns(*x.impl()) ? tape.bound_value(*x.impl()) == v : outside != kNone && tape.outside[static_cast<std::size_t>(outside)].tensor.impl() == x.impl();
-    if (n != kNone && !tape.notes[static_cast<std::size_t>(n)].dead)
+    if (n != kNone && !tape.info[static_cast<std::size_t>(v)].cut && !tape.notes[static_cast<std::size_t>(n)].dead)
       for (ValueId operand : tape.graph.inputs(tape.graph.nodes[static_cast<std::size_t>(n)])) is = is || from[static_cast<std::size_t>(operand)];
     from[static_cast<std::size_t>(v)] = is;
   }

@@ -254,7 +254,7 @@ Tensor& Tensor::detach_() {
   t.requires_grad = false;
   if (t.link) t.link->tracked = false;
   const ThreadState* state = thread_state_if_any();
-  if (state && state->tape->owns(t)) state->tape->forget(&t);
+  if (state && state->tape->owns(t)) state->tape->cut(state->tape->value_of(&t, {}));
   return *this;
 }
 

@@ -76,7 +76,7 @@ class Tensor {
   GradRequest grad_request() const;
   Tensor& grad_request(GradRequest request);
   Tensor detach() const;                   // same storage, no history
-  Tensor& detach_();                       // forgets this tensor's own history: no gradient goes further back from here
+  Tensor& detach_();                       // no gradient goes further back from here, also from what was computed of it before
   Tensor& on_grad(GradHook hook);          // hooks run in the order they were added; the tensor must need a gradient
   Tensor& retain_grad();                   // makes backward() fill grad() of a tensor that is no leaf
 

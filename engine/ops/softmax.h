@@ -60,6 +60,7 @@ OP(one_hot, {
   .min_inputs = 1, .max_inputs = 1,
   .attrs = &attr_schema<OneHotAttrs>(),
   .infer = infer_one_hot,
+  .no_gradient = "labels are integers",
   .examples = {"one_hot(i32[4] in (0,3)) {classes=3, dtype=f32}"},
 })
 

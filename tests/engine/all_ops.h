@@ -51,6 +51,7 @@ void for_every_example(F&& check) {
 // ---- examples made from examples ----
 
 inline std::vector<Type> operand_types(const Example& e, DType real = DType::f32) {
+  real = usable_real(e, real);
   std::vector<Type> types;
   for (const Operand& o : e.operands) types.push_back({is_floating(o.type.dtype) ? real : o.type.dtype, o.type.shape});
   return types;
@@ -74,9 +75,22 @@ inline std::int64_t total_elements(const Example& e, const std::vector<Type>& ou
   return n;
 }
 
+// What depends on the operands' elements may not take others.
+inline bool runs(const Example& e) {
+  try {
+    const NoGrad no_grad;
+    run(e, make_operands(e, DType::f32, 4));
+    return true;
+  } catch (const ExecutionError&) {
+    return false;
+  }
+}
+
 // The example with every size multiplied by the largest power of two that inference accepts within these bounds; the example itself if
 // there is none.
 inline Example enlarged(const Example& e, std::int64_t max_elements, double max_us) {
+  for (const Operand& o : e.operands)
+    if (o.type.numel() == 0) return e;
   for (std::int64_t factor = 1024; factor > 1; factor /= 2) {
     Example larger = e;
     for (Operand& o : larger.operands)
@@ -91,6 +105,7 @@ inline Example enlarged(const Example& e, std::int64_t max_elements, double max_
     const auto outputs = inferred(larger);
     if (!outputs || total_elements(larger, *outputs) > max_elements) continue;
     if (cost_us(*e.op, operand_types(larger), *outputs, e.attrs()) > max_us) continue;
+    if (!runs(larger)) return e;
     larger.text += ", every size times " + std::to_string(factor);
     return larger;
   }

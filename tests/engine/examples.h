@@ -51,8 +51,22 @@ inline Tensor drawn_half(const Type& type, const Operand& o, std::mt19937_64& ra
   return from_bytes(type, values.data());
 }
 
+// `real`, or f32 where the op's floating operands can be nothing else.
+inline DType usable_real(const Example& e, DType real) {
+  if (real == DType::f32) return real;
+  std::vector<Type> types, outputs;
+  for (const Operand& o : e.operands) types.push_back({is_floating(o.type.dtype) ? real : o.type.dtype, o.type.shape});
+  try {
+    infer_types(*e.op, types, e.attrs(), outputs);
+    return real;
+  } catch (const TypeError&) {
+    return DType::f32;
+  }
+}
+
 // Operands with elements in their ranges; `real` is the dtype of the floating ones.
 inline std::vector<Tensor> make_operands(const Example& e, DType real, std::uint64_t seed) {
+  real = usable_real(e, real);
   std::mt19937_64 random(seed);
   std::vector<Tensor> tensors;
   for (const Operand& o : e.operands) {

@@ -149,7 +149,8 @@ const AddReference kNext("rng_next", [](const Example&, const std::vector<Array>
 });
 
 const AddReference kCount("count_next", [](const Example&, const std::vector<Array>& x, const std::vector<Type>&) {
-  return std::vector<Array>{{x[0].type, {x[0].v[0] + 1}}};
+  const bool counts = x.size() < 2 || x[1].v[0] != 0;   // an operand says whether the step is taken
+  return std::vector<Array>{{x[0].type, {x[0].v[0] + (counts ? 1 : 0)}}};
 });
 
 }  // namespace
