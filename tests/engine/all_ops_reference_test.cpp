@@ -85,6 +85,13 @@ TEST(AllOpsReference, EveryReferenceIsOfAnOp) {
   for (const auto& [name, entry] : references()) EXPECT_NE(find_op(name), nullptr) << name;
 }
 
+// usable_real() lets a test go on in f32 where inference refuses a type; nothing here should need it.
+TEST(AllOpsReference, EveryOpTakesEveryFloatingType) {
+  for_every_example([](const Example& e) {
+    for (DType real : {DType::f32, DType::f64, DType::f16, DType::bf16}) EXPECT_EQ(usable_real(e, real), real) << dtype_name(real);
+  });
+}
+
 // Inference is all that abstract execution knows; results must be what it says.
 TEST(AllOpsReference, ResultsHaveTheInferredTypes) {
   for_every_example([](const Example& e) {
@@ -98,8 +105,8 @@ TEST(AllOpsReference, ResultsHaveTheInferredTypes) {
       ASSERT_EQ(results.size(), types.size());
       ASSERT_EQ(known.size(), types.size());
       for (std::size_t k = 0; k < types.size(); ++k) {
-        EXPECT_EQ(results[k].type(), types[k]) << "result " << k;
-        EXPECT_EQ(known[k].type(), types[k]) << "abstract result " << k;
+        EXPECT_EQ(to_string(results[k].type()), to_string(types[k])) << "result " << k;
+        EXPECT_EQ(to_string(known[k].type()), to_string(types[k])) << "abstract result " << k;
         EXPECT_TRUE(known[k].abstract());
         EXPECT_FALSE(results[k].abstract());
       }
@@ -119,6 +126,7 @@ TEST(AllOpsReference, ExamplesAgree) {
 // Blocked, vectorised and threaded ways through a kernel begin where examples end.
 TEST(AllOpsReference, LargerExamplesAgree) {
   for_every_example([](const Example& e) {
+    if (std::string(e.op->name) == "searchsorted") return;  // longer sequences of random elements are not sorted
     const Example larger = enlarged(e, 8000, 20);
     for (DType real : {DType::f32, DType::f64}) expect_reference(larger, real, 3, 4);
   });
@@ -143,6 +151,23 @@ TEST(AllOpsReference, HalfPrecisionExamplesAgree) {
   });
 }
 
+// Results that are f32 at least, whatever the operands: their blocks say so.
+struct SingleResult {
+  const char* op;
+  std::size_t result;
+  const char* reason;
+};
+constexpr SingleResult kSingleResults[] = {
+    {"scaled_dot_product_attention", 1, "backward takes exponentials of differences from it"},
+    {"global_norm", 0, "a sum of squares over all parameters, which 16 bits cannot hold"},
+};
+
+bool single_result(const Op& op, std::size_t k) {
+  for (const SingleResult& s : kSingleResults)
+    if (std::string(s.op) == op.name && s.result == k) return true;
+  return false;
+}
+
 TEST(AllOpsReference, HalfPrecisionStaysHalf) {
   for_every_example([](const Example& e) {
     if (!any_float(e) || names_a_dtype(*e.op)) return;
@@ -150,8 +175,10 @@ TEST(AllOpsReference, HalfPrecisionStaysHalf) {
     for (DType real : {DType::f16, DType::bf16}) {
       const std::vector<Tensor> results = run(e, make_operands(e, real, 1));
       ASSERT_EQ(results.size(), single.size());
-      for (std::size_t k = 0; k < single.size(); ++k)
-        EXPECT_EQ(results[k].type(), (Type{is_floating(single[k].dtype) ? real : single[k].dtype, single[k].shape})) << "result " << k;
+      for (std::size_t k = 0; k < single.size(); ++k) {
+        const bool half = is_floating(single[k].dtype) && !single_result(*e.op, k);
+        EXPECT_EQ(to_string(results[k].type()), to_string(Type{half ? real : single[k].dtype, single[k].shape})) << "result " << k;
+      }
     }
   });
 }
