@@ -25,7 +25,7 @@ TEST(Example, HasTypesRangesAndAttributes) {
 TEST(Example, WithoutAttributesHasTheDefaults) {
   EXPECT_EQ(static_cast<const AxisAttrs*>(parse_example(ops::softmax, "softmax(f16[2])").attrs())->axis, -1);
   EXPECT_EQ(parse_example(ops::alias, "alias(f64[2])").attrs(), nullptr);
-  EXPECT_TRUE(parse_example(ops::arange, "arange() {stop=2.0}").operands.empty());
+  EXPECT_TRUE(parse_example(ops::arange, "arange() {stop=2.0, dtype=f32}").operands.empty());
 }
 
 std::string mistake(const char* text) {
