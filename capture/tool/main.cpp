@@ -4,12 +4,14 @@
 
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/error.h>
+#include <tapedeck/engine/op_library.h>
 
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <vector>
 
 using namespace tapedeck;
 using namespace tapedeck::tool;
@@ -32,6 +34,7 @@ struct Line {
   ReplayOptions replay;
   ListOptions models, ops, settings, devices;
   std::string view_file;
+  std::vector<std::string> op_libraries;
   std::function<int()> chosen;
 
   CLI::App* command(const char* name, const char* doc, std::function<int()> run, bool* json) {
@@ -141,6 +144,7 @@ int main(int argc, char** argv) {
   line.app.require_subcommand(1);
   line.app.footer(kFooter);
   line.app.set_version_flag("--version", std::string("tapedeck ") + TAPEDECK_VERSION);
+  line.app.add_option("--load", line.op_libraries, "a library of ops (.so), loaded first; may be given again")->type_name("LIB")->allow_extra_args(false);
   add_record(line);
   add_plan(line);
   add_replay(line);
@@ -153,5 +157,8 @@ int main(int argc, char** argv) {
     return asked ? kOk : kUsage;
   }
   catch_interrupts();
-  return run(line.chosen);
+  return run([&line] {
+    for (const std::string& library : line.op_libraries) load_ops(library);
+    return line.chosen();
+  });
 }

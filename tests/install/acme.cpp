@@ -1,0 +1,42 @@
+// An op of one's own: one block and its kernel, in a library that is loaded while the program runs.
+#include <tapedeck/engine/op_library.h>
+#include <tapedeck/engine/vjp.h>
+#include <tapedeck/tapedeck.h>
+
+namespace {
+
+using namespace tapedeck;
+
+// x * x * x; elementwise kernels take any strides.
+void cube_kernel(const KernelCall& call) {
+  const View &x = call.inputs[0], &y = call.outputs[0];
+  for (std::int64_t i = 0; i < y.numel(); ++i) {
+    std::int64_t at_x = 0, at_y = 0, rest = i;
+    for (int d = y.rank - 1; d >= 0; --d) {
+      at_x += rest % y.sizes[d] * x.strides[d];
+      at_y += rest % y.sizes[d] * y.strides[d];
+      rest /= y.sizes[d];
+    }
+    const float v = x.as<float>()[at_x];
+    y.as<float>()[at_y] = v * v * v;
+  }
+}
+
+const Op cube{
+    .name = "acme.cube",
+    .doc = "x * x * x",
+    .traits = kElementwise | kCheap | kAnyStrides,
+    .inplace = {{0, 0}},
+    .min_inputs = 1, .max_inputs = 1,
+    .infer = [](Infer& f) {
+      if (f.inputs[0].dtype != DType::f32) f.fail("needs f32, got " + to_string(f.inputs[0]));
+      f.outputs.assign(1, f.inputs[0]);
+    },
+    .vjp = [](Vjp& b) { b.dx(0, b.dy() * square(b.x(0)) * 3); },
+    .kernels = {cube_kernel},
+    .examples = {"acme.cube(f32[3,5])"},
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) void tapedeck_register_ops() { tapedeck::register_op(cube); }
