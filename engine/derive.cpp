@@ -58,6 +58,7 @@ Trace::Trace(const Op& op, std::span<const Type> inputs, std::span<const Type> o
   Scoped<Recorder*> tape(state.tape, &tape_);
   Scoped<bool> abstract(state.abstract, true), no_grad(state.grad_enabled, false), autocast(state.autocast, false);
   Scoped<std::int32_t> region(state.region, kNone);
+  Scoped<NodeId> twin(state.twin, kNone);  // of another tape
   Scoped<VjpCalls*> calls(state.calls, nullptr);
   Vjp vjp;
   vjp.attrs = attrs;

@@ -3,6 +3,7 @@
 #include <tapedeck/engine/recorder.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tapedeck {
 
@@ -58,7 +59,7 @@ void Recorder::drop_outside(ValueId v, Dropped* out) {
   ++dead_values;
   if (value.saved) detail::release(std::exchange(value.saved, nullptr));
   if (value.outside == kNone) return;
-  Outside& o = outside[static_cast<std::size_t>(value.outside)];
+  Outside& o = outside[static_cast<std::size_t>(std::exchange(value.outside, kNone))];
   outside_of_.erase(o.tensor.impl());
   out->tensors.push_back(std::move(o.tensor));
 }

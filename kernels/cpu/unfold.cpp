@@ -41,12 +41,13 @@ void unfold_row(const Windows<Attrs>& s, std::int64_t place, const T* image, T* 
   const Reach rows = s.rows(place), columns = s.columns(place);
   std::fill(to, to + rows.first * s.ow, T(0));
   for (std::int64_t y = rows.first; y < rows.last; ++y) {
-    const T* from = image + (y * rows.stride + rows.shift) * s.w + columns.shift;
+    const std::int64_t at = (y * rows.stride + rows.shift) * s.w + columns.shift;  // may lie before the image where padding begins
     T* row = to + y * s.ow;
     std::fill(row, row + columns.first, T(0));
-    if (columns.stride == 1) std::copy(from + columns.first, from + columns.last, row + columns.first);
+    if (columns.stride == 1 && columns.first < columns.last)
+      std::copy(image + (at + columns.first), image + (at + columns.last), row + columns.first);
     else
-      for (std::int64_t x = columns.first; x < columns.last; ++x) row[x] = from[x * columns.stride];
+      for (std::int64_t x = columns.first; x < columns.last; ++x) row[x] = image[at + x * columns.stride];
     std::fill(row + columns.last, row + s.ow, T(0));
   }
   std::fill(to + rows.last * s.ow, to + s.oh * s.ow, T(0));
@@ -56,13 +57,13 @@ template <class T, class Attrs>
 void fold_row(const Windows<Attrs>& s, std::int64_t place, const T* from, T* image) {
   const Reach rows = s.rows(place), columns = s.columns(place);
   for (std::int64_t y = rows.first; y < rows.last; ++y) {
-    T* to = image + (y * rows.stride + rows.shift) * s.w + columns.shift;
+    const std::int64_t at = (y * rows.stride + rows.shift) * s.w + columns.shift;
     const T* row = from + y * s.ow;
     if (columns.stride == 1) {
       TAPEDECK_INDEPENDENT
-      for (std::int64_t x = columns.first; x < columns.last; ++x) to[x] += row[x];
+      for (std::int64_t x = columns.first; x < columns.last; ++x) image[at + x] += row[x];
     } else {
-      for (std::int64_t x = columns.first; x < columns.last; ++x) to[x * columns.stride] += row[x];
+      for (std::int64_t x = columns.first; x < columns.last; ++x) image[at + x * columns.stride] += row[x];
     }
   }
 }
