@@ -9,6 +9,15 @@
 namespace tapedeck::testing {
 namespace {
 
+// How large the examples are made; sanitizers are slow.
+#ifdef TAPEDECK_SANITIZED
+constexpr std::int64_t kElements = 10000;
+constexpr double kMicroseconds = 50;
+#else
+constexpr std::int64_t kElements = 100000;
+constexpr double kMicroseconds = 1000;
+#endif
+
 // Really that many, on machines with fewer cores too.
 std::vector<Tensor> on_threads(int n, const std::function<std::vector<Tensor>()>& f) {
   const tbb::global_control allowed(tbb::global_control::max_allowed_parallelism, 4);
@@ -64,11 +73,11 @@ void expect_same_on_all_threads(const Example& e, DType real) {
 }
 
 TEST(AllOpsThreads, EqualBitsOnAnyNumber) {
-  for_every_example([](const Example& e) { expect_same_on_all_threads(enlarged(e, 500000, 10000), DType::f32); });
+  for_every_example([](const Example& e) { expect_same_on_all_threads(enlarged(e, 5 * kElements, 10 * kMicroseconds), DType::f32); });
 }
 
 TEST(AllOpsThreads, EqualBitsInDoublePrecision) {
-  for_every_example([](const Example& e) { expect_same_on_all_threads(enlarged(e, 100000, 1000), DType::f64); });
+  for_every_example([](const Example& e) { expect_same_on_all_threads(enlarged(e, kElements, kMicroseconds), DType::f64); });
 }
 
 TEST(AllOpsThreads, EqualBitsOfLargeOperandsByHand) {
