@@ -81,6 +81,10 @@ class Write {
     if (t.type() != result)
       throw TypeError(error_text(call_.op.name, fmt::format("result {} does not fit in place of {}", to_string(result), to_string(t.type())), call_.site));
     if (repeats(t)) throw TypeError(error_text(call_.op.name, fmt::format("cannot write {} in place: it is broadcast", to_string(t.type())), call_.site));
+    for (const TensorImpl* p = &t; p->link; p = p->link->parent)
+      if (!p->link->op->unview && p->shape.numel() != p->link->parent->shape.numel())
+        throw TypeError(error_text(call_.op.name, fmt::format("cannot write {} in place: it shows {}, repeated by {}", to_string(t.type()),
+                                                              to_string(p->link->parent->type()), p->link->op->name), call_.site));
     if (!state_.grad_enabled) return;
     for (const TensorImpl* p = &t; p; p = p->link && p->link->tracked ? p->link->parent : nullptr)
       if (p->requires_grad && !tape_.owns(*p))
@@ -173,16 +177,18 @@ class Write {
     return t;
   }
 
+  static Tensor same_elements(const Tensor& piece, const Shape& shape) { return alias(piece.shape() == shape ? piece : reshape(piece, shape)); }
+
   // base' = base with the window replaced, level by level. The bytes are there already: this only records.
   void carry_up(TensorImpl* t, ValueId v, const Before& before) const {
     Scoped<bool> abstract(state_.abstract, true), grad(state_.grad_enabled, true);
     for (ValueId base : before.bases) {
       const ViewLink& link = *t->link;
       const Tensor piece = handle(v);
-      const bool identity = !link.op->unview;
-      const Tensor whole = identity ? alias(piece) : link.op->unview(handle(base), piece, link.op->attrs ? link.attrs : nullptr, call_.site);
+      const Tensor whole = link.op->unview ? link.op->unview(handle(base), piece, link.op->attrs ? link.attrs : nullptr, call_.site)
+                                           : same_elements(piece, link.parent->shape);
       const ValueId now = tape_.value_of(whole.impl(), call_.site);
-      if (identity) pass_through(now, base);
+      if (link.op->is(kNoGradient)) pass_through(now, base);
       tape_.info[static_cast<std::size_t>(v)].parent = now;
       tape_.rebind(link.parent, now);
       t = link.parent;

@@ -134,6 +134,22 @@ TEST(InPlaceWrites, OfLeavesAreRefused) {
   EXPECT_EQ(w.to_vector<float>(), (Floats{2, 3}));
 }
 
+TEST(InPlaceWrites, ThroughABroadcastThatRepeatsNothing) {
+  const Tensor w = leaf({3});
+  Tensor x = leaf({1, 2}) * 1;
+  copy_(slice(broadcast_to(x, {1, 2}), {0, 1}, {1, 2}), w * 4);
+  EXPECT_EQ(x.to_vector<float>(), (Floats{1, 12}));
+  backward(sum(x * tensor({1, 10})));
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{40}));
+}
+
+TEST(InPlaceWrites, OneElementOfARepeatedOneIsRefused) {
+  const Tensor x = tensor({5});
+  const Tensor one = slice(broadcast_to(x, {3}), 0, 1, 2);
+  EXPECT_MENTIONS(message_of<TypeError>([&] { zero_(one); }), "[full] cannot write f32[1] in place: it shows f32[1], repeated by broadcast_to");
+  EXPECT_EQ(x.item(), 5);
+}
+
 TEST(InPlaceWrites, RefuseWhatDoesNotFit) {
   const Tensor i = from_vector(std::vector<std::int32_t>{1, 2}, {2});
   EXPECT_MENTIONS(message_of<TypeError>([&] { add_(i, 0.5); }), "[add] cannot put a fraction into i32[2] in place");
