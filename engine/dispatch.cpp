@@ -368,10 +368,11 @@ std::vector<Tensor> uncommon_way(const Op& op, std::span<const Tensor> inputs, c
 }  // namespace
 
 Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const void* attrs, Site site) {
-  if (takes_uncommon_way(thread_state(), op)) {
+  const bool large = inputs.size() > kFewOperands || op.max_outputs < 0 || op.max_outputs > Signature::kOutputs;
+  if (large || takes_uncommon_way(thread_state(), op)) {
     std::vector<Tensor> all;
     for (const Tensor* t : inputs) all.push_back(*t);
-    return uncommon_way(op, all, attrs, site, {})[0];
+    return apply_all(op, all, attrs, site)[0];
   }
   TensorImpl* in[kFewOperands] = {};
   int n = 0;

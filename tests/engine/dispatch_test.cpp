@@ -51,6 +51,13 @@ TEST(InPlace, KernelsThatWriteDenseServeStridedTargets) {
   EXPECT_EQ(w.to_vector<float>(), (Floats{0, -1, 1, 0}));
 }
 
+TEST(Dispatch, TakesAnyNumberOfOperands) {
+  const Tensor t = tensor({1});
+  const AxisAttrs attrs{0};
+  const Tensor y = apply(ops::concat, {&t, &t, &t, &t, &t, &t, &t, &t, &t, &t, &t, &t}, &attrs, {});
+  EXPECT_EQ(y.to_vector<float>(), Floats(12, 1));
+}
+
 TEST(InPlace, RefusesWhatDoesNotFit) {
   EXPECT_MENTIONS(message_of<TypeError>([] { in_place(ops::equal, {tensor({1}), tensor({1})}); }), "[equal] cannot run in place");
   EXPECT_MENTIONS(message_of<TypeError>([] { in_place(ops::add, {tensor({1}), tensor({1, 2})}); }), "[add] result f32[2] does not fit in place of f32[1]");
