@@ -98,7 +98,7 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
 void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   recomputed_.clear();
   open_region_ = region;
-  const Region range = tape_.regions[static_cast<std::size_t>(region)];
+  const CheckpointRegion range = tape_.regions[static_cast<std::size_t>(region)];
   for (NodeId n = range.first; n < range.last; ++n) {
     const Node& at = node(n);
     if (at.origin.region != region) continue;
@@ -226,7 +226,7 @@ void BackwardWalk::visit(NodeId n) {
 
 // Frees what the region read from outside, once backward has been through all of it: another loss may still want the rest.
 void BackwardWalk::release_region(std::int32_t region) {
-  Region& range = tape_.regions[static_cast<std::size_t>(region)];
+  CheckpointRegion& range = tape_.regions[static_cast<std::size_t>(region)];
   auto inside = [&](NodeId n) { return n != kNone && node(n).origin.region == region; };
   auto needed = [&](NodeId n) {
     for (std::int32_t k = 0; k < node(n).n_outputs; ++k)

@@ -4,6 +4,7 @@
 
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/graph_access.h>
+#include <tapedeck/engine/text.h>
 
 #include <algorithm>
 #include <cstring>
@@ -82,7 +83,7 @@ void append_to_pool(std::vector<T>& pool, const T* items, std::size_t n) {
 }  // namespace
 
 NodeId Graph::add_node(const Op& op, std::span<const ValueId> inputs, const void* attrs, std::span<const Type> outputs,
-                       const Origin& origin, std::span<const ValueId> after) {
+                       const Origin& origin, std::span<const ValueId> after, std::span<const Region> node_regions) {
   if (refs.size() + inputs.size() + after.size() > kMaxPool || values.size() + outputs.size() > kMaxPool)
     throw InvalidGraphError("the graph is too large: indices have 31 bits");
   Node n;
@@ -105,6 +106,12 @@ NodeId Graph::add_node(const Op& op, std::span<const ValueId> inputs, const void
     append_to_pool(attr_pool_, static_cast<const unsigned char*>(attrs ? attrs : op.attrs->defaults), op.attrs->size);
     n.attrs = static_cast<std::int32_t>(offset);
   }
+
+  // As with `after`: the regions may be those of another node of this graph.
+  const std::vector<Region> regions_copy(node_regions.begin(), node_regions.end());
+  n.first_region = static_cast<std::int32_t>(regions.size());
+  n.n_regions = static_cast<std::int32_t>(regions_copy.size());
+  regions.insert(regions.end(), regions_copy.begin(), regions_copy.end());
 
   n.first_output = value_count();
   const NodeId id = node_count();
@@ -165,7 +172,7 @@ Name moved_note(const Graph& from, const Graph& to, const std::vector<ValueId>& 
 NodeId append_copy(const Graph& from, Graph& to, const Node& n, std::span<const ValueId> inputs, std::span<const ValueId> after,
                    const Origin& origin) {
   const std::vector<Type> types = from.output_types(n);
-  const NodeId id = to.add_node(*n.op, inputs, from.attributes(n), types, origin, after);
+  const NodeId id = to.add_node(*n.op, inputs, from.attributes(n), types, origin, after, from.regions_of(n));
   if (const Literal* literal = from.literal(n)) {
     const TensorIndex index{to.add_constant(*literal)};
     std::memcpy(GraphAccess::attributes(to, to.nodes[id]) + tensor_field(*n.op)->offset, &index, sizeof index);
@@ -306,6 +313,11 @@ void hash_field(Hash& h, const Graph& graph, const Node& node, const Field& fiel
 }  // namespace
 
 bool same_attributes(const Graph& a, const Node& na, const Graph& b, const Node& nb) {
+  if (na.n_regions != nb.n_regions) return false;
+  for (std::int32_t i = 0; i < na.n_regions; ++i) {
+    const Region &x = a.regions_of(na)[i], &y = b.regions_of(nb)[i];
+    if (x != y && print(*x) != print(*y)) return false;
+  }
   if (na.op->attrs != nb.op->attrs || (na.attrs == kNone) != (nb.attrs == kNone)) return false;
   if (na.attrs == kNone) return true;
   for (const Field& field : fields_of(*na.op))

@@ -9,7 +9,8 @@
 //  (2) a node's outputs are first_output .. first_output + n_outputs - 1, and Value::node names the node;
 //  (3) types agree with the op's inference rule; (4) no two values share a name, and inputs and state all have one;
 //  (5) an update's source has its state value's type, and a state value is updated at most once;
-//  (6) `after` edges name values defined before the node.
+//  (6) `after` edges name values defined before the node;
+//  (7) a node has as many regions as its op says; each keeps all of these, has neither state nor updates, and nests at most kMaxNesting deep.
 //
 // Graph is a value: copies are deep (constants are shared, they are immutable). Not thread safe while written; const access is.
 #pragma once
@@ -30,6 +31,7 @@ namespace tapedeck TAPEDECK_API {
 using ValueId = std::int32_t;
 using NodeId = std::int32_t;
 inline constexpr std::int32_t kNone = -1;
+inline constexpr int kMaxNesting = 32;  // of regions in regions
 
 enum class Phase : std::uint8_t { forward, backward, update };
 enum class Role : std::uint8_t { none, input, parameter, moment, statistic, counter, rng };
@@ -56,6 +58,7 @@ struct Node {
   ValueId first_output = 0;
   std::int32_t n_outputs = 0;
   std::int32_t attrs = kNone;                   // byte offset into the attribute pool, or kNone
+  std::int32_t first_region = 0, n_regions = 0; // into regions
   Origin origin;
 };
 
@@ -87,6 +90,7 @@ class Graph {
   std::vector<Value> values;
   std::vector<std::int32_t> refs;       // operand and order lists
   std::vector<Literal> constants;
+  std::vector<Region> regions;          // of nodes of control flow
   std::vector<ValueId> outputs;         // what `return` names, in order; may repeat
   std::vector<Name> output_names;       // parallel to outputs; empty names allowed
   std::vector<Update> updates;
@@ -94,6 +98,9 @@ class Graph {
   // ---- reading ----
   std::span<const ValueId> inputs(const Node& n) const { return {refs.data() + n.first_input, static_cast<std::size_t>(n.n_inputs)}; }
   std::span<const ValueId> after(const Node& n) const { return {refs.data() + n.first_after, static_cast<std::size_t>(n.n_after)}; }
+  std::span<const Region> regions_of(const Node& n) const {
+    return {regions.data() + n.first_region, static_cast<std::size_t>(n.n_regions)};
+  }
   const void* attributes(const Node& n) const { return n.attrs == kNone ? nullptr : attr_pool_.data() + n.attrs; }
   bool is_input(ValueId v) const { return v < n_inputs; }
   bool is_state(ValueId v) const { return v >= n_inputs && v < n_inputs + n_state; }
@@ -115,12 +122,13 @@ class Graph {
   ValueId add_state(Name name, const Type& type, Role role);
   // Appends a node; output types as given (verify() checks them). Attributes are copied (op.attrs->size bytes).
   NodeId add_node(const Op& op, std::span<const ValueId> inputs, const void* attrs, std::span<const Type> outputs,
-                  const Origin& origin = {}, std::span<const ValueId> after = {});
+                  const Origin& origin = {}, std::span<const ValueId> after = {}, std::span<const Region> node_regions = {});
   std::int32_t add_constant(Literal literal);       // index for ConstantAttrs
   // Takes the last node off, but not its values.
   void pop_node() {
     refs.resize(static_cast<std::size_t>(nodes.back().first_input));
     if (nodes.back().attrs != kNone) attr_pool_.resize(static_cast<std::size_t>(nodes.back().attrs));
+    regions.resize(static_cast<std::size_t>(nodes.back().first_region));
     nodes.pop_back();
   }
   // Forgets nodes, values and constants but keeps the memory: the eager tape is emptied once a step.
@@ -130,6 +138,7 @@ class Graph {
     values.clear();
     refs.clear();
     constants.clear();
+    regions.clear();
     outputs.clear();
     output_names.clear();
     updates.clear();
@@ -165,7 +174,7 @@ class Rewriter {
 // Throws InvalidGraphError naming the node and the broken invariant. O(nodes).
 void verify(const Graph& graph);
 
-// Attribute equality and hashing through the schema (padding never counts). Literals compare by content.
+// Attribute equality and hashing through the schema (padding never counts). Literals compare by content, regions by their text.
 bool same_attributes(const Graph& a, const Node& na, const Graph& b, const Node& nb);
 std::uint64_t hash_attributes(const Graph& graph, const Node& node);
 

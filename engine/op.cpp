@@ -35,7 +35,7 @@ const Op& register_op(const Op& op) {
   std::lock_guard lock(r.mutex);
   if (r.by_name.count(op.name)) throw UsageError(fmt::format("op '{}' is registered twice", op.name));
   if (!op.infer && !op.is(kDeclaredTypes)) throw UsageError(fmt::format("op '{}' has no type inference", op.name));
-  if (!op.kernels[0] && !op.is(kView) && !op.is(kDeclaredTypes))
+  if (!op.kernels[0] && !op.is(kView) && !op.is(kDeclaredTypes) && op.n_regions == 0)
     throw UsageError(fmt::format("op '{}' has no cpu kernel", op.name));
   r.ops.push_back(op);
   r.ops.back().id = static_cast<int>(r.ops.size()) - 1;
@@ -61,8 +61,9 @@ std::vector<const Op*> all_ops() {
 
 void Infer::fail(const std::string& message) const { throw TypeError(error_text(op.name, message, {})); }
 
-void infer_types(const Op& op, std::span<const Type> inputs, const void* attrs, std::vector<Type>& outputs) {
-  Infer infer{op, inputs, attrs, outputs};
+void infer_types(const Op& op, std::span<const Type> inputs, const void* attrs, std::vector<Type>& outputs,
+                 std::span<const Region> regions) {
+  Infer infer{op, inputs, attrs, outputs, regions};
   const int n = static_cast<int>(inputs.size());
   if (n < op.min_inputs || (op.max_inputs >= 0 && n > op.max_inputs)) {
     const std::string wanted = op.max_inputs < 0                  ? fmt::format("at least {}", op.min_inputs)
@@ -71,6 +72,8 @@ void infer_types(const Op& op, std::span<const Type> inputs, const void* attrs, 
     infer.fail(fmt::format("takes {} operand{}, got {}", wanted, wanted == "1" ? "" : "s", n));
   }
   if ((op.attrs != nullptr) != (attrs != nullptr)) infer.fail(op.attrs ? "attributes are missing" : "takes no attributes");
+  if (static_cast<int>(regions.size()) != op.n_regions)
+    infer.fail(fmt::format("takes {} region{}, got {}", static_cast<int>(op.n_regions), op.n_regions == 1 ? "" : "s", regions.size()));
   if (op.infer) op.infer(infer);
   for (const Type& t : outputs)
     if (checked_bytes(t.dtype, {t.shape.sizes, static_cast<std::size_t>(t.shape.rank)}) < 0)

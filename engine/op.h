@@ -8,14 +8,20 @@
 #include <tapedeck/kernels/kernel.h>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 namespace tapedeck TAPEDECK_API {
 
+class Graph;
 class Tensor;
 class Vjp;
+
+// A graph nested in a node: the body of a loop, a branch. Closed: outer values enter as operands. It has no state and no updates, is
+// immutable, and copies of a graph share it.
+using Region = std::shared_ptr<const Graph>;
 
 enum Trait : std::uint32_t {
   kElementwise = 1u << 0,    // output element i depends on element i of each (broadcast) input only
@@ -46,6 +52,7 @@ struct Infer {
   std::span<const Type> inputs;
   const void* attrs;
   std::vector<Type>& outputs;
+  std::span<const Region> regions = {};
 
   template <class A>
   const A& attributes() const {
@@ -82,6 +89,7 @@ struct Op {
   std::int8_t max_inputs = 0;   // -1 = any number
   std::int8_t min_outputs = 1;
   std::int8_t max_outputs = 1;  // -1 = any number
+  std::int8_t n_regions = 0;    // control flow (control.h): run by an interpreter, not by a kernel
   const AttrSchema* attrs = nullptr;
   void (*infer)(Infer&) = nullptr;
   void (*vjp)(Vjp&) = nullptr;  // null and no kNoGradient: asking for a gradient is an error naming the op
@@ -105,7 +113,8 @@ std::vector<const Op*> all_ops();                       // sorted by name
 const Op& register_op(const Op& op);                    // throws UsageError if the name is taken, or a kernel is missing
 
 // Runs inference: checks the number of inputs and the attributes, fills in outputs. Throws TypeError.
-void infer_types(const Op& op, std::span<const Type> inputs, const void* attrs, std::vector<Type>& outputs);
+void infer_types(const Op& op, std::span<const Type> inputs, const void* attrs, std::vector<Type>& outputs,
+                 std::span<const Region> regions = {});
 
 // The cost model: microseconds on a nominal core, a function of types and attributes only, so that plans are the same everywhere.
 double cost_us(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs);

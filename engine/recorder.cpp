@@ -211,7 +211,7 @@ bool Recorder::made_in_open_region(ValueId v) const {
 }
 
 NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const void* attrs, std::span<TensorImpl* const> out,
-                        bool needs, const Derived* derived, Site site) {
+                        bool needs, const Derived* derived, Site site, std::span<const Region> node_regions) {
   const ThreadState& state = thread_state();
   constexpr std::size_t kFew = 8;
   ValueId few[kFew];
@@ -228,7 +228,7 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   origin.phase = state.phase;
   origin.path = state.path;
   origin.region = state.region;
-  const NodeId n = graph.add_node(op, {ids, in.size()}, attrs, {types, out.size()}, origin);
+  const NodeId n = graph.add_node(op, {ids, in.size()}, attrs, {types, out.size()}, origin, {}, node_regions);
   // Inside a vjp the user's call is the forward one, inside a module the call of the module.
   NodeInfo& note = notes.emplace_back();
   note.site = state.twin != kNone ? notes[static_cast<std::size_t>(state.twin)].site : state.site.line ? state.site : site;

@@ -47,7 +47,7 @@ struct Outside {
 };
 
 // A checkpoint region: nodes [first, last) of the tape that carry its number.
-struct Region {
+struct CheckpointRegion {
   NodeId first = 0;
   NodeId last = 0;
   bool released = false;   // backward has passed it and freed what it kept
@@ -84,7 +84,7 @@ class Recorder {
   std::vector<NodeInfo> notes;          // by node
   std::vector<Outside> outside;
   std::vector<std::int64_t> strides;
-  std::vector<Region> regions;
+  std::vector<CheckpointRegion> regions;
   std::unordered_map<ValueId, std::vector<GradHook>> hooks;
   std::int64_t live = 0;                // tensors bound to values of this tape
   std::int64_t dead_nodes = 0, dead_values = 0;
@@ -95,7 +95,7 @@ class Recorder {
   ValueId value_of(detail::TensorImpl* t, Site site);
   // Appends a node. `in` and `out` hold the tensors; outputs are bound to their new values.
   NodeId record(const Op& op, std::span<detail::TensorImpl* const> in, const void* attrs, std::span<detail::TensorImpl* const> out,
-                bool needs_grad, const Derived* derived, Site site);
+                bool needs_grad, const Derived* derived, Site site, std::span<const Region> node_regions = {});
   // The value of a tensor that this tape owns.
   ValueId bound_value(const detail::TensorImpl& t) const { return slots_[static_cast<std::size_t>(t.slot)]; }
   // `t` is from now on value v: whatever it was bound to before, or, for a tensor made outside, as its latest value.

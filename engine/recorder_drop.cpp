@@ -178,7 +178,8 @@ void Recorder::compact() {
     if (notes[static_cast<std::size_t>(n)].dead) continue;
     std::vector<ValueId> in;
     for (ValueId v : graph.inputs(node)) in.push_back(moved[static_cast<std::size_t>(v)]);
-    moved_nodes[static_cast<std::size_t>(n)] = packed.add_node(*node.op, in, graph.attributes(node), graph.output_types(node), node.origin);
+    moved_nodes[static_cast<std::size_t>(n)] = packed.add_node(*node.op, in, graph.attributes(node), graph.output_types(node), node.origin, {},
+                                                                   graph.regions_of(node));
     for (std::int32_t k = 0; k < node.n_outputs; ++k) take_value(node.first_output + k);
     packed_notes.push_back(std::move(notes[static_cast<std::size_t>(n)]));
     NodeId& twin = packed_notes.back().twin;

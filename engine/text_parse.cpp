@@ -1,7 +1,7 @@
 // Text -> graph, in one pass over the tokens. Grammar and examples: engine/README.md.
 //
 // Everything is checked where it is read, so that an error names its line and column; verify() at the end then proves the result.
-// There is no recursion, and nothing is allocated for a number that the text merely states.
+// Regions are read by recursion, at most kMaxNesting deep; nothing is allocated for a number that the text merely states.
 #include <tapedeck/engine/text.h>
 
 #include <tapedeck/engine/attr_parser.h>
@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace tapedeck {
@@ -29,25 +30,49 @@ struct Declaration {
   std::size_t type_at = 0;
 };
 
+// A graph or region being read, and the names it defines.
+struct Scope {
+  explicit Scope(const Lexer& lexer) : symbols(lexer) {}
+  Graph graph;
+  Symbols symbols;
+};
+
+// What a node's text has said so far. Kept from node to node for the memory.
+struct NodeText {
+  std::vector<Declaration> declarations;
+  std::vector<Type> types;
+  std::vector<ValueId> operands;
+  std::vector<Region> regions;
+  ParsedAttrs attrs;
+  ParsedNotes notes;
+};
+
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& file, const TensorLookup& lookup)
-      : lex_(text, file), lookup_(lookup), symbols_(lex_) {}
+  Parser(std::string_view text, const std::string& file, const TensorLookup& lookup) : lex_(text, file), lookup_(lookup) {}
 
   Graph parse() {
+    Scope scope(lex_);
+    scope_ = &scope;
     parse_header();
-    lex_.expect('{', "before the nodes");
-    while (!at_keyword("return")) parse_node();
-    parse_return();
-    if (at_keyword("update")) parse_updates();
-    lex_.expect('}', "at the end of the graph");
+    parse_body(true);
     if (lex_.peek().kind != TokenKind::end) lex_.fail_expected("the end of the text after the graph");
-    symbols_.renumber_notes(graph_);
-    return std::move(graph_);
+    return std::move(scope.graph);
   }
 
  private:
   bool at_keyword(const char* keyword) const { return lex_.peek().is_word(keyword); }
+  Graph& graph() { return scope_->graph; }
+  Symbols& symbols() { return scope_->symbols; }
+
+  void parse_body(bool updates) {
+    lex_.expect('{', "before the nodes");
+    while (!at_keyword("return")) parse_node();
+    parse_return();
+    if (updates && at_keyword("update")) parse_updates();
+    lex_.expect('}', "at the end of the graph");
+    symbols().renumber_notes(graph());
+  }
 
   // ---- graph NAME(values) state(values) ----
 
@@ -55,7 +80,7 @@ class Parser {
     if (!at_keyword("graph")) lex_.fail_expected("'graph'");
     lex_.take();
     if (lex_.peek().kind != TokenKind::word && lex_.peek().kind != TokenKind::string) lex_.fail_expected("the graph's name");
-    graph_.name = lex_.name(check_plain(lex_.take()));
+    graph().name = lex_.name(check_plain(lex_.take()));
     parse_boundary(Role::input);
     if (!at_keyword("state")) return;
     lex_.take();
@@ -77,9 +102,9 @@ class Parser {
     lex_.expect(':', "after a value's name");
     const Type type = parse_type();
     const Role role = lex_.peek().is('[') ? parse_role(lex_, usual) : usual;
-    const ValueId v = usual == Role::input ? graph_.add_input(name, type) : graph_.add_state(name, type, role);
-    graph_.values[v].role = role;
-    symbols_.define(token, name, v);
+    const ValueId v = usual == Role::input ? graph().add_input(name, type) : graph().add_state(name, type, role);
+    graph().values[v].role = role;
+    symbols().define(token, name, v);
   }
 
   // ---- types ----
@@ -121,8 +146,8 @@ class Parser {
   // ---- nodes ----
 
   void parse_node() {
-    declarations_.clear();
-    types_.clear();
+    node_.declarations.clear();
+    node_.types.clear();
     if (lex_.peek().kind == TokenKind::value || at_keyword("_")) {
       do parse_declaration(); while (lex_.take_if(','));
       lex_.expect('=', "after the results of a node");
@@ -130,11 +155,27 @@ class Parser {
     const Token op_token = lex_.peek();
     const Op& op = parse_op();
     parse_operands();
-    parse_attributes(lex_, op, op_token.at, types_, lookup_, &attrs_);
-    notes_ = {};
-    if (lex_.peek().is('[')) parse_notes(lex_, symbols_, &notes_);
-    if (lex_.peek().is('(')) lex_.fail(lex_.peek().at, "control flow is not supported by this version: a node has no regions");
+    parse_attributes(lex_, op, op_token.at, node_.types, lookup_, &node_.attrs);
+    node_.notes = {};
+    if (lex_.peek().is('[')) parse_notes(lex_, symbols(), &node_.notes);
+    node_.regions.clear();
+    while (lex_.peek().is('(')) parse_region();
     add_node(op, op_token);
+  }
+
+  // A region knows nothing of the values around it: names are looked up in its own scope.
+  void parse_region() {
+    if (++depth_ > kMaxNesting) lex_.fail(lex_.peek().at, fmt::format("regions are nested more than {} deep", kMaxNesting));
+    Scope inner(lex_);
+    inner.graph.name = Name("region");
+    Scope* const outer = std::exchange(scope_, &inner);
+    NodeText around = std::exchange(node_, {});
+    parse_boundary(Role::input);
+    parse_body(false);
+    node_ = std::move(around);
+    scope_ = outer;
+    --depth_;
+    node_.regions.push_back(std::make_shared<const Graph>(std::move(inner.graph)));
   }
 
   void parse_declaration() {
@@ -144,67 +185,65 @@ class Parser {
     d.unnamed = d.token.kind == TokenKind::word || (!d.token.quoted && is_number_name(d.token.text));
     lex_.expect(':', "after a result's name");
     d.type_at = lex_.peek().at;
-    types_.push_back(parse_type());
-    declarations_.push_back(d);
+    node_.types.push_back(parse_type());
+    node_.declarations.push_back(d);
   }
 
   const Op& parse_op() {
     if (lex_.peek().kind != TokenKind::word)
-      lex_.fail_expected(declarations_.empty() ? "a node, or 'return'" : "the name of an op");
+      lex_.fail_expected(node_.declarations.empty() ? "a node, or 'return'" : "the name of an op");
     const Token token = lex_.take();
     if (const Op* op = find_op(token.text)) return *op;
-    if (token.text == "while" || token.text == "cond" || token.text == "scan")
-      lex_.fail(token.at, fmt::format("control flow is not supported by this version: '{}'", token.text));
     std::vector<std::string_view> names;
     for (const Op* op : all_ops()) names.push_back(op->name);
     lex_.fail(token.at, fmt::format("unknown op '{}'{}", token.text, did_you_mean(token.text, names)));
   }
 
   void parse_operands() {
-    operands_.clear();
+    node_.operands.clear();
     lex_.expect('(', "after an op's name");
-    if (!lex_.peek().is(')')) do operands_.push_back(parse_ref()); while (lex_.take_if(','));
+    if (!lex_.peek().is(')')) do node_.operands.push_back(parse_ref()); while (lex_.take_if(','));
     lex_.expect(')', "after the operands");
   }
 
   ValueId parse_ref() {
     if (lex_.peek().kind != TokenKind::value) lex_.fail_expected("a value such as %x");
-    return symbols_.find(lex_.take());
+    return symbols().find(lex_.take());
   }
 
   // Types agree with the op's rule, and the node goes into the graph.
   void add_node(const Op& op, const Token& op_token) {
     input_types_.clear();
-    for (ValueId v : operands_) input_types_.push_back(graph_.values[v].type);
+    for (ValueId v : node_.operands) input_types_.push_back(graph().values[v].type);
     inferred_.clear();
-    if (op.is(kDeclaredTypes)) inferred_ = types_;
+    if (op.is(kDeclaredTypes)) inferred_ = node_.types;
     try {
-      infer_types(op, input_types_, op.attrs ? attrs_.bytes.data() : nullptr, inferred_);
+      infer_types(op, input_types_, op.attrs ? node_.attrs.bytes.data() : nullptr, inferred_, node_.regions);
     } catch (const TypeError& error) {
       lex_.fail(op_token.at, error.what());
     }
-    if (inferred_.size() != types_.size())
+    if (inferred_.size() != node_.types.size())
       lex_.fail(op_token.at, fmt::format("[{}] gives {} result{}, but {} {} declared", op.name, inferred_.size(),
-                                         inferred_.size() == 1 ? "" : "s", types_.size(), types_.size() == 1 ? "is" : "are"));
-    for (std::size_t i = 0; i < types_.size(); ++i)
-      if (inferred_[i] != types_[i])
-        lex_.fail(declarations_[i].type_at, fmt::format("[{}] gives {}, but {} is declared", op.name, to_string(inferred_[i]),
-                                                        to_string(types_[i])));
-    const NodeId id = graph_.add_node(op, operands_, op.attrs ? attrs_.bytes.data() : nullptr, types_, notes_.origin, notes_.after);
-    if (attrs_.literal) {
-      const TensorIndex index{graph_.add_constant(std::move(*attrs_.literal))};
-      std::memcpy(GraphAccess::attributes(graph_, graph_.nodes[id]) + tensor_field(op)->offset, &index, sizeof index);
+                                         inferred_.size() == 1 ? "" : "s", node_.types.size(), node_.types.size() == 1 ? "is" : "are"));
+    for (std::size_t i = 0; i < node_.types.size(); ++i)
+      if (inferred_[i] != node_.types[i])
+        lex_.fail(node_.declarations[i].type_at, fmt::format("[{}] gives {}, but {} is declared", op.name, to_string(inferred_[i]),
+                                                        to_string(node_.types[i])));
+    const NodeId id = graph().add_node(op, node_.operands, op.attrs ? node_.attrs.bytes.data() : nullptr, node_.types, node_.notes.origin, node_.notes.after, node_.regions);
+    if (node_.attrs.literal) {
+      const TensorIndex index{graph().add_constant(std::move(*node_.attrs.literal))};
+      std::memcpy(GraphAccess::attributes(graph(), graph().nodes[id]) + tensor_field(op)->offset, &index, sizeof index);
     }
     define_results(id);
   }
 
   void define_results(NodeId id) {
-    ValueId v = graph_.nodes[id].first_output;
-    for (const Declaration& d : declarations_) {
+    ValueId v = graph().nodes[id].first_output;
+    for (const Declaration& d : node_.declarations) {
       const Name name = d.unnamed ? Name() : lex_.name(d.token);
       if (!d.unnamed && name.empty()) lex_.fail(d.token.at, "a value's name is empty");
-      graph_.values[v].name = name;
-      if (d.token.kind == TokenKind::value) symbols_.define(d.token, name, v);
+      graph().values[v].name = name;
+      if (d.token.kind == TokenKind::value) symbols().define(d.token, name, v);
       ++v;
     }
   }
@@ -232,42 +271,37 @@ class Parser {
         lex_.expect('=', "after an output's name");
       }
       const ValueId v = parse_ref();
-      graph_.outputs.push_back(v);
-      graph_.output_names.push_back(name.empty() ? graph_.values[v].name : name);
+      graph().outputs.push_back(v);
+      graph().output_names.push_back(name.empty() ? graph().values[v].name : name);
     } while (lex_.take_if(','));
   }
 
   void parse_updates() {
     lex_.take();
-    std::vector<bool> updated(static_cast<std::size_t>(graph_.n_state));
+    std::vector<bool> updated(static_cast<std::size_t>(graph().n_state));
     do {
       const Token token = lex_.peek();
       const ValueId state = parse_ref();
-      if (!graph_.is_state(state)) lex_.fail(token.at, fmt::format("%{} is not a state value", graph_.value_name(state)));
-      if (updated[state - graph_.n_inputs]) lex_.fail(token.at, fmt::format("%{} is updated twice", graph_.value_name(state)));
-      updated[state - graph_.n_inputs] = true;
+      if (!graph().is_state(state)) lex_.fail(token.at, fmt::format("%{} is not a state value", graph().value_name(state)));
+      if (updated[state - graph().n_inputs]) lex_.fail(token.at, fmt::format("%{} is updated twice", graph().value_name(state)));
+      updated[state - graph().n_inputs] = true;
       lex_.expect('=', "after the state value");
       const std::size_t value_at = lex_.peek().at;
       const ValueId value = parse_ref();
-      if (graph_.values[state].type != graph_.values[value].type)
-        lex_.fail(value_at, fmt::format("%{} is {}, and cannot be updated from {}", graph_.value_name(state),
-                                        to_string(graph_.values[state].type), to_string(graph_.values[value].type)));
-      graph_.updates.push_back({state, value});
+      if (graph().values[state].type != graph().values[value].type)
+        lex_.fail(value_at, fmt::format("%{} is {}, and cannot be updated from {}", graph().value_name(state),
+                                        to_string(graph().values[state].type), to_string(graph().values[value].type)));
+      graph().updates.push_back({state, value});
     } while (lex_.take_if(','));
   }
 
   Lexer lex_;
   const TensorLookup& lookup_;
-  Graph graph_;
-  Symbols symbols_;
+  Scope* scope_ = nullptr;
+  int depth_ = 0;
   std::int64_t total_bytes_ = 0;
-
-  // Of the node being read; kept from node to node for their memory.
-  std::vector<Declaration> declarations_;
-  std::vector<Type> types_, input_types_, inferred_;
-  std::vector<ValueId> operands_;
-  ParsedAttrs attrs_;
-  ParsedNotes notes_;
+  NodeText node_;
+  std::vector<Type> input_types_, inferred_;   // kept for their memory
 };
 
 }  // namespace

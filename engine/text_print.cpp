@@ -217,8 +217,8 @@ void append_declarations(std::string& out, const Graph& graph, ValueId first, st
   out += ')';
 }
 
-void append_return(std::string& out, const Graph& graph) {
-  out += "  return";
+void append_return(std::string& out, const Graph& graph, std::size_t indent) {
+  out.append(indent, ' ').append("return");
   if (graph.outputs.empty()) return;
   List list(out += ' ');
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
@@ -245,10 +245,38 @@ void append_updates(std::string& out, const Graph& graph) {
   }
 }
 
+// Everything between the braces, `indent` blanks deep.
+void append_body(std::string& out, const Graph& graph, const PrintOptions& options, std::size_t indent);
+
+void append_region(std::string& out, const Graph& region, const PrintOptions& options, std::size_t indent) {
+  PrintOptions inner = options;
+  inner.extra_notes = {};   // they speak of the nodes outside
+  append_declarations(out += ' ', region, 0, region.n_inputs, Role::input);
+  out += " {\n";
+  append_body(out, region, inner, indent + 2);
+  out.append(1, '\n').append(indent, ' ').append("}");
+}
+
+void append_body(std::string& out, const Graph& graph, const PrintOptions& options, std::size_t indent) {
+  const std::vector<bool> used = used_values(graph);
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const std::size_t line = out.size();
+    append_node(out.append(indent, ' '), graph, graph.nodes[id], &used, options.max_inline_constant);
+    const std::string notes = options.notes ? node_notes(graph, id, options) : std::string();
+    if (!notes.empty()) {
+      const std::size_t length = out.size() - line;
+      out.append(length < kNotesColumn ? kNotesColumn - length : 1, ' ').append("[").append(notes).append("]");
+    }
+    for (const Region& region : graph.regions_of(graph.nodes[id])) append_region(out, *region, options, indent);
+    out += '\n';
+  }
+  append_return(out, graph, indent);
+  append_updates(out, graph);
+}
+
 }  // namespace
 
 std::string print(const Graph& graph, const PrintOptions& options) {
-  const std::vector<bool> used = used_values(graph);
   std::string out;
   out.reserve(64 * graph.nodes.size() + 64 * graph.values.size() + 256);
   out += "graph ";
@@ -257,18 +285,7 @@ std::string print(const Graph& graph, const PrintOptions& options) {
   append_declarations(out, graph, 0, graph.n_inputs, Role::input);
   if (graph.n_state > 0) append_declarations(out += " state", graph, graph.n_inputs, graph.n_state, Role::parameter);
   out += " {\n";
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    const std::size_t line = out.size();
-    append_node(out += "  ", graph, graph.nodes[id], &used, options.max_inline_constant);
-    const std::string notes = options.notes ? node_notes(graph, id, options) : std::string();
-    if (!notes.empty()) {
-      const std::size_t length = out.size() - line;
-      out.append(length < kNotesColumn ? kNotesColumn - length : 1, ' ').append("[").append(notes).append("]");
-    }
-    out += '\n';
-  }
-  append_return(out, graph);
-  append_updates(out, graph);
+  append_body(out, graph, options, 2);
   out += "\n}\n";
   return out;
 }

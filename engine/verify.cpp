@@ -61,6 +61,9 @@ void check_record(const Graph& g, NodeId id, ValueId expected_output) {
     fail("node {} ({}): its operand list is outside the pool", id, n.op->name);
   if (n.first_output != expected_output || !inside(n.first_output, n.n_outputs, g.values.size()))
     fail("node {} ({}): its outputs start at {}, expected {} (invariant 2)", id, n.op->name, n.first_output, expected_output);
+  if (!inside(n.first_region, n.n_regions, g.regions.size())) fail("node {} ({}): its regions are outside the pool", id, n.op->name);
+  for (const Region& region : g.regions_of(n))
+    if (!region) fail("node {} ({}): a region is missing (invariant 7)", id, n.op->name);
   const std::size_t pool = GraphAccess::attr_pool(g).size();
   if ((n.attrs == kNone) != (n.op->attrs == nullptr))
     fail("node {} ({}): {}", id, n.op->name, n.op->attrs ? "its attributes are missing" : "it has attributes the op does not take");
@@ -104,7 +107,7 @@ struct Inference {
     if (n.op->is(kDeclaredTypes))
       for (const Value& v : g.output_values(n)) outputs.push_back(v.type);
     try {
-      infer_types(*n.op, inputs, g.attributes(n), outputs);
+      infer_types(*n.op, inputs, g.attributes(n), outputs, g.regions_of(n));
     } catch (const TypeError& error) {
       fail("node {}: {}: {} (invariant 3)", id, g.node_text(id), error.what());
     }
@@ -116,7 +119,24 @@ struct Inference {
   }
 };
 
-void check_nodes(const Graph& g) {
+void verify_nested(const Graph& g, int depth);
+
+// Before the node's own types are inferred: the rules of control flow read their regions.
+void check_regions(const Graph& g, NodeId id, int depth) {
+  const Node& n = g.nodes[id];
+  for (std::int32_t i = 0; i < n.n_regions; ++i) {
+    const Graph& region = *g.regions_of(n)[static_cast<std::size_t>(i)];
+    if (depth == kMaxNesting) fail("node {} ({}): regions are nested more than {} deep (invariant 7)", id, n.op->name, kMaxNesting);
+    if (region.n_state != 0 || !region.updates.empty()) fail("node {} ({}): region {} has state (invariant 7)", id, n.op->name, i);
+    try {
+      verify_nested(region, depth + 1);
+    } catch (const InvalidGraphError& error) {
+      throw InvalidGraphError(fmt::format("{} (in region {} of node {}, {})", error.what(), i, id, n.op->name));
+    }
+  }
+}
+
+void check_nodes(const Graph& g, int depth) {
   ValueId next = g.n_inputs + g.n_state;
   Inference inference;
   for (NodeId id = 0; id < g.node_count(); ++id) {
@@ -124,6 +144,7 @@ void check_nodes(const Graph& g) {
     next += g.nodes[id].n_outputs;
     check_edges(g, id);
     check_constant(g, id);
+    check_regions(g, id, depth);
     inference.check(g, id);
   }
   if (next != g.value_count()) fail("{} values belong to no node (invariant 2)", g.value_count() - next);
@@ -147,12 +168,14 @@ void check_results(const Graph& g) {
   }
 }
 
+void verify_nested(const Graph& g, int depth) {
+  check_values(g);
+  check_nodes(g, depth);
+  check_results(g);
+}
+
 }  // namespace
 
-void verify(const Graph& graph) {
-  check_values(graph);
-  check_nodes(graph);
-  check_results(graph);
-}
+void verify(const Graph& graph) { verify_nested(graph, 0); }
 
 }  // namespace tapedeck

@@ -32,6 +32,7 @@ class Vjp {
   std::vector<Tensor> xs, ys, dys, dxs;
   std::vector<bool> need;
   const void* attrs = nullptr;
+  std::span<const Region> regions = {};   // of a node of control flow
   Site where;
 };
 
