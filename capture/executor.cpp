@@ -18,6 +18,7 @@ std::string replay::listed(const std::vector<std::string>& names) {
 namespace {
 
 using replay::BufferId;
+using replay::Busy;
 using replay::listed;
 
 Plan checked(Plan plan) {
@@ -43,24 +44,30 @@ int checked_threads(const ExecutorOptions& options) {
   return options.threads;
 }
 
-// One caller at a time: a second one is told, not made to wait.
-class Busy {
- public:
-  Busy(std::atomic<bool>& flag, const char* what) : flag_(flag) {
-    if (flag_.exchange(true, std::memory_order_acquire))
-      throw ExecutionError(fmt::format("{}: this executor is in use by another thread", what));
-  }
-  ~Busy() { flag_.store(false, std::memory_order_release); }
-  Busy(const Busy&) = delete;
-
- private:
-  std::atomic<bool>& flag_;
-};
-
 }  // namespace
 
-Executor::Impl::Impl(Plan p, const ExecutorOptions& options)
-    : plan(checked(std::move(p))), table(plan), program(plan, table), threads(checked_threads(options)) {
+Executor::Impl::Impl(Plan p, const ExecutorOptions& o)
+    : plan(checked(std::move(p))),
+      table(plan),
+      options(o),
+      memory(std::make_shared<replay::Memory>(static_cast<std::size_t>(plan.graph.n_state))),
+      program(plan, table),
+      threads(checked_threads(o)) {
+  prepare();
+  allocate_buffers();
+  fill_constants();
+  prepare_segments();
+}
+
+Executor::Impl::Impl(Plan p, const Impl& parent, bool allow_up_sizing)
+    : plan(checked(std::move(p))), table(plan), options(parent.options), memory(parent.memory), program(plan, table), threads(checked_threads(options)) {
+  prepare();
+  share_buffers(parent, allow_up_sizing);
+  fill_constants();
+  prepare_segments();
+}
+
+void Executor::Impl::prepare() {
   const Graph& g = plan.graph;
   for (ValueId v = 0; v < g.n_inputs; ++v) input_names.push_back(g.value_name(v));
   for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) state_names.push_back(g.value_name(v));
@@ -69,31 +76,30 @@ Executor::Impl::Impl(Plan p, const ExecutorOptions& options)
     output_names.push_back(named ? g.output_names[i].str() : g.value_name(g.outputs[i]));
   }
   input_set.resize(input_names.size());
-  state_set.resize(state_names.size());
   state_written.resize(state_names.size());
-  bound.resize(state_names.size());
   kept_outputs.resize(g.outputs.size());
   for (const Update& u : g.updates) state_written[u.state - g.n_inputs] = true;
-  allocate_buffers();
-  fill_constants();
-  prepare_segments();
+  buffers.resize(table.bytes.size());
+  bases.resize(table.bytes.size());
 }
 
 // State waits for its first value: what is bound needs no bytes here.
 void Executor::Impl::allocate_buffers() {
-  buffers = std::make_unique<Buffer[]>(table.bytes.size());
-  bases.resize(table.bytes.size());
   for (BufferId b = 0; b < static_cast<BufferId>(bases.size()); ++b) {
     const bool is_state = b >= table.first_state && b < table.first_constant;
-    if (table.bytes[b] < 0 || is_state) continue;
-    buffers[b] = Buffer(allocator, table.bytes[b]);
-    bases[b] = buffers[b].data();
+    buffers[b] = table.bytes[b] < 0 || is_state ? std::make_shared<Buffer>() : std::make_shared<Buffer>(allocator, table.bytes[b]);
+    bases[b] = buffers[b]->data();
   }
 }
 
-Executor::Impl::~Impl() {
-  for (const Tensor& t : bound)
-    if (t.defined()) allocator.forget(t.bytes());
+// State is wherever the family has it by now.
+void Executor::Impl::follow_state() {
+  for (std::int32_t s = 0; s < static_cast<std::int32_t>(state_names.size()); ++s) set_base(table.state(s), memory->state_base[s]);
+}
+
+void* Executor::Impl::base_of(BufferId buffer) const {
+  const bool is_state = buffer >= table.first_state && buffer < table.first_constant;
+  return is_state ? memory->state_base[buffer - table.first_state] : bases[buffer];
 }
 
 std::int32_t Executor::Impl::find(const std::vector<std::string>& names, const char* kind, const std::string& name) const {
@@ -112,6 +118,7 @@ void Executor::Impl::check_type(const char* kind, const std::string& name, const
 void Executor::Impl::set_base(BufferId buffer, void* base) {
   moved |= bases[buffer] != base;
   bases[buffer] = base;
+  if (buffer >= table.first_state && buffer < table.first_constant) memory->state_base[buffer - table.first_state] = base;
 }
 
 void Executor::Impl::fill_constants() {
@@ -139,8 +146,8 @@ void Executor::Impl::set_state(std::int32_t slot, const Tensor& value) {
   if (bound[slot].defined()) {
     to = bound[slot].mutable_data();
   } else {
-    if (!buffers[b].data()) buffers[b] = Buffer(allocator, table.bytes[b]);
-    to = buffers[b].data();
+    if (!buffers[b]->data()) *buffers[b] = Buffer(allocator, table.bytes[b]);
+    to = buffers[b]->data();
   }
   set_base(b, to);
   if (value.impl() != bound[slot].impl()) value.copy_to(to, static_cast<std::size_t>(table.bytes[b]), dtype_size(value.dtype()));
@@ -155,13 +162,13 @@ void Executor::Impl::bind_state(std::int32_t slot, const Tensor& value) {
   char* const base = static_cast<char*>(handle.mutable_data());
   for (std::size_t other = 0; other < bound.size(); ++other) {
     if (static_cast<std::int32_t>(other) == slot || !bound[other].defined()) continue;
-    const char* const theirs = static_cast<const char*>(bases[table.state(static_cast<std::int32_t>(other))]);
+    const char* const theirs = static_cast<const char*>(memory->state_base[other]);
     if (base < theirs + bound[other].bytes() && theirs < base + handle.bytes())
       throw UsageError(fmt::format("state '{}' cannot be bound to bytes that '{}' is bound to", state_names[slot], state_names[other]));
   }
   keep_outputs_of(b);
   if (bound[slot].defined()) allocator.forget(bound[slot].bytes());
-  buffers[b] = Buffer();
+  *buffers[b] = Buffer();
   allocator.adopt(handle.bytes());
   set_base(b, base);
   bound[slot] = std::move(handle);
@@ -181,7 +188,7 @@ Tensor Executor::Impl::read(ValueId v) const {
   Tensor out = empty(plan.graph.values[v].type);
   if (out.numel() == 0) return out;
   replay::Window from = replay::window_of(plan, table, v);
-  from.view.data = static_cast<char*>(bases[from.buffer]) + from.offset;
+  from.view.data = static_cast<char*>(base_of(from.buffer)) + from.offset;
   if (from.view.dense()) {
     std::memcpy(out.mutable_data(), from.view.data, static_cast<std::size_t>(out.bytes()));
     return out;
@@ -203,7 +210,7 @@ Tensor Executor::Impl::read_state(std::int32_t slot) const {
   if (!state_set[slot] && !torn) throw ExecutionError(fmt::format("state '{}' was never set", state_names[slot]));
   const Type& type = plan.graph.values[plan.graph.n_inputs + slot].type;
   if (type.bytes() == 0) return empty(type);
-  return from_bytes(type, bases[table.state(slot)]);
+  return from_bytes(type, base_of(table.state(slot)));
 }
 
 // Outputs that live in a buffer about to be set anew are copied out first: they stay those of the last run.
@@ -224,6 +231,7 @@ Tensor Executor::Impl::output(std::size_t index) const {
 // ---- the public face ----
 
 Executor::Executor(Plan plan, const ExecutorOptions& options) : impl_(std::make_unique<Impl>(std::move(plan), options)) {}
+Executor::Executor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Executor::~Executor() = default;
 Executor::Executor(Executor&&) noexcept = default;
 

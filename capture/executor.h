@@ -18,6 +18,15 @@ struct ExecutorOptions {
   std::string device = "cpu";      // "cuda": DeviceError unless built in and present
 };
 
+struct DimTable;
+
+// What Executor::reshape() allows.
+struct ReshapeOptions {
+  bool partial_shaping = false;    // inputs that were not named may change, where the named ones make them
+  bool allow_up_sizing = false;    // what becomes larger gets fresh memory
+  const DimTable* dims = nullptr;  // how attributes follow sizes (dims.h); without it inference alone, and what it cannot know is an error
+};
+
 // Owns the arena, and copies of everything persistent unless a tensor is bound. Not thread safe: a second run() while one is under
 // way is refused with ExecutionError. After a failure that struck once state had been written the executor is torn and refuses to
 // run until load_state().
@@ -46,12 +55,22 @@ class Executor {
   std::vector<Tensor> outputs() const;
   Tensor output(const std::string& name) const;
 
+  // Another executor of the same graph with inputs of other sizes, by name, on the same memory: what is as large or smaller lies in the
+  // first bytes of the old (arena, inputs, outputs), so either's run overwrites what the other returned and was given; what is larger
+  // is fresh. State is one and the same, whatever happens to either. The plan is fitted where it can be, made anew where it cannot.
+  // The two run one after the other: a run while the other is under way is an ExecutionError. Throws TypeError for an unknown input,
+  // for what ReshapeOptions does not allow, and wherever inference refuses, naming the node. MXNet's executor.reshape.
+  Executor reshape(const std::map<std::string, Type>& inputs, const ReshapeOptions& options = {}) const;
+  // Likewise, for a plan at hand (fit_plan.h) of the same graph at other types.
+  Executor reshape(Plan plan, const ReshapeOptions& options = {}) const;
+
   // The most bytes the replay held at once, counted by its allocator while running: equals plan().peak_bytes.
   std::int64_t observed_peak_bytes() const;
   // Copies of outputs and state views handed out are the caller's and are not counted.
 
  private:
   struct Impl;
+  explicit Executor(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -17,18 +17,53 @@
 namespace tapedeck {
 
 namespace replay {
+// What executors of one family share (Executor::reshape): the count of bytes, state, and the right to run.
+struct Memory {
+  explicit Memory(std::size_t n_state) : bound(n_state), state_set(n_state), state_base(n_state) {}
+  ~Memory() {
+    for (const Tensor& t : bound)
+      if (t.defined()) allocator.forget(t.bytes());
+  }
+
+  Allocator allocator;                    // counts the replays' bytes and nobody else's
+  std::vector<Tensor> bound;              // by state slot; undefined if the executors own the bytes
+  std::vector<bool> state_set;
+  std::vector<void*> state_base;          // by state slot: where its bytes are now
+  bool torn = false;
+  std::atomic<bool> busy{false};
+};
+
 inline constexpr std::int32_t kNoStop = std::numeric_limits<std::int32_t>::max();
 std::string listed(const std::vector<std::string>& names);  // "a, b", or "none"
+
+// One caller at a time: a second one is told, not made to wait.
+class Busy {
+ public:
+  Busy(std::atomic<bool>& flag, const char* what) : flag_(flag) {
+    if (flag_.exchange(true, std::memory_order_acquire))
+      throw ExecutionError(std::string(what) + ": this executor, or one that shares its memory, is in use by another thread");
+  }
+  ~Busy() { flag_.store(false, std::memory_order_release); }
+  Busy(const Busy&) = delete;
+
+ private:
+  std::atomic<bool>& flag_;
+};
 }  // namespace replay
 
 struct Executor::Impl {
   Impl(Plan p, const ExecutorOptions& options);
-  ~Impl();
+  // A plan of the same graph at other types, on the parent's memory. Throws TypeError where a buffer would have to grow and may not.
+  Impl(Plan p, const Impl& parent, bool allow_up_sizing);
 
   // ---- buffers ----
   std::int32_t find(const std::vector<std::string>& names, const char* kind, const std::string& name) const;
   void check_type(const char* kind, const std::string& name, const Type& wanted, const Tensor& value) const;
+  void prepare();
   void allocate_buffers();
+  void share_buffers(const Impl& parent, bool allow_up_sizing);
+  void follow_state();
+  void* base_of(replay::BufferId buffer) const;
   void fill_constants();
   void set_base(replay::BufferId buffer, void* base);
   void set_input(std::int32_t slot, const Tensor& value);
@@ -59,11 +94,14 @@ struct Executor::Impl {
   const replay::BufferTable table;
   std::vector<std::string> input_names, state_names, output_names;
 
-  Allocator allocator;                    // counts the replay's bytes and nobody else's
-  std::unique_ptr<Buffer[]> buffers;      // by buffer; bound state has none
+  const ExecutorOptions options;
+  const std::shared_ptr<replay::Memory> memory;
+  Allocator& allocator = memory->allocator;
+  std::vector<std::shared_ptr<Buffer>> buffers;   // by buffer; bound state has no bytes in them
   std::vector<void*> bases;               // by buffer
-  std::vector<Tensor> bound;              // by state slot; undefined if the executor owns the bytes
-  std::vector<bool> input_set, state_set, state_written;   // state_written: has an update
+  std::vector<Tensor>& bound = memory->bound;
+  std::vector<bool>& state_set = memory->state_set;
+  std::vector<bool> input_set, state_written;     // state_written: has an update
   replay::Program program;
   bool moved = true;                      // some base changed since the program was resolved
 
@@ -76,8 +114,8 @@ struct Executor::Impl {
   char start = 0, finish = 0;             // addresses that stand for the fork and the join of a run
   std::atomic<std::int32_t> stop_at{replay::kNoStop};  // lowest step known to be at fault
 
-  mutable std::atomic<bool> busy{false};
-  bool torn = false;
+  std::atomic<bool>& busy = memory->busy;
+  bool& torn = memory->torn;
   bool has_outputs = false;
   std::vector<std::optional<Tensor>> kept_outputs;  // copies made because the bytes below were about to be set anew
 };

@@ -66,6 +66,7 @@ void Executor::Impl::touch_bound() {
 
 void Executor::Impl::run() {
   check_ready();
+  follow_state();
   touch_bound();
   if (moved) program.resolve(bases);
   moved = false;

@@ -14,6 +14,7 @@ struct PrintOptions {
   bool notes = true;                                  // print origin notes
   std::function<std::string(NodeId)> extra_notes;     // appended inside [...], e.g. "seg=0, at=2560"
   std::int64_t max_inline_constant = 16;              // constants with more elements print as {tensor="name"}
+  std::function<std::string(ValueId)> input_notes;    // as extra_notes, of inputs
 };
 
 // Deterministic: no addresses, hashes or times. print(parse(s)) == s for printed s, and parse(print(g)) equals g.

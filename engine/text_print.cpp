@@ -205,13 +205,18 @@ class List {
   bool first_ = true;
 };
 
-void append_declarations(std::string& out, const Graph& graph, ValueId first, std::int32_t n, Role usual) {
+void append_declarations(std::string& out, const Graph& graph, ValueId first, std::int32_t n, Role usual,
+                         const std::function<std::string(ValueId)>& extra_notes = {}) {
   List list(out += '(');
   for (ValueId v = first; v < first + n; ++v) {
     std::string item;
     append_ref(item, graph, v);
     append_type(item += ": ", graph.values[v].type);
-    if (graph.values[v].role != usual) item.append(" [role=").append(role_name(graph.values[v].role)).append("]");
+    std::string notes = graph.values[v].role != usual ? std::string("role=") + role_name(graph.values[v].role) : std::string();
+    const std::string extra = extra_notes ? extra_notes(v) : std::string();
+    if (!extra.empty() && !notes.empty()) notes += ", ";
+    notes += extra;
+    if (!notes.empty()) item.append(" [").append(notes).append("]");
     list.add(item);
   }
   out += ')';
@@ -282,7 +287,7 @@ std::string print(const Graph& graph, const PrintOptions& options) {
   out += "graph ";
   if (is_plain_name(graph.name.view())) out += graph.name.view();
   else out += quoted(graph.name.view());
-  append_declarations(out, graph, 0, graph.n_inputs, Role::input);
+  append_declarations(out, graph, 0, graph.n_inputs, Role::input, options.input_notes);
   if (graph.n_state > 0) append_declarations(out += " state", graph, graph.n_inputs, graph.n_state, Role::parameter);
   out += " {\n";
   append_body(out, graph, options, 2);

@@ -1,0 +1,325 @@
+// Named dimensions: rules found from recordings, graphs re-typed by them, plans fitted to smaller sizes. The oracle is always a capture
+// made at the size itself, or the eager run.
+#include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/dim_buckets.h>
+#include <tapedeck/capture/dim_rules.h>
+#include <tapedeck/capture/fit_plan.h>
+#include <tapedeck/capture/plan_check.h>
+#include <tapedeck/capture/retype.h>
+#include <tapedeck/engine/nn.h>
+#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/text.h>
+
+#include <tapedeck/tests/engine/messages.h>
+
+#include <random>
+
+namespace tapedeck {
+namespace {
+
+using testing::message_of;
+
+Tensor sample(const Shape& shape, int seed) {
+  std::mt19937 random(static_cast<unsigned>(seed));
+  std::vector<float> values(static_cast<std::size_t>(shape.numel()));
+  for (float& v : values) v = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 512.0f;
+  return from_vector(values, shape);
+}
+
+Tensor labels(std::int64_t n, int classes) {
+  std::vector<std::int32_t> values;
+  for (std::int64_t i = 0; i < n; ++i) values.push_back(static_cast<std::int32_t>((i * 7 + 3) % classes));
+  return from_vector(values, {n});
+}
+
+// A function of x alone, captured at one size.
+using Program = std::function<Tensor(const Tensor&)>;
+
+Captured captured(const Program& program, const Tensor& x) {
+  Capture capture("f");
+  const Tensor in = capture.input("x", x);
+  capture.output("y", program(in));
+  return capture.finish();
+}
+
+DimTable table_for(std::vector<DimRange> dims, std::vector<DimTable::Axis> axes) {
+  DimTable table;
+  table.dims = std::move(dims);
+  table.axes = std::move(axes);
+  return table;
+}
+
+// Rules from captures at `recorded` sizes of x's first axis; then a capture at each of `others` must be what retype() makes.
+void expect_general(const Program& program, const std::vector<std::int64_t>& recorded, const std::vector<std::int64_t>& others, const Shape& rest) {
+  const auto at = [&](std::int64_t n) {
+    Shape shape = rest;
+    shape.sizes[0] = n;
+    return captured(program, sample(shape, static_cast<int>(n))).graph;
+  };
+  std::vector<Graph> graphs;
+  for (std::int64_t n : recorded) graphs.push_back(at(n));
+  std::vector<DimSample> samples;
+  for (std::size_t i = 0; i < graphs.size(); ++i) samples.push_back({&graphs[i], {recorded[i]}});
+  DimTable table = table_for({{"b", 1, 1000}}, {{"x", 0, 0}});
+  const DimFindings findings = find_rules(&table, samples);
+  ASSERT_TRUE(findings.found) << findings.why;
+  for (std::int64_t n : others) {
+    PrintOptions bare;
+    bare.notes = false;
+    EXPECT_EQ(print(retype(graphs[0], table, {{"b", n}}), bare), print(at(n), bare)) << "at " << n;
+  }
+}
+
+TEST(DimRules, AttributesThatFollowOneDimension) {
+  expect_general([](const Tensor& x) { return relu(reshape(x, {x.size(0) * 10})); }, {4, 6}, {1, 4, 5, 100}, {0, 10});
+  expect_general([](const Tensor& x) { return mul(full({x.size(0), 10}, 2), x); }, {4, 6}, {1, 9}, {0, 10});
+  expect_general([](const Tensor& x) { return sum(x, {0}); }, {4, 6}, {1, 9}, {0, 10});
+  expect_general([](const Tensor& x) { return mean(x); }, {4, 6}, {1, 9}, {0, 10});
+  expect_general([](const Tensor& x) { return mul(sum(x), 1.0 / static_cast<double>(x.size(0))); }, {4, 6}, {3, 7, 11}, {0, 10});
+  expect_general([](const Tensor& x) { return div(sum(x), static_cast<double>(x.size(0))); }, {4, 6}, {3, 7, 11}, {0, 10});
+  expect_general([](const Tensor& x) { return concat({x, x}, 0); }, {4, 6}, {1, 9}, {0, 10});
+}
+
+TEST(DimRules, AffineRulesAskForAThirdRecording) {
+  const Program tail = [](const Tensor& x) { return slice(x, {1, 0}, {x.size(0) - 1, 10}); };
+  DimTable table = table_for({{"b", 3, 1000}}, {{"x", 0, 0}});
+  const Graph a = captured(tail, sample({4, 10}, 1)).graph, b = captured(tail, sample({6, 10}, 1)).graph;
+  const DimFindings two = find_rules(&table, {{&a, {4}}, {&b, {6}}});
+  EXPECT_FALSE(two.found);
+  EXPECT_TRUE(two.more);
+  EXPECT_NE(two.why.find("one more size would confirm"), std::string::npos) << two.why;
+  expect_general(tail, {4, 6, 9}, {3, 5, 100}, {0, 10});
+}
+
+TEST(DimRules, HalvesAreRulesThatNeedNotComeOutWhole) {
+  const Program halves = [](const Tensor& x) { return reshape(x, {x.size(0) / 2, 2, 10}); };
+  expect_general(halves, {4, 8}, {2, 6, 100}, {0, 10});
+  DimTable table = table_for({{"b", 1, 1000}}, {{"x", 0, 0}});
+  const Graph a = captured(halves, sample({4, 10}, 1)).graph, b = captured(halves, sample({8, 10}, 1)).graph;
+  ASSERT_TRUE(find_rules(&table, {{&a, {4}}, {&b, {8}}}).found);
+  const std::string odd = message_of<TypeError>([&] { retype(a, table, {{"b", 5}}); });
+  EXPECT_NE(odd.find("no whole number"), std::string::npos) << odd;
+  EXPECT_NE(odd.find("[reshape]"), std::string::npos) << odd;
+  EXPECT_NE(odd.find("b=5"), std::string::npos) << odd;
+}
+
+TEST(DimRules, TwoDimensionsAreToldApart) {
+  const auto at = [](std::int64_t b, std::int64_t s) {
+    return captured([](const Tensor& x) { return reshape(x, {x.size(0) * x.size(1), 3}); }, sample({b, s, 3}, 1)).graph;
+  };
+  const Graph p = at(2, 4), q = at(4, 8), r = at(4, 10);
+  DimTable table = table_for({{"b", 1, 64}, {"s", 1, 64}}, {{"x", 0, 0}, {"x", 1, 1}});
+  const DimFindings two = find_rules(&table, {{&p, {2, 4}}, {&q, {4, 8}}});
+  EXPECT_FALSE(two.found && table.entries.empty());
+  ASSERT_TRUE(find_rules(&table, {{&p, {2, 4}}, {&q, {4, 8}}, {&r, {4, 10}}}).found);
+  ASSERT_EQ(table.entries.size(), 1u);
+  EXPECT_EQ(rule_text(table, table.entries[0].rule), "b*s");
+  EXPECT_EQ(print(retype(p, table, {{"b", 3}, {"s", 5}})), print(at(3, 5)));
+}
+
+TEST(DimRules, WhatIsNoFunctionOfTheSizesIsRefusedWithItsPlace) {
+  int call = 0;
+  const Program changing = [&](const Tensor& x) { return mul(x, 0.3 + 0.17 * call++); };
+  const Graph a = captured(changing, sample({4, 10}, 1)).graph, b = captured(changing, sample({6, 10}, 1)).graph;
+  DimTable table = table_for({{"b", 1, 1000}}, {{"x", 0, 0}});
+  const DimFindings findings = find_rules(&table, {{&a, {4}}, {&b, {6}}});
+  EXPECT_FALSE(findings.found);
+  EXPECT_NE(findings.why.find("pass it as an input"), std::string::npos) << findings.why;
+  EXPECT_NE(findings.why.find("shapes_test.cpp"), std::string::npos) << findings.why;
+}
+
+TEST(DimRules, ABranchOnTheSizeIsAnotherProgram) {
+  const Program branch = [](const Tensor& x) { return x.size(0) > 5 ? relu(x) : exp(x); };
+  const Graph a = captured(branch, sample({4, 10}, 1)).graph, b = captured(branch, sample({6, 10}, 1)).graph;
+  DimTable table = table_for({{"b", 1, 1000}}, {{"x", 0, 0}});
+  const DimFindings findings = find_rules(&table, {{&a, {4}}, {&b, {6}}});
+  EXPECT_FALSE(findings.found);
+  EXPECT_FALSE(findings.more);
+  EXPECT_NE(findings.why.find("exp"), std::string::npos) << findings.why;
+  EXPECT_NE(findings.why.find("relu"), std::string::npos) << findings.why;
+}
+
+TEST(DimTable, TextRoundTrips) {
+  const auto at = [](std::int64_t b, std::int64_t s) {
+    return captured(
+               [](const Tensor& x) {
+                 const Tensor flat = reshape(x, {x.size(0) * x.size(1), 3});
+                 return mul(sum(slice(flat, {1, 0}, {flat.size(0) - 1, 3})), 1.0 / static_cast<double>(x.size(1)));
+               },
+               sample({b, s, 3}, 1))
+        .graph;
+  };
+  const Graph p = at(2, 4), q = at(4, 7), r = at(5, 10), t = at(7, 9);
+  DimTable table = table_for({{"b", 1, 64}, {"s", 2, DimRange::kUnbounded}}, {{"x", 0, 0}, {"x", 1, 1}});
+  const DimFindings findings = find_rules(&table, {{&p, {2, 4}}, {&q, {4, 7}}, {&r, {5, 10}}, {&t, {7, 9}}});
+  ASSERT_TRUE(findings.found) << findings.why;
+  const std::string text = print_with_dims(p, table);
+  EXPECT_NE(text.find("dims=\"b=1..64, s=2.., x@0=b, x@1=s\""), std::string::npos) << text;
+  EXPECT_EQ(parse_dims(text), table);
+  EXPECT_EQ(print_with_dims(parse(text), parse_dims(text)), text);
+  EXPECT_EQ(print(parse(text)), print(p)) << "erasing the notes changes nothing";
+  EXPECT_EQ(dims_from_text(dims_text(table)), table);
+  EXPECT_TRUE(parse_dims(print(p)).empty());
+  for (const char* bad : {"b", "b=3", "b=1..x", "b=5..2", "b=1..4, b=1..4", "b=1..4, x@0=c", "b=1..4, x@99=b", "b=1..4, h.shape.0=(b/2", "b=1..4, h.shape.0=(b)/0",
+                          "b=1..4, h.value=real x/b", "b=1..4, h=b"})
+    EXPECT_THROW(dims_from_text(bad), ParseError) << bad;
+}
+
+TEST(Retype, ByInferenceAloneNamesWhatStandsInTheWay) {
+  const Graph plain = captured([](const Tensor& x) { return relu(matmul(x, sample({10, 3}, 2))); }, sample({4, 10}, 1)).graph;
+  PrintOptions bare;
+  bare.notes = false;
+  EXPECT_EQ(print(retype(plain, {{"x", Type{DType::f32, {7, 10}}}}), bare),
+            print(captured([](const Tensor& x) { return relu(matmul(x, sample({10, 3}, 2))); }, sample({7, 10}, 1)).graph, bare));
+  const Graph flat = captured([](const Tensor& x) { return reshape(x, {40}); }, sample({4, 10}, 1)).graph;
+  const std::string refused = message_of<TypeError>([&] { retype(flat, {{"x", Type{DType::f32, {7, 10}}}}); });
+  EXPECT_NE(refused.find("[reshape]"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("shapes_test.cpp"), std::string::npos) << refused;
+  // Where inference would let it pass: the batch's 1/n, and a full batch of ones that broadcasts.
+  const Graph average = captured([](const Tensor& x) { return mul(sum(x), 1.0 / 4); }, sample({4, 10}, 1)).graph;
+  EXPECT_NE(message_of<TypeError>([&] { retype(average, {{"x", Type{DType::f32, {7, 10}}}}); }).find("holds 0.25"), std::string::npos);
+  const Graph ones = captured([](const Tensor& x) { return add(x, full({4, 10}, 1)); }, sample({4, 10}, 1)).graph;
+  EXPECT_NE(message_of<TypeError>([&] { retype(ones, {{"x", Type{DType::f32, {1, 10}}}}); }).find("holds 4"), std::string::npos);
+}
+
+// ---- plans for smaller sizes ----
+
+struct Net : Module {
+  Linear fc1{*this, "fc1", 6, 16}, fc2{*this, "fc2", 16, 4};
+  Dropout drop{*this, "drop", 0.5};
+  Tensor operator()(const Tensor& x) { return fc2(drop(relu(fc1(x)))); }
+};
+
+struct Trainer {
+  Net net;
+  AdamW optimizer{net.parameters(), {.lr = 0.01}};
+  std::vector<Tensor> step(const std::vector<Tensor>& in) {
+    const Tensor loss = cross_entropy(net(in[0]), in[1]);
+    backward(loss);
+    optimizer.step();
+    optimizer.zero_grad();
+    return {loss};
+  }
+  Graph record(std::int64_t n) {
+    Capture capture("step");
+    const Tensor x = capture.input("x", sample({n, 6}, static_cast<int>(n))), y = capture.input("y", labels(n, 4));
+    capture.output("loss", step({x, y})[0]);
+    return capture.finish().graph;
+  }
+};
+
+TEST(FitPlan, ATrainingStepIsOneGraphAndOnePlan) {
+  Trainer trainer;
+  const Graph a = trainer.record(4), b = trainer.record(6);
+  DimTable table = table_for({{"b", 1, 32}}, {{"x", 0, 0}, {"y", 0, 0}});
+  const DimFindings findings = find_rules(&table, {{&a, {4}}, {&b, {6}}});
+  ASSERT_TRUE(findings.found) << findings.why;
+  const Graph largest = retype(a, table, {{"b", 32}});
+  const Plan plan = make_plan(largest);
+  const Refit refit(a, table, largest, plan);
+  ASSERT_EQ(refit.obstacle(), "");
+  for (std::int64_t n : {1, 2, 5, 31, 32}) {
+    std::string why;
+    const std::optional<Plan> fitted = fit_plan(plan, refit.planned_graph(retype(a, table, {{"b", n}})), &why);
+    ASSERT_TRUE(fitted) << why;
+    EXPECT_TRUE(check_plan(*fitted).empty()) << check_plan(*fitted).front();
+    EXPECT_TRUE(check_clones(*fitted).empty());
+    EXPECT_LE(fitted->peak_bytes, plan.peak_bytes);
+    EXPECT_EQ(fitted->arena_bytes, plan.arena_bytes);
+  }
+}
+
+TEST(FitPlan, WhatIsEqualOnlyAtTheLargestSizeIsNotMerged) {
+  // At b = 16 both slices are [0:16] of the table and CSE makes them one.
+  const auto at = [](std::int64_t n) {
+    return captured(
+               [](const Tensor& x) {
+                 const Tensor table = concat({x, x, x}, 0);   // longer than any slice of it
+                 const Tensor first = slice(table, {0, 0}, {x.size(0), 4}), fixed = slice(table, {0, 0}, {16, 4});
+                 return add(sum(first), sum(fixed));
+               },
+               sample({n, 4}, 1))
+        .graph;
+  };
+  const Graph a = at(6), b = at(8);
+  DimTable table = table_for({{"b", 6, 16}}, {{"x", 0, 0}});
+  ASSERT_TRUE(find_rules(&table, {{&a, {6}}, {&b, {8}}}).found);
+  const Graph largest = retype(a, table, {{"b", 16}});
+  const Plan plan = make_plan(largest);
+  const Refit refit(a, table, largest, plan);
+  EXPECT_NE(refit.obstacle().find("largest size only"), std::string::npos) << refit.obstacle();
+  EXPECT_EQ(Refit(a, table, a, make_plan(a)).obstacle(), "");   // at 6 they are two
+}
+
+// ---- buckets ----
+
+TEST(DimBuckets, PlanOnceFitAfter) {
+  Trainer trainer;
+  DimOptions dims;
+  dims.ranges = {{"b", 1, 32}};
+  dims.inputs = {{"x", {"b", ""}}, {"y", {"b"}}};
+  dims.capacity = 2;
+  DimBuckets buckets(dims, {}, {});
+  EXPECT_EQ(buckets.find({{"b", 4}}), nullptr);
+  buckets.add(trainer.record(4), {{"b", 4}});
+  EXPECT_EQ(buckets.find({{"b", 4}}), nullptr);
+  EXPECT_FALSE(buckets.general());
+  buckets.add(trainer.record(6), {{"b", 6}});
+  ASSERT_TRUE(buckets.general()) << buckets.explain();
+  for (std::int64_t n : {4, 6, 4, 6, 9}) {
+    Executor* executor = buckets.find({{"b", n}});
+    ASSERT_NE(executor, nullptr) << buckets.explain();
+    EXPECT_EQ(executor->plan().graph.values[0].type.shape[0], n);
+  }
+  EXPECT_EQ(buckets.stats().hits, 2);
+  EXPECT_EQ(buckets.stats().misses, 3);
+  EXPECT_EQ(buckets.stats().fitted, 3);
+  EXPECT_EQ(buckets.stats().planned, 1);
+  EXPECT_EQ(buckets.stats().evicted, 1);
+  buckets.find({{"b", 6}});
+  EXPECT_EQ(buckets.stats().hits, 3) << "6 was used after 4";
+  buckets.find({{"b", 4}});
+  EXPECT_EQ(buckets.stats().misses, 4);
+  EXPECT_NE(buckets.explain().find("one plan of"), std::string::npos) << buckets.explain();
+  EXPECT_NE(buckets.explain().find("b: 1 to 32; x axis 0, y axis 0"), std::string::npos) << buckets.explain();
+}
+
+TEST(DimBuckets, WithoutUpperBoundEverySizeIsPlanned) {
+  Trainer trainer;
+  DimOptions dims;
+  dims.ranges = {{"b"}};
+  dims.inputs = {{"x", {"b", ""}}, {"y", {"b"}}};
+  DimBuckets buckets(dims, {}, {});
+  for (std::int64_t n : {4, 6}) buckets.add(trainer.record(n), {{"b", n}});
+  ASSERT_NE(buckets.find({{"b", 300}}), nullptr);
+  ASSERT_NE(buckets.find({{"b", 5}}), nullptr);
+  EXPECT_EQ(buckets.stats().planned, 2);
+  EXPECT_EQ(buckets.fresh().size(), 2u);
+  EXPECT_NE(buckets.explain().find("no upper bound"), std::string::npos) << buckets.explain();
+}
+
+TEST(DimBuckets, RefusesWhatWasNotDeclared) {
+  const auto buckets = [](std::vector<DimRange> ranges, InputDims inputs) {
+    DimOptions dims;
+    dims.ranges = std::move(ranges);
+    dims.inputs = std::move(inputs);
+    return DimBuckets(dims, {}, {});
+  };
+  EXPECT_THROW(buckets({}, {{"x", {"b"}}}), UsageError);
+  EXPECT_THROW(buckets({{"b", 1, 4}, {"b", 1, 4}}, {{"x", {"b"}}}), UsageError);
+  EXPECT_THROW(buckets({{"b", 4, 1}}, {{"x", {"b"}}}), UsageError);
+  EXPECT_THROW(buckets({{"b", 1, 4}, {"s", 1, 4}}, {{"x", {"b"}}}), UsageError);
+  EXPECT_THROW(buckets({{"4b", 1, 4}}, {{"x", {"4b"}}}), UsageError);
+  const DimBuckets good = buckets({{"b", 2, 4}}, {{"x", {"b", ""}}, {"y", {"b"}}});
+  const auto sizes = [&](std::int64_t x, std::int64_t y) {
+    return message_of<TypeError>([&] { good.sizes_of({{"x", Type{DType::f32, {x, 3}}}, {"y", Type{DType::i32, {y}}}}); });
+  };
+  EXPECT_EQ(good.sizes_of({{"x", Type{DType::f32, {3, 3}}}, {"y", Type{DType::i32, {3}}}}), (Sizes{{"b", 3}}));
+  EXPECT_NE(sizes(5, 5).find("dimension 'b' is 5 by axis 0 of 'x'; it was declared from 2 to 4"), std::string::npos) << sizes(5, 5);
+  EXPECT_NE(sizes(1, 1).find("declared from 2 to 4"), std::string::npos);
+  EXPECT_NE(sizes(3, 4).find("3 by axis 0 of 'x' and 4 by axis 0 of 'y'"), std::string::npos) << sizes(3, 4);
+}
+
+}  // namespace
+}  // namespace tapedeck
