@@ -16,10 +16,11 @@ namespace {
 
 using Axis = std::int32_t;   // of a node: its operands' axes one after another, then its results'
 
-// result = sum of groups + offset, where a group is a set of operand axes that are equal.
+// result = sum of sign * group + offset, where a group is a set of operand axes that are equal.
 struct Relation {
   Axis result = 0;
   std::vector<Axis> groups;  // one axis of each
+  std::vector<int> signs;    // 1 or -1: the window of a convolution takes away
   std::int64_t offset = 0;
 };
 
@@ -133,7 +134,7 @@ class Probe {
 
   // How one axis of a result answers to each group of operand axes.
   void relate(std::size_t o, int axis, Axis result, const std::vector<Type>& now, const std::vector<std::vector<Axis>>& members, Relations* found) const {
-    Relation relation{result, {}, now[o].shape[axis]};
+    Relation relation{result, {}, {}, now[o].shape[axis]};
     for (Axis a = 0; a < n_axes_; ++a) {
       const auto& group = members[static_cast<std::size_t>(a)];
       if (group.empty() || size(a) == 0) continue;
@@ -142,11 +143,12 @@ class Probe {
       if (o >= twice->size() || (*twice)[o].shape.rank != now[o].shape.rank || (*thrice)[o].shape.rank != now[o].shape.rank) return;
       const std::int64_t by = (*twice)[o].shape[axis] - now[o].shape[axis], again = (*thrice)[o].shape[axis] - (*twice)[o].shape[axis];
       if (by == 0 && again == 0) continue;
-      if (by != size(a) || again != size(a)) return;   // not one for one: forwards only
+      if (by != again || (by != size(a) && by != -size(a))) return;   // not one for one: forwards only
       relation.groups.push_back(a);
-      relation.offset -= size(a);
+      relation.signs.push_back(by > 0 ? 1 : -1);
+      relation.offset -= by;
     }
-    if (relation.groups.size() == 1 && relation.offset == 0) found->equal.emplace_back(relation.groups[0], result);
+    if (relation.groups.size() == 1 && relation.offset == 0 && relation.signs[0] == 1) found->equal.emplace_back(relation.groups[0], result);
     else if (!relation.groups.empty()) found->sums.push_back(std::move(relation));
   }
 
@@ -274,17 +276,19 @@ class Spread {
     const bool result_known = rest != kUnknownSize;
     std::int64_t total = r.offset;
     std::int32_t missing = kNone;
-    for (Axis a : r.groups) {
-      const std::int32_t axis = find(axis_of_node(n, a));
+    int sign = 1;
+    for (std::size_t i = 0; i < r.groups.size(); ++i) {
+      const std::int32_t axis = find(axis_of_node(n, r.groups[i]));
       if (sizes_[static_cast<std::size_t>(axis)] != kUnknownSize) {
-        total += sizes_[static_cast<std::size_t>(axis)];
+        total += r.signs[i] * sizes_[static_cast<std::size_t>(axis)];
         continue;
       }
       if (missing != kNone || !result_known) return;
       missing = axis;
+      sign = r.signs[i];
     }
     if (missing == kNone) return set(axis_of_node(n, r.result), total, n);
-    set(missing, rest - total, n);
+    set(missing, sign * (rest - total), n);
   }
 
   // Once all operands are known, and only then, the op itself can say.

@@ -2,6 +2,7 @@
 #include <tapedeck/capture/analysis/shapes.h>
 #include <tapedeck/capture/capture.h>
 #include <tapedeck/capture/plan_check.h>
+#include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/nn.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tape.h>
