@@ -1,5 +1,6 @@
 #include <tapedeck/engine/interpret.h>
 
+#include <tapedeck/engine/dispatch.h>
 #include <tapedeck/engine/dispatch_regions.h>
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/recorder.h>

@@ -48,9 +48,9 @@ void Recorder::release_saved(NodeId n) {
   if (node.origin.region != kNone) return;  // a region's operands go when its first node has been passed
   const auto in = graph.inputs(node);
   for (std::size_t i = 0; i < in.size(); ++i)
-    if (i < 32 ? ((saves >> i) & 1) : saves != 0 && node.n_regions > 0) release_one(in[i]);
-  for (std::int32_t k = 0; k < node.n_outputs && k < 32; ++k)
-    if ((saves >> (32 + k)) & 1) release_one(node.first_output + k);
+    if (saves & operand_bit(i)) release_one(in[i]);
+  for (std::int32_t k = 0; k < node.n_outputs; ++k)
+    if (saves & result_bit(static_cast<std::size_t>(k))) release_one(node.first_output + k);
 }
 
 void Recorder::drop_outside(ValueId v, Dropped* out) {
