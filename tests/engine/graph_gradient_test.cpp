@@ -160,9 +160,10 @@ TEST(GraphGradient, ForwardPartsStandBehindTheirTwins) {
   EXPECT_EQ(part.origin.phase, Phase::forward);
   EXPECT_EQ(part.origin.region, 3);
   EXPECT_EQ(made.graph.output_values(part)[0].type.dtype, DType::boolean);
-  for (const Node& node : made.graph.nodes)
-    if (node.origin.phase == Phase::backward)
-      for (ValueId v : made.graph.inputs(node)) EXPECT_FALSE(made.graph.is_input(v)) << "backward reads %" << made.graph.value_name(v);
+  for (const Node& node : made.graph.nodes) {
+    if (node.origin.phase != Phase::backward) continue;
+    for (ValueId v : made.graph.inputs(node)) EXPECT_FALSE(made.graph.is_input(v)) << "backward reads %" << made.graph.value_name(v);
+  }
 }
 
 TEST(GraphGradient, MistakesAreNamed) {
