@@ -245,7 +245,7 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   for (std::size_t i = 0; i < in.size(); ++i) {
     // A region keeps everything it reads from outside, and nothing that it makes itself. A capture records also nodes that need no
     // gradient; what those read is kept too, because recomputing the others needs their results.
-    const bool wanted = i < 32 && ((saves >> i) & 1);
+    const bool wanted = saves & operand_bit(i);
     if (in_region ? ((needs || capturing) && !made_in_open_region(ids[i])) : wanted) keep(ids[i], *in[i]);
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -256,7 +256,7 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
     value.needs_grad = needs && is_floating(t->dtype);
     if (op.view) value.parent = ids[0];
     bind(t, v);
-    if (i < 32 && ((saves >> (32 + i)) & 1) && !in_region) keep(v, *t);
+    if ((saves & result_bit(i)) && !in_region) keep(v, *t);
   }
   if (in_region) regions[static_cast<std::size_t>(state.region)].last = n + 1;
   if (watch) watch->recorded(*this, n);
