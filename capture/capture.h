@@ -54,6 +54,7 @@ struct Captured {
   std::vector<TensorUse> uses;
   std::int32_t declared_inputs = 0, declared_outputs = 0;   // of input() and output(): the first of the graph's
   std::vector<bool> differentiable;    // by declared output: its gradient history was not used up inside
+  std::string hidden_history;          // what steered gradients and no graph shows, so that none can be generated for it; empty: nothing
   std::vector<std::shared_ptr<const void>> held;            // functions that the graph calls (on_host)
   std::shared_ptr<const TapeScript> script;
 };

@@ -1,6 +1,7 @@
 // The callable: records its first two calls, compares them, replays after.
 #include <tapedeck/capture/capture.h>
 
+#include <tapedeck/capture/captured_backward.h>
 #include <tapedeck/capture/compare_recordings.h>
 #include <tapedeck/capture/conditions.h>
 #include <tapedeck/capture/explain.h>
@@ -26,6 +27,7 @@ struct Recording {
   std::optional<Captured> first;      // until a second call has confirmed it
   std::optional<Captured> captured;
   std::unique_ptr<Executor> executor;
+  std::shared_ptr<CapturedBackward> backward;   // if results have gradients left to give
   std::vector<const void*> bases;     // by state: the bytes that are bound
   Watchlist watchlist;
   std::vector<std::string> reasons;   // why it was recorded
@@ -203,6 +205,7 @@ struct CapturedStep::Impl {
       r.reasons.push_back(suspicion + ", and the step is the same");
     } catch (const CaptureError&) {
       r.executor.reset();
+      r.backward.reset();
       r.captured.reset();
       r.first = std::move(captured);
       r.reasons.push_back(suspicion);
@@ -288,10 +291,24 @@ struct CapturedStep::Impl {
     const ThreadState& state = thread_state();
     if (state.tape->capturing || state.abstract || state.region != kNone || state.calls) return fn(inputs);
     Recording& r = find(inputs);
+    const std::vector<Tensor> results = run(r, inputs);
+    return with_history(r, inputs, results);
+  }
+
+  std::vector<Tensor> run(Recording& r, const std::vector<Tensor>& inputs) {
     if (!r.executor) return record(r, inputs);
     if (options.mode == CaptureMode::checked) return check(r, inputs);
     const std::string suspicion = r.watchlist.suspicion(*r.captured);
     return suspicion.empty() ? replay(r, inputs) : confirm(r, inputs, suspicion);
+  }
+
+  // Results whose gradient the function did not take itself give it to eager code around the step.
+  std::vector<Tensor> with_history(Recording& r, const std::vector<Tensor>& inputs, const std::vector<Tensor>& results) {
+    const Captured& c = *r.known();
+    const bool any = std::find(c.differentiable.begin(), c.differentiable.end(), true) != c.differentiable.end();
+    if (!any || !thread_state().grad_enabled) return results;
+    if (!r.backward) r.backward = std::make_shared<CapturedBackward>(c, options.plan, options.executor);
+    return r.backward->attach(inputs, results);
   }
 
   std::vector<Explanation> explanations() const {

@@ -3,44 +3,24 @@
 #include <tapedeck/capture/tape_script.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/ops/host.h>
+#include <tapedeck/engine/site_note.h>
 #include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/unique_names.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace tapedeck {
 
 using detail::TensorImpl;
 
-std::string site_text(Site site) {
-  if (site.line == 0) return "";
-  const std::string_view file = site.file;
-  const std::size_t slash = file.rfind('/');
-  return fmt::format("{}:{}", slash == file.npos ? file : file.substr(slash + 1), site.line);
-}
-
 namespace {
 
+std::string site_text(Site site) { return site_note(site).str(); }
+
 [[noreturn]] void fail(const std::string& message, Site site) { throw CaptureError(error_text("capture", message, site)); }
-
-// Unique names: a taken one gets ".1", ".2", ...
-class Names {
- public:
-  Name unique(const std::string& wanted) {
-    if (taken_.insert(wanted).second) return Name(wanted);
-    for (int& k = next_[wanted];;) {
-      const std::string name = fmt::format("{}.{}", wanted, ++k);
-      if (taken_.insert(name).second) return Name(name);
-    }
-  }
-
- private:
-  std::unordered_set<std::string> taken_;
-  std::unordered_map<std::string, int> next_;
-};
 
 class Freezer {
  public:
@@ -54,6 +34,7 @@ class Freezer {
   void note_outputs();
   void collect_uses(bool gradients);
   void add_use(const Tensor& t, const GradEvent* event, bool gradients);
+  void note_hidden_history();
   void check_outside() const;
   void sort_outside();
   Sort sort_of(const Outside& o) const;
@@ -88,7 +69,7 @@ class Freezer {
   NodeId n_nodes_ = 0;
   std::vector<ValueId> map_;                                     // tape value -> graph value
   std::vector<Sort> sorts_;                                      // by outside tensor
-  Names names_;
+  UniqueNames names_;
   Captured result_;
 };
 
@@ -110,6 +91,7 @@ Captured Freezer::freeze() {
   add_outputs();
   add_updates();
   verify(result_.graph);
+  note_hidden_history();
   result_.held = std::move(tape_.held);
   keep_script();
   return std::move(result_);
@@ -208,6 +190,19 @@ void Freezer::add_use(const Tensor& t, const GradEvent* event, bool gradients) {
   result_.uses.push_back(std::move(use));
 }
 
+// What steers gradients on a tape and is no part of a graph's nodes.
+void Freezer::note_hidden_history() {
+  std::string& why = result_.hidden_history;
+  for (std::size_t n = 0; n < tape_.graph.nodes.size() && why.empty(); ++n)
+    if (tape_.graph.nodes[n].op == &ops::custom_gradient) why = fmt::format("a custom_gradient at {}", site_text(tape_.notes[n].site));
+  if (why.empty() && !tape_.hooks.empty()) why = "a gradient hook";
+  for (const TapeValue& v : tape_.info) {
+    if (!why.empty()) return;
+    if (v.cut) why = "detach_()";
+    else if (v.through != kNone) why = "a write in place under NoGrad";
+  }
+}
+
 // Writes that the tape did not see, and tensors that share bytes with mutated ones, would replay wrongly.
 void Freezer::check_outside() const {
   std::unordered_map<const detail::Storage*, const Outside*> mutated;
@@ -302,7 +297,7 @@ void Freezer::add_constants() {
     if (t.numel() > 16 || t.abstract()) literal.tensor = name;
     const ConstantAttrs attrs{{result_.graph.add_constant(literal)}};
     Origin origin;
-    origin.site = Name(site_text(o.read_at));
+    origin.site = site_note(o.read_at);
     const Type type = t.type();
     const NodeId n = result_.graph.add_node(ops::constant, {}, &attrs, {&type, 1}, origin);
     const ValueId v = result_.graph.nodes[static_cast<std::size_t>(n)].first_output;
@@ -333,7 +328,7 @@ void Freezer::add_nodes() {
     }
     Origin origin = node.origin;
     const NodeInfo& note = tape_.notes[k];
-    origin.site = Name(site_text(note.site));
+    origin.site = site_note(note.site);
     if (note.twin != kNone) origin.twin = first_output[static_cast<std::size_t>(note.twin)];
     const NodeId made = g.add_node(*node.op, inputs, tape_.graph.attributes(node), tape_.graph.output_types(node), origin, {}, tape_.graph.regions_of(node));
     const ValueId first = g.nodes[static_cast<std::size_t>(made)].first_output;
@@ -368,7 +363,7 @@ void Freezer::add_outputs() {
     result_.report.outputs.push_back({d.name, d.tensor.type(), ""});
   }
   result_.declared_outputs = static_cast<std::int32_t>(outputs_.size());
-  Names taken;
+  UniqueNames taken;
   for (const Declared& d : outputs_) taken.unique(d.name);
   for (const auto& [k, value] : grad_outputs_) {
     TensorUse& use = result_.uses[k];
@@ -411,7 +406,7 @@ void Freezer::keep_script() {
     script->source_of[static_cast<std::size_t>(o.first)] = static_cast<std::int32_t>(script->sources.size());
     script->sources.push_back(std::move(source));
   }
-  for (std::size_t n = 0; n < tape_.graph.nodes.size(); ++n) tape_.graph.nodes[n].origin.site = Name(site_text(tape_.notes[n].site));
+  for (std::size_t n = 0; n < tape_.graph.nodes.size(); ++n) tape_.graph.nodes[n].origin.site = site_note(tape_.notes[n].site);
   script->graph = std::move(tape_.graph);
   tape_.graph = Graph();
   result_.script = std::move(script);

@@ -18,6 +18,4 @@ struct Declared {
 // Takes the tape's nodes: it records no more. Throws CaptureError for what no graph can say, naming op and place.
 Captured freeze(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs, bool gradients);
 
-std::string site_text(Site site);  // "train.cpp:12"
-
 }  // namespace tapedeck

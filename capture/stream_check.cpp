@@ -2,6 +2,7 @@
 
 #include <tapedeck/capture/freezer.h>
 #include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/site_note.h>
 #include <tapedeck/engine/tape.h>
 
 #include <fmt/format.h>
@@ -34,7 +35,7 @@ bool holds(const Tensor& t, const Literal& literal) {
 void StreamCheck::mismatch(const Recorder& tape, NodeId n, const std::string& what) {
   const bool captured = n < script_.n_nodes, live = n < tape.graph.node_count();
   const std::string then = captured ? fmt::format("`{}`{}", script_.graph.node_text(n), at(script_.graph.nodes[static_cast<std::size_t>(n)].origin.site.str())) : "the end";
-  const std::string now = live ? fmt::format("`{}`{}", tape.graph.node_text(n), at(site_text(tape.notes[static_cast<std::size_t>(n)].site))) : "the end";
+  const std::string now = live ? fmt::format("`{}`{}", tape.graph.node_text(n), at(site_note(tape.notes[static_cast<std::size_t>(n)].site).str())) : "the end";
   failure_ = fmt::format("{} at node {}: the capture has {}, this call {}", what, n, then, now);
   throw CaptureError(error_text("capture", failure_, live ? tape.notes[static_cast<std::size_t>(n)].site : Site{}));
 }
