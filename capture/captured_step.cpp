@@ -1,25 +1,38 @@
 // The callable: records its first two calls, compares them, replays after.
 #include <tapedeck/capture/capture.h>
-#include <tapedeck/engine/text.h>
-#include <tapedeck/engine/thread_state.h>
+
+#include <tapedeck/capture/captured_backward.h>
+#include <tapedeck/capture/compare_recordings.h>
+#include <tapedeck/capture/conditions.h>
+#include <tapedeck/capture/explain.h>
+#include <tapedeck/capture/stream_check.h>
+#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/tape.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
 #include <optional>
+#include <unordered_set>
 
 namespace tapedeck {
 
 namespace {
 
-// What was recorded for one list of input types.
+// What was recorded for one list of input types, in one kind of surroundings.
 struct Recording {
   std::vector<Type> types;
-  std::optional<Captured> first;
+  Surroundings surroundings;
+  std::optional<Captured> first;      // until a second call has confirmed it
   std::optional<Captured> captured;
   std::unique_ptr<Executor> executor;
-  std::string reason;       // why it was recorded
+  std::shared_ptr<CapturedBackward> backward;   // if results have gradients left to give
+  std::vector<const void*> bases;     // by state: the bytes that are bound
+  Watchlist watchlist;
+  std::vector<std::string> reasons;   // why it was recorded
+
+  const Captured* known() const { return captured ? &*captured : first ? &*first : nullptr; }
 };
 
 std::string types_text(const std::vector<Type>& types) {
@@ -28,40 +41,80 @@ std::string types_text(const std::vector<Type>& types) {
   return text;
 }
 
-bool same_literal(const Literal& a, const Literal& b) {
-  if (a.type != b.type || !a.data != !b.data) return false;
-  return !a.data || std::memcmp(a.data.get(), b.data.get(), static_cast<std::size_t>(a.type.bytes())) == 0;
+std::vector<Type> types_of(const std::vector<Tensor>& tensors) {
+  std::vector<Type> types;
+  for (const Tensor& t : tensors) types.push_back(t.type());
+  return types;
 }
 
-// Two recordings must be the same program with the same constants; the first difference is an error that says what to do.
-void compare(const Graph& a, const Graph& b) {
-  const NodeId n = std::min(a.node_count(), b.node_count());
-  for (NodeId i = 0; i < n; ++i) {
-    const Node &x = a.nodes[static_cast<std::size_t>(i)], &y = b.nodes[static_cast<std::size_t>(i)];
-    const Literal *p = a.literal(x), *q = b.literal(y);
-    if (p && q && p->type == q->type && !same_literal(*p, *q))
-      throw CaptureError(fmt::format("[capture] a constant {} differs between the first two calls of the step (first read at {}); pass it as an input",
-                                     to_string(p->type), x.origin.site.view()));
-    const bool same_inputs = std::equal(a.inputs(x).begin(), a.inputs(x).end(), b.inputs(y).begin(), b.inputs(y).end());
-    if (x.op != y.op || !same_inputs || a.output_types(x) != b.output_types(y) || (!p && !same_attributes(a, x, b, y)))
-      throw CaptureError(fmt::format("[capture] the step did something else on its second call: node {} was `{}` ({}), then `{}` ({})", i,
-                                     a.node_text(i), x.origin.site.view(), b.node_text(i), y.origin.site.view()));
+// One call at a time: a second one is told, not made to wait.
+class OneCall {
+ public:
+  explicit OneCall(std::atomic<bool>& busy) : busy_(busy) {
+    if (busy_.exchange(true, std::memory_order_acquire))
+      throw CaptureError("[capture] this captured step is in use: by another thread, or from inside itself");
   }
-  if (a.node_count() != b.node_count())
-    throw CaptureError(fmt::format("[capture] the step recorded {} nodes on its first call and {} on its second", a.node_count(), b.node_count()));
-  if (a.outputs != b.outputs) throw CaptureError("[capture] the step returned other results on its second call");
+  ~OneCall() { busy_.store(false, std::memory_order_release); }
+  OneCall(const OneCall&) = delete;
+
+ private:
+  std::atomic<bool>& busy_;
+};
+
+// The inputs as the function sees them: handles of their own, so that a tensor the function reads by other ways is not taken for an input.
+class StandIns {
+ public:
+  explicit StandIns(const std::vector<Tensor>& inputs) : given_(inputs) {
+    for (const Tensor& t : inputs) inside_.push_back(stand_in(t));
+  }
+  const std::vector<Tensor>& inside() const { return inside_; }
+
+  // After the function: a leaf among the inputs gets the gradient that its stand-in got.
+  void hand_back() {
+    for (std::size_t i = 0; i < inside_.size(); ++i) {
+      if (!inside_[i].impl()->requires_grad) continue;
+      const Tensor g = inside_[i].grad();
+      if (given_[i].impl()->requires_grad) given_[i].set_grad(g);
+      else if (g.defined())
+        throw CaptureError(fmt::format("[capture] backward inside the step reached input {}, whose gradient history began before the step; detach() it", i));
+    }
+  }
+
+ private:
+  static Tensor stand_in(const Tensor& t) {
+    Tensor s(detail::new_view(*t.impl(), t.shape(), 0, t.strides()));
+    if (!t.impl()->requires_grad && !(thread_state().grad_enabled && t.requires_grad())) return s;
+    s.requires_grad(true).grad_request(t.grad_request());
+    if (const detail::Extra* extra = t.impl()->requires_grad ? t.impl()->extra : nullptr) {
+      s.set_grad(extra->grad);
+      for (const GradHook& hook : extra->hooks) s.impl()->extra->hooks.push_back(hook);
+    }
+    return s;
+  }
+
+  std::vector<Tensor> given_, inside_;
+};
+
+// Results that share no bytes with each other or with anything that lives on: the next call must not change them.
+std::vector<Tensor> own_results(const std::vector<Tensor>& results, const Captured& captured, const std::vector<Tensor>& inputs) {
+  std::unordered_set<const detail::Storage*> taken{nullptr};
+  for (const auto* list : {&inputs, &captured.inputs, &captured.state, &captured.constants})
+    for (const Tensor& t : *list) taken.insert(t.impl()->storage);
+  for (const TensorUse& use : captured.uses)
+    if (use.tensor.grad().defined()) taken.insert(use.tensor.grad().impl()->storage);
+  const NoGrad no_grad;
+  std::vector<Tensor> own;
+  for (const Tensor& t : results)
+    own.push_back(taken.insert(t.impl()->storage).second || t.abstract() ? Tensor(detail::new_view(*t.impl(), t.shape(), 0, t.strides())) : copy(t));
+  return own;
 }
 
-// A tensor made anew in every call cannot be what a replay reads and writes.
-void compare_tensors(const std::vector<Tensor>& a, const std::vector<Tensor>& b, std::size_t from, const char* what) {
-  if (a.size() != b.size()) throw CaptureError(fmt::format("[capture] the step used {} {} tensors on its first call and {} on its second", a.size(), what, b.size()));
-  for (std::size_t i = from; i < a.size(); ++i)
-    if (a[i].impl() != b[i].impl())
-      throw CaptureError(fmt::format("[capture] the {} '{}' is another tensor on the second call of the step; make it once, outside", what, b[i].name().view()));
-}
-
-bool draws(const Graph& g) {
-  return std::any_of(g.updates.begin(), g.updates.end(), [&](const Update& u) { return g.values[static_cast<std::size_t>(u.state)].role == Role::rng; });
+// Constants that both recordings read as the very same tensor belong to the user, who may write them.
+void keep_shared_constants(const Captured& first, Captured* second) {
+  std::vector<Tensor> kept;
+  for (std::size_t i = 0; i < second->constants.size(); ++i)
+    if (second->constants[i].impl() == first.constants[i].impl()) kept.push_back(second->constants[i]);
+  second->constants = std::move(kept);
 }
 
 }  // namespace
@@ -70,53 +123,201 @@ struct CapturedStep::Impl {
   StepFunction fn;
   CapturedStepOptions options;
   std::vector<std::unique_ptr<Recording>> cache;
-  int recordings = 0, replays = 0;
+  StepCounts counts;
+  std::atomic<bool> busy{false};
 
-  Recording& find(const std::vector<Type>& types) {
-    for (auto& r : cache)
-      if (r->types == types) return *r;
+  // ---- which recording ----
+
+  std::string why_not(const Recording& r, const std::vector<Type>& types, const Surroundings& now, const std::vector<Tensor>& inputs) const {
+    if (r.types != types) return fmt::format("input types changed to ({}) from ({})", types_text(types), types_text(r.types));
+    const Captured* known = r.known();
+    const std::string other = now.difference(r.surroundings, known && draws(*known));
+    return !other.empty() || !known ? other : misfit(*known, inputs);
+  }
+
+  Recording& find(const std::vector<Tensor>& inputs) {
+    const std::vector<Type> types = types_of(inputs);
+    const Surroundings now = Surroundings::now();
+    std::string reason = cache.empty() ? "first call" : why_not(*cache.back(), types, now, inputs);
+    for (auto& r : cache) {
+      const std::string why = why_not(*r, types, now, inputs);
+      if (why.empty()) return *r;
+      if (r->types == types) reason = why;
+    }
     auto r = std::make_unique<Recording>();
     r->types = types;
-    r->reason = cache.empty() ? "first call" : fmt::format("input types changed to ({}) from ({})", types_text(types), types_text(cache.back()->types));
+    r->surroundings = now;
+    r->reasons.push_back(reason);
     cache.push_back(std::move(r));
     return *cache.back();
   }
 
+  // ---- running the function ----
+
+  std::string input_name(std::size_t i) const { return i < options.input_names.size() ? options.input_names[i] : fmt::format("in{}", i); }
+
+  // Runs the function inside a capture; `end` closes it.
+  template <class End>
+  std::vector<Tensor> run_captured(const std::vector<Tensor>& inputs, End&& end) {
+    StandIns stand_ins(inputs);
+    std::vector<Tensor> outputs;
+    {
+      Capture capture("step");
+      capture.output_gradients();
+      for (std::size_t i = 0; i < inputs.size(); ++i) capture.input(input_name(i), stand_ins.inside()[i]);
+      outputs = fn(stand_ins.inside());
+      for (std::size_t i = 0; i < outputs.size(); ++i) capture.output(fmt::format("out{}", i), outputs[i]);
+      end(capture, outputs);
+    }
+    stand_ins.hand_back();
+    return outputs;
+  }
+
+  Captured record_once(const std::vector<Tensor>& inputs, std::vector<Tensor>* outputs) {
+    std::optional<Captured> captured;
+    *outputs = run_captured(inputs, [&](Capture& capture, const std::vector<Tensor>&) { captured = capture.finish(); });
+    ++counts.recordings;
+    *outputs = own_results(*outputs, *captured, inputs);
+    return std::move(*captured);
+  }
+
   std::vector<Tensor> record(Recording& r, const std::vector<Tensor>& inputs) {
-    Capture capture("step");
-    std::vector<Tensor> inside;
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      inside.push_back(capture.input(i < options.input_names.size() ? options.input_names[i] : fmt::format("in{}", i), inputs[i]));
-    std::vector<Tensor> outputs = fn(inside);
-    for (std::size_t i = 0; i < outputs.size(); ++i) capture.output(fmt::format("out{}", i), outputs[i]);
-    Captured captured = capture.finish();
-    ++recordings;
+    std::vector<Tensor> outputs;
+    Captured captured = record_once(inputs, &outputs);
     if (!r.first) {
       r.first = std::move(captured);
-      return outputs;
+    } else {
+      compare_recordings(*r.first, captured);
+      build(r, std::move(captured));
     }
-    compare_tensors(r.first->inputs, captured.inputs, inputs.size(), "input");
-    compare_tensors(r.first->state, captured.state, 0, "state");
-    compare(r.first->graph, captured.graph);
-    r.captured = std::move(captured);
-    Plan plan = make_plan(r.captured->graph, options.plan);
-    if (!plan.feasible) throw CaptureError("[capture] " + plan.infeasible_reason);
-    r.executor = std::make_unique<Executor>(std::move(plan), options.executor);
-    for (std::size_t i = 0; i < r.captured->state.size(); ++i) {
-      const Graph& g = r.captured->graph;
-      r.executor->bind_state(g.values[static_cast<std::size_t>(g.n_inputs) + i].name.str(), r.captured->state[i]);
+    for (const auto& other : cache)
+      if (other->captured) other->watchlist.note_handles(*other->captured);
+    return outputs;
+  }
+
+  // The recorded program has new reasons for doubt: if the function still is the same program, the replay stays.
+  std::vector<Tensor> confirm(Recording& r, const std::vector<Tensor>& inputs, const std::string& suspicion) {
+    std::vector<Tensor> outputs;
+    Captured captured = record_once(inputs, &outputs);
+    try {
+      compare_recordings(*r.captured, captured);
+      r.watchlist.note(*r.captured);
+      r.reasons.push_back(suspicion + ", and the step is the same");
+    } catch (const CaptureError&) {
+      r.executor.reset();
+      r.backward.reset();
+      r.captured.reset();
+      r.first = std::move(captured);
+      r.reasons.push_back(suspicion);
     }
     return outputs;
   }
 
+  std::vector<Tensor> check(Recording& r, const std::vector<Tensor>& inputs) {
+    StreamCheck watch(*r.captured->script);
+    const Scoped<RecordWatch*> watching(watch_of_captures(), &watch);
+    std::vector<Tensor> outputs =
+        run_captured(inputs, [&](Capture&, const std::vector<Tensor>& results) { watch.finish(*thread_state().tape, results); });
+    ++counts.checks;
+    return own_results(outputs, *r.captured, inputs);
+  }
+
+  // ---- replaying ----
+
+  void build(Recording& r, Captured captured) {
+    Plan plan = make_plan(captured.graph, options.plan);
+    if (!plan.feasible) throw CaptureError("[capture] " + plan.infeasible_reason);
+    r.executor = std::make_unique<Executor>(std::move(plan), options.executor);
+    keep_shared_constants(*r.first, &captured);
+    r.first.reset();
+    r.captured = std::move(captured);
+    r.bases.assign(r.captured->state.size(), &r);  // nobody's bytes
+    bind_state(r);
+    r.watchlist.note(*r.captured);
+  }
+
+  // State is the user's tensors, wherever their bytes are now.
+  void bind_state(Recording& r) {
+    const Graph& g = r.captured->graph;
+    for (std::size_t i = 0; i < r.bases.size(); ++i) {
+      const void* base = r.captured->state[i].impl()->data();
+      if (base == r.bases[i]) continue;
+      r.executor->bind_state(g.values[static_cast<std::size_t>(g.n_inputs) + i].name.str(), r.captured->state[i]);
+      r.bases[i] = base;
+    }
+  }
+
+  void set_inputs(Recording& r, const std::vector<Tensor>& inputs) {
+    // Declared inputs come first; the marked ones (learning rates) are read from their tensors, which their owners may have set since;
+    // gradients come last.
+    const Captured& c = *r.captured;
+    std::vector<Tensor> values = c.inputs;
+    std::copy(inputs.begin(), inputs.end(), values.begin());
+    for (const TensorUse& use : c.uses)
+      if (use.grad_input != kNone) values[static_cast<std::size_t>(use.grad_input)] = used(use, inputs).grad();
+    for (std::size_t i = 0; i < values.size(); ++i) r.executor->set_input(static_cast<int>(i), values[i]);
+  }
+
+  static Tensor used(const TensorUse& use, const std::vector<Tensor>& inputs) {
+    return use.input == kNone ? use.tensor : inputs[static_cast<std::size_t>(use.input)];
+  }
+
   std::vector<Tensor> replay(Recording& r, const std::vector<Tensor>& inputs) {
-    // Declared inputs come first; the others (learning rates) are read from their tensors, which their owners may have set since.
-    for (std::size_t i = 0; i < r.captured->inputs.size(); ++i)
-      r.executor->set_input(static_cast<int>(i), i < inputs.size() ? inputs[i] : r.captured->inputs[i]);
+    bind_state(r);
+    set_inputs(r, inputs);
     r.executor->run();
-    if (draws(r.captured->graph)) thread_state().draws.clear();  // a new random step has begun, as after an eager one
-    ++replays;
-    return r.executor->outputs();
+    if (steps(r.captured->graph)) thread_state().draws.clear();  // a new random step has begun, as after an eager one
+    ++counts.replays;
+    std::vector<Tensor> outputs = r.executor->outputs();
+    for (const TensorUse& use : r.captured->uses) {
+      if (use.grad_output != kNone) used(use, inputs).set_grad(outputs[static_cast<std::size_t>(use.grad_output)]);
+      else if (use.clears_grad) used(use, inputs).set_grad(Tensor());
+    }
+    outputs.resize(static_cast<std::size_t>(r.captured->declared_outputs));
+    return outputs;
+  }
+
+  static bool steps(const Graph& g) {
+    return std::any_of(g.updates.begin(), g.updates.end(), [&](const Update& u) { return g.values[static_cast<std::size_t>(u.state)].role == Role::rng; });
+  }
+
+  // ---- a call ----
+
+  std::vector<Tensor> call(const std::vector<Tensor>& inputs) {
+    const OneCall one(busy);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!inputs[i].defined()) throw CaptureError(fmt::format("[capture] input {} ('{}') of the step is undefined", i, input_name(i)));
+    // Part of something larger that records or recomputes: it sees the ops themselves.
+    const ThreadState& state = thread_state();
+    if (state.tape->capturing || state.abstract || state.region != kNone || state.calls) return fn(inputs);
+    Recording& r = find(inputs);
+    const std::vector<Tensor> results = run(r, inputs);
+    return with_history(r, inputs, results);
+  }
+
+  std::vector<Tensor> run(Recording& r, const std::vector<Tensor>& inputs) {
+    if (!r.executor) return record(r, inputs);
+    if (options.mode == CaptureMode::checked) return check(r, inputs);
+    const std::string suspicion = r.watchlist.suspicion(*r.captured);
+    return suspicion.empty() ? replay(r, inputs) : confirm(r, inputs, suspicion);
+  }
+
+  // Results whose gradient the function did not take itself give it to eager code around the step.
+  std::vector<Tensor> with_history(Recording& r, const std::vector<Tensor>& inputs, const std::vector<Tensor>& results) {
+    const Captured& c = *r.known();
+    const bool any = std::find(c.differentiable.begin(), c.differentiable.end(), true) != c.differentiable.end();
+    if (!any || !thread_state().grad_enabled) return results;
+    if (!r.backward) r.backward = std::make_shared<CapturedBackward>(c, options.plan, options.executor);
+    return r.backward->attach(inputs, results);
+  }
+
+  std::vector<Explanation> explanations() const {
+    std::vector<Explanation> all;
+    for (const auto& r : cache) {
+      const Captured* known = r->known();
+      all.push_back({types_text(r->types), r->reasons, known ? &known->report : nullptr, r->executor ? &r->executor->plan() : nullptr});
+    }
+    return all;
   }
 };
 
@@ -127,25 +328,20 @@ CapturedStep::CapturedStep(StepFunction fn, CapturedStepOptions options) : impl_
 CapturedStep::~CapturedStep() = default;
 CapturedStep::CapturedStep(CapturedStep&&) noexcept = default;
 
-std::vector<Tensor> CapturedStep::operator()(const std::vector<Tensor>& inputs) {
-  std::vector<Type> types;
-  for (const Tensor& t : inputs) types.push_back(t.type());
-  Recording& r = impl_->find(types);
-  return r.executor ? impl_->replay(r, inputs) : impl_->record(r, inputs);
+std::vector<Tensor> CapturedStep::operator()(const std::vector<Tensor>& inputs) { return impl_->call(inputs); }
+
+CaptureMode CapturedStep::mode() const { return impl_->options.mode; }
+void CapturedStep::set_mode(CaptureMode mode) { impl_->options.mode = mode; }
+void CapturedStep::forget() {
+  const OneCall one(impl_->busy);
+  impl_->cache.clear();
 }
 
-int CapturedStep::recordings() const { return impl_->recordings; }
-int CapturedStep::replays() const { return impl_->replays; }
+int CapturedStep::recordings() const { return impl_->counts.recordings; }
+int CapturedStep::replays() const { return impl_->counts.replays; }
+int CapturedStep::checks() const { return impl_->counts.checks; }
 
-std::string CapturedStep::explain() const {
-  std::string text = fmt::format("recorded {} times, replayed {} times\n", impl_->recordings, impl_->replays);
-  for (const auto& r : impl_->cache) {
-    text += fmt::format("for ({}): {}\n", types_text(r->types), r->reason);
-    const auto& captured = r->captured ? r->captured : r->first;
-    if (captured) text += captured->report.to_string();
-    if (r->executor) text += fmt::format("planned peak {} bytes in {} segments\n", r->executor->plan().peak_bytes, r->executor->plan().segments.size());
-  }
-  return text;
-}
+std::string CapturedStep::explain() const { return explain_text(impl_->counts, impl_->explanations()); }
+std::string CapturedStep::explain_json() const { return tapedeck::explain_json(impl_->counts, impl_->explanations()); }
 
 }  // namespace tapedeck

@@ -4,6 +4,7 @@
 #include <tapedeck/capture/atomic_write.h>
 #include <tapedeck/capture/json.h>
 #include <tapedeck/capture/safetensors.h>
+#include <tapedeck/engine/ops/host.h>
 #include <tapedeck/engine/text.h>
 
 #include <fmt/format.h>
@@ -58,10 +59,22 @@ class ConstantNames {
   std::vector<Literal> stored_;
 };
 
+// A file cannot hold a function of this process.
+void refuse_host_calls(const Graph& g) {
+  for (NodeId n = 0; n < g.node_count(); ++n) {
+    const Node& node = g.nodes[static_cast<std::size_t>(n)];
+    if (node.op == &ops::on_host)
+      throw UsageError(fmt::format("save_tape: `{}`{} calls back into this process and cannot be saved", g.node_text(n),
+                                   node.origin.site.empty() ? "" : fmt::format(" ({})", node.origin.site.view())));
+    for (const Region& region : g.regions_of(node)) refuse_host_calls(*region);
+  }
+}
+
 class TapeWriter {
  public:
   explicit TapeWriter(const TapeFile& file) : file_(file) {
     Graph captured = file.captured;
+    refuse_host_calls(captured);
     Graph planned = file.plan ? file.plan->graph : Graph();
     const ConstantNames constants({&captured, &planned});
 

@@ -124,7 +124,7 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   const CheckpointRegion range = tape_.regions[static_cast<std::size_t>(region)];
   for (NodeId n = range.first; n < range.last; ++n) {
     const Node& at = node(n);
-    if (at.origin.region != region) continue;
+    if (at.origin.region != region || at.op->is(kEffect)) continue;  // the host is called once
     std::vector<Tensor> inputs;
     bool available = true;
     for (ValueId v : tape_.graph.inputs(at)) {
@@ -324,8 +324,6 @@ void BackwardWalk::write_leaf(ValueId v) {
   Tensor g = std::exchange(grads_[static_cast<std::size_t>(v)], Tensor());
   const bool write = leaf.grad_request() == GradRequest::write && written_.insert(leaf.impl()).second;
   const Tensor old = write ? Tensor() : leaf.grad();
-  if (old.defined() && tape_.capturing && !tape_.owns(*old.impl()))
-    throw CaptureError(error_text("backward", fmt::format("the gradient of '{}' was begun before the capture; call zero_grad() first", leaf.name().view()), site_));
   leaf.set_grad(old.defined() ? add(old, g) : own_bytes(std::move(g)));
 }
 

@@ -25,6 +25,11 @@ std::uint64_t next_serial() {
 }
 }  // namespace
 
+RecordWatch*& watch_of_captures() {
+  static thread_local RecordWatch* watch = nullptr;
+  return watch;
+}
+
 Recorder::Recorder(bool for_capture) : capturing(for_capture), serial(next_serial()) {}
 
 Recorder::~Recorder() { clear(); }
@@ -255,7 +260,14 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
     if ((saves & result_bit(i)) && !in_region) keep(v, *t);
   }
   if (in_region) regions[static_cast<std::size_t>(state.region)].last = n + 1;
+  if (watch) watch->recorded(*this, n);
   return n;
+}
+
+void Recorder::note_grad(TensorImpl* leaf, bool cleared) {
+  if (owns(*leaf) || !grad_event_of_.emplace(leaf, static_cast<std::int32_t>(grad_events.size())).second) return;
+  detail::retain(leaf);
+  grad_events.push_back({Tensor(leaf), leaf->extra ? leaf->extra->grad : Tensor(), cleared});
 }
 
 void Recorder::bind(TensorImpl* t, ValueId v) {

@@ -71,6 +71,24 @@ struct NodeInfo {
   SaveMask saves() const { return derived ? derived->saves : 0; }
 };
 
+class Recorder;
+
+// Sees every node of a capture as it is recorded. What it throws comes out of the user's call; an in-place op has not written yet.
+class RecordWatch {
+ public:
+  virtual ~RecordWatch() = default;
+  virtual void recorded(const Recorder& tape, NodeId n) = 0;
+};
+// Watches the captures opened on this thread from now on; null: nobody.
+RecordWatch*& watch_of_captures();
+
+// The first time a capture sets grad() of a tensor from outside.
+struct GradEvent {
+  Tensor leaf;
+  Tensor before;          // the gradient it had when the capture began
+  bool cleared = false;   // set to none: what was there does not matter
+};
+
 class Recorder {
  public:
   explicit Recorder(bool capturing);
@@ -88,6 +106,11 @@ class Recorder {
   std::vector<CheckpointRegion> regions;
   std::unordered_map<ValueId, std::vector<GradHook>> hooks;
   std::int64_t live = 0;                // tensors bound to values of this tape
+  // Of a capture: who watches, gradients set, host functions its nodes call (on_host), the token of the last of these calls.
+  RecordWatch* watch = nullptr;
+  std::vector<GradEvent> grad_events;
+  std::vector<std::shared_ptr<const void>> held;
+  ValueId last_effect = kNone;
   std::int64_t dead_nodes = 0, dead_values = 0;
 
   bool owns(const detail::TensorImpl& t) const { return t.tape == serial; }
@@ -110,6 +133,7 @@ class Recorder {
   void cut(ValueId v);                                 // no gradient goes further back; what only made v is dropped
   void release_saved(NodeId n);                        // what a node keeps
   void dropped(detail::TensorImpl& t) noexcept;        // a bound tensor is gone
+  void note_grad(detail::TensorImpl* leaf, bool cleared);   // grad() of a tensor is about to be set
   void clear();                                        // forgets everything; a new serial
 
   // While one lives nothing is dropped: backward walks the tape, or a region is open.
@@ -145,6 +169,7 @@ class Recorder {
 
   mutable std::unordered_map<const detail::TensorImpl*, std::int32_t> outside_of_;  // filled once there are many
   mutable std::size_t mapped_ = 0;
+  std::unordered_map<const detail::TensorImpl*, std::int32_t> grad_event_of_;
   std::vector<Outside> gone_;
   std::vector<NodeInfo> gone_notes_;
   std::vector<ValueId> slots_;               // by slot of a bound tensor: its value. Compacting the tape renumbers values, not slots

@@ -234,6 +234,8 @@ void Tensor::set_grad(Tensor g) {
   detail::TensorImpl& t = need(impl_, "set_grad");
   if (g.defined() && g.type() != t.type())
     throw TypeError(fmt::format("[set_grad] the gradient of {} cannot be {}", to_string(t.type()), to_string(g.type())));
+  const ThreadState* state = thread_state_if_any();
+  if (state && state->tape->capturing) state->tape->note_grad(&t, !g.defined());
   extra(t).grad = std::move(g);
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -22,7 +23,26 @@ std::vector<Tensor> Module::parameters() const {
   return all;
 }
 
+namespace {
+
+// The modules that do not train, each mixed into one number: the order in which they were switched does not matter.
+std::atomic<std::uint64_t> resting{0};
+
+std::uint64_t mixed(const Module* m) {
+  std::uint64_t x = reinterpret_cast<std::uintptr_t>(m) * 0x9E3779B97F4A7C15u;
+  return x ^ (x >> 29);
+}
+
+}  // namespace
+
+std::uint64_t training_modes() { return resting.load(std::memory_order_relaxed); }
+
+Module::~Module() {
+  if (!training_) resting.fetch_xor(mixed(this), std::memory_order_relaxed);
+}
+
 void Module::train(bool on) {
+  if (on != training_) resting.fetch_xor(mixed(this), std::memory_order_relaxed);
   training_ = on;
   for (Module* child : children_) child->train(on);
 }

@@ -4,6 +4,7 @@
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/engine/tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ class Module {
   Module() = default;
   Module(Module& parent, const std::string& name);
   Module(const Module&) = delete;
-  virtual ~Module() = default;
+  virtual ~Module();
 
   // All parameters below this module, in registration order, named "fc1.weight". The tensors are the module's own handles.
   std::vector<Tensor> parameters() const;
@@ -36,6 +37,10 @@ class Module {
   std::vector<Tensor> buffers_;
   bool training_ = true;
 };
+
+// A number that says which modules of the process are training: equal again once all are as they were. Replays compare it with what it
+// was when they were recorded. Thread safe. O(1).
+std::uint64_t training_modes();
 
 // While one lives, what is recorded bears the module's whole path (modules know their names, the caller's scope does not matter) and
 // the site of the user's call of the module.

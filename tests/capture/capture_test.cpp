@@ -263,7 +263,7 @@ TEST(CaptureRefuses, DuplicateNamesAndForeignInputs) {
 
 TEST(CaptureRefuses, ModifiedInputs) {
   EXPECT_MENTIONS(refused([](Capture& c) { apply_in_place(ops::neg, std::vector<Tensor>{c.input("x", tensor({1}))}, nullptr, {}); }),
-                  "the input f32[1] is modified in place inside the step");
+                  "the input 'x' f32[1] is modified in place inside the step by 'neg' at ");
 }
 
 TEST(CaptureRefuses, HistoryFromBefore) {
@@ -281,11 +281,21 @@ TEST(CaptureRefuses, HistoryFromBefore) {
   EXPECT_THROW(h * 3, CaptureError) << "read first without a gradient, then with one";
 }
 
-TEST(CaptureRefuses, GradientsBegunBefore) {
+// A gradient from before is added to, as it is eagerly: it is an input of the graph.
+TEST(Capture, GradientsBegunBeforeAreInputs) {
   Tensor w = tensor({1, 2});
   w.name("w").requires_grad(true);
   backward(sum(w));
-  EXPECT_MENTIONS(refused([&](Capture&) { backward(sum(w * 2)); }), "the gradient of 'w' was begun before the capture; call zero_grad() first");
+  Capture capture("step");
+  backward(sum(w * 2));
+  capture.output_gradients();
+  const Captured captured = capture.finish();
+  EXPECT_EQ(w.grad().to_vector<float>(), (Floats{3, 3}));
+  ASSERT_EQ(captured.graph.n_inputs, 1);
+  EXPECT_EQ(captured.graph.value_name(0), "grad_in.w");
+  ASSERT_EQ(captured.graph.output_names.size(), 1u);
+  EXPECT_EQ(captured.graph.output_names[0], Name("grad.w"));
+  EXPECT_EQ(run_eagerly(captured.graph, {tensor({5, 6})}, captured.state).outputs[0].to_vector<float>(), (Floats{7, 8}));
 }
 
 // A view of what is written is taken again: the graph computes what the step did, whether the view was made before the write or
