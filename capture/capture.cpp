@@ -1,7 +1,9 @@
 // The scope: opens a tape of its own on this thread, and hands it to the freezer when it is finished.
 #include <tapedeck/capture/capture.h>
 
+#include <tapedeck/capture/dynamic_region.h>
 #include <tapedeck/capture/freezer.h>
+#include <tapedeck/engine/dynamic_count.h>
 #include <tapedeck/engine/recorder.h>
 #include <tapedeck/engine/settings.h>
 #include <tapedeck/engine/text.h>
@@ -40,12 +42,14 @@ struct Capture::Impl {
   std::unordered_map<const void*, std::int32_t> draws_before;
   std::vector<Declared> inputs, outputs;
   bool gradients = false;
+  bool fully_static = false, compares_counts = false;
   bool open = true;
 
   void close() {
     if (!std::exchange(open, false)) return;
     ThreadState& state = thread_state();
     state.tape = before;
+    take_dynamic_counts(tape.serial);
     // Draws made before count on, unless a new step began inside.
     if (!stepped()) state.draws = std::move(draws_before);
   }
@@ -102,6 +106,34 @@ void Capture::output_gradients() {
   impl_->gradients = true;
 }
 
+void Capture::fully_static() { impl_->fully_static = true; }
+void Capture::compares_counts() { impl_->compares_counts = true; }
+
+namespace {
+
+// What depends on counts of selected elements becomes one unplanned node.
+void group_counted(Captured* captured, const std::vector<NodeId>& counted, bool fully_static, bool compares_counts) {
+  if (counted.empty()) return;
+  const Graph& g = captured->graph;
+  const Node& first = g.nodes[static_cast<std::size_t>(counted[0])];
+  const std::string place = fmt::format("{} ({})", g.node_text(counted[0]), first.origin.site.view());
+  if (fully_static)
+    throw CaptureError(fmt::format("[{}] the size of its result is known only once it has run, and this capture is fully static; give `count`: {}", first.op->name, place));
+  DynamicGraph grouped = with_dynamic_region(g, counted);
+  captured->counts = std::move(grouped.counts);
+  captured->count_suspicion = std::move(grouped.suspicion);
+  if (captured->count_suspicion.empty() && *std::min_element(captured->counts.begin(), captured->counts.end()) < 2)
+    captured->count_suspicion = "a mask selected less than two elements, too few to tell what was computed from their number: " + place;
+  if (!captured->count_suspicion.empty() && !compares_counts)
+    throw CaptureError(fmt::format("[capture] sizes depend on `{}`, and {}; capture the step as a callable, which compares calls with different counts, or give "
+                                   "`count`", place, captured->count_suspicion));
+  captured->graph = std::move(grouped.graph);
+  captured->script = nullptr;
+  if (captured->hidden_history.empty()) captured->hidden_history = fmt::format("sizes depend on `{}`", place);
+}
+
+}  // namespace
+
 Captured Capture::finish() {
   if (!impl_->open) fail("is finished", impl_->site);
   struct Close {
@@ -110,7 +142,9 @@ Captured Capture::finish() {
   } close{*impl_};
   // The tape is set aside first, so that reading constants is not refused as a host read.
   thread_state().tape = impl_->before;
-  Captured captured = freeze(impl_->tape, Name(impl_->name), impl_->inputs, impl_->outputs, impl_->gradients);
+  std::vector<NodeId> counted;
+  Captured captured = freeze(impl_->tape, Name(impl_->name), impl_->inputs, impl_->outputs, impl_->gradients, &counted);
+  group_counted(&captured, counted, impl_->fully_static, impl_->compares_counts);
   show(captured);
   return captured;
 }

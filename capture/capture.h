@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tapedeck/kernels/export.h>
+#include <tapedeck/capture/dim_buckets.h>
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/tensor.h>
@@ -56,7 +57,9 @@ struct Captured {
   std::vector<bool> differentiable;    // by declared output: its gradient history was not used up inside
   std::string hidden_history;          // what steered gradients and no graph shows, so that none can be generated for it; empty: nothing
   std::vector<std::shared_ptr<const void>> held;            // functions that the graph calls (on_host)
-  std::shared_ptr<const TapeScript> script;
+  std::shared_ptr<const TapeScript> script;                 // null if sizes depend on counts: the op stream is not the same in every run
+  std::vector<std::int64_t> counts;    // of elements selected by masks, which every run counts again (dynamic_region.h)
+  std::string count_suspicion;         // not empty: something may have been computed from a count; only another recording can tell
 };
 
 // Opens on construction, on this thread. If it is destroyed without finish() (an exception half way), recording stops, everything
@@ -71,6 +74,10 @@ class Capture {
   void output(const std::string& name, const Tensor& value);
   // What the code inside leaves in grad() of tensors from outside becomes outputs named "grad.<tensor>", after all others.
   void output_gradients();
+  // Ops whose result has a size that only a run knows (boolean_mask, nonzero without `count`) are a CaptureError.
+  void fully_static();
+  // finish() does not refuse what may have been computed from such a size: the caller compares recordings with different counts.
+  void compares_counts();
   Captured finish();                                              // throws CaptureError; the capture is closed either way
 
  private:
@@ -96,6 +103,8 @@ struct CapturedStepOptions {
   ExecutorOptions executor = {};
   std::vector<std::string> input_names = {};  // default in0, in1, ...
   CaptureMode mode = CaptureMode::replay;
+  bool fully_static = false;                  // no unplanned regions: an op whose size only a run knows is an error
+  DimOptions dims = {};                       // named dimensions: sizes within their ranges are one step (dim_buckets.h)
 };
 
 // One call at a time: a second one, from another thread or from inside the function, is a CaptureError.

@@ -4,6 +4,7 @@
 #include <tapedeck/capture/captured_backward.h>
 #include <tapedeck/capture/compare_recordings.h>
 #include <tapedeck/capture/conditions.h>
+#include <tapedeck/capture/dim_families.h>
 #include <tapedeck/capture/explain.h>
 #include <tapedeck/capture/stream_check.h>
 #include <tapedeck/engine/ops.h>
@@ -26,7 +27,8 @@ struct Recording {
   Surroundings surroundings;
   std::optional<Captured> first;      // until a second call has confirmed it
   std::optional<Captured> captured;
-  std::unique_ptr<Executor> executor;
+  std::shared_ptr<Executor> executor;
+  bool made = false;                  // from recordings at other sizes
   std::shared_ptr<CapturedBackward> backward;   // if results have gradients left to give
   std::vector<const void*> bases;     // by state: the bytes that are bound
   Watchlist watchlist;
@@ -109,6 +111,14 @@ std::vector<Tensor> own_results(const std::vector<Tensor>& results, const Captur
   return own;
 }
 
+// Whether masks selected different numbers of elements in both, or nothing may have been computed from how many they selected.
+bool trusted_counts(const Captured& first, const Captured& second) {
+  if (first.count_suspicion.empty() && second.count_suspicion.empty()) return true;
+  for (std::size_t i = 0; i < first.counts.size(); ++i)
+    if (first.counts[i] == second.counts[i]) return false;
+  return true;
+}
+
 // Constants that both recordings read as the very same tensor belong to the user, who may write them.
 void keep_shared_constants(const Captured& first, Captured* second) {
   std::vector<Tensor> kept;
@@ -125,6 +135,7 @@ struct CapturedStep::Impl {
   std::vector<std::unique_ptr<Recording>> cache;
   StepCounts counts;
   std::atomic<bool> busy{false};
+  std::unique_ptr<DimFamilies> families;   // if dimensions are named
 
   // ---- which recording ----
 
@@ -164,6 +175,8 @@ struct CapturedStep::Impl {
     {
       Capture capture("step");
       capture.output_gradients();
+      capture.compares_counts();
+      if (options.fully_static) capture.fully_static();
       for (std::size_t i = 0; i < inputs.size(); ++i) capture.input(input_name(i), stand_ins.inside()[i]);
       outputs = fn(stand_ins.inside());
       for (std::size_t i = 0; i < outputs.size(); ++i) capture.output(fmt::format("out{}", i), outputs[i]);
@@ -184,11 +197,13 @@ struct CapturedStep::Impl {
   std::vector<Tensor> record(Recording& r, const std::vector<Tensor>& inputs) {
     std::vector<Tensor> outputs;
     Captured captured = record_once(inputs, &outputs);
+    if (families && captured.counts.empty()) families->add(r.types, r.surroundings, captured);
     if (!r.first) {
       r.first = std::move(captured);
     } else {
       compare_recordings(*r.first, captured);
-      build(r, std::move(captured));
+      if (trusted_counts(*r.first, captured)) build(r, std::move(captured));
+      else r.first = std::move(captured);
     }
     for (const auto& other : cache)
       if (other->captured) other->watchlist.note_handles(*other->captured);
@@ -204,7 +219,9 @@ struct CapturedStep::Impl {
       r.watchlist.note(*r.captured);
       r.reasons.push_back(suspicion + ", and the step is the same");
     } catch (const CaptureError&) {
+      if (families) families->forget(r.types, r.surroundings);
       r.executor.reset();
+      r.made = false;
       r.backward.reset();
       r.captured.reset();
       r.first = std::move(captured);
@@ -281,6 +298,39 @@ struct CapturedStep::Impl {
     return std::any_of(g.updates.begin(), g.updates.end(), [&](const Update& u) { return g.values[static_cast<std::size_t>(u.state)].role == Role::rng; });
   }
 
+  // ---- named dimensions ----
+
+  // What recordings at other sizes know of this one.
+  void make(Recording& r) {
+    if (r.executor && !r.made) return;
+    std::shared_ptr<Executor> executor = families->executor(r.types, r.surroundings);
+    if (!executor || executor == r.executor) return;   // what was evicted here is still good as long as this recording has it
+    if (!r.captured) {
+      r.captured = families->captured(r.types, r.surroundings);
+      r.first.reset();
+      r.watchlist.note(*r.captured);
+      r.reasons.push_back("made from recordings at other sizes");
+    }
+    r.made = true;
+    r.executor = std::move(executor);
+    r.bases.assign(r.captured->state.size(), &r);
+    drop_evicted(r);
+  }
+
+  // Recordings made for sizes whose executor the buckets have given up go with it.
+  void drop_evicted(const Recording& but) {
+    std::erase_if(cache, [&](const auto& other) { return other.get() != &but && other->made && other->executor.use_count() == 1; });
+  }
+
+  // There is no script at this size: the call is recorded and compared whole.
+  std::vector<Tensor> check_by_recording(Recording& r, const std::vector<Tensor>& inputs) {
+    std::vector<Tensor> outputs;
+    const Captured captured = record_once(inputs, &outputs);
+    compare_recordings(*r.captured, captured);
+    ++counts.checks;
+    return outputs;
+  }
+
   // ---- a call ----
 
   std::vector<Tensor> call(const std::vector<Tensor>& inputs) {
@@ -290,14 +340,17 @@ struct CapturedStep::Impl {
     // Part of something larger that records or recomputes: it sees the ops themselves.
     const ThreadState& state = thread_state();
     if (state.tape->capturing || state.abstract || state.region != kNone || state.calls) return fn(inputs);
+    if (families) families->check(types_of(inputs));
     Recording& r = find(inputs);
     const std::vector<Tensor> results = run(r, inputs);
     return with_history(r, inputs, results);
   }
 
   std::vector<Tensor> run(Recording& r, const std::vector<Tensor>& inputs) {
+    if (families) make(r);
     if (!r.executor) return record(r, inputs);
-    if (options.mode == CaptureMode::checked) return check(r, inputs);
+    if (options.mode == CaptureMode::checked && r.captured->script) return check(r, inputs);
+    if (options.mode == CaptureMode::checked) return check_by_recording(r, inputs);
     const std::string suspicion = r.watchlist.suspicion(*r.captured);
     return suspicion.empty() ? replay(r, inputs) : confirm(r, inputs, suspicion);
   }
@@ -324,6 +377,8 @@ struct CapturedStep::Impl {
 CapturedStep::CapturedStep(StepFunction fn, CapturedStepOptions options) : impl_(std::make_unique<Impl>()) {
   impl_->fn = std::move(fn);
   impl_->options = std::move(options);
+  const CapturedStepOptions& o = impl_->options;
+  if (!o.dims.empty()) impl_->families = std::make_unique<DimFamilies>(o.dims, o.plan, o.executor, o.input_names);
 }
 CapturedStep::~CapturedStep() = default;
 CapturedStep::CapturedStep(CapturedStep&&) noexcept = default;
@@ -335,13 +390,17 @@ void CapturedStep::set_mode(CaptureMode mode) { impl_->options.mode = mode; }
 void CapturedStep::forget() {
   const OneCall one(impl_->busy);
   impl_->cache.clear();
+  const CapturedStepOptions& o = impl_->options;
+  if (impl_->families) impl_->families = std::make_unique<DimFamilies>(o.dims, o.plan, o.executor, o.input_names);
 }
 
 int CapturedStep::recordings() const { return impl_->counts.recordings; }
 int CapturedStep::replays() const { return impl_->counts.replays; }
 int CapturedStep::checks() const { return impl_->counts.checks; }
 
-std::string CapturedStep::explain() const { return explain_text(impl_->counts, impl_->explanations()); }
+std::string CapturedStep::explain() const {
+  return explain_text(impl_->counts, impl_->explanations()) + (impl_->families ? impl_->families->explain() : "");
+}
 std::string CapturedStep::explain_json() const { return tapedeck::explain_json(impl_->counts, impl_->explanations()); }
 
 }  // namespace tapedeck

@@ -44,18 +44,31 @@ void compare_tensors(const std::vector<Tensor>& a, const std::vector<Tensor>& b,
       throw CaptureError(fmt::format("[capture] the {} '{}' is another tensor on the second call of the step; make it once, outside", what, b[i].name().view()));
 }
 
+// Declared inputs are others in every call, and so are gradients; what stands between was marked as an input by its owner.
+std::vector<Tensor> marked(const Captured& c) {
+  std::vector<Tensor> tensors(c.inputs.begin() + c.declared_inputs, c.inputs.end());
+  for (const TensorUse& use : c.uses) tensors.resize(tensors.size() - (use.grad_input != kNone ? 1 : 0));
+  return tensors;
+}
+
 }  // namespace
 
 void compare_recordings(const Captured& first, const Captured& second) {
-  // Declared inputs are others in every call, and so are gradients; what stands between was marked as an input by its owner.
-  auto marked = [](const Captured& c) {
-    std::vector<Tensor> tensors(c.inputs.begin() + c.declared_inputs, c.inputs.end());
-    for (const TensorUse& use : c.uses) tensors.resize(tensors.size() - (use.grad_input != kNone ? 1 : 0));
-    return tensors;
-  };
   compare_tensors(marked(first), marked(second), "input");
   compare_tensors(first.state, second.state, "state");
   compare_graphs(first.graph, second.graph);
+}
+
+bool same_tensors(const Captured& first, const Captured& second) {
+  const auto same = [](const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) { return x.impl() == y.impl(); });
+  };
+  const auto same_use = [](const TensorUse& x, const TensorUse& y) {
+    return x.input == y.input && (x.input != kNone || x.tensor.impl() == y.tensor.impl()) && x.requires_grad == y.requires_grad && x.request == y.request &&
+           x.hooks == y.hooks && x.grad == y.grad && x.grad_input == y.grad_input && x.grad_output == y.grad_output && x.clears_grad == y.clears_grad;
+  };
+  return first.declared_inputs == second.declared_inputs && first.declared_outputs == second.declared_outputs && same(marked(first), marked(second)) &&
+         same(first.state, second.state) && std::equal(first.uses.begin(), first.uses.end(), second.uses.begin(), second.uses.end(), same_use);
 }
 
 }  // namespace tapedeck

@@ -9,4 +9,7 @@ namespace tapedeck {
 // anew in every call. O(nodes).
 void compare_recordings(const Captured& first, const Captured& second);
 
+// Whether both read and write the very same tensors, and rely on the same of them: recordings of one step at other sizes.
+bool same_tensors(const Captured& first, const Captured& second);
+
 }  // namespace tapedeck

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <utility>
 
 namespace tapedeck {
 
@@ -23,7 +22,7 @@ struct Recorded {
 
 struct Bucket {
   std::vector<std::int64_t> sizes;
-  std::unique_ptr<Executor> executor;
+  std::shared_ptr<Executor> executor;
 };
 
 class Stopwatch {
@@ -54,7 +53,6 @@ struct DimBuckets::Impl {
   std::unique_ptr<Refit> refit;
   std::string no_upper_bound;            // why there is no parent
   std::list<Bucket> buckets;             // most recently used first
-  std::vector<Executor*> fresh;
   BucketStats stats;
 
   // ---- sizes ----
@@ -90,7 +88,6 @@ struct DimBuckets::Impl {
     parent.reset();
     largest.reset();
     no_upper_bound.clear();
-    fresh.clear();
   }
 
   void solve() {
@@ -124,7 +121,6 @@ struct DimBuckets::Impl {
       if (!trial.obstacle().empty()) return void(no_upper_bound = trial.obstacle());
       parent = std::make_unique<Executor>(std::move(plan), executor_options);
       refit = std::make_unique<Refit>(recorded[0].graph, table, *largest, parent->plan());
-      fresh.push_back(parent.get());
     } catch (const TypeError& error) {
       no_upper_bound = fmt::format("at {}: {}", to_string(sizes), error.what());
     }
@@ -141,9 +137,7 @@ struct DimBuckets::Impl {
     Plan plan = make_plan(graph, plan_options);
     ++stats.planned;
     if (!plan.feasible) throw CaptureError("[capture] " + plan.infeasible_reason);
-    auto executor = std::make_unique<Executor>(std::move(plan), executor_options);
-    fresh.push_back(executor.get());
-    return executor;
+    return std::make_unique<Executor>(std::move(plan), executor_options);
   }
 
   std::unique_ptr<Executor> make(const std::vector<std::int64_t>& sizes) {
@@ -166,12 +160,12 @@ struct DimBuckets::Impl {
     return nullptr;
   }
 
-  Executor* find(const std::vector<std::int64_t>& sizes) {
+  std::shared_ptr<Executor> find(const std::vector<std::int64_t>& sizes) {
     for (auto it = buckets.begin(); it != buckets.end(); ++it) {
       if (it->sizes != sizes) continue;
       ++stats.hits;
       buckets.splice(buckets.begin(), buckets, it);
-      return buckets.front().executor.get();
+      return buckets.front().executor;
     }
     const Recorded* same = exact(sizes);
     if (general ? !covers(sizes) : !same || same->times < 2) return nullptr;
@@ -191,7 +185,7 @@ struct DimBuckets::Impl {
       buckets.pop_back();
       ++stats.evicted;
     }
-    return buckets.front().executor.get();
+    return buckets.front().executor;
   }
 };
 
@@ -257,8 +251,7 @@ void DimBuckets::add(const Graph& graph, const Sizes& sizes) {
   impl.solve();
 }
 
-Executor* DimBuckets::find(const Sizes& sizes) { return impl_->find(impl_->by_dim(sizes)); }
-std::vector<Executor*> DimBuckets::fresh() { return std::exchange(impl_->fresh, {}); }
+std::shared_ptr<Executor> DimBuckets::find(const Sizes& sizes) { return impl_->find(impl_->by_dim(sizes)); }
 
 Graph DimBuckets::graph_at(const Sizes& sizes) const {
   const std::vector<std::int64_t> list = impl_->by_dim(sizes);

@@ -53,11 +53,8 @@ class DimBuckets {
   // A recording at these sizes. If it is not the same program as those before, but for what follows the sizes, there is no one graph for
   // all sizes, and explain() says what differed; that is no error. Executors handed out before are gone.
   void add(const Graph& graph, const Sizes& sizes);
-  // The executor for these sizes; null if another recording is needed. It is valid until the next call. State is not bound: see fresh().
-  Executor* find(const Sizes& sizes);
-  // Executors with state of their own made since the last call of fresh(): the caller binds state to them; all others share it with one
-  // that was here before.
-  std::vector<Executor*> fresh();
+  // The executor for these sizes, state not bound; null if another recording is needed. Kept here as long as the capacity allows.
+  std::shared_ptr<Executor> find(const Sizes& sizes);
 
   // The graph at these sizes: what an executor of find() replays.
   Graph graph_at(const Sizes& sizes) const;

@@ -70,11 +70,15 @@ class Freezer {
   std::vector<ValueId> map_;                                     // tape value -> graph value
   std::vector<Sort> sorts_;                                      // by outside tensor
   UniqueNames names_;
+  std::vector<NodeId> noted_counts_;                             // of the tape
   Captured result_;
+
+ public:
+  std::vector<NodeId> counted;                                   // of the graph
 };
 
 Freezer::Freezer(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs, bool gradients)
-    : tape_(tape), inputs_(inputs), outputs_(outputs), n_nodes_(tape.graph.node_count()) {
+    : tape_(tape), inputs_(inputs), outputs_(outputs), n_nodes_(tape.graph.node_count()), noted_counts_(take_dynamic_counts(tape.serial)) {
   result_.graph.name = name;
   note_outputs();
   collect_uses(gradients);
@@ -332,6 +336,7 @@ void Freezer::add_nodes() {
     if (note.twin != kNone) origin.twin = first_output[static_cast<std::size_t>(note.twin)];
     const NodeId made = g.add_node(*node.op, inputs, tape_.graph.attributes(node), tape_.graph.output_types(node), origin, {}, tape_.graph.regions_of(node));
     const ValueId first = g.nodes[static_cast<std::size_t>(made)].first_output;
+    if (std::binary_search(noted_counts_.begin(), noted_counts_.end(), n)) counted.push_back(made);
     for (std::int32_t i = 0; i < node.n_outputs; ++i) {
       const Name name = names_.unique(node_name(node));
       g.values[static_cast<std::size_t>(first + i)].name = name;
@@ -414,8 +419,12 @@ void Freezer::keep_script() {
 
 }  // namespace
 
-Captured freeze(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs, bool gradients) {
-  return Freezer(tape, name, inputs, outputs, gradients).freeze();
+Captured freeze(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs, bool gradients,
+                std::vector<NodeId>* counted) {
+  Freezer freezer(tape, name, inputs, outputs, gradients);
+  Captured captured = freezer.freeze();
+  *counted = std::move(freezer.counted);
+  return captured;
 }
 
 }  // namespace tapedeck

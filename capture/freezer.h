@@ -16,6 +16,8 @@ struct Declared {
 };
 
 // Takes the tape's nodes: it records no more. Throws CaptureError for what no graph can say, naming op and place.
-Captured freeze(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs, bool gradients);
+// `counted`: the nodes of the graph whose count was read while recording.
+Captured freeze(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs, bool gradients,
+                std::vector<NodeId>* counted);
 
 }  // namespace tapedeck

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <set>
@@ -201,8 +202,10 @@ class Suspects {
           changed_[static_cast<std::size_t>(node.first_output + i)] = true;
   }
 
-  void check() const {
-    for (NodeId n = 0; n < g_.node_count(); ++n) check_node(n);
+  std::string first(const std::vector<NodeId>& but) {
+    for (NodeId n = 0; n < g_.node_count() && found_.empty(); ++n)
+      if (std::find(but.begin(), but.end(), n) == but.end()) check_node(n);
+    return found_;
   }
 
  private:
@@ -219,7 +222,7 @@ class Suspects {
     return scales.count(field.name) > 0;
   }
 
-  void check_node(NodeId n) const {
+  void check_node(NodeId n) {
     const Node& node = g_.nodes[static_cast<std::size_t>(n)];
     bool concerned = node.n_inputs == 0 || node.op->is(kRandom);
     for (ValueId v : g_.inputs(node)) concerned = concerned || changed_[static_cast<std::size_t>(v)];
@@ -249,12 +252,12 @@ class Suspects {
     }
   }
 
-  void check_size(NodeId n, const char* field, std::int64_t value) const {
+  void check_size(NodeId n, const char* field, std::int64_t value) {
     if (numbers_.count(value)) refuse(n, field, std::to_string(value));
   }
 
   // n, or one over n, as f64 or f32.
-  void check_real(NodeId n, const char* field, double value) const {
+  void check_real(NodeId n, const char* field, double value) {
     for (const double whole : {value, 1 / value}) {
       if (!(std::abs(whole) < 9e15)) continue;
       const double nearest = std::nearbyint(whole);
@@ -263,16 +266,17 @@ class Suspects {
     }
   }
 
-  [[noreturn]] void refuse(NodeId n, const char* field, const std::string& value) const {
+  void refuse(NodeId n, const char* field, const std::string& value) {
     const Node& node = g_.nodes[static_cast<std::size_t>(n)];
     const std::string_view site = node.origin.site.view();
-    throw TypeError(fmt::format("[{}] '{}' holds {}, a size that changes, and one recording does not say how it follows: {}{}; record the step with "
-                                "named dimensions", node.op->name, field, value, g_.node_text(n), site.empty() ? "" : fmt::format(" ({})", site)));
+    found_ = fmt::format("[{}] '{}' holds {}, a size that changes, and one recording does not say how it follows: {}{}", node.op->name, field, value,
+                         g_.node_text(n), site.empty() ? "" : fmt::format(" ({})", site));
   }
 
   const Graph& g_;
   std::vector<bool> changed_;            // by value: its type changed, or an operand's did
   std::set<std::int64_t> numbers_;
+  std::string found_;
 };
 
 }  // namespace
@@ -317,9 +321,17 @@ Graph retype(const Graph& graph, const std::map<std::string, Type>& inputs) {
     when += fmt::format("{}{}: {}", when.empty() ? ", with " : ", ", name, to_string(type));
   }
   Retyper(when).run(result, graph, "");
-  Suspects(graph, result).check();
+  const std::string held = held_size(graph, result);
+  if (!held.empty()) throw TypeError(held + "; record the step with named dimensions");
   return result;
 }
+
+Graph inferred_again(Graph changed, const Graph& before, const std::string& when) {
+  Retyper(when).run(changed, before, "");
+  return changed;
+}
+
+std::string held_size(const Graph& before, const Graph& after, const std::vector<NodeId>& but) { return Suspects(before, after).first(but); }
 
 Sizes sizes_of(const Graph& graph, const DimTable& table, const std::map<std::string, Type>& inputs) {
   Sizes sizes;

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace tapedeck TAPEDECK_API {
 
@@ -21,6 +22,14 @@ Graph retype(const Graph& graph, const DimTable& table, const Sizes& sizes);
 // By inference alone, from the new types of some inputs; the others keep theirs. Throws TypeError as above, and where an attribute or
 // a constant of one element holds a size, a number of elements, or one over either, that changed: the node that stands in the way.
 Graph retype(const Graph& graph, const std::map<std::string, Type>& inputs);
+
+// For those who change a graph themselves: `changed` is `before` with other input types or attributes, and gets the types that follow.
+// `when` is added to messages.
+Graph inferred_again(Graph changed, const Graph& before, const std::string& when);
+
+// What `after`, the same graph at other types, has not changed and perhaps should: the first attribute or constant of one element that
+// holds a size, a number of elements, or one over either, that changed. Empty if there is none. `but`: nodes not asked.
+std::string held_size(const Graph& before, const Graph& after, const std::vector<NodeId>& but = {});
 
 // The sizes that these input types (by name; others are ignored) mean for a graph of the table. Throws TypeError if two axes
 // contradict each other, an axis that is no dimension differs from the sample's, or a size is outside its range.

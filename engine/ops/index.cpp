@@ -1,5 +1,6 @@
 #include <tapedeck/engine/ops/index.h>
 
+#include <tapedeck/engine/dynamic_count.h>
 #include <tapedeck/engine/infer.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/ops/axes.h>
@@ -221,7 +222,14 @@ void vjp_scatter_nd(Vjp& b) {
 
 std::int64_t counted(const Arg& x, const Tensor& mask, std::int64_t count) {
   if (count >= 0) return count;
+  if (capturing_counts() && !mask.abstract()) return read_count(mask);
   return static_cast<std::int64_t>(count_nonzero(Arg(mask, x.site().file, x.site().line)).item(x.site()));
+}
+
+// A count that was read in a capture is not the replay's.
+Tensor counted_result(Tensor result, std::int64_t asked) {
+  if (asked < 0 && capturing_counts()) note_dynamic_count();
+  return result;
 }
 
 [[noreturn]] void refuse(const char* op, const Arg& x, const std::string& why) { throw TypeError(error_text(op, why, x.site())); }
@@ -283,7 +291,7 @@ Tensor scatter_nd(const Arg& x, const Tensor& indices, const Tensor& src, const 
 
 Tensor nonzero(const Arg& x, std::int64_t count) {
   const CountAttrs attrs{counted(x, x.tensor(), count)};
-  return apply(ops::nonzero, {&x.tensor()}, &attrs, x.site());
+  return counted_result(apply(ops::nonzero, {&x.tensor()}, &attrs, x.site()), count);
 }
 
 Tensor masked_select(const Arg& x, const Tensor& mask, std::int64_t count) {
@@ -294,7 +302,7 @@ Tensor masked_select(const Arg& x, const Tensor& mask, std::int64_t count) {
   const Tensor wide = x.tensor().shape() == shape ? x.tensor() : broadcast_to(x, shape);
   const Tensor held = mask.shape() == shape ? mask : broadcast_to(mask, shape);
   const CountAttrs attrs{counted(x, held, count)};
-  return apply(ops::masked_select, {&wide, &held}, &attrs, x.site());
+  return counted_result(apply(ops::masked_select, {&wide, &held}, &attrs, x.site()), count);
 }
 
 Tensor boolean_mask(const Arg& x, const Tensor& mask, std::int64_t count) {
@@ -310,6 +318,7 @@ Tensor boolean_mask(const Arg& x, const Tensor& mask, std::int64_t count) {
   const Tensor flat = reshape(mask, Shape{lead.numel()}), table = reshape(x, rows);
   const Arg from(table, x.site().file, x.site().line);
   const Tensor places = nonzero(Arg(flat, x.site().file, x.site().line), count);
+  if (count < 0 && capturing_counts()) return gather_nd(from, places);   // no attribute holds the count
   return index_select(from, 0, reshape(places, Shape{places.size(0)}));
 }
 

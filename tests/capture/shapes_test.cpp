@@ -6,6 +6,7 @@
 #include <tapedeck/capture/fit_plan.h>
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/capture/retype.h>
+#include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/nn.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tape.h>
@@ -268,7 +269,7 @@ TEST(DimBuckets, PlanOnceFitAfter) {
   buckets.add(trainer.record(6), {{"b", 6}});
   ASSERT_TRUE(buckets.general()) << buckets.explain();
   for (std::int64_t n : {4, 6, 4, 6, 9}) {
-    Executor* executor = buckets.find({{"b", n}});
+    const std::shared_ptr<Executor> executor = buckets.find({{"b", n}});
     ASSERT_NE(executor, nullptr) << buckets.explain();
     EXPECT_EQ(executor->plan().graph.values[0].type.shape[0], n);
   }
@@ -295,7 +296,6 @@ TEST(DimBuckets, WithoutUpperBoundEverySizeIsPlanned) {
   ASSERT_NE(buckets.find({{"b", 300}}), nullptr);
   ASSERT_NE(buckets.find({{"b", 5}}), nullptr);
   EXPECT_EQ(buckets.stats().planned, 2);
-  EXPECT_EQ(buckets.fresh().size(), 2u);
   EXPECT_NE(buckets.explain().find("no upper bound"), std::string::npos) << buckets.explain();
 }
 
@@ -319,6 +319,159 @@ TEST(DimBuckets, RefusesWhatWasNotDeclared) {
   EXPECT_NE(sizes(5, 5).find("dimension 'b' is 5 by axis 0 of 'x'; it was declared from 2 to 4"), std::string::npos) << sizes(5, 5);
   EXPECT_NE(sizes(1, 1).find("declared from 2 to 4"), std::string::npos);
   EXPECT_NE(sizes(3, 4).find("3 by axis 0 of 'x' and 4 by axis 0 of 'y'"), std::string::npos) << sizes(3, 4);
+}
+
+// ---- captured steps ----
+
+CapturedStepOptions with_batch(std::int64_t max) {
+  CapturedStepOptions options;
+  options.input_names = {"x", "y"};
+  options.dims.ranges = {{"b", 1, max}};
+  options.dims.inputs = {{"x", {"b", ""}}, {"y", {"b"}}};
+  return options;
+}
+
+// Trains over batches of these sizes, captured or not; the bits of all losses and parameters.
+std::vector<Tensor> train(bool captured, const std::vector<std::int64_t>& batches, CapturedStepOptions options, int* recordings, std::string* explained) {
+  manual_seed(5);
+  Trainer trainer;
+  CapturedStep step = capture([&](const std::vector<Tensor>& in) { return trainer.step(in); }, std::move(options));
+  std::vector<Tensor> results;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const std::vector<Tensor> in{sample({batches[i], 6}, static_cast<int>(i)), labels(batches[i], 4)};
+    results.push_back((captured ? step(in) : trainer.step(in))[0].detach());
+  }
+  for (const Tensor& p : trainer.net.parameters()) results.push_back(copy(p.detach()));
+  *recordings = step.recordings();
+  *explained = step.explain();
+  return results;
+}
+
+TEST(CapturedDims, ANewSizeNeitherRecordsNorPlansAndEqualsEager) {
+  const std::vector<std::int64_t> batches{4, 6, 5, 4, 6, 32, 1, 5, 17, 4};
+  int recordings = 0, none = 0;
+  std::string explained, unused;
+  const std::vector<Tensor> eager = train(false, batches, with_batch(32), &none, &unused);
+  const std::vector<Tensor> captured = train(true, batches, with_batch(32), &recordings, &explained);
+  EXPECT_EQ(recordings, 2) << explained;
+  ASSERT_EQ(eager.size(), captured.size());
+  for (std::size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(bit_equal(eager[i], captured[i])) << i << "\n" << explained;
+  EXPECT_TRUE(testing::mentions(explained, "(6 fitted, 1 planned, 0 evicted")) << explained;
+  EXPECT_TRUE(testing::mentions(explained, "one graph for all sizes")) << explained;
+  EXPECT_TRUE(testing::mentions(explained, "made from recordings at other sizes")) << explained;
+}
+
+TEST(CapturedDims, FewExecutorsAreKept) {
+  std::vector<std::int64_t> batches{4, 6};
+  for (int round = 0; round < 3; ++round)
+    for (std::int64_t n = 1; n <= 8; ++n) batches.push_back(n);
+  CapturedStepOptions options = with_batch(8);
+  options.dims.capacity = 3;
+  int recordings = 0;
+  std::string explained;
+  const std::vector<Tensor> eager = train(false, batches, with_batch(8), &recordings, &explained);
+  const std::vector<Tensor> captured = train(true, batches, options, &recordings, &explained);
+  EXPECT_EQ(recordings, 2);
+  for (std::size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(bit_equal(eager[i], captured[i])) << i;
+  EXPECT_TRUE(testing::mentions(explained, "buckets: 3 in use")) << explained;
+}
+
+TEST(CapturedDims, UnderABudgetTheLargestSizeSetsThePlan) {
+  const std::vector<std::int64_t> batches{4, 6, 3, 12, 7};
+  CapturedStepOptions options = with_batch(12);
+  options.plan.budget_percent = 97;
+  int recordings = 0;
+  std::string explained;
+  const std::vector<Tensor> eager = train(false, batches, with_batch(12), &recordings, &explained);
+  const std::vector<Tensor> captured = train(true, batches, options, &recordings, &explained);
+  for (std::size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(bit_equal(eager[i], captured[i])) << i << explained;
+}
+
+TEST(CapturedDims, ABranchOnTheSizeIsRecordedSizeBySize) {
+  CapturedStepOptions options;
+  options.dims.ranges = {{"b", 1, 16}};
+  options.dims.inputs = {{"in0", {"b", ""}}};
+  const StepFunction branch = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0].size(0) > 5 ? relu(in[0]) : exp(in[0])}; };
+  CapturedStep step = capture(branch, options);
+  for (int round = 0; round < 3; ++round)
+    for (std::int64_t n : {4, 6, 8, 3}) {
+      const Tensor x = sample({n, 3}, round);
+      EXPECT_TRUE(bit_equal(step({x})[0], branch({x})[0])) << n;
+    }
+  EXPECT_EQ(step.recordings(), 8) << "twice at each size";
+  EXPECT_TRUE(testing::mentions(step.explain(), "not one graph for all sizes")) << step.explain();
+}
+
+TEST(CapturedDims, OutOfRangeIsAnErrorBeforeAnythingRuns) {
+  int calls = 0;
+  CapturedStepOptions options;
+  options.dims.ranges = {{"b", 2, 8}};
+  options.dims.inputs = {{"in0", {"b"}}};
+  CapturedStep step = capture([&](const std::vector<Tensor>& in) { ++calls; return std::vector<Tensor>{relu(in[0])}; }, options);
+  EXPECT_TRUE(testing::mentions(message_of<TypeError>([&] { step({sample({9}, 1)}); }), "declared from 2 to 8"));
+  EXPECT_EQ(calls, 0);
+}
+
+TEST(CapturedDims, CheckedModeComparesASizeThatWasNeverRecorded) {
+  CapturedStepOptions options;
+  options.dims.ranges = {{"b", 1, 64}};
+  options.dims.inputs = {{"in0", {"b", ""}}};
+  // What two small recordings cannot show.
+  CapturedStep step = capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{reshape(in[0], {in[0].size(0) * (in[0].size(0) > 20 ? 3 : 1), in[0].size(0) > 20 ? 1 : 3})}; }, options);
+  step({sample({4, 3}, 1)});
+  step({sample({6, 3}, 1)});
+  EXPECT_EQ(step({sample({30, 3}, 1)})[0].shape(), (Shape{30, 3})) << "the declared range promises one program";
+  step.set_mode(CaptureMode::checked);
+  EXPECT_NO_THROW(step({sample({9, 3}, 1)}));
+  EXPECT_TRUE(testing::mentions(message_of<CaptureError>([&] { step({sample({31, 3}, 1)}); }), "reshape"));
+}
+
+// A convolution over images, as MXNet's test: batch 4, then 2.
+TEST(CapturedDims, T109_StaticMemorySwitching) {
+  struct Images : Module {
+    Conv2d conv{*this, "conv", 3, 8, 3};
+    Linear fc{*this, "fc", 8, 10};
+    Tensor operator()(const Tensor& x) { return fc(mean(relu(conv(x)), {2, 3})); }
+  };
+  for (const int mode : {0, 1, 2}) {   // types alone; a dimension with an upper bound; one without
+    CapturedStepOptions options;
+    if (mode > 0) {
+      options.dims.ranges = {{"b", 1, mode == 1 ? 8 : DimRange::kUnbounded}};
+      options.dims.inputs = {{"in0", {"b", "", "", ""}}};
+    }
+    manual_seed(3);
+    Images net;
+    Sgd optimizer(net.parameters(), {.lr = 0.1});
+    const StepFunction forward = [&](const std::vector<Tensor>& in) {
+      const NoGrad no_grad;
+      return std::vector<Tensor>{net(in[0])};
+    };
+    const StepFunction training = [&](const std::vector<Tensor>& in) {
+      const Tensor loss = mean(net(in[0]));
+      backward(loss);
+      optimizer.step();
+      optimizer.zero_grad();
+      return std::vector<Tensor>{loss};
+    };
+    CapturedStep plain = capture(forward, options), recorded = capture(training, options);
+    for (int round = 0; round < 4; ++round)
+      for (const std::int64_t n : {4, 2, 3}) {
+        const Tensor x = sample({n, 3, 32, 32}, round);
+        EXPECT_TRUE(bit_equal(plain({x})[0], forward({x})[0])) << mode << " " << n;
+        std::vector<Tensor> before;
+        for (const Tensor& p : net.parameters()) before.push_back(copy(p.detach()));
+        const Tensor loss = recorded({x})[0].detach();
+        std::vector<Tensor> after;
+        for (Tensor p : net.parameters()) after.push_back(copy(p.detach()));
+        {
+          const NoGrad no_grad;
+          for (std::size_t i = 0; i < before.size(); ++i) copy_(net.parameters()[i], before[i]);
+        }
+        EXPECT_TRUE(bit_equal(loss, training({x})[0].detach())) << mode << " " << n;
+        for (std::size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(bit_equal(after[i], net.parameters()[i].detach())) << mode << " parameter " << i;
+      }
+    EXPECT_EQ(recorded.recordings(), mode == 0 ? 6 : 2) << recorded.explain();
+  }
 }
 
 }  // namespace
