@@ -1,6 +1,7 @@
 #include <tapedeck/capture/freezer.h>
 
 #include <tapedeck/capture/tape_script.h>
+#include <tapedeck/engine/dynamic_count.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/ops/host.h>
 #include <tapedeck/engine/site_note.h>

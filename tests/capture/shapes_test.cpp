@@ -3,6 +3,7 @@
 #include <tapedeck/capture/capture.h>
 #include <tapedeck/capture/dim_buckets.h>
 #include <tapedeck/capture/dim_rules.h>
+#include <tapedeck/capture/file.h>
 #include <tapedeck/capture/fit_plan.h>
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/capture/retype.h>
@@ -12,6 +13,7 @@
 #include <tapedeck/engine/tape.h>
 #include <tapedeck/engine/text.h>
 
+#include <tapedeck/tests/capture/temporary_folder.h>
 #include <tapedeck/tests/engine/messages.h>
 
 #include <random>
@@ -167,25 +169,6 @@ TEST(DimTable, TextRoundTrips) {
     EXPECT_THROW(dims_from_text(bad), ParseError) << bad;
 }
 
-TEST(Retype, ByInferenceAloneNamesWhatStandsInTheWay) {
-  const Graph plain = captured([](const Tensor& x) { return relu(matmul(x, sample({10, 3}, 2))); }, sample({4, 10}, 1)).graph;
-  PrintOptions bare;
-  bare.notes = false;
-  EXPECT_EQ(print(retype(plain, {{"x", Type{DType::f32, {7, 10}}}}), bare),
-            print(captured([](const Tensor& x) { return relu(matmul(x, sample({10, 3}, 2))); }, sample({7, 10}, 1)).graph, bare));
-  const Graph flat = captured([](const Tensor& x) { return reshape(x, {40}); }, sample({4, 10}, 1)).graph;
-  const std::string refused = message_of<TypeError>([&] { retype(flat, {{"x", Type{DType::f32, {7, 10}}}}); });
-  EXPECT_NE(refused.find("[reshape]"), std::string::npos) << refused;
-  EXPECT_NE(refused.find("shapes_test.cpp"), std::string::npos) << refused;
-  // Where inference would let it pass: the batch's 1/n, and a full batch of ones that broadcasts.
-  const Graph average = captured([](const Tensor& x) { return mul(sum(x), 1.0 / 4); }, sample({4, 10}, 1)).graph;
-  EXPECT_NE(message_of<TypeError>([&] { retype(average, {{"x", Type{DType::f32, {7, 10}}}}); }).find("holds 0.25"), std::string::npos);
-  const Graph ones = captured([](const Tensor& x) { return add(x, full({4, 10}, 1)); }, sample({4, 10}, 1)).graph;
-  EXPECT_NE(message_of<TypeError>([&] { retype(ones, {{"x", Type{DType::f32, {1, 10}}}}); }).find("holds 4"), std::string::npos);
-}
-
-// ---- plans for smaller sizes ----
-
 struct Net : Module {
   Linear fc1{*this, "fc1", 6, 16}, fc2{*this, "fc2", 16, 4};
   Dropout drop{*this, "drop", 0.5};
@@ -209,6 +192,52 @@ struct Trainer {
     return capture.finish().graph;
   }
 };
+
+TEST(DimTable, SurvivesATapeFile) {
+  Trainer trainer;
+  const Graph a = trainer.record(4), b = trainer.record(6);
+  DimTable table = table_for({{"b", 1, 32}}, {{"x", 0, 0}, {"y", 0, 0}});
+  ASSERT_TRUE(find_rules(&table, {{&a, {4}}, {&b, {6}}}).found);
+  const TemporaryFolder folder;
+  TapeFile file;
+  file.captured = a;
+  file.metadata[kDimsKey] = dims_text(table);
+  save_tape(folder.file("a.tape"), file);
+  const TapeFile read = load_tape(folder.file("a.tape"));
+  const DimTable again = dims_from_text(read.metadata.at(kDimsKey));
+  EXPECT_EQ(again, table);
+  EXPECT_EQ(print(retype(read.captured, again, {{"b", 9}})), print(retype(a, table, {{"b", 9}})));
+}
+
+TEST(Retype, T91_T100_WhatDoesNotFitNamesNodeAndDimensions) {
+  const Graph g = captured([](const Tensor& x) { return relu(matmul(x, reshape(sample({12}, 3), {4, 3}))); }, sample({2, 4}, 1)).graph;
+  const DimTable table = table_for({{"k", 1, 64}}, {{"x", 1, 0}});
+  const std::string refused = message_of<TypeError>([&] { retype(g, table, {{"k", 5}}); });
+  EXPECT_TRUE(testing::mentions(refused, "[matmul]")) << refused;
+  EXPECT_TRUE(testing::mentions(refused, "k=5")) << refused;
+  EXPECT_TRUE(testing::mentions(refused, "shapes_test.cpp")) << refused;
+  EXPECT_THROW(retype(g, table, {{"nobody", 5}}), TypeError);
+  EXPECT_THROW(retype(g, table, {{"k", 65}}), TypeError);
+}
+
+TEST(Retype, ByInferenceAloneNamesWhatStandsInTheWay) {
+  const Graph plain = captured([](const Tensor& x) { return relu(matmul(x, sample({10, 3}, 2))); }, sample({4, 10}, 1)).graph;
+  PrintOptions bare;
+  bare.notes = false;
+  EXPECT_EQ(print(retype(plain, {{"x", Type{DType::f32, {7, 10}}}}), bare),
+            print(captured([](const Tensor& x) { return relu(matmul(x, sample({10, 3}, 2))); }, sample({7, 10}, 1)).graph, bare));
+  const Graph flat = captured([](const Tensor& x) { return reshape(x, {40}); }, sample({4, 10}, 1)).graph;
+  const std::string refused = message_of<TypeError>([&] { retype(flat, {{"x", Type{DType::f32, {7, 10}}}}); });
+  EXPECT_NE(refused.find("[reshape]"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("shapes_test.cpp"), std::string::npos) << refused;
+  // Where inference would let it pass: the batch's 1/n, and a full batch of ones that broadcasts.
+  const Graph average = captured([](const Tensor& x) { return mul(sum(x), 1.0 / 4); }, sample({4, 10}, 1)).graph;
+  EXPECT_NE(message_of<TypeError>([&] { retype(average, {{"x", Type{DType::f32, {7, 10}}}}); }).find("holds 0.25"), std::string::npos);
+  const Graph ones = captured([](const Tensor& x) { return add(x, full({4, 10}, 1)); }, sample({4, 10}, 1)).graph;
+  EXPECT_NE(message_of<TypeError>([&] { retype(ones, {{"x", Type{DType::f32, {1, 10}}}}); }).find("holds 4"), std::string::npos);
+}
+
+// ---- plans for smaller sizes ----
 
 TEST(FitPlan, ATrainingStepIsOneGraphAndOnePlan) {
   Trainer trainer;
