@@ -79,7 +79,7 @@ class Fitter {
   bool fit_workspace(NodeId n, std::string* why) {
     const Node& node = g().nodes[static_cast<std::size_t>(n)];
     Scratch& scratch = plan_.workspace[static_cast<std::size_t>(n)];
-    const std::int64_t needed = workspace_bytes(*node.op, g().input_types(node), g().output_types(node), g().attributes(node));
+    const std::int64_t needed = node_workspace(g(), node);
     if (needed > scratch.bytes) {
       *why = fmt::format("`{}` needs {} bytes of workspace, the plan has {}", g().node_text(n), needed, scratch.bytes);
       return false;

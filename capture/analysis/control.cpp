@@ -5,6 +5,7 @@
 #include <tapedeck/engine/control_schedule.h>
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/ops/control.h>
+#include <tapedeck/engine/ops/dynamic.h>
 
 #include <fmt/format.h>
 
@@ -57,6 +58,7 @@ LoopTape loop_tape(const Graph& g, const Node& node) {
 }
 
 std::int64_t control_workspace(const Graph& g, const Node& node) {
+  if (node.op == &ops::dynamic) return 0;   // runs on memory of its own
   std::int64_t frame = 0;
   for (const Region& region : g.regions_of(node)) frame = std::max(frame, frame_bytes(*plan_of(region)));
   return kFrameAlignment + frame + loop_tape(g, node).bytes();

@@ -180,7 +180,7 @@ TEST(DynamicRegion, MaskedSelectAndItsGradient) {
   };
   CapturedStep step = capture(fn);
   for (int i = 0; i < 5; ++i) {
-    const Tensor x = mul(table(), 0.25 * (i + 1)), mask = gt(x, scalar(1.0 + i * 0.5));
+    const Tensor x = mul(table(), 0.25 * (i + 1)), mask = greater(x, scalar(1.0 + i * 0.5));
     const std::vector<Tensor> want = fn({x, mask}), got = step({x, mask});
     for (int k = 0; k < 2; ++k) EXPECT_TRUE(bit_equal(want[static_cast<std::size_t>(k)], got[static_cast<std::size_t>(k)])) << i;
   }
