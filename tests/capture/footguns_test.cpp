@@ -291,7 +291,7 @@ struct TwoLayers : Module {
   Tensor operator()(const Tensor& x) { return fc2(relu(fc1(x))); }
 };
 
-Tensor input_of(int i) { return from_vector({0.1f * static_cast<float>(i), -0.3f, 0.7f, 1.f, 0.2f * static_cast<float>(i), -0.5f}, {2, 3}); }
+Tensor input_of(int i) { return from_vector(Floats{0.1f * static_cast<float>(i), -0.3f, 0.7f, 1.f, 0.2f * static_cast<float>(i), -0.5f}, {2, 3}); }
 
 TEST(Footguns, AParameterThatIsReplaced) {
   auto run = [](bool captured) {
@@ -675,7 +675,7 @@ TEST(Footguns, AFaultInAReplay) {
   Tensor seen = tensor({0});
   seen.name("seen").role(Role::counter);
   CapturedStep step = capture([&](const Tensors& in) -> Tensors {
-    const Tensor y = index_select(in[0], in[1], 0);
+    const Tensor y = index_select(in[0], 0, in[1]);
     add_(seen, sum(y));
     return {y};
   });
