@@ -305,21 +305,26 @@ struct CapturedStep::Impl {
     if (r.executor && !r.made) return;
     std::shared_ptr<Executor> executor = families->executor(r.types, r.surroundings);
     if (!executor || executor == r.executor) return;   // what was evicted here is still good as long as this recording has it
+    // Recordings hold handles to state, which those that watch them must not take for the user's: whoever has no doubts now has none after.
+    std::vector<Recording*> sure;
+    for (const auto& other : cache)
+      if (other->captured && other->watchlist.suspicion(*other->captured).empty()) sure.push_back(other.get());
     if (!r.captured) {
       r.captured = families->captured(r.types, r.surroundings);
       r.first.reset();
-      r.watchlist.note(*r.captured);
       r.reasons.push_back("made from recordings at other sizes");
     }
     r.made = true;
     r.executor = std::move(executor);
     r.bases.assign(r.captured->state.size(), &r);
-    drop_evicted(r);
-  }
-
-  // Recordings made for sizes whose executor the buckets have given up go with it.
-  void drop_evicted(const Recording& but) {
-    std::erase_if(cache, [&](const auto& other) { return other.get() != &but && other->made && other->executor.use_count() == 1; });
+    std::erase_if(cache, [&](const auto& other) {   // made for sizes whose executor was given up
+      const bool gone = other.get() != &r && other->made && other->executor.use_count() == 1;
+      if (gone) std::erase(sure, other.get());
+      return gone;
+    });
+    r.watchlist.note(*r.captured);
+    for (Recording* other : sure)
+      if (other != &r) other->watchlist.note_handles(*other->captured);
   }
 
   // There is no script at this size: the call is recorded and compared whole.

@@ -59,16 +59,22 @@ void compare_recordings(const Captured& first, const Captured& second) {
   compare_graphs(first.graph, second.graph);
 }
 
-bool same_tensors(const Captured& first, const Captured& second) {
+std::string tensors_difference(const Captured& first, const Captured& second) {
   const auto same = [](const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tensor& x, const Tensor& y) { return x.impl() == y.impl(); });
   };
-  const auto same_use = [](const TensorUse& x, const TensorUse& y) {
-    return x.input == y.input && (x.input != kNone || x.tensor.impl() == y.tensor.impl()) && x.requires_grad == y.requires_grad && x.request == y.request &&
-           x.hooks == y.hooks && x.grad == y.grad && x.grad_input == y.grad_input && x.grad_output == y.grad_output && x.clears_grad == y.clears_grad;
-  };
-  return first.declared_inputs == second.declared_inputs && first.declared_outputs == second.declared_outputs && same(marked(first), marked(second)) &&
-         same(first.state, second.state) && std::equal(first.uses.begin(), first.uses.end(), second.uses.begin(), second.uses.end(), same_use);
+  if (first.declared_inputs != second.declared_inputs || first.declared_outputs != second.declared_outputs) return "inputs or results are others in number";
+  if (!same(marked(first), marked(second))) return "other tensors are marked as inputs";
+  if (!same(first.state, second.state)) return "other tensors are state";
+  if (first.uses.size() != second.uses.size()) return "other tensors have gradients to do with";
+  for (std::size_t i = 0; i < first.uses.size(); ++i) {
+    const TensorUse &x = first.uses[i], &y = second.uses[i];
+    const std::string name = x.input != kNone ? fmt::format("input {}", x.input) : fmt::format("'{}' {}", x.tensor.name().view(), to_string(x.tensor.type()));
+    if (x.input != y.input || x.requires_grad != y.requires_grad || x.request != y.request || x.hooks != y.hooks) return name + " is asked other gradients of";
+    if (x.grad != y.grad || x.grad_input != y.grad_input || x.grad_output != y.grad_output || x.clears_grad != y.clears_grad)
+      return name + " has a gradient at one size and none at another";
+  }
+  return "";
 }
 
 }  // namespace tapedeck

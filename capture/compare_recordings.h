@@ -9,7 +9,8 @@ namespace tapedeck {
 // anew in every call. O(nodes).
 void compare_recordings(const Captured& first, const Captured& second);
 
-// Whether both read and write the very same tensors, and rely on the same of them: recordings of one step at other sizes.
-bool same_tensors(const Captured& first, const Captured& second);
+// What keeps two recordings from being one step at two sizes: other tensors read or written, or other things relied on in them. Empty if
+// nothing does.
+std::string tensors_difference(const Captured& first, const Captured& second);
 
 }  // namespace tapedeck

@@ -42,10 +42,11 @@ DimFamilies::Family* DimFamilies::find(const std::vector<Type>& types, const Sur
 void DimFamilies::add(const std::vector<Type>& types, const Surroundings& surroundings, const Captured& captured) {
   Family* family = find(types, surroundings);
   if (!family) {
-    families_.push_back({pattern_of(types), surroundings, {}, new_buckets()});
+    families_.push_back({pattern_of(types), surroundings, {}, new_buckets(), ""});
     family = &families_.back();
-  } else if (!same_tensors(family->model, captured)) {
+  } else if (const std::string other = tensors_difference(family->model, captured); !other.empty()) {
     family->buckets = new_buckets();
+    family->begun_anew = other;
   }
   family->model = captured;
   family->buckets->add(captured.graph, sizes_of(types));
@@ -74,7 +75,10 @@ Captured DimFamilies::captured(const std::vector<Type>& types, const Surrounding
 
 std::string DimFamilies::explain() const {
   std::string text;
-  for (const Family& f : families_) text += f.buckets->explain();
+  for (const Family& f : families_) {
+    text += f.buckets->explain();
+    if (!f.begun_anew.empty()) text += fmt::format("  earlier recordings do not count: {}\n", f.begun_anew);
+  }
   return text;
 }
 

@@ -41,6 +41,7 @@ class DimFamilies {
     Surroundings surroundings;
     Captured model;                         // the last that was recorded
     std::unique_ptr<DimBuckets> buckets;
+    std::string begun_anew;                 // why earlier recordings were set aside; empty if none were
   };
   std::vector<Type> pattern_of(std::vector<Type> types) const;
   Sizes sizes_of(const std::vector<Type>& types) const;

@@ -7,8 +7,12 @@
 #include <tapedeck/engine/ops/dynamic.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace tapedeck {
@@ -22,7 +26,11 @@ std::string place(const Graph& g, NodeId n) {
 
 class Grouper {
  public:
-  Grouper(const Graph& g, const std::vector<NodeId>& counted) : g_(g), counted_(counted) { count_again_too(); }
+  Grouper(const Graph& g, const std::vector<NodeId>& counted) : g_(g), counted_(counted) {
+    for (NodeId n = 0; n < g.node_count(); ++n)
+      if (g.nodes[static_cast<std::size_t>(n)].n_outputs > 0) by_name_.emplace(g.value_name(g.nodes[static_cast<std::size_t>(n)].first_output), n);
+    count_again_too();
+  }
 
   DynamicGraph group() {
     const Graph full = at(0), fewer = at(1);
@@ -36,7 +44,9 @@ class Grouper {
     DynamicGraph result;
     for (NodeId n : counted_) result.counts.push_back(count_of(g_, g_.nodes[static_cast<std::size_t>(n)]));
     const bool all_held = std::none_of(counted_.begin(), counted_.end(), [&](NodeId n) { return count_of(g_, g_.nodes[static_cast<std::size_t>(n)]) != most(n); });
-    result.suspicion = held_size(g_, all_held ? fewer : full, counted_);
+    std::vector<NodeId> explained = counted_;
+    explained.insert(explained.end(), followers_.begin(), followers_.end());
+    result.suspicion = held_size(g_, all_held ? fewer : full, explained);
     result.graph = rewrite(full);
     return result;
   }
@@ -65,16 +75,50 @@ class Grouper {
   }
 
   // The graph as if all but so many elements of every mask held.
-  Graph at(std::int64_t fewer) const {
+  Graph at(std::int64_t fewer) {
     Graph changed = g_;
     for (NodeId n : counted_)
       set_count(GraphAccess::attributes(changed, changed.nodes[static_cast<std::size_t>(n)]), std::max<std::int64_t>(most(n) - fewer, 0));
     try {
-      return inferred_again(std::move(changed), g_, "");
+      return inferred_again(std::move(changed), g_, "", [&](Graph& now, NodeId n) { follow_twin(now, n); });
     } catch (const TypeError& error) {
       throw CaptureError(fmt::format("[capture] a shape works only as long as the mask of `{}` holds as often as now: {}; reduce what was selected first, or give "
                                      "`count`", place(g_, counted_[0]), error.what()));
     }
+  }
+
+  // Backward is made from types alone, and shapes that it writes down are those of its forward twin's operands and results: where such a
+  // value changes its size, so does what repeats it. Anything else that holds the size is found by held_size().
+  void follow_twin(Graph& now, NodeId n) {
+    const Node& node = now.nodes[static_cast<std::size_t>(n)];
+    if (node.origin.phase != Phase::backward || node.origin.twin.empty() || node.attrs == kNone || node.n_outputs == 0) return;
+    const auto it = by_name_.find(node.origin.twin.str());
+    if (it == by_name_.end() || it->second >= n) return;
+    const Node& twin = g_.nodes[static_cast<std::size_t>(it->second)];
+    std::vector<ValueId> values(g_.inputs(twin).begin(), g_.inputs(twin).end());
+    for (std::int32_t i = 0; i < twin.n_outputs; ++i) values.push_back(twin.first_output + i);
+    for (const Field& field : fields_of(*node.op)) {
+      static const std::set<std::string_view> sizes = {"shape", "size", "stops"};
+      if (field.kind != FieldKind::ints || sizes.count(field.name) == 0) continue;
+      for (ValueId v : values)
+        if (follow_value(now, n, field, v)) break;
+    }
+  }
+
+  bool follow_value(Graph& now, NodeId n, const Field& field, ValueId v) {
+    const Node& node = now.nodes[static_cast<std::size_t>(n)];
+    const Shape &old = g_.values[static_cast<std::size_t>(v)].type.shape, &new_shape = now.values[static_cast<std::size_t>(v)].type.shape;
+    auto& list = *reinterpret_cast<Ints*>(GraphAccess::attributes(now, node) + field.offset);
+    if (list.size != old.rank || old == new_shape) return false;
+    bool any = false;
+    for (int i = 0; i < old.rank; ++i) {
+      if (old[i] == new_shape[i] || list.items[i] != old[i]) continue;
+      list.items[i] = new_shape[i];
+      follows_.insert(fmt::format("{}.{}.{}={}@{}", g_.value_name(node.first_output), field.name, i, g_.value_name(v), i));
+      followers_.push_back(n);
+      any = true;
+    }
+    return any;
   }
 
   // ---- which nodes ----
@@ -206,8 +250,9 @@ class Grouper {
     origin.phase = g_.nodes[static_cast<std::size_t>(counted_[0])].origin.phase;
     origin.site = g_.nodes[static_cast<std::size_t>(counted_[0])].origin.site;
     const Region body = region(full);
+    const DynamicAttrs attrs{Name(fmt::format("{}", fmt::join(follows_, ", ")))};
     Graph& to = rewriter.graph();
-    const NodeId made = to.add_node(ops::dynamic, inputs, nullptr, types, origin, {}, {&body, 1});
+    const NodeId made = to.add_node(ops::dynamic, inputs, &attrs, types, origin, {}, {&body, 1});
     for (std::size_t i = 0; i < results_.size(); ++i) {
       const ValueId v = to.nodes[static_cast<std::size_t>(made)].first_output + static_cast<ValueId>(i);
       to.values[static_cast<std::size_t>(v)].name = g_.values[static_cast<std::size_t>(results_[i])].name;
@@ -222,6 +267,9 @@ class Grouper {
 
   const Graph& g_;
   std::vector<NodeId> counted_;
+  std::map<std::string, NodeId> by_name_;   // by first result
+  std::set<std::string> follows_;        // statements of DynamicAttrs
+  std::vector<NodeId> followers_;
   std::vector<char> sized_;              // by value: its type depends on a count
   std::vector<char> member_, below_;     // by node: in the group; depends on it
   std::vector<ValueId> operands_, results_;

@@ -26,9 +26,14 @@ class Retyper {
       for (const DimTable::Entry& e : table_->entries) entries_[e.node].push_back(&e);
   }
 
+  std::function<void(Graph&, NodeId)> first;
+
   // `g` with the types of its inputs set already; `before` is the graph as it was.
   void run(Graph& g, const Graph& before, const std::string& path) {
-    for (NodeId n = 0; n < g.node_count(); ++n) retype_node(g, before, n, path);
+    for (NodeId n = 0; n < g.node_count(); ++n) {
+      if (first && path.empty()) first(g, n);
+      retype_node(g, before, n, path);
+    }
     for (const Update& u : g.updates)
       if (g.values[static_cast<std::size_t>(u.state)].type != g.values[static_cast<std::size_t>(u.value)].type)
         throw TypeError(fmt::format("state %{}: {} would be updated with {}{}: state keeps its type", g.value_name(u.state),
@@ -326,8 +331,10 @@ Graph retype(const Graph& graph, const std::map<std::string, Type>& inputs) {
   return result;
 }
 
-Graph inferred_again(Graph changed, const Graph& before, const std::string& when) {
-  Retyper(when).run(changed, before, "");
+Graph inferred_again(Graph changed, const Graph& before, const std::string& when, const std::function<void(Graph&, NodeId)>& first) {
+  Retyper retyper(when);
+  retyper.first = first;
+  retyper.run(changed, before, "");
   return changed;
 }
 

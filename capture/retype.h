@@ -9,6 +9,7 @@
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/dims.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ Graph retype(const Graph& graph, const std::map<std::string, Type>& inputs);
 
 // For those who change a graph themselves: `changed` is `before` with other input types or attributes, and gets the types that follow.
 // `when` is added to messages.
-Graph inferred_again(Graph changed, const Graph& before, const std::string& when);
+// `first`, if given, may set the attributes of node n once the types of all before it are known.
+Graph inferred_again(Graph changed, const Graph& before, const std::string& when, const std::function<void(Graph& changed, NodeId n)>& first = {});
 
 // What `after`, the same graph at other types, has not changed and perhaps should: the first attribute or constant of one element that
 // holds a size, a number of elements, or one over either, that changed. Empty if there is none. `but`: nodes not asked.

@@ -4,6 +4,7 @@
 #include <tapedeck/engine/dispatch_regions.h>
 #include <tapedeck/engine/dynamic_count.h>
 #include <tapedeck/engine/error.h>
+#include <tapedeck/engine/graph_access.h>
 #include <tapedeck/engine/infer.h>
 #include <tapedeck/engine/site_note.h>
 
@@ -11,6 +12,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <string>
 
 namespace tapedeck {
 
@@ -24,10 +28,67 @@ void note_bytes(std::int64_t bytes) {
   }
 }
 
+// An element of an attribute that is the size of a value.
+struct Follow {
+  NodeId node = kNone;
+  std::size_t offset = 0;      // of the element, in the attributes
+  ValueId value = kNone;
+  int axis = 0;
+};
+
+ValueId value_named(const Graph& g, std::string_view name) {
+  for (ValueId v = 0; v < g.value_count(); ++v)
+    if (g.value_name(v) == name) return v;
+  return kNone;
+}
+
+int small_number(std::string_view text) {
+  if (text.empty() || text.size() > 2 || text.find_first_not_of("0123456789") != text.npos) return -1;
+  return std::stoi(std::string(text));
+}
+
+// One statement of `follows`; node == kNone if it makes no sense in this region.
+Follow parse_follow(const Graph& g, std::string_view text) {
+  const std::size_t equals = text.rfind('='), at = text.rfind('@');
+  if (equals == text.npos || at == text.npos || at < equals) return {};
+  std::string_view left = text.substr(0, equals);
+  const std::size_t dot = left.rfind('.');
+  if (dot == left.npos || dot == 0) return {};
+  const int element = small_number(left.substr(dot + 1));
+  left = left.substr(0, dot);
+  const std::size_t field_dot = left.rfind('.');
+  if (field_dot == left.npos) return {};
+  const ValueId made = value_named(g, left.substr(0, field_dot)), value = value_named(g, text.substr(equals + 1, at - equals - 1));
+  const int axis = small_number(text.substr(at + 1));
+  if (made == kNone || value == kNone || g.values[static_cast<std::size_t>(made)].node == kNone || axis < 0 ||
+      axis >= g.values[static_cast<std::size_t>(value)].type.shape.rank)
+    return {};
+  const NodeId n = g.values[static_cast<std::size_t>(made)].node;
+  const Node& node = g.nodes[static_cast<std::size_t>(n)];
+  if (value >= node.first_output) return {};
+  for (const Field& field : fields_of(*node.op)) {
+    if (field.kind != FieldKind::ints || field.name != left.substr(field_dot + 1)) continue;
+    const Ints& list = field_of<Ints>(g.attributes(node), field);
+    if (element < 0 || element >= list.size) return {};
+    return {n, field.offset + offsetof(Ints, items) + static_cast<std::size_t>(element) * sizeof(std::int64_t), value, axis};
+  }
+  return {};
+}
+
+std::vector<Follow> parse_follows(const Graph& g, std::string_view text) {
+  std::vector<Follow> follows;
+  while (!text.empty()) {
+    const std::size_t comma = text.find(", ");
+    follows.push_back(parse_follow(g, text.substr(0, comma)));
+    text = comma == text.npos ? std::string_view() : text.substr(comma + 2);
+  }
+  return follows;
+}
+
 // One run of a region: its nodes one by one through dispatch, values gone after their last reader.
 class RegionRun {
  public:
-  explicit RegionRun(const Graph& g) : g_(g), values_(g.values.size()), last_(g.values.size(), kNone) {
+  RegionRun(const Graph& g, const std::vector<Follow>& follows) : g_(g), follows_(follows), values_(g.values.size()), shapes_(g.values.size()), last_(g.values.size(), kNone) {
     for (NodeId n = 0; n < g.node_count(); ++n)
       for (ValueId v : g.inputs(g.nodes[static_cast<std::size_t>(n)])) last_[static_cast<std::size_t>(v)] = n;
     for (ValueId v : g.outputs) last_[static_cast<std::size_t>(v)] = g.node_count();
@@ -35,8 +96,9 @@ class RegionRun {
 
   std::vector<Tensor> run(std::span<const Tensor> inputs) {
     std::copy(inputs.begin(), inputs.end(), values_.begin());
+    for (std::size_t i = 0; i < inputs.size(); ++i) shapes_[i] = inputs[i].shape();
     for (NodeId n = 0; n < g_.node_count(); ++n) {
-      run_node(g_.nodes[static_cast<std::size_t>(n)]);
+      run_node(n, g_.nodes[static_cast<std::size_t>(n)]);
       drop_after(n);
     }
     std::vector<Tensor> results;
@@ -45,7 +107,7 @@ class RegionRun {
   }
 
  private:
-  void run_node(const Node& node) {
+  void run_node(NodeId n, const Node& node) {
     if (const Literal* literal = g_.literal(node)) {
       values_[static_cast<std::size_t>(node.first_output)] = literal->type.bytes() > 0 ? from_bytes(literal->type, literal->data.get()) : empty(literal->type);
       return;
@@ -57,18 +119,19 @@ class RegionRun {
       results = apply_regions(*node.op, g_.regions_of(node), operands, g_.attributes(node), site);
     } else {
       std::vector<unsigned char> attrs;
-      const void* from = g_.attributes(node);
-      if (counts_elements(*node.op)) {
-        const auto* bytes = static_cast<const unsigned char*>(from);
-        attrs.assign(bytes, bytes + node.op->attrs->size);
-        set_count(attrs.data(), read_count(operands.back()));
-        from = attrs.data();
+      if (node.attrs != kNone) {
+        const auto* from = static_cast<const unsigned char*>(g_.attributes(node));
+        attrs.assign(from, from + node.op->attrs->size);
       }
+      if (counts_elements(*node.op)) set_count(attrs.data(), read_count(operands.back()));
+      for (const Follow& f : follows_)
+        if (f.node == n) std::memcpy(attrs.data() + f.offset, &shapes_[static_cast<std::size_t>(f.value)].sizes[f.axis], sizeof(std::int64_t));
       const std::vector<Type> declared = node.op->is(kDeclaredTypes) ? g_.output_types(node) : std::vector<Type>{};
-      results = apply_all(*node.op, operands, from, site, declared);
+      results = apply_all(*node.op, operands, attrs.empty() ? nullptr : attrs.data(), site, declared);
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!node.op->is(kView)) bytes_ += results[i].bytes();
+      shapes_[static_cast<std::size_t>(node.first_output) + i] = results[i].shape();
       values_[static_cast<std::size_t>(node.first_output) + i] = std::move(results[i]);
     }
     note_bytes(bytes_);
@@ -90,7 +153,9 @@ class RegionRun {
   }
 
   const Graph& g_;
+  const std::vector<Follow>& follows_;
   std::vector<Tensor> values_;
+  std::vector<Shape> shapes_;  // by value, kept after it is gone
   std::vector<NodeId> last_;   // by value: its last reader
   std::int64_t bytes_ = 0;
 };
@@ -107,13 +172,16 @@ static void infer_dynamic(Infer& f) {
   for (std::size_t i = 0; i < f.inputs.size(); ++i)
     if (f.inputs[i] != region.values[i].type)
       f.fail(fmt::format("operand {} is {}, the region wants {}", i, to_string(f.inputs[i]), to_string(region.values[i].type)));
+  for (const Follow& follow : parse_follows(region, f.attributes<DynamicAttrs>().follows.view()))
+    if (follow.node == kNone) f.fail(fmt::format("`follows` speaks of what the region does not have: {}", f.attributes<DynamicAttrs>().follows.view()));
   f.outputs.clear();
   for (ValueId v : region.outputs) f.outputs.push_back(region.values[static_cast<std::size_t>(v)].type);
 }
 
-static std::vector<Tensor> run_dynamic(std::span<const Region> regions, std::span<const Tensor> inputs, const void*, std::span<const Type> outputs, Site site) {
+static std::vector<Tensor> run_dynamic(std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs, std::span<const Type> outputs, Site site) {
   const Unrecorded unrecorded;
-  std::vector<Tensor> results = RegionRun(*regions[0]).run(inputs);
+  const std::vector<Follow> follows = parse_follows(*regions[0], static_cast<const DynamicAttrs*>(attrs)->follows.view());
+  std::vector<Tensor> results = RegionRun(*regions[0], follows).run(inputs);
   for (std::size_t i = 0; i < results.size(); ++i)
     if (results[i].type() != outputs[i])
       throw ExecutionError(error_text("dynamic", fmt::format("result {} came out as {}, the plan has room for {}", i, to_string(results[i].type()), to_string(outputs[i])), site));
