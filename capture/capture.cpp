@@ -127,6 +127,12 @@ void group_counted(Captured* captured, const std::vector<NodeId>& counted, bool 
   if (!captured->count_suspicion.empty() && !compares_counts)
     throw CaptureError(fmt::format("[capture] sizes depend on `{}`, and {}; capture the step as a callable, which compares calls with different counts, or give "
                                    "`count`", place, captured->count_suspicion));
+  for (std::size_t i = 0; i < counted.size(); ++i) {
+    const Node& node = g.nodes[static_cast<std::size_t>(counted[i])];
+    captured->report.host_calls.push_back({g.value_name(node.first_output), g.values[static_cast<std::size_t>(node.first_output)].type,
+                                           fmt::format("{} counts in every run, at {}; what depends on it runs unplanned, on bytes beside the planned peak", node.op->name,
+                                                       node.origin.site.view())});
+  }
   captured->graph = std::move(grouped.graph);
   captured->script = nullptr;
   if (captured->hidden_history.empty()) captured->hidden_history = fmt::format("sizes depend on `{}`", place);

@@ -137,31 +137,43 @@ class Retyper {
 
   // ---- regions ----
 
-  // Regions read the node's operands: the last of them, as many as the region has inputs, whole (loops, branches) or without their
-  // first axis (scans). Which it is shows in the types as they were; whether it was right, the op's own rule decides afterwards.
+  // Regions read the node's operands in order, whole (loops, branches) or without their first axis (what a scan slices): the last of them,
+  // as many as the region has inputs beside a loop's index, or from the first on (gradients of loops). Which it is shows in the types as
+  // they were; whether it was right, the op's own rule decides afterwards.
   void retype_regions(Graph& g, const Graph& before, NodeId n, const std::string& path) {
     const Node& node = g.nodes[static_cast<std::size_t>(n)];
-    if (node.n_regions == 0) return;
     for (std::int32_t r = 0; r < node.n_regions; ++r) {
       const Graph& old = *before.regions_of(node)[static_cast<std::size_t>(r)];
       auto region = std::make_shared<Graph>(old);
-      for (std::int32_t i = 0; i < old.n_inputs; ++i) region->values[static_cast<std::size_t>(i)].type = region_input(g, before, node, old, i);
+      const std::int32_t from_end = node.n_inputs - old.n_inputs;
+      const std::int32_t shift = reads(before, node, old, from_end) ? from_end : 0;
+      for (std::int32_t i = 0; i < old.n_inputs; ++i) region->values[static_cast<std::size_t>(i)].type = region_input(g, before, node, old, i, i + shift);
       const std::string inner = node.n_outputs > 0 ? fmt::format("{}{}/{}/", path, g.value_name(node.first_output), r) : path;
       run(*region, old, inner);
       g.regions[static_cast<std::size_t>(node.first_region + r)] = std::move(region);
     }
   }
 
-  static Type region_input(const Graph& g, const Graph& before, const Node& node, const Graph& region, std::int32_t i) {
+  static Type element(const Type& t) {
+    return Type{t.dtype, Shape(std::span<const std::int64_t>(t.shape.sizes + 1, static_cast<std::size_t>(t.shape.rank - 1)))};
+  }
+
+  // Whether input i of the region could be operand i + shift, for every i but a loop's index.
+  static bool reads(const Graph& g, const Node& node, const Graph& region, std::int32_t shift) {
+    for (std::int32_t i = 0; i < region.n_inputs; ++i) {
+      if (i + shift < 0) continue;
+      const Type &type = region.values[static_cast<std::size_t>(i)].type, operand = g.values[static_cast<std::size_t>(g.inputs(node)[static_cast<std::size_t>(i + shift)])].type;
+      if (type != operand && (operand.shape.rank == 0 || type != element(operand))) return false;
+    }
+    return true;
+  }
+
+  static Type region_input(const Graph& g, const Graph& before, const Node& node, const Graph& region, std::int32_t i, std::int32_t k) {
     const Type& was = region.values[static_cast<std::size_t>(i)].type;
-    const std::int32_t k = node.n_inputs - region.n_inputs + i;
-    if (k < 0) return was;
+    if (k < 0 || k >= node.n_inputs) return was;
     const ValueId v = g.inputs(node)[static_cast<std::size_t>(k)];
     const Type &old = before.values[static_cast<std::size_t>(v)].type, &now = g.values[static_cast<std::size_t>(v)].type;
     if (was == old) return now;
-    const auto element = [](const Type& t) {
-      return Type{t.dtype, Shape(std::span<const std::int64_t>(t.shape.sizes + 1, static_cast<std::size_t>(t.shape.rank - 1)))};
-    };
     return old.shape.rank > 0 && was == element(old) ? element(now) : was;
   }
 

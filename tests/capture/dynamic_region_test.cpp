@@ -185,6 +185,7 @@ TEST(DynamicRegion, MaskedSelectAndItsGradient) {
     for (int k = 0; k < 2; ++k) EXPECT_TRUE(bit_equal(want[static_cast<std::size_t>(k)], got[static_cast<std::size_t>(k)])) << i;
   }
   EXPECT_EQ(step.recordings(), 2);
+  EXPECT_TRUE(mentions(step.explain(), "runs unplanned, on bytes beside the planned peak")) << step.explain();
 }
 
 TEST(DynamicRegion, BytesOutsideThePlanAreCounted) {

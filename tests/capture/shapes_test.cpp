@@ -5,6 +5,7 @@
 #include <tapedeck/capture/dim_rules.h>
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/fit_plan.h>
+#include <tapedeck/capture/models.h>
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/capture/retype.h>
 #include <tapedeck/engine/inplace.h>
@@ -16,6 +17,9 @@
 #include <tapedeck/tests/capture/temporary_folder.h>
 #include <tapedeck/tests/engine/messages.h>
 
+#include <algorithm>
+#include <chrono>
+#include <iostream>
 #include <random>
 
 namespace tapedeck {
@@ -455,6 +459,37 @@ TEST(CapturedDims, CheckedModeComparesASizeThatWasNeverRecorded) {
   EXPECT_TRUE(testing::mentions(message_of<CaptureError>([&] { step({sample({31, 3}, 1)}); }), "reshape"));
 }
 
+// A recurrent step over sequences of any length and batch: the loop's body follows too, and so does its gradient.
+TEST(CapturedDims, LoopsFollowBatchAndLength) {
+  for (const std::int64_t keep : {0, 2}) {
+    CapturedStepOptions options;
+    options.dims.ranges = {{"s", 1, 12}, {"b", 1, 6}};
+    options.dims.inputs = {{"in0", {"s", "b", ""}}};
+    Tensor w = sample({3, 4}, 7), u = sample({4, 4}, 8);
+    for (Tensor* t : {&w, &u}) t->role(Role::parameter).requires_grad(true);
+    w.name("w");
+    u.name("u");
+    const StepFunction fn = [&, keep](const std::vector<Tensor>& in) {
+      const Tensor h = zeros({in[0].size(1), 4});
+      const LoopResult r = scan([&](const Tensors& t) { return Tensors{tanh(add(matmul(t[1], w), matmul(t[0], u)))}; }, {h}, {in[0]}, {}, {.checkpoint_every = keep});
+      const Tensor loss = mean(mul(r.carried[0], r.carried[0]));
+      w.set_grad(Tensor());
+      u.set_grad(Tensor());
+      backward(loss);
+      return std::vector<Tensor>{loss, w.grad(), u.grad()};
+    };
+    CapturedStep step = capture(fn, options);
+    const std::vector<std::pair<std::int64_t, std::int64_t>> calls{{4, 2}, {6, 2}, {6, 5}, {3, 3}, {12, 6}, {1, 1}, {5, 4}};
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const Tensor x = sample({calls[i].first, calls[i].second, 3}, static_cast<int>(i));
+      const std::vector<Tensor> got = step({x}), want = fn({x});
+      for (std::size_t k = 0; k < want.size(); ++k) EXPECT_TRUE(bit_equal(got[k], want[k])) << "call " << i << " result " << k;
+    }
+    EXPECT_LE(step.recordings(), 4) << step.explain();
+    EXPECT_GE(step.replays(), 3) << step.explain();
+  }
+}
+
 // A convolution over images, as MXNet's test: batch 4, then 2.
 TEST(CapturedDims, T109_StaticMemorySwitching) {
   struct Images : Module {
@@ -500,6 +535,80 @@ TEST(CapturedDims, T109_StaticMemorySwitching) {
         for (std::size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(bit_equal(after[i], net.parameters()[i].detach())) << mode << " parameter " << i;
       }
     EXPECT_EQ(recorded.recordings(), mode == 0 ? 6 : 2) << recorded.explain();
+  }
+}
+
+// ---- the models of the zoo ----
+
+Graph recorded_at(const Model& model, std::int64_t batch) {
+  ModelOptions options;
+  options.batch = batch;
+  options.abstract = true;
+  return record_model(model, options).graph;
+}
+
+// Every axis of an input that differs between batches of 2 and 3.
+DimTable batch_table(const Graph& a, const Graph& b) {
+  DimTable table;
+  table.dims = {{"b", 1, 64}};
+  for (ValueId v = 0; v < a.n_inputs; ++v)
+    for (int axis = 0; axis < a.values[static_cast<std::size_t>(v)].type.shape.rank; ++axis)
+      if (a.values[static_cast<std::size_t>(v)].type.shape[axis] != b.values[static_cast<std::size_t>(v)].type.shape[axis])
+        table.axes.push_back({a.value_name(v), axis, 0});
+  return table;
+}
+
+TEST(ZooDims, AModelIsOneGraphForEveryBatch) {
+  std::string not_general;
+  int general = 0;
+  for (const Model& model : all_models()) {
+    if (std::find(model.options.begin(), model.options.end(), "batch") == model.options.end()) continue;
+    SCOPED_TRACE(model.name);
+    std::vector<Graph> graphs{recorded_at(model, 2), recorded_at(model, 3)};
+    DimTable table = batch_table(graphs[0], graphs[1]);
+    DimFindings findings = find_rules(&table, {{&graphs[0], {2}}, {&graphs[1], {3}}});
+    if (findings.more) {
+      graphs.push_back(recorded_at(model, 4));
+      findings = find_rules(&table, {{&graphs[0], {2}}, {&graphs[1], {3}}, {&graphs[2], {4}}});
+    }
+    if (!findings.found) {
+      not_general += model.name + ": " + findings.why + "\n";
+      continue;
+    }
+    ++general;
+    PrintOptions bare;
+    bare.notes = false;
+    EXPECT_EQ(print(retype(graphs[0], table, {{"b", 7}}), bare), print(recorded_at(model, 7), bare));
+  }
+  EXPECT_EQ(not_general, "");
+  EXPECT_GT(general, 10);
+}
+
+TEST(ZooDims, FittingCostsLittleBesidePlanning) {
+  for (const char* name : {"resnet50", "gpt2"}) {
+    const Model* model = find_model(name);
+    ASSERT_NE(model, nullptr) << name;
+    const std::vector<Graph> graphs{recorded_at(*model, 2), recorded_at(*model, 3)};
+    DimTable table = batch_table(graphs[0], graphs[1]);
+    ASSERT_TRUE(find_rules(&table, {{&graphs[0], {2}}, {&graphs[1], {3}}}).found) << name;
+    const auto now = [] { return std::chrono::steady_clock::now(); };
+    const auto ms = [](auto a, auto b) { return std::chrono::duration<double, std::milli>(b - a).count(); };
+    const Graph largest = retype(graphs[0], table, {{"b", 64}});
+    const auto t0 = now();
+    const Plan plan = make_plan(largest);
+    const auto t1 = now();
+    const Refit refit(graphs[0], table, largest, plan);
+    const auto t2 = now();
+    std::string why;
+    const std::optional<Plan> fitted = fit_plan(plan, refit.planned_graph(retype(graphs[0], table, {{"b", 37}})), &why);
+    const auto t3 = now();
+    ASSERT_EQ(refit.obstacle(), "") << name;
+    ASSERT_TRUE(fitted) << name << ": " << why;
+    const std::vector<std::string> violations = check_plan(*fitted);
+    EXPECT_TRUE(violations.empty()) << name << ": " << violations.front();
+    EXPECT_LE(fitted->peak_bytes, plan.peak_bytes);
+    std::cout << name << ": " << largest.node_count() << " nodes, planned in " << ms(t0, t1) << " ms, proven for all sizes in " << ms(t1, t2) << " ms, fitted in "
+              << ms(t2, t3) << " ms, peak " << fitted->peak_bytes << " of " << plan.peak_bytes << " bytes\n";
   }
 }
 
