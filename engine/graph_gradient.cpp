@@ -3,13 +3,13 @@
 
 #include <tapedeck/engine/backward_walk.h>
 #include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/site_note.h>
 #include <tapedeck/engine/tensor_impl.h>
 #include <tapedeck/engine/unique_names.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace tapedeck {
 
@@ -17,16 +17,6 @@ namespace {
 
 [[noreturn]] void fail_usage(const std::string& message) { throw UsageError(error_text("gradient", message, {})); }
 [[noreturn]] void fail_type(const std::string& message) { throw TypeError(error_text("gradient", message, {})); }
-
-// "train.cpp:12" as a place; the text of a Name lives for the whole process.
-Site site_of(Name site) {
-  const std::string_view text = site.view();
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return {};
-  int line = 0;
-  std::from_chars(text.data() + colon + 1, text.data() + text.size(), line);
-  return {Name(text.substr(0, colon)).view().data(), line};
-}
 
 // Nothing of the caller's scopes reaches the graph: no autocast, module path or checkpoint region.
 class OwnState {
@@ -139,7 +129,7 @@ void Generator::put_on_tape() {
   tape_.graph = given_;
   tape_.info.resize(given_.values.size());
   tape_.notes.resize(given_.nodes.size());
-  for (std::size_t n = 0; n < given_.nodes.size(); ++n) tape_.notes[n].site = site_of(given_.nodes[n].origin.site);
+  for (std::size_t n = 0; n < given_.nodes.size(); ++n) tape_.notes[n].site = site_of(given_.nodes[n].origin);
   mark_needed();
 }
 
