@@ -51,6 +51,9 @@ Graph prepare(const Graph& captured, PassRunner* passes) {
   // What the passes above left behind.
   graph = passes->run("dead_code", std::move(graph));
 
+  // Gradient pieces are added where they arise, or all at once, whichever keeps fewer bytes alive.
+  graph = passes->run("gradient_sums", std::move(graph));
+
   // From here on every update can be written straight into its state, and every output has bytes of its own.
   return passes->run("insert_copies", std::move(graph));
 }

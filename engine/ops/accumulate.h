@@ -11,7 +11,7 @@ namespace tapedeck TAPEDECK_API {
 OP(add_n, {
   .doc = "sum of any number of operands of one type, left to right; f16 and bf16 sums are rounded once",
   .traits = kElementwise | kCheap | kAnyStrides,
-  .inplace = {{0, 0}},
+  .inplace = {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 5}, {0, 6}, {0, 7}},
   .min_inputs = 1, .max_inputs = -1,
   .infer = infer_add_n,
   .vjp = [](Vjp& b) { for (int i = 0; i < b.n_inputs(); ++i) b.dx(i, b.dy()); },

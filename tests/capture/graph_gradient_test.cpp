@@ -1,6 +1,7 @@
 // gradient(graph) on whole training steps: the gradients that the step's own backward computed, bit for bit; and what plans make of it.
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/models.h>
+#include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/graph_gradient.h>
 #include <tapedeck/engine/text.h>
@@ -106,6 +107,67 @@ TEST(GraphConformance, T96_WhatNoGradientFlowsThroughKeepsNothing) {
   // Its gradient is zeros: an output more than where none was asked for, and nothing kept for it.
   EXPECT_EQ(planned_bytes(stopped, GradRequest::none), planned_bytes(squarings("neg"), GradRequest::none));
   EXPECT_LE(planned_bytes(stopped, GradRequest::write), none + size);
+}
+
+// ---- forms of sums ----
+
+// Gradients for the weight of a recurrent net, with the sums as generated and as the pass makes them.
+Graph recurrent(int steps) {
+  std::string text = "graph g(%h0: f32[3,8]) state(%w: f32[8,8]) {\n";
+  for (int i = 0; i < steps; ++i) text += fmt::format("  %p{0}: f32[3,8] = matmul(%h{0}, %w)\n  %h{1}: f32[3,8] = tanh(%p{0})\n", i, i + 1);
+  const Graph g = parse(text + fmt::format("  return %h{}\n}}", steps));
+  const ValueId target[] = {g.outputs[0]}, wrt[] = {1, 0};
+  GraphGradient made = gradient(g, target, wrt);
+  made.graph.outputs = made.gradients;
+  made.graph.output_names.clear();
+  return made.graph;
+}
+
+TEST(GradientSums, OfAWeightUsedManyTimesAreAddedTo) {
+  const Graph chain = recurrent(50);
+  std::vector<GradientSum> chosen;
+  const Graph in_place = gradient_sums(chain, &chosen);
+  verify(in_place);
+  ASSERT_EQ(chosen.size(), 49u);
+  for (const GradientSum& sum : chosen) EXPECT_EQ(sum.form, "add-to") << sum.value << ": " << sum.reason;
+  EXPECT_EQ(in_place.node_count(), chain.node_count() - 49) << "no piece but the first is stored";
+  const std::vector<Tensor> inputs = stand_ins(chain, 0, 1, 1), state = stand_ins(chain, 1, 1, 2);
+  const EagerResult a = run_eagerly(chain, inputs, state), b = run_eagerly(in_place, inputs, state);
+  for (std::size_t i = 0; i < a.outputs.size(); ++i) EXPECT_TRUE(bit_equal(a.outputs[i], b.outputs[i]));
+  check_replay(in_place);
+}
+
+TEST(GradientSums, OfWhatLivesOnAnywayAreOneNode) {
+  std::string text = "graph g(%x: f32[64], %h: f32[64]) {\n  %s0: f32[64] = exp(%x)\n";
+  for (int i = 0; i < 8; ++i) text += fmt::format("  %s{}: f32[64] = add(%s{}, %x)\n", i + 1, i);
+  const Graph g = parse(text + "  return %s8\n}");
+  const ValueId target[] = {g.outputs[0]}, wrt[] = {0};
+  GraphGradientOptions options;
+  options.heads = {1};
+  GraphGradient made = gradient(g, target, wrt, options);
+  made.graph.outputs = made.gradients;
+  made.graph.output_names.clear();
+  std::vector<GradientSum> chosen;
+  const Graph sums = gradient_sums(made.graph, &chosen);
+  ASSERT_EQ(chosen.size(), 1u);
+  EXPECT_EQ(chosen[0].form, "add_n");
+  EXPECT_EQ(chosen[0].pieces, 9);
+  const std::vector<Tensor> inputs = stand_ins(sums, 0, 2, 1);
+  EXPECT_TRUE(bit_equal(run_eagerly(made.graph, inputs, {}).outputs[0], run_eagerly(sums, inputs, {}).outputs[0]));
+  EXPECT_LE(make_plan(sums).peak_bytes, make_plan(made.graph).peak_bytes);
+}
+
+// No form raises the peak of any model's step, and none changes a bit of it.
+TEST(GradientSums, OfModelsTakeNoMoreMemory) {
+  for (const char* model : {"mlp", "cnn", "rnn_cell", "mlp_attention"}) {
+    SCOPED_TRACE(model);
+    const Captured c = record_model(*find_model(model), {.batch = 2});
+    const Graph sums = gradient_sums(c.graph);
+    EXPECT_LE(make_plan(sums).peak_bytes, make_plan(c.graph).peak_bytes);
+    const EagerResult a = run_eagerly(c.graph, c.inputs, c.state), b = run_eagerly(sums, c.inputs, c.state);
+    for (std::size_t i = 0; i < a.outputs.size(); ++i) EXPECT_TRUE(bit_equal(a.outputs[i], b.outputs[i]));
+    for (std::size_t i = 0; i < a.state.size(); ++i) EXPECT_TRUE(bit_equal(a.state[i], b.state[i]));
+  }
 }
 
 // Pieces die as the sum grows: a weight used in 1000 steps has a peak that does not grow with them, but for what the steps keep.
