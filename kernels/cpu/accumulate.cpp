@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::int64_t kBlock = 512;
 
-// f(k, element k) for n elements from number `first` on, counted row-major.
+// f(k, element k), for reading or writing, of n elements from number `first` on, counted row-major.
 template <class T, class F>
 void for_elements(const View& v, std::int64_t first, std::int64_t n, F&& f) {
   if (v.dense()) {
-    const T* x = v.as<const T>() + first;
+    T* x = v.as<T>() + first;
     TAPEDECK_INDEPENDENT
     for (std::int64_t k = 0; k < n; ++k) f(k, x[k]);
     return;
@@ -27,7 +27,7 @@ void for_elements(const View& v, std::int64_t first, std::int64_t n, F&& f) {
     offset += at[d] * v.strides[d];
   }
   for (std::int64_t k = 0; k < n; ++k) {
-    f(k, v.as<const T>()[offset]);
+    f(k, v.as<T>()[offset]);
     for (int d = v.rank - 1; d >= 0; --d) {
       offset += v.strides[d];
       if (++at[d] < v.sizes[d]) break;
@@ -40,7 +40,6 @@ void for_elements(const View& v, std::int64_t first, std::int64_t n, F&& f) {
 // Left to right, block by block: all operands of a block are read before its result is written, which may be over one of them.
 template <class T>
 void add_n_of(const KernelCall& call) {
-  T* out = call.outputs[0].as<T>();
   parallel_for(call.outputs[0].numel(), grain_for(0.2 * call.n_inputs), [&](std::int64_t begin, std::int64_t end) {
     T sum[kBlock];
     for (std::int64_t first = begin; first < end; first += kBlock) {
@@ -48,7 +47,7 @@ void add_n_of(const KernelCall& call) {
       for_elements<T>(call.inputs[0], first, n, [&](std::int64_t k, T x) { sum[k] = x; });
       for (std::int32_t i = 1; i < call.n_inputs; ++i)
         for_elements<T>(call.inputs[i], first, n, [&](std::int64_t k, T x) { sum[k] = Add{}(sum[k], x); });
-      std::copy_n(sum, n, out + first);
+      for_elements<T>(call.outputs[0], first, n, [&](std::int64_t k, T& to) { to = sum[k]; });
     }
   });
 }
