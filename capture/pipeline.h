@@ -8,6 +8,9 @@
 
 namespace tapedeck {
 
+// Without what is dead, known or computed twice: every pass that changes no bit, in the order that suits them (fast_math if the runner has it).
+Graph simplify(Graph graph, PassRunner* passes);
+
 // Verified, named, without what is dead, known or computed twice, and with the copies that updates and outputs need.
 Graph prepare(const Graph& captured, PassRunner* passes);
 
