@@ -6,7 +6,7 @@
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/rematerialize/rematerialize.h>
 
-namespace tapedeck {
+namespace tapedeck TAPEDECK_API {
 
 // Without what is dead, known or computed twice: every pass that changes no bit, in the order that suits them (fast_math if the runner has it).
 Graph simplify(Graph graph, PassRunner* passes);

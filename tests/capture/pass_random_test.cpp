@@ -126,8 +126,9 @@ TEST_P(PassesOnRandomPrograms, PiecesAndGroupsAreConvex) {
     for (NodeId b = a + 1; b < graph.node_count(); ++b) {
       if (groups.of_node[a] == kNone || groups.of_node[a] != groups.of_node[b]) continue;
       for (NodeId between = a + 1; between < b; ++between)  // whoever lies on a way from a to b is of the group
-        if (groups.of_node[between] != groups.of_node[a])
+        if (groups.of_node[between] != groups.of_node[a]) {
           EXPECT_FALSE(reachable(graph, a, between) && reachable(graph, between, b)) << a << " " << between << " " << b << "\n" << print(graph);
+        }
     }
   const Partition parts = partition(graph, [&](const Graph& g, NodeId n) { return (g.nodes[n].op->id + n) % 3 != 0; });
   for (std::size_t p = 0; p < parts.pieces.size(); ++p) {
@@ -153,9 +154,13 @@ TEST_P(PassesOnRandomPrograms, PlacedNodesFindTheirOperandsThere) {
   std::vector<Name> devices;
   ASSERT_NO_THROW(devices = devices_of_values(placed, options.devices)) << print(placed);
   for (ValueId v : placed.outputs)
-    if (placed.values[static_cast<std::size_t>(v)].node != kNone && !devices[v].empty()) EXPECT_EQ(devices[v], Name("cpu"));
+    if (placed.values[static_cast<std::size_t>(v)].node != kNone && !devices[v].empty()) {
+      EXPECT_EQ(devices[v], Name("cpu"));
+    }
   for (const Update& u : placed.updates)
-    if (!devices[u.value].empty()) EXPECT_EQ(devices[u.value], devices[u.state]);
+    if (!devices[u.value].empty()) {
+      EXPECT_EQ(devices[u.value], devices[u.state]);
+    }
   expect_same_run(graph, placed, seed);
 }
 
@@ -170,7 +175,7 @@ Tensor special_values(DType dtype, std::int64_t n, int from) {
   const std::vector<double> wholes = {0, 1, 2, 3, 255, 7, 128, 64, 5};
   const std::vector<double> signed_wholes = {0, -1, 1, 2147483647.0, -2147483648.0, 7, -128};
   const std::vector<double>& values = is_floating(dtype) ? floats : dtype == DType::u8 || dtype == DType::boolean ? wholes : signed_wholes;
-  const Tensor t = empty({DType::f64, {n}});
+  Tensor t = empty({DType::f64, {n}});
   auto* at = static_cast<double*>(t.mutable_data());
   for (std::int64_t i = 0; i < n; ++i) at[i] = values[static_cast<std::size_t>(i + from) % values.size()];
   return cast(t, dtype);
@@ -257,7 +262,7 @@ TEST(Identities, FastOnesApplyOnlyWhenAskedAndStayNear) {
     options.fast_math = true;
     const Graph after = run_pass(pass_named("algebra"), graph, options);
     EXPECT_NE(print(after), print(graph)) << "not applied";
-    const Tensor x = empty({DType::f64, {40}}), y = empty({DType::f64, {40}});
+    Tensor x = empty({DType::f64, {40}}), y = empty({DType::f64, {40}});
     for (int i = 0; i < 40; ++i) {
       static_cast<double*>(x.mutable_data())[i] = 0.3 + 0.05 * i;
       static_cast<double*>(y.mutable_data())[i] = 2.5 - 0.04 * i;
