@@ -182,13 +182,13 @@ const bool registered = register_pass({
     .aliases = {"licm", "hoist"},
     .doc = "computes before a loop what does not change in it",
     .before = "graph g(%x: f32[4], %w: f32[4]) {\n"
-              "  %y: f32[4] = scan(%x, %w) {carried=1, scanned=0, trips=3, reverse=false, residuals=0, checkpoint=0} "
-              "(%i: i64[], %c: f32[4], %v: f32[4]) {\n"
+              "  %y: f32[4] = scan(%x, %w) {carried=1, scanned=0, trips=3, reverse=false, residuals=0, checkpoint=0} (%i: i64[],\n"
+              "    %c: f32[4], %v: f32[4]) {\n"
               "    %a: f32[4] = exp(%v)\n    %d: f32[4] = mul(%c, %a)\n    return %d\n  }\n  return %y\n}\n",
     .after = "graph g(%x: f32[4], %w: f32[4]) {\n"
              "  %a: f32[4] = exp(%w)\n"
-             "  %y: f32[4] = scan(%x, %w, %a) {carried=1, scanned=0, trips=3, reverse=false, residuals=0, checkpoint=0} "
-             "(%i: i64[], %c: f32[4], %v: f32[4], %a: f32[4]) {\n"
+             "  %y: f32[4] = scan(%x, %w, %a) {carried=1, scanned=0, trips=3, reverse=false, residuals=0, checkpoint=0} (%i: i64[],\n"
+             "    %c: f32[4], %v: f32[4], %a: f32[4]) {\n"
              "    %d: f32[4] = mul(%c, %a)\n    return %d\n  }\n  return %y\n}\n",
     .run = hoist_invariants,
 });

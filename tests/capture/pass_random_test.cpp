@@ -76,6 +76,7 @@ TEST_P(PassesOnRandomPrograms, EveryPassKeepsEveryBit) {
     if (HasFailure()) FAIL() << print(graph) << "became\n" << print(after);
     // dead_code drops dead clones, which it may: nobody reads them.
     if (std::string(pass->name) != "dead_code") expect_notes_kept(graph, after);
+    if (pass->always) continue;  // insert_copies runs once, at the end; a second run may stage a copy that is there already
     const Graph twice = run_pass(*pass, after, options);
     EXPECT_EQ(print(twice), print(after)) << "not idempotent on\n" << print(graph);
   }
