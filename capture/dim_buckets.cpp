@@ -1,6 +1,7 @@
 #include <tapedeck/capture/dim_buckets.h>
 
 #include <tapedeck/capture/fit_plan.h>
+#include <tapedeck/capture/pipeline.h>
 #include <tapedeck/capture/retype.h>
 #include <tapedeck/engine/error.h>
 
@@ -48,7 +49,9 @@ struct DimBuckets::Impl {
   std::string why;                       // not general, and why
   std::vector<std::string> history;      // what became of earlier recordings
 
-  std::optional<Graph> largest;          // at the upper bounds
+  // The graph that the upper-bound plan is fitted by: as recorded, or, where passes rewrite it, as they leave it.
+  std::optional<Graph> base, largest;    // at the first sizes recorded, at the upper bounds
+  DimTable base_table;
   std::unique_ptr<Executor> parent;      // replays `largest`: the memory all others share
   std::unique_ptr<Refit> refit;
   std::string no_upper_bound;            // why there is no parent
@@ -86,6 +89,7 @@ struct DimBuckets::Impl {
     buckets.clear();
     refit.reset();
     parent.reset();
+    base.reset();
     largest.reset();
     no_upper_bound.clear();
   }
@@ -113,21 +117,48 @@ struct DimBuckets::Impl {
       sizes[table.dims[d].name] = varied(d) ? table.dims[d].max : recorded[0].sizes[d];
     }
     try {
-      largest = retype(recorded[0].graph, table, sizes);
-      Plan plan = make_plan(*largest, plan_options);
+      const Graph at_most = retype(recorded[0].graph, table, sizes);
+      Plan plan = make_plan(at_most, plan_options);
       ++stats.planned;
       if (!plan.feasible) return void(no_upper_bound = fmt::format("at {}: {}", to_string(sizes), plan.infeasible_reason));
-      const Refit trial(recorded[0].graph, table, *largest, plan);
-      if (!trial.obstacle().empty()) return void(no_upper_bound = trial.obstacle());
+      if (!serves(recorded[0].graph, table, at_most, plan) && !serves_prepared(by_dim(sizes), plan)) return;
+      no_upper_bound.clear();
       parent = std::make_unique<Executor>(std::move(plan), executor_options);
-      refit = std::make_unique<Refit>(recorded[0].graph, table, *largest, parent->plan());
+      refit = std::make_unique<Refit>(*base, base_table, *largest, parent->plan());
     } catch (const TypeError& error) {
       no_upper_bound = fmt::format("at {}: {}", to_string(sizes), error.what());
     }
   }
 
-  std::unique_ptr<Executor> fitted(const Graph& graph, std::string* reason) {
-    std::optional<Plan> plan = fit_plan(parent->plan(), refit->planned_graph(graph), reason);
+  // Whether the plan is that of this graph at every size; then the graph is kept.
+  bool serves(const Graph& graph, const DimTable& rules, const Graph& at_most, const Plan& plan) {
+    no_upper_bound = Refit(graph, rules, at_most, plan).obstacle();
+    if (!no_upper_bound.empty()) return false;
+    base = graph;
+    base_table = rules;
+    largest = at_most;
+    return true;
+  }
+
+  // Passes have rewritten the graph: if they do the same at every recorded size and at the largest, what they leave is one graph too.
+  bool serves_prepared(const std::vector<std::int64_t>& most, const Plan& plan) {
+    PassRunner passes;
+    std::vector<std::vector<std::int64_t>> sizes;
+    for (const Recorded& r : recorded) sizes.push_back(r.sizes);
+    sizes.push_back(most);
+    std::vector<Graph> prepared;
+    for (const auto& list : sizes) prepared.push_back(prepare(retype(recorded[0].graph, table, by_name(list)), &passes));
+    std::vector<DimSample> samples;
+    for (std::size_t i = 0; i < sizes.size(); ++i) samples.push_back({&prepared[i], sizes[i]});
+    DimTable rules = table;
+    const DimFindings findings = find_rules(&rules, samples);
+    if (findings.found) return serves(prepared[0], rules, prepared.back(), plan);
+    no_upper_bound = findings.why;
+    return false;
+  }
+
+  std::unique_ptr<Executor> fitted(const std::vector<std::int64_t>& sizes, std::string* reason) {
+    std::optional<Plan> plan = fit_plan(parent->plan(), refit->planned_graph(retype(*base, base_table, by_name(sizes))), reason);
     if (!plan) return nullptr;
     ++stats.fitted;
     return std::make_unique<Executor>(parent->reshape(std::move(*plan)));
@@ -143,15 +174,14 @@ struct DimBuckets::Impl {
   std::unique_ptr<Executor> make(const std::vector<std::int64_t>& sizes) {
     if (!general) return planned(exact(sizes)->graph);
     if (!parent && no_upper_bound.empty()) make_parent();
-    const Graph graph = retype(recorded[0].graph, table, by_name(sizes));
     std::string reason;
     std::unique_ptr<Executor> executor;
-    if (parent) executor = fitted(graph, &reason);
+    if (parent) executor = fitted(sizes, &reason);
     if (!executor && parent) {
       const std::string line = fmt::format("{}: planned by itself: {}", to_string(by_name(sizes)), reason);
       if (std::find(history.begin(), history.end(), line) == history.end()) history.push_back(line);
     }
-    return executor ? std::move(executor) : planned(graph);
+    return executor ? std::move(executor) : planned(retype(recorded[0].graph, table, by_name(sizes)));
   }
 
   const Recorded* exact(const std::vector<std::int64_t>& sizes) const {

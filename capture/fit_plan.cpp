@@ -127,6 +127,8 @@ std::optional<Plan> fit_plan(const Plan& plan, Graph graph, std::string* why) {
 
 namespace {
 
+bool is_copy(const Node& node) { return node.n_inputs == 1 && node.n_outputs == 1 && std::strcmp(node.op->name, "copy") == 0; }
+
 // Which values of the captured graph are equal at every size: numbers, equal for equal values.
 std::vector<std::int32_t> classes_of(const Graph& g, const DimTable& table) {
   std::unordered_map<std::string, std::string> rules;   // by node
@@ -141,6 +143,10 @@ std::vector<std::int32_t> classes_of(const Graph& g, const DimTable& table) {
     const Node& node = g.nodes[static_cast<std::size_t>(n)];
     for (std::int32_t i = 0; i < node.n_outputs; ++i) classes[static_cast<std::size_t>(node.first_output + i)] = node.first_output + i;
     if (node.op->is(kEffect | kDeclaredTypes) && !g.literal(node)) continue;
+    if (is_copy(node)) {
+      classes[static_cast<std::size_t>(node.first_output)] = classes[static_cast<std::size_t>(g.inputs(node)[0])];
+      continue;
+    }
     std::string key = fmt::format("{}:{}:", node.op->name, hash_attributes(g, node));
     for (ValueId v : g.inputs(node)) key += fmt::format("{},", classes[static_cast<std::size_t>(v)]);
     if (node.n_outputs > 0)
@@ -163,8 +169,11 @@ class Matcher {
       : captured_(captured), largest_(largest), planned_(planned), classes_(classes_of(captured, table)) {
     for (NodeId n = 0; n < captured.node_count(); ++n) {
       const Node& node = captured.nodes[static_cast<std::size_t>(n)];
-      if (node.n_outputs > 0) by_name_.emplace(captured.value_name(node.first_output), n);
+      if (node.n_outputs > 0 && !captured.values[static_cast<std::size_t>(node.first_output)].name.empty())
+        by_name_.emplace(captured.value_name(node.first_output), n);
     }
+    const auto clones = std::count_if(planned.nodes.begin(), planned.nodes.end(), [](const Node& n) { return n.origin.clone; });
+    in_order_ = planned.node_count() - clones == captured.node_count();
   }
 
   std::string match(std::vector<NodeId>* source) {
@@ -182,15 +191,12 @@ class Matcher {
   std::string match_node(NodeId n, std::vector<NodeId>* source) {
     const Node& node = planned_.nodes[static_cast<std::size_t>(n)];
     if (node.n_outputs == 0) return fmt::format("`{}` has no result to know it by", planned_.node_text(n));
-    const Name clone_of = node.origin.clone ? node.origin.of : Name();
-    const auto it = by_name_.find(clone_of.empty() ? planned_.value_name(node.first_output) : clone_of.str());
-    const NodeId c = it == by_name_.end() ? kNone : it->second;
+    const NodeId c = counterpart(node);
     const Node* twin = c == kNone ? nullptr : &largest_.nodes[static_cast<std::size_t>(c)];
     if (twin && (twin->op != node.op || twin->n_outputs != node.n_outputs || twin->n_inputs != node.n_inputs || !same_attributes(largest_, *twin, planned_, node)))
       twin = nullptr;
     if (!twin) {
-      if (node.n_inputs != 1 || node.n_outputs != 1 || std::strcmp(node.op->name, "copy") != 0)
-        return fmt::format("`{}` was made by a pass at the largest size", planned_.node_text(n));
+      if (!is_copy(node)) return fmt::format("`{}` was made by a pass at the largest size", planned_.node_text(n));
       source->push_back(kNone);
       of_[static_cast<std::size_t>(node.first_output)] = of_[static_cast<std::size_t>(planned_.inputs(node)[0])];
       return "";
@@ -201,6 +207,14 @@ class Matcher {
     source->push_back(c);
     for (std::int32_t i = 0; i < node.n_outputs; ++i) of_[static_cast<std::size_t>(node.first_output + i)] = twin->first_output + i;
     return "";
+  }
+
+  // By name. What passes made has none; but where they ran on the captured graph already, planning keeps its nodes in order.
+  NodeId counterpart(const Node& node) {
+    if (!node.origin.clone) ++originals_;
+    const Name name = node.origin.clone && !node.origin.of.empty() ? node.origin.of : planned_.values[static_cast<std::size_t>(node.first_output)].name;
+    if (const auto it = name.empty() ? by_name_.end() : by_name_.find(name.str()); it != by_name_.end()) return it->second;
+    return in_order_ && !node.origin.clone ? originals_ - 1 : kNone;
   }
 
   bool equal(ValueId planned, ValueId captured) const {
@@ -224,6 +238,8 @@ class Matcher {
   const Graph &captured_, &largest_, &planned_;
   std::vector<std::int32_t> classes_;
   std::unordered_map<std::string, NodeId> by_name_;
+  NodeId originals_ = 0;      // of the planned graph, passed so far
+  bool in_order_ = false;     // as many originals as captured nodes
   std::vector<ValueId> of_;   // by planned value: the captured value it holds
 };
 

@@ -6,6 +6,7 @@
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/fit_plan.h>
 #include <tapedeck/capture/models.h>
+#include <tapedeck/capture/pipeline.h>
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/capture/retype.h>
 #include <tapedeck/engine/inplace.h>
@@ -243,47 +244,76 @@ TEST(Retype, ByInferenceAloneNamesWhatStandsInTheWay) {
 
 // ---- plans for smaller sizes ----
 
+Graph as_passes_leave(const Graph& g) {
+  PassRunner passes;
+  return prepare(g, &passes);
+}
+
+// What DimBuckets does with recordings: rules of the graphs that passes leave, and the plan at the largest size.
+struct UpperBound {
+  Graph base, largest;
+  DimTable table;
+  Plan plan;
+  double plan_ms = 0;
+};
+
+UpperBound upper_bound(const Graph& a, std::int64_t at_a, const Graph& b, std::int64_t at_b, const DimTable& raw, std::int64_t most) {
+  UpperBound u;
+  u.table = raw;
+  EXPECT_TRUE(find_rules(&u.table, {{&a, {at_a}}, {&b, {at_b}}}).found);
+  const Graph at_most = retype(a, u.table, {{"b", most}});
+  const auto start = std::chrono::steady_clock::now();
+  u.plan = make_plan(at_most);
+  u.plan_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  u.base = as_passes_leave(a);
+  u.largest = as_passes_leave(at_most);
+  const Graph other = as_passes_leave(b);
+  const DimFindings findings = find_rules(&u.table, {{&u.base, {at_a}}, {&other, {at_b}}, {&u.largest, {most}}});
+  EXPECT_TRUE(findings.found) << findings.why;
+  return u;
+}
+
 TEST(FitPlan, ATrainingStepIsOneGraphAndOnePlan) {
   Trainer trainer;
   const Graph a = trainer.record(4), b = trainer.record(6);
-  DimTable table = table_for({{"b", 1, 32}}, {{"x", 0, 0}, {"y", 0, 0}});
-  const DimFindings findings = find_rules(&table, {{&a, {4}}, {&b, {6}}});
-  ASSERT_TRUE(findings.found) << findings.why;
-  const Graph largest = retype(a, table, {{"b", 32}});
-  const Plan plan = make_plan(largest);
-  const Refit refit(a, table, largest, plan);
+  const UpperBound u = upper_bound(a, 4, b, 6, table_for({{"b", 1, 32}}, {{"x", 0, 0}, {"y", 0, 0}}), 32);
+  const Refit refit(u.base, u.table, u.largest, u.plan);
   ASSERT_EQ(refit.obstacle(), "");
   for (std::int64_t n : {1, 2, 5, 31, 32}) {
     std::string why;
-    const std::optional<Plan> fitted = fit_plan(plan, refit.planned_graph(retype(a, table, {{"b", n}})), &why);
+    const std::optional<Plan> fitted = fit_plan(u.plan, refit.planned_graph(retype(u.base, u.table, {{"b", n}})), &why);
     ASSERT_TRUE(fitted) << why;
     EXPECT_TRUE(check_plan(*fitted).empty()) << check_plan(*fitted).front();
     EXPECT_TRUE(check_clones(*fitted).empty());
-    EXPECT_LE(fitted->peak_bytes, plan.peak_bytes);
-    EXPECT_EQ(fitted->arena_bytes, plan.arena_bytes);
+    EXPECT_LE(fitted->peak_bytes, u.plan.peak_bytes);
+    EXPECT_EQ(fitted->arena_bytes, u.plan.arena_bytes);
   }
 }
 
+// At b = 16 both slices are [0:16] of the table and CSE makes them one.
+Tensor first_and_fixed(const Tensor& x) {
+  const Tensor table = concat({x, x, x}, 0);   // longer than any slice of it
+  return add(sum(slice(table, {0, 0}, {x.size(0), 4})), sum(slice(table, {0, 0}, {16, 4})));
+}
+
 TEST(FitPlan, WhatIsEqualOnlyAtTheLargestSizeIsNotMerged) {
-  // At b = 16 both slices are [0:16] of the table and CSE makes them one.
-  const auto at = [](std::int64_t n) {
-    return captured(
-               [](const Tensor& x) {
-                 const Tensor table = concat({x, x, x}, 0);   // longer than any slice of it
-                 const Tensor first = slice(table, {0, 0}, {x.size(0), 4}), fixed = slice(table, {0, 0}, {16, 4});
-                 return add(sum(first), sum(fixed));
-               },
-               sample({n, 4}, 1))
-        .graph;
-  };
-  const Graph a = at(6), b = at(8);
+  const Graph a = as_passes_leave(captured(first_and_fixed, sample({6, 4}, 1)).graph), b = as_passes_leave(captured(first_and_fixed, sample({8, 4}, 1)).graph);
   DimTable table = table_for({{"b", 6, 16}}, {{"x", 0, 0}});
   ASSERT_TRUE(find_rules(&table, {{&a, {6}}, {&b, {8}}}).found);
   const Graph largest = retype(a, table, {{"b", 16}});
   const Plan plan = make_plan(largest);
-  const Refit refit(a, table, largest, plan);
-  EXPECT_NE(refit.obstacle().find("largest size only"), std::string::npos) << refit.obstacle();
-  EXPECT_EQ(Refit(a, table, a, make_plan(a)).obstacle(), "");   // at 6 they are two
+  EXPECT_NE(Refit(a, table, largest, plan).obstacle().find("largest size"), std::string::npos) << Refit(a, table, largest, plan).obstacle();
+  EXPECT_EQ(Refit(a, table, a, make_plan(a)).obstacle(), "") << "at 6 they are two";
+}
+
+TEST(CapturedDims, WhereTheLargestSizeIsSpecialEverySizeIsPlanned) {
+  CapturedStepOptions options;
+  options.dims.ranges = {{"b", 6, 16}};
+  options.dims.inputs = {{"in0", {"b", ""}}};
+  CapturedStep step = capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{first_and_fixed(in[0])}; }, options);
+  for (std::int64_t n : {6, 8, 7, 16, 15, 6}) EXPECT_TRUE(bit_equal(step({sample({n, 4}, 1)})[0], first_and_fixed(sample({n, 4}, 1)))) << n;
+  EXPECT_EQ(step.recordings(), 2);
+  EXPECT_TRUE(testing::mentions(step.explain(), "a plan for each size")) << step.explain();
 }
 
 // ---- buckets ----
@@ -589,25 +619,22 @@ TEST(ZooDims, FittingCostsLittleBesidePlanning) {
     const Model* model = find_model(name);
     ASSERT_NE(model, nullptr) << name;
     const std::vector<Graph> graphs{recorded_at(*model, 2), recorded_at(*model, 3)};
-    DimTable table = batch_table(graphs[0], graphs[1]);
-    ASSERT_TRUE(find_rules(&table, {{&graphs[0], {2}}, {&graphs[1], {3}}}).found) << name;
     const auto now = [] { return std::chrono::steady_clock::now(); };
     const auto ms = [](auto a, auto b) { return std::chrono::duration<double, std::milli>(b - a).count(); };
-    const Graph largest = retype(graphs[0], table, {{"b", 64}});
-    const auto t0 = now();
-    const Plan plan = make_plan(largest);
+    const UpperBound u = upper_bound(graphs[0], 2, graphs[1], 3, batch_table(graphs[0], graphs[1]), 64);
+    const Plan& plan = u.plan;
     const auto t1 = now();
-    const Refit refit(graphs[0], table, largest, plan);
+    const Refit refit(u.base, u.table, u.largest, plan);
     const auto t2 = now();
     std::string why;
-    const std::optional<Plan> fitted = fit_plan(plan, refit.planned_graph(retype(graphs[0], table, {{"b", 37}})), &why);
+    const std::optional<Plan> fitted = fit_plan(plan, refit.planned_graph(retype(u.base, u.table, {{"b", 37}})), &why);
     const auto t3 = now();
     ASSERT_EQ(refit.obstacle(), "") << name;
     ASSERT_TRUE(fitted) << name << ": " << why;
     const std::vector<std::string> violations = check_plan(*fitted);
     EXPECT_TRUE(violations.empty()) << name << ": " << violations.front();
     EXPECT_LE(fitted->peak_bytes, plan.peak_bytes);
-    std::cout << name << ": " << largest.node_count() << " nodes, planned in " << ms(t0, t1) << " ms, proven for all sizes in " << ms(t1, t2) << " ms, fitted in "
+    std::cout << name << ": " << u.largest.node_count() << " nodes, planned in " << u.plan_ms << " ms, proven for all sizes in " << ms(t1, t2) << " ms, fitted in "
               << ms(t2, t3) << " ms, peak " << fitted->peak_bytes << " of " << plan.peak_bytes << " bytes\n";
   }
 }
