@@ -3,6 +3,7 @@
 #include <tapedeck/capture/capture.h>
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/host_scalar.h>
+#include <tapedeck/engine/allocator.h>
 #include <tapedeck/engine/gradients.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/nn.h>
@@ -12,6 +13,7 @@
 #include <tapedeck/tests/capture/temporary_folder.h>
 #include <tapedeck/tests/engine/messages.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace tapedeck {
