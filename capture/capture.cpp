@@ -39,7 +39,7 @@ struct Capture::Impl {
   Recorder* before = nullptr;
   std::unordered_map<const void*, std::int32_t> draws_before;
   std::vector<Declared> inputs, outputs;
-  bool gradients = false;
+  bool gradients = false, draws_continue = false;
   bool open = true;
 
   void close() {
@@ -47,7 +47,7 @@ struct Capture::Impl {
     ThreadState& state = thread_state();
     state.tape = before;
     // Draws made before count on, unless a new step began inside.
-    if (!stepped()) state.draws = std::move(draws_before);
+    if (!draws_continue && !stepped()) state.draws = std::move(draws_before);
   }
 
   bool stepped() const {
@@ -100,6 +100,12 @@ void Capture::output(const std::string& name, const Tensor& value) {
 void Capture::output_gradients() {
   if (!impl_->open) fail("is finished", impl_->site);
   impl_->gradients = true;
+}
+
+void Capture::continue_draws() {
+  if (!impl_->open) fail("is finished", impl_->site);
+  impl_->draws_continue = true;
+  thread_state().draws = impl_->draws_before;
 }
 
 Captured Capture::finish() {

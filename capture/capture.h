@@ -71,6 +71,8 @@ class Capture {
   void output(const std::string& name, const Tensor& value);
   // What the code inside leaves in grad() of tensors from outside becomes outputs named "grad.<tensor>", after all others.
   void output_gradients();
+  // Draws count on from those before the capture, as in eager code; else they count from zero, as in a step that begins with next_step().
+  void continue_draws();
   Captured finish();                                              // throws CaptureError; the capture is closed either way
 
  private:

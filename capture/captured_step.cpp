@@ -20,6 +20,8 @@ namespace tapedeck {
 
 namespace {
 
+constexpr std::size_t kMostPrograms = 64;   // of one step; the oldest is dropped
+
 // What was recorded for one list of input types, in one kind of surroundings.
 struct Recording {
   std::vector<Type> types;
@@ -30,6 +32,7 @@ struct Recording {
   std::shared_ptr<CapturedBackward> backward;   // if results have gradients left to give
   std::vector<const void*> bases;     // by state: the bytes that are bound
   Watchlist watchlist;
+  Draws draws;
   std::vector<std::string> reasons;   // why it was recorded
 
   const Captured* known() const { return captured ? &*captured : first ? &*first : nullptr; }
@@ -132,7 +135,9 @@ struct CapturedStep::Impl {
     if (r.types != types) return fmt::format("input types changed to ({}) from ({})", types_text(types), types_text(r.types));
     const Captured* known = r.known();
     const std::string other = now.difference(r.surroundings, known && draws(*known));
-    return !other.empty() || !known ? other : misfit(*known, inputs);
+    if (!other.empty() || !known) return other;
+    const std::string drawn = r.draws.misfit();
+    return drawn.empty() ? misfit(*known, inputs) : drawn;
   }
 
   Recording& find(const std::vector<Tensor>& inputs) {
@@ -144,6 +149,7 @@ struct CapturedStep::Impl {
       if (why.empty()) return *r;
       if (r->types == types) reason = why;
     }
+    if (cache.size() >= kMostPrograms) cache.erase(cache.begin());
     auto r = std::make_unique<Recording>();
     r->types = types;
     r->surroundings = now;
@@ -164,6 +170,7 @@ struct CapturedStep::Impl {
     {
       Capture capture("step");
       capture.output_gradients();
+      capture.continue_draws();
       for (std::size_t i = 0; i < inputs.size(); ++i) capture.input(input_name(i), stand_ins.inside()[i]);
       outputs = fn(stand_ins.inside());
       for (std::size_t i = 0; i < outputs.size(); ++i) capture.output(fmt::format("out{}", i), outputs[i]);
@@ -185,6 +192,7 @@ struct CapturedStep::Impl {
     std::vector<Tensor> outputs;
     Captured captured = record_once(inputs, &outputs);
     if (!r.first) {
+      r.draws = Draws(captured.graph);
       r.first = std::move(captured);
     } else {
       compare_recordings(*r.first, captured);
@@ -203,12 +211,13 @@ struct CapturedStep::Impl {
       compare_recordings(*r.captured, captured);
       r.watchlist.note(*r.captured);
       r.reasons.push_back(suspicion + ", and the step is the same");
-    } catch (const CaptureError&) {
+    } catch (const CaptureError& e) {
       r.executor.reset();
       r.backward.reset();
       r.captured.reset();
+      r.draws = Draws(captured.graph);
       r.first = std::move(captured);
-      r.reasons.push_back(suspicion);
+      r.reasons.push_back(fmt::format("{} ({})", suspicion, e.what()));
     }
     return outputs;
   }
@@ -266,7 +275,7 @@ struct CapturedStep::Impl {
     bind_state(r);
     set_inputs(r, inputs);
     r.executor->run();
-    if (steps(r.captured->graph)) thread_state().draws.clear();  // a new random step has begun, as after an eager one
+    r.draws.advance();
     ++counts.replays;
     std::vector<Tensor> outputs = r.executor->outputs();
     for (const TensorUse& use : r.captured->uses) {
@@ -275,10 +284,6 @@ struct CapturedStep::Impl {
     }
     outputs.resize(static_cast<std::size_t>(r.captured->declared_outputs));
     return outputs;
-  }
-
-  static bool steps(const Graph& g) {
-    return std::any_of(g.updates.begin(), g.updates.end(), [&](const Update& u) { return g.values[static_cast<std::size_t>(u.state)].role == Role::rng; });
   }
 
   // ---- a call ----
