@@ -198,27 +198,34 @@ struct CapturedStep::Impl {
       compare_recordings(*r.first, captured);
       build(r, std::move(captured));
     }
-    for (const auto& other : cache)
-      if (other->captured) other->watchlist.note_handles(*other->captured);
+    note_handles();
     return outputs;
+  }
+
+  // Recordings hold handles too: a change in their number is no sign of anything.
+  void note_handles() {
+    for (const auto& r : cache)
+      if (r->captured) r->watchlist.note_handles(*r->captured);
   }
 
   // The recorded program has new reasons for doubt: if the function still is the same program, the replay stays.
   std::vector<Tensor> confirm(Recording& r, const std::vector<Tensor>& inputs, const std::string& suspicion) {
     std::vector<Tensor> outputs;
-    Captured captured = record_once(inputs, &outputs);
+    std::optional<Captured> captured = record_once(inputs, &outputs);
     try {
-      compare_recordings(*r.captured, captured);
+      compare_recordings(*r.captured, *captured);
+      captured.reset();
       r.watchlist.note(*r.captured);
       r.reasons.push_back(suspicion + ", and the step is the same");
     } catch (const CaptureError& e) {
       r.executor.reset();
       r.backward.reset();
       r.captured.reset();
-      r.draws = Draws(captured.graph);
+      r.draws = Draws(captured->graph);
       r.first = std::move(captured);
       r.reasons.push_back(fmt::format("{} ({})", suspicion, e.what()));
     }
+    note_handles();
     return outputs;
   }
 

@@ -506,6 +506,7 @@ TEST(ConformanceCapture, T116_DropoutFollowsTheMode) {
   const Tensor x = ones({1000});
   for (int i = 0; i < 12; ++i) {
     net.train(i % 4 < 2);
+    next_step();
     const double total = sum(step({x})[0]).item();
     if (i % 4 < 2) EXPECT_TRUE(total > 800 && total < 1200 && total != 1000) << total;
     else EXPECT_EQ(total, 1000);
@@ -564,7 +565,7 @@ TEST(ConformanceCapture, StateOfATrainingStep) {
                        "fc.bias.m moment", "fc.bias.v moment", "fc.weight parameter", "fc.weight.m moment", "fc.weight.v moment", "rng rng"}));
   EXPECT_EQ(c.report.mutated.size(), state.size()) << "all of it is updated";
   EXPECT_EQ(c.graph.updates.size(), state.size());
-  EXPECT_TRUE(c.report.constants.empty()) << c.report.to_string();
+  for (const auto& constant : c.report.constants) EXPECT_EQ(constant.type.shape.rank, 0) << "numbers of the formulas: " << c.report.to_string();
   ASSERT_EQ(c.report.random.size(), 2u);
   EXPECT_EQ(c.report.random[0].name, "rng");
 }
