@@ -112,6 +112,7 @@ class CapturedStep {
   void forget();                          // drops every recording: the next call records. After a replay that failed half way, restore the state first
   std::string explain() const;            // for every recording: inputs, state, constants, ..., and why it recorded (again)
   std::string explain_json() const;       // the same; schema tapedeck.explain/1
+  const Plan* plan() const;               // of the program that ran last; null while it is not replayed yet. Valid until the next call
   int recordings() const;                 // how often the function itself has run to be recorded
   int replays() const;
   int checks() const;                     // calls in checked mode that agreed with the capture

@@ -126,6 +126,7 @@ struct CapturedStep::Impl {
   StepFunction fn;
   CapturedStepOptions options;
   std::vector<std::unique_ptr<Recording>> cache;
+  const Recording* last = nullptr;    // ran last
   StepCounts counts;
   std::atomic<bool> busy{false};
 
@@ -303,6 +304,7 @@ struct CapturedStep::Impl {
     const ThreadState& state = thread_state();
     if (state.tape->capturing || state.abstract || state.region != kNone || state.calls) return fn(inputs);
     Recording& r = find(inputs);
+    last = &r;
     const std::vector<Tensor> results = run(r, inputs);
     return with_history(r, inputs, results);
   }
@@ -346,8 +348,11 @@ CaptureMode CapturedStep::mode() const { return impl_->options.mode; }
 void CapturedStep::set_mode(CaptureMode mode) { impl_->options.mode = mode; }
 void CapturedStep::forget() {
   const OneCall one(impl_->busy);
+  impl_->last = nullptr;
   impl_->cache.clear();
 }
+
+const Plan* CapturedStep::plan() const { return impl_->last && impl_->last->executor ? &impl_->last->executor->plan() : nullptr; }
 
 int CapturedStep::recordings() const { return impl_->counts.recordings; }
 int CapturedStep::replays() const { return impl_->counts.replays; }

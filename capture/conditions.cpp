@@ -64,7 +64,9 @@ std::int32_t* find(std::vector<std::pair<Name, std::int32_t>>& counts, Name path
 
 }  // namespace
 
-Draws::Draws(const Graph& g) {
+Draws::Draws(const Graph& captured) { count(captured); }
+
+void Draws::count(const Graph& g) {
   for (const Node& node : g.nodes) {
     Name path;
     std::int32_t number = 0;
@@ -76,6 +78,7 @@ Draws::Draws(const Graph& g) {
       if (std::int32_t* count = find(after_, path)) *count = std::max(*count, number + 1);
       else after_.emplace_back(path, number + 1);
     }
+    for (const Region& region : g.regions_of(node)) count(*region);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <tapedeck/capture/capture.h>
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/host_scalar.h>
+#include <tapedeck/capture/json.h>
 #include <tapedeck/engine/allocator.h>
 #include <tapedeck/engine/gradients.h>
 #include <tapedeck/engine/inplace.h>
@@ -599,7 +600,10 @@ TEST(ConformanceCapture, ExplainSaysAllOfIt) {
                            "constants baked in:\n  constant: f32[20]  80 bytes, first read by 'sum' at conformance_capture_test.cpp:",
                            "host calls:\n  watch: f32[2,4]", "outputs:\n  out0: f32[]", "gradients left:\n  grad.fc.weight", "segments"})
     EXPECT_MENTIONS(text, part);
+  ASSERT_NE(step.plan(), nullptr);
+  EXPECT_GT(step.plan()->peak_bytes, 0);
   const std::string json = step.explain_json();
+  EXPECT_EQ(JsonDocument(json).root().find("programs")->size(), 1u) << "it is JSON";
   for (const char* part : {"\"schema\":\"tapedeck.explain/1\"", "\"recordings\":2", "\"replays\":2", "\"reasons\":[\"first call\"]", "\"bytes\":80"})
     EXPECT_MENTIONS(json, part);
 }
