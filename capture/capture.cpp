@@ -41,7 +41,7 @@ struct Capture::Impl {
   Recorder* before = nullptr;
   std::unordered_map<const void*, std::int32_t> draws_before;
   std::vector<Declared> inputs, outputs;
-  bool gradients = false;
+  bool gradients = false, draws_continue = false;
   bool fully_static = false, compares_counts = false;
   bool open = true;
 
@@ -51,7 +51,7 @@ struct Capture::Impl {
     state.tape = before;
     take_dynamic_counts(tape.serial);
     // Draws made before count on, unless a new step began inside.
-    if (!stepped()) state.draws = std::move(draws_before);
+    if (!draws_continue && !stepped()) state.draws = std::move(draws_before);
   }
 
   bool stepped() const {
@@ -139,6 +139,12 @@ void group_counted(Captured* captured, const std::vector<NodeId>& counted, bool 
 }
 
 }  // namespace
+
+void Capture::continue_draws() {
+  if (!impl_->open) fail("is finished", impl_->site);
+  impl_->draws_continue = true;
+  thread_state().draws = impl_->draws_before;
+}
 
 Captured Capture::finish() {
   if (!impl_->open) fail("is finished", impl_->site);

@@ -78,6 +78,8 @@ class Capture {
   void fully_static();
   // finish() does not refuse what may have been computed from such a size: the caller compares recordings with different counts.
   void compares_counts();
+  // Draws count on from those before the capture, as in eager code; else they count from zero, as in a step that begins with next_step().
+  void continue_draws();
   Captured finish();                                              // throws CaptureError; the capture is closed either way
 
  private:
@@ -119,6 +121,7 @@ class CapturedStep {
   void forget();                          // drops every recording: the next call records. After a replay that failed half way, restore the state first
   std::string explain() const;            // for every recording: inputs, state, constants, ..., and why it recorded (again)
   std::string explain_json() const;       // the same; schema tapedeck.explain/1
+  const Plan* plan() const;               // of the program that ran last; null while it is not replayed yet. Valid until the next call
   int recordings() const;                 // how often the function itself has run to be recorded
   int replays() const;
   int checks() const;                     // calls in checked mode that agreed with the capture

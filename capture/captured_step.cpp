@@ -21,6 +21,8 @@ namespace tapedeck {
 
 namespace {
 
+constexpr std::size_t kMostPrograms = 64;   // of one step; the oldest is dropped
+
 // What was recorded for one list of input types, in one kind of surroundings.
 struct Recording {
   std::vector<Type> types;
@@ -32,6 +34,7 @@ struct Recording {
   std::shared_ptr<CapturedBackward> backward;   // if results have gradients left to give
   std::vector<const void*> bases;     // by state: the bytes that are bound
   Watchlist watchlist;
+  Draws draws;
   std::vector<std::string> reasons;   // why it was recorded
 
   const Captured* known() const { return captured ? &*captured : first ? &*first : nullptr; }
@@ -133,6 +136,7 @@ struct CapturedStep::Impl {
   StepFunction fn;
   CapturedStepOptions options;
   std::vector<std::unique_ptr<Recording>> cache;
+  const Recording* last = nullptr;    // ran last
   StepCounts counts;
   std::atomic<bool> busy{false};
   std::unique_ptr<DimFamilies> families;   // if dimensions are named
@@ -143,7 +147,9 @@ struct CapturedStep::Impl {
     if (r.types != types) return fmt::format("input types changed to ({}) from ({})", types_text(types), types_text(r.types));
     const Captured* known = r.known();
     const std::string other = now.difference(r.surroundings, known && draws(*known));
-    return !other.empty() || !known ? other : misfit(*known, inputs);
+    if (!other.empty() || !known) return other;
+    const std::string drawn = r.draws.misfit();
+    return drawn.empty() ? misfit(*known, inputs) : drawn;
   }
 
   Recording& find(const std::vector<Tensor>& inputs) {
@@ -155,6 +161,7 @@ struct CapturedStep::Impl {
       if (why.empty()) return *r;
       if (r->types == types) reason = why;
     }
+    if (cache.size() >= kMostPrograms) cache.erase(cache.begin());
     auto r = std::make_unique<Recording>();
     r->types = types;
     r->surroundings = now;
@@ -177,6 +184,7 @@ struct CapturedStep::Impl {
       capture.output_gradients();
       capture.compares_counts();
       if (options.fully_static) capture.fully_static();
+      capture.continue_draws();
       for (std::size_t i = 0; i < inputs.size(); ++i) capture.input(input_name(i), stand_ins.inside()[i]);
       outputs = fn(stand_ins.inside());
       for (std::size_t i = 0; i < outputs.size(); ++i) capture.output(fmt::format("out{}", i), outputs[i]);
@@ -199,34 +207,43 @@ struct CapturedStep::Impl {
     Captured captured = record_once(inputs, &outputs);
     if (families && captured.counts.empty()) families->add(r.types, r.surroundings, captured);
     if (!r.first) {
+      r.draws = Draws(captured.graph);
       r.first = std::move(captured);
     } else {
       compare_recordings(*r.first, captured);
       if (trusted_counts(*r.first, captured)) build(r, std::move(captured));
       else r.first = std::move(captured);
     }
-    for (const auto& other : cache)
-      if (other->captured) other->watchlist.note_handles(*other->captured);
+    note_handles();
     return outputs;
+  }
+
+  // Recordings hold handles too: a change in their number is no sign of anything.
+  void note_handles() {
+    for (const auto& r : cache)
+      if (r->captured) r->watchlist.note_handles(*r->captured);
   }
 
   // The recorded program has new reasons for doubt: if the function still is the same program, the replay stays.
   std::vector<Tensor> confirm(Recording& r, const std::vector<Tensor>& inputs, const std::string& suspicion) {
     std::vector<Tensor> outputs;
-    Captured captured = record_once(inputs, &outputs);
+    std::optional<Captured> captured = record_once(inputs, &outputs);
     try {
-      compare_recordings(*r.captured, captured);
+      compare_recordings(*r.captured, *captured);
+      captured.reset();
       r.watchlist.note(*r.captured);
       r.reasons.push_back(suspicion + ", and the step is the same");
-    } catch (const CaptureError&) {
+    } catch (const CaptureError& e) {
       if (families) families->forget(r.types, r.surroundings);
       r.executor.reset();
       r.made = false;
       r.backward.reset();
       r.captured.reset();
+      r.draws = Draws(captured->graph);
       r.first = std::move(captured);
-      r.reasons.push_back(suspicion);
+      r.reasons.push_back(fmt::format("{} ({})", suspicion, e.what()));
     }
+    note_handles();
     return outputs;
   }
 
@@ -283,7 +300,7 @@ struct CapturedStep::Impl {
     bind_state(r);
     set_inputs(r, inputs);
     r.executor->run();
-    if (steps(r.captured->graph)) thread_state().draws.clear();  // a new random step has begun, as after an eager one
+    r.draws.advance();
     ++counts.replays;
     std::vector<Tensor> outputs = r.executor->outputs();
     for (const TensorUse& use : r.captured->uses) {
@@ -292,10 +309,6 @@ struct CapturedStep::Impl {
     }
     outputs.resize(static_cast<std::size_t>(r.captured->declared_outputs));
     return outputs;
-  }
-
-  static bool steps(const Graph& g) {
-    return std::any_of(g.updates.begin(), g.updates.end(), [&](const Update& u) { return g.values[static_cast<std::size_t>(u.state)].role == Role::rng; });
   }
 
   // ---- named dimensions ----
@@ -312,6 +325,7 @@ struct CapturedStep::Impl {
     if (!r.captured) {
       r.captured = families->captured(r.types, r.surroundings);
       r.first.reset();
+      r.draws = Draws(r.captured->graph);
       r.reasons.push_back("made from recordings at other sizes");
     }
     r.made = true;
@@ -320,6 +334,7 @@ struct CapturedStep::Impl {
     std::erase_if(cache, [&](const auto& other) {   // made for sizes whose executor was given up
       const bool gone = other.get() != &r && other->made && other->executor.use_count() == 1;
       if (gone) std::erase(sure, other.get());
+      if (gone && last == other.get()) last = nullptr;
       return gone;
     });
     r.watchlist.note(*r.captured);
@@ -347,6 +362,7 @@ struct CapturedStep::Impl {
     if (state.tape->capturing || state.abstract || state.region != kNone || state.calls) return fn(inputs);
     if (families) families->check(types_of(inputs));
     Recording& r = find(inputs);
+    last = &r;
     const std::vector<Tensor> results = run(r, inputs);
     return with_history(r, inputs, results);
   }
@@ -394,10 +410,13 @@ CaptureMode CapturedStep::mode() const { return impl_->options.mode; }
 void CapturedStep::set_mode(CaptureMode mode) { impl_->options.mode = mode; }
 void CapturedStep::forget() {
   const OneCall one(impl_->busy);
+  impl_->last = nullptr;
   impl_->cache.clear();
   const CapturedStepOptions& o = impl_->options;
   if (impl_->families) impl_->families = std::make_unique<DimFamilies>(o.dims, o.plan, o.executor, o.input_names);
 }
+
+const Plan* CapturedStep::plan() const { return impl_->last && impl_->last->executor ? &impl_->last->executor->plan() : nullptr; }
 
 int CapturedStep::recordings() const { return impl_->counts.recordings; }
 int CapturedStep::replays() const { return impl_->counts.replays; }

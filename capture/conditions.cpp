@@ -1,6 +1,7 @@
 #include <tapedeck/capture/conditions.h>
 
 #include <tapedeck/engine/nn/module.h>
+#include <tapedeck/engine/ops/random.h>
 #include <tapedeck/engine/tape.h>
 #include <tapedeck/engine/tensor_impl.h>
 #include <tapedeck/engine/thread_state.h>
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 namespace tapedeck {
 
@@ -34,6 +36,67 @@ std::string Surroundings::difference(const Surroundings& then, bool draws) const
 
 bool draws(const Captured& captured) {
   return std::any_of(captured.state.begin(), captured.state.end(), [](const Tensor& t) { return t.role() == Role::rng; });
+}
+
+namespace {
+
+// The path attribute of a drawing op, "fc.drop#1", as path and number.
+bool draw_of(const Graph& g, const Node& node, Name* path, std::int32_t* number) {
+  if (!node.op->is(kRandom) || !node.op->attrs) return false;
+  for (int i = 0; i < node.op->attrs->n_fields; ++i) {
+    const Field& field = node.op->attrs->fields[i];
+    if (field.kind != FieldKind::string || std::string_view(field.name) != "path") continue;
+    const std::string_view text = reinterpret_cast<const Name*>(static_cast<const char*>(g.attributes(node)) + field.offset)->view();
+    const std::size_t hash = text.rfind('#');
+    if (hash == text.npos) return false;
+    *path = Name(text.substr(0, hash));
+    *number = std::stoi(std::string(text.substr(hash + 1)));
+    return true;
+  }
+  return false;
+}
+
+std::int32_t* find(std::vector<std::pair<Name, std::int32_t>>& counts, Name path) {
+  for (auto& [name, count] : counts)
+    if (name == path) return &count;
+  return nullptr;
+}
+
+}  // namespace
+
+Draws::Draws(const Graph& captured) { count(captured); }
+
+void Draws::count(const Graph& g) {
+  for (const Node& node : g.nodes) {
+    Name path;
+    std::int32_t number = 0;
+    if (node.op == &ops::rng_next) {
+      steps_ = true;
+      after_.clear();
+    } else if (draw_of(g, node, &path, &number)) {
+      if (!steps_ && !find(before_, path)) before_.emplace_back(path, number);
+      if (std::int32_t* count = find(after_, path)) *count = std::max(*count, number + 1);
+      else after_.emplace_back(path, number + 1);
+    }
+    for (const Region& region : g.regions_of(node)) count(*region);
+  }
+}
+
+std::string Draws::misfit() const {
+  const auto& counts = thread_state().draws;
+  for (const auto& [path, count] : before_) {
+    const auto it = counts.find(path.id());
+    const std::int32_t now = it == counts.end() ? 0 : it->second;
+    if (now != count)
+      return fmt::format("{} draws were made under the path '{}' in this random step, {} when it was recorded; next_step() begins a new one", now, path.view(), count);
+  }
+  return "";
+}
+
+void Draws::advance() const {
+  auto& counts = thread_state().draws;
+  if (steps_) counts.clear();
+  for (const auto& [path, count] : after_) counts[path.id()] = count;
 }
 
 std::string misfit(const Captured& captured, const std::vector<Tensor>& inputs) {

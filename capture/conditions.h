@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tapedeck {
@@ -24,6 +25,22 @@ struct Surroundings {
 };
 
 bool draws(const Captured& captured);          // whether it reads a random state
+
+// How often a step draws under which paths, before and after it begins a new random step itself: the bits depend on these counts.
+class Draws {
+ public:
+  Draws() = default;
+  explicit Draws(const Graph& captured);
+  std::string misfit() const;      // why the thread's counts are not those the step was recorded with; empty if they are
+  void advance() const;            // the thread's counts after a replay, as after an eager call
+
+ private:
+  void count(const Graph& graph);
+  using Counts = std::vector<std::pair<Name, std::int32_t>>;
+  Counts before_;                  // of the paths drawn under, at the beginning
+  Counts after_;                   // at the end
+  bool steps_ = false;             // next_step() was called inside: other counts start anew
+};
 
 // Why the captured program is not what eager code would do now: a tensor needs a gradient that did not, has one that had none, ... Empty if it is.
 std::string misfit(const Captured& captured, const std::vector<Tensor>& inputs);

@@ -115,6 +115,7 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
     } else if (region != kNone) {
       if (open_region_ != region) recompute(region, reader);
       auto it = recomputed_.find(v);
+      if (auto lost = lost_.find(v); lost != lost_.end()) saved(lost->second, reader);  // throws: it was overwritten
       // Absent only where the region read something abstract.
       t = it == recomputed_.end() ? abstract_tensor(type_of(v)) : Tensor(detail::new_view(*it->second.impl(), it->second.shape(), 0, it->second.strides()));
     } else {
@@ -131,6 +132,7 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
 // Runs the region's nodes again, unrecorded, from what the region read.
 void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   recomputed_.clear();
+  lost_.clear();
   open_region_ = region;
   const CheckpointRegion range = tape_.regions[static_cast<std::size_t>(region)];
   for (NodeId n = range.first; n < range.last; ++n) {
@@ -140,9 +142,12 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
     bool available = true;
     for (ValueId v : tape_.graph.inputs(at)) {
       auto it = recomputed_.find(v);
+      // What the region itself has overwritten (running statistics) matters only if backward asks for what was made of it.
+      const auto overwritten = info(v).saved && info(v).saved->version != info(v).version ? v : lost_.count(v) ? lost_[v] : kNone;
       if (it != recomputed_.end()) inputs.push_back(it->second);
-      else if (info(v).saved) inputs.push_back(saved(v, reader));
+      else if (info(v).saved && overwritten == kNone) inputs.push_back(saved(v, reader));
       else available = false;
+      for (std::int32_t k = 0; k < at.n_outputs && overwritten != kNone && it == recomputed_.end(); ++k) lost_[at.first_output + k] = overwritten;
     }
     if (!available) continue;  // a branch that needs no gradient, and so was not kept
     const std::vector<Tensor> outputs = execute(*at.op, inputs, tape_.graph.attributes(at), tape_.graph.output_types(at), tape_.notes[static_cast<std::size_t>(n)].site);

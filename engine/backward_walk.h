@@ -73,6 +73,7 @@ class BackwardWalk {
   std::vector<Tensor> grads_;                           // by value
   std::unordered_map<ValueId, WindowSum> windows_;      // of values whose gradient has come in windows alone so far
   std::unordered_map<ValueId, Tensor> recomputed_;      // of the region being walked
+  std::unordered_map<ValueId, ValueId> lost_;           // of that region: what cannot be recomputed, and the operand that was overwritten since
   std::int32_t open_region_ = kNone;
   std::vector<bool> wanted_;                            // by value: on a way from a wrt
   bool only_wanted_ = false;

@@ -137,10 +137,10 @@ TEST(CaptureFailure, AtEveryOpInTurn) {
     EXPECT_EQ(Allocator::host().stats().bytes_in_use, before.bytes_in_use);
     EXPECT_EQ(Allocator::host().stats().blocks_in_use, before.blocks_in_use);
     EXPECT_GE(thread_state().draws.size() + 1, draws);
-    // The next capture works.
+    // The next capture works. Its first call may still be in the random step that the failed one drew in: another program.
     CapturedStep next = capture([&](const Tensors& in) { return trainer(in); });
-    for (int i = 0; i < 3; ++i) EXPECT_TRUE(next({x})[0].defined());
-    EXPECT_EQ(next.replays(), 1);
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(next({x})[0].defined());
+    EXPECT_GE(next.replays(), 1);
   }
 }
 

@@ -184,6 +184,7 @@ TEST(CapturedStep, AnAttributeThatChangesIsAnError) {
   double p = 0.5;
   CapturedStep step = capture([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{dropout(in[0], p)}; });
   step({tensor({2})});
+  next_step();
   p = 0.25;
   EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({2})}); }), "the step did something else on its second call: node 0 was `");
 }

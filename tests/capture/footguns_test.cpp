@@ -626,6 +626,29 @@ TEST(Footguns, RandomOpsDrawAnewInEveryReplay) {
   EXPECT_FALSE(bit_equal(captured[3][0], captured[4][0]));
 }
 
+// A step that draws and never begins a new random step draws other bits in every call, as in eager code: it says so and does not replay.
+TEST(Footguns, DrawsThatCountOn) {
+  auto run = [](bool captured) {
+    manual_seed(4);
+    auto body = [](const Tensors& in) -> Tensors { return {dropout(in[0], 0.5)}; };
+    CapturedStep step = capture(body);
+    Tensors out;
+    for (int i = 0; i < 70; ++i) out.push_back((captured ? step({ones({16})}) : body({ones({16})}))[0]);
+    next_step();
+    for (int i = 0; i < 8; ++i) {
+      out.push_back((captured ? step({ones({16})}) : body({ones({16})}))[0]);
+      next_step();
+    }
+    if (captured) {
+      EXPECT_GE(step.replays(), 6);
+      EXPECT_MENTIONS(step.explain(), "draws were made under the path '' in this random step");
+    }
+    return out;
+  };
+  const Tensors eager = run(false), captured = run(true);
+  for (std::size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(bit_equal(eager[i], captured[i])) << i;
+}
+
 // ---- nesting, failures, threads ----
 
 TEST(Footguns, AStepInsideAStepIsPartOfIt) {
