@@ -33,6 +33,7 @@ class BackwardWalk {
   bool has_gradient(const Node& node) const;
   Tensor value(ValueId v, NodeId reader);
   Tensor saved(ValueId v, NodeId reader) const;
+  bool carries_gradient(NodeId n) const;
   void recompute(std::int32_t region, NodeId reader);
   void add_piece(ValueId v, const Tensor& piece);
   void release_region(std::int32_t region);

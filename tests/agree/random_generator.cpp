@@ -317,13 +317,16 @@ class Generator {
     for (int tries = 0; tries < 12 && body.size() < 5; ++tries) chance(60) ? add_elementwise() : chance(50) ? add_draw() : add_view();
     body_ = nullptr;
     while (!body.empty() && (body.back().results.size() != 1 || !is_floating(body.back().results[0].dtype))) body.pop_back();
+    bool writable = false;
+    for (const Variable& v : pool_)
+      if (!body.empty() && v.id == body.back().first_result) writable = v.writable;
     pool_ = pool_before;
     if (body.empty()) return;
     Line line;
     line.kind = LineKind::region;
     line.results = body.back().results;
     line.body = std::move(body);
-    add(std::move(line), true);
+    add(std::move(line), writable);
   }
 
   // Operands brought into an op's range, by an op.
