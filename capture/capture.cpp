@@ -213,7 +213,8 @@ void Freezer::add_nodes() {
     const NodeInfo& note = tape_.notes[k];
     origin.site = Name(site_text(note.site));
     if (note.twin != kNone) origin.twin = first_output[static_cast<std::size_t>(note.twin)];
-    const NodeId made = g.add_node(*node.op, inputs, tape_.graph.attributes(node), tape_.graph.output_types(node), origin);
+    const NodeId made = g.add_node(*node.op, inputs, tape_.graph.attributes(node), tape_.graph.output_types(node), origin, {},
+                                  tape_.graph.regions_of(node));
     const ValueId first = g.nodes[static_cast<std::size_t>(made)].first_output;
     for (std::int32_t i = 0; i < node.n_outputs; ++i) {
       const Name name = names_.unique(node_name(node));

@@ -38,6 +38,10 @@ void Vjp::dx(int i, const Tensor& piece) {
 BackwardWalk::BackwardWalk(Recorder& tape, bool retain, bool create_graph, Site site)
     : tape_(tape), hold_(tape), retain_(retain || create_graph), create_graph_(create_graph), site_(site) {}
 
+BackwardWalk::BackwardWalk(Recorder& graph, std::vector<ForwardPart>* forward_parts, Site site) : BackwardWalk(graph, true, false, site) {
+  forward_parts_ = forward_parts;
+}
+
 std::string BackwardWalk::describe(NodeId n) const {
   const Site s = tape_.notes[static_cast<std::size_t>(n)].site;
   return fmt::format("'{}' at {}:{}", node(n).op->name, s.file, s.line);
@@ -47,10 +51,29 @@ std::string BackwardWalk::describe(NodeId n) const {
   throw GradientError(error_text("backward", fmt::format("what {} saved was freed by an earlier backward; call that with retain", describe(n)), site_));
 }
 
+[[noreturn]] void BackwardWalk::fail_without_gradient(NodeId n) const {
+  if (!forward_parts_) throw GradientError(error_text("backward", fmt::format("{} has no gradient", describe(n)), site_));
+  throw GradientError(error_text("gradient", fmt::format("{} has no gradient, in: {}", describe(n), tape_.graph.node_text(n)), site_));
+}
+
 bool BackwardWalk::has_gradient(const Node& node) const {
   for (std::int32_t k = 0; k < node.n_outputs; ++k)
     if (grads_[static_cast<std::size_t>(node.first_output + k)].defined()) return true;
   return false;
+}
+
+// Whether all gradients of the node's results are zeros by construction, as far as the tape shows it: no gradient need pass then.
+bool BackwardWalk::has_only_zeros(const Node& at) const {
+  if (!forward_parts_) return false;
+  for (std::int32_t k = 0; k < at.n_outputs; ++k) {
+    const Tensor& g = grads_[static_cast<std::size_t>(at.first_output + k)];
+    if (!g.defined()) continue;
+    NodeId maker = tape_.graph.values[static_cast<std::size_t>(tape_.bound_value(*g.impl()))].node;
+    while (maker != kNone && node(maker).op->is(kView)) maker = tape_.graph.values[static_cast<std::size_t>(tape_.graph.inputs(node(maker))[0])].node;
+    if (maker == kNone || node(maker).op != &ops::full) return false;
+    if (static_cast<const FullAttrs*>(tape_.graph.attributes(node(maker)))->value != 0) return false;
+  }
+  return true;
 }
 
 // The saved value as a tensor, checked against writes since.
@@ -163,12 +186,12 @@ Vjp BackwardWalk::open(NodeId n, const std::vector<ValueId>& inputs) {
   vjp.where = tape_.notes[static_cast<std::size_t>(n)].site;
   auto operand = [&](ValueId v, bool read) { return read ? value(v, n) : abstract_tensor(type_of(v)); };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    vjp.xs.push_back(operand(inputs[i], i < 32 && ((saves >> i) & 1)));
+    vjp.xs.push_back(operand(inputs[i], forward_parts_ || (saves & operand_bit(i))));
     vjp.need.push_back(info(inputs[i]).needs_grad);
   }
   for (std::int32_t k = 0; k < at.n_outputs; ++k) {
     const ValueId v = at.first_output + k;
-    vjp.ys.push_back(operand(v, k < 32 && ((saves >> (32 + k)) & 1)));
+    vjp.ys.push_back(operand(v, forward_parts_ || (saves & result_bit(static_cast<std::size_t>(k)))));
     Tensor& dy = grads_[static_cast<std::size_t>(v)];
     const Type type = type_of(v);
     if (!dy.defined()) dy = is_floating(type.dtype) ? full(type.shape, 0, type.dtype, vjp.where) : abstract_tensor(type);
@@ -194,6 +217,42 @@ void BackwardWalk::run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n
   }
 }
 
+// On a graph: the calls of the vjp that belong into the forward pass, recorded as such.
+std::vector<Tensor> BackwardWalk::run_forward(NodeId n, const Vjp& vjp, const Derived& derived) {
+  ThreadState& state = thread_state();
+  Scoped<Phase> phase(state.phase, node(n).origin.phase);
+  Scoped<NodeId> twin(state.twin, kNone);
+  std::vector<TensorImpl*> in, out;
+  std::uint32_t need = 0;
+  for (std::size_t i = 0; i < vjp.xs.size(); ++i) {
+    in.push_back(vjp.xs[i].impl());
+    if (vjp.need[i]) need |= 1u << i;
+  }
+  for (const Tensor& y : vjp.ys) out.push_back(y.impl());
+  const NodeId first = tape_.graph.node_count();
+  std::vector<Tensor> kept = run_forward_part(*node(n).op, derived, in, out, vjp.attrs, need, vjp.where);
+  forward_parts_->push_back({n, first, tape_.graph.node_count()});
+  return kept;
+}
+
+// In one part, or in two: calls of the forward pass have run, and what they kept is taken.
+void BackwardWalk::run_vjp(NodeId n, Vjp* vjp) {
+  constexpr std::size_t kMask = 32;  // need has a bit for each operand only where there are no more
+  const Op& op = *node(n).op;
+  const Derived* derived = tape_.notes[static_cast<std::size_t>(n)].derived;
+  if (forward_parts_ && vjp->xs.size() < kMask && op.n_regions == 0) {
+    std::uint32_t need = 0;
+    for (std::size_t i = 0; i < vjp->xs.size(); ++i)
+      if (vjp->need[i]) need |= 1u << i;
+    derived = &derive(op, tape_.graph.input_types(node(n)), tape_.graph.output_types(node(n)), vjp->attrs, need);
+  }
+  if (!derived || !derived->two_parts()) return op.vjp(*vjp);
+  std::vector<Tensor> kept = forward_parts_ ? run_forward(n, *vjp, *derived) : tape_.notes[static_cast<std::size_t>(n)].extra->kept;
+  VjpCalls calls{*derived, kept};
+  Scoped<VjpCalls*> two_parts(thread_state().calls, &calls);
+  op.vjp(*vjp);
+}
+
 void BackwardWalk::visit(NodeId n) {
   const Node at = node(n);  // a copy: recording moves the pool
   for (std::int32_t k = 0; k < at.n_outputs; ++k) complete(at.first_output + k);
@@ -203,28 +262,26 @@ void BackwardWalk::visit(NodeId n) {
   NodeExtra* extra = tape_.notes[static_cast<std::size_t>(n)].extra.get();
   const bool custom = extra && extra->custom;
   if (tape_.notes[static_cast<std::size_t>(n)].released) fail_freed(n);
-  if (!at.op->vjp && !custom) throw GradientError(error_text("backward", fmt::format("{} has no gradient", describe(n)), site_));
+  if (!at.op->vjp && !custom) {
+    if (!has_only_zeros(at)) fail_without_gradient(n);
+    for (std::int32_t k = 0; k < at.n_outputs; ++k) grads_[static_cast<std::size_t>(at.first_output + k)] = Tensor();
+    return;
+  }
   std::vector<unsigned char> attrs;
+  const std::vector<Region> regions(tape_.graph.regions_of(at).begin(), tape_.graph.regions_of(at).end());
   Vjp vjp = open(n, inputs);
   if (at.op->attrs) {
     const auto* from = static_cast<const unsigned char*>(tape_.graph.attributes(node(n)));
     attrs.assign(from, from + at.op->attrs->size);
     vjp.attrs = attrs.data();
   }
+  vjp.regions = regions;
   {
     ThreadState& state = thread_state();
     Scoped<NodeId> twin(state.twin, n);
     Scoped<Name> path(state.path, at.origin.path);
-    if (custom) {
-      run_custom(CustomBackward(extra->custom), &vjp, n);
-    } else if (const Derived* derived = tape_.notes[static_cast<std::size_t>(n)].derived; derived && derived->two_parts()) {
-      std::vector<Tensor> kept = extra->kept;
-      VjpCalls calls{*derived, kept};
-      Scoped<VjpCalls*> two_parts(state.calls, &calls);
-      at.op->vjp(vjp);
-    } else {
-      at.op->vjp(vjp);
-    }
+    if (custom) run_custom(CustomBackward(extra->custom), &vjp, n);
+    else run_vjp(n, &vjp);
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (vjp.dxs[i].defined()) add_piece(inputs[i], vjp.dxs[i]);
   }
@@ -279,23 +336,13 @@ void BackwardWalk::add_target(const Tensor& target, const Tensor& head) {
   targets_.push_back({v, head.defined() ? head : full(target.shape(), 1, target.dtype(), site_)});
 }
 
-// All the values that a tensor has had as an operand: a leaf may stand on the tape more than once.
-std::vector<ValueId> BackwardWalk::values_of(const Tensor& t) const {
-  if (tape_.owns(*t.impl())) return {tape_.bound_value(*t.impl())};
-  std::vector<ValueId> all;
-  for (ValueId v = 0; v < tape_.graph.value_count(); ++v)
-    if (info(v).outside != kNone && info(v).through == kNone && tape_.outside[static_cast<std::size_t>(info(v).outside)].tensor.impl() == t.impl()) all.push_back(v);
-  return all;
+void BackwardWalk::ask(ValueId v, std::size_t result) {
+  asked_.emplace(v, result);
+  wanted_[static_cast<std::size_t>(v)] = true;
 }
 
-std::vector<Tensor> BackwardWalk::ask_for(const std::vector<Tensor>& wrt) {
-  results_.assign(wrt.size(), Tensor());
-  wanted_.assign(tape_.graph.values.size(), false);
-  for (std::size_t i = 0; i < wrt.size(); ++i)
-    for (ValueId v : values_of(wrt[i])) {
-      asked_.emplace(v, i);
-      wanted_[static_cast<std::size_t>(v)] = true;
-    }
+// Spreads `wanted` from what was asked for to all that was computed from it.
+void BackwardWalk::mark_wanted() {
   only_wanted_ = true;
   for (NodeId n = 0; n < tape_.graph.node_count(); ++n) {
     bool any = false;
@@ -305,10 +352,39 @@ std::vector<Tensor> BackwardWalk::ask_for(const std::vector<Tensor>& wrt) {
       if (any || (through != kNone && wanted_[static_cast<std::size_t>(through)])) wanted_[static_cast<std::size_t>(v)] = true;
     }
   }
+}
+
+std::vector<Tensor> BackwardWalk::walk_for_results() {
+  mark_wanted();
   run();
-  for (std::size_t i = 0; i < results_.size(); ++i)
-    if (results_[i].defined() && !create_graph_) results_[i] = own_bytes(std::move(results_[i]));
   return std::move(results_);
+}
+
+std::vector<Tensor> BackwardWalk::ask_for(const std::vector<Tensor>& wrt) {
+  results_.assign(wrt.size(), Tensor());
+  wanted_.assign(tape_.graph.values.size(), false);
+  std::unordered_multimap<const TensorImpl*, std::size_t> leaves;
+  for (std::size_t i = 0; i < wrt.size(); ++i) {
+    if (tape_.owns(*wrt[i].impl())) ask(tape_.bound_value(*wrt[i].impl()), i);
+    else leaves.emplace(wrt[i].impl(), i);
+  }
+  // A leaf may stand on the tape more than once: all its values are asked for.
+  for (ValueId v = 0; v < tape_.graph.value_count() && !leaves.empty(); ++v) {
+    if (info(v).outside == kNone || info(v).through != kNone) continue;
+    for (auto [it, end] = leaves.equal_range(tape_.outside[static_cast<std::size_t>(info(v).outside)].tensor.impl()); it != end; ++it) ask(v, it->second);
+  }
+  std::vector<Tensor> results = walk_for_results();
+  grads_.clear();
+  for (Tensor& result : results)
+    if (result.defined() && !create_graph_) result = own_bytes(std::move(result));
+  return results;
+}
+
+std::vector<Tensor> BackwardWalk::ask_for(const std::vector<ValueId>& wrt) {
+  results_.assign(wrt.size(), Tensor());
+  wanted_.assign(tape_.graph.values.size(), false);
+  for (std::size_t i = 0; i < wrt.size(); ++i) ask(wrt[i], i);
+  return walk_for_results();
 }
 
 void BackwardWalk::run() {
@@ -326,7 +402,7 @@ void BackwardWalk::run() {
   targets_.clear();
   for (NodeId n = last; n >= 0; --n) {
     if (!tape_.notes[static_cast<std::size_t>(n)].dead) visit(n);
-    const std::int32_t r = node(n).origin.region;
+    const std::int32_t r = forward_parts_ ? kNone : node(n).origin.region;
     if (r != kNone && tape_.regions[static_cast<std::size_t>(r)].first == n) {
       if (open_region_ == r) {
         recomputed_.clear();

@@ -1,4 +1,5 @@
-// One backward pass: gradients by value, collected while the tape is walked in reverse.
+// One backward pass: gradients by value, collected while the tape is walked in reverse. The tape is what was run eagerly, or a graph put
+// on a capturing recorder (graph_gradient.cpp): the same steps in the same order, so the same bits.
 #pragma once
 
 #include <tapedeck/engine/recorder.h>
@@ -12,12 +13,22 @@
 
 namespace tapedeck {
 
+// Of a walk over a graph: what a vjp moved into the forward pass stands at the end of the tape as nodes [first, last).
+struct ForwardPart {
+  NodeId twin = kNone;
+  NodeId first = 0, last = 0;
+};
+
 class BackwardWalk {
  public:
   BackwardWalk(Recorder& tape, bool retain, bool create_graph, Site site);
+  // Over a graph: all tensors are abstract, nothing was kept and nothing is freed. What each node keeps is derived as the walk passes.
+  BackwardWalk(Recorder& graph, std::vector<ForwardPart>* forward_parts, Site site);
   void add_target(const Tensor& target, const Tensor& head);
+  void add_target(ValueId target, const Tensor& head) { targets_.push_back({target, head}); }
   void run();                                                       // into the leaves' grad()
   std::vector<Tensor> ask_for(const std::vector<Tensor>& wrt);      // of these alone, and nothing is written
+  std::vector<Tensor> ask_for(const std::vector<ValueId>& wrt);     // likewise; the results may share bytes
 
  private:
   const Node& node(NodeId n) const { return tape_.graph.nodes[static_cast<std::size_t>(n)]; }
@@ -31,6 +42,9 @@ class BackwardWalk {
   Vjp open(NodeId n, const std::vector<ValueId>& inputs);
   void run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n);
   bool has_gradient(const Node& node) const;
+  bool has_only_zeros(const Node& node) const;
+  void run_vjp(NodeId n, Vjp* vjp);
+  std::vector<Tensor> run_forward(NodeId n, const Vjp& vjp, const Derived& derived);
   Tensor value(ValueId v, NodeId reader);
   Tensor saved(ValueId v, NodeId reader) const;
   bool carries_gradient(NodeId n) const;
@@ -39,13 +53,17 @@ class BackwardWalk {
   void release_region(std::int32_t region);
   Tensor own_bytes(Tensor g) const;
   void write_leaf(ValueId v);
-  std::vector<ValueId> values_of(const Tensor& t) const;
+  void ask(ValueId v, std::size_t result);
+  void mark_wanted();
+  std::vector<Tensor> walk_for_results();
   std::string describe(NodeId n) const;
   [[noreturn]] void fail_freed(NodeId n) const;
+  [[noreturn]] void fail_without_gradient(NodeId n) const;
 
   Recorder& tape_;
   Recorder::Hold hold_;
   bool retain_, create_graph_;
+  std::vector<ForwardPart>* forward_parts_ = nullptr;   // of a walk over a graph
   Site site_;
   std::vector<std::pair<ValueId, Tensor>> targets_;
   std::vector<Tensor> grads_;                           // by value

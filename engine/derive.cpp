@@ -45,7 +45,6 @@ class Trace {
   double kept_bytes(const Marks& read) const;
   SaveMask mask(const Marks& read) const;
 
-  const Op& op_;
   Recorder tape_{true};
   std::vector<ValueId> xs_, ys_, pieces_;
   Marks wanted_;                  // values the pieces depend on
@@ -53,7 +52,7 @@ class Trace {
   std::vector<CallPart> parts_;   // by node
 };
 
-Trace::Trace(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need) : op_(op) {
+Trace::Trace(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need) {
   ThreadState& state = thread_state();
   Scoped<Recorder*> tape(state.tape, &tape_);
   Scoped<bool> abstract(state.abstract, true), no_grad(state.grad_enabled, false), autocast(state.autocast, false);
@@ -149,13 +148,10 @@ double Trace::kept_bytes(const Marks& read) const {
 
 SaveMask Trace::mask(const Marks& read) const {
   SaveMask saves = 0;
-  for (std::size_t i = 0; i < xs_.size(); ++i) {
-    if (!has(read, xs_[i])) continue;
-    if (i >= 32) throw GradientError(error_text(op_.name, "the gradient reads more than 32 operands", {}));
-    saves |= SaveMask{1} << i;
-  }
-  for (std::size_t i = 0; i < ys_.size() && i < 32; ++i)
-    if (has(read, ys_[i])) saves |= SaveMask{1} << (32 + i);
+  for (std::size_t i = 0; i < xs_.size(); ++i)
+    if (has(read, xs_[i])) saves |= operand_bit(i);
+  for (std::size_t k = 0; k < ys_.size(); ++k)
+    if (has(read, ys_[k])) saves |= result_bit(k);
   return saves;
 }
 

@@ -14,8 +14,10 @@
 
 namespace tapedeck {
 
-// Bit i = operand i, bit 32 + i = result i.
+// Bit i = operand i, bit 32 + i = result i; bits 31 and 63 stand for operand or result 31 and all after it.
 using SaveMask = std::uint64_t;
+constexpr SaveMask operand_bit(std::size_t i) { return SaveMask{1} << (i < 31 ? i : 31); }
+constexpr SaveMask result_bit(std::size_t k) { return SaveMask{1} << (k < 31 ? 32 + k : 63); }
 
 // Where a call of the vjp runs.
 enum class CallPart : std::uint8_t {

@@ -134,10 +134,10 @@ class Write {
     const SaveMask saves = tape_.notes[static_cast<std::size_t>(n)].saves();
     const std::vector<ValueId> operands(tape_.graph.inputs(tape_.graph.nodes[static_cast<std::size_t>(n)]).begin(),
                                         tape_.graph.inputs(tape_.graph.nodes[static_cast<std::size_t>(n)]).end());
-    for (std::size_t i = 0; i < operands.size() && i < 32; ++i) {
+    for (std::size_t i = 0; i < operands.size(); ++i) {
       const detail::Storage* storage = call_.in[i]->storage;
       const bool hit = storage && std::any_of(targets_.begin(), targets_.end(), [&](TensorImpl* t) { return t->storage == storage; });
-      if (!((saves >> i) & 1) || !hit || storage->version != tape_.info[static_cast<std::size_t>(operands[i])].version) continue;
+      if (!(saves & operand_bit(i)) || !hit || storage->version != tape_.info[static_cast<std::size_t>(operands[i])].version) continue;
       const Tensor copy(dense_copy(*call_.in[i], call_.site));
       tape_.keep_instead(operands[i], *copy.impl());
     }

@@ -77,6 +77,11 @@ using ViewRule = bool (*)(const Type& input, const std::int64_t* input_strides, 
 // place, so that the write reaches the base (and gradients flow through it).
 using UnviewRule = Tensor (*)(const Tensor& base, const Tensor& piece, const void* attrs, Site site);
 
+// How a node with regions runs: its regions are interpreted, node by node (interpret.h). Results of the types inferred; they may share
+// bytes with operands.
+using ControlRun = std::vector<Tensor> (*)(std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs,
+                                           std::span<const Type> outputs, Site site);
+
 enum class DeviceType : std::uint8_t { cpu, cuda };
 inline constexpr int kDeviceTypeCount = 2;
 
@@ -89,7 +94,7 @@ struct Op {
   std::int8_t max_inputs = 0;   // -1 = any number
   std::int8_t min_outputs = 1;
   std::int8_t max_outputs = 1;  // -1 = any number
-  std::int8_t n_regions = 0;    // control flow (control.h): run by an interpreter, not by a kernel
+  std::int8_t n_regions = 0;    // control flow (ops/control.h): has `run`, and no kernel
   const AttrSchema* attrs = nullptr;
   void (*infer)(Infer&) = nullptr;
   void (*vjp)(Vjp&) = nullptr;  // null and no kNoGradient: asking for a gradient is an error naming the op
@@ -98,6 +103,7 @@ struct Op {
   std::int64_t (*workspace)(std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) = nullptr;
   ViewRule view = nullptr;
   UnviewRule unview = nullptr;  // views that cannot be written (broadcasts) have none
+  ControlRun run = nullptr;     // of ops with regions
   Kernel kernels[kDeviceTypeCount] = {};
   int version = 1;
   std::vector<const char*> examples = {};  // "log(f32[3,5] in (0.1,4)) {attr=..}": tests, fuzzers and benches read these

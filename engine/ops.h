@@ -4,6 +4,7 @@
 #include <tapedeck/engine/ops/activation.h>
 #include <tapedeck/engine/ops/attention.h>
 #include <tapedeck/engine/ops/bitwise.h>
+#include <tapedeck/engine/ops/control.h>
 #include <tapedeck/engine/ops/conv.h>
 #include <tapedeck/engine/ops/create.h>
 #include <tapedeck/engine/ops/elementwise.h>

@@ -79,6 +79,7 @@ bool Recorder::needs_grad(const TensorImpl& t) const {
     if (value.needs_grad) return true;
     return t.link && t.link->tracked && owns(*t.link->parent) && needs_grad(*t.link->parent);  // the base may have been written since
   }
+  if (nested) return is_floating(t.dtype);
   if (t.requires_grad) return t.request != GradRequest::none;
   return t.link && t.link->tracked && linked_into_tape(t) && needs_grad(*t.link->parent);
 }
@@ -144,7 +145,7 @@ ValueId Recorder::value_of(TensorImpl* t, Site site) {
     return current(*t, v, site) ? v : take_again(t, site);
   }
   const ThreadState& state = thread_state();
-  if (capturing && state.own && state.own->owns(*t) && state.own->needs_grad(*t) && state.grad_enabled)
+  if (capturing && !nested && state.own && state.own->owns(*t) && state.own->needs_grad(*t) && state.grad_enabled)
     throw CaptureError(error_text("capture", fmt::format("reads {}, whose gradient history began before the capture; detach() it or make it inside",
                                                          to_string(t->type())), site));
   if (!(capturing && find_outside(t)) && linked_into_tape(*t)) return take_again(t, site);
@@ -166,7 +167,7 @@ ValueId Recorder::declare(TensorImpl* t, Site site) {
     }
   }
   const ValueId v = add_outside_value(*t);
-  info.back().needs_grad = t->requires_grad && t->request != GradRequest::none;
+  info.back().needs_grad = nested ? is_floating(t->dtype) : t->requires_grad && t->request != GradRequest::none;
   if (capturing || t->requires_grad) {
     info.back().outside = static_cast<std::int32_t>(outside.size());
     detail::retain(t);
@@ -246,7 +247,7 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   for (std::size_t i = 0; i < in.size(); ++i) {
     // A region keeps everything it reads from outside, and nothing that it makes itself. A capture records also nodes that need no
     // gradient: what those make is kept like what comes from outside, as it is in eager code, which does not record them.
-    const bool wanted = i < 32 && ((saves >> i) & 1);
+    const bool wanted = saves & operand_bit(i);
     if (in_region ? (needs && !made_in_open_region(ids[i])) : wanted) keep(ids[i], *in[i]);
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -257,7 +258,7 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
     value.needs_grad = needs && is_floating(t->dtype);
     if (op.view) value.parent = ids[0];
     bind(t, v);
-    if (i < 32 && ((saves >> (32 + i)) & 1) && !in_region) keep(v, *t);
+    if ((saves & result_bit(i)) && !in_region) keep(v, *t);
   }
   if (in_region) regions[static_cast<std::size_t>(state.region)].last = n + 1;
   return n;

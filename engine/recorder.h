@@ -78,6 +78,7 @@ class Recorder {
   Recorder(const Recorder&) = delete;
 
   const bool capturing;
+  bool nested = false;                  // records a region: every floating value may need a gradient outside, and leaves are not written
   std::uint64_t serial;                 // unique; tensors name their tape by it
   Graph graph;
   std::vector<TapeValue> info;          // by value

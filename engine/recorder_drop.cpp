@@ -47,10 +47,10 @@ void Recorder::release_saved(NodeId n) {
   const SaveMask saves = note.saves();
   if (node.origin.region != kNone) return;  // a region's operands go when its first node has been passed
   const auto in = graph.inputs(node);
-  for (std::size_t i = 0; i < in.size() && i < 32; ++i)
-    if ((saves >> i) & 1) release_one(in[i]);
-  for (std::int32_t k = 0; k < node.n_outputs && k < 32; ++k)
-    if ((saves >> (32 + k)) & 1) release_one(node.first_output + k);
+  for (std::size_t i = 0; i < in.size(); ++i)
+    if (saves & operand_bit(i)) release_one(in[i]);
+  for (std::int32_t k = 0; k < node.n_outputs; ++k)
+    if (saves & result_bit(static_cast<std::size_t>(k))) release_one(node.first_output + k);
 }
 
 void Recorder::drop_outside(ValueId v, Dropped* out) {

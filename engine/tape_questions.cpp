@@ -34,9 +34,8 @@ std::vector<Tensor> custom_gradient(const std::vector<Tensor>& xs, const CustomF
     out.push_back(results.back().impl());
   }
   SaveMask saves = 0;
-  for (std::size_t i = 0; i < xs.size() && i < 32; ++i) saves |= SaveMask{1} << i;
-  for (std::size_t i = 0; i < ys.size() && i < 32; ++i) saves |= SaveMask{1} << (32 + i);
-  if (xs.size() > 32 || ys.size() > 32) throw UsageError(error_text("custom_gradient", "takes at most 32 operands and 32 results", site));
+  for (std::size_t i = 0; i < xs.size(); ++i) saves |= operand_bit(i);
+  for (std::size_t k = 0; k < ys.size(); ++k) saves |= result_bit(k);
   const NodeId n = tape.record(ops::custom_gradient, in, nullptr, out, true, &saving(saves), site);
   NodeInfo& note = tape.notes[static_cast<std::size_t>(n)];
   note.extra = std::make_unique<NodeExtra>();
@@ -86,9 +85,9 @@ class SavedList {
     const auto in = tape_.graph.inputs(node);
     const bool region = node.origin.region != kNone;
     for (std::size_t i = 0; i < in.size(); ++i)
-      if (region || (i < 32 && ((saves >> i) & 1))) add(in[i], fmt::format("{}operand {}", region ? "checkpoint: " : "", i), n);
-    for (std::int32_t k = 0; k < node.n_outputs && k < 32 && !region; ++k)
-      if ((saves >> (32 + k)) & 1) add(node.first_output + k, fmt::format("result{}", node.n_outputs > 1 ? fmt::format(" {}", k) : ""), n);
+      if (region || (saves & operand_bit(i))) add(in[i], fmt::format("{}operand {}", region ? "checkpoint: " : "", i), n);
+    for (std::int32_t k = 0; k < node.n_outputs && !region; ++k)
+      if (saves & result_bit(static_cast<std::size_t>(k))) add(node.first_output + k, fmt::format("result{}", node.n_outputs > 1 ? fmt::format(" {}", k) : ""), n);
   }
   void add(ValueId v, const std::string& what, NodeId n) {
     const TapeValue& value = tape_.info[static_cast<std::size_t>(v)];

@@ -52,6 +52,12 @@ struct ReplayOptions {
   bool check_eager = false;
   bool json = false;
 };
+struct GradientCommandOptions {
+  std::string file;
+  std::vector<std::string> of, wrt, heads;  // names of values, each entry one or several with commas between
+  std::string output;
+  bool json = false;
+};
 struct ListOptions {
   bool json = false;
 };
@@ -61,6 +67,7 @@ int info(const FileOptions& options);
 int print(const PrintOptions& options);
 int plan(const PlanCommandOptions& options);
 int replay(const ReplayOptions& options);
+int gradient(const GradientCommandOptions& options);
 int verify(const FileOptions& options);
 int view(const std::string& file);
 int list_models(const ListOptions& options);

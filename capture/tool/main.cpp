@@ -32,6 +32,7 @@ struct Line {
   tool::PrintOptions print;
   PlanCommandOptions plan;
   ReplayOptions replay;
+  GradientCommandOptions gradient;
   ListOptions models, ops, settings, devices;
   std::string view_file;
   std::vector<std::string> op_libraries;
@@ -88,6 +89,17 @@ void add_replay(Line& l) {
   c->add_option("--save", l.replay.save, "write the file with the state after the last step here");
   c->add_option("--seed", l.replay.seed, "of values that the file lacks")->capture_default_str();
   c->add_flag("--check-eager", l.replay.check_eager, "compare every output and state with eager execution, bit for bit");
+}
+
+void add_gradient(Line& l) {
+  CLI::App* c = l.command("gradient", "the graph with its backward; gradients are further outputs", [&l] { return tool::gradient(l.gradient); },
+                          &l.gradient.json);
+  c->add_option("FILE", l.gradient.file, kFile)->required();
+  c->add_option("--of", l.gradient.of, "what to differentiate: %loss, or several: %a,%b")->required()->allow_extra_args(false);
+  c->add_option("--wrt", l.gradient.wrt, "for what: %w,%x")->required()->allow_extra_args(false);
+  c->add_option("--head", l.gradient.heads, "values of the graph that are the targets' gradients, one for each --of; default ones")
+      ->allow_extra_args(false);
+  c->add_option("-o,--output", l.gradient.output, "write the .graph here instead of to stdout");
 }
 
 void add_others(Line& l) {
@@ -148,6 +160,7 @@ int main(int argc, char** argv) {
   add_record(line);
   add_plan(line);
   add_replay(line);
+  add_gradient(line);
   add_others(line);
   try {
     line.app.parse(argc, argv);

@@ -101,6 +101,17 @@ std::string record_report(const std::string& path, const Captured& c) {
   return text_of(j);
 }
 
+std::string gradient_report(const Graph& graph, NodeId nodes_before, const std::vector<std::string>& wrt, const std::vector<ValueId>& gradients,
+                            const std::string& text) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < wrt.size(); ++i) {
+    Json one = value_json(graph, gradients[i]);
+    one["of"] = wrt[i];
+    list.push_back(std::move(one));
+  }
+  return text_of({{"schema", "tapedeck.gradient/1"}, {"nodes_before", nodes_before}, {"nodes", graph.node_count()}, {"gradients", list}, {"text", text}});
+}
+
 std::string print_report(const std::string& text) { return text_of({{"schema", "tapedeck.print/1"}, {"text", text}}); }
 
 std::string verify_report(const std::string& path, const std::vector<std::string>& problems) {

@@ -41,6 +41,8 @@ std::string plan_report(const Plan& plan);
 std::string replay_report(const ReplaySummary& summary);
 std::string info_report(const std::string& path, const TapeFile& file);
 std::string record_report(const std::string& path, const Captured& captured);
+std::string gradient_report(const Graph& graph, NodeId nodes_before, const std::vector<std::string>& wrt, const std::vector<ValueId>& gradients,
+                            const std::string& text);
 std::string print_report(const std::string& text);
 std::string verify_report(const std::string& path, const std::vector<std::string>& problems);
 std::string models_report(const std::vector<ModelSummary>& models);

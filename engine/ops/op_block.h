@@ -10,6 +10,7 @@
 
 #undef OP
 #undef OP_WITHOUT_KERNEL
+#undef OP_CONTROL
 
 #ifdef TAPEDECK_DEFINE_OPS
 
@@ -40,6 +41,16 @@
   TAPEDECK_OP_DEFINE(op_name, &kernels::cpu::op_name, &kernels::cuda::op_name, __VA_ARGS__)
 // Views and placeholders: no kernel of their own.
 #define OP_WITHOUT_KERNEL(op_name, ...) TAPEDECK_OP_DEFINE(op_name, nullptr, nullptr, __VA_ARGS__)
+// Control flow: regions instead of a kernel, and names that C++ reserves.
+#define OP_CONTROL(variable, op_name, ...)               \
+  static Op make_op_##variable() {                       \
+    Op op __VA_ARGS__;                                   \
+    op.name = op_name;                                   \
+    return op;                                           \
+  }                                                      \
+  namespace ops {                                        \
+  const Op& variable = register_op(make_op_##variable()); \
+  }
 
 #else
 
@@ -48,5 +59,6 @@
   extern const Op& op_name;    \
   }
 #define OP_WITHOUT_KERNEL(op_name, ...) OP(op_name)
+#define OP_CONTROL(variable, op_name, ...) OP(variable)
 
 #endif

@@ -21,6 +21,12 @@ void infer_rng_next(Infer& f) {
   infer_same(f);
 }
 
+void infer_fold_in(Infer& f) {
+  require_state(f, f.inputs[0]);
+  if (f.inputs[1] != Type{DType::i64, {}}) f.fail(fmt::format("the pass must be i64[], not {}", to_string(f.inputs[1])));
+  infer_same(f);
+}
+
 // Output 0 of this dtype and these sizes.
 void infer_drawn(Infer& f, DType dtype, std::span<const std::int64_t> sizes) {
   require_state(f, f.inputs[0]);

@@ -124,6 +124,16 @@ OP(rng_next, {
   .examples = {"rng_next(i64[2] in (0,100))"},
 })
 
+OP(fold_in, {
+  .doc = "the random state of pass i of a loop: draws from it are independent of those of other passes; rng, i",
+  .traits = kNoGradient,
+  .min_inputs = 2, .max_inputs = 2,
+  .attrs = &attr_schema<FoldInAttrs>(),
+  .infer = infer_fold_in,
+  .no_gradient = "integers have none",
+  .examples = {"fold_in(i64[2] in (0,100), i64[] in (0,1000))", "fold_in(i64[2] in (0,100), i64[] in (0,3)) {path=\"loop#1\"}"},
+})
+
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 

@@ -27,6 +27,11 @@ struct RandpermAttrs {
   ATTR_FIELDS(ATTR_REQUIRED(RandpermAttrs, n), ATTR_FIELD(RandpermAttrs, dtype), ATTR_FIELD(RandpermAttrs, path))
 };
 
+struct FoldInAttrs {
+  Name path;
+  ATTR_FIELDS(ATTR_FIELD(FoldInAttrs, path))
+};
+
 struct TruncNormalAttrs {
   Ints shape;
   DType dtype = DType::f32;

@@ -344,4 +344,14 @@ void rng_next(const KernelCall& call) {
   out[1] = Add{}(in[1], std::int64_t{1});
 }
 
+// The first two words of block `i` of the stream become the seed (53 bits of them, which a double holds too); the step stays.
+void fold_in(const KernelCall& call) {
+  const std::int64_t step = call.inputs[0].as<std::int64_t>()[1];
+  const RandomStream stream = stream_of(call.inputs[0], static_cast<const FoldInAttrs*>(call.attrs)->path);
+  const PhiloxBlock block = stream.block(static_cast<std::uint64_t>(*call.inputs[1].as<std::int64_t>()));
+  std::int64_t* out = call.outputs[0].as<std::int64_t>();
+  out[0] = static_cast<std::int64_t>(std::uint64_t{block.word[1] & 0x1FFFFFu} << 32 | block.word[0]);
+  out[1] = step;
+}
+
 }  // namespace tapedeck::kernels::cpu

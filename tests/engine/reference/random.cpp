@@ -148,6 +148,13 @@ const AddReference kNext("rng_next", [](const Example&, const std::vector<Array>
   return std::vector<Array>{{out[0], {x[0].v[0], x[0].v[1] + 1}}};
 });
 
+const AddReference kFoldIn("fold_in", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+  const RandomStream stream = stream_of(x[0], attributes_of<FoldInAttrs>(e).path);
+  const auto i = static_cast<std::size_t>(x[1].v[0]);
+  const double seed = static_cast<double>(word(stream, 4 * i)) + static_cast<double>(word(stream, 4 * i + 1) % (1u << 21)) * 0x1p32;
+  return std::vector<Array>{{out[0], {seed, x[0].v[1]}}};
+});
+
 const AddReference kCount("count_next", [](const Example&, const std::vector<Array>& x, const std::vector<Type>&) {
   const bool counts = x.size() < 2 || x[1].v[0] != 0;   // an operand says whether the step is taken
   return std::vector<Array>{{x[0].type, {x[0].v[0] + (counts ? 1 : 0)}}};

@@ -1,0 +1,181 @@
+#include <tapedeck/engine/ops/control.h>
+
+#include <tapedeck/engine/control.h>
+#include <tapedeck/engine/control_gradient.h>
+#include <tapedeck/engine/control_run.h>
+#include <tapedeck/engine/infer.h>
+#include <tapedeck/engine/vjp.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+Type slice_type(const Type& stack) {
+  Type t{stack.dtype, {}};
+  for (int i = 1; i < stack.shape.rank; ++i) t.shape.sizes[t.shape.rank++] = stack.shape[i];
+  return t;
+}
+
+Type stack_type(std::int64_t trips, const Type& slice) {
+  Type t{slice.dtype, {}};
+  t.shape.sizes[t.shape.rank++] = trips;
+  for (std::int64_t size : slice.shape) t.shape.sizes[t.shape.rank++] = size;
+  return t;
+}
+
+LoopLayout layout_of(const LoopAttrs& attrs, std::span<const Type> operands, const Graph& body) {
+  LoopLayout l;
+  l.carried = static_cast<std::size_t>(attrs.carried);
+  l.scanned = static_cast<std::size_t>(attrs.scanned);
+  l.captured = operands.size() - l.carried - l.scanned;
+  l.stacked = body.outputs.size() - l.carried;
+  l.trips = l.scanned > 0 ? operands[l.carried].shape[0] : attrs.trips;
+  return l;
+}
+
+namespace {
+
+const Type kIndex{DType::i64, {}};
+const Type kBool{DType::boolean, {}};
+
+// A region takes exactly these.
+void require_inputs(const Infer& f, const char* which, const Graph& region, const std::vector<Type>& wanted) {
+  if (region.n_inputs != static_cast<std::int32_t>(wanted.size()))
+    f.fail(fmt::format("{} takes {} values, the node gives it {}", which, region.n_inputs, wanted.size()));
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    if (region.values[i].type != wanted[i])
+      f.fail(fmt::format("{} takes {} as value {} (%{}), the node gives it {}", which, to_string(region.values[i].type), i,
+                         region.value_name(static_cast<ValueId>(i)), to_string(wanted[i])));
+}
+
+Type result_type(const Graph& region, std::size_t i) { return region.values[static_cast<std::size_t>(region.outputs[i])].type; }
+
+void check_counts(const Infer& f, const LoopAttrs& a) {
+  const auto n = static_cast<std::int64_t>(f.inputs.size());
+  if (a.carried < 0 || a.scanned < 0 || a.carried > n || a.scanned > n - a.carried)
+    f.fail(fmt::format("{} carried and {} scanned operands, but {} in all", a.carried, a.scanned, n));
+  if (a.trips < -1) f.fail(fmt::format("{} passes make no sense", a.trips));
+  if (a.checkpoint < kCheckpointLog) f.fail(fmt::format("checkpoint={} makes no sense", a.checkpoint));
+  if (a.residuals < 0) f.fail("residuals cannot be negative");
+}
+
+// Index, carried, slices, captured.
+std::vector<Type> pass_types(const Infer& f, const LoopAttrs& a, std::int64_t* trips) {
+  std::vector<Type> types{kIndex};
+  *trips = a.trips;
+  for (std::size_t i = 0; i < f.inputs.size(); ++i) {
+    const auto k = static_cast<std::int64_t>(i);
+    if (k < a.carried || k >= a.carried + a.scanned) {
+      types.push_back(f.inputs[i]);
+      continue;
+    }
+    if (f.inputs[i].shape.rank == 0) f.fail(fmt::format("operand {} is scanned, but has no axis", i));
+    const std::int64_t slices = f.inputs[i].shape[0];
+    if (*trips >= 0 && *trips != slices) f.fail(fmt::format("operand {} has {} slices, not {}", i, slices, *trips));
+    *trips = slices;
+    types.push_back(slice_type(f.inputs[i]));
+  }
+  return types;
+}
+
+void infer_body(Infer& f, const Graph& body, const std::vector<Type>& pass, const LoopAttrs& a, std::int64_t trips) {
+  require_inputs(f, "the body", body, pass);
+  const auto carried = static_cast<std::size_t>(a.carried);
+  if (body.outputs.size() < carried) f.fail(fmt::format("the body gives {} results, but {} values are carried", body.outputs.size(), carried));
+  if (static_cast<std::size_t>(a.residuals) > body.outputs.size() - carried) f.fail("there are more residuals than stacked results");
+  for (std::size_t i = 0; i < body.outputs.size(); ++i) {
+    const Type t = result_type(body, i);
+    if (i < carried && t != pass[i + 1])
+      f.fail(fmt::format("the body makes {} of carried value {}, which is {}", to_string(t), i, to_string(pass[i + 1])));
+    if (i < carried) {
+      f.outputs.push_back(t);
+      continue;
+    }
+    if (trips < 0) f.fail("results are stacked, but the number of passes has no bound (trips)");
+    if (t.shape.rank == kMaxRank) f.fail(fmt::format("cannot stack {}: it would have more than {} dimensions", to_string(t), kMaxRank));
+    f.outputs.push_back(stack_type(trips, t));
+  }
+}
+
+void infer_while(Infer& f) {
+  const auto& a = f.attributes<LoopAttrs>();
+  check_counts(f, a);
+  if (a.scanned > 0 || a.reverse) f.fail("a while loop scans nothing");
+  std::int64_t trips = -1;
+  const std::vector<Type> pass = pass_types(f, a, &trips);
+  const Graph& condition = *f.regions[0];
+  require_inputs(f, "the condition", condition, pass);
+  if (condition.outputs.size() != 1 || result_type(condition, 0) != kBool)
+    f.fail(fmt::format("the condition must give one bool[], not {}", condition.outputs.size() == 1 ? to_string(result_type(condition, 0)) : fmt::format("{} results", condition.outputs.size())));
+  f.outputs.assign(1, kIndex);
+  infer_body(f, *f.regions[1], pass, a, trips);
+}
+
+void infer_scan(Infer& f) {
+  const auto& a = f.attributes<LoopAttrs>();
+  check_counts(f, a);
+  std::int64_t trips = -1;
+  const std::vector<Type> pass = pass_types(f, a, &trips);
+  if (trips < 0) f.fail("nothing is scanned, and `trips` does not say how many passes there are");
+  f.outputs.clear();
+  infer_body(f, *f.regions[0], pass, a, trips);
+}
+
+void infer_cond(Infer& f) {
+  if (f.inputs[0] != kBool) f.fail(fmt::format("the predicate must be bool[], not {}", to_string(f.inputs[0])));
+  const std::vector<Type> operands(f.inputs.begin() + 1, f.inputs.end());
+  require_inputs(f, "the first branch", *f.regions[0], operands);
+  require_inputs(f, "the second branch", *f.regions[1], operands);
+  const std::size_t n = f.regions[0]->outputs.size(), m = f.regions[1]->outputs.size();
+  if (n != m) f.fail(fmt::format("one branch gives {} results, the other {}", n, m));
+  f.outputs.clear();
+  for (std::size_t i = 0; i < n; ++i) {
+    const Type a = result_type(*f.regions[0], i), b = result_type(*f.regions[1], i);
+    if (a != b) f.fail(fmt::format("result {} is {} in one branch and {} in the other", i, to_string(a), to_string(b)));
+    f.outputs.push_back(a);
+  }
+}
+
+void infer_loop_grad(Infer& f) {
+  const auto& a = f.attributes<LoopGradAttrs>();
+  const Graph &pass = *f.regions[0], &back = *f.regions[1];
+  const std::string_view needs = a.needs.view();
+  const auto carried = static_cast<std::size_t>(a.carried), scanned = static_cast<std::size_t>(a.scanned), n = needs.size();
+  if (a.carried < 0 || a.scanned < 0 || carried > n || scanned > n - carried || f.inputs.size() < n + 1 || f.inputs[0] != kIndex)
+    f.fail("operands do not fit the counts");
+  if (pass.n_inputs != static_cast<std::int32_t>(n + 1)) f.fail(fmt::format("a pass takes {} values, the loop gives it {}", pass.n_inputs, n + 1));
+  std::vector<Type> wanted{kIndex}, d_carried, d_captured, d_stacked, d_slices;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Type t = f.inputs[i + 1];
+    const bool is_scanned = i >= carried && i < carried + scanned;
+    if (is_scanned && t.shape.rank == 0) f.fail(fmt::format("operand {} is scanned, but has no axis", i + 1));
+    wanted.push_back(is_scanned ? slice_type(t) : t);
+    if (!is_floating(t.dtype)) continue;
+    if (i < carried) d_carried.push_back(t);
+    else if (needs[i] == '1') (is_scanned ? d_slices : d_captured).push_back(t);
+  }
+  require_inputs(f, "a pass", pass, wanted);
+  if (pass.outputs.size() < carried) f.fail("a pass gives fewer results than are carried");
+  for (std::size_t i = carried; i < pass.outputs.size(); ++i)
+    if (is_floating(result_type(pass, i).dtype)) d_stacked.push_back(result_type(pass, i));
+  if (f.inputs.size() != n + 1 + d_carried.size() + d_captured.size() + d_stacked.size()) f.fail("gradients are missing");
+  for (const auto* list : {&d_carried, &d_captured, &d_stacked}) wanted.insert(wanted.end(), list->begin(), list->end());
+  require_inputs(f, "the gradient of a pass", back, wanted);
+  f.outputs = d_carried;
+  f.outputs.insert(f.outputs.end(), d_captured.begin(), d_captured.end());
+  f.outputs.insert(f.outputs.end(), d_slices.begin(), d_slices.end());
+  if (back.outputs.size() != f.outputs.size()) f.fail("the gradient of a pass gives another number of results");
+  for (std::size_t i = 0; i < f.outputs.size(); ++i) {
+    const bool is_slice = i >= d_carried.size() + d_captured.size();
+    const Type t = is_slice ? slice_type(f.outputs[i]) : f.outputs[i];
+    if (result_type(back, i) != t) f.fail(fmt::format("result {} of the gradient of a pass is {}, not {}", i, to_string(result_type(back, i)), to_string(t)));
+  }
+}
+
+}  // namespace
+}  // namespace tapedeck
+
+#define TAPEDECK_DEFINE_OPS
+#include <tapedeck/engine/ops/control.h>
