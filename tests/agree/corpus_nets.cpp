@@ -270,6 +270,7 @@ PROGRAM(gradient_of_ones_own) {
         [](const Tensors&, const Tensors&, const Tensors& dys) -> Tensors { return {clamp(dys[0], -0.5, 0.5)}; });  // straight through
     return {sum(square(y[0])), y[0]};
   }, {w});
+  p.own_gradients();
 }
 
 PROGRAM(stopped_gradients) {

@@ -8,6 +8,7 @@
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/pipeline.h>
 #include <tapedeck/capture/plan_check.h>
+#include <tapedeck/engine/graph_gradient.h>
 #include <tapedeck/engine/text.h>
 
 #include <cstdlib>
@@ -218,7 +219,31 @@ class Ways {
     replay_from_here(executor);
   }
 
-  void gradient() {}
+  // The forward pass alone is captured; its gradient is generated on the graph, and must be what eager backward leaves in grad().
+  void gradient() {
+    if (!made(build_, harness_.seed)->forward()) return;
+    way("gradient generated on the graph");
+    const ForwardSubject s = forward_subject(build_, harness_.seed);
+    if (!s.comparable) return;
+    const Graph& forward = s.captured.graph;
+    std::vector<ValueId> wrt;
+    for (std::size_t i : s.wrt) wrt.push_back(forward.n_inputs + static_cast<ValueId>(i));
+    GraphGradient g = tapedeck::gradient(forward, std::vector<ValueId>{forward.outputs[0]}, wrt);
+    for (ValueId v : g.gradients) {
+      g.graph.outputs.push_back(v);
+      g.graph.output_names.emplace_back();
+    }
+    verify(g.graph);
+    const auto compare = [&](const Tensors& outputs) { expect(difference({outputs, {}}, {s.expected, {}}, 0)); };
+    compare(run_eagerly(g.graph, s.inputs, s.start).outputs);
+    way("gradient generated on the graph, planned");
+    Executor executor(planned(g.graph, {}));
+    for (std::size_t i = 0; i < s.inputs.size(); ++i) executor.set_input(static_cast<int>(i), s.inputs[i]);
+    const std::vector<std::string> names = executor.state_names();
+    for (std::size_t i = 0; i < names.size(); ++i) executor.set_state(names[i], s.start[i]);
+    executor.run();
+    compare(executor.outputs());
+  }
 
   const Builder& build_;
   const Harness& harness_;

@@ -57,6 +57,8 @@ class Program {
   // A step of training. The first result of `forward` is the loss; the step returns all of them, then the gradients of `wrt` that are
   // defined, and updates. Without an optimizer it begins a new random step.
   void train(Step forward, Tensors wrt, Optimizer* optimizer = nullptr);
+  // Its gradients are not those of its ops: a capture of the forward pass alone does not hold them.
+  void own_gradients() { own_gradients_ = true; }
 
   // ---- running it ----
   Tensors inputs(int step) const;
@@ -65,6 +67,7 @@ class Program {
   const Tensors& state() const { return state_; }
   const Step& forward() const { return forward_; }   // of train(); else empty
   const Tensors& wrt() const { return wrt_; }
+  bool has_own_gradients() const { return own_gradients_; }
 
  private:
   struct Input {
@@ -80,6 +83,7 @@ class Program {
   std::vector<std::shared_ptr<void>> owned_;
   std::function<void(int)> before_;
   Step step_, forward_;
+  bool own_gradients_ = false;
 };
 
 using Builder = std::function<void(Program&)>;

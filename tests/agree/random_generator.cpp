@@ -6,6 +6,7 @@
 
 #include <tapedeck/engine/example.h>
 #include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/control.h>
 #include <tapedeck/engine/tape.h>
 #include <tapedeck/kernels/attrs/functions.h>
 
@@ -51,6 +52,7 @@ struct Variable {
   Type type;
   bool writable = false;             // its own bytes, or a view of such
   std::optional<Range> integers;     // the range of a leaf's elements
+  bool gradient = false;             // depends on a parameter
 };
 
 class Generator {
@@ -62,7 +64,7 @@ class Generator {
     manual_seed(program_.seed);
     for (std::int64_t i = 2 + below(3); i > 0; --i) add_leaf(any_leaf(), {DType::f32, any_shape()}, {-1, 1});
     add_leaf(LeafKind::parameter, {DType::f32, any_shape()}, {-1, 1});
-    const std::int64_t wanted = 4 + below(16);
+    const std::int64_t wanted = 4 + below(30);
     for (std::int64_t tries = 0; line_count(program_) < wanted && tries < 200; ++tries) add_any();
     finish();
     return std::move(program_);
@@ -94,7 +96,7 @@ class Generator {
     program_.leaves.push_back({kind, type, range, id});
     values_.resize(static_cast<std::size_t>(program_.variables));
     values_.back() = elements_of(program_.leaves.back());
-    Variable v{id, type, false, {}};
+    Variable v{id, type, false, {}, kind == LeafKind::parameter};
     if (!is_floating(type.dtype)) v.integers = range;
     pool_.push_back(v);
     return pool_.back();
@@ -110,7 +112,7 @@ class Generator {
     const std::vector<Variable> found = those(fit);
     if (found.empty()) return {};
     const auto n = static_cast<std::int64_t>(found.size());
-    return found[static_cast<std::size_t>(chance(50) ? n - 1 - below(std::min<std::int64_t>(n, 4)) : below(n))];
+    return found[static_cast<std::size_t>(chance(70) ? n - 1 - below(std::min<std::int64_t>(n, 4)) : below(n))];
   }
   std::optional<Variable> any_float() {
     return choose([](const Variable& v) { return is_floating(v.type.dtype); });
@@ -143,10 +145,17 @@ class Generator {
       return false;
     }
     program_.variables = std::max<int>(program_.variables, line.first_result + static_cast<int>(line.results.size()));
+    bool gradient = !line.body.empty();
+    for (const Operand& o : line.operands) gradient = gradient || has_gradient(o.var);
+    gradient = gradient && line.kind != LineKind::detach && !(line.op && line.op->is(kNoGradient));
     for (std::size_t i = 0; i < line.results.size(); ++i)
-      pool_.push_back({line.first_result + static_cast<int>(i), line.results[i], writable && i == 0, {}});
+      pool_.push_back({line.first_result + static_cast<int>(i), line.results[i], writable && i == 0, {}, gradient && is_floating(line.results[i].dtype)});
     (body_ ? *body_ : program_.lines).push_back(std::move(line));
     return true;
+  }
+
+  bool has_gradient(int var) const {
+    return std::any_of(pool_.begin(), pool_.end(), [&](const Variable& v) { return v.id == var && v.gradient; });
   }
 
   std::vector<Type> inferred(const Line& line) const {
@@ -181,10 +190,11 @@ class Generator {
     if (what < 18) add_view();
     else if (what < 30) add_write();
     else if (what < 35) add_draw();
-    else if (what < 39) add_region();
-    else if (what < 42) add_cast();
-    else if (what < 45) add_keep();
-    else if (what < 48) add_detached();
+    else if (what < 38) add_region();
+    else if (what < 42) add_control();
+    else if (what < 45) add_cast();
+    else if (what < 48) add_keep();
+    else if (what < 50) add_detached();
     else if (what < 70) add_elementwise();
     else add_example();
   }
@@ -289,7 +299,7 @@ class Generator {
     if (body_) return;
     std::vector<Variable> buffers;
     for (const Leaf& leaf : program_.leaves)
-      if (leaf.kind == LeafKind::buffer && is_floating(leaf.type.dtype)) buffers.push_back({leaf.var, leaf.type, false, {}});
+      if (leaf.kind == LeafKind::buffer && is_floating(leaf.type.dtype)) buffers.push_back({leaf.var, leaf.type});
     const auto value = any_float();
     if (buffers.empty() || !value) return;
     Line line;
@@ -308,25 +318,57 @@ class Generator {
     add(std::move(line), false);
   }
 
-  // A few lines as one checkpoint region; of what they make only the last value is seen outside.
+  // A few lines that see all variables, and whose own nobody sees.
+  std::vector<Line> draw_body(std::vector<Variable>* made) {
+    std::vector<Line> body;
+    const std::size_t before = pool_.size();
+    body_ = &body;
+    for (int tries = 0; tries < 12 && body.size() < 5; ++tries) chance(60) ? add_elementwise() : chance(30) ? add_draw() : add_view();
+    body_ = nullptr;
+    made->assign(pool_.begin() + static_cast<std::ptrdiff_t>(before), pool_.end());
+    pool_.resize(before);
+    return body;
+  }
+
   void add_region() {
     if (body_) return;
-    std::vector<Line> body;
-    const std::vector<Variable> pool_before = pool_;
-    body_ = &body;
-    for (int tries = 0; tries < 12 && body.size() < 5; ++tries) chance(60) ? add_elementwise() : chance(50) ? add_draw() : add_view();
-    body_ = nullptr;
+    std::vector<Variable> made;
+    std::vector<Line> body = draw_body(&made);
     while (!body.empty() && (body.back().results.size() != 1 || !is_floating(body.back().results[0].dtype))) body.pop_back();
-    bool writable = false;
-    for (const Variable& v : pool_)
-      if (!body.empty() && v.id == body.back().first_result) writable = v.writable;
-    pool_ = pool_before;
     if (body.empty()) return;
+    bool writable = false;
+    for (const Variable& v : made)
+      if (v.id == body.back().first_result) writable = v.writable;
     Line line;
     line.kind = LineKind::region;
     line.results = body.back().results;
     line.body = std::move(body);
     add(std::move(line), writable);
+  }
+
+  void add_control() {
+    const auto x = any_float(), y = any_float();
+    if (body_ || !x || !y || x->type.numel() == 0) return;
+    Line line;
+    line.kind = pick(std::vector<LineKind>{LineKind::scan, LineKind::loop, LineKind::branch});
+    line.operands = {operand(*x)};
+    if (line.kind == LineKind::branch) line.operands.push_back(operand(*y));
+    else line.checkpoint = pick(std::vector<std::int64_t>{0, 0, 2, kCheckpointSqrt, kCheckpointLog});
+    line.number = line.kind == LineKind::scan ? static_cast<double>(below(4)) : 0.1 * static_cast<double>(1 + below(9));
+    line.results = {x->type};
+    // What the body sees of x: a variable of its own.
+    line.carried = program_.variables++;
+    values_.resize(static_cast<std::size_t>(program_.variables));
+    values_.back() = values_[static_cast<std::size_t>(x->id)];
+    pool_.push_back({line.carried, x->type, false, {}, x->gradient});
+    const Variable carried = pool_.back();
+    std::vector<Variable> made;
+    line.body = draw_body(&made);
+    pool_.pop_back();
+    line.outcome = operand(carried);
+    for (const Variable& v : made)
+      if (v.type == x->type) line.outcome = operand(v);
+    add(std::move(line), true);
   }
 
   // Operands brought into an op's range, by an op.
@@ -420,8 +462,7 @@ class Generator {
 
   void finish() {
     for (std::int64_t i = 1 + below(3); i > 0; --i)
-      if (const auto v = choose([](const Variable& c) { return is_floating(c.type.dtype) && c.type.numel() > 0; }))
-        program_.losses.push_back(operand(*v));
+      if (const auto v = choose([](const Variable& c) { return c.gradient && c.type.numel() > 0; })) program_.losses.push_back(operand(*v));
     for (const Leaf& leaf : program_.leaves)  // so that there is something to train
       if (leaf.kind == LeafKind::parameter && leaf.type.numel() > 0) {
         program_.losses.push_back({leaf.var, leaf.type, 0.5});

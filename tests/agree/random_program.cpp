@@ -3,6 +3,7 @@
 #include <tapedeck/engine/dispatch.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/control.h>
 #include <tapedeck/engine/tape.h>
 
 namespace tapedeck::agree {
@@ -40,6 +41,32 @@ void write(const Line& line, const Tensors& operands) {
   }
 }
 
+// The body on a value of its own; nothing that it makes is seen outside.
+Tensor outcome_of(const Line& line, const Tensors& variables, const Tensor& carried) {
+  Tensors inside = variables;
+  inside[static_cast<std::size_t>(line.carried)] = carried;
+  run_lines(line.body, inside);
+  return tanh(value_of(line.outcome, inside));
+}
+
+Tensor run_control(const Line& line, const Tensors& variables, const Tensors& operands) {
+  const auto body = [&](const Tensors& c) { return outcome_of(line, variables, c[0]); };
+  LoopOptions options;
+  options.checkpoint_every = line.checkpoint;
+  if (line.kind == LineKind::scan) {
+    options.max_trips = static_cast<std::int64_t>(line.number);
+    return scan([&](const Tensors& c) -> Tensors { return {body(c)}; }, {operands[0]}, {}, {}, options, kSite).carried[0];
+  }
+  if (line.kind == LineKind::loop) {
+    options.max_trips = 4;
+    const auto small = [&](const Tensors& c) { return less(mean(cast(abs(c[0]), DType::f32)), line.number); };
+    return while_loop(small, [&](const Tensors& c) -> Tensors { return {body(c) * 1.3}; }, {operands[0]}, {}, options, kSite).carried[0];
+  }
+  const Tensor positive = greater(sum(cast(operands[1], DType::f32)), 0);
+  return cond(positive, [&](const Tensors& x) -> Tensors { return {body(x)}; }, [](const Tensors& x) -> Tensors { return {x[0] * 0.5}; },
+              {operands[0]}, kSite)[0];
+}
+
 }  // namespace
 
 void run_line(const Line& line, Tensors& variables) {
@@ -56,6 +83,9 @@ void run_line(const Line& line, Tensors& variables) {
     case LineKind::keep:
       if (variables[static_cast<std::size_t>(line.operands[0].var)].defined()) write(line, operands);
       return;
+    case LineKind::scan:
+    case LineKind::loop:
+    case LineKind::branch: return set_results(line, {run_control(line, variables, operands)}, variables);
     case LineKind::region: break;
   }
   if (line.body.empty()) return;
@@ -151,6 +181,17 @@ void add_line(const Line& line, const std::string& indent, std::string* text) {
       *text += fmt::format("{}{}checkpoint([&] {{\n", indent, results);
       for (const Line& inner : line.body) add_line(inner, indent + "  ", text);
       *text += indent + "});\n";
+      break;
+    case LineKind::scan:
+    case LineKind::loop:
+    case LineKind::branch: {
+      const std::string head = line.kind == LineKind::scan   ? fmt::format("scan {} times", line.number)
+                               : line.kind == LineKind::loop ? fmt::format("while mean(|v{}|) < {}, at most 4 times", line.carried, line.number)
+                                                             : fmt::format("if sum({}) > 0", name_of(line.operands[1]));
+      *text += fmt::format("{}{}{}, v{} = {}, checkpoint {} {{\n", indent, results, head, line.carried, name_of(line.operands[0]), line.checkpoint);
+      for (const Line& inner : line.body) add_line(inner, indent + "  ", text);
+      *text += fmt::format("{}  -> tanh({});\n{}}}\n", indent, name_of(line.outcome), indent);
+    }
   }
 }
 

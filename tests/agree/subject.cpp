@@ -2,6 +2,9 @@
 
 #include <tapedeck/tests/engine/all_ops.h>
 
+#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/tape.h>
+
 namespace tapedeck::agree {
 
 namespace {
@@ -70,6 +73,63 @@ Subject captured_subject(const Builder& build, std::uint64_t seed) {
     const Tensors outputs = copied(p.step()(given));
     s.expected.push_back({outputs, copied(s.captured.state)});
   }
+  return s;
+}
+
+namespace {
+
+// Where a tensor stands in a list; its size if it does not.
+std::size_t place_of(const Tensor& t, const Tensors& all) {
+  std::size_t i = 0;
+  while (i < all.size() && all[i].impl() != t.impl()) ++i;
+  return i;
+}
+
+Tensors expected_gradients(const Builder& build, std::uint64_t seed, const std::vector<std::size_t>& wanted) {
+  const auto program = made(build, seed);
+  program->prepare(0);
+  const Tensors outputs = program->forward()(program->inputs(0));
+  Tensors expected = copied(outputs);
+  backward(outputs[0]);
+  for (std::size_t i : wanted) {
+    const Tensor& p = program->wrt()[i];
+    expected.push_back(p.grad().defined() ? copied(p.grad()) : zeros(p.shape(), p.dtype()));
+  }
+  return expected;
+}
+
+}  // namespace
+
+ForwardSubject forward_subject(const Builder& build, std::uint64_t seed) {
+  ForwardSubject s;
+  s.program = made(build, seed);
+  Program& p = *s.program;
+  if (p.has_own_gradients()) s.comparable = false;
+  p.prepare(0);
+  const Tensors state_before = copied(p.state()), given = p.inputs(0);
+  const Tensor rng_before = copied(rng_state());
+  {
+    Capture capture("forward");
+    Tensors inside;
+    for (std::size_t i = 0; i < given.size(); ++i) inside.push_back(capture.input(fmt::format("x{}", i), given[i]));
+    const Tensors outputs = p.forward()(inside);
+    for (std::size_t i = 0; i < outputs.size(); ++i) capture.output(fmt::format("y{}", i), outputs[i]);
+    s.captured = capture.finish();
+  }
+  s.inputs = given;
+  for (std::size_t i = given.size(); i < s.captured.inputs.size(); ++i) s.inputs.push_back(copied(s.captured.inputs[i]));
+  for (const Tensor& t : s.captured.state) {
+    const std::size_t at = place_of(t, p.state());
+    s.start.push_back(at < state_before.size() ? state_before[at] : t.role() == Role::rng ? rng_before : copied(t));
+  }
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < p.wrt().size(); ++i) {
+    const std::size_t at = place_of(p.wrt()[i], s.captured.state);
+    if (at == s.captured.state.size()) continue;
+    s.wrt.push_back(at);
+    wanted.push_back(i);
+  }
+  s.expected = expected_gradients(build, seed, wanted);
   return s;
 }
 

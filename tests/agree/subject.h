@@ -27,6 +27,17 @@ std::unique_ptr<Program> made(const Builder& build, std::uint64_t seed);
 std::vector<Record> run_eager_twin(const Builder& build, std::uint64_t seed);
 Subject captured_subject(const Builder& build, std::uint64_t seed);
 
+// The forward pass of a program that trains: its graph, and what eager backward makes of it.
+struct ForwardSubject {
+  bool comparable = true;      // false: the graph does not hold what the program says of gradients (Program::own_gradients)
+  std::unique_ptr<Program> program;
+  Captured captured;
+  Tensors start, inputs;       // state and inputs before it ran
+  std::vector<std::size_t> wrt;   // which state values are parameters of the program, by its wrt(); those it does not read are left out
+  Tensors expected;            // its results, then the gradients of `wrt`; zeros where eager backward left none
+};
+ForwardSubject forward_subject(const Builder& build, std::uint64_t seed);
+
 // What differs first between what a way gave and what it should have given; empty if nothing does.
 std::string difference(const Record& got, const Record& expected, int step);
 
