@@ -1,14 +1,9 @@
-// The oracle of replay: the nodes of a captured graph, one by one, through eager dispatch. No plan, no passes, no arena.
-//
-// Phases, segments and order edges mean nothing here; every value has memory of its own (or is a view, as in eager code), dropped
-// after its last reader so that a large step does not need the sum of everything it ever made.
+// The oracle of replay: the nodes of a captured graph, one by one, through eager dispatch (engine/interpret.h). No plan, no passes, no arena.
 #include <tapedeck/capture/executor.h>
 
-#include <tapedeck/engine/dispatch.h>
 #include <tapedeck/engine/error.h>
-#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/interpret.h>
 
-#include <charconv>
 #include <fmt/format.h>
 
 namespace tapedeck {
@@ -28,36 +23,8 @@ void check_given(const Graph& g, ValueId first, std::int32_t count, const std::v
   }
 }
 
-// By value: the last node that reads it; node_count() if it is returned or becomes state.
-std::vector<NodeId> last_readers(const Graph& g) {
-  std::vector<NodeId> last(g.values.size(), kNone);
-  for (NodeId n = 0; n < g.node_count(); ++n)
-    for (ValueId v : g.inputs(g.nodes[n])) last[v] = n;
-  for (ValueId v : g.outputs) last[v] = g.node_count();
-  for (const Update& u : g.updates) last[u.value] = g.node_count();
-  return last;
-}
-
-// "train.cpp:12" as a place; the text of a Name lives for the whole process.
-Site site_of(const Origin& origin) {
-  const std::string_view text = origin.site.view();
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return {};
-  int line = 0;
-  std::from_chars(text.data() + colon + 1, text.data() + text.size(), line);
-  return {Name(text.substr(0, colon)).view().data(), line};
-}
-
-Tensor constant(const Graph& g, const Node& node) {
-  const Literal& literal = *g.literal(node);
-  if (!literal.data && literal.type.bytes() > 0)
-    throw ExecutionError(fmt::format("[constant] %{}: {} is abstract: its data was not recorded", g.value_name(node.first_output),
-                                     to_string(literal.type)));
-  return literal.type.bytes() > 0 ? from_bytes(literal.type, literal.data.get()) : empty(literal.type);
-}
-
 // The tensor itself, or a copy if it is a window on something the caller gave and may overwrite.
-Tensor released(const Tensor& t, const std::vector<Tensor>& inputs, const std::vector<Tensor>& state) {
+Tensor released(const Tensor& t, const std::vector<Tensor>& given) {
   const auto inside = [&](const Tensor& other) {
     const auto* first = static_cast<const char*>(other.data());
     const auto* at = static_cast<const char*>(t.data());
@@ -66,25 +33,11 @@ Tensor released(const Tensor& t, const std::vector<Tensor>& inputs, const std::v
     return at >= first && at < first + extent * static_cast<std::int64_t>(dtype_size(other.dtype()));
   };
   bool shared = false;
-  for (const auto* given : {&inputs, &state})
-    for (const Tensor& other : *given) shared |= t.numel() > 0 && other.numel() > 0 && inside(other);
+  for (const Tensor& other : given) shared |= t.numel() > 0 && other.numel() > 0 && inside(other);
   if (!shared) return t;
   Tensor copy = empty(t.type());
   t.copy_to(copy.mutable_data(), static_cast<std::size_t>(copy.bytes()), dtype_size(copy.dtype()));
   return copy;
-}
-
-void run_node(const Graph& g, NodeId n, std::vector<Tensor>& values) {
-  const Node& node = g.nodes[n];
-  if (g.literal(node)) {
-    values[node.first_output] = constant(g, node);
-    return;
-  }
-  std::vector<Tensor> operands;
-  for (ValueId v : g.inputs(node)) operands.push_back(values[v]);
-  const std::vector<Type> declared = node.op->is(kDeclaredTypes) ? g.output_types(node) : std::vector<Type>{};
-  std::vector<Tensor> results = apply_all(*node.op, operands, g.attributes(node), site_of(node.origin), declared);
-  for (std::int32_t i = 0; i < node.n_outputs; ++i) values[node.first_output + i] = std::move(results[i]);
 }
 
 }  // namespace
@@ -92,25 +45,13 @@ void run_node(const Graph& g, NodeId n, std::vector<Tensor>& values) {
 EagerResult run_eagerly(const Graph& g, const std::vector<Tensor>& inputs, const std::vector<Tensor>& state) {
   check_given(g, 0, g.n_inputs, inputs, "inputs");
   check_given(g, g.n_inputs, g.n_state, state, "state");
-  const NoGrad no_grad;
-  const AbstractMode concrete(false);
-  const std::vector<NodeId> last = last_readers(g);
-  std::vector<Tensor> values(g.values.size());
-  std::copy(inputs.begin(), inputs.end(), values.begin());
-  std::copy(state.begin(), state.end(), values.begin() + g.n_inputs);
-
-  for (NodeId n = 0; n < g.node_count(); ++n) {
-    run_node(g, n, values);
-    for (ValueId v : g.inputs(g.nodes[n]))
-      if (last[v] == n) values[v] = Tensor();
-    for (ValueId v = g.nodes[n].first_output; v < g.nodes[n].first_output + g.nodes[n].n_outputs; ++v)
-      if (last[v] == kNone) values[v] = Tensor();
-  }
-
+  std::vector<Tensor> given = inputs;
+  given.insert(given.end(), state.begin(), state.end());
+  const Interpreted run = interpret(g, given);
   EagerResult result;
-  for (ValueId v : g.outputs) result.outputs.push_back(released(values[v], inputs, state));
+  for (const Tensor& t : run.outputs) result.outputs.push_back(released(t, given));
   result.state = state;
-  for (const Update& u : g.updates) result.state[u.state - g.n_inputs] = released(values[u.value], inputs, state);
+  for (std::size_t i = 0; i < g.updates.size(); ++i) result.state[g.updates[i].state - g.n_inputs] = released(run.updates[i], given);
   return result;
 }
 

@@ -25,15 +25,6 @@ LoopLayout layout_of(const LoopAttrs& attrs, std::span<const Type> operands, con
 Type slice_type(const Type& stack);                      // without the first axis
 Type stack_type(std::int64_t trips, const Type& slice);  // rank + 1
 
-// The order of passes whose carried values are kept, and what is computed again. `advance(c, i)` runs pass i; `back(c, i)` walks back over
-// it. Passes 0 ... trips - 1. At most trips values are alive for `checkpoint` 0, about trips / n + n for n, 2 sqrt(trips) for
-// kCheckpointSqrt, log2(trips) + 2 for kCheckpointLog (binomial schedule: Griewank and Walther, "revolve", TOMS 2000).
-using Carry = std::vector<Tensor>;
-void walk_back(std::int64_t trips, std::int64_t checkpoint, Carry first, const std::function<Carry(const Carry&, std::int64_t)>& advance,
-               const std::function<void(const Carry&, std::int64_t)>& back);
-// The most carried values that walk_back holds at once.
-std::int64_t tape_entries(std::int64_t trips, std::int64_t checkpoint);
-
 // ---- traced regions ----
 
 // A function run once on abstract tensors, and what it read from outside.

@@ -179,6 +179,7 @@ void run_again(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph&
   LoopGradAttrs grad;
   grad.carried = attrs.carried;
   grad.scanned = attrs.scanned;
+  grad.trips = l.trips;
   grad.reverse = attrs.reverse;
   grad.checkpoint = attrs.checkpoint;
   std::string text;

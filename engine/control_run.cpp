@@ -1,6 +1,7 @@
 #include <tapedeck/engine/control_run.h>
 
 #include <tapedeck/engine/control.h>
+#include <tapedeck/engine/control_schedule.h>
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/interpret.h>
 #include <tapedeck/engine/tensor_impl.h>
@@ -10,6 +11,8 @@
 
 namespace tapedeck {
 namespace {
+
+using Carry = std::vector<Tensor>;
 
 Tensor index_tensor(std::int64_t i) { return from_bytes({DType::i64, {}}, &i); }
 

@@ -1,11 +1,13 @@
 // "did you mean": the known word nearest to a misspelt one.
 #pragma once
 
+#include <tapedeck/kernels/export.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace tapedeck {
+namespace tapedeck TAPEDECK_API {
 
 // The candidate with the fewest edits (insert, delete, replace, swap neighbours), the first among equals; empty if none is near:
 // at most a third of the word's letters, or one. Words of one letter or more than 64 have no neighbours.

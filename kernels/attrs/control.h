@@ -22,10 +22,12 @@ inline constexpr std::int64_t kCheckpointLog = -2;   // a logarithmic number of 
 struct LoopGradAttrs {
   std::int64_t carried = 0;
   std::int64_t scanned = 0;
+  std::int64_t trips = -1;      // the most passes, -1 = no bound: then the tape is not part of the plan
   bool reverse = false;
   std::int64_t checkpoint = 0;
   Name needs;                   // a '1' for every operand of the loop whose gradient is wanted, else a '0': carried, scanned, captured
-  ATTR_FIELDS(ATTR_REQUIRED(LoopGradAttrs, carried), ATTR_FIELD(LoopGradAttrs, scanned), ATTR_FIELD(LoopGradAttrs, reverse),
+  ATTR_FIELDS(ATTR_REQUIRED(LoopGradAttrs, carried), ATTR_FIELD(LoopGradAttrs, scanned), ATTR_FIELD(LoopGradAttrs, trips),
+              ATTR_FIELD(LoopGradAttrs, reverse),
               ATTR_FIELD(LoopGradAttrs, checkpoint), ATTR_REQUIRED(LoopGradAttrs, needs))
 };
 

@@ -8,7 +8,7 @@ graph f(%x: f32[4,3], %y: f32[4,2], %seed: f32[]) state(%w: f32[3,2]) {
   %h: f32[4,2] = matmul(%x, %w)   [path="fc1"]
   %e: f32[4,2] = sub(%h, %y)
   %q: f32[4,2] = square(%e)
-  %loss: f32[] = sum(%q) {axes=[], keepdims=false}
+  %loss: f32[] = sum(%q) {axes=[0,1], keepdims=false}
   %best: i64[4] = argmax(%h) {axis=1}
   return %loss
 }
