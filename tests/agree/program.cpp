@@ -1,5 +1,6 @@
 #include <tapedeck/tests/agree/program.h>
 
+#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tape.h>
 
 #include <tapedeck/tests/engine/half_values.h>
@@ -95,8 +96,7 @@ void Program::train(Step forward, Tensors wrt, Optimizer* optimizer) {
   step_ = [this, optimizer](const Tensors& in) {
     Tensors results = forward_(in);
     backward(results[0]);
-    for (const Tensor& p : wrt_)
-      if (p.grad().defined()) results.push_back(p.grad());
+    for (const Tensor& p : wrt_) results.push_back(p.grad().defined() ? p.grad() : zeros(p.shape(), p.dtype()));
     if (optimizer) optimizer->step();
     else next_step();
     for (Tensor p : wrt_) p.set_grad(Tensor());

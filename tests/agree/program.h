@@ -54,8 +54,8 @@ class Program {
   // Runs before every step, outside of any capture: a new learning rate.
   void before(std::function<void(int step)> fn) { before_ = std::move(fn); }
   void step(Step fn) { step_ = std::move(fn); }
-  // A step of training. The first result of `forward` is the loss; the step returns all of them, then the gradients of `wrt` that are
-  // defined, and updates. Without an optimizer it begins a new random step.
+  // A step of training. The first result of `forward` is the loss; the step returns all of them, then the gradients of `wrt` (zeros
+  // where there is none), and updates. Without an optimizer it begins a new random step.
   void train(Step forward, Tensors wrt, Optimizer* optimizer = nullptr);
   // Its gradients are not those of its ops: a capture of the forward pass alone does not hold them.
   void own_gradients() { own_gradients_ = true; }

@@ -299,7 +299,7 @@ class Generator {
     if (body_) return;
     std::vector<Variable> buffers;
     for (const Leaf& leaf : program_.leaves)
-      if (leaf.kind == LeafKind::buffer && is_floating(leaf.type.dtype)) buffers.push_back({leaf.var, leaf.type});
+      if (leaf.kind == LeafKind::buffer && is_floating(leaf.type.dtype)) buffers.push_back({leaf.var, leaf.type, false, {}});
     const auto value = any_float();
     if (buffers.empty() || !value) return;
     Line line;
