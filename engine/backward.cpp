@@ -33,6 +33,10 @@ void Vjp::dx(int i, const Tensor& piece) {
   dxs[k] = dxs[k].defined() ? add(dxs[k], fitted) : fitted;
 }
 
+void Vjp::dx_window(int i, const Tensor& piece, const SliceAttrs& window) {
+  if (needs(i)) windows.push_back({i, piece, window});
+}
+
 // ---- the walk ----
 
 BackwardWalk::BackwardWalk(Recorder& tape, bool retain, bool create_graph, Site site)
@@ -148,12 +152,47 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
 
 void BackwardWalk::add_piece(ValueId v, const Tensor& piece) {
   if (!wanted(v)) return;
+  settle_windows(v);
   Tensor& g = grads_[static_cast<std::size_t>(v)];
   g = g.defined() ? add(g, piece) : piece;
 }
 
+// Windows are summed apart as long as nothing but windows comes; onto a whole they are added in place.
+void BackwardWalk::add_window(ValueId v, const Vjp::Window& window) {
+  if (!wanted(v)) return;
+  Tensor& g = grads_[static_cast<std::size_t>(v)];
+  if (!g.defined()) {
+    auto [it, fresh] = windows_.try_emplace(v, type_of(v), site_);
+    if (it->second.add(window.piece, window.at)) return;
+    settle_windows(v);
+  }
+  add_in_place(&g, window);
+}
+
+// What it writes into is the walk's alone; where nothing is computed, or recorded for its gradient, it is a new value anyway.
+void BackwardWalk::add_in_place(Tensor* whole, const Vjp::Window& window) const {
+  const bool pure = whole->abstract() || create_graph_;
+  if (!pure) *whole = own_bytes(std::move(*whole));
+  const Tensor sum = add(apply(ops::slice, {whole}, &window.at, site_), window.piece);
+  const Tensor both[2] = {*whole, sum};
+  if (pure) *whole = apply(ops::slice_assign, {&both[0], &both[1]}, &window.at, site_);
+  else apply_in_place(ops::slice_assign, both, &window.at, site_);
+}
+
+void BackwardWalk::settle_windows(ValueId v) {
+  const auto it = windows_.find(v);
+  if (it == windows_.end()) return;
+  ThreadState& state = thread_state();
+  const NodeId maker = tape_.graph.values[static_cast<std::size_t>(v)].node;
+  Scoped<NodeId> twin(state.twin, maker);
+  Scoped<Name> path(state.path, maker == kNone ? Name() : node(maker).origin.path);
+  grads_[static_cast<std::size_t>(v)] = it->second.assemble();
+  windows_.erase(it);
+}
+
 // The gradient of v is complete: hooks see it, whoever asked for it gets it.
 void BackwardWalk::complete(ValueId v) {
+  settle_windows(v);
   Tensor& g = grads_[static_cast<std::size_t>(v)];
   if (!g.defined()) return;
   if (info(v).has_hooks) {
@@ -284,6 +323,7 @@ void BackwardWalk::visit(NodeId n) {
     else run_vjp(n, &vjp);
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (vjp.dxs[i].defined()) add_piece(inputs[i], vjp.dxs[i]);
+    for (const Vjp::Window& window : vjp.windows) add_window(inputs[static_cast<std::size_t>(window.operand)], window);
   }
   if (!retain_) tape_.release_saved(n);
 }

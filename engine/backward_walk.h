@@ -4,6 +4,7 @@
 
 #include <tapedeck/engine/recorder.h>
 #include <tapedeck/engine/vjp.h>
+#include <tapedeck/engine/window_sum.h>
 
 #include <string>
 #include <unordered_map>
@@ -50,6 +51,9 @@ class BackwardWalk {
   bool carries_gradient(NodeId n) const;
   void recompute(std::int32_t region, NodeId reader);
   void add_piece(ValueId v, const Tensor& piece);
+  void add_window(ValueId v, const Vjp::Window& window);
+  void add_in_place(Tensor* whole, const Vjp::Window& window) const;
+  void settle_windows(ValueId v);
   void release_region(std::int32_t region);
   Tensor own_bytes(Tensor g) const;
   void write_leaf(ValueId v);
@@ -67,6 +71,7 @@ class BackwardWalk {
   Site site_;
   std::vector<std::pair<ValueId, Tensor>> targets_;
   std::vector<Tensor> grads_;                           // by value
+  std::unordered_map<ValueId, WindowSum> windows_;      // of values whose gradient has come in windows alone so far
   std::unordered_map<ValueId, Tensor> recomputed_;      // of the region being walked
   std::int32_t open_region_ = kNone;
   std::vector<bool> wanted_;                            // by value: on a way from a wrt

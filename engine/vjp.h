@@ -27,9 +27,17 @@ class Vjp {
   // A piece of operand i's gradient. A piece of a broadcast operand is summed over the broadcast dimensions. Ignored if the
   // operand needs no gradient.
   void dx(int i, const Tensor& piece);
+  // A piece that is zero outside a window of operand i, which is given as slice takes it: only the window is summed (window_sum.h).
+  void dx_window(int i, const Tensor& piece, const SliceAttrs& window);
 
   // Set up by the tape.
+  struct Window {
+    int operand = 0;
+    Tensor piece;
+    SliceAttrs at;
+  };
   std::vector<Tensor> xs, ys, dys, dxs;
+  std::vector<Window> windows;
   std::vector<bool> need;
   const void* attrs = nullptr;
   std::span<const Region> regions = {};   // of a node of control flow
