@@ -6,6 +6,7 @@
 namespace tapedeck::agree {
 
 PROGRAM(loop_until_large) {
+  p.branches();
   p.input({3}, {0.5, 1});
   const Tensor w = p.parameter("w", {3}, {1.2, 1.9});
   p.train([=](const Tensors& in) -> Tensors {
@@ -15,6 +16,7 @@ PROGRAM(loop_until_large) {
 }
 
 PROGRAM(loop_that_never_runs) {
+  p.branches();
   p.input({2});
   const Tensor w = p.parameter("w", {2});
   p.train([=](const Tensors& in) -> Tensors {
@@ -35,6 +37,7 @@ PROGRAM(loop_that_counts) {
 }
 
 PROGRAM(loop_that_stacks) {
+  p.branches();
   p.input({2});
   const Tensor w = p.parameter("w", {2});
   p.train([=](const Tensors& in) -> Tensors {
@@ -45,6 +48,7 @@ PROGRAM(loop_that_stacks) {
 }
 
 PROGRAM(loop_in_a_loop) {
+  p.branches();
   p.input({2}, {0.1, 0.5});
   const Tensor w = p.parameter("w", {2}, {0.8, 1.2});
   p.train([=](const Tensors& in) -> Tensors {
@@ -58,6 +62,7 @@ PROGRAM(loop_in_a_loop) {
 }
 
 PROGRAM(branch_on_data) {
+  p.branches();
   p.input({4});
   const Tensor w = p.parameter("w", {4}), v = p.parameter("v", {4});
   p.train([=](const Tensors& in) -> Tensors {
@@ -68,6 +73,7 @@ PROGRAM(branch_on_data) {
 }
 
 PROGRAM(branch_in_a_loop) {
+  p.branches();
   p.input({3});
   const Tensor w = p.parameter("w", {3}, {0.5, 1.5});
   p.train([=](const Tensors& in) -> Tensors {
@@ -82,6 +88,7 @@ PROGRAM(branch_in_a_loop) {
 }
 
 PROGRAM(loop_in_a_branch) {
+  p.branches();
   p.input({3});
   const Tensor w = p.parameter("w", {3}, {0.5, 1.5});
   p.train([=](const Tensors& in) -> Tensors {
@@ -96,6 +103,7 @@ namespace {
 
 // A recurrent cell over time, its carried values kept as `checkpoint` says.
 void train_scan(Program& p, std::int64_t checkpoint, bool reverse) {
+  p.branches();
   p.input({6, 2, 3});
   const Tensor w = p.parameter("w", {3, 4}), u = p.parameter("u", {4, 4}), h0 = p.parameter("h0", {2, 4});
   p.train([=](const Tensors& in) -> Tensors {
@@ -116,6 +124,7 @@ PROGRAM(scan_keeping_sqrt) { train_scan(p, kCheckpointSqrt, false); }
 PROGRAM(scan_keeping_log) { train_scan(p, kCheckpointLog, true); }
 
 PROGRAM(map_over_an_axis) {
+  p.branches();
   p.input({3, 4});
   const Tensor w = p.parameter("w", {3});
   p.train([=](const Tensors& in) -> Tensors {
@@ -125,6 +134,7 @@ PROGRAM(map_over_an_axis) {
 }
 
 PROGRAM(dropout_in_a_scan) {
+  p.branches();
   p.input({4, 3});
   const Tensor w = p.parameter("w", {3});
   p.train([=](const Tensors& in) -> Tensors {
@@ -134,6 +144,7 @@ PROGRAM(dropout_in_a_scan) {
 }
 
 PROGRAM(loop_between_layers) {
+  p.branches();
   p.input({4, 3});
   struct Net : Module {
     Linear in{*this, "in", 3, 4}, again{*this, "again", 4, 4};

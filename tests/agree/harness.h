@@ -47,7 +47,7 @@ struct Verdict {
 
 Verdict check_agreement(const Builder& build, const Harness& harness = {});
 
-// What passes there are; each is legal at any place in an order.
-const std::vector<NamedPass>& all_passes();
+// The registered passes, less those that do nothing unasked; each is legal at any place in an order.
+const std::vector<NamedPass>& legal_passes();
 
 }  // namespace tapedeck::agree

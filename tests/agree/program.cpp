@@ -96,7 +96,10 @@ void Program::train(Step forward, Tensors wrt, Optimizer* optimizer) {
   step_ = [this, optimizer](const Tensors& in) {
     Tensors results = forward_(in);
     backward(results[0]);
-    for (const Tensor& p : wrt_) results.push_back(p.grad().defined() ? p.grad() : zeros(p.shape(), p.dtype()));
+    for (Tensor p : wrt_) {
+      if (branches_) p.set_grad(p.grad().defined() ? p.grad() + 0 : zeros(p.shape(), p.dtype()));
+      results.push_back(p.grad().defined() ? p.grad() : zeros(p.shape(), p.dtype()));
+    }
     if (optimizer) optimizer->step();
     else next_step();
     for (Tensor p : wrt_) p.set_grad(Tensor());

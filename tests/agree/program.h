@@ -57,6 +57,9 @@ class Program {
   // A step of training. The first result of `forward` is the loss; the step returns all of them, then the gradients of `wrt` (zeros
   // where there is none), and updates. Without an optimizer it begins a new random step.
   void train(Step forward, Tensors wrt, Optimizer* optimizer = nullptr);
+  // It has branches or loops. What only a branch not taken reads has no gradient in eager code, and in a graph one of zeros, of either sign:
+  // train() makes them the same before the optimizer sees them.
+  void branches() { branches_ = true; }
   // Its gradients are not those of its ops: a capture of the forward pass alone does not hold them.
   void own_gradients() { own_gradients_ = true; }
 
@@ -83,7 +86,7 @@ class Program {
   std::vector<std::shared_ptr<void>> owned_;
   std::function<void(int)> before_;
   Step step_, forward_;
-  bool own_gradients_ = false;
+  bool own_gradients_ = false, branches_ = false;
 };
 
 using Builder = std::function<void(Program&)>;

@@ -177,8 +177,8 @@ class Generator {
     line.op = &op;
     line.attributes = std::move(attributes);
     for (const Variable& v : operands) line.operands.push_back(operand(v));
-    const bool window = op.is(kView);
-    return add(std::move(line), !window || operands[0].writable);
+    // Gradients pass a write through a view that has none as if nothing had been written, which a graph does not say.
+    return add(std::move(line), (!op.is(kView) || operands[0].writable) && &op != &ops::stop_gradient);
   }
   template <class Attrs>
   bool add_op(const Op& op, const std::vector<Variable>& operands, const Attrs& attrs) {
@@ -482,10 +482,18 @@ class Generator {
 bool legal(const RandomProgram& program) {
   try {
     run_eager_twin(builder_of(program), program.seed);
-    return true;
   } catch (const Error&) {
     return false;
   }
+  // A loop or branch keeps its operands in a capture, ordinary ones only what their ops want: a later write is refused there alone.
+  if (std::none_of(program.lines.begin(), program.lines.end(), is_control)) return true;
+  try {
+    captured_subject(builder_of(program), program.seed);
+  } catch (const GradientError& e) {
+    return std::string(e.what()).find("was modified in place") == std::string::npos;
+  } catch (const Error&) {
+  }
+  return true;
 }
 
 bool writes(const Line& line) { return line.kind == LineKind::write || line.kind == LineKind::copy_in || line.kind == LineKind::fill; }

@@ -6,6 +6,8 @@
 #include <tapedeck/engine/ops/control.h>
 #include <tapedeck/engine/tape.h>
 
+#include <algorithm>
+
 namespace tapedeck::agree {
 
 namespace {
@@ -103,6 +105,8 @@ void run_lines(const std::vector<Line>& lines, Tensors& variables) {
   for (const Line& line : lines) run_line(line, variables);
 }
 
+bool is_control(const Line& line) { return line.carried >= 0; }
+
 Builder builder_of(const RandomProgram& program) {
   return [program](Program& p) {
     Tensors leaves(static_cast<std::size_t>(program.variables)), parameters;
@@ -120,6 +124,7 @@ Builder builder_of(const RandomProgram& program) {
         case LeafKind::constant: t = p.constant(leaf.type.shape, leaf.range, leaf.type.dtype); break;
       }
     }
+    if (std::any_of(program.lines.begin(), program.lines.end(), is_control)) p.branches();
     Optimizer* optimizer = nullptr;
     if (program.trainer == Trainer::sgd) optimizer = &p.own<Sgd>(parameters, SgdOptions{.lr = 0.05, .momentum = 0.5});
     if (program.trainer == Trainer::adamw) optimizer = &p.own<AdamW>(parameters, AdamWOptions{.lr = 0.01});

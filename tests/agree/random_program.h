@@ -75,6 +75,7 @@ struct RandomProgram {
 // Runs the lines on the variables; what a line makes is added to them.
 void run_lines(const std::vector<Line>& lines, Tensors& variables);
 void run_line(const Line& line, Tensors& variables);
+bool is_control(const Line& line);   // a loop or a branch
 
 Builder builder_of(const RandomProgram& program);
 // As C++ of a kind, one line a line.
