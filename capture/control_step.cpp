@@ -30,6 +30,7 @@ class RegionRunner {
     for (std::size_t c = 0; c < g.constants.size(); ++c)
       bases_[static_cast<std::size_t>(table_.constant(static_cast<BufferId>(c)))] = const_cast<void*>(g.constants[c].data.get());   // never written
     for (ValueId v : g.outputs) outputs_.push_back(window_of(*plan_, table_, v));
+    staged_.resize(outputs_.size());
   }
 
   void input(std::size_t k, const void* data) { bases_[static_cast<std::size_t>(table_.input(static_cast<std::int32_t>(k)))] = const_cast<void*>(data); }
@@ -49,12 +50,31 @@ class RegionRunner {
       step.kernel(step.call);
       if (fault->what.load(std::memory_order_relaxed)) return false;
     }
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      if (!is_input(outputs_[k])) continue;
+      copy_window(outputs_[k], frame);
+      staged_[k] = frame;
+      frame += framed(static_cast<std::int64_t>(byte_count(outputs_[k].view)));
+    }
     return true;
   }
 
   // The output, dense, to where it belongs.
   void copy_output(std::size_t k, void* to) const noexcept {
-    Window from = outputs_[k];
+    if (staged_[k]) std::memcpy(to, staged_[k], byte_count(outputs_[k].view));
+    else copy_window(outputs_[k], to);
+  }
+
+  bool truth() const noexcept {
+    bool value = false;
+    copy_output(0, &value);
+    return value;
+  }
+
+ private:
+  bool is_input(const Window& w) const { return w.buffer >= table_.input(0) && w.buffer < table_.first_state; }
+
+  void copy_window(Window from, void* to) const noexcept {
     const std::size_t bytes = byte_count(from.view);
     if (bytes == 0) return;
     from.view.data = static_cast<char*>(bases_[static_cast<std::size_t>(from.buffer)]) + from.offset;
@@ -78,18 +98,12 @@ class RegionRunner {
     copy->kernels[static_cast<int>(DeviceType::cpu)](call);
   }
 
-  bool truth() const noexcept {
-    bool value = false;
-    copy_output(0, &value);
-    return value;
-  }
-
- private:
   const std::shared_ptr<const Plan> plan_;
   const BufferTable table_;
   Program program_;
   std::vector<void*> bases_;
   std::vector<Window> outputs_;
+  std::vector<char*> staged_;   // by output: its copy in the frame, if it is an input
 };
 
 // Byte stride of one slice along the first axis.

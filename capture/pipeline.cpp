@@ -1,7 +1,6 @@
 #include <tapedeck/capture/pipeline.h>
 
 #include <tapedeck/capture/layout.h>
-#include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/reasons.h>
 #include <tapedeck/capture/segment.h>
 
@@ -36,13 +35,27 @@ Graph prepare(const Graph& captured, PassRunner* passes) {
   Graph graph = passes->run("name_values", captured, name_values, PassRunner::Need::always);
 
   // Nodes that nobody needs cost memory and time, and would mislead every choice below.
-  graph = passes->run("dead_code", std::move(graph), dead_code);
+  graph = passes->run("dead_code", std::move(graph));
+
+  // Copies, conversions and views that change nothing stand between the nodes that the identities below look for.
+  graph = passes->run("drop_copies", std::move(graph));
+  graph = passes->run("fold_views", std::move(graph));
+
+  // What is known now need not be computed in every step; then identities such as x * 1 = x see the numbers.
+  graph = passes->run("constant_folding", std::move(graph));
+  graph = passes->run("algebra", std::move(graph));
 
   // Equal things are computed once. It may keep a value longer, which rematerialization can undo; the reverse it cannot.
-  graph = passes->run("cse", std::move(graph), cse);
+  graph = passes->run("cse", std::move(graph));
+
+  // What the passes above left behind.
+  graph = passes->run("dead_code", std::move(graph));
+
+  // Gradient pieces are added where they arise, or all at once, whichever keeps fewer bytes alive.
+  graph = passes->run("gradient_sums", std::move(graph));
 
   // From here on every update can be written straight into its state, and every output has bytes of its own.
-  return passes->run("insert_copies", std::move(graph), insert_copies, PassRunner::Need::always);
+  return passes->run("insert_copies", std::move(graph));
 }
 
 Plan finish_plan(const Facts& facts, const CloneLists& clones, const PlanOptions& options, PassRunner* passes) {

@@ -8,7 +8,7 @@
 
 namespace tapedeck {
 
-// Verified, named, without dead code and duplicates, and with the copies that updates and outputs need.
+// Verified, named, without what is dead, known or computed twice, and with the copies that updates and outputs need.
 Graph prepare(const Graph& captured, PassRunner* passes);
 
 // The whole plan of a prepared graph with these clones, but for what depends on other candidates (floor, budget, decisions).

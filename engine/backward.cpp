@@ -37,6 +37,13 @@ void Vjp::dx_window(int i, const Tensor& piece, const SliceAttrs& window) {
   if (needs(i)) windows.push_back({i, piece, window});
 }
 
+Tensor Vjp::take(int i) {
+  const auto k = static_cast<std::size_t>(i);
+  if (k >= so_far.size() || !so_far[k].defined()) return {};
+  taken[k] = true;
+  return std::move(so_far[k]);
+}
+
 // ---- the walk ----
 
 BackwardWalk::BackwardWalk(Recorder& tape, bool retain, bool create_graph, Site site)
@@ -292,6 +299,16 @@ void BackwardWalk::run_vjp(NodeId n, Vjp* vjp) {
   op.vjp(*vjp);
 }
 
+void BackwardWalk::offer_gradients(const std::vector<ValueId>& inputs, Vjp* vjp) {
+  vjp->so_far.resize(inputs.size());
+  vjp->taken.assign(inputs.size(), false);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!info(inputs[i]).needs_grad || !wanted(inputs[i]) || std::count(inputs.begin(), inputs.end(), inputs[i]) > 1) continue;
+    settle_windows(inputs[i]);
+    vjp->so_far[i] = grads_[static_cast<std::size_t>(inputs[i])];
+  }
+}
+
 void BackwardWalk::visit(NodeId n) {
   const Node at = node(n);  // a copy: recording moves the pool
   for (std::int32_t k = 0; k < at.n_outputs; ++k) complete(at.first_output + k);
@@ -315,14 +332,17 @@ void BackwardWalk::visit(NodeId n) {
     vjp.attrs = attrs.data();
   }
   vjp.regions = regions;
+  if (!regions.empty()) offer_gradients(inputs, &vjp);
   {
     ThreadState& state = thread_state();
     Scoped<NodeId> twin(state.twin, n);
     Scoped<Name> path(state.path, at.origin.path);
     if (custom) run_custom(CustomBackward(extra->custom), &vjp, n);
     else run_vjp(n, &vjp);
-    for (std::size_t i = 0; i < inputs.size(); ++i)
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!vjp.taken.empty() && vjp.taken[i]) grads_[static_cast<std::size_t>(inputs[i])] = Tensor();   // it is in the sum
       if (vjp.dxs[i].defined()) add_piece(inputs[i], vjp.dxs[i]);
+    }
     for (const Vjp::Window& window : vjp.windows) add_window(inputs[static_cast<std::size_t>(window.operand)], window);
   }
   if (!retain_) tape_.release_saved(n);
@@ -358,6 +378,8 @@ Tensor BackwardWalk::own_bytes(Tensor g) const {
 
 void BackwardWalk::write_leaf(ValueId v) {
   if (info(v).outside == kNone || !grads_[static_cast<std::size_t>(v)].defined()) return;
+  if (tape_.nested)
+    throw CaptureError(error_text("backward", "a loop or branch that is captured cannot write grad() of tensors outside; use gradients()", site_));
   Tensor leaf = tape_.outside[static_cast<std::size_t>(info(v).outside)].tensor;
   if (const detail::Extra* extra = leaf.impl()->extra) {
     const std::vector<GradHook> hooks = extra->hooks;

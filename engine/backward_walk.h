@@ -40,6 +40,7 @@ class BackwardWalk {
   void visit(NodeId n);
   void complete(ValueId v);
   void run_hook(const GradHook& hook, Tensor* g) const;
+  void offer_gradients(const std::vector<ValueId>& inputs, Vjp* vjp);
   Vjp open(NodeId n, const std::vector<ValueId>& inputs);
   void run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n);
   bool has_gradient(const Node& node) const;

@@ -39,6 +39,8 @@ std::shared_ptr<const Plan> plan_of(const Region& region) {
 std::int64_t frame_bytes(const Plan& plan) {
   std::int64_t bytes = framed(plan.arena_bytes);
   for (const Type& t : plan.output_slots) bytes += framed(t.bytes());
+  for (ValueId v : plan.graph.outputs)
+    if (plan.values[static_cast<std::size_t>(v)].where == Where::input) bytes += framed(plan.graph.values[static_cast<std::size_t>(v)].type.bytes());
   return bytes;
 }
 

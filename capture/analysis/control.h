@@ -13,7 +13,8 @@ namespace tapedeck {
 // The plan of a region; made once for each. Thread safe. Throws what make_plan throws.
 std::shared_ptr<const Plan> plan_of(const Region& region);
 
-// What one run of a region needs beside its inputs: its arena, then its output slots, each aligned.
+// What one run of a region needs beside its inputs, each part aligned: its arena, its output slots, and copies of inputs that it returns as
+// they are, because results may be written over them.
 inline constexpr std::int64_t kFrameAlignment = 64;
 constexpr std::int64_t framed(std::int64_t bytes) { return (bytes + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment; }
 std::int64_t frame_bytes(const Plan& plan);

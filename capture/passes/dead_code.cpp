@@ -2,7 +2,9 @@
 // it.
 //     %a = exp(%x); %b = neg(%x); return %a      becomes      %a = exp(%x); return %a
 // Order edges keep nothing alive: an edge to a dropped node is dropped with it. Cost: one walk.
+#include <tapedeck/capture/analysis/traits.h>
 #include <tapedeck/capture/passes/passes.h>
+#include <tapedeck/capture/passes/registry.h>
 
 namespace tapedeck {
 
@@ -16,7 +18,7 @@ std::vector<char> needed_nodes(const Graph& graph) {
   for (ValueId v : graph.outputs) need(v);
   for (const Update& u : graph.updates) need(u.value);
   for (NodeId n = graph.node_count() - 1; n >= 0; --n) {
-    if (graph.nodes[n].op->is(kEffect)) needed[n] = 1;
+    if (traits_within(graph, graph.nodes[n]) & kEffect) needed[n] = 1;
     if (!needed[n]) continue;
     for (ValueId v : graph.inputs(graph.nodes[n])) need(v);
   }
@@ -32,5 +34,16 @@ Graph dead_code(Graph graph) {
     if (needed[n]) rewriter.copy(n);
   return rewriter.finish();
 }
+
+namespace {
+const bool registered = register_pass({
+    .name = "dead_code",
+    .aliases = {"dce"},
+    .doc = "drops nodes whose results nobody needs",
+    .before = "graph g(%x: f32[4]) {\n  %a: f32[4] = exp(%x)\n  _: f32[4] = neg(%x)\n  return %a\n}\n",
+    .after = "graph g(%x: f32[4]) {\n  %a: f32[4] = exp(%x)\n  return %a\n}\n",
+    .run = [](Graph g, const PassOptions&) { return dead_code(std::move(g)); },
+});
+}  // namespace
 
 }  // namespace tapedeck

@@ -8,6 +8,7 @@
 // bytes all along), copies for updates last, staged through the arena where updates form a cycle. Updates of a state by itself
 // are dropped.
 #include <tapedeck/capture/passes/passes.h>
+#include <tapedeck/capture/passes/registry.h>
 
 #include <tapedeck/capture/analysis/alias.h>
 
@@ -166,5 +167,22 @@ Graph insert_copies(Graph graph) {
   std::sort(result.updates.begin(), result.updates.end(), [](const Update& a, const Update& b) { return a.state < b.state; });
   return result;
 }
+
+namespace {
+const bool registered = register_pass({
+    .name = "insert_copies",
+    .doc = "gives every output and every updated state bytes that the plan can write",
+    .before = "graph g() state(%a: f32[4], %b: f32[4]) {\n  return %a\n  update %a = %b, %b = %a\n}\n",
+    .after = "graph g() state(%a: f32[4], %b: f32[4]) {\n"
+             "  %2: f32[4] = copy(%a)\n"
+             "  %3: f32[4] = copy(%a)                              [phase=update]\n"
+             "  %4: f32[4] = copy(%b)                              [phase=update]\n"
+             "  %5: f32[4] = copy(%3)                              [phase=update]\n"
+             "  return a=%2\n  update %a = %4, %b = %5\n}\n",
+    .run = [](Graph g, const PassOptions&) { return insert_copies(std::move(g)); },
+    .always = true,
+    .in_regions = false,
+});
+}  // namespace
 
 }  // namespace tapedeck

@@ -1,5 +1,7 @@
 #include <tapedeck/capture/passes/pass.h>
 
+#include <tapedeck/capture/analysis/live_peak.h>
+#include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/settings.h>
 #include <tapedeck/engine/text.h>
 
@@ -23,9 +25,27 @@ void verify_after(const char* name, const Graph& graph) {
   }
 }
 
+std::int64_t count_nodes(const Graph& graph) {
+  std::int64_t n = graph.node_count();
+  for (const Region& region : graph.regions) n += count_nodes(*region);
+  return n;
+}
+
+// Steps of the pipeline that are no passes of their own and cannot be left out.
+bool is_step(const std::string& name) { return name == "name_values" || name == "rematerialize"; }
+
 }  // namespace
 
-PassRunner::PassRunner() : settings_(settings_from_environment()) {}
+PassRunner::PassRunner(PassOptions options) : options_(std::move(options)), settings_(settings_from_environment()) {
+  for (std::string& name : settings_.disabled_passes) {
+    if (is_step(name)) continue;
+    try {
+      name = pass_named(name).name;
+    } catch (const UsageError& e) {
+      throw UsageError(fmt::format("TAPEDECK_DISABLE_PASSES: {}", e.what()));
+    }
+  }
+}
 
 bool PassRunner::disabled(const std::string& name) const {
   return std::find(settings_.disabled_passes.begin(), settings_.disabled_passes.end(), name) != settings_.disabled_passes.end();
@@ -38,8 +58,17 @@ void PassRunner::dump(const std::string& name, const std::string& text) {
   if (!file.flush()) fmt::print(stderr, "warning: cannot write {}\n", path);
 }
 
+Graph PassRunner::run(const char* name, Graph graph) {
+  const Pass& pass = pass_named(name);
+  return run(pass.name, std::move(graph), [&](Graph g) { return run_pass(pass, std::move(g), options_); },
+             pass.always ? Need::always : Need::optional);
+}
+
 Graph PassRunner::run(const char* name, Graph graph, const std::function<Graph(Graph)>& pass, Need need) {
-  PassRecord record{name, 0, graph.node_count(), graph.node_count(), false};
+  PassRecord record;
+  record.name = name;
+  record.nodes_before = record.nodes_after = count_nodes(graph);
+  record.bytes_before = record.bytes_after = live_peak(graph);
   if (need == Need::optional && disabled(name)) {
     record.skipped = true;
     records_.push_back(record);
@@ -50,15 +79,18 @@ Graph PassRunner::run(const char* name, Graph graph, const std::function<Graph(G
   Graph result = pass(std::move(graph));
   record.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   verify_after(name, result);
-  record.nodes_after = result.node_count();
-  records_.push_back(record);
+  record.nodes_after = count_nodes(result);
+  record.bytes_after = live_peak(result);
+  record.changed = record.nodes_after != record.nodes_before || record.bytes_after != record.bytes_before;
   if (!settings_.dump.empty()) {
     const std::string after = print(result);
-    if (after != before) dump(name, after);
+    record.changed = after != before;
+    if (record.changed) dump(name, after);
   }
+  records_.push_back(record);
   if (settings_.debug >= 1)
-    fmt::print(stderr, "pass {:<14} {:6} -> {:6} nodes  {:8.2f} ms\n", name, record.nodes_before, record.nodes_after,
-               record.ms);
+    fmt::print(stderr, "pass {:<20} {:6} -> {:6} nodes  {:12} -> {:12} bytes  {:8.2f} ms\n", name, record.nodes_before,
+               record.nodes_after, record.bytes_before, record.bytes_after, record.ms);
   return result;
 }
 

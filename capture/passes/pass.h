@@ -1,11 +1,13 @@
 // The one wrapper that runs every pass: skips it if disabled, times it, verifies what it made, dumps the graph if it changed,
-// and says what was won.
+// and says what was won. Takes passes into the nested graphs of control flow (registry.h).
 //
-//     TAPEDECK_DISABLE_PASSES=cse,dead_code   leaves these out (passes that the planner cannot do without run anyway)
+//     TAPEDECK_DISABLE_PASSES=cse,dead_code   leaves these out (passes that the planner cannot do without run anyway;
+//                                            a name that no pass has is a UsageError)
 //     TAPEDECK_DUMP=DIR                       DIR/01-dead_code.graph, ... whenever a pass changed something
 //     TAPEDECK_DEBUG=1                        one line to stderr per pass: nodes before -> after, milliseconds
 #pragma once
 
+#include <tapedeck/capture/passes/pass_options.h>
 #include <tapedeck/engine/graph.h>
 #include <tapedeck/engine/settings.h>
 
@@ -18,23 +20,30 @@ namespace tapedeck TAPEDECK_API {
 struct PassRecord {
   std::string name;
   double ms = 0;
-  NodeId nodes_before = 0, nodes_after = 0;
+  std::int64_t nodes_before = 0, nodes_after = 0;     // those in regions included
+  std::int64_t bytes_before = 0, bytes_after = 0;     // most bytes alive at once in the graph's order (analysis/live_peak.h)
   bool skipped = false;
+  bool changed = false;                               // only known where graphs are compared: with TAPEDECK_DUMP, or if `nodes` or `bytes` differ
 };
 
 class PassRunner {
  public:
-  PassRunner();  // reads the environment
+  explicit PassRunner(PassOptions options = {});  // reads the environment
 
+  // A registered pass. Throws UsageError for a name that no pass has.
+  Graph run(const char* name, Graph graph);
+  // A step of the pipeline's own.
   enum class Need { optional, always };
   // Throws InvalidGraphError that names the pass if its result does not verify.
   Graph run(const char* name, Graph graph, const std::function<Graph(Graph)>& pass, Need need = Need::optional);
   const std::vector<PassRecord>& records() const { return records_; }
+  const PassOptions& options() const { return options_; }
 
  private:
   bool disabled(const std::string& name) const;
   void dump(const std::string& name, const std::string& text);
 
+  PassOptions options_;
   Settings settings_;
   int dumped_ = 0;
   std::vector<PassRecord> records_;

@@ -1,8 +1,9 @@
-// Golden files of the passes: passes/<pass>.graph holds cases of `// case: why`, a graph, `// becomes`, and the result, `same`,
-// or
-// `// error: message`. TAPEDECK_UPDATE_GOLDEN=1 writes what comes out into the files; the difference is the review.
+// Golden files of the passes: passes/<pass>.graph holds cases of `// case: why`, a graph, `// becomes`, and the result, `same`, or
+// `// error: message`. A reason that begins with "fast_math:" is a case under that option. TAPEDECK_UPDATE_GOLDEN=1 writes what comes out into
+// the files; the difference is the review.
 #include <tapedeck/capture/passes/pass.h>
 #include <tapedeck/capture/passes/passes.h>
+#include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/text.h>
 
 #include <gtest/gtest.h>
@@ -52,10 +53,13 @@ void write_golden(const std::filesystem::path& path, const GoldenFile& golden) {
     stream << "// case: " << c.why << "\n" << c.input << "// becomes\n" << c.wanted << "\n";
 }
 
-std::string run_pass(const std::string& pass, const std::string& input) {
-  const Graph graph = parse(input, pass);
+std::string pass_text(const std::string& name, const std::string& why, const std::string& input) {
+  const Pass& pass = pass_named(name);
+  const Graph graph = parse(input, name);
+  PassOptions options = pass.asked_for ? pass.sample : PassOptions{};
+  options.fast_math = starts_with(why, "fast_math:");
   try {
-    const Graph result = pass == "cse" ? cse(graph) : pass == "dead_code" ? dead_code(graph) : insert_copies(graph);
+    const Graph result = run_pass(pass, graph, options);
     verify(result);
     const std::string text = print(result);
     return text == print(graph) ? "same\n" : text;
@@ -74,7 +78,7 @@ TEST(Passes, GoldenFiles) {
     ASSERT_EQ(golden.pass, entry.path().stem()) << entry.path();
     EXPECT_FALSE(golden.cases.empty());
     for (GoldenCase& c : golden.cases) {
-      const std::string got = run_pass(golden.pass, c.input);
+      const std::string got = pass_text(golden.pass, c.why, c.input);
       if (!update) {
         EXPECT_EQ(got, c.wanted) << golden.pass << ": " << c.why;
       }
@@ -82,18 +86,49 @@ TEST(Passes, GoldenFiles) {
     }
     if (update) write_golden(entry.path(), golden);
   }
-  EXPECT_EQ(files, 3) << "every pass has a golden file";
+  EXPECT_EQ(static_cast<std::size_t>(files), all_passes().size()) << "every pass has a golden file";
 }
 
 TEST(Passes, AreIdempotent) {
   for (const auto& entry : std::filesystem::directory_iterator(TAPEDECK_SOURCE_DIR "/tests/capture/passes")) {
     const GoldenFile golden = read_golden(entry.path());
     for (const GoldenCase& c : golden.cases) {
-      const std::string once = run_pass(golden.pass, c.input);
+      const std::string once = pass_text(golden.pass, c.why, c.input);
       if (once == "same\n") continue;
-      EXPECT_EQ(run_pass(golden.pass, once), "same\n") << golden.pass << ": " << c.why;
+      EXPECT_EQ(pass_text(golden.pass, c.why, once), "same\n") << golden.pass << ": " << c.why;
     }
   }
+}
+
+// ---- the registry ----
+
+TEST(PassRegistry, EveryPassDoesWhatItSaysOfItself) {
+  EXPECT_GE(all_passes().size(), 7u);
+  for (const Pass* pass : all_passes()) {
+    EXPECT_GT(std::string(pass->doc).size(), 10u) << pass->name;
+    EXPECT_EQ(print(parse(pass->before)), pass->before) << pass->name;
+    EXPECT_EQ(print(run_pass(*pass, parse(pass->before), pass->sample)), pass->after) << pass->name;
+  }
+}
+
+TEST(PassRegistry, FindsByNameAndAliasAndSuggests) {
+  EXPECT_EQ(&pass_named("dce"), &pass_named("dead_code"));
+  EXPECT_EQ(find_pass("nosuch"), nullptr);
+  try {
+    pass_named("dead_cod");
+    FAIL();
+  } catch (const UsageError& e) {
+    EXPECT_NE(std::string(e.what()).find("unknown pass 'dead_cod': did you mean 'dead_code'?"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(register_pass({.name = "cse"}), UsageError);
+  EXPECT_THROW(register_pass({.name = "new", .aliases = {"dce"}}), UsageError);
+}
+
+TEST(PassRegistry, TheReadmeListsEveryPass) {
+  std::ifstream stream(TAPEDECK_SOURCE_DIR "/capture/README.md");
+  const std::string readme((std::istreambuf_iterator<char>(stream)), {});
+  for (const Pass* pass : all_passes())
+    EXPECT_NE(readme.find("| `" + std::string(pass->name) + "` | " + pass->doc + " |"), std::string::npos) << "no row: | `" << pass->name << "` | " << pass->doc << " |";
 }
 
 // ---- the wrapper ----
@@ -117,10 +152,23 @@ TEST(PassRunner, RunsTimesAndCounts) {
   EXPECT_EQ(runner.records()[0].nodes_before, 2);
   EXPECT_EQ(runner.records()[0].nodes_after, 1);
   EXPECT_FALSE(runner.records()[0].skipped);
+  EXPECT_EQ(runner.records()[0].bytes_before, 48);  // %x, %a, %b
+  EXPECT_EQ(runner.records()[0].bytes_after, 32);
+}
+
+TEST(PassRunner, RunsRegisteredPassesByName) {
+  PassRunner runner;
+  EXPECT_EQ(runner.run("cse", parse(kDuplicates)).node_count(), 1);
+  EXPECT_THROW(runner.run("csee", parse(kDuplicates)), UsageError);
+}
+
+TEST(PassRunner, RefusesToDisableWhatIsNoPass) {
+  const Environment disabled("TAPEDECK_DISABLE_PASSES", "dead_cdoe");
+  EXPECT_THROW(PassRunner(), UsageError);
 }
 
 TEST(PassRunner, SkipsWhatIsDisabledUnlessNeeded) {
-  const Environment disabled("TAPEDECK_DISABLE_PASSES", "dead_code,cse");
+  const Environment disabled("TAPEDECK_DISABLE_PASSES", "dce,cse");
   PassRunner runner;
   EXPECT_EQ(runner.run("cse", parse(kDuplicates), cse).node_count(), 2);
   EXPECT_TRUE(runner.records()[0].skipped);

@@ -222,6 +222,44 @@ TEST(WindowSum, SteppedWindowsAddUp) {
   EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 3, 3, 4, 2, 3, 2}));
 }
 
+// Windows of windows, of every kind of overlap, with whole reads between them: eager backward and the generated one, bit for bit.
+TEST(WindowSum, IsTheSameEagerlyAndOnGraphs) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    std::mt19937_64 random(seed);
+    const Shape shape = seed % 2 ? Shape{11, 6} : Shape{40};
+    Graph g;
+    g.add_input("x", {DType::f32, shape});
+    std::vector<std::string> targets;
+    std::vector<ValueId> readable = {0};
+    std::vector<Tensor> heads, given = {from_vector(random_piece(Box::whole(shape), random), shape)};
+    for (int k = 0; k < 12; ++k) {
+      const ValueId from = readable[random() % readable.size()];
+      const Type type = g.values[static_cast<std::size_t>(from)].type;
+      Box box = random_box(type.shape, random);
+      if (box.numel() == 0) box = Box::whole(type.shape);
+      SliceAttrs attrs = window_of(box);
+      if (random() % 8 == 0)
+        for (int d = 0; d < box.rank; ++d) attrs.steps.push_back(2);
+      std::vector<Type> out;
+      const bool whole = random() % 5 == 0;
+      const Op& op = whole ? ops::sin : ops::slice;
+      infer_types(op, {&type, 1}, whole ? nullptr : &attrs, out);
+      g.add_node(op, {&from, 1}, whole ? nullptr : &attrs, out);
+      const ValueId v = g.value_count() - 1;
+      g.values[static_cast<std::size_t>(v)].name = "v" + std::to_string(v);
+      targets.push_back("v" + std::to_string(v));
+      readable.push_back(v);
+      heads.push_back(from_vector(random_piece(Box::whole(out[0].shape), random), out[0].shape));
+    }
+    GraphGradientOptions options;
+    options.heads_as_inputs = true;
+    const GraphGradient made = gradient_by_name(g, targets, {"x"}, options);
+    const std::vector<Tensor> eager = eager_gradients(g, targets, {"x"}, given, heads);
+    given.insert(given.end(), heads.begin(), heads.end());
+    EXPECT_TRUE(bit_equal(run_gradients(made, given)[0], eager[0])) << "seed " << seed << "\n" << print(g);
+  }
+}
+
 // The gradient through windows has a gradient.
 TEST(WindowSum, OfHigherOrder) {
   Tensor x = tensor({1, 2, 3, 4});

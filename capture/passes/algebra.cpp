@@ -1,0 +1,270 @@
+// Algebra: identities (identities.h) that make a value or a cheaper node out of a few nodes. By default those that change no bit.
+//     %a = neg(%x); %b = neg(%a); %c = mul(%b, %one); %d = add(%c, %y)      becomes      %a = neg(%x); %d = add(%x, %y)
+// With fast_math also those that change rounding, or what becomes of NaN, infinities and -0:
+//     %a = exp(%x); %b = log(%a)      becomes      %a = exp(%x); and %x for %b
+// Leaves alone: clones, and what reads through them; nodes with order edges. Leaves dead nodes behind: dead_code comes after. One walk: what a
+// rewrite makes is itself rewritten at once, so the pass is idempotent. Cost: O(nodes * identities of an op).
+#include <tapedeck/capture/passes/passes.h>
+#include <tapedeck/capture/passes/pattern.h>
+#include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/passes/uniform.h>
+#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/graph_access.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+
+namespace tapedeck {
+
+namespace {
+
+// By id of the op at the root.
+using RulesByOp = std::vector<std::vector<const Rule*>>;
+
+RulesByOp index_rules(bool fast_math) {
+  static const std::vector<Rule> exact = parse_rules(exact_identities()), fast = parse_rules(fast_identities());
+  RulesByOp by_op;
+  for (const std::vector<Rule>* rules : {&exact, &fast}) {
+    if (rules == &fast && !fast_math) continue;
+    for (const Rule& rule : *rules) {
+      by_op.resize(std::max(by_op.size(), static_cast<std::size_t>(rule.from.op->id) + 1));
+      by_op[static_cast<std::size_t>(rule.from.op->id)].push_back(&rule);
+    }
+  }
+  return by_op;
+}
+
+bool holds_for(Numbers of, DType dtype) {
+  switch (of) {
+    case Numbers::floating: return is_floating(dtype);
+    case Numbers::whole: return !is_floating(dtype) && dtype != DType::boolean;
+    case Numbers::boolean: return dtype == DType::boolean;
+    case Numbers::arithmetic: return dtype != DType::boolean;
+    case Numbers::any: return true;
+  }
+  return false;
+}
+
+// A node about to be made.
+struct Application {
+  const Op* op = nullptr;
+  std::vector<ValueId> operands;   // of the new graph
+  const void* attrs = nullptr;
+  Type type;
+};
+
+using AttributeBytes = std::vector<std::max_align_t>;
+
+struct Match {
+  std::array<ValueId, 128> values;                                  // by variable
+  std::vector<std::pair<const Op*, AttributeBytes>> attributes;     // of the nodes on the left that have any
+  Match() { values.fill(kNone); }
+};
+
+bool states(const Pattern& p, std::string_view attribute) {
+  for (const auto& [name, value] : p.attributes)
+    if (name == attribute) return true;
+  for (const Pattern& operand : p.operands)
+    if (states(operand, attribute)) return true;
+  return false;
+}
+
+std::size_t field_size(const Field& field) {
+  switch (field.kind) {
+    case FieldKind::integer: return sizeof(std::int64_t);
+    case FieldKind::real: return sizeof(double);
+    case FieldKind::boolean: return sizeof(bool);
+    case FieldKind::string: return sizeof(Name);
+    case FieldKind::dtype: return sizeof(DType);
+    case FieldKind::ints: return sizeof(Ints);
+    case FieldKind::tensor: return sizeof(TensorIndex);
+  }
+  return 0;
+}
+
+const Field* find_field(const Op& op, const Field& like) {
+  for (const Field& field : fields_of(op))
+    if (std::string_view(field.name) == like.name && field.kind == like.kind) return &field;
+  return nullptr;
+}
+
+class Algebra {
+ public:
+  Algebra(const Graph& graph, const PassOptions& options)
+      : from_(graph), rules_(index_rules(options.fast_math)), rewriter_(graph), to_(rewriter_.graph()), uniform_(to_) {}
+
+  Graph run() {
+    for (NodeId n = 0; n < from_.node_count(); ++n)
+      if (!rewrite(n)) rewriter_.copy(n);
+    return rewriter_.finish();
+  }
+
+ private:
+  bool rewrite(NodeId n) {
+    const Node& node = from_.nodes[n];
+    if (node.origin.clone || node.n_after > 0 || node.n_outputs != 1 || rules_of(*node.op).empty()) return false;
+    Application root{node.op, {}, from_.attributes(node), from_.values[node.first_output].type};
+    for (ValueId v : from_.inputs(node)) root.operands.push_back(rewriter_.at(v));
+    origin_ = &node.origin;
+    const NodeId first_new = to_.node_count();
+    const ValueId v = simplified(root);
+    if (v == kNone) return false;
+    rewriter_.replace(node.first_output, v);
+    if (to_.values[v].node >= first_new) to_.values[v].name = from_.values[node.first_output].name;
+    return true;
+  }
+
+  std::span<const Rule* const> rules_of(const Op& op) const {
+    return static_cast<std::size_t>(op.id) < rules_.size() ? std::span<const Rule* const>(rules_[static_cast<std::size_t>(op.id)])
+                                                           : std::span<const Rule* const>();
+  }
+
+  // The value that an identity has in place of the application; kNone if none applies.
+  ValueId simplified(const Application& root) {
+    for (const Rule* rule : rules_of(*root.op)) {
+      Match match;
+      if (!matches_application(rule->from, *root.op, root.operands, root.attrs, match)) continue;
+      const ValueId x = match.values['x'];
+      if (!holds_for(rule->identity.of, to_.values[x].type.dtype) || !carries_attributes(*rule, match)) continue;
+      const std::optional<Type> type = type_of(rule->to, match, root.type);
+      if (type && *type == root.type) return build(rule->to, match, root.type);
+    }
+    return kNone;
+  }
+
+  // ---- matching ----
+
+  bool matches(const Pattern& p, ValueId v, Match& match) {
+    switch (p.kind) {
+      case Pattern::Kind::number: {
+        const std::optional<double> known = uniform_.of(v);
+        return known && *known == p.number && std::signbit(*known) == std::signbit(p.number);
+      }
+      case Pattern::Kind::number_variable:
+        if (!uniform_.of(v)) return false;
+        [[fallthrough]];
+      case Pattern::Kind::value: {
+        ValueId& bound = match.values[static_cast<std::size_t>(p.variable)];
+        if (bound == kNone) bound = v;
+        return bound == v;
+      }
+      case Pattern::Kind::op: break;
+    }
+    if (to_.values[v].node == kNone) return false;
+    const Node& node = to_.nodes[to_.values[v].node];
+    return node.op == p.op && !node.origin.clone && node.n_outputs == 1 && matches_application(p, *node.op, to_.inputs(node), to_.attributes(node), match);
+  }
+
+  bool matches_application(const Pattern& p, const Op& op, std::span<const ValueId> operands, const void* attrs, Match& match) {
+    if (&op != p.op || operands.size() != p.operands.size()) return false;
+    if (attrs && !attributes_match(p, op, attrs)) return false;
+    if (attrs) {
+      AttributeBytes bytes(op.attrs->size / sizeof(std::max_align_t) + 1);
+      std::memcpy(bytes.data(), attrs, op.attrs->size);
+      match.attributes.emplace_back(&op, std::move(bytes));
+    }
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (!matches(p.operands[i], operands[i], match)) return false;
+    return true;
+  }
+
+  // Attributes that the pattern states must be so.
+  static bool attributes_match(const Pattern& p, const Op& op, const void* attrs) {
+    for (const auto& [name, value] : p.attributes)
+      for (const Field& field : fields_of(op))
+        if (name == field.name && field_of<std::int64_t>(attrs, field) != value) return false;
+    return true;
+  }
+
+  // Others the right side must have too, or they are the defaults.
+  static bool carries_attributes(const Rule& rule, const Match& match) {
+    for (const auto& [op, attrs] : match.attributes)
+      for (const Field& field : fields_of(*op)) {
+        if (states(rule.from, field.name) || (rule.to.op && find_field(*rule.to.op, field))) continue;
+        const auto* value = reinterpret_cast<const unsigned char*>(attrs.data()) + field.offset;
+        if (std::memcmp(value, static_cast<const unsigned char*>(op->attrs->defaults) + field.offset, field_size(field)) != 0) return false;
+      }
+    return true;
+  }
+
+  // ---- building ----
+
+  // Attributes of the right side's op: its defaults, with what nodes of the left have under the same name.
+  static AttributeBytes attributes_for(const Op& op, const Match& match) {
+    AttributeBytes store(op.attrs ? op.attrs->size / sizeof(std::max_align_t) + 1 : 0);
+    if (!op.attrs) return store;
+    auto* bytes = reinterpret_cast<unsigned char*>(store.data());
+    std::memcpy(bytes, op.attrs->defaults, op.attrs->size);
+    for (const Field& field : fields_of(op))
+      for (const auto& [left, attrs] : match.attributes)
+        if (const Field* other = find_field(*left, field))
+          std::memcpy(bytes + field.offset, reinterpret_cast<const unsigned char*>(attrs.data()) + other->offset, field_size(field));
+    return store;
+  }
+
+  std::optional<Type> type_of(const Pattern& p, const Match& match, const Type& root) const {
+    if (p.kind == Pattern::Kind::number) return root;
+    if (p.kind != Pattern::Kind::op) return to_.values[match.values[static_cast<std::size_t>(p.variable)]].type;
+    std::vector<Type> inputs, outputs;
+    for (const Pattern& operand : p.operands) {
+      const std::optional<Type> type = type_of(operand, match, root);
+      if (!type) return std::nullopt;
+      inputs.push_back(*type);
+    }
+    const auto attrs = attributes_for(*p.op, match);
+    try {
+      infer_types(*p.op, inputs, attrs.empty() ? nullptr : attrs.data(), outputs);
+    } catch (const TypeError&) {
+      return std::nullopt;
+    }
+    return outputs.front();
+  }
+
+  ValueId build(const Pattern& p, const Match& match, const Type& root) {
+    if (p.kind == Pattern::Kind::number) return add_full(p.number, root);
+    if (p.kind != Pattern::Kind::op) return match.values[static_cast<std::size_t>(p.variable)];
+    const Type type = *type_of(p, match, root);
+    Application made{p.op, {}, nullptr, type};
+    for (const Pattern& operand : p.operands) made.operands.push_back(build(operand, match, root));
+    const auto attrs = attributes_for(*p.op, match);
+    made.attrs = attrs.empty() ? nullptr : attrs.data();
+    if (const ValueId v = simplified(made); v != kNone) return v;
+    const Type types[] = {type};
+    return to_.nodes[to_.add_node(*p.op, made.operands, made.attrs, types, *origin_)].first_output;
+  }
+
+  ValueId add_full(double value, const Type& type) {
+    FullAttrs attrs;
+    for (std::int64_t s : type.shape) attrs.shape.push_back(s);
+    attrs.dtype = type.dtype;
+    attrs.value = value;
+    const Type types[] = {type};
+    return to_.nodes[to_.add_node(*find_op("full"), {}, &attrs, types, *origin_)].first_output;
+  }
+
+  const Graph& from_;
+  RulesByOp rules_;
+  Rewriter rewriter_;
+  Graph& to_;
+  UniformValues uniform_;
+  const Origin* origin_ = nullptr;   // of the node being rewritten
+};
+
+}  // namespace
+
+Graph algebra(Graph graph, const PassOptions& options) { return Algebra(graph, options).run(); }
+
+namespace {
+const bool registered = register_pass({
+    .name = "algebra",
+    .aliases = {"simplify", "algebraic_simplification"},
+    .doc = "applies identities such as x * 1 = x and -(-x) = x; with fast_math log(exp(x)) = x and more",
+    .before = "graph g(%x: f32[4]) {\n  %one: f32[] = full() {shape=[], dtype=f32, value=1.0}\n  %a: f32[4] = mul(%x, %one)\n"
+              "  %b: f32[4] = exp(%a)\n  return %b\n}\n",
+    .after = "graph g(%x: f32[4]) {\n  _: f32[] = full() {shape=[], dtype=f32, value=1.0}\n  %b: f32[4] = exp(%x)\n  return %b\n}\n",
+    .run = algebra,
+});
+}  // namespace
+
+}  // namespace tapedeck

@@ -1,0 +1,150 @@
+// Redundant copies and conversions: a copy is its operand (in a graph nothing is written in place); so is a cast to the operand's own dtype,
+// and a cast there and back through a dtype that holds every value of it; and ops that broadcast their operands by themselves need no
+// broadcast_to before them.
+//     %a = copy(%x); %b = cast(%a) {dtype=f64}; %c = cast(%b) {dtype=f32}; %d = broadcast_to(%s) {shape=[4]}; %e = add(%c, %d)
+// becomes, but for what is dead then,
+//     %e = add(%x, %s)
+// The copies that updates and outputs need come later, from insert_copies, and only where bytes cannot be shared. Leaves alone: clones, nodes
+// with order edges. Leaves dead nodes behind: dead_code comes after. Cost: O(nodes).
+#include <tapedeck/capture/passes/passes.h>
+#include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/engine/error.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+namespace {
+
+// Does every value of `from` survive in `through`, NaN and -0 included?
+bool holds(DType through, DType from) {
+  if (through == from) return true;
+  switch (from) {
+    case DType::boolean: return true;
+    case DType::u8: return through != DType::boolean;
+    case DType::f16:
+    case DType::bf16: return through == DType::f32 || through == DType::f64;
+    case DType::f32: return through == DType::f64;
+    case DType::i32: return through == DType::i64 || through == DType::f64;
+    case DType::f64:
+    case DType::i64: return false;
+  }
+  return false;
+}
+
+class CopyDropper {
+ public:
+  explicit CopyDropper(const Graph& graph) : from_(graph), rewriter_(graph), to_(rewriter_.graph()) {}
+
+  Graph run() {
+    for (NodeId n = 0; n < from_.node_count(); ++n)
+      if (!drop(n)) rewriter_.copy(n);
+    return rewriter_.finish();
+  }
+
+ private:
+  // The node that makes v in the new graph, if it is one that may be read through.
+  const Node* maker(ValueId v, const Op* op) const {
+    const NodeId n = to_.values[v].node;
+    return n != kNone && to_.nodes[n].op == op && !to_.nodes[n].origin.clone ? &to_.nodes[n] : nullptr;
+  }
+
+  bool drop(NodeId n) {
+    const Node& node = from_.nodes[n];
+    if (node.origin.clone || node.n_after > 0) return false;
+    if (node.op == copy_) {
+      rewriter_.replace(node.first_output, rewriter_.at(from_.inputs(node)[0]));
+      return true;
+    }
+    if (node.op == cast_) return drop_cast(node);
+    if (node.op->is(kElementwise) && node.n_inputs > 1) return drop_broadcasts(node);
+    return false;
+  }
+
+  bool drop_cast(const Node& node) {
+    ValueId operand = rewriter_.at(from_.inputs(node)[0]);
+    const Type& type = from_.values[node.first_output].type;
+    bool shorter = false;
+    for (const Node* inner; (inner = maker(operand, cast_)) != nullptr; shorter = true) {
+      const ValueId before = to_.inputs(*inner)[0];
+      if (!holds(to_.values[operand].type.dtype, to_.values[before].type.dtype)) break;
+      operand = before;
+    }
+    if (to_.values[operand].type == type) {
+      rewriter_.replace(node.first_output, operand);
+      return true;
+    }
+    if (!shorter) return false;
+    const ValueId operands[] = {operand};
+    append(node, operands);
+    return true;
+  }
+
+  bool drop_broadcasts(const Node& node) {
+    std::vector<ValueId> operands;
+    std::vector<Type> types, outputs;
+    bool any = false;
+    for (ValueId v : from_.inputs(node)) {
+      const Node* broadcast = maker(rewriter_.at(v), broadcast_to_);
+      any = any || broadcast;
+      operands.push_back(broadcast ? to_.inputs(*broadcast)[0] : rewriter_.at(v));
+      types.push_back(to_.values[operands.back()].type);
+    }
+    if (!any) return false;
+    // Where all operands were broadcast, one of them has to stay large; the first that makes it right does.
+    for (std::size_t kept = 0; kept <= operands.size(); ++kept) {
+      try {
+        outputs.clear();
+        infer_types(*node.op, types, from_.attributes(node), outputs);
+        if (outputs == from_.output_types(node)) {
+          if (kept == operands.size() && !changes(node, operands)) return false;
+          append(node, operands);
+          return true;
+        }
+      } catch (const TypeError&) {  // an op that takes no broadcast
+      }
+      if (kept == operands.size()) break;
+      operands[kept] = rewriter_.at(from_.inputs(node)[kept]);
+      types[kept] = to_.values[operands[kept]].type;
+    }
+    return false;
+  }
+
+  bool changes(const Node& node, const std::vector<ValueId>& operands) const {
+    for (std::int32_t i = 0; i < node.n_inputs; ++i)
+      if (rewriter_.at(from_.inputs(node)[static_cast<std::size_t>(i)]) != operands[static_cast<std::size_t>(i)]) return true;
+    return false;
+  }
+
+  // The node with other operands.
+  void append(const Node& node, std::span<const ValueId> operands) {
+    const NodeId n = to_.add_node(*node.op, operands, from_.attributes(node), from_.output_types(node), node.origin);
+    for (std::int32_t i = 0; i < node.n_outputs; ++i) {
+      to_.values[to_.nodes[n].first_output + i].name = from_.values[node.first_output + i].name;
+      rewriter_.replace(node.first_output + i, to_.nodes[n].first_output + i);
+    }
+  }
+
+  const Graph& from_;
+  Rewriter rewriter_;
+  Graph& to_;
+  const Op *copy_ = find_op("copy"), *cast_ = find_op("cast"), *broadcast_to_ = find_op("broadcast_to");
+};
+
+}  // namespace
+
+Graph drop_copies(Graph graph) { return CopyDropper(graph).run(); }
+
+namespace {
+const bool registered = register_pass({
+    .name = "drop_copies",
+    .aliases = {"redundant"},
+    .doc = "leaves out copies, conversions and broadcasts that change nothing",
+    .before = "graph g(%x: f32[4], %s: f32[]) {\n  %a: f32[4] = copy(%x)\n  %d: f32[4] = broadcast_to(%s) {shape=[4]}\n"
+              "  %e: f32[4] = add(%a, %d)\n  return %e, %d\n}\n",
+    .after = "graph g(%x: f32[4], %s: f32[]) {\n  %d: f32[4] = broadcast_to(%s) {shape=[4]}\n  %e: f32[4] = add(%x, %s)\n  return %e, %d\n}\n",
+    .run = [](Graph g, const PassOptions&) { return drop_copies(std::move(g)); },
+});
+}  // namespace
+
+}  // namespace tapedeck
