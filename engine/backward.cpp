@@ -129,7 +129,14 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
   return t;
 }
 
-// Runs the region's nodes again, unrecorded, from what the region read.
+bool BackwardWalk::carries_gradient(NodeId n) const {
+  for (std::int32_t k = 0; k < node(n).n_outputs; ++k)
+    if (info(node(n).first_output + k).needs_grad) return true;
+  return false;
+}
+
+// Runs the region's nodes that gradients flow through again, unrecorded, from what they read from outside and of those that no gradient
+// flows through. (A capture records the latter too: the new running statistics of a batch norm, whose old bytes have been written over.)
 void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   recomputed_.clear();
   lost_.clear();
@@ -137,7 +144,11 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   const CheckpointRegion range = tape_.regions[static_cast<std::size_t>(region)];
   for (NodeId n = range.first; n < range.last; ++n) {
     const Node& at = node(n);
+<<<<<<< HEAD
     if (at.origin.region != region || at.op->is(kEffect)) continue;  // the host is called once
+=======
+    if (at.origin.region != region || !carries_gradient(n)) continue;
+>>>>>>> main
     std::vector<Tensor> inputs;
     bool available = true;
     for (ValueId v : tape_.graph.inputs(at)) {
@@ -349,18 +360,13 @@ void BackwardWalk::visit(NodeId n) {
 // Frees what the region read from outside, once backward has been through all of it: another loss may still want the rest.
 void BackwardWalk::release_region(std::int32_t region) {
   CheckpointRegion& range = tape_.regions[static_cast<std::size_t>(region)];
-  auto inside = [&](NodeId n) { return n != kNone && node(n).origin.region == region; };
-  auto needed = [&](NodeId n) {
-    for (std::int32_t k = 0; k < node(n).n_outputs; ++k)
-      if (info(node(n).first_output + k).needs_grad) return true;
-    return false;
-  };
+  auto inside = [&](NodeId n) { return n != kNone && node(n).origin.region == region && carries_gradient(n); };
   if (range.released) return;
   for (NodeId n = range.first; n < range.last; ++n)
-    if (inside(n) && needed(n) && !tape_.notes[static_cast<std::size_t>(n)].released) return;
+    if (inside(n) && !tape_.notes[static_cast<std::size_t>(n)].released) return;
   range.released = true;
   for (NodeId n = range.first; n < range.last; ++n)
-    if (inside(n) && (needed(n) || tape_.capturing))
+    if (inside(n))
       for (ValueId v : tape_.graph.inputs(node(n)))
         if (!inside(tape_.graph.values[static_cast<std::size_t>(v)].node)) tape_.release_one(v);
 }

@@ -4,6 +4,8 @@
 #include <tapedeck/engine/suggest.h>
 #include <tapedeck/engine/text.h>
 
+#include <tapedeck/engine/ops/dynamic.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -83,7 +85,13 @@ Region rewritten(const Pass& pass, const Region& region, const PassOptions& opti
 }
 
 Graph run_inside_out(const Pass& pass, Graph graph, const PassOptions& options, Done& done) {
-  for (Region& region : graph.regions) region = rewritten(pass, region, options, done);
+  for (const Node& node : graph.nodes) {
+    if (node.op == &ops::dynamic) continue;   // its types are a sample: what holds of them need not hold in a run
+    for (std::int32_t r = 0; r < node.n_regions; ++r) {
+      Region& region = graph.regions[static_cast<std::size_t>(node.first_region + r)];
+      region = rewritten(pass, region, options, done);
+    }
+  }
   return pass.run(std::move(graph), options);
 }
 
