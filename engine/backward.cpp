@@ -144,11 +144,7 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   const CheckpointRegion range = tape_.regions[static_cast<std::size_t>(region)];
   for (NodeId n = range.first; n < range.last; ++n) {
     const Node& at = node(n);
-<<<<<<< HEAD
-    if (at.origin.region != region || at.op->is(kEffect)) continue;  // the host is called once
-=======
-    if (at.origin.region != region || !carries_gradient(n)) continue;
->>>>>>> main
+    if (at.origin.region != region || !carries_gradient(n) || at.op->is(kEffect)) continue;  // the host is called once
     std::vector<Tensor> inputs;
     bool available = true;
     for (ValueId v : tape_.graph.inputs(at)) {
