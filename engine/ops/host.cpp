@@ -227,9 +227,8 @@ std::vector<Tensor> exclude_from_capture(const std::vector<Tensor>& xs, HostStre
     const std::vector<Tensor> ys = fn(own);
     for (const Tensor& y : ys)
       if (y.defined() && y.requires_grad())
-        throw CaptureError(error_text("exclude_from_capture", fmt::format("its result {} depends on a tensor that needs a gradient and is no operand; pass it too",
-            
-                                                                          to_string(y.type())), site));
+        throw CaptureError(error_text("exclude_from_capture",
+                                      fmt::format("its result {} depends on a tensor that needs a gradient and is no operand; pass it too", to_string(y.type())), site));
     return ys;
   };
   const std::string backward_name = std::string("grad.") + name;
