@@ -42,7 +42,8 @@ CapturedBackward::CapturedBackward(const Captured& captured, PlanOptions plan, E
     if (captured.differentiable[i]) targets_.push_back(i);
   find_operands(captured);
   if (!captured.hidden_history.empty()) {
-    problem_ = fmt::format("its gradient is steered by {}, which the captured graph does not show; capture the backward pass too", captured.hidden_history);
+    problem_ = fmt::format("its gradient is steered by {}, which the captured graph does not show; capture the backward pass too",
+        captured.hidden_history);
     return;
   }
   try {
@@ -120,7 +121,8 @@ std::vector<Tensor> CapturedBackward::attach(const std::vector<Tensor>& inputs, 
 
 std::vector<Tensor> CapturedBackward::run(const std::vector<Tensor>& xs, const std::vector<Tensor>& dys) {
   if (!problem_.empty()) throw GradientError("[backward] a captured step has no gradient: " + problem_);
-  if (thread_state().grad_enabled) throw GradientError("[backward] a captured step gives no gradients of gradients; run it eagerly, or capture the backward pass too");
+  if (thread_state().grad_enabled)
+    throw GradientError("[backward] a captured step gives no gradients of gradients; run it eagerly, or capture the backward pass too");
   const auto n_inputs = static_cast<std::size_t>(graph_.n_inputs) - dys.size();   // of the captured graph
   if (!executor_) {
     Plan plan = make_plan(graph_, plan_options_);

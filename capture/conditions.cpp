@@ -88,7 +88,8 @@ std::string Draws::misfit() const {
     const auto it = counts.find(path.id());
     const std::int32_t now = it == counts.end() ? 0 : it->second;
     if (now != count)
-      return fmt::format("{} draws were made under the path '{}' in this random step, {} when it was recorded; next_step() begins a new one", now, path.view(), count);
+      return fmt::format("{} draws were made under the path '{}' in this random step, {} when it was recorded; next_step() begins a new one",
+          now, path.view(), count);
   }
   return "";
 }

@@ -34,8 +34,10 @@ bool holds(const Tensor& t, const Literal& literal) {
 
 void StreamCheck::mismatch(const Recorder& tape, NodeId n, const std::string& what) {
   const bool captured = n < script_.n_nodes, live = n < tape.graph.node_count();
-  const std::string then = captured ? fmt::format("`{}`{}", script_.graph.node_text(n), at(script_.graph.nodes[static_cast<std::size_t>(n)].origin.site.str())) : "the end";
-  const std::string now = live ? fmt::format("`{}`{}", tape.graph.node_text(n), at(site_note(tape.notes[static_cast<std::size_t>(n)].site).str())) : "the end";
+  const std::string then = captured ? fmt::format("`{}`{}",
+      script_.graph.node_text(n), at(script_.graph.nodes[static_cast<std::size_t>(n)].origin.site.str())) : "the end";
+  const std::string now = live ? fmt::format("`{}`{}",
+      tape.graph.node_text(n), at(site_note(tape.notes[static_cast<std::size_t>(n)].site).str())) : "the end";
   failure_ = fmt::format("{} at node {}: the capture has {}, this call {}", what, n, then, now);
   throw CaptureError(error_text("capture", failure_, live ? tape.notes[static_cast<std::size_t>(n)].site : Site{}));
 }
@@ -81,12 +83,14 @@ void StreamCheck::compare_source(const Recorder& tape, NodeId n, std::size_t ope
     case TapeScript::Kind::input:
       return;  // declared in the same order, or the value would be another
     case TapeScript::Kind::tensor:
-      if (then.tensor.impl() != now.impl()) mismatch(tape, n, fmt::format("operand mismatch (operand {} was the tensor {}, and is another tensor now)", operand, then.name));
+      if (then.tensor.impl() != now.impl()) mismatch(tape, n,
+          fmt::format("operand mismatch (operand {} was the tensor {}, and is another tensor now)", operand, then.name));
       return;
     case TapeScript::Kind::gradient:
       return;
     case TapeScript::Kind::constant:
-      if (!holds(now, then.literal)) mismatch(tape, n, fmt::format("constant differs (operand {}, {}; pass it as an input, or make it a HostScalar)", operand, then.name));
+      if (!holds(now, then.literal)) mismatch(tape, n,
+          fmt::format("constant differs (operand {}, {}; pass it as an input, or make it a HostScalar)", operand, then.name));
       return;
   }
 }

@@ -70,7 +70,7 @@ Tensor own_copy(const Tensor& t) {
   return copy(t);
 }
 
-Tensor from_view(const View& view, Site site) {
+Tensor from_view(const View& view) {
   Type type{view.dtype, {}};
   type.shape.rank = view.rank;
   std::copy_n(view.sizes, view.rank, type.shape.sizes);
@@ -85,7 +85,6 @@ Tensor from_view(const View& view, Site site) {
   call.n_inputs = call.n_outputs = 1;
   call.fault = &fault;
   ops::copy.kernels[static_cast<int>(DeviceType::cpu)](call);
-  (void)site;
   return dense;
 }
 
@@ -107,7 +106,7 @@ void call_function(const KernelCall& call) {
   const std::shared_ptr<HostStretch> fn = host_functions().find(attrs.function);
   if (!fn) throw ExecutionError("its function is not there: the graph was read from text, or the capture that held it is gone");
   std::vector<Tensor> xs;
-  for (int i = 0; i < call.n_inputs - (attrs.chained ? 1 : 0); ++i) xs.push_back(from_view(call.inputs[i], {}));
+  for (int i = 0; i < call.n_inputs - (attrs.chained ? 1 : 0); ++i) xs.push_back(from_view(call.inputs[i]));
   const std::vector<Tensor> results = (*fn)(xs);
   const auto n = static_cast<std::size_t>(call.n_outputs - 1);
   const std::string wrong = misfit(results, call.outputs + 1, n);
@@ -228,8 +227,8 @@ std::vector<Tensor> exclude_from_capture(const std::vector<Tensor>& xs, HostStre
     const std::vector<Tensor> ys = fn(own);
     for (const Tensor& y : ys)
       if (y.defined() && y.requires_grad())
-        throw CaptureError(error_text("exclude_from_capture", fmt::format("its result {} depends on a tensor that needs a gradient and is no operand; pass it too",
-                                                                          to_string(y.type())), site));
+        throw CaptureError(error_text("exclude_from_capture",
+                                      fmt::format("its result {} depends on a tensor that needs a gradient and is no operand; pass it too", to_string(y.type())), site));
     return ys;
   };
   const std::string backward_name = std::string("grad.") + name;
