@@ -221,9 +221,10 @@ PROGRAM(checkpoint_of_a_buffer_written_later) {
   const Tensor w = p.parameter("w", {5}), mean_of_all = p.buffer("mean", {5});
   p.train([=](const Tensors& in) -> Tensors {
     const Tensor y = checkpoint([&] { return sin(w * tanh(mean_of_all)) * in[0]; });
+    const Tensor loss = sum(square(y));
     const NoGrad no_grad;
     add_(mean_of_all, in[0]);
-    return {sum(square(y)), mean_of_all};
+    return {loss, mean_of_all};
   }, {w});
 }
 
