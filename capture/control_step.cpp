@@ -248,7 +248,10 @@ class LoopGrad : public ControlStep {
     for (std::size_t j = 0; j < operands_; ++j) {
       const Type& type = g.values[static_cast<std::size_t>(g.inputs(node)[j + 1])].type;
       if (j < carried) offsets_.push_back(j == 0 ? 0 : offsets_.back() + framed(g.values[static_cast<std::size_t>(g.inputs(node)[j])].type.bytes()));
-      if (is_floating(type.dtype) && (j < carried || (j >= carried + scanned && attrs_.needs.view()[j] == '1'))) ++handed_;
+      if (is_floating(type.dtype) && (j < carried || (j >= carried + scanned && attrs_.needs.view()[j] != '0'))) {
+        begins_.push_back(j >= carried && attrs_.needs.view()[j] == '2');
+        ++handed_;
+      }
     }
   }
 
@@ -263,8 +266,10 @@ class LoopGrad : public ControlStep {
  private:
   void walk(const KernelCall& call) {
     const std::int64_t trips = *static_cast<const std::int64_t*>(call.inputs[0].data);
-    for (std::size_t k = 0; k < handed_; ++k)
-      std::memcpy(call.outputs[k].data, call.inputs[1 + operands_ + k].data, byte_count(call.outputs[k]));
+    for (std::size_t k = 0; k < handed_; ++k) {
+      if (trips == 0 && begins_[k]) std::memset(call.outputs[k].data, 0, byte_count(call.outputs[k]));
+      else std::memcpy(call.outputs[k].data, call.inputs[1 + operands_ + k].data, byte_count(call.outputs[k]));
+    }
     for (std::int32_t k = static_cast<std::int32_t>(handed_); k < call.n_outputs; ++k) std::memset(call.outputs[k].data, 0, byte_count(call.outputs[k]));
     TapePool pool(frame_in(call) + frame_, tape_.entries, tape_.entry_bytes);
     TapeEntry first(pool);
@@ -308,6 +313,7 @@ class LoopGrad : public ControlStep {
   const std::int64_t frame_;
   const std::size_t operands_;
   std::size_t handed_ = 0;
+  std::vector<bool> begins_;            // by gradient handed on: nothing had come together for it before the loop
   std::vector<std::int64_t> offsets_;   // of carried values in an entry
 };
 

@@ -125,9 +125,11 @@ Values residuals_of(const PassGradient& p, const LoopLayout& l) {
 
 // What the gradient of a captured operand begins with: what has come together for it so far, or what leaves every sum as it is. That is -0;
 // where the passes add to windows only, 0 outside of them.
-Tensor begin_of(Vjp& b, std::size_t operand, const PassGradient& p, std::size_t k) {
+Tensor begin_of(Vjp& b, std::size_t operand, const PassGradient& p, std::size_t k, bool* fresh) {
   const Type type = b.xs[operand].type();
+  *fresh = false;
   if (const Tensor so_far = b.take(static_cast<int>(operand)); so_far.defined()) return so_far;
+  *fresh = true;
   std::vector<SliceAttrs> windows;
   ValueId v = p.results[p.d_carried.size() + k];
   for (; v != p.d_captured[k]; v = p.graph.inputs(p.graph.nodes[static_cast<std::size_t>(p.graph.values[static_cast<std::size_t>(v)].node)])[0]) {
@@ -172,13 +174,21 @@ void hand_out(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, std::
 }
 
 // What the gradient of the last pass is handed: gradients of the carried results, and nothing yet for captured operands.
-std::vector<Tensor> first_handed(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, const PassGradient& p, std::size_t first_result) {
+// `fresh`: by operand, whether nothing has.
+std::vector<Tensor> first_handed(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, const PassGradient& p, std::size_t first_result,
+                                 std::vector<bool>* fresh) {
+  fresh->assign(l.operands(), false);
   std::vector<Tensor> handed;
   for (std::size_t j = 0; j < l.carried; ++j)
     if (is_floating(b.xs[j].dtype())) handed.push_back(b.dys[first_result + j]);
   std::size_t k = 0;
   for (std::size_t j = l.carried + l.scanned; j < l.operands(); ++j)
-    if (needs[j]) handed.push_back(begin_of(b, j, p, k++));
+    if (needs[j]) {
+      bool begins = false;
+      handed.push_back(begin_of(b, j, p, k++, &begins));
+      (*fresh)[j] = begins;
+      if (begins && l.trips == 0) handed.back() = full(b.xs[j].shape(), 0, b.xs[j].dtype(), b.site());
+    }
   return handed;
 }
 
@@ -206,13 +216,15 @@ void run_again(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph&
   grad.trips = l.trips;
   grad.reverse = attrs.reverse;
   grad.checkpoint = attrs.checkpoint;
+  std::vector<bool> fresh;
+  const std::vector<Tensor> handed = first_handed(b, l, needs, p, first_result, &fresh);
   std::string text;
-  for (bool n : needs) text += n ? '1' : '0';
+  for (std::size_t j = 0; j < needs.size(); ++j) text += !needs[j] ? '0' : fresh[j] ? '2' : '1';
   grad.needs = Name(text);
   const Region regions[2] = {region_of(without_residuals(body, l, stacked)),
                              region_of(extract(p.graph, joined(p.inputs, p.d_carried, p.d_captured, p.d_stacked), p.results))};
   std::vector<Tensor> operands{trips};
-  for (const auto& list : {b.xs, first_handed(b, l, needs, p, first_result), stacked_gradients(b, l, first_result, stacked)})
+  for (const auto& list : {b.xs, handed, stacked_gradients(b, l, first_result, stacked)})
     operands.insert(operands.end(), list.begin(), list.end());
   hand_out(b, l, needs, apply_regions(ops::loop_grad, regions, operands, &grad, b.site()));
 }
@@ -248,7 +260,8 @@ bool scan_back(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph&
   const std::vector<Tensor> d_stacked = stacked_gradients(b, l, 0, stacked);
   scanned.insert(scanned.end(), d_stacked.begin(), d_stacked.end());
   const Region region = region_of(extract(p.graph, joined(Values{0}, p.d_carried, p.d_captured, slices, p.d_stacked, captured), p.results));
-  std::vector<Tensor> operands = first_handed(b, l, needs, p, 0);
+  std::vector<bool> fresh;
+  std::vector<Tensor> operands = first_handed(b, l, needs, p, 0, &fresh);
   LoopAttrs back;
   back.carried = static_cast<std::int64_t>(operands.size());
   back.scanned = static_cast<std::int64_t>(scanned.size());
