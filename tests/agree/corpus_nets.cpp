@@ -216,6 +216,18 @@ PROGRAM(checkpoint_with_statistics) {
   trained<Net>(p, [](Net& net, const Tensors& in) { return mean(square(checkpoint([&] { return tanh(net.bn(net.fc(in[0]))); }))); });
 }
 
+PROGRAM(checkpoint_of_a_buffer_written_later) {
+  p.input({5});
+  const Tensor w = p.parameter("w", {5}), mean_of_all = p.buffer("mean", {5});
+  p.train([=](const Tensors& in) -> Tensors {
+    const Tensor y = checkpoint([&] { return sin(w * tanh(mean_of_all)) * in[0]; });
+    const Tensor loss = sum(square(y));
+    const NoGrad no_grad;
+    add_(mean_of_all, in[0]);
+    return {loss, mean_of_all};
+  }, {w});
+}
+
 PROGRAM(lora_with_checkpointing) {
   p.input({4, 10});
   struct Net : Module {

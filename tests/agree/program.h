@@ -71,6 +71,7 @@ class Program {
   const Step& forward() const { return forward_; }   // of train(); else empty
   const Tensors& wrt() const { return wrt_; }
   bool has_own_gradients() const { return own_gradients_; }
+  bool has_branches() const { return branches_; }
 
  private:
   struct Input {

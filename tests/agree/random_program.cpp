@@ -51,22 +51,25 @@ Tensor outcome_of(const Line& line, const Tensors& variables, const Tensor& carr
   return tanh(value_of(line.outcome, inside));
 }
 
+// What is carried is a value of its own: gradient pieces of a tensor that is both carried and captured add up in another order in eager
+// code, where both are one value, than in a graph, where they are two operands.
 Tensor run_control(const Line& line, const Tensors& variables, const Tensors& operands) {
+  const Tensor start = alias(operands[0]);
   const auto body = [&](const Tensors& c) { return outcome_of(line, variables, c[0]); };
   LoopOptions options;
   options.checkpoint_every = line.checkpoint;
   if (line.kind == LineKind::scan) {
     options.max_trips = static_cast<std::int64_t>(line.number);
-    return scan([&](const Tensors& c) -> Tensors { return {body(c)}; }, {operands[0]}, {}, {}, options, kSite).carried[0];
+    return scan([&](const Tensors& c) -> Tensors { return {body(c)}; }, {start}, {}, {}, options, kSite).carried[0];
   }
   if (line.kind == LineKind::loop) {
     options.max_trips = 4;
     const auto small = [&](const Tensors& c) { return less(mean(cast(abs(c[0]), DType::f32)), line.number); };
-    return while_loop(small, [&](const Tensors& c) -> Tensors { return {body(c) * 1.3}; }, {operands[0]}, {}, options, kSite).carried[0];
+    return while_loop(small, [&](const Tensors& c) -> Tensors { return {body(c) * 1.3}; }, {start}, {}, options, kSite).carried[0];
   }
   const Tensor positive = greater(sum(cast(operands[1], DType::f32)), 0);
   return cond(positive, [&](const Tensors& x) -> Tensors { return {body(x)}; }, [](const Tensors& x) -> Tensors { return {x[0] * 0.5}; },
-              {operands[0]}, kSite)[0];
+              {start}, kSite)[0];
 }
 
 }  // namespace

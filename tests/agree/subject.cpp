@@ -130,7 +130,13 @@ ForwardSubject forward_subject(const Builder& build, std::uint64_t seed) {
     wanted.push_back(i);
   }
   s.expected = expected_gradients(build, seed, wanted);
+  if (p.has_branches()) s.add_zero(s.expected);
   return s;
+}
+
+void ForwardSubject::add_zero(Tensors& results) const {
+  const NoGrad no_grad;
+  for (std::size_t i = results.size() - wrt.size(); i < results.size(); ++i) results[i] = copied(results[i] + 0);
 }
 
 }  // namespace tapedeck::agree

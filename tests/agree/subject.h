@@ -35,6 +35,8 @@ struct ForwardSubject {
   Tensors start, inputs;       // state and inputs before it ran
   std::vector<std::size_t> wrt;   // which state values are parameters of the program, by its wrt(); those it does not read are left out
   Tensors expected;            // its results, then the gradients of `wrt`; zeros where eager backward left none
+  // -0 becomes 0 in the gradients at the end of a list: zeros of a branch not taken have either sign.
+  void add_zero(Tensors& results) const;
 };
 ForwardSubject forward_subject(const Builder& build, std::uint64_t seed);
 
