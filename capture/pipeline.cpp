@@ -27,15 +27,12 @@ Graph name_values(Graph graph) {
 
 }  // namespace
 
-Graph prepare(const Graph& captured, PassRunner* passes) {
-  // What comes in may be a person's text or a file: nothing is assumed about it.
-  verify(captured);
-
-  // Values keep recognisable names from here on.
-  Graph graph = passes->run("name_values", captured, name_values, PassRunner::Need::always);
-
+Graph simplify(Graph graph, PassRunner* passes) {
   // Nodes that nobody needs cost memory and time, and would mislead every choice below.
   graph = passes->run("dead_code", std::move(graph));
+
+  // A loop keeps for backward what may never be read.
+  graph = passes->run("loop_results", std::move(graph));
 
   // Copies, conversions and views that change nothing stand between the nodes that the identities below look for.
   graph = passes->run("drop_copies", std::move(graph));
@@ -48,8 +45,22 @@ Graph prepare(const Graph& captured, PassRunner* passes) {
   // Equal things are computed once. It may keep a value longer, which rematerialization can undo; the reverse it cannot.
   graph = passes->run("cse", std::move(graph));
 
+  // What does not change in a loop is computed before it.
+  graph = passes->run("hoist_invariants", std::move(graph));
+
   // What the passes above left behind.
-  graph = passes->run("dead_code", std::move(graph));
+  return passes->run("dead_code", std::move(graph));
+}
+
+Graph prepare(const Graph& captured, PassRunner* passes) {
+  // What comes in may be a person's text or a file: nothing is assumed about it.
+  verify(captured);
+
+  // Values keep recognisable names from here on.
+  Graph graph = passes->run("name_values", captured, name_values, PassRunner::Need::always);
+
+  // Less to plan, to run and to hold.
+  graph = simplify(std::move(graph), passes);
 
   // Gradient pieces are added where they arise, or all at once, whichever keeps fewer bytes alive.
   graph = passes->run("gradient_sums", std::move(graph));

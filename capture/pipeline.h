@@ -6,7 +6,10 @@
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/rematerialize/rematerialize.h>
 
-namespace tapedeck {
+namespace tapedeck TAPEDECK_API {
+
+// Without what is dead, known or computed twice: every pass that changes no bit, in the order that suits them (fast_math if the runner has it).
+Graph simplify(Graph graph, PassRunner* passes);
 
 // Verified, named, without what is dead, known or computed twice, and with the copies that updates and outputs need.
 Graph prepare(const Graph& captured, PassRunner* passes);

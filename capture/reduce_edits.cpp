@@ -14,38 +14,6 @@ namespace {
 
 std::vector<char> marks(std::size_t n, char mark) { return std::vector<char>(n, mark); }
 
-// A graph built anew out of another's pieces.
-struct Rebuild {
-  const Graph& from;
-  Graph to;
-  TakenNames names;
-  Splice splice;
-
-  explicit Rebuild(const Graph& g) : from(g), splice(from, to, names) { to.name = g.name; }
-
-  void input(ValueId v) {
-    names.take(from.values[v].name);
-    splice.bind(v, to.add_input(from.values[v].name, from.values[v].type));
-    to.values.back().role = from.is_input(v) ? from.values[v].role : Role::input;
-  }
-  void state(ValueId v) {
-    names.take(from.values[v].name);
-    splice.bind(v, to.add_state(from.values[v].name, from.values[v].type, from.values[v].role));
-  }
-  void all_inputs() {
-    for (ValueId v = 0; v < from.n_inputs; ++v) input(v);
-  }
-  void all_state() {
-    for (ValueId v = from.n_inputs; v < from.n_inputs + from.n_state; ++v) state(v);
-  }
-  Graph finish() {
-    for (ValueId v : from.outputs) to.outputs.push_back(splice.at(v));
-    to.output_names = from.output_names;
-    for (const Update& u : from.updates) to.updates.push_back({splice.at(u.state), splice.at(u.value)});
-    return std::move(to);
-  }
-};
-
 // What the results of removed nodes become: by value, the value that stands in (itself if it stays or needs a new one).
 std::vector<ValueId> stand_ins(const Graph& g, const std::vector<char>& gone, StandIn how) {
   std::vector<ValueId> by(g.values.size());
@@ -205,40 +173,50 @@ std::optional<Graph> without_operand(const Graph& g, NodeId n, std::int32_t i) {
 
 namespace {
 
-// Where in the region's outputs the node's results begin, or -1.
-std::ptrdiff_t first_result(const Graph& g, const Node& node, const Graph& region) {
-  const std::vector<Type> wanted = g.output_types(node);
-  std::vector<Type> made;
-  for (ValueId v : region.outputs) made.push_back(region.values[v].type);
-  const auto at = std::search(made.begin(), made.end(), wanted.begin(), wanted.end());
-  return at == made.end() && !wanted.empty() ? -1 : at - made.begin();
+// How a region lines up with its node: a loop's body has a counter before the node's operands, and no number of passes before the results.
+struct Alignment {
+  std::int32_t counters = 0;   // region inputs before the operands
+  std::int32_t skipped = 0;    // operands before the region's inputs
+  std::int32_t trips = 0;      // results of the node before those of the region
+};
+
+std::optional<Alignment> align(const Graph& g, const Node& node, const Graph& region) {
+  Alignment a;
+  a.counters = std::max(0, region.n_inputs - node.n_inputs);
+  a.skipped = std::max(0, node.n_inputs - region.n_inputs);
+  a.trips = node.n_outputs - static_cast<std::int32_t>(region.outputs.size());
+  if (a.trips < 0 || a.counters > 1 || a.trips > 1) return std::nullopt;
+  for (ValueId v = a.counters; v < region.n_inputs; ++v)
+    if (g.values[g.inputs(node)[static_cast<std::size_t>(a.skipped + v - a.counters)]].type != region.values[v].type) return std::nullopt;
+  for (std::int32_t i = a.trips; i < node.n_outputs; ++i)
+    if (region.values[region.outputs[static_cast<std::size_t>(i - a.trips)]].type != g.values[node.first_output + i].type) return std::nullopt;
+  return a;
+}
+
+void inline_region(Rebuild& whole, const Node& node, const Graph& region, const Alignment& a) {
+  Splice inner(region, whole.to, whole.names);
+  for (ValueId v = 0; v < a.counters; ++v) inner.bind(v, add_zeros(whole.to, region.values[v].type));
+  for (ValueId v = a.counters; v < region.n_inputs; ++v)
+    inner.bind(v, whole.splice.at(whole.from.inputs(node)[static_cast<std::size_t>(a.skipped + v - a.counters)]));
+  for (NodeId m = 0; m < region.node_count(); ++m) inner.copy(m);
+  for (std::int32_t i = 0; i < a.trips; ++i)
+    whole.splice.bind(node.first_output + i, add_zeros(whole.to, whole.from.values[node.first_output + i].type));
+  for (std::int32_t i = a.trips; i < node.n_outputs; ++i)
+    whole.splice.bind(node.first_output + i, inner.at(region.outputs[static_cast<std::size_t>(i - a.trips)]));
 }
 
 }  // namespace
 
 std::optional<Graph> with_region_inlined(const Graph& g, NodeId n, std::int32_t r) {
-  const Node& node = g.nodes[n];
-  const Graph& region = *g.regions_of(node)[static_cast<std::size_t>(r)];
-  const std::int32_t skipped = node.n_inputs - region.n_inputs;
-  const std::ptrdiff_t first = first_result(g, node, region);
-  if (skipped < 0 || first < 0) return std::nullopt;
-  for (ValueId v = 0; v < region.n_inputs; ++v)
-    if (g.values[g.inputs(node)[static_cast<std::size_t>(skipped + v)]].type != region.values[v].type) return std::nullopt;
-
+  const Graph& region = *g.regions_of(g.nodes[n])[static_cast<std::size_t>(r)];
+  const std::optional<Alignment> alignment = align(g, g.nodes[n], region);
+  if (!alignment) return std::nullopt;
   Rebuild whole(g);
   whole.all_inputs();
   whole.all_state();
   for (NodeId k = 0; k < g.node_count(); ++k) {
-    if (k != n) {
-      whole.splice.copy(k);
-      continue;
-    }
-    Splice inner(region, whole.to, whole.names);
-    for (ValueId v = 0; v < region.n_inputs; ++v)
-      inner.bind(v, whole.splice.at(g.inputs(node)[static_cast<std::size_t>(skipped + v)]));
-    for (NodeId m = 0; m < region.node_count(); ++m) inner.copy(m);
-    for (std::int32_t i = 0; i < node.n_outputs; ++i)
-      whole.splice.bind(node.first_output + i, inner.at(region.outputs[static_cast<std::size_t>(first + i)]));
+    if (k == n) inline_region(whole, g.nodes[k], region, *alignment);
+    else whole.splice.copy(k);
   }
   return whole.finish();
 }

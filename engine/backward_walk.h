@@ -40,6 +40,7 @@ class BackwardWalk {
   void visit(NodeId n);
   void complete(ValueId v);
   void run_hook(const GradHook& hook, Tensor* g) const;
+  void offer_gradients(const std::vector<ValueId>& inputs, Vjp* vjp);
   Vjp open(NodeId n, const std::vector<ValueId>& inputs);
   void run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n);
   bool has_gradient(const Node& node) const;
@@ -48,6 +49,7 @@ class BackwardWalk {
   std::vector<Tensor> run_forward(NodeId n, const Vjp& vjp, const Derived& derived);
   Tensor value(ValueId v, NodeId reader);
   Tensor saved(ValueId v, NodeId reader) const;
+  bool carries_gradient(NodeId n) const;
   void recompute(std::int32_t region, NodeId reader);
   void add_piece(ValueId v, const Tensor& piece);
   void add_window(ValueId v, const Vjp::Window& window);

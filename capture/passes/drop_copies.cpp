@@ -85,9 +85,8 @@ class CopyDropper {
     std::vector<Type> types, outputs;
     bool any = false;
     for (ValueId v : from_.inputs(node)) {
-      const Node* broadcast = maker(rewriter_.at(v), broadcast_to_);
-      any = any || broadcast;
-      operands.push_back(broadcast ? to_.inputs(*broadcast)[0] : rewriter_.at(v));
+      operands.push_back(rewriter_.at(v));
+      for (const Node* broadcast; (broadcast = maker(operands.back(), broadcast_to_)) != nullptr; any = true) operands.back() = to_.inputs(*broadcast)[0];
       types.push_back(to_.values[operands.back()].type);
     }
     if (!any) return false;

@@ -88,6 +88,7 @@ Graph PassRunner::run(const char* name, Graph graph, const std::function<Graph(G
     if (record.changed) dump(name, after);
   }
   records_.push_back(record);
+  if (seen_) seen_(name, result);
   if (settings_.debug >= 1)
     fmt::print(stderr, "pass {:<20} {:6} -> {:6} nodes  {:12} -> {:12} bytes  {:8.2f} ms\n", name, record.nodes_before,
                record.nodes_after, record.bytes_before, record.bytes_after, record.ms);

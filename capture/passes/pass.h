@@ -36,6 +36,8 @@ class PassRunner {
   enum class Need { optional, always };
   // Throws InvalidGraphError that names the pass if its result does not verify.
   Graph run(const char* name, Graph graph, const std::function<Graph(Graph)>& pass, Need need = Need::optional);
+  // Calls `seen` with the name and the result of every step from now on, skipped ones left out.
+  void watch(std::function<void(const std::string&, const Graph&)> seen) { seen_ = std::move(seen); }
   const std::vector<PassRecord>& records() const { return records_; }
   const PassOptions& options() const { return options_; }
 
@@ -45,6 +47,7 @@ class PassRunner {
 
   PassOptions options_;
   Settings settings_;
+  std::function<void(const std::string&, const Graph&)> seen_;
   int dumped_ = 0;
   std::vector<PassRecord> records_;
 };

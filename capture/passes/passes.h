@@ -17,6 +17,7 @@ Graph algebra(Graph graph, const PassOptions& options = {});           // identi
 Graph fold_views(Graph graph);        // a view of a view becomes one view, or none
 Graph drop_copies(Graph graph);       // copies, casts and broadcasts that change nothing
 Graph hoist_invariants(Graph graph, const PassOptions& options = {});  // what does not change in a loop is computed before it
+Graph loop_results(Graph graph);      // stacked results of loops that nobody reads are not made
 Graph place_devices(Graph graph, const PassOptions& options = {});     // copies where values cross from device to device
 Graph choose_layout(Graph graph, const PassOptions& options = {});     // the user's order of dimensions in memory
 // The form of every sum of gradient pieces, with the reason, if `chosen` is given.

@@ -37,7 +37,8 @@ NodeId Splice::copy(NodeId n) {
   return copy_as(n, nullptr, from_.output_types(node), from_.regions_of(node));
 }
 
-NodeId Splice::copy_as(NodeId n, const void* attrs, std::span<const Type> types, std::span<const Region> regions) {
+NodeId Splice::copy_as(NodeId n, const void* attrs, std::span<const Type> types, std::span<const Region> regions,
+                       std::span<const ValueId> further) {
   const Node& node = from_.nodes[n];
   std::vector<ValueId> inputs, after;
   for (ValueId v : from_.inputs(node)) {
@@ -45,6 +46,7 @@ NodeId Splice::copy_as(NodeId n, const void* attrs, std::span<const Type> types,
       throw InvalidGraphError("%" + from_.value_name(v) + " was left behind, but is read by: " + from_.node_text(n));
     inputs.push_back(map_[v]);
   }
+  inputs.insert(inputs.end(), further.begin(), further.end());
   for (ValueId v : from_.after(node))
     if (map_[v] != kNone) after.push_back(map_[v]);
   Origin origin = node.origin;
@@ -61,6 +63,32 @@ NodeId Splice::copy_as(NodeId n, const void* attrs, std::span<const Type> types,
     map_[node.first_output + i] = to_.nodes[id].first_output + i;
   }
   return id;
+}
+
+void Rebuild::input(ValueId v) {
+  names.take(from.values[v].name);
+  splice.bind(v, to.add_input(from.values[v].name, from.values[v].type));
+  to.values.back().role = from.is_input(v) ? from.values[v].role : Role::input;
+}
+
+void Rebuild::state(ValueId v) {
+  names.take(from.values[v].name);
+  splice.bind(v, to.add_state(from.values[v].name, from.values[v].type, from.values[v].role));
+}
+
+void Rebuild::all_inputs() {
+  for (ValueId v = 0; v < from.n_inputs; ++v) input(v);
+}
+
+void Rebuild::all_state() {
+  for (ValueId v = from.n_inputs; v < from.n_inputs + from.n_state; ++v) state(v);
+}
+
+Graph Rebuild::finish() {
+  for (ValueId v : from.outputs) to.outputs.push_back(splice.at(v));
+  to.output_names = from.output_names;
+  for (const Update& u : from.updates) to.updates.push_back({splice.at(u.state), splice.at(u.value)});
+  return std::move(to);
 }
 
 }  // namespace tapedeck

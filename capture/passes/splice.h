@@ -35,8 +35,9 @@ class Splice {
   // Appends node n. Results keep their names where these are free. Order edges to values that are not bound go.
   // Throws InvalidGraphError if an operand is not bound.
   NodeId copy(NodeId n);
-  // The same with other attributes (null: the node's own), result types and regions.
-  NodeId copy_as(NodeId n, const void* attrs, std::span<const Type> types, std::span<const Region> regions);
+  // The same with other attributes (null: the node's own), result types and regions, and with further operands (values of the new graph).
+  NodeId copy_as(NodeId n, const void* attrs, std::span<const Type> types, std::span<const Region> regions,
+                 std::span<const ValueId> further = {});
 
  private:
   Name moved_note(const Node& node, Name note) const;
@@ -45,6 +46,23 @@ class Splice {
   Graph& to_;
   TakenNames& names_;
   std::vector<ValueId> map_;
+};
+
+// A graph built anew from another one, in this order: inputs, state, nodes (all by `splice`), finish().
+struct Rebuild {
+  const Graph& from;
+  Graph to;
+  TakenNames names;
+  Splice splice;
+
+  explicit Rebuild(const Graph& g) : from(g), splice(from, to, names) { to.name = g.name; }
+  Rebuild(const Rebuild&) = delete;
+
+  void input(ValueId v);          // an input or a state value of `from` as an input
+  void state(ValueId v);
+  void all_inputs();
+  void all_state();
+  Graph finish();                 // outputs and updates as in `from`; REQUIRES: what they name is bound
 };
 
 }  // namespace tapedeck

@@ -1,5 +1,5 @@
-// The commands of `tapedeck`, one function each, behind plain option structs. main.cpp alone knows the command-line library, report.cpp
-// and op_report.cpp alone the JSON library.
+// The commands of `tapedeck`, one function each, behind plain option structs. main.cpp alone knows the command-line library, report.cpp,
+// op_report.cpp and pass_report.cpp alone the JSON library.
 //
 // Each command prints its answer to stdout and everything else to stderr, returns an exit code, and throws tapedeck::Error, which
 // main.cpp turns into a line on stderr and a code.
@@ -23,6 +23,7 @@ struct RecordOptions {
 };
 struct PrintOptions {
   std::string file;
+  std::string after;                        // the graph as the pipeline has it after this pass
   bool planned = false;
   bool no_notes = false;
   bool json = false;
@@ -58,6 +59,23 @@ struct GradientCommandOptions {
   std::string output;
   bool json = false;
 };
+struct OptOptions {
+  std::string file;
+  std::vector<std::string> passes;          // by name, in order; none: all that the pipeline simplifies with
+  std::string output;
+  bool fast_math = false;
+  bool list = false;
+  bool json = false;
+};
+struct ReduceCommandOptions {
+  std::string file;
+  std::string check;                        // a shell command, {} for the candidate's file
+  int expect_exit = -1;                     // -1: as the command exits for FILE itself, which must not be 0
+  std::int64_t max_checks = 20000;
+  bool keep_sizes = false;
+  std::string output;
+  bool json = false;
+};
 struct ListOptions {
   bool json = false;
 };
@@ -68,6 +86,8 @@ int print(const PrintOptions& options);
 int plan(const PlanCommandOptions& options);
 int replay(const ReplayOptions& options);
 int gradient(const GradientCommandOptions& options);
+int opt(const OptOptions& options);
+int reduce(const ReduceCommandOptions& options);
 int verify(const FileOptions& options);
 int view(const std::string& file);
 int list_models(const ListOptions& options);

@@ -3,7 +3,10 @@
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
+#include <tapedeck/capture/analysis/fusion.h>
 #include <tapedeck/capture/models.h>
+#include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/pipeline.h>
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/engine/text.h>
 
@@ -98,8 +101,9 @@ int info(const FileOptions& options) {
 
 namespace {
 
-// "seg=0, at=2560" of a planned node: its segment, and where its first result lies in the arena.
-std::string plan_notes(const Plan& p, NodeId n) {
+// "seg=0, at=2560, fuse=1" of a planned node: its segment, where its first result lies in the arena, and which pointwise nodes could be one
+// kernel with it.
+std::string plan_notes(const Plan& p, const FusionGroups& groups, NodeId n) {
   std::string notes;
   for (std::size_t s = 0; s < p.segments.size(); ++s)
     if (n >= p.segments[s].first && n < p.segments[s].first + p.segments[s].n_nodes) notes = fmt::format("seg={}", s);
@@ -108,7 +112,26 @@ std::string plan_notes(const Plan& p, NodeId n) {
     const Placement& at = p.values[static_cast<std::size_t>(node.first_output)];
     if (at.where == Where::arena) notes += fmt::format("{}at={}", notes.empty() ? "" : ", ", at.offset);
   }
+  if (const std::int32_t group = groups.of_node[static_cast<std::size_t>(n)]; group != kNone)
+    notes += fmt::format("{}fuse={}", notes.empty() ? "" : ", ", group);
   return notes;
+}
+
+// The graph as the pipeline has it after pass `name`.
+Graph graph_after(const Graph& captured, const std::string& name) {
+  const Pass* pass = find_pass(name);
+  const std::string wanted = pass ? pass->name : name;
+  std::optional<Graph> found;
+  PassRunner passes;
+  passes.watch([&](const std::string& step, const Graph& graph) {
+    if (step == wanted) found = graph;
+  });
+  prepare(captured, &passes);
+  if (found) return *found;
+  pass_named(name);  // says so if there is no such pass
+  std::string steps;
+  for (const PassRecord& record : passes.records()) steps += (steps.empty() ? "" : ", ") + record.name;
+  throw UsageError(fmt::format("the pipeline does not run '{}' by itself; it runs: {}", name, steps));
 }
 
 }  // namespace
@@ -118,9 +141,13 @@ int print(const PrintOptions& options) {
   tapedeck::PrintOptions how;
   how.notes = !options.no_notes;
   std::string text;
-  if (options.planned) {
+  if (!options.after.empty()) {
+    if (options.planned) throw UsageError("--planned is after all passes: give it or --after");
+    text = tapedeck::print(graph_after(file.captured, options.after), how);
+  } else if (options.planned) {
     const Plan plan = file.plan ? *file.plan : make_plan(file.captured);
-    if (how.notes) how.extra_notes = [&plan](NodeId n) { return plan_notes(plan, n); };
+    const FusionGroups groups = find_fusion_groups(plan.graph);
+    if (how.notes) how.extra_notes = [&](NodeId n) { return plan_notes(plan, groups, n); };
     text = tapedeck::print(plan.graph, how);
   } else {
     text = tapedeck::print(file.captured, how);

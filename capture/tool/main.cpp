@@ -33,6 +33,8 @@ struct Line {
   PlanCommandOptions plan;
   ReplayOptions replay;
   GradientCommandOptions gradient;
+  OptOptions opt;
+  ReduceCommandOptions reduce;
   ListOptions models, ops, settings, devices;
   std::string view_file;
   std::vector<std::string> op_libraries;
@@ -102,11 +104,33 @@ void add_gradient(Line& l) {
   c->add_option("-o,--output", l.gradient.output, "write the .graph here instead of to stdout");
 }
 
+void add_opt(Line& l) {
+  CLI::App* c = l.command("opt", "run passes on a graph, and print what comes out", [&l] { return tool::opt(l.opt); }, &l.opt.json);
+  c->add_option("FILE", l.opt.file, kFile);
+  c->add_option("--pass", l.opt.passes, "names from --list, in order: cse,dce; default: all that simplify, as before planning")->delimiter(',')->allow_extra_args(false);
+  c->add_flag("--fast-math", l.opt.fast_math, "rewrites that change rounding, or what NaN, infinities and -0 give");
+  c->add_flag("--list", l.opt.list, "the passes there are");
+  c->add_option("-o,--output", l.opt.output, ".tape (with the file's tensors, without its plan) or .graph to write instead of stdout");
+}
+
+void add_reduce(Line& l) {
+  CLI::App* c = l.command("reduce", "shrink a graph for which a command fails, while it fails in the same way", [&l] { return tool::reduce(l.reduce); }, &l.reduce.json);
+  c->add_option("FILE", l.reduce.file, kFile)->required();
+  c->add_option("--check", l.reduce.check, "a shell command, {} for the file of the candidate")->required();
+  c->add_option("--expect-exit", l.reduce.expect_exit, "the exit code that makes a candidate interesting; default: that of FILE itself, not 0")
+      ->check(CLI::Range(0, 255));
+  c->add_option("--max-checks", l.reduce.max_checks, "run the command at most so often")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))->capture_default_str();
+  c->add_flag("--keep-sizes", l.reduce.keep_sizes, "leave dimensions as they are");
+  c->add_option("-o,--output", l.reduce.output, "file to write instead of stdout: .graph, or .tape if FILE is one");
+  c->footer(std::string("Ctrl-C stops it and leaves the smallest graph so far.\n") + kFooter);
+}
+
 void add_others(Line& l) {
   l.command("info", "what a file holds", [&l] { return tool::info(l.info); }, &l.info.json)
       ->add_option("FILE", l.info.file, kFile)->required();
   CLI::App* p = l.command("print", "the graph as text", [&l] { return tool::print(l.print); }, &l.print.json);
   p->add_option("FILE", l.print.file, kFile)->required();
+  p->add_option("--after", l.print.after, "the graph as the planner has it after this pass (the last time that it runs)");
   p->add_flag("--planned", l.print.planned, "the planned graph, with segments and offsets");
   p->add_flag("--no-notes", l.print.no_notes, "leave the [notes] out");
   l.command("verify", "check a file, its graph and its plan without running it", [&l] { return tool::verify(l.verify); }, &l.verify.json)
@@ -161,6 +185,8 @@ int main(int argc, char** argv) {
   add_plan(line);
   add_replay(line);
   add_gradient(line);
+  add_opt(line);
+  add_reduce(line);
   add_others(line);
   try {
     line.app.parse(argc, argv);

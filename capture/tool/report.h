@@ -3,6 +3,8 @@
 
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/models.h>
+#include <tapedeck/capture/passes/pass.h>
+#include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/settings.h>
 
 #include <optional>
@@ -44,6 +46,9 @@ std::string record_report(const std::string& path, const Captured& captured);
 std::string gradient_report(const Graph& graph, NodeId nodes_before, const std::vector<std::string>& wrt, const std::vector<ValueId>& gradients,
                             const std::string& text);
 std::string print_report(const std::string& text);
+std::string opt_report(const std::vector<PassRecord>& records, const std::string& text);         // pass_report.cpp
+std::string passes_report(const std::vector<const Pass*>& passes);                                // pass_report.cpp
+std::string reduce_report(const Graph& before, const Graph& after, std::int64_t checks, bool interrupted, const std::string& text);  // pass_report.cpp
 std::string verify_report(const std::string& path, const std::vector<std::string>& problems);
 std::string models_report(const std::vector<ModelSummary>& models);
 std::string ops_report(const std::vector<const Op*>& ops);  // op_report.cpp
