@@ -8,9 +8,11 @@
 #include <tapedeck/capture/plan.h>
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/gradients.h>
+#include <tapedeck/engine/graph_gradient.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/nn.h>
 #include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/accumulate.h>
 #include <tapedeck/engine/ops/host.h>
 #include <tapedeck/engine/tape.h>
 #include <tapedeck/engine/tensor.h>

@@ -109,6 +109,23 @@ TEST(GraphConformance, T96_WhatNoGradientFlowsThroughKeepsNothing) {
   EXPECT_LE(planned_bytes(stopped, GradRequest::write), none + size);
 }
 
+// Checkpoint regions of the forward graph stay: backward reads the values inside, and the plan computes them again.
+TEST(GraphGradientOfModels, CheckpointRegionsAreRecomputed) {
+  std::string text = "graph g(%h0: f32[16,64]) {\n";
+  for (int i = 0; i < 12; ++i)
+    text += fmt::format("  %a{0}: f32[16,64] = exp(%h{0}) [region={2}]\n  %c{0}: f32[16,64] = sin(%a{0}) [region={2}]\n"
+                        "  %h{1}: f32[16,64] = maximum(%c{0}, %a{0}) [region={2}]\n", i, i + 1, i / 3);
+  const Graph g = parse(text + "  return %h12\n}");
+  const ValueId target[] = {g.outputs[0]}, wrt[] = {0};
+  GraphGradient made = gradient(g, target, wrt);
+  made.graph.outputs.push_back(made.gradients[0]);
+  made.graph.output_names.resize(2);
+  const Plan regions = make_plan(made.graph), all = make_plan(made.graph, {.strategy = Strategy::none});
+  EXPECT_GT(regions.recomputed_nodes, 0);
+  EXPECT_LT(regions.peak_bytes, all.peak_bytes);
+  check_replay(made.graph);
+}
+
 // ---- forms of sums ----
 
 // Gradients for the weight of a recurrent net, with the sums as generated and as the pass makes them.

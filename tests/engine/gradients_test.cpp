@@ -268,5 +268,26 @@ TEST(AutocastScope, RunsProductsLowAndLossesHigh) {
   EXPECT_MENTIONS(message_of<UsageError>([] { Autocast wrong(DType::f32); }), "[autocast] casts to f16 or bf16, not f32");
 }
 
+// Masks of what is kept have 32 bits for operands: the last stands for all the rest.
+TEST(CustomGradient, TakesAnyNumberOfOperandsAndResults) {
+  std::vector<Tensor> xs;
+  for (int i = 0; i < 40; ++i) {
+    xs.push_back(tensor({static_cast<float>(i)}));
+    xs.back().requires_grad(true);
+  }
+  const auto forward = [](const std::vector<Tensor>& in) {
+    std::vector<Tensor> out;
+    for (const Tensor& x : in) out.push_back(x * 2);
+    return out;
+  };
+  const auto backward_of = [](const std::vector<Tensor>& in, const std::vector<Tensor>& ys, const std::vector<Tensor>& dys) {
+    std::vector<Tensor> out;
+    for (std::size_t i = 0; i < in.size(); ++i) out.push_back(dys[i] * in[i] + ys[i]);
+    return out;
+  };
+  backward(sum(concat(custom_gradient(xs, forward, backward_of), 0)));
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(xs[static_cast<std::size_t>(i)].grad().item(), 3 * i);
+}
+
 }  // namespace
 }  // namespace tapedeck
