@@ -2,6 +2,9 @@
 // decided here once, from the same rules: the traits of the op and its view rule.
 #include <tapedeck/capture/executor_program.h>
 
+#include <tapedeck/capture/analysis/cost.h>
+#include <tapedeck/capture/control_step.h>
+
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/op.h>
 #include <tapedeck/kernels/half.h>
@@ -106,6 +109,7 @@ class Lowering {
     const Node& node = g_.nodes[n];
     if (g_.literal(node)) return check_constant(n);
     if (node.op->is(kView)) return lower_view(n);
+    if (node.n_regions > 0) return lower_control(n);
     lower_call(n);
   }
 
@@ -191,6 +195,18 @@ class Lowering {
     if (in_f32) program_.steps.back().call.f32_kernel = kernel;
   }
 
+  void lower_control(NodeId n) {
+    const Node& node = g_.nodes[n];
+    std::vector<Window> inputs, outputs;
+    for (ValueId v : g_.inputs(node)) inputs.push_back(operand(n, v));
+    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
+      outputs.push_back(window(v));
+      if (!outputs.back().view.dense()) refuse(n, "the plan scatters a result that must be dense");
+    }
+    program_.control.push_back(make_control_step(g_, node));
+    add_step(n, run_control_step, program_.control.back().get(), inputs, outputs);
+  }
+
   // The operand as the op's kernel wants it.
   Window operand(NodeId n, ValueId v) const {
     const Node& node = g_.nodes[n];
@@ -236,7 +252,7 @@ class Lowering {
 
   void check_workspace(NodeId n) const {
     const Node& node = g_.nodes[n];
-    const std::int64_t needed = workspace_bytes(*node.op, g_.input_types(node), g_.output_types(node), g_.attributes(node));
+    const std::int64_t needed = node_workspace(g_, node);
     const Scratch& scratch = plan_.workspace[n];
     if (scratch.bytes != needed)
       refuse(n, fmt::format("the plan sets {} bytes of workspace aside, the op needs {}", scratch.bytes, needed));
@@ -248,6 +264,8 @@ class Lowering {
   const BufferTable& buffers_;
   Program& program_;
 };
+
+Program::~Program() = default;
 
 Program::Program(const Plan& plan, const BufferTable& buffers) {
   Lowering lowering(plan, buffers, *this);

@@ -11,9 +11,12 @@
 #include <tapedeck/kernels/kernel.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace tapedeck::replay {
+
+class ControlStep;
 
 // Buffers are numbered: the arena, then inputs, state, constants and output slots.
 using BufferId = std::int32_t;
@@ -56,12 +59,15 @@ struct Program {
   // CPU kernel. REQUIRES: check_plan(plan) found nothing; `plan` outlives the program (attributes are read in place).
   Program(const Plan& plan, const BufferTable& buffers);
 
+  ~Program();
+
   void resolve(const std::vector<void*>& bases);  // by buffer
 
   std::vector<Step> steps;
   std::vector<NodeId> nodes;           // by step
   std::vector<StepRange> segments;     // by segment of the plan
   std::vector<std::int32_t> state_writers;  // steps that write the bytes of a state value, ascending
+  std::vector<std::unique_ptr<ControlStep>> control;  // of the nodes with regions
 
  private:
   struct Address {                     // of a view: which buffer, how far in

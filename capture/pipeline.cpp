@@ -31,6 +31,9 @@ Graph simplify(Graph graph, PassRunner* passes) {
   // Nodes that nobody needs cost memory and time, and would mislead every choice below.
   graph = passes->run("dead_code", std::move(graph));
 
+  // A loop keeps for backward what may never be read.
+  graph = passes->run("loop_results", std::move(graph));
+
   // Copies, conversions and views that change nothing stand between the nodes that the identities below look for.
   graph = passes->run("drop_copies", std::move(graph));
   graph = passes->run("fold_views", std::move(graph));
@@ -58,6 +61,9 @@ Graph prepare(const Graph& captured, PassRunner* passes) {
 
   // Less to plan, to run and to hold.
   graph = simplify(std::move(graph), passes);
+
+  // Gradient pieces are added where they arise, or all at once, whichever keeps fewer bytes alive.
+  graph = passes->run("gradient_sums", std::move(graph));
 
   // From here on every update can be written straight into its state, and every output has bytes of its own.
   return passes->run("insert_copies", std::move(graph));

@@ -1,4 +1,5 @@
 // Invariants (2) and (3) of a plan, value by value.
+#include <tapedeck/capture/analysis/cost.h>
 #include <tapedeck/capture/plan_check_parts.h>
 
 #include <fmt/format.h>
@@ -179,7 +180,7 @@ class PlacementChecker {
   void check_workspace(NodeId n) {
     const Node& node = g_.nodes[n];
     const Scratch& s = plan_.workspace[n];
-    const std::int64_t wanted = workspace_bytes(*node.op, g_.input_types(node), g_.output_types(node), g_.attributes(node));
+    const std::int64_t wanted = node_workspace(g_, node);
     if (s.bytes < wanted) out_->push_back(fmt::format("`{}` has too little workspace", g_.node_text(n)));
     if (s.bytes < 0 || s.offset < 0 || s.offset > plan_.arena_bytes || s.bytes > plan_.arena_bytes - s.offset)
       out_->push_back(fmt::format("the workspace of `{}` is not inside the arena", g_.node_text(n)));

@@ -33,6 +33,17 @@ void Vjp::dx(int i, const Tensor& piece) {
   dxs[k] = dxs[k].defined() ? add(dxs[k], fitted) : fitted;
 }
 
+void Vjp::dx_window(int i, const Tensor& piece, const SliceAttrs& window) {
+  if (needs(i)) windows.push_back({i, piece, window});
+}
+
+Tensor Vjp::take(int i) {
+  const auto k = static_cast<std::size_t>(i);
+  if (k >= so_far.size() || !so_far[k].defined()) return {};
+  taken[k] = true;
+  return std::move(so_far[k]);
+}
+
 // ---- the walk ----
 
 BackwardWalk::BackwardWalk(Recorder& tape, bool retain, bool create_graph, Site site)
@@ -117,14 +128,21 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
   return t;
 }
 
-// Runs the region's nodes again, unrecorded, from what the region read.
+bool BackwardWalk::carries_gradient(NodeId n) const {
+  for (std::int32_t k = 0; k < node(n).n_outputs; ++k)
+    if (info(node(n).first_output + k).needs_grad) return true;
+  return false;
+}
+
+// Runs the region's nodes that gradients flow through again, unrecorded, from what they read from outside and of those that no gradient
+// flows through. (A capture records the latter too: the new running statistics of a batch norm, whose old bytes have been written over.)
 void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   recomputed_.clear();
   open_region_ = region;
   const CheckpointRegion range = tape_.regions[static_cast<std::size_t>(region)];
   for (NodeId n = range.first; n < range.last; ++n) {
     const Node& at = node(n);
-    if (at.origin.region != region) continue;
+    if (at.origin.region != region || !carries_gradient(n)) continue;
     std::vector<Tensor> inputs;
     bool available = true;
     for (ValueId v : tape_.graph.inputs(at)) {
@@ -141,12 +159,47 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
 
 void BackwardWalk::add_piece(ValueId v, const Tensor& piece) {
   if (!wanted(v)) return;
+  settle_windows(v);
   Tensor& g = grads_[static_cast<std::size_t>(v)];
   g = g.defined() ? add(g, piece) : piece;
 }
 
+// Windows are summed apart as long as nothing but windows comes; onto a whole they are added in place.
+void BackwardWalk::add_window(ValueId v, const Vjp::Window& window) {
+  if (!wanted(v)) return;
+  Tensor& g = grads_[static_cast<std::size_t>(v)];
+  if (!g.defined()) {
+    auto [it, fresh] = windows_.try_emplace(v, type_of(v), site_);
+    if (it->second.add(window.piece, window.at)) return;
+    settle_windows(v);
+  }
+  add_in_place(&g, window);
+}
+
+// What it writes into is the walk's alone; where nothing is computed, or recorded for its gradient, it is a new value anyway.
+void BackwardWalk::add_in_place(Tensor* whole, const Vjp::Window& window) const {
+  const bool pure = whole->abstract() || create_graph_;
+  if (!pure) *whole = own_bytes(std::move(*whole));
+  const Tensor sum = add(apply(ops::slice, {whole}, &window.at, site_), window.piece);
+  const Tensor both[2] = {*whole, sum};
+  if (pure) *whole = apply(ops::slice_assign, {&both[0], &both[1]}, &window.at, site_);
+  else apply_in_place(ops::slice_assign, both, &window.at, site_);
+}
+
+void BackwardWalk::settle_windows(ValueId v) {
+  const auto it = windows_.find(v);
+  if (it == windows_.end()) return;
+  ThreadState& state = thread_state();
+  const NodeId maker = tape_.graph.values[static_cast<std::size_t>(v)].node;
+  Scoped<NodeId> twin(state.twin, maker);
+  Scoped<Name> path(state.path, maker == kNone ? Name() : node(maker).origin.path);
+  grads_[static_cast<std::size_t>(v)] = it->second.assemble();
+  windows_.erase(it);
+}
+
 // The gradient of v is complete: hooks see it, whoever asked for it gets it.
 void BackwardWalk::complete(ValueId v) {
+  settle_windows(v);
   Tensor& g = grads_[static_cast<std::size_t>(v)];
   if (!g.defined()) return;
   if (info(v).has_hooks) {
@@ -246,6 +299,16 @@ void BackwardWalk::run_vjp(NodeId n, Vjp* vjp) {
   op.vjp(*vjp);
 }
 
+void BackwardWalk::offer_gradients(const std::vector<ValueId>& inputs, Vjp* vjp) {
+  vjp->so_far.resize(inputs.size());
+  vjp->taken.assign(inputs.size(), false);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!info(inputs[i]).needs_grad || !wanted(inputs[i]) || std::count(inputs.begin(), inputs.end(), inputs[i]) > 1) continue;
+    settle_windows(inputs[i]);
+    vjp->so_far[i] = grads_[static_cast<std::size_t>(inputs[i])];
+  }
+}
+
 void BackwardWalk::visit(NodeId n) {
   const Node at = node(n);  // a copy: recording moves the pool
   for (std::int32_t k = 0; k < at.n_outputs; ++k) complete(at.first_output + k);
@@ -269,14 +332,18 @@ void BackwardWalk::visit(NodeId n) {
     vjp.attrs = attrs.data();
   }
   vjp.regions = regions;
+  if (!regions.empty()) offer_gradients(inputs, &vjp);
   {
     ThreadState& state = thread_state();
     Scoped<NodeId> twin(state.twin, n);
     Scoped<Name> path(state.path, at.origin.path);
     if (custom) run_custom(CustomBackward(extra->custom), &vjp, n);
     else run_vjp(n, &vjp);
-    for (std::size_t i = 0; i < inputs.size(); ++i)
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!vjp.taken.empty() && vjp.taken[i]) grads_[static_cast<std::size_t>(inputs[i])] = Tensor();   // it is in the sum
       if (vjp.dxs[i].defined()) add_piece(inputs[i], vjp.dxs[i]);
+    }
+    for (const Vjp::Window& window : vjp.windows) add_window(inputs[static_cast<std::size_t>(window.operand)], window);
   }
   if (!retain_) tape_.release_saved(n);
 }
@@ -284,18 +351,13 @@ void BackwardWalk::visit(NodeId n) {
 // Frees what the region read from outside, once backward has been through all of it: another loss may still want the rest.
 void BackwardWalk::release_region(std::int32_t region) {
   CheckpointRegion& range = tape_.regions[static_cast<std::size_t>(region)];
-  auto inside = [&](NodeId n) { return n != kNone && node(n).origin.region == region; };
-  auto needed = [&](NodeId n) {
-    for (std::int32_t k = 0; k < node(n).n_outputs; ++k)
-      if (info(node(n).first_output + k).needs_grad) return true;
-    return false;
-  };
+  auto inside = [&](NodeId n) { return n != kNone && node(n).origin.region == region && carries_gradient(n); };
   if (range.released) return;
   for (NodeId n = range.first; n < range.last; ++n)
-    if (inside(n) && needed(n) && !tape_.notes[static_cast<std::size_t>(n)].released) return;
+    if (inside(n) && !tape_.notes[static_cast<std::size_t>(n)].released) return;
   range.released = true;
   for (NodeId n = range.first; n < range.last; ++n)
-    if (inside(n) && (needed(n) || tape_.capturing))
+    if (inside(n))
       for (ValueId v : tape_.graph.inputs(node(n)))
         if (!inside(tape_.graph.values[static_cast<std::size_t>(v)].node)) tape_.release_one(v);
 }
@@ -316,6 +378,8 @@ Tensor BackwardWalk::own_bytes(Tensor g) const {
 
 void BackwardWalk::write_leaf(ValueId v) {
   if (info(v).outside == kNone || !grads_[static_cast<std::size_t>(v)].defined()) return;
+  if (tape_.nested)
+    throw CaptureError(error_text("backward", "a loop or branch that is captured cannot write grad() of tensors outside; use gradients()", site_));
   Tensor leaf = tape_.outside[static_cast<std::size_t>(info(v).outside)].tensor;
   if (const detail::Extra* extra = leaf.impl()->extra) {
     const std::vector<GradHook> hooks = extra->hooks;

@@ -4,6 +4,7 @@
 
 #include <tapedeck/engine/recorder.h>
 #include <tapedeck/engine/vjp.h>
+#include <tapedeck/engine/window_sum.h>
 
 #include <string>
 #include <unordered_map>
@@ -39,6 +40,7 @@ class BackwardWalk {
   void visit(NodeId n);
   void complete(ValueId v);
   void run_hook(const GradHook& hook, Tensor* g) const;
+  void offer_gradients(const std::vector<ValueId>& inputs, Vjp* vjp);
   Vjp open(NodeId n, const std::vector<ValueId>& inputs);
   void run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n);
   bool has_gradient(const Node& node) const;
@@ -47,8 +49,12 @@ class BackwardWalk {
   std::vector<Tensor> run_forward(NodeId n, const Vjp& vjp, const Derived& derived);
   Tensor value(ValueId v, NodeId reader);
   Tensor saved(ValueId v, NodeId reader) const;
+  bool carries_gradient(NodeId n) const;
   void recompute(std::int32_t region, NodeId reader);
   void add_piece(ValueId v, const Tensor& piece);
+  void add_window(ValueId v, const Vjp::Window& window);
+  void add_in_place(Tensor* whole, const Vjp::Window& window) const;
+  void settle_windows(ValueId v);
   void release_region(std::int32_t region);
   Tensor own_bytes(Tensor g) const;
   void write_leaf(ValueId v);
@@ -66,6 +72,7 @@ class BackwardWalk {
   Site site_;
   std::vector<std::pair<ValueId, Tensor>> targets_;
   std::vector<Tensor> grads_;                           // by value
+  std::unordered_map<ValueId, WindowSum> windows_;      // of values whose gradient has come in windows alone so far
   std::unordered_map<ValueId, Tensor> recomputed_;      // of the region being walked
   std::int32_t open_region_ = kNone;
   std::vector<bool> wanted_;                            // by value: on a way from a wrt

@@ -123,7 +123,32 @@ Values residuals_of(const PassGradient& p, const LoopLayout& l) {
   return kept;
 }
 
-Tensor unchanging(const Type& type, Site site) { return full(type.shape, -0.0, type.dtype, site); }
+// What the gradient of a captured operand begins with: what has come together for it so far, or what leaves every sum as it is. That is -0;
+// where the passes add to windows only, 0 outside of them.
+Tensor begin_of(Vjp& b, std::size_t operand, const PassGradient& p, std::size_t k, bool* fresh) {
+  const Type type = b.xs[operand].type();
+  *fresh = false;
+  if (const Tensor so_far = b.take(static_cast<int>(operand)); so_far.defined()) return so_far;
+  *fresh = true;
+  std::vector<SliceAttrs> windows;
+  ValueId v = p.results[p.d_carried.size() + k];
+  for (; v != p.d_captured[k]; v = p.graph.inputs(p.graph.nodes[static_cast<std::size_t>(p.graph.values[static_cast<std::size_t>(v)].node)])[0]) {
+    const NodeId n = p.graph.values[static_cast<std::size_t>(v)].node;
+    if (n == kNone || p.graph.nodes[static_cast<std::size_t>(n)].op != &ops::slice_assign) return full(type.shape, -0.0, type.dtype, b.site());
+    windows.push_back(*static_cast<const SliceAttrs*>(p.graph.attributes(p.graph.nodes[static_cast<std::size_t>(n)])));
+  }
+  Tensor begin = full(type.shape, 0, type.dtype, b.site());
+  for (const SliceAttrs& at : windows) {
+    Shape shape = type.shape;
+    for (int d = 0; d < shape.rank; ++d) {
+      const std::int64_t step = at.steps.size > d ? at.steps[d] : 1;
+      shape.sizes[d] = (at.stops[d] - at.starts[d] + step - 1) / step;
+    }
+    const Tensor negative = full(shape, -0.0, type.dtype, b.site());
+    begin = apply(ops::slice_assign, {&begin, &negative}, &at, b.site());
+  }
+  return begin;
+}
 
 LoopLayout layout_in(const Vjp& b, const LoopAttrs& attrs, const Graph& body) {
   std::vector<Type> types;
@@ -149,12 +174,21 @@ void hand_out(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, std::
 }
 
 // What the gradient of the last pass is handed: gradients of the carried results, and nothing yet for captured operands.
-std::vector<Tensor> first_handed(const Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, std::size_t first_result) {
+// `fresh`: by operand, whether nothing has.
+std::vector<Tensor> first_handed(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, const PassGradient& p, std::size_t first_result,
+                                 std::vector<bool>* fresh) {
+  fresh->assign(l.operands(), false);
   std::vector<Tensor> handed;
   for (std::size_t j = 0; j < l.carried; ++j)
     if (is_floating(b.xs[j].dtype())) handed.push_back(b.dys[first_result + j]);
+  std::size_t k = 0;
   for (std::size_t j = l.carried + l.scanned; j < l.operands(); ++j)
-    if (needs[j]) handed.push_back(unchanging(b.xs[j].type(), b.site()));
+    if (needs[j]) {
+      bool begins = false;
+      handed.push_back(begin_of(b, j, p, k++, &begins));
+      (*fresh)[j] = begins;
+      if (begins && l.trips == 0) handed.back() = full(b.xs[j].shape(), 0, b.xs[j].dtype(), b.site());
+    }
   return handed;
 }
 
@@ -182,13 +216,15 @@ void run_again(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph&
   grad.trips = l.trips;
   grad.reverse = attrs.reverse;
   grad.checkpoint = attrs.checkpoint;
+  std::vector<bool> fresh;
+  const std::vector<Tensor> handed = first_handed(b, l, needs, p, first_result, &fresh);
   std::string text;
-  for (bool n : needs) text += n ? '1' : '0';
+  for (std::size_t j = 0; j < needs.size(); ++j) text += !needs[j] ? '0' : fresh[j] ? '2' : '1';
   grad.needs = Name(text);
   const Region regions[2] = {region_of(without_residuals(body, l, stacked)),
                              region_of(extract(p.graph, joined(p.inputs, p.d_carried, p.d_captured, p.d_stacked), p.results))};
   std::vector<Tensor> operands{trips};
-  for (const auto& list : {b.xs, first_handed(b, l, needs, first_result), stacked_gradients(b, l, first_result, stacked)})
+  for (const auto& list : {b.xs, handed, stacked_gradients(b, l, first_result, stacked)})
     operands.insert(operands.end(), list.begin(), list.end());
   hand_out(b, l, needs, apply_regions(ops::loop_grad, regions, operands, &grad, b.site()));
 }
@@ -224,7 +260,8 @@ bool scan_back(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph&
   const std::vector<Tensor> d_stacked = stacked_gradients(b, l, 0, stacked);
   scanned.insert(scanned.end(), d_stacked.begin(), d_stacked.end());
   const Region region = region_of(extract(p.graph, joined(Values{0}, p.d_carried, p.d_captured, slices, p.d_stacked, captured), p.results));
-  std::vector<Tensor> operands = first_handed(b, l, needs, 0);
+  std::vector<bool> fresh;
+  std::vector<Tensor> operands = first_handed(b, l, needs, p, 0, &fresh);
   LoopAttrs back;
   back.carried = static_cast<std::int64_t>(operands.size());
   back.scanned = static_cast<std::int64_t>(scanned.size());
@@ -263,10 +300,18 @@ void vjp_scan(Vjp& b) {
   run_again(b, attrs, l, body, 0, stacked, full({}, static_cast<double>(l.trips), DType::i64, b.site()));
 }
 
-// The branch not taken gives zeros to what it does not read.
+// What has come together for an operand so far goes into the branches, which add to it. The branch not taken gives zeros where nothing
+// has come yet.
 void vjp_cond(Vjp& b) {
   const std::size_t n = b.xs.size() - 1;
   std::vector<bool> read(n);
+  std::vector<Tensor> begun;
+  Values begun_operands;
+  for (std::size_t j = 0; j < n; ++j)
+    if (const Tensor so_far = b.needs(static_cast<int>(j + 1)) && is_floating(b.xs[j + 1].dtype()) ? b.take(static_cast<int>(j + 1)) : Tensor(); so_far.defined()) {
+      begun.push_back(so_far);
+      begun_operands.push_back(static_cast<ValueId>(j));
+    }
   GraphGradient made[2];
   Values heads[2];
   for (int branch = 0; branch < 2; ++branch) {
@@ -274,6 +319,7 @@ void vjp_cond(Vjp& b) {
     Values targets, wrt;
     for (ValueId v : region.outputs)
       if (floating(region, v)) targets.push_back(v);
+    targets.insert(targets.begin(), begun_operands.begin(), begun_operands.end());
     for (std::size_t j = 0; j < n; ++j)
       if (b.needs(static_cast<int>(j + 1)) && is_floating(b.xs[j + 1].dtype())) wrt.push_back(static_cast<ValueId>(j));
     GraphGradientOptions options;
@@ -290,6 +336,7 @@ void vjp_cond(Vjp& b) {
       inputs.push_back(static_cast<ValueId>(j));
       operands.push_back(b.xs[j + 1]);
     }
+  operands.insert(operands.end(), begun.begin(), begun.end());
   for (std::size_t k = 0; k < b.ys.size(); ++k)
     if (is_floating(b.ys[k].dtype())) operands.push_back(b.dys[k]);
   const Region regions[2] = {region_of(extract(made[0].graph, joined(inputs, heads[0]), made[0].gradients)),

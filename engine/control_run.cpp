@@ -68,8 +68,20 @@ std::size_t handed_gradients(const LoopGradAttrs& a, std::span<const Tensor> inp
   const auto carried = static_cast<std::size_t>(a.carried), scanned = static_cast<std::size_t>(a.scanned);
   std::size_t n = 0;
   for (std::size_t i = 0; i < needs.size(); ++i)
-    if (is_floating(inputs[i + 1].dtype()) && (i < carried || (i >= carried + scanned && needs[i] == '1'))) ++n;
+    if (is_floating(inputs[i + 1].dtype()) && (i < carried || (i >= carried + scanned && needs[i] != '0'))) ++n;
   return n;
+}
+
+// Where no pass came, a sum that had not begun is zero.
+void begin_at_zero(const LoopGradAttrs& a, std::span<const Tensor> inputs, std::vector<Tensor>* handed) {
+  const std::string_view needs = a.needs.view();
+  const auto carried = static_cast<std::size_t>(a.carried), scanned = static_cast<std::size_t>(a.scanned);
+  std::size_t k = 0;
+  for (std::size_t i = 0; i < needs.size(); ++i) {
+    if (!is_floating(inputs[i + 1].dtype()) || (i >= carried && (i < carried + scanned || needs[i] == '0'))) continue;
+    if (i >= carried && needs[i] == '2') (*handed)[k] = zeros((*handed)[k].type());
+    ++k;
+  }
 }
 
 std::vector<Tensor> new_stacks(std::span<const Type> types) {
@@ -135,6 +147,7 @@ std::vector<Tensor> run_loop_grad(std::span<const Region> regions, std::span<con
         d.assign(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(handed));
         for (std::size_t i = 0; i < d_slices.size(); ++i) put_slice(d_slices[i], at(k), results[handed + i]);
       });
+  if (trips == 0) begin_at_zero(a, inputs, &d);
   d.insert(d.end(), d_slices.begin(), d_slices.end());
   return d;
 }

@@ -73,6 +73,7 @@ Trace::Trace(const Op& op, std::span<const Type> inputs, std::span<const Type> o
   op.vjp(vjp);
   for (const Tensor& piece : vjp.dxs)
     if (piece.defined()) pieces_.push_back(tape_.value_of(piece.impl(), {}));
+  for (const Vjp::Window& window : vjp.windows) pieces_.push_back(tape_.value_of(window.piece.impl(), {}));
   const std::size_t n = tape_.graph.values.size();
   wanted_.resize(n), gradient_.resize(n), forward_.resize(n);
   for (ValueId v : pieces_) wanted_[static_cast<std::size_t>(v)] = 1;

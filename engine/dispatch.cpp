@@ -289,8 +289,15 @@ NodeId record_node(Call& c, std::uint32_t need, TensorImpl* const* out, bool in_
 
 namespace {
 
+// In a vjp, of operands that backward does not read and for which abstract tensors stand in: nobody uses what it makes.
+bool idle_in_backward(const ThreadState& state, const Call& c) {
+  if (state.phase != Phase::backward || state.abstract) return false;
+  return std::any_of(c.in, c.in + c.n, [](const TensorImpl* t) { return !t->storage; });
+}
+
 void record(Call& c, TensorImpl* const* out) {
   ThreadState& state = thread_state();
+  if (idle_in_backward(state, c)) return;
   Recorder& tape = *state.tape;
   const std::uint32_t need = need_of(c, tape);
   if (!need && !tape.capturing) return;

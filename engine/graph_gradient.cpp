@@ -126,7 +126,11 @@ void Generator::check() const {
 // ---- the walk ----
 
 void Generator::put_on_tape() {
+  tape_.graph.nodes.reserve(4 * given_.nodes.size());   // backward is about as long again, or twice; copies of large pools cost page faults
+  tape_.graph.values.reserve(4 * given_.values.size());
   tape_.graph = given_;
+  tape_.info.reserve(4 * given_.values.size());
+  tape_.notes.reserve(4 * given_.nodes.size());
   tape_.info.resize(given_.values.size());
   tape_.notes.resize(given_.nodes.size());
   for (std::size_t n = 0; n < given_.nodes.size(); ++n) tape_.notes[n].site = site_of(given_.nodes[n].origin);

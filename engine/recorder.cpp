@@ -206,9 +206,15 @@ void Recorder::release_one(ValueId v) {
   detail::release(std::exchange(value.saved, nullptr));
 }
 
+// By a node that gradients flow through.
 bool Recorder::made_in_open_region(ValueId v) const {
-  const NodeId node = graph.values[static_cast<std::size_t>(v)].node;
-  return node != kNone && graph.nodes[static_cast<std::size_t>(node)].origin.region == thread_state().region;
+  const NodeId maker = graph.values[static_cast<std::size_t>(v)].node;
+  if (maker == kNone) return false;
+  const Node& node = graph.nodes[static_cast<std::size_t>(maker)];
+  if (node.origin.region != thread_state().region) return false;
+  for (ValueId y = node.first_output; y < node.first_output + node.n_outputs; ++y)
+    if (info[static_cast<std::size_t>(y)].needs_grad) return true;
+  return false;
 }
 
 NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const void* attrs, std::span<TensorImpl* const> out,
@@ -240,9 +246,9 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   const bool in_region = state.region != kNone;
   for (std::size_t i = 0; i < in.size(); ++i) {
     // A region keeps everything it reads from outside, and nothing that it makes itself. A capture records also nodes that need no
-    // gradient; what those read is kept too, because recomputing the others needs their results.
+    // gradient: what those make is kept like what comes from outside, as it is in eager code, which does not record them.
     const bool wanted = saves & operand_bit(i);
-    if (in_region ? ((needs || capturing) && !made_in_open_region(ids[i])) : wanted) keep(ids[i], *in[i]);
+    if (in_region ? (needs && !made_in_open_region(ids[i])) : wanted) keep(ids[i], *in[i]);
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     TensorImpl* t = out[i];

@@ -61,6 +61,8 @@ const std::vector<SettingDoc>& setting_docs() {
        "on stderr, each with what is before it: 1 what every pass won; 2 what every capture found, and every plan made is checked; 3 every eager op with types and call; 4 the least, largest and mean element of its results"},
       {"TAPEDECK_DISABLE_PASSES", "passes", "none", "these passes, separated by commas, are left out where the planner can do without"},
       {"TAPEDECK_DUMP", "a folder", "none", "every captured graph, and the graph after every pass that changed it, are written there as .graph files"},
+      {"TAPEDECK_FUZZ_MINUTES", "a number", "0", "tests/fuzz: random programs for so long; 0: no limit"},
+      {"TAPEDECK_FUZZ_PROGRAMS", "a number", "0", "tests/fuzz: so many random programs; 0: no limit"},
       {"TAPEDECK_REQUIRE_GPU", "0, 1", "0", "tests: those that need a GPU fail without one instead of being skipped"},
       {"TAPEDECK_TEST_OP", "an op", "all", "tests: what is checked of every op is checked of this one alone"},
       {"TAPEDECK_TEST_SEED", "a number", "none", "tests: random programs start from this seed"},

@@ -144,10 +144,10 @@ detail::Extra& extra(detail::TensorImpl& t) {
 
 // Reading values out of a capture would bake them in.
 void refuse_host_read(const detail::TensorImpl& t, const char* what, Site site = {}) {
-  if (!t.storage) throw TypeError(error_text(what, fmt::format("{} is abstract: it has a type and no data", to_string(t.type())), site));
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->capturing)
     throw CaptureError(error_text(what, "reads a tensor on the host inside a capture, which a replay could not repeat; read it outside", site));
+  if (!t.storage) throw TypeError(error_text(what, fmt::format("{} is abstract: it has a type and no data", to_string(t.type())), site));
 }
 
 }  // namespace

@@ -15,20 +15,22 @@ class UniqueNames {
  public:
   UniqueNames() = default;
   explicit UniqueNames(const Graph& graph) {
+    taken_.reserve(2 * graph.values.size());
     for (const Value& v : graph.values)
-      if (!v.name.empty()) taken_.insert(v.name.str());
+      if (!v.name.empty()) taken_.insert(v.name.id());
   }
   Name unique(const std::string& wanted) {
-    if (taken_.insert(wanted).second) return Name(wanted);
-    for (int& k = next_[wanted];;) {
-      const std::string name = fmt::format("{}.{}", wanted, ++k);
-      if (taken_.insert(name).second) return Name(name);
+    const Name name(wanted);
+    if (taken_.insert(name.id()).second) return name;
+    for (int& k = next_[name.id()];;) {
+      const Name numbered(fmt::format("{}.{}", wanted, ++k));
+      if (taken_.insert(numbered.id()).second) return numbered;
     }
   }
 
  private:
-  std::unordered_set<std::string> taken_;
-  std::unordered_map<std::string, int> next_;
+  std::unordered_set<const void*> taken_;
+  std::unordered_map<const void*, int> next_;   // by the name that was taken
 };
 
 }  // namespace tapedeck

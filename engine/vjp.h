@@ -27,9 +27,23 @@ class Vjp {
   // A piece of operand i's gradient. A piece of a broadcast operand is summed over the broadcast dimensions. Ignored if the
   // operand needs no gradient.
   void dx(int i, const Tensor& piece);
+  // A piece that is zero outside a window of operand i, which is given as slice takes it: only the window is summed (window_sum.h).
+  void dx_window(int i, const Tensor& piece, const SliceAttrs& window);
+
+  // Of control flow, which adds up pass by pass: takes over the gradient that operand i has so far, or an undefined tensor. dx() then gives
+  // the whole sum, so that pieces add up in the order in which an ordinary loop adds them. Nothing is taken of an operand that stands twice.
+  Tensor take(int i);
 
   // Set up by the tape.
+  std::vector<Tensor> so_far;   // by operand; empty where nothing can be taken
+  std::vector<bool> taken;
+  struct Window {
+    int operand = 0;
+    Tensor piece;
+    SliceAttrs at;
+  };
   std::vector<Tensor> xs, ys, dys, dxs;
+  std::vector<Window> windows;
   std::vector<bool> need;
   const void* attrs = nullptr;
   std::span<const Region> regions = {};   // of a node of control flow

@@ -1,5 +1,7 @@
 #include <tapedeck/capture/analysis/cost.h>
 
+#include <tapedeck/capture/analysis/control.h>
+
 #include <algorithm>
 
 namespace tapedeck {
@@ -18,17 +20,20 @@ std::vector<double> node_costs(const Graph& graph) {
   std::vector<double> costs;
   costs.reserve(graph.nodes.size());
   for (const Node& node : graph.nodes)
-    costs.push_back(sane(cost_us(*node.op, graph.input_types(node), graph.output_types(node), graph.attributes(node))));
+    costs.push_back(sane(node.n_regions > 0 ? control_cost_us(graph, node)
+                                            : cost_us(*node.op, graph.input_types(node), graph.output_types(node), graph.attributes(node))));
   return costs;
+}
+
+std::int64_t node_workspace(const Graph& graph, const Node& node) {
+  if (node.n_regions > 0) return control_workspace(graph, node);
+  return std::max<std::int64_t>(workspace_bytes(*node.op, graph.input_types(node), graph.output_types(node), graph.attributes(node)), 0);
 }
 
 std::vector<std::int64_t> node_workspaces(const Graph& graph) {
   std::vector<std::int64_t> bytes;
   bytes.reserve(graph.nodes.size());
-  for (const Node& node : graph.nodes) {
-    const std::int64_t scratch = workspace_bytes(*node.op, graph.input_types(node), graph.output_types(node), graph.attributes(node));
-    bytes.push_back(std::max<std::int64_t>(scratch, 0));
-  }
+  for (const Node& node : graph.nodes) bytes.push_back(node_workspace(graph, node));
   return bytes;
 }
 

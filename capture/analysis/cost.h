@@ -12,6 +12,7 @@ namespace tapedeck {
 std::vector<double> node_costs(const Graph& graph);
 
 // Scratch bytes of every node while it runs.
+std::int64_t node_workspace(const Graph& graph, const Node& node);
 std::vector<std::int64_t> node_workspaces(const Graph& graph);
 
 }  // namespace tapedeck

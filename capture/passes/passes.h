@@ -5,6 +5,9 @@
 #include <tapedeck/capture/passes/pass_options.h>
 #include <tapedeck/engine/graph.h>
 
+#include <string>
+#include <vector>
+
 namespace tapedeck TAPEDECK_API {
 
 Graph dead_code(Graph graph);         // drops nodes whose results nobody needs
@@ -14,8 +17,17 @@ Graph algebra(Graph graph, const PassOptions& options = {});           // identi
 Graph fold_views(Graph graph);        // a view of a view becomes one view, or none
 Graph drop_copies(Graph graph);       // copies, casts and broadcasts that change nothing
 Graph hoist_invariants(Graph graph, const PassOptions& options = {});  // what does not change in a loop is computed before it
+Graph loop_results(Graph graph);      // stacked results of loops that nobody reads are not made
 Graph place_devices(Graph graph, const PassOptions& options = {});     // copies where values cross from device to device
 Graph choose_layout(Graph graph, const PassOptions& options = {});     // the user's order of dimensions in memory
+// The form of every sum of gradient pieces, with the reason, if `chosen` is given.
+struct GradientSum {
+  std::string value;    // the sum, by the name it prints under
+  std::string form;     // "add-to", "add_n", "chain"
+  int pieces = 0;
+  std::string reason;
+};
+Graph gradient_sums(Graph graph, std::vector<GradientSum>* chosen = nullptr);
 Graph insert_copies(Graph graph);     // gives every output and every updated state bytes that the plan can write
 
 }  // namespace TAPEDECK_API

@@ -154,7 +154,7 @@ void infer_loop_grad(Infer& f) {
     wanted.push_back(is_scanned ? slice_type(t) : t);
     if (!is_floating(t.dtype)) continue;
     if (i < carried) d_carried.push_back(t);
-    else if (needs[i] == '1') (is_scanned ? d_slices : d_captured).push_back(t);
+    else if (needs[i] != '0') (is_scanned ? d_slices : d_captured).push_back(t);
   }
   require_inputs(f, "a pass", pass, wanted);
   if (pass.outputs.size() < carried) f.fail("a pass gives fewer results than are carried");

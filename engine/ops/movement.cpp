@@ -130,19 +130,7 @@ Tensor zeros_for(const Type& type, Site site) {
   return broadcast_to(Arg(zero, site.file, site.line), type.shape);
 }
 
-void vjp_slice(Vjp& b) {
-  const auto& a = b.attributes<SliceAttrs>();
-  if (a.steps.size) {
-    const Tensor nothing = zeros_for(b.x(0).type(), b.site());
-    return b.dx(0, apply(ops::slice_assign, {&nothing, &b.dy()}, &a, b.site()));
-  }
-  PadAttrs p;
-  for (int i = 0; i < a.starts.size; ++i) {
-    p.before.push_back(a.starts[i]);
-    p.after.push_back(b.x(0).shape()[i] - a.stops[i]);
-  }
-  b.dx(0, pad(b.dy(), p.before, p.after));
-}
+void vjp_slice(Vjp& b) { b.dx_window(0, b.dy(), b.attributes<SliceAttrs>()); }
 
 // ---- diagonal ----
 

@@ -25,7 +25,9 @@ struct LoopGradAttrs {
   std::int64_t trips = -1;      // the most passes, -1 = no bound: then the tape is not part of the plan
   bool reverse = false;
   std::int64_t checkpoint = 0;
-  Name needs;                   // a '1' for every operand of the loop whose gradient is wanted, else a '0': carried, scanned, captured
+  // For every operand of the loop - carried, scanned, captured - a '0' if its gradient is not wanted, else a '1', or '2' if it is captured
+  // and nothing has come together for it before: where no pass comes, its gradient is zero.
+  Name needs;
   ATTR_FIELDS(ATTR_REQUIRED(LoopGradAttrs, carried), ATTR_FIELD(LoopGradAttrs, scanned), ATTR_FIELD(LoopGradAttrs, trips),
               ATTR_FIELD(LoopGradAttrs, reverse),
               ATTR_FIELD(LoopGradAttrs, checkpoint), ATTR_REQUIRED(LoopGradAttrs, needs))

@@ -1,5 +1,6 @@
 // matmul: batches of matrices, row- or column-major (any strides in fact), f32 f64 i32 i64. linear: one product of all rows, with a
-// bias added to each tile while it is in the cache.
+// bias added to each tile while it is in the cache. addmm: each tile of the product is made beside the result, then added to it: the bits
+// are those of matmul, then add.
 //
 // The product is cut into fixed tiles of the result, by shape alone; a tile runs over the inner dimension in fixed steps. Each
 // step is one call of dnnl_sgemm (f32) or of a small loop (other types, and f32 products too small to be worth a call). That
@@ -170,18 +171,36 @@ void multiply(bool tiny, std::int64_t m, std::int64_t n, std::int64_t k, Block<T
   multiply_loop(m, n, k, a, b, c, c_stride, accumulate);
 }
 
-// One tile of one product. `A` is a Matrix or Rows.
+// The m x n elements of one product from (row, col) on. `A` is a Matrix or Rows.
+template <class T, class A>
+void multiply_block(bool tiny, const A& a, const Matrix<const T>& b, std::int64_t row, std::int64_t col, std::int64_t m, std::int64_t n, T* to,
+                    std::int64_t to_stride) {
+  alignas(64) T a_buffer[kTileRows * kTileInner];
+  alignas(64) T b_buffer[kTileInner * kTileCols];
+  for (std::int64_t inner = 0; inner < a.cols; inner += kTileInner) {
+    const std::int64_t k = std::min(kTileInner, a.cols - inner);
+    multiply(tiny, m, n, k, row_major(a, row, inner, m, k, a_buffer), row_major(b, inner, col, k, n, b_buffer), to, to_stride, inner > 0);
+  }
+}
+
+// One tile of one product.
 template <class T, class A>
 void multiply_tile(bool tiny, const A& a, const Matrix<const T>& b, const Matrix<T>& c, std::int64_t row,
                    std::int64_t col) {
-  alignas(64) T a_buffer[kTileRows * kTileInner];
-  alignas(64) T b_buffer[kTileInner * kTileCols];
   const std::int64_t m = std::min(kTileRows, c.rows - row), n = std::min(kTileCols, c.cols - col);
-  for (std::int64_t inner = 0; inner < a.cols; inner += kTileInner) {
-    const std::int64_t k = std::min(kTileInner, a.cols - inner);
-    multiply(tiny, m, n, k, row_major(a, row, inner, m, k, a_buffer), row_major(b, inner, col, k, n, b_buffer), c.at(row, col),
-             c.row_stride, inner > 0);
-  }
+  multiply_block(tiny, a, b, row, col, m, n, c.at(row, col), c.row_stride);
+}
+
+// One tile of `old` plus a product. `old` may lie where the result does.
+template <class T>
+void add_tile(bool tiny, const Matrix<const T>& old, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c,
+              std::int64_t row, std::int64_t col) {
+  alignas(64) T product[kTileRows * kTileCols];
+  const std::int64_t m = std::min(kTileRows, c.rows - row), n = std::min(kTileCols, c.cols - col);
+  if (a.cols > 0) multiply_block(tiny, a, b, row, col, m, n, product, n);
+  else std::fill(product, product + m * n, T(0));
+  for (std::int64_t i = 0; i < m; ++i)
+    for (std::int64_t j = 0; j < n; ++j) *c.at(row + i, col + j) = Add{}(*old.at(row + i, col + j), product[i * n + j]);
 }
 
 // Matrix number `index` of a view's leading dimensions, which broadcast with stride 0.
@@ -196,17 +215,10 @@ Matrix<T> matrix_of(const View& v, std::int64_t index) {
   return {static_cast<T*>(v.data) + offset, v.sizes[r], v.sizes[c], v.strides[r], v.strides[c]};
 }
 
-template <class T>
-void matmul_of(const KernelCall& call) {
-  const View &a = call.inputs[0], &b = call.inputs[1], &c = call.outputs[0];
-  const std::int64_t m = c.sizes[c.rank - 2], n = c.sizes[c.rank - 1], k = a.sizes[a.rank - 1];
-  const std::int64_t elements = c.numel();
-  if (elements == 0) return;
-  if (k == 0) {
-    std::fill(c.as<T>(), c.as<T>() + elements, T(0));
-    return;
-  }
-  const std::int64_t batch = elements / (m * n);
+// f(tiny, index, row, col) for each tile of each of a batch of products.
+template <class T, class F>
+void for_each_tile(const View& c, std::int64_t k, const F& f) {
+  const std::int64_t m = c.sizes[c.rank - 2], n = c.sizes[c.rank - 1], batch = c.numel() / (m * n);
   const std::int64_t tile_rows = (m - 1) / kTileRows + 1, tile_cols = (n - 1) / kTileCols + 1;
   const std::int64_t tiles = tile_rows * tile_cols;
   const bool tiny = m * n * k <= kTinyProduct;
@@ -214,11 +226,33 @@ void matmul_of(const KernelCall& call) {
   parallel_for(batch * tiles, grain_for(multiplications / (std::is_same_v<T, float> ? 50 : 2)),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t job = begin; job < end; ++job) {
-                   const std::int64_t index = job / tiles, tile = job % tiles;
-                   multiply_tile<T>(tiny, matrix_of<const T>(a, index), matrix_of<const T>(b, index), matrix_of<T>(c, index),
-                                    tile / tile_cols * kTileRows, tile % tile_cols * kTileCols);
+                   const std::int64_t tile = job % tiles;
+                   f(tiny, job / tiles, tile / tile_cols * kTileRows, tile % tile_cols * kTileCols);
                  }
                });
+}
+
+template <class T>
+void matmul_of(const KernelCall& call) {
+  const View &a = call.inputs[0], &b = call.inputs[1], &c = call.outputs[0];
+  const std::int64_t k = a.sizes[a.rank - 1], elements = c.numel();
+  if (elements == 0) return;
+  if (k == 0) {
+    std::fill(c.as<T>(), c.as<T>() + elements, T(0));
+    return;
+  }
+  for_each_tile<T>(c, k, [&](bool tiny, std::int64_t index, std::int64_t row, std::int64_t col) {
+    multiply_tile<T>(tiny, matrix_of<const T>(a, index), matrix_of<const T>(b, index), matrix_of<T>(c, index), row, col);
+  });
+}
+
+template <class T>
+void addmm_of(const KernelCall& call) {
+  const View &old = call.inputs[0], &a = call.inputs[1], &b = call.inputs[2], &c = call.outputs[0];
+  if (c.numel() == 0) return;
+  for_each_tile<T>(c, a.sizes[a.rank - 1], [&](bool tiny, std::int64_t index, std::int64_t row, std::int64_t col) {
+    add_tile<T>(tiny, matrix_of<const T>(old, index), matrix_of<const T>(a, index), matrix_of<const T>(b, index), matrix_of<T>(c, index), row, col);
+  });
 }
 
 template <class T>
@@ -270,6 +304,21 @@ void linear_of(const KernelCall& call) {
 
 void linear(const KernelCall& call) {
   for_floats(call, call.outputs[0].dtype, [&](auto t) { linear_of<decltype(t)>(call); });
+}
+
+void addmm(const KernelCall& call) {
+  switch (call.outputs[0].dtype) {
+    case DType::f32:
+      return addmm_of<float>(call);
+    case DType::f64:
+      return addmm_of<double>(call);
+    case DType::i32:
+      return addmm_of<std::int32_t>(call);
+    case DType::i64:
+      return addmm_of<std::int64_t>(call);
+    default:
+      return unsupported(call, call.outputs[0].dtype);
+  }
 }
 
 void matmul(const KernelCall& call) {

@@ -32,26 +32,6 @@ std::vector<Tensor> random_values(const Graph& g, std::uint64_t seed) {
   return given;
 }
 
-// The same through eager code: the graph's nodes are run with the wrts as leaves. `heads` may be empty.
-std::vector<Tensor> eager_gradients(const Graph& g, const std::vector<std::string>& targets, const std::vector<std::string>& wrt,
-                                    std::vector<Tensor> given, const std::vector<Tensor>& heads = {}) {
-  for (Tensor& t : given) t = t.detach();
-  for (const std::string& name : wrt) given[static_cast<std::size_t>(value_named(g, name))].requires_grad(true);
-  std::vector<Tensor> values = given, wanted, asked;
-  values.resize(g.values.size());
-  for (const Node& node : g.nodes) {
-    std::vector<Tensor> operands;
-    for (ValueId v : g.inputs(node)) operands.push_back(values[static_cast<std::size_t>(v)]);
-    const std::vector<Tensor> results = apply_all(*node.op, operands, g.attributes(node), {__FILE__, __LINE__});
-    std::copy(results.begin(), results.end(), values.begin() + node.first_output);
-  }
-  for (const std::string& name : targets) wanted.push_back(values[static_cast<std::size_t>(value_named(g, name))]);
-  for (const std::string& name : wrt) asked.push_back(values[static_cast<std::size_t>(value_named(g, name))]);
-  GradientOptions options;
-  options.heads = heads;
-  return gradients(wanted, asked, options);
-}
-
 void expect_equal_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(bit_equal(a[i], b[i])) << "gradient " << i;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tapedeck/engine/dispatch.h>
+#include <tapedeck/engine/gradients.h>
 #include <tapedeck/engine/graph_gradient.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tape.h>
@@ -57,6 +58,26 @@ inline std::vector<Tensor> run_gradients(const GraphGradient& g, const std::vect
 inline GraphGradient gradient_by_name(const Graph& g, const std::vector<std::string>& targets, const std::vector<std::string>& wrt,
                                       const GraphGradientOptions& options = {}) {
   return gradient(g, values_named(g, targets), values_named(g, wrt), options);
+}
+
+// The same through eager code: the graph's nodes are run with the wrts as leaves. `heads` may be empty.
+inline std::vector<Tensor> eager_gradients(const Graph& g, const std::vector<std::string>& targets, const std::vector<std::string>& wrt,
+                                    std::vector<Tensor> given, const std::vector<Tensor>& heads = {}) {
+  for (Tensor& t : given) t = t.detach();
+  for (const std::string& name : wrt) given[static_cast<std::size_t>(value_named(g, name))].requires_grad(true);
+  std::vector<Tensor> values = given, wanted, asked;
+  values.resize(g.values.size());
+  for (const Node& node : g.nodes) {
+    std::vector<Tensor> operands;
+    for (ValueId v : g.inputs(node)) operands.push_back(values[static_cast<std::size_t>(v)]);
+    const std::vector<Tensor> results = apply_all(*node.op, operands, g.attributes(node), {__FILE__, __LINE__});
+    std::copy(results.begin(), results.end(), values.begin() + node.first_output);
+  }
+  for (const std::string& name : targets) wanted.push_back(values[static_cast<std::size_t>(value_named(g, name))]);
+  for (const std::string& name : wrt) asked.push_back(values[static_cast<std::size_t>(value_named(g, name))]);
+  GradientOptions options;
+  options.heads = heads;
+  return gradients(wanted, asked, options);
 }
 
 // How often ops occur among the nodes of a phase.

@@ -1,0 +1,10 @@
+#include <tapedeck/tests/agree/corpus.h>
+
+namespace tapedeck::agree {
+
+std::vector<Entry>& corpus() {
+  static std::vector<Entry> entries;
+  return entries;
+}
+
+}  // namespace tapedeck::agree

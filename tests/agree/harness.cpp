@@ -1,0 +1,271 @@
+#include <tapedeck/tests/agree/harness.h>
+
+#include <tapedeck/tests/agree/subject.h>
+#include <tapedeck/tests/capture/temporary_folder.h>
+
+#include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/file.h>
+#include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/pipeline.h>
+#include <tapedeck/capture/plan_check.h>
+#include <tapedeck/engine/graph_gradient.h>
+#include <tapedeck/engine/text.h>
+
+#include <cstdlib>
+#include <limits>
+#include <random>
+
+namespace tapedeck::agree {
+
+namespace {
+
+// Thrown by a way that gave other bits; caught by check_agreement().
+struct Differs {
+  std::string what;
+};
+
+void expect(const std::string& difference) {
+  if (!difference.empty()) throw Differs{difference};
+}
+
+struct Variable {
+  explicit Variable(const std::string& value) { ::setenv("TAPEDECK_DISABLE_PASSES", value.c_str(), 1); }
+  ~Variable() { ::unsetenv("TAPEDECK_DISABLE_PASSES"); }
+};
+
+class Ways {
+ public:
+  Ways(const Builder& build, const Harness& harness) : build_(build), harness_(harness) {}
+
+  Verdict check() {
+    try {
+      twin_ = run_eager_twin(build_, harness_.seed);
+    } catch (const Error& e) {
+      return {Verdict::Kind::illegal, "eager", e.what(), 0};
+    }
+    try {
+      eager_again();
+      capture_it();
+      callable();
+      graphs();
+      plans();
+      passes();
+      text();
+      if (harness_.files) file();
+      gradient();
+    } catch (const Differs& d) {
+      return {Verdict::Kind::differs, way_, d.what, ways_};
+    } catch (const std::exception& e) {
+      return {Verdict::Kind::differs, way_, std::string("throws ") + e.what(), ways_};
+    }
+    return {Verdict::Kind::agrees, "", "", ways_};
+  }
+
+ private:
+  void way(std::string name) {
+    way_ = std::move(name);
+    ++ways_;
+  }
+
+  void eager_again() {
+    way("eager again");
+    const std::vector<Record> again = run_eager_twin(build_, harness_.seed);
+    for (int step = 0; step < kSteps; ++step) expect(difference(again[step], twin_[step], step));
+  }
+
+  void capture_it() {
+    way("eager around a capture");
+    subject_ = captured_subject(build_, harness_.seed);
+    for (int k = 0; k < kReplayed; ++k)
+      expect(difference({subject_.expected[k].outputs, {}}, {twin_[kFirstReplayed + k].outputs, {}}, kFirstReplayed + k));
+  }
+
+  void callable() {
+    for (int threads : {1, 2}) {
+      way(fmt::format("captured, {} threads", threads));
+      const auto program = made(build_, harness_.seed);
+      CapturedStepOptions options;
+      options.executor.threads = threads;
+      if (threads == 2) options.plan.segment_us = 0.2;
+      CapturedStep step = capture(program->step(), options);
+      for (int i = 0; i < kSteps; ++i) {
+        program->prepare(i);
+        const Tensors outputs = copied(step(program->inputs(i)));
+        expect(difference({outputs, copied(program->state())}, twin_[i], i));
+      }
+      if (step.recordings() != 2 || step.replays() != kSteps - 2) throw Differs{fmt::format("recorded {} times", step.recordings())};
+    }
+  }
+
+  // The steps after the capture, by running the graph's nodes one by one.
+  void node_by_node(const Graph& g) {
+    Tensors state = subject_.start;
+    for (int k = 0; k < kReplayed; ++k) {
+      EagerResult r = run_eagerly(g, subject_.inputs[k], state);
+      expect(difference({r.outputs, r.state}, subject_.expected[k], kFirstReplayed + k));
+      state = r.state;
+    }
+  }
+
+  void replay(Executor& executor) {
+    const std::vector<std::string> names = executor.state_names();
+    for (std::size_t i = 0; i < names.size(); ++i) executor.set_state(names[i], subject_.start[i]);
+    replay_from_here(executor);
+  }
+
+  void replay_from_here(Executor& executor) {
+    const std::vector<std::string> names = executor.state_names();
+    for (int k = 0; k < kReplayed; ++k) {
+      for (std::size_t i = 0; i < subject_.inputs[k].size(); ++i) executor.set_input(static_cast<int>(i), subject_.inputs[k][i]);
+      executor.run();
+      Tensors state;
+      for (const std::string& name : names) state.push_back(executor.state(name));
+      expect(difference({executor.outputs(), state}, subject_.expected[k], kFirstReplayed + k));
+    }
+    if (executor.observed_peak_bytes() != executor.plan().peak_bytes)
+      throw Differs{fmt::format("held {} bytes at once, planned {}", executor.observed_peak_bytes(), executor.plan().peak_bytes)};
+  }
+
+  Plan planned(const Graph& g, PlanOptions options) {
+    options.segment_us = 0.2;  // so that small programs have segments to run side by side
+    Plan plan = make_plan(g, options);
+    if (!plan.feasible) throw Differs{"infeasible: " + plan.infeasible_reason};
+    for (const std::vector<std::string>& found : {check_plan(plan), check_clones(plan)})
+      if (!found.empty()) throw Differs{"the plan is wrong: " + found.front()};
+    return plan;
+  }
+
+  void planned_replay(const Graph& g, const PlanOptions& options = {}, int threads = 1) {
+    Executor executor(planned(g, options), {.threads = threads});
+    replay(executor);
+  }
+
+  const Graph& graph() const { return subject_.captured.graph; }
+
+  void graphs() {
+    way("node by node");
+    node_by_node(graph());
+  }
+
+  void plans() {
+    way("planned, one thread, replayed twice");
+    Executor executor(planned(graph(), {}), {.threads = 1});
+    replay(executor);
+    replay(executor);
+    way("planned, two threads");
+    planned_replay(graph(), {}, 2);
+    way("keep-all");
+    const Plan keep_all = planned(graph(), {.strategy = Strategy::none});
+    Executor keeping{keep_all};
+    replay(keeping);
+    way("budget: the floor");
+    planned_replay(graph(), {.budget = keep_all.floor_bytes}, 1);
+    if (keep_all.floor_bytes == keep_all.peak_bytes) return;
+    way("budget: half of what the floor saves, two threads");
+    planned_replay(graph(), {.budget = keep_all.floor_bytes + (keep_all.peak_bytes - keep_all.floor_bytes) / 2}, 2);
+  }
+
+  void passes() {
+    for (const NamedPass& pass : harness_.planted) {
+      way("pass " + pass.name);
+      node_by_node(pass.run(graph()));
+    }
+    for (const NamedPass& pass : legal_passes()) {
+      if (pass_named(pass.name).always) continue;
+      way(fmt::format("passes: {} left out", pass.name));
+      const Variable off(pass.name);
+      planned_replay(graph());
+    }
+    std::mt19937_64 random(harness_.seed);
+    for (int k = 0; k < harness_.orders; ++k) {
+      Graph g = graph();
+      std::string order;
+      const std::size_t length = 1 + random() % (legal_passes().size() + 2);
+      for (std::size_t i = 0; i < length; ++i) {
+        const NamedPass& pass = legal_passes()[random() % legal_passes().size()];
+        order += (order.empty() ? "" : ", ") + pass.name;
+        g = pass.run(g);
+      }
+      way("passes: " + order);
+      verify(g);
+      node_by_node(g);
+      if (k % 4 == 3) planned_replay(g);
+    }
+  }
+
+  void text() {
+    way("printed and parsed");
+    PrintOptions all;
+    all.max_inline_constant = std::numeric_limits<std::int64_t>::max();
+    const std::string printed = print(graph(), all);
+    const Graph parsed = parse(printed);
+    if (print(parsed, all) != printed) throw Differs{"prints otherwise once parsed"};
+    node_by_node(parsed);
+  }
+
+  void file() {
+    way("saved and loaded");
+    static const TemporaryFolder folder;
+    const std::string path = folder.file("program.tape");
+    TapeFile file;
+    file.captured = graph();
+    file.plan = planned(graph(), {});
+    for (std::int32_t i = 0; i < graph().n_state; ++i) file.state[graph().value_name(graph().n_inputs + i)] = subject_.start[i];
+    for (std::int32_t i = 0; i < graph().n_inputs; ++i) file.inputs[graph().value_name(i)] = subject_.inputs[0][i];
+    save_tape(path, file);
+    const TapeFile loaded = load_tape(path);
+    node_by_node(loaded.captured);
+    Executor executor(*loaded.plan);
+    for (const auto& [name, value] : loaded.state) executor.set_state(name, value);
+    replay_from_here(executor);
+  }
+
+  // The forward pass alone is captured; its gradient is generated on the graph, and must be what eager backward leaves in grad().
+  void gradient() {
+    if (!made(build_, harness_.seed)->forward()) return;
+    way("gradient generated on the graph");
+    const ForwardSubject s = forward_subject(build_, harness_.seed);
+    if (!s.comparable) return;
+    const Graph& forward = s.captured.graph;
+    std::vector<ValueId> wrt;
+    for (std::size_t i : s.wrt) wrt.push_back(forward.n_inputs + static_cast<ValueId>(i));
+    GraphGradient g = tapedeck::gradient(forward, std::vector<ValueId>{forward.outputs[0]}, wrt);
+    for (ValueId v : g.gradients) {
+      g.graph.outputs.push_back(v);
+      g.graph.output_names.emplace_back();
+    }
+    verify(g.graph);
+    const auto compare = [&](const Tensors& outputs) { expect(difference({outputs, {}}, {s.expected, {}}, 0)); };
+    compare(run_eagerly(g.graph, s.inputs, s.start).outputs);
+    way("gradient generated on the graph, planned");
+    Executor executor(planned(g.graph, {}));
+    for (std::size_t i = 0; i < s.inputs.size(); ++i) executor.set_input(static_cast<int>(i), s.inputs[i]);
+    const std::vector<std::string> names = executor.state_names();
+    for (std::size_t i = 0; i < names.size(); ++i) executor.set_state(names[i], s.start[i]);
+    executor.run();
+    compare(executor.outputs());
+  }
+
+  const Builder& build_;
+  const Harness& harness_;
+  std::vector<Record> twin_;
+  Subject subject_;
+  std::string way_;
+  int ways_ = 0;
+};
+
+}  // namespace
+
+const std::vector<NamedPass>& legal_passes() {
+  static const std::vector<NamedPass> passes = [] {
+    std::vector<NamedPass> all;
+    for (const Pass* pass : all_passes())
+      if (!pass->asked_for) all.push_back({pass->name, [pass](const Graph& g) { return run_pass(*pass, g); }});
+    return all;
+  }();
+  return passes;
+}
+
+Verdict check_agreement(const Builder& build, const Harness& harness) { return Ways(build, harness).check(); }
+
+}  // namespace tapedeck::agree
