@@ -127,9 +127,10 @@ class Cutter {
     std::sort(piece.inputs.begin(), piece.inputs.end());
   }
 
-  void extract_piece(Piece& piece) const {
+  void extract_piece(Piece& piece) {
     TakenNames names;
-    Splice splice(graph_, piece.graph, names);
+    map_.resize(graph_.values.size(), kNone);
+    Splice splice(graph_, piece.graph, names, std::move(map_));
     piece.graph.name = graph_.name;
     for (ValueId v : piece.inputs) {
       const Name own = graph_.values[v].name;
@@ -140,12 +141,17 @@ class Cutter {
     for (NodeId n : piece.nodes) splice.copy(n);
     for (ValueId v : piece.outputs) piece.graph.outputs.push_back(splice.at(v));
     piece.graph.output_names.resize(piece.outputs.size());
+    map_ = std::move(splice).take_map();
+    for (ValueId v : piece.inputs) map_[v] = kNone;
+    for (NodeId n : piece.nodes)
+      for (ValueId v = graph_.nodes[n].first_output; v < graph_.nodes[n].first_output + graph_.nodes[n].n_outputs; ++v) map_[v] = kNone;
   }
 
   const Graph& graph_;
   std::vector<char> selected_;
   std::vector<std::int32_t> level_;
   std::vector<NodeId> joined_;
+  std::vector<ValueId> map_;            // of the splices, one after the other
   std::vector<char> wanted_;            // by value: read by another piece, returned or stored
   std::vector<std::int32_t> seen_by_;   // by value: the last piece that listed it as an input
 };

@@ -81,11 +81,9 @@ Graph PassRunner::run(const char* name, Graph graph, const std::function<Graph(G
   verify_after(name, result);
   record.nodes_after = count_nodes(result);
   record.bytes_after = live_peak(result);
-  record.changed = record.nodes_after != record.nodes_before || record.bytes_after != record.bytes_before;
   if (!settings_.dump.empty()) {
     const std::string after = print(result);
-    record.changed = after != before;
-    if (record.changed) dump(name, after);
+    if (after != before) dump(name, after);
   }
   records_.push_back(record);
   if (seen_) seen_(name, result);

@@ -23,7 +23,6 @@ struct PassRecord {
   std::int64_t nodes_before = 0, nodes_after = 0;     // those in regions included
   std::int64_t bytes_before = 0, bytes_after = 0;     // most bytes alive at once in the graph's order (analysis/live_peak.h)
   bool skipped = false;
-  bool changed = false;                               // only known where graphs are compared: with TAPEDECK_DUMP, or if `nodes` or `bytes` differ
 };
 
 class PassRunner {

@@ -27,7 +27,10 @@ class TakenNames {
 class Splice {
  public:
   // REQUIRES: both outlive the splice; `names` holds the names of `to`.
-  Splice(const Graph& from, Graph& to, TakenNames& names) : from_(from), to_(to), names_(names), map_(from.values.size(), kNone) {}
+  Splice(const Graph& from, Graph& to, TakenNames& names) : Splice(from, to, names, std::vector<ValueId>(from.values.size(), kNone)) {}
+  // With a map that is there already: where many small pieces are taken from one graph, making one for each would be quadratic.
+  Splice(const Graph& from, Graph& to, TakenNames& names, std::vector<ValueId> map) : from_(from), to_(to), names_(names), map_(std::move(map)) {}
+  std::vector<ValueId> take_map() && { return std::move(map_); }
 
   void bind(ValueId old_value, ValueId new_value) { map_[old_value] = new_value; }
   ValueId at(ValueId old_value) const { return map_[old_value]; }

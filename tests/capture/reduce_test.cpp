@@ -78,6 +78,31 @@ TEST(Reduce, OperandsOfOpsThatTakeAnyNumberGo) {
   EXPECT_EQ(small.n_inputs, 1) << print(small);
 }
 
+int count_within(const Graph& g, const char* op) {
+  int n = count(g, op);
+  for (const Region& region : g.regions) n += count_within(*region, op);
+  return n;
+}
+
+const char* const kLoop =
+    "graph g(%x: f32[4,6], %w: f32[4,6]) {\n %s: f32[4,6] = tanh(%x)\n"
+    " %y: f32[4,6] = scan(%s, %w) {carried=1, trips=3} (%i: i64[], %c: f32[4,6], %v: f32[4,6]) {\n"
+    "  %a: f32[4,6] = exp(%v)\n  %b: f32[4,6] = sigmoid(%c)\n  %d: f32[4,6] = mul(%a, %b)\n  %e: f32[4,6] = neg(%d)\n  return %e\n }\n"
+    " %z: f32[4,6] = neg(%y)\n return %z\n}\n";
+
+TEST(Reduce, LoopsGoWhereTheirBodyIsWhatMatters) {
+  const Graph small = reduce(parse(kLoop), [](const Graph& c) { return count_within(c, "sigmoid") > 0; });
+  EXPECT_EQ(small.node_count(), 1) << print(small);
+  EXPECT_EQ(count(small, "sigmoid"), 1) << print(small);
+}
+
+TEST(Reduce, BodiesShrinkWhereTheLoopMatters) {
+  const Graph small = reduce(parse(kLoop), [](const Graph& c) { return count(c, "scan") == 1 && count_within(c, "sigmoid") == 1; });
+  ASSERT_EQ(small.node_count(), 1) << print(small);
+  EXPECT_EQ(small.regions[0]->node_count(), 1) << print(small);
+  EXPECT_EQ(small.values[0].type, Type(DType::f32, {1, 1})) << print(small);
+}
+
 TEST(Reduce, SaysThatThereIsNothingToReduce) {
   const Graph g = parse("graph g(%x: f32[4]) {\n return %x\n}\n");
   EXPECT_THROW(reduce(g, [](const Graph&) { return false; }), UsageError);
