@@ -127,6 +127,8 @@ class Algebra {
       if (!matches_application(rule->from, *root.op, root.operands, root.attrs, match)) continue;
       const ValueId x = match.values['x'];
       if (!holds_for(rule->identity.of, to_.values[x].type.dtype) || !carries_attributes(*rule, match)) continue;
+      // Known numbers are gathered behind a value that is none; among themselves they would go round for ever.
+      if (match.values['k'] != kNone && uniform_.of(x)) continue;
       const std::optional<Type> type = type_of(rule->to, match, root.type);
       if (type && *type == root.type) return build(rule->to, match, root.type);
     }
