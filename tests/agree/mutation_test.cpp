@@ -72,7 +72,7 @@ TEST_P(Mutation, IsCaughtAndShrunk) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Passes, Mutation,
-                         ::testing::Values(Planted{"swap_operands_of_sub", swap_operands_of_sub, 3, ""},
+                         ::testing::Values(Planted{"swap_operands_of_sub", swap_operands_of_sub, 5, ""},
                                            Planted{"merge_clamps", merge_clamps, 5, "clamp"},
                                            Planted{"forget_the_last_update", forget_the_last_update, 1, ""}),
                          [](const auto& info) { return info.param.name; });

@@ -178,7 +178,8 @@ class Generator {
     line.attributes = std::move(attributes);
     for (const Variable& v : operands) line.operands.push_back(operand(v));
     // Gradients pass a write through a view that has none as if nothing had been written, which a graph does not say.
-    return add(std::move(line), (!op.is(kView) || operands[0].writable) && &op != &ops::stop_gradient);
+    const bool own = operands.empty() || (operands[0].writable && (!body_ || operands[0].id >= body_begins_));
+    return add(std::move(line), (!op.is(kView) || own) && &op != &ops::stop_gradient);
   }
   template <class Attrs>
   bool add_op(const Op& op, const std::vector<Variable>& operands, const Attrs& attrs) {
@@ -242,7 +243,8 @@ class Generator {
   }
 
   void add_write() {
-    const auto x = choose([](const Variable& v) { return v.writable && is_floating(v.type.dtype); });
+    // A body writes only what it has made.
+    const auto x = choose([&](const Variable& v) { return v.writable && is_floating(v.type.dtype) && v.id >= (body_ ? body_begins_ : 0); });
     if (!x) return;
     const auto y = choose([&](const Variable& v) {
       Shape both;
@@ -272,6 +274,8 @@ class Generator {
     std::fill(values_.begin(), values_.end(), Tensor());
     for (const Leaf& leaf : program_.leaves) values_[static_cast<std::size_t>(leaf.var)] = elements_of(leaf);
     run_lines(program_.lines, values_);
+    if (carried_ >= 0) values_[static_cast<std::size_t>(carried_)] = values_[static_cast<std::size_t>(carried_from_)];
+    if (body_) run_lines(*body_, values_);
   }
 
   void add_draw() {
@@ -323,7 +327,11 @@ class Generator {
     std::vector<Line> body;
     const std::size_t before = pool_.size();
     body_ = &body;
-    for (int tries = 0; tries < 12 && body.size() < 5; ++tries) chance(60) ? add_elementwise() : chance(30) ? add_draw() : add_view();
+    body_begins_ = program_.variables;
+    for (int tries = 0; tries < 12 && body.size() < 5; ++tries) {
+      const std::int64_t what = below(100);
+      what < 55 ? add_elementwise() : what < 70 ? add_write() : what < 85 ? add_draw() : add_view();
+    }
     body_ = nullptr;
     made->assign(pool_.begin() + static_cast<std::ptrdiff_t>(before), pool_.end());
     pool_.resize(before);
@@ -342,6 +350,7 @@ class Generator {
     Line line;
     line.kind = LineKind::region;
     line.results = body.back().results;
+    line.outcome = {body.back().first_result, line.results[0], 0.5};
     line.body = std::move(body);
     add(std::move(line), writable);
   }
@@ -363,7 +372,9 @@ class Generator {
     pool_.push_back({line.carried, x->type, false, {}, x->gradient});
     const Variable carried = pool_.back();
     std::vector<Variable> made;
+    carried_ = line.carried, carried_from_ = x->id;
     line.body = draw_body(&made);
+    carried_ = -1;
     pool_.pop_back();
     line.outcome = operand(carried);
     for (const Variable& v : made)
@@ -476,7 +487,9 @@ class Generator {
   RandomProgram program_;
   Tensors values_;
   std::vector<Variable> pool_;
-  std::vector<Line>* body_ = nullptr;
+  std::vector<Line>* body_ = nullptr;      // being drawn
+  int body_begins_ = 0;                    // its first variable
+  int carried_ = -1, carried_from_ = -1;   // what it sees of what
 };
 
 bool legal(const RandomProgram& program) {

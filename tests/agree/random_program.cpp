@@ -93,14 +93,11 @@ void run_line(const Line& line, Tensors& variables) {
     case LineKind::branch: return set_results(line, {run_control(line, variables, operands)}, variables);
     case LineKind::region: break;
   }
-  if (line.body.empty()) return;
   const Tensor result = checkpoint([&] {
-    run_lines(line.body, variables);
-    return variables[static_cast<std::size_t>(line.body.back().first_result)];
+    Tensors inside = variables;
+    run_lines(line.body, inside);
+    return value_of(line.outcome, inside);
   });
-  // Only the result leaves a region.
-  for (const Line& inner : line.body)
-    for (std::size_t i = 0; i < inner.results.size(); ++i) variables[static_cast<std::size_t>(inner.first_result) + i] = Tensor();
   set_results(line, {result}, variables);
 }
 
@@ -188,7 +185,7 @@ void add_line(const Line& line, const std::string& indent, std::string* text) {
     case LineKind::region:
       *text += fmt::format("{}{}checkpoint([&] {{\n", indent, results);
       for (const Line& inner : line.body) add_line(inner, indent + "  ", text);
-      *text += indent + "});\n";
+      *text += fmt::format("{}  return {};\n{}}});\n", indent, name_of(line.outcome), indent);
       break;
     case LineKind::scan:
     case LineKind::loop:

@@ -29,7 +29,7 @@ enum class LineKind {
   copy_in,   // operands[0] = operands[1]
   fill,      // operands[0] = number
   keep,      // a buffer takes (the start of) a value: state for the next step
-  region,    // body, as a checkpoint region; the result is the value of its last line
+  region,    // body, as a checkpoint region; the result is its outcome
   scan,      // carried = operands[0]; `number` times carried = tanh(outcome of the body); the result is the last
   loop,      // carried = operands[0]; while mean(|carried|) < number, at most 4 times, carried = 1.3 tanh(outcome of the body)
   branch,    // sum(operands[1]) > 0 ? tanh(outcome of the body, of carried = operands[0]) : operands[0] / 2
@@ -45,7 +45,7 @@ struct Line {
   std::vector<Type> results;
   std::vector<Line> body;
   int carried = -1;          // scan, loop, branch: the variable that the body sees
-  Operand outcome;           // what the body ends with
+  Operand outcome;           // what the body ends with: all that is seen of it outside
   std::int64_t checkpoint = 0;
 
   const void* attrs() const { return op && op->attrs ? attributes.data() : nullptr; }
