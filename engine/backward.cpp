@@ -115,7 +115,8 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
     } else if (region != kNone) {
       if (open_region_ != region) recompute(region, reader);
       auto it = recomputed_.find(v);
-      // Absent only where the region read something abstract.
+      if (it == recomputed_.end() && stale_ != kNone) saved(stale_, reader);  // throws
+      // Absent otherwise only where the region read something abstract.
       t = it == recomputed_.end() ? abstract_tensor(type_of(v)) : Tensor(detail::new_view(*it->second.impl(), it->second.shape(), 0, it->second.strides()));
     } else {
       fail_freed(reader);
@@ -138,6 +139,7 @@ bool BackwardWalk::carries_gradient(NodeId n) const {
 // flows through. (A capture records the latter too: the new running statistics of a batch norm, whose old bytes have been written over.)
 void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   recomputed_.clear();
+  stale_ = kNone;
   open_region_ = region;
   const CheckpointRegion range = tape_.regions[static_cast<std::size_t>(region)];
   for (NodeId n = range.first; n < range.last; ++n) {
@@ -148,8 +150,10 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
     for (ValueId v : tape_.graph.inputs(at)) {
       auto it = recomputed_.find(v);
       if (it != recomputed_.end()) inputs.push_back(it->second);
-      else if (info(v).saved) inputs.push_back(saved(v, reader));
+      else if (info(v).saved && info(v).saved->version == info(v).version) inputs.push_back(saved(v, reader));
       else available = false;
+      // Written since: an error only if backward wants what is made of it.
+      if (info(v).saved && info(v).saved->version != info(v).version) stale_ = v;
     }
     if (!available) continue;  // a branch that needs no gradient, and so was not kept
     const std::vector<Tensor> outputs = execute(*at.op, inputs, tape_.graph.attributes(at), tape_.graph.output_types(at), tape_.notes[static_cast<std::size_t>(n)].site);

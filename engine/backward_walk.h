@@ -74,6 +74,7 @@ class BackwardWalk {
   std::vector<Tensor> grads_;                           // by value
   std::unordered_map<ValueId, WindowSum> windows_;      // of values whose gradient has come in windows alone so far
   std::unordered_map<ValueId, Tensor> recomputed_;      // of the region being walked
+  ValueId stale_ = kNone;                               // which it read, and which has been written since
   std::int32_t open_region_ = kNone;
   std::vector<bool> wanted_;                            // by value: on a way from a wrt
   bool only_wanted_ = false;
