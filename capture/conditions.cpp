@@ -42,7 +42,7 @@ namespace {
 
 // The path attribute of a drawing op, "fc.drop#1", as path and number.
 bool draw_of(const Graph& g, const Node& node, Name* path, std::int32_t* number) {
-  if (!node.op->is(kRandom) || !node.op->attrs) return false;
+  if ((!node.op->is(kRandom) && node.op != &ops::fold_in) || !node.op->attrs) return false;
   for (int i = 0; i < node.op->attrs->n_fields; ++i) {
     const Field& field = node.op->attrs->fields[i];
     if (field.kind != FieldKind::string || std::string_view(field.name) != "path") continue;
@@ -74,12 +74,19 @@ void Draws::count(const Graph& g) {
       steps_ = true;
       after_.clear();
     } else if (draw_of(g, node, &path, &number)) {
-      if (!steps_ && !find(before_, path)) before_.emplace_back(path, number);
-      if (std::int32_t* count = find(after_, path)) *count = std::max(*count, number + 1);
-      else after_.emplace_back(path, number + 1);
+      drawn(path, number);
     }
-    for (const Region& region : g.regions_of(node)) count(*region);
+    // Draws inside a loop or branch count for themselves; the stream of the loop counts as one draw.
+    for (const Region& region : g.regions_of(node))
+      for (const Node& inner : region->nodes)
+        if (inner.op == &ops::fold_in && draw_of(*region, inner, &path, &number)) drawn(path, number);
   }
+}
+
+void Draws::drawn(Name path, std::int32_t number) {
+  if (!steps_ && !find(before_, path)) before_.emplace_back(path, number);
+  if (std::int32_t* count = find(after_, path)) *count = std::max(*count, number + 1);
+  else after_.emplace_back(path, number + 1);
 }
 
 std::string Draws::misfit() const {

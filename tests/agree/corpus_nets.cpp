@@ -228,6 +228,20 @@ PROGRAM(checkpoint_of_a_buffer_written_later) {
   }, {w});
 }
 
+PROGRAM(checkpoint_of_what_nobody_wants_written_later) {
+  p.input({5});
+  const Tensor w = p.parameter("w", {5});
+  p.train([=](const Tensors& in) -> Tensors {
+    const Tensor a = w * in[0], b = w + in[0];
+    const Tensor y = checkpoint([&] {
+      const Tensor unused = sin(b);
+      return cos(a);
+    });
+    mul_(b, 2);
+    return {sum(square(y)), b};
+  }, {w});
+}
+
 PROGRAM(lora_with_checkpointing) {
   p.input({4, 10});
   struct Net : Module {
