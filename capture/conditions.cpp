@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_map>
 
 namespace tapedeck {
 
@@ -56,6 +57,16 @@ bool draw_of(const Graph& g, const Node& node, Name* path, std::int32_t* number)
   return false;
 }
 
+// The number that a loop or branch has of its stream: what its regions derive their random states by.
+bool loop_number(const Graph& g, const Node& node, Name stream, std::int32_t* number) {
+  for (const Region& region : g.regions_of(node))
+    for (const Node& inner : region->nodes) {
+      Name path;
+      if (inner.op == &ops::fold_in && draw_of(*region, inner, &path, number) && path == stream) return true;
+    }
+  return false;
+}
+
 std::int32_t* find(std::vector<std::pair<Name, std::int32_t>>& counts, Name path) {
   for (auto& [name, count] : counts)
     if (name == path) return &count;
@@ -67,26 +78,29 @@ std::int32_t* find(std::vector<std::pair<Name, std::int32_t>>& counts, Name path
 Draws::Draws(const Graph& captured) { count(captured); }
 
 void Draws::count(const Graph& g) {
+  std::unordered_map<const void*, std::int32_t> loops;   // by stream: how many loops have taken a number of it
   for (const Node& node : g.nodes) {
     Name path;
     std::int32_t number = 0;
     if (node.op == &ops::rng_next) {
       steps_ = true;
       after_.clear();
-    } else if (draw_of(g, node, &path, &number)) {
-      drawn(path, number);
+      loops.clear();
+    } else if (node.op->is(kRandom) && draw_of(g, node, &path, &number)) {
+      drawn(path, number, number + 1);
     }
-    // Draws inside a loop or branch count for themselves; the stream of the loop counts as one draw.
-    for (const Region& region : g.regions_of(node))
-      for (const Node& inner : region->nodes)
-        if (inner.op == &ops::fold_in && draw_of(*region, inner, &path, &number)) drawn(path, number);
+    if (node.n_regions == 0 || node.origin.phase != Phase::forward) continue;
+    // Draws inside a loop or branch count for themselves; the loop takes one number of its stream, seen where a pass draws.
+    const Name stream = node.origin.path.empty() ? Name(node.op->name) : Name(node.origin.path.str() + "." + node.op->name);
+    const std::int32_t before = loops[stream.id()]++;
+    if (loop_number(g, node, stream, &number)) drawn(stream, number - before, number + 1);
   }
 }
 
-void Draws::drawn(Name path, std::int32_t number) {
-  if (!steps_ && !find(before_, path)) before_.emplace_back(path, number);
-  if (std::int32_t* count = find(after_, path)) *count = std::max(*count, number + 1);
-  else after_.emplace_back(path, number + 1);
+void Draws::drawn(Name path, std::int32_t first, std::int32_t after) {
+  if (!steps_ && !find(before_, path)) before_.emplace_back(path, first);
+  if (std::int32_t* count = find(after_, path)) *count = std::max(*count, after);
+  else after_.emplace_back(path, after);
 }
 
 std::string Draws::misfit() const {

@@ -35,7 +35,7 @@ class Draws {
   void advance() const;            // the thread's counts after a replay, as after an eager call
 
  private:
-  void drawn(Name path, std::int32_t number);
+  void drawn(Name path, std::int32_t first, std::int32_t after);
   void count(const Graph& graph);
   using Counts = std::vector<std::pair<Name, std::int32_t>>;
   Counts before_;                  // of the paths drawn under, at the beginning
