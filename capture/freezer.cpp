@@ -3,6 +3,7 @@
 #include <tapedeck/capture/tape_script.h>
 #include <tapedeck/engine/dynamic_count.h>
 #include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/own_gradient.h>
 #include <tapedeck/engine/ops/host.h>
 #include <tapedeck/engine/site_note.h>
 #include <tapedeck/engine/tape.h>
@@ -327,13 +328,20 @@ void Freezer::add_nodes() {
     const Node& node = tape_.graph.nodes[k];
     std::vector<ValueId> inputs;
     for (ValueId v : tape_.graph.inputs(node)) inputs.push_back(mapped(v));
-    if (node.op == &ops::custom_gradient) {  // the author's function has run already: its results are the last operands
-      for (std::int32_t i = 0; i < node.n_outputs; ++i) mapped(node.first_output + i) = inputs[static_cast<std::size_t>(node.n_inputs - node.n_outputs + i)];
-      continue;
-    }
     Origin origin = node.origin;
     const NodeInfo& note = tape_.notes[k];
     origin.site = site_note(note.site);
+    if (node.op == &ops::custom_gradient) {  // the author's function has run already: its results are the last operands
+      for (std::int32_t i = 0; i < node.n_outputs; ++i) {
+        std::vector<ValueId> operands{inputs[static_cast<std::size_t>(node.n_inputs - node.n_outputs + i)]};
+        operands.insert(operands.end(), inputs.begin(), inputs.end() - node.n_outputs);
+        const Type type = g.values[static_cast<std::size_t>(operands[0])].type;
+        const NodeId made = g.add_node(ops::own_gradient, operands, nullptr, {&type, 1}, origin);
+        mapped(node.first_output + i) = g.nodes[static_cast<std::size_t>(made)].first_output;
+        g.values.back().name = names_.unique("own_gradient");
+      }
+      continue;
+    }
     if (note.twin != kNone) origin.twin = first_output[static_cast<std::size_t>(note.twin)];
     const NodeId made = g.add_node(*node.op, inputs, tape_.graph.attributes(node), tape_.graph.output_types(node), origin, {}, tape_.graph.regions_of(node));
     const ValueId first = g.nodes[static_cast<std::size_t>(made)].first_output;

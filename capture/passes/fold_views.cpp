@@ -152,7 +152,7 @@ class ViewFolder {
 
  private:
   static bool foldable(const Node& node) {
-    return node.op->is(kView) && node.op->view && !node.op->is(kNoGradient) && node.n_inputs == 1 && node.n_outputs == 1 &&
+    return node.op->is(kView) && node.op->view && node.op->vjp && node.n_inputs == 1 && node.n_outputs == 1 &&
            !node.origin.clone && node.n_after == 0;
   }
 

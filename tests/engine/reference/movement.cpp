@@ -36,6 +36,7 @@ Arrays same_elements(const Example&, const Arrays& x, const Types& out) { return
 const AddReference reshape_("reshape", same_elements);
 const AddReference alias_("alias", same_elements);
 const AddReference stop_gradient_("stop_gradient", same_elements);
+const AddReference own_gradient_("own_gradient", same_elements);
 
 const AddReference transpose_("transpose", [](const Example& e, const Arrays& x, const Types& out) {
   const auto axes = attributes_of<PermuteAttrs>(e).axes;
