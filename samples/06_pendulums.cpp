@@ -87,4 +87,12 @@ int main(int argc, char** argv) {
     const double loss = trainer.step({angle, speed, seen})[0].item();
     if (i % 25 == 0) std::printf("step %4d  loss %.6f  length %.4f  friction %.4f\n", i, loss, trainer.world.length.item(), trainer.world.friction.item());
   }
+
+  // On one core:
+  // backward keeps       planned peak  ms per step       loss
+  // every step                7426500         7.71   0.065104
+  // every 50th step            561668        15.57   0.065104
+  // about sqrt                 455172        12.69   0.065104
+  // about log2                 160260        20.75   0.065104
+  // step  150  loss 0.000055  length 1.3149  friction 0.1696      (they were made with 1.3 and 0.15)
 }
