@@ -308,7 +308,7 @@ void BackwardWalk::offer_gradients(const std::vector<ValueId>& inputs, Vjp* vjp)
   vjp->so_far.resize(inputs.size());
   vjp->taken.assign(inputs.size(), false);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!info(inputs[i]).needs_grad || !wanted(inputs[i]) || std::count(inputs.begin(), inputs.end(), inputs[i]) > 1) continue;
+    if (!info(inputs[i]).needs_grad || !wanted(inputs[i]) || std::count(inputs.begin() + static_cast<std::ptrdiff_t>(i), inputs.end(), inputs[i]) > 1) continue;
     settle_windows(inputs[i]);
     vjp->so_far[i] = grads_[static_cast<std::size_t>(inputs[i])];
   }
@@ -344,7 +344,9 @@ void BackwardWalk::visit(NodeId n) {
     Scoped<Name> path(state.path, at.origin.path);
     if (custom) run_custom(CustomBackward(extra->custom), &vjp, n);
     else run_vjp(n, &vjp);
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      // An ordinary loop reads what it captures as it goes, and before it its slices and its first carried values: backward in reverse.
+      const std::size_t i = regions.empty() ? k : inputs.size() - 1 - k;
       if (!vjp.taken.empty() && vjp.taken[i]) grads_[static_cast<std::size_t>(inputs[i])] = Tensor();   // it is in the sum
       if (vjp.dxs[i].defined()) add_piece(inputs[i], vjp.dxs[i]);
     }

@@ -31,7 +31,7 @@ class Vjp {
   void dx_window(int i, const Tensor& piece, const SliceAttrs& window);
 
   // Of control flow, which adds up pass by pass: takes over the gradient that operand i has so far, or an undefined tensor. dx() then gives
-  // the whole sum, so that pieces add up in the order in which an ordinary loop adds them. Nothing is taken of an operand that stands twice.
+  // the whole sum, so that pieces add up in the order in which an ordinary loop adds them. Of a tensor that stands twice the last operand does.
   Tensor take(int i);
 
   // Set up by the tape.

@@ -237,6 +237,20 @@ TEST(ControlFlow, GradientsOfWindowsReadInEveryPass) {
       {leaf({1, -2}, {2}), leaf({0.5f, -0.0f, 1.5f, 7, 8}, {5}), leaf({1, 2, 0, -1, 3, -0.0f}, {3, 2})});
 }
 
+TEST(ControlFlow, ATensorThatIsCarriedAndScannedAndCaptured) {
+  for (std::int64_t every : {std::int64_t{0}, std::int64_t{2}})
+    check_program(
+        [every](const Tensors& in) {
+          const Tensor v = tanh(in[0]);
+          LoopOptions options;
+          options.checkpoint_every = every;
+          const LoopResult r = scan([&](const Tensors& c) { return Tensors{c[0] * v + c[1], c[0] * c[2]}; }, {v, exp(v)}, {v}, {}, options);
+          const LoopResult s = while_loop([](const Tensors& c) { return below(c[0], 50); }, [&](const Tensors& c) { return Tensors{c[0] * 1.5 + abs(v)}; }, {v * v});
+          return with_gradients(sum(r.carried[0] * v) + sum(s.carried[0] * v), {in[0]});
+        },
+        {leaf({0.3f, 0.7f, -1.1f}, {3})});
+}
+
 struct Recurrent : Module {
   Linear in{*this, "in", 3, 8}, hidden{*this, "hidden", 8, 8}, out{*this, "out", 8, 2};
 };
