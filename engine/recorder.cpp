@@ -153,7 +153,9 @@ ValueId Recorder::value_of(TensorImpl* t, Site site) {
   if (capturing && !nested && state.own && state.own->owns(*t) && state.own->needs_grad(*t) && state.grad_enabled)
     throw CaptureError(error_text("capture", fmt::format("reads {}, whose gradient history began before the capture; detach() it or make it inside",
                                                          to_string(t->type())), site));
-  if (!(capturing && find_outside(t)) && linked_into_tape(*t)) return take_again(t, site);
+  // What a tape around a region knows is its own: a region reads it, and takes no view of it again.
+  const bool of_another = nested && t->tape != 0;
+  if (!of_another && !(capturing && find_outside(t)) && linked_into_tape(*t)) return take_again(t, site);
   return declare(t, site);
 }
 

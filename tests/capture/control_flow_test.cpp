@@ -251,6 +251,16 @@ TEST(ControlFlow, ATensorThatIsCarriedAndScannedAndCaptured) {
         {leaf({0.3f, 0.7f, -1.1f}, {3})});
 }
 
+TEST(ControlFlow, TracingLeavesTheHistoryOfWhatItReadsAlone) {
+  // A loop without passes is traced for its types even in eager code; the body reads a tensor and a view of it.
+  const Tensor x = leaf(std::vector<float>(24, 0.5f), {4, 6}), window = slice(reshape(x, {24}), 0, 0, 15);
+  LoopOptions options;
+  options.max_trips = 4;
+  while_loop([](const Tensors& c) { return below(c[0], -1); }, [&](const Tensors& c) { return Tensors{c[0] + sum(x), window}; }, {full({}, 1)}, {}, options);
+  backward(mean(window) + mean(x));
+  EXPECT_NEAR(x.grad().to_vector<float>()[0], 1.0 / 15 + 1.0 / 24, 1e-6);
+}
+
 struct Recurrent : Module {
   Linear in{*this, "in", 3, 8}, hidden{*this, "hidden", 8, 8}, out{*this, "out", 8, 2};
 };
