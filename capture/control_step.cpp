@@ -20,7 +20,14 @@ namespace {
 bool failed(const KernelCall& call) { return call.fault->what.load(std::memory_order_relaxed) != nullptr; }
 
 char* bytes_of(const View& v) { return static_cast<char*>(v.data); }
+// What holds no elements may have no address.
+void copy_bytes(void* to, const void* from, std::size_t n) {
+  if (n > 0) std::memcpy(to, from, n);
+}
 std::size_t byte_count(const View& v) { return static_cast<std::size_t>(v.numel()) * dtype_size(v.dtype); }
+void clear(const View& v) {
+  if (byte_count(v) > 0) std::memset(v.data, 0, byte_count(v));
+}
 
 // One region, ready to run. Constants are read where the graph keeps them.
 class RegionRunner {
@@ -61,7 +68,7 @@ class RegionRunner {
 
   // The output, dense, to where it belongs.
   void copy_output(std::size_t k, void* to) const noexcept {
-    if (staged_[k]) std::memcpy(to, staged_[k], byte_count(outputs_[k].view));
+    if (staged_[k]) copy_bytes(to, staged_[k], byte_count(outputs_[k].view));
     else copy_window(outputs_[k], to);
   }
 
@@ -134,9 +141,9 @@ class WhileOrScan : public ControlStep {
   void run(const KernelCall& call) noexcept override {
     const auto carried = static_cast<std::size_t>(attrs_.carried);
     const std::size_t first = is_while_ ? 1 : 0;   // of the carried results
-    for (std::size_t j = 0; j < carried; ++j) std::memcpy(call.outputs[first + j].data, call.inputs[j].data, byte_count(call.inputs[j]));
+    for (std::size_t j = 0; j < carried; ++j) copy_bytes(call.outputs[first + j].data, call.inputs[j].data, byte_count(call.inputs[j]));
     for (std::int32_t k = static_cast<std::int32_t>(first + carried); k < call.n_outputs; ++k)
-      if (is_while_) std::memset(call.outputs[k].data, 0, byte_count(call.outputs[k]));
+      if (is_while_) clear(call.outputs[k]);
     const std::int64_t most = attrs_.scanned > 0 ? call.inputs[carried].sizes[0] : attrs_.trips;
     std::int64_t i = 0;
     for (; most < 0 || i < most; ++i) {
@@ -267,13 +274,13 @@ class LoopGrad : public ControlStep {
   void walk(const KernelCall& call) {
     const std::int64_t trips = *static_cast<const std::int64_t*>(call.inputs[0].data);
     for (std::size_t k = 0; k < handed_; ++k) {
-      if (trips == 0 && begins_[k]) std::memset(call.outputs[k].data, 0, byte_count(call.outputs[k]));
-      else std::memcpy(call.outputs[k].data, call.inputs[1 + operands_ + k].data, byte_count(call.outputs[k]));
+      if (trips == 0 && begins_[k]) clear(call.outputs[k]);
+      else copy_bytes(call.outputs[k].data, call.inputs[1 + operands_ + k].data, byte_count(call.outputs[k]));
     }
-    for (std::int32_t k = static_cast<std::int32_t>(handed_); k < call.n_outputs; ++k) std::memset(call.outputs[k].data, 0, byte_count(call.outputs[k]));
+    for (std::int32_t k = static_cast<std::int32_t>(handed_); k < call.n_outputs; ++k) clear(call.outputs[k]);
     TapePool pool(frame_in(call) + frame_, tape_.entries, tape_.entry_bytes);
     TapeEntry first(pool);
-    for (std::size_t j = 0; j < offsets_.size(); ++j) std::memcpy(first.data() + offsets_[j], call.inputs[1 + j].data, byte_count(call.inputs[1 + j]));
+    for (std::size_t j = 0; j < offsets_.size(); ++j) copy_bytes(first.data() + offsets_[j], call.inputs[1 + j].data, byte_count(call.inputs[1 + j]));
     const auto at = [&](std::int64_t k) { return attrs_.reverse ? trips - 1 - k : k; };
     walk_back(
         trips, attrs_.checkpoint, std::move(first),

@@ -129,7 +129,7 @@ class Folder {
 
   ValueId add_constant(const Tensor& t, const Origin& origin) {
     const std::shared_ptr<void> bytes(::operator new(static_cast<std::size_t>(t.bytes()) + 1), [](void* p) { ::operator delete(p); });
-    std::memcpy(bytes.get(), t.data(), static_cast<std::size_t>(t.bytes()));
+    if (t.bytes() > 0) std::memcpy(bytes.get(), t.data(), static_cast<std::size_t>(t.bytes()));
     const Type types[] = {t.type()};
     const ConstantAttrs attrs{{to().add_constant({t.type(), bytes, Name()})}};
     return to().nodes[to().add_node(*find_op("constant"), {}, &attrs, types, origin)].first_output;
