@@ -1,5 +1,6 @@
 #include <tapedeck/capture/fit_plan.h>
 
+#include <tapedeck/capture/analysis/alias.h>
 #include <tapedeck/capture/analysis/cost.h>
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/graph_access.h>
@@ -16,16 +17,6 @@ namespace tapedeck {
 // ---- placements ----
 
 namespace {
-
-bool is_dense(const Shape& shape, const std::int64_t* strides) {
-  if (shape.numel() == 0) return true;
-  std::int64_t expected = 1;
-  for (int i = shape.rank - 1; i >= 0; --i) {
-    if (shape[i] != 1 && strides[i] != expected) return false;
-    expected *= shape[i];
-  }
-  return true;
-}
 
 class Fitter {
  public:

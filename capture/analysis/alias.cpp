@@ -4,8 +4,6 @@
 
 namespace tapedeck {
 
-namespace {
-
 bool is_dense(const Shape& shape, const std::int64_t* strides) {
   if (shape.numel() == 0) return true;
   std::int64_t expected = 1;
@@ -15,6 +13,8 @@ bool is_dense(const Shape& shape, const std::int64_t* strides) {
   }
   return true;
 }
+
+namespace {
 
 // Row- or column-major in the last two dimensions, without overlap; leading dimensions are free.
 bool is_matrix(const Shape& shape, const std::int64_t* strides) {

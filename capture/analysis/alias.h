@@ -22,6 +22,9 @@ struct Window {
   std::int64_t strides[kMaxRank] = {};
 };
 
+// Row-major without gaps; sizes of one may have any stride, and so may what has no elements.
+bool is_dense(const Shape& shape, const std::int64_t* strides);
+
 // Input `input` of a node may be overwritten by its output `output` once nobody reads that input's bytes any more.
 struct Takeover {
   std::int32_t input = 0;
