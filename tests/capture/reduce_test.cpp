@@ -38,7 +38,7 @@ TEST(Reduce, LeavesOneNodeOfALongProgram) {
   EXPECT_EQ(small.node_count(), 1) << print(small);
   EXPECT_EQ(small.n_inputs, 1);
   EXPECT_EQ(small.n_state, 0);
-  EXPECT_EQ(small.values[0].type, Type(DType::f32, {1, 1})) << print(small);
+  EXPECT_EQ(small.values[0].type, (Type{DType::f32, {1, 1}})) << print(small);
   EXPECT_LT(checks, 100);
 }
 
@@ -100,7 +100,7 @@ TEST(Reduce, BodiesShrinkWhereTheLoopMatters) {
   const Graph small = reduce(parse(kLoop), [](const Graph& c) { return count(c, "scan") == 1 && count_within(c, "sigmoid") == 1; });
   ASSERT_EQ(small.node_count(), 1) << print(small);
   EXPECT_EQ(small.regions[0]->node_count(), 1) << print(small);
-  EXPECT_EQ(small.values[0].type, Type(DType::f32, {1, 1})) << print(small);
+  EXPECT_EQ(small.values[0].type, (Type{DType::f32, {1, 1}})) << print(small);
 }
 
 TEST(Reduce, SaysThatThereIsNothingToReduce) {

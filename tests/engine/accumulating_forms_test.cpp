@@ -43,7 +43,8 @@ int expect_form_is_op_then_add(const Example& e, DType real) {
 TEST(AccumulatingForms, AreTheOpThenAddBitForBit) {
   const auto forms = accumulating_forms();
   EXPECT_FALSE(forms.empty());
-  for (const auto& [op, form] : forms) {
+  for (const auto& pair : forms) {
+    const Op *const op = pair.first, *const form = pair.second;  // a lambda of clang 14 captures no structured binding
     ASSERT_NE(op, nullptr);
     ASSERT_NE(form, nullptr) << op->name;
     EXPECT_EQ(form->max_inputs, op->max_inputs + 1) << form->name;
