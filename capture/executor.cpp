@@ -267,9 +267,11 @@ Tensor Executor::state(const std::string& name) const {
   return impl_->read_state(slot);
 }
 
-void Executor::run() {
+void Executor::run() { run(nullptr); }
+
+void Executor::run(Timeline* timeline) {
   const Busy busy(impl_->busy, "run");
-  impl_->run();
+  impl_->run(timeline);
 }
 
 std::vector<Tensor> Executor::outputs() const {

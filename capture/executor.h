@@ -3,6 +3,7 @@
 
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/timeline.h>
 #include <tapedeck/engine/tensor.h>
 
 #include <cstdint>
@@ -51,6 +52,7 @@ class Executor {
 
   // One step. Inputs and state never set are an ExecutionError naming them. Rethrows the error of the lowest node.
   void run();
+  void run(Timeline* timeline);                                  // likewise, and notes when each node ran. Its first run allocates the slices
   // The caller's own copies, in the order of `return`; overwritten by nobody.
   std::vector<Tensor> outputs() const;
   Tensor output(const std::string& name) const;

@@ -81,14 +81,16 @@ struct Executor::Impl {
   void check_ready() const;
   void touch_bound();
   void prepare_segments();
-  void run();
+  void run(Timeline* timeline);
   void run_roots() noexcept;
   void spawn(std::int32_t segment) noexcept;
   void run_from(std::int32_t segment) noexcept;
   void run_steps(std::int32_t segment) noexcept;
+  void run_steps_timed(std::int32_t segment) noexcept;
+  bool run_step(std::int32_t segment, std::int32_t step) noexcept;
   void note_fault(std::int32_t segment, std::int32_t step) noexcept;
   [[noreturn]] void fail();
-  std::string fault_text(std::int32_t step, const KernelFault& fault) const;
+  std::string fault_text(NodeId node, const KernelFault& fault) const;
 
   const Plan plan;
   const replay::BufferTable table;
@@ -112,7 +114,9 @@ struct Executor::Impl {
   std::vector<std::int32_t> stopped;      // by segment: first step that did not run
   std::vector<std::int32_t> roots;        // segments that wait for nothing
   char start = 0, finish = 0;             // addresses that stand for the fork and the join of a run
-  std::atomic<std::int32_t> stop_at{replay::kNoStop};  // lowest step known to be at fault
+  std::atomic<std::int32_t> stop_at{replay::kNoStop};  // lowest node known to be at fault
+  Timeline* timeline = nullptr;           // of this run
+  std::int64_t start_ns = 0;
 
   std::atomic<bool>& busy = memory->busy;
   bool& torn = memory->torn;

@@ -228,6 +228,8 @@ class Lowering {
     check_workspace(n);
     Step step;
     step.kernel = kernel;
+    step.node = n;
+    step.intra_op = plan_.intra_op.empty() || plan_.intra_op[n];
     step.call.attrs = attrs;
     step.call.n_inputs = static_cast<std::int32_t>(inputs.size());
     step.call.n_outputs = static_cast<std::int32_t>(outputs.size());
@@ -235,7 +237,6 @@ class Lowering {
     const auto index = static_cast<std::int32_t>(program_.steps.size());
     program_.pending_.push_back({static_cast<std::int32_t>(program_.views_.size()), plan_.workspace[n].offset});
     program_.steps.push_back(step);
-    program_.nodes.push_back(n);
     bool writes_state = false;
     for (const Window& w : inputs) add_view(w);
     for (const Window& w : outputs) {
@@ -272,7 +273,7 @@ Program::Program(const Plan& plan, const BufferTable& buffers) {
   for (const Segment& s : plan.segments) {
     StepRange range;
     range.first = static_cast<std::int32_t>(steps.size());
-    for (NodeId n = s.first; n < s.first + s.n_nodes; ++n) lowering.lower(n);
+    for (const NodeId n : s.nodes) lowering.lower(n);
     range.end = static_cast<std::int32_t>(steps.size());
     segments.push_back(range);
   }

@@ -47,6 +47,8 @@ Window window_of(const Plan& plan, const BufferTable& buffers, ValueId v);
 // A step of the replay: one kernel call.
 struct Step {
   Kernel kernel = nullptr;
+  NodeId node = kNone;
+  bool intra_op = true;     // may use idle threads
   KernelCall call;
 };
 
@@ -63,8 +65,7 @@ struct Program {
 
   void resolve(const std::vector<void*>& bases);  // by buffer
 
-  std::vector<Step> steps;
-  std::vector<NodeId> nodes;           // by step
+  std::vector<Step> steps;             // segment by segment, so not always in the order of nodes
   std::vector<StepRange> segments;     // by segment of the plan
   std::vector<std::int32_t> state_writers;  // steps that write the bytes of a state value, ascending
   std::vector<std::unique_ptr<ControlStep>> control;  // of the nodes with regions

@@ -14,6 +14,7 @@
 #include <tapedeck/kernels/parallel.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
 
 namespace tapedeck {
@@ -25,6 +26,10 @@ using replay::StepRange;
 
 namespace {
 constexpr std::int32_t kStart = -1;  // the task that opens a run; the others are segments
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 }
 
 void Executor::Impl::prepare_segments() {
@@ -64,8 +69,10 @@ void Executor::Impl::touch_bound() {
     if (bound[s].defined() && state_written[s]) set_base(table.state(static_cast<std::int32_t>(s)), bound[s].mutable_data());
 }
 
-void Executor::Impl::run() {
+void Executor::Impl::run(Timeline* wanted) {
   check_ready();
+  timeline = wanted;
+  if (timeline) timeline->slices.assign(program.steps.size(), Slice{});
   follow_state();
   touch_bound();
   if (moved) program.resolve(bases);
@@ -75,6 +82,7 @@ void Executor::Impl::run() {
   if (threads.count() > 1)
     for (std::size_t s = 0; s < waits_for.size(); ++s) waiting[s].store(waits_for[s], std::memory_order_relaxed);
   kernels::annotate_release(&start);
+  if (timeline) start_ns = now_ns();
   threads.run(
       [](void* self, std::int32_t item) {
         Impl& impl = *static_cast<Impl*>(self);
@@ -83,6 +91,7 @@ void Executor::Impl::run() {
       },
       this, kStart);
   kernels::annotate_acquire(&finish);
+  if (timeline) timeline->run_ns = now_ns() - start_ns;
   if (stop_at.load(std::memory_order_relaxed) != kNoStop) fail();
   has_outputs = true;
 }
@@ -126,33 +135,56 @@ void Executor::Impl::run_from(std::int32_t segment) noexcept {
 }
 
 void Executor::Impl::run_steps(std::int32_t segment) noexcept {
+  if (timeline) return run_steps_timed(segment);
   const StepRange range = program.segments[segment];
-  const KernelFault& fault = faults[segment];
-  const Step* const steps = program.steps.data();
+  for (std::int32_t i = range.first; i < range.end; ++i)
+    if (!run_step(segment, i)) return;
+}
+
+void Executor::Impl::run_steps_timed(std::int32_t segment) noexcept {
+  const StepRange range = program.segments[segment];
   for (std::int32_t i = range.first; i < range.end; ++i) {
-    if (i > stop_at.load(std::memory_order_relaxed)) {
-      stopped[segment] = i;
-      return;
-    }
-    steps[i].kernel(steps[i].call);
-    if (fault.what.load(std::memory_order_relaxed)) return note_fault(segment, i);
+    Slice& slice = timeline->slices[i];
+    slice = {program.steps[i].node, segment, threads.index(), now_ns() - start_ns, 0};
+    const bool go_on = run_step(segment, i);
+    slice.end_ns = now_ns() - start_ns;
+    if (!go_on) return;
   }
+}
+
+// False if the segment stops here.
+bool Executor::Impl::run_step(std::int32_t segment, std::int32_t i) noexcept {
+  const Step& step = program.steps[i];
+  if (step.node > stop_at.load(std::memory_order_relaxed)) {
+    stopped[segment] = i;
+    return false;
+  }
+  if (step.intra_op) {
+    step.kernel(step.call);
+  } else {
+    const kernels::OneThreadScope alone;
+    step.kernel(step.call);
+  }
+  if (!faults[segment].what.load(std::memory_order_relaxed)) return true;
+  note_fault(segment, i);
+  return false;
 }
 
 void Executor::Impl::note_fault(std::int32_t segment, std::int32_t step) noexcept {
   stopped[segment] = step + 1;
+  const NodeId node = program.steps[step].node;
   std::int32_t lowest = stop_at.load(std::memory_order_relaxed);
-  while (step < lowest && !stop_at.compare_exchange_weak(lowest, step, std::memory_order_relaxed)) {
+  while (node < lowest && !stop_at.compare_exchange_weak(lowest, node, std::memory_order_relaxed)) {
   }
 }
 
 // Throws the error of the lowest faulty node, and leaves everything ready for another run, unless state was written.
 void Executor::Impl::fail() {
-  const std::int32_t step = stop_at.exchange(kNoStop, std::memory_order_relaxed);
+  const NodeId node = stop_at.exchange(kNoStop, std::memory_order_relaxed);
   std::string text;
   for (std::size_t s = 0; s < stopped.size(); ++s) {
     const StepRange range = program.segments[s];
-    if (step >= range.first && step < range.end) text = fault_text(step, faults[s]);
+    if (stopped[s] > range.first && program.steps[stopped[s] - 1].node == node && faults[s].what.load()) text = fault_text(node, faults[s]);
     for (std::int32_t i : program.state_writers) torn |= i >= range.first && i < stopped[s];
     stopped[s] = range.end;
     faults[s].what = nullptr;
@@ -165,8 +197,7 @@ void Executor::Impl::fail() {
   throw ExecutionError(text);
 }
 
-std::string Executor::Impl::fault_text(std::int32_t step, const KernelFault& fault) const {
-  const NodeId n = program.nodes[step];
+std::string Executor::Impl::fault_text(NodeId n, const KernelFault& fault) const {
   const Node& node = plan.graph.nodes[n];
   const std::string site = node.origin.site.empty() ? "" : fmt::format(" ({})", node.origin.site.view());
   return fmt::format("[{}] {}: {}, at {}{}", node.op->name, fault.what.load(), fault.value.load(), plan.graph.node_text(n), site);

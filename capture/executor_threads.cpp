@@ -37,6 +37,11 @@ Threads::~Threads() = default;
 
 int Threads::count() const { return impl_->count; }
 
+int Threads::index() const {
+  const int at = tbb::this_task_arena::current_thread_index();
+  return at < 0 || at >= impl_->count ? 0 : at;
+}
+
 void Threads::run(Task task, void* context, std::int32_t first) {
   Impl& self = *impl_;
   self.task = task;

@@ -18,6 +18,7 @@ class Threads {
   explicit Threads(int count);     // 0 = as many as the machine has
   ~Threads();
   int count() const;
+  int index() const;               // from inside a task: which of the threads runs it, 0..count-1
 
   // Runs task(context, first) inside the arena, and returns once it and every task spawned from it, directly or not, is done.
   // One run at a time.

@@ -59,9 +59,8 @@ struct Scratch {                 // a node's workspace in the arena
   std::int64_t bytes = 0;        // 0 = none
 };
 
-struct Segment {
-  NodeId first = 0;
-  std::int32_t n_nodes = 0;
+struct Segment {                   // nodes that run as one task, in this order
+  std::vector<NodeId> nodes;       // ascending; not always neighbours: a chain whose nodes were recorded between those of another
   double cost_us = 0;
   std::vector<std::int32_t> successors;  // segments that wait for this one, ascending
   std::int32_t n_predecessors = 0;
@@ -88,7 +87,10 @@ struct Plan {
   Graph graph;                            // planned: clones in place, in execution order
   std::vector<Placement> values;          // by value
   std::vector<Scratch> workspace;         // by node
-  std::vector<Segment> segments;
+  std::vector<Segment> segments;          // in an order that their edges allow
+  std::vector<bool> intra_op;             // by node: its kernel may use idle threads; empty: all may
+  std::int32_t threads = 1;               // that the segments were cut for; the plan is valid for any number
+  std::string costs = "estimate";         // where microseconds come from: estimate, calibrated, profile
   std::vector<Edge> reuse_edges;          // added because bytes are used again
   std::vector<Type> output_slots;         // buffers handed to the caller, one per distinct returned value that needs one
   std::vector<Decision> decisions;

@@ -91,6 +91,9 @@ void check_structure(const Plan& plan, Violations* out) {
   }
   if (plan.values.size() != plan.graph.values.size()) return out->push_back("there is not one placement for each value");
   if (plan.workspace.size() != plan.graph.nodes.size()) return out->push_back("there is not one workspace for each node");
+  if (!plan.intra_op.empty() && plan.intra_op.size() != plan.graph.nodes.size())
+    return out->push_back("intra_op does not say for each node whether its kernel may use idle threads");
+  if (plan.threads < 1) out->push_back("the plan is for less than one thread");
   if (!std::all_of(plan.output_slots.begin(), plan.output_slots.end(), type_is_sound))
     return out->push_back("an output slot has a bad type");
   if (plan.output_slots.size() > plan.graph.outputs.size()) return out->push_back("there are more output slots than outputs");

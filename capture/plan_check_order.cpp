@@ -16,12 +16,20 @@ constexpr std::size_t kMostReachBytes = std::size_t{256} << 20;
 bool check_segments(const Plan& plan, Violations* out) {
   const auto n_segments = static_cast<std::int32_t>(plan.segments.size());
   std::vector<std::int32_t> predecessors(plan.segments.size(), 0);
-  std::int64_t next = 0;
+  std::vector<bool> held(plan.graph.nodes.size(), false);
+  std::int64_t n_held = 0;
   for (std::int32_t s = 0; s < n_segments; ++s) {
     const Segment& segment = plan.segments[s];
-    if (segment.first != next || segment.n_nodes <= 0)
-      out->push_back(fmt::format("segment {} does not start where the one before it ends", s));
-    next += std::max(segment.n_nodes, 0);
+    NodeId before = kNone;
+    for (const NodeId n : segment.nodes) {
+      if (n <= before || n >= plan.graph.node_count() || held[n]) {
+        out->push_back(fmt::format("the nodes of segment {} are not ascending, or not its own", s));
+        return false;
+      }
+      held[before = n] = true;
+      ++n_held;
+    }
+    if (segment.nodes.empty()) out->push_back(fmt::format("segment {} holds no nodes", s));
     std::int32_t last = s;
     for (std::int32_t t : segment.successors) {
       if (t <= last || t >= n_segments) {
@@ -32,7 +40,7 @@ bool check_segments(const Plan& plan, Violations* out) {
       ++predecessors[t];
     }
   }
-  if (next != plan.graph.node_count()) out->push_back("the segments do not hold every node once");
+  if (n_held != plan.graph.node_count()) out->push_back("the segments do not hold every node once");
   for (std::int32_t s = 0; s < n_segments; ++s)
     if (plan.segments[s].n_predecessors != predecessors[s])
       out->push_back(fmt::format("segment {} waits for the wrong number of segments", s));
@@ -45,8 +53,7 @@ class Reach {
  public:
   explicit Reach(const Plan& plan) : plan_(plan), segment_of_(plan.graph.nodes.size()) {
     for (std::size_t s = 0; s < plan.segments.size(); ++s)
-      for (std::int32_t i = 0; i < plan.segments[s].n_nodes; ++i)
-        segment_of_[plan.segments[s].first + i] = static_cast<std::int32_t>(s);
+      for (const NodeId n : plan.segments[s].nodes) segment_of_[n] = static_cast<std::int32_t>(s);
     const std::size_t n = std::max<std::size_t>(plan.segments.size(), 1);
     words_ = std::clamp<std::size_t>(kMostReachBytes / 8 / n, 1, (n + 63) / 64);
   }

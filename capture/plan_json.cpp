@@ -44,8 +44,7 @@ void describe(V&& field, std::type_identity<Scratch>) {
 
 template <class V>
 void describe(V&& field, std::type_identity<Segment>) {
-  field("first", &Segment::first);
-  field("n_nodes", &Segment::n_nodes);
+  field("nodes", &Segment::nodes);
   field("cost_us", &Segment::cost_us);
   field("successors", &Segment::successors);
   field("n_predecessors", &Segment::n_predecessors);
@@ -88,6 +87,9 @@ void describe(V&& field, std::type_identity<Plan>) {
   field("values", &Plan::values);
   field("workspace", &Plan::workspace);
   field("segments", &Plan::segments);
+  field("intra_op", &Plan::intra_op);
+  field("threads", &Plan::threads);
+  field("costs", &Plan::costs);
   field("reuse_edges", &Plan::reuse_edges);
   field("output_slots", &Plan::output_slots);
   field("decisions", &Plan::decisions);
@@ -121,6 +123,12 @@ void put(JsonWriter& json, const Type& type) {  // ["f32",64,10]
 void put(JsonWriter& json, const std::int64_t (&strides)[kMaxRank]) {
   json.open('[');
   for (const std::int64_t stride : strides) json.value(stride);
+  json.close(']');
+}
+
+void put(JsonWriter& json, const std::vector<bool>& flags) {
+  json.open('[');
+  for (const bool flag : flags) json.value(flag ? 1 : 0);
   json.close(']');
 }
 
@@ -225,6 +233,14 @@ void get(JsonValue json, std::int64_t (&strides)[kMaxRank]) {
   if (json.size() != kMaxRank) throw JsonError(fmt::format("not {} strides", kMaxRank));
   std::size_t i = 0;
   for (const JsonValue item : json.items()) strides[i++] = item.as_integer();
+}
+
+void get(JsonValue json, std::vector<bool>& flags) {
+  for (const JsonValue item : json.items()) {
+    const std::int64_t flag = item.as_integer();
+    if (flag != 0 && flag != 1) throw JsonError(fmt::format("{} is neither 0 nor 1", flag));
+    flags.push_back(flag == 1);
+  }
 }
 
 template <class T>

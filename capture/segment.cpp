@@ -127,10 +127,9 @@ std::vector<Segment> cut_segments(const Graph& graph, const std::vector<double>&
     const bool alone = graph.nodes[n].op->is(kEffect);
     if (closed || alone) {
       segments.emplace_back();
-      segments.back().first = n;
     }
     Segment& segment = segments.back();
-    ++segment.n_nodes;
+    segment.nodes.push_back(n);
     segment.cost_us += node_cost[n];
     segment_of[n] = static_cast<std::int32_t>(segments.size()) - 1;
     closed = alone || segment.cost_us >= segment_us;

@@ -31,12 +31,19 @@ void annotate_release(void*) {}
 void annotate_acquire(void*) {}
 #endif
 
+namespace {
+thread_local bool one_thread = false;
+}
+
+OneThreadScope::OneThreadScope(bool wanted) : before_(one_thread) { one_thread = before_ || wanted; }
+OneThreadScope::~OneThreadScope() { one_thread = before_; }
+
 void parallel_for(std::int64_t n, std::int64_t grain, RangeBody body, void* context) {
   if (n <= 0) return;
   const std::int64_t step = std::max<std::int64_t>(grain, 1);
   const std::int64_t pieces = (n - 1) / step + 1;
   auto run_piece = [&](std::int64_t k) { body(context, k * step, std::min(n, (k + 1) * step)); };
-  if (pieces == 1 || tbb::this_task_arena::max_concurrency() == 1) {
+  if (pieces == 1 || one_thread || tbb::this_task_arena::max_concurrency() == 1) {
     for (std::int64_t k = 0; k < pieces; ++k) run_piece(k);
     return;
   }

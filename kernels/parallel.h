@@ -33,6 +33,18 @@ constexpr std::int64_t grain_for(double ns_per_item) {
   return grain < 1 ? 1 : static_cast<std::int64_t>(grain);
 }
 
+// While one lives, loops that its thread opens run piece by piece on that thread alone: for a kernel whose neighbours keep the other
+// threads busy. Same pieces, same bits. Scopes nest.
+class OneThreadScope {
+ public:
+  explicit OneThreadScope(bool one_thread = true);
+  ~OneThreadScope();
+  OneThreadScope(const OneThreadScope&) = delete;
+
+ private:
+  bool before_;
+};
+
 // Fork and join, for the sanitizer: a write before fork() is seen after the matching join_task(). No-ops in ordinary builds.
 void annotate_release(void* token);
 void annotate_acquire(void* token);

@@ -10,6 +10,7 @@
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/engine/text.h>
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -106,7 +107,7 @@ namespace {
 std::string plan_notes(const Plan& p, const FusionGroups& groups, NodeId n) {
   std::string notes;
   for (std::size_t s = 0; s < p.segments.size(); ++s)
-    if (n >= p.segments[s].first && n < p.segments[s].first + p.segments[s].n_nodes) notes = fmt::format("seg={}", s);
+    if (std::binary_search(p.segments[s].nodes.begin(), p.segments[s].nodes.end(), n)) notes = fmt::format("seg={}", s);
   const Node& node = p.graph.nodes[static_cast<std::size_t>(n)];
   if (node.n_outputs > 0) {
     const Placement& at = p.values[static_cast<std::size_t>(node.first_output)];

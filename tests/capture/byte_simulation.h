@@ -30,7 +30,7 @@ class ByteSimulation {
       std::swap(ready[random() % ready.size()], ready.back());
       const Segment& segment = plan_.segments[ready.back()];
       ready.pop_back();
-      for (NodeId n = segment.first; n < segment.first + segment.n_nodes; ++n) run_node(n);
+      for (NodeId n : segment.nodes) run_node(n);
       for (std::int32_t next : segment.successors)
         if (--waits[next] == 0) ready.push_back(next);
     }

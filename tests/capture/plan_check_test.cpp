@@ -165,7 +165,10 @@ TEST(PlanCheck, RejectsBadSegments) {
   expect_rejected("wrong number", [](Plan& p) { ++p.segments[2].n_predecessors; });
   expect_rejected("later segments", [](Plan& p) { p.segments[3].successors = {1}; });
   expect_rejected("later segments", [](Plan& p) { p.segments[3].successors = {1000000}; });
-  expect_rejected("does not start", [](Plan& p) { p.segments[1].first = 0; });
+  expect_rejected("not its own", [](Plan& p) { p.segments[1].nodes = p.segments[0].nodes; });
+  expect_rejected("not ascending", [](Plan& p) { p.segments[1].nodes.push_back(-1); });
+  expect_rejected("holds no nodes", [](Plan& p) { p.segments[1].nodes.clear(); });
+  expect_rejected("intra_op", [](Plan& p) { p.intra_op.assign(1, true); });
   expect_rejected("reuse edge", [](Plan& p) { p.reuse_edges.push_back({5, 2}); });
 }
 
@@ -235,10 +238,10 @@ TEST(PlanCheck, SurvivesRandomNumbers) {
           v.death = static_cast<NodeId>(any());
           break;
         case 7:
-          s.first = static_cast<NodeId>(any());
+          s.nodes.push_back(static_cast<NodeId>(any()));
           break;
         case 8:
-          s.n_nodes = static_cast<std::int32_t>(any());
+          s.nodes.resize(random() % 8);
           break;
         case 9:
           s.successors.push_back(static_cast<std::int32_t>(any()));

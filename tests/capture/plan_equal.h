@@ -18,7 +18,7 @@ inline bool same_placement(const Placement& a, const Placement& b) {
 }
 
 inline bool same_segment(const Segment& a, const Segment& b) {
-  return a.first == b.first && a.n_nodes == b.n_nodes && a.cost_us == b.cost_us && a.successors == b.successors &&
+  return a.nodes == b.nodes && a.cost_us == b.cost_us && a.successors == b.successors &&
          a.n_predecessors == b.n_predecessors;
 }
 
@@ -32,6 +32,9 @@ inline void expect_same_plan(const Plan& a, const Plan& b) {
   EXPECT_TRUE(std::equal(a.workspace.begin(), a.workspace.end(), b.workspace.begin(), b.workspace.end(),
                          [](const Scratch& x, const Scratch& y) { return x.offset == y.offset && x.bytes == y.bytes; }));
   EXPECT_TRUE(std::equal(a.segments.begin(), a.segments.end(), b.segments.begin(), b.segments.end(), same_segment));
+  EXPECT_EQ(a.intra_op, b.intra_op);
+  EXPECT_EQ(a.threads, b.threads);
+  EXPECT_EQ(a.costs, b.costs);
   EXPECT_EQ(a.reuse_edges, b.reuse_edges);
   EXPECT_EQ(a.output_slots, b.output_slots);
   EXPECT_TRUE(std::equal(a.decisions.begin(), a.decisions.end(), b.decisions.begin(), b.decisions.end(), same_decision));

@@ -78,7 +78,7 @@ std::string node_html(const Plan& plan, NodeId n) {
   const Scratch scratch = static_cast<std::size_t>(n) < plan.workspace.size() ? plan.workspace[static_cast<std::size_t>(n)] : Scratch{};
   if (scratch.bytes > 0) html += row("workspace", exact_bytes(scratch.bytes) + ", offset " + grouped(scratch.offset));
   for (std::size_t s = 0; s < plan.segments.size(); ++s)
-    if (n >= plan.segments[s].first && n < plan.segments[s].first + plan.segments[s].n_nodes)
+    if (std::binary_search(plan.segments[s].nodes.begin(), plan.segments[s].nodes.end(), n))
       html += row("segment", std::to_string(s) + " of " + std::to_string(plan.segments.size()) + ", " + human_us(plan.segments[s].cost_us));
   return html + "</table>";
 }
