@@ -7,10 +7,12 @@
 //     outside    = the rest of the step: dispatch, hand-over between threads, the entry and the exit of run()
 //
 // Each stretch of kernel time holds the cost of one reading of the clock, and so does each gap; both are subtracted, measured on the machine
-// at hand. Filling in the timeline itself counts as outside, so that the figure errs upwards. The split is made within each
-// step and the median of each part over the steps is reported, so that a step that is slow as a whole does not look like overhead. With several
-// threads a gap on one of them hides behind a kernel on another; `thread_busy` shows that: the part of all threads' time that their own
-// kernel calls take (threads that help inside another's kernel count as idle).
+// at hand. What else the timeline costs (storing slices, work of the processor that no longer overlaps) counts as outside, so that the
+// figure errs upwards, by some 50 ns a node: nothing for nodes of microseconds, a lot for a step of a few tiny ones.
+//
+// The split is made within each step and the median of each part over the steps is reported, so that a step that is slow as a whole does
+// not look like overhead. With several threads a gap on one of them hides behind a kernel on another; `thread_busy` shows that: the
+// part of all threads' time that their own kernel calls take (threads that help inside another's kernel count as idle).
 #pragma once
 
 #include <tapedeck/kernels/export.h>

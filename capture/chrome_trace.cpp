@@ -39,7 +39,7 @@ class Trace {
       run(i, origin);
       origin += runs_[i].run_ns;
     }
-    out_.line().close(']').close('}');
+    out_.close(']').close('}');
     return out_.take() + "\n";
   }
 

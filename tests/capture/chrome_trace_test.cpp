@@ -30,7 +30,12 @@ std::vector<Event> events_of(const std::string& trace) {
   const auto text = [](const JsonValue& from, const char* key) { return from.find(key) ? std::string(from.find(key)->as_string()) : std::string(); };
   std::vector<Event> events;
   for (const JsonValue& j : document.root().find("traceEvents")->items()) {
-    Event e{text(j, "ph"), text(j, "name"), text(j, "cat"), j.find("tid")->as_integer(), cut_ns(*j.find("ts"))};
+    Event e;
+    e.phase = text(j, "ph");
+    e.name = text(j, "name");
+    e.category = text(j, "cat");
+    e.track = j.find("tid")->as_integer();
+    e.start = cut_ns(*j.find("ts"));
     EXPECT_EQ(j.find("pid")->as_integer(), 1);
     e.end = e.start + (j.find("dur") ? cut_ns(*j.find("dur")) : 0);
     if (j.find("id")) e.id = j.find("id")->as_integer();
@@ -131,8 +136,9 @@ TEST(ChromeTrace, ArrowsLeadFromClonesToTheirReaders) {
     const std::vector<Event> events = events_of(chrome_trace(plan, {&run, 1}));
     std::map<std::int64_t, const Event*> from, to;
     for (const Event& e : events) {
-      if (e.phase == "s") EXPECT_TRUE(from.emplace(e.id, &e).second);
-      if (e.phase == "f") EXPECT_TRUE(to.emplace(e.id, &e).second);
+      if (e.phase == "s" || e.phase == "f") {
+        EXPECT_TRUE((e.phase == "s" ? from : to).emplace(e.id, &e).second);
+      }
     }
     EXPECT_GE(static_cast<int>(from.size()), plan.recomputed_nodes);
     ASSERT_EQ(from.size(), to.size());
@@ -161,7 +167,9 @@ TEST(ChromeTrace, TheCounterReadsAsThePeak) {
       last = e.bytes;
     }
     EXPECT_LE(highest, plan.peak_bytes);
-    if (threads == 1) EXPECT_EQ(highest, plan.lower_bound_bytes);
+    if (threads == 1) {
+      EXPECT_EQ(highest, plan.lower_bound_bytes);
+    }
     EXPECT_EQ(lowest, plan.external_bytes);
     EXPECT_EQ(last, plan.external_bytes);
   }

@@ -58,7 +58,9 @@ TEST(MemorySnapshot, SegmentsAddUpToThePeakAndEventsStayInside) {
       }
       EXPECT_EQ(sum, plan.external_bytes);             // what is left is what is always held
       EXPECT_EQ(root.find("live_peak_bytes")->as_integer(), peak);
-      if (threads == 1) EXPECT_EQ(peak, plan.lower_bound_bytes);
+      if (threads == 1) {
+        EXPECT_EQ(peak, plan.lower_bound_bytes);
+      }
       EXPECT_LE(peak, plan.peak_bytes);
     }
 }
