@@ -105,7 +105,8 @@ class BenchRun {
       if (interrupted()) code = kInterrupted;
     }
     const double total_s = seconds_since(began_);
-    const std::string end = options_.json ? bench_report(rows_, total_s, code == kInterrupted) : fmt::format("{} rows in {:.1f} s\n", rows_.size(), total_s);
+    const std::string end = options_.json ? bench_report(rows_, total_s, code == kInterrupted)
+                                          : fmt::format("{} row{} in {:.1f} s\n", rows_.size(), rows_.size() == 1 ? "" : "s", total_s);
     std::fwrite(end.data(), 1, end.size(), stdout);
     if (code == kInterrupted) std::fprintf(stderr, "tapedeck: interrupted\n");
     return code;
@@ -167,9 +168,11 @@ class BenchRun {
   void print_row(const BenchRow& row) const {
     const BenchResult& r = row.result;
     const auto ms = [&](double percent) { return static_cast<double>(percentile(r.run_ns, percent)) / 1e6; };
-    std::string text = fmt::format("{:<24} {:>7} {:>6} {:>10.4f} {:>10.4f} {:>10.4f} {:>10.4f} ", row.name, r.threads, r.run_ns.size(), ms(50), ms(90), ms(99), ms(1e-9));
+    std::string text = fmt::format("{:<24} {:>7} {:>6} ", row.name, r.threads, r.run_ns.size());
+    text += fmt::format("{:>10.4f} {:>10.4f} {:>10.4f} {:>10.4f} ", ms(50), ms(90), ms(99), ms(1e-9));
     if (r.timeline_runs > 0)
-      text += fmt::format("{:>11.4f} {:>10.4f} {:>6.2f} % {:>4.0f} % ", r.kernels_ns / 1e6, r.outside_ns / 1e6, 100 * r.outside_share(), 100 * r.thread_busy);
+      text += fmt::format("{:>11.4f} {:>10.4f} {:>6.2f} % {:>4.0f} % ", r.kernels_ns / 1e6, r.outside_ns / 1e6, 100 * r.outside_share(),
+                          100 * r.thread_busy);
     else
       text += fmt::format("{:>11} {:>10} {:>8} {:>6} ", "-", "-", "-", "-");
     text += fmt::format("{:>10} {:>10}", short_size(row.planned_peak_bytes), short_size(row.observed_peak_bytes));
@@ -179,8 +182,9 @@ class BenchRun {
   }
 
   static std::string short_size(std::int64_t bytes) {
-    if (bytes < 1 << 20) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
-    return bytes < 1 << 30 ? fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)) : fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
+    const auto kib = static_cast<double>(bytes) / 1024;
+    if (bytes < 1 << 20) return fmt::format("{:.1f} KiB", kib);
+    return bytes < 1 << 30 ? fmt::format("{:.1f} MiB", kib / 1024) : fmt::format("{:.2f} GiB", kib / 1024 / 1024);
   }
 
   const BenchCommandOptions& options_;

@@ -56,7 +56,8 @@ void expect_nesting(const std::vector<Event>& events) {
   for (const Event& a : events)
     for (const Event& b : events) {
       if (&a == &b || a.phase != "X" || b.phase != "X" || a.track != b.track) continue;
-      const bool apart = a.end <= b.start || b.end <= a.start, inside = a.start <= b.start && b.end <= a.end, around = b.start <= a.start && a.end <= b.end;
+      const bool apart = a.end <= b.start || b.end <= a.start;
+      const bool inside = a.start <= b.start && b.end <= a.end, around = b.start <= a.start && a.end <= b.end;
       EXPECT_TRUE(apart || inside || around) << a.name << " and " << b.name;
     }
 }
@@ -149,7 +150,8 @@ TEST(ChromeTrace, ArrowsLeadFromClonesToTheirReaders) {
       ASSERT_TRUE(maker && reader);
       EXPECT_EQ(maker->category, "recompute");
       EXPECT_LE(s->start, to[id]->start);
-      EXPECT_TRUE(reads_output_of(plan, static_cast<NodeId>(reader->node), static_cast<NodeId>(maker->node))) << maker->text << " -> " << reader->text;
+      EXPECT_TRUE(reads_output_of(plan, static_cast<NodeId>(reader->node), static_cast<NodeId>(maker->node)))
+          << maker->text << " -> " << reader->text;
     }
   }
 }

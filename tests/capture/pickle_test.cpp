@@ -42,7 +42,8 @@ TEST(Pickle, BooleansAndNone) {
 TEST(Pickle, StringsComeFromTheMemoTheSecondTime) {
   PickleWriter out;
   out.begin_list().value("ab").end_item().value("c").end_item().value("ab").end_item();
-  EXPECT_EQ(out.take(), framed("]" + bytes({'X', 2, 0, 0, 0, 'a', 'b', 'q', 0, 'a'}) + bytes({'X', 1, 0, 0, 0, 'c', 'q', 1, 'a'}) + bytes({'h', 0, 'a'})));
+  const std::string ab = bytes({'X', 2, 0, 0, 0, 'a', 'b', 'q', 0, 'a'}), c = bytes({'X', 1, 0, 0, 0, 'c', 'q', 1, 'a'});
+  EXPECT_EQ(out.take(), framed("]" + ab + c + bytes({'h', 0, 'a'})));
 }
 
 TEST(Pickle, TheMemoGoesOnBehindItsShortIndices) {
