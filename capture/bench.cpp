@@ -69,7 +69,7 @@ class Bench {
     std::vector<double> kernels, outside, busy;
     double spent = 0;
     Timeline timeline;
-    if (!stopped()) executor_.run(&timeline);  // makes room for the slices
+    timeline.slices.reserve(executor_.plan().graph.nodes.size());
     while (!stopped() && result_.timeline_runs < kMostTimelines && (spent < wanted || result_.timeline_runs < kFewestTimelines)) {
       const std::int64_t took = step(&timeline);
       const KernelTime time = kernel_time(timeline, took, result_.clock_read_ns);
