@@ -56,6 +56,20 @@ void replay(benchmark::State& state) {
 }
 BENCHMARK(replay)->ArgNames({"chains", "threads"})->Args({1, 1})->Args({1, 2})->Args({16, 1})->Args({16, 2})->UseRealTime();
 
+// Every node a segment of its own: what it costs to hand a segment over. `ns_per_segment` is thread time, kernels included; against
+// replay/16/1, which has the same kernels in few segments, the rest is the cost of a segment (for each thread).
+void segments(benchmark::State& state) {
+  const Plan plan = make_plan(chains(16), {.segment_us = 0});
+  const int threads = static_cast<int>(state.range(0));
+  Executor executor(plan, {.threads = threads});
+  executor.set_input(0, default_value({DType::f32, {kItems}}, 1, "x"));
+  for (auto _ : state) executor.run();
+  const auto n = static_cast<double>(plan.segments.size());
+  state.counters["segments"] = n;
+  state.counters["ns_per_segment"] = benchmark::Counter(static_cast<double>(state.iterations()) * n / 1e9 / threads, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(segments)->ArgNames({"threads"})->Arg(1)->Arg(2)->UseRealTime();
+
 // Where the plan put the operands, so that both walk the same memory.
 struct PlainStep {
   Kernel kernel;
