@@ -123,7 +123,7 @@ class Trace {
     if (!from.path.empty()) out_.key("path").value(from.path.view());
     if (!from.site.empty()) out_.key("site").value(from.site.view());
     if (!from.of.empty()) out_.key("recomputes").value("%" + from.of.str());
-    out_.key("bytes_made").value(bytes_made(node)).key("planned_us").value(costs_[s.node]);
+    out_.key("bytes_made").value(bytes_made(node)).key("estimated_us").value(costs_[s.node]);
     out_.close('}').close('}');
   }
 
