@@ -52,6 +52,7 @@ void Executor::Impl::need_parts() {
   if (under_way()) return;
   parts->reached.assign(plan.segments.size(), 0);
   parts->left = plan.graph.node_count();
+  parts->run_phase = kNone;
 }
 
 bool Executor::Impl::reached(const std::vector<std::int32_t>& cut) const {
@@ -151,7 +152,7 @@ void Executor::Impl::run_phase(Phase phase, const RunOptions& options) {
   need_parts();
   const auto has_nodes = [&](Phase p) { return std::find(parts->phases.begin(), parts->phases.end(), p) != parts->phases.end(); };
   if (phase != Phase::forward && !has_nodes(phase)) throw UsageError(fmt::format("the graph has no {} nodes to run apart", phase_name(phase)));
-  const bool done = under_way() && reached(phase_cut(phase));
+  const bool done = under_way() && parts->run_phase >= static_cast<std::int32_t>(phase);
   if (done && phase == Phase::forward && !memory->step_wrote) {
     drop_step();
     need_parts();
@@ -164,6 +165,7 @@ void Executor::Impl::run_phase(Phase phase, const RunOptions& options) {
   std::vector<std::int32_t>& until = parts->until = phase_cut(phase);
   for (std::size_t s = 0; s < until.size(); ++s) until[s] = std::max(until[s], parts->reached[s]);
   run_part(false, &options);
+  parts->run_phase = static_cast<std::int32_t>(phase);
 }
 
 // ---- node by node ----

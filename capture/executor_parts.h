@@ -16,6 +16,7 @@ struct Parts {
 
   std::vector<std::int32_t> reached;       // by segment: how many of its nodes have run
   std::int32_t left = 0;                   // nodes that have not
+  std::int32_t run_phase = kNone;          // the last one that was run apart
   std::vector<std::int32_t> until;         // by segment: how many are to have run after this part
   std::vector<StepRange> nodes, steps;     // by segment: the part that runs now
 

@@ -67,7 +67,7 @@ TEST(ConformanceReplay, T58_StaticSchedule) {
 
 // MXNet pushes 10,000 random sums of 100 shared variables to each of its engines and to none. An engine's operation is a node here, a
 // variable what was last written to it: 100 state values, 10,000 nodes, and the oracle is a loop over doubles.
-class RandSumExpr : public testing::TestWithParam<int> {};
+class RandSumExpr : public ::testing::TestWithParam<int> {};
 
 TEST_P(RandSumExpr, T124_EveryThreadCountEqualsTheSerialLoop) {
   constexpr int kVariables = 100, kOps = 10000;
@@ -80,7 +80,7 @@ TEST_P(RandSumExpr, T124_EveryThreadCountEqualsTheSerialLoop) {
   for (int v = 0; v < kVariables; ++v) {
     at.push_back(g.add_state(Name("v" + std::to_string(v)), one, Role::parameter));
     wanted.push_back(1.0 / (v + 1));
-    start.push_back(from_vector(std::vector<double>{wanted.back()}, {1}));
+    start.push_back(from_bytes(one, &wanted.back()));
   }
   const char* const names[] = {"add", "sub", "maximum", "minimum"};
   for (int i = 0; i < kOps; ++i) {
@@ -106,7 +106,7 @@ TEST_P(RandSumExpr, T124_EveryThreadCountEqualsTheSerialLoop) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandSumExpr, testing::Range(0, 5));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandSumExpr, ::testing::Range(0, 5));
 
 // An engine's variable counts its writes; here a bound tensor does.
 TEST(ConformanceReplay, T125_VarVersion) {

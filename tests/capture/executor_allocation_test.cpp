@@ -143,16 +143,18 @@ TEST_P(ExecutorAllocation, NorInPhases) {
 
 // Wide enough that segments are handed over in every run.
 TEST_P(ExecutorAllocation, NorWithManySegments) {
-  std::string text = "graph wide(%x: f32[4096]) {\n";
+  std::string text = "graph wide(";
+  for (int chain = 0; chain < 16; ++chain) text += (chain ? ", %x" : "%x") + std::to_string(chain) + ": f32[4096]";
+  text += ") {\n";
   for (int chain = 0; chain < 16; ++chain)
     for (int i = 0; i < 8; ++i)
       text += "%v" + std::to_string(chain) + "_" + std::to_string(i) + ": f32[4096] = tanh(" +
-              (i ? "%v" + std::to_string(chain) + "_" + std::to_string(i - 1) : std::string("%x")) + ")\n";
+              (i ? "%v" + std::to_string(chain) + "_" + std::to_string(i - 1) : "%x" + std::to_string(chain)) + ")\n";
   text += "return ";
   for (int chain = 0; chain < 16; ++chain) text += (chain ? ", %v" : "%v") + std::to_string(chain) + "_7";
   const Graph wide = parse(text + "\n}");
   Executor e(make_plan(wide, {.segment_us = 5}), {.threads = GetParam()});
-  e.set_input(0, default_value({DType::f32, {4096}}, 1, "x"));
+  set_all(e, stand_ins(wide, 0, wide.n_inputs, 1), {});
   EXPECT_GT(e.plan().segments.size(), 16u);
   for (int i = 0; i < 50; ++i) e.run();   // TBB's threads come when they come, and set up pools of their own
   EXPECT_EQ(counted([&] { e.run(); }), 0);

@@ -33,7 +33,7 @@ constexpr const char* kTraining = R"(graph train(%x: f32[4,3], %grad.y: f32[4,2]
 struct Training {
   Graph graph = parse(kTraining);
   Tensor x = default_value({DType::f32, {4, 3}}, 1, "x"), head = default_value({DType::f32, {4, 2}}, 1, "g");
-  Tensor lr = tensor(0.5f), w = default_value({DType::f32, {3, 2}}, 1, "w");
+  Tensor lr = scalar(0.5), w = default_value({DType::f32, {3, 2}}, 1, "w");
 
   Executor executor(int threads, double segment_us = 50) const {
     Executor e(make_plan(graph, {.segment_us = segment_us}), {.threads = threads});
@@ -89,8 +89,8 @@ TEST(ExecutorParts, PhasesKeepTheirOrder) {
 TEST(ExecutorParts, ForwardOnlyOfATrainingGraph) {
   const Training t;
   Executor e = t.executor(1);
-  for (float scale : {1.0f, 2.0f}) {
-    const Tensor x = run_eagerly(parse("graph m(%x: f32[4,3], %k: f32[]) { %y: f32[4,3] = mul(%x, %k) return %y }"), {t.x, tensor(scale)}, {}).outputs[0];
+  for (double scale : {1.0, 2.0}) {
+    const Tensor x = run_eagerly(parse("graph m(%x: f32[4,3], %k: f32[]) { %y: f32[4,3] = mul(%x, %k) return %y }"), {t.x, scalar(scale)}, {}).outputs[0];
     e.restart();
     e.set_input("x", x);
     e.run(Phase::forward);

@@ -77,7 +77,7 @@ TEST(ExecutorErrors, WhatAKernelThrowsSurfacesOnceWithNodeAndCallSite) {
       trouble = kind;
       const std::string text = message_of<ExecutionError>([&] { e.run(); });
       EXPECT_MENTIONS(text, "[stop_test.troubled] " + std::string(texts[kind]));
-      EXPECT_MENTIONS(text, ", at %2: f32[1] = stop_test.troubled(%x) (user.cpp:7)");
+      EXPECT_MENTIONS(text, ", at %v2: f32[1] = stop_test.troubled(%x) (user.cpp:7)");
       EXPECT_THROW(e.outputs(), ExecutionError);
       trouble = 0;
       e.run();
