@@ -5,6 +5,7 @@
 #include <tapedeck/capture/compare_recordings.h>
 #include <tapedeck/capture/conditions.h>
 #include <tapedeck/capture/dim_families.h>
+#include <tapedeck/capture/executor_threads.h>
 #include <tapedeck/capture/explain.h>
 #include <tapedeck/capture/stream_check.h>
 #include <tapedeck/engine/ops.h>
@@ -398,7 +399,8 @@ struct CapturedStep::Impl {
 CapturedStep::CapturedStep(StepFunction fn, CapturedStepOptions options) : impl_(std::make_unique<Impl>()) {
   impl_->fn = std::move(fn);
   impl_->options = std::move(options);
-  const CapturedStepOptions& o = impl_->options;
+  CapturedStepOptions& o = impl_->options;
+  if (o.plan.threads == 1) o.plan.threads = o.executor.threads > 0 ? o.executor.threads : replay::Threads(0).count();
   if (!o.dims.empty()) impl_->families = std::make_unique<DimFamilies>(o.dims, o.plan, o.executor, o.input_names);
 }
 CapturedStep::~CapturedStep() = default;

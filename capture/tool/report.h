@@ -39,7 +39,7 @@ struct DeviceLine {
   std::string detail;
 };
 
-std::string plan_report(const Plan& plan);
+std::string plan_report(const Plan& plan, bool segments = false);  // segments: each of them, and the rule they were cut by
 std::string replay_report(const ReplaySummary& summary);
 std::string info_report(const std::string& path, const TapeFile& file);
 std::string record_report(const std::string& path, const Captured& captured);
