@@ -82,7 +82,7 @@ struct Segment {                   // nodes that run as one task, in this order
 // How the segments were cut: what went into the rule and what came out (capture/segment.h says what is done with it). Times are
 // microseconds by the costs that the plan was made with.
 struct SegmentRule {
-  std::string shape = "walk";      // walk: the nodes in their order, cut by cost; graph: cut along the dependences
+  std::string shape = "walk";      // walk: the nodes in their order, cut by cost; graph: cut along the dependences; lanes: a walk for each thread
   std::string placement = "tight"; // tight: bytes are used again in the order of nodes; apart: only where no two threads meet
   double dispatch_us = 0;          // what starting a segment costs
   double least_us = 0;             // a segment should cost this much, so that dispatch is a fiftieth of it

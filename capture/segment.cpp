@@ -29,21 +29,39 @@ class Cutter {
   }
 
   Cut cut() {
-    const PieceRule whole = piece_rule(options_.segment_us);
-    offer(walk_pieces(graph_, cost_, whole), "walk", options_.segment_us);
-    if (options_.threads > 1 && options_.segment_us > 0 && rule_.critical_path_us < kWorthThreads * rule_.serial_us)
-      for (double grain : grains()) offer(grow_pieces(graph_, cost_, precedence_, piece_rule(grain)), "graph", grain);
-    return choose();
+    offer_all();
+    return choose([](const Cut&) { return true; });
+  }
+
+  std::vector<Cut> cut_each_way() {
+    offer_all();
+    std::vector<Cut> best;
+    for (const char* shape : {"walk", "graph", "lanes"}) {
+      const auto of_shape = [&](const Cut& c) { return c.rule.shape == shape; };
+      if (std::any_of(offers_.begin(), offers_.end(), of_shape)) best.push_back(choose(of_shape));
+    }
+    std::stable_sort(best.begin(), best.end(), [](const Cut& a, const Cut& b) { return a.rule.makespan_us < b.rule.makespan_us; });
+    return best;
   }
 
   std::optional<Cut> recut(const Cut& from) {
     std::vector<Piece> pieces;
     for (const Segment& s : from.segments) pieces.push_back({s.nodes, s.cost_us, s.end, Phase::forward, false});
     offer(pieces, from.rule.shape.c_str(), from.rule.grain_us);
-    return offers_.empty() ? std::nullopt : std::optional<Cut>(choose());
+    return offers_.empty() ? std::nullopt : std::optional<Cut>(std::move(offers_[0]));
   }
 
  private:
+  void offer_all() {
+    offer(walk_pieces(graph_, cost_, piece_rule(options_.segment_us)), "walk", options_.segment_us);
+    if (options_.threads == 1 || options_.segment_us == 0 || rule_.critical_path_us >= kWorthThreads * rule_.serial_us) return;
+    for (double grain : grains()) {
+      offer(grow_pieces(graph_, cost_, precedence_, piece_rule(grain)), "graph", grain);
+      offer(lane_pieces(graph_, cost_, precedence_, piece_rule(grain), options_.threads), "lanes", grain);
+    }
+    drop_too_fine();
+  }
+
   PieceRule piece_rule(double grain) const { return {rule_.least_us, grain, options_.split_phases}; }
 
   // A kernel is split if each part is worth it.
@@ -79,21 +97,24 @@ class Cutter {
     offers_.push_back(std::move(cut));
   }
 
-  // Many tiny segments may look good to the clock, which knows dispatch alone; the bound on its share holds all the same. The walk keeps it
-  // by construction.
-  bool too_fine(const Cut& cut) const {
-    const bool asked_for = options_.segment_us < rule_.dispatch_us / kShareOfDispatch;  // tiny segments, by the caller
-    return cut.rule.shape != "walk" && !asked_for &&
-           static_cast<double>(cut.segments.size()) * rule_.dispatch_us > kShareOfDispatch * rule_.serial_us;
+  // Many tiny segments may look good to the clock, which knows dispatch alone; the bound on its share holds all the same, unless the caller
+  // asks for tiny ones. The walk keeps it by construction.
+  void drop_too_fine() {
+    if (options_.segment_us < rule_.dispatch_us / kShareOfDispatch) return;
+    std::erase_if(offers_, [&](const Cut& c) {
+      return c.rule.shape != "walk" && static_cast<double>(c.segments.size()) * rule_.dispatch_us > kShareOfDispatch * rule_.serial_us;
+    });
   }
 
-  Cut choose() {
-    if (offers_.size() > 1) std::erase_if(offers_, [&](const Cut& c) { return too_fine(c); });
+  // REQUIRES: one at least is allowed.
+  template <class Allowed>
+  Cut choose(Allowed allowed) {
     double shortest = std::numeric_limits<double>::infinity();
-    for (const Cut& c : offers_) shortest = std::min(shortest, c.rule.makespan_us);
+    for (const Cut& c : offers_)
+      if (allowed(c)) shortest = std::min(shortest, c.rule.makespan_us);
     Cut* best = nullptr;
     for (Cut& c : offers_)
-      if (c.rule.makespan_us <= shortest * kAsGood && (!best || c.segments.size() < best->segments.size())) best = &c;
+      if (allowed(c) && c.rule.makespan_us <= shortest * kAsGood && (!best || c.segments.size() < best->segments.size())) best = &c;
     return std::move(*best);
   }
 
@@ -111,6 +132,10 @@ class Cutter {
 
 Cut cut_segments(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges, const PlanOptions& options) {
   return Cutter(graph, node_cost, reuse_edges, options).cut();
+}
+
+std::vector<Cut> cut_each_way(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges, const PlanOptions& options) {
+  return Cutter(graph, node_cost, reuse_edges, options).cut_each_way();
 }
 
 std::optional<Cut> with_reuse_edges(const Cut& cut, const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges,

@@ -2,8 +2,8 @@
 //
 // The rule. Starting a segment costs `dispatch_us`; a segment should be large enough that this is at most a fiftieth of its time, and no
 // larger than `segment_us`, unless a single node is: replay can be cancelled between segments. For one thread the nodes are cut in their
-// order. For several, the graph is also cut along its dependences (segment_pieces.h) at several grains between the two bounds, every cut
-// is run by the clock of the model (simulate.h), and the one that is done first is taken; of those within a hundredth of it, the one with
+// order. For several, the graph is also cut along its dependences, and in lanes (segment_pieces.h), at several grains between the two bounds;
+// every cut is run by the clock of the model (simulate.h), and the one that is done first is taken; of those within a hundredth of it, the one with
 // the fewest segments. Nodes that are never bulked stand alone.
 #pragma once
 
@@ -24,6 +24,9 @@ struct Cut {
 
 // Deterministic. Of the options, those about segments matter.
 Cut cut_segments(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges, const PlanOptions& options);
+
+// The best cut of each shape there is, the one that is done first in front.
+std::vector<Cut> cut_each_way(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges, const PlanOptions& options);
 
 // The same segments when other bytes are used again; nothing if they would then wait for each other in a circle.
 std::optional<Cut> with_reuse_edges(const Cut& cut, const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges,

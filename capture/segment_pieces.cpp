@@ -81,44 +81,17 @@ PieceGraph connect(const Precedence& precedence, const std::vector<Piece>& piece
 
 // ---- growing ----
 
-class Grower {
+// Pieces under construction, node by node in the order of the graph.
+class Builder {
  public:
-  Grower(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule)
+  Builder(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule)
       : graph_(graph), cost_(node_cost), precedence_(precedence), rule_(rule), piece_of_(graph.nodes.size(), kNone) {}
 
-  std::vector<Piece> grow() {
-    for (NodeId n = 0; n < graph_.node_count(); ++n)
-      if (!graph_.literal(graph_.nodes[n])) place(n);
-    place_constants();
-    for (Piece& p : pieces_) std::sort(p.nodes.begin(), p.nodes.end());
-    return std::move(pieces_);
-  }
-
- private:
-  struct Times {                // by piece, were there threads for all
+ protected:
+  struct Times {                // by piece, in the run that the builder has in mind
     double start = 0, finish = 0;
     bool read = false;          // by another piece
   };
-
-  void place(NodeId n) {
-    find_sources(n);
-    const Node& node = graph_.nodes[n];
-    const bool alone = stands_alone(graph_, node);
-    std::int32_t chosen = kNone;
-    if (!alone)
-      for (std::int32_t p : sources_)
-        if (may_join(n, p) && (chosen == kNone || times_[p].finish > times_[chosen].finish)) chosen = p;
-    if (chosen == kNone) {
-      say_why(n, alone);
-      chosen = open(node, alone);
-    }
-    pieces_[chosen].nodes.push_back(n);
-    pieces_[chosen].cost_us += cost_[n];
-    times_[chosen].finish += cost_[n];
-    piece_of_[n] = chosen;
-    for (std::int32_t p : sources_) times_[p].read |= p != chosen;
-    adopt_constants(n, chosen);
-  }
 
   void find_sources(NodeId n) {
     sources_.clear();
@@ -134,39 +107,50 @@ class Grower {
     return latest;
   }
 
-  bool fits(NodeId n, const Piece& piece) const { return cost_[n] == 0 || piece.cost_us + cost_[n] <= rule_.most_us; }
-  bool same_phase(NodeId n, const Piece& piece) const { return !rule_.split_phases || graph_.nodes[n].origin.phase == piece.phase; }
-
-  bool may_join(NodeId n, std::int32_t p) const {
-    const Piece& piece = pieces_[p];
-    if (piece.alone || !same_phase(n, piece) || !fits(n, piece)) return false;
-    if (times_[p].read) return sources_.size() == 1 && (cost_[n] == 0 || piece.cost_us < rule_.least_us);
-    return finish_of_sources(p) <= times_[p].start;
-  }
-
-  // The source that is done last is the one that n would have continued.
-  void say_why(NodeId n, bool alone) {
+  std::int32_t last_source() const {
     std::int32_t last = kNone;
     for (std::int32_t p : sources_)
       if (last == kNone || times_[p].finish > times_[last].finish) last = p;
-    if (last == kNone || pieces_[last].end != SegmentEnd::last) return;
-    Piece& piece = pieces_[last];
-    piece.end = alone                     ? SegmentEnd::alone
-                : !same_phase(n, piece)   ? SegmentEnd::phase
-                : !fits(n, piece)         ? SegmentEnd::full
-                : times_[last].read       ? SegmentEnd::read
-                                          : SegmentEnd::waits;
+    return last;
   }
 
-  std::int32_t open(const Node& node, bool alone) {
+  bool fits(NodeId n, const Piece& piece) const { return cost_[n] == 0 || piece.cost_us + cost_[n] <= rule_.most_us; }
+  bool same_phase(NodeId n, const Piece& piece) const { return !rule_.split_phases || graph_.nodes[n].origin.phase == piece.phase; }
+
+  // A node that piece `p` could have held, had it been allowed to, opens another.
+  void say_why(NodeId n, std::int32_t p) {
+    if (p == kNone || pieces_[p].end != SegmentEnd::last) return;
+    Piece& piece = pieces_[p];
+    piece.end = stands_alone(graph_, graph_.nodes[n]) ? SegmentEnd::alone
+                : !same_phase(n, piece)               ? SegmentEnd::phase
+                : !fits(n, piece)                     ? SegmentEnd::full
+                : times_[p].read                      ? SegmentEnd::read
+                                                      : SegmentEnd::waits;
+  }
+
+  std::int32_t open(NodeId n, double start) {
     Piece piece;
-    piece.phase = node.origin.phase;
-    piece.alone = alone;
-    if (alone) piece.end = SegmentEnd::alone;
+    piece.phase = graph_.nodes[n].origin.phase;
+    piece.alone = stands_alone(graph_, graph_.nodes[n]);
+    if (piece.alone) piece.end = SegmentEnd::alone;
     pieces_.push_back(std::move(piece));
-    const double start = finish_of_sources();
     times_.push_back({start, start, false});
     return static_cast<std::int32_t>(pieces_.size()) - 1;
+  }
+
+  void add(NodeId n, std::int32_t piece) {
+    pieces_[piece].nodes.push_back(n);
+    pieces_[piece].cost_us += cost_[n];
+    times_[piece].finish += cost_[n];
+    piece_of_[n] = piece;
+    for (std::int32_t p : sources_) times_[p].read |= p != piece;
+    adopt_constants(n, piece);
+  }
+
+  std::vector<Piece> take() {
+    place_constants();
+    for (Piece& p : pieces_) std::sort(p.nodes.begin(), p.nodes.end());
+    return std::move(pieces_);
   }
 
   // A constant runs nothing; it stands where it is first read.
@@ -184,10 +168,7 @@ class Grower {
     std::int32_t rest = kNone;
     for (NodeId n = 0; n < graph_.node_count(); ++n) {
       if (piece_of_[n] != kNone) continue;
-      if (rest == kNone || !same_phase(n, pieces_[rest])) {
-        sources_.clear();
-        rest = open(graph_.nodes[n], false);
-      }
+      if (rest == kNone || !same_phase(n, pieces_[rest])) rest = open(n, 0);
       pieces_[rest].nodes.push_back(n);
       piece_of_[n] = rest;
     }
@@ -201,6 +182,90 @@ class Grower {
   std::vector<Piece> pieces_;
   std::vector<Times> times_;
   std::vector<std::int32_t> sources_;   // of the node at hand: the pieces it reads from
+};
+
+// As if there were a thread for every piece.
+class Grower : Builder {
+ public:
+  using Builder::Builder;
+
+  std::vector<Piece> grow() {
+    for (NodeId n = 0; n < graph_.node_count(); ++n)
+      if (!graph_.literal(graph_.nodes[n])) place(n);
+    return take();
+  }
+
+ private:
+  void place(NodeId n) {
+    find_sources(n);
+    std::int32_t chosen = kNone;
+    if (!stands_alone(graph_, graph_.nodes[n]))
+      for (std::int32_t p : sources_)
+        if (may_join(n, p) && (chosen == kNone || times_[p].finish > times_[chosen].finish)) chosen = p;
+    if (chosen == kNone) {
+      say_why(n, last_source());
+      chosen = open(n, finish_of_sources());
+    }
+    add(n, chosen);
+  }
+
+  bool may_join(NodeId n, std::int32_t p) const {
+    const Piece& piece = pieces_[p];
+    if (piece.alone || !same_phase(n, piece) || !fits(n, piece)) return false;
+    if (times_[p].read) return sources_.size() == 1 && (cost_[n] == 0 || piece.cost_us < rule_.least_us);
+    return finish_of_sources(p) <= times_[p].start;
+  }
+};
+
+// As many lanes as threads, each with one open piece. A node goes to the lane where it starts first, and to another than the one that made
+// what it reads only if that is worth a piece of its own.
+class LaneGrower : Builder {
+ public:
+  LaneGrower(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule, std::int32_t lanes)
+      : Builder(graph, node_cost, precedence, rule), lanes_(static_cast<std::size_t>(lanes)) {}
+
+  std::vector<Piece> grow() {
+    for (NodeId n = 0; n < graph_.node_count(); ++n)
+      if (!graph_.literal(graph_.nodes[n])) place(n);
+    return take();
+  }
+
+ private:
+  struct Lane {
+    double finish = 0;
+    std::int32_t piece = kNone;
+  };
+
+  void place(NodeId n) {
+    find_sources(n);
+    Lane& lane = lanes_[choose_lane()];
+    if (lane.piece == kNone || !may_join(n, lane.piece)) {
+      say_why(n, lane.piece);
+      lane.piece = open(n, std::max(lane.finish, finish_of_sources()));
+      lane_of_.push_back(static_cast<std::int32_t>(&lane - lanes_.data()));
+    }
+    add(n, lane.piece);
+    lane.finish = times_[lane.piece].finish;
+  }
+
+  std::size_t choose_lane() const {
+    const std::int32_t last = last_source();
+    const double ready = finish_of_sources();
+    std::size_t best = last == kNone ? 0 : static_cast<std::size_t>(lane_of_[last]);
+    double best_start = std::max(lanes_[best].finish, ready) - (last == kNone ? 0 : rule_.most_us);
+    for (std::size_t l = 0; l < lanes_.size(); ++l)
+      if (const double start = std::max(lanes_[l].finish, ready); start < best_start) best = l, best_start = start;
+    return best;
+  }
+
+  bool may_join(NodeId n, std::int32_t p) const {
+    const Piece& piece = pieces_[p];
+    if (piece.alone || stands_alone(graph_, graph_.nodes[n]) || !same_phase(n, piece) || !fits(n, piece)) return false;
+    return !times_[p].read && finish_of_sources(p) <= times_[p].start;
+  }
+
+  std::vector<Lane> lanes_;
+  std::vector<std::int32_t> lane_of_;  // by piece
 };
 
 // ---- putting small pieces together ----
@@ -303,6 +368,11 @@ class Merger {
 
 std::vector<Piece> grow_pieces(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule) {
   return Merger(precedence, rule, Grower(graph, node_cost, precedence, rule).grow()).merge();
+}
+
+std::vector<Piece> lane_pieces(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule,
+                               std::int32_t lanes) {
+  return Merger(precedence, rule, LaneGrower(graph, node_cost, precedence, rule, lanes).grow()).merge();
 }
 
 std::optional<std::vector<Segment>> make_segments(const Precedence& precedence, const std::vector<Piece>& pieces) {

@@ -35,6 +35,13 @@ std::vector<Piece> walk_pieces(const Graph& graph, const std::vector<double>& no
 // O((nodes + edges) log nodes).
 std::vector<Piece> grow_pieces(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule);
 
+// The nodes in their order, dealt out to as many lanes as there are threads, each lane cut into pieces: a node joins its lane's piece under the
+// same two conditions. Branches that were recorded side by side stay side by side in a lane, and their bytes can be used again as in one
+// thread's walk: grow_pieces would run one branch after the other, and keep the first values of all of them. Then merged as above.
+// About O((nodes + edges) log nodes + nodes x lanes).
+std::vector<Piece> lane_pieces(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule,
+                               std::int32_t lanes);
+
 // Numbered so that edges lead upwards, pieces with earlier nodes first; nothing if they wait for each other in a circle.
 std::optional<std::vector<Segment>> make_segments(const Precedence& precedence, const std::vector<Piece>& pieces);
 

@@ -34,14 +34,23 @@ class Arranger {
     return {std::move(layout), std::move(edges), std::move(cut)};
   }
 
+  // Were no bytes used again, segments could be cut in more than one good way; they differ in the bytes that placing them apart takes.
   std::optional<Arrangement> place_apart(const Arrangement& tight) const {
-    const Cut free = cut_segments(cloned_.graph, cost_, find_update_edges(cloned_.graph, tight.layout), options_);
-    if (!gains(free, tight.cut)) return std::nullopt;
+    std::optional<Arrangement> best;
+    for (const Cut& free : cut_each_way(cloned_.graph, cost_, find_update_edges(cloned_.graph, tight.layout), options_)) {
+      const Cut& to_beat = best ? best->cut : tight.cut;
+      if (!gains(free, to_beat)) break;
+      if (std::optional<Arrangement> apart = place_apart(free, tight); apart && gains(apart->cut, to_beat)) best = std::move(apart);
+    }
+    return best;
+  }
+
+  std::optional<Arrangement> place_apart(const Cut& free, const Arrangement& tight) const {
     Layout layout = lay_out_apart(facts_, cloned_, options_.alignment, times_of(free));
     if (layout.arena_bytes < 0 || !affordable(layout, tight.layout)) return std::nullopt;
     std::vector<Edge> edges = find_reuse_edges(cloned_.graph, layout);
     std::optional<Cut> cut = with_reuse_edges(free, cloned_.graph, cost_, edges, options_);
-    if (!cut || !gains(*cut, tight.cut)) return std::nullopt;
+    if (!cut) return std::nullopt;
     cut->rule.placement = "apart";
     return Arrangement{std::move(layout), std::move(edges), std::move(*cut)};
   }
