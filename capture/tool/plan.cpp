@@ -59,7 +59,7 @@ std::string segments_explained(const Plan& p) {
   std::string text = fmt::format("segments for {} thread{}, costs: {}\n", p.threads, p.threads == 1 ? "" : "s", p.costs);
   text += fmt::format("  rule: dispatch {:.3g} us is to be at most 2 % of a segment, so it costs {:.3g} us or more, and {:.3g} us or less unless one node does{}\n", r.dispatch_us,
                       r.least_us, r.most_us, r.split_phases ? "; no segment holds two phases" : "");
-  text += fmt::format("  cut: {}, grain {:.3g} us\n", r.shape == "graph" ? "along the dependences" : "in the order of nodes", r.grain_us);
+  text += fmt::format("  cut: {}, grain {:.3g} us\n", r.shape == "graph" ? "along the dependences" : r.shape == "lanes" ? "in a lane for each thread" : "in the order of nodes", r.grain_us);
   text += fmt::format("  nodes {:.1f} us one after the other, critical path {:.1f} us, {} segments take {:.1f} us (x{:.2f}), dispatch {:.2f} % of the work\n", r.serial_us,
                       r.critical_path_us, p.segments.size(), r.makespan_us, r.makespan_us > 0 ? r.serial_us / r.makespan_us : 1.0,
                       r.serial_us > 0 ? 100.0 * r.dispatch_us * n / r.serial_us : 0.0);
