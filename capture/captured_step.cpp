@@ -7,6 +7,7 @@
 #include <tapedeck/capture/dim_families.h>
 #include <tapedeck/capture/executor_threads.h>
 #include <tapedeck/capture/explain.h>
+#include <tapedeck/capture/replay_pool.h>
 #include <tapedeck/capture/stream_check.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tape.h>
@@ -135,7 +136,8 @@ void keep_shared_constants(const Captured& first, Captured* second) {
 
 struct CapturedStep::Impl {
   StepFunction fn;
-  CapturedStepOptions options;
+  CapturedStepOptions options;        // executor: with a pool and by_tensor
+  ExecutorOptions given_executor;     // as given: backward passes may run in other threads, so they are in no pool unless the user says so
   std::vector<std::unique_ptr<Recording>> cache;
   const Recording* last = nullptr;    // ran last
   StepCounts counts;
@@ -259,10 +261,16 @@ struct CapturedStep::Impl {
 
   // ---- replaying ----
 
+  // Recordings are members of a pool: the user's, or one for this step alone, since it runs one call at a time.
+  static ExecutorOptions member_options(const Recording& r, ExecutorOptions executor, const char* what = "") {
+    executor.name = fmt::format("{}{}({})", what, executor.name.empty() ? "step" : executor.name, types_text(r.types));
+    return executor;
+  }
+
   void build(Recording& r, Captured captured) {
     Plan plan = make_plan(captured.graph, options.plan);
     if (!plan.feasible) throw CaptureError("[capture] " + plan.infeasible_reason);
-    r.executor = std::make_unique<Executor>(std::move(plan), options.executor);
+    r.executor = std::make_unique<Executor>(std::move(plan), member_options(r, options.executor));
     keep_shared_constants(*r.first, &captured);
     r.first.reset();
     r.captured = std::move(captured);
@@ -382,7 +390,7 @@ struct CapturedStep::Impl {
     const Captured& c = *r.known();
     const bool any = std::find(c.differentiable.begin(), c.differentiable.end(), true) != c.differentiable.end();
     if (!any || !thread_state().grad_enabled) return results;
-    if (!r.backward) r.backward = std::make_shared<CapturedBackward>(c, options.plan, options.executor);
+    if (!r.backward) r.backward = std::make_shared<CapturedBackward>(c, options.plan, member_options(r, given_executor, "backward of "));
     return r.backward->attach(inputs, results);
   }
 
@@ -398,9 +406,12 @@ struct CapturedStep::Impl {
 
 CapturedStep::CapturedStep(StepFunction fn, CapturedStepOptions options) : impl_(std::make_unique<Impl>()) {
   impl_->fn = std::move(fn);
+  impl_->given_executor = options.executor;
   impl_->options = std::move(options);
   CapturedStepOptions& o = impl_->options;
   if (o.plan.threads == 1) o.plan.threads = o.executor.threads > 0 ? o.executor.threads : replay::Threads(0).count();
+  if (!o.executor.pool) o.executor.pool = std::make_shared<ReplayPool>();
+  o.executor.state = StateSharing::by_tensor;
   if (!o.dims.empty()) impl_->families = std::make_unique<DimFamilies>(o.dims, o.plan, o.executor, o.input_names);
 }
 CapturedStep::~CapturedStep() = default;

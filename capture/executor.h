@@ -14,9 +14,20 @@
 
 namespace tapedeck TAPEDECK_API {
 
+class ReplayPool;
+
+// Which state values of a pool's members are one.
+enum class StateSharing : std::uint8_t {
+  by_name,     // those of one name: they must agree in type
+  by_tensor,   // those bound to the same tensor, whatever their names (captured steps)
+};
+
 struct ExecutorOptions {
   int threads = 1;                 // 1 = serial walk; 0 = as many as the machine has
   std::string device = "cpu";      // "cuda": DeviceError unless built in and present
+  std::shared_ptr<ReplayPool> pool = nullptr;   // one arena and one set of state for several executors (replay_pool.h)
+  std::string name = {};           // in messages and in a pool's tables; empty: the graph's
+  StateSharing state = StateSharing::by_name;
 };
 
 struct DimTable;
@@ -28,9 +39,9 @@ struct ReshapeOptions {
   const DimTable* dims = nullptr;  // how attributes follow sizes (dims.h); without it inference alone, and what it cannot know is an error
 };
 
-// Owns the arena, and copies of everything persistent unless a tensor is bound. Not thread safe: a second run() while one is under
-// way is refused with ExecutionError. After a failure that struck once state had been written the executor is torn and refuses to
-// run until load_state().
+// Owns the arena, and copies of everything persistent unless a tensor is bound; in a pool both are shared with its members. Not thread
+// safe: a second run() while one is under way is refused with ExecutionError. A failure that strikes once state has been written tears the
+// state values that the graph updates: no executor that has them runs until they are set again.
 class Executor {
  public:
   explicit Executor(Plan plan, const ExecutorOptions& options = {});
@@ -58,15 +69,15 @@ class Executor {
   Tensor output(const std::string& name) const;
 
   // Another executor of the same graph with inputs of other sizes, by name, on the same memory: what is as large or smaller lies in the
-  // first bytes of the old (arena, inputs, outputs), so either's run overwrites what the other returned and was given; what is larger
-  // is fresh. State is one and the same, whatever happens to either. The plan is fitted where it can be, made anew where it cannot.
+  // first bytes of the old (inputs, outputs), so either's run overwrites what the other returned and was given; what is larger is fresh.
+  // The arena is as large as the larger of the two needs. State is one and the same, whatever happens to either. The plan is fitted where it can be, made anew where it cannot.
   // The two run one after the other: a run while the other is under way is an ExecutionError. Throws TypeError for an unknown input,
   // for what ReshapeOptions does not allow, and wherever inference refuses, naming the node. MXNet's executor.reshape.
   Executor reshape(const std::map<std::string, Type>& inputs, const ReshapeOptions& options = {}) const;
   // Likewise, for a plan at hand (fit_plan.h) of the same graph at other types.
   Executor reshape(Plan plan, const ReshapeOptions& options = {}) const;
 
-  // The most bytes the replay held at once, counted by its allocator while running: equals plan().peak_bytes.
+  // The most bytes the replay held at once, counted by its allocator while running: equals plan().peak_bytes. In a family or a pool: of all.
   std::int64_t observed_peak_bytes() const;
   // Copies of outputs and state views handed out are the caller's and are not counted.
 

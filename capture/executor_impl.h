@@ -2,9 +2,9 @@
 #pragma once
 
 #include <tapedeck/capture/executor.h>
+#include <tapedeck/capture/executor_memory.h>
 #include <tapedeck/capture/executor_program.h>
 #include <tapedeck/capture/executor_threads.h>
-#include <tapedeck/engine/allocator.h>
 #include <tapedeck/engine/error.h>
 
 #include <atomic>
@@ -17,44 +17,15 @@
 namespace tapedeck {
 
 namespace replay {
-// What executors of one family share (Executor::reshape): the count of bytes, state, and the right to run.
-struct Memory {
-  explicit Memory(std::size_t n_state) : bound(n_state), state_set(n_state), state_base(n_state) {}
-  ~Memory() {
-    for (const Tensor& t : bound)
-      if (t.defined()) allocator.forget(t.bytes());
-  }
-
-  Allocator allocator;                    // counts the replays' bytes and nobody else's
-  std::vector<Tensor> bound;              // by state slot; undefined if the executors own the bytes
-  std::vector<bool> state_set;
-  std::vector<void*> state_base;          // by state slot: where its bytes are now
-  bool torn = false;
-  std::atomic<bool> busy{false};
-};
-
 inline constexpr std::int32_t kNoStop = std::numeric_limits<std::int32_t>::max();
 std::string listed(const std::vector<std::string>& names);  // "a, b", or "none"
-
-// One caller at a time: a second one is told, not made to wait.
-class Busy {
- public:
-  Busy(std::atomic<bool>& flag, const char* what) : flag_(flag) {
-    if (flag_.exchange(true, std::memory_order_acquire))
-      throw ExecutionError(std::string(what) + ": this executor, or one that shares its memory, is in use by another thread");
-  }
-  ~Busy() { flag_.store(false, std::memory_order_release); }
-  Busy(const Busy&) = delete;
-
- private:
-  std::atomic<bool>& flag_;
-};
 }  // namespace replay
 
-struct Executor::Impl {
+struct Executor::Impl : replay::Member {
   Impl(Plan p, const ExecutorOptions& options);
   // A plan of the same graph at other types, on the parent's memory. Throws TypeError where a buffer would have to grow and may not.
   Impl(Plan p, const Impl& parent, bool allow_up_sizing);
+  ~Impl() override { memory->leave(*this); }
 
   // ---- buffers ----
   std::int32_t find(const std::vector<std::string>& names, const char* kind, const std::string& name) const;
@@ -62,7 +33,9 @@ struct Executor::Impl {
   void prepare();
   void allocate_buffers();
   void share_buffers(const Impl& parent, bool allow_up_sizing);
-  void follow_state();
+  void find_state();
+  void join();
+  void follow_memory();
   void* base_of(replay::BufferId buffer) const;
   void fill_constants();
   void set_base(replay::BufferId buffer, void* base);
@@ -70,6 +43,7 @@ struct Executor::Impl {
   void set_state(std::int32_t slot, const Tensor& value);
   void bind_state(std::int32_t slot, const Tensor& value);
   void mark_state_set(std::int32_t slot);
+  void keep_outputs_in(const replay::StateValue& value) override;
 
   // ---- results ----
   Tensor read(ValueId v) const;
@@ -79,7 +53,7 @@ struct Executor::Impl {
 
   // ---- running ----
   void check_ready() const;
-  void touch_bound();
+  void touch_state();
   void prepare_segments();
   void run(Timeline* timeline);
   void run_roots() noexcept;
@@ -97,12 +71,8 @@ struct Executor::Impl {
   std::vector<std::string> input_names, state_names, output_names;
 
   const ExecutorOptions options;
-  const std::shared_ptr<replay::Memory> memory;
-  Allocator& allocator = memory->allocator;
-  std::vector<std::shared_ptr<Buffer>> buffers;   // by buffer; bound state has no bytes in them
-  std::vector<void*> bases;               // by buffer
-  std::vector<Tensor>& bound = memory->bound;
-  std::vector<bool>& state_set = memory->state_set;
+  Allocator& allocator = memory->count;
+  std::vector<void*> bases;               // by buffer; the arena's and state's as of the last run
   std::vector<bool> input_set, state_written;     // state_written: has an update
   replay::Program program;
   bool moved = true;                      // some base changed since the program was resolved
@@ -118,8 +88,7 @@ struct Executor::Impl {
   Timeline* timeline = nullptr;           // of this run
   std::int64_t start_ns = 0;
 
-  std::atomic<bool>& busy = memory->busy;
-  bool& torn = memory->torn;
+  std::uint64_t seen_changes = ~std::uint64_t{0};   // of the memory, when state was last found ready
   bool has_outputs = false;
   std::vector<std::optional<Tensor>> kept_outputs;  // copies made because the bytes below were about to be set anew
 };

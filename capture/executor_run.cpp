@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
+#include <utility>
 
 namespace tapedeck {
 
@@ -49,35 +50,43 @@ void Executor::Impl::prepare_segments() {
 }
 
 void Executor::Impl::check_ready() const {
-  std::vector<std::string> missing;
-  if (torn) {
-    for (std::size_t s = 0; s < state_names.size(); ++s)
-      if (!state_set[s]) missing.push_back(state_names[s]);
-    throw ExecutionError("an earlier run failed after it had begun to write state; set all state again first (still missing: " +
-                         listed(missing) + ")");
+  std::vector<std::string> missing, torn;
+  Name torn_by;
+  for (std::size_t s = 0; s < state.size(); ++s) {
+    if (!state[s]->torn) continue;
+    torn.push_back(state_names[s]);
+    torn_by = state[s]->torn_by;
   }
+  if (!torn.empty())
+    throw ExecutionError(fmt::format("an earlier run of '{}' failed after it had begun to write state; set it again first (still missing: {})",
+                                     torn_by.view(), listed(torn)));
   for (std::size_t i = 0; i < input_names.size(); ++i)
     if (!input_set[i]) missing.push_back("input '" + input_names[i] + "'");
   for (std::size_t s = 0; s < state_names.size(); ++s)
-    if (!state_set[s]) missing.push_back("state '" + state_names[s] + "'");
+    if (!state[s]->set) missing.push_back("state '" + state_names[s] + "'");
   if (!missing.empty()) throw ExecutionError("never set: " + listed(missing));
 }
 
-// The run is going to write the caller's tensors: their versions bump.
-void Executor::Impl::touch_bound() {
-  for (std::size_t s = 0; s < bound.size(); ++s)
-    if (bound[s].defined() && state_written[s]) set_base(table.state(static_cast<std::int32_t>(s)), bound[s].mutable_data());
+// The run is going to write state: what others returned from it is saved first, and versions of the caller's tensors bump.
+void Executor::Impl::touch_state() {
+  for (std::size_t s = 0; s < state.size(); ++s) {
+    if (!state_written[s]) continue;
+    memory->before_write(*state[s]);
+    if (!state[s]->bound.defined()) continue;
+    void* const base = state[s]->bound.mutable_data();
+    if (base != std::exchange(state[s]->base, base)) seen_changes = ++memory->changes;
+    set_base(table.state(static_cast<std::int32_t>(s)), base);
+  }
 }
 
 void Executor::Impl::run(Timeline* wanted) {
-  check_ready();
+  follow_memory();
+  has_outputs = false;
+  touch_state();
   timeline = wanted;
   if (timeline) timeline->slices.assign(program.steps.size(), Slice{});
-  follow_state();
-  touch_bound();
   if (moved) program.resolve(bases);
   moved = false;
-  has_outputs = false;
   std::fill(kept_outputs.begin(), kept_outputs.end(), std::nullopt);
   if (threads.count() > 1)
     for (std::size_t s = 0; s < waits_for.size(); ++s) waiting[s].store(waits_for[s], std::memory_order_relaxed);
@@ -182,6 +191,7 @@ void Executor::Impl::note_fault(std::int32_t segment, std::int32_t step) noexcep
 void Executor::Impl::fail() {
   const NodeId node = stop_at.exchange(kNoStop, std::memory_order_relaxed);
   std::string text;
+  bool torn = false;
   for (std::size_t s = 0; s < stopped.size(); ++s) {
     const StepRange range = program.segments[s];
     if (stopped[s] > range.first && program.steps[stopped[s] - 1].node == node && faults[s].what.load()) text = fault_text(node, faults[s]);
@@ -191,7 +201,9 @@ void Executor::Impl::fail() {
     faults[s].value = 0;
   }
   if (torn) {
-    std::fill(state_set.begin(), state_set.end(), false);
+    for (std::size_t s = 0; s < state.size(); ++s)
+      if (state_written[s]) state[s]->tear(name);
+    ++memory->changes;
     text += "; state had been written already, so it must be set again before the next run";
   }
   throw ExecutionError(text);

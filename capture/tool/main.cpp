@@ -33,6 +33,7 @@ struct Line {
   tool::PrintOptions print;
   PlanCommandOptions plan;
   ReplayOptions replay;
+  BenchCommandOptions bench;
   GradientCommandOptions gradient;
   OptOptions opt;
   ReduceCommandOptions reduce;
@@ -97,6 +98,25 @@ void add_replay(Line& l) {
   c->add_option("--save", l.replay.save, "write the file with the state after the last step here");
   c->add_option("--seed", l.replay.seed, "of values that the file lacks")->capture_default_str();
   c->add_flag("--check-eager", l.replay.check_eager, "compare every output and state with eager execution, bit for bit");
+  c->add_option("--trace", l.replay.trace, "write Chrome trace events of the last step here (.json; ui.perfetto.dev opens it); --steps 3 shows a warm one");
+  c->add_option("--memory-trace", l.replay.memory_trace,
+                "write the allocations of the last step here: .pickle for pytorch.org/memory_viz, or .json");
+}
+
+void add_bench(Line& l) {
+  CLI::App* c = l.command("bench", "time steps, and how much of them is kernels", [&l] { return tool::bench(l.bench); }, &l.bench.json);
+  c->add_option("FILE", l.bench.files, ".tape, .graph or the name of a model; several");
+  c->add_flag("--zoo", l.bench.zoo, "every model of `tapedeck models`");
+  c->add_flag("--small", l.bench.small, "models at small sizes: batch 2, images of 64, sequences of 16, two layers, a quarter of the width");
+  c->add_option("--threads", l.bench.threads, "thread counts: 1,2; 0 = all")->delimiter(',')->check(CLI::Range(0, 4096))->allow_extra_args(false);
+  c->add_option("--warmup", l.bench.warmup, "steps (3) or time (200ms, 1s) before those that count; default: until three in a row agree within 5 %, at most 0.5 s");
+  c->add_option("--min-time", l.bench.min_time_s, "seconds of timed steps, at least three of them; default 1, with --small 0.3")->check(CLI::Range(0.001, 1e6));
+  c->add_option("--budget", l.bench.budget, "plan anew under this budget: 64MiB, 1.5GB, 50%");
+  c->add_option("--seed", l.bench.seed, "of values that the file lacks")->capture_default_str();
+  c->footer(std::string("A file without a plan is planned for the largest thread count. Percentiles are nearest rank: of few runs p99 is the slowest.\n"
+            "outside: of a step, the time in which no kernel runs on any thread, the clock's own cost taken off; measured in steps of their own.\n"
+            "busy: the part of all threads' time that their own kernel calls take. speedup: against the first of the file's rows.\n"
+            "Ctrl-C prints what has been measured.\n") + kFooter);
 }
 
 void add_gradient(Line& l) {
@@ -204,6 +224,7 @@ int main(int argc, char** argv) {
   add_record(line);
   add_plan(line);
   add_replay(line);
+  add_bench(line);
   add_gradient(line);
   add_opt(line);
   add_reduce(line);
