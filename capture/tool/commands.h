@@ -38,7 +38,10 @@ struct PlanCommandOptions {
   std::string strategy = "auto";
   std::int64_t align = 64;
   std::string output;
-  bool explain = false;
+  int threads = 1;
+  double segment_us = 50;
+  bool split_phases = false;
+  std::string explain;              // "", "choices", "segments"
   bool json = false;
 };
 struct ReplayOptions {

@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -78,7 +79,12 @@ void add_plan(Line& l) {
       ->check(CLI::IsMember({"none", "regions", "greedy", "auto"}))->capture_default_str();
   c->add_option("--align", l.plan.align, "alignment of arena offsets in bytes, a power of two")->capture_default_str();
   c->add_option("-o,--output", l.plan.output, "write the file with its plan here");
-  c->add_flag("--explain", l.plan.explain, "print every recompute choice with its reason");
+  c->add_option("--threads", l.plan.threads, "how many threads the segments are cut for; the plan runs on any number")
+      ->check(CLI::Range(1, 4096))->capture_default_str();
+  c->add_option("--segment-us", l.plan.segment_us, "most microseconds of a segment; 0: every node by itself")->check(CLI::NonNegativeNumber)->capture_default_str();
+  c->add_flag("--split-phases", l.plan.split_phases, "no segment holds nodes of two phases");
+  c->add_flag("--explain{choices}", l.plan.explain, "choices (every recompute choice with its reason) or segments (how they were cut)")
+      ->check(CLI::IsMember({"choices", "segments"}));
 }
 
 void add_replay(Line& l) {
@@ -195,6 +201,20 @@ int run(const std::function<int()>& command) {
 
 }  // namespace
 
+// `--explain segments` is `--explain=segments`; bare `--explain FILE` is not taken for that.
+std::vector<std::string> arguments(int argc, char** argv) {
+  std::vector<std::string> all;
+  for (int i = 1; i < argc; ++i) {
+    const std::string next = argv[i];
+    if (!all.empty() && all.back() == "--explain" && (next == "choices" || next == "segments"))
+      all.back() += "=" + next;
+    else
+      all.push_back(next);
+  }
+  std::reverse(all.begin(), all.end());  // as CLI11 takes them
+  return all;
+}
+
 int main(int argc, char** argv) {
   Line line;
   line.app.require_subcommand(1);
@@ -210,7 +230,7 @@ int main(int argc, char** argv) {
   add_reduce(line);
   add_others(line);
   try {
-    line.app.parse(argc, argv);
+    line.app.parse(arguments(argc, argv));
   } catch (const CLI::ParseError& e) {
     const bool asked = e.get_exit_code() == 0;  // --help, --version
     line.app.exit(e);

@@ -49,7 +49,7 @@ struct DeviceLine {
   std::string detail;
 };
 
-std::string plan_report(const Plan& plan);
+std::string plan_report(const Plan& plan, bool segments = false);  // segments: each of them, and the rule they were cut by
 std::string replay_report(const ReplaySummary& summary);
 std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted);  // bench_report.cpp
 std::string info_report(const std::string& path, const TapeFile& file);
