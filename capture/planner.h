@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string_view>
 
 namespace tapedeck TAPEDECK_API {
@@ -15,6 +16,8 @@ enum class Strategy : std::uint8_t { none, regions, greedy, automatic };
 const char* strategy_name(Strategy strategy);                       // "none" "regions" "greedy" "auto"
 bool parse_strategy(std::string_view text, Strategy* strategy);
 
+struct CostModel;
+
 struct PlanOptions {
   std::int64_t budget = -1;              // bytes; -1 = none
   double budget_percent = -1;            // of the peak of strategy none; -1 = not given
@@ -22,6 +25,7 @@ struct PlanOptions {
   Strategy strategy = Strategy::automatic;
   std::int64_t alignment = 64;           // of arena offsets; a power of two; a value's own dtype size is always respected
   double segment_us = 50;                // a segment is closed once its nodes cost this much by the model
+  std::shared_ptr<const CostModel> costs = {};         // where microseconds come from (cost_model.h); null: built-in estimates
   const std::atomic<bool>* cancel = nullptr;          // checked between choices; throws Cancelled
   std::function<void(double)> progress = {};           // 0..1, from the calling thread
 };

@@ -38,9 +38,11 @@ struct PlanCommandOptions {
   std::string strategy = "auto";
   std::int64_t align = 64;
   std::string output;
+  std::string costs;                // estimate, calibrated, profile; empty: the best there is
   bool explain = false;
   bool json = false;
 };
+inline constexpr int kProfileSteps = 23;   // of which three warm up
 struct ReplayOptions {
   std::string file;
   std::string device = "cpu";
@@ -51,6 +53,15 @@ struct ReplayOptions {
   std::string save;
   std::uint64_t seed = 42;
   bool check_eager = false;
+  std::string costs;                // of a plan that the file lacks
+  bool profile = false;             // time every node
+  bool json = false;
+};
+struct CalibrateCommandOptions {
+  std::string output;                       // empty: where the other commands look for it
+  std::vector<std::string> check;           // files to replay and compare costs with; nothing is calibrated
+  bool quick = false;
+  bool show = false;
   bool json = false;
 };
 struct GradientCommandOptions {
@@ -85,6 +96,7 @@ int info(const FileOptions& options);
 int print(const PrintOptions& options);
 int plan(const PlanCommandOptions& options);
 int replay(const ReplayOptions& options);
+int calibrate(const CalibrateCommandOptions& options);
 int gradient(const GradientCommandOptions& options);
 int opt(const OptOptions& options);
 int reduce(const ReduceCommandOptions& options);
