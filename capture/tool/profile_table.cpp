@@ -1,6 +1,6 @@
 #include <tapedeck/capture/tool/profile_table.h>
 
-#include <tapedeck/capture/analysis/cost.h>
+#include <tapedeck/capture/cost_model.h>
 #include <tapedeck/capture/machine.h>
 
 #include <fmt/format.h>
@@ -33,7 +33,9 @@ ProfileTable profile_table(const Plan& plan, const Profile& profile, const Calib
   ProfileTable table;
   table.profile = profile;
   table.estimates = calibration ? "calibrated" : "estimate";
-  const std::vector<double> estimates = node_costs(plan.graph, calibration);
+  CostModel model;
+  if (calibration) model.calibration = *calibration;
+  const std::vector<double> estimates = cost_nodes(plan.graph, &model).us;
   std::map<std::string, std::pair<double, std::int32_t>> expected;   // by name: of one run, and how many
   for (NodeId n = 0; n < plan.graph.node_count(); ++n) {
     auto& [us, runs] = expected[profile_name(plan.graph, plan.graph.nodes[static_cast<std::size_t>(n)])];
