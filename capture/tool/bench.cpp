@@ -1,5 +1,6 @@
 // bench: how long steps take, and how much of them is kernels.
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/costs.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/start.h>
 #include <tapedeck/capture/tool/support.h>
@@ -89,6 +90,7 @@ class BenchRun {
     if (names_.empty()) throw UsageError("bench: name a file or a model, or give --zoo");
     for (int t : options.threads) threads_.push_back(t > 0 ? t : all_threads());
     if (threads_.empty()) threads_.push_back(all_threads());
+    plan_.threads = *std::max_element(threads_.begin(), threads_.end());
     set_warmup(options.warmup, &how_);
     how_.min_time_s = options.min_time_s > 0 ? options.min_time_s : options.small ? kSmallMinTime : kMinTime;
     how_.cancel = &interrupted();
@@ -125,7 +127,7 @@ class BenchRun {
       subject = load(name, options_);
       if (interrupted()) return kInterrupted;
       try {
-        plan = subject.file.plan && options_.budget.empty() ? *subject.file.plan : make_plan(subject.file.captured, plan_);
+        plan = plan_of(subject.file);
       } catch (const Cancelled&) {
         return kInterrupted;
       }
@@ -143,10 +145,16 @@ class BenchRun {
     return kOk;
   }
 
+  Plan plan_of(const TapeFile& file) {
+    if (file.plan && options_.budget.empty()) return *file.plan;
+    plan_.costs = choose_costs("", file);
+    return make_plan(file.captured, plan_);
+  }
+
   void measure(const std::string& name, const Plan& plan, const Start& start, int threads, std::size_t first) {
     Executor executor(plan, {threads, "cpu"});
     set_start(&executor, start);
-    BenchRow row{name, plan.nodes, static_cast<std::int64_t>(plan.segments.size()), {}, plan.peak_bytes, 0, 1};
+    BenchRow row{name, plan.nodes, static_cast<std::int64_t>(plan.segments.size()), {}, plan.peak_bytes, 0, 1, plan.threads, plan.costs};
     {
       Progress progress(fmt::format("{}, {} thread{}", name, threads, threads == 1 ? "" : "s"));
       how_.progress = [&](double fraction) { progress.at(fraction); };
