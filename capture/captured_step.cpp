@@ -5,7 +5,9 @@
 #include <tapedeck/capture/compare_recordings.h>
 #include <tapedeck/capture/conditions.h>
 #include <tapedeck/capture/dim_families.h>
+#include <tapedeck/capture/executor_threads.h>
 #include <tapedeck/capture/explain.h>
+#include <tapedeck/capture/replay_pool.h>
 #include <tapedeck/capture/stream_check.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tape.h>
@@ -50,6 +52,10 @@ std::vector<Type> types_of(const std::vector<Tensor>& tensors) {
   std::vector<Type> types;
   for (const Tensor& t : tensors) types.push_back(t.type());
   return types;
+}
+
+bool same_types(const std::vector<Type>& types, const std::vector<Tensor>& tensors) {
+  return std::equal(types.begin(), types.end(), tensors.begin(), tensors.end(), [](const Type& type, const Tensor& t) { return type == t.type(); });
 }
 
 // One call at a time: a second one is told, not made to wait.
@@ -134,7 +140,8 @@ void keep_shared_constants(const Captured& first, Captured* second) {
 
 struct CapturedStep::Impl {
   StepFunction fn;
-  CapturedStepOptions options;
+  CapturedStepOptions options;        // executor: with a pool and by_tensor
+  ExecutorOptions given_executor;     // as given: backward passes may run in other threads, so they are in no pool unless the user says so
   std::vector<std::unique_ptr<Recording>> cache;
   const Recording* last = nullptr;    // ran last
   StepCounts counts;
@@ -143,8 +150,8 @@ struct CapturedStep::Impl {
 
   // ---- which recording ----
 
-  std::string why_not(const Recording& r, const std::vector<Type>& types, const Surroundings& now, const std::vector<Tensor>& inputs) const {
-    if (r.types != types) return fmt::format("input types changed to ({}) from ({})", types_text(types), types_text(r.types));
+  std::string why_not(const Recording& r, const Surroundings& now, const std::vector<Tensor>& inputs) const {
+    if (!same_types(r.types, inputs)) return fmt::format("input types changed to ({}) from ({})", types_text(types_of(inputs)), types_text(r.types));
     const Captured* known = r.known();
     const std::string other = now.difference(r.surroundings, known && draws(*known));
     if (!other.empty() || !known) return other;
@@ -153,14 +160,13 @@ struct CapturedStep::Impl {
   }
 
   Recording& find(const std::vector<Tensor>& inputs) {
-    const std::vector<Type> types = types_of(inputs);
     const Surroundings now = Surroundings::now();
-    std::string reason = cache.empty() ? "first call" : why_not(*cache.back(), types, now, inputs);
-    for (auto& r : cache) {
-      const std::string why = why_not(*r, types, now, inputs);
-      if (why.empty()) return *r;
-      if (r->types == types) reason = why;
-    }
+    for (auto& r : cache)
+      if (same_types(r->types, inputs) && why_not(*r, now, inputs).empty()) return *r;
+    const std::vector<Type> types = types_of(inputs);
+    std::string reason = cache.empty() ? "first call" : why_not(*cache.back(), now, inputs);
+    for (auto& r : cache)
+      if (r->types == types) reason = why_not(*r, now, inputs);
     if (cache.size() >= kMostPrograms) cache.erase(cache.begin());
     auto r = std::make_unique<Recording>();
     r->types = types;
@@ -258,10 +264,16 @@ struct CapturedStep::Impl {
 
   // ---- replaying ----
 
+  // Recordings are members of a pool: the user's, or one for this step alone, since it runs one call at a time.
+  static ExecutorOptions member_options(const Recording& r, ExecutorOptions executor, const char* what = "") {
+    executor.name = fmt::format("{}{}({})", what, executor.name.empty() ? "step" : executor.name, types_text(r.types));
+    return executor;
+  }
+
   void build(Recording& r, Captured captured) {
     Plan plan = make_plan(captured.graph, options.plan);
     if (!plan.feasible) throw CaptureError("[capture] " + plan.infeasible_reason);
-    r.executor = std::make_unique<Executor>(std::move(plan), options.executor);
+    r.executor = std::make_unique<Executor>(std::move(plan), member_options(r, options.executor));
     keep_shared_constants(*r.first, &captured);
     r.first.reset();
     r.captured = std::move(captured);
@@ -285,11 +297,13 @@ struct CapturedStep::Impl {
     // Declared inputs come first; the marked ones (learning rates) are read from their tensors, which their owners may have set since;
     // gradients come last.
     const Captured& c = *r.captured;
-    std::vector<Tensor> values = c.inputs;
-    std::copy(inputs.begin(), inputs.end(), values.begin());
-    for (const TensorUse& use : c.uses)
-      if (use.grad_input != kNone) values[static_cast<std::size_t>(use.grad_input)] = used(use, inputs).grad();
-    for (std::size_t i = 0; i < values.size(); ++i) r.executor->set_input(static_cast<int>(i), values[i]);
+    std::size_t n = c.inputs.size();
+    for (const TensorUse& use : c.uses) {
+      if (use.grad_input == kNone) continue;
+      n = std::min(n, static_cast<std::size_t>(use.grad_input));
+      r.executor->set_input(use.grad_input, used(use, inputs).grad());
+    }
+    for (std::size_t i = 0; i < n; ++i) r.executor->set_input(static_cast<int>(i), i < inputs.size() ? inputs[i] : c.inputs[i]);
   }
 
   static Tensor used(const TensorUse& use, const std::vector<Tensor>& inputs) {
@@ -381,7 +395,7 @@ struct CapturedStep::Impl {
     const Captured& c = *r.known();
     const bool any = std::find(c.differentiable.begin(), c.differentiable.end(), true) != c.differentiable.end();
     if (!any || !thread_state().grad_enabled) return results;
-    if (!r.backward) r.backward = std::make_shared<CapturedBackward>(c, options.plan, options.executor);
+    if (!r.backward) r.backward = std::make_shared<CapturedBackward>(c, options.plan, member_options(r, given_executor, "backward of "));
     return r.backward->attach(inputs, results);
   }
 
@@ -397,8 +411,12 @@ struct CapturedStep::Impl {
 
 CapturedStep::CapturedStep(StepFunction fn, CapturedStepOptions options) : impl_(std::make_unique<Impl>()) {
   impl_->fn = std::move(fn);
+  impl_->given_executor = options.executor;
   impl_->options = std::move(options);
-  const CapturedStepOptions& o = impl_->options;
+  CapturedStepOptions& o = impl_->options;
+  if (o.plan.threads == 1) o.plan.threads = o.executor.threads > 0 ? o.executor.threads : replay::Threads(0).count();
+  if (!o.executor.pool) o.executor.pool = std::make_shared<ReplayPool>();
+  o.executor.state = StateSharing::by_tensor;
   if (!o.dims.empty()) impl_->families = std::make_unique<DimFamilies>(o.dims, o.plan, o.executor, o.input_names);
 }
 CapturedStep::~CapturedStep() = default;

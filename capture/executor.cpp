@@ -3,6 +3,7 @@
 #include <tapedeck/capture/executor_impl.h>
 
 #include <tapedeck/capture/plan_check.h>
+#include <tapedeck/capture/replay_pool.h>
 #include <tapedeck/kernels/cuda/runtime.h>
 
 #include <algorithm>
@@ -47,28 +48,41 @@ int checked_threads(const ExecutorOptions& options) {
 }  // namespace
 
 Executor::Impl::Impl(Plan p, const ExecutorOptions& o)
-    : plan(checked(std::move(p))),
+    : Member(o.pool ? o.pool->memory() : std::make_shared<replay::Memory>()),
+      plan(checked(std::move(p))),
       table(plan),
       options(o),
-      memory(std::make_shared<replay::Memory>(static_cast<std::size_t>(plan.graph.n_state))),
       program(plan, table),
       threads(checked_threads(o)) {
   prepare();
+  find_state();
   allocate_buffers();
   fill_constants();
   prepare_segments();
+  join();
 }
 
 Executor::Impl::Impl(Plan p, const Impl& parent, bool allow_up_sizing)
-    : plan(checked(std::move(p))), table(plan), options(parent.options), memory(parent.memory), program(plan, table), threads(checked_threads(options)) {
+    : Member(parent.memory), plan(checked(std::move(p))), table(plan), options(parent.options), program(plan, table), threads(checked_threads(options)) {
   prepare();
   share_buffers(parent, allow_up_sizing);
   fill_constants();
   prepare_segments();
+  join();
+}
+
+// In the middle of a step that has written state nobody else can run, so the wait is short.
+Executor::Impl::~Impl() {
+  if (under_way()) {
+    const Busy busy(*memory);
+    drop_step();
+  }
+  memory->leave(*this);
 }
 
 void Executor::Impl::prepare() {
   const Graph& g = plan.graph;
+  name = options.name.empty() ? g.name : Name(options.name);
   for (ValueId v = 0; v < g.n_inputs; ++v) input_names.push_back(g.value_name(v));
   for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) state_names.push_back(g.value_name(v));
   for (std::size_t i = 0; i < g.outputs.size(); ++i) {
@@ -83,24 +97,40 @@ void Executor::Impl::prepare() {
   bases.resize(table.bytes.size());
 }
 
-// State waits for its first value: what is bound needs no bytes here.
+// The memory's state values, or new ones among them. They get bytes with their first value: what is bound needs none of ours.
+void Executor::Impl::find_state() {
+  const Graph& g = plan.graph;
+  for (std::size_t s = 0; s < state_names.size(); ++s) {
+    const Type& type = g.values[static_cast<std::size_t>(g.n_inputs) + s].type;
+    state.push_back(options.state == StateSharing::by_name ? memory->state_named(state_names[s], type, name) : memory->state_apart(state_names[s], type, name));
+  }
+}
+
 void Executor::Impl::allocate_buffers() {
-  for (BufferId b = 0; b < static_cast<BufferId>(bases.size()); ++b) {
-    const bool is_state = b >= table.first_state && b < table.first_constant;
-    buffers[b] = table.bytes[b] < 0 || is_state ? std::make_shared<Buffer>() : std::make_shared<Buffer>(allocator, table.bytes[b]);
+  for (BufferId b = 1; b < static_cast<BufferId>(bases.size()); ++b) {
+    if (table.bytes[b] < 0 || table.is_state(b)) continue;
+    buffers[b] = std::make_shared<Buffer>(allocator, table.bytes[b]);
     bases[b] = buffers[b]->data();
   }
 }
 
-// State is wherever the family has it by now.
-void Executor::Impl::follow_state() {
-  for (std::int32_t s = 0; s < static_cast<std::int32_t>(state_names.size()); ++s) set_base(table.state(s), memory->state_base[s]);
+// Last of construction: from here on the memory knows this executor.
+void Executor::Impl::join() {
+  arena_bytes = plan.arena_bytes;
+  peak_bytes = plan.peak_bytes;
+  for (ValueId v : plan.graph.outputs) returns_state |= plan.values[v].where == Where::state;
+  memory->join(*this);
 }
 
-void* Executor::Impl::base_of(BufferId buffer) const {
-  const bool is_state = buffer >= table.first_state && buffer < table.first_constant;
-  return is_state ? memory->state_base[buffer - table.first_state] : bases[buffer];
+// The arena and state are wherever they are by now.
+void Executor::Impl::follow_memory() {
+  set_base(0, memory->settle_arena());
+  if (seen_changes == memory->changes) return;
+  for (std::int32_t s = 0; s < static_cast<std::int32_t>(state.size()); ++s) set_base(table.state(s), state[s]->base);
+  seen_changes = memory->changes;
 }
+
+void* Executor::Impl::base_of(BufferId buffer) const { return table.is_state(buffer) ? state[buffer - table.first_state]->base : bases[buffer]; }
 
 std::int32_t Executor::Impl::find(const std::vector<std::string>& names, const char* kind, const std::string& name) const {
   const auto it = std::find(names.begin(), names.end(), name);
@@ -118,7 +148,6 @@ void Executor::Impl::check_type(const char* kind, const std::string& name, const
 void Executor::Impl::set_base(BufferId buffer, void* base) {
   moved |= bases[buffer] != base;
   bases[buffer] = base;
-  if (buffer >= table.first_state && buffer < table.first_constant) memory->state_base[buffer - table.first_state] = base;
 }
 
 void Executor::Impl::fill_constants() {
@@ -133,51 +162,51 @@ void Executor::Impl::fill_constants() {
 void Executor::Impl::set_input(std::int32_t slot, const Tensor& value) {
   const BufferId b = table.input(slot);
   check_type("input", input_names[slot], plan.graph.values[slot].type, value);
+  if (buffers[b].use_count() > 1 && memory->step_of) claim_memory();   // a family has one buffer
+  if (under_way()) check_unread(slot);
   keep_outputs_of(b);
   value.copy_to(bases[b], static_cast<std::size_t>(table.bytes[b]), dtype_size(value.dtype()));
   input_set[slot] = true;
 }
 
 void Executor::Impl::set_state(std::int32_t slot, const Tensor& value) {
-  const BufferId b = table.state(slot);
   check_type("state", state_names[slot], plan.graph.values[plan.graph.n_inputs + slot].type, value);
-  keep_outputs_of(b);
-  void* to = nullptr;
-  if (bound[slot].defined()) {
-    to = bound[slot].mutable_data();
-  } else {
-    if (!buffers[b]->data()) *buffers[b] = Buffer(allocator, table.bytes[b]);
-    to = buffers[b]->data();
-  }
-  set_base(b, to);
-  if (value.impl() != bound[slot].impl()) value.copy_to(to, static_cast<std::size_t>(table.bytes[b]), dtype_size(value.dtype()));
+  refuse_mid_step("set_state");
+  replay::StateValue& mine = *state[slot];
+  memory->before_write(mine);
+  mine.own();
+  if (mine.bound.defined()) mine.base = mine.bound.mutable_data();
+  if (value.impl() != mine.bound.impl()) value.copy_to(mine.base, static_cast<std::size_t>(mine.type.bytes()), dtype_size(value.dtype()));
   mark_state_set(slot);
 }
 
 void Executor::Impl::bind_state(std::int32_t slot, const Tensor& value) {
-  const BufferId b = table.state(slot);
   check_type("state", state_names[slot], plan.graph.values[plan.graph.n_inputs + slot].type, value);
+  refuse_mid_step("bind_state");
   if (!value.dense()) throw TypeError(fmt::format("state '{}' must be dense to be bound", state_names[slot]));
   Tensor handle = value;
   char* const base = static_cast<char*>(handle.mutable_data());
-  for (std::size_t other = 0; other < bound.size(); ++other) {
-    if (static_cast<std::int32_t>(other) == slot || !bound[other].defined()) continue;
-    const char* const theirs = static_cast<const char*>(memory->state_base[other]);
-    if (base < theirs + bound[other].bytes() && theirs < base + handle.bytes())
+  for (std::size_t other = 0; other < state.size(); ++other) {
+    if (static_cast<std::int32_t>(other) == slot || !state[other]->bound.defined()) continue;
+    const char* const theirs = static_cast<const char*>(state[other]->base);
+    if (base < theirs + state[other]->bound.bytes() && theirs < base + handle.bytes())
       throw UsageError(fmt::format("state '{}' cannot be bound to bytes that '{}' is bound to", state_names[slot], state_names[other]));
   }
-  keep_outputs_of(b);
-  if (bound[slot].defined()) allocator.forget(bound[slot].bytes());
-  *buffers[b] = Buffer();
-  allocator.adopt(handle.bytes());
-  set_base(b, base);
-  bound[slot] = std::move(handle);
+  memory->before_write(*state[slot]);
+  if (options.state == StateSharing::by_tensor) memory->point_at(*this, static_cast<std::size_t>(slot), handle);
+  else state[slot]->bind(std::move(handle));
   mark_state_set(slot);
 }
 
+void Executor::Impl::refuse_mid_step(const char* what) {
+  if (memory->step_of) claim_memory();
+  if (under_way()) throw ExecutionError(fmt::format("{}: a step is under way ({}); resume() finishes it, restart() drops it", what, due()));
+}
+
 void Executor::Impl::mark_state_set(std::int32_t slot) {
-  state_set[slot] = true;
-  if (std::find(state_set.begin(), state_set.end(), false) == state_set.end()) torn = false;
+  state[slot]->set = true;
+  state[slot]->torn = false;
+  ++memory->changes;
 }
 
 // ---- results ----
@@ -207,7 +236,7 @@ Tensor Executor::Impl::read(ValueId v) const {
 }
 
 Tensor Executor::Impl::read_state(std::int32_t slot) const {
-  if (!state_set[slot] && !torn) throw ExecutionError(fmt::format("state '{}' was never set", state_names[slot]));
+  if (!state[slot]->set && !state[slot]->torn) throw ExecutionError(fmt::format("state '{}' was never set", state_names[slot]));
   const Type& type = plan.graph.values[plan.graph.n_inputs + slot].type;
   if (type.bytes() == 0) return empty(type);
   return from_bytes(type, base_of(table.state(slot)));
@@ -222,15 +251,23 @@ void Executor::Impl::keep_outputs_of(BufferId buffer) {
   }
 }
 
+void Executor::Impl::keep_outputs_in(const replay::StateValue& value) {
+  for (std::size_t s = 0; s < state.size(); ++s)
+    if (state[s].get() == &value) keep_outputs_of(table.state(static_cast<std::int32_t>(s)));
+}
+
 Tensor Executor::Impl::output(std::size_t index) const {
-  if (!has_outputs) throw ExecutionError("no outputs: run() has not succeeded yet");
+  if (!has_outputs && !under_way()) throw ExecutionError("no outputs: run() has not succeeded yet");
+  if (!has_outputs) check_computed(plan.graph.outputs[index]);
   if (kept_outputs[index]) return from_bytes(kept_outputs[index]->type(), kept_outputs[index]->data());
   return read(plan.graph.outputs[index]);
 }
 
 // ---- the public face ----
 
-Executor::Executor(Plan plan, const ExecutorOptions& options) : impl_(std::make_unique<Impl>(std::move(plan), options)) {}
+Executor::Executor(Plan plan, const ExecutorOptions& options) : impl_(std::make_unique<Impl>(std::move(plan), options)) {
+  if (!options.pool) impl_->memory->settle_arena();  // a pool's waits for the first run, when all have joined
+}
 Executor::Executor(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Executor::~Executor() = default;
 Executor::Executor(Executor&&) noexcept = default;
@@ -238,44 +275,109 @@ Executor::Executor(Executor&&) noexcept = default;
 const Plan& Executor::plan() const { return impl_->plan; }
 std::vector<std::string> Executor::state_names() const { return impl_->state_names; }
 std::vector<std::string> Executor::input_names() const { return impl_->input_names; }
-std::int64_t Executor::observed_peak_bytes() const { return impl_->allocator.stats().peak_bytes; }
+std::int64_t Executor::observed_peak_bytes() const { return impl_->memory->count.stats().peak_bytes; }
 
-void Executor::set_input(const std::string& name, const Tensor& value) { set_input(impl_->find(impl_->input_names, "input", name), value); }
+void Executor::set_input(const std::string& name, const Tensor& value) {
+  const auto& outputs = impl_->output_names;
+  const bool head = name.starts_with("grad.") && std::find(outputs.begin(), outputs.end(), name.substr(5)) != outputs.end();
+  if (head && std::find(impl_->input_names.begin(), impl_->input_names.end(), name) == impl_->input_names.end())
+    throw UsageError(fmt::format("no input named '{}': the gradient that backward starts from is part of this graph; to give it, make the graph with "
+                                 "gradient() and heads_as_inputs, or pass it into the step",
+                                 name));
+  set_input(impl_->find(impl_->input_names, "input", name), value);
+}
 
 void Executor::set_input(int index, const Tensor& value) {
   if (index < 0 || index >= static_cast<int>(impl_->input_names.size()))
     throw UsageError(fmt::format("no input {}: the graph has {}", index, impl_->input_names.size()));
-  const Busy busy(impl_->busy, "set_input");
+  const Busy busy(*impl_->memory, "set_input", impl_->name);
   impl_->set_input(index, value);
 }
 
 void Executor::set_state(const std::string& name, const Tensor& value) {
   const std::int32_t slot = impl_->find(impl_->state_names, "state", name);
-  const Busy busy(impl_->busy, "set_state");
+  const Busy busy(*impl_->memory, "set_state", impl_->name);
   impl_->set_state(slot, value);
 }
 
 void Executor::bind_state(const std::string& name, const Tensor& value) {
   const std::int32_t slot = impl_->find(impl_->state_names, "state", name);
-  const Busy busy(impl_->busy, "bind_state");
+  const Busy busy(*impl_->memory, "bind_state", impl_->name);
   impl_->bind_state(slot, value);
 }
 
 Tensor Executor::state(const std::string& name) const {
   const std::int32_t slot = impl_->find(impl_->state_names, "state", name);
-  const Busy busy(impl_->busy, "state");
+  const Busy busy(*impl_->memory, "state", impl_->name);
   return impl_->read_state(slot);
 }
 
-void Executor::run() { run(nullptr); }
+void Executor::run() {
+  const Busy busy(*impl_->memory, "run", impl_->name);
+  impl_->run(nullptr);
+}
 
-void Executor::run(Timeline* timeline) {
-  const Busy busy(impl_->busy, "run");
-  impl_->run(timeline);
+void Executor::run(Timeline* timeline) { run(RunOptions{.timeline = timeline}); }
+
+void Executor::run(const RunOptions& options) {
+  const Busy busy(*impl_->memory, "run", impl_->name);
+  impl_->run(&options);
+}
+
+void Executor::run(Phase phase, const RunOptions& options) {
+  const Busy busy(*impl_->memory, "run", impl_->name);
+  impl_->run_phase(phase, options);
+}
+
+std::int32_t Executor::step(std::int32_t n) {
+  const Busy busy(*impl_->memory, "step", impl_->name);
+  if (n < 0) throw UsageError(fmt::format("step: {} nodes", n));
+  return impl_->run_in_order(n, kNone);
+}
+
+std::int32_t Executor::run_to(const std::string& value) {
+  const Busy busy(*impl_->memory, "run_to", impl_->name);
+  const NodeId node = impl_->plan.graph.values[impl_->find_value(value)].node;
+  if (node == kNone) throw UsageError(fmt::format("run_to: no node makes '{}'", value));
+  if (impl_->under_way() && impl_->has_run(node)) throw UsageError(fmt::format("run_to: the node that makes '{}' has run already", value));
+  return impl_->run_in_order(std::numeric_limits<std::int64_t>::max(), node);
+}
+
+void Executor::resume(const RunOptions& options) {
+  const Busy busy(*impl_->memory, "resume", impl_->name);
+  impl_->resume(options);
+}
+
+void Executor::restart() {
+  const Busy busy(*impl_->memory, "restart", impl_->name);
+  impl_->drop_step();
+}
+
+std::int32_t Executor::nodes_left() const {
+  const Busy busy(*impl_->memory, "nodes_left", impl_->name);
+  return impl_->under_way() ? impl_->parts->left : 0;
+}
+
+Tensor Executor::value(const std::string& name) const {
+  const Busy busy(*impl_->memory, "value", impl_->name);
+  return impl_->value(impl_->find_value(name));
+}
+
+std::int32_t Executor::monitor(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options) {
+  const Busy busy(*impl_->memory, "monitor", impl_->name);
+  const std::int32_t id = impl_->monitors.add(pattern, std::move(fn), options);
+  impl_->monitors_changed();
+  return id;
+}
+
+void Executor::remove_monitor(std::int32_t id) {
+  const Busy busy(*impl_->memory, "remove_monitor", impl_->name);
+  impl_->monitors.remove(id);
+  impl_->monitors_changed();
 }
 
 std::vector<Tensor> Executor::outputs() const {
-  const Busy busy(impl_->busy, "outputs");
+  const Busy busy(*impl_->memory, "outputs", impl_->name);
   std::vector<Tensor> all;
   for (std::size_t i = 0; i < impl_->plan.graph.outputs.size(); ++i) all.push_back(impl_->output(i));
   return all;
@@ -283,7 +385,7 @@ std::vector<Tensor> Executor::outputs() const {
 
 Tensor Executor::output(const std::string& name) const {
   const std::int32_t index = impl_->find(impl_->output_names, "output", name);
-  const Busy busy(impl_->busy, "output");
+  const Busy busy(*impl_->memory, "output", impl_->name);
   return impl_->output(static_cast<std::size_t>(index));
 }
 

@@ -3,7 +3,7 @@
 
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/plan.h>
-#include <tapedeck/capture/timeline.h>
+#include <tapedeck/capture/run_options.h>
 #include <tapedeck/engine/tensor.h>
 
 #include <cstdint>
@@ -14,9 +14,20 @@
 
 namespace tapedeck TAPEDECK_API {
 
+class ReplayPool;
+
+// Which state values of a pool's members are one.
+enum class StateSharing : std::uint8_t {
+  by_name,     // those of one name: they must agree in type
+  by_tensor,   // those bound to the same tensor, whatever their names (captured steps)
+};
+
 struct ExecutorOptions {
   int threads = 1;                 // 1 = serial walk; 0 = as many as the machine has
   std::string device = "cpu";      // "cuda": DeviceError unless built in and present
+  std::shared_ptr<ReplayPool> pool = nullptr;   // one arena and one set of state for several executors (replay_pool.h)
+  std::string name = {};           // in messages and in a pool's tables; empty: the graph's
+  StateSharing state = StateSharing::by_name;
 };
 
 struct DimTable;
@@ -28,9 +39,9 @@ struct ReshapeOptions {
   const DimTable* dims = nullptr;  // how attributes follow sizes (dims.h); without it inference alone, and what it cannot know is an error
 };
 
-// Owns the arena, and copies of everything persistent unless a tensor is bound. Not thread safe: a second run() while one is under
-// way is refused with ExecutionError. After a failure that struck once state had been written the executor is torn and refuses to
-// run until load_state().
+// Owns the arena, and copies of everything persistent unless a tensor is bound; in a pool both are shared with its members. Not thread
+// safe: a second run() while one is under way is refused with ExecutionError. A failure that strikes once state has been written tears the
+// state values that the graph updates: no executor that has them runs until they are set again.
 class Executor {
  public:
   explicit Executor(Plan plan, const ExecutorOptions& options = {});
@@ -50,23 +61,56 @@ class Executor {
   std::vector<std::string> state_names() const;
   std::vector<std::string> input_names() const;
 
-  // One step. Inputs and state never set are an ExecutionError naming them. Rethrows the error of the lowest node.
+  // One step. Inputs and state never set are an ExecutionError naming them.
+  // What goes wrong in it - a kernel's fault, or anything that a kernel, a function given to on_host or a monitor throws - is thrown here
+  // once, as the ExecutionError of the lowest node, naming node and call site; what was thrown is nested in it (std::rethrow_if_nested).
+  // No outputs are handed out then, and the executor can run again, unless it is torn.
   void run();
-  void run(Timeline* timeline);                                  // likewise, and notes when each node ran. Its first run allocates the slices
+  void run(Timeline* timeline);                                  // likewise, and notes when each node ran
+  void run(const RunOptions& options);
+
+  // ---- a step in parts ----
+  // From the first part on a step is under way until all of it has run; then state and outputs are as after run(), bit for bit. Meanwhile
+  // run() and set_state() are refused, an input can be set until a node has read it, outputs can be read once they are there. A part that
+  // fails or is cancelled ends the step. Executors that share memory drop each other's steps (but for one that has written state).
+
+  // The nodes of one phase on all threads: forward, then backward, then update. ExecutionError naming what is due for any other order;
+  // forward again drops the step and begins a new one. Head gradients are inputs of the graph (gradient(): heads_as_inputs), to be set in
+  // between. A node runs no earlier than what it reads (analysis/phases.h). UsageError naming the nodes if a segment would have to stop
+  // in the middle of others: plan with segments split at phases.
+  void run(Phase phase, const RunOptions& options = {});
+  // The next n nodes, one after the other, in the order in which one thread runs the plan. Returns how many are left; past the end 0.
+  // MXNet's PartialForward.
+  std::int32_t step(std::int32_t n = 1);
+  // Likewise, up to and including the node that makes the value. UsageError if it has run already.
+  std::int32_t run_to(const std::string& value);
+  void resume(const RunOptions& options = {});                   // the rest, on all threads. ExecutionError if no step is under way
+  void restart();                                                // drops the step. If it had written state, the executor is torn
+  std::int32_t nodes_left() const;                               // of the step under way; 0 if there is none
+  // A copy of any value of plan().graph, by name, while its bytes are there: from when its node has run until something else lies there.
+  // ExecutionError naming the node that is due or that overwrote it.
+  Tensor value(const std::string& name) const;
+
+  // Shows `fn` what nodes make whose op, module path or result bears a name that the pattern matches ('*' any characters, '?' one), in
+  // every run from now on. Neither plan nor bits change; segments without such a node run as ever. UsageError if nothing matches. Returns a
+  // number for remove_monitor().
+  std::int32_t monitor(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options = {});
+  void remove_monitor(std::int32_t id);
+
   // The caller's own copies, in the order of `return`; overwritten by nobody.
   std::vector<Tensor> outputs() const;
   Tensor output(const std::string& name) const;
 
   // Another executor of the same graph with inputs of other sizes, by name, on the same memory: what is as large or smaller lies in the
-  // first bytes of the old (arena, inputs, outputs), so either's run overwrites what the other returned and was given; what is larger
-  // is fresh. State is one and the same, whatever happens to either. The plan is fitted where it can be, made anew where it cannot.
+  // first bytes of the old (inputs, outputs), so either's run overwrites what the other returned and was given; what is larger is fresh.
+  // The arena is as large as the larger of the two needs. State is one and the same, whatever happens to either. The plan is fitted where it can be, made anew where it cannot.
   // The two run one after the other: a run while the other is under way is an ExecutionError. Throws TypeError for an unknown input,
   // for what ReshapeOptions does not allow, and wherever inference refuses, naming the node. MXNet's executor.reshape.
   Executor reshape(const std::map<std::string, Type>& inputs, const ReshapeOptions& options = {}) const;
   // Likewise, for a plan at hand (fit_plan.h) of the same graph at other types.
   Executor reshape(Plan plan, const ReshapeOptions& options = {}) const;
 
-  // The most bytes the replay held at once, counted by its allocator while running: equals plan().peak_bytes.
+  // The most bytes the replay held at once, counted by its allocator while running: equals plan().peak_bytes. In a family or a pool: of all.
   std::int64_t observed_peak_bytes() const;
   // Copies of outputs and state views handed out are the caller's and are not counted.
 

@@ -28,6 +28,7 @@ struct BufferTable {
   BufferId state(std::int32_t slot) const { return first_state + slot; }
   BufferId constant(std::int32_t slot) const { return first_constant + slot; }
   BufferId output(std::int32_t slot) const { return first_output + slot; }
+  bool is_state(BufferId b) const { return b >= first_state && b < first_constant; }
   BufferId of(const Placement& p) const;   // kNone for Where::nowhere
 
   BufferId first_state = 0, first_constant = 0, first_output = 0;

@@ -1,7 +1,7 @@
 // One executor becomes a family: the same graph at other sizes on the same memory.
 //
-// What the members share stands in replay::Memory; the arena, inputs and outputs of a member are the parent's buffers wherever
-// they are large enough. A family runs one at a time: the flag that refuses a second caller is shared too.
+// What the members share stands in executor_memory.h; the inputs and outputs of a member are the parent's buffers wherever they are
+// large enough.
 #include <tapedeck/capture/executor_impl.h>
 
 #include <tapedeck/capture/analysis/shapes.h>
@@ -37,25 +37,25 @@ void Executor::Impl::share_buffers(const Impl& parent, bool allow_up_sizing) {
     if (b == 0) return std::string("the arena");
     return b < table.first_state ? fmt::format("input '{}'", input_names[b - 1]) : fmt::format("result {}", b - table.first_output);
   };
-  for (BufferId b = 0; b < static_cast<BufferId>(bases.size()); ++b) {
-    const bool is_state = b >= table.first_state && b < table.first_constant;
+  const auto refuse = [&](BufferId b, std::int64_t there) {
+    if (allow_up_sizing) return;
+    throw TypeError(fmt::format("{} needs {} bytes and there are {}; allow_up_sizing gives it fresh memory", named(b), table.bytes[b], there));
+  };
+  if (table.bytes[0] > memory->arena_bytes()) refuse(0, memory->arena_bytes());
+  for (std::size_t s = 0; s < state_names.size(); ++s)
+    if (table.bytes[table.state(static_cast<std::int32_t>(s))] != parent.state[s]->type.bytes())
+      throw TypeError(fmt::format("state '{}' would change its size", state_names[s]));
+  state = parent.state;
+  for (BufferId b = 1; b < static_cast<BufferId>(bases.size()); ++b) {
+    if (table.bytes[b] < 0 || table.is_state(b)) continue;
     const BufferId p = counterpart(table, parent.table, b);
-    if (is_state) {
-      if (table.bytes[b] != parent.table.bytes[p]) throw TypeError(fmt::format("state '{}' would change its size", state_names[b - table.first_state]));
-      buffers[b] = parent.buffers[p];
-      bases[b] = memory->state_base[b - table.first_state];
-      continue;
-    }
     if (p != kNone && parent.buffers[p]->bytes() >= table.bytes[b]) {
       buffers[b] = parent.buffers[p];
-      bases[b] = parent.bases[p];
-      if (b >= 1 && b < table.first_state) input_set[b - 1] = parent.input_set[b - 1];
-      continue;
+      if (b < table.first_state) input_set[b - 1] = parent.input_set[b - 1];
+    } else {
+      if (p != kNone) refuse(b, parent.buffers[p]->bytes());
+      buffers[b] = std::make_shared<Buffer>(allocator, table.bytes[b]);
     }
-    if (p != kNone && !allow_up_sizing)
-      throw TypeError(fmt::format("{} needs {} bytes and there are {}; allow_up_sizing gives it fresh memory", named(b), table.bytes[b],
-                                  parent.buffers[p]->bytes()));
-    buffers[b] = table.bytes[b] < 0 ? std::make_shared<Buffer>() : std::make_shared<Buffer>(allocator, table.bytes[b]);
     bases[b] = buffers[b]->data();
   }
 }
@@ -132,6 +132,7 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after) {
   PlanOptions options;
   options.alignment = plan.alignment;
   options.budget = plan.budget_bytes;
+  options.threads = plan.threads;
   if (!parse_strategy(plan.strategy, &options.strategy)) options.strategy = Strategy::automatic;
   Plan fresh = make_plan(after, options);
   if (!fresh.feasible) throw ExecutionError("reshape: " + fresh.infeasible_reason);
@@ -141,7 +142,7 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after) {
 }  // namespace
 
 Executor Executor::reshape(Plan plan, const ReshapeOptions& options) const {
-  const replay::Busy busy(impl_->busy, "reshape");
+  const replay::Busy busy(*impl_->memory, "reshape", impl_->name);
   const Graph &g = impl_->plan.graph, &to = plan.graph;
   const auto names = [](const Graph& graph) {
     std::vector<std::string> all;

@@ -7,6 +7,7 @@
 #include <tapedeck/capture/host_scalar.h>
 #include <tapedeck/capture/plan.h>
 #include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/replay_pool.h>
 #include <tapedeck/engine/gradients.h>
 #include <tapedeck/engine/graph_gradient.h>
 #include <tapedeck/engine/inplace.h>

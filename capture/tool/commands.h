@@ -1,5 +1,5 @@
-// The commands of `tapedeck`, one function each, behind plain option structs. main.cpp alone knows the command-line library, report.cpp,
-// op_report.cpp and pass_report.cpp alone the JSON library.
+// The commands of `tapedeck`, one function each, behind plain option structs. main.cpp alone knows the command-line library, the
+// files *report.cpp alone the JSON library.
 //
 // Each command prints its answer to stdout and everything else to stderr, returns an exit code, and throws tapedeck::Error, which
 // main.cpp turns into a line on stderr and a code.
@@ -38,8 +38,11 @@ struct PlanCommandOptions {
   std::string strategy = "auto";
   std::int64_t align = 64;
   std::string output;
+  int threads = 1;
+  double segment_us = 50;
+  bool split_phases = false;
+  std::string explain;              // "", "choices", "segments"
   std::string costs;                // estimate, calibrated, profile; empty: the best there is
-  bool explain = false;
   bool json = false;
 };
 inline constexpr int kProfileSteps = 23;   // of which three warm up
@@ -53,8 +56,21 @@ struct ReplayOptions {
   std::string save;
   std::uint64_t seed = 42;
   bool check_eager = false;
+  std::string trace;                // Chrome trace events of the last step
+  std::string memory_trace;         // its allocations: .pickle or .json
   std::string costs;                // of a plan that the file lacks
   bool profile = false;             // time every node
+  bool json = false;
+};
+struct BenchCommandOptions {
+  std::vector<std::string> files;   // .tape, .graph, or the name of a model
+  bool zoo = false;                 // every model there is
+  bool small = false;               // models at small sizes
+  std::vector<int> threads;         // 0 = all; none: all
+  std::string warmup;               // "3" steps, "200ms", "1s"; empty: until steady
+  double min_time_s = 0;            // 0: 1, with --small 0.3
+  std::string budget;               // plan anew under it
+  std::uint64_t seed = 42;
   bool json = false;
 };
 struct CalibrateCommandOptions {
@@ -96,6 +112,7 @@ int info(const FileOptions& options);
 int print(const PrintOptions& options);
 int plan(const PlanCommandOptions& options);
 int replay(const ReplayOptions& options);
+int bench(const BenchCommandOptions& options);
 int calibrate(const CalibrateCommandOptions& options);
 int gradient(const GradientCommandOptions& options);
 int opt(const OptOptions& options);

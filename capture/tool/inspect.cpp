@@ -1,6 +1,7 @@
 // record, info, print, verify and view.
 #include <tapedeck/capture/tool/commands.h>
 #include <tapedeck/capture/tool/report.h>
+#include <tapedeck/capture/tool/start.h>
 #include <tapedeck/capture/tool/support.h>
 
 #include <tapedeck/capture/analysis/fusion.h>
@@ -26,42 +27,11 @@ namespace tapedeck::tool {
 namespace {
 void answer(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-// What a file says of the options it was recorded with: those that mean something for its model.
-std::map<std::string, std::string> record_metadata(const Model& model, const ModelOptions& options) {
-  std::map<std::string, std::string> metadata = {{"model", model.name}, {"optimizer", options.optimizer}, {"dtype", options.dtype},
-                                                 {"seed", std::to_string(options.seed)}};
-  const auto size = [&](const char* name, std::int64_t value) {
-    if (value > 0) metadata[name] = std::to_string(value);
-  };
-  size("batch", options.batch);
-  size("image", options.image);
-  size("seq", options.seq);
-  size("layers", options.layers);
-  size("width", options.width);
-  return metadata;
-}
-
 }  // namespace
 
 int record(const RecordOptions& request) {
-  const Model* model = find_model(request.model);
-  if (!model) {
-    std::vector<std::string> names;
-    for (const Model& m : all_models()) names.push_back(m.name);
-    throw UsageError(fmt::format("unknown model '{}'; there are: {}", request.model, fmt::join(names, ", ")));
-  }
-  const ModelOptions options = with_defaults(*model, request.options);
-  const Captured captured = model->record(options);
-  TapeFile file;
-  file.captured = captured.graph;
-  file.metadata = record_metadata(*model, options);
-  auto name = [&](std::size_t v) { return captured.graph.values[v].name.str(); };
-  const auto n_inputs = static_cast<std::size_t>(captured.graph.n_inputs);
-  if (!options.abstract) {
-    for (std::size_t i = 0; i < captured.inputs.size(); ++i) file.inputs[name(i)] = captured.inputs[i];
-    // The state as it was before the captured step is gone - that step ran; what is stored continues from there.
-    for (std::size_t i = 0; i < captured.state.size(); ++i) file.state[name(n_inputs + i)] = captured.state[i];
-  }
+  Captured captured;
+  const TapeFile file = record_tape(request.model, request.options, &captured);
   save_tape(request.output, file);
   if (request.json) answer(record_report(request.output, captured));
   else answer(fmt::format("wrote {}: {} nodes\n{}", request.output, captured.graph.node_count(), captured.report.to_string()));

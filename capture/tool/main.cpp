@@ -9,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -33,6 +34,7 @@ struct Line {
   tool::PrintOptions print;
   PlanCommandOptions plan;
   ReplayOptions replay;
+  BenchCommandOptions bench;
   CalibrateCommandOptions calibrate;
   GradientCommandOptions gradient;
   OptOptions opt;
@@ -79,8 +81,13 @@ void add_plan(Line& l) {
       ->check(CLI::IsMember({"none", "regions", "greedy", "auto"}))->capture_default_str();
   c->add_option("--align", l.plan.align, "alignment of arena offsets in bytes, a power of two")->capture_default_str();
   c->add_option("-o,--output", l.plan.output, "write the file with its plan here");
+  c->add_option("--threads", l.plan.threads, "how many threads the segments are cut for; the plan runs on any number")
+      ->check(CLI::Range(1, 4096))->capture_default_str();
+  c->add_option("--segment-us", l.plan.segment_us, "most microseconds of a segment; 0: every node by itself")->check(CLI::NonNegativeNumber)->capture_default_str();
+  c->add_flag("--split-phases", l.plan.split_phases, "no segment holds nodes of two phases");
+  c->add_flag("--explain{choices}", l.plan.explain, "choices (every recompute choice with its reason) or segments (how they were cut)")
+      ->check(CLI::IsMember({"choices", "segments"}));
   c->add_option("--costs", l.plan.costs, kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
-  c->add_flag("--explain", l.plan.explain, "print every recompute choice with its reason");
 }
 
 // A profile wants more than one step, and some to warm up.
@@ -100,8 +107,27 @@ void add_replay(Line& l) {
   c->add_option("--save", l.replay.save, "write the file with the state after the last step here");
   c->add_option("--seed", l.replay.seed, "of values that the file lacks")->capture_default_str();
   c->add_flag("--check-eager", l.replay.check_eager, "compare every output and state with eager execution, bit for bit");
+  c->add_option("--trace", l.replay.trace, "write Chrome trace events of the last step here (.json; ui.perfetto.dev opens it); --steps 3 shows a warm one");
+  c->add_option("--memory-trace", l.replay.memory_trace,
+                "write the allocations of the last step here: .pickle for pytorch.org/memory_viz, or .json");
   c->add_flag("--profile", l.replay.profile, "time every node on one thread, the first three steps left out, and keep that in the file of --save");
   c->add_option("--costs", l.replay.costs, std::string("of a plan that the file lacks: ") + kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
+}
+
+void add_bench(Line& l) {
+  CLI::App* c = l.command("bench", "time steps, and how much of them is kernels", [&l] { return tool::bench(l.bench); }, &l.bench.json);
+  c->add_option("FILE", l.bench.files, ".tape, .graph or the name of a model; several");
+  c->add_flag("--zoo", l.bench.zoo, "every model of `tapedeck models`");
+  c->add_flag("--small", l.bench.small, "models at small sizes: batch 2, images of 64, sequences of 16, two layers, a quarter of the width");
+  c->add_option("--threads", l.bench.threads, "thread counts: 1,2; 0 = all")->delimiter(',')->check(CLI::Range(0, 4096))->allow_extra_args(false);
+  c->add_option("--warmup", l.bench.warmup, "steps (3) or time (200ms, 1s) before those that count; default: until three in a row agree within 5 %, at most 0.5 s");
+  c->add_option("--min-time", l.bench.min_time_s, "seconds of timed steps, at least three of them; default 1, with --small 0.3")->check(CLI::Range(0.001, 1e6));
+  c->add_option("--budget", l.bench.budget, "plan anew under this budget: 64MiB, 1.5GB, 50%");
+  c->add_option("--seed", l.bench.seed, "of values that the file lacks")->capture_default_str();
+  c->footer(std::string("A file without a plan is planned for the largest thread count. Percentiles are nearest rank: of few runs p99 is the slowest.\n"
+            "outside: of a step, the time in which no kernel runs on any thread, the clock's own cost taken off; measured in steps of their own.\n"
+            "busy: the part of all threads' time that their own kernel calls take. speedup: against the first of the file's rows.\n"
+            "Ctrl-C prints what has been measured.\n") + kFooter);
 }
 
 void add_calibrate(Line& l) {
@@ -196,6 +222,20 @@ int run(const std::function<int()>& command) {
 
 }  // namespace
 
+// `--explain segments` is `--explain=segments`; bare `--explain FILE` is not taken for that.
+std::vector<std::string> arguments(int argc, char** argv) {
+  std::vector<std::string> all;
+  for (int i = 1; i < argc; ++i) {
+    const std::string next = argv[i];
+    if (!all.empty() && all.back() == "--explain" && (next == "choices" || next == "segments"))
+      all.back() += "=" + next;
+    else
+      all.push_back(next);
+  }
+  std::reverse(all.begin(), all.end());  // as CLI11 takes them
+  return all;
+}
+
 int main(int argc, char** argv) {
   Line line;
   line.app.require_subcommand(1);
@@ -205,13 +245,14 @@ int main(int argc, char** argv) {
   add_record(line);
   add_plan(line);
   add_replay(line);
+  add_bench(line);
   add_calibrate(line);
   add_gradient(line);
   add_opt(line);
   add_reduce(line);
   add_others(line);
   try {
-    line.app.parse(argc, argv);
+    line.app.parse(arguments(argc, argv));
   } catch (const CLI::ParseError& e) {
     const bool asked = e.get_exit_code() == 0;  // --help, --version
     line.app.exit(e);

@@ -2,9 +2,13 @@
 #include <tapedeck/capture/tool/costs.h>
 #include <tapedeck/capture/tool/profile_table.h>
 #include <tapedeck/capture/tool/report.h>
+#include <tapedeck/capture/tool/start.h>
 #include <tapedeck/capture/tool/support.h>
 
+#include <tapedeck/capture/atomic_write.h>
+#include <tapedeck/capture/chrome_trace.h>
 #include <tapedeck/capture/executor.h>
+#include <tapedeck/capture/memory_snapshot.h>
 #include <tapedeck/capture/planner.h>
 
 #include <fmt/format.h>
@@ -20,72 +24,6 @@ namespace tapedeck::tool {
 namespace {
 
 std::string name_of(const Graph& g, ValueId v) { return g.values[static_cast<std::size_t>(v)].name.str(); }
-const Type& type_of(const Graph& g, ValueId v) { return g.values[static_cast<std::size_t>(v)].type; }
-
-Tensor zeros_of(const Type& type) {
-  const std::vector<unsigned char> zero(static_cast<std::size_t>(type.bytes()));
-  return from_bytes(type, zero.data());
-}
-
-// "@F.npy", "rand:SEED" or "zeros".
-Tensor input_value(const std::string& spec, const std::string& name, const Type& type) {
-  if (spec == "zeros") return zeros_of(type);
-  if (spec.starts_with("@")) return load_npy(spec.substr(1));
-  if (spec.starts_with("rand:") && spec.size() > 5 && spec.find_first_not_of("0123456789", 5) == spec.npos && spec.size() < 24)
-    return default_value(type, std::strtoull(spec.c_str() + 5, nullptr, 10), name);
-  throw UsageError(fmt::format("--input {}={}: write @FILE.npy, rand:SEED or zeros", name, spec));
-}
-
-// What the replay starts from: the file's values, the command line's over them, defaults for the rest.
-struct Start {
-  std::vector<Tensor> inputs, state;
-};
-
-Start starting_values(const TapeFile& file, const ReplayOptions& options) {
-  const Graph& g = file.captured;
-  Start start;
-  for (ValueId v = 0; v < g.n_inputs; ++v) {
-    auto it = file.inputs.find(name_of(g, v));
-    start.inputs.push_back(it != file.inputs.end() ? it->second : default_value(type_of(g, v), options.seed, name_of(g, v)));
-  }
-  for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) {
-    auto it = file.state.find(name_of(g, v));
-    start.state.push_back(it != file.state.end() ? it->second : default_value(type_of(g, v), options.seed, name_of(g, v)));
-  }
-  for (const std::string& item : options.inputs) {
-    const std::size_t equals = item.find('=');
-    if (equals == item.npos) throw UsageError(fmt::format("--input {}: write NAME=VALUE", item));
-    const std::string name = item.substr(0, equals);
-    ValueId v = 0;
-    while (v < g.n_inputs && name_of(g, v) != name) ++v;
-    if (v == g.n_inputs) {
-      std::string names;
-      for (ValueId i = 0; i < g.n_inputs; ++i) names += (i ? ", " : "") + name_of(g, i);
-      throw UsageError(fmt::format("no input '{}'; there are: {}", name, names));
-    }
-    start.inputs[static_cast<std::size_t>(v)] = input_value(item.substr(equals + 1), name, type_of(g, v));
-  }
-  if (options.weights.empty()) return start;
-  int used = 0;
-  const auto tensors = load_safetensors(options.weights);
-  const bool is_tape = tensors.count("graph") > 0;  // weights of a capture stand under state/
-  for (const auto& [key, tensor] : tensors) {
-    if (is_tape && !key.starts_with("state/")) continue;
-    const std::string name = is_tape ? key.substr(6) : key;
-    ValueId v = g.n_inputs;
-    while (v < g.n_inputs + g.n_state && name_of(g, v) != name) ++v;
-    if (v == g.n_inputs + g.n_state) {
-      std::fprintf(stderr, "tapedeck: %s: '%s' is no state of the graph, left out\n", options.weights.c_str(), name.c_str());
-      continue;
-    }
-    if (tensor.type() != type_of(g, v))
-      throw FileError(fmt::format("{}: '{}' is {}, the graph wants {}", options.weights, name, to_string(tensor.type()), to_string(type_of(g, v))));
-    start.state[static_cast<std::size_t>(v - g.n_inputs)] = tensor;
-    ++used;
-  }
-  if (used == 0) throw FileError(fmt::format("{}: holds no state of the graph", options.weights));
-  return start;
-}
 
 // Runs the same steps eagerly beside the replay and remembers the first thing that differs.
 class EagerCheck {
@@ -131,6 +69,36 @@ void time_summary(std::vector<double> ms, ReplaySummary* s) {
   s->median_ms = n % 2 ? ms[n / 2] : (ms[n / 2 - 1] + ms[n / 2]) / 2;
 }
 
+// The files that --trace and --memory-trace ask for. Opened before anything runs, so that a path that cannot be written costs no work.
+class TraceFiles {
+ public:
+  explicit TraceFiles(const ReplayOptions& options) {
+    as_pickle_ = options.memory_trace.ends_with(".pickle");
+    if (!options.memory_trace.empty() && !as_pickle_ && !options.memory_trace.ends_with(".json"))
+      throw UsageError(fmt::format("--memory-trace {}: the name must end in .pickle (PyTorch's snapshot) or .json", options.memory_trace));
+    if (!options.trace.empty()) trace_.emplace(options.trace);
+    if (!options.memory_trace.empty()) memory_.emplace(options.memory_trace);
+  }
+
+  bool wanted() const { return trace_ || memory_; }
+  Timeline* timeline() { return &last_step_; }
+
+  void write(const Plan& plan) {
+    if (trace_) {
+      trace_->write(chrome_trace(plan, {&last_step_, 1}));
+      trace_->commit();
+    }
+    if (memory_) {
+      memory_->write(as_pickle_ ? memory_snapshot_pickle(plan, last_step_) : memory_trace_json(plan, last_step_));
+      memory_->commit();
+    }
+  }
+
+ private:
+  std::optional<AtomicWriter> trace_, memory_;
+  bool as_pickle_ = false;
+  Timeline last_step_;
+};
 int thread_count(const ReplayOptions& options) {
   if (options.profile && options.threads > 1) throw UsageError("--profile times nodes one by one, on one thread");
   if (options.profile) return 1;
@@ -140,17 +108,18 @@ int thread_count(const ReplayOptions& options) {
 }  // namespace
 
 int replay(const ReplayOptions& options) {
+  TraceFiles traces(options);
   TapeFile file = load_any(options.file, Check::all);
   tapedeck::PlanOptions how;
   how.cancel = &interrupted();
   const int threads = thread_count(options);
   const std::shared_ptr<const CostModel> costs = file.plan && !options.profile ? nullptr : choose_costs(options.costs, file);
   how.costs = costs;
+  how.threads = threads;
   Plan plan = file.plan ? *file.plan : make_plan(file.captured, how);
   Executor executor(std::move(plan), {threads, options.device});
-  const Start start = starting_values(file, options);
-  for (std::size_t i = 0; i < start.inputs.size(); ++i) executor.set_input(static_cast<int>(i), start.inputs[i]);
-  for (std::size_t i = 0; i < start.state.size(); ++i) executor.set_state(name_of(file.captured, file.captured.n_inputs + static_cast<ValueId>(i)), start.state[i]);
+  const Start start = starting_values(file, {options.inputs, options.weights, options.seed});
+  set_start(&executor, start);
 
   EagerCheck check(file.captured, start);
   std::optional<NodeTimer> timer;
@@ -161,8 +130,10 @@ int replay(const ReplayOptions& options) {
     for (int s = 0; s < options.steps; ++s) {
       if (interrupted()) throw Cancelled("interrupted");
       const auto begin = std::chrono::steady_clock::now();
-      executor.run(timer ? timer->timeline() : nullptr);
+      const bool traced = traces.wanted() && s + 1 == options.steps;
+      executor.run(timer ? timer->timeline() : traced ? traces.timeline() : nullptr);
       ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+      if (timer && traced) *traces.timeline() = *timer->timeline();
       if (timer) timer->step_done();
       if (options.check_eager) check.step(executor);
       progress.at(static_cast<double>(s + 1) / options.steps);
@@ -180,6 +151,7 @@ int replay(const ReplayOptions& options) {
     summary.first_difference = check.first_difference();
     summary.equal_to_eager = summary.first_difference.empty();
   }
+  traces.write(executor.plan());
   if (timer) {
     file.profile = timer->finish(summary.observed_peak_bytes);
     summary.profile = profile_table(executor.plan(), *file.profile, costs && costs->calibration ? &*costs->calibration : nullptr);

@@ -40,6 +40,25 @@ Json plan_json(const Plan& p) {
   return j;
 }
 
+Json rule_json(const Plan& p) {
+  const SegmentRule& r = p.segment_rule;
+  return {{"threads", p.threads}, {"costs", p.costs}, {"shape", r.shape}, {"placement", r.placement}, {"dispatch_us", r.dispatch_us}, {"least_us", r.least_us},
+          {"most_us", r.most_us}, {"grain_us", r.grain_us}, {"split_phases", r.split_phases}, {"serial_us", r.serial_us}, {"critical_path_us", r.critical_path_us},
+          {"makespan_us", r.makespan_us}, {"tight_makespan_us", r.tight_makespan_us}, {"tight_peak_bytes", r.tight_peak_bytes}};
+}
+
+Json segments_json(const Plan& p) {
+  Json list = Json::array();
+  for (const Segment& s : p.segments) {
+    Json intra = Json::array();
+    for (NodeId n : s.nodes)
+      if (p.intra_op.empty() || p.intra_op[static_cast<std::size_t>(n)]) intra.push_back(n);
+    list.push_back({{"cost_us", s.cost_us}, {"nodes", s.nodes}, {"successors", s.successors}, {"n_predecessors", s.n_predecessors},
+                    {"end", segment_end_name(s.end)}, {"intra_op", intra}});
+  }
+  return list;
+}
+
 Json profile_json(const ProfileTable& t) {
   Json nodes = Json::array();
   for (const ProfileRow& r : t.rows)
@@ -51,7 +70,14 @@ Json profile_json(const ProfileTable& t) {
 
 }  // namespace
 
-std::string plan_report(const Plan& plan) { return text_of(plan_json(plan)); }
+std::string plan_report(const Plan& plan, bool segments) {
+  Json j = plan_json(plan);
+  if (segments) {
+    j["segment_rule"] = rule_json(plan);
+    j["segment_list"] = segments_json(plan);
+  }
+  return text_of(j);
+}
 
 std::string replay_report(const ReplaySummary& s) {
   Json j;

@@ -1,6 +1,7 @@
 // The JSON answers. Keys are only ever added, never renamed.
 #pragma once
 
+#include <tapedeck/capture/bench.h>
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/models.h>
 #include <tapedeck/capture/passes/pass.h>
@@ -25,6 +26,15 @@ struct ReplaySummary {
   std::optional<bool> equal_to_eager;
   std::optional<ProfileTable> profile;
   std::string first_difference;       // name of the first output or state value that differs
+};
+
+// One row of `bench`: a file or model at one thread count.
+struct BenchRow {
+  std::string name;
+  std::int64_t nodes = 0, segments = 0;
+  BenchResult result;
+  std::int64_t planned_peak_bytes = 0, observed_peak_bytes = 0;
+  double speedup = 0;                 // against the first row of the same name
 };
 
 struct ModelSummary {
@@ -54,8 +64,9 @@ struct CostCheck {
   std::vector<CostError> errors;
 };
 
-std::string plan_report(const Plan& plan);
+std::string plan_report(const Plan& plan, bool segments = false);  // segments: each of them, and the rule they were cut by
 std::string replay_report(const ReplaySummary& summary);
+std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted);  // bench_report.cpp
 std::string info_report(const std::string& path, const TapeFile& file);
 std::string calibrate_report(const std::string& path, const Calibration& calibration);              // cost_report.cpp
 std::string cost_check_report(const std::vector<CostCheck>& files);                                // cost_report.cpp

@@ -20,17 +20,19 @@ using namespace tapedeck;
 constexpr int kNodes = 10000;
 constexpr std::int64_t kItems = 16;
 
-// `width` chains of neg, each reading a neighbour now and then so that they do not fall apart into independent programs.
+// `width` chains of sums, each reading a neighbour now and then so that they do not fall apart into independent programs. No pass has
+// anything to say about them, and the numbers stay ordinary.
 Graph chains(int width) {
   Graph g;
   const Type type{DType::f32, {kItems}};
-  std::vector<ValueId> ends(static_cast<std::size_t>(width), g.add_input("x", type));
-  const Op &neg = *find_op("neg"), &add = *find_op("add");
+  const ValueId x = g.add_input("x", type);
+  std::vector<ValueId> ends(static_cast<std::size_t>(width), x);
+  const Op &add = *find_op("add"), &maximum = *find_op("maximum");
   for (int n = 0; n < kNodes; ++n) {
     const auto at = static_cast<std::size_t>(n % width);
-    const ValueId pair[] = {ends[at], ends[(at + 1) % ends.size()]};
     const bool meet = width > 1 && n / width % 16 == 15;
-    const NodeId node = g.add_node(meet ? add : neg, std::span(pair, meet ? 2 : 1), nullptr, std::span(&type, 1));
+    const ValueId pair[] = {ends[at], meet ? ends[(at + 1) % ends.size()] : x};
+    const NodeId node = g.add_node(n < width && width > 1 && at % 2 ? maximum : add, pair, nullptr, std::span(&type, 1));
     ends[at] = g.nodes[static_cast<std::size_t>(node)].first_output;
   }
   g.outputs = ends;
@@ -53,6 +55,20 @@ void replay(benchmark::State& state) {
   report(state);
 }
 BENCHMARK(replay)->ArgNames({"chains", "threads"})->Args({1, 1})->Args({1, 2})->Args({16, 1})->Args({16, 2})->UseRealTime();
+
+// Every node a segment of its own: what it costs to hand a segment over. `ns_per_segment` is thread time, kernels included; against
+// replay/16/1, which has the same kernels in few segments, the rest is the cost of a segment (for each thread).
+void segments(benchmark::State& state) {
+  const Plan plan = make_plan(chains(16), {.segment_us = 0});
+  const int threads = static_cast<int>(state.range(0));
+  Executor executor(plan, {.threads = threads});
+  executor.set_input(0, default_value({DType::f32, {kItems}}, 1, "x"));
+  for (auto _ : state) executor.run();
+  const auto n = static_cast<double>(plan.segments.size());
+  state.counters["segments"] = n;
+  state.counters["ns_per_segment"] = benchmark::Counter(static_cast<double>(state.iterations()) * n / 1e9 / threads, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(segments)->ArgNames({"threads"})->Arg(1)->Arg(2)->UseRealTime();
 
 // Where the plan put the operands, so that both walk the same memory.
 struct PlainStep {

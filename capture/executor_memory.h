@@ -1,0 +1,151 @@
+// What executors share: the arena, state, the count of bytes and the right to run. A lone executor has a Memory to itself; a family
+// (Executor::reshape) and a pool (replay_pool.h) have one in common.
+//
+// The rule. Members run one at a time. The arena is as large as the largest member's and holds nothing between runs. A state value is one
+// and the same for all members that share it, from whoever sets, binds or tears it. Inputs, outputs and constants are each member's own;
+// of a family, as large as they are equal. Outputs that a member returned from state it only reads are copied out before another member
+// writes that state.
+//
+// Thread safety: the list of members is behind a mutex, so executors may be made and destroyed while others run. All else belongs to whoever
+// holds Busy.
+#pragma once
+
+#include <tapedeck/engine/allocator.h>
+#include <tapedeck/engine/tensor.h>
+#include <tapedeck/kernels/attrs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace tapedeck::replay {
+
+// A state value and its bytes: ours, or those of the caller's tensor. No bytes before it is first set.
+struct StateValue {
+  StateValue(Allocator& count, Name name, const Type& type, Name graph) : name(name), type(type), graph(graph), count_(count) {}
+  ~StateValue() { release(); }
+  StateValue(const StateValue&) = delete;
+
+  void own();                       // has bytes of its own from here on, unless it is bound
+  void bind(Tensor tensor);
+  void tear(Name by) { set = false, torn = true, torn_by = by; }
+
+  const Name name;
+  const Type type;
+  const Name graph;                 // of the member that had it first
+  Tensor bound;                     // undefined: the bytes are ours
+  void* base = nullptr;             // where the bytes are now
+  bool set = false;
+  bool torn = false;                // a run that updates it failed after it had begun to write state
+  Name torn_by;
+
+ private:
+  void release();
+
+  Allocator& count_;
+  Buffer bytes_;
+};
+
+using State = std::vector<std::shared_ptr<StateValue>>;  // by state slot of a member
+
+class Memory;
+
+// An executor as the others see it.
+struct Member {
+  explicit Member(std::shared_ptr<Memory> m) : memory(std::move(m)) {}
+  virtual ~Member() = default;
+  virtual void keep_outputs_in(const StateValue& value) = 0;   // it is about to be written
+
+  const std::shared_ptr<Memory> memory;   // outlives all below
+  Name name;
+  std::int64_t arena_bytes = 0;
+  std::int64_t peak_bytes = 0;      // of its plan: what it would hold alone
+  std::vector<std::shared_ptr<Buffer>> buffers;   // inputs, constants, outputs; null for what is elsewhere
+  State state;
+  bool returns_state = false;       // some output lies in a state buffer
+};
+
+class Memory {
+ public:
+  Memory() = default;
+  Memory(const Memory&) = delete;
+
+  // The state value that goes by this name here; made if there is none. Throws TypeError if it has another type.
+  std::shared_ptr<StateValue> state_named(Name name, const Type& type, Name graph);
+  // A state value of its own.
+  std::shared_ptr<StateValue> state_apart(Name name, const Type& type, Name graph);
+
+  void join(Member& member);        // from here on the arena is to be large enough for it
+  void leave(Member& member);       // lets go of its state too
+  std::int64_t arena_bytes() const { return wanted_.load(std::memory_order_relaxed); }   // that the members need by now
+
+  // REQUIRES of all below, but for each_member: the caller holds Busy.
+
+  // From here on the member's state value is the one that is bound to this tensor's bytes, whoever bound it.
+  void point_at(Member& member, std::size_t slot, const Tensor& tensor);
+  // The arena, as large as the members need by now. May move it; what is in it is lost then. Throws ExecutionError for want of memory.
+  void* settle_arena();
+  void before_write(const StateValue& value) {
+    if (returning_.load(std::memory_order_relaxed) > 0) keep_outputs_in(value);
+  }
+
+  // Calls f(member) for each, in the order in which they joined. No member comes or goes meanwhile.
+  template <class F>
+  void each_member(F&& f) const {
+    const std::lock_guard lock(mutex_);
+    for (const Member* m : members_) f(*m);
+  }
+
+  Allocator count;                  // counts the replays' bytes and nobody else's
+  std::uint64_t changes = 0;        // of state: set, bound, torn. Equal: every base is where it was
+  std::atomic<const Member*> step_of{nullptr};   // who is in the middle of a step
+  bool step_wrote = false;                       // that step has written state
+  const Member* arena_user = nullptr;            // who ran last: what others left in the arena is gone; only compared
+
+ private:
+  friend class Busy;
+
+  void keep_outputs_in(const StateValue& value);
+  void want();
+
+  mutable std::mutex mutex_;
+  std::vector<Member*> members_;
+  std::map<std::string, std::weak_ptr<StateValue>> named_;
+  std::map<const void*, std::weak_ptr<StateValue>> bound_;    // looked up only
+  std::atomic<std::int64_t> wanted_{0};
+  std::atomic<int> returning_{0};   // members that return state
+  std::unique_ptr<Allocator> source_;   // of the arena alone: an arena that is outgrown goes back to the system at once
+  Buffer arena_;
+
+  std::atomic<bool> busy_{false};
+  std::atomic<Name> user_{Name()};  // who holds Busy, for messages
+};
+
+// One caller at a time: a second one is told, not made to wait.
+class Busy {
+ public:
+  Busy(Memory& memory, const char* what, Name member) : memory_(memory) {
+    if (memory_.busy_.exchange(true, std::memory_order_acquire)) refuse(what, member);
+    memory_.user_.store(member, std::memory_order_relaxed);
+  }
+  // Waits for its turn: for destructors, which cannot be refused.
+  explicit Busy(Memory& memory) : memory_(memory) {
+    while (memory_.busy_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+    memory_.user_.store(Name(), std::memory_order_relaxed);
+  }
+  ~Busy() { memory_.busy_.store(false, std::memory_order_release); }
+  Busy(const Busy&) = delete;
+
+ private:
+  [[noreturn]] void refuse(const char* what, Name member) const;
+
+  Memory& memory_;
+};
+
+}  // namespace tapedeck::replay
