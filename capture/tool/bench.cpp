@@ -1,5 +1,6 @@
 // bench: how long steps take, and how much of them is kernels.
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/costs.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/start.h>
 #include <tapedeck/capture/tool/support.h>
@@ -125,7 +126,9 @@ class BenchRun {
       subject = load(name, options_);
       if (interrupted()) return kInterrupted;
       try {
-        plan = subject.file.plan && options_.budget.empty() ? *subject.file.plan : make_plan(subject.file.captured, plan_);
+        const bool planned = subject.file.plan && options_.budget.empty();
+        if (!planned) plan_.costs = choose_costs(options_.costs, subject.file);
+        plan = planned ? *subject.file.plan : make_plan(subject.file.captured, plan_);
       } catch (const Cancelled&) {
         return kInterrupted;
       }

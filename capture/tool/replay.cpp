@@ -99,6 +99,7 @@ class TraceFiles {
   bool as_pickle_ = false;
   Timeline last_step_;
 };
+
 int thread_count(const ReplayOptions& options) {
   if (options.profile && options.threads > 1) throw UsageError("--profile times nodes one by one, on one thread");
   if (options.profile) return 1;
