@@ -131,7 +131,9 @@ Row descend(std::span<const CostPoint> points, const Row& scale, Row rates) {
   std::vector<double> times;
   for (const CostPoint& p : points) times.push_back(p.us);
   const double typical = median(std::move(times));
-  for (double step = 2; step > 1e-4;) {
+  constexpr int kMostRounds = 1000;
+  double step = 9;
+  for (int round = 0; round < kMostRounds && step > 1e-4; ++round) {
     bool better = false;
     for (std::size_t i = 0; i < kRates; ++i) {
       if (scale[i] <= 0) continue;

@@ -94,6 +94,7 @@ class BenchRun {
     how_.min_time_s = options.min_time_s > 0 ? options.min_time_s : options.small ? kSmallMinTime : kMinTime;
     how_.cancel = &interrupted();
     plan_.cancel = &interrupted();
+    plan_.threads = *std::max_element(threads_.begin(), threads_.end());
     plan_.budget_percent = parse_percent(options.budget);
     if (plan_.budget_percent < 0 && !options.budget.empty()) plan_.budget = parse_size(options.budget);
   }
@@ -125,10 +126,10 @@ class BenchRun {
       progress.at(before);
       subject = load(name, options_);
       if (interrupted()) return kInterrupted;
+      const bool has_plan = subject.file.plan && options_.budget.empty();
+      plan_.costs = has_plan ? nullptr : choose_costs(options_.costs, subject.file);
       try {
-        const bool planned = subject.file.plan && options_.budget.empty();
-        if (!planned) plan_.costs = choose_costs(options_.costs, subject.file);
-        plan = planned ? *subject.file.plan : make_plan(subject.file.captured, plan_);
+        plan = has_plan ? *subject.file.plan : make_plan(subject.file.captured, plan_);
       } catch (const Cancelled&) {
         return kInterrupted;
       }
