@@ -5,6 +5,7 @@
 #include <tapedeck/capture/compare_recordings.h>
 #include <tapedeck/capture/conditions.h>
 #include <tapedeck/capture/dim_families.h>
+#include <tapedeck/capture/executor_threads.h>
 #include <tapedeck/capture/explain.h>
 #include <tapedeck/capture/replay_pool.h>
 #include <tapedeck/capture/stream_check.h>
@@ -413,6 +414,7 @@ CapturedStep::CapturedStep(StepFunction fn, CapturedStepOptions options) : impl_
   impl_->given_executor = options.executor;
   impl_->options = std::move(options);
   CapturedStepOptions& o = impl_->options;
+  if (o.plan.threads == 1) o.plan.threads = o.executor.threads > 0 ? o.executor.threads : replay::Threads(0).count();
   if (!o.executor.pool) o.executor.pool = std::make_shared<ReplayPool>();
   o.executor.state = StateSharing::by_tensor;
   if (!o.dims.empty()) impl_->families = std::make_unique<DimFamilies>(o.dims, o.plan, o.executor, o.input_names);

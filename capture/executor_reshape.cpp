@@ -132,6 +132,7 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after) {
   PlanOptions options;
   options.alignment = plan.alignment;
   options.budget = plan.budget_bytes;
+  options.threads = plan.threads;
   if (!parse_strategy(plan.strategy, &options.strategy)) options.strategy = Strategy::automatic;
   Plan fresh = make_plan(after, options);
   if (!fresh.feasible) throw ExecutionError("reshape: " + fresh.infeasible_reason);

@@ -10,8 +10,9 @@ namespace {
 
 class LayoutMaker {
  public:
-  LayoutMaker(const Facts& facts, const ClonedGraph& cloned)
+  LayoutMaker(const Facts& facts, const ClonedGraph& cloned, const SegmentTimes* times = nullptr)
       : facts_(facts),
+        times_(times),
         graph_(cloned.graph),
         source_(cloned.source),
         last_(graph_.values.size(), kNone),
@@ -25,6 +26,7 @@ class LayoutMaker {
   Layout make(std::int64_t alignment) {
     for (ValueId v = 0; v < graph_.value_count(); ++v) find_home(v);
     find_lifetimes();
+    if (times_) find_users();
     for (NodeId n = 0; n < graph_.node_count(); ++n) take_over(n);
     place_buffers(alignment);
     return std::move(layout_);
@@ -98,13 +100,47 @@ class LayoutMaker {
       for (std::size_t i = 0; i < operands.size(); ++i) {
         if (facts_.windows[originals[i]].root != pair.from) continue;
         const ValueId from = layout_.root[operands[i]];
-        if (last_[from] != n || taken_[from] || holder_[to] != kNone) break;
+        if (last_[from] != n || taken_[from] || holder_[to] != kNone || (times_ && !done_before(from, n))) break;
         holder_[to] = holder_of(from);
         layout_.values[to].reason = Reason::in_place;
         layout_.values[to].other = operands[i];
         taken_[from] = 1;
         break;
       }
+    }
+  }
+
+  // By root: who makes or reads its bytes, windows included.
+  void find_users() {
+    users_.resize(graph_.values.size());
+    for (ValueId v = 0; v < graph_.value_count(); ++v)
+      if (graph_.values[v].node != kNone) users_[layout_.root[v]].push_back(graph_.values[v].node);
+    for (NodeId n = 0; n < graph_.node_count(); ++n)
+      for (ValueId v : graph_.inputs(graph_.nodes[n])) users_[layout_.root[v]].push_back(n);
+  }
+
+  // Do all users of `root` but n itself run before n on several threads, too, without n's segment waiting for them?
+  bool done_before(ValueId root, NodeId n) const {
+    const std::int32_t mine = times_->segment_of[n];
+    return std::all_of(users_[root].begin(), users_[root].end(), [&](NodeId user) {
+      const std::int32_t s = times_->segment_of[user];
+      return s == mine || times_->ended[s] < times_->began[mine];
+    });
+  }
+
+  void note_use(NodeId user, Occupation* when) const {
+    const std::int32_t s = times_->segment_of[user], ended = times_->ended[s];
+    if (when->segment == kNone) {
+      when->segment = s;
+      when->began = times_->began[s];
+    }
+    if (s == when->last_segment) return;
+    if (ended > when->ended) {
+      when->others_ended = when->ended;
+      when->ended = ended;
+      when->last_segment = s;
+    } else {
+      when->others_ended = std::max(when->others_ended, ended);
     }
   }
 
@@ -130,8 +166,9 @@ class LayoutMaker {
     for (NodeId n = 0; n < graph_.node_count(); ++n)
       buffers.push_back({facts_.workspace[source_[n]], std::max<std::int64_t>(alignment, kWorkspaceAlignment), n, n});
 
-    const Offsets placed = place(buffers);
+    const Offsets placed = times_ ? place_apart(buffers, find_occupations(buffer_of, buffers.size())) : place(buffers);
     layout_.arena_bytes = placed.end;
+    if (placed.end < 0) return;
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
       Placement& p = layout_.values[v];
       if (p.where == Where::arena) p.offset += placed.offsets[buffer_of[holder_of(layout_.root[v])]];
@@ -140,14 +177,28 @@ class LayoutMaker {
       layout_.workspace[n] = {placed.offsets[first_scratch + n], buffers[first_scratch + n].bytes};
   }
 
+  // Of the buffers of values, in the order of values, then of the nodes' workspaces.
+  std::vector<Occupation> find_occupations(const std::vector<std::int32_t>& buffer_of, std::size_t n_buffers) const {
+    std::vector<Occupation> when(n_buffers);
+    for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      if (layout_.values[v].where != Where::arena || layout_.root[v] != v) continue;
+      for (NodeId user : users_[v]) note_use(user, &when[buffer_of[holder_of(v)]]);  // the maker first
+    }
+    const std::size_t first_scratch = n_buffers - graph_.nodes.size();
+    for (NodeId n = 0; n < graph_.node_count(); ++n) note_use(n, &when[first_scratch + n]);
+    return when;
+  }
+
   static constexpr std::int64_t kWorkspaceAlignment = 64;  // what kernels are promised (kernels/kernel.h)
 
   const Facts& facts_;
+  const SegmentTimes* times_;                // null: for one thread
   const Graph& graph_;
   const std::vector<NodeId>& source_;
   std::vector<NodeId> last_;     // by root: the last node that needs its bytes, windows counted, heirs not
   std::vector<ValueId> holder_;  // by root: the first of the chain whose bytes it took over, or kNone
   std::vector<char> taken_;      // by root: an output took its bytes over
+  std::vector<std::vector<NodeId>> users_;  // by root, with times_ only
   Layout layout_;
 };
 
@@ -155,6 +206,10 @@ class LayoutMaker {
 
 Layout lay_out(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment) {
   return LayoutMaker(facts, cloned).make(alignment);
+}
+
+Layout lay_out_apart(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment, const SegmentTimes& times) {
+  return LayoutMaker(facts, cloned, &times).make(alignment);
 }
 
 }  // namespace tapedeck

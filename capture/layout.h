@@ -16,8 +16,19 @@ struct Layout {
   std::int64_t arena_bytes = 0;
 };
 
+// Which segment runs each node, and when segments begin and end: moments of a simulated run.
+struct SegmentTimes {
+  std::vector<std::int32_t> segment_of;    // by node
+  std::vector<std::int32_t> began, ended;  // by segment
+};
+
 // Values share bytes if one is a window on the other, or an output takes over an operand that dies there; each such group is
 // one buffer to place.
 Layout lay_out(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment);
+
+// The same for several threads: bytes go from one segment to another only if the first has ended before the second begins in the run that
+// `times` describes, so that no segment waits for another's bytes longer than it did anyway. arena_bytes is -1 if the graph is too large
+// for that (place_apart).
+Layout lay_out_apart(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment, const SegmentTimes& times);
 
 }  // namespace tapedeck

@@ -2,7 +2,7 @@
 
 #include <tapedeck/capture/layout.h>
 #include <tapedeck/capture/reasons.h>
-#include <tapedeck/capture/segment.h>
+#include <tapedeck/capture/side_by_side.h>
 
 #include <algorithm>
 #include <set>
@@ -83,24 +83,28 @@ Plan finish_plan(const Facts& facts, const CloneLists& clones, const PlanOptions
       },
       PassRunner::Need::always);
 
-  // Every value and every workspace gets its bytes.
-  Layout layout = lay_out(facts, cloned, options.alignment);
+  // Every value and every workspace gets its bytes; bytes that are used again order the nodes that use them; then nodes become tasks.
+  std::vector<double> cost;
+  for (NodeId source : cloned.source) cost.push_back(facts.cost[source]);
+  Arrangement arranged = arrange(facts, cloned, cost, options);
+  Layout& layout = arranged.layout;
   plan.arena_bytes = layout.arena_bytes;
   plan.external_bytes = facts.external_bytes;
   plan.peak_bytes = plan.external_bytes + plan.arena_bytes;
   plan.output_slots = facts.output_slots;
-
-  // Bytes that are used again order the nodes that use them; then runs of nodes become tasks.
-  std::vector<double> cost;
-  for (NodeId source : cloned.source) cost.push_back(facts.cost[source]);
-  plan.reuse_edges = find_reuse_edges(cloned.graph, layout);
-  plan.segments = cut_segments(cloned.graph, cost, plan.reuse_edges, options.segment_us);
+  plan.reuse_edges = std::move(arranged.reuse_edges);
+  plan.threads = options.threads;
+  plan.intra_op = choose_intra_op(arranged.cut, options);
+  plan.segment_rule = std::move(arranged.cut.rule);
+  plan.segments = std::move(arranged.cut.segments);
 
   plan.graph = std::move(cloned.graph);
   plan.values = std::move(layout.values);
   plan.workspace = std::move(layout.workspace);
   give_reasons(&plan);
 
+  plan.costs = facts.cost_source;
+  plan.measured_nodes = facts.measured_nodes;
   plan.cost_us = schedule_cost(facts, clones);
   plan.keep_all_cost_us = facts.keep_all_cost;
   plan.nodes = plan.graph.node_count();

@@ -88,7 +88,7 @@ class Space {
     covering_.resize(static_cast<std::size_t>(leaves_) * 2);
   }
 
-  void insert(const Placed& placed) {
+  void insert(std::int32_t, const Placed& placed) {
     const auto at = std::upper_bound(by_offset_.begin(), by_offset_.end(), placed.offset,
                                      [](std::int64_t offset, const Placed& p) { return offset < p.offset; });
     by_offset_.insert(at, placed);
@@ -103,7 +103,7 @@ class Space {
 
   // Calls visit(placed) in order of offset for all that is alive with `b`, until it returns false.
   template <class Visit>
-  void each_alive_with(const Tenant& b, Visit&& visit) {
+  void each_in_the_way(std::int32_t, const Tenant& b, Visit&& visit) {
     const std::int64_t alive = births_.up_to(b.death) - (b.birth > 0 ? deaths_.up_to(b.birth - 1) : 0);
     if (alive * 16 + (b.death - b.birth) < static_cast<std::int64_t>(by_offset_.size())) return visit_gathered(b, visit);
     for (const Placed& p : by_offset_)
@@ -131,12 +131,47 @@ class Space {
   std::vector<Placed> found_;
 };
 
+// The same where segments that run side by side must not meet in the same bytes.
+class SpaceApart {
+ public:
+  explicit SpaceApart(const std::vector<Occupation>& when) : when_(when) {}
+
+  void insert(std::int32_t i, const Placed& placed) {
+    const auto at = std::upper_bound(by_offset_.begin(), by_offset_.end(), placed.offset,
+                                     [](std::int64_t offset, const Entry& e) { return offset < e.placed.offset; });
+    by_offset_.insert(at, {placed, when_[i]});
+  }
+
+  template <class Visit>
+  void each_in_the_way(std::int32_t i, const Tenant& b, Visit&& visit) {
+    const Occupation& mine = when_[i];
+    for (const Entry& e : by_offset_) {
+      const bool free_before = e.placed.death < b.birth && is_done(e.when, mine), free_after = b.death < e.placed.birth && is_done(mine, e.when);
+      if (!free_before && !free_after && !visit(e.placed)) return;
+    }
+  }
+
+ private:
+  struct Entry {
+    Placed placed;
+    Occupation when;
+  };
+
+  static bool is_done(const Occupation& first, const Occupation& second) {
+    return first.ended < second.began || (first.last_segment == second.segment && first.others_ended < second.began);
+  }
+
+  const std::vector<Occupation>& when_;
+  std::vector<Entry> by_offset_;
+};
+
 enum class Fit { first, best };
 
-std::int64_t find_offset(Space& space, const Tenant& b, Fit fit) {
+template <class AnySpace>
+std::int64_t find_offset(AnySpace& space, std::int32_t i, const Tenant& b, Fit fit) {
   std::int64_t top = 0;  // end of everything seen so far
   std::int64_t chosen = -1, slack = 0;
-  space.each_alive_with(b, [&](const Placed& p) {
+  space.each_in_the_way(i, b, [&](const Placed& p) {
     const std::int64_t offset = align_up(top, b.alignment);
     if (offset + b.bytes <= p.offset) {
       const std::int64_t rest = p.offset - top - b.bytes;
@@ -158,17 +193,17 @@ struct Attempt {
 };
 
 // Gives up, with an end no better than `limit`, as soon as it cannot win.
-Attempt attempt(const Problem& p, const Order& order, Fit fit, std::int64_t limit) {
+template <class AnySpace>
+Attempt attempt(const Problem& p, const Order& order, Fit fit, std::int64_t limit, AnySpace space) {
   Attempt result;
   result.offsets.assign(p.buffers.size(), 0);
-  Space space(p.steps);
   for (std::int32_t i : order) {
     const Tenant& b = p.buffers[i];
-    const std::int64_t offset = find_offset(space, b, fit);
+    const std::int64_t offset = find_offset(space, i, b, fit);
     result.offsets[i] = offset;
     result.end = std::max(result.end, offset + b.bytes);
     if (result.end >= limit) return result;
-    space.insert({offset, offset + b.bytes, b.birth, b.death});
+    space.insert(i, {offset, offset + b.bytes, b.birth, b.death});
   }
   return result;
 }
@@ -220,6 +255,15 @@ Order by_breadth(const Problem& p) {
   return sorted_by(p, [&](const Tenant& b) { return std::tuple(-busiest(b), -b.bytes, -duration(b), b.birth); });
 }
 
+Offsets finish(const Problem& p, const Attempt& best, std::size_t n_buffers) {
+  Offsets result;
+  result.offsets.assign(n_buffers, 0);
+  for (std::size_t i = 0; i < p.buffers.size(); ++i) result.offsets[p.original[i]] = best.offsets[i];
+  result.end = p.buffers.empty() ? 0 : best.end;
+  result.bound = p.bound;
+  return result;
+}
+
 }  // namespace
 
 Offsets place(const std::vector<Tenant>& buffers) {
@@ -231,16 +275,30 @@ Offsets place(const std::vector<Tenant>& buffers) {
     const Order order = make_order(p);
     for (Fit fit : {Fit::first, Fit::best}) {
       if (best.end <= p.bound) break;
-      Attempt next = attempt(p, order, fit, best.end);
+      Attempt next = attempt(p, order, fit, best.end, Space(p.steps));
       if (next.end < best.end) best = std::move(next);
     }
   }
-  Offsets result;
-  result.offsets.assign(buffers.size(), 0);
-  for (std::size_t i = 0; i < p.buffers.size(); ++i) result.offsets[p.original[i]] = best.offsets[i];
-  result.end = p.buffers.empty() ? 0 : best.end;
-  result.bound = p.bound;
-  return result;
+  return finish(p, best, buffers.size());
+}
+
+Offsets place_apart(const std::vector<Tenant>& buffers, const std::vector<Occupation>& when) {
+  constexpr std::size_t kFew = 3000;  // so many can be tried in several orders
+  Problem p = make_problem(buffers);
+  if (p.buffers.size() > kMostApart) return {{}, -1, p.bound};
+  std::vector<Occupation> mine;
+  for (std::size_t i = 0; i < p.buffers.size(); ++i) mine.push_back(when[p.original[i]]);
+  Attempt best;
+  best.end = std::numeric_limits<std::int64_t>::max();
+  Order (*const orders[])(const Problem&) = {by_size, by_start, by_area};
+  for (auto* make_order : orders) {
+    if (best.end <= p.bound || (make_order != by_size && p.buffers.size() > kFew)) break;
+    for (Fit fit : {Fit::first, Fit::best}) {
+      Attempt next = attempt(p, make_order(p), fit, best.end, SpaceApart(mine));
+      if (next.end < best.end) best = std::move(next);
+    }
+  }
+  return finish(p, best, buffers.size());
 }
 
 }  // namespace tapedeck

@@ -13,6 +13,12 @@ const char* reason_name(Reason reason) {
   return index < std::size(names) ? names[index] : "unknown";
 }
 
+const char* segment_end_name(SegmentEnd end) {
+  constexpr const char* names[] = {"last", "full", "alone", "phase", "read", "waits", "merged"};
+  const auto index = static_cast<std::size_t>(end);
+  return index < std::size(names) ? names[index] : "unknown";
+}
+
 namespace {
 
 // The value whose bytes v is a window on or has taken over, all the way down. Windows and takeovers refer to earlier values.

@@ -59,11 +59,42 @@ struct Scratch {                 // a node's workspace in the arena
   std::int64_t bytes = 0;        // 0 = none
 };
 
+// Why a segment ends where it does.
+enum class SegmentEnd : std::uint8_t {
+  last,    // nothing follows it
+  full,    // with what follows it would be longer than the rule allows
+  alone,   // it, or what follows, is never bulked: a host callback, a dynamic region, a copy between devices
+  phase,   // what follows is of another phase, and the caller wants to run phases apart
+  read,    // another segment reads its results already and must not wait for what follows
+  waits,   // what follows waits for another segment too, and this one must not wait with it
+  merged,  // put together from pieces too small to be worth a task each
+};
+const char* segment_end_name(SegmentEnd end);
+
 struct Segment {                   // nodes that run as one task, in this order
   std::vector<NodeId> nodes;       // ascending; not always neighbours: a chain whose nodes were recorded between those of another
   double cost_us = 0;
   std::vector<std::int32_t> successors;  // segments that wait for this one, ascending
   std::int32_t n_predecessors = 0;
+  SegmentEnd end = SegmentEnd::last;
+};
+
+// How the segments were cut: what went into the rule and what came out (capture/segment.h says what is done with it). Times are
+// microseconds by the costs that the plan was made with.
+struct SegmentRule {
+  std::string shape = "walk";      // walk: the nodes in their order, cut by cost; graph: cut along the dependences; lanes: a walk for each thread
+  std::string placement = "tight"; // tight: bytes are used again in the order of nodes; apart: only where no two threads meet
+  double dispatch_us = 0;          // what starting a segment costs
+  double least_us = 0;             // a segment should cost this much, so that dispatch is a fiftieth of it
+  double most_us = 0;              // and not more than this, unless one node does: cancelling acts between segments
+  double grain_us = 0;             // the bound that won, between these two
+  bool split_phases = false;
+  double serial_us = 0;            // all nodes, one after the other
+  double critical_path_us = 0;     // the longest path of nodes that wait for each other, each on one thread
+  double makespan_us = 0;          // of the simulated run on Plan::threads, dispatch included
+  double tight_makespan_us = 0;    // had the bytes been placed tightly
+  std::int64_t tight_peak_bytes = 0;
+  bool operator==(const SegmentRule&) const = default;
 };
 
 struct Edge {                    // `after` must not start before `before` has finished
@@ -88,9 +119,11 @@ struct Plan {
   std::vector<Placement> values;          // by value
   std::vector<Scratch> workspace;         // by node
   std::vector<Segment> segments;          // in an order that their edges allow
+  SegmentRule segment_rule;
   std::vector<bool> intra_op;             // by node: its kernel may use idle threads; empty: all may
   std::int32_t threads = 1;               // that the segments were cut for; the plan is valid for any number
   std::string costs = "estimate";         // where microseconds come from: estimate, calibrated, profile
+  std::int32_t measured_nodes = 0;        // whose microseconds the profile knew; clones not counted
   std::vector<Edge> reuse_edges;          // added because bytes are used again
   std::vector<Type> output_slots;         // buffers handed to the caller, one per distinct returned value that needs one
   std::vector<Decision> decisions;

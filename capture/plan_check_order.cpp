@@ -3,6 +3,8 @@
 // either in its segment or in one with a path to it.
 #include <tapedeck/capture/plan_check_parts.h>
 
+#include <tapedeck/capture/analysis/traits.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -134,15 +136,30 @@ class OrderChecker {
     for (NodeId n = 0; n < g_.node_count() && more(); ++n) {
       const auto check = [&](ValueId v) {
         const NodeId maker = g_.values[v].node;
-        if (maker != kNone && !ordered(maker, n))
+        if (maker != kNone && !is_constant(maker) && !is_constant(n) && !ordered(maker, n))
           out_->push_back(fmt::format("`{}` may run before %{} is there", g_.node_text(n), g_.value_name(v)));
       };
       for (ValueId v : g_.inputs(g_.nodes[n])) check(v);
       for (ValueId v : g_.after(g_.nodes[n])) check(v);
     }
+    check_effects();
     for (const Edge& e : plan_.reuse_edges) {
       const bool known = e.before >= 0 && e.before < e.after && e.after < g_.node_count();
       if (!known || !ordered(e.before, e.after)) return out_->push_back("a reuse edge is not in the segment DAG");
+    }
+  }
+
+  // Constants are copied before a run and only looked at by it.
+  bool is_constant(NodeId n) const { return g_.literal(g_.nodes[n]) && plan_.values[g_.nodes[n].first_output].where == Where::constant; }
+
+  // What the host is told comes in the order of the program.
+  void check_effects() {
+    NodeId last = kNone;
+    for (NodeId n = 0; n < g_.node_count() && more(); ++n) {
+      if ((traits_within(g_, g_.nodes[n]) & kEffect) == 0) continue;
+      if (last != kNone && !ordered(last, n))
+        out_->push_back(fmt::format("`{}` may run before `{}`, and both have effects", g_.node_text(n), g_.node_text(last)));
+      last = n;
     }
   }
 

@@ -48,6 +48,23 @@ void describe(V&& field, std::type_identity<Segment>) {
   field("cost_us", &Segment::cost_us);
   field("successors", &Segment::successors);
   field("n_predecessors", &Segment::n_predecessors);
+  field("end", &Segment::end);
+}
+
+template <class V>
+void describe(V&& field, std::type_identity<SegmentRule>) {
+  field("shape", &SegmentRule::shape);
+  field("placement", &SegmentRule::placement);
+  field("dispatch_us", &SegmentRule::dispatch_us);
+  field("least_us", &SegmentRule::least_us);
+  field("most_us", &SegmentRule::most_us);
+  field("grain_us", &SegmentRule::grain_us);
+  field("split_phases", &SegmentRule::split_phases);
+  field("serial_us", &SegmentRule::serial_us);
+  field("critical_path_us", &SegmentRule::critical_path_us);
+  field("makespan_us", &SegmentRule::makespan_us);
+  field("tight_makespan_us", &SegmentRule::tight_makespan_us);
+  field("tight_peak_bytes", &SegmentRule::tight_peak_bytes);
 }
 
 template <class V>
@@ -87,9 +104,11 @@ void describe(V&& field, std::type_identity<Plan>) {
   field("values", &Plan::values);
   field("workspace", &Plan::workspace);
   field("segments", &Plan::segments);
+  field("segment_rule", &Plan::segment_rule);
   field("intra_op", &Plan::intra_op);
   field("threads", &Plan::threads);
   field("costs", &Plan::costs);
+  field("measured_nodes", &Plan::measured_nodes);
   field("reuse_edges", &Plan::reuse_edges);
   field("output_slots", &Plan::output_slots);
   field("decisions", &Plan::decisions);
@@ -113,6 +132,7 @@ void put(JsonWriter& json, T number) { json.value(number); }
 void put(JsonWriter& json, const std::string& text) { json.value(std::string_view(text)); }
 void put(JsonWriter& json, Where where) { json.value(kWhereNames[static_cast<int>(where)]); }
 void put(JsonWriter& json, Reason reason) { json.value(reason_name(reason)); }
+void put(JsonWriter& json, SegmentEnd end) { json.value(segment_end_name(end)); }
 
 void put(JsonWriter& json, const Type& type) {  // ["f32",64,10]
   json.open('[').value(dtype_name(type.dtype));
@@ -198,14 +218,19 @@ void get(JsonValue json, Where& where) {
   where = static_cast<Where>(it - std::begin(kWhereNames));
 }
 
-void get(JsonValue json, Reason& reason) {
-  for (int r = 0; r <= static_cast<int>(Reason::unread); ++r)
-    if (json.as_string() == reason_name(static_cast<Reason>(r))) {
-      reason = static_cast<Reason>(r);
+// One of an enumeration's names.
+template <class E>
+void get_named(JsonValue json, const char* (*name_of)(E), E last, const char* kind, E& out) {
+  for (int i = 0; i <= static_cast<int>(last); ++i)
+    if (json.as_string() == name_of(static_cast<E>(i))) {
+      out = static_cast<E>(i);
       return;
     }
-  throw JsonError(fmt::format("{} is no reason", shown(json.as_string())));
+  throw JsonError(fmt::format("{} is no {}", shown(json.as_string()), kind));
 }
+
+void get(JsonValue json, Reason& reason) { get_named(json, reason_name, Reason::unread, "reason", reason); }
+void get(JsonValue json, SegmentEnd& end) { get_named(json, segment_end_name, SegmentEnd::merged, "end of a segment", end); }
 
 DType get_dtype(std::string_view name) {
   for (int d = 0; d < kDTypeCount; ++d)
@@ -278,6 +303,26 @@ void get(JsonValue json, R& record) {
   describe(FieldReader<R>{json, record}, std::type_identity<R>{});
 }
 
+// Files of before segments could skip nodes give each as a run: {"first":3,"n_nodes":2}. All nodes together are no more than the plan has
+// workspaces, so a hostile count fills no memory.
+void get_former_segments(JsonValue root, Plan* plan) {
+  const auto list = root.find("segments");
+  if (!list) return;
+  std::size_t s = 0, held = 0;
+  for (const JsonValue item : list->items()) {
+    Segment& segment = plan->segments[s++];
+    const auto count = item.find("n_nodes");
+    if (!count || !segment.nodes.empty()) continue;
+    const auto first = item.find("first");
+    const std::int64_t from = first ? first->as_integer() : 0, n = count->as_integer();
+    if (from < 0 || n < 0 || held + static_cast<std::size_t>(n) > plan->workspace.size() ||
+        from > static_cast<std::int64_t>(plan->workspace.size()))
+      throw JsonError(fmt::format("segments: [{}] holds nodes that the plan does not have", s - 1));
+    held += static_cast<std::size_t>(n);
+    for (std::int64_t i = 0; i < n; ++i) segment.nodes.push_back(static_cast<NodeId>(from + i));
+  }
+}
+
 void check(const Plan& plan) {
   if (plan.values.size() != plan.graph.values.size() || plan.workspace.size() != plan.graph.nodes.size())
     throw InvalidGraphError(fmt::format("the plan places {} values and {} nodes, its graph has {} and {}", plan.values.size(),
@@ -305,6 +350,7 @@ Plan read_plan_json(const std::string& json) {
     if (!schema || schema->as_string() != kSchema) throw JsonError(fmt::format("the schema is not {}", kSchema));
     Plan plan;
     get(document.root(), plan);
+    get_former_segments(document.root(), &plan);
     return plan;
   } catch (const JsonError& e) {
     throw InvalidGraphError(fmt::format("not a readable plan: {}", e.what()));

@@ -33,6 +33,8 @@ bool parse_strategy(std::string_view text, Strategy* strategy) {
 
 namespace {
 
+constexpr std::int32_t kMostThreads = 4096;
+
 void check_options(const PlanOptions& o) {
   if (o.alignment <= 0 || (o.alignment & (o.alignment - 1)) != 0 || o.alignment > (std::int64_t{1} << 30))
     throw UsageError(fmt::format("alignment must be a power of two from 1 to 2^30, not {}", o.alignment));
@@ -41,6 +43,9 @@ void check_options(const PlanOptions& o) {
     throw UsageError(fmt::format("a budget of {} percent makes no sense", o.budget_percent));
   if (o.budget >= 0 && o.budget_percent >= 0) throw UsageError("give the budget in bytes or in percent, not both");
   if (!(o.segment_us >= 0)) throw UsageError(fmt::format("segment_us must not be negative, not {}", o.segment_us));
+  if (o.threads < 1 || o.threads > kMostThreads) throw UsageError(fmt::format("a plan is for 1 to {} threads, not {}", kMostThreads, o.threads));
+  if (!(o.dispatch_us >= 0 && o.dispatch_us <= 1e6)) throw UsageError(fmt::format("dispatch_us of {} makes no sense", o.dispatch_us));
+  if (!(o.parallel_peak >= 1 && o.parallel_peak <= 1e6)) throw UsageError(fmt::format("parallel_peak must be at least 1, not {}", o.parallel_peak));
 }
 
 // A candidate of any strategy, placed when first asked.
@@ -59,7 +64,7 @@ class Planner {
       : options_(options),
         watch_{options.cancel, options.progress},
         graph_(prepare(captured, &passes_)),
-        facts_(collect_facts(graph_)) {}
+        facts_(collect_facts(graph_, options.costs.get())) {}
 
   Plan make() {
     watch_.check();
@@ -160,7 +165,10 @@ class Planner {
   }
 
   Plan plan_offer(const Offer& offer) {
-    Plan plan = finish_plan(facts_, clones_of(offer), options_, &passes_);
+    PlanOptions options = options_;
+    options.budget = budget_;
+    options.budget_percent = -1;
+    Plan plan = finish_plan(facts_, clones_of(offer), options, &passes_);
     plan.strategy = strategy_name(named_strategy(offer));
     plan.budget_bytes = budget_;
     plan.floor_bytes = floor_;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string_view>
 
 namespace tapedeck TAPEDECK_API {
@@ -15,13 +16,23 @@ enum class Strategy : std::uint8_t { none, regions, greedy, automatic };
 const char* strategy_name(Strategy strategy);                       // "none" "regions" "greedy" "auto"
 bool parse_strategy(std::string_view text, Strategy* strategy);
 
+struct CostModel;
+
 struct PlanOptions {
   std::int64_t budget = -1;              // bytes; -1 = none
   double budget_percent = -1;            // of the peak of strategy none; -1 = not given
   // Without a budget `automatic` means regions (honour the user's checkpoints), with one it means greedy.
   Strategy strategy = Strategy::automatic;
   std::int64_t alignment = 64;           // of arena offsets; a power of two; a value's own dtype size is always respected
-  double segment_us = 50;                // a segment is closed once its nodes cost this much by the model
+  // Segments (capture/segment.h). The plan is valid for any number of threads; `threads` is what it is good for.
+  std::int32_t threads = 1;
+  double segment_us = 50;                // a segment is closed once its nodes cost this much; 0: every node is a task of its own
+  double dispatch_us = 0.15;             // what starting a segment costs
+  bool split_phases = false;             // no segment holds nodes of two phases: forward, backward and update can be run apart
+  // With several threads, bytes may be placed so that branches need not wait for each other's, if the peak grows by no more than this
+  // factor and the budget still holds.
+  double parallel_peak = 1.15;
+  std::shared_ptr<const CostModel> costs = {};         // where microseconds come from (cost_model.h); null: built-in estimates
   const std::atomic<bool>* cancel = nullptr;          // checked between choices; throws Cancelled
   std::function<void(double)> progress = {};           // 0..1, from the calling thread
 };

@@ -1,155 +1,154 @@
 #include <tapedeck/capture/segment.h>
 
+#include <tapedeck/capture/segment_pieces.h>
+
 #include <algorithm>
-#include <map>
+#include <limits>
+#include <numeric>
 
 namespace tapedeck {
 
 namespace {
 
-// Who last held a stretch of the arena: a value's bytes or a node's workspace.
-struct Tenant {
-  std::int64_t first = 0, end = 0;  // bytes of the arena
-  NodeId birth = kNone;
-  std::vector<NodeId> users;  // whoever must be done before the bytes are given away
-};
+constexpr double kShareOfDispatch = 0.02;  // of a segment's time, at most
+constexpr double kPieceUs = 20;            // of a parallel loop inside a kernel (kernels/parallel.h: grain_for)
+constexpr double kAsGood = 1.01;           // of the shortest makespan: fewer segments count for more
+constexpr double kWorthThreads = 0.95;     // of the serial time: a critical path above it leaves threads nothing to win
 
-class ReuseFinder {
+class Cutter {
  public:
-  ReuseFinder(const Graph& graph, const Layout& layout) : graph_(graph), layout_(layout), readers_(graph.values.size()) {
-    for (NodeId n = 0; n < graph.node_count(); ++n) {
-      for (ValueId v : graph.inputs(graph.nodes[n])) {
-        std::vector<NodeId>& list = readers_[layout.root[v]];
-        if (list.empty() || list.back() != n) list.push_back(n);
-      }
-    }
+  Cutter(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges, const PlanOptions& options)
+      : graph_(graph), cost_(node_cost), options_(options), precedence_(graph, reuse_edges), machine_{options.threads, options.dispatch_us} {
+    rule_.dispatch_us = options.dispatch_us;
+    rule_.most_us = options.segment_us;
+    rule_.least_us = std::min(options.dispatch_us / kShareOfDispatch, options.segment_us);
+    rule_.split_phases = options.split_phases;
+    rule_.serial_us = std::accumulate(cost_.begin(), cost_.end(), 0.0);
+    rule_.critical_path_us = critical_path(precedence_, cost_);
+    find_most_threads();
   }
 
-  std::vector<Edge> find() {
-    order_takeovers();
-    order_updates();
-    order_tenants();
-    std::sort(edges_.begin(), edges_.end(),
-              [](const Edge& a, const Edge& b) { return a.before != b.before ? a.before < b.before : a.after < b.after; });
-    edges_.erase(std::unique(edges_.begin(), edges_.end()), edges_.end());
-    return std::move(edges_);
+  Cut cut() {
+    offer_all();
+    return choose([](const Cut&) { return true; });
+  }
+
+  std::vector<Cut> cut_each_way() {
+    offer_all();
+    std::vector<Cut> best;
+    for (const char* shape : {"walk", "graph", "lanes"}) {
+      const auto of_shape = [&](const Cut& c) { return c.rule.shape == shape; };
+      if (std::any_of(offers_.begin(), offers_.end(), of_shape)) best.push_back(choose(of_shape));
+    }
+    std::stable_sort(best.begin(), best.end(), [](const Cut& a, const Cut& b) { return a.rule.makespan_us < b.rule.makespan_us; });
+    return best;
+  }
+
+  std::optional<Cut> recut(const Cut& from) {
+    std::vector<Piece> pieces;
+    for (const Segment& s : from.segments) pieces.push_back({s.nodes, s.cost_us, s.end, Phase::forward, false});
+    offer(pieces, from.rule.shape.c_str(), from.rule.grain_us);
+    return offers_.empty() ? std::nullopt : std::optional<Cut>(std::move(offers_[0]));
   }
 
  private:
-  void add(NodeId before, NodeId after) {
-    if (before == after || follows_anyway(before, after)) return;
-    edges_.push_back({before, after});
-  }
-
-  bool follows_anyway(NodeId before, NodeId after) const {
-    const Node& node = graph_.nodes[after];
-    const auto made_by_before = [&](ValueId v) { return graph_.values[v].node == before; };
-    const auto operands = graph_.inputs(node), order = graph_.after(node);
-    return std::any_of(operands.begin(), operands.end(), made_by_before) ||
-           std::any_of(order.begin(), order.end(), made_by_before);
-  }
-
-  void order_takeovers() {
-    for (ValueId v = 0; v < graph_.value_count(); ++v) {
-      if (layout_.values[v].reason != Reason::in_place) continue;
-      for (NodeId reader : readers_[layout_.root[layout_.values[v].other]]) add(reader, graph_.values[v].node);
+  void offer_all() {
+    offer(walk_pieces(graph_, cost_, piece_rule(options_.segment_us)), "walk", options_.segment_us);
+    if (options_.threads == 1 || options_.segment_us == 0 || rule_.critical_path_us >= kWorthThreads * rule_.serial_us) return;
+    for (double grain : grains()) {
+      offer(grow_pieces(graph_, cost_, precedence_, piece_rule(grain)), "graph", grain);
+      offer(lane_pieces(graph_, cost_, precedence_, piece_rule(grain), options_.threads), "lanes", grain);
     }
+    drop_too_fine();
   }
 
-  void order_updates() {
-    for (const Update& u : graph_.updates)
-      for (NodeId reader : readers_[u.state]) add(reader, graph_.values[u.value].node);
-  }
+  PieceRule piece_rule(double grain) const { return {rule_.least_us, grain, options_.split_phases}; }
 
-  // A value whose bytes were taken over hands them on to its heir: the buffer's users are those of the last heir.
-  std::vector<Tenant> find_tenants() const {
-    std::vector<Tenant> tenants;
-    std::vector<std::int32_t> tenant_of(graph_.values.size(), kNone);
-    for (ValueId v = 0; v < graph_.value_count(); ++v) {
-      const Placement& p = layout_.values[v];
-      const std::int64_t bytes = graph_.values[v].type.bytes();
-      if (p.where != Where::arena || layout_.root[v] != v || bytes == 0) continue;
-      if (p.reason == Reason::in_place) {
-        tenant_of[v] = tenant_of[layout_.root[p.other]];
-      } else {
-        tenant_of[v] = static_cast<std::int32_t>(tenants.size());
-        tenants.push_back({p.offset, p.offset + bytes, graph_.values[v].node, {}});
-      }
-      tenants[tenant_of[v]].users = readers_[v].empty() ? std::vector<NodeId>{graph_.values[v].node} : readers_[v];
-    }
+  // A kernel is split if each part is worth it.
+  void find_most_threads() {
     for (NodeId n = 0; n < graph_.node_count(); ++n) {
-      const Scratch& s = layout_.workspace[n];
-      if (s.bytes > 0) tenants.push_back({s.offset, s.offset + s.bytes, n, {n}});
+      const Node& node = graph_.nodes[n];
+      const double parts = node.n_regions > 0 || node.op->is(kEffect) ? 1 : std::min(cost_[n] / kPieceUs, static_cast<double>(options_.threads));
+      most_threads_.push_back(std::max<std::int32_t>(1, static_cast<std::int32_t>(parts)));
     }
-    std::stable_sort(tenants.begin(), tenants.end(), [](const Tenant& a, const Tenant& b) { return a.birth < b.birth; });
-    return tenants;
   }
 
-  // Tenants in order of birth; `held` maps the start of each stretch of the arena to its end and its latest tenant.
-  void order_tenants() {
-    const std::vector<Tenant> tenants = find_tenants();
-    std::map<std::int64_t, std::pair<std::int64_t, std::int32_t>> held;
-    for (std::int32_t t = 0; t < static_cast<std::int32_t>(tenants.size()); ++t) {
-      const Tenant& tenant = tenants[t];
-      std::int32_t last_seen = kNone;
-      auto it = held.upper_bound(tenant.first);
-      if (it != held.begin() && std::prev(it)->second.first > tenant.first) --it;
-      while (it != held.end() && it->first < tenant.end) {
-        const std::int64_t start = it->first, end = it->second.first;
-        const std::int32_t before = it->second.second;
-        if (before != last_seen)
-          for (NodeId user : tenants[before].users) add(user, tenant.birth);
-        last_seen = before;
-        it = held.erase(it);
-        if (start < tenant.first) held[start] = {tenant.first, before};
-        if (end > tenant.end) it = held.emplace(tenant.end, std::pair(end, before)).first;
-      }
-      held[tenant.first] = {tenant.end, t};
-    }
+  // From twice the least to the bound, not beyond what each thread's share of the work would be.
+  std::vector<double> grains() const {
+    constexpr std::size_t kMost = 5;
+    const double share = rule_.serial_us / options_.threads;
+    std::vector<double> grains;
+    for (double grain = 2 * rule_.least_us; grain > 0 && grain < std::min(rule_.most_us, share) && grains.size() < kMost; grain *= 2)
+      grains.push_back(grain);
+    grains.push_back(rule_.most_us);
+    return grains;
+  }
+
+  void offer(const std::vector<Piece>& pieces, const char* shape, double grain) {
+    std::optional<std::vector<Segment>> segments = make_segments(precedence_, pieces);
+    if (!segments) return;
+    Cut cut;
+    cut.run = simulate(*segments, cost_, most_threads_, machine_);
+    cut.segments = std::move(*segments);
+    cut.rule = rule_;
+    cut.rule.shape = shape;
+    cut.rule.grain_us = grain;
+    cut.rule.makespan_us = cut.run.makespan_us;
+    offers_.push_back(std::move(cut));
+  }
+
+  // Many tiny segments may look good to the clock, which knows dispatch alone; the bound on its share holds all the same, unless the caller
+  // asks for tiny ones. The walk keeps it by construction.
+  void drop_too_fine() {
+    if (options_.segment_us < rule_.dispatch_us / kShareOfDispatch) return;
+    std::erase_if(offers_, [&](const Cut& c) {
+      return c.rule.shape != "walk" && static_cast<double>(c.segments.size()) * rule_.dispatch_us > kShareOfDispatch * rule_.serial_us;
+    });
+  }
+
+  // REQUIRES: one at least is allowed.
+  template <class Allowed>
+  Cut choose(Allowed allowed) {
+    double shortest = std::numeric_limits<double>::infinity();
+    for (const Cut& c : offers_)
+      if (allowed(c)) shortest = std::min(shortest, c.rule.makespan_us);
+    Cut* best = nullptr;
+    for (Cut& c : offers_)
+      if (allowed(c) && c.rule.makespan_us <= shortest * kAsGood && (!best || c.segments.size() < best->segments.size())) best = &c;
+    return std::move(*best);
   }
 
   const Graph& graph_;
-  const Layout& layout_;
-  std::vector<std::vector<NodeId>> readers_;  // by root: readers of it and of its windows
-  std::vector<Edge> edges_;
+  const std::vector<double>& cost_;
+  const PlanOptions& options_;
+  const Precedence precedence_;
+  const SimulatedMachine machine_;
+  SegmentRule rule_;
+  std::vector<std::int32_t> most_threads_;  // by node
+  std::vector<Cut> offers_;
 };
 
 }  // namespace
 
-std::vector<Edge> find_reuse_edges(const Graph& graph, const Layout& layout) { return ReuseFinder(graph, layout).find(); }
+Cut cut_segments(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges, const PlanOptions& options) {
+  return Cutter(graph, node_cost, reuse_edges, options).cut();
+}
 
-std::vector<Segment> cut_segments(const Graph& graph, const std::vector<double>& node_cost,
-                                  const std::vector<Edge>& reuse_edges, double segment_us) {
-  std::vector<Segment> segments;
-  std::vector<std::int32_t> segment_of(graph.nodes.size());
-  bool closed = true;
-  for (NodeId n = 0; n < graph.node_count(); ++n) {
-    const bool alone = graph.nodes[n].op->is(kEffect);
-    if (closed || alone) {
-      segments.emplace_back();
-    }
-    Segment& segment = segments.back();
-    segment.nodes.push_back(n);
-    segment.cost_us += node_cost[n];
-    segment_of[n] = static_cast<std::int32_t>(segments.size()) - 1;
-    closed = alone || segment.cost_us >= segment_us;
-  }
+std::vector<Cut> cut_each_way(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges, const PlanOptions& options) {
+  return Cutter(graph, node_cost, reuse_edges, options).cut_each_way();
+}
 
-  const auto connect = [&](NodeId before, NodeId after) {
-    if (before != kNone && segment_of[before] != segment_of[after])
-      segments[segment_of[before]].successors.push_back(segment_of[after]);
-  };
-  for (NodeId n = 0; n < graph.node_count(); ++n) {
-    for (ValueId v : graph.inputs(graph.nodes[n])) connect(graph.values[v].node, n);
-    for (ValueId v : graph.after(graph.nodes[n])) connect(graph.values[v].node, n);
-  }
-  for (const Edge& e : reuse_edges) connect(e.before, e.after);
-  for (Segment& segment : segments) {
-    std::sort(segment.successors.begin(), segment.successors.end());
-    segment.successors.erase(std::unique(segment.successors.begin(), segment.successors.end()), segment.successors.end());
-    for (std::int32_t next : segment.successors) ++segments[next].n_predecessors;
-  }
-  return segments;
+std::optional<Cut> with_reuse_edges(const Cut& cut, const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges,
+                                    const PlanOptions& options) {
+  return Cutter(graph, node_cost, reuse_edges, options).recut(cut);
+}
+
+std::vector<bool> choose_intra_op(const Cut& cut, const PlanOptions& options) {
+  const std::vector<bool>& crowded = cut.run.crowded;
+  if (options.threads == 1 || std::find(crowded.begin(), crowded.end(), true) == crowded.end()) return {};
+  std::vector<bool> may = crowded;
+  may.flip();
+  return may;
 }
 
 }  // namespace tapedeck

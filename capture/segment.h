@@ -1,21 +1,39 @@
-// Order between nodes that the data does not give, and the runs of nodes that are dispatched as one task.
+// Runs of nodes that are dispatched as one task.
+//
+// The rule. Starting a segment costs `dispatch_us`; a segment should be large enough that this is at most a fiftieth of its time, and no
+// larger than `segment_us`, unless a single node is: replay can be cancelled between segments. For one thread the nodes are cut in their
+// order. For several, the graph is also cut along its dependences, and in lanes (segment_pieces.h), at several grains between the two bounds;
+// every cut is run by the clock of the model (simulate.h), and the one that is done first is taken; of those within a hundredth of it, the one with
+// the fewest segments. Nodes that are never bulked stand alone.
 #pragma once
 
-#include <tapedeck/capture/layout.h>
 #include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/simulate.h>
 
+#include <optional>
 #include <vector>
 
 namespace tapedeck {
 
-// Whenever bytes change hands (reuse of the arena, a takeover in place, an overwritten state buffer), whoever read the old
-// bytes must have finished before the new ones are written. Only edges that no operand or order edge between the two nodes
-// implies, ascending.
-std::vector<Edge> find_reuse_edges(const Graph& graph, const Layout& layout);
+struct Cut {
+  std::vector<Segment> segments;
+  SegmentRule rule;
+  SimulatedRun run;  // on options.threads threads
+};
 
-// Contiguous runs, closed once they cost `segment_us`; a node with an effect stands alone. Edges between segments follow
-// operands, order edges and reuse edges, and lead from earlier to later ones.
-std::vector<Segment> cut_segments(const Graph& graph, const std::vector<double>& node_cost,
-                                  const std::vector<Edge>& reuse_edges, double segment_us);
+// Deterministic. Of the options, those about segments matter.
+Cut cut_segments(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges, const PlanOptions& options);
+
+// The best cut of each shape there is, the one that is done first in front.
+std::vector<Cut> cut_each_way(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges, const PlanOptions& options);
+
+// The same segments when other bytes are used again; nothing if they would then wait for each other in a circle.
+std::optional<Cut> with_reuse_edges(const Cut& cut, const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges,
+                                    const PlanOptions& options);
+
+// By node: may its kernel use threads that have nothing to run? Not where the simulated run keeps all threads busy with segments. Empty:
+// all may.
+std::vector<bool> choose_intra_op(const Cut& cut, const PlanOptions& options);
 
 }  // namespace tapedeck

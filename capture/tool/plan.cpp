@@ -1,4 +1,5 @@
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/costs.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
@@ -25,8 +26,55 @@ std::string summary(const std::string& path, const Plan& p) {
   line("keep-all peak", human_size(p.keep_all_peak_bytes));
   line("nodes", fmt::format("{}, of which {} recomputed", p.nodes, p.recomputed_nodes));
   line("cost", fmt::format("{:.0f} us by the model, x{:.4f} of keep-all", p.cost_us, p.recompute_cost_ratio()));
+  line("costs", describe_costs(p));
   line("segments", std::to_string(p.segments.size()));
   line("solved in", fmt::format("{:.1f} ms", p.solve_ms));
+  return text;
+}
+
+std::string list_of(const std::vector<std::int32_t>& numbers) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(numbers.size(), kMost); ++i) text += fmt::format("{}{}", i ? "," : "", numbers[i]);
+  return numbers.size() > kMost ? fmt::format("{},... ({})", text, numbers.size()) : text;
+}
+
+// "3..7,12": runs of neighbours.
+std::string runs_of(const std::vector<NodeId>& nodes) {
+  constexpr int kMost = 6;
+  std::string text;
+  int runs = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++runs) {
+    std::size_t end = i + 1;
+    while (end < nodes.size() && nodes[end] == nodes[end - 1] + 1) ++end;
+    if (runs < kMost) text += fmt::format("{}{}", runs ? "," : "", nodes[i]);
+    if (runs < kMost && end > i + 1) text += fmt::format("..{}", nodes[end - 1]);
+    i = end;
+  }
+  return runs > kMost ? text + ",..." : text;
+}
+
+// The rule, what went into it, what came out; then a line for each segment.
+std::string segments_explained(const Plan& p) {
+  const SegmentRule& r = p.segment_rule;
+  const double n = static_cast<double>(std::max<std::size_t>(p.segments.size(), 1));
+  std::string text = fmt::format("segments for {} thread{}, costs: {}\n", p.threads, p.threads == 1 ? "" : "s", p.costs);
+  text += fmt::format("  rule: dispatch {:.3g} us is to be at most 2 % of a segment, so it costs {:.3g} us or more, and {:.3g} us or less unless one node does{}\n", r.dispatch_us,
+                      r.least_us, r.most_us, r.split_phases ? "; no segment holds two phases" : "");
+  text += fmt::format("  cut: {}, grain {:.3g} us\n", r.shape == "graph" ? "along the dependences" : r.shape == "lanes" ? "in a lane for each thread" : "in the order of nodes", r.grain_us);
+  text += fmt::format("  nodes {:.1f} us one after the other, critical path {:.1f} us, {} segments take {:.1f} us (x{:.2f}), dispatch {:.2f} % of the work\n", r.serial_us,
+                      r.critical_path_us, p.segments.size(), r.makespan_us, r.makespan_us > 0 ? r.serial_us / r.makespan_us : 1.0,
+                      r.serial_us > 0 ? 100.0 * r.dispatch_us * n / r.serial_us : 0.0);
+  if (p.threads > 1)
+    text += fmt::format("  bytes placed {}: peak {}; tightly {:.1f} us and {}\n", r.placement == "apart" ? "apart, so that branches do not wait for each other's" : "tightly",
+                        human_size(p.peak_bytes), r.tight_makespan_us, human_size(r.tight_peak_bytes));
+  text += "  segment        us  nodes  waits for  before        intra-op  ends   which\n";
+  for (std::size_t s = 0; s < p.segments.size(); ++s) {
+    const Segment& g = p.segments[s];
+    const auto intra = std::count_if(g.nodes.begin(), g.nodes.end(), [&](NodeId node) { return p.intra_op.empty() || p.intra_op[static_cast<std::size_t>(node)]; });
+    text += fmt::format("  {:>7} {:>9.1f} {:>6} {:>10}  {:<12} {:>9}  {:<6} {}\n", s, g.cost_us, g.nodes.size(), g.n_predecessors, list_of(g.successors), intra,
+                        segment_end_name(g.end), runs_of(g.nodes));
+  }
   return text;
 }
 
@@ -60,16 +108,21 @@ int plan(const PlanCommandOptions& options) {
   if (how.budget_percent < 0 && !options.budget.empty()) how.budget = parse_size(options.budget);
   if (!parse_strategy(options.strategy, &how.strategy)) throw UsageError(fmt::format("unknown strategy '{}'", options.strategy));
   how.alignment = options.align;
+  how.threads = options.threads;
+  how.segment_us = options.segment_us;
+  how.split_phases = options.split_phases;
   how.cancel = &interrupted();
   TapeFile file = load_any(options.file, Check::structure);
+  how.costs = choose_costs(options.costs, file);
   Plan p;
   {
     Progress progress("planning");
     how.progress = [&](double fraction) { progress.at(fraction); };
     p = make_plan(file.captured, how);
   }
-  std::string text = options.json ? plan_report(p) : summary(options.file, p);
-  if (options.explain && !options.json) text += explanation(p);
+  std::string text = options.json ? plan_report(p, options.explain == "segments") : summary(options.file, p);
+  if (options.explain == "choices" && !options.json) text += explanation(p);
+  if (options.explain == "segments" && !options.json) text += segments_explained(p);
   if (p.feasible && !options.output.empty()) {
     file.plan = p;
     save_tape(options.output, file);

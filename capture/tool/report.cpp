@@ -32,15 +32,52 @@ Json plan_json(const Plan& p) {
   j["recomputed_nodes"] = p.recomputed_nodes;
   j["recompute_cost_ratio"] = p.recompute_cost_ratio();
   j["cost_us"] = p.cost_us;
+  j["costs"] = p.costs;
+  j["measured_nodes"] = p.measured_nodes;
   j["segments"] = p.segments.size();
   j["solve_ms"] = p.solve_ms;
   if (!p.feasible) j["infeasible_reason"] = p.infeasible_reason;
   return j;
 }
 
+Json rule_json(const Plan& p) {
+  const SegmentRule& r = p.segment_rule;
+  return {{"threads", p.threads}, {"costs", p.costs}, {"shape", r.shape}, {"placement", r.placement}, {"dispatch_us", r.dispatch_us}, {"least_us", r.least_us},
+          {"most_us", r.most_us}, {"grain_us", r.grain_us}, {"split_phases", r.split_phases}, {"serial_us", r.serial_us}, {"critical_path_us", r.critical_path_us},
+          {"makespan_us", r.makespan_us}, {"tight_makespan_us", r.tight_makespan_us}, {"tight_peak_bytes", r.tight_peak_bytes}};
+}
+
+Json segments_json(const Plan& p) {
+  Json list = Json::array();
+  for (const Segment& s : p.segments) {
+    Json intra = Json::array();
+    for (NodeId n : s.nodes)
+      if (p.intra_op.empty() || p.intra_op[static_cast<std::size_t>(n)]) intra.push_back(n);
+    list.push_back({{"cost_us", s.cost_us}, {"nodes", s.nodes}, {"successors", s.successors}, {"n_predecessors", s.n_predecessors},
+                    {"end", segment_end_name(s.end)}, {"intra_op", intra}});
+  }
+  return list;
+}
+
+Json profile_json(const ProfileTable& t) {
+  Json nodes = Json::array();
+  for (const ProfileRow& r : t.rows)
+    nodes.push_back({{"name", r.name}, {"op", r.op}, {"us", r.us}, {"runs", r.runs}, {"share", r.share}, {"estimate_us", r.estimate_us},
+                     {"ratio", r.ratio > 0 ? Json(r.ratio) : Json(nullptr)}});
+  return {{"machine", t.profile.machine}, {"threads", t.profile.threads}, {"steps", t.profile.steps}, {"run_us", t.profile.run_us}, {"kernels_us", t.kernels_us},
+          {"estimate_us", t.estimate_us}, {"estimates", t.estimates}, {"saved", t.saved.empty() ? Json(nullptr) : Json(t.saved)}, {"nodes", nodes}};
+}
+
 }  // namespace
 
-std::string plan_report(const Plan& plan) { return text_of(plan_json(plan)); }
+std::string plan_report(const Plan& plan, bool segments) {
+  Json j = plan_json(plan);
+  if (segments) {
+    j["segment_rule"] = rule_json(plan);
+    j["segment_list"] = segments_json(plan);
+  }
+  return text_of(j);
+}
 
 std::string replay_report(const ReplaySummary& s) {
   Json j;
@@ -53,6 +90,7 @@ std::string replay_report(const ReplaySummary& s) {
   j["step_ms"] = {{"median", s.median_ms}, {"min", s.min_ms}, {"max", s.max_ms}};
   j["equal_to_eager"] = s.equal_to_eager ? Json(*s.equal_to_eager) : Json(nullptr);
   if (!s.first_difference.empty()) j["first_difference"] = s.first_difference;
+  if (s.profile) j["profile"] = profile_json(*s.profile);
   return text_of(j);
 }
 
@@ -86,6 +124,10 @@ std::string info_report(const std::string& path, const TapeFile& file) {
   j["state"] = state;
   j["outputs"] = outputs;
   j["plan"] = file.plan ? plan_json(*file.plan) : Json(nullptr);
+  j["profile"] = nullptr;
+  if (file.profile)
+    j["profile"] = {{"machine", file.profile->machine}, {"threads", file.profile->threads}, {"steps", file.profile->steps}, {"run_us", file.profile->run_us},
+                    {"peak_bytes", file.profile->peak_bytes}, {"nodes", file.profile->nodes.size()}};
   return text_of(j);
 }
 

@@ -20,6 +20,8 @@ class ByteSimulation {
   std::string run(unsigned seed) {
     std::mt19937 random(seed);
     for (ValueId v = 0; v < plan_.graph.n_inputs + plan_.graph.n_state; ++v) write(v);
+    for (const Node& node : plan_.graph.nodes)
+      if (plan_.graph.literal(node)) write(node.first_output);  // copied once, before any run
     std::vector<std::int32_t> waits, ready;
     for (std::size_t s = 0; s < plan_.segments.size(); ++s) {
       waits.push_back(plan_.segments[s].n_predecessors);
@@ -90,7 +92,7 @@ class ByteSimulation {
 
   void run_node(NodeId n) {
     const Node& node = plan_.graph.nodes[n];
-    if (plan_.graph.literal(node)) return write(node.first_output);
+    if (plan_.graph.literal(node)) return;
     for (ValueId v : plan_.graph.inputs(node)) read(v, plan_.graph.node_text(n));
     const Scratch& scratch = plan_.workspace[n];
     for (std::int64_t b = 0; b < scratch.bytes; ++b) *byte(Where::arena, kNone, scratch.offset + b) = kNone;

@@ -19,7 +19,13 @@ inline bool same_placement(const Placement& a, const Placement& b) {
 
 inline bool same_segment(const Segment& a, const Segment& b) {
   return a.nodes == b.nodes && a.cost_us == b.cost_us && a.successors == b.successors &&
-         a.n_predecessors == b.n_predecessors;
+         a.n_predecessors == b.n_predecessors && a.end == b.end;
+}
+
+inline bool same_rule(const SegmentRule& a, const SegmentRule& b) {
+  return a.shape == b.shape && a.placement == b.placement && a.dispatch_us == b.dispatch_us && a.least_us == b.least_us && a.most_us == b.most_us &&
+         a.grain_us == b.grain_us && a.split_phases == b.split_phases && a.serial_us == b.serial_us && a.critical_path_us == b.critical_path_us &&
+         a.makespan_us == b.makespan_us && a.tight_makespan_us == b.tight_makespan_us && a.tight_peak_bytes == b.tight_peak_bytes;
 }
 
 inline bool same_decision(const Decision& a, const Decision& b) {
@@ -32,9 +38,11 @@ inline void expect_same_plan(const Plan& a, const Plan& b) {
   EXPECT_TRUE(std::equal(a.workspace.begin(), a.workspace.end(), b.workspace.begin(), b.workspace.end(),
                          [](const Scratch& x, const Scratch& y) { return x.offset == y.offset && x.bytes == y.bytes; }));
   EXPECT_TRUE(std::equal(a.segments.begin(), a.segments.end(), b.segments.begin(), b.segments.end(), same_segment));
+  EXPECT_TRUE(same_rule(a.segment_rule, b.segment_rule));
   EXPECT_EQ(a.intra_op, b.intra_op);
   EXPECT_EQ(a.threads, b.threads);
   EXPECT_EQ(a.costs, b.costs);
+  EXPECT_EQ(a.measured_nodes, b.measured_nodes);
   EXPECT_EQ(a.reuse_edges, b.reuse_edges);
   EXPECT_EQ(a.output_slots, b.output_slots);
   EXPECT_TRUE(std::equal(a.decisions.begin(), a.decisions.end(), b.decisions.begin(), b.decisions.end(), same_decision));

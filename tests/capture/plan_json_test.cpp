@@ -22,13 +22,15 @@ class RandomPlan {
     Plan p;
     for (int n = below(5); n > 0; --n) p.values.push_back(placement());
     for (int n = below(5); n > 0; --n) p.workspace.push_back({wide(), wide()});
-    for (int n = below(5); n > 0; --n) p.segments.push_back({{narrow(), narrow()}, real(), {narrow(), narrow()}, narrow()});
+    for (int n = below(5); n > 0; --n) p.segments.push_back({{narrow(), narrow()}, real(), {narrow(), narrow()}, narrow(), static_cast<SegmentEnd>(below(7))});
+    p.segment_rule = {text(), text(), real(), real(), real(), real(), below(2) == 1, real(), real(), real(), real(), wide()};
     for (int n = below(5); n > 0; --n) p.reuse_edges.push_back({narrow(), narrow()});
     for (int n = below(5); n > 0; --n) p.output_slots.push_back({static_cast<DType>(below(kDTypeCount)), {below(9), below(9)}});
     for (int n = below(5); n > 0; --n) p.decisions.push_back({text(), wide(), narrow(), real(), narrow(), wide(), text()});
     for (int n = below(5); n > 0; --n) p.intra_op.push_back(below(2) == 1);
     p.threads = narrow();
     p.costs = text();
+    p.measured_nodes = narrow();
     p.feasible = below(2);
     p.infeasible_reason = text();
     p.strategy = text();
