@@ -115,6 +115,13 @@ class BenchRun {
  private:
   static int all_threads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
+  // The file's plan, if it has one and no budget is given; else one for so many threads.
+  Plan plan_for(const TapeFile& file, int threads) {
+    if (file.plan && options_.budget.empty()) return *file.plan;
+    plan_.threads = threads;
+    return make_plan(file.captured, plan_);
+  }
+
   int one(const std::string& name, double before) {
     std::optional<Plan> plan;
     Start start;
@@ -125,7 +132,7 @@ class BenchRun {
       subject = load(name, options_);
       if (interrupted()) return kInterrupted;
       try {
-        plan = subject.file.plan && options_.budget.empty() ? *subject.file.plan : make_plan(subject.file.captured, plan_);
+        plan = plan_for(subject.file, threads_.front());
       } catch (const Cancelled&) {
         return kInterrupted;
       }
@@ -138,7 +145,7 @@ class BenchRun {
     const std::size_t first = rows_.size();
     for (int threads : threads_) {
       if (interrupted()) break;
-      measure(name, *plan, start, threads, first);
+      measure(name, threads == threads_.front() ? *plan : plan_for(subject.file, threads), start, threads, first);
     }
     return kOk;
   }

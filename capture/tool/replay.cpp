@@ -104,8 +104,9 @@ int replay(const ReplayOptions& options) {
   TapeFile file = load_any(options.file, Check::all);
   tapedeck::PlanOptions how;
   how.cancel = &interrupted();
-  Plan plan = file.plan ? *file.plan : make_plan(file.captured, how);
   const int threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  how.threads = threads;
+  Plan plan = file.plan ? *file.plan : make_plan(file.captured, how);
   Executor executor(std::move(plan), {threads, options.device});
   const Start start = starting_values(file, {options.inputs, options.weights, options.seed});
   set_start(&executor, start);
