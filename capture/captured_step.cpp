@@ -54,6 +54,10 @@ std::vector<Type> types_of(const std::vector<Tensor>& tensors) {
   return types;
 }
 
+bool same_types(const std::vector<Type>& types, const std::vector<Tensor>& tensors) {
+  return std::equal(types.begin(), types.end(), tensors.begin(), tensors.end(), [](const Type& type, const Tensor& t) { return type == t.type(); });
+}
+
 // One call at a time: a second one is told, not made to wait.
 class OneCall {
  public:
@@ -146,8 +150,8 @@ struct CapturedStep::Impl {
 
   // ---- which recording ----
 
-  std::string why_not(const Recording& r, const std::vector<Type>& types, const Surroundings& now, const std::vector<Tensor>& inputs) const {
-    if (r.types != types) return fmt::format("input types changed to ({}) from ({})", types_text(types), types_text(r.types));
+  std::string why_not(const Recording& r, const Surroundings& now, const std::vector<Tensor>& inputs) const {
+    if (!same_types(r.types, inputs)) return fmt::format("input types changed to ({}) from ({})", types_text(types_of(inputs)), types_text(r.types));
     const Captured* known = r.known();
     const std::string other = now.difference(r.surroundings, known && draws(*known));
     if (!other.empty() || !known) return other;
@@ -156,14 +160,13 @@ struct CapturedStep::Impl {
   }
 
   Recording& find(const std::vector<Tensor>& inputs) {
-    const std::vector<Type> types = types_of(inputs);
     const Surroundings now = Surroundings::now();
-    std::string reason = cache.empty() ? "first call" : why_not(*cache.back(), types, now, inputs);
-    for (auto& r : cache) {
-      const std::string why = why_not(*r, types, now, inputs);
-      if (why.empty()) return *r;
-      if (r->types == types) reason = why;
-    }
+    for (auto& r : cache)
+      if (same_types(r->types, inputs) && why_not(*r, now, inputs).empty()) return *r;
+    const std::vector<Type> types = types_of(inputs);
+    std::string reason = cache.empty() ? "first call" : why_not(*cache.back(), now, inputs);
+    for (auto& r : cache)
+      if (r->types == types) reason = why_not(*r, now, inputs);
     if (cache.size() >= kMostPrograms) cache.erase(cache.begin());
     auto r = std::make_unique<Recording>();
     r->types = types;
@@ -294,11 +297,13 @@ struct CapturedStep::Impl {
     // Declared inputs come first; the marked ones (learning rates) are read from their tensors, which their owners may have set since;
     // gradients come last.
     const Captured& c = *r.captured;
-    std::vector<Tensor> values = c.inputs;
-    std::copy(inputs.begin(), inputs.end(), values.begin());
-    for (const TensorUse& use : c.uses)
-      if (use.grad_input != kNone) values[static_cast<std::size_t>(use.grad_input)] = used(use, inputs).grad();
-    for (std::size_t i = 0; i < values.size(); ++i) r.executor->set_input(static_cast<int>(i), values[i]);
+    std::size_t n = c.inputs.size();
+    for (const TensorUse& use : c.uses) {
+      if (use.grad_input == kNone) continue;
+      n = std::min(n, static_cast<std::size_t>(use.grad_input));
+      r.executor->set_input(use.grad_input, used(use, inputs).grad());
+    }
+    for (std::size_t i = 0; i < n; ++i) r.executor->set_input(static_cast<int>(i), i < inputs.size() ? inputs[i] : c.inputs[i]);
   }
 
   static Tensor used(const TensorUse& use, const std::vector<Tensor>& inputs) {

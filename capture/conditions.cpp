@@ -125,13 +125,13 @@ std::string misfit(const Captured& captured, const std::vector<Tensor>& inputs) 
   for (const TensorUse& use : captured.uses) {
     const bool is_input = use.input != kNone;
     const Tensor& t = is_input ? inputs[static_cast<std::size_t>(use.input)] : use.tensor;
-    const std::string name = is_input ? captured.graph.value_name(use.input) : t.name().str();
+    const auto name = [&] { return is_input ? captured.graph.value_name(use.input) : t.name().str(); };
     const bool needs = t.impl()->requires_grad || (is_input && thread_state().grad_enabled && t.requires_grad());
-    if (needs != use.requires_grad) return fmt::format("'{}' {}", name, needs ? "needs a gradient now, it did not" : "needs no gradient now, it did");
-    if (t.grad_request() != use.request) return fmt::format("the grad_request of '{}' is another than it was", name);
-    if ((t.impl()->extra ? t.impl()->extra->hooks.size() : 0) != use.hooks) return fmt::format("'{}' has other gradient hooks than it had", name);
-    if (use.grad == TensorUse::Grad::absent && t.grad().defined()) return fmt::format("'{}' has a gradient already, it had none", name);
-    if (use.grad == TensorUse::Grad::present && !t.grad().defined()) return fmt::format("'{}' has no gradient, it had one", name);
+    if (needs != use.requires_grad) return fmt::format("'{}' {}", name(), needs ? "needs a gradient now, it did not" : "needs no gradient now, it did");
+    if (t.grad_request() != use.request) return fmt::format("the grad_request of '{}' is another than it was", name());
+    if ((t.impl()->extra ? t.impl()->extra->hooks.size() : 0) != use.hooks) return fmt::format("'{}' has other gradient hooks than it had", name());
+    if (use.grad == TensorUse::Grad::absent && t.grad().defined()) return fmt::format("'{}' has a gradient already, it had none", name());
+    if (use.grad == TensorUse::Grad::present && !t.grad().defined()) return fmt::format("'{}' has no gradient, it had one", name());
   }
   return "";
 }

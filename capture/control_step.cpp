@@ -44,7 +44,7 @@ class RegionRunner {
   std::size_t n_outputs() const { return outputs_.size(); }
 
   // Runs in `frame`. False if a kernel reported a fault.
-  bool run(char* frame, KernelFault* fault) noexcept {
+  bool run(char* frame, KernelFault* fault) {
     bases_[0] = frame;
     frame += framed(plan_->arena_bytes);
     for (std::size_t s = 0; s < plan_->output_slots.size(); ++s) {
@@ -138,7 +138,7 @@ class WhileOrScan : public ControlStep {
     if (is_while_) condition_ = std::make_unique<RegionRunner>(g.regions_of(node)[0]);
   }
 
-  void run(const KernelCall& call) noexcept override {
+  void run(const KernelCall& call) override {
     const auto carried = static_cast<std::size_t>(attrs_.carried);
     const std::size_t first = is_while_ ? 1 : 0;   // of the carried results
     for (std::size_t j = 0; j < carried; ++j) copy_bytes(call.outputs[first + j].data, call.inputs[j].data, byte_count(call.inputs[j]));
@@ -163,7 +163,7 @@ class WhileOrScan : public ControlStep {
 
  private:
   // Carried values live in the results' bytes.
-  bool give(RegionRunner& region, const KernelCall& call, std::size_t first, std::int64_t at) noexcept {
+  bool give(RegionRunner& region, const KernelCall& call, std::size_t first, std::int64_t at) {
     const auto carried = static_cast<std::size_t>(attrs_.carried);
     give_pass(region, call, 0, carried, static_cast<std::size_t>(attrs_.scanned), operands_, at);
     for (std::size_t j = 0; j < carried; ++j) region.input(1 + j, call.outputs[first + j].data);
@@ -181,7 +181,7 @@ class Branch : public ControlStep {
  public:
   Branch(const Graph& g, const Node& node) : branches_{RegionRunner(g.regions_of(node)[0]), RegionRunner(g.regions_of(node)[1])} {}
 
-  void run(const KernelCall& call) noexcept override {
+  void run(const KernelCall& call) override {
     RegionRunner& region = branches_[*static_cast<const bool*>(call.inputs[0].data) ? 0 : 1];
     for (std::int32_t j = 1; j < call.n_inputs; ++j) region.input(static_cast<std::size_t>(j - 1), call.inputs[j].data);
     if (!region.run(frame_in(call), call.fault)) return;
@@ -262,13 +262,7 @@ class LoopGrad : public ControlStep {
     }
   }
 
-  void run(const KernelCall& call) noexcept override {
-    try {
-      walk(call);
-    } catch (const std::bad_alloc&) {
-      call.fault->what.store("out of memory for the loop tape", std::memory_order_relaxed);
-    }
-  }
+  void run(const KernelCall& call) override { walk(call); }
 
  private:
   void walk(const KernelCall& call) {
@@ -331,20 +325,16 @@ class Interpreted : public ControlStep {
     for (const Region& r : g.regions_of(node)) regions_.push_back(r);
   }
 
-  void run(const KernelCall& call) noexcept override {
-    try {
-      const Unrecorded unrecorded;
-      std::vector<Tensor> inputs;
-      for (std::int32_t j = 0; j < call.n_inputs; ++j) {
-        Type type{call.inputs[j].dtype, {}};
-        for (int d = 0; d < call.inputs[j].rank; ++d) type.shape.sizes[type.shape.rank++] = call.inputs[j].sizes[d];
-        inputs.push_back(from_bytes(type, call.inputs[j].data));
-      }
-      const std::vector<Tensor> results = op_.run(regions_, inputs, attrs_, types_, {});
-      for (std::size_t k = 0; k < results.size(); ++k) results[k].copy_to(call.outputs[k].data, byte_count(call.outputs[k]), dtype_size(results[k].dtype()));
-    } catch (const std::exception& error) {
-      call.fault->what.store(Name(error.what()).view().data(), std::memory_order_relaxed);
+  void run(const KernelCall& call) override {
+    const Unrecorded unrecorded;
+    std::vector<Tensor> inputs;
+    for (std::int32_t j = 0; j < call.n_inputs; ++j) {
+      Type type{call.inputs[j].dtype, {}};
+      for (int d = 0; d < call.inputs[j].rank; ++d) type.shape.sizes[type.shape.rank++] = call.inputs[j].sizes[d];
+      inputs.push_back(from_bytes(type, call.inputs[j].data));
     }
+    const std::vector<Tensor> results = op_.run(regions_, inputs, attrs_, types_, {});
+    for (std::size_t k = 0; k < results.size(); ++k) results[k].copy_to(call.outputs[k].data, byte_count(call.outputs[k]), dtype_size(results[k].dtype()));
   }
 
  private:

@@ -13,7 +13,7 @@ namespace tapedeck::replay {
 class ControlStep {
  public:
   virtual ~ControlStep() = default;
-  virtual void run(const KernelCall& call) noexcept = 0;
+  virtual void run(const KernelCall& call) = 0;   // throws what its kernels throw
 };
 
 // Throws InvalidGraphError or DeviceError as Program does. `graph` outlives the step.

@@ -71,6 +71,15 @@ Executor::Impl::Impl(Plan p, const Impl& parent, bool allow_up_sizing)
   join();
 }
 
+// In the middle of a step that has written state nobody else can run, so the wait is short.
+Executor::Impl::~Impl() {
+  if (under_way()) {
+    const Busy busy(*memory);
+    drop_step();
+  }
+  memory->leave(*this);
+}
+
 void Executor::Impl::prepare() {
   const Graph& g = plan.graph;
   name = options.name.empty() ? g.name : Name(options.name);
@@ -117,7 +126,6 @@ void Executor::Impl::join() {
 void Executor::Impl::follow_memory() {
   set_base(0, memory->settle_arena());
   if (seen_changes == memory->changes) return;
-  check_ready();
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(state.size()); ++s) set_base(table.state(s), state[s]->base);
   seen_changes = memory->changes;
 }
@@ -154,6 +162,8 @@ void Executor::Impl::fill_constants() {
 void Executor::Impl::set_input(std::int32_t slot, const Tensor& value) {
   const BufferId b = table.input(slot);
   check_type("input", input_names[slot], plan.graph.values[slot].type, value);
+  if (buffers[b].use_count() > 1 && memory->step_of) claim_memory();   // a family has one buffer
+  if (under_way()) check_unread(slot);
   keep_outputs_of(b);
   value.copy_to(bases[b], static_cast<std::size_t>(table.bytes[b]), dtype_size(value.dtype()));
   input_set[slot] = true;
@@ -161,6 +171,7 @@ void Executor::Impl::set_input(std::int32_t slot, const Tensor& value) {
 
 void Executor::Impl::set_state(std::int32_t slot, const Tensor& value) {
   check_type("state", state_names[slot], plan.graph.values[plan.graph.n_inputs + slot].type, value);
+  refuse_mid_step("set_state");
   replay::StateValue& mine = *state[slot];
   memory->before_write(mine);
   mine.own();
@@ -171,6 +182,7 @@ void Executor::Impl::set_state(std::int32_t slot, const Tensor& value) {
 
 void Executor::Impl::bind_state(std::int32_t slot, const Tensor& value) {
   check_type("state", state_names[slot], plan.graph.values[plan.graph.n_inputs + slot].type, value);
+  refuse_mid_step("bind_state");
   if (!value.dense()) throw TypeError(fmt::format("state '{}' must be dense to be bound", state_names[slot]));
   Tensor handle = value;
   char* const base = static_cast<char*>(handle.mutable_data());
@@ -184,6 +196,11 @@ void Executor::Impl::bind_state(std::int32_t slot, const Tensor& value) {
   if (options.state == StateSharing::by_tensor) memory->point_at(*this, static_cast<std::size_t>(slot), handle);
   else state[slot]->bind(std::move(handle));
   mark_state_set(slot);
+}
+
+void Executor::Impl::refuse_mid_step(const char* what) {
+  if (memory->step_of) claim_memory();
+  if (under_way()) throw ExecutionError(fmt::format("{}: a step is under way ({}); resume() finishes it, restart() drops it", what, due()));
 }
 
 void Executor::Impl::mark_state_set(std::int32_t slot) {
@@ -240,7 +257,8 @@ void Executor::Impl::keep_outputs_in(const replay::StateValue& value) {
 }
 
 Tensor Executor::Impl::output(std::size_t index) const {
-  if (!has_outputs) throw ExecutionError("no outputs: run() has not succeeded yet");
+  if (!has_outputs && !under_way()) throw ExecutionError("no outputs: run() has not succeeded yet");
+  if (!has_outputs) check_computed(plan.graph.outputs[index]);
   if (kept_outputs[index]) return from_bytes(kept_outputs[index]->type(), kept_outputs[index]->data());
   return read(plan.graph.outputs[index]);
 }
@@ -259,7 +277,15 @@ std::vector<std::string> Executor::state_names() const { return impl_->state_nam
 std::vector<std::string> Executor::input_names() const { return impl_->input_names; }
 std::int64_t Executor::observed_peak_bytes() const { return impl_->memory->count.stats().peak_bytes; }
 
-void Executor::set_input(const std::string& name, const Tensor& value) { set_input(impl_->find(impl_->input_names, "input", name), value); }
+void Executor::set_input(const std::string& name, const Tensor& value) {
+  const auto& outputs = impl_->output_names;
+  const bool head = name.starts_with("grad.") && std::find(outputs.begin(), outputs.end(), name.substr(5)) != outputs.end();
+  if (head && std::find(impl_->input_names.begin(), impl_->input_names.end(), name) == impl_->input_names.end())
+    throw UsageError(fmt::format("no input named '{}': the gradient that backward starts from is part of this graph; to give it, make the graph with "
+                                 "gradient() and heads_as_inputs, or pass it into the step",
+                                 name));
+  set_input(impl_->find(impl_->input_names, "input", name), value);
+}
 
 void Executor::set_input(int index, const Tensor& value) {
   if (index < 0 || index >= static_cast<int>(impl_->input_names.size()))
@@ -286,11 +312,68 @@ Tensor Executor::state(const std::string& name) const {
   return impl_->read_state(slot);
 }
 
-void Executor::run() { run(nullptr); }
-
-void Executor::run(Timeline* timeline) {
+void Executor::run() {
   const Busy busy(*impl_->memory, "run", impl_->name);
-  impl_->run(timeline);
+  impl_->run(nullptr);
+}
+
+void Executor::run(Timeline* timeline) { run(RunOptions{.timeline = timeline}); }
+
+void Executor::run(const RunOptions& options) {
+  const Busy busy(*impl_->memory, "run", impl_->name);
+  impl_->run(&options);
+}
+
+void Executor::run(Phase phase, const RunOptions& options) {
+  const Busy busy(*impl_->memory, "run", impl_->name);
+  impl_->run_phase(phase, options);
+}
+
+std::int32_t Executor::step(std::int32_t n) {
+  const Busy busy(*impl_->memory, "step", impl_->name);
+  if (n < 0) throw UsageError(fmt::format("step: {} nodes", n));
+  return impl_->run_in_order(n, kNone);
+}
+
+std::int32_t Executor::run_to(const std::string& value) {
+  const Busy busy(*impl_->memory, "run_to", impl_->name);
+  const NodeId node = impl_->plan.graph.values[impl_->find_value(value)].node;
+  if (node == kNone) throw UsageError(fmt::format("run_to: no node makes '{}'", value));
+  if (impl_->under_way() && impl_->has_run(node)) throw UsageError(fmt::format("run_to: the node that makes '{}' has run already", value));
+  return impl_->run_in_order(std::numeric_limits<std::int64_t>::max(), node);
+}
+
+void Executor::resume(const RunOptions& options) {
+  const Busy busy(*impl_->memory, "resume", impl_->name);
+  impl_->resume(options);
+}
+
+void Executor::restart() {
+  const Busy busy(*impl_->memory, "restart", impl_->name);
+  impl_->drop_step();
+}
+
+std::int32_t Executor::nodes_left() const {
+  const Busy busy(*impl_->memory, "nodes_left", impl_->name);
+  return impl_->under_way() ? impl_->parts->left : 0;
+}
+
+Tensor Executor::value(const std::string& name) const {
+  const Busy busy(*impl_->memory, "value", impl_->name);
+  return impl_->value(impl_->find_value(name));
+}
+
+std::int32_t Executor::monitor(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options) {
+  const Busy busy(*impl_->memory, "monitor", impl_->name);
+  const std::int32_t id = impl_->monitors.add(pattern, std::move(fn), options);
+  impl_->monitors_changed();
+  return id;
+}
+
+void Executor::remove_monitor(std::int32_t id) {
+  const Busy busy(*impl_->memory, "remove_monitor", impl_->name);
+  impl_->monitors.remove(id);
+  impl_->monitors_changed();
 }
 
 std::vector<Tensor> Executor::outputs() const {

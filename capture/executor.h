@@ -3,7 +3,7 @@
 
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/plan.h>
-#include <tapedeck/capture/timeline.h>
+#include <tapedeck/capture/run_options.h>
 #include <tapedeck/engine/tensor.h>
 
 #include <cstdint>
@@ -61,9 +61,42 @@ class Executor {
   std::vector<std::string> state_names() const;
   std::vector<std::string> input_names() const;
 
-  // One step. Inputs and state never set are an ExecutionError naming them. Rethrows the error of the lowest node.
+  // One step. Inputs and state never set are an ExecutionError naming them.
+  // What goes wrong in it - a kernel's fault, or anything that a kernel, a function given to on_host or a monitor throws - is thrown here
+  // once, as the ExecutionError of the lowest node, naming node and call site; what was thrown is nested in it (std::rethrow_if_nested).
+  // No outputs are handed out then, and the executor can run again, unless it is torn.
   void run();
-  void run(Timeline* timeline);                                  // likewise, and notes when each node ran. Its first run allocates the slices
+  void run(Timeline* timeline);                                  // likewise, and notes when each node ran
+  void run(const RunOptions& options);
+
+  // ---- a step in parts ----
+  // From the first part on a step is under way until all of it has run; then state and outputs are as after run(), bit for bit. Meanwhile
+  // run() and set_state() are refused, an input can be set until a node has read it, outputs can be read once they are there. A part that
+  // fails or is cancelled ends the step. Executors that share memory drop each other's steps (but for one that has written state).
+
+  // The nodes of one phase on all threads: forward, then backward, then update. ExecutionError naming what is due for any other order;
+  // forward again drops the step and begins a new one. Head gradients are inputs of the graph (gradient(): heads_as_inputs), to be set in
+  // between. A node runs no earlier than what it reads (analysis/phases.h). UsageError naming the nodes if a segment would have to stop
+  // in the middle of others: plan with segments split at phases.
+  void run(Phase phase, const RunOptions& options = {});
+  // The next n nodes, one after the other, in the order in which one thread runs the plan. Returns how many are left; past the end 0.
+  // MXNet's PartialForward.
+  std::int32_t step(std::int32_t n = 1);
+  // Likewise, up to and including the node that makes the value. UsageError if it has run already.
+  std::int32_t run_to(const std::string& value);
+  void resume(const RunOptions& options = {});                   // the rest, on all threads. ExecutionError if no step is under way
+  void restart();                                                // drops the step. If it had written state, the executor is torn
+  std::int32_t nodes_left() const;                               // of the step under way; 0 if there is none
+  // A copy of any value of plan().graph, by name, while its bytes are there: from when its node has run until something else lies there.
+  // ExecutionError naming the node that is due or that overwrote it.
+  Tensor value(const std::string& name) const;
+
+  // Shows `fn` what nodes make whose op, module path or result bears a name that the pattern matches ('*' any characters, '?' one), in
+  // every run from now on. Neither plan nor bits change; segments without such a node run as ever. UsageError if nothing matches. Returns a
+  // number for remove_monitor().
+  std::int32_t monitor(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options = {});
+  void remove_monitor(std::int32_t id);
+
   // The caller's own copies, in the order of `return`; overwritten by nobody.
   std::vector<Tensor> outputs() const;
   Tensor output(const std::string& name) const;

@@ -3,7 +3,10 @@
 
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/executor_memory.h>
+#include <tapedeck/capture/executor_monitors.h>
+#include <tapedeck/capture/executor_parts.h>
 #include <tapedeck/capture/executor_program.h>
+#include <tapedeck/capture/executor_segments.h>
 #include <tapedeck/capture/executor_threads.h>
 #include <tapedeck/engine/error.h>
 
@@ -22,10 +25,12 @@ std::string listed(const std::vector<std::string>& names);  // "a, b", or "none"
 }  // namespace replay
 
 struct Executor::Impl : replay::Member {
+  using StepRange = replay::StepRange;
+
   Impl(Plan p, const ExecutorOptions& options);
   // A plan of the same graph at other types, on the parent's memory. Throws TypeError where a buffer would have to grow and may not.
   Impl(Plan p, const Impl& parent, bool allow_up_sizing);
-  ~Impl() override { memory->leave(*this); }
+  ~Impl() override;
 
   // ---- buffers ----
   std::int32_t find(const std::vector<std::string>& names, const char* kind, const std::string& name) const;
@@ -51,20 +56,56 @@ struct Executor::Impl : replay::Member {
   void keep_outputs_of(replay::BufferId buffer);
   Tensor output(std::size_t index) const;
 
-  // ---- running ----
-  void check_ready() const;
+  // ---- running (executor_run.cpp) ----
+  void check_ready(bool inputs) const;
   void touch_state();
   void prepare_segments();
-  void run(Timeline* timeline);
+  bool nothing_to_share() const;
+  static double cost_of(const Segment& segment);
+  void run(const RunOptions* options);
+  void start_step(bool inputs);
+  void walk(const RunOptions* options, StepRange in_order = {});
+  void hand_out(std::int32_t item) noexcept;
   void run_roots() noexcept;
   void spawn(std::int32_t segment) noexcept;
   void run_from(std::int32_t segment) noexcept;
+  void run_segment(std::int32_t segment) noexcept;
   void run_steps(std::int32_t segment) noexcept;
-  void run_steps_timed(std::int32_t segment) noexcept;
   bool run_step(std::int32_t segment, std::int32_t step) noexcept;
-  void note_fault(std::int32_t segment, std::int32_t step) noexcept;
+  void note_fault(std::int32_t segment, NodeId node, std::int32_t stopped, std::exception_ptr thrown) noexcept;
+  bool wrote_state() const;
+  void tear_state();
+  void drop_step();
   [[noreturn]] void fail();
-  std::string fault_text(NodeId node, const KernelFault& fault) const;
+  std::string fault_text(NodeId node, const std::string& what) const;
+
+  // ---- runs that are watched (executor_observe.cpp) ----
+  void begin_observing(const RunOptions& options);
+  void end_observing();
+  void run_observed(std::int32_t segment) noexcept;
+  void run_steps_timed(std::int32_t segment) noexcept;
+  void run_watched(std::int32_t segment) noexcept;
+  bool run_step_timed(std::int32_t segment, std::int32_t step) noexcept;
+  void monitors_changed();
+
+  // ---- parts of a step (executor_parts.cpp) ----
+  bool under_way() const { return memory->step_of == this; }
+  void claim_memory();
+  void refuse_mid_step(const char* what);
+  void need_parts();
+  void run_part(bool one_by_one, const RunOptions* options);
+  void run_phase(Phase phase, const RunOptions& options);
+  const std::vector<std::int32_t>& phase_cut(Phase phase);
+  bool reached(const std::vector<std::int32_t>& cut) const;
+  std::int32_t run_in_order(std::int64_t n, NodeId last);
+  void resume(const RunOptions& options);
+  bool has_run(NodeId node) const;
+  void check_unread(std::int32_t input) const;
+  void check_computed(ValueId v) const;
+  NodeId overwriter(ValueId v) const;
+  ValueId find_value(const std::string& name) const;
+  Tensor value(ValueId v);
+  std::string due() const;
 
   const Plan plan;
   const replay::BufferTable table;
@@ -78,15 +119,28 @@ struct Executor::Impl : replay::Member {
   bool moved = true;                      // some base changed since the program was resolved
 
   replay::Threads threads;
+  bool serial = true;                     // one thread runs it all
   std::vector<std::int32_t> waits_for;    // by segment: predecessors in the plan
   std::unique_ptr<std::atomic<std::int32_t>[]> waiting;  // predecessors that have not finished in this run
-  std::unique_ptr<KernelFault[]> faults;  // by segment: a segment stops at its first
-  std::vector<std::int32_t> stopped;      // by segment: first step that did not run
+  std::unique_ptr<replay::SegmentRun[]> runs;            // by segment
+  std::vector<std::int32_t> first_writer; // by segment: its first step that writes state; past its end if none does
   std::vector<std::int32_t> roots;        // segments that wait for nothing
   char start = 0, finish = 0;             // addresses that stand for the fork and the join of a run
   std::atomic<std::int32_t> stop_at{replay::kNoStop};  // lowest node known to be at fault
-  Timeline* timeline = nullptr;           // of this run
+
+  // Of this run.
+  const StepRange* ranges = nullptr;      // by segment: the steps to run
+  StepRange in_order;                     // segments, where they run one after the other
+  bool observed = false;                  // more is asked than to run
+  Timeline* timeline = nullptr;
   std::int64_t start_ns = 0;
+  replay::Gate gate;
+  replay::Meter meter;
+  double total_cost = 0;                  // of all segments
+
+  replay::Monitors monitors{plan.graph};
+  std::vector<bool> watched;              // by segment; empty if nobody watches
+  std::unique_ptr<replay::Parts> parts;   // once a step was run in parts
 
   std::uint64_t seen_changes = ~std::uint64_t{0};   // of the memory, when state was last found ready
   bool has_outputs = false;

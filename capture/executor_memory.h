@@ -20,6 +20,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -103,6 +104,9 @@ class Memory {
 
   Allocator count;                  // counts the replays' bytes and nobody else's
   std::uint64_t changes = 0;        // of state: set, bound, torn. Equal: every base is where it was
+  std::atomic<const Member*> step_of{nullptr};   // who is in the middle of a step
+  bool step_wrote = false;                       // that step has written state
+  const Member* arena_user = nullptr;            // who ran last: what others left in the arena is gone; only compared
 
  private:
   friend class Busy;
@@ -129,6 +133,11 @@ class Busy {
   Busy(Memory& memory, const char* what, Name member) : memory_(memory) {
     if (memory_.busy_.exchange(true, std::memory_order_acquire)) refuse(what, member);
     memory_.user_.store(member, std::memory_order_relaxed);
+  }
+  // Waits for its turn: for destructors, which cannot be refused.
+  explicit Busy(Memory& memory) : memory_(memory) {
+    while (memory_.busy_.exchange(true, std::memory_order_acquire)) std::this_thread::yield();
+    memory_.user_.store(Name(), std::memory_order_relaxed);
   }
   ~Busy() { memory_.busy_.store(false, std::memory_order_release); }
   Busy(const Busy&) = delete;

@@ -1,11 +1,14 @@
 // The run: a walk over segments.
 //
 // Within a segment, kernels are called in order; between them, a segment starts when the last of those it waits for has finished.
-// One thread is the same walk with one segment after the other. Nothing here allocates, locks or throws until all is done.
+// One thread is the same walk with one segment after the other, on the caller's thread: no arena is entered, and kernels are told not to
+// spread. Nothing here allocates or locks until all is done.
 //
-// Faults. A node whose kernel reports one lowers `stop_at`, and from then on no node above it starts. Nodes below it all run, so the
-// lowest faulty node is the same one whatever the threads do. Each segment notes where it stopped; from that follows whether a state
-// value had been written already.
+// Faults. A node whose kernel reports one, or throws, lowers `stop_at`, and from then on no node above it starts. Nodes below it all run,
+// so the lowest faulty node is the same one whatever the threads do. Each segment notes where it stopped; from that follows whether a
+// state value had been written already.
+//
+// What is more than that - times, monitors, cancelling, progress - is executor_observe.cpp, and costs a plain run one branch a segment.
 //
 // For the thread sanitizer, which does not see inside TBB, every hand-over is annotated: `start` opens a run, waiting[s] hands
 // segment s to a task, `finish` closes the run. What one segment hands to the next travels through the counters themselves.
@@ -14,7 +17,6 @@
 #include <tapedeck/kernels/parallel.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fmt/format.h>
 #include <utility>
 
@@ -22,34 +24,63 @@ namespace tapedeck {
 
 using replay::kNoStop;
 using replay::listed;
+using replay::SegmentRun;
 using replay::Step;
 using replay::StepRange;
 
 namespace {
-constexpr std::int32_t kStart = -1;  // the task that opens a run; the others are segments
+constexpr std::int32_t kStart = -1, kInOrder = -2;  // tasks that open a run; the others are segments
+constexpr double kTooSmallToSpread = 40;            // microseconds: kernels cut their loops into pieces of some 20 (kernels/parallel.h)
+}
 
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-}
+// ---- once ----
+
+// Of a segment, in microseconds of the model; a node that costs nothing there still takes a moment.
+double Executor::Impl::cost_of(const Segment& segment) { return segment.cost_us + 0.05 * static_cast<double>(segment.nodes.size()); }
 
 void Executor::Impl::prepare_segments() {
   const std::size_t n = plan.segments.size();
   waits_for.resize(n);
-  stopped.resize(n);
   waiting = std::make_unique<std::atomic<std::int32_t>[]>(n);
-  faults = std::make_unique<KernelFault[]>(n);
-  for (const Segment& s : plan.segments)
+  runs = std::make_unique<SegmentRun[]>(n);
+  for (const Segment& s : plan.segments) {
     for (std::int32_t next : s.successors) ++waits_for[next];
+    total_cost += cost_of(s);
+  }
+  auto writer = program.state_writers.begin();
   for (std::size_t s = 0; s < n; ++s) {
     if (waits_for[s] == 0) roots.push_back(static_cast<std::int32_t>(s));
     const StepRange range = program.segments[s];
-    stopped[s] = range.end;
-    for (std::int32_t i = range.first; i < range.end; ++i) program.steps[i].call.fault = &faults[s];
+    runs[s].stopped = range.end;
+    for (std::int32_t i = range.first; i < range.end; ++i) program.steps[i].call.fault = &runs[s].fault;
+    writer = std::lower_bound(writer, program.state_writers.end(), range.first);
+    first_writer.push_back(writer == program.state_writers.end() ? range.end : std::min(*writer, range.end));
   }
+  ranges = program.segments.data();
+  serial = threads.count() == 1 || nothing_to_share();
 }
 
-void Executor::Impl::check_ready() const {
+// Segments that follow one another, of nodes that do not spread: a second thread would only be woken for nothing.
+bool Executor::Impl::nothing_to_share() const {
+  if (roots.size() > 1) return false;
+  for (std::size_t s = 0; s < plan.segments.size(); ++s) {
+    const Segment& segment = plan.segments[s];
+    if (segment.successors.size() > 1) return false;
+    for (const NodeId n : segment.nodes)
+      if (plan.graph.nodes[n].op->is(kEffect) || plan.graph.nodes[n].n_regions > 0) return false;
+    if (segment.cost_us < kTooSmallToSpread) continue;
+    for (const NodeId n : segment.nodes)
+      if (plan.intra_op.empty() || plan.intra_op[n]) return false;
+  }
+  return true;
+}
+
+// ---- before a step ----
+
+void Executor::Impl::check_ready(bool inputs) const {
+  const bool state_ready = seen_changes == memory->changes;
+  const bool all_given = !inputs || std::find(input_set.begin(), input_set.end(), false) == input_set.end();
+  if (state_ready && all_given) return;
   std::vector<std::string> missing, torn;
   Name torn_by;
   for (std::size_t s = 0; s < state.size(); ++s) {
@@ -60,7 +91,7 @@ void Executor::Impl::check_ready() const {
   if (!torn.empty())
     throw ExecutionError(fmt::format("an earlier run of '{}' failed after it had begun to write state; set it again first (still missing: {})",
                                      torn_by.view(), listed(torn)));
-  for (std::size_t i = 0; i < input_names.size(); ++i)
+  for (std::size_t i = 0; inputs && i < input_names.size(); ++i)
     if (!input_set[i]) missing.push_back("input '" + input_names[i] + "'");
   for (std::size_t s = 0; s < state_names.size(); ++s)
     if (!state[s]->set) missing.push_back("state '" + state_names[s] + "'");
@@ -79,39 +110,60 @@ void Executor::Impl::touch_state() {
   }
 }
 
-void Executor::Impl::run(Timeline* wanted) {
+void Executor::Impl::start_step(bool inputs) {
+  check_ready(inputs);
+  if (memory->step_of) claim_memory();
   follow_memory();
+  memory->arena_user = this;
   has_outputs = false;
   touch_state();
-  timeline = wanted;
-  if (timeline) timeline->slices.assign(program.steps.size(), Slice{});
+  if (parts)   // a step in parts may have been dropped by another executor
+    for (std::size_t s = 0; s < first_writer.size(); ++s) runs[s].stopped = program.segments[s].end;
   if (moved) program.resolve(bases);
   moved = false;
   std::fill(kept_outputs.begin(), kept_outputs.end(), std::nullopt);
-  if (threads.count() > 1)
-    for (std::size_t s = 0; s < waits_for.size(); ++s) waiting[s].store(waits_for[s], std::memory_order_relaxed);
-  kernels::annotate_release(&start);
-  if (timeline) start_ns = now_ns();
-  threads.run(
-      [](void* self, std::int32_t item) {
-        Impl& impl = *static_cast<Impl*>(self);
-        kernels::annotate_acquire(&impl.start);
-        item == kStart ? impl.run_roots() : impl.run_from(item);
-      },
-      this, kStart);
-  kernels::annotate_acquire(&finish);
-  if (timeline) timeline->run_ns = now_ns() - start_ns;
-  if (stop_at.load(std::memory_order_relaxed) != kNoStop) fail();
-  has_outputs = true;
 }
 
-// The first task of a run.
-void Executor::Impl::run_roots() noexcept {
-  if (threads.count() == 1) {
-    for (std::int32_t s = 0; s < static_cast<std::int32_t>(stopped.size()); ++s) run_steps(s);
-    kernels::annotate_release(&finish);
-    return;
+void Executor::Impl::run(const RunOptions* options) {
+  if (under_way()) throw ExecutionError(fmt::format("run: a step is under way ({}); resume() finishes it, restart() drops it", due()));
+  start_step(true);
+  walk(options);
+  has_outputs = true;
+  if (observed) meter.end(true);
+}
+
+// ---- the walk ----
+
+// Runs `ranges`: on all threads, or, where `one_by_one` holds segments, these in their order. Throws what went wrong.
+void Executor::Impl::walk(const RunOptions* options, StepRange one_by_one) {
+  observed = monitors.any() || (options && (options->timeline || options->cancel || options->progress));
+  if (observed) begin_observing(options ? *options : RunOptions{});
+  in_order = one_by_one;
+  const bool ordered = in_order.end > in_order.first;
+  if (serial) {
+    const kernels::OneThreadScope alone;
+    if (!ordered) in_order = {0, static_cast<std::int32_t>(plan.segments.size())};
+    for (std::int32_t s = in_order.first; s < in_order.end; ++s) run_segment(s);
+  } else {
+    for (std::size_t s = 0; s < waits_for.size(); ++s) waiting[s].store(waits_for[s], std::memory_order_relaxed);
+    kernels::annotate_release(&start);
+    threads.run([](void* self, std::int32_t item) { static_cast<Impl*>(self)->hand_out(item); }, this, ordered ? kInOrder : kStart);
+    kernels::annotate_acquire(&finish);
   }
+  if (observed) end_observing();
+  if (stop_at.load(std::memory_order_relaxed) != kNoStop) fail();
+}
+
+// A task of a run.
+void Executor::Impl::hand_out(std::int32_t item) noexcept {
+  kernels::annotate_acquire(&start);
+  if (item == kStart) return run_roots();
+  if (item != kInOrder) return run_from(item);
+  for (std::int32_t s = in_order.first; s < in_order.end; ++s) run_segment(s);
+  kernels::annotate_release(&finish);
+}
+
+void Executor::Impl::run_roots() noexcept {
   for (std::size_t i = 1; i < roots.size(); ++i) spawn(roots[i]);
   if (!roots.empty()) {
     kernels::annotate_release(&waiting[roots[0]]);
@@ -128,7 +180,7 @@ void Executor::Impl::spawn(std::int32_t segment) noexcept {
 void Executor::Impl::run_from(std::int32_t segment) noexcept {
   kernels::annotate_acquire(&waiting[segment]);
   for (;;) {
-    run_steps(segment);
+    run_segment(segment);
     std::int32_t next = kNone;
     for (std::int32_t s : plan.segments[segment].successors) {
       if (waiting[s].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
@@ -143,76 +195,109 @@ void Executor::Impl::run_from(std::int32_t segment) noexcept {
   kernels::annotate_release(&finish);
 }
 
+void Executor::Impl::run_segment(std::int32_t segment) noexcept { observed ? run_observed(segment) : run_steps(segment); }
+
 void Executor::Impl::run_steps(std::int32_t segment) noexcept {
-  if (timeline) return run_steps_timed(segment);
-  const StepRange range = program.segments[segment];
+  const StepRange range = ranges[segment];
   for (std::int32_t i = range.first; i < range.end; ++i)
     if (!run_step(segment, i)) return;
-}
-
-void Executor::Impl::run_steps_timed(std::int32_t segment) noexcept {
-  const StepRange range = program.segments[segment];
-  for (std::int32_t i = range.first; i < range.end; ++i) {
-    Slice& slice = timeline->slices[i];
-    slice = {program.steps[i].node, segment, threads.index(), now_ns() - start_ns, 0};
-    const bool go_on = run_step(segment, i);
-    slice.end_ns = now_ns() - start_ns;
-    if (!go_on) return;
-  }
 }
 
 // False if the segment stops here.
 bool Executor::Impl::run_step(std::int32_t segment, std::int32_t i) noexcept {
   const Step& step = program.steps[i];
+  SegmentRun& run = runs[segment];
   if (step.node > stop_at.load(std::memory_order_relaxed)) {
-    stopped[segment] = i;
+    run.stopped = i;
     return false;
   }
-  if (step.intra_op) {
-    step.kernel(step.call);
-  } else {
-    const kernels::OneThreadScope alone;
-    step.kernel(step.call);
+  try {
+    if (serial || step.intra_op) {
+      step.kernel(step.call);
+    } else {
+      const kernels::OneThreadScope alone;
+      step.kernel(step.call);
+    }
+  } catch (...) {
+    note_fault(segment, step.node, i + 1, std::current_exception());
+    return false;
   }
-  if (!faults[segment].what.load(std::memory_order_relaxed)) return true;
-  note_fault(segment, i);
+  if (!run.fault.what.load(std::memory_order_relaxed)) return true;
+  note_fault(segment, step.node, i + 1, nullptr);
   return false;
 }
 
-void Executor::Impl::note_fault(std::int32_t segment, std::int32_t step) noexcept {
-  stopped[segment] = step + 1;
-  const NodeId node = program.steps[step].node;
+// ---- what goes wrong ----
+
+void Executor::Impl::note_fault(std::int32_t segment, NodeId node, std::int32_t stopped, std::exception_ptr thrown) noexcept {
+  SegmentRun& run = runs[segment];
+  run.stopped = stopped;
+  run.faulty = node;
+  run.thrown = std::move(thrown);
   std::int32_t lowest = stop_at.load(std::memory_order_relaxed);
   while (node < lowest && !stop_at.compare_exchange_weak(lowest, node, std::memory_order_relaxed)) {
+  }
+}
+
+bool Executor::Impl::wrote_state() const {
+  for (std::size_t s = 0; s < first_writer.size(); ++s)
+    if (first_writer[s] < runs[s].stopped && first_writer[s] < program.segments[s].end) return true;
+  return false;
+}
+
+// What the graph updates is half old and half new.
+void Executor::Impl::tear_state() {
+  for (std::size_t s = 0; s < state.size(); ++s)
+    if (state_written[s]) state[s]->tear(name);
+  ++memory->changes;
+}
+
+// After a step that came to no good end: the next one begins anew, unless state was written.
+void Executor::Impl::drop_step() {
+  if (under_way()) {
+    memory->step_of = nullptr;
+    if (memory->step_wrote) tear_state();
+  }
+  for (std::size_t s = 0; s < first_writer.size(); ++s) {
+    SegmentRun& run = runs[s];
+    run.stopped = program.segments[s].end;
+    run.faulty = kNone;
+    run.thrown = nullptr;
+    run.fault.what = nullptr;
+    run.fault.value = 0;
   }
 }
 
 // Throws the error of the lowest faulty node, and leaves everything ready for another run, unless state was written.
 void Executor::Impl::fail() {
   const NodeId node = stop_at.exchange(kNoStop, std::memory_order_relaxed);
-  std::string text;
-  bool torn = false;
-  for (std::size_t s = 0; s < stopped.size(); ++s) {
-    const StepRange range = program.segments[s];
-    if (stopped[s] > range.first && program.steps[stopped[s] - 1].node == node && faults[s].what.load()) text = fault_text(node, faults[s]);
-    for (std::int32_t i : program.state_writers) torn |= i >= range.first && i < stopped[s];
-    stopped[s] = range.end;
-    faults[s].what = nullptr;
-    faults[s].value = 0;
+  std::exception_ptr thrown;
+  std::string what;
+  for (std::size_t s = 0; s < first_writer.size(); ++s) {
+    if (runs[s].faulty != node) continue;
+    thrown = runs[s].thrown;
+    if (!thrown) what = fmt::format("{}: {}", runs[s].fault.what.load(), runs[s].fault.value.load());
   }
-  if (torn) {
-    for (std::size_t s = 0; s < state.size(); ++s)
-      if (state_written[s]) state[s]->tear(name);
-    ++memory->changes;
-    text += "; state had been written already, so it must be set again before the next run";
+  memory->step_of = this;
+  const bool torn = memory->step_wrote = wrote_state();
+  drop_step();
+  const std::string end = torn ? "; state had been written already, so it must be set again before the next run" : "";
+  if (!thrown) throw ExecutionError(fault_text(node, what) + end);
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    std::throw_with_nested(ExecutionError(fault_text(node, "out of memory") + end));
+  } catch (const std::exception& e) {
+    std::throw_with_nested(ExecutionError(fault_text(node, e.what()) + end));
+  } catch (...) {
+    std::throw_with_nested(ExecutionError(fault_text(node, "something was thrown that is no std::exception") + end));
   }
-  throw ExecutionError(text);
 }
 
-std::string Executor::Impl::fault_text(NodeId n, const KernelFault& fault) const {
+std::string Executor::Impl::fault_text(NodeId n, const std::string& what) const {
   const Node& node = plan.graph.nodes[n];
   const std::string site = node.origin.site.empty() ? "" : fmt::format(" ({})", node.origin.site.view());
-  return fmt::format("[{}] {}: {}, at {}{}", node.op->name, fault.what.load(), fault.value.load(), plan.graph.node_text(n), site);
+  return fmt::format("[{}] {}, at {}{}", node.op->name, what, plan.graph.node_text(n), site);
 }
 
 }  // namespace tapedeck

@@ -4,6 +4,7 @@
 
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/profile.h>
 #include <tapedeck/engine/tensor.h>
 
 #include <map>
@@ -18,6 +19,7 @@ struct TapeFile {
   std::optional<Plan> plan;
   std::map<std::string, Tensor> state;     // by state name; may lack some (abstract captures)
   std::map<std::string, Tensor> inputs;    // sample inputs by name; may lack some
+  std::optional<Profile> profile;          // what its nodes took in replays
   std::map<std::string, std::string> metadata;  // model, batch, optimizer, tool version: whatever the writer said
 };
 

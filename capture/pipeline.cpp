@@ -103,6 +103,8 @@ Plan finish_plan(const Facts& facts, const CloneLists& clones, const PlanOptions
   plan.workspace = std::move(layout.workspace);
   give_reasons(&plan);
 
+  plan.costs = facts.cost_source;
+  plan.measured_nodes = facts.measured_nodes;
   plan.cost_us = schedule_cost(facts, clones);
   plan.keep_all_cost_us = facts.keep_all_cost;
   plan.nodes = plan.graph.node_count();

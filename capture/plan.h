@@ -123,6 +123,7 @@ struct Plan {
   std::vector<bool> intra_op;             // by node: its kernel may use idle threads; empty: all may
   std::int32_t threads = 1;               // that the segments were cut for; the plan is valid for any number
   std::string costs = "estimate";         // where microseconds come from: estimate, calibrated, profile
+  std::int32_t measured_nodes = 0;        // whose microseconds the profile knew; clones not counted
   std::vector<Edge> reuse_edges;          // added because bytes are used again
   std::vector<Type> output_slots;         // buffers handed to the caller, one per distinct returned value that needs one
   std::vector<Decision> decisions;

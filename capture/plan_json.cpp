@@ -108,6 +108,7 @@ void describe(V&& field, std::type_identity<Plan>) {
   field("intra_op", &Plan::intra_op);
   field("threads", &Plan::threads);
   field("costs", &Plan::costs);
+  field("measured_nodes", &Plan::measured_nodes);
   field("reuse_edges", &Plan::reuse_edges);
   field("output_slots", &Plan::output_slots);
   field("decisions", &Plan::decisions);

@@ -64,7 +64,7 @@ class Planner {
       : options_(options),
         watch_{options.cancel, options.progress},
         graph_(prepare(captured, &passes_)),
-        facts_(collect_facts(graph_)) {}
+        facts_(collect_facts(graph_, options.costs.get())) {}
 
   Plan make() {
     watch_.check();

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string_view>
 
 namespace tapedeck TAPEDECK_API {
@@ -14,6 +15,8 @@ namespace tapedeck TAPEDECK_API {
 enum class Strategy : std::uint8_t { none, regions, greedy, automatic };
 const char* strategy_name(Strategy strategy);                       // "none" "regions" "greedy" "auto"
 bool parse_strategy(std::string_view text, Strategy* strategy);
+
+struct CostModel;
 
 struct PlanOptions {
   std::int64_t budget = -1;              // bytes; -1 = none
@@ -29,6 +32,7 @@ struct PlanOptions {
   // With several threads, bytes may be placed so that branches need not wait for each other's, if the peak grows by no more than this
   // factor and the budget still holds.
   double parallel_peak = 1.15;
+  std::shared_ptr<const CostModel> costs = {};         // where microseconds come from (cost_model.h); null: built-in estimates
   const std::atomic<bool>* cancel = nullptr;          // checked between choices; throws Cancelled
   std::function<void(double)> progress = {};           // 0..1, from the calling thread
 };

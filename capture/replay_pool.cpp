@@ -45,6 +45,17 @@ void sort(PoolReport* report) {
   });
 }
 
+// What the same members share, on one line.
+std::map<std::string, std::string> shared_by(const PoolReport& report) {
+  std::map<std::string, std::string> lines;
+  for (const PoolReport::State& s : report.state) {
+    if (s.members.size() < 2) continue;
+    std::string& line = lines[fmt::format("{}", fmt::join(s.members, ", "))];
+    line += fmt::format("{}{}: {}", line.empty() ? "" : ", ", s.name, to_string(s.type));
+  }
+  return lines;
+}
+
 }  // namespace
 
 PoolReport ReplayPool::report() const {
@@ -76,8 +87,7 @@ std::string ReplayPool::explain() const {
     text += fmt::format("{:{}} {:>14} {:>14} {:>14} {:>14}{}\n", m.name, width, m.arena_bytes, m.state_bytes, m.own_bytes, m.peak_bytes,
                         m.sets_arena ? "  sets the arena" : "");
   text += fmt::format("{:{}} {:>14} {:>14} {:>14} {:>14}\n", "pool", width, r.arena_bytes, r.state_bytes, r.own_bytes, r.planned_peak_bytes);
-  for (const PoolReport::State& s : r.state)
-    if (s.members.size() > 1) text += fmt::format("shared: {}: {} by {}\n", s.name, to_string(s.type), fmt::join(s.members, ", "));
+  for (const auto& [members, values] : shared_by(r)) text += fmt::format("shared by {}: {}\n", members, values);
   text += fmt::format("saved: {} of {} bytes against executors of their own; observed peak {} bytes\n", r.saved_bytes(), r.separate_bytes,
                       observed_peak_bytes());
   return text;

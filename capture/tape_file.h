@@ -19,6 +19,7 @@ inline constexpr std::size_t kAlignment = 64;     // of every tensor's data in t
 inline constexpr std::string_view kGraph = "graph";
 inline constexpr std::string_view kPlannedGraph = "planned_graph";
 inline constexpr std::string_view kPlan = "plan";
+inline constexpr std::string_view kProfile = "profile";
 inline constexpr std::string_view kState = "state/";
 inline constexpr std::string_view kInput = "input/";
 inline constexpr std::string_view kConstant = "constant/";

@@ -38,13 +38,14 @@ class TapeReader {
     check_format();
     check_header();
     for (const StoredTensor& t : file_.tensors)
-      if (check == Check::all || t.name == kGraph || t.name == kPlannedGraph || t.name == kPlan) check_data(t);
+      if (check == Check::all || t.name == kGraph || t.name == kPlannedGraph || t.name == kPlan || t.name == kProfile) check_data(t);
     check_op_versions();
 
     TapeFile tape;
     tape.captured = read_graph(required(kGraph));
     check_ops_listed(tape.captured);
     read_plan(tape);
+    read_profile(tape);
     read_tensors(tape);
     for (const auto& [key, text] : file_.metadata)
       if (!is_reserved(key)) tape.metadata.emplace(key, text);
@@ -158,6 +159,17 @@ class TapeReader {
     try {
       tape.plan = parse_plan(std::string(text_of(plan->bytes)), std::move(planned));
     } catch (const InvalidGraphError& e) {
+      fail(e.what());
+    }
+  }
+
+  // Names that no node has are no error: passes of a later version may name nodes otherwise.
+  void read_profile(TapeFile& tape) {
+    const StoredTensor* profile = find_text(kProfile);
+    if (!profile) return;
+    try {
+      tape.profile = parse_profile(text_of(profile->bytes));
+    } catch (const FileError& e) {
       fail(e.what());
     }
   }

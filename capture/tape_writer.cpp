@@ -85,6 +85,7 @@ class TapeWriter {
       add_text(kPlannedGraph, print(planned, kPrint));
       add_text(kPlan, plan_to_json(*file.plan));
     }
+    if (file.profile) add_text(kProfile, profile_to_json(*file.profile));
     add_tensors(kState, file.state, captured, captured.n_inputs, captured.n_state);
     add_tensors(kInput, file.inputs, captured, 0, captured.n_inputs);
     for (const Literal& c : constants.stored())

@@ -37,6 +37,7 @@ Settings settings_from_environment() {
   Settings s;
   s.debug = number("TAPEDECK_DEBUG", 4);
   s.check_nan = number("TAPEDECK_CHECK_NAN", 1) != 0;
+  s.calibration = variable("TAPEDECK_CALIBRATION");
   s.dump = variable("TAPEDECK_DUMP");
   s.disabled_passes = split_at_commas(variable("TAPEDECK_DISABLE_PASSES"));
   return s;
@@ -55,6 +56,7 @@ const Settings& settings() { return current(); }
 
 const std::vector<SettingDoc>& setting_docs() {
   static const std::vector<SettingDoc> docs = {
+      {"TAPEDECK_CALIBRATION", "a file, off", "the user's cache folder", "where `tapedeck calibrate` keeps this machine's speed; off: the tool plans by built-in estimates"},
       {"TAPEDECK_CHECK_NAN", "0, 1", "0", "the first op whose result holds a NaN or an infinity throws ExecutionError, naming op, types and call"},
       {"TAPEDECK_CUDA_LIBDIR", "a folder", "none", "where to look first for NVIDIA's libraries"},
       {"TAPEDECK_DEBUG", "0 to 4", "0",

@@ -12,6 +12,7 @@ struct Settings {
   int debug = 0;                             // TAPEDECK_DEBUG
   bool check_nan = false;                    // TAPEDECK_CHECK_NAN
   std::string dump;                          // TAPEDECK_DUMP: a folder for graphs
+  std::string calibration;                   // TAPEDECK_CALIBRATION: a file, or off
   std::vector<std::string> disabled_passes;  // TAPEDECK_DISABLE_PASSES
 
   bool watches_results() const { return check_nan || debug >= 3; }

@@ -7,6 +7,7 @@
 # options of the sanitizers' run time are ignored by builds without one.
 set(environment
   "QT_QPA_PLATFORM=offscreen"
+  "TAPEDECK_CALIBRATION=off"   # plans of tests are those of every machine
   "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1"
   "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/lsan.supp:print_suppressions=0"
   "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"

@@ -68,18 +68,18 @@ std::int64_t control_workspace(const Graph& g, const Node& node) {
 
 namespace {
 
-double region_cost(const Graph& region) {
-  const std::vector<double> costs = node_costs(region);
+double region_cost(const Graph& region, const Calibration* calibration) {
+  const std::vector<double> costs = node_costs(region, calibration);
   return std::accumulate(costs.begin(), costs.end(), 0.0);
 }
 
 }  // namespace
 
-double control_cost_us(const Graph& g, const Node& node) {
+double control_cost_us(const Graph& g, const Node& node, const Calibration* calibration) {
   const auto regions = g.regions_of(node);
   double all = 0, most = 0;
   for (const Region& region : regions) {
-    const double cost = region_cost(*region);
+    const double cost = region_cost(*region, calibration);
     all += cost;
     most = std::max(most, cost);
   }

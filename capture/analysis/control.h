@@ -10,6 +10,8 @@
 
 namespace tapedeck {
 
+struct Calibration;
+
 // The plan of a region; made once for each. Thread safe. Throws what make_plan throws.
 std::shared_ptr<const Plan> plan_of(const Region& region);
 
@@ -24,7 +26,7 @@ std::int64_t frame_bytes(const Plan& plan);
 std::int64_t control_workspace(const Graph& graph, const Node& node);
 // Of the passes, or of the longer branch. A loop of unknown length counts as kAssumedTrips passes.
 inline constexpr std::int64_t kAssumedTrips = 16;
-double control_cost_us(const Graph& graph, const Node& node);
+double control_cost_us(const Graph& graph, const Node& node, const Calibration* calibration = nullptr);
 
 // Of loop_grad: carried operands, their bytes on the tape, and how many are on it at once; -1 if that is not known before it runs.
 struct LoopTape {

@@ -1,6 +1,7 @@
 #include <tapedeck/capture/analysis/cost.h>
 
 #include <tapedeck/capture/analysis/control.h>
+#include <tapedeck/capture/calibration.h>
 
 #include <algorithm>
 
@@ -8,25 +9,25 @@ namespace tapedeck {
 
 namespace {
 
-// One node must not drown the sum of all others: larger than any real computation, small enough to add a million of them
-// exactly.
-constexpr double kMostUs = 1e15;
-
-double sane(double us) { return us >= 0 ? std::min(us, kMostUs) : 0.0; }  // a NaN compares false
+double estimate(const Graph& graph, const Node& node, const Calibration* calibration) {
+  if (node.n_regions > 0) return control_cost_us(graph, node, calibration);
+  const std::vector<Type> inputs = graph.input_types(node), outputs = graph.output_types(node);
+  if (calibration) return calibrated_us(*calibration, *node.op, inputs, outputs, graph.attributes(node));
+  return cost_us(*node.op, inputs, outputs, graph.attributes(node));
+}
 
 }  // namespace
 
-std::vector<double> node_costs(const Graph& graph) {
+std::vector<double> node_costs(const Graph& graph, const Calibration* calibration) {
   std::vector<double> costs;
   costs.reserve(graph.nodes.size());
-  for (const Node& node : graph.nodes)
-    costs.push_back(sane(node.n_regions > 0 ? control_cost_us(graph, node)
-                                            : cost_us(*node.op, graph.input_types(node), graph.output_types(node), graph.attributes(node))));
+  for (const Node& node : graph.nodes) costs.push_back(sane_us(estimate(graph, node, calibration)));
   return costs;
 }
 
 std::int64_t node_workspace(const Graph& graph, const Node& node) {
   if (node.n_regions > 0) return control_workspace(graph, node);
+  if (graph.literal(node)) return 0;  // runs nothing
   return std::max<std::int64_t>(workspace_bytes(*node.op, graph.input_types(node), graph.output_types(node), graph.attributes(node)), 0);
 }
 

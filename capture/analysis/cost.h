@@ -8,8 +8,16 @@
 
 namespace tapedeck {
 
-// Model cost of every node, finite and >= 0.
-std::vector<double> node_costs(const Graph& graph);
+struct Calibration;
+
+// Estimated cost of every node, finite and >= 0: by the built-in model, or by the rates of a machine. What a profile knows is added by
+// cost_nodes() (cost_model.h).
+std::vector<double> node_costs(const Graph& graph, const Calibration* calibration = nullptr);
+
+// One node must not drown the sum of all others: larger than any real computation, small enough to add a million of them exactly.
+inline constexpr double kMostUs = 1e15;
+inline bool plausible_us(double us) { return us >= 0 && us <= kMostUs; }                        // a NaN compares false
+inline double sane_us(double us) { return us >= 0 ? (us < kMostUs ? us : kMostUs) : 0.0; }
 
 // Scratch bytes of every node while it runs.
 std::int64_t node_workspace(const Graph& graph, const Node& node);

@@ -1,8 +1,10 @@
 #include <tapedeck/capture/analysis/facts.h>
 
 #include <tapedeck/capture/analysis/cost.h>
+#include <tapedeck/capture/cost_model.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tapedeck {
 
@@ -68,10 +70,13 @@ void add_node_lists(const Graph& graph, NodeId n, Facts* facts) {
 
 }  // namespace
 
-Facts collect_facts(const Graph& graph) {
+Facts collect_facts(const Graph& graph, const CostModel* costs) {
   Facts facts;
   facts.graph = &graph;
-  facts.cost = node_costs(graph);
+  NodeCosts cost = cost_nodes(graph, costs);
+  facts.cost = std::move(cost.us);
+  facts.cost_source = std::move(cost.source);
+  facts.measured_nodes = cost.measured;
   facts.workspace = node_workspaces(graph);
   facts.windows = find_windows(graph, Readers(graph), values_with_own_bytes(graph));
   facts.homes = find_homes(graph, &facts.output_slots);

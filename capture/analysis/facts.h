@@ -9,9 +9,12 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace tapedeck {
+
+struct CostModel;
 
 // The buffer a value belongs in, whatever the plan. Windows share their root's.
 struct Home {
@@ -37,6 +40,8 @@ struct Facts {
   std::vector<std::int64_t> clone_extra;  // by node: arena bytes of a clone's outputs whose originals live elsewhere
   std::int64_t external_bytes = 0;
   double keep_all_cost = 0;
+  std::string cost_source;              // as Plan::costs
+  std::int32_t measured_nodes = 0;      // whose cost was measured
 
   static constexpr NodeId kNever = std::numeric_limits<NodeId>::max();
 
@@ -61,7 +66,7 @@ struct Facts {
   }
 };
 
-// REQUIRES: `graph` outlives the result and is in the form that insert_copies() leaves.
-Facts collect_facts(const Graph& graph);
+// Costs by `costs`, or by the built-in estimates. REQUIRES: `graph` outlives the result and is in the form that insert_copies() leaves.
+Facts collect_facts(const Graph& graph, const CostModel* costs = nullptr);
 
 }  // namespace tapedeck

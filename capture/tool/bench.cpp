@@ -1,5 +1,6 @@
 // bench: how long steps take, and how much of them is kernels.
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/costs.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/start.h>
 #include <tapedeck/capture/tool/support.h>
@@ -93,6 +94,7 @@ class BenchRun {
     how_.min_time_s = options.min_time_s > 0 ? options.min_time_s : options.small ? kSmallMinTime : kMinTime;
     how_.cancel = &interrupted();
     plan_.cancel = &interrupted();
+    plan_.threads = *std::max_element(threads_.begin(), threads_.end());
     plan_.budget_percent = parse_percent(options.budget);
     if (plan_.budget_percent < 0 && !options.budget.empty()) plan_.budget = parse_size(options.budget);
   }
@@ -115,13 +117,6 @@ class BenchRun {
  private:
   static int all_threads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
-  // The file's plan, if it has one and no budget is given; else one for so many threads.
-  Plan plan_for(const TapeFile& file, int threads) {
-    if (file.plan && options_.budget.empty()) return *file.plan;
-    plan_.threads = threads;
-    return make_plan(file.captured, plan_);
-  }
-
   int one(const std::string& name, double before) {
     std::optional<Plan> plan;
     Start start;
@@ -131,8 +126,10 @@ class BenchRun {
       progress.at(before);
       subject = load(name, options_);
       if (interrupted()) return kInterrupted;
+      const bool has_plan = subject.file.plan && options_.budget.empty();
+      plan_.costs = has_plan ? nullptr : choose_costs(options_.costs, subject.file);
       try {
-        plan = plan_for(subject.file, threads_.front());
+        plan = has_plan ? *subject.file.plan : make_plan(subject.file.captured, plan_);
       } catch (const Cancelled&) {
         return kInterrupted;
       }
@@ -145,7 +142,7 @@ class BenchRun {
     const std::size_t first = rows_.size();
     for (int threads : threads_) {
       if (interrupted()) break;
-      measure(name, threads == threads_.front() ? *plan : plan_for(subject.file, threads), start, threads, first);
+      measure(name, *plan, start, threads, first);
     }
     return kOk;
   }

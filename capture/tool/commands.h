@@ -42,8 +42,10 @@ struct PlanCommandOptions {
   double segment_us = 50;
   bool split_phases = false;
   std::string explain;              // "", "choices", "segments"
+  std::string costs;                // estimate, calibrated, profile; empty: the best there is
   bool json = false;
 };
+inline constexpr int kProfileSteps = 23;   // of which three warm up
 struct ReplayOptions {
   std::string file;
   std::string device = "cpu";
@@ -56,6 +58,8 @@ struct ReplayOptions {
   bool check_eager = false;
   std::string trace;                // Chrome trace events of the last step
   std::string memory_trace;         // its allocations: .pickle or .json
+  std::string costs;                // of a plan that the file lacks
+  bool profile = false;             // time every node
   bool json = false;
 };
 struct BenchCommandOptions {
@@ -66,7 +70,15 @@ struct BenchCommandOptions {
   std::string warmup;               // "3" steps, "200ms", "1s"; empty: until steady
   double min_time_s = 0;            // 0: 1, with --small 0.3
   std::string budget;               // plan anew under it
+  std::string costs;                // of plans made here
   std::uint64_t seed = 42;
+  bool json = false;
+};
+struct CalibrateCommandOptions {
+  std::string output;                       // empty: where the other commands look for it
+  std::vector<std::string> check;           // files to replay and compare costs with; nothing is calibrated
+  bool quick = false;
+  bool show = false;
   bool json = false;
 };
 struct GradientCommandOptions {
@@ -102,6 +114,7 @@ int print(const PrintOptions& options);
 int plan(const PlanCommandOptions& options);
 int replay(const ReplayOptions& options);
 int bench(const BenchCommandOptions& options);
+int calibrate(const CalibrateCommandOptions& options);
 int gradient(const GradientCommandOptions& options);
 int opt(const OptOptions& options);
 int reduce(const ReduceCommandOptions& options);

@@ -66,6 +66,8 @@ int info(const FileOptions& options) {
   } else {
     text += "plan: none\n";
   }
+  if (file.profile)
+    text += fmt::format("profile: {} nodes, {} steps of {:.1f} us on {}\n", file.profile->nodes.size(), file.profile->steps, file.profile->run_us, file.profile->machine);
   answer(text);
   return kOk;
 }

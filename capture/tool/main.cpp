@@ -1,5 +1,6 @@
 // tapedeck: record, show, plan, replay and verify captured training steps from a shell.
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/costs.h>
 #include <tapedeck/capture/tool/support.h>
 
 #include <tapedeck/capture/planner.h>
@@ -34,6 +35,7 @@ struct Line {
   PlanCommandOptions plan;
   ReplayOptions replay;
   BenchCommandOptions bench;
+  CalibrateCommandOptions calibrate;
   GradientCommandOptions gradient;
   OptOptions opt;
   ReduceCommandOptions reduce;
@@ -85,14 +87,21 @@ void add_plan(Line& l) {
   c->add_flag("--split-phases", l.plan.split_phases, "no segment holds nodes of two phases");
   c->add_flag("--explain{choices}", l.plan.explain, "choices (every recompute choice with its reason) or segments (how they were cut)")
       ->check(CLI::IsMember({"choices", "segments"}));
+  c->add_option("--costs", l.plan.costs, kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
+}
+
+// A profile wants more than one step, and some to warm up.
+int run_replay(Line& l) {
+  if (l.replay.profile && l.app.get_subcommand("replay")->count("--steps") == 0) l.replay.steps = kProfileSteps;
+  return tool::replay(l.replay);
 }
 
 void add_replay(Line& l) {
-  CLI::App* c = l.command("replay", "run a captured step", [&l] { return tool::replay(l.replay); }, &l.replay.json);
+  CLI::App* c = l.command("replay", "run a captured step", [&l] { return run_replay(l); }, &l.replay.json);
   c->add_option("FILE", l.replay.file, kFile)->required();
   c->add_option("--device", l.replay.device, "cpu or cuda")->capture_default_str();
   c->add_option("--threads", l.replay.threads, "0 = all")->check(CLI::Range(0, 4096))->capture_default_str();
-  c->add_option("--steps", l.replay.steps, "exactly this many, no warm-up")->check(CLI::Range(1, 1000000000))->capture_default_str();
+  c->add_option("--steps", l.replay.steps, "exactly this many, no warm-up; default 1, with --profile 23")->check(CLI::Range(1, 1000000000));
   c->add_option("--input", l.replay.inputs, "NAME=@F.npy, NAME=rand:SEED or NAME=zeros; may be repeated");
   c->add_option("--weights", l.replay.weights, "safetensors file with state by name");
   c->add_option("--save", l.replay.save, "write the file with the state after the last step here");
@@ -101,6 +110,8 @@ void add_replay(Line& l) {
   c->add_option("--trace", l.replay.trace, "write Chrome trace events of the last step here (.json; ui.perfetto.dev opens it); --steps 3 shows a warm one");
   c->add_option("--memory-trace", l.replay.memory_trace,
                 "write the allocations of the last step here: .pickle for pytorch.org/memory_viz, or .json");
+  c->add_flag("--profile", l.replay.profile, "time every node on one thread, the first three steps left out, and keep that in the file of --save");
+  c->add_option("--costs", l.replay.costs, std::string("of a plan that the file lacks: ") + kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
 }
 
 void add_bench(Line& l) {
@@ -112,11 +123,22 @@ void add_bench(Line& l) {
   c->add_option("--warmup", l.bench.warmup, "steps (3) or time (200ms, 1s) before those that count; default: until three in a row agree within 5 %, at most 0.5 s");
   c->add_option("--min-time", l.bench.min_time_s, "seconds of timed steps, at least three of them; default 1, with --small 0.3")->check(CLI::Range(0.001, 1e6));
   c->add_option("--budget", l.bench.budget, "plan anew under this budget: 64MiB, 1.5GB, 50%");
+  c->add_option("--costs", l.bench.costs, std::string("of plans made here: ") + kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
   c->add_option("--seed", l.bench.seed, "of values that the file lacks")->capture_default_str();
   c->footer(std::string("A file without a plan is planned for the largest thread count. Percentiles are nearest rank: of few runs p99 is the slowest.\n"
             "outside: of a step, the time in which no kernel runs on any thread, the clock's own cost taken off; measured in steps of their own.\n"
             "busy: the part of all threads' time that their own kernel calls take. speedup: against the first of the file's rows.\n"
             "Ctrl-C prints what has been measured.\n") + kFooter);
+}
+
+void add_calibrate(Line& l) {
+  CLI::App* c = l.command("calibrate", "measure once how fast this machine runs every op; plans then cost what they cost here",
+                          [&l] { return tool::calibrate(l.calibrate); }, &l.calibrate.json);
+  c->add_flag("--quick", l.calibrate.quick, "fewer and smaller sizes: some seconds instead of half a minute");
+  c->add_flag("--show", l.calibrate.show, "print what is in use, measure nothing");
+  c->add_option("--check", l.calibrate.check, "measure nothing of the ops: replay these files and say how far costs are off")->type_name("FILE ...");
+  c->add_option("-o,--output", l.calibrate.output, "file to write; default: where plan, replay and bench look (TAPEDECK_CALIBRATION, else the user's cache folder)");
+  c->footer(std::string("Ctrl-C stops it and changes nothing. A calibration of another machine or version is not used.\n") + kFooter);
 }
 
 void add_gradient(Line& l) {
@@ -225,6 +247,7 @@ int main(int argc, char** argv) {
   add_plan(line);
   add_replay(line);
   add_bench(line);
+  add_calibrate(line);
   add_gradient(line);
   add_opt(line);
   add_reduce(line);

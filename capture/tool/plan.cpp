@@ -1,4 +1,5 @@
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/costs.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
@@ -25,6 +26,7 @@ std::string summary(const std::string& path, const Plan& p) {
   line("keep-all peak", human_size(p.keep_all_peak_bytes));
   line("nodes", fmt::format("{}, of which {} recomputed", p.nodes, p.recomputed_nodes));
   line("cost", fmt::format("{:.0f} us by the model, x{:.4f} of keep-all", p.cost_us, p.recompute_cost_ratio()));
+  line("costs", describe_costs(p));
   line("segments", std::to_string(p.segments.size()));
   line("solved in", fmt::format("{:.1f} ms", p.solve_ms));
   return text;
@@ -111,6 +113,7 @@ int plan(const PlanCommandOptions& options) {
   how.split_phases = options.split_phases;
   how.cancel = &interrupted();
   TapeFile file = load_any(options.file, Check::structure);
+  how.costs = choose_costs(options.costs, file);
   Plan p;
   {
     Progress progress("planning");

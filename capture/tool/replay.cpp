@@ -1,4 +1,6 @@
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/costs.h>
+#include <tapedeck/capture/tool/profile_table.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/start.h>
 #include <tapedeck/capture/tool/support.h>
@@ -55,6 +57,7 @@ std::string text_of(const std::string& path, const ReplaySummary& s) {
   text += fmt::format("  planned peak   {}\n  observed peak  {}\n", human_size(s.planned_peak_bytes), human_size(s.observed_peak_bytes));
   text += fmt::format("  step           median {:.3f} ms, min {:.3f}, max {:.3f}\n", s.median_ms, s.min_ms, s.max_ms);
   if (s.equal_to_eager) text += fmt::format("  equal to eager {}\n", *s.equal_to_eager ? "yes" : "NO, first at '" + s.first_difference + "'");
+  if (s.profile) text += profile_text(*s.profile);
   return text;
 }
 
@@ -96,6 +99,11 @@ class TraceFiles {
   bool as_pickle_ = false;
   Timeline last_step_;
 };
+int thread_count(const ReplayOptions& options) {
+  if (options.profile && options.threads > 1) throw UsageError("--profile times nodes one by one, on one thread");
+  if (options.profile) return 1;
+  return options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
 
 }  // namespace
 
@@ -104,7 +112,9 @@ int replay(const ReplayOptions& options) {
   TapeFile file = load_any(options.file, Check::all);
   tapedeck::PlanOptions how;
   how.cancel = &interrupted();
-  const int threads = options.threads > 0 ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+  const int threads = thread_count(options);
+  const std::shared_ptr<const CostModel> costs = file.plan && !options.profile ? nullptr : choose_costs(options.costs, file);
+  how.costs = costs;
   how.threads = threads;
   Plan plan = file.plan ? *file.plan : make_plan(file.captured, how);
   Executor executor(std::move(plan), {threads, options.device});
@@ -112,14 +122,19 @@ int replay(const ReplayOptions& options) {
   set_start(&executor, start);
 
   EagerCheck check(file.captured, start);
+  std::optional<NodeTimer> timer;
+  if (options.profile) timer.emplace(executor.plan(), options.steps);
   std::vector<double> ms;
   {
     Progress progress("replaying");
     for (int s = 0; s < options.steps; ++s) {
       if (interrupted()) throw Cancelled("interrupted");
       const auto begin = std::chrono::steady_clock::now();
-      executor.run(traces.wanted() && s + 1 == options.steps ? traces.timeline() : nullptr);
+      const bool traced = traces.wanted() && s + 1 == options.steps;
+      executor.run(timer ? timer->timeline() : traced ? traces.timeline() : nullptr);
       ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+      if (timer && traced) *traces.timeline() = *timer->timeline();
+      if (timer) timer->step_done();
       if (options.check_eager) check.step(executor);
       progress.at(static_cast<double>(s + 1) / options.steps);
     }
@@ -137,6 +152,11 @@ int replay(const ReplayOptions& options) {
     summary.equal_to_eager = summary.first_difference.empty();
   }
   traces.write(executor.plan());
+  if (timer) {
+    file.profile = timer->finish(summary.observed_peak_bytes);
+    summary.profile = profile_table(executor.plan(), *file.profile, costs && costs->calibration ? &*costs->calibration : nullptr);
+    summary.profile->saved = options.save;
+  }
   if (!options.save.empty()) {
     for (const std::string& name : executor.state_names()) file.state[name] = executor.state(name);
     save_tape(options.save, file);

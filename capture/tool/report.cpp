@@ -32,6 +32,8 @@ Json plan_json(const Plan& p) {
   j["recomputed_nodes"] = p.recomputed_nodes;
   j["recompute_cost_ratio"] = p.recompute_cost_ratio();
   j["cost_us"] = p.cost_us;
+  j["costs"] = p.costs;
+  j["measured_nodes"] = p.measured_nodes;
   j["segments"] = p.segments.size();
   j["solve_ms"] = p.solve_ms;
   if (!p.feasible) j["infeasible_reason"] = p.infeasible_reason;
@@ -57,6 +59,15 @@ Json segments_json(const Plan& p) {
   return list;
 }
 
+Json profile_json(const ProfileTable& t) {
+  Json nodes = Json::array();
+  for (const ProfileRow& r : t.rows)
+    nodes.push_back({{"name", r.name}, {"op", r.op}, {"us", r.us}, {"runs", r.runs}, {"share", r.share}, {"estimate_us", r.estimate_us},
+                     {"ratio", r.ratio > 0 ? Json(r.ratio) : Json(nullptr)}});
+  return {{"machine", t.profile.machine}, {"threads", t.profile.threads}, {"steps", t.profile.steps}, {"run_us", t.profile.run_us}, {"kernels_us", t.kernels_us},
+          {"estimate_us", t.estimate_us}, {"estimates", t.estimates}, {"saved", t.saved.empty() ? Json(nullptr) : Json(t.saved)}, {"nodes", nodes}};
+}
+
 }  // namespace
 
 std::string plan_report(const Plan& plan, bool segments) {
@@ -79,6 +90,7 @@ std::string replay_report(const ReplaySummary& s) {
   j["step_ms"] = {{"median", s.median_ms}, {"min", s.min_ms}, {"max", s.max_ms}};
   j["equal_to_eager"] = s.equal_to_eager ? Json(*s.equal_to_eager) : Json(nullptr);
   if (!s.first_difference.empty()) j["first_difference"] = s.first_difference;
+  if (s.profile) j["profile"] = profile_json(*s.profile);
   return text_of(j);
 }
 
@@ -112,6 +124,10 @@ std::string info_report(const std::string& path, const TapeFile& file) {
   j["state"] = state;
   j["outputs"] = outputs;
   j["plan"] = file.plan ? plan_json(*file.plan) : Json(nullptr);
+  j["profile"] = nullptr;
+  if (file.profile)
+    j["profile"] = {{"machine", file.profile->machine}, {"threads", file.profile->threads}, {"steps", file.profile->steps}, {"run_us", file.profile->run_us},
+                    {"peak_bytes", file.profile->peak_bytes}, {"nodes", file.profile->nodes.size()}};
   return text_of(j);
 }
 

@@ -6,6 +6,7 @@
 #include <tapedeck/capture/models.h>
 #include <tapedeck/capture/passes/pass.h>
 #include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/tool/profile_table.h>
 #include <tapedeck/engine/settings.h>
 
 #include <optional>
@@ -23,6 +24,7 @@ struct ReplaySummary {
   std::int64_t observed_peak_bytes = 0;
   double median_ms = 0, min_ms = 0, max_ms = 0;
   std::optional<bool> equal_to_eager;
+  std::optional<ProfileTable> profile;
   std::string first_difference;       // name of the first output or state value that differs
 };
 
@@ -49,10 +51,25 @@ struct DeviceLine {
   std::string detail;
 };
 
+// How far costs are off for one file: of |ln(cost / measured)| over its nodes.
+struct CostError {
+  std::string source;                 // estimate, calibrated, profile
+  double median = 0, p90 = 0;
+  double total_ratio = 0;             // all costs to all measured
+};
+struct CostCheck {
+  std::string file;
+  std::int32_t nodes = 0;             // compared: those that were measured and that a cost is known for
+  double step_us = 0;
+  std::vector<CostError> errors;
+};
+
 std::string plan_report(const Plan& plan, bool segments = false);  // segments: each of them, and the rule they were cut by
 std::string replay_report(const ReplaySummary& summary);
 std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted);  // bench_report.cpp
 std::string info_report(const std::string& path, const TapeFile& file);
+std::string calibrate_report(const std::string& path, const Calibration& calibration);              // cost_report.cpp
+std::string cost_check_report(const std::vector<CostCheck>& files);                                // cost_report.cpp
 std::string record_report(const std::string& path, const Captured& captured);
 std::string gradient_report(const Graph& graph, NodeId nodes_before, const std::vector<std::string>& wrt, const std::vector<ValueId>& gradients,
                             const std::string& text);

@@ -32,7 +32,7 @@ OP(on_host, {
 
 // Shows x to fn: at once, and in a capture also in every replay, in the order of all such calls. fn gets a dense copy of its own and may
 // read it freely (item()); nothing it does is recorded. In a replay it runs on whatever thread runs the node, and an exception becomes an
-// ExecutionError that carries its text. A capture keeps fn: capture by value what may not outlive the call. Returns x.
+// ExecutionError that carries its text and nests it. A capture keeps fn: capture by value what may not outlive the call. Returns x.
 // A graph with such a node cannot be saved to a file. Abstract execution does not call fn.
 using HostFunction = std::function<void(const Tensor& x)>;
 const Tensor& on_host(const Tensor& x, HostFunction fn, const char* name = "", Site site = {__builtin_FILE(), __builtin_LINE()});

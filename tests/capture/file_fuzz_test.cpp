@@ -117,10 +117,22 @@ std::string saved(const TapeFile& tape) {
   return read_all(folder.file("t.tape"));
 }
 
+// With everything that a file may hold.
+TapeFile full_tape(double budget) {
+  TapeFile tape = sample_tape(budget);
+  Profile profile;
+  profile.machine = "a machine";
+  profile.steps = 20;
+  profile.run_us = 12.5;
+  profile.nodes = {{"h", "matmul", 1.25}, {"a", "exp", 0.5}, {"nobody", "tanh", 3}};
+  tape.profile = profile;
+  return tape;
+}
+
 constexpr unsigned kRounds = 20'000;
 
 TEST(FileFuzz, RawDamageIsAlwaysFound) {
-  const std::string bases[] = {saved(sample_tape()), saved(sample_tape(100)), saved(sample_tape(85))};
+  const std::string bases[] = {saved(sample_tape()), saved(full_tape(100)), saved(sample_tape(85))};
   for (unsigned seed = 0; seed < kRounds && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const std::string& base = bases[seed % 3];
@@ -132,14 +144,14 @@ TEST(FileFuzz, RawDamageIsAlwaysFound) {
 }
 
 TEST(FileFuzz, SealedDamageNeverCrashes) {
-  const SealedTape bases[] = {SealedTape(saved(sample_tape(100))), SealedTape(saved(sample_tape(85)))};
-  const char* targets[] = {"plan", "planned_graph", "graph", "plan", "state/w", "constant/table", "input/lr"};
+  const SealedTape bases[] = {SealedTape(saved(full_tape(100))), SealedTape(saved(full_tape(85)))};
+  const char* targets[] = {"plan", "planned_graph", "graph", "plan", "state/w", "constant/table", "input/lr", "profile"};
   int loaded = 0;
   for (unsigned seed = 0; seed < kRounds && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SealedTape tape = bases[seed % 2];
     Mutator mutator(seed);
-    const std::string name = targets[mutator.below(7)];
+    const std::string name = targets[mutator.below(8)];
     SealedTape::Part& part = tape.tensors[name];
     mutator.mutate(part.bytes);
     if (part.type.dtype == DType::u8) tape.set_text(name, part.bytes);

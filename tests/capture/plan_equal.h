@@ -42,6 +42,7 @@ inline void expect_same_plan(const Plan& a, const Plan& b) {
   EXPECT_EQ(a.intra_op, b.intra_op);
   EXPECT_EQ(a.threads, b.threads);
   EXPECT_EQ(a.costs, b.costs);
+  EXPECT_EQ(a.measured_nodes, b.measured_nodes);
   EXPECT_EQ(a.reuse_edges, b.reuse_edges);
   EXPECT_EQ(a.output_slots, b.output_slots);
   EXPECT_TRUE(std::equal(a.decisions.begin(), a.decisions.end(), b.decisions.begin(), b.decisions.end(), same_decision));

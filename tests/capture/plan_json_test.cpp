@@ -30,6 +30,7 @@ class RandomPlan {
     for (int n = below(5); n > 0; --n) p.intra_op.push_back(below(2) == 1);
     p.threads = narrow();
     p.costs = text();
+    p.measured_nodes = narrow();
     p.feasible = below(2);
     p.infeasible_reason = text();
     p.strategy = text();

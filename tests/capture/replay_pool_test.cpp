@@ -5,7 +5,10 @@
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/replay_pool.h>
 #include <tapedeck/engine/error.h>
+#include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/nn.h>
+#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/tensor_impl.h>
 #include <tapedeck/engine/text.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
@@ -14,7 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <numeric>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -40,6 +43,7 @@ Graph net(const char* name, int batch, bool train) {
 }
 
 Tensor value(const char* name, const Type& type, std::uint64_t seed = 1) { return default_value(type, seed, name); }
+Tensor copied(const Tensor& t) { return from_bytes(t.type(), t.data()); }
 Type f32(const Shape& shape) { return {DType::f32, shape}; }
 
 // What a pool of these plans is to hold, from the definition.
@@ -65,7 +69,7 @@ void set_weights(Executor& member) {
 
 // ---- bytes ----
 
-TEST(ReplayPool, TheArenaIsTheLargestAndStateIsHeldOnce) {
+TEST(ReplayPool, D13_TheArenaIsTheLargestAndStateIsHeldOnce) {
   const std::vector<Plan> plans = {make_plan(net("train", 64, true)), make_plan(net("infer", 8, false)), make_plan(net("evaluate", 128, false))};
   const auto pool = new_pool();
   std::vector<Executor> members;
@@ -105,9 +109,10 @@ TEST(ReplayPool, DW5_TheOrderOfJoiningDoesNotMatter) {
         members.emplace(i, Executor(plans[i], {.pool = pool}));
         joined.push_back(plans[i]);
         if (members.size() == 1) set_weights(members.at(i));
-        if (early) run(i);
-        if (early) EXPECT_EQ(pool->observed_peak_bytes(), expected_peak(joined));
-        if (early) EXPECT_EQ(pool->planned_peak_bytes(), expected_peak(joined));
+        if (!early) continue;
+        run(i);
+        EXPECT_EQ(pool->observed_peak_bytes(), expected_peak(joined));
+        EXPECT_EQ(pool->planned_peak_bytes(), expected_peak(joined));
       }
       set_weights(members.at(order[3]));
       for (std::size_t i = 0; i < 4; ++i) run(i);
@@ -152,11 +157,12 @@ TEST(ReplayPool, TheArenaShrinksWhenTheLargestLeaves) {
 TEST(ReplayPool, DW4_TrueSizesOfEveryType) {
   std::map<std::string, PoolReport> reports;
   for (const std::string type : {"f16", "f32", "f64"}) {
-    const std::string many = type + "[1024]";
-    const Graph g = parse("graph g(%x: " + many + ") state(%s: " + many + ") {\n  %a: " + many + " = add(%x, %s)\n  %b: " + many +
-                          " = tanh(%a)\n  %c: " + many + " = mul(%a, %b)\n  %d: " + many + " = add(%c, %b)\n  return %d\n}");
+    // Ops that only move bytes: what computes in f16 may need f32 workspace.
+    const std::string one_k = type + "[1024]", two_k = type + "[2048]", four_k = type + "[4096]";
+    const Graph g = parse("graph g(%x: " + one_k + ") state(%s: " + one_k + ") {\n  %a: " + two_k + " = concat(%x, %s) {axis=0}\n  %b: " + two_k +
+                          " = concat(%s, %x) {axis=0}\n  %c: " + four_k + " = concat(%b, %a) {axis=0}\n  return %c\n}");
     const auto pool = new_pool();
-    Executor one(make_plan(g), {.pool = pool, .name = "one"}), two(make_plan(g), {.pool = pool, .name = "two"});
+    const Executor one(make_plan(g), {.pool = pool, .name = "one"}), two(make_plan(g), {.pool = pool, .name = "two"});
     reports[type] = pool->report();
   }
   for (const auto field : {&PoolReport::arena_bytes, &PoolReport::state_bytes, &PoolReport::own_bytes, &PoolReport::planned_peak_bytes}) {
@@ -164,7 +170,7 @@ TEST(ReplayPool, DW4_TrueSizesOfEveryType) {
     EXPECT_EQ(reports["f16"].*field * 2, reports["f32"].*field);
     EXPECT_EQ(reports["f32"].*field * 2, reports["f64"].*field);
   }
-  EXPECT_EQ(reports["f16"].state_bytes, 2048);
+  EXPECT_EQ(reports["f16"].planned_peak_bytes, 2 * (1024 + 2 * (1024 + 4096) + 4096)) << "state, both members' input and output, the arena of one";
 }
 
 TEST(ReplayPool, AFamilyInAPoolIsOneMemberOfMany) {
@@ -201,16 +207,16 @@ TEST(ReplayPool, StateIsSharedByNameFromWhoeverSetsOrBindsIt) {
   EXPECT_EQ(pool->planned_peak_bytes(), planned) << "bound bytes count as the pool's own did";
   EXPECT_TRUE(bit_equal(train.state("w"), mine));
   train.set_input("x", value("x", f32({6, 16})));
-  const std::uint64_t version = mine.version();
+  const std::uint32_t version = mine.impl()->storage->version;
   const Tensor before = copy(mine);
   train.run();
-  EXPECT_GT(mine.version(), version);
+  EXPECT_GT(mine.impl()->storage->version, version);
   EXPECT_FALSE(bit_equal(mine, before)) << "the update went to the caller's tensor";
   EXPECT_TRUE(bit_equal(infer.state("w"), mine));
   EXPECT_EQ(pool->observed_peak_bytes(), planned);
 }
 
-TEST(ReplayPool, WhatCannotBeShared) {
+TEST(ReplayPool, D12_WhatCannotBeShared) {
   const auto pool = new_pool();
   Executor train(make_plan(parse("graph train(%x: f32[4]) state(%w: f32[4]) { %y: f32[4] = add(%x, %w)\n return %y }")), {.pool = pool});
   const std::string text = message_of<TypeError>([&] {
@@ -403,7 +409,6 @@ struct Steps {
   Tensor hidden = zeros({4});   // unnamed state of one step, of the type of a bias in the other
 
   std::vector<Tensor> train(const std::vector<Tensor>& in) {
-    model.train();
     const Tensor loss = mean(model(in[0]) * in[1]);
     backward(loss);
     optimizer.step();
@@ -412,7 +417,6 @@ struct Steps {
   }
   std::vector<Tensor> evaluate(const std::vector<Tensor>& in) {
     const NoGrad no_grad;
-    model.eval();
     const Tensor y = sum(model(in[0]), {0});
     copy_(hidden, hidden + y);
     return {y, copy(hidden)};
@@ -435,15 +439,17 @@ std::vector<Tensor> train_and_evaluate(bool captured, const std::shared_ptr<Repl
   for (int i = 0; i < 9; ++i) {
     const std::int64_t batch = i % 3 == 2 ? 10 : 5;
     const std::vector<Tensor> in = {value("x", f32({batch, 6}), static_cast<std::uint64_t>(i)), value("y", f32({batch, 4}), static_cast<std::uint64_t>(i))};
+    steps.model.train(true);
     keep(captured ? train(in) : steps.train(in));
+    steps.model.train(false);
     if (i != 4) keep(captured ? evaluate({in[0]}) : steps.evaluate({in[0]}));
   }
   if (captured && pool) {
     const PoolReport report = pool->report();
-    EXPECT_EQ(report.members.size(), 4u) << pool->explain();
+    EXPECT_GE(report.members.size(), 4u) << "two batch sizes of each\n" << pool->explain();
     EXPECT_EQ(pool->observed_peak_bytes(), report.planned_peak_bytes) << pool->explain();
     int shared = 0;
-    for (const PoolReport::State& s : report.state) shared += s.members.size() == 4;
+    for (const PoolReport::State& s : report.state) shared += s.members.size() == report.members.size();
     EXPECT_EQ(shared, 4) << "weights and biases\n" << pool->explain();
     EXPECT_GT(report.saved_bytes(), 0);
   }
@@ -554,7 +560,9 @@ class RandomMember {
         add("dropout", {v, rng_}, &attrs);
         return;
       }
-      default: add(dice_.below(3) ? "add" : "div", {any(DType::i32), any(DType::i32)}); return;
+      default:
+        if (dice_.below(3)) add("add", {any(DType::i32), any(DType::i32)});
+        else g_.outputs.push_back(add("div", {any(DType::i32), any(DType::i32)}));   // returned, so that no pass drops it with its fault
     }
   }
 
@@ -600,6 +608,7 @@ class Interleaving {
         default: run_one(members_[static_cast<std::size_t>(dice_.below(static_cast<std::int64_t>(members_.size())))]);
       }
     }
+    for (const auto& m : members_) run_one(m);
     check_results();
     for (const auto& m : members_)
       for (const std::string& s : m->executor->state_names()) EXPECT_TRUE(bit_equal(m->executor->state(s), table_.at(s))) << where() << ", state " << s;
@@ -617,7 +626,10 @@ class Interleaving {
   std::string where() const { return "seed " + std::to_string(seed_); }
   Tensor draw(const std::string& name, const Type& type) {
     if (type.dtype == DType::f32) return default_value(type, static_cast<std::uint64_t>(dice_.below(1000)), name);
-    if (type.dtype == DType::i64) return from_vector(std::vector<std::int64_t>{dice_.below(99), 0}, {2});
+    if (type.dtype == DType::i64) {
+      const std::int64_t seed_and_step[] = {dice_.below(99), 0};
+      return from_bytes(type, seed_and_step);
+    }
     std::vector<std::int32_t> values(5);
     for (auto& v : values) v = static_cast<std::int32_t>(dice_.below(name == "q" ? 12 : 50));   // now and then a zero
     return from_vector(values, {5});
@@ -661,8 +673,8 @@ class Interleaving {
   }
   void set(Member& m, const std::string& name) {
     const Tensor value = draw(name, state_type(m, name));
-    table_[name] = value.clone();
-    if (dice_.below(4) == 0) m.executor->bind_state(name, value.clone());
+    table_[name] = copied(value);
+    if (dice_.below(4) == 0) m.executor->bind_state(name, copied(value));
     else m.executor->set_state(name, value);
   }
   void set_some_state() {
@@ -673,7 +685,7 @@ class Interleaving {
 
   std::vector<Tensor> state_of(const Member& m) const {
     std::vector<Tensor> state;
-    for (ValueId v = m.graph.n_inputs; v < m.graph.n_inputs + m.graph.n_state; ++v) state.push_back(table_.at(m.graph.value_name(v)).clone());
+    for (ValueId v = m.graph.n_inputs; v < m.graph.n_inputs + m.graph.n_state; ++v) state.push_back(copied(table_.at(m.graph.value_name(v))));
     return state;
   }
 

@@ -25,7 +25,7 @@ expect 2 record resnet18 --seq 5 -o x.tape; said "model resnet18 takes no seq; i
 expect 2 record unet --image 100 -o x.tape; said "multiple of 16"; absent x.tape
 expect 2 record mlp --dtype f64 -o x.tape; expect 2 record mlp --image 0 -o x.tape; expect 2 record mlp --layers -1 -o x.tape
 expect 0 record --help; for option in --batch --image --seq --layers --width --dtype --optimizer --seed --abstract --output --json; do answered "$option"; done
-for command in info print verify plan replay models ops settings devices view; do expect 0 "$command" --help; answered "$command"; done
+for command in info print verify plan replay calibrate models ops settings devices view; do expect 0 "$command" --help; answered "$command"; done
 
 # Ops: aligned columns, and everything a block says.
 expect 0 ops; quiet

@@ -1,0 +1,18 @@
+// Which part of a step a node runs in when forward, backward and update are run apart.
+//
+// Mostly its own phase. Two kinds of nodes bear a phase and run in a later one:
+//
+//     %h2 = relu(%a)    [of=%h]             a clone of a forward node, made for a backward reader: runs with that reader
+//     %n = norm(%g)                         forward by name, but it reads a gradient: runs once that is there
+#pragma once
+
+#include <tapedeck/engine/graph.h>
+
+#include <vector>
+
+namespace tapedeck {
+
+// By node. No node runs in an earlier phase than what it reads, or waits for by an order edge. O(nodes + operands).
+std::vector<Phase> run_phases(const Graph& graph);
+
+}  // namespace tapedeck

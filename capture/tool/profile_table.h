@@ -1,0 +1,49 @@
+// A profile beside what was expected: for people and for JSON.
+#pragma once
+
+#include <tapedeck/capture/calibration.h>
+#include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/profile.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tapedeck::tool {
+
+struct ProfileRow {
+  std::string name, op;
+  double us = 0;                 // of one run
+  std::int32_t runs = 1;         // in a step: clones counted
+  double share = 0;              // of the step's time in kernels
+  double estimate_us = 0;
+  double ratio = 0;              // measured to estimated; 0 if nothing was expected
+};
+
+struct ProfileTable {
+  Profile profile;
+  std::string estimates;         // estimate, calibrated
+  std::vector<ProfileRow> rows;  // dearest first
+  double kernels_us = 0;         // all runs of all nodes
+  double estimate_us = 0;        // likewise
+  std::string saved;             // the file it was written to; empty: none
+};
+
+ProfileTable profile_table(const Plan& plan, const Profile& profile, const Calibration* calibration);
+std::string profile_text(const ProfileTable& table);   // the dearest twenty, and totals
+
+// The steps of one replay, timed node by node on one thread; the first few warm up and do not count.
+class NodeTimer {
+ public:
+  NodeTimer(const Plan& plan, int steps);   // `plan` must outlive it
+  Timeline* timeline() { return &step_; }   // for Executor::run
+  void step_done();                         // after each run
+  Profile finish(std::int64_t observed_peak_bytes) const;
+
+ private:
+  ProfileBuilder builder_;
+  Timeline step_;
+  int warm_up_;
+};
+
+}  // namespace tapedeck::tool
