@@ -68,7 +68,7 @@ Outcome train(const samples::Digits& d, const samples::Options& options, const s
   }, shared("train"));
   CapturedStep evaluate = capture([&](const Tensors& in) {
     const NoGrad no_grad;
-    return Tensors{mean(cast(eq(cast(argmax(net(in[0])), DType::i32), in[1]), DType::f32))};
+    return Tensors{mean(cast(equal(cast(argmax(net(in[0])), DType::i32), in[1]), DType::f32))};
   }, shared("evaluate"));
   CapturedStep single = capture([&](const Tensors& in) {
     const NoGrad no_grad;

@@ -147,7 +147,7 @@ class BenchRun {
 
   Plan plan_of(const TapeFile& file) {
     if (file.plan && options_.budget.empty()) return *file.plan;
-    plan_.costs = choose_costs("", file);
+    plan_.costs = choose_costs(options_.costs, file);
     return make_plan(file.captured, plan_);
   }
 

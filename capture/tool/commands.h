@@ -70,6 +70,7 @@ struct BenchCommandOptions {
   std::string warmup;               // "3" steps, "200ms", "1s"; empty: until steady
   double min_time_s = 0;            // 0: 1, with --small 0.3
   std::string budget;               // plan anew under it
+  std::string costs;                // of plans made here
   std::uint64_t seed = 42;
   bool json = false;
 };

@@ -123,6 +123,7 @@ void add_bench(Line& l) {
   c->add_option("--warmup", l.bench.warmup, "steps (3) or time (200ms, 1s) before those that count; default: until three in a row agree within 5 %, at most 0.5 s");
   c->add_option("--min-time", l.bench.min_time_s, "seconds of timed steps, at least three of them; default 1, with --small 0.3")->check(CLI::Range(0.001, 1e6));
   c->add_option("--budget", l.bench.budget, "plan anew under this budget: 64MiB, 1.5GB, 50%");
+  c->add_option("--costs", l.bench.costs, std::string("of plans made here: ") + kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
   c->add_option("--seed", l.bench.seed, "of values that the file lacks")->capture_default_str();
   c->footer(std::string("A file without a plan is planned for the largest thread count. Percentiles are nearest rank: of few runs p99 is the slowest.\n"
             "outside: of a step, the time in which no kernel runs on any thread, the clock's own cost taken off; measured in steps of their own.\n"

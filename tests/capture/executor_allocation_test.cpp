@@ -5,6 +5,7 @@
 
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/replay_pool.h>
 #include <tapedeck/engine/text.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
@@ -138,6 +139,20 @@ TEST_P(ExecutorAllocation, NorInPhases) {
     e.run(Phase::forward);
     e.run(Phase::backward);
     e.run(Phase::update);
+  }), 0);
+}
+
+TEST_P(ExecutorAllocation, NorWhereMembersOfAPoolTakeTurns) {
+  const auto pool = std::make_shared<ReplayPool>();
+  const Graph train = parse("graph train(%x: f32[64,8]) state(%w: f32[8]) { %y: f32[64,8] = add(%x, %w)\n %z: f32[64,8] = tanh(%y)\n"
+                            "%s: f32[8] = sum(%z) {axes=[0]}\n return %s\n update %w = %s }");
+  const Graph infer = parse("graph infer(%x: f32[2,8]) state(%w: f32[8]) { %y: f32[2,8] = add(%x, %w)\n %z: f32[2,8] = tanh(%y)\n return %z }");
+  Executor one(make_plan(train), {.threads = GetParam(), .pool = pool}), two(make_plan(infer), {.threads = GetParam(), .pool = pool});
+  set_all(one, stand_ins(train, 0, 1, 1), stand_ins(train, 1, 1, 1));
+  set_all(two, stand_ins(infer, 0, 1, 1), {});
+  EXPECT_EQ(counted([&] {
+    one.run();
+    two.run();
   }), 0);
 }
 

@@ -395,6 +395,61 @@ TEST(ReplayPool, AFailedRunTearsTheStateThatItsGraphUpdates) {
   EXPECT_EQ(has_s.outputs()[0].to_vector<std::int32_t>(), (std::vector<std::int32_t>{-11, -12}));
 }
 
+// ---- steps in parts ----
+
+TEST(ReplayPool, AStepInPartsEndsWhenAnotherMemberRuns) {
+  const auto pool = new_pool();
+  const Graph train = net("train", 6, true);
+  Executor steps(make_plan(train), {.pool = pool}), other(make_plan(net("other", 60, false)), {.pool = pool});
+  set_weights(steps);
+  const Tensor x = value("x", f32({6, 16}));
+  steps.set_input("x", x);
+  steps.run_to("h");
+  other.set_input("x", value("x", f32({60, 16})));   // its own: disturbs nobody
+  steps.resume();
+  const std::vector<Tensor> state = {value("w", f32({16, 16})), value("b", f32({16}))};
+  const EagerResult once = run_eagerly(train, {x}, state), twice = run_eagerly(train, {x}, once.state);
+  EXPECT_TRUE(bit_equal(steps.outputs()[0], once.outputs[0]));
+  EXPECT_TRUE(bit_equal(other.state("w"), once.state[0]));
+
+  steps.run_to("h");
+  other.run();   // the arena grows, and what was in it is gone
+  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { steps.resume(); }), "no step is under way"));
+  EXPECT_TRUE(bit_equal(steps.state("w"), once.state[0]));
+  steps.run();
+  EXPECT_TRUE(bit_equal(steps.outputs()[0], twice.outputs[0]));
+  EXPECT_TRUE(bit_equal(steps.state("w"), twice.state[0]));
+  other.run();
+  const std::string gone = message_of<ExecutionError>([&] { steps.value("h"); });
+  EXPECT_TRUE(mentions(gone, "another executor has run on the same memory") || mentions(gone, "has been computed in its bytes")) << gone;
+  EXPECT_TRUE(bit_equal(steps.outputs()[0], twice.outputs[0]));
+}
+
+TEST(ReplayPool, AStepThatHasWrittenStateKeepsOthersOut) {
+  const auto pool = new_pool();
+  const Graph train = net("train", 6, true);
+  auto steps = std::make_unique<Executor>(make_plan(train), ExecutorOptions{.pool = pool});
+  Executor other(make_plan(net("other", 2, false)), {.pool = pool});
+  set_weights(other);
+  const Tensor x = value("x", f32({6, 16}));
+  steps->set_input("x", x);
+  other.set_input("x", value("x", f32({2, 16})));
+  steps->run_to("w2");
+  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { other.run(); }), "'train', which shares this memory, is in the middle of a step that has written state"));
+  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { other.set_state("b", zeros({16})); }), "in the middle of a step"));
+  steps->resume();
+  const EagerResult once = run_eagerly(train, {x}, {value("w", f32({16, 16})), value("b", f32({16}))});
+  EXPECT_TRUE(bit_equal(other.state("w"), once.state[0]));
+  EXPECT_TRUE(bit_equal(other.state("b"), once.state[1]));
+  other.run();
+
+  steps->run_to("w2");
+  steps.reset();   // and never comes to its end
+  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { other.run(); }), "(still missing: w, b)"));
+  set_weights(other);
+  other.run();
+}
+
 // ---- captured steps ----
 
 struct Net : Module {
