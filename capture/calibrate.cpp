@@ -27,12 +27,13 @@ struct Effort {
   double seconds;                      // of one op, about
   double most_us;                      // of one run, by the built-in estimate
   double sample_us;                    // of runs per point
-  std::vector<std::int64_t> elements;  // operands and results together
+  std::vector<double> elements;        // operands and results together
 };
+constexpr double kMiddle = 8'000;
 
 Effort effort_of(bool quick) {
-  if (quick) return {0.02, 1000, 200, {20'000, 400'000}};
-  return {0.12, 8000, 1000, {2'000, 30'000, 300'000, 2'000'000}};
+  if (quick) return {0.02, 1000, 200, {20e3, 400e3}};
+  return {0.15, 8000, 1000, {2e3, 30e3, 300e3, 2e6}};
 }
 
 // ---- sizes ----
@@ -78,23 +79,30 @@ std::optional<Case> enlarged(const ParsedExample& e, std::int64_t size, double m
   return std::nullopt;
 }
 
-// The example as it stands; then for each bound all sizes together, then each size alone, so that the rates see several proportions.
+std::set<std::int64_t> sizes_of(const ParsedExample& e) {
+  std::set<std::int64_t> sizes;
+  for (const ExampleOperand& o : e.operands)
+    for (const std::int64_t size : o.type.shape)
+      if (size > 1) sizes.insert(size);
+  return sizes;
+}
+
+// The example as it stands; for each bound all sizes together; then each size alone, from an example that is a little larger already and
+// from the example itself: so the rates see square and long, and what is small in one direction.
 std::vector<Case> cases_of(const ParsedExample& e, const Effort& effort) {
   std::vector<Case> cases;
   const auto add = [&](std::optional<Case> c) {
     if (c) cases.push_back(std::move(*c));
   };
   add(inferred(e));
-  std::set<std::int64_t> sizes;
-  for (const ExampleOperand& o : e.operands) {
-    if (o.type.numel() == 0) return cases;
-    for (const std::int64_t size : o.type.shape)
-      if (size > 1) sizes.insert(size);
+  if (std::any_of(e.operands.begin(), e.operands.end(), [](const ExampleOperand& o) { return o.type.numel() == 0; })) return cases;
+  for (const double elements : effort.elements) add(enlarged(e, 0, elements, effort.most_us));
+  const std::optional<Case> middle = enlarged(e, 0, kMiddle, effort.most_us);
+  for (const ParsedExample* base : {middle ? &middle->example : nullptr, &e}) {
+    if (!base || sizes_of(*base).size() < 2) continue;
+    for (const double elements : effort.elements)
+      for (const std::int64_t size : sizes_of(*base)) add(enlarged(*base, size, elements, effort.most_us));
   }
-  for (const std::int64_t elements : effort.elements) add(enlarged(e, 0, static_cast<double>(elements), effort.most_us));
-  if (sizes.size() > 1)
-    for (const std::int64_t elements : effort.elements)
-      for (const std::int64_t size : sizes) add(enlarged(e, size, static_cast<double>(elements), effort.most_us));
   return cases;
 }
 
@@ -150,9 +158,21 @@ double kernel_ns(const Timeline& timeline, const Plan& plan, const Op& op) {
   return static_cast<double>(ns);
 }
 
+// In a step, other nodes have run since this one's operands were last used: between runs the near caches fill with something else. Without
+// that, small updates of parameters looked eight times cheaper than they are.
+class CacheSweep {
+ public:
+  void operator()() {
+    for (std::size_t i = 0; i < bytes_.size(); i += 64) bytes_[i] = static_cast<unsigned char>(bytes_[i] + 1);
+  }
+
+ private:
+  std::vector<unsigned char> bytes_ = std::vector<unsigned char>(3 << 19);
+};
+
 // The lower quartile over some runs: what others do on the machine at the same time only ever adds.
-std::optional<CostPoint> measure(const Case& c, const Effort& effort) {
-  constexpr std::size_t kLeastRuns = 5, kMostRuns = 200;
+std::optional<CostPoint> measure(const Case& c, const Effort& effort, CacheSweep* sweep) {
+  constexpr std::size_t kLeastRuns = 5, kMostRuns = 25;
   PlanOptions how;
   how.strategy = Strategy::none;
   Executor executor(make_plan(graph_of(c), how));
@@ -164,6 +184,7 @@ std::optional<CostPoint> measure(const Case& c, const Effort& effort) {
   std::vector<double> ns;
   double total = 0;
   while (ns.size() < kLeastRuns || (ns.size() < kMostRuns && total < effort.sample_us * 1000)) {
+    (*sweep)();
     executor.run(&timeline);
     ns.push_back(std::max(kernel_ns(timeline, executor.plan(), op), 0.0));
     total += ns.back();
@@ -251,7 +272,7 @@ class Calibrator {
 
   void add(const Case& c, std::vector<CostPoint>* points, std::vector<double>* ratios) {
     try {
-      const std::optional<CostPoint> point = measure(c, effort_);
+      const std::optional<CostPoint> point = measure(c, effort_, &sweep_);
       if (!point) return;
       points->push_back(*point);
       const double estimate = cost_us(*c.example.op, c.example.types(), c.outputs, c.example.attrs());
@@ -265,6 +286,7 @@ class Calibrator {
   const CalibrateOptions& options_;
   const Effort effort_;
   std::vector<CalibrationPoint>* points_;
+  CacheSweep sweep_;
 };
 
 }  // namespace

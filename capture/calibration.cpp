@@ -5,6 +5,7 @@
 #include <tapedeck/capture/file_bytes.h>
 #include <tapedeck/capture/json.h>
 #include <tapedeck/capture/machine.h>
+#include <tapedeck/capture/profile.h>
 #include <tapedeck/engine/settings.h>
 
 #include <fmt/format.h>
@@ -94,15 +95,58 @@ bool solve(std::span<const CostPoint> points, unsigned active, const Row& scale,
   return true;
 }
 
-double relative_error(std::span<const CostPoint> points, const Row& rates) {
+double log_error(std::span<const CostPoint> points, const Row& rates) {
+  constexpr double kTinyUs = 1e-9;
   double sum = 0;
   for (const CostPoint& p : points) {
     const Row f = features(p);
-    double us = 0;
+    double us = kTinyUs;
     for (std::size_t i = 0; i < kRates; ++i) us += f[i] * rates[i];
-    sum += (us / p.us - 1) * (us / p.us - 1);
+    const double off = std::log(us / p.us);
+    sum += off * off;
   }
   return sum;
+}
+
+// The best start that linear least squares knows: every set of active rates, of those that come out negative nowhere.
+std::optional<Row> linear_rates(std::span<const CostPoint> points, const Row& scale) {
+  std::optional<Row> best;
+  double least = std::numeric_limits<double>::infinity();
+  for (unsigned active = 1; active < 1u << kRates; ++active) {
+    Row rates;
+    bool possible = true;
+    for (std::size_t i = 0; i < kRates; ++i) possible &= !(active >> i & 1) || scale[i] > 0;
+    if (!possible || !solve(points, active, scale, &rates)) continue;
+    if (std::any_of(rates.begin(), rates.end(), [](double r) { return !(r >= 0) || !std::isfinite(r); })) continue;
+    const double error = log_error(points, rates);
+    if (error < least) least = error, best = rates;
+  }
+  return best;
+}
+
+// Down from there by the logarithm, for which twice too much and half of it are equally wrong: one rate at a time by a factor that shrinks,
+// on to a hundredth of the whole if it is nothing, or off.
+Row descend(std::span<const CostPoint> points, const Row& scale, Row rates) {
+  double least = log_error(points, rates);
+  std::vector<double> times;
+  for (const CostPoint& p : points) times.push_back(p.us);
+  const double typical = median(std::move(times));
+  constexpr int kMostRounds = 1000;
+  double step = 9;
+  for (int round = 0; round < kMostRounds && step > 1e-4; ++round) {
+    bool better = false;
+    for (std::size_t i = 0; i < kRates; ++i) {
+      if (scale[i] <= 0) continue;
+      const double now = rates[i], small = 0.01 * typical / scale[i];
+      for (const double next : {now > 0 ? now * (1 + step) : small, now / (1 + step), 0.0}) {
+        Row other = rates;
+        other[i] = next;
+        if (const double error = log_error(points, other); error < least * (1 - 1e-12)) least = error, rates = other, better = true;
+      }
+    }
+    if (!better) step /= 2;
+  }
+  return rates;
 }
 
 }  // namespace
@@ -122,18 +166,9 @@ std::optional<OpRates> fit_rates(std::span<const CostPoint> points) {
   }
   if (usable.size() < 2 || !large) return std::nullopt;
 
-  double least = std::numeric_limits<double>::infinity();
-  Row best = {};
-  for (unsigned active = 1; active < 1u << kRates; ++active) {
-    Row rates;
-    bool possible = true;
-    for (std::size_t i = 0; i < kRates; ++i) possible &= !(active >> i & 1) || scale[i] > 0;
-    if (!possible || !solve(usable, active, scale, &rates)) continue;
-    if (std::any_of(rates.begin(), rates.end(), [](double r) { return !(r >= 0) || !std::isfinite(r); })) continue;
-    const double error = relative_error(usable, rates);
-    if (error < least) least = error, best = rates;
-  }
-  if (!std::isfinite(least)) return std::nullopt;
+  const std::optional<Row> start = linear_rates(usable, scale);
+  if (!start) return std::nullopt;
+  const Row best = descend(usable, scale, *start);
   OpRates fitted;
   fitted.call_us = best[0], fitted.us_per_flop = best[1], fitted.us_per_byte = best[2], fitted.us_per_far_byte = best[3];
   fitted.points = static_cast<int>(usable.size());

@@ -51,8 +51,8 @@ Cost counted_cost(const Op& op, std::span<const Type> inputs, std::span<const Ty
 // As cost_us() (engine/op.h), of the calibrated machine. Views and what costs nothing cost nothing here either.
 double calibrated_us(const Calibration& calibration, const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs);
 
-// One measurement, and the rates with the least relative squared error over all of them that are not negative (every set of active rates is
-// tried, so the result is exact). Nothing if the points cannot carry rates: fewer than two, or none large.
+// One measurement, and rates that are not negative for which the sum of ln(us by the rates / us measured)^2 cannot be bettered by changing one of
+// them. Nothing if the points cannot carry rates: fewer than two, or none large.
 struct CostPoint {
   double flops = 0, bytes = 0, us = 0;
 };

@@ -120,8 +120,6 @@ struct Executor::Impl : replay::Member {
 
   replay::Threads threads;
   bool serial = true;                     // one thread runs it all
-  std::vector<std::int32_t> waits_for;    // by segment: predecessors in the plan
-  std::unique_ptr<std::atomic<std::int32_t>[]> waiting;  // predecessors that have not finished in this run
   std::unique_ptr<replay::SegmentRun[]> runs;            // by segment
   std::vector<std::int32_t> first_writer; // by segment: its first step that writes state; past its end if none does
   std::vector<std::int32_t> roots;        // segments that wait for nothing

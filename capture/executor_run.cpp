@@ -10,7 +10,7 @@
 //
 // What is more than that - times, monitors, cancelling, progress - is executor_observe.cpp, and costs a plain run one branch a segment.
 //
-// For the thread sanitizer, which does not see inside TBB, every hand-over is annotated: `start` opens a run, waiting[s] hands
+// For the thread sanitizer, which does not see inside TBB, every hand-over is annotated: `start` opens a run, runs[s] hands
 // segment s to a task, `finish` closes the run. What one segment hands to the next travels through the counters themselves.
 #include <tapedeck/capture/executor_impl.h>
 
@@ -40,16 +40,17 @@ double Executor::Impl::cost_of(const Segment& segment) { return segment.cost_us 
 
 void Executor::Impl::prepare_segments() {
   const std::size_t n = plan.segments.size();
-  waits_for.resize(n);
-  waiting = std::make_unique<std::atomic<std::int32_t>[]>(n);
   runs = std::make_unique<SegmentRun[]>(n);
-  for (const Segment& s : plan.segments) {
-    for (std::int32_t next : s.successors) ++waits_for[next];
-    total_cost += cost_of(s);
+  for (std::size_t s = 0; s < n; ++s) {
+    const Segment& segment = plan.segments[s];
+    runs[s].successors = segment.successors.data();
+    runs[s].n_successors = static_cast<std::int32_t>(segment.successors.size());
+    for (std::int32_t next : segment.successors) runs[next].waiting = ++runs[next].waits_for;
+    total_cost += cost_of(segment);
   }
   auto writer = program.state_writers.begin();
   for (std::size_t s = 0; s < n; ++s) {
-    if (waits_for[s] == 0) roots.push_back(static_cast<std::int32_t>(s));
+    if (runs[s].waits_for == 0) roots.push_back(static_cast<std::int32_t>(s));
     const StepRange range = program.segments[s];
     runs[s].stopped = range.end;
     for (std::int32_t i = range.first; i < range.end; ++i) program.steps[i].call.fault = &runs[s].fault;
@@ -145,7 +146,6 @@ void Executor::Impl::walk(const RunOptions* options, StepRange one_by_one) {
     if (!ordered) in_order = {0, static_cast<std::int32_t>(plan.segments.size())};
     for (std::int32_t s = in_order.first; s < in_order.end; ++s) run_segment(s);
   } else {
-    for (std::size_t s = 0; s < waits_for.size(); ++s) waiting[s].store(waits_for[s], std::memory_order_relaxed);
     kernels::annotate_release(&start);
     threads.run([](void* self, std::int32_t item) { static_cast<Impl*>(self)->hand_out(item); }, this, ordered ? kInOrder : kStart);
     kernels::annotate_acquire(&finish);
@@ -166,24 +166,26 @@ void Executor::Impl::hand_out(std::int32_t item) noexcept {
 void Executor::Impl::run_roots() noexcept {
   for (std::size_t i = 1; i < roots.size(); ++i) spawn(roots[i]);
   if (!roots.empty()) {
-    kernels::annotate_release(&waiting[roots[0]]);
+    kernels::annotate_release(&runs[roots[0]]);
     run_from(roots[0]);
   }
 }
 
 void Executor::Impl::spawn(std::int32_t segment) noexcept {
-  kernels::annotate_release(&waiting[segment]);
+  kernels::annotate_release(&runs[segment]);
   threads.spawn(segment);
 }
 
 // Runs a segment that waits for nothing any more, then the first one it sets free, and so on; the others go to whoever is idle.
 void Executor::Impl::run_from(std::int32_t segment) noexcept {
-  kernels::annotate_acquire(&waiting[segment]);
+  kernels::annotate_acquire(&runs[segment]);
   for (;;) {
     run_segment(segment);
+    const SegmentRun& done = runs[segment];
     std::int32_t next = kNone;
-    for (std::int32_t s : plan.segments[segment].successors) {
-      if (waiting[s].fetch_sub(1, std::memory_order_acq_rel) != 1) continue;
+    for (std::int32_t i = 0; i < done.n_successors; ++i) {
+      const std::int32_t s = done.successors[i];
+      if (!runs[s].free()) continue;
       if (next == kNone)
         next = s;
       else

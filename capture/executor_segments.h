@@ -12,12 +12,24 @@
 
 namespace tapedeck::replay {
 
-// Written by the thread that runs the segment alone, but for the fault, which the kernel's own loops may report from anywhere.
-struct SegmentRun {
+// On a cache line of its own: neighbours run on different threads. Written by the thread that runs the segment, but for `waiting`, and for
+// the fault, which the kernel's own loops may report from anywhere.
+struct alignas(64) SegmentRun {
+  std::atomic<std::int32_t> waiting{0}; // predecessors that have not finished; all of them, between runs
+  std::int32_t waits_for = 0;           // predecessors
+  const std::int32_t* successors = nullptr;
+  std::int32_t n_successors = 0;
+  NodeId faulty = kNone;                // the node at fault
   KernelFault fault;                    // a segment stops at its first
   std::exception_ptr thrown;            // what a kernel or a monitor threw
-  NodeId faulty = kNone;                // the node at fault
   std::int32_t stopped = 0;             // first step that has not run
+
+  // One predecessor less. True for the last of them, which also makes the segment ready to wait again.
+  bool free() noexcept {
+    if (waiting.fetch_sub(1, std::memory_order_acq_rel) != 1) return false;
+    waiting.store(waits_for, std::memory_order_relaxed);
+    return true;
+  }
 };
 
 // Decides, once a run, whether it is stopped or has begun to write state: never both.

@@ -33,7 +33,8 @@ struct LiveBlocks {
 };
 
 // Nodes that did not run in `timeline` hold nothing. Following the events, no two live blocks ever overlap, so that their sum never passes
-// plan.arena_bytes; on one thread its highest value is lower_bound_bytes - external_bytes. O(values + slices log slices).
+// plan.arena_bytes; where one thread took the nodes in the plan's order its highest value is lower_bound_bytes - external_bytes.
+// O(values + slices log slices).
 LiveBlocks live_blocks(const Plan& plan, const Timeline& timeline);
 
 // The most bytes held at once, external ones included.

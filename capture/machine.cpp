@@ -1,12 +1,13 @@
 #include <tapedeck/capture/machine.h>
 
+#include <tapedeck/capture/bench.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cmath>
 #include <fstream>
 #include <thread>
-#include <vector>
 
 namespace tapedeck {
 
@@ -21,17 +22,6 @@ std::string processor() {
   return "unknown processor";
 }
 
-std::int64_t measure_clock() {
-  constexpr int kPairs = 1001;
-  std::vector<std::int64_t> gaps;
-  for (int i = 0; i < kPairs; ++i) {
-    const auto first = std::chrono::steady_clock::now(), second = std::chrono::steady_clock::now();
-    gaps.push_back(std::chrono::duration_cast<std::chrono::nanoseconds>(second - first).count());
-  }
-  std::nth_element(gaps.begin(), gaps.begin() + kPairs / 2, gaps.end());
-  return gaps[kPairs / 2];
-}
-
 }  // namespace
 
 std::string machine_name() {
@@ -40,7 +30,7 @@ std::string machine_name() {
 }
 
 std::int64_t clock_read_ns() {
-  static const std::int64_t ns = measure_clock();
+  static const std::int64_t ns = std::llround(measure_clock_read_ns());
   return ns;
 }
 

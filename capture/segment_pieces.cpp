@@ -8,6 +8,7 @@
 // Two such contractions of different pieces do not disturb each other, so a whole round of them is made at once.
 #include <tapedeck/capture/segment_pieces.h>
 
+#include <tapedeck/capture/analysis/phases.h>
 #include <tapedeck/capture/analysis/traits.h>
 #include <tapedeck/engine/ops/device.h>
 #include <tapedeck/engine/ops/dynamic.h>
@@ -22,7 +23,17 @@ bool stands_alone(const Graph& graph, const Node& node) {
   return node.op == &ops::dynamic || node.op == &ops::to_device || (traits_within(graph, node) & kEffect) != 0;
 }
 
+namespace {
+
+// By node, where phases are kept apart; else all are one.
+std::vector<Phase> phases_to_split(const Graph& graph, const PieceRule& rule) {
+  return rule.split_phases ? run_phases(graph) : std::vector<Phase>(graph.nodes.size(), Phase::forward);
+}
+
+}  // namespace
+
 std::vector<Piece> walk_pieces(const Graph& graph, const std::vector<double>& node_cost, const PieceRule& rule) {
+  const std::vector<Phase> phases = phases_to_split(graph, rule);
   std::vector<Piece> pieces;
   for (NodeId n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.nodes[n];
@@ -35,14 +46,14 @@ std::vector<Piece> walk_pieces(const Graph& graph, const std::vector<double>& no
         last.end = SegmentEnd::alone;
       else if (last.cost_us >= rule.most_us)
         last.end = SegmentEnd::full;
-      else if (rule.split_phases && node.origin.phase != last.phase)
+      else if (phases[n] != last.phase)
         last.end = SegmentEnd::phase;
       else
         open = false;
     }
     if (open) {
       pieces.emplace_back();
-      pieces.back().phase = node.origin.phase;
+      pieces.back().phase = phases[n];
       pieces.back().alone = alone;
     }
     pieces.back().nodes.push_back(n);
@@ -85,7 +96,7 @@ PieceGraph connect(const Precedence& precedence, const std::vector<Piece>& piece
 class Builder {
  public:
   Builder(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule)
-      : graph_(graph), cost_(node_cost), precedence_(precedence), rule_(rule), piece_of_(graph.nodes.size(), kNone) {}
+      : graph_(graph), cost_(node_cost), precedence_(precedence), rule_(rule), phases_(phases_to_split(graph, rule)), piece_of_(graph.nodes.size(), kNone) {}
 
  protected:
   struct Times {                // by piece, in the run that the builder has in mind
@@ -115,7 +126,7 @@ class Builder {
   }
 
   bool fits(NodeId n, const Piece& piece) const { return cost_[n] == 0 || piece.cost_us + cost_[n] <= rule_.most_us; }
-  bool same_phase(NodeId n, const Piece& piece) const { return !rule_.split_phases || graph_.nodes[n].origin.phase == piece.phase; }
+  bool same_phase(NodeId n, const Piece& piece) const { return phases_[n] == piece.phase; }
 
   // A node that piece `p` could have held, had it been allowed to, opens another.
   void say_why(NodeId n, std::int32_t p) {
@@ -130,7 +141,7 @@ class Builder {
 
   std::int32_t open(NodeId n, double start) {
     Piece piece;
-    piece.phase = graph_.nodes[n].origin.phase;
+    piece.phase = phases_[n];
     piece.alone = stands_alone(graph_, graph_.nodes[n]);
     if (piece.alone) piece.end = SegmentEnd::alone;
     pieces_.push_back(std::move(piece));
@@ -178,6 +189,7 @@ class Builder {
   const std::vector<double>& cost_;
   const Precedence& precedence_;
   const PieceRule& rule_;
+  const std::vector<Phase> phases_;     // by node
   std::vector<std::int32_t> piece_of_;  // by node
   std::vector<Piece> pieces_;
   std::vector<Times> times_;

@@ -27,6 +27,7 @@ std::vector<double> node_costs(const Graph& graph, const Calibration* calibratio
 
 std::int64_t node_workspace(const Graph& graph, const Node& node) {
   if (node.n_regions > 0) return control_workspace(graph, node);
+  if (graph.literal(node)) return 0;  // runs nothing
   return std::max<std::int64_t>(workspace_bytes(*node.op, graph.input_types(node), graph.output_types(node), graph.attributes(node)), 0);
 }
 

@@ -90,11 +90,11 @@ class BenchRun {
     if (names_.empty()) throw UsageError("bench: name a file or a model, or give --zoo");
     for (int t : options.threads) threads_.push_back(t > 0 ? t : all_threads());
     if (threads_.empty()) threads_.push_back(all_threads());
+    plan_.threads = *std::max_element(threads_.begin(), threads_.end());
     set_warmup(options.warmup, &how_);
     how_.min_time_s = options.min_time_s > 0 ? options.min_time_s : options.small ? kSmallMinTime : kMinTime;
     how_.cancel = &interrupted();
     plan_.cancel = &interrupted();
-    plan_.threads = *std::max_element(threads_.begin(), threads_.end());
     plan_.budget_percent = parse_percent(options.budget);
     if (plan_.budget_percent < 0 && !options.budget.empty()) plan_.budget = parse_size(options.budget);
   }
@@ -126,10 +126,8 @@ class BenchRun {
       progress.at(before);
       subject = load(name, options_);
       if (interrupted()) return kInterrupted;
-      const bool has_plan = subject.file.plan && options_.budget.empty();
-      plan_.costs = has_plan ? nullptr : choose_costs(options_.costs, subject.file);
       try {
-        plan = has_plan ? *subject.file.plan : make_plan(subject.file.captured, plan_);
+        plan = plan_of(subject.file);
       } catch (const Cancelled&) {
         return kInterrupted;
       }
@@ -147,10 +145,16 @@ class BenchRun {
     return kOk;
   }
 
+  Plan plan_of(const TapeFile& file) {
+    if (file.plan && options_.budget.empty()) return *file.plan;
+    plan_.costs = choose_costs(options_.costs, file);
+    return make_plan(file.captured, plan_);
+  }
+
   void measure(const std::string& name, const Plan& plan, const Start& start, int threads, std::size_t first) {
     Executor executor(plan, {threads, "cpu"});
     set_start(&executor, start);
-    BenchRow row{name, plan.nodes, static_cast<std::int64_t>(plan.segments.size()), {}, plan.peak_bytes, 0, 1};
+    BenchRow row{name, plan.nodes, static_cast<std::int64_t>(plan.segments.size()), {}, plan.peak_bytes, 0, 1, plan.threads, plan.costs};
     {
       Progress progress(fmt::format("{}, {} thread{}", name, threads, threads == 1 ? "" : "s"));
       how_.progress = [&](double fraction) { progress.at(fraction); };

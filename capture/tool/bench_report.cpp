@@ -29,6 +29,8 @@ Json row_json(const BenchRow& row) {
   j["planned_peak_bytes"] = row.planned_peak_bytes;
   j["observed_peak_bytes"] = row.observed_peak_bytes;
   j["speedup"] = row.speedup;
+  j["plan_threads"] = row.plan_threads;
+  j["costs"] = row.costs;
   return j;
 }
 

@@ -2,6 +2,7 @@
 #include <tapedeck/capture/tool/commands.h>
 #include <tapedeck/capture/tool/costs.h>
 #include <tapedeck/capture/tool/report.h>
+#include <tapedeck/capture/tool/start.h>
 #include <tapedeck/capture/tool/support.h>
 
 #include <tapedeck/capture/calibrate.h>
@@ -72,13 +73,7 @@ class Checked {
  public:
   explicit Checked(const std::string& path) : file_(load_any(path, Check::all)), executor_(file_.plan ? *file_.plan : make_plan(file_.captured)) {
     result_.file = path;
-    const Graph& g = file_.captured;
-    const auto value = [&](ValueId v, const std::map<std::string, Tensor>& stored) {
-      const auto it = stored.find(g.values[static_cast<std::size_t>(v)].name.str());
-      return it != stored.end() ? it->second : default_value(g.values[static_cast<std::size_t>(v)].type, 42, g.value_name(v));
-    };
-    for (ValueId v = 0; v < g.n_inputs; ++v) executor_.set_input(v, value(v, file_.inputs));
-    for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) executor_.set_state(g.values[static_cast<std::size_t>(v)].name.str(), value(v, file_.state));
+    set_start(&executor_, starting_values(file_, {}));
   }
 
   CostCheck run(const std::optional<Calibration>& calibration) {

@@ -99,6 +99,7 @@ class TraceFiles {
   bool as_pickle_ = false;
   Timeline last_step_;
 };
+
 int thread_count(const ReplayOptions& options) {
   if (options.profile && options.threads > 1) throw UsageError("--profile times nodes one by one, on one thread");
   if (options.profile) return 1;
@@ -131,12 +132,13 @@ int replay(const ReplayOptions& options) {
       if (interrupted()) throw Cancelled("interrupted");
       const auto begin = std::chrono::steady_clock::now();
       const bool traced = traces.wanted() && s + 1 == options.steps;
-      executor.run(timer ? timer->timeline() : traced ? traces.timeline() : nullptr);
+      executor.run(RunOptions{.timeline = timer ? timer->timeline() : traced ? traces.timeline() : nullptr,
+                              .cancel = &interrupted(),
+                              .progress = [&](double done) { progress.at((s + done) / options.steps); }});
       ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
       if (timer && traced) *traces.timeline() = *timer->timeline();
       if (timer) timer->step_done();
       if (options.check_eager) check.step(executor);
-      progress.at(static_cast<double>(s + 1) / options.steps);
     }
   }
 

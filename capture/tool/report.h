@@ -35,6 +35,8 @@ struct BenchRow {
   BenchResult result;
   std::int64_t planned_peak_bytes = 0, observed_peak_bytes = 0;
   double speedup = 0;                 // against the first row of the same name
+  int plan_threads = 1;               // that the plan was made for
+  std::string costs;                  // that it was made with
 };
 
 struct ModelSummary {

@@ -135,7 +135,8 @@ class Ways {
     return plan;
   }
 
-  void planned_replay(const Graph& g, const PlanOptions& options = {}, int threads = 1) {
+  void planned_replay(const Graph& g, PlanOptions options = {}, int threads = 1) {
+    options.threads = threads;
     Executor executor(planned(g, options), {.threads = threads});
     replay(executor);
   }

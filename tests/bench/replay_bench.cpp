@@ -47,7 +47,7 @@ void report(benchmark::State& state) {
 }
 
 void replay(benchmark::State& state) {
-  const Plan plan = make_plan(chains(static_cast<int>(state.range(0))));
+  const Plan plan = make_plan(chains(static_cast<int>(state.range(0))), {.threads = static_cast<int>(state.range(1))});
   Executor executor(plan, {.threads = static_cast<int>(state.range(1))});
   executor.set_input(0, default_value({DType::f32, {kItems}}, 1, "x"));
   for (auto _ : state) executor.run();

@@ -72,7 +72,7 @@ void set(Executor* executor, const Captured& values) {
 
 void bench(const Case& c, double seconds, int threads, double read_ns) {
   const Captured captured = record_model(*find_model(c.model), c.options);
-  Executor one(make_plan(captured.graph), {.threads = 1}), many(make_plan(captured.graph), {.threads = threads});
+  Executor one(make_plan(captured.graph), {.threads = 1}), many(make_plan(captured.graph, {.threads = threads}), {.threads = threads});
   set(&one, captured);
   set(&many, captured);
   tbb::task_arena arena(1);

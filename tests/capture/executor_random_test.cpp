@@ -21,6 +21,11 @@ TEST_P(ExecutorRandom, EqualsEagerWhateverThePlan) {
   tight.budget = std::max(keep_all.floor_bytes, keep_all.external_bytes + keep_all.arena_bytes / 2);
   tight.segment_us = 0.2;
   if (make_plan(g, tight).feasible) check_replay(g, tight, 2);
+  for (int threads : {2, 4}) {  // cut and placed for several threads, with bytes to spare and without
+    check_replay(g, {.strategy = Strategy::none, .threads = threads, .segment_us = 0.2, .parallel_peak = 3}, threads);
+    tight.threads = threads;
+    if (make_plan(g, tight).feasible) check_replay(g, tight, threads);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, ExecutorRandom, testing::Range(0, 60));

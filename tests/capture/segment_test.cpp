@@ -253,6 +253,31 @@ TEST(Segments, SayWhyTheyEnd) {
   EXPECT_EQ(make_plan(graph, options).segments[0].end, SegmentEnd::full);
 }
 
+// They were copied before the run: they take no workspace, although half-precision ops do, and no branch waits for them.
+TEST(Segments, NobodyWaitsForConstants) {
+  const Graph graph = parse(R"(graph g(%x: f16[4], %y: f16[4]) {
+    %k: f16[4] = constant() {value=[1.0,2.0,3.0,4.0]}
+    %a: f16[4] = erf(%x)
+    %b: f16[4] = mul(%a, %k)
+    %c: f16[4] = erf(%y)
+    %d: f16[4] = mul(%c, %k)
+    return %b, %d
+  })", "constants");
+  for (double segment_us : {0.0, 0.2, 50.0}) {
+    PlanOptions options = for_threads(2);
+    options.segment_us = segment_us;
+    options.parallel_peak = 4;
+    const Plan plan = make_plan(graph, options);
+    expect_sound(plan, 1);
+    for (NodeId n = 0; n < plan.graph.node_count(); ++n)
+      EXPECT_TRUE(!plan.graph.literal(plan.graph.nodes[n]) || plan.workspace[n].bytes == 0);
+    for (const Segment& s : plan.segments)
+      if (segment_us == 0) {
+        EXPECT_TRUE(!plan.graph.literal(plan.graph.nodes[s.nodes[0]]) || (s.successors.empty() && s.n_predecessors == 0));
+      }
+  }
+}
+
 TEST(Segments, T58_StaticSchedule) {
   const Graph graph = parse(R"(graph g(%a: f32[], %b: f32[], %c: f32[], %d: f32[]) {
     %p: f32[] = mul(%a, %b)
