@@ -50,7 +50,8 @@ class Bench {
         const auto [low, high] = std::minmax_element(last, last + 3);
         if (static_cast<double>(*high) <= 1.05 * static_cast<double>(*low)) return;
       }
-      spent += last[n % 3] = step(nullptr);
+      last[n % 3] = step(nullptr);
+      if (n > 0) spent += last[n % 3];
     }
   }
 

@@ -27,7 +27,7 @@ namespace tapedeck TAPEDECK_API {
 
 struct BenchOptions {
   int warmup_runs = -1;                      // exactly so many steps before those that count; -1: by time
-  double warmup_s = 0.5;
+  double warmup_s = 0.5;                     // behind the first step, in which kernel libraries set themselves up (100 ms for a perceptron)
   bool until_steady = true;                  // by time: no longer than it takes until three steps in a row agree within 5 %
   double min_time_s = 1;                     // time steps until they took this long together; a quarter of it goes to those with a timeline
   int min_runs = 3;

@@ -116,3 +116,13 @@ int main(int argc, char** argv) {
     return 5;
   }
 }
+
+// 3 seconds on one core:
+// member                                      arena          state            own          alone
+// evaluate(f32[360,1,8,8], i32[360])        1843200          24360          93604        1961164  sets the arena
+// train(f32[64,1,8,8], i32[64])              701608          73104          16648         791360
+// single(f32[1,1,8,8])                        25600          24360            296          50256
+// pool                                      1843200          73104         110548        2026852
+// ...
+// after 300 steps: loss 0.1307, 93.3 % of 360 other digits right
+// three arenas: 2802780 bytes planned; one: 2026852 observed; losses, scores and weights equal bit for bit
