@@ -138,7 +138,8 @@ void Executor::Impl::run(const RunOptions* options) {
 // Runs `ranges`: on all threads, or, where `one_by_one` holds segments, these in their order. Throws what went wrong.
 void Executor::Impl::walk(const RunOptions* options, StepRange one_by_one) {
   observed = monitors.any() || (options && (options->timeline || options->cancel || options->progress));
-  if (observed) begin_observing(options ? *options : RunOptions{});
+  static const RunOptions nothing;   // not a temporary: the meter keeps the address of `progress`, and ?: with one would copy the caller's options
+  if (observed) begin_observing(options ? *options : nothing);
   in_order = one_by_one;
   const bool ordered = in_order.end > in_order.first;
   if (serial) {
