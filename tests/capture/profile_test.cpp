@@ -110,9 +110,9 @@ TEST(Profile, NamesOfAReplayAreThoseOfEveryPlan) {
   Executor executor(make_plan(captured, {.budget_percent = 85}));
   ASSERT_GT(executor.plan().recomputed_nodes, 0);
   for (ValueId v = 0; v < captured.n_inputs; ++v) executor.set_input(v, default_value(captured.values[v].type, 1, "x"));
-  for (const std::string& name : executor.state_names())
-    for (ValueId v = captured.n_inputs; v < captured.n_inputs + captured.n_state; ++v)
-      if (captured.values[v].name.str() == name) executor.set_state(name, default_value(captured.values[v].type, 2, name));
+  const std::vector<std::string> states = executor.state_names();
+  for (std::int32_t i = 0; i < captured.n_state; ++i)
+    executor.set_state(states[static_cast<std::size_t>(i)], default_value(captured.values[captured.n_inputs + i].type, 2, "s"));
   ProfileBuilder builder(executor.plan().graph);
   Timeline timeline;
   for (int s = 0; s < 3; ++s) {
