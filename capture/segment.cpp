@@ -45,7 +45,7 @@ class Cutter {
   }
 
   std::optional<Cut> recut(const Cut& from) {
-    std::vector<Piece> pieces;
+    std::vector<SegmentPiece> pieces;
     for (const Segment& s : from.segments) pieces.push_back({s.nodes, s.cost_us, s.end, Phase::forward, false});
     offer(pieces, from.rule.shape.c_str(), from.rule.grain_us);
     return offers_.empty() ? std::nullopt : std::optional<Cut>(std::move(offers_[0]));
@@ -84,7 +84,7 @@ class Cutter {
     return grains;
   }
 
-  void offer(const std::vector<Piece>& pieces, const char* shape, double grain) {
+  void offer(const std::vector<SegmentPiece>& pieces, const char* shape, double grain) {
     std::optional<std::vector<Segment>> segments = make_segments(precedence_, pieces);
     if (!segments) return;
     Cut cut;

@@ -32,15 +32,15 @@ std::vector<Phase> phases_to_split(const Graph& graph, const PieceRule& rule) {
 
 }  // namespace
 
-std::vector<Piece> walk_pieces(const Graph& graph, const std::vector<double>& node_cost, const PieceRule& rule) {
+std::vector<SegmentPiece> walk_pieces(const Graph& graph, const std::vector<double>& node_cost, const PieceRule& rule) {
   const std::vector<Phase> phases = phases_to_split(graph, rule);
-  std::vector<Piece> pieces;
+  std::vector<SegmentPiece> pieces;
   for (NodeId n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.nodes[n];
     const bool alone = stands_alone(graph, node);
     bool open = pieces.empty();
     if (!open) {
-      Piece& last = pieces.back();
+      SegmentPiece& last = pieces.back();
       open = true;
       if (alone || last.alone)
         last.end = SegmentEnd::alone;
@@ -70,7 +70,7 @@ struct PieceGraph {
   std::vector<std::vector<std::int32_t>> before, after;
 };
 
-PieceGraph connect(const Precedence& precedence, const std::vector<Piece>& pieces) {
+PieceGraph connect(const Precedence& precedence, const std::vector<SegmentPiece>& pieces) {
   std::vector<std::int32_t> piece_of(static_cast<std::size_t>(precedence.node_count()), kNone);
   for (std::size_t p = 0; p < pieces.size(); ++p)
     for (NodeId n : pieces[p].nodes) piece_of[n] = static_cast<std::int32_t>(p);
@@ -125,13 +125,13 @@ class Builder {
     return last;
   }
 
-  bool fits(NodeId n, const Piece& piece) const { return cost_[n] == 0 || piece.cost_us + cost_[n] <= rule_.most_us; }
-  bool same_phase(NodeId n, const Piece& piece) const { return phases_[n] == piece.phase; }
+  bool fits(NodeId n, const SegmentPiece& piece) const { return cost_[n] == 0 || piece.cost_us + cost_[n] <= rule_.most_us; }
+  bool same_phase(NodeId n, const SegmentPiece& piece) const { return phases_[n] == piece.phase; }
 
   // A node that piece `p` could have held, had it been allowed to, opens another.
   void say_why(NodeId n, std::int32_t p) {
     if (p == kNone || pieces_[p].end != SegmentEnd::last) return;
-    Piece& piece = pieces_[p];
+    SegmentPiece& piece = pieces_[p];
     piece.end = stands_alone(graph_, graph_.nodes[n]) ? SegmentEnd::alone
                 : !same_phase(n, piece)               ? SegmentEnd::phase
                 : !fits(n, piece)                     ? SegmentEnd::full
@@ -140,7 +140,7 @@ class Builder {
   }
 
   std::int32_t open(NodeId n, double start) {
-    Piece piece;
+    SegmentPiece piece;
     piece.phase = phases_[n];
     piece.alone = stands_alone(graph_, graph_.nodes[n]);
     if (piece.alone) piece.end = SegmentEnd::alone;
@@ -158,9 +158,9 @@ class Builder {
     adopt_constants(n, piece);
   }
 
-  std::vector<Piece> take() {
+  std::vector<SegmentPiece> take() {
     place_constants();
-    for (Piece& p : pieces_) std::sort(p.nodes.begin(), p.nodes.end());
+    for (SegmentPiece& p : pieces_) std::sort(p.nodes.begin(), p.nodes.end());
     return std::move(pieces_);
   }
 
@@ -191,7 +191,7 @@ class Builder {
   const PieceRule& rule_;
   const std::vector<Phase> phases_;     // by node
   std::vector<std::int32_t> piece_of_;  // by node
-  std::vector<Piece> pieces_;
+  std::vector<SegmentPiece> pieces_;
   std::vector<Times> times_;
   std::vector<std::int32_t> sources_;   // of the node at hand: the pieces it reads from
 };
@@ -201,7 +201,7 @@ class Grower : Builder {
  public:
   using Builder::Builder;
 
-  std::vector<Piece> grow() {
+  std::vector<SegmentPiece> grow() {
     for (NodeId n = 0; n < graph_.node_count(); ++n)
       if (!graph_.literal(graph_.nodes[n])) place(n);
     return take();
@@ -222,7 +222,7 @@ class Grower : Builder {
   }
 
   bool may_join(NodeId n, std::int32_t p) const {
-    const Piece& piece = pieces_[p];
+    const SegmentPiece& piece = pieces_[p];
     if (piece.alone || !same_phase(n, piece) || !fits(n, piece)) return false;
     if (times_[p].read) return sources_.size() == 1 && (cost_[n] == 0 || piece.cost_us < rule_.least_us);
     return finish_of_sources(p) <= times_[p].start;
@@ -236,7 +236,7 @@ class LaneGrower : Builder {
   LaneGrower(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule, std::int32_t lanes)
       : Builder(graph, node_cost, precedence, rule), lanes_(static_cast<std::size_t>(lanes)) {}
 
-  std::vector<Piece> grow() {
+  std::vector<SegmentPiece> grow() {
     for (NodeId n = 0; n < graph_.node_count(); ++n)
       if (!graph_.literal(graph_.nodes[n])) place(n);
     return take();
@@ -271,7 +271,7 @@ class LaneGrower : Builder {
   }
 
   bool may_join(NodeId n, std::int32_t p) const {
-    const Piece& piece = pieces_[p];
+    const SegmentPiece& piece = pieces_[p];
     if (piece.alone || stands_alone(graph_, graph_.nodes[n]) || !same_phase(n, piece) || !fits(n, piece)) return false;
     return !times_[p].read && finish_of_sources(p) <= times_[p].start;
   }
@@ -284,10 +284,10 @@ class LaneGrower : Builder {
 
 class Merger {
  public:
-  Merger(const Precedence& precedence, const PieceRule& rule, std::vector<Piece> pieces)
+  Merger(const Precedence& precedence, const PieceRule& rule, std::vector<SegmentPiece> pieces)
       : precedence_(precedence), rule_(rule), pieces_(std::move(pieces)), most_(std::max(rule.most_us, 2 * rule.least_us)) {}
 
-  std::vector<Piece> merge() {
+  std::vector<SegmentPiece> merge() {
     for (int round = 0; round < kMostRounds; ++round)
       if (!merge_neighbours() && !merge_levels()) break;
     return std::move(pieces_);
@@ -296,8 +296,8 @@ class Merger {
  private:
   static constexpr int kMostRounds = 40;  // each but the last halves some run of small pieces
 
-  bool small(const Piece& p) const { return p.cost_us < rule_.least_us; }
-  bool fit(const Piece& a, const Piece& b) const {
+  bool small(const SegmentPiece& p) const { return p.cost_us < rule_.least_us; }
+  bool fit(const SegmentPiece& a, const SegmentPiece& b) const {
     return !a.alone && !b.alone && a.cost_us + b.cost_us <= most_ && (!rule_.split_phases || a.phase == b.phase);
   }
 
@@ -352,7 +352,7 @@ class Merger {
   // Moves piece b into a. Each piece takes part once a round.
   bool join(std::int32_t a, std::int32_t b) {
     if (joined_[a] || joined_[b] || !fit(pieces_[a], pieces_[b])) return false;
-    Piece &to = pieces_[a], &from = pieces_[b];
+    SegmentPiece &to = pieces_[a], &from = pieces_[b];
     to.end = small(to) || small(from) ? SegmentEnd::merged : from.end;
     to.cost_us += from.cost_us;
     const auto middle = static_cast<std::ptrdiff_t>(to.nodes.size());
@@ -364,13 +364,13 @@ class Merger {
   }
 
   bool finish_round() {
-    if (changed_) std::erase_if(pieces_, [](const Piece& p) { return p.nodes.empty(); });
+    if (changed_) std::erase_if(pieces_, [](const SegmentPiece& p) { return p.nodes.empty(); });
     return changed_;
   }
 
   const Precedence& precedence_;
   const PieceRule& rule_;
-  std::vector<Piece> pieces_;
+  std::vector<SegmentPiece> pieces_;
   const double most_;
   std::vector<char> joined_;
   bool changed_ = false;
@@ -378,16 +378,16 @@ class Merger {
 
 }  // namespace
 
-std::vector<Piece> grow_pieces(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule) {
+std::vector<SegmentPiece> grow_pieces(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule) {
   return Merger(precedence, rule, Grower(graph, node_cost, precedence, rule).grow()).merge();
 }
 
-std::vector<Piece> lane_pieces(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule,
+std::vector<SegmentPiece> lane_pieces(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule,
                                std::int32_t lanes) {
   return Merger(precedence, rule, LaneGrower(graph, node_cost, precedence, rule, lanes).grow()).merge();
 }
 
-std::optional<std::vector<Segment>> make_segments(const Precedence& precedence, const std::vector<Piece>& pieces) {
+std::optional<std::vector<Segment>> make_segments(const Precedence& precedence, const std::vector<SegmentPiece>& pieces) {
   const PieceGraph graph = connect(precedence, pieces);
   using Entry = std::pair<NodeId, std::int32_t>;  // first node, piece
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
