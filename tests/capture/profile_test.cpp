@@ -112,7 +112,7 @@ TEST(Profile, NamesOfAReplayAreThoseOfEveryPlan) {
   for (ValueId v = 0; v < captured.n_inputs; ++v) executor.set_input(v, default_value(captured.values[v].type, 1, "x"));
   for (const std::string& name : executor.state_names())
     for (ValueId v = captured.n_inputs; v < captured.n_inputs + captured.n_state; ++v)
-      if (captured.values[v].name.str() == name) executor.set_state(name, default_value(captured.values[v].type, 2, name));
+      if (captured.value_name(v) == name) executor.set_state(name, default_value(captured.values[v].type, 2, name));
   ProfileBuilder builder(executor.plan().graph);
   Timeline timeline;
   for (int s = 0; s < 3; ++s) {
