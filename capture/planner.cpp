@@ -171,7 +171,7 @@ class Planner {
     Plan plan = finish_plan(facts_, clones_of(offer), options, &passes_);
     plan.strategy = strategy_name(named_strategy(offer));
     plan.budget_bytes = budget_;
-    plan.floor_bytes = floor_;
+    plan.floor_bytes = std::min(floor_, plan.peak_bytes);  // placed for several threads, a plan may get by with less
     plan.keep_all_peak_bytes = keep_all_peak_;
     plan.decisions.assign(offer.choices->decisions.begin(), offer.choices->decisions.begin() + offer.candidate.decisions);
     plan.feasible = budget_ < 0 || plan.peak_bytes <= budget_;

@@ -249,7 +249,7 @@ TEST(ExecutorParts, RestartAfterAStateWriteTears) {
   EXPECT_EQ(values(e.state("s")), (Floats{11, 12}));
   e.run_to("t");
   e.restart();
-  EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.run(); }), "set all state again");
+  EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.run(); }), "set it again first");
   e.set_state("s", tensor({0, 0}));
   e.run();
   EXPECT_EQ(values(e.state("s")), (Floats{1, 2}));
