@@ -208,7 +208,9 @@ std::string types_text(const ParsedExample& e) {
 
 class Calibrator {
  public:
-  Calibrator(const CalibrateOptions& options, std::vector<CalibrationPoint>* points) : options_(options), effort_(effort_of(options.quick)), points_(points) {}
+  Calibrator(const CalibrateOptions& options, std::vector<CalibrationPoint>* points) : options_(options), effort_(effort_of(options.quick)), points_(points) {
+    if (options.op_seconds > 0) effort_.seconds = options.op_seconds;
+  }
 
   Calibration run() {
     const std::vector<const Op*> ops = chosen();

@@ -148,6 +148,7 @@ int view(const std::string& file) {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
   const std::string viewer = (self.parent_path() / "tapedeck-viewer").string();
   if (access(viewer.c_str(), X_OK) != 0) throw UsageError("there is no tapedeck-viewer beside this tool; it was built without Qt or Dear ImGui");
+  pass_interrupts_on();
   execl(viewer.c_str(), viewer.c_str(), file.c_str(), static_cast<char*>(nullptr));
   throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(errno)));
 }

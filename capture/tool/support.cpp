@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 namespace tapedeck::tool {
 
@@ -30,8 +31,17 @@ bool same_ignoring_case(const std::string& a, const char* b) {
 
 std::atomic<bool> interrupt_flag{false};
 
-void on_interrupt(int) {
-  if (interrupt_flag.exchange(true)) std::_Exit(130);  // a second Ctrl-C does not wait
+sigset_t interrupt_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  return set;
+}
+
+void wait_for_interrupts() {
+  const sigset_t set = interrupt_signals();
+  for (int signal = 0; sigwait(&set, &signal) == 0;)
+    if (interrupt_flag.exchange(true)) std::_Exit(130);  // a second Ctrl-C does not wait
 }
 
 }  // namespace
@@ -91,6 +101,18 @@ void Progress::at(double fraction) {
 
 const std::atomic<bool>& interrupted() { return interrupt_flag; }
 
-void catch_interrupts() { std::signal(SIGINT, on_interrupt); }
+// No handler: it would run on the stack of a thread that computes, and oneDNN's products point the stack pointer into small buffers on the
+// heap, which a signal's frame does not fit into. All threads block the signal, one waits for it.
+void catch_interrupts() {
+  std::signal(SIGINT, SIG_DFL);   // a shell's background jobs inherit that it is ignored
+  const sigset_t set = interrupt_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::thread(wait_for_interrupts).detach();
+}
+
+void pass_interrupts_on() {
+  const sigset_t set = interrupt_signals();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
 
 }  // namespace tapedeck::tool

@@ -31,8 +31,10 @@ class Progress {
   int last_ = -1;
 };
 
-// Set by Ctrl-C once catch_interrupts() has been called.
+// Set by Ctrl-C once catch_interrupts() has been called, before any other thread is started. Programs started from here get their Ctrl-C
+// if pass_interrupts_on() is called between fork and exec.
 const std::atomic<bool>& interrupted();
 void catch_interrupts();
+void pass_interrupts_on();
 
 }  // namespace tapedeck::tool

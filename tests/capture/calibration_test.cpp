@@ -170,6 +170,7 @@ TEST(Calibration, PathFollowsTheEnvironment) {
 TEST(Calibrate, MeasuresSeveralSizesOfAnOp) {
   CalibrateOptions options;
   options.quick = true;
+  options.op_seconds = 1000;   // every size, however busy the machine is
   options.ops = {"matmul", "add"};
   std::vector<double> progress;
   options.progress = [&](double done) { progress.push_back(done); };

@@ -1,4 +1,4 @@
-#include "peer.h"
+#include <tapedeck/tests/bench/torch/peer.h>
 
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>

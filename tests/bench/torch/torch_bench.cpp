@@ -4,7 +4,7 @@
 //
 // Every round runs each way for a while, one after the other, so that what else the machine does meets them all; the table gives medians
 // over rounds, and ratios to libtorch's eager step.
-#include "peer.h"
+#include <tapedeck/tests/bench/torch/peer.h>
 
 #include <tapedeck/samples/zoo/vision.h>
 #include <tapedeck/tapedeck.h>

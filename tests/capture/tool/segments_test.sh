@@ -4,12 +4,12 @@
 rm -f ./*.tape ./*.graph
 
 cat > two.graph <<'G'
-graph two(%x: u8[64]) {
+graph two(%x: u8[64], %held: u8[4096]) {
   %a: u8[64] = opaque(%x) {us=100.0}
   %b: u8[64] = opaque(%a) {us=100.0}
   %c: u8[64] = opaque(%x) {us=100.0}
   %d: u8[64] = opaque(%c) {us=100.0}
-  %e: u8[64] = opaque(%b, %d) {us=1.0}
+  %e: u8[64] = opaque(%b, %d, %held) {us=1.0}
   return %e
 }
 G
