@@ -31,9 +31,10 @@ struct Effort {
 };
 constexpr double kMiddle = 8'000;
 
-Effort effort_of(bool quick) {
-  if (quick) return {0.02, 1000, 200, {20e3, 400e3}};
-  return {0.15, 8000, 1000, {2e3, 30e3, 300e3, 2e6}};
+Effort effort_of(const CalibrateOptions& options) {
+  Effort e = options.quick ? Effort{0.02, 1000, 200, {20e3, 400e3}} : Effort{0.15, 8000, 1000, {2e3, 30e3, 300e3, 2e6}};
+  if (options.op_seconds > 0) e.seconds = options.op_seconds;
+  return e;
 }
 
 // ---- sizes ----
@@ -208,9 +209,7 @@ std::string types_text(const ParsedExample& e) {
 
 class Calibrator {
  public:
-  Calibrator(const CalibrateOptions& options, std::vector<CalibrationPoint>* points) : options_(options), effort_(effort_of(options.quick)), points_(points) {
-    if (options.op_seconds > 0) effort_.seconds = options.op_seconds;
-  }
+  Calibrator(const CalibrateOptions& options, std::vector<CalibrationPoint>* points) : options_(options), effort_(effort_of(options)), points_(points) {}
 
   Calibration run() {
     const std::vector<const Op*> ops = chosen();
