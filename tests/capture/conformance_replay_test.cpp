@@ -163,8 +163,11 @@ TEST(ConformanceReplay, T126_Storage) {
   void* const block = allocator.allocate(1024);
   ASSERT_NE(block, nullptr);
   allocator.release(block, 1024);
-  EXPECT_EQ(allocator.allocate(1024), block) << "freed last, used first";
-  allocator.release(block, 1024);
+  void* const again = allocator.allocate(1024);
+#ifndef TAPEDECK_SANITIZED   // under a sanitizer no block is kept, so that it sees every use after a release
+  EXPECT_EQ(again, block) << "freed last, used first";
+#endif
+  allocator.release(again, 1024);
 }
 
 }  // namespace
