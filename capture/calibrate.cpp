@@ -263,7 +263,7 @@ class Calibrator {
       for (const std::vector<Case>& of_example : cases) {
         if (k >= of_example.size()) continue;
         if (options_.cancel && *options_.cancel) throw Cancelled("interrupted");
-        if (points.size() >= 2 && Clock::now() > end) return points;
+        if (can_carry_rates(points) && Clock::now() > end) return points;
         const Case& c = of_example[k];
         if (seen.insert(types_text(c.example)).second) add(c, &points, ratios);
       }

@@ -13,7 +13,7 @@ namespace tapedeck TAPEDECK_API {
 
 struct CalibrateOptions {
   bool quick = false;                                // some 5 seconds instead of 30, with fewer and smaller sizes
-  double op_seconds = 0;                             // after so long no further size of an op is begun; 0: 0.02 if quick, else 0.15
+  double op_seconds = 0;                             // after so long no further size of an op is begun, unless its rates could not be told yet; 0: 0.02 if quick, else 0.15
   std::vector<std::string> ops = {};                 // only these; none: every op with a CPU kernel
   const std::atomic<bool>* cancel = nullptr;         // checked between measurements; throws Cancelled (planner.h)
   std::function<void(double)> progress = {};         // 0..1, from the calling thread

@@ -151,20 +151,24 @@ Row descend(std::span<const CostPoint> points, const Row& scale, Row rates) {
 
 }  // namespace
 
+bool can_carry_rates(std::span<const CostPoint> points) {
+  const auto usable = [](const CostPoint& p) { return plausible_us(p.us) && p.flops >= 0 && p.bytes >= 0; };
+  return std::count_if(points.begin(), points.end(), usable) >= 2 &&
+         std::any_of(points.begin(), points.end(), [&](const CostPoint& p) { return usable(p) && p.bytes >= kLeastLarge; });
+}
+
 std::optional<OpRates> fit_rates(std::span<const CostPoint> points) {
   constexpr double kLeastUs = 1e-3;
   std::vector<CostPoint> usable;
   Row scale = {1, 0, 0, 0};
-  bool large = false;
+  if (!can_carry_rates(points)) return std::nullopt;
   for (CostPoint p : points) {
     if (!plausible_us(p.us) || !(p.flops >= 0) || !(p.bytes >= 0)) continue;
     p.us = std::max(p.us, kLeastUs);
-    large |= p.bytes >= kLeastLarge;
     const Row f = features(p);
     for (std::size_t i = 1; i < kRates; ++i) scale[i] = std::max(scale[i], f[i]);
     usable.push_back(p);
   }
-  if (usable.size() < 2 || !large) return std::nullopt;
 
   const std::optional<Row> start = linear_rates(usable, scale);
   if (!start) return std::nullopt;

@@ -51,11 +51,15 @@ Cost counted_cost(const Op& op, std::span<const Type> inputs, std::span<const Ty
 // As cost_us() (engine/op.h), of the calibrated machine. Views and what costs nothing cost nothing here either.
 double calibrated_us(const Calibration& calibration, const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs);
 
-// One measurement, and rates that are not negative for which the sum of ln(us by the rates / us measured)^2 cannot be bettered by changing one of
-// them. Nothing if the points cannot carry rates: fewer than two, or none large.
-struct CostPoint {
+struct CostPoint {  // one measurement
   double flops = 0, bytes = 0, us = 0;
 };
+
+// Whether rates can be told from the points at all: two or more, one of them large.
+bool can_carry_rates(std::span<const CostPoint> points);
+
+// Rates that are not negative for which the sum of ln(us by the rates / us measured)^2 cannot be bettered by changing one of them. Nothing if
+// the points cannot carry rates.
 std::optional<OpRates> fit_rates(std::span<const CostPoint> points);
 
 // JSON text both ways. parse_calibration() throws FileError for rates that cannot be.
