@@ -1,6 +1,6 @@
 #include <tapedeck/capture/layout.h>
 
-#include <tapedeck/capture/place.h>
+#include <tapedeck/capture/place/place.h>
 
 #include <algorithm>
 

@@ -35,6 +35,7 @@ enum class Reason : std::uint8_t {
   recomputed,  // made again by a clone, just before `reader`
   gradient,    // made in backward
   in_place,    // computed in the bytes of `other`
+  part,        // written into its place in the bytes of `other`, a later value that joins it with others
   alias,       // a window on the bytes of `other`
   update,      // becomes the new value of a state buffer
   unread,      // nobody reads it
@@ -131,6 +132,7 @@ struct Plan {
   bool feasible = true;
   std::string infeasible_reason;          // the floor, the node and the tensors that set it
   std::string strategy = "none";          // none, regions, greedy
+  std::string order = "recorded";         // how the order of nodes was found (order/order.h)
   std::int64_t alignment = 64;
   std::int64_t budget_bytes = -1;         // -1 = none
   std::int64_t arena_bytes = 0;

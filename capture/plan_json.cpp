@@ -87,6 +87,7 @@ void describe(V&& field, std::type_identity<Decision>) {
 template <class V>
 void describe(V&& field, std::type_identity<Plan>) {
   field("strategy", &Plan::strategy);
+  field("order", &Plan::order);
   field("feasible", &Plan::feasible);
   field("infeasible_reason", &Plan::infeasible_reason);
   field("alignment", &Plan::alignment);

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <tapedeck/kernels/export.h>
+#include <tapedeck/capture/order/ordering.h>
 #include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/sharing.h>
 
 #include <atomic>
 #include <cstdint>
@@ -24,6 +26,10 @@ struct PlanOptions {
   // Without a budget `automatic` means regions (honour the user's checkpoints), with one it means greedy.
   Strategy strategy = Strategy::automatic;
   std::int64_t alignment = 64;           // of arena offsets; a power of two; a value's own dtype size is always respected
+  Ordering ordering = Ordering::automatic;
+  Sharing sharing = Sharing::all;
+  std::int64_t place_work = -1;          // steps of search for offsets (place/place.h); -1: a default that keeps planning quick
+  bool find_floor = true;                // false: without a budget nothing is recomputed to find the floor, and floor_bytes is the peak
   // Segments (capture/segment.h). The plan is valid for any number of threads; `threads` is what it is good for.
   std::int32_t threads = 1;
   double segment_us = 50;                // a segment is closed once its nodes cost this much; 0: every node is a task of its own

@@ -77,6 +77,7 @@ std::string reason_sentence(const Plan& plan, ValueId v) {
     case Reason::recomputed: return "Recomputed just before " + reader_title(plan, p) + ", instead of kept since the forward pass.";
     case Reason::gradient: return "Made by backward; last read by " + reader_title(plan, p) + ".";
     case Reason::in_place: return "Computed in place, in the bytes of " + other_name(plan, p) + ", which nobody reads afterwards.";
+    case Reason::part: return "Written into its place in the bytes of " + other_name(plan, p) + ", which joins it with others.";
     case Reason::alias: return "A window on the bytes of " + other_name(plan, p) + "; needs no bytes of its own.";
     case Reason::update: return "Becomes the new value of a state buffer when the step ends.";
     case Reason::unread: return "Nobody reads it; its bytes are free again after its node.";

@@ -1,6 +1,6 @@
 // Offsets: no two buffers that are alive together overlap, by an oracle that looks at every pair; and how close to the bound
 // they come on published instances.
-#include <tapedeck/capture/place.h>
+#include <tapedeck/capture/place/place.h>
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,74 @@
+// Dynamic storage allocation: offsets for buffers whose lifetimes are known, so that no two that are alive at the same time overlap and the
+// end of the highest is low. A library of its own: it knows nothing of graphs.
+//
+// NP-hard. place() is anytime: greedy orders first (XLA's, TFLite's and a run-time allocator's, each by first and by best fit), done if one
+// meets the bound; else the instance is split where nothing is alive, and an exact search (after MiniMalloc, ASPLOS 2023) is raced over a
+// ladder of capacities from the bound up, beside climbing over orders (after TVM's and IREE's hill climbs) for what is too big for that.
+// Whatever the limit, there is an answer, and `bound` says how far from the best it can be.
+#pragma once
+
+#include <tapedeck/kernels/export.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace tapedeck TAPEDECK_API {
+
+// Steps first..last, both included.
+struct Steps {
+  std::int32_t first = 0, last = 0;
+};
+
+// Alive during steps birth..death, both included.
+struct Tenant {
+  std::int64_t bytes = 0;
+  std::int64_t alignment = 1;      // a power of two or any other positive number
+  std::int32_t birth = 0;
+  std::int32_t death = 0;
+  std::int64_t fixed = -1;         // >= 0: it lies there, and others make way
+  std::int64_t hint = -1;          // >= 0: it lies there if that costs nothing: a plan redone after a small change keeps its addresses
+  std::vector<Steps> holes = {};   // within birth..death, ascending, disjoint: its bytes are not needed then
+};
+
+struct PlaceOptions {
+  std::int64_t work = 0;           // steps of search beyond the greedy orders; equal work, equal answer, on any number of threads
+  double seconds = 0;              // > 0: the limit is this much time instead, and answers may differ from run to run
+  std::int64_t capacity = -1;      // >= 0: any end up to it will do, and nothing lower is looked for
+  std::int64_t chunk_bytes = -1;   // > 0: several arenas, none larger (but for a buffer that is larger itself)
+  int threads = 1;                 // that search
+  const std::atomic<bool>* cancel = nullptr;                            // the best so far is the answer
+  std::function<void(std::int64_t end, double seconds)> on_better = {};  // from the calling thread or one that searches, one at a time
+};
+
+struct Offsets {
+  std::vector<std::int64_t> offsets;  // by buffer, within its arena; buffers of no bytes lie at 0
+  std::vector<std::int32_t> arena;    // by buffer; empty unless chunk_bytes is given
+  std::int64_t end = 0;               // the highest offset + bytes; of several arenas the sum of these
+  std::int64_t bound = 0;             // most bytes alive at once: no placement ends lower
+  bool optimal = false;               // no placement ends lower: it meets the bound, or all lower ends were searched
+  std::int64_t work = 0;              // steps of search that were taken
+};
+
+// Deterministic unless `seconds` is given. Throws UsageError for a negative size, an alignment below one, a death before the birth, holes
+// that are not as said, fixed buffers that overlap while alive, and sums beyond 2^62. Thread safe.
+// Cost of the greedy part: O(n log n + pairs alive together) for each of ten attempts.
+Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options = {});
+
+// Who writes a buffer and who is done with it when, in a run on several threads: moments of the simulated run (capture/simulate.h).
+struct Occupation {
+  std::int32_t segment = -1;        // of the first writer
+  std::int32_t began = 0;           // when that segment began
+  std::int32_t last_segment = -1;   // of its users the one that ended last
+  std::int32_t ended = -1;          // when that was
+  std::int32_t others_ended = -1;   // the same of all other users
+};
+
+// Two buffers share bytes only if the second is born after the death of the first and, as the run has it, all segments that use the first
+// have ended when the second's begins, or the last of them is the second's own. Holes, hints and fixed offsets are not looked at. Quadratic
+// in the buffers that have bytes: nothing (end == -1) if these are more than kMostApart.
+Offsets place_apart(const std::vector<Tenant>& buffers, const std::vector<Occupation>& when);
+inline constexpr std::size_t kMostApart = 12000;
+
+}  // namespace tapedeck
