@@ -95,6 +95,10 @@ void Executor::Impl::prepare() {
   for (const Update& u : g.updates) state_written[u.state - g.n_inputs] = true;
   buffers.resize(table.bytes.size());
   bases.resize(table.bytes.size());
+  if (memory->poison == 0) return;
+  std::vector<bool> called(g.nodes.size());
+  for (const replay::Step& step : program.steps) called[step.node] = true;
+  poison = std::make_unique<replay::Poison>(plan, called, memory->poison);
 }
 
 // The memory's state values, or new ones among them. They get bytes with their first value: what is bound needs none of ours.

@@ -5,6 +5,7 @@
 #include <tapedeck/capture/executor_memory.h>
 #include <tapedeck/capture/executor_monitors.h>
 #include <tapedeck/capture/executor_parts.h>
+#include <tapedeck/capture/executor_poison.h>
 #include <tapedeck/capture/executor_program.h>
 #include <tapedeck/capture/executor_segments.h>
 #include <tapedeck/capture/executor_threads.h>
@@ -86,6 +87,8 @@ struct Executor::Impl : replay::Member {
   void run_steps_timed(std::int32_t segment) noexcept;
   void run_watched(std::int32_t segment) noexcept;
   bool run_step_timed(std::int32_t segment, std::int32_t step) noexcept;
+  bool run_step_poisoned(std::int32_t segment, std::int32_t step) noexcept;
+  void check_dead_bytes();
   void monitors_changed();
 
   // ---- parts of a step (executor_parts.cpp) ----
@@ -138,6 +141,7 @@ struct Executor::Impl : replay::Member {
 
   replay::Monitors monitors{plan.graph};
   std::vector<bool> watched;              // by segment; empty if nobody watches
+  std::unique_ptr<replay::Poison> poison; // with TAPEDECK_POISON
   std::unique_ptr<replay::Parts> parts;   // once a step was run in parts
 
   std::uint64_t seen_changes = ~std::uint64_t{0};   // of the memory, when state was last found ready

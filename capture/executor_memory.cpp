@@ -1,5 +1,6 @@
 #include <tapedeck/capture/executor_memory.h>
 
+#include <tapedeck/capture/executor_poison.h>
 #include <tapedeck/engine/error.h>
 
 #include <fmt/format.h>
@@ -89,13 +90,15 @@ void Memory::want() {
 
 void* Memory::settle_arena() {
   const std::int64_t bytes = wanted_.load(std::memory_order_relaxed);
-  if (arena_.bytes() == bytes) return arena_.data();
-  count.forget(arena_.bytes());
-  arena_ = Buffer();
-  source_ = std::make_unique<Allocator>();
-  arena_ = Buffer(*source_, bytes);
-  count.adopt(bytes);
-  return arena_.data();
+  const std::int64_t canaries = poison ? 2 * Poison::kCanary : 0;   // not the plan's, so not counted
+  if (arena_.bytes() != bytes + canaries) {
+    count.forget(std::max<std::int64_t>(arena_.bytes() - canaries, 0));
+    arena_ = Buffer();
+    source_ = std::make_unique<Allocator>();
+    arena_ = Buffer(*source_, bytes + canaries);
+    count.adopt(bytes);
+  }
+  return canaries ? static_cast<char*>(arena_.data()) + canaries / 2 : arena_.data();
 }
 
 void Memory::keep_outputs_in(const StateValue& value) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <tapedeck/engine/allocator.h>
+#include <tapedeck/engine/settings.h>
 #include <tapedeck/engine/tensor.h>
 #include <tapedeck/kernels/attrs.h>
 
@@ -102,6 +103,7 @@ class Memory {
     for (const Member* m : members_) f(*m);
   }
 
+  const int poison = settings().poison;   // TAPEDECK_POISON when this was made: then there are canaries around the arena
   Allocator count;                  // counts the replays' bytes and nobody else's
   std::uint64_t changes = 0;        // of state: set, bound, torn. Equal: every base is where it was
   std::atomic<const Member*> step_of{nullptr};   // who is in the middle of a step

@@ -44,7 +44,7 @@ void Executor::Impl::run_observed(std::int32_t segment) noexcept {
     return;
   }
   if (!watched.empty() && watched[segment]) run_watched(segment);
-  else if (timeline) run_steps_timed(segment);
+  else if (timeline || poison) run_steps_timed(segment);
   else run_steps(segment);
   const auto share = static_cast<double>(nodes.end - nodes.first) / static_cast<double>(plan.segments[segment].nodes.size());
   if (meter.on() && !meter.add(cost_of(plan.segments[segment]) * share)) gate.stop();
@@ -57,11 +57,37 @@ void Executor::Impl::run_steps_timed(std::int32_t segment) noexcept {
 }
 
 bool Executor::Impl::run_step_timed(std::int32_t segment, std::int32_t i) noexcept {
-  if (!timeline) return run_step(segment, i);
+  if (!timeline) return poison ? run_step_poisoned(segment, i) : run_step(segment, i);
   const std::int64_t began = now_ns() - start_ns;
-  const bool go_on = run_step(segment, i);
+  const bool go_on = poison ? run_step_poisoned(segment, i) : run_step(segment, i);
   timeline->slices[i] = {program.steps[i].node, segment, serial ? 0 : threads.index(), began, now_ns() - start_ns};
   return go_on;
+}
+
+// What the node does to bytes that are not its own is its fault.
+bool Executor::Impl::run_step_poisoned(std::int32_t segment, std::int32_t i) noexcept {
+  const replay::Step& step = program.steps[i];
+  if (step.node > stop_at.load(std::memory_order_relaxed)) return run_step(segment, i);
+  bool ran = false;
+  try {
+    poison->before(step.node, step.call);
+    ran = true;
+    if (!run_step(segment, i)) return false;
+    poison->after(step.node, step.call);
+    return true;
+  } catch (...) {
+    note_fault(segment, step.node, ran ? i + 1 : i, std::current_exception());
+    return false;
+  }
+}
+
+// Once nobody runs: damage that no node was caught at is put down to the last node there is.
+void Executor::Impl::check_dead_bytes() {
+  if (plan.segments.empty() || stop_at.load(std::memory_order_relaxed) != replay::kNoStop) return;
+  const std::string found = poison->all_dead_untouched();
+  if (found.empty()) return;
+  const auto last = static_cast<std::int32_t>(plan.segments.size()) - 1;
+  note_fault(last, plan.segments[last].nodes.back(), runs[last].stopped, std::make_exception_ptr(ExecutionError(found)));
 }
 
 // Node by node: those without a call, windows and constants, can be watched too.

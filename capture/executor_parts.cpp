@@ -259,6 +259,8 @@ Tensor Executor::Impl::value(ValueId v) {
     throw ExecutionError(fmt::format("%{} is not there any more: another executor has run on the same memory", g.value_name(v)));
   if (const NodeId n = overwriter(v); n != kNone)
     throw ExecutionError(fmt::format("%{} is not there any more: `{}` has been computed in its bytes", g.value_name(v), g.node_text(n)));
+  if (poison && poison->is_dead(v))
+    throw ExecutionError(fmt::format("%{} is not there any more: all that read it have run, and TAPEDECK_POISON has filled its bytes", g.value_name(v)));
   return read(v);
 }
 

@@ -116,6 +116,7 @@ void Executor::Impl::start_step(bool inputs) {
   if (memory->step_of) claim_memory();
   follow_memory();
   memory->arena_user = this;
+  if (poison) poison->begin(bases[0]);
   has_outputs = false;
   touch_state();
   if (parts)   // a step in parts may have been dropped by another executor
@@ -137,7 +138,7 @@ void Executor::Impl::run(const RunOptions* options) {
 
 // Runs `ranges`: on all threads, or, where `one_by_one` holds segments, these in their order. Throws what went wrong.
 void Executor::Impl::walk(const RunOptions* options, StepRange one_by_one) {
-  observed = monitors.any() || (options && (options->timeline || options->cancel || options->progress));
+  observed = monitors.any() || poison || (options && (options->timeline || options->cancel || options->progress));
   static const RunOptions none;  // the meter keeps a pointer to `progress`, so no copy may be handed on
   if (observed) begin_observing(options ? *options : none);
   in_order = one_by_one;
@@ -151,6 +152,7 @@ void Executor::Impl::walk(const RunOptions* options, StepRange one_by_one) {
     threads.run([](void* self, std::int32_t item) { static_cast<Impl*>(self)->hand_out(item); }, this, ordered ? kInOrder : kStart);
     kernels::annotate_acquire(&finish);
   }
+  if (poison) check_dead_bytes();
   if (observed) end_observing();
   if (stop_at.load(std::memory_order_relaxed) != kNoStop) fail();
 }

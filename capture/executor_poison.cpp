@@ -1,0 +1,303 @@
+#include <tapedeck/capture/executor_poison.h>
+
+#include <tapedeck/capture/plan_check_parts.h>
+#include <tapedeck/engine/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace tapedeck::replay {
+
+namespace {
+
+constexpr unsigned char kPattern = 0xFF;
+constexpr std::int64_t kBeside = 256;   // bytes looked at on either side of a result
+constexpr std::int64_t kUntouched = std::numeric_limits<std::int64_t>::min();
+
+bool floating(DType d) { return d == DType::f32 || d == DType::f64 || d == DType::f16 || d == DType::bf16; }
+
+bool is_pattern(const unsigned char* at, std::size_t bytes) {
+  return bytes == 0 || (at[0] == kPattern && std::memcmp(at, at + 1, bytes - 1) == 0);
+}
+
+// The first element (counted in row-major order) that is all pattern; -1 if none is.
+std::int64_t find_pattern(const View& view) {
+  const auto size = static_cast<std::int64_t>(dtype_size(view.dtype));
+  std::int64_t index[kMaxRank] = {};
+  const std::int64_t n = view.data ? view.numel() : 0;
+  const bool dense = view.dense();
+  for (std::int64_t i = 0; i < n; ++i) {
+    std::int64_t at = dense ? i : 0;
+    for (int d = 0; d < view.rank && !dense; ++d) at += index[d] * view.strides[d];
+    if (is_pattern(static_cast<const unsigned char*>(view.data) + at * size, static_cast<std::size_t>(size))) return i;
+    for (int d = view.rank - 1; d >= 0 && !dense && ++index[d] == view.sizes[d]; --d) index[d] = 0;
+  }
+  return -1;
+}
+
+// An operand may hold the pattern rightly: a NaN of the user's.
+bool holds_pattern(const KernelCall& call) {
+  for (std::int32_t k = 0; k < call.n_inputs; ++k)
+    if (floating(call.inputs[k].dtype) && find_pattern(call.inputs[k]) >= 0) return true;
+  return false;
+}
+
+}  // namespace
+
+Poison::Poison(const Plan& plan, const std::vector<bool>& called, int level)
+    : plan_(plan), g_(plan.graph), level_(level), owner_(bytes_owner(plan)), base_(plan.values.size()), holder_of_(plan.values.size(), kNone),
+      workspace_(plan.graph.nodes.size(), kNone), uses_(plan.graph.nodes.size()), writes_(plan.graph.nodes.size()), snapshots_(plan.graph.nodes.size()), overwrites_(plan.graph.nodes.size()), carries_(plan.graph.nodes.size()),
+      end_(plan.arena_bytes + kCanary) {
+  for (ValueId v = 0; v < g_.value_count(); ++v) {
+    base_[v] = plan.values[v].reason == Reason::alias ? base_[plan.values[v].other] : v;
+    if (owner_[v] != v || plan.values[v].where != Where::arena || g_.values[v].type.bytes() == 0) continue;
+    holder_of_[v] = static_cast<std::int32_t>(holders_.size());
+    holders_.push_back({.value = v, .maker = g_.values[v].node});
+  }
+  for (NodeId n = 0; n < g_.node_count(); ++n) {
+    const Node& node = g_.nodes[n];
+    if (!called[n]) continue;
+    const auto use = [&](ValueId v, bool reads) {
+      if (const std::int32_t h = holder_of(v); h != kNone) {
+        uses_[n].push_back(h);
+        holders_[h].read |= reads;
+      }
+    };
+    for (const ValueId v : g_.inputs(node)) use(v, true);
+    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
+      use(v, false);
+      overwrites_[n] |= plan.values[v].reason == Reason::in_place || plan.values[v].where == Where::state;
+      if (holder_of(v) != kNone && plan.values[v].reason != Reason::alias && g_.values[v].type.bytes() > 0) writes_[n].push_back(bytes_of(v));
+    }
+    std::sort(uses_[n].begin(), uses_[n].end());
+    uses_[n].erase(std::unique(uses_[n].begin(), uses_[n].end()), uses_[n].end());
+    if (const Scratch& s = plan.workspace[n]; s.bytes > 0) {
+      workspace_[n] = static_cast<std::int32_t>(holders_.size());
+      holders_.push_back({.maker = n, .read = true});
+      uses_[n].push_back(workspace_[n]);
+      writes_[n].push_back({s.offset, s.offset + s.bytes});
+    }
+    for (const std::int32_t h : uses_[n]) ++holders_[h].users;
+  }
+}
+
+Poison::Stretch Poison::bytes_of(ValueId v) const {
+  const Placement& p = plan_.values[v];
+  return {p.offset, p.offset + g_.values[v].type.bytes()};
+}
+
+// ---- in words ----
+
+std::string Poison::name(std::int32_t holder) const {
+  const Holder& h = holders_[holder];
+  return h.value != kNone ? "%" + g_.value_name(h.value) : "the workspace of `" + g_.node_text(h.maker) + "`";
+}
+
+std::string Poison::about(const Piece& piece) const {
+  if (piece.holder == kNone) return piece.dead ? "bytes of no value" : "";
+  const Holder& h = holders_[piece.holder];
+  const Name site = g_.nodes[h.maker].origin.site;
+  return fmt::format("{}bytes of {}{}", piece.dead ? "dead " : "", name(piece.holder), site.empty() ? "" : fmt::format(" (made at {})", site.view()));
+}
+
+void Poison::complain(const std::string& what) const { throw ExecutionError("[poison] " + what); }
+
+// ---- pieces ----
+
+template <class F>
+void Poison::each_piece(const Stretch& s, F&& f) const {
+  if (s.first >= s.end) return;
+  for (auto it = std::prev(pieces_.upper_bound(s.first)); it != pieces_.end() && it->first < s.end; ++it)
+    f(Stretch{std::max(it->first, s.first), std::min(it->second.end, s.end)}, it->second);
+}
+
+// A piece begins at `at` from here on.
+void Poison::split(std::int64_t at) {
+  if (at >= end_) return;
+  auto it = std::prev(pieces_.upper_bound(at));
+  if (it->first == at) return;
+  Piece second = it->second;
+  it->second.end = at;
+  pieces_.emplace(at, second);
+}
+
+void Poison::give(const Stretch& s, std::int32_t holder, bool dead) {
+  split(s.first);
+  split(s.end);
+  pieces_.erase(pieces_.lower_bound(s.first), pieces_.lower_bound(s.end));
+  pieces_[s.first] = {s.end, holder, dead};
+}
+
+void Poison::fill(const Stretch& s) const { std::memset(arena_ + s.first, kPattern, static_cast<std::size_t>(s.end - s.first)); }
+
+std::int64_t Poison::first_touched(const Stretch& s) const {
+  if (s.first >= s.end || is_pattern(arena_ + s.first, static_cast<std::size_t>(s.end - s.first))) return kUntouched;
+  for (std::int64_t at = s.first; at < s.end; ++at)
+    if (arena_[at] != kPattern) return at;
+  return kUntouched;
+}
+
+// ---- a step ----
+
+void Poison::begin(void* arena) {
+  const std::lock_guard lock(mutex_);
+  arena_ = static_cast<unsigned char*>(arena);
+  pieces_.clear();
+  pieces_[-kCanary] = {end_, kNone, true};
+  if (arena_) fill({-kCanary, end_});
+  for (Holder& h : holders_) h.left = h.users, h.writers = 0, h.idle = false;
+}
+
+void Poison::before(NodeId n, const KernelCall& call) {
+  if (overwrites_[n]) carries_[n] = holds_pattern(call);
+  const std::lock_guard lock(mutex_);
+  check_operands(n);
+  const Node& node = g_.nodes[n];
+  for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
+    const Placement& p = plan_.values[v];
+    if (p.reason == Reason::alias || g_.values[v].type.bytes() == 0) continue;
+    if (const std::int32_t h = holder_of(v); h != kNone) claim(n, v, bytes_of(v), h);
+    else if (const View& out = call.outputs[v - node.first_output]; p.where == Where::output && out.data)
+      std::memset(out.data, kPattern, static_cast<std::size_t>(g_.values[v].type.bytes()));
+  }
+  if (const std::int32_t h = workspace_[n]; h != kNone) claim(n, kNone, {plan_.workspace[n].offset, plan_.workspace[n].offset + plan_.workspace[n].bytes}, h);
+  take_snapshots(n);
+}
+
+void Poison::check_operands(NodeId n) const {
+  for (const ValueId v : g_.inputs(g_.nodes[n])) {
+    const std::int32_t wanted = holder_of(v);
+    if (wanted == kNone || g_.values[v].type.bytes() == 0) continue;
+    each_piece(bytes_of(base_[v]), [&](const Stretch& s, const Piece& piece) {
+      if (piece.dead || piece.holder != wanted)
+        complain(fmt::format("reads %{}, but bytes {}..{} of the arena are {} by now", g_.value_name(v), s.first, s.end - 1, about(piece)));
+    });
+  }
+}
+
+// The result gets its bytes: dead ones, those of the operand that it takes over, or, of a joined value, those its parts have written.
+void Poison::claim(NodeId n, ValueId v, const Stretch& s, std::int32_t holder) {
+  const bool in_place = v != kNone && plan_.values[v].reason == Reason::in_place;
+  const std::int32_t heir_of = in_place ? holder_of(plan_.values[v].other) : kNone;
+  check_dead(n, s, false);
+  std::vector<Stretch> stale;
+  each_piece(s, [&](const Stretch& part, const Piece& piece) {
+    if (piece.dead || piece.holder == holder || piece.holder == heir_of) return;
+    if (!holders_[piece.holder].idle)
+      complain(fmt::format("puts {} on bytes {}..{} of the arena, which are {}, still to be read", name(holder), part.first, part.end - 1, about(piece)));
+    stale.push_back(part);
+  });
+  for (const Stretch& part : stale) fill(part);
+  give(s, holder, false);
+  ++holders_[holder].version;
+  ++holders_[holder].writers;
+}
+
+void Poison::check_dead(NodeId n, const Stretch& s, bool just_now) const {
+  each_piece({std::max(s.first, -kCanary), std::min(s.end, end_)}, [&](const Stretch& part, const Piece& piece) {
+    const std::int64_t at = piece.dead ? first_touched(part) : kUntouched;
+    if (at == kUntouched) return;
+    const std::string where = at < 0 || at >= plan_.arena_bytes ? "which is beyond the arena" : about(piece);
+    complain(just_now ? fmt::format("writes outside its results: byte {} of the arena, {}", at, where)
+                      : fmt::format("finds byte {} of the arena, {}, changed before it is written by `{}`: some node since then wrote outside its results "
+                                    "(TAPEDECK_POISON=2 finds which)", at, where, g_.node_text(n)));
+  });
+}
+
+// Live bytes beside the results, of values that nobody is writing.
+void Poison::take_snapshots(NodeId n) {
+  std::vector<Snapshot>& list = snapshots_[n];
+  list.clear();
+  const auto take = [&](const Stretch& s) {
+    each_piece({std::max(s.first, -kCanary), std::min(s.end, end_)}, [&](const Stretch& part, const Piece& piece) {
+      if (piece.dead || holders_[piece.holder].writers > 0) return;
+      list.push_back({part.first, piece.holder, holders_[piece.holder].version, std::vector<unsigned char>(arena_ + part.first, arena_ + part.end)});
+    });
+  };
+  for (const Stretch& s : writes_[n]) {
+    take({s.first - kBeside, s.first});
+    take({s.end, s.end + kBeside});
+  }
+}
+
+void Poison::check_snapshots(NodeId n) const {
+  for (const Snapshot& shot : snapshots_[n])
+    each_piece({shot.first, shot.first + static_cast<std::int64_t>(shot.bytes.size())}, [&](const Stretch& part, const Piece& piece) {
+      if (piece.dead || piece.holder != shot.holder || holders_[piece.holder].version != shot.version) return;
+      for (std::int64_t at = part.first; at < part.end; ++at)
+        if (arena_[at] != shot.bytes[static_cast<std::size_t>(at - shot.first)])
+          complain(fmt::format("writes outside its results: byte {} of the arena, {}, alive", at, about(piece)));
+    });
+}
+
+void Poison::check_results(NodeId n, const KernelCall& call) const {
+  const Node& node = g_.nodes[n];
+  if (carries_[n]) return;
+  for (std::int32_t i = 0; i < call.n_outputs; ++i) {
+    const View& out = call.outputs[i];
+    if (!floating(out.dtype)) continue;
+    const std::int64_t at = find_pattern(out);
+    if (at < 0) continue;
+    if (!overwrites_[n] && holds_pattern(call)) return;
+    complain(fmt::format("leaves the pattern of dead bytes in element {} of %{}: it was never written, or computed from bytes that are nobody's", at,
+                         g_.value_name(node.first_output + i)));
+  }
+}
+
+void Poison::after(NodeId n, const KernelCall& call) {
+  check_results(n, call);   // its own bytes and its operands': nobody else writes them now
+  const std::lock_guard lock(mutex_);
+  for (const Stretch& s : writes_[n]) {
+    check_dead(n, {s.first - kBeside, s.first}, true);
+    check_dead(n, {s.end, s.end + kBeside}, true);
+  }
+  if (level_ >= 2) check_dead(n, {-kCanary, end_}, true);
+  check_snapshots(n);
+  snapshots_[n].clear();
+  const Node& node = g_.nodes[n];
+  for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
+    if (const std::int32_t h = holder_of(v); h != kNone && plan_.values[v].reason != Reason::alias && g_.values[v].type.bytes() > 0) --holders_[h].writers;
+  if (workspace_[n] != kNone) --holders_[workspace_[n]].writers;
+  for (const std::int32_t h : uses_[n])
+    if (--holders_[h].left == 0) release(h);
+}
+
+// All who use it have run.
+void Poison::release(std::int32_t holder) {
+  Holder& h = holders_[holder];
+  if (!h.read) return void(h.idle = true);
+  std::vector<Stretch> held;
+  const Stretch all = h.value != kNone ? bytes_of(h.value) : Stretch{plan_.workspace[h.maker].offset, plan_.workspace[h.maker].offset + plan_.workspace[h.maker].bytes};
+  each_piece(all, [&](const Stretch& part, const Piece& piece) {
+    if (!piece.dead && piece.holder == holder) held.push_back(part);
+  });
+  for (const Stretch& part : held) {
+    fill(part);
+    give(part, holder, true);
+  }
+}
+
+std::string Poison::all_dead_untouched() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [first, piece] : pieces_) {
+    const std::int64_t at = piece.dead ? first_touched({first, piece.end}) : kUntouched;
+    if (at == kUntouched) continue;
+    return fmt::format("[poison] byte {} of the arena, {}, is not as it was left: some node wrote outside its results (TAPEDECK_POISON=2 finds which)", at,
+                       about(piece));
+  }
+  return "";
+}
+
+bool Poison::is_dead(ValueId v) const {
+  const std::lock_guard lock(mutex_);
+  const std::int32_t h = holder_of(v);
+  if (h == kNone || g_.values[v].type.bytes() == 0) return false;
+  bool dead = false;
+  each_piece(bytes_of(base_[v]), [&](const Stretch&, const Piece& piece) { dead |= piece.dead && piece.holder == h; });
+  return dead;
+}
+
+}  // namespace tapedeck::replay
