@@ -4,6 +4,7 @@
 
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/capture/replay_pool.h>
+#include <tapedeck/engine/tensor_impl.h>
 #include <tapedeck/kernels/cuda/runtime.h>
 
 #include <algorithm>
@@ -91,6 +92,8 @@ void Executor::Impl::prepare() {
   }
   input_set.resize(input_names.size());
   state_written.resize(state_names.size());
+  state_stamps.resize(state_names.size());
+  bound_versions.resize(state_names.size());
   kept_outputs.resize(g.outputs.size());
   for (const Update& u : g.updates) state_written[u.state - g.n_inputs] = true;
   buffers.resize(table.bytes.size());
@@ -239,6 +242,40 @@ Tensor Executor::Impl::read(ValueId v) const {
   return out;
 }
 
+namespace {
+
+std::uint32_t version_of(const Tensor& bound) {
+  const auto* storage = bound.impl()->storage;
+  return storage ? storage->version : 0;
+}
+
+}  // namespace
+
+// What the caller's tensors were like when the step ended: he may write them as he likes, and results may lie in them.
+void Executor::Impl::note_versions() {
+  for (std::size_t s = 0; s < state.size(); ++s)
+    if (state[s]->bound.defined()) bound_versions[s] = version_of(state[s]->bound);
+}
+
+// A result in the bytes of bound state is gone once the caller has written his tensor: nobody could keep it for him.
+void Executor::Impl::check_unwritten(ValueId v) const {
+  const Placement& p = plan.values[v];
+  if (!returns_state || p.where != Where::state || !state[p.slot]->bound.defined()) return;
+  if (version_of(state[p.slot]->bound) != bound_versions[p.slot])
+    gone(v, fmt::format("it lies in state '{}', and the tensor bound to that has been written since", state_names[p.slot]));
+}
+
+// Names the graph, the node and its line.
+void Executor::Impl::gone(ValueId v, const std::string& why) const {
+  const NodeId maker = plan.graph.values[v].node;
+  std::string made;
+  if (maker != kNone) {
+    const Name site = plan.graph.nodes[maker].origin.site;
+    made = fmt::format("; made by [{}] {}{}", plan.graph.nodes[maker].op->name, plan.graph.node_text(maker), site.empty() ? "" : fmt::format(" ({})", site.view()));
+  }
+  throw ExecutionError(fmt::format("%{} of '{}' is not there any more: {}{}", plan.graph.value_name(v), name.view(), why, made));
+}
+
 Tensor Executor::Impl::read_state(std::int32_t slot) const {
   if (!state[slot]->set && !state[slot]->torn) throw ExecutionError(fmt::format("state '{}' was never set", state_names[slot]));
   const Type& type = plan.graph.values[plan.graph.n_inputs + slot].type;
@@ -261,8 +298,11 @@ void Executor::Impl::keep_outputs_in(const replay::StateValue& value) {
 }
 
 Tensor Executor::Impl::output(std::size_t index) const {
-  if (!has_outputs && !under_way()) throw ExecutionError("no outputs: run() has not succeeded yet");
+  if (!has_outputs && !under_way())
+    throw ExecutionError(dropped_by.empty() ? "no outputs: run() has not succeeded yet"
+                                            : fmt::format("no outputs: the step of '{}' ended unfinished when '{}', which shares its memory, ran", name.view(), dropped_by.view()));
   if (!has_outputs) check_computed(plan.graph.outputs[index]);
+  if (has_outputs && !kept_outputs[index]) check_unwritten(plan.graph.outputs[index]);
   if (kept_outputs[index]) return from_bytes(kept_outputs[index]->type(), kept_outputs[index]->data());
   return read(plan.graph.outputs[index]);
 }

@@ -54,6 +54,9 @@ struct Executor::Impl : replay::Member {
   // ---- results ----
   Tensor read(ValueId v) const;
   Tensor read_state(std::int32_t slot) const;
+  void note_versions();
+  void check_unwritten(ValueId v) const;
+  [[noreturn]] void gone(ValueId v, const std::string& why) const;
   void keep_outputs_of(replay::BufferId buffer);
   Tensor output(std::size_t index) const;
 
@@ -117,6 +120,8 @@ struct Executor::Impl : replay::Member {
   const ExecutorOptions options;
   Allocator& allocator = memory->count;
   std::vector<void*> bases;               // by buffer; the arena's and state's as of the last run
+  std::vector<std::uint64_t> state_stamps;        // by state slot: StateValue::written when the last run had begun to write
+  std::vector<std::uint32_t> bound_versions;      // by state slot, of bound tensors at the end of the last run
   std::vector<bool> input_set, state_written;     // state_written: has an update
   replay::Program program;
   bool moved = true;                      // some base changed since the program was resolved

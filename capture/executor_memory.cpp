@@ -75,6 +75,8 @@ void Memory::join(Member& member) {
 void Memory::leave(Member& member) {
   const std::lock_guard lock(mutex_);
   std::erase(members_, &member);
+  const Member* self = &member;
+  arena_user.compare_exchange_strong(self, nullptr);
   returning_ -= member.returns_state;
   want();
   member.state.clear();

@@ -43,6 +43,7 @@ struct StateValue {
   Tensor bound;                     // undefined: the bytes are ours
   void* base = nullptr;             // where the bytes are now
   bool set = false;
+  std::uint64_t written = 0;        // a number that no other write has (Memory::before_write)
   bool torn = false;                // a run that updates it failed after it had begun to write state
   Name torn_by;
 
@@ -70,6 +71,7 @@ struct Member {
   std::vector<std::shared_ptr<Buffer>> buffers;   // inputs, constants, outputs; null for what is elsewhere
   State state;
   bool returns_state = false;       // some output lies in a state buffer
+  mutable Name dropped_by;          // who ended this member's step by running; empty: nobody
 };
 
 class Memory {
@@ -92,7 +94,8 @@ class Memory {
   void point_at(Member& member, std::size_t slot, const Tensor& tensor);
   // The arena, as large as the members need by now. May move it; what is in it is lost then. Throws ExecutionError for want of memory.
   void* settle_arena();
-  void before_write(const StateValue& value) {
+  void before_write(StateValue& value) {
+    value.written = ++writes_;
     if (returning_.load(std::memory_order_relaxed) > 0) keep_outputs_in(value);
   }
 
@@ -108,7 +111,8 @@ class Memory {
   std::uint64_t changes = 0;        // of state: set, bound, torn. Equal: every base is where it was
   std::atomic<const Member*> step_of{nullptr};   // who is in the middle of a step
   bool step_wrote = false;                       // that step has written state
-  const Member* arena_user = nullptr;            // who ran last: what others left in the arena is gone; only compared
+  std::atomic<const Member*> arena_user{nullptr};  // who ran last: what others left in the arena is gone; only compared
+  Name arena_user_name;
 
  private:
   friend class Busy;
@@ -121,6 +125,7 @@ class Memory {
   std::map<std::string, std::weak_ptr<StateValue>> named_;
   std::map<const void*, std::weak_ptr<StateValue>> bound_;    // looked up only
   std::atomic<std::int64_t> wanted_{0};
+  std::uint64_t writes_ = 0;        // of state values
   std::atomic<int> returning_{0};   // members that return state
   std::unique_ptr<Allocator> source_;   // of the arena alone: an arena that is outgrown goes back to the system at once
   Buffer arena_;

@@ -45,6 +45,7 @@ void Executor::Impl::claim_memory() {
   if (memory->step_wrote)
     throw ExecutionError(fmt::format("'{}', which shares this memory, is in the middle of a step that has written state; it must resume() or restart() first",
                                      memory->step_of.load()->name.view()));
+  memory->step_of.load()->dropped_by = name;
   memory->step_of = nullptr;
 }
 
@@ -114,6 +115,7 @@ void Executor::Impl::run_part(bool one_by_one, const RunOptions* options) {
   p.left = left;
   memory->step_wrote = wrote_state();
   has_outputs = left == 0;
+  if (has_outputs) note_versions();
   if (left == 0) memory->step_of = nullptr;
   if (observed) meter.end(left == 0);
 }
@@ -254,13 +256,20 @@ Tensor Executor::Impl::value(ValueId v) {
   const ValueId own = parts->owner[v];
   if (g.is_input(own) && !input_set[own]) throw ExecutionError(fmt::format("input '{}' was never set", input_names[own]));
   if (g.is_state(own) && !state[own - g.n_inputs]->set) throw ExecutionError(fmt::format("state '{}' was never set", state_names[own - g.n_inputs]));
+  const Placement& p = plan.values[own];
+  const bool made = g.values[own].node != kNone && !g.literal(g.nodes[g.values[own].node]);
+  if (made && !has_outputs && !under_way() && !dropped_by.empty())
+    gone(v, fmt::format("the step ended unfinished when '{}', which shares its memory, ran", dropped_by.view()));
   check_computed(v);
-  if (memory->arena_user != this && g.values[own].node != kNone && (plan.values[own].where == Where::arena || plan.values[own].where == Where::state))
-    throw ExecutionError(fmt::format("%{} is not there any more: another executor has run on the same memory", g.value_name(v)));
-  if (const NodeId n = overwriter(v); n != kNone)
-    throw ExecutionError(fmt::format("%{} is not there any more: `{}` has been computed in its bytes", g.value_name(v), g.node_text(n)));
+  if (memory->arena_user != this && made && (p.where == Where::arena || p.where == Where::state))
+    gone(v, memory->arena_user.load() ? fmt::format("'{}', which shares its memory, has run since", memory->arena_user_name.view())
+                               : "an executor that shared its memory has run since, and left");
+  if (made && p.where == Where::state && state[p.slot]->written != state_stamps[p.slot])
+    gone(v, fmt::format("state '{}', in whose bytes it lies, has been set since", state_names[p.slot]));
+  if (const NodeId n = overwriter(v); n != kNone) gone(v, fmt::format("`{}` has been computed in its bytes", g.node_text(n)));
+  if (made && has_outputs) check_unwritten(v);
   if (poison && poison->is_dead(v))
-    throw ExecutionError(fmt::format("%{} is not there any more: all that read it have run, and TAPEDECK_POISON has filled its bytes", g.value_name(v)));
+    gone(v, "all that read it have run, and TAPEDECK_POISON has filled its bytes");
   return read(v);
 }
 

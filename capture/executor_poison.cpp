@@ -23,8 +23,25 @@ bool is_pattern(const unsigned char* at, std::size_t bytes) {
   return bytes == 0 || (at[0] == kPattern && std::memcmp(at, at + 1, bytes - 1) == 0);
 }
 
-// The first element (counted in row-major order) that is all pattern; -1 if none is.
-std::int64_t find_pattern(const View& view) {
+std::uint64_t bits_at(const unsigned char* at, std::int64_t size) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, at, static_cast<std::size_t>(size));
+  return bits;
+}
+
+bool is_nan(std::uint64_t bits, DType d) {
+  switch (d) {
+    case DType::f64: return (bits & 0x7FFFFFFFFFFFFFFFu) > 0x7FF0000000000000u;
+    case DType::f32: return (bits & 0x7FFFFFFFu) > 0x7F800000u;
+    case DType::f16: return (bits & 0x7FFFu) > 0x7C00u;
+    case DType::bf16: return (bits & 0x7FFFu) > 0x7F80u;
+    default: return false;
+  }
+}
+
+// The first element (counted in row-major order) whose bits are as asked; -1 if there is none.
+template <class Asked>
+std::int64_t find_element(const View& view, Asked asked) {
   const auto size = static_cast<std::int64_t>(dtype_size(view.dtype));
   std::int64_t index[kMaxRank] = {};
   const std::int64_t n = view.data ? view.numel() : 0;
@@ -32,16 +49,23 @@ std::int64_t find_pattern(const View& view) {
   for (std::int64_t i = 0; i < n; ++i) {
     std::int64_t at = dense ? i : 0;
     for (int d = 0; d < view.rank && !dense; ++d) at += index[d] * view.strides[d];
-    if (is_pattern(static_cast<const unsigned char*>(view.data) + at * size, static_cast<std::size_t>(size))) return i;
+    if (asked(bits_at(static_cast<const unsigned char*>(view.data) + at * size, size))) return i;
     for (int d = view.rank - 1; d >= 0 && !dense && ++index[d] == view.sizes[d]; --d) index[d] = 0;
   }
   return -1;
 }
 
-// An operand may hold the pattern rightly: a NaN of the user's.
-bool holds_pattern(const KernelCall& call) {
-  for (std::int32_t k = 0; k < call.n_inputs; ++k)
-    if (floating(call.inputs[k].dtype) && find_pattern(call.inputs[k]) >= 0) return true;
+std::int64_t find_pattern(const View& view) {
+  const std::uint64_t pattern = ~std::uint64_t{0} >> (64 - 8 * dtype_size(view.dtype));
+  return find_element(view, [pattern](std::uint64_t bits) { return bits == pattern; });
+}
+
+// From a NaN of the user's any other may come, the pattern too.
+bool reads_nan(const KernelCall& call) {
+  for (std::int32_t k = 0; k < call.n_inputs; ++k) {
+    const DType d = call.inputs[k].dtype;
+    if (floating(d) && find_element(call.inputs[k], [d](std::uint64_t bits) { return is_nan(bits, d); }) >= 0) return true;
+  }
   return false;
 }
 
@@ -152,7 +176,7 @@ void Poison::begin(void* arena) {
 }
 
 void Poison::before(NodeId n, const KernelCall& call) {
-  if (overwrites_[n]) carries_[n] = holds_pattern(call);
+  if (overwrites_[n]) carries_[n] = reads_nan(call);
   const std::lock_guard lock(mutex_);
   check_operands(n);
   const Node& node = g_.nodes[n];
@@ -241,7 +265,7 @@ void Poison::check_results(NodeId n, const KernelCall& call) const {
     if (!floating(out.dtype)) continue;
     const std::int64_t at = find_pattern(out);
     if (at < 0) continue;
-    if (!overwrites_[n] && holds_pattern(call)) return;
+    if (!overwrites_[n] && reads_nan(call)) return;
     complain(fmt::format("leaves the pattern of dead bytes in element {} of %{}: it was never written, or computed from bytes that are nobody's", at,
                          g_.value_name(node.first_output + i)));
   }

@@ -5,7 +5,7 @@
 // of the arena - hold 0xFF, which is a NaN in every floating dtype. Around every node:
 //   before  its operands' bytes must still be theirs; the bytes that its results get must be dead, and untouched since they died
 //   after   dead bytes near its results (level 2: all dead bytes) must be untouched, and so must live bytes beside them; a floating result
-//           may not hold the pattern unless an operand did: then it was read from dead bytes, or never written
+//           may not hold the pattern unless an operand held a NaN: it would have been read from dead bytes, or never written
 // What fails is an ExecutionError that names the node and the value whose bytes were hit.
 //
 // On several threads a value is dead once all nodes that use it have run, whoever they ran on; the kernels themselves run side by side as
@@ -97,7 +97,7 @@ class Poison {
   std::vector<std::vector<std::int32_t>> uses_;      // by node: holders that it makes or reads
   std::vector<std::vector<Stretch>> writes_;         // by node: results and workspace in the arena
   std::vector<std::vector<Snapshot>> snapshots_;     // by node, while it runs
-  std::vector<char> overwrites_, carries_;           // by node: results may lie in operands' bytes; then: operands held the pattern before
+  std::vector<char> overwrites_, carries_;           // by node: results may lie in operands' bytes; then: operands held a NaN before
   std::vector<Holder> holders_;
   std::map<std::int64_t, Piece> pieces_;   // from -kCanary to the end of the last canary, without gaps
   unsigned char* arena_ = nullptr;

@@ -116,9 +116,12 @@ void Executor::Impl::start_step(bool inputs) {
   if (memory->step_of) claim_memory();
   follow_memory();
   memory->arena_user = this;
+  memory->arena_user_name = name;
+  dropped_by = Name();
   if (poison) poison->begin(bases[0]);
   has_outputs = false;
   touch_state();
+  for (std::size_t s = 0; s < state.size(); ++s) state_stamps[s] = state[s]->written;
   if (parts)   // a step in parts may have been dropped by another executor
     for (std::size_t s = 0; s < first_writer.size(); ++s) runs[s].stopped = program.segments[s].end;
   if (moved) program.resolve(bases);
@@ -131,6 +134,7 @@ void Executor::Impl::run(const RunOptions* options) {
   start_step(true);
   walk(options);
   has_outputs = true;
+  note_versions();
   if (observed) meter.end(true);
 }
 

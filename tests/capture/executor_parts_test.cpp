@@ -268,7 +268,7 @@ TEST(ExecutorParts, OverwrittenValuesSayByWhom) {
   e.set_input("x", x);
   e.run_to("c");
   EXPECT_NO_THROW(e.value("c"));
-  EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.value("a"); }), "%a is not there any more: `");
+  EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.value("a"); }), "is not there any more: `");
   EXPECT_TRUE(bit_equal(e.value("x"), x));
 }
 
