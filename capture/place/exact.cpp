@@ -7,7 +7,7 @@
 
 namespace tapedeck {
 
-ExactSearch::ExactSearch(const Part& part, std::int64_t capacity, const ExactStrategy& strategy)
+ExactSearch::ExactSearch(const PlacePart& part, std::int64_t capacity, const ExactStrategy& strategy)
     : part_(part), skyline_(part, capacity), niche_(strategy.niche), lift_(strategy.lift) {
   rank(strategy);
 }
@@ -147,7 +147,7 @@ bool ExactSearch::close() {
   return return_to_cause();
 }
 
-ExactSearch::Outcome ExactSearch::run(std::int64_t most_steps, const std::atomic<bool>* stop) {
+ExactSearch::Outcome ExactSearch::run(std::int64_t most_steps, const SearchStop& stop) {
   if (!skyline_.is_possible()) return Outcome::none;
   if (!begun_) open();
   begun_ = true;
@@ -157,7 +157,7 @@ ExactSearch::Outcome ExactSearch::run(std::int64_t most_steps, const std::atomic
       close();
       continue;
     }
-    if (steps_ >= most_steps || (steps_ % 64 == 0 && stop && *stop)) return Outcome::unfinished;
+    if (steps_ >= most_steps || (steps_ % 16 == 0 && stop.now())) return Outcome::unfinished;
     ++steps_;
     if (!decide(static_cast<std::int32_t>(frames_.size() - 1))) {
       return_to_cause();

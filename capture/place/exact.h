@@ -8,8 +8,8 @@
 #pragma once
 
 #include <tapedeck/capture/place/skyline.h>
+#include <tapedeck/capture/place/stop.h>
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -30,10 +30,10 @@ class ExactSearch {
   enum class Outcome { found, none, unfinished };
 
   // The part must be searchable and outlive it.
-  ExactSearch(const Part& part, std::int64_t capacity_units, const ExactStrategy& strategy);
+  ExactSearch(const PlacePart& part, std::int64_t capacity_units, const ExactStrategy& strategy);
 
-  // Goes on until so many decisions were tried in all, or `stop`. `none` is a proof.
-  Outcome run(std::int64_t most_steps, const std::atomic<bool>* stop = nullptr);
+  // Goes on until so many decisions were tried in all, or it is to stop. `none` is a proof.
+  Outcome run(std::int64_t most_steps, const SearchStop& stop = {});
 
   std::int64_t steps() const { return steps_; }
   std::int64_t offset(std::int32_t member) const { return skyline_.offset(member); }  // once found, in units
@@ -56,7 +56,7 @@ class ExactSearch {
   bool close();
   Skyline::Word* causes(std::size_t level) { return &causes_[level * static_cast<std::size_t>(skyline_.words())]; }
 
-  const Part& part_;
+  const PlacePart& part_;
   Skyline skyline_;
   ExactStrategy::Niche niche_;
   bool lift_;

@@ -5,7 +5,7 @@
 
 namespace tapedeck {
 
-Skyline::Skyline(const Part& part, std::int64_t capacity) : part_(part), capacity_(capacity), free_(part.size()) {
+Skyline::Skyline(const PlacePart& part, std::int64_t capacity) : part_(part), capacity_(capacity), free_(part.size()) {
   constexpr std::int32_t kEmptyDecisions = 256;  // beside those that put a buffer: more of them share the last bit
   words_ = (part.size() + kEmptyDecisions) / 64 + 1;
   last_bit_ = words_ * 64 - 1;

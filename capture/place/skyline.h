@@ -26,11 +26,11 @@ class Skyline {
   static constexpr std::int64_t kClosed = std::int64_t{1} << 62;  // the floor of a section without free members, the low of a placed buffer
 
   // The part must outlive it.
-  Skyline(const Part& part, std::int64_t capacity);
+  Skyline(const PlacePart& part, std::int64_t capacity);
 
   bool is_possible() const { return possible_; }  // false: some section holds more than the capacity
   std::int32_t free_count() const { return free_; }
-  const Part& part() const { return part_; }
+  const PlacePart& part() const { return part_; }
 
   std::int64_t floor(std::int32_t section) const { return floor_[section]; }
   std::int32_t count(std::int32_t section) const { return count_[section]; }  // free members that could lie on the floor
@@ -87,7 +87,7 @@ class Skyline {
   const Word* reasons(std::int32_t member) const { return &reasons_[static_cast<std::size_t>(member) * static_cast<std::size_t>(words_)]; }
   Word* reasons(std::int32_t member) { return &reasons_[static_cast<std::size_t>(member) * static_cast<std::size_t>(words_)]; }
 
-  const Part& part_;
+  const PlacePart& part_;
   std::int64_t capacity_;
   bool possible_ = true;
   std::int32_t free_, words_, last_bit_;

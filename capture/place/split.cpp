@@ -27,7 +27,7 @@ class PartMaker {
  public:
   PartMaker(const PlaceProblem& p, std::vector<std::int32_t> buffers) : p_(p) { part_.buffers = std::move(buffers); }
 
-  Part make(std::int64_t most_pairs) && {
+  PlacePart make(std::int64_t most_pairs) && {
     find_unit();
     find_sections();
     find_spans();
@@ -150,15 +150,15 @@ class PartMaker {
   }
 
   const PlaceProblem& p_;
-  Part part_;
+  PlacePart part_;
   std::int32_t first_ = 0;
   std::vector<std::int32_t> section_from_;  // by step of the part: the first section at or after it
 };
 
 }  // namespace
 
-std::vector<Part> split(const PlaceProblem& p, std::int64_t most_pairs) {
-  std::vector<Part> parts;
+std::vector<PlacePart> split(const PlaceProblem& p, std::int64_t most_pairs) {
+  std::vector<PlacePart> parts;
   for (auto& buffers : cut(p)) parts.push_back(PartMaker(p, std::move(buffers)).make(most_pairs));
   return parts;
 }

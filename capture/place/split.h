@@ -11,7 +11,7 @@ namespace tapedeck {
 
 // A section is a step at which some buffer's life ends: all that is alive at other steps is alive together in one of these. Lifetimes are
 // spans of sections, several for a buffer with holes. Sizes and offsets are multiples of `unit`.
-struct Part {
+struct PlacePart {
   std::vector<std::int32_t> buffers;  // by member: its number in the problem
   std::int64_t unit = 1;
   std::int64_t bound = 0;             // most units alive in a section, and the ends of fixed ones
@@ -30,6 +30,6 @@ struct Part {
 
 // O(n log n + spans x sections x members of a section). Parts of more than `most_pairs` pairs alive together, or as many members of sections,
 // get no members and neighbours: they are for greedy placement and climbing alone.
-std::vector<Part> split(const PlaceProblem& p, std::int64_t most_pairs = std::int64_t{1} << 23);
+std::vector<PlacePart> split(const PlaceProblem& p, std::int64_t most_pairs = std::int64_t{1} << 23);
 
 }  // namespace tapedeck
