@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 
 namespace tapedeck {
 
@@ -34,14 +33,22 @@ class Climb {
 
   bool run() {
     const std::int64_t before = best_->end;
-    // Big steps first; a target that was not reached is halved towards the best.
-    std::int64_t step = std::max<std::int64_t>((best_->end - p_.bound) / 2, 1);
-    while (work_ > 0 && best_->end > p_.bound) {
-      step = std::min(step, best_->end - p_.bound);
-      if (reach(best_->end - step)) {
-        step = std::max<std::int64_t>((best_->end - p_.bound) / 2, 1);
-      } else {
-        step = std::max<std::int64_t>(step / 2, 1);
+    std::int64_t lowest = p_.bound;
+    for (std::size_t i = 0; i < p_.buffers.size(); ++i) {
+      if (p_.buffers[i].fixed < 0) continue;
+      weight_[i] = kFixed;
+      lowest = std::max(lowest, p_.buffers[i].fixed + p_.buffers[i].bytes);
+    }
+    // Small steps first, since each that succeeds leaves a better place to go on from; after a failure smaller ones, and when these have got
+    // too small the old ones again with more patience.
+    std::int64_t step = first_step(lowest);
+    std::int64_t patience = static_cast<std::int64_t>(near_.pairs()) * 4 + 1000;
+    while (work_ > 0 && best_->end > lowest) {
+      if (reach(std::max(best_->end - step, lowest), patience)) {
+        step = std::max(step, first_step(lowest) / 2);
+      } else if ((step /= 2) * 256 <= best_->end - lowest) {
+        step = first_step(lowest);
+        patience *= 2;
       }
     }
     return best_->end < before;
@@ -53,25 +60,23 @@ class Climb {
     std::int64_t weight;
   };
 
-  bool reach(std::int64_t target) {
+  static constexpr std::int64_t kFixed = std::int64_t{1} << 40;
+
+  std::int64_t first_step(std::int64_t lowest) const { return std::max<std::int64_t>((best_->end - lowest) / 20, 1); }
+
+  // Whether a placement was found that ends at `target` or lower, within `patience` examined buffers. It is then the best.
+  bool reach(std::int64_t target, std::int64_t patience) {
     target_ = target;
     offset_ = best_->offsets;
     out_.clear();
     for (std::size_t i = 0; i < offset_.size(); ++i)
       if (offset_[i] + p_.buffers[i].bytes > target) take_out(static_cast<std::int32_t>(i));
     std::sort(out_.begin(), out_.end(), [&](std::int32_t x, std::int32_t y) { return p_.buffers[x].bytes != p_.buffers[y].bytes ? p_.buffers[x].bytes < p_.buffers[y].bytes : x < y; });
-    // A target that stays out of reach must not eat all of the work.
-    std::int64_t patience = std::max<std::int64_t>(work_ / 8, static_cast<std::int64_t>(near_.pairs()) * 4);
-    std::size_t fewest = out_.size();
-    std::int64_t until = work_ - patience;
+    const std::int64_t until = std::max<std::int64_t>(work_ - patience, 0);
     while (!out_.empty()) {
-      if (work_ <= 0 || work_ < until) return false;
       const std::int32_t i = out_.back();
       out_.pop_back();
-      if (!put_back(i)) return false;
-      if (out_.size() < fewest) {
-        fewest = out_.size();
-      }
+      if (work_ <= until || !put_back(i)) return false;
     }
     keep();
     return true;
@@ -97,7 +102,7 @@ class Climb {
     std::sort(starts_.begin(), starts_.end(), by_place);
     std::sort(ends_.begin(), ends_.end(), by_place);
     const std::int64_t offset = cheapest(b);
-    if (offset < 0) return false;
+    if (offset < 0 || lowest_ >= kFixed) return false;
     if (lowest_ > 0) {
       ++weight_[i];
       for (std::int32_t k : near)
@@ -150,14 +155,11 @@ class Climb {
     return chosen_;
   }
 
-  // All are in: lets everything sink as far as it goes, lowest first, and takes that for the best.
+  // All are in.
   void keep() {
-    PlaceOrder order(offset_.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](std::int32_t x, std::int32_t y) { return offset_[x] != offset_[y] ? offset_[x] < offset_[y] : x < y; });
-    best_->end = 0;
-    for (std::int32_t i : order) best_->end = std::max(best_->end, offset_[i] + p_.buffers[i].bytes);
     best_->offsets = offset_;
+    best_->end = 0;
+    for (std::size_t i = 0; i < offset_.size(); ++i) best_->end = std::max(best_->end, offset_[i] + p_.buffers[i].bytes);
   }
 
   const PlaceProblem& p_;
