@@ -81,12 +81,12 @@ Attempt place_at_hints(const PlaceProblem& p) {
 
 void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, const std::function<std::int64_t(Attempt&&)>& take) {
   constexpr std::size_t kFew = 1500;     // up to so many are best walked one by one
-  constexpr std::size_t kMany = 20000;   // beyond so many two attempts are all there is time for
+  constexpr std::size_t kMany = 20000;   // beyond so many there is no time for all: first fit only, until it is close to the bound
   PlaceOrder (*const orders[])(const PlaceProblem&) = {order_by_size, order_by_start, order_by_duration, order_by_area, order_by_breadth};
   std::int64_t limit = std::numeric_limits<std::int64_t>::max();
   for (auto* make_order : orders) {
     const bool many = p.buffers.size() > kMany;
-    if (many && make_order != order_by_size && make_order != order_by_start) continue;
+    if (many && limit - p.bound <= p.bound / 50) break;
     const PlaceOrder order = make_order(p);
     for (Fit fit : {Fit::first, Fit::best}) {
       if (limit <= p.bound || (many && fit == Fit::best)) break;

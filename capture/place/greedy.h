@@ -15,7 +15,7 @@ PlaceOrder order_by_duration(const PlaceProblem& p);  // longest first
 PlaceOrder order_by_start(const PlaceProblem& p);     // first born first, larger first among those: what an allocator at run time would do
 PlaceOrder order_by_breadth(const PlaceProblem& p);   // by the busiest steps: all that is alive there, largest first
 
-// Each of these by first and by best fit (beyond 20,000 buffers the two that are quick and good), the lowest end of all; stops as soon as one meets the bound. Buffers that are fixed lie where they
+// Each of these by first and by best fit (beyond 20,000 buffers by first fit only, until one is within a fiftieth of the bound), the lowest end of all; stops as soon as one meets the bound. Buffers that are fixed lie where they
 // must. Where there are hints, all that can lie at theirs do, unless another attempt ends lower.
 Attempt place_greedily(const PlaceProblem& p);
 
