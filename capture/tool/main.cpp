@@ -39,6 +39,7 @@ struct Line {
   GradientCommandOptions gradient;
   OptOptions opt;
   ReduceCommandOptions reduce;
+  OffsetsOptions offsets;
   ListOptions models, ops, settings, devices;
   std::string view_file;
   std::vector<std::string> op_libraries;
@@ -176,6 +177,23 @@ void add_reduce(Line& l) {
   c->footer(std::string("Ctrl-C stops it and leaves the smallest graph so far.\n") + kFooter);
 }
 
+void add_offsets(Line& l) {
+  CLI::App* c = l.command("offsets", "place a list of buffers in as few bytes as possible", [&l] { return tool::offsets(l.offsets); }, &l.offsets.json);
+  OffsetsOptions& o = l.offsets;
+  c->add_option("FILE", o.file, "a .csv with columns id,lower,upper,size and, if wanted, alignment, gaps, hint, offset (fixed); - for stdin")->required();
+  c->add_option("--capacity", o.capacity, "an end up to this will do: 1048576, 64MiB");
+  CLI::Option* seconds = c->add_option("--seconds", o.seconds, "search for so long; answers may differ from run to run")->check(CLI::PositiveNumber);
+  c->add_option("--work", o.work, "search for so many steps; equal work gives an equal answer; 0: greedy only")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))->capture_default_str()->excludes(seconds);
+  c->add_option("--align", o.align, "alignment of buffers for which the file has none")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))->capture_default_str();
+  c->add_option("--threads", o.threads, "that search; 0: all; the answer for some work is the same with any number")->check(CLI::Range(0, 4096))->capture_default_str();
+  c->add_option("--chunk", o.chunk, "several arenas, none larger than this (but for a buffer that is)");
+  c->add_option("-o,--output", o.output, "write the list with the offsets here, even if the capacity is not met");
+  c->footer("Lives are lower..upper-1 (column `end`: the last time itself); a gap a-b means not needed during a..b-1. The first blank line ends the list.\n"
+            "Packed files: gzip -dc FILE.csv.gz | tapedeck offsets -. Ctrl-C stops the search and keeps the best so far.\n"
+            "Exit codes: 0 ok, 2 usage, 3 bad file, 4 the capacity is not met.");
+}
+
 void add_others(Line& l) {
   l.command("info", "what a file holds", [&l] { return tool::info(l.info); }, &l.info.json)
       ->add_option("FILE", l.info.file, kFile)->required();
@@ -254,6 +272,7 @@ int main(int argc, char** argv) {
   add_gradient(line);
   add_opt(line);
   add_reduce(line);
+  add_offsets(line);
   add_others(line);
   try {
     line.app.parse(arguments(argc, argv));
