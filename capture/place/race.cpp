@@ -40,8 +40,7 @@ std::int64_t end_of(const PlacePart& part, const std::vector<std::int64_t>& offs
 
 }  // namespace
 
-Race::Race(const PlacePart& part, std::vector<std::int64_t> offsets)
-    : part_(part), offsets_(std::move(offsets)), end_(end_of(part, offsets_)), proven_(part.bound), strategies_(strategies_for(part)) {}
+Race::Race(const PlacePart& part, std::int64_t end) : part_(part), end_(end), proven_(part.bound), strategies_(strategies_for(part)) {}
 
 void Race::add_rung(std::int64_t capacity) {
   for (const Rung& r : ladder_)

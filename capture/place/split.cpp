@@ -1,5 +1,7 @@
 #include <tapedeck/capture/place/split.h>
 
+#include <tapedeck/capture/place/alive.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -74,7 +76,7 @@ class PartMaker {
       last = std::max(last, buffer(i).death);
     }
     std::vector<char> ends(static_cast<std::size_t>(last - first_) + 1, 0);
-    for (std::int32_t i = 0; i < count(); ++i) each_range(buffer(i), [&](const Steps& r) { ends[r.last - first_] = 1; });
+    for (std::int32_t i = 0; i < count(); ++i) each_alive(buffer(i), [&](const Steps& r) { ends[r.last - first_] = 1; });
     for (char end : ends) {
       section_from_.push_back(part_.sections);
       part_.sections += end;
@@ -85,7 +87,7 @@ class PartMaker {
   void find_spans() {
     part_.spans_at.push_back(0);
     for (std::int32_t i = 0; i < count(); ++i) {
-      each_range(buffer(i), [&](const Steps& r) { part_.spans.push_back({section_from_[r.first - first_], section_from_[r.last - first_]}); });
+      each_alive(buffer(i), [&](const Steps& r) { part_.spans.push_back({section_from_[r.first - first_], section_from_[r.last - first_]}); });
       part_.spans_at.push_back(static_cast<std::int32_t>(part_.spans.size()));
     }
   }
