@@ -3,7 +3,9 @@
 #include <tapedeck/capture/place/alive.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <tuple>
 
 namespace tapedeck {
 
@@ -35,6 +37,7 @@ class PartMaker {
     find_spans();
     find_bound();
     if (memberships() <= most_pairs) {
+      find_kinds();
       find_members();
       find_neighbours(most_pairs);
     }
@@ -89,6 +92,17 @@ class PartMaker {
     for (std::int32_t i = 0; i < count(); ++i) {
       each_alive(buffer(i), [&](const Steps& r) { part_.spans.push_back({section_from_[r.first - first_], section_from_[r.last - first_]}); });
       part_.spans_at.push_back(static_cast<std::int32_t>(part_.spans.size()));
+    }
+  }
+
+  void find_kinds() {
+    using Look = std::tuple<std::int64_t, std::int64_t, std::int32_t, std::vector<std::int32_t>>;
+    std::map<Look, std::int32_t> kinds;
+    for (std::int32_t i = 0; i < count(); ++i) {
+      std::vector<std::int32_t> life;
+      for (std::int32_t k = part_.spans_at[i]; k < part_.spans_at[i + 1]; ++k) life.insert(life.end(), {part_.spans[k].first, part_.spans[k].last});
+      Look look(part_.units[i], part_.alignment[i], part_.fixed[i] < 0 ? -1 : i, std::move(life));
+      part_.kind.push_back(kinds.emplace(std::move(look), i).first->second);
     }
   }
 

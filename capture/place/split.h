@@ -19,6 +19,7 @@ struct PlacePart {
   bool has_holes = false, has_fixed = false;
 
   std::vector<std::int64_t> units, alignment, fixed;  // by member; fixed is -1 where it is free
+  std::vector<std::int32_t> kind;                     // by member: those that are alike in all (and free) have the same
   std::vector<Steps> spans;                           // of sections, member after member
   std::vector<std::int32_t> spans_at;                 // by member, and one more: its first span
   std::vector<std::int32_t> members, members_at;      // by section, and one more: who is alive
