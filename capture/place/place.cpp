@@ -31,7 +31,7 @@ class Improver {
     parts_ = split(p_);
     races_.resize(parts_.size());
     for (std::size_t k = 0; k < parts_.size(); ++k) ends_.push_back(end_of(k));
-    while (!is_done() && work_left() > 0 && !stop_.now()) {
+    while (!is_done() && !is_stuck_ && work_left() > 0 && !stop_.now()) {
       const std::size_t worst = static_cast<std::size_t>(std::max_element(ends_.begin(), ends_.end()) - ends_.begin());
       work_ += parts_[worst].is_searchable() ? race(worst) : climb_one(worst);
     }
@@ -73,7 +73,9 @@ class Improver {
   std::int64_t climb_one(std::size_t) {
     constexpr std::int64_t kAtOnce = std::int64_t{1} << 20;
     const std::int64_t work = std::min(work_left(), kAtOnce);
-    if (climb(p_, work, static_cast<std::uint64_t>(++climbs_), best_)) {
+    if (!climber_) climber_ = std::make_unique<Climber>(p_, 1);
+    if (!climber_->is_able()) is_stuck_ = true;
+    if (climber_->climb(work, best_)) {
       for (std::size_t k = 0; k < parts_.size(); ++k) ends_[k] = end_of(k);
       report();
     }
@@ -95,7 +97,8 @@ class Improver {
   Attempt* best_;
   std::int64_t bound_;
   std::int64_t work_ = 0;
-  std::int64_t climbs_ = 0;
+  std::unique_ptr<Climber> climber_;          // for parts that are too large for a race
+  bool is_stuck_ = false;                     // and too large for that
   std::vector<PlacePart> parts_;
   std::vector<std::unique_ptr<Race>> races_;  // by part, once there is one
   std::vector<std::int64_t> ends_;            // by part, in bytes
