@@ -9,6 +9,7 @@ namespace tapedeck {
 
 ExactSearch::ExactSearch(const PlacePart& part, std::int64_t capacity, const ExactStrategy& strategy)
     : part_(part), skyline_(part, capacity), niche_(strategy.niche), lift_(strategy.lift) {
+  seen_.assign(static_cast<std::size_t>(part.size()), 0);
   rank(strategy);
 }
 
@@ -69,6 +70,7 @@ std::int32_t ExactSearch::choose_section() const {
 }
 
 void ExactSearch::open() {
+  ++opened_;
   Frame f{choose_section(), choices_.size(), choices_.size(), skyline_.mark(), false};
   for (std::int32_t k = part_.members_at[f.section]; k < part_.members_at[f.section + 1]; ++k) {
     const std::int32_t i = part_.members[k];
@@ -89,21 +91,11 @@ void ExactSearch::open() {
 
 // Of buffers that are alike in all, the first stands for all.
 void ExactSearch::drop_copies(std::size_t first) {
-  const auto spans = [&](std::int32_t i) { return part_.spans_at[i + 1] - part_.spans_at[i]; };
-  const auto alike = [&](std::int32_t x, std::int32_t y) {
-    if (part_.units[x] != part_.units[y] || part_.alignment[x] != part_.alignment[y] || part_.fixed[x] >= 0 || part_.fixed[y] >= 0) return false;
-    if (spans(x) != spans(y)) return false;
-    for (std::int32_t k = 0; k < spans(x); ++k) {
-      const Steps &a = part_.spans[part_.spans_at[x] + k], &b = part_.spans[part_.spans_at[y] + k];
-      if (a.first != b.first || a.last != b.last) return false;
-    }
-    return true;
-  };
   std::size_t kept = first;
   for (std::size_t k = first; k < choices_.size(); ++k) {
-    bool is_copy = false;
-    for (std::size_t q = first; q < kept && !is_copy; ++q) is_copy = alike(choices_[q], choices_[k]);
-    if (!is_copy) choices_[kept++] = choices_[k];
+    std::int64_t& seen = seen_[part_.kind[choices_[k]]];
+    if (seen != opened_) choices_[kept++] = choices_[k];
+    seen = opened_;
   }
   choices_.resize(kept);
 }

@@ -64,6 +64,8 @@ class ExactSearch {
   std::vector<Frame> frames_;
   std::vector<std::int32_t> choices_;
   std::vector<Skyline::Word> causes_;  // by frame: of the failures of its choices so far
+  std::vector<std::int64_t> seen_;  // by kind: when it last was among the choices
+  std::int64_t opened_ = 0;
   std::int64_t steps_ = 0;
   bool begun_ = false;
 };

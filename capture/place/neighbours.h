@@ -10,7 +10,7 @@ namespace tapedeck {
 
 class Neighbours {
  public:
-  static constexpr std::size_t kMostPairs = std::size_t{1} << 27;
+  static constexpr std::size_t kMostPairs = std::size_t{1} << 26;
 
   struct List {
     const std::int32_t *first, *last;

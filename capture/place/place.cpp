@@ -1,12 +1,129 @@
 #include <tapedeck/capture/place/place.h>
 
+#include <tapedeck/capture/place/chunks.h>
+#include <tapedeck/capture/place/climb.h>
 #include <tapedeck/capture/place/greedy.h>
+#include <tapedeck/capture/place/race.h>
+
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <memory>
 
 namespace tapedeck {
 
-Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions&) {
+namespace {
+
+using PlaceClock = std::chrono::steady_clock;
+
+// Improves on an attempt, part by part: always the part that ends highest.
+class Improver {
+ public:
+  Improver(const PlaceProblem& p, const PlaceOptions& options, PlaceClock::time_point begun, Attempt* best)
+      : p_(p), options_(options), begun_(begun), best_(best), bound_(p.bound) {
+    stop_.cancel = options.cancel;
+    stop_.has_deadline = options.seconds > 0;
+    if (stop_.has_deadline) stop_.deadline = begun + std::chrono::duration_cast<PlaceClock::duration>(std::chrono::duration<double>(options.seconds));
+  }
+
+  void improve() {
+    if (is_done()) return;
+    parts_ = split(p_);
+    races_.resize(parts_.size());
+    for (std::size_t k = 0; k < parts_.size(); ++k) ends_.push_back(end_of(k));
+    while (!is_done() && !is_stuck_ && work_left() > 0 && !stop_.now()) {
+      const std::size_t worst = static_cast<std::size_t>(std::max_element(ends_.begin(), ends_.end()) - ends_.begin());
+      work_ += parts_[worst].is_searchable() ? race(worst) : climb_one(worst);
+    }
+  }
+
+  std::int64_t bound() const { return bound_; }  // no placement ends lower
+  std::int64_t work() const { return work_; }
+
+  void report() const {
+    if (options_.on_better) options_.on_better(best_->end, std::chrono::duration<double>(PlaceClock::now() - begun_).count());
+  }
+
+ private:
+  bool is_done() const { return best_->end <= std::max(bound_, options_.capacity); }
+  std::int64_t work_left() const { return options_.seconds > 0 ? std::int64_t{1} << 62 : options_.work - work_; }
+
+  std::int64_t end_of(std::size_t k) const {
+    std::int64_t end = 0;
+    for (std::int32_t i : parts_[k].buffers) end = std::max(end, best_->offsets[i] + p_.buffers[i].bytes);
+    return end;
+  }
+
+  // What is lower than the bound of all is as good as the bound.
+  std::int64_t race(std::size_t k) {
+    const PlacePart& part = parts_[k];
+    if (!races_[k]) races_[k] = std::make_unique<Race>(part, (ends_[k] + part.unit - 1) / part.unit);
+    Race& race = *races_[k];
+    const std::int64_t before = race.end();
+    const std::int64_t steps = race.round({bound_ / part.unit, options_.capacity < 0 ? -1 : options_.capacity / part.unit}, work_left(), stop_);
+    bound_ = std::max(bound_, race.proven() * part.unit);
+    if (race.end() < before) {
+      for (std::int32_t i = 0; i < part.size(); ++i) best_->offsets[part.buffers[i]] = race.offsets()[i] * part.unit;
+      take_ends(k);
+    }
+    return std::max<std::int64_t>(steps, 1);
+  }
+
+  // On the whole instance: what ends highest is what it works on.
+  std::int64_t climb_one(std::size_t) {
+    constexpr std::int64_t kAtOnce = std::int64_t{1} << 20;
+    const std::int64_t work = std::min(work_left(), kAtOnce);
+    if (!climber_) climber_ = std::make_unique<Climber>(p_, 1);
+    if (!climber_->is_able()) is_stuck_ = true;
+    if (climber_->climb(work, best_)) {
+      for (std::size_t k = 0; k < parts_.size(); ++k) ends_[k] = end_of(k);
+      report();
+    }
+    return work;
+  }
+
+  void take_ends(std::size_t k) {
+    ends_[k] = end_of(k);
+    const std::int64_t end = *std::max_element(ends_.begin(), ends_.end());
+    if (end >= best_->end) return;
+    best_->end = end;
+    report();
+  }
+
+  const PlaceProblem& p_;
+  const PlaceOptions& options_;
+  const PlaceClock::time_point begun_;
+  SearchStop stop_;
+  Attempt* best_;
+  std::int64_t bound_;
+  std::int64_t work_ = 0;
+  std::unique_ptr<Climber> climber_;          // for parts that are too large for a race
+  bool is_stuck_ = false;                     // and too large for that
+  std::vector<PlacePart> parts_;
+  std::vector<std::unique_ptr<Race>> races_;  // by part, once there is one
+  std::vector<std::int64_t> ends_;            // by part, in bytes
+};
+
+}  // namespace
+
+Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
+  const PlaceClock::time_point begun = PlaceClock::now();
   const PlaceProblem p = make_problem(buffers);
-  return to_offsets(p, place_greedily(p), buffers.size());
+  if (options.chunk_bytes > 0) return place_in_chunks(p, options.chunk_bytes, buffers.size());
+  if (p.buffers.empty()) {
+    Offsets nothing;
+    nothing.offsets.assign(buffers.size(), 0);
+    nothing.optimal = true;
+    return nothing;
+  }
+  Attempt best = place_greedily(p);
+  Improver improver(p, options, begun, &best);
+  improver.report();
+  if (options.work > 0 || options.seconds > 0) tbb::task_arena(std::max(options.threads, 1)).execute([&] { improver.improve(); });
+  Offsets result = to_offsets(p, best, buffers.size());
+  result.optimal = best.end <= improver.bound();
+  result.work = improver.work();
+  return result;
 }
 
 }  // namespace tapedeck

@@ -1,5 +1,6 @@
 #include <tapedeck/capture/place/problem.h>
 
+#include <tapedeck/capture/place/alive.h>
 #include <tapedeck/engine/error.h>
 
 #include <algorithm>
@@ -97,7 +98,7 @@ void check_fixed(const PlaceProblem& p) {
   std::vector<std::tuple<std::int32_t, bool, std::int32_t>> events;  // step, begins, buffer: ends (at the step after) come first
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(p.buffers.size()); ++i) {
     if (p.buffers[i].fixed < 0) continue;
-    each_range(p.buffers[i], [&](const Steps& range) {
+    each_alive(p.buffers[i], [&](const Steps& range) {
       events.emplace_back(range.first, true, i);
       events.emplace_back(range.last + 1, false, i);
     });
@@ -126,7 +127,7 @@ void check_fixed(const PlaceProblem& p) {
 void add_load(PlaceProblem* p) {
   p->load.assign(static_cast<std::size_t>(p->steps) + 1, 0);
   for (const Tenant& b : p->buffers) {
-    each_range(b, [&](const Steps& range) {
+    each_alive(b, [&](const Steps& range) {
       p->load[range.first] += b.bytes;
       p->load[range.last + 1] -= b.bytes;
     });
@@ -147,9 +148,7 @@ PlaceProblem make_problem(const std::vector<Tenant>& all) {
     if (all[i].bytes == 0) continue;
     Tenant b = all[i];
     if (!trim(&b)) continue;
-    each_range(b, [&](const Steps& range) {
-      if (range.first <= range.last) begins.push_back(range.first);
-    });
+    each_alive(b, [&](const Steps& range) { begins.push_back(range.first); });
     p.buffers.push_back(std::move(b));
     p.original.push_back(static_cast<std::int32_t>(i));
   }

@@ -21,17 +21,6 @@ struct PlaceProblem {
 // Throws UsageError as place() says. O(n log n) for n lifetimes and holes.
 PlaceProblem make_problem(const std::vector<Tenant>& all);
 
-// Calls visit(Steps) for each range of steps in which the buffer's bytes are needed, in order of time.
-template <class Visit>
-void each_range(const Tenant& b, Visit&& visit) {
-  std::int32_t from = b.birth;
-  for (const Steps& hole : b.holes) {
-    visit(Steps{from, hole.first - 1});
-    from = hole.last + 1;
-  }
-  visit(Steps{from, b.death});
-}
-
 inline std::int64_t align_up(std::int64_t offset, std::int64_t alignment) { return (offset + alignment - 1) / alignment * alignment; }
 
 }  // namespace tapedeck

@@ -40,8 +40,7 @@ std::int64_t end_of(const PlacePart& part, const std::vector<std::int64_t>& offs
 
 }  // namespace
 
-Race::Race(const PlacePart& part, std::vector<std::int64_t> offsets)
-    : part_(part), offsets_(std::move(offsets)), end_(end_of(part, offsets_)), proven_(part.bound), strategies_(strategies_for(part)) {}
+Race::Race(const PlacePart& part, std::int64_t end) : part_(part), end_(end), proven_(part.bound), strategies_(strategies_for(part)) {}
 
 void Race::add_rung(std::int64_t capacity) {
   for (const Rung& r : ladder_)
@@ -67,7 +66,7 @@ void Race::build_ladder(const Aim& aim) {
 Race::Job Race::next_job(Rung* rung) const {
   const std::int32_t turn = rung->turns++ + strategies_;
   const std::int32_t wave = std::min(turn / (2 * strategies_), kMostWaves), at = turn % (2 * strategies_);
-  const std::int64_t steps = kFirstSteps << (2 * wave);
+  const std::int64_t steps = (kFirstSteps + 2 * part_.size()) << (2 * wave);  // a search that never errs takes one for each buffer
   if (turn < 2 * strategies_) return {rung, at - strategies_, 0, steps};
   if (at < strategies_) return {rung, at, 0, steps};
   return {rung, at - strategies_, static_cast<std::uint64_t>(turn), steps / 4};

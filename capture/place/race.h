@@ -17,12 +17,12 @@ namespace tapedeck {
 // All in units of the part.
 class Race {
  public:
-  // `offsets`, by member, are the best so far. The part must be searchable and outlive it.
-  Race(const PlacePart& part, std::vector<std::int64_t> offsets);
+  // An end that is known to be possible. The part must be searchable and outlive it.
+  Race(const PlacePart& part, std::int64_t end);
 
   std::int64_t end() const { return end_; }        // of the best so far
   std::int64_t proven() const { return proven_; }  // none ends lower
-  const std::vector<std::int64_t>& offsets() const { return offsets_; }
+  const std::vector<std::int64_t>& offsets() const { return offsets_; }  // by member; empty until a lower end is found
 
   // No end below `low` is looked for; `goal` >= low is, before others (-1: no such).
   struct Aim {

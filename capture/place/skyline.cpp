@@ -13,6 +13,7 @@ Skyline::Skyline(const PlacePart& part, std::int64_t capacity) : part_(part), ca
   offset_.assign(n, 0);
   level_.assign(n, -1);
   reasons_.assign(n * static_cast<std::size_t>(words_), 0);
+  reason_count_.assign(n, 0);
   conflict_.assign(static_cast<std::size_t>(words_), 0);
   for (std::int32_t i = 0; i < part.size(); ++i) {
     low_.push_back(part.fixed[i] >= 0 ? part.fixed[i] : 0);
@@ -25,6 +26,7 @@ Skyline::Skyline(const PlacePart& part, std::int64_t capacity) : part_(part), ca
   top_.assign(sections, 0);
   free_units_.assign(sections, 0);
   is_touched_.assign(sections, 0);
+  kept_at_.assign(sections, 0);
   rests_.assign(sections + 1, 0);
   for (std::int32_t t = 0; t < part.sections; ++t) {
     for (std::int32_t k = part.members_at[t]; k < part.members_at[t + 1]; ++k) free_units_[t] += part.units[part.members[k]];
@@ -57,17 +59,29 @@ void Skyline::touch(std::int32_t t) {
   touched_.push_back(t);
 }
 
-void Skyline::raise(std::int32_t i, std::int64_t offset) {
+void Skyline::keep_section(std::int32_t t) {
+  if (kept_at_[t] == decision_) return;
+  kept_at_[t] = decision_;
+  trail_.push_back({Change::section, t, count_[t], floor_[t], top_[t]});
+}
+
+// `reason`: the bit of one more, -1: none.
+void Skyline::raise(std::int32_t i, std::int64_t offset, std::int32_t reason) {
   const std::int64_t old = low_[i];
-  trail_.push_back({Change::low, i, old, 0});
+  const bool is_new = reason >= 0 && !Levels::has(reasons(i), reason);
+  trail_.push_back({is_new ? Change::low_and_reason : Change::low, i, reason, old, 0});
   low_[i] = offset;
+  if (is_new) {
+    Levels::add(reasons(i), reason);
+    ++reason_count_[i];
+  }
   for (std::int32_t k = part_.spans_at[i]; k < part_.spans_at[i + 1]; ++k)
     for (std::int32_t t = part_.spans[k].first; t <= part_.spans[k].last; ++t) {
       if (floor_[t] != old) continue;
       if (count_[t] == 1) {
         touch(t);
       } else if (!is_touched_[t]) {
-        trail_.push_back({Change::floor, t, old, count_[t]});
+        keep_section(t);
         --count_[t];
       }
     }
@@ -85,7 +99,7 @@ void Skyline::rescan(std::int32_t t) {
       count += low == floor;
     }
   }
-  trail_.push_back({Change::floor, t, floor_[t], count_[t]});
+  keep_section(t);
   floor_[t] = floor;
   count_[t] = floor == kClosed ? 0 : count;
   if (floor != kClosed && floor + free_units_[t] > capacity_ && overfull_ < 0) overfull_ = t;
@@ -110,9 +124,7 @@ void Skyline::explain(std::int32_t t) {
   for (std::int32_t k = part_.members_at[t]; k < part_.members_at[t + 1]; ++k) {
     const std::int32_t i = part_.members[k];
     if (is_placed(i)) continue;
-    std::int32_t count = 0;
-    for (std::int32_t w = 0; w < words_; ++w) count += std::popcount(reasons(i)[w]);
-    by_reasons_.emplace_back(-count, i);
+    by_reasons_.emplace_back(-reason_count_[i], i);
   }
   std::sort(by_reasons_.begin(), by_reasons_.end());
   std::fill(conflict_.begin(), conflict_.end(), 0);
@@ -130,8 +142,7 @@ void Skyline::take_sections(std::int32_t i) {
   const std::int64_t end = offset_[i] + part_.units[i];
   for (std::int32_t k = part_.spans_at[i]; k < part_.spans_at[i + 1]; ++k)
     for (std::int32_t t = part_.spans[k].first; t <= part_.spans[k].last; ++t) {
-      trail_.push_back({Change::top, t, top_[t], 0});
-      trail_.push_back({Change::floor, t, floor_[t], count_[t]});
+      keep_section(t);
       top_[t] = end;
       floor_[t] = -1;  // no low is this: raise() passes over it
       free_units_[t] -= part_.units[i];
@@ -161,11 +172,7 @@ bool Skyline::raise_neighbours(std::int32_t i, std::int32_t level) {
         Levels::add(conflict_.data(), own);
         return false;
       }
-      raise(j, settle(j, end));
-      if (!Levels::has(reasons(j), own)) {
-        Levels::add(reasons(j), own);
-        trail_.push_back({Change::reason, j, own, 0});
-      }
+      raise(j, settle(j, end), own);
     }
     if (low_[j] == end) count_at(j, i);
   }
@@ -199,7 +206,8 @@ bool Skyline::put(std::int32_t i, std::int32_t level) {
   level_[i] = level;
   low_[i] = kClosed;
   --free_;
-  trail_.push_back({Change::placed, i, 0, 0});
+  ++decision_;
+  trail_.push_back({Change::placed, i, 0, 0, 0});
   take_sections(i);
   if (!raise_neighbours(i, level)) {
     std::fill(rests_.begin(), rests_.end(), 0);
@@ -222,12 +230,13 @@ std::int64_t Skyline::lowest_support(std::int32_t i, std::int64_t floor) const {
 
 void Skyline::keep_reasons(std::int32_t i) {
   kept_.insert(kept_.end(), reasons(i), reasons(i) + words_);
-  trail_.push_back({Change::reasons, i, 0, 0});
+  trail_.push_back({Change::reasons, i, reason_count_[i], 0, 0});
 }
 
 bool Skyline::leave_empty(std::int32_t t, std::int32_t level, bool lift) {
   const std::int64_t floor = floor_[t];
   bool possible = true;
+  ++decision_;
   for (std::int32_t k = part_.members_at[t]; k < part_.members_at[t + 1] && possible; ++k) {
     const std::int32_t i = part_.members[k];
     if (low_[i] != floor) continue;
@@ -235,11 +244,13 @@ bool Skyline::leave_empty(std::int32_t t, std::int32_t level, bool lift) {
     keep_reasons(i);
     Levels::add(reasons(i), bit(level));
     if (lift) add_reasons_of_neighbours(i, reasons(i));
+    reason_count_[i] = 0;
+    for (std::int32_t w = 0; w < words_; ++w) reason_count_[i] += std::popcount(reasons(i)[w]);
     if (part_.fixed[i] >= 0 || offset > capacity_ - part_.units[i]) {
       std::copy_n(reasons(i), words_, conflict_.begin());
       possible = false;
     } else {
-      raise(i, offset);
+      raise(i, offset, -1);
     }
   }
   if (possible) return rescan_touched();
@@ -289,14 +300,21 @@ void Skyline::undo(std::size_t mark) {
   while (trail_.size() > mark) {
     const Log& log = trail_.back();
     switch (log.change) {
+      case Change::low_and_reason:
+        Levels::remove(reasons(log.index), log.other);
+        --reason_count_[log.index];
+        [[fallthrough]];
       case Change::low: low_[log.index] = log.old; break;
-      case Change::floor: floor_[log.index] = log.old; count_[log.index] = log.old_count; break;
-      case Change::top: top_[log.index] = log.old; break;
+      case Change::section:
+        floor_[log.index] = log.old;
+        count_[log.index] = log.other;
+        top_[log.index] = log.old_top;
+        break;
       case Change::placed: undo_placed(log.index); break;
-      case Change::reason: Levels::remove(reasons(log.index), static_cast<std::int32_t>(log.old)); break;
       case Change::reasons:
         std::copy_n(kept_.end() - words_, words_, reasons(log.index));
         kept_.resize(kept_.size() - static_cast<std::size_t>(words_));
+        reason_count_[log.index] = log.other;
         break;
     }
     trail_.pop_back();

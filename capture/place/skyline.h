@@ -62,16 +62,16 @@ class Skyline {
   void add_reasons_of_neighbours(std::int32_t member, Word* set) const;
 
  private:
-  enum class Change : std::int32_t { low, floor, top, placed, reason, reasons };
+  enum class Change : std::int32_t { low, low_and_reason, reasons, section, placed };
   struct Log {
     Change change;
-    std::int32_t index;
-    std::int64_t old;
-    std::int32_t old_count;
+    std::int32_t index, other;  // other: the level of a reason, the count of a section or of reasons
+    std::int64_t old, old_top;
   };
 
   std::int64_t settle(std::int32_t member, std::int64_t offset) const;
-  void raise(std::int32_t member, std::int64_t offset);
+  void raise(std::int32_t member, std::int64_t offset, std::int32_t reason);
+  void keep_section(std::int32_t section);
   void touch(std::int32_t section);
   void take_sections(std::int32_t member);
   bool raise_neighbours(std::int32_t member, std::int32_t level);
@@ -97,9 +97,12 @@ class Skyline {
   std::vector<std::int64_t> floor_, free_units_, top_;  // by section; top: end of what is placed
   std::vector<std::int32_t> count_;                     // by section
   std::vector<Word> reasons_;                           // by member: the decisions that make its low what it is
+  std::vector<std::int32_t> reason_count_;              // by member: of these
 
   std::vector<Log> trail_;
   std::vector<Word> kept_;                // sets that were overwritten
+  std::vector<std::int64_t> kept_at_;     // by section: the decision since which it is in the trail
+  std::int64_t decision_ = 0;
   std::vector<std::int32_t> touched_;     // sections to be looked at again
   std::vector<char> is_touched_;
   std::vector<std::int32_t> rests_;       // by section of what is being put: changes of the number of those that rest on it

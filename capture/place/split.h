@@ -19,6 +19,7 @@ struct PlacePart {
   bool has_holes = false, has_fixed = false;
 
   std::vector<std::int64_t> units, alignment, fixed;  // by member; fixed is -1 where it is free
+  std::vector<std::int32_t> kind;                     // by member: those that are alike in all (and free) have the same
   std::vector<Steps> spans;                           // of sections, member after member
   std::vector<std::int32_t> spans_at;                 // by member, and one more: its first span
   std::vector<std::int32_t> members, members_at;      // by section, and one more: who is alive
@@ -28,7 +29,7 @@ struct PlacePart {
   bool is_searchable() const { return !neighbours_at.empty(); }
 };
 
-// O(n log n + spans x sections x members of a section). Parts of more than `most_pairs` pairs alive together, or as many members of sections,
+// O(n log n + spans x sections + pairs alive together). Parts of more than `most_pairs` pairs alive together, or as many members of sections,
 // get no members and neighbours: they are for greedy placement and climbing alone.
 std::vector<PlacePart> split(const PlaceProblem& p, std::int64_t most_pairs = std::int64_t{1} << 23);
 

@@ -1,0 +1,129 @@
+// Lists of buffers: every spelling of the dialect, and a clear word for everything that is not in it.
+#include <tapedeck/capture/place/csv.h>
+
+#include <tapedeck/engine/error.h>
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace tapedeck {
+namespace {
+
+std::string message_of(const std::string& text) {
+  try {
+    parse_buffers(text, "b.csv");
+  } catch (const ParseError& e) {
+    return e.what();
+  }
+  return "";
+}
+
+TEST(BufferCsv, ColumnsInAnyOrderAndTheirOtherNames) {
+  for (const char* text : {"id,lower,upper,size\na,3,7,100\n", "size,upper,id,lower\n100,7,a,3\n", "buffer,start,end,size\na,3,6,100\n", "buffer_id,begin,end,size\r\na, 3 ,6,100\r\n",
+                           "\xEF\xBB\xBFid,lower,upper,size\na,3,7,100"}) {
+    const BufferList list = parse_buffers(text, "b.csv", 64);
+    ASSERT_EQ(list.buffers.size(), 1u) << text;
+    EXPECT_EQ(list.buffers[0].bytes, 100);
+    EXPECT_EQ(list.buffers[0].alignment, 64);
+    EXPECT_EQ(list.buffers[0].hint, -1);
+    EXPECT_EQ(list.buffers[0].fixed, -1);
+  }
+}
+
+TEST(BufferCsv, LivesAreHalfOpenAndEndIsNot) {
+  const auto meet = [](const std::string& text) {
+    const BufferList list = parse_buffers(text, "b.csv");
+    return list.buffers[1].birth <= list.buffers[0].death;
+  };
+  EXPECT_FALSE(meet("id,lower,upper,size\na,0,5,1\nb,5,9,1\n"));
+  EXPECT_TRUE(meet("id,lower,end,size\na,0,5,1\nb,5,9,1\n"));
+  EXPECT_TRUE(meet("id,lower,upper,size\na,-4000000000,5000000000,1\nb,4999999999,9000000000,1\n")) << "times beyond 32 bits";
+}
+
+TEST(BufferCsv, TheFirstBlankLineEndsTheList) {
+  EXPECT_EQ(parse_buffers("id,lower,upper,size\na,0,1,1\n\nwhatever", "b.csv").buffers.size(), 1u);
+  EXPECT_EQ(parse_buffers("id,lower,upper,size\na,0,1,1\n  \r\nb,0,1,1\n", "b.csv").buffers.size(), 1u);
+  EXPECT_EQ(parse_buffers("id,lower,upper,size\n", "b.csv").buffers.size(), 0u);
+}
+
+TEST(BufferCsv, GapsHintsFixedOffsetsAlignments) {
+  const BufferList list = parse_buffers("id,lower,upper,size,gaps,hint,offset,alignment\na,0,10,8,7-9 2-4 4-5,24,,8\nb,2,5,8,,-1,16,\n", "b.csv", 4);
+  const Tenant &a = list.buffers[0], &b = list.buffers[1];
+  EXPECT_EQ(a.hint, 24);
+  EXPECT_EQ(a.fixed, -1);
+  EXPECT_EQ(a.alignment, 8);
+  EXPECT_EQ(b.hint, -1);
+  EXPECT_EQ(b.fixed, 16);
+  EXPECT_EQ(b.alignment, 4);
+  ASSERT_EQ(a.holes.size(), 2u);   // 2..4 and 7..8, of which the first is what `b` lives through
+  EXPECT_EQ(a.holes[0].first, b.birth);
+  EXPECT_EQ(a.holes[0].last, b.death);
+  EXPECT_GT(a.holes[1].first, a.holes[0].last + 1);
+  EXPECT_LT(a.holes[1].last, a.death);
+}
+
+TEST(BufferCsv, WhatWasReadIsWrittenWithOffsets) {
+  const BufferList list = parse_buffers("size,id,note,lower,upper\n5,a,x y,0,2\n6,b,,1,3\n", "b.csv");
+  Offsets placed;
+  placed.offsets = {6, 0};
+  EXPECT_EQ(print_buffers(list, placed), "size,id,note,lower,upper,offset\n5,a,x y,0,2,6\n6,b,,1,3,0\n");
+  placed.arena = {1, 0};
+  EXPECT_EQ(print_buffers(list, placed), "size,id,note,lower,upper,offset,arena\n5,a,x y,0,2,6,1\n6,b,,1,3,0,0\n");
+  const BufferList fixed = parse_buffers("id,lower,upper,size,offset\na,0,2,5,\nb,1,3,6,0\n", "b.csv");
+  placed.arena.clear();
+  EXPECT_EQ(print_buffers(fixed, placed), "id,lower,upper,size,offset\na,0,2,5,6\nb,1,3,6,0\n");
+}
+
+TEST(BufferCsv, MistakesNameTheLine) {
+  const std::string head = "id,lower,upper,size,alignment,gaps,hint,offset\n";
+  const struct {
+    std::string text, says;
+  } cases[] = {
+      {"", "b.csv:0: error: no header row"},
+      {"\n", "b.csv:1: error: no header row"},
+      {"id,lower,size\n", "b.csv:1: error: no column 'upper'"},
+      {"1,2,3,4\n", "b.csv:1: error: no column 'id'"},
+      {"id,buffer,lower,upper,size\n", "b.csv:1: error: column 'buffer' says again what 'id' says"},
+      {"id,lower,upper,end,size\n", "both 'upper' and 'end'"},
+      {"\x1F\x8B\x08", "gzip"},
+      {head + "a,0,1,1\n", "b.csv:2: error: 4 fields, but the header has 8"},
+      {head + "a,0,1,1,,,,\na,0,1,1,,,,\n", "b.csv:3: error: buffer a is there already"},
+      {head + ",0,1,1,,,,\n", "no id"},
+      {head + "a,0,1,-1,,,,\n", "b.csv:2: error: size -1 is not within"},
+      {head + "a,0,1,1.5,,,,\n", "size '1.5' is not a whole number"},
+      {head + "a,0,1,,,,,\n", "size '' is not a whole number"},
+      {head + "a,0,1,99999999999999999999,,,,\n", "size 99999999999999999999 is too large"},
+      {head + "a,0,1,1152921504606846976,,,,\nb,0,1,1,,,,\n", "b.csv:3: error: the sizes up to here sum up to more than"},
+      {head + "a,x,1,1,,,,\n", "lower 'x' is not a whole number"},
+      {head + "a,5,5,1,,,,\n", "buffer a is never alive"},
+      {head + "a,5,2,1,,,,\n", "buffer a is never alive"},
+      {head + "a,0,1,1,0,,,\n", "alignment 0 is not within"},
+      {head + "a,0,1,1,,,-7,\n", "hint -7 is not within"},
+      {head + "a,0,9,1,8,,,9\n", "offset 9 is not a multiple of the alignment, 8"},
+      {head + "a,0,9,1,,2-4@0:1,,\n", "a-b@lo:hi"},
+      {head + "a,0,9,1,,3,,\n", "gap '3' is not of the form a-b"},
+      {head + "a,0,9,1,,5-3,,\n", "gap '5-3' is not within"},
+      {head + "a,0,9,1,,5-12,,\n", "gap '5-12' is not within"},
+      {head + "a,0,9,1,,0-4 3-9,,\n", "gaps leave nothing"},
+  };
+  for (const auto& c : cases) {
+    const std::string message = message_of(c.text);
+    EXPECT_NE(message.find(c.says), std::string::npos) << "for " << c.text << "\n  it says '" << message << "', not '" << c.says << "'";
+  }
+}
+
+TEST(BufferCsv, CutAndScrambledListsAreReadOrRefused) {
+  const std::string good = "id,lower,upper,size,alignment,gaps\na,0,10,100,64,2-4 6-7\nb,3,5,40,1,\nc,-2,7,1000,8,0-1\n";
+  std::mt19937 random(1);
+  for (std::size_t length = 0; length < good.size(); ++length) {
+    std::string text = good.substr(0, length);
+    message_of(text);   // any other exception fails the test
+    for (int k = 0; k < 3 && length > 0; ++k) text[random() % length] = static_cast<char>(random() % 256);
+    message_of(text);
+  }
+  EXPECT_EQ(message_of(good), "");
+}
+
+}  // namespace
+}  // namespace tapedeck

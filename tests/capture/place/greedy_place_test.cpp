@@ -1,0 +1,248 @@
+// Greedy placement and climbing: everything a Tenant may say is honoured, at any size; several arenas; addresses that stay.
+#include <tapedeck/tests/capture/place/instances.h>
+
+#include <tapedeck/capture/place/climb.h>
+#include <tapedeck/capture/place/csv.h>
+#include <tapedeck/capture/place/greedy.h>
+#include <tapedeck/capture/place/overlap.h>
+#include <tapedeck/capture/place/space.h>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+
+namespace tapedeck {
+namespace {
+
+using test::judge;
+using test::random_tenants;
+using test::training_step;
+
+// Fixes some buffers where a placement has them, so that they cannot clash.
+void fix_some(std::vector<Tenant>* buffers, unsigned seed) {
+  const Offsets placed = place(*buffers);
+  for (std::size_t i = 0; i < buffers->size(); ++i)
+    if ((i * 7 + seed) % 5 == 0) (*buffers)[i].fixed = placed.offsets[i];
+}
+
+TEST(PlaceGreedy, RandomSetsWithHolesFixedAndAlignments) {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    std::vector<Tenant> buffers = random_tenants(seed);
+    if (seed % 2) fix_some(&buffers, seed);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Offsets placed = place(buffers);
+    ASSERT_EQ(judge(buffers, placed), "");
+    EXPECT_GE(placed.end, placed.bound);
+    EXPECT_GE(placed.bound, test::most_needed(buffers));
+  }
+}
+
+TEST(PlaceGreedy, AHoleIsRoomForAnother) {
+  std::vector<Tenant> buffers = {{100, 1, 0, 9}, {100, 1, 3, 5}};
+  EXPECT_EQ(place(buffers).end, 200);
+  buffers[0].holes = {{3, 5}};
+  EXPECT_EQ(place(buffers).end, 100);
+  buffers[0].holes = {{3, 4}};
+  EXPECT_EQ(place(buffers).end, 200);
+}
+
+TEST(PlaceGreedy, FixedBuffersStayAndOthersMakeWay) {
+  std::vector<Tenant> buffers = {{50, 1, 0, 4}, {100, 1, 0, 4}, {60, 1, 0, 4}};
+  buffers[0].fixed = 100;
+  const Offsets placed = place(buffers);
+  EXPECT_EQ(judge(buffers, placed), "");
+  EXPECT_EQ(placed.end, 210);
+}
+
+// The tree of taken bytes against a walk over all.
+TEST(PlaceGreedy, TreeAndWalkFindTheSameOffsets) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const std::vector<Tenant> buffers = random_tenants(seed, {120, 70, true, {8}});
+    const PlaceProblem p = make_problem(buffers);
+    for (Fit fit : {Fit::first, Fit::best}) {
+      Space tree(p);
+      SmallSpace walk;
+      std::vector<Tenant> round = p.buffers;   // sizes without padding: the two count slack alike
+      for (Tenant& b : round) b.bytes = align_up(b.bytes, 8);
+      for (std::size_t i = 0; i < round.size(); ++i) {
+        const auto n = static_cast<std::int32_t>(i);
+        const std::int64_t offset = walk.find(n, round[i], fit);
+        ASSERT_EQ(tree.find(n, round[i], fit), offset) << "seed " << seed << ", buffer " << i;
+        ASSERT_TRUE(tree.is_free(round[i], offset));
+        tree.insert(n, round[i], offset);
+        walk.insert(n, round[i], offset);
+        ASSERT_FALSE(tree.is_free(round[i], offset));
+      }
+    }
+  }
+}
+
+TEST(PlaceGreedy, AddressesStayWhenALittleChanges) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::vector<Tenant> buffers = training_step(2000, seed, 20);
+    const Offsets before = place(buffers);
+    std::mt19937 random(seed);
+    std::vector<bool> changed(buffers.size(), false);
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      buffers[i].hint = before.offsets[i];
+      if (random() % 200 == 0) {
+        changed[i] = true;
+        buffers[i].bytes += 64;
+      }
+    }
+    const Offsets after = place(buffers);
+    ASSERT_EQ(judge(buffers, after), "") << seed;
+    std::size_t kept = 0, unchanged = 0;
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      unchanged += !changed[i];
+      kept += !changed[i] && before.offsets[i] == after.offsets[i];
+    }
+    EXPECT_EQ(kept, unchanged) << "seed " << seed;
+  }
+}
+
+TEST(PlaceGreedy, NothingChangedNothingMoves) {
+  std::vector<Tenant> buffers = random_tenants(5, {300, 100, true, {64}});
+  const Offsets before = place(buffers);
+  for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i].hint = before.offsets[i];
+  EXPECT_EQ(place(buffers).offsets, before.offsets);
+}
+
+TEST(PlaceGreedy, AHintThatCostsBytesIsLeft) {
+  std::vector<Tenant> buffers = {{100, 1, 0, 4}, {100, 1, 0, 4}};
+  buffers[1].hint = 5000;
+  EXPECT_EQ(place(buffers).end, 200);
+}
+
+TEST(PlaceGreedy, SixtyThousandBuffers) {
+  for (unsigned seed : {1u, 2u}) {
+    const std::vector<Tenant> buffers = training_step(60000, seed, 30);
+    const Offsets placed = place(buffers);
+    std::printf("seed %u: %zu buffers, end / bound = %.4f\n", seed, buffers.size(), static_cast<double>(placed.end) / static_cast<double>(placed.bound));
+    EXPECT_EQ(find_fault(buffers, placed), "");
+    EXPECT_LE(static_cast<double>(placed.end), 1.02 * static_cast<double>(placed.bound));
+  }
+}
+
+// ---- several arenas ----
+
+TEST(PlaceInChunks, NoArenaIsLargerThanTheCap) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::vector<Tenant> buffers = random_tenants(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    PlaceOptions options;
+    options.chunk_bytes = 500 + seed * 20;   // some buffers are larger, most are not
+    const Offsets placed = place(buffers, options);
+    ASSERT_EQ(judge(buffers, placed), "");
+    ASSERT_EQ(placed.arena.size(), buffers.size());
+    std::vector<std::int64_t> ends(buffers.size() + 1, 0), largest(ends);
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      ASSERT_LT(placed.arena[i], static_cast<std::int32_t>(ends.size()));
+      ends[placed.arena[i]] = std::max(ends[placed.arena[i]], buffers[i].bytes ? placed.offsets[i] + buffers[i].bytes : 0);
+      largest[placed.arena[i]] = std::max(largest[placed.arena[i]], buffers[i].bytes);
+    }
+    for (std::size_t a = 0; a < ends.size(); ++a) EXPECT_LE(ends[a], std::max(options.chunk_bytes, largest[a]));
+    EXPECT_GE(placed.end, placed.bound);
+  }
+}
+
+TEST(PlaceInChunks, AQuarterOfThePeakCostsATwentiethAtMost) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    const std::vector<Tenant> buffers = training_step(3000, seed, 20);
+    const Offsets one = place(buffers);
+    PlaceOptions options;
+    options.chunk_bytes = one.end / 4;
+    const Offsets several = place(buffers, options);
+    EXPECT_EQ(find_fault(buffers, several, options.chunk_bytes), "");
+    EXPECT_LE(static_cast<double>(several.end), 1.05 * static_cast<double>(one.end)) << "seed " << seed;
+  }
+}
+
+// ---- the sweep that judges what the tool writes ----
+
+TEST(FindFault, SaysWhatTheOracleSays) {
+  int wrong = 0;
+  for (unsigned seed = 0; seed < 500; ++seed) {
+    const std::vector<Tenant> buffers = random_tenants(seed, {12, 12, true, {1, 4}});
+    Offsets placed = place(buffers);
+    std::mt19937 random(seed);
+    if (seed % 3) placed.offsets[random() % buffers.size()] = static_cast<std::int64_t>(random() % 500) * 4;   // may be right all the same
+    if (seed % 3 == 2) placed.end = 0;
+    std::int64_t end = 0;
+    for (std::size_t i = 0; i < buffers.size(); ++i) end = std::max(end, buffers[i].bytes ? placed.offsets[i] + buffers[i].bytes : 0);
+    if (seed % 3 == 1) placed.end = end;
+    const bool is_wrong = !judge(buffers, placed).empty();
+    wrong += is_wrong;
+    ASSERT_EQ(!find_fault(buffers, placed).empty(), is_wrong) << "seed " << seed << ": " << judge(buffers, placed) << " / " << find_fault(buffers, placed);
+  }
+  EXPECT_GT(wrong, 200);
+  EXPECT_LT(wrong, 450);
+}
+
+// ---- climbing ----
+
+Offsets climbed(const std::vector<Tenant>& buffers, std::int64_t work, std::uint64_t seed) {
+  const PlaceProblem p = make_problem(buffers);
+  Attempt best = place_greedily(p);
+  climb(p, work, seed, &best);
+  return to_offsets(p, best, buffers.size());
+}
+
+TEST(Climb, RandomSetsStayRightAndGetNoWorse) {
+  int better = 0;
+  for (unsigned seed = 0; seed < 150; ++seed) {
+    std::vector<Tenant> buffers = random_tenants(seed, {80, 30, seed % 2 == 0, {1, 64, 3}});
+    if (seed % 3 == 0) fix_some(&buffers, seed);
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Offsets greedy = place(buffers), after = climbed(buffers, 200000, seed);
+    ASSERT_EQ(judge(buffers, after), "");
+    EXPECT_LE(after.end, greedy.end);
+    EXPECT_GE(after.end, after.bound);
+    better += after.end < greedy.end;
+  }
+  EXPECT_GT(better, 20);
+}
+
+TEST(Climb, SlicesOfWorkGiveTheSameAsOneCall) {
+  const std::vector<Tenant> buffers = random_tenants(11, {300, 60, false, {1}});
+  const PlaceProblem p = make_problem(buffers);
+  Attempt once = place_greedily(p), sliced = once, again = once;
+  Climber whole(p, 7), other(p, 7), parts(p, 7);
+  whole.climb(400000, &once);
+  other.climb(400000, &again);
+  EXPECT_EQ(once.offsets, again.offsets);
+  // A slice ends with the step in which its work ran out, so each may take a little more than its share.
+  for (int i = 0; i < 400; ++i) parts.climb(1000, &sliced);
+  EXPECT_LE(sliced.end, once.end);
+}
+
+std::vector<Tenant> read_file(const std::filesystem::path& path) {
+  std::ifstream stream(path);
+  return parse_buffers(std::string(std::istreambuf_iterator<char>(stream), {}), path.string()).buffers;
+}
+
+TEST(Climb, ChallengingInstances) {
+  const std::filesystem::path folder = std::filesystem::path(TAPEDECK_SHARED_DIR) / "data" / "minimalloc";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no instances at " << folder;
+  double sum = 0;
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".csv") continue;
+    const std::vector<Tenant> buffers = read_file(entry.path());
+    const Offsets placed = climbed(buffers, 5'000'000, 1);
+    EXPECT_EQ(find_fault(buffers, placed), "");
+    sum += std::log(static_cast<double>(placed.end) / static_cast<double>(placed.bound));
+    ++files;
+  }
+  ASSERT_GT(files, 0);
+  std::printf("geometric mean of end / bound: %.4f\n", std::exp(sum / files));
+  EXPECT_LE(std::exp(sum / files), 1.15) << "what climbing over orders reaches in 10 s";
+}
+
+}  // namespace
+}  // namespace tapedeck

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# tapedeck offsets: from a list of buffers to the list with offsets; what is wrong with a list is said with its line.
+. "$(dirname "${BASH_SOURCE[0]}")/check.bash"
+rm -f ./*.csv ./*.out
+
+printf 'id,lower,upper,size\na,0,4,100\nb,2,6,50\nc,4,8,100\nd,6,9,120\n' > b.csv
+expect 0 offsets b.csv -o o.csv; quiet
+for word in peak 'lower bound' 'none can be lower'; do answered "$word"; done
+[ "$(head -1 o.csv)" = id,lower,upper,size,offset ] || fail "header: $(head -1 o.csv)"
+[ "$(wc -l < o.csv)" = 5 ] || fail "$(cat o.csv)"
+# No two that are alive together overlap, by awk.
+overlaps() {
+  awk -F, 'NR > 1 { l[NR] = $2; u[NR] = $3; s[NR] = $4; o[NR] = $NF
+    for (k = 2; k < NR; ++k) if (l[k] < u[NR] && l[NR] < u[k] && o[k] < o[NR] + s[NR] && o[NR] < o[k] + s[k]) ++n } END { print n + 0 }' "$1"
+}
+[ "$(overlaps o.csv)" = 0 ] || fail "overlaps: $(cat o.csv)"
+
+expect 0 offsets b.csv --json; quiet
+for key in schema buffers lower_bound peak optimal seconds; do answered "\"$key\":"; done
+answered '"schema": "tapedeck.offsets/1"'; answered '"optimal": true'
+[ "$(number peak)" = 220 ] && [ "$(number lower_bound)" = 220 ] && [ "$(number buffers)" = 4 ] || fail "$(cat out)"
+
+# Its own answer is a list: the offsets in it are fixed.
+expect 0 offsets o.csv -o again.csv; cmp -s o.csv again.csv || fail "fixed offsets moved: $(cat again.csv)"
+expect 0 offsets - --json < b.csv; [ "$(number peak)" = 220 ] || fail "stdin: $(cat out)"
+printf 'buffer,begin,end,size,gaps\na,0,9,100,3-6\nb,3,5,100,\n' > gaps.csv
+expect 0 offsets gaps.csv --json; [ "$(number peak)" = 100 ] || fail "gaps: $(cat out)"
+expect 0 offsets b.csv --align 64 --json; [ "$(number peak)" -ge 220 ] || fail "$(cat out)"
+expect 0 offsets b.csv --align 64 -o aligned.csv; awk -F, 'NR > 1 && $NF % 64 { exit 1 }' aligned.csv || fail "not aligned: $(cat aligned.csv)"
+expect 0 offsets b.csv --chunk 130 -o chunks.csv --json; [ "$(number arenas)" -ge 2 ] || fail "$(cat out)"
+[ "$(head -1 chunks.csv)" = id,lower,upper,size,offset,arena ] || fail "header: $(head -1 chunks.csv)"
+printf 'id,lower,upper,size\n' > none.csv; expect 0 offsets none.csv --json; [ "$(number peak)" = 0 ] || fail "$(cat out)"
+
+# Capacities: 4 if not met, with the best plan written.
+expect 0 offsets b.csv --capacity 220 -o met.csv; answered ', met'
+expect 4 offsets b.csv --capacity 219 -o best.csv; said 'more than the capacity'; answered 'not met'
+[ "$(overlaps best.csv)" = 0 ] && [ "$(wc -l < best.csv)" = 5 ] || fail "the best plan: $(cat best.csv)"
+expect 4 offsets b.csv --capacity 219 --json; answered '"schema": "tapedeck.offsets/1"'; [ "$(number capacity)" = 219 ] || fail "$(cat out)"
+
+# Equal work, equal answer, whatever the threads.
+awk 'BEGIN { srand(7); print "id,lower,upper,size"; for (i = 0; i < 150; ++i) { l = int(rand() * 100); print i "," l "," l + 1 + int(rand() * 20) "," 1 + int(rand() * 1000) } }' > r.csv
+expect 0 offsets r.csv --work 300000 --threads 1 -o r1.out; expect 0 offsets r.csv --work 300000 --threads 2 -o r2.out
+cmp -s r1.out r2.out || fail "other threads, another answer"
+[ "$(overlaps r1.out)" = 0 ] || fail "overlaps in r1.out"
+expect 0 offsets r.csv --seconds 0.2 --json
+expect 0 offsets r.csv --work 0 --json
+
+# usage: 2
+expect 2 offsets; expect 2 offsets b.csv --work 5 --seconds 1; expect 2 offsets b.csv --work -1; expect 2 offsets b.csv --seconds 0; expect 2 offsets b.csv --align 0
+expect 2 offsets b.csv --capacity lots; said "'lots' is not a size"; expect 2 offsets b.csv --chunk 0; expect 2 offsets b.csv --threads -1; expect 2 offsets b.csv more
+expect 0 offsets --help; for word in --capacity --seconds --work --align --threads --chunk --output --json gzip; do answered "$word"; done
+
+# files: 3, with the line
+expect 3 offsets missing.csv; said missing.csv
+expect 3 offsets .
+head -c 30 b.csv > cut.csv; expect 3 offsets cut.csv -o x.csv; said 'cut.csv:'; absent x.csv
+: > empty.csv; expect 3 offsets empty.csv; said 'no header row'
+printf 'id,lower,upper,size\na,0,4,100\nb,2,1,50\n' > bad.csv; expect 3 offsets bad.csv -o x.csv; said 'bad.csv:3: error:'; absent x.csv
+printf 'id,lower,upper,size,offset\na,0,4,100,0\nb,2,6,50,50\n' > clash.csv; expect 2 offsets clash.csv -o x.csv; absent x.csv
+expect 3 offsets b.csv -o /no/such/folder/x.csv
+
+# Ctrl-C: the best so far is kept and written.
+awk 'BEGIN { srand(3); print "id,lower,upper,size"; for (i = 0; i < 400; ++i) { l = int(rand() * 200); print i "," l "," l + 1 + int(rand() * 60) "," 1 + int(rand() * 100000) } }' > hard.csv
+"$tool" offsets hard.csv --seconds 60 -o stopped.csv > out 2> err &
+running=$!
+sleep 1; kill -INT $running; wait $running; code=$?
+[ $code = 130 ] || [ $code = 0 ] || fail "Ctrl-C exits $code"
+[ "$(overlaps stopped.csv)" = 0 ] && [ "$(wc -l < stopped.csv)" = 401 ] || fail "nothing was kept"
+finish
