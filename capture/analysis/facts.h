@@ -2,6 +2,7 @@
 // makes and costs. Windows count as their roots: whoever reads a window reads the root's bytes.
 #pragma once
 
+#include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/analysis/alias.h>
 #include <tapedeck/capture/plan.h>
 #include <tapedeck/engine/graph.h>
@@ -12,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace tapedeck {
+namespace tapedeck TAPEDECK_API {
 
 struct CostModel;
 

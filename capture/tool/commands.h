@@ -41,7 +41,9 @@ struct PlanCommandOptions {
   int threads = 1;
   double segment_us = 50;
   bool split_phases = false;
-  std::string explain;              // "", "choices", "segments"
+  std::string explain;              // "", "choices", "segments", "peak", "memory"
+  std::string picture;              // .svg or .png: addresses x time
+  std::string csv;                  // the arena's buffers
   std::string costs;                // estimate, calibrated, profile; empty: the best there is
   bool json = false;
 };

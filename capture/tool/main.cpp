@@ -86,8 +86,11 @@ void add_plan(Line& l) {
       ->check(CLI::Range(1, 4096))->capture_default_str();
   c->add_option("--segment-us", l.plan.segment_us, "most microseconds of a segment; 0: every node by itself")->check(CLI::NonNegativeNumber)->capture_default_str();
   c->add_flag("--split-phases", l.plan.split_phases, "no segment holds nodes of two phases");
-  c->add_flag("--explain{choices}", l.plan.explain, "choices (every recompute choice with its reason) or segments (how they were cut)")
-      ->check(CLI::IsMember({"choices", "segments"}));
+  c->add_flag("--explain{choices}", l.plan.explain, "choices (every recompute choice with its reason), segments (how they were cut), peak (what lives there, "
+                                                    "and what would lower it) or memory (totals, and what sharing earns)")
+      ->check(CLI::IsMember({"choices", "segments", "peak", "memory"}));
+  c->add_option("--picture", l.plan.picture, "draw addresses x time here: .svg, or .png where there is a viewer");
+  c->add_option("--csv", l.plan.csv, "write the arena's buffers here: id,lower,upper,size,offset,alignment and what they hold; `tapedeck offsets` reads it");
   c->add_option("--costs", l.plan.costs, kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
 }
 
@@ -246,7 +249,7 @@ std::vector<std::string> arguments(int argc, char** argv) {
   std::vector<std::string> all;
   for (int i = 1; i < argc; ++i) {
     const std::string next = argv[i];
-    if (!all.empty() && all.back() == "--explain" && (next == "choices" || next == "segments"))
+    if (!all.empty() && all.back() == "--explain" && (next == "choices" || next == "segments" || next == "peak" || next == "memory"))
       all.back() += "=" + next;
     else
       all.push_back(next);

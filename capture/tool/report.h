@@ -76,7 +76,8 @@ struct OffsetsSummary {
   int arenas = 1;
 };
 
-std::string plan_report(const Plan& plan, bool segments = false);  // segments: each of them, and the rule they were cut by
+// plan_report.cpp. `explain` adds what it adds to the text: segments, peak, memory; `node_us` as explained() (plan_explain.h).
+std::string plan_report(const Plan& plan, const std::string& explain, const std::vector<double>& node_us);
 std::string replay_report(const ReplaySummary& summary);
 std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted);  // bench_report.cpp
 std::string info_report(const std::string& path, const TapeFile& file);
