@@ -141,11 +141,22 @@ class PartMaker {
   }
 
   void find_neighbours(std::int64_t most_pairs) {
+    std::vector<std::vector<std::int32_t>> begin(static_cast<std::size_t>(part_.sections));  // by section: whose spans begin there
+    for (std::int32_t i = 0; i < count(); ++i)
+      for (std::int32_t k = part_.spans_at[i]; k < part_.spans_at[i + 1]; ++k) begin[part_.spans[k].first].push_back(i);
     std::vector<std::int32_t> seen(part_.buffers.size(), -1);
     part_.neighbours_at.push_back(0);
     for (std::int32_t i = 0; i < count(); ++i) {
       seen[i] = i;
-      for (std::int32_t k = part_.spans_at[i]; k < part_.spans_at[i + 1]; ++k) find_neighbours_in(part_.spans[k], i, &seen);
+      const auto add = [&](std::int32_t j) {
+        if (seen[j] != i) part_.neighbours.push_back(j);
+        seen[j] = i;
+      };
+      for (std::int32_t k = part_.spans_at[i]; k < part_.spans_at[i + 1]; ++k) {
+        const Steps& span = part_.spans[k];
+        for (std::int32_t m = part_.members_at[span.first]; m < part_.members_at[span.first + 1]; ++m) add(part_.members[m]);
+        for (std::int32_t t = span.first + 1; t <= span.last; ++t) std::for_each(begin[t].begin(), begin[t].end(), add);
+      }
       part_.neighbours_at.push_back(static_cast<std::int32_t>(part_.neighbours.size()));
       if (static_cast<std::int64_t>(part_.neighbours.size()) > most_pairs) {
         part_.neighbours = {};
@@ -153,16 +164,6 @@ class PartMaker {
         return;
       }
     }
-  }
-
-  void find_neighbours_in(const Steps& span, std::int32_t i, std::vector<std::int32_t>* seen) {
-    for (std::int32_t t = span.first; t <= span.last; ++t)
-      for (std::int32_t k = part_.members_at[t]; k < part_.members_at[t + 1]; ++k) {
-        const std::int32_t j = part_.members[k];
-        if ((*seen)[j] == i) continue;
-        (*seen)[j] = i;
-        part_.neighbours.push_back(j);
-      }
   }
 
   const PlaceProblem& p_;

@@ -29,7 +29,7 @@ struct PlacePart {
   bool is_searchable() const { return !neighbours_at.empty(); }
 };
 
-// O(n log n + spans x sections x members of a section). Parts of more than `most_pairs` pairs alive together, or as many members of sections,
+// O(n log n + spans x sections + pairs alive together). Parts of more than `most_pairs` pairs alive together, or as many members of sections,
 // get no members and neighbours: they are for greedy placement and climbing alone.
 std::vector<PlacePart> split(const PlaceProblem& p, std::int64_t most_pairs = std::int64_t{1} << 23);
 
