@@ -110,9 +110,32 @@ void Climber::gather_edges(std::int32_t i) {
     starts_.push_back({offset_[k], weight_[k]});
     ends_.push_back({offset_[k] + p_.buffers[k].bytes, weight_[k]});
   }
+  sort_edges(&starts_);
+  sort_edges(&ends_);
+}
+
+// Many are first thrown into buckets by place, which are small then.
+void Climber::sort_edges(std::vector<Edge>* edges) {
+  constexpr std::size_t kFew = 200;
+  constexpr int kBits = 11;
   const auto by_place = [](const Edge& x, const Edge& y) { return x.at < y.at; };
-  std::sort(starts_.begin(), starts_.end(), by_place);
-  std::sort(ends_.begin(), ends_.end(), by_place);
+  if (edges->size() < kFew) {
+    std::sort(edges->begin(), edges->end(), by_place);
+    return;
+  }
+  int shift = 0;
+  while ((target_ >> shift) >> kBits > 0) ++shift;
+  buckets_.assign((std::size_t{1} << kBits) + 1, 0);
+  for (const Edge& e : *edges) ++buckets_[static_cast<std::size_t>(e.at >> shift) + 1];
+  for (std::size_t k = 1; k < buckets_.size(); ++k) buckets_[k] += buckets_[k - 1];
+  sorted_.resize(edges->size());
+  for (const Edge& e : *edges) sorted_[static_cast<std::size_t>(buckets_[static_cast<std::size_t>(e.at >> shift)]++)] = e;
+  edges->swap(sorted_);
+  std::int32_t from = 0;   // buckets_[k] is by now where bucket k ends
+  for (std::int32_t to : buckets_) {
+    if (to - from > 1) std::sort(edges->begin() + from, edges->begin() + to, by_place);
+    from = std::max(from, to);
+  }
 }
 
 // The offset where the least weight is in the way: on the floor, right above something, or right below something; the lowest where there is

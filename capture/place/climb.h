@@ -35,6 +35,7 @@ class Climber {
   Outcome reach_target(std::int64_t* work);
   bool put_back(std::int32_t i);
   void gather_edges(std::int32_t i);
+  void sort_edges(std::vector<Edge>* edges);
   std::int64_t find_cheapest(const Tenant& b);
   void take_out(std::int32_t i);
   void keep(Attempt* best) const;
@@ -53,6 +54,8 @@ class Climber {
   std::vector<std::int32_t> out_;
   std::vector<std::int64_t> weight_;
   std::vector<Edge> starts_, ends_;    // of what stands in the way of one buffer
+  std::vector<Edge> sorted_;           // scratch of sort_edges()
+  std::vector<std::int32_t> buckets_;
   std::int64_t cheapest_ = 0;          // the weight in the way of what find_cheapest() chose
 };
 

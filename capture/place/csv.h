@@ -9,7 +9,7 @@
 //     upper                                   time after the last; `end` is the last time itself
 //     size                                    bytes
 //     alignment                               of the offset; empty: the default
-//     hint                                    the offset it had; it lies there again if that costs nothing; empty or -1: none
+//     hint                                    the offset it had: all lie there again if that costs little; empty or -1: none
 //     offset                                  it lies there, and others make way; empty or -1: anywhere
 //     gaps                                    "a-b c-d": its bytes are not needed during a..b-1
 //

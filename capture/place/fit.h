@@ -49,6 +49,7 @@ class GapSearch {
 struct Attempt {
   std::vector<std::int64_t> offsets;
   std::int64_t end = 0;
+  bool at_hints = false;   // it was made to keep addresses
 };
 
 // Gives up, with an end no better than `limit`, as soon as it cannot win. Buffers that have an offset in `given` (-1: none) lie there.

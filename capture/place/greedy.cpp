@@ -63,22 +63,6 @@ std::vector<std::int64_t> fixed_offsets(const PlaceProblem& p) {
   return given;
 }
 
-Attempt place_at_hints(const PlaceProblem& p) {
-  std::vector<std::int64_t> given = fixed_offsets(p);
-  const PlaceOrder order = order_by_size(p);
-  Space space(p);
-  for (std::size_t i = 0; i < given.size(); ++i)
-    if (given[i] >= 0) space.insert(static_cast<std::int32_t>(i), p.buffers[i], given[i]);
-  for (std::int32_t i : order) {
-    const Tenant& b = p.buffers[i];
-    if (given[i] >= 0 || b.hint < 0 || b.hint % b.alignment != 0 || !space.is_free(b, b.hint)) continue;
-    given[i] = b.hint;
-    space.insert(i, b, b.hint);
-  }
-  Space again(p);
-  return attempt(p, order, Fit::first, std::numeric_limits<std::int64_t>::max(), again, given);
-}
-
 void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, const std::function<std::int64_t(Attempt&&)>& take) {
   constexpr std::size_t kFew = 1500;     // up to so many are best walked one by one
   constexpr std::size_t kMany = 20000;   // beyond so many there is no time for all: first fit only, until it is close to the bound
@@ -101,16 +85,38 @@ void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std:
   }
 }
 
+Attempt place_at_hints(const PlaceProblem& p) {
+  std::vector<std::int64_t> given = fixed_offsets(p);
+  const PlaceOrder order = order_by_size(p);
+  Space space(p);
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (given[i] >= 0) space.insert(static_cast<std::int32_t>(i), p.buffers[i], given[i]);
+  for (std::int32_t i : order) {
+    const Tenant& b = p.buffers[i];
+    if (given[i] >= 0 || b.hint < 0 || b.hint % b.alignment != 0 || !space.is_free(b, b.hint)) continue;
+    given[i] = b.hint;
+    space.insert(i, b, b.hint);
+  }
+  Attempt best;
+  best.end = std::numeric_limits<std::int64_t>::max();
+  each_greedy_attempt(p, {}, given, [&](Attempt&& next) {
+    if (next.end < best.end) best = std::move(next);
+    return best.end;
+  });
+  best.at_hints = true;
+  return best;
+}
+
 Attempt place_greedily(const PlaceProblem& p) {
   Attempt best;
   best.end = std::numeric_limits<std::int64_t>::max();
-  if (std::any_of(p.buffers.begin(), p.buffers.end(), [](const Tenant& b) { return b.hint >= 0; })) best = place_at_hints(p);
-  if (best.end <= p.bound) return best;
   each_greedy_attempt(p, {}, fixed_offsets(p), [&](Attempt&& next) {
     if (next.end < best.end) best = std::move(next);
     return best.end;
   });
-  return best;
+  if (std::none_of(p.buffers.begin(), p.buffers.end(), [](const Tenant& b) { return b.hint >= 0; })) return best;
+  Attempt kept = place_at_hints(p);
+  return kept.end - best.end <= p.bound / kHintsMayCost ? kept : best;
 }
 
 Offsets to_offsets(const PlaceProblem& p, const Attempt& best, std::size_t n_buffers) {

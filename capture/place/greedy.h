@@ -15,8 +15,10 @@ PlaceOrder order_by_duration(const PlaceProblem& p);  // longest first
 PlaceOrder order_by_start(const PlaceProblem& p);     // first born first, larger first among those: what an allocator at run time would do
 PlaceOrder order_by_breadth(const PlaceProblem& p);   // by the busiest steps: all that is alive there, largest first
 
-// Each of these by first and by best fit (beyond 20,000 buffers by first fit only, until one is within a fiftieth of the bound), the lowest end of all; stops as soon as one meets the bound. Buffers that are fixed lie where they
-// must. Where there are hints, all that can lie at theirs do, unless another attempt ends lower.
+// Each of these by first and by best fit (beyond 20,000 buffers by first fit only, until one is within a fiftieth of the bound), the lowest
+// end of all; stops as soon as one meets the bound. Buffers that are fixed lie where they must. Where there are hints, all that can lie at
+// theirs do, and the others are placed around them, unless that ends more than a hundredth of the bound higher.
+inline constexpr std::int64_t kHintsMayCost = 100;   // the bound by this
 Attempt place_greedily(const PlaceProblem& p);
 
 // The parts of it, for those who want something else of them. `take` is given each attempt, and says from what end on the next may give up.

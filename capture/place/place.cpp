@@ -119,7 +119,9 @@ Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
   Attempt best = place_greedily(p);
   Improver improver(p, options, begun, &best);
   improver.report();
-  if (options.work > 0 || options.seconds > 0) tbb::task_arena(std::max(options.threads, 1)).execute([&] { improver.improve(); });
+  // What keeps its addresses is searched further only for a capacity that it does not meet.
+  const bool stays = best.at_hints && (options.capacity < 0 || best.end <= options.capacity);
+  if (!stays && (options.work > 0 || options.seconds > 0)) tbb::task_arena(std::max(options.threads, 1)).execute([&] { improver.improve(); });
   Offsets result = to_offsets(p, best, buffers.size());
   result.optimal = best.end <= improver.bound();
   result.work = improver.work();

@@ -28,7 +28,7 @@ struct Tenant {
   std::int32_t birth = 0;
   std::int32_t death = 0;
   std::int64_t fixed = -1;         // >= 0: it lies there, and others make way
-  std::int64_t hint = -1;          // >= 0: it lies there if that costs nothing: a plan redone after a small change keeps its addresses
+  std::int64_t hint = -1;          // >= 0: all lie at theirs if that costs 1 % at most: a plan redone after a small change keeps its addresses
   std::vector<Steps> holes = {};   // within birth..death, ascending, disjoint: its bytes are not needed then
 };
 

@@ -53,7 +53,7 @@ expect 0 offsets --help; for word in --capacity --seconds --work --align --threa
 # files: 3, with the line
 expect 3 offsets missing.csv; said missing.csv
 expect 3 offsets .
-head -c 30 b.csv > cut.csv; expect 3 offsets cut.csv -o x.csv; said 'cut.csv:'; absent x.csv
+head -c 25 b.csv > cut.csv; expect 3 offsets cut.csv -o x.csv; said 'cut.csv:'; absent x.csv
 : > empty.csv; expect 3 offsets empty.csv; said 'no header row'
 printf 'id,lower,upper,size\na,0,4,100\nb,2,1,50\n' > bad.csv; expect 3 offsets bad.csv -o x.csv; said 'bad.csv:3: error:'; absent x.csv
 printf 'id,lower,upper,size,offset\na,0,4,100,0\nb,2,6,50,50\n' > clash.csv; expect 2 offsets clash.csv -o x.csv; absent x.csv
