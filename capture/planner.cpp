@@ -127,7 +127,7 @@ class Planner {
     Graph graph = passes_.run("order", recorded.graph, [&](Graph g) {
       const std::vector<NodeId> source = own_sources(g);
       found = find_order(recorded.facts, g, source, order_options());
-      return found.nodes.empty() ? g : reorder({std::move(g), source}, found.nodes).graph;
+      return found.nodes.empty() ? g : reorder(g, found.nodes);
     });
     watch_.check();
     if (!found.nodes.empty()) add_line(found.name, std::move(graph));
@@ -169,7 +169,7 @@ class Planner {
     std::vector<NodeId> nodes;
     for (NodeId source : cloned.source)
       if (!std::exchange(seen[source], 1)) nodes.push_back(source);
-    return reorder({line.graph, own_sources(line.graph)}, nodes).graph;
+    return reorder(line.graph, nodes);
   }
 
   // ---- offers ----
