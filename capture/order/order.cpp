@@ -15,8 +15,8 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::int64_t kWorkPerItem = 1500;
-constexpr std::int64_t kLeastWork = 200'000, kMostWork = 20'000'000;
+constexpr std::int64_t kWorkPerItem = 500;
+constexpr std::int64_t kLeastWork = 100'000, kMostWork = 20'000'000;
 constexpr std::int32_t kSmall = 24;             // items whose sets are all kept, if the work allows
 constexpr std::int32_t kExact = 18;             // whatever the work
 constexpr std::int32_t kAllSets = 1 << 22;
