@@ -2,6 +2,7 @@
 // segment DAG order them. So bytes may change hands only if everybody who used the old ones stands before the new writer,
 // either in its segment or in one with a path to it.
 #include <tapedeck/capture/plan_check_parts.h>
+#include <tapedeck/capture/plan_check_sweep.h>
 
 #include <tapedeck/capture/analysis/traits.h>
 
@@ -74,6 +75,8 @@ class Reach {
     }
   }
 
+  std::int32_t segment_of(NodeId n) const { return segment_of_[n]; }
+
   bool covers(NodeId n) const { return segment_of_[n] >= first_ && segment_of_[n] < first_ + width(); }
 
   // REQUIRES: covers(a).
@@ -92,25 +95,25 @@ class Reach {
   std::vector<std::uint64_t> bits_;
 };
 
-// A stretch of the arena with one writer: a value's own bytes, or a node's workspace.
+// A stretch of the arena: a value's own bytes, or a node's workspace.
 struct Tenant {
   std::int64_t first = 0, end = 0;
-  NodeId writer = kNone;
+  NodeId writer = kNone;      // the first
   ValueId value = kNone;      // kNone for workspace
-  std::vector<NodeId> users;  // writer and readers, ascending
+  std::vector<NodeId> users;  // writers and readers, ascending
+  std::vector<NodeId> writers;  // the maker; or those of parts, and what joins them
 };
 
 class OrderChecker {
  public:
   OrderChecker(const Plan& plan, Violations* out)
-      : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)), reach_(plan), users_(g_.values.size()) {
+      : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)), reach_(plan), users_(g_.values.size()), writers_(g_.values.size()) {
     for (ValueId v = g_.n_inputs + g_.n_state; v < g_.value_count(); ++v) users_[owner_[v]].push_back(g_.values[v].node);
+    for (ValueId v = g_.n_inputs + g_.n_state; v < g_.value_count(); ++v)  // ascending, as values are
+      if (plan.values[v].reason != Reason::alias) writers_[owner_[v]].push_back(g_.values[v].node);
     for (NodeId n = 0; n < g_.node_count(); ++n)
       for (ValueId v : g_.inputs(g_.nodes[n])) users_[owner_[v]].push_back(n);
-    for (auto& list : users_) {
-      std::sort(list.begin(), list.end());
-      list.erase(std::unique(list.begin(), list.end()), list.end());
-    }
+    for (auto& list : users_) keep_last_of_segments(&list);
     find_tenants();
   }
 
@@ -125,6 +128,18 @@ class OrderChecker {
 
  private:
   bool more() const { return out_->size() < kMostViolations; }
+
+  // Of the users in one segment the last is done last: the others are ordered before whatever it is ordered before.
+  void keep_last_of_segments(std::vector<NodeId>* users) const {
+    const auto later_first = [&](NodeId a, NodeId b) {
+      const std::int32_t sa = reach_.segment_of(a), sb = reach_.segment_of(b);
+      return sa != sb ? sa < sb : a > b;
+    };
+    std::sort(users->begin(), users->end(), later_first);
+    const auto same = [&](NodeId a, NodeId b) { return reach_.segment_of(a) == reach_.segment_of(b); };
+    users->erase(std::unique(users->begin(), users->end(), same), users->end());
+    std::sort(users->begin(), users->end());
+  }
 
   bool ordered(NodeId before, NodeId after) const { return !reach_.covers(before) || reach_.before(before, after); }
 
@@ -178,39 +193,33 @@ class OrderChecker {
       const Placement& p = plan_.values[v];
       const std::int64_t bytes = g_.values[v].type.bytes();
       if (p.where == Where::arena && owner_[v] == v && bytes > 0)
-        tenants_.push_back({p.offset, p.offset + bytes, g_.values[v].node, v, users_[v]});
+        tenants_.push_back({p.offset, p.offset + bytes, writers_[v].front(), v, users_[v], writers_[v]});
     }
     for (NodeId n = 0; n < g_.node_count(); ++n) {
       const Scratch& s = plan_.workspace[n];
-      if (s.bytes > 0) tenants_.push_back({s.offset, s.offset + s.bytes, n, kNone, {n}});
+      if (s.bytes > 0) tenants_.push_back({s.offset, s.offset + s.bytes, n, kNone, {n}, {n}});
     }
-    std::sort(tenants_.begin(), tenants_.end(), [](const Tenant& a, const Tenant& b) { return a.first < b.first; });
+    std::vector<Stretch> stretches;
+    for (const Tenant& t : tenants_) stretches.push_back({t.first, t.end, t.writer});
+    pairs_ = successions(stretches);
   }
 
-  // Every pair of tenants that share a byte, by a sweep over offsets.
+  // Whoever gets bytes gets them from somebody who is done with them.
   void check_overlaps() {
-    std::vector<const Tenant*> open;
-    for (const Tenant& t : tenants_) {
-      open.erase(std::remove_if(open.begin(), open.end(), [&](const Tenant* o) { return o->end <= t.first; }), open.end());
-      for (const Tenant* o : open) {
-        if (!more()) return;
-        if (o->writer < t.writer)
-          check_pair(*o, t);
-        else
-          check_pair(t, *o);
-      }
-      open.push_back(&t);
+    for (const auto& [earlier, later] : pairs_) {
+      if (!more()) return;
+      check_pair(tenants_[earlier], tenants_[later]);
     }
   }
 
-  // `later` writes bytes that `earlier` holds: all of its users must be done, but for the writer itself where it computes in
-  // place.
+  // `later` writes bytes that `earlier` holds: all of its users must be done before any writer, but for the writer itself where it computes
+  // in place.
   void check_pair(const Tenant& earlier, const Tenant& later) {
     const bool takes_over = later.value != kNone && plan_.values[later.value].reason == Reason::in_place &&
                             owner_[plan_.values[later.value].other] == earlier.value;
     for (NodeId user : earlier.users) {
-      if (takes_over && user == later.writer) continue;
-      if (ordered(user, later.writer)) continue;
+      const auto done_before = [&](NodeId writer) { return (takes_over && user == writer) || ordered(user, writer); };
+      if (std::all_of(later.writers.begin(), later.writers.end(), done_before)) continue;
       out_->push_back(fmt::format("{} and {} share bytes, and `{}` may still need the first", name(earlier), name(later),
                                   g_.node_text(user)));
       return;
@@ -222,8 +231,10 @@ class OrderChecker {
   Violations* out_;
   std::vector<ValueId> owner_;
   Reach reach_;
-  std::vector<std::vector<NodeId>> users_;  // by owner: who makes and reads it and its windows
+  std::vector<std::vector<NodeId>> users_;    // by owner: who makes and reads it, its windows and its parts
+  std::vector<std::vector<NodeId>> writers_;  // by owner: who makes it and its parts
   std::vector<Tenant> tenants_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> pairs_;  // of tenants: the second has bytes next after the first
 };
 
 }  // namespace
