@@ -1,6 +1,5 @@
 #include <tapedeck/capture/pipeline.h>
 
-#include <tapedeck/capture/layout.h>
 #include <tapedeck/capture/reasons.h>
 #include <tapedeck/capture/side_by_side.h>
 
@@ -69,7 +68,8 @@ Graph prepare(const Graph& captured, PassRunner* passes) {
   return passes->run("insert_copies", std::move(graph));
 }
 
-Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const PlanOptions& options, PassRunner* passes) {
+Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const PlanOptions& options, PassRunner* passes,
+                 std::optional<Layout> laid_out) {
   Plan plan;
   plan.alignment = options.alignment;
 
@@ -79,7 +79,7 @@ Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const P
   // Every value and every workspace gets its bytes; bytes that are used again order the nodes that use them; then nodes become tasks.
   std::vector<double> cost;
   for (NodeId source : cloned.source) cost.push_back(facts.cost[source]);
-  Arrangement arranged = arrange(facts, cloned, cost, options);
+  Arrangement arranged = arrange(facts, cloned, cost, options, std::move(laid_out));
   Layout& layout = arranged.layout;
   plan.arena_bytes = layout.arena_bytes;
   plan.external_bytes = facts.external_bytes;
@@ -105,10 +105,6 @@ Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const P
   const std::vector<std::int64_t> live = live_bytes(plan);
   plan.lower_bound_bytes = live.empty() ? plan.external_bytes : *std::max_element(live.begin(), live.end());
   return plan;
-}
-
-std::int64_t placed_peak(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment) {
-  return facts.external_bytes + lay_out(facts, cloned, alignment).arena_bytes;
 }
 
 double schedule_cost(const Facts& facts, const CloneLists& clones) {

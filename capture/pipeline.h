@@ -1,10 +1,13 @@
 // From a captured graph to a plan, step by step. planner.cpp decides which candidate to plan; this is what happens to it.
 #pragma once
 
+#include <tapedeck/capture/layout.h>
 #include <tapedeck/capture/passes/pass.h>
 #include <tapedeck/capture/plan.h>
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/rematerialize/rematerialize.h>
+
+#include <optional>
 
 namespace tapedeck TAPEDECK_API {
 
@@ -15,11 +18,9 @@ Graph simplify(Graph graph, PassRunner* passes);
 Graph prepare(const Graph& captured, PassRunner* passes);
 
 // The whole plan of a prepared graph with these clones, which cost this much with all else; but for what depends on other candidates (floor,
-// budget, decisions).
-Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const PlanOptions& options, PassRunner* passes);
-
-// Only its peak.
-std::int64_t placed_peak(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment);
+// budget, decisions). `laid_out`: its layout, if that is known.
+Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const PlanOptions& options, PassRunner* passes,
+                 std::optional<Layout> laid_out = std::nullopt);
 
 // Model cost of all nodes run, the clones added in schedule order, so that equal schedules have equal costs to the last bit.
 double schedule_cost(const Facts& facts, const CloneLists& clones);

@@ -75,6 +75,14 @@ struct Offer {
   std::vector<NodeId> moved = {};  // its nodes, clones included, in another order; empty: in the line's
 };
 
+// The layout of the offer with the lowest peak so far: it is often the one that is taken.
+struct LowestOffer {
+  std::size_t number = 0;
+  std::int64_t peak = 0;
+  ClonedGraph cloned;
+  Layout layout;
+};
+
 class Planner {
  public:
   Planner(const Graph& captured, const PlanOptions& options) : options_(options), watch_{options.cancel, options.progress} {
@@ -127,7 +135,7 @@ class Planner {
     Graph graph = passes_.run("order", recorded.graph, [&](Graph g) {
       const std::vector<NodeId> source = own_sources(g);
       found = find_order(recorded.facts, g, source, order_options());
-      return found.nodes.empty() ? g : reorder({std::move(g), source}, found.nodes).graph;
+      return found.nodes.empty() ? g : reorder(g, found.nodes);
     });
     watch_.check();
     if (!found.nodes.empty()) add_line(found.name, std::move(graph));
@@ -144,6 +152,7 @@ class Planner {
     Offer moved = offer;
     moved.live_peak = offer.line->facts.external_bytes + found.live_peak;
     moved.peak = -1;
+    moved.number = offers_.size();
     moved.moved = std::move(found.nodes);
     if (peak(moved) >= offer.peak) return std::nullopt;
     return moved;
@@ -157,7 +166,6 @@ class Planner {
       std::optional<Offer> moved = move_nodes(least);
       if (!moved) return;
       const ClonedGraph cloned = graph_of(*moved);
-      moved->number = offers_.size();
       offers_.push_back(std::move(*moved));
       add_offers(add_line("searched", without_clones(*offers_.back().line, cloned)));
     }
@@ -169,7 +177,7 @@ class Planner {
     std::vector<NodeId> nodes;
     for (NodeId source : cloned.source)
       if (!std::exchange(seen[source], 1)) nodes.push_back(source);
-    return reorder({line.graph, own_sources(line.graph)}, nodes).graph;
+    return reorder(line.graph, nodes);
   }
 
   // ---- offers ----
@@ -197,7 +205,10 @@ class Planner {
   std::int64_t peak(Offer& offer) {
     if (offer.peak < 0) {
       watch_.check();
-      offer.peak = placed_peak(offer.line->facts, graph_of(offer), options_.alignment);
+      LowestOffer placed{offer.number, 0, graph_of(offer), {}};
+      placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment);
+      placed.peak = offer.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
+      if (!lowest_ || offer.peak < lowest_->peak) lowest_ = std::move(placed);
     }
     return offer.peak;
   }
@@ -280,7 +291,9 @@ class Planner {
     PlanOptions options = options_;
     options.budget = budget_;
     options.budget_percent = -1;
-    Plan plan = finish_plan(offer.line->facts, graph_of(offer), offer.cost, options, &passes_);
+    const bool known = lowest_ && lowest_->number == offer.number;
+    Plan plan = known ? finish_plan(offer.line->facts, std::move(lowest_->cloned), offer.cost, options, &passes_, std::move(lowest_->layout))
+                      : finish_plan(offer.line->facts, graph_of(offer), offer.cost, options, &passes_);
     plan.strategy = strategy_name(named_strategy(offer));
     plan.order = offer.moved.empty() ? offer.line->order : "searched";
     plan.budget_bytes = budget_;
@@ -308,6 +321,7 @@ class Planner {
   Watch watch_;
   PassRunner passes_;
   std::vector<std::unique_ptr<Line>> lines_;  // the recorded order first
+  std::optional<LowestOffer> lowest_;
   std::deque<Offer> offers_;                  // a deque: references stay good
   std::int64_t keep_all_peak_ = 0, floor_ = -1, budget_ = -1;
 };

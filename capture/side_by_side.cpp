@@ -16,8 +16,8 @@ class Arranger {
   Arranger(const Facts& facts, const ClonedGraph& cloned, const std::vector<double>& node_cost, const PlanOptions& options)
       : facts_(facts), cloned_(cloned), cost_(node_cost), options_(options) {}
 
-  Arrangement arrange() {
-    Arrangement tight = place_tightly();
+  Arrangement arrange(std::optional<Layout> laid_out) {
+    Arrangement tight = place_tightly(std::move(laid_out));
     std::optional<Arrangement> apart;
     if (options_.threads > 1) apart = place_apart(tight);
     Arrangement& chosen = apart ? *apart : tight;
@@ -27,8 +27,8 @@ class Arranger {
   }
 
  private:
-  Arrangement place_tightly() const {
-    Layout layout = lay_out(facts_, cloned_, options_.alignment);
+  Arrangement place_tightly(std::optional<Layout> laid_out) const {
+    Layout layout = laid_out ? std::move(*laid_out) : lay_out(facts_, cloned_, options_.alignment);
     std::vector<Edge> edges = find_reuse_edges(cloned_.graph, layout);
     Cut cut = cut_segments(cloned_.graph, cost_, edges, options_);
     return {std::move(layout), std::move(edges), std::move(cut)};
@@ -78,8 +78,9 @@ class Arranger {
 
 }  // namespace
 
-Arrangement arrange(const Facts& facts, const ClonedGraph& cloned, const std::vector<double>& node_cost, const PlanOptions& options) {
-  return Arranger(facts, cloned, node_cost, options).arrange();
+Arrangement arrange(const Facts& facts, const ClonedGraph& cloned, const std::vector<double>& node_cost, const PlanOptions& options,
+                    std::optional<Layout> tight) {
+  return Arranger(facts, cloned, node_cost, options).arrange(std::move(tight));
 }
 
 }  // namespace tapedeck

@@ -10,6 +10,8 @@
 #include <tapedeck/capture/rematerialize/rematerialize.h>
 #include <tapedeck/capture/segment.h>
 
+#include <optional>
+
 namespace tapedeck {
 
 struct Arrangement {
@@ -19,7 +21,8 @@ struct Arrangement {
 };
 
 // Bytes and segments for options.threads: placed tightly; or apart if that shortens the simulated run by a twentieth, keeps within the
-// budget (bytes) and makes the peak no more than options.parallel_peak times as high.
-Arrangement arrange(const Facts& facts, const ClonedGraph& cloned, const std::vector<double>& node_cost, const PlanOptions& options);
+// budget (bytes) and makes the peak no more than options.parallel_peak times as high. `tight`: what lay_out gives, if that is known.
+Arrangement arrange(const Facts& facts, const ClonedGraph& cloned, const std::vector<double>& node_cost, const PlanOptions& options,
+                    std::optional<Layout> tight = std::nullopt);
 
 }  // namespace tapedeck

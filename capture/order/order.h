@@ -38,7 +38,9 @@ NodeOrder find_order(const Facts& facts, const Graph& graph, const std::vector<N
 // What the list schedules alone give, the recorded order first: to compare with.
 std::vector<NodeOrder> find_list_orders(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, bool split_phases = false);
 
-// The same graph with its nodes in another order: names, notes and results stay; clones wait for what stands before them now.
+// The same graph with its nodes in another order; names, notes and results stay.
+Graph reorder(const Graph& graph, const std::vector<NodeId>& nodes);
+// Clones wait for what stands before them now, and constants keep their numbers.
 ClonedGraph reorder(const ClonedGraph& cloned, const std::vector<NodeId>& nodes);
 
 // 0, 1, 2, ...: the sources of a graph without clones.

@@ -36,6 +36,7 @@ struct PlanCommandOptions {
   std::string file;
   std::string budget;               // "64MiB", "1.5GB", "4096", "50%"
   std::string strategy = "auto";
+  std::string order = "auto";       // or "recorded"
   std::int64_t align = 64;
   std::string output;
   int threads = 1;

@@ -80,6 +80,8 @@ void add_plan(Line& l) {
   c->add_option("--budget", l.plan.budget, "most bytes a replay may hold: 64MiB, 1.5GB, 50%");
   c->add_option("--strategy", l.plan.strategy, "none, regions, greedy or auto (with a budget greedy, else regions)")
       ->check(CLI::IsMember({"none", "regions", "greedy", "auto"}))->capture_default_str();
+  c->add_option("--order", l.plan.order, "of nodes: recorded, or auto (whichever of several keeps the fewest bytes alive)")
+      ->check(CLI::IsMember({"recorded", "auto"}))->capture_default_str();
   c->add_option("--align", l.plan.align, "alignment of arena offsets in bytes, a power of two")->capture_default_str();
   c->add_option("-o,--output", l.plan.output, "write the file with its plan here");
   c->add_option("--threads", l.plan.threads, "how many threads the segments are cut for; the plan runs on any number")

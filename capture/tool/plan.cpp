@@ -28,6 +28,7 @@ std::string summary(const std::string& path, const Plan& p) {
   line("lower bound", human_size(p.lower_bound_bytes));
   line("floor", human_size(p.floor_bytes));
   line("keep-all peak", human_size(p.keep_all_peak_bytes));
+  line("order", p.order);
   line("nodes", fmt::format("{}, of which {} recomputed", p.nodes, p.recomputed_nodes));
   line("cost", fmt::format("{:.0f} us by the model, x{:.4f} of keep-all", p.cost_us, p.recompute_cost_ratio()));
   line("costs", describe_costs(p));
@@ -50,6 +51,7 @@ int plan(const PlanCommandOptions& options) {
   how.budget_percent = parse_percent(options.budget);
   if (how.budget_percent < 0 && !options.budget.empty()) how.budget = parse_size(options.budget);
   if (!parse_strategy(options.strategy, &how.strategy)) throw UsageError(fmt::format("unknown strategy '{}'", options.strategy));
+  how.ordering = options.order == "recorded" ? Ordering::recorded : Ordering::automatic;
   how.alignment = options.align;
   how.threads = options.threads;
   how.segment_us = options.segment_us;

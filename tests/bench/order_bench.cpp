@@ -2,18 +2,23 @@
 // first, by least peak memory first, and what order search makes of it.
 //
 //   order_bench [--only NAME] [--batch N]...        default: batch 1 and 32
+//
+// Last a random graph of 5,000 nodes, where the tape's order is far from good.
 #include <tapedeck/capture/analysis/facts.h>
 #include <tapedeck/capture/models.h>
 #include <tapedeck/capture/order/order.h>
 #include <tapedeck/capture/pipeline.h>
+#include <tapedeck/engine/text.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -26,15 +31,29 @@ struct Sum {
   int models = 0;
 };
 
-void measure(const Model& model, std::int64_t batch, Sum* sum) {
+// Nodes that read one to three of those before them, mostly near ones, in sizes over three orders of magnitude.
+Graph random_graph(int nodes) {
+  std::mt19937 random(17);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  std::string text = "graph random(%x: u8[8]) {\n";
+  for (int n = 0; n < nodes; ++n) {
+    const int bytes = 10 << below(10);
+    text += fmt::format("  %v{}: u8[{}] = opaque(%x", n, bytes);
+    for (int k = below(3); k >= 0 && n > 0; --k) text += fmt::format(", %v{}", std::max(0, n - 1 - below(below(8) == 0 ? n : 40)));
+    text += ")\n";
+  }
+  return parse(text + fmt::format("  return %v{}\n}}\n", nodes - 1), "random");
+}
+
+Graph model_graph(const Model& model, std::int64_t batch) {
   ModelOptions options;
   options.batch = batch;
   options.abstract = true;
-  const auto begin = std::chrono::steady_clock::now();
-  const Captured captured = record_model(model, options);
-  const auto recorded = std::chrono::steady_clock::now();
   PassRunner passes;
-  const Graph graph = prepare(captured.graph, &passes);
+  return prepare(record_model(model, options).graph, &passes);
+}
+
+void measure(const std::string& name, std::int64_t batch, const Graph& graph, Sum* sum) {
   const Facts facts = collect_facts(graph);
   const std::vector<NodeId> source = own_sources(graph);
   const std::vector<NodeOrder> lists = find_list_orders(facts, graph, source);
@@ -43,11 +62,11 @@ void measure(const Model& model, std::int64_t batch, Sum* sum) {
   const auto end = std::chrono::steady_clock::now();
   const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
   const auto mb = [&](std::int64_t arena) { return static_cast<double>(facts.external_bytes + arena) / 1e6; };
-  std::string text = fmt::format("{:<16} {:>5} {:>6} {:>10.3f}", model.name, batch, graph.node_count(), static_cast<double>(facts.external_bytes) / 1e6);
+  std::string text = fmt::format("{:<21} {:>5} {:>6} {:>10.3f}", name, batch, graph.node_count(), static_cast<double>(facts.external_bytes) / 1e6);
   for (const NodeOrder& list : lists) text += fmt::format(" {:>10.3f}", mb(list.live_peak));
   const double ratio = mb(found.live_peak) / mb(lists[0].live_peak);
-  fmt::print("{} {:>10.3f}{} {:>6.3f} {:>6.3f} {:>8.1f} {:>8.1f}  {}\n", text, mb(found.live_peak), found.optimal ? '*' : ' ', ratio,
-             static_cast<double>(found.live_peak) / static_cast<double>(lists[0].live_peak), ms(begin, recorded), ms(start, end), found.name);
+  fmt::print("{} {:>10.3f}{} {:>6.3f} {:>6.3f} {:>8.1f}  {}\n", text, mb(found.live_peak), found.optimal ? '*' : ' ', ratio,
+             static_cast<double>(found.live_peak) / static_cast<double>(lists[0].live_peak), ms(start, end), found.name);
   sum->logs += std::log(ratio);
   ++sum->models;
 }
@@ -63,19 +82,22 @@ int main(int argc, char** argv) {
     else return fmt::print(stderr, "order_bench [--only NAME] [--batch N]...\n"), 2;
   }
   if (batches.empty()) batches = {1, 32};
-  fmt::print("MB; * = no order has a lower peak; ratios: of the peak, of its arena\n{:<16} {:>5} {:>6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>11} {:>6} {:>6} {:>8} {:>8}\n",
-             "model", "batch", "nodes", "external", "recorded", "breadth", "depth", "lpmf", "demand", "ahead", "reversed", "ours", "peak", "arena", "rec ms", "ms");
+  fmt::print("MB; * = no order has a lower peak; ratios: of the peak, of its arena\n{:<21} {:>5} {:>6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>11} {:>6} {:>6} {:>8}\n",
+             "model", "batch", "nodes", "external", "recorded", "breadth", "depth", "lpmf", "demand", "ahead", "reversed", "ours", "peak", "arena", "ms");
   Sum sum;
   for (const Model& model : all_models()) {
     if (!only.empty() && model.name != only) continue;
     for (std::int64_t batch : batches) {
       try {
-        measure(model, batch, &sum);
+        measure(model.name, batch, model_graph(model, batch), &sum);
       } catch (const std::exception& e) {
         fmt::print("{:<16} {:>5} {}\n", model.name, batch, e.what());
       }
     }
   }
+  Sum unnamed;
+  for (int nodes : {500, 5000})
+    if (only.empty()) measure("random", 0, random_graph(nodes), &unnamed);
   if (sum.models > 0) fmt::print("geometric mean of {}: {:.4f}\n", sum.models, std::exp(sum.logs / sum.models));
   return 0;
 }
