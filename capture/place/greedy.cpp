@@ -1,5 +1,6 @@
 #include <tapedeck/capture/place/greedy.h>
 
+#include <tapedeck/capture/place/climb.h>
 #include <tapedeck/capture/place/space.h>
 
 #include <limits>
@@ -87,7 +88,8 @@ void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std:
 
 Attempt place_at_hints(const PlaceProblem& p) {
   std::vector<std::int64_t> given = fixed_offsets(p);
-  const PlaceOrder order = order_by_size(p);
+  // From the top down: of two that clash since one has grown it is the lower that has.
+  const PlaceOrder order = sorted_by(p, [](const Tenant& b) { return std::tuple(-b.hint, -b.bytes); });
   Space space(p);
   for (std::size_t i = 0; i < given.size(); ++i)
     if (given[i] >= 0) space.insert(static_cast<std::int32_t>(i), p.buffers[i], given[i]);
@@ -101,22 +103,39 @@ Attempt place_at_hints(const PlaceProblem& p) {
   best.end = std::numeric_limits<std::int64_t>::max();
   each_greedy_attempt(p, {}, given, [&](Attempt&& next) {
     if (next.end < best.end) best = std::move(next);
-    return best.end;
+    return best.end - p.bound <= p.bound / kHintsMayCost ? p.bound : best.end;   // low enough is enough
   });
   best.at_hints = true;
   return best;
 }
 
+namespace {
+
+// Down to an end, with as few as possible moved from their hints.
+void move_few(const PlaceProblem& p, std::int64_t end, Attempt* kept) {
+  constexpr std::int64_t kWeight = 16;   // moving one that is at its hint is as bad as moving so many that are not
+  Climber climber(p, 1);
+  for (std::size_t i = 0; i < p.buffers.size(); ++i)
+    if (p.buffers[i].hint >= 0 && kept->offsets[i] == p.buffers[i].hint) climber.weigh(static_cast<std::int32_t>(i), kWeight);
+  climber.reach(end, static_cast<std::int64_t>(p.buffers.size()) * 1000, kept);
+}
+
+}  // namespace
+
 Attempt place_greedily(const PlaceProblem& p) {
-  Attempt best;
+  const bool hints = std::any_of(p.buffers.begin(), p.buffers.end(), [](const Tenant& b) { return b.hint >= 0; });
+  Attempt kept, best;
+  if (hints) kept = place_at_hints(p);
+  if (hints && kept.end - p.bound <= p.bound / kHintsMayCost) return kept;
   best.end = std::numeric_limits<std::int64_t>::max();
   each_greedy_attempt(p, {}, fixed_offsets(p), [&](Attempt&& next) {
     if (next.end < best.end) best = std::move(next);
     return best.end;
   });
-  if (std::none_of(p.buffers.begin(), p.buffers.end(), [](const Tenant& b) { return b.hint >= 0; })) return best;
-  Attempt kept = place_at_hints(p);
-  return kept.end - best.end <= p.bound / kHintsMayCost ? kept : best;
+  if (!hints) return best;
+  const std::int64_t allowed = best.end + p.bound / kHintsMayCost;
+  if (kept.end > allowed) move_few(p, allowed, &kept);
+  return kept.end <= allowed ? kept : best;
 }
 
 Offsets to_offsets(const PlaceProblem& p, const Attempt& best, std::size_t n_buffers) {
