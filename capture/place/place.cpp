@@ -76,7 +76,11 @@ class Improver {
     if (!climber_) climber_ = std::make_unique<Climber>(p_, 1);
     if (!climber_->is_able()) is_stuck_ = true;
     if (climber_->climb(work, best_)) {
-      for (std::size_t k = 0; k < parts_.size(); ++k) ends_[k] = end_of(k);
+      for (std::size_t k = 0; k < parts_.size(); ++k) {
+        const std::int64_t end = end_of(k);
+        if (end > ends_[k]) races_[k] = nullptr;  // what it has found is lost
+        ends_[k] = end;
+      }
       report();
     }
     return work;
