@@ -53,7 +53,7 @@ class Race {
   void build_ladder(const Aim& aim);
   void add_rung(std::int64_t capacity);
   Job next_job(Rung* rung) const;
-  std::vector<Job> next_jobs(std::int64_t most);
+  std::vector<Job> next_jobs(std::int64_t most_steps);
   void run(Job* job, const SearchStop& stop) const;
   void take(const Job& job);
 
