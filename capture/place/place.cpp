@@ -16,6 +16,8 @@ namespace {
 
 using PlaceClock = std::chrono::steady_clock;
 
+constexpr double kMostSeconds = 1e8;  // the clock counts no further than some of these
+
 // Improves on an attempt, part by part: always the part that ends highest.
 class Improver {
  public:
@@ -23,7 +25,8 @@ class Improver {
       : p_(p), options_(options), begun_(begun), best_(best), bound_(p.bound) {
     stop_.cancel = options.cancel;
     stop_.has_deadline = options.seconds > 0;
-    if (stop_.has_deadline) stop_.deadline = begun + std::chrono::duration_cast<PlaceClock::duration>(std::chrono::duration<double>(options.seconds));
+    if (stop_.has_deadline)
+      stop_.deadline = begun + std::chrono::duration_cast<PlaceClock::duration>(std::chrono::duration<double>(std::min(options.seconds, kMostSeconds)));
   }
 
   void improve() {
