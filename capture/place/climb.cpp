@@ -55,6 +55,16 @@ bool Climber::climb(std::int64_t work, Attempt* best) {
   return best->end < before;
 }
 
+bool Climber::reach(std::int64_t target, std::int64_t work, Attempt* best) {
+  if (best->end <= target) return true;
+  if (!is_able() || target < lowest_) return false;
+  set_target(target, *best);
+  left_ = work;
+  if (reach_target(&work) == Outcome::found) keep(best);
+  has_target_ = false;
+  return best->end <= target;
+}
+
 void Climber::set_target(std::int64_t target, const Attempt& best) {
   target_ = target;
   has_target_ = true;

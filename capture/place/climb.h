@@ -7,6 +7,7 @@
 #include <tapedeck/capture/place/fit.h>
 #include <tapedeck/capture/place/neighbours.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -23,6 +24,10 @@ class Climber {
   // Makes *best (a whole placement of p) end lower, if it finds how within `work` examined buffers. Whether it did. A later call goes on
   // where the last one stopped. Equal calls, equal answers. O(work log work).
   bool climb(std::int64_t work, Attempt* best);
+
+  // The same for one target: whether *best ends there or lower now. What is heavy stays where it is rather than what is light (1).
+  bool reach(std::int64_t target, std::int64_t work, Attempt* best);
+  void weigh(std::int32_t i, std::int64_t weight) { weight_[i] = std::max(weight_[i], weight); }
 
  private:
   struct Edge {

@@ -1,5 +1,6 @@
 #include <tapedeck/capture/place/greedy.h>
 
+#include <tapedeck/capture/place/climb.h>
 #include <tapedeck/capture/place/space.h>
 
 #include <limits>
@@ -86,37 +87,63 @@ void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std:
 }
 
 Attempt place_at_hints(const PlaceProblem& p) {
-  std::vector<std::int64_t> given = fixed_offsets(p);
-  const PlaceOrder order = order_by_size(p);
+  constexpr std::int64_t kFarthest = std::int64_t{1} << 61;   // sums beyond could overflow
+  Attempt result;
+  result.at_hints = true;
+  result.offsets.assign(p.buffers.size(), -1);
   Space space(p);
-  for (std::size_t i = 0; i < given.size(); ++i)
-    if (given[i] >= 0) space.insert(static_cast<std::int32_t>(i), p.buffers[i], given[i]);
-  for (std::int32_t i : order) {
+  const auto put = [&](std::int32_t i, std::int64_t offset) {
+    result.offsets[i] = offset;
+    result.end = std::max(result.end, offset + p.buffers[i].bytes);
+    space.insert(i, p.buffers[i], offset);
+  };
+  for (std::size_t i = 0; i < p.buffers.size(); ++i)
+    if (p.buffers[i].fixed >= 0) put(static_cast<std::int32_t>(i), p.buffers[i].fixed);
+  // From the top down: of two that clash since one has grown it is the lower that has.
+  for (std::int32_t i : sorted_by(p, [](const Tenant& b) { return std::tuple(-b.hint, -b.bytes); })) {
     const Tenant& b = p.buffers[i];
-    if (given[i] >= 0 || b.hint < 0 || b.hint % b.alignment != 0 || !space.is_free(b, b.hint)) continue;
-    given[i] = b.hint;
-    space.insert(i, b, b.hint);
+    if (result.offsets[i] < 0 && b.hint >= 0 && b.hint <= kFarthest && b.hint % b.alignment == 0 && space.is_free(b, b.hint)) put(i, b.hint);
   }
-  Attempt best;
-  best.end = std::numeric_limits<std::int64_t>::max();
-  each_greedy_attempt(p, {}, given, [&](Attempt&& next) {
-    if (next.end < best.end) best = std::move(next);
-    return best.end;
-  });
-  best.at_hints = true;
-  return best;
+  for (std::int32_t i : order_by_size(p))
+    if (result.offsets[i] < 0) put(i, space.find(i, p.buffers[i], Fit::first));
+  return result;
 }
+
+namespace {
+
+// Down to an end, with as few as possible moved from their hints.
+void move_few(const PlaceProblem& p, std::int64_t end, Attempt* kept) {
+  constexpr std::int64_t kWeight = 16;   // moving one that is at its hint is as bad as moving so many that are not
+  Climber climber(p, 1);
+  for (std::size_t i = 0; i < p.buffers.size(); ++i)
+    if (p.buffers[i].hint >= 0 && kept->offsets[i] == p.buffers[i].hint) climber.weigh(static_cast<std::int32_t>(i), kWeight);
+  climber.reach(end, static_cast<std::int64_t>(p.buffers.size()) * 1000, kept);
+}
+
+// With as many as possible at their hints, or if that ends too high another, which is not at_hints. In a hurry: one order is what it is
+// measured by.
+Attempt keep_hints(const PlaceProblem& p) {
+  const std::int64_t more = p.bound / kHintsMayCost;
+  Attempt kept = place_at_hints(p);
+  if (kept.end <= p.bound + more) return kept;
+  Space space(p);
+  Attempt fresh = attempt(p, order_by_size(p), Fit::first, std::numeric_limits<std::int64_t>::max(), space, fixed_offsets(p));
+  if (kept.end > fresh.end + more) move_few(p, fresh.end + more, &kept);
+  return kept.end <= fresh.end + more ? kept : fresh;
+}
+
+}  // namespace
 
 Attempt place_greedily(const PlaceProblem& p) {
   Attempt best;
   best.end = std::numeric_limits<std::int64_t>::max();
+  if (std::any_of(p.buffers.begin(), p.buffers.end(), [](const Tenant& b) { return b.hint >= 0; })) best = keep_hints(p);
+  if (best.at_hints) return best;
   each_greedy_attempt(p, {}, fixed_offsets(p), [&](Attempt&& next) {
     if (next.end < best.end) best = std::move(next);
     return best.end;
   });
-  if (std::none_of(p.buffers.begin(), p.buffers.end(), [](const Tenant& b) { return b.hint >= 0; })) return best;
-  Attempt kept = place_at_hints(p);
-  return kept.end - best.end <= p.bound / kHintsMayCost ? kept : best;
+  return best;
 }
 
 Offsets to_offsets(const PlaceProblem& p, const Attempt& best, std::size_t n_buffers) {

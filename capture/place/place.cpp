@@ -16,6 +16,8 @@ namespace {
 
 using PlaceClock = std::chrono::steady_clock;
 
+constexpr double kMostSeconds = 1e8;  // the clock counts no further than some of these
+
 // Improves on an attempt, part by part: always the part that ends highest.
 class Improver {
  public:
@@ -23,7 +25,8 @@ class Improver {
       : p_(p), options_(options), begun_(begun), best_(best), bound_(p.bound) {
     stop_.cancel = options.cancel;
     stop_.has_deadline = options.seconds > 0;
-    if (stop_.has_deadline) stop_.deadline = begun + std::chrono::duration_cast<PlaceClock::duration>(std::chrono::duration<double>(options.seconds));
+    if (stop_.has_deadline)
+      stop_.deadline = begun + std::chrono::duration_cast<PlaceClock::duration>(std::chrono::duration<double>(std::min(options.seconds, kMostSeconds)));
   }
 
   void improve() {
@@ -33,7 +36,7 @@ class Improver {
     for (std::size_t k = 0; k < parts_.size(); ++k) ends_.push_back(end_of(k));
     while (!is_done() && !is_stuck_ && work_left() > 0 && !stop_.now()) {
       const std::size_t worst = static_cast<std::size_t>(std::max_element(ends_.begin(), ends_.end()) - ends_.begin());
-      work_ += parts_[worst].is_searchable() ? race(worst) : climb_one(worst);
+      work_ += parts_[worst].is_searchable() ? race(worst) : climb_all();
     }
   }
 
@@ -69,16 +72,19 @@ class Improver {
     return std::max<std::int64_t>(steps, 1);
   }
 
-  // On the whole instance: what ends highest is what it works on.
-  std::int64_t climb_one(std::size_t) {
+  // On the whole instance: what ends highest is what it works on. One climber for all threads: two share the memory's bandwidth, not the work.
+  std::int64_t climb_all() {
     constexpr std::int64_t kAtOnce = std::int64_t{1} << 20;
     const std::int64_t work = std::min(work_left(), kAtOnce);
     if (!climber_) climber_ = std::make_unique<Climber>(p_, 1);
-    if (!climber_->is_able()) is_stuck_ = true;
-    if (climber_->climb(work, best_)) {
-      for (std::size_t k = 0; k < parts_.size(); ++k) ends_[k] = end_of(k);
-      report();
+    is_stuck_ = !climber_->is_able();
+    if (!climber_->climb(work, best_)) return work;
+    for (std::size_t k = 0; k < parts_.size(); ++k) {
+      const std::int64_t end = end_of(k);
+      if (end > ends_[k]) races_[k] = nullptr;  // what it has found is lost
+      ends_[k] = end;
     }
+    report();
     return work;
   }
 

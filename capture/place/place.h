@@ -2,8 +2,8 @@
 // end of the highest is low. A library of its own: it knows nothing of graphs.
 //
 // NP-hard. place() is anytime: greedy orders first (XLA's, TFLite's and a run-time allocator's, each by first and by best fit), done if one
-// meets the bound; else the instance is split where nothing is alive, and an exact search (after MiniMalloc, ASPLOS 2023) is raced over a
-// ladder of capacities from the bound up, beside climbing over orders (after TVM's and IREE's hill climbs) for what is too big for that.
+// meets the bound; else the instance is split where nothing is alive, and in each part exact searches (exact.h) are raced over a ladder of
+// capacities from the bound up (race.h); a part that is too big for that is improved by ejection (climb.h).
 // Whatever the limit, there is an answer, and `bound` says how far from the best it can be.
 #pragma once
 
@@ -39,14 +39,14 @@ struct PlaceOptions {
   std::int64_t chunk_bytes = -1;   // > 0: several arenas, none larger (but for a buffer that is larger itself)
   int threads = 1;                 // that search
   const std::atomic<bool>* cancel = nullptr;                            // the best so far is the answer
-  std::function<void(std::int64_t end, double seconds)> on_better = {};  // from the calling thread or one that searches, one at a time
+  std::function<void(std::int64_t end, double seconds)> on_better = {};  // greedy's end, then each lower one; one call at a time, maybe from another thread
 };
 
 struct Offsets {
   std::vector<std::int64_t> offsets;  // by buffer, within its arena; buffers of no bytes lie at 0
   std::vector<std::int32_t> arena;    // by buffer; empty unless chunk_bytes is given
   std::int64_t end = 0;               // the highest offset + bytes; of several arenas the sum of these
-  std::int64_t bound = 0;             // most bytes alive at once: no placement ends lower
+  std::int64_t bound = 0;             // most bytes alive at once, or the end of a fixed buffer that ends higher: no placement ends lower
   bool optimal = false;               // no placement ends lower: it meets the bound, or all lower ends were searched
   std::int64_t work = 0;              // steps of search that were taken
 };

@@ -8,7 +8,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::int32_t kJobsInRound = 8;
+constexpr std::int64_t kJobsInRound = 8;
 constexpr std::int64_t kFirstSteps = 1000;
 constexpr std::int32_t kMostWaves = 20;
 constexpr std::size_t kRungs = 5;
@@ -66,15 +66,17 @@ void Race::build_ladder(const Aim& aim) {
 Race::Job Race::next_job(Rung* rung) const {
   const std::int32_t turn = rung->turns++ + strategies_;
   const std::int32_t wave = std::min(turn / (2 * strategies_), kMostWaves), at = turn % (2 * strategies_);
-  const std::int64_t steps = (kFirstSteps + 2 * part_.size()) << (2 * wave);  // a search that never errs takes one for each buffer
+  const std::int64_t steps = (kFirstSteps + 2 * part_.size()) << (2 * wave);
   if (turn < 2 * strategies_) return {rung, at - strategies_, 0, steps};
   if (at < strategies_) return {rung, at, 0, steps};
   return {rung, at - strategies_, static_cast<std::uint64_t>(turn), steps / 4};
 }
 
-std::vector<Race::Job> Race::next_jobs() {
+// If there is little work left it goes to few: a search that never errs takes a step for each buffer.
+std::vector<Race::Job> Race::next_jobs(std::int64_t most_steps) {
+  const std::int64_t most = std::clamp<std::int64_t>(most_steps / (2 * part_.size()), 1, kJobsInRound);
   std::vector<Job> jobs;
-  while (jobs.size() < kJobsInRound) {
+  while (static_cast<std::int64_t>(jobs.size()) < most) {
     const auto least = std::min_element(ladder_.begin(), ladder_.end(), [](const Rung& x, const Rung& y) { return x.turns < y.turns; });
     if (least->turns >= strategies_ && !jobs.empty() && least->turns % strategies_ == 0) break;  // a search is not in two jobs of a round
     jobs.push_back(next_job(&*least));
@@ -105,8 +107,8 @@ void Race::take(const Job& job) {
 std::int64_t Race::round(const Aim& aim, std::int64_t most_steps, const SearchStop& stop) {
   build_ladder(aim);
   if (ladder_.empty()) return 0;
-  std::vector<Job> jobs = next_jobs();
-  const std::int64_t share = std::max<std::int64_t>(most_steps / static_cast<std::int64_t>(jobs.size()), 1);
+  std::vector<Job> jobs = next_jobs(most_steps);
+  const std::int64_t share = most_steps / static_cast<std::int64_t>(jobs.size());
   for (Job& j : jobs) {
     const auto& search = j.rung->searches[j.strategy];
     j.steps = std::min(j.steps, share + (j.seed || !search ? 0 : search->steps()));

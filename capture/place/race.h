@@ -29,8 +29,8 @@ class Race {
     std::int64_t low = 0, goal = -1;
   };
 
-  // One round of searches, at most `most_steps` together, on the threads of the TBB arena that it is called in. What it finds depends on the
-  // rounds before and the arguments, not on the threads (unless it is stopped). Returns the steps taken, at least one unless it is stopped.
+  // One round of searches, at most `most_steps` (1 or more) together, on the threads of the TBB arena that it is called in. What it finds depends on the
+  // rounds before and the arguments, not on the threads (unless it is stopped). Returns the steps taken.
   std::int64_t round(const Aim& aim, std::int64_t most_steps, const SearchStop& stop);
 
  private:
@@ -53,7 +53,7 @@ class Race {
   void build_ladder(const Aim& aim);
   void add_rung(std::int64_t capacity);
   Job next_job(Rung* rung) const;
-  std::vector<Job> next_jobs();
+  std::vector<Job> next_jobs(std::int64_t most_steps);
   void run(Job* job, const SearchStop& stop) const;
   void take(const Job& job);
 
