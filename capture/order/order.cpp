@@ -17,7 +17,7 @@ namespace tapedeck {
 namespace {
 
 constexpr std::int64_t kWorkPerItem = 500;
-constexpr std::int64_t kLeastWork = 100'000, kMostWork = 16'000'000;
+constexpr std::int64_t kLeastWork = 100'000, kMostWork = 30'000'000;
 constexpr std::int32_t kSmall = 24;             // items whose sets are all kept, if the work allows
 constexpr std::int32_t kExact = 18;             // whatever the work
 constexpr std::int32_t kAllSets = 1 << 22;
@@ -103,7 +103,7 @@ class OrderFinder {
 
   // Work is added as long as it wins a hundredth.
   void search() {
-    for (std::int64_t work = base_work(), all = 0; !done() && all <= kMostWork; work *= 4) {
+    for (std::int64_t work = base_work(), all = 0; !done() && all < kMostWork; work = std::min(4 * work, kMostWork - all)) {
       const std::int64_t before = best_.peak;
       work_left_ = work;
       search_downwards();

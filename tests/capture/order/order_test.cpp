@@ -132,17 +132,23 @@ TEST(Order, PeaksAreExactAndNeverAboveAListSchedule) {
   EXPECT_GT(moved, 150);
 }
 
-// Where no simple rule does well, stretches around the peak are searched.
+// Where no simple rule does well, sets of nodes and stretches around the peak are searched.
 TEST(Order, LargeGraphsGetFarBelowTheListSchedules) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    const RandomDag dag(300, seed);
-    const Graph graph = parse(dag.text, "dag");
+    test::Dice dice{seed * 0x9E3779B97F4A7C15u + 1};
+    std::string text = "graph g(%x: u8[8]) {\n";
+    for (int n = 0; n < 400; ++n) {
+      text += "  %v" + std::to_string(n) + ": u8[" + std::to_string(10 << dice.below(10)) + "] = opaque(%x";
+      for (std::int64_t k = dice.below(3); k >= 0 && n > 0; --k) text += ", %v" + std::to_string(std::max<std::int64_t>(0, n - 1 - dice.below(40)));
+      text += ")\n";
+    }
+    const Graph graph = parse(text + "  return %v399\n}\n", "random");
     const Facts facts = collect_facts(graph);
     const NodeOrder found = find_order(facts, graph, own_sources(graph));
     EXPECT_EQ(peak_of(found, graph), found.live_peak);
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for (const NodeOrder& list : find_list_orders(facts, graph, own_sources(graph))) least = std::min(least, list.live_peak);
-    EXPECT_LT(static_cast<double>(found.live_peak), 0.95 * static_cast<double>(least)) << "seed " << seed;
+    EXPECT_LT(static_cast<double>(found.live_peak), 0.8 * static_cast<double>(least)) << "seed " << seed;
   }
 }
 
