@@ -3,6 +3,7 @@
 #include <tapedeck/capture/order/climb.h>
 #include <tapedeck/capture/order/lists.h>
 #include <tapedeck/capture/order/search.h>
+#include <tapedeck/capture/order/windows.h>
 
 #include <tapedeck/engine/graph_access.h>
 
@@ -16,7 +17,7 @@ namespace tapedeck {
 namespace {
 
 constexpr std::int64_t kWorkPerItem = 500;
-constexpr std::int64_t kLeastWork = 100'000, kMostWork = 20'000'000;
+constexpr std::int64_t kLeastWork = 100'000, kMostWork = 30'000'000;
 constexpr std::int32_t kSmall = 24;             // items whose sets are all kept, if the work allows
 constexpr std::int32_t kExact = 18;             // whatever the work
 constexpr std::int32_t kAllSets = 1 << 22;
@@ -26,9 +27,7 @@ std::int64_t most(const std::vector<std::int64_t>& live) { return live.empty() ?
 
 class OrderFinder {
  public:
-  OrderFinder(const OrderProblem& problem, const OrderOptions& options) : p_(problem), options_(options) {
-    work_left_ = options.work >= 0 ? options.work : std::clamp(kWorkPerItem * p_.item_count(), kLeastWork, kMostWork);
-  }
+  OrderFinder(const OrderProblem& problem, const OrderOptions& options) : p_(problem), options_(options) {}
 
   struct Best {
     std::string name = "recorded";
@@ -43,8 +42,7 @@ class OrderFinder {
     bound_ = order_bound(p_);
     if (!done()) try_lists();
     if (!done() && p_.item_count() <= kSmall) search_all();
-    else if (!done()) search_by_halves();
-    if (!done()) climb();
+    else search();
     best_.optimal = best_.peak == bound_;
     return std::move(best_);
   }
@@ -74,25 +72,50 @@ class OrderFinder {
     if (search(best_.peak, bound_, kAllSets, 0, p_.item_count() <= kExact ? std::int64_t{1} << 40 : kMostWork).complete) bound_ = best_.peak;
   }
 
-  // Is there an order that needs no more than this? Asked for the bound first, then for the middle of what is left.
-  void search_by_halves() {
+  // Is there an order that needs no more than this? Asked for ever less; steps grow where the answer is yes, and shrink where none is found.
+  void search_downwards() {
     const std::int64_t fine = std::max<std::int64_t>(1, best_.peak / kFineness);
-    std::int64_t low = bound_, wanted = bound_;
     for (std::int32_t width : {4, 32}) {
-      low = bound_;
-      wanted = bound_;
-      while (!done() && work_left_ > 0 && best_.peak - low > fine) {
+      std::int64_t low = bound_, step = std::max<std::int64_t>(fine, (best_.peak - bound_) / 8);
+      while (!done() && work_left_ > 0 && step >= fine && best_.peak - low >= fine) {
+        const std::int64_t wanted = std::max(low, best_.peak - step);
         const OrderFound found = search(wanted + 1, wanted, width, width, work_left_);
-        if (found.items.empty()) low = wanted + 1;
-        if (found.items.empty() && found.complete) bound_ = wanted + 1;
-        wanted = low + (best_.peak - low) / 2;
+        step = found.items.empty() ? step / 4 : step * 2;
+        if (!found.items.empty()) continue;
+        low = wanted + 1;
+        if (found.complete) bound_ = low;
       }
     }
   }
 
-  void climb() {
-    Climbed climbed = climb_order(p_, best_.items, {bound_, std::max<std::int64_t>(work_left_, kLeastWork), options_.cancel});
-    take("searched", std::move(climbed.items));
+  // Single nodes and stretches around the peak, in turn, as long as both win.
+  void polish() {
+    for (std::int64_t before = best_.peak + 1; best_.peak < before && !done() && work_left_ > 0;) {
+      before = best_.peak;
+      take("searched", climb_order(p_, best_.items, {bound_, work_left_, options_.cancel}).items);
+      WindowSearch windows{bound_, work_left_, options_.cancel};
+      ItemOrder items = best_.items;
+      search_windows(p_, &windows, &items);
+      work_left_ = windows.work;
+      take("searched", std::move(items));
+    }
+  }
+
+  // Work is added as long as it wins a hundredth.
+  void search() {
+    for (std::int64_t work = base_work(), all = 0; !done() && all < kMostWork; work = std::min(4 * work, kMostWork - all)) {
+      const std::int64_t before = best_.peak;
+      work_left_ = work;
+      search_downwards();
+      work_left_ = std::max(work_left_, work / 2);
+      polish();
+      all += work;
+      if (options_.work >= 0 || before - best_.peak < before / 100) break;
+    }
+  }
+
+  std::int64_t base_work() const {
+    return options_.work >= 0 ? options_.work : std::clamp(kWorkPerItem * p_.item_count(), kLeastWork, kMostWork);
   }
 
   const OrderProblem& p_;

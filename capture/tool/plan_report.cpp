@@ -13,6 +13,7 @@ Json plan_json(const Plan& p) {
   j["schema"] = "tapedeck.plan/1";
   j["feasible"] = p.feasible;
   j["strategy"] = p.strategy;
+  j["order"] = p.order;
   j["peak_bytes"] = p.peak_bytes;
   j["lower_bound_bytes"] = p.lower_bound_bytes;
   j["floor_bytes"] = p.floor_bytes;

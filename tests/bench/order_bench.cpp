@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
   }
   Sum unnamed;
   for (int nodes : {500, 5000})
-    if (only.empty()) measure("random", 0, random_graph(nodes), &unnamed);
+    if (only.empty() || only == "random") measure("random", 0, random_graph(nodes), &unnamed);
   if (sum.models > 0) fmt::print("geometric mean of {}: {:.4f}\n", sum.models, std::exp(sum.logs / sum.models));
   return 0;
 }

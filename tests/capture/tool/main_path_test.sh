@@ -57,4 +57,10 @@ expect 0 plan big.tape --budget 50% --json; answered '"feasible": true'
 expect 0 record mlp --optimizer adamw --batch 8 -o m.tape
 expect 0 replay m.tape --steps 3 --check-eager --json; answered '"equal_to_eager": true'
 expect 0 models; answered cnn; expect 0 ops; answered conv2d; expect 0 devices --json; answered '"cpu"'
+# The order of nodes: no higher than as recorded, and the recorded one on request.
+expect 0 plan c.tape --order recorded --json; answered '"order": "recorded"'
+recorded=$(number peak_bytes)
+expect 0 plan c.tape --json
+[ "$(number peak_bytes)" -le "$recorded" ] || fail "the chosen order needs $(number peak_bytes), the recorded one $recorded"
+expect 2 plan c.tape --order best
 finish
