@@ -92,19 +92,22 @@ class Reach {
   std::vector<std::uint64_t> bits_;
 };
 
-// A stretch of the arena with one writer: a value's own bytes, or a node's workspace.
+// A stretch of the arena: a value's own bytes, or a node's workspace.
 struct Tenant {
   std::int64_t first = 0, end = 0;
-  NodeId writer = kNone;
+  NodeId writer = kNone;      // the first
   ValueId value = kNone;      // kNone for workspace
-  std::vector<NodeId> users;  // writer and readers, ascending
+  std::vector<NodeId> users;  // writers and readers, ascending
+  std::vector<NodeId> writers;  // the maker; or those of parts, and what joins them
 };
 
 class OrderChecker {
  public:
   OrderChecker(const Plan& plan, Violations* out)
-      : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)), reach_(plan), users_(g_.values.size()) {
+      : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)), reach_(plan), users_(g_.values.size()), writers_(g_.values.size()) {
     for (ValueId v = g_.n_inputs + g_.n_state; v < g_.value_count(); ++v) users_[owner_[v]].push_back(g_.values[v].node);
+    for (ValueId v = g_.n_inputs + g_.n_state; v < g_.value_count(); ++v)  // ascending, as values are
+      if (plan.values[v].reason != Reason::alias) writers_[owner_[v]].push_back(g_.values[v].node);
     for (NodeId n = 0; n < g_.node_count(); ++n)
       for (ValueId v : g_.inputs(g_.nodes[n])) users_[owner_[v]].push_back(n);
     for (auto& list : users_) {
@@ -178,11 +181,11 @@ class OrderChecker {
       const Placement& p = plan_.values[v];
       const std::int64_t bytes = g_.values[v].type.bytes();
       if (p.where == Where::arena && owner_[v] == v && bytes > 0)
-        tenants_.push_back({p.offset, p.offset + bytes, g_.values[v].node, v, users_[v]});
+        tenants_.push_back({p.offset, p.offset + bytes, writers_[v].front(), v, users_[v], writers_[v]});
     }
     for (NodeId n = 0; n < g_.node_count(); ++n) {
       const Scratch& s = plan_.workspace[n];
-      if (s.bytes > 0) tenants_.push_back({s.offset, s.offset + s.bytes, n, kNone, {n}});
+      if (s.bytes > 0) tenants_.push_back({s.offset, s.offset + s.bytes, n, kNone, {n}, {n}});
     }
     std::sort(tenants_.begin(), tenants_.end(), [](const Tenant& a, const Tenant& b) { return a.first < b.first; });
   }
@@ -203,14 +206,14 @@ class OrderChecker {
     }
   }
 
-  // `later` writes bytes that `earlier` holds: all of its users must be done, but for the writer itself where it computes in
-  // place.
+  // `later` writes bytes that `earlier` holds: all of its users must be done before any writer, but for the writer itself where it computes
+  // in place.
   void check_pair(const Tenant& earlier, const Tenant& later) {
     const bool takes_over = later.value != kNone && plan_.values[later.value].reason == Reason::in_place &&
                             owner_[plan_.values[later.value].other] == earlier.value;
     for (NodeId user : earlier.users) {
-      if (takes_over && user == later.writer) continue;
-      if (ordered(user, later.writer)) continue;
+      const auto done_before = [&](NodeId writer) { return (takes_over && user == writer) || ordered(user, writer); };
+      if (std::all_of(later.writers.begin(), later.writers.end(), done_before)) continue;
       out_->push_back(fmt::format("{} and {} share bytes, and `{}` may still need the first", name(earlier), name(later),
                                   g_.node_text(user)));
       return;
@@ -222,7 +225,8 @@ class OrderChecker {
   Violations* out_;
   std::vector<ValueId> owner_;
   Reach reach_;
-  std::vector<std::vector<NodeId>> users_;  // by owner: who makes and reads it and its windows
+  std::vector<std::vector<NodeId>> users_;    // by owner: who makes and reads it, its windows and its parts
+  std::vector<std::vector<NodeId>> writers_;  // by owner: who makes it and its parts
   std::vector<Tenant> tenants_;
 };
 

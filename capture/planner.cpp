@@ -50,6 +50,7 @@ void check_options(const PlanOptions& o) {
 
 // A candidate of any strategy, placed when first asked.
 struct Offer {
+  const Facts* facts = nullptr;
   Strategy strategy = Strategy::none;
   const Choices* choices = nullptr;
   Candidate candidate;
@@ -63,15 +64,20 @@ class Planner {
   Planner(const Graph& captured, const PlanOptions& options)
       : options_(options),
         watch_{options.cancel, options.progress},
-        graph_(prepare(captured, &passes_)),
-        facts_(collect_facts(graph_, options.costs.get())) {}
+        graph_(prepare(captured, &passes_, options.sharing)),
+        facts_(collect_facts(graph_, options.costs.get(), options.sharing)) {}
 
   Plan make() {
     watch_.check();
     regions_ = choose_regions(facts_);
     greedy_ = choose_greedily(facts_, watch_);
-    add_offers(Strategy::greedy, greedy_);  // begins with keep all
-    if (regions_.candidates.back().journal > 0) add_offers(Strategy::regions, regions_, 1);
+    add_offers(facts_, Strategy::greedy, greedy_);  // begins with keep all
+    if (facts_.has_parts) {  // what lies in one buffer cannot be made again; apart, some of it may get by with less
+      apart_ = without_parts(facts_);
+      greedy_apart_ = choose_greedily(apart_, watch_);
+      add_offers(apart_, Strategy::greedy, greedy_apart_);
+    }
+    if (regions_.candidates.back().journal > 0) add_offers(facts_, Strategy::regions, regions_, 1);
 
     keep_all_peak_ = peak(offers_.front());
     floor_ = peak(least_peak([](const Offer&) { return true; }));
@@ -82,15 +88,14 @@ class Planner {
   }
 
  private:
-  void add_offers(Strategy strategy, const Choices& choices, std::size_t first = 0) {
+  void add_offers(const Facts& facts, Strategy strategy, const Choices& choices, std::size_t first = 0) {
     CloneLists clones(graph_.nodes.size());
     std::size_t done = 0;
     for (std::size_t i = first; i < choices.candidates.size(); ++i) {
       const Candidate& candidate = choices.candidates[i];
       apply_steps(choices.journal, done, candidate.journal, &clones);
       done = candidate.journal;
-      Offer offer{strategy, &choices, candidate, schedule_cost(facts_, clones), facts_.external_bytes + candidate.live_peak,
-                  -1};
+      Offer offer{&facts, strategy, &choices, candidate, schedule_cost(facts, clones), facts.external_bytes + candidate.live_peak, -1};
       offers_.push_back(offer);
     }
   }
@@ -98,13 +103,13 @@ class Planner {
   std::int64_t peak(Offer& offer) {
     if (offer.peak < 0) {
       watch_.check();
-      offer.peak = placed_peak(facts_, clones_of(offer), options_.alignment);
+      offer.peak = placed_peak(*offer.facts, clones_of(offer), options_.alignment);
     }
     return offer.peak;
   }
 
   CloneLists clones_of(const Offer& offer) const {
-    return clones_after(facts_, offer.choices->journal, offer.candidate.journal);
+    return clones_after(*offer.facts, offer.choices->journal, offer.candidate.journal);
   }
 
   // Of the offers that are allowed, the one with the least placed peak; the cheapest of those.
@@ -168,7 +173,8 @@ class Planner {
     PlanOptions options = options_;
     options.budget = budget_;
     options.budget_percent = -1;
-    Plan plan = finish_plan(facts_, clones_of(offer), options, &passes_);
+    Plan plan = finish_plan(*offer.facts, clones_of(offer), options, &passes_);
+    plan.keep_all_cost_us = facts_.keep_all_cost;
     plan.strategy = strategy_name(named_strategy(offer));
     plan.budget_bytes = budget_;
     plan.floor_bytes = std::min(floor_, plan.peak_bytes);  // placed for several threads, a plan may get by with less
@@ -195,8 +201,8 @@ class Planner {
   Watch watch_;
   PassRunner passes_;
   Graph graph_;
-  Facts facts_;
-  Choices regions_, greedy_;
+  Facts facts_, apart_;
+  Choices regions_, greedy_, greedy_apart_;
   std::vector<Offer> offers_;
   std::int64_t keep_all_peak_ = 0, floor_ = 0, budget_ = -1;
 };

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <tapedeck/capture/analysis/alias.h>
+#include <tapedeck/capture/analysis/parts.h>
 #include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/sharing.h>
 #include <tapedeck/engine/graph.h>
 
 #include <cstdint>
@@ -30,32 +32,39 @@ struct RootPair {
 
 struct Facts {
   const Graph* graph = nullptr;         // after insert_copies: every update's source can be written straight into its state
-  std::vector<double> cost;             // by node; a window costs nothing
+  std::vector<double> cost;             // by node; a window and a join of what lies in place cost nothing
   std::vector<std::int64_t> workspace;  // by node
   std::vector<Window> windows;          // by value
-  std::vector<Home> homes;              // by value
+  std::vector<Home> homes;              // by value: of its root
   std::vector<Type> output_slots;
   std::vector<std::int64_t> bytes;        // by value: arena bytes; 0 for windows and for values that live elsewhere
   std::vector<NodeId> overwritten;        // by value: the node that overwrites this state value's bytes; kNever if none does
   std::vector<std::int64_t> clone_extra;  // by node: arena bytes of a clone's outputs whose originals live elsewhere
   std::int64_t external_bytes = 0;
   double keep_all_cost = 0;
+  bool has_parts = false;               // some values lie in what joins them
   std::string cost_source;              // as Plan::costs
   std::int32_t measured_nodes = 0;      // whose cost was measured
 
   static constexpr NodeId kNever = std::numeric_limits<NodeId>::max();
 
   bool in_arena(ValueId root) const { return homes[root].where == Where::arena; }
-  bool is_window(NodeId n) const { return window_node[n] != 0; }
+  // Nodes whose results have bytes of their own in every run of them: the others are not made again.
+  bool can_repeat(NodeId n) const { return !fixed_node[n] && !graph->nodes[n].op->is(kEffect); }
   std::span<const ValueId> reads(NodeId n) const { return list(read_lists, read_first, n); }  // distinct roots
-  std::span<const ValueId> makes(NodeId n) const {                                            // outputs; none for a window
+  // Roots that n is the first to write: its outputs, but none for a window, and of values that lie in what joins them the whole, at the first.
+  // Whoever writes into it later reads it in this sense.
+  std::span<const ValueId> makes(NodeId n) const {
     return {made.data() + made_first[n], static_cast<std::size_t>(made_first[n + 1] - made_first[n])};
   }
   std::span<const RootPair> takeovers(NodeId n) const {
     return {pairs.data() + pair_first[n], static_cast<std::size_t>(pair_first[n + 1] - pair_first[n])};
   }
 
-  std::vector<char> window_node;
+  Sharing sharing = Sharing::all;
+  std::vector<double> kernel_cost;      // by node, were every node to run its kernel
+  std::vector<Home> own_homes;          // by value, had it bytes of its own
+  std::vector<char> fixed_node;         // by node: it writes or joins parts
   std::vector<ValueId> read_lists, made;
   std::vector<RootPair> pairs;
   std::vector<std::int32_t> read_first, made_first, pair_first;
@@ -66,7 +75,11 @@ struct Facts {
   }
 };
 
-// Costs by `costs`, or by the built-in estimates. REQUIRES: `graph` outlives the result and is in the form that insert_copies() leaves.
-Facts collect_facts(const Graph& graph, const CostModel* costs = nullptr);
+// Costs by `costs`, or by the built-in estimates; of the sharing rules those that show here (windows, in_place, parts) as `sharing` says. REQUIRES:
+// `graph` outlives the result and is in the form that insert_copies() leaves.
+Facts collect_facts(const Graph& graph, const CostModel* costs = nullptr, Sharing sharing = Sharing::all);
+
+// The same graph without parts in what joins them: there, everything can be made again.
+Facts without_parts(const Facts& facts);
 
 }  // namespace tapedeck
