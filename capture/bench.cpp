@@ -1,7 +1,9 @@
 #include <tapedeck/capture/bench.h>
 
+#include <tapedeck/capture/executor_segments.h>
+#include <tapedeck/capture/profile.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -10,9 +12,7 @@ namespace tapedeck {
 
 namespace {
 
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+using replay::now_ns;
 
 constexpr std::size_t kMostRuns = 2'000'000;  // of tiny steps: more say nothing new
 constexpr int kMostTimelines = 500, kFewestTimelines = 3;
@@ -81,16 +81,9 @@ class Bench {
       spent += static_cast<double>(took);
       report(0.8 + 0.2 * spent / std::max(wanted, 1.0));
     }
-    result_.kernels_ns = median(kernels);
-    result_.outside_ns = median(outside);
-    result_.thread_busy = median(busy);
-  }
-
-  static double median(std::vector<double>& values) {
-    if (values.empty()) return 0;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
+    result_.kernels_ns = kernels.empty() ? 0 : median(kernels);
+    result_.outside_ns = outside.empty() ? 0 : median(outside);
+    result_.thread_busy = busy.empty() ? 0 : median(busy);
   }
 
   void report(double fraction) {

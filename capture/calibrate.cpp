@@ -176,6 +176,7 @@ std::optional<CostPoint> measure(const Case& c, const Effort& effort, CacheSweep
   constexpr std::size_t kLeastRuns = 5, kMostRuns = 25;
   PlanOptions how;
   how.strategy = Strategy::none;
+  how.find_floor = false;
   Executor executor(make_plan(graph_of(c), how));
   for (std::size_t i = 0; i < c.example.operands.size(); ++i) executor.set_input(static_cast<int>(i), operand_of(c.example.operands[i], i + 1));
   const Op& op = *c.example.op;

@@ -125,7 +125,9 @@ std::vector<Tensor> CapturedBackward::run(const std::vector<Tensor>& xs, const s
     throw GradientError("[backward] a captured step gives no gradients of gradients; run it eagerly, or capture the backward pass too");
   const auto n_inputs = static_cast<std::size_t>(graph_.n_inputs) - dys.size();   // of the captured graph
   if (!executor_) {
-    Plan plan = make_plan(graph_, plan_options_);
+    PlanOptions how = plan_options_;
+    how.find_floor = false;
+    Plan plan = make_plan(graph_, how);
     if (!plan.feasible) throw GradientError("[backward] a captured step has no gradient: " + plan.infeasible_reason);
     executor_ = std::make_unique<Executor>(std::move(plan), executor_options_);
   }

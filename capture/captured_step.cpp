@@ -271,7 +271,9 @@ struct CapturedStep::Impl {
   }
 
   void build(Recording& r, Captured captured) {
-    Plan plan = make_plan(captured.graph, options.plan);
+    PlanOptions how = options.plan;
+    how.find_floor = false;  // nobody asks a step how low it could go
+    Plan plan = make_plan(captured.graph, how);
     if (!plan.feasible) throw CaptureError("[capture] " + plan.infeasible_reason);
     r.executor = std::make_unique<Executor>(std::move(plan), member_options(r, options.executor));
     keep_shared_constants(*r.first, &captured);

@@ -240,6 +240,7 @@ DimBuckets::DimBuckets(DimOptions dims, PlanOptions plan, ExecutorOptions execut
       throw UsageError(fmt::format("dimension '{}' is no axis of any input", impl_->table.dims[d].name));
   impl_->options = std::move(dims);
   impl_->plan_options = std::move(plan);
+  impl_->plan_options.find_floor = false;  // nobody asks how low they could go
   impl_->executor_options = std::move(executor);
 }
 DimBuckets::~DimBuckets() = default;

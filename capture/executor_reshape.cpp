@@ -133,6 +133,8 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after) {
   options.alignment = plan.alignment;
   options.budget = plan.budget_bytes;
   options.threads = plan.threads;
+  options.ordering = plan.order == "recorded" ? Ordering::recorded : Ordering::automatic;
+  options.find_floor = false;
   if (!parse_strategy(plan.strategy, &options.strategy)) options.strategy = Strategy::automatic;
   Plan fresh = make_plan(after, options);
   if (!fresh.feasible) throw ExecutionError("reshape: " + fresh.infeasible_reason);

@@ -9,11 +9,9 @@ namespace tapedeck {
 // All joins are taken if the most bytes alive at once do not grow by it. Else they are tried one after the other, each with all of its operands,
 // then with the later half, then with the last, and taken where the most bytes alive do not grow. Deterministic. Cost: up to kMostTrials times
 // that of a Schedule.
+// REQUIRES: facts are as collect_facts() leaves them.
 void share_parts(const Readers& readers, Facts* facts);
 
 inline constexpr int kMostTrials = 96;
-
-// Facts with these parts in place. REQUIRES: `parts` are from find_parts().
-void use_parts(const std::vector<Window>& parts, const Readers& readers, Facts* facts);
 
 }  // namespace tapedeck

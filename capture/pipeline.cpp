@@ -74,19 +74,12 @@ Graph prepare(const Graph& captured, PassRunner* passes, Sharing sharing) {
   return passes->run("insert_copies", std::move(graph), [](Graph g) { return insert_copies(std::move(g), false); }, PassRunner::Need::always);
 }
 
-Plan finish_plan(const Facts& facts, const CloneLists& clones, const PlanOptions& options, PassRunner* passes) {
+Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const PlanOptions& options, PassRunner* passes) {
   Plan plan;
   plan.alignment = options.alignment;
 
   // Clones stand in the graph, in execution order, with edges that make them run just in time.
-  ClonedGraph cloned;
-  cloned.graph = passes->run(
-      "rematerialize", *facts.graph,
-      [&](Graph) {
-        cloned = clone_graph(facts, clones);
-        return cloned.graph;
-      },
-      PassRunner::Need::always);
+  cloned.graph = passes->run("rematerialize", *facts.graph, [&](Graph) { return std::move(cloned.graph); }, PassRunner::Need::always);
 
   // Every value and every workspace gets its bytes; bytes that are used again order the nodes that use them; then nodes become tasks.
   std::vector<double> cost;
@@ -110,7 +103,7 @@ Plan finish_plan(const Facts& facts, const CloneLists& clones, const PlanOptions
 
   plan.costs = facts.cost_source;
   plan.measured_nodes = facts.measured_nodes;
-  plan.cost_us = schedule_cost(facts, clones);
+  plan.cost_us = cost_us;
   plan.keep_all_cost_us = facts.keep_all_cost;
   plan.nodes = plan.graph.node_count();
   plan.recomputed_nodes = plan.nodes - facts.graph->node_count();
@@ -119,8 +112,8 @@ Plan finish_plan(const Facts& facts, const CloneLists& clones, const PlanOptions
   return plan;
 }
 
-std::int64_t placed_peak(const Facts& facts, const CloneLists& clones, std::int64_t alignment) {
-  return facts.external_bytes + lay_out(facts, clone_graph(facts, clones), alignment).arena_bytes;
+std::int64_t placed_peak(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment) {
+  return facts.external_bytes + lay_out(facts, cloned, alignment).arena_bytes;
 }
 
 double schedule_cost(const Facts& facts, const CloneLists& clones) {

@@ -15,11 +15,12 @@ Graph simplify(Graph graph, PassRunner* passes);
 // and updates show here.
 Graph prepare(const Graph& captured, PassRunner* passes, Sharing sharing = Sharing::all);
 
-// The whole plan of a prepared graph with these clones, but for what depends on other candidates (floor, budget, decisions).
-Plan finish_plan(const Facts& facts, const CloneLists& clones, const PlanOptions& options, PassRunner* passes);
+// The whole plan of a prepared graph with these clones, which cost this much with all else; but for what depends on other candidates (floor,
+// budget, decisions).
+Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const PlanOptions& options, PassRunner* passes);
 
 // Only its peak.
-std::int64_t placed_peak(const Facts& facts, const CloneLists& clones, std::int64_t alignment);
+std::int64_t placed_peak(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment);
 
 // Model cost of all nodes run, the clones added in schedule order, so that equal schedules have equal costs to the last bit.
 double schedule_cost(const Facts& facts, const CloneLists& clones);

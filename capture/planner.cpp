@@ -1,8 +1,10 @@
-// make_plan: every strategy offers candidates (points in its sequence of choices), none of which depends on the budget; the
-// plan is the cheapest candidate whose placed peak fits, so it is monotone in the budget. The floor is the least placed peak of
-// all candidates; live bytes bound placed peaks from below, so only candidates near the floor need be placed to find it.
+// make_plan: every strategy offers candidates (points in its sequence of choices) in every order of nodes that is worth it, none of which
+// depends on the budget; the plan is the cheapest candidate whose placed peak fits, so it is monotone in the budget. The floor is the least
+// placed peak of all candidates; live bytes bound placed peaks from below, so only candidates near the floor need be placed to find it.
 #include <tapedeck/capture/planner.h>
 
+#include <tapedeck/capture/join_choice.h>
+#include <tapedeck/capture/order/order.h>
 #include <tapedeck/capture/pipeline.h>
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/capture/reasons.h>
@@ -14,6 +16,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
 
 namespace tapedeck {
 
@@ -48,85 +55,209 @@ void check_options(const PlanOptions& o) {
   if (!(o.parallel_peak >= 1 && o.parallel_peak <= 1e6)) throw UsageError(fmt::format("parallel_peak must be at least 1, not {}", o.parallel_peak));
 }
 
+// An order of the graph's nodes, and what the strategies choose in it.
+struct Line {
+  std::string order = "recorded";  // Plan::order
+  Graph graph;
+  Facts facts;
+  Choices regions, greedy;
+  bool has_regions = false;        // there is something to honour
+};
+
 // A candidate of any strategy, placed when first asked.
 struct Offer {
-  const Facts* facts = nullptr;
   Strategy strategy = Strategy::none;
+  const Line* line = nullptr;
   const Choices* choices = nullptr;
   Candidate candidate;
   double cost = 0;
   std::int64_t live_peak = 0;  // a bound on `peak`
   std::int64_t peak = -1;      // -1: not placed yet
+  std::size_t number = 0;      // ties go to the first
+  std::vector<NodeId> moved = {};  // its nodes, clones included, in another order; empty: in the line's
 };
 
 class Planner {
  public:
-  Planner(const Graph& captured, const PlanOptions& options)
-      : options_(options),
-        watch_{options.cancel, options.progress},
-        graph_(prepare(captured, &passes_, options.sharing)),
-        facts_(collect_facts(graph_, options.costs.get(), options.sharing)) {}
+  Planner(const Graph& captured, const PlanOptions& options) : options_(options), watch_{options.cancel, options.progress} {
+    Graph graph = prepare(captured, &passes_, options_.sharing);
+    add_line("recorded", std::move(graph));
+  }
 
   Plan make() {
     watch_.check();
-    regions_ = choose_regions(facts_);
-    greedy_ = choose_greedily(facts_, watch_);
-    add_offers(facts_, Strategy::greedy, greedy_);  // begins with keep all
-    if (facts_.has_parts) {  // what lies in one buffer cannot be made again; apart, some of it may get by with less
-      apart_ = without_parts(facts_);
-      greedy_apart_ = choose_greedily(apart_, watch_);
-      add_offers(apart_, Strategy::greedy, greedy_apart_);
-    }
-    if (regions_.candidates.back().journal > 0) add_offers(facts_, Strategy::regions, regions_, 1);
+    if (options_.ordering == Ordering::automatic) add_least_order();
+    const std::size_t orders = lines_.size();
+    for (std::size_t i = 0; i < orders; ++i) add_offers_of_order(lines_[i].get());
+    if (looks_for_floor()) improve_in_turn();
 
-    keep_all_peak_ = peak(offers_.front());
-    floor_ = peak(least_peak([](const Offer&) { return true; }));
+    keep_all_peak_ = peak(least_peak([](const Offer& o) { return o.candidate.journal == 0; }));
     budget_ = options_.budget;
     if (options_.budget_percent >= 0)
       budget_ = static_cast<std::int64_t>(std::floor(options_.budget_percent / 100.0 * static_cast<double>(keep_all_peak_)));
+    if (looks_for_floor()) floor_ = peak(least_peak([](const Offer&) { return true; }));
     return plan_offer(choose());
   }
 
  private:
-  void add_offers(const Facts& facts, Strategy strategy, const Choices& choices, std::size_t first = 0) {
-    CloneLists clones(graph_.nodes.size());
+  static constexpr int kMostRounds = 2;  // of order and recomputation improving each other
+
+  bool has_budget() const { return options_.budget >= 0 || options_.budget_percent >= 0; }
+  bool looks_for_floor() const { return options_.find_floor || has_budget() || options_.strategy == Strategy::greedy; }
+
+  // ---- orders ----
+
+  Line* add_line(std::string order, Graph graph) {
+    lines_.push_back(std::make_unique<Line>());
+    Line& line = *lines_.back();
+    line.order = std::move(order);
+    line.graph = std::move(graph);
+    line.facts = collect_facts(line.graph, options_.costs.get(), options_.sharing & ~Sharing::parts);
+    line.facts.keep_all_cost = lines_.front()->facts.keep_all_cost;  // the same nodes: no other sum for the order of its terms
+    return &line;
+  }
+
+  // The same order with parts in what joins them (analysis/parts.h). They cannot be made again, so that both have something to offer.
+  Line* add_line_with_parts(const Line& apart) {
+    if (!has(options_.sharing, Sharing::parts)) return nullptr;
+    auto line = std::make_unique<Line>();
+    line->facts = apart.facts;
+    share_parts(Readers(apart.graph), &line->facts);
+    if (!line->facts.has_parts) return nullptr;
+    line->order = apart.order;
+    line->graph = apart.graph;
+    line->facts.graph = &line->graph;
+    line->facts.keep_all_cost = apart.facts.keep_all_cost - saved_by_parts(apart.facts, line->facts);
+    lines_.push_back(std::move(line));
+    return lines_.back().get();
+  }
+
+  // Summed by size, so that equal copies saved are equal costs in every order.
+  static double saved_by_parts(const Facts& apart, const Facts& joined) {
+    std::vector<double> saved;
+    for (std::size_t n = 0; n < apart.cost.size(); ++n)
+      if (apart.cost[n] != joined.cost[n]) saved.push_back(apart.cost[n] - joined.cost[n]);
+    std::sort(saved.begin(), saved.end());
+    return std::accumulate(saved.begin(), saved.end(), 0.0);
+  }
+
+  OrderOptions order_options() const {
+    OrderOptions how;
+    how.split_phases = options_.split_phases;
+    how.cancel = options_.cancel;
+    return how;
+  }
+
+  void add_least_order() {
+    NodeOrder found;
+    const Line& recorded = *lines_.front();
+    Graph graph = passes_.run("order", recorded.graph, [&](Graph g) {
+      const std::vector<NodeId> source = own_sources(g);
+      found = find_order(recorded.facts, g, source, order_options());
+      return found.nodes.empty() ? g : reorder(g, found.nodes);
+    });
+    watch_.check();
+    if (!found.nodes.empty()) add_line(found.name, std::move(graph));
+  }
+
+  // The offer with its nodes moved to where they keep the fewest bytes alive: clones need not run just before their readers. Empty if that
+  // wins nothing.
+  std::optional<Offer> move_nodes(const Offer& offer) {
+    if (options_.ordering != Ordering::automatic || offer.candidate.journal == 0 || !offer.moved.empty()) return std::nullopt;
+    const ClonedGraph cloned = graph_of(offer);
+    NodeOrder found = find_order(offer.line->facts, cloned.graph, cloned.source, order_options());
+    watch_.check();
+    if (found.nodes.empty()) return std::nullopt;
+    Offer moved = offer;
+    moved.live_peak = offer.line->facts.external_bytes + found.live_peak;
+    moved.peak = -1;
+    moved.moved = std::move(found.nodes);
+    if (peak(moved) >= offer.peak) return std::nullopt;
+    return moved;
+  }
+
+  // Order and recomputation call each other: the offer that keeps the fewest bytes gets an order of its own, and in that order (of the nodes
+  // that are no clones) there may be more to give up. No look at the budget, so a larger one never costs more.
+  void improve_in_turn() {
+    for (int round = 0; round < kMostRounds; ++round) {
+      Offer& least = least_peak([](const Offer& o) { return !o.line->facts.has_parts; });
+      std::optional<Offer> moved = move_nodes(least);
+      if (!moved) return;
+      const ClonedGraph cloned = graph_of(*moved);
+      moved->number = offers_.size();
+      offers_.push_back(std::move(*moved));
+      add_offers_of_order(add_line("searched", without_clones(*offers_.back().line, cloned)));
+    }
+  }
+
+  // The graph's own nodes in the order in which they stand among clones.
+  static Graph without_clones(const Line& line, const ClonedGraph& cloned) {
+    std::vector<char> seen(line.graph.nodes.size(), 0);
+    std::vector<NodeId> nodes;
+    for (NodeId source : cloned.source)
+      if (!std::exchange(seen[source], 1)) nodes.push_back(source);
+    return reorder(line.graph, nodes);
+  }
+
+  // ---- offers ----
+
+  void add_offers_of_order(Line* line) {
+    add_offers(line);
+    if (Line* joined = add_line_with_parts(*line)) add_offers(joined);
+  }
+
+  void add_offers(Line* line) {
+    line->regions = choose_regions(line->facts);
+    line->has_regions = line->regions.candidates.back().journal > 0;
+    if (looks_for_floor()) line->greedy = choose_greedily(line->facts, watch_);
+    add_offers(Strategy::greedy, *line, looks_for_floor() ? line->greedy : line->regions, 0, looks_for_floor() ? ~std::size_t{0} : 1);
+    if (line->has_regions) add_offers(Strategy::regions, *line, line->regions, 1);
+  }
+
+  // Of the candidates first..last-1. The first of all keeps all.
+  void add_offers(Strategy strategy, const Line& line, const Choices& choices, std::size_t first, std::size_t last = ~std::size_t{0}) {
+    CloneLists clones(line.graph.nodes.size());
     std::size_t done = 0;
-    for (std::size_t i = first; i < choices.candidates.size(); ++i) {
+    for (std::size_t i = first; i < std::min(last, choices.candidates.size()); ++i) {
       const Candidate& candidate = choices.candidates[i];
       apply_steps(choices.journal, done, candidate.journal, &clones);
       done = candidate.journal;
-      Offer offer{&facts, strategy, &choices, candidate, schedule_cost(facts, clones), facts.external_bytes + candidate.live_peak, -1};
-      offers_.push_back(offer);
+      offers_.push_back({strategy, &line, &choices, candidate, schedule_cost(line.facts, clones), line.facts.external_bytes + candidate.live_peak, -1, offers_.size()});
     }
   }
 
   std::int64_t peak(Offer& offer) {
     if (offer.peak < 0) {
       watch_.check();
-      offer.peak = placed_peak(*offer.facts, clones_of(offer), options_.alignment);
+      offer.peak = placed_peak(offer.line->facts, graph_of(offer), options_.alignment);
     }
     return offer.peak;
   }
 
-  CloneLists clones_of(const Offer& offer) const {
-    return clones_after(*offer.facts, offer.choices->journal, offer.candidate.journal);
+  ClonedGraph graph_of(const Offer& offer) const {
+    ClonedGraph cloned = clone_graph(offer.line->facts, clones_after(offer.line->facts, offer.choices->journal, offer.candidate.journal));
+    return offer.moved.empty() ? cloned : reorder(cloned, offer.moved);
   }
 
-  // Of the offers that are allowed, the one with the least placed peak; the cheapest of those.
+  // Of the offers that are allowed, the one with the least placed peak; the cheapest of those, and the first of these.
   template <class Allowed>
   Offer& least_peak(Allowed allowed) {
     std::vector<Offer*> by_bound;
     for (Offer& o : offers_)
       if (allowed(o)) by_bound.push_back(&o);
-    std::stable_sort(by_bound.begin(), by_bound.end(),
-                     [](const Offer* a, const Offer* b) { return a->live_peak < b->live_peak; });
+    std::stable_sort(by_bound.begin(), by_bound.end(), [](const Offer* a, const Offer* b) { return a->live_peak < b->live_peak; });
     Offer* best = nullptr;
     for (Offer* o : by_bound) {
       if (best && o->live_peak > best->peak) break;
-      if (!best || peak(*o) < best->peak || (peak(*o) == best->peak && o->cost < best->cost)) best = o;
+      if (!best || before(*o, *best)) best = o;
       peak(*best);
     }
     return *best;
+  }
+
+  bool before(Offer& a, Offer& b) {
+    if (peak(a) != peak(b)) return peak(a) < peak(b);
+    return a.cost != b.cost ? a.cost < b.cost : a.number < b.number;
   }
 
   template <class Allowed>
@@ -135,9 +266,18 @@ class Planner {
     for (Offer& o : offers_)
       if (allowed(o) && o.live_peak <= budget_) by_cost.push_back(&o);
     std::stable_sort(by_cost.begin(), by_cost.end(), [](const Offer* a, const Offer* b) { return a->cost < b->cost; });
-    for (Offer* o : by_cost)
-      if (peak(*o) <= budget_) return o;
-    return nullptr;
+    Offer* best = nullptr;
+    for (Offer* o : by_cost) {
+      if (best && o->cost > best->cost) break;
+      if (peak(*o) <= budget_ && (!best || is_plainer(*o, *best))) best = o;
+    }
+    return best;
+  }
+
+  // Of two that cost the same. Nothing is recomputed for its own sake, even where it costs nothing.
+  bool is_plainer(Offer& a, Offer& b) {
+    const bool a_keeps_all = a.candidate.journal == 0, b_keeps_all = b.candidate.journal == 0;
+    return a_keeps_all != b_keeps_all ? a_keeps_all : before(a, b);
   }
 
   // Which offers the asked strategy may take.
@@ -157,14 +297,13 @@ class Planner {
   }
 
   // The user's regions if there are any to honour, else keep all.
-  bool wanted_without_budget(const Offer& o) const {
-    const bool has_regions = offers_.back().strategy == Strategy::regions;
-    return has_regions ? o.strategy == Strategy::regions : o.candidate.journal == 0;
+  static bool wanted_without_budget(const Offer& o) {
+    return o.line->has_regions ? o.strategy == Strategy::regions : o.candidate.journal == 0;
   }
 
   const Offer& choose() {
     const auto allowed = [&](const Offer& o) { return allows(o); };
-    if (budget_ < 0) return *std::find_if(offers_.begin(), offers_.end(), allowed);
+    if (budget_ < 0) return least_peak([&](const Offer& o) { return allowed(o) && (o.strategy == Strategy::regions || o.candidate.journal == 0); });
     Offer* fits = cheapest_that_fits(allowed);
     return fits ? *fits : least_peak(allowed);
   }
@@ -173,11 +312,11 @@ class Planner {
     PlanOptions options = options_;
     options.budget = budget_;
     options.budget_percent = -1;
-    Plan plan = finish_plan(*offer.facts, clones_of(offer), options, &passes_);
-    plan.keep_all_cost_us = facts_.keep_all_cost;
+    Plan plan = finish_plan(offer.line->facts, graph_of(offer), offer.cost, options, &passes_);
     plan.strategy = strategy_name(named_strategy(offer));
+    plan.order = offer.moved.empty() ? offer.line->order : "searched";
     plan.budget_bytes = budget_;
-    plan.floor_bytes = std::min(floor_, plan.peak_bytes);  // placed for several threads, a plan may get by with less
+    plan.floor_bytes = floor_ < 0 ? plan.peak_bytes : std::min(floor_, plan.peak_bytes);  // placed for several threads, a plan may get by with less
     plan.keep_all_peak_bytes = keep_all_peak_;
     plan.decisions.assign(offer.choices->decisions.begin(), offer.choices->decisions.begin() + offer.candidate.decisions);
     plan.feasible = budget_ < 0 || plan.peak_bytes <= budget_;
@@ -200,11 +339,9 @@ class Planner {
   const PlanOptions& options_;
   Watch watch_;
   PassRunner passes_;
-  Graph graph_;
-  Facts facts_, apart_;
-  Choices regions_, greedy_, greedy_apart_;
-  std::vector<Offer> offers_;
-  std::int64_t keep_all_peak_ = 0, floor_ = 0, budget_ = -1;
+  std::vector<std::unique_ptr<Line>> lines_;  // the recorded order first
+  std::deque<Offer> offers_;                  // a deque: references stay good
+  std::int64_t keep_all_peak_ = 0, floor_ = -1, budget_ = -1;
 };
 
 }  // namespace

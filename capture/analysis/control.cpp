@@ -30,6 +30,7 @@ std::shared_ptr<const Plan> plan_of(const Region& region) {
   }
   PlanOptions options;
   options.strategy = Strategy::none;
+  options.find_floor = false;
   auto plan = std::make_shared<const Plan>(make_plan(*region, options));
   std::lock_guard lock(mutex);
   for (auto it = known.begin(); it != known.end();) it = it->second.region.expired() ? known.erase(it) : std::next(it);

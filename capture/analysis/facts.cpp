@@ -2,7 +2,6 @@
 
 #include <tapedeck/capture/analysis/cost.h>
 #include <tapedeck/capture/cost_model.h>
-#include <tapedeck/capture/join_choice.h>
 
 #include <algorithm>
 #include <utility>
@@ -72,6 +71,7 @@ void add_node_lists(const Graph& graph, NodeId n, const std::vector<NodeId>& fir
     if (!facts->in_arena(v)) extra += graph.values[v].type.bytes();
   }
   facts->fixed_node.push_back(fixed);
+  facts->window_node.push_back(node.n_outputs == 1 && facts->windows[node.first_output].viewed != node.first_output);
   facts->clone_extra.push_back(extra);
   for (const Takeover& t : find_takeovers(graph, n, facts->windows)) {
     const RootPair pair{facts->windows[graph.inputs(node)[t.input]].root, node.first_output + t.output};
@@ -95,7 +95,7 @@ void list_by_windows(std::vector<Window> windows, Facts* facts) {
     if (facts->in_arena(v) && facts->windows[v].root == v) facts->bytes[v] = graph.values[v].type.bytes();
 
   facts->read_lists.clear(), facts->made.clear(), facts->pairs.clear();
-  facts->fixed_node.clear(), facts->clone_extra.clear();
+  facts->fixed_node.clear(), facts->window_node.clear(), facts->clone_extra.clear();
   facts->read_first = facts->made_first = facts->pair_first = {0};
   const std::vector<NodeId> first_writer = first_writers(graph, facts->windows);
   for (NodeId n = 0; n < graph.node_count(); ++n) add_node_lists(graph, n, first_writer, facts);
@@ -103,9 +103,9 @@ void list_by_windows(std::vector<Window> windows, Facts* facts) {
   facts->cost = facts->kernel_cost;
   facts->keep_all_cost = 0;
   for (NodeId n = 0; n < graph.node_count(); ++n) {
-    const Node& node = graph.nodes[n];
-    const bool window = node.n_outputs == 1 && facts->windows[node.first_output].viewed != node.first_output;
-    if (window || is_joined_already(graph, node, facts->windows)) facts->cost[n] = 0;
+    if (facts->is_window(n)) facts->cost[n] = 0;
+    if (const std::int64_t joined = joined_already(graph, graph.nodes[n], facts->windows); joined > 0)
+      facts->cost[n] *= 1 - static_cast<double>(joined) / static_cast<double>(graph.values[graph.nodes[n].first_output].type.numel());
     facts->keep_all_cost += facts->cost[n];
   }
 }
@@ -132,7 +132,6 @@ Facts collect_facts(const Graph& graph, const CostModel* costs, Sharing sharing)
 
   const Readers readers(graph);
   list_by_windows(find_windows(graph, readers, own_bytes(graph, sharing)), &facts);
-  if (has(sharing, Sharing::parts)) share_parts(readers, &facts);
   return facts;
 }
 
@@ -140,15 +139,6 @@ void use_parts(const std::vector<Window>& parts, const Readers& readers, Facts* 
   const Graph& graph = *facts->graph;
   facts->has_parts = std::any_of(parts.begin(), parts.end(), [](const Window& w) { return w.root != kNone; });
   list_by_windows(find_windows(graph, readers, own_bytes(graph, facts->sharing), parts), facts);
-}
-
-Facts without_parts(const Facts& facts) {
-  Facts plain = facts;
-  plain.sharing = facts.sharing & ~Sharing::parts;
-  plain.has_parts = false;
-  const Readers readers(*facts.graph);
-  list_by_windows(find_windows(*facts.graph, readers, own_bytes(*facts.graph, facts.sharing)), &plain);
-  return plain;
 }
 
 }  // namespace tapedeck

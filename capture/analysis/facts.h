@@ -2,6 +2,7 @@
 // makes and costs. Windows count as their roots: whoever reads a window reads the root's bytes.
 #pragma once
 
+#include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/analysis/alias.h>
 #include <tapedeck/capture/analysis/parts.h>
 #include <tapedeck/capture/plan.h>
@@ -14,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace tapedeck {
+namespace tapedeck TAPEDECK_API {
 
 struct CostModel;
 
@@ -32,7 +33,7 @@ struct RootPair {
 
 struct Facts {
   const Graph* graph = nullptr;         // after insert_copies: every update's source can be written straight into its state
-  std::vector<double> cost;             // by node; a window and a join of what lies in place cost nothing
+  std::vector<double> cost;             // by node; a window costs nothing, a join what it has to copy
   std::vector<std::int64_t> workspace;  // by node
   std::vector<Window> windows;          // by value
   std::vector<Home> homes;              // by value: of its root
@@ -49,6 +50,7 @@ struct Facts {
   static constexpr NodeId kNever = std::numeric_limits<NodeId>::max();
 
   bool in_arena(ValueId root) const { return homes[root].where == Where::arena; }
+  bool is_window(NodeId n) const { return window_node[n] != 0; }
   // Nodes whose results have bytes of their own in every run of them: the others are not made again.
   bool can_repeat(NodeId n) const { return !fixed_node[n] && !graph->nodes[n].op->is(kEffect); }
   std::span<const ValueId> reads(NodeId n) const { return list(read_lists, read_first, n); }  // distinct roots
@@ -64,6 +66,7 @@ struct Facts {
   Sharing sharing = Sharing::all;
   std::vector<double> kernel_cost;      // by node, were every node to run its kernel
   std::vector<Home> own_homes;          // by value, had it bytes of its own
+  std::vector<char> window_node;        // by node: its result is a view that needs no bytes
   std::vector<char> fixed_node;         // by node: it writes or joins parts
   std::vector<ValueId> read_lists, made;
   std::vector<RootPair> pairs;
@@ -75,11 +78,11 @@ struct Facts {
   }
 };
 
-// Costs by `costs`, or by the built-in estimates; of the sharing rules those that show here (windows, in_place, parts) as `sharing` says. REQUIRES:
-// `graph` outlives the result and is in the form that insert_copies() leaves.
+// Costs by `costs`, or by the built-in estimates. Of the sharing rules windows and in_place show here; parts are chosen later (join_choice.h).
+// REQUIRES: `graph` outlives the result and is in the form that insert_copies() leaves.
 Facts collect_facts(const Graph& graph, const CostModel* costs = nullptr, Sharing sharing = Sharing::all);
 
-// The same graph without parts in what joins them: there, everything can be made again.
-Facts without_parts(const Facts& facts);
+// Facts with these parts in place. REQUIRES: `parts` are from find_parts().
+void use_parts(const std::vector<Window>& parts, const Readers& readers, Facts* facts);
 
 }  // namespace tapedeck

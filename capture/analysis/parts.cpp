@@ -140,25 +140,23 @@ bool place_part(const Graph& graph, const Node& joiner, int input, const Window&
   return part_rule(*joiner.op) && place_in(graph, joiner, graph.input_types(joiner), input, whole, part, place);
 }
 
-bool is_joined_already(const Graph& graph, const Node& node, const std::vector<Window>& windows) {
+std::int64_t joined_already(const Graph& graph, const Node& node, const std::vector<Window>& windows) {
   const PartRule rule = part_rule(*node.op);
-  if (!rule) return false;
+  if (!rule || node.n_outputs != 1) return 0;
   const std::vector<Type> types = graph.input_types(node);
   const Window& whole = windows[node.first_output];
   std::int64_t elements = 0;
   for (int i = 0; i < node.n_inputs; ++i) {
     const Type& type = types[static_cast<std::size_t>(i)];
-    if (type.numel() == 0) continue;
-    elements += type.numel();
     const Window& part = windows[graph.inputs(node)[static_cast<std::size_t>(i)]];
+    if (part.root != whole.root) continue;
     std::int64_t offset = 0, strides[kMaxRank] = {};
-    if (part.root != whole.root) return false;
     rule(types, i, graph.attributes(node), whole.strides, &offset, strides);
-    if (part.offset != whole.offset + offset * static_cast<std::int64_t>(dtype_size(type.dtype))) return false;
-    for (int d = 0; d < type.shape.rank; ++d)
-      if (type.shape[d] != 1 && part.strides[d] != strides[d]) return false;
+    bool there = part.offset == whole.offset + offset * static_cast<std::int64_t>(dtype_size(type.dtype));
+    for (int d = 0; d < type.shape.rank; ++d) there = there && (type.shape[d] == 1 || part.strides[d] == strides[d]);
+    if (there) elements += type.numel();
   }
-  return elements > 0 && elements == graph.values[node.first_output].type.numel();
+  return elements;
 }
 
 }  // namespace tapedeck

@@ -47,7 +47,7 @@ std::vector<Window> find_parts(const JoinFacts& facts, const JoinChoice& choice)
 // shows, all of it. False if no strides of `part` express it.
 bool place_part(const Graph& graph, const Node& joiner, int input, const Window& whole, ValueId part, Window* place);
 
-// Do all operands of a joining node lie in place, and are they all there is to the result? Then it has nothing to do.
-bool is_joined_already(const Graph& graph, const Node& node, const std::vector<Window>& windows);
+// Of the result's elements, how many a joining node finds in place; all of them: it has nothing to do. 0 for ops that join nothing.
+std::int64_t joined_already(const Graph& graph, const Node& node, const std::vector<Window>& windows);
 
 }  // namespace tapedeck

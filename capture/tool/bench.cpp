@@ -100,7 +100,6 @@ class BenchRun {
   }
 
   int run() {
-    if (!options_.json) print_header();
     int code = kOk;
     for (std::size_t i = 0; i < names_.size() && code == kOk; ++i) {
       code = one(names_[i], static_cast<double>(i) / static_cast<double>(names_.size()));
@@ -165,7 +164,9 @@ class BenchRun {
     rows_.push_back(std::move(row));
     const auto median = [&](std::size_t i) { return static_cast<double>(percentile(rows_[i].result.run_ns, 50)); };
     rows_.back().speedup = median(first) / median(rows_.size() - 1);
-    if (!options_.json) print_row(rows_.back());
+    if (options_.json) return;
+    if (rows_.size() == 1) print_header();
+    print_row(rows_.back());
   }
 
   void print_header() const {

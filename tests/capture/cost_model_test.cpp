@@ -77,6 +77,7 @@ TEST(CostModel, AProfileTurnsGreedysChoice) {
   PlanOptions options;
   options.budget_percent = 85;
   options.strategy = Strategy::greedy;
+  options.ordering = Ordering::recorded;
   options.alignment = 1;
   ASSERT_EQ(make_plan(g, options).decisions.at(0).value, "cheap");
   options.costs = model_of({{"cheap", "opaque", 400}, {"dear", "opaque", 2}});

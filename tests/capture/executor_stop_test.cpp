@@ -8,6 +8,7 @@
 #include <tapedeck/engine/text.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
+#include <tapedeck/tests/capture/test_op.h>
 
 #include <gtest/gtest.h>
 
@@ -35,19 +36,7 @@ void troubled(const KernelCall& call) {
   call.outputs[0].as<float>()[0] = call.inputs[0].as<float>()[0] + 1;
 }
 
-const Op& troubled_op() {
-  static const Op* const op = [] {
-    Op o;
-    o.name = "stop_test.troubled";
-    o.min_inputs = o.max_inputs = 1;
-    o.infer = [](Infer& f) { f.outputs.assign(1, f.inputs[0]); };
-    o.kernels[0] = troubled;
-    o.kernels[1] = troubled;
-    register_op(o);
-    return find_op("stop_test.troubled");
-  }();
-  return *op;
-}
+const Op& troubled_op() { return test::unary_op("stop_test.troubled", troubled); }
 
 // Two chains of troubled nodes, so that two of them fail at once.
 Graph troubled_graph() {
@@ -144,19 +133,7 @@ void nap(const KernelCall& call) {
   wanted = true;
 }
 
-const Op& nap_op() {
-  static const Op* const op = [] {
-    Op o;
-    o.name = "stop_test.nap";
-    o.min_inputs = o.max_inputs = 1;
-    o.infer = [](Infer& f) { f.outputs.assign(1, f.inputs[0]); };
-    o.kernels[0] = nap;
-    o.kernels[1] = nap;
-    register_op(o);
-    return find_op("stop_test.nap");
-  }();
-  return *op;
-}
+const Op& nap_op() { return test::unary_op("stop_test.nap", nap); }
 
 // `before` naps, then the state is written, then `after` naps.
 Graph sleepy(int before, int after) {

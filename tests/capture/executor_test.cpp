@@ -8,6 +8,7 @@
 #include <tapedeck/engine/text.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
+#include <tapedeck/tests/capture/test_op.h>
 
 #include <gtest/gtest.h>
 
@@ -366,19 +367,7 @@ void wait_at_gate(const KernelCall& call) {
   call.outputs[0].as<float>()[0] = call.inputs[0].as<float>()[0];
 }
 
-const Op& gate_op() {
-  static const Op* const op = [] {
-    Op o;
-    o.name = "executor_test.gate";
-    o.min_inputs = o.max_inputs = 1;
-    o.infer = [](Infer& f) { f.outputs.assign(1, f.inputs[0]); };
-    o.kernels[0] = wait_at_gate;
-    o.kernels[1] = wait_at_gate;
-    register_op(o);
-    return find_op("executor_test.gate");
-  }();
-  return *op;
-}
+const Op& gate_op() { return test::unary_op("executor_test.gate", wait_at_gate); }
 
 TEST(Executor, RefusesASecondRunAtTheSameTime) {
   Graph g;

@@ -20,6 +20,7 @@ Plan plan_at(const Graph& graph, double percent, Strategy strategy = Strategy::g
   PlanOptions options;
   options.budget_percent = percent;
   options.strategy = strategy;
+  options.ordering = Ordering::recorded;  // what greedy makes of the tape
   options.alignment = 1;
   return make_plan(graph, options);
 }

@@ -1,0 +1,49 @@
+// The order of a graph's nodes that keeps few bytes alive.
+//
+// Recorded programs keep more than they must: a weight's gradient waits for the optimizer at the end of the step although it could be used up
+// at once. Several list schedules are tried (the tape's, breadth first, depth first, Inductor's least peak memory first and variants), then sets
+// of nodes are searched (search.h: exact where the graph is small or falls apart), then single nodes are moved (climb.h). Nothing of this is done
+// if the tape's order already meets a bound that all orders have.
+//
+// Answers are never above the best of the list schedules; where several are as good, the tape's order is taken, then the earlier in the list.
+// Deterministic. Time: `work`, some seconds at most; 5,000 nodes within a second.
+#pragma once
+
+#include <tapedeck/kernels/export.h>
+#include <tapedeck/capture/order/problem.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tapedeck TAPEDECK_API {
+
+struct OrderOptions {
+  bool split_phases = false;          // stretches of one phase stay where they are
+  std::int64_t work = -1;             // look-ups of the search (about 10 ns each); -1: by the size of the graph
+  const std::atomic<bool>* cancel = nullptr;  // the best so far is the answer
+};
+
+struct NodeOrder {
+  std::string name = "recorded";      // how it was found (Plan::order)
+  std::vector<NodeId> nodes;          // by position; empty: as recorded
+  std::int64_t live_peak = 0;         // arena bytes
+  bool optimal = false;               // no order has a lower peak
+};
+
+// Of a graph, or of one with clones (`source` as in ClonedGraph). REQUIRES: facts without parts; those are chosen in an order that stands.
+NodeOrder find_order(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, const OrderOptions& options = {});
+
+// What the list schedules alone give, the recorded order first: to compare with.
+std::vector<NodeOrder> find_list_orders(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, bool split_phases = false);
+
+// The same graph with its nodes in another order; names, notes and results stay.
+Graph reorder(const Graph& graph, const std::vector<NodeId>& nodes);
+// Clones wait for what stands before them now, and constants keep their numbers.
+ClonedGraph reorder(const ClonedGraph& cloned, const std::vector<NodeId>& nodes);
+
+// 0, 1, 2, ...: the sources of a graph without clones.
+std::vector<NodeId> own_sources(const Graph& graph);
+
+}  // namespace tapedeck

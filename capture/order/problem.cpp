@@ -1,0 +1,340 @@
+#include <tapedeck/capture/order/problem.h>
+
+#include <tapedeck/capture/analysis/phases.h>
+#include <tapedeck/capture/analysis/traits.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+namespace {
+
+// By node: the first node with the same source; itself unless it is a clone that rematerialization made.
+std::vector<NodeId> first_copies(const std::vector<NodeId>& source, std::size_t n_sources) {
+  std::vector<NodeId> first(n_sources, kNone), copies;
+  for (NodeId n = 0; n < static_cast<NodeId>(source.size()); ++n) {
+    if (first[source[n]] == kNone) first[source[n]] = n;
+    copies.push_back(first[source[n]]);
+  }
+  return copies;
+}
+
+void sort_unique(std::vector<std::int32_t>* list) {
+  std::sort(list->begin(), list->end());
+  list->erase(std::unique(list->begin(), list->end()), list->end());
+}
+
+class ProblemMaker {
+ public:
+  ProblemMaker(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, bool split_phases)
+      : facts_(facts), graph_(graph), source_(source), original_(first_copies(source, facts.graph->nodes.size())),
+        root_(graph.values.size()), value_(graph.values.size(), kNone), item_(graph.nodes.size(), kNone), last_reader_(graph.values.size(), kNone) {
+    if (split_phases) phases_ = run_phases(graph);
+  }
+
+  OrderProblem make() {
+    find_roots();
+    for (NodeId n = 0; n < graph_.node_count(); ++n)
+      for (ValueId v : graph_.inputs(graph_.nodes[n])) last_reader_[v] = n;
+    for (NodeId n = 0; n < graph_.node_count(); ++n)
+      if (!rides_along(n)) add_item(n);
+    wait_for_readers_of_states();
+    link();
+    return std::move(p_);
+  }
+
+ private:
+  bool is_new_clone(NodeId n) const { return original_[n] != n; }
+
+  void find_roots() {
+    for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      const NodeId n = graph_.values[v].node;
+      root_[v] = v;
+      if (n == kNone) continue;
+      const ValueId source = facts_.graph->nodes[source_[n]].first_output + (v - graph_.nodes[n].first_output);
+      if (facts_.windows[source].root != source) {
+        root_[v] = root_[graph_.inputs(graph_.nodes[n])[0]];
+      } else if (graph_.values[v].type.bytes() > 0 && (graph_.nodes[n].origin.clone || facts_.in_arena(source))) {
+        value_[v] = static_cast<std::int32_t>(p_.bytes.size());
+        p_.bytes.push_back(graph_.values[v].type.bytes());
+        p_.maker.push_back(kNone);
+      }
+    }
+  }
+
+  // Windows that are read, and constants. Neither does anything when its turn comes.
+  bool rides_along(NodeId n) const {
+    const Node& node = graph_.nodes[n];
+    if (node.n_after > 0 && !is_new_clone(n)) return false;
+    if (graph_.literal(node)) return !node.origin.clone;
+    return facts_.is_window(source_[n]) && last_reader_[node.first_output] != kNone;
+  }
+
+  // The item that must have run for `v` to be there; kNone if it is there from the start.
+  std::int32_t item_behind(ValueId v) const {
+    for (;;) {
+      const NodeId n = graph_.values[v].node;
+      if (n == kNone || item_[n] != kNone) return n == kNone ? kNone : item_[n];
+      if (graph_.nodes[n].n_inputs == 0) return kNone;
+      v = graph_.inputs(graph_.nodes[n])[0];
+    }
+  }
+
+  void add_item(NodeId n) {
+    const Node& node = graph_.nodes[n];
+    if (!phases_.empty() && phases_[n] != phase_ && p_.item_count() > fence_ + 1) add_fence();
+    if (!phases_.empty()) phase_ = phases_[n];
+    const std::int32_t item = item_[n] = p_.item_count();
+    p_.node.push_back(n);
+    std::vector<std::int32_t> waits, reads;
+    const auto wait_for = [&](std::int32_t other) {
+      if (other != kNone) waits.push_back(other);
+    };
+    for (ValueId v : graph_.inputs(node)) {
+      wait_for(item_behind(v));
+      if (value_[root_[v]] != kNone) reads.push_back(value_[root_[v]]);
+    }
+    if (is_new_clone(n))
+      wait_for(item_[original_[n]]);
+    else
+      for (ValueId v : graph_.after(node)) wait_for(item_behind(v));
+    if (traits_within(graph_, node) & kEffect) {
+      wait_for(last_effect_);
+      last_effect_ = item;
+    }
+    wait_for(fence_);
+    waits_.push_back(std::move(waits));
+    sort_unique(&reads);
+    p_.reads.numbers.insert(p_.reads.numbers.end(), reads.begin(), reads.end());
+    p_.reads.close();
+    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
+      if (value_[v] == kNone) continue;
+      p_.makes.numbers.push_back(value_[v]);
+      p_.maker[value_[v]] = item;
+    }
+    p_.makes.close();
+    p_.scratch.push_back(facts_.workspace[source_[n]]);
+    add_handovers(n);
+  }
+
+  void add_handovers(NodeId n) {
+    const Node& node = graph_.nodes[n];
+    const Node& source = facts_.graph->nodes[source_[n]];
+    const auto originals = facts_.graph->inputs(source);
+    for (const RootPair& pair : facts_.takeovers(source_[n])) {
+      const std::int32_t to = value_[node.first_output + (pair.to - source.first_output)];
+      for (std::size_t i = 0; i < originals.size(); ++i) {
+        if (facts_.windows[originals[i]].root != pair.from) continue;
+        const std::int32_t from = value_[root_[graph_.inputs(node)[i]]];
+        if (from != kNone && to != kNone) p_.handovers.push_back({from, to});
+        break;
+      }
+    }
+    p_.first_handover.push_back(static_cast<std::int32_t>(p_.handovers.size()));
+  }
+
+  // All items of a phase run before it, all of the next behind it.
+  void add_fence() {
+    std::vector<std::int32_t> waits;
+    for (std::int32_t i = std::max(fence_, 0); i < p_.item_count(); ++i) waits.push_back(i);
+    fence_ = p_.item_count();
+    p_.node.push_back(kNone);
+    waits_.push_back(std::move(waits));
+    p_.reads.close();
+    p_.makes.close();
+    p_.scratch.push_back(0);
+    p_.first_handover.push_back(static_cast<std::int32_t>(p_.handovers.size()));
+  }
+
+  // A state's bytes are overwritten by the item that makes its new value.
+  void wait_for_readers_of_states() {
+    std::vector<std::int32_t> writer(graph_.values.size(), kNone);
+    for (const Update& u : graph_.updates) writer[u.state] = item_behind(u.value);
+    for (std::int32_t i = 0; i < p_.item_count(); ++i) {
+      if (p_.node[i] == kNone) continue;
+      for (ValueId v : graph_.inputs(graph_.nodes[p_.node[i]])) {
+        const std::int32_t w = writer[root_[v]];
+        if (w != kNone && w != i) waits_[w].push_back(i);
+      }
+    }
+  }
+
+  void link() {
+    std::vector<std::vector<std::int32_t>> behind(waits_.size()), readers(p_.bytes.size());
+    for (std::int32_t i = 0; i < p_.item_count(); ++i) {
+      sort_unique(&waits_[i]);
+      // The latest first: it is the one most likely not to have run.
+      p_.before.numbers.insert(p_.before.numbers.end(), waits_[i].rbegin(), waits_[i].rend());
+      p_.before.close();
+      for (std::int32_t w : waits_[i]) behind[w].push_back(i);
+      for (std::int32_t v : p_.reads[i]) readers[v].push_back(i);
+    }
+    for (const auto& list : behind) {
+      p_.behind.numbers.insert(p_.behind.numbers.end(), list.begin(), list.end());
+      p_.behind.close();
+    }
+    for (const auto& list : readers) {
+      p_.readers.numbers.insert(p_.readers.numbers.end(), list.rbegin(), list.rend());
+      p_.readers.close();
+    }
+  }
+
+  const Facts& facts_;
+  const Graph& graph_;
+  const std::vector<NodeId>& source_;
+  const std::vector<NodeId> original_;       // by node
+  std::vector<ValueId> root_;                // by value of the graph
+  std::vector<std::int32_t> value_, item_;   // by value, by node of the graph
+  std::vector<NodeId> last_reader_;
+  std::vector<Phase> phases_;
+  Phase phase_ = Phase::forward;
+  std::int32_t fence_ = kNone, last_effect_ = kNone;
+  std::vector<std::vector<std::int32_t>> waits_;  // by item
+  OrderProblem p_;
+};
+
+}  // namespace
+
+OrderProblem order_problem(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, bool split_phases) {
+  return ProblemMaker(facts, graph, source, split_phases).make();
+}
+
+std::vector<std::int64_t> live_in_order(const OrderProblem& p, const ItemOrder& order) {
+  const auto n = static_cast<std::size_t>(p.item_count());
+  std::vector<std::int32_t> position(n), last(p.bytes.size());
+  for (std::size_t i = 0; i < n; ++i) position[order[i]] = static_cast<std::int32_t>(i);
+  std::vector<std::int64_t> live(n + 1, 0);
+  for (std::int32_t v = 0; v < p.value_count(); ++v) {
+    last[v] = position[p.maker[v]];
+    for (std::int32_t r : p.readers[v]) last[v] = std::max(last[v], position[r]);
+    live[position[p.maker[v]]] += p.bytes[v];
+    live[static_cast<std::size_t>(last[v]) + 1] -= p.bytes[v];
+  }
+  for (std::size_t i = 0; i < n; ++i) live[i + 1] += live[i];
+  live.pop_back();
+  for (std::int32_t i = 0; i < p.item_count(); ++i) {
+    const std::int32_t at = position[i];
+    live[at] += p.scratch[i];
+    const auto pairs = p.handovers_of(i);
+    std::uint64_t done = 0;  // pairs that are taken; of more than 64 the rest is not
+    for (std::size_t k = 0; k < std::min<std::size_t>(pairs.size(), 64); ++k) {
+      bool free = last[pairs[k].from] == at;
+      for (std::size_t j = 0; j < k && free; ++j)
+        free = !(done >> j & 1) || (pairs[j].from != pairs[k].from && pairs[j].to != pairs[k].to);
+      if (!free) continue;
+      done |= std::uint64_t{1} << k;
+      live[at] -= p.bytes[pairs[k].from];
+    }
+  }
+  return live;
+}
+
+namespace {
+
+// Bits by item: who comes before (or behind) whom, whatever the order.
+class Ancestors {
+ public:
+  explicit Ancestors(const OrderProblem& p) : words_((static_cast<std::size_t>(p.item_count()) + 63) / 64), bits_(words_ * static_cast<std::size_t>(p.item_count()), 0) {
+    for (std::int32_t i = 0; i < p.item_count(); ++i) {
+      set(i, i);
+      for (std::int32_t b : p.before[i])
+        for (std::size_t w = 0; w < words_; ++w) row(i)[w] |= row(b)[w];
+    }
+  }
+  bool leads(std::int32_t from, std::int32_t to) const { return bits_[static_cast<std::size_t>(to) * words_ + static_cast<std::size_t>(from) / 64] >> (from % 64) & 1; }
+
+ private:
+  std::uint64_t* row(std::int32_t i) { return &bits_[static_cast<std::size_t>(i) * words_]; }
+  void set(std::int32_t from, std::int32_t to) { row(to)[from / 64] |= std::uint64_t{1} << (from % 64); }
+  const std::size_t words_;
+  std::vector<std::uint64_t> bits_;
+};
+
+// What an item itself cannot do without: at best everything it may take over is taken over.
+std::int64_t own_bytes(const OrderProblem& p, std::int32_t item) {
+  std::int64_t bytes = p.scratch[item];
+  for (std::int32_t v : p.reads[item]) bytes += p.bytes[v];
+  for (std::int32_t v : p.makes[item]) bytes += p.bytes[v];
+  std::vector<std::int32_t> given;
+  for (const Handover& h : p.handovers_of(item)) {
+    if (std::find(given.begin(), given.end(), h.from) != given.end()) continue;
+    given.push_back(h.from);
+    bytes -= p.bytes[h.from];
+  }
+  return bytes;
+}
+
+constexpr std::int32_t kMostBounded = 3000;
+
+}  // namespace
+
+std::int64_t order_bound(const OrderProblem& p) {
+  std::int64_t bound = 0;
+  for (std::int32_t i = 0; i < p.item_count(); ++i) bound = std::max(bound, own_bytes(p, i));
+  if (p.item_count() > kMostBounded) return bound;
+  const Ancestors ancestors(p);
+  std::vector<std::int64_t> across(static_cast<std::size_t>(p.item_count()), 0);
+  for (std::int32_t v = 0; v < p.value_count(); ++v) {
+    const std::int32_t maker = p.maker[v];
+    const auto readers = p.readers[v];
+    if (readers.empty()) continue;
+    for (std::int32_t i = maker + 1; i < readers.front(); ++i) {
+      if (!ancestors.leads(maker, i) || std::find(readers.begin(), readers.end(), i) != readers.end()) continue;
+      if (std::any_of(readers.begin(), readers.end(), [&](std::int32_t r) { return r > i && ancestors.leads(i, r); })) across[i] += p.bytes[v];
+    }
+  }
+  for (std::int32_t i = 0; i < p.item_count(); ++i) bound = std::max(bound, own_bytes(p, i) + across[i]);
+  return bound;
+}
+
+namespace {
+
+class OrderWriter {
+ public:
+  OrderWriter(const Graph& graph, const std::vector<NodeId>& source) : graph_(graph), written_(graph.nodes.size(), 0) {
+    NodeId n_sources = 0;
+    for (NodeId s : source) n_sources = std::max(n_sources, s + 1);
+    original_ = first_copies(source, static_cast<std::size_t>(n_sources));
+  }
+
+  std::vector<NodeId> write(const OrderProblem& problem, const ItemOrder& order) {
+    for (std::int32_t item : order) {
+      if (problem.node[item] != kNone) {
+        write_node(problem.node[item]);
+        continue;
+      }
+      const NodeId next = problem.node[item + 1];  // a fence has an item behind it; what stood before that stays there
+      for (NodeId n = 0; n < next; ++n) write_node(n);
+    }
+    for (NodeId n = 0; n < graph_.node_count(); ++n) write_node(n);  // constants that nobody reads
+    return std::move(nodes_);
+  }
+
+ private:
+  // Behind what rides along with it. Recursion is as deep as windows on windows are.
+  void write_node(NodeId n) {
+    if (written_[n]) return;
+    written_[n] = 1;
+    const Node& node = graph_.nodes[n];
+    if (original_[n] != n) write_node(original_[n]);
+    for (ValueId v : graph_.inputs(node))
+      if (graph_.values[v].node != kNone) write_node(graph_.values[v].node);
+    if (original_[n] == n)
+      for (ValueId v : graph_.after(node))
+        if (graph_.values[v].node != kNone) write_node(graph_.values[v].node);
+    nodes_.push_back(n);
+  }
+
+  const Graph& graph_;
+  std::vector<NodeId> original_;
+  std::vector<char> written_;
+  std::vector<NodeId> nodes_;
+};
+
+}  // namespace
+
+std::vector<NodeId> nodes_in_order(const Graph& graph, const std::vector<NodeId>& source, const OrderProblem& problem, const ItemOrder& order) {
+  return OrderWriter(graph, source).write(problem, order);
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,145 @@
+// Every zoo model's training step, planned: how far the peak is above the bound, what the order of nodes and the sharing of bytes win over
+// the tape as recorded, and what planning costs beside capturing.
+//
+//   zoo_plan_bench [--only NAME] [--batch 1,32] [--threads N] [--no-capture]
+//
+// Steps are recorded by types alone at every batch, which takes no memory. `naive`: the recorded order, and no two values share bytes but
+// by being dead. `capture`: what a real recording of the same step takes, at batch 1 (--no-capture leaves it out); the time of planning is
+// a median of three, without the search for the floor, which nobody asked for. `parallel`: planned for N threads: its peak beside the
+// peak for one, and the simulated time beside that of bytes placed tightly.
+#include <tapedeck/tapedeck.h>
+
+#include <tapedeck/capture/models.h>
+#include <tapedeck/capture/planner.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace tapedeck;
+using Clock = std::chrono::steady_clock;
+
+struct Asked {
+  std::string only;
+  std::vector<std::int64_t> batches = {1, 32};
+  int threads = 2;
+  bool capture = true;
+};
+
+struct Means {  // geometric
+  double log_sum = 0;
+  int n = 0;
+  void add(double ratio) { log_sum += std::log(ratio), ++n; }
+  double mean() const { return n ? std::exp(log_sum / n) : 1.0; }
+};
+
+double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+
+struct Timed {
+  Plan plan;
+  double ms = 0;
+};
+
+Timed planned(const Graph& graph, const PlanOptions& options, int times = 1) {
+  Timed result;
+  std::vector<double> ms;
+  for (int i = 0; i < times; ++i) {
+    const auto start = Clock::now();
+    result.plan = make_plan(graph, options);
+    ms.push_back(ms_since(start));
+  }
+  std::nth_element(ms.begin(), ms.begin() + times / 2, ms.end());
+  result.ms = ms[static_cast<std::size_t>(times) / 2];
+  return result;
+}
+
+double capture_ms(const Model& model, ModelOptions options) {
+  options.abstract = false;
+  const auto start = Clock::now();
+  record_model(model, options);
+  return ms_since(start);
+}
+
+double ratio(std::int64_t a, std::int64_t b) { return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 1.0; }
+
+struct Totals {
+  Means gap, won, share;
+  double worst_gap = 1, worst_parallel = 1;
+};
+
+void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* totals) {
+  ModelOptions how;
+  how.abstract = true;
+  if (std::find(model.options.begin(), model.options.end(), "batch") != model.options.end()) how.batch = batch;
+  const Graph graph = record_model(model, how).graph;
+
+  PlanOptions options;
+  options.find_floor = false;
+  const Timed ours = planned(graph, options, 3);
+  PlanOptions naive = options;
+  naive.ordering = Ordering::recorded;
+  naive.sharing = Sharing::none;
+  const Plan without = planned(graph, naive).plan;
+  PlanOptions parallel = options;
+  parallel.threads = asked.threads;
+  const Plan wide = planned(graph, parallel).plan;
+
+  const double gap = ratio(ours.plan.peak_bytes, ours.plan.lower_bound_bytes), won = ratio(ours.plan.peak_bytes, without.peak_bytes);
+  const double arena_won = ratio(ours.plan.arena_bytes, without.arena_bytes), wider = ratio(wide.peak_bytes, ours.plan.peak_bytes);
+  totals->gap.add(gap);
+  totals->won.add(won);
+  totals->share.add(arena_won);
+  totals->worst_gap = std::max(totals->worst_gap, gap);
+  totals->worst_parallel = std::max(totals->worst_parallel, wider);
+  std::string line = fmt::format("{:<22} {:>5} {:>6} {:>14} {:>8.5f} {:>14} {:>6.3f} {:>6.3f} {:<18} {:>8.1f} {:>6.3f} {:>6.3f}", model.name, batch,
+                                 ours.plan.nodes, ours.plan.peak_bytes, gap, without.peak_bytes, won, arena_won, ours.plan.order, ours.ms, wider,
+                                 wide.segment_rule.tight_makespan_us > 0 ? wide.segment_rule.makespan_us / wide.segment_rule.tight_makespan_us : 1.0);
+  if (asked.capture && batch == 1) {
+    const double capture = capture_ms(model, how);
+    line += fmt::format(" {:>9.0f} {:>6.2f} %", capture, 100 * ours.ms / capture);
+  }
+  fmt::print("{}\n", line);
+  std::fflush(stdout);
+}
+
+Asked parse(int argc, char** argv) {
+  Asked asked;
+  for (int i = 1; i < argc; ++i) {
+    const auto value = [&] {
+      if (++i == argc) fmt::print(stderr, "{} needs a value\n", argv[i - 1]), std::exit(2);
+      return std::string(argv[i]);
+    };
+    if (!std::strcmp(argv[i], "--only")) asked.only = value();
+    else if (!std::strcmp(argv[i], "--threads")) asked.threads = std::max(1, std::atoi(value().c_str()));
+    else if (!std::strcmp(argv[i], "--no-capture")) asked.capture = false;
+    else if (!std::strcmp(argv[i], "--batch")) {
+      asked.batches.clear();
+      std::istringstream list(value());
+      for (std::string one; std::getline(list, one, ',');) asked.batches.push_back(std::atoll(one.c_str()));
+    } else fmt::print(stderr, "zoo_plan_bench: unknown argument {}\n", argv[i]), std::exit(2);
+  }
+  return asked;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Asked asked = parse(argc, argv);
+  fmt::print("{:<22} {:>5} {:>6} {:>14} {:>8} {:>14} {:>6} {:>6} {:<18} {:>8} {:>6} {:>6} {:>9} {:>8}\n", "model", "batch", "nodes", "peak", "/bound", "naive peak",
+             "ours", "arena", "order", "plan ms", "par. B", "par. t", "capture", "plan");
+  Totals totals;
+  for (const Model& model : all_models())
+    for (const std::int64_t batch : asked.batches)
+      if (asked.only.empty() || model.name == asked.only) bench(model, batch, asked, &totals);
+  fmt::print("geometric means: peak/bound {:.5f} (worst {:.5f}), ours/naive {:.3f} (arena alone {:.3f}); {} threads / one, worst: {:.3f}\n", totals.gap.mean(), totals.worst_gap,
+             totals.won.mean(), totals.share.mean(), asked.threads, totals.worst_parallel);
+}
