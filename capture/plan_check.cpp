@@ -116,6 +116,7 @@ std::vector<std::string> check_plan(const Plan& plan) {
   Violations found;
   check_structure(plan, &found);
   if (found.empty()) check_placements(plan, &found);
+  if (found.empty()) check_lifetimes(plan, &found);
   if (found.empty()) check_order(plan, &found);
   return found;
 }

@@ -2,6 +2,7 @@
 // segment DAG order them. So bytes may change hands only if everybody who used the old ones stands before the new writer,
 // either in its segment or in one with a path to it.
 #include <tapedeck/capture/plan_check_parts.h>
+#include <tapedeck/capture/plan_check_sweep.h>
 
 #include <tapedeck/capture/analysis/traits.h>
 
@@ -74,6 +75,8 @@ class Reach {
     }
   }
 
+  std::int32_t segment_of(NodeId n) const { return segment_of_[n]; }
+
   bool covers(NodeId n) const { return segment_of_[n] >= first_ && segment_of_[n] < first_ + width(); }
 
   // REQUIRES: covers(a).
@@ -110,10 +113,7 @@ class OrderChecker {
       if (plan.values[v].reason != Reason::alias) writers_[owner_[v]].push_back(g_.values[v].node);
     for (NodeId n = 0; n < g_.node_count(); ++n)
       for (ValueId v : g_.inputs(g_.nodes[n])) users_[owner_[v]].push_back(n);
-    for (auto& list : users_) {
-      std::sort(list.begin(), list.end());
-      list.erase(std::unique(list.begin(), list.end()), list.end());
-    }
+    for (auto& list : users_) keep_last_of_segments(&list);
     find_tenants();
   }
 
@@ -128,6 +128,18 @@ class OrderChecker {
 
  private:
   bool more() const { return out_->size() < kMostViolations; }
+
+  // Of the users in one segment the last is done last: the others are ordered before whatever it is ordered before.
+  void keep_last_of_segments(std::vector<NodeId>* users) const {
+    const auto later_first = [&](NodeId a, NodeId b) {
+      const std::int32_t sa = reach_.segment_of(a), sb = reach_.segment_of(b);
+      return sa != sb ? sa < sb : a > b;
+    };
+    std::sort(users->begin(), users->end(), later_first);
+    const auto same = [&](NodeId a, NodeId b) { return reach_.segment_of(a) == reach_.segment_of(b); };
+    users->erase(std::unique(users->begin(), users->end(), same), users->end());
+    std::sort(users->begin(), users->end());
+  }
 
   bool ordered(NodeId before, NodeId after) const { return !reach_.covers(before) || reach_.before(before, after); }
 
@@ -187,22 +199,16 @@ class OrderChecker {
       const Scratch& s = plan_.workspace[n];
       if (s.bytes > 0) tenants_.push_back({s.offset, s.offset + s.bytes, n, kNone, {n}, {n}});
     }
-    std::sort(tenants_.begin(), tenants_.end(), [](const Tenant& a, const Tenant& b) { return a.first < b.first; });
+    std::vector<Stretch> stretches;
+    for (const Tenant& t : tenants_) stretches.push_back({t.first, t.end, t.writer});
+    pairs_ = successions(stretches);
   }
 
-  // Every pair of tenants that share a byte, by a sweep over offsets.
+  // Whoever gets bytes gets them from somebody who is done with them.
   void check_overlaps() {
-    std::vector<const Tenant*> open;
-    for (const Tenant& t : tenants_) {
-      open.erase(std::remove_if(open.begin(), open.end(), [&](const Tenant* o) { return o->end <= t.first; }), open.end());
-      for (const Tenant* o : open) {
-        if (!more()) return;
-        if (o->writer < t.writer)
-          check_pair(*o, t);
-        else
-          check_pair(t, *o);
-      }
-      open.push_back(&t);
+    for (const auto& [earlier, later] : pairs_) {
+      if (!more()) return;
+      check_pair(tenants_[earlier], tenants_[later]);
     }
   }
 
@@ -228,6 +234,7 @@ class OrderChecker {
   std::vector<std::vector<NodeId>> users_;    // by owner: who makes and reads it, its windows and its parts
   std::vector<std::vector<NodeId>> writers_;  // by owner: who makes it and its parts
   std::vector<Tenant> tenants_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> pairs_;  // of tenants: the second has bytes next after the first
 };
 
 }  // namespace

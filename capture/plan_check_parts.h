@@ -20,6 +20,10 @@ void check_structure(const Plan& plan, Violations* out);
 // allow. REQUIRES: check_structure found nothing.
 void check_placements(const Plan& plan, Violations* out);
 
+// Birth, death and reader of each value are as the graph has them: what pictures, explanations and live_bytes() go by. REQUIRES:
+// check_structure found nothing.
+void check_lifetimes(const Plan& plan, Violations* out);
+
 // By value: the value whose own bytes a window (of a window ...) looks at, and a part (of a part ...) lies in. REQUIRES: check_structure found nothing.
 std::vector<ValueId> bytes_owner(const Plan& plan);
 

@@ -69,8 +69,9 @@ class PlacementChecker {
     if (const Literal* literal = g_.literal(g_.nodes[g_.values[v].node]))
       return {Where::constant, static_cast<std::int32_t>(literal - g_.constants.data())};
     if (p.where == Where::output) return {Where::output, p.slot};
+    if (p.where != Where::state) return {Where::arena, kNone};
     for (const Update& u : g_.updates)
-      if (p.where == Where::state && u.value == v) return {Where::state, u.state - g_.n_inputs};
+      if (u.value == v) return {Where::state, u.state - g_.n_inputs};
     return {Where::arena, kNone};
   }
 

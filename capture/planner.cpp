@@ -344,6 +344,16 @@ class Planner {
   std::int64_t keep_all_peak_ = 0, floor_ = -1, budget_ = -1;
 };
 
+// Always where assertions are on; else when asked.
+bool checks_plans() {
+#ifndef NDEBUG
+  return true;
+#else
+  const Settings now = settings_from_environment();
+  return now.check_plans || now.debug >= 2;
+#endif
+}
+
 }  // namespace
 
 Plan make_plan(const Graph& graph, const PlanOptions& options) {
@@ -351,7 +361,7 @@ Plan make_plan(const Graph& graph, const PlanOptions& options) {
   check_options(options);
   Plan plan = Planner(graph, options).make();
   plan.solve_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  if (settings_from_environment().debug >= 2)
+  if (checks_plans())
     if (const std::vector<std::string> violations = check_plan(plan); !violations.empty())
       throw InvalidGraphError(fmt::format("the planner made a plan that breaks its rules: {}", fmt::join(violations, "; ")));
   return plan;

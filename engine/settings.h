@@ -11,6 +11,8 @@ namespace tapedeck TAPEDECK_API {
 struct Settings {
   int debug = 0;                             // TAPEDECK_DEBUG
   bool check_nan = false;                    // TAPEDECK_CHECK_NAN
+  bool check_plans = false;                  // TAPEDECK_CHECK_PLANS
+  int poison = 0;                            // TAPEDECK_POISON
   std::string dump;                          // TAPEDECK_DUMP: a folder for graphs
   std::string calibration;                   // TAPEDECK_CALIBRATION: a file, or off
   std::vector<std::string> disabled_passes;  // TAPEDECK_DISABLE_PASSES

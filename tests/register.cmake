@@ -8,6 +8,7 @@
 set(environment
   "QT_QPA_PLATFORM=offscreen"
   "TAPEDECK_CALIBRATION=off"   # plans of tests are those of every machine
+  "TAPEDECK_CHECK_PLANS=1"     # every plan that any test makes is judged
   "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1"
   "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/lsan.supp:print_suppressions=0"
   "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"

@@ -11,24 +11,25 @@ class SpaceApart {
  public:
   explicit SpaceApart(const std::vector<Occupation>& when) : when_(when) {}
 
-  void insert(std::int32_t i, const Placed& placed) {
-    const auto at = std::upper_bound(by_offset_.begin(), by_offset_.end(), placed.offset,
-                                     [](std::int64_t offset, const Entry& e) { return offset < e.placed.offset; });
-    by_offset_.insert(at, {placed, when_[i]});
+  void insert(std::int32_t i, const Tenant& b, std::int64_t offset) {
+    const auto at = std::upper_bound(by_offset_.begin(), by_offset_.end(), offset, [](std::int64_t from, const Entry& e) { return from < e.offset; });
+    by_offset_.insert(at, {offset, offset + b.bytes, b.birth, b.death, when_[i]});
   }
 
-  template <class Visit>
-  void each_in_the_way(std::int32_t i, const Tenant& b, Visit&& visit) {
+  std::int64_t find(std::int32_t i, const Tenant& b, Fit fit) {
     const Occupation& mine = when_[i];
+    GapSearch search(b, fit, one_arena_);
     for (const Entry& e : by_offset_) {
-      const bool free_before = e.placed.death < b.birth && is_done(e.when, mine), free_after = b.death < e.placed.birth && is_done(mine, e.when);
-      if (!free_before && !free_after && !visit(e.placed)) return;
+      const bool free_before = e.death < b.birth && is_done(e.when, mine), free_after = b.death < e.birth && is_done(mine, e.when);
+      if (!free_before && !free_after && !search.pass(e.offset, e.end)) break;
     }
+    return search.offset();
   }
 
  private:
   struct Entry {
-    Placed placed;
+    std::int64_t offset, end;
+    std::int32_t birth, death;
     Occupation when;
   };
 
@@ -38,6 +39,7 @@ class SpaceApart {
 
   const std::vector<Occupation>& when_;
   std::vector<Entry> by_offset_;
+  const Chunks one_arena_;
 };
 
 }  // namespace
@@ -54,7 +56,8 @@ Offsets place_apart(const std::vector<Tenant>& buffers, const std::vector<Occupa
   for (auto* make_order : orders) {
     if (best.end <= p.bound || (make_order != order_by_size && p.buffers.size() > kFew)) break;
     for (Fit fit : {Fit::first, Fit::best}) {
-      Attempt next = attempt(p, make_order(p), fit, best.end, SpaceApart(mine));
+      SpaceApart space(mine);
+      Attempt next = attempt(p, make_order(p), fit, best.end, space);
       if (next.end < best.end) best = std::move(next);
     }
   }

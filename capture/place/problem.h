@@ -1,4 +1,4 @@
-// An instance as the searches want it: buffers that have bytes, times that are dense, live bytes by step.
+// An instance as the searches want it: checked, buffers that have bytes, times that are dense, live bytes by step.
 #pragma once
 
 #include <tapedeck/capture/place/place.h>
@@ -8,16 +8,29 @@
 
 namespace tapedeck {
 
-// Steps that matter are births; every lifetime becomes a range of births, so times are dense and small.
+// Steps that matter are those at which some buffer's bytes begin to be needed (births, and the ends of holes); every lifetime becomes a
+// range of these, so times are dense and small. Holes are dense too: disjoint, apart from each other, strictly within the lifetime.
 struct PlaceProblem {
-  std::vector<Tenant> buffers;         // with bytes; times are indices of births
+  std::vector<Tenant> buffers;         // with bytes; times are indices of steps that matter
   std::vector<std::int32_t> original;  // by buffer: its number in what place() was given
   std::int32_t steps = 0;
   std::vector<std::int64_t> load;      // by step: bytes alive
-  std::int64_t bound = 0;              // the largest of these
+  std::int64_t bound = 0;              // the largest of these, and no less than the end of any fixed buffer
 };
 
+// Throws UsageError as place() says. O(n log n) for n lifetimes and holes.
 PlaceProblem make_problem(const std::vector<Tenant>& all);
+
+// Calls visit(Steps) for each range of steps in which the buffer's bytes are needed, in order of time.
+template <class Visit>
+void each_range(const Tenant& b, Visit&& visit) {
+  std::int32_t from = b.birth;
+  for (const Steps& hole : b.holes) {
+    visit(Steps{from, hole.first - 1});
+    from = hole.last + 1;
+  }
+  visit(Steps{from, b.death});
+}
 
 inline std::int64_t align_up(std::int64_t offset, std::int64_t alignment) { return (offset + alignment - 1) / alignment * alignment; }
 

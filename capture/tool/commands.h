@@ -41,7 +41,9 @@ struct PlanCommandOptions {
   int threads = 1;
   double segment_us = 50;
   bool split_phases = false;
-  std::string explain;              // "", "choices", "segments"
+  std::string explain;              // "", "choices", "segments", "peak", "memory"
+  std::string picture;              // .svg or .png: addresses x time
+  std::string csv;                  // the arena's buffers
   std::string costs;                // estimate, calibrated, profile; empty: the best there is
   bool json = false;
 };
@@ -104,6 +106,16 @@ struct ReduceCommandOptions {
   std::string output;
   bool json = false;
 };
+struct OffsetsOptions {
+  std::string file;                         // .csv; "-": stdin
+  std::string capacity, chunk;              // sizes; empty: none
+  double seconds = 0;                       // > 0: instead of work
+  std::int64_t work = 20'000'000;
+  std::int64_t align = 1;                   // of buffers that say none
+  int threads = 0;                          // 0 = all
+  std::string output;
+  bool json = false;
+};
 struct ListOptions {
   bool json = false;
 };
@@ -118,6 +130,7 @@ int calibrate(const CalibrateCommandOptions& options);
 int gradient(const GradientCommandOptions& options);
 int opt(const OptOptions& options);
 int reduce(const ReduceCommandOptions& options);
+int offsets(const OffsetsOptions& options);
 int verify(const FileOptions& options);
 int view(const std::string& file);
 int list_models(const ListOptions& options);

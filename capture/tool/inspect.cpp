@@ -1,5 +1,6 @@
 // record, info, print, verify and view.
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/picture.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/start.h>
 #include <tapedeck/capture/tool/support.h>
@@ -19,7 +20,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <map>
 
 namespace tapedeck::tool {
@@ -145,9 +145,7 @@ int verify(const FileOptions& options) {
 }
 
 int view(const std::string& file) {
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string viewer = (self.parent_path() / "tapedeck-viewer").string();
-  if (access(viewer.c_str(), X_OK) != 0) throw UsageError("there is no tapedeck-viewer beside this tool; it was built without Qt or Dear ImGui");
+  const std::string viewer = viewer_program();
   pass_interrupts_on();
   execl(viewer.c_str(), viewer.c_str(), file.c_str(), static_cast<char*>(nullptr));
   throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(errno)));

@@ -39,6 +39,7 @@ struct Line {
   GradientCommandOptions gradient;
   OptOptions opt;
   ReduceCommandOptions reduce;
+  OffsetsOptions offsets;
   ListOptions models, ops, settings, devices;
   std::string view_file;
   std::vector<std::string> op_libraries;
@@ -85,8 +86,11 @@ void add_plan(Line& l) {
       ->check(CLI::Range(1, 4096))->capture_default_str();
   c->add_option("--segment-us", l.plan.segment_us, "most microseconds of a segment; 0: every node by itself")->check(CLI::NonNegativeNumber)->capture_default_str();
   c->add_flag("--split-phases", l.plan.split_phases, "no segment holds nodes of two phases");
-  c->add_flag("--explain{choices}", l.plan.explain, "choices (every recompute choice with its reason) or segments (how they were cut)")
-      ->check(CLI::IsMember({"choices", "segments"}));
+  c->add_flag("--explain{choices}", l.plan.explain, "choices (every recompute choice with its reason), segments (how they were cut), peak (what lives there, "
+                                                    "and what would lower it) or memory (totals, and what sharing earns)")
+      ->check(CLI::IsMember({"choices", "segments", "peak", "memory"}));
+  c->add_option("--picture", l.plan.picture, "draw addresses x time here: .svg, or .png where there is a viewer");
+  c->add_option("--csv", l.plan.csv, "write the arena's buffers here: id,lower,upper,size,offset,alignment and what they hold; `tapedeck offsets` reads it");
   c->add_option("--costs", l.plan.costs, kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
 }
 
@@ -173,6 +177,23 @@ void add_reduce(Line& l) {
   c->footer(std::string("Ctrl-C stops it and leaves the smallest graph so far.\n") + kFooter);
 }
 
+void add_offsets(Line& l) {
+  CLI::App* c = l.command("offsets", "place a list of buffers in as few bytes as possible", [&l] { return tool::offsets(l.offsets); }, &l.offsets.json);
+  OffsetsOptions& o = l.offsets;
+  c->add_option("FILE", o.file, "a .csv with columns id,lower,upper,size and, if wanted, alignment, gaps, hint, offset (fixed); - for stdin")->required();
+  c->add_option("--capacity", o.capacity, "an end up to this will do: 1048576, 64MiB");
+  CLI::Option* seconds = c->add_option("--seconds", o.seconds, "search for so long; answers may differ from run to run")->check(CLI::PositiveNumber);
+  c->add_option("--work", o.work, "search for so many steps; equal work gives an equal answer; 0: greedy only")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))->capture_default_str()->excludes(seconds);
+  c->add_option("--align", o.align, "alignment of buffers for which the file has none")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))->capture_default_str();
+  c->add_option("--threads", o.threads, "that search; 0: all; the answer for some work is the same with any number")->check(CLI::Range(0, 4096))->capture_default_str();
+  c->add_option("--chunk", o.chunk, "several arenas, none larger than this (but for a buffer that is)");
+  c->add_option("-o,--output", o.output, "write the list with the offsets here, even if the capacity is not met");
+  c->footer("Lives are lower..upper-1 (column `end`: the last time itself); a gap a-b means not needed during a..b-1. The first blank line ends the list.\n"
+            "Packed files: gzip -dc FILE.csv.gz | tapedeck offsets -. Ctrl-C stops the search and keeps the best so far.\n"
+            "Exit codes: 0 ok, 2 usage, 3 bad file, 4 the capacity is not met.");
+}
+
 void add_others(Line& l) {
   l.command("info", "what a file holds", [&l] { return tool::info(l.info); }, &l.info.json)
       ->add_option("FILE", l.info.file, kFile)->required();
@@ -228,7 +249,7 @@ std::vector<std::string> arguments(int argc, char** argv) {
   std::vector<std::string> all;
   for (int i = 1; i < argc; ++i) {
     const std::string next = argv[i];
-    if (!all.empty() && all.back() == "--explain" && (next == "choices" || next == "segments"))
+    if (!all.empty() && all.back() == "--explain" && (next == "choices" || next == "segments" || next == "peak" || next == "memory"))
       all.back() += "=" + next;
     else
       all.push_back(next);
@@ -251,6 +272,7 @@ int main(int argc, char** argv) {
   add_gradient(line);
   add_opt(line);
   add_reduce(line);
+  add_offsets(line);
   add_others(line);
   try {
     line.app.parse(arguments(argc, argv));

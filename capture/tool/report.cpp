@@ -1,6 +1,5 @@
+#include <tapedeck/capture/tool/json_parts.h>
 #include <tapedeck/capture/tool/report.h>
-
-#include <nlohmann/json.hpp>
 
 namespace tapedeck::tool {
 
@@ -15,50 +14,6 @@ Json value_json(const Graph& g, ValueId v) {
   return {{"name", g.value_name(v)}, {"type", to_string(value.type)}, {"bytes", value.type.bytes()}, {"role", role_name(value.role)}};
 }
 
-Json plan_json(const Plan& p) {
-  Json j;
-  j["schema"] = "tapedeck.plan/1";
-  j["feasible"] = p.feasible;
-  j["strategy"] = p.strategy;
-  j["peak_bytes"] = p.peak_bytes;
-  j["lower_bound_bytes"] = p.lower_bound_bytes;
-  j["floor_bytes"] = p.floor_bytes;
-  j["budget_bytes"] = p.budget_bytes < 0 ? Json(nullptr) : Json(p.budget_bytes);
-  j["keep_all_peak_bytes"] = p.keep_all_peak_bytes;
-  j["arena_bytes"] = p.arena_bytes;
-  j["external_bytes"] = p.external_bytes;
-  j["alignment"] = p.alignment;
-  j["nodes"] = p.nodes;
-  j["recomputed_nodes"] = p.recomputed_nodes;
-  j["recompute_cost_ratio"] = p.recompute_cost_ratio();
-  j["cost_us"] = p.cost_us;
-  j["costs"] = p.costs;
-  j["measured_nodes"] = p.measured_nodes;
-  j["segments"] = p.segments.size();
-  j["solve_ms"] = p.solve_ms;
-  if (!p.feasible) j["infeasible_reason"] = p.infeasible_reason;
-  return j;
-}
-
-Json rule_json(const Plan& p) {
-  const SegmentRule& r = p.segment_rule;
-  return {{"threads", p.threads}, {"costs", p.costs}, {"shape", r.shape}, {"placement", r.placement}, {"dispatch_us", r.dispatch_us}, {"least_us", r.least_us},
-          {"most_us", r.most_us}, {"grain_us", r.grain_us}, {"split_phases", r.split_phases}, {"serial_us", r.serial_us}, {"critical_path_us", r.critical_path_us},
-          {"makespan_us", r.makespan_us}, {"tight_makespan_us", r.tight_makespan_us}, {"tight_peak_bytes", r.tight_peak_bytes}};
-}
-
-Json segments_json(const Plan& p) {
-  Json list = Json::array();
-  for (const Segment& s : p.segments) {
-    Json intra = Json::array();
-    for (NodeId n : s.nodes)
-      if (p.intra_op.empty() || p.intra_op[static_cast<std::size_t>(n)]) intra.push_back(n);
-    list.push_back({{"cost_us", s.cost_us}, {"nodes", s.nodes}, {"successors", s.successors}, {"n_predecessors", s.n_predecessors},
-                    {"end", segment_end_name(s.end)}, {"intra_op", intra}});
-  }
-  return list;
-}
-
 Json profile_json(const ProfileTable& t) {
   Json nodes = Json::array();
   for (const ProfileRow& r : t.rows)
@@ -69,15 +24,6 @@ Json profile_json(const ProfileTable& t) {
 }
 
 }  // namespace
-
-std::string plan_report(const Plan& plan, bool segments) {
-  Json j = plan_json(plan);
-  if (segments) {
-    j["segment_rule"] = rule_json(plan);
-    j["segment_list"] = segments_json(plan);
-  }
-  return text_of(j);
-}
 
 std::string replay_report(const ReplaySummary& s) {
   Json j;

@@ -66,12 +66,24 @@ struct CostCheck {
   std::vector<CostError> errors;
 };
 
-std::string plan_report(const Plan& plan, bool segments = false);  // segments: each of them, and the rule they were cut by
+// What `offsets` found.
+struct OffsetsSummary {
+  std::int64_t buffers = 0, lower_bound = 0, peak = 0;
+  std::int64_t capacity = -1;
+  bool optimal = false, interrupted = false;
+  double seconds = 0;
+  std::int64_t work = 0;
+  int arenas = 1;
+};
+
+// plan_report.cpp. `explain` adds what it adds to the text: segments, peak, memory; `node_us` as explained() (plan_explain.h).
+std::string plan_report(const Plan& plan, const std::string& explain, const std::vector<double>& node_us);
 std::string replay_report(const ReplaySummary& summary);
 std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted);  // bench_report.cpp
 std::string info_report(const std::string& path, const TapeFile& file);
 std::string calibrate_report(const std::string& path, const Calibration& calibration);              // cost_report.cpp
 std::string cost_check_report(const std::vector<CostCheck>& files);                                // cost_report.cpp
+std::string offsets_report(const OffsetsSummary& summary);                                         // offsets_report.cpp
 std::string record_report(const std::string& path, const Captured& captured);
 std::string gradient_report(const Graph& graph, NodeId nodes_before, const std::vector<std::string>& wrt, const std::vector<ValueId>& gradients,
                             const std::string& text);

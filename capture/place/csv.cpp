@@ -1,0 +1,229 @@
+#include <tapedeck/capture/place/csv.h>
+
+#include <tapedeck/engine/error.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <unordered_set>
+
+namespace tapedeck {
+
+namespace {
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;       // of a size, an offset or an alignment
+constexpr std::size_t kMostBuffers = std::size_t{1} << 26;
+
+enum Column { kId, kLower, kUpper, kEnd, kSize, kAlignment, kHint, kOffset, kGaps, kColumns };
+
+struct ColumnName {
+  const char* name;
+  Column column;
+};
+constexpr ColumnName kNames[] = {{"id", kId},       {"buffer", kId}, {"buffer_id", kId}, {"lower", kLower},         {"start", kLower}, {"begin", kLower},  {"upper", kUpper},
+                                 {"end", kEnd},     {"size", kSize}, {"alignment", kAlignment}, {"hint", kHint}, {"offset", kOffset}, {"gaps", kGaps}};
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string> split(std::string_view line, char at) {
+  std::vector<std::string> fields;
+  for (std::size_t from = 0;;) {
+    const std::size_t to = line.find(at, from);
+    fields.emplace_back(trimmed(line.substr(from, to - from)));
+    if (to == std::string_view::npos) return fields;
+    from = to + 1;
+  }
+}
+
+// Half open.
+struct Times {
+  std::int64_t first = 0, end = 0;
+};
+struct Life {
+  Times whole;
+  std::vector<Times> gaps;
+};
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& name, std::int64_t default_alignment) : rest_(text), name_(name), default_alignment_(default_alignment) {}
+
+  BufferList parse() {
+    if (!next_line()) fail("no header row");
+    read_header();
+    while (next_line()) {
+      if (list_.rows.size() == kMostBuffers) fail("too many buffers");
+      read_row();
+    }
+    set_steps();
+    return std::move(list_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& message) const { throw ParseError(fmt::format("{}:{}: error: {}", name_, line_number_, message)); }
+
+  // False at the end or at a blank line.
+  bool next_line() {
+    if (rest_.empty()) return false;
+    const std::size_t end = rest_.find('\n');
+    line_ = rest_.substr(0, end);
+    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
+    ++line_number_;
+    return !trimmed(line_).empty();
+  }
+
+  void read_header() {
+    if (line_.starts_with("\xEF\xBB\xBF")) line_.remove_prefix(3);  // a byte order mark
+    if (line_.starts_with("\x1F\x8B")) fail("this is gzip; unpack it first (gzip -dc FILE | tapedeck offsets -)");
+    list_.columns = split(line_, ',');
+    for (std::size_t i = 0; i < list_.columns.size(); ++i) {
+      const auto known = std::find_if(std::begin(kNames), std::end(kNames), [&](const ColumnName& n) { return list_.columns[i] == n.name; });
+      if (known == std::end(kNames)) continue;
+      if (at_[known->column]) fail(fmt::format("column '{}' says again what '{}' says", list_.columns[i], list_.columns[*at_[known->column]]));
+      at_[known->column] = i;
+    }
+    if (at_[kUpper] && at_[kEnd]) fail("both 'upper' and 'end' (the last time itself): one is enough");
+    for (const auto& [name, column] : {ColumnName{"id", kId}, ColumnName{"lower", kLower}, ColumnName{"size", kSize}})
+      if (!at_[column]) fail(fmt::format("no column '{}' in the header '{}'; there must be id, lower, upper and size", name, trimmed(line_)));
+    if (!at_[kUpper] && !at_[kEnd]) fail(fmt::format("no column 'upper' in the header '{}'; there must be id, lower, upper and size", trimmed(line_)));
+  }
+
+  const std::string& field(Column column) const { return list_.rows.back()[*at_[column]]; }
+
+  std::int64_t number(std::string_view text, const char* what, std::int64_t least, std::int64_t most) const {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error == std::errc::result_out_of_range) fail(fmt::format("{} {} is too large", what, text));
+    if (error != std::errc() || end != text.data() + text.size()) fail(fmt::format("{} '{}' is not a whole number", what, text));
+    if (value < least || value > most) fail(fmt::format("{} {} is not within {}..{}", what, value, least, most));
+    return value;
+  }
+  std::int64_t time(std::string_view text, const char* what) const { return number(text, what, -kMostBytes, kMostBytes); }
+
+  std::int64_t optional(Column column, const char* what, std::int64_t least, std::int64_t missing) const {
+    if (!at_[column] || field(column).empty()) return missing;
+    const std::int64_t value = number(field(column), what, std::min(least, missing), kMostBytes);
+    if (value < least && value != missing) fail(fmt::format("{} {} is less than {}", what, value, least));
+    return value;
+  }
+
+  void read_row() {
+    list_.rows.push_back(split(line_, ','));
+    if (list_.rows.back().size() != list_.columns.size())
+      fail(fmt::format("{} fields, but the header has {}", list_.rows.back().size(), list_.columns.size()));
+    if (field(kId).empty()) fail("no id");
+    if (!ids_.insert(field(kId)).second) fail(fmt::format("buffer {} is there already", field(kId)));
+    Tenant b;
+    b.bytes = number(field(kSize), "size", 0, kMostBytes);
+    if (b.bytes > kMostBytes - sum_) fail(fmt::format("the sizes up to here sum up to more than {} bytes", kMostBytes));
+    sum_ += b.bytes;
+    b.alignment = optional(kAlignment, "alignment", 1, default_alignment_);
+    b.hint = optional(kHint, "hint", 0, -1);
+    b.fixed = optional(kOffset, "offset", 0, -1);
+    if (b.fixed >= 0 && b.fixed % b.alignment != 0) fail(fmt::format("offset {} is not a multiple of the alignment, {}", b.fixed, b.alignment));
+    list_.buffers.push_back(std::move(b));
+    read_life();
+  }
+
+  void read_life() {
+    Life life;
+    life.whole.first = time(field(kLower), "lower");
+    life.whole.end = at_[kUpper] ? time(field(kUpper), "upper") : time(field(kEnd), "end") + 1;
+    if (life.whole.first >= life.whole.end)
+      fail(fmt::format("buffer {} is never alive: it ends at {}, before it begins at {}", field(kId), life.whole.end - 1, life.whole.first));
+    if (at_[kGaps])
+      for (const std::string& gap : split(field(kGaps), ' '))
+        if (!gap.empty()) life.gaps.push_back(read_gap(gap, life.whole));
+    std::sort(life.gaps.begin(), life.gaps.end(), [](const Times& a, const Times& b) { return a.first < b.first; });
+    std::int64_t from = life.whole.first;   // joined where they touch; then none may be left of the life
+    for (const Times& gap : life.gaps) from = gap.first <= from ? std::max(from, gap.end) : life.whole.first - 1;
+    if (!life.gaps.empty() && from == life.whole.end) fail(fmt::format("gaps leave nothing of the life of buffer {}", field(kId)));
+    lives_.push_back(std::move(life));
+  }
+
+  Times read_gap(const std::string& text, const Times& whole) const {
+    if (text.find('@') != std::string::npos)
+      fail(fmt::format("gap '{}': that part of a buffer is needed in a gap (a-b@lo:hi) is not supported; make it two buffers", text));
+    const std::size_t dash = text.find('-', 1);   // the first may be a sign
+    if (dash == std::string::npos) fail(fmt::format("gap '{}' is not of the form a-b", text));
+    const Times gap{time(std::string_view(text).substr(0, dash), "gap"), time(std::string_view(text).substr(dash + 1), "gap")};
+    if (gap.first >= gap.end || gap.first < whole.first || gap.end > whole.end)
+      fail(fmt::format("gap '{}' is not within the life {}..{}, or empty", text, whole.first, whole.end));
+    return gap;
+  }
+
+  // From times to steps: what lies between two times that the file names is one step.
+  void set_steps() {
+    std::vector<std::int64_t> times;
+    for (const Life& life : lives_) {
+      times.push_back(life.whole.first), times.push_back(life.whole.end);
+      for (const Times& gap : life.gaps) times.push_back(gap.first), times.push_back(gap.end);
+    }
+    std::sort(times.begin(), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+    const auto step = [&](std::int64_t time) { return static_cast<std::int32_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin()); };
+    if (times.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) fail("too many different times");
+    for (std::size_t i = 0; i < lives_.size(); ++i) {
+      Tenant& b = list_.buffers[i];
+      b.birth = step(lives_[i].whole.first);
+      b.death = step(lives_[i].whole.end) - 1;
+      for (const Times& gap : lives_[i].gaps) {
+        const Steps hole{step(gap.first), step(gap.end) - 1};
+        if (!b.holes.empty() && hole.first <= b.holes.back().last + 1)
+          b.holes.back().last = std::max(b.holes.back().last, hole.last);
+        else
+          b.holes.push_back(hole);
+      }
+    }
+  }
+
+  std::string_view rest_, line_;
+  const std::string& name_;
+  const std::int64_t default_alignment_;
+  std::size_t line_number_ = 0;
+  std::optional<std::size_t> at_[kColumns];   // where the columns are
+  std::unordered_set<std::string> ids_;
+  std::int64_t sum_ = 0;
+  std::vector<Life> lives_;
+  BufferList list_;
+};
+
+std::string line_of(const std::vector<std::string>& fields) { return fmt::format("{}\n", fmt::join(fields, ",")); }
+
+// Where the column is, made if need be.
+std::size_t column_of(std::vector<std::string>& columns, const char* name) {
+  const auto known = std::find(columns.begin(), columns.end(), name);
+  const auto at = static_cast<std::size_t>(known - columns.begin());
+  if (known == columns.end()) columns.emplace_back(name);
+  return at;
+}
+
+}  // namespace
+
+BufferList parse_buffers(std::string_view text, const std::string& name, std::int64_t default_alignment) {
+  return Parser(text, name, default_alignment).parse();
+}
+
+std::string print_buffers(const BufferList& list, const Offsets& placed) {
+  std::vector<std::string> columns = list.columns;
+  const std::size_t offset = column_of(columns, "offset");
+  const std::size_t arena = placed.arena.empty() ? columns.size() : column_of(columns, "arena");
+  std::string text = line_of(columns);
+  for (std::size_t i = 0; i < list.rows.size(); ++i) {
+    std::vector<std::string> fields = list.rows[i];
+    fields.resize(columns.size());
+    fields[offset] = std::to_string(placed.offsets[i]);
+    if (arena < columns.size()) fields[arena] = std::to_string(placed.arena[i]);
+    text += line_of(fields);
+  }
+  return text;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,41 @@
+// Lists of buffers as CSV, in the dialect of MiniMalloc (github.com/google/minimalloc), which idealloc's instances use too.
+//
+//     id,lower,upper,size                  a header row; columns in any order; others are kept and not looked at
+//     0,16,40,4096                         alive at the times lower..upper-1
+//
+//     column               aliases            meaning
+//     id                   buffer, buffer_id  a name, each once
+//     lower                start, begin       first time
+//     upper                                   time after the last; `end` is the last time itself
+//     size                                    bytes
+//     alignment                               of the offset; empty: the default
+//     hint                                    the offset it had; it lies there again if that costs nothing; empty or -1: none
+//     offset                                  it lies there, and others make way; empty or -1: anywhere
+//     gaps                                    "a-b c-d": its bytes are not needed during a..b-1
+//
+// A gap with a window, a-b@lo:hi, where only bytes lo..hi-1 are needed, is refused: a buffer is needed whole or not at all. The first blank
+// line ends the list. Times need not be dense. Numbers are whole, and nothing is quoted.
+#pragma once
+
+#include <tapedeck/capture/place/place.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tapedeck TAPEDECK_API {
+
+struct BufferList {
+  std::vector<std::string> columns;             // as the header has them
+  std::vector<std::vector<std::string>> rows;   // by buffer, by column
+  std::vector<Tenant> buffers;                  // at dense times
+};
+
+// `name` is what messages call it. Throws ParseError, "NAME:LINE: error: ...", for the first line that is wrong.
+BufferList parse_buffers(std::string_view text, const std::string& name, std::int64_t default_alignment = 1);
+
+// The columns that were read, with the offset of each in `offset`, and with several arenas its number in `arena`.
+std::string print_buffers(const BufferList& list, const Offsets& placed);
+
+}  // namespace tapedeck

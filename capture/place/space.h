@@ -1,0 +1,64 @@
+// What has been placed so far, asked for the gaps that a lifetime leaves.
+//
+// A segment tree over time. Each node keeps two sets of bytes: those taken during all of its steps by buffers that cover it, and those taken
+// at any of its steps. A lifetime is a few nodes; what is in its way is what is taken anywhere in these and what covers the nodes above.
+// The sets hold ranges joined where they touch, padding included, and since buffers are packed these are few: what costs is the number of
+// gaps, not of buffers.
+#pragma once
+
+#include <tapedeck/capture/place/fit.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace tapedeck {
+
+class Space {
+ public:
+  explicit Space(const PlaceProblem& p, const Chunks& chunks = {});
+
+  void insert(std::int32_t i, const Tenant& b, std::int64_t offset);
+  std::int64_t find(std::int32_t i, const Tenant& b, Fit fit);
+  bool is_free(const Tenant& b, std::int64_t offset);   // whether `b` could lie there
+
+ private:
+  struct Bytes {
+    std::int64_t first, end;
+  };
+  using Taken = std::vector<Bytes>;   // ascending, with gaps between
+  struct Cursor {
+    const Bytes *at, *end;
+  };
+
+  static void add(Taken& taken, std::int64_t first, std::int64_t end);
+  void gather(const Tenant& b);       // what is in its way, into ways_
+  std::int64_t first_fit(const Tenant& b);
+  std::int64_t best_fit(const Tenant& b);
+
+  const Chunks chunks_;
+  std::int64_t granule_ = 0;            // of which every buffer's alignment is a multiple: bytes up to the next are of no use
+  std::int32_t leaves_ = 1;
+  std::vector<Taken> covering_, any_;   // by node
+  std::vector<Cursor> ways_;
+  std::vector<Bytes> found_;
+};
+
+// The same for few buffers: all of them, in order of offset.
+class SmallSpace {
+ public:
+  explicit SmallSpace(const Chunks& chunks = {}) : chunks_(chunks) {}
+
+  void insert(std::int32_t i, const Tenant& b, std::int64_t offset);
+  std::int64_t find(std::int32_t i, const Tenant& b, Fit fit);
+
+ private:
+  struct Entry {
+    std::int64_t offset, end;
+    std::int32_t first, last;   // a stretch of steps
+  };
+
+  const Chunks chunks_;
+  std::vector<Entry> by_offset_;
+};
+
+}  // namespace tapedeck

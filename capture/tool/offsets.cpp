@@ -1,0 +1,102 @@
+#include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/report.h>
+#include <tapedeck/capture/tool/support.h>
+
+#include <tapedeck/capture/atomic_write.h>
+#include <tapedeck/capture/place/csv.h>
+#include <tapedeck/capture/place/overlap.h>
+#include <tapedeck/engine/error.h>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+namespace tapedeck::tool {
+
+namespace {
+
+std::string read_text(const std::string& path) {
+  const auto close = [](std::FILE* f) {
+    if (f != stdin) std::fclose(f);
+  };
+  const std::unique_ptr<std::FILE, decltype(close)> file(path == "-" ? stdin : std::fopen(path.c_str(), "rb"), close);
+  if (!file) throw FileError(fmt::format("{}: {}", path, std::strerror(errno)));
+  std::string text;
+  char part[1 << 16];
+  for (std::size_t n = 0; (n = std::fread(part, 1, sizeof part, file.get())) > 0;) text.append(part, n);
+  if (std::ferror(file.get())) throw FileError(fmt::format("{}: {}", path, std::strerror(errno)));
+  return text;
+}
+
+double gap_percent(const OffsetsSummary& s) {
+  return s.lower_bound > 0 ? 100.0 * static_cast<double>(s.peak - s.lower_bound) / static_cast<double>(s.lower_bound) : 0.0;
+}
+
+std::string summary_text(const std::string& path, const OffsetsSummary& s) {
+  std::string text = fmt::format("{}: {} buffers\n", path == "-" ? "stdin" : path, s.buffers);
+  const auto line = [&](const char* name, const std::string& value) { text += fmt::format("  {:<12} {}\n", name, value); };
+  line("peak", human_size(s.peak) + (s.arenas > 1 ? fmt::format(", in {} arenas", s.arenas) : ""));
+  line("lower bound", human_size(s.lower_bound));
+  line("gap", s.optimal ? "none can be lower" : fmt::format("{:.2f} % at most", gap_percent(s)));
+  if (s.capacity >= 0) line("capacity", human_size(s.capacity) + (s.peak <= s.capacity ? ", met" : ", not met"));
+  line("found in", fmt::format("{:.3f} s, {} steps of search{}", s.seconds, s.work, s.interrupted ? ", interrupted" : ""));
+  return text;
+}
+
+PlaceOptions options_of(const OffsetsOptions& request) {
+  PlaceOptions how;
+  how.work = request.seconds > 0 ? 0 : request.work;
+  how.seconds = request.seconds;
+  if (!request.capacity.empty()) how.capacity = parse_size(request.capacity);
+  if (!request.chunk.empty() && (how.chunk_bytes = parse_size(request.chunk)) == 0) throw UsageError("--chunk 0: an arena has to hold something");
+  how.threads = request.threads > 0 ? request.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  how.cancel = &interrupted();
+  return how;
+}
+
+}  // namespace
+
+int offsets(const OffsetsOptions& request) {
+  PlaceOptions how = options_of(request);
+  const BufferList list = parse_buffers(read_text(request.file), request.file == "-" ? "stdin" : request.file, request.align);
+  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  if (terminal)
+    how.on_better = [](std::int64_t end, double seconds) { fmt::print(stderr, "\r\033[K{:.1f} s: {}", seconds, human_size(end)); };
+  const auto start = std::chrono::steady_clock::now();
+  const Offsets placed = place(list.buffers, how);
+  OffsetsSummary s;
+  s.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  const std::string fault = find_fault(list.buffers, placed, how.chunk_bytes);
+  if (!fault.empty()) throw ExecutionError(fmt::format("the placement is wrong, and is not written: {}", fault));
+
+  s.buffers = static_cast<std::int64_t>(list.buffers.size());
+  s.lower_bound = placed.bound;
+  s.peak = placed.end;
+  s.optimal = placed.optimal || placed.end <= placed.bound;
+  s.capacity = how.capacity;
+  s.work = placed.work;
+  s.arenas = placed.arena.empty() ? 1 : 1 + *std::max_element(placed.arena.begin(), placed.arena.end());
+  s.interrupted = interrupted();
+  if (!request.output.empty()) {
+    AtomicWriter writer(request.output);
+    writer.write(print_buffers(list, placed));
+    writer.commit();
+  }
+  const std::string text = request.json ? offsets_report(s) : summary_text(request.file, s);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (how.capacity >= 0 && s.peak > how.capacity) {
+    std::fprintf(stderr, "tapedeck: the best found needs %s, more than the capacity%s\n", human_size(s.peak).c_str(), s.optimal ? "; none needs less" : "");
+    return kInfeasible;
+  }
+  return s.interrupted ? kInterrupted : kOk;
+}
+
+}  // namespace tapedeck::tool

@@ -1,0 +1,17 @@
+// A plan as a picture in a file: .svg is written here, .png by the viewer.
+#pragma once
+
+#include <tapedeck/capture/plan.h>
+
+#include <string>
+
+namespace tapedeck::tool {
+
+// UsageError if the name ends in neither .svg nor .png, or in .png and there is no viewer: before anything is planned.
+void check_picture(const std::string& path);
+void write_picture(const std::string& path, const Graph& captured, const Plan& plan);
+
+// The program beside this one. UsageError if it is not there.
+std::string viewer_program();
+
+}  // namespace tapedeck::tool

@@ -1,0 +1,264 @@
+// What is said of a plan's memory, held against counts of the test's own: live bytes, byte by byte occupation, a graph done by hand.
+#include <tapedeck/tests/capture/planner_graphs.h>
+#include <tapedeck/tests/capture/random_graph.h>
+
+#include <tapedeck/capture/explain_memory.h>
+#include <tapedeck/capture/memory_map.h>
+#include <tapedeck/capture/memory_svg.h>
+#include <tapedeck/capture/models.h>
+#include <tapedeck/capture/place/place.h>
+#include <tapedeck/capture/plan_csv.h>
+#include <tapedeck/capture/planner.h>
+#include <tapedeck/engine/text.h>
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+namespace tapedeck {
+namespace {
+
+std::vector<Plan> some_plans() {
+  std::vector<Plan> plans;
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    PlanOptions options;
+    if (seed % 3 == 0) options.budget_percent = 70;
+    options.threads = 1 + static_cast<int>(seed % 2);
+    plans.push_back(make_plan(test::RandomProgram(seed).graph(), options));
+    plans.push_back(make_plan(test::RandomGraph(seed).make(30), options));
+  }
+  for (const char* model : {"unet", "lstm_lm", "mlp"}) {
+    ModelOptions options;
+    options.batch = 2;
+    options.abstract = true;
+    plans.push_back(make_plan(record_model(*find_model(model), options).graph));
+  }
+  return plans;
+}
+
+// ---- the map ----
+
+TEST(MemoryMap, BoxesAddUpToTheLiveBytes) {
+  for (const Plan& plan : some_plans()) {
+    const MemoryMap map = map_memory(plan);
+    std::vector<std::int64_t> sum(plan.graph.nodes.size(), plan.external_bytes);
+    for (const MemoryBox& box : map.arena)
+      for (NodeId n = box.first; n <= box.last; ++n) sum[n] += box.bytes;
+    EXPECT_EQ(sum, live_bytes(plan)) << print(plan.graph);
+    std::int64_t external = 0;
+    for (const MemoryBox& box : map.external) {
+      EXPECT_EQ(box.offset, external);
+      external += box.bytes;
+    }
+    EXPECT_EQ(external, plan.external_bytes);
+  }
+}
+
+TEST(MemoryMap, BoxesDoNotOverlap) {
+  for (const Plan& plan : some_plans()) {
+    const std::vector<MemoryBox> boxes = map_memory(plan).arena;
+    for (std::size_t i = 0; i < boxes.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        const MemoryBox &a = boxes[i], &b = boxes[j];
+        const bool in_time = a.first <= b.last && b.first <= a.last;
+        const bool in_space = a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+        EXPECT_FALSE(in_time && in_space) << box_name(plan, a) << " and " << box_name(plan, b) << "\n" << print(plan.graph);
+      }
+  }
+}
+
+// ---- the peak, by hand ----
+
+// At %big, 1000 + 400 + 3000 bytes are alive: %a is made again cheaply, %s could have been read before.
+Plan handmade() {
+  return make_plan(parse(R"(graph hand(%x: u8[200]) {
+    %a: u8[1000] = opaque(%x) {us=7.0} [site="train.cpp:3"]
+    %s: u8[400] = opaque(%x) {us=1.0}
+    %big: u8[3000] = opaque(%x) {us=50.0} [path="fc1", site="train.cpp:5"]
+    %c: u8[8] = opaque(%big) {us=1.0}
+    %d: u8[8] = opaque(%s) {us=1.0}
+    %e: u8[8] = opaque(%a, %c, %d) {us=1.0} [site="train.cpp:8"]
+    return %e
+  })", "hand"));
+}
+
+const PeakTenant& tenant(const PeakExplanation& e, const std::string& name) {
+  for (const PeakTenant& t : e.alive)
+    if (t.name == name) return t;
+  ADD_FAILURE() << "no " << name;
+  return e.alive.front();
+}
+
+TEST(ExplainPeak, SaysWhatLivesThereAndWhatWouldLowerIt) {
+  const Plan plan = handmade();
+  if (plan.order != "recorded") GTEST_SKIP() << "the planner found another order than the one this test does by hand";
+  const PeakExplanation e = explain_peak(plan, {7, 1, 50, 1, 1, 1});
+  EXPECT_EQ(e.live_bytes, 208 + 1000 + 400 + 3000 + 8);
+  EXPECT_EQ(e.text, "%c: u8[8] = opaque(%big) {us=1.0}");
+  ASSERT_EQ(e.alive.size(), 4u);
+  EXPECT_EQ(e.alive[0].name, "%big");
+  EXPECT_TRUE(e.alive[0].used_at_peak);
+  EXPECT_EQ(e.alive[0].made_at, "train.cpp:5");
+  EXPECT_EQ(e.alive[0].module, "fc1");
+  const PeakTenant& a = tenant(e, "%a");
+  EXPECT_TRUE(a.recomputable);
+  EXPECT_EQ(a.recompute_nodes, 1);
+  EXPECT_EQ(a.recompute_us, 7);
+  EXPECT_EQ(a.peak_after, e.live_bytes - 1000);
+  EXPECT_EQ(a.read_at, "train.cpp:8");
+  EXPECT_FALSE(a.order_helps);   // its reader waits for %c
+  EXPECT_TRUE(tenant(e, "%s").order_helps);
+  const std::string text = to_text(e);
+  for (const char* words : {"%big", "train.cpp:5", "made again from 1 node (7.0 us)", "1000 less", "another order would free it", "placement"})
+    EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
+}
+
+TEST(ExplainPeak, NodesThatBindReachTheBoundByThemselves) {
+  const Plan plan = make_plan(parse(R"(graph g(%x: u8[100]) {
+    %a: u8[5000] = opaque(%x) {us=1.0}
+    %b: u8[5000] = opaque(%a) {us=1.0}
+    %c: u8[10] = opaque(%b) {us=1.0}
+    return %c
+  })", "g"));
+  const PeakExplanation e = explain_peak(plan, {});
+  EXPECT_EQ(e.binding[0].own_bytes, 100 + 10 + 10000);
+  EXPECT_EQ(e.binding[0].node, 1);
+  EXPECT_TRUE(e.binding[0].binds);
+  EXPECT_FALSE(e.binding[1].binds);
+}
+
+TEST(ExplainPeak, SaysWhyAResultIsNotInPlace) {
+  const Plan plan = make_plan(parse(R"(graph g(%x: f32[1000]) {
+    %a: f32[1000] = opaque(%x) {us=1.0}
+    %b: f32[1000] = exp(%a)
+    %c: f32[1000] = opaque(%a, %b) {us=1.0}
+    %d: f32[] = sum(%c) {axes=[0], keepdims=false}
+    return %d
+  })", "g"));
+  const PeakExplanation e = explain_peak(plan, {});
+  std::string all;
+  for (const PeakTenant& t : e.alive) all += t.advice + "\n";
+  const bool at_exp = e.text.find("exp") != std::string::npos;
+  EXPECT_NE(all.find(at_exp ? "still reads it" : "opaque cannot work in place"), std::string::npos) << all;
+}
+
+// Recomputing is only proposed where it is possible, and the peak said to be left is the one that is left.
+TEST(ExplainPeak, HoldsForAnyPlan) {
+  for (const Plan& plan : some_plans()) {
+    const PeakExplanation e = explain_peak(plan, {});
+    const std::vector<std::int64_t> live = live_bytes(plan);
+    EXPECT_EQ(e.live_bytes, *std::max_element(live.begin(), live.end()));
+    std::int64_t sum = e.external_bytes;
+    for (const PeakTenant& t : e.alive) {
+      sum += t.bytes;
+      EXPECT_TRUE(!t.recomputable || t.peak_after >= e.live_bytes - t.bytes);
+      EXPECT_FALSE(t.recomputable && t.used_at_peak);
+    }
+    EXPECT_EQ(sum, e.live_bytes);
+    for (const BindingNode& b : e.binding) EXPECT_LE(b.own_bytes, live[b.node]) << b.text << "\n" << print(plan.graph);
+    EXPECT_FALSE(to_text(e).empty());
+    EXPECT_FALSE(to_text(explain_memory(plan)).empty());
+  }
+}
+
+TEST(ExplainMemory, TotalsAddUp) {
+  for (const Plan& plan : some_plans()) {
+    const MemoryExplanation e = explain_memory(plan);
+    const std::vector<std::int64_t> live = live_bytes(plan);
+    for (const auto* totals : {&e.roles, &e.reasons}) {
+      std::int64_t all = 0, at_peak = 0;
+      for (const MemoryTotal& t : *totals) all += t.bytes, at_peak += t.peak_bytes;
+      EXPECT_EQ(all, e.unshared_bytes);
+      EXPECT_EQ(at_peak, *std::max_element(live.begin(), live.end()));
+    }
+    EXPECT_EQ(e.gap_bytes, e.peak_bytes - e.lower_bound_bytes);
+  }
+}
+
+// ---- CSV ----
+
+std::vector<std::vector<std::string>> read_csv(const std::string& text) {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> row(1);
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '"' && text[i + 1] == '"') row.back() += text[i++];
+    else if (c == '"') quoted = !quoted;
+    else if (c == ',' && !quoted) row.emplace_back();
+    else if (c == '\n' && !quoted) rows.push_back(std::exchange(row, std::vector<std::string>(1)));
+    else row.back() += c;
+  }
+  return rows;
+}
+
+TEST(PlanCsv, RowsAreTheBuffersOfTheArena) {
+  for (const Plan& plan : some_plans()) {
+    const auto rows = read_csv(plan_csv(plan));
+    ASSERT_EQ(rows[0].size(), 14u);
+    std::vector<Tenant> tenants;
+    std::vector<std::int64_t> offsets;
+    std::int64_t end = 0;
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+      ASSERT_EQ(rows[i].size(), 14u) << rows[i][0];
+      const auto number = [&](int column) -> std::int64_t { return std::stoll(rows[i][static_cast<std::size_t>(column)]); };
+      EXPECT_EQ(number(0), static_cast<std::int64_t>(i) - 1);
+      EXPECT_EQ(number(4) % number(5), 0);
+      tenants.push_back({number(3), number(5), static_cast<std::int32_t>(number(1)), static_cast<std::int32_t>(number(2)) - 1});
+      offsets.push_back(number(4));
+      end = std::max(end, number(4) + number(3));
+    }
+    EXPECT_EQ(end, plan.arena_bytes) << print(plan.graph);
+    for (std::size_t i = 0; i < tenants.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j) {
+        const bool in_time = tenants[i].birth <= tenants[j].death && tenants[j].birth <= tenants[i].death;
+        const bool in_space = offsets[i] < offsets[j] + tenants[j].bytes && offsets[j] < offsets[i] + tenants[i].bytes;
+        EXPECT_FALSE(in_time && in_space) << rows[i + 1][6] << " and " << rows[j + 1][6] << "\n" << print(plan.graph);
+      }
+    EXPECT_EQ(place(tenants).bound, plan.lower_bound_bytes - plan.external_bytes) << print(plan.graph);
+  }
+}
+
+// ---- the picture ----
+
+std::size_t count_of(const std::string& text, const std::string& word) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + word.size())) ++n;
+  return n;
+}
+
+TEST(MemorySvg, ShowsValuesLinesAndLegend) {
+  const Plan plan = handmade();
+  const std::string svg = memory_svg(plan, {.title = "a <small> & plain one"});
+  EXPECT_EQ(svg.find("<svg"), 0u);
+  EXPECT_TRUE(svg.ends_with("</svg>\n"));
+  for (const char* words : {"%big 3000 bytes, u8[3000]", "nodes 2..3", "train.cpp:5", "peak", "temporary", "input", "output", "schedule", "a &lt;small&gt; &amp; plain one"})
+    EXPECT_NE(svg.find(words), std::string::npos) << words;
+  for (const char* tag : {"g", "text", "title", "defs", "pattern", "svg"})
+    EXPECT_EQ(count_of(svg, std::string("<") + tag + " ") + count_of(svg, std::string("<") + tag + ">"), count_of(svg, std::string("</") + tag + ">")) << tag;
+  PlanOptions tight;
+  tight.budget_percent = 60;
+  const std::string with_budget = memory_svg(make_plan(test::chain(12, 1000), tight));
+  EXPECT_NE(with_budget.find(">budget<"), std::string::npos);
+  EXPECT_NE(with_budget.find("url(#hatch)"), std::string::npos);
+}
+
+// However many values there are, the file stays one that a browser opens.
+TEST(MemorySvg, ManyValuesStayASmallFile) {
+  PlanOptions options;
+  options.strategy = Strategy::none;
+  options.find_floor = false;
+  const Plan plan = make_plan(test::chain(1500, 64), options);
+  const std::string svg = memory_svg(plan);
+  EXPECT_LT(svg.size(), 3u << 20);
+  EXPECT_GT(count_of(svg, "<path"), 3u);
+}
+
+TEST(MemorySvg, RefusesSizesThatAreNone) {
+  EXPECT_THROW(memory_svg(handmade(), {.width = 10}), UsageError);
+  EXPECT_THROW(memory_svg(handmade(), {.height = 1 << 20}), UsageError);
+}
+
+}  // namespace
+}  // namespace tapedeck

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# tapedeck plan --explain peak|memory, --picture and --csv: the memory of a plan in words, as a picture and as a table.
+. "$(dirname "${BASH_SOURCE[0]}")/check.bash"
+rm -f ./*.tape ./*.graph ./*.svg ./*.png ./*.csv
+
+cat > hand.graph <<'G'
+graph hand(%x: u8[200]) {
+  %a: u8[1000] = opaque(%x) {us=7.0} [site="train.cpp:3"]
+  %big: u8[3000] = opaque(%x) {us=50.0} [site="train.cpp:5"]
+  %c: u8[8] = opaque(%big) {us=1.0}
+  %e: u8[8] = opaque(%a, %c) {us=1.0} [site="train.cpp:8"]
+  return %e
+}
+G
+expect 0 plan hand.graph --explain peak; quiet
+for words in "the most bytes are alive at node" "%big" "train.cpp:5" "nodes that need the most by themselves" "lower bound"; do answered "$words"; done
+expect 0 plan hand.graph --explain=peak --json; quiet
+answered '"schema": "tapedeck.plan/1"'
+for key in peak alive binding gap_bytes recompute advice; do answered "\"$key\""; done
+expect 0 plan hand.graph --explain memory; quiet
+for words in "by role" "by reason" "sharing rules" "order:" "in_place"; do answered "$words"; done
+expect 0 plan hand.graph --explain memory --json; quiet
+for key in memory roles reasons sharing order unshared_bytes; do answered "\"$key\""; done
+
+# A picture without the viewer, a table that says the same as the plan.
+expect 0 record unet --batch 1 --image 32 --width 4 -o u.tape
+expect 0 plan u.tape --picture u.svg --csv u.csv --json; quiet
+arena=$(number arena_bytes)
+head -c 4 u.svg | grep -qF '<svg' || fail "u.svg is no SVG"
+tail -n 1 u.svg | grep -qF '</svg>' || fail "u.svg does not end"
+grep -qF 'saved' u.svg || fail "u.svg has no legend"
+head -1 u.csv | grep -qx 'id,lower,upper,size,offset,alignment,name,where,reason,node,phase,site,dtype,shape' || fail "header of u.csv: $(head -1 u.csv)"
+top=$(awk -F, 'NR > 1 { end = $4 + $5; if (end > top) top = end } END { printf "%d", top }' u.csv)
+[ "$top" = "$arena" ] || fail "the buffers of u.csv end at $top, the arena at $arena"
+
+# Names that no picture has, folders that are not there.
+expect 2 plan u.tape --picture u.jpg; said ".svg or .png"; absent u.jpg
+expect 3 plan u.tape --picture nowhere/u.svg; said nowhere
+expect 3 plan u.tape --csv nowhere/u.csv; said nowhere
+expect 2 plan u.tape --explain=everything
+
+# PNG is the viewer's.
+if [ -x "$(dirname "$tool")/tapedeck-viewer" ]; then
+  expect 0 plan u.tape --picture u.png
+  [ "$(head -c 4 u.png | tail -c 3)" = PNG ] || fail "u.png is no PNG"
+else
+  expect 2 plan u.tape --picture u.png; said "drawn by the viewer"; said ".svg needs none"; absent u.png
+fi
+
+# A budget that cannot be met: the best plan found is still explained and drawn.
+expect 4 plan u.tape --budget 1000 --explain peak --picture over.svg; answered "the most bytes are alive"
+grep -qF 'budget' over.svg || fail "over.svg shows no budget"
+finish
