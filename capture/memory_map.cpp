@@ -1,5 +1,7 @@
 #include <tapedeck/capture/memory_map.h>
 
+#include <tapedeck/capture/plan_check_parts.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -17,11 +19,9 @@ std::uint32_t memory_role_colour(MemoryRole role) {
 
 namespace {
 
-bool hands_on(Reason reason) { return reason == Reason::in_place || reason == Reason::part; }
-
 class MapMaker {
  public:
-  explicit MapMaker(const Plan& plan) : plan_(plan), g_(plan.graph), owner_(plan.values.size()), first_(plan.values.size()), last_(plan.values.size()) {}
+  explicit MapMaker(const Plan& plan) : plan_(plan), g_(plan.graph), owner_(bytes_owner(plan)), first_(plan.values.size()), last_(plan.values.size()) {}
 
   MemoryMap make() {
     find_lifetimes();
@@ -37,26 +37,21 @@ class MapMaker {
   bool owns(ValueId v) const { return owner_[v] == v && plan_.values[v].where == Where::arena; }
 
   void find_lifetimes() {
+    for (ValueId v = 0; v < end(); ++v) first_[v] = last_[v] = std::max(plan_.values[v].birth, 0);
     for (ValueId v = 0; v < end(); ++v) {
       const Placement& p = plan_.values[v];
-      owner_[v] = p.reason == Reason::alias ? owner_[p.other] : v;
-      if (owner_[v] == v) first_[v] = last_[v] = std::max(p.birth, 0);
       NodeId& last = last_[owner_[v]];
       last = std::max({last, std::min(p.death, g_.node_count() - 1), p.birth});
     }
   }
 
-  // A taken-over operand ends before its heir begins; what is joined begins where it is joined, and lasts as long as anybody reads a part.
+  // A taken-over operand ends before its heir begins.
   void end_where_bytes_change_hands() {
     for (ValueId v = 0; v < end(); ++v) {
       const Placement& p = plan_.values[v];
-      if (!owns(v) || !hands_on(p.reason)) continue;
+      if (!owns(v) || p.reason != Reason::in_place) continue;
       const ValueId other = owner_[p.other];
-      if (!owns(other)) continue;
-      if (p.reason == Reason::in_place) last_[other] = std::min(last_[other], first_[v] - 1);
-      if (p.reason != Reason::part) continue;
-      last_[other] = std::max(last_[other], last_[v]);
-      last_[v] = std::max(first_[v], first_[other] - 1);
+      if (owns(other)) last_[other] = std::min(last_[other], first_[v] - 1);
     }
   }
 
@@ -84,10 +79,6 @@ class MapMaker {
 
   void add_arena() {
     std::vector<std::int32_t> buffer(g_.values.size(), kNone);
-    for (ValueId v = end(); v-- > 0;) {   // a part's bytes are those of a later value, an heir's of an earlier
-      const Placement& p = plan_.values[v];
-      if (owns(v) && p.reason == Reason::part && owns(owner_[p.other])) buffer[v] = owner_[p.other];
-    }
     const auto root = [&](ValueId v) {
       for (ValueId next = buffer[v]; next != kNone; next = buffer[v]) v = next;
       return v;

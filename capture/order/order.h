@@ -34,7 +34,7 @@ struct NodeOrder {
   bool optimal = false;               // no order has a lower peak
 };
 
-// Of a graph, or of one with clones (`source` as in ClonedGraph).
+// Of a graph, or of one with clones (`source` as in ClonedGraph). REQUIRES: facts without parts; those are chosen in an order that stands.
 NodeOrder find_order(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, const OrderOptions& options = {});
 
 // What the list schedules alone give, the recorded order first: to compare with.
