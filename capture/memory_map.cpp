@@ -1,5 +1,7 @@
 #include <tapedeck/capture/memory_map.h>
 
+#include <tapedeck/capture/plan_check_parts.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -17,11 +19,9 @@ std::uint32_t memory_role_colour(MemoryRole role) {
 
 namespace {
 
-bool hands_on(Reason reason) { return reason == Reason::in_place || reason == Reason::part; }
-
 class MapMaker {
  public:
-  explicit MapMaker(const Plan& plan) : plan_(plan), g_(plan.graph), owner_(plan.values.size()), first_(plan.values.size()), last_(plan.values.size()) {}
+  explicit MapMaker(const Plan& plan) : plan_(plan), g_(plan.graph), owner_(bytes_owner(plan)), first_(plan.values.size()), last_(plan.values.size()) {}
 
   MemoryMap make() {
     find_lifetimes();
@@ -39,24 +39,19 @@ class MapMaker {
   void find_lifetimes() {
     for (ValueId v = 0; v < end(); ++v) {
       const Placement& p = plan_.values[v];
-      owner_[v] = p.reason == Reason::alias ? owner_[p.other] : v;
       if (owner_[v] == v) first_[v] = last_[v] = std::max(p.birth, 0);
       NodeId& last = last_[owner_[v]];
       last = std::max({last, std::min(p.death, g_.node_count() - 1), p.birth});
     }
   }
 
-  // A taken-over operand ends before its heir begins; what is joined begins where it is joined, and lasts as long as anybody reads a part.
+  // A taken-over operand ends before its heir begins.
   void end_where_bytes_change_hands() {
     for (ValueId v = 0; v < end(); ++v) {
       const Placement& p = plan_.values[v];
-      if (!owns(v) || !hands_on(p.reason)) continue;
+      if (!owns(v) || p.reason != Reason::in_place) continue;
       const ValueId other = owner_[p.other];
-      if (!owns(other)) continue;
-      if (p.reason == Reason::in_place) last_[other] = std::min(last_[other], first_[v] - 1);
-      if (p.reason != Reason::part) continue;
-      last_[other] = std::max(last_[other], last_[v]);
-      last_[v] = std::max(first_[v], first_[other] - 1);
+      if (owns(other)) last_[other] = std::min(last_[other], first_[v] - 1);
     }
   }
 
@@ -84,25 +79,11 @@ class MapMaker {
 
   void add_arena() {
     std::vector<std::int32_t> buffer(g_.values.size(), kNone);
-    for (ValueId v = end(); v-- > 0;) {   // a part's bytes are those of a later value, an heir's of an earlier
-      const Placement& p = plan_.values[v];
-      if (owns(v) && p.reason == Reason::part && owns(owner_[p.other])) buffer[v] = owner_[p.other];
-    }
-    const auto root = [&](ValueId v) {
-      for (ValueId next = buffer[v]; next != kNone; next = buffer[v]) v = next;
-      return v;
-    };
     for (ValueId v = 0; v < end(); ++v) {
       const Placement& p = plan_.values[v];
-      if (!owns(v) || p.reason != Reason::in_place || !owns(owner_[p.other])) continue;
-      const ValueId a = root(v), b = root(owner_[p.other]);
-      if (a != b) buffer[a] = b;
-    }
-    std::vector<std::int32_t> number(g_.values.size(), kNone);
-    for (ValueId v = 0; v < end(); ++v) {
       if (!owns(v) || g_.values[v].type.bytes() == 0) continue;
-      std::int32_t& n = number[root(v)];
-      if (n == kNone) n = map_.buffers++;
+      const bool heir = p.reason == Reason::in_place && owns(owner_[p.other]);   // of an earlier value, so its number is known
+      const std::int32_t n = buffer[v] = heir ? buffer[owner_[p.other]] : map_.buffers++;
       if (last_[v] < first_[v]) continue;   // handed on where it is made: the heir's box stands for both
       map_.arena.push_back({v, g_.values[v].node, Where::arena, kNone, memory_role(plan_, v), plan_.values[v].offset, g_.values[v].type.bytes(), first_[v], last_[v], n});
     }
@@ -117,7 +98,7 @@ class MapMaker {
 
   const Plan& plan_;
   const Graph& g_;
-  std::vector<ValueId> owner_;        // by value: whose bytes it looks at
+  std::vector<ValueId> owner_;        // by value: whose bytes it looks at, or is a part of
   std::vector<NodeId> first_, last_;  // by owner
   MemoryMap map_;
 };
