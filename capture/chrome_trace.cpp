@@ -155,14 +155,21 @@ class Trace {
     return out_.key("cat").value("recompute").key("id").value(id);
   }
 
-  // Through windows, which have no slice of their own.
+  bool joins(const Node& node) const {
+    const auto operands = plan_.graph.inputs(node);
+    return std::any_of(operands.begin(), operands.end(), [&](ValueId v) {
+      return plan_.values[v].reason == Reason::part && plan_.values[v].other == node.first_output;
+    });
+  }
+
+  // Through windows, and joins of what lies in place, which have no slice of their own.
   void readers_that_ran(const Node& node, std::vector<NodeId>* found) const {
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
       for (NodeId reader : readers_.of(v)) {
         const Node& by = plan_.graph.nodes[reader];
         if (ran_[reader])
           found->push_back(reader);
-        else if (by.n_outputs > 0 && plan_.values[by.first_output].reason == Reason::alias)
+        else if (by.n_outputs > 0 && (plan_.values[by.first_output].reason == Reason::alias || joins(by)))
           readers_that_ran(by, found);
       }
   }

@@ -214,7 +214,9 @@ void Executor::Impl::check_unread(std::int32_t input) const {
 }
 
 void Executor::Impl::check_computed(ValueId v) const {
-  const NodeId maker = plan.graph.values[parts->owner[v]].node;
+  ValueId shown = v;   // a part is there before what joins it
+  while (plan.values[shown].reason == Reason::alias) shown = plan.values[shown].other;
+  const NodeId maker = plan.graph.values[shown].node;
   if (maker != kNone && plan.graph.literal(plan.graph.nodes[maker])) return;
   if (!has_run(maker))
     throw ExecutionError(fmt::format("%{} is not there yet: `{}` has not run", plan.graph.value_name(v), plan.graph.node_text(maker)));
@@ -231,8 +233,10 @@ NodeId Executor::Impl::overwriter(ValueId v) const {
     const Node& node = g.nodes[n];
     bool writes = p.where == Where::arena && overlaps(plan.workspace[n].offset, plan.workspace[n].bytes);
     for (ValueId w = node.first_output; w < node.first_output + node.n_outputs; ++w) {
-      const Placement& q = plan.values[w];
-      if (parts->owner[w] == w && q.where == p.where && q.slot == p.slot) writes |= overlaps(q.offset, g.values[w].type.bytes());
+      const ValueId whole = parts->owner[w];   // a part spoils what was where the whole will be
+      const Placement& q = plan.values[whole];
+      if (plan.values[w].reason == Reason::alias || whole == own || q.where != p.where || q.slot != p.slot) continue;
+      writes |= overlaps(q.offset, g.values[whole].type.bytes());
     }
     if (writes && has_run(n)) return n;
   }

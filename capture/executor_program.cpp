@@ -7,6 +7,7 @@
 
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/op.h>
+#include <tapedeck/engine/ops/parts.h>
 #include <tapedeck/kernels/half.h>
 
 #include <algorithm>
@@ -179,8 +180,28 @@ class Lowering {
     add_step(n, op->kernels[static_cast<int>(DeviceType::cpu)], nullptr, {from}, {to});
   }
 
+  // Does every operand of a node that only joins lie in its place, and is that all of the result? Then there is nothing to do.
+  bool joined_already(const Node& node) const {
+    const PartRule rule = part_rule(*node.op);
+    if (!rule || node.n_outputs != 1) return false;
+    const Window whole = window(node.first_output);
+    const std::vector<Type> types = g_.input_types(node);
+    std::int64_t elements = 0;
+    for (int i = 0; i < node.n_inputs; ++i) {
+      const Window part = window(g_.inputs(node)[static_cast<std::size_t>(i)]);
+      Window place = part;
+      place.buffer = whole.buffer;
+      rule(types, i, g_.attributes(node), whole.view.strides, &place.offset, place.view.strides);
+      place.offset = whole.offset + place.offset * item_bytes(whole.view);
+      if (!same_window(part, place)) return false;
+      elements += part.view.numel();
+    }
+    return elements == whole.view.numel();
+  }
+
   void lower_call(NodeId n) {
     const Node& node = g_.nodes[n];
+    if (joined_already(node)) return;
     const Op& op = *node.op;
     const Kernel kernel = op.kernels[static_cast<int>(DeviceType::cpu)];
     if (!kernel) throw DeviceError(fmt::format("[{}] has no CPU kernel: {}", op.name, g_.node_text(n)));
@@ -188,7 +209,7 @@ class Lowering {
     for (ValueId v : g_.inputs(node)) inputs.push_back(operand(n, v));
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
       outputs.push_back(window(v));
-      if (!op.is(kElementwise) && !outputs.back().view.dense()) refuse(n, "the plan scatters a result that must be dense");
+      if (!op.is(kElementwise) && !part_rule(op) && !outputs.back().view.dense()) refuse(n, "the plan scatters a result that must be dense");
     }
     const bool in_f32 = runs_in_f32(op, g_.input_types(node), g_.output_types(node));
     add_step(n, in_f32 ? kernels::run_in_f32 : kernel, g_.attributes(node), inputs, outputs);

@@ -3,8 +3,8 @@
 // Lowering happens once, at construction. The addresses of buffers are filled in by resolve(), and again only if one of them moves
 // (a state value bound to another tensor), so that a run neither looks anything up nor allocates.
 //
-// Aliases and constants need no call: an alias is a window on bytes that are there already, a constant was copied when the
-// executor was made. A view that the plan gave bytes of its own becomes a copy.
+// Aliases, constants and joins of what lies in place need no call: an alias is a window on bytes that are there already, a constant was copied when
+// the executor was made. A view that the plan gave bytes of its own becomes a copy.
 #pragma once
 
 #include <tapedeck/capture/plan.h>

@@ -2,6 +2,7 @@
 
 #include <tapedeck/capture/analysis/alias.h>
 #include <tapedeck/capture/analysis/cost.h>
+#include <tapedeck/capture/analysis/parts.h>
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/graph_access.h>
 
@@ -23,8 +24,10 @@ class Fitter {
   Fitter(const Plan& from, Graph graph) : from_(from), plan_(from) { plan_.graph = std::move(graph); }
 
   bool fit(std::string* why) {
+    for (ValueId v = g().value_count(); v-- > 0;)  // the whole before its parts
+      if (plan_.values[static_cast<std::size_t>(v)].reason == Reason::part && !fit_part(v, why)) return false;
     for (ValueId v = 0; v < g().value_count(); ++v)
-      if (!fit_value(v, why)) return false;
+      if (plan_.values[static_cast<std::size_t>(v)].reason != Reason::part && !fit_value(v, why)) return false;
     for (NodeId n = 0; n < g().node_count(); ++n)
       if (!fit_workspace(n, why)) return false;
     fit_slots();
@@ -67,6 +70,27 @@ class Fitter {
     return true;
   }
 
+  // Where the whole, smaller now, has its place.
+  bool fit_part(ValueId v, std::string* why) {
+    Placement& p = plan_.values[static_cast<std::size_t>(v)];
+    const Placement& whole = plan_.values[static_cast<std::size_t>(p.other)];
+    const Node& joiner = g().nodes[static_cast<std::size_t>(g().values[static_cast<std::size_t>(p.other)].node)];
+    Window place, around = own_bytes_of(g(), p.other);
+    around.offset = whole.offset;
+    if (whole.reason == Reason::part) std::copy_n(whole.strides, kMaxRank, around.strides);
+    for (int i = 0; i < joiner.n_inputs; ++i) {
+      ValueId shown = g().inputs(joiner)[static_cast<std::size_t>(i)];
+      while (plan_.values[static_cast<std::size_t>(shown)].reason == Reason::alias) shown = plan_.values[static_cast<std::size_t>(shown)].other;
+      if (shown != v || !place_part(g(), joiner, i, around, v, &place)) continue;
+      p.offset = place.offset;
+      p.dense = place.dense;
+      std::copy_n(place.strides, kMaxRank, p.strides);
+      return true;
+    }
+    *why = fmt::format("%{} is a part that strides no longer express at {}", g().value_name(v), to_string(type(v)));
+    return false;
+  }
+
   bool fit_workspace(NodeId n, std::string* why) {
     const Node& node = g().nodes[static_cast<std::size_t>(n)];
     Scratch& scratch = plan_.workspace[static_cast<std::size_t>(n)];
@@ -82,7 +106,7 @@ class Fitter {
   void fit_slots() {
     for (ValueId v = 0; v < g().value_count(); ++v) {
       const Placement& p = plan_.values[static_cast<std::size_t>(v)];
-      if (p.where == Where::output && p.reason != Reason::alias) plan_.output_slots[static_cast<std::size_t>(p.slot)] = type(v);
+      if (p.where == Where::output && p.reason != Reason::alias && p.reason != Reason::part) plan_.output_slots[static_cast<std::size_t>(p.slot)] = type(v);
     }
   }
 

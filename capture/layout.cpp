@@ -15,6 +15,7 @@ class LayoutMaker {
         times_(times),
         graph_(cloned.graph),
         source_(cloned.source),
+        original_(facts.graph->values.size(), kNone),
         last_(graph_.values.size(), kNone),
         holder_(graph_.values.size(), kNone),
         taken_(graph_.values.size(), 0) {
@@ -24,6 +25,8 @@ class LayoutMaker {
   }
 
   Layout make(std::int64_t alignment) {
+    for (ValueId v = 0; v < graph_.value_count(); ++v)
+      if (graph_.values[v].node == kNone || !graph_.nodes[graph_.values[v].node].origin.clone) original_[source_of(v)] = v;
     for (ValueId v = 0; v < graph_.value_count(); ++v) find_home(v);
     find_lifetimes();
     if (times_) find_users();
@@ -45,7 +48,8 @@ class LayoutMaker {
     const Window& window = facts_.windows[source];
     const NodeId n = graph_.values[v].node;
     layout_.root[v] = v;
-    if (n != kNone && window.root != source) {
+    if (n != kNone && window.joined != kNone) return find_place(v, window);
+    if (n != kNone && window.viewed != source) {
       const ValueId operand = graph_.inputs(graph_.nodes[n])[0];
       const Placement& base = layout_.values[operand];
       layout_.root[v] = layout_.root[operand];
@@ -65,6 +69,20 @@ class LayoutMaker {
     dense_strides(graph_.values[v].type.shape, p.strides);
   }
 
+  // A part, whose node is never made again, and neither is what joins it.
+  void find_place(ValueId v, const Window& window) {
+    Placement& p = layout_.values[v];
+    const Home home = facts_.homes[window.root];
+    layout_.root[v] = original_[window.root];
+    p.where = home.where;
+    p.slot = home.slot;
+    p.reason = Reason::part;
+    p.other = original_[window.joined];
+    p.offset = window.offset;
+    p.dense = window.dense;
+    std::copy_n(window.strides, kMaxRank, p.strides);
+  }
+
   void find_lifetimes() {
     const NodeId end = graph_.node_count();
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
@@ -73,6 +91,10 @@ class LayoutMaker {
       p.birth = from_start ? kNone : graph_.values[v].node;
       p.death = p.birth;
       last_[layout_.root[v]] = std::max(last_[layout_.root[v]], p.birth);
+    }
+    for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      Placement& whole = layout_.values[layout_.root[v]];
+      if (layout_.values[v].reason == Reason::part) whole.birth = std::min(whole.birth, layout_.values[v].birth);
     }
     for (NodeId n = 0; n < end; ++n) {
       for (ValueId v : graph_.inputs(graph_.nodes[n])) {
@@ -144,6 +166,13 @@ class LayoutMaker {
     }
   }
 
+  // One of several writers: none of them may begin too early, and no segment is that of all.
+  void note_writer(NodeId writer, Occupation* when) const {
+    const std::int32_t s = times_->segment_of[writer];
+    if (s != when->segment) when->segment = kSeveral;
+    when->began = std::min(when->began, times_->began[s]);
+  }
+
   ValueId holder_of(ValueId root) const { return holder_[root] == kNone ? root : holder_[root]; }
 
   void place_buffers(std::int64_t alignment) {
@@ -155,7 +184,7 @@ class LayoutMaker {
       const std::int64_t align = std::max<std::int64_t>(alignment, static_cast<std::int64_t>(dtype_size(type.dtype)));
       if (holder_[v] == kNone) {
         buffer_of[v] = static_cast<std::int32_t>(buffers.size());
-        buffers.push_back({type.bytes(), align, graph_.values[v].node, last_[v]});
+        buffers.push_back({type.bytes(), align, layout_.values[v].birth, last_[v]});
       } else {
         Tenant& held = buffers[buffer_of[holder_[v]]];
         held.alignment = std::max(held.alignment, align);
@@ -184,17 +213,23 @@ class LayoutMaker {
       if (layout_.values[v].where != Where::arena || layout_.root[v] != v) continue;
       for (NodeId user : users_[v]) note_use(user, &when[buffer_of[holder_of(v)]]);  // the maker first
     }
+    for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      const Placement& p = layout_.values[v];
+      if (p.where == Where::arena && p.reason == Reason::part) note_writer(p.birth, &when[buffer_of[layout_.root[v]]]);
+    }
     const std::size_t first_scratch = n_buffers - graph_.nodes.size();
     for (NodeId n = 0; n < graph_.node_count(); ++n) note_use(n, &when[first_scratch + n]);
     return when;
   }
 
+  static constexpr std::int32_t kSeveral = -2;
   static constexpr std::int64_t kWorkspaceAlignment = 64;  // what kernels are promised (kernels/kernel.h)
 
   const Facts& facts_;
   const SegmentTimes* times_;                // null: for one thread
   const Graph& graph_;
   const std::vector<NodeId>& source_;
+  std::vector<ValueId> original_;  // by value of the graph without clones: the first copy
   std::vector<NodeId> last_;     // by root: the last node that needs its bytes, windows counted, heirs not
   std::vector<ValueId> holder_;  // by root: the first of the chain whose bytes it took over, or kNone
   std::vector<char> taken_;      // by root: an output took its bytes over

@@ -12,7 +12,7 @@ namespace tapedeck {
 struct Layout {
   std::vector<Placement> values;   // by value; `reason` is filled in by reasons.h
   std::vector<Scratch> workspace;  // by node
-  std::vector<ValueId> root;       // by value: whose bytes it reads; itself unless it is a window
+  std::vector<ValueId> root;       // by value: whose bytes it reads; itself unless it is a window, or a part of what joins it
   std::int64_t arena_bytes = 0;
 };
 
@@ -22,8 +22,8 @@ struct SegmentTimes {
   std::vector<std::int32_t> began, ended;  // by segment
 };
 
-// Values share bytes if one is a window on the other, or an output takes over an operand that dies there; each such group is
-// one buffer to place.
+// Values share bytes if one is a window on the other, if one is a part of the other, or an output takes over an operand that dies there; each
+// such group is one buffer to place.
 Layout lay_out(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment);
 
 // The same for several threads: bytes go from one segment to another only if the first has ended before the second begins in the run that

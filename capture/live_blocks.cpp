@@ -8,13 +8,19 @@ namespace tapedeck {
 
 namespace {
 
-// The value whose bytes each one is a window on or has taken over, all the way down: windows and takeovers refer to earlier values.
+// The value whose bytes each one is a window on, is a part of or has taken over, all the way: windows and takeovers refer to earlier values,
+// parts to later ones.
 std::vector<ValueId> holders(const Plan& plan) {
+  const auto n = static_cast<ValueId>(plan.values.size());
   std::vector<ValueId> holder(plan.values.size());
-  for (ValueId v = 0; v < static_cast<ValueId>(holder.size()); ++v) {
+  for (ValueId v = n; v-- > 0;) {
+    const Placement& p = plan.values[v];
+    holder[v] = p.reason == Reason::part && p.other > v && p.other < n ? holder[p.other] : v;
+  }
+  for (ValueId v = 0; v < n; ++v) {
     const Placement& p = plan.values[v];
     const bool shares = p.reason == Reason::alias || p.reason == Reason::in_place;
-    holder[v] = shares && p.other >= 0 && p.other < v ? holder[p.other] : v;
+    if (shares && p.other >= 0 && p.other < v) holder[v] = holder[p.other];
   }
   return holder;
 }

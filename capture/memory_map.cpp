@@ -37,9 +37,9 @@ class MapMaker {
   bool owns(ValueId v) const { return owner_[v] == v && plan_.values[v].where == Where::arena; }
 
   void find_lifetimes() {
+    for (ValueId v = 0; v < end(); ++v) first_[v] = last_[v] = std::max(plan_.values[v].birth, 0);
     for (ValueId v = 0; v < end(); ++v) {
       const Placement& p = plan_.values[v];
-      if (owner_[v] == v) first_[v] = last_[v] = std::max(p.birth, 0);
       if (memory_role(plan_, v) == MemoryRole::saved) saved_[owner_[v]] = 1;
       NodeId& last = last_[owner_[v]];
       last = std::max({last, std::min(p.death, g_.node_count() - 1), p.birth});

@@ -1,6 +1,7 @@
 #include <tapedeck/capture/pipeline.h>
 
 #include <tapedeck/capture/layout.h>
+#include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/reasons.h>
 #include <tapedeck/capture/side_by_side.h>
 
@@ -45,6 +46,9 @@ Graph simplify(Graph graph, PassRunner* passes) {
   // Equal things are computed once. It may keep a value longer, which rematerialization can undo; the reverse it cannot.
   graph = passes->run("cse", std::move(graph));
 
+  // What joins more than another join did goes on from there: then the plan can lay all of them into one buffer.
+  graph = passes->run("chain_joins", std::move(graph));
+
   // What does not change in a loop is computed before it.
   graph = passes->run("hoist_invariants", std::move(graph));
 
@@ -52,7 +56,7 @@ Graph simplify(Graph graph, PassRunner* passes) {
   return passes->run("dead_code", std::move(graph));
 }
 
-Graph prepare(const Graph& captured, PassRunner* passes) {
+Graph prepare(const Graph& captured, PassRunner* passes, Sharing sharing) {
   // What comes in may be a person's text or a file: nothing is assumed about it.
   verify(captured);
 
@@ -63,10 +67,11 @@ Graph prepare(const Graph& captured, PassRunner* passes) {
   graph = simplify(std::move(graph), passes);
 
   // Gradient pieces are added where they arise, or all at once, whichever keeps fewer bytes alive.
-  graph = passes->run("gradient_sums", std::move(graph));
+  if (has(sharing, Sharing::add_to)) graph = passes->run("gradient_sums", std::move(graph));
 
   // From here on every update can be written straight into its state, and every output has bytes of its own.
-  return passes->run("insert_copies", std::move(graph));
+  if (has(sharing, Sharing::updates)) return passes->run("insert_copies", std::move(graph));
+  return passes->run("insert_copies", std::move(graph), [](Graph g) { return insert_copies(std::move(g), false); }, PassRunner::Need::always);
 }
 
 Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const PlanOptions& options, PassRunner* passes) {

@@ -11,8 +11,9 @@ namespace tapedeck TAPEDECK_API {
 // Without what is dead, known or computed twice: every pass that changes no bit, in the order that suits them (fast_math if the runner has it).
 Graph simplify(Graph graph, PassRunner* passes);
 
-// Verified, named, without what is dead, known or computed twice, and with the copies that updates and outputs need.
-Graph prepare(const Graph& captured, PassRunner* passes);
+// Verified, named, without what is dead, known or computed twice, and with the copies that updates and outputs need. Of the sharing rules add_to
+// and updates show here.
+Graph prepare(const Graph& captured, PassRunner* passes, Sharing sharing = Sharing::all);
 
 // The whole plan of a prepared graph with these clones, which cost this much with all else; but for what depends on other candidates (floor,
 // budget, decisions).

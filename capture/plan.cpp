@@ -21,14 +21,18 @@ const char* segment_end_name(SegmentEnd end) {
 
 namespace {
 
-// The value whose bytes v is a window on or has taken over, all the way down. Windows and takeovers refer to earlier values.
+// The value whose bytes v is a window on, is a part of, or has taken over, all the way. Windows and takeovers refer to earlier values, parts to
+// later ones, whose own bytes they are or part of one later still.
 ValueId holder_of(const Plan& plan, ValueId v) {
-  while (true) {
+  for (std::size_t steps = 0; steps <= plan.values.size(); ++steps) {
     const Placement& p = plan.values[v];
     const bool shares = p.reason == Reason::alias || p.reason == Reason::in_place;
-    if (!shares || p.other < 0 || p.other >= v) return v;
+    const bool down = shares && p.other >= 0 && p.other < v;
+    const bool up = p.reason == Reason::part && p.other > v && p.other < static_cast<ValueId>(plan.values.size());
+    if (!down && !up) return v;
     v = p.other;
   }
+  return v;
 }
 
 }  // namespace

@@ -47,9 +47,9 @@ struct Placement {
   Reason reason = Reason::temporary;
   std::int32_t slot = kNone;     // index of the input, state value, constant or output slot; kNone in the arena
   std::int64_t offset = 0;       // bytes from the start of the buffer
-  ValueId other = kNone;         // for in_place and alias
+  ValueId other = kNone;         // for in_place, part and alias
   NodeId reader = kNone;         // the last reader; for saved and recomputed the one the value is kept for
-  NodeId birth = kNone;          // node that writes it; kNone for inputs, state, constants (alive from the start)
+  NodeId birth = kNone;          // node that writes it, or the first of its parts; kNone for inputs, state, constants (alive from the start)
   NodeId death = kNone;          // last node that needs the bytes, windows and in-place heirs not counted; node_count() = to the end
   bool dense = true;             // false: `strides` (in elements) apply
   std::int64_t strides[kMaxRank] = {};

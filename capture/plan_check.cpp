@@ -43,6 +43,8 @@ void check_indices(const Plan& plan, Violations* out) {
       out->push_back(fmt::format("%{} lies in a buffer that does not exist", g.value_name(v)));
     else if (shares_bytes(p) && !in_range(p.other, v))
       out->push_back(fmt::format("%{} shares the bytes of no earlier value", g.value_name(v)));
+    else if (p.reason == Reason::part && !(p.other > v && p.other < g.value_count() && plan.values[p.other].reason != Reason::alias))
+      out->push_back(fmt::format("%{} is a part of no later value", g.value_name(v)));
     else if (!node_or_none(p.birth) || !node_or_none(p.death) || !node_or_none(p.reader))
       out->push_back(fmt::format("%{} has a lifetime beyond the graph", g.value_name(v)));
   }
@@ -103,8 +105,10 @@ void check_structure(const Plan& plan, Violations* out) {
 
 std::vector<ValueId> bytes_owner(const Plan& plan) {
   std::vector<ValueId> owner(plan.values.size());
+  for (auto v = static_cast<ValueId>(owner.size()); v-- > 0;)
+    owner[v] = plan.values[v].reason == Reason::part ? owner[plan.values[v].other] : v;
   for (ValueId v = 0; v < static_cast<ValueId>(owner.size()); ++v)
-    owner[v] = plan.values[v].reason == Reason::alias ? owner[plan.values[v].other] : v;
+    if (plan.values[v].reason == Reason::alias) owner[v] = owner[plan.values[v].other];
   return owner;
 }
 

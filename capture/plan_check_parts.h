@@ -24,7 +24,7 @@ void check_placements(const Plan& plan, Violations* out);
 // check_structure found nothing.
 void check_lifetimes(const Plan& plan, Violations* out);
 
-// By value: the value whose own bytes a window (of a window ...) looks at. REQUIRES: check_structure found nothing.
+// By value: the value whose own bytes a window (of a window ...) looks at, and a part (of a part ...) lies in. REQUIRES: check_structure found nothing.
 std::vector<ValueId> bytes_owner(const Plan& plan);
 
 // Invariants (1) and (3) between values: under every order that the segments allow, nobody writes bytes that somebody still

@@ -1,10 +1,12 @@
 // Invariants (2) and (3) of a plan, value by value.
 #include <tapedeck/capture/analysis/cost.h>
 #include <tapedeck/capture/plan_check_parts.h>
+#include <tapedeck/engine/ops/parts.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace tapedeck {
 
@@ -18,17 +20,19 @@ class PlacementChecker {
 
   void check() {
     for (ValueId v = 0; v < g_.value_count() && more(); ++v) {
-      const Placement& p = plan_.values[v];
-      if (p.reason == Reason::alias)
-        check_window(v);
-      else
-        check_own_bytes(v);
-      if (p.reason == Reason::in_place) check_takeover(v);
+      const Reason reason = plan_.values[v].reason;
+      if (reason != Reason::alias && reason != Reason::part) check_own_bytes(v);
+      if (reason == Reason::in_place) check_takeover(v);
     }
+    for (ValueId v = g_.value_count(); v-- > 0 && out_->empty();)  // the whole before its parts: their strides come from it
+      if (plan_.values[v].reason == Reason::part) check_part(v);
+    for (ValueId v = 0; v < g_.value_count() && more(); ++v)
+      if (plan_.values[v].reason == Reason::alias) check_window(v);
     for (NodeId n = 0; n < g_.node_count() && more(); ++n) {
       check_workspace(n);
       check_strides_taken(n);
     }
+    for (NodeId n = 0; n < g_.node_count() && out_->empty(); ++n) check_parts_apart(n);
     check_outputs();
     check_updates();
   }
@@ -104,6 +108,96 @@ class PlacementChecker {
     for (int i = 0; i < type(v).shape.rank; ++i) same = same && (type(v).shape[i] == 1 || strides[i] == own_strides[i]);
     if (!same) return report(v, "is a window in the wrong place");
     check_window_inside(v, own_strides);
+  }
+
+  // ---- parts ----
+
+  // v lies where the value that joins it says, in strides that its maker writes.
+  void check_part(ValueId v) {
+    const Placement& p = plan_.values[v];
+    const Placement& whole = plan_.values[p.other];
+    const NodeId n = g_.values[v].node, joiner = g_.values[p.other].node;
+    if (n == kNone || g_.literal(g_.nodes[n]) || g_.nodes[n].origin.clone) return report(v, "is a part, and no node that runs once makes it");
+    if (p.where != whole.where || p.slot != whole.slot || (p.where != Where::arena && p.where != Where::output))
+      return report(v, "is a part of a value in another buffer");
+    const Node& maker = g_.nodes[n];
+    if (!p.dense && !(maker.op->is(kElementwise) && maker.n_outputs == 1) && !part_rule(*maker.op))
+      return report(v, "has strides that its maker does not write");
+    if (joiner == kNone || joiner <= n || !part_rule(*g_.nodes[joiner].op)) return report(v, "is a part of what joins nothing");
+    if (joined_at(v) == kNone) return report(v, "is a part in the wrong place");
+    std::int64_t strides[kMaxRank] = {};
+    strides_of(v, strides);
+    check_window_inside(v, strides);
+  }
+
+  // The operand of the joining node that shows the part, all of it, in that operand's place; kNone if there is none.
+  std::int32_t joined_at(ValueId v) const {
+    const Node& joiner = g_.nodes[g_.values[plan_.values[v].other].node];
+    const std::vector<Type> types = g_.input_types(joiner);
+    const auto operands = g_.inputs(joiner);
+    std::int64_t whole[kMaxRank] = {}, own[kMaxRank] = {};
+    strides_of(joiner.first_output, whole);
+    const std::int64_t item = static_cast<std::int64_t>(dtype_size(type(v).dtype));
+    for (std::int32_t i = 0; i < joiner.n_inputs; ++i) {
+      ValueId shown = operands[i];
+      while (plan_.values[shown].reason == Reason::alias) shown = plan_.values[shown].other;
+      if (shown != v || type(operands[i]).bytes() != type(v).bytes()) continue;
+      std::int64_t offset = 0, strides[kMaxRank] = {};
+      part_rule(*joiner.op)(types, i, g_.attributes(joiner), whole, &offset, strides);
+      strides_of(operands[i], own);
+      bool same = plan_.values[operands[i]].offset == plan_.values[joiner.first_output].offset + offset * item;
+      for (int d = 0; d < types[i].shape.rank; ++d) same = same && (types[i].shape[d] == 1 || own[d] == strides[d]);
+      if (same && plan_.values[operands[i]].offset == plan_.values[v].offset) return i;
+    }
+    return kNone;
+  }
+
+  // No two parts of what node n joins have an element in common: as boxes in the result they are apart in some dimension.
+  void check_parts_apart(NodeId n) {
+    const Node& node = g_.nodes[n];
+    if (node.n_outputs != 1 || !part_rule(*node.op)) return;
+    std::vector<std::int32_t> placed;
+    for (ValueId operand : g_.inputs(node)) {
+      ValueId v = operand;
+      while (plan_.values[v].reason == Reason::alias) v = plan_.values[v].other;
+      if (plan_.values[v].reason == Reason::part && plan_.values[v].other == node.first_output) placed.push_back(joined_at(v));
+    }
+    std::sort(placed.begin(), placed.end());
+    placed.erase(std::unique(placed.begin(), placed.end()), placed.end());
+    std::vector<Box> boxes;
+    for (std::int32_t i : placed) boxes.push_back(box_of(node, i));
+    std::sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) { return a.first < b.first; });
+    for (std::size_t k = 1; k < boxes.size() && more(); ++k)
+      for (std::size_t j = k; j-- > 0;)
+        if (meet(boxes[j], boxes[k])) return report(node.first_output, "joins parts that lie in each other");
+  }
+
+  struct Box {
+    std::array<std::int64_t, kMaxRank> first = {}, end = {};
+    int rank = 0;
+  };
+
+  // Where an operand lies among the elements of a dense result.
+  Box box_of(const Node& node, std::int32_t input) const {
+    const std::vector<Type> types = g_.input_types(node);
+    const Shape& whole = type(node.first_output).shape;
+    std::int64_t strides[kMaxRank] = {}, offset = 0, unused[kMaxRank] = {};
+    dense_strides(whole, strides);
+    part_rule(*node.op)(types, input, g_.attributes(node), strides, &offset, unused);
+    Box box;
+    box.rank = whole.rank;
+    for (int d = 0; d < whole.rank; ++d) {
+      box.first[d] = strides[d] > 0 ? offset / strides[d] : 0;
+      offset -= box.first[d] * strides[d];
+      box.end[d] = box.first[d] + types[static_cast<std::size_t>(input)].shape[d];
+    }
+    return box;
+  }
+
+  static bool meet(const Box& a, const Box& b) {
+    for (int d = 0; d < a.rank; ++d)
+      if (a.end[d] <= b.first[d] || b.end[d] <= a.first[d]) return false;
+    return true;
   }
 
   void strides_of(ValueId v, std::int64_t* strides) const {
@@ -196,7 +290,7 @@ class PlacementChecker {
     std::vector<ValueId> in_slot(plan_.output_slots.size(), kNone);
     for (ValueId v = 0; v < g_.value_count() && more(); ++v) {
       const Placement& p = plan_.values[v];
-      const bool own = p.reason != Reason::alias;
+      const bool own = p.reason != Reason::alias && p.reason != Reason::part;
       if (returned[v] && (!own || p.where == Where::arena)) report(v, "is returned, but its bytes do not last");
       if (returned[v] && p.where == Where::state && (!g_.is_state(v) || updated[v]))
         report(v, "is returned from a state buffer that is overwritten");

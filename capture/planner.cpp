@@ -3,6 +3,7 @@
 // placed peak of all candidates; live bytes bound placed peaks from below, so only candidates near the floor need be placed to find it.
 #include <tapedeck/capture/planner.h>
 
+#include <tapedeck/capture/join_choice.h>
 #include <tapedeck/capture/order/order.h>
 #include <tapedeck/capture/pipeline.h>
 #include <tapedeck/capture/plan_check.h>
@@ -17,6 +18,7 @@
 #include <cmath>
 #include <deque>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -78,14 +80,15 @@ struct Offer {
 class Planner {
  public:
   Planner(const Graph& captured, const PlanOptions& options) : options_(options), watch_{options.cancel, options.progress} {
-    Graph graph = prepare(captured, &passes_);
+    Graph graph = prepare(captured, &passes_, options_.sharing);
     add_line("recorded", std::move(graph));
   }
 
   Plan make() {
     watch_.check();
     if (options_.ordering == Ordering::automatic) add_least_order();
-    for (const auto& line : lines_) add_offers(line.get());
+    const std::size_t orders = lines_.size();
+    for (std::size_t i = 0; i < orders; ++i) add_offers_of_order(lines_[i].get());
     if (looks_for_floor()) improve_in_turn();
 
     keep_all_peak_ = peak(least_peak([](const Offer& o) { return o.candidate.journal == 0; }));
@@ -109,9 +112,33 @@ class Planner {
     Line& line = *lines_.back();
     line.order = std::move(order);
     line.graph = std::move(graph);
-    line.facts = collect_facts(line.graph, options_.costs.get());
+    line.facts = collect_facts(line.graph, options_.costs.get(), options_.sharing & ~Sharing::parts);
     line.facts.keep_all_cost = lines_.front()->facts.keep_all_cost;  // the same nodes: no other sum for the order of its terms
     return &line;
+  }
+
+  // The same order with parts in what joins them (analysis/parts.h). They cannot be made again, so that both have something to offer.
+  Line* add_line_with_parts(const Line& apart) {
+    if (!has(options_.sharing, Sharing::parts)) return nullptr;
+    auto line = std::make_unique<Line>();
+    line->facts = apart.facts;
+    share_parts(Readers(apart.graph), &line->facts);
+    if (!line->facts.has_parts) return nullptr;
+    line->order = apart.order;
+    line->graph = apart.graph;
+    line->facts.graph = &line->graph;
+    line->facts.keep_all_cost = apart.facts.keep_all_cost - saved_by_parts(apart.facts, line->facts);
+    lines_.push_back(std::move(line));
+    return lines_.back().get();
+  }
+
+  // Summed by size, so that equal copies saved are equal costs in every order.
+  static double saved_by_parts(const Facts& apart, const Facts& joined) {
+    std::vector<double> saved;
+    for (std::size_t n = 0; n < apart.cost.size(); ++n)
+      if (apart.cost[n] != joined.cost[n]) saved.push_back(apart.cost[n] - joined.cost[n]);
+    std::sort(saved.begin(), saved.end());
+    return std::accumulate(saved.begin(), saved.end(), 0.0);
   }
 
   OrderOptions order_options() const {
@@ -127,7 +154,7 @@ class Planner {
     Graph graph = passes_.run("order", recorded.graph, [&](Graph g) {
       const std::vector<NodeId> source = own_sources(g);
       found = find_order(recorded.facts, g, source, order_options());
-      return found.nodes.empty() ? g : reorder({std::move(g), source}, found.nodes).graph;
+      return found.nodes.empty() ? g : reorder(g, found.nodes);
     });
     watch_.check();
     if (!found.nodes.empty()) add_line(found.name, std::move(graph));
@@ -153,13 +180,13 @@ class Planner {
   // that are no clones) there may be more to give up. No look at the budget, so a larger one never costs more.
   void improve_in_turn() {
     for (int round = 0; round < kMostRounds; ++round) {
-      Offer& least = least_peak([](const Offer&) { return true; });
+      Offer& least = least_peak([](const Offer& o) { return !o.line->facts.has_parts; });
       std::optional<Offer> moved = move_nodes(least);
       if (!moved) return;
       const ClonedGraph cloned = graph_of(*moved);
       moved->number = offers_.size();
       offers_.push_back(std::move(*moved));
-      add_offers(add_line("searched", without_clones(*offers_.back().line, cloned)));
+      add_offers_of_order(add_line("searched", without_clones(*offers_.back().line, cloned)));
     }
   }
 
@@ -169,10 +196,15 @@ class Planner {
     std::vector<NodeId> nodes;
     for (NodeId source : cloned.source)
       if (!std::exchange(seen[source], 1)) nodes.push_back(source);
-    return reorder({line.graph, own_sources(line.graph)}, nodes).graph;
+    return reorder(line.graph, nodes);
   }
 
   // ---- offers ----
+
+  void add_offers_of_order(Line* line) {
+    add_offers(line);
+    if (Line* joined = add_line_with_parts(*line)) add_offers(joined);
+  }
 
   void add_offers(Line* line) {
     line->regions = choose_regions(line->facts);

@@ -16,7 +16,7 @@ Reason reason_of(const Plan& plan, ValueId v, const std::vector<char>& read_afte
   const Placement& p = plan.values[v];
   if (graph.is_input(v)) return Reason::input;
   if (graph.is_state(v)) return Reason::state;
-  if (p.reason == Reason::alias || p.reason == Reason::in_place) return p.reason;
+  if (p.reason == Reason::alias || p.reason == Reason::in_place || p.reason == Reason::part) return p.reason;
   if (p.where == Where::constant) return Reason::constant;
   if (p.where == Where::output) return Reason::output;
   if (p.where == Where::state) return Reason::update;
@@ -46,7 +46,7 @@ std::string describe_peak(const Plan& plan) {
   std::vector<ValueId> alive;
   for (ValueId v = 0; v < plan.graph.value_count(); ++v) {
     const Placement& p = plan.values[v];
-    if (p.where == Where::arena && p.reason != Reason::alias && p.birth <= at && p.death >= at) alive.push_back(v);
+    if (p.where == Where::arena && p.reason != Reason::alias && p.reason != Reason::part && p.birth <= at && p.death >= at) alive.push_back(v);
   }
   const auto bytes = [&](ValueId v) { return plan.graph.values[v].type.bytes(); };
   std::stable_sort(alive.begin(), alive.end(), [&](ValueId a, ValueId b) { return bytes(a) > bytes(b); });

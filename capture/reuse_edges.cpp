@@ -11,7 +11,8 @@ namespace {
 struct Tenant {
   std::int64_t first = 0, end = 0;  // bytes of the arena
   NodeId birth = kNone;
-  std::vector<NodeId> users;  // whoever must be done before the bytes are given away
+  std::vector<NodeId> writers;  // who must wait for those who had the bytes before: the maker, or those of parts
+  std::vector<NodeId> users;    // whoever must be done before the bytes are given away
 };
 
 class ReuseFinder {
@@ -82,13 +83,17 @@ class ReuseFinder {
         tenant_of[v] = tenant_of[layout_.root[p.other]];
       } else {
         tenant_of[v] = static_cast<std::int32_t>(tenants.size());
-        tenants.push_back({p.offset, p.offset + bytes, graph_.values[v].node, {}});
+        tenants.push_back({p.offset, p.offset + bytes, p.birth, {graph_.values[v].node}, {}});
       }
       tenants[tenant_of[v]].users = readers_[v].empty() ? std::vector<NodeId>{graph_.values[v].node} : readers_[v];
     }
+    for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      const Placement& p = layout_.values[v];
+      if (p.where == Where::arena && p.reason == Reason::part) tenants[tenant_of[layout_.root[v]]].writers.push_back(p.birth);
+    }
     for (NodeId n = 0; n < graph_.node_count(); ++n) {
       const Scratch& s = layout_.workspace[n];
-      if (s.bytes > 0) tenants.push_back({s.offset, s.offset + s.bytes, n, {n}});
+      if (s.bytes > 0) tenants.push_back({s.offset, s.offset + s.bytes, n, {n}, {n}});
     }
     std::stable_sort(tenants.begin(), tenants.end(), [](const Tenant& a, const Tenant& b) { return a.birth < b.birth; });
     return tenants;
@@ -107,7 +112,8 @@ class ReuseFinder {
         const std::int64_t start = it->first, end = it->second.first;
         const std::int32_t before = it->second.second;
         if (before != last_seen)
-          for (NodeId user : tenants[before].users) add(user, tenant.birth);
+          for (NodeId user : tenants[before].users)
+            for (NodeId writer : tenant.writers) add(user, writer);
         last_seen = before;
         it = held.erase(it);
         if (start < tenant.first) held[start] = {tenant.first, before};

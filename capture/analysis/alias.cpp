@@ -26,42 +26,11 @@ bool is_matrix(const Shape& shape, const std::int64_t* strides) {
   return row_major || column_major;
 }
 
-bool takes(const Op& reader, const Shape& shape, const Window& window) {
-  if (window.dense) return true;
-  if (reader.is(kElementwise) || reader.is(kAnyStrides) || reader.is(kView)) return true;
-  return reader.is(kMatrixStrides) && is_matrix(shape, window.strides);
-}
-
 bool every_reader_takes(const Graph& graph, const Readers& readers, ValueId v, const Window& window) {
   const Shape& shape = graph.values[v].type.shape;
   for (NodeId n : readers.of(v))
-    if (!takes(*graph.nodes[n].op, shape, window)) return false;
+    if (!takes_strides(*graph.nodes[n].op, shape, window)) return false;
   return true;
-}
-
-Window own_bytes_of(const Graph& graph, ValueId v) {
-  Window own;
-  own.root = v;
-  dense_strides(graph.values[v].type.shape, own.strides);
-  return own;
-}
-
-// The window that node n's output would be; root == kNone if its op has no view rule or the rule cannot express it.
-Window view_window(const Graph& graph, const Node& node, const std::vector<Window>& windows) {
-  Window result;
-  if (!node.op->is(kView) || !node.op->view || node.n_inputs != 1 || node.n_outputs != 1) return result;
-  const ValueId in = graph.inputs(node)[0];
-  const Type& from = graph.values[in].type;
-  const Type& to = graph.values[node.first_output].type;
-  if (from.dtype != to.dtype) return result;
-  std::int64_t offset = 0;
-  if (!node.op->view(from, windows[in].strides, graph.attributes(node), to, &offset, result.strides)) return result;
-  result.root = windows[in].root;
-  result.offset = windows[in].offset + (to.numel() == 0 ? 0 : offset * static_cast<std::int64_t>(dtype_size(to.dtype)));
-  result.dense = is_dense(to.shape, result.strides);
-  if (result.dense) dense_strides(to.shape, result.strides);  // those of sizes 1 and 0 mean nothing: one spelling
-  if (to.numel() == 0) result.offset = 0;
-  return result;
 }
 
 // Does an operand other than `input` lie on the same bytes? The very same value is harmless where element i is read before it
@@ -77,6 +46,36 @@ bool shared_with_other_operand(const Graph& graph, const Node& node, int input, 
 
 }  // namespace
 
+bool takes_strides(const Op& reader, const Shape& shape, const Window& window) {
+  if (window.dense) return true;
+  if (reader.is(kElementwise) || reader.is(kAnyStrides) || reader.is(kView)) return true;
+  return reader.is(kMatrixStrides) && is_matrix(shape, window.strides);
+}
+
+Window own_bytes_of(const Graph& graph, ValueId v) {
+  Window own;
+  own.root = own.viewed = v;
+  dense_strides(graph.values[v].type.shape, own.strides);
+  return own;
+}
+
+Window view_window(const Graph& graph, const Node& node, const Window& operand) {
+  Window result;
+  if (!node.op->is(kView) || !node.op->view || node.n_inputs != 1 || node.n_outputs != 1) return result;
+  const Type& from = graph.values[graph.inputs(node)[0]].type;
+  const Type& to = graph.values[node.first_output].type;
+  if (from.dtype != to.dtype) return result;
+  std::int64_t offset = 0;
+  if (!node.op->view(from, operand.strides, graph.attributes(node), to, &offset, result.strides)) return result;
+  result.root = operand.root;
+  result.viewed = operand.viewed;
+  result.offset = operand.offset + (to.numel() == 0 ? 0 : offset * static_cast<std::int64_t>(dtype_size(to.dtype)));
+  result.dense = is_dense(to.shape, result.strides);
+  if (result.dense) dense_strides(to.shape, result.strides);  // those of sizes 1 and 0 mean nothing: one spelling
+  if (to.numel() == 0) result.offset = 0;
+  return result;
+}
+
 std::vector<char> values_with_own_bytes(const Graph& graph) {
   std::vector<char> own(graph.values.size(), 0);
   for (ValueId v : graph.outputs) own[v] = 1;
@@ -84,13 +83,18 @@ std::vector<char> values_with_own_bytes(const Graph& graph) {
   return own;
 }
 
-std::vector<Window> find_windows(const Graph& graph, const Readers& readers, const std::vector<char>& own_bytes) {
+std::vector<Window> find_windows(const Graph& graph, const Readers& readers, const std::vector<char>& own_bytes, const std::vector<Window>& parts) {
   std::vector<Window> windows;
   windows.reserve(graph.values.size());
   for (ValueId v = 0; v < graph.value_count(); ++v) {
+    if (!parts.empty() && parts[v].root != kNone) {
+      windows.push_back(parts[v]);
+      continue;
+    }
     const NodeId n = graph.values[v].node;
     Window window;
-    if (n != kNone && !own_bytes[v]) window = view_window(graph, graph.nodes[n], windows);
+    if (n != kNone && !own_bytes[v] && graph.nodes[n].n_inputs == 1)
+      window = view_window(graph, graph.nodes[n], windows[graph.inputs(graph.nodes[n])[0]]);
     if (window.root == kNone || !every_reader_takes(graph, readers, v, window)) window = own_bytes_of(graph, v);
     windows.push_back(window);
   }

@@ -20,7 +20,18 @@ struct Window {
   std::int64_t offset = 0;  // bytes from the start of the root
   bool dense = true;
   std::int64_t strides[kMaxRank] = {};
+  ValueId viewed = kNone;   // what it is a view of, through any number of views; the value itself if it is none
+  ValueId joined = kNone;   // of a part (parts.h): the value that joins it with others
 };
+
+// May an op read an operand of this shape in these strides?
+bool takes_strides(const Op& reader, const Shape& shape, const Window& window);
+
+// The window that node n's output would be on its operand's, or root == kNone if its op has no view rule or strides cannot express it.
+Window view_window(const Graph& graph, const Node& node, const Window& operand);
+
+// A value that is no window.
+Window own_bytes_of(const Graph& graph, ValueId v);
 
 // Row-major without gaps; sizes of one may have any stride, and so may what has no elements.
 bool is_dense(const Shape& shape, const std::int64_t* strides);
@@ -34,8 +45,10 @@ struct Takeover {
 // Values that cannot be windows because somebody keeps their bytes: what the graph returns, and what its updates store.
 std::vector<char> values_with_own_bytes(const Graph& graph);
 
-// By value. REQUIRES: operands are defined before they are read (verify()).
-std::vector<Window> find_windows(const Graph& graph, const Readers& readers, const std::vector<char>& own_bytes);
+// By value. What has an entry in `parts` (root != kNone) lies there, and views of it are windows on that. REQUIRES: operands are defined
+// before they are read (verify()); parts is empty or has an entry for each value.
+std::vector<Window> find_windows(const Graph& graph, const Readers& readers, const std::vector<char>& own_bytes,
+                                 const std::vector<Window>& parts = {});
 
 // The takeovers that the op declares and the bytes allow: operand dense and covering its root exactly, equal sizes, and no
 // other operand on the same root (but the same value twice, where the kernel works element by element).

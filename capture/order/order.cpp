@@ -4,18 +4,23 @@
 #include <tapedeck/capture/order/lists.h>
 #include <tapedeck/capture/order/search.h>
 
+#include <tapedeck/engine/graph_access.h>
+
 #include <algorithm>
+#include <cstring>
 #include <numeric>
+#include <utility>
 
 namespace tapedeck {
 
 namespace {
 
-constexpr std::int64_t kWorkPerItem = 4000;
+constexpr std::int64_t kWorkPerItem = 1500;
 constexpr std::int64_t kLeastWork = 200'000, kMostWork = 20'000'000;
-constexpr std::int32_t kSmall = 24;             // items whose sets are all kept
+constexpr std::int32_t kSmall = 24;             // items whose sets are all kept, if the work allows
+constexpr std::int32_t kExact = 18;             // whatever the work
 constexpr std::int32_t kAllSets = 1 << 22;
-constexpr std::int64_t kFineness = 1000;        // of the bytes between bound and peak: finer steps are left to climbing
+constexpr std::int64_t kFineness = 256;         // of the peak: finer steps are left to climbing
 
 std::int64_t most(const std::vector<std::int64_t>& live) { return live.empty() ? 0 : *std::max_element(live.begin(), live.end()); }
 
@@ -66,12 +71,12 @@ class OrderFinder {
 
   // Every set: the answer is the least peak there is, or what was known already.
   void search_all() {
-    if (search(best_.peak, bound_, kAllSets, 0, std::int64_t{1} << 40).complete) bound_ = best_.peak;
+    if (search(best_.peak, bound_, kAllSets, 0, p_.item_count() <= kExact ? std::int64_t{1} << 40 : kMostWork).complete) bound_ = best_.peak;
   }
 
   // Is there an order that needs no more than this? Asked for the bound first, then for the middle of what is left.
   void search_by_halves() {
-    const std::int64_t fine = std::max<std::int64_t>(1, (best_.peak - bound_) / kFineness);
+    const std::int64_t fine = std::max<std::int64_t>(1, best_.peak / kFineness);
     std::int64_t low = bound_, wanted = bound_;
     for (std::int32_t width : {4, 32}) {
       low = bound_;
@@ -121,6 +126,28 @@ std::vector<NodeId> own_sources(const Graph& graph) {
   return sources;
 }
 
+namespace {
+
+// Constants are buffers, and buffers keep their numbers: what is known of the graph that the clones were written into holds for this one.
+void number_constants_as(const Graph& from, const std::vector<NodeId>& nodes, Graph* to) {
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Literal* literal = from.literal(from.nodes[nodes[i]]);
+    if (!literal) continue;
+    const Node& node = to->nodes[i];
+    const TensorIndex index{static_cast<std::int32_t>(literal - from.constants.data())};
+    std::memcpy(GraphAccess::attributes(*to, node) + tensor_field(*node.op)->offset, &index, sizeof index);
+  }
+  to->constants = from.constants;
+}
+
+}  // namespace
+
+Graph reorder(const Graph& graph, const std::vector<NodeId>& nodes) {
+  Rewriter rewriter(graph);
+  for (NodeId n : nodes) rewriter.copy(n);
+  return rewriter.finish();
+}
+
 ClonedGraph reorder(const ClonedGraph& cloned, const std::vector<NodeId>& nodes) {
   const Graph& from = cloned.graph;
   std::vector<char> made(cloned.source.empty() ? 0 : static_cast<std::size_t>(*std::max_element(cloned.source.begin(), cloned.source.end())) + 1, 0);
@@ -128,22 +155,21 @@ ClonedGraph reorder(const ClonedGraph& cloned, const std::vector<NodeId>& nodes)
   ClonedGraph result;
   ValueId before_clones = kNone;  // made by the last node that is neither a clone nor a constant
   for (NodeId n : nodes) {
-    const NodeId source = cloned.source[n];
-    result.source.push_back(source);
     const Node& node = from.nodes[n];
-    if (!made[source]) {
-      made[source] = 1;
+    result.source.push_back(cloned.source[n]);
+    if (!std::exchange(made[cloned.source[n]], 1)) {
       rewriter.copy(n);
       if (node.n_outputs > 0 && !from.literal(node)) before_clones = rewriter.at(node.first_output + node.n_outputs - 1);
-    } else {
-      std::vector<ValueId> operands, after;
-      for (ValueId v : from.inputs(node)) operands.push_back(rewriter.at(v));
-      if (before_clones != kNone && std::find(operands.begin(), operands.end(), before_clones) == operands.end()) after.push_back(before_clones);
-      const ValueId first = rewriter.graph().nodes[rewriter.clone(n, operands, after)].first_output;
-      for (std::int32_t i = 0; i < node.n_outputs; ++i) rewriter.replace(node.first_output + i, first + i);
+      continue;
     }
+    std::vector<ValueId> operands, after;
+    for (ValueId v : from.inputs(node)) operands.push_back(rewriter.at(v));
+    if (before_clones != kNone && std::find(operands.begin(), operands.end(), before_clones) == operands.end()) after.push_back(before_clones);
+    const ValueId first = rewriter.graph().nodes[rewriter.clone(n, operands, after)].first_output;
+    for (std::int32_t i = 0; i < node.n_outputs; ++i) rewriter.replace(node.first_output + i, first + i);
   }
   result.graph = rewriter.finish();
+  number_constants_as(from, nodes, &result.graph);
   return result;
 }
 

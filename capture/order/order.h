@@ -32,13 +32,15 @@ struct NodeOrder {
   bool optimal = false;               // no order has a lower peak
 };
 
-// Of a graph, or of one with clones (`source` as in ClonedGraph).
+// Of a graph, or of one with clones (`source` as in ClonedGraph). REQUIRES: facts without parts; those are chosen in an order that stands.
 NodeOrder find_order(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, const OrderOptions& options = {});
 
 // What the list schedules alone give, the recorded order first: to compare with.
 std::vector<NodeOrder> find_list_orders(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, bool split_phases = false);
 
-// The same graph with its nodes in another order: names, notes and results stay; clones wait for what stands before them now.
+// The same graph with its nodes in another order; names, notes and results stay.
+Graph reorder(const Graph& graph, const std::vector<NodeId>& nodes);
+// Clones wait for what stands before them now, and constants keep their numbers.
 ClonedGraph reorder(const ClonedGraph& cloned, const std::vector<NodeId>& nodes);
 
 // 0, 1, 2, ...: the sources of a graph without clones.

@@ -3,29 +3,91 @@
 #include <tapedeck/capture/order/down_set.h>
 
 #include <algorithm>
+#include <bit>
+#include <deque>
 #include <tuple>
-#include <unordered_map>
+#include <utility>
 
 namespace tapedeck {
 
 namespace {
 
+// Sets by hash, found or made. A set that is given back keeps its memory for the next.
+class SetPool {
+ public:
+  DownSet& at(std::int32_t id) { return sets_[static_cast<std::size_t>(id)]; }
+
+  // A copy of `from`.
+  std::int32_t take(const DownSet& from) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::int32_t>(sets_.size()));
+      sets_.emplace_back();
+      is_kept_.push_back(0);
+    }
+    const std::int32_t id = free_.back();
+    free_.pop_back();
+    sets_[static_cast<std::size_t>(id)] = from;
+    return id;
+  }
+
+  void give_back(std::int32_t id) {
+    is_kept_[static_cast<std::size_t>(id)] = 0;
+    free_.push_back(id);
+  }
+
+  // Where the set that equals this one is noted; what is noted there may be kNone.
+  std::int32_t* find(const DownSet& set) {
+    if (2 * (noted_ + 1) > table_.size()) grow();
+    std::size_t i = set.hash & (table_.size() - 1);
+    while (table_[i] != kNone && !is_same(table_[i], set)) i = (i + 1) & (table_.size() - 1);
+    return &table_[i];
+  }
+
+  void note(std::int32_t* slot, std::int32_t id) {
+    if (*slot == kNone) ++noted_;
+    *slot = id;
+    is_kept_[static_cast<std::size_t>(id)] = 1;
+  }
+
+ private:
+  // Sets that were given back stay in the table until it grows: their places hold the rows together.
+  bool is_same(std::int32_t id, const DownSet& set) const {
+    const DownSet& s = sets_[static_cast<std::size_t>(id)];
+    return is_kept_[static_cast<std::size_t>(id)] && s.hash == set.hash && s.n_done == set.n_done;
+  }
+
+  void grow() {
+    std::vector<std::int32_t> old = std::move(table_);
+    std::size_t kept = 0;
+    for (std::int32_t id : old) kept += id != kNone && is_kept_[static_cast<std::size_t>(id)];
+    table_.assign(std::max<std::size_t>(1024, std::bit_ceil(4 * (kept + 1))), kNone);
+    noted_ = 0;
+    std::vector<char> seen(sets_.size(), 0);
+    for (std::int32_t id : old)
+      if (id != kNone && is_kept_[static_cast<std::size_t>(id)] && !std::exchange(seen[static_cast<std::size_t>(id)], 1)) note(find(at(id)), id);
+  }
+
+  std::deque<DownSet> sets_;
+  std::vector<char> is_kept_;
+  std::vector<std::int32_t> free_, table_;
+  std::size_t noted_ = 0;
+};
+
 class Searcher {
  public:
-  Searcher(const OrderProblem& problem, const OrderSearch& search) : p_(problem), search_(search), stepper_(problem), by_size_(static_cast<std::size_t>(problem.item_count()) + 1) {}
+  Searcher(const OrderProblem& problem, const OrderSearch& search)
+      : p_(problem), search_(search), stepper_(problem), by_size_(static_cast<std::size_t>(problem.item_count()) + 1) {}
 
   OrderFound search() {
     OrderFound found;
-    DownSet first = stepper_.start();
-    if (settle(&first)) keep(std::move(first));
-    complete_ = complete_ && search_.width > 0;
+    consider(pool_.take(stepper_.start()));
     for (std::int32_t size = 0; size < p_.item_count() && !out_of_work(); ++size) expand_all(size);
-    const Level& last = by_size_.back();
     found.complete = complete_ && !out_of_work();
     found.work = stepper_.work();
-    if (last.sets.empty()) return found;
-    found.peak = last.sets[0].peak;
-    for (std::int32_t at = last.sets[0].last; at != kNone; at = ran_[at].before) found.items.push_back(ran_[at].item);
+    if (by_size_.back().empty()) return found;
+    const DownSet& last = pool_.at(by_size_.back()[0]);
+    found.peak = last.peak;
+    for (std::int32_t at = last.last; at != kNone; at = ran_[at].before) found.items.push_back(ran_[at].item);
     std::reverse(found.items.begin(), found.items.end());
     return found;
   }
@@ -35,14 +97,8 @@ class Searcher {
     std::int32_t item = kNone;
     std::int32_t before = kNone;  // what ran before it
   };
-  struct Level {  // sets of one size
-    std::vector<DownSet> sets;
-    std::unordered_map<std::uint64_t, std::size_t> by_hash;  // looked up, never walked
-  };
 
   bool out_of_work() const { return stepper_.work() > search_.work || (search_.cancel && search_.cancel->load()); }
-
-  std::tuple<std::int64_t, std::int64_t> rank(const DownSet& s) const { return {std::max(s.peak, search_.good), s.live}; }
 
   void run(DownSet* set, std::size_t ready) {
     ran_.push_back({set->ready[ready].item, set->last});
@@ -67,62 +123,71 @@ class Searcher {
   }
 
   void expand_all(std::int32_t size) {
-    Level& level = by_size_[static_cast<std::size_t>(size)];
+    std::vector<std::int32_t>& level = by_size_[static_cast<std::size_t>(size)];
     trim(&level);
-    for (const DownSet& set : level.sets) {
-      if (out_of_work()) break;
-      expand(set);
+    for (std::int32_t id : level) {
+      if (!out_of_work()) expand(id);
+      pool_.give_back(id);
     }
     level = {};
   }
 
-  void expand(const DownSet& set) {
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < set.ready.size(); ++i)
-      if (set.live + set.ready[i].extra < search_.below) order.push_back(i);
-    const auto rank = [&](std::size_t i) {
+  void expand(std::int32_t id) {
+    const DownSet& set = pool_.at(id);
+    choices_.clear();
+    for (std::size_t i = 0; i < set.ready.size(); ++i) {
       const ReadyItem& r = set.ready[i];
-      return std::tuple(std::max({set.peak, set.live + r.extra, search_.good}), r.net, r.item);
-    };
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
-    if (search_.branches > 0 && order.size() > static_cast<std::size_t>(search_.branches)) {
-      order.resize(static_cast<std::size_t>(search_.branches));
+      if (set.live + r.extra < search_.below) choices_.emplace_back(std::max({set.peak, set.live + r.extra, search_.good}), r.net, r.item, i);
+    }
+    std::sort(choices_.begin(), choices_.end());
+    if (search_.branches > 0 && choices_.size() > static_cast<std::size_t>(search_.branches)) {
+      choices_.resize(static_cast<std::size_t>(search_.branches));
       complete_ = false;
     }
-    for (std::size_t i : order) {
-      DownSet next = set;
+    for (const auto& choice : choices_) {
+      const std::int32_t next = pool_.take(pool_.at(id));
       stepper_.add_work(static_cast<std::int64_t>(set.done.size() / 4 + set.ready.size()));
-      run(&next, i);
-      if (settle(&next)) keep(std::move(next));
+      run(&pool_.at(next), std::get<3>(choice));
+      consider(next);
     }
   }
 
-  void keep(DownSet set) {
-    Level& level = by_size_[static_cast<std::size_t>(set.n_done)];
-    const auto [at, is_new] = level.by_hash.emplace(set.hash, level.sets.size());
-    if (is_new) {
-      level.sets.push_back(std::move(set));
-      if (level.sets.size() >= 4 * static_cast<std::size_t>(search_.width) + 64) trim(&level);
-    } else if (set.peak < level.sets[at->second].peak) {
-      level.sets[at->second] = std::move(set);
+  // Keeps a set, unless its peak is not wanted or it has been reached with no higher one.
+  void consider(std::int32_t id) {
+    DownSet& set = pool_.at(id);
+    if (!settle(&set)) return pool_.give_back(id);
+    std::int32_t* slot = pool_.find(set);
+    if (*slot != kNone) {
+      DownSet& known = pool_.at(*slot);
+      if (set.peak < known.peak) std::swap(set, known);
+      return pool_.give_back(id);
     }
+    pool_.note(slot, id);
+    std::vector<std::int32_t>& level = by_size_[static_cast<std::size_t>(set.n_done)];
+    level.push_back(id);
+    if (level.size() >= 4 * static_cast<std::size_t>(search_.width) + 64) trim(&level);
   }
 
-  void trim(Level* level) {
+  void trim(std::vector<std::int32_t>* level) {
     const auto width = static_cast<std::size_t>(search_.width);
-    if (level->sets.size() <= width) return;
+    if (level->size() <= width) return;
     complete_ = false;
-    std::stable_sort(level->sets.begin(), level->sets.end(), [&](const DownSet& a, const DownSet& b) { return rank(a) < rank(b); });
-    level->sets.resize(width);
-    level->by_hash.clear();
-    for (std::size_t i = 0; i < width; ++i) level->by_hash.emplace(level->sets[i].hash, i);
+    const auto rank = [&](std::int32_t id) {
+      const DownSet& s = pool_.at(id);
+      return std::tuple(std::max(s.peak, search_.good), s.live);
+    };
+    std::stable_sort(level->begin(), level->end(), [&](std::int32_t a, std::int32_t b) { return rank(a) < rank(b); });
+    for (std::size_t i = width; i < level->size(); ++i) pool_.give_back((*level)[i]);
+    level->resize(width);
   }
 
   const OrderProblem& p_;
   const OrderSearch& search_;
   OrderStepper stepper_;
-  std::vector<Level> by_size_;
+  SetPool pool_;
+  std::vector<std::vector<std::int32_t>> by_size_;  // sets by how many items have run
   std::vector<Ran> ran_;
+  std::vector<std::tuple<std::int64_t, std::int64_t, std::int32_t, std::size_t>> choices_;  // the peak, what is left alive, the item, its place
   bool complete_ = true;
 };
 

@@ -57,7 +57,7 @@ std::vector<ValueId> states_looked_at(const Graph& graph, const Readers& readers
   return states;
 }
 
-Copies find_copies(const Graph& graph) {
+Copies find_copies(const Graph& graph, bool straight) {
   const Readers readers(graph);
   const std::vector<Window> windows = find_windows(graph, readers, values_with_own_bytes(graph));
   const std::vector<ValueId> looks_at = states_looked_at(graph, readers);
@@ -75,7 +75,7 @@ Copies find_copies(const Graph& graph) {
   for (const Update& u : graph.updates) {
     if (u.state == u.value) continue;
     copies.copied_output[u.state] = taken[u.state] && graph.is_state(u.state);
-    const bool direct = !taken[u.value] && !read_at_end[u.state] && writes_directly(graph, u, last_reader[u.state], windows);
+    const bool direct = straight && !taken[u.value] && !read_at_end[u.state] && writes_directly(graph, u, last_reader[u.state], windows);
     if (direct)
       taken[u.value] = 1;
     else
@@ -133,8 +133,8 @@ class CopyWriter {
 
 }  // namespace
 
-Graph insert_copies(Graph graph) {
-  const Copies copies = find_copies(graph);
+Graph insert_copies(Graph graph, bool straight) {
+  const Copies copies = find_copies(graph, straight);
   const bool identity =
       std::any_of(graph.updates.begin(), graph.updates.end(), [](const Update& u) { return u.state == u.value; });
   const bool returns_state =

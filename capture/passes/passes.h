@@ -18,6 +18,7 @@ Graph fold_views(Graph graph);        // a view of a view becomes one view, or n
 Graph drop_copies(Graph graph);       // copies, casts and broadcasts that change nothing
 Graph hoist_invariants(Graph graph, const PassOptions& options = {});  // what does not change in a loop is computed before it
 Graph loop_results(Graph graph);      // stacked results of loops that nobody reads are not made
+Graph chain_joins(Graph graph);       // a join whose first operands another has joined begins with that one
 Graph place_devices(Graph graph, const PassOptions& options = {});     // copies where values cross from device to device
 Graph choose_layout(Graph graph, const PassOptions& options = {});     // the user's order of dimensions in memory
 // The form of every sum of gradient pieces, with the reason, if `chosen` is given.
@@ -28,6 +29,7 @@ struct GradientSum {
   std::string reason;
 };
 Graph gradient_sums(Graph graph, std::vector<GradientSum>* chosen = nullptr);
-Graph insert_copies(Graph graph);     // gives every output and every updated state bytes that the plan can write
+// Gives every output and every updated state bytes that the plan can write; without `straight`, every update is a copy at the end.
+Graph insert_copies(Graph graph, bool straight = true);
 
 }  // namespace TAPEDECK_API

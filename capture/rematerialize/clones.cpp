@@ -32,11 +32,11 @@ class CloneWriter {
   }
 
  private:
-  // Operands that are windows on a root since made again are re-made first.
+  // Operands that are views of what was made again since are re-made first.
   void refresh_windows(NodeId node) {
     for (ValueId v : from_.inputs(from_.nodes[node])) {
-      const ValueId root = facts_.windows[v].root;
-      if (root == v || window_on_[v] == rewriter_.at(root)) continue;
+      const ValueId viewed = facts_.windows[v].viewed;
+      if (viewed == v || window_on_[v] == rewriter_.at(viewed)) continue;
       write_clone(from_.values[v].node);
     }
   }
@@ -48,7 +48,7 @@ class CloneWriter {
     const Node& n = from_.nodes[node];
     for (ValueId v = n.first_output; v < n.first_output + n.n_outputs; ++v) {
       original_[v] = last_value_ = rewriter_.at(v);
-      window_on_[v] = rewriter_.at(facts_.windows[v].root);
+      window_on_[v] = rewriter_.at(facts_.windows[v].viewed);
     }
   }
 
@@ -64,9 +64,9 @@ class CloneWriter {
     const ValueId first = rewriter_.graph().nodes[id].first_output;
     for (std::int32_t i = 0; i < n.n_outputs; ++i) {
       const ValueId v = n.first_output + i;
-      const bool stands_in = facts_.in_arena(v) || facts_.windows[v].root != v;  // others are read where they always lie
+      const bool stands_in = facts_.in_arena(v) || facts_.windows[v].viewed != v;  // others are read where they always lie
       if (stands_in) rewriter_.replace(v, first + i);
-      window_on_[v] = rewriter_.at(facts_.windows[v].root);
+      window_on_[v] = rewriter_.at(facts_.windows[v].viewed);
     }
     last_value_ = first + n.n_outputs - 1;
   }
@@ -81,7 +81,7 @@ class CloneWriter {
   const CloneLists& clones_;
   Rewriter rewriter_;
   std::vector<ValueId> original_;   // by value: the id of the first copy
-  std::vector<ValueId> window_on_;  // by value: the copy of its root that the current copy of a window looks at
+  std::vector<ValueId> window_on_;  // by value: the copy of what it is a view of that the current copy of a view looks at
   ValueId last_value_ = kNone;      // made by the last node written that makes any
   ValueId before_stage_ = kNone;
   ClonedGraph result_;

@@ -108,7 +108,7 @@ class GreedyChooser {
     for (const Gap& gap : schedule_.gaps()) {
       if (gap.value == kNone || gap.from > peak_.stage || gap.to <= peak_.stage || facts_.bytes[gap.value] == 0) continue;
       const NodeId maker = graph_.values[gap.value].node;
-      if (gap.to - gap.from < 2 || graph_.nodes[maker].op->is(kEffect)) continue;
+      if (gap.to - gap.from < 2 || !facts_.can_repeat(maker)) continue;
       const Remembered& r = remembered_[gap.value];
       const bool known = r.from == gap.from && r.to == gap.to && choices_.decisions.size() - r.when < kRemembered;
       const double cost = known ? r.cost : facts_.cost[maker];
@@ -207,7 +207,7 @@ class GreedyChooser {
   }
 
   bool make_again(NodeId node, Ways ways, Recipe* recipe) {
-    if (graph_.nodes[node].op->is(kEffect) || recipe->clones.size() >= kLongestChain) return false;
+    if (!facts_.can_repeat(node) || recipe->clones.size() >= kLongestChain) return false;
     planned_[node] = 1;
     recipe->clones.push_back(node);
     recipe->cost += facts_.cost[node];

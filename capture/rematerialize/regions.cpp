@@ -101,7 +101,7 @@ class RegionChooser {
   // Adds to `clones` what must run at `stage` to have node n's results there; false if that cannot be.
   bool collect(NodeId n, std::int32_t region, NodeId stage, std::vector<NodeId>* clones) {
     if (chosen_[n] == region) return true;
-    if (n >= stage || graph_.nodes[n].op->is(kEffect)) return false;
+    if (n >= stage || !facts_.can_repeat(n)) return false;
     for (ValueId root : facts_.reads(n)) {
       if (!facts_.in_arena(root)) {
         if (facts_.overwritten[root] < stage) return false;

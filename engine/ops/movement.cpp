@@ -1,5 +1,6 @@
 #include <tapedeck/engine/infer.h>
 #include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/parts.h>
 #include <tapedeck/engine/vjp.h>
 
 #include <fmt/format.h>
@@ -238,6 +239,22 @@ void infer_concat(Infer& f) {
   f.outputs.assign(1, out);
 }
 
+void part_of_concat(std::span<const Type> inputs, int input, const void* attrs, const std::int64_t* result_strides, std::int64_t* offset,
+                    std::int64_t* strides) {
+  const auto axis = static_cast<int>(static_cast<const AxisAttrs*>(attrs)->axis);
+  *offset = 0;
+  for (int i = 0; i < input; ++i) *offset += inputs[static_cast<std::size_t>(i)].shape[axis] * result_strides[axis];
+  std::copy_n(result_strides, inputs[0].shape.rank, strides);
+}
+
+void part_of_pad(std::span<const Type> inputs, int, const void* attrs, const std::int64_t* result_strides, std::int64_t* offset,
+                 std::int64_t* strides) {
+  const auto& a = *static_cast<const PadAttrs*>(attrs);
+  *offset = 0;
+  for (int d = 0; d < inputs[0].shape.rank; ++d) *offset += a.before[d] * result_strides[d];
+  std::copy_n(result_strides, inputs[0].shape.rank, strides);
+}
+
 const Shape& checked_shape(const char* op, const Arg& x) {
   if (!x.tensor().defined()) throw TypeError(error_text(op, "the operand is undefined", x.site()));
   return x.tensor().shape();
@@ -260,6 +277,16 @@ DiagonalAttrs diagonal_attrs(const Shape& shape, std::int64_t offset, std::int64
 }
 
 }  // namespace
+
+PartRule part_rule(const Op& op) {
+  if (&op == &ops::concat) return part_of_concat;
+  if (&op == &ops::pad) return part_of_pad;
+  return nullptr;
+}
+
+bool joins_in_turn(const Op& op) { return &op == &ops::concat; }
+
+std::vector<const Op*> joining_ops() { return {&ops::concat, &ops::pad}; }
 
 Tensor reshape(const Arg& x, const Shape& shape) {
   ShapeAttrs attrs;

@@ -100,24 +100,52 @@ View window(View view, int axis, std::int64_t start, std::int64_t size) {
 void copy(const KernelCall& call) { copy_view(call.inputs[0], call.outputs[0]); }
 void to_device(const KernelCall& call) { copy(call); }  // between logical devices of one memory
 
+namespace {
+
+// A part of the result that its maker wrote there at once.
+bool lies_there(const View& part, const View& place) {
+  if (part.data != place.data) return false;
+  for (int d = 0; d < part.rank; ++d)
+    if (part.sizes[d] > 1 && part.strides[d] != place.strides[d]) return false;
+  return true;
+}
+
+void put(const View& part, const View& place) {
+  if (!lies_there(part, place)) copy_view(part, place);
+}
+
+void clear(const View& view) {
+  static const char zeros[8] = {};
+  View zero = view;
+  zero.data = const_cast<char*>(zeros);
+  std::fill_n(zero.strides, zero.rank, 0);
+  copy_view(zero, view);
+}
+
+}  // namespace
+
 void concat(const KernelCall& call) {
   const int axis = static_cast<int>(call.attributes<AxisAttrs>().axis);
   std::int64_t at = 0;
   for (int k = 0; k < call.n_inputs; ++k) {
     const std::int64_t size = call.inputs[k].sizes[axis];
-    copy_view(call.inputs[k], window(call.outputs[0], axis, at, size));
+    put(call.inputs[k], window(call.outputs[0], axis, at, size));
     at += size;
   }
 }
 
+// Zeros go beside the operand only, dimension by dimension: it may lie in place already.
 void pad(const KernelCall& call) {
   const auto& attrs = call.attributes<PadAttrs>();
   View inside = call.outputs[0];
-  const std::int64_t n = inside.numel();
-  if (n == 0) return;
-  std::memset(inside.data, 0, static_cast<std::size_t>(n) * dtype_size(inside.dtype));
-  for (int d = 0; d < inside.rank; ++d) inside = window(inside, d, attrs.before[d], call.inputs[0].sizes[d]);
-  copy_view(call.inputs[0], inside);
+  if (inside.numel() == 0) return;
+  for (int d = 0; d < inside.rank; ++d) {
+    const std::int64_t size = call.inputs[0].sizes[d], before = attrs.before[d];
+    clear(window(inside, d, 0, before));
+    clear(window(inside, d, before + size, inside.sizes[d] - before - size));
+    inside = window(inside, d, before, size);
+  }
+  put(call.inputs[0], inside);
 }
 
 namespace {

@@ -122,6 +122,33 @@ PROGRAM(concat_of_one_thing_many_times) {
   }, {w});
 }
 
+// Each layer reads all before it: the lists are one growing buffer, and half of what it holds is read as it is and half through a view.
+PROGRAM(a_growing_concat) {
+  p.input({3, 4});
+  const Tensor w = p.parameter("w", {4, 4});
+  p.train([=](const Tensors& in) -> Tensors {
+    Tensors all = {tanh(in[0])};
+    for (int i = 0; i < 6; ++i) {
+      const Tensor so_far = all.size() == 1 ? all[0] : concat(all, 1);
+      all.push_back(sin(matmul(slice(so_far, 1, 4 * i, 4 * i + 4), w) + all[static_cast<std::size_t>(i) / 2]));
+    }
+    const Tensor whole = concat(all, 1);
+    return {mean(square(whole)), whole};
+  }, {w});
+}
+
+// Joins of joins along both axes, of padded and repeated things, with a stack on top.
+PROGRAM(joins_within_joins) {
+  p.input({2, 3});
+  const Tensor w = p.parameter("w", {2, 3});
+  p.train([=](const Tensors& in) -> Tensors {
+    const Tensor a = in[0] * w, b = exp(-a), c = tanh(w);
+    const Tensor rows = concat({concat({a, b}, 1), concat({b, c}, 1)}, 0);
+    const Tensor wide = concat({rows, pad(concat({c, a}, 0), {0, 0}, {0, 1})}, 1);
+    return {sum(sin(stack({wide, wide * 0.5, exp(wide)}, 1))), slice(wide, 1, 2, 8)};
+  }, {w});
+}
+
 PROGRAM(stack_and_unbind) {
   p.input({3, 2, 4});
   const Tensor w = p.parameter("w", {2, 4});

@@ -80,13 +80,22 @@ class ByteSimulation {
     }
   }
 
+  // Is what `writer` wrote a part of v, or a part of a part?
+  bool is_part(ValueId writer, ValueId v) const {
+    while (writer != kNone && writer != v) writer = plan_.values[writer].reason == Reason::part ? plan_.values[writer].other : kNone;
+    return writer == v;
+  }
+
+  // What joins others leaves those alone that lie in place.
   void write(ValueId v) {
-    each_byte(v, [&](ValueId* at) { *at = v; });
+    each_byte(v, [&](ValueId* at) {
+      if (!is_part(*at, v)) *at = v;
+    });
   }
   void read(ValueId v, const std::string& reader) {
     const ValueId wanted = content(v);
     each_byte(v, [&](ValueId* at) {
-      if (*at != wanted) complain(reader + " does not find %" + plan_.graph.value_name(v));
+      if (!is_part(*at, wanted)) complain(reader + " does not find %" + plan_.graph.value_name(v));
     });
   }
 

@@ -58,7 +58,7 @@ class RandomGraph {
 
   void add_any() {
     const ValueId a = any(), b = any();
-    switch (dice_.below(10)) {
+    switch (dice_.below(12)) {
       case 0: return add(dice_.pick<const char*>({"tanh", "relu", "neg", "sigmoid", "copy"}), {a});
       case 1:
       case 2: return add_binary(a, b);
@@ -68,6 +68,8 @@ class RandomGraph {
       case 6: return add_matmul(a, b);
       case 7: return add_sum(a);
       case 8: return add_opaque(a, b);
+      case 9:
+      case 10: return add_concat(a, b);
       default: return add_dropout(a);
     }
   }
@@ -99,6 +101,15 @@ class RandomGraph {
   }
   void add_matmul(ValueId a, ValueId b) {
     if (shape(a).rank >= 2 && shape(b).rank >= 2 && shape(a)[shape(a).rank - 1] == shape(b)[shape(b).rank - 2]) add("matmul", {a, b});
+  }
+  void add_concat(ValueId a, ValueId b) {
+    if (shape(a).rank == 0 || shape(a).numel() > 200) return;
+    AxisAttrs attrs;
+    attrs.axis = dice_.below(shape(a).rank);
+    Shape like = shape(b);
+    if (like.rank == shape(a).rank) like.sizes[attrs.axis] = shape(a).sizes[attrs.axis];
+    if (like == shape(a)) add("concat", {a, b}, &attrs);
+    else if (dice_.below(3) == 0) add("concat", {a, a}, &attrs);
   }
   void add_sum(ValueId a) {
     if (shape(a).rank == 0) return;

@@ -161,7 +161,7 @@ TEST(ReplayPool, DW4_TrueSizesOfEveryType) {
     // Ops that only move bytes: what computes in f16 may need f32 workspace.
     const std::string one_k = type + "[1024]", two_k = type + "[2048]", four_k = type + "[4096]";
     const Graph g = parse("graph g(%x: " + one_k + ") state(%s: " + one_k + ") {\n  %a: " + two_k + " = concat(%x, %s) {axis=0}\n  %b: " + two_k +
-                          " = concat(%s, %x) {axis=0}\n  %c: " + four_k + " = concat(%b, %a) {axis=0}\n  return %c\n}");
+                          " = concat(%s, %x) {axis=0}\n  %c: " + four_k + " = concat(%b, %a) {axis=0}\n  %d: " + four_k + " = flip(%c) {axes=[0]}\n  return %d\n}");
     const auto pool = new_pool();
     const Executor one(make_plan(g), {.pool = pool, .name = "one"}), two(make_plan(g), {.pool = pool, .name = "two"});
     reports[type] = pool->report();

@@ -19,11 +19,14 @@ NodeId end_of(const Placement& p, NodeId nodes) {
   return std::clamp<NodeId>(p.death == kNone ? begin_of(p) + 1 : p.death + 1, begin_of(p) + 1, std::max(nodes, begin_of(p) + 1));
 }
 
-// The value whose bytes v is a window on, through any number of steps. Bounded, in case a plan goes round in circles.
+// A window on another value's bytes, or a part of a value that joins it with others: no bytes of its own.
+bool lies_in_another(const Placement& p) { return p.reason == Reason::alias || p.reason == Reason::part; }
+
+// The value whose bytes v lies in, through any number of steps. Bounded, in case a plan goes round in circles.
 ValueId root_of(const Plan& plan, ValueId v) {
   for (std::size_t steps = 0; steps < plan.values.size(); ++steps) {
     const Placement& p = plan.values[at(v)];
-    if (p.reason != Reason::alias || p.other == kNone) break;
+    if (!lies_in_another(p) || p.other == kNone) break;
     v = p.other;
   }
   return v;
@@ -92,7 +95,7 @@ void PlanModel::lay_out_externals() {
     std::map<std::int32_t, Buffer> buffers;
     for (ValueId v = 0; v < plan_->graph.value_count(); ++v) {
       const Placement& p = plan_->values[at(v)];
-      if (p.where != where || p.reason == Reason::alias) continue;
+      if (p.where != where || lies_in_another(p)) continue;
       Buffer& buffer = buffers[p.slot];
       buffer.values.push_back(v);
       buffer.bytes = std::max(buffer.bytes, p.offset + plan_->graph.values[at(v)].type.bytes());
@@ -136,7 +139,7 @@ void PlanModel::lay_out_arena() {
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     const Placement& p = plan_->values[at(v)];
     const std::int64_t bytes = graph.values[at(v)].type.bytes();
-    if (p.where != Where::arena || p.reason == Reason::alias || bytes == 0 || ends[at(v)] <= begin_of(p)) continue;
+    if (p.where != Where::arena || lies_in_another(p) || bytes == 0 || ends[at(v)] <= begin_of(p)) continue;
     arena.push_back(rect_of(*plan_, v, begin_of(p), ends[at(v)], p.offset, bytes));
     if (saved[at(v)] && arena.back().role == RoleClass::temporary) arena.back().role = RoleClass::saved;
   }

@@ -51,7 +51,7 @@ std::string value_html(const Plan& plan, ValueId v) {
   std::string html = "<h3>" + escaped(facts.name) + "</h3><table cellspacing=0 cellpadding=2>";
   html += row("type", escaped(facts.type)) + row("bytes", exact_bytes(facts.bytes)) + row("role", swatch(facts.role));
   html += row("place", escaped(facts.place)) + row("lifetime", facts.lifetime) + row("reason", escaped(facts.reason));
-  if (p.other != kNone && (p.reason == Reason::in_place || p.reason == Reason::alias)) html += row("shares bytes", value_link(graph, p.other));
+  if (p.other != kNone && (p.reason == Reason::in_place || p.reason == Reason::part || p.reason == Reason::alias)) html += row("shares bytes", value_link(graph, p.other));
   html += row("readers", joined(facts.readers, [&](NodeId n) { return node_link(graph, n); }));
   if (!facts.clones.empty()) html += row("clones", joined(facts.clones, [&](ValueId c) { return value_link(graph, c); }));
   if (facts.clone_of != kNone) html += row("clone of", value_link(graph, facts.clone_of));

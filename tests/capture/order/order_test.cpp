@@ -86,7 +86,7 @@ struct RandomDag {
 };
 
 std::int64_t peak_of(const NodeOrder& order, const Graph& graph) {
-  Graph in_order = order.nodes.empty() ? graph : reorder({graph, own_sources(graph)}, order.nodes).graph;
+  Graph in_order = order.nodes.empty() ? graph : reorder(graph, order.nodes);
   verify(in_order);
   const Facts facts = collect_facts(in_order);
   return Schedule(facts).peak().bytes;
@@ -279,7 +279,7 @@ TEST(Order, ReplaysInOtherOrdersEqualEager) {
     options.threads = static_cast<int>(1 + dice.below(3));
     check_replay(graph, options, 2);
   }
-  EXPECT_GT(moved, 20);
+  EXPECT_GT(moved, 10);
 }
 
 TEST(Order, WithoutAFloorNothingIsRecomputedToFindIt) {

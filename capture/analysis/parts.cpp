@@ -1,0 +1,162 @@
+#include <tapedeck/capture/analysis/parts.h>
+
+#include <tapedeck/engine/ops/parts.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+namespace {
+
+// Whose bytes the operand shows, all of them and in their order; kNone if it shows but some.
+ValueId whole_of(const Graph& graph, ValueId operand, const std::vector<Window>& windows) {
+  const Window& w = windows[operand];
+  const bool covers = w.dense && w.offset == 0 && graph.values[operand].type.bytes() == graph.values[w.viewed].type.bytes();
+  return covers ? w.viewed : kNone;
+}
+
+// Strides of `to`, whose elements are those of `from` in the same order, where `from` has strides `given`: sizes of one come and go.
+bool carry_strides(const Shape& from, const std::int64_t* given, const Shape& to, std::int64_t* strides) {
+  if (is_dense(from, given)) {
+    dense_strides(to, strides);
+    return true;
+  }
+  int f = 0;
+  for (int d = 0; d < to.rank; ++d) {
+    while (f < from.rank && from[f] == 1) ++f;
+    if (to[d] == 1) {
+      strides[d] = 1;
+      continue;
+    }
+    if (f == from.rank || from[f] != to[d]) return false;
+    strides[d] = given[f++];
+  }
+  while (f < from.rank && from[f] == 1) ++f;
+  return f == from.rank;
+}
+
+bool place_in(const Graph& graph, const Node& joiner, const std::vector<Type>& types, int input, const Window& whole, ValueId part, Window* place) {
+  const Type& type = types[static_cast<std::size_t>(input)];
+  const Shape& shape = graph.values[part].type.shape;
+  std::int64_t offset = 0, strides[kMaxRank] = {};
+  part_rule(*joiner.op)(types, input, graph.attributes(joiner), whole.strides, &offset, strides);
+  *place = whole;
+  if (!carry_strides(type.shape, strides, shape, place->strides)) return false;
+  place->offset += offset * static_cast<std::int64_t>(dtype_size(type.dtype));
+  place->dense = is_dense(shape, place->strides);
+  if (place->dense) dense_strides(shape, place->strides);
+  place->viewed = part;
+  place->joined = joiner.first_output;
+  return true;
+}
+
+class PartFinder {
+ public:
+  explicit PartFinder(const JoinFacts& facts) : facts_(facts), graph_(facts.graph), claimed_(graph_.values.size(), kNone) {
+    for (NodeId n = 0; n < graph_.node_count(); ++n)
+      if (joins(graph_.nodes[n])) claim(n);
+  }
+
+  JoinChoice joins() const {
+    JoinChoice first(graph_.nodes.size(), kNoParts);
+    for (ValueId v = 0; v < graph_.value_count(); ++v)
+      if (claimed_[v] != kNone) first[claimed_[v]] = std::min(first[claimed_[v]], graph_.values[v].node);
+    return first;
+  }
+
+  // From the last join back, so that the place of the whole is known before those of its parts.
+  std::vector<Window> find(const JoinChoice& choice) {
+    parts_.assign(graph_.values.size(), {});
+    for (NodeId n = graph_.node_count(); n-- > 0;)
+      if (choice[n] != kNoParts && joins(graph_.nodes[n])) place_operands(n, choice[n]);
+    return std::move(parts_);
+  }
+
+ private:
+  static bool settled(const Node& node) { return node.origin.clone || node.origin.region >= 0; }
+
+  bool joins(const Node& node) const {
+    return part_rule(*node.op) && node.n_outputs == 1 && !settled(node) && facts_.rooms[node.first_output] != Room::elsewhere &&
+           facts_.windows[node.first_output].root == node.first_output;
+  }
+
+  void claim(NodeId n) {
+    for (ValueId operand : graph_.inputs(graph_.nodes[n])) {
+      const ValueId v = whole_of(graph_, operand, facts_.windows);
+      if (v != kNone && claimed_[v] == kNone && may_be_part(v)) claimed_[v] = n;
+    }
+  }
+
+  bool may_be_part(ValueId v) const {
+    const NodeId maker = graph_.values[v].node;
+    return maker != kNone && facts_.rooms[v] == Room::arena && graph_.values[v].type.bytes() > 0 && !settled(graph_.nodes[maker]);
+  }
+
+  void place_operands(NodeId n, NodeId since) {
+    const Node& node = graph_.nodes[n];
+    const auto operands = graph_.inputs(node);
+    const std::vector<Type> types = graph_.input_types(node);
+    const ValueId result = node.first_output;
+    const Window whole = parts_[result].root != kNone ? parts_[result] : own_bytes_of(graph_, result);
+    for (int i = 0; i < node.n_inputs; ++i) {
+      const ValueId v = whole_of(graph_, operands[i], facts_.windows);
+      if (v == kNone || claimed_[v] != n || parts_[v].root != kNone || graph_.values[v].node < since) continue;
+      Window place;
+      if (place_in(graph_, node, types, i, whole, v, &place) && can_be_written(v, place) && readers_take(v, place)) parts_[v] = place;
+    }
+  }
+
+  bool can_be_written(ValueId v, const Window& place) const {
+    const Node& maker = graph_.nodes[graph_.values[v].node];
+    return place.dense || (maker.n_outputs == 1 && (maker.op->is(kElementwise) || part_rule(*maker.op)));
+  }
+
+  // Through what are views of it now, and stay so.
+  bool readers_take(ValueId v, const Window& place) const {
+    for (NodeId n : facts_.readers.of(v)) {
+      const Node& reader = graph_.nodes[n];
+      if (!takes_strides(*reader.op, graph_.values[v].type.shape, place)) return false;
+      const ValueId view = reader.first_output;
+      if (reader.n_outputs != 1 || facts_.windows[view].viewed == view || graph_.inputs(reader)[0] != v) continue;
+      const Window w = view_window(graph_, reader, place);
+      if (w.root == kNone || !readers_take(view, w)) return false;
+    }
+    return true;
+  }
+
+  const JoinFacts& facts_;
+  const Graph& graph_;
+  std::vector<NodeId> claimed_;  // by value: the first join that could have it
+  std::vector<Window> parts_;
+};
+
+}  // namespace
+
+JoinChoice find_joins(const JoinFacts& facts) { return PartFinder(facts).joins(); }
+
+std::vector<Window> find_parts(const JoinFacts& facts, const JoinChoice& choice) { return PartFinder(facts).find(choice); }
+
+bool place_part(const Graph& graph, const Node& joiner, int input, const Window& whole, ValueId part, Window* place) {
+  return part_rule(*joiner.op) && place_in(graph, joiner, graph.input_types(joiner), input, whole, part, place);
+}
+
+std::int64_t joined_already(const Graph& graph, const Node& node, const std::vector<Window>& windows) {
+  const PartRule rule = part_rule(*node.op);
+  if (!rule || node.n_outputs != 1) return 0;
+  const std::vector<Type> types = graph.input_types(node);
+  const Window& whole = windows[node.first_output];
+  std::int64_t elements = 0;
+  for (int i = 0; i < node.n_inputs; ++i) {
+    const Type& type = types[static_cast<std::size_t>(i)];
+    const Window& part = windows[graph.inputs(node)[static_cast<std::size_t>(i)]];
+    if (part.root != whole.root) continue;
+    std::int64_t offset = 0, strides[kMaxRank] = {};
+    rule(types, i, graph.attributes(node), whole.strides, &offset, strides);
+    bool there = part.offset == whole.offset + offset * static_cast<std::int64_t>(dtype_size(type.dtype));
+    for (int d = 0; d < type.shape.rank; ++d) there = there && (type.shape[d] == 1 || part.strides[d] == strides[d]);
+    if (there) elements += type.numel();
+  }
+  return elements;
+}
+
+}  // namespace tapedeck

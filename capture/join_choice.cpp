@@ -1,0 +1,81 @@
+#include <tapedeck/capture/join_choice.h>
+
+#include <tapedeck/capture/rematerialize/schedule.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+namespace {
+
+std::vector<Room> rooms_of(const Facts& facts) {
+  std::vector<Room> rooms;
+  for (const Home& home : facts.own_homes)
+    rooms.push_back(home.where == Where::arena ? Room::arena : home.where == Where::output ? Room::slot : Room::elsewhere);
+  return rooms;
+}
+
+class JoinChooser {
+ public:
+  JoinChooser(const Readers& readers, const Facts& plain)
+      : readers_(readers), plain_(plain), rooms_(rooms_of(plain)), join_facts_{*plain.graph, readers, plain.windows, rooms_} {}
+
+  // The parts; empty if there are none.
+  std::vector<Window> choose() {
+    const JoinChoice all = find_joins(join_facts_);
+    if (std::all_of(all.begin(), all.end(), [](NodeId n) { return n == kNoParts; })) return {};
+    choice_.assign(all.size(), kNoParts);
+    peak_ = Schedule(plain_).peak().bytes;
+    if (!takes(all)) try_each(all);
+    return find_parts(join_facts_, choice_);
+  }
+
+ private:
+  bool takes(const JoinChoice& trial) {
+    ++trials_;
+    Facts facts = plain_;
+    use_parts(find_parts(join_facts_, trial), readers_, &facts);
+    const std::int64_t peak = Schedule(facts).peak().bytes;
+    if (peak > peak_) return false;
+    peak_ = peak;
+    choice_ = trial;
+    return true;
+  }
+
+  void try_each(const JoinChoice& all) {
+    for (NodeId n = 0; n < static_cast<NodeId>(all.size()) && trials_ < kMostTrials; ++n) {
+      if (all[n] == kNoParts) continue;
+      for (NodeId since : {all[n], middle_maker(n), last_maker(n)}) {
+        JoinChoice trial = choice_;
+        trial[n] = since;
+        if (trial != choice_ && takes(trial)) break;
+      }
+    }
+  }
+
+  std::vector<NodeId> makers(NodeId n) const {
+    std::vector<NodeId> nodes;
+    for (ValueId v : plain_.graph->inputs(plain_.graph->nodes[n])) nodes.push_back(plain_.graph->values[plain_.windows[v].viewed].node);
+    std::sort(nodes.begin(), nodes.end());
+    return nodes;
+  }
+  NodeId middle_maker(NodeId n) const { return makers(n)[makers(n).size() / 2]; }
+  NodeId last_maker(NodeId n) const { return makers(n).back(); }
+
+  const Readers& readers_;
+  const Facts& plain_;
+  const std::vector<Room> rooms_;
+  const JoinFacts join_facts_;
+  JoinChoice choice_;
+  std::int64_t peak_ = 0;
+  int trials_ = 0;
+};
+
+}  // namespace
+
+void share_parts(const Readers& readers, Facts* facts) {
+  const std::vector<Window> parts = JoinChooser(readers, *facts).choose();
+  if (!parts.empty()) use_parts(parts, readers, facts);
+}
+
+}  // namespace tapedeck
