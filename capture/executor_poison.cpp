@@ -72,11 +72,11 @@ bool reads_nan(const KernelCall& call) {
 }  // namespace
 
 Poison::Poison(const Plan& plan, const std::vector<bool>& called, int level)
-    : plan_(plan), g_(plan.graph), level_(level), owner_(bytes_owner(plan)), base_(plan.values.size()), holder_of_(plan.values.size(), kNone),
-      workspace_(plan.graph.nodes.size(), kNone), uses_(plan.graph.nodes.size()), writes_(plan.graph.nodes.size()), snapshots_(plan.graph.nodes.size()), overwrites_(plan.graph.nodes.size()), carries_(plan.graph.nodes.size()),
+    : plan_(plan), g_(plan.graph), level_(level), owner_(bytes_owner(plan)), holder_of_(plan.values.size(), kNone),
+      workspace_(plan.graph.nodes.size(), kNone), uses_(plan.graph.nodes.size()), writes_(plan.graph.nodes.size()), snapshots_(plan.graph.nodes.size()), joined_(plan.values.size()), overwrites_(plan.graph.nodes.size()), carries_(plan.graph.nodes.size()),
       end_(plan.arena_bytes + kCanary) {
   for (ValueId v = 0; v < g_.value_count(); ++v) {
-    base_[v] = plan.values[v].reason == Reason::alias ? base_[plan.values[v].other] : v;
+    if (plan.values[v].reason == Reason::part) joined_[owner_[v]] = 1;
     if (owner_[v] != v || plan.values[v].where != Where::arena || g_.values[v].type.bytes() == 0) continue;
     holder_of_[v] = static_cast<std::int32_t>(holders_.size());
     holders_.push_back({.value = v, .maker = g_.values[v].node});
@@ -94,7 +94,7 @@ Poison::Poison(const Plan& plan, const std::vector<bool>& called, int level)
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
       use(v, false);
       overwrites_[n] |= plan.values[v].reason == Reason::in_place || plan.values[v].where == Where::state;
-      if (holder_of(v) != kNone && plan.values[v].reason != Reason::alias && g_.values[v].type.bytes() > 0) writes_[n].push_back(bytes_of(v));
+      if (holder_of(v) != kNone && plan.values[v].reason != Reason::alias && g_.values[v].type.bytes() > 0) writes_[n].push_back(bytes_of(owner_[v]));
     }
     std::sort(uses_[n].begin(), uses_[n].end());
     uses_[n].erase(std::unique(uses_[n].begin(), uses_[n].end()), uses_[n].end());
@@ -183,8 +183,8 @@ void Poison::before(NodeId n, const KernelCall& call) {
   for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
     const Placement& p = plan_.values[v];
     if (p.reason == Reason::alias || g_.values[v].type.bytes() == 0) continue;
-    if (const std::int32_t h = holder_of(v); h != kNone) claim(n, v, bytes_of(v), h);
-    else if (const View& out = call.outputs[v - node.first_output]; p.where == Where::output && out.data)
+    if (const std::int32_t h = holder_of(v); h != kNone) claim(n, v, bytes_of(owner_[v]), h);
+    else if (const View& out = call.outputs[v - node.first_output]; p.where == Where::output && owner_[v] == v && !joined_[v] && out.data)
       std::memset(out.data, kPattern, static_cast<std::size_t>(g_.values[v].type.bytes()));
   }
   if (const std::int32_t h = workspace_[n]; h != kNone) claim(n, kNone, {plan_.workspace[n].offset, plan_.workspace[n].offset + plan_.workspace[n].bytes}, h);
@@ -195,7 +195,7 @@ void Poison::check_operands(NodeId n) const {
   for (const ValueId v : g_.inputs(g_.nodes[n])) {
     const std::int32_t wanted = holder_of(v);
     if (wanted == kNone || g_.values[v].type.bytes() == 0) continue;
-    each_piece(bytes_of(base_[v]), [&](const Stretch& s, const Piece& piece) {
+    each_piece(bytes_of(owner_[v]), [&](const Stretch& s, const Piece& piece) {
       if (piece.dead || piece.holder != wanted)
         complain(fmt::format("reads %{}, but bytes {}..{} of the arena are {} by now", g_.value_name(v), s.first, s.end - 1, about(piece)));
     });
@@ -320,7 +320,7 @@ bool Poison::is_dead(ValueId v) const {
   const std::int32_t h = holder_of(v);
   if (h == kNone || g_.values[v].type.bytes() == 0) return false;
   bool dead = false;
-  each_piece(bytes_of(base_[v]), [&](const Stretch&, const Piece& piece) { dead |= piece.dead && piece.holder == h; });
+  each_piece(bytes_of(owner_[v]), [&](const Stretch&, const Piece& piece) { dead |= piece.dead && piece.holder == h; });
   return dead;
 }
 

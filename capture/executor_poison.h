@@ -43,7 +43,7 @@ class Poison {
   bool is_dead(ValueId v) const;
 
  private:
-  // Who holds a stretch of the arena: a value's bytes with those of its parts, or a node's workspace.
+  // Who holds a stretch of the arena: a value, its parts included, or a node's workspace.
   struct Holder {
     ValueId value = kNone;          // kNone: workspace
     NodeId maker = kNone;           // a node that writes it
@@ -91,12 +91,13 @@ class Poison {
   const Plan& plan_;
   const Graph& g_;
   const int level_;
-  std::vector<ValueId> owner_, base_;      // by value: whose bytes, parts counted with what joins them; and windows alone looked through
+  std::vector<ValueId> owner_;             // by value: whose bytes it looks at, or is a part of
   std::vector<std::int32_t> holder_of_;    // by owner
   std::vector<std::int32_t> workspace_;    // by node: its holder
   std::vector<std::vector<std::int32_t>> uses_;      // by node: holders that it makes or reads
   std::vector<std::vector<Stretch>> writes_;         // by node: results and workspace in the arena
   std::vector<std::vector<Snapshot>> snapshots_;     // by node, while it runs
+  std::vector<char> joined_;                         // by value: others are parts of it
   std::vector<char> overwrites_, carries_;           // by node: results may lie in operands' bytes; then: operands held a NaN before
   std::vector<Holder> holders_;
   std::map<std::int64_t, Piece> pieces_;   // from -kCanary to the end of the last canary, without gaps

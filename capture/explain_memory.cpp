@@ -148,6 +148,7 @@ class PeakExplainer {
   // why, if that cannot be done.
   bool collect(NodeId n, NodeId reader, std::vector<NodeId>* nodes, std::string* why) const {
     if (std::find(nodes->begin(), nodes->end(), n) != nodes->end()) return true;
+    if (joins_parts(n)) return *why = fmt::format("`{}` joins parts that were written in place", g_.node_text(n)), false;
     if (static_cast<std::int32_t>(nodes->size()) >= kMostRecomputed) return *why = "too much would have to run with it", false;
     if (g_.nodes[n].op->is(kEffect)) return *why = fmt::format("`{}` has an effect", g_.node_text(n)), false;
     nodes->push_back(n);
@@ -164,6 +165,12 @@ class PeakExplainer {
       }
     }
     return true;
+  }
+
+  bool joins_parts(NodeId n) const {
+    for (const ValueId v : g_.inputs(g_.nodes[n]))
+      if (plan_.values[v].reason == Reason::part && owner_[v] == owner_[g_.nodes[n].first_output]) return true;
+    return false;
   }
 
   // Most bytes alive if `bytes` less were between the two nodes.

@@ -21,7 +21,7 @@ namespace {
 
 class MapMaker {
  public:
-  explicit MapMaker(const Plan& plan) : plan_(plan), g_(plan.graph), owner_(bytes_owner(plan)), first_(plan.values.size()), last_(plan.values.size()) {}
+  explicit MapMaker(const Plan& plan) : plan_(plan), g_(plan.graph), owner_(bytes_owner(plan)), first_(plan.values.size()), last_(plan.values.size()), saved_(plan.values.size()) {}
 
   MemoryMap make() {
     find_lifetimes();
@@ -40,6 +40,7 @@ class MapMaker {
     for (ValueId v = 0; v < end(); ++v) first_[v] = last_[v] = std::max(plan_.values[v].birth, 0);
     for (ValueId v = 0; v < end(); ++v) {
       const Placement& p = plan_.values[v];
+      if (memory_role(plan_, v) == MemoryRole::saved) saved_[owner_[v]] = 1;
       NodeId& last = last_[owner_[v]];
       last = std::max({last, std::min(p.death, g_.node_count() - 1), p.birth});
     }
@@ -79,23 +80,14 @@ class MapMaker {
 
   void add_arena() {
     std::vector<std::int32_t> buffer(g_.values.size(), kNone);
-    const auto root = [&](ValueId v) {
-      for (ValueId next = buffer[v]; next != kNone; next = buffer[v]) v = next;
-      return v;
-    };
     for (ValueId v = 0; v < end(); ++v) {
       const Placement& p = plan_.values[v];
-      if (!owns(v) || p.reason != Reason::in_place || !owns(owner_[p.other])) continue;
-      const ValueId a = root(v), b = root(owner_[p.other]);
-      if (a != b) buffer[a] = b;
-    }
-    std::vector<std::int32_t> number(g_.values.size(), kNone);
-    for (ValueId v = 0; v < end(); ++v) {
       if (!owns(v) || g_.values[v].type.bytes() == 0) continue;
-      std::int32_t& n = number[root(v)];
-      if (n == kNone) n = map_.buffers++;
+      const bool heir = p.reason == Reason::in_place && owns(owner_[p.other]);   // of an earlier value, so its number is known
+      const std::int32_t n = buffer[v] = heir ? buffer[owner_[p.other]] : map_.buffers++;
       if (last_[v] < first_[v]) continue;   // handed on where it is made: the heir's box stands for both
-      map_.arena.push_back({v, g_.values[v].node, Where::arena, kNone, memory_role(plan_, v), plan_.values[v].offset, g_.values[v].type.bytes(), first_[v], last_[v], n});
+      const MemoryRole role = memory_role(plan_, v);
+      map_.arena.push_back({v, g_.values[v].node, Where::arena, kNone, role == MemoryRole::temporary && saved_[v] ? MemoryRole::saved : role, plan_.values[v].offset, g_.values[v].type.bytes(), first_[v], last_[v], n});
     }
     std::stable_sort(map_.arena.begin(), map_.arena.end(), [](const MemoryBox& a, const MemoryBox& b) { return a.first < b.first; });
   }
@@ -108,8 +100,9 @@ class MapMaker {
 
   const Plan& plan_;
   const Graph& g_;
-  std::vector<ValueId> owner_;        // by value: whose bytes it looks at
+  std::vector<ValueId> owner_;        // by value: whose bytes it looks at, or is a part of
   std::vector<NodeId> first_, last_;  // by owner
+  std::vector<char> saved_;           // by owner: backward reads it, or a window on it
   MemoryMap map_;
 };
 

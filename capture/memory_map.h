@@ -1,8 +1,8 @@
 // A plan's memory as boxes: address x time. What the pictures draw, what `plan --explain` counts, what the CSV lists.
 //
-// Time is the number of a node in the plan's order. A box is a value with bytes of its own (a window has none, nor has a part of what joins it:
-// that one's box begins with the first part), or a node's workspace. Where bytes change hands within a buffer - an output takes over its
-// operand - one box ends where the next begins, so that the boxes alive during a node add up to live_bytes() there.
+// Time is the number of a node in the plan's order. A box is a value with bytes of its own (windows have none, and neither have the parts of a
+// joined value, which is there from its first part on), or a node's workspace. Where an output takes over its operand's bytes one box ends
+// where the next begins, so that the boxes alive during a node add up to live_bytes() there.
 #pragma once
 
 #include <tapedeck/kernels/export.h>

@@ -23,13 +23,18 @@ std::vector<Reads> find_reads(const Plan& plan) {
   return reads;
 }
 
-// By value: the node that makes it, or makes the first of its parts.
+// By value: the node that first writes its bytes. What is joined from parts is there from the first of them on.
 std::vector<NodeId> find_births(const Plan& plan) {
+  const Graph& g = plan.graph;
+  std::vector<NodeId> births(plan.values.size());
+  for (ValueId v = 0; v < g.value_count(); ++v) {
+    const Placement& p = plan.values[v];
+    const bool there_from_start = p.where == Where::constant && p.reason != Reason::alias;
+    births[v] = there_from_start ? kNone : g.values[v].node;
+  }
   const std::vector<ValueId> owner = bytes_owner(plan);
-  std::vector<NodeId> births;
-  for (const Value& v : plan.graph.values) births.push_back(v.node);
-  for (ValueId v = 0; v < plan.graph.value_count(); ++v)
-    if (plan.values[v].reason == Reason::part) births[owner[v]] = std::min(births[owner[v]], plan.graph.values[v].node);
+  for (ValueId v = 0; v < g.value_count(); ++v)
+    if (plan.values[v].reason == Reason::part) births[owner[v]] = std::min(births[owner[v]], births[v]);
   return births;
 }
 
@@ -42,9 +47,7 @@ void check_lifetimes(const Plan& plan, Violations* out) {
   for (ValueId v = 0; v < g.value_count() && out->size() < kMostViolations; ++v) {
     const Placement& p = plan.values[v];
     const auto report = [&](const std::string& what) { out->push_back("%" + g.value_name(v) + " " + what); };
-    const bool there_from_start = p.where == Where::constant && p.reason != Reason::alias;
-    const NodeId maker = there_from_start ? kNone : births[v];
-    if (p.birth != maker) report(fmt::format("is born at node {}, and made by node {}", p.birth, maker));
+    if (p.birth != births[v]) report(fmt::format("is born at node {}, and first written by node {}", p.birth, births[v]));
     if (p.death < std::max(reads[v].last, p.birth)) report(fmt::format("dies at node {}, before node {} has read it", p.death, std::max(reads[v].last, p.birth)));
     if (p.reader != kNone && !reads[v].by_reader) report(fmt::format("is kept for node {}, which does not read it", p.reader));
     if (p.reader == kNone && reads[v].last != kNone) report(fmt::format("has no reader, and node {} reads it", reads[v].last));

@@ -13,7 +13,7 @@ namespace {
 struct Row {
   std::int64_t offset = 0, end = 0;
   NodeId first = 0, last = -1;
-  const MemoryBox* box = nullptr;   // that names it: the first, or a larger one
+  const MemoryBox* box = nullptr;   // that names it: the first
 };
 
 std::string field(std::string text) {
@@ -38,11 +38,7 @@ std::vector<Row> rows_of(const MemoryMap& map) {
       row = {box.offset, box.offset + box.bytes, box.first, box.last, &box};
       continue;
     }
-    row.offset = std::min(row.offset, box.offset);
-    row.end = std::max(row.end, box.offset + box.bytes);
-    row.first = std::min(row.first, box.first);
-    row.last = std::max(row.last, box.last);
-    if (box.bytes > row.box->bytes) row.box = &box;
+    row.last = std::max(row.last, box.last);   // who takes a buffer over takes all of it
   }
   return rows;
 }

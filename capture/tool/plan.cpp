@@ -43,6 +43,15 @@ void write_file(const std::string& path, const std::string& text) {
   out.commit();
 }
 
+// Without a budget: nothing is recomputed.
+std::vector<SharingBound> bounds_of(const Graph& captured, tapedeck::PlanOptions how) {
+  Progress progress("planning with rules on and off");
+  how.progress = {};
+  how.budget = -1;
+  how.budget_percent = -1;
+  return sharing_bounds(captured, how);
+}
+
 }  // namespace
 
 int plan(const PlanCommandOptions& options) {
@@ -65,8 +74,10 @@ int plan(const PlanCommandOptions& options) {
     how.progress = [&](double fraction) { progress.at(fraction); };
     p = make_plan(file.captured, how);
   }
-  const std::vector<double> us = options.explain == "peak" ? cost_nodes(p.graph, how.costs.get()).us : std::vector<double>{};
-  std::string text = options.json ? plan_report(p, options.explain, us) : summary(options.file, p) + explained(options.explain, p, us);
+  PlanBackground background;
+  if (options.explain == "peak") background.node_us = cost_nodes(p.graph, how.costs.get()).us;
+  if (options.explain == "memory") background.sharing = bounds_of(file.captured, how);
+  std::string text = options.json ? plan_report(p, options.explain, background) : summary(options.file, p) + explained(options.explain, p, background);
   if (p.feasible && !options.output.empty()) {
     file.plan = p;
     save_tape(options.output, file);

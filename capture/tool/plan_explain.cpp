@@ -80,13 +80,20 @@ std::string choices_explained(const Plan& p) {
   return text;
 }
 
+// What the rules earn: nothing recomputed, each plan in the order that is best for it.
+std::string rules_explained(const std::vector<SharingBound>& bounds) {
+  std::string text = fmt::format("{:<18} {:>16} {:>16}\n", "with sharing rules", "lower bound", "peak");
+  for (const SharingBound& b : bounds) text += fmt::format("  {:<16} {:>16} {:>16}\n", b.rules, b.lower_bound_bytes, b.peak_bytes);
+  return bounds.empty() ? "" : text;
+}
+
 }  // namespace
 
-std::string explained(const std::string& what, const Plan& plan, const std::vector<double>& node_us) {
+std::string explained(const std::string& what, const Plan& plan, const PlanBackground& background) {
   if (what == "choices") return choices_explained(plan);
   if (what == "segments") return segments_explained(plan);
-  if (what == "peak") return to_text(explain_peak(plan, node_us));
-  if (what == "memory") return to_text(explain_memory(plan));
+  if (what == "peak") return to_text(explain_peak(plan, background.node_us));
+  if (what == "memory") return to_text(explain_memory(plan)) + rules_explained(background.sharing);
   return "";
 }
 

@@ -3,13 +3,20 @@
 #pragma once
 
 #include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/sharing_bounds.h>
 
 #include <string>
 #include <vector>
 
 namespace tapedeck::tool {
 
-// Empty for an empty `what`. `node_us`: by node of the plan's graph.
-std::string explained(const std::string& what, const Plan& plan, const std::vector<double>& node_us);
+// What an explanation needs besides the plan; empty where `what` does not ask for it.
+struct PlanBackground {
+  std::vector<double> node_us;          // peak: by node of the plan's graph
+  std::vector<SharingBound> sharing;    // memory: bounds with rules on and off
+};
+
+// Empty for an empty `what`.
+std::string explained(const std::string& what, const Plan& plan, const PlanBackground& background);
 
 }  // namespace tapedeck::tool

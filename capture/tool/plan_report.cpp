@@ -81,6 +81,12 @@ Json totals_json(const std::vector<MemoryTotal>& totals) {
   return list;
 }
 
+Json rules_json(const std::vector<SharingBound>& bounds) {
+  Json list = Json::array();
+  for (const SharingBound& b : bounds) list.push_back({{"rules", b.rules}, {"lower_bound_bytes", b.lower_bound_bytes}, {"peak_bytes", b.peak_bytes}});
+  return list;
+}
+
 Json memory_json(const MemoryExplanation& e) {
   Json sharing = Json::array();
   for (const SharingUse& u : e.sharing) sharing.push_back({{"rule", u.rule}, {"count", u.count}, {"bytes", u.bytes}});
@@ -90,15 +96,18 @@ Json memory_json(const MemoryExplanation& e) {
 
 }  // namespace
 
-std::string plan_report(const Plan& plan, const std::string& explain, const std::vector<double>& node_us) {
+std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background) {
   Json j = plan_json(plan);
   j["order"] = plan.order;
   if (explain == "segments") {
     j["segment_rule"] = rule_json(plan);
     j["segment_list"] = segments_json(plan);
   }
-  if (explain == "peak") j["peak"] = peak_json(explain_peak(plan, node_us));
-  if (explain == "memory") j["memory"] = memory_json(explain_memory(plan));
+  if (explain == "peak") j["peak"] = peak_json(explain_peak(plan, background.node_us));
+  if (explain == "memory") {
+    j["memory"] = memory_json(explain_memory(plan));
+    j["memory"]["rules"] = rules_json(background.sharing);
+  }
   return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

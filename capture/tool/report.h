@@ -6,6 +6,7 @@
 #include <tapedeck/capture/models.h>
 #include <tapedeck/capture/passes/pass.h>
 #include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/tool/plan_explain.h>
 #include <tapedeck/capture/tool/profile_table.h>
 #include <tapedeck/engine/settings.h>
 
@@ -76,8 +77,8 @@ struct OffsetsSummary {
   int arenas = 1;
 };
 
-// plan_report.cpp. `explain` adds what it adds to the text: segments, peak, memory; `node_us` as explained() (plan_explain.h).
-std::string plan_report(const Plan& plan, const std::string& explain, const std::vector<double>& node_us);
+// plan_report.cpp. `explain` adds what it adds to the text: segments, peak, memory; `background` as for explained().
+std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background);
 std::string replay_report(const ReplaySummary& summary);
 std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted);  // bench_report.cpp
 std::string info_report(const std::string& path, const TapeFile& file);

@@ -203,7 +203,7 @@ TEST(Poison, AWrongLifetimeIsFoundWhereItMatters) {
     %d: u8[64] = opaque(%a, %c) {us=1.0}
     return %d
   })");
-  Plan plan = make_plan(g);
+  Plan plan = make_plan(g, {.ordering = Ordering::recorded});
   EXPECT_EQ(walk(plan), "");
   const auto at = [&](const char* name) -> Placement& {
     for (ValueId v = 0; v < plan.graph.value_count(); ++v)

@@ -195,11 +195,10 @@ TEST(PlanMutation, WhateverReallyBreaksIsNoticed) {
 TEST(PlanMutation, InModelsToo) {
   Random random(8);
   std::map<std::string, int> confirmed;
-  const ModelOptions small = {.batch = 1, .width = 8, .abstract = true};
-  for (const char* model : {"rnn_cell", "lstm_lm"}) {
-    const Plan plan = make_plan(record_model(*find_model(model), small).graph, {.segment_us = 0});
-    mutate(plan, 1, 1, random, &confirmed);
-  }
+  const std::pair<const char*, ModelOptions> models[] = {{"rnn_cell", {.batch = 1, .width = 8, .abstract = true}},
+                                                         {"unet", {.batch = 1, .image = 16, .width = 2, .abstract = true}},
+                                                         {"mlp_attention", {.batch = 1, .seq = 4, .layers = 1, .width = 8, .abstract = true}}};
+  for (const auto& [model, request] : models) mutate(make_plan(record_model(*find_model(model), request).graph, {.segment_us = 0}), 2, 1, random, &confirmed);
   EXPECT_GE(confirmed.size(), 3u);
 }
 

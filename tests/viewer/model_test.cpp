@@ -1,6 +1,7 @@
 // The model of the viewer: no Qt, no ImGui.
 #include <tapedeck/tests/viewer/plans.h>
 
+#include <tapedeck/capture/memory_map.h>
 #include <tapedeck/viewer/model/budget.h>
 #include <tapedeck/viewer/model/colours.h>
 #include <tapedeck/viewer/model/explain.h>
@@ -220,6 +221,16 @@ std::array<double, 3> seen(Colour c, int kind) {
   if (kind == 2) out = {0.11238 * r + 0.88762 * g, 0.11238 * r + 0.88762 * g, 0.00401 * r - 0.00401 * g + b};
   for (double& x : out) x = std::pow(std::max(x, 0.0), 1 / 2.2) * 255;
   return out;
+}
+
+// The tool's SVG pictures and the viewer show one plan in the same words and colours.
+TEST(Colours, RolesLookAsInPicturesOfTheTool) {
+  ASSERT_EQ(kRoleClassCount, kMemoryRoleCount);
+  for (int i = 0; i < kRoleClassCount; ++i) {
+    const Colour c = role_class_colour(static_cast<RoleClass>(i));
+    EXPECT_EQ(memory_role_colour(static_cast<MemoryRole>(i)), static_cast<std::uint32_t>(c.r) << 16 | static_cast<std::uint32_t>(c.g) << 8 | c.b);
+    EXPECT_STREQ(memory_role_name(static_cast<MemoryRole>(i)), role_class_name(static_cast<RoleClass>(i)));
+  }
 }
 
 TEST(Colours, RolesStayApartForTheColourBlind) {

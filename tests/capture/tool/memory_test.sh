@@ -18,9 +18,9 @@ expect 0 plan hand.graph --explain=peak --json; quiet
 answered '"schema": "tapedeck.plan/1"'
 for key in peak alive binding gap_bytes recompute advice; do answered "\"$key\""; done
 expect 0 plan hand.graph --explain memory; quiet
-for words in "by role" "by reason" "sharing rules" "order:" "in_place"; do answered "$words"; done
+for words in "by role" "by reason" "sharing rules" "order:" "in_place" "without windows" "none"; do answered "$words"; done
 expect 0 plan hand.graph --explain memory --json; quiet
-for key in memory roles reasons sharing order unshared_bytes; do answered "\"$key\""; done
+for key in memory roles reasons sharing order unshared_bytes rules; do answered "\"$key\""; done
 
 # A picture without the viewer, a table that says the same as the plan.
 expect 0 record unet --batch 1 --image 32 --width 4 -o u.tape
