@@ -3,6 +3,8 @@
 #include <tapedeck/capture/place/place.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 namespace tapedeck {
 
@@ -24,14 +26,14 @@ class LayoutMaker {
     layout_.root.resize(graph_.values.size());
   }
 
-  Layout make(std::int64_t alignment) {
+  Layout make(std::int64_t alignment, const Placing& placing = {}) {
     for (ValueId v = 0; v < graph_.value_count(); ++v)
       if (graph_.values[v].node == kNone || !graph_.nodes[graph_.values[v].node].origin.clone) original_[source_of(v)] = v;
     for (ValueId v = 0; v < graph_.value_count(); ++v) find_home(v);
     find_lifetimes();
     if (times_) find_users();
     for (NodeId n = 0; n < graph_.node_count(); ++n) take_over(n);
-    place_buffers(alignment);
+    place_buffers(alignment, placing);
     return std::move(layout_);
   }
 
@@ -175,7 +177,7 @@ class LayoutMaker {
 
   ValueId holder_of(ValueId root) const { return holder_[root] == kNone ? root : holder_[root]; }
 
-  void place_buffers(std::int64_t alignment) {
+  void place_buffers(std::int64_t alignment, const Placing& placing) {
     std::vector<Tenant> buffers;
     std::vector<std::int32_t> buffer_of(graph_.values.size(), kNone);  // by holder
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
@@ -195,7 +197,11 @@ class LayoutMaker {
     for (NodeId n = 0; n < graph_.node_count(); ++n)
       buffers.push_back({facts_.workspace[source_[n]], std::max<std::int64_t>(alignment, kWorkspaceAlignment), n, n});
 
-    const Offsets placed = times_ ? place_apart(buffers, find_occupations(buffer_of, buffers.size())) : place(buffers);
+    if (placing.near) give_hints(*placing.near, buffer_of, first_scratch, &buffers);
+    PlaceOptions how;
+    how.work = placing.work;
+    how.cancel = placing.cancel;
+    const Offsets placed = times_ ? place_apart(buffers, find_occupations(buffer_of, buffers.size())) : place(buffers, how);
     layout_.arena_bytes = placed.end;
     if (placed.end < 0) return;
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
@@ -204,6 +210,37 @@ class LayoutMaker {
     }
     for (NodeId n = 0; n < graph_.node_count(); ++n)
       layout_.workspace[n] = {placed.offsets[first_scratch + n], buffers[first_scratch + n].bytes};
+  }
+
+  // Buffers and workspaces by the names of values; what has another size by now gets no hint.
+  void give_hints(const Plan& near, const std::vector<std::int32_t>& buffer_of, std::size_t first_scratch, std::vector<Tenant>* buffers) const {
+    const std::vector<Named> named = values_by_name(near.graph);
+    const auto there = [&](ValueId v) {
+      const std::string name = graph_.value_name(v);
+      const auto at = std::lower_bound(named.begin(), named.end(), name, [](const Named& a, const std::string& b) { return a.first < b; });
+      return at != named.end() && at->first == name ? at->second : kNone;
+    };
+    for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      if (buffer_of[v] == kNone) continue;
+      const ValueId old = there(v);
+      if (old == kNone || near.values[old].where != Where::arena || near.graph.values[old].type.bytes() != graph_.values[v].type.bytes()) continue;
+      (*buffers)[buffer_of[v]].hint = near.values[old].offset;
+    }
+    for (NodeId n = 0; n < graph_.node_count(); ++n) {
+      Tenant& scratch = (*buffers)[first_scratch + n];
+      if (scratch.bytes == 0 || graph_.nodes[n].n_outputs == 0) continue;
+      const ValueId old = there(graph_.nodes[n].first_output);
+      const NodeId maker = old == kNone ? kNone : near.graph.values[old].node;
+      if (maker != kNone && near.workspace[maker].bytes == scratch.bytes) scratch.hint = near.workspace[maker].offset;
+    }
+  }
+
+  using Named = std::pair<std::string, ValueId>;
+  static std::vector<Named> values_by_name(const Graph& graph) {
+    std::vector<Named> values;
+    for (ValueId v = 0; v < graph.value_count(); ++v) values.emplace_back(graph.value_name(v), v);
+    std::sort(values.begin(), values.end());
+    return values;
   }
 
   // Of the buffers of values, in the order of values, then of the nodes' workspaces.
@@ -239,8 +276,8 @@ class LayoutMaker {
 
 }  // namespace
 
-Layout lay_out(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment) {
-  return LayoutMaker(facts, cloned).make(alignment);
+Layout lay_out(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment, const Placing& placing) {
+  return LayoutMaker(facts, cloned).make(alignment, placing);
 }
 
 Layout lay_out_apart(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment, const SegmentTimes& times) {

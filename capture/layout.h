@@ -4,6 +4,7 @@
 #include <tapedeck/capture/plan.h>
 #include <tapedeck/capture/rematerialize/rematerialize.h>
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -22,9 +23,16 @@ struct SegmentTimes {
   std::vector<std::int32_t> began, ended;  // by segment
 };
 
+// How offsets are looked for, beyond greedy placement.
+struct Placing {
+  std::int64_t work = 0;         // steps of search (place/place.h)
+  const Plan* near = nullptr;    // values keep the offsets that values of their names have there, if that costs little
+  const std::atomic<bool>* cancel = nullptr;
+};
+
 // Values share bytes if one is a window on the other, if one is a part of the other, or an output takes over an operand that dies there; each
 // such group is one buffer to place.
-Layout lay_out(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment);
+Layout lay_out(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment, const Placing& placing = {});
 
 // The same for several threads: bytes go from one segment to another only if the first has ended before the second begins in the run that
 // `times` describes, so that no segment waits for another's bytes longer than it did anyway. arena_bytes is -1 if the graph is too large

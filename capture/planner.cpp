@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -74,11 +75,12 @@ struct Offer {
   std::int64_t live_peak = 0;  // a bound on `peak`
   std::int64_t peak = -1;      // -1: not placed yet
   std::size_t number = 0;      // ties go to the first
+  bool searched = false;       // for offsets, beyond greedy placement
   std::vector<NodeId> moved = {};  // its nodes, clones included, in another order; empty: in the line's
 };
 
-// The layout of the offer with the lowest peak so far: it is often the one that is taken.
-struct LowestOffer {
+// The layout of an offer. That of the lowest peak so far is kept: it is often the one that is taken.
+struct PlacedOffer {
   std::size_t number = 0;
   std::int64_t peak = 0;
   ClonedGraph cloned;
@@ -99,11 +101,11 @@ class Planner {
     for (std::size_t i = 0; i < orders; ++i) add_offers_of_order(lines_[i].get());
     if (looks_for_floor()) improve_in_turn();
 
-    keep_all_peak_ = peak(least_peak([](const Offer& o) { return o.candidate.journal == 0; }));
+    keep_all_peak_ = searched_peak(least_peak([](const Offer& o) { return o.candidate.journal == 0; }));
     budget_ = options_.budget;
     if (options_.budget_percent >= 0)
       budget_ = static_cast<std::int64_t>(std::floor(options_.budget_percent / 100.0 * static_cast<double>(keep_all_peak_)));
-    if (looks_for_floor()) floor_ = peak(least_peak([](const Offer&) { return true; }));
+    if (looks_for_floor()) floor_ = searched_peak(least_peak([](const Offer&) { return true; }));
     return plan_offer(choose());
   }
 
@@ -237,12 +239,44 @@ class Planner {
   std::int64_t peak(Offer& offer) {
     if (offer.peak < 0) {
       watch_.check();
-      LowestOffer placed{offer.number, 0, graph_of(offer), {}};
+      PlacedOffer placed{offer.number, 0, graph_of(offer), {}};
       placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment);
       placed.peak = offer.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
       if (!lowest_ || offer.peak < lowest_->peak) lowest_ = std::move(placed);
     }
     return offer.peak;
+  }
+
+  // Which offers are searched does not depend on the budget, but for the one that is taken: that only makes its peak lower.
+  std::int64_t searched_peak(Offer& offer) {
+    if (std::exchange(offer.searched, true)) return offer.peak;
+    if (peak(offer) <= offer.live_peak && !options_.near) return offer.peak;
+    const bool known = lowest_ && lowest_->number == offer.number;
+    PlacedOffer placed{offer.number, 0, known ? std::move(lowest_->cloned) : graph_of(offer), {}};
+    Layout greedy = known ? std::move(lowest_->layout) : lay_out(offer.line->facts, placed.cloned, options_.alignment);
+    placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment, {place_work(offer), options_.near.get(), options_.cancel});
+    watch_.check();
+    placed.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
+    const bool costs_too_much = placed.peak > offer.peak && (has_budget() || !options_.near);
+    const bool beats_the_floor = floor_ >= 0 && placed.peak < floor_;  // the floor is one number, whatever the budget
+    if (costs_too_much || beats_the_floor) {
+      placed.layout = std::move(greedy);
+      placed.peak = offer.peak;
+    }
+    offer.peak = placed.peak;
+    kept_[offer.number] = std::move(placed);
+    if (known) lowest_.reset();
+    return offer.peak;
+  }
+
+  // One step takes about a thirtieth of a microsecond for each buffer. Who waits for the plan of a step that is over in a millisecond wants no
+  // search of a second: a fiftieth of the step it may take.
+  std::int64_t place_work(const Offer& offer) const {
+    if (options_.place_work >= 0) return options_.place_work;
+    const auto n = static_cast<double>(offer.line->graph.values.size());
+    double work = std::min(4 * n, 4000.0);
+    if (!looks_for_floor()) work = std::min(work, 0.02 * offer.line->facts.keep_all_cost * 30 / std::max(n, 1.0));
+    return static_cast<std::int64_t>(work);
   }
 
   ClonedGraph graph_of(const Offer& offer) const {
@@ -312,19 +346,21 @@ class Planner {
     return o.line->has_regions ? o.strategy == Strategy::regions : o.candidate.journal == 0;
   }
 
-  const Offer& choose() {
+  Offer& choose() {
     const auto allowed = [&](const Offer& o) { return allows(o); };
     if (budget_ < 0) return least_peak([&](const Offer& o) { return allowed(o) && (o.strategy == Strategy::regions || o.candidate.journal == 0); });
     Offer* fits = cheapest_that_fits(allowed);
     return fits ? *fits : least_peak(allowed);
   }
 
-  Plan plan_offer(const Offer& offer) {
+  Plan plan_offer(Offer& offer) {
     PlanOptions options = options_;
     options.budget = budget_;
     options.budget_percent = -1;
-    const bool known = lowest_ && lowest_->number == offer.number;
-    Plan plan = known ? finish_plan(offer.line->facts, std::move(lowest_->cloned), offer.cost, options, &passes_, std::move(lowest_->layout))
+    searched_peak(offer);
+    const auto kept = kept_.find(offer.number);
+    PlacedOffer* known = kept != kept_.end() ? &kept->second : lowest_ && lowest_->number == offer.number ? &*lowest_ : nullptr;
+    Plan plan = known ? finish_plan(offer.line->facts, std::move(known->cloned), offer.cost, options, &passes_, std::move(known->layout))
                       : finish_plan(offer.line->facts, graph_of(offer), offer.cost, options, &passes_);
     plan.strategy = strategy_name(named_strategy(offer));
     plan.order = offer.moved.empty() ? offer.line->order : "searched";
@@ -353,7 +389,8 @@ class Planner {
   Watch watch_;
   PassRunner passes_;
   std::vector<std::unique_ptr<Line>> lines_;  // the recorded order first
-  std::optional<LowestOffer> lowest_;
+  std::optional<PlacedOffer> lowest_;
+  std::map<std::size_t, PlacedOffer> kept_;   // those searched, by number
   std::deque<Offer> offers_;                  // a deque: references stay good
   std::int64_t keep_all_peak_ = 0, floor_ = -1, budget_ = -1;
 };

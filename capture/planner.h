@@ -28,7 +28,11 @@ struct PlanOptions {
   std::int64_t alignment = 64;           // of arena offsets; a power of two; a value's own dtype size is always respected
   Ordering ordering = Ordering::automatic;
   Sharing sharing = Sharing::all;
-  std::int64_t place_work = -1;          // steps of search for offsets (place/place.h); -1: a default that keeps planning quick
+  // Steps of search for offsets where greedy placement misses the bound (place/place.h). -1: four for each buffer, 4000 at most; without
+  // find_floor no more than is worth it beside the step itself.
+  std::int64_t place_work = -1;
+  // A plan of nearly the same graph: values that have their names and sizes there keep their offsets if that costs a hundredth or less.
+  std::shared_ptr<const Plan> near = {};
   bool find_floor = true;                // false: without a budget nothing is recomputed to find the floor, and floor_bytes is the peak
   // Segments (capture/segment.h). The plan is valid for any number of threads; `threads` is what it is good for.
   std::int32_t threads = 1;

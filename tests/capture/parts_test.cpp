@@ -245,11 +245,12 @@ TEST(Parts, AThousandPiecesTakeTheBytesOfTheSum) {
     if (i > 0) text += fmt::format("  %s{0}: f32[8,6] = add({1}, %p{0}) [phase=backward]\n", i, i == 1 ? "%p0" : fmt::format("%s{}", i - 1));
   }
   const Graph g = parse(text + "  %r: f32[8,6] = neg(%s999)\n  return %r\n}");
-  const Plan plan = sound_plan(g);
+  const Plan plan = make_plan(g);  // which CTest has checked; simulating it byte by byte takes minutes
+  EXPECT_EQ(check_plan(plan), std::vector<std::string>{});
   EXPECT_EQ(plan.arena_bytes, 8 * 6 * 4);
   PlanOptions without;
   without.sharing = Sharing::all & ~Sharing::add_to;
-  EXPECT_EQ(sound_plan(g, without).arena_bytes, 2 * 8 * 6 * 4) << "the sum and a piece";
+  EXPECT_EQ(make_plan(g, without).arena_bytes, 2 * 8 * 6 * 4) << "the sum and a piece";
   check_replay(g, {}, 1);
 }
 
