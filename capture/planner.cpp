@@ -269,14 +269,14 @@ class Planner {
     return offer.peak;
   }
 
-  // One step takes about a thirtieth of a microsecond for each buffer. Who waits for the plan of a step that is over in a millisecond wants no
-  // search of a second: a fiftieth of the step it may take.
+  // A step of search takes about n / 30 us. Half a second at most; of small graphs, of which a program may have many, little. Who waits for the
+  // plan of a step that is over in a millisecond wants no search at all: a fiftieth of the step it may take.
   std::int64_t place_work(const Offer& offer) const {
     if (options_.place_work >= 0) return options_.place_work;
-    const auto n = static_cast<double>(offer.line->graph.values.size());
-    double work = std::min(4 * n, 4000.0);
-    if (!looks_for_floor()) work = std::min(work, 0.02 * offer.line->facts.keep_all_cost * 30 / std::max(n, 1.0));
-    return static_cast<std::int64_t>(work);
+    const double n = std::max(static_cast<double>(offer.line->graph.values.size()), 1.0);
+    double us = std::min(4e5, n / 30 * std::min(40'000.0, n * n / 5));
+    if (!looks_for_floor()) us = std::min(us, 0.02 * offer.line->facts.keep_all_cost);
+    return static_cast<std::int64_t>(us * 30 / n);
   }
 
   ClonedGraph graph_of(const Offer& offer) const {

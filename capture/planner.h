@@ -28,10 +28,10 @@ struct PlanOptions {
   std::int64_t alignment = 64;           // of arena offsets; a power of two; a value's own dtype size is always respected
   Ordering ordering = Ordering::automatic;
   Sharing sharing = Sharing::all;
-  // Steps of search for offsets where greedy placement misses the bound (place/place.h). -1: four for each buffer, 4000 at most; without
-  // find_floor no more than is worth it beside the step itself.
+  // Steps of search for offsets where greedy placement misses the bound (place/place.h). -1: by the size of the graph, half a second at most;
+  // without find_floor no more than a fiftieth of what the step itself costs.
   std::int64_t place_work = -1;
-  // A plan of nearly the same graph: values that have their names and sizes there keep their offsets if that costs a hundredth or less.
+  // A plan of nearly the same graph: values that have their names and sizes there keep their offsets if that takes a hundredth more than greedy placement does, or less.
   std::shared_ptr<const Plan> near = {};
   bool find_floor = true;                // false: without a budget nothing is recomputed to find the floor, and floor_bytes is the peak
   // Segments (capture/segment.h). The plan is valid for any number of threads; `threads` is what it is good for.

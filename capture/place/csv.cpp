@@ -42,6 +42,27 @@ std::vector<std::string> split(std::string_view line, char at) {
   }
 }
 
+// As `split` at commas, but those within double quotes stand for themselves (RFC 4180). Fields keep their quotes, so that they can be written
+// as they were read. Nothing if a quote is left open.
+std::optional<std::vector<std::string>> split_row(std::string_view line) {
+  std::vector<std::string> fields;
+  for (std::size_t from = 0;;) {
+    std::size_t to = from;
+    for (bool quoted = false; to < line.size() && (quoted || line[to] != ','); ++to) {
+      if (line[to] == '"') quoted = !quoted;
+      if (quoted && to + 1 == line.size()) return std::nullopt;
+    }
+    fields.emplace_back(trimmed(line.substr(from, to - from)));
+    if (to >= line.size()) return fields;
+    from = to + 1;
+  }
+}
+
+std::string_view unquoted(std::string_view field) {
+  const bool quoted = field.size() >= 2 && field.front() == '"' && field.back() == '"';
+  return quoted ? field.substr(1, field.size() - 2) : field;
+}
+
 // Half open.
 struct Times {
   std::int64_t first = 0, end = 0;
@@ -82,7 +103,7 @@ class Parser {
   void read_header() {
     if (line_.starts_with("\xEF\xBB\xBF")) line_.remove_prefix(3);  // a byte order mark
     if (line_.starts_with("\x1F\x8B")) fail("this is gzip; unpack it first (gzip -dc FILE | tapedeck offsets -)");
-    list_.columns = split(line_, ',');
+    list_.columns = fields_of_line();
     for (std::size_t i = 0; i < list_.columns.size(); ++i) {
       const auto known = std::find_if(std::begin(kNames), std::end(kNames), [&](const ColumnName& n) { return list_.columns[i] == n.name; });
       if (known == std::end(kNames)) continue;
@@ -95,7 +116,13 @@ class Parser {
     if (!at_[kUpper] && !at_[kEnd]) fail(fmt::format("no column 'upper' in the header '{}'; there must be id, lower, upper and size", trimmed(line_)));
   }
 
-  const std::string& field(Column column) const { return list_.rows.back()[*at_[column]]; }
+  std::vector<std::string> fields_of_line() const {
+    std::optional<std::vector<std::string>> fields = split_row(line_);
+    if (!fields) fail("a quote is not closed (a field goes over one line only)");
+    return std::move(*fields);
+  }
+
+  std::string_view field(Column column) const { return unquoted(list_.rows.back()[*at_[column]]); }
 
   std::int64_t number(std::string_view text, const char* what, std::int64_t least, std::int64_t most) const {
     std::int64_t value = 0;
@@ -115,11 +142,11 @@ class Parser {
   }
 
   void read_row() {
-    list_.rows.push_back(split(line_, ','));
+    list_.rows.push_back(fields_of_line());
     if (list_.rows.back().size() != list_.columns.size())
       fail(fmt::format("{} fields, but the header has {}", list_.rows.back().size(), list_.columns.size()));
     if (field(kId).empty()) fail("no id");
-    if (!ids_.insert(field(kId)).second) fail(fmt::format("buffer {} is there already", field(kId)));
+    if (!ids_.emplace(field(kId)).second) fail(fmt::format("buffer {} is there already", field(kId)));
     Tenant b;
     b.bytes = number(field(kSize), "size", 0, kMostBytes);
     if (b.bytes > kMostBytes - sum_) fail(fmt::format("the sizes up to here sum up to more than {} bytes", kMostBytes));

@@ -14,7 +14,8 @@
 //     gaps                                    "a-b c-d": its bytes are not needed during a..b-1
 //
 // A gap with a window, a-b@lo:hi, where only bytes lo..hi-1 are needed, is refused: a buffer is needed whole or not at all. The first blank
-// line ends the list. Times need not be dense. Numbers are whole, and nothing is quoted.
+// line ends the list. Times need not be dense. Numbers are whole; fields may be quoted as in
+// RFC 4180, but go over one line.
 #pragma once
 
 #include <tapedeck/capture/place/place.h>

@@ -113,6 +113,7 @@ struct OffsetsOptions {
   double seconds = 0;                       // > 0: instead of work
   std::int64_t work = 20'000'000;
   std::int64_t align = 1;                   // of buffers that say none
+  bool anew = false;                        // offsets in the file are not looked at
   int threads = 0;                          // 0 = all
   std::string output;
   bool json = false;

@@ -190,6 +190,7 @@ void add_offsets(Line& l) {
   c->add_option("--align", o.align, "alignment of buffers for which the file has none")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))->capture_default_str();
   c->add_option("--threads", o.threads, "that search; 0: all; the answer for some work is the same with any number")->check(CLI::Range(0, 4096))->capture_default_str();
   c->add_option("--chunk", o.chunk, "several arenas, none larger than this (but for a buffer that is)");
+  c->add_flag("--anew", o.anew, "do not look at offsets that the file has: place all (the CSV of a plan, say)");
   c->add_option("-o,--output", o.output, "write the list with the offsets here, even if the capacity is not met");
   c->footer("Lives are lower..upper-1 (column `end`: the last time itself); a gap a-b means not needed during a..b-1. The first blank line ends the list.\n"
             "Packed files: gzip -dc FILE.csv.gz | tapedeck offsets -. Ctrl-C stops the search and keeps the best so far.\n"

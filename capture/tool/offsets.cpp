@@ -65,7 +65,9 @@ PlaceOptions options_of(const OffsetsOptions& request) {
 
 int offsets(const OffsetsOptions& request) {
   PlaceOptions how = options_of(request);
-  const BufferList list = parse_buffers(read_text(request.file), request.file == "-" ? "stdin" : request.file, request.align);
+  BufferList list = parse_buffers(read_text(request.file), request.file == "-" ? "stdin" : request.file, request.align);
+  if (request.anew)
+    for (Tenant& b : list.buffers) b.fixed = -1;
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   if (terminal)
     how.on_better = [](std::int64_t end, double seconds) { fmt::print(stderr, "\r\033[K{:.1f} s: {}", seconds, human_size(end)); };

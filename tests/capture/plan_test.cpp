@@ -7,10 +7,13 @@
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/capture/planner.h>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <utility>
 
 namespace tapedeck {
 namespace {
@@ -306,6 +309,52 @@ TEST(Plan, CancelsAndReportsProgress) {
   EXPECT_EQ(last, 1.0);
   cancel = true;
   EXPECT_THROW(make_plan(test::chain(12, 1000), options), Cancelled);
+}
+
+// Forty layers whose results backward reads, and one value more in the middle if `changed`, which is larger then.
+Graph layered(bool changed) {
+  std::string text = "graph f(%x: u8[640]) {\n";
+  const auto bytes = [](int i) { return 64 * (10 + i * 37 % 23); };
+  for (int i = 1; i <= 40; ++i) {
+    const int size = changed && i == 20 ? bytes(i) + 320 : bytes(i);
+    text += fmt::format("  %a{}: u8[{}] = opaque(%{}) {{us=1.0}}\n", i, size, i == 1 ? "x" : fmt::format("a{}", i - 1));
+    if (changed && i == 25) text += "  %extra: u8[192] = opaque(%a24) {us=1.0}\n";
+  }
+  text += fmt::format("  %g40: u8[{}] = opaque(%a40{}) {{us=1.0}}\n", bytes(40), changed ? ", %extra" : "");
+  for (int i = 39; i >= 1; --i) text += fmt::format("  %g{}: u8[{}] = opaque(%g{}, %a{}) {{us=1.0}}\n", i, bytes(i), i + 1, i);
+  return parse(text + "  return %g1\n}\n");
+}
+
+// Of the values with bytes in the arena in both plans and of one size.
+std::pair<int, int> kept_and_all(const Plan& before, const Plan& after) {
+  int kept = 0, all = 0;
+  for (ValueId v = 0; v < after.graph.value_count(); ++v)
+    for (ValueId w = 0; w < before.graph.value_count(); ++w) {
+      if (after.graph.value_name(v) != before.graph.value_name(w) || after.graph.values[v].type != before.graph.values[w].type) continue;
+      if (after.values[v].where != Where::arena || before.values[w].where != Where::arena) continue;
+      ++all;
+      kept += after.values[v].offset == before.values[w].offset;
+    }
+  return {kept, all};
+}
+
+TEST(Plan, NearAnotherKeepsItsAddresses) {
+  const auto before = std::make_shared<const Plan>(make_plan(layered(false), {.ordering = Ordering::recorded}));
+  PlanOptions options{.ordering = Ordering::recorded};
+  const Plan alone = make_plan(layered(true), options);
+  options.near = before;
+  const Plan near = make_plan(layered(true), options);
+  expect_sound(near, 1);
+  const auto [kept_alone, all_alone] = kept_and_all(*before, alone);
+  const auto [kept, all] = kept_and_all(*before, near);
+  EXPECT_GT(all, 70);
+  EXPECT_LT(kept_alone, all_alone * 3 / 4) << "the change is too small to show anything";
+  EXPECT_GE(kept, all * 8 / 10);
+  EXPECT_LE(static_cast<double>(near.peak_bytes), 1.02 * static_cast<double>(alone.peak_bytes)) << "a hundredth over greedy placement; `alone` is searched";
+
+  const Plan same = make_plan(layered(false), {.ordering = Ordering::recorded, .near = before});
+  EXPECT_EQ(kept_and_all(*before, same).first, kept_and_all(*before, same).second);
+  EXPECT_EQ(same.peak_bytes, before->peak_bytes);
 }
 
 TEST(Plan, StrategyNamesRoundTrip) {

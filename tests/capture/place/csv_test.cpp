@@ -75,6 +75,20 @@ TEST(BufferCsv, WhatWasReadIsWrittenWithOffsets) {
   EXPECT_EQ(print_buffers(fixed, placed), "id,lower,upper,size,offset\na,0,2,5,6\nb,1,3,6,0\n");
 }
 
+// Names of nodes have commas and quotes in them; what was quoted is written as it was.
+TEST(BufferCsv, QuotedFieldsHoldCommas) {
+  const std::string text = "id,name,lower,upper,size\n\"a,1\",\"say \"\"x, y\"\"\",0,2,8\nb,\"\",1,3,\"16\"\n";
+  const BufferList list = parse_buffers(text, "b.csv");
+  ASSERT_EQ(list.buffers.size(), 2u);
+  EXPECT_EQ(list.buffers[1].bytes, 16);
+  Offsets placed;
+  placed.offsets = {16, 0};
+  EXPECT_EQ(print_buffers(list, placed), "id,name,lower,upper,size,offset\n\"a,1\",\"say \"\"x, y\"\"\",0,2,8,16\nb,\"\",1,3,\"16\",0\n");
+  EXPECT_EQ(parse_buffers(print_buffers(list, placed), "b.csv").buffers[0].fixed, 16);
+  EXPECT_THROW(parse_buffers("id,lower,upper,size\n\"a,0,1,8\n", "b.csv"), ParseError);
+  EXPECT_THROW(parse_buffers("id,lower,upper,size\n\"a,0,1,8\nb\",0,1,8\n", "b.csv"), ParseError);
+}
+
 TEST(BufferCsv, MistakesNameTheLine) {
   const std::string head = "id,lower,upper,size,alignment,gaps,hint,offset\n";
   const struct {

@@ -50,4 +50,10 @@ fi
 # A budget that cannot be met: the best plan found is still explained and drawn.
 expect 4 plan u.tape --budget 1000 --explain peak --picture over.svg; answered "the most bytes are alive"
 grep -qF 'budget' over.svg || fail "over.svg shows no budget"
+# What --csv writes, offsets reads: with its own offsets it is right as it is, placed anew it is no higher than the plan's arena.
+expect 0 record cnn -o c.tape
+expect 0 plan c.tape --csv c.csv --json; arena=$(number arena_bytes)
+expect 0 offsets c.csv --json; [ "$(number peak)" -le "$arena" ] || fail "the plan's own offsets end at $(number peak), its arena at $arena"
+expect 0 offsets c.csv --anew -o again.csv --json; [ "$(number peak)" -le "$arena" ] || fail "placed anew it ends at $(number peak), not $arena"
+[ "$(wc -l < again.csv)" = "$(wc -l < c.csv)" ] || fail "rows were lost"
 finish
