@@ -269,14 +269,15 @@ class Planner {
     return offer.peak;
   }
 
-  // A step of search takes about n / 30 us. Half a second at most; of small graphs, of which a program may have many, little. Who waits for the
-  // plan of a step that is over in a millisecond wants no search at all: a fiftieth of the step it may take.
+  // A second of search at most; of small graphs, of which a program may have many, little. Who waits for the plan of a step that is over in a
+  // millisecond wants no search at all: a fiftieth of the step it may take.
   std::int64_t place_work(const Offer& offer) const {
     if (options_.place_work >= 0) return options_.place_work;
-    const double n = std::max(static_cast<double>(offer.line->graph.values.size()), 1.0);
-    double us = std::min(4e5, n / 30 * std::min(40'000.0, n * n / 5));
+    const double n = std::max(static_cast<double>(offer.line->graph.values.size()), 10.0);
+    const double us_of_step = std::min(n / 30, n * n / 31'000);   // as measured
+    double us = std::min(1e6, us_of_step * std::min(200'000.0, n * n * n * n / 30'000));
     if (!looks_for_floor()) us = std::min(us, 0.02 * offer.line->facts.keep_all_cost);
-    return static_cast<std::int64_t>(us * 30 / n);
+    return static_cast<std::int64_t>(us / us_of_step);
   }
 
   ClonedGraph graph_of(const Offer& offer) const {

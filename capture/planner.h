@@ -28,7 +28,7 @@ struct PlanOptions {
   std::int64_t alignment = 64;           // of arena offsets; a power of two; a value's own dtype size is always respected
   Ordering ordering = Ordering::automatic;
   Sharing sharing = Sharing::all;
-  // Steps of search for offsets where greedy placement misses the bound (place/place.h). -1: by the size of the graph, half a second at most;
+  // Steps of search for offsets where greedy placement misses the bound (place/place.h). -1: by the size of the graph, a second at most;
   // without find_floor no more than a fiftieth of what the step itself costs.
   std::int64_t place_work = -1;
   // A plan of nearly the same graph: values that have their names and sizes there keep their offsets if that takes a hundredth more than greedy placement does, or less.

@@ -6,7 +6,7 @@
 // Steps are recorded by types alone at every batch, which takes no memory. `naive`: the recorded order, and no two values share bytes but
 // by being dead. `capture`: what a real recording of the same step takes, at batch 1 (--no-capture leaves it out); the time of planning is
 // a median of three, as for a captured step: without the search for the floor, which nobody asked for, and with as much search for offsets as
-// the step is worth. `/bound` is of that plan, `at rest` of one that has the time (place_work 40,000). `parallel`: planned for N threads: its peak beside the
+// the step is worth. `/bound` is of that plan, `at rest` of one that has the time (place_work 100,000). `parallel`: planned for N threads: its peak beside the
 // peak for one, and the simulated time beside that of bytes placed tightly.
 #include <tapedeck/tapedeck.h>
 
@@ -87,7 +87,7 @@ void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* t
   options.find_floor = false;
   const Timed ours = planned(graph, options, 3);
   PlanOptions at_rest = options;
-  at_rest.place_work = 40'000;
+  at_rest.place_work = 100'000;
   const Timed rested = planned(graph, at_rest);
   PlanOptions naive = options;
   naive.ordering = Ordering::recorded;
