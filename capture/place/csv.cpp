@@ -256,6 +256,12 @@ BufferList parse_buffers(std::string_view text, const std::string& name, std::in
   return Parser(text, name, default_alignment).parse();
 }
 
+std::string shown_id(const BufferList& list, std::size_t i) {
+  const auto is_id = [](const std::string& column) { return std::any_of(std::begin(kNames), std::end(kNames), [&](const ColumnName& n) { return n.column == kId && column == n.name; }); };
+  const auto column = std::find_if(list.columns.begin(), list.columns.end(), is_id) - list.columns.begin();
+  return shown(unquoted(list.rows[i][static_cast<std::size_t>(column)]));
+}
+
 std::string print_buffers(const BufferList& list, const Offsets& placed) {
   std::vector<std::string> columns = list.columns;
   const std::size_t offset = column_of(columns, "offset");

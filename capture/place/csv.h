@@ -37,6 +37,9 @@ struct BufferList {
 // `name` is what messages call it. Throws ParseError, "NAME:LINE: error: ...", for the first line that is wrong.
 BufferList parse_buffers(std::string_view text, const std::string& name, std::int64_t default_alignment = 1);
 
+// The id of buffer i as messages say it: printable, and not too long.
+std::string shown_id(const BufferList& list, std::size_t i);
+
 // The columns that were read, with the offset of each in `offset`, and with several arenas its number in `arena`.
 std::string print_buffers(const BufferList& list, const Offsets& placed);
 

@@ -6,7 +6,6 @@
 #include <tapedeck/capture/place/csv.h>
 #include <tapedeck/capture/place/overlap.h>
 #include <tapedeck/engine/error.h>
-#include <tapedeck/engine/lexer.h>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -65,16 +64,12 @@ PlaceOptions options_of(const OffsetsOptions& request) {
 
 std::string name_of(const std::string& path) { return path == "-" ? "stdin" : path; }
 
-// The line of a buffer, and the id that it has there.
+// The line of a buffer.
 std::string line_of(const OffsetsOptions& request, std::int32_t buffer) { return fmt::format("{}:{}", name_of(request.file), buffer + 2); }
 
 std::string ids_of(const BufferList& list, const std::vector<std::int32_t>& buffers) {
-  const auto column = std::find_if(list.columns.begin(), list.columns.end(), [](const std::string& c) { return c == "id" || c == "buffer" || c == "buffer_id"; });
   std::string text;
-  for (const std::int32_t i : buffers) {
-    const std::string& id = list.rows[static_cast<std::size_t>(i)][static_cast<std::size_t>(column - list.columns.begin())];
-    text += (text.empty() ? "buffer " : " and buffer ") + (is_plain_name(id) ? id : quoted(id));
-  }
+  for (const std::int32_t i : buffers) text += (text.empty() ? "buffer " : " and buffer ") + shown_id(list, static_cast<std::size_t>(i));
   return text;
 }
 

@@ -51,7 +51,7 @@ expect 0 plan hand.graph --explain; answered "nothing is recomputed"
 expect 0 plan --help; answered "--explain [choices|segments|peak|memory]"
 
 # No line of an explanation is wider than a wide terminal, even where a workspace is named after its node.
-for model in cnn gpt2; do
+for model in cnn unet; do
   expect 0 record $model --abstract -o wide.tape; expect 0 plan wide.tape --explain peak
   awk -v columns=150 'length > columns { exit 1 }' out || fail "$model: $(awk 'length > 150' out | head -3)"
 done

@@ -78,7 +78,7 @@ printf 'id,lower,upper,size\na,0,4,100\nb,2,1,50\n' > bad.csv; expect 3 offsets 
 printf 'id,lower,upper,size,offset\na,0,4,100,0\nb,2,6,50,50\n' > clash.csv; expect 3 offsets clash.csv -o x.csv; absent x.csv
 said 'clash.csv:3: error: buffer a and buffer b are fixed to bytes that overlap'
 printf 'id,lower,upper,size,alignment\n"a,1",0,4,1,1152921504606846976\nb,0,4,1,1152921504606846976\nc,0,4,1,1152921504606846976\n%s\n' '"d ""4""",0,1,1,1152921504606846976' > large.csv
-expect 3 offsets large.csv -o x.csv; said 'large.csv:5: error: buffer "'; said '2^62'; absent x.csv
+expect 3 offsets large.csv -o x.csv; said 'large.csv:5: error: buffer d \"\"4\"\" makes it'; said '2^62'; absent x.csv
 printf 'PK\003\004\000\033[31m%0100d\n' 7 > binary.tape; expect 3 offsets binary.tape; said 'PK\x03\x04\x00\x1b[31m000'; said '...'
 [ "$(LC_ALL=C tr -d '\n -~' < err | wc -c)" = 0 ] && [ "$(wc -c < err)" -le 220 ] || fail "repeats what it reads: $(od -c err | head)"
 expect 3 offsets b.csv -o /no/such/folder/x.csv
