@@ -258,7 +258,7 @@ class PeakExplainer {
     else if (e_.gap_bytes <= e_.alignment_bytes)
       e_.gap_reason = fmt::format("all of it is sizes rounded up to {} bytes", plan_.alignment);
     else
-      e_.gap_reason = fmt::format("{} ends highest; around nodes {}..{} the bytes that are free lie in pieces too small for it", e_.top, top->first, top->last);
+      e_.gap_reason = fmt::format("around nodes {}..{} the bytes that are free lie in pieces too small for what ends highest, {}", top->first, top->last, e_.top);
   }
 
   const Plan& plan_;
@@ -351,34 +351,64 @@ namespace {
 std::string at_site(const std::string& site) { return site.empty() ? "" : " (" + site + ")"; }
 
 constexpr std::size_t kMostListed = 40, kMostDetailed = 12;
-constexpr std::size_t kLongestText = 110;
+constexpr std::size_t kLongestLine = 150, kLongestText = 110, kLongestName = 28;
 
-std::string cut(const std::string& text) { return text.size() <= kLongestText ? text : text.substr(0, kLongestText - 3) + "..."; }
+bool continues_a_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }   // in UTF-8
+
+std::string cut(const std::string& text, std::size_t most = kLongestText) {
+  if (text.size() <= most) return text;
+  std::size_t end = most - 3;
+  while (end > 0 && continues_a_character(text[end])) --end;
+  return text.substr(0, end) + "...";
+}
+
+// At blanks, below each other.
+std::string wrapped(std::string text, std::size_t indent) {
+  const std::string margin(indent, ' ');
+  std::string lines;
+  while (text.size() > kLongestLine - indent) {
+    const std::size_t blank = text.rfind(' ', kLongestLine - indent);
+    if (blank == std::string::npos || blank == 0) break;
+    lines += margin + text.substr(0, blank) + "\n";
+    text.erase(0, blank + 1);
+  }
+  return lines + margin + cut(text, kLongestLine - indent) + "\n";
+}
+
+std::string tenant_line(const PeakTenant& t) {
+  return cut(fmt::format("  {:>14}  {:<28} {:<20} {:<15} nodes {}..{}{}", t.bytes, cut(t.name, kLongestName), t.type, t.reason, t.first, t.last,
+                         t.module.empty() ? "" : ", " + t.module), kLongestLine) + "\n";
+}
+
+std::string binding_line(const BindingNode& b) {
+  const std::string mark = b.binds ? "  BINDS" : "";
+  return cut(fmt::format("  {:>14}  node {}: {}{}", b.own_bytes, b.node, cut(b.text, kLongestText - 25), at_site(b.site)), kLongestLine - mark.size()) + mark + "\n";
+}
 
 }  // namespace
 
 std::string to_text(const PeakExplanation& e) {
   if (e.node == kNone) return fmt::format("the graph has no nodes: inputs, state, constants and outputs, {} bytes, are all there is\n", e.external_bytes);
-  std::string text = fmt::format("the most bytes are alive at node {}: {}\n  {}{}, and at {} more node{}\n", e.node, e.live_bytes, e.text, at_site(e.site),
+  std::string text = fmt::format("the most bytes are alive at node {}: {}\n  {}{}, and at {} more node{}\n", e.node, e.live_bytes, cut(e.text), at_site(e.site),
                                  e.nodes_at_peak - 1, e.nodes_at_peak == 2 ? "" : "s");
   text += fmt::format("  {} bytes are inputs, state, constants and outputs; {} in the arena, in {} pieces:\n", e.external_bytes, e.arena_live_bytes, e.alive.size());
   for (std::size_t i = 0; i < std::min(e.alive.size(), kMostListed); ++i) {
     const PeakTenant& t = e.alive[i];
-    text += fmt::format("  {:>14}  {:<28} {:<20} {:<15} nodes {}..{}{}\n", t.bytes, cut(t.name), t.type, t.reason, t.first, t.last, t.module.empty() ? "" : ", " + t.module);
+    text += tenant_line(t);
     if (i >= kMostDetailed) continue;
-    if (t.value != kNone) text += fmt::format("{:18}made by {}{}\n", "", cut(t.maker), at_site(t.made_at));
-    if (!t.reader.empty()) text += fmt::format("{:18}kept for {}{}\n", "", cut(t.reader), at_site(t.read_at));
-    if (!t.advice.empty()) text += fmt::format("{:18}{}\n", "", t.advice);
+    if (t.value != kNone) text += wrapped(fmt::format("made by {}{}", cut(t.maker), at_site(t.made_at)), 18);
+    if (!t.reader.empty()) text += wrapped(fmt::format("kept for {}{}", cut(t.reader), at_site(t.read_at)), 18);
+    if (!t.advice.empty()) text += wrapped(t.advice, 18);
   }
   if (e.alive.size() > kMostListed) {
     std::int64_t rest = 0;
     for (std::size_t i = kMostListed; i < e.alive.size(); ++i) rest += e.alive[i].bytes;
     text += fmt::format("  {:>14}  in {} smaller ones\n", rest, e.alive.size() - kMostListed);
   }
-  text += "nodes that need the most by themselves (always held + operands, results, workspace):\n";
-  for (const BindingNode& b : e.binding)
-    text += fmt::format("  {:>14}  node {}: {}{}{}\n", b.own_bytes, b.node, cut(b.text), at_site(b.site), b.binds ? "  BINDS: no order and no recomputing gets below" : "");
-  text += fmt::format("peak {} = lower bound {} + {} by placement: {}\n", e.peak_bytes, e.peak_bytes - e.gap_bytes, e.gap_bytes, e.gap_reason);
+  text += "nodes that need the most by themselves (always held + operands, results, workspace); BINDS: no order and no recomputing gets below:\n";
+  for (const BindingNode& b : e.binding) text += binding_line(b);
+  text += fmt::format("peak {} = lower bound {} + {} by placement:\n", e.peak_bytes, e.peak_bytes - e.gap_bytes, e.gap_bytes);
+  text += cut("  " + e.gap_reason, kLongestLine) + "\n";
   return text;
 }
 
@@ -397,6 +427,7 @@ std::string to_text(const MemoryExplanation& e) {
   table("by reason", e.reasons);
   text += fmt::format("{:<18} {:>8} {:>16}\n", "sharing rules", "used", "bytes not needed");
   for (const SharingUse& u : e.sharing) text += fmt::format("  {:<16} {:>8} {:>16}\n", u.rule, u.count, u.bytes);
+  text += "  add_to: pieces that are added where they arise are no values of the plan, so none are counted; see its bound\n";
   return text;
 }
 

@@ -78,7 +78,7 @@ struct MemoryExplanation {
   std::int32_t arena_values = 0, arena_buffers = 0;
   std::vector<MemoryTotal> roles;    // those that occur, in the order of MemoryRole
   std::vector<MemoryTotal> reasons;  // likewise, of all values with bytes, in the order of Reason
-  std::vector<SharingUse> sharing;
+  std::vector<SharingUse> sharing;   // of all rules but add_to: what that shares is no value of the plan any more (sharing_bounds.h says what it earns)
 };
 
 // `node_us`: cost of every node of plan.graph (cost_nodes), or empty: costs are 0. REQUIRES: check_plan(plan) finds nothing. Thread safe.

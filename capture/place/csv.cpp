@@ -1,6 +1,7 @@
 #include <tapedeck/capture/place/csv.h>
 
 #include <tapedeck/engine/error.h>
+#include <tapedeck/engine/lexer.h>
 
 #include <fmt/format.h>
 
@@ -63,6 +64,15 @@ std::string_view unquoted(std::string_view field) {
   return quoted ? field.substr(1, field.size() - 2) : field;
 }
 
+// What a message may repeat of a file that can be anything: printable, and not too long.
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 60;
+  for (std::size_t n = std::min(text.size(), kMost);; --n) {
+    const std::string escaped = quoted(text.substr(0, n));
+    if (escaped.size() <= kMost + 2) return escaped.substr(1, escaped.size() - 2) + (n < text.size() ? "..." : "");
+  }
+}
+
 // Half open.
 struct Times {
   std::int64_t first = 0, end = 0;
@@ -77,13 +87,17 @@ class Parser {
   Parser(std::string_view text, const std::string& name, std::int64_t default_alignment) : rest_(text), name_(name), default_alignment_(default_alignment) {}
 
   BufferList parse() {
-    if (!next_line()) fail("no header row");
+    if (!next_line()) {
+      line_number_ = 1;
+      fail("no header row");
+    }
     read_header();
     while (next_line()) {
       if (list_.rows.size() == kMostBuffers) fail("too many buffers");
       read_row();
     }
     set_steps();
+    count_unread();
     return std::move(list_);
   }
 
@@ -100,6 +114,10 @@ class Parser {
     return !trimmed(line_).empty();
   }
 
+  void count_unread() {
+    while (!rest_.empty()) list_.unread_lines += next_line() ? 1 : 0;
+  }
+
   void read_header() {
     if (line_.starts_with("\xEF\xBB\xBF")) line_.remove_prefix(3);  // a byte order mark
     if (line_.starts_with("\x1F\x8B")) fail("this is gzip; unpack it first (gzip -dc FILE | tapedeck offsets -)");
@@ -112,8 +130,8 @@ class Parser {
     }
     if (at_[kUpper] && at_[kEnd]) fail("both 'upper' and 'end' (the last time itself): one is enough");
     for (const auto& [name, column] : {ColumnName{"id", kId}, ColumnName{"lower", kLower}, ColumnName{"size", kSize}})
-      if (!at_[column]) fail(fmt::format("no column '{}' in the header '{}'; there must be id, lower, upper and size", name, trimmed(line_)));
-    if (!at_[kUpper] && !at_[kEnd]) fail(fmt::format("no column 'upper' in the header '{}'; there must be id, lower, upper and size", trimmed(line_)));
+      if (!at_[column]) fail(fmt::format("no column '{}' in the header '{}'; there must be id, lower, upper and size", name, shown(trimmed(line_))));
+    if (!at_[kUpper] && !at_[kEnd]) fail(fmt::format("no column 'upper' in the header '{}'; there must be id, lower, upper and size", shown(trimmed(line_))));
   }
 
   std::vector<std::string> fields_of_line() const {
@@ -127,8 +145,8 @@ class Parser {
   std::int64_t number(std::string_view text, const char* what, std::int64_t least, std::int64_t most) const {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc::result_out_of_range) fail(fmt::format("{} {} is too large", what, text));
-    if (error != std::errc() || end != text.data() + text.size()) fail(fmt::format("{} '{}' is not a whole number", what, text));
+    if (error == std::errc::result_out_of_range) fail(fmt::format("{} {} is too large", what, shown(text)));
+    if (error != std::errc() || end != text.data() + text.size()) fail(fmt::format("{} '{}' is not a whole number", what, shown(text)));
     if (value < least || value > most) fail(fmt::format("{} {} is not within {}..{}", what, value, least, most));
     return value;
   }
@@ -146,7 +164,7 @@ class Parser {
     if (list_.rows.back().size() != list_.columns.size())
       fail(fmt::format("{} fields, but the header has {}", list_.rows.back().size(), list_.columns.size()));
     if (field(kId).empty()) fail("no id");
-    if (!ids_.emplace(field(kId)).second) fail(fmt::format("buffer {} is there already", field(kId)));
+    if (!ids_.emplace(field(kId)).second) fail(fmt::format("buffer {} is there already", shown(field(kId))));
     Tenant b;
     b.bytes = number(field(kSize), "size", 0, kMostBytes);
     if (b.bytes > kMostBytes - sum_) fail(fmt::format("the sizes up to here sum up to more than {} bytes", kMostBytes));
@@ -164,25 +182,25 @@ class Parser {
     life.whole.first = time(field(kLower), "lower");
     life.whole.end = at_[kUpper] ? time(field(kUpper), "upper") : time(field(kEnd), "end") + 1;
     if (life.whole.first >= life.whole.end)
-      fail(fmt::format("buffer {} is never alive: it ends at {}, before it begins at {}", field(kId), life.whole.end - 1, life.whole.first));
+      fail(fmt::format("buffer {} is never alive: it ends at {}, before it begins at {}", shown(field(kId)), life.whole.end - 1, life.whole.first));
     if (at_[kGaps])
       for (const std::string& gap : split(field(kGaps), ' '))
         if (!gap.empty()) life.gaps.push_back(read_gap(gap, life.whole));
     std::sort(life.gaps.begin(), life.gaps.end(), [](const Times& a, const Times& b) { return a.first < b.first; });
     std::int64_t from = life.whole.first;   // joined where they touch; then none may be left of the life
     for (const Times& gap : life.gaps) from = gap.first <= from ? std::max(from, gap.end) : life.whole.first - 1;
-    if (!life.gaps.empty() && from == life.whole.end) fail(fmt::format("gaps leave nothing of the life of buffer {}", field(kId)));
+    if (!life.gaps.empty() && from == life.whole.end) fail(fmt::format("gaps leave nothing of the life of buffer {}", shown(field(kId))));
     lives_.push_back(std::move(life));
   }
 
   Times read_gap(const std::string& text, const Times& whole) const {
     if (text.find('@') != std::string::npos)
-      fail(fmt::format("gap '{}': that part of a buffer is needed in a gap (a-b@lo:hi) is not supported; make it two buffers", text));
+      fail(fmt::format("gap '{}': that part of a buffer is needed in a gap (a-b@lo:hi) is not supported; make it two buffers", shown(text)));
     const std::size_t dash = text.find('-', 1);   // the first may be a sign
-    if (dash == std::string::npos) fail(fmt::format("gap '{}' is not of the form a-b", text));
+    if (dash == std::string::npos) fail(fmt::format("gap '{}' is not of the form a-b", shown(text)));
     const Times gap{time(std::string_view(text).substr(0, dash), "gap"), time(std::string_view(text).substr(dash + 1), "gap")};
     if (gap.first >= gap.end || gap.first < whole.first || gap.end > whole.end)
-      fail(fmt::format("gap '{}' is not within the life {}..{}, or empty", text, whole.first, whole.end));
+      fail(fmt::format("gap '{}' is not within the life {}..{}, or empty", shown(text), whole.first, whole.end));
     return gap;
   }
 
@@ -236,6 +254,12 @@ std::size_t column_of(std::vector<std::string>& columns, const char* name) {
 
 BufferList parse_buffers(std::string_view text, const std::string& name, std::int64_t default_alignment) {
   return Parser(text, name, default_alignment).parse();
+}
+
+std::string shown_id(const BufferList& list, std::size_t i) {
+  const auto is_id = [](const std::string& column) { return std::any_of(std::begin(kNames), std::end(kNames), [&](const ColumnName& n) { return n.column == kId && column == n.name; }); };
+  const auto column = std::find_if(list.columns.begin(), list.columns.end(), is_id) - list.columns.begin();
+  return shown(unquoted(list.rows[i][static_cast<std::size_t>(column)]));
 }
 
 std::string print_buffers(const BufferList& list, const Offsets& placed) {

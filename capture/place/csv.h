@@ -14,7 +14,7 @@
 //     gaps                                    "a-b c-d": its bytes are not needed during a..b-1
 //
 // A gap with a window, a-b@lo:hi, where only bytes lo..hi-1 are needed, is refused: a buffer is needed whole or not at all. The first blank
-// line ends the list. Times need not be dense. Numbers are whole; fields may be quoted as in
+// line ends the list, whatever follows. Times need not be dense. Numbers are whole; fields may be quoted as in
 // RFC 4180, but go over one line.
 #pragma once
 
@@ -30,11 +30,15 @@ namespace tapedeck TAPEDECK_API {
 struct BufferList {
   std::vector<std::string> columns;             // as the header has them
   std::vector<std::vector<std::string>> rows;   // by buffer, by column
-  std::vector<Tenant> buffers;                  // at dense times
+  std::vector<Tenant> buffers;                  // at dense times; that of row i is in line i + 2
+  std::int64_t unread_lines = 0;                // that follow the blank line that ended the list and are not blank
 };
 
 // `name` is what messages call it. Throws ParseError, "NAME:LINE: error: ...", for the first line that is wrong.
 BufferList parse_buffers(std::string_view text, const std::string& name, std::int64_t default_alignment = 1);
+
+// The id of buffer i as messages say it: printable, and not too long.
+std::string shown_id(const BufferList& list, std::size_t i);
 
 // The columns that were read, with the offset of each in `offset`, and with several arenas its number in `arena`.
 std::string print_buffers(const BufferList& list, const Offsets& placed);

@@ -110,10 +110,16 @@ class Improver {
   std::vector<std::int64_t> ends_;            // by part, in bytes
 };
 
+void refuse_fixed(const std::vector<Tenant>& buffers) {
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    if (buffers[i].fixed >= 0) throw PlaceError({static_cast<std::int32_t>(i)}, "has a fixed offset, which does not say in which of several arenas it lies");
+}
+
 }  // namespace
 
 Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
   const PlaceClock::time_point begun = PlaceClock::now();
+  if (options.chunk_bytes > 0) refuse_fixed(buffers);
   const PlaceProblem p = make_problem(buffers);
   if (options.chunk_bytes > 0) return place_in_chunks(p, options.chunk_bytes, buffers.size());
   if (p.buffers.empty()) {

@@ -8,10 +8,12 @@
 #pragma once
 
 #include <tapedeck/kernels/export.h>
+#include <tapedeck/engine/error.h>
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace tapedeck TAPEDECK_API {
@@ -51,8 +53,21 @@ struct Offsets {
   std::int64_t work = 0;              // steps of search that were taken
 };
 
-// Deterministic unless `seconds` is given. Throws UsageError for a negative size, an alignment below one, a death before the birth, holes
-// that are not as said, fixed buffers that overlap while alive, and sums beyond 2^62. Thread safe.
+// What place() says of buffers that are no instance: "buffer 3 " or "buffer 3 and buffer 5 ", and what is wrong with them.
+class PlaceError : public UsageError {
+ public:
+  PlaceError(std::vector<std::int32_t> buffers, const std::string& fault);
+  const std::vector<std::int32_t>& buffers() const { return buffers_; }   // numbers in what place() was given; one or two
+  const std::string& fault() const { return fault_; }                     // without them: "have ..."
+
+ private:
+  std::vector<std::int32_t> buffers_;
+  std::string fault_;
+};
+
+// Deterministic unless `seconds` is given. Throws PlaceError for a negative size, an alignment below one, a death before the birth, holes
+// that are not as said, fixed buffers that overlap while alive, fixed buffers with chunk_bytes (a fixed offset does not say in which arena),
+// and sums beyond 2^62. Thread safe.
 // Cost of the greedy part: O(n log n + pairs alive together) for each of ten attempts.
 Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options = {});
 

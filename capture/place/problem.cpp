@@ -1,7 +1,6 @@
 #include <tapedeck/capture/place/problem.h>
 
 #include <tapedeck/capture/place/alive.h>
-#include <tapedeck/engine/error.h>
 
 #include <algorithm>
 #include <iterator>
@@ -16,7 +15,13 @@ namespace {
 
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 62;
 
-[[noreturn]] void refuse(std::size_t i, const std::string& what) { throw UsageError("buffer " + std::to_string(i) + " " + what); }
+[[noreturn]] void refuse(std::size_t i, const std::string& fault) { throw PlaceError({static_cast<std::int32_t>(i)}, fault); }
+
+std::string named(const std::vector<std::int32_t>& buffers) {
+  std::string text;
+  for (std::int32_t i : buffers) text += (text.empty() ? "buffer " : " and buffer ") + std::to_string(i);
+  return text;
+}
 
 void check_holes(std::size_t i, const Tenant& b) {
   std::int64_t last = std::int64_t{b.birth} - 1;
@@ -30,17 +35,18 @@ void check_holes(std::size_t i, const Tenant& b) {
 
 void check(const std::vector<Tenant>& all) {
   std::int64_t left = kMostBytes, farthest = 0;
+  std::size_t who = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Tenant& b = all[i];
     if (b.bytes < 0) refuse(i, "has a negative size, " + std::to_string(b.bytes));
     if (b.alignment < 1) refuse(i, "has alignment " + std::to_string(b.alignment) + ": it must be at least 1");
     if (b.death < b.birth) refuse(i, "dies at step " + std::to_string(b.death) + ", before its birth at " + std::to_string(b.birth));
     check_holes(i, b);
-    farthest = std::max({farthest, b.fixed, b.hint});
-    if (b.bytes > left || b.alignment > left - b.bytes) throw UsageError("buffers of more than 2^62 bytes in all");
+    if (std::max(b.fixed, b.hint) > farthest) farthest = std::max(b.fixed, b.hint), who = i;
+    if (b.bytes > left || b.alignment > left - b.bytes) refuse(i, "makes it more than 2^62 bytes in all, each with its alignment");
     left -= b.bytes + b.alignment;
   }
-  if (farthest > left) throw UsageError("offsets beyond 2^62");
+  if (farthest > left) refuse(who, "has an offset beyond 2^62, " + std::to_string(farthest) + ", with what may lie above it");
 }
 
 // Life without what begins or ends it as a hole. False: nothing is left.
@@ -106,7 +112,7 @@ void check_fixed(const PlaceProblem& p) {
   std::sort(events.begin(), events.end());
   std::map<std::int64_t, std::int32_t> alive;
   const auto meet = [&](std::int32_t x, std::int32_t y) {
-    refuse(static_cast<std::size_t>(p.original[x]), "and buffer " + std::to_string(p.original[y]) + " are fixed to bytes that overlap while both are alive");
+    throw PlaceError({p.original[x], p.original[y]}, "are fixed to bytes that overlap while both are alive");
   };
   for (const auto& [step, begins, i] : events) {
     const Tenant& b = p.buffers[i];
@@ -139,6 +145,9 @@ void add_load(PlaceProblem* p) {
 }
 
 }  // namespace
+
+PlaceError::PlaceError(std::vector<std::int32_t> buffers, const std::string& fault)
+    : UsageError(named(buffers) + " " + fault), buffers_(std::move(buffers)), fault_(fault) {}
 
 PlaceProblem make_problem(const std::vector<Tenant>& all) {
   check(all);

@@ -18,7 +18,7 @@ struct PlaceProblem {
   std::int64_t bound = 0;              // the largest of these, and no less than the end of any fixed buffer
 };
 
-// Throws UsageError as place() says. O(n log n) for n lifetimes and holes.
+// Throws PlaceError as place() says. O(n log n) for n lifetimes and holes.
 PlaceProblem make_problem(const std::vector<Tenant>& all);
 
 inline std::int64_t align_up(std::int64_t offset, std::int64_t alignment) { return (offset + alignment - 1) / alignment * alignment; }

@@ -8,6 +8,8 @@
 #include <tapedeck/engine/op_library.h>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -21,6 +23,7 @@ using namespace tapedeck::tool;
 namespace {
 
 constexpr const char* kFile = ".tape or .graph";
+const std::vector<std::string> kExplanations = {"choices", "segments", "peak", "memory"};
 constexpr const char* kFooter =
     "Sizes: a bare number is bytes; KB MB GB are 1000s, KiB MiB GiB 1024s; 50% is of the peak that keeps everything.\n"
     "Exit codes: 0 ok, 1 differs, 2 usage, 3 bad or missing file or invalid graph, 4 infeasible budget, 5 execution error,\n"
@@ -88,9 +91,9 @@ void add_plan(Line& l) {
       ->check(CLI::Range(1, 4096))->capture_default_str();
   c->add_option("--segment-us", l.plan.segment_us, "most microseconds of a segment; 0: every node by itself")->check(CLI::NonNegativeNumber)->capture_default_str();
   c->add_flag("--split-phases", l.plan.split_phases, "no segment holds nodes of two phases");
-  c->add_flag("--explain{choices}", l.plan.explain, "choices (every recompute choice with its reason), segments (how they were cut), peak (what lives there, "
-                                                    "and what would lower it) or memory (totals, and what sharing earns)")
-      ->check(CLI::IsMember({"choices", "segments", "peak", "memory"}));
+  c->add_option("--explain", l.plan.explain, "choices (every recompute choice with its reason), segments (how they were cut), peak (what lives there, "
+                                                    "and what would lower it) or memory (totals, and what sharing earns); alone: choices")
+      ->type_name("[choices|segments|peak|memory]")->check(CLI::IsMember(kExplanations).description(""));
   c->add_option("--picture", l.plan.picture, "draw addresses x time here: .svg, or .png where there is a viewer");
   c->add_option("--csv", l.plan.csv, "write the arena's buffers here: id,lower,upper,size,offset,alignment and what they hold; `tapedeck offsets` reads it");
   c->add_option("--costs", l.plan.costs, kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
@@ -189,12 +192,12 @@ void add_offsets(Line& l) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))->capture_default_str()->excludes(seconds);
   c->add_option("--align", o.align, "alignment of buffers for which the file has none")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))->capture_default_str();
   c->add_option("--threads", o.threads, "that search; 0: all; the answer for some work is the same with any number")->check(CLI::Range(0, 4096))->capture_default_str();
-  c->add_option("--chunk", o.chunk, "several arenas, none larger than this (but for a buffer that is)");
+  c->add_option("--chunk", o.chunk, "several arenas, none larger than this (but for a buffer that is); placed greedily: --work, --seconds, --capacity and hints steer nothing");
   c->add_flag("--anew", o.anew, "do not look at offsets that the file has: place all (the CSV of a plan, say)");
-  c->add_option("-o,--output", o.output, "write the list with the offsets here, even if the capacity is not met");
+  c->add_option("-o,--output", o.output, "write the list with the offsets here, even if the capacity is not met; - for stdout, and the summary goes to stderr");
   c->footer("Lives are lower..upper-1 (column `end`: the last time itself); a gap a-b means not needed during a..b-1. The first blank line ends the list.\n"
             "Packed files: gzip -dc FILE.csv.gz | tapedeck offsets -. Ctrl-C stops the search and keeps the best so far.\n"
-            "Exit codes: 0 ok, 2 usage, 3 bad file, 4 the capacity is not met.");
+            "Exit codes: 0 ok, 2 usage, 3 bad file, 4 the capacity is not met, 130 interrupted (the best so far is still written).");
 }
 
 void add_others(Line& l) {
@@ -247,18 +250,30 @@ int run(const std::function<int()>& command) {
 
 }  // namespace
 
-// `--explain segments` is `--explain=segments`; bare `--explain FILE` is not taken for that.
-std::vector<std::string> arguments(int argc, char** argv) {
-  std::vector<std::string> all;
+struct Arguments {
+  std::vector<std::string> all;       // reversed, as CLI11 takes them
+  std::string after_explain;          // the word behind `--explain` or `--explain WORD` that is none it takes; may be the file
+};
+
+// `--explain segments` is `--explain=segments`; bare `--explain FILE` is `--explain=choices FILE`.
+Arguments arguments(int argc, char** argv) {
+  Arguments a;
   for (int i = 1; i < argc; ++i) {
-    const std::string next = argv[i];
-    if (!all.empty() && all.back() == "--explain" && (next == "choices" || next == "segments" || next == "peak" || next == "memory"))
-      all.back() += "=" + next;
-    else
-      all.push_back(next);
+    a.all.emplace_back(argv[i]);
+    if (a.all.back() != "--explain") continue;
+    const bool has_word = i + 1 < argc && std::find(kExplanations.begin(), kExplanations.end(), argv[i + 1]) != kExplanations.end();
+    a.all.back() += std::string("=") + (has_word ? argv[++i] : "choices");
+    if (i + 1 < argc && argv[i + 1][0] != '-') a.after_explain = argv[i + 1];
   }
-  std::reverse(all.begin(), all.end());  // as CLI11 takes them
-  return all;
+  std::reverse(a.all.begin(), a.all.end());
+  return a;
+}
+
+// One word too many: if it stands where --explain has its own, that is what it was meant for. Empty: it is not.
+std::string misplaced_explanation(const std::string& word) {
+  if (word.empty() || word.find_first_of("./") != std::string::npos) return "";   // a file
+  if (std::find(kExplanations.begin(), kExplanations.end(), word) != kExplanations.end()) return fmt::format("--explain takes one word; '{}' is a second", word);
+  return fmt::format("--explain: '{}' is none of {}", word, fmt::join(kExplanations, ", "));
 }
 
 int main(int argc, char** argv) {
@@ -277,8 +292,13 @@ int main(int argc, char** argv) {
   add_reduce(line);
   add_offsets(line);
   add_others(line);
+  Arguments given = arguments(argc, argv);
   try {
-    line.app.parse(arguments(argc, argv));
+    line.app.parse(std::move(given.all));
+  } catch (const CLI::ExtrasError& e) {
+    if (const std::string what = misplaced_explanation(given.after_explain); !what.empty()) return complain(UsageError(what), kUsage);
+    line.app.exit(e);
+    return kUsage;
   } catch (const CLI::ParseError& e) {
     const bool asked = e.get_exit_code() == 0;  // --help, --version
     line.app.exit(e);

@@ -40,11 +40,12 @@ double gap_percent(const OffsetsSummary& s) {
 }
 
 std::string summary_text(const std::string& path, const OffsetsSummary& s) {
-  std::string text = fmt::format("{}: {} buffers\n", path == "-" ? "stdin" : path, s.buffers);
+  std::string text = fmt::format("{}: {} buffers\n", path, s.buffers);
   const auto line = [&](const char* name, const std::string& value) { text += fmt::format("  {:<12} {}\n", name, value); };
   line("peak", human_size(s.peak) + (s.arenas > 1 ? fmt::format(", in {} arenas", s.arenas) : ""));
   line("lower bound", human_size(s.lower_bound));
   line("gap", s.optimal ? "none can be lower" : fmt::format("{:.2f} % at most", gap_percent(s)));
+  if (s.proven_bound > s.lower_bound) line("proven bound", human_size(s.proven_bound) + ": all that is lower was searched");
   if (s.capacity >= 0) line("capacity", human_size(s.capacity) + (s.peak <= s.capacity ? ", met" : ", not met"));
   line("found in", fmt::format("{:.3f} s, {} steps of search{}", s.seconds, s.work, s.interrupted ? ", interrupted" : ""));
   return text;
@@ -61,18 +62,61 @@ PlaceOptions options_of(const OffsetsOptions& request) {
   return how;
 }
 
+std::string name_of(const std::string& path) { return path == "-" ? "stdin" : path; }
+
+// The line of a buffer.
+std::string line_of(const OffsetsOptions& request, std::int32_t buffer) { return fmt::format("{}:{}", name_of(request.file), buffer + 2); }
+
+std::string ids_of(const BufferList& list, const std::vector<std::int32_t>& buffers) {
+  std::string text;
+  for (const std::int32_t i : buffers) text += (text.empty() ? "buffer " : " and buffer ") + shown_id(list, static_cast<std::size_t>(i));
+  return text;
+}
+
+BufferList read_list(const OffsetsOptions& request) {
+  BufferList list = parse_buffers(read_text(request.file), name_of(request.file), request.align);
+  if (list.unread_lines > 0)
+    fmt::print(stderr, "tapedeck: {}: warning: {} line{} after line {} {} not read: a blank line ends the list\n", name_of(request.file), list.unread_lines,
+               list.unread_lines == 1 ? "" : "s", list.rows.size() + 2, list.unread_lines == 1 ? "is" : "are");
+  for (std::size_t i = 0; i < list.buffers.size(); ++i) {
+    if (request.anew) list.buffers[i].fixed = -1;
+    if (!request.chunk.empty() && list.buffers[i].fixed >= 0)
+      throw UsageError(fmt::format("{}: {} has an offset, which does not say in which of several arenas: with --chunk say --anew, which places all",
+                                   line_of(request, static_cast<std::int32_t>(i)), ids_of(list, {static_cast<std::int32_t>(i)})));
+  }
+  return list;
+}
+
+// What place() refuses is wrong in the file.
+Offsets place_list(const OffsetsOptions& request, const BufferList& list, const PlaceOptions& how) {
+  try {
+    return place(list.buffers, how);
+  } catch (const PlaceError& e) {
+    throw FileError(fmt::format("{}: error: {} {}", line_of(request, e.buffers().back()), ids_of(list, e.buffers()), e.fault()));
+  }
+}
+
+void write_list(const std::string& path, const std::string& text) {
+  if (path == "-") {
+    const bool is_written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    if (!is_written) throw FileError(fmt::format("stdout: cannot write: {}", std::strerror(errno)));
+    return;
+  }
+  AtomicWriter writer(path);
+  writer.write(text);
+  writer.commit();
+}
+
 }  // namespace
 
 int offsets(const OffsetsOptions& request) {
   PlaceOptions how = options_of(request);
-  BufferList list = parse_buffers(read_text(request.file), request.file == "-" ? "stdin" : request.file, request.align);
-  if (request.anew)
-    for (Tenant& b : list.buffers) b.fixed = -1;
+  const BufferList list = read_list(request);
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   if (terminal)
     how.on_better = [](std::int64_t end, double seconds) { fmt::print(stderr, "\r\033[K{:.1f} s: {}", seconds, human_size(end)); };
   const auto start = std::chrono::steady_clock::now();
-  const Offsets placed = place(list.buffers, how);
+  const Offsets placed = place_list(request, list, how);
   OffsetsSummary s;
   s.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (terminal) fmt::print(stderr, "\r\033[K");
@@ -83,17 +127,14 @@ int offsets(const OffsetsOptions& request) {
   s.lower_bound = placed.bound;
   s.peak = placed.end;
   s.optimal = placed.optimal || placed.end <= placed.bound;
+  s.proven_bound = s.optimal ? std::max(placed.bound, placed.end) : placed.bound;
   s.capacity = how.capacity;
   s.work = placed.work;
   s.arenas = placed.arena.empty() ? 1 : 1 + *std::max_element(placed.arena.begin(), placed.arena.end());
   s.interrupted = interrupted();
-  if (!request.output.empty()) {
-    AtomicWriter writer(request.output);
-    writer.write(print_buffers(list, placed));
-    writer.commit();
-  }
-  const std::string text = request.json ? offsets_report(s) : summary_text(request.file, s);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!request.output.empty()) write_list(request.output, print_buffers(list, placed));
+  const std::string text = request.json ? offsets_report(s) : summary_text(name_of(request.file), s);
+  std::fwrite(text.data(), 1, text.size(), request.output == "-" ? stderr : stdout);
   if (how.capacity >= 0 && s.peak > how.capacity) {
     std::fprintf(stderr, "tapedeck: the best found needs %s, more than the capacity%s\n", human_size(s.peak).c_str(), s.optimal ? "; none needs less" : "");
     return kInfeasible;

@@ -84,6 +84,7 @@ std::string choices_explained(const Plan& p) {
 std::string rules_explained(const std::vector<SharingBound>& bounds) {
   std::string text = fmt::format("{:<18} {:>16} {:>16}\n", "with sharing rules", "lower bound", "peak");
   for (const SharingBound& b : bounds) text += fmt::format("  {:<16} {:>16} {:>16}\n", b.rules, b.lower_bound_bytes, b.peak_bytes);
+  text += "  each row is a plan of its own: where heuristics meet, a rule can cost a little\n";
   return bounds.empty() ? "" : text;
 }
 

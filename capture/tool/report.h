@@ -70,6 +70,7 @@ struct CostCheck {
 // What `offsets` found.
 struct OffsetsSummary {
   std::int64_t buffers = 0, lower_bound = 0, peak = 0;
+  std::int64_t proven_bound = 0;   // no placement ends lower: the lower bound, or the peak if all below it was searched
   std::int64_t capacity = -1;
   bool optimal = false, interrupted = false;
   double seconds = 0;

@@ -156,7 +156,10 @@ TEST(ExplainPeak, HoldsForAnyPlan) {
     }
     EXPECT_EQ(sum, e.live_bytes);
     for (const BindingNode& b : e.binding) EXPECT_LE(b.own_bytes, live[b.node]) << b.text << "\n" << print(plan.graph);
-    EXPECT_FALSE(to_text(e).empty());
+    const std::string text = to_text(e);
+    EXPECT_FALSE(text.empty());
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 150u) << line;
     EXPECT_FALSE(to_text(explain_memory(plan)).empty());
   }
 }

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace tapedeck {
@@ -45,6 +46,24 @@ TEST(BufferCsv, TheFirstBlankLineEndsTheList) {
   EXPECT_EQ(parse_buffers("id,lower,upper,size\na,0,1,1\n\nwhatever", "b.csv").buffers.size(), 1u);
   EXPECT_EQ(parse_buffers("id,lower,upper,size\na,0,1,1\n  \r\nb,0,1,1\n", "b.csv").buffers.size(), 1u);
   EXPECT_EQ(parse_buffers("id,lower,upper,size\n", "b.csv").buffers.size(), 0u);
+  const struct {
+    const char* tail;
+    std::int64_t unread;
+  } tails[] = {{"", 0}, {"\n", 0}, {"\n \n\r\n", 0}, {"\nwhatever", 1}, {"  \r\nb,0,1,1\n\n# c\n\n", 2}};
+  for (const auto& t : tails) EXPECT_EQ(parse_buffers(std::string("id,lower,upper,size\na,0,1,1\n") + t.tail, "b.csv").unread_lines, t.unread) << t.tail;
+}
+
+// Whatever is taken for a list, the message about it can be printed.
+TEST(BufferCsv, MessagesRepeatLittleAndNothingThatCannotBePrinted) {
+  std::string bytes;
+  for (int i = 0; i < 4000; ++i) bytes += static_cast<char>(i * 7 % 256);
+  for (const std::string& text : {"TAPE" + bytes, "id,lower,upper,size\na,0,1," + std::string(500, 'x'), "id,lower,upper,size\n\x1b[31mred" + std::string(500, '\x7f') + ",2,1,8"}) {
+    const std::string message = message_of(text);
+    EXPECT_NE(message, "");
+    EXPECT_LT(message.size(), 180u) << message;
+    EXPECT_TRUE(std::all_of(message.begin(), message.end(), [](unsigned char c) { return c >= 0x20 && c < 0x7f; })) << message;
+  }
+  EXPECT_NE(message_of("id,lower,upper,size\na,0,1,\x1b[31m\n").find("size '\\x1b[31m' is not"), std::string::npos);
 }
 
 TEST(BufferCsv, GapsHintsFixedOffsetsAlignments) {
@@ -94,7 +113,7 @@ TEST(BufferCsv, MistakesNameTheLine) {
   const struct {
     std::string text, says;
   } cases[] = {
-      {"", "b.csv:0: error: no header row"},
+      {"", "b.csv:1: error: no header row"},
       {"\n", "b.csv:1: error: no header row"},
       {"id,lower,size\n", "b.csv:1: error: no column 'upper'"},
       {"1,2,3,4\n", "b.csv:1: error: no column 'id'"},

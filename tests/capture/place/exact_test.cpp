@@ -295,6 +295,17 @@ TEST(PlaceExact, RefusesWhatIsNotAnInstance) {
       {{1, 1, 0, 1, std::numeric_limits<std::int64_t>::max()}},
   };
   for (std::size_t k = 0; k < bad.size(); ++k) EXPECT_THROW(place(bad[k]), UsageError) << "case " << k;
+  const auto culprits = [](const std::vector<Tenant>& all) {
+    try {
+      place(all);
+    } catch (const PlaceError& e) {
+      return e.buffers();
+    }
+    return std::vector<std::int32_t>{};
+  };
+  EXPECT_EQ(culprits({{0, 1, 0, 9}, {2, 1, 0, 9, 5}, {1, 1, 0, 9}, {9, 1, 2, 3, 0}}), (std::vector<std::int32_t>{1, 3}));
+  EXPECT_EQ(culprits({{1, 1, 0, 1, 4}, {1, 1, 0, 1, std::numeric_limits<std::int64_t>::max()}, {1, 1, 0, 1}}), (std::vector<std::int32_t>{1}));
+  EXPECT_EQ(culprits({{1, 1, 0, 1}, {1, 1, 2, 1}}), (std::vector<std::int32_t>{1}));
   EXPECT_NO_THROW(place({{2, 1, 0, 1, 0}, {2, 1, 2, 3, 1}}));                                // never alive together
   EXPECT_NO_THROW(place({{2, 1, 0, 9, 5, -1, {{2, 3}}}, {9, 1, 2, 3, 0}}));                   // nor here: in a hole
   EXPECT_NO_THROW(place({{1, 1, 0, 9, -1, -1, {{0, 9}}}, {1, 1, 0, 9, -1, -1, {{0, 3}}}}));  // holes at either end

@@ -166,6 +166,21 @@ TEST(PlaceInChunks, AQuarterOfThePeakCostsATwentiethAtMost) {
   }
 }
 
+// An offset does not say in which of several arenas.
+TEST(PlaceInChunks, RefusesFixedOffsetsAndNamesTheBuffer) {
+  const std::vector<Tenant> buffers = {{8, 1, 0, 2}, {8, 1, 1, 3}, {8, 1, 2, 4, 16}, {8, 1, 2, 4, 0}};
+  EXPECT_NO_THROW(place(buffers));
+  PlaceOptions options;
+  options.chunk_bytes = 32;
+  try {
+    place(buffers, options);
+    FAIL() << "it was placed";
+  } catch (const PlaceError& e) {
+    EXPECT_EQ(e.buffers(), std::vector<std::int32_t>{2});
+    EXPECT_EQ(std::string(e.what()).find("buffer 2 has a fixed offset"), 0u) << e.what();
+  }
+}
+
 // ---- the sweep that judges what the tool writes ----
 
 TEST(FindFault, SaysWhatTheOracleSays) {

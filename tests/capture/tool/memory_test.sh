@@ -19,6 +19,7 @@ answered '"schema": "tapedeck.plan/1"'
 for key in peak alive binding gap_bytes recompute advice; do answered "\"$key\""; done
 expect 0 plan hand.graph --explain memory; quiet
 for words in "by role" "by reason" "sharing rules" "order:" "in_place" "without windows" "none"; do answered "$words"; done
+for words in "add_to: pieces" "each row is a plan of its own"; do answered "$words"; done
 expect 0 plan hand.graph --explain memory --json; quiet
 for key in memory roles reasons sharing order unshared_bytes rules; do answered "\"$key\""; done
 
@@ -38,6 +39,22 @@ expect 2 plan u.tape --picture u.jpg; said ".svg or .png"; absent u.jpg
 expect 3 plan u.tape --picture nowhere/u.svg; said nowhere
 expect 3 plan u.tape --csv nowhere/u.csv; said nowhere
 expect 2 plan u.tape --explain=everything
+
+# --explain takes one of four words, or none.
+for words in "plan hand.graph --explain foo" "plan --explain foo hand.graph"; do
+  expect 2 $words; said "'foo' is none of choices, segments, peak, memory"
+done
+expect 2 plan hand.graph --explain peak memory; said "'memory' is a second"
+expect 2 plan hand.graph --explain peak other.graph; said other.graph
+for words in "plan hand.graph --explain" "plan --explain hand.graph" "plan hand.graph --explain --json" "plan --explain choices hand.graph"; do expect 0 $words; quiet; done
+expect 0 plan hand.graph --explain; answered "nothing is recomputed"
+expect 0 plan --help; answered "--explain [choices|segments|peak|memory]"
+
+# No line of an explanation is wider than a wide terminal, even where a workspace is named after its node.
+for model in cnn unet; do
+  expect 0 record $model --abstract -o wide.tape; expect 0 plan wide.tape --explain peak
+  awk -v columns=150 'length > columns { exit 1 }' out || fail "$model: $(awk 'length > 150' out | head -3)"
+done
 
 # PNG is the viewer's.
 if [ -x "$(dirname "$tool")/tapedeck-viewer" ]; then

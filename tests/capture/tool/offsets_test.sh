@@ -31,6 +31,25 @@ expect 0 offsets b.csv --chunk 130 -o chunks.csv --json; [ "$(number arenas)" -g
 [ "$(head -1 chunks.csv)" = id,lower,upper,size,offset,arena ] || fail "header: $(head -1 chunks.csv)"
 printf 'id,lower,upper,size\n' > none.csv; expect 0 offsets none.csv --json; [ "$(number peak)" = 0 ] || fail "$(cat out)"
 
+# What fixed offsets leave undecided for several arenas is asked back.
+expect 2 offsets o.csv --chunk 130 -o x.csv; said 'o.csv:2: buffer a has an offset'; said --anew; absent x.csv
+expect 0 offsets o.csv --chunk 130 --anew --json; quiet
+
+# A list for the next in a pipe: nothing else is in it.
+expect 0 offsets b.csv -o -; cmp -s out o.csv || fail "-o -: $(cat out)"; said 'lower bound'; absent ./-
+expect 0 offsets b.csv -o - --json; cmp -s out o.csv || fail "-o - --json: $(cat out)"; said '"schema": "tapedeck.offsets/1"'
+expect 0 offsets - -o - < b.csv; cmp -s out o.csv || fail "- -o -: $(cat out)"; said 'stdin: 4 buffers'
+
+# What a blank line cuts off is not silently gone.
+{ cat b.csv; printf '\nz,0,1,1\n \n# more\n'; } > tail.csv; expect 0 offsets tail.csv -o x.csv; said 'tail.csv: warning: 2 lines after line 6 are not read'
+cmp -s x.csv o.csv || fail "tail.csv: $(cat x.csv)"; rm -f x.csv
+{ cat b.csv; printf '\n\n  \n'; } > blank.csv; expect 0 offsets blank.csv; quiet
+
+# What is proven may be more than the bytes alive at once: alignment, here.
+printf 'id,lower,upper,size\na,0,4,3\nb,2,6,3\n' > apart.csv; expect 0 offsets apart.csv --align 4 --json
+[ "$(number lower_bound)" = 6 ] && [ "$(number proven_bound)" = 7 ] && [ "$(number peak)" = 7 ] || fail "$(cat out)"
+expect 0 offsets apart.csv --align 4; answered 'proven bound 7 bytes'; expect 0 offsets b.csv; ! grep -q proven out || fail "$(cat out)"
+
 # Capacities: 4 if not met, with the best plan written.
 expect 0 offsets b.csv --capacity 220 -o met.csv; answered ', met'
 expect 4 offsets b.csv --capacity 219 -o best.csv; said 'more than the capacity'; answered 'not met'
@@ -54,16 +73,21 @@ expect 0 offsets --help; for word in --capacity --seconds --work --align --threa
 expect 3 offsets missing.csv; said missing.csv
 expect 3 offsets .
 head -c 25 b.csv > cut.csv; expect 3 offsets cut.csv -o x.csv; said 'cut.csv:'; absent x.csv
-: > empty.csv; expect 3 offsets empty.csv; said 'no header row'
+: > empty.csv; expect 3 offsets empty.csv; said 'empty.csv:1: error: no header row'
 printf 'id,lower,upper,size\na,0,4,100\nb,2,1,50\n' > bad.csv; expect 3 offsets bad.csv -o x.csv; said 'bad.csv:3: error:'; absent x.csv
-printf 'id,lower,upper,size,offset\na,0,4,100,0\nb,2,6,50,50\n' > clash.csv; expect 2 offsets clash.csv -o x.csv; absent x.csv
+printf 'id,lower,upper,size,offset\na,0,4,100,0\nb,2,6,50,50\n' > clash.csv; expect 3 offsets clash.csv -o x.csv; absent x.csv
+said 'clash.csv:3: error: buffer a and buffer b are fixed to bytes that overlap'
+printf 'id,lower,upper,size,alignment\n"a,1",0,4,1,1152921504606846976\nb,0,4,1,1152921504606846976\nc,0,4,1,1152921504606846976\n%s\n' '"d ""4""",0,1,1,1152921504606846976' > large.csv
+expect 3 offsets large.csv -o x.csv; said 'large.csv:5: error: buffer d \"\"4\"\" makes it'; said '2^62'; absent x.csv
+printf 'PK\003\004\000\033[31m%0100d\n' 7 > binary.tape; expect 3 offsets binary.tape; said 'PK\x03\x04\x00\x1b[31m000'; said '...'
+[ "$(LC_ALL=C tr -d '\n -~' < err | wc -c)" = 0 ] && [ "$(wc -c < err)" -le 220 ] || fail "repeats what it reads: $(od -c err | head)"
 expect 3 offsets b.csv -o /no/such/folder/x.csv
 
 # Ctrl-C: the best so far is kept and written.
 awk 'BEGIN { srand(3); print "id,lower,upper,size"; for (i = 0; i < 400; ++i) { l = int(rand() * 200); print i "," l "," l + 1 + int(rand() * 60) "," 1 + int(rand() * 100000) } }' > hard.csv
 "$tool" offsets hard.csv --seconds 60 -o stopped.csv > out 2> err &
-running=$!
-sleep 1; kill -INT $running; wait $running; code=$?
-[ $code = 130 ] || [ $code = 0 ] || fail "Ctrl-C exits $code"
+interrupt $!
+[ $code = 130 ] || fail "Ctrl-C exits $code"
+answered interrupted
 [ "$(overlaps stopped.csv)" = 0 ] && [ "$(wc -l < stopped.csv)" = 401 ] || fail "nothing was kept"
 finish
