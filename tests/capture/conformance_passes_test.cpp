@@ -256,7 +256,7 @@ void expect_squares_pass(int n) {
 // Forty have 2^40 ways from end to end: whoever walks them all does not come back. Twice as many nodes may cost a few times as much.
 TEST(ConformancePasses, W5_SquaresFortyTimesThroughEveryPass) {
   const double twenty = testing::best_time([] { expect_squares_pass(20); }), forty = testing::best_time([] { expect_squares_pass(40); });
-  if (testing::kTimesCount) EXPECT_LT(forty, 10 * twenty + 0.1);
+  if (testing::kTimesCount) { EXPECT_LT(forty, 10 * twenty + 0.1); }
 }
 
 }  // namespace

@@ -640,7 +640,7 @@ TEST(ZooDims, FittingCostsLittleBesidePlanning) {
     const std::vector<std::string> violations = check_plan(*fitted);
     EXPECT_TRUE(violations.empty()) << name << ": " << violations.front();
     EXPECT_LE(fitted->peak_bytes, plan.peak_bytes);
-    if (testing::kTimesCount) EXPECT_LE(fit_ms, u.plan_ms / 2) << name;
+    if (testing::kTimesCount) { EXPECT_LE(fit_ms, u.plan_ms / 2) << name; }
     std::cout << name << ": " << u.largest.node_count() << " nodes, planned in " << u.plan_ms << " ms, proven for all sizes in " << ms(t1, t2) << " ms, fitted in "
               << fit_ms << " ms, peak " << fitted->peak_bytes << " of " << plan.peak_bytes << " bytes\n";
   }

@@ -447,7 +447,7 @@ TEST(GraphConformance, W11_TenThousandParameters) {
   const NodeId small = made_of(500, &few), large = made_of(5000, &many);
   const NodeId per_layer = (large - small) / 4500;
   EXPECT_EQ(large, small + 4500 * per_layer) << "every layer adds the same number of nodes";
-  if (kTimesCount) EXPECT_LT(many, few * 10 * 4 + 0.05) << "ten times the parameters, " << few << " s and " << many << " s";
+  if (kTimesCount) { EXPECT_LT(many, few * 10 * 4 + 0.05) << "ten times the parameters, " << few << " s and " << many << " s"; }
 }
 
 // ---- shapes ----

@@ -273,9 +273,10 @@ TEST(PlaceExact, WhatWasCutUpIsPutTogetherAgain) {
 }
 
 TEST(PlaceExact, IsCancelledInTheMiddle) {
+  test::Kind kind{400, 100, false, {1}};
   int stopped_early = 0;
-  for (unsigned seed = 0; seed < 6; ++seed) {
-    const std::vector<Tenant> buffers = test::cut_up(seed, 60, 1000000, 100);
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    const std::vector<Tenant> buffers = test::random_tenants(seed, kind);
     PlaceOptions options;
     options.work = 60000;
     const Offsets whole = place(buffers, options);
