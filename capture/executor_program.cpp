@@ -3,6 +3,7 @@
 #include <tapedeck/capture/executor_program.h>
 
 #include <tapedeck/capture/analysis/cost.h>
+#include <tapedeck/capture/analysis/parts.h>
 #include <tapedeck/capture/control_step.h>
 
 #include <tapedeck/engine/error.h>
@@ -181,27 +182,22 @@ class Lowering {
   }
 
   // Does every operand of a node that only joins lie in its place, and is that all of the result? Then there is nothing to do.
-  bool joined_already(const Node& node) const {
-    const PartRule rule = part_rule(*node.op);
-    if (!rule || node.n_outputs != 1) return false;
-    const Window whole = window(node.first_output);
-    const std::vector<Type> types = g_.input_types(node);
-    std::int64_t elements = 0;
-    for (int i = 0; i < node.n_inputs; ++i) {
-      const Window part = window(g_.inputs(node)[static_cast<std::size_t>(i)]);
-      Window place = part;
-      place.buffer = whole.buffer;
-      rule(types, i, g_.attributes(node), whole.view.strides, &place.offset, place.view.strides);
-      place.offset = whole.offset + place.offset * item_bytes(whole.view);
-      if (!same_window(part, place)) return false;
-      elements += part.view.numel();
-    }
-    return elements == whole.view.numel();
+  bool has_joined(const Node& node) const {
+    if (!part_rule(*node.op) || node.n_outputs != 1) return false;
+    const auto window_as_analysed = [&](ValueId v) {
+      const Window own = window(v);
+      tapedeck::Window w;
+      w.root = own.buffer;
+      w.offset = own.offset;
+      std::copy_n(own.view.strides, own.view.rank, w.strides);
+      return w;
+    };
+    return joined_already(g_, node, window_as_analysed) == g_.values[node.first_output].type.numel();
   }
 
   void lower_call(NodeId n) {
     const Node& node = g_.nodes[n];
-    if (joined_already(node)) return;
+    if (has_joined(node)) return;
     const Op& op = *node.op;
     const Kernel kernel = op.kernels[static_cast<int>(DeviceType::cpu)];
     if (!kernel) throw DeviceError(fmt::format("[{}] has no CPU kernel: {}", op.name, g_.node_text(n)));

@@ -1,6 +1,7 @@
 #include <tapedeck/capture/explain_memory.h>
 
 #include <tapedeck/capture/analysis/liveness.h>
+#include <tapedeck/capture/place/problem.h>
 #include <tapedeck/capture/plan_check_parts.h>
 
 #include <fmt/format.h>
@@ -16,7 +17,6 @@ constexpr std::size_t kMostAdvised = 32;      // values for which recomputing is
 constexpr std::size_t kMostBinding = 5;
 constexpr std::int32_t kMostRecomputed = 64;  // nodes run again for one value; beyond that it is not worth a thought
 
-std::int64_t rounded_up(std::int64_t bytes, std::int64_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
 
 class PeakExplainer {
  public:
@@ -250,7 +250,7 @@ class PeakExplainer {
     for (const MemoryBox& box : map_.arena) {
       if (box.first > e_.node || box.last < e_.node) continue;
       used += box.bytes;
-      used_rounded += rounded_up(box.bytes, plan_.alignment);
+      used_rounded += align_up(box.bytes, plan_.alignment);
     }
     e_.alignment_bytes = std::min(e_.gap_bytes, used_rounded - used);
     if (e_.gap_bytes <= 0)

@@ -110,7 +110,7 @@ class Planner {
   }
 
  private:
-  static constexpr int kMostRounds = 2;  // of order and recomputation improving each other
+  static constexpr int kMostRounds = 4;  // of order and recomputation improving each other
 
   bool has_budget() const { return options_.budget >= 0 || options_.budget_percent >= 0; }
   bool looks_for_floor() const { return options_.find_floor || has_budget() || options_.strategy == Strategy::greedy; }

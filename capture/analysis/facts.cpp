@@ -102,9 +102,10 @@ void list_by_windows(std::vector<Window> windows, Facts* facts) {
 
   facts->cost = facts->kernel_cost;
   facts->keep_all_cost = 0;
+  const auto window_of = [&](ValueId v) { return facts->windows[v]; };
   for (NodeId n = 0; n < graph.node_count(); ++n) {
     if (facts->is_window(n)) facts->cost[n] = 0;
-    if (const std::int64_t joined = joined_already(graph, graph.nodes[n], facts->windows); joined > 0)
+    if (const std::int64_t joined = joined_already(graph, graph.nodes[n], window_of); joined > 0)
       facts->cost[n] *= 1 - static_cast<double>(joined) / static_cast<double>(graph.values[graph.nodes[n].first_output].type.numel());
     facts->keep_all_cost += facts->cost[n];
   }

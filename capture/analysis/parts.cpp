@@ -140,15 +140,15 @@ bool place_part(const Graph& graph, const Node& joiner, int input, const Window&
   return part_rule(*joiner.op) && place_in(graph, joiner, graph.input_types(joiner), input, whole, part, place);
 }
 
-std::int64_t joined_already(const Graph& graph, const Node& node, const std::vector<Window>& windows) {
+std::int64_t joined_already(const Graph& graph, const Node& node, const std::function<Window(ValueId)>& window_of) {
   const PartRule rule = part_rule(*node.op);
   if (!rule || node.n_outputs != 1) return 0;
   const std::vector<Type> types = graph.input_types(node);
-  const Window& whole = windows[node.first_output];
+  const Window whole = window_of(node.first_output);
   std::int64_t elements = 0;
   for (int i = 0; i < node.n_inputs; ++i) {
     const Type& type = types[static_cast<std::size_t>(i)];
-    const Window& part = windows[graph.inputs(node)[static_cast<std::size_t>(i)]];
+    const Window part = window_of(graph.inputs(node)[static_cast<std::size_t>(i)]);
     if (part.root != whole.root) continue;
     std::int64_t offset = 0, strides[kMaxRank] = {};
     rule(types, i, graph.attributes(node), whole.strides, &offset, strides);

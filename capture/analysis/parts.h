@@ -11,6 +11,7 @@
 #include <tapedeck/capture/analysis/alias.h>
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <vector>
 
@@ -47,7 +48,8 @@ std::vector<Window> find_parts(const JoinFacts& facts, const JoinChoice& choice)
 // shows, all of it. False if no strides of `part` express it.
 bool place_part(const Graph& graph, const Node& joiner, int input, const Window& whole, ValueId part, Window* place);
 
-// Of the result's elements, how many a joining node finds in place; all of them: it has nothing to do. 0 for ops that join nothing.
-std::int64_t joined_already(const Graph& graph, const Node& node, const std::vector<Window>& windows);
+// Of the result's elements, how many a joining node finds in place; all of them: it has nothing to do. 0 for ops that join nothing. Of a
+// window only root (whatever tells bytes from others), offset and strides are looked at.
+std::int64_t joined_already(const Graph& graph, const Node& node, const std::function<Window(ValueId)>& window_of);
 
 }  // namespace tapedeck

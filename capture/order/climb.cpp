@@ -17,7 +17,7 @@ class Climber {
   Climbed climb() {
     find_peak();
     while (peak_ > climb_.bound && improve()) find_peak();
-    return {std::move(order_), peak_};
+    return {std::move(order_), peak_, work_};
   }
 
  private:

@@ -18,6 +18,7 @@ struct OrderClimb {
 struct Climbed {
   ItemOrder items;
   std::int64_t peak = 0;
+  std::int64_t work = 0;   // that it took
 };
 
 // Never above the peak of `start`. Deterministic. A move costs the items that it passes over.

@@ -88,11 +88,13 @@ class OrderFinder {
     }
   }
 
-  // Single nodes and stretches around the peak, in turn, as long as both win.
+  // Single nodes and stretches around the peak, in turn, as long as both win. Moving nodes may take half of what is left, stretches the rest.
   void polish() {
     for (std::int64_t before = best_.peak + 1; best_.peak < before && !done() && work_left_ > 0;) {
       before = best_.peak;
-      take("searched", climb_order(p_, best_.items, {bound_, work_left_, options_.cancel}).items);
+      Climbed climbed = climb_order(p_, best_.items, {bound_, (work_left_ + 1) / 2, options_.cancel});
+      work_left_ -= std::max<std::int64_t>(climbed.work, 1);
+      take("searched", std::move(climbed.items));
       WindowSearch windows{bound_, work_left_, options_.cancel};
       ItemOrder items = best_.items;
       search_windows(p_, &windows, &items);

@@ -76,7 +76,7 @@ class SetPool {
 class Searcher {
  public:
   Searcher(const OrderProblem& problem, const OrderSearch& search)
-      : p_(problem), search_(search), stepper_(problem), by_size_(static_cast<std::size_t>(problem.item_count()) + 1) {}
+      : p_(problem), search_(search), width_(static_cast<std::size_t>(search.width)), stepper_(problem), by_size_(static_cast<std::size_t>(problem.item_count()) + 1) {}
 
   OrderFound search() {
     OrderFound found;
@@ -123,8 +123,10 @@ class Searcher {
   }
 
   void expand_all(std::int32_t size) {
+    looked_at_ = size;
     std::vector<std::int32_t>& level = by_size_[static_cast<std::size_t>(size)];
     trim(&level);
+    for (std::int32_t id : level) waiting_bytes_ -= bytes_of(pool_.at(id));
     for (std::int32_t id : level) {
       if (!out_of_work()) expand(id);
       pool_.give_back(id);
@@ -165,24 +167,41 @@ class Searcher {
     pool_.note(slot, id);
     std::vector<std::int32_t>& level = by_size_[static_cast<std::size_t>(set.n_done)];
     level.push_back(id);
-    if (level.size() >= 4 * static_cast<std::size_t>(search_.width) + 64) trim(&level);
+    waiting_bytes_ += bytes_of(pool_.at(id));
+    if (level.size() >= 4 * width_ + 64) trim(&level);
+    while (waiting_bytes_ > search_.bytes && width_ > 1) narrow();
+  }
+
+  static std::int64_t bytes_of(const DownSet& set) {
+    return static_cast<std::int64_t>(sizeof set + set.done.size() * sizeof set.done[0] + set.ready.size() * sizeof set.ready[0]);
+  }
+
+  // There are too many sets. Those of the size that is being looked at are not waiting any more.
+  void narrow() {
+    width_ /= 2;
+    for (std::size_t size = static_cast<std::size_t>(looked_at_) + 1; size < by_size_.size(); ++size) trim(&by_size_[size]);
   }
 
   void trim(std::vector<std::int32_t>* level) {
-    const auto width = static_cast<std::size_t>(search_.width);
-    if (level->size() <= width) return;
+    if (level->size() <= width_) return;
     complete_ = false;
     const auto rank = [&](std::int32_t id) {
       const DownSet& s = pool_.at(id);
       return std::tuple(std::max(s.peak, search_.good), s.live);
     };
     std::stable_sort(level->begin(), level->end(), [&](std::int32_t a, std::int32_t b) { return rank(a) < rank(b); });
-    for (std::size_t i = width; i < level->size(); ++i) pool_.give_back((*level)[i]);
-    level->resize(width);
+    for (std::size_t i = width_; i < level->size(); ++i) {
+      waiting_bytes_ -= bytes_of(pool_.at((*level)[i]));
+      pool_.give_back((*level)[i]);
+    }
+    level->resize(width_);
   }
 
   const OrderProblem& p_;
   const OrderSearch& search_;
+  std::size_t width_;                 // sets of each size that are kept
+  std::int64_t waiting_bytes_ = 0;    // of sets larger than those that are being looked at
+  std::int32_t looked_at_ = -1;       // the size of these
   OrderStepper stepper_;
   SetPool pool_;
   std::vector<std::vector<std::int32_t>> by_size_;  // sets by how many items have run

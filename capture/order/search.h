@@ -16,10 +16,11 @@ namespace tapedeck {
 struct OrderSearch {
   std::int64_t below = 0;    // only orders with a lower peak are wanted
   std::int64_t good = 0;     // a peak up to this is as good as any: a lower bound, or what would do
-  std::int32_t width = 0;    // sets of each size that are kept
+  std::int32_t width = 0;    // sets of each size that are kept; half as many, and so on, once those not yet looked at outgrow `bytes`
   std::int32_t branches = 0; // items tried from a set; 0: all
   std::int64_t work = 0;     // look-ups
   const std::atomic<bool>* cancel = nullptr;
+  std::int64_t bytes = std::int64_t{128} << 20;   // an estimate; sets of the size that is being looked at may take as many again
 };
 
 struct OrderFound {

@@ -10,12 +10,12 @@ namespace tapedeck {
 // Calls visit(Steps) for every stretch of steps between the buffer's holes, ascending.
 template <class Visit>
 void each_alive(const Tenant& b, Visit&& visit) {
-  std::int32_t from = b.birth;
+  std::int64_t from = b.birth;   // a hole may end with the last step there is
   for (const Steps& hole : b.holes) {
-    if (hole.first > from) visit(Steps{from, hole.first - 1});
-    from = std::max(from, hole.last + 1);
+    if (hole.first > from) visit(Steps{static_cast<std::int32_t>(from), hole.first - 1});
+    from = std::max(from, std::int64_t{hole.last} + 1);
   }
-  if (from <= b.death) visit(Steps{from, b.death});
+  if (from <= b.death) visit(Steps{static_cast<std::int32_t>(from), b.death});
 }
 
 // Whether both need their bytes at some step. O(holes of both).

@@ -47,7 +47,7 @@ bool Climber::climb(std::int64_t work, Attempt* best) {
     if (outcome == Outcome::found) {
       keep(best);
       step_ = first_step(*best);
-    } else if ((step_ /= 2) * 256 <= best->end - lowest_) {
+    } else if ((step_ /= 2) <= (best->end - lowest_) / 256) {
       step_ = first_step(*best);
       patience_ = std::min(patience_ * 2, std::int64_t{1} << 60);
     }

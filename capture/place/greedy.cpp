@@ -3,6 +3,9 @@
 #include <tapedeck/capture/place/climb.h>
 #include <tapedeck/capture/place/space.h>
 
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
 #include <limits>
 #include <numeric>
 #include <tuple>
@@ -64,26 +67,58 @@ std::vector<std::int64_t> fixed_offsets(const PlaceProblem& p) {
   return given;
 }
 
-void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, const std::function<std::int64_t(Attempt&&)>& take) {
-  constexpr std::size_t kFew = 1500;     // up to so many are best walked one by one
-  constexpr std::size_t kMany = 20000;   // beyond so many there is no time for all: first fit only, until it is close to the bound
-  PlaceOrder (*const orders[])(const PlaceProblem&) = {order_by_size, order_by_start, order_by_duration, order_by_area, order_by_breadth};
-  std::int64_t limit = std::numeric_limits<std::int64_t>::max();
-  for (auto* make_order : orders) {
-    const bool many = p.buffers.size() > kMany;
-    if (many && limit - p.bound <= p.bound / 50) break;
-    const PlaceOrder order = make_order(p);
-    for (Fit fit : {Fit::first, Fit::best}) {
-      if (limit <= p.bound || (many && fit == Fit::best)) break;
-      if (p.buffers.size() <= kFew) {
-        SmallSpace space(chunks);
-        limit = take(attempt(p, order, fit, limit, space, given));
-      } else {
-        Space space(p, chunks);
-        limit = take(attempt(p, order, fit, limit, space, given));
-      }
+namespace {
+
+constexpr std::size_t kFew = 1500;        // up to so many are best walked one by one
+constexpr std::size_t kWorthThreads = 5000;
+constexpr std::size_t kMany = 20000;      // beyond so many there is no time for all: first fit only, until it is close to the bound
+
+// Every order, first by first fit, then by best fit.
+class GreedyAttempts {
+ public:
+  GreedyAttempts(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given) : p_(p), chunks_(chunks), given_(given) {}
+
+  int count() const { return kOrders * fits(); }
+  bool is_enough(std::int64_t end) const { return end <= p_.bound || (is_many() && end - p_.bound <= p_.bound / 50); }
+
+  Attempt make(int number, std::int64_t limit) const {
+    static constexpr PlaceOrder (*kMakers[kOrders])(const PlaceProblem&) = {order_by_size, order_by_start, order_by_duration, order_by_area, order_by_breadth};
+    const PlaceOrder order = kMakers[number / fits()](p_);
+    const Fit fit = number % fits() == 0 ? Fit::first : Fit::best;
+    if (p_.buffers.size() <= kFew) {
+      SmallSpace space(chunks_);
+      return attempt(p_, order, fit, limit, space, given_);
     }
+    Space space(p_, chunks_);
+    return attempt(p_, order, fit, limit, space, given_);
   }
+
+ private:
+  static constexpr int kOrders = 5;
+  bool is_many() const { return p_.buffers.size() > kMany; }
+  int fits() const { return is_many() ? 1 : 2; }
+
+  const PlaceProblem& p_;
+  const Chunks& chunks_;
+  const std::vector<std::int64_t>& given_;
+};
+
+}  // namespace
+
+// On several threads all but the first are made at once, and may give up where the first ended: none that would be taken in turn does. They
+// are taken in turn all the same, so the answer is that of one thread.
+void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, int threads,
+                         const std::function<std::int64_t(Attempt&&)>& take) {
+  const GreedyAttempts attempts(p, chunks, given);
+  const bool at_once = threads > 1 && p.buffers.size() > kWorthThreads;
+  std::int64_t limit = take(attempts.make(0, std::numeric_limits<std::int64_t>::max()));
+  if (attempts.is_enough(limit)) return;
+  std::vector<Attempt> made(static_cast<std::size_t>(at_once ? attempts.count() : 0));
+  if (at_once)
+    tbb::task_arena(threads).execute(
+        [&] { tbb::parallel_for(1, attempts.count(), [&](int n) { made[static_cast<std::size_t>(n)] = attempts.make(n, limit); }); });
+  for (int n = 1; n < attempts.count() && !attempts.is_enough(limit); ++n)
+    limit = take(at_once ? std::move(made[static_cast<std::size_t>(n)]) : attempts.make(n, limit));
 }
 
 Attempt place_at_hints(const PlaceProblem& p) {
@@ -134,12 +169,12 @@ Attempt keep_hints(const PlaceProblem& p) {
 
 }  // namespace
 
-Attempt place_greedily(const PlaceProblem& p) {
+Attempt place_greedily(const PlaceProblem& p, int threads) {
   Attempt best;
   best.end = std::numeric_limits<std::int64_t>::max();
   if (std::any_of(p.buffers.begin(), p.buffers.end(), [](const Tenant& b) { return b.hint >= 0; })) best = keep_hints(p);
   if (best.at_hints) return best;
-  each_greedy_attempt(p, {}, fixed_offsets(p), [&](Attempt&& next) {
+  each_greedy_attempt(p, {}, fixed_offsets(p), threads, [&](Attempt&& next) {
     if (next.end < best.end) best = std::move(next);
     return best.end;
   });

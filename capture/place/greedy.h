@@ -17,12 +17,13 @@ PlaceOrder order_by_breadth(const PlaceProblem& p);   // by the busiest steps: a
 
 // Each of these by first and by best fit (beyond 20,000 buffers by first fit only, until one is within a fiftieth of the bound), the lowest
 // end of all; stops as soon as one meets the bound. Buffers that are fixed lie where they must. Where there are hints, all that can lie at
-// theirs do, and the others are placed around them, unless that ends more than a hundredth of the bound higher.
+// theirs do, and the others are placed around them, unless that ends more than a hundredth of the bound higher. More than 5,000 buffers are
+// tried in several orders at once if there are threads; the answer is the same.
 inline constexpr std::int64_t kHintsMayCost = 100;   // the bound by this
-Attempt place_greedily(const PlaceProblem& p);
+Attempt place_greedily(const PlaceProblem& p, int threads = 1);
 
 // The parts of it, for those who want something else of them. `take` is given each attempt, and says from what end on the next may give up.
-void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given,
+void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, int threads,
                          const std::function<std::int64_t(Attempt&&)>& take);
 Attempt place_at_hints(const PlaceProblem& p);
 std::vector<std::int64_t> fixed_offsets(const PlaceProblem& p);   // by buffer; -1: not fixed

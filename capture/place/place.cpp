@@ -128,7 +128,7 @@ Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
     nothing.optimal = true;
     return nothing;
   }
-  Attempt best = place_greedily(p);
+  Attempt best = place_greedily(p, options.threads);
   Improver improver(p, options, begun, &best);
   improver.report();
   // What keeps its addresses is searched further only for a capacity that it does not meet.

@@ -12,10 +12,10 @@
 #include <tapedeck/engine/tape.h>
 #include <tapedeck/engine/text.h>
 #include <tapedeck/tests/capture/pass_graphs.h>
+#include <tapedeck/tests/engine/best_time.h>
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 
 namespace tapedeck {
@@ -235,24 +235,28 @@ TEST(ConformancePasses, T120_ExpCosAndSinAddAreNotTornIntoACycle) {
   EXPECT_EQ(parts.of_node[3], parts.of_node[4]);
 }
 
-TEST(ConformancePasses, W5_SquaresFortyTimesThroughEveryPass) {
+void expect_squares_pass(int n) {
   std::string text = "graph g(%v0: f32[4]) {\n";
-  for (int i = 1; i <= 40; ++i) text += " %v" + std::to_string(i) + ": f32[4] = mul(%v" + std::to_string(i - 1) + ", %v" + std::to_string(i - 1) + ")\n";
-  const Graph graph = parse(text + " return %v40\n}\n");
-  const auto start = std::chrono::steady_clock::now();
+  for (int i = 1; i <= n; ++i) text += " %v" + std::to_string(i) + ": f32[4] = mul(%v" + std::to_string(i - 1) + ", %v" + std::to_string(i - 1) + ")\n";
+  const Graph graph = parse(text + " return %v" + std::to_string(n) + "\n}\n");
   for (const Pass* pass : all_passes()) {
     for (bool fast : {false, true}) {
       PassOptions options = pass->sample;
       options.fast_math = fast;
-      EXPECT_EQ(run_pass(*pass, graph, options).node_count(), 40) << pass->name;
+      EXPECT_EQ(run_pass(*pass, graph, options).node_count(), n) << pass->name;
     }
   }
-  const Partition parts = partition(graph, [](const Graph&, NodeId n) { return n % 2 == 0; });
-  EXPECT_EQ(parts.pieces.size(), 40u);
+  const Partition parts = partition(graph, [](const Graph&, NodeId node) { return node % 2 == 0; });
+  EXPECT_EQ(parts.pieces.size(), static_cast<std::size_t>(n));
   EXPECT_EQ(find_fusion_groups(graph).count, 1);
-  EXPECT_TRUE(reachable(graph, 0, 39));
-  EXPECT_EQ(make_plan(graph).nodes, 40);
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 1.0);
+  EXPECT_TRUE(reachable(graph, 0, n - 1));
+  EXPECT_EQ(make_plan(graph).nodes, n);
+}
+
+// Forty have 2^40 ways from end to end: whoever walks them all does not come back. Twice as many nodes may cost a few times as much.
+TEST(ConformancePasses, W5_SquaresFortyTimesThroughEveryPass) {
+  const double twenty = testing::best_time([] { expect_squares_pass(20); }), forty = testing::best_time([] { expect_squares_pass(40); });
+  if (testing::kTimesCount) { EXPECT_LT(forty, 10 * twenty + 0.1); }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
+#include <tapedeck/tests/engine/best_time.h>
 
 #include <tapedeck/capture/memory_map.h>
 #include <tapedeck/capture/models.h>
@@ -12,7 +13,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <random>
@@ -264,16 +264,15 @@ TEST(PlanCheckSweep, FindsWhoGetsBytesFromWhom) {
 
 // ---- scale ----
 
-// 100,000 values that read two recent ones each, placed by a free list; `lanes` chains of segments that do not wait for one another.
-Plan large_plan(int lanes, int nodes_per_segment) {
-  constexpr NodeId kNodes = 100000;
+// So many values that read two recent ones each, placed by a free list; `lanes` chains of segments that do not wait for one another.
+Plan large_plan(NodeId nodes, int lanes, int nodes_per_segment) {
   Plan p;
   Graph& g = p.graph;
   const Type type{DType::u8, {192}};
   g.add_input("x", type);
   OpaqueAttrs attrs;
   Random random(5);
-  for (NodeId n = 0; n < kNodes; ++n) {   // node n belongs to lane n % lanes and reads from there
+  for (NodeId n = 0; n < nodes; ++n) {   // node n belongs to lane n % lanes and reads from there
     std::vector<ValueId> in = {0};
     if (n >= lanes) in = {1 + n - lanes, 1 + n - lanes * (1 + pick(random, static_cast<std::size_t>(std::min<NodeId>(n / lanes, 40))))};
     g.add_node(*find_op("opaque"), in, &attrs, std::vector<Type>{type});
@@ -281,13 +280,13 @@ Plan large_plan(int lanes, int nodes_per_segment) {
   g.outputs = {1};
   g.output_names.resize(1);
   std::vector<NodeId> last(g.values.size(), kNone);
-  for (NodeId n = 0; n < kNodes; ++n)
+  for (NodeId n = 0; n < nodes; ++n)
     for (const ValueId v : g.inputs(g.nodes[n])) last[v] = n;
   p.values.resize(g.values.size());
-  p.values[0] = {.where = Where::input, .reason = Reason::input, .slot = 0, .reader = last[0], .death = kNodes};
+  p.values[0] = {.where = Where::input, .reason = Reason::input, .slot = 0, .reader = last[0], .death = nodes};
   std::vector<std::vector<std::int64_t>> free(static_cast<std::size_t>(lanes));
   std::vector<std::vector<ValueId>> dying(g.nodes.size());
-  for (NodeId n = 0; n < kNodes; ++n) {
+  for (NodeId n = 0; n < nodes; ++n) {
     const ValueId v = 1 + n;
     Placement& q = p.values[v];
     q.birth = n;
@@ -295,7 +294,7 @@ Plan large_plan(int lanes, int nodes_per_segment) {
     q.reader = last[v];
     q.reason = last[v] == kNone ? Reason::unread : Reason::temporary;
     if (v == 1) {
-      q = {.where = Where::output, .reason = Reason::output, .slot = 0, .reader = last[v], .birth = n, .death = kNodes};
+      q = {.where = Where::output, .reason = Reason::output, .slot = 0, .reader = last[v], .birth = n, .death = nodes};
     } else {
       auto& list = free[static_cast<std::size_t>(n % lanes)];
       q.where = Where::arena;
@@ -310,12 +309,12 @@ Plan large_plan(int lanes, int nodes_per_segment) {
   p.output_slots = {type};
   p.external_bytes = 384;
   p.peak_bytes = p.arena_bytes + 384;
-  p.nodes = kNodes;
+  p.nodes = nodes;
   const std::int32_t run = nodes_per_segment;
-  for (NodeId first = 0; first < kNodes; first += lanes * run)
+  for (NodeId first = 0; first < nodes; first += lanes * run)
     for (int lane = 0; lane < lanes; ++lane) {
       Segment s;
-      for (NodeId n = first + lane; n < std::min(kNodes, first + lanes * run); n += lanes) s.nodes.push_back(n);
+      for (NodeId n = first + lane; n < std::min(nodes, first + lanes * run); n += lanes) s.nodes.push_back(n);
       if (s.nodes.empty()) continue;
       if (static_cast<std::int32_t>(p.segments.size()) >= lanes) {
         p.segments[p.segments.size() - static_cast<std::size_t>(lanes)].successors.push_back(static_cast<std::int32_t>(p.segments.size()));
@@ -327,20 +326,21 @@ Plan large_plan(int lanes, int nodes_per_segment) {
 }
 
 double seconds_to_check(const Plan& plan) {
-  const auto start = std::chrono::steady_clock::now();
-  const std::vector<std::string> found = check_plan(plan);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::vector<std::string> found;
+  const double seconds = testing::best_time([&] { found = check_plan(plan); });
   EXPECT_TRUE(found.empty()) << found[0];
   return seconds;
 }
 
+// A second on an idle machine. What is judged is growth: ten times the values, 12 to 50 times the time, since caches are outgrown; a square would be a
+// hundred.
 TEST(PlanMutation, HundredThousandValuesAreCheckedInASecond) {
   for (const auto& [lanes, run] : {std::pair(1, 8), std::pair(4, 8), std::pair(1, 1)}) {
-    const Plan plan = large_plan(lanes, run);
-    const double seconds = seconds_to_check(plan);
+    const Plan plan = large_plan(100000, lanes, run);
+    const double seconds = seconds_to_check(plan), tenth = seconds_to_check(large_plan(10000, lanes, run));
     RecordProperty(fmt::format("seconds_{}_lanes_{}_nodes_a_segment", lanes, run), fmt::format("{:.3f}", seconds));
-    fmt::print("{} values, {} segments: {:.3f} s\n", plan.values.size(), plan.segments.size(), seconds);
-    EXPECT_LT(seconds, 8) << "a second is the aim; more than eight, on any machine, is another order of growth";
+    fmt::print("{} values, {} segments: {:.3f} s, of a tenth of these {:.3f} s\n", plan.values.size(), plan.segments.size(), seconds, tenth);
+    if (testing::kTimesCount) { EXPECT_LT(seconds, 80 * tenth + 0.1); }
     Plan broken = plan;
     broken.values[50000].offset = broken.values[50000 - lanes].offset;
     ASSERT_NE(broken.values[50000].offset, plan.values[50000].offset);

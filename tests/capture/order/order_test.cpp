@@ -2,6 +2,9 @@
 #include <tapedeck/capture/order/order.h>
 
 #include <tapedeck/capture/analysis/phases.h>
+#include <tapedeck/capture/order/climb.h>
+#include <tapedeck/capture/order/lists.h>
+#include <tapedeck/capture/order/search.h>
 #include <tapedeck/capture/pipeline.h>
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/engine/text.h>
@@ -106,6 +109,44 @@ TEST(Order, EqualsBruteForceOnGraphsOf18Nodes) {
     better += !found.nodes.empty();
   }
   EXPECT_GT(better, 60) << "graphs whose recorded order is best show nothing";
+}
+
+// With room for few sets the search goes on with fewer of each size: it still answers, and says that it has left some out.
+TEST(Order, SetsAreKeptWithinTheirBytes) {
+  int left_out = 0;
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    RandomDag dag(17, seed);
+    const Graph graph = parse(dag.text, "dag");
+    const OrderProblem problem = order_problem(collect_facts(graph), graph, own_sources(graph), false);
+    OrderSearch search;
+    search.below = std::numeric_limits<std::int64_t>::max();
+    search.width = 1 << 22;
+    search.work = std::int64_t{1} << 40;
+    const OrderFound all = search_orders(problem, search);
+    ASSERT_TRUE(all.complete) << "seed " << seed;
+    search.bytes = 2000;   // a handful
+    const OrderFound few = search_orders(problem, search);
+    ASSERT_EQ(few.items.size(), all.items.size()) << "seed " << seed;
+    EXPECT_GE(few.peak, all.peak) << "seed " << seed;
+    EXPECT_LE(few.work, all.work) << "seed " << seed;
+    const std::vector<std::int64_t> live = live_in_order(problem, few.items);
+    EXPECT_EQ(*std::max_element(live.begin(), live.end()), few.peak) << "seed " << seed;
+    left_out += !few.complete;
+  }
+  EXPECT_GT(left_out, 10);
+}
+
+TEST(Order, ClimbingSaysWhatWorkItTook) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Graph graph = parse(RandomDag(60, seed).text, "dag");
+    const OrderProblem problem = order_problem(collect_facts(graph), graph, own_sources(graph), false);
+    const ItemOrder start = recorded_order(problem);
+    const Climbed few = climb_order(problem, start, {0, 500}), many = climb_order(problem, start, {0, 1'000'000});
+    EXPECT_GT(few.work, 0) << "seed " << seed;
+    EXPECT_LE(few.work, 500 + 10 * problem.item_count()) << "seed " << seed << ": no more than it may, but for the move it is at";
+    EXPECT_LE(few.work, many.work) << "seed " << seed;
+    EXPECT_LE(many.peak, few.peak) << "seed " << seed;
+  }
 }
 
 // Little work means that other parts of the search answer; what they say must be so as well, and never above a list schedule.

@@ -256,6 +256,46 @@ TEST(PlaceExact, IsCancelled) {
   }
 }
 
+// Cut up without a gap, so the best there is is known.
+TEST(PlaceExact, WhatWasCutUpIsPutTogetherAgain) {
+  int above = 0;
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    const std::vector<Tenant> buffers = test::cut_up(seed, 30, 100000, 60);
+    PlaceOptions options;
+    options.work = 200000;
+    const Offsets placed = place(buffers, options);
+    ASSERT_EQ(judge(buffers, placed), "") << "seed " << seed;
+    EXPECT_EQ(placed.bound, 100000) << "seed " << seed;
+    EXPECT_EQ(placed.end, 100000) << "seed " << seed;
+    above += place(buffers).end > 100000;
+  }
+  EXPECT_GE(above, 8) << "where greedy placement meets the bound, the search shows nothing";
+}
+
+TEST(PlaceExact, IsCancelledInTheMiddle) {
+  test::Kind kind{400, 100, false, {1}};
+  int stopped_early = 0;
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    const std::vector<Tenant> buffers = test::random_tenants(seed, kind);
+    PlaceOptions options;
+    options.work = 60000;
+    const Offsets whole = place(buffers, options);
+    std::atomic<bool> cancel{false};
+    std::vector<std::int64_t> ends;
+    options.cancel = &cancel;
+    options.on_better = [&](std::int64_t end, double) {
+      ends.push_back(end);
+      cancel = ends.size() == 2;   // the first is greedy's
+    };
+    const Offsets placed = place(buffers, options);
+    ASSERT_EQ(judge(buffers, placed), "") << "seed " << seed;
+    ASSERT_LE(ends.size(), 2u) << "seed " << seed;
+    EXPECT_EQ(placed.end, ends.back()) << "seed " << seed;
+    stopped_early += ends.size() == 2 && placed.work < whole.work && placed.end > whole.end;
+  }
+  EXPECT_GE(stopped_early, 2);
+}
+
 TEST(PlaceExact, TellsOfEveryBetterEnd) {
   test::Kind kind;
   kind.buffers = 150;

@@ -1,6 +1,7 @@
 // Greedy placement and climbing: everything a Tenant may say is honoured, at any size; several arenas; addresses that stay.
 #include <tapedeck/tests/capture/place/instances.h>
 
+#include <tapedeck/capture/place/alive.h>
 #include <tapedeck/capture/place/climb.h>
 #include <tapedeck/capture/place/csv.h>
 #include <tapedeck/capture/place/greedy.h>
@@ -14,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <numeric>
 
 namespace tapedeck {
@@ -132,6 +134,33 @@ TEST(PlaceGreedy, SixtyThousandBuffers) {
   }
 }
 
+TEST(PlaceGreedy, ManyBuffersLieTheSameOnAnyNumberOfThreads) {
+  int above = 0;
+  for (const auto& [n, seed] : {std::pair(6000, 1u), std::pair(9000, 2u), std::pair(24000, 3u)}) {
+    std::vector<Tenant> buffers = training_step(n, seed, 400);
+    fix_some(&buffers, seed);
+    const Offsets one = place(buffers);
+    above += one.end > one.bound;
+    for (int threads : {2, 4}) {
+      PlaceOptions options;
+      options.threads = threads;
+      const Offsets more = place(buffers, options);
+      EXPECT_EQ(one.offsets, more.offsets) << n << " buffers, " << threads << " threads";
+      EXPECT_EQ(one.end, more.end) << n << " buffers, " << threads << " threads";
+    }
+  }
+  EXPECT_GE(above, 1) << "where the first attempt meets the bound no other is made";
+}
+
+TEST(PlaceGreedy, AHoleMayEndWithTheLastStepThereIs) {
+  constexpr std::int32_t kLast = std::numeric_limits<std::int32_t>::max();
+  const Tenant early{100, 1, 0, kLast, -1, -1, {{5, kLast}}}, late{100, 1, 5, kLast};
+  EXPECT_FALSE(alive_together(early, late));
+  EXPECT_TRUE(alive_together(early, {100, 1, 4, kLast}));
+  EXPECT_EQ(place({early, late}).end, 100);
+  EXPECT_EQ(find_fault({early, late}, place({early, late})), "");
+}
+
 // ---- several arenas ----
 
 TEST(PlaceInChunks, NoArenaIsLargerThanTheCap) {
@@ -224,6 +253,33 @@ TEST(Climb, RandomSetsStayRightAndGetNoWorse) {
     better += after.end < greedy.end;
   }
   EXPECT_GT(better, 20);
+}
+
+// From one above the other, as far from the bound as can be. Nothing but the unit differs.
+TEST(Climb, SizesNearTheLimitClimbLikeSmallOnes) {
+  int better = 0;
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    const std::vector<Tenant> buffers = test::cut_up(seed, 40, 60, 50);
+    std::vector<std::int64_t> ends;
+    for (const std::int64_t unit : {std::int64_t{1} << 24, std::int64_t{1} << 52}) {
+      std::vector<Tenant> scaled = buffers;
+      for (Tenant& b : scaled) b.bytes *= unit;
+      const PlaceProblem p = make_problem(scaled);
+      Attempt best;
+      for (const Tenant& b : p.buffers) {
+        best.offsets.push_back(best.end);
+        best.end += b.bytes;
+      }
+      const std::int64_t before = best.end;
+      climb(p, 100000, seed, &best);
+      ASSERT_EQ(find_fault(scaled, to_offsets(p, best, scaled.size())), "") << "seed " << seed;
+      EXPECT_EQ(best.end % unit, 0) << "seed " << seed;
+      ends.push_back(best.end / unit);
+      better += best.end < before;
+    }
+    EXPECT_EQ(ends[0], ends[1]) << "seed " << seed;
+  }
+  EXPECT_EQ(better, 20);
 }
 
 TEST(Climb, SlicesOfWorkGiveTheSameAsOneCall) {

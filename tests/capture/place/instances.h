@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tapedeck::test {
@@ -108,6 +109,30 @@ inline std::vector<Tenant> training_step(int n, unsigned seed, int longest) {
     buffers.push_back({bytes * 2 + pick(5000), 64, backward, backward});
     buffers.push_back({64 + pick(4096), 64, backward, steps + 2});
   }
+  return buffers;
+}
+
+// A rectangle of `bytes` x `steps` cut into pieces, the largest first, each time in two: they fit into `bytes` again, without any gap.
+inline std::vector<Tenant> cut_up(unsigned seed, int pieces, std::int64_t bytes, std::int32_t steps) {
+  std::mt19937 random(seed);
+  const auto pick = [&](std::int64_t k) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(k)); };
+  std::vector<Tenant> buffers = {{bytes, 1, 0, steps - 1}};
+  const auto shape = [&](const Tenant& b) { return std::pair(static_cast<double>(b.bytes) / static_cast<double>(bytes), (b.death - b.birth + 1.0) / steps); };
+  const auto area = [&](const Tenant& b) { return shape(b).first * shape(b).second; };
+  while (static_cast<int>(buffers.size()) < pieces) {
+    Tenant& whole = *std::max_element(buffers.begin(), buffers.end(), [&](const Tenant& x, const Tenant& y) { return area(x) < area(y); });
+    Tenant part = whole;
+    const std::int64_t length = whole.death - whole.birth + 1;
+    if (whole.bytes == 1 || (length > 1 && (pick(5) == 0 || shape(whole).first < shape(whole).second))) {
+      whole.death = whole.birth + static_cast<std::int32_t>(pick(length - 1));
+      part.birth = whole.death + 1;
+    } else {
+      part.bytes = 1 + pick(whole.bytes - 1);
+      whole.bytes -= part.bytes;
+    }
+    buffers.push_back(part);
+  }
+  for (std::size_t i = buffers.size() - 1; i > 0; --i) std::swap(buffers[i], buffers[static_cast<std::size_t>(pick(static_cast<std::int64_t>(i) + 1))]);
   return buffers;
 }
 
