@@ -9,10 +9,10 @@
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/engine/text.h>
 
-#include "../plan_equal.h"
-#include "../planner_graphs.h"
-#include "../random_graph.h"
-#include "../replay_check.h"
+#include <tapedeck/tests/capture/plan_equal.h>
+#include <tapedeck/tests/capture/planner_graphs.h>
+#include <tapedeck/tests/capture/random_graph.h>
+#include <tapedeck/tests/capture/replay_check.h>
 
 #include <gtest/gtest.h>
 
