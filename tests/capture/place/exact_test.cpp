@@ -3,7 +3,7 @@
 #include <tapedeck/capture/place/place.h>
 #include <tapedeck/engine/error.h>
 
-#include "instances.h"
+#include <tapedeck/tests/capture/place/instances.h>
 
 #include <gtest/gtest.h>
 
