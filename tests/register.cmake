@@ -66,7 +66,7 @@ function(tapedeck_tests name folder)
 
   if(TAPEDECK_SANITIZE)
     add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 1500 LABELS "${ARG_LABEL}")
+    set_tests_properties(${name} PROPERTIES TIMEOUT 2700 LABELS "${ARG_LABEL}")
   else()
     gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
                          PROPERTIES TIMEOUT 300 LABELS "${ARG_LABEL}")

@@ -15,7 +15,11 @@ std::uint64_t number_of(const char* variable, std::uint64_t fallback) {
   return text && *text ? std::strtoull(text, nullptr, 10) : fallback;
 }
 
+#ifdef TAPEDECK_SANITIZED
+constexpr int kPrograms = 1000, kShards = 20;   // ten times as slow; the release build runs them all
+#else
 constexpr int kPrograms = 2000, kShards = 20;
+#endif
 
 class RandomPrograms : public ::testing::TestWithParam<int> {};
 
