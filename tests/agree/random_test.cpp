@@ -1,6 +1,7 @@
 // Random programs agree in every way of running them. TAPEDECK_TEST_SEED starts them elsewhere; `tests/fuzz` runs more of them.
 #include <tapedeck/tests/agree/shrink.h>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
