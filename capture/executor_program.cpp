@@ -8,7 +8,6 @@
 
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/op.h>
-#include <tapedeck/engine/ops/parts.h>
 #include <tapedeck/kernels/half.h>
 
 #include <algorithm>
@@ -183,7 +182,7 @@ class Lowering {
 
   // Does every operand of a node that only joins lie in its place, and is that all of the result? Then there is nothing to do.
   bool has_joined(const Node& node) const {
-    if (!part_rule(*node.op) || node.n_outputs != 1) return false;
+    if (!node.op->part || node.n_outputs != 1) return false;
     const auto window_as_analysed = [&](ValueId v) {
       const Window own = window(v);
       tapedeck::Window w;
@@ -205,7 +204,7 @@ class Lowering {
     for (ValueId v : g_.inputs(node)) inputs.push_back(operand(n, v));
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
       outputs.push_back(window(v));
-      if (!op.is(kElementwise) && !part_rule(op) && !outputs.back().view.dense()) refuse(n, "the plan scatters a result that must be dense");
+      if (!op.is(kElementwise) && !op.part && !outputs.back().view.dense()) refuse(n, "the plan scatters a result that must be dense");
     }
     const bool in_f32 = runs_in_f32(op, g_.input_types(node), g_.output_types(node));
     add_step(n, in_f32 ? kernels::run_in_f32 : kernel, g_.attributes(node), inputs, outputs);

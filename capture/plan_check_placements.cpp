@@ -1,7 +1,6 @@
 // Invariants (2) and (3) of a plan, value by value.
 #include <tapedeck/capture/analysis/cost.h>
 #include <tapedeck/capture/plan_check_parts.h>
-#include <tapedeck/engine/ops/parts.h>
 
 #include <fmt/format.h>
 
@@ -121,9 +120,9 @@ class PlacementChecker {
     if (p.where != whole.where || p.slot != whole.slot || (p.where != Where::arena && p.where != Where::output))
       return report(v, "is a part of a value in another buffer");
     const Node& maker = g_.nodes[n];
-    if (!p.dense && !(maker.op->is(kElementwise) && maker.n_outputs == 1) && !part_rule(*maker.op))
+    if (!p.dense && !(maker.op->is(kElementwise) && maker.n_outputs == 1) && !maker.op->part)
       return report(v, "has strides that its maker does not write");
-    if (joiner == kNone || joiner <= n || !part_rule(*g_.nodes[joiner].op)) return report(v, "is a part of what joins nothing");
+    if (joiner == kNone || joiner <= n || !g_.nodes[joiner].op->part) return report(v, "is a part of what joins nothing");
     if (joined_at(v) == kNone) return report(v, "is a part in the wrong place");
     std::int64_t strides[kMaxRank] = {};
     strides_of(v, strides);
@@ -143,7 +142,7 @@ class PlacementChecker {
       while (plan_.values[shown].reason == Reason::alias) shown = plan_.values[shown].other;
       if (shown != v || type(operands[i]).bytes() != type(v).bytes()) continue;
       std::int64_t offset = 0, strides[kMaxRank] = {};
-      part_rule(*joiner.op)(types, i, g_.attributes(joiner), whole, &offset, strides);
+      joiner.op->part(types, i, g_.attributes(joiner), whole, &offset, strides);
       strides_of(operands[i], own);
       bool same = plan_.values[operands[i]].offset == plan_.values[joiner.first_output].offset + offset * item;
       for (int d = 0; d < types[i].shape.rank; ++d) same = same && (types[i].shape[d] == 1 || own[d] == strides[d]);
@@ -155,7 +154,7 @@ class PlacementChecker {
   // No two parts of what node n joins have an element in common: as boxes in the result they are apart in some dimension.
   void check_parts_apart(NodeId n) {
     const Node& node = g_.nodes[n];
-    if (node.n_outputs != 1 || !part_rule(*node.op)) return;
+    if (node.n_outputs != 1 || !node.op->part) return;
     std::vector<std::int32_t> placed;
     for (ValueId operand : g_.inputs(node)) {
       ValueId v = operand;
@@ -183,7 +182,7 @@ class PlacementChecker {
     const Shape& whole = type(node.first_output).shape;
     std::int64_t strides[kMaxRank] = {}, offset = 0, unused[kMaxRank] = {};
     dense_strides(whole, strides);
-    part_rule(*node.op)(types, input, g_.attributes(node), strides, &offset, unused);
+    node.op->part(types, input, g_.attributes(node), strides, &offset, unused);
     Box box;
     box.rank = whole.rank;
     for (int d = 0; d < whole.rank; ++d) {

@@ -73,6 +73,19 @@ struct Cost {
 using ViewRule = bool (*)(const Type& input, const std::int64_t* input_strides, const void* attrs, const Type& output,
                           std::int64_t* offset, std::int64_t* output_strides);
 
+// The mirror of a view, of ops that do nothing but join: the window of result 0 that holds operand `input`, in elements, from the result's
+// strides. Windows of different operands have no element in common. Whoever makes an operand may write it there at once (the plan decides:
+// capture/analysis/parts.h); the kernel writes results of any strides, and skips operands that lie in their windows already.
+using PartRule = void (*)(std::span<const Type> inputs, int input, const void* attrs, const std::int64_t* result_strides,
+                          std::int64_t* offset, std::int64_t* strides);
+
+// Operands and results that may lie image by image in something wider: the first dimension has any stride (of results, one at which images do
+// not overlap), the others are dense. Bits by index.
+struct BatchStrides {
+  std::uint32_t inputs = 0;
+  std::uint32_t outputs = 0;
+};
+
 // The inverse of a view for writing: `base` with the window replaced by `piece`, as ordinary ops. Recorded when a view is written in
 // place, so that the write reaches the base (and gradients flow through it).
 using UnviewRule = Tensor (*)(const Tensor& base, const Tensor& piece, const void* attrs, Site site);
@@ -103,6 +116,9 @@ struct Op {
   std::int64_t (*workspace)(std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) = nullptr;
   ViewRule view = nullptr;
   UnviewRule unview = nullptr;  // views that cannot be written (broadcasts) have none
+  PartRule part = nullptr;      // null for ops that join nothing
+  bool joins_in_turn = false;   // the result for a, b, c is that for (the result for a, b), c
+  BatchStrides batch_strides = {};
   ControlRun run = nullptr;     // of ops with regions
   Kernel kernels[kDeviceTypeCount] = {};
   int version = 1;

@@ -4,8 +4,9 @@
 // and its bits do not depend on strides, alignment or the number of threads. Kernels run concurrently on distinct calls.
 //
 // Layout: inputs of ops with trait `any_strides` may have any strides (0 = broadcast); of `matrix_strides` the last two dimensions
-// may be row- or column-major and the leading ones are arbitrary; all others are dense (row-major without gaps). Outputs are
-// dense, except for elementwise kernels, which also write strided outputs (an in-place op on a view). An output may be the very
+// may be row- or column-major and the leading ones are arbitrary; those in an op's `batch_strides` are dense but for their first
+// dimension; all others are dense (row-major without gaps). Outputs are dense, except for elementwise and joining kernels, which also
+// write strided outputs (an in-place op on a view), and those in `batch_strides`. An output may be the very
 // same bytes as an input where the op declares the pair in-place; otherwise outputs overlap nothing.
 // Views with zero elements are legal everywhere and may have a null pointer.
 #pragma once

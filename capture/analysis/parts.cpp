@@ -1,6 +1,5 @@
 #include <tapedeck/capture/analysis/parts.h>
 
-#include <tapedeck/engine/ops/parts.h>
 
 #include <algorithm>
 
@@ -39,7 +38,7 @@ bool place_in(const Graph& graph, const Node& joiner, const std::vector<Type>& t
   const Type& type = types[static_cast<std::size_t>(input)];
   const Shape& shape = graph.values[part].type.shape;
   std::int64_t offset = 0, strides[kMaxRank] = {};
-  part_rule(*joiner.op)(types, input, graph.attributes(joiner), whole.strides, &offset, strides);
+  joiner.op->part(types, input, graph.attributes(joiner), whole.strides, &offset, strides);
   *place = whole;
   if (!carry_strides(type.shape, strides, shape, place->strides)) return false;
   place->offset += offset * static_cast<std::int64_t>(dtype_size(type.dtype));
@@ -76,7 +75,7 @@ class PartFinder {
   static bool settled(const Node& node) { return node.origin.clone || node.origin.region >= 0; }
 
   bool joins(const Node& node) const {
-    return part_rule(*node.op) && node.n_outputs == 1 && !settled(node) && facts_.rooms[node.first_output] != Room::elsewhere &&
+    return node.op->part && node.n_outputs == 1 && !settled(node) && facts_.rooms[node.first_output] != Room::elsewhere &&
            facts_.windows[node.first_output].root == node.first_output;
   }
 
@@ -108,7 +107,7 @@ class PartFinder {
 
   bool can_be_written(ValueId v, const Window& place) const {
     const Node& maker = graph_.nodes[graph_.values[v].node];
-    return place.dense || (maker.n_outputs == 1 && (maker.op->is(kElementwise) || part_rule(*maker.op)));
+    return place.dense || (maker.n_outputs == 1 && (maker.op->is(kElementwise) || maker.op->part));
   }
 
   // Through what are views of it now, and stay so.
@@ -137,11 +136,11 @@ JoinChoice find_joins(const JoinFacts& facts) { return PartFinder(facts).joins()
 std::vector<Window> find_parts(const JoinFacts& facts, const JoinChoice& choice) { return PartFinder(facts).find(choice); }
 
 bool place_part(const Graph& graph, const Node& joiner, int input, const Window& whole, ValueId part, Window* place) {
-  return part_rule(*joiner.op) && place_in(graph, joiner, graph.input_types(joiner), input, whole, part, place);
+  return joiner.op->part && place_in(graph, joiner, graph.input_types(joiner), input, whole, part, place);
 }
 
 std::int64_t joined_already(const Graph& graph, const Node& node, const std::function<Window(ValueId)>& window_of) {
-  const PartRule rule = part_rule(*node.op);
+  const PartRule rule = node.op->part;
   if (!rule || node.n_outputs != 1) return 0;
   const std::vector<Type> types = graph.input_types(node);
   const Window whole = window_of(node.first_output);

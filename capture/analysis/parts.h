@@ -4,7 +4,7 @@
 //     %b: f32[1,4,7,7] = conv2d(%a, %w)            and the concat has nothing to do
 //     %c: f32[1,12,7,7] = concat(%a, %b) {axis=1}
 //
-// What c joins may be joined itself, so a chain of joins lies in one buffer. Declared by ops (engine/ops/parts.h), no pass or analysis names
+// What c joins may be joined itself, so a chain of joins lies in one buffer. Declared by ops (Op::part), no pass or analysis names
 // them. A part is a window on a later value; its bytes live from the first part's maker to the last reader of any of them.
 #pragma once
 

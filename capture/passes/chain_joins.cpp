@@ -1,11 +1,10 @@
 // A join whose first operands an earlier one has joined begins with that one's result. A DenseNet that joins all it has so far before each layer
 // is a chain then, which the plan lays into one buffer (analysis/parts.h); without that it copies as many bytes as before.
 //     %c = concat(%a, %b); %d = f(%c); %e = concat(%a, %b, %d)      becomes      %e = concat(%c, %d)
-// For ops that declare joins_in_turn (engine/ops/parts.h). The longest such beginning is taken, and of equal ones the first. Leaves alone: clones,
+// For ops that declare joins_in_turn (engine/op.h). The longest such beginning is taken, and of equal ones the first. Leaves alone: clones,
 // nodes with order edges, and nodes of different checkpoint regions. Cost: O(operands), by hashes of beginnings.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/engine/ops/parts.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -19,7 +18,7 @@ class Chains {
  public:
   explicit Chains(const Graph& graph) : graph_(graph), joined_(graph.nodes.size(), kNone) {
     for (NodeId n = 0; n < graph.node_count(); ++n) {
-      if (!joins_in_turn(*node(n).op) || node(n).origin.clone || node(n).n_after > 0) continue;
+      if (!node(n).op->joins_in_turn || node(n).origin.clone || node(n).n_after > 0) continue;
       const std::vector<std::size_t> hashes = hash_beginnings(n);
       for (std::size_t length = hashes.size() - 1; length >= 2 && joined_[static_cast<std::size_t>(n)] == kNone; --length)
         joined_[static_cast<std::size_t>(n)] = find(n, hashes[length - 1], length);

@@ -1,6 +1,5 @@
 #include <tapedeck/engine/infer.h>
 #include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/ops/parts.h>
 #include <tapedeck/engine/vjp.h>
 
 #include <fmt/format.h>
@@ -277,16 +276,6 @@ DiagonalAttrs diagonal_attrs(const Shape& shape, std::int64_t offset, std::int64
 }
 
 }  // namespace
-
-PartRule part_rule(const Op& op) {
-  if (&op == &ops::concat) return part_of_concat;
-  if (&op == &ops::pad) return part_of_pad;
-  return nullptr;
-}
-
-bool joins_in_turn(const Op& op) { return &op == &ops::concat; }
-
-std::vector<const Op*> joining_ops() { return {&ops::concat, &ops::pad}; }
 
 Tensor reshape(const Arg& x, const Shape& shape) {
   ShapeAttrs attrs;

@@ -145,6 +145,7 @@ OP(pad, {
     }
     b.dx(0, slice(b.dy(), starts, stops));
   },
+  .part = part_of_pad,
   .examples = {"pad(f32[3,4]) {before=[1,0], after=[0,2]}", "pad(f32[2,0,3]) {before=[0,1,2], after=[1,0,0]}",
                "pad(bool[3]) {before=[2], after=[1]}", "pad(f32[]) {before=[], after=[]}"},
 })
@@ -169,6 +170,8 @@ OP(concat, {
       if (b.needs(i)) b.dx(i, slice(b.dy(), starts, stops));
     }
   },
+  .part = part_of_concat,
+  .joins_in_turn = true,
   .examples = {"concat(f32[2,3], f32[2,1]) {axis=1}", "concat(f32[2,3], f32[0,3], f32[1,3]) {axis=0}", "concat(u8[2], u8[3]) {axis=0}"},
 })
 
