@@ -95,6 +95,7 @@ void Executor::Impl::prepare() {
   state_stamps.resize(state_names.size());
   bound_versions.resize(state_names.size());
   kept_outputs.resize(g.outputs.size());
+  lost_outputs.resize(g.outputs.size());
   for (const Update& u : g.updates) state_written[u.state - g.n_inputs] = true;
   buffers.resize(table.bytes.size());
   bases.resize(table.bytes.size());
@@ -257,12 +258,14 @@ void Executor::Impl::note_versions() {
     if (state[s]->bound.defined()) bound_versions[s] = version_of(state[s]->bound);
 }
 
-// A result in the bytes of bound state is gone once the caller has written his tensor: nobody could keep it for him.
-void Executor::Impl::check_unwritten(ValueId v) const {
+bool Executor::Impl::written_by_caller(ValueId v) const {
   const Placement& p = plan.values[v];
-  if (!returns_state || p.where != Where::state || !state[p.slot]->bound.defined()) return;
-  if (version_of(state[p.slot]->bound) != bound_versions[p.slot])
-    gone(v, fmt::format("it lies in state '{}', and the tensor bound to that has been written since", state_names[p.slot]));
+  return p.where == Where::state && state[p.slot]->bound.defined() && version_of(state[p.slot]->bound) != bound_versions[p.slot];
+}
+
+// A value in the bytes of bound state is gone once the caller has written his tensor: nobody could keep it for him.
+void Executor::Impl::gone_to_caller(ValueId v) const {
+  gone(v, fmt::format("it lies in state '{}', and the tensor bound to that has been written since", state_names[plan.values[v].slot]));
 }
 
 // Names the graph, the node and its line.
@@ -283,12 +286,15 @@ Tensor Executor::Impl::read_state(std::int32_t slot) const {
   return from_bytes(type, base_of(table.state(slot)));
 }
 
-// Outputs that live in a buffer about to be set anew are copied out first: they stay those of the last run.
+// Outputs that live in a buffer about to be set anew are copied out first: they stay those of the last run, unless the caller has written
+// there before.
 void Executor::Impl::keep_outputs_of(BufferId buffer) {
   if (!has_outputs) return;
   for (std::size_t i = 0; i < plan.graph.outputs.size(); ++i) {
     const ValueId v = plan.graph.outputs[i];
-    if (!kept_outputs[i] && table.of(plan.values[v]) == buffer) kept_outputs[i] = read(v);
+    if (kept_outputs[i] || table.of(plan.values[v]) != buffer) continue;
+    if (written_by_caller(v)) lost_outputs[i] = true;
+    if (!lost_outputs[i]) kept_outputs[i] = read(v);
   }
 }
 
@@ -302,7 +308,7 @@ Tensor Executor::Impl::output(std::size_t index) const {
     throw ExecutionError(dropped_by.empty() ? "no outputs: run() has not succeeded yet"
                                             : fmt::format("no outputs: the step of '{}' ended unfinished when '{}', which shares its memory, ran", name.view(), dropped_by.view()));
   if (!has_outputs) check_computed(plan.graph.outputs[index]);
-  if (has_outputs && !kept_outputs[index]) check_unwritten(plan.graph.outputs[index]);
+  if (lost_outputs[index] || (has_outputs && !kept_outputs[index] && written_by_caller(plan.graph.outputs[index]))) gone_to_caller(plan.graph.outputs[index]);
   if (kept_outputs[index]) return from_bytes(kept_outputs[index]->type(), kept_outputs[index]->data());
   return read(plan.graph.outputs[index]);
 }

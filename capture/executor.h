@@ -55,7 +55,8 @@ class Executor {
   void set_input(int index, const Tensor& value);
   // State by name: copied in.
   void set_state(const std::string& name, const Tensor& value);
-  // State that *is* the user's tensor: read and written in place, its version bumps. The tensor must be dense.
+  // State that *is* the user's tensor: read and written in place, its version bumps. The tensor must be dense. Results and values that lie in
+  // it are refused once the caller has written it, or another tensor on its storage (versions count writes to the storage).
   void bind_state(const std::string& name, const Tensor& value);
   Tensor state(const std::string& name) const;                   // a copy
   std::vector<std::string> state_names() const;
@@ -88,7 +89,8 @@ class Executor {
   void restart();                                                // drops the step. If it had written state, the executor is torn
   std::int32_t nodes_left() const;                               // of the step under way; 0 if there is none
   // A copy of any value of plan().graph, by name, while its bytes are there: from when its node has run until something else lies there.
-  // ExecutionError naming the node that is due or that overwrote it.
+  // ExecutionError naming the node that is due or that overwrote it, or what else took the bytes since: another executor's run on the same
+  // memory, state set anew, the caller's writing the tensor that the state is bound to, TAPEDECK_POISON.
   Tensor value(const std::string& name) const;
 
   // Shows `fn` what nodes make whose op, module path or result bears a name that the pattern matches ('*' any characters, '?' one), in
@@ -97,7 +99,8 @@ class Executor {
   std::int32_t monitor(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options = {});
   void remove_monitor(std::int32_t id);
 
-  // The caller's own copies, in the order of `return`; overwritten by nobody.
+  // The caller's own copies, in the order of `return`; overwritten by nobody. ExecutionError for a result that lay in bound state (it returns
+  // the state as it was updated) and was not asked for before the caller wrote that tensor.
   std::vector<Tensor> outputs() const;
   Tensor output(const std::string& name) const;
 

@@ -55,7 +55,8 @@ struct Executor::Impl : replay::Member {
   Tensor read(ValueId v) const;
   Tensor read_state(std::int32_t slot) const;
   void note_versions();
-  void check_unwritten(ValueId v) const;
+  bool written_by_caller(ValueId v) const;
+  [[noreturn]] void gone_to_caller(ValueId v) const;
   [[noreturn]] void gone(ValueId v, const std::string& why) const;
   void keep_outputs_of(replay::BufferId buffer);
   Tensor output(std::size_t index) const;
@@ -121,7 +122,7 @@ struct Executor::Impl : replay::Member {
   Allocator& allocator = memory->count;
   std::vector<void*> bases;               // by buffer; the arena's and state's as of the last run
   std::vector<std::uint64_t> state_stamps;        // by state slot: StateValue::written when the last run had begun to write
-  std::vector<std::uint32_t> bound_versions;      // by state slot, of bound tensors at the end of the last run
+  std::vector<std::uint32_t> bound_versions;      // by state slot, of bound tensors at the end of the last run, or part of one
   std::vector<bool> input_set, state_written;     // state_written: has an update
   replay::Program program;
   bool moved = true;                      // some base changed since the program was resolved
@@ -152,6 +153,7 @@ struct Executor::Impl : replay::Member {
   std::uint64_t seen_changes = ~std::uint64_t{0};   // of the memory, when state was last found ready
   bool has_outputs = false;
   std::vector<std::optional<Tensor>> kept_outputs;  // copies made because the bytes below were about to be set anew
+  std::vector<bool> lost_outputs;                   // for which that was too late: the caller had written there
 };
 
 }  // namespace tapedeck

@@ -115,7 +115,7 @@ void Executor::Impl::run_part(bool one_by_one, const RunOptions* options) {
   p.left = left;
   memory->step_wrote = wrote_state();
   has_outputs = left == 0;
-  if (has_outputs) note_versions();
+  note_versions();
   if (left == 0) memory->step_of = nullptr;
   if (observed) meter.end(left == 0);
 }
@@ -271,7 +271,7 @@ Tensor Executor::Impl::value(ValueId v) {
   if (made && p.where == Where::state && state[p.slot]->written != state_stamps[p.slot])
     gone(v, fmt::format("state '{}', in whose bytes it lies, has been set since", state_names[p.slot]));
   if (const NodeId n = overwriter(v); n != kNone) gone(v, fmt::format("`{}` has been computed in its bytes", g.node_text(n)));
-  if (made && has_outputs) check_unwritten(v);
+  if (made && written_by_caller(v)) gone_to_caller(v);
   if (poison && poison->is_dead(v))
     gone(v, "all that read it have run, and TAPEDECK_POISON has filled its bytes");
   return read(v);

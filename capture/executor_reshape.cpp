@@ -135,6 +135,7 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after) {
   options.threads = plan.threads;
   options.ordering = plan.order == "recorded" ? Ordering::recorded : Ordering::automatic;
   options.find_floor = false;
+  options.near = std::shared_ptr<const Plan>(std::shared_ptr<const Plan>(), &plan);   // not owned; what has its size still stays where it was
   if (!parse_strategy(plan.strategy, &options.strategy)) options.strategy = Strategy::automatic;
   Plan fresh = make_plan(after, options);
   if (!fresh.feasible) throw ExecutionError("reshape: " + fresh.infeasible_reason);

@@ -127,6 +127,7 @@ void Executor::Impl::start_step(bool inputs) {
   if (moved) program.resolve(bases);
   moved = false;
   std::fill(kept_outputs.begin(), kept_outputs.end(), std::nullopt);
+  std::fill(lost_outputs.begin(), lost_outputs.end(), false);
 }
 
 void Executor::Impl::run(const RunOptions* options) {

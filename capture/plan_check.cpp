@@ -70,7 +70,8 @@ void check_sizes(const Plan& plan, Violations* out) {
   if (!adds_up)
     out->push_back(fmt::format("peak_bytes {} is not external_bytes {} + arena_bytes {}", plan.peak_bytes, plan.external_bytes,
                                plan.arena_bytes));
-  if (plan.lower_bound_bytes > plan.peak_bytes) out->push_back("the lower bound is above the peak");
+  if (plan.lower_bound_bytes < 0 || plan.lower_bound_bytes > plan.peak_bytes) out->push_back("the lower bound is negative or above the peak");
+  if (plan.floor_bytes < 0 || plan.keep_all_peak_bytes < 0) out->push_back("the floor or the keep-all peak is negative");
   if (plan.feasible && plan.floor_bytes > plan.peak_bytes) out->push_back("the floor is above the peak");
   if (plan.feasible && plan.budget_bytes >= 0 && plan.peak_bytes > plan.budget_bytes)
     out->push_back(fmt::format("peak_bytes {} is over the budget {}", plan.peak_bytes, plan.budget_bytes));

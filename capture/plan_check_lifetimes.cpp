@@ -38,6 +38,36 @@ std::vector<NodeId> find_births(const Plan& plan) {
   return births;
 }
 
+// By value: the first of the chain whose bytes were taken over one after the other.
+ValueId first_holder(const Plan& plan, const std::vector<ValueId>& owner, ValueId v) {
+  ValueId holder = owner[v];
+  for (std::size_t steps = 0; steps < owner.size() && plan.values[holder].reason == Reason::in_place; ++steps) holder = owner[plan.values[holder].other];
+  return holder;
+}
+
+// The most bytes alive at once in the arena, nodes run one by one: summed up from where bytes come and go.
+__int128 most_alive(const Plan& plan, const std::vector<Reads>& reads, const std::vector<NodeId>& births) {
+  const Graph& g = plan.graph;
+  const std::vector<ValueId> owner = bytes_owner(plan);
+  std::vector<NodeId> last(plan.values.size(), kNone);   // by holder
+  for (ValueId v = 0; v < g.value_count(); ++v) {
+    NodeId& end = last[first_holder(plan, owner, v)];
+    end = std::max({end, reads[v].last, g.values[v].node});
+  }
+  std::vector<__int128> change(g.nodes.size() + 1, 0);
+  for (ValueId v = 0; v < g.value_count(); ++v) {
+    if (plan.values[v].where != Where::arena || births[v] == kNone || first_holder(plan, owner, v) != v) continue;
+    change[births[v]] += g.values[v].type.bytes();
+    change[last[v] + 1] -= g.values[v].type.bytes();
+  }
+  __int128 alive = 0, most = 0;
+  for (NodeId n = 0; n < g.node_count(); ++n) {
+    alive += change[n];
+    most = std::max(most, alive + plan.workspace[n].bytes);
+  }
+  return most;
+}
+
 }  // namespace
 
 void check_lifetimes(const Plan& plan, Violations* out) {
@@ -48,10 +78,15 @@ void check_lifetimes(const Plan& plan, Violations* out) {
     const Placement& p = plan.values[v];
     const auto report = [&](const std::string& what) { out->push_back("%" + g.value_name(v) + " " + what); };
     if (p.birth != births[v]) report(fmt::format("is born at node {}, and first written by node {}", p.birth, births[v]));
+    const bool to_the_end = p.death == g.node_count() && p.where != Where::arena;
+    if (p.death > std::max(reads[v].last, g.values[v].node) && !to_the_end) report(fmt::format("dies at node {}, after its last use by node {}", p.death, std::max(reads[v].last, g.values[v].node)));
     if (p.death < std::max(reads[v].last, p.birth)) report(fmt::format("dies at node {}, before node {} has read it", p.death, std::max(reads[v].last, p.birth)));
     if (p.reader != kNone && !reads[v].by_reader) report(fmt::format("is kept for node {}, which does not read it", p.reader));
     if (p.reader == kNone && reads[v].last != kNone) report(fmt::format("has no reader, and node {} reads it", reads[v].last));
   }
+  if (plan.lower_bound_bytes - plan.external_bytes != most_alive(plan, reads, births))
+    out->push_back(fmt::format("lower_bound_bytes is {}, but {} bytes of the arena are alive at once beside {} others", plan.lower_bound_bytes,
+                               static_cast<std::int64_t>(most_alive(plan, reads, births)), plan.external_bytes));
 }
 
 }  // namespace tapedeck

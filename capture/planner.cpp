@@ -53,6 +53,7 @@ void check_options(const PlanOptions& o) {
   if (!(o.segment_us >= 0)) throw UsageError(fmt::format("segment_us must not be negative, not {}", o.segment_us));
   if (o.threads < 1 || o.threads > kMostThreads) throw UsageError(fmt::format("a plan is for 1 to {} threads, not {}", kMostThreads, o.threads));
   if (!(o.dispatch_us >= 0 && o.dispatch_us <= 1e6)) throw UsageError(fmt::format("dispatch_us of {} makes no sense", o.dispatch_us));
+  if (o.place_work < -1) throw UsageError(fmt::format("place_work cannot be negative: {}", o.place_work));
   if (!(o.parallel_peak >= 1 && o.parallel_peak <= 1e6)) throw UsageError(fmt::format("parallel_peak must be at least 1, not {}", o.parallel_peak));
 }
 

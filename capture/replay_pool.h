@@ -10,7 +10,8 @@
 //  - State values of one name are one: they must agree in type, and what one member sets, binds, updates or tears is so for all. With
 //    StateSharing::by_tensor (captured steps) they are one if they are bound to the same tensor. State lives as long as a member has it.
 //  - Inputs, constants and outputs are each member's own (a family made by reshape() counts as one). Results stay what they were until their
-//    own member runs again, also those that lie in state which another member is about to write.
+//    own member runs again, also those that lie in state which another member is about to write. (Not those in bound state whose tensor the
+//    caller wrote meanwhile: they are refused.)
 //  - A run that fails after it had begun to write state tears the values its graph updates. Members that have none of them go on.
 //
 // Peak: state once + the largest arena + everybody's inputs, constants and outputs; planned is observed once all members have run.

@@ -2,7 +2,8 @@
 // is a chain then, which the plan lays into one buffer (analysis/parts.h); without that it copies as many bytes as before.
 //     %c = concat(%a, %b); %d = f(%c); %e = concat(%a, %b, %d)      becomes      %e = concat(%c, %d)
 // For ops that declare joins_in_turn (engine/op.h). The longest such beginning is taken, and of equal ones the first. Leaves alone: clones,
-// nodes with order edges, and nodes of different checkpoint regions. Cost: O(operands), by hashes of beginnings.
+// nodes with order edges, nodes of different checkpoint regions, and joins of what no node computes (inputs, state, constants): that has bytes
+// already, and its copy would live on. Cost: O(operands), by hashes of beginnings.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 
@@ -22,7 +23,7 @@ class Chains {
       const std::vector<std::size_t> hashes = hash_beginnings(n);
       for (std::size_t length = hashes.size() - 1; length >= 2 && joined_[static_cast<std::size_t>(n)] == kNone; --length)
         joined_[static_cast<std::size_t>(n)] = find(n, hashes[length - 1], length);
-      by_hash_[hashes.back()].push_back(n);
+      if (joins_computed(n)) by_hash_[hashes.back()].push_back(n);
     }
   }
 
@@ -38,6 +39,14 @@ class Chains {
     std::vector<std::size_t> hashes;
     for (ValueId v : graph_.inputs(node(n))) hashes.push_back(hash = (hash ^ static_cast<std::size_t>(v)) * 0x9E3779B97F4A7C15u + (hash >> 29));
     return hashes;
+  }
+
+  bool joins_computed(NodeId n) const {
+    const auto operands = graph_.inputs(node(n));
+    return std::all_of(operands.begin(), operands.end(), [&](ValueId v) {
+      const NodeId maker = graph_.values[static_cast<std::size_t>(v)].node;
+      return maker != kNone && !graph_.literal(node(maker));
+    });
   }
 
   NodeId find(NodeId n, std::size_t hash, std::size_t length) const {
@@ -89,9 +98,9 @@ namespace {
 const bool registered = register_pass({
     .name = "chain_joins",
     .doc = "lets a join whose first operands another has joined begin with that one's result",
-    .before = "graph g(%a: f32[2,3], %b: f32[2,3]) {\n  %c: f32[4,3] = concat(%a, %b) {axis=0}\n  %d: f32[2,3] = exp(%a)\n"
+    .before = "graph g(%x: f32[2,3], %y: f32[2,3]) {\n  %a: f32[2,3] = tanh(%x)\n  %b: f32[2,3] = tanh(%y)\n  %c: f32[4,3] = concat(%a, %b) {axis=0}\n  %d: f32[2,3] = exp(%a)\n"
               "  %e: f32[6,3] = concat(%a, %b, %d) {axis=0}\n  return %c, %e\n}\n",
-    .after = "graph g(%a: f32[2,3], %b: f32[2,3]) {\n  %c: f32[4,3] = concat(%a, %b) {axis=0}\n  %d: f32[2,3] = exp(%a)\n"
+    .after = "graph g(%x: f32[2,3], %y: f32[2,3]) {\n  %a: f32[2,3] = tanh(%x)\n  %b: f32[2,3] = tanh(%y)\n  %c: f32[4,3] = concat(%a, %b) {axis=0}\n  %d: f32[2,3] = exp(%a)\n"
              "  %e: f32[6,3] = concat(%c, %d) {axis=0}\n  return %c, %e\n}\n",
     .run = [](Graph g, const PassOptions&) { return chain_joins(std::move(g)); },
 });

@@ -31,11 +31,12 @@ class Improver {
 
   void improve() {
     if (is_done()) return;
-    parts_ = split(p_);
+    parts_ = split(p_, options_.most_pairs);
     races_.resize(parts_.size());
     for (std::size_t k = 0; k < parts_.size(); ++k) ends_.push_back(end_of(k));
     while (!is_done() && !is_stuck_ && work_left() > 0 && !stop_.now()) {
       const std::size_t worst = static_cast<std::size_t>(std::max_element(ends_.begin(), ends_.end()) - ends_.begin());
+      if (parts_[worst].is_searchable() && work_left() < parts_[worst].size()) break;   // a search takes a step for each buffer, if it never errs
       work_ += parts_[worst].is_searchable() ? race(worst) : climb_all();
     }
   }
@@ -82,6 +83,7 @@ class Improver {
     for (std::size_t k = 0; k < parts_.size(); ++k) {
       const std::int64_t end = end_of(k);
       if (end > ends_[k]) races_[k] = nullptr;  // what it has found is lost
+      if (races_[k]) races_[k]->note_end((end + parts_[k].unit - 1) / parts_[k].unit);
       ends_[k] = end;
     }
     report();

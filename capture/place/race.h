@@ -7,6 +7,7 @@
 
 #include <tapedeck/capture/place/exact.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -20,7 +21,8 @@ class Race {
   // An end that is known to be possible. The part must be searchable and outlive it.
   Race(const PlacePart& part, std::int64_t end);
 
-  std::int64_t end() const { return end_; }        // of the best so far
+  std::int64_t end() const { return end_; }        // of the best so far, or what is known to be possible
+  void note_end(std::int64_t end) { end_ = std::min(end_, end); }   // is possible too, as others have found
   std::int64_t proven() const { return proven_; }  // none ends lower
   const std::vector<std::int64_t>& offsets() const { return offsets_; }  // by member; empty until a lower end is found
 

@@ -36,7 +36,7 @@ class PartMaker {
     find_sections();
     find_spans();
     find_bound();
-    if (memberships() <= most_pairs) {
+    if (memberships() <= most_pairs && words_of_a_search() <= kMostWordsOfASearch) {
       find_kinds();
       find_members();
       find_neighbours(most_pairs);
@@ -133,6 +133,9 @@ class PartMaker {
     std::int64_t alive = 0;
     for (std::int64_t c : change) part_.bound = std::max(part_.bound, alive += c);
   }
+
+  // A search keeps for every member which decisions raised it (skyline.h).
+  std::int64_t words_of_a_search() const { return std::int64_t{count()} * (count() / 64 + 1); }
 
   std::int64_t memberships() const {
     std::int64_t count = 0;

@@ -29,8 +29,10 @@ struct PlacePart {
   bool is_searchable() const { return !neighbours_at.empty(); }
 };
 
-// O(n log n + spans x sections + pairs alive together). Parts of more than `most_pairs` pairs alive together, or as many members of sections,
-// get no members and neighbours: they are for greedy placement and climbing alone.
+// O(n log n + spans x sections + pairs alive together). Parts of more than `most_pairs` pairs alive together (each counts twice), or as many
+// members of sections, or so many buffers that a search of them would take more than kMostWordsOfASearch, get no members and neighbours: they
+// are for greedy placement and climbing alone.
+inline constexpr std::int64_t kMostWordsOfASearch = std::int64_t{1} << 21;   // of 8 bytes; a race keeps 20 searches or more (race.h)
 std::vector<PlacePart> split(const PlaceProblem& p, std::int64_t most_pairs = std::int64_t{1} << 23);
 
 }  // namespace tapedeck

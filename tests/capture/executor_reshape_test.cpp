@@ -1,0 +1,49 @@
+// An executor's plan at sizes that the old plan cannot serve: made anew, near the old one.
+#include <tapedeck/capture/executor.h>
+#include <tapedeck/capture/planner.h>
+#include <tapedeck/engine/text.h>
+
+#include <tapedeck/tests/capture/replay_check.h>
+
+#include <fmt/format.h>
+
+namespace tapedeck {
+namespace {
+
+// Forty layers over state, of many sizes, kept for a way back; and one value that follows the batch in the middle of them.
+Graph layers_beside_a_batch(int batch) {
+  const auto type = [](int i) { return fmt::format("f32[{}]", 16 * (10 + i * 37 % 23)); };
+  std::string state, up, down, updates;
+  for (int i = 1; i <= 40; ++i) {
+    state += fmt::format("{}%w{}: {}", i > 1 ? ", " : "", i, type(i));
+    up += fmt::format("  %a{0}: {1} = exp(%w{0})\n  %s{0}: f32[] = sum(%a{0}) {{axes=[0]}}\n", i, type(i));
+    if (i == 20) up += fmt::format("  %b: f32[{}] = tanh(%x)\n", batch);
+  }
+  for (int i = 40; i >= 1; --i) down += fmt::format("  %m{0}: {1} = mul(%a{0}, %s{2})\n  %n{0}: f32[] = sum(%m{0}) {{axes=[0]}}\n", i, type(i), 41 - i);
+  return parse(fmt::format("graph f(%x: f32[{}]) state({}) {{\n{}{}  %r: f32[] = sum(%b) {{axes=[0]}}\n  %t: f32[] = add(%r, %n1)\n  return %t\n}}", batch, state, up, down));
+}
+
+TEST(ExecutorReshape, WhatHasItsSizeStillStaysWhereItWas) {
+  PlanOptions options;
+  options.ordering = Ordering::recorded;
+  const Graph before = layers_beside_a_batch(64), after = layers_beside_a_batch(500);
+  Executor e(make_plan(before, options));
+  const Executor wider = e.reshape({{"x", {DType::f32, {500}}}}, {.allow_up_sizing = true});
+  const Plan alone = make_plan(after, options);
+  const auto kept = [&](const Plan& now) {
+    int same = 0, all = 0;
+    for (ValueId v = 0; v < now.graph.value_count(); ++v) {
+      const std::string name = now.graph.value_name(v);
+      if (now.values[v].where != Where::arena || (name[0] != 'a' && name[0] != 'm')) continue;
+      for (ValueId w = 0; w < e.plan().graph.value_count(); ++w)
+        if (e.plan().graph.value_name(w) == name) same += now.values[v].offset == e.plan().values[w].offset, ++all;
+    }
+    EXPECT_EQ(all, 80);
+    return same;
+  };
+  EXPECT_LT(kept(alone), 60) << "the change is too small to show anything";
+  EXPECT_GE(kept(wider.plan()), 70);
+}
+
+}  // namespace
+}  // namespace tapedeck

@@ -1,0 +1,86 @@
+// Instances whose parts are improved in different ways: some small enough to be searched, others climbed, in one placement.
+#include <tapedeck/capture/place/place.h>
+
+#include <tapedeck/tests/capture/place/instances.h>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+namespace tapedeck {
+namespace {
+
+// Rectangles cut up, one after the other in time, of different heights so that the highest part changes as they are improved.
+std::vector<Tenant> stretches(unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<Tenant> all;
+  std::int32_t from = 0;
+  for (int k = 0; k < 5; ++k) {
+    const int pieces = k % 2 ? 14 + static_cast<int>(random() % 6) : 40 + static_cast<int>(random() % 30);
+    const std::int32_t steps = 12 + static_cast<std::int32_t>(random() % 12);
+    for (Tenant b : test::cut_up(static_cast<unsigned>(random()), pieces, 900 + static_cast<std::int64_t>(random() % 120), steps)) {
+      b.birth += from;
+      b.death += from;
+      all.push_back(b);
+    }
+    from += steps;
+  }
+  return all;
+}
+
+constexpr std::int64_t kSomePairs = 400;   // the smaller parts have fewer, the larger ones more
+
+TEST(PlaceMixedParts, EndsAreWhatOffsetsNeedWhateverTheWork) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const std::vector<Tenant> buffers = stretches(seed);
+    for (const std::int64_t work : {2'000, 40'000, 1'500'000, 6'000'000}) {
+      PlaceOptions options;
+      options.work = work;
+      options.most_pairs = kSomePairs;
+      std::int64_t last = std::numeric_limits<std::int64_t>::max();
+      options.on_better = [&](std::int64_t end, double) {
+        EXPECT_LT(end, last);
+        last = end;
+      };
+      const Offsets placed = place(buffers, options);
+      ASSERT_EQ(test::judge(buffers, placed), "") << "seed " << seed << ", work " << work;
+      EXPECT_EQ(placed.end, last);
+      EXPECT_GE(placed.end, test::most_needed(buffers));
+    }
+  }
+}
+
+TEST(PlaceMixedParts, EqualWorkGivesEqualAnswers) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    const std::vector<Tenant> buffers = stretches(seed);
+    PlaceOptions options;
+    options.work = 1'500'000;
+    options.most_pairs = kSomePairs;
+    const Offsets one = place(buffers, options);
+    options.threads = 3;
+    const Offsets three = place(buffers, options);
+    EXPECT_EQ(one.offsets, three.offsets) << "seed " << seed;
+    EXPECT_EQ(one.work, three.work);
+  }
+}
+
+// Few pairs, but so many buffers that a search would have to remember too much: it is climbed, and soon done.
+TEST(PlaceMixedParts, AVeryLongChainIsNotSearched) {
+  std::vector<Tenant> buffers;
+  for (std::int32_t i = 0; i < 30'000; ++i) buffers.push_back({64 + i * 7919 % 4096, 64, i, i + 1 + i * 31 % 3});
+  PlaceOptions options;
+  options.work = 200'000;
+  const Offsets placed = place(buffers, options);
+  std::vector<Tenant> first(buffers.begin(), buffers.begin() + 400);
+  Offsets of_first = placed;
+  of_first.offsets.resize(400);
+  of_first.end = 0;
+  for (std::size_t i = 0; i < 400; ++i) of_first.end = std::max(of_first.end, of_first.offsets[i] + first[i].bytes);
+  EXPECT_EQ(test::judge(first, of_first), "");
+  EXPECT_GE(placed.end, placed.bound);
+}
+
+}  // namespace
+}  // namespace tapedeck
