@@ -20,8 +20,6 @@ inline std::string here(int line, const std::string& file = __builtin_FILE()) {
 
 inline Floats values(const Tensor& t) { return t.to_vector<float>(); }
 
-inline Tensor input_of(int i) { return from_vector(Floats{0.1f * static_cast<float>(i), -0.3f, 0.7f, 1.f, 0.2f * static_cast<float>(i), -0.5f}, {2, 3}); }
-
 // What the step refuses a call with. The site of an error is the user's line, whatever folder the file is in.
 inline std::string refused(CapturedStep& step, const Tensors& in) {
   return testing::without_folders(testing::message_of<CaptureError>([&] { step(in); }));
