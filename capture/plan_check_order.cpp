@@ -2,6 +2,7 @@
 // segment DAG order them. So bytes may change hands only if everybody who used the old ones stands before the new writer,
 // either in its segment or in one with a path to it.
 #include <tapedeck/capture/plan_check_parts.h>
+#include <tapedeck/capture/plan_check_reach.h>
 #include <tapedeck/capture/plan_check_sweep.h>
 
 #include <tapedeck/capture/analysis/traits.h>
@@ -9,12 +10,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 namespace tapedeck {
 
 namespace {
-
-constexpr std::size_t kMostReachBytes = std::size_t{256} << 20;
 
 bool check_segments(const Plan& plan, Violations* out) {
   const auto n_segments = static_cast<std::int32_t>(plan.segments.size());
@@ -47,53 +47,17 @@ bool check_segments(const Plan& plan, Violations* out) {
   for (std::int32_t s = 0; s < n_segments; ++s)
     if (plan.segments[s].n_predecessors != predecessors[s])
       out->push_back(fmt::format("segment {} waits for the wrong number of segments", s));
+  const auto is_known = [&](const Edge& e) { return e.before >= 0 && e.before < e.after && e.after < plan.graph.node_count(); };
+  if (!std::all_of(plan.reuse_edges.begin(), plan.reuse_edges.end(), is_known)) out->push_back("a reuse edge is between no two nodes");
   return out->empty();
 }
 
-// Which segments have a path to which: a bit per pair, for source segments [first, first + width) at a time so that memory is
-// bounded.
-class Reach {
- public:
-  explicit Reach(const Plan& plan) : plan_(plan), segment_of_(plan.graph.nodes.size()) {
-    for (std::size_t s = 0; s < plan.segments.size(); ++s)
-      for (const NodeId n : plan.segments[s].nodes) segment_of_[n] = static_cast<std::int32_t>(s);
-    const std::size_t n = std::max<std::size_t>(plan.segments.size(), 1);
-    words_ = std::clamp<std::size_t>(kMostReachBytes / 8 / n, 1, (n + 63) / 64);
-  }
-
-  std::int32_t width() const { return static_cast<std::int32_t>(words_ * 64); }
-
-  void cover(std::int32_t first) {
-    first_ = first;
-    bits_.assign(plan_.segments.size() * words_, 0);
-    for (std::size_t s = static_cast<std::size_t>(first); s < plan_.segments.size(); ++s) {
-      std::uint64_t* row = &bits_[s * words_];
-      const std::size_t bit = s - static_cast<std::size_t>(first);
-      if (bit < words_ * 64) row[bit / 64] |= std::uint64_t{1} << (bit % 64);
-      for (std::int32_t t : plan_.segments[s].successors)
-        for (std::size_t w = 0; w < words_; ++w) bits_[static_cast<std::size_t>(t) * words_ + w] |= row[w];
-    }
-  }
-
-  std::int32_t segment_of(NodeId n) const { return segment_of_[n]; }
-
-  bool covers(NodeId n) const { return segment_of_[n] >= first_ && segment_of_[n] < first_ + width(); }
-
-  // REQUIRES: covers(a).
-  bool before(NodeId a, NodeId b) const {
-    const std::int32_t sa = segment_of_[a], sb = segment_of_[b];
-    if (sa == sb) return a < b;
-    const auto bit = static_cast<std::size_t>(sa - first_);
-    return bits_[static_cast<std::size_t>(sb) * words_ + bit / 64] >> (bit % 64) & 1;
-  }
-
- private:
-  const Plan& plan_;
-  std::vector<std::int32_t> segment_of_;
-  std::size_t words_ = 1;
-  std::int32_t first_ = 0;
-  std::vector<std::uint64_t> bits_;
-};
+std::vector<std::int32_t> segment_of_nodes(const Plan& plan) {
+  std::vector<std::int32_t> segment_of(plan.graph.nodes.size());
+  for (std::size_t s = 0; s < plan.segments.size(); ++s)
+    for (const NodeId n : plan.segments[s].nodes) segment_of[n] = static_cast<std::int32_t>(s);
+  return segment_of;
+}
 
 // A stretch of the arena: a value's own bytes, or a node's workspace.
 struct Tenant {
@@ -107,7 +71,8 @@ struct Tenant {
 class OrderChecker {
  public:
   OrderChecker(const Plan& plan, Violations* out)
-      : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)), reach_(plan), users_(g_.values.size()), writers_(g_.values.size()) {
+      : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)), segment_of_(segment_of_nodes(plan)), reach_(plan.segments),
+        is_doubtful_(plan.segments.size(), false), users_(g_.values.size()), writers_(g_.values.size()) {
     for (ValueId v = g_.n_inputs + g_.n_state; v < g_.value_count(); ++v) users_[owner_[v]].push_back(g_.values[v].node);
     for (ValueId v = g_.n_inputs + g_.n_state; v < g_.value_count(); ++v)  // ascending, as values are
       if (plan.values[v].reason != Reason::alias) writers_[owner_[v]].push_back(g_.values[v].node);
@@ -117,31 +82,50 @@ class OrderChecker {
     find_tenants();
   }
 
+  // Once over everything, with what a short look finds; then what that left open, so many segments at a time.
   void check() {
-    for (std::int32_t first = 0; first < static_cast<std::int32_t>(plan_.segments.size()) && more(); first += reach_.width()) {
-      reach_.cover(first);
-      check_dependences();
-      check_states();
-      check_overlaps();
+    check_all();
+    std::vector<std::int32_t> doubtful;
+    for (std::size_t s = 0; s < is_doubtful_.size(); ++s)
+      if (is_doubtful_[s]) doubtful.push_back(static_cast<std::int32_t>(s));
+    is_exact_ = true;
+    for (std::span<const std::int32_t> left = doubtful; !left.empty() && more();) {
+      const std::size_t now = std::min(left.size(), reach_.width());
+      reach_.cover(left.first(now));
+      check_all();
+      left = left.subspan(now);
     }
   }
 
  private:
   bool more() const { return out_->size() < kMostViolations; }
 
+  void check_all() {
+    check_dependences();
+    check_states();
+    check_overlaps();
+  }
+
   // Of the users in one segment the last is done last: the others are ordered before whatever it is ordered before.
   void keep_last_of_segments(std::vector<NodeId>* users) const {
     const auto later_first = [&](NodeId a, NodeId b) {
-      const std::int32_t sa = reach_.segment_of(a), sb = reach_.segment_of(b);
+      const std::int32_t sa = segment_of_[a], sb = segment_of_[b];
       return sa != sb ? sa < sb : a > b;
     };
     std::sort(users->begin(), users->end(), later_first);
-    const auto same = [&](NodeId a, NodeId b) { return reach_.segment_of(a) == reach_.segment_of(b); };
+    const auto same = [&](NodeId a, NodeId b) { return segment_of_[a] == segment_of_[b]; };
     users->erase(std::unique(users->begin(), users->end(), same), users->end());
     std::sort(users->begin(), users->end());
   }
 
-  bool ordered(NodeId before, NodeId after) const { return !reach_.covers(before) || reach_.before(before, after); }
+  // False only when it is certain: what is in doubt is kept in mind, and said to be ordered until it is looked at exactly.
+  bool ordered(NodeId before, NodeId after) {
+    const std::int32_t from = segment_of_[before], to = segment_of_[after];
+    if (is_exact_) return !reach_.covers(from) || (from == to ? before < after : reach_.has_path(from, to));
+    const bool is_proven = from == to ? before < after : reach_.finds_path(from, to);
+    if (!is_proven) is_doubtful_[from] = true;
+    return true;
+  }
 
   std::string name(const Tenant& t) const {
     return t.value != kNone ? "%" + g_.value_name(t.value) : "the workspace of `" + g_.node_text(t.writer) + "`";
@@ -158,10 +142,8 @@ class OrderChecker {
       for (ValueId v : g_.after(g_.nodes[n])) check(v);
     }
     check_effects();
-    for (const Edge& e : plan_.reuse_edges) {
-      const bool known = e.before >= 0 && e.before < e.after && e.after < g_.node_count();
-      if (!known || !ordered(e.before, e.after)) return out_->push_back("a reuse edge is not in the segment DAG");
-    }
+    for (const Edge& e : plan_.reuse_edges)
+      if (!ordered(e.before, e.after)) return out_->push_back("a reuse edge is not in the segment DAG");
   }
 
   // Constants are copied before a run and only looked at by it.
@@ -230,7 +212,10 @@ class OrderChecker {
   const Graph& g_;
   Violations* out_;
   std::vector<ValueId> owner_;
+  std::vector<std::int32_t> segment_of_;   // by node
   Reach reach_;
+  std::vector<bool> is_doubtful_;          // by segment: a path from there was asked for, and not found by a short look
+  bool is_exact_ = false;                  // every answer is that of paths from the segments that are covered
   std::vector<std::vector<NodeId>> users_;    // by owner: who makes and reads it, its windows and its parts
   std::vector<std::vector<NodeId>> writers_;  // by owner: who makes it and its parts
   std::vector<Tenant> tenants_;

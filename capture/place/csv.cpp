@@ -2,14 +2,18 @@
 
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/lexer.h>
+#include <tapedeck/engine/suggest.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <limits>
 #include <optional>
-#include <unordered_set>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
 namespace tapedeck {
 
@@ -62,6 +66,12 @@ std::optional<std::vector<std::string>> split_row(std::string_view line) {
 std::string_view unquoted(std::string_view field) {
   const bool quoted = field.size() >= 2 && field.front() == '"' && field.back() == '"';
   return quoted ? field.substr(1, field.size() - 2) : field;
+}
+
+// The column of this name in a header, kColumns if it is none that is looked at.
+Column column_named(std::string_view field) {
+  const auto known = std::find_if(std::begin(kNames), std::end(kNames), [&](const ColumnName& n) { return unquoted(field) == n.name; });
+  return known == std::end(kNames) ? kColumns : known->column;
 }
 
 // What a message may repeat of a file that can be anything: printable, and not too long.
@@ -123,16 +133,32 @@ class Parser {
     if (line_.starts_with("\x1F\x8B")) fail("this is gzip; unpack it first (gzip -dc FILE | tapedeck offsets -)");
     list_.columns = fields_of_line();
     for (std::size_t i = 0; i < list_.columns.size(); ++i) {
-      const auto known = std::find_if(std::begin(kNames), std::end(kNames), [&](const ColumnName& n) { return list_.columns[i] == n.name; });
-      if (known == std::end(kNames)) continue;
-      if (at_[known->column]) fail(fmt::format("column '{}' says again what '{}' says", list_.columns[i], list_.columns[*at_[known->column]]));
-      at_[known->column] = i;
+      const Column known = column_named(list_.columns[i]);
+      if (known == kColumns) continue;
+      if (at_[known]) fail(fmt::format("column '{}' says again what '{}' says", unquoted(list_.columns[i]), named(known)));
+      at_[known] = i;
     }
     if (at_[kUpper] && at_[kEnd]) fail("both 'upper' and 'end' (the last time itself): one is enough");
     for (const auto& [name, column] : {ColumnName{"id", kId}, ColumnName{"lower", kLower}, ColumnName{"size", kSize}})
       if (!at_[column]) fail(fmt::format("no column '{}' in the header '{}'; there must be id, lower, upper and size", name, shown(trimmed(line_))));
     if (!at_[kUpper] && !at_[kEnd]) fail(fmt::format("no column 'upper' in the header '{}'; there must be id, lower, upper and size", shown(trimmed(line_))));
+    for (const std::string& column : list_.columns) look_for_misspelling(unquoted(column));
   }
+
+  // Other columns are anybody's, but an `aligment` is none that its author wants passed over.
+  void look_for_misspelling(std::string_view column) {
+    if (column_named(column) != kColumns) return;
+    std::vector<std::string_view> missing;
+    for (const ColumnName& n : kNames)
+      if (!at_[n.column] && n.column != kUpper && n.column != kEnd) missing.push_back(n.name);
+    std::string lower(column);
+    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (const std::string near = closest(lower, missing); !near.empty())
+      list_.doubts.push_back(fmt::format("column '{}' is not looked at: did you mean '{}'?", shown(column), near));
+  }
+
+  // What the file calls a column that it has.
+  std::string_view named(Column column) const { return unquoted(list_.columns[*at_[column]]); }
 
   std::vector<std::string> fields_of_line() const {
     std::optional<std::vector<std::string>> fields = split_row(line_);
@@ -142,20 +168,22 @@ class Parser {
 
   std::string_view field(Column column) const { return unquoted(list_.rows.back()[*at_[column]]); }
 
-  std::int64_t number(std::string_view text, const char* what, std::int64_t least, std::int64_t most) const {
+  // REQUIRES, as do the others below: there is such a column.
+  std::int64_t number(Column column, std::int64_t least, std::int64_t most) const {
+    const std::string_view text = field(column), what = named(column);
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc::result_out_of_range) fail(fmt::format("{} {} is too large", what, shown(text)));
+    if (error == std::errc::result_out_of_range) fail(fmt::format("{} {} is too {}", what, shown(text), text.front() == '-' ? "small" : "large"));
     if (error != std::errc() || end != text.data() + text.size()) fail(fmt::format("{} '{}' is not a whole number", what, shown(text)));
     if (value < least || value > most) fail(fmt::format("{} {} is not within {}..{}", what, value, least, most));
     return value;
   }
-  std::int64_t time(std::string_view text, const char* what) const { return number(text, what, -kMostBytes, kMostBytes); }
+  std::int64_t time(Column column) const { return number(column, -kMostBytes, kMostBytes); }
 
-  std::int64_t optional(Column column, const char* what, std::int64_t least, std::int64_t missing) const {
+  std::int64_t optional(Column column, std::int64_t least, std::int64_t missing) const {
     if (!at_[column] || field(column).empty()) return missing;
-    const std::int64_t value = number(field(column), what, std::min(least, missing), kMostBytes);
-    if (value < least && value != missing) fail(fmt::format("{} {} is less than {}", what, value, least));
+    const std::int64_t value = number(column, std::min(least, missing), kMostBytes);
+    if (value < least && value != missing) fail(fmt::format("{} {} is less than {}", named(column), value, least));
     return value;
   }
 
@@ -164,14 +192,15 @@ class Parser {
     if (list_.rows.back().size() != list_.columns.size())
       fail(fmt::format("{} fields, but the header has {}", list_.rows.back().size(), list_.columns.size()));
     if (field(kId).empty()) fail("no id");
-    if (!ids_.emplace(field(kId)).second) fail(fmt::format("buffer {} is there already", shown(field(kId))));
+    if (const auto [first, is_new] = ids_.emplace(field(kId), line_number_); !is_new)
+      fail(fmt::format("buffer {} is there already, in line {}", shown(field(kId)), first->second));
     Tenant b;
-    b.bytes = number(field(kSize), "size", 0, kMostBytes);
+    b.bytes = number(kSize, 0, kMostBytes);
     if (b.bytes > kMostBytes - sum_) fail(fmt::format("the sizes up to here sum up to more than {} bytes", kMostBytes));
     sum_ += b.bytes;
-    b.alignment = optional(kAlignment, "alignment", 1, default_alignment_);
-    b.hint = optional(kHint, "hint", 0, -1);
-    b.fixed = optional(kOffset, "offset", 0, -1);
+    b.alignment = optional(kAlignment, 1, default_alignment_);
+    b.hint = optional(kHint, 0, -1);
+    b.fixed = optional(kOffset, 0, -1);
     if (b.fixed >= 0 && b.fixed % b.alignment != 0) fail(fmt::format("offset {} is not a multiple of the alignment, {}", b.fixed, b.alignment));
     list_.buffers.push_back(std::move(b));
     read_life();
@@ -179,8 +208,8 @@ class Parser {
 
   void read_life() {
     Life life;
-    life.whole.first = time(field(kLower), "lower");
-    life.whole.end = at_[kUpper] ? time(field(kUpper), "upper") : time(field(kEnd), "end") + 1;
+    life.whole.first = time(kLower);
+    life.whole.end = at_[kUpper] ? time(kUpper) : time(kEnd) + 1;
     if (life.whole.first >= life.whole.end)
       fail(fmt::format("buffer {} is never alive: it ends at {}, before it begins at {}", shown(field(kId)), life.whole.end - 1, life.whole.first));
     if (at_[kGaps])
@@ -197,8 +226,12 @@ class Parser {
     if (text.find('@') != std::string::npos)
       fail(fmt::format("gap '{}': that part of a buffer is needed in a gap (a-b@lo:hi) is not supported; make it two buffers", shown(text)));
     const std::size_t dash = text.find('-', 1);   // the first may be a sign
-    if (dash == std::string::npos) fail(fmt::format("gap '{}' is not of the form a-b", shown(text)));
-    const Times gap{time(std::string_view(text).substr(0, dash), "gap"), time(std::string_view(text).substr(dash + 1), "gap")};
+    if (dash == std::string::npos) fail(fmt::format("gap '{}' is not of the form a-b, of whole numbers", shown(text)));
+    Times gap;
+    const char *const begin = text.data(), *const middle = begin + dash, *const end = begin + text.size();
+    const auto first = std::from_chars(begin, middle, gap.first), last = std::from_chars(middle + 1, end, gap.end);
+    if (first.ptr != middle || last.ptr != end || dash + 1 == text.size()) fail(fmt::format("gap '{}' is not of the form a-b, of whole numbers", shown(text)));
+    if (first.ec != std::errc() || last.ec != std::errc()) fail(fmt::format("gap '{}' is not within the life {}..{}", shown(text), whole.first, whole.end));
     if (gap.first >= gap.end || gap.first < whole.first || gap.end > whole.end)
       fail(fmt::format("gap '{}' is not within the life {}..{}, or empty", shown(text), whole.first, whole.end));
     return gap;
@@ -234,7 +267,7 @@ class Parser {
   const std::int64_t default_alignment_;
   std::size_t line_number_ = 0;
   std::optional<std::size_t> at_[kColumns];   // where the columns are
-  std::unordered_set<std::string> ids_;
+  std::unordered_map<std::string, std::size_t> ids_;   // and their lines
   std::int64_t sum_ = 0;
   std::vector<Life> lives_;
   BufferList list_;
@@ -244,7 +277,7 @@ std::string line_of(const std::vector<std::string>& fields) { return fmt::format
 
 // Where the column is, made if need be.
 std::size_t column_of(std::vector<std::string>& columns, const char* name) {
-  const auto known = std::find(columns.begin(), columns.end(), name);
+  const auto known = std::find_if(columns.begin(), columns.end(), [&](const std::string& column) { return unquoted(column) == name; });
   const auto at = static_cast<std::size_t>(known - columns.begin());
   if (known == columns.end()) columns.emplace_back(name);
   return at;
@@ -257,8 +290,7 @@ BufferList parse_buffers(std::string_view text, const std::string& name, std::in
 }
 
 std::string shown_id(const BufferList& list, std::size_t i) {
-  const auto is_id = [](const std::string& column) { return std::any_of(std::begin(kNames), std::end(kNames), [&](const ColumnName& n) { return n.column == kId && column == n.name; }); };
-  const auto column = std::find_if(list.columns.begin(), list.columns.end(), is_id) - list.columns.begin();
+  const auto column = std::find_if(list.columns.begin(), list.columns.end(), [](const std::string& name) { return column_named(name) == kId; }) - list.columns.begin();
   return shown(unquoted(list.rows[i][static_cast<std::size_t>(column)]));
 }
 

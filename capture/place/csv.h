@@ -15,7 +15,7 @@
 //
 // A gap with a window, a-b@lo:hi, where only bytes lo..hi-1 are needed, is refused: a buffer is needed whole or not at all. The first blank
 // line ends the list, whatever follows. Times need not be dense. Numbers are whole; fields may be quoted as in
-// RFC 4180, but go over one line.
+// RFC 4180, but go over one line. Messages name a column as the file does.
 #pragma once
 
 #include <tapedeck/capture/place/place.h>
@@ -31,6 +31,7 @@ struct BufferList {
   std::vector<std::string> columns;             // as the header has them
   std::vector<std::vector<std::string>> rows;   // by buffer, by column
   std::vector<Tenant> buffers;                  // at dense times; that of row i is in line i + 2
+  std::vector<std::string> doubts;              // columns that are not looked at and look like misspelt ones that would be
   std::int64_t unread_lines = 0;                // that follow the blank line that ended the list and are not blank
 };
 

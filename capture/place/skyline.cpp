@@ -266,26 +266,17 @@ bool Skyline::is_supported(std::int32_t i) const {
   return part_.fixed[i] >= 0 || settle(i, top) == low_[i];
 }
 
+void Skyline::add_reasons_of(std::int32_t i, Word* set) const {
+  if (is_placed(i)) Levels::add(set, bit(level_[i]));
+  else unite(set, reasons(i));
+}
+
 void Skyline::add_reasons_of_section(std::int32_t t, Word* set) const {
-  for (std::int32_t k = part_.members_at[t]; k < part_.members_at[t + 1]; ++k) {
-    const std::int32_t i = part_.members[k];
-    if (is_placed(i)) {
-      Levels::add(set, bit(level_[i]));
-    } else {
-      unite(set, reasons(i));
-    }
-  }
+  for (std::int32_t k = part_.members_at[t]; k < part_.members_at[t + 1]; ++k) add_reasons_of(part_.members[k], set);
 }
 
 void Skyline::add_reasons_of_neighbours(std::int32_t i, Word* set) const {
-  for (std::int32_t k = part_.neighbours_at[i]; k < part_.neighbours_at[i + 1]; ++k) {
-    const std::int32_t j = part_.neighbours[k];
-    if (is_placed(j)) {
-      Levels::add(set, bit(level_[j]));
-    } else {
-      unite(set, reasons(j));
-    }
-  }
+  for (std::int32_t k = part_.neighbours_at[i]; k < part_.neighbours_at[i + 1]; ++k) add_reasons_of(part_.neighbours[k], set);
 }
 
 void Skyline::undo_placed(std::int32_t i) {

@@ -83,6 +83,7 @@ class Skyline {
   std::int64_t lowest_support(std::int32_t member, std::int64_t floor) const;
   void undo_placed(std::int32_t member);
   void keep_reasons(std::int32_t member);
+  void add_reasons_of(std::int32_t member, Word* set) const;
 
   const Word* reasons(std::int32_t member) const { return &reasons_[static_cast<std::size_t>(member) * static_cast<std::size_t>(words_)]; }
   Word* reasons(std::int32_t member) { return &reasons_[static_cast<std::size_t>(member) * static_cast<std::size_t>(words_)]; }

@@ -1,12 +1,9 @@
+#include <tapedeck/capture/tool/json_parts.h>
 #include <tapedeck/capture/tool/report.h>
-
-#include <nlohmann/json.hpp>
 
 namespace tapedeck::tool {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json row_json(const BenchRow& row) {
   const BenchResult& r = row.result;
@@ -40,7 +37,7 @@ std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool
   Json list = Json::array();
   for (const BenchRow& row : rows) list.push_back(row_json(row));
   const Json j = {{"schema", "tapedeck.bench/1"}, {"device", "cpu"}, {"interrupted", interrupted}, {"total_s", total_s}, {"results", list}};
-  return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return text_of(j);
 }
 
 }  // namespace tapedeck::tool

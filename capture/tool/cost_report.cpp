@@ -1,16 +1,7 @@
+#include <tapedeck/capture/tool/json_parts.h>
 #include <tapedeck/capture/tool/report.h>
 
-#include <nlohmann/json.hpp>
-
 namespace tapedeck::tool {
-
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string text_of(const Json& j) { return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
-}  // namespace
 
 std::string calibrate_report(const std::string& path, const Calibration& c) {
   Json ops = Json::array();

@@ -56,6 +56,16 @@ struct Line {
   }
 };
 
+// CLI::Range has NaN within every range, and prints the largest number with all of its digits.
+CLI::Validator within(double least, double most) {
+  const auto check = [least, most](std::string& text) {
+    double value = 0;
+    const bool is_within = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
+    return is_within ? std::string() : fmt::format("Value {} not in range {} to {}", text, least, most);
+  };
+  return CLI::Validator(check, fmt::format("FLOAT in [{} - {}]", least, most));
+}
+
 void add_record(Line& l) {
   CLI::App* c = l.command("record", "capture one training step of a model", [&l] { return tool::record(l.record); }, &l.record.json);
   ModelOptions& o = l.record.options;
@@ -89,7 +99,7 @@ void add_plan(Line& l) {
   c->add_option("-o,--output", l.plan.output, "write the file with its plan here");
   c->add_option("--threads", l.plan.threads, "how many threads the segments are cut for; the plan runs on any number")
       ->check(CLI::Range(1, 4096))->capture_default_str();
-  c->add_option("--segment-us", l.plan.segment_us, "most microseconds of a segment; 0: every node by itself")->check(CLI::NonNegativeNumber)->capture_default_str();
+  c->add_option("--segment-us", l.plan.segment_us, "most microseconds of a segment; 0: every node by itself")->check(within(0, 1e9))->capture_default_str();
   c->add_flag("--split-phases", l.plan.split_phases, "no segment holds nodes of two phases");
   c->add_option("--explain", l.plan.explain, "choices (every recompute choice with its reason), segments (how they were cut), peak (what lives there, "
                                                     "and what would lower it) or memory (totals, and what sharing earns); alone: choices")
@@ -130,7 +140,7 @@ void add_bench(Line& l) {
   c->add_flag("--small", l.bench.small, "models at small sizes: batch 2, images of 64, sequences of 16, two layers, a quarter of the width");
   c->add_option("--threads", l.bench.threads, "thread counts: 1,2; 0 = all")->delimiter(',')->check(CLI::Range(0, 4096))->allow_extra_args(false);
   c->add_option("--warmup", l.bench.warmup, "steps (3) or time (200ms, 1s) before those that count; default: until three in a row agree within 5 %, at most 0.5 s");
-  c->add_option("--min-time", l.bench.min_time_s, "seconds of timed steps, at least three of them; default 1, with --small 0.3")->check(CLI::Range(0.001, 1e6));
+  c->add_option("--min-time", l.bench.min_time_s, "seconds of timed steps, at least three of them; default 1, with --small 0.3")->check(within(0.001, 1e6));
   c->add_option("--budget", l.bench.budget, "plan anew under this budget: 64MiB, 1.5GB, 50%");
   c->add_option("--costs", l.bench.costs, std::string("of plans made here: ") + kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
   c->add_option("--seed", l.bench.seed, "of values that the file lacks")->capture_default_str();
@@ -187,7 +197,7 @@ void add_offsets(Line& l) {
   OffsetsOptions& o = l.offsets;
   c->add_option("FILE", o.file, "a .csv with columns id,lower,upper,size and, if wanted, alignment, gaps, hint, offset (fixed); - for stdin")->required();
   c->add_option("--capacity", o.capacity, "an end up to this will do: 1048576, 64MiB");
-  CLI::Option* seconds = c->add_option("--seconds", o.seconds, "search for so long; answers may differ from run to run")->check(CLI::PositiveNumber);
+  CLI::Option* seconds = c->add_option("--seconds", o.seconds, "search for so long; answers may differ from run to run")->check(within(0.001, 1e6));
   c->add_option("--work", o.work, "search for so many steps; equal work gives an equal answer; 0: greedy only")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))->capture_default_str()->excludes(seconds);
   c->add_option("--align", o.align, "alignment of buffers for which the file has none")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))->capture_default_str();

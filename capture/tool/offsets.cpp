@@ -51,12 +51,20 @@ std::string summary_text(const std::string& path, const OffsetsSummary& s) {
   return text;
 }
 
+std::int64_t size_given(const char* option, const std::string& text) {
+  try {
+    return parse_size(text);
+  } catch (const UsageError& e) {
+    throw UsageError(fmt::format("{}: {}", option, e.what()));
+  }
+}
+
 PlaceOptions options_of(const OffsetsOptions& request) {
   PlaceOptions how;
   how.work = request.seconds > 0 ? 0 : request.work;
   how.seconds = request.seconds;
-  if (!request.capacity.empty()) how.capacity = parse_size(request.capacity);
-  if (!request.chunk.empty() && (how.chunk_bytes = parse_size(request.chunk)) == 0) throw UsageError("--chunk 0: an arena has to hold something");
+  if (!request.capacity.empty()) how.capacity = size_given("--capacity", request.capacity);
+  if (!request.chunk.empty() && (how.chunk_bytes = size_given("--chunk", request.chunk)) == 0) throw UsageError("--chunk 0: an arena has to hold something");
   how.threads = request.threads > 0 ? request.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   how.cancel = &interrupted();
   return how;
@@ -75,6 +83,7 @@ std::string ids_of(const BufferList& list, const std::vector<std::int32_t>& buff
 
 BufferList read_list(const OffsetsOptions& request) {
   BufferList list = parse_buffers(read_text(request.file), name_of(request.file), request.align);
+  for (const std::string& doubt : list.doubts) fmt::print(stderr, "tapedeck: {}:1: warning: {}\n", name_of(request.file), doubt);
   if (list.unread_lines > 0)
     fmt::print(stderr, "tapedeck: {}: warning: {} line{} after line {} {} not read: a blank line ends the list\n", name_of(request.file), list.unread_lines,
                list.unread_lines == 1 ? "" : "s", list.rows.size() + 2, list.unread_lines == 1 ? "is" : "are");

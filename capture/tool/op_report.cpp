@@ -1,19 +1,16 @@
 // The JSON of `tapedeck ops`: what the op blocks say, and what inference answers when their examples are tried with other dtypes.
+#include <tapedeck/capture/tool/json_parts.h>
 #include <tapedeck/capture/tool/report.h>
 
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/example.h>
 #include <tapedeck/engine/op.h>
 
-#include <nlohmann/json.hpp>
-
 #include <cstring>
 
 namespace tapedeck::tool {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr struct {
   Trait trait;
@@ -167,7 +164,7 @@ std::string ops_report(const std::vector<const Op*>& ops) {
   Json list = Json::array();
   for (const Op* op : ops) list.push_back(op_json(*op));
   const Json report = {{"schema", "tapedeck.ops/1"}, {"ops", list}};
-  return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return text_of(report);
 }
 
 }  // namespace tapedeck::tool

@@ -1,17 +1,8 @@
 // The JSON answers of opt and reduce.
+#include <tapedeck/capture/tool/json_parts.h>
 #include <tapedeck/capture/tool/report.h>
 
-#include <nlohmann/json.hpp>
-
 namespace tapedeck::tool {
-
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string text_of(const Json& j) { return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
-}  // namespace
 
 std::string opt_report(const std::vector<PassRecord>& records, const std::string& text) {
   Json j;

@@ -62,7 +62,7 @@ void shoot(const std::string& viewer, const std::string& tape, const std::string
 std::string viewer_program() {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
   std::string viewer = (self.parent_path() / "tapedeck-viewer").string();
-  if (access(viewer.c_str(), X_OK) != 0) throw UsageError("there is no tapedeck-viewer beside this tool; it was built without Qt or Dear ImGui");
+  if (access(viewer.c_str(), X_OK) != 0) throw DeviceError("there is no tapedeck-viewer beside this tool; it was built without Qt or Dear ImGui");
   return viewer;
 }
 
@@ -71,8 +71,8 @@ void check_picture(const std::string& path) {
   if (!path.ends_with(".png")) throw UsageError(fmt::format("--picture {}: pictures are .svg or .png", path));
   try {
     viewer_program();
-  } catch (const UsageError& e) {
-    throw UsageError(fmt::format("--picture {}: PNG is drawn by the viewer, and {}; .svg needs none", path, e.what()));
+  } catch (const DeviceError& e) {
+    throw DeviceError(fmt::format("--picture {}: PNG is drawn by the viewer, and {}; .svg needs none", path, e.what()));
   }
 }
 

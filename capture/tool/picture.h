@@ -7,11 +7,11 @@
 
 namespace tapedeck::tool {
 
-// UsageError if the name ends in neither .svg nor .png, or in .png and there is no viewer: before anything is planned.
+// UsageError if the name ends in neither .svg nor .png, DeviceError if in .png and there is no viewer: before anything is planned.
 void check_picture(const std::string& path);
 void write_picture(const std::string& path, const Graph& captured, const Plan& plan);
 
-// The program beside this one. UsageError if it is not there.
+// The program beside this one. DeviceError, which ends the tool with what "built without it" has, if it is not there.
 std::string viewer_program();
 
 }  // namespace tapedeck::tool

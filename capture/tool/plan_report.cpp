@@ -6,8 +6,6 @@
 
 namespace tapedeck::tool {
 
-using Json = nlohmann::ordered_json;
-
 Json plan_json(const Plan& p) {
   Json j;
   j["schema"] = "tapedeck.plan/1";
@@ -98,7 +96,6 @@ Json memory_json(const MemoryExplanation& e) {
 
 std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background) {
   Json j = plan_json(plan);
-  j["order"] = plan.order;
   if (explain == "segments") {
     j["segment_rule"] = rule_json(plan);
     j["segment_list"] = segments_json(plan);
@@ -108,7 +105,7 @@ std::string plan_report(const Plan& plan, const std::string& explain, const Plan
     j["memory"] = memory_json(explain_memory(plan));
     j["memory"]["rules"] = rules_json(background.sharing);
   }
-  return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return text_of(j);
 }
 
 }  // namespace tapedeck::tool

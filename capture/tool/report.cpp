@@ -5,10 +5,6 @@ namespace tapedeck::tool {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string text_of(const Json& j) { return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
-
 Json value_json(const Graph& g, ValueId v) {
   const Value& value = g.values[static_cast<std::size_t>(v)];
   return {{"name", g.value_name(v)}, {"type", to_string(value.type)}, {"bytes", value.type.bytes()}, {"role", role_name(value.role)}};

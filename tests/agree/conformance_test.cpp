@@ -6,6 +6,7 @@
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/ops/control.h>
 #include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/text.h>
 
 #include <gtest/gtest.h>
 
@@ -310,6 +311,24 @@ TEST(Weakness, W9_TwiceTheElementSizeIsTwiceThePeak) {
   EXPECT_EQ(single_workspace, 0);
   EXPECT_LE(half, single / 2 + half_workspace);
   EXPECT_GE(half, single / 2);
+}
+
+// Ops that only move bytes need no workspace in any type. %a and %b are alive together, %c is handed out.
+TEST(Weakness, W9_PlansOfMovedBytesAreExact) {
+  for (DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    const std::string t = std::string(dtype_name(dtype)) + "[32,64]";
+    const Graph g = parse("graph moves(%x: " + t + ") {\n  %a: " + t + " = flip(%x) {axes=[0]}\n  %b: " + t + " = flip(%a) {axes=[1]}\n  %c: " + t +
+                          " = flip(%b) {axes=[0]}\n  return %c\n}");
+    const Plan plan = make_plan(g);
+    const std::int64_t each = 32 * 64 * static_cast<std::int64_t>(dtype_size(dtype));
+    EXPECT_EQ(plan.external_bytes, 2 * each) << t;
+    EXPECT_EQ(plan.arena_bytes, 2 * each) << t;
+    EXPECT_EQ(plan.peak_bytes, 4 * each) << t;
+    Executor executor(plan);
+    executor.set_input("x", drawn({dtype, {32, 64}}, {-1, 1}, 1));
+    executor.run();
+    EXPECT_EQ(executor.observed_peak_bytes(), 4 * each) << t;
+  }
 }
 
 }  // namespace

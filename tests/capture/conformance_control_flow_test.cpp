@@ -100,36 +100,56 @@ TEST(BranchCases, T53_BranchesByNumberShareTheirMemory) {
         {scalar(x), scalar(taken)}, &eager);
     EXPECT_NEAR(eager[0].item(), wanted[taken], 1e-3 * (1 + wanted[taken]));
   }
-  // Two branches with an intermediate of 4 KiB each: the node's workspace holds one of them.
-  Graph g = check_program(
-      [](const Tensors& in) {
-        auto chain = [&](double by) { return [&in, by](const Tensors&) { return Tensors{sum(exp(exp(in[0] * by)))}; }; };
-        return cond(less(sum(in[0]), 0.0), chain(0.5), chain(0.25));
-      },
-      {full({1024}, 0.5)});
-  for (const Node& node : g.nodes)
-    if (node.n_regions == 2) {
-      EXPECT_GE(control_workspace(g, node), 4096);
-      EXPECT_LT(control_workspace(g, node), 2 * 4096 + 1024);
-    }
 }
 
-TEST(WhileCases, T54_RotatingCarriedValues) {
-  Tensors eager;
-  check_program(
-      [](const Tensors& in) {
-        const LoopResult r = while_loop([](const Tensors& c) { return less(c[3], 5.0); },
-                                        [](const Tensors& c) { return Tensors{c[1], c[2], c[0] + c[1], c[3] + 1.0}; }, {in[0], in[1], in[2], scalar(0)});
-        const Tensor all = r.carried[0] + r.carried[1] * 2.0 + r.carried[2] * 3.0;
-        return Tensors{r.carried[0], r.carried[1], r.carried[2], gradients({all}, {in[0]})[0]};
+// So many branches, each with an intermediate of 4 KiB: the node's workspace holds one of them.
+void expect_shared_intermediates(int branches) {
+  const Graph g = check_program(
+      [branches](const Tensors& in) {
+        const std::function<Tensors(int)> from = [&](int k) {
+          const auto chain = [&in, k](const Tensors&) { return Tensors{sum(exp(exp(in[0] * (0.5 / (k + 1)))))}; };
+          if (k + 1 == branches) return chain({});
+          return cond(less(sum(in[0]), k + 0.5), chain, [&](const Tensors&) { return from(k + 1); });
+        };
+        return from(0);
       },
-      {number(1), number(2), number(3)}, &eager);
-  double x[3] = {1, 2, 3};
-  for (int i = 0; i < 5; ++i) {
-    const double next = x[0] + x[1];
-    x[0] = x[1], x[1] = x[2], x[2] = next;
+      {full({1024}, 0.5)});
+  int seen = 0;
+  for (const Node& node : g.nodes)
+    if (node.n_regions == 2) {
+      ++seen;
+      EXPECT_GE(control_workspace(g, node), 4096);
+      EXPECT_LT(control_workspace(g, node), 2 * 4096 + 1024) << branches << " branches";
+    }
+  EXPECT_EQ(seen, 1) << "the others are within it";
+}
+
+TEST(BranchCases, T53_IntermediatesOfDifferentBranchesShareMemory) {
+  for (int branches : {2, 4}) expect_shared_intermediates(branches);
+}
+
+// Three values change places in every pass: whatever their number leaves over when divided by three, each ends where the naive loop has it.
+TEST(WhileCases, T54_RotatingCarriedValues) {
+  for (int passes = 0; passes < 8; ++passes) {
+    Tensors eager;
+    check_program(
+        [passes](const Tensors& in) {
+          const LoopResult r = while_loop([passes](const Tensors& c) { return less(c[3], static_cast<double>(passes)); },
+                                          [](const Tensors& c) { return Tensors{c[1], c[2], c[0] + c[1], c[3] + 1.0}; },
+                                          {in[0], in[1], in[2], scalar(0)});
+          const Tensor all = r.carried[0] + r.carried[1] * 2.0 + r.carried[2] * 3.0;
+          return Tensors{r.carried[0], r.carried[1], r.carried[2], gradients({all}, {in[0]})[0]};
+        },
+        {number(1), number(2), number(3)}, &eager);
+    double x[3] = {1, 2, 3}, dx[3] = {1, 0, 0};   // and how each depends on the first
+    for (int i = 0; i < passes; ++i)
+      for (double* v : {x, dx}) {
+        const double next = v[0] + v[1];
+        v[0] = v[1], v[1] = v[2], v[2] = next;
+      }
+    for (int k = 0; k < 3; ++k) EXPECT_EQ(eager[static_cast<std::size_t>(k)].item(), x[k]) << passes << " passes";
+    EXPECT_EQ(eager[3].item(), dx[0] + 2 * dx[1] + 3 * dx[2]) << passes << " passes";
   }
-  for (int k = 0; k < 3; ++k) EXPECT_EQ(eager[static_cast<std::size_t>(k)].item(), x[k]);
 }
 
 // i and a sum: while i <= limit, s += i.

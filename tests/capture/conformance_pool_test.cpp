@@ -147,6 +147,45 @@ TEST(ConformancePool, T104_AChainOverTwoDevices) {
   }
 }
 
+// Half of the rows on each device; rate 1, head gradient 1, rescaled by 1 / 7 throughout. The gradient of the bias is the sum of the head's rows.
+TEST(ConformancePool, T88_BiasAfterAReshapeOnTwoDevices) {
+  const Graph net = parse(R"(
+    graph step(%x: f32[3,20], %s2.x: f32[4,20], %h: f32[3,20], %s2.h: f32[4,20], %rescale: f32[]) state(%w: f32[20,20], %b: f32[20]) {
+    %y: f32[3,20] = linear(%x, %w, %b)
+    %s2.y: f32[4,20] = linear(%s2.x, %w, %b)
+    %g: f32[20] = sum(%h) {axes=[0]}
+    %s2.g: f32[20] = sum(%s2.h) {axes=[0]}
+    %all: f32[20] = add(%g, %s2.g)
+    %step: f32[20] = mul(%all, %rescale)
+    %b2: f32[20] = sub(%b, %step)
+    return %y, %s2.y
+    update %b = %b2
+  })");
+  const Graph placed = place_devices(net, on_second("s2."));
+  EXPECT_GE(crossings(placed), 2) << "the bias goes over, the gradient comes back";
+  const auto rows = [](std::int64_t n) { return Type{DType::f32, {n, 20}}; };
+  for (int threads : {1, 2}) {
+    Executor small(make_plan(placed), {.threads = threads});
+    small.set_state("w", zeros({20, 20}));
+    small.set_state("b", zeros({20}));
+    Executor large = small.reshape({{"x", rows(7)}, {"s2.x", rows(7)}, {"h", rows(7)}, {"s2.h", rows(7)}}, {.allow_up_sizing = true});
+    double bias = -1;
+    for (Executor* e : {&small, &large}) {
+      for (ValueId v = 0; v < 4; ++v) {
+        const Shape& shape = e->plan().graph.values[static_cast<std::size_t>(v)].type.shape;
+        e->set_input(v, v < 2 ? zeros(shape) : ones(shape));
+      }
+      e->set_input("rescale", scalar(1.0 / 7));
+      e->run();
+      for (const Executor* reader : {&small, &large})
+        for (float b : reader->state("b").to_vector<float>()) EXPECT_FLOAT_EQ(b, static_cast<float>(bias)) << threads << " threads";
+      bias = -3;
+    }
+    EXPECT_EQ(large.output("y").shape(), (Shape{7, 20}));
+    EXPECT_EQ(large.output("s2.y").shape(), (Shape{7, 20}));
+  }
+}
+
 // ---- sharing ----
 
 // MXNet's shared group: the argument arrays of both executors are the same memory, and the arrays that gradients add up in.

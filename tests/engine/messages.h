@@ -23,6 +23,17 @@ std::string message_of(F&& f) {
   return "";
 }
 
+// As message_of(), but "" if nothing is thrown; another kind of error comes through.
+template <class E, class F>
+std::string message_or_none(F&& f) {
+  try {
+    f();
+  } catch (const E& e) {
+    return e.what();
+  }
+  return "";
+}
+
 // The message with folders of source files left out: "(/a/b/c_test.cpp:12)" becomes "(c_test.cpp:12)".
 inline std::string without_folders(std::string text) {
   for (std::size_t slash = text.find('/'); slash != std::string::npos; slash = text.find('/', slash)) {

@@ -2,6 +2,8 @@
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/text.h>
 
+#include <tapedeck/tests/engine/messages.h>
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,12 +12,7 @@ namespace tapedeck {
 namespace {
 
 std::string message_of(const std::string& text) {
-  try {
-    parse(text, "t.graph");
-  } catch (const ParseError& error) {
-    return error.what();
-  }
-  return "no error";
+  return testing::message_or_none<ParseError>([&] { parse(text, "t.graph"); });
 }
 
 struct Bad {

@@ -1,5 +1,7 @@
 #include <tapedeck/viewer/model/plan_model.h>
 
+#include <tapedeck/capture/memory_map.h>
+
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -38,29 +40,7 @@ PlanRect rect_of(const Plan& plan, ValueId v, NodeId begin, NodeId end, std::int
 
 }  // namespace
 
-RoleClass role_of(const Plan& plan, ValueId v) {
-  const Placement& p = plan.values[at(v)];
-  switch (p.where) {
-    case Where::input: return RoleClass::input;
-    case Where::state: return RoleClass::state;
-    case Where::constant: return RoleClass::constant;
-    case Where::output: return RoleClass::output;
-    case Where::arena:
-    case Where::nowhere: break;
-  }
-  if (p.reason == Reason::saved) return RoleClass::saved;
-  if (p.reason == Reason::recomputed) return RoleClass::recomputed;
-  if (p.reason == Reason::gradient) return RoleClass::gradient;
-  const NodeId n = plan.graph.values[at(v)].node;
-  if (n == kNone) return RoleClass::temporary;
-  const Origin& origin = plan.graph.nodes[at(n)].origin;
-  if (origin.clone) return RoleClass::recomputed;
-  if (origin.phase == Phase::backward) return RoleClass::gradient;
-  const bool read_by_backward = p.reader != kNone && p.reader < plan.graph.node_count() && p.death != p.birth &&
-                                plan.graph.nodes[at(p.reader)].origin.phase == Phase::backward &&
-                                !plan.graph.nodes[at(p.reader)].origin.clone;
-  return origin.phase == Phase::forward && read_by_backward ? RoleClass::saved : RoleClass::temporary;
-}
+RoleClass role_of(const Plan& plan, ValueId v) { return static_cast<RoleClass>(memory_role(plan, v)); }
 
 PlanModel::PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t> curve)
     : serial_(++serials), plan_(std::move(plan)), curve_(std::move(curve)) {

@@ -3,6 +3,8 @@
 
 #include <tapedeck/engine/error.h>
 
+#include <tapedeck/tests/engine/messages.h>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,12 +14,7 @@ namespace tapedeck {
 namespace {
 
 std::string message_of(const std::string& text) {
-  try {
-    parse_buffers(text, "b.csv");
-  } catch (const ParseError& e) {
-    return e.what();
-  }
-  return "";
+  return testing::message_or_none<ParseError>([&] { parse_buffers(text, "b.csv"); });
 }
 
 TEST(BufferCsv, ColumnsInAnyOrderAndTheirOtherNames) {
@@ -108,6 +105,28 @@ TEST(BufferCsv, QuotedFieldsHoldCommas) {
   EXPECT_THROW(parse_buffers("id,lower,upper,size\n\"a,0,1,8\nb\",0,1,8\n", "b.csv"), ParseError);
 }
 
+// Spreadsheets quote whatever they write.
+TEST(BufferCsv, QuotedColumns) {
+  const BufferList list = parse_buffers("\"id\",\"lower\",\"upper\",\"size\",\"offset\"\n\"a\",\"0\",\"2\",\"8\",\"\"\n", "b.csv");
+  ASSERT_EQ(list.buffers.size(), 1u);
+  EXPECT_EQ(list.buffers[0].bytes, 8);
+  EXPECT_EQ(shown_id(list, 0), "a");
+  Offsets placed;
+  placed.offsets = {16};
+  EXPECT_EQ(print_buffers(list, placed), "\"id\",\"lower\",\"upper\",\"size\",\"offset\"\n\"a\",\"0\",\"2\",\"8\",16\n");
+  EXPECT_EQ(message_of("\"id\",\"buffer\",lower,upper,size\n"), "b.csv:1: error: column 'buffer' says again what 'id' says");
+  EXPECT_EQ(message_of("\"id\",\"start\",upper,size\na,x,2,8\n"), "b.csv:2: error: start 'x' is not a whole number");
+}
+
+// Any column may stand in a list; one that only just is none of ours is spoken of.
+TEST(BufferCsv, ColumnsThatMayBeMisspelt) {
+  const auto doubts = [](const std::string& more) { return parse_buffers("id,lower,upper,size," + more + "\n", "b.csv").doubts; };
+  EXPECT_EQ(doubts("aligment"), std::vector<std::string>{"column 'aligment' is not looked at: did you mean 'alignment'?"});
+  EXPECT_EQ(doubts("GAPS,Offset"), (std::vector<std::string>{"column 'GAPS' is not looked at: did you mean 'gaps'?", "column 'Offset' is not looked at: did you mean 'offset'?"}));
+  EXPECT_EQ(doubts("offset,offsets,alignment,gaps,hint"), std::vector<std::string>{}) << "what is there already is not meant";
+  EXPECT_EQ(doubts("offset,alignment,name,where,reason,node,phase,site,dtype,shape"), std::vector<std::string>{}) << "the CSV of a plan";
+}
+
 TEST(BufferCsv, MistakesNameTheLine) {
   const std::string head = "id,lower,upper,size,alignment,gaps,hint,offset\n";
   const struct {
@@ -122,13 +141,22 @@ TEST(BufferCsv, MistakesNameTheLine) {
       {"\x1F\x8B\x08", "gzip"},
       {head + "a,0,1,1\n", "b.csv:2: error: 4 fields, but the header has 8"},
       {head + "a,0,1,1,,,,\na,0,1,1,,,,\n", "b.csv:3: error: buffer a is there already"},
+      {head + "a,0,1,1,,,,\nb,0,1,1,,,,\na,0,1,1,,,,\n", "b.csv:4: error: buffer a is there already, in line 2"},
       {head + ",0,1,1,,,,\n", "no id"},
       {head + "a,0,1,-1,,,,\n", "b.csv:2: error: size -1 is not within"},
       {head + "a,0,1,1.5,,,,\n", "size '1.5' is not a whole number"},
       {head + "a,0,1,,,,,\n", "size '' is not a whole number"},
       {head + "a,0,1,99999999999999999999,,,,\n", "size 99999999999999999999 is too large"},
+      {head + "a,0,1,9223372036854775807,,,,\n", "b.csv:2: error: size 9223372036854775807 is not within 0..1152921504606846976"},
+      {head + "a,0,1,9223372036854775808,,,,\n", "size 9223372036854775808 is too large"},
+      {head + "a,0,1,-9223372036854775809,,,,\n", "size -9223372036854775809 is too small"},
       {head + "a,0,1,1152921504606846976,,,,\nb,0,1,1,,,,\n", "b.csv:3: error: the sizes up to here sum up to more than"},
       {head + "a,x,1,1,,,,\n", "lower 'x' is not a whole number"},
+      {head + "a,0.5,1,1,,,,\n", "lower '0.5' is not a whole number"},
+      {head + "a,0,4e3,1,,,,\n", "upper '4e3' is not a whole number"},
+      {head + "a,0,,1,,,,\n", "upper '' is not a whole number"},
+      {"buffer,start,end,size\na,x,1,1\n", "b.csv:2: error: start 'x' is not a whole number"},
+      {"buffer,begin,end,size\na,0,9223372036854775807,1\n", "b.csv:2: error: end 9223372036854775807 is not within"},
       {head + "a,5,5,1,,,,\n", "buffer a is never alive"},
       {head + "a,5,2,1,,,,\n", "buffer a is never alive"},
       {head + "a,0,1,1,0,,,\n", "alignment 0 is not within"},
@@ -136,6 +164,12 @@ TEST(BufferCsv, MistakesNameTheLine) {
       {head + "a,0,9,1,8,,,9\n", "offset 9 is not a multiple of the alignment, 8"},
       {head + "a,0,9,1,,2-4@0:1,,\n", "a-b@lo:hi"},
       {head + "a,0,9,1,,3,,\n", "gap '3' is not of the form a-b"},
+      {head + "a,0,9,1,,-,,\n", "gap '-' is not of the form a-b"},
+      {head + "a,0,9,1,,3-,,\n", "gap '3-' is not of the form a-b"},
+      {head + "a,0,9,1,,--3,,\n", "gap '--3' is not of the form a-b"},
+      {head + "a,0,9,1,,1-x,,\n", "b.csv:2: error: gap '1-x' is not of the form a-b, of whole numbers"},
+      {head + "a,0,9,1,,1-2;4-5,,\n", "gap '1-2;4-5' is not of the form a-b"},
+      {head + "a,0,9,1,,3-99999999999999999999,,\n", "gap '3-99999999999999999999' is not within the life 0..9"},
       {head + "a,0,9,1,,5-3,,\n", "gap '5-3' is not within"},
       {head + "a,0,9,1,,5-12,,\n", "gap '5-12' is not within"},
       {head + "a,0,9,1,,0-4 3-9,,\n", "gaps leave nothing"},

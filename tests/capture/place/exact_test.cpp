@@ -4,12 +4,12 @@
 #include <tapedeck/engine/error.h>
 
 #include <tapedeck/tests/capture/place/instances.h>
+#include <tapedeck/tests/capture/place/published.h>
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <numeric>
 #include <sstream>
@@ -353,22 +353,6 @@ TEST(PlaceExact, RefusesWhatIsNotAnInstance) {
 
 // ---- published instances, as far as steps of search go: no clock ----
 
-std::vector<Tenant> read_instance(const std::filesystem::path& path) {
-  std::vector<Tenant> buffers;
-  std::ifstream stream(path);
-  std::string line;
-  std::getline(stream, line);
-  EXPECT_EQ(line, "id,lower,upper,size") << path;
-  while (std::getline(stream, line) && !line.empty()) {
-    std::replace(line.begin(), line.end(), ',', ' ');
-    std::istringstream fields(line);
-    std::int64_t id = 0, lower = 0, upper = 0, size = 0;
-    fields >> id >> lower >> upper >> size;
-    buffers.push_back({size, 1, static_cast<std::int32_t>(lower), static_cast<std::int32_t>(upper - 1)});
-  }
-  return buffers;
-}
-
 struct Target {
   const char* file;
   std::int64_t capacity;  // -1: the bound is to be met
@@ -378,7 +362,7 @@ struct Target {
 void expect_reached(const Target& target) {
   const std::filesystem::path path = std::filesystem::path(TAPEDECK_SHARED_DIR) / "data" / target.file;
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no instance at " << path;
-  const std::vector<Tenant> buffers = read_instance(path);
+  const std::vector<Tenant> buffers = test::read_instance(path);
   PlaceOptions options;
   options.work = target.work;
   options.capacity = target.capacity;

@@ -2,14 +2,14 @@
 // they come on published instances.
 #include <tapedeck/capture/place/place.h>
 
+#include <tapedeck/tests/capture/place/published.h>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <random>
-#include <sstream>
 #include <string>
 
 namespace tapedeck {
@@ -95,28 +95,12 @@ TEST(Place, IsDeterministic) {
 
 // ---- published instances: id,lower,upper,size; half-open lifetimes ----
 
-std::vector<Tenant> read_csv(const std::filesystem::path& path) {
-  std::vector<Tenant> buffers;
-  std::ifstream stream(path);
-  std::string line;
-  std::getline(stream, line);
-  EXPECT_EQ(line, "id,lower,upper,size") << path;
-  while (std::getline(stream, line) && !line.empty()) {
-    std::replace(line.begin(), line.end(), ',', ' ');
-    std::istringstream fields(line);
-    std::int64_t id = 0, lower = 0, upper = 0, size = 0;
-    fields >> id >> lower >> upper >> size;
-    buffers.push_back({size, 1, static_cast<std::int32_t>(lower), static_cast<std::int32_t>(upper - 1)});
-  }
-  return buffers;
-}
-
 void expect_ratio_below(const std::string& folder, double most) {
   const std::filesystem::path path = std::filesystem::path(TAPEDECK_SHARED_DIR) / "data" / folder;
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no instances at " << path;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
     if (entry.path().extension() != ".csv") continue;
-    const std::vector<Tenant> buffers = read_csv(entry.path());
+    const std::vector<Tenant> buffers = test::read_instance(entry.path());
     const Offsets placed = place(buffers);
     ASSERT_NO_FATAL_FAILURE(expect_good(buffers, placed)) << entry.path();
     const double ratio = static_cast<double>(placed.end) / static_cast<double>(placed.bound);

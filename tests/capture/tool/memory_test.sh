@@ -56,12 +56,13 @@ for model in cnn unet; do
   awk -v columns=150 'length > columns { exit 1 }' out || fail "$model: $(awk 'length > 150' out | head -3)"
 done
 
-# PNG is the viewer's.
+# PNG is the viewer's: a tool that was built without it says so by its exit code.
 if [ -x "$(dirname "$tool")/tapedeck-viewer" ]; then
   expect 0 plan u.tape --picture u.png
   [ "$(head -c 4 u.png | tail -c 3)" = PNG ] || fail "u.png is no PNG"
 else
-  expect 2 plan u.tape --picture u.png; said "drawn by the viewer"; said ".svg needs none"; absent u.png
+  expect 6 plan u.tape --picture u.png; said "drawn by the viewer"; said ".svg needs none"; absent u.png
+  expect 6 view u.tape; said "no tapedeck-viewer beside this tool"
 fi
 
 # A budget that cannot be met: the best plan found is still explained and drawn.

@@ -64,9 +64,23 @@ cmp -s r1.out r2.out || fail "other threads, another answer"
 expect 0 offsets r.csv --seconds 0.2 --json
 expect 0 offsets r.csv --work 0 --json
 
+# Lines may end as elsewhere, fields have blanks about them, columns be anybody's; what looks like a misspelt one is spoken of.
+awk '{ printf "%s\r\n", $0 }' b.csv > crlf.csv; expect 0 offsets crlf.csv -o x.csv; cmp -s x.csv o.csv || fail "crlf.csv: $(cat x.csv)"; quiet
+sed 's/,/ , /g; s/^/ /' b.csv > blanks.csv; expect 0 offsets blanks.csv -o x.csv; cmp -s x.csv o.csv || fail "blanks.csv: $(cat x.csv)"; quiet
+awk -F, '{ print $0 "," (NR == 1 ? "colour" : "red") }' b.csv > more.csv; expect 0 offsets more.csv -o x.csv; quiet
+[ "$(sed -n 2p x.csv)" = a,0,4,100,red,0 ] || fail "more.csv: $(cat x.csv)"; rm -f x.csv
+awk -F, '{ print $0 "," (NR == 1 ? "Offset" : 0) }' b.csv > caps.csv; expect 0 offsets caps.csv; said "caps.csv:1: warning: column 'Offset' is not looked at: did you mean 'offset'?"
+
+# The file may be its own answer.
+cp b.csv self.csv; expect 0 offsets self.csv -o self.csv; cmp -s self.csv o.csv || fail "in place: $(cat self.csv)"
+
+# Nothing fits into nothing, and nothing does.
+expect 4 offsets b.csv --capacity 0; answered 'not met'; expect 0 offsets none.csv --capacity 0; answered ', met'
+
 # usage: 2
 expect 2 offsets; expect 2 offsets b.csv --work 5 --seconds 1; expect 2 offsets b.csv --work -1; expect 2 offsets b.csv --seconds 0; expect 2 offsets b.csv --align 0
-expect 2 offsets b.csv --capacity lots; said "'lots' is not a size"; expect 2 offsets b.csv --chunk 0; expect 2 offsets b.csv --threads -1; expect 2 offsets b.csv more
+expect 2 offsets b.csv --seconds nan; said '--seconds: Value nan not in range 0.001 to 1000000'; expect 2 offsets b.csv --seconds inf; expect 2 offsets b.csv --work 1e6
+expect 2 offsets b.csv --capacity lots; said "--capacity: 'lots' is not a size"; expect 2 offsets b.csv --capacity -1; expect 2 offsets b.csv --chunk 50%; said "--chunk: '50%'"; expect 2 offsets b.csv --chunk 0; expect 2 offsets b.csv --threads -1; expect 2 offsets b.csv more
 expect 0 offsets --help; for word in --capacity --seconds --work --align --threads --chunk --output --json gzip; do answered "$word"; done
 
 # files: 3, with the line
@@ -81,7 +95,13 @@ printf 'id,lower,upper,size,alignment\n"a,1",0,4,1,1152921504606846976\nb,0,4,1,
 expect 3 offsets large.csv -o x.csv; said 'large.csv:5: error: buffer d \"\"4\"\" makes it'; said '2^62'; absent x.csv
 printf 'PK\003\004\000\033[31m%0100d\n' 7 > binary.tape; expect 3 offsets binary.tape; said 'PK\x03\x04\x00\x1b[31m000'; said '...'
 [ "$(LC_ALL=C tr -d '\n -~' < err | wc -c)" = 0 ] && [ "$(wc -c < err)" -le 220 ] || fail "repeats what it reads: $(od -c err | head)"
-expect 3 offsets b.csv -o /no/such/folder/x.csv
+expect 3 offsets b.csv -o /no/such/folder/x.csv; expect 3 offsets b.csv -o .; expect 3 offsets bad.csv --json; [ ! -s out ] || fail "an answer in spite of an error: $(cat out)"
+printf 'buffer,start,end,size\na,0,4,100\na,2,6,50\n' > twice.csv; expect 3 offsets twice.csv; said 'twice.csv:3: error: buffer a is there already, in line 2'
+printf 'buffer,start,end,size\na,0.5,4,100\n' > float.csv; expect 3 offsets float.csv; said "float.csv:2: error: start '0.5' is not a whole number"
+printf 'id,lower,upper,size,gaps\na,0,4,100,1to2\n' > gap.csv; expect 3 offsets gap.csv; said "gap.csv:2: error: gap '1to2' is not of the form a-b"
+for size in -1 9223372036854775807 9223372036854775808; do
+  printf 'id,lower,upper,size\na,0,4,1\nb,0,4,%s\n' "$size" > size.csv; expect 3 offsets size.csv; said "size.csv:3: error: size $size is "
+done
 
 # Ctrl-C: the best so far is kept and written.
 awk 'BEGIN { srand(3); print "id,lower,upper,size"; for (i = 0; i < 400; ++i) { l = int(rand() * 200); print i "," l "," l + 1 + int(rand() * 60) "," 1 + int(rand() * 100000) } }' > hard.csv
