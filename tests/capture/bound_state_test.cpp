@@ -4,6 +4,7 @@
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/tape.h>
 #include <tapedeck/engine/text.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
@@ -31,8 +32,8 @@ constexpr const char* kUpdates = R"(graph updates(%x: f32[4]) state(%w: f32[4]) 
   %n: f32[4] = add(%w, %x)
   %y: f32[4] = tanh(%x)
   %z: f32[4] = exp(%y)
-  update %w = %n
   return %z
+  update %w = %n
 })";
 
 TEST(BoundState, AValueInItIsRefusedOnceTheTensorIsWritten) {

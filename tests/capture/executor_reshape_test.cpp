@@ -19,8 +19,8 @@ Graph layers_beside_a_batch(int batch) {
     up += fmt::format("  %a{0}: {1} = exp(%w{0})\n  %s{0}: f32[] = sum(%a{0}) {{axes=[0]}}\n", i, type(i));
     if (i == 20) up += fmt::format("  %b: f32[{}] = tanh(%x)\n", batch);
   }
-  for (int i = 40; i >= 1; --i) down += fmt::format("  %m{0}: {1} = mul(%a{0}, %s{2})\n  %n{0}: f32[] = sum(%m{0}) {{axes=[0]}}\n", i, type(i), 41 - i);
-  return parse(fmt::format("graph f(%x: f32[{}]) state({}) {{\n{}{}  %r: f32[] = sum(%b) {{axes=[0]}}\n  %t: f32[] = add(%r, %n1)\n  return %t\n}}", batch, state, up, down));
+  for (int i = 40; i >= 1; --i) down += fmt::format("  %m{0}: {1} = mul(%a{0}, %s{2})\n  %n{0}: f32[] = sum(%m{0}) {{axes=[0]}}\n  %t{0}: f32[] = add(%t{3}, %n{0})\n", i, type(i), 41 - i, i + 1);
+  return parse(fmt::format("graph f(%x: f32[{}]) state({}) {{\n{}  %t41: f32[] = sum(%b) {{axes=[0]}}\n{}  return %t1\n}}", batch, state, up, down));
 }
 
 TEST(ExecutorReshape, WhatHasItsSizeStillStaysWhereItWas) {

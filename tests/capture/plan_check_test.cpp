@@ -62,6 +62,16 @@ TEST(PlanCheck, RejectsWrongSums) {
   expect_rejected("alignment", [](Plan& p) { p.alignment = 48; });
 }
 
+TEST(PlanCheck, RejectsFiguresThatTheGraphDoesNotBear) {
+  expect_rejected("alive at once", [](Plan& p) { p.lower_bound_bytes = 1; });
+  expect_rejected("alive at once", [](Plan& p) { --p.lower_bound_bytes; });
+  expect_rejected("negative", [](Plan& p) { p.floor_bytes = -1; });
+  expect_rejected("after its last use", [](Plan& p) {
+    for (Placement& v : p.values)
+      if (v.where == Where::arena) v.death = p.graph.node_count() - 1;
+  });
+}
+
 TEST(PlanCheck, RejectsMissingParts) {
   expect_rejected("one placement for each value", [](Plan& p) { p.values.pop_back(); });
   expect_rejected("one workspace for each node", [](Plan& p) { p.workspace.pop_back(); });

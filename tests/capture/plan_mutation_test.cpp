@@ -309,6 +309,8 @@ Plan large_plan(NodeId nodes, int lanes, int nodes_per_segment) {
   p.output_slots = {type};
   p.external_bytes = 384;
   p.peak_bytes = p.arena_bytes + 384;
+  const std::vector<std::int64_t> live = live_bytes(p);
+  p.lower_bound_bytes = *std::max_element(live.begin(), live.end());
   p.nodes = nodes;
   const std::int32_t run = nodes_per_segment;
   for (NodeId first = 0; first < nodes; first += lanes * run)
