@@ -1,8 +1,8 @@
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/outputs.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/atomic_write.h>
 #include <tapedeck/capture/place/csv.h>
 #include <tapedeck/capture/place/overlap.h>
 #include <tapedeck/engine/error.h>
@@ -96,17 +96,6 @@ Offsets place_list(const OffsetsOptions& request, const BufferList& list, const 
   }
 }
 
-void write_list(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    const bool is_written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    if (!is_written) throw FileError(fmt::format("stdout: cannot write: {}", std::strerror(errno)));
-    return;
-  }
-  AtomicWriter writer(path);
-  writer.write(text);
-  writer.commit();
-}
-
 }  // namespace
 
 int offsets(const OffsetsOptions& request) {
@@ -132,9 +121,9 @@ int offsets(const OffsetsOptions& request) {
   s.work = placed.work;
   s.arenas = placed.arena.empty() ? 1 : 1 + *std::max_element(placed.arena.begin(), placed.arena.end());
   s.interrupted = interrupted();
-  if (!request.output.empty()) write_list(request.output, print_buffers(list, placed));
+  if (!request.output.empty()) write_text(request.output, print_buffers(list, placed));
   const std::string text = request.json ? offsets_report(s) : summary_text(name_of(request.file), s);
-  std::fwrite(text.data(), 1, text.size(), request.output == "-" ? stderr : stdout);
+  std::fwrite(text.data(), 1, text.size(), answers_beside(request.output));
   if (how.capacity >= 0 && s.peak > how.capacity) {
     std::fprintf(stderr, "tapedeck: the best found needs %s, more than the capacity%s\n", human_size(s.peak).c_str(), s.optimal ? "; none needs less" : "");
     return kInfeasible;
