@@ -80,6 +80,9 @@ BufferList read_list(const OffsetsOptions& request) {
                list.unread_lines == 1 ? "" : "s", list.rows.size() + 2, list.unread_lines == 1 ? "is" : "are");
   for (std::size_t i = 0; i < list.buffers.size(); ++i) {
     if (request.anew) list.buffers[i].fixed = -1;
+    if (list.has_arenas && list.buffers[i].fixed >= 0)
+      throw UsageError(fmt::format("{}: {} has an offset in one of several arenas, which are not read back: say --anew, which places all",
+                                   line_of(request, static_cast<std::int32_t>(i)), ids_of(list, {static_cast<std::int32_t>(i)})));
     if (!request.chunk.empty() && list.buffers[i].fixed >= 0)
       throw UsageError(fmt::format("{}: {} has an offset, which does not say in which of several arenas: with --chunk say --anew, which places all",
                                    line_of(request, static_cast<std::int32_t>(i)), ids_of(list, {static_cast<std::int32_t>(i)})));
