@@ -93,6 +93,7 @@ struct Executor::Impl : replay::Member {
   bool run_step_timed(std::int32_t segment, std::int32_t step) noexcept;
   bool run_step_poisoned(std::int32_t segment, std::int32_t step) noexcept;
   void check_dead_bytes();
+  bool failed() const { return stop_at.load(std::memory_order_relaxed) != replay::kNoStop || !damage.empty(); }
   void monitors_changed();
 
   // ---- parts of a step (executor_parts.cpp) ----
@@ -134,6 +135,7 @@ struct Executor::Impl : replay::Member {
   std::vector<std::int32_t> roots;        // segments that wait for nothing
   char start = 0, finish = 0;             // addresses that stand for the fork and the join of a run
   std::atomic<std::int32_t> stop_at{replay::kNoStop};  // lowest node known to be at fault
+  std::string damage;                                  // to dead bytes, by whomever; written while nobody runs
 
   // Of this run.
   const StepRange* ranges = nullptr;      // by segment: the steps to run

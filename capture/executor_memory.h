@@ -71,7 +71,7 @@ struct Member {
   std::vector<std::shared_ptr<Buffer>> buffers;   // inputs, constants, outputs; null for what is elsewhere
   State state;
   bool returns_state = false;       // some output lies in a state buffer
-  mutable Name dropped_by;          // who ended this member's step by running; empty: nobody. Only whoever holds Busy looks or writes
+  Name dropped_by;                  // who ended this member's step by running; empty: nobody. Only whoever holds Busy looks or writes
 };
 
 class Memory {
@@ -109,7 +109,7 @@ class Memory {
   const int poison = settings().poison;   // TAPEDECK_POISON when this was made: then there are canaries around the arena
   Allocator count;                  // counts the replays' bytes and nobody else's
   std::uint64_t changes = 0;        // of state: set, bound, torn. Equal: every base is where it was
-  std::atomic<const Member*> step_of{nullptr};   // who is in the middle of a step
+  std::atomic<Member*> step_of{nullptr};   // who is in the middle of a step
   bool step_wrote = false;                       // that step has written state
   std::atomic<const Member*> arena_user{nullptr};  // who ran last: what others left in the arena is gone; only compared
   Name arena_user_name;                            // likewise, but plain: only whoever holds Busy reads or writes it

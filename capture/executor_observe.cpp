@@ -29,7 +29,7 @@ void Executor::Impl::end_observing() {
     std::erase_if(timeline->slices, [](const Slice& s) { return s.node == kNone; });
     timeline = nullptr;
   }
-  if (!gate.stopped() || stop_at.load(std::memory_order_relaxed) != replay::kNoStop) return;
+  if (!gate.stopped() || failed()) return;
   drop_step();
   meter.end(false);
   throw Cancelled("the run was cancelled; no state has been written");
@@ -81,13 +81,9 @@ bool Executor::Impl::run_step_poisoned(std::int32_t segment, std::int32_t i) noe
   }
 }
 
-// Once nobody runs: damage that no node was caught at is put down to the last node there is.
+// Once nobody runs: damage that no node was caught at fails the run, and no node is blamed for it.
 void Executor::Impl::check_dead_bytes() {
-  if (plan.segments.empty() || stop_at.load(std::memory_order_relaxed) != replay::kNoStop) return;
-  const std::string found = poison->all_dead_untouched();
-  if (found.empty()) return;
-  const auto last = static_cast<std::int32_t>(plan.segments.size()) - 1;
-  note_fault(last, plan.segments[last].nodes.back(), runs[last].stopped, std::make_exception_ptr(ExecutionError(found)));
+  if (stop_at.load(std::memory_order_relaxed) == replay::kNoStop) damage = poison->all_dead_untouched();
 }
 
 // Node by node: those without a call, windows and constants, can be watched too.

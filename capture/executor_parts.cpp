@@ -5,7 +5,7 @@
 #include <tapedeck/capture/executor_impl.h>
 
 #include <tapedeck/capture/analysis/phases.h>
-#include <tapedeck/capture/plan_check_parts.h>
+#include <tapedeck/capture/byte_owners.h>
 
 #include <algorithm>
 #include <charconv>
@@ -16,7 +16,7 @@ namespace tapedeck {
 using replay::StepRange;
 
 replay::Parts::Parts(const Plan& plan, const Program& program)
-    : owner(bytes_owner(plan)), segment_of(plan.graph.nodes.size()), place(plan.graph.nodes.size()), called(plan.graph.nodes.size()),
+    : owner(byte_owners(plan)), segment_of(plan.graph.nodes.size()), place(plan.graph.nodes.size()), called(plan.graph.nodes.size()),
       phases(run_phases(plan.graph)), plan_(plan), program_(program) {
   for (std::size_t s = 0; s < plan.segments.size(); ++s)
     for (std::size_t k = 0; k < plan.segments[s].nodes.size(); ++k) {

@@ -1,6 +1,6 @@
 #include <tapedeck/capture/executor_poison.h>
 
-#include <tapedeck/capture/plan_check_parts.h>
+#include <tapedeck/capture/byte_owners.h>
 #include <tapedeck/engine/error.h>
 
 #include <fmt/format.h>
@@ -72,7 +72,7 @@ bool reads_nan(const KernelCall& call) {
 }  // namespace
 
 Poison::Poison(const Plan& plan, const std::vector<bool>& called, int level)
-    : plan_(plan), g_(plan.graph), level_(level), owner_(bytes_owner(plan)), holder_of_(plan.values.size(), kNone),
+    : plan_(plan), g_(plan.graph), level_(level), owner_(byte_owners(plan)), holder_of_(plan.values.size(), kNone),
       workspace_(plan.graph.nodes.size(), kNone), uses_(plan.graph.nodes.size()), writes_(plan.graph.nodes.size()), snapshots_(plan.graph.nodes.size()), joined_(plan.values.size()), overwrites_(plan.graph.nodes.size()), carries_(plan.graph.nodes.size()),
       end_(plan.arena_bytes + kCanary) {
   for (ValueId v = 0; v < g_.value_count(); ++v) {

@@ -159,7 +159,7 @@ void Executor::Impl::walk(const RunOptions* options, StepRange one_by_one) {
   }
   if (poison) check_dead_bytes();
   if (observed) end_observing();
-  if (stop_at.load(std::memory_order_relaxed) != kNoStop) fail();
+  if (failed()) fail();
 }
 
 // A task of a run.
@@ -278,7 +278,7 @@ void Executor::Impl::drop_step() {
   }
 }
 
-// Throws the error of the lowest faulty node, and leaves everything ready for another run, unless state was written.
+// Throws the error of the lowest faulty node, or what no node is to blame for, and leaves everything ready for another run, unless state was written.
 void Executor::Impl::fail() {
   const NodeId node = stop_at.exchange(kNoStop, std::memory_order_relaxed);
   std::exception_ptr thrown;
@@ -292,6 +292,7 @@ void Executor::Impl::fail() {
   const bool torn = memory->step_wrote = wrote_state();
   drop_step();
   const std::string end = torn ? "; state had been written already, so it must be set again before the next run" : "";
+  if (!damage.empty()) throw ExecutionError(std::exchange(damage, "") + end);
   if (!thrown) throw ExecutionError(fault_text(node, what) + end);
   try {
     std::rethrow_exception(thrown);

@@ -28,9 +28,9 @@ struct PeakTenant {
   bool used_at_peak = false;         // by the peak's own node: it has to be there
   // Recomputing: what it takes to make the value again for that reader instead of keeping it.
   bool recomputable = false;
-  std::int32_t recompute_nodes = 0;
+  std::vector<NodeId> rerun;         // the nodes to run again just before it, in order
   double recompute_us = 0;
-  std::int64_t peak_after = -1;      // most bytes alive then; what is read meanwhile counted as it is now
+  std::int64_t peak_after = -1;      // most bytes alive in the plan's order then, what is made on the way counted (capture/rerun.h)
   bool order_helps = false;          // its only reader has all it needs before the peak
   std::string advice;                // one sentence
 };
@@ -38,7 +38,7 @@ struct PeakTenant {
 struct BindingNode {
   NodeId node = kNone;
   std::string text, site;
-  std::int64_t own_bytes = 0;        // external bytes + its operands, results and workspace in the arena
+  std::int64_t own_bytes = 0;        // external bytes + its operands, results and workspace in the arena; parts count without what they are joined to
   bool binds = false;                // that is the lower bound: nothing that leaves the node as it is gets below
 };
 
@@ -52,9 +52,9 @@ struct PeakExplanation {
   std::vector<BindingNode> binding;  // the five with the most of their own
   // The peak over the lower bound.
   std::int64_t gap_bytes = 0;
-  std::int64_t alignment_bytes = 0;  // of it: rounding up what is alive where the arena is fullest
+  std::int64_t alignment_bytes = 0;  // of it at most: rounding up what is alive at the peak
   std::string top, top_text;         // the value that ends highest, and the node where it is made
-  std::string gap_reason;            // one sentence
+  std::string gap_reason;            // one sentence: what is proven, or that nothing is
 };
 
 struct MemoryTotal {
@@ -82,7 +82,7 @@ struct MemoryExplanation {
 };
 
 // `node_us`: cost of every node of plan.graph (cost_nodes), or empty: costs are 0. REQUIRES: check_plan(plan) finds nothing. Thread safe.
-// O(values alive at the peak x nodes) at most, of the largest 32.
+// O(values + nodes) for each of the largest 32 alive at the peak.
 PeakExplanation explain_peak(const Plan& plan, const std::vector<double>& node_us);
 MemoryExplanation explain_memory(const Plan& plan);
 

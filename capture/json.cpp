@@ -227,6 +227,8 @@ JsonWriter& JsonWriter::line() {
 
 namespace {
 
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";   // U+FFFD
+
 // Bytes of the well-formed UTF-8 sequence at the front; 0 if there is none (overlong, surrogate, beyond U+10FFFF, cut off).
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
@@ -254,13 +256,23 @@ bool valid_utf8(std::string_view text) {
   return true;
 }
 
+std::string to_utf8(std::string_view text) {
+  std::string valid;
+  while (!text.empty()) {
+    const std::size_t n = utf8_length(text);
+    valid += n > 0 ? text.substr(0, n) : kReplacement;
+    text.remove_prefix(std::max<std::size_t>(n, 1));
+  }
+  return valid;
+}
+
 std::string quote_json(std::string_view text) {
   std::string quoted = "\"";
   while (!text.empty()) {
     const std::size_t n = utf8_length(text);
     const char c = text[0];
     if (n == 0)
-      quoted += "\xEF\xBF\xBD";
+      quoted += kReplacement;
     else if (c == '"' || c == '\\')
       quoted += {'\\', c};
     else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F)

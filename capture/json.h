@@ -123,6 +123,8 @@ class JsonWriter {
 };
 
 bool valid_utf8(std::string_view text);
+// What is not UTF-8 becomes U+FFFD, byte by byte.
+std::string to_utf8(std::string_view text);
 // With quotes; what is not UTF-8 becomes U+FFFD.
 std::string quote_json(std::string_view text);
 // A foreign string for a message: quoted, and cut if long.

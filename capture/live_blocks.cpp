@@ -1,5 +1,7 @@
 #include <tapedeck/capture/live_blocks.h>
 
+#include <tapedeck/capture/byte_owners.h>
+
 #include <algorithm>
 #include <limits>
 #include <tuple>
@@ -7,23 +9,6 @@
 namespace tapedeck {
 
 namespace {
-
-// The value whose bytes each one is a window on, is a part of or has taken over, all the way: windows and takeovers refer to earlier values,
-// parts to later ones.
-std::vector<ValueId> holders(const Plan& plan) {
-  const auto n = static_cast<ValueId>(plan.values.size());
-  std::vector<ValueId> holder(plan.values.size());
-  for (ValueId v = n; v-- > 0;) {
-    const Placement& p = plan.values[v];
-    holder[v] = p.reason == Reason::part && p.other > v && p.other < n ? holder[p.other] : v;
-  }
-  for (ValueId v = 0; v < n; ++v) {
-    const Placement& p = plan.values[v];
-    const bool shares = p.reason == Reason::alias || p.reason == Reason::in_place;
-    if (shares && p.other >= 0 && p.other < v) holder[v] = holder[p.other];
-  }
-  return holder;
-}
 
 std::vector<const Slice*> slices_by_node(const Plan& plan, const Timeline& timeline) {
   std::vector<const Slice*> ran(plan.graph.nodes.size(), nullptr);
@@ -70,7 +55,7 @@ void add_events(LiveBlocks* live) {
 LiveBlocks live_blocks(const Plan& plan, const Timeline& timeline) {
   const Graph& g = plan.graph;
   const std::vector<const Slice*> ran = slices_by_node(plan, timeline);
-  const std::vector<ValueId> holder = holders(plan);
+  const std::vector<ValueId> holder = byte_holders(plan);
   const std::vector<const Slice*> last = last_touches(plan, ran, holder);
   std::vector<char> to_the_end(plan.values.size(), 0);
   for (ValueId v = 0; v < g.value_count(); ++v) to_the_end[holder[v]] |= plan.values[v].death >= g.node_count();

@@ -1,6 +1,6 @@
 #include <tapedeck/capture/memory_map.h>
 
-#include <tapedeck/capture/plan_check_parts.h>
+#include <tapedeck/capture/byte_owners.h>
 
 #include <algorithm>
 #include <utility>
@@ -21,7 +21,7 @@ namespace {
 
 class MapMaker {
  public:
-  explicit MapMaker(const Plan& plan) : plan_(plan), g_(plan.graph), owner_(bytes_owner(plan)), first_(plan.values.size()), last_(plan.values.size()), saved_(plan.values.size()) {}
+  explicit MapMaker(const Plan& plan) : plan_(plan), g_(plan.graph), owner_(byte_owners(plan)), first_(plan.values.size()), last_(plan.values.size()), saved_(plan.values.size()) {}
 
   MemoryMap make() {
     find_lifetimes();

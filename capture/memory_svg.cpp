@@ -1,5 +1,6 @@
 #include <tapedeck/capture/memory_svg.h>
 
+#include <tapedeck/capture/json.h>
 #include <tapedeck/capture/memory_map.h>
 #include <tapedeck/engine/error.h>
 
@@ -20,9 +21,10 @@ constexpr std::size_t kMostBoxes = 4000;    // drawn by themselves
 constexpr std::size_t kMostLabels = 80;
 constexpr double kCharWidth = 6.4, kLabelHeight = 12;
 
+// As XML takes it: valid UTF-8 without control characters.
 std::string escaped(const std::string& text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : to_utf8(text)) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;

@@ -108,6 +108,7 @@ class Parser {
     }
     set_steps();
     count_unread();
+    find_arenas();
     return std::move(list_);
   }
 
@@ -262,6 +263,12 @@ class Parser {
     }
   }
 
+  void find_arenas() {
+    const auto at = static_cast<std::size_t>(std::find(list_.columns.begin(), list_.columns.end(), "arena") - list_.columns.begin());
+    if (at == list_.columns.size()) return;
+    for (const std::vector<std::string>& row : list_.rows) list_.has_arenas |= row[at] != list_.rows[0][at];
+  }
+
   std::string_view rest_, line_;
   const std::string& name_;
   const std::int64_t default_alignment_;
@@ -272,8 +279,6 @@ class Parser {
   std::vector<Life> lives_;
   BufferList list_;
 };
-
-std::string line_of(const std::vector<std::string>& fields) { return fmt::format("{}\n", fmt::join(fields, ",")); }
 
 // Where the column is, made if need be.
 std::size_t column_of(std::vector<std::string>& columns, const char* name) {
@@ -296,15 +301,18 @@ std::string shown_id(const BufferList& list, std::size_t i) {
 
 std::string print_buffers(const BufferList& list, const Offsets& placed) {
   std::vector<std::string> columns = list.columns;
-  const std::size_t offset = column_of(columns, "offset");
-  const std::size_t arena = placed.arena.empty() ? columns.size() : column_of(columns, "arena");
-  std::string text = line_of(columns);
+  const std::size_t offset = column_of(columns, "offset"), arena = column_of(columns, "arena");
+  const auto line = [&](std::vector<std::string> fields) {
+    if (placed.arena.empty()) fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(arena));   // of another placement
+    return fmt::format("{}\n", fmt::join(fields, ","));
+  };
+  std::string text = line(columns);
   for (std::size_t i = 0; i < list.rows.size(); ++i) {
     std::vector<std::string> fields = list.rows[i];
     fields.resize(columns.size());
     fields[offset] = std::to_string(placed.offsets[i]);
-    if (arena < columns.size()) fields[arena] = std::to_string(placed.arena[i]);
-    text += line_of(fields);
+    if (!placed.arena.empty()) fields[arena] = std::to_string(placed.arena[i]);
+    text += line(fields);
   }
   return text;
 }

@@ -32,6 +32,7 @@ struct BufferList {
   std::vector<std::vector<std::string>> rows;   // by buffer, by column
   std::vector<Tenant> buffers;                  // at dense times; that of row i is in line i + 2
   std::vector<std::string> doubts;              // columns that are not looked at and look like misspelt ones that would be
+  bool has_arenas = false;                      // a column `arena` says two things: offsets count within arenas, from 0 in each
   std::int64_t unread_lines = 0;                // that follow the blank line that ended the list and are not blank
 };
 
@@ -41,7 +42,8 @@ BufferList parse_buffers(std::string_view text, const std::string& name, std::in
 // The id of buffer i as messages say it: printable, and not too long.
 std::string shown_id(const BufferList& list, std::size_t i);
 
-// The columns that were read, with the offset of each in `offset`, and with several arenas its number in `arena`.
+// The columns that were read, with the offset of each in `offset`, and with several arenas its number in `arena`: a column that is gone if there
+// is one arena.
 std::string print_buffers(const BufferList& list, const Offsets& placed);
 
 }  // namespace tapedeck

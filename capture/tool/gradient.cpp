@@ -1,9 +1,9 @@
 // gradient: the graph of a file with its backward, gradients as further outputs.
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/outputs.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/atomic_write.h>
 #include <tapedeck/engine/graph_gradient.h>
 #include <tapedeck/engine/suggest.h>
 #include <tapedeck/engine/text.h>
@@ -77,6 +77,7 @@ void add_outputs(Graph* graph, const std::vector<std::string>& wrt, const std::v
 }  // namespace
 
 int gradient(const GradientCommandOptions& options) {
+  check_outputs({options.file}, {{"-o", options.output, true}});
   const Graph graph = load_any(options.file, Check::structure).captured;
   const Values values(graph);
   const std::vector<std::string> wrt = split_names(options.wrt), heads = split_names(options.heads);
@@ -89,13 +90,9 @@ int gradient(const GradientCommandOptions& options) {
   add_outputs(&made.graph, wrt, made.gradients);
   tapedeck::verify(made.graph);
   const std::string text = tapedeck::print(made.graph);
-  if (!options.output.empty()) {
-    AtomicWriter file(options.output);
-    file.write(text);
-    file.commit();
-  }
+  if (!options.output.empty()) write_text(options.output, text);
   const std::string answer = options.json ? gradient_report(made.graph, graph.node_count(), wrt, made.gradients, text) : text;
-  if (options.json || options.output.empty()) std::fwrite(answer.data(), 1, answer.size(), stdout);
+  if (options.json || options.output.empty()) std::fwrite(answer.data(), 1, answer.size(), answers_beside(options.output));
   return kOk;
 }
 

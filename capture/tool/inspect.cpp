@@ -1,5 +1,6 @@
 // record, info, print, verify and view.
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/outputs.h>
 #include <tapedeck/capture/tool/picture.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/start.h>
@@ -30,6 +31,7 @@ void answer(const std::string& text) { std::fwrite(text.data(), 1, text.size(), 
 }  // namespace
 
 int record(const RecordOptions& request) {
+  check_outputs({}, {{"-o", request.output}});
   Captured captured;
   const TapeFile file = record_tape(request.model, request.options, &captured);
   save_tape(request.output, file);

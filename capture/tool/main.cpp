@@ -104,8 +104,8 @@ void add_plan(Line& l) {
   c->add_option("--explain", l.plan.explain, "choices (every recompute choice with its reason), segments (how they were cut), peak (what lives there, "
                                                     "and what would lower it) or memory (totals, and what sharing earns); alone: choices")
       ->type_name("[choices|segments|peak|memory]")->check(CLI::IsMember(kExplanations).description(""));
-  c->add_option("--picture", l.plan.picture, "draw addresses x time here: .svg, or .png where there is a viewer");
-  c->add_option("--csv", l.plan.csv, "write the arena's buffers here: id,lower,upper,size,offset,alignment and what they hold; `tapedeck offsets` reads it");
+  c->add_option("--picture", l.plan.picture, "draw addresses x time here: .svg, or .png where there is a viewer (of a plan within its budget)");
+  c->add_option("--csv", l.plan.csv, "write the arena's buffers here, - for stdout: id,lower,upper,size,offset,alignment and what they hold; `tapedeck offsets` reads it");
   c->add_option("--costs", l.plan.costs, kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
 }
 

@@ -1,8 +1,8 @@
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/outputs.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/atomic_write.h>
 #include <tapedeck/capture/place/csv.h>
 #include <tapedeck/capture/place/overlap.h>
 #include <tapedeck/engine/error.h>
@@ -89,6 +89,9 @@ BufferList read_list(const OffsetsOptions& request) {
                list.unread_lines == 1 ? "" : "s", list.rows.size() + 2, list.unread_lines == 1 ? "is" : "are");
   for (std::size_t i = 0; i < list.buffers.size(); ++i) {
     if (request.anew) list.buffers[i].fixed = -1;
+    if (list.has_arenas && list.buffers[i].fixed >= 0)
+      throw UsageError(fmt::format("{}: {} has an offset in one of several arenas, which are not read back: say --anew, which places all",
+                                   line_of(request, static_cast<std::int32_t>(i)), ids_of(list, {static_cast<std::int32_t>(i)})));
     if (!request.chunk.empty() && list.buffers[i].fixed >= 0)
       throw UsageError(fmt::format("{}: {} has an offset, which does not say in which of several arenas: with --chunk say --anew, which places all",
                                    line_of(request, static_cast<std::int32_t>(i)), ids_of(list, {static_cast<std::int32_t>(i)})));
@@ -103,17 +106,6 @@ Offsets place_list(const OffsetsOptions& request, const BufferList& list, const 
   } catch (const PlaceError& e) {
     throw FileError(fmt::format("{}: error: {} {}", line_of(request, e.buffers().back()), ids_of(list, e.buffers()), e.fault()));
   }
-}
-
-void write_list(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    const bool is_written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    if (!is_written) throw FileError(fmt::format("stdout: cannot write: {}", std::strerror(errno)));
-    return;
-  }
-  AtomicWriter writer(path);
-  writer.write(text);
-  writer.commit();
 }
 
 }  // namespace
@@ -141,9 +133,9 @@ int offsets(const OffsetsOptions& request) {
   s.work = placed.work;
   s.arenas = placed.arena.empty() ? 1 : 1 + *std::max_element(placed.arena.begin(), placed.arena.end());
   s.interrupted = interrupted();
-  if (!request.output.empty()) write_list(request.output, print_buffers(list, placed));
+  if (!request.output.empty()) write_text(request.output, print_buffers(list, placed));
   const std::string text = request.json ? offsets_report(s) : summary_text(name_of(request.file), s);
-  std::fwrite(text.data(), 1, text.size(), request.output == "-" ? stderr : stdout);
+  std::fwrite(text.data(), 1, text.size(), answers_beside(request.output));
   if (how.capacity >= 0 && s.peak > how.capacity) {
     std::fprintf(stderr, "tapedeck: the best found needs %s, more than the capacity%s\n", human_size(s.peak).c_str(), s.optimal ? "; none needs less" : "");
     return kInfeasible;

@@ -1,9 +1,9 @@
 // opt: passes by name on a graph.
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/outputs.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/atomic_write.h>
 #include <tapedeck/capture/pipeline.h>
 #include <tapedeck/engine/text.h>
 
@@ -15,7 +15,7 @@ namespace tapedeck::tool {
 
 namespace {
 
-void answer(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void answer(const std::string& text, std::FILE* file = stdout) { std::fwrite(text.data(), 1, text.size(), file); }
 
 std::string list_text() {
   std::string text;
@@ -32,12 +32,6 @@ void say(const PassRecord& r) {
   if (r.skipped) return fmt::print(stderr, "{:<18} left out by TAPEDECK_DISABLE_PASSES\n", r.name);
   fmt::print(stderr, "{:<18} {} -> {} nodes, {} -> {} live, {:.2f} ms\n", r.name, r.nodes_before, r.nodes_after, human_size(r.bytes_before),
              human_size(r.bytes_after), r.ms);
-}
-
-void write_text(const std::string& path, std::string_view text) {
-  AtomicWriter file(path);
-  file.write(text);
-  file.commit();
 }
 
 }  // namespace
@@ -62,7 +56,7 @@ int opt(const OptOptions& options) {
   file.plan.reset();
   if (options.output.ends_with(".tape")) save_tape(options.output, file);
   else if (!options.output.empty()) write_text(options.output, text);
-  if (options.json) answer(opt_report(passes.records(), options.output.empty() ? text : ""));
+  if (options.json) answer(opt_report(passes.records(), options.output.empty() ? text : ""), answers_beside(options.output));
   else if (options.output.empty()) answer(text);
   return kOk;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -82,7 +83,10 @@ void write_picture(const std::string& path, const Graph& captured, const Plan& p
     out.write(memory_svg(plan));
     return out.commit();
   }
-  if (!plan.feasible) throw UsageError(fmt::format("--picture {}: a plan that does not fit its budget is drawn as .svg only", path));
+  if (!plan.feasible) {
+    std::fprintf(stderr, "tapedeck: --picture %s: not drawn; a plan that does not fit its budget is drawn as .svg only\n", path.c_str());
+    return;
+  }
   const TemporaryFolder folder;
   TapeFile file;
   file.captured = captured;

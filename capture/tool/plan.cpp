@@ -1,11 +1,11 @@
 #include <tapedeck/capture/tool/commands.h>
 #include <tapedeck/capture/tool/costs.h>
+#include <tapedeck/capture/tool/outputs.h>
 #include <tapedeck/capture/tool/picture.h>
 #include <tapedeck/capture/tool/plan_explain.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/atomic_write.h>
 #include <tapedeck/capture/cost_model.h>
 #include <tapedeck/capture/plan_csv.h>
 #include <tapedeck/capture/planner.h>
@@ -37,12 +37,6 @@ std::string summary(const std::string& path, const Plan& p) {
   return text;
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  AtomicWriter out(path);
-  out.write(text);
-  out.commit();
-}
-
 // Without a budget: nothing is recomputed.
 std::vector<SharingBound> bounds_of(const Graph& captured, tapedeck::PlanOptions how) {
   Progress progress("planning with rules on and off");
@@ -52,10 +46,20 @@ std::vector<SharingBound> bounds_of(const Graph& captured, tapedeck::PlanOptions
   return sharing_bounds(captured, how);
 }
 
+// A tape may take its plan in; a text graph would be gone.
+void check_files(const PlanCommandOptions& options) {
+  const std::vector<OutputFile> beside = {{"--csv", options.csv, true}, {"--picture", options.picture}};
+  std::vector<OutputFile> all = beside;
+  all.push_back({"-o", options.output});
+  check_outputs({}, all);
+  check_outputs({options.file}, options.file.ends_with(".graph") ? all : beside);
+  if (!options.picture.empty()) check_picture(options.picture);
+}
+
 }  // namespace
 
 int plan(const PlanCommandOptions& options) {
-  if (!options.picture.empty()) check_picture(options.picture);
+  check_files(options);
   tapedeck::PlanOptions how;
   how.budget_percent = parse_percent(options.budget);
   if (how.budget_percent < 0 && !options.budget.empty()) how.budget = parse_size(options.budget);
@@ -78,14 +82,16 @@ int plan(const PlanCommandOptions& options) {
   if (options.explain == "peak") background.node_us = cost_nodes(p.graph, how.costs.get()).us;
   if (options.explain == "memory") background.sharing = bounds_of(file.captured, how);
   std::string text = options.json ? plan_report(p, options.explain, background) : summary(options.file, p) + explained(options.explain, p, background);
+  std::FILE* answers = answers_beside(options.csv);
+  std::fwrite(text.data(), 1, text.size(), answers);
+  std::fflush(answers);
+  if (!p.feasible) std::fprintf(stderr, "tapedeck: %s\n", p.infeasible_reason.c_str());
+  if (!options.csv.empty()) write_text(options.csv, plan_csv(p));
+  if (!options.picture.empty()) write_picture(options.picture, file.captured, p);
   if (p.feasible && !options.output.empty()) {
     file.plan = p;
     save_tape(options.output, file);
   }
-  if (!options.csv.empty()) write_file(options.csv, plan_csv(p));
-  if (!options.picture.empty()) write_picture(options.picture, file.captured, p);
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  if (!p.feasible) std::fprintf(stderr, "tapedeck: %s\n", p.infeasible_reason.c_str());
   return p.feasible ? kOk : kInfeasible;
 }
 

@@ -53,13 +53,20 @@ Json segments_json(const Plan& p) {
   return list;
 }
 
+Json decisions_json(const Plan& p) {
+  Json list = Json::array();
+  for (const Decision& d : p.decisions)
+    list.push_back({{"value", d.value}, {"bytes", d.bytes}, {"span", d.span}, {"cost_us", d.cost_us}, {"clones", d.clones}, {"live_peak_bytes", d.live_peak_bytes}, {"reason", d.reason}});
+  return list;
+}
+
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json tenant_json(const PeakTenant& t) {
   Json j = {{"name", t.name}, {"type", text_or_null(t.type)}, {"role", memory_role_name(t.role)}, {"reason", t.reason}, {"bytes", t.bytes}, {"offset", t.offset},
             {"first", t.first}, {"last", t.last}, {"maker", t.maker}, {"made_at", text_or_null(t.made_at)}, {"module", text_or_null(t.module)},
             {"reader", text_or_null(t.reader)}, {"read_at", text_or_null(t.read_at)}, {"used_at_peak", t.used_at_peak}, {"order_helps", t.order_helps}, {"advice", text_or_null(t.advice)}};
-  j["recompute"] = t.recomputable ? Json({{"nodes", t.recompute_nodes}, {"cost_us", t.recompute_us}, {"live_peak_bytes", t.peak_after}}) : Json(nullptr);
+  j["recompute"] = t.recomputable ? Json({{"nodes", t.rerun.size()}, {"cost_us", t.recompute_us}, {"live_peak_bytes", t.peak_after}}) : Json(nullptr);
   return j;
 }
 
@@ -96,6 +103,7 @@ Json memory_json(const MemoryExplanation& e) {
 
 std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background) {
   Json j = plan_json(plan);
+  if (explain == "choices") j["decisions"] = decisions_json(plan);
   if (explain == "segments") {
     j["segment_rule"] = rule_json(plan);
     j["segment_list"] = segments_json(plan);

@@ -1,9 +1,9 @@
 // reduce: shrinks a graph for which a command fails.
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/tool/outputs.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/atomic_write.h>
 #include <tapedeck/capture/reduce.h>
 #include <tapedeck/engine/text.h>
 
@@ -83,14 +83,13 @@ TapeFile tape_of(const TapeFile& file, const Graph& graph) {
 void write_graph(const std::string& path, const TapeFile& file, const Graph& graph) {
   if (path.ends_with(".tape")) save_tape(path, tape_of(file, graph));
   if (path.ends_with(".tape")) return;
-  AtomicWriter writer(path);
-  writer.write(tapedeck::print(graph));
-  writer.commit();
+  write_text(path, tapedeck::print(graph));
 }
 
 }  // namespace
 
 int reduce(const ReduceCommandOptions& request) {
+  check_outputs({request.file}, {{"-o", request.output, true}});
   const TapeFile file = load_any(request.file, Check::all);
   const Folder folder;
   const std::string candidate = folder.file(request.file.ends_with(".graph") ? "candidate.graph" : "candidate.tape");
@@ -121,7 +120,7 @@ int reduce(const ReduceCommandOptions& request) {
   if (!request.output.empty()) write_graph(request.output, file, small);
   const std::string text = request.output.empty() ? tapedeck::print(small) : std::string();
   const std::string result = request.json ? reduce_report(file.captured, small, checks, interrupted(), text) : text;
-  std::fwrite(result.data(), 1, result.size(), stdout);
+  std::fwrite(result.data(), 1, result.size(), answers_beside(request.output));
   return interrupted() ? kInterrupted : kOk;
 }
 

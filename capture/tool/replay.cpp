@@ -1,5 +1,6 @@
 #include <tapedeck/capture/tool/commands.h>
 #include <tapedeck/capture/tool/costs.h>
+#include <tapedeck/capture/tool/outputs.h>
 #include <tapedeck/capture/tool/profile_table.h>
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/start.h>
@@ -100,6 +101,18 @@ class TraceFiles {
   Timeline last_step_;
 };
 
+// A tape may take its new state in; a text graph would be gone.
+void check_files(const ReplayOptions& options) {
+  std::vector<std::string> read = {options.weights};
+  for (const std::string& input : options.inputs)
+    if (const std::size_t at = input.find("=@"); at != std::string::npos) read.push_back(input.substr(at + 2));
+  const std::vector<OutputFile> traces = {{"--trace", options.trace}, {"--memory-trace", options.memory_trace}};
+  std::vector<OutputFile> all = traces;
+  all.push_back({"--save", options.save});
+  check_outputs(read, all);
+  check_outputs({options.file}, options.file.ends_with(".graph") ? all : traces);
+}
+
 int thread_count(const ReplayOptions& options) {
   if (options.profile && options.threads > 1) throw UsageError("--profile times nodes one by one, on one thread");
   if (options.profile) return 1;
@@ -109,6 +122,7 @@ int thread_count(const ReplayOptions& options) {
 }  // namespace
 
 int replay(const ReplayOptions& options) {
+  check_files(options);
   TraceFiles traces(options);
   TapeFile file = load_any(options.file, Check::all);
   tapedeck::PlanOptions how;

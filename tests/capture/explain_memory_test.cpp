@@ -1,8 +1,10 @@
 // What is said of a plan's memory, held against counts of the test's own: live bytes, byte by byte occupation, a graph done by hand.
+#include <tapedeck/tests/capture/large_plan.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
 
 #include <tapedeck/capture/explain_memory.h>
+#include <tapedeck/capture/json.h>
 #include <tapedeck/capture/memory_map.h>
 #include <tapedeck/capture/memory_svg.h>
 #include <tapedeck/capture/models.h>
@@ -13,6 +15,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 
@@ -102,7 +105,7 @@ TEST(ExplainPeak, SaysWhatLivesThereAndWhatWouldLowerIt) {
   EXPECT_EQ(e.alive[0].module, "fc1");
   const PeakTenant& a = tenant(e, "%a");
   EXPECT_TRUE(a.recomputable);
-  EXPECT_EQ(a.recompute_nodes, 1);
+  EXPECT_EQ(a.rerun, std::vector<NodeId>{0});
   EXPECT_EQ(a.recompute_us, 7);
   EXPECT_EQ(a.peak_after, e.live_bytes - 1000);
   EXPECT_EQ(a.read_at, "train.cpp:8");
@@ -127,6 +130,39 @@ TEST(ExplainPeak, NodesThatBindReachTheBoundByThemselves) {
   EXPECT_FALSE(e.binding[1].binds);
 }
 
+// A reader of one part needs that part, and not the whole buffer that the plan joins it in.
+TEST(ExplainPeak, APartCountsForItselfAlone) {
+  const Plan plan = make_plan(parse(R"(graph g(%x: f32[4]) {
+    %p: f32[100] = opaque(%x) {us=1.0}
+    %q: f32[300] = opaque(%p) {us=1.0}
+    %w: f32[400] = concat(%p, %q) {axis=0}
+    %e: f32[1] = opaque(%w) {us=1.0}
+    return %e
+  })", "g"), {.ordering = Ordering::recorded});
+  ASSERT_TRUE(std::any_of(plan.values.begin(), plan.values.end(), [](const Placement& p) { return p.reason == Reason::part; }));
+  std::map<std::string, std::int64_t> own;
+  for (const BindingNode& b : explain_peak(plan, {}).binding) own[b.text.substr(0, 2)] = b.own_bytes - plan.external_bytes;
+  EXPECT_EQ(own["%p"], 400);
+  EXPECT_EQ(own["%q"], 400 + 1200);
+  EXPECT_EQ(own["%w"], 1600);
+  EXPECT_EQ(own["%e"], 1600);
+}
+
+// The rest of the peak over the bound: proven, or said not to be.
+TEST(ExplainPeak, SaysOfTheGapWhatIsKnown) {
+  const auto reason = [](const std::string& text) { return explain_peak(make_plan(parse(text, "g"), {.ordering = Ordering::recorded}), {}).gap_reason; };
+  const std::string two = "graph g(%x: u8[64]) {\n%a: u8[65] = opaque(%x) {us=1.0}\n%b: u8[65] = opaque(%a) {us=1.0}\n%c: u8[1] = opaque(%b) {us=1.0}\nreturn %c\n}";
+  EXPECT_EQ(reason(two), "all of it is sizes rounded up to 64 bytes: no placement of this order is smaller");
+  EXPECT_EQ(reason("graph g(%x: u8[64]) {\n%a: u8[128] = opaque(%x) {us=1.0}\n%b: u8[64] = opaque(%a) {us=1.0}\n%c: u8[1] = opaque(%b) {us=1.0}\nreturn %c\n}"),
+            "the arena ends where the most bytes are alive: no placement of this order is smaller");
+  Plan loose = make_plan(parse(two, "g"), {.ordering = Ordering::recorded});
+  for (Placement& p : loose.values)
+    if (p.where == Where::arena && p.offset > 0) p.offset += 64;
+  loose.arena_bytes += 64;
+  loose.peak_bytes += 64;
+  EXPECT_NE(explain_peak(loose, {}).gap_reason.find("whether a placement of this order is smaller is not known"), std::string::npos);
+}
+
 TEST(ExplainPeak, SaysWhyAResultIsNotInPlace) {
   const Plan plan = make_plan(parse(R"(graph g(%x: f32[1000]) {
     %a: f32[1000] = opaque(%x) {us=1.0}
@@ -142,7 +178,7 @@ TEST(ExplainPeak, SaysWhyAResultIsNotInPlace) {
   EXPECT_NE(all.find(at_exp ? "still reads it" : "opaque cannot work in place"), std::string::npos) << all;
 }
 
-// Recomputing is only proposed where it is possible, and the peak said to be left is the one that is left.
+// Recomputing is only proposed where the peak does not use the value; that what is left is what is said: rerun_test.
 TEST(ExplainPeak, HoldsForAnyPlan) {
   for (const Plan& plan : some_plans()) {
     const PeakExplanation e = explain_peak(plan, {});
@@ -248,13 +284,22 @@ TEST(MemorySvg, ShowsValuesLinesAndLegend) {
 
 // However many values there are, the file stays one that a browser opens.
 TEST(MemorySvg, ManyValuesStayASmallFile) {
-  PlanOptions options;
-  options.strategy = Strategy::none;
-  options.find_floor = false;
-  const Plan plan = make_plan(test::chain(1500, 64), options);
-  const std::string svg = memory_svg(plan);
-  EXPECT_LT(svg.size(), 3u << 20);
-  EXPECT_GT(count_of(svg, "<path"), 3u);
+  for (const int lanes : {1, 4}) {   // of 4 lanes nearly all are larger than a pixel
+    const std::string svg = memory_svg(test::large_plan(60000, lanes, 8));
+    EXPECT_LT(svg.size(), 1200u << 10) << lanes;
+    EXPECT_GT(count_of(svg, "<path"), 3u);
+    if (lanes == 4) { EXPECT_GE(count_of(svg, "<title>"), 3500u) << "the largest are drawn by themselves"; }
+  }
+}
+
+// Call sites are bytes: what is not UTF-8 is no XML.
+TEST(MemorySvg, IsUtf8WhateverTheNames) {
+  Plan plan = handmade();
+  for (Node& node : plan.graph.nodes) node.origin.site = Name("tr\xff\xe4in.cpp:3");
+  const std::string svg = memory_svg(plan, {.title = "\xc3\xa4 and \xc3"});
+  EXPECT_TRUE(valid_utf8(svg));
+  EXPECT_NE(svg.find("tr\xEF\xBF\xBD\xEF\xBF\xBDin.cpp:3"), std::string::npos);
+  EXPECT_NE(svg.find("\xc3\xa4 and \xEF\xBF\xBD"), std::string::npos);
 }
 
 TEST(MemorySvg, RefusesSizesThatAreNone) {

@@ -16,12 +16,9 @@
 #include <tapedeck/engine/text.h>
 
 #include <tapedeck/tests/capture/temporary_folder.h>
-#include <tapedeck/tests/engine/best_time.h>
 #include <tapedeck/tests/engine/messages.h>
 
 #include <algorithm>
-#include <chrono>
-#include <iostream>
 #include <random>
 #include <set>
 
@@ -256,7 +253,6 @@ struct UpperBound {
   Graph base, largest;
   DimTable table;
   Plan plan;
-  double plan_ms = 0;
 };
 
 UpperBound upper_bound(const Graph& a, std::int64_t at_a, const Graph& b, std::int64_t at_b, const DimTable& raw, std::int64_t most) {
@@ -264,9 +260,7 @@ UpperBound upper_bound(const Graph& a, std::int64_t at_a, const Graph& b, std::i
   u.table = raw;
   EXPECT_TRUE(find_rules(&u.table, {{&a, {at_a}}, {&b, {at_b}}}).found);
   const Graph at_most = retype(a, u.table, {{"b", most}});
-  const auto start = std::chrono::steady_clock::now();
   u.plan = make_plan(at_most);
-  u.plan_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   u.base = as_passes_leave(a);
   u.largest = as_passes_leave(at_most);
   const Graph other = as_passes_leave(b);
@@ -620,29 +614,24 @@ TEST(ZooDims, AModelIsOneGraphForEveryBatch) {
   EXPECT_GT(general, 10);
 }
 
-TEST(ZooDims, FittingCostsLittleBesidePlanning) {
+// What it costs beside planning is tests/bench/shape_bench's to say.
+TEST(ZooDims, PlansFitSmallerSizes) {
   for (const char* name : {"vgg16", "gpt2"}) {
     const Model* model = find_model(name);
     ASSERT_NE(model, nullptr) << name;
     const std::vector<Graph> graphs{recorded_at(*model, 2), recorded_at(*model, 3)};
-    const auto now = [] { return std::chrono::steady_clock::now(); };
-    const auto ms = [](auto a, auto b) { return std::chrono::duration<double, std::milli>(b - a).count(); };
     const UpperBound u = upper_bound(graphs[0], 2, graphs[1], 3, batch_table(graphs[0], graphs[1]), 64);
     const Plan& plan = u.plan;
-    const auto t1 = now();
     const Refit refit(u.base, u.table, u.largest, plan);
-    const auto t2 = now();
     std::string why;
-    std::optional<Plan> fitted;
-    const double fit_ms = 1000 * testing::best_time([&] { fitted = fit_plan(plan, refit.planned_graph(retype(u.base, u.table, {{"b", 37}})), &why); });
+    const std::optional<Plan> fitted = fit_plan(plan, refit.planned_graph(retype(u.base, u.table, {{"b", 37}})), &why);
     ASSERT_EQ(refit.obstacle(), "") << name;
     ASSERT_TRUE(fitted) << name << ": " << why;
     const std::vector<std::string> violations = check_plan(*fitted);
     EXPECT_TRUE(violations.empty()) << name << ": " << violations.front();
     EXPECT_LE(fitted->peak_bytes, plan.peak_bytes);
-    if (testing::kTimesCount) { EXPECT_LE(fit_ms, u.plan_ms / 2) << name; }
-    std::cout << name << ": " << u.largest.node_count() << " nodes, planned in " << u.plan_ms << " ms, proven for all sizes in " << ms(t1, t2) << " ms, fitted in "
-              << fit_ms << " ms, peak " << fitted->peak_bytes << " of " << plan.peak_bytes << " bytes\n";
+    EXPECT_EQ(fitted->arena_bytes, plan.arena_bytes) << name;
+    EXPECT_EQ(fitted->values.size(), plan.values.size()) << name;
   }
 }
 

@@ -29,6 +29,15 @@ expect 0 offsets b.csv --align 64 --json; [ "$(number peak)" -ge 220 ] || fail "
 expect 0 offsets b.csv --align 64 -o aligned.csv; awk -F, 'NR > 1 && $NF % 64 { exit 1 }' aligned.csv || fail "not aligned: $(cat aligned.csv)"
 expect 0 offsets b.csv --chunk 130 -o chunks.csv --json; [ "$(number arenas)" -ge 2 ] || fail "$(cat out)"
 [ "$(head -1 chunks.csv)" = id,lower,upper,size,offset,arena ] || fail "header: $(head -1 chunks.csv)"
+# Offsets within several arenas are no fixed ones; placed anew, the arenas of before are gone. Of one arena they are as good as any.
+printf 'id,lower,upper,size\na,0,4,100\nb,0,4,100\nc,0,4,100\n' > three.csv
+expect 0 offsets three.csv --chunk 130 -o in_three.csv
+expect 2 offsets in_three.csv -o x.csv; said 'in_three.csv:2: buffer a has an offset in one of several arenas'; said --anew; absent x.csv
+expect 0 offsets in_three.csv --anew -o x.csv; [ "$(head -1 x.csv)" = id,lower,upper,size,offset ] || fail "header: $(head -1 x.csv)"
+[ "$(overlaps x.csv)" = 0 ] || fail "$(cat x.csv)"; rm -f x.csv
+expect 0 offsets in_three.csv --anew --chunk 250 -o x.csv; [ "$(head -1 x.csv)" = id,lower,upper,size,offset,arena ] || fail "header: $(head -1 x.csv)"
+[ "$(awk -F, 'NR > 1 { print $6 }' x.csv | sort -u | wc -l)" = 2 ] || fail "arenas: $(cat x.csv)"; rm -f x.csv
+expect 0 offsets three.csv --chunk 400 -o in_one.csv; expect 0 offsets in_one.csv --json; [ "$(number peak)" = 300 ] || fail "$(cat out)"
 printf 'id,lower,upper,size\n' > none.csv; expect 0 offsets none.csv --json; [ "$(number peak)" = 0 ] || fail "$(cat out)"
 
 # What fixed offsets leave undecided for several arenas is asked back.

@@ -1,0 +1,23 @@
+// Milliseconds to check a plan of 1,000 to 100,000 values: in chains of segments, one lane and four, eight nodes a segment or each by itself.
+// Ten times the values should take little more than ten times as long.
+#include <tapedeck/capture/plan_check.h>
+
+#include <tapedeck/tests/capture/large_plan.h>
+
+#include <benchmark/benchmark.h>
+
+namespace {
+
+void check(benchmark::State& state) {
+  const tapedeck::Plan plan =
+      tapedeck::test::large_plan(static_cast<tapedeck::NodeId>(state.range(0)), static_cast<int>(state.range(1)), static_cast<int>(state.range(2)));
+  for (auto _ : state)
+    if (!tapedeck::check_plan(plan).empty()) return state.SkipWithError("a sound plan is refused");
+}
+BENCHMARK(check)
+    ->ArgNames({"values", "lanes", "nodes_a_segment"})
+    ->ArgsProduct({{1000, 10000, 100000}, {1, 4}, {8}})
+    ->ArgsProduct({{1000, 10000, 100000}, {1}, {1}})
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
