@@ -13,7 +13,7 @@
 
 namespace tapedeck {
 
-// Not thread safe; `p` must outlive it. Holds 4 bytes for every pair of buffers that are alive together.
+// Not thread safe; `p` must outlive it. Holds 8 bytes for every two buffers that are alive together.
 class Climber {
  public:
   Climber(const PlaceProblem& p, std::uint64_t seed);

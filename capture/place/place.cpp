@@ -18,6 +18,13 @@ using PlaceClock = std::chrono::steady_clock;
 
 constexpr double kMostSeconds = 1e8;  // the clock counts no further than some of these
 
+constexpr double kUsOfLookUp = 0.005;  // of one buffer, in climbing
+
+double us_of_step(std::size_t buffers) {
+  const double n = std::max(static_cast<double>(buffers), 10.0);
+  return std::min(n / 30, n * n / 31'000);   // of the exact search, as measured
+}
+
 // Improves on an attempt, part by part: always the part that ends highest.
 class Improver {
  public:
@@ -76,10 +83,11 @@ class Improver {
   // On the whole instance: what ends highest is what it works on. One climber for all threads: two share the memory's bandwidth, not the work.
   std::int64_t climb_all() {
     constexpr std::int64_t kAtOnce = std::int64_t{1} << 20;
-    const std::int64_t work = std::min(work_left(), kAtOnce);
+    const auto of_step = static_cast<std::int64_t>(us_of_step(p_.buffers.size()) / kUsOfLookUp) + 1;
+    const std::int64_t steps = std::clamp<std::int64_t>(kAtOnce / of_step, 1, work_left());
     if (!climber_) climber_ = std::make_unique<Climber>(p_, 1);
     is_stuck_ = !climber_->is_able();
-    if (!climber_->climb(work, best_)) return work;
+    if (!climber_->climb(steps * of_step, best_)) return steps;
     for (std::size_t k = 0; k < parts_.size(); ++k) {
       const std::int64_t end = end_of(k);
       if (end > ends_[k]) races_[k] = nullptr;  // what it has found is lost
@@ -87,7 +95,7 @@ class Improver {
       ends_[k] = end;
     }
     report();
-    return work;
+    return steps;
   }
 
   void take_ends(std::size_t k) {
@@ -118,6 +126,8 @@ void refuse_fixed(const std::vector<Tenant>& buffers) {
 }
 
 }  // namespace
+
+std::int64_t place_steps(double us, std::size_t buffers) { return static_cast<std::int64_t>(std::clamp(us / us_of_step(buffers), 0.0, 1e18)); }
 
 Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
   const PlaceClock::time_point begun = PlaceClock::now();

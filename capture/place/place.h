@@ -72,6 +72,9 @@ class PlaceError : public UsageError {
 // Cost of the greedy part: O(n log n + pairs alive together) for each of ten attempts.
 Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options = {});
 
+// PlaceOptions::work that takes about so many microseconds on a nominal core: a step of search looks at the buffers around one.
+std::int64_t place_steps(double us, std::size_t buffers);
+
 // Who writes a buffer and who is done with it when, in a run on several threads: moments of the simulated run (capture/simulate.h).
 struct Occupation {
   std::int32_t segment = -1;        // of the first writer

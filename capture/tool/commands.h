@@ -111,7 +111,7 @@ struct OffsetsOptions {
   std::string file;                         // .csv; "-": stdin
   std::string capacity, chunk;              // sizes; empty: none
   double seconds = 0;                       // > 0: instead of work
-  std::int64_t work = 20'000'000;
+  std::int64_t work = -1;                   // -1: some ten seconds' worth
   std::int64_t align = 1;                   // of buffers that say none
   bool anew = false;                        // offsets in the file are not looked at
   int threads = 0;                          // 0 = all

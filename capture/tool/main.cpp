@@ -198,8 +198,8 @@ void add_offsets(Line& l) {
   c->add_option("FILE", o.file, "a .csv with columns id,lower,upper,size and, if wanted, alignment, gaps, hint, offset (fixed); - for stdin")->required();
   c->add_option("--capacity", o.capacity, "an end up to this will do: 1048576, 64MiB");
   CLI::Option* seconds = c->add_option("--seconds", o.seconds, "search for so long; answers may differ from run to run")->check(within(0.001, 1e6));
-  c->add_option("--work", o.work, "search for so many steps; equal work gives an equal answer; 0: greedy only")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))->capture_default_str()->excludes(seconds);
+  c->add_option("--work", o.work, "search for so many steps; equal work gives an equal answer; 0: greedy only; if neither is given, as many as take about ten seconds")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))->excludes(seconds);
   c->add_option("--align", o.align, "alignment of buffers for which the file has none")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))->capture_default_str();
   c->add_option("--threads", o.threads, "that search; 0: all; the answer for some work is the same with any number")->check(CLI::Range(0, 4096))->capture_default_str();
   c->add_option("--chunk", o.chunk, "several arenas, none larger than this (but for a buffer that is); placed greedily: --work, --seconds, --capacity and hints steer nothing");

@@ -59,9 +59,10 @@ std::int64_t size_given(const char* option, const std::string& text) {
   }
 }
 
+constexpr double kUsualSeconds = 10;
+
 PlaceOptions options_of(const OffsetsOptions& request) {
   PlaceOptions how;
-  how.work = request.seconds > 0 ? 0 : request.work;
   how.seconds = request.seconds;
   if (!request.capacity.empty()) how.capacity = size_given("--capacity", request.capacity);
   if (!request.chunk.empty() && (how.chunk_bytes = size_given("--chunk", request.chunk)) == 0) throw UsageError("--chunk 0: an arena has to hold something");
@@ -113,6 +114,7 @@ Offsets place_list(const OffsetsOptions& request, const BufferList& list, const 
 int offsets(const OffsetsOptions& request) {
   PlaceOptions how = options_of(request);
   const BufferList list = read_list(request);
+  if (request.seconds <= 0) how.work = request.work >= 0 ? request.work : place_steps(kUsualSeconds * 1e6, list.buffers.size());
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   if (terminal)
     how.on_better = [](std::int64_t end, double seconds) { fmt::print(stderr, "\r\033[K{:.1f} s: {}", seconds, human_size(end)); };
