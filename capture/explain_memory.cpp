@@ -1,5 +1,6 @@
 #include <tapedeck/capture/explain_memory.h>
 
+#include <tapedeck/capture/arena_chunks.h>
 #include <tapedeck/capture/analysis/liveness.h>
 #include <tapedeck/capture/place/problem.h>
 #include <tapedeck/capture/plan_check_parts.h>
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <iterator>
 
 namespace tapedeck {
@@ -255,6 +257,8 @@ class PeakExplainer {
     e_.alignment_bytes = std::min(e_.gap_bytes, used_rounded - used);
     if (e_.gap_bytes <= 0)
       e_.gap_reason = "the arena ends where the most bytes are alive: no placement of this order is smaller";
+    else if (plan_.chunks.size() > 1)
+      e_.gap_reason = fmt::format("no value lies across a joint of the arena's {} chunks, and in each the bytes that are free are too few for what lies elsewhere", plan_.chunks.size());
     else if (e_.gap_bytes <= e_.alignment_bytes)
       e_.gap_reason = fmt::format("all of it is sizes rounded up to {} bytes", plan_.alignment);
     else
@@ -295,6 +299,20 @@ void sort_as(std::vector<MemoryTotal>* totals, int n, Name name) {
   std::sort(totals->begin(), totals->end(), [&](const MemoryTotal& a, const MemoryTotal& b) { return rank(a) < rank(b); });
 }
 
+std::vector<MemoryTotal> chunks_of(const Plan& plan, const MemoryMap& map, NodeId peak) {
+  const ArenaChunks chunks(plan);
+  std::vector<MemoryTotal> totals;
+  if (plan.chunks.empty()) return totals;
+  for (std::int32_t c = 0; c < chunks.count(); ++c) totals.push_back({fmt::format("chunk {}", c), 0, chunks.bytes(c), 0});
+  std::vector<char> counted(static_cast<std::size_t>(map.buffers), 0);
+  for (const MemoryBox& box : map.arena) {
+    MemoryTotal& total = totals[static_cast<std::size_t>(chunks.of(box.offset))];
+    total.count += !std::exchange(counted[static_cast<std::size_t>(box.buffer)], 1);
+    if (box.first <= peak && box.last >= peak) total.peak_bytes += box.bytes;
+  }
+  return totals;
+}
+
 std::vector<SharingUse> sharing_of(const Plan& plan) {
   std::vector<SharingUse> uses = {{"windows", 0, 0}, {"in_place", 0, 0}, {"parts", 0, 0}, {"updates", 0, 0}};
   const auto count = [&](int rule, std::int64_t bytes) {
@@ -323,6 +341,8 @@ MemoryExplanation explain_memory(const Plan& plan) {
   e.lower_bound_bytes = plan.lower_bound_bytes;
   e.external_bytes = plan.external_bytes;
   e.arena_bytes = plan.arena_bytes;
+  e.chunk_bytes = plan.chunk_bytes;
+  e.chunks = chunks_of(plan, map, peak.node);
   e.order = plan.order;
   e.alignment = plan.alignment;
   e.alignment_bytes = peak.alignment_bytes;
@@ -419,12 +439,14 @@ std::string to_text(const MemoryExplanation& e) {
                                  e.alignment_bytes, e.alignment);
   text += fmt::format("order: {}; {} values lie in the arena, in {} buffers, workspaces counted; side by side all would be {} bytes\n", e.order, e.arena_values,
                       e.arena_buffers, e.unshared_bytes);
+  if (!e.chunks.empty()) text += fmt::format("the arena is {} chunk{} of no more than {} bytes, but for what is larger by itself\n", e.chunks.size(), e.chunks.size() == 1 ? "" : "s", e.chunk_bytes);
   const auto table = [&](const char* title, const std::vector<MemoryTotal>& rows) {
     text += fmt::format("{:<18} {:>8} {:>16} {:>16}\n", title, "count", "bytes", "at the peak");
     for (const MemoryTotal& t : rows) text += fmt::format("  {:<16} {:>8} {:>16} {:>16}\n", t.name, t.count, t.bytes, t.peak_bytes);
   };
   table("by role", e.roles);
   table("by reason", e.reasons);
+  if (!e.chunks.empty()) table("by chunk", e.chunks);
   text += fmt::format("{:<18} {:>8} {:>16}\n", "sharing rules", "used", "bytes not needed");
   for (const SharingUse& u : e.sharing) text += fmt::format("  {:<16} {:>8} {:>16}\n", u.rule, u.count, u.bytes);
   text += "  add_to: pieces that are added where they arise are no values of the plan, so none are counted; see its bound\n";

@@ -176,7 +176,7 @@ std::string walk(const Plan& plan) {
   for (const Node& node : plan.graph.nodes) called.push_back(!plan.graph.literal(node) && plan.values[node.first_output].reason != Reason::alias);
   replay::Poison poison(plan, called, 1);
   std::vector<char> bytes(static_cast<std::size_t>(plan.arena_bytes + 2 * replay::Poison::kCanary));
-  poison.begin(bytes.data() + replay::Poison::kCanary);
+  poison.begin({bytes.data() + replay::Poison::kCanary});
   const View nothing[8] = {};
   KernelCall call;
   call.inputs = call.outputs = nothing;
