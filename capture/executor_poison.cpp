@@ -147,14 +147,16 @@ std::string Poison::about(const Piece& piece) const {
   return fmt::format("{}bytes of {}{}", piece.dead ? "dead " : "", name(piece.holder), site.empty() ? "" : fmt::format(" (made at {})", site.view()));
 }
 
+std::string Poison::arena_text(std::int32_t chunk) const { return chunks_.count() == 1 ? "the arena" : fmt::format("chunk {} of the arena", chunk); }
+
 std::string Poison::byte_text(std::int64_t place) const {
   const std::int32_t chunk = chunk_at(place);
-  return fmt::format("byte {} of {}the arena", place - place_of(chunk), chunks_.count() > 1 ? fmt::format("chunk {} of ", chunk) : "");
+  return fmt::format("byte {} of {}", place - place_of(chunk), arena_text(chunk));
 }
 
 std::string Poison::bytes_text(const Stretch& s) const {
   const std::int32_t chunk = chunk_at(s.first);
-  return fmt::format("bytes {}..{} of {}the arena", s.first - place_of(chunk), s.end - 1 - place_of(chunk), chunks_.count() > 1 ? fmt::format("chunk {} of ", chunk) : "");
+  return fmt::format("bytes {}..{} of {}", s.first - place_of(chunk), s.end - 1 - place_of(chunk), arena_text(chunk));
 }
 
 void Poison::complain(const std::string& what) const { throw ExecutionError("[poison] " + what); }
@@ -276,7 +278,8 @@ void Poison::take_snapshots(NodeId n) {
   const auto take = [&](const Stretch& s) {
     each_piece({std::max(s.first, -kCanary), std::min(s.end, end_)}, [&](const Stretch& part, const Piece& piece) {
       if (piece.dead || holders_[piece.holder].writers > 0) return;
-      list.push_back({part.first, piece.holder, holders_[piece.holder].version, std::vector<unsigned char>(at(part.first), at(part.first) + (part.end - part.first))});
+      const unsigned char* const bytes = at(part.first);
+      list.push_back({part.first, piece.holder, holders_[piece.holder].version, std::vector<unsigned char>(bytes, bytes + (part.end - part.first))});
     });
   };
   for (const Stretch& s : writes_[n]) {
@@ -348,8 +351,8 @@ std::string Poison::all_dead_untouched() {
   for (const auto& [first, piece] : pieces_) {
     const std::int64_t touched = piece.dead ? first_touched({first, piece.end}) : kUntouched;
     if (touched == kUntouched) continue;
-    return fmt::format("[poison] {}, {}, is not as it was left: some node wrote outside its results (TAPEDECK_POISON=2 finds which)", byte_text(touched),
-                       about(piece));
+    return fmt::format("[poison] {}, {}, is not as it was left: some node wrote outside its results (TAPEDECK_POISON=2 finds which)",
+                       byte_text(touched), about(piece));
   }
   return "";
 }

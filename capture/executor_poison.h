@@ -78,6 +78,7 @@ class Poison {
   std::int64_t place_of(std::int32_t chunk) const { return chunks_.start(chunk) + 2 * kCanary * chunk; }   // of its first byte
   std::int32_t chunk_at(std::int64_t place) const;
   unsigned char* at(std::int64_t place) const;
+  std::string arena_text(std::int32_t chunk) const;
   std::string byte_text(std::int64_t place) const;
   std::string bytes_text(const Stretch& s) const;
   std::string name(std::int32_t holder) const;

@@ -37,6 +37,7 @@ struct BufferTable {
   BufferId chunk(std::int32_t c) const { return c == 0 ? 0 : first_chunk + c - 1; }
   bool is_state(BufferId b) const { return b >= first_state && b < first_constant; }
   bool is_chunk(BufferId b) const { return b == 0 || b >= first_chunk; }
+  std::int32_t chunk_of(BufferId b) const { return b == 0 ? 0 : b - first_chunk + 1; }   // REQUIRES: is_chunk(b)
   BufferId of(const Placement& p) const;   // kNone for Where::nowhere
   Address in_arena(std::int64_t offset) const;   // of a byte of the plan's arena
 

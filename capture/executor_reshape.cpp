@@ -34,7 +34,7 @@ BufferId counterpart(const replay::BufferTable& child, const replay::BufferTable
 
 void Executor::Impl::share_buffers(const Impl& parent, bool allow_up_sizing) {
   const auto named = [&](BufferId b) {
-    if (table.is_chunk(b)) return table.chunks.count() == 1 ? std::string("the arena") : fmt::format("chunk {} of the arena", b == 0 ? 0 : b - table.first_chunk + 1);
+    if (table.is_chunk(b)) return table.chunks.count() == 1 ? "the arena" : fmt::format("chunk {} of the arena", table.chunk_of(b));
     return b < table.first_state ? fmt::format("input '{}'", input_names[b - 1]) : fmt::format("result {}", b - table.first_output);
   };
   const auto refuse = [&](BufferId b, std::int64_t there) {

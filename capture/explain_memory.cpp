@@ -258,7 +258,8 @@ class PeakExplainer {
     if (e_.gap_bytes <= 0)
       e_.gap_reason = "the arena ends where the most bytes are alive: no placement of this order is smaller";
     else if (plan_.chunks.size() > 1)
-      e_.gap_reason = fmt::format("no value lies across a joint of the arena's {} chunks, and in each the bytes that are free are too few for what lies elsewhere", plan_.chunks.size());
+      e_.gap_reason = fmt::format("nothing lies across a joint of the arena's {} chunks, and what is free in each is too little for what lies elsewhere",
+                                  plan_.chunks.size());
     else if (e_.gap_bytes <= e_.alignment_bytes)
       e_.gap_reason = fmt::format("all of it is sizes rounded up to {} bytes", plan_.alignment);
     else
@@ -439,7 +440,9 @@ std::string to_text(const MemoryExplanation& e) {
                                  e.alignment_bytes, e.alignment);
   text += fmt::format("order: {}; {} values lie in the arena, in {} buffers, workspaces counted; side by side all would be {} bytes\n", e.order, e.arena_values,
                       e.arena_buffers, e.unshared_bytes);
-  if (!e.chunks.empty()) text += fmt::format("the arena is {} chunk{} of no more than {} bytes, but for what is larger by itself\n", e.chunks.size(), e.chunks.size() == 1 ? "" : "s", e.chunk_bytes);
+  if (!e.chunks.empty())
+    text += fmt::format("the arena is {} chunk{} of no more than {} bytes, but for what is larger by itself\n", e.chunks.size(),
+                        e.chunks.size() == 1 ? "" : "s", e.chunk_bytes);
   const auto table = [&](const char* title, const std::vector<MemoryTotal>& rows) {
     text += fmt::format("{:<18} {:>8} {:>16} {:>16}\n", title, "count", "bytes", "at the peak");
     for (const MemoryTotal& t : rows) text += fmt::format("  {:<16} {:>8} {:>16} {:>16}\n", t.name, t.count, t.bytes, t.peak_bytes);

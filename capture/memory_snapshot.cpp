@@ -63,11 +63,13 @@ class MemoryTrace {
   MemoryTrace(const Plan& plan, const Timeline& run) : plan_(plan), chunks_(plan), run_ns_(run.run_ns), live_(live_blocks(plan, run)) {
     lay_out_buffers();
     for (const LiveBlock& b : live_.blocks) owned_.push_back(b.value == kNone ? of_workspace(b.first) : of_value(b.value));
-    for (std::size_t i = static_cast<std::size_t>(chunks_.count()); i < ranges_.size(); ++i) events_.push_back({0, ranges_[i].address, ranges_[i].bytes, true, &ranges_[i].of});
+    for (auto i = static_cast<std::size_t>(chunks_.count()); i < ranges_.size(); ++i)
+      events_.push_back({0, ranges_[i].address, ranges_[i].bytes, true, &ranges_[i].of});
     for (const LiveEvent& e : live_.events) {
       const LiveBlock& b = live_.blocks[e.block];
       const std::int32_t chunk = chunks_.of(b.offset);
-      events_.push_back({e.at_ns, ranges_[static_cast<std::size_t>(chunk)].address + b.offset - chunks_.start(chunk), b.bytes, e.begins, &owned_[e.block]});
+      const std::int64_t address = ranges_[static_cast<std::size_t>(chunk)].address + b.offset - chunks_.start(chunk);
+      events_.push_back({e.at_ns, address, b.bytes, e.begins, &owned_[e.block]});
     }
   }
 

@@ -226,7 +226,8 @@ class Painter {
   // Where one chunk of the arena ends and the next begins.
   void joints() {
     for (std::int32_t c = 1; c < chunks_.count(); ++c)
-      svg_ += fmt::format("<path class=\"joint\" d=\"M0 {:.1f}H{}\" stroke=\"#ff8c42\" stroke-dasharray=\"8 3\"><title>chunk {} of the arena begins here, {} bytes</title></path>\n",
+      svg_ += fmt::format("<path class=\"joint\" d=\"M0 {:.1f}H{}\" stroke=\"#ff8c42\" stroke-dasharray=\"8 3\"><title>chunk {} of the arena begins here, "
+                          "{} bytes</title></path>\n",
                           y_of(static_cast<double>(plan_.external_bytes + chunks_.start(c))), width_, c, chunks_.bytes(c));
   }
 

@@ -59,7 +59,8 @@ std::string plan_csv(const Plan& plan) {
     const Node& node = g.nodes[box.node];
     const std::int64_t item = box.value == kNone ? 64 : static_cast<std::int64_t>(dtype_size(g.values[box.value].type.dtype));
     const std::int32_t chunk = chunks.of(row.offset);
-    text += fmt::format("{},{},{},{},{},{},{},arena,{},{},{},{},", id++, row.first, row.last + 1, row.end - row.offset, row.offset - chunks.start(chunk),
+    const std::int64_t offset = row.offset - chunks.start(chunk);
+    text += fmt::format("{},{},{},{},{},{},{},arena,{},{},{},{},", id++, row.first, row.last + 1, row.end - row.offset, offset,
                         std::max(plan.alignment, item), field(box_name(plan, box)),
                         box.value == kNone ? "workspace" : reason_name(plan.values[box.value].reason), box.node, phase_name(node.origin.phase),
                         field(node.origin.site.str()));

@@ -261,7 +261,8 @@ class Planner {
     const bool known = lowest_ && lowest_->number == offer.number;
     PlacedOffer placed{offer.number, 0, known ? std::move(lowest_->cloned) : graph_of(offer), {}};
     Layout greedy = known ? std::move(lowest_->layout) : lay_out(offer.line->facts, placed.cloned, greedily());
-    placed.layout = lay_out(offer.line->facts, placed.cloned, {alignment_of(options_), options_.chunk_bytes, place_work(offer), options_.near.get(), options_.cancel});
+    placed.layout = lay_out(offer.line->facts, placed.cloned,
+                            {alignment_of(options_), options_.chunk_bytes, place_work(offer), options_.near.get(), options_.cancel});
     watch_.check();
     placed.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
     const bool costs_too_much = placed.peak > offer.peak && (has_budget() || !options_.near);

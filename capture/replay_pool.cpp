@@ -41,7 +41,8 @@ void sort(PoolReport* report) {
   for (PoolReport::Member& m : report->members)
     for (std::size_t i = 0; i < m.chunks.size(); ++i) m.sets_arena |= m.chunks[i] == report->blocks[i];
   std::sort(report->members.begin(), report->members.end(), [](const auto& a, const auto& b) {
-    return std::tie(b.arena_bytes, a.name, b.peak_bytes, a.own_bytes, a.chunks) < std::tie(a.arena_bytes, b.name, a.peak_bytes, b.own_bytes, b.chunks);
+    return std::tie(b.arena_bytes, a.name, b.peak_bytes, a.own_bytes, a.chunks) <
+           std::tie(a.arena_bytes, b.name, a.peak_bytes, b.own_bytes, b.chunks);
   });
   for (PoolReport::State& s : report->state) std::sort(s.members.begin(), s.members.end());
   std::sort(report->state.begin(), report->state.end(), [](const auto& a, const auto& b) {

@@ -19,6 +19,7 @@ using PlaceClock = std::chrono::steady_clock;
 constexpr double kShares[] = {1, 0.85, 0.75, 0.6, 0.97, 0.94, 0.9, 0.8, 0.7, 0.66, 0.58, 0.55};   // of the largest arena; the best ones first
 constexpr std::size_t kSharesWithoutSearch = 4;
 constexpr std::int64_t kMayLose = 100;       // without search: the bound by this
+constexpr std::int64_t kPatience = 1000;     // placements in vain, and one for each two buffers, are enough unless there is time to spend
 constexpr std::size_t kFew = 1500;           // buffers, of which a placement is cheap
 
 class ChunkSearch {
@@ -50,7 +51,7 @@ class ChunkSearch {
   }
 
   // About as many of the steps that the search in one arena counts as take the time of one placement.
-  std::int64_t work_of_one() const { return static_cast<std::int64_t>(p_.buffers.size()) / 8 + 8; }
+  std::int64_t work_of_one() const { return static_cast<std::int64_t>(p_.buffers.size()) / 2 + 8; }
 
   void place_greedily(std::int64_t chunk) {
     const Oversized large = place_oversized(p_, chunk, [&](std::int32_t i, std::int32_t k) { return alive_together(p_.buffers[i], p_.buffers[k]); });
@@ -90,7 +91,8 @@ class ChunkSearch {
     const Oversized large = large_;
     std::int64_t end = std::numeric_limits<std::int64_t>::max();
     const auto n = static_cast<std::uint32_t>(order.size());
-    while (!is_done() && has_time()) {
+    const std::int64_t patience = options_.seconds > 0 ? std::numeric_limits<std::int64_t>::max() : kPatience + n / 2;
+    for (std::int64_t vain = 0; vain < patience && !is_done() && has_time(); ++vain) {
       PlaceOrder next = order;
       if (end < std::numeric_limits<std::int64_t>::max()) {
         const std::uint32_t from = random_below(n), to = random_below(n);
@@ -101,6 +103,7 @@ class ChunkSearch {
       const Attempt made = place_in_order(next, chunks, large);
       const std::int64_t sum = split_up(p_, chunks, made, n_buffers_).end;
       if (sum > end) continue;
+      if (sum < end) vain = 0;
       end = sum;
       order = std::move(next);
       take(made, chunks, large);

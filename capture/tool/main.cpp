@@ -87,7 +87,8 @@ void add_plan(Line& l) {
   c->add_option("--order", l.plan.order, "of nodes: recorded, or auto (whichever of several keeps the fewest bytes alive)")
       ->check(CLI::IsMember({"recorded", "auto"}))->capture_default_str();
   c->add_option("--chunk", l.plan.chunk, std::string("allocate the arena in ") + kChunkHelp);
-  c->add_option("--align", l.plan.align, "alignment of arena offsets in bytes, a power of two; default: the device's, 64 or 256")->check(CLI::PositiveNumber);
+  c->add_option("--align", l.plan.align, "alignment of arena offsets in bytes, a power of two; default: the device's, 64 or 256")
+      ->check(CLI::PositiveNumber);
   c->add_option("--device", l.plan.device, "cpu or cuda: whose alignment")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
   c->add_option("-o,--output", l.plan.output, "write the file with its plan here");
   c->add_option("--threads", l.plan.threads, "how many threads the segments are cut for; the plan runs on any number")

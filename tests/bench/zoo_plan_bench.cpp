@@ -6,8 +6,9 @@
 // Steps are recorded by types alone at every batch, which takes no memory. `naive`: the recorded order, and no two values share bytes but
 // by being dead. `capture`: what a real recording of the same step takes, at batch 1 (--no-capture leaves it out); the time of planning is
 // a median of three, as for a captured step: without the search for the floor, which nobody asked for, and with as much search for offsets as
-// the step is worth. `chunks`: the arena in chunks of a quarter of the peak, the peak then beside that of one block, and how many chunks. `/bound` is of that plan, `at rest` of one that has the time (place_work 100,000). `parallel`: planned for N threads: its peak beside the
-// peak for one, and the simulated time beside that of bytes placed tightly.
+// the step is worth. `/bound` is of that plan, `at rest` of one that has the time (place_work 100,000). `parallel`: planned for N threads: its
+// peak beside the peak for one, and the simulated time beside that of bytes placed tightly. `chunks`: the arena in chunks of a quarter of the
+// peak: the peak then beside that of one block, how many chunks, and the time of planning.
 #include <tapedeck/tapedeck.h>
 
 #include <tapedeck/capture/models.h>

@@ -98,7 +98,8 @@ class PlanChunks : public testing::TestWithParam<int> {
  protected:
   std::int64_t random_cap(const Plan& whole) {
     const std::int64_t most = std::max<std::int64_t>(whole.arena_bytes, 1);
-    const std::int64_t caps[] = {1, most, most + 1, 1 + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(most)), (most + 3) / 4, std::int64_t{1} << 60};
+    const auto any = 1 + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(most));
+    const std::int64_t caps[] = {1, any, (most + 3) / 4, most, most + 1, std::int64_t{1} << 60};
     return caps[random_() % std::size(caps)];
   }
   std::mt19937_64 random_{static_cast<std::uint64_t>(GetParam()) + 17};
@@ -364,7 +365,8 @@ TEST(PlanChunksPool, HoldsBlockByBlockWhatTheLargestMemberNeeds) {
     std::vector<std::unique_ptr<Executor>> members;
     for (const std::size_t i : order) {
       const auto& [graph, plan] = plans[i];
-      members.push_back(std::make_unique<Executor>(plan, ExecutorOptions{.pool = pool, .name = "m" + std::to_string(i), .state = StateSharing::by_tensor}));
+      const ExecutorOptions options{.pool = pool, .name = "m" + std::to_string(i), .state = StateSharing::by_tensor};
+      members.push_back(std::make_unique<Executor>(plan, options));
       const std::vector<std::int64_t> needed = plan.chunks.empty() ? std::vector<std::int64_t>{plan.arena_bytes} : plan.chunks;
       blocks.resize(std::max(blocks.size(), needed.size()), 0);
       for (std::size_t c = 0; c < needed.size(); ++c) blocks[c] = std::max(blocks[c], needed[c]);
@@ -408,8 +410,8 @@ TEST(PlanChunksPool, ShrinksWhenTheLargestHasLeft) {
 TEST(PlanChunksRun, WantOfMemoryNamesTheChunk) {
   const std::int64_t huge = std::int64_t{1} << 46;   // two of them are more than there are addresses
   const std::string type = fmt::format("f32[{}]", huge / 4);
-  const Graph g = parse("graph g(%x: f32[1]) {\n %v: " + type + fmt::format(" = broadcast_to(%x) {{shape=[{}]}}\n", huge / 4) + " %a: " + type + " = exp(%v)\n %b: " + type +
-                        " = tanh(%v)\n %c: " + type + " = add(%a, %b)\n %y: f32[] = sum(%c) {axes=[0]}\n return %y\n}");
+  const Graph g = parse("graph g(%x: f32[1]) {\n %v: " + type + " = broadcast_to(%x) {shape=[" + std::to_string(huge / 4) + "]}\n %a: " + type +
+                        " = exp(%v)\n %b: " + type + " = tanh(%v)\n %c: " + type + " = add(%a, %b)\n %y: f32[] = sum(%c) {axes=[0]}\n return %y\n}");
   EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { Executor{make_plan(g)}; }), "the arena, "));
   const std::string message = message_of<ExecutionError>([&] { Executor{make_plan(g, in_chunks(huge))}; });
   EXPECT_TRUE(mentions(message, fmt::format("of 2 of the arena, {} bytes, cannot be had: out of memory: no block", huge))) << message;
