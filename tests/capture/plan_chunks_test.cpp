@@ -94,7 +94,7 @@ void expect_sound(const Plan& plan, std::int64_t cap, unsigned seed) {
 
 // ---- properties ----
 
-class PlanChunks : public testing::TestWithParam<int> {
+class PlanChunks : public ::testing::TestWithParam<int> {
  protected:
   std::int64_t random_cap(const Plan& whole) {
     const std::int64_t most = std::max<std::int64_t>(whole.arena_bytes, 1);
@@ -168,7 +168,7 @@ TEST_P(PlanChunks, TheTableSaysWhichChunk) {
   EXPECT_EQ(find_fault(free, placed, plan.chunk_bytes), "") << plan_csv(plan);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, PlanChunks, testing::Range(0, 60));
+INSTANTIATE_TEST_SUITE_P(Seeds, PlanChunks, ::testing::Range(0, 60));
 
 // ---- what it costs ----
 
