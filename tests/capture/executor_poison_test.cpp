@@ -13,6 +13,8 @@
 #include <tapedeck/tests/capture/test_op.h>
 #include <tapedeck/tests/engine/messages.h>
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <cstring>
 #include <limits>
