@@ -116,7 +116,7 @@ void Executor::Impl::find_state() {
 
 void Executor::Impl::allocate_buffers() {
   for (BufferId b = 1; b < static_cast<BufferId>(bases.size()); ++b) {
-    if (table.bytes[b] < 0 || table.is_state(b)) continue;
+    if (table.bytes[b] < 0 || table.is_state(b) || table.is_chunk(b)) continue;
     buffers[b] = std::make_shared<Buffer>(allocator, table.bytes[b]);
     bases[b] = buffers[b]->data();
   }
@@ -124,7 +124,7 @@ void Executor::Impl::allocate_buffers() {
 
 // Last of construction: from here on the memory knows this executor.
 void Executor::Impl::join() {
-  arena_bytes = plan.arena_bytes;
+  for (std::int32_t c = 0; c < table.chunks.count(); ++c) chunks.push_back(table.chunks.bytes(c));
   peak_bytes = plan.peak_bytes;
   for (ValueId v : plan.graph.outputs) returns_state |= plan.values[v].where == Where::state;
   memory->join(*this);
@@ -132,7 +132,8 @@ void Executor::Impl::join() {
 
 // The arena and state are wherever they are by now.
 void Executor::Impl::follow_memory() {
-  set_base(0, memory->settle_arena());
+  const std::vector<void*>& blocks = memory->settle_arena();
+  for (std::int32_t c = 0; c < table.chunks.count(); ++c) set_base(table.chunk(c), blocks[static_cast<std::size_t>(c)]);
   if (seen_changes == memory->changes) return;
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(state.size()); ++s) set_base(table.state(s), state[s]->base);
   seen_changes = memory->changes;

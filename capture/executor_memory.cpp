@@ -85,22 +85,56 @@ void Memory::leave(Member& member) {
 }
 
 void Memory::want() {
-  std::int64_t most = 0;
-  for (const Member* m : members_) most = std::max(most, m->arena_bytes);
-  wanted_ = most;
+  wanted_.assign(1, 0);   // also where there is no member
+  for (const Member* m : members_) {
+    if (m->chunks.size() > wanted_.size()) wanted_.resize(m->chunks.size(), 0);
+    for (std::size_t i = 0; i < m->chunks.size(); ++i) wanted_[i] = std::max(wanted_[i], m->chunks[i]);
+  }
+  ++wants_;
 }
 
-void* Memory::settle_arena() {
-  const std::int64_t bytes = wanted_.load(std::memory_order_relaxed);
-  const std::int64_t canaries = poison ? 2 * Poison::kCanary : 0;   // not the plan's, so not counted
-  if (arena_.bytes() != bytes + canaries) {
-    count.forget(std::max<std::int64_t>(arena_.bytes() - canaries, 0));
-    arena_ = Buffer();
-    source_ = std::make_unique<Allocator>();
-    arena_ = Buffer(*source_, bytes + canaries);
-    count.adopt(bytes);
+std::int64_t Memory::block_bytes(std::int32_t block) const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(block) < wanted_.size() ? wanted_[static_cast<std::size_t>(block)] : 0;
+}
+
+const std::vector<void*>& Memory::settle_arena() {
+  if (settled_ == wants_.load(std::memory_order_relaxed)) return bases_;
+  std::vector<std::int64_t> wanted;
+  std::uint64_t wants = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    wanted = wanted_;
+    wants = wants_.load();
   }
-  return canaries ? static_cast<char*>(arena_.data()) + canaries / 2 : arena_.data();
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {   // what is outgrown goes before anything comes
+    if (!blocks_[i] || (i < wanted.size() && blocks_[i]->bytes == wanted[i])) continue;
+    count.forget(blocks_[i]->bytes);
+    blocks_[i].reset();
+  }
+  blocks_.resize(wanted.size());
+  bases_.assign(wanted.size(), nullptr);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!blocks_[i]) blocks_[i] = make_block(i, wanted);
+    bases_[i] = blocks_[i]->base;
+  }
+  settled_ = wants;
+  return bases_;
+}
+
+std::unique_ptr<Memory::Block> Memory::make_block(std::size_t i, const std::vector<std::int64_t>& wanted) {
+  const std::int64_t canary = poison ? Poison::kCanary : 0;   // not the plan's, so not counted
+  auto block = std::make_unique<Block>();
+  try {
+    block->buffer = Buffer(block->source, wanted[i] + 2 * canary);
+  } catch (const ExecutionError& e) {
+    const std::string which = wanted.size() == 1 ? "the arena" : fmt::format("chunk {} of {} of the arena", i, wanted.size());
+    throw ExecutionError(fmt::format("{}, {} bytes, cannot be had: {}", which, wanted[i], e.what()));
+  }
+  block->bytes = wanted[i];
+  block->base = block->buffer.data() ? static_cast<char*>(block->buffer.data()) + canary : nullptr;
+  count.adopt(block->bytes);
+  return block;
 }
 
 void Memory::keep_outputs_in(const StateValue& value) {

@@ -1,7 +1,8 @@
-// What executors share: the arena, state, the count of bytes and the right to run. A lone executor has a Memory to itself; a family
+// What executors share: the arena's blocks, state, the count of bytes and the right to run. A lone executor has a Memory to itself; a family
 // (Executor::reshape) and a pool (replay_pool.h) have one in common.
 //
-// The rule. Members run one at a time. The arena is as large as the largest member's and holds nothing between runs. A state value is one
+// The rule. Members run one at a time. There are as many blocks as the member with the most chunks has, each as large as the largest chunk of
+// that number (a plan without chunks has one, its arena), and they hold nothing between runs. A state value is one
 // and the same for all members that share it, from whoever sets, binds or tears it. Inputs, outputs and constants are each member's own;
 // of a family, as large as they are equal. Outputs that a member returned from state it only reads are copied out before another member
 // writes that state.
@@ -66,7 +67,7 @@ struct Member {
 
   const std::shared_ptr<Memory> memory;   // outlives all below
   Name name;
-  std::int64_t arena_bytes = 0;
+  std::vector<std::int64_t> chunks; // of its plan's arena; one of all bytes if it is one block
   std::int64_t peak_bytes = 0;      // of its plan: what it would hold alone
   std::vector<std::shared_ptr<Buffer>> buffers;   // inputs, constants, outputs; null for what is elsewhere
   State state;
@@ -84,16 +85,17 @@ class Memory {
   // A state value of its own.
   std::shared_ptr<StateValue> state_apart(Name name, const Type& type, Name graph);
 
-  void join(Member& member);        // from here on the arena is to be large enough for it
+  void join(Member& member);        // from here on the blocks are to be large enough for it
   void leave(Member& member);       // lets go of its state too
-  std::int64_t arena_bytes() const { return wanted_.load(std::memory_order_relaxed); }   // that the members need by now
+  std::int64_t block_bytes(std::int32_t block) const;   // that the members need by now; 0 where there is no such block
 
   // REQUIRES of all below, but for each_member: the caller holds Busy.
 
   // From here on the member's state value is the one that is bound to this tensor's bytes, whoever bound it.
   void point_at(Member& member, std::size_t slot, const Tensor& tensor);
-  // The arena, as large as the members need by now. May move it; what is in it is lost then. Throws ExecutionError for want of memory.
-  void* settle_arena();
+  // Where the blocks of the arena are, made as large as the members need by now. Those that change their size move, and what is in them is
+  // lost. Throws ExecutionError for want of memory, which names the block.
+  const std::vector<void*>& settle_arena();
   void before_write(StateValue& value) {
     value.written = ++writes_;
     if (returning_.load(std::memory_order_relaxed) > 0) keep_outputs_in(value);
@@ -106,7 +108,7 @@ class Memory {
     for (const Member* m : members_) f(*m);
   }
 
-  const int poison = settings().poison;   // TAPEDECK_POISON when this was made: then there are canaries around the arena
+  const int poison = settings().poison;   // TAPEDECK_POISON when this was made: then there are canaries around each block of the arena
   Allocator count;                  // counts the replays' bytes and nobody else's
   std::uint64_t changes = 0;        // of state: set, bound, torn. Equal: every base is where it was
   std::atomic<Member*> step_of{nullptr};   // who is in the middle of a step
@@ -117,6 +119,14 @@ class Memory {
  private:
   friend class Busy;
 
+  struct Block {
+    Allocator source;               // of this block alone: when it is outgrown it goes back to the system at once
+    Buffer buffer;                  // with the canaries
+    std::int64_t bytes = 0;         // without
+    void* base = nullptr;
+  };
+
+  std::unique_ptr<Block> make_block(std::size_t i, const std::vector<std::int64_t>& wanted);
   void keep_outputs_in(const StateValue& value);
   void want();
 
@@ -124,11 +134,14 @@ class Memory {
   std::vector<Member*> members_;
   std::map<std::string, std::weak_ptr<StateValue>> named_;
   std::map<const void*, std::weak_ptr<StateValue>> bound_;    // looked up only
-  std::atomic<std::int64_t> wanted_{0};
+  std::vector<std::int64_t> wanted_;          // by block
+  std::atomic<std::uint64_t> wants_{1};       // changes of it
   std::uint64_t writes_ = 0;        // of state values
   std::atomic<int> returning_{0};   // members that return state
-  std::unique_ptr<Allocator> source_;   // of the arena alone: an arena that is outgrown goes back to the system at once
-  Buffer arena_;
+
+  std::uint64_t settled_ = 0;       // the wants_ that the blocks were made for
+  std::vector<std::unique_ptr<Block>> blocks_;
+  std::vector<void*> bases_;        // by block
 
   std::atomic<bool> busy_{false};
   std::atomic<Name> user_{Name()};  // who holds Busy, for messages

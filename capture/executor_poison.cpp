@@ -72,9 +72,9 @@ bool reads_nan(const KernelCall& call) {
 }  // namespace
 
 Poison::Poison(const Plan& plan, const std::vector<bool>& called, int level)
-    : plan_(plan), g_(plan.graph), level_(level), owner_(byte_owners(plan)), holder_of_(plan.values.size(), kNone),
+    : plan_(plan), g_(plan.graph), chunks_(plan), level_(level), owner_(byte_owners(plan)), holder_of_(plan.values.size(), kNone),
       workspace_(plan.graph.nodes.size(), kNone), uses_(plan.graph.nodes.size()), writes_(plan.graph.nodes.size()), snapshots_(plan.graph.nodes.size()), joined_(plan.values.size()), overwrites_(plan.graph.nodes.size()), carries_(plan.graph.nodes.size()),
-      end_(plan.arena_bytes + kCanary) {
+      end_(place_of(chunks_.count() - 1) + chunks_.bytes(chunks_.count() - 1) + kCanary) {
   for (ValueId v = 0; v < g_.value_count(); ++v) {
     if (plan.values[v].reason == Reason::part) joined_[owner_[v]] = 1;
     if (owner_[v] != v || plan.values[v].where != Where::arena || g_.values[v].type.bytes() == 0) continue;
@@ -102,15 +102,35 @@ Poison::Poison(const Plan& plan, const std::vector<bool>& called, int level)
       workspace_[n] = static_cast<std::int32_t>(holders_.size());
       holders_.push_back({.maker = n, .read = true});
       uses_[n].push_back(workspace_[n]);
-      writes_[n].push_back({s.offset, s.offset + s.bytes});
+      writes_[n].push_back(workspace_of(n));
     }
     for (const std::int32_t h : uses_[n]) ++holders_[h].users;
   }
 }
 
-Poison::Stretch Poison::bytes_of(ValueId v) const {
-  const Placement& p = plan_.values[v];
-  return {p.offset, p.offset + g_.values[v].type.bytes()};
+// ---- places ----
+
+Poison::Stretch Poison::stretch(std::int64_t offset, std::int64_t bytes) const {
+  const std::int64_t first = offset + 2 * kCanary * chunks_.of(offset);
+  return {first, first + bytes};
+}
+
+Poison::Stretch Poison::bytes_of(ValueId v) const { return stretch(plan_.values[v].offset, g_.values[v].type.bytes()); }
+Poison::Stretch Poison::workspace_of(NodeId n) const { return stretch(plan_.workspace[n].offset, plan_.workspace[n].bytes); }
+
+// Canaries belong to the chunk they surround.
+std::int32_t Poison::chunk_at(std::int64_t place) const {
+  std::int32_t low = 0, high = chunks_.count();
+  while (high - low > 1) {
+    const std::int32_t middle = (low + high) / 2;
+    (place_of(middle) - kCanary <= place ? low : high) = middle;
+  }
+  return low;
+}
+
+unsigned char* Poison::at(std::int64_t place) const {
+  const std::int32_t chunk = chunk_at(place);
+  return blocks_[static_cast<std::size_t>(chunk)] + (place - place_of(chunk));
 }
 
 // ---- in words ----
@@ -125,6 +145,18 @@ std::string Poison::about(const Piece& piece) const {
   const Holder& h = holders_[piece.holder];
   const Name site = g_.nodes[h.maker].origin.site;
   return fmt::format("{}bytes of {}{}", piece.dead ? "dead " : "", name(piece.holder), site.empty() ? "" : fmt::format(" (made at {})", site.view()));
+}
+
+std::string Poison::arena_text(std::int32_t chunk) const { return chunks_.count() == 1 ? "the arena" : fmt::format("chunk {} of the arena", chunk); }
+
+std::string Poison::byte_text(std::int64_t place) const {
+  const std::int32_t chunk = chunk_at(place);
+  return fmt::format("byte {} of {}", place - place_of(chunk), arena_text(chunk));
+}
+
+std::string Poison::bytes_text(const Stretch& s) const {
+  const std::int32_t chunk = chunk_at(s.first);
+  return fmt::format("bytes {}..{} of {}", s.first - place_of(chunk), s.end - 1 - place_of(chunk), arena_text(chunk));
 }
 
 void Poison::complain(const std::string& what) const { throw ExecutionError("[poison] " + what); }
@@ -155,23 +187,29 @@ void Poison::give(const Stretch& s, std::int32_t holder, bool dead) {
   pieces_[s.first] = {s.end, holder, dead};
 }
 
-void Poison::fill(const Stretch& s) const { std::memset(arena_ + s.first, kPattern, static_cast<std::size_t>(s.end - s.first)); }
+void Poison::fill(const Stretch& s) const { std::memset(at(s.first), kPattern, static_cast<std::size_t>(s.end - s.first)); }
 
 std::int64_t Poison::first_touched(const Stretch& s) const {
-  if (s.first >= s.end || is_pattern(arena_ + s.first, static_cast<std::size_t>(s.end - s.first))) return kUntouched;
-  for (std::int64_t at = s.first; at < s.end; ++at)
-    if (arena_[at] != kPattern) return at;
+  if (s.first >= s.end) return kUntouched;
+  const unsigned char* const bytes = at(s.first);
+  if (is_pattern(bytes, static_cast<std::size_t>(s.end - s.first))) return kUntouched;
+  for (std::int64_t i = 0; i < s.end - s.first; ++i)
+    if (bytes[i] != kPattern) return s.first + i;
   return kUntouched;
 }
 
 // ---- a step ----
 
-void Poison::begin(void* arena) {
+void Poison::begin(const std::vector<void*>& blocks) {
   const std::lock_guard lock(mutex_);
-  arena_ = static_cast<unsigned char*>(arena);
+  blocks_.clear();
   pieces_.clear();
-  pieces_[-kCanary] = {end_, kNone, true};
-  if (arena_) fill({-kCanary, end_});
+  for (std::int32_t c = 0; c < chunks_.count(); ++c) {
+    blocks_.push_back(static_cast<unsigned char*>(blocks[static_cast<std::size_t>(c)]));
+    const std::int64_t first = place_of(c) - kCanary, end = place_of(c) + chunks_.bytes(c) + kCanary;
+    pieces_[first] = {end, kNone, true};
+    if (blocks_.back()) fill({first, end});
+  }
   for (Holder& h : holders_) h.left = h.users, h.writers = 0, h.idle = false;
 }
 
@@ -187,7 +225,7 @@ void Poison::before(NodeId n, const KernelCall& call) {
     else if (const View& out = call.outputs[v - node.first_output]; p.where == Where::output && owner_[v] == v && !joined_[v] && out.data)
       std::memset(out.data, kPattern, static_cast<std::size_t>(g_.values[v].type.bytes()));
   }
-  if (const std::int32_t h = workspace_[n]; h != kNone) claim(n, kNone, {plan_.workspace[n].offset, plan_.workspace[n].offset + plan_.workspace[n].bytes}, h);
+  if (const std::int32_t h = workspace_[n]; h != kNone) claim(n, kNone, workspace_of(n), h);
   take_snapshots(n);
 }
 
@@ -197,7 +235,7 @@ void Poison::check_operands(NodeId n) const {
     if (wanted == kNone || g_.values[v].type.bytes() == 0) continue;
     each_piece(bytes_of(owner_[v]), [&](const Stretch& s, const Piece& piece) {
       if (piece.dead || piece.holder != wanted)
-        complain(fmt::format("reads %{}, but bytes {}..{} of the arena are {} by now", g_.value_name(v), s.first, s.end - 1, about(piece)));
+        complain(fmt::format("reads %{}, but {} are {} by now", g_.value_name(v), bytes_text(s), about(piece)));
     });
   }
 }
@@ -211,7 +249,7 @@ void Poison::claim(NodeId n, ValueId v, const Stretch& s, std::int32_t holder) {
   each_piece(s, [&](const Stretch& part, const Piece& piece) {
     if (piece.dead || piece.holder == holder || piece.holder == heir_of) return;
     if (!holders_[piece.holder].idle)
-      complain(fmt::format("puts {} on bytes {}..{} of the arena, which are {}, still to be read", name(holder), part.first, part.end - 1, about(piece)));
+      complain(fmt::format("puts {} on {}, which are {}, still to be read", name(holder), bytes_text(part), about(piece)));
     stale.push_back(part);
   });
   for (const Stretch& part : stale) fill(part);
@@ -222,12 +260,14 @@ void Poison::claim(NodeId n, ValueId v, const Stretch& s, std::int32_t holder) {
 
 void Poison::check_dead(NodeId n, const Stretch& s, bool just_now) const {
   each_piece({std::max(s.first, -kCanary), std::min(s.end, end_)}, [&](const Stretch& part, const Piece& piece) {
-    const std::int64_t at = piece.dead ? first_touched(part) : kUntouched;
-    if (at == kUntouched) return;
-    const std::string where = at < 0 || at >= plan_.arena_bytes ? "which is beyond the arena" : about(piece);
-    complain(just_now ? fmt::format("writes outside its results: byte {} of the arena, {}", at, where)
-                      : fmt::format("finds byte {} of the arena, {}, changed before it is written by `{}`: some node since then wrote outside its results "
-                                    "(TAPEDECK_POISON=2 finds which)", at, where, g_.node_text(n)));
+    const std::int64_t touched = piece.dead ? first_touched(part) : kUntouched;
+    if (touched == kUntouched) return;
+    const std::int32_t chunk = chunk_at(touched);
+    const bool beyond = touched < place_of(chunk) || touched >= place_of(chunk) + chunks_.bytes(chunk);
+    const std::string what = beyond ? fmt::format("which is beyond {}", chunks_.count() > 1 ? "the chunk" : "the arena") : about(piece);
+    complain(just_now ? fmt::format("writes outside its results: {}, {}", byte_text(touched), what)
+                      : fmt::format("finds {}, {}, changed before it is written by `{}`: some node since then wrote outside its results "
+                                    "(TAPEDECK_POISON=2 finds which)", byte_text(touched), what, g_.node_text(n)));
   });
 }
 
@@ -238,7 +278,8 @@ void Poison::take_snapshots(NodeId n) {
   const auto take = [&](const Stretch& s) {
     each_piece({std::max(s.first, -kCanary), std::min(s.end, end_)}, [&](const Stretch& part, const Piece& piece) {
       if (piece.dead || holders_[piece.holder].writers > 0) return;
-      list.push_back({part.first, piece.holder, holders_[piece.holder].version, std::vector<unsigned char>(arena_ + part.first, arena_ + part.end)});
+      const unsigned char* const bytes = at(part.first);
+      list.push_back({part.first, piece.holder, holders_[piece.holder].version, std::vector<unsigned char>(bytes, bytes + (part.end - part.first))});
     });
   };
   for (const Stretch& s : writes_[n]) {
@@ -251,9 +292,10 @@ void Poison::check_snapshots(NodeId n) const {
   for (const Snapshot& shot : snapshots_[n])
     each_piece({shot.first, shot.first + static_cast<std::int64_t>(shot.bytes.size())}, [&](const Stretch& part, const Piece& piece) {
       if (piece.dead || piece.holder != shot.holder || holders_[piece.holder].version != shot.version) return;
-      for (std::int64_t at = part.first; at < part.end; ++at)
-        if (arena_[at] != shot.bytes[static_cast<std::size_t>(at - shot.first)])
-          complain(fmt::format("writes outside its results: byte {} of the arena, {}, alive", at, about(piece)));
+      const unsigned char* const now = at(part.first);
+      for (std::int64_t i = 0; i < part.end - part.first; ++i)
+        if (now[i] != shot.bytes[static_cast<std::size_t>(part.first - shot.first + i)])
+          complain(fmt::format("writes outside its results: {}, {}, alive", byte_text(part.first + i), about(piece)));
     });
 }
 
@@ -294,7 +336,7 @@ void Poison::release(std::int32_t holder) {
   Holder& h = holders_[holder];
   if (!h.read) return void(h.idle = true);
   std::vector<Stretch> held;
-  const Stretch all = h.value != kNone ? bytes_of(h.value) : Stretch{plan_.workspace[h.maker].offset, plan_.workspace[h.maker].offset + plan_.workspace[h.maker].bytes};
+  const Stretch all = h.value != kNone ? bytes_of(h.value) : workspace_of(h.maker);
   each_piece(all, [&](const Stretch& part, const Piece& piece) {
     if (!piece.dead && piece.holder == holder) held.push_back(part);
   });
@@ -307,10 +349,10 @@ void Poison::release(std::int32_t holder) {
 std::string Poison::all_dead_untouched() {
   const std::lock_guard lock(mutex_);
   for (const auto& [first, piece] : pieces_) {
-    const std::int64_t at = piece.dead ? first_touched({first, piece.end}) : kUntouched;
-    if (at == kUntouched) continue;
-    return fmt::format("[poison] byte {} of the arena, {}, is not as it was left: some node wrote outside its results (TAPEDECK_POISON=2 finds which)", at,
-                       about(piece));
+    const std::int64_t touched = piece.dead ? first_touched({first, piece.end}) : kUntouched;
+    if (touched == kUntouched) continue;
+    return fmt::format("[poison] {}, {}, is not as it was left: some node wrote outside its results (TAPEDECK_POISON=2 finds which)",
+                       byte_text(touched), about(piece));
   }
   return "";
 }

@@ -2,7 +2,7 @@
 // and plans (or whatever else) that take bytes away too early.
 //
 // Bytes that belong to nobody - before their value is made, after all who use it have run, between buffers, and kCanary bytes on either side
-// of the arena - hold 0xFF, which is a NaN in every floating dtype. Around every node:
+// of each chunk of the arena - hold 0xFF, which is a NaN in every floating dtype. Around every node:
 //   before  its operands' bytes must still be theirs; the bytes that its results get must be dead, and untouched since they died
 //   after   dead bytes near its results (level 2: all dead bytes) must be untouched, and so must live bytes beside them; a floating result
 //           may not hold the pattern unless an operand held a NaN: it would have been read from dead bytes, or never written
@@ -10,9 +10,10 @@
 //
 // On several threads a value is dead once all nodes that use it have run, whoever they ran on; the kernels themselves run side by side as
 // ever, only the book-keeping is behind a mutex. AddressSanitizer's and Valgrind's red zones do this for allocations; a planned arena is one
-// allocation, so neither sees inside it.
+// allocation, or a few, so neither sees inside it.
 #pragma once
 
+#include <tapedeck/capture/arena_chunks.h>
 #include <tapedeck/capture/plan.h>
 #include <tapedeck/kernels/kernel.h>
 
@@ -26,13 +27,13 @@ namespace tapedeck::replay {
 
 class Poison {
  public:
-  static constexpr std::int64_t kCanary = 4096;   // bytes on either side of the arena
+  static constexpr std::int64_t kCanary = 4096;   // bytes on either side of a chunk
 
   // `called`: by node, whether it has a kernel call. REQUIRES: `plan` outlives this.
   Poison(const Plan& plan, const std::vector<bool>& called, int level);
 
-  // A new step: everything is dead. `arena` points behind the first canary.
-  void begin(void* arena);
+  // A new step: everything is dead. `blocks`: by chunk of the plan, and maybe more of them; each points behind its first canary.
+  void begin(const std::vector<void*>& blocks);
   // Around the kernel of a node; nodes that neither follows the other may be in between at once. What is wrong is thrown as an ExecutionError. Thread safe.
   void before(NodeId n, const KernelCall& call);
   void after(NodeId n, const KernelCall& call);
@@ -59,6 +60,7 @@ class Poison {
     std::int32_t holder = kNone;    // who holds it, or held it last; kNone: nobody yet
     bool dead = true;
   };
+  // Places are offsets in the arena's range, where each chunk has its canaries with it: a stretch never reaches from one into another.
   struct Stretch {
     std::int64_t first = 0, end = 0;
   };
@@ -70,7 +72,15 @@ class Poison {
   };
 
   std::int32_t holder_of(ValueId v) const { return holder_of_[owner_[v]]; }
+  Stretch stretch(std::int64_t offset, std::int64_t bytes) const;
   Stretch bytes_of(ValueId v) const;
+  Stretch workspace_of(NodeId n) const;
+  std::int64_t place_of(std::int32_t chunk) const { return chunks_.start(chunk) + 2 * kCanary * chunk; }   // of its first byte
+  std::int32_t chunk_at(std::int64_t place) const;
+  unsigned char* at(std::int64_t place) const;
+  std::string arena_text(std::int32_t chunk) const;
+  std::string byte_text(std::int64_t place) const;
+  std::string bytes_text(const Stretch& s) const;
   std::string name(std::int32_t holder) const;
   std::string about(const Piece& piece) const;
   template <class F>
@@ -90,6 +100,7 @@ class Poison {
 
   const Plan& plan_;
   const Graph& g_;
+  const ArenaChunks chunks_;
   const int level_;
   std::vector<ValueId> owner_;             // by value: whose bytes it looks at, or is a part of
   std::vector<std::int32_t> holder_of_;    // by owner
@@ -101,7 +112,7 @@ class Poison {
   std::vector<char> overwrites_, carries_;           // by node: results may lie in operands' bytes; then: operands held a NaN before
   std::vector<Holder> holders_;
   std::map<std::int64_t, Piece> pieces_;   // from -kCanary to the end of the last canary, without gaps
-  unsigned char* arena_ = nullptr;
+  std::vector<unsigned char*> blocks_;     // by chunk, as of this step
   std::int64_t end_ = 0;                   // of the last canary
   mutable std::mutex mutex_;               // guards holders_, pieces_ and snapshots_
 };

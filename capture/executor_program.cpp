@@ -57,9 +57,9 @@ bool matrix(const View& v) {
 
 }  // namespace
 
-BufferTable::BufferTable(const Plan& plan) {
+BufferTable::BufferTable(const Plan& plan) : chunks(plan) {
   const Graph& g = plan.graph;
-  bytes.push_back(plan.arena_bytes);
+  bytes.push_back(chunks.bytes(0));
   for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) bytes.push_back(g.values[v].type.bytes());
   first_state = 1 + g.n_inputs;
   first_constant = first_state + g.n_state;
@@ -68,12 +68,19 @@ BufferTable::BufferTable(const Plan& plan) {
   for (const Placement& p : plan.values)
     if (p.where == Where::constant) bytes[constant(p.slot)] = g.constants[p.slot].type.bytes();
   for (const Type& t : plan.output_slots) bytes.push_back(t.bytes());
+  first_chunk = static_cast<BufferId>(bytes.size());
+  for (std::int32_t c = 1; c < chunks.count(); ++c) bytes.push_back(chunks.bytes(c));
+}
+
+Address BufferTable::in_arena(std::int64_t offset) const {
+  const std::int32_t c = chunks.of(offset);
+  return {chunk(c), offset - chunks.start(c)};
 }
 
 BufferId BufferTable::of(const Placement& p) const {
   switch (p.where) {
     case Where::nowhere: return kNone;
-    case Where::arena: return 0;
+    case Where::arena: return in_arena(p.offset).buffer;
     case Where::input: return input(p.slot);
     case Where::state: return state(p.slot);
     case Where::constant: return constant(p.slot);
@@ -87,7 +94,7 @@ Window window_of(const Plan& plan, const BufferTable& buffers, ValueId v) {
   const Type& type = plan.graph.values[v].type;
   Window w;
   w.buffer = buffers.of(p);
-  w.offset = p.offset;
+  w.offset = p.where == Where::arena ? buffers.in_arena(p.offset).offset : p.offset;
   if (w.buffer == kNone && type.bytes() > 0)
     throw InvalidGraphError(fmt::format("the plan has no place for %{}: {}", plan.graph.value_name(v), to_string(type)));
   w.view.dtype = type.dtype;
@@ -251,7 +258,7 @@ class Lowering {
     step.call.n_outputs = static_cast<std::int32_t>(outputs.size());
     step.call.workspace_bytes = static_cast<std::size_t>(plan_.workspace[n].bytes);
     const auto index = static_cast<std::int32_t>(program_.steps.size());
-    program_.pending_.push_back({static_cast<std::int32_t>(program_.views_.size()), plan_.workspace[n].offset});
+    program_.pending_.push_back({static_cast<std::int32_t>(program_.views_.size()), buffers_.in_arena(plan_.workspace[n].offset)});
     program_.steps.push_back(step);
     bool writes_state = false;
     for (const Window& w : inputs) add_view(w);
@@ -273,7 +280,7 @@ class Lowering {
     const Scratch& scratch = plan_.workspace[n];
     if (scratch.bytes != needed)
       refuse(n, fmt::format("the plan sets {} bytes of workspace aside, the op needs {}", scratch.bytes, needed));
-    if (needed > 0 && scratch.offset % kWorkspaceAlignment != 0) refuse(n, "the plan's workspace is not 64-byte aligned");
+    if (needed > 0 && buffers_.in_arena(scratch.offset).offset % kWorkspaceAlignment != 0) refuse(n, "the plan's workspace is not 64-byte aligned");
   }
 
   const Plan& plan_;
@@ -301,13 +308,13 @@ Program::Program(const Plan& plan, const BufferTable& buffers) {
 }
 
 void Program::resolve(const std::vector<void*>& bases) {
-  const auto address = [&](BufferId buffer, std::int64_t offset) -> void* {
-    if (buffer == kNone || !bases[buffer]) return nullptr;
-    return static_cast<char*>(bases[buffer]) + offset;
+  const auto pointer = [&](const Address& at) -> void* {
+    if (at.buffer == kNone || !bases[at.buffer]) return nullptr;
+    return static_cast<char*>(bases[at.buffer]) + at.offset;
   };
-  for (std::size_t i = 0; i < views_.size(); ++i) views_[i].data = address(addresses_[i].buffer, addresses_[i].offset);
+  for (std::size_t i = 0; i < views_.size(); ++i) views_[i].data = pointer(addresses_[i]);
   for (std::size_t i = 0; i < steps.size(); ++i)
-    steps[i].call.workspace = steps[i].call.workspace_bytes > 0 ? address(0, pending_[i].workspace_offset) : nullptr;
+    steps[i].call.workspace = steps[i].call.workspace_bytes > 0 ? pointer(pending_[i].workspace) : nullptr;
 }
 
 }  // namespace tapedeck::replay

@@ -7,6 +7,7 @@
 // the executor was made. A view that the plan gave bytes of its own becomes a copy.
 #pragma once
 
+#include <tapedeck/capture/arena_chunks.h>
 #include <tapedeck/capture/plan.h>
 #include <tapedeck/kernels/kernel.h>
 
@@ -18,8 +19,13 @@ namespace tapedeck::replay {
 
 class ControlStep;
 
-// Buffers are numbered: the arena, then inputs, state, constants and output slots.
+// Buffers are numbered: the arena's first chunk, then inputs, state, constants and output slots, then the arena's other chunks.
 using BufferId = std::int32_t;
+
+struct Address {
+  BufferId buffer = kNone;
+  std::int64_t offset = 0;                 // bytes from its start
+};
 
 struct BufferTable {
   explicit BufferTable(const Plan& plan);
@@ -28,10 +34,16 @@ struct BufferTable {
   BufferId state(std::int32_t slot) const { return first_state + slot; }
   BufferId constant(std::int32_t slot) const { return first_constant + slot; }
   BufferId output(std::int32_t slot) const { return first_output + slot; }
+  BufferId chunk(std::int32_t c) const { return c == 0 ? 0 : first_chunk + c - 1; }
   bool is_state(BufferId b) const { return b >= first_state && b < first_constant; }
+  bool is_chunk(BufferId b) const { return b == 0 || b >= first_chunk; }
+  std::int32_t chunk_of(BufferId b) const { return b == 0 ? 0 : b - first_chunk + 1; }   // REQUIRES: is_chunk(b)
   BufferId of(const Placement& p) const;   // kNone for Where::nowhere
+  Address in_arena(std::int64_t offset) const;   // of a byte of the plan's arena
 
   BufferId first_state = 0, first_constant = 0, first_output = 0;
+  BufferId first_chunk = 0;                // the arena's second
+  ArenaChunks chunks;
   std::vector<std::int64_t> bytes;         // by buffer; -1 for constants that no node of the plan names
 };
 
@@ -72,13 +84,9 @@ struct Program {
   std::vector<std::unique_ptr<ControlStep>> control;  // of the nodes with regions
 
  private:
-  struct Address {                     // of a view: which buffer, how far in
-    BufferId buffer;
-    std::int64_t offset;
-  };
   struct Pending {                     // of a step, until the views stop moving
     std::int32_t first_view;
-    std::int64_t workspace_offset;
+    Address workspace;
   };
   friend class Lowering;
 

@@ -27,27 +27,28 @@ BufferId counterpart(const replay::BufferTable& child, const replay::BufferTable
   if (b < child.first_constant) return b;   // arena, inputs, state: the same graph has the same
   if (b < child.first_output) return kNone;
   const BufferId p = parent.output(b - child.first_output);
-  return p < static_cast<BufferId>(parent.bytes.size()) ? p : kNone;
+  return p < parent.first_chunk ? p : kNone;
 }
 
 }  // namespace
 
 void Executor::Impl::share_buffers(const Impl& parent, bool allow_up_sizing) {
   const auto named = [&](BufferId b) {
-    if (b == 0) return std::string("the arena");
+    if (table.is_chunk(b)) return table.chunks.count() == 1 ? "the arena" : fmt::format("chunk {} of the arena", table.chunk_of(b));
     return b < table.first_state ? fmt::format("input '{}'", input_names[b - 1]) : fmt::format("result {}", b - table.first_output);
   };
   const auto refuse = [&](BufferId b, std::int64_t there) {
     if (allow_up_sizing) return;
     throw TypeError(fmt::format("{} needs {} bytes and there are {}; allow_up_sizing gives it fresh memory", named(b), table.bytes[b], there));
   };
-  if (table.bytes[0] > memory->arena_bytes()) refuse(0, memory->arena_bytes());
+  for (std::int32_t c = 0; c < table.chunks.count(); ++c)
+    if (const std::int64_t there = memory->block_bytes(c); table.chunks.bytes(c) > there) refuse(table.chunk(c), there);
   for (std::size_t s = 0; s < state_names.size(); ++s)
     if (table.bytes[table.state(static_cast<std::int32_t>(s))] != parent.state[s]->type.bytes())
       throw TypeError(fmt::format("state '{}' would change its size", state_names[s]));
   state = parent.state;
   for (BufferId b = 1; b < static_cast<BufferId>(bases.size()); ++b) {
-    if (table.bytes[b] < 0 || table.is_state(b)) continue;
+    if (table.bytes[b] < 0 || table.is_state(b) || table.is_chunk(b)) continue;
     const BufferId p = counterpart(table, parent.table, b);
     if (p != kNone && parent.buffers[p]->bytes() >= table.bytes[b]) {
       buffers[b] = parent.buffers[p];
@@ -131,6 +132,7 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after) {
     if (std::optional<Plan> fitted = fit_plan(plan, refit.planned_graph(after), &why)) return std::move(*fitted);
   PlanOptions options;
   options.alignment = plan.alignment;
+  options.chunk_bytes = plan.chunk_bytes;
   options.budget = plan.budget_bytes;
   options.threads = plan.threads;
   options.ordering = plan.order == "recorded" ? Ordering::recorded : Ordering::automatic;

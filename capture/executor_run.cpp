@@ -118,7 +118,7 @@ void Executor::Impl::start_step(bool inputs) {
   memory->arena_user = this;
   memory->arena_user_name = name;
   dropped_by = Name();
-  if (poison) poison->begin(bases[0]);
+  if (poison) poison->begin(memory->settle_arena());
   has_outputs = false;
   touch_state();
   for (std::size_t s = 0; s < state.size(); ++s) state_stamps[s] = state[s]->written;

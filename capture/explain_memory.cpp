@@ -1,9 +1,13 @@
 #include <tapedeck/capture/explain_memory.h>
 
+#include <tapedeck/capture/arena_chunks.h>
 #include <tapedeck/capture/memory_map.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace tapedeck {
 
@@ -25,6 +29,20 @@ void sort_as(std::vector<MemoryTotal>* totals, int n, Name name) {
     return i;
   };
   std::sort(totals->begin(), totals->end(), [&](const MemoryTotal& a, const MemoryTotal& b) { return rank(a) < rank(b); });
+}
+
+std::vector<MemoryTotal> chunks_of(const Plan& plan, const MemoryMap& map, NodeId peak) {
+  const ArenaChunks chunks(plan);
+  std::vector<MemoryTotal> totals;
+  if (plan.chunks.empty()) return totals;
+  for (std::int32_t c = 0; c < chunks.count(); ++c) totals.push_back({fmt::format("chunk {}", c), 0, chunks.bytes(c), 0});
+  std::vector<char> counted(static_cast<std::size_t>(map.buffers), 0);
+  for (const MemoryBox& box : map.arena) {
+    MemoryTotal& total = totals[static_cast<std::size_t>(chunks.of(box.offset))];
+    total.count += !std::exchange(counted[static_cast<std::size_t>(box.buffer)], 1);
+    if (box.first <= peak && box.last >= peak) total.peak_bytes += box.bytes;
+  }
+  return totals;
 }
 
 std::vector<SharingUse> sharing_of(const Plan& plan) {
@@ -55,6 +73,8 @@ MemoryExplanation explain_memory(const Plan& plan) {
   e.lower_bound_bytes = plan.lower_bound_bytes;
   e.external_bytes = plan.external_bytes;
   e.arena_bytes = plan.arena_bytes;
+  e.chunk_bytes = plan.chunk_bytes;
+  e.chunks = chunks_of(plan, map, peak.node);
   e.order = plan.order;
   e.alignment = plan.alignment;
   e.alignment_bytes = peak.alignment_bytes;

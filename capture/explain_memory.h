@@ -72,6 +72,8 @@ struct SharingUse {                  // what a sharing rule does in this plan
 
 struct MemoryExplanation {
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0, external_bytes = 0, arena_bytes = 0;
+  std::int64_t chunk_bytes = 0;      // as in Plan
+  std::vector<MemoryTotal> chunks;   // of the arena, largest first: buffers that lie there, the chunk's own bytes, bytes alive at the peak
   std::string order;
   std::int64_t alignment = 0, alignment_bytes = 0, gap_bytes = 0;
   std::int64_t unshared_bytes = 0;   // external + every value and workspace with bytes of its own

@@ -80,12 +80,16 @@ std::string to_text(const MemoryExplanation& e) {
                                  e.alignment_bytes, e.alignment);
   text += fmt::format("order: {}; {} values lie in the arena, in {} buffers, workspaces counted; side by side all would be {} bytes\n", e.order, e.arena_values,
                       e.arena_buffers, e.unshared_bytes);
+  if (!e.chunks.empty())
+    text += fmt::format("the arena is {} chunk{} of no more than {} bytes, but for what is larger by itself\n", e.chunks.size(),
+                        e.chunks.size() == 1 ? "" : "s", e.chunk_bytes);
   const auto table = [&](const char* title, const std::vector<MemoryTotal>& rows) {
     text += fmt::format("{:<18} {:>8} {:>16} {:>16}\n", title, "count", "bytes", "at the peak");
     for (const MemoryTotal& t : rows) text += fmt::format("  {:<16} {:>8} {:>16} {:>16}\n", t.name, t.count, t.bytes, t.peak_bytes);
   };
   table("by role", e.roles);
   table("by reason", e.reasons);
+  if (!e.chunks.empty()) table("by chunk", e.chunks);
   text += fmt::format("{:<18} {:>8} {:>16}\n", "sharing rules", "used", "bytes not needed");
   for (const SharingUse& u : e.sharing) text += fmt::format("  {:<16} {:>8} {:>16}\n", u.rule, u.count, u.bytes);
   text += "  add_to: pieces that are added where they arise are no values of the plan, so none are counted; see its bound\n";

@@ -221,6 +221,8 @@ class PeakExplainer {
     e_.alignment_bytes = std::min(e_.gap_bytes, rounding_at(e_.node).all);
     if (e_.gap_bytes <= 0)
       e_.gap_reason = "the arena ends where the most bytes are alive: no placement of this order is smaller";
+    else if (plan_.chunks.size() > 1)
+      e_.gap_reason = fmt::format("nothing lies across a joint of the arena's {} chunks; whether other chunks would be smaller in all is not known", plan_.chunks.size());
     else if (plan_.arena_bytes <= least_arena())
       e_.gap_reason = fmt::format("all of it is sizes rounded up to {} bytes: no placement of this order is smaller", plan_.alignment);
     else

@@ -120,6 +120,8 @@ class Fitter {
     for (const Type& slot : plan_.output_slots) external += slot.bytes();
     plan_.external_bytes = external;
     plan_.peak_bytes = external + plan_.arena_bytes;
+    // The chunks stay, and what filled one that is larger than the rest may be smaller now.
+    if (!plan_.chunks.empty()) plan_.chunk_bytes = std::max(plan_.chunk_bytes, *std::max_element(plan_.chunks.begin(), plan_.chunks.end()));
     const std::vector<std::int64_t> live = live_bytes(plan_);
     plan_.lower_bound_bytes = live.empty() ? external : *std::max_element(live.begin(), live.end());
     // How low other plans could go at these sizes was not asked: no less than what is alive, no more than this plan.

@@ -3,6 +3,7 @@
 #include <tapedeck/capture/place/place.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -26,14 +27,14 @@ class LayoutMaker {
     layout_.root.resize(graph_.values.size());
   }
 
-  Layout make(std::int64_t alignment, const Placing& placing = {}) {
+  Layout make(const Placing& placing) {
     for (ValueId v = 0; v < graph_.value_count(); ++v)
       if (graph_.values[v].node == kNone || !graph_.nodes[graph_.values[v].node].origin.clone) original_[source_of(v)] = v;
     for (ValueId v = 0; v < graph_.value_count(); ++v) find_home(v);
     find_lifetimes();
     if (times_) find_users();
     for (NodeId n = 0; n < graph_.node_count(); ++n) take_over(n);
-    place_buffers(alignment, placing);
+    place_buffers(placing);
     return std::move(layout_);
   }
 
@@ -177,7 +178,8 @@ class LayoutMaker {
 
   ValueId holder_of(ValueId root) const { return holder_[root] == kNone ? root : holder_[root]; }
 
-  void place_buffers(std::int64_t alignment, const Placing& placing) {
+  void place_buffers(const Placing& placing) {
+    const std::int64_t alignment = placing.alignment;
     std::vector<Tenant> buffers;
     std::vector<std::int32_t> buffer_of(graph_.values.size(), kNone);  // by holder
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
@@ -197,19 +199,44 @@ class LayoutMaker {
     for (NodeId n = 0; n < graph_.node_count(); ++n)
       buffers.push_back({facts_.workspace[source_[n]], std::max<std::int64_t>(alignment, kWorkspaceAlignment), n, n});
 
-    if (placing.near) give_hints(*placing.near, buffer_of, first_scratch, &buffers);
+    if (placing.near && placing.chunk_bytes == 0) give_hints(*placing.near, buffer_of, first_scratch, &buffers);
     PlaceOptions how;
     how.work = placing.work;
     how.cancel = placing.cancel;
-    const Offsets placed = times_ ? place_apart(buffers, find_occupations(buffer_of, buffers.size())) : place(buffers, how);
+    how.chunk_bytes = placing.chunk_bytes;
+    Offsets placed = times_ ? place_apart(buffers, find_occupations(buffer_of, buffers.size()), placing.chunk_bytes) : place(buffers, how);
     layout_.arena_bytes = placed.end;
     if (placed.end < 0) return;
+    if (!placed.arena.empty()) join_chunks(buffers, &placed);
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
       Placement& p = layout_.values[v];
       if (p.where == Where::arena) p.offset += placed.offsets[buffer_of[holder_of(layout_.root[v])]];
     }
     for (NodeId n = 0; n < graph_.node_count(); ++n)
       layout_.workspace[n] = {placed.offsets[first_scratch + n], buffers[first_scratch + n].bytes};
+  }
+
+  // From offsets within each chunk to one range with the chunks end to end, the largest first: members of a pool, block by block, then have the
+  // least to hold in sum.
+  void join_chunks(const std::vector<Tenant>& buffers, Offsets* placed) {
+    std::vector<std::int64_t> held;
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      const auto chunk = static_cast<std::size_t>(placed->arena[i]);
+      if (held.size() <= chunk) held.resize(chunk + 1, 0);
+      if (buffers[i].bytes > 0) held[chunk] = std::max(held[chunk], placed->offsets[i] + buffers[i].bytes);
+    }
+    std::vector<std::size_t> order(held.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return held[a] > held[b]; });
+    std::vector<std::int64_t> start(held.size(), 0);
+    std::int64_t end = 0;
+    for (std::size_t chunk : order) {
+      start[chunk] = end;
+      end += held[chunk];
+      if (held[chunk] > 0) layout_.chunks.push_back(held[chunk]);
+    }
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+      if (buffers[i].bytes > 0) placed->offsets[i] += start[static_cast<std::size_t>(placed->arena[i])];
   }
 
   // Buffers and workspaces by the names of values; what has another size by now gets no hint.
@@ -276,12 +303,12 @@ class LayoutMaker {
 
 }  // namespace
 
-Layout lay_out(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment, const Placing& placing) {
-  return LayoutMaker(facts, cloned).make(alignment, placing);
+Layout lay_out(const Facts& facts, const ClonedGraph& cloned, const Placing& placing) {
+  return LayoutMaker(facts, cloned).make(placing);
 }
 
-Layout lay_out_apart(const Facts& facts, const ClonedGraph& cloned, std::int64_t alignment, const SegmentTimes& times) {
-  return LayoutMaker(facts, cloned, &times).make(alignment);
+Layout lay_out_apart(const Facts& facts, const ClonedGraph& cloned, const Placing& placing, const SegmentTimes& times) {
+  return LayoutMaker(facts, cloned, &times).make({.alignment = placing.alignment, .chunk_bytes = placing.chunk_bytes});
 }
 
 }  // namespace tapedeck

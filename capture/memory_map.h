@@ -26,7 +26,7 @@ struct MemoryBox {
   Where where = Where::arena;
   std::int32_t slot = kNone;     // of the input, state value, constant or output
   MemoryRole role = MemoryRole::temporary;
-  std::int64_t offset = 0;       // in the arena; externals stand one on the other, the first at 0
+  std::int64_t offset = 0;       // in the arena's range, chunk on chunk; externals stand one on the other, the first at 0
   std::int64_t bytes = 0;        // never 0
   NodeId first = 0, last = 0;    // nodes during which it is alive, both included
   std::int32_t buffer = kNone;   // of arena boxes: those of one number hand the same bytes on, one to the next

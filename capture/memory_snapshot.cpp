@@ -60,13 +60,16 @@ struct Event {
 
 class MemoryTrace {
  public:
-  MemoryTrace(const Plan& plan, const Timeline& run) : plan_(plan), run_ns_(run.run_ns), live_(live_blocks(plan, run)) {
+  MemoryTrace(const Plan& plan, const Timeline& run) : plan_(plan), chunks_(plan), run_ns_(run.run_ns), live_(live_blocks(plan, run)) {
     lay_out_buffers();
     for (const LiveBlock& b : live_.blocks) owned_.push_back(b.value == kNone ? of_workspace(b.first) : of_value(b.value));
-    for (std::size_t i = 1; i < ranges_.size(); ++i) events_.push_back({0, ranges_[i].address, ranges_[i].bytes, true, &ranges_[i].of});
+    for (auto i = static_cast<std::size_t>(chunks_.count()); i < ranges_.size(); ++i)
+      events_.push_back({0, ranges_[i].address, ranges_[i].bytes, true, &ranges_[i].of});
     for (const LiveEvent& e : live_.events) {
       const LiveBlock& b = live_.blocks[e.block];
-      events_.push_back({e.at_ns, ranges_[0].address + b.offset, b.bytes, e.begins, &owned_[e.block]});
+      const std::int32_t chunk = chunks_.of(b.offset);
+      const std::int64_t address = ranges_[static_cast<std::size_t>(chunk)].address + b.offset - chunks_.start(chunk);
+      events_.push_back({e.at_ns, address, b.bytes, e.begins, &owned_[e.block]});
     }
   }
 
@@ -112,18 +115,21 @@ class MemoryTrace {
     }
   }
 
-  // Buffer 0 is the arena. A buffer is described by the first value that stands in it.
+  // The arena's chunks come first. Another buffer is described by the first value that stands in it.
   void lay_out_buffers() {
     const replay::BufferTable table(plan_);
     std::vector<ValueId> in_buffer(table.bytes.size(), kNone);
     for (ValueId v = plan_.graph.value_count(); v-- > 0;)
       if (const replay::BufferId b = table.of(plan_.values[v]); b != kNone) in_buffer[b] = v;
     std::int64_t address = kFirstAddress;
-    for (replay::BufferId b = 0; b < static_cast<replay::BufferId>(table.bytes.size()); ++b) {
-      if (b > 0 && (table.bytes[b] <= 0 || in_buffer[b] == kNone)) continue;
-      ranges_.push_back({address, table.bytes[b], b == 0 ? Owned{"arena", "arena", kNone, {}} : of_value(in_buffer[b])});
-      address += (table.bytes[b] / kAddressStep + 1) * kAddressStep;
-    }
+    const auto add = [&](std::int64_t bytes, Owned of) {
+      ranges_.push_back({address, bytes, std::move(of)});
+      address += (bytes / kAddressStep + 1) * kAddressStep;
+    };
+    for (std::int32_t c = 0; c < chunks_.count(); ++c)
+      add(chunks_.bytes(c), {chunks_.count() == 1 ? "arena" : fmt::format("arena, chunk {}", c), "arena", kNone, {}});
+    for (replay::BufferId b = 0; b < static_cast<replay::BufferId>(table.bytes.size()); ++b)
+      if (!table.is_chunk(b) && table.bytes[b] > 0 && in_buffer[b] != kNone) add(table.bytes[b], of_value(in_buffer[b]));
   }
 
   void put_frames(PickleWriter& out, const std::vector<Frame>& frames) const {
@@ -154,9 +160,10 @@ class MemoryTrace {
   }
 
   const Plan& plan_;
+  const ArenaChunks chunks_;
   std::int64_t run_ns_;
   LiveBlocks live_;
-  std::vector<AddressRange> ranges_;  // the arena first
+  std::vector<AddressRange> ranges_;  // the arena's chunks first
   std::vector<Owned> owned_;       // by block
   std::vector<Event> events_;
 };
@@ -166,7 +173,7 @@ std::string MemoryTrace::pickle() const {
   PickleWriter out;
   out.begin_dict().key("segments").begin_list();
   for (const AddressRange& r : ranges_)
-    if (r.bytes > 0) put_segment(out, r, &r != &ranges_.front());
+    if (r.bytes > 0) put_segment(out, r, &r - ranges_.data() >= chunks_.count());
   out.end_member().key("device_traces").begin_list().begin_list();
   for (const AddressRange& r : ranges_)
     if (r.bytes > 0) put_event(out, "segment_alloc", 0, r.address, r.bytes, r.of);

@@ -1,5 +1,6 @@
 #include <tapedeck/capture/memory_svg.h>
 
+#include <tapedeck/capture/arena_chunks.h>
 #include <tapedeck/capture/json.h>
 #include <tapedeck/capture/memory_map.h>
 #include <tapedeck/engine/error.h>
@@ -114,6 +115,7 @@ class Painter {
       : plan_(plan),
         options_(options),
         map_(map_memory(plan)),
+        chunks_(plan),
         live_(live_bytes(plan)),
         width_(options.width - kLeft - kRight),
         height_(options.height - kTop - kBottom),
@@ -124,6 +126,7 @@ class Painter {
     begin();
     axes();
     boxes();
+    joints();
     phases();
     curve();
     lines();
@@ -199,11 +202,16 @@ class Painter {
     const MemoryBox& b = *d.box;
     std::string about = fmt::format("{} {} bytes", box_name(plan_, b), b.bytes);
     if (b.value != kNone) about += fmt::format(", {}, {}", to_string(plan_.graph.values[b.value].type), reason_name(plan_.values[b.value].reason));
-    if (b.where == Where::arena) about += fmt::format(", nodes {}..{}, at {}", b.first, b.last, b.offset);
+    if (b.where == Where::arena) about += fmt::format(", nodes {}..{}, at {}", b.first, b.last, place_text(b.offset));
     if (b.node != kNone && !plan_.graph.nodes[b.node].origin.site.empty()) about += ", " + plan_.graph.nodes[b.node].origin.site.str();
     const bool outlined = d.x1 - d.x0 > 3 && d.y1 - d.y0 > 3;
     svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"{}><title>{}</title></rect>\n", d.x0, d.y0, d.x1 - d.x0, d.y1 - d.y0,
                         fill_of(b.role), outlined ? " stroke=\"#000\" stroke-opacity=\"0.5\" stroke-width=\"0.7\"" : "", escaped(about));
+  }
+
+  std::string place_text(std::int64_t offset) const {
+    const std::int32_t chunk = chunks_.of(offset);
+    return chunks_.count() == 1 ? std::to_string(offset) : fmt::format("{} of chunk {}", offset - chunks_.start(chunk), chunk);
   }
 
   // The name, or as much of it as there is room for.
@@ -215,6 +223,14 @@ class Painter {
     const bool light = d.box->role == MemoryRole::output || d.box->role == MemoryRole::constant || d.box->role == MemoryRole::input || d.box->role == MemoryRole::saved;
     text((d.x0 + d.x1) / 2, (d.y0 + d.y1) / 2 + 4, name, "middle", light ? " fill=\"#000\" pointer-events=\"none\"" : " pointer-events=\"none\"");
     return true;
+  }
+
+  // Where one chunk of the arena ends and the next begins.
+  void joints() {
+    for (std::int32_t c = 1; c < chunks_.count(); ++c)
+      svg_ += fmt::format("<path class=\"joint\" d=\"M0 {:.1f}H{}\" stroke=\"#ff8c42\" stroke-dasharray=\"8 3\"><title>chunk {} of the arena begins here, "
+                          "{} bytes</title></path>\n",
+                          y_of(static_cast<double>(plan_.external_bytes + chunks_.start(c))), width_, c, chunks_.bytes(c));
   }
 
   // A strip under the plot: forward, backward, update.
@@ -283,11 +299,15 @@ class Painter {
     }
     svg_ += fmt::format("<path d=\"M{} {:.1f}h12\" stroke=\"#fff\" stroke-opacity=\"0.75\"/>\n", width_ + 10, y + 6);
     text(width_ + 28, y + 10, "alive");
+    if (chunks_.count() < 2) return;
+    svg_ += fmt::format("<path d=\"M{} {:.1f}h12\" stroke=\"#ff8c42\" stroke-dasharray=\"8 3\"/>\n", width_ + 10, y + 24);
+    text(width_ + 28, y + 28, "joint of two chunks");
   }
 
   const Plan& plan_;
   const SvgOptions& options_;
   const MemoryMap map_;
+  const ArenaChunks chunks_;
   const std::vector<std::int64_t> live_;
   const int width_, height_;       // of the plot
   const std::int32_t n_nodes_;

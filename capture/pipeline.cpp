@@ -77,7 +77,8 @@ Graph prepare(const Graph& captured, PassRunner* passes, Sharing sharing) {
 Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const PlanOptions& options, PassRunner* passes,
                  std::optional<Layout> laid_out) {
   Plan plan;
-  plan.alignment = options.alignment;
+  plan.alignment = alignment_of(options);
+  plan.chunk_bytes = options.chunk_bytes;
 
   // Clones stand in the graph, in execution order, with edges that make them run just in time.
   cloned.graph = passes->run("rematerialize", *facts.graph, [&](Graph) { return std::move(cloned.graph); }, PassRunner::Need::always);
@@ -88,6 +89,7 @@ Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const P
   Arrangement arranged = arrange(facts, cloned, cost, options, std::move(laid_out));
   Layout& layout = arranged.layout;
   plan.arena_bytes = layout.arena_bytes;
+  plan.chunks = std::move(layout.chunks);
   plan.external_bytes = facts.external_bytes;
   plan.peak_bytes = plan.external_bytes + plan.arena_bytes;
   plan.output_slots = facts.output_slots;

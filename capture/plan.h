@@ -7,9 +7,10 @@
 // Invariants (check_plan() in capture/plan_check.h proves them, independently of the planner):
 //  (1) values that are alive at the same time, under every order the segment DAG allows, overlap only if one is a window on, or was
 //      computed in place of, the other;
-//  (2) every value is inside its buffer, arena values inside the arena, all offsets aligned;
+//  (2) every value is inside its buffer, arena values inside one chunk of the arena, all offsets aligned from the start of that;
 //  (3) inputs and constants are never written; a state buffer is written only after every reader of its old bytes;
-//  (4) peak_bytes == external_bytes + arena_bytes.
+//  (4) peak_bytes == external_bytes + arena_bytes, and arena_bytes is the sum of the chunks; none is larger than chunk_bytes but for one value or
+//      workspace that fills it by itself.
 #pragma once
 
 #include <tapedeck/kernels/export.h>
@@ -46,7 +47,7 @@ struct Placement {
   Where where = Where::nowhere;
   Reason reason = Reason::temporary;
   std::int32_t slot = kNone;     // index of the input, state value, constant or output slot; kNone in the arena
-  std::int64_t offset = 0;       // bytes from the start of the buffer
+  std::int64_t offset = 0;       // bytes from the start of the buffer; in the arena of the first chunk (arena_chunks.h)
   ValueId other = kNone;         // for in_place, part and alias
   NodeId reader = kNone;         // the last reader; for saved and recomputed the one the value is kept for
   NodeId birth = kNone;          // node that writes it, or the first of its parts; kNone for inputs, state, constants (alive from the start)
@@ -133,9 +134,11 @@ struct Plan {
   std::string infeasible_reason;          // the floor, the node and the tensors that set it
   std::string strategy = "none";          // none, regions, greedy
   std::string order = "recorded";         // how the order of nodes was found (order/order.h)
-  std::int64_t alignment = 64;
+  std::int64_t alignment = 64;            // of what lies in the arena, from the start of its chunk
   std::int64_t budget_bytes = -1;         // -1 = none
   std::int64_t arena_bytes = 0;
+  std::int64_t chunk_bytes = 0;           // the arena is allocated in chunks of no more than this; 0 = as one block
+  std::vector<std::int64_t> chunks;       // bytes of each, end to end in the arena's range of offsets, largest first; empty: as one block
   std::int64_t external_bytes = 0;        // parameters, state, constants, inputs, outputs
   std::int64_t peak_bytes = 0;
   std::int64_t lower_bound_bytes = 0;

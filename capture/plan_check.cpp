@@ -79,6 +79,23 @@ void check_sizes(const Plan& plan, Violations* out) {
     out->push_back(fmt::format("alignment {} is not a power of two up to 2^30", plan.alignment));
 }
 
+// Their sum is looked at without overflowing, however large they are.
+void check_chunks(const Plan& plan, Violations* out) {
+  if (plan.chunk_bytes < 0) out->push_back(fmt::format("chunk_bytes is {}", plan.chunk_bytes));
+  if (plan.chunks.empty()) {
+    if (plan.chunk_bytes > 0 && plan.arena_bytes > 0) out->push_back("the arena is to be in chunks, and there are none");
+    return;
+  }
+  if (plan.chunk_bytes <= 0) return out->push_back("there are chunks, and the arena is to be one block");
+  std::int64_t rest = plan.arena_bytes;
+  for (const std::int64_t bytes : plan.chunks) {
+    if (bytes <= 0) return out->push_back(fmt::format("a chunk of {} bytes holds nothing", bytes));
+    if (bytes > rest) return out->push_back(fmt::format("the chunks are more than arena_bytes {}", plan.arena_bytes));
+    rest -= bytes;
+  }
+  if (rest > 0) out->push_back(fmt::format("the chunks are {} bytes less than arena_bytes {}", rest, plan.arena_bytes));
+}
+
 bool type_is_sound(const Type& t) {
   return static_cast<int>(t.dtype) < kDTypeCount && t.shape.rank >= 0 && t.shape.rank <= kMaxRank &&
          checked_bytes(t.dtype, {t.shape.sizes, static_cast<std::size_t>(t.shape.rank)}) >= 0;
@@ -101,6 +118,7 @@ void check_structure(const Plan& plan, Violations* out) {
     return out->push_back("an output slot has a bad type");
   if (plan.output_slots.size() > plan.graph.outputs.size()) return out->push_back("there are more output slots than outputs");
   check_indices(plan, out);
+  check_chunks(plan, out);
   if (out->empty()) check_sizes(plan, out);
 }
 

@@ -1,5 +1,6 @@
 // Invariants (2) and (3) of a plan, value by value.
 #include <tapedeck/capture/analysis/cost.h>
+#include <tapedeck/capture/arena_chunks.h>
 #include <tapedeck/capture/plan_check_parts.h>
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@ constexpr std::int64_t kWorkspaceAlignment = 64;
 
 class PlacementChecker {
  public:
-  PlacementChecker(const Plan& plan, Violations* out) : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)) {}
+  PlacementChecker(const Plan& plan, Violations* out) : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)), chunks_(plan) {}
 
   void check() {
     for (ValueId v = 0; v < g_.value_count() && more(); ++v) {
@@ -34,11 +35,13 @@ class PlacementChecker {
     for (NodeId n = 0; n < g_.node_count() && out_->empty(); ++n) check_parts_apart(n);
     check_outputs();
     check_updates();
+    if (plan_.chunk_bytes > 0) check_cap();
   }
 
  private:
   bool more() const { return out_->size() < kMostViolations; }
   const Type& type(ValueId v) const { return g_.values[v].type; }
+  std::int64_t in_chunk(std::int64_t offset) const { return offset - chunks_.start(chunks_.of(offset)); }
 
   template <class... Args>
   void report(ValueId v, fmt::format_string<Args...> text, Args&&... args) {
@@ -81,8 +84,10 @@ class PlacementChecker {
         std::max<std::int64_t>(plan_.alignment, static_cast<std::int64_t>(dtype_size(type(v).dtype)));
     if (p.offset < 0 || p.offset > plan_.arena_bytes || bytes > plan_.arena_bytes - p.offset)
       report(v, "is not inside the arena");
-    else if (p.offset % alignment != 0)
-      report(v, "lies at {}, which is no multiple of {}", p.offset, alignment);
+    else if (!chunks_.in_one(p.offset, bytes))
+      report(v, "lies across a joint of two chunks");
+    else if (in_chunk(p.offset) % alignment != 0)
+      report(v, "lies at {}{}, which is no multiple of {}", in_chunk(p.offset), chunks_.count() > 1 ? " of its chunk" : "", alignment);
   }
 
   // ---- windows ----
@@ -278,8 +283,25 @@ class PlacementChecker {
     if (s.bytes < wanted) out_->push_back(fmt::format("`{}` has too little workspace", g_.node_text(n)));
     if (s.bytes < 0 || s.offset < 0 || s.offset > plan_.arena_bytes || s.bytes > plan_.arena_bytes - s.offset)
       out_->push_back(fmt::format("the workspace of `{}` is not inside the arena", g_.node_text(n)));
-    else if (s.bytes > 0 && s.offset % kWorkspaceAlignment != 0)
+    else if (!chunks_.in_one(s.offset, s.bytes))
+      out_->push_back(fmt::format("the workspace of `{}` lies across a joint of two chunks", g_.node_text(n)));
+    else if (s.bytes > 0 && in_chunk(s.offset) % kWorkspaceAlignment != 0)
       out_->push_back(fmt::format("the workspace of `{}` is not aligned", g_.node_text(n)));
+  }
+
+  // A chunk is larger than the cap only where one buffer fills it.
+  void check_cap() {
+    std::vector<std::int64_t> largest(static_cast<std::size_t>(chunks_.count()), 0);
+    const auto note = [&](std::int64_t offset, std::int64_t bytes) {
+      std::int64_t& most = largest[static_cast<std::size_t>(chunks_.of(offset))];
+      most = std::max(most, bytes);
+    };
+    for (ValueId v = 0; v < g_.value_count(); ++v)
+      if (owner_[v] == v && plan_.values[v].where == Where::arena) note(plan_.values[v].offset, type(v).bytes());
+    for (const Scratch& s : plan_.workspace) note(s.offset, s.bytes);
+    for (std::int32_t c = 0; c < chunks_.count(); ++c)
+      if (chunks_.bytes(c) > std::max(plan_.chunk_bytes, largest[static_cast<std::size_t>(c)]) && more())
+        out_->push_back(fmt::format("chunk {} has {} bytes, more than {} and than anything in it", c, chunks_.bytes(c), plan_.chunk_bytes));
   }
 
   void check_outputs() {
@@ -320,6 +342,7 @@ class PlacementChecker {
   const Graph& g_;
   Violations* out_;
   std::vector<ValueId> owner_;
+  const ArenaChunks chunks_;
 };
 
 }  // namespace

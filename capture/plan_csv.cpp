@@ -1,5 +1,6 @@
 #include <tapedeck/capture/plan_csv.h>
 
+#include <tapedeck/capture/arena_chunks.h>
 #include <tapedeck/capture/memory_map.h>
 
 #include <fmt/format.h>
@@ -48,19 +49,24 @@ std::vector<Row> rows_of(const MemoryMap& map) {
 std::string plan_csv(const Plan& plan) {
   const Graph& g = plan.graph;
   const MemoryMap map = map_memory(plan);
-  std::string text = "id,lower,upper,size,offset,alignment,name,where,reason,node,phase,site,dtype,shape\n";
+  const ArenaChunks chunks(plan);
+  const bool in_chunks = !plan.chunks.empty();
+  std::string text = fmt::format("id,lower,upper,size,offset,alignment,name,where,reason,node,phase,site,dtype,shape{}\n", in_chunks ? ",arena" : "");
   std::int32_t id = 0;
   for (const Row& row : rows_of(map)) {
     if (!row.box) continue;
     const MemoryBox& box = *row.box;
     const Node& node = g.nodes[box.node];
     const std::int64_t item = box.value == kNone ? 64 : static_cast<std::int64_t>(dtype_size(g.values[box.value].type.dtype));
-    text += fmt::format("{},{},{},{},{},{},{},arena,{},{},{},{},", id++, row.first, row.last + 1, row.end - row.offset, row.offset,
+    const std::int32_t chunk = chunks.of(row.offset);
+    const std::int64_t offset = row.offset - chunks.start(chunk);
+    text += fmt::format("{},{},{},{},{},{},{},arena,{},{},{},{},", id++, row.first, row.last + 1, row.end - row.offset, offset,
                         std::max(plan.alignment, item), field(box_name(plan, box)),
                         box.value == kNone ? "workspace" : reason_name(plan.values[box.value].reason), box.node, phase_name(node.origin.phase),
                         field(node.origin.site.str()));
     if (box.value != kNone) text += fmt::format("{},{}", dtype_name(g.values[box.value].type.dtype), shape_text(g.values[box.value].type.shape));
     else text += "u8," + std::to_string(box.bytes);
+    if (in_chunks) text += fmt::format(",{}", chunk);
     text += '\n';
   }
   return text;

@@ -93,6 +93,8 @@ void describe(V&& field, std::type_identity<Plan>) {
   field("alignment", &Plan::alignment);
   field("budget_bytes", &Plan::budget_bytes);
   field("arena_bytes", &Plan::arena_bytes);
+  field("chunk_bytes", &Plan::chunk_bytes);
+  field("chunks", &Plan::chunks);
   field("external_bytes", &Plan::external_bytes);
   field("peak_bytes", &Plan::peak_bytes);
   field("lower_bound_bytes", &Plan::lower_bound_bytes);

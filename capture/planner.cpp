@@ -30,6 +30,9 @@ const char* strategy_name(Strategy strategy) {
   return names[static_cast<int>(strategy)];
 }
 
+std::int64_t default_alignment(DeviceType device) { return device == DeviceType::cuda ? 256 : 64; }
+std::int64_t alignment_of(const PlanOptions& options) { return options.alignment == -1 ? default_alignment(options.device) : options.alignment; }
+
 bool parse_strategy(std::string_view text, Strategy* strategy) {
   for (Strategy s : {Strategy::none, Strategy::regions, Strategy::greedy, Strategy::automatic}) {
     if (text != strategy_name(s)) continue;
@@ -44,8 +47,10 @@ namespace {
 constexpr std::int32_t kMostThreads = 4096;
 
 void check_options(const PlanOptions& o) {
-  if (o.alignment <= 0 || (o.alignment & (o.alignment - 1)) != 0 || o.alignment > (std::int64_t{1} << 30))
+  const std::int64_t alignment = alignment_of(o);
+  if (alignment <= 0 || (alignment & (alignment - 1)) != 0 || alignment > (std::int64_t{1} << 30))
     throw UsageError(fmt::format("alignment must be a power of two from 1 to 2^30, not {}", o.alignment));
+  if (o.chunk_bytes < 0) throw UsageError(fmt::format("a chunk holds something, not {} bytes", o.chunk_bytes));
   if (o.budget < -1) throw UsageError(fmt::format("a budget cannot be negative: {}", o.budget));
   if (o.budget_percent != -1 && !(o.budget_percent >= 0 && o.budget_percent <= 1e6))
     throw UsageError(fmt::format("a budget of {} percent makes no sense", o.budget_percent));
@@ -241,12 +246,14 @@ class Planner {
     if (offer.peak < 0) {
       watch_.check();
       PlacedOffer placed{offer.number, 0, graph_of(offer), {}};
-      placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment);
+      placed.layout = lay_out(offer.line->facts, placed.cloned, greedily());
       placed.peak = offer.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
       if (!lowest_ || offer.peak < lowest_->peak) lowest_ = std::move(placed);
     }
     return offer.peak;
   }
+
+  Placing greedily() const { return {.alignment = alignment_of(options_), .chunk_bytes = options_.chunk_bytes}; }
 
   // Which offers are searched does not depend on the budget, but for the one that is taken: that only makes its peak lower.
   std::int64_t searched_peak(Offer& offer) {
@@ -254,8 +261,9 @@ class Planner {
     if (peak(offer) <= offer.live_peak && !options_.near) return offer.peak;
     const bool known = lowest_ && lowest_->number == offer.number;
     PlacedOffer placed{offer.number, 0, known ? std::move(lowest_->cloned) : graph_of(offer), {}};
-    Layout greedy = known ? std::move(lowest_->layout) : lay_out(offer.line->facts, placed.cloned, options_.alignment);
-    placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment, {place_work(offer), options_.near.get(), options_.cancel});
+    Layout greedy = known ? std::move(lowest_->layout) : lay_out(offer.line->facts, placed.cloned, greedily());
+    placed.layout = lay_out(offer.line->facts, placed.cloned,
+                            {alignment_of(options_), options_.chunk_bytes, place_work(offer), options_.near.get(), options_.cancel});
     watch_.check();
     placed.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
     const bool costs_too_much = placed.peak > offer.peak && (has_budget() || !options_.near);

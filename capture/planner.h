@@ -25,13 +25,21 @@ struct PlanOptions {
   double budget_percent = -1;            // of the peak of strategy none; -1 = not given
   // Without a budget `automatic` means regions (honour the user's checkpoints), with one it means greedy.
   Strategy strategy = Strategy::automatic;
-  std::int64_t alignment = 64;           // of arena offsets; a power of two; a value's own dtype size is always respected
+  // What lies in the arena is aligned to this, a power of two; -1: as the device wants it (default_alignment). A value's own dtype size is always
+  // respected. All values of a plan are on one device: there to_device is a copy. Plans can be made for any; executors run those of the CPU.
+  std::int64_t alignment = -1;
+  DeviceType device = DeviceType::cpu;
+  // The arena is allocated in chunks of no more than this, but for a value or workspace that is larger by itself: it gets a chunk of its own
+  // size, which others may use as well. 0: as one block. Inputs, state, constants and outputs are blocks of their own anyway; what a loop
+  // or branch needs inside is the workspace of its node.
+  std::int64_t chunk_bytes = 0;
   Ordering ordering = Ordering::automatic;
   Sharing sharing = Sharing::all;
   // Steps of search for offsets where greedy placement misses the bound (place/place.h). -1: by the size of the graph, a second at most;
   // without find_floor no more than a fiftieth of what the step itself costs.
   std::int64_t place_work = -1;
   // A plan of nearly the same graph: values that have their names and sizes there keep their offsets if that takes a hundredth more than greedy placement does, or less.
+  // Not with chunk_bytes: where a chunk begins depends on all others.
   std::shared_ptr<const Plan> near = {};
   bool find_floor = true;                // false: without a budget nothing is recomputed to find the floor, and floor_bytes is the peak
   // Segments (capture/segment.h). The plan is valid for any number of threads; `threads` is what it is good for.
@@ -46,6 +54,10 @@ struct PlanOptions {
   const std::atomic<bool>* cancel = nullptr;          // checked between choices; throws Cancelled
   std::function<void(double)> progress = {};           // 0..1, from the calling thread
 };
+
+// What offsets on a device are multiples of: 64 bytes (a cache line) on a CPU, 256 on a GPU, as its own allocations are.
+std::int64_t default_alignment(DeviceType device);
+std::int64_t alignment_of(const PlanOptions& options);
 
 class Cancelled : public Error { public: using Error::Error; };
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -22,22 +23,26 @@ namespace {
 void add_member(PoolReport* report, const replay::Member& member, std::set<const Buffer*>* counted) {
   PoolReport::Member row;
   row.name = member.name.str();
-  row.arena_bytes = member.arena_bytes;
+  row.chunks = member.chunks;
+  row.arena_bytes = std::accumulate(row.chunks.begin(), row.chunks.end(), std::int64_t{0});
   row.peak_bytes = member.peak_bytes;
   for (const auto& buffer : member.buffers)
     if (buffer && counted->insert(buffer.get()).second) row.own_bytes += buffer->bytes();
   for (const auto& value : member.state) row.state_bytes += value->type.bytes();
   report->separate_bytes += row.peak_bytes;
   report->own_bytes += row.own_bytes;
-  report->arena_bytes = std::max(report->arena_bytes, row.arena_bytes);
+  if (row.chunks.size() > report->blocks.size()) report->blocks.resize(row.chunks.size(), 0);
+  for (std::size_t i = 0; i < row.chunks.size(); ++i) report->blocks[i] = std::max(report->blocks[i], row.chunks[i]);
   report->members.push_back(std::move(row));
 }
 
 // Equal whatever the order of joining: members that agree in all that is shown may stand in any.
 void sort(PoolReport* report) {
-  for (PoolReport::Member& m : report->members) m.sets_arena = m.arena_bytes == report->arena_bytes;
+  for (PoolReport::Member& m : report->members)
+    for (std::size_t i = 0; i < m.chunks.size(); ++i) m.sets_arena |= m.chunks[i] == report->blocks[i];
   std::sort(report->members.begin(), report->members.end(), [](const auto& a, const auto& b) {
-    return std::tuple(-a.arena_bytes, a.name, -a.peak_bytes, a.own_bytes) < std::tuple(-b.arena_bytes, b.name, -b.peak_bytes, b.own_bytes);
+    return std::tie(b.arena_bytes, a.name, b.peak_bytes, a.own_bytes, a.chunks) <
+           std::tie(a.arena_bytes, b.name, a.peak_bytes, b.own_bytes, b.chunks);
   });
   for (PoolReport::State& s : report->state) std::sort(s.members.begin(), s.members.end());
   std::sort(report->state.begin(), report->state.end(), [](const auto& a, const auto& b) {
@@ -73,6 +78,7 @@ PoolReport ReplayPool::report() const {
       report.state[known->second].members.push_back(member.name.str());
     }
   });
+  report.arena_bytes = std::accumulate(report.blocks.begin(), report.blocks.end(), std::int64_t{0});
   report.planned_peak_bytes = report.arena_bytes + report.state_bytes + report.own_bytes;
   sort(&report);
   return report;
@@ -87,6 +93,7 @@ std::string ReplayPool::explain() const {
     text += fmt::format("{:{}} {:>14} {:>14} {:>14} {:>14}{}\n", m.name, width, m.arena_bytes, m.state_bytes, m.own_bytes, m.peak_bytes,
                         m.sets_arena ? "  sets the arena" : "");
   text += fmt::format("{:{}} {:>14} {:>14} {:>14} {:>14}\n", "pool", width, r.arena_bytes, r.state_bytes, r.own_bytes, r.planned_peak_bytes);
+  if (r.blocks.size() > 1) text += fmt::format("the arena is {} blocks: {} bytes\n", r.blocks.size(), fmt::join(r.blocks, ", "));
   for (const auto& [members, values] : shared_by(r)) text += fmt::format("shared by {}: {}\n", members, values);
   text += fmt::format("saved: {} of {} bytes against executors of their own; observed peak {} bytes\n", r.saved_bytes(), r.separate_bytes,
                       observed_peak_bytes());
@@ -101,6 +108,9 @@ std::string ReplayPool::explain_json() const {
   json.key("planned_peak_bytes").value(r.planned_peak_bytes).key("observed_peak_bytes").value(observed_peak_bytes());
   json.key("separate_bytes").value(r.separate_bytes).key("saved_bytes").value(r.saved_bytes());
   json.key("arena_bytes").value(r.arena_bytes).key("state_bytes").value(r.state_bytes).key("own_bytes").value(r.own_bytes);
+  json.key("blocks").open('[');
+  for (const std::int64_t bytes : r.blocks) json.value(bytes);
+  json.close(']');
   json.line().key("members").open('[');
   for (const PoolReport::Member& m : r.members) {
     json.line().open('{');

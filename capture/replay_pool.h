@@ -6,7 +6,10 @@
 //
 // The rule, one for all orders of making and running:
 //  - Members run one at a time, so the arena is as large as the largest member's: max, not sum. A larger member that joins later makes it
-//    grow at the next run, and it shrinks at the next run after the largest has left. Nothing in it outlives a run.
+//    grow at the next run, and it shrinks at the next run after the largest has left. Nothing in it outlives a run. Where plans are in chunks
+//    (PlanOptions::chunk_bytes) this holds for the first chunk of all members, for the second, and so on: the arena is as many blocks as the
+//    member with the most chunks has. Chunks stand largest first, so that equally chunked members share well; a plan in one piece beside
+//    one in chunks needs a first block of all its bytes, and the other's further chunks come on top.
 //  - State values of one name are one: they must agree in type, and what one member sets, binds, updates or tears is so for all. With
 //    StateSharing::by_tensor (captured steps) they are one if they are bound to the same tensor. State lives as long as a member has it.
 //  - Inputs, constants and outputs are each member's own (a family made by reshape() counts as one). Results stay what they were until their
@@ -43,7 +46,8 @@ struct PoolReport {
     std::int64_t own_bytes = 0;       // inputs, constants, outputs; what a family shares counts for its first member
     std::int64_t state_bytes = 0;
     std::int64_t peak_bytes = 0;      // of its plan: what it would hold alone
-    bool sets_arena = false;          // no member needs a larger one
+    std::vector<std::int64_t> chunks; // of it; one if the plan has none
+    bool sets_arena = false;          // no member needs a larger one, of some block of it
   };
   struct State {
     std::string name;
@@ -52,6 +56,7 @@ struct PoolReport {
   };
   std::vector<Member> members;        // largest arena first
   std::vector<State> state;           // by name
+  std::vector<std::int64_t> blocks;   // that the arena is: each as large as the largest chunk of its number
   std::int64_t arena_bytes = 0, state_bytes = 0, own_bytes = 0;
   std::int64_t planned_peak_bytes = 0;    // of the members there are now: the sum of the three
   std::int64_t separate_bytes = 0;        // that executors of their own would hold

@@ -28,7 +28,7 @@ class Arranger {
 
  private:
   Arrangement place_tightly(std::optional<Layout> laid_out) const {
-    Layout layout = laid_out ? std::move(*laid_out) : lay_out(facts_, cloned_, options_.alignment);
+    Layout layout = laid_out ? std::move(*laid_out) : lay_out(facts_, cloned_, placing());
     std::vector<Edge> edges = find_reuse_edges(cloned_.graph, layout);
     Cut cut = cut_segments(cloned_.graph, cost_, edges, options_);
     return {std::move(layout), std::move(edges), std::move(cut)};
@@ -46,7 +46,7 @@ class Arranger {
   }
 
   std::optional<Arrangement> place_apart(const Cut& free, const Arrangement& tight) const {
-    Layout layout = lay_out_apart(facts_, cloned_, options_.alignment, times_of(free));
+    Layout layout = lay_out_apart(facts_, cloned_, placing(), times_of(free));
     if (layout.arena_bytes < 0 || !affordable(layout, tight.layout)) return std::nullopt;
     std::vector<Edge> edges = find_reuse_edges(cloned_.graph, layout);
     std::optional<Cut> cut = with_reuse_edges(free, cloned_.graph, cost_, edges, options_);
@@ -62,6 +62,8 @@ class Arranger {
     if (options_.budget >= 0 && peak > options_.budget) return false;
     return static_cast<double>(peak) <= std::floor(options_.parallel_peak * static_cast<double>(tight_peak));
   }
+
+  Placing placing() const { return {.alignment = alignment_of(options_), .chunk_bytes = options_.chunk_bytes}; }
 
   SegmentTimes times_of(const Cut& cut) const {
     SegmentTimes times{std::vector<std::int32_t>(cloned_.graph.nodes.size(), kNone), cut.run.began, cut.run.ended};

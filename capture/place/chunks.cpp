@@ -1,9 +1,9 @@
 #include <tapedeck/capture/place/chunks.h>
 
-#include <tapedeck/capture/place/alive.h>
 #include <tapedeck/capture/place/greedy.h>
 
-#include <limits>
+#include <tuple>
+#include <utility>
 
 namespace tapedeck {
 
@@ -32,39 +32,40 @@ std::int64_t Chunks::settle_in_one(std::int64_t offset, const Tenant& b) const {
 
 namespace {
 
-// Buffers larger than a chunk, largest first, each at the start of the first arena of their own that is free while it is alive.
-struct Oversized {
-  std::vector<std::int64_t> sizes;    // of their arenas
-  std::vector<std::int64_t> offsets;  // by buffer; -1: not one of these
-};
+// Largest first; those of one size by birth, in which order they take as few places as can be.
+PlaceOrder larger_than(const PlaceProblem& p, std::int64_t chunk_bytes) {
+  PlaceOrder order;
+  for (std::size_t i = 0; i < p.buffers.size(); ++i)
+    if (p.buffers[i].bytes > chunk_bytes) order.push_back(static_cast<std::int32_t>(i));
+  std::sort(order.begin(), order.end(), [&](std::int32_t x, std::int32_t y) {
+    const Tenant &a = p.buffers[x], &b = p.buffers[y];
+    return std::tuple(-a.bytes, a.birth, x) < std::tuple(-b.bytes, b.birth, y);
+  });
+  return order;
+}
 
-Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes) {
+}  // namespace
+
+Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes, const std::function<bool(std::int32_t, std::int32_t)>& meet) {
   Oversized result;
   result.offsets.assign(p.buffers.size(), -1);
-  std::vector<std::vector<std::int32_t>> arenas;
-  std::vector<std::int64_t> starts;
+  std::vector<std::pair<std::int64_t, std::int32_t>> placed;   // by offset
   std::int64_t end = 0;
-  for (std::int32_t i : order_by_size(p)) {
+  for (std::int32_t i : larger_than(p, chunk_bytes)) {
     const Tenant& b = p.buffers[i];
-    if (b.bytes <= chunk_bytes) break;
-    std::size_t a = 0;
-    const auto is_free = [&](const std::vector<std::int32_t>& arena) {
-      return std::none_of(arena.begin(), arena.end(), [&](std::int32_t k) { return alive_together(b, p.buffers[k]); });
-    };
-    while (a < arenas.size() && !is_free(arenas[a])) ++a;
-    if (a == arenas.size()) {
-      arenas.emplace_back();
-      starts.push_back(end);
-      result.sizes.push_back(b.bytes);
-      end += b.bytes;
-    }
-    arenas[a].push_back(i);
-    result.offsets[i] = starts[a];
+    const Chunks arenas(result.sizes, b.bytes);
+    GapSearch search(b, Fit::first, arenas);
+    for (const auto& [offset, k] : placed)
+      if (meet(i, k) && !search.pass(offset, offset + p.buffers[k].bytes)) break;
+    const std::int64_t offset = result.offsets[i] = search.offset();
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), std::pair(offset, i)), {offset, i});
+    if (offset < end) continue;
+    result.sizes.push_back(b.bytes);
+    end += b.bytes;
   }
   return result;
 }
 
-// From one range of offsets to arenas.
 Offsets split_up(const PlaceProblem& p, const Chunks& chunks, const Attempt& found, std::size_t n_buffers) {
   Offsets result = to_offsets(p, found, n_buffers);
   result.arena.assign(n_buffers, 0);
@@ -81,21 +82,6 @@ Offsets split_up(const PlaceProblem& p, const Chunks& chunks, const Attempt& fou
   for (std::int64_t end : ends) result.end += end;
   result.optimal = result.end <= p.bound;
   return result;
-}
-
-}  // namespace
-
-Offsets place_in_chunks(const PlaceProblem& p, std::int64_t chunk_bytes, std::size_t n_buffers) {
-  const Oversized large = place_oversized(p, chunk_bytes);
-  const Chunks chunks(large.sizes, chunk_bytes);
-  Offsets best;
-  best.end = std::numeric_limits<std::int64_t>::max();
-  each_greedy_attempt(p, chunks, large.offsets, 1, [&](Attempt&& next) {
-    Offsets split = split_up(p, chunks, next, n_buffers);
-    if (split.end < best.end) best = std::move(split);
-    return best.end > p.bound ? std::numeric_limits<std::int64_t>::max() : p.bound;  // an attempt that ends higher may hold less in sum
-  });
-  return best;
 }
 
 }  // namespace tapedeck

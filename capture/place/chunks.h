@@ -5,9 +5,12 @@
 #include <tapedeck/capture/place/problem.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace tapedeck {
+
+struct Attempt;
 
 class Chunks {
  public:
@@ -30,8 +33,20 @@ class Chunks {
   std::int64_t chunk_ = 0;                // 0: there is one arena
 };
 
-// Greedy placement into arenas of at most `chunk_bytes`. Buffers larger than that share arenas of their own size, which others may use as
-// well. `end` is the sum of what each arena holds.
-Offsets place_in_chunks(const PlaceProblem& p, std::int64_t chunk_bytes, std::size_t n_buffers);
+// Buffers larger than a chunk, largest first, each as low as may be in the arenas made for those before it, or else at the start of one of its
+// own size. So what is larger than a chunk is as large as one buffer in it. `meet` says whether two buffers may not share bytes.
+struct Oversized {
+  std::vector<std::int64_t> sizes;    // of their arenas
+  std::vector<std::int64_t> offsets;  // by buffer; -1: not one of these
+};
+Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes, const std::function<bool(std::int32_t, std::int32_t)>& meet);
+
+// From one range of offsets to arenas. `end` is the sum of what each holds.
+Offsets split_up(const PlaceProblem& p, const Chunks& chunks, const Attempt& found, std::size_t n_buffers);
+
+// Placement into arenas of at most options.chunk_bytes; larger buffers are in arenas of their own size, which others may use as well. Greedy,
+// into arenas of that size and, where more than a hundredth of the bound is lost at the joints, of several smaller ones; then, for the work or
+// the time that the options give, random changes of the best order. Hints are not looked at. (chunk_search.cpp)
+Offsets place_in_chunks(const PlaceProblem& p, const PlaceOptions& options, std::size_t n_buffers);
 
 }  // namespace tapedeck

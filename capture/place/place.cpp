@@ -133,7 +133,7 @@ Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
   const PlaceClock::time_point begun = PlaceClock::now();
   if (options.chunk_bytes > 0) refuse_fixed(buffers);
   const PlaceProblem p = make_problem(buffers);
-  if (options.chunk_bytes > 0) return place_in_chunks(p, options.chunk_bytes, buffers.size());
+  if (options.chunk_bytes > 0) return place_in_chunks(p, options, buffers.size());
   if (p.buffers.empty()) {
     Offsets nothing;
     nothing.offsets.assign(buffers.size(), 0);

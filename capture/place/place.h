@@ -3,7 +3,8 @@
 //
 // NP-hard. place() is anytime: greedy orders first (XLA's, TFLite's and a run-time allocator's, each by first and by best fit), done if one
 // meets the bound; else the instance is split where nothing is alive, and in each part exact searches (exact.h) are raced over a ladder of
-// capacities from the bound up (race.h); a part that is too big for that is improved by ejection (climb.h).
+// capacities from the bound up (race.h); a part that is too big for that is improved by ejection (climb.h). In several arenas the orders of
+// greedy placement are changed instead (chunks.h).
 // Whatever the limit, there is an answer, and `bound` says how far from the best it can be.
 #pragma once
 
@@ -38,7 +39,7 @@ struct PlaceOptions {
   std::int64_t work = 0;           // steps of search beyond the greedy orders; equal work, equal answer, on any number of threads
   double seconds = 0;              // > 0: the limit is this much time instead, and answers may differ from run to run
   std::int64_t capacity = -1;      // >= 0: any end up to it will do, and nothing lower is looked for
-  std::int64_t chunk_bytes = -1;   // > 0: several arenas, none larger (but for a buffer that is larger itself)
+  std::int64_t chunk_bytes = -1;   // > 0: several arenas, none larger (but for a buffer that is larger itself); hints are not looked at then
   std::int64_t most_pairs = std::int64_t{1} << 23;   // of buffers alive together in a part: beyond, it is climbed, not searched (each counts twice)
   int threads = 1;                 // that search; more than 5,000 buffers are placed greedily on them too
   const std::atomic<bool>* cancel = nullptr;                            // the best so far is the answer
@@ -86,8 +87,8 @@ struct Occupation {
 
 // Two buffers share bytes only if the second is born after the death of the first and, as the run has it, all segments that use the first
 // have ended when the second's begins, or the last of them is the second's own. Holes, hints and fixed offsets are not looked at. Quadratic
-// in the buffers that have bytes: nothing (end == -1) if these are more than kMostApart.
-Offsets place_apart(const std::vector<Tenant>& buffers, const std::vector<Occupation>& when);
+// in the buffers that have bytes: nothing (end == -1) if these are more than kMostApart. chunk_bytes > 0: several arenas, as in PlaceOptions.
+Offsets place_apart(const std::vector<Tenant>& buffers, const std::vector<Occupation>& when, std::int64_t chunk_bytes = -1);
 inline constexpr std::size_t kMostApart = 12000;
 
 }  // namespace tapedeck

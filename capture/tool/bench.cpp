@@ -97,6 +97,7 @@ class BenchRun {
     plan_.cancel = &interrupted();
     plan_.budget_percent = parse_percent(options.budget);
     if (plan_.budget_percent < 0 && !options.budget.empty()) plan_.budget = parse_size(options.budget);
+    plan_.chunk_bytes = parse_chunk(options.chunk);
   }
 
   int run() {
@@ -145,7 +146,7 @@ class BenchRun {
   }
 
   Plan plan_of(const TapeFile& file) {
-    if (file.plan && options_.budget.empty()) return *file.plan;
+    if (file.plan && options_.budget.empty() && options_.chunk.empty()) return *file.plan;
     plan_.costs = choose_costs(options_.costs, file);
     return make_plan(file.captured, plan_);
   }

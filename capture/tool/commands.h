@@ -35,9 +35,11 @@ struct FileOptions {
 struct PlanCommandOptions {
   std::string file;
   std::string budget;               // "64MiB", "1.5GB", "4096", "50%"
+  std::string chunk;                // most bytes of one block of the arena; empty: it is one block
   std::string strategy = "auto";
   std::string order = "auto";       // or "recorded"
-  std::int64_t align = 64;
+  std::int64_t align = -1;          // as the device wants it
+  std::string device = "cpu";
   std::string output;
   int threads = 1;
   double segment_us = 50;
@@ -61,6 +63,7 @@ struct ReplayOptions {
   bool check_eager = false;
   std::string trace;                // Chrome trace events of the last step
   std::string memory_trace;         // its allocations: .pickle or .json
+  std::string chunk;                // plan anew with chunks of no more
   std::string costs;                // of a plan that the file lacks
   bool profile = false;             // time every node
   bool json = false;
@@ -73,6 +76,7 @@ struct BenchCommandOptions {
   std::string warmup;               // "3" steps, "200ms", "1s"; empty: until steady
   double min_time_s = 0;            // 0: 1, with --small 0.3
   std::string budget;               // plan anew under it
+  std::string chunk;                // plan anew with chunks of no more
   std::string costs;                // of plans made here
   std::uint64_t seed = 42;
   bool json = false;

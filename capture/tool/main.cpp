@@ -23,6 +23,7 @@ using namespace tapedeck::tool;
 namespace {
 
 constexpr const char* kFile = ".tape or .graph";
+constexpr const char* kChunkHelp = "chunks of no more than this: 64MiB, 1.5GB; what is larger by itself gets a chunk of its size";
 const std::vector<std::string> kExplanations = {"choices", "segments", "peak", "memory"};
 constexpr const char* kFooter =
     "Sizes: a bare number is bytes; KB MB GB are 1000s, KiB MiB GiB 1024s; 50% is of the peak that keeps everything.\n"
@@ -95,7 +96,10 @@ void add_plan(Line& l) {
       ->check(CLI::IsMember({"none", "regions", "greedy", "auto"}))->capture_default_str();
   c->add_option("--order", l.plan.order, "of nodes: recorded, or auto (whichever of several keeps the fewest bytes alive)")
       ->check(CLI::IsMember({"recorded", "auto"}))->capture_default_str();
-  c->add_option("--align", l.plan.align, "alignment of arena offsets in bytes, a power of two")->capture_default_str();
+  c->add_option("--chunk", l.plan.chunk, std::string("allocate the arena in ") + kChunkHelp);
+  c->add_option("--align", l.plan.align, "alignment of arena offsets in bytes, a power of two; default: the device's, 64 or 256")
+      ->check(CLI::PositiveNumber);
+  c->add_option("--device", l.plan.device, "cpu or cuda: whose alignment")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
   c->add_option("-o,--output", l.plan.output, "write the file with its plan here");
   c->add_option("--threads", l.plan.threads, "how many threads the segments are cut for; the plan runs on any number")
       ->check(CLI::Range(1, 4096))->capture_default_str();
@@ -130,6 +134,7 @@ void add_replay(Line& l) {
   c->add_option("--memory-trace", l.replay.memory_trace,
                 "write the allocations of the last step here: .pickle for pytorch.org/memory_viz, or .json");
   c->add_flag("--profile", l.replay.profile, "time every node on one thread, the first three steps left out, and keep that in the file of --save");
+  c->add_option("--chunk", l.replay.chunk, std::string("plan anew, with the arena in ") + kChunkHelp);
   c->add_option("--costs", l.replay.costs, std::string("of a plan that the file lacks: ") + kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
 }
 
@@ -142,6 +147,7 @@ void add_bench(Line& l) {
   c->add_option("--warmup", l.bench.warmup, "steps (3) or time (200ms, 1s) before those that count; default: until three in a row agree within 5 %, at most 0.5 s");
   c->add_option("--min-time", l.bench.min_time_s, "seconds of timed steps, at least three of them; default 1, with --small 0.3")->check(within(0.001, 1e6));
   c->add_option("--budget", l.bench.budget, "plan anew under this budget: 64MiB, 1.5GB, 50%");
+  c->add_option("--chunk", l.bench.chunk, std::string("plan anew, with the arena in ") + kChunkHelp);
   c->add_option("--costs", l.bench.costs, std::string("of plans made here: ") + kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
   c->add_option("--seed", l.bench.seed, "of values that the file lacks")->capture_default_str();
   c->footer(std::string("A file without a plan is planned for the largest thread count. Percentiles are nearest rank: of few runs p99 is the slowest.\n"
@@ -202,7 +208,7 @@ void add_offsets(Line& l) {
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))->excludes(seconds);
   c->add_option("--align", o.align, "alignment of buffers for which the file has none")->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))->capture_default_str();
   c->add_option("--threads", o.threads, "that search; 0: all; the answer for some work is the same with any number")->check(CLI::Range(0, 4096))->capture_default_str();
-  c->add_option("--chunk", o.chunk, "several arenas, none larger than this (but for a buffer that is); placed greedily: --work, --seconds, --capacity and hints steer nothing");
+  c->add_option("--chunk", o.chunk, "several arenas, none larger than this (but for a buffer that is); hints steer nothing then");
   c->add_flag("--anew", o.anew, "do not look at offsets that the file has: place all (the CSV of a plan, say)");
   c->add_option("-o,--output", o.output, "write the list with the offsets here, even if the capacity is not met; - for stdout, and the summary goes to stderr");
   c->footer("Lives are lower..upper-1 (column `end`: the last time itself); a gap a-b means not needed during a..b-1. The first blank line ends the list.\n"

@@ -18,12 +18,19 @@ namespace tapedeck::tool {
 
 namespace {
 
+std::string chunks_text(const Plan& p) {
+  const std::string text = fmt::format("{}, of no more than {}", p.chunks.size(), human_size(p.chunk_bytes));
+  const bool has_larger = !p.chunks.empty() && p.chunks.front() > p.chunk_bytes;
+  return has_larger ? text + ", but for what is larger by itself: " + human_size(p.chunks.front()) : text;
+}
+
 std::string summary(const std::string& path, const Plan& p) {
   std::string text = fmt::format("{}: strategy {}{}\n", path, p.strategy, p.feasible ? "" : " - the budget cannot be met");
   auto line = [&](const char* name, const std::string& value) { text += fmt::format("  {:<16} {}\n", name, value); };
   line("peak", human_size(p.peak_bytes));
   line("  always held", human_size(p.external_bytes));
   line("  arena", human_size(p.arena_bytes));
+  if (p.chunk_bytes > 0) line("  chunks", chunks_text(p));
   if (p.budget_bytes >= 0) line("budget", human_size(p.budget_bytes));
   line("lower bound", human_size(p.lower_bound_bytes));
   line("floor", human_size(p.floor_bytes));
@@ -66,6 +73,8 @@ int plan(const PlanCommandOptions& options) {
   if (!parse_strategy(options.strategy, &how.strategy)) throw UsageError(fmt::format("unknown strategy '{}'", options.strategy));
   how.ordering = options.order == "recorded" ? Ordering::recorded : Ordering::automatic;
   how.alignment = options.align;
+  how.device = options.device == "cuda" ? DeviceType::cuda : DeviceType::cpu;
+  how.chunk_bytes = parse_chunk(options.chunk);
   how.threads = options.threads;
   how.segment_us = options.segment_us;
   how.split_phases = options.split_phases;

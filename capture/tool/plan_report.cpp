@@ -18,6 +18,8 @@ Json plan_json(const Plan& p) {
   j["budget_bytes"] = p.budget_bytes < 0 ? Json(nullptr) : Json(p.budget_bytes);
   j["keep_all_peak_bytes"] = p.keep_all_peak_bytes;
   j["arena_bytes"] = p.arena_bytes;
+  j["chunk_bytes"] = p.chunk_bytes > 0 ? Json(p.chunk_bytes) : Json(nullptr);
+  j["chunks"] = p.chunks;
   j["external_bytes"] = p.external_bytes;
   j["alignment"] = p.alignment;
   j["nodes"] = p.nodes;
@@ -96,7 +98,8 @@ Json memory_json(const MemoryExplanation& e) {
   Json sharing = Json::array();
   for (const SharingUse& u : e.sharing) sharing.push_back({{"rule", u.rule}, {"count", u.count}, {"bytes", u.bytes}});
   return {{"order", e.order}, {"gap_bytes", e.gap_bytes}, {"alignment_bytes", e.alignment_bytes}, {"unshared_bytes", e.unshared_bytes},
-          {"arena_values", e.arena_values}, {"arena_buffers", e.arena_buffers}, {"roles", totals_json(e.roles)}, {"reasons", totals_json(e.reasons)}, {"sharing", sharing}};
+          {"arena_values", e.arena_values}, {"arena_buffers", e.arena_buffers}, {"roles", totals_json(e.roles)}, {"reasons", totals_json(e.reasons)},
+          {"chunks", totals_json(e.chunks)}, {"sharing", sharing}};
 }
 
 }  // namespace

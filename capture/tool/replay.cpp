@@ -128,10 +128,12 @@ int replay(const ReplayOptions& options) {
   tapedeck::PlanOptions how;
   how.cancel = &interrupted();
   const int threads = thread_count(options);
-  const std::shared_ptr<const CostModel> costs = file.plan && !options.profile ? nullptr : choose_costs(options.costs, file);
+  const bool keeps_plan = file.plan && options.chunk.empty();
+  const std::shared_ptr<const CostModel> costs = keeps_plan && !options.profile ? nullptr : choose_costs(options.costs, file);
   how.costs = costs;
   how.threads = threads;
-  Plan plan = file.plan ? *file.plan : make_plan(file.captured, how);
+  how.chunk_bytes = parse_chunk(options.chunk);
+  Plan plan = keeps_plan ? *file.plan : make_plan(file.captured, how);
   Executor executor(std::move(plan), {threads, options.device});
   const Start start = starting_values(file, {options.inputs, options.weights, options.seed});
   set_start(&executor, start);

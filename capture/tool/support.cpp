@@ -57,6 +57,12 @@ std::int64_t parse_size(const std::string& text) {
   throw UsageError(fmt::format("'{}' is not a size; write 4096, 64MiB or 1.5GB", text));
 }
 
+std::int64_t parse_chunk(const std::string& text) {
+  const std::int64_t bytes = text.empty() ? 0 : parse_size(text);
+  if (!text.empty() && bytes == 0) throw UsageError(fmt::format("--chunk {}: a chunk has to hold something", text));
+  return bytes;
+}
+
 double parse_percent(const std::string& text) {
   if (text.empty() || text.back() != '%') return -1;
   char* end = nullptr;

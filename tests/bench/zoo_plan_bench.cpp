@@ -6,8 +6,9 @@
 // Steps are recorded by types alone at every batch, which takes no memory. `naive`: the recorded order, and no two values share bytes but
 // by being dead. `capture`: what a real recording of the same step takes, at batch 1 (--no-capture leaves it out); the time of planning is
 // a median of three, as for a captured step: without the search for the floor, which nobody asked for, and with as much search for offsets as
-// the step is worth. `/bound` is of that plan, `at rest` of one that has the time (place_work 100,000). `parallel`: planned for N threads: its peak beside the
-// peak for one, and the simulated time beside that of bytes placed tightly.
+// the step is worth. `/bound` is of that plan, `at rest` of one that has the time (place_work 100,000). `parallel`: planned for N threads: its
+// peak beside the peak for one, and the simulated time beside that of bytes placed tightly. `chunks`: the arena in chunks of a quarter of the
+// peak: the peak then beside that of one block, how many chunks, and the time of planning.
 #include <tapedeck/tapedeck.h>
 
 #include <tapedeck/capture/models.h>
@@ -73,8 +74,8 @@ double capture_ms(const Model& model, ModelOptions options) {
 double ratio(std::int64_t a, std::int64_t b) { return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 1.0; }
 
 struct Totals {
-  Means gap, rested, won, share;
-  double worst_gap = 1, worst_rested = 1, worst_parallel = 1;
+  Means gap, rested, won, share, chunked;
+  double worst_gap = 1, worst_rested = 1, worst_parallel = 1, worst_chunked = 0;
 };
 
 void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* totals) {
@@ -93,12 +94,18 @@ void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* t
   naive.ordering = Ordering::recorded;
   naive.sharing = Sharing::none;
   const Plan without = planned(graph, naive).plan;
+  PlanOptions quarters = options;
+  quarters.chunk_bytes = std::max<std::int64_t>(ours.plan.peak_bytes / 4, 1);
+  const Timed chunked = planned(graph, quarters);
   PlanOptions parallel = options;
   parallel.threads = asked.threads;
   const Plan wide = planned(graph, parallel).plan;
 
   const double gap = ratio(ours.plan.peak_bytes, ours.plan.lower_bound_bytes), won = ratio(ours.plan.peak_bytes, without.peak_bytes);
   const double arena_won = ratio(ours.plan.arena_bytes, without.arena_bytes), wider = ratio(wide.peak_bytes, ours.plan.peak_bytes);
+  const double in_chunks = ratio(chunked.plan.peak_bytes, ours.plan.peak_bytes);
+  totals->chunked.add(in_chunks);
+  totals->worst_chunked = std::max(totals->worst_chunked, in_chunks);
   totals->gap.add(gap);
   totals->won.add(won);
   totals->share.add(arena_won);
@@ -107,9 +114,10 @@ void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* t
   totals->worst_rested = std::max(totals->worst_rested, rested_gap);
   totals->worst_gap = std::max(totals->worst_gap, gap);
   totals->worst_parallel = std::max(totals->worst_parallel, wider);
-  std::string line = fmt::format("{:<22} {:>5} {:>6} {:>14} {:>8.5f} {:>8.5f} {:>7.0f} {:>14} {:>6.3f} {:>6.3f} {:<18} {:>8.1f} {:>6.3f} {:>6.3f}", model.name, batch,
+  std::string line = fmt::format("{:<22} {:>5} {:>6} {:>14} {:>8.5f} {:>8.5f} {:>7.0f} {:>14} {:>6.3f} {:>6.3f} {:<18} {:>8.1f} {:>6.3f} {:>6.3f} {:>7.4f} {:>3} {:>8.1f}", model.name, batch,
                                  ours.plan.nodes, ours.plan.peak_bytes, gap, rested_gap, rested.ms, without.peak_bytes, won, arena_won, ours.plan.order, ours.ms, wider,
-                                 wide.segment_rule.tight_makespan_us > 0 ? wide.segment_rule.makespan_us / wide.segment_rule.tight_makespan_us : 1.0);
+                                 wide.segment_rule.tight_makespan_us > 0 ? wide.segment_rule.makespan_us / wide.segment_rule.tight_makespan_us : 1.0, in_chunks,
+                                 chunked.plan.chunks.size(), chunked.ms);
   if (asked.capture && batch == 1) {
     const double capture = capture_ms(model, how);
     line += fmt::format(" {:>9.0f} {:>6.2f} %", capture, 100 * ours.ms / capture);
@@ -141,12 +149,12 @@ Asked parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Asked asked = parse(argc, argv);
-  fmt::print("{:<22} {:>5} {:>6} {:>14} {:>8} {:>8} {:>7} {:>14} {:>6} {:>6} {:<18} {:>8} {:>6} {:>6} {:>9} {:>8}\n", "model", "batch", "nodes", "peak", "/bound", "at rest", "ms", "naive peak",
-             "ours", "arena", "order", "plan ms", "par. B", "par. t", "capture", "plan");
+  fmt::print("{:<22} {:>5} {:>6} {:>14} {:>8} {:>8} {:>7} {:>14} {:>6} {:>6} {:<18} {:>8} {:>6} {:>6} {:>7} {:>3} {:>8} {:>9} {:>8}\n", "model", "batch", "nodes", "peak", "/bound", "at rest", "ms", "naive peak",
+             "ours", "arena", "order", "plan ms", "par. B", "par. t", "chunks", "", "ms", "capture", "plan");
   Totals totals;
   for (const Model& model : all_models())
     for (const std::int64_t batch : asked.batches)
       if (asked.only.empty() || model.name == asked.only) bench(model, batch, asked, &totals);
-  fmt::print("geometric means: peak/bound {:.5f} (worst {:.5f}), at rest {:.5f} ({:.5f}), ours/naive {:.3f} (arena alone {:.3f}); {} threads / one, worst: {:.3f}\n", totals.gap.mean(), totals.worst_gap,
-             totals.rested.mean(), totals.worst_rested, totals.won.mean(), totals.share.mean(), asked.threads, totals.worst_parallel);
+  fmt::print("geometric means: peak/bound {:.5f} (worst {:.5f}), at rest {:.5f} ({:.5f}), ours/naive {:.3f} (arena alone {:.3f}); {} threads / one, worst: {:.3f}; in chunks {:.5f} (worst {:.5f})\n", totals.gap.mean(), totals.worst_gap,
+             totals.rested.mean(), totals.worst_rested, totals.won.mean(), totals.share.mean(), asked.threads, totals.worst_parallel, totals.chunked.mean(), totals.worst_chunked);
 }

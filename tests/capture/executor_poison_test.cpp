@@ -169,6 +169,26 @@ TEST(Poison, WritesFarAway) {
   expect_named(run_once(g), "which is beyond the arena");
 }
 
+// Each chunk of an arena has its canaries, and bytes are counted from its start.
+TEST(Poison, WritesOutsideAChunk) {
+  const Graph g = with_rogue(16);
+  const PlanOptions options{.strategy = Strategy::none, .chunk_bytes = 64};
+  ASSERT_GT(make_plan(g, options).chunks.size(), 1u);
+  for (const int level : {1, 2}) {
+    const Poisoned on(level);
+    EXPECT_EQ(run_once(g, 1, options), "");
+    for (const auto& [what, byte] : {std::pair(behind, 64), std::pair(before, -4)}) {
+      const Misbehaving does(what);
+      const std::string message = run_once(g, 1, options);
+      expect_named(message, fmt::format("writes outside its results: byte {} of chunk ", byte));
+      EXPECT_TRUE(mentions(message, " of the arena, which is beyond the chunk")) << message;
+    }
+    const Misbehaving does(far_away);
+    distance = 516;   // 2064 bytes on, 2000 bytes behind the chunk
+    EXPECT_TRUE(mentions(run_once(g, 1, options), level == 2 ? "which is beyond the chunk" : "TAPEDECK_POISON=2 finds which"));
+  }
+}
+
 TEST(Poison, ReadsBehindItsOperandAndElementsNeverWritten) {
   const Poisoned on;
   {
@@ -212,7 +232,7 @@ std::string walk(const Plan& plan) {
   for (const Node& node : plan.graph.nodes) called.push_back(!plan.graph.literal(node) && plan.values[node.first_output].reason != Reason::alias);
   replay::Poison poison(plan, called, 1);
   std::vector<char> bytes(static_cast<std::size_t>(plan.arena_bytes + 2 * replay::Poison::kCanary));
-  poison.begin(bytes.data() + replay::Poison::kCanary);
+  poison.begin({bytes.data() + replay::Poison::kCanary});
   const View nothing[8] = {};
   KernelCall call;
   call.inputs = call.outputs = nothing;

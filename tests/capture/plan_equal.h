@@ -52,6 +52,8 @@ inline void expect_same_plan(const Plan& a, const Plan& b) {
   EXPECT_EQ(a.alignment, b.alignment);
   EXPECT_EQ(a.budget_bytes, b.budget_bytes);
   EXPECT_EQ(a.arena_bytes, b.arena_bytes);
+  EXPECT_EQ(a.chunk_bytes, b.chunk_bytes);
+  EXPECT_EQ(a.chunks, b.chunks);
   EXPECT_EQ(a.external_bytes, b.external_bytes);
   EXPECT_EQ(a.peak_bytes, b.peak_bytes);
   EXPECT_EQ(a.lower_bound_bytes, b.lower_bound_bytes);

@@ -28,13 +28,14 @@ class RandomPlan {
     for (int n = below(5); n > 0; --n) p.output_slots.push_back({static_cast<DType>(below(kDTypeCount)), {below(9), below(9)}});
     for (int n = below(5); n > 0; --n) p.decisions.push_back({text(), wide(), narrow(), real(), narrow(), wide(), text()});
     for (int n = below(5); n > 0; --n) p.intra_op.push_back(below(2) == 1);
+    for (int n = below(5); n > 0; --n) p.chunks.push_back(wide());
     p.threads = narrow();
     p.costs = text();
     p.measured_nodes = narrow();
     p.feasible = below(2);
     p.infeasible_reason = text();
     p.strategy = text();
-    for (std::int64_t* number : {&p.alignment, &p.budget_bytes, &p.arena_bytes, &p.external_bytes, &p.peak_bytes,
+    for (std::int64_t* number : {&p.alignment, &p.budget_bytes, &p.arena_bytes, &p.chunk_bytes, &p.external_bytes, &p.peak_bytes,
                                  &p.lower_bound_bytes, &p.floor_bytes, &p.keep_all_peak_bytes})
       *number = wide();
     p.cost_us = real();

@@ -195,6 +195,38 @@ TEST(PlaceInChunks, AQuarterOfThePeakCostsATwentiethAtMost) {
   }
 }
 
+// More work is never worse, equal work is the same answer, and a capacity that is met is enough.
+TEST(PlaceInChunks, WorkIsSpentOnOrders) {
+  int better = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const std::vector<Tenant> buffers = random_tenants(seed);
+    PlaceOptions options;
+    options.chunk_bytes = 300 + seed * 30;
+    const Offsets greedy = place(buffers, options);
+    options.work = 20'000;
+    const Offsets searched = place(buffers, options), again = place(buffers, options);
+    EXPECT_EQ(find_fault(buffers, searched, options.chunk_bytes), "") << "seed " << seed;
+    EXPECT_LE(searched.end, greedy.end);
+    EXPECT_EQ(searched.offsets, again.offsets);
+    EXPECT_EQ(searched.arena, again.arena);
+    better += searched.end < greedy.end;
+    options.capacity = greedy.end;
+    EXPECT_EQ(place(buffers, options).end, greedy.end) << "seed " << seed;
+  }
+  EXPECT_GT(better, 5);
+}
+
+// Buffers that are larger than a chunk and never alive together are in one, whoever comes first; smaller ones fill what they leave.
+TEST(PlaceInChunks, LargeBuffersShare) {
+  const std::vector<Tenant> buffers = {{100, 1, 4, 5}, {90, 1, 2, 3}, {100, 1, 0, 1}, {80, 1, 6, 7}, {10, 1, 2, 3}, {45, 1, 0, 9}};
+  PlaceOptions options;
+  options.chunk_bytes = 50;
+  const Offsets placed = place(buffers, options);
+  EXPECT_EQ(find_fault(buffers, placed, options.chunk_bytes), "");
+  EXPECT_EQ(placed.end, 145);
+  EXPECT_TRUE(placed.optimal);
+}
+
 // An offset does not say in which of several arenas.
 TEST(PlaceInChunks, RefusesFixedOffsetsAndNamesTheBuffer) {
   const std::vector<Tenant> buffers = {{8, 1, 0, 2}, {8, 1, 1, 3}, {8, 1, 2, 4, 16}, {8, 1, 2, 4, 0}};

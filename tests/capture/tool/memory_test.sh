@@ -34,6 +34,26 @@ head -1 u.csv | grep -qx 'id,lower,upper,size,offset,alignment,name,where,reason
 top=$(awk -F, 'NR > 1 { end = $4 + $5; if (end > top) top = end } END { printf "%d", top }' u.csv)
 [ "$top" = "$arena" ] || fail "the buffers of u.csv end at $top, the arena at $arena"
 
+# In chunks: said in the summary, in words and as JSON, drawn, and offsets reads the table, which says in which chunk.
+expect 0 plan u.tape --chunk $((arena / 4)) --picture chunks.svg --csv chunks.csv --json -o chunked.tape; quiet
+[ "$(number chunk_bytes)" = $((arena / 4)) ] || fail "chunk_bytes is $(number chunk_bytes)"
+[ "$(number arena_bytes)" -le $((arena + arena / 20)) ] || fail "in chunks the arena is $(number arena_bytes), in one $arena"
+grep -qF 'class="joint"' chunks.svg || fail "no joints in chunks.svg"; ! grep -qF 'joint' u.svg || fail "joints in u.svg"
+head -1 chunks.csv | grep -q ',shape,arena$' || fail "header of chunks.csv: $(head -1 chunks.csv)"
+expect 0 offsets chunks.csv --anew --chunk $((arena / 4)) --json; [ "$(number arenas)" -ge 2 ] || fail "$(cat out)"
+expect 0 plan u.tape --chunk 64KiB; answered "chunks"; answered "64.00 KiB"; expect 0 plan u.tape --chunk 64KiB --explain memory; answered "by chunk"; answered "of no more than 65536 bytes"
+expect 0 plan u.tape --explain memory; ! grep -q chunk out || fail "chunks without --chunk"
+expect 0 verify chunked.tape; expect 0 replay chunked.tape --check-eager --json; [ "$(number planned_peak_bytes)" = "$(number observed_peak_bytes)" ] || fail "$(cat out)"
+expect 0 replay u.tape --chunk 64KiB --check-eager; expect 0 bench u.tape --chunk 64KiB --min-time 0.01 --threads 1
+for wrong in 0 -1 lots 5PB 25%; do for command in plan replay bench; do expect 2 $command u.tape --chunk=$wrong; done; done
+expect 2 plan u.tape --chunk; for command in plan replay bench; do expect 0 $command --help; answered --chunk; done
+
+# The alignment is the device's unless said.
+for wrong in 0 -1 48; do expect 2 plan u.tape --align=$wrong; done; expect 2 plan u.tape --device tpu
+expect 0 plan u.tape --json; [ "$(number alignment)" = 64 ] || fail "$(cat out)"
+expect 0 plan u.tape --device cuda --json; [ "$(number alignment)" = 256 ] || fail "$(cat out)"
+expect 0 plan u.tape --device cuda --align 32 --json; [ "$(number alignment)" = 32 ] || fail "$(cat out)"
+
 # Names that no picture has, folders that are not there.
 expect 2 plan u.tape --picture u.jpg; said ".svg or .png"; absent u.jpg
 expect 3 plan u.tape --picture nowhere/u.svg; said nowhere
