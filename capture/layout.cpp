@@ -200,6 +200,7 @@ class LayoutMaker {
     if (placing.near) give_hints(*placing.near, buffer_of, first_scratch, &buffers);
     PlaceOptions how;
     how.work = placing.work;
+    if (placing.start) how.start = offsets_in(*placing.start, buffer_of, buffers.size());
     how.cancel = placing.cancel;
     const Offsets placed = times_ ? place_apart(buffers, find_occupations(buffer_of, buffers.size())) : place(buffers, how);
     layout_.arena_bytes = placed.end;
@@ -210,6 +211,16 @@ class LayoutMaker {
     }
     for (NodeId n = 0; n < graph_.node_count(); ++n)
       layout_.workspace[n] = {placed.offsets[first_scratch + n], buffers[first_scratch + n].bytes};
+  }
+
+  // By buffer.
+  std::vector<std::int64_t> offsets_in(const Layout& known, const std::vector<std::int32_t>& buffer_of, std::size_t n_buffers) const {
+    std::vector<std::int64_t> offsets(n_buffers);
+    for (ValueId v = 0; v < graph_.value_count(); ++v)
+      if (buffer_of[v] != kNone) offsets[buffer_of[v]] = known.values[v].offset;
+    const std::size_t first_scratch = n_buffers - graph_.nodes.size();
+    for (NodeId n = 0; n < graph_.node_count(); ++n) offsets[first_scratch + n] = known.workspace[n].offset;
+    return offsets;
   }
 
   // Buffers and workspaces by the names of values; what has another size by now gets no hint.

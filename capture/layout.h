@@ -27,6 +27,7 @@ struct SegmentTimes {
 struct Placing {
   std::int64_t work = 0;         // steps of search (place/place.h)
   const Plan* near = nullptr;    // values keep the offsets that values of their names have there, if that costs little
+  const Layout* start = nullptr; // of the same graph, to improve on
   const std::atomic<bool>* cancel = nullptr;
 };
 

@@ -89,7 +89,8 @@ struct PlacedOffer {
 
 class Planner {
  public:
-  Planner(const Graph& captured, const PlanOptions& options) : options_(options), watch_{options.cancel, options.progress} {
+  Planner(const Graph& captured, const PlanOptions& options, Looks looks)
+      : options_(options), watch_{options.cancel, options.progress}, passes_({}, looks) {
     Graph graph = prepare(captured, &passes_, options_.sharing);
     add_line("recorded", std::move(graph));
   }
@@ -130,6 +131,7 @@ class Planner {
   // The same order with parts in what joins them (analysis/parts.h). They cannot be made again, so that both have something to offer.
   Line* add_line_with_parts(const Line& apart) {
     if (!has(options_.sharing, Sharing::parts)) return nullptr;
+    if (!may_share_parts(apart.facts)) return nullptr;
     auto line = std::make_unique<Line>();
     line->facts = apart.facts;
     share_parts(Readers(apart.graph), &line->facts);
@@ -254,7 +256,8 @@ class Planner {
     const bool known = lowest_ && lowest_->number == offer.number;
     PlacedOffer placed{offer.number, 0, known ? std::move(lowest_->cloned) : graph_of(offer), {}};
     Layout greedy = known ? std::move(lowest_->layout) : lay_out(offer.line->facts, placed.cloned, options_.alignment);
-    placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment, {place_work(offer), options_.near.get(), options_.cancel});
+    const Layout* start = options_.near ? nullptr : &greedy;  // addresses to keep are no better for being lower
+    placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment, {place_work(offer), options_.near.get(), start, options_.cancel});
     watch_.check();
     placed.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
     const bool costs_too_much = placed.peak > offer.peak && (has_budget() || !options_.near);
@@ -406,12 +409,26 @@ bool checks_plans() {
 #endif
 }
 
+// What has been proven of the captured graph the passes must not have broken. It takes as long as some of them, so one look is had at the end;
+// if it is not good, another planning finds the pass that is to blame.
+Plan plan_and_verify(const Graph& graph, const PlanOptions& options) {
+  if (checks_plans()) return Planner(graph, options, Looks::at_each).make();
+  Plan plan = Planner(graph, options, Looks::at_none).make();
+  try {
+    verify(plan.graph);
+  } catch (const InvalidGraphError&) {
+    Planner(graph, options, Looks::at_each).make();
+    throw;
+  }
+  return plan;
+}
+
 }  // namespace
 
 Plan make_plan(const Graph& graph, const PlanOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   check_options(options);
-  Plan plan = Planner(graph, options).make();
+  Plan plan = plan_and_verify(graph, options);
   plan.solve_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (checks_plans())
     if (const std::vector<std::string> violations = check_plan(plan); !violations.empty())

@@ -140,6 +140,17 @@ std::optional<OneView> one_view(const Type& from, const Type& to, const Strided&
 
 // ---- the pass ----
 
+bool foldable(const Node& node) {
+  return node.op->is(kView) && node.op->view && node.op->vjp && node.n_inputs == 1 && node.n_outputs == 1 && !node.origin.clone && node.n_after == 0;
+}
+
+// A quick look that most graphs fail at all of their nodes: views of views, and views with their operand's type.
+bool may_fold(const Graph& graph, const Node& node) {
+  if (!foldable(node)) return false;
+  const Value& operand = graph.values[graph.inputs(node)[0]];
+  return operand.type == graph.values[node.first_output].type || (operand.node != kNone && foldable(graph.nodes[operand.node]));
+}
+
 class ViewFolder {
  public:
   explicit ViewFolder(const Graph& graph) : from_(graph), rewriter_(graph), to_(rewriter_.graph()) {}
@@ -151,11 +162,6 @@ class ViewFolder {
   }
 
  private:
-  static bool foldable(const Node& node) {
-    return node.op->is(kView) && node.op->view && node.op->vjp && node.n_inputs == 1 && node.n_outputs == 1 &&
-           !node.origin.clone && node.n_after == 0;
-  }
-
   bool fold(NodeId n) {
     const Node& node = from_.nodes[n];
     if (!foldable(node)) return false;
@@ -206,7 +212,10 @@ class ViewFolder {
 
 }  // namespace
 
-Graph fold_views(Graph graph) { return ViewFolder(graph).run(); }
+Graph fold_views(Graph graph) {
+  const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return may_fold(graph, node); });
+  return any ? ViewFolder(graph).run() : graph;
+}
 
 namespace {
 const bool registered = register_pass({

@@ -7,21 +7,24 @@
 #include <tbb/task_arena.h>
 
 #include <limits>
-#include <numeric>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 namespace tapedeck {
 
 namespace {
 
-template <class Key>
-PlaceOrder sorted_by(const PlaceProblem& p, Key key) {
-  PlaceOrder order(p.buffers.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](std::int32_t x, std::int32_t y) {
-    const auto kx = key(p.buffers[x]), ky = key(p.buffers[y]);
-    return kx != ky ? kx < ky : x < y;
-  });
+template <class KeyOf>
+PlaceOrder sorted_by(const PlaceProblem& p, KeyOf key_of) {
+  using Key = decltype(key_of(p.buffers.front()));
+  std::vector<std::pair<Key, std::int32_t>> keyed;
+  keyed.reserve(p.buffers.size());
+  for (const Tenant& b : p.buffers) keyed.emplace_back(key_of(b), static_cast<std::int32_t>(keyed.size()));
+  std::sort(keyed.begin(), keyed.end());
+  PlaceOrder order;
+  order.reserve(keyed.size());
+  for (const auto& [key, i] : keyed) order.push_back(i);
   return order;
 }
 
@@ -81,16 +84,18 @@ class GreedyAttempts {
   int count() const { return kOrders * fits(); }
   bool is_enough(std::int64_t end) const { return end <= p_.bound || (is_many() && end - p_.bound <= p_.bound / 50); }
 
-  Attempt make(int number, std::int64_t limit) const {
+  // `space` is kept from one attempt to the next for its memory.
+  Attempt make(int number, std::int64_t limit, std::optional<Space>* space) const {
     static constexpr PlaceOrder (*kMakers[kOrders])(const PlaceProblem&) = {order_by_size, order_by_start, order_by_duration, order_by_area, order_by_breadth};
     const PlaceOrder order = kMakers[number / fits()](p_);
     const Fit fit = number % fits() == 0 ? Fit::first : Fit::best;
     if (p_.buffers.size() <= kFew) {
-      SmallSpace space(chunks_);
-      return attempt(p_, order, fit, limit, space, given_);
+      SmallSpace few(chunks_);
+      return attempt(p_, order, fit, limit, few, given_);
     }
-    Space space(p_, chunks_);
-    return attempt(p_, order, fit, limit, space, given_);
+    if (*space) (*space)->clear();
+    else space->emplace(p_, chunks_);
+    return attempt(p_, order, fit, limit, **space, given_);
   }
 
  private:
@@ -111,14 +116,20 @@ void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std:
                          const std::function<std::int64_t(Attempt&&)>& take) {
   const GreedyAttempts attempts(p, chunks, given);
   const bool at_once = threads > 1 && p.buffers.size() > kWorthThreads;
-  std::int64_t limit = take(attempts.make(0, std::numeric_limits<std::int64_t>::max()));
+  std::optional<Space> space;
+  std::int64_t limit = take(attempts.make(0, std::numeric_limits<std::int64_t>::max(), &space));
   if (attempts.is_enough(limit)) return;
   std::vector<Attempt> made(static_cast<std::size_t>(at_once ? attempts.count() : 0));
   if (at_once)
     tbb::task_arena(threads).execute(
-        [&] { tbb::parallel_for(1, attempts.count(), [&](int n) { made[static_cast<std::size_t>(n)] = attempts.make(n, limit); }); });
+        [&] {
+          tbb::parallel_for(1, attempts.count(), [&](int n) {
+            std::optional<Space> own;
+            made[static_cast<std::size_t>(n)] = attempts.make(n, limit, &own);
+          });
+        });
   for (int n = 1; n < attempts.count() && !attempts.is_enough(limit); ++n)
-    limit = take(at_once ? std::move(made[static_cast<std::size_t>(n)]) : attempts.make(n, limit));
+    limit = take(at_once ? std::move(made[static_cast<std::size_t>(n)]) : attempts.make(n, limit, &space));
 }
 
 Attempt place_at_hints(const PlaceProblem& p) {

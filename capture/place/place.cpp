@@ -110,6 +110,16 @@ class Improver {
   std::vector<std::int64_t> ends_;            // by part, in bytes
 };
 
+// What is known already, as a greedy attempt would have it.
+Attempt known_placement(const PlaceProblem& p, const std::vector<std::int64_t>& start) {
+  Attempt known;
+  for (std::size_t i = 0; i < p.buffers.size(); ++i) {
+    known.offsets.push_back(start[static_cast<std::size_t>(p.original[i])]);
+    known.end = std::max(known.end, known.offsets.back() + p.buffers[i].bytes);
+  }
+  return known;
+}
+
 void refuse_fixed(const std::vector<Tenant>& buffers) {
   for (std::size_t i = 0; i < buffers.size(); ++i)
     if (buffers[i].fixed >= 0) throw PlaceError({static_cast<std::int32_t>(i)}, "has a fixed offset, which does not say in which of several arenas it lies");
@@ -128,7 +138,7 @@ Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
     nothing.optimal = true;
     return nothing;
   }
-  Attempt best = place_greedily(p, options.threads);
+  Attempt best = options.start.empty() ? place_greedily(p, options.threads) : known_placement(p, options.start);
   Improver improver(p, options, begun, &best);
   improver.report();
   // What keeps its addresses is searched further only for a capacity that it does not meet.

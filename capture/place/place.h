@@ -39,6 +39,7 @@ struct PlaceOptions {
   double seconds = 0;              // > 0: the limit is this much time instead, and answers may differ from run to run
   std::int64_t capacity = -1;      // >= 0: any end up to it will do, and nothing lower is looked for
   std::int64_t chunk_bytes = -1;   // > 0: several arenas, none larger (but for a buffer that is larger itself)
+  std::vector<std::int64_t> start = {};  // by buffer, if not empty: a right placement to improve on instead of greedy ones
   int threads = 1;                 // that search; more than 5,000 buffers are placed greedily on them too
   const std::atomic<bool>* cancel = nullptr;                            // the best so far is the answer
   std::function<void(std::int64_t end, double seconds)> on_better = {};  // greedy's end, then each lower one; one call at a time, maybe from another thread

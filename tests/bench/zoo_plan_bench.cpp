@@ -4,9 +4,9 @@
 //   zoo_plan_bench [--only NAME] [--batch 1,32] [--threads N] [--no-capture]
 //
 // Steps are recorded by types alone at every batch, which takes no memory. `naive`: the recorded order, and no two values share bytes but
-// by being dead. `capture`: what a real recording of the same step takes, at batch 1 (--no-capture leaves it out); the time of planning is
-// a median of three, as for a captured step: without the search for the floor, which nobody asked for, and with as much search for offsets as
-// the step is worth. `/bound` is of that plan, `at rest` of one that has the time (place_work 100,000). `parallel`: planned for N threads: its peak beside the
+// by being dead. `capture`: what a real recording of the same step takes, where that fits (kMostBytes, kMostSeconds; --no-capture leaves it
+// out); the time of planning is a median of three, as for a captured step: without the search for the floor, which nobody asked for, and with
+// as much search for offsets as the step is worth. `/bound` is of that plan, `at rest` of one that has the time (place_work 100,000). `parallel`: planned for N threads: its peak beside the
 // peak for one, and the simulated time beside that of bytes placed tightly.
 #include <tapedeck/tapedeck.h>
 
@@ -35,6 +35,11 @@ struct Asked {
   int threads = 2;
   bool capture = true;
 };
+
+// What a step may need to be recorded for real: bytes in the recorded order, and time by the cost model.
+constexpr std::int64_t kMostBytes = std::int64_t{6} << 30;
+constexpr double kMostSeconds = 20;
+constexpr double kAimedShare = 0.05;   // of capturing, for planning
 
 struct Means {  // geometric
   double log_sum = 0;
@@ -73,7 +78,9 @@ double capture_ms(const Model& model, ModelOptions options) {
 double ratio(std::int64_t a, std::int64_t b) { return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 1.0; }
 
 struct Totals {
-  Means gap, rested, won, share;
+  Means gap, rested, won, share, of_capture;
+  double plan_ms = 0, capture_ms = 0;
+  int within = 0;  // of those captured: planned in kAimedShare of that
   double worst_gap = 1, worst_rested = 1, worst_parallel = 1;
 };
 
@@ -110,8 +117,12 @@ void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* t
   std::string line = fmt::format("{:<22} {:>5} {:>6} {:>14} {:>8.5f} {:>8.5f} {:>7.0f} {:>14} {:>6.3f} {:>6.3f} {:<18} {:>8.1f} {:>6.3f} {:>6.3f}", model.name, batch,
                                  ours.plan.nodes, ours.plan.peak_bytes, gap, rested_gap, rested.ms, without.peak_bytes, won, arena_won, ours.plan.order, ours.ms, wider,
                                  wide.segment_rule.tight_makespan_us > 0 ? wide.segment_rule.makespan_us / wide.segment_rule.tight_makespan_us : 1.0);
-  if (asked.capture && batch == 1) {
+  if (asked.capture && without.peak_bytes <= kMostBytes && ours.plan.keep_all_cost_us <= 1e6 * kMostSeconds) {
     const double capture = capture_ms(model, how);
+    totals->of_capture.add(ours.ms / capture);
+    totals->plan_ms += ours.ms;
+    totals->capture_ms += capture;
+    totals->within += ours.ms <= kAimedShare * capture;
     line += fmt::format(" {:>9.0f} {:>6.2f} %", capture, 100 * ours.ms / capture);
   }
   fmt::print("{}\n", line);
@@ -149,4 +160,7 @@ int main(int argc, char** argv) {
       if (asked.only.empty() || model.name == asked.only) bench(model, batch, asked, &totals);
   fmt::print("geometric means: peak/bound {:.5f} (worst {:.5f}), at rest {:.5f} ({:.5f}), ours/naive {:.3f} (arena alone {:.3f}); {} threads / one, worst: {:.3f}\n", totals.gap.mean(), totals.worst_gap,
              totals.rested.mean(), totals.worst_rested, totals.won.mean(), totals.share.mean(), asked.threads, totals.worst_parallel);
+  if (totals.of_capture.n > 0)
+    fmt::print("planning / capturing: within {:.0f} % for {} of {}, geometric mean {:.2f} %, in all {:.0f} of {:.0f} ms, {:.2f} %\n", 100 * kAimedShare, totals.within,
+               totals.of_capture.n, 100 * totals.of_capture.mean(), totals.plan_ms, totals.capture_ms, 100 * totals.plan_ms / totals.capture_ms);
 }
