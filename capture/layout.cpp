@@ -202,6 +202,7 @@ class LayoutMaker {
     how.work = placing.work;
     if (placing.start) how.start = offsets_in(*placing.start, buffer_of, buffers.size());
     how.cancel = placing.cancel;
+    how.slack = placing.slack;
     const Offsets placed = times_ ? place_apart(buffers, find_occupations(buffer_of, buffers.size())) : place(buffers, how);
     layout_.arena_bytes = placed.end;
     if (placed.end < 0) return;

@@ -29,6 +29,7 @@ struct Placing {
   const Plan* near = nullptr;    // values keep the offsets that values of their names have there, if that costs little
   const Layout* start = nullptr; // of the same graph, to improve on
   const std::atomic<bool>* cancel = nullptr;
+  std::int64_t slack = 0;        // above the bound, and as good
 };
 
 // Values share bytes if one is a window on the other, if one is a part of the other, or an output takes over an operand that dies there; each

@@ -242,7 +242,7 @@ class Planner {
     if (offer.peak < 0) {
       watch_.check();
       PlacedOffer placed{offer.number, 0, graph_of(offer), {}};
-      placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment);
+      placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment, {0, nullptr, nullptr, nullptr, slack()});
       placed.peak = offer.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
       if (!lowest_ || offer.peak < lowest_->peak) lowest_ = std::move(placed);
     }
@@ -255,9 +255,9 @@ class Planner {
     if (peak(offer) <= offer.live_peak && !options_.near) return offer.peak;
     const bool known = lowest_ && lowest_->number == offer.number;
     PlacedOffer placed{offer.number, 0, known ? std::move(lowest_->cloned) : graph_of(offer), {}};
-    Layout greedy = known ? std::move(lowest_->layout) : lay_out(offer.line->facts, placed.cloned, options_.alignment);
+    Layout greedy = known ? std::move(lowest_->layout) : lay_out(offer.line->facts, placed.cloned, options_.alignment, {0, nullptr, nullptr, nullptr, slack()});
     const Layout* start = options_.near ? nullptr : &greedy;  // addresses to keep are no better for being lower
-    placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment, {place_work(offer), options_.near.get(), start, options_.cancel});
+    placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment, {place_work(offer), options_.near.get(), start, options_.cancel, slack()});
     watch_.check();
     placed.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
     const bool costs_too_much = placed.peak > offer.peak && (has_budget() || !options_.near);
@@ -271,6 +271,9 @@ class Planner {
     if (known) lowest_.reset();
     return offer.peak;
   }
+
+  // What alignment may cost is not worth waiting for where nobody asked for a floor.
+  std::int64_t slack() const { return looks_for_floor() || options_.place_work >= 0 ? 0 : options_.alignment; }
 
   // A second of search at most; of small graphs, of which a program may have many, little. Who waits for the plan of a step that is over in a
   // millisecond wants no search at all: a fiftieth of the step it may take.

@@ -79,10 +79,11 @@ constexpr std::size_t kMany = 20000;      // beyond so many there is no time for
 // Every order, first by first fit, then by best fit.
 class GreedyAttempts {
  public:
-  GreedyAttempts(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given) : p_(p), chunks_(chunks), given_(given) {}
+  GreedyAttempts(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, std::int64_t slack)
+      : p_(p), chunks_(chunks), given_(given), enough_(p.bound + slack) {}
 
   int count() const { return kOrders * fits(); }
-  bool is_enough(std::int64_t end) const { return end <= p_.bound || (is_many() && end - p_.bound <= p_.bound / 50); }
+  bool is_enough(std::int64_t end) const { return end <= enough_ || (is_many() && end - p_.bound <= p_.bound / 50); }
 
   // `space` is kept from one attempt to the next for its memory.
   Attempt make(int number, std::int64_t limit, std::optional<Space>* space) const {
@@ -106,6 +107,7 @@ class GreedyAttempts {
   const PlaceProblem& p_;
   const Chunks& chunks_;
   const std::vector<std::int64_t>& given_;
+  const std::int64_t enough_;
 };
 
 }  // namespace
@@ -113,8 +115,8 @@ class GreedyAttempts {
 // On several threads all but the first are made at once, and may give up where the first ended: none that would be taken in turn does. They
 // are taken in turn all the same, so the answer is that of one thread.
 void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, int threads,
-                         const std::function<std::int64_t(Attempt&&)>& take) {
-  const GreedyAttempts attempts(p, chunks, given);
+                         const std::function<std::int64_t(Attempt&&)>& take, std::int64_t slack) {
+  const GreedyAttempts attempts(p, chunks, given, slack);
   const bool at_once = threads > 1 && p.buffers.size() > kWorthThreads;
   std::optional<Space> space;
   std::int64_t limit = take(attempts.make(0, std::numeric_limits<std::int64_t>::max(), &space));
@@ -180,15 +182,16 @@ Attempt keep_hints(const PlaceProblem& p) {
 
 }  // namespace
 
-Attempt place_greedily(const PlaceProblem& p, int threads) {
+Attempt place_greedily(const PlaceProblem& p, int threads, std::int64_t slack) {
   Attempt best;
   best.end = std::numeric_limits<std::int64_t>::max();
   if (std::any_of(p.buffers.begin(), p.buffers.end(), [](const Tenant& b) { return b.hint >= 0; })) best = keep_hints(p);
   if (best.at_hints) return best;
-  each_greedy_attempt(p, {}, fixed_offsets(p), threads, [&](Attempt&& next) {
+  const auto take = [&](Attempt&& next) {
     if (next.end < best.end) best = std::move(next);
     return best.end;
-  });
+  };
+  each_greedy_attempt(p, {}, fixed_offsets(p), threads, take, slack);
   return best;
 }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 namespace tapedeck {
 
@@ -30,7 +31,7 @@ class Improver {
   }
 
   void improve() {
-    if (is_done()) return;
+    if (is_done() || is_hopeless()) return;
     parts_ = split(p_);
     races_.resize(parts_.size());
     for (std::size_t k = 0; k < parts_.size(); ++k) ends_.push_back(end_of(k));
@@ -48,8 +49,26 @@ class Improver {
   }
 
  private:
-  bool is_done() const { return best_->end <= std::max(bound_, options_.capacity); }
+  bool is_done() const { return best_->end <= std::max(bound_ + options_.slack, options_.capacity); }
   std::int64_t work_left() const { return options_.seconds > 0 ? std::int64_t{1} << 62 : options_.work - work_; }
+
+  // A search takes a step for each buffer of a part, and the part that ends highest is the one to begin with.
+  bool is_hopeless() const {
+    if (options_.seconds > 0 || options_.work >= static_cast<std::int64_t>(p_.buffers.size())) return false;
+    std::vector<std::int32_t> going(static_cast<std::size_t>(p_.steps) + 1, 0);  // by step: buffers alive there and at the step before
+    const Tenant* highest = &p_.buffers.front();
+    for (std::size_t i = 0; i < p_.buffers.size(); ++i) {
+      const Tenant& b = p_.buffers[i];
+      ++going[b.birth + 1], --going[b.death + 1];
+      if (best_->offsets[i] + b.bytes == best_->end) highest = &b;
+    }
+    std::partial_sum(going.begin(), going.end(), going.begin());
+    std::int32_t first = highest->birth, last = highest->death;
+    while (going[first] > 0) --first;
+    while (going[last + 1] > 0) ++last;
+    const auto is_in = [&](const Tenant& b) { return b.birth >= first && b.death <= last; };
+    return options_.work < std::count_if(p_.buffers.begin(), p_.buffers.end(), is_in);
+  }
 
   std::int64_t end_of(std::size_t k) const {
     std::int64_t end = 0;
@@ -138,7 +157,7 @@ Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
     nothing.optimal = true;
     return nothing;
   }
-  Attempt best = options.start.empty() ? place_greedily(p, options.threads) : known_placement(p, options.start);
+  Attempt best = options.start.empty() ? place_greedily(p, options.threads, options.slack) : known_placement(p, options.start);
   Improver improver(p, options, begun, &best);
   improver.report();
   // What keeps its addresses is searched further only for a capacity that it does not meet.

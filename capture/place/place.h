@@ -38,6 +38,7 @@ struct PlaceOptions {
   std::int64_t work = 0;           // steps of search beyond the greedy orders; equal work, equal answer, on any number of threads
   double seconds = 0;              // > 0: the limit is this much time instead, and answers may differ from run to run
   std::int64_t capacity = -1;      // >= 0: any end up to it will do, and nothing lower is looked for
+  std::int64_t slack = 0;          // an end that is no further above the bound is as good as the bound
   std::int64_t chunk_bytes = -1;   // > 0: several arenas, none larger (but for a buffer that is larger itself)
   std::vector<std::int64_t> start = {};  // by buffer, if not empty: a right placement to improve on instead of greedy ones
   int threads = 1;                 // that search; more than 5,000 buffers are placed greedily on them too
