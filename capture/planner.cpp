@@ -153,10 +153,15 @@ class Planner {
     return std::accumulate(saved.begin(), saved.end(), 0.0);
   }
 
+  // Who waits for the plan of a step waits for no more than a hundredth of the step while orders are searched.
+  static constexpr std::int64_t kLeastOrderWork = 100'000;
+  static constexpr double kUsOfLookUp = 0.015;
+
   OrderOptions order_options() const {
     OrderOptions how;
     how.split_phases = options_.split_phases;
     how.cancel = options_.cancel;
+    if (!looks_for_floor()) how.most_work = std::max(kLeastOrderWork, static_cast<std::int64_t>(0.01 * lines_.front()->facts.keep_all_cost / kUsOfLookUp));
     return how;
   }
 

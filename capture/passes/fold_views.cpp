@@ -121,10 +121,12 @@ bool is_right(const OneView& view, const Type& from, const Type& to, const Strid
 std::optional<OneView> one_view(const Type& from, const Type& to, const Strided& window) {
   OneView view;
   view.shape.shape = sizes_of(to.shape);
-  for (const char* name : {"reshape", "broadcast_to"}) {
-    view.op = find_op(name);
-    if (is_right(view, from, to, window)) return view;
-  }
+  static const Op *const reshape = find_op("reshape"), *const broadcast_to = find_op("broadcast_to");
+  view.op = reshape;
+  if (from.numel() == to.numel() && is_right(view, from, to, window)) return view;
+  Shape both;
+  view.op = broadcast_to;
+  if (broadcast_shapes(from.shape, to.shape, &both) && both == to.shape && is_right(view, from, to, window)) return view;
   if (const auto permutation = as_permutation(from.shape, to.shape, window)) {
     view.op = find_op("transpose");
     view.permute = *permutation;
