@@ -203,6 +203,8 @@ class LayoutMaker {
     if (placing.start) how.start = offsets_in(*placing.start, buffer_of, buffers.size());
     how.cancel = placing.cancel;
     how.slack = placing.slack;
+    how.first_fit_only = placing.first_fit_only;
+    how.retries = placing.retries;
     const Offsets placed = times_ ? place_apart(buffers, find_occupations(buffer_of, buffers.size())) : place(buffers, how);
     layout_.arena_bytes = placed.end;
     if (placed.end < 0) return;

@@ -112,6 +112,7 @@ class Planner {
 
  private:
   static constexpr int kMostRounds = 4;  // of order and recomputation improving each other
+  static constexpr int kRetries = 12;    // of greedy placement where nobody waits for more
 
   bool has_budget() const { return options_.budget >= 0 || options_.budget_percent >= 0; }
   bool looks_for_floor() const { return options_.find_floor || has_budget() || options_.strategy == Strategy::greedy; }
@@ -161,7 +162,9 @@ class Planner {
     OrderOptions how;
     how.split_phases = options_.split_phases;
     how.cancel = options_.cancel;
-    if (!looks_for_floor()) how.most_work = std::max(kLeastOrderWork, static_cast<std::int64_t>(0.01 * lines_.front()->facts.keep_all_cost / kUsOfLookUp));
+    if (looks_for_floor()) return how;
+    const auto n = static_cast<std::int64_t>(lines_.front()->graph.nodes.size());
+    how.most_work = std::max(std::min(kLeastOrderWork, n * n), static_cast<std::int64_t>(0.01 * lines_.front()->facts.keep_all_cost / kUsOfLookUp));
     return how;
   }
 
@@ -247,7 +250,7 @@ class Planner {
     if (offer.peak < 0) {
       watch_.check();
       PlacedOffer placed{offer.number, 0, graph_of(offer), {}};
-      placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment, {0, nullptr, nullptr, nullptr, slack()});
+      placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment, placing(offer));
       placed.peak = offer.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
       if (!lowest_ || offer.peak < lowest_->peak) lowest_ = std::move(placed);
     }
@@ -260,9 +263,9 @@ class Planner {
     if (peak(offer) <= offer.live_peak && !options_.near) return offer.peak;
     const bool known = lowest_ && lowest_->number == offer.number;
     PlacedOffer placed{offer.number, 0, known ? std::move(lowest_->cloned) : graph_of(offer), {}};
-    Layout greedy = known ? std::move(lowest_->layout) : lay_out(offer.line->facts, placed.cloned, options_.alignment, {0, nullptr, nullptr, nullptr, slack()});
+    Layout greedy = known ? std::move(lowest_->layout) : lay_out(offer.line->facts, placed.cloned, options_.alignment, placing(offer));
     const Layout* start = options_.near ? nullptr : &greedy;  // addresses to keep are no better for being lower
-    placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment, {place_work(offer), options_.near.get(), start, options_.cancel, slack()});
+    placed.layout = lay_out(offer.line->facts, placed.cloned, options_.alignment, searching(offer, start));
     watch_.check();
     placed.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
     const bool costs_too_much = placed.peak > offer.peak && (has_budget() || !options_.near);
@@ -279,6 +282,29 @@ class Planner {
 
   // What alignment may cost is not worth waiting for where nobody asked for a floor.
   std::int64_t slack() const { return looks_for_floor() || options_.place_work >= 0 ? 0 : options_.alignment; }
+
+  // Greedy placement alone.
+  Placing placing(const Offer& offer) const {
+    Placing how;
+    how.slack = slack();
+    how.first_fit_only = is_hurried(offer);
+    return how;
+  }
+
+  Placing searching(const Offer& offer, const Layout* start) const {
+    Placing how = placing(offer);
+    how.work = place_work(offer);
+    how.near = options_.near.get();
+    how.start = start;
+    how.cancel = options_.cancel;
+    how.retries = slack() > 0 ? kRetries : 0;
+    return how;
+  }
+
+  // Ten greedy attempts take ten microseconds or so for each buffer; best fit, which half of them are, seldom wins.
+  bool is_hurried(const Offer& offer) const {
+    return slack() > 0 && 10.0 * static_cast<double>(offer.line->graph.nodes.size()) > 0.01 * offer.line->facts.keep_all_cost;
+  }
 
   // A second of search at most; of small graphs, of which a program may have many, little. Who waits for the plan of a step that is over in a
   // millisecond wants no search at all: a fiftieth of the step it may take.

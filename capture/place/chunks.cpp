@@ -90,7 +90,7 @@ Offsets place_in_chunks(const PlaceProblem& p, std::int64_t chunk_bytes, std::si
   const Chunks chunks(large.sizes, chunk_bytes);
   Offsets best;
   best.end = std::numeric_limits<std::int64_t>::max();
-  each_greedy_attempt(p, chunks, large.offsets, 1, [&](Attempt&& next) {
+  each_greedy_attempt(p, chunks, large.offsets, {}, [&](Attempt&& next) {
     Offsets split = split_up(p, chunks, next, n_buffers);
     if (split.end < best.end) best = std::move(split);
     return best.end > p.bound ? std::numeric_limits<std::int64_t>::max() : p.bound;  // an attempt that ends higher may hold less in sum

@@ -79,8 +79,8 @@ constexpr std::size_t kMany = 20000;      // beyond so many there is no time for
 // Every order, first by first fit, then by best fit.
 class GreedyAttempts {
  public:
-  GreedyAttempts(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, std::int64_t slack)
-      : p_(p), chunks_(chunks), given_(given), enough_(p.bound + slack) {}
+  GreedyAttempts(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, const GreedyOptions& options)
+      : p_(p), chunks_(chunks), given_(given), enough_(p.bound + options.slack), first_fit_only_(options.first_fit_only) {}
 
   int count() const { return kOrders * fits(); }
   bool is_enough(std::int64_t end) const { return end <= enough_ || (is_many() && end - p_.bound <= p_.bound / 50); }
@@ -102,28 +102,29 @@ class GreedyAttempts {
  private:
   static constexpr int kOrders = 5;
   bool is_many() const { return p_.buffers.size() > kMany; }
-  int fits() const { return is_many() ? 1 : 2; }
+  int fits() const { return is_many() || first_fit_only_ ? 1 : 2; }
 
   const PlaceProblem& p_;
   const Chunks& chunks_;
   const std::vector<std::int64_t>& given_;
   const std::int64_t enough_;
+  const bool first_fit_only_;
 };
 
 }  // namespace
 
 // On several threads all but the first are made at once, and may give up where the first ended: none that would be taken in turn does. They
 // are taken in turn all the same, so the answer is that of one thread.
-void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, int threads,
-                         const std::function<std::int64_t(Attempt&&)>& take, std::int64_t slack) {
-  const GreedyAttempts attempts(p, chunks, given, slack);
-  const bool at_once = threads > 1 && p.buffers.size() > kWorthThreads;
+void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, const GreedyOptions& options,
+                         const std::function<std::int64_t(Attempt&&)>& take) {
+  const GreedyAttempts attempts(p, chunks, given, options);
+  const bool at_once = options.threads > 1 && p.buffers.size() > kWorthThreads;
   std::optional<Space> space;
   std::int64_t limit = take(attempts.make(0, std::numeric_limits<std::int64_t>::max(), &space));
   if (attempts.is_enough(limit)) return;
   std::vector<Attempt> made(static_cast<std::size_t>(at_once ? attempts.count() : 0));
   if (at_once)
-    tbb::task_arena(threads).execute(
+    tbb::task_arena(options.threads).execute(
         [&] {
           tbb::parallel_for(1, attempts.count(), [&](int n) {
             std::optional<Space> own;
@@ -182,7 +183,7 @@ Attempt keep_hints(const PlaceProblem& p) {
 
 }  // namespace
 
-Attempt place_greedily(const PlaceProblem& p, int threads, std::int64_t slack) {
+Attempt place_greedily(const PlaceProblem& p, const GreedyOptions& options) {
   Attempt best;
   best.end = std::numeric_limits<std::int64_t>::max();
   if (std::any_of(p.buffers.begin(), p.buffers.end(), [](const Tenant& b) { return b.hint >= 0; })) best = keep_hints(p);
@@ -191,8 +192,27 @@ Attempt place_greedily(const PlaceProblem& p, int threads, std::int64_t slack) {
     if (next.end < best.end) best = std::move(next);
     return best.end;
   };
-  each_greedy_attempt(p, {}, fixed_offsets(p), threads, take, slack);
+  each_greedy_attempt(p, {}, fixed_offsets(p), options, take);
   return best;
+}
+
+void place_with_first(const PlaceProblem& p, int attempts, Attempt* best) {
+  constexpr std::int64_t kWorthIt = 250;   // of the bound: so far above it an attempt more is not too much
+  if (p.buffers.size() > kFew) return;
+  PlaceOrder order = order_by_size(p);
+  const std::vector<std::int64_t> given = fixed_offsets(p);
+  for (int n = 0; n < attempts && best->end - p.bound > p.bound / kWorthIt; ++n) {
+    SmallSpace space;
+    Attempt next = attempt(p, order, Fit::first, best->end, space, given);
+    if (next.end < best->end) {
+      *best = std::move(next);
+      continue;
+    }
+    const auto too_high = [&](std::int32_t i) { return next.offsets[i] + p.buffers[i].bytes >= best->end; };
+    const auto at = std::find_if(order.begin(), order.end(), too_high);
+    if (at == order.end()) return;
+    std::rotate(order.begin(), at, at + 1);
+  }
 }
 
 Offsets to_offsets(const PlaceProblem& p, const Attempt& best, std::size_t n_buffers) {

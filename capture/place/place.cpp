@@ -157,7 +157,8 @@ Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
     nothing.optimal = true;
     return nothing;
   }
-  Attempt best = options.start.empty() ? place_greedily(p, options.threads, options.slack) : known_placement(p, options.start);
+  Attempt best = options.start.empty() ? place_greedily(p, {options.threads, options.slack, options.first_fit_only}) : known_placement(p, options.start);
+  place_with_first(p, best.at_hints ? 0 : options.retries, &best);
   Improver improver(p, options, begun, &best);
   improver.report();
   // What keeps its addresses is searched further only for a capacity that it does not meet.

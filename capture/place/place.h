@@ -39,6 +39,8 @@ struct PlaceOptions {
   double seconds = 0;              // > 0: the limit is this much time instead, and answers may differ from run to run
   std::int64_t capacity = -1;      // >= 0: any end up to it will do, and nothing lower is looked for
   std::int64_t slack = 0;          // an end that is no further above the bound is as good as the bound
+  int retries = 0;                 // greedy attempts with what ended too high in front, up to so many (greedy.h)
+  bool first_fit_only = false;     // of the greedy orders: half the time, and seldom a higher end
   std::int64_t chunk_bytes = -1;   // > 0: several arenas, none larger (but for a buffer that is larger itself)
   std::vector<std::int64_t> start = {};  // by buffer, if not empty: a right placement to improve on instead of greedy ones
   int threads = 1;                 // that search; more than 5,000 buffers are placed greedily on them too
