@@ -283,7 +283,8 @@ class Algebra {
 
 Graph algebra(Graph graph, const PassOptions& options) {
   const RulesByOp rules = index_rules(options.fast_math);
-  return may_rewrite(graph, rules) ? Algebra(graph, rules).run() : graph;
+  if (!may_rewrite(graph, rules)) return graph;
+  return Algebra(graph, rules).run();
 }
 
 namespace {

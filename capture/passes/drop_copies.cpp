@@ -155,7 +155,8 @@ class CopyDropper {
 Graph drop_copies(Graph graph) {
   const CopyFinder finder(graph);
   const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return finder.may_drop(node); });
-  return any ? CopyDropper(graph).run() : graph;
+  if (!any) return graph;
+  return CopyDropper(graph).run();
 }
 
 namespace {

@@ -216,7 +216,8 @@ class ViewFolder {
 
 Graph fold_views(Graph graph) {
   const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return may_fold(graph, node); });
-  return any ? ViewFolder(graph).run() : graph;
+  if (!any) return graph;
+  return ViewFolder(graph).run();
 }
 
 namespace {

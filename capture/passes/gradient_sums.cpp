@@ -39,7 +39,8 @@ class Sums {
       if (is_sum(n)) accumulate(n);
     }
     find_runs();
-    return std::all_of(role_.begin(), role_.end(), [](Part role) { return role == Part::none; }) ? std::move(graph_) : emit();
+    if (std::all_of(role_.begin(), role_.end(), [](Part role) { return role == Part::none; })) return std::move(graph_);
+    return emit();
   }
 
  private:
