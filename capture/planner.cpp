@@ -155,7 +155,7 @@ class Planner {
   }
 
   // Who waits for the plan of a step waits for no more than a hundredth of the step while orders are searched.
-  static constexpr std::int64_t kLeastOrderWork = 100'000;
+  static constexpr std::int64_t kLeastOrderWork = 60'000;
   static constexpr double kUsOfLookUp = 0.015;
 
   OrderOptions order_options() const {

@@ -1,12 +1,12 @@
 // Every zoo model's training step, planned: how far the peak is above the bound, what the order of nodes and the sharing of bytes win over
 // the tape as recorded, and what planning costs beside capturing.
 //
-//   zoo_plan_bench [--only NAME] [--batch 1,32] [--threads N] [--no-capture]
+//   zoo_plan_bench [--only NAME] [--batch 1,32] [--threads N] [--no-capture] [--no-rest]
 //
 // Steps are recorded by types alone at every batch, which takes no memory. `naive`: the recorded order, and no two values share bytes but
 // by being dead. `capture`: what a real recording of the same step takes, where that fits (kMostBytes, kMostSeconds; --no-capture leaves it
 // out); the time of planning is a median of three, as for a captured step: without the search for the floor, which nobody asked for, and with
-// as much search for offsets as the step is worth. `/bound` is of that plan, `at rest` of one that has the time (place_work 100,000). `parallel`: planned for N threads: its peak beside the
+// as much search for offsets as the step is worth. `/bound` is of that plan, `at rest` of one that has the time (place_work 100,000; --no-rest: the same plan). `parallel`: planned for N threads: its peak beside the
 // peak for one, and the simulated time beside that of bytes placed tightly.
 #include <tapedeck/tapedeck.h>
 
@@ -33,7 +33,7 @@ struct Asked {
   std::string only;
   std::vector<std::int64_t> batches = {1, 32};
   int threads = 2;
-  bool capture = true;
+  bool capture = true, rest = true;
 };
 
 // What a step may need to be recorded for real: bytes in the recorded order, and time by the cost model.
@@ -95,7 +95,7 @@ void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* t
   const Timed ours = planned(graph, options, 3);
   PlanOptions at_rest = options;
   at_rest.place_work = 100'000;
-  const Timed rested = planned(graph, at_rest);
+  const Timed rested = asked.rest ? planned(graph, at_rest) : ours;
   PlanOptions naive = options;
   naive.ordering = Ordering::recorded;
   naive.sharing = Sharing::none;
@@ -139,6 +139,7 @@ Asked parse(int argc, char** argv) {
     if (!std::strcmp(argv[i], "--only")) asked.only = value();
     else if (!std::strcmp(argv[i], "--threads")) asked.threads = std::max(1, std::atoi(value().c_str()));
     else if (!std::strcmp(argv[i], "--no-capture")) asked.capture = false;
+    else if (!std::strcmp(argv[i], "--no-rest")) asked.rest = false;
     else if (!std::strcmp(argv[i], "--batch")) {
       asked.batches.clear();
       std::istringstream list(value());
