@@ -30,8 +30,10 @@ class Improver {
       stop_.deadline = begun + std::chrono::duration_cast<PlaceClock::duration>(std::chrono::duration<double>(std::min(options.seconds, kMostSeconds)));
   }
 
+  // No threads are asked for where there is nothing to do for them.
+  bool has_to_search() const { return !is_done() && !is_hopeless(); }
+
   void improve() {
-    if (is_done() || is_hopeless()) return;
     parts_ = split(p_);
     races_.resize(parts_.size());
     for (std::size_t k = 0; k < parts_.size(); ++k) ends_.push_back(end_of(k));
@@ -163,7 +165,8 @@ Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
   improver.report();
   // What keeps its addresses is searched further only for a capacity that it does not meet.
   const bool stays = best.at_hints && (options.capacity < 0 || best.end <= options.capacity);
-  if (!stays && (options.work > 0 || options.seconds > 0)) tbb::task_arena(std::max(options.threads, 1)).execute([&] { improver.improve(); });
+  if (!stays && (options.work > 0 || options.seconds > 0) && improver.has_to_search())
+    tbb::task_arena(std::max(options.threads, 1)).execute([&] { improver.improve(); });
   Offsets result = to_offsets(p, best, buffers.size());
   result.optimal = best.end <= improver.bound();
   result.work = improver.work();
