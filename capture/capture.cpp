@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 
 namespace tapedeck {
@@ -44,6 +45,7 @@ struct Capture::Impl {
   bool gradients = false, draws_continue = false;
   bool fully_static = false, compares_counts = false;
   bool open = true;
+  const std::chrono::steady_clock::time_point opened = std::chrono::steady_clock::now();
 
   void close() {
     if (!std::exchange(open, false)) return;
@@ -157,6 +159,7 @@ Captured Capture::finish() {
   std::vector<NodeId> counted;
   Captured captured = freeze(impl_->tape, Name(impl_->name), impl_->inputs, impl_->outputs, impl_->gradients, &counted);
   group_counted(&captured, counted, impl_->fully_static, impl_->compares_counts);
+  captured.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - impl_->opened).count();
   show(captured);
   return captured;
 }

@@ -59,6 +59,7 @@ struct Captured {
   std::vector<std::shared_ptr<const void>> held;            // functions that the graph calls (on_host)
   std::shared_ptr<const TapeScript> script;                 // null if sizes depend on counts: the op stream is not the same in every run
   std::vector<std::int64_t> counts;    // of elements selected by masks, which every run counts again (dynamic_region.h)
+  double ms = 0;                       // since the scope was opened: the step itself, and freezing it
   std::string count_suspicion;         // not empty: something may have been computed from a count; only another recording can tell
 };
 

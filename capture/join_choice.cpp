@@ -25,7 +25,7 @@ class JoinChooser {
     const JoinChoice all = find_joins(join_facts_);
     if (std::all_of(all.begin(), all.end(), [](NodeId n) { return n == kNoParts; })) return {};
     choice_.assign(all.size(), kNoParts);
-    peak_ = Schedule(plain_).peak().bytes;
+    peak_ = peak_without_clones(plain_);
     if (!takes(all)) try_each(all);
     return find_parts(join_facts_, choice_);
   }
@@ -35,7 +35,7 @@ class JoinChooser {
     ++trials_;
     Facts facts = plain_;
     use_parts(find_parts(join_facts_, trial), readers_, &facts);
-    const std::int64_t peak = Schedule(facts).peak().bytes;
+    const std::int64_t peak = peak_without_clones(facts);
     if (peak > peak_) return false;
     peak_ = peak;
     choice_ = trial;
@@ -72,6 +72,11 @@ class JoinChooser {
 };
 
 }  // namespace
+
+bool may_share_parts(const Facts& facts) {
+  const auto& nodes = facts.graph->nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.op->part != nullptr; });
+}
 
 void share_parts(const Readers& readers, Facts* facts) {
   const std::vector<Window> parts = JoinChooser(readers, *facts).choose();

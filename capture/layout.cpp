@@ -202,8 +202,12 @@ class LayoutMaker {
     if (placing.near && placing.chunk_bytes == 0) give_hints(*placing.near, buffer_of, first_scratch, &buffers);
     PlaceOptions how;
     how.work = placing.work;
+    if (placing.start) how.start = offsets_in(*placing.start, buffer_of, buffers.size());
     how.cancel = placing.cancel;
     how.chunk_bytes = placing.chunk_bytes;
+    how.slack = placing.slack;
+    how.first_fit_only = placing.first_fit_only;
+    how.retries = placing.retries;
     Offsets placed = times_ ? place_apart(buffers, find_occupations(buffer_of, buffers.size()), placing.chunk_bytes) : place(buffers, how);
     layout_.arena_bytes = placed.end;
     if (placed.end < 0) return;
@@ -237,6 +241,16 @@ class LayoutMaker {
     }
     for (std::size_t i = 0; i < buffers.size(); ++i)
       if (buffers[i].bytes > 0) placed->offsets[i] += start[static_cast<std::size_t>(placed->arena[i])];
+  }
+
+  // By buffer.
+  std::vector<std::int64_t> offsets_in(const Layout& known, const std::vector<std::int32_t>& buffer_of, std::size_t n_buffers) const {
+    std::vector<std::int64_t> offsets(n_buffers);
+    for (ValueId v = 0; v < graph_.value_count(); ++v)
+      if (buffer_of[v] != kNone) offsets[buffer_of[v]] = known.values[v].offset;
+    const std::size_t first_scratch = n_buffers - graph_.nodes.size();
+    for (NodeId n = 0; n < graph_.node_count(); ++n) offsets[first_scratch + n] = known.workspace[n].offset;
+    return offsets;
   }
 
   // Buffers and workspaces by the names of values; what has another size by now gets no hint.

@@ -30,7 +30,11 @@ struct Placing {
   std::int64_t chunk_bytes = 0;  // as in PlanOptions
   std::int64_t work = 0;         // steps of search (place/place.h) beyond greedy placement
   const Plan* near = nullptr;    // values keep the offsets that values of their names have there, if that costs little
+  const Layout* start = nullptr; // of the same graph, to improve on
   const std::atomic<bool>* cancel = nullptr;
+  std::int64_t slack = 0;        // above the bound, and as good
+  bool first_fit_only = false;   // of the greedy attempts
+  int retries = 0;               // greedy attempts that go on from the last (place/place.h)
 };
 
 // Values share bytes if one is a window on the other, if one is a part of the other, or an output takes over an operand that dies there; each

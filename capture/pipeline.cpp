@@ -6,7 +6,9 @@
 #include <tapedeck/capture/side_by_side.h>
 
 #include <algorithm>
-#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_set>
 
 namespace tapedeck {
 
@@ -14,16 +16,32 @@ namespace {
 
 // Numbers shift when nodes come and go, names do not: %12 becomes %v12 in everything the planner shows.
 Graph name_values(Graph graph) {
-  std::set<std::string_view> taken;
-  for (const Value& v : graph.values) taken.insert(v.name.view());
+  std::unordered_set<std::string_view> taken;  // of the names that could be met
+  for (const Value& v : graph.values)
+    if (v.name.view().size() > 1 && v.name.view()[0] == 'v' && v.name.view()[1] >= '0' && v.name.view()[1] <= '9') taken.insert(v.name.view());
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     if (!graph.values[v].name.empty()) continue;
     std::string name = "v" + std::to_string(v);
     while (taken.count(name)) name += "_";
     graph.values[v].name = name;
-    taken.insert(graph.values[v].name.view());
+    if (name.back() == '_') taken.insert(graph.values[v].name.view());  // the others differ by their numbers
   }
   return graph;
+}
+
+// Constants are buffers, and planning numbers them as the nodes have them.
+bool has_constants_in_order(const Graph& graph) {
+  std::size_t next = 0;
+  for (const Node& node : graph.nodes)
+    if (const Literal* literal = graph.literal(node); literal && literal != graph.constants.data() + next++) return false;
+  return next == graph.constants.size();
+}
+
+Graph number_constants(Graph graph) {
+  if (has_constants_in_order(graph)) return graph;
+  Rewriter rewriter(graph);
+  for (NodeId n = 0; n < graph.node_count(); ++n) rewriter.copy(n);
+  return rewriter.finish();
 }
 
 }  // namespace
@@ -61,7 +79,7 @@ Graph prepare(const Graph& captured, PassRunner* passes, Sharing sharing) {
   verify(captured);
 
   // Values keep recognisable names from here on.
-  Graph graph = passes->run("name_values", captured, name_values, PassRunner::Need::always);
+  Graph graph = passes->run("name_values", captured, [](Graph g) { return number_constants(name_values(std::move(g))); }, PassRunner::Need::always);
 
   // Less to plan, to run and to hold.
   graph = simplify(std::move(graph), passes);

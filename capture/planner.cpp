@@ -95,7 +95,8 @@ struct PlacedOffer {
 
 class Planner {
  public:
-  Planner(const Graph& captured, const PlanOptions& options) : options_(options), watch_{options.cancel, options.progress} {
+  Planner(const Graph& captured, const PlanOptions& options, Looks looks)
+      : options_(options), watch_{options.cancel, options.progress}, passes_({}, looks) {
     Graph graph = prepare(captured, &passes_, options_.sharing);
     add_line("recorded", std::move(graph));
   }
@@ -116,7 +117,9 @@ class Planner {
   }
 
  private:
+  static constexpr std::int64_t kNearMayCost = 50;   // the peak by this, where no budget says what it may cost
   static constexpr int kMostRounds = 4;  // of order and recomputation improving each other
+  static constexpr int kRetries = 12;    // of greedy placement where nobody waits for more
 
   bool has_budget() const { return options_.budget >= 0 || options_.budget_percent >= 0; }
   bool looks_for_floor() const { return options_.find_floor || has_budget() || options_.strategy == Strategy::greedy; }
@@ -136,6 +139,7 @@ class Planner {
   // The same order with parts in what joins them (analysis/parts.h). They cannot be made again, so that both have something to offer.
   Line* add_line_with_parts(const Line& apart) {
     if (!has(options_.sharing, Sharing::parts)) return nullptr;
+    if (!may_share_parts(apart.facts)) return nullptr;
     auto line = std::make_unique<Line>();
     line->facts = apart.facts;
     share_parts(Readers(apart.graph), &line->facts);
@@ -157,10 +161,17 @@ class Planner {
     return std::accumulate(saved.begin(), saved.end(), 0.0);
   }
 
+  // Who waits for the plan of a step waits for no more than a hundredth of the step while orders are searched.
+  static constexpr std::int64_t kLeastOrderWork = 60'000;
+  static constexpr double kUsOfLookUp = 0.015;
+
   OrderOptions order_options() const {
     OrderOptions how;
     how.split_phases = options_.split_phases;
     how.cancel = options_.cancel;
+    if (looks_for_floor()) return how;
+    const auto n = static_cast<std::int64_t>(lines_.front()->graph.nodes.size());
+    how.most_work = std::max(std::min(kLeastOrderWork, n * n), static_cast<std::int64_t>(0.01 * lines_.front()->facts.keep_all_cost / kUsOfLookUp));
     return how;
   }
 
@@ -246,29 +257,25 @@ class Planner {
     if (offer.peak < 0) {
       watch_.check();
       PlacedOffer placed{offer.number, 0, graph_of(offer), {}};
-      placed.layout = lay_out(offer.line->facts, placed.cloned, greedily());
+      placed.layout = lay_out(offer.line->facts, placed.cloned, placing(offer));
       placed.peak = offer.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
       if (!lowest_ || offer.peak < lowest_->peak) lowest_ = std::move(placed);
     }
     return offer.peak;
   }
 
-  Placing greedily() const { return {.alignment = alignment_of(options_), .chunk_bytes = options_.chunk_bytes}; }
-
   // Which offers are searched does not depend on the budget, but for the one that is taken: that only makes its peak lower.
   std::int64_t searched_peak(Offer& offer) {
     if (std::exchange(offer.searched, true)) return offer.peak;
-    if (peak(offer) <= offer.live_peak && !options_.near) return offer.peak;
+    if (peak(offer) <= offer.live_peak) return offer.peak;
     const bool known = lowest_ && lowest_->number == offer.number;
     PlacedOffer placed{offer.number, 0, known ? std::move(lowest_->cloned) : graph_of(offer), {}};
-    Layout greedy = known ? std::move(lowest_->layout) : lay_out(offer.line->facts, placed.cloned, greedily());
-    placed.layout = lay_out(offer.line->facts, placed.cloned,
-                            {alignment_of(options_), options_.chunk_bytes, place_work(offer), options_.near.get(), options_.cancel});
+    Layout greedy = known ? std::move(lowest_->layout) : lay_out(offer.line->facts, placed.cloned, placing(offer));
+    placed.layout = lay_out(offer.line->facts, placed.cloned, searching(offer, greedy));
     watch_.check();
     placed.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
-    const bool costs_too_much = placed.peak > offer.peak && (has_budget() || !options_.near);
     const bool beats_the_floor = floor_ >= 0 && placed.peak < floor_;  // the floor is one number, whatever the budget
-    if (costs_too_much || beats_the_floor) {
+    if (placed.peak > offer.peak || beats_the_floor) {
       placed.layout = std::move(greedy);
       placed.peak = offer.peak;
     }
@@ -278,15 +285,41 @@ class Planner {
     return offer.peak;
   }
 
+  // What alignment may cost is not worth waiting for where nobody asked for a floor.
+  std::int64_t slack() const { return looks_for_floor() || options_.place_work >= 0 ? 0 : alignment_of(options_); }
+
+  // Greedy placement alone.
+  Placing placing(const Offer& offer) const {
+    Placing how;
+    how.alignment = alignment_of(options_);
+    how.chunk_bytes = options_.chunk_bytes;
+    how.slack = slack();
+    how.first_fit_only = is_hurried(offer);
+    return how;
+  }
+
+  Placing searching(const Offer& offer, const Layout& start) const {
+    Placing how = placing(offer);
+    how.work = place_work(offer);
+    how.start = &start;
+    how.cancel = options_.cancel;
+    how.retries = slack() > 0 ? kRetries : 0;
+    return how;
+  }
+
+  // Ten greedy attempts take ten microseconds or so for each buffer; best fit, which half of them are, seldom wins.
+  bool is_hurried(const Offer& offer) const {
+    return slack() > 0 && 10.0 * static_cast<double>(offer.line->graph.nodes.size()) > 0.01 * offer.line->facts.keep_all_cost;
+  }
+
   // A second of search at most; of small graphs, of which a program may have many, little. Who waits for the plan of a step that is over in a
   // millisecond wants no search at all: a fiftieth of the step it may take.
   std::int64_t place_work(const Offer& offer) const {
     if (options_.place_work >= 0) return options_.place_work;
     const double n = std::max(static_cast<double>(offer.line->graph.values.size()), 10.0);
-    const double us_of_step = std::min(n / 30, n * n / 31'000);   // as measured
-    double us = std::min(1e6, us_of_step * std::min(200'000.0, n * n * n * n / 30'000));
+    double us = 1e6;
     if (!looks_for_floor()) us = std::min(us, 0.02 * offer.line->facts.keep_all_cost);
-    return static_cast<std::int64_t>(us / us_of_step);
+    return std::min(place_steps(us, offer.line->graph.values.size()), static_cast<std::int64_t>(std::min(200'000.0, n * n * n * n / 30'000)));
   }
 
   ClonedGraph graph_of(const Offer& offer) const {
@@ -368,6 +401,7 @@ class Planner {
     options.budget = budget_;
     options.budget_percent = -1;
     searched_peak(offer);
+    keep_addresses(offer);
     const auto kept = kept_.find(offer.number);
     PlacedOffer* known = kept != kept_.end() ? &kept->second : lowest_ && lowest_->number == offer.number ? &*lowest_ : nullptr;
     Plan plan = known ? finish_plan(offer.line->facts, std::move(known->cloned), offer.cost, options, &passes_, std::move(known->layout))
@@ -382,6 +416,20 @@ class Planner {
     if (!plan.feasible) plan.infeasible_reason = why_infeasible(plan);
     watch_.report(1.0);
     return plan;
+  }
+
+  // PlanOptions::near, of the offer that is taken alone, so that it changes no choice.
+  void keep_addresses(Offer& offer) {
+    if (!options_.near || options_.chunk_bytes > 0) return;
+    PlacedOffer placed{offer.number, 0, graph_of(offer), {}};
+    Placing how = placing(offer);
+    how.near = options_.near.get();
+    how.cancel = options_.cancel;
+    placed.layout = lay_out(offer.line->facts, placed.cloned, how);
+    placed.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
+    if (placed.peak > (budget_ < 0 ? offer.peak + offer.peak / kNearMayCost : std::max(budget_, offer.peak))) return;
+    offer.peak = placed.peak;
+    kept_[offer.number] = std::move(placed);
   }
 
   Strategy named_strategy(const Offer& offer) const {
@@ -415,12 +463,26 @@ bool checks_plans() {
 #endif
 }
 
+// What has been proven of the captured graph the passes must not have broken. It takes as long as some of them, so one look is had at the end;
+// if it is not good, another planning finds the pass that is to blame.
+Plan plan_and_verify(const Graph& graph, const PlanOptions& options) {
+  if (checks_plans()) return Planner(graph, options, Looks::at_each).make();
+  Plan plan = Planner(graph, options, Looks::at_none).make();
+  try {
+    verify(plan.graph);
+  } catch (const InvalidGraphError&) {
+    Planner(graph, options, Looks::at_each).make();
+    throw;
+  }
+  return plan;
+}
+
 }  // namespace
 
 Plan make_plan(const Graph& graph, const PlanOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   check_options(options);
-  Plan plan = Planner(graph, options).make();
+  Plan plan = plan_and_verify(graph, options);
   plan.solve_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (checks_plans())
     if (const std::vector<std::string> violations = check_plan(plan); !violations.empty())

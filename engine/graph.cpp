@@ -135,7 +135,7 @@ bool is_number(std::string_view text) {
 
 // The value before `end` that a note such as `of=%12` means when it refers to an unnamed value by number, or kNone.
 ValueId numbered_value(const Graph& graph, Name note, ValueId end) {
-  if (!is_number(note.view()) || note.view().size() > 9) return kNone;
+  if (note.empty() || !is_number(note.view()) || note.view().size() > 9) return kNone;
   const ValueId v = std::stoi(note.str());
   return v < end && graph.values[v].name.empty() ? v : kNone;
 }
@@ -153,6 +153,8 @@ Rewriter::Rewriter(const Graph& from) : from_(from), map_(from.values.size(), kN
   to_.values.reserve(from.values.size());
   to_.nodes.reserve(from.nodes.size());
   to_.refs.reserve(from.refs.size());
+  to_.constants.reserve(from.constants.size());
+  GraphAccess::attr_pool(to_).reserve(GraphAccess::attr_pool(from).size());
   for (ValueId v = 0; v < from.n_inputs + from.n_state; ++v) {
     to_.values.push_back(from.values[v]);
     map_[v] = v;
@@ -168,11 +170,31 @@ Name moved_note(const Graph& from, const Graph& to, const std::vector<ValueId>& 
   return map[v] == kNone ? Name("_") : name_or_number(to, map[v]);
 }
 
-// Copies a node's op, attributes, constant and types; operands are already ids of `to`.
-NodeId append_copy(const Graph& from, Graph& to, const Node& n, std::span<const ValueId> inputs, std::span<const ValueId> after,
-                   const Origin& origin) {
-  const std::vector<Type> types = from.output_types(n);
-  const NodeId id = to.add_node(*n.op, inputs, from.attributes(n), types, origin, after, from.regions_of(n));
+// Copies a node's op, attributes, constant and types; its operands, in ids of `to`, and then what it waits for stand in to.refs already, from
+// first_input and first_after on.
+NodeId append_copy(const Graph& from, Graph& to, const Node& n, std::size_t first_input, std::size_t first_after, const Origin& origin) {
+  if (to.refs.size() > kMaxPool || to.values.size() + static_cast<std::size_t>(n.n_outputs) > kMaxPool)
+    throw InvalidGraphError("the graph is too large: indices have 31 bits");
+  const NodeId id = to.node_count();
+  Node& made = to.nodes.emplace_back(n);
+  made.origin = origin;
+  made.first_input = static_cast<std::int32_t>(first_input);
+  made.n_inputs = static_cast<std::int32_t>(first_after - first_input);
+  made.first_after = static_cast<std::int32_t>(first_after);
+  made.n_after = static_cast<std::int32_t>(to.refs.size() - first_after);
+  made.first_region = static_cast<std::int32_t>(to.regions.size());
+  const auto regions = from.regions_of(n);
+  to.regions.insert(to.regions.end(), regions.begin(), regions.end());
+  if (n.attrs != kNone) {
+    std::vector<unsigned char>& pool = GraphAccess::attr_pool(to);
+    pool.resize((pool.size() + kAttrAlignment - 1) / kAttrAlignment * kAttrAlignment);
+    if (pool.size() > kMaxPool) throw InvalidGraphError("the graph is too large: its attributes pass 2 GiB");
+    made.attrs = static_cast<std::int32_t>(pool.size());
+    const auto* bytes = static_cast<const unsigned char*>(from.attributes(n));
+    pool.insert(pool.end(), bytes, bytes + n.op->attrs->size);
+  }
+  made.first_output = to.value_count();
+  for (const Value& v : from.output_values(n)) to.values.push_back({v.type, id, Role::none, {}});
   if (const Literal* literal = from.literal(n)) {
     const TensorIndex index{to.add_constant(*literal)};
     std::memcpy(GraphAccess::attributes(to, to.nodes[id]) + tensor_field(*n.op)->offset, &index, sizeof index);
@@ -184,20 +206,20 @@ NodeId append_copy(const Graph& from, Graph& to, const Node& n, std::span<const 
 
 NodeId Rewriter::copy(NodeId n) {
   const Node& node = from_.nodes[n];
-  std::vector<ValueId> inputs, after;
-  inputs.reserve(node.n_inputs);
+  const std::size_t first_input = to_.refs.size();
   for (ValueId v : from_.inputs(node)) {
     if (map_[v] == kNone)
       throw InvalidGraphError("a pass dropped %" + from_.value_name(v) + ", which is read by: " + from_.node_text(n));
-    inputs.push_back(map_[v]);
+    to_.refs.push_back(map_[v]);
   }
+  const std::size_t first_after = to_.refs.size();
   for (ValueId v : from_.after(node))
-    if (map_[v] != kNone) after.push_back(map_[v]);
+    if (map_[v] != kNone) to_.refs.push_back(map_[v]);
   Origin origin = node.origin;
   origin.of = moved_note(from_, to_, map_, node, origin.of);
   origin.twin = moved_note(from_, to_, map_, node, origin.twin);
 
-  const NodeId id = append_copy(from_, to_, node, inputs, after, origin);
+  const NodeId id = append_copy(from_, to_, node, first_input, first_after, origin);
   for (std::int32_t i = 0; i < node.n_outputs; ++i) {
     const ValueId old_value = node.first_output + i, new_value = to_.nodes[id].first_output + i;
     if (map_[old_value] == kNone) to_.values[new_value].name = from_.values[old_value].name;  // a second copy stays unnamed
@@ -217,7 +239,11 @@ NodeId Rewriter::clone(NodeId n, std::span<const ValueId> new_inputs, std::span<
     if (origin.of.empty()) origin.of = Name("_");
   }
   origin.clone = true;
-  return append_copy(from_, to_, node, new_inputs, new_after, origin);
+  const std::size_t first_input = to_.refs.size();
+  to_.refs.insert(to_.refs.end(), new_inputs.begin(), new_inputs.end());
+  const std::size_t first_after = to_.refs.size();
+  to_.refs.insert(to_.refs.end(), new_after.begin(), new_after.end());
+  return append_copy(from_, to_, node, first_input, first_after, origin);
 }
 
 void Rewriter::replace(ValueId old_value, ValueId new_value) { map_[old_value] = new_value; }

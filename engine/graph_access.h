@@ -12,6 +12,7 @@ namespace tapedeck {
 class GraphAccess {
  public:
   static const std::vector<unsigned char>& attr_pool(const Graph& graph) { return graph.attr_pool_; }
+  static std::vector<unsigned char>& attr_pool(Graph& graph) { return graph.attr_pool_; }
   static unsigned char* attributes(Graph& graph, const Node& node) {
     return node.attrs == kNone ? nullptr : graph.attr_pool_.data() + node.attrs;
   }

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <unordered_map>
+#include <bit>
 #include <vector>
 
 namespace tapedeck {
@@ -35,11 +35,31 @@ void check_value(const Graph& g, ValueId v, std::int64_t* total) {
   if (*total > kMaxGraphBytes) fail("the values up to %{} together hold more than 2^60 bytes", g.value_name(v));
 }
 
+// Names met so far: a table never more than half full.
+class NamesSeen {
+ public:
+  explicit NamesSeen(std::size_t most) : slots_(std::bit_ceil(2 * most + 1), nullptr) {}
+
+  bool add(const void* id) {
+    std::size_t i = (reinterpret_cast<std::uintptr_t>(id) * 0x9E3779B97F4A7C15u) >> 20;
+    for (;; ++i) {
+      const void*& slot = slots_[i & (slots_.size() - 1)];
+      if (slot == id) return false;
+      if (slot) continue;
+      slot = id;
+      return true;
+    }
+  }
+
+ private:
+  std::vector<const void*> slots_;
+};
+
 void check_values(const Graph& g) {
   if (g.n_inputs < 0 || g.n_state < 0 || !inside(g.n_inputs, g.n_state, g.values.size()))
     fail("{} inputs and {} state values, but only {} values", g.n_inputs, g.n_state, g.values.size());
   std::int64_t total = 0;
-  std::unordered_map<const void*, ValueId> named;
+  NamesSeen named(g.values.size());
   for (ValueId v = 0; v < g.value_count(); ++v) {
     check_value(g, v, &total);
     const Value& value = g.values[v];
@@ -48,7 +68,7 @@ void check_values(const Graph& g) {
       if (value.node != kNone) fail("%{} is an input or state value, yet names node {} as its producer (invariant 2)",
                                     g.value_name(v), value.node);
     }
-    if (!value.name.empty() && !named.emplace(value.name.id(), v).second)
+    if (!value.name.empty() && !named.add(value.name.id()))
       fail("two values are named %{} (invariant 4)", g.value_name(v));
   }
 }

@@ -17,7 +17,7 @@ namespace tapedeck {
 namespace {
 
 constexpr std::int64_t kWorkPerItem = 500;
-constexpr std::int64_t kLeastWork = 100'000, kMostWork = 30'000'000;
+constexpr std::int64_t kLeastWork = 100'000;
 constexpr std::int32_t kSmall = 24;             // items whose sets are all kept, if the work allows
 constexpr std::int32_t kExact = 18;             // whatever the work
 constexpr std::int32_t kAllSets = 1 << 22;
@@ -69,7 +69,7 @@ class OrderFinder {
 
   // Every set: the answer is the least peak there is, or what was known already.
   void search_all() {
-    if (search(best_.peak, bound_, kAllSets, 0, p_.item_count() <= kExact ? std::int64_t{1} << 40 : kMostWork).complete) bound_ = best_.peak;
+    if (search(best_.peak, bound_, kAllSets, 0, p_.item_count() <= kExact ? std::int64_t{1} << 40 : options_.most_work).complete) bound_ = best_.peak;
   }
 
   // Is there an order that needs no more than this? Asked for ever less; steps grow where the answer is yes, and shrink where none is found.
@@ -105,7 +105,7 @@ class OrderFinder {
 
   // Work is added as long as it wins a hundredth.
   void search() {
-    for (std::int64_t work = base_work(), all = 0; !done() && all < kMostWork; work = std::min(4 * work, kMostWork - all)) {
+    for (std::int64_t work = base_work(), all = 0; !done() && all < options_.most_work; work = std::min(4 * work, options_.most_work - all)) {
       const std::int64_t before = best_.peak;
       work_left_ = work;
       search_downwards();
@@ -117,7 +117,7 @@ class OrderFinder {
   }
 
   std::int64_t base_work() const {
-    return options_.work >= 0 ? options_.work : std::clamp(kWorkPerItem * p_.item_count(), kLeastWork, kMostWork);
+    return options_.work >= 0 ? options_.work : std::min(std::max(kWorkPerItem * p_.item_count(), kLeastWork), options_.most_work);
   }
 
   const OrderProblem& p_;

@@ -23,7 +23,8 @@ namespace tapedeck TAPEDECK_API {
 
 struct OrderOptions {
   bool split_phases = false;          // stretches of one phase stay where they are
-  std::int64_t work = -1;             // look-ups of the search, 10 to 20 ns each; -1: by the size of the graph, more while it wins, 30 million at most
+  std::int64_t work = -1;             // look-ups of the search, 10 to 20 ns each; -1: by the size of the graph, more while it wins, most_work at most
+  std::int64_t most_work = 30'000'000;
   const std::atomic<bool>* cancel = nullptr;  // the best so far is the answer
 };
 

@@ -4,6 +4,7 @@
 #include <tapedeck/capture/analysis/traits.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace tapedeck {
 
@@ -231,24 +232,48 @@ std::vector<std::int64_t> live_in_order(const OrderProblem& p, const ItemOrder& 
 
 namespace {
 
-// Bits by item: who comes before (or behind) whom, whatever the order.
-class Ancestors {
+// Bits by item: whom it reaches, itself included, through links that lead up or down.
+class Reached {
  public:
-  explicit Ancestors(const OrderProblem& p) : words_((static_cast<std::size_t>(p.item_count()) + 63) / 64), bits_(words_ * static_cast<std::size_t>(p.item_count()), 0) {
-    for (std::int32_t i = 0; i < p.item_count(); ++i) {
-      set(i, i);
-      for (std::int32_t b : p.before[i])
-        for (std::size_t w = 0; w < words_; ++w) row(i)[w] |= row(b)[w];
-    }
+  // Items in an order in which each is told of those that it is linked to before it is asked.
+  explicit Reached(std::int32_t items) : words_((static_cast<std::size_t>(items) + 63) / 64), bits_(words_ * static_cast<std::size_t>(items), 0) {}
+  void link(std::int32_t i, std::span<const std::int32_t> to) {
+    row(i)[i / 64] |= std::uint64_t{1} << (i % 64);
+    for (std::int32_t k : to)
+      for (std::size_t w = 0; w < words_; ++w) row(i)[w] |= row(k)[w];
   }
-  bool leads(std::int32_t from, std::int32_t to) const { return bits_[static_cast<std::size_t>(to) * words_ + static_cast<std::size_t>(from) / 64] >> (from % 64) & 1; }
+  std::size_t words() const { return words_; }
+  const std::uint64_t* of(std::int32_t i) const { return &bits_[static_cast<std::size_t>(i) * words_]; }
 
  private:
   std::uint64_t* row(std::int32_t i) { return &bits_[static_cast<std::size_t>(i) * words_]; }
-  void set(std::int32_t from, std::int32_t to) { row(to)[from / 64] |= std::uint64_t{1} << (from % 64); }
   const std::size_t words_;
   std::vector<std::uint64_t> bits_;
 };
+
+// By item: bytes of values that are made before it and read behind it whatever the order, by others.
+std::vector<std::int64_t> kept_across(const OrderProblem& p) {
+  Reached before(p.item_count()), behind(p.item_count());
+  for (std::int32_t i = 0; i < p.item_count(); ++i) before.link(i, p.before[i]);
+  for (std::int32_t i = p.item_count(); i-- > 0;) behind.link(i, p.behind[i]);
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(p.item_count()), 0);
+  std::vector<std::uint64_t> between(before.words());
+  for (std::int32_t v = 0; v < p.value_count(); ++v) {
+    const auto readers = p.readers[v];  // the last first
+    if (readers.empty()) continue;
+    const auto first = static_cast<std::size_t>(p.maker[v]) / 64, last = static_cast<std::size_t>(readers.front()) / 64;
+    std::fill(between.begin() + static_cast<std::ptrdiff_t>(first), between.begin() + static_cast<std::ptrdiff_t>(last) + 1, 0);
+    for (std::int32_t r : readers)
+      for (std::size_t w = first; w <= last; ++w) between[w] |= before.of(r)[w];
+    for (std::size_t w = first; w <= last; ++w) between[w] &= behind.of(p.maker[v])[w];
+    const auto drop = [&](std::int32_t i) { between[static_cast<std::size_t>(i) / 64] &= ~(std::uint64_t{1} << (i % 64)); };
+    drop(p.maker[v]);
+    for (std::int32_t r : readers) drop(r);
+    for (std::size_t w = first; w <= last; ++w)
+      for (std::uint64_t left = between[w]; left != 0; left &= left - 1) bytes[w * 64 + static_cast<std::size_t>(std::countr_zero(left))] += p.bytes[v];
+  }
+  return bytes;
+}
 
 // What an item itself cannot do without: at best everything it may take over is taken over.
 std::int64_t own_bytes(const OrderProblem& p, std::int32_t item) {
@@ -272,17 +297,7 @@ std::int64_t order_bound(const OrderProblem& p) {
   std::int64_t bound = 0;
   for (std::int32_t i = 0; i < p.item_count(); ++i) bound = std::max(bound, own_bytes(p, i));
   if (p.item_count() > kMostBounded) return bound;
-  const Ancestors ancestors(p);
-  std::vector<std::int64_t> across(static_cast<std::size_t>(p.item_count()), 0);
-  for (std::int32_t v = 0; v < p.value_count(); ++v) {
-    const std::int32_t maker = p.maker[v];
-    const auto readers = p.readers[v];
-    if (readers.empty()) continue;
-    for (std::int32_t i = maker + 1; i < readers.front(); ++i) {
-      if (!ancestors.leads(maker, i) || std::find(readers.begin(), readers.end(), i) != readers.end()) continue;
-      if (std::any_of(readers.begin(), readers.end(), [&](std::int32_t r) { return r > i && ancestors.leads(i, r); })) across[i] += p.bytes[v];
-    }
-  }
+  const std::vector<std::int64_t> across = kept_across(p);
   for (std::int32_t i = 0; i < p.item_count(); ++i) bound = std::max(bound, own_bytes(p, i) + across[i]);
   return bound;
 }

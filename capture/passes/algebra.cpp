@@ -11,6 +11,7 @@
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/graph_access.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -89,54 +90,27 @@ const Field* find_field(const Op& op, const Field& like) {
   return nullptr;
 }
 
-class Algebra {
- public:
-  Algebra(const Graph& graph, const PassOptions& options)
-      : from_(graph), rules_(index_rules(options.fast_math)), rewriter_(graph), to_(rewriter_.graph()), uniform_(to_) {}
+std::span<const Rule* const> rules_of(const RulesByOp& rules, const Op& op) {
+  return static_cast<std::size_t>(op.id) < rules.size() ? std::span<const Rule* const>(rules[static_cast<std::size_t>(op.id)]) : std::span<const Rule* const>();
+}
 
-  Graph run() {
-    for (NodeId n = 0; n < from_.node_count(); ++n)
-      if (!rewrite(n)) rewriter_.copy(n);
-    return rewriter_.finish();
+// Of nodes that are looked at at all.
+bool may_go(const Node& node) { return !node.origin.clone && node.n_after == 0 && node.n_outputs == 1; }
+
+// Whether the left side of an identity stands in a graph, which may grow meanwhile.
+class Matcher {
+ public:
+  explicit Matcher(const Graph& graph) : graph_(graph), uniform_(graph) {}
+
+  bool applies(const Rule& rule, const Op& op, std::span<const ValueId> operands, const void* attrs, Match& match) {
+    if (!matches_application(rule.from, op, operands, attrs, match)) return false;
+    const ValueId x = match.values['x'];
+    if (!holds_for(rule.identity.of, graph_.values[x].type.dtype) || !carries_attributes(rule, match)) return false;
+    // Known numbers are gathered behind a value that is none; among themselves they would go round for ever.
+    return match.values['k'] == kNone || !uniform_.of(x);
   }
 
  private:
-  bool rewrite(NodeId n) {
-    const Node& node = from_.nodes[n];
-    if (node.origin.clone || node.n_after > 0 || node.n_outputs != 1 || rules_of(*node.op).empty()) return false;
-    Application root{node.op, {}, from_.attributes(node), from_.values[node.first_output].type};
-    for (ValueId v : from_.inputs(node)) root.operands.push_back(rewriter_.at(v));
-    origin_ = &node.origin;
-    const NodeId first_new = to_.node_count();
-    const ValueId v = simplified(root);
-    if (v == kNone) return false;
-    rewriter_.replace(node.first_output, v);
-    if (to_.values[v].node >= first_new) to_.values[v].name = from_.values[node.first_output].name;
-    return true;
-  }
-
-  std::span<const Rule* const> rules_of(const Op& op) const {
-    return static_cast<std::size_t>(op.id) < rules_.size() ? std::span<const Rule* const>(rules_[static_cast<std::size_t>(op.id)])
-                                                           : std::span<const Rule* const>();
-  }
-
-  // The value that an identity has in place of the application; kNone if none applies.
-  ValueId simplified(const Application& root) {
-    for (const Rule* rule : rules_of(*root.op)) {
-      Match match;
-      if (!matches_application(rule->from, *root.op, root.operands, root.attrs, match)) continue;
-      const ValueId x = match.values['x'];
-      if (!holds_for(rule->identity.of, to_.values[x].type.dtype) || !carries_attributes(*rule, match)) continue;
-      // Known numbers are gathered behind a value that is none; among themselves they would go round for ever.
-      if (match.values['k'] != kNone && uniform_.of(x)) continue;
-      const std::optional<Type> type = type_of(rule->to, match, root.type);
-      if (type && *type == root.type) return build(rule->to, match, root.type);
-    }
-    return kNone;
-  }
-
-  // ---- matching ----
-
   bool matches(const Pattern& p, ValueId v, Match& match) {
     switch (p.kind) {
       case Pattern::Kind::number: {
@@ -153,9 +127,9 @@ class Algebra {
       }
       case Pattern::Kind::op: break;
     }
-    if (to_.values[v].node == kNone) return false;
-    const Node& node = to_.nodes[to_.values[v].node];
-    return node.op == p.op && !node.origin.clone && node.n_outputs == 1 && matches_application(p, *node.op, to_.inputs(node), to_.attributes(node), match);
+    if (graph_.values[v].node == kNone) return false;
+    const Node& node = graph_.nodes[graph_.values[v].node];
+    return node.op == p.op && !node.origin.clone && node.n_outputs == 1 && matches_application(p, *node.op, graph_.inputs(node), graph_.attributes(node), match);
   }
 
   bool matches_application(const Pattern& p, const Op& op, std::span<const ValueId> operands, const void* attrs, Match& match) {
@@ -188,6 +162,58 @@ class Algebra {
         if (std::memcmp(value, static_cast<const unsigned char*>(op->attrs->defaults) + field.offset, field_size(field)) != 0) return false;
       }
     return true;
+  }
+
+  const Graph& graph_;
+  UniformValues uniform_;
+};
+
+// Most graphs have nothing of the kind. The first node that is rewritten finds before it what stands in the old graph.
+bool may_rewrite(const Graph& graph, const RulesByOp& rules) {
+  Matcher matcher(graph);
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+    const auto of_op = rules_of(rules, *node.op);
+    return may_go(node) && std::any_of(of_op.begin(), of_op.end(), [&](const Rule* rule) {
+             Match match;
+             return matcher.applies(*rule, *node.op, graph.inputs(node), graph.attributes(node), match);
+           });
+  });
+}
+
+class Algebra {
+ public:
+  Algebra(const Graph& graph, const RulesByOp& rules) : from_(graph), rules_(rules), rewriter_(graph), to_(rewriter_.graph()), matcher_(to_) {}
+
+  Graph run() {
+    for (NodeId n = 0; n < from_.node_count(); ++n)
+      if (!rewrite(n)) rewriter_.copy(n);
+    return rewriter_.finish();
+  }
+
+ private:
+  bool rewrite(NodeId n) {
+    const Node& node = from_.nodes[n];
+    if (!may_go(node) || rules_of(rules_, *node.op).empty()) return false;
+    Application root{node.op, {}, from_.attributes(node), from_.values[node.first_output].type};
+    for (ValueId v : from_.inputs(node)) root.operands.push_back(rewriter_.at(v));
+    origin_ = &node.origin;
+    const NodeId first_new = to_.node_count();
+    const ValueId v = simplified(root);
+    if (v == kNone) return false;
+    rewriter_.replace(node.first_output, v);
+    if (to_.values[v].node >= first_new) to_.values[v].name = from_.values[node.first_output].name;
+    return true;
+  }
+
+  // The value that an identity has in place of the application; kNone if none applies.
+  ValueId simplified(const Application& root) {
+    for (const Rule* rule : rules_of(rules_, *root.op)) {
+      Match match;
+      if (!matcher_.applies(*rule, *root.op, root.operands, root.attrs, match)) continue;
+      const std::optional<Type> type = type_of(rule->to, match, root.type);
+      if (type && *type == root.type) return build(rule->to, match, root.type);
+    }
+    return kNone;
   }
 
   // ---- building ----
@@ -246,16 +272,20 @@ class Algebra {
   }
 
   const Graph& from_;
-  RulesByOp rules_;
+  const RulesByOp& rules_;
   Rewriter rewriter_;
   Graph& to_;
-  UniformValues uniform_;
+  Matcher matcher_;
   const Origin* origin_ = nullptr;   // of the node being rewritten
 };
 
 }  // namespace
 
-Graph algebra(Graph graph, const PassOptions& options) { return Algebra(graph, options).run(); }
+Graph algebra(Graph graph, const PassOptions& options) {
+  const RulesByOp rules = index_rules(options.fast_math);
+  if (!may_rewrite(graph, rules)) return graph;
+  return Algebra(graph, rules).run();
+}
 
 namespace {
 const bool registered = register_pass({

@@ -13,6 +13,7 @@
 #include <tapedeck/engine/recorder.h>
 #include <tapedeck/engine/tape.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -25,6 +26,14 @@ constexpr double kMostMicroseconds = 1000;  // of one folded node, by the cost m
 
 std::int64_t bytes_of(std::span<const Value> values) {
   return std::accumulate(values.begin(), values.end(), std::int64_t{0}, [](std::int64_t n, const Value& v) { return n + v.type.bytes(); });
+}
+
+// A quick look that all nodes of most graphs fail: no first node is folded unless it reads nothing but what nodes without operands make.
+bool may_fold(const Graph& graph, const Node& node) {
+  const auto operands = graph.inputs(node);
+  return node.n_inputs > 0 && std::all_of(operands.begin(), operands.end(), [&](ValueId v) {
+           return graph.values[v].node != kNone && graph.nodes[graph.values[v].node].n_inputs == 0;
+         });
 }
 
 class Folder {
@@ -46,7 +55,6 @@ class Folder {
            !node.origin.clone && node.n_after == 0 && node.n_outputs > 0;
   }
 
-  // A quick look that most nodes fail.
   bool reads_no_unknown(const Node& node) {
     for (ValueId v : from_.inputs(node)) {
       const NodeId maker = to().values[rewriter_.at(v)].node;
@@ -165,6 +173,7 @@ class Folder {
 }  // namespace
 
 Graph constant_folding(Graph graph, const PassOptions& options) {
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return may_fold(graph, node); })) return graph;
   // A capture around this must neither record it nor take its reading of results for a host read.
   const Scoped<Recorder*> tape(thread_state().tape, thread_state().own.get());
   return Folder(graph, options).run();

@@ -7,7 +7,8 @@
 #include <tapedeck/capture/passes/registry.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <bit>
+#include <utility>
 
 namespace tapedeck {
 
@@ -20,18 +21,21 @@ bool mergeable(const Graph& graph, const Node& node) {
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t word) { return (hash ^ word) * 0x9e3779b97f4a7c15u + (hash >> 29); }
 
-std::uint64_t hash_node(const Graph& graph, const Node& node, const Rewriter& rewriter) {
+// By value: the first that is computed in the same way.
+using Firsts = std::vector<ValueId>;
+
+std::uint64_t hash_node(const Graph& graph, const Node& node, const Firsts& first) {
   std::uint64_t hash = mix(hash_attributes(graph, node), reinterpret_cast<std::uintptr_t>(node.op));
-  for (ValueId v : graph.inputs(node)) hash = mix(hash, static_cast<std::uint64_t>(rewriter.at(v)));
+  for (ValueId v : graph.inputs(node)) hash = mix(hash, static_cast<std::uint64_t>(first[v]));
   for (const Region& region : graph.regions_of(node))
     hash = mix(hash, static_cast<std::uint64_t>(region->node_count()) << 20 ^ static_cast<std::uint64_t>(region->value_count()));
   return hash;
 }
 
-bool same_node(const Graph& graph, const Node& a, const Node& b, const Rewriter& rewriter) {
+bool same_node(const Graph& graph, const Node& a, const Node& b, const Firsts& first) {
   if (a.op != b.op || a.n_inputs != b.n_inputs || a.n_outputs != b.n_outputs) return false;
   for (std::int32_t i = 0; i < a.n_inputs; ++i)
-    if (rewriter.at(graph.inputs(a)[i]) != rewriter.at(graph.inputs(b)[i])) return false;
+    if (first[graph.inputs(a)[i]] != first[graph.inputs(b)[i]]) return false;
   for (std::int32_t i = 0; i < a.n_outputs; ++i)
     if (graph.output_values(a)[i].type != graph.output_values(b)[i].type) return false;
   return same_attributes(graph, a, graph, b);
@@ -39,27 +43,60 @@ bool same_node(const Graph& graph, const Node& a, const Node& b, const Rewriter&
 
 }  // namespace
 
-Graph cse(Graph graph) {
-  Rewriter rewriter(graph);
-  std::unordered_multimap<std::uint64_t, NodeId> seen;
+namespace {
+
+// Nodes by hash: a table that is never more than half full, searched from where the hash points on.
+class SeenNodes {
+ public:
+  explicit SeenNodes(std::size_t nodes) : slots_(std::bit_ceil(2 * nodes + 1), {0, kNone}) {}
+
+  // The node seen earlier for which `same` says so; kNone if there is none, and then n stands for its like from now on.
+  template <class Same>
+  NodeId find_or_add(std::uint64_t hash, NodeId n, Same&& same) {
+    std::size_t i = hash >> 7;
+    for (;; ++i) {
+      auto& [known, node] = slots_[i & (slots_.size() - 1)];
+      if (node == kNone) {
+        known = hash, node = n;
+        return kNone;
+      }
+      if (known == hash && same(node)) return node;
+    }
+  }
+
+ private:
+  std::vector<std::pair<std::uint64_t, NodeId>> slots_;
+};
+
+// By node: an earlier one that computes the same; kNone if there is none.
+std::vector<NodeId> find_equals(const Graph& graph) {
+  std::vector<NodeId> equals(graph.nodes.size(), kNone);
+  Firsts first(graph.values.size());
+  for (ValueId v = 0; v < graph.value_count(); ++v) first[v] = v;
+  SeenNodes seen(graph.nodes.size());
   for (NodeId n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.nodes[n];
-    if (!mergeable(graph, node)) {
+    if (!mergeable(graph, node)) continue;
+    equals[n] = seen.find_or_add(hash_node(graph, node, first), n, [&](NodeId other) { return same_node(graph, graph.nodes[other], node, first); });
+    if (equals[n] == kNone) continue;
+    for (std::int32_t i = 0; i < node.n_outputs; ++i) first[node.first_output + i] = graph.nodes[equals[n]].first_output + i;
+  }
+  return equals;
+}
+
+}  // namespace
+
+Graph cse(Graph graph) {
+  const std::vector<NodeId> equals = find_equals(graph);
+  if (std::all_of(equals.begin(), equals.end(), [](NodeId n) { return n == kNone; })) return graph;
+  Rewriter rewriter(graph);
+  for (NodeId n = 0; n < graph.node_count(); ++n) {
+    if (equals[n] == kNone) {
       rewriter.copy(n);
       continue;
     }
-    const std::uint64_t hash = hash_node(graph, node, rewriter);
-    const auto [first, last] = seen.equal_range(hash);
-    const auto equal = std::find_if(
-        first, last, [&](const auto& entry) { return same_node(graph, graph.nodes[entry.second], node, rewriter); });
-    if (equal == last) {
-      rewriter.copy(n);
-      seen.emplace(hash, n);
-      continue;
-    }
-    const Node& kept = graph.nodes[equal->second];
-    for (std::int32_t i = 0; i < node.n_outputs; ++i)
-      rewriter.replace(node.first_output + i, rewriter.at(kept.first_output + i));
+    const Node &node = graph.nodes[n], &kept = graph.nodes[equals[n]];
+    for (std::int32_t i = 0; i < node.n_outputs; ++i) rewriter.replace(node.first_output + i, rewriter.at(kept.first_output + i));
   }
   return rewriter.finish();
 }

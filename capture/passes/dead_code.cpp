@@ -6,6 +6,8 @@
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 
+#include <algorithm>
+
 namespace tapedeck {
 
 namespace {
@@ -29,6 +31,7 @@ std::vector<char> needed_nodes(const Graph& graph) {
 
 Graph dead_code(Graph graph) {
   const std::vector<char> needed = needed_nodes(graph);
+  if (std::find(needed.begin(), needed.end(), 0) == needed.end()) return graph;
   Rewriter rewriter(graph);
   for (NodeId n = 0; n < graph.node_count(); ++n)
     if (needed[n]) rewriter.copy(n);

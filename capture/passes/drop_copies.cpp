@@ -32,6 +32,26 @@ bool holds(DType through, DType from) {
   return false;
 }
 
+// A look at a graph that spares writing it anew where nothing is to be done, as in most.
+class CopyFinder {
+ public:
+  explicit CopyFinder(const Graph& graph) : graph_(graph) {}
+
+  bool may_drop(const Node& node) const {
+    if (node.op == copy_) return true;
+    if (node.op == cast_) return is_made_by(graph_.inputs(node)[0], cast_) || graph_.values[graph_.inputs(node)[0]].type == graph_.values[node.first_output].type;
+    if (!node.op->is(kElementwise) || node.n_inputs < 2) return false;
+    const auto operands = graph_.inputs(node);
+    return std::any_of(operands.begin(), operands.end(), [&](ValueId v) { return is_made_by(v, broadcast_to_); });
+  }
+
+ private:
+  bool is_made_by(ValueId v, const Op* op) const { return graph_.values[v].node != kNone && graph_.nodes[graph_.values[v].node].op == op; }
+
+  const Graph& graph_;
+  const Op *copy_ = find_op("copy"), *cast_ = find_op("cast"), *broadcast_to_ = find_op("broadcast_to");
+};
+
 class CopyDropper {
  public:
   explicit CopyDropper(const Graph& graph) : from_(graph), rewriter_(graph), to_(rewriter_.graph()) {}
@@ -132,7 +152,12 @@ class CopyDropper {
 
 }  // namespace
 
-Graph drop_copies(Graph graph) { return CopyDropper(graph).run(); }
+Graph drop_copies(Graph graph) {
+  const CopyFinder finder(graph);
+  const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return finder.may_drop(node); });
+  if (!any) return graph;
+  return CopyDropper(graph).run();
+}
 
 namespace {
 const bool registered = register_pass({

@@ -121,10 +121,12 @@ bool is_right(const OneView& view, const Type& from, const Type& to, const Strid
 std::optional<OneView> one_view(const Type& from, const Type& to, const Strided& window) {
   OneView view;
   view.shape.shape = sizes_of(to.shape);
-  for (const char* name : {"reshape", "broadcast_to"}) {
-    view.op = find_op(name);
-    if (is_right(view, from, to, window)) return view;
-  }
+  static const Op *const reshape = find_op("reshape"), *const broadcast_to = find_op("broadcast_to");
+  view.op = reshape;
+  if (from.numel() == to.numel() && is_right(view, from, to, window)) return view;
+  Shape both;
+  view.op = broadcast_to;
+  if (broadcast_shapes(from.shape, to.shape, &both) && both == to.shape && is_right(view, from, to, window)) return view;
   if (const auto permutation = as_permutation(from.shape, to.shape, window)) {
     view.op = find_op("transpose");
     view.permute = *permutation;
@@ -140,6 +142,17 @@ std::optional<OneView> one_view(const Type& from, const Type& to, const Strided&
 
 // ---- the pass ----
 
+bool foldable(const Node& node) {
+  return node.op->is(kView) && node.op->view && node.op->vjp && node.n_inputs == 1 && node.n_outputs == 1 && !node.origin.clone && node.n_after == 0;
+}
+
+// A quick look that most graphs fail at all of their nodes: views of views, and views with their operand's type.
+bool may_fold(const Graph& graph, const Node& node) {
+  if (!foldable(node)) return false;
+  const Value& operand = graph.values[graph.inputs(node)[0]];
+  return operand.type == graph.values[node.first_output].type || (operand.node != kNone && foldable(graph.nodes[operand.node]));
+}
+
 class ViewFolder {
  public:
   explicit ViewFolder(const Graph& graph) : from_(graph), rewriter_(graph), to_(rewriter_.graph()) {}
@@ -151,11 +164,6 @@ class ViewFolder {
   }
 
  private:
-  static bool foldable(const Node& node) {
-    return node.op->is(kView) && node.op->view && node.op->vjp && node.n_inputs == 1 && node.n_outputs == 1 &&
-           !node.origin.clone && node.n_after == 0;
-  }
-
   bool fold(NodeId n) {
     const Node& node = from_.nodes[n];
     if (!foldable(node)) return false;
@@ -206,7 +214,11 @@ class ViewFolder {
 
 }  // namespace
 
-Graph fold_views(Graph graph) { return ViewFolder(graph).run(); }
+Graph fold_views(Graph graph) {
+  const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return may_fold(graph, node); });
+  if (!any) return graph;
+  return ViewFolder(graph).run();
+}
 
 namespace {
 const bool registered = register_pass({

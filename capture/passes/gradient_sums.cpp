@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -27,9 +28,9 @@ namespace {
 
 class Sums {
  public:
-  Sums(const Graph& graph, std::vector<GradientSum>* chosen)
-      : graph_(graph), chosen_(chosen), uses_(graph.values.size()), last_(graph.values.size(), kNone), made_at_(graph.values.size()),
-        role_(graph.nodes.size()), partner_(graph.nodes.size(), kNone), pieces_(graph.nodes.size()) {}
+  Sums(Graph graph, std::vector<GradientSum>* chosen)
+      : graph_(std::move(graph)), chosen_(chosen), uses_(graph_.values.size()), last_(graph_.values.size(), kNone), made_at_(graph_.values.size()),
+        role_(graph_.nodes.size()), partner_(graph_.nodes.size(), kNone) {}
 
   Graph rewrite() {
     count();
@@ -38,6 +39,7 @@ class Sums {
       if (is_sum(n)) accumulate(n);
     }
     find_runs();
+    if (std::all_of(role_.begin(), role_.end(), [](Part role) { return role == Part::none; })) return std::move(graph_);
     return emit();
   }
 
@@ -85,14 +87,14 @@ class Sums {
   void note(NodeId n, const char* form, int pieces, std::string reason);
   Graph emit();
 
-  const Graph& graph_;
+  Graph graph_;
   std::vector<GradientSum>* chosen_;
   std::vector<int> uses_;                   // by value: operands, outputs and updates that name it
   std::vector<NodeId> last_;                // by value: the last that reads it; node_count() if it lives to the end
   std::vector<NodeId> made_at_;             // by value: where it will be made
   std::vector<Part> role_;                  // by node
   std::vector<NodeId> partner_;             // of a node that becomes a form: the sum
-  std::vector<std::vector<ValueId>> pieces_;   // of a node that becomes add_n
+  std::unordered_map<NodeId, std::vector<ValueId>> pieces_;   // of a node that becomes add_n
 };
 
 void Sums::count() {
@@ -115,8 +117,10 @@ void Sums::count() {
 // Of operands as large as the result, in a type whose sums are not rounded differently when they are made at once.
 bool Sums::is_sum(NodeId n) const {
   if (node(n).op != &ops::add || !movable(n)) return false;
+  const auto type = [&](ValueId v) -> const Type& { return graph_.values[static_cast<std::size_t>(v)].type; };
+  if (type(operand(n, 0)) != type(result(n)) || type(operand(n, 1)) != type(result(n))) return false;
   const std::vector<Type> in = graph_.input_types(node(n)), out = graph_.output_types(node(n));
-  return in[0] == out[0] && in[1] == out[0] && !runs_in_f32(*node(n).op, in, out);
+  return !runs_in_f32(*node(n).op, in, out);
 }
 
 void Sums::accumulate(NodeId n) {
@@ -172,7 +176,7 @@ void Sums::close(const Run& run) {
   if (run.sums.size() == 1) return note(last, "chain", 2, "two pieces");
   for (NodeId n : run.sums) role(n) = Part::gone;
   role(last) = Part::n_ary;
-  pieces_[static_cast<std::size_t>(last)] = run.pieces;
+  pieces_[last] = run.pieces;
   note(last, "add_n", static_cast<int>(run.pieces.size()), "its pieces live on anyway");
 }
 
@@ -196,7 +200,7 @@ Graph Sums::emit() {
     if (role(n) == Part::none) {
       to.copy(n);
     } else if (role(n) == Part::n_ary) {
-      replace_by(n, n, ops::add_n, pieces_[static_cast<std::size_t>(n)]);
+      replace_by(n, n, ops::add_n, pieces_[n]);
     } else if (role(n) == Part::form) {
       const NodeId sum = partner_[static_cast<std::size_t>(n)];
       std::vector<ValueId> operands = {operand(sum, 0)};
@@ -210,7 +214,7 @@ Graph Sums::emit() {
 
 }  // namespace
 
-Graph gradient_sums(Graph graph, std::vector<GradientSum>* chosen) { return Sums(graph, chosen).rewrite(); }
+Graph gradient_sums(Graph graph, std::vector<GradientSum>* chosen) { return Sums(std::move(graph), chosen).rewrite(); }
 
 namespace {
 const bool registered = register_pass({

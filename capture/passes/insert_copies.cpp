@@ -48,12 +48,21 @@ bool writes_directly(const Graph& graph, const Update& u, NodeId last_reader, co
   return !reads_otherwise(graph, maker, u.state, u.value, windows);
 }
 
-// By value: the state whose bytes it would look at if updates did not keep it from being a window; kNone if none.
+// By value that some update stores: the state whose bytes it would look at if updates did not keep it from being a window; kNone if none. Of
+// what is no view that is the value itself.
 std::vector<ValueId> states_looked_at(const Graph& graph, const Readers& readers) {
+  std::vector<ValueId> states(graph.values.size(), kNone);
+  bool any_view = false;
+  for (const Update& u : graph.updates) {
+    const NodeId maker = graph.values[u.value].node;
+    if (graph.is_state(u.value)) states[u.value] = u.value;
+    any_view = any_view || (maker != kNone && graph.nodes[maker].op->is(kView));
+  }
+  if (!any_view) return states;
   std::vector<char> own(graph.values.size(), 0);
   for (ValueId v : graph.outputs) own[v] = 1;
-  std::vector<ValueId> states;
-  for (const Window& w : find_windows(graph, readers, own)) states.push_back(graph.is_state(w.root) ? w.root : kNone);
+  const std::vector<Window> windows = find_windows(graph, readers, own);
+  for (const Update& u : graph.updates) states[u.value] = graph.is_state(windows[u.value].root) ? windows[u.value].root : kNone;
   return states;
 }
 

@@ -5,6 +5,7 @@
 #include <tapedeck/engine/extract.h>
 #include <tapedeck/engine/ops/control.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace tapedeck {
@@ -74,11 +75,13 @@ class Trimmed {
 }  // namespace
 
 Graph loop_results(Graph graph) {
+  const auto is_loop = [](const Node& node) { return node.op == &ops::while_loop || node.op == &ops::scan; };
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), is_loop)) return graph;
   const std::vector<bool> read = read_values(graph);
   Rewriter to(graph);
   for (NodeId n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.nodes[static_cast<std::size_t>(n)];
-    if (node.op == &ops::while_loop || node.op == &ops::scan)
+    if (is_loop(node))
       if (const Trimmed trimmed(graph, node, read); trimmed.changed()) {
         trimmed.append(graph, node, &to);
         continue;

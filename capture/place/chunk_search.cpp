@@ -56,7 +56,7 @@ class ChunkSearch {
   void place_greedily(std::int64_t chunk) {
     const Oversized large = place_oversized(p_, chunk, [&](std::int32_t i, std::int32_t k) { return alive_together(p_.buffers[i], p_.buffers[k]); });
     const Chunks chunks(large.sizes, chunk);
-    each_greedy_attempt(p_, chunks, large.offsets, options_.threads, [&](Attempt&& next) {
+    each_greedy_attempt(p_, chunks, large.offsets, {.threads = options_.threads}, [&](Attempt&& next) {
       work_ += work_of_one();
       take(next, chunks, large);
       return is_done() ? p_.bound : std::numeric_limits<std::int64_t>::max();  // an attempt that ends higher may hold less in sum

@@ -7,21 +7,24 @@
 #include <tbb/task_arena.h>
 
 #include <limits>
-#include <numeric>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 namespace tapedeck {
 
 namespace {
 
-template <class Key>
-PlaceOrder sorted_by(const PlaceProblem& p, Key key) {
-  PlaceOrder order(p.buffers.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](std::int32_t x, std::int32_t y) {
-    const auto kx = key(p.buffers[x]), ky = key(p.buffers[y]);
-    return kx != ky ? kx < ky : x < y;
-  });
+template <class KeyOf>
+PlaceOrder sorted_by(const PlaceProblem& p, KeyOf key_of) {
+  using Key = decltype(key_of(p.buffers.front()));
+  std::vector<std::pair<Key, std::int32_t>> keyed;
+  keyed.reserve(p.buffers.size());
+  for (const Tenant& b : p.buffers) keyed.emplace_back(key_of(b), static_cast<std::int32_t>(keyed.size()));
+  std::sort(keyed.begin(), keyed.end());
+  PlaceOrder order;
+  order.reserve(keyed.size());
+  for (const auto& [key, i] : keyed) order.push_back(i);
   return order;
 }
 
@@ -76,49 +79,60 @@ constexpr std::size_t kMany = 20000;      // beyond so many there is no time for
 // Every order, first by first fit, then by best fit.
 class GreedyAttempts {
  public:
-  GreedyAttempts(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given) : p_(p), chunks_(chunks), given_(given) {}
+  GreedyAttempts(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, const GreedyOptions& options)
+      : p_(p), chunks_(chunks), given_(given), enough_(p.bound + options.slack), first_fit_only_(options.first_fit_only) {}
 
   int count() const { return kOrders * fits(); }
-  bool is_enough(std::int64_t end) const { return end <= p_.bound || (is_many() && end - p_.bound <= p_.bound / 50); }
+  bool is_enough(std::int64_t end) const { return end <= enough_ || (is_many() && end - p_.bound <= p_.bound / 50); }
 
-  Attempt make(int number, std::int64_t limit) const {
+  // `space` is kept from one attempt to the next for its memory.
+  Attempt make(int number, std::int64_t limit, std::optional<Space>* space) const {
     static constexpr PlaceOrder (*kMakers[kOrders])(const PlaceProblem&) = {order_by_size, order_by_start, order_by_duration, order_by_area, order_by_breadth};
     const PlaceOrder order = kMakers[number / fits()](p_);
     const Fit fit = number % fits() == 0 ? Fit::first : Fit::best;
     if (p_.buffers.size() <= kFew) {
-      SmallSpace space(chunks_);
-      return attempt(p_, order, fit, limit, space, given_);
+      SmallSpace few(chunks_);
+      return attempt(p_, order, fit, limit, few, given_);
     }
-    Space space(p_, chunks_);
-    return attempt(p_, order, fit, limit, space, given_);
+    if (*space) (*space)->clear();
+    else space->emplace(p_, chunks_);
+    return attempt(p_, order, fit, limit, **space, given_);
   }
 
  private:
   static constexpr int kOrders = 5;
   bool is_many() const { return p_.buffers.size() > kMany; }
-  int fits() const { return is_many() ? 1 : 2; }
+  int fits() const { return is_many() || first_fit_only_ ? 1 : 2; }
 
   const PlaceProblem& p_;
   const Chunks& chunks_;
   const std::vector<std::int64_t>& given_;
+  const std::int64_t enough_;
+  const bool first_fit_only_;
 };
 
 }  // namespace
 
 // On several threads all but the first are made at once, and may give up where the first ended: none that would be taken in turn does. They
 // are taken in turn all the same, so the answer is that of one thread.
-void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, int threads,
+void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, const GreedyOptions& options,
                          const std::function<std::int64_t(Attempt&&)>& take) {
-  const GreedyAttempts attempts(p, chunks, given);
-  const bool at_once = threads > 1 && p.buffers.size() > kWorthThreads;
-  std::int64_t limit = take(attempts.make(0, std::numeric_limits<std::int64_t>::max()));
+  const GreedyAttempts attempts(p, chunks, given, options);
+  const bool at_once = options.threads > 1 && p.buffers.size() > kWorthThreads;
+  std::optional<Space> space;
+  std::int64_t limit = take(attempts.make(0, std::numeric_limits<std::int64_t>::max(), &space));
   if (attempts.is_enough(limit)) return;
   std::vector<Attempt> made(static_cast<std::size_t>(at_once ? attempts.count() : 0));
   if (at_once)
-    tbb::task_arena(threads).execute(
-        [&] { tbb::parallel_for(1, attempts.count(), [&](int n) { made[static_cast<std::size_t>(n)] = attempts.make(n, limit); }); });
+    tbb::task_arena(options.threads).execute(
+        [&] {
+          tbb::parallel_for(1, attempts.count(), [&](int n) {
+            std::optional<Space> own;
+            made[static_cast<std::size_t>(n)] = attempts.make(n, limit, &own);
+          });
+        });
   for (int n = 1; n < attempts.count() && !attempts.is_enough(limit); ++n)
-    limit = take(at_once ? std::move(made[static_cast<std::size_t>(n)]) : attempts.make(n, limit));
+    limit = take(at_once ? std::move(made[static_cast<std::size_t>(n)]) : attempts.make(n, limit, &space));
 }
 
 Attempt place_at_hints(const PlaceProblem& p) {
@@ -169,16 +183,36 @@ Attempt keep_hints(const PlaceProblem& p) {
 
 }  // namespace
 
-Attempt place_greedily(const PlaceProblem& p, int threads) {
+Attempt place_greedily(const PlaceProblem& p, const GreedyOptions& options) {
   Attempt best;
   best.end = std::numeric_limits<std::int64_t>::max();
   if (std::any_of(p.buffers.begin(), p.buffers.end(), [](const Tenant& b) { return b.hint >= 0; })) best = keep_hints(p);
   if (best.at_hints) return best;
-  each_greedy_attempt(p, {}, fixed_offsets(p), threads, [&](Attempt&& next) {
+  const auto take = [&](Attempt&& next) {
     if (next.end < best.end) best = std::move(next);
     return best.end;
-  });
+  };
+  each_greedy_attempt(p, {}, fixed_offsets(p), options, take);
   return best;
+}
+
+void place_with_first(const PlaceProblem& p, int attempts, Attempt* best) {
+  constexpr std::int64_t kWorthIt = 250;   // of the bound: so far above it an attempt more is not too much
+  if (p.buffers.size() > kFew) return;
+  PlaceOrder order = order_by_size(p);
+  const std::vector<std::int64_t> given = fixed_offsets(p);
+  for (int n = 0; n < attempts && best->end - p.bound > p.bound / kWorthIt; ++n) {
+    SmallSpace space;
+    Attempt next = attempt(p, order, Fit::first, best->end, space, given);
+    if (next.end < best->end) {
+      *best = std::move(next);
+      continue;
+    }
+    const auto too_high = [&](std::int32_t i) { return next.offsets[i] + p.buffers[i].bytes >= best->end; };
+    const auto at = std::find_if(order.begin(), order.end(), too_high);
+    if (at == order.end()) return;
+    std::rotate(order.begin(), at, at + 1);
+  }
 }
 
 Offsets to_offsets(const PlaceProblem& p, const Attempt& best, std::size_t n_buffers) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 namespace tapedeck {
 
@@ -36,8 +37,10 @@ class Improver {
       stop_.deadline = begun + std::chrono::duration_cast<PlaceClock::duration>(std::chrono::duration<double>(std::min(options.seconds, kMostSeconds)));
   }
 
+  // No threads are asked for where there is nothing to do for them.
+  bool has_to_search() const { return !is_done() && !is_hopeless(); }
+
   void improve() {
-    if (is_done()) return;
     parts_ = split(p_, options_.most_pairs);
     races_.resize(parts_.size());
     for (std::size_t k = 0; k < parts_.size(); ++k) ends_.push_back(end_of(k));
@@ -56,8 +59,26 @@ class Improver {
   }
 
  private:
-  bool is_done() const { return best_->end <= std::max(bound_, options_.capacity); }
+  bool is_done() const { return best_->end <= std::max(bound_ + options_.slack, options_.capacity); }
   std::int64_t work_left() const { return options_.seconds > 0 ? std::int64_t{1} << 62 : options_.work - work_; }
+
+  // A search takes a step for each buffer of a part, and the part that ends highest is the one to begin with.
+  bool is_hopeless() const {
+    if (options_.seconds > 0 || options_.work >= static_cast<std::int64_t>(p_.buffers.size())) return false;
+    std::vector<std::int32_t> going(static_cast<std::size_t>(p_.steps) + 1, 0);  // by step: buffers alive there and at the step before
+    const Tenant* highest = &p_.buffers.front();
+    for (std::size_t i = 0; i < p_.buffers.size(); ++i) {
+      const Tenant& b = p_.buffers[i];
+      ++going[b.birth + 1], --going[b.death + 1];
+      if (best_->offsets[i] + b.bytes == best_->end) highest = &b;
+    }
+    std::partial_sum(going.begin(), going.end(), going.begin());
+    std::int32_t first = highest->birth, last = highest->death;
+    while (going[first] > 0) --first;
+    while (going[last + 1] > 0) ++last;
+    const auto is_in = [&](const Tenant& b) { return b.birth >= first && b.death <= last; };
+    return options_.work < std::count_if(p_.buffers.begin(), p_.buffers.end(), is_in);
+  }
 
   std::int64_t end_of(std::size_t k) const {
     std::int64_t end = 0;
@@ -120,6 +141,16 @@ class Improver {
   std::vector<std::int64_t> ends_;            // by part, in bytes
 };
 
+// What is known already, as a greedy attempt would have it.
+Attempt known_placement(const PlaceProblem& p, const std::vector<std::int64_t>& start) {
+  Attempt known;
+  for (std::size_t i = 0; i < p.buffers.size(); ++i) {
+    known.offsets.push_back(start[static_cast<std::size_t>(p.original[i])]);
+    known.end = std::max(known.end, known.offsets.back() + p.buffers[i].bytes);
+  }
+  return known;
+}
+
 void refuse_fixed(const std::vector<Tenant>& buffers) {
   for (std::size_t i = 0; i < buffers.size(); ++i)
     if (buffers[i].fixed >= 0) throw PlaceError({static_cast<std::int32_t>(i)}, "has a fixed offset, which does not say in which of several arenas it lies");
@@ -140,12 +171,14 @@ Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
     nothing.optimal = true;
     return nothing;
   }
-  Attempt best = place_greedily(p, options.threads);
+  Attempt best = options.start.empty() ? place_greedily(p, {options.threads, options.slack, options.first_fit_only}) : known_placement(p, options.start);
+  place_with_first(p, best.at_hints ? 0 : options.retries, &best);
   Improver improver(p, options, begun, &best);
   improver.report();
   // What keeps its addresses is searched further only for a capacity that it does not meet.
   const bool stays = best.at_hints && (options.capacity < 0 || best.end <= options.capacity);
-  if (!stays && (options.work > 0 || options.seconds > 0)) tbb::task_arena(std::max(options.threads, 1)).execute([&] { improver.improve(); });
+  if (!stays && (options.work > 0 || options.seconds > 0) && improver.has_to_search())
+    tbb::task_arena(std::max(options.threads, 1)).execute([&] { improver.improve(); });
   Offsets result = to_offsets(p, best, buffers.size());
   result.optimal = best.end <= improver.bound();
   result.work = improver.work();

@@ -39,7 +39,11 @@ struct PlaceOptions {
   std::int64_t work = 0;           // steps of search beyond the greedy orders; equal work, equal answer, on any number of threads
   double seconds = 0;              // > 0: the limit is this much time instead, and answers may differ from run to run
   std::int64_t capacity = -1;      // >= 0: any end up to it will do, and nothing lower is looked for
-  std::int64_t chunk_bytes = -1;   // > 0: several arenas, none larger (but for a buffer that is larger itself); hints are not looked at then
+  std::int64_t slack = 0;          // an end that is no further above the bound is as good as the bound
+  int retries = 0;                 // greedy attempts with what ended too high in front, up to so many (greedy.h)
+  bool first_fit_only = false;     // of the greedy orders: half the time, and seldom a higher end
+  std::int64_t chunk_bytes = -1;   // > 0: several arenas, none larger (but for a buffer that is larger itself); hints and `start` are not looked at then
+  std::vector<std::int64_t> start = {};  // by buffer, if not empty: a right placement to improve on instead of greedy ones
   std::int64_t most_pairs = std::int64_t{1} << 23;   // of buffers alive together in a part: beyond, it is climbed, not searched (each counts twice)
   int threads = 1;                 // that search; more than 5,000 buffers are placed greedily on them too
   const std::atomic<bool>* cancel = nullptr;                            // the best so far is the answer

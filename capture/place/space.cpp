@@ -2,9 +2,14 @@
 
 #include <tapedeck/capture/place/alive.h>
 
+#include <limits>
 #include <numeric>
 
 namespace tapedeck {
+
+namespace {
+constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
+}
 
 Space::Space(const PlaceProblem& p, const Chunks& chunks) : chunks_(chunks) {
   for (const Tenant& b : p.buffers) granule_ = std::gcd(granule_, b.alignment);
@@ -12,6 +17,11 @@ Space::Space(const PlaceProblem& p, const Chunks& chunks) : chunks_(chunks) {
   while (leaves_ < p.steps) leaves_ *= 2;
   covering_.resize(static_cast<std::size_t>(leaves_) * 2);
   any_.resize(static_cast<std::size_t>(leaves_) * 2);
+}
+
+void Space::clear() {
+  for (Taken& taken : covering_) taken.clear();
+  for (Taken& taken : any_) taken.clear();
 }
 
 void Space::add(Taken& taken, std::int64_t first, std::int64_t end) {
@@ -73,9 +83,9 @@ std::int64_t Space::find(std::int32_t, const Tenant& b, Fit fit) {
   return fit == Fit::first ? first_fit(b) : best_fit(b);
 }
 
-// Goes up until nothing is in the way of `bytes` from here: each set is skipped to what ends above.
-std::int64_t Space::first_fit(const Tenant& b) {
-  std::int64_t at = chunks_.settle(0, b);
+// Goes up until nothing is in the way of `bytes` from there: each set is skipped to what ends above. `from` may only grow from call to call.
+std::int64_t Space::next_fit(std::int64_t from, const Tenant& b) {
+  std::int64_t at = chunks_.settle(from, b);
   for (std::size_t w = 0, quiet = 0; quiet < ways_.size(); w = w + 1 == ways_.size() ? 0 : w + 1) {
     Cursor& way = ways_[w];
     if (way.at != way.end && way.at->end <= at) {
@@ -93,7 +103,27 @@ std::int64_t Space::first_fit(const Tenant& b) {
   return at;
 }
 
+std::int64_t Space::first_fit(const Tenant& b) { return next_fit(0, b); }
+
 std::int64_t Space::best_fit(const Tenant& b) {
+  if (!chunks_.is_one() || b.alignment != granule_) return best_of_all(b);
+  // All ends are aligned as the buffer is: gaps begin where it can lie.
+  std::int64_t chosen = -1, slack = 0, at = 0;
+  for (;;) {
+    at = next_fit(at, b);
+    std::int64_t gap_end = kNowhere;
+    for (const Cursor& way : ways_)
+      if (way.at != way.end) gap_end = std::min(gap_end, way.at->first);
+    if (gap_end == kNowhere) return chosen >= 0 ? chosen : at;
+    const std::int64_t rest = gap_end - at - b.bytes;
+    if (chosen < 0 || rest < slack) chosen = at, slack = rest;
+    if (slack == 0) return chosen;
+    at = gap_end;
+  }
+}
+
+// The same whatever the alignment.
+std::int64_t Space::best_of_all(const Tenant& b) {
   found_.clear();
   for (const Cursor& way : ways_) found_.insert(found_.end(), way.at, way.end);
   std::sort(found_.begin(), found_.end(), [](const Bytes& x, const Bytes& y) { return x.first < y.first; });

@@ -17,6 +17,7 @@ class Space {
  public:
   explicit Space(const PlaceProblem& p, const Chunks& chunks = {});
 
+  void clear();   // as if nothing had been inserted; keeps the memory
   void insert(std::int32_t i, const Tenant& b, std::int64_t offset);
   std::int64_t find(std::int32_t i, const Tenant& b, Fit fit);
   bool is_free(const Tenant& b, std::int64_t offset);   // whether `b` could lie there
@@ -32,8 +33,10 @@ class Space {
 
   static void add(Taken& taken, std::int64_t first, std::int64_t end);
   void gather(const Tenant& b);       // what is in its way, into ways_
+  std::int64_t next_fit(std::int64_t from, const Tenant& b);
   std::int64_t first_fit(const Tenant& b);
   std::int64_t best_fit(const Tenant& b);
+  std::int64_t best_of_all(const Tenant& b);
 
   const Chunks chunks_;
   std::int64_t granule_ = 0;            // of which every buffer's alignment is a multiple: bytes up to the next are of no use

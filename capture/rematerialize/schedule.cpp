@@ -241,4 +241,49 @@ std::int64_t Schedule::measure_local(NodeId stage) {
   return most;
 }
 
+// ---- without clones ----
+
+namespace {
+
+// By root: the last node that makes or reads it.
+std::vector<NodeId> last_touches(const Facts& facts) {
+  std::vector<NodeId> last(facts.graph->values.size(), kNone);
+  for (NodeId n = 0; n < facts.graph->node_count(); ++n) {
+    for (ValueId root : facts.reads(n)) last[root] = n;
+    for (ValueId v : facts.makes(n)) last[v] = n;
+  }
+  return last;
+}
+
+// The bytes of operands that outputs of node n take over. As Schedule::take_over_local.
+std::int64_t taken_over(const Facts& facts, NodeId n, const std::vector<NodeId>& last, std::vector<char>* taken) {
+  const auto pairs = facts.takeovers(n);
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const bool served = std::any_of(pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(i),
+                                    [&](const RootPair& p) { return p.to == pairs[i].to && (*taken)[p.from]; });
+    if (last[pairs[i].from] != n || (*taken)[pairs[i].from] || served) continue;
+    (*taken)[pairs[i].from] = 1;
+    bytes += facts.bytes[pairs[i].from];
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::int64_t peak_without_clones(const Facts& facts) {
+  const std::vector<NodeId> last = last_touches(facts);
+  std::vector<char> taken(facts.graph->values.size(), 0);  // by root; it dies there, so no later node looks at it
+  std::int64_t alive = 0, peak = 0;
+  for (NodeId n = 0; n < facts.graph->node_count(); ++n) {
+    for (ValueId v : facts.makes(n)) alive += facts.bytes[v];
+    peak = std::max(peak, alive + facts.workspace[n] - taken_over(facts, n, last, &taken));
+    for (ValueId root : facts.reads(n))
+      if (last[root] == n) alive -= facts.bytes[root];
+    for (ValueId v : facts.makes(n))
+      if (last[v] == n) alive -= facts.bytes[v];
+  }
+  return peak;
+}
+
 }  // namespace tapedeck

@@ -122,4 +122,7 @@ class Schedule {
   std::vector<std::int64_t> delta_;
 };
 
+// Schedule(facts).peak().bytes in one walk: most questions are about a schedule without a clone.
+std::int64_t peak_without_clones(const Facts& facts);
+
 }  // namespace tapedeck

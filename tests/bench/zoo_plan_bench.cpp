@@ -1,14 +1,15 @@
 // Every zoo model's training step, planned: how far the peak is above the bound, what the order of nodes and the sharing of bytes win over
 // the tape as recorded, and what planning costs beside capturing.
 //
-//   zoo_plan_bench [--only NAME] [--batch 1,32] [--threads N] [--no-capture]
+//   zoo_plan_bench [--only NAME] [--batch 1,32] [--threads N] [--no-capture] [--no-rest]
 //
 // Steps are recorded by types alone at every batch, which takes no memory. `naive`: the recorded order, and no two values share bytes but
-// by being dead. `capture`: what a real recording of the same step takes, at batch 1 (--no-capture leaves it out); the time of planning is
-// a median of three, as for a captured step: without the search for the floor, which nobody asked for, and with as much search for offsets as
-// the step is worth. `/bound` is of that plan, `at rest` of one that has the time (place_work 100,000). `parallel`: planned for N threads: its
-// peak beside the peak for one, and the simulated time beside that of bytes placed tightly. `chunks`: the arena in chunks of a quarter of the
-// peak: the peak then beside that of one block, how many chunks, and the time of planning.
+// by being dead. `capture`: what capturing the same step takes, running it and freezing it (Captured::ms), where it fits (kMostBytes,
+// kMostSeconds; --no-capture leaves it out). Planning and capturing are medians of three; planned is as for a captured step: without the search
+// for the floor, which nobody asked for, and with as much search for offsets as the step is worth. `/bound` is of that plan, `at rest` of one
+// that has the time (place_work 100,000; --no-rest: the same plan). `parallel`: planned for N threads: its peak beside the peak for one, and the
+// simulated time beside that of bytes placed tightly. `chunks`: the arena in chunks of a quarter of the peak: the peak then beside that of one
+// block, how many chunks, and the time of planning.
 #include <tapedeck/tapedeck.h>
 
 #include <tapedeck/capture/models.h>
@@ -34,8 +35,13 @@ struct Asked {
   std::string only;
   std::vector<std::int64_t> batches = {1, 32};
   int threads = 2;
-  bool capture = true;
+  bool capture = true, rest = true;
 };
+
+// What a step may need to be recorded for real: bytes in the recorded order, and time by the cost model.
+constexpr std::int64_t kMostBytes = std::int64_t{6} << 30;
+constexpr double kMostSeconds = 20;
+constexpr double kAimedShare = 0.05;   // of capturing, for planning
 
 struct Means {  // geometric
   double log_sum = 0;
@@ -66,15 +72,18 @@ Timed planned(const Graph& graph, const PlanOptions& options, int times = 1) {
 
 double capture_ms(const Model& model, ModelOptions options) {
   options.abstract = false;
-  const auto start = Clock::now();
-  record_model(model, options);
-  return ms_since(start);
+  double ms[3];
+  for (double& one : ms) one = record_model(model, options).ms;
+  std::sort(std::begin(ms), std::end(ms));
+  return ms[1];
 }
 
 double ratio(std::int64_t a, std::int64_t b) { return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 1.0; }
 
 struct Totals {
-  Means gap, rested, won, share, chunked;
+  Means gap, rested, won, share, chunked, of_capture;
+  double plan_ms = 0, capture_ms = 0;
+  int within = 0;  // of those captured: planned in kAimedShare of that
   double worst_gap = 1, worst_rested = 1, worst_parallel = 1, worst_chunked = 0;
 };
 
@@ -89,7 +98,7 @@ void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* t
   const Timed ours = planned(graph, options, 3);
   PlanOptions at_rest = options;
   at_rest.place_work = 100'000;
-  const Timed rested = planned(graph, at_rest);
+  const Timed rested = asked.rest ? planned(graph, at_rest) : ours;
   PlanOptions naive = options;
   naive.ordering = Ordering::recorded;
   naive.sharing = Sharing::none;
@@ -118,8 +127,12 @@ void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* t
                                  ours.plan.nodes, ours.plan.peak_bytes, gap, rested_gap, rested.ms, without.peak_bytes, won, arena_won, ours.plan.order, ours.ms, wider,
                                  wide.segment_rule.tight_makespan_us > 0 ? wide.segment_rule.makespan_us / wide.segment_rule.tight_makespan_us : 1.0, in_chunks,
                                  chunked.plan.chunks.size(), chunked.ms);
-  if (asked.capture && batch == 1) {
+  if (asked.capture && without.peak_bytes <= kMostBytes && ours.plan.keep_all_cost_us <= 1e6 * kMostSeconds) {
     const double capture = capture_ms(model, how);
+    totals->of_capture.add(ours.ms / capture);
+    totals->plan_ms += ours.ms;
+    totals->capture_ms += capture;
+    totals->within += ours.ms <= kAimedShare * capture;
     line += fmt::format(" {:>9.0f} {:>6.2f} %", capture, 100 * ours.ms / capture);
   }
   fmt::print("{}\n", line);
@@ -136,6 +149,7 @@ Asked parse(int argc, char** argv) {
     if (!std::strcmp(argv[i], "--only")) asked.only = value();
     else if (!std::strcmp(argv[i], "--threads")) asked.threads = std::max(1, std::atoi(value().c_str()));
     else if (!std::strcmp(argv[i], "--no-capture")) asked.capture = false;
+    else if (!std::strcmp(argv[i], "--no-rest")) asked.rest = false;
     else if (!std::strcmp(argv[i], "--batch")) {
       asked.batches.clear();
       std::istringstream list(value());
@@ -155,6 +169,10 @@ int main(int argc, char** argv) {
   for (const Model& model : all_models())
     for (const std::int64_t batch : asked.batches)
       if (asked.only.empty() || model.name == asked.only) bench(model, batch, asked, &totals);
-  fmt::print("geometric means: peak/bound {:.5f} (worst {:.5f}), at rest {:.5f} ({:.5f}), ours/naive {:.3f} (arena alone {:.3f}); {} threads / one, worst: {:.3f}; in chunks {:.5f} (worst {:.5f})\n", totals.gap.mean(), totals.worst_gap,
-             totals.rested.mean(), totals.worst_rested, totals.won.mean(), totals.share.mean(), asked.threads, totals.worst_parallel, totals.chunked.mean(), totals.worst_chunked);
+  fmt::print("geometric means: peak/bound {:.5f} (worst {:.5f}), at rest {:.5f} ({:.5f}), ours/naive {:.3f} (arena alone {:.3f})\n", totals.gap.mean(),
+             totals.worst_gap, totals.rested.mean(), totals.worst_rested, totals.won.mean(), totals.share.mean());
+  fmt::print("{} threads / one, worst: {:.3f}; in chunks {:.5f} (worst {:.5f})\n", asked.threads, totals.worst_parallel, totals.chunked.mean(), totals.worst_chunked);
+  if (totals.of_capture.n > 0)
+    fmt::print("planning / capturing: within {:.0f} % for {} of {}, geometric mean {:.2f} %, in all {:.0f} of {:.0f} ms, {:.2f} %\n", 100 * kAimedShare, totals.within,
+               totals.of_capture.n, 100 * totals.of_capture.mean(), totals.plan_ms, totals.capture_ms, 100 * totals.plan_ms / totals.capture_ms);
 }

@@ -436,6 +436,18 @@ TEST_P(RandomJoins, LiveBytesOfEveryChoiceAreExact) {
   }
 }
 
+// Most plans have no clone, and their peak is found without a schedule.
+TEST_P(RandomJoins, OneWalkFindsThePeakOfAScheduleWithoutClones) {
+  for (int k = 0; k < 8; ++k) {
+    PassRunner passes;
+    const Graph graph = prepare(random_joins(static_cast<std::uint64_t>(900 + GetParam() * 8 + k)), &passes);
+    Facts facts = collect_facts(graph);
+    ASSERT_EQ(peak_without_clones(facts), Schedule(facts).peak().bytes) << print(graph);
+    share_parts(Readers(graph), &facts);
+    ASSERT_EQ(peak_without_clones(facts), Schedule(facts).peak().bytes) << print(graph);
+  }
+}
+
 // Everything can be switched off.
 TEST_P(RandomJoins, EveryRuleCanBeLeftOut) {
   for (int k = 0; k < 10; ++k) {

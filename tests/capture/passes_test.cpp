@@ -194,6 +194,32 @@ TEST(PassRunner, DumpsNumberedFilesOfWhatChanged) {
   std::filesystem::remove_all(folder);
 }
 
+// What is planned in a hurry is looked at once, at the end; TAPEDECK_DEBUG has the pass named all the same.
+TEST(PassRunner, LooksAtNothingIfNobodyAsks) {
+  const auto breaks = [](Graph g) {
+    g.nodes[0].first_output = 99;
+    return g;
+  };
+  PassRunner blind({}, Looks::at_none);
+  EXPECT_NO_THROW(blind.run("breaker", parse(kDuplicates), breaks));
+  EXPECT_EQ(blind.records()[0].bytes_before, 0);
+  const Environment debug("TAPEDECK_DEBUG", "1");
+  PassRunner seeing({}, Looks::at_none);
+  EXPECT_THROW(seeing.run("breaker", parse(kDuplicates), breaks), InvalidGraphError);
+}
+
+// Planning a step is often in a hurry: where a pass has nothing to do the graph is not even copied.
+TEST(PassRunner, GraphsWithNothingToDoAreHandedOn) {
+  const char* const text = "graph g(%x: f32[4], %y: f32[4]) {\n%a: f32[4] = exp(%x)\n%b: f32[4] = mul(%a, %y)\nreturn %b\n}\n";
+  for (const char* name : {"dead_code", "loop_results", "drop_copies", "fold_views", "constant_folding", "algebra", "cse", "chain_joins", "gradient_sums", "insert_copies"}) {
+    PassRunner runner({}, Looks::at_none);
+    Graph graph = parse(text);
+    const Node* const nodes = graph.nodes.data();
+    const Graph result = runner.run(name, std::move(graph));
+    EXPECT_EQ(result.nodes.data(), nodes) << name;
+  }
+}
+
 TEST(PassRunner, NamesThePassThatBrokeTheGraph) {
   PassRunner runner;
   try {

@@ -45,6 +45,60 @@ void expect_good(const std::vector<Tenant>& buffers, const Offsets& placed) {
   EXPECT_GE(placed.end, placed.bound);
 }
 
+std::vector<Tenant> random_buffers(unsigned seed) {
+  std::mt19937 random(seed);
+  const auto pick = [&](int n) { return static_cast<std::int32_t>(random() % static_cast<unsigned>(n)); };
+  std::vector<Tenant> buffers(static_cast<std::size_t>(20 + pick(100)));
+  for (Tenant& b : buffers) {
+    b.birth = pick(60);
+    b.death = b.birth + pick(25);
+    b.bytes = 1 + pick(5000);
+    b.alignment = 64;
+  }
+  return buffers;
+}
+
+// From a placement that is known, with retries and with search: never higher, and what does not help changes nothing.
+TEST(Place, GoesOnFromWhatIsKnown) {
+  int lower = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const std::vector<Tenant> buffers = random_buffers(seed);
+    const Offsets greedy = place(buffers);
+    PlaceOptions again;
+    again.start = greedy.offsets;
+    EXPECT_EQ(place(buffers, again).offsets, greedy.offsets);
+    again.retries = 12;
+    const Offsets retried = place(buffers, again);
+    expect_good(buffers, retried);
+    EXPECT_LE(retried.end, greedy.end);
+    lower += retried.end < greedy.end;
+    PlaceOptions searched, from_there;
+    searched.work = from_there.work = 2000;
+    from_there.start = greedy.offsets;
+    EXPECT_EQ(place(buffers, from_there).offsets, place(buffers, searched).offsets);
+  }
+  EXPECT_GT(lower, 10);
+}
+
+// Some bytes above the bound are not worth another attempt.
+TEST(Place, SlackIsAsGoodAsTheBound) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const std::vector<Tenant> buffers = random_buffers(seed);
+    PlaceOptions loose;
+    loose.slack = 1'000'000;
+    const Offsets first = place(buffers, loose);
+    expect_good(buffers, first);
+    PlaceOptions hurried;
+    hurried.first_fit_only = true;
+    const Offsets second = place(buffers, hurried), all = place(buffers);
+    expect_good(buffers, second);
+    EXPECT_LE(second.end, first.end);
+    EXPECT_LE(all.end, second.end);
+  }
+}
+
 TEST(Place, RandomBuffersNeverOverlap) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
