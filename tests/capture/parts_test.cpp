@@ -110,7 +110,7 @@ TEST(Parts, TheGradientOfAChainCopiesNothingOfItsLayers) {
   }
 }
 
-// A DenseNet block at batch 1, with convolutions and norms that want dense operands.
+// Convolutions that each read all there is: what a DenseNet block comes down to.
 Graph dense_block(int layers, int batch) {
   std::string state, body = fmt::format("  %c0: f32[{0},8,6,6] = relu(%x)\n", batch);
   for (int i = 1; i <= layers; ++i) {
@@ -122,13 +122,80 @@ Graph dense_block(int layers, int batch) {
   return parse(fmt::format("graph g(%x: f32[{},8,6,6]) state({}) {{\n{}  %r: f32[] = sum(%c{}) {{axes=[0,1,2,3]}}\n  return %r\n}}", batch, state, body, layers));
 }
 
-TEST(Parts, ConvolutionsWriteIntoTheBlockAtBatchOne) {
-  const Graph g = dense_block(12, 1);
-  const Plan plan = sound_plan(g);
-  EXPECT_EQ(calls(plan).count("concat"), 0u);
-  EXPECT_EQ(plan.lower_bound_bytes - plan.external_bytes, (8 + 4 * 12) * 36 * 4 + workspace_of(plan));
-  check_replay(g);
-  check_replay(dense_block(5, 3));
+TEST(Parts, ConvolutionsWriteIntoTheBlock) {
+  for (const int batch : {1, 3}) {
+    const Graph g = dense_block(12, batch);
+    const Plan plan = sound_plan(g);
+    EXPECT_EQ(calls(plan).count("concat"), 0u);
+    EXPECT_EQ(plan.lower_bound_bytes - plan.external_bytes, std::int64_t{batch} * (8 + 4 * 12) * 36 * 4 + workspace_of(plan));
+    check_replay(g);
+  }
+}
+
+// A block as in a DenseNet - norm, relu, convolution, everything before joined to it - and the transition to the next.
+Graph densenet(int layers, int batch) {
+  const auto type = [&](int channels, int size = 6) { return fmt::format("f32[{},{},{},{}]", batch, channels, size, size); };
+  std::string state, body = fmt::format("  %y0: {} = relu(%x)\n", type(8)), all = "%y0";
+  const auto norm = [&](int i, const std::string& x, int channels) {
+    state += fmt::format("%g{0}: f32[{1}], %b{0}: f32[{1}], ", i, channels);
+    body += fmt::format("  %n{0}: {1}, %m{0}: f32[{2}], %v{0}: f32[{2}] = batch_norm({3}, %g{0}, %b{0})\n", i, type(channels), channels, x);
+    body += fmt::format("  %a{0}: {1} = relu(%n{0})\n", i, type(channels));
+  };
+  for (int i = 1; i <= layers; ++i) {
+    const int channels = 8 + 4 * (i - 1);
+    norm(i, i == 1 ? "%y0" : fmt::format("%c{}", i - 1), channels);
+    state += fmt::format("%w{}: f32[4,{},3,3], ", i, channels);
+    body += fmt::format("  %y{0}: {1} = conv2d(%a{0}, %w{0}) {{padding=[1,1]}}\n", i, type(4));
+    all += fmt::format(", %y{}", i);
+    body += fmt::format("  %c{}: {} = concat({}) {{axis=1}}\n", i, type(channels + 4), all);
+  }
+  const int last = layers + 1, channels = 8 + 4 * layers;
+  norm(last, fmt::format("%c{}", layers), channels);
+  state += fmt::format("%w{}: f32[4,{},1,1]", last, channels);
+  body += fmt::format("  %y{0}: {1} = conv2d(%a{0}, %w{0})\n  %p: {2} = avg_pool2d(%y{0})\n", last, type(4), type(4, 3));
+  body += "  %q: " + type(4, 3) + " = tanh(%p)\n  %r: f32[] = sum(%q) {axes=[0,1,2,3]}\n";
+  return parse("graph g(%x: " + type(8) + ") state(" + state + ") {\n" + body + "  return %r\n}");
+}
+
+Graph with_gradients(const Graph& g) {
+  std::vector<ValueId> wrt;
+  for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) wrt.push_back(v);
+  GraphGradient made = gradient(g, g.outputs, wrt);
+  made.graph.outputs = made.gradients;
+  made.graph.output_names.clear();
+  return made.graph;
+}
+
+std::size_t copies(const Plan& plan) {
+  const std::multiset<std::string> ops = calls(plan);
+  std::size_t n = 0;
+  for (const char* op : {"concat", "slice", "copy", "contiguous", "pad", "reshape"}) n += ops.count(op);
+  return n;
+}
+
+TEST(Parts, ADenseNetBlockCopiesNothing) {
+  for (const int batch : {1, 4}) {
+    SCOPED_TRACE(fmt::format("batch {}", batch));
+    std::vector<std::int64_t> bytes;
+    for (const int layers : {4, 8, 12}) {
+      const Plan plan = sound_plan(densenet(layers, batch));
+      EXPECT_EQ(copies(plan), 0u);
+      bytes.push_back(plan.lower_bound_bytes - plan.external_bytes - workspace_of(plan));
+    }
+    EXPECT_EQ(bytes[2] - bytes[1], bytes[1] - bytes[0]) << "linear in the number of layers";
+    check_replay(densenet(6, batch));
+  }
+}
+
+TEST(Parts, ADenseNetBlockCopiesNothingInItsGradient) {
+  for (const int batch : {1, 4}) {
+    SCOPED_TRACE(fmt::format("batch {}", batch));
+    for (const int layers : {4, 12}) {
+      const Plan plan = sound_plan(with_gradients(densenet(layers, batch)));
+      EXPECT_EQ(copies(plan), 0u) << layers << " layers";
+    }
+    check_replay(with_gradients(densenet(6, batch)), {}, 1);
+  }
 }
 
 // ---- who may be a part ----
