@@ -280,6 +280,34 @@ TEST(Parts, WhoHasBytesElsewhereIsCopied) {
   check_replay(g);
 }
 
+// Convolutions make and read images that lie apart, softmax wants all in one piece; the judge of plans knows it too.
+TEST(Parts, ImagesApartAreForThoseWhoDeclareThem) {
+  PlanOptions recorded;
+  recorded.ordering = Ordering::recorded;
+  const auto plan_of = [&](const char* maker, const char* reader) {
+    return sound_plan(parse(fmt::format(R"(graph g(%x: f32[2,4,3,3]) state(%w: f32[4,4,1,1]) {{
+      %a: f32[2,4,3,3] = tanh(%x)
+      %b: f32[2,4,3,3] = {}
+      %c: f32[2,8,3,3] = concat(%a, %b) {{axis=1}}
+      %d: f32[2,4,3,3] = {}
+      %e: f32[2,8,3,3] = neg(%c)
+      return %d, %e
+    }})",
+                                        maker, reader)),
+                      recorded);
+  };
+  const Plan good = plan_of("conv2d(%x, %w)", "conv2d(%b, %w)");
+  EXPECT_EQ(good.values[named(good, "b")].reason, Reason::part);
+  EXPECT_FALSE(good.values[named(good, "b")].dense);
+  for (const auto& [other, complaint] : {std::pair(plan_of("softmax(%x) {axis=1}", "conv2d(%b, %w)"), "does not write"),
+                                         std::pair(plan_of("conv2d(%x, %w)", "softmax(%b) {axis=1}"), "does not take")}) {
+    EXPECT_NE(other.values[named(other, "b")].reason, Reason::part) << complaint;
+    Plan forced = good;
+    forced.graph = other.graph;
+    EXPECT_NE(complaints(forced).find(complaint), std::string::npos) << complaints(forced);
+  }
+}
+
 // A long wait for the rest of the join would hold its bytes; then only what comes late is written there.
 TEST(Parts, TheJoinIsNotBornTooEarly) {
   const Graph g = parse(R"(graph g(%x: f32[100]) {
