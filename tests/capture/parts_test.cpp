@@ -512,6 +512,75 @@ TEST_P(RandomJoins, ReplayEagerBits) {
   EXPECT_GT(parts, 20) << "joins are what this is about";
 }
 
+// The same of images joined along the channels, by ops that take and make images apart and by some that want them dense.
+Graph random_image_joins(std::uint64_t seed) {
+  test::Dice dice{seed * 0x9E3779B97F4A7C15u + 11};
+  std::vector<std::int64_t> channels = {4};
+  std::set<std::int64_t> convolved;
+  std::string body;
+  const auto type = [](std::int64_t c) { return fmt::format("f32[3,{},4,4]", c); };
+  const auto define = [&](std::int64_t c, const std::string& text) {
+    const bool backward = channels.size() > 16;
+    body += fmt::format("  %v{}: {} = {}{}\n", channels.size(), type(c), text, backward ? " [phase=backward]" : "");
+    channels.push_back(c);
+  };
+  for (int i = 0; i < 30; ++i) {
+    const auto n = static_cast<std::int64_t>(channels.size());
+    const auto any = [&] { return dice.below(3) ? n - 1 - dice.below(std::min<std::int64_t>(n, 4)) : dice.below(n); };
+    const std::int64_t a = any(), c = channels[static_cast<std::size_t>(a)];
+    switch (dice.below(9)) {
+      case 0: define(c, fmt::format("relu(%v{})", a)); break;
+      case 1: define(c, fmt::format("softmax(%v{}) {{axis=1}}", a)); break;
+      case 2: define(c, fmt::format("max_pool2d(%v{}) {{window=[3], stride=[1], padding=[1]}}", a)); break;
+      case 3:
+        body += fmt::format("  %v{0}: {1}, %m{0}: f32[{2}], %s{0}: f32[{2}] = batch_norm(%v{3})\n", n, type(c), c, a);
+        channels.push_back(c);
+        break;
+      case 4:
+      case 5:
+        convolved.insert(c);
+        define(4, fmt::format("conv2d(%v{}, %w{}) {{padding=[1]}}", a, c));
+        break;
+      case 6: {
+        const std::int64_t from = dice.below(c), to = from + 1 + dice.below(c - from);
+        define(to - from, fmt::format("slice(%v{}) {{starts=[0,{},0,0], stops=[3,{},4,4]}}", a, from, to));
+        break;
+      }
+      default: {
+        std::string operands = fmt::format("%v{}", a);
+        std::int64_t all = c;
+        for (int tries = 0; tries < 4 && all < 24; ++tries) {
+          const std::int64_t b = any();
+          operands += fmt::format(", %v{}", b);
+          all += channels[static_cast<std::size_t>(b)];
+        }
+        define(all, fmt::format("concat({}) {{axis=1}}", operands));
+      }
+    }
+  }
+  std::string state = "%s: " + type(4);
+  for (std::int64_t c : convolved) state += fmt::format(", %w{0}: f32[4,{0},3,3]", c);
+  const std::size_t last = channels.size() - 1;
+  return parse(fmt::format("graph random(%v0: {}) state({}) {{\n{}  return %v{}, %v{}\n}}\n", type(4), state, body, last, last / 2), "random");
+}
+
+TEST_P(RandomJoins, OfImagesReplayEagerBits) {
+  std::int64_t apart = 0;
+  for (int k = 0; k < 10; ++k) {
+    const auto seed = static_cast<std::uint64_t>(GetParam() * 10 + k);
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const Graph g = random_image_joins(seed);
+    PlanOptions options;
+    options.threads = 1 + k % 3;
+    options.segment_us = k % 2 ? 0 : 5;
+    if (k % 3 == 1) options.budget_percent = 85;
+    const Plan plan = sound_plan(g, options);
+    for (const Placement& p : plan.values) apart += p.reason == Reason::part && !p.dense;
+    if (plan.feasible) check_replay(g, options, 2);
+  }
+  EXPECT_GT(apart, 5) << "images apart are what this is about";
+}
+
 // What the strategies count choice by choice is, to the byte, what the finished plan needs.
 TEST_P(RandomJoins, LiveBytesOfEveryChoiceAreExact) {
   for (int k = 0; k < 8; ++k) {
