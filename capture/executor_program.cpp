@@ -8,6 +8,7 @@
 
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/op.h>
+#include <tapedeck/engine/strides.h>
 #include <tapedeck/kernels/half.h>
 
 #include <algorithm>
@@ -43,16 +44,6 @@ bool broadcasts(const View& v, const Shape& shape, int kept) {
   for (int i = 0; i < v.rank - kept; ++i)
     if (v.sizes[i] != 1 && v.sizes[i] != shape[i + missing]) return false;
   return true;
-}
-
-// Row- or column-major in the last two dimensions.
-bool matrix(const View& v) {
-  if (v.rank < 2) return v.dense();
-  const std::int64_t rows = v.sizes[v.rank - 2], columns = v.sizes[v.rank - 1];
-  const std::int64_t down = v.strides[v.rank - 2], across = v.strides[v.rank - 1];
-  const bool row_major = (columns <= 1 || across == 1) && (rows <= 1 || down >= columns);
-  const bool column_major = (rows <= 1 || down == 1) && (columns <= 1 || across >= rows);
-  return row_major || column_major;
 }
 
 }  // namespace
@@ -208,11 +199,8 @@ class Lowering {
     const Kernel kernel = op.kernels[static_cast<int>(DeviceType::cpu)];
     if (!kernel) throw DeviceError(fmt::format("[{}] has no CPU kernel: {}", op.name, g_.node_text(n)));
     std::vector<Window> inputs, outputs;
-    for (ValueId v : g_.inputs(node)) inputs.push_back(operand(n, v));
-    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
-      outputs.push_back(window(v));
-      if (!op.is(kElementwise) && !op.part && !outputs.back().view.dense()) refuse(n, "the plan scatters a result that must be dense");
-    }
+    for (int i = 0; i < node.n_inputs; ++i) inputs.push_back(operand(n, i));
+    for (int i = 0; i < node.n_outputs; ++i) outputs.push_back(result(n, i));
     const bool in_f32 = runs_in_f32(op, g_.input_types(node), g_.output_types(node));
     add_step(n, in_f32 ? kernels::run_in_f32 : kernel, g_.attributes(node), inputs, outputs);
     if (in_f32) program_.steps.back().call.f32_kernel = kernel;
@@ -221,29 +209,34 @@ class Lowering {
   void lower_control(NodeId n) {
     const Node& node = g_.nodes[n];
     std::vector<Window> inputs, outputs;
-    for (ValueId v : g_.inputs(node)) inputs.push_back(operand(n, v));
-    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
-      outputs.push_back(window(v));
-      if (!outputs.back().view.dense()) refuse(n, "the plan scatters a result that must be dense");
-    }
+    for (int i = 0; i < node.n_inputs; ++i) inputs.push_back(operand(n, i));
+    for (int i = 0; i < node.n_outputs; ++i) outputs.push_back(result(n, i));
     program_.control.push_back(make_control_step(g_, node));
     add_step(n, run_control_step, program_.control.back().get(), inputs, outputs);
   }
 
   // The operand as the op's kernel wants it.
-  Window operand(NodeId n, ValueId v) const {
+  Window operand(NodeId n, int i) const {
     const Node& node = g_.nodes[n];
     const Op& op = *node.op;
+    const ValueId v = g_.inputs(node)[static_cast<std::size_t>(i)];
     Window w = window(v);
+    if (!takes_strides(op, i, g_.values[v].type.shape, w.view.strides))
+      refuse(n, fmt::format("the plan gives the kernel %{} in strides that it does not take", g_.value_name(v)));
     if (op.is(kElementwise) || op.is(kMatrixStrides)) {
       const int kept = op.is(kElementwise) ? 0 : 2;
       const Shape& shape = g_.values[node.first_output].type.shape;
       if (!broadcasts(w.view, shape, kept)) refuse(n, "an operand does not broadcast to the result");
       w.view = expanded(w.view, shape, kept);
-      if (kept && !matrix(w.view)) refuse(n, "the plan gives the kernel a matrix that is neither row- nor column-major");
-    } else if (!op.is(kAnyStrides) && !w.view.dense()) {
-      refuse(n, fmt::format("the plan gives the kernel %{} in strides that it does not take", g_.value_name(v)));
     }
+    return w;
+  }
+
+  Window result(NodeId n, int i) const {
+    const Node& node = g_.nodes[n];
+    const ValueId v = node.first_output + i;
+    const Window w = window(v);
+    if (!writes_strides(*node.op, i, g_.values[v].type.shape, w.view.strides)) refuse(n, "the plan scatters a result that must be dense");
     return w;
   }
 

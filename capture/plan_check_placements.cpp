@@ -125,7 +125,8 @@ class PlacementChecker {
     if (p.where != whole.where || p.slot != whole.slot || (p.where != Where::arena && p.where != Where::output))
       return report(v, "is a part of a value in another buffer");
     const Node& maker = g_.nodes[n];
-    if (!p.dense && !(maker.op->is(kElementwise) && maker.n_outputs == 1) && !maker.op->part)
+    if (!p.dense && !maker.op->is(kElementwise) && !maker.op->part &&
+        !(declared(maker.op->batch_strides.outputs, v - maker.first_output) && whole_images(v) && images_apart(v)))
       return report(v, "has strides that its maker does not write");
     if (joiner == kNone || joiner <= n || !g_.nodes[joiner].op->part) return report(v, "is a part of what joins nothing");
     if (joined_at(v) == kNone) return report(v, "is a part in the wrong place");
@@ -228,9 +229,29 @@ class PlacementChecker {
   void check_strides_taken(NodeId n) {
     const Op& op = *g_.nodes[n].op;
     if (op.is(kAnyStrides) || op.is(kElementwise) || op.is(kView)) return;
-    for (ValueId v : g_.inputs(g_.nodes[n]))
-      if (!plan_.values[v].dense && !(op.is(kMatrixStrides) && is_matrix(v)))
-        report(v, "has strides that `{}` does not take", g_.node_text(n));
+    const auto operands = g_.inputs(g_.nodes[n]);
+    for (int i = 0; i < g_.nodes[n].n_inputs; ++i) {
+      const ValueId v = operands[static_cast<std::size_t>(i)];
+      const bool taken = (op.is(kMatrixStrides) && is_matrix(v)) || (declared(op.batch_strides.inputs, i) && whole_images(v));
+      if (!plan_.values[v].dense && !taken) report(v, "has strides that `{}` does not take", g_.node_text(n));
+    }
+  }
+
+  static bool declared(std::uint32_t bits, int i) { return i < 32 && ((bits >> i) & 1) != 0; }
+
+  // Without gaps inside each element of the first dimension.
+  bool whole_images(ValueId v) const {
+    const Shape& s = type(v).shape;
+    std::int64_t dense[kMaxRank] = {};
+    dense_strides(s, dense);
+    for (int d = 1; d < s.rank; ++d)
+      if (s[d] != 1 && plan_.values[v].strides[d] != dense[d]) return false;
+    return true;
+  }
+
+  bool images_apart(ValueId v) const {
+    const Shape& s = type(v).shape;
+    return s.rank > 0 && (s[0] == 1 || plan_.values[v].strides[0] >= s.numel() / s[0]);
   }
 
   bool is_matrix(ValueId v) const {

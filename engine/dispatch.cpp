@@ -4,6 +4,7 @@
 #include <tapedeck/engine/dispatch_parts.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/settings.h>
+#include <tapedeck/engine/strides.h>
 #include <tapedeck/kernels/half.h>
 
 #include <fmt/format.h>
@@ -107,20 +108,6 @@ void infer(Call& c, std::span<const Type> declared) {
 
 namespace {
 
-bool matrix_layout(const TensorImpl& t) {
-  const int r = t.shape.rank;
-  const std::int64_t rows = t.shape[r - 2], cols = t.shape[r - 1], sr = t.strides[r - 2], sc = t.strides[r - 1];
-  const bool row_major = (sc == 1 || cols == 1) && (sr >= cols || rows == 1);
-  const bool column_major = (sr == 1 || rows == 1) && (sc >= rows || cols == 1);
-  return row_major || column_major;
-}
-
-bool layout_ok(const Op& op, const TensorImpl& t) {
-  if (op.is(kAnyStrides) || op.is(kElementwise)) return true;
-  if (op.is(kMatrixStrides)) return matrix_layout(t);
-  return detail::is_dense(t.shape, t.strides);
-}
-
 // The operand's view as the kernel wants it: broadcast for elementwise ops, leading dimensions broadcast for matrix products.
 void operand_view(const Op& op, const TensorImpl& t, const Shape* out, View* view) {
   if (op.is(kElementwise) && t.shape != *out) return detail::fill_view_expanded(t, *out, view);
@@ -186,16 +173,14 @@ TensorImpl* dense_copy(const TensorImpl& t, Site site) {
 }
 
 void run_with_layouts(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out, Site site) {
-  bool all_ok = true;
-  for (int i = 0; i < n; ++i) all_ok = all_ok && layout_ok(op, *in[i]);
-  if (all_ok) return run_kernel(op, in, n, attrs, out, n_out, site);
+  const auto taken = [&](int i) { return takes_strides(op, i, in[i]->shape, in[i]->strides); };
+  bool all_taken = true;
+  for (int i = 0; i < n; ++i) all_taken = all_taken && taken(i);
+  if (all_taken) return run_kernel(op, in, n, attrs, out, n_out, site);
   std::vector<Tensor> owned;
   std::vector<TensorImpl*> fixed(in, in + n);
-  for (TensorImpl*& t : fixed)
-    if (!layout_ok(op, *t)) {
-      t = dense_copy(*t, site);
-      owned.emplace_back(t);
-    }
+  for (int i = 0; i < n; ++i)
+    if (!taken(i)) fixed[static_cast<std::size_t>(i)] = owned.emplace_back(dense_copy(*in[i], site)).impl();
   run_kernel(op, fixed.data(), n, attrs, out, n_out, site);
 }
 

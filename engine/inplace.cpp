@@ -2,6 +2,7 @@
 #include <tapedeck/engine/dispatch_parts.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/settings.h>
+#include <tapedeck/engine/strides.h>
 #include <tapedeck/engine/tape.h>
 
 #include <fmt/format.h>
@@ -36,8 +37,8 @@ void compute_over(const Call& c, const std::vector<TensorImpl*>& out) {
     for (std::size_t k = 0; k < out.size(); ++k)
       if (!may_share(c.op, *in[i], *out[k], i, k)) in[i] = owned.emplace_back(dense_copy(*in[i], c.site)).impl();
   std::vector<TensorImpl*> made = out;
-  for (TensorImpl*& t : made)
-    if (!c.op.is(kElementwise) && !detail::is_dense(t->shape, t->strides))
+  for (std::size_t k = 0; k < made.size(); ++k)
+    if (TensorImpl*& t = made[k]; !writes_strides(c.op, static_cast<int>(k), t->shape, t->strides))
       t = owned.emplace_back(detail::new_impl(t->type(), detail::new_storage(t->type().bytes()))).impl();
   run_with_layouts(c.op, in.data(), c.n, c.attrs, made.data(), static_cast<int>(made.size()), c.site);
   if (settings().watches_results()) watch_results(c, made.data());

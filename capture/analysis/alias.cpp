@@ -4,32 +4,12 @@
 
 namespace tapedeck {
 
-bool is_dense(const Shape& shape, const std::int64_t* strides) {
-  if (shape.numel() == 0) return true;
-  std::int64_t expected = 1;
-  for (int i = shape.rank - 1; i >= 0; --i) {
-    if (shape[i] != 1 && strides[i] != expected) return false;
-    expected *= shape[i];
-  }
-  return true;
-}
-
 namespace {
 
-// Row- or column-major in the last two dimensions, without overlap; leading dimensions are free.
-bool is_matrix(const Shape& shape, const std::int64_t* strides) {
-  if (shape.rank < 2) return false;
-  const std::int64_t rows = shape[shape.rank - 2], cols = shape[shape.rank - 1];
-  const std::int64_t down = strides[shape.rank - 2], right = strides[shape.rank - 1];
-  const bool row_major = (cols == 1 || right == 1) && (rows == 1 || down >= cols);
-  const bool column_major = (rows == 1 || down == 1) && (cols == 1 || right >= rows);
-  return row_major || column_major;
-}
-
 bool every_reader_takes(const Graph& graph, const Readers& readers, ValueId v, const Window& window) {
-  const Shape& shape = graph.values[v].type.shape;
+  if (window.dense) return true;
   for (NodeId n : readers.of(v))
-    if (!takes_strides(*graph.nodes[n].op, shape, window)) return false;
+    if (!takes_strides(graph, n, v, window.strides)) return false;
   return true;
 }
 
@@ -46,10 +26,12 @@ bool shared_with_other_operand(const Graph& graph, const Node& node, int input, 
 
 }  // namespace
 
-bool takes_strides(const Op& reader, const Shape& shape, const Window& window) {
-  if (window.dense) return true;
-  if (reader.is(kElementwise) || reader.is(kAnyStrides) || reader.is(kView)) return true;
-  return reader.is(kMatrixStrides) && is_matrix(shape, window.strides);
+bool takes_strides(const Graph& graph, NodeId n, ValueId v, const std::int64_t* strides) {
+  const Node& reader = graph.nodes[n];
+  const auto operands = graph.inputs(reader);
+  for (int i = 0; i < reader.n_inputs; ++i)
+    if (operands[i] == v && !takes_strides(*reader.op, i, graph.values[v].type.shape, strides)) return false;
+  return true;
 }
 
 Window own_bytes_of(const Graph& graph, ValueId v) {

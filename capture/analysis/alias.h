@@ -9,6 +9,7 @@
 
 #include <tapedeck/capture/analysis/liveness.h>
 #include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/strides.h>
 
 #include <cstdint>
 #include <vector>
@@ -24,17 +25,14 @@ struct Window {
   ValueId joined = kNone;   // of a part (parts.h): the value that joins it with others
 };
 
-// May an op read an operand of this shape in these strides?
-bool takes_strides(const Op& reader, const Shape& shape, const Window& window);
-
 // The window that node n's output would be on its operand's, or root == kNone if its op has no view rule or strides cannot express it.
 Window view_window(const Graph& graph, const Node& node, const Window& operand);
 
 // A value that is no window.
 Window own_bytes_of(const Graph& graph, ValueId v);
 
-// Row-major without gaps; sizes of one may have any stride, and so may what has no elements.
-bool is_dense(const Shape& shape, const std::int64_t* strides);
+// May the node read v in these strides, wherever it is an operand?
+bool takes_strides(const Graph& graph, NodeId node, ValueId v, const std::int64_t* strides);
 
 // Input `input` of a node may be overwritten by its output `output` once nobody reads that input's bytes any more.
 struct Takeover {

@@ -1,6 +1,5 @@
 #include <tapedeck/capture/analysis/parts.h>
 
-
 #include <algorithm>
 
 namespace tapedeck {
@@ -107,14 +106,14 @@ class PartFinder {
 
   bool can_be_written(ValueId v, const Window& place) const {
     const Node& maker = graph_.nodes[graph_.values[v].node];
-    return place.dense || (maker.n_outputs == 1 && (maker.op->is(kElementwise) || maker.op->part));
+    return writes_strides(*maker.op, v - maker.first_output, graph_.values[v].type.shape, place.strides);
   }
 
   // Through what are views of it now, and stay so.
   bool readers_take(ValueId v, const Window& place) const {
     for (NodeId n : facts_.readers.of(v)) {
       const Node& reader = graph_.nodes[n];
-      if (!takes_strides(*reader.op, graph_.values[v].type.shape, place)) return false;
+      if (!takes_strides(graph_, n, v, place.strides)) return false;
       const ValueId view = reader.first_output;
       if (reader.n_outputs != 1 || facts_.windows[view].viewed == view || graph_.inputs(reader)[0] != v) continue;
       const Window w = view_window(graph_, reader, place);

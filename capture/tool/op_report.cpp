@@ -135,6 +135,18 @@ Json in_place_of(const Op& op) {
   return pairs;
 }
 
+Json indices_of(std::uint32_t bits) {
+  Json indices = Json::array();
+  for (int i = 0; i < 32; ++i)
+    if (bits >> i & 1) indices.push_back(i);
+  return indices;
+}
+
+// Operands and results whose images may lie apart.
+Json batch_strides_of(const Op& op) {
+  return {{"inputs", indices_of(op.batch_strides.inputs)}, {"outputs", indices_of(op.batch_strides.outputs)}};
+}
+
 Json op_json(const Op& op) {
   std::vector<ParsedExample> examples;
   for (const char* text : op.examples) examples.push_back(parse_example(op, text));
@@ -149,6 +161,7 @@ Json op_json(const Op& op) {
   j["no_gradient"] = op.vjp ? Json() : Json(op.no_gradient);
   j["traits"] = traits_of(op);
   j["in_place"] = in_place_of(op);
+  j["batch_strides"] = batch_strides_of(op);
   j["random"] = op.is(kRandom);
   j["effect"] = op.is(kEffect);
   j["cost"] = examples.empty() ? Json() : cost_of(examples[0]);

@@ -14,7 +14,7 @@ OP(conv2d, {
   .infer = infer_conv<2>,
   .vjp = vjp_conv<conv2d_input_grad, conv2d_weight_grad>,
   .cost = cost_conv,
-  .workspace = workspace_conv<2>,
+  .workspace = workspace_conv<2>, .batch_strides = {0b01, 0b1},
   .examples = {"conv2d(f32[2,3,6,5], f32[4,3,3,3]) {padding=[1,1]}", "conv2d(f32[1,2,7,7], f32[3,2,3,2]) {stride=[2,1]}",
                "conv2d(f32[2,4,6,7], f32[6,2,3,3]) {stride=[2], padding=[1,0,0,2], dilation=[1,2], groups=2}",
                "conv2d(f32[2,5,5,6], f32[5,1,3,3]) {padding=[2], dilation=[2], groups=5}",
@@ -29,7 +29,7 @@ OP(conv2d_input_grad, {
   .infer = infer_conv_input_grad<2>,
   .vjp = vjp_conv_input_grad<conv2d, conv2d_weight_grad>,
   .cost = cost_conv_input_grad,
-  .workspace = workspace_conv_input_grad<2>,
+  .workspace = workspace_conv_input_grad<2>, .batch_strides = {0b01, 0b1},
   .examples = {"conv2d_input_grad(f32[2,4,6,5], f32[4,3,3,3]) {padding=[1,1], size=[6,5]}",
                "conv2d_input_grad(f32[2,6,3,4], f32[6,2,3,3]) {stride=[2], padding=[1,0,0,2], dilation=[1,2], groups=2, size=[6,9]}",
                "conv2d_input_grad(f32[1,3,3,3], f32[3,1,2,2]) {stride=[2], groups=3, size=[7,6]}"},
@@ -43,7 +43,7 @@ OP(conv2d_weight_grad, {
   .infer = infer_conv_weight_grad<2>,
   .vjp = vjp_conv_weight_grad<conv2d, conv2d_input_grad>,
   .cost = cost_conv_weight_grad,
-  .workspace = workspace_conv_weight_grad<2>,
+  .workspace = workspace_conv_weight_grad<2>, .batch_strides = {0b11, 0b0},
   .examples = {"conv2d_weight_grad(f32[2,4,6,5], f32[2,3,6,5]) {padding=[1,1], size=[3,3]}",
                "conv2d_weight_grad(f32[2,6,3,4], f32[2,4,6,9]) {stride=[2], padding=[1,0,0,2], dilation=[1,2], groups=2, size=[3,3]}",
                "conv2d_weight_grad(f32[3,4,5,5], f32[3,4,5,5]) {padding=[1], groups=4, size=[3,3]}"},
@@ -57,7 +57,7 @@ OP(conv3d, {
   .infer = infer_conv<3>,
   .vjp = vjp_conv<conv3d_input_grad, conv3d_weight_grad>,
   .cost = cost_conv,
-  .workspace = workspace_conv<3>,
+  .workspace = workspace_conv<3>, .batch_strides = {0b01, 0b1},
   .examples = {"conv3d(f32[2,3,4,5,4], f32[4,3,3,3,2]) {padding=[1,1,0]}",
                "conv3d(f32[1,4,5,4,6], f32[2,2,2,3,2]) {stride=[2,1,2], padding=[0,1,1,1,1,0], dilation=[2,1,1], groups=2}"},
 })
@@ -70,7 +70,7 @@ OP(conv3d_input_grad, {
   .infer = infer_conv_input_grad<3>,
   .vjp = vjp_conv_input_grad<conv3d, conv3d_weight_grad>,
   .cost = cost_conv_input_grad,
-  .workspace = workspace_conv_input_grad<3>,
+  .workspace = workspace_conv_input_grad<3>, .batch_strides = {0b01, 0b1},
   .examples = {"conv3d_input_grad(f32[1,4,2,3,2], f32[4,1,2,3,2]) {stride=[2,1,2], padding=[0,1,1], groups=2, size=[4,3,3]}"},
 })
 
@@ -82,7 +82,7 @@ OP(conv3d_weight_grad, {
   .infer = infer_conv_weight_grad<3>,
   .vjp = vjp_conv_weight_grad<conv3d, conv3d_input_grad>,
   .cost = cost_conv_weight_grad,
-  .workspace = workspace_conv_weight_grad<3>,
+  .workspace = workspace_conv_weight_grad<3>, .batch_strides = {0b11, 0b0},
   .examples = {"conv3d_weight_grad(f32[2,4,2,3,2], f32[2,2,4,3,3]) {stride=[2,1,2], padding=[0,1,1], groups=2, size=[2,3,2]}"},
 })
 

@@ -13,7 +13,7 @@ OP(max_pool2d, {
   .attrs = &attr_schema<PoolAttrs>(),
   .infer = infer_max_pool<2>,
   .vjp = vjp_max_pool<max_pool2d_index, max_pool2d_grad_from_index>,
-  .cost = cost_of_results<PoolAttrs>,
+  .cost = cost_of_results<PoolAttrs>, .batch_strides = {0b1, 0b1},
   .examples = {"max_pool2d(f32[2,3,6,4])", "max_pool2d(f32[1,2,5,5]) {window=[3,3], stride=[1,1]}",
                "max_pool2d(f32[2,2,7,6]) {window=[3,2], stride=[2,3], padding=[1,0], dilation=[1,2], ceil_mode=true}",
                "max_pool2d(f32[1,1,3,150]) {window=[1,3], stride=[1], padding=[0,1]}", "max_pool2d(f32[0,2,4,4])"},
@@ -26,7 +26,7 @@ OP(max_pool2d_grad, {
   .infer = infer_max_pool_grad,
   .vjp = nullptr,
   .no_gradient = "max_pool2d_grad_from_index, which the gradient of max_pool2d uses, has one",
-  .cost = cost_of_gradient<PoolAttrs>,
+  .cost = cost_of_gradient<PoolAttrs>, .batch_strides = {0b11, 0b1},
   .examples = {"max_pool2d_grad(f32[2,3,6,4], f32[2,3,3,2])",
                "max_pool2d_grad(f32[1,2,5,5], f32[1,2,3,3]) {window=[3], stride=[2], padding=[1]}"},
 })
@@ -38,7 +38,7 @@ OP(max_pool2d_index, {
   .attrs = &attr_schema<PoolAttrs>(),
   .infer = infer_max_pool_index<2>,
   .no_gradient = "the result is an integer",
-  .cost = cost_of_results<PoolAttrs>,
+  .cost = cost_of_results<PoolAttrs>, .batch_strides = {0b1, 0b1},
   .examples = {"max_pool2d_index(f32[2,3,6,4])", "max_pool2d_index(f32[1,2,7,7]) {window=[3], stride=[2], padding=[1]}",
                "max_pool2d_index(f32[1,1,18,20]) {window=[17]}"},
 })
@@ -48,7 +48,7 @@ OP(max_pool2d_grad_from_index, {
   .min_inputs = 2, .max_inputs = 2,
   .attrs = &attr_schema<PoolIndexGradAttrs>(),
   .infer = infer_max_pool_grad_from_index<2>,
-  .vjp = [](Vjp& b) { b.dx(1, max_pool2d_at_index(b.dy(), b.x(0), pool_attrs(b.attributes<PoolIndexGradAttrs>()))); },
+  .vjp = [](Vjp& b) { b.dx(1, max_pool2d_at_index(b.dy(), b.x(0), pool_attrs(b.attributes<PoolIndexGradAttrs>()))); }, .batch_strides = {0b11, 0b1},
   .examples = {"max_pool2d_grad_from_index(u8[2,3,3,2], f32[2,3,3,2]) {size=[6,4]}",
                "max_pool2d_grad_from_index(u8[1,2,4,4] in (0,9), f32[1,2,4,4]) {window=[3], stride=[2], padding=[1], size=[7,7]}",
                "max_pool2d_grad_from_index(i32[1,1,1,1] in (0,289), f32[1,1,1,1]) {window=[17], size=[18,20]}"},
@@ -60,7 +60,7 @@ OP(max_pool2d_at_index, {
   .attrs = &attr_schema<PoolAttrs>(),
   .infer = infer_max_pool_at_index<2>,
   .vjp = [](Vjp& b) { b.dx(0, max_pool2d_grad_from_index(b.x(1), b.dy(), index_grad_attrs(b.attributes<PoolAttrs>(), b.x(0).shape()))); },
-  .examples = {"max_pool2d_at_index(f32[2,3,6,4], u8[2,3,3,2])",
+  .batch_strides = {0b11, 0b1}, .examples = {"max_pool2d_at_index(f32[2,3,6,4], u8[2,3,3,2])",
                "max_pool2d_at_index(f32[1,2,7,7], u8[1,2,4,4] in (0,9)) {window=[3], stride=[2], padding=[1]}"},
 })
 
@@ -70,7 +70,7 @@ OP(avg_pool2d, {
   .attrs = &attr_schema<AvgPoolAttrs>(),
   .infer = infer_avg_pool<2>,
   .vjp = [](Vjp& b) { b.dx(0, avg_pool2d_grad(b.dy(), avg_grad_attrs(b.attributes<AvgPoolAttrs>(), b.x(0).shape()))); },
-  .cost = cost_of_results<AvgPoolAttrs>,
+  .cost = cost_of_results<AvgPoolAttrs>, .batch_strides = {0b1, 0b1},
   .examples = {"avg_pool2d(f32[2,3,6,4])", "avg_pool2d(f32[1,2,7,6]) {window=[3,2], stride=[2,3], padding=[1,0], ceil_mode=true}",
                "avg_pool2d(f32[1,2,7,7]) {window=[3], stride=[2], padding=[1], count_include_pad=false}", "avg_pool2d(f32[2,0,4,4])"},
 })
@@ -81,7 +81,7 @@ OP(avg_pool2d_grad, {
   .attrs = &attr_schema<AvgPoolGradAttrs>(),
   .infer = infer_avg_pool_grad<2>,
   .vjp = [](Vjp& b) { b.dx(0, avg_pool2d(b.dy(), avg_attrs(b.attributes<AvgPoolGradAttrs>()))); },
-  .cost = cost_of_gradient<AvgPoolGradAttrs>,
+  .cost = cost_of_gradient<AvgPoolGradAttrs>, .batch_strides = {0b1, 0b1},
   .examples = {"avg_pool2d_grad(f32[2,3,3,2]) {size=[6,4]}",
                "avg_pool2d_grad(f32[1,2,4,3]) {window=[3,2], stride=[2,3], padding=[1,0], size=[7,7], ceil_mode=true}",
                "avg_pool2d_grad(f32[1,2,4,4]) {window=[3], stride=[2], padding=[1], size=[7,7], count_include_pad=false}"},
@@ -92,7 +92,7 @@ OP(adaptive_avg_pool2d, {
   .min_inputs = 1, .max_inputs = 1,
   .attrs = &attr_schema<AdaptivePoolAttrs>(),
   .infer = infer_adaptive_pool,
-  .vjp = [](Vjp& b) { b.dx(0, adaptive_avg_pool2d_grad(b.dy(), sizes_of(b.x(0)))); },
+  .vjp = [](Vjp& b) { b.dx(0, adaptive_avg_pool2d_grad(b.dy(), sizes_of(b.x(0)))); }, .batch_strides = {0b1, 0b1},
   .examples = {"adaptive_avg_pool2d(f32[2,3,7,5]) {size=[3,2]}", "adaptive_avg_pool2d(f32[1,2,3,4]) {size=[5,4]}"},
 })
 
@@ -101,7 +101,7 @@ OP(adaptive_avg_pool2d_grad, {
   .min_inputs = 1, .max_inputs = 1,
   .attrs = &attr_schema<AdaptivePoolAttrs>(),
   .infer = infer_adaptive_pool,
-  .vjp = [](Vjp& b) { b.dx(0, adaptive_windows(b.dy(), sizes_of(b.x(0)))); },
+  .vjp = [](Vjp& b) { b.dx(0, adaptive_windows(b.dy(), sizes_of(b.x(0)))); }, .batch_strides = {0b1, 0b1},
   .examples = {"adaptive_avg_pool2d_grad(f32[2,3,3,2]) {size=[7,5]}", "adaptive_avg_pool2d_grad(f32[1,2,5,4]) {size=[3,4]}"},
 })
 
@@ -114,7 +114,7 @@ OP(adaptive_max_pool2d, {
     const Tensor index = adaptive_max_pool2d_index(b.x(0), b.attributes<AdaptivePoolAttrs>());
     b.dx(0, adaptive_max_pool2d_grad_from_index(index, b.dy(), sizes_of(b.x(0))));
   },
-  .examples = {"adaptive_max_pool2d(f32[2,3,7,5]) {size=[3,2]}", "adaptive_max_pool2d(f32[1,2,3,4]) {size=[5,4]}"},
+  .batch_strides = {0b1, 0b1}, .examples = {"adaptive_max_pool2d(f32[2,3,7,5]) {size=[3,2]}", "adaptive_max_pool2d(f32[1,2,3,4]) {size=[5,4]}"},
 })
 
 OP(adaptive_max_pool2d_index, {
@@ -123,7 +123,7 @@ OP(adaptive_max_pool2d_index, {
   .min_inputs = 1, .max_inputs = 1,
   .attrs = &attr_schema<AdaptivePoolAttrs>(),
   .infer = infer_adaptive_index,
-  .no_gradient = "the result is an integer",
+  .no_gradient = "the result is an integer", .batch_strides = {0b1, 0b1},
   .examples = {"adaptive_max_pool2d_index(f32[2,3,7,5]) {size=[3,2]}"},
 })
 
@@ -132,7 +132,7 @@ OP(adaptive_max_pool2d_grad_from_index, {
   .min_inputs = 2, .max_inputs = 2,
   .attrs = &attr_schema<AdaptivePoolAttrs>(),
   .infer = infer_adaptive_grad_from_index,
-  .vjp = [](Vjp& b) { b.dx(1, adaptive_max_pool2d_at_index(b.dy(), b.x(0))); },
+  .vjp = [](Vjp& b) { b.dx(1, adaptive_max_pool2d_at_index(b.dy(), b.x(0))); }, .batch_strides = {0b11, 0b1},
   .examples = {"adaptive_max_pool2d_grad_from_index(i32[2,3,3,2] in (0,35), f32[2,3,3,2]) {size=[7,5]}"},
 })
 
@@ -140,7 +140,7 @@ OP(adaptive_max_pool2d_at_index, {
   .doc = "the elements of the planes of x [n,c,h,w] that index [n,c,oh,ow] names",
   .min_inputs = 2, .max_inputs = 2,
   .infer = infer_adaptive_at_index,
-  .vjp = [](Vjp& b) { b.dx(0, adaptive_max_pool2d_grad_from_index(b.x(1), b.dy(), sizes_of(b.x(0)))); },
+  .vjp = [](Vjp& b) { b.dx(0, adaptive_max_pool2d_grad_from_index(b.x(1), b.dy(), sizes_of(b.x(0)))); }, .batch_strides = {0b11, 0b1},
   .examples = {"adaptive_max_pool2d_at_index(f32[2,3,7,5], i32[2,3,3,2] in (0,35))"},
 })
 
@@ -150,7 +150,7 @@ OP(max_pool3d, {
   .attrs = &attr_schema<PoolAttrs>(),
   .infer = infer_max_pool<3>,
   .vjp = vjp_max_pool<max_pool3d_index, max_pool3d_grad_from_index>,
-  .cost = cost_of_results<PoolAttrs>,
+  .cost = cost_of_results<PoolAttrs>, .batch_strides = {0b1, 0b1},
   .examples = {"max_pool3d(f32[2,3,4,6,4])",
                "max_pool3d(f32[1,2,5,4,5]) {window=[3,2,3], stride=[2,1,2], padding=[1,0,1], ceil_mode=true}"},
 })
@@ -162,7 +162,7 @@ OP(max_pool3d_index, {
   .attrs = &attr_schema<PoolAttrs>(),
   .infer = infer_max_pool_index<3>,
   .no_gradient = "the result is an integer",
-  .cost = cost_of_results<PoolAttrs>,
+  .cost = cost_of_results<PoolAttrs>, .batch_strides = {0b1, 0b1},
   .examples = {"max_pool3d_index(f32[2,3,4,6,4])", "max_pool3d_index(f32[1,1,8,8,9]) {window=[8,7,6], stride=[1]}"},
 })
 
@@ -171,7 +171,7 @@ OP(max_pool3d_grad_from_index, {
   .min_inputs = 2, .max_inputs = 2,
   .attrs = &attr_schema<PoolIndexGradAttrs>(),
   .infer = infer_max_pool_grad_from_index<3>,
-  .vjp = [](Vjp& b) { b.dx(1, max_pool3d_at_index(b.dy(), b.x(0), pool_attrs(b.attributes<PoolIndexGradAttrs>()))); },
+  .vjp = [](Vjp& b) { b.dx(1, max_pool3d_at_index(b.dy(), b.x(0), pool_attrs(b.attributes<PoolIndexGradAttrs>()))); }, .batch_strides = {0b11, 0b1},
   .examples = {
                "max_pool3d_grad_from_index(u8[1,2,3,3,3] in (0,18), f32[1,2,3,3,3]) "
                "{window=[3,2,3], stride=[2,1,2], padding=[1,0,1], size=[5,4,5]}"},
@@ -180,9 +180,9 @@ OP(max_pool3d_grad_from_index, {
 OP(max_pool3d_at_index, {
   .doc = "of each window of x [n,c,d,h,w] the element that index names, 0 in the padding",
   .min_inputs = 2, .max_inputs = 2,
-  .attrs = &attr_schema<PoolAttrs>(),
-  .infer = infer_max_pool_at_index<3>,
+  .attrs = &attr_schema<PoolAttrs>(), .infer = infer_max_pool_at_index<3>,
   .vjp = [](Vjp& b) { b.dx(0, max_pool3d_grad_from_index(b.x(1), b.dy(), index_grad_attrs(b.attributes<PoolAttrs>(), b.x(0).shape()))); },
+  .batch_strides = {0b11, 0b1},
   .examples = {"max_pool3d_at_index(f32[1,2,5,4,5], u8[1,2,3,3,3] in (0,18)) {window=[3,2,3], stride=[2,1,2], padding=[1,0,1]}"},
 })
 
@@ -192,7 +192,7 @@ OP(avg_pool3d, {
   .attrs = &attr_schema<AvgPoolAttrs>(),
   .infer = infer_avg_pool<3>,
   .vjp = [](Vjp& b) { b.dx(0, avg_pool3d_grad(b.dy(), avg_grad_attrs(b.attributes<AvgPoolAttrs>(), b.x(0).shape()))); },
-  .cost = cost_of_results<AvgPoolAttrs>,
+  .cost = cost_of_results<AvgPoolAttrs>, .batch_strides = {0b1, 0b1},
   .examples = {"avg_pool3d(f32[2,3,4,6,4])",
                "avg_pool3d(f32[1,2,5,4,6]) {window=[3,2,3], stride=[2,1,2], padding=[1,0,1], ceil_mode=true, count_include_pad=false}"},
 })
@@ -203,7 +203,7 @@ OP(avg_pool3d_grad, {
   .attrs = &attr_schema<AvgPoolGradAttrs>(),
   .infer = infer_avg_pool_grad<3>,
   .vjp = [](Vjp& b) { b.dx(0, avg_pool3d(b.dy(), avg_attrs(b.attributes<AvgPoolGradAttrs>()))); },
-  .cost = cost_of_gradient<AvgPoolGradAttrs>,
+  .cost = cost_of_gradient<AvgPoolGradAttrs>, .batch_strides = {0b1, 0b1},
   .examples = {"avg_pool3d_grad(f32[1,2,3,3,4]) {window=[3,2,3], stride=[2,1,2], padding=[1,0,1], size=[5,4,6], ceil_mode=true}"},
 })
 

@@ -2,6 +2,7 @@
 // The index of a maximum is its place in the plane.
 #include <tapedeck/kernels/attrs/pool.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/cpu/images.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/parallel.h>
 
@@ -59,15 +60,15 @@ std::int64_t first_maximum(const Planes& p, const Window& w, const T* x) {
 
 // f(plane of x, plane of y, plane number) for all planes; a plane belongs to one task.
 template <class X, class Y, class F>
-void for_planes(const Planes& p, const X* x, Y* y, std::int64_t x_size, std::int64_t y_size, F&& f) {
+void for_planes(const Planes& p, const Images<X>& x, const Images<Y>& y, F&& f) {
   parallel_for(p.planes, p.grain(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) f(x + i * x_size, y + i * y_size, i);
+    for (std::int64_t i = begin; i < end; ++i) f(x.plane(i), y.plane(i), i);
   });
 }
 
 template <class T, class Y, class F>
-void pool(const Planes& p, const T* x, Y* y, F&& of_window) {
-  for_planes(p, x, y, p.in(), p.out(), [&](const T* from, Y* to, std::int64_t) {
+void pool(const Planes& p, const Images<T>& x, const Images<Y>& y, F&& of_window) {
+  for_planes(p, x, y, [&](const T* from, Y* to, std::int64_t) {
     for_windows(p, [&](const Window& w, std::int64_t i) { to[i] = of_window(w, from); });
   });
 }
@@ -86,7 +87,7 @@ void adaptive_avg_pool2d(const KernelCall& call) {
   const Planes p(x, y);
   for_floats(call, x.dtype, [&](auto t) {
     using T = decltype(t);
-    pool(p, x.as<T>(), y.as<T>(), [&](const Window& w, const T* from) { return window_sum(p, w, from) / static_cast<T>(w.size()); });
+    pool(p, Images<T>(x), Images<T>(y), [&](const Window& w, const T* from) { return window_sum(p, w, from) / static_cast<T>(w.size()); });
   });
 }
 
@@ -96,7 +97,7 @@ void adaptive_avg_pool2d_grad(const KernelCall& call) {
   const Planes p(dx, dy);
   for_floats(call, dx.dtype, [&](auto t) {
     using T = decltype(t);
-    for_planes(p, dy.as<T>(), dx.as<T>(), p.out(), p.in(), [&](const T* from, T* to, std::int64_t) {
+    for_planes(p, Images<T>(dy), Images<T>(dx), [&](const T* from, T* to, std::int64_t) {
       std::fill(to, to + p.in(), T(0));
       for_windows(p, [&](const Window& w, std::int64_t i) {
         const T share = from[i] / static_cast<T>(w.size());
@@ -113,7 +114,7 @@ void adaptive_max_pool2d(const KernelCall& call) {
   const Planes p(x, y);
   for_floats(call, x.dtype, [&](auto t) {
     using T = decltype(t);
-    pool(p, x.as<T>(), y.as<T>(), [&](const Window& w, const T* from) { return from[first_maximum(p, w, from)]; });
+    pool(p, Images<T>(x), Images<T>(y), [&](const Window& w, const T* from) { return from[first_maximum(p, w, from)]; });
   });
 }
 
@@ -123,7 +124,7 @@ void adaptive_max_pool2d_index(const KernelCall& call) {
   const Planes p(x, y);
   for_floats(call, x.dtype, [&](auto t) {
     using T = decltype(t);
-    pool(p, x.as<T>(), y.as<std::int32_t>(),
+    pool(p, Images<T>(x), Images<std::int32_t>(y),
          [&](const Window& w, const T* from) { return static_cast<std::int32_t>(first_maximum(p, w, from)); });
   });
 }
@@ -134,8 +135,9 @@ void adaptive_max_pool2d_grad_from_index(const KernelCall& call) {
   const Planes p(dx, dy);
   for_floats(call, dx.dtype, [&](auto t) {
     using T = decltype(t);
-    for_planes(p, dy.as<T>(), dx.as<T>(), p.out(), p.in(), [&](const T* from, T* to, std::int64_t plane) {
-      const std::int32_t* at = index.as<std::int32_t>() + plane * p.out();
+    const Images<std::int32_t> indices(index);
+    for_planes(p, Images<T>(dy), Images<T>(dx), [&](const T* from, T* to, std::int64_t plane) {
+      const std::int32_t* at = indices.plane(plane);
       std::fill(to, to + p.in(), T(0));
       for (std::int64_t i = 0; i < p.out(); ++i)
         if (is_inside(call, p, at[i])) to[at[i]] += from[i];
@@ -149,8 +151,9 @@ void adaptive_max_pool2d_at_index(const KernelCall& call) {
   const Planes p(x, y);
   for_floats(call, x.dtype, [&](auto t) {
     using T = decltype(t);
-    for_planes(p, x.as<T>(), y.as<T>(), p.in(), p.out(), [&](const T* from, T* to, std::int64_t plane) {
-      const std::int32_t* at = index.as<std::int32_t>() + plane * p.out();
+    const Images<std::int32_t> indices(index);
+    for_planes(p, Images<T>(x), Images<T>(y), [&](const T* from, T* to, std::int64_t plane) {
+      const std::int32_t* at = indices.plane(plane);
       for (std::int64_t i = 0; i < p.out(); ++i) to[i] = is_inside(call, p, at[i]) ? from[at[i]] : T(0);
     });
   });

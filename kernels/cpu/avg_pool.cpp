@@ -25,11 +25,13 @@ void divisors(const Pool& p, const PoolRow& part, bool count_pad, T* to) {
 
 // Each row of a window is summed for itself, so that large windows lose less to rounding.
 template <class T>
-void average(const Pool& p, bool count_pad, const T* x, T* y) {
+void average(const Pool& p, bool count_pad, const Images<T>& x, const Images<T>& y) {
   parallel_for(p.planes * p.out_rows(), grain_for(row_ns(p)), [&](std::int64_t begin, std::int64_t end) {
     T total[kPoolPart], row_sum[kPoolPart], divisor[kPoolPart];
     for_parts(p, begin, end, [&](std::int64_t plane, const PoolRow& part, std::int64_t to) {
       const std::int64_t n = part.size();
+      const T* const from_plane = x.plane(plane);
+      T* const result = y.plane(plane) + to;
       std::fill(total, total + n, T(0));
       std::fill(row_sum, row_sum + n, T(0));
       std::int64_t window_row = 0;
@@ -40,7 +42,7 @@ void average(const Pool& p, bool count_pad, const T* x, T* y) {
       for_taps(p, part, [&](std::int64_t tap, std::int64_t offset, std::int64_t first, std::int64_t last) {
         if (tap / p.window[2] != window_row) close_row();
         window_row = tap / p.window[2];
-        const T* from = x + plane * p.in_plane() + offset;
+        const T* from = from_plane + offset;
         with_stride(p.stride[2], [&](auto stride) {
           TAPEDECK_INDEPENDENT
           for (std::int64_t i = first; i < last; ++i) row_sum[i] += from[(i - first) * stride];
@@ -48,22 +50,24 @@ void average(const Pool& p, bool count_pad, const T* x, T* y) {
       });
       close_row();
       divisors(p, part, count_pad, divisor);
-      for (std::int64_t i = 0; i < n; ++i) y[to + i] = total[i] / divisor[i];
+      for (std::int64_t i = 0; i < n; ++i) result[i] = total[i] / divisor[i];
     });
   });
 }
 
 template <class T>
-void spread(const Pool& p, bool count_pad, const T* dy, T* dx) {
+void spread(const Pool& p, bool count_pad, const Images<T>& dy, const Images<T>& dx) {
   const double plane_ns = row_ns(p) * static_cast<double>(p.out_rows()) + 0.1 * static_cast<double>(p.in_plane());
   parallel_for(p.planes, grain_for(plane_ns), [&](std::int64_t begin, std::int64_t end) {
-    std::fill(dx + begin * p.in_plane(), dx + end * p.in_plane(), T(0));
+    for (std::int64_t plane = begin; plane < end; ++plane) std::fill_n(dx.plane(plane), p.in_plane(), T(0));
     T share[kPoolPart];
     for_parts(p, begin * p.out_rows(), end * p.out_rows(), [&](std::int64_t plane, const PoolRow& part, std::int64_t from) {
+      const T* const grad = dy.plane(plane) + from;
+      T* const to_plane = dx.plane(plane);
       divisors(p, part, count_pad, share);
-      for (std::int64_t i = 0; i < part.size(); ++i) share[i] = dy[from + i] / share[i];
+      for (std::int64_t i = 0; i < part.size(); ++i) share[i] = grad[i] / share[i];
       for_taps(p, part, [&](std::int64_t, std::int64_t offset, std::int64_t first, std::int64_t last) {
-        T* to = dx + plane * p.in_plane() + offset;
+        T* to = to_plane + offset;
         with_stride(p.stride[2], [&](auto stride) {
           TAPEDECK_INDEPENDENT
           for (std::int64_t i = first; i < last; ++i) to[(i - first) * stride] += share[i];
@@ -80,7 +84,7 @@ void averages(const KernelCall& call) {
   const Pool p = make_pool(x, y, attrs);
   for_floats(call, x.dtype, [&](auto t) {
     using T = decltype(t);
-    average(p, attrs.count_include_pad, x.as<T>(), y.as<T>());
+    average(p, attrs.count_include_pad, Images<T>(x), Images<T>(y));
   });
 }
 
@@ -91,7 +95,7 @@ void averages_grad(const KernelCall& call) {
   const Pool p = make_pool(dx, dy, attrs);
   for_floats(call, dx.dtype, [&](auto t) {
     using T = decltype(t);
-    spread(p, attrs.count_include_pad, dy.as<T>(), dx.as<T>());
+    spread(p, attrs.count_include_pad, Images<T>(dy), Images<T>(dx));
   });
 }
 

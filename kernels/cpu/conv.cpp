@@ -3,6 +3,7 @@
 
 #include <tapedeck/kernels/cpu/conv_plan.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/cpu/images.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 
 #include <algorithm>
@@ -15,21 +16,36 @@ std::int64_t convolution_workspace(ConvPass pass, const ConvShape& shape, DType 
 
 namespace {
 
+template <class T>
+void fill_with_zeros(const View& out) {
+  const Images<T> images(out);
+  const std::int64_t n = out.sizes[0], size = n > 0 ? out.numel() / n : 0;
+  for (std::int64_t i = 0; i < n; ++i) std::fill_n(images.image(i), size, T(0));
+}
+
+ConvStrides strides_of(ConvPass pass, const KernelCall& call) {
+  const View &a = call.inputs[0], &b = call.inputs[1], &result = call.outputs[0];
+  switch (pass) {
+    case ConvPass::forward:
+      return {image_stride(a), image_stride(result)};
+    case ConvPass::input_grad:
+      return {image_stride(result), image_stride(a)};
+    case ConvPass::weight_grad:
+      return {image_stride(b), image_stride(a)};
+  }
+  return {};
+}
+
 void convolve(const KernelCall& call, ConvPass pass, const ConvShape& shape) {
   const View &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
-  if (shape.empty()) {  // sums of nothing
-    for_floats(call, out.dtype, [&](auto t) {
-      using T = decltype(t);
-      std::fill(out.as<T>(), out.as<T>() + out.numel(), T(0));
-    });
-    return;
-  }
+  if (shape.empty()) return for_floats(call, out.dtype, [&](auto t) { fill_with_zeros<decltype(t)>(out); });  // sums of nothing
+  const ConvStrides strides = strides_of(pass, call);
   if (out.dtype == DType::f32)
     for (const auto way : {&convolve_onednn, &convolve_products})
-      if (way(pass, shape, a.as<float>(), b.as<float>(), out.as<float>(), call.workspace, call.workspace_bytes)) return;
+      if (way(pass, shape, strides, a.as<float>(), b.as<float>(), out.as<float>(), call.workspace, call.workspace_bytes)) return;
   for_floats(call, out.dtype, [&](auto t) {
     using T = decltype(t);
-    convolve_directly<T>(pass, shape, a.as<T>(), b.as<T>(), out.as<T>());
+    convolve_directly<T>(pass, shape, strides, a.as<T>(), b.as<T>(), out.as<T>());
   });
 }
 

@@ -58,20 +58,26 @@ ConvShape conv_shape(int dims, const std::int64_t* x, const std::int64_t* w, con
 
 enum class ConvPass : std::uint8_t { forward, input_grad, weight_grad };
 
+// Elements from one image to the next: of x or its gradient, and of y or its gradient. They do not change the bits.
+struct ConvStrides {
+  std::int64_t in = 0, out = 0;
+};
+inline ConvStrides packed_images(const ConvShape& s) { return {s.in_size(), s.out_size()}; }
+
 // Bytes of workspace that a pass wants: a function of these numbers alone, on every machine and for any number of threads.
 // A kernel that is handed less (or none) still computes, more slowly and with other rounding.
 std::int64_t convolution_workspace(ConvPass pass, const ConvShape& shape, DType dtype);
 
 // The plain loops: f64, and whatever the others refuse. Operands and result as in the kernel of that pass.
 template <class T>
-void convolve_directly(ConvPass pass, const ConvShape& shape, const T* first, const T* second, T* output);
+void convolve_directly(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const T* first, const T* second, T* output);
 
 // The oneDNN way, f32. False if oneDNN has no fast way for the shape or the workspace is too small.
-bool convolve_onednn(ConvPass pass, const ConvShape& shape, const float* first, const float* second, float* output,
-                     void* workspace, std::size_t workspace_bytes);
+bool convolve_onednn(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first, const float* second,
+                     float* output, void* workspace, std::size_t workspace_bytes);
 
 // As matrix products over gathered columns, f32. False if the products would be too small to pay, or the workspace is.
-bool convolve_products(ConvPass pass, const ConvShape& shape, const float* first, const float* second, float* output,
-                       void* workspace, std::size_t workspace_bytes);
+bool convolve_products(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first, const float* second,
+                       float* output, void* workspace, std::size_t workspace_bytes);
 
 }  // namespace tapedeck::kernels::cpu

@@ -60,19 +60,19 @@ void add_multiple(T* to, std::int64_t to_step, T factor, const T* from, std::int
 }
 
 template <class T>
-void forward(const ConvShape& s, const T* x, const T* w, T* y) {
+void forward(const ConvShape& s, const ConvStrides& strides, const T* x, const T* w, T* y) {
   const std::int64_t in_plane = s.in_plane(), out_plane = s.out_plane(), taps = s.taps();
   parallel_for(s.batch * s.out_channels, grain_for(plane_ns(s, s.in_per_group())), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t job = begin; job < end; ++job) {
       const std::int64_t image = job / s.out_channels, out_channel = job % s.out_channels;
-      const std::int64_t first = image * s.in_channels + out_channel / s.out_per_group() * s.in_per_group();
+      const T* first = x + image * strides.in + out_channel / s.out_per_group() * s.in_per_group() * in_plane;
       const T* weight = w + out_channel * s.in_per_group() * taps;
-      T* to = y + job * out_plane;
+      T* to = y + image * strides.out + out_channel * out_plane;
       std::fill(to, to + out_plane, T(0));
       for (std::int64_t c = 0; c < s.in_per_group(); ++c)
         for (std::int64_t tap = 0; tap < taps; ++tap) {
           const T factor = *weight++;
-          const T* from = x + (first + c) * in_plane;
+          const T* from = first + c * in_plane;
           for_touched_rows(s, Tap(s, tap), [&](std::int64_t in, std::int64_t out, std::int64_t n) {
             add_multiple(to + out, 1, factor, from + in, s.stride[2], n);
           });
@@ -82,17 +82,17 @@ void forward(const ConvShape& s, const T* x, const T* w, T* y) {
 }
 
 template <class T>
-void input_grad(const ConvShape& s, const T* dy, const T* w, T* dx) {
+void input_grad(const ConvShape& s, const ConvStrides& strides, const T* dy, const T* w, T* dx) {
   const std::int64_t in_plane = s.in_plane(), out_plane = s.out_plane(), taps = s.taps();
   parallel_for(s.batch * s.in_channels, grain_for(plane_ns(s, s.out_per_group())), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t job = begin; job < end; ++job) {
       const std::int64_t image = job / s.in_channels, in_channel = job % s.in_channels;
       const std::int64_t first = in_channel / s.in_per_group() * s.out_per_group();
-      T* to = dx + job * in_plane;
+      T* to = dx + image * strides.in + in_channel * in_plane;
       std::fill(to, to + in_plane, T(0));
       for (std::int64_t o = first; o < first + s.out_per_group(); ++o) {
         const T* weight = w + (o * s.in_per_group() + in_channel % s.in_per_group()) * taps;
-        const T* from = dy + (image * s.out_channels + o) * out_plane;
+        const T* from = dy + image * strides.out + o * out_plane;
         for (std::int64_t tap = 0; tap < taps; ++tap)
           for_touched_rows(s, Tap(s, tap), [&](std::int64_t in, std::int64_t out, std::int64_t n) {
             add_multiple(to + in, s.stride[2], weight[tap], from + out, 1, n);
@@ -121,7 +121,7 @@ T product_sum(const T* a, const T* b, std::int64_t step, std::int64_t n) {
 }
 
 template <class T>
-void weight_grad(const ConvShape& s, const T* dy, const T* x, T* dw) {
+void weight_grad(const ConvShape& s, const ConvStrides& strides, const T* dy, const T* x, T* dw) {
   const std::int64_t in_plane = s.in_plane(), out_plane = s.out_plane(), taps = s.taps();
   parallel_for(s.out_channels * s.in_per_group(), grain_for(plane_ns(s, s.batch)), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t job = begin; job < end; ++job) {
@@ -131,8 +131,8 @@ void weight_grad(const ConvShape& s, const T* dy, const T* x, T* dw) {
         const Tap tap(s, t);
         T total = 0;
         for (std::int64_t image = 0; image < s.batch; ++image) {
-          const T* from_x = x + (image * s.in_channels + in_channel) * in_plane;
-          const T* from_dy = dy + (image * s.out_channels + out_channel) * out_plane;
+          const T* from_x = x + image * strides.in + in_channel * in_plane;
+          const T* from_dy = dy + image * strides.out + out_channel * out_plane;
           T part = 0;
           for_touched_rows(s, tap, [&](std::int64_t in, std::int64_t out, std::int64_t n) {
             part += product_sum(from_dy + out, from_x + in, s.stride[2], n);
@@ -148,18 +148,18 @@ void weight_grad(const ConvShape& s, const T* dy, const T* x, T* dw) {
 }  // namespace
 
 template <class T>
-void convolve_directly(ConvPass pass, const ConvShape& shape, const T* first, const T* second, T* output) {
+void convolve_directly(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const T* first, const T* second, T* output) {
   switch (pass) {
     case ConvPass::forward:
-      return forward(shape, first, second, output);
+      return forward(shape, strides, first, second, output);
     case ConvPass::input_grad:
-      return input_grad(shape, first, second, output);
+      return input_grad(shape, strides, first, second, output);
     case ConvPass::weight_grad:
-      return weight_grad(shape, first, second, output);
+      return weight_grad(shape, strides, first, second, output);
   }
 }
 
-template void convolve_directly<float>(ConvPass, const ConvShape&, const float*, const float*, float*);
-template void convolve_directly<double>(ConvPass, const ConvShape&, const double*, const double*, double*);
+template void convolve_directly<float>(ConvPass, const ConvShape&, const ConvStrides&, const float*, const float*, float*);
+template void convolve_directly<double>(ConvPass, const ConvShape&, const ConvStrides&, const double*, const double*, double*);
 
 }  // namespace tapedeck::kernels::cpu

@@ -34,6 +34,7 @@ class Loan {
 struct Job {
   ConvPass pass;
   ConvShape shape;
+  ConvStrides strides;
   ConvPlan plan;
   ConvEntry* main = nullptr;  // for whole groups
   ConvEntry* rest = nullptr;  // for the last group of a chunk, if it is shorter
@@ -52,6 +53,7 @@ struct Job {
   std::int64_t chunk_bytes() const {
     return sums_weights() ? a_bytes + b_bytes + 2 * out_bytes + scratch_bytes : a_bytes + out_bytes + scratch_bytes;
   }
+  std::int64_t bytes() const { return shared_bytes() + plan.chunks * chunk_bytes(); }
 };
 
 void count_bytes(Job& job, ConvEntry* entry) {
@@ -69,10 +71,12 @@ void count_bytes(Job& job, ConvEntry* entry) {
 // False if oneDNN refuses the shape.
 bool prepare(Job& job) {
   const auto entry = [&](std::int64_t images) { return conv_entry(job.pass, job.shape, images, job.plan.group); };
+  job.rest = job.tail = nullptr;
   job.main = entry(job.plan.group);
   if (!job.main) return false;
   if (const std::int64_t n = job.rest_of(job.plan.images_per_chunk); n > 0 && !(job.rest = entry(n))) return false;
   if (const std::int64_t n = job.rest_of(job.last_chunk()); n > 0 && !(job.tail = entry(n))) return false;
+  job.a_bytes = job.b_bytes = job.out_bytes = job.scratch_bytes = 0;
   for (ConvEntry* e : {job.main, job.rest, job.tail}) count_bytes(job, e);
   return true;
 }
@@ -93,11 +97,10 @@ bool for_groups(const Job& job, std::int64_t chunk, F&& f) {
 bool run_images(const Job& job, std::int64_t chunk, const float* in, const float* weights_plain, void* weights, float* out,
                 char* scratch) {
   const bool forward = job.pass == ConvPass::forward;
-  const std::int64_t in_size = forward ? job.shape.in_size() : job.shape.out_size();
-  const std::int64_t out_size = forward ? job.shape.out_size() : job.shape.in_size();
+  const std::int64_t in_stride = forward ? job.strides.in : job.strides.out, out_stride = forward ? job.strides.out : job.strides.in;
   return for_groups(job, chunk, [&](ConvRunner& r, std::int64_t image) {
-    r.set_a(in + image * in_size, scratch);
-    r.set_out(out + image * out_size, scratch + job.a_bytes);
+    r.set_a(in + image * in_stride, in_stride, scratch);
+    r.set_out(out + image * out_stride, out_stride, scratch + job.a_bytes);
     r.set_b(weights_plain, weights);
     r.set_scratchpad(scratch + job.a_bytes + job.out_bytes);
     return r.reorder_a() && r.compute() && r.reorder_out();
@@ -139,8 +142,8 @@ bool run_weights(const Job& job, std::int64_t chunk, const float* dy, const floa
   bool first = true;
   return for_groups(job, chunk, [&](ConvRunner& r, std::int64_t image) {
     float* const to = first ? sum : piece;
-    r.set_a(dy + image * job.shape.out_size(), scratch);
-    r.set_b(x + image * job.shape.in_size(), scratch + job.a_bytes);
+    r.set_a(dy + image * job.strides.out, job.strides.out, scratch);
+    r.set_b(x + image * job.strides.in, job.strides.in, scratch + job.a_bytes);
     r.set_out(to, to);
     r.set_scratchpad(piece + job.out_bytes / 4);
     if (!r.reorder_a() || !r.reorder_b() || !r.compute()) return false;
@@ -174,15 +177,21 @@ bool convolve_weights(const Job& job, const float* dy, const float* x, float* dw
 
 }  // namespace
 
-bool convolve_onednn(ConvPass pass, const ConvShape& shape, const float* first, const float* second, float* output,
-                     void* workspace, std::size_t workspace_bytes) {
+bool convolve_onednn(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first, const float* second,
+                     float* output, void* workspace, std::size_t workspace_bytes) {
   if (workspace_bytes < static_cast<std::size_t>(conv_workspace(pass, shape))) return false;
   Job job;
   job.pass = pass;
   job.shape = shape;
+  job.strides = strides;
   job.plan = conv_plan(pass, shape);
   if (!prepare(job)) return false;
-  if (job.shared_bytes() + job.plan.chunks * job.chunk_bytes() > static_cast<std::int64_t>(workspace_bytes)) return false;
+  const auto room = static_cast<std::int64_t>(workspace_bytes);
+  if (job.bytes() > room && job.plan.group > 1) {  // image by image nothing need be packed
+    job.plan.group = 1;
+    if (!prepare(job)) return false;
+  }
+  if (job.bytes() > room) return false;
   char* const bytes = static_cast<char*>(workspace);
   return job.sums_weights() ? convolve_weights(job, first, second, output, bytes)
                             : convolve_images(job, first, second, output, bytes);

@@ -3,6 +3,8 @@
 
 #include <tapedeck/kernels/cpu/onednn.h>
 
+#include <algorithm>
+#include <cstring>
 #include <functional>
 #include <string_view>
 #include <unordered_map>
@@ -20,11 +22,38 @@ const dnnl::engine& cpu_engine() {
 
 memory::desc plain_desc(const memory::dims& dims, memory::format_tag tag) { return {dims, memory::data_type::f32, tag}; }
 
-ConvOperand operand(const memory::desc& plain, const memory::desc& wanted, bool is_output) {
-  ConvOperand o{plain, wanted, {}};
-  if (plain == wanted) return o;
+dnnl::reorder reorder_between(const memory::desc& plain, const memory::desc& wanted, bool is_output) {
   const memory::desc &from = is_output ? wanted : plain, &to = is_output ? plain : wanted;
-  o.reorder = dnnl::reorder(dnnl::reorder::primitive_desc(cpu_engine(), from, cpu_engine(), to));
+  return dnnl::reorder(dnnl::reorder::primitive_desc(cpu_engine(), from, cpu_engine(), to));
+}
+
+ConvOperand operand(const memory::desc& plain, const memory::desc& wanted, bool is_output) {
+  ConvOperand o;
+  o.plain = plain;
+  o.wanted = wanted;
+  if (plain != wanted) o.reorder = reorder_between(plain, wanted, is_output);
+  return o;
+}
+
+bool interleaves_images(const dnnl_blocking_desc_t& blocks) {
+  return std::find(blocks.inner_idxs, blocks.inner_idxs + blocks.inner_nblks, 0) != blocks.inner_idxs + blocks.inner_nblks;
+}
+
+ConvOperand images_operand(const memory::desc& plain, const memory::desc& wanted, bool is_output) {
+  ConvOperand o = operand(plain, wanted, is_output);
+  memory::dims one = plain.dims();
+  o.images = one[0];
+  if (o.images == 1) return o;
+  const dnnl_blocking_desc_t& blocks = wanted.data.format_desc.blocking;
+  if (interleaves_images(blocks)) throw dnnl::error(dnnl_unimplemented, "images do not lie one behind the other");
+  o.image_size = plain.data.format_desc.blocking.strides[0];
+  o.image_bytes = blocks.strides[0] * static_cast<std::int64_t>(sizeof(float));
+  if (!o.reordered()) return o;
+  one[0] = 1;
+  const memory::dims start(one.size(), 0);
+  o.image_plain = plain.submemory_desc(one, start);
+  o.image_wanted = wanted.submemory_desc(one, start);
+  o.image_reorder = reorder_between(o.image_plain, o.image_wanted, is_output);
   return o;
 }
 
@@ -83,9 +112,9 @@ ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, std::int64_t b
     const auto pd = forward(w);
     require_fast(pd, s);
     return {dnnl::convolution_forward(pd),
-            operand(plain.x, pd.src_desc(), false),
+            images_operand(plain.x, pd.src_desc(), false),
             operand(plain.w, pd.weights_desc(), false),
-            operand(plain.y, pd.dst_desc(), true),
+            images_operand(plain.y, pd.dst_desc(), true),
             pd.scratchpad_desc(),
             DNNL_ARG_SRC,
             DNNL_ARG_WEIGHTS,
@@ -97,9 +126,9 @@ ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, std::int64_t b
         {direct, x, w, y, plain.stride, plain.dilation, plain.before, plain.after}, attr, cpu_engine(), hint);
     require_fast(pd, s);
     return {dnnl::convolution_backward_data(pd),
-            operand(plain.y, pd.diff_dst_desc(), false),
+            images_operand(plain.y, pd.diff_dst_desc(), false),
             operand(plain.w, pd.weights_desc(), false),
-            operand(plain.x, pd.diff_src_desc(), true),
+            images_operand(plain.x, pd.diff_src_desc(), true),
             pd.scratchpad_desc(),
             DNNL_ARG_DIFF_DST,
             DNNL_ARG_WEIGHTS,
@@ -109,8 +138,8 @@ ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, std::int64_t b
       {direct, x, w, y, plain.stride, plain.dilation, plain.before, plain.after}, attr, cpu_engine(), hint);
   require_fast(pd, s);
   return {dnnl::convolution_backward_weights(pd),
-          operand(plain.y, pd.diff_dst_desc(), false),
-          operand(plain.x, pd.src_desc(), false),
+          images_operand(plain.y, pd.diff_dst_desc(), false),
+          images_operand(plain.x, pd.src_desc(), false),
           operand(plain.w, pd.diff_weights_desc(), true),
           pd.scratchpad_desc(),
           DNNL_ARG_DIFF_DST,
@@ -157,30 +186,60 @@ std::unique_ptr<ConvEntry> make_entry(ConvPass pass, const ConvShape& shape, std
 
 }  // namespace
 
-ConvRunner::ConvRunner(const ConvPrimitives& p) : primitives_(p), stream_(cpu_engine()) {
-  const auto unset = [](const memory::desc& desc) { return memory(desc, cpu_engine(), DNNL_MEMORY_NONE); };
-  a_plain_ = unset(p.a.plain), a_ = unset(p.a.wanted);
-  b_plain_ = unset(p.b.plain), b_ = unset(p.b.wanted);
-  out_plain_ = unset(p.out.plain), out_ = unset(p.out.wanted);
-  scratchpad_ = unset(p.scratchpad);
+namespace {
+memory unset(const memory::desc& desc) { return memory(desc, cpu_engine(), DNNL_MEMORY_NONE); }
+}  // namespace
+
+ConvRunner::ConvRunner(const ConvPrimitives& p)
+    : primitives_(p), stream_(cpu_engine()), a_(make_side(p.a)), b_(make_side(p.b)), out_(make_side(p.out)), scratchpad_(unset(p.scratchpad)) {}
+
+ConvRunner::Side ConvRunner::make_side(const ConvOperand& operand) {
+  Side side;
+  side.plain = unset(operand.plain), side.wanted = unset(operand.wanted);
+  if (operand.image_reorder) side.image_plain = unset(operand.image_plain), side.image_wanted = unset(operand.image_wanted);
+  return side;
 }
 
-void ConvRunner::set(memory& plain_memory, memory& mine, const ConvOperand& operand, const float* plain, void* wanted) {
-  void* const data = const_cast<float*>(plain);
-  if (data) plain_memory.set_data_handle(data);
-  if (void* const used = operand.reordered() ? wanted : data) mine.set_data_handle(used);
+void ConvRunner::set(Side& side, const ConvOperand& operand, const float* plain, std::int64_t stride, void* wanted) {
+  float* const data = const_cast<float*>(plain);
+  const bool apart = operand.apart(stride);
+  side.images = apart ? data : nullptr;
+  side.packed = static_cast<char*>(wanted);
+  side.stride = stride;
+  if (!apart) side.plain.set_data_handle(data);
+  side.wanted.set_data_handle(operand.reordered() || apart ? wanted : data);
 }
 
-bool ConvRunner::reorder(const ConvOperand& operand, memory& from, memory& to) {
-  if (!operand.reordered()) return true;
+bool ConvRunner::execute(const dnnl::reorder& reorder, memory& from, memory& to) {
   const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}};
-  return dnnl_primitive_execute(operand.reorder.get(), stream_.get(), 2, args) == dnnl_success;
+  return dnnl_primitive_execute(reorder.get(), stream_.get(), 2, args) == dnnl_success;
+}
+
+bool ConvRunner::reorder(const ConvOperand& operand, Side& side, memory& from, memory& to) {
+  if (side.images) return reorder_images(operand, side, &from == &side.plain);
+  return !operand.reordered() || execute(operand.reorder, from, to);
+}
+
+bool ConvRunner::reorder_images(const ConvOperand& operand, Side& side, bool pack) {
+  for (std::int64_t i = 0; i < operand.images; ++i) {
+    float* const image = side.images + i * side.stride;
+    char* const packed = side.packed + i * operand.image_bytes;
+    if (!operand.reordered()) {
+      std::memcpy(pack ? packed : reinterpret_cast<char*>(image), pack ? reinterpret_cast<char*>(image) : packed,
+                  static_cast<std::size_t>(operand.image_bytes));
+      continue;
+    }
+    side.image_plain.set_data_handle(image);
+    side.image_wanted.set_data_handle(packed);
+    if (!execute(operand.image_reorder, pack ? side.image_plain : side.image_wanted, pack ? side.image_wanted : side.image_plain)) return false;
+  }
+  return true;
 }
 
 bool ConvRunner::compute() {
-  const dnnl_exec_arg_t args[] = {{primitives_.a_argument, a_.get()},
-                                  {primitives_.b_argument, b_.get()},
-                                  {primitives_.out_argument, out_.get()},
+  const dnnl_exec_arg_t args[] = {{primitives_.a_argument, a_.wanted.get()},
+                                  {primitives_.b_argument, b_.wanted.get()},
+                                  {primitives_.out_argument, out_.wanted.get()},
                                   {DNNL_ARG_SCRATCHPAD, scratchpad_.get()}};
   return dnnl_primitive_execute(primitives_.compute.get(), stream_.get(), 4, args) == dnnl_success;
 }

@@ -152,9 +152,9 @@ bool weight_grad(const Products& p, const float* dy, const float* x, float* dw, 
   });
 }
 
-bool run_image(const Products& p, ConvPass pass, std::int64_t image, bool begin, const float* first, const float* second,
-               float* output, float* columns) {
-  const std::int64_t in = image * p.shape.in_size(), out = image * p.shape.out_size();
+bool run_image(const Products& p, ConvPass pass, const ConvStrides& strides, std::int64_t image, bool begin, const float* first,
+               const float* second, float* output, float* columns) {
+  const std::int64_t in = image * strides.in, out = image * strides.out;
   switch (pass) {
     case ConvPass::forward:
       return forward(p, first + in, second, output + out, columns);
@@ -178,8 +178,8 @@ void add_chunks(const Products& p, float* dw, char* workspace) {
 
 }  // namespace
 
-bool convolve_products(ConvPass pass, const ConvShape& shape, const float* first, const float* second, float* output,
-                       void* workspace, std::size_t workspace_bytes) {
+bool convolve_products(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first, const float* second,
+                       float* output, void* workspace, std::size_t workspace_bytes) {
   Products p;
   if (!prepare(p, pass, shape, static_cast<std::int64_t>(workspace_bytes))) return false;
   char* const scratch = static_cast<char*>(workspace);
@@ -190,7 +190,7 @@ bool convolve_products(ConvPass pass, const ConvShape& shape, const float* first
       const std::int64_t start = c * p.plan.images_per_chunk, stop = std::min(shape.batch, start + p.plan.images_per_chunk);
       float* const to = pass == ConvPass::weight_grad ? p.sum(scratch, c) : output;
       for (std::int64_t i = start; i < stop; ++i)
-        if (!run_image(p, pass, i, i == start, first, second, to, p.columns(scratch, c))) ok = false;
+        if (!run_image(p, pass, strides, i, i == start, first, second, to, p.columns(scratch, c))) ok = false;
     }
   });
   if (ok && pass == ConvPass::weight_grad) add_chunks(p, output, scratch);

@@ -2,6 +2,7 @@
 // whole rows of the result, or whole planes where it scatters, so that every sum has one order.
 #include <tapedeck/kernels/attrs/interpolate.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/cpu/images.h>
 #include <tapedeck/kernels/parallel.h>
 
 #include <algorithm>
@@ -39,13 +40,14 @@ void nearest_row(const T* from, T* to, std::int64_t in, std::int64_t out) {
 template <class T>
 void interpolate_nearest_of(const KernelCall& call) {
   const Volume in(call.inputs[0]), out(call.outputs[0]);
+  const Images<T> from(call.inputs[0]), to(call.outputs[0]);
   const std::int64_t rows = out.size[0] * out.size[1];
   parallel_for(out.planes * rows, grain_for(static_cast<double>(out.size[2]) + 10), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t z = nearest(row % rows / out.size[1], in.size[0], out.size[0]);
       const std::int64_t y = nearest(row % out.size[1], in.size[1], out.size[1]);
-      const T* from = call.inputs[0].as<T>() + row / rows * in.numel() + (z * in.size[1] + y) * in.size[2];
-      nearest_row(from, call.outputs[0].as<T>() + row * out.size[2], in.size[2], out.size[2]);
+      const T* from_row = from.plane(row / rows) + (z * in.size[1] + y) * in.size[2];
+      nearest_row(from_row, to.plane(row / rows) + row % rows * out.size[2], in.size[2], out.size[2]);
     }
   });
 }
@@ -64,15 +66,16 @@ void add_shown(const T* from, T* to, std::int64_t in, std::int64_t out) {
 template <class T>
 void interpolate_nearest_grad_of(const KernelCall& call) {
   const Volume dy(call.inputs[0]), dx(call.outputs[0]);
+  const Images<T> from(call.inputs[0]), result(call.outputs[0]);
   const std::int64_t rows = dx.size[0] * dx.size[1];
   const auto first = [&](int d, std::int64_t s) { return first_shown(s, dx.size[d], dy.size[d]); };
   const double shown = static_cast<double>(dy.numel()) / static_cast<double>(rows);
   parallel_for(dx.planes * rows, grain_for(shown + 10), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      T* to = call.outputs[0].as<T>() + row * dx.size[2];
+      T* to = result.plane(row / rows) + row % rows * dx.size[2];
       std::fill(to, to + dx.size[2], T(0));
       const std::int64_t z = row % rows / dx.size[1], y = row % dx.size[1];
-      const T* plane = call.inputs[0].as<T>() + row / rows * dy.numel();
+      const T* plane = from.plane(row / rows);
       for (std::int64_t k = first(0, z); k < first(0, z + 1); ++k)
         for (std::int64_t j = first(1, y); j < first(1, y + 1); ++j) {
           add_shown(plane + (k * dy.size[1] + j) * dy.size[2], to, dx.size[2], dy.size[2]);
@@ -94,14 +97,15 @@ const Tap* taps_of(const KernelCall& call, const View& small, const View& large)
 template <class T>
 void interpolate_bilinear_of(const KernelCall& call) {
   const View &x = call.inputs[0], &y = call.outputs[0];
-  const std::int64_t h = y.sizes[2], w = y.sizes[3], in_w = x.sizes[3], in_plane = x.sizes[2] * in_w;
+  const Images<T> from(x), result(y);
+  const std::int64_t h = y.sizes[2], w = y.sizes[3], in_w = x.sizes[3];
   const Tap *row_taps = taps_of(call, x, y), *taps = row_taps + h;
   parallel_for(y.sizes[0] * y.sizes[1] * h, grain_for(2 * static_cast<double>(w) + 10), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const Tap& v = row_taps[row % h];
-      const T* plane = x.as<T>() + row / h * in_plane;
+      const T* plane = from.plane(row / h);
       const T *upper = plane + v.low * in_w, *lower = plane + v.high * in_w, down = static_cast<T>(v.part);
-      T* to = y.as<T>() + row * w;
+      T* to = result.plane(row / h) + row % h * w;
       for (std::int64_t i = 0; i < w; ++i) {
         const T right = static_cast<T>(taps[i].part);
         const T top = upper[taps[i].low] * (T(1) - right) + upper[taps[i].high] * right;
@@ -130,13 +134,14 @@ void scatter_bilinear(const T* dy, const Tap* row_taps, std::int64_t h, const Ta
 template <class T>
 void interpolate_bilinear_grad_of(const KernelCall& call) {
   const View &dy = call.inputs[0], &dx = call.outputs[0];
+  const Images<T> from(dy), result(dx);
   const std::int64_t h = dy.sizes[2], w = dy.sizes[3], in_plane = dx.sizes[2] * dx.sizes[3];
   const Tap* taps = taps_of(call, dx, dy);
   parallel_for(dx.sizes[0] * dx.sizes[1], grain_for(4 * static_cast<double>(h * w) + 10), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t plane = begin; plane < end; ++plane) {
-      T* to = dx.as<T>() + plane * in_plane;
+      T* to = result.plane(plane);
       std::fill(to, to + in_plane, T(0));
-      scatter_bilinear(dy.as<T>() + plane * h * w, taps, h, taps + h, w, to, dx.sizes[3]);
+      scatter_bilinear(from.plane(plane), taps, h, taps + h, w, to, dx.sizes[3]);
     }
   });
 }

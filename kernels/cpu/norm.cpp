@@ -5,6 +5,7 @@
 // Every gradient has the form dx = a dy w + (x - mean) q + p, with a, q, p constant within a group of elements that share statistics.
 #include <tapedeck/kernels/attrs/norm.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/cpu/images.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/loops.h>
 #include <tapedeck/kernels/cpu/norm_plan.h>
@@ -108,13 +109,13 @@ BatchPlan batch_plan(const View& x) {
   return {x.sizes[0], x.sizes[1], plane};
 }
 
-// Calls f(offset, count) for the contiguous stretches of elements [begin, end) of a channel.
+// Calls f(image, offset in it, count) for the contiguous stretches of elements [begin, end) of a channel.
 template <class F>
 void for_stretches(const BatchPlan& p, std::int64_t channel, std::int64_t begin, std::int64_t end, F&& f) {
   std::int64_t image = begin / p.s, within = begin % p.s;
   for (std::int64_t at = begin; at < end; ++image, within = 0) {
     const std::int64_t count = std::min(p.s - within, end - at);
-    f((image * p.c + channel) * p.s + within, count);
+    f(image, channel * p.s + within, count);
     at += count;
   }
 }
@@ -150,19 +151,19 @@ void for_strip_pieces(const BatchPlan& p, F&& f) {
 }
 
 template <class T>
-Moments channel_moments(const BatchPlan& p, const T* x, std::int64_t channel, std::int64_t begin, std::int64_t end) {
+Moments channel_moments(const BatchPlan& p, const Images<T>& x, std::int64_t channel, std::int64_t begin, std::int64_t end) {
   Moments all;
   for (std::int64_t at = begin; at < end; at += kBlock) {
     const std::int64_t stop = std::min(end, at + kBlock);
     LaneSum<T> sum, squares;
-    for_stretches(p, channel, at, stop, [&](std::int64_t offset, std::int64_t n) {
-      const T* from = x + offset;
+    for_stretches(p, channel, at, stop, [&](std::int64_t image, std::int64_t offset, std::int64_t n) {
+      const T* from = x.image(image) + offset;
       sum.feed(n, [from](std::int64_t i) { return from[i]; });
     });
     Moments m{static_cast<double>(stop - at), sum.total() / static_cast<double>(stop - at), 0};
     const T centre = static_cast<T>(m.mean);
-    for_stretches(p, channel, at, stop, [&](std::int64_t offset, std::int64_t n) {
-      const T* from = x + offset;
+    for_stretches(p, channel, at, stop, [&](std::int64_t image, std::int64_t offset, std::int64_t n) {
+      const T* from = x.image(image) + offset;
       squares.feed(n, [from, centre](std::int64_t i) { return (from[i] - centre) * (from[i] - centre); });
     });
     m.m2 = squares.total();
@@ -173,20 +174,24 @@ Moments channel_moments(const BatchPlan& p, const T* x, std::int64_t channel, st
 
 // Rows [begin, end) of `w` neighbouring columns, a full strip's loops with a width known to the compiler.
 template <bool kFull, class T>
-void strip_moments(const BatchPlan& p, const T* x, std::int64_t w, std::int64_t begin, std::int64_t end, Moments* all) {
+void strip_moments(const Images<T>& x, std::int64_t column, std::int64_t w, std::int64_t begin, std::int64_t end, Moments* all) {
   const std::int64_t width = kFull ? kStrip : w;
   for (std::int64_t at = begin; at < end; at += kBlockRows) {
     const std::int64_t stop = std::min(end, at + kBlockRows);
     const double count = static_cast<double>(stop - at);
     T sum[kStrip] = {}, squares[kStrip] = {}, centre[kStrip];
-    for (std::int64_t row = at; row < stop; ++row)
-      for (std::int64_t j = 0; j < width; ++j) sum[j] += x[row * p.columns + j];
+    for (std::int64_t row = at; row < stop; ++row) {
+      const T* from = x.image(row) + column;
+      for (std::int64_t j = 0; j < width; ++j) sum[j] += from[j];
+    }
     for (std::int64_t j = 0; j < width; ++j) centre[j] = static_cast<T>(static_cast<double>(sum[j]) / count);
-    for (std::int64_t row = at; row < stop; ++row)
+    for (std::int64_t row = at; row < stop; ++row) {
+      const T* from = x.image(row) + column;
       for (std::int64_t j = 0; j < width; ++j) {
-        const T d = x[row * p.columns + j] - centre[j];
+        const T d = from[j] - centre[j];
         squares[j] += d * d;
       }
+    }
     for (std::int64_t j = 0; j < width; ++j)
       all[j].merge({count, static_cast<double>(sum[j]) / count, static_cast<double>(squares[j])});
   }
@@ -194,7 +199,7 @@ void strip_moments(const BatchPlan& p, const T* x, std::int64_t w, std::int64_t 
 
 // Moments of every piece of every column, into the workspace.
 template <class T>
-void batch_moments(const BatchPlan& p, const T* x, double* workspace) {
+void batch_moments(const BatchPlan& p, const Images<T>& x, double* workspace) {
   auto store = [](const Moments& m, double* out) {
     out[0] = m.mean;
     out[1] = m.m2;
@@ -206,9 +211,9 @@ void batch_moments(const BatchPlan& p, const T* x, double* workspace) {
   for_strip_pieces(p, [&](std::int64_t column, std::int64_t width, std::int64_t begin, std::int64_t end, std::int64_t piece) {
     Moments all[kStrip];
     if (width == kStrip)
-      strip_moments<true>(p, x + column, width, begin, end, all);
+      strip_moments<true>(x, column, width, begin, end, all);
     else
-      strip_moments<false>(p, x + column, width, begin, end, all);
+      strip_moments<false>(x, column, width, begin, end, all);
     for (std::int64_t j = 0; j < width; ++j) store(all[j], partial(p, workspace, column + j, piece));
   });
 }
@@ -241,35 +246,39 @@ struct Coefficients {
   }
 };
 
-// Calls plane(offset, channel) or row(offset) over all of x.
+// Calls plane(image, channel) or row(image) over all of x.
 template <class Plane, class Row>
 void for_all(const BatchPlan& p, Plane&& plane, Row&& row) {
   if (p.s == 0) return;
   if (p.along) {
     parallel_for(p.n * p.c, grain_for(kNsPerElement * static_cast<double>(p.s) + 3), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t job = begin; job < end; ++job) plane(job * p.s, job % p.c);
+      for (std::int64_t job = begin; job < end; ++job) plane(job / p.c, job % p.c);
     });
   } else {
     parallel_for(p.n, grain_for(kNsPerElement * static_cast<double>(p.columns) + 3), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t job = begin; job < end; ++job) row(job * p.columns);
+      for (std::int64_t job = begin; job < end; ++job) row(job);
     });
   }
 }
 
 // y = (x - mean) scale + shift
 template <class T>
-void apply_channels(const BatchPlan& p, const Coefficients<T>& k, const T* x, T* y) {
+void apply_channels(const BatchPlan& p, const Coefficients<T>& k, const Images<T>& x, const Images<T>& y) {
   const T *mean = k.array(0), *scale = k.array(1), *shift = k.array(2);
   for_all(
       p,
-      [&](std::int64_t offset, std::int64_t channel) {
+      [&](std::int64_t image, std::int64_t channel) {
         const T m = mean[channel], a = scale[channel], b = shift[channel];
+        const T* from = x.image(image) + channel * p.s;
+        T* to = y.image(image) + channel * p.s;
         TAPEDECK_INDEPENDENT
-        for (std::int64_t i = offset; i < offset + p.s; ++i) y[i] = (x[i] - m) * a + b;
+        for (std::int64_t i = 0; i < p.s; ++i) to[i] = (from[i] - m) * a + b;
       },
-      [&](std::int64_t offset) {
+      [&](std::int64_t image) {
+        const T* from = x.image(image);
+        T* to = y.image(image);
         TAPEDECK_INDEPENDENT
-        for (std::int64_t j = 0; j < p.columns; ++j) y[offset + j] = (x[offset + j] - mean[j]) * scale[j] + shift[j];
+        for (std::int64_t j = 0; j < p.columns; ++j) to[j] = (from[j] - mean[j]) * scale[j] + shift[j];
       });
 }
 
@@ -287,7 +296,8 @@ void batch_norm_of(const KernelCall& call) {
   const double eps = call.attributes<BatchNormAttrs>().eps;
   double* workspace = static_cast<double*>(call.workspace);
   const Coefficients<T> k(p, workspace);
-  const T *x = call.inputs[0].as<T>(), *weight = weight_of<T>(call, 1), *bias = weight_of<T>(call, 2);
+  const T *weight = weight_of<T>(call, 1), *bias = weight_of<T>(call, 2);
+  const Images<T> x(call.inputs[0]);
   batch_moments(p, x, workspace);
   for (std::int64_t channel = 0; channel < p.c; ++channel) {
     const Moments m = merged_moments(p, workspace, channel);
@@ -295,7 +305,7 @@ void batch_norm_of(const KernelCall& call) {
     call.outputs[2].as<T>()[channel] = static_cast<T>(m.variance());
     set_forward(p, k, channel, m.mean, 1 / std::sqrt(m.variance() + eps), weight, bias);
   }
-  apply_channels(p, k, x, call.outputs[0].as<T>());
+  apply_channels(p, k, x, Images<T>(call.outputs[0]));
 }
 
 template <class T>
@@ -307,20 +317,20 @@ void batch_norm_inference_of(const KernelCall& call) {
   for (std::int64_t channel = 0; channel < p.c; ++channel)
     set_forward(p, k, channel, static_cast<double>(mean[channel]), 1 / std::sqrt(static_cast<double>(variance[channel]) + eps),
                 weight_of<T>(call, 3), weight_of<T>(call, 4));
-  apply_channels(p, k, call.inputs[0].as<T>(), call.outputs[0].as<T>());
+  apply_channels(p, k, Images<T>(call.inputs[0]), Images<T>(call.outputs[0]));
 }
 
 // Sums of dy and of dy (x - mean) over rows [begin, end) of `w` columns.
 template <bool kFull, class T>
-void strip_grad_sums(const BatchPlan& p, const T* x, const T* dy, const T* mean, std::int64_t column, std::int64_t w, std::int64_t begin,
-                     std::int64_t end, double (&totals)[2][kStrip]) {
+void strip_grad_sums(const BatchPlan& p, const Images<T>& x, const Images<T>& dy, const T* mean, std::int64_t column, std::int64_t w,
+                     std::int64_t begin, std::int64_t end, double (&totals)[2][kStrip]) {
   const std::int64_t width = kFull ? kStrip : w;
   T centre[kStrip];
   for (std::int64_t j = 0; j < width; ++j) centre[j] = mean[(column + j) / p.s];
   for (std::int64_t at = begin; at < end; at += kBlockRows) {
     T plain[kStrip] = {}, weighted[kStrip] = {};
     for (std::int64_t row = at; row < std::min(end, at + kBlockRows); ++row) {
-      const T *g = dy + row * p.columns + column, *from = x + row * p.columns + column;
+      const T *g = dy.image(row) + column, *from = x.image(row) + column;
       for (std::int64_t j = 0; j < width; ++j) plain[j] += g[j];
       for (std::int64_t j = 0; j < width; ++j) weighted[j] += g[j] * (from[j] - centre[j]);
     }
@@ -331,15 +341,15 @@ void strip_grad_sums(const BatchPlan& p, const T* x, const T* dy, const T* mean,
 
 // Sums of dy and of dy (x - mean) of every piece of every column, into the workspace.
 template <class T>
-void batch_grad_sums(const BatchPlan& p, const T* x, const T* dy, const T* mean, double* workspace) {
+void batch_grad_sums(const BatchPlan& p, const Images<T>& x, const Images<T>& dy, const T* mean, double* workspace) {
   if (p.along)
     return for_channel_pieces(p, workspace, [&](std::int64_t channel, std::int64_t begin, std::int64_t end, double* out) {
       const T m = mean[channel];
       out[0] = out[1] = 0;
       for (std::int64_t at = begin; at < end; at += kBlock) {
         LaneSum<T> plain, weighted;
-        for_stretches(p, channel, at, std::min(end, at + kBlock), [&](std::int64_t offset, std::int64_t n) {
-          const T *g = dy + offset, *from = x + offset;
+        for_stretches(p, channel, at, std::min(end, at + kBlock), [&](std::int64_t image, std::int64_t offset, std::int64_t n) {
+          const T *g = dy.image(image) + offset, *from = x.image(image) + offset;
           plain.feed(n, [g](std::int64_t i) { return g[i]; });
           weighted.feed(n, [g, from, m](std::int64_t i) { return g[i] * (from[i] - m); });
         });
@@ -363,19 +373,23 @@ void batch_grad_sums(const BatchPlan& p, const T* x, const T* dy, const T* mean,
 
 // dx = scale dy + (x - mean) q + p
 template <class T>
-void apply_batch_grad(const BatchPlan& p, const Coefficients<T>& k, const T* x, const T* dy, T* dx) {
+void apply_batch_grad(const BatchPlan& p, const Coefficients<T>& k, const Images<T>& x, const Images<T>& dy, const Images<T>& dx) {
   const T *mean = k.array(0), *scale = k.array(1), *q = k.array(2), *shift = k.array(3);
   for_all(
       p,
-      [&](std::int64_t offset, std::int64_t channel) {
+      [&](std::int64_t image, std::int64_t channel) {
         const T m = mean[channel], a = scale[channel], b = q[channel], c = shift[channel];
+        const std::int64_t at = channel * p.s;
+        const T *from = x.image(image) + at, *g = dy.image(image) + at;
+        T* to = dx.image(image) + at;
         TAPEDECK_INDEPENDENT
-        for (std::int64_t i = offset; i < offset + p.s; ++i) dx[i] = dy[i] * a + ((x[i] - m) * b + c);
+        for (std::int64_t i = 0; i < p.s; ++i) to[i] = g[i] * a + ((from[i] - m) * b + c);
       },
-      [&](std::int64_t offset) {
+      [&](std::int64_t image) {
+        const T *from = x.image(image), *g = dy.image(image);
+        T* to = dx.image(image);
         TAPEDECK_INDEPENDENT
-        for (std::int64_t j = 0; j < p.columns; ++j)
-          dx[offset + j] = dy[offset + j] * scale[j] + ((x[offset + j] - mean[j]) * q[j] + shift[j]);
+        for (std::int64_t j = 0; j < p.columns; ++j) to[j] = g[j] * scale[j] + ((from[j] - mean[j]) * q[j] + shift[j]);
       });
 }
 
@@ -385,8 +399,9 @@ void batch_norm_grad_of(const KernelCall& call) {
   const double eps = call.attributes<BatchNormAttrs>().eps;
   double* workspace = static_cast<double*>(call.workspace);
   const Coefficients<T> k(p, workspace);
-  const T *x = call.inputs[0].as<T>(), *dy = call.inputs[1].as<T>(), *mean = call.inputs[2].as<T>(), *variance = call.inputs[3].as<T>(),
-          *dmean = call.inputs[4].as<T>(), *dvariance = call.inputs[5].as<T>(), *weight = weight_of<T>(call, 6);
+  const Images<T> x(call.inputs[0]), dy(call.inputs[1]);
+  const T *mean = call.inputs[2].as<T>(), *variance = call.inputs[3].as<T>(), *dmean = call.inputs[4].as<T>(),
+          *dvariance = call.inputs[5].as<T>(), *weight = weight_of<T>(call, 6);
   batch_grad_sums(p, x, dy, mean, workspace);
   for (std::int64_t channel = 0; channel < p.c; ++channel) {
     double plain = 0, weighted = 0;
@@ -407,7 +422,7 @@ void batch_norm_grad_of(const KernelCall& call) {
     call.outputs[1].as<T>()[channel] = static_cast<T>(weighted * rstd);
     call.outputs[2].as<T>()[channel] = static_cast<T>(plain);
   }
-  apply_batch_grad(p, k, x, dy, call.outputs[0].as<T>());
+  apply_batch_grad(p, k, x, dy, Images<T>(call.outputs[0]));
 }
 
 // ---- layer_norm and rms_norm: rows ----
@@ -567,6 +582,10 @@ struct GroupLayout {
   std::int64_t rows() const { return n * groups; }
   std::int64_t length() const { return per_group * s; }
   std::int64_t channel(std::int64_t row, std::int64_t k) const { return row % groups * per_group + k; }
+  template <class T>
+  T* row(const Images<T>& images, std::int64_t row) const {
+    return images.image(row / groups) + row % groups * length();
+  }
 };
 
 template <class T>
@@ -574,9 +593,10 @@ void group_norm_of(const KernelCall& call) {
   const GroupLayout g(call, call.inputs[0]);
   const double eps = call.attributes<GroupNormAttrs>().eps;
   const T *weight = weight_of<T>(call, 1), *bias = weight_of<T>(call, 2);
+  const Images<T> in(call.inputs[0]), out(call.outputs[0]);
   for_rows(g.rows(), g.length(), [&](std::int64_t row) {
-    const T* x = call.inputs[0].as<T>() + row * g.length();
-    T* y = call.outputs[0].as<T>() + row * g.length();
+    const T* x = g.row(in, row);
+    T* y = g.row(out, row);
     const Moments m = moments_of(x, g.length());
     const T mean = static_cast<T>(m.mean), rstd = static_cast<T>(1 / std::sqrt(m.variance() + eps));
     call.outputs[1].as<T>()[row] = mean;
@@ -626,12 +646,13 @@ template <class T>
 void group_norm_grad_of(const KernelCall& call) {
   const GroupLayout g(call, call.inputs[0]);
   const T* weight = weight_of<T>(call, 6);
+  const Images<T> x(call.inputs[0]), dy(call.inputs[1]), dx(call.outputs[0]);
   double *plain = static_cast<double*>(call.workspace), *product = plain + g.n * g.c;
   auto number = [&](int input, std::int64_t row) { return static_cast<double>(call.inputs[input].as<T>()[row]); };
   for_rows(g.rows(), 2 * g.length(), [&](std::int64_t row) {
-    const std::int64_t at = row * g.length(), channels = row * g.per_group;
-    group_row_grad(g, row, call.inputs[0].as<T>() + at, call.inputs[1].as<T>() + at, weight, number(2, row), number(3, row), number(4, row),
-                   number(5, row), plain + channels, product + channels, call.outputs[0].as<T>() + at);
+    const std::int64_t channels = row * g.per_group;
+    group_row_grad(g, row, static_cast<const T*>(g.row(x, row)), static_cast<const T*>(g.row(dy, row)), weight, number(2, row), number(3, row),
+                   number(4, row), number(5, row), plain + channels, product + channels, g.row(dx, row));
   });
   if (call.n_outputs < 3) return;
   for (std::int64_t channel = 0; channel < g.c; ++channel) {

@@ -73,13 +73,14 @@ void find_maxima(const Pool& p, const PoolRow& part, const T* plane, Maxima<T>& 
 
 // Two by two: both rows of two elements, without a detour.
 template <class T, class Y>
-void usual_maxima(const Pool& p, std::int64_t begin, std::int64_t end, const T* x, Y* y) {
+void usual_maxima(const Pool& p, std::int64_t begin, std::int64_t end, const Images<T>& x, const Images<Y>& y) {
   using Index = typename Maxima<T>::Index;
   const std::int64_t n = p.out[2];
   for (std::int64_t job = begin; job < end; ++job) {
-    const T* upper = x + job / p.out[1] * p.in_plane() + job % p.out[1] * 2 * p.in[2];
+    const std::int64_t plane = job / p.out[1], row = job % p.out[1];
+    const T* upper = x.plane(plane) + row * 2 * p.in[2];
     const T* lower = upper + p.in[2];
-    Y* to = y + job * n;
+    Y* to = y.plane(plane) + row * n;
     TAPEDECK_INDEPENDENT
     for (std::int64_t i = 0; i < n; ++i) {
       const T a = upper[2 * i], b = upper[2 * i + 1], c = lower[2 * i], d = lower[2 * i + 1];
@@ -96,18 +97,19 @@ void usual_maxima(const Pool& p, std::int64_t begin, std::int64_t end, const T* 
 
 // Y is T for the maxima, an integer for their index.
 template <class T, class Y>
-void pool(const Pool& p, const T* x, Y* y) {
+void pool(const Pool& p, const Images<T>& x, const Images<Y>& y) {
   constexpr bool kIndex = !std::is_same_v<T, Y>;
   parallel_for(p.planes * p.out_rows(), grain_for(row_ns(p)), [&](std::int64_t begin, std::int64_t end) {
     if (p.usual()) return usual_maxima(p, begin, end, x, y);
     Maxima<T> m;
     for_parts(p, begin, end, [&](std::int64_t plane, const PoolRow& part, std::int64_t to) {
-      find_maxima<kIndex>(p, part, x + plane * p.in_plane(), m);
+      find_maxima<kIndex>(p, part, x.plane(plane), m);
+      Y* const result = y.plane(plane) + to;
       for (std::int64_t i = 0; i < part.size(); ++i) {
         if constexpr (kIndex)
-          y[to + i] = static_cast<Y>(m.at[i] < 0 ? 0 : m.at[i]);
+          result[i] = static_cast<Y>(m.at[i] < 0 ? 0 : m.at[i]);
         else
-          y[to + i] = m.top[i];
+          result[i] = m.top[i];
       }
     });
   });
@@ -158,27 +160,27 @@ void for_chosen(const KernelCall& call, const Pool& p, const Places& places, con
 }
 
 template <class T, class I>
-void scatter(const KernelCall& call, const Pool& p, const I* index, const T* dy, T* dx) {
+void scatter(const KernelCall& call, const Pool& p, const Images<I>& index, const Images<T>& dy, const Images<T>& dx) {
   const Places places(p);
   parallel_for(p.planes, grain_for(plane_ns(p)), [&](std::int64_t begin, std::int64_t end) {
-    std::fill(dx + begin * p.in_plane(), dx + end * p.in_plane(), T(0));
     for (std::int64_t plane = begin; plane < end; ++plane) {
-      T* to = dx + plane * p.in_plane();
-      const T* from = dy + plane * p.out_plane();
-      for_chosen(call, p, places, index + plane * p.out_plane(), [&](std::int64_t in, std::int64_t out) { to[in] += from[out]; });
+      T* to = dx.plane(plane);
+      const T* from = dy.plane(plane);
+      std::fill_n(to, p.in_plane(), T(0));
+      for_chosen(call, p, places, index.plane(plane), [&](std::int64_t in, std::int64_t out) { to[in] += from[out]; });
     }
   });
 }
 
 template <class T, class I>
-void gather(const KernelCall& call, const Pool& p, const T* x, const I* index, T* y) {
+void gather(const KernelCall& call, const Pool& p, const Images<T>& x, const Images<I>& index, const Images<T>& y) {
   const Places places(p);
   parallel_for(p.planes, grain_for(plane_ns(p)), [&](std::int64_t begin, std::int64_t end) {
-    std::fill(y + begin * p.out_plane(), y + end * p.out_plane(), T(0));
     for (std::int64_t plane = begin; plane < end; ++plane) {
-      const T* from = x + plane * p.in_plane();
-      T* to = y + plane * p.out_plane();
-      for_chosen(call, p, places, index + plane * p.out_plane(), [&](std::int64_t in, std::int64_t out) { to[out] = from[in]; });
+      const T* from = x.plane(plane);
+      T* to = y.plane(plane);
+      std::fill_n(to, p.out_plane(), T(0));
+      for_chosen(call, p, places, index.plane(plane), [&](std::int64_t in, std::int64_t out) { to[out] = from[in]; });
     }
   });
 }
@@ -187,7 +189,7 @@ void maxima(const KernelCall& call) {
   const View &x = call.inputs[0], &y = call.outputs[0];
   if (y.numel() == 0) return;
   const Pool p = make_pool(x, y, call.attributes<PoolAttrs>());
-  for_floats(call, x.dtype, [&](auto t) { pool(p, x.as<decltype(t)>(), y.as<decltype(t)>()); });
+  for_floats(call, x.dtype, [&](auto t) { pool(p, Images<decltype(t)>(x), Images<decltype(t)>(y)); });
 }
 
 void index_of_maxima(const KernelCall& call) {
@@ -195,7 +197,7 @@ void index_of_maxima(const KernelCall& call) {
   if (y.numel() == 0) return;
   const Pool p = make_pool(x, y, call.attributes<PoolAttrs>());
   for_floats(call, x.dtype, [&](auto t) {
-    for_index(call, y.dtype, [&](auto i) { pool(p, x.as<decltype(t)>(), y.as<decltype(i)>()); });
+    for_index(call, y.dtype, [&](auto i) { pool(p, Images<decltype(t)>(x), Images<decltype(i)>(y)); });
   });
 }
 
@@ -205,7 +207,7 @@ void grad_from_index(const KernelCall& call) {
   const Pool p = make_pool(dx, dy, call.attributes<PoolIndexGradAttrs>());
   for_floats(call, dx.dtype, [&](auto t) {
     using T = decltype(t);
-    for_index(call, index.dtype, [&](auto i) { scatter(call, p, index.as<decltype(i)>(), dy.as<T>(), dx.as<T>()); });
+    for_index(call, index.dtype, [&](auto i) { scatter(call, p, Images<decltype(i)>(index), Images<T>(dy), Images<T>(dx)); });
   });
 }
 
@@ -215,23 +217,25 @@ void at_index(const KernelCall& call) {
   const Pool p = make_pool(x, y, call.attributes<PoolAttrs>());
   for_floats(call, x.dtype, [&](auto t) {
     using T = decltype(t);
-    for_index(call, index.dtype, [&](auto i) { gather(call, p, x.as<T>(), index.as<decltype(i)>(), y.as<T>()); });
+    for_index(call, index.dtype, [&](auto i) { gather(call, p, Images<T>(x), Images<decltype(i)>(index), Images<T>(y)); });
   });
 }
 
 // The gradient that reads x: a row's index, used at once.
 template <class T>
-void grad_of_planes(const Pool& p, const T* x, const T* dy, T* dx) {
+void grad_of_planes(const Pool& p, const Images<T>& x, const Images<T>& dy, const Images<T>& dx) {
   parallel_for(p.planes, grain_for(plane_ns(p) + row_ns(p) * static_cast<double>(p.out_rows())), [&](std::int64_t begin, std::int64_t end) {
-    std::fill(dx + begin * p.in_plane(), dx + end * p.in_plane(), T(0));
+    for (std::int64_t plane = begin; plane < end; ++plane) std::fill_n(dx.plane(plane), p.in_plane(), T(0));
     Maxima<T> m;
     for_parts(p, begin * p.out_rows(), end * p.out_rows(), [&](std::int64_t plane, const PoolRow& part, std::int64_t from) {
-      find_maxima<true>(p, part, x + plane * p.in_plane(), m);
+      find_maxima<true>(p, part, x.plane(plane), m);
+      const T* const grad = dy.plane(plane) + from;
+      T* const to = dx.plane(plane);
       for (std::int64_t i = 0; i < part.size(); ++i) {
         if (m.at[i] < 0) continue;
         const Place k = place_of(p, m.at[i]);
         const std::int64_t d = p.position(0, part.depth, k.d), h = p.position(1, part.row, k.h), w = p.position(2, part.begin + i, k.w);
-        dx[plane * p.in_plane() + (d * p.in[1] + h) * p.in[2] + w] += dy[from + i];
+        to[(d * p.in[1] + h) * p.in[2] + w] += grad[i];
       }
     });
   });
@@ -254,7 +258,7 @@ void max_pool2d_grad(const KernelCall& call) {
   const Pool p = make_pool(x, dy, call.attributes<PoolAttrs>());
   for_floats(call, dx.dtype, [&](auto t) {
     using T = decltype(t);
-    grad_of_planes(p, x.as<T>(), dy.as<T>(), dx.as<T>());
+    grad_of_planes(p, Images<T>(x), Images<T>(dy), Images<T>(dx));
   });
 }
 

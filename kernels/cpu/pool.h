@@ -3,6 +3,7 @@
 
 #include <tapedeck/kernels/attrs/pool.h>
 #include <tapedeck/kernels/cpu/conv.h>
+#include <tapedeck/kernels/cpu/images.h>
 
 #include <algorithm>
 
@@ -71,13 +72,13 @@ void for_taps(const Pool& p, const PoolRow& part, F&& f) {
   }
 }
 
-// Calls f(part, offset of its first result) for the parts of result rows [begin, end), which are counted through all planes.
+// Calls f(plane, part, offset of its first result in the plane) for the parts of result rows [begin, end), which are counted through all planes.
 template <class F>
 void for_parts(const Pool& p, std::int64_t begin, std::int64_t end, F&& f) {
   for (std::int64_t job = begin; job < end; ++job) {
     const std::int64_t row = job % p.out_rows();
     for (std::int64_t col = 0; col < p.out[2]; col += kPoolPart)
-      f(job / p.out_rows(), PoolRow{row / p.out[1], row % p.out[1], col, std::min(p.out[2], col + kPoolPart)}, job * p.out[2] + col);
+      f(job / p.out_rows(), PoolRow{row / p.out[1], row % p.out[1], col, std::min(p.out[2], col + kPoolPart)}, row * p.out[2] + col);
   }
 }
 

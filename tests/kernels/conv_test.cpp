@@ -4,6 +4,7 @@
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/conv.h>
 #include <tapedeck/kernels/cpu/conv_plan.h>
+#include <tapedeck/kernels/cpu/images.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 
 #include <gtest/gtest.h>
@@ -207,14 +208,15 @@ TEST_P(Conv, ThreadsDoNotChangeTheBits) {
 INSTANTIATE_TEST_SUITE_P(Shapes, Conv, ::testing::ValuesIn(kShapes));
 
 // What a way of computing gives in the workspace of the rule; no results if it refuses.
-using Way = bool (*)(ConvPass, const ConvShape&, const float*, const float*, float*, void*, std::size_t);
+using Way = bool (*)(ConvPass, const ConvShape&, const cpu::ConvStrides&, const float*, const float*, float*, void*, std::size_t);
 int passes_taken(Way way, const Operands& in, const ConvShape& s, const Results& out) {
   int taken = 0;
+  const cpu::ConvStrides strides{cpu::image_stride(in.x.view), cpu::image_stride(in.y.view)};
   const auto runs = [&](ConvPass pass, const Array& a, const Array& b, const Array& to) {
     const std::int64_t bytes = cpu::conv_workspace(pass, s);
     std::vector<std::uint64_t> scratch(static_cast<std::size_t>(bytes) / 8 + 16);
     void* const workspace = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
-    taken += way(pass, s, a.view.as<float>(), b.view.as<float>(), to.view.as<float>(), workspace, static_cast<std::size_t>(bytes));
+    taken += way(pass, s, strides, a.view.as<float>(), b.view.as<float>(), to.view.as<float>(), workspace, static_cast<std::size_t>(bytes));
   };
   runs(ConvPass::forward, in.x, in.w, out.y);
   runs(ConvPass::input_grad, in.y, in.w, out.dx);
@@ -244,6 +246,50 @@ TEST_P(Conv, ProductsMatchToo) {
   const int taken = passes_taken(cpu::convolve_products, in, s, out);
   EXPECT_EQ(taken, pays ? 3 : 0);
   if (taken == 3) expect_convolution(in, out, s);
+}
+
+// The same elements, `gap` elements further from image to image, with something else in between.
+Array with_gaps(const Array& dense, std::int64_t gap) {
+  Array a = dense;
+  const std::int64_t images = dense.view.sizes[0], image = images > 0 ? dense.numel() / images : 0;
+  a.storage = std::make_shared<std::vector<std::uint64_t>>(static_cast<std::size_t>(images * (image + gap) / 2 + 1));
+  a.view.data = a.storage->data();
+  a.view.strides[0] = image + gap;
+  std::fill_n(a.view.as<float>(), images * (image + gap), 99.0f);
+  for (std::int64_t i = 0; i < dense.numel(); ++i) a.set(i, dense.get(i));
+  return a;
+}
+
+bool gaps_untouched(const Array& a) {
+  const std::int64_t images = a.view.sizes[0], image = a.numel() / images;
+  for (std::int64_t i = 0; i < images; ++i)
+    for (std::int64_t k = image; k < a.view.strides[0]; ++k)
+      if (a.view.as<float>()[i * a.view.strides[0] + k] != 99.0f) return false;
+  return true;
+}
+
+// Each way by itself: how far images lie apart changes neither what it takes nor its bits.
+TEST_P(Conv, ImagesMayLieApart) {
+  const ConvShape& s = GetParam();
+  Random random(kSeed);
+  const Operands in(random, DType::f32, s);
+  Operands apart = in;
+  apart.x = with_gaps(in.x, 7), apart.y = with_gaps(in.y, 24);
+  const Way directly = [](ConvPass pass, const ConvShape& shape, const cpu::ConvStrides& strides, const float* first, const float* second,
+                          float* output, void*, std::size_t) {
+    cpu::convolve_directly<float>(pass, shape, strides, first, second, output);
+    return true;
+  };
+  for (const Way way : {Way(cpu::convolve_onednn), Way(cpu::convolve_products), directly}) {
+    const Results expected{like(in.y), like(in.x), like(in.w)};
+    const Results got{with_gaps(like(in.y), 24), with_gaps(like(in.x), 7), like(in.w)};
+    const int taken = passes_taken(way, in, s, expected);
+    EXPECT_EQ(passes_taken(way, apart, s, got), taken);
+    EXPECT_TRUE(same_bits(got.y, expected.y));
+    EXPECT_TRUE(same_bits(got.dx, expected.dx));
+    EXPECT_TRUE(same_bits(got.dw, expected.dw));
+    EXPECT_TRUE(gaps_untouched(got.y) && gaps_untouched(got.dx));
+  }
 }
 
 TEST(ConvWorkspace, IsASmallPartOfTheActivations) {

@@ -33,7 +33,7 @@ cp out ops
 grep -qE '^add  +[^ ]' ops || fail "no line for add"
 [ "$(grep -oE '^[^ ]+ +' ops | awk '{ print length }' | sort -u | wc -l)" = 1 ] || fail "the docs are not aligned"
 expect 0 ops --json; quiet
-for key in name doc types inputs outputs attributes kind required default gradient no_gradient traits in_place random effect cost example flops bytes us workspace \
+for key in name doc types inputs outputs attributes kind required default gradient no_gradient traits in_place batch_strides random effect cost example flops bytes us workspace \
            version cuda examples; do answered "\"$key\":"; done
 answered '"schema": "tapedeck.ops/1"'
 [ "$(grep -cE '^      "name":' out)" = "$(wc -l < ops)" ] || fail "the JSON lists other ops"
