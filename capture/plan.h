@@ -5,9 +5,9 @@
 // here reaches for the graph. A budget bounds the peak and is hard.
 //
 // Invariants (check_plan() in capture/plan_check.h proves them, independently of the planner):
-//  (1) values that are alive at the same time, under every order the segment DAG allows, overlap only if one is a window on, or was
-//      computed in place of, the other;
-//  (2) every value is inside its buffer, arena values inside one chunk of the arena, all offsets aligned from the start of that;
+//  (1) values that are alive at the same time, under every order the segment DAG allows, overlap only if one is a window on, a part
+//      of, or was computed in place of, the other;
+//  (2) every value is inside its buffer, arena values inside one chunk of the arena, offsets aligned from the start of that but for windows and parts;
 //  (3) inputs and constants are never written; a state buffer is written only after every reader of its old bytes;
 //  (4) peak_bytes == external_bytes + arena_bytes, and arena_bytes is the sum of the chunks; none is larger than chunk_bytes but for one value or
 //      workspace that fills it by itself.

@@ -6,6 +6,7 @@
 #include <tapedeck/capture/join_choice.h>
 #include <tapedeck/capture/order/order.h>
 #include <tapedeck/capture/pipeline.h>
+#include <tapedeck/capture/place/place.h>
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/capture/reasons.h>
 
