@@ -17,8 +17,8 @@ std::vector<Room> rooms_of(const Facts& facts) {
 
 class JoinChooser {
  public:
-  JoinChooser(const Readers& readers, const Facts& plain)
-      : readers_(readers), plain_(plain), rooms_(rooms_of(plain)), join_facts_{*plain.graph, readers, plain.windows, rooms_} {}
+  JoinChooser(const Readers& readers, const Facts& plain, int most_trials)
+      : readers_(readers), most_trials_(most_trials), plain_(plain), rooms_(rooms_of(plain)), join_facts_{*plain.graph, readers, plain.windows, rooms_} {}
 
   // The parts; empty if there are none.
   std::vector<Window> choose() {
@@ -43,14 +43,23 @@ class JoinChooser {
   }
 
   void try_each(const JoinChoice& all) {
-    for (NodeId n = 0; n < static_cast<NodeId>(all.size()) && trials_ < kMostTrials; ++n) {
-      if (all[n] == kNoParts) continue;
+    for (NodeId n : by_size(all))
       for (NodeId since : {all[n], middle_maker(n), last_maker(n)}) {
+        if (trials_ >= most_trials_) return;
         JoinChoice trial = choice_;
         trial[n] = since;
         if (trial != choice_ && takes(trial)) break;
       }
-    }
+  }
+
+  // Those that join the most bytes first: there may be more than can be tried.
+  std::vector<NodeId> by_size(const JoinChoice& all) const {
+    std::vector<NodeId> joins;
+    for (NodeId n = 0; n < static_cast<NodeId>(all.size()); ++n)
+      if (all[n] != kNoParts) joins.push_back(n);
+    const auto bytes = [&](NodeId n) { return plain_.graph->values[plain_.graph->nodes[n].first_output].type.bytes(); };
+    std::stable_sort(joins.begin(), joins.end(), [&](NodeId a, NodeId b) { return bytes(a) > bytes(b); });
+    return joins;
   }
 
   std::vector<NodeId> makers(NodeId n) const {
@@ -63,6 +72,7 @@ class JoinChooser {
   NodeId last_maker(NodeId n) const { return makers(n).back(); }
 
   const Readers& readers_;
+  const int most_trials_;
   const Facts& plain_;
   const std::vector<Room> rooms_;
   const JoinFacts join_facts_;
@@ -78,8 +88,8 @@ bool may_share_parts(const Facts& facts) {
   return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.op->part != nullptr; });
 }
 
-void share_parts(const Readers& readers, Facts* facts) {
-  const std::vector<Window> parts = JoinChooser(readers, *facts).choose();
+void share_parts(const Readers& readers, Facts* facts, int most_trials) {
+  const std::vector<Window> parts = JoinChooser(readers, *facts, most_trials).choose();
   if (!parts.empty()) use_parts(parts, readers, facts);
 }
 

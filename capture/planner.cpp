@@ -143,7 +143,7 @@ class Planner {
     if (!may_share_parts(apart.facts)) return nullptr;
     auto line = std::make_unique<Line>();
     line->facts = apart.facts;
-    share_parts(Readers(apart.graph), &line->facts);
+    share_parts(Readers(apart.graph), &line->facts, join_trials(apart));
     if (!line->facts.has_parts) return nullptr;
     line->order = apart.order;
     line->graph = apart.graph;
@@ -162,9 +162,16 @@ class Planner {
     return std::accumulate(saved.begin(), saved.end(), 0.0);
   }
 
-  // Who waits for the plan of a step waits for no more than a hundredth of the step while orders are searched.
+  // Who waits for the plan of a step waits for no more than a hundredth of the step while orders are searched, and as long while joins are tried.
   static constexpr std::int64_t kLeastOrderWork = 60'000;
   static constexpr double kUsOfLookUp = 0.015;
+
+  int join_trials(const Line& line) const {
+    constexpr double kUsOfNode = 0.4;   // in one trial
+    if (looks_for_floor()) return kMostTrials;
+    const double trials = 0.01 * line.facts.keep_all_cost / (kUsOfNode * static_cast<double>(std::max<std::size_t>(line.graph.nodes.size(), 1)));
+    return std::clamp(static_cast<int>(std::min(trials, 1e6)), 1, kMostTrials);
+  }
 
   OrderOptions order_options() const {
     OrderOptions how;

@@ -135,6 +135,8 @@ Plan spread_out(const std::string& text) {
   }
   p.external_bytes = 2 * 64;
   p.peak_bytes = p.external_bytes + p.arena_bytes;
+  const std::vector<std::int64_t> live = live_bytes(p);
+  p.lower_bound_bytes = *std::max_element(live.begin(), live.end());
   return p;
 }
 
