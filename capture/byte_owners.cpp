@@ -20,7 +20,10 @@ std::vector<ValueId> follow(const Plan& plan, bool takeovers) {
   std::vector<ValueId> end(plan.values.size(), kNone), path;
   for (ValueId v = 0; v < static_cast<ValueId>(end.size()); ++v) {
     ValueId at = v;
-    for (ValueId next; end[at] == kNone && path.size() < end.size() && (next = shares_with(plan, at, takeovers)) != kNone; at = next) path.push_back(at);
+    for (ValueId next; end[at] == kNone && (next = shares_with(plan, at, takeovers)) != kNone; at = next) {
+      end[at] = at;   // where a circle ends
+      path.push_back(at);
+    }
     if (end[at] == kNone) end[at] = at;
     for (const ValueId w : path) end[w] = end[at];
     path.clear();

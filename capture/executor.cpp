@@ -94,6 +94,7 @@ void Executor::Impl::prepare() {
   state_written.resize(state_names.size());
   state_stamps.resize(state_names.size());
   bound_versions.resize(state_names.size());
+  written_in_step.resize(state_names.size());
   kept_outputs.resize(g.outputs.size());
   lost_outputs.resize(g.outputs.size());
   for (const Update& u : g.updates) state_written[u.state - g.n_inputs] = true;
@@ -193,6 +194,7 @@ void Executor::Impl::bind_state(std::int32_t slot, const Tensor& value) {
   check_type("state", state_names[slot], plan.graph.values[plan.graph.n_inputs + slot].type, value);
   refuse_mid_step("bind_state");
   if (!value.dense()) throw TypeError(fmt::format("state '{}' must be dense to be bound", state_names[slot]));
+  memory->before_write(*state[slot]);   // first: what follows makes the tensor look written
   Tensor handle = value;
   char* const base = static_cast<char*>(handle.mutable_data());
   for (std::size_t other = 0; other < state.size(); ++other) {
@@ -201,7 +203,6 @@ void Executor::Impl::bind_state(std::int32_t slot, const Tensor& value) {
     if (base < theirs + state[other]->bound.bytes() && theirs < base + handle.bytes())
       throw UsageError(fmt::format("state '{}' cannot be bound to bytes that '{}' is bound to", state_names[slot], state_names[other]));
   }
-  memory->before_write(*state[slot]);
   if (options.state == StateSharing::by_tensor) memory->point_at(*this, static_cast<std::size_t>(slot), handle);
   else state[slot]->bind(std::move(handle));
   mark_state_set(slot);
@@ -259,9 +260,17 @@ void Executor::Impl::note_versions() {
     if (state[s]->bound.defined()) bound_versions[s] = version_of(state[s]->bound);
 }
 
+// Between two parts of a step: what the rest of it will not write is the caller's from here on.
+void Executor::Impl::note_writes_in_step() {
+  std::vector<bool> to_come(state.size(), false);
+  for (const Update& u : plan.graph.updates) to_come[u.state - plan.graph.n_inputs] = !has_run(plan.graph.values[u.value].node);
+  for (std::size_t s = 0; s < state.size(); ++s)
+    if (state[s]->bound.defined() && !to_come[s] && version_of(state[s]->bound) != bound_versions[s]) written_in_step[s] = true;
+}
+
 bool Executor::Impl::written_by_caller(ValueId v) const {
   const Placement& p = plan.values[v];
-  return p.where == Where::state && state[p.slot]->bound.defined() && version_of(state[p.slot]->bound) != bound_versions[p.slot];
+  return p.where == Where::state && state[p.slot]->bound.defined() && (written_in_step[p.slot] || version_of(state[p.slot]->bound) != bound_versions[p.slot]);
 }
 
 // A value in the bytes of bound state is gone once the caller has written his tensor: nobody could keep it for him.
@@ -309,7 +318,7 @@ Tensor Executor::Impl::output(std::size_t index) const {
     throw ExecutionError(dropped_by.empty() ? "no outputs: run() has not succeeded yet"
                                             : fmt::format("no outputs: the step of '{}' ended unfinished when '{}', which shares its memory, ran", name.view(), dropped_by.view()));
   if (!has_outputs) check_computed(plan.graph.outputs[index]);
-  if (lost_outputs[index] || (has_outputs && !kept_outputs[index] && written_by_caller(plan.graph.outputs[index]))) gone_to_caller(plan.graph.outputs[index]);
+  if (lost_outputs[index] || (!kept_outputs[index] && written_by_caller(plan.graph.outputs[index]))) gone_to_caller(plan.graph.outputs[index]);
   if (kept_outputs[index]) return from_bytes(kept_outputs[index]->type(), kept_outputs[index]->data());
   return read(plan.graph.outputs[index]);
 }

@@ -55,6 +55,7 @@ struct Executor::Impl : replay::Member {
   Tensor read(ValueId v) const;
   Tensor read_state(std::int32_t slot) const;
   void note_versions();
+  void note_writes_in_step();
   bool written_by_caller(ValueId v) const;
   [[noreturn]] void gone_to_caller(ValueId v) const;
   [[noreturn]] void gone(ValueId v, const std::string& why) const;
@@ -124,6 +125,7 @@ struct Executor::Impl : replay::Member {
   std::vector<void*> bases;               // by buffer; the arena's and state's as of the last run
   std::vector<std::uint64_t> state_stamps;        // by state slot: StateValue::written when the last run had begun to write
   std::vector<std::uint32_t> bound_versions;      // by state slot, of bound tensors at the end of the last run, or part of one
+  std::vector<bool> written_in_step;              // by state slot: bound, and written by the caller in the middle of the step
   std::vector<bool> input_set, state_written;     // state_written: has an update
   replay::Program program;
   bool moved = true;                      // some base changed since the program was resolved

@@ -109,6 +109,7 @@ const std::vector<void*>& Memory::settle_arena() {
   }
   for (std::size_t i = 0; i < blocks_.size(); ++i) {   // what is outgrown goes before anything comes
     if (!blocks_[i] || (i < wanted.size() && blocks_[i]->bytes == wanted[i])) continue;
+    arena_user = nullptr;   // what was computed there is gone, whether or not other bytes are to be had
     count.forget(blocks_[i]->bytes);
     blocks_[i].reset();
   }

@@ -94,7 +94,9 @@ void Executor::Impl::run_part(bool one_by_one, const RunOptions* options) {
     throw ExecutionError("never set: " + replay::listed(missing));
   }
   if (left == 0 || !under_way()) check_ready(left == 0);
-  if (!under_way()) {
+  if (under_way()) {
+    note_writes_in_step();
+  } else {
     start_step(false);
     memory->step_of = this;
     memory->step_wrote = false;

@@ -125,7 +125,7 @@ void check_named(const Graph& g, const std::map<std::string, Type>& named, const
                                   to_string(before.at(name)), to_string(type)));
 }
 
-Plan plan_at(const Plan& plan, const Graph& before, const Graph& after) {
+Plan plan_at(const Plan& plan, const Graph& before, const Graph& after, bool may_grow) {
   const Refit refit(before, {}, before, plan);
   std::string why = refit.obstacle();
   if (why.empty())
@@ -140,6 +140,8 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after) {
   options.near = std::shared_ptr<const Plan>(std::shared_ptr<const Plan>(), &plan);   // not owned; what has its size still stays where it was
   if (!parse_strategy(plan.strategy, &options.strategy)) options.strategy = Strategy::automatic;
   Plan fresh = make_plan(after, options);
+  options.near = nullptr;
+  if (!may_grow && fresh.arena_bytes > plan.arena_bytes) fresh = make_plan(after, options);   // keeping addresses may take what is not there
   if (!fresh.feasible) throw ExecutionError("reshape: " + fresh.infeasible_reason);
   return fresh;
 }
@@ -166,7 +168,7 @@ Executor Executor::reshape(const std::map<std::string, Type>& inputs, const Resh
   check_named(before, inputs, implied, options);
   const bool named_dims = options.dims && !options.dims->empty();
   const Graph after = named_dims ? retype(before, *options.dims, sizes_of(before, *options.dims, inputs)) : retype(before, implied);
-  return reshape(plan_at(impl_->plan, before, after), options);
+  return reshape(plan_at(impl_->plan, before, after, options.allow_up_sizing), options);
 }
 
 }  // namespace tapedeck

@@ -101,10 +101,10 @@ void Executor::Impl::check_ready(bool inputs) const {
 
 // The run is going to write state: what others returned from it is saved first, and versions of the caller's tensors bump.
 void Executor::Impl::touch_state() {
-  for (std::size_t s = 0; s < state.size(); ++s) {
-    if (!state_written[s]) continue;
-    memory->before_write(*state[s]);
-    if (!state[s]->bound.defined()) continue;
+  for (std::size_t s = 0; s < state.size(); ++s)
+    if (state_written[s]) memory->before_write(*state[s]);
+  for (std::size_t s = 0; s < state.size(); ++s) {   // tensors may share storage, and versions with it
+    if (!state_written[s] || !state[s]->bound.defined()) continue;
     void* const base = state[s]->bound.mutable_data();
     if (base != std::exchange(state[s]->base, base)) seen_changes = ++memory->changes;
     set_base(table.state(static_cast<std::int32_t>(s)), base);
@@ -128,6 +128,7 @@ void Executor::Impl::start_step(bool inputs) {
   moved = false;
   std::fill(kept_outputs.begin(), kept_outputs.end(), std::nullopt);
   std::fill(lost_outputs.begin(), lost_outputs.end(), false);
+  std::fill(written_in_step.begin(), written_in_step.end(), false);
 }
 
 void Executor::Impl::run(const RunOptions* options) {

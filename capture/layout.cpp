@@ -210,6 +210,7 @@ class LayoutMaker {
     how.retries = placing.retries;
     Offsets placed = times_ ? place_apart(buffers, find_occupations(buffer_of, buffers.size()), placing.chunk_bytes) : place(buffers, how);
     layout_.arena_bytes = placed.end;
+    layout_.near = placed.at_hints;
     if (placed.end < 0) return;
     if (!placed.arena.empty()) join_chunks(buffers, &placed);
     for (ValueId v = 0; v < graph_.value_count(); ++v) {

@@ -15,6 +15,7 @@ struct Layout {
   std::vector<Scratch> workspace;  // by node
   std::vector<ValueId> root;       // by value: whose bytes it reads; itself unless it is a window, or a part of what joins it
   std::int64_t arena_bytes = 0;
+  bool near = false;               // addresses were kept as Placing::near has them
   std::vector<std::int64_t> chunks;  // as in Plan
 };
 

@@ -24,8 +24,10 @@ constexpr double kCharWidth = 6.4, kLabelHeight = 12;
 
 // As XML takes it: valid UTF-8 without control characters.
 std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : to_utf8(text)) {
+  std::string out, sound = to_utf8(text);
+  for (const char* none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})   // characters that XML does not know
+    for (std::size_t at; (at = sound.find(none)) != std::string::npos;) sound.replace(at, 3, "\xEF\xBF\xBD");
+  for (const char c : sound) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;

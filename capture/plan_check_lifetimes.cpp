@@ -38,25 +38,36 @@ std::vector<NodeId> find_births(const Plan& plan) {
   return births;
 }
 
-// By value: the first of the chain whose bytes were taken over one after the other.
-ValueId first_holder(const Plan& plan, const std::vector<ValueId>& owner, ValueId v) {
-  ValueId holder = owner[v];
-  for (std::size_t steps = 0; steps < owner.size() && plan.values[holder].reason == Reason::in_place; ++steps) holder = owner[plan.values[holder].other];
+// By value: the first of the chain whose bytes were taken over one after the other. Each link is walked once, and circles end somewhere.
+std::vector<ValueId> first_holders(const Plan& plan) {
+  const std::vector<ValueId> owner = bytes_owner(plan);
+  std::vector<ValueId> holder(plan.values.size(), kNone), chain;
+  for (ValueId v = 0; v < static_cast<ValueId>(holder.size()); ++v) {
+    ValueId at = owner[v];
+    for (; holder[at] == kNone && plan.values[at].reason == Reason::in_place; at = owner[plan.values[at].other]) {
+      holder[at] = at;
+      chain.push_back(at);
+    }
+    const ValueId first = holder[at] == kNone ? at : holder[at];
+    for (const ValueId w : chain) holder[w] = first;
+    chain.clear();
+    holder[v] = holder[at] = first;
+  }
   return holder;
 }
 
 // The most bytes alive at once in the arena, nodes run one by one: summed up from where bytes come and go.
 __int128 most_alive(const Plan& plan, const std::vector<Reads>& reads, const std::vector<NodeId>& births) {
   const Graph& g = plan.graph;
-  const std::vector<ValueId> owner = bytes_owner(plan);
+  const std::vector<ValueId> holder = first_holders(plan);
   std::vector<NodeId> last(plan.values.size(), kNone);   // by holder
   for (ValueId v = 0; v < g.value_count(); ++v) {
-    NodeId& end = last[first_holder(plan, owner, v)];
+    NodeId& end = last[holder[v]];
     end = std::max({end, reads[v].last, g.values[v].node});
   }
   std::vector<__int128> change(g.nodes.size() + 1, 0);
   for (ValueId v = 0; v < g.value_count(); ++v) {
-    if (plan.values[v].where != Where::arena || births[v] == kNone || first_holder(plan, owner, v) != v) continue;
+    if (plan.values[v].where != Where::arena || births[v] == kNone || holder[v] != v) continue;
     change[births[v]] += g.values[v].type.bytes();
     change[last[v] + 1] -= g.values[v].type.bytes();
   }

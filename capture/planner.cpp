@@ -51,7 +51,7 @@ void check_options(const PlanOptions& o) {
   const std::int64_t alignment = alignment_of(o);
   if (alignment <= 0 || (alignment & (alignment - 1)) != 0 || alignment > (std::int64_t{1} << 30))
     throw UsageError(fmt::format("alignment must be a power of two from 1 to 2^30, not {}", o.alignment));
-  if (o.chunk_bytes < 0) throw UsageError(fmt::format("a chunk holds something, not {} bytes", o.chunk_bytes));
+  if (o.chunk_bytes < 0 || o.chunk_bytes > std::int64_t{1} << 60) throw UsageError(fmt::format("a chunk holds something, not {} bytes", o.chunk_bytes));
   if (o.budget < -1) throw UsageError(fmt::format("a budget cannot be negative: {}", o.budget));
   if (o.budget_percent != -1 && !(o.budget_percent >= 0 && o.budget_percent <= 1e6))
     throw UsageError(fmt::format("a budget of {} percent makes no sense", o.budget_percent));
@@ -435,7 +435,9 @@ class Planner {
     how.cancel = options_.cancel;
     placed.layout = lay_out(offer.line->facts, placed.cloned, how);
     placed.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
-    if (placed.peak > (budget_ < 0 ? offer.peak + offer.peak / kNearMayCost : std::max(budget_, offer.peak))) return;
+    const bool beats_the_floor = floor_ >= 0 && placed.peak < floor_;
+    const bool costs_too_much = placed.peak > (budget_ < 0 ? offer.peak + offer.peak / kNearMayCost : std::max(budget_, offer.peak));
+    if (!placed.layout.near || beats_the_floor || costs_too_much) return;
     offer.peak = placed.peak;
     kept_[offer.number] = std::move(placed);
   }

@@ -34,7 +34,7 @@ class ChunkSearch {
     for (std::size_t s = 0; s < std::size(kShares) && !is_done(); ++s) {
       const bool is_enough = s > 0 && (is_good() || s >= kSharesWithoutSearch);
       if (is_enough && !(searches && has_time())) break;
-      place_greedily(std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(options_.chunk_bytes) * kShares[s]), 1));
+      place_greedily(s == 0 ? options_.chunk_bytes : std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(options_.chunk_bytes) * kShares[s]), 1));
     }
     if (searches && p_.buffers.size() > 2) change_orders();
     best_.work = work_;

@@ -264,7 +264,8 @@ class Parser {
   }
 
   void find_arenas() {
-    const auto at = static_cast<std::size_t>(std::find(list_.columns.begin(), list_.columns.end(), "arena") - list_.columns.begin());
+    const auto named = [](const std::string& column) { return unquoted(column) == "arena"; };
+    const auto at = static_cast<std::size_t>(std::find_if(list_.columns.begin(), list_.columns.end(), named) - list_.columns.begin());
     if (at == list_.columns.size()) return;
     for (const std::vector<std::string>& row : list_.rows) list_.has_arenas |= row[at] != list_.rows[0][at];
   }

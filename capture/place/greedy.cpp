@@ -221,6 +221,7 @@ Offsets to_offsets(const PlaceProblem& p, const Attempt& best, std::size_t n_buf
   for (std::size_t i = 0; i < p.buffers.size(); ++i) result.offsets[p.original[i]] = best.offsets[i];
   result.end = p.buffers.empty() ? 0 : best.end;
   result.bound = p.bound;
+  result.at_hints = best.at_hints;
   return result;
 }
 

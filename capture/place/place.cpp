@@ -19,7 +19,8 @@ using PlaceClock = std::chrono::steady_clock;
 
 constexpr double kMostSeconds = 1e8;  // the clock counts no further than some of these
 
-constexpr double kUsOfLookUp = 0.005;  // of one buffer, in climbing
+constexpr double kUsOfLookUp = 0.06;   // of one buffer, in climbing
+constexpr double kLeastUs = 5000;      // that are worth looking whether a large part is to be searched or climbed
 
 double us_of_step(std::size_t buffers) {
   const double n = std::max(static_cast<double>(buffers), 10.0);
@@ -77,7 +78,9 @@ class Improver {
     while (going[first] > 0) --first;
     while (going[last + 1] > 0) ++last;
     const auto is_in = [&](const Tenant& b) { return b.birth >= first && b.death <= last; };
-    return options_.work < std::count_if(p_.buffers.begin(), p_.buffers.end(), is_in);
+    const std::int64_t n = std::count_if(p_.buffers.begin(), p_.buffers.end(), is_in);
+    const bool may_be_climbed = n * n > options_.most_pairs && static_cast<double>(options_.work) * us_of_step(p_.buffers.size()) > kLeastUs;
+    return options_.work < n && !may_be_climbed;
   }
 
   std::int64_t end_of(std::size_t k) const {

@@ -56,6 +56,7 @@ struct Offsets {
   std::int64_t end = 0;               // the highest offset + bytes; of several arenas the sum of these
   std::int64_t bound = 0;             // most bytes alive at once, or the end of a fixed buffer that ends higher: no placement ends lower
   bool optimal = false;               // no placement ends lower: it meets the bound, or all lower ends were searched
+  bool at_hints = false;              // kept where the hints say, but for what was moved out of the way
   std::int64_t work = 0;              // steps of search that were taken
 };
 

@@ -147,8 +147,10 @@ class BenchRun {
 
   Plan plan_of(const TapeFile& file) {
     if (file.plan && options_.budget.empty() && options_.chunk.empty()) return *file.plan;
-    plan_.costs = choose_costs(options_.costs, file);
-    return make_plan(file.captured, plan_);
+    tapedeck::PlanOptions how = plan_;
+    how.costs = choose_costs(options_.costs, file);
+    if (file.plan && options_.budget.empty()) how.budget = file.plan->budget_bytes;   // --chunk alone asks for nothing else
+    return make_plan(file.captured, how);
   }
 
   void measure(const std::string& name, const Plan& plan, const Start& start, int threads, std::size_t first) {

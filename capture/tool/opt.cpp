@@ -44,6 +44,7 @@ int opt(const OptOptions& options) {
   if (options.file.empty()) throw UsageError("give a FILE, or --list");
   for (const std::string& name : options.passes)
     if (pass_named(name).asked_for) throw UsageError(fmt::format("pass '{}' needs a function of yours: run it from code", name));
+  if (options.file.ends_with(".graph")) check_outputs({options.file}, {{"-o", options.output, true}});
   TapeFile file = load_any(options.file, Check::all);
   PassOptions choices;
   choices.fast_math = options.fast_math;

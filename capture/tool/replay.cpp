@@ -133,7 +133,12 @@ int replay(const ReplayOptions& options) {
   how.costs = costs;
   how.threads = threads;
   how.chunk_bytes = parse_chunk(options.chunk);
+  if (file.plan) how.budget = file.plan->budget_bytes;   // --chunk asks for nothing else
   Plan plan = keeps_plan ? *file.plan : make_plan(file.captured, how);
+  if (!plan.feasible) {
+    std::fprintf(stderr, "tapedeck: %s\n", plan.infeasible_reason.c_str());
+    return kInfeasible;
+  }
   Executor executor(std::move(plan), {threads, options.device});
   const Start start = starting_values(file, {options.inputs, options.weights, options.seed});
   set_start(&executor, start);

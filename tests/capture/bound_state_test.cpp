@@ -1,6 +1,7 @@
 // What lies in a tensor of the caller's, bound as state, is gone once he has written it: refused, never handed out changed.
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/replay_pool.h>
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/ops.h>
@@ -59,6 +60,52 @@ TEST(BoundState, AValueInItIsRefusedInTheMiddleOfAStepToo) {
   EXPECT_TRUE(bit_equal(e.value("n"), full({4}, 2.0)));
   write(w);
   EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { e.value("n"); }), "the tensor bound to that has been written since"));
+}
+
+TEST(BoundState, WhatWasWrittenInTheMiddleOfAStepStaysTheCallers) {
+  Executor e = executor_of(kUpdates);
+  Tensor w = ones({4});
+  e.bind_state("w", w);
+  e.set_input("x", ones({4}));
+  ASSERT_EQ(e.plan().values[e.plan().graph.updates[0].value].where, Where::state) << "the plan copies the update";
+  e.run_to("n");
+  EXPECT_TRUE(bit_equal(e.value("n"), full({4}, 2.0)));
+  write(w);
+  EXPECT_THROW(e.value("n"), ExecutionError);
+  e.resume();
+  EXPECT_THROW(e.value("n"), ExecutionError);
+  e.run();
+  EXPECT_TRUE(bit_equal(e.value("n"), full({4}, 4.0)));
+}
+
+// Binding asks the tensor for its bytes to write, which counts as a write; nothing was written.
+TEST(BoundState, ARepeatedBindingLosesNoResult) {
+  Executor e = executor_of("graph reads(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y, %w\n}");
+  Tensor w = ones({4});
+  e.bind_state("w", w);
+  e.set_input("x", ones({4}));
+  e.run();
+  e.bind_state("w", w);
+  EXPECT_TRUE(bit_equal(e.outputs()[1], ones({4})));
+}
+
+// Two tensors on one storage: another member's step writes both, and the first write must not make the second look lost.
+TEST(BoundState, NeighboursOnOneStorageAreSavedTogether) {
+  PlanOptions options;
+  options.ordering = Ordering::recorded;
+  const auto pool = std::make_shared<ReplayPool>();
+  Executor reads(make_plan(parse("graph reads(%x: f32[4]) state(%a: f32[4], %b: f32[4]) {\n  %y: f32[4] = add(%x, %a)\n  return %y, %b\n}"), options), {.pool = pool});
+  Executor writes(make_plan(parse("graph writes(%x: f32[4]) state(%a: f32[4], %b: f32[4]) {\n  %c: f32[4] = add(%a, %x)\n  %d: f32[4] = add(%b, %x)\n"
+                                  "  %s: f32[] = sum(%x) {axes=[0]}\n  return %s\n  update %a = %c, %b = %d\n}"), options), {.pool = pool});
+  const Tensor both = ones({8});
+  reads.bind_state("a", slice_along(both, 0, 0, 4));
+  reads.bind_state("b", slice_along(both, 0, 4, 8));
+  for (Executor* e : {&reads, &writes}) e->set_input("x", ones({4}));
+  reads.run();
+  writes.run();
+  EXPECT_TRUE(bit_equal(reads.outputs()[1], ones({4})));
+  reads.run();
+  EXPECT_TRUE(bit_equal(reads.outputs()[1], full({4}, 2.0)));
 }
 
 // The result would have been saved when the state is set anew: but by then the caller had written there.
