@@ -262,10 +262,12 @@ void Executor::Impl::note_versions() {
 
 // Between two parts of a step: what the rest of it will not write is the caller's from here on.
 void Executor::Impl::note_writes_in_step() {
-  std::vector<bool> to_come(state.size(), false);
-  for (const Update& u : plan.graph.updates) to_come[u.state - plan.graph.n_inputs] = !has_run(plan.graph.values[u.value].node);
-  for (std::size_t s = 0; s < state.size(); ++s)
-    if (state[s]->bound.defined() && !to_come[s] && version_of(state[s]->bound) != bound_versions[s]) written_in_step[s] = true;
+  const Graph& g = plan.graph;
+  for (std::size_t s = 0; s < state.size(); ++s) {
+    if (!state[s]->bound.defined() || version_of(state[s]->bound) == bound_versions[s]) continue;
+    const auto is_to_come = [&](const Update& u) { return u.state == g.n_inputs + static_cast<ValueId>(s) && !has_run(g.values[u.value].node); };
+    if (std::none_of(g.updates.begin(), g.updates.end(), is_to_come)) written_in_step[s] = true;
+  }
 }
 
 bool Executor::Impl::written_by_caller(ValueId v) const {

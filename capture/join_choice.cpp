@@ -43,23 +43,15 @@ class JoinChooser {
   }
 
   void try_each(const JoinChoice& all) {
-    for (NodeId n : by_size(all))
+    for (NodeId n = 0; n < static_cast<NodeId>(all.size()); ++n) {
+      if (all[n] == kNoParts) continue;
       for (NodeId since : {all[n], middle_maker(n), last_maker(n)}) {
         if (trials_ >= most_trials_) return;
         JoinChoice trial = choice_;
         trial[n] = since;
         if (trial != choice_ && takes(trial)) break;
       }
-  }
-
-  // Those that join the most bytes first: there may be more than can be tried.
-  std::vector<NodeId> by_size(const JoinChoice& all) const {
-    std::vector<NodeId> joins;
-    for (NodeId n = 0; n < static_cast<NodeId>(all.size()); ++n)
-      if (all[n] != kNoParts) joins.push_back(n);
-    const auto bytes = [&](NodeId n) { return plain_.graph->values[plain_.graph->nodes[n].first_output].type.bytes(); };
-    std::stable_sort(joins.begin(), joins.end(), [&](NodeId a, NodeId b) { return bytes(a) > bytes(b); });
-    return joins;
+    }
   }
 
   std::vector<NodeId> makers(NodeId n) const {
