@@ -10,15 +10,25 @@ namespace {
 
 using testing::message_of;
 
-TEST(Footguns, LeafGradientsAreThoseOfTheReplay) {
+Tensor a_parameter() {
   Tensor w = tensor({1, 2});
   w.name("w").role(Role::parameter).requires_grad(true);
-  CapturedStep step = capture([&](const Tensors& in) -> Tensors {
+  return w;
+}
+
+// A step that leaves the gradient of sum(x * w * w) in w, which outlives it.
+CapturedStep squares_of(Tensor& w) {
+  return capture([&w](const Tensors& in) -> Tensors {
     w.set_grad(Tensor());
     const Tensor loss = sum(in[0] * w * w);
     backward(loss);
     return {loss};
   });
+}
+
+TEST(Footguns, LeafGradientsAreThoseOfTheReplay) {
+  Tensor w = a_parameter();
+  CapturedStep step = squares_of(w);
   std::vector<Tensor> kept;
   for (float v : {1.f, 2.f, 3.f, 4.f, 5.f}) {
     step({tensor({v, v})});
@@ -135,14 +145,8 @@ TEST(Footguns, GradientsOfCapturedResults) {
 }
 
 TEST(Footguns, GradientsThatTheStepHasTakenAreSpent) {
-  Tensor w = tensor({1, 2});
-  w.name("w").role(Role::parameter).requires_grad(true);
-  CapturedStep step = capture([&](const Tensors& in) -> Tensors {
-    w.set_grad(Tensor());
-    const Tensor loss = sum(in[0] * w * w);
-    backward(loss);
-    return {loss};
-  });
+  Tensor w = a_parameter();
+  CapturedStep step = squares_of(w);
   for (int i = 0; i < 4; ++i) {
     const Tensor loss = step({tensor({1, 1})})[0];
     EXPECT_THROW(backward(loss), GradientError) << i;
