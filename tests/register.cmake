@@ -9,10 +9,10 @@ set(environment
   "QT_QPA_PLATFORM=offscreen"
   "TAPEDECK_CALIBRATION=off"   # plans of tests are those of every machine
   "TAPEDECK_CHECK_PLANS=1"     # every plan that any test makes is judged
-  "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1"
+  "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1"
   "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/lsan.supp:print_suppressions=0"
   "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
-  "TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/tsan.supp:second_deadlock_stack=1")
+  "TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/tsan.supp:second_deadlock_stack=1:allocator_may_return_null=1")
 if(TARGET tapedeck-tool)
   list(APPEND environment "TAPEDECK_TOOL=$<TARGET_FILE:tapedeck-tool>")
 endif()

@@ -43,7 +43,7 @@ Wide widened(const Type& type) {
 void copy_images(const Tensor& dense, const Wide& wide, bool into) {
   const std::int64_t n = dense.shape()[0], size = n > 0 ? dense.bytes() / n : 0;
   const std::int64_t step = wide.window.strides()[0] * static_cast<std::int64_t>(dtype_size(dense.dtype()));
-  for (std::int64_t i = 0; i < n; ++i) {
+  for (std::int64_t i = 0; size > 0 && i < n; ++i) {   // an empty tensor has no address
     char* const there = static_cast<char*>(wide.window.impl()->data()) + i * step;
     char* const here = static_cast<char*>(dense.impl()->data()) + i * size;
     std::memcpy(into ? there : here, into ? here : there, static_cast<std::size_t>(size));
