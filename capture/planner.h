@@ -38,9 +38,9 @@ struct PlanOptions {
   // Steps of search for offsets where greedy placement misses the bound (place/place.h). -1: by the size of the graph, a second at most;
   // without find_floor no more than a fiftieth of what the step itself costs.
   std::int64_t place_work = -1;
-  // A plan of nearly the same graph: values that have their names and sizes there keep their offsets, if that keeps within the budget; without
-  // a budget, if the arena grows by no more than a hundredth over greedy placement. What is chosen does not depend on it. Not with chunk_bytes
-  // (where a chunk begins depends on all others), and not for values that are placed apart for several threads.
+  // A plan of nearly the same graph: values that have their names and sizes there keep their offsets if the budget holds; without a budget, if
+  // the peak grows by no more than a fiftieth (the arena by a hundredth over greedy placement). What is chosen does not depend on it. Not with
+  // chunk_bytes (where a chunk begins depends on all others), and not for values that are placed apart for several threads.
   std::shared_ptr<const Plan> near = {};
   bool find_floor = true;                // false: without a budget nothing is recomputed to find the floor, and floor_bytes is the peak
   // Segments (capture/segment.h). The plan is valid for any number of threads; `threads` is what it is good for.
