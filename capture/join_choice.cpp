@@ -26,7 +26,7 @@ class JoinChooser {
     if (std::all_of(all.begin(), all.end(), [](NodeId n) { return n == kNoParts; })) return {};
     choice_.assign(all.size(), kNoParts);
     peak_ = peak_without_clones(plain_);
-    if (!takes(all)) try_each(all);
+    if (!takes(all)) try_halves(all, joins_of(all), 0, joins_of(all).size());
     return find_parts(join_facts_, choice_);
   }
 
@@ -42,15 +42,35 @@ class JoinChooser {
     return true;
   }
 
-  void try_each(const JoinChoice& all) {
-    for (NodeId n = 0; n < static_cast<NodeId>(all.size()); ++n) {
-      if (all[n] == kNoParts) continue;
-      for (NodeId since : {all[n], middle_maker(n), last_maker(n)}) {
-        if (trials_ >= most_trials_) return;
-        JoinChoice trial = choice_;
-        trial[n] = since;
-        if (trial != choice_ && takes(trial)) break;
-      }
+  static std::vector<NodeId> joins_of(const JoinChoice& all) {
+    std::vector<NodeId> joins;
+    for (NodeId n = 0; n < static_cast<NodeId>(all.size()); ++n)
+      if (all[n] != kNoParts) joins.push_back(n);
+    return joins;
+  }
+
+  // Halves of what was not taken whole, down to single joins; in the order of nodes, so that a chain grows from its beginning.
+  void try_halves(const JoinChoice& all, const std::vector<NodeId>& joins, std::size_t first, std::size_t last) {
+    const std::size_t middle = first + (last - first) / 2;
+    if (last - first == 1) return try_later(joins[first]);
+    try_group(all, joins, first, middle);
+    try_group(all, joins, middle, last);
+  }
+
+  void try_group(const JoinChoice& all, const std::vector<NodeId>& joins, std::size_t first, std::size_t last) {
+    if (trials_ >= most_trials_) return;
+    JoinChoice trial = choice_;
+    for (std::size_t i = first; i < last; ++i) trial[joins[i]] = all[joins[i]];
+    if (!takes(trial)) try_halves(all, joins, first, last);
+  }
+
+  // A join of which not all operands may lie in place: those that are made later.
+  void try_later(NodeId n) {
+    for (NodeId since : {middle_maker(n), last_maker(n)}) {
+      if (trials_ >= most_trials_) return;
+      JoinChoice trial = choice_;
+      trial[n] = since;
+      if (takes(trial)) return;
     }
   }
 
