@@ -12,7 +12,6 @@
 #include <tapedeck/engine/tape.h>
 #include <tapedeck/engine/text.h>
 #include <tapedeck/tests/capture/pass_graphs.h>
-#include <tapedeck/tests/engine/best_time.h>
 
 #include <gtest/gtest.h>
 
@@ -253,11 +252,8 @@ void expect_squares_pass(int n) {
   EXPECT_EQ(make_plan(graph).nodes, n);
 }
 
-// Forty have 2^40 ways from end to end: whoever walks them all does not come back. Twice as many nodes may cost a few times as much.
-TEST(ConformancePasses, W5_SquaresFortyTimesThroughEveryPass) {
-  const double twenty = testing::best_time([] { expect_squares_pass(20); }), forty = testing::best_time([] { expect_squares_pass(40); });
-  if (testing::kTimesCount) { EXPECT_LT(forty, 10 * twenty + 0.1); }
-}
+// There are 2^40 ways from end to end: whoever walks them all does not come back (how time grows: pass_bench).
+TEST(ConformancePasses, W5_SquaresFortyTimesThroughEveryPass) { expect_squares_pass(40); }
 
 }  // namespace
 }  // namespace tapedeck
