@@ -3,13 +3,16 @@
 //
 //   zoo_plan_bench [--only NAME] [--batch 1,32] [--threads N] [--no-capture] [--no-rest]
 //
-// Steps are recorded by types alone at every batch, which takes no memory. `naive`: the recorded order, and no two values share bytes but
-// by being dead. `capture`: what capturing the same step takes, running it and freezing it (Captured::ms), where it fits (kMostBytes,
-// kMostSeconds; --no-capture leaves it out). Planning and capturing are medians of three; planned is as for a captured step: without the search
-// for the floor, which nobody asked for, and with as much search as the step is worth: `peak` and `/bound` are of that plan. `at rest` is a plan
-// that has the time, as `tapedeck plan` makes it (--no-rest: the same plan); it is the one that `ours` and `arena` compare with `naive`. `parallel`: planned for N threads: its peak beside the peak for one, and the
-// simulated time beside that of bytes placed tightly. `chunks`: the arena in chunks of a quarter of the peak: the peak then beside that of one
-// block, how many chunks, and the time of planning.
+// Steps are recorded by types alone at every batch, which takes no memory.
+//   naive     the recorded order, and no two values share bytes but by being dead
+//   peak      planned as for a captured step: without the search for the floor, which nobody asked for, and with as much search as the step is
+//             worth; `/bound` is of that plan, `plan ms` what it took
+//   at rest   a plan that has the time, as `tapedeck plan` makes it (--no-rest: the same plan): `ours` and `arena` compare it with `naive`
+//   par.      planned for N threads: its peak beside the peak for one, and the simulated time beside that of bytes placed tightly
+//   chunks    the arena in chunks of a quarter of the peak: the peak beside that of one block, how many chunks, and the time of planning
+//   first     a process of its own captures the step, running it and freezing it (Captured::ms), and plans what it captured, each for the first
+//             time: what a person waits for, start-up of the libraries counted. Where it fits (kMostBytes, kMostSeconds; --no-capture: nowhere)
+//   warm      the same, medians of three in this process, in which all has run before
 #include <tapedeck/tapedeck.h>
 
 #include <tapedeck/capture/models.h>
@@ -21,7 +24,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -78,23 +83,78 @@ double capture_ms(const Model& model, ModelOptions options) {
   return ms[1];
 }
 
+PlanOptions in_a_hurry() {
+  PlanOptions options;
+  options.find_floor = false;
+  return options;
+}
+
+ModelOptions of_batch(const Model& model, std::int64_t batch) {
+  ModelOptions how;
+  if (std::find(model.options.begin(), model.options.end(), "batch") != model.options.end()) how.batch = batch;
+  return how;
+}
+
+struct First {
+  double capture_ms = 0, plan_ms = 0;
+};
+
+// In the process that --first starts.
+int print_first(const std::string& name, std::int64_t batch) {
+  const Model* model = find_model(name);
+  if (!model) return 2;
+  const Captured step = record_model(*model, of_batch(*model, batch));
+  fmt::print("{} {}\n", step.ms, planned(step.graph, in_a_hurry()).ms);
+  return 0;
+}
+
+First first_in_a_process(const std::string& model, std::int64_t batch) {
+  First first;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  std::FILE* child = popen(fmt::format("'{}' --first {} {}", self, model, batch).c_str(), "r");
+  const bool read = child && std::fscanf(child, "%lf %lf", &first.capture_ms, &first.plan_ms) == 2;
+  if (!child || pclose(child) != 0 || !read) {
+    fmt::print(stderr, "zoo_plan_bench: {} could not be captured by a process of its own\n", model);
+    std::exit(1);
+  }
+  return first;
+}
+
 double ratio(std::int64_t a, std::int64_t b) { return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 1.0; }
 
-struct Totals {
-  Means gap, rested, won, share, chunked, of_capture;
+// Planning beside capturing.
+struct Shares {
+  Means share;
   double plan_ms = 0, capture_ms = 0;
-  int within = 0;  // of those captured: planned in kAimedShare of that
+  int within = 0;   // kAimedShare
+
+  std::string add(double plan, double capture) {
+    share.add(plan / capture);
+    plan_ms += plan;
+    capture_ms += capture;
+    within += plan <= kAimedShare * capture;
+    return fmt::format(" {:>8.1f} {:>8.0f} {:>6.2f} %", plan, capture, 100 * plan / capture);
+  }
+
+  void print(const char* what) const {
+    if (share.n == 0) return;
+    fmt::print("planning / capturing, {}: within {:.0f} % for {} of {}, geometric mean {:.2f} %, in all {:.0f} of {:.0f} ms, {:.2f} %\n", what,
+               100 * kAimedShare, within, share.n, 100 * share.mean(), plan_ms, capture_ms, 100 * plan_ms / capture_ms);
+  }
+};
+
+struct Totals {
+  Means gap, rested, won, share, chunked;
+  Shares first, warm;
   double worst_gap = 1, worst_rested = 1, worst_parallel = 1, worst_chunked = 0;
 };
 
 void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* totals) {
-  ModelOptions how;
+  ModelOptions how = of_batch(model, batch);
   how.abstract = true;
-  if (std::find(model.options.begin(), model.options.end(), "batch") != model.options.end()) how.batch = batch;
   const Graph graph = record_model(model, how).graph;
 
-  PlanOptions options;
-  options.find_floor = false;
+  const PlanOptions options = in_a_hurry();
   const Timed ours = planned(graph, options, 3);
   const Timed rested = asked.rest ? planned(graph, {}) : ours;
   PlanOptions naive = options;
@@ -122,17 +182,15 @@ void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* t
   totals->worst_rested = std::max(totals->worst_rested, rested_gap);
   totals->worst_gap = std::max(totals->worst_gap, gap);
   totals->worst_parallel = std::max(totals->worst_parallel, wider);
-  std::string line = fmt::format("{:<22} {:>5} {:>6} {:>14} {:>8.5f} {:>8.5f} {:>7.0f} {:>14} {:>6.3f} {:>6.3f} {:<18} {:>8.1f} {:>6.3f} {:>6.3f} {:>7.4f} {:>3} {:>8.1f}", model.name, batch,
-                                 ours.plan.nodes, ours.plan.peak_bytes, gap, rested_gap, rested.ms, without.peak_bytes, won, arena_won, ours.plan.order, ours.ms, wider,
-                                 wide.segment_rule.tight_makespan_us > 0 ? wide.segment_rule.makespan_us / wide.segment_rule.tight_makespan_us : 1.0, in_chunks,
-                                 chunked.plan.chunks.size(), chunked.ms);
+  const auto& rule = wide.segment_rule;
+  const double slower = rule.tight_makespan_us > 0 ? rule.makespan_us / rule.tight_makespan_us : 1.0;
+  std::string line = fmt::format("{:<22} {:>5} {:>6} {:>14} {:>8.5f} {:>8.5f} {:>7.0f} {:>14} {:>6.3f} {:>6.3f} {:<18} {:>6.3f} {:>6.3f}", model.name,
+                                 batch, ours.plan.nodes, ours.plan.peak_bytes, gap, rested_gap, rested.ms, without.peak_bytes, won, arena_won,
+                                 ours.plan.order, wider, slower);
+  line += fmt::format(" {:>7.4f} {:>3} {:>8.1f} {:>8.1f}", in_chunks, chunked.plan.chunks.size(), chunked.ms, ours.ms);
   if (asked.capture && without.peak_bytes <= kMostBytes && ours.plan.keep_all_cost_us <= 1e6 * kMostSeconds) {
-    const double capture = capture_ms(model, how);
-    totals->of_capture.add(ours.ms / capture);
-    totals->plan_ms += ours.ms;
-    totals->capture_ms += capture;
-    totals->within += ours.ms <= kAimedShare * capture;
-    line += fmt::format(" {:>9.0f} {:>6.2f} %", capture, 100 * ours.ms / capture);
+    const First first = first_in_a_process(model.name, batch);
+    line += totals->first.add(first.plan_ms, first.capture_ms) + totals->warm.add(ours.ms, capture_ms(model, how));
   }
   fmt::print("{}\n", line);
   std::fflush(stdout);
@@ -145,6 +203,7 @@ Asked parse(int argc, char** argv) {
       if (++i == argc) fmt::print(stderr, "{} needs a value\n", argv[i - 1]), std::exit(2);
       return std::string(argv[i]);
     };
+    if (!std::strcmp(argv[i], "--first") && argc == 4) std::exit(print_first(argv[2], std::atoll(argv[3])));
     if (!std::strcmp(argv[i], "--only")) asked.only = value();
     else if (!std::strcmp(argv[i], "--threads")) asked.threads = std::max(1, std::atoi(value().c_str()));
     else if (!std::strcmp(argv[i], "--no-capture")) asked.capture = false;
@@ -162,8 +221,10 @@ Asked parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Asked asked = parse(argc, argv);
-  fmt::print("{:<22} {:>5} {:>6} {:>14} {:>8} {:>8} {:>7} {:>14} {:>6} {:>6} {:<18} {:>8} {:>6} {:>6} {:>7} {:>3} {:>8} {:>9} {:>8}\n", "model", "batch", "nodes", "peak", "/bound", "at rest", "ms", "naive peak",
-             "ours", "arena", "order", "plan ms", "par. B", "par. t", "chunks", "", "ms", "capture", "plan");
+  fmt::print("{:<22} {:>5} {:>6} {:>14} {:>8} {:>8} {:>7} {:>14} {:>6} {:>6} {:<18} {:>6} {:>6}", "model", "batch", "nodes", "peak", "/bound", "at rest",
+             "ms", "naive peak", "ours", "arena", "order", "par. B", "par. t");
+  fmt::print(" {:>7} {:>3} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "chunks", "", "ms", "plan ms", "first", "capture", "share", "warm",
+             "capture", "share");
   Totals totals;
   for (const Model& model : all_models())
     for (const std::int64_t batch : asked.batches)
@@ -171,7 +232,6 @@ int main(int argc, char** argv) {
   fmt::print("geometric means: peak/bound {:.5f} (worst {:.5f}), at rest {:.5f} ({:.5f}), ours/naive {:.3f} (arena alone {:.3f})\n", totals.gap.mean(),
              totals.worst_gap, totals.rested.mean(), totals.worst_rested, totals.won.mean(), totals.share.mean());
   fmt::print("{} threads / one, worst: {:.3f}; in chunks {:.5f} (worst {:.5f})\n", asked.threads, totals.worst_parallel, totals.chunked.mean(), totals.worst_chunked);
-  if (totals.of_capture.n > 0)
-    fmt::print("planning / capturing: within {:.0f} % for {} of {}, geometric mean {:.2f} %, in all {:.0f} of {:.0f} ms, {:.2f} %\n", 100 * kAimedShare, totals.within,
-               totals.of_capture.n, 100 * totals.of_capture.mean(), totals.plan_ms, totals.capture_ms, 100 * totals.plan_ms / totals.capture_ms);
+  totals.first.print("first in a process");
+  totals.warm.print("warm");
 }
