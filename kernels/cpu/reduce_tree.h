@@ -279,12 +279,13 @@ void reduce_short(const Split& s, const X* x, Y* out, const Recipe& recipe) {
     for (std::int64_t job = begin; job < end; ++job) {
       const std::int64_t first = job / strips * row + job % strips * kStrip;
       const std::int64_t width = across ? std::min<std::int64_t>(kStrip, row - job % strips * kStrip) : 1;
-      const X* from = x + offset_of(first, s.kept, s.kept_sizes, s.kept_strides);
+      // Sequences of nothing are nowhere: there is no address to step from.
+      const X* from = s.length > 0 ? x + offset_of(first, s.kept, s.kept_sizes, s.kept_strides) : nullptr;
       Y result[kStrip];
       if (width == kStrip)
         recipe(ShortFold<X, kStrip>{s, from}, result);
       else
-        for (std::int64_t j = 0; j < width; ++j) recipe(ShortFold<X, 1>{s, from + j}, result + j);
+        for (std::int64_t j = 0; j < width; ++j) recipe(ShortFold<X, 1>{s, from ? from + j : nullptr}, result + j);
       for (std::int64_t j = 0; j < width; ++j) out[first + j] = result[j];
     }
   });
