@@ -50,7 +50,8 @@ TensorImpl* new_impl(const Type& type, Storage* storage) {
 TensorImpl* new_view(const TensorImpl& base, const Shape& shape, std::int64_t offset, const std::int64_t* strides) {
   if (base.storage) retain(base.storage);
   TensorImpl* t = new_impl({base.dtype, shape}, base.storage);
-  t->offset = base.offset + offset;
+  // A window on no bytes is nowhere: there is no address to step from.
+  t->offset = base.storage && base.storage->bytes == 0 ? 0 : base.offset + offset;
   for (int i = 0; i < shape.rank; ++i) t->strides[i] = strides[i];
   return t;
 }
