@@ -1,6 +1,7 @@
-// An executor's plan at sizes that the old plan cannot serve: made anew, near the old one.
+// An executor at other sizes: a plan made anew is near the old one, and what the family shares is one for all.
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/planner.h>
+#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/text.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
@@ -43,6 +44,34 @@ TEST(ExecutorReshape, WhatHasItsSizeStillStaysWhereItWas) {
   };
   EXPECT_LT(kept(alone), 60) << "the change is too small to show anything";
   EXPECT_GE(kept(wider.plan()), 70);
+}
+
+// ---- nothing at all ----
+
+// Joins whose parts are empty, some or all of them.
+TEST(ExecutorReshape, ToSizeZeroAndBack) {
+  const auto graph = [](int rows, int more) {
+    return parse(fmt::format(R"(graph f(%x: f32[{0},6], %z: f32[{1},6]) {{
+      %e: f32[{0},6] = exp(%x)
+      %q: f32[{1},6] = exp(%z)
+      %h: f32[{2},6] = concat(%q, %e, %x) {{axis=0}}
+      %t: f32[{2},6] = relu(%h)
+      %s: f32[6] = sum(%t) {{axes=[0]}}
+      return %s
+    }})", rows, more, 2 * rows + more));
+  };
+  for (const Ordering ordering : {Ordering::recorded, Ordering::automatic}) {
+    Executor base(make_plan(graph(4, 3), {.ordering = ordering}));
+    for (const int rows : {0, 4, 2, 0})
+      for (const int more : {3, 0, 1}) {
+        SCOPED_TRACE(fmt::format("{} and {} rows", rows, more));
+        Executor other = base.reshape({{"x", {DType::f32, {rows, 6}}}, {"z", {DType::f32, {more, 6}}}});
+        const std::vector<Tensor> inputs = {full({rows, 6}, 0.5), full({more, 6}, 0.25)};
+        set_all(other, inputs, {});
+        other.run();
+        expect_equal(other, run_eagerly(graph(rows, more), inputs, {}), "reshaped");
+      }
+  }
 }
 
 }  // namespace
