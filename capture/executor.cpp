@@ -64,7 +64,12 @@ Executor::Impl::Impl(Plan p, const ExecutorOptions& o)
 }
 
 Executor::Impl::Impl(Plan p, const Impl& parent, bool allow_up_sizing)
-    : Member(parent.memory), plan(checked(std::move(p))), table(plan), options(parent.options), program(plan, table), threads(checked_threads(options)) {
+    : Member(parent.memory, parent.family),
+      plan(checked(std::move(p))),
+      table(plan),
+      options(parent.options),
+      program(plan, table),
+      threads(checked_threads(options)) {
   prepare();
   share_buffers(parent, allow_up_sizing);
   fill_constants();
@@ -97,7 +102,7 @@ void Executor::Impl::prepare() {
   written_in_step.resize(state_names.size());
   kept_outputs.resize(g.outputs.size());
   lost_outputs.resize(g.outputs.size());
-  for (const Update& u : g.updates) state_written[u.state - g.n_inputs] = true;
+  for (const Update& u : g.updates) state_written[u.state - g.n_inputs] = u.value != u.state;
   buffers.resize(table.bytes.size());
   bases.resize(table.bytes.size());
   if (memory->poison == 0) return;
@@ -183,40 +188,37 @@ void Executor::Impl::set_state(std::int32_t slot, const Tensor& value) {
   check_type("state", state_names[slot], plan.graph.values[plan.graph.n_inputs + slot].type, value);
   refuse_mid_step("set_state");
   replay::StateValue& mine = *state[slot];
-  memory->before_write(mine);
-  mine.own();
-  if (mine.bound.defined()) mine.base = mine.bound.mutable_data();
-  if (value.impl() != mine.bound.impl()) value.copy_to(mine.base, static_cast<std::size_t>(mine.type.bytes()), dtype_size(value.dtype()));
-  mark_state_set(slot);
+  if (value.impl() != mine.bound.impl()) {
+    memory->before_write(mine);
+    mine.own();
+    value.copy_to(mine.base, static_cast<std::size_t>(mine.type.bytes()), dtype_size(value.dtype()));
+    if (mine.bound.defined()) mine.note_write();
+  }
+  memory->set(mine);
 }
 
+// Nothing is changed by what is refused.
 void Executor::Impl::bind_state(std::int32_t slot, const Tensor& value) {
   check_type("state", state_names[slot], plan.graph.values[plan.graph.n_inputs + slot].type, value);
-  refuse_mid_step("bind_state");
   if (!value.dense()) throw TypeError(fmt::format("state '{}' must be dense to be bound", state_names[slot]));
-  memory->before_write(*state[slot]);   // first: what follows makes the tensor look written
-  Tensor handle = value;
-  char* const base = static_cast<char*>(handle.mutable_data());
-  for (std::size_t other = 0; other < state.size(); ++other) {
-    if (static_cast<std::int32_t>(other) == slot || !state[other]->bound.defined()) continue;
-    const char* const theirs = static_cast<const char*>(state[other]->base);
-    if (base < theirs + state[other]->bound.bytes() && theirs < base + handle.bytes())
-      throw UsageError(fmt::format("state '{}' cannot be bound to bytes that '{}' is bound to", state_names[slot], state_names[other]));
+  value.data();   // not inside a capture, which would not see what is written there
+  const auto at = static_cast<std::size_t>(slot);
+  memory->check_apart(*this, at, value);
+  refuse_mid_step("bind_state");
+  if (!state[at]->is_bound_to(value)) {
+    if (options.state == StateSharing::by_tensor) {
+      memory->point_at(*this, at, value);
+    } else {
+      memory->before_write(*state[at]);   // as good as that: for all who have it, other bytes are there
+      memory->bind(*this, at, value);
+    }
   }
-  if (options.state == StateSharing::by_tensor) memory->point_at(*this, static_cast<std::size_t>(slot), handle);
-  else state[slot]->bind(std::move(handle));
-  mark_state_set(slot);
+  memory->set(*state[at]);
 }
 
 void Executor::Impl::refuse_mid_step(const char* what) {
   if (memory->step_of) claim_memory();
   if (under_way()) throw ExecutionError(fmt::format("{}: a step is under way ({}); resume() finishes it, restart() drops it", what, due()));
-}
-
-void Executor::Impl::mark_state_set(std::int32_t slot) {
-  state[slot]->set = true;
-  state[slot]->torn = false;
-  ++memory->changes;
 }
 
 // ---- results ----
@@ -245,34 +247,25 @@ Tensor Executor::Impl::read(ValueId v) const {
   return out;
 }
 
-namespace {
-
-std::uint32_t version_of(const Tensor& bound) {
-  const auto* storage = bound.impl()->storage;
-  return storage ? storage->version : 0;
-}
-
-}  // namespace
-
 // What the caller's tensors were like when the step ended: he may write them as he likes, and results may lie in them.
 void Executor::Impl::note_versions() {
   for (std::size_t s = 0; s < state.size(); ++s)
-    if (state[s]->bound.defined()) bound_versions[s] = version_of(state[s]->bound);
+    if (state[s]->bound.defined()) bound_versions[s] = state[s]->version();
 }
 
 // Between two parts of a step: what the rest of it will not write is the caller's from here on.
 void Executor::Impl::note_writes_in_step() {
   const Graph& g = plan.graph;
-  for (std::size_t s = 0; s < state.size(); ++s) {
-    if (!state[s]->bound.defined() || version_of(state[s]->bound) == bound_versions[s]) continue;
-    const auto is_to_come = [&](const Update& u) { return u.state == g.n_inputs + static_cast<ValueId>(s) && !has_run(g.values[u.value].node); };
+  for (std::int32_t s = 0; s < static_cast<std::int32_t>(state.size()); ++s) {
+    if (!state[s]->bound.defined() || state[s]->version() == bound_versions[s]) continue;
+    const auto is_to_come = [&](const Update& u) { return u.state == g.n_inputs + s && !has_run(g.values[u.value].node); };
     if (std::none_of(g.updates.begin(), g.updates.end(), is_to_come)) written_in_step[s] = true;
   }
 }
 
 bool Executor::Impl::written_by_caller(ValueId v) const {
   const Placement& p = plan.values[v];
-  return p.where == Where::state && state[p.slot]->bound.defined() && (written_in_step[p.slot] || version_of(state[p.slot]->bound) != bound_versions[p.slot]);
+  return p.where == Where::state && state[p.slot]->bound.defined() && (written_in_step[p.slot] || state[p.slot]->version() != bound_versions[p.slot]);
 }
 
 // A value in the bytes of bound state is gone once the caller has written his tensor: nobody could keep it for him.
@@ -312,7 +305,7 @@ void Executor::Impl::keep_outputs_of(BufferId buffer) {
 
 void Executor::Impl::keep_outputs_in(const replay::StateValue& value) {
   for (std::size_t s = 0; s < state.size(); ++s)
-    if (state[s].get() == &value) keep_outputs_of(table.state(static_cast<std::int32_t>(s)));
+    if (state[s].get() == &value || state[s]->overlaps(value)) keep_outputs_of(table.state(static_cast<std::int32_t>(s)));
 }
 
 Tensor Executor::Impl::output(std::size_t index) const {

@@ -55,8 +55,9 @@ class Executor {
   void set_input(int index, const Tensor& value);
   // State by name: copied in.
   void set_state(const std::string& name, const Tensor& value);
-  // State that *is* the user's tensor: read and written in place, its version bumps. The tensor must be dense. Results and values that lie in
-  // it are refused once the caller has written it, or another tensor on its storage (versions count writes to the storage).
+  // State that *is* the user's tensor: read and written in place; its version bumps with every run, or part of one, that has written it. The
+  // tensor must be dense, and no member's other state may be bound to its bytes (UsageError). Results and values that lie in it are refused once
+  // the caller has written it, or another tensor on its storage (versions count writes to the storage). What is refused changes nothing.
   void bind_state(const std::string& name, const Tensor& value);
   Tensor state(const std::string& name) const;                   // a copy
   std::vector<std::string> state_names() const;

@@ -1,15 +1,20 @@
 // An executor at other sizes: a plan made anew is near the old one, and what the family shares is one for all.
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/planner.h>
+#include <tapedeck/engine/error.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/text.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
+#include <tapedeck/tests/engine/messages.h>
 
 #include <fmt/format.h>
 
 namespace tapedeck {
 namespace {
+
+using testing::mentions;
+using testing::message_of;
 
 // Forty layers over state, of many sizes, kept for a way back; and one value that follows the batch in the middle of them.
 Graph layers_beside_a_batch(int batch) {
@@ -44,6 +49,26 @@ TEST(ExecutorReshape, WhatHasItsSizeStillStaysWhereItWas) {
   };
   EXPECT_LT(kept(alone), 60) << "the change is too small to show anything";
   EXPECT_GE(kept(wider.plan()), 70);
+}
+
+// ---- what a family shares ----
+
+TEST(ExecutorReshape, AFamilyByTensorMovesTogether) {
+  const char* const reads = "graph reads(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y, %w\n}";
+  Executor a(make_plan(parse(reads)), {.state = StateSharing::by_tensor});
+  const Tensor first = ones({4}), second = full({4}, 50.0);
+  a.bind_state("w", first);
+  a.set_input("x", ones({4}));
+  a.run();
+  Executor b = a.reshape({{"x", {DType::f32, {4}}}});
+  a.bind_state("w", second);
+  EXPECT_TRUE(bit_equal(a.outputs()[1], ones({4}))) << "saved before the state went elsewhere";
+  b.run();
+  EXPECT_TRUE(bit_equal(b.outputs()[0], full({4}, 51.0)));
+  b.set_state("w", full({4}, 7.0));
+  a.run();
+  EXPECT_TRUE(bit_equal(a.outputs()[0], full({4}, 8.0)));
+  EXPECT_TRUE(bit_equal(first, ones({4})));
 }
 
 // ---- nothing at all ----
