@@ -253,14 +253,44 @@ void Executor::Impl::note_versions() {
     if (state[s]->bound.defined()) bound_versions[s] = state[s]->version();
 }
 
-// Between two parts of a step: what the rest of it will not write is the caller's from here on.
-void Executor::Impl::note_writes_in_step() {
+// The caller may have written bound tensors between two parts of a step. What no node has used yet the rest reads as it is now, like inputs; what
+// no node will read any more is his from here on. Where nodes have used the old bytes and others are still to read them, the step ends.
+void Executor::Impl::heed_callers_writes() {
   const Graph& g = plan.graph;
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(state.size()); ++s) {
     if (!state[s]->bound.defined() || state[s]->version() == bound_versions[s]) continue;
+    if (const NodeId reader = stale_reader(s); reader != kNone) {
+      const bool torn = memory->step_wrote;
+      drop_step();
+      throw ExecutionError(fmt::format("the step has ended: the tensor bound to state '{}' was written in the middle of it, and `{}` was still to read "
+                                       "what earlier nodes had used; write it before the step or after it{}",
+                                       state_names[s], g.node_text(reader),
+                                       torn ? "; state had been written already, so it must be set again before the next run" : ""));
+    }
     const auto is_to_come = [&](const Update& u) { return u.state == g.n_inputs + s && !has_run(g.values[u.value].node); };
     if (std::none_of(g.updates.begin(), g.updates.end(), is_to_come)) written_in_step[s] = true;
   }
+}
+
+// A node to come that reads the bytes of a state which nodes that have run read or wrote; kNone if there is none.
+NodeId Executor::Impl::stale_reader(std::int32_t slot) const {
+  const Graph& g = plan.graph;
+  const auto lies_there = [&](ValueId v) {
+    const Placement& p = plan.values[parts->owner[v]];
+    return p.where == Where::state && p.slot == slot;
+  };
+  NodeId reader = kNone;
+  bool used = false;
+  for (NodeId n = 0; n < g.node_count(); ++n) {
+    if (!parts->called[n]) continue;
+    const auto operands = g.inputs(g.nodes[n]);
+    const bool reads = std::any_of(operands.begin(), operands.end(), lies_there);
+    bool uses = reads;
+    for (std::int32_t k = 0; k < g.nodes[n].n_outputs; ++k) uses |= lies_there(g.nodes[n].first_output + k);
+    if (has_run(n)) used |= uses;
+    else if (reads && reader == kNone) reader = n;
+  }
+  return used ? reader : kNone;
 }
 
 bool Executor::Impl::written_by_caller(ValueId v) const {

@@ -74,7 +74,9 @@ class Executor {
   // ---- a step in parts ----
   // From the first part on a step is under way until all of it has run; then state and outputs are as after run(), bit for bit. Meanwhile
   // run() and set_state() are refused, an input can be set until a node has read it, outputs can be read once they are there. A part that
-  // fails or is cancelled ends the step. Executors that share memory drop each other's steps (but for one that has written state).
+  // fails or is cancelled ends the step. Executors that share memory drop each other's steps (but for one that has written state). A bound
+  // tensor that the caller writes in between is an ExecutionError at the next part, and ends the step, if nodes have used its bytes and others
+  // are still to read them.
 
   // The nodes of one phase on all threads: forward, then backward, then update. ExecutionError naming what is due for any other order;
   // forward again drops the step and begins a new one. Head gradients are inputs of the graph (gradient(): heads_as_inputs), to be set in

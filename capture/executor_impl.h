@@ -54,7 +54,8 @@ struct Executor::Impl : replay::Member {
   Tensor read(ValueId v) const;
   Tensor read_state(std::int32_t slot) const;
   void note_versions();
-  void note_writes_in_step();
+  void heed_callers_writes();
+  NodeId stale_reader(std::int32_t slot) const;
   bool written_by_caller(ValueId v) const;
   [[noreturn]] void gone_to_caller(ValueId v) const;
   [[noreturn]] void gone(ValueId v, const std::string& why) const;

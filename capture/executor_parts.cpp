@@ -95,7 +95,7 @@ void Executor::Impl::run_part(bool one_by_one, const RunOptions* options) {
   }
   if (left == 0 || !under_way()) check_ready(left == 0);
   if (under_way()) {
-    note_writes_in_step();
+    heed_callers_writes();
   } else {
     start_step(false);
     memory->step_of = this;

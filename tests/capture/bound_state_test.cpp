@@ -267,5 +267,63 @@ TEST(BoundState, EagerHistoryBetweenPartsIsStaleAfterwards) {
   EXPECT_TRUE(mentions(message_of<GradientError>([&] { backward(loss); }), "modified in place"));
 }
 
+// ---- the caller writes in the middle of a step ----
+
+constexpr const char* kReadsTwice = R"(graph twice(%x: f32[4]) state(%w: f32[4]) {
+  %a: f32[4] = add(%x, %w)
+  %b: f32[4] = mul(%a, %w)
+  return %b
+})";
+
+TEST(BoundState, WhatNodesHaveReadAndOthersWillReadMayNotChange) {
+  Executor e = executor_of(kReadsTwice);
+  Tensor w = ones({4});
+  e.bind_state("w", w);
+  e.set_input("x", ones({4}));
+  e.step(1);
+  write(w);
+  const std::string text = message_of<ExecutionError>([&] { e.resume(); });
+  EXPECT_TRUE(mentions(text, "the tensor bound to state 'w' was written in the middle of it")) << text;
+  EXPECT_TRUE(mentions(text, "%b")) << text;
+  EXPECT_EQ(e.nodes_left(), 0) << "the step has ended";
+  e.run();   // and nothing is torn: no state had been written
+  EXPECT_TRUE(bit_equal(e.outputs()[0], full({4}, 6.0)));
+}
+
+TEST(BoundState, WhatNoNodeHasReadMayChange) {
+  Executor e = executor_of(kUpdatesSecond);
+  Tensor w = ones({4});
+  e.bind_state("w", w);
+  e.set_input("x", zeros({4}));
+  e.step(1);
+  write(w);
+  e.resume();
+  EXPECT_TRUE(bit_equal(e.outputs()[0], full({4}, 2.0)));
+  EXPECT_TRUE(bit_equal(w, full({4}, 2.0)));
+}
+
+// The new state is there and a node to come reads it: the caller's write is in between, and the state is torn.
+TEST(BoundState, WhatTheStepWroteAndWillReadMayNotChange) {
+  Executor e = executor_of(R"(graph reads_new(%x: f32[4]) state(%w: f32[4]) {
+    %n: f32[4] = tanh(%x)
+    %b: f32[4] = exp(%x)
+    %q: f32[4] = mul(%n, %b)
+    return %q, %b
+    update %w = %n
+  })");
+  Tensor w = ones({4});
+  e.bind_state("w", w);
+  e.set_input("x", zeros({4}));
+  ASSERT_EQ(e.plan().values[e.plan().graph.updates[0].value].where, Where::state) << "the plan copies the update";
+  e.run_to("n");
+  write(w);
+  const std::string text = message_of<ExecutionError>([&] { e.step(1); });
+  EXPECT_TRUE(mentions(text, "must be set again before the next run")) << text;
+  EXPECT_THROW(e.run(), ExecutionError);
+  e.bind_state("w", w);
+  e.run();
+  EXPECT_TRUE(bit_equal(e.outputs()[0], zeros({4})));
+}
+
 }  // namespace
 }  // namespace tapedeck
