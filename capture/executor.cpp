@@ -343,6 +343,10 @@ Tensor Executor::Impl::output(std::size_t index) const {
     throw ExecutionError(dropped_by.empty() ? "no outputs: run() has not succeeded yet"
                                             : fmt::format("no outputs: the step of '{}' ended unfinished when '{}', which shares its memory, ran", name.view(), dropped_by.view()));
   if (!has_outputs) check_computed(plan.graph.outputs[index]);
+  const bool own = kept_outputs[index] || plan.values[plan.graph.outputs[index]].where != Where::output;
+  if (!own && !family->finished && family->user != this)
+    throw ExecutionError(fmt::format("no outputs: a step of '{}', which writes those of '{}' anew, began and has not come to its end",
+                                     family->name.view(), name.view()));
   if (lost_outputs[index] || (!kept_outputs[index] && written_by_caller(plan.graph.outputs[index]))) gone_to_caller(plan.graph.outputs[index]);
   if (kept_outputs[index]) return from_bytes(kept_outputs[index]->type(), kept_outputs[index]->data());
   return read(plan.graph.outputs[index]);

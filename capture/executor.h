@@ -110,7 +110,8 @@ class Executor {
   // Another executor of the same graph with inputs of other sizes, by name, on the same memory: what is as large or smaller lies in the
   // first bytes of the old (inputs, outputs), so either's run overwrites what the other returned and was given; what is larger is fresh.
   // The arena is as large as the larger of the two needs. State is one and the same, whatever happens to either. The plan is fitted where it can be, made anew where it cannot.
-  // The two run one after the other: a run while the other is under way is an ExecutionError. Throws TypeError for an unknown input,
+  // The two run one after the other: a run while the other is under way is an ExecutionError; one that does not come to its end takes the
+  // other's results along. Throws TypeError for an unknown input,
   // for what ReshapeOptions does not allow, and wherever inference refuses, naming the node. MXNet's executor.reshape.
   Executor reshape(const std::map<std::string, Type>& inputs, const ReshapeOptions& options = {}) const;
   // Likewise, for a plan at hand (fit_plan.h) of the same graph at other types.

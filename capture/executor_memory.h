@@ -66,8 +66,13 @@ using State = std::vector<std::shared_ptr<StateValue>>;  // by state slot of a m
 class Memory;
 struct Member;
 
-// What Executor::reshape() made of one executor: the same state in the same slots.
-struct Family {};
+// What Executor::reshape() made of one executor: the same state in the same slots, and results in the same buffers. Only whoever holds Busy
+// looks or writes.
+struct Family {
+  const Member* user = nullptr;     // who ran last, or runs: what others returned is overwritten; only compared
+  Name name;                        // of that one
+  bool finished = true;             // that step came to its end
+};
 
 // An executor as the others see it.
 struct Member {

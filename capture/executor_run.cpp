@@ -136,6 +136,7 @@ void Executor::Impl::start_step(bool inputs) {
   dropped_by = Name();
   if (poison) poison->begin(memory->settle_arena());
   has_outputs = false;
+  *family = {this, name, false};
   touch_state();
   for (std::size_t s = 0; s < state.size(); ++s) state_stamps[s] = state[s]->written;
   if (parts)   // a step in parts may have been dropped by another executor
@@ -151,7 +152,7 @@ void Executor::Impl::run(const RunOptions* options) {
   if (under_way()) throw ExecutionError(fmt::format("run: a step is under way ({}); resume() finishes it, restart() drops it", due()));
   start_step(true);
   walk(options);
-  has_outputs = true;
+  has_outputs = family->finished = true;
   note_versions();
   if (observed) meter.end(true);
 }

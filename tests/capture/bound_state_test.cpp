@@ -325,5 +325,38 @@ TEST(BoundState, WhatTheStepWroteAndWillReadMayNotChange) {
   EXPECT_TRUE(bit_equal(e.outputs()[0], zeros({4})));
 }
 
+// ---- bytes in common ----
+
+// %w is what the window shows, until somebody else's value is there.
+TEST(BoundState, AWindowOnStateIsGoneOnceTheStateHasChanged) {
+  const char* const windows = R"(graph windows(%x: f32[4]) state(%w: f32[4]) {
+    %r: f32[2,2] = reshape(%w) {shape=[2,2]}
+    %y: f32[2,2] = tanh(%r)
+    return %y
+  })";
+  const auto pool = std::make_shared<ReplayPool>();
+  Executor a(plan_of(windows), {.pool = pool}), b(plan_of(kUpdatesSecond), {.pool = pool, .name = "b"});
+  Tensor w = ones({4}), other = full({4}, 5.0);
+  for (Executor* e : {&a, &b}) e->set_input("x", ones({4}));
+  const auto seen = [&] {
+    a.run();
+    EXPECT_TRUE(bit_equal(reshape(a.value("r"), {4}), a.state("w")));
+  };
+  a.set_state("w", w);
+  seen();
+  b.run();
+  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { a.value("r"); }), "%r of 'windows' is not there any more")) << "another member updated it";
+  seen();
+  a.set_state("w", other);
+  EXPECT_THROW(a.value("r"), ExecutionError) << "set anew";
+  seen();
+  b.bind_state("w", w);
+  EXPECT_THROW(a.value("r"), ExecutionError) << "bound to another tensor";
+  seen();
+  write(w);
+  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { a.value("r"); }), "has been written since"));
+  seen();
+}
+
 }  // namespace
 }  // namespace tapedeck

@@ -71,6 +71,41 @@ TEST(ExecutorReshape, AFamilyByTensorMovesTogether) {
   EXPECT_TRUE(bit_equal(first, ones({4})));
 }
 
+TEST(ExecutorReshape, AValueInASharedResultIsGoneOnceASiblingHasRun) {
+  Executor a(make_plan(parse("graph f(%x: f32[4]) {\n  %y: f32[4] = add(%x, %x)\n  return %y\n}")));
+  Executor b = a.reshape({{"x", {DType::f32, {2}}}});
+  a.set_input("x", ones({4}));
+  a.run();
+  EXPECT_TRUE(bit_equal(a.value("y"), full({4}, 2.0)));
+  b.set_input("x", full({2}, 7.0));
+  b.run();
+  const std::string text = message_of<ExecutionError>([&] { a.value("y"); });
+  EXPECT_TRUE(mentions(text, "%y of 'f' is not there any more: 'f', which shares its memory, has run since")) << text;
+  EXPECT_TRUE(bit_equal(b.value("y"), full({2}, 14.0)));
+}
+
+// A step that fails half way has written some of the results, and not the others.
+TEST(ExecutorReshape, ASiblingsFailedStepTakesTheResultsAlong) {
+  Executor a(make_plan(parse(R"(graph f(%x: f32[4], %i: i32[2]) {
+    %y: f32[4] = add(%x, %x)
+    %e: f32[2] = gather(%y, %i) {axis=0}
+    return %y, %e
+  })")));
+  const auto indices = [](int second) { return from_vector(std::vector<std::int32_t>{0, second}, {2}); };
+  a.set_input("x", ones({4}));
+  a.set_input("i", indices(1));
+  a.run();
+  Executor b = a.reshape({{"x", {DType::f32, {4}}}});
+  b.set_input("x", full({4}, 9.0));
+  b.set_input("i", indices(17));
+  EXPECT_THROW(b.run(), ExecutionError);
+  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { a.outputs(); }), "began and has not come to its end"));
+  EXPECT_THROW(a.value("y"), ExecutionError);
+  b.set_input("i", indices(1));
+  a.run();
+  EXPECT_TRUE(bit_equal(a.outputs()[0], full({4}, 18.0)));
+}
+
 // ---- nothing at all ----
 
 // Joins whose parts are empty, some or all of them.
