@@ -157,7 +157,7 @@ void Executor::Impl::check_type(const char* kind, const std::string& name, const
   if (!value.defined()) throw TypeError(fmt::format("{} '{}' wants {}, an undefined tensor was given", kind, name, to_string(wanted)));
   if (value.type() != wanted)
     throw TypeError(fmt::format("{} '{}' is {}, the graph wants {}", kind, name, to_string(value.type()), to_string(wanted)));
-  if (value.abstract() && wanted.bytes() > 0) throw TypeError(fmt::format("{} '{}' is an abstract tensor: it has no data", kind, name));
+  if (value.abstract()) throw TypeError(fmt::format("{} '{}' is an abstract tensor: it has no data", kind, name));
 }
 
 void Executor::Impl::set_base(BufferId buffer, void* base) {

@@ -1,4 +1,5 @@
-// Replays a Plan: one arena, no allocation, no locks and no exceptions on the hot path.
+// Replays a Plan: one arena, no allocation and no exceptions on the hot path. No locks either, but for a step that writes state while a member
+// of its pool returns state, or has it bound to the same bytes by another tensor: what they returned is saved behind the pool's mutex, once a step.
 #pragma once
 
 #include <tapedeck/kernels/export.h>

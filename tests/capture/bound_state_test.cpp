@@ -325,6 +325,15 @@ TEST(BoundState, WhatTheStepWroteAndWillReadMayNotChange) {
   EXPECT_TRUE(bit_equal(e.outputs()[0], zeros({4})));
 }
 
+TEST(BoundState, AbstractTensorsAreRefusedAlsoWithoutBytes) {
+  Executor e = executor_of("graph r(%x: f32[4], %e: f32[0]) state(%w: f32[0]) {\n  %y: f32[4] = add(%x, %x)\n  return %y, %w, %e\n}");
+  const Tensor nothing = abstract_tensor({DType::f32, {0}});
+  for (const std::string& text : {message_of<TypeError>([&] { e.bind_state("w", nothing); }),
+                                  message_of<TypeError>([&] { e.set_state("w", nothing); }),
+                                  message_of<TypeError>([&] { e.set_input("e", nothing); })})
+    EXPECT_TRUE(mentions(text, "is an abstract tensor: it has no data")) << text;
+}
+
 // ---- bytes in common ----
 
 // %w is what the window shows, until somebody else's value is there.
