@@ -352,6 +352,12 @@ Tensor Executor::Impl::output(std::size_t index) const {
   return read(plan.graph.outputs[index]);
 }
 
+std::vector<Tensor> Executor::Impl::outputs() const {
+  std::vector<Tensor> all;
+  for (std::size_t i = 0; i < plan.graph.outputs.size(); ++i) all.push_back(output(i));
+  return all;
+}
+
 // ---- the public face ----
 
 Executor::Executor(Plan plan, const ExecutorOptions& options) : impl_(std::make_unique<Impl>(std::move(plan), options)) {
@@ -404,6 +410,12 @@ Tensor Executor::state(const std::string& name) const {
 void Executor::run() {
   const Busy busy(*impl_->memory, "run", impl_->name);
   impl_->run(nullptr);
+}
+
+std::vector<Tensor> Executor::run_and_outputs() {
+  const Busy busy(*impl_->memory, "run", impl_->name);
+  impl_->run(nullptr);
+  return impl_->outputs();
 }
 
 void Executor::run(Timeline* timeline) { run(RunOptions{.timeline = timeline}); }
@@ -467,9 +479,7 @@ void Executor::remove_monitor(std::int32_t id) {
 
 std::vector<Tensor> Executor::outputs() const {
   const Busy busy(*impl_->memory, "outputs", impl_->name);
-  std::vector<Tensor> all;
-  for (std::size_t i = 0; i < impl_->plan.graph.outputs.size(); ++i) all.push_back(impl_->output(i));
-  return all;
+  return impl_->outputs();
 }
 
 Tensor Executor::output(const std::string& name) const {

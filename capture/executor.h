@@ -69,6 +69,7 @@ class Executor {
   // once, as the ExecutionError of the lowest node, naming node and call site; what was thrown is nested in it (std::rethrow_if_nested).
   // No outputs are handed out then, and the executor can run again, unless it is torn.
   void run();
+  std::vector<Tensor> run_and_outputs();                         // run() and outputs(), and nobody who shares the memory gets in between
   void run(Timeline* timeline);                                  // likewise, and notes when each node ran
   void run(const RunOptions& options);
 

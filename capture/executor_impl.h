@@ -61,6 +61,7 @@ struct Executor::Impl : replay::Member {
   [[noreturn]] void gone(ValueId v, const std::string& why) const;
   void keep_outputs_of(replay::BufferId buffer);
   Tensor output(std::size_t index) const;
+  std::vector<Tensor> outputs() const;
 
   // ---- running (executor_run.cpp) ----
   void check_ready(bool inputs) const;
