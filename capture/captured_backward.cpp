@@ -38,6 +38,7 @@ Graph needed_nodes(const Graph& graph) {
 
 CapturedBackward::CapturedBackward(const Captured& captured, PlanOptions plan, ExecutorOptions executor)
     : held_(captured.held), plan_options_(std::move(plan)), executor_options_(std::move(executor)) {
+  executor_options_.state = StateSharing::by_tensor;
   for (std::size_t i = 0; i < captured.differentiable.size(); ++i)
     if (captured.differentiable[i]) targets_.push_back(i);
   find_operands(captured);
@@ -119,31 +120,43 @@ std::vector<Tensor> CapturedBackward::attach(const std::vector<Tensor>& inputs, 
   return all;
 }
 
+void CapturedBackward::make_executor() {
+  PlanOptions how = plan_options_;
+  how.find_floor = false;
+  Plan plan = make_plan(graph_, how);
+  if (!plan.feasible) throw GradientError("[backward] a captured step has no gradient: " + plan.infeasible_reason);
+  executor_ = std::make_unique<Executor>(std::move(plan), executor_options_);
+  bases_.assign(static_cast<std::size_t>(graph_.n_state), nullptr);
+}
+
+// State is only read, so it is read where it lies; what has gaps is copied.
+void CapturedBackward::give_state(std::size_t state, const std::string& name, const Tensor& value) {
+  if (!value.dense()) return executor_->set_state(name, value);
+  const void* const base = value.impl()->data();
+  if (base && base == bases_[state]) return;
+  executor_->bind_state(name, value);
+  bases_[state] = base;
+}
+
 std::vector<Tensor> CapturedBackward::run(const std::vector<Tensor>& xs, const std::vector<Tensor>& dys) {
   if (!problem_.empty()) throw GradientError("[backward] a captured step has no gradient: " + problem_);
   if (thread_state().grad_enabled)
     throw GradientError("[backward] a captured step gives no gradients of gradients; run it eagerly, or capture the backward pass too");
   const auto n_inputs = static_cast<std::size_t>(graph_.n_inputs) - dys.size();   // of the captured graph
-  if (!executor_) {
-    PlanOptions how = plan_options_;
-    how.find_floor = false;
-    Plan plan = make_plan(graph_, how);
-    if (!plan.feasible) throw GradientError("[backward] a captured step has no gradient: " + plan.infeasible_reason);
-    executor_ = std::make_unique<Executor>(std::move(plan), executor_options_);
-  }
+  if (!executor_) make_executor();
   const std::vector<std::string> state_names = executor_->state_names();
   std::size_t k = 0;
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     const bool given = operands_[i].wants_gradient || read_[i];
+    if (!given && i >= n_inputs && bases_[i - n_inputs]) continue;
     // What is not read is set to anything.
     const auto slot = static_cast<ValueId>(i < n_inputs ? i : i + dys.size());
     const Tensor value = given ? xs[k++] : default_value(graph_.values[static_cast<std::size_t>(slot)].type, 0, "");
     if (i < n_inputs) executor_->set_input(static_cast<int>(i), value);
-    else executor_->set_state(state_names[i - n_inputs], value);
+    else give_state(i - n_inputs, state_names[i - n_inputs], value);
   }
   for (std::size_t j = 0; j < dys.size(); ++j) executor_->set_input(static_cast<int>(n_inputs + j), dys[j]);
-  executor_->run();
-  const std::vector<Tensor> gradients = executor_->outputs();
+  const std::vector<Tensor> gradients = executor_->run_and_outputs();
   std::vector<Tensor> dxs;
   std::size_t next = 0;
   for (std::size_t i = 0; i < operands_.size(); ++i) {

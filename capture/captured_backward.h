@@ -29,6 +29,8 @@ class CapturedBackward : public std::enable_shared_from_this<CapturedBackward> {
   void find_operands(const Captured& captured);
   void generate(const Captured& captured);
   std::string overwritten(const Captured& captured) const;
+  void make_executor();
+  void give_state(std::size_t state, const std::string& name, const Tensor& value);
   std::vector<Tensor> run(const std::vector<Tensor>& xs, const std::vector<Tensor>& dys);
 
   std::vector<std::size_t> targets_;       // which results
@@ -39,7 +41,8 @@ class CapturedBackward : public std::enable_shared_from_this<CapturedBackward> {
   std::vector<std::shared_ptr<const void>> held_;
   PlanOptions plan_options_;
   ExecutorOptions executor_options_;
-  std::unique_ptr<Executor> executor_;     // made when backward first runs
+  std::unique_ptr<Executor> executor_;     // made when backward first runs; its state is the step's tensors, whatever others call theirs
+  std::vector<const void*> bases_;         // by state: the bytes that are bound
 };
 
 }  // namespace tapedeck

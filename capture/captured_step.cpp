@@ -315,10 +315,9 @@ struct CapturedStep::Impl {
   std::vector<Tensor> replay(Recording& r, const std::vector<Tensor>& inputs) {
     bind_state(r);
     set_inputs(r, inputs);
-    r.executor->run();
+    std::vector<Tensor> outputs = r.executor->run_and_outputs();   // or nothing has happened
     r.draws.advance();
     ++counts.replays;
-    std::vector<Tensor> outputs = r.executor->outputs();
     for (const TensorUse& use : r.captured->uses) {
       if (use.grad_output != kNone) used(use, inputs).set_grad(outputs[static_cast<std::size_t>(use.grad_output)]);
       else if (use.clears_grad) used(use, inputs).set_grad(Tensor());

@@ -160,8 +160,14 @@ struct DimBuckets::Impl {
   std::unique_ptr<Executor> fitted(const std::vector<std::int64_t>& sizes, std::string* reason) {
     std::optional<Plan> plan = fit_plan(parent->plan(), refit->planned_graph(retype(*base, base_table, by_name(sizes))), reason);
     if (!plan) return nullptr;
-    ++stats.fitted;
-    return std::make_unique<Executor>(parent->reshape(std::move(*plan)));
+    try {
+      auto executor = std::make_unique<Executor>(parent->reshape(std::move(*plan)));
+      ++stats.fitted;
+      return executor;
+    } catch (const InvalidGraphError& error) {   // what fitted is no plan at these sizes: then they get one of their own
+      *reason = error.what();
+      return nullptr;
+    }
   }
 
   std::unique_ptr<Executor> planned(const Graph& graph) {

@@ -64,7 +64,12 @@ Executor::Impl::Impl(Plan p, const ExecutorOptions& o)
 }
 
 Executor::Impl::Impl(Plan p, const Impl& parent, bool allow_up_sizing)
-    : Member(parent.memory), plan(checked(std::move(p))), table(plan), options(parent.options), program(plan, table), threads(checked_threads(options)) {
+    : Member(parent.memory, parent.family),
+      plan(checked(std::move(p))),
+      table(plan),
+      options(parent.options),
+      program(plan, table),
+      threads(checked_threads(options)) {
   prepare();
   share_buffers(parent, allow_up_sizing);
   fill_constants();
@@ -97,7 +102,7 @@ void Executor::Impl::prepare() {
   written_in_step.resize(state_names.size());
   kept_outputs.resize(g.outputs.size());
   lost_outputs.resize(g.outputs.size());
-  for (const Update& u : g.updates) state_written[u.state - g.n_inputs] = true;
+  for (const Update& u : g.updates) state_written[u.state - g.n_inputs] = u.value != u.state;
   buffers.resize(table.bytes.size());
   bases.resize(table.bytes.size());
   if (memory->poison == 0) return;
@@ -152,7 +157,7 @@ void Executor::Impl::check_type(const char* kind, const std::string& name, const
   if (!value.defined()) throw TypeError(fmt::format("{} '{}' wants {}, an undefined tensor was given", kind, name, to_string(wanted)));
   if (value.type() != wanted)
     throw TypeError(fmt::format("{} '{}' is {}, the graph wants {}", kind, name, to_string(value.type()), to_string(wanted)));
-  if (value.abstract() && wanted.bytes() > 0) throw TypeError(fmt::format("{} '{}' is an abstract tensor: it has no data", kind, name));
+  if (value.abstract()) throw TypeError(fmt::format("{} '{}' is an abstract tensor: it has no data", kind, name));
 }
 
 void Executor::Impl::set_base(BufferId buffer, void* base) {
@@ -183,40 +188,37 @@ void Executor::Impl::set_state(std::int32_t slot, const Tensor& value) {
   check_type("state", state_names[slot], plan.graph.values[plan.graph.n_inputs + slot].type, value);
   refuse_mid_step("set_state");
   replay::StateValue& mine = *state[slot];
-  memory->before_write(mine);
-  mine.own();
-  if (mine.bound.defined()) mine.base = mine.bound.mutable_data();
-  if (value.impl() != mine.bound.impl()) value.copy_to(mine.base, static_cast<std::size_t>(mine.type.bytes()), dtype_size(value.dtype()));
-  mark_state_set(slot);
+  if (value.impl() != mine.bound.impl()) {
+    memory->before_write(mine);
+    mine.own();
+    value.copy_to(mine.base, static_cast<std::size_t>(mine.type.bytes()), dtype_size(value.dtype()));
+    if (mine.bound.defined()) mine.note_write();
+  }
+  memory->set(mine);
 }
 
+// Nothing is changed by what is refused.
 void Executor::Impl::bind_state(std::int32_t slot, const Tensor& value) {
   check_type("state", state_names[slot], plan.graph.values[plan.graph.n_inputs + slot].type, value);
-  refuse_mid_step("bind_state");
   if (!value.dense()) throw TypeError(fmt::format("state '{}' must be dense to be bound", state_names[slot]));
-  memory->before_write(*state[slot]);   // first: what follows makes the tensor look written
-  Tensor handle = value;
-  char* const base = static_cast<char*>(handle.mutable_data());
-  for (std::size_t other = 0; other < state.size(); ++other) {
-    if (static_cast<std::int32_t>(other) == slot || !state[other]->bound.defined()) continue;
-    const char* const theirs = static_cast<const char*>(state[other]->base);
-    if (base < theirs + state[other]->bound.bytes() && theirs < base + handle.bytes())
-      throw UsageError(fmt::format("state '{}' cannot be bound to bytes that '{}' is bound to", state_names[slot], state_names[other]));
+  value.data();   // not inside a capture, which would not see what is written there
+  const auto at = static_cast<std::size_t>(slot);
+  memory->check_apart(*this, at, value);
+  refuse_mid_step("bind_state");
+  if (!state[at]->is_bound_to(value)) {
+    if (options.state == StateSharing::by_tensor) {
+      memory->point_at(*this, at, value);
+    } else {
+      memory->before_write(*state[at]);   // as good as that: for all who have it, other bytes are there
+      memory->bind(*this, at, value);
+    }
   }
-  if (options.state == StateSharing::by_tensor) memory->point_at(*this, static_cast<std::size_t>(slot), handle);
-  else state[slot]->bind(std::move(handle));
-  mark_state_set(slot);
+  memory->set(*state[at]);
 }
 
 void Executor::Impl::refuse_mid_step(const char* what) {
   if (memory->step_of) claim_memory();
   if (under_way()) throw ExecutionError(fmt::format("{}: a step is under way ({}); resume() finishes it, restart() drops it", what, due()));
-}
-
-void Executor::Impl::mark_state_set(std::int32_t slot) {
-  state[slot]->set = true;
-  state[slot]->torn = false;
-  ++memory->changes;
 }
 
 // ---- results ----
@@ -245,34 +247,55 @@ Tensor Executor::Impl::read(ValueId v) const {
   return out;
 }
 
-namespace {
-
-std::uint32_t version_of(const Tensor& bound) {
-  const auto* storage = bound.impl()->storage;
-  return storage ? storage->version : 0;
-}
-
-}  // namespace
-
 // What the caller's tensors were like when the step ended: he may write them as he likes, and results may lie in them.
 void Executor::Impl::note_versions() {
   for (std::size_t s = 0; s < state.size(); ++s)
-    if (state[s]->bound.defined()) bound_versions[s] = version_of(state[s]->bound);
+    if (state[s]->bound.defined()) bound_versions[s] = state[s]->version();
 }
 
-// Between two parts of a step: what the rest of it will not write is the caller's from here on.
-void Executor::Impl::note_writes_in_step() {
+// The caller may have written bound tensors between two parts of a step. What no node has used yet the rest reads as it is now, like inputs; what
+// no node will read any more is his from here on. Where nodes have used the old bytes and others are still to read them, the step ends.
+void Executor::Impl::heed_callers_writes() {
   const Graph& g = plan.graph;
-  for (std::size_t s = 0; s < state.size(); ++s) {
-    if (!state[s]->bound.defined() || version_of(state[s]->bound) == bound_versions[s]) continue;
-    const auto is_to_come = [&](const Update& u) { return u.state == g.n_inputs + static_cast<ValueId>(s) && !has_run(g.values[u.value].node); };
+  for (std::int32_t s = 0; s < static_cast<std::int32_t>(state.size()); ++s) {
+    if (!state[s]->bound.defined() || state[s]->version() == bound_versions[s]) continue;
+    if (const NodeId reader = stale_reader(s); reader != kNone) {
+      const bool torn = memory->step_wrote;
+      drop_step();
+      throw ExecutionError(fmt::format("the step has ended: the tensor bound to state '{}' was written in the middle of it, and `{}` was still to read "
+                                       "what earlier nodes had used; write it before the step or after it{}",
+                                       state_names[s], g.node_text(reader),
+                                       torn ? "; state had been written already, so it must be set again before the next run" : ""));
+    }
+    const auto is_to_come = [&](const Update& u) { return u.state == g.n_inputs + s && !has_run(g.values[u.value].node); };
     if (std::none_of(g.updates.begin(), g.updates.end(), is_to_come)) written_in_step[s] = true;
   }
 }
 
+// A node to come that reads the bytes of a state which nodes that have run read or wrote; kNone if there is none.
+NodeId Executor::Impl::stale_reader(std::int32_t slot) const {
+  const Graph& g = plan.graph;
+  const auto lies_there = [&](ValueId v) {
+    const Placement& p = plan.values[parts->owner[v]];
+    return p.where == Where::state && p.slot == slot;
+  };
+  NodeId reader = kNone;
+  bool used = false;
+  for (NodeId n = 0; n < g.node_count(); ++n) {
+    if (!parts->called[n]) continue;
+    const auto operands = g.inputs(g.nodes[n]);
+    const bool reads = std::any_of(operands.begin(), operands.end(), lies_there);
+    bool uses = reads;
+    for (std::int32_t k = 0; k < g.nodes[n].n_outputs; ++k) uses |= lies_there(g.nodes[n].first_output + k);
+    if (has_run(n)) used |= uses;
+    else if (reads && reader == kNone) reader = n;
+  }
+  return used ? reader : kNone;
+}
+
 bool Executor::Impl::written_by_caller(ValueId v) const {
   const Placement& p = plan.values[v];
-  return p.where == Where::state && state[p.slot]->bound.defined() && (written_in_step[p.slot] || version_of(state[p.slot]->bound) != bound_versions[p.slot]);
+  return p.where == Where::state && state[p.slot]->bound.defined() && (written_in_step[p.slot] || state[p.slot]->version() != bound_versions[p.slot]);
 }
 
 // A value in the bytes of bound state is gone once the caller has written his tensor: nobody could keep it for him.
@@ -312,7 +335,7 @@ void Executor::Impl::keep_outputs_of(BufferId buffer) {
 
 void Executor::Impl::keep_outputs_in(const replay::StateValue& value) {
   for (std::size_t s = 0; s < state.size(); ++s)
-    if (state[s].get() == &value) keep_outputs_of(table.state(static_cast<std::int32_t>(s)));
+    if (state[s].get() == &value || state[s]->overlaps(value)) keep_outputs_of(table.state(static_cast<std::int32_t>(s)));
 }
 
 Tensor Executor::Impl::output(std::size_t index) const {
@@ -320,9 +343,19 @@ Tensor Executor::Impl::output(std::size_t index) const {
     throw ExecutionError(dropped_by.empty() ? "no outputs: run() has not succeeded yet"
                                             : fmt::format("no outputs: the step of '{}' ended unfinished when '{}', which shares its memory, ran", name.view(), dropped_by.view()));
   if (!has_outputs) check_computed(plan.graph.outputs[index]);
+  const bool own = kept_outputs[index] || plan.values[plan.graph.outputs[index]].where != Where::output;
+  if (!own && !family->finished && family->user != this)
+    throw ExecutionError(fmt::format("no outputs: a step of '{}', which writes those of '{}' anew, began and has not come to its end",
+                                     family->name.view(), name.view()));
   if (lost_outputs[index] || (!kept_outputs[index] && written_by_caller(plan.graph.outputs[index]))) gone_to_caller(plan.graph.outputs[index]);
   if (kept_outputs[index]) return from_bytes(kept_outputs[index]->type(), kept_outputs[index]->data());
   return read(plan.graph.outputs[index]);
+}
+
+std::vector<Tensor> Executor::Impl::outputs() const {
+  std::vector<Tensor> all;
+  for (std::size_t i = 0; i < plan.graph.outputs.size(); ++i) all.push_back(output(i));
+  return all;
 }
 
 // ---- the public face ----
@@ -377,6 +410,12 @@ Tensor Executor::state(const std::string& name) const {
 void Executor::run() {
   const Busy busy(*impl_->memory, "run", impl_->name);
   impl_->run(nullptr);
+}
+
+std::vector<Tensor> Executor::run_and_outputs() {
+  const Busy busy(*impl_->memory, "run", impl_->name);
+  impl_->run(nullptr);
+  return impl_->outputs();
 }
 
 void Executor::run(Timeline* timeline) { run(RunOptions{.timeline = timeline}); }
@@ -440,9 +479,7 @@ void Executor::remove_monitor(std::int32_t id) {
 
 std::vector<Tensor> Executor::outputs() const {
   const Busy busy(*impl_->memory, "outputs", impl_->name);
-  std::vector<Tensor> all;
-  for (std::size_t i = 0; i < impl_->plan.graph.outputs.size(); ++i) all.push_back(impl_->output(i));
-  return all;
+  return impl_->outputs();
 }
 
 Tensor Executor::output(const std::string& name) const {

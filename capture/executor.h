@@ -1,4 +1,5 @@
-// Replays a Plan: one arena, no allocation, no locks and no exceptions on the hot path.
+// Replays a Plan: one arena, no allocation and no exceptions on the hot path. No locks either, but for a step that writes state while a member
+// of its pool returns state, or has it bound to the same bytes by another tensor: what they returned is saved behind the pool's mutex, once a step.
 #pragma once
 
 #include <tapedeck/kernels/export.h>
@@ -55,8 +56,9 @@ class Executor {
   void set_input(int index, const Tensor& value);
   // State by name: copied in.
   void set_state(const std::string& name, const Tensor& value);
-  // State that *is* the user's tensor: read and written in place, its version bumps. The tensor must be dense. Results and values that lie in
-  // it are refused once the caller has written it, or another tensor on its storage (versions count writes to the storage).
+  // State that *is* the user's tensor: read and written in place; its version bumps with every run, or part of one, that has written it. The
+  // tensor must be dense, and no member's other state may be bound to its bytes (UsageError). Results and values that lie in it are refused once
+  // the caller has written it, or another tensor on its storage (versions count writes to the storage). What is refused changes nothing.
   void bind_state(const std::string& name, const Tensor& value);
   Tensor state(const std::string& name) const;                   // a copy
   std::vector<std::string> state_names() const;
@@ -67,13 +69,16 @@ class Executor {
   // once, as the ExecutionError of the lowest node, naming node and call site; what was thrown is nested in it (std::rethrow_if_nested).
   // No outputs are handed out then, and the executor can run again, unless it is torn.
   void run();
+  std::vector<Tensor> run_and_outputs();                         // run() and outputs(), and nobody who shares the memory gets in between
   void run(Timeline* timeline);                                  // likewise, and notes when each node ran
   void run(const RunOptions& options);
 
   // ---- a step in parts ----
   // From the first part on a step is under way until all of it has run; then state and outputs are as after run(), bit for bit. Meanwhile
   // run() and set_state() are refused, an input can be set until a node has read it, outputs can be read once they are there. A part that
-  // fails or is cancelled ends the step. Executors that share memory drop each other's steps (but for one that has written state).
+  // fails or is cancelled ends the step. Executors that share memory drop each other's steps (but for one that has written state). A bound
+  // tensor that the caller writes in between is an ExecutionError at the next part, and ends the step, if nodes have used its bytes and others
+  // are still to read them.
 
   // The nodes of one phase on all threads: forward, then backward, then update. ExecutionError naming what is due for any other order;
   // forward again drops the step and begins a new one. Head gradients are inputs of the graph (gradient(): heads_as_inputs), to be set in
@@ -107,7 +112,8 @@ class Executor {
   // Another executor of the same graph with inputs of other sizes, by name, on the same memory: what is as large or smaller lies in the
   // first bytes of the old (inputs, outputs), so either's run overwrites what the other returned and was given; what is larger is fresh.
   // The arena is as large as the larger of the two needs. State is one and the same, whatever happens to either. The plan is fitted where it can be, made anew where it cannot.
-  // The two run one after the other: a run while the other is under way is an ExecutionError. Throws TypeError for an unknown input,
+  // The two run one after the other: a run while the other is under way is an ExecutionError; one that does not come to its end takes the
+  // other's results along. Throws TypeError for an unknown input,
   // for what ReshapeOptions does not allow, and wherever inference refuses, naming the node. MXNet's executor.reshape.
   Executor reshape(const std::map<std::string, Type>& inputs, const ReshapeOptions& options = {}) const;
   // Likewise, for a plan at hand (fit_plan.h) of the same graph at other types.

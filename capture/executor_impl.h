@@ -48,24 +48,27 @@ struct Executor::Impl : replay::Member {
   void set_input(std::int32_t slot, const Tensor& value);
   void set_state(std::int32_t slot, const Tensor& value);
   void bind_state(std::int32_t slot, const Tensor& value);
-  void mark_state_set(std::int32_t slot);
   void keep_outputs_in(const replay::StateValue& value) override;
 
   // ---- results ----
   Tensor read(ValueId v) const;
   Tensor read_state(std::int32_t slot) const;
   void note_versions();
-  void note_writes_in_step();
+  void heed_callers_writes();
+  NodeId stale_reader(std::int32_t slot) const;
   bool written_by_caller(ValueId v) const;
   [[noreturn]] void gone_to_caller(ValueId v) const;
   [[noreturn]] void gone(ValueId v, const std::string& why) const;
   void keep_outputs_of(replay::BufferId buffer);
   Tensor output(std::size_t index) const;
+  std::vector<Tensor> outputs() const;
 
   // ---- running (executor_run.cpp) ----
   void check_ready(bool inputs) const;
   void touch_state();
+  void note_written_state();
   void prepare_segments();
+  void find_state_writers();
   bool nothing_to_share() const;
   static double cost_of(const Segment& segment);
   void run(const RunOptions* options);
@@ -118,7 +121,7 @@ struct Executor::Impl : replay::Member {
 
   const Plan plan;
   const replay::BufferTable table;
-  std::vector<std::string> input_names, state_names, output_names;
+  std::vector<std::string> input_names, output_names;
 
   const ExecutorOptions options;
   Allocator& allocator = memory->count;
@@ -126,7 +129,7 @@ struct Executor::Impl : replay::Member {
   std::vector<std::uint64_t> state_stamps;        // by state slot: StateValue::written when the last run had begun to write
   std::vector<std::uint32_t> bound_versions;      // by state slot, of bound tensors at the end of the last run, or part of one
   std::vector<bool> written_in_step;              // by state slot: bound, and written by the caller in the middle of the step
-  std::vector<bool> input_set, state_written;     // state_written: has an update
+  std::vector<bool> input_set, state_written;     // state_written: has an update that is not itself
   replay::Program program;
   bool moved = true;                      // some base changed since the program was resolved
 
@@ -134,6 +137,8 @@ struct Executor::Impl : replay::Member {
   bool serial = true;                     // one thread runs it all
   std::unique_ptr<replay::SegmentRun[]> runs;            // by segment
   std::vector<std::int32_t> first_writer; // by segment: its first step that writes state; past its end if none does
+  struct StateWriter { std::int32_t segment = kNone, step = kNone; };
+  std::vector<StateWriter> state_writers; // by state slot: who writes it, if anyone does
   std::vector<std::int32_t> roots;        // segments that wait for nothing
   char start = 0, finish = 0;             // addresses that stand for the fork and the join of a run
   std::atomic<std::int32_t> stop_at{replay::kNoStop};  // lowest node known to be at fault

@@ -2,10 +2,12 @@
 
 #include <tapedeck/capture/executor_poison.h>
 #include <tapedeck/engine/error.h>
+#include <tapedeck/engine/tensor_impl.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace tapedeck::replay {
 
@@ -18,11 +20,30 @@ void StateValue::own() {
 }
 
 void StateValue::bind(Tensor tensor) {
-  void* const data = tensor.mutable_data();
+  void* const data = tensor.impl()->data();
   release();
   count_.adopt(tensor.bytes());
   bound = std::move(tensor);
   base = data;
+}
+
+bool StateValue::is_bound_to(const Tensor& tensor) const {
+  return bound.defined() && bound.impl()->storage == tensor.impl()->storage && base == tensor.impl()->data() && type == tensor.type();
+}
+
+bool StateValue::overlaps(const void* at, std::int64_t bytes) const {
+  if (!bound.defined() || bytes == 0 || type.bytes() == 0) return false;
+  const auto* const mine = static_cast<const char*>(base);
+  const auto* const theirs = static_cast<const char*>(at);
+  return mine < theirs + bytes && theirs < mine + type.bytes();
+}
+
+std::uint32_t StateValue::version() const { return bound.impl()->storage->version; }
+
+void StateValue::note_write() {
+  detail::Storage& storage = *bound.impl()->storage;
+  ++storage.version;
+  storage.written_at = {__builtin_FILE(), __builtin_LINE()};
 }
 
 void StateValue::release() {
@@ -43,30 +64,132 @@ std::shared_ptr<StateValue> Memory::state_named(Name name, const Type& type, Nam
   std::weak_ptr<StateValue>& known = named_[name.str()];
   std::shared_ptr<StateValue> value = known.lock();
   if (!value) known = value = state_apart(name, type, graph);
+  value->named = true;
   if (value->type != type)
     throw TypeError(fmt::format("state '{}' cannot be shared: it is {} in '{}' and {} in '{}'", name.view(), to_string(value->type),
                                 value->graph.view(), to_string(type), graph.view()));
   return value;
 }
 
-void Memory::point_at(Member& member, std::size_t slot, const Tensor& tensor) {
-  Tensor handle = tensor;
-  const void* const base = handle.mutable_data();
+// REQUIRES: the mutex is held.
+void Memory::check_apart(const Member& member) const {
+  if (!overlapping_.load(std::memory_order_relaxed)) return;
+  const State& state = member.state;
+  for (std::size_t i = 0; i < state.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (state[i]->overlaps(*state[j]))
+        throw UsageError(fmt::format("'{}' cannot have state '{}' and '{}': they are bound to the same bytes", member.name.view(), member.state_names[j],
+                                     member.state_names[i]));
+}
+
+void Memory::check_apart(const Member& member, std::size_t slot, const Tensor& tensor) const {
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<StateValue>& mine = member.state[slot];
-  mine = state_apart(mine->name, handle.type(), member.name);  // lets go of the old bytes before the new ones are counted
-  std::weak_ptr<StateValue>& known = bound_[base];
-  const std::shared_ptr<StateValue> value = base ? known.lock() : nullptr;
-  // Whoever was bound there may have moved on since, and one tensor may be read as another type.
-  if (value && value->base == base && value->type == mine->type) return void(mine = value);
-  mine->bind(std::move(handle));
-  known = mine;
+  const auto check = [&](const Member& m, std::size_t own) {
+    for (std::size_t other = 0; other < m.state.size(); ++other)
+      if (other != own && m.state[other]->overlaps(tensor.impl()->data(), tensor.bytes()))
+        throw UsageError(fmt::format("state '{}' cannot be bound to bytes that '{}' is bound to{}", m.state_names[own], m.state_names[other],
+                                     &m == &member ? "" : fmt::format(": '{}' has both", m.name.view())));
+  };
+  check(member, slot);
+  if (!member.state[slot]->named) return;
+  for (const Member* m : members_) {
+    if (m->family == member.family) continue;   // its state is the same
+    const auto it = std::find(m->state.begin(), m->state.end(), member.state[slot]);
+    if (it != m->state.end()) check(*m, static_cast<std::size_t>(it - m->state.begin()));
+  }
+}
+
+void Memory::bind(Member& member, std::size_t slot, Tensor tensor) {
+  const std::lock_guard lock(mutex_);
+  const std::shared_ptr<StateValue>& value = member.state[slot];
+  remove_bound(*value);
+  value->bind(std::move(tensor));
+  add_bound(value);
+}
+
+void Memory::point_at(Member& member, std::size_t slot, Tensor tensor) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<StateValue> value = state_apart(member.state[slot]->name, tensor.type(), member.name);
+  value->written = ++writes_;
+  const auto point = [&] {
+    for (Member* m : members_)
+      if (m->family == member.family) m->state[slot] = value;
+  };
+  for (Member* m : members_)
+    if (m->family == member.family && m->returns_state) m->keep_outputs_in(*member.state[slot]);
+  point();   // lets go of the old bytes before the new ones are counted
+  const auto [first, end] = bound_.equal_range(tensor.impl()->data());
+  for (auto it = first; it != end; ++it)
+    if (const auto known = it->second.lock(); known && !known->named && known->is_bound_to(tensor)) {
+      value = known;
+      return point();
+    }
+  value->bind(std::move(tensor));
+  add_bound(value);
+}
+
+// Whoever begins between the new bytes' neighbours lies apart from all, as long as all lay apart before.
+void Memory::add_bound(const std::shared_ptr<StateValue>& value) {
+  if (value->type.bytes() == 0) return;
+  const auto next = bound_.emplace(value->base, value);
+  const auto meets = [&](const std::weak_ptr<StateValue>& other) {
+    const auto there = other.lock();
+    return there && there->overlaps(*value);
+  };
+  while (next != bound_.begin() && std::prev(next)->second.expired()) bound_.erase(std::prev(next));
+  while (std::next(next) != bound_.end() && std::next(next)->second.expired()) bound_.erase(std::next(next));
+  if (next != bound_.begin() && meets(std::prev(next)->second)) overlapping_ = true;
+  if (std::next(next) != bound_.end() && meets(std::next(next)->second)) overlapping_ = true;
+}
+
+void Memory::remove_bound(const StateValue& value) {
+  if (!value.bound.defined()) return;
+  const auto [first, end] = bound_.equal_range(value.base);
+  for (auto it = first; it != end; ++it)
+    if (it->second.lock().get() == &value) return void(bound_.erase(it));
+}
+
+// Calls f(state value) for each member's that is bound to bytes in common with this one, itself among them.
+template <class F>
+void Memory::each_overlapping(const StateValue& value, F&& f) {
+  if (!overlapping_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(mutex_);
+  for (Member* m : members_)
+    for (const auto& other : m->state)
+      if (other->overlaps(value)) f(*other);
+}
+
+void Memory::tell_of_write(const StateValue& value) {
+  each_overlapping(value, [&](StateValue& other) { other.written = value.written; });
+  const std::lock_guard lock(mutex_);
+  for (Member* m : members_)
+    if (m->returns_state) m->keep_outputs_in(value);
+}
+
+void Memory::set(StateValue& value) {
+  value.set = true;
+  value.torn = false;
+  each_overlapping(value, [&](StateValue& other) {
+    const auto* const theirs = static_cast<const char*>(other.base);
+    const auto* const mine = static_cast<const char*>(value.base);
+    if (theirs < mine || theirs + other.type.bytes() > mine + value.type.bytes()) return;   // some of its bytes are as they were
+    other.set = true;
+    other.torn = false;
+  });
+  ++changes;
+}
+
+void Memory::tear(StateValue& value, Name by) {
+  value.tear(by);
+  each_overlapping(value, [&](StateValue& other) { other.tear(by); });
+  ++changes;
 }
 
 // ---- members ----
 
 void Memory::join(Member& member) {
   const std::lock_guard lock(mutex_);
+  check_apart(member);
   members_.push_back(&member);
   returning_ += member.returns_state;
   want();
@@ -136,12 +259,6 @@ std::unique_ptr<Memory::Block> Memory::make_block(std::size_t i, const std::vect
   block->base = block->buffer.data() ? static_cast<char*>(block->buffer.data()) + canary : nullptr;
   count.adopt(block->bytes);
   return block;
-}
-
-void Memory::keep_outputs_in(const StateValue& value) {
-  const std::lock_guard lock(mutex_);
-  for (Member* m : members_)
-    if (m->returns_state) m->keep_outputs_in(value);
 }
 
 // ---- one at a time ----

@@ -95,7 +95,7 @@ void Executor::Impl::run_part(bool one_by_one, const RunOptions* options) {
   }
   if (left == 0 || !under_way()) check_ready(left == 0);
   if (under_way()) {
-    note_writes_in_step();
+    heed_callers_writes();
   } else {
     start_step(false);
     memory->step_of = this;
@@ -116,7 +116,7 @@ void Executor::Impl::run_part(bool one_by_one, const RunOptions* options) {
   p.reached = until;
   p.left = left;
   memory->step_wrote = wrote_state();
-  has_outputs = left == 0;
+  has_outputs = family->finished = left == 0;
   note_versions();
   if (left == 0) memory->step_of = nullptr;
   if (observed) meter.end(left == 0);
@@ -267,13 +267,17 @@ Tensor Executor::Impl::value(ValueId v) {
   if (made && !has_outputs && !under_way() && !dropped_by.empty())
     gone(v, fmt::format("the step ended unfinished when '{}', which shares its memory, ran", dropped_by.view()));
   check_computed(v);
+  if (made && p.where == Where::output && family->user != this)
+    gone(v, fmt::format("'{}', which shares its memory, has run since", family->name.view()));
   if (memory->arena_user != this && made && (p.where == Where::arena || p.where == Where::state))
     gone(v, memory->arena_user.load() ? fmt::format("'{}', which shares its memory, has run since", memory->arena_user_name.view())
                                : "an executor that shared its memory has run since, and left");
-  if (made && p.where == Where::state && state[p.slot]->written != state_stamps[p.slot])
+  // A window on state is what the step saw there.
+  const bool shows = made || (g.is_state(own) && v != own && has_run(g.values[v].node));
+  if (shows && p.where == Where::state && state[p.slot]->written != state_stamps[p.slot])
     gone(v, fmt::format("state '{}', in whose bytes it lies, has been set since", state_names[p.slot]));
   if (const NodeId n = overwriter(v); n != kNone) gone(v, fmt::format("`{}` has been computed in its bytes", g.node_text(n)));
-  if (made && written_by_caller(v)) gone_to_caller(v);
+  if (shows && written_by_caller(v)) gone_to_caller(v);
   if (poison && poison->is_dead(v))
     gone(v, "all that read it have run, and TAPEDECK_POISON has filled its bytes");
   return read(v);

@@ -6,6 +6,7 @@
 
 #include <tapedeck/capture/analysis/shapes.h>
 #include <tapedeck/capture/fit_plan.h>
+#include <tapedeck/capture/plan_check.h>
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/retype.h>
 
@@ -129,7 +130,8 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after, bool may
   const Refit refit(before, {}, before, plan);
   std::string why = refit.obstacle();
   if (why.empty())
-    if (std::optional<Plan> fitted = fit_plan(plan, refit.planned_graph(after), &why)) return std::move(*fitted);
+    if (std::optional<Plan> fitted = fit_plan(plan, refit.planned_graph(after), &why); fitted && check_plan(*fitted).empty())
+      return std::move(*fitted);
   PlanOptions options;
   options.alignment = plan.alignment;
   options.chunk_bytes = plan.chunk_bytes;

@@ -57,8 +57,20 @@ void Executor::Impl::prepare_segments() {
     writer = std::lower_bound(writer, program.state_writers.end(), range.first);
     first_writer.push_back(writer == program.state_writers.end() ? range.end : std::min(*writer, range.end));
   }
+  find_state_writers();
   ranges = program.segments.data();
   serial = threads.count() == 1 || nothing_to_share();
+}
+
+void Executor::Impl::find_state_writers() {
+  const Graph& g = plan.graph;
+  std::vector<StateWriter> step_of(g.nodes.size());
+  for (std::size_t s = 0; s < plan.segments.size(); ++s)
+    for (std::int32_t i = program.segments[s].first; i < program.segments[s].end; ++i)
+      step_of[program.steps[i].node] = {static_cast<std::int32_t>(s), i};
+  state_writers.resize(state.size());
+  for (const Update& u : g.updates)
+    if (u.value != u.state) state_writers[u.state - g.n_inputs] = step_of[g.values[u.value].node];
 }
 
 // Segments that follow one another, of nodes that do not spread: a second thread would only be woken for nothing.
@@ -99,15 +111,19 @@ void Executor::Impl::check_ready(bool inputs) const {
   if (!missing.empty()) throw ExecutionError("never set: " + listed(missing));
 }
 
-// The run is going to write state: what others returned from it is saved first, and versions of the caller's tensors bump.
+// The run is going to write state: what others returned from it is saved first.
 void Executor::Impl::touch_state() {
   for (std::size_t s = 0; s < state.size(); ++s)
+    if (state_written[s] && state[s]->bound.defined()) state[s]->bound.data();   // not inside a capture, which would not see the write
+  for (std::size_t s = 0; s < state.size(); ++s)
     if (state_written[s]) memory->before_write(*state[s]);
-  for (std::size_t s = 0; s < state.size(); ++s) {   // tensors may share storage, and versions with it
-    if (!state_written[s] || !state[s]->bound.defined()) continue;
-    void* const base = state[s]->bound.mutable_data();
-    if (base != std::exchange(state[s]->base, base)) seen_changes = ++memory->changes;
-    set_base(table.state(static_cast<std::int32_t>(s)), base);
+}
+
+// The caller's tensors that this run, or part of one, has written: their versions say so, and not before, as a run may end without writing.
+void Executor::Impl::note_written_state() {
+  for (std::size_t s = 0; s < state.size(); ++s) {
+    const auto& [segment, step] = state_writers[s];
+    if (step != kNone && ranges[segment].first <= step && step < runs[segment].stopped && state[s]->bound.defined()) state[s]->note_write();
   }
 }
 
@@ -120,6 +136,7 @@ void Executor::Impl::start_step(bool inputs) {
   dropped_by = Name();
   if (poison) poison->begin(memory->settle_arena());
   has_outputs = false;
+  *family = {this, name, false};
   touch_state();
   for (std::size_t s = 0; s < state.size(); ++s) state_stamps[s] = state[s]->written;
   if (parts)   // a step in parts may have been dropped by another executor
@@ -135,7 +152,7 @@ void Executor::Impl::run(const RunOptions* options) {
   if (under_way()) throw ExecutionError(fmt::format("run: a step is under way ({}); resume() finishes it, restart() drops it", due()));
   start_step(true);
   walk(options);
-  has_outputs = true;
+  has_outputs = family->finished = true;
   note_versions();
   if (observed) meter.end(true);
 }
@@ -158,6 +175,7 @@ void Executor::Impl::walk(const RunOptions* options, StepRange one_by_one) {
     threads.run([](void* self, std::int32_t item) { static_cast<Impl*>(self)->hand_out(item); }, this, ordered ? kInOrder : kStart);
     kernels::annotate_acquire(&finish);
   }
+  note_written_state();
   if (poison) check_dead_bytes();
   if (observed) end_observing();
   if (failed()) fail();
@@ -259,8 +277,7 @@ bool Executor::Impl::wrote_state() const {
 // What the graph updates is half old and half new.
 void Executor::Impl::tear_state() {
   for (std::size_t s = 0; s < state.size(); ++s)
-    if (state_written[s]) state[s]->tear(name);
-  ++memory->changes;
+    if (state_written[s]) memory->tear(*state[s], name);
 }
 
 // After a step that came to no good end: the next one begins anew, unless state was written.

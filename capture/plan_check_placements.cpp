@@ -124,11 +124,12 @@ class PlacementChecker {
     if (n == kNone || g_.literal(g_.nodes[n]) || g_.nodes[n].origin.clone) return report(v, "is a part, and no node that runs once makes it");
     if (p.where != whole.where || p.slot != whole.slot || (p.where != Where::arena && p.where != Where::output))
       return report(v, "is a part of a value in another buffer");
+    if (joiner == kNone || joiner <= n || !g_.nodes[joiner].op->part) return report(v, "is a part of what joins nothing");
+    if (type(v).numel() == 0) return;   // without elements nothing can be in the wrong place
     const Node& maker = g_.nodes[n];
     if (!p.dense && !maker.op->is(kElementwise) && !maker.op->part &&
         !(declared(maker.op->batch_strides.outputs, v - maker.first_output) && whole_images(v) && images_apart(v)))
       return report(v, "has strides that its maker does not write");
-    if (joiner == kNone || joiner <= n || !g_.nodes[joiner].op->part) return report(v, "is a part of what joins nothing");
     if (joined_at(v) == kNone) return report(v, "is a part in the wrong place");
     std::int64_t strides[kMaxRank] = {};
     strides_of(v, strides);
@@ -165,7 +166,8 @@ class PlacementChecker {
     for (ValueId operand : g_.inputs(node)) {
       ValueId v = operand;
       while (plan_.values[v].reason == Reason::alias) v = plan_.values[v].other;
-      if (plan_.values[v].reason == Reason::part && plan_.values[v].other == node.first_output) placed.push_back(joined_at(v));
+      const bool here = plan_.values[v].reason == Reason::part && plan_.values[v].other == node.first_output;
+      if (here && type(v).numel() > 0) placed.push_back(joined_at(v));
     }
     std::sort(placed.begin(), placed.end());
     placed.erase(std::unique(placed.begin(), placed.end()), placed.end());

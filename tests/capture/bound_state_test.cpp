@@ -1,4 +1,6 @@
-// What lies in a tensor of the caller's, bound as state, is gone once he has written it: refused, never handed out changed.
+// What lies in a tensor of the caller's, bound as state, is gone once it has been written: refused, never handed out changed. And a tensor counts
+// as written when it has been, neither earlier nor later.
+#include <tapedeck/capture/capture.h>
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/replay_pool.h>
@@ -10,6 +12,8 @@
 
 #include <tapedeck/tests/capture/replay_check.h>
 #include <tapedeck/tests/engine/messages.h>
+
+#include <atomic>
 
 namespace tapedeck {
 namespace {
@@ -78,7 +82,6 @@ TEST(BoundState, WhatWasWrittenInTheMiddleOfAStepStaysTheCallers) {
   EXPECT_TRUE(bit_equal(e.value("n"), full({4}, 4.0)));
 }
 
-// Binding asks the tensor for its bytes to write, which counts as a write; nothing was written.
 TEST(BoundState, ARepeatedBindingLosesNoResult) {
   Executor e = executor_of("graph reads(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y, %w\n}");
   Tensor w = ones({4});
@@ -129,6 +132,239 @@ TEST(BoundState, AResultInItIsNotSavedAfterTheCallerHasWritten) {
     e.run();
     EXPECT_TRUE(bit_equal(e.outputs()[1], full({4}, 7.0)));
   }
+}
+
+// ---- when a tensor counts as written ----
+
+constexpr const char* kReads = "graph reads(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y, %w\n}";
+constexpr const char* kReadsTwo = R"(graph reads(%x: f32[4]) state(%w: f32[4], %v: f32[4]) {
+  %y: f32[4] = add(%x, %w)
+  %z: f32[4] = add(%y, %v)
+  return %z, %w
+})";
+// The first node leaves state alone, the second writes it.
+constexpr const char* kUpdatesSecond = R"(graph second(%x: f32[4]) state(%w: f32[4]) {
+  %t: f32[4] = tanh(%x)
+  %n: f32[4] = add(%w, %t)
+  return %n
+  update %w = %n
+})";
+
+Plan plan_of(const char* text) { return make_plan(parse(text), {.ordering = Ordering::recorded}); }
+
+TEST(BoundState, BindingIsNoWrite) {
+  Tensor w = full({4}, 3.0);
+  w.requires_grad(true);
+  const Tensor loss = sum(mul(w, w));
+  Executor e = executor_of(kReads);
+  e.bind_state("w", w);
+  e.set_input("x", ones({4}));
+  e.run();
+  backward(loss);
+  EXPECT_TRUE(bit_equal(w.grad(), full({4}, 6.0)));
+}
+
+TEST(BoundState, NeitherIsAStepThatOnlyReadsIt) {
+  for (int calls = 0; calls < 5; ++calls) {
+    SCOPED_TRACE(calls);
+    Tensor w = full({4}, 3.0);
+    w.requires_grad(true);
+    CapturedStep step = capture([w](const std::vector<Tensor>& in) {
+      const NoGrad off;
+      return std::vector<Tensor>{add(in[0], w)};
+    });
+    const Tensor loss = sum(mul(w, w));
+    for (int i = 0; i < calls; ++i) step({ones({4})});
+    backward(loss);
+    EXPECT_TRUE(bit_equal(w.grad(), full({4}, 6.0)));
+  }
+}
+
+TEST(BoundState, AStateThatIsUpdatedByItselfIsNotWritten) {
+  Executor e = executor_of("graph reads(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y\n  update %w = %w\n}");
+  Tensor w = full({4}, 3.0);
+  w.requires_grad(true);
+  e.bind_state("w", w);
+  e.set_input("x", ones({4}));
+  const Tensor loss = sum(mul(w, w));
+  e.run();
+  backward(loss);
+  EXPECT_TRUE(bit_equal(w.grad(), full({4}, 6.0)));
+}
+
+// Others bind the tensor that a result lies in: within a pool by tensor, within it by another name, and outside of it.
+TEST(BoundState, OthersWhoBindItLoseNoResult) {
+  enum { by_tensor, by_name, outside };
+  for (const int how : {by_tensor, by_name, outside}) {
+    SCOPED_TRACE(how);
+    const auto pool = std::make_shared<ReplayPool>();
+    const StateSharing sharing = how == by_tensor ? StateSharing::by_tensor : StateSharing::by_name;
+    Executor a(plan_of(kReads), {.pool = pool, .state = sharing});
+    Executor b(plan_of("graph other(%x: f32[4]) state(%v: f32[4]) {\n  %n: f32[4] = add(%v, %x)\n  return %n\n  update %v = %n\n}"),
+               {.pool = how == outside ? nullptr : pool, .state = sharing});
+    Tensor w = ones({4});
+    a.bind_state("w", w);
+    for (Executor* e : {&a, &b}) e->set_input("x", ones({4}));
+    a.run();
+    b.bind_state("v", w);
+    EXPECT_TRUE(bit_equal(a.outputs()[1], ones({4})));
+    b.run();
+    EXPECT_TRUE(bit_equal(w, full({4}, 2.0)));
+    if (how == outside) EXPECT_THROW(a.outputs(), ExecutionError);
+    else EXPECT_TRUE(bit_equal(a.outputs()[1], ones({4}))) << "saved before it was written";
+  }
+}
+
+TEST(BoundState, ARefusedBindingLosesNoResult) {
+  Executor e = executor_of(kReadsTwo);
+  Tensor w = ones({4}), v = ones({4});
+  e.bind_state("w", w);
+  e.bind_state("v", v);
+  e.set_input("x", ones({4}));
+  e.run();
+  EXPECT_THROW(e.bind_state("v", w), UsageError);
+  EXPECT_TRUE(bit_equal(e.outputs()[1], ones({4})));
+}
+
+TEST(BoundState, ACancelledRunThatWroteNothingLosesNoResult) {
+  Executor a = executor_of(kReads), b = executor_of(kUpdatesSecond);
+  Tensor w = ones({4});
+  for (Executor* e : {&a, &b}) {
+    e->bind_state("w", w);
+    e->set_input("x", ones({4}));
+  }
+  a.run();
+  const std::atomic<bool> cancel{true};
+  EXPECT_THROW(b.run({.cancel = &cancel}), Cancelled);
+  EXPECT_TRUE(bit_equal(a.outputs()[1], ones({4})));
+}
+
+// Who looks between two parts of a step sees the old bytes, and they are overwritten by a later part.
+TEST(BoundState, EveryPartThatWritesCounts) {
+  Executor a = executor_of(kReads), b = executor_of(kUpdatesSecond);
+  Tensor w = ones({4});
+  for (Executor* e : {&a, &b}) {
+    e->bind_state("w", w);
+    e->set_input("x", ones({4}));
+  }
+  b.step(1);
+  a.run();
+  EXPECT_TRUE(bit_equal(a.outputs()[1], ones({4})));
+  b.resume();
+  EXPECT_THROW(a.outputs(), ExecutionError);
+  EXPECT_NO_THROW(b.outputs());
+}
+
+TEST(BoundState, EagerHistoryBetweenPartsIsStaleAfterwards) {
+  Tensor w = ones({4});
+  w.requires_grad(true);
+  Executor b = executor_of(kUpdatesSecond);
+  b.bind_state("w", w);
+  b.set_input("x", ones({4}));
+  b.step(1);
+  const Tensor loss = sum(mul(w, w));
+  b.resume();
+  EXPECT_TRUE(mentions(message_of<GradientError>([&] { backward(loss); }), "modified in place"));
+}
+
+// ---- the caller writes in the middle of a step ----
+
+constexpr const char* kReadsTwice = R"(graph twice(%x: f32[4]) state(%w: f32[4]) {
+  %a: f32[4] = add(%x, %w)
+  %b: f32[4] = mul(%a, %w)
+  return %b
+})";
+
+TEST(BoundState, WhatNodesHaveReadAndOthersWillReadMayNotChange) {
+  Executor e = executor_of(kReadsTwice);
+  Tensor w = ones({4});
+  e.bind_state("w", w);
+  e.set_input("x", ones({4}));
+  e.step(1);
+  write(w);
+  const std::string text = message_of<ExecutionError>([&] { e.resume(); });
+  EXPECT_TRUE(mentions(text, "the tensor bound to state 'w' was written in the middle of it")) << text;
+  EXPECT_TRUE(mentions(text, "%b")) << text;
+  EXPECT_EQ(e.nodes_left(), 0) << "the step has ended";
+  e.run();   // and nothing is torn: no state had been written
+  EXPECT_TRUE(bit_equal(e.outputs()[0], full({4}, 6.0)));
+}
+
+TEST(BoundState, WhatNoNodeHasReadMayChange) {
+  Executor e = executor_of(kUpdatesSecond);
+  Tensor w = ones({4});
+  e.bind_state("w", w);
+  e.set_input("x", zeros({4}));
+  e.step(1);
+  write(w);
+  e.resume();
+  EXPECT_TRUE(bit_equal(e.outputs()[0], full({4}, 2.0)));
+  EXPECT_TRUE(bit_equal(w, full({4}, 2.0)));
+}
+
+// The new state is there and a node to come reads it: the caller's write is in between, and the state is torn.
+TEST(BoundState, WhatTheStepWroteAndWillReadMayNotChange) {
+  Executor e = executor_of(R"(graph reads_new(%x: f32[4]) state(%w: f32[4]) {
+    %n: f32[4] = tanh(%x)
+    %b: f32[4] = exp(%x)
+    %q: f32[4] = mul(%n, %b)
+    return %q, %b
+    update %w = %n
+  })");
+  Tensor w = ones({4});
+  e.bind_state("w", w);
+  e.set_input("x", zeros({4}));
+  ASSERT_EQ(e.plan().values[e.plan().graph.updates[0].value].where, Where::state) << "the plan copies the update";
+  e.run_to("n");
+  write(w);
+  const std::string text = message_of<ExecutionError>([&] { e.step(1); });
+  EXPECT_TRUE(mentions(text, "must be set again before the next run")) << text;
+  EXPECT_THROW(e.run(), ExecutionError);
+  e.bind_state("w", w);
+  e.run();
+  EXPECT_TRUE(bit_equal(e.outputs()[0], zeros({4})));
+}
+
+TEST(BoundState, AbstractTensorsAreRefusedAlsoWithoutBytes) {
+  Executor e = executor_of("graph r(%x: f32[4], %e: f32[0]) state(%w: f32[0]) {\n  %y: f32[4] = add(%x, %x)\n  return %y, %w, %e\n}");
+  const Tensor nothing = abstract_tensor({DType::f32, {0}});
+  for (const std::string& text : {message_of<TypeError>([&] { e.bind_state("w", nothing); }),
+                                  message_of<TypeError>([&] { e.set_state("w", nothing); }),
+                                  message_of<TypeError>([&] { e.set_input("e", nothing); })})
+    EXPECT_TRUE(mentions(text, "is an abstract tensor: it has no data")) << text;
+}
+
+// ---- bytes in common ----
+
+// %w is what the window shows, until somebody else's value is there.
+TEST(BoundState, AWindowOnStateIsGoneOnceTheStateHasChanged) {
+  const char* const windows = R"(graph windows(%x: f32[4]) state(%w: f32[4]) {
+    %r: f32[2,2] = reshape(%w) {shape=[2,2]}
+    %y: f32[2,2] = tanh(%r)
+    return %y
+  })";
+  const auto pool = std::make_shared<ReplayPool>();
+  Executor a(plan_of(windows), {.pool = pool}), b(plan_of(kUpdatesSecond), {.pool = pool, .name = "b"});
+  Tensor w = ones({4}), other = full({4}, 5.0);
+  for (Executor* e : {&a, &b}) e->set_input("x", ones({4}));
+  const auto seen = [&] {
+    a.run();
+    EXPECT_TRUE(bit_equal(reshape(a.value("r"), {4}), a.state("w")));
+  };
+  a.set_state("w", w);
+  seen();
+  b.run();
+  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { a.value("r"); }), "%r of 'windows' is not there any more")) << "another member updated it";
+  seen();
+  a.set_state("w", other);
+  EXPECT_THROW(a.value("r"), ExecutionError) << "set anew";
+  seen();
+  b.bind_state("w", w);
+  EXPECT_THROW(a.value("r"), ExecutionError) << "bound to another tensor";
+  seen();
+  write(w);
+  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { a.value("r"); }), "has been written since"));
+  seen();
 }
 
 }  // namespace

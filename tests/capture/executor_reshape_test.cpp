@@ -1,14 +1,20 @@
-// An executor's plan at sizes that the old plan cannot serve: made anew, near the old one.
+// An executor at other sizes: a plan made anew is near the old one, and what the family shares is one for all.
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/planner.h>
+#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/text.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
+#include <tapedeck/tests/engine/messages.h>
 
 #include <fmt/format.h>
 
 namespace tapedeck {
 namespace {
+
+using testing::mentions;
+using testing::message_of;
 
 // Forty layers over state, of many sizes, kept for a way back; and one value that follows the batch in the middle of them.
 Graph layers_beside_a_batch(int batch) {
@@ -43,6 +49,89 @@ TEST(ExecutorReshape, WhatHasItsSizeStillStaysWhereItWas) {
   };
   EXPECT_LT(kept(alone), 60) << "the change is too small to show anything";
   EXPECT_GE(kept(wider.plan()), 70);
+}
+
+// ---- what a family shares ----
+
+TEST(ExecutorReshape, AFamilyByTensorMovesTogether) {
+  const char* const reads = "graph reads(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y, %w\n}";
+  Executor a(make_plan(parse(reads)), {.state = StateSharing::by_tensor});
+  const Tensor first = ones({4}), second = full({4}, 50.0);
+  a.bind_state("w", first);
+  a.set_input("x", ones({4}));
+  a.run();
+  Executor b = a.reshape({{"x", {DType::f32, {4}}}});
+  a.bind_state("w", second);
+  EXPECT_TRUE(bit_equal(a.outputs()[1], ones({4}))) << "saved before the state went elsewhere";
+  b.run();
+  EXPECT_TRUE(bit_equal(b.outputs()[0], full({4}, 51.0)));
+  b.set_state("w", full({4}, 7.0));
+  a.run();
+  EXPECT_TRUE(bit_equal(a.outputs()[0], full({4}, 8.0)));
+  EXPECT_TRUE(bit_equal(first, ones({4})));
+}
+
+TEST(ExecutorReshape, AValueInASharedResultIsGoneOnceASiblingHasRun) {
+  Executor a(make_plan(parse("graph f(%x: f32[4]) {\n  %y: f32[4] = add(%x, %x)\n  return %y\n}")));
+  Executor b = a.reshape({{"x", {DType::f32, {2}}}});
+  a.set_input("x", ones({4}));
+  a.run();
+  EXPECT_TRUE(bit_equal(a.value("y"), full({4}, 2.0)));
+  b.set_input("x", full({2}, 7.0));
+  b.run();
+  const std::string text = message_of<ExecutionError>([&] { a.value("y"); });
+  EXPECT_TRUE(mentions(text, "%y of 'f' is not there any more: 'f', which shares its memory, has run since")) << text;
+  EXPECT_TRUE(bit_equal(b.value("y"), full({2}, 14.0)));
+}
+
+// A step that fails half way has written some of the results, and not the others.
+TEST(ExecutorReshape, ASiblingsFailedStepTakesTheResultsAlong) {
+  Executor a(make_plan(parse(R"(graph f(%x: f32[4], %i: i32[2]) {
+    %y: f32[4] = add(%x, %x)
+    %e: f32[2] = gather(%y, %i) {axis=0}
+    return %y, %e
+  })")));
+  const auto indices = [](int second) { return from_vector(std::vector<std::int32_t>{0, second}, {2}); };
+  a.set_input("x", ones({4}));
+  a.set_input("i", indices(1));
+  a.run();
+  Executor b = a.reshape({{"x", {DType::f32, {4}}}});
+  b.set_input("x", full({4}, 9.0));
+  b.set_input("i", indices(17));
+  EXPECT_THROW(b.run(), ExecutionError);
+  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { a.outputs(); }), "began and has not come to its end"));
+  EXPECT_THROW(a.value("y"), ExecutionError);
+  b.set_input("i", indices(1));
+  a.run();
+  EXPECT_TRUE(bit_equal(a.outputs()[0], full({4}, 18.0)));
+}
+
+// ---- nothing at all ----
+
+// Joins whose parts are empty, some or all of them.
+TEST(ExecutorReshape, ToSizeZeroAndBack) {
+  const auto graph = [](int rows, int more) {
+    return parse(fmt::format(R"(graph f(%x: f32[{0},6], %z: f32[{1},6]) {{
+      %e: f32[{0},6] = exp(%x)
+      %q: f32[{1},6] = exp(%z)
+      %h: f32[{2},6] = concat(%q, %e, %x) {{axis=0}}
+      %t: f32[{2},6] = relu(%h)
+      %s: f32[6] = sum(%t) {{axes=[0]}}
+      return %s
+    }})", rows, more, 2 * rows + more));
+  };
+  for (const Ordering ordering : {Ordering::recorded, Ordering::automatic}) {
+    Executor base(make_plan(graph(4, 3), {.ordering = ordering}));
+    for (const int rows : {0, 4, 2, 0})
+      for (const int more : {3, 0, 1}) {
+        SCOPED_TRACE(fmt::format("{} and {} rows", rows, more));
+        Executor other = base.reshape({{"x", {DType::f32, {rows, 6}}}, {"z", {DType::f32, {more, 6}}}});
+        const std::vector<Tensor> inputs = {full({rows, 6}, 0.5), full({more, 6}, 0.25)};
+        set_all(other, inputs, {});
+        other.run();
+        expect_equal(other, run_eagerly(graph(rows, more), inputs, {}), "reshaped");
+      }
+  }
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 // Captured steps over one pool: the tensors are shared, whatever they are called.
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/engine/error.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/nn.h>
 
 #include <tapedeck/tests/capture/replay_pool_graphs.h>
 
 #include <memory>
+#include <thread>
 
 namespace tapedeck {
 namespace {
@@ -99,6 +101,95 @@ TEST(ReplayPool, StepsThatCallDifferentTensorsAlike) {
   }
   EXPECT_EQ(one.to_vector<float>()[2], 6);
   EXPECT_EQ(two.to_vector<float>()[2], 60);
+}
+
+// ---- the gradient of captured steps ----
+
+CapturedStep through(const Tensor& weight, const std::shared_ptr<ReplayPool>& pool) {
+  CapturedStepOptions options;
+  options.executor.pool = pool;
+  return capture([weight](const std::vector<Tensor>& in) { return std::vector<Tensor>{tanh(matmul(in[0], weight))}; }, options);
+}
+
+// Eager code goes on behind both; what they read is called alike and is of different types.
+TEST(ReplayPool, BackwardOfTwoStepsTakesTurns) {
+  const auto pool = new_pool();
+  Tensor one = value("one", f32({4, 4})), two = value("two", f32({4, 6})), plain_one = copied(one), plain_two = copied(two);
+  for (Tensor* t : {&one, &two, &plain_one, &plain_two}) t->requires_grad(true);
+  CapturedStep first = through(one, pool), second = through(two, pool);
+  const Tensor x = value("x", f32({3, 4}));
+  for (int i = 0; i < 4; ++i) {
+    backward(sum(first({x})[0]));
+    backward(sum(second({x})[0]));
+    backward(sum(tanh(matmul(x, plain_one))));
+    backward(sum(tanh(matmul(x, plain_two))));
+    EXPECT_TRUE(bit_equal(one.grad(), plain_one.grad())) << i;
+    EXPECT_TRUE(bit_equal(two.grad(), plain_two.grad())) << i;
+  }
+  EXPECT_EQ(pool->observed_peak_bytes(), pool->planned_peak_bytes()) << pool->explain();
+}
+
+// A member by name has state of the name that the step's weight has: it is another value, whether the member's own or a tensor of the caller's.
+TEST(ReplayPool, BackwardOfAStepLeavesStateOfItsNameAlone) {
+  const auto pool = new_pool();
+  Executor mine(make_plan(parse("graph mine(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y\n}")), {.pool = pool});
+  mine.set_state("w", ones({4}));
+  mine.set_input("x", zeros({4}));
+  Tensor w = full({4}, 7.0), bound = full({4}, 3.0);
+  w.name("w");
+  w.requires_grad(true);
+  CapturedStepOptions options;
+  options.executor.pool = pool;
+  CapturedStep step = capture([w](const std::vector<Tensor>& in) { return std::vector<Tensor>{mul(in[0], w)}; }, options);
+  const auto backwards = [&] {
+    for (int i = 0; i < 4; ++i) {
+      const Tensor y = step({ones({4})})[0];
+      backward(sum(mul(y, y)));
+    }
+  };
+  backwards();
+  mine.run();
+  EXPECT_TRUE(bit_equal(mine.outputs()[0], ones({4})));
+  mine.bind_state("w", bound);
+  backwards();
+  EXPECT_TRUE(bit_equal(bound, full({4}, 3.0)));
+  mine.run();
+  EXPECT_TRUE(bit_equal(mine.outputs()[0], full({4}, 3.0)));
+}
+
+// A call that is refused because the pool is in use has done nothing; one that is let in has done all.
+TEST(ReplayPool, ACallOfAStepHappensOrDoesNot) {
+  const auto pool = new_pool();
+  const auto counting = [&](const Tensor& counter) {
+    CapturedStepOptions options;
+    options.executor.pool = pool;
+    return capture([counter](const std::vector<Tensor>& in) {
+      const NoGrad off;
+      Tensor c = counter;
+      const Tensor y = tanh(matmul(in[0], in[0]));
+      add_(c, ones({1}));
+      return std::vector<Tensor>{y, add(y, 1.0)};
+    }, options);
+  };
+  const Tensor counters[] = {zeros({1}), zeros({1})};
+  CapturedStep steps[] = {counting(counters[0]), counting(counters[1])};
+  const Tensor x = value("x", f32({48, 48}));
+  int done[] = {0, 0};
+  for (int k = 0; k < 2; ++k)
+    for (; done[k] < 3; ++done[k]) steps[k]({x});
+  const auto calls = [&](int k) {
+    for (int i = 0; i < 10000; ++i) {
+      try {
+        steps[k]({x});
+        ++done[k];
+      } catch (const ExecutionError&) {
+      }
+    }
+  };
+  std::thread other([&] { calls(1); });
+  calls(0);
+  other.join();
+  for (int k = 0; k < 2; ++k) EXPECT_EQ(counters[k].to_vector<float>()[0], static_cast<float>(done[k])) << k;
 }
 
 }  // namespace

@@ -95,5 +95,103 @@ TEST(ReplayPool, ResultsNotReadYetOutliveTheRunsOfOthers) {
   check(x, zeros({16, 16}), zeros({16}), "after another member updated bound state");
 }
 
+// ---- bytes in common ----
+
+constexpr const char* kReadsW = "graph reads(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y, %w\n}";
+constexpr const char* kUpdatesW = R"(graph updates(%x: f32[4]) state(%w: f32[4]) {
+  %n: f32[4] = add(%w, %x)
+  %z: f32[4] = exp(%x)
+  return %z
+  update %w = %n
+})";
+
+Executor member(const char* text, const std::shared_ptr<ReplayPool>& pool, const char* name, StateSharing state = StateSharing::by_name) {
+  return Executor(make_plan(parse(text)), {.pool = pool, .name = name, .state = state});
+}
+
+// One member has %u, one %v, one has both: their bytes may not be the same, whoever binds them and whoever comes when.
+TEST(ReplayPool, NoMemberHasTwoStatesInTheSameBytes) {
+  const char* const both = R"(graph both(%x: f32[4]) state(%u: f32[4], %v: f32[4]) {
+    %n: f32[4] = add(%u, %x)
+    %y: f32[4] = add(%x, %v)
+    return %y
+    update %u = %n
+  })";
+  const auto pool = new_pool();
+  Executor p = member("graph p(%x: f32[4]) state(%u: f32[4]) {\n  %y: f32[4] = add(%x, %u)\n  return %y\n}", pool, "p");
+  Executor q = member("graph q(%x: f32[4]) state(%v: f32[4]) {\n  %y: f32[4] = add(%x, %v)\n  return %y\n}", pool, "q");
+  const Tensor shared = ones({6});
+  p.bind_state("u", slice_along(shared, 0, 0, 4));
+  {
+    Executor r = member(both, pool, "r");
+    const std::string text = message_of<UsageError>([&] { q.bind_state("v", slice_along(shared, 0, 2, 6)); });
+    EXPECT_TRUE(mentions(text, "state 'v' cannot be bound to bytes that 'u' is bound to: 'r' has both")) << text;
+  }
+  q.bind_state("v", slice_along(shared, 0, 2, 6));   // with nobody who has both it is allowed
+  const std::string text = message_of<UsageError>([&] { member(both, pool, "r"); });
+  EXPECT_TRUE(mentions(text, "'r' cannot have state 'u' and 'v': they are bound to the same bytes")) << text;
+  q.bind_state("v", ones({4}));
+  EXPECT_NO_THROW(member(both, pool, "r"));
+}
+
+// A refused binding is no use of the memory: the step of another stays.
+TEST(ReplayPool, ARefusedBindingDropsNobodysStep) {
+  const auto pool = new_pool();
+  const char* const two_nodes = "graph steps(%x: f32[4]) state(%w: f32[4]) {\n  %t: f32[4] = tanh(%x)\n  %y: f32[4] = add(%t, %w)\n  return %y\n}";
+  Executor steps = member(two_nodes, pool, "steps");
+  Executor other = member(kReadsW, pool, "other");
+  steps.set_state("w", ones({4}));
+  steps.set_input("x", zeros({4}));
+  steps.step(1);
+  EXPECT_THROW(other.bind_state("w", ones({5})), TypeError);
+  EXPECT_THROW(other.bind_state("w", reshape(slice_along(ones({4, 4}), 1, 0, 1), {4})), TypeError);
+  steps.resume();
+  EXPECT_TRUE(bit_equal(steps.outputs()[0], ones({4})));
+}
+
+// The same tensor read as two types by members of a pool: what one writes or tears is written or torn for all.
+TEST(ReplayPool, ATensorReadAsTwoTypesIsOneState) {
+  const auto pool = new_pool();
+  Executor a = member(kReadsW, pool, "a", StateSharing::by_tensor);
+  const char* const square = "graph two(%x: f32[2,2]) state(%w: f32[2,2]) {\n  %y: f32[2,2] = add(%x, %w)\n  return %y, %w\n}";
+  Executor b = member(square, pool, "b", StateSharing::by_tensor);
+  Executor c = member(kUpdatesW, pool, "c", StateSharing::by_tensor);
+  const Tensor t = ones({4});
+  a.bind_state("w", t);
+  b.bind_state("w", reshape(t, {2, 2}));
+  c.bind_state("w", t);
+  for (Executor* e : {&a, &c}) e->set_input("x", ones({4}));
+  b.set_input("x", ones({2, 2}));
+  a.run();
+  b.run();
+  c.run();
+  EXPECT_TRUE(bit_equal(a.outputs()[1], ones({4}))) << "saved before c wrote";
+  EXPECT_TRUE(bit_equal(b.outputs()[1], ones({2, 2}))) << "saved before c wrote";
+  int shared = 0;
+  for (const PoolReport::State& s : pool->report().state) shared += s.members.size() == 2;
+  EXPECT_EQ(shared, 1) << "a's and c's\n" << pool->explain();
+  c.run_to("n");
+  c.restart();
+  for (Executor* e : {&a, &b, &c}) EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { e->run(); }), "set it again first"));
+  b.set_state("w", full({2, 2}, 5.0));
+  for (Executor* e : {&a, &b, &c}) e->run();
+  EXPECT_TRUE(bit_equal(t, full({4}, 6.0)));
+}
+
+// One member moves on to another tensor; who is bound to the old one stays.
+TEST(ReplayPool, RebindingByTensorMovesNobodyElse) {
+  const auto pool = new_pool();
+  Executor a = member(kReadsW, pool, "a", StateSharing::by_tensor), c = member(kUpdatesW, pool, "c", StateSharing::by_tensor);
+  const Tensor first = ones({4}), second = full({4}, 50.0);
+  a.bind_state("w", first);
+  c.bind_state("w", first);
+  for (Executor* e : {&a, &c}) e->set_input("x", ones({4}));
+  a.bind_state("w", second);
+  c.run();
+  a.run();
+  EXPECT_TRUE(bit_equal(first, full({4}, 2.0)));
+  EXPECT_TRUE(bit_equal(a.outputs()[0], full({4}, 51.0)));
+}
+
 }  // namespace
 }  // namespace tapedeck

@@ -420,6 +420,28 @@ TEST(CapturedDims, ANewSizeNeitherRecordsNorPlansAndEqualsEager) {
   EXPECT_TRUE(testing::mentions(explained, "made from recordings at other sizes")) << explained;
 }
 
+// Results that lie side by side in a joined one have no place at all where there are none.
+TEST(CapturedDims, ARangeMayBeginAtNothing) {
+  Tensor k = sample({3, 2, 3, 3}, 1);
+  k.role(Role::parameter);
+  const auto joined = [k](const std::vector<Tensor>& in) {
+    const NoGrad off;
+    const Tensor y = relu(conv2d(in[0], k, ConvAttrs{.padding = {1, 1}}));
+    return std::vector<Tensor>{sum(concat({y, in[0]}, 1), {0, 2, 3})};
+  };
+  CapturedStepOptions options;
+  options.input_names = {"x"};
+  options.dims.ranges = {{"b", 0, 8}};
+  options.dims.inputs = {{"x", {"b", "", "", ""}}};
+  CapturedStep step = capture(joined, options);
+  for (const std::int64_t b : {2, 3, 4, 0, 4, 0, 8, 1}) {
+    const std::vector<Tensor> in{sample({b, 2, 4, 4}, 7)};
+    EXPECT_TRUE(bit_equal(step(in)[0], joined(in)[0])) << b << "\n" << step.explain();
+  }
+  EXPECT_EQ(step.recordings(), 2) << step.explain();
+  EXPECT_TRUE(testing::mentions(step.explain(), "(4 fitted, 1 planned")) << step.explain();
+}
+
 TEST(CapturedDims, FewExecutorsAreKept) {
   std::vector<std::int64_t> batches{4, 6};
   for (int round = 0; round < 3; ++round)
