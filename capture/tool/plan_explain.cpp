@@ -80,12 +80,22 @@ std::string choices_explained(const Plan& p) {
   return text;
 }
 
-// What the rules earn: nothing recomputed, each plan in the order that is best for it.
-std::string rules_explained(const std::vector<SharingBound>& bounds) {
-  std::string text = fmt::format("{:<18} {:>16} {:>16}\n", "with sharing rules", "lower bound", "peak");
-  for (const SharingBound& b : bounds) text += fmt::format("  {:<16} {:>16} {:>16}\n", b.rules, b.lower_bound_bytes, b.peak_bytes);
-  text += "  each row is a plan of its own: where heuristics meet, a rule can cost a little\n";
-  return bounds.empty() ? "" : text;
+// The first row is the plan that is explained, unless that recomputes; what a rule earns is what would be more without it.
+std::string rules_explained(const Plan& p, const std::vector<SharingBound>& bounds) {
+  if (bounds.empty()) return "";
+  std::string text = fmt::format("{:<18} {:>16} {:>16} {:>16} {:>16}\n", "with sharing rules", "lower bound", "peak", "earned: bound", "peak");
+  const SharingBound& all = bounds.front();
+  bool costs = false;
+  for (const SharingBound& b : bounds) {
+    text += fmt::format("  {:<16} {:>16} {:>16}", b.rules, b.lower_bound_bytes, b.peak_bytes);
+    text += &b == &all ? "\n" : fmt::format(" {:>16} {:>16}\n", b.lower_bound_bytes - all.lower_bound_bytes, b.peak_bytes - all.peak_bytes);
+    costs |= b.peak_bytes < all.peak_bytes;
+  }
+  text += fmt::format("  each row is a plan of its own{}; with --order auto it is tried in the orders found for all others\n", p.threads == 1 ? "" : fmt::format(" for {} threads", p.threads));
+  if (p.recomputed_nodes > 0)
+    text += fmt::format("  in this table nothing is recomputed; the plan above makes {} node{} again\n", p.recomputed_nodes, p.recomputed_nodes == 1 ? "" : "s");
+  if (costs) text += "  less than nothing: here the rule costs bytes (a window keeps all that it looks at), or other offsets were found without it\n";
+  return text;
 }
 
 }  // namespace
@@ -94,7 +104,7 @@ std::string explained(const std::string& what, const Plan& plan, const PlanBackg
   if (what == "choices") return choices_explained(plan);
   if (what == "segments") return segments_explained(plan);
   if (what == "peak") return to_text(explain_peak(plan, background.node_us));
-  if (what == "memory") return to_text(explain_memory(plan)) + rules_explained(background.sharing);
+  if (what == "memory") return to_text(explain_memory(plan)) + rules_explained(plan, background.sharing);
   return "";
 }
 
