@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <deque>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -41,41 +42,41 @@ class RuleSet {
         layouts_(options_, watch_) {
     watch_.check();
     add(make_line("recorded", prepare(captured, &passes_, sharing), options_));
+    tried_.push_back(own_sources(lines_.front()->graph));
   }
   RuleSet(const RuleSet&) = delete;
   RuleSet& operator=(const RuleSet&) = delete;
 
-  void search_order() {
+  // What a search finds; empty if the recorded order is as good.
+  std::vector<NodeId> search_order() {
     const Line& recorded = *lines_.front();
     NodeOrder found = find_order(recorded.facts, recorded.graph, own_sources(recorded.graph), effort_.order(step_size()));
     watch_.check();
-    if (!found.nodes.empty()) try_order(found.nodes);
+    return std::move(found.nodes);
   }
 
-  void try_order_of(const Graph& like) { try_order(order_like(lines_.front()->facts, like, options_.split_phases)); }
+  Graph in_order(const std::vector<NodeId>& nodes) const { return nodes.empty() ? lines_.front()->graph : reorder(lines_.front()->graph, nodes); }
 
-  const Graph& best_graph() { return best().line->graph; }
+  void try_order_of(const Graph& like) {
+    std::vector<NodeId> nodes = order_like(lines_.front()->facts, like, options_.split_phases);
+    if (std::find(tried_.begin(), tried_.end(), nodes) != tried_.end()) return;
+    watch_.check();
+    add(make_line("searched", reorder(lines_.front()->graph, nodes), options_, lines_.front()->facts.keep_all_cost));
+    tried_.push_back(std::move(nodes));
+  }
+
+  bool is_as_good_as(const SharingBound& other) { return least_bound() <= other.lower_bound_bytes && best().peak <= other.tight_peak_bytes; }
 
   SharingBound result() {
     Offer& offer = best();
-    layouts_.searched_peak(offer);
-    std::optional<PlacedOffer> placed = layouts_.take(offer);
-    ClonedGraph graph = placed ? std::move(placed->cloned) : graph_of(offer);
-    std::optional<Layout> layout;
-    if (placed) layout = std::move(placed->layout);
-    const Plan plan = finish_plan(offer.line->facts, std::move(graph), offer.cost, options_, &passes_, std::move(layout));
-    return {rules_, options_.sharing, plan.lower_bound_bytes, plan.peak_bytes};
+    const std::int64_t tight = offer.peak;
+    return {rules_, options_.sharing, least_bound(), options_.threads > 1 ? placed_peak(offer) : tight, tight};
   }
 
  private:
   StepSize step_size() const {
     const Line& recorded = *lines_.front();
     return {recorded.graph.nodes.size(), recorded.graph.values.size(), recorded.facts.keep_all_cost};
-  }
-
-  void try_order(const std::vector<NodeId>& nodes) {
-    watch_.check();
-    add(make_line("searched", reorder(lines_.front()->graph, nodes), options_, lines_.front()->facts.keep_all_cost));
   }
 
   void add(std::unique_ptr<Line> line) {
@@ -88,6 +89,13 @@ class RuleSet {
     add_offers(lines_.back().get(), false, watch_, &offers_);
   }
 
+  std::int64_t least_bound() const {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const Offer& o : offers_)
+      if (o.keeps_all()) least = std::min(least, o.live_peak);
+    return least;
+  }
+
   // The least peak; of several the first. Offers that keep more alive than another's peak need not be placed.
   Offer& best() {
     std::vector<Offer*> by_bound;
@@ -97,10 +105,16 @@ class RuleSet {
     Offer* best = nullptr;
     for (Offer* o : by_bound) {
       if (best && o->live_peak >= best->peak) break;
-      if (!best || layouts_.peak(*o) < best->peak) best = o;
-      layouts_.searched_peak(*best);
+      if (layouts_.peak(*o); !best || o->peak < best->peak) best = o;
     }
+    layouts_.searched_peak(*best);
     return *best;
+  }
+
+  std::int64_t placed_peak(const Offer& offer) {
+    std::optional<PlacedOffer> placed = layouts_.take(offer);
+    if (!placed) return finish_plan(offer.line->facts, graph_of(offer), offer.cost, options_, &passes_).peak_bytes;
+    return finish_plan(offer.line->facts, std::move(placed->cloned), offer.cost, options_, &passes_, std::move(placed->layout)).peak_bytes;
   }
 
   const std::string rules_;
@@ -111,6 +125,7 @@ class RuleSet {
   OfferLayouts layouts_;
   std::vector<std::unique_ptr<Line>> lines_;   // the recorded order first
   std::deque<Offer> offers_;                   // a deque: references stay good
+  std::vector<std::vector<NodeId>> tried_;
 };
 
 std::deque<RuleSet> fewer_rules(const Graph& captured, const PlanOptions& options) {
@@ -121,24 +136,34 @@ std::deque<RuleSet> fewer_rules(const Graph& captured, const PlanOptions& option
   return sets;
 }
 
-void exchange_orders(const Graph& shown, std::deque<RuleSet>* sets) {
-  for (RuleSet& s : *sets) s.search_order();
-  std::vector<Graph> found = {shown};
-  for (RuleSet& s : *sets) found.push_back(s.best_graph());
-  for (std::size_t i = 0; i < sets->size(); ++i)
-    for (std::size_t k = 0; k < found.size(); ++k)
-      if (k != i + 1) (*sets)[i].try_order_of(found[k]);
+// Who is as good as the plan that is shown in its order needs no other.
+void try_orders(const Plan& shown, const SharingBound& all, std::deque<RuleSet>* sets) {
+  std::vector<RuleSet*> worse;
+  for (RuleSet& s : *sets) {
+    s.try_order_of(shown.graph);
+    if (!s.is_as_good_as(all)) worse.push_back(&s);
+  }
+  std::vector<Graph> found;
+  for (RuleSet* s : worse) found.push_back(s->in_order(s->search_order()));
+  for (RuleSet* s : worse)
+    for (const Graph& g : found) s->try_order_of(g);
 }
 
-// Nobody has to use a rule: what is good without any is good with some.
-void take_over_from_none(std::vector<SharingBound>* bounds) {
-  const SharingBound& none = bounds->back();
-  for (std::size_t i = 1; i + 1 < bounds->size(); ++i) {
-    SharingBound& b = (*bounds)[i];
-    if (b.peak_bytes <= none.peak_bytes) continue;
-    b.peak_bytes = none.peak_bytes;
-    b.lower_bound_bytes = none.lower_bound_bytes;
-  }
+void take_over(const SharingBound& from, SharingBound* to) {
+  to->lower_bound_bytes = std::min(to->lower_bound_bytes, from.lower_bound_bytes);
+  if (from.tight_peak_bytes >= to->tight_peak_bytes) return;
+  to->tight_peak_bytes = from.tight_peak_bytes;
+  to->peak_bytes = from.peak_bytes;
+}
+
+// Nobody has to use a rule: what is good with fewer is good with more.
+void take_over_from_fewer(std::vector<SharingBound>* bounds) {
+  for (std::size_t i = 1; i + 1 < bounds->size(); ++i) take_over(bounds->back(), &(*bounds)[i]);
+  const SharingBound& all = bounds->front();
+  SharingBound least = all;
+  least.rules = "least found";
+  for (const SharingBound& b : *bounds) take_over(b, &least);
+  if (least.lower_bound_bytes < all.lower_bound_bytes || least.tight_peak_bytes < all.tight_peak_bytes) bounds->insert(bounds->begin() + 1, least);
 }
 
 }  // namespace
@@ -157,11 +182,11 @@ std::vector<SharingBound> sharing_bounds(const Graph& captured, const PlanOption
     own = make_plan(captured, how);
     shown = &own;
   }
-  std::vector<SharingBound> bounds = {{"all", options.sharing, shown->lower_bound_bytes, shown->peak_bytes}};
+  std::vector<SharingBound> bounds = {{"all", options.sharing, shown->lower_bound_bytes, shown->peak_bytes, shown->segment_rule.tight_peak_bytes}};
   std::deque<RuleSet> sets = fewer_rules(captured, how);
-  if (how.ordering == Ordering::automatic) exchange_orders(shown->graph, &sets);
+  if (how.ordering == Ordering::automatic) try_orders(*shown, bounds.front(), &sets);
   for (RuleSet& s : sets) bounds.push_back(s.result());
-  take_over_from_none(&bounds);
+  take_over_from_fewer(&bounds);
   return bounds;
 }
 

@@ -90,7 +90,8 @@ Json totals_json(const std::vector<MemoryTotal>& totals) {
 
 Json rules_json(const std::vector<SharingBound>& bounds) {
   Json list = Json::array();
-  for (const SharingBound& b : bounds) list.push_back({{"rules", b.rules}, {"lower_bound_bytes", b.lower_bound_bytes}, {"peak_bytes", b.peak_bytes}});
+  for (const SharingBound& b : bounds)
+    list.push_back({{"rules", b.rules}, {"lower_bound_bytes", b.lower_bound_bytes}, {"peak_bytes", b.peak_bytes}, {"tight_peak_bytes", b.tight_peak_bytes}});
   return list;
 }
 
