@@ -73,6 +73,7 @@ int plan(const PlanCommandOptions& options) {
   how.device = options.device == "cuda" ? DeviceType::cuda : DeviceType::cpu;
   how.chunk_bytes = parse_chunk(options.chunk);
   how.threads = options.threads;
+  how.parallel_peak = options.parallel_peak;
   how.segment_us = options.segment_us;
   how.split_phases = options.split_phases;
   how.cancel = &interrupted();
