@@ -1,7 +1,9 @@
 #include <tapedeck/capture/explain_memory.h>
 
+#include <tapedeck/capture/analysis/control.h>
 #include <tapedeck/capture/arena_chunks.h>
 #include <tapedeck/capture/memory_map.h>
+#include <tapedeck/engine/ops/control.h>
 
 #include <fmt/format.h>
 
@@ -63,6 +65,34 @@ std::vector<SharingUse> sharing_of(const Plan& plan) {
   return uses;
 }
 
+// What a loop keeps of each pass for its backward: its last results.
+bool is_residual(const Graph& g, ValueId v) {
+  const NodeId n = g.values[v].node;
+  if (n == kNone || (g.nodes[n].op != &ops::scan && g.nodes[n].op != &ops::while_loop)) return false;
+  const auto* attrs = static_cast<const LoopAttrs*>(g.attributes(g.nodes[n]));
+  return v >= g.nodes[n].first_output + g.nodes[n].n_outputs - attrs->residuals;
+}
+
+std::vector<MemoryTotal> unruled_of(const Plan& plan, const MemoryMap& map, NodeId peak) {
+  const Graph& g = plan.graph;
+  std::vector<MemoryTotal> totals;
+  for (const MemoryBox& box : map.arena) {
+    const bool at_peak = box.first <= peak && box.last >= peak;
+    if (box.value != kNone) {
+      if (is_residual(g, box.value)) add_to(&totals, "loop residuals", box.bytes, at_peak);
+      continue;
+    }
+    const Node& node = g.nodes[box.node];
+    add_to(&totals, "workspace", box.bytes, at_peak);
+    if (node.n_regions > 0) add_to(&totals, "loops", box.bytes, at_peak);
+    if (node.op != &ops::loop_grad) continue;
+    if (const std::int64_t tape = loop_tape(g, node).bytes(); tape > 0) add_to(&totals, "loop tapes", tape, at_peak);
+  }
+  constexpr const char* names[] = {"workspace", "loops", "loop tapes", "loop residuals"};
+  sort_as(&totals, static_cast<int>(std::size(names)), [&](int i) { return names[i]; });
+  return totals;
+}
+
 }  // namespace
 
 MemoryExplanation explain_memory(const Plan& plan) {
@@ -79,6 +109,8 @@ MemoryExplanation explain_memory(const Plan& plan) {
   e.alignment = plan.alignment;
   e.alignment_bytes = peak.alignment_bytes;
   e.gap_bytes = peak.gap_bytes;
+  e.apart_bytes = peak.apart_bytes;
+  e.threads = plan.threads;
   e.unshared_bytes = plan.external_bytes;
   e.arena_buffers = map.buffers;
   const auto add = [&](const MemoryBox& box, bool external) {
@@ -93,6 +125,7 @@ MemoryExplanation explain_memory(const Plan& plan) {
   sort_as(&e.roles, kMemoryRoleCount, [](int i) { return memory_role_name(static_cast<MemoryRole>(i)); });
   sort_as(&e.reasons, static_cast<int>(Reason::unread) + 1, [](int i) { return reason_name(static_cast<Reason>(i)); });
   e.sharing = sharing_of(plan);
+  e.unruled = unruled_of(plan, map, peak.node);
   return e;
 }
 

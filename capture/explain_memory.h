@@ -28,7 +28,8 @@ struct PeakTenant {
   bool used_at_peak = false;         // by the peak's own node: it has to be there
   // Recomputing: what it takes to make the value again for that reader instead of keeping it.
   bool recomputable = false;
-  std::vector<NodeId> rerun;         // the nodes to run again just before it, in order
+  std::vector<NodeId> rerun;         // the nodes to run again, in order: where the peak is then lowest, there where they cost least
+  NodeId rerun_before = kNone;       // just before this node: that reader, or earlier, while what they need is there
   double recompute_us = 0;
   std::int64_t peak_after = -1;      // most bytes alive in the plan's order then, what is made on the way counted (capture/rerun.h)
   bool order_helps = false;          // its only reader has all it needs before the peak
@@ -38,7 +39,8 @@ struct PeakTenant {
 struct BindingNode {
   NodeId node = kNone;
   std::string text, site;
-  std::int64_t own_bytes = 0;        // external bytes + its operands, results and workspace in the arena; parts count without what they are joined to
+  std::int64_t own_bytes = 0;        // external bytes + its operands, results and workspace in the arena. Parts count without what they are joined
+                                     // to, joins without operands that may lie in them, and results not at all where their op may work in place
   bool binds = false;                // that is the lower bound: nothing that leaves the node as it is gets below
 };
 
@@ -53,6 +55,7 @@ struct PeakExplanation {
   // The peak over the lower bound.
   std::int64_t gap_bytes = 0;
   std::int64_t alignment_bytes = 0;  // of it at most: rounding up what is alive at the peak
+  std::int64_t apart_bytes = 0;      // of it: what is placed apart for several threads takes so much more than placed tightly
   std::string top, top_text;         // the value that ends highest, and the node where it is made
   std::string gap_reason;            // one sentence: what is proven, or that nothing is
 };
@@ -76,15 +79,19 @@ struct MemoryExplanation {
   std::vector<MemoryTotal> chunks;   // of the arena, largest first: buffers that lie there, the chunk's own bytes, bytes alive at the peak
   std::string order;
   std::int64_t alignment = 0, alignment_bytes = 0, gap_bytes = 0;
+  std::int64_t apart_bytes = 0;      // of the gap: as in PeakExplanation
+  std::int32_t threads = 1;          // as in Plan
   std::int64_t unshared_bytes = 0;   // external + every value and workspace with bytes of its own
   std::int32_t arena_values = 0, arena_buffers = 0;
   std::vector<MemoryTotal> roles;    // those that occur, in the order of MemoryRole
   std::vector<MemoryTotal> reasons;  // likewise, of all values with bytes, in the order of Reason
+  std::vector<MemoryTotal> unruled;  // what no rule shares, where there is some: "workspace"; of it "loops" (nodes with regions) and of these "loop
+                                     // tapes" (loop_grad's); "loop residuals" (values that loops keep for backward)
   std::vector<SharingUse> sharing;   // of all rules but add_to: what that shares is no value of the plan any more (sharing_bounds.h says what it earns)
 };
 
 // `node_us`: cost of every node of plan.graph (cost_nodes), or empty: costs are 0. REQUIRES: check_plan(plan) finds nothing. Thread safe.
-// O(values + nodes) for each of the largest 32 alive at the peak.
+// O(values + nodes) for each of the largest 32 alive at the peak, some times.
 PeakExplanation explain_peak(const Plan& plan, const std::vector<double>& node_us);
 MemoryExplanation explain_memory(const Plan& plan);
 

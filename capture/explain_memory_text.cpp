@@ -66,10 +66,11 @@ std::string to_text(const PeakExplanation& e) {
     for (std::size_t i = kMostListed; i < e.alive.size(); ++i) rest += e.alive[i].bytes;
     text += fmt::format("  {:>14}  in {} smaller ones\n", rest, e.alive.size() - kMostListed);
   }
-  text += "nodes that need the most by themselves (always held + operands, results, workspace); BINDS: no order and no recomputing gets below:\n";
+  text += "nodes that need the most by themselves (always held + operands, workspace, results that cannot be in place);\n"
+          "  BINDS: no order and no recomputing gets below:\n";
   for (const BindingNode& b : e.binding) text += binding_line(b);
   text += fmt::format("peak {} = lower bound {} + {} by placement:\n", e.peak_bytes, e.peak_bytes - e.gap_bytes, e.gap_bytes);
-  text += cut("  " + e.gap_reason, kLongestLine) + "\n";
+  text += wrapped(e.gap_reason, 2);
   return text;
 }
 
@@ -78,6 +79,9 @@ std::string to_text(const MemoryExplanation& e) {
                                  e.external_bytes, e.arena_bytes, e.lower_bound_bytes,
                                  e.lower_bound_bytes > 0 ? static_cast<double>(e.peak_bytes) / static_cast<double>(e.lower_bound_bytes) : 1.0, e.gap_bytes,
                                  e.alignment_bytes, e.alignment);
+  if (e.apart_bytes > 0)
+    text += fmt::format("  {} of these by keeping bytes apart for {} threads, so that branches need not wait for each other's (--explain peak says more)\n",
+                        e.apart_bytes, e.threads);
   text += fmt::format("order: {}; {} values lie in the arena, in {} buffers, workspaces counted; side by side all would be {} bytes\n", e.order, e.arena_values,
                       e.arena_buffers, e.unshared_bytes);
   if (!e.chunks.empty())
@@ -92,6 +96,7 @@ std::string to_text(const MemoryExplanation& e) {
   if (!e.chunks.empty()) table("by chunk", e.chunks);
   text += fmt::format("{:<18} {:>8} {:>16}\n", "sharing rules", "used", "bytes not needed");
   for (const SharingUse& u : e.sharing) text += fmt::format("  {:<16} {:>8} {:>16}\n", u.rule, u.count, u.bytes);
+  if (!e.unruled.empty()) table("under no rule", e.unruled);
   text += "  add_to: pieces that are added where they arise are no values of the plan, so none are counted; see its bound\n";
   return text;
 }

@@ -1,5 +1,6 @@
 #include <tapedeck/capture/explain_memory.h>
 
+#include <tapedeck/capture/analysis/alias.h>
 #include <tapedeck/capture/place/problem.h>
 #include <tapedeck/capture/rerun.h>
 
@@ -18,7 +19,8 @@ constexpr std::size_t kMostBinding = 5;
 class PeakExplainer {
  public:
   PeakExplainer(const Plan& plan, const std::vector<double>& us)
-      : plan_(plan), g_(plan.graph), us_(us), map_(map_memory(plan)), bytes_(plan), live_(bytes_.live()) {}
+      : plan_(plan), g_(plan.graph), us_(us), map_(map_memory(plan)), bytes_(plan), live_(bytes_.live()),
+        windows_(find_windows(g_, Readers(g_), values_with_own_bytes(g_))) {}
 
   PeakExplanation explain() {
     e_.external_bytes = plan_.external_bytes;
@@ -37,7 +39,11 @@ class PeakExplainer {
 
  private:
   std::string site_of(NodeId n) const { return n == kNone ? "" : g_.nodes[n].origin.site.str(); }
-  double us(NodeId n) const { return n < static_cast<NodeId>(us_.size()) ? us_[n] : 0.0; }
+  double us(const std::vector<NodeId>& nodes) const {
+    double sum = 0;
+    for (const NodeId n : nodes) sum += n < static_cast<NodeId>(us_.size()) ? us_[n] : 0.0;
+    return sum;
+  }
 
   void find_peak() {
     const auto top = std::max_element(live_.begin(), live_.end());
@@ -115,22 +121,48 @@ class PeakExplainer {
     if (earliest >= e_.node || made >= t->bytes || bytes_.readers(t->value).size() > 1) return;
     t->order_helps = true;
     t->advice += fmt::format("; its only reader could run right after node {}: another order would free it before the peak", earliest);
+    t->advice += how_to_order();
+  }
+
+  // What a reader can do about the order.
+  std::string how_to_order() const {
+    const char* taken = plan_.order == "recorded"
+                            ? "the plan has the program's order; --order auto looks for others, and keeps this one if it finds none with a lower peak"
+                            : "--order auto has looked at many, and this one has the lowest peak of them";
+    return fmt::format(" ({}; a program that computes the reader there offers that order, too)", taken);
   }
 
   void advise_recomputing(PeakTenant* t) const {
     const std::vector<NodeId>& readers = bytes_.readers(t->value);
     const auto next = std::lower_bound(readers.begin(), readers.end(), e_.node);
-    Rerun rerun = bytes_.find(t->value, next == readers.begin() ? t->first : *std::prev(next), *next);
+    Rerun rerun = best_rerun(t->value, next == readers.begin() ? t->first : *std::prev(next), *next);
     if (rerun.nodes.empty()) {
       t->advice = "cannot be made again for its next reader: " + rerun.obstacle;
       return;
     }
     t->recomputable = true;
+    t->recompute_us = us(rerun.nodes);
     t->rerun = std::move(rerun.nodes);
+    t->rerun_before = rerun.before;
     t->peak_after = rerun.peak_bytes;
-    for (const NodeId n : t->rerun) t->recompute_us += us(n);
-    t->advice = fmt::format("made again from {} node{} ({:.1f} us) for its next reader instead of kept, {}", t->rerun.size(), t->rerun.size() == 1 ? "" : "s",
-                            t->recompute_us, effect_of(*t));
+    const std::string where = rerun.before == *next ? "" : fmt::format(" just before node {}, while what it needs is there,", rerun.before);
+    t->advice = fmt::format("made again from {} node{} ({:.1f} us){} for its next reader instead of kept, {}", t->rerun.size(),
+                            t->rerun.size() == 1 ? "" : "s", t->recompute_us, where, effect_of(*t));
+  }
+
+  // The lowest peak, then the least cost, then the latest place; if it can be done nowhere, why not before the reader.
+  Rerun best_rerun(ValueId v, NodeId kept_until, NodeId reader) const {
+    Rerun best;
+    for (const NodeId place : bytes_.places(v, e_.node, reader)) {
+      Rerun rerun = bytes_.find(v, kept_until, place);
+      if (place == reader || (!rerun.nodes.empty() && (best.nodes.empty() || is_better(rerun, best)))) best = std::move(rerun);
+    }
+    return best;
+  }
+
+  bool is_better(const Rerun& a, const Rerun& b) const {
+    if (a.peak_bytes != b.peak_bytes) return a.peak_bytes < b.peak_bytes;
+    return us(a.nodes) != us(b.nodes) ? us(a.nodes) < us(b.nodes) : a.nodes.size() < b.nodes.size();
   }
 
   std::string effect_of(const PeakTenant& t) const {
@@ -168,8 +200,9 @@ class PeakExplainer {
 
   // ---- what binds ----
 
-  // What has to be there while the node runs, whatever else lies where: of a window all that it looks at, of a part its own bytes, unless what
-  // it is joined to is read or made as well.
+  // What has to be there while the node runs, whatever else lies where, and in any other order: of a window all that it looks at, of a part its own
+  // bytes, unless what it is joined to is read or made as well. Of a join and what it joins, the whole; of an operand and a result that may be
+  // computed in its place, one.
   std::int64_t own_bytes(NodeId n) const {
     std::vector<ValueId> held;
     const Node& node = g_.nodes[n];
@@ -177,15 +210,32 @@ class PeakExplainer {
       while (plan_.values[v].reason == Reason::alias) v = plan_.values[v].other;
       if (plan_.values[v].where == Where::arena) held.push_back(v);
     };
-    for (const ValueId v : g_.inputs(node)) hold(v);
-    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
-      if (plan_.values[v].reason != Reason::in_place) hold(v);
+    for (const ValueId v : g_.inputs(node))
+      if (!node.op->part || plan_.values[v].reason == Reason::alias) hold(v);
+    const std::vector<char> in_place = may_be_in_place(n);
+    for (std::int32_t k = 0; k < node.n_outputs; ++k)
+      if (!in_place[static_cast<std::size_t>(k)] && plan_.values[node.first_output + k].reason != Reason::in_place) hold(node.first_output + k);
     std::sort(held.begin(), held.end());
     held.erase(std::unique(held.begin(), held.end()), held.end());
     std::int64_t bytes = plan_.workspace[n].bytes + plan_.external_bytes;
     for (const ValueId v : held)
       if (!lies_in_one_of(v, held)) bytes += g_.values[v].type.bytes();
     return bytes;
+  }
+
+  // By result: were an operand needed by nobody else, its bytes could be taken.
+  std::vector<char> may_be_in_place(NodeId n) const {
+    const Node& node = g_.nodes[n];
+    std::vector<char> may(static_cast<std::size_t>(node.n_outputs), 0);
+    std::vector<ValueId> given;
+    for (const Takeover& t : find_takeovers(g_, n, windows_)) {
+      const ValueId operand = windows_[g_.inputs(node)[t.input]].root;
+      const bool both_in_arena = plan_.values[operand].where == Where::arena && plan_.values[node.first_output + t.output].where == Where::arena;
+      if (!both_in_arena || may[t.output] || std::find(given.begin(), given.end(), operand) != given.end()) continue;
+      may[t.output] = 1;
+      given.push_back(operand);
+    }
+    return may;
   }
 
   bool lies_in_one_of(ValueId v, const std::vector<ValueId>& sorted) const {
@@ -219,14 +269,24 @@ class PeakExplainer {
     e_.top = box_name(plan_, *top);
     e_.top_text = g_.node_text(top->node);
     e_.alignment_bytes = std::min(e_.gap_bytes, rounding_at(e_.node).all);
+    if (plan_.segment_rule.placement == "apart") e_.apart_bytes = std::max<std::int64_t>(plan_.peak_bytes - plan_.segment_rule.tight_peak_bytes, 0);
     if (e_.gap_bytes <= 0)
       e_.gap_reason = "the arena ends where the most bytes are alive: no placement of this order is smaller";
+    else if (e_.apart_bytes > 0)
+      e_.gap_reason = why_apart();
     else if (plan_.chunks.size() > 1)
       e_.gap_reason = fmt::format("nothing lies across a joint of the arena's {} chunks; whether other chunks would be smaller in all is not known", plan_.chunks.size());
     else if (plan_.arena_bytes <= least_arena())
       e_.gap_reason = fmt::format("all of it is sizes rounded up to {} bytes: no placement of this order is smaller", plan_.alignment);
     else
       e_.gap_reason = fmt::format("what ends highest is {}, alive during nodes {}..{}; whether a placement of this order is smaller is not known", e_.top, top->first, top->last);
+  }
+
+  std::string why_apart() const {
+    const SegmentRule& r = plan_.segment_rule;
+    return fmt::format("{} of it because bytes are kept apart, so that branches on {} threads need not wait for each other's: placed tightly the peak is "
+                       "{}, and a step takes {:.1f} us by the model instead of {:.1f}. --threads 1, --parallel-peak 1 or --budget {} place tightly",
+                       e_.apart_bytes, plan_.threads, r.tight_peak_bytes, r.tight_makespan_us, r.makespan_us, r.tight_peak_bytes);
   }
 
   struct Rounding {
@@ -260,6 +320,7 @@ class PeakExplainer {
   const MemoryMap map_;
   const Reruns bytes_;
   const std::vector<std::int64_t>& live_;
+  const std::vector<Window> windows_;   // had no value a place in what joins it
   PeakExplanation e_;
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 namespace tapedeck {
@@ -12,6 +13,7 @@ namespace tapedeck {
 namespace {
 
 constexpr std::size_t kMostNodes = 64;   // run again for one value; beyond that it is not worth a thought
+constexpr std::size_t kMostPlaces = 8;
 
 }  // namespace
 
@@ -25,21 +27,40 @@ Reruns::Reruns(const Plan& plan)
     if (plan.values[v].reason == Reason::in_place) taken_over_[owner_[plan.values[v].other]] = g_.values[v].node;
 }
 
-Rerun Reruns::find(ValueId v, NodeId kept_until, NodeId reader) const {
+Rerun Reruns::find(ValueId v, NodeId kept_until, NodeId before) const {
   Rerun rerun;
-  if (!collect(g_.values[v].node, reader, &rerun)) {
+  rerun.before = before;
+  if (!collect(g_.values[v].node, before, &rerun)) {
     rerun.nodes.clear();
     return rerun;
   }
   std::sort(rerun.nodes.begin(), rerun.nodes.end());
   const std::int64_t bytes = g_.values[v].type.bytes();
-  for (NodeId n = 0; n < g_.node_count(); ++n) rerun.peak_bytes = std::max(rerun.peak_bytes, live_[n] - (n > kept_until && n < reader ? bytes : 0));
-  rerun.peak_bytes = std::max(rerun.peak_bytes, held_across(reader) - bytes + most_while_running(rerun.nodes, v));
+  for (NodeId n = 0; n < g_.node_count(); ++n) rerun.peak_bytes = std::max(rerun.peak_bytes, live_[n] - (n > kept_until && n < before ? bytes : 0));
+  rerun.peak_bytes = std::max(rerun.peak_bytes, held_across(before) - bytes + most_while_running(rerun.nodes, v));
   return rerun;
 }
 
-// n, and the makers of what it reads that is not there just before `reader`. False, and why, if that cannot be done.
-bool Reruns::collect(NodeId n, NodeId reader, Rerun* rerun) const {
+// Walks up from v through what is gone when `reader` comes.
+std::vector<NodeId> Reruns::places(ValueId v, NodeId after, NodeId reader) const {
+  std::vector<NodeId> places;
+  std::vector<NodeId> makers = {g_.values[v].node};
+  for (std::size_t i = 0; i < makers.size() && makers.size() <= kMostNodes; ++i)
+    for (const ValueId operand : g_.inputs(g_.nodes[makers[i]])) {
+      const NodeId until = there_until(owner_[operand]), maker = g_.values[seen_by(operand)].node;
+      if (until >= reader) continue;
+      if (until > after) places.push_back(until);
+      if (maker != kNone && std::find(makers.begin(), makers.end(), maker) == makers.end()) makers.push_back(maker);
+    }
+  std::sort(places.begin(), places.end(), std::greater<>());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  places.insert(places.begin(), reader);
+  if (places.size() > kMostPlaces) places.resize(kMostPlaces);
+  return places;
+}
+
+// n, and the makers of what it reads that is not there just before the node `before`. False, and why, if that cannot be done.
+bool Reruns::collect(NodeId n, NodeId before, Rerun* rerun) const {
   const auto fail = [&](const std::string& why) { return rerun->obstacle = why, false; };
   if (std::find(rerun->nodes.begin(), rerun->nodes.end(), n) != rerun->nodes.end()) return true;
   if (joins_parts(n)) return fail(fmt::format("`{}` joins parts that were written in place", g_.node_text(n)));
@@ -47,21 +68,23 @@ bool Reruns::collect(NodeId n, NodeId reader, Rerun* rerun) const {
   if (g_.nodes[n].op->is(kEffect)) return fail(fmt::format("`{}` has an effect", g_.node_text(n)));
   rerun->nodes.push_back(n);
   for (const ValueId v : g_.inputs(g_.nodes[n])) {
-    if (is_there(owner_[v], reader)) continue;
+    if (is_there(owner_[v], before)) continue;
     const NodeId maker = g_.values[seen_by(v)].node;
     if (maker == kNone) return fail(fmt::format("%{} has been updated by then", g_.value_name(owner_[v])));
-    if (!collect(maker, reader, rerun)) return false;
+    if (!collect(maker, before, rerun)) return false;
   }
   return true;
 }
 
-// Are its bytes there, and still its own, just before `reader`?
-bool Reruns::is_there(ValueId owner, NodeId reader) const {
-  if (taken_over_[owner] != kNone && taken_over_[owner] < reader) return false;
-  if (plan_.values[owner].where == Where::arena) return !readers_[owner].empty() && readers_[owner].back() >= reader;
-  if (!g_.is_state(owner)) return true;
-  return std::none_of(g_.updates.begin(), g_.updates.end(),
-                      [&](const Update& u) { return u.state == owner && u.value != owner && g_.values[u.value].node != kNone && g_.values[u.value].node < reader; });
+// The last node before which its bytes are there, and still its own.
+NodeId Reruns::there_until(ValueId owner) const {
+  NodeId until = g_.node_count();
+  if (taken_over_[owner] != kNone) until = taken_over_[owner];
+  if (plan_.values[owner].where == Where::arena) return readers_[owner].empty() ? kNone : std::min(until, readers_[owner].back());
+  if (!g_.is_state(owner)) return until;
+  for (const Update& u : g_.updates)
+    if (u.state == owner && u.value != owner && g_.values[u.value].node != kNone) until = std::min(until, g_.values[u.value].node);
+  return until;
 }
 
 bool Reruns::joins_parts(NodeId n) const {
@@ -75,11 +98,11 @@ ValueId Reruns::seen_by(ValueId v) const {
   return v;
 }
 
-// Bytes that nothing may touch just before `reader`, because it or who comes after needs them.
-std::int64_t Reruns::held_across(NodeId reader) const {
+// Bytes that nothing may touch just before the node `before`, because it or who comes after needs them.
+std::int64_t Reruns::held_across(NodeId before) const {
   std::int64_t bytes = plan_.external_bytes;
   for (const Interval& i : held_)
-    if (i.birth < reader && i.death >= reader) bytes += i.bytes;
+    if (i.birth < before && i.death >= before) bytes += i.bytes;
   return bytes;
 }
 

@@ -12,7 +12,8 @@
 namespace tapedeck {
 
 struct Rerun {
-  std::vector<NodeId> nodes;       // to run once more just before the reader, in the plan's order; empty: it cannot be done
+  NodeId before = kNone;           // where: just before this node
+  std::vector<NodeId> nodes;       // to run once more there, in the plan's order; empty: it cannot be done
   std::string obstacle;            // then: why not
   std::int64_t peak_bytes = 0;     // most bytes alive in the plan's order with them in it
 };
@@ -28,16 +29,20 @@ class Reruns {
   ValueId owner(ValueId v) const { return owner_[v]; }   // as byte_owners()
   const std::vector<std::int64_t>& live() const { return live_; }
 
-  // For `reader` and all after it. REQUIRES: v has bytes of its own in the arena; `kept_until` makes or reads it, `reader` is the next to read
-  // it. O(values + nodes).
-  Rerun find(ValueId v, NodeId kept_until, NodeId reader) const;
+  // Made just before the node `before`, for the next reader and all after it. REQUIRES: v has bytes of its own in the arena; `kept_until` makes or
+  // reads it, nobody between that and `before` does. O(values + nodes).
+  Rerun find(ValueId v, NodeId kept_until, NodeId before) const;
+
+  // Where that may be done, behind `after`: just before `reader`, and, the latest first, just before what is needed for it is gone. A few at most.
+  std::vector<NodeId> places(ValueId v, NodeId after, NodeId reader) const;
 
  private:
-  bool collect(NodeId n, NodeId reader, Rerun* rerun) const;
-  bool is_there(ValueId owner, NodeId reader) const;
+  bool collect(NodeId n, NodeId before, Rerun* rerun) const;
+  bool is_there(ValueId owner, NodeId before) const { return before <= there_until(owner); }
+  NodeId there_until(ValueId owner) const;
   bool joins_parts(NodeId n) const;
   ValueId seen_by(ValueId window) const;
-  std::int64_t held_across(NodeId reader) const;
+  std::int64_t held_across(NodeId before) const;
   std::int64_t most_while_running(const std::vector<NodeId>& nodes, ValueId wanted) const;
 
   const Plan& plan_;

@@ -98,6 +98,7 @@ class BenchRun {
     plan_.budget_percent = parse_percent(options.budget);
     if (plan_.budget_percent < 0 && !options.budget.empty()) plan_.budget = parse_size(options.budget);
     plan_.chunk_bytes = parse_chunk(options.chunk);
+    plan_.parallel_peak = options.parallel_peak;
   }
 
   int run() {

@@ -32,6 +32,7 @@ struct FileOptions {
   std::string file;
   bool json = false;
 };
+inline constexpr double kParallelPeak = 1.15;   // as PlanOptions has it
 struct PlanCommandOptions {
   std::string file;
   std::string budget;               // "64MiB", "1.5GB", "4096", "50%"
@@ -42,6 +43,7 @@ struct PlanCommandOptions {
   std::string device = "cpu";
   std::string output;
   int threads = 1;
+  double parallel_peak = kParallelPeak;
   double segment_us = 50;
   bool split_phases = false;
   std::string explain;              // "", "choices", "segments", "peak", "memory"
@@ -55,6 +57,7 @@ struct ReplayOptions {
   std::string file;
   std::string device = "cpu";
   int threads = 0;                  // 0 = all
+  double parallel_peak = kParallelPeak;   // of a plan that the file lacks
   int steps = 1;
   std::vector<std::string> inputs;  // NAME=@F.npy | NAME=rand:SEED | NAME=zeros
   std::string weights;
@@ -77,6 +80,7 @@ struct BenchCommandOptions {
   double min_time_s = 0;            // 0: 1, with --small 0.3
   std::string budget;               // plan anew under it
   std::string chunk;                // plan anew with chunks of no more
+  double parallel_peak = kParallelPeak;   // of plans made here
   std::string costs;                // of plans made here
   std::uint64_t seed = 42;
   bool json = false;

@@ -87,6 +87,12 @@ void add_record(Line& l) {
   c->footer(std::string("What is not given is the model's default; `tapedeck models --json` says what a model takes.\n") + kFooter);
 }
 
+void add_parallel_peak(CLI::App* c, double* value, const std::string& which) {
+  const char* doc = "for several threads: keep bytes apart, so that branches need not wait for each other's, where the peak grows by no more than this "
+                    "factor; 1: never";
+  c->add_option("--parallel-peak", *value, which + doc)->check(within(1, 1e6))->capture_default_str();
+}
+
 void add_plan(Line& l) {
   CLI::App* c = l.command("plan", "plan the memory of a step, under a budget or without", [&l] { return tool::plan(l.plan); },
                           &l.plan.json);
@@ -103,6 +109,7 @@ void add_plan(Line& l) {
   c->add_option("-o,--output", l.plan.output, "write the file with its plan here");
   c->add_option("--threads", l.plan.threads, "how many threads the segments are cut for; the plan runs on any number")
       ->check(CLI::Range(1, 4096))->capture_default_str();
+  add_parallel_peak(c, &l.plan.parallel_peak, "");
   c->add_option("--segment-us", l.plan.segment_us, "most microseconds of a segment; 0: every node by itself")->check(within(0, 1e9))->capture_default_str();
   c->add_flag("--split-phases", l.plan.split_phases, "no segment holds nodes of two phases");
   c->add_option("--explain", l.plan.explain, "choices (every recompute choice with its reason), segments (how they were cut), peak (what lives there, "
@@ -124,6 +131,7 @@ void add_replay(Line& l) {
   c->add_option("FILE", l.replay.file, kFile)->required();
   c->add_option("--device", l.replay.device, "cpu or cuda")->capture_default_str();
   c->add_option("--threads", l.replay.threads, "0 = all")->check(CLI::Range(0, 4096))->capture_default_str();
+  add_parallel_peak(c, &l.replay.parallel_peak, "of a plan that the file lacks, ");
   c->add_option("--steps", l.replay.steps, "exactly this many, no warm-up; default 1, with --profile 23")->check(CLI::Range(1, 1000000000));
   c->add_option("--input", l.replay.inputs, "NAME=@F.npy, NAME=rand:SEED or NAME=zeros; may be repeated");
   c->add_option("--weights", l.replay.weights, "safetensors file with state by name");
@@ -144,6 +152,7 @@ void add_bench(Line& l) {
   c->add_flag("--zoo", l.bench.zoo, "every model of `tapedeck models`");
   c->add_flag("--small", l.bench.small, "models at small sizes: batch 2, images of 64, sequences of 16, two layers, a quarter of the width");
   c->add_option("--threads", l.bench.threads, "thread counts: 1,2; 0 = all")->delimiter(',')->check(CLI::Range(0, 4096))->allow_extra_args(false);
+  add_parallel_peak(c, &l.bench.parallel_peak, "of plans made here, ");
   c->add_option("--warmup", l.bench.warmup, "steps (3) or time (200ms, 1s) before those that count; default: until three in a row agree within 5 %, at most 0.5 s");
   c->add_option("--min-time", l.bench.min_time_s, "seconds of timed steps, at least three of them; default 1, with --small 0.3")->check(within(0.001, 1e6));
   c->add_option("--budget", l.bench.budget, "plan anew under this budget: 64MiB, 1.5GB, 50%");

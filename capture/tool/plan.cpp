@@ -44,13 +44,10 @@ std::string summary(const std::string& path, const Plan& p) {
   return text;
 }
 
-// Without a budget: nothing is recomputed.
-std::vector<SharingBound> bounds_of(const Graph& captured, tapedeck::PlanOptions how) {
+std::vector<SharingBound> bounds_of(const Graph& captured, tapedeck::PlanOptions how, const Plan& shown) {
   Progress progress("planning with rules on and off");
   how.progress = {};
-  how.budget = -1;
-  how.budget_percent = -1;
-  return sharing_bounds(captured, how);
+  return sharing_bounds(captured, how, &shown);
 }
 
 // A tape may take its plan in; a text graph would be gone.
@@ -76,6 +73,7 @@ int plan(const PlanCommandOptions& options) {
   how.device = options.device == "cuda" ? DeviceType::cuda : DeviceType::cpu;
   how.chunk_bytes = parse_chunk(options.chunk);
   how.threads = options.threads;
+  how.parallel_peak = options.parallel_peak;
   how.segment_us = options.segment_us;
   how.split_phases = options.split_phases;
   how.cancel = &interrupted();
@@ -89,7 +87,7 @@ int plan(const PlanCommandOptions& options) {
   }
   PlanBackground background;
   if (options.explain == "peak") background.node_us = cost_nodes(p.graph, how.costs.get()).us;
-  if (options.explain == "memory") background.sharing = bounds_of(file.captured, how);
+  if (options.explain == "memory") background.sharing = bounds_of(file.captured, how, p);
   std::string text = options.json ? plan_report(p, options.explain, background) : summary(options.file, p) + explained(options.explain, p, background);
   std::FILE* answers = answers_beside(options.csv);
   std::fwrite(text.data(), 1, text.size(), answers);

@@ -80,12 +80,27 @@ std::string choices_explained(const Plan& p) {
   return text;
 }
 
-// What the rules earn: nothing recomputed, each plan in the order that is best for it.
-std::string rules_explained(const std::vector<SharingBound>& bounds) {
-  std::string text = fmt::format("{:<18} {:>16} {:>16}\n", "with sharing rules", "lower bound", "peak");
-  for (const SharingBound& b : bounds) text += fmt::format("  {:<16} {:>16} {:>16}\n", b.rules, b.lower_bound_bytes, b.peak_bytes);
-  text += "  each row is a plan of its own: where heuristics meet, a rule can cost a little\n";
-  return bounds.empty() ? "" : text;
+// The first row is the plan that is explained, unless that recomputes; what a rule earns is what would be more without it.
+std::string rules_explained(const Plan& p, const std::vector<SharingBound>& bounds) {
+  if (bounds.empty()) return "";
+  const bool has_least = bounds.size() > 1 && bounds[1].rules == "least found", is_parallel = p.threads > 1;
+  const SharingBound& least = bounds[has_least ? 1 : 0];
+  std::string text = fmt::format("{:<18} {:>16} {:>16}", "with sharing rules", "lower bound", is_parallel ? fmt::format("on {} threads", p.threads) : "peak");
+  if (is_parallel) text += fmt::format(" {:>16}", "placed tightly");
+  text += fmt::format(" {:>16} {:>16}\n", "earned: bound", "peak");
+  for (const SharingBound& b : bounds) {
+    text += fmt::format("  {:<16} {:>16} {:>16}", b.rules, b.lower_bound_bytes, b.peak_bytes);
+    if (is_parallel) text += fmt::format(" {:>16}", b.tight_peak_bytes);
+    if (&b > &least) text += fmt::format(" {:>16} {:>16}", b.lower_bound_bytes - least.lower_bound_bytes, b.tight_peak_bytes - least.tight_peak_bytes);
+    text += "\n";
+  }
+  text += "  each row is a plan of its own; with --order auto it is the least of the orders found for all of them\n";
+  if (is_parallel) text += "  earned is of what is placed tightly: how far bytes are kept apart differs from row to row\n";
+  if (has_least) text += "  least found: so much would do, where a rule costs bytes (a window keeps all that it looks at), or in another order, or at other offsets\n";
+  if (p.recomputed_nodes > 0)
+    text += fmt::format("  in this table nothing is recomputed; the plan above makes {} node{} again\n", p.recomputed_nodes,
+                        p.recomputed_nodes == 1 ? "" : "s");
+  return text;
 }
 
 }  // namespace
@@ -94,7 +109,7 @@ std::string explained(const std::string& what, const Plan& plan, const PlanBackg
   if (what == "choices") return choices_explained(plan);
   if (what == "segments") return segments_explained(plan);
   if (what == "peak") return to_text(explain_peak(plan, background.node_us));
-  if (what == "memory") return to_text(explain_memory(plan)) + rules_explained(background.sharing);
+  if (what == "memory") return to_text(explain_memory(plan)) + rules_explained(plan, background.sharing);
   return "";
 }
 

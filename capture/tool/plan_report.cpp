@@ -68,7 +68,9 @@ Json tenant_json(const PeakTenant& t) {
   Json j = {{"name", t.name}, {"type", text_or_null(t.type)}, {"role", memory_role_name(t.role)}, {"reason", t.reason}, {"bytes", t.bytes}, {"offset", t.offset},
             {"first", t.first}, {"last", t.last}, {"maker", t.maker}, {"made_at", text_or_null(t.made_at)}, {"module", text_or_null(t.module)},
             {"reader", text_or_null(t.reader)}, {"read_at", text_or_null(t.read_at)}, {"used_at_peak", t.used_at_peak}, {"order_helps", t.order_helps}, {"advice", text_or_null(t.advice)}};
-  j["recompute"] = t.recomputable ? Json({{"nodes", t.rerun.size()}, {"cost_us", t.recompute_us}, {"live_peak_bytes", t.peak_after}}) : Json(nullptr);
+  j["recompute"] = nullptr;
+  if (t.recomputable)
+    j["recompute"] = {{"nodes", t.rerun.size()}, {"before", t.rerun_before}, {"cost_us", t.recompute_us}, {"live_peak_bytes", t.peak_after}};
   return j;
 }
 
@@ -79,7 +81,8 @@ Json peak_json(const PeakExplanation& e) {
     binding.push_back({{"node", b.node}, {"text", b.text}, {"site", text_or_null(b.site)}, {"own_bytes", b.own_bytes}, {"binds", b.binds}});
   return {{"node", e.node}, {"text", e.text}, {"site", text_or_null(e.site)}, {"phase", e.phase}, {"nodes_at_peak", e.nodes_at_peak}, {"live_bytes", e.live_bytes},
           {"external_bytes", e.external_bytes}, {"arena_live_bytes", e.arena_live_bytes}, {"alive", alive}, {"binding", binding}, {"gap_bytes", e.gap_bytes},
-          {"alignment_bytes", e.alignment_bytes}, {"top", text_or_null(e.top)}, {"gap_reason", text_or_null(e.gap_reason)}};
+          {"alignment_bytes", e.alignment_bytes}, {"apart_bytes", e.apart_bytes},
+          {"top", text_or_null(e.top)}, {"gap_reason", text_or_null(e.gap_reason)}};
 }
 
 Json totals_json(const std::vector<MemoryTotal>& totals) {
@@ -90,16 +93,18 @@ Json totals_json(const std::vector<MemoryTotal>& totals) {
 
 Json rules_json(const std::vector<SharingBound>& bounds) {
   Json list = Json::array();
-  for (const SharingBound& b : bounds) list.push_back({{"rules", b.rules}, {"lower_bound_bytes", b.lower_bound_bytes}, {"peak_bytes", b.peak_bytes}});
+  for (const SharingBound& b : bounds)
+    list.push_back({{"rules", b.rules}, {"lower_bound_bytes", b.lower_bound_bytes}, {"peak_bytes", b.peak_bytes}, {"tight_peak_bytes", b.tight_peak_bytes}});
   return list;
 }
 
 Json memory_json(const MemoryExplanation& e) {
   Json sharing = Json::array();
   for (const SharingUse& u : e.sharing) sharing.push_back({{"rule", u.rule}, {"count", u.count}, {"bytes", u.bytes}});
-  return {{"order", e.order}, {"gap_bytes", e.gap_bytes}, {"alignment_bytes", e.alignment_bytes}, {"unshared_bytes", e.unshared_bytes},
+  return {{"order", e.order}, {"gap_bytes", e.gap_bytes}, {"alignment_bytes", e.alignment_bytes},
+          {"apart_bytes", e.apart_bytes}, {"threads", e.threads}, {"unshared_bytes", e.unshared_bytes},
           {"arena_values", e.arena_values}, {"arena_buffers", e.arena_buffers}, {"roles", totals_json(e.roles)}, {"reasons", totals_json(e.reasons)},
-          {"chunks", totals_json(e.chunks)}, {"sharing", sharing}};
+          {"chunks", totals_json(e.chunks)}, {"unruled", totals_json(e.unruled)}, {"sharing", sharing}};
 }
 
 }  // namespace

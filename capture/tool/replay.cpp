@@ -132,6 +132,7 @@ int replay(const ReplayOptions& options) {
   const std::shared_ptr<const CostModel> costs = keeps_plan && !options.profile ? nullptr : choose_costs(options.costs, file);
   how.costs = costs;
   how.threads = threads;
+  how.parallel_peak = options.parallel_peak;
   how.chunk_bytes = parse_chunk(options.chunk);
   if (file.plan) how.budget = file.plan->budget_bytes;   // --chunk asks for nothing else
   Plan plan = keeps_plan ? *file.plan : make_plan(file.captured, how);

@@ -3,6 +3,7 @@
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
 
+#include <tapedeck/capture/capture.h>
 #include <tapedeck/capture/explain_memory.h>
 #include <tapedeck/capture/json.h>
 #include <tapedeck/capture/memory_map.h>
@@ -11,6 +12,8 @@
 #include <tapedeck/capture/place/place.h>
 #include <tapedeck/capture/plan_csv.h>
 #include <tapedeck/capture/planner.h>
+#include <tapedeck/engine/gradients.h>
+#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/text.h>
 
 #include <gtest/gtest.h>
@@ -112,7 +115,8 @@ TEST(ExplainPeak, SaysWhatLivesThereAndWhatWouldLowerIt) {
   EXPECT_FALSE(a.order_helps);   // its reader waits for %c
   EXPECT_TRUE(tenant(e, "%s").order_helps);
   const std::string text = to_text(e);
-  for (const char* words : {"%big", "train.cpp:5", "made again from 1 node (7.0 us)", "1000 less", "another order would free it", "placement"})
+  for (const char* words :
+       {"%big", "train.cpp:5", "made again from 1 node (7.0 us)", "1000 less", "another order would free it", "--order auto", "placement"})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
 }
 
@@ -128,6 +132,63 @@ TEST(ExplainPeak, NodesThatBindReachTheBoundByThemselves) {
   EXPECT_EQ(e.binding[0].node, 1);
   EXPECT_TRUE(e.binding[0].binds);
   EXPECT_FALSE(e.binding[1].binds);
+}
+
+// %d is computed in place of %c as soon as %e comes before it: nothing binds there.
+TEST(ExplainPeak, WhatAnotherOrderComputesInPlaceDoesNotBind) {
+  const Graph g = parse(R"(graph g(%y: f32[1024]) {
+    %c: f32[1024] = mul(%y, %y)
+    %d: f32[1024] = exp(%c)
+    %f: f32[] = sum(%d) {axes=[0], keepdims=false}
+    %e: f32[] = sum(%c) {axes=[0], keepdims=false}
+    return %e, %f
+  })", "g");
+  const Plan recorded = make_plan(g, {.ordering = Ordering::recorded});
+  ASSERT_EQ(recorded.lower_bound_bytes, 12296);
+  ASSERT_EQ(make_plan(g).lower_bound_bytes, 8200);
+  for (const BindingNode& b : explain_peak(recorded, {}).binding) {
+    EXPECT_FALSE(b.binds) << b.text;
+    EXPECT_LE(b.own_bytes, 8200) << b.text;
+  }
+}
+
+// What is said to bind is not below what the planner reaches when it may do all.
+TEST(ExplainPeak, NoPlanGetsBelowWhatBinds) {
+  int bind = 0;
+  for (unsigned seed = 1; seed <= 80; ++seed)
+    for (const Graph& g : {test::RandomProgram(seed).graph(), test::RandomGraph(seed).make(20)}) {
+      const std::int64_t least = make_plan(g).floor_bytes;
+      for (const BindingNode& b : explain_peak(make_plan(g, {.ordering = Ordering::recorded}), {}).binding) {
+        EXPECT_LE(b.own_bytes, least) << b.text << "\n" << print(g);
+        bind += b.binds;
+      }
+    }
+  EXPECT_GT(bind, 20);
+}
+
+// Placed apart for several threads, the gap is not for want of a better placement.
+TEST(ExplainPeak, SaysWhatKeepingBytesApartCosts) {
+  ModelOptions model;
+  model.abstract = true;
+  model.batch = 1;
+  const Graph g = record_model(*find_model("mlp"), model).graph;
+  PlanOptions options;
+  options.threads = 4;
+  const Plan apart = make_plan(g, options);
+  ASSERT_EQ(apart.segment_rule.placement, "apart");
+  ASSERT_GT(apart.peak_bytes, apart.segment_rule.tight_peak_bytes);
+  const PeakExplanation e = explain_peak(apart, {});
+  EXPECT_EQ(e.apart_bytes, apart.peak_bytes - apart.segment_rule.tight_peak_bytes);
+  const std::string tight = std::to_string(apart.segment_rule.tight_peak_bytes);
+  for (const char* words : {"kept apart", tight.c_str(), "--threads 1", "--parallel-peak 1", "--budget"})
+    EXPECT_NE(e.gap_reason.find(words), std::string::npos) << e.gap_reason;
+  EXPECT_EQ(e.gap_reason.find("not known"), std::string::npos) << e.gap_reason;
+  EXPECT_NE(to_text(explain_memory(apart)).find("keeping bytes apart for 4 threads"), std::string::npos);
+  options.parallel_peak = 1;   // the cures that are named are cures
+  EXPECT_LE(make_plan(g, options).peak_bytes, apart.segment_rule.tight_peak_bytes);
+  options.parallel_peak = 1.15;
+  options.budget = apart.segment_rule.tight_peak_bytes;
+  EXPECT_LE(make_plan(g, options).peak_bytes, apart.segment_rule.tight_peak_bytes);
 }
 
 // A reader of one part needs that part, and not the whole buffer that the plan joins it in.
@@ -211,7 +272,41 @@ TEST(ExplainMemory, TotalsAddUp) {
       EXPECT_EQ(at_peak, *std::max_element(live.begin(), live.end()));
     }
     EXPECT_EQ(e.gap_bytes, e.peak_bytes - e.lower_bound_bytes);
+    const auto workspace = [](const std::vector<MemoryTotal>& totals) {
+      for (const MemoryTotal& t : totals)
+        if (t.name == "workspace") return t.bytes;
+      return std::int64_t{0};
+    };
+    EXPECT_EQ(workspace(e.unruled), workspace(e.roles));
   }
+}
+
+// What loops take is under no rule, and named.
+TEST(ExplainMemory, NamesWhatLoopsTake) {
+  const auto row = [](const MemoryExplanation& e, const std::string& name) {
+    const auto it = std::find_if(e.unruled.begin(), e.unruled.end(), [&](const MemoryTotal& t) { return t.name == name; });
+    return it == e.unruled.end() ? MemoryTotal{} : *it;
+  };
+  const auto explained = [](std::int64_t every) {
+    Tensor start = full({2, 3}, 0.5);
+    start.requires_grad(true);
+    const Tensor slices = full({7, 2, 3}, 0.25);
+    Capture capture("loop");
+    const Tensor h = capture.input("h", start), x = capture.input("x", slices);
+    LoopOptions options;
+    options.checkpoint_every = every;
+    const LoopResult r = scan([](const Tensors& c) { return Tensors{tanh(c[0] * c[1])}; }, {h}, {x}, {}, options);
+    capture.output("g", gradients({sum(r.carried[0])}, {h})[0]);
+    return explain_memory(make_plan(capture.finish().graph));
+  };
+  const MemoryExplanation kept = explained(0), again = explained(kCheckpointSqrt);
+  EXPECT_GT(row(kept, "loop residuals").bytes, 0);
+  EXPECT_EQ(row(kept, "loop tapes").count, 0);
+  EXPECT_GT(row(kept, "loops").bytes, 0);
+  EXPECT_EQ(row(again, "loop residuals").count, 0);
+  EXPECT_EQ(row(again, "loop tapes").count, 1);
+  EXPECT_GE(row(again, "loops").bytes, row(again, "loop tapes").bytes);
+  EXPECT_EQ(row(again, "loop tapes").bytes % (2 * 3 * 4), 0);
 }
 
 // ---- CSV ----

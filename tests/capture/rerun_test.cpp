@@ -131,21 +131,48 @@ NodeId next_reader(const Plan& plan, ValueId value, NodeId from) {
 }
 
 TEST(Rerun, ThePeakSaidToBeLeftIsTheOneThatIsLeft) {
-  int one = 0, several = 0, higher = 0;
+  int one = 0, several = 0, higher = 0, earlier = 0;
   for (const Plan& plan : some_plans()) {
     ASSERT_EQ(live_bytes(WithClones(plan, kNone, {}, kNone).result), live_bytes(plan)) << print(plan.graph);
     const PeakExplanation e = explain_peak(plan, {});
     for (const PeakTenant& t : e.alive) {
       if (!t.recomputable) continue;
-      const WithClones cloned(plan, t.value, t.rerun, next_reader(plan, t.value, e.node));
+      const NodeId reader = next_reader(plan, t.value, e.node);
+      EXPECT_GT(t.rerun_before, e.node) << t.name;
+      EXPECT_LE(t.rerun_before, reader) << t.name;
+      const WithClones cloned(plan, t.value, t.rerun, t.rerun_before);
       EXPECT_EQ(t.peak_after, live_peak_of(cloned.result)) << t.name << ", " << t.advice << "\n" << print(plan.graph) << "\n" << print(cloned.result.graph);
       (t.rerun.size() == 1 ? one : several)++;
       higher += t.peak_after > e.live_bytes;
+      earlier += t.rerun_before < reader;
     }
   }
   EXPECT_GT(one, 50);
   EXPECT_GT(several, 20);
   EXPECT_GT(higher, 0);
+  EXPECT_GT(earlier, 0);
+}
+
+// %a is gone when %m is read, and there until shortly before: %m can be made from it then.
+TEST(Rerun, IsDoneWhileWhatItNeedsIsThere) {
+  const Plan plan = make_plan(parse(R"(graph g(%x: u8[200]) {
+    %a: u8[1000] = opaque(%x) {us=7.0}
+    %m: u8[400] = opaque(%a) {us=1.0}
+    %big: u8[3000] = opaque(%x) {us=50.0}
+    %c: u8[8] = opaque(%big) {us=1.0}
+    %d: u8[8] = opaque(%a, %c) {us=1.0}
+    %f: u8[8] = opaque(%d) {us=1.0}
+    %e: u8[8] = opaque(%m, %f) {us=1.0}
+    return %e
+  })", "g"), {.ordering = Ordering::recorded});
+  const PeakExplanation e = explain_peak(plan, {7, 1, 50, 1, 1, 1, 1});
+  const auto m = std::find_if(e.alive.begin(), e.alive.end(), [](const PeakTenant& t) { return t.name == "%m"; });
+  ASSERT_NE(m, e.alive.end());
+  EXPECT_EQ(m->rerun, std::vector<NodeId>{1});
+  EXPECT_EQ(m->rerun_before, 4);
+  EXPECT_EQ(m->recompute_us, 1);
+  EXPECT_EQ(m->peak_after, e.live_bytes - 400);
+  EXPECT_NE(m->advice.find("made again from 1 node (1.0 us) just before node 4, while what it needs is there"), std::string::npos) << m->advice;
 }
 
 // %p, %a and %k are alive together while %a is made again.

@@ -20,6 +20,28 @@ for key in peak alive binding gap_bytes recompute advice; do answered "\"$key\""
 expect 0 plan hand.graph --explain memory; quiet
 for words in "by role" "by reason" "sharing rules" "order:" "in_place" "without windows" "none"; do answered "$words"; done
 for words in "add_to: pieces" "each row is a plan of its own"; do answered "$words"; done
+# The first row is the plan that is shown, on one thread and on several.
+expect 0 record squeezenet --abstract --batch 1 --image 64 -o s.tape
+for threads in 1 4; do
+  expect 0 plan s.tape --threads $threads --explain memory; answered "earned: bound"; answered "workspace"
+  peak=$(sed -nE 's/^peak ([0-9]+) bytes.*/\1/p' out); bound=$(sed -nE 's/^peak .*lower bound ([0-9]+) .*/\1/p' out)
+  grep -qE "^  all +$bound +$peak( |\$)" out ||
+    fail "the row of all rules on $threads threads: $(grep -E '^peak|^  all' out)"
+done
+answered "on 4 threads"; answered "placed tightly"
+
+# Bytes kept apart for several threads: said, with what undoes it.
+expect 0 record mlp --abstract --batch 1 -o m.tape
+expect 0 plan m.tape --threads 4 --explain peak; answered "kept apart"; answered "--parallel-peak 1"
+! grep -q 'is not known' out || fail "$(tail -3 out)"
+expect 0 plan m.tape --threads 4 --json; apart=$(number peak_bytes)
+expect 0 plan m.tape --threads 4 --parallel-peak 1 --json; [ "$(number peak_bytes)" -lt "$apart" ] || fail "tight: $(number peak_bytes)"
+expect 0 plan m.tape --threads 4 --parallel-peak 1 --explain peak; ! grep -q 'kept apart' out || fail "$(tail -3 out)"
+for command in plan replay bench; do
+  expect 0 $command --help; answered "--parallel-peak"; answered "1.15"
+  for wrong in 0.9 nan much; do expect 2 $command m.tape --parallel-peak=$wrong; done
+done
+
 expect 0 plan hand.graph --explain memory --json; quiet
 for key in memory roles reasons sharing order unshared_bytes rules; do answered "\"$key\""; done
 
