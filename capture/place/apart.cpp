@@ -33,6 +33,7 @@ class SpaceApart {
       if (meet(uses_[i], e.use) && !search.pass(e.offset, e.end)) break;
     return search.offset();
   }
+  std::int64_t look_ups() const { return 0; }
 
  private:
   struct Entry {
@@ -64,7 +65,7 @@ Offsets place_apart(const std::vector<Tenant>& buffers, const std::vector<Occupa
     for (Fit fit : {Fit::first, Fit::best}) {
       SpaceApart space(uses, chunks);
       const std::int64_t limit = chunks.is_one() ? best.end : std::numeric_limits<std::int64_t>::max();  // what ends higher may hold less in sum
-      const Attempt next = attempt(p, make_order(p), fit, limit, space, large.offsets);
+      const Attempt next = attempt(p, make_order(p), fit, {.end = limit}, space, large.offsets);
       if (next.end >= limit) continue;
       Offsets split = chunks.is_one() ? to_offsets(p, next, buffers.size()) : split_up(p, chunks, next, buffers.size());
       if (split.end < best.end) best = std::move(split);

@@ -1,7 +1,6 @@
 // What is lost at the joints of arenas depends on how their size and those of the large buffers divide, so smaller arenas are often better than
 // the largest that are allowed. Beyond that, the order in which buffers are placed is changed at random and kept if it does no harm: a whole
 // placement for each step, which one arena's climbing (climb.h) does without, but nothing need be known about what gives way at a joint.
-#include <tapedeck/capture/place/alive.h>
 #include <tapedeck/capture/place/chunks.h>
 #include <tapedeck/capture/place/greedy.h>
 #include <tapedeck/capture/place/space.h>
@@ -27,6 +26,7 @@ class ChunkSearch {
   ChunkSearch(const PlaceProblem& p, const PlaceOptions& options, std::size_t n_buffers)
       : p_(p), options_(options), n_buffers_(n_buffers), begun_(PlaceClock::now()) {
     best_.end = std::numeric_limits<std::int64_t>::max();
+    stop_ = stop_for(options, begun_);
   }
 
   Offsets run() {
@@ -47,18 +47,21 @@ class ChunkSearch {
   double seconds() const { return std::chrono::duration<double>(PlaceClock::now() - begun_).count(); }
   bool has_time() const {
     if (options_.cancel && *options_.cancel) return false;
-    return options_.seconds > 0 ? seconds() < options_.seconds : work_ < options_.work;
+    if (options_.seconds > 0 && seconds() >= options_.seconds) return false;
+    return work_ < options_.work || (options_.seconds > 0 && options_.work == 0);
   }
 
   // About as many of the steps that the search in one arena counts as take the time of one placement.
   std::int64_t work_of_one() const { return static_cast<std::int64_t>(p_.buffers.size()) / 2 + 8; }
 
   void place_greedily(std::int64_t chunk) {
-    const Oversized large = place_oversized(p_, chunk, [&](std::int32_t i, std::int32_t k) { return alive_together(p_.buffers[i], p_.buffers[k]); });
+    const Oversized large = place_oversized(p_, chunk);
     const Chunks chunks(large.sizes, chunk);
-    each_greedy_attempt(p_, chunks, large.offsets, {.threads = options_.threads}, [&](Attempt&& next) {
+    GreedyOptions how{.threads = options_.threads};
+    how.stop = stop_;
+    each_greedy_attempt(p_, chunks, large.offsets, how, [&](Attempt&& next) {
       work_ += work_of_one();
-      take(next, chunks, large);
+      if (next.end < std::numeric_limits<std::int64_t>::max()) take(next, chunks, large);   // else it gave up
       return is_done() ? p_.bound : std::numeric_limits<std::int64_t>::max();  // an attempt that ends higher may hold less in sum
     });
   }
@@ -91,7 +94,7 @@ class ChunkSearch {
     const Oversized large = large_;
     std::int64_t end = std::numeric_limits<std::int64_t>::max();
     const auto n = static_cast<std::uint32_t>(order.size());
-    const std::int64_t patience = options_.seconds > 0 ? std::numeric_limits<std::int64_t>::max() : kPatience + n / 2;
+    const std::int64_t patience = options_.work == 0 ? std::numeric_limits<std::int64_t>::max() : kPatience + n / 2;
     for (std::int64_t vain = 0; vain < patience && !is_done() && has_time(); ++vain) {
       PlaceOrder next = order;
       if (end < std::numeric_limits<std::int64_t>::max()) {
@@ -101,6 +104,7 @@ class ChunkSearch {
       }
       work_ += work_of_one();
       const Attempt made = place_in_order(next, chunks, large);
+      if (made.end == std::numeric_limits<std::int64_t>::max()) break;   // it gave up
       const std::int64_t sum = split_up(p_, chunks, made, n_buffers_).end;
       if (sum > end) continue;
       if (sum < end) vain = 0;
@@ -111,13 +115,12 @@ class ChunkSearch {
   }
 
   Attempt place_in_order(const PlaceOrder& order, const Chunks& chunks, const Oversized& large) const {
-    constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
     if (p_.buffers.size() <= kFew) {
       SmallSpace space(chunks);
-      return attempt(p_, order, Fit::first, kAny, space, large.offsets);
+      return attempt(p_, order, Fit::first, {.stop = &stop_}, space, large.offsets);
     }
     Space space(p_, chunks);
-    return attempt(p_, order, Fit::first, kAny, space, large.offsets);
+    return attempt(p_, order, Fit::first, {.stop = &stop_}, space, large.offsets);
   }
 
   // xorshift64*: small, and the same on every machine.
@@ -132,6 +135,7 @@ class ChunkSearch {
   const PlaceOptions& options_;
   const std::size_t n_buffers_;
   const PlaceClock::time_point begun_;
+  SearchStop stop_;
   std::uint64_t random_ = 0xD1B54A32D192ED03u;
   std::int64_t work_ = 0;
   Offsets best_;

@@ -1,6 +1,7 @@
 #include <tapedeck/capture/place/chunks.h>
 
 #include <tapedeck/capture/place/greedy.h>
+#include <tapedeck/capture/place/space.h>
 
 #include <tuple>
 #include <utility>
@@ -45,6 +46,26 @@ PlaceOrder larger_than(const PlaceProblem& p, std::int64_t chunk_bytes) {
 }
 
 }  // namespace
+
+Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes) {
+  Oversized result;
+  result.offsets.assign(p.buffers.size(), -1);
+  const PlaceOrder order = larger_than(p, chunk_bytes);
+  if (order.empty()) return result;
+  Space space(p, Chunks({}, chunk_bytes));
+  std::int64_t end = 0;
+  for (std::int32_t i : order) {
+    const Tenant& b = p.buffers[i];
+    space.chunks().set_chunk(b.bytes);
+    const std::int64_t offset = result.offsets[i] = space.find(i, b, Fit::first);
+    space.insert(i, b, offset);
+    if (offset < end) continue;
+    space.chunks().add(b.bytes);
+    result.sizes.push_back(b.bytes);
+    end += b.bytes;
+  }
+  return result;
+}
 
 Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes, const std::function<bool(std::int32_t, std::int32_t)>& meet) {
   Oversized result;

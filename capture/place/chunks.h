@@ -19,6 +19,8 @@ class Chunks {
   Chunks(const std::vector<std::int64_t>& sizes, std::int64_t chunk);
 
   bool is_one() const { return chunk_ == 0; }
+  void add(std::int64_t bytes) { starts_.push_back(starts_.back() + bytes); }   // an arena more of a given size
+  void set_chunk(std::int64_t bytes) { chunk_ = bytes; }
   // The lowest offset from `offset` on where the buffer is aligned, in its arena, and lies in one.
   std::int64_t settle(std::int64_t offset, const Tenant& b) const {
     return chunk_ == 0 ? align_up(offset, b.alignment) : settle_in_one(offset, b);
@@ -34,11 +36,13 @@ class Chunks {
 };
 
 // Buffers larger than a chunk, largest first, each as low as may be in the arenas made for those before it, or else at the start of one of its
-// own size. So what is larger than a chunk is as large as one buffer in it. `meet` says whether two buffers may not share bytes.
+// own size. So what is larger than a chunk is as large as one buffer in it. `meet` says whether two buffers may not share bytes; without it
+// that is when both are alive, and is found without looking at every two.
 struct Oversized {
   std::vector<std::int64_t> sizes;    // of their arenas
   std::vector<std::int64_t> offsets;  // by buffer; -1: not one of these
 };
+Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes);
 Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes, const std::function<bool(std::int32_t, std::int32_t)>& meet);
 
 // From one range of offsets to arenas. `end` is the sum of what each holds.

@@ -35,13 +35,13 @@ std::int64_t Climber::first_step(const Attempt& best) const { return std::max<st
 
 // Half of the way to the bound; after a failure half of that, and when that has got too small all over again with more patience. A small
 // step costs about as much as a large one that succeeds: what takes time is to learn what is hard to place.
-bool Climber::climb(std::int64_t work, Attempt* best) {
+bool Climber::climb(std::int64_t work, Attempt* best, const SearchStop& stop) {
   const std::int64_t before = best->end;
   if (!is_able()) return false;
   while (work > 0 && best->end > lowest_) {
     if (step_ == 0) step_ = first_step(*best);
     if (!has_target_ || target_ >= best->end) set_target(std::max(best->end - step_, lowest_), *best);
-    const Outcome outcome = reach_target(&work);
+    const Outcome outcome = reach_target(&work, stop);
     if (outcome == Outcome::paused) break;
     has_target_ = false;
     if (outcome == Outcome::found) {
@@ -55,12 +55,12 @@ bool Climber::climb(std::int64_t work, Attempt* best) {
   return best->end < before;
 }
 
-bool Climber::reach(std::int64_t target, std::int64_t work, Attempt* best) {
+bool Climber::reach(std::int64_t target, std::int64_t work, Attempt* best, const SearchStop& stop) {
   if (best->end <= target) return true;
   if (!is_able() || target < lowest_) return false;
   set_target(target, *best);
   left_ = work;
-  if (reach_target(&work) == Outcome::found) keep(best);
+  if (reach_target(&work, stop) == Outcome::found) keep(best);
   has_target_ = false;
   return best->end <= target;
 }
@@ -78,10 +78,11 @@ void Climber::set_target(std::int64_t target, const Attempt& best) {
   });
 }
 
-Climber::Outcome Climber::reach_target(std::int64_t* work) {
-  while (!out_.empty()) {
+Climber::Outcome Climber::reach_target(std::int64_t* work, const SearchStop& stop) {
+  constexpr unsigned kLookEvery = 16;   // that are put back
+  for (unsigned n = 0; !out_.empty(); ++n) {
     if (left_ <= 0) return Outcome::failed;
-    if (*work <= 0) return Outcome::paused;
+    if (*work <= 0 || (n % kLookEvery == 0 && stop.now())) return Outcome::paused;
     const std::int32_t i = out_.back();
     out_.pop_back();
     const std::int64_t cost = static_cast<std::int64_t>(near_.of(i).size()) + 8;

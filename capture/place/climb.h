@@ -6,6 +6,7 @@
 
 #include <tapedeck/capture/place/fit.h>
 #include <tapedeck/capture/place/neighbours.h>
+#include <tapedeck/capture/place/stop.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -22,11 +23,12 @@ class Climber {
   bool is_able() const { return near_.complete(); }
 
   // Makes *best (a whole placement of p) end lower, if it finds how within `work` examined buffers. Whether it did. A later call goes on
-  // where the last one stopped. Equal calls, equal answers. O(work log work).
-  bool climb(std::int64_t work, Attempt* best);
+  // where the last one stopped. Equal calls, equal answers, unless stopped. O(work log work).
+  bool climb(std::int64_t work, Attempt* best, const SearchStop& stop = {});
 
   // The same for one target: whether *best ends there or lower now. What is heavy stays where it is rather than what is light (1).
-  bool reach(std::int64_t target, std::int64_t work, Attempt* best);
+  bool reach(std::int64_t target, std::int64_t work, Attempt* best, const SearchStop& stop = {});
+  void raise_lowest(std::int64_t end) { lowest_ = std::max(lowest_, end); }   // nothing lower is looked for
   void weigh(std::int32_t i, std::int64_t weight) { weight_[i] = std::max(weight_[i], weight); }
 
  private:
@@ -37,7 +39,7 @@ class Climber {
 
   std::int64_t first_step(const Attempt& best) const;
   void set_target(std::int64_t target, const Attempt& best);
-  Outcome reach_target(std::int64_t* work);
+  Outcome reach_target(std::int64_t* work, const SearchStop& stop);
   bool put_back(std::int32_t i);
   void gather_edges(std::int32_t i);
   void sort_edges(std::vector<Edge>* edges);

@@ -211,11 +211,13 @@ class Parser {
     Life life;
     life.whole.first = time(kLower);
     life.whole.end = at_[kUpper] ? time(kUpper) : time(kEnd) + 1;
-    if (life.whole.first >= life.whole.end)
-      fail(fmt::format("buffer {} is never alive: it ends at {}, before it begins at {}", shown(field(kId)), life.whole.end - 1, life.whole.first));
+    if (life.whole.first >= life.whole.end) fail_never_alive();
     if (at_[kGaps])
-      for (const std::string& gap : split(field(kGaps), ' '))
-        if (!gap.empty()) life.gaps.push_back(read_gap(gap, life.whole));
+      for (const std::string& gap : split(field(kGaps), ' ')) {
+        if (gap.empty()) continue;
+        const Times times = read_gap(gap.substr(0, gap.find('@')), life.whole);
+        if (gap.find('@') == std::string::npos || is_empty_window(gap)) life.gaps.push_back(times);
+      }
     std::sort(life.gaps.begin(), life.gaps.end(), [](const Times& a, const Times& b) { return a.first < b.first; });
     std::int64_t from = life.whole.first;   // joined where they touch; then none may be left of the life
     for (const Times& gap : life.gaps) from = gap.first <= from ? std::max(from, gap.end) : life.whole.first - 1;
@@ -223,9 +225,32 @@ class Parser {
     lives_.push_back(std::move(life));
   }
 
+  [[noreturn]] void fail_never_alive() const {
+    const Column last = at_[kUpper] ? kUpper : kEnd;
+    fail(fmt::format("buffer {} is never alive: {} {} is not {} {} {}", shown(field(kId)), named(last), field(last), last == kUpper ? "above" : "at or above", named(kLower),
+                     field(kLower)));
+  }
+
+  // Of a gap a-b@lo:hi. False: it is all of the buffer.
+  bool is_empty_window(const std::string& gap) const {
+    const std::size_t from = gap.find('@') + 1, colon = gap.find(':', from);
+    const char *const begin = gap.data() + from, *const middle = gap.data() + colon, *const end = gap.data() + gap.size();
+    std::int64_t low = 0, high = 0;
+    if (colon == std::string::npos || !is_number(begin, middle, &low) || !is_number(middle + 1, end, &high))
+      fail(fmt::format("gap '{}' is not of the form a-b or a-b@lo:hi, of whole numbers", shown(gap)));
+    const std::int64_t size = list_.buffers.back().bytes;
+    if (low < 0 || low > high || high > size) fail(fmt::format("gap '{}': its window is not within the {} bytes of the buffer", shown(gap), size));
+    if (low != high && high - low != size)
+      fail(fmt::format("gap '{}': that part of a buffer is needed in a gap (a-b@lo:hi) is not supported, but none (0:0) and all of it (0:{})", shown(gap), size));
+    return low == high;
+  }
+
+  static bool is_number(const char* begin, const char* end, std::int64_t* value) {
+    const auto read = std::from_chars(begin, end, *value);
+    return begin != end && read.ec == std::errc() && read.ptr == end;
+  }
+
   Times read_gap(const std::string& text, const Times& whole) const {
-    if (text.find('@') != std::string::npos)
-      fail(fmt::format("gap '{}': that part of a buffer is needed in a gap (a-b@lo:hi) is not supported; make it two buffers", shown(text)));
     const std::size_t dash = text.find('-', 1);   // the first may be a sign
     if (dash == std::string::npos) fail(fmt::format("gap '{}' is not of the form a-b, of whole numbers", shown(text)));
     Times gap;

@@ -13,8 +13,9 @@
 //     offset                                  it lies there, and others make way; empty or -1: anywhere
 //     gaps                                    "a-b c-d": its bytes are not needed during a..b-1
 //
-// A gap with a window, a-b@lo:hi, where only bytes lo..hi-1 are needed, is refused: a buffer is needed whole or not at all. The first blank
-// line ends the list, whatever follows. Times need not be dense. Numbers are whole; fields may be quoted as in
+// A gap may have a window, a-b@lo:hi: only bytes lo..hi-1 of the buffer are needed then. An empty window makes it a gap like any other, one of
+// the whole size makes it none; all others are refused, for a buffer is needed whole or not at all. The first blank line ends the list,
+// whatever follows. Times need not be dense. Numbers are whole; fields may be quoted as in
 // RFC 4180, but go over one line. Messages name a column as the file does.
 #pragma once
 

@@ -3,9 +3,11 @@
 
 #include <tapedeck/capture/place/chunks.h>
 #include <tapedeck/capture/place/problem.h>
+#include <tapedeck/capture/place/stop.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace tapedeck {
@@ -52,9 +54,18 @@ struct Attempt {
   bool at_hints = false;   // it was made to keep addresses
 };
 
-// Gives up, with an end no better than `limit`, as soon as it cannot win. Buffers that have an offset in `given` (-1: none) lie there.
+// How far an attempt may go.
+struct AttemptLimit {
+  std::int64_t end = std::numeric_limits<std::int64_t>::max();        // it must end below
+  std::int64_t look_ups = std::numeric_limits<std::int64_t>::max();   // of the space
+  const SearchStop* stop = nullptr;
+};
+
+// Gives up, with an end no better than the limit's, as soon as it cannot win or may go no further. Buffers that have an offset in `given`
+// (-1: none) lie there.
 template <class AnySpace>
-Attempt attempt(const PlaceProblem& p, const PlaceOrder& order, Fit fit, std::int64_t limit, AnySpace& space, const std::vector<std::int64_t>& given = {}) {
+Attempt attempt(const PlaceProblem& p, const PlaceOrder& order, Fit fit, const AttemptLimit& limit, AnySpace& space, const std::vector<std::int64_t>& given = {}) {
+  constexpr std::size_t kLookEvery = 256;   // buffers
   Attempt result;
   result.offsets.assign(p.buffers.size(), 0);
   const auto put = [&](std::int32_t i, std::int64_t offset) {
@@ -65,8 +76,13 @@ Attempt attempt(const PlaceProblem& p, const PlaceOrder& order, Fit fit, std::in
   };
   for (std::size_t i = 0; i < given.size(); ++i)
     if (given[i] >= 0) put(static_cast<std::int32_t>(i), given[i]);
+  std::size_t placed = 0;
   for (std::int32_t i : order) {
-    if (result.end >= limit) return result;
+    if (result.end >= limit.end) return result;
+    if (++placed % kLookEvery == 0 && (space.look_ups() > limit.look_ups || (limit.stop && limit.stop->now()))) {
+      result.end = std::numeric_limits<std::int64_t>::max();
+      return result;
+    }
     if (given.empty() || given[i] < 0) put(i, space.find(i, p.buffers[i], fit));
   }
   return result;

@@ -2,6 +2,7 @@
 
 #include <tapedeck/capture/place/climb.h>
 #include <tapedeck/capture/place/space.h>
+#include <tapedeck/capture/place/sweep.h>
 
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
@@ -73,24 +74,30 @@ std::vector<std::int64_t> fixed_offsets(const PlaceProblem& p) {
 namespace {
 
 constexpr std::size_t kFew = 1500;        // up to so many are best walked one by one
-constexpr std::size_t kWorthThreads = 5000;
+constexpr std::size_t kFewMeetings = kFew * kFew;   // of a buffer and a stretch of another's life: so are more of these
+constexpr std::size_t kVeryFew = 64;      // and so are these, whatever their lives
+constexpr std::size_t kWorthThreads = 5000;   // and looking at the clock
+constexpr std::int64_t kMostLookUps = 60'000'000;   // of these, in all attempts: no other is begun then
 constexpr std::size_t kMany = 20000;      // beyond so many there is no time for all: first fit only, until it is close to the bound
 
 // Every order, first by first fit, then by best fit.
 class GreedyAttempts {
  public:
   GreedyAttempts(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, const GreedyOptions& options)
-      : p_(p), chunks_(chunks), given_(given), enough_(p.bound + options.slack), first_fit_only_(options.first_fit_only) {}
+      : p_(p), chunks_(chunks), given_(given), enough_(p.bound + options.slack), first_fit_only_(options.first_fit_only) {
+    is_few_ = p.buffers.size() <= kVeryFew || p.stretches() * p.buffers.size() <= kFewMeetings;
+  }
 
   int count() const { return kOrders * fits(); }
+  bool is_many() const { return p_.buffers.size() > kMany; }
   bool is_enough(std::int64_t end) const { return end <= enough_ || (is_many() && end - p_.bound <= p_.bound / 50); }
 
   // `space` is kept from one attempt to the next for its memory.
-  Attempt make(int number, std::int64_t limit, std::optional<Space>* space) const {
+  Attempt make(int number, const AttemptLimit& limit, std::optional<Space>* space) const {
     static constexpr PlaceOrder (*kMakers[kOrders])(const PlaceProblem&) = {order_by_size, order_by_start, order_by_duration, order_by_area, order_by_breadth};
     const PlaceOrder order = kMakers[number / fits()](p_);
     const Fit fit = number % fits() == 0 ? Fit::first : Fit::best;
-    if (p_.buffers.size() <= kFew) {
+    if (is_few_) {
       SmallSpace few(chunks_);
       return attempt(p_, order, fit, limit, few, given_);
     }
@@ -101,7 +108,6 @@ class GreedyAttempts {
 
  private:
   static constexpr int kOrders = 5;
-  bool is_many() const { return p_.buffers.size() > kMany; }
   int fits() const { return is_many() || first_fit_only_ ? 1 : 2; }
 
   const PlaceProblem& p_;
@@ -109,6 +115,7 @@ class GreedyAttempts {
   const std::vector<std::int64_t>& given_;
   const std::int64_t enough_;
   const bool first_fit_only_;
+  bool is_few_ = false;
 };
 
 }  // namespace
@@ -118,21 +125,36 @@ class GreedyAttempts {
 void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, const GreedyOptions& options,
                          const std::function<std::int64_t(Attempt&&)>& take) {
   const GreedyAttempts attempts(p, chunks, given, options);
-  const bool at_once = options.threads > 1 && p.buffers.size() > kWorthThreads;
+  const bool is_long = p.buffers.size() > kWorthThreads, at_once = options.threads > 1 && is_long;
+  AttemptLimit limit;
   std::optional<Space> space;
-  std::int64_t limit = take(attempts.make(0, std::numeric_limits<std::int64_t>::max(), &space));
-  if (attempts.is_enough(limit)) return;
-  std::vector<Attempt> made(static_cast<std::size_t>(at_once ? attempts.count() : 0));
-  if (at_once)
-    tbb::task_arena(options.threads).execute(
-        [&] {
-          tbb::parallel_for(1, attempts.count(), [&](int n) {
-            std::optional<Space> own;
-            made[static_cast<std::size_t>(n)] = attempts.make(n, limit, &own);
-          });
-        });
-  for (int n = 1; n < attempts.count() && !attempts.is_enough(limit); ++n)
-    limit = take(at_once ? std::move(made[static_cast<std::size_t>(n)]) : attempts.make(n, limit, &space));
+  if (attempts.is_many() && chunks.is_one() && std::all_of(given.begin(), given.end(), [](std::int64_t offset) { return offset < 0; })) {
+    limit = {take(place_by_sweep(p)), kMostLookUps, &options.stop};
+    if (attempts.is_enough(limit.end)) return;
+  }
+  limit.end = take(attempts.make(0, limit, &space));
+  const std::int64_t look_ups = space ? space->look_ups() : 0;
+  if (attempts.is_enough(limit.end)) return;
+  if (is_long) limit.stop = &options.stop;
+  int count = attempts.count();
+  if (attempts.is_many()) {   // as many more as the first leaves time for
+    count = static_cast<int>(std::min<std::int64_t>(count, kMostLookUps / std::max<std::int64_t>(look_ups, 1)));
+    limit.look_ups = 2 * look_ups;
+  }
+  const auto goes_on = [&] { return !attempts.is_enough(limit.end) && !(is_long && options.stop.now()); };
+  std::vector<Attempt> made(static_cast<std::size_t>(at_once && goes_on() ? std::max(count, 0) : 0));
+  if (!made.empty())
+    tbb::task_arena(options.threads).execute([&] {
+      tbb::parallel_for(1, count, [&](int n) {
+        std::optional<Space> own;
+        made[static_cast<std::size_t>(n)] = attempts.make(n, limit, &own);
+      });
+    });
+  for (int n = 1; n < count && goes_on(); ++n) limit.end = take(made.empty() ? attempts.make(n, limit, &space) : std::move(made[static_cast<std::size_t>(n)]));
+}
+
+bool has_hints(const PlaceProblem& p) {
+  return std::any_of(p.buffers.begin(), p.buffers.end(), [](const Tenant& b) { return b.hint >= 0; });
 }
 
 Attempt place_at_hints(const PlaceProblem& p) {
@@ -158,16 +180,15 @@ Attempt place_at_hints(const PlaceProblem& p) {
   return result;
 }
 
-namespace {
-
-// Down to an end, with as few as possible moved from their hints.
-void move_few(const PlaceProblem& p, std::int64_t end, Attempt* kept) {
+void move_few(const PlaceProblem& p, std::int64_t end, Attempt* kept, const SearchStop& stop) {
   constexpr std::int64_t kWeight = 16;   // moving one that is at its hint is as bad as moving so many that are not
   Climber climber(p, 1);
   for (std::size_t i = 0; i < p.buffers.size(); ++i)
     if (p.buffers[i].hint >= 0 && kept->offsets[i] == p.buffers[i].hint) climber.weigh(static_cast<std::int32_t>(i), kWeight);
-  climber.reach(end, static_cast<std::int64_t>(p.buffers.size()) * 1000, kept);
+  climber.reach(end, static_cast<std::int64_t>(p.buffers.size()) * 1000, kept, stop);
 }
+
+namespace {
 
 // With as many as possible at their hints, or if that ends too high another, which is not at_hints. In a hurry: one order is what it is
 // measured by.
@@ -176,7 +197,7 @@ Attempt keep_hints(const PlaceProblem& p) {
   Attempt kept = place_at_hints(p);
   if (kept.end <= p.bound + more) return kept;
   Space space(p);
-  Attempt fresh = attempt(p, order_by_size(p), Fit::first, std::numeric_limits<std::int64_t>::max(), space, fixed_offsets(p));
+  Attempt fresh = attempt(p, order_by_size(p), Fit::first, {}, space, fixed_offsets(p));
   if (kept.end > fresh.end + more) move_few(p, fresh.end + more, &kept);
   return kept.end <= fresh.end + more ? kept : fresh;
 }
@@ -186,7 +207,7 @@ Attempt keep_hints(const PlaceProblem& p) {
 Attempt place_greedily(const PlaceProblem& p, const GreedyOptions& options) {
   Attempt best;
   best.end = std::numeric_limits<std::int64_t>::max();
-  if (std::any_of(p.buffers.begin(), p.buffers.end(), [](const Tenant& b) { return b.hint >= 0; })) best = keep_hints(p);
+  if (options.hints && has_hints(p)) best = keep_hints(p);
   if (best.at_hints) return best;
   const auto take = [&](Attempt&& next) {
     if (next.end < best.end) best = std::move(next);
@@ -203,7 +224,7 @@ void place_with_first(const PlaceProblem& p, int attempts, Attempt* best) {
   const std::vector<std::int64_t> given = fixed_offsets(p);
   for (int n = 0; n < attempts && best->end - p.bound > p.bound / kWorthIt; ++n) {
     SmallSpace space;
-    Attempt next = attempt(p, order, Fit::first, best->end, space, given);
+    Attempt next = attempt(p, order, Fit::first, {.end = best->end}, space, given);
     if (next.end < best->end) {
       *best = std::move(next);
       continue;
@@ -218,6 +239,7 @@ void place_with_first(const PlaceProblem& p, int attempts, Attempt* best) {
 Offsets to_offsets(const PlaceProblem& p, const Attempt& best, std::size_t n_buffers) {
   Offsets result;
   result.offsets.assign(n_buffers, 0);
+  for (const auto& [i, offset] : p.left_out) result.offsets[i] = offset;
   for (std::size_t i = 0; i < p.buffers.size(); ++i) result.offsets[p.original[i]] = best.offsets[i];
   result.end = p.buffers.empty() ? 0 : best.end;
   result.bound = p.bound;

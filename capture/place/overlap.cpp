@@ -19,7 +19,7 @@ std::string find_misplaced(const std::vector<Tenant>& buffers, const Offsets& pl
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const Tenant& b = buffers[i];
     const std::int64_t offset = placed.offsets[i];
-    if (b.bytes == 0) continue;
+    if (b.bytes == 0 || Stretches(b).is_over()) continue;
     if (offset < 0) return fmt::format("buffer {} has no offset", i);
     if (offset % b.alignment != 0) return fmt::format("buffer {} at {} is not aligned to {}", i, offset, b.alignment);
     if (b.fixed >= 0 && offset != b.fixed) return fmt::format("buffer {} at {} is fixed at {}", i, offset, b.fixed);

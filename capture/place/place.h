@@ -3,7 +3,7 @@
 //
 // NP-hard. place() is anytime: greedy orders first (XLA's, TFLite's and a run-time allocator's, each by first and by best fit), done if one
 // meets the bound; else the instance is split where nothing is alive, and in each part exact searches (exact.h) are raced over a ladder of
-// capacities from the bound up (race.h); a part that is too big for that is improved by ejection (climb.h). In several arenas the orders of
+// capacities from the bound up (race.h), and where that wins nothing, or the part is too big for it, buffers are ejected (climb.h). In several arenas the orders of
 // greedy placement are changed instead (chunks.h).
 // Whatever the limit, there is an answer, and `bound` says how far from the best it can be.
 #pragma once
@@ -37,7 +37,7 @@ struct Tenant {
 
 struct PlaceOptions {
   std::int64_t work = 0;           // steps of search beyond the greedy orders; equal work, equal answer, on any number of threads
-  double seconds = 0;              // > 0: the limit is this much time instead, and answers may differ from run to run
+  double seconds = 0;              // > 0: no more time than this, even if work (unless 0) is left; answers may then differ from run to run
   std::int64_t capacity = -1;      // >= 0: any end up to it will do, and nothing lower is looked for
   std::int64_t slack = 0;          // an end that is no further above the bound is as good as the bound
   int retries = 0;                 // greedy attempts with what ended too high in front, up to so many (greedy.h)
@@ -45,13 +45,13 @@ struct PlaceOptions {
   std::int64_t chunk_bytes = -1;   // > 0: several arenas, none larger (but for a buffer that is larger itself); hints and `start` are not looked at then
   std::vector<std::int64_t> start = {};  // by buffer, if not empty: a right placement to improve on instead of greedy ones
   std::int64_t most_pairs = std::int64_t{1} << 23;   // of buffers alive together in a part: beyond, it is climbed, not searched (each counts twice)
-  int threads = 1;                 // that search; more than 5,000 buffers are placed greedily on them too
+  int threads = 1;                 // that search, as far as there are cores; more than 5,000 buffers are placed greedily on them too
   const std::atomic<bool>* cancel = nullptr;                            // the best so far is the answer
   std::function<void(std::int64_t end, double seconds)> on_better = {};  // greedy's end, then each lower one; one call at a time, maybe from another thread
 };
 
 struct Offsets {
-  std::vector<std::int64_t> offsets;  // by buffer, within its arena; buffers of no bytes lie at 0
+  std::vector<std::int64_t> offsets;  // by buffer, within its arena; of no bytes, or never alive: where it is fixed, or 0
   std::vector<std::int32_t> arena;    // by buffer; empty unless chunk_bytes is given
   std::int64_t end = 0;               // the highest offset + bytes; of several arenas the sum of these
   std::int64_t bound = 0;             // most bytes alive at once, or the end of a fixed buffer that ends higher: no placement ends lower
@@ -75,11 +75,13 @@ class PlaceError : public UsageError {
 // Deterministic unless `seconds` is given. Throws PlaceError for a negative size, an alignment below one, a death before the birth, holes
 // that are not as said, fixed buffers that overlap while alive, fixed buffers with chunk_bytes (a fixed offset does not say in which arena),
 // and sums beyond 2^62. Thread safe.
-// Cost of the greedy part: O(n log n + pairs alive together) for each of ten attempts.
+// Cost of the greedy part: O(n log n + pairs alive together) for each of ten attempts, n counting the stretches between holes, and a pair as
+// many times as both have stretches; beyond 20,000 buffers about a second at most.
 Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options = {});
 
-// PlaceOptions::work that takes about so many microseconds on a nominal core: a step of search looks at the buffers around one.
-std::int64_t place_steps(double us, std::size_t buffers);
+// PlaceOptions::work that takes about so many microseconds on a nominal core: a step of search looks at the buffers around one. `stretches`: of
+// all lives, between holes.
+std::int64_t place_steps(double us, std::size_t stretches);
 
 // Who writes a buffer and who is done with it when, in a run on several threads: moments of the simulated run (capture/simulate.h).
 struct Occupation {

@@ -146,6 +146,12 @@ void add_load(PlaceProblem* p) {
 
 }  // namespace
 
+std::size_t PlaceProblem::stretches() const {
+  std::size_t sum = buffers.size();
+  for (const Tenant& b : buffers) sum += b.holes.size();
+  return sum;
+}
+
 PlaceError::PlaceError(std::vector<std::int32_t> buffers, const std::string& fault)
     : UsageError(named(buffers) + " " + fault), buffers_(std::move(buffers)), fault_(fault) {}
 
@@ -154,9 +160,11 @@ PlaceProblem make_problem(const std::vector<Tenant>& all) {
   PlaceProblem p;
   std::vector<std::int32_t> begins;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].bytes == 0) continue;
     Tenant b = all[i];
-    if (!trim(&b)) continue;
+    if (b.bytes == 0 || !trim(&b)) {
+      if (b.fixed >= 0) p.left_out.emplace_back(static_cast<std::int32_t>(i), b.fixed);
+      continue;
+    }
     each_alive(b, [&](const Steps& range) { begins.push_back(range.first); });
     p.buffers.push_back(std::move(b));
     p.original.push_back(static_cast<std::int32_t>(i));

@@ -151,13 +151,16 @@ void Skyline::take_sections(std::int32_t i) {
 
 // Adds to rests_ where both are alive.
 void Skyline::count_at(std::int32_t j, std::int32_t i) {
-  for (std::int32_t a = part_.spans_at[i]; a < part_.spans_at[i + 1]; ++a)
-    for (std::int32_t b = part_.spans_at[j]; b < part_.spans_at[j + 1]; ++b) {
-      const std::int32_t first = std::max(part_.spans[a].first, part_.spans[b].first), last = std::min(part_.spans[a].last, part_.spans[b].last);
-      if (first > last) continue;
+  std::int32_t a = part_.spans_at[i], b = part_.spans_at[j];
+  while (a < part_.spans_at[i + 1] && b < part_.spans_at[j + 1]) {
+    const Steps x = part_.spans[a], y = part_.spans[b];
+    const std::int32_t first = std::max(x.first, y.first), last = std::min(x.last, y.last);
+    if (first <= last) {
       ++rests_[first];
       --rests_[last + 1];
     }
+    ++(x.last < y.last ? a : b);
+  }
 }
 
 bool Skyline::raise_neighbours(std::int32_t i, std::int32_t level) {

@@ -30,7 +30,6 @@ class Skyline {
 
   bool is_possible() const { return possible_; }  // false: some section holds more than the capacity
   std::int32_t free_count() const { return free_; }
-  const PlacePart& part() const { return part_; }
 
   std::int64_t floor(std::int32_t section) const { return floor_[section]; }
   std::int32_t count(std::int32_t section) const { return count_[section]; }  // free members that could lie on the floor

@@ -22,9 +22,12 @@ Space::Space(const PlaceProblem& p, const Chunks& chunks) : chunks_(chunks) {
 void Space::clear() {
   for (Taken& taken : covering_) taken.clear();
   for (Taken& taken : any_) taken.clear();
+  look_ups_ = 0;
 }
 
 void Space::add(Taken& taken, std::int64_t first, std::int64_t end) {
+  constexpr std::int64_t kMovedAtOnce = 16;
+  look_ups_ += 8 + static_cast<std::int64_t>(taken.size()) / kMovedAtOnce;
   // from..to: what the new bytes touch.
   const auto from = std::lower_bound(taken.begin(), taken.end(), first, [](const Bytes& b, std::int64_t at) { return b.end < at; });
   auto to = from;
@@ -80,6 +83,7 @@ void Space::gather(const Tenant& b) {
 
 std::int64_t Space::find(std::int32_t, const Tenant& b, Fit fit) {
   gather(b);
+  look_ups_ += static_cast<std::int64_t>(ways_.size());
   return fit == Fit::first ? first_fit(b) : best_fit(b);
 }
 
@@ -88,6 +92,7 @@ std::int64_t Space::next_fit(std::int64_t from, const Tenant& b) {
   std::int64_t at = chunks_.settle(from, b);
   for (std::size_t w = 0, quiet = 0; quiet < ways_.size(); w = w + 1 == ways_.size() ? 0 : w + 1) {
     Cursor& way = ways_[w];
+    ++look_ups_;
     if (way.at != way.end && way.at->end <= at) {
       ++way.at;
       if (way.at != way.end && way.at->end <= at)
@@ -144,21 +149,14 @@ bool Space::is_free(const Tenant& b, std::int64_t offset) {
 
 void SmallSpace::insert(std::int32_t, const Tenant& b, std::int64_t offset) {
   const auto at = std::upper_bound(by_offset_.begin(), by_offset_.end(), offset, [](std::int64_t from, const Entry& e) { return from < e.offset; });
-  if (b.holes.empty()) {
-    by_offset_.insert(at, {offset, offset + b.bytes, b.birth, b.death});
-    return;
-  }
-  std::vector<Entry> stretches;
-  each_alive(b, [&](Steps steps) { stretches.push_back({offset, offset + b.bytes, steps.first, steps.last}); });
-  by_offset_.insert(at, stretches.begin(), stretches.end());
+  by_offset_.insert(at, {offset, offset + b.bytes, b.birth, b.death, b.holes.empty() ? nullptr : &b});
 }
 
 std::int64_t SmallSpace::find(std::int32_t, const Tenant& b, Fit fit) {
   GapSearch search(b, fit, chunks_);
   for (const Entry& e : by_offset_) {
-    if (e.first > b.death || e.last < b.birth) continue;
-    bool meets = b.holes.empty();
-    if (!meets) each_alive(b, [&](Steps mine) { meets = meets || (mine.first <= e.last && e.first <= mine.last); });
+    if (e.birth > b.death || e.death < b.birth) continue;
+    const bool meets = e.with_holes ? alive_together(b, *e.with_holes) : b.holes.empty() || alive_together(b, {0, 1, e.birth, e.death});
     if (meets && !search.pass(e.offset, e.end)) break;
   }
   return search.offset();

@@ -17,10 +17,12 @@ class Space {
  public:
   explicit Space(const PlaceProblem& p, const Chunks& chunks = {});
 
+  Chunks& chunks() { return chunks_; }   // more arenas may follow, where nothing has been placed
   void clear();   // as if nothing had been inserted; keeps the memory
   void insert(std::int32_t i, const Tenant& b, std::int64_t offset);
   std::int64_t find(std::int32_t i, const Tenant& b, Fit fit);
   bool is_free(const Tenant& b, std::int64_t offset);   // whether `b` could lie there
+  std::int64_t look_ups() const { return look_ups_; }   // since it was cleared: some nanoseconds each
 
  private:
   struct Bytes {
@@ -31,33 +33,36 @@ class Space {
     const Bytes *at, *end;
   };
 
-  static void add(Taken& taken, std::int64_t first, std::int64_t end);
+  void add(Taken& taken, std::int64_t first, std::int64_t end);
   void gather(const Tenant& b);       // what is in its way, into ways_
   std::int64_t next_fit(std::int64_t from, const Tenant& b);
   std::int64_t first_fit(const Tenant& b);
   std::int64_t best_fit(const Tenant& b);
   std::int64_t best_of_all(const Tenant& b);
 
-  const Chunks chunks_;
+  Chunks chunks_;
   std::int64_t granule_ = 0;            // of which every buffer's alignment is a multiple: bytes up to the next are of no use
   std::int32_t leaves_ = 1;
   std::vector<Taken> covering_, any_;   // by node
   std::vector<Cursor> ways_;
   std::vector<Bytes> found_;
+  std::int64_t look_ups_ = 0;
 };
 
-// The same for few buffers: all of them, in order of offset.
+// The same for few buffers: all of them, in order of offset. They must outlive it.
 class SmallSpace {
  public:
   explicit SmallSpace(const Chunks& chunks = {}) : chunks_(chunks) {}
 
   void insert(std::int32_t i, const Tenant& b, std::int64_t offset);
   std::int64_t find(std::int32_t i, const Tenant& b, Fit fit);
+  std::int64_t look_ups() const { return 0; }   // few, that is
 
  private:
   struct Entry {
     std::int64_t offset, end;
-    std::int32_t first, last;   // a stretch of steps
+    std::int32_t birth, death;
+    const Tenant* with_holes;   // null: it has none
   };
 
   const Chunks chunks_;

@@ -60,6 +60,7 @@ std::int64_t size_given(const char* option, const std::string& text) {
 }
 
 constexpr double kUsualSeconds = 10;
+constexpr double kMostSeconds = 30;   // a step may take longer than is thought
 
 PlaceOptions options_of(const OffsetsOptions& request) {
   PlaceOptions how;
@@ -69,6 +70,13 @@ PlaceOptions options_of(const OffsetsOptions& request) {
   how.threads = request.threads > 0 ? request.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   how.cancel = &interrupted();
   return how;
+}
+
+void set_usual_limit(const BufferList& list, PlaceOptions* how) {
+  std::size_t stretches = list.buffers.size();
+  for (const Tenant& b : list.buffers) stretches += b.holes.size();
+  how->work = place_steps(kUsualSeconds * 1e6, stretches);
+  how->seconds = kMostSeconds;
 }
 
 std::string name_of(const std::string& path) { return path == "-" ? "stdin" : path; }
@@ -114,7 +122,8 @@ Offsets place_list(const OffsetsOptions& request, const BufferList& list, const 
 int offsets(const OffsetsOptions& request) {
   PlaceOptions how = options_of(request);
   const BufferList list = read_list(request);
-  if (request.seconds <= 0) how.work = request.work >= 0 ? request.work : place_steps(kUsualSeconds * 1e6, list.buffers.size());
+  if (request.work >= 0) how.work = request.work;
+  else if (request.seconds <= 0) set_usual_limit(list, &how);
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   if (terminal)
     how.on_better = [](std::int64_t end, double seconds) { fmt::print(stderr, "\r\033[K{:.1f} s: {}", seconds, human_size(end)); };

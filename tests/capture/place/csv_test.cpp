@@ -79,6 +79,24 @@ TEST(BufferCsv, GapsHintsFixedOffsetsAlignments) {
   EXPECT_LT(a.holes[1].last, a.death);
 }
 
+// A window of no bytes is a gap, one of all bytes is none.
+TEST(BufferCsv, GapsWithWindows) {
+  const BufferList list = parse_buffers("id,lower,upper,size,gaps\na,0,10,8,2-4@0:0 5-7@0:8 8-9@3:3\nb,2,5,8,\nc,8,9,8,\n", "b.csv", 4);
+  const Tenant& a = list.buffers[0];
+  ASSERT_EQ(a.holes.size(), 2u);
+  EXPECT_EQ(a.holes[0].first, list.buffers[1].birth);
+  EXPECT_LT(a.holes[0].last, list.buffers[1].death);
+  EXPECT_EQ(a.holes[1].first, list.buffers[2].birth);
+  EXPECT_EQ(a.holes[1].last, list.buffers[2].death);
+}
+
+// What has no bytes lies anywhere, and so where it is said to.
+TEST(BufferCsv, OffsetsOfNothingAreKept) {
+  const std::string text = "id,lower,upper,size,offset\na,0,2,5,\nb,1,3,0,64\n";
+  const BufferList list = parse_buffers(text, "b.csv");
+  EXPECT_EQ(print_buffers(list, place(list.buffers)), "id,lower,upper,size,offset\na,0,2,5,0\nb,1,3,0,64\n");
+}
+
 TEST(BufferCsv, WhatWasReadIsWrittenWithOffsets) {
   const BufferList list = parse_buffers("size,id,note,lower,upper\n5,a,x y,0,2\n6,b,,1,3\n", "b.csv");
   Offsets placed;
@@ -159,10 +177,18 @@ TEST(BufferCsv, MistakesNameTheLine) {
       {"buffer,begin,end,size\na,0,9223372036854775807,1\n", "b.csv:2: error: end 9223372036854775807 is not within"},
       {head + "a,5,5,1,,,,\n", "buffer a is never alive"},
       {head + "a,5,2,1,,,,\n", "buffer a is never alive"},
+      {head + "a,5,5,1,,,,\n", "upper 5 is not above lower 5"},
+      {"id,start,end,size\na,5,4,1\n", "end 4 is not at or above start 5"},
       {head + "a,0,1,1,0,,,\n", "alignment 0 is not within"},
       {head + "a,0,1,1,,,-7,\n", "hint -7 is not within"},
       {head + "a,0,9,1,8,,,9\n", "offset 9 is not a multiple of the alignment, 8"},
-      {head + "a,0,9,1,,2-4@0:1,,\n", "a-b@lo:hi"},
+      {head + "a,0,9,2,,2-4@0:1,,\n", "a-b@lo:hi"},
+      {head + "a,0,9,2,,2-4@,,\n", "gap '2-4@' is not of the form"},
+      {head + "a,0,9,2,,2-4@0:,,\n", "gap '2-4@0:' is not of the form"},
+      {head + "a,0,9,2,,2-4@1:3,,\n", "its window is not within the 2 bytes"},
+      {head + "a,0,9,2,,2-4@2:1,,\n", "its window is not within the 2 bytes"},
+      {head + "a,0,9,2,,2@0:2,,\n", "gap '2' is not of the form a-b"},
+      {head + "a,0,9,2,,2-11@0:2,,\n", "gap '2-11' is not within the life 0..9"},
       {head + "a,0,9,1,,3,,\n", "gap '3' is not of the form a-b"},
       {head + "a,0,9,1,,-,,\n", "gap '-' is not of the form a-b"},
       {head + "a,0,9,1,,3-,,\n", "gap '3-' is not of the form a-b"},

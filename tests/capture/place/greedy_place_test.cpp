@@ -7,6 +7,7 @@
 #include <tapedeck/capture/place/greedy.h>
 #include <tapedeck/capture/place/overlap.h>
 #include <tapedeck/capture/place/space.h>
+#include <tapedeck/capture/place/sweep.h>
 
 #include <gtest/gtest.h>
 
@@ -124,6 +125,79 @@ TEST(PlaceGreedy, AHintThatCostsBytesIsLeft) {
   EXPECT_EQ(place(buffers).end, 200);
 }
 
+// One hint is no reason not to look for a lower end: without it and with it, equal work finds about the same.
+TEST(PlaceGreedy, HintsThatCostMuchDoNotEndTheSearch) {
+  for (unsigned seed : {1u, 2u, 3u}) {
+    std::vector<Tenant> buffers = test::cut_up(seed, 40, 1000, 40);
+    PlaceOptions options;
+    options.work = 100'000;
+    const Offsets without = place(buffers, options);
+    buffers[0].hint = 0;
+    const Offsets with = place(buffers, options);
+    EXPECT_EQ(find_fault(buffers, with), "") << seed;
+    EXPECT_LE(with.end, without.end + without.bound / kHintsMayCost) << seed;
+    EXPECT_GT(with.work, 0) << seed;
+  }
+}
+
+// Addresses are kept through a search if that costs no more than a hundredth over what is found.
+TEST(PlaceGreedy, AddressesStayThroughASearch) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    std::vector<Tenant> buffers = random_tenants(seed, {300, 100, true, {64}});
+    PlaceOptions options;
+    options.work = 20'000;
+    const Offsets before = place(buffers, options);
+    for (std::size_t i = 0; i < buffers.size(); ++i) buffers[i].hint = before.offsets[i];
+    const Offsets after = place(buffers, options);
+    EXPECT_EQ(after.offsets, before.offsets) << seed;
+    EXPECT_TRUE(after.at_hints) << seed;
+  }
+}
+
+// Few buffers with many holes: what is looked at are stretches, not pairs of them.
+TEST(PlaceGreedy, ManyHolesOfFewBuffers) {
+  std::vector<Tenant> buffers;
+  for (std::int32_t i = 0; i < 20; ++i) {
+    buffers.push_back({100, 1, 0, 19999});
+    for (std::int32_t at = 1 + i % 2; at < 19998; at += 2) buffers.back().holes.push_back({at, at});
+  }
+  const Offsets placed = place(buffers);
+  EXPECT_EQ(find_fault(buffers, placed), "");
+  EXPECT_EQ(placed.end, 2000);
+  PlaceOptions options;
+  options.work = 100;
+  EXPECT_EQ(place(buffers, options).end, 2000);
+}
+
+// Such as no greedy order is quick with: many that live long.
+TEST(PlaceGreedy, ManyThatLiveLongArePlacedAtAnyDeadline) {
+  std::mt19937 random(11);
+  std::vector<Tenant> buffers(30000);
+  for (Tenant& b : buffers) {
+    b.birth = static_cast<std::int32_t>(random() % 30000);
+    b.death = b.birth + static_cast<std::int32_t>(random() % 4000);
+    b.bytes = 1 + static_cast<std::int64_t>(random() % 1'000'000);
+    b.alignment = 64;
+  }
+  const Offsets placed = place(buffers);
+  EXPECT_EQ(find_fault(buffers, placed), "");
+  const std::atomic<bool> cancel{true};
+  PlaceOptions options;
+  options.cancel = &cancel;
+  const Offsets hurried = place(buffers, options);
+  EXPECT_EQ(find_fault(buffers, hurried), "");
+  EXPECT_GE(hurried.end, placed.end);
+  EXPECT_LE(hurried.end, 2 * hurried.bound);
+}
+
+TEST(PlaceGreedy, SweepsAreRight) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const std::vector<Tenant> buffers = random_tenants(seed);
+    const PlaceProblem p = make_problem(buffers);
+    ASSERT_EQ(judge(buffers, to_offsets(p, place_by_sweep(p), buffers.size())), "") << seed;
+  }
+}
+
 TEST(PlaceGreedy, SixtyThousandBuffers) {
   for (unsigned seed : {1u, 2u}) {
     const std::vector<Tenant> buffers = training_step(60000, seed, 30);
@@ -214,6 +288,34 @@ TEST(PlaceInChunks, WorkIsSpentOnOrders) {
     EXPECT_EQ(place(buffers, options).end, greedy.end) << "seed " << seed;
   }
   EXPECT_GT(better, 5);
+}
+
+// Where all fit into one chunk that is as good as one arena: searched, and proven.
+TEST(PlaceInChunks, OneChunkThatHoldsAllIsOneArena) {
+  for (unsigned seed : {1u, 2u, 3u}) {
+    const std::vector<Tenant> buffers = test::cut_up(seed, 25, 1000, 25);
+    PlaceOptions options;
+    options.work = 200'000;
+    for (std::int64_t chunk : {1000, 100'000}) {
+      options.chunk_bytes = chunk;
+      const Offsets placed = place(buffers, options);
+      EXPECT_EQ(find_fault(buffers, placed, chunk), "");
+      EXPECT_EQ(placed.end, 1000) << "seed " << seed << ", chunks of " << chunk;
+      EXPECT_TRUE(placed.optimal);
+      EXPECT_EQ(placed.arena, std::vector<std::int32_t>(buffers.size(), 0));
+    }
+  }
+}
+
+// The same as by looking at every two.
+TEST(PlaceInChunks, OversizedBuffersLieWhereAWalkHasThem) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    const PlaceProblem p = make_problem(random_tenants(seed));
+    const auto meet = [&](std::int32_t i, std::int32_t k) { return alive_together(p.buffers[i], p.buffers[k]); };
+    const Oversized tree = place_oversized(p, 500), walk = place_oversized(p, 500, meet);
+    EXPECT_EQ(tree.sizes, walk.sizes) << seed;
+    EXPECT_EQ(tree.offsets, walk.offsets) << seed;
+  }
 }
 
 // Buffers that are larger than a chunk and never alive together are in one, whoever comes first; smaller ones fill what they leave.

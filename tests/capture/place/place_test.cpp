@@ -1,5 +1,6 @@
 // Offsets: no two buffers that are alive together overlap, by an oracle that looks at every pair; and how close to the bound
 // they come on published instances.
+#include <tapedeck/capture/place/overlap.h>
 #include <tapedeck/capture/place/place.h>
 
 #include <tapedeck/tests/capture/place/published.h>
@@ -121,6 +122,18 @@ TEST(Place, RandomBuffersNeverOverlap) {
 TEST(Place, NothingAndNoBytes) {
   EXPECT_EQ(place({}).end, 0);
   EXPECT_EQ(place({{0, 64, 0, 5}, {0, 1, 2, 3}}).end, 0);
+}
+
+// Where holes leave nothing of a life there is nothing to place, and what is fixed stays where it is.
+TEST(Place, WhatIsNeverAliveIsInNobodysWay) {
+  const std::vector<Tenant> buffers = {{100, 1, 0, 9, 40, -1, {{0, 3}, {4, 9}}}, {50, 1, 0, 9}, {8, 4, 2, 2, -1, -1, {{2, 2}}}, {0, 1, 0, 9, 7}};
+  const Offsets placed = place(buffers);
+  EXPECT_EQ(find_fault(buffers, placed), "");
+  EXPECT_EQ(placed.offsets, (std::vector<std::int64_t>{40, 0, 0, 7}));
+  EXPECT_EQ(placed.end, 50);
+  const Offsets nothing = place({buffers[0]});
+  EXPECT_EQ(find_fault({buffers[0]}, nothing), "");
+  EXPECT_EQ(nothing.offsets, std::vector<std::int64_t>{40});
 }
 
 TEST(Place, NestedLifetimesMeetTheBound) {
