@@ -77,7 +77,7 @@ constexpr std::size_t kFew = 1500;        // up to so many are best walked one b
 constexpr std::size_t kFewMeetings = kFew * kFew;   // of a buffer and a stretch of another's life: so are more of these
 constexpr std::size_t kVeryFew = 64;      // and so are these, whatever their lives
 constexpr std::size_t kWorthThreads = 5000;   // and looking at the clock
-constexpr std::int64_t kMostLookUps = 60'000'000;   // of these, in all attempts: no other is begun then
+constexpr std::int64_t kMostLookUps = 45'000'000;   // of these, in all attempts: no other is begun then
 constexpr std::size_t kMany = 20000;      // beyond so many there is no time for all: first fit only, until it is close to the bound
 
 // Every order, first by first fit, then by best fit.
