@@ -148,6 +148,9 @@ class Planner {
       if (!moved) return;
       const ClonedGraph cloned = graph_of(*moved);
       offers_.push_back(std::move(*moved));
+      // In a line of their own, forward nodes made in backward would be forward's again, in the middle of backward.
+      const bool any_late = std::find(cloned.late.begin(), cloned.late.end(), 1) != cloned.late.end();
+      if (options_.split_phases && any_late) return;
       add_offers_of_order(add_line("searched", without_clones(*offers_.back().line, cloned)));
     }
   }
