@@ -355,8 +355,13 @@ class PlacementChecker {
       }
       const auto operands = g_.inputs(g_.nodes[g_.values[u.value].node]);
       for (ValueId v : operands)
-        if (owner_[v] == u.state && !may_overwrite(u.value, v)) report(u.value, "overwrites the state that its own op reads");
+        if (owner_[v] == u.state && !(covers(v, u.state) && may_overwrite(u.value, v))) report(u.value, "overwrites the state that its own op reads");
     }
+  }
+
+  // Has v all of the state's bytes? A piece of it is read for elements that lie elsewhere.
+  bool covers(ValueId v, ValueId state) const {
+    return plan_.values[v].offset == plan_.values[state].offset && type(v).bytes() == type(state).bytes();
   }
 
   const Plan& plan_;
@@ -364,6 +369,7 @@ class PlacementChecker {
   Violations* out_;
   std::vector<ValueId> owner_;
   const ArenaChunks chunks_;
+  std::unordered_map<NodeId, Joiner> joiners_;   // as they are asked for
 };
 
 }  // namespace
