@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 namespace tapedeck {
 
@@ -127,16 +128,18 @@ Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const P
   plan.cost_us = cost_us;
   plan.keep_all_cost_us = facts.keep_all_cost;
   plan.nodes = plan.graph.node_count();
-  plan.recomputed_nodes = plan.nodes - facts.graph->node_count();
+  for (const Node& node : plan.graph.nodes) plan.recomputed_nodes += node.origin.clone;
   const std::vector<std::int64_t> live = live_bytes(plan);
   plan.lower_bound_bytes = live.empty() ? plan.external_bytes : *std::max_element(live.begin(), live.end());
   return plan;
 }
 
-double schedule_cost(const Facts& facts, const CloneLists& clones) {
+double schedule_cost(const Facts& facts, const RunLists& runs) {
   double us = facts.keep_all_cost;
-  for (const auto& stage : clones)
-    for (NodeId n : stage) us += facts.cost[n];
+  std::vector<char> has_run(facts.graph->nodes.size(), 0);
+  for (const auto& stage : runs)
+    for (NodeId n : stage)
+      if (std::exchange(has_run[n], 1)) us += facts.cost[n];
   return us;
 }
 

@@ -23,7 +23,8 @@ Graph prepare(const Graph& captured, PassRunner* passes, Sharing sharing = Shari
 Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const PlanOptions& options, PassRunner* passes,
                  std::optional<Layout> laid_out = std::nullopt);
 
-// Model cost of all nodes run, the clones added in schedule order, so that equal schedules have equal costs to the last bit.
-double schedule_cost(const Facts& facts, const CloneLists& clones);
+// Model cost of all nodes, and of every run of them but the first, added in schedule order, so that equal schedules have equal costs to the
+// last bit, and moving a node costs nothing.
+double schedule_cost(const Facts& facts, const RunLists& runs);
 
 }  // namespace tapedeck

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <array>
+#include <unordered_map>
+#include <utility>
 
 namespace tapedeck {
 
@@ -136,24 +138,46 @@ class PlacementChecker {
     check_window_inside(v, strides);
   }
 
+  // What is asked of a node that joins, for each of its parts.
+  struct Joiner {
+    std::vector<Type> types;                                    // of its operands
+    std::vector<std::pair<ValueId, std::int32_t>> shown;        // what an operand is or is a window on, and which; ascending
+  };
+
+  const Joiner& joiner_at(NodeId n) {
+    const auto [it, fresh] = joiners_.try_emplace(n);
+    Joiner& joiner = it->second;
+    if (!fresh) return joiner;
+    joiner.types = g_.input_types(g_.nodes[n]);
+    const auto operands = g_.inputs(g_.nodes[n]);
+    for (std::int32_t i = 0; i < g_.nodes[n].n_inputs; ++i) joiner.shown.emplace_back(shown_by(operands[i]), i);
+    std::sort(joiner.shown.begin(), joiner.shown.end());
+    return joiner;
+  }
+
+  ValueId shown_by(ValueId v) const {
+    while (plan_.values[v].reason == Reason::alias) v = plan_.values[v].other;
+    return v;
+  }
+
   // The operand of the joining node that shows the part, all of it, in that operand's place; kNone if there is none.
-  std::int32_t joined_at(ValueId v) const {
-    const Node& joiner = g_.nodes[g_.values[plan_.values[v].other].node];
-    const std::vector<Type> types = g_.input_types(joiner);
-    const auto operands = g_.inputs(joiner);
+  std::int32_t joined_at(ValueId v) {
+    const NodeId n = g_.values[plan_.values[v].other].node;
+    const Node& node = g_.nodes[n];
+    const Joiner& joiner = joiner_at(n);
     std::int64_t whole[kMaxRank] = {}, own[kMaxRank] = {};
-    strides_of(joiner.first_output, whole);
+    strides_of(node.first_output, whole);
     const std::int64_t item = static_cast<std::int64_t>(dtype_size(type(v).dtype));
-    for (std::int32_t i = 0; i < joiner.n_inputs; ++i) {
-      ValueId shown = operands[i];
-      while (plan_.values[shown].reason == Reason::alias) shown = plan_.values[shown].other;
-      if (shown != v || type(operands[i]).bytes() != type(v).bytes()) continue;
+    for (auto at = std::lower_bound(joiner.shown.begin(), joiner.shown.end(), std::pair(v, 0)); at != joiner.shown.end() && at->first == v; ++at) {
+      const std::int32_t i = at->second;
+      const ValueId operand = g_.inputs(node)[i];
+      if (type(operand).bytes() != type(v).bytes()) continue;
       std::int64_t offset = 0, strides[kMaxRank] = {};
-      joiner.op->part(types, i, g_.attributes(joiner), whole, &offset, strides);
-      strides_of(operands[i], own);
-      bool same = plan_.values[operands[i]].offset == plan_.values[joiner.first_output].offset + offset * item;
-      for (int d = 0; d < types[i].shape.rank; ++d) same = same && (types[i].shape[d] == 1 || own[d] == strides[d]);
-      if (same && plan_.values[operands[i]].offset == plan_.values[v].offset) return i;
+      node.op->part(joiner.types, i, g_.attributes(node), whole, &offset, strides);
+      strides_of(operand, own);
+      bool same = plan_.values[operand].offset == plan_.values[node.first_output].offset + offset * item;
+      for (int d = 0; d < type(operand).shape.rank; ++d) same = same && (type(operand).shape[d] == 1 || own[d] == strides[d]);
+      if (same && plan_.values[operand].offset == plan_.values[v].offset) return i;
     }
     return kNone;
   }
@@ -164,19 +188,16 @@ class PlacementChecker {
     if (node.n_outputs != 1 || !node.op->part) return;
     std::vector<std::int32_t> placed;
     for (ValueId operand : g_.inputs(node)) {
-      ValueId v = operand;
-      while (plan_.values[v].reason == Reason::alias) v = plan_.values[v].other;
+      const ValueId v = shown_by(operand);
       const bool here = plan_.values[v].reason == Reason::part && plan_.values[v].other == node.first_output;
       if (here && type(v).numel() > 0) placed.push_back(joined_at(v));
     }
     std::sort(placed.begin(), placed.end());
     placed.erase(std::unique(placed.begin(), placed.end()), placed.end());
     std::vector<Box> boxes;
-    for (std::int32_t i : placed) boxes.push_back(box_of(node, i));
-    std::sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) { return a.first < b.first; });
-    for (std::size_t k = 1; k < boxes.size() && more(); ++k)
-      for (std::size_t j = k; j-- > 0;)
-        if (meet(boxes[j], boxes[k])) return report(node.first_output, "joins parts that lie in each other");
+    for (std::int32_t i : placed)
+      if (type(g_.inputs(node)[i]).numel() > 0) boxes.push_back(box_of(n, i));
+    if (any_meet(std::move(boxes))) report(node.first_output, "joins parts that lie in each other");
   }
 
   struct Box {
@@ -184,9 +205,38 @@ class PlacementChecker {
     int rank = 0;
   };
 
-  // Where an operand lies among the elements of a dense result.
-  Box box_of(const Node& node, std::int32_t input) const {
-    const std::vector<Type> types = g_.input_types(node);
+  // The dimension in which the boxes begin at the most places: that in which they are joined.
+  static int widest_dimension(const std::vector<Box>& boxes) {
+    int widest = 0;
+    std::size_t most = 0;
+    for (int d = 0; d < boxes[0].rank; ++d) {
+      std::vector<std::int64_t> places;
+      for (const Box& box : boxes) places.push_back(box.first[static_cast<std::size_t>(d)]);
+      std::sort(places.begin(), places.end());
+      const auto count = static_cast<std::size_t>(std::unique(places.begin(), places.end()) - places.begin());
+      if (count > most) most = count, widest = d;
+    }
+    return widest;
+  }
+
+  // A sweep along that dimension: a box can meet only those that have not ended.
+  static bool any_meet(std::vector<Box> boxes) {
+    if (boxes.size() < 2) return false;
+    const auto d = static_cast<std::size_t>(widest_dimension(boxes));
+    std::sort(boxes.begin(), boxes.end(), [d](const Box& a, const Box& b) { return a.first[d] < b.first[d]; });
+    std::vector<const Box*> open;
+    for (const Box& box : boxes) {
+      std::erase_if(open, [&](const Box* o) { return o->end[d] <= box.first[d]; });
+      if (std::any_of(open.begin(), open.end(), [&](const Box* o) { return meet(*o, box); })) return true;
+      open.push_back(&box);
+    }
+    return false;
+  }
+
+  // Where an operand of node n lies among the elements of a dense result.
+  Box box_of(NodeId n, std::int32_t input) {
+    const Node& node = g_.nodes[n];
+    const std::vector<Type>& types = joiner_at(n).types;
     const Shape& whole = type(node.first_output).shape;
     std::int64_t strides[kMaxRank] = {}, offset = 0, unused[kMaxRank] = {};
     dense_strides(whole, strides);
@@ -357,8 +407,13 @@ class PlacementChecker {
       }
       const auto operands = g_.inputs(g_.nodes[g_.values[u.value].node]);
       for (ValueId v : operands)
-        if (owner_[v] == u.state && !may_overwrite(u.value, v)) report(u.value, "overwrites the state that its own op reads");
+        if (owner_[v] == u.state && !(covers(v, u.state) && may_overwrite(u.value, v))) report(u.value, "overwrites the state that its own op reads");
     }
+  }
+
+  // Has v all of the state's bytes? A piece of it is read for elements that lie elsewhere.
+  bool covers(ValueId v, ValueId state) const {
+    return plan_.values[v].offset == plan_.values[state].offset && type(v).bytes() == type(state).bytes();
   }
 
   const Plan& plan_;
@@ -366,6 +421,7 @@ class PlacementChecker {
   Violations* out_;
   std::vector<ValueId> owner_;
   const ArenaChunks chunks_;
+  std::unordered_map<NodeId, Joiner> joiners_;   // as they are asked for
 };
 
 }  // namespace

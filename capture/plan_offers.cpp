@@ -43,13 +43,13 @@ std::unique_ptr<Line> with_parts(const Line& apart, int join_trials) {
 
 // Of the candidates first..last-1.
 static void append_offers(Strategy strategy, const Line& line, const Choices& choices, std::size_t first, std::size_t last, std::deque<Offer>* offers) {
-  CloneLists clones(line.graph.nodes.size());
+  RunLists runs = runs_as_recorded(line.facts);
   std::size_t done = 0;
   for (std::size_t i = first; i < last; ++i) {
     const Candidate& candidate = choices.candidates[i];
-    apply_steps(choices.journal, done, candidate.journal, &clones);
+    apply_steps(choices.journal, done, candidate.journal, &runs);
     done = candidate.journal;
-    const double cost = schedule_cost(line.facts, clones);
+    const double cost = schedule_cost(line.facts, runs);
     offers->push_back({strategy, &line, &choices, candidate, cost, line.facts.external_bytes + candidate.live_peak, -1, offers->size()});
   }
 }
@@ -67,7 +67,7 @@ void add_offers(Line* line, bool looks_for_floor, const Watch& watch, std::deque
 }
 
 ClonedGraph graph_of(const Offer& offer) {
-  ClonedGraph cloned = clone_graph(offer.line->facts, clones_after(offer.line->facts, offer.choices->journal, offer.candidate.journal));
+  ClonedGraph cloned = clone_graph(offer.line->facts, runs_after(offer.line->facts, offer.choices->journal, offer.candidate.journal));
   return offer.moved.empty() ? cloned : reorder(cloned, offer.moved);
 }
 

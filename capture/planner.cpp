@@ -148,6 +148,9 @@ class Planner {
       if (!moved) return;
       const ClonedGraph cloned = graph_of(*moved);
       offers_.push_back(std::move(*moved));
+      // In a line of their own, forward nodes made in backward would be forward's again, in the middle of backward.
+      const bool any_late = std::find(cloned.late.begin(), cloned.late.end(), 1) != cloned.late.end();
+      if (options_.split_phases && any_late) return;
       add_offers_of_order(add_line("searched", without_clones(*offers_.back().line, cloned)));
     }
   }
@@ -287,6 +290,14 @@ Plan plan_and_verify(const Graph& graph, const PlanOptions& options) {
   return plan;
 }
 
+// Clones that were captured so are not the planner's.
+void throw_if_broken(const Graph& captured, const Plan& plan) {
+  std::vector<std::string> violations = check_plan(plan);
+  if (violations.empty() && std::none_of(captured.nodes.begin(), captured.nodes.end(), [](const Node& n) { return n.origin.clone; }))
+    violations = check_clones(plan);
+  if (!violations.empty()) throw InvalidGraphError(fmt::format("the planner made a plan that breaks its rules: {}", fmt::join(violations, "; ")));
+}
+
 }  // namespace
 
 Plan make_plan(const Graph& graph, const PlanOptions& options) {
@@ -294,9 +305,7 @@ Plan make_plan(const Graph& graph, const PlanOptions& options) {
   check_options(options);
   Plan plan = plan_and_verify(graph, options);
   plan.solve_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  if (checks_plans())
-    if (const std::vector<std::string> violations = check_plan(plan); !violations.empty())
-      throw InvalidGraphError(fmt::format("the planner made a plan that breaks its rules: {}", fmt::join(violations, "; ")));
+  if (checks_plans()) throw_if_broken(graph, plan);
   return plan;
 }
 

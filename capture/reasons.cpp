@@ -1,5 +1,7 @@
 #include <tapedeck/capture/reasons.h>
 
+#include <tapedeck/capture/analysis/phases.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +13,7 @@ namespace {
 
 constexpr std::size_t kTensorsNamed = 5;
 
-Reason reason_of(const Plan& plan, ValueId v, const std::vector<char>& read_after_forward) {
+Reason reason_of(const Plan& plan, ValueId v, const std::vector<Phase>& phases, const std::vector<char>& read_after_forward) {
   const Graph& graph = plan.graph;
   const Placement& p = plan.values[v];
   if (graph.is_input(v)) return Reason::input;
@@ -23,7 +25,7 @@ Reason reason_of(const Plan& plan, ValueId v, const std::vector<char>& read_afte
   const Origin& origin = graph.nodes[graph.values[v].node].origin;
   if (origin.clone) return Reason::recomputed;
   if (p.reader == kNone) return Reason::unread;
-  if (origin.phase == Phase::forward && read_after_forward[v]) return Reason::saved;
+  if (phases[graph.values[v].node] == Phase::forward && read_after_forward[v]) return Reason::saved;
   return origin.phase == Phase::backward ? Reason::gradient : Reason::temporary;
 }
 
@@ -31,12 +33,13 @@ Reason reason_of(const Plan& plan, ValueId v, const std::vector<char>& read_afte
 
 void give_reasons(Plan* plan) {
   const Graph& graph = plan->graph;
+  const std::vector<Phase> phases = run_phases(graph);  // what is made when it is needed was not saved
   std::vector<char> read_after_forward(graph.values.size(), 0);
   for (const Node& node : graph.nodes) {
     if (node.origin.phase == Phase::forward) continue;
     for (ValueId v : graph.inputs(node)) read_after_forward[v] = 1;
   }
-  for (ValueId v = 0; v < graph.value_count(); ++v) plan->values[v].reason = reason_of(*plan, v, read_after_forward);
+  for (ValueId v = 0; v < graph.value_count(); ++v) plan->values[v].reason = reason_of(*plan, v, phases, read_after_forward);
 }
 
 std::string describe_peak(const Plan& plan) {

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 namespace tapedeck {
@@ -173,6 +174,19 @@ std::string node_notes(const Graph& graph, NodeId id, const PrintOptions& option
   return notes.text += extra;
 }
 
+// Who is repeated by a clone keeps its name, read or not: `of=` speaks of it.
+void add_repeated(const Graph& graph, std::vector<bool>* used) {
+  std::unordered_set<std::string_view> repeated;
+  for (const Node& node : graph.nodes)
+    if (!node.origin.of.empty()) repeated.insert(node.origin.of.view());
+  if (repeated.empty()) return;
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    if ((*used)[v]) continue;
+    const Name name = graph.values[v].name;
+    (*used)[v] = name.empty() ? repeated.contains(std::to_string(v)) : repeated.contains(name.view());
+  }
+}
+
 std::vector<bool> used_values(const Graph& graph) {
   std::vector<bool> used(graph.values.size());
   for (const Node& node : graph.nodes) {
@@ -181,6 +195,7 @@ std::vector<bool> used_values(const Graph& graph) {
   }
   for (ValueId v : graph.outputs) used[v] = true;
   for (const Update& u : graph.updates) used[u.value] = true;
+  add_repeated(graph, &used);
   return used;
 }
 

@@ -7,13 +7,13 @@ namespace tapedeck {
 std::vector<Phase> run_phases(const Graph& graph) {
   std::vector<Phase> phases;
   for (const Node& node : graph.nodes) phases.push_back(node.origin.phase);
-  // Clones go with their first reader. Readers stand behind, and may be clones themselves.
+  // Clones, and what else runs later than recorded, go with their first reader. Readers stand behind, and may be such themselves.
   std::vector<Phase> read_in(graph.values.size(), Phase::update);
   std::vector<char> read(graph.values.size(), 0);
   for (NodeId n = graph.node_count() - 1; n >= 0; --n) {
     const Node& node = graph.nodes[n];
     Phase& phase = phases[n];
-    if (node.origin.clone) {
+    if (node.origin.clone || node.n_after > 0) {
       Phase first = Phase::update;
       bool any = false;
       for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {

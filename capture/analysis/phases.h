@@ -1,8 +1,9 @@
 // Which part of a step a node runs in when forward, backward and update are run apart.
 //
-// Mostly its own phase. Two kinds of nodes bear a phase and run in a later one:
+// Mostly its own phase. Three kinds of nodes bear a phase and run in a later one:
 //
 //     %h2 = relu(%a)    [of=%h]             a clone of a forward node, made for a backward reader: runs with that reader
+//     %h = relu(%a)     [after=[%g]]        a node that was moved to just before its first reader: runs with that reader
 //     %n = norm(%g)                         forward by name, but it reads a gradient: runs once that is there
 #pragma once
 

@@ -133,7 +133,7 @@ NodeOrder find_order(const Facts& facts, const Graph& graph, const std::vector<N
   const OrderProblem problem = order_problem(facts, graph, source, options.split_phases);
   const OrderFinder::Best best = OrderFinder(problem, options).find();
   NodeOrder order{best.name, {}, best.peak, best.optimal};
-  if (best.name != "recorded") order.nodes = nodes_in_order(graph, source, problem, best.items);
+  if (best.name != "recorded") order.nodes = nodes_in_order(facts, graph, source, problem, best.items);
   return order;
 }
 
@@ -141,7 +141,7 @@ std::vector<NodeOrder> find_list_orders(const Facts& facts, const Graph& graph, 
   const OrderProblem problem = order_problem(facts, graph, source, split_phases);
   std::vector<NodeOrder> orders;
   for (const ListOrder& list : list_orders(problem))
-    orders.push_back({list.name, nodes_in_order(graph, source, problem, list.items), most(live_in_order(problem, list.items)), false});
+    orders.push_back({list.name, nodes_in_order(facts, graph, source, problem, list.items), most(live_in_order(problem, list.items)), false});
   return orders;
 }
 
@@ -165,6 +165,14 @@ void number_constants_as(const Graph& from, const std::vector<NodeId>& nodes, Gr
   to->constants = from.constants;
 }
 
+// The node written last waits for `v` alone; for nobody if that is kNone.
+void wait_for(Graph* graph, NodeId last, ValueId v) {
+  Node& node = graph->nodes[last];
+  graph->refs.resize(static_cast<std::size_t>(node.first_after));
+  if (v != kNone) graph->refs.push_back(v);
+  node.n_after = v != kNone;
+}
+
 }  // namespace
 
 Graph reorder(const Graph& graph, const std::vector<NodeId>& nodes) {
@@ -178,15 +186,18 @@ ClonedGraph reorder(const ClonedGraph& cloned, const std::vector<NodeId>& nodes)
   std::vector<char> made(cloned.source.empty() ? 0 : static_cast<std::size_t>(*std::max_element(cloned.source.begin(), cloned.source.end())) + 1, 0);
   Rewriter rewriter(from);
   ClonedGraph result;
-  ValueId before_clones = kNone;  // made by the last node that is neither a clone nor a constant
+  ValueId before_clones = kNone;  // made by the last node that is neither a clone, nor late, nor a constant
   for (NodeId n : nodes) {
     const Node& node = from.nodes[n];
     result.source.push_back(cloned.source[n]);
     if (!std::exchange(made[cloned.source[n]], 1)) {
-      rewriter.copy(n);
-      if (node.n_outputs > 0 && !from.literal(node)) before_clones = rewriter.at(node.first_output + node.n_outputs - 1);
+      const NodeId copied = rewriter.copy(n);
+      result.late.push_back(!cloned.late.empty() && cloned.late[n]);
+      if (result.late.back()) wait_for(&rewriter.graph(), copied, before_clones);
+      else if (node.n_outputs > 0 && !from.literal(node)) before_clones = rewriter.at(node.first_output + node.n_outputs - 1);
       continue;
     }
+    result.late.push_back(0);
     std::vector<ValueId> operands, after;
     for (ValueId v : from.inputs(node)) operands.push_back(rewriter.at(v));
     if (before_clones != kNone && std::find(operands.begin(), operands.end(), before_clones) == operands.end()) after.push_back(before_clones);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 
 namespace tapedeck {
 
@@ -23,6 +24,12 @@ std::vector<NodeId> first_copies(const std::vector<NodeId>& source, std::size_t 
 void sort_unique(std::vector<std::int32_t>* list) {
   std::sort(list->begin(), list->end());
   list->erase(std::unique(list->begin(), list->end()), list->end());
+}
+
+// What node n waits for beside what it reads. Nodes that run later than recorded wait for what happens to stand before them.
+std::span<const ValueId> waits_for(const Facts& facts, const Graph& graph, NodeId n, NodeId source) {
+  const Node& node = graph.nodes[n];
+  return graph.after(node).first(static_cast<std::size_t>(std::min(node.n_after, facts.graph->nodes[source].n_after)));
 }
 
 class ProblemMaker {
@@ -66,7 +73,7 @@ class ProblemMaker {
   // Windows that are read, and constants. Neither does anything when its turn comes.
   bool rides_along(NodeId n) const {
     const Node& node = graph_.nodes[n];
-    if (node.n_after > 0 && !is_new_clone(n)) return false;
+    if (!is_new_clone(n) && !waits_for(facts_, graph_, n, source_[n]).empty()) return false;
     if (graph_.literal(node)) return !node.origin.clone;
     return facts_.is_window(source_[n]) && last_reader_[node.first_output] != kNone;
   }
@@ -98,7 +105,7 @@ class ProblemMaker {
     if (is_new_clone(n))
       wait_for(item_[original_[n]]);
     else
-      for (ValueId v : graph_.after(node)) wait_for(item_behind(v));
+      for (ValueId v : waits_for(facts_, graph_, n, source_[n])) wait_for(item_behind(v));
     if (traits_within(graph_, node) & kEffect) {
       wait_for(last_effect_);
       last_effect_ = item;
@@ -306,7 +313,8 @@ namespace {
 
 class OrderWriter {
  public:
-  OrderWriter(const Graph& graph, const std::vector<NodeId>& source) : graph_(graph), written_(graph.nodes.size(), 0) {
+  OrderWriter(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source)
+      : facts_(facts), graph_(graph), source_(source), written_(graph.nodes.size(), 0) {
     NodeId n_sources = 0;
     for (NodeId s : source) n_sources = std::max(n_sources, s + 1);
     original_ = first_copies(source, static_cast<std::size_t>(n_sources));
@@ -335,12 +343,14 @@ class OrderWriter {
     for (ValueId v : graph_.inputs(node))
       if (graph_.values[v].node != kNone) write_node(graph_.values[v].node);
     if (original_[n] == n)
-      for (ValueId v : graph_.after(node))
+      for (ValueId v : waits_for(facts_, graph_, n, source_[n]))
         if (graph_.values[v].node != kNone) write_node(graph_.values[v].node);
     nodes_.push_back(n);
   }
 
+  const Facts& facts_;
   const Graph& graph_;
+  const std::vector<NodeId>& source_;
   std::vector<NodeId> original_;
   std::vector<char> written_;
   std::vector<NodeId> nodes_;
@@ -348,8 +358,9 @@ class OrderWriter {
 
 }  // namespace
 
-std::vector<NodeId> nodes_in_order(const Graph& graph, const std::vector<NodeId>& source, const OrderProblem& problem, const ItemOrder& order) {
-  return OrderWriter(graph, source).write(problem, order);
+std::vector<NodeId> nodes_in_order(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, const OrderProblem& problem,
+                                   const ItemOrder& order) {
+  return OrderWriter(facts, graph, source).write(problem, order);
 }
 
 }  // namespace tapedeck

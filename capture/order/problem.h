@@ -64,6 +64,7 @@ std::vector<std::int64_t> live_in_order(const OrderProblem& problem, const ItemO
 std::int64_t order_bound(const OrderProblem& problem);
 
 // The nodes of the graph in this order of items, windows and constants put in.
-std::vector<NodeId> nodes_in_order(const Graph& graph, const std::vector<NodeId>& source, const OrderProblem& problem, const ItemOrder& order);
+std::vector<NodeId> nodes_in_order(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, const OrderProblem& problem,
+                                   const ItemOrder& order);
 
 }  // namespace tapedeck

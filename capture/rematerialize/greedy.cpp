@@ -1,6 +1,8 @@
 // The greedy strategy. While something helps: of the values kept across the peak without being read there, give up the one with
 // the best bytes x span for the cost of computing it again, and run its node again just before its next reader.
 //
+// If nobody reads the value before that, the run that made it goes: it was moved.
+//
 // What the clone reads must be there. An operand that is not is either kept longer (where live bytes leave room for it), or
 // made again too, recursively; one that is made again somewhat later anyway is made here instead and kept until then (hoisted).
 // A value may be given up again in another stretch, so in the end one tensor may be computed several times.
@@ -25,6 +27,7 @@ constexpr int kEstimates = 128;  // choices costed at a peak
 constexpr std::size_t kLongestChain = 128;
 constexpr std::size_t kRemembered = 64;  // choices for which the cost of an option is believed before it is worked out again
 constexpr std::int64_t kMostWork = 25'000'000;  // Schedule::work() and clones costed: seconds
+constexpr double kMoved = 0.5;  // of a node's cost is what moving it counts in a score: it takes no time, but what it reads is kept for it
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kCandidateSteps = 1000;  // candidates lower the peak by at least 1/1000 of keep-all's each
 
@@ -111,7 +114,7 @@ class GreedyChooser {
       if (gap.to - gap.from < 2 || !facts_.can_repeat(maker)) continue;
       const Remembered& r = remembered_[gap.value];
       const bool known = r.from == gap.from && r.to == gap.to && choices_.decisions.size() - r.when < kRemembered;
-      const double cost = known ? r.cost : facts_.cost[maker];
+      const double cost = known ? r.cost : cost_of_first(gap);
       if (cost != kImpossible) options.push_back({score(gap, facts_.bytes[gap.value], cost), gap, false});
     }
     return options;
@@ -159,9 +162,10 @@ class GreedyChooser {
 
   bool try_recipe(const Gap& gap, const Recipe& recipe) {
     const std::size_t before = schedule_.journal().size();
-    for (NodeId n : recipe.clones) schedule_.add_clone(recipe.stage, n);
-    for (const Step& step : recipe.hoisted) schedule_.remove_clone(step.stage, step.node);
-    for (NodeId stage : stages_of(recipe.hoisted)) schedule_.remove_unread_clones(stage);
+    for (NodeId n : recipe.clones) schedule_.add_run(recipe.stage, n);
+    for (const Step& step : recipe.hoisted)
+      if (schedule_.has_run(step.stage, step.node)) schedule_.remove_with_operands(step.stage, step.node);
+    schedule_.remove_if_unread(gap.from, graph_.values[gap.value].node);
     schedule_.refresh();
     const LiveTree::Peak now = schedule_.peak();
     if (now.bytes < peak_.bytes || (now.bytes == peak_.bytes && now.stages < peak_.stages)) {
@@ -171,14 +175,6 @@ class GreedyChooser {
     schedule_.undo_to(before);
     schedule_.refresh();
     return false;
-  }
-
-  static std::vector<NodeId> stages_of(const std::vector<Step>& steps) {
-    std::vector<NodeId> stages;
-    for (const Step& step : steps) stages.push_back(step.stage);
-    std::sort(stages.begin(), stages.end());
-    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
-    return stages;
   }
 
   void note_decision(const Gap& gap, std::size_t journal_before, std::int64_t live_peak) {
@@ -199,9 +195,17 @@ class GreedyChooser {
 
   // ---- recipes ----
 
+  // Of running the value's own node at the end of the gap.
+  double cost_of_first(const Gap& gap) const {
+    const double cost = facts_.cost[graph_.values[gap.value].node];
+    return schedule_.waits(gap.value, gap.from) ? kMoved * cost : cost;
+  }
+
   bool find_recipe(const Gap& gap, Ways ways, Recipe* recipe) {
     recipe->stage = gap.to;
-    const bool found = make_again(graph_.values[gap.value].node, ways, recipe);
+    const NodeId maker = graph_.values[gap.value].node;
+    const bool found = make_again(maker, ways, recipe);
+    recipe->cost += cost_of_first(gap) - facts_.cost[maker];
     for (NodeId n : recipe->clones) planned_[n] = 0;
     return found;
   }
@@ -235,6 +239,7 @@ class GreedyChooser {
   // Keeping an operand from its last reader on costs no time. Across the peak it must be small against what is given up.
   bool may_keep_longer(ValueId root, const Schedule::Presence& at, Ways ways, Recipe* recipe) const {
     const std::int64_t bytes = facts_.bytes[root];
+    if (at.previous == kNone) return false;
     if (bytes == 0) return true;
     if (at.previous < peak_.stage) {
       const std::int64_t given_up = facts_.bytes[graph_.nodes[recipe->clones.front()].first_output];

@@ -82,15 +82,18 @@ class RegionChooser {
       }
     }
     if (clones.empty()) return;
+    const std::size_t before = schedule_.journal().size();
     std::sort(clones.begin(), clones.end());
-    for (NodeId n : clones) schedule_.add_clone(stage, n);
+    for (NodeId n : clones) schedule_.add_run(stage, n);
     for (std::size_t i = clones.size(); i-- > 0;)  // what was collected for a value that then stayed stored
       schedule_.remove_if_unread(stage, clones[i]);
+    for (std::size_t i = clones.size(); i-- > 0;)  // what backward alone reads is made there only
+      schedule_.remove_if_unread(clones[i], clones[i]);
     schedule_.refresh();
-    for (NodeId n : clones) {
-      if (!schedule_.has_clone(stage, n)) continue;
-      ++decision.clones;
-      decision.cost_us += facts_.cost[n];
+    for (std::size_t i = before; i < schedule_.journal().size(); ++i) {
+      const Step& step = schedule_.journal()[i];
+      decision.clones += step.added ? 1 : -1;
+      decision.cost_us += step.added ? facts_.cost[step.node] : -facts_.cost[step.node];
     }
     decision.live_peak_bytes = facts_.external_bytes + schedule_.peak().bytes;
     decision.reason =

@@ -11,18 +11,20 @@
 
 namespace tapedeck {
 
-// Clones by stage, each list ascending.
-using CloneLists = std::vector<std::vector<NodeId>>;
+// By stage, ascending: the nodes that run in it (schedule.h).
+using RunLists = std::vector<std::vector<NodeId>>;
 
 // A graph with clones in place, and the node of the original graph that each of its nodes is or repeats.
 struct ClonedGraph {
   Graph graph;
   std::vector<NodeId> source;
+  std::vector<char> late = {};  // by node: the first run of its source, and later than where the source stands; empty: none is
 };
 
-// Writes the clones out: before each node the clones of its stage; windows are re-made where their root was made again; every
-// clone gets an order edge to the node before its stage, so that it runs just in time and not as soon as its operands allow.
-ClonedGraph clone_graph(const Facts& facts, const CloneLists& clones);
+// Writes the runs out: the first of a node's is the node itself, under its name, the others are clones of it. Windows are re-made where their
+// root was made again. Who runs later than recorded, clones too, gets an order edge to the node before its stage, so that it runs just in
+// time and not as soon as its operands allow.
+ClonedGraph clone_graph(const Facts& facts, const RunLists& runs);
 
 // A point in a strategy's sequence of choices that is worth placing.
 struct Candidate {
@@ -52,10 +54,13 @@ Choices choose_regions(const Facts& facts);
 // a budget.
 Choices choose_greedily(const Facts& facts, const Watch& watch);
 
-// Applies steps first..last-1 of a journal to the clones.
-void apply_steps(const std::vector<Step>& journal, std::size_t first, std::size_t last, CloneLists* clones);
+// Applies steps first..last-1 of a journal to the lists.
+void apply_steps(const std::vector<Step>& journal, std::size_t first, std::size_t last, RunLists* runs);
 
-// The clones after the first `steps` steps of a journal.
-CloneLists clones_after(const Facts& facts, const std::vector<Step>& journal, std::size_t steps);
+// What runs where before any step: every node in its own stage.
+RunLists runs_as_recorded(const Facts& facts);
+
+// What runs where after the first `steps` steps of a journal.
+RunLists runs_after(const Facts& facts, const std::vector<Step>& journal, std::size_t steps);
 
 }  // namespace tapedeck

@@ -4,9 +4,43 @@
 
 namespace tapedeck {
 
+std::vector<char> passing_windows(const Facts& facts) {
+  const Graph& graph = *facts.graph;
+  std::vector<char> passing(graph.nodes.size(), 0);
+  for (const Node& node : graph.nodes)
+    for (ValueId v : graph.inputs(node))
+      if (const NodeId n = graph.values[v].node; n != kNone) passing[n] = facts.is_window(n) && graph.nodes[n].n_after == 0;
+  for (const Node& node : graph.nodes)
+    for (ValueId v : graph.after(node))
+      if (const NodeId n = graph.values[v].node; n != kNone) passing[n] = 0;
+  return passing;
+}
+
+namespace {
+
+// By node: does nothing but its results say that it ran? Results that live elsewhere have one place; who waits for others, or is waited
+// for, stays where it is.
+std::vector<char> movable_nodes(const Facts& facts) {
+  const Graph& graph = *facts.graph;
+  std::vector<char> movable(graph.nodes.size(), 0);
+  for (NodeId n = 0; n < graph.node_count(); ++n) {
+    const auto makes = facts.makes(n);
+    const bool all_in_arena = std::all_of(makes.begin(), makes.end(), [&](ValueId v) { return facts.in_arena(v); });
+    movable[n] = facts.can_repeat(n) && !makes.empty() && all_in_arena && graph.nodes[n].n_after == 0;
+  }
+  for (const Node& node : graph.nodes)
+    for (ValueId v : graph.after(node))
+      if (const NodeId n = graph.values[v].node; n != kNone) movable[n] = 0;
+  return movable;
+}
+
+}  // namespace
+
 Schedule::Schedule(const Facts& facts)
     : facts_(facts),
-      clones_(facts.graph->nodes.size()),
+      passes_on_(passing_windows(facts)),
+      may_leave_(movable_nodes(facts)),
+      runs_(facts.graph->nodes.size()),
       touches_(facts.graph->values.size()),
       live_(std::vector<std::int64_t>(facts.graph->nodes.size(), 0)),
       local_(facts.graph->nodes.size(), 0),
@@ -15,7 +49,8 @@ Schedule::Schedule(const Facts& facts)
       stamp_(facts.graph->values.size(), 0) {
   const NodeId n_nodes = facts.graph->node_count();
   for (NodeId n = 0; n < n_nodes; ++n) {
-    for (ValueId root : facts.reads(n))
+    runs_[n].push_back(n);
+    for (ValueId root : reads(n))
       if (facts.in_arena(root)) touches_[root].push_back({n, 1, false, kNone});
     for (ValueId v : facts.makes(n))
       if (facts.in_arena(v)) touches_[v].push_back({n, 0, true, kNone});
@@ -28,12 +63,12 @@ Schedule::Schedule(const Facts& facts)
 
 // ---- changes ----
 
-void Schedule::add_clone(NodeId stage, NodeId node) {
+void Schedule::add_run(NodeId stage, NodeId node) {
   journal_.push_back({stage, node, true});
   apply(journal_.back());
 }
 
-void Schedule::remove_clone(NodeId stage, NodeId node) {
+void Schedule::remove_run(NodeId stage, NodeId node) {
   journal_.push_back({stage, node, false});
   apply(journal_.back());
 }
@@ -48,40 +83,74 @@ void Schedule::undo_to(std::size_t journal_size) {
 }
 
 void Schedule::apply(const Step& step) {
-  std::vector<NodeId>& clones = clones_[step.stage];
-  const auto at = std::lower_bound(clones.begin(), clones.end(), step.node);
+  std::vector<NodeId>& runs = runs_[step.stage];
+  const auto at = std::lower_bound(runs.begin(), runs.end(), step.node);
   if (step.added)
-    clones.insert(at, step.node);
+    runs.insert(at, step.node);
   else
-    clones.erase(at);
+    runs.erase(at);
   n_clones_ += step.added ? 1 : -1;
   const int sign = step.added ? 1 : -1;
-  for (ValueId root : facts_.reads(step.node))
+  for (ValueId root : reads(step.node))
     if (facts_.in_arena(root)) change_touch(root, step.stage, sign, 0);
   for (ValueId v : facts_.makes(step.node))
     if (facts_.in_arena(v)) change_touch(v, step.stage, 0, sign);
   mark(step.stage);
 }
 
-bool Schedule::has_clone(NodeId stage, NodeId node) const {
-  return std::binary_search(clones_[stage].begin(), clones_[stage].end(), node);
+bool Schedule::has_run(NodeId stage, NodeId node) const { return std::binary_search(runs_[stage].begin(), runs_[stage].end(), node); }
+
+bool Schedule::waits(ValueId root, NodeId stage) const {
+  const auto& touches = touches_[root];
+  const std::size_t i = find_touch(root, stage);
+  return i < touches.size() && touches[i].stage == stage && touches[i].made && touches[i].readers == 0;
 }
 
 bool Schedule::is_unread(NodeId stage, NodeId node) const {
   for (ValueId v : facts_.makes(node)) {
     if (!facts_.in_arena(v)) continue;
-    if (touches_[v][find_touch(v, stage)].readers > 0 || kept_after(v, stage)) return false;
+    if (!waits(v, stage) || kept_after(v, stage)) return false;
+    if (node == stage && !(may_leave_[node] && is_made_after(v, stage))) return false;
   }
-  return true;
-}
-
-void Schedule::remove_unread_clones(NodeId stage) {
-  // Backwards: a clone reads only clones before it, so one walk finds what becomes unread on the way.
-  for (std::size_t i = clones_[stage].size(); i-- > 0;) remove_if_unread(stage, clones_[stage][i]);
+  return node != stage || may_leave_[node];
 }
 
 void Schedule::remove_if_unread(NodeId stage, NodeId node) {
-  if (is_unread(stage, node)) remove_clone(stage, node);
+  if (has_run(stage, node) && is_unread(stage, node)) remove_with_operands(stage, node);
+}
+
+void Schedule::remove_with_operands(NodeId stage, NodeId node) {
+  remove_run(stage, node);
+  std::vector<Step> left{{stage, node, false}};  // whose operands are to be looked at
+  while (!left.empty()) {
+    const Step step = left.back();
+    left.pop_back();
+    for (ValueId root : reads(step.node)) {
+      if (!facts_.in_arena(root)) continue;
+      const NodeId made = made_in(root, step.stage), maker = facts_.graph->values[root].node;
+      if (made == kNone || !has_run(made, maker) || !is_unread(made, maker)) continue;
+      remove_run(made, maker);
+      left.push_back({made, maker, false});
+    }
+  }
+}
+
+// The stage that makes the copy of `root` that `stage` reads.
+NodeId Schedule::made_in(ValueId root, NodeId stage) const {
+  const auto& touches = touches_[root];
+  for (std::size_t i = find_touch(root, stage + 1); i-- > 0;)
+    if (touches[i].made) return touches[i].stage;
+  return kNone;
+}
+
+bool Schedule::is_made_after(ValueId root, NodeId stage) const {
+  const auto& touches = touches_[root];
+  const std::size_t i = find_touch(root, stage + 1);
+  return i < touches.size() && touches[i].made;
+}
+
+std::span<const ValueId> Schedule::reads(NodeId node) const {
+  return passes_on_[node] ? std::span<const ValueId>() : facts_.reads(node);
 }
 
 std::size_t Schedule::find_touch(ValueId root, NodeId stage) const {
@@ -184,7 +253,7 @@ void Schedule::refresh() {
     const std::int64_t now = measure_local(stage);
     live_.add(stage, stage, now - local_[stage]);
     local_[stage] = now;
-    work_ += static_cast<std::int64_t>(clones_[stage].size()) + 1;
+    work_ += static_cast<std::int64_t>(runs_[stage].size()) + 1;
   }
   stale_.clear();
 }
@@ -201,7 +270,7 @@ void Schedule::note_local(ValueId root, std::int32_t position, bool made) {
 }
 
 void Schedule::add_local(NodeId node, std::int32_t position, bool clone) {
-  for (ValueId root : facts_.reads(node)) note_local(root, position, false);
+  for (ValueId root : reads(node)) note_local(root, position, false);
   for (ValueId v : facts_.makes(node)) note_local(v, position, true);
   const std::int64_t scratch = facts_.workspace[node] + (clone ? facts_.clone_extra[node] : 0);
   delta_[position] += scratch;
@@ -210,6 +279,7 @@ void Schedule::add_local(NodeId node, std::int32_t position, bool clone) {
 
 // An operand that dies here gives its bytes to an output: they are counted once.
 void Schedule::take_over_local(NodeId node, std::int32_t position) {
+  if (passes_on_[node]) return;
   const auto pairs = facts_.takeovers(node);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     Span& from = spans_[pairs[i].from];
@@ -223,19 +293,19 @@ void Schedule::take_over_local(NodeId node, std::int32_t position) {
 }
 
 std::int64_t Schedule::measure_local(NodeId stage) {
-  const auto steps = static_cast<std::int32_t>(clones_[stage].size()) + 1;
-  const auto node_at = [&](std::int32_t i) { return i + 1 < steps ? clones_[stage][i] : stage; };
+  const std::vector<NodeId>& runs = runs_[stage];
+  const auto steps = static_cast<std::int32_t>(runs.size());
   ++now_;
   in_stage_.clear();
   delta_.assign(static_cast<std::size_t>(steps) + 1, 0);
-  for (std::int32_t i = 0; i < steps; ++i) add_local(node_at(i), i, i + 1 < steps);
+  for (std::int32_t i = 0; i < steps; ++i) add_local(runs[i], i, runs[i] != stage);
   for (ValueId root : in_stage_) {
     Span& span = spans_[root];
     span.exits = kept_after(root, stage);
     delta_[span.first] += facts_.bytes[root];
     delta_[span.exits ? steps : span.last + 1] -= facts_.bytes[root];
   }
-  for (std::int32_t i = 0; i < steps; ++i) take_over_local(node_at(i), i);
+  for (std::int32_t i = 0; i < steps; ++i) take_over_local(runs[i], i);
   std::int64_t alive = 0, most = 0;
   for (std::int32_t i = 0; i < steps; ++i) most = std::max(most, alive += delta_[i]);
   return most;

@@ -1,8 +1,11 @@
 // A schedule with recomputation, and the bytes alive in it, kept up to date choice by choice.
 //
-// The graph's nodes keep their order; node t is *stage* t. Before it, stage t may run clones of earlier nodes, in the order of
-// their originals. That is the whole state: whoever reads a value in stage t reads the copy made last, at stage t or before,
-// and each copy is kept from where it is made to its last reader before the next copy.
+// The graph's nodes keep their order; node t is *stage* t. Before it, stage t may run earlier nodes again, in their order; and a
+// stage's own node need not run there if nobody reads its results before it runs in a later stage. That is the whole state:
+// whoever reads a value in stage t reads the copy made last, at stage t or before, and each copy is kept from where it is made to
+// its last reader before the next copy. A node's first run is the node itself, wherever it stands; the others are its clones.
+//
+// Windows run where clones.h has to put them, and keep nothing alive that whoever reads them does not.
 //
 // Live bytes of a stage = what is kept across it untouched + the most that its own nodes see at once (`local`: operands,
 // results, workspace, less what is computed in place). The arena only; buffers of inputs, state, constants and outputs are
@@ -21,7 +24,7 @@
 
 namespace tapedeck {
 
-// A clone of `node` run in stage `stage`, added or removed.
+// A run of `node` in stage `stage`, added or removed; without steps every node runs in its own stage.
 struct Step {
   NodeId stage = kNone;
   NodeId node = kNone;
@@ -39,16 +42,20 @@ class Schedule {
  public:
   explicit Schedule(const Facts& facts);
 
-  // REQUIRES: node < stage; all operands can be had at `stage` once all pending changes are made.
-  void add_clone(NodeId stage, NodeId node);
-  void remove_clone(NodeId stage, NodeId node);
-  // Removes the clone if nobody reads its results, there or later; and all such clones at `stage`.
+  // REQUIRES: node <= stage; all operands can be had at `stage` once all pending changes are made.
+  void add_run(NodeId stage, NodeId node);
+  void remove_run(NodeId stage, NodeId node);
+  // Removes the run if nobody reads its results, there or later, and then what made its operands, if they were for it alone. What runs in
+  // its own stage stays unless it runs again later.
   void remove_if_unread(NodeId stage, NodeId node);
-  void remove_unread_clones(NodeId stage);
+  // Removes the run whether or not it is read, and what made its operands as above.
+  void remove_with_operands(NodeId stage, NodeId node);
 
-  bool has_clone(NodeId stage, NodeId node) const;
-  const std::vector<NodeId>& clones(NodeId stage) const { return clones_[stage]; }
+  bool has_run(NodeId stage, NodeId node) const;
   std::int64_t clone_count() const { return n_clones_; }
+
+  // Nobody reads the copy of `root` made in the stage before a later one: it waits, and could as well be made then.
+  bool waits(ValueId root, NodeId stage) const;
 
   // Brings live bytes up to date after changes; all of the queries below need it.
   void refresh();
@@ -90,6 +97,9 @@ class Schedule {
   void mark(NodeId stage);
   bool kept_after(ValueId root, NodeId stage) const;
   bool is_unread(NodeId stage, NodeId node) const;
+  NodeId made_in(ValueId root, NodeId stage) const;
+  bool is_made_after(ValueId root, NodeId stage) const;
+  std::span<const ValueId> reads(NodeId node) const;
 
   void add_local(NodeId node, std::int32_t position, bool clone);
   void note_local(ValueId root, std::int32_t position, bool made);
@@ -97,7 +107,9 @@ class Schedule {
   std::int64_t measure_local(NodeId stage);
 
   const Facts& facts_;
-  std::vector<std::vector<NodeId>> clones_;  // by stage, ascending
+  std::vector<char> passes_on_;              // by node: passing_windows()
+  std::vector<char> may_leave_;              // by node: it may be left to a later stage
+  std::vector<std::vector<NodeId>> runs_;    // by stage, ascending
   std::vector<std::vector<Touch>> touches_;  // by value (roots in the arena only), ascending
   std::vector<Gap> gaps_;
   std::vector<std::int32_t> free_gaps_;
@@ -121,6 +133,9 @@ class Schedule {
   std::vector<ValueId> in_stage_;
   std::vector<std::int64_t> delta_;
 };
+
+// By node: a window that others read and nobody waits for. It may run anywhere between what it looks at and its readers.
+std::vector<char> passing_windows(const Facts& facts);
 
 // Schedule(facts).peak().bytes in one walk: most questions are about a schedule without a clone.
 std::int64_t peak_without_clones(const Facts& facts);

@@ -47,14 +47,15 @@ TEST(Greedy, AQuarterOfMemoryForAboutOneMoreForward) {
 }
 
 TEST(Greedy, ExpensiveValuesAreKept) {
-  // Two equal stretches; one node costs a hundred times the other.
+  // Two equal stretches; one node costs a hundred times the other. Both are read at once, too: else they would be made later for nothing.
   const Graph graph = parse(R"(graph g(%x: u8[8]) {
     %cheap: u8[1000] = opaque(%x) {us=1.0}
     %dear: u8[1000] = opaque(%x) {us=100.0}
+    %soon: u8[8] = opaque(%cheap, %dear) {us=1.0}
     %big: u8[3000] = opaque(%x) {us=1.0}
     %mid: u8[8] = opaque(%big) {us=1.0}
     %end: u8[8] = opaque(%mid, %cheap, %dear) {us=1.0} [phase=backward]
-    return %end
+    return %end, %soon
   })",
                             "costs");
   const Plan plan = plan_at(graph, 85);
@@ -182,9 +183,9 @@ TEST(Schedule, UndoRestoresLiveBytes) {
     for (NodeId n = 0; n < graph.node_count(); ++n) before.push_back(schedule.live(n));
     for (const Step& step : choices.journal) {
       if (step.added)
-        schedule.add_clone(step.stage, step.node);
+        schedule.add_run(step.stage, step.node);
       else
-        schedule.remove_clone(step.stage, step.node);
+        schedule.remove_run(step.stage, step.node);
     }
     schedule.refresh();
     schedule.undo_to(0);

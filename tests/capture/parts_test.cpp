@@ -592,8 +592,8 @@ TEST_P(RandomJoins, LiveBytesOfEveryChoiceAreExact) {
     options.alignment = 1;
     const Choices choices = choose_greedily(facts, Watch{});
     for (const Candidate& candidate : choices.candidates) {
-      const CloneLists clones = clones_after(facts, choices.journal, candidate.journal);
-      const Plan plan = finish_plan(facts, clone_graph(facts, clones), schedule_cost(facts, clones), options, &passes);
+      const RunLists runs = runs_after(facts, choices.journal, candidate.journal);
+      const Plan plan = finish_plan(facts, clone_graph(facts, runs), schedule_cost(facts, runs), options, &passes);
       ASSERT_EQ(plan.lower_bound_bytes, facts.external_bytes + candidate.live_peak) << print(plan.graph);
       ASSERT_EQ(complaints(plan), "");
     }

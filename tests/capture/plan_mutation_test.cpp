@@ -280,6 +280,34 @@ TEST(PlanMutation, InModelsToo) {
   EXPECT_GE(confirmed.size(), 3u);
 }
 
+// An update computed in place must read of the state what it overwrites, element by element. Here rows 1 to 3 are made from row 0.
+TEST(PlanMutation, AnUpdateMadeInPlaceOfAPieceOfItsStateIsFound) {
+  Plan plan = make_plan(parse(R"(graph g(%y: f32[1024]) state(%w: f32[4,256]) {
+    %r: f32[1,256] = slice(%w) {starts=[0,0], stops=[1,256]}
+    %z: f32[4,256] = reshape(%y) {shape=[4,256]}
+    %d: f32[4,256] = add(%r, %z)
+    return %y
+    update %w = %d
+  })",
+                              "piece"));
+  ASSERT_TRUE(check_plan(plan).empty());
+  const ValueId copied = plan.graph.updates[0].value;
+  const ValueId made = plan.graph.inputs(plan.graph.nodes[plan.graph.values[copied].node])[0];
+  ASSERT_EQ(plan.graph.value_name(made), "d");
+  plan.graph.updates[0].value = made;
+  Placement &in_state = plan.values[copied], &in_arena = plan.values[made];
+  std::swap(in_state.where, in_arena.where);
+  std::swap(in_state.slot, in_arena.slot);
+  std::swap(in_state.offset, in_arena.offset);
+  std::swap(in_state.reason, in_arena.reason);
+  in_state.reason = Reason::unread;
+  in_state.death = in_state.birth;
+  in_state.reader = kNone;
+  const std::vector<std::string> found = check_plan(plan);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_NE(found[0].find("overwrites the state that its own op reads"), std::string::npos) << found[0];
+}
+
 // A death before the last reader, a birth elsewhere, a reader that does not read: pictures and live bytes would lie.
 TEST(PlanMutation, LifetimesAreTheGraphs) {
   Random random(9);

@@ -96,7 +96,7 @@ TEST_P(RandomPlans, LiveBytesOfEveryChoiceAreExact) {
   options.alignment = 1;
   for (const Choices& choices : {choose_regions(facts), choose_greedily(facts, Watch{})}) {
     for (const Candidate& candidate : choices.candidates) {
-      const Plan plan = finish_plan(facts, clone_graph(facts, clones_after(facts, choices.journal, candidate.journal)), 0, options, &passes);
+      const Plan plan = finish_plan(facts, clone_graph(facts, runs_after(facts, choices.journal, candidate.journal)), 0, options, &passes);
       ASSERT_EQ(plan.lower_bound_bytes, graph.nodes.empty() ? plan.external_bytes : facts.external_bytes + candidate.live_peak)
           << print(plan.graph);
     }

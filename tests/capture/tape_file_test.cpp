@@ -1,5 +1,6 @@
 // The .tape file: what goes in comes out, the file is what FORMAT.md says, damage is found, and a failing disk harms nothing.
 #include <tapedeck/capture/file.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/safetensors.h>
 #include <tapedeck/capture/tape_file.h>
 #include <tapedeck/engine/error.h>
@@ -10,6 +11,8 @@
 #include <tapedeck/tests/capture/temporary_folder.h>
 
 #include <sys/resource.h>
+
+#include <fmt/format.h>
 
 #include <csignal>
 #include <cstring>
@@ -43,6 +46,33 @@ void expect_same_tape(const TapeFile& a, const TapeFile& b) {
   if (!a.plan) return;
   EXPECT_EQ(print(a.plan->graph), print(b.plan->graph));
   expect_same_plan(*a.plan, *b.plan);
+}
+
+// An update that is, or turns out to be, the state itself is no part of a plan.
+TEST(TapeFile, PlansMayLeaveOutUpdatesOfAStateByItself) {
+  for (const char* same : {"%w", "%b", "%d", "%e"}) {
+    SCOPED_TRACE(same);
+    TapeFile tape;
+    tape.captured = parse(fmt::format(R"(graph g(%x: f32[4]) state(%w: f32[4], %v: f32[4]) {{
+      %a: f32[4] = add(%x, %w)
+      %b: f32[4] = copy(%w)
+      %c: f32[2,2] = reshape(%b) {{shape=[2,2]}}
+      %d: f32[4] = reshape(%c) {{shape=[4]}}
+      %one: f32[] = constant() {{value=1.0}}
+      %e: f32[4] = mul(%w, %one)
+      return %a
+      update %w = {}, %v = %a
+    }})", same), "same");
+    tape.plan = make_plan(tape.captured);
+    ASSERT_EQ(tape.plan->graph.updates.size(), 1u) << print(tape.plan->graph);
+    const TapeFile back = read_tape(bytes_of(saved(tape)), "t", Check::all);
+    EXPECT_EQ(back.plan->graph.updates.size(), 1u);
+
+    Plan without = *tape.plan;
+    without.graph.updates.clear();
+    const TapeFile wrong{tape.captured, without, {}, {}, {}, {}};
+    EXPECT_THROW(saved(wrong), UsageError) << "%v is another value";
+  }
 }
 
 TEST(TapeFile, RoundTrip) {

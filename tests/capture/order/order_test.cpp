@@ -237,7 +237,7 @@ TEST(Order, GraphsWithClonesAreReordered) {
     const Graph graph = prepare(test::RandomProgram(seed, 60).graph(), &passes);
     const Facts facts = collect_facts(graph);
     const Choices choices = choose_greedily(facts, Watch{});
-    const ClonedGraph cloned = clone_graph(facts, clones_after(facts, choices.journal, choices.candidates.back().journal));
+    const ClonedGraph cloned = clone_graph(facts, runs_after(facts, choices.journal, choices.candidates.back().journal));
     const NodeOrder found = find_order(facts, cloned.graph, cloned.source);
     PlanOptions options;
     options.alignment = 1;
