@@ -3,6 +3,8 @@
 // placed peak of all candidates; live bytes bound placed peaks from below, so only candidates near the floor need be placed to find it.
 #include <tapedeck/capture/planner.h>
 
+#include <tapedeck/capture/join_choice.h>
+#include <tapedeck/capture/join_orders.h>
 #include <tapedeck/capture/offer_layouts.h>
 #include <tapedeck/capture/order/order.h>
 #include <tapedeck/capture/pipeline.h>
@@ -74,6 +76,7 @@ class Planner {
     if (options_.ordering == Ordering::automatic) add_least_order();
     const std::size_t orders = lines_.size();
     for (std::size_t i = 0; i < orders; ++i) add_offers_of_order(lines_[i].get());
+    if (options_.ordering == Ordering::automatic && has(options_.sharing, Sharing::parts)) add_joined_order();
     if (effort_.looks_for_floor()) improve_in_turn();
 
     keep_all_peak_ = layouts_.searched_peak(least_peak([](const Offer& o) { return o.keeps_all(); }));
@@ -110,7 +113,52 @@ class Planner {
       return found.nodes.empty() ? g : reorder(g, found.nodes);
     });
     watch_.check();
-    if (!found.nodes.empty()) add_line(found.name, std::move(graph));
+    if (!found.nodes.empty()) add_line(found.name, std::move(graph))->nodes = std::move(found.nodes);
+  }
+
+  // An order that was found for values apart need not suit those that lie in what joins them.
+  void add_joined_order() {
+    const Line& recorded = *lines_.front();
+    if (!may_share_parts(recorded.facts)) return;
+    const JoinedOrder known = least_order();
+    JoinedOrder found = known;
+    Graph graph = passes_.run("order", recorded.graph, [&](Graph g) {
+      found = effort_.looks_for_floor() ? find_joined_order(recorded.facts, known, effort_.order(step_size())) : improved(known);
+      if (found.nodes.empty()) found.nodes = own_sources(g);
+      return found.live_peak < known.live_peak ? reorder(g, found.nodes) : g;
+    });
+    watch_.check();
+    if (found.live_peak >= known.live_peak) return;
+    auto apart = make_line(found.name, std::move(graph), options_, recorded.facts.keep_all_cost);
+    const PartChoice parts = move_choice(found.parts, recorded.graph, found.nodes, apart->graph);
+    apart->nodes = std::move(found.nodes);
+    std::unique_ptr<Line> joined = with_parts(*apart, effort_.join_trials(step_size()), parts);
+    lines_.push_back(joined ? std::move(joined) : std::move(apart));
+    add_offers(lines_.back().get(), effort_.looks_for_floor(), watch_, &offers_);
+  }
+
+  const Line& least_line() const {
+    return *least_live([](const Offer& o) { return o.keeps_all(); }).line;
+  }
+
+  // Of those that recompute nothing.
+  JoinedOrder least_order() const {
+    const Line& line = least_line();
+    const PartChoice parts = choice_of(line.facts.windows);
+    const std::int64_t live_peak = peak_without_clones(line.facts);
+    if (line.nodes.empty()) return {line.order, {}, parts, live_peak};
+    return {line.order, line.nodes, move_choice_back(parts, lines_.front()->graph, line.nodes, line.graph), live_peak};
+  }
+
+  // In a hurry: another order for the same parts.
+  JoinedOrder improved(JoinedOrder known) const {
+    const Line& line = least_line();
+    if (!line.facts.has_parts) return known;
+    const NodeOrder found = find_order(line.facts, line.graph, own_sources(line.graph), effort_.order(step_size()));
+    if (found.nodes.empty()) return known;
+    std::vector<NodeId> nodes;
+    for (NodeId n : found.nodes) nodes.push_back(line.nodes.empty() ? n : line.nodes[n]);
+    return {found.name, std::move(nodes), std::move(known.parts), found.live_peak};
   }
 
   void add_offers_of_order(Line* line) {
@@ -153,6 +201,15 @@ class Planner {
   }
 
   // ---- choosing ----
+
+  // Of the offers that are allowed, the first that keeps the fewest bytes alive, before anything is placed.
+  template <class Allowed>
+  const Offer& least_live(Allowed allowed) const {
+    const Offer* least = nullptr;
+    for (const Offer& o : offers_)
+      if (allowed(o) && (!least || o.live_peak < least->live_peak)) least = &o;
+    return *least;
+  }
 
   // Of the offers that are allowed, the one with the least placed peak; the cheapest of those, and the first of these.
   template <class Allowed>
