@@ -84,7 +84,7 @@ class Planner {
     if (options_.budget_percent >= 0)
       budget_ = static_cast<std::int64_t>(std::floor(options_.budget_percent / 100.0 * static_cast<double>(keep_all_peak_)));
     if (effort_.looks_for_floor()) {
-      floor_ = layouts_.searched_peak(least_peak([](const Offer&) { return true; }));
+      floor_ = find_floor();
       layouts_.hold_floor(floor_);
     }
     return plan_offer(choose());
@@ -92,6 +92,8 @@ class Planner {
 
  private:
   static constexpr int kMostRounds = 4;  // of order and recomputation improving each other
+  static constexpr std::int64_t kFarBehind = 8;    // by this part of the least peak: will hardly catch up
+  static constexpr std::size_t kMostSearched = 1;  // offers that may lower the floor
 
   StepSize step_size() const {
     const Line& recorded = *lines_.front();
@@ -171,7 +173,7 @@ class Planner {
   }
 
   // The offer with its nodes moved to where they keep the fewest bytes alive: clones need not run just before their readers. Empty if that
-  // wins nothing.
+  // wins nothing, or if others are far ahead.
   std::optional<Offer> move_nodes(const Offer& offer) {
     if (options_.ordering != Ordering::automatic || offer.keeps_all() || !offer.moved.empty()) return std::nullopt;
     const ClonedGraph cloned = graph_of(offer);
@@ -183,21 +185,34 @@ class Planner {
     moved.peak = -1;
     moved.number = offers_.size();
     moved.moved = std::move(found.nodes);
-    if (layouts_.peak(moved) >= offer.peak) return std::nullopt;
+    const std::int64_t least = least_live([](const Offer&) { return true; }).live_peak;
+    if (moved.live_peak >= offer.live_peak || moved.live_peak - least > least / kFarBehind) return std::nullopt;
     return moved;
   }
 
-  // Order and recomputation call each other: the offer that keeps the fewest bytes gets an order of its own, and in that order (of the nodes
-  // that are no clones) there may be more to give up. No look at the budget, so a larger one never costs more.
+  // Order and recomputation call each other: the offer of a line that keeps the fewest bytes gets an order of its own, and in that order (of
+  // the nodes that are no clones) there may be more to give up. Which line leads furthest does not show before. No look at the budget, so a
+  // larger one never costs more.
   void improve_in_turn() {
-    for (int round = 0; round < kMostRounds; ++round) {
-      Offer& least = least_peak([](const Offer& o) { return !o.line->facts.has_parts; });
-      std::optional<Offer> moved = move_nodes(least);
-      if (!moved) return;
-      const ClonedGraph cloned = graph_of(*moved);
-      offers_.push_back(std::move(*moved));
-      add_offers_of_order(add_line("searched", without_clones(*offers_.back().line, cloned)));
-    }
+    std::vector<Line*> starts;
+    for (const auto& line : lines_)
+      if (!line->facts.has_parts) starts.push_back(line.get());
+    for (Line* line : starts) improve_in_turn(line);
+  }
+
+  void improve_in_turn(Line* line) {
+    for (int round = 0; line && round < kMostRounds; ++round) line = improve_once(*line);
+  }
+
+  // The line that came of it; null if nothing did, or if it offers nothing more.
+  Line* improve_once(const Line& line) {
+    std::optional<Offer> found = move_nodes(least_live([&](const Offer& o) { return o.line == &line; }));
+    if (!found) return nullptr;
+    offers_.push_back(std::move(*found));
+    const Offer& moved = offers_.back();
+    Line* next = add_line("searched", without_clones(line, graph_of(moved)));
+    add_offers_of_order(next);
+    return least_live([&](const Offer& o) { return o.line == next; }).live_peak < moved.live_peak ? next : nullptr;
   }
 
   // ---- choosing ----
@@ -225,6 +240,18 @@ class Planner {
       layouts_.peak(*best);
     }
     return *best;
+  }
+
+  // Greedy placement may leave the offer that keeps the fewest bytes alive above others, so that a few of those are searched, too.
+  std::int64_t find_floor() {
+    std::int64_t floor = layouts_.searched_peak(least_peak([](const Offer&) { return true; }));
+    std::vector<Offer*> lowest;
+    for (Offer& o : offers_)
+      if (o.live_peak < floor) lowest.push_back(&o);
+    std::stable_sort(lowest.begin(), lowest.end(), [](const Offer* a, const Offer* b) { return a->live_peak < b->live_peak; });
+    for (std::size_t i = 0; i < lowest.size() && i < kMostSearched && lowest[i]->live_peak < floor; ++i)
+      floor = std::min(floor, layouts_.searched_peak(*lowest[i]));
+    return floor;
   }
 
   bool before(Offer& a, Offer& b) {
