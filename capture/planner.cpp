@@ -121,7 +121,7 @@ class Planner {
   // An order that was found for values apart need not suit those that lie in what joins them.
   void add_joined_order() {
     const Line& recorded = *lines_.front();
-    if (!may_share_parts(recorded.facts)) return;
+    if (!may_share_parts(recorded.facts) || !effort_.orders_joins(step_size())) return;
     const JoinedOrder known = least_order();
     JoinedOrder found = known;
     Graph graph = passes_.run("order", recorded.graph, [&](Graph g) {
