@@ -10,8 +10,8 @@ namespace {
 
 // Of what a step costs, each at most.
 constexpr double kShareOfOrder = 0.01, kShareOfJoins = 0.01, kShareOfGreedy = 0.01, kShareOfSearch = 0.02;
-// What these take, measured: a look-up of a set of nodes, a node in a trial of joins, a buffer in ten greedy attempts.
-constexpr double kUsOfLookUp = 0.015, kUsOfTrialNode = 0.4, kUsOfAttempts = 10;
+// What these take, measured: a look-up of a set of nodes, a node in a trial of joins, a node in another order, a buffer in ten greedy attempts.
+constexpr double kUsOfLookUp = 0.015, kUsOfTrialNode = 0.4, kUsOfOrderedNode = 8, kUsOfAttempts = 10;
 
 constexpr std::int64_t kLeastOrderWork = 60'000;   // look-ups; even the smallest step is worth them
 constexpr double kMostSearchUs = 1e6;
@@ -35,6 +35,10 @@ int PlanEffort::join_trials(const StepSize& step) const {
   if (looks_for_floor()) return kMostTrials;
   const double trials = kShareOfJoins * step.cost_us / (kUsOfTrialNode * static_cast<double>(std::max<std::size_t>(step.nodes, 1)));
   return std::clamp(static_cast<int>(std::min(trials, 1e6)), 1, kMostTrials);
+}
+
+bool PlanEffort::orders_joins(const StepSize& step) const {
+  return looks_for_floor() || kShareOfJoins * step.cost_us > kUsOfOrderedNode * static_cast<double>(step.nodes);
 }
 
 // What alignment may cost is not worth waiting for where nobody asked for a floor.

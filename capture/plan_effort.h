@@ -26,6 +26,7 @@ class PlanEffort {
 
   OrderOptions order(const StepSize& step) const;
   int join_trials(const StepSize& step) const;       // at least one
+  bool orders_joins(const StepSize& step) const;     // an order of its own for what is joined
   Placing greedy(const StepSize& step) const;        // greedy placement alone
   Placing search(const StepSize& step, const Layout& start) const;
 

@@ -28,14 +28,15 @@ static double saved_by_parts(const Facts& apart, const Facts& joined) {
   return std::accumulate(saved.begin(), saved.end(), 0.0);
 }
 
-std::unique_ptr<Line> with_parts(const Line& apart, int join_trials) {
+std::unique_ptr<Line> with_parts(const Line& apart, int join_trials, const PartChoice& first) {
   if (!may_share_parts(apart.facts)) return nullptr;
   auto line = std::make_unique<Line>();
   line->facts = apart.facts;
-  share_parts(Readers(apart.graph), &line->facts, join_trials);
+  share_parts(Readers(apart.graph), &line->facts, join_trials, first);
   if (!line->facts.has_parts) return nullptr;
   line->order = apart.order;
   line->graph = apart.graph;
+  line->nodes = apart.nodes;
   line->facts.graph = &line->graph;
   line->facts.keep_all_cost = apart.facts.keep_all_cost - saved_by_parts(apart.facts, line->facts);
   return line;

@@ -18,6 +18,7 @@ namespace tapedeck {
 struct Line {
   std::string order = "recorded";  // Plan::order
   Graph graph;
+  std::vector<NodeId> nodes;       // where they stand as recorded; empty: as here
   Facts facts;
   Choices regions, greedy;
   bool has_regions = false;        // there is something to honour
@@ -27,9 +28,9 @@ struct Line {
 // cost in this one, too: no other sum for the order of its terms.
 std::unique_ptr<Line> make_line(std::string order, Graph graph, const PlanOptions& options, double keep_all_cost = -1);
 
-// The same order with parts in what joins them (analysis/parts.h), found in so many trials; null if there are none. They cannot be made again,
-// so that both lines have something to offer.
-std::unique_ptr<Line> with_parts(const Line& apart, int join_trials);
+// The same order with parts in what joins them (analysis/parts.h), found in so many trials, `first` before all; null if there are none. They
+// cannot be made again, so that both lines have something to offer.
+std::unique_ptr<Line> with_parts(const Line& apart, int join_trials, const PartChoice& first = {});
 
 // A candidate of any strategy, placed when first asked (offer_layouts.h).
 struct Offer {

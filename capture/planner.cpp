@@ -3,6 +3,8 @@
 // placed peak of all candidates; live bytes bound placed peaks from below, so only candidates near the floor need be placed to find it.
 #include <tapedeck/capture/planner.h>
 
+#include <tapedeck/capture/join_choice.h>
+#include <tapedeck/capture/join_orders.h>
 #include <tapedeck/capture/offer_layouts.h>
 #include <tapedeck/capture/order/order.h>
 #include <tapedeck/capture/pipeline.h>
@@ -74,6 +76,7 @@ class Planner {
     if (options_.ordering == Ordering::automatic) add_least_order();
     const std::size_t orders = lines_.size();
     for (std::size_t i = 0; i < orders; ++i) add_offers_of_order(lines_[i].get());
+    if (options_.ordering == Ordering::automatic && has(options_.sharing, Sharing::parts)) add_joined_order();
     if (effort_.looks_for_floor()) improve_in_turn();
 
     keep_all_peak_ = layouts_.searched_peak(least_peak([](const Offer& o) { return o.keeps_all(); }));
@@ -81,7 +84,7 @@ class Planner {
     if (options_.budget_percent >= 0)
       budget_ = static_cast<std::int64_t>(std::floor(options_.budget_percent / 100.0 * static_cast<double>(keep_all_peak_)));
     if (effort_.looks_for_floor()) {
-      floor_ = layouts_.searched_peak(least_peak([](const Offer&) { return true; }));
+      floor_ = find_floor();
       layouts_.hold_floor(floor_);
     }
     return plan_offer(choose());
@@ -89,6 +92,8 @@ class Planner {
 
  private:
   static constexpr int kMostRounds = 4;  // of order and recomputation improving each other
+  static constexpr std::int64_t kFarBehind = 8;    // by this part of the least peak: will hardly catch up
+  static constexpr std::size_t kMostSearched = 1;  // offers that may lower the floor
 
   StepSize step_size() const {
     const Line& recorded = *lines_.front();
@@ -110,7 +115,52 @@ class Planner {
       return found.nodes.empty() ? g : reorder(g, found.nodes);
     });
     watch_.check();
-    if (!found.nodes.empty()) add_line(found.name, std::move(graph));
+    if (!found.nodes.empty()) add_line(found.name, std::move(graph))->nodes = std::move(found.nodes);
+  }
+
+  // An order that was found for values apart need not suit those that lie in what joins them.
+  void add_joined_order() {
+    const Line& recorded = *lines_.front();
+    if (!may_share_parts(recorded.facts) || !effort_.orders_joins(step_size())) return;
+    const JoinedOrder known = least_order();
+    JoinedOrder found = known;
+    Graph graph = passes_.run("order", recorded.graph, [&](Graph g) {
+      found = effort_.looks_for_floor() ? find_joined_order(recorded.facts, known, effort_.order(step_size())) : improved(known);
+      if (found.nodes.empty()) found.nodes = own_sources(g);
+      return found.live_peak < known.live_peak ? reorder(g, found.nodes) : g;
+    });
+    watch_.check();
+    if (found.live_peak >= known.live_peak) return;
+    auto apart = make_line(found.name, std::move(graph), options_, recorded.facts.keep_all_cost);
+    const PartChoice parts = move_choice(found.parts, recorded.graph, found.nodes, apart->graph);
+    apart->nodes = std::move(found.nodes);
+    std::unique_ptr<Line> joined = with_parts(*apart, effort_.join_trials(step_size()), parts);
+    lines_.push_back(joined ? std::move(joined) : std::move(apart));
+    add_offers(lines_.back().get(), effort_.looks_for_floor(), watch_, &offers_);
+  }
+
+  const Line& least_line() const {
+    return *least_live([](const Offer& o) { return o.keeps_all(); }).line;
+  }
+
+  // Of those that recompute nothing.
+  JoinedOrder least_order() const {
+    const Line& line = least_line();
+    const PartChoice parts = choice_of(line.facts.windows);
+    const std::int64_t live_peak = peak_without_clones(line.facts);
+    if (line.nodes.empty()) return {line.order, {}, parts, live_peak};
+    return {line.order, line.nodes, move_choice_back(parts, lines_.front()->graph, line.nodes, line.graph), live_peak};
+  }
+
+  // In a hurry: another order for the same parts.
+  JoinedOrder improved(JoinedOrder known) const {
+    const Line& line = least_line();
+    if (!line.facts.has_parts) return known;
+    const NodeOrder found = find_order(line.facts, line.graph, own_sources(line.graph), effort_.order(step_size()));
+    if (found.nodes.empty()) return known;
+    std::vector<NodeId> nodes;
+    for (NodeId n : found.nodes) nodes.push_back(line.nodes.empty() ? n : line.nodes[n]);
+    return {found.name, std::move(nodes), std::move(known.parts), found.live_peak};
   }
 
   void add_offers_of_order(Line* line) {
@@ -123,7 +173,7 @@ class Planner {
   }
 
   // The offer with its nodes moved to where they keep the fewest bytes alive: clones need not run just before their readers. Empty if that
-  // wins nothing.
+  // wins nothing, or if others are far ahead.
   std::optional<Offer> move_nodes(const Offer& offer) {
     if (options_.ordering != Ordering::automatic || offer.keeps_all() || !offer.moved.empty()) return std::nullopt;
     const ClonedGraph cloned = graph_of(offer);
@@ -135,27 +185,50 @@ class Planner {
     moved.peak = -1;
     moved.number = offers_.size();
     moved.moved = std::move(found.nodes);
-    if (layouts_.peak(moved) >= offer.peak) return std::nullopt;
+    const std::int64_t least = least_live([](const Offer&) { return true; }).live_peak;
+    if (moved.live_peak >= offer.live_peak || moved.live_peak - least > least / kFarBehind) return std::nullopt;
     return moved;
   }
 
-  // Order and recomputation call each other: the offer that keeps the fewest bytes gets an order of its own, and in that order (of the nodes
-  // that are no clones) there may be more to give up. No look at the budget, so a larger one never costs more.
+  // Order and recomputation call each other: the offer of a line that keeps the fewest bytes gets an order of its own, and in that order (of
+  // the nodes that are no clones) there may be more to give up. Which line leads furthest does not show before. No look at the budget, so a
+  // larger one never costs more.
   void improve_in_turn() {
-    for (int round = 0; round < kMostRounds; ++round) {
-      Offer& least = least_peak([](const Offer& o) { return !o.line->facts.has_parts; });
-      std::optional<Offer> moved = move_nodes(least);
-      if (!moved) return;
-      const ClonedGraph cloned = graph_of(*moved);
-      offers_.push_back(std::move(*moved));
-      // In a line of their own, forward nodes made in backward would be forward's again, in the middle of backward.
-      const bool any_late = std::find(cloned.late.begin(), cloned.late.end(), 1) != cloned.late.end();
-      if (options_.split_phases && any_late) return;
-      add_offers_of_order(add_line("searched", without_clones(*offers_.back().line, cloned)));
-    }
+    std::vector<Line*> starts;
+    for (const auto& line : lines_)
+      if (!line->facts.has_parts) starts.push_back(line.get());
+    for (Line* line : starts) improve_in_turn(line);
+  }
+
+  void improve_in_turn(Line* line) {
+    for (int round = 0; line && round < kMostRounds; ++round) line = improve_once(*line);
+  }
+
+  // The line that came of it; null if nothing did, or if it offers nothing more.
+  Line* improve_once(const Line& line) {
+    std::optional<Offer> found = move_nodes(least_live([&](const Offer& o) { return o.line == &line; }));
+    if (!found) return nullptr;
+    offers_.push_back(std::move(*found));
+    const Offer& moved = offers_.back();
+    const ClonedGraph cloned = graph_of(moved);
+    // In a line of their own, forward nodes made in backward would be forward's again, in the middle of backward.
+    const bool any_late = std::find(cloned.late.begin(), cloned.late.end(), 1) != cloned.late.end();
+    if (options_.split_phases && any_late) return nullptr;
+    Line* next = add_line("searched", without_clones(line, cloned));
+    add_offers_of_order(next);
+    return least_live([&](const Offer& o) { return o.line == next; }).live_peak < moved.live_peak ? next : nullptr;
   }
 
   // ---- choosing ----
+
+  // Of the offers that are allowed, the first that keeps the fewest bytes alive, before anything is placed.
+  template <class Allowed>
+  const Offer& least_live(Allowed allowed) const {
+    const Offer* least = nullptr;
+    for (const Offer& o : offers_)
+      if (allowed(o) && (!least || o.live_peak < least->live_peak)) least = &o;
+    return *least;
+  }
 
   // Of the offers that are allowed, the one with the least placed peak; the cheapest of those, and the first of these.
   template <class Allowed>
@@ -171,6 +244,18 @@ class Planner {
       layouts_.peak(*best);
     }
     return *best;
+  }
+
+  // Greedy placement may leave the offer that keeps the fewest bytes alive above others, so that a few of those are searched, too.
+  std::int64_t find_floor() {
+    std::int64_t floor = layouts_.searched_peak(least_peak([](const Offer&) { return true; }));
+    std::vector<Offer*> lowest;
+    for (Offer& o : offers_)
+      if (o.live_peak < floor) lowest.push_back(&o);
+    std::stable_sort(lowest.begin(), lowest.end(), [](const Offer* a, const Offer* b) { return a->live_peak < b->live_peak; });
+    for (std::size_t i = 0; i < lowest.size() && i < kMostSearched && lowest[i]->live_peak < floor; ++i)
+      floor = std::min(floor, layouts_.searched_peak(*lowest[i]));
+    return floor;
   }
 
   bool before(Offer& a, Offer& b) {

@@ -50,23 +50,27 @@ bool place_in(const Graph& graph, const Node& joiner, const std::vector<Type>& t
 
 class PartFinder {
  public:
-  explicit PartFinder(const JoinFacts& facts) : facts_(facts), graph_(facts.graph), claimed_(graph_.values.size(), kNone) {
-    for (NodeId n = 0; n < graph_.node_count(); ++n)
-      if (joins(graph_.nodes[n])) claim(n);
-  }
+  explicit PartFinder(const JoinFacts& facts) : facts_(facts), graph_(facts.graph) {}
 
-  JoinChoice joins() const {
-    JoinChoice first(graph_.nodes.size(), kNoParts);
-    for (ValueId v = 0; v < graph_.value_count(); ++v)
-      if (claimed_[v] != kNone) first[claimed_[v]] = std::min(first[claimed_[v]], graph_.values[v].node);
-    return first;
+  std::vector<PartPlace> places() const {
+    std::vector<PartPlace> places;
+    for (const Node& node : graph_.nodes) {
+      if (!joins(node)) continue;
+      const std::size_t first = places.size();
+      for (ValueId operand : graph_.inputs(node)) {
+        const PartPlace place{whole_of(graph_, operand, facts_.windows), node.first_output};
+        const bool again = std::find(places.begin() + static_cast<std::ptrdiff_t>(first), places.end(), place) != places.end();
+        if (place.part != kNone && !again && may_be_part(place.part)) places.push_back(place);
+      }
+    }
+    return places;
   }
 
   // From the last join back, so that the place of the whole is known before those of its parts.
-  std::vector<Window> find(const JoinChoice& choice) {
+  std::vector<Window> find(const PartChoice& choice) {
     parts_.assign(graph_.values.size(), {});
     for (NodeId n = graph_.node_count(); n-- > 0;)
-      if (choice[n] != kNoParts && joins(graph_.nodes[n])) place_operands(n, choice[n]);
+      if (joins(graph_.nodes[n])) place_operands(n, choice);
     return std::move(parts_);
   }
 
@@ -78,19 +82,12 @@ class PartFinder {
            facts_.windows[node.first_output].root == node.first_output;
   }
 
-  void claim(NodeId n) {
-    for (ValueId operand : graph_.inputs(graph_.nodes[n])) {
-      const ValueId v = whole_of(graph_, operand, facts_.windows);
-      if (v != kNone && claimed_[v] == kNone && may_be_part(v)) claimed_[v] = n;
-    }
-  }
-
   bool may_be_part(ValueId v) const {
     const NodeId maker = graph_.values[v].node;
     return maker != kNone && facts_.rooms[v] == Room::arena && graph_.values[v].type.bytes() > 0 && !settled(graph_.nodes[maker]);
   }
 
-  void place_operands(NodeId n, NodeId since) {
+  void place_operands(NodeId n, const PartChoice& choice) {
     const Node& node = graph_.nodes[n];
     const auto operands = graph_.inputs(node);
     const std::vector<Type> types = graph_.input_types(node);
@@ -98,7 +95,7 @@ class PartFinder {
     const Window whole = parts_[result].root != kNone ? parts_[result] : own_bytes_of(graph_, result);
     for (int i = 0; i < node.n_inputs; ++i) {
       const ValueId v = whole_of(graph_, operands[i], facts_.windows);
-      if (v == kNone || claimed_[v] != n || parts_[v].root != kNone || graph_.values[v].node < since) continue;
+      if (v == kNone || choice[v] != result || parts_[v].root != kNone || !may_be_part(v)) continue;
       Window place;
       if (place_in(graph_, node, types, i, whole, v, &place) && can_be_written(v, place) && readers_take(v, place)) parts_[v] = place;
     }
@@ -124,15 +121,28 @@ class PartFinder {
 
   const JoinFacts& facts_;
   const Graph& graph_;
-  std::vector<NodeId> claimed_;  // by value: the first join that could have it
   std::vector<Window> parts_;
 };
 
 }  // namespace
 
-JoinChoice find_joins(const JoinFacts& facts) { return PartFinder(facts).joins(); }
+std::vector<PartPlace> find_part_places(const JoinFacts& facts) { return PartFinder(facts).places(); }
 
-std::vector<Window> find_parts(const JoinFacts& facts, const JoinChoice& choice) { return PartFinder(facts).find(choice); }
+PartChoice join_all(const JoinFacts& facts) {
+  PartChoice choice(facts.graph.values.size(), kNone);
+  for (const PartPlace& place : find_part_places(facts))
+    if (choice[place.part] == kNone) choice[place.part] = place.whole;
+  return choice;
+}
+
+PartChoice choice_of(const std::vector<Window>& windows) {
+  PartChoice choice(windows.size(), kNone);
+  for (ValueId v = 0; v < static_cast<ValueId>(windows.size()); ++v)
+    if (windows[v].viewed == v) choice[v] = windows[v].joined;
+  return choice;
+}
+
+std::vector<Window> find_parts(const JoinFacts& facts, const PartChoice& choice) { return PartFinder(facts).find(choice); }
 
 bool place_part(const Graph& graph, const Node& joiner, int input, const Window& whole, ValueId part, Window* place) {
   return joiner.op->part && place_in(graph, joiner, graph.input_types(joiner), input, whole, part, place);

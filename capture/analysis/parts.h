@@ -12,14 +12,18 @@
 
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <vector>
 
 namespace tapedeck {
 
-// By node: operands of this join that are made by this node or a later one are to lie in place. kNoParts: none, and for ops that join nothing.
-using JoinChoice = std::vector<NodeId>;
-inline constexpr NodeId kNoParts = std::numeric_limits<NodeId>::max();
+// By value: the result of the join that it is to lie in; kNone: it has bytes of its own.
+using PartChoice = std::vector<ValueId>;
+
+// A value that could lie in what joins it.
+struct PartPlace {
+  ValueId part = kNone, whole = kNone;
+  friend bool operator==(const PartPlace&, const PartPlace&) = default;
+};
 
 // Where a value's own bytes belong: elsewhere (an input, a state, a constant), in the arena, or in a slot of the caller's for outputs, which can
 // hold what is joined but gives no part away.
@@ -33,16 +37,22 @@ struct JoinFacts {
   const std::vector<Room>& rooms;  // by value
 };
 
-// By node: the earliest maker of an operand that can be a part of this join; kNoParts if there is none.
-JoinChoice find_joins(const JoinFacts& facts);
+// Every operand that could be a part of a join, the first join first. A value may stand there once for each join that has it.
+std::vector<PartPlace> find_part_places(const JoinFacts& facts);
 
-// By value: where the parts of these joins lie; root == kNone for what is no part. A value may be a part if
+// All that can be joined is, each value by the first join that could have it.
+PartChoice join_all(const JoinFacts& facts);
+
+// What these windows say.
+PartChoice choice_of(const std::vector<Window>& windows);
+
+// By value: where the chosen parts lie; root == kNone for what is no part. A value may be a part if
 //   - a node makes it, no clone and in no checkpoint region (what is made again has bytes of its own), and it is no window;
 //   - its maker can write the strides: all can where they are dense, elementwise and joining kernels anyhow;
 //   - all its readers take the strides, and no view of it would have to become a copy;
-//   - no earlier join has claimed it, nor the same join by an earlier operand.
+//   - the same join does not have it by an earlier operand.
 // O(values, operands and their readers).
-std::vector<Window> find_parts(const JoinFacts& facts, const JoinChoice& choice);
+std::vector<Window> find_parts(const JoinFacts& facts, const PartChoice& choice);
 
 // The place of operand `input` of a joining node in its result, which lies as `whole` says, as a window of `part`: the value that the operand
 // shows, all of it. False if no strides of `part` express it.

@@ -30,8 +30,10 @@ class Climber {
     work_ += static_cast<std::int64_t>(live_.size()) / 16;
   }
 
+  std::int32_t first_use(std::int32_t value) const { return position_[first_maker(p_, value, position_)]; }
+
   std::int32_t last_use(std::int32_t value) const {
-    std::int32_t last = position_[p_.maker[value]];
+    std::int32_t last = p_.maker[value] == kNone ? 0 : position_[p_.maker[value]];
     for (std::int32_t r : p_.readers[value]) last = std::max(last, position_[r]);
     return last;
   }
@@ -40,7 +42,7 @@ class Climber {
   std::vector<std::int32_t> alive_at_peak() const {
     std::vector<std::int32_t> alive;
     for (std::int32_t v = 0; v < p_.value_count(); ++v)
-      if (position_[p_.maker[v]] <= at_ && last_use(v) >= at_) alive.push_back(v);
+      if (first_use(v) <= at_ && last_use(v) >= at_) alive.push_back(v);
     std::stable_sort(alive.begin(), alive.end(), [&](std::int32_t a, std::int32_t b) { return p_.bytes[a] > p_.bytes[b]; });
     return alive;
   }
@@ -54,15 +56,17 @@ class Climber {
     return false;
   }
 
-  // The maker and all that hangs on it up to position `to` moves behind that.
-  bool delay(std::int32_t item, std::int32_t to) {
-    const std::int32_t from = position_[item];
+  // The maker, or all who might open a whole, and all that hangs on them up to position `to` move behind that.
+  bool delay(std::int32_t value, std::int32_t to) {
+    const std::int32_t from = first_use(value);
     if (to <= from) return false;
+    const auto openers = p_.openers[value];
     std::vector<std::int32_t> stay, go;
     for (std::int32_t i = from; i <= to; ++i) {
       const std::int32_t at = order_[i];
       const auto before = p_.before[at];
-      const bool hangs = i == from || std::any_of(before.begin(), before.end(), [&](std::int32_t b) { return in_block_[b] != 0; });
+      const bool hangs = i == from || std::find(openers.begin(), openers.end(), at) != openers.end() ||
+                         std::any_of(before.begin(), before.end(), [&](std::int32_t b) { return in_block_[b] != 0; });
       in_block_[at] = hangs;
       (hangs ? go : stay).push_back(at);
     }
@@ -93,16 +97,15 @@ class Climber {
   }
 
   bool make_later(std::int32_t v) {
-    const std::int32_t maker = p_.maker[v];
-    if (delay(maker, at_)) return true;
+    if (delay(v, at_)) return true;
     std::int32_t first = static_cast<std::int32_t>(order_.size());
     for (std::int32_t r : p_.readers[v]) first = std::min(first, position_[r]);
-    return first - 1 > at_ && delay(maker, first - 1);
+    return first - 1 > at_ && delay(v, first - 1);
   }
 
   bool read_earlier(std::int32_t v) {
     if (advance(v, at_)) return true;
-    std::int32_t previous = position_[p_.maker[v]];
+    std::int32_t previous = first_use(v);
     for (std::int32_t r : p_.readers[v])
       if (position_[r] < at_) previous = std::max(previous, position_[r]);
     return previous + 1 < at_ && advance(v, previous + 1);
@@ -142,6 +145,8 @@ class Climber {
     const std::int32_t item = order_[at];
     std::int64_t bytes = live_[at] - p_.scratch[item] + taken_over(item, at);
     for (std::int32_t v : p_.makes[item]) bytes -= p_.bytes[v];
+    for (std::int32_t v : p_.opens[item])
+      if (first_use(v) == at) bytes -= p_.bytes[v];
     return bytes;
   }
 
@@ -152,6 +157,8 @@ class Climber {
       made += p_.bytes[v];
       if (p_.readers[v].empty()) freed += p_.bytes[v];
     }
+    for (std::int32_t v : p_.opens[item])
+      if (first_use(v) == at) made += p_.bytes[v];
     for (std::int32_t v : p_.reads[item])
       if (last_use(v) == at) freed += p_.bytes[v];
     const std::int64_t live = *alive + made + p_.scratch[item] - taken_over(item, at);

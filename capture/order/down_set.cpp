@@ -33,6 +33,10 @@ void OrderStepper::run(DownSet* set, std::size_t ready) {
   ++set->n_done;
   set->peak = std::max(set->peak, set->live + ran.extra);
   set->live += ran.net;
+  // Whoever would have opened a whole finds it open.
+  for (std::int32_t v : p_.opens[ran.item])
+    for (ReadyItem& r : set->ready)
+      if (const auto opens = p_.opens[r.item]; std::find(opens.begin(), opens.end(), v) != opens.end()) r = look(*set, r.item);
   // Whoever is now the last to read a value frees it, which it did not before.
   for (std::int32_t v : p_.reads[ran.item]) {
     const std::int32_t reader = only_reader_left(*set, v);
@@ -70,12 +74,20 @@ bool OrderStepper::dies_with(const DownSet& set, std::int32_t value, std::int32_
   return true;
 }
 
+bool OrderStepper::is_open(const DownSet& set, std::int32_t whole) {
+  const auto openers = p_.openers[whole];
+  work_ += static_cast<std::int64_t>(openers.size());
+  return std::any_of(openers.begin(), openers.end(), [&](std::int32_t o) { return set.has_run(o); });
+}
+
 ReadyItem OrderStepper::look(const DownSet& set, std::int32_t item) {
   std::int64_t made = 0, freed = 0, taken = 0;
   for (std::int32_t v : p_.makes[item]) {
     made += p_.bytes[v];
     if (p_.readers[v].empty()) freed += p_.bytes[v];
   }
+  for (std::int32_t v : p_.opens[item])
+    if (!is_open(set, v)) made += p_.bytes[v];
   for (std::int32_t v : p_.reads[item])
     if (dies_with(set, v, item)) freed += p_.bytes[v];
   const auto pairs = p_.handovers_of(item);

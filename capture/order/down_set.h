@@ -39,6 +39,7 @@ class OrderStepper {
 
  private:
   bool can_run(const DownSet& set, std::int32_t item);
+  bool is_open(const DownSet& set, std::int32_t whole);
   bool dies_with(const DownSet& set, std::int32_t value, std::int32_t item);
   ReadyItem look(const DownSet& set, std::int32_t item);
   std::int32_t only_reader_left(const DownSet& set, std::int32_t value);

@@ -61,13 +61,16 @@ OrderProblem reversed(const OrderProblem& p) {
     const std::int32_t born = readers.empty() ? p.maker[v] : readers.front();
     makes[n - 1 - born].push_back(v);
     r.maker[v] = n - 1 - born;
+    r.openers.close();
     if (born == p.maker[v]) {
       r.readers.close();
       continue;
     }
     for (std::size_t k = 1; k < readers.size(); ++k) reads[n - 1 - readers[k]].push_back(v);
-    reads[n - 1 - p.maker[v]].push_back(v);
-    r.readers.numbers.push_back(n - 1 - p.maker[v]);
+    if (p.maker[v] != kNone) {   // whoever opens a whole is among its readers
+      reads[n - 1 - p.maker[v]].push_back(v);
+      r.readers.numbers.push_back(n - 1 - p.maker[v]);
+    }
     for (std::size_t k = readers.size(); k-- > 1;) r.readers.numbers.push_back(n - 1 - readers[k]);
     r.readers.close();
   }
@@ -76,6 +79,7 @@ OrderProblem reversed(const OrderProblem& p) {
     r.reads.close();
     r.makes.numbers.insert(r.makes.numbers.end(), makes[i].begin(), makes[i].end());
     r.makes.close();
+    r.opens.close();
   }
   return r;
 }
@@ -89,6 +93,10 @@ std::int64_t best_behind(const OrderProblem& p, const DownSet& set, std::int32_t
     std::int64_t net = 0;
     for (std::int32_t v : p.makes[next])
       if (!p.readers[v].empty()) net += p.bytes[v];
+    for (std::int32_t v : p.opens[next]) {
+      const auto openers = p.openers[v];
+      if (std::none_of(openers.begin(), openers.end(), [&](std::int32_t o) { return o == item || set.has_run(o); })) net += p.bytes[v];
+    }
     for (std::int32_t v : p.reads[next]) {
       const auto readers = p.readers[v];
       if (std::all_of(readers.begin(), readers.end(), [&](std::int32_t r) { return r == next || r == item || set.has_run(r); })) net -= p.bytes[v];

@@ -19,7 +19,6 @@ namespace {
 constexpr std::int64_t kWorkPerItem = 500;
 constexpr std::int64_t kLeastWork = 100'000;
 constexpr std::int32_t kSmall = 24;             // items whose sets are all kept, if the work allows
-constexpr std::int32_t kExact = 18;             // whatever the work
 constexpr std::int32_t kAllSets = 1 << 22;
 constexpr std::int64_t kFineness = 256;         // of the peak: finer steps are left to climbing
 
@@ -48,7 +47,7 @@ class OrderFinder {
   }
 
  private:
-  bool done() const { return best_.peak <= bound_ || (options_.cancel && options_.cancel->load()); }
+  bool done() const { return best_.peak <= bound_ || bound_ >= options_.below || (options_.cancel && options_.cancel->load()); }
 
   void take(const char* name, ItemOrder items) {
     const std::int64_t peak = most(live_in_order(p_, items));
@@ -69,7 +68,7 @@ class OrderFinder {
 
   // Every set: the answer is the least peak there is, or what was known already.
   void search_all() {
-    if (search(best_.peak, bound_, kAllSets, 0, p_.item_count() <= kExact ? std::int64_t{1} << 40 : options_.most_work).complete) bound_ = best_.peak;
+    if (search(best_.peak, bound_, kAllSets, 0, p_.item_count() <= kExactItems ? std::int64_t{1} << 40 : options_.most_work).complete) bound_ = best_.peak;
   }
 
   // Is there an order that needs no more than this? Asked for ever less; steps grow where the answer is yes, and shrink where none is found.

@@ -7,7 +7,7 @@
 // all orders have.
 //
 // Answers are never above the best of the list schedules; where several are as good, the tape's order is taken, then the earlier in the list.
-// Deterministic. Up to 18 nodes (windows and constants not counted) the answer is the least there is. Time: see `work`; 5,000 nodes take at most
+// Deterministic. Up to 18 nodes (kExactItems) the answer is the least there is. Time: see `work`; 5,000 nodes take at most
 // half a second or so, those of most programs a tenth of that.
 #pragma once
 
@@ -16,15 +16,19 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
 namespace tapedeck TAPEDECK_API {
 
+inline constexpr std::int32_t kExactItems = 18;   // windows and constants not counted
+
 struct OrderOptions {
   bool split_phases = false;          // stretches of one phase stay where they are
   std::int64_t work = -1;             // look-ups of the search, 10 to 20 ns each; -1: by the size of the graph, more while it wins, most_work at most
   std::int64_t most_work = 30'000'000;
+  std::int64_t below = std::numeric_limits<std::int64_t>::max();   // nothing is searched where no order can have a lower peak
   const std::atomic<bool>* cancel = nullptr;  // the best so far is the answer
 };
 
@@ -35,7 +39,7 @@ struct NodeOrder {
   bool optimal = false;               // no order has a lower peak
 };
 
-// Of a graph, or of one with clones (`source` as in ClonedGraph). REQUIRES: facts without parts; those are chosen in an order that stands.
+// Of a graph, or of one with clones (`source` as in ClonedGraph). Parts that the facts have in place stay there (join_orders.h chooses them).
 NodeOrder find_order(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, const OrderOptions& options = {});
 
 // What the list schedules alone give, the recorded order first: to compare with.

@@ -36,12 +36,15 @@ class ProblemMaker {
  public:
   ProblemMaker(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, bool split_phases)
       : facts_(facts), graph_(graph), source_(source), original_(first_copies(source, facts.graph->nodes.size())),
-        root_(graph.values.size()), value_(graph.values.size(), kNone), item_(graph.nodes.size(), kNone), last_reader_(graph.values.size(), kNone) {
+        first_copy_(facts.graph->nodes.size(), kNone), root_(graph.values.size()), value_(graph.values.size(), kNone),
+        item_(graph.nodes.size(), kNone), last_reader_(graph.values.size(), kNone) {
+    for (NodeId n = graph.node_count(); n-- > 0;) first_copy_[source[n]] = n;
     if (split_phases) phases_ = run_phases(graph);
   }
 
   OrderProblem make() {
     find_roots();
+    find_wholes();
     for (NodeId n = 0; n < graph_.node_count(); ++n)
       for (ValueId v : graph_.inputs(graph_.nodes[n])) last_reader_[v] = n;
     for (NodeId n = 0; n < graph_.node_count(); ++n)
@@ -59,8 +62,10 @@ class ProblemMaker {
       const NodeId n = graph_.values[v].node;
       root_[v] = v;
       if (n == kNone) continue;
-      const ValueId source = facts_.graph->nodes[source_[n]].first_output + (v - graph_.nodes[n].first_output);
-      if (facts_.windows[source].root != source) {
+      const ValueId source = source_of(v);
+      if (is_part(v)) {
+        root_[v] = copy_of(facts_.windows[source].root);
+      } else if (facts_.windows[source].root != source) {
         root_[v] = root_[graph_.inputs(graph_.nodes[n])[0]];
       } else if (graph_.values[v].type.bytes() > 0 && (graph_.nodes[n].origin.clone || facts_.in_arena(source))) {
         value_[v] = static_cast<std::int32_t>(p_.bytes.size());
@@ -68,6 +73,31 @@ class ProblemMaker {
         p_.maker.push_back(kNone);
       }
     }
+  }
+
+  void find_wholes() {
+    is_whole_.assign(p_.bytes.size(), 0);
+    if (!facts_.has_parts) return;
+    for (ValueId v = 0; v < graph_.value_count(); ++v)
+      if (is_part(v) && value_[root_[v]] != kNone) is_whole_[value_[root_[v]]] = 1;
+  }
+
+  // REQUIRES: a node makes v.
+  ValueId source_of(ValueId v) const {
+    const NodeId n = graph_.values[v].node;
+    return facts_.graph->nodes[source_[n]].first_output + (v - graph_.nodes[n].first_output);
+  }
+
+  bool is_part(ValueId v) const {
+    if (graph_.values[v].node == kNone) return false;
+    const ValueId source = source_of(v);
+    return facts_.windows[source].viewed == source && facts_.windows[source].root != source;
+  }
+
+  // A value of facts.graph, as the graph has it first. What has parts is made but once.
+  ValueId copy_of(ValueId source) const {
+    const NodeId n = facts_.graph->values[source].node;
+    return graph_.nodes[first_copy_[n]].first_output + (source - facts_.graph->nodes[n].first_output);
   }
 
   // Windows that are read, and constants. Neither does anything when its turn comes.
@@ -112,17 +142,40 @@ class ProblemMaker {
     }
     wait_for(fence_);
     waits_.push_back(std::move(waits));
+    const std::vector<std::int32_t> wholes = wholes_written_by(n);
+    reads.insert(reads.end(), wholes.begin(), wholes.end());
     sort_unique(&reads);
     p_.reads.numbers.insert(p_.reads.numbers.end(), reads.begin(), reads.end());
     p_.reads.close();
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
-      if (value_[v] == kNone) continue;
+      if (value_[v] == kNone || is_whole_[value_[v]]) continue;
       p_.makes.numbers.push_back(value_[v]);
       p_.maker[value_[v]] = item;
     }
     p_.makes.close();
+    add_opens(n, wholes);
     p_.scratch.push_back(facts_.workspace[source_[n]]);
     add_handovers(n);
+  }
+
+  std::vector<std::int32_t> wholes_written_by(NodeId n) const {
+    const Node& node = graph_.nodes[n];
+    std::vector<std::int32_t> wholes;
+    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
+      const std::int32_t root = value_[root_[v]];
+      if (root != kNone && is_whole_[root]) wholes.push_back(root);
+    }
+    sort_unique(&wholes);
+    return wholes;
+  }
+
+  // Who joins what lies there already finds the whole opened.
+  void add_opens(NodeId n, const std::vector<std::int32_t>& wholes) {
+    for (std::int32_t whole : wholes) {
+      const auto operands = graph_.inputs(graph_.nodes[n]);
+      if (std::none_of(operands.begin(), operands.end(), [&](ValueId v) { return value_[root_[v]] == whole; })) p_.opens.numbers.push_back(whole);
+    }
+    p_.opens.close();
   }
 
   void add_handovers(NodeId n) {
@@ -150,6 +203,7 @@ class ProblemMaker {
     waits_.push_back(std::move(waits));
     p_.reads.close();
     p_.makes.close();
+    p_.opens.close();
     p_.scratch.push_back(0);
     p_.first_handover.push_back(static_cast<std::int32_t>(p_.handovers.size()));
   }
@@ -168,7 +222,7 @@ class ProblemMaker {
   }
 
   void link() {
-    std::vector<std::vector<std::int32_t>> behind(waits_.size()), readers(p_.bytes.size());
+    std::vector<std::vector<std::int32_t>> behind(waits_.size()), readers(p_.bytes.size()), openers(p_.bytes.size());
     for (std::int32_t i = 0; i < p_.item_count(); ++i) {
       sort_unique(&waits_[i]);
       // The latest first: it is the one most likely not to have run.
@@ -176,6 +230,7 @@ class ProblemMaker {
       p_.before.close();
       for (std::int32_t w : waits_[i]) behind[w].push_back(i);
       for (std::int32_t v : p_.reads[i]) readers[v].push_back(i);
+      for (std::int32_t v : p_.opens[i]) openers[v].push_back(i);
     }
     for (const auto& list : behind) {
       p_.behind.numbers.insert(p_.behind.numbers.end(), list.begin(), list.end());
@@ -185,14 +240,20 @@ class ProblemMaker {
       p_.readers.numbers.insert(p_.readers.numbers.end(), list.rbegin(), list.rend());
       p_.readers.close();
     }
+    for (const auto& list : openers) {
+      p_.openers.numbers.insert(p_.openers.numbers.end(), list.begin(), list.end());
+      p_.openers.close();
+    }
   }
 
   const Facts& facts_;
   const Graph& graph_;
   const std::vector<NodeId>& source_;
   const std::vector<NodeId> original_;       // by node
+  std::vector<NodeId> first_copy_;           // by node of facts.graph
   std::vector<ValueId> root_;                // by value of the graph
   std::vector<std::int32_t> value_, item_;   // by value, by node of the graph
+  std::vector<char> is_whole_;               // by value of the problem
   std::vector<NodeId> last_reader_;
   std::vector<Phase> phases_;
   Phase phase_ = Phase::forward;
@@ -213,9 +274,10 @@ std::vector<std::int64_t> live_in_order(const OrderProblem& p, const ItemOrder& 
   for (std::size_t i = 0; i < n; ++i) position[order[i]] = static_cast<std::int32_t>(i);
   std::vector<std::int64_t> live(n + 1, 0);
   for (std::int32_t v = 0; v < p.value_count(); ++v) {
-    last[v] = position[p.maker[v]];
+    const std::int32_t first = position[first_maker(p, v, position)];
+    last[v] = first;
     for (std::int32_t r : p.readers[v]) last[v] = std::max(last[v], position[r]);
-    live[position[p.maker[v]]] += p.bytes[v];
+    live[first] += p.bytes[v];
     live[static_cast<std::size_t>(last[v]) + 1] -= p.bytes[v];
   }
   for (std::size_t i = 0; i < n; ++i) live[i + 1] += live[i];
@@ -268,13 +330,19 @@ std::vector<std::int64_t> kept_across(const OrderProblem& p) {
   for (std::int32_t v = 0; v < p.value_count(); ++v) {
     const auto readers = p.readers[v];  // the last first
     if (readers.empty()) continue;
-    const auto first = static_cast<std::size_t>(p.maker[v]) / 64, last = static_cast<std::size_t>(readers.front()) / 64;
+    const std::int32_t maker = p.maker[v];
+    const auto openers = maker == kNone ? p.openers[v] : std::span(&maker, 1);
+    const auto first = static_cast<std::size_t>(openers.front()) / 64, last = static_cast<std::size_t>(readers.front()) / 64;
     std::fill(between.begin() + static_cast<std::ptrdiff_t>(first), between.begin() + static_cast<std::ptrdiff_t>(last) + 1, 0);
     for (std::int32_t r : readers)
       for (std::size_t w = first; w <= last; ++w) between[w] |= before.of(r)[w];
-    for (std::size_t w = first; w <= last; ++w) between[w] &= behind.of(p.maker[v])[w];
+    for (std::size_t w = first; w <= last; ++w) {
+      std::uint64_t behind_any = 0;
+      for (std::int32_t m : openers) behind_any |= behind.of(m)[w];
+      between[w] &= behind_any;
+    }
     const auto drop = [&](std::int32_t i) { between[static_cast<std::size_t>(i) / 64] &= ~(std::uint64_t{1} << (i % 64)); };
-    drop(p.maker[v]);
+    for (std::int32_t m : openers) drop(m);
     for (std::int32_t r : readers) drop(r);
     for (std::size_t w = first; w <= last; ++w)
       for (std::uint64_t left = between[w]; left != 0; left &= left - 1) bytes[w * 64 + static_cast<std::size_t>(std::countr_zero(left))] += p.bytes[v];

@@ -24,10 +24,10 @@ class WindowSearcher {
   }
 
  private:
-  // A value of the stretch: who makes it and who reads it, numbered there.
+  // A value of the stretch: who makes it, or who may open it, and who reads it, numbered there.
   struct Span {
     std::int32_t value = kNone, maker = 0;
-    std::vector<std::int32_t> readers;
+    std::vector<std::int32_t> readers, openers;
   };
 
   bool tired() const { return search_->work <= 0 || (search_->cancel && search_->cancel->load()); }
@@ -72,7 +72,7 @@ class WindowSearcher {
   OrderProblem make_window(std::int32_t first, std::int32_t last) {
     const std::int32_t end = last - first + 2;
     std::vector<Span> spans = find_spans(first, last);
-    std::vector<std::vector<std::int32_t>> before(static_cast<std::size_t>(end) + 1), behind = before, reads = before, makes = before;
+    std::vector<std::vector<std::int32_t>> before(static_cast<std::size_t>(end) + 1), behind = before, reads = before, makes = before, opens = before;
     for (std::int32_t i = 1; i < end; ++i) {
       before[i].push_back(0);
       before[static_cast<std::size_t>(end)].push_back(i);
@@ -88,7 +88,9 @@ class WindowSearcher {
       Span& span = spans[v];
       w.bytes.push_back(p_.bytes[span.value]);
       w.maker.push_back(span.maker);
-      makes[span.maker].push_back(v);
+      if (span.maker != kNone) makes[span.maker].push_back(v);
+      for (std::int32_t o : span.openers) opens[o].push_back(v);
+      append(span.openers, &w.openers);
       std::sort(span.readers.rbegin(), span.readers.rend());
       for (std::int32_t r : span.readers) reads[r].push_back(v);
       append(span.readers, &w.readers);
@@ -102,6 +104,7 @@ class WindowSearcher {
       append(behind[i], &w.behind);
       append(reads[i], &w.reads);
       append(makes[i], &w.makes);
+      append(opens[i], &w.opens);
       if (inside)
         for (const Handover& h : p_.handovers_of(item)) w.handovers.push_back({local_[h.from], local_[h.to]});
       w.first_handover.push_back(static_cast<std::int32_t>(w.handovers.size()));
@@ -120,7 +123,8 @@ class WindowSearcher {
     const auto note = [&](std::int32_t v) {
       if (local_[v] != kNone) return;
       local_[v] = static_cast<std::int32_t>(spans.size());
-      Span span{v, std::max(0, position_[p_.maker[v]] - first + 1), {}};
+      Span span{v, std::max(0, position_[first_maker(p_, v, position_)] - first + 1), {}, {}};
+      if (p_.maker[v] == kNone && span.maker > 0) find_openers(first, last, &span);
       bool later = false;
       for (std::int32_t r : p_.readers[v]) {
         if (position_[r] > last) later = true;
@@ -134,6 +138,14 @@ class WindowSearcher {
       for (std::int32_t v : p_.makes[order_[i]]) note(v);
     }
     return spans;
+  }
+
+  // Of a whole that is opened within the stretch.
+  void find_openers(std::int32_t first, std::int32_t last, Span* span) const {
+    span->maker = kNone;
+    for (std::int32_t o : p_.openers[span->value])
+      if (position_[o] <= last) span->openers.push_back(position_[o] - first + 1);
+    std::sort(span->openers.begin(), span->openers.end());
   }
 
   const OrderProblem& p_;

@@ -2,6 +2,7 @@
 #include <tapedeck/capture/order/order.h>
 
 #include <tapedeck/capture/analysis/phases.h>
+#include <tapedeck/capture/models.h>
 #include <tapedeck/capture/order/climb.h>
 #include <tapedeck/capture/order/lists.h>
 #include <tapedeck/capture/order/search.h>
@@ -369,6 +370,20 @@ TEST(Order, ReplaysInOtherOrdersEqualEager) {
     check_replay(graph, options, 2);
   }
   EXPECT_GT(moved, 10);
+}
+
+// A plan that is asked to keep phases apart, or to lie in chunks, is a plan; what it reaches is no less than the floor. Placed greedily, what keeps
+// the fewest bytes alive may look worse than others, and the way to it may begin at the recorded order.
+TEST(Order, TheFloorIsAsLowAsThatOfPlansWithLessFreedom) {
+  const auto floor_of = [](const char* model, bool split_phases, std::int64_t chunk) {
+    PlanOptions options;
+    options.split_phases = split_phases;
+    options.chunk_bytes = chunk;
+    return make_plan(record_model(*find_model(model), {.batch = 1, .abstract = true}).graph, options).floor_bytes;
+  };
+  EXPECT_LE(floor_of("squeezenet", false, 0), floor_of("squeezenet", true, 0));
+  EXPECT_LE(floor_of("resnet18", false, 0), floor_of("resnet18", true, 0));
+  EXPECT_LE(floor_of("gpt2", false, 0), floor_of("gpt2", false, 295'072'644));
 }
 
 TEST(Order, WithoutAFloorNothingIsRecomputedToFindIt) {
