@@ -76,7 +76,7 @@ std::vector<NodeId> order_like(const Facts& facts, const Graph& like, bool split
   const Graph& graph = *facts.graph;
   const std::vector<NodeId> source = own_sources(graph);
   const OrderProblem problem = order_problem(facts, graph, source, split_phases);
-  return nodes_in_order(graph, source, problem, Follower(graph, problem).follow(like));
+  return nodes_in_order(facts, graph, source, problem, Follower(graph, problem).follow(like));
 }
 
 }  // namespace tapedeck
