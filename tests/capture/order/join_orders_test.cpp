@@ -261,7 +261,7 @@ TEST(JoinOrders, LiveBytesAreThoseOfTheReorderedGraph) {
       const ItemOrder order = k == 0 ? recorded_order(p) : random_order(p, &dice);
       const std::int64_t peak = most_live(p, order);
       EXPECT_LE(bound, peak) << "seed " << seed;
-      EXPECT_EQ(peak_of({"", nodes_in_order(graph, own_sources(graph), p, order), choice_of(facts.windows), 0}, graph), peak) << "seed " << seed;
+      EXPECT_EQ(peak_of({"", nodes_in_order(facts, graph, own_sources(graph), p, order), choice_of(facts.windows), 0}, graph), peak) << "seed " << seed;
       const Climbed climbed = climb_order(p, order, {bound, 100'000});
       EXPECT_EQ(most_live(p, climbed.items), climbed.peak) << "seed " << seed;
       EXPECT_LE(climbed.peak, peak) << "seed " << seed;
