@@ -174,7 +174,7 @@ std::string node_notes(const Graph& graph, NodeId id, const PrintOptions& option
   return notes.text += extra;
 }
 
-// Who is repeated by a clone keeps its name, read or not: `of=` speaks of it.
+// Who is repeated by a clone keeps its name, read or not: `of=` speaks of it. Not numbers of values without a name: they are others once read back.
 void add_repeated(const Graph& graph, std::vector<bool>* used) {
   std::unordered_set<std::string_view> repeated;
   for (const Node& node : graph.nodes)
@@ -183,7 +183,7 @@ void add_repeated(const Graph& graph, std::vector<bool>* used) {
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     if ((*used)[v]) continue;
     const Name name = graph.values[v].name;
-    (*used)[v] = name.empty() ? repeated.contains(std::to_string(v)) : repeated.contains(name.view());
+    (*used)[v] = !name.empty() && repeated.contains(name.view());
   }
 }
 
