@@ -221,17 +221,18 @@ Asked parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Asked asked = parse(argc, argv);
-  fmt::print("{:<22} {:>5} {:>6} {:>14} {:>8} {:>8} {:>7} {:>14} {:>6} {:>6} {:<18} {:>6} {:>6}", "model", "batch", "nodes", "peak", "/bound", "at rest",
-             "ms", "naive peak", "ours", "arena", "order", "par. B", "par. t");
+  fmt::print("{:<22} {:>5} {:>6} {:>14} {:>8} {:>8} {:>7} {:>14} {:>6} {:>6} {:<18} {:>6} {:>6}", "model", "batch", "nodes", "peak", "/bound",
+             "at rest", "ms", "naive peak", "ours", "arena", "order", "par. B", "par. t");
   fmt::print(" {:>7} {:>3} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "chunks", "", "ms", "plan ms", "first", "capture", "share", "warm",
              "capture", "share");
   Totals totals;
   for (const Model& model : all_models())
     for (const std::int64_t batch : asked.batches)
       if (asked.only.empty() || model.name == asked.only) bench(model, batch, asked, &totals);
-  fmt::print("geometric means: peak/bound {:.5f} (worst {:.5f}), at rest {:.5f} ({:.5f}), ours/naive {:.3f} (arena alone {:.3f})\n", totals.gap.mean(),
-             totals.worst_gap, totals.rested.mean(), totals.worst_rested, totals.won.mean(), totals.share.mean());
-  fmt::print("{} threads / one, worst: {:.3f}; in chunks {:.5f} (worst {:.5f})\n", asked.threads, totals.worst_parallel, totals.chunked.mean(), totals.worst_chunked);
+  fmt::print("geometric means: peak/bound {:.5f} (worst {:.5f}), at rest {:.5f} ({:.5f}), ours/naive {:.4f} (arena alone {:.3f})\n",
+             totals.gap.mean(), totals.worst_gap, totals.rested.mean(), totals.worst_rested, totals.won.mean(), totals.share.mean());
+  fmt::print("{} threads / one, worst: {:.3f}; in chunks {:.5f} (worst {:.5f})\n", asked.threads, totals.worst_parallel, totals.chunked.mean(),
+             totals.worst_chunked);
   totals.first.print("first in a process");
   totals.warm.print("warm");
 }
