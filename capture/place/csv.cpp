@@ -227,21 +227,23 @@ class Parser {
 
   [[noreturn]] void fail_never_alive() const {
     const Column last = at_[kUpper] ? kUpper : kEnd;
-    fail(fmt::format("buffer {} is never alive: {} {} is not {} {} {}", shown(field(kId)), named(last), field(last), last == kUpper ? "above" : "at or above", named(kLower),
-                     field(kLower)));
+    fail(fmt::format("buffer {} is never alive: {} {} is not {} {} {}", shown(field(kId)), named(last), field(last),
+                     last == kUpper ? "above" : "at or above", named(kLower), field(kLower)));
   }
 
   // Of a gap a-b@lo:hi. False: it is all of the buffer.
   bool is_empty_window(const std::string& gap) const {
-    const std::size_t from = gap.find('@') + 1, colon = gap.find(':', from);
-    const char *const begin = gap.data() + from, *const middle = gap.data() + colon, *const end = gap.data() + gap.size();
+    const std::string window = gap.substr(gap.find('@') + 1);
+    const std::size_t colon = window.find(':');
+    const char *const begin = window.data(), *const end = begin + window.size(), *const middle = colon == std::string::npos ? end : begin + colon;
     std::int64_t low = 0, high = 0;
-    if (colon == std::string::npos || !is_number(begin, middle, &low) || !is_number(middle + 1, end, &high))
+    if (middle == end || !is_number(begin, middle, &low) || !is_number(middle + 1, end, &high))
       fail(fmt::format("gap '{}' is not of the form a-b or a-b@lo:hi, of whole numbers", shown(gap)));
     const std::int64_t size = list_.buffers.back().bytes;
     if (low < 0 || low > high || high > size) fail(fmt::format("gap '{}': its window is not within the {} bytes of the buffer", shown(gap), size));
     if (low != high && high - low != size)
-      fail(fmt::format("gap '{}': that part of a buffer is needed in a gap (a-b@lo:hi) is not supported, but none (0:0) and all of it (0:{})", shown(gap), size));
+      fail(fmt::format("gap '{}': that part of a buffer is needed in a gap (a-b@lo:hi) is not supported, but none (0:0) and all of it (0:{})",
+                       shown(gap), size));
     return low == high;
   }
 
