@@ -3,6 +3,7 @@
 
 #include <tapedeck/tests/capture/random_graph.h>
 #include <tapedeck/tests/capture/replay_check.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <gtest/gtest.h>
 
@@ -28,7 +29,7 @@ TEST_P(ExecutorRandom, EqualsEagerWhateverThePlan) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ExecutorRandom, testing::Range(0, 60));
+INSTANTIATE_TEST_SUITE_P(Seeds, ExecutorRandom, testing::Range(0, test::seeds(60)));
 
 }  // namespace
 }  // namespace tapedeck

@@ -10,6 +10,7 @@
 #include <tapedeck/capture/pipeline.h>
 #include <tapedeck/engine/text.h>
 #include <tapedeck/tests/capture/pass_graphs.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <gtest/gtest.h>
 
@@ -165,7 +166,7 @@ TEST_P(PassesOnRandomPrograms, PlacedNodesFindTheirOperandsThere) {
   expect_same_run(graph, placed, seed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, PassesOnRandomPrograms, testing::Range(0, 80));
+INSTANTIATE_TEST_SUITE_P(Seeds, PassesOnRandomPrograms, testing::Range(0, test::seeds(80)));
 
 // ---- identities, one by one ----
 

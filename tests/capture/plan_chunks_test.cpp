@@ -23,6 +23,7 @@
 #include <tapedeck/tests/capture/sample_tape.h>
 #include <tapedeck/tests/capture/temporary_folder.h>
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -168,7 +169,7 @@ TEST_P(PlanChunks, TheTableSaysWhichChunk) {
   EXPECT_EQ(find_fault(free, placed, plan.chunk_bytes), "") << plan_csv(plan);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, PlanChunks, ::testing::Range(0, 60));
+INSTANTIATE_TEST_SUITE_P(Seeds, PlanChunks, ::testing::Range(0, test::seeds(60)));
 
 // ---- what it costs ----
 

@@ -1,6 +1,7 @@
 // make_plan as a whole: properties that must hold for every program, strategy and budget.
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <tapedeck/capture/passes/pass.h>
 #include <tapedeck/capture/pipeline.h>
@@ -103,7 +104,7 @@ TEST_P(RandomPlans, LiveBytesOfEveryChoiceAreExact) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomPlans, testing::Range(0u, 220u));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPlans, testing::Range(0u, static_cast<unsigned>(test::seeds(220))));
 
 TEST(Plan, IsDeterministic) {
   for (unsigned seed = 1000; seed < 1010; ++seed) {

@@ -8,6 +8,7 @@
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
 #include <tapedeck/tests/capture/replay_check.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <gtest/gtest.h>
 
@@ -308,7 +309,7 @@ TEST_P(ReplayRandom, ExecutorsRunSideBySide) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ReplayRandom, ::testing::Range(0, 200 / kGroup));
+INSTANTIATE_TEST_SUITE_P(Seeds, ReplayRandom, ::testing::Range(0, test::seeds(200) / kGroup));
 
 }  // namespace
 }  // namespace tapedeck

@@ -2,6 +2,7 @@
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/plan_equal.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
+#include <tapedeck/tests/engine/seeds.h>
 
 #include <tapedeck/capture/analysis/phases.h>
 #include <tapedeck/capture/executor.h>
@@ -135,7 +136,7 @@ TEST_P(RandomSegments, AreDeterministicAndSurviveJson) {
   expect_same_plan(a, parse_plan(plan_to_json(a), a.graph));
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomSegments, testing::Range(0u, 150u));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomSegments, testing::Range(0u, static_cast<unsigned>(test::seeds(150))));
 
 // ---- the rule ----
 
