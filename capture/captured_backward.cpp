@@ -2,6 +2,7 @@
 
 #include <tapedeck/engine/gradients.h>
 #include <tapedeck/engine/graph_gradient.h>
+#include <tapedeck/engine/ops/movement.h>
 #include <tapedeck/engine/tensor_impl.h>
 #include <tapedeck/engine/thread_state.h>
 
@@ -129,12 +130,12 @@ void CapturedBackward::make_executor() {
   bases_.assign(static_cast<std::size_t>(graph_.n_state), nullptr);
 }
 
-// State is only read, so it is read where it lies; what has gaps is copied.
+// State is only read, so it is read where it lies; what has gaps is copied. Never set: that would write into what is bound.
 void CapturedBackward::give_state(std::size_t state, const std::string& name, const Tensor& value) {
-  if (!value.dense()) return executor_->set_state(name, value);
-  const void* const base = value.impl()->data();
+  const Tensor dense = contiguous(value);
+  const void* const base = dense.impl()->data();
   if (base && base == bases_[state]) return;
-  executor_->bind_state(name, value);
+  executor_->bind_state(name, dense);
   bases_[state] = base;
 }
 
