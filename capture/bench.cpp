@@ -1,6 +1,7 @@
 #include <tapedeck/capture/bench.h>
 
 #include <tapedeck/capture/executor_segments.h>
+#include <tapedeck/capture/machine.h>
 #include <tapedeck/capture/profile.h>
 
 #include <algorithm>
@@ -123,18 +124,6 @@ KernelTime kernel_time(const Timeline& timeline, std::int64_t step_ns, double cl
   time.kernels_ns = std::max(0.0, static_cast<double>(covered) - stretches * clock_read_ns);
   time.outside_ns = std::max(0.0, static_cast<double>(step_ns - covered) - stretches * clock_read_ns);
   return time;
-}
-
-double measure_clock_read_ns() {
-  constexpr int kReads = 1000, kBatches = 20;
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  for (int b = 0; b < kBatches; ++b) {
-    const std::int64_t begin = now_ns();
-    std::int64_t end = begin;
-    for (int i = 0; i < kReads; ++i) end = now_ns();
-    least = std::min(least, end - begin);
-  }
-  return static_cast<double>(least) / kReads;
 }
 
 }  // namespace tapedeck

@@ -62,7 +62,4 @@ struct KernelTime {
 };
 KernelTime kernel_time(const Timeline& timeline, std::int64_t step_ns, double clock_read_ns);
 
-// What one reading of the clock costs here.
-double measure_clock_read_ns();
-
 }  // namespace tapedeck

@@ -1,5 +1,6 @@
 #include <tapedeck/capture/captured_backward.h>
 
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/gradients.h>
 #include <tapedeck/engine/graph_gradient.h>
 #include <tapedeck/engine/ops/movement.h>

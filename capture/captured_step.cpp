@@ -1,5 +1,5 @@
 // The callable: records its first two calls, compares them, replays after.
-#include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 
 #include <tapedeck/capture/captured_backward.h>
 #include <tapedeck/capture/compare_recordings.h>
@@ -7,6 +7,7 @@
 #include <tapedeck/capture/dim_families.h>
 #include <tapedeck/capture/executor_threads.h>
 #include <tapedeck/capture/explain.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/replay_pool.h>
 #include <tapedeck/capture/stream_check.h>
 #include <tapedeck/engine/ops.h>
@@ -415,7 +416,7 @@ CapturedStep::CapturedStep(StepFunction fn, CapturedStepOptions options) : impl_
   impl_->given_executor = options.executor;
   impl_->options = std::move(options);
   CapturedStepOptions& o = impl_->options;
-  if (o.plan.threads == 1) o.plan.threads = o.executor.threads > 0 ? o.executor.threads : replay::Threads(0).count();
+  if (o.plan.threads == 1) o.plan.threads = o.executor.threads > 0 ? o.executor.threads : replay::default_thread_count();
   if (!o.executor.pool) o.executor.pool = std::make_shared<ReplayPool>();
   o.executor.state = StateSharing::by_tensor;
   if (!o.dims.empty()) impl_->families = std::make_unique<DimFamilies>(o.dims, o.plan, o.executor, o.input_names);

@@ -2,6 +2,7 @@
 
 #include <tapedeck/capture/fit_plan.h>
 #include <tapedeck/capture/pipeline.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/retype.h>
 #include <tapedeck/engine/error.h>
 

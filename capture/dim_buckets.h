@@ -12,7 +12,7 @@
 #include <tapedeck/capture/dim_rules.h>
 #include <tapedeck/capture/dims.h>
 #include <tapedeck/capture/executor.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/plan_options.h>
 
 #include <list>
 #include <map>

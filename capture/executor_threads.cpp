@@ -29,7 +29,9 @@ struct Threads::Impl {
   void* task_context = nullptr;
 };
 
-Threads::Threads(int count) : impl_(std::make_unique<Impl>(count > 0 ? count : tbb::info::default_concurrency())) {
+int default_thread_count() { return tbb::info::default_concurrency(); }
+
+Threads::Threads(int count) : impl_(std::make_unique<Impl>(count > 0 ? count : default_thread_count())) {
   impl_->arena.initialize();  // so that no run pays for it
 }
 

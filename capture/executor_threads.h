@@ -10,6 +10,9 @@
 
 namespace tapedeck::replay {
 
+// How many threads a replay takes that is not told: the cores this process may run on.
+int default_thread_count();
+
 class Threads {
  public:
   // A task: must not throw.

@@ -5,6 +5,7 @@
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/plan.h>
 #include <tapedeck/capture/profile.h>
+#include <tapedeck/capture/tensor_files.h>
 #include <tapedeck/engine/tensor.h>
 
 #include <map>
@@ -33,13 +34,6 @@ void save_tape(const std::string& path, const TapeFile& file);
 
 // A .graph file: text only. Throws FileError, ParseError.
 Graph load_graph(const std::string& path);
-
-// safetensors weights, by name; and one .npy array (versions 1-3, little endian, C order).
-std::map<std::string, Tensor> load_safetensors(const std::string& path);
-void save_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors,
-                      const std::map<std::string, std::string>& metadata = {});
-Tensor load_npy(const std::string& path);
-void save_npy(const std::string& path, const Tensor& tensor);
 
 // A Plan without its graph as JSON text, and back. `parse_plan` checks every index and size against `graph`, then check_plan().
 std::string plan_to_json(const Plan& plan);

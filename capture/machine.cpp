@@ -1,12 +1,12 @@
 #include <tapedeck/capture/machine.h>
 
-#include <tapedeck/capture/bench.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <thread>
 
 namespace tapedeck {
@@ -27,6 +27,19 @@ std::string processor() {
 std::string machine_name() {
   static const std::string name = fmt::format("{} x {}", processor(), std::max(1u, std::thread::hardware_concurrency()));
   return name;
+}
+
+double measure_clock_read_ns() {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kReads = 1000, kBatches = 20;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (int b = 0; b < kBatches; ++b) {
+    const Clock::time_point begin = Clock::now();
+    Clock::time_point end = begin;
+    for (int i = 0; i < kReads; ++i) end = Clock::now();
+    least = std::min<std::int64_t>(least, std::chrono::nanoseconds(end - begin).count());
+  }
+  return static_cast<double>(least) / kReads;
 }
 
 std::int64_t clock_read_ns() {

@@ -4,10 +4,10 @@
 #include <tapedeck/capture/npy.h>
 
 #include <tapedeck/capture/atomic_write.h>
-#include <tapedeck/capture/file.h>
 #include <tapedeck/capture/file_bytes.h>
 #include <tapedeck/capture/json.h>
 #include <tapedeck/capture/safetensors.h>
+#include <tapedeck/capture/tensor_files.h>
 
 #include <fmt/format.h>
 

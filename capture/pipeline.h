@@ -4,7 +4,7 @@
 #include <tapedeck/capture/layout.h>
 #include <tapedeck/capture/passes/pass.h>
 #include <tapedeck/capture/plan.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/plan_options.h>
 #include <tapedeck/capture/rematerialize/rematerialize.h>
 
 #include <optional>

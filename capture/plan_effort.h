@@ -4,7 +4,7 @@
 
 #include <tapedeck/capture/layout.h>
 #include <tapedeck/capture/order/order.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/plan_options.h>
 
 #include <cstddef>
 #include <cstdint>

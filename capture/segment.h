@@ -8,7 +8,7 @@
 #pragma once
 
 #include <tapedeck/capture/plan.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/plan_options.h>
 #include <tapedeck/capture/simulate.h>
 
 #include <optional>

@@ -5,6 +5,7 @@
 #include <tapedeck/capture/order/order.h>
 #include <tapedeck/capture/pipeline.h>
 #include <tapedeck/capture/plan_offers.h>
+#include <tapedeck/capture/planner.h>
 
 #include <algorithm>
 #include <deque>

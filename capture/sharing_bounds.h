@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tapedeck/kernels/export.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/plan_options.h>
 
 #include <cstdint>
 #include <string>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <tapedeck/capture/layout.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/plan_options.h>
 #include <tapedeck/capture/rematerialize/rematerialize.h>
 #include <tapedeck/capture/segment.h>
 

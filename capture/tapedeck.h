@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/host_scalar.h>

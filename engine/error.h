@@ -37,6 +37,8 @@ class DeviceError : public Error { public: using Error::Error; };
 class ExecutionError : public Error { public: using Error::Error; };
 // Bad arguments to a function that is not an op.
 class UsageError : public Error { public: using Error::Error; };
+// Work that its caller cancelled before it was done: planning, calibrating, reducing.
+class Cancelled : public Error { public: using Error::Error; };
 
 // "[op] message (file:line)"; the site is left out when it has no line.
 std::string error_text(const char* op, const std::string& message, Site site);

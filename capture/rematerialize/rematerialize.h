@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tapedeck/capture/plan.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/plan_options.h>
 #include <tapedeck/capture/rematerialize/schedule.h>
 
 #include <cstdint>

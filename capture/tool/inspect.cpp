@@ -1,5 +1,6 @@
 // record, info, print, verify and view.
 #include <tapedeck/capture/tool/commands.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/tool/outputs.h>
 #include <tapedeck/capture/tool/picture.h>
 #include <tapedeck/capture/tool/report.h>

@@ -1,7 +1,9 @@
 // Cases of the seed systems that are whole programs: their numbers, and agreement in every way of running them.
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/tests/agree/harness.h>
 
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/ops/control.h>

@@ -1,9 +1,11 @@
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/tests/agree/harness.h>
 
 #include <tapedeck/tests/agree/subject.h>
 #include <tapedeck/tests/capture/temporary_folder.h>
 
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/pipeline.h>

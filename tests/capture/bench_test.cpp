@@ -1,5 +1,6 @@
 // The arithmetic of `bench` on timelines whose answer is plain, and that it runs what it says it runs.
 #include <tapedeck/capture/bench.h>
+#include <tapedeck/capture/machine.h>
 
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/text.h>

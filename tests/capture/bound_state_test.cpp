@@ -1,6 +1,7 @@
 // What lies in a tensor of the caller's, bound as state, is gone once it has been written: refused, never handed out changed. And a tensor counts
 // as written when it has been, neither earlier nor later.
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/replay_pool.h>

@@ -1,5 +1,6 @@
 // A capture that fails at any op leaks nothing, what ran before stands, and the next capture works.
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/engine/allocator.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/nn.h>

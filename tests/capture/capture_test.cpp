@@ -1,6 +1,7 @@
 // The capture scope: what it finds, what its graph computes (run_eagerly() is the oracle), and what it refuses. Whatever happens
 // inside, the eager results stand and the next capture works.
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/capture/models.h>
 #include <tapedeck/engine/allocator.h>
 #include <tapedeck/engine/nn.h>

@@ -1,5 +1,6 @@
 // The gradient of a captured forward pass is that of the eager code, or an error.
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/engine/gradients.h>
 #include <tapedeck/engine/graph_gradient.h>
 #include <tapedeck/engine/ops.h>

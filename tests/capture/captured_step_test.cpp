@@ -1,5 +1,6 @@
 // The callable: records two calls, replays after, and never gives other bits than an identical eager twin.
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/engine/nn.h>
 #include <tapedeck/engine/tape.h>
 

@@ -1,5 +1,6 @@
 // Checked mode: the first op that is not the captured one is reported where it happens, with both ops, and the step stays usable (C8, I14).
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/nn.h>
 #include <tapedeck/engine/tape.h>

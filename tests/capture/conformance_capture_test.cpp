@@ -1,10 +1,12 @@
 // Behaviours that other systems test of their captures, under the numbers they bear in our list. The oracle is eager code, or arithmetic
 // done by hand.
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/capture/executor_memory.h>
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/host_scalar.h>
 #include <tapedeck/capture/json.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/replay_pool.h>
 #include <tapedeck/engine/allocator.h>
 #include <tapedeck/engine/gradients.h>

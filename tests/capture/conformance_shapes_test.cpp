@@ -1,7 +1,9 @@
 // Behaviours of MXNet's executor, shape inference and dynamic shapes that ours must show: the cases of SEEDS.md named in each test.
 #include <tapedeck/capture/analysis/shapes.h>
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/capture/plan_check.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/nn.h>
 #include <tapedeck/engine/ops.h>

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/gradients.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tape.h>

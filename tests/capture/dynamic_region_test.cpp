@@ -1,6 +1,8 @@
 // Boolean masks inside a capture: what depends on the number of selected elements runs unplanned, and is never silently wrong. The oracle
 // is the eager run of the same code.
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/nn.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/ops/dynamic.h>

@@ -3,6 +3,7 @@
 #include <tapedeck/capture/executor_poison.h>
 #include <tapedeck/capture/memory_map.h>
 #include <tapedeck/capture/plan_check.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/settings.h>
 #include <tapedeck/engine/text.h>

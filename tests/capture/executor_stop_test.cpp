@@ -1,6 +1,7 @@
 // Runs that end early: errors of callbacks, cancelling, progress.
 #include <tapedeck/tests/engine/messages.h>
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/error.h>

@@ -4,6 +4,7 @@
 #include <tapedeck/tests/capture/random_graph.h>
 
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/capture/explain_memory.h>
 #include <tapedeck/capture/json.h>
 #include <tapedeck/capture/memory_map.h>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/tests/engine/messages.h>
 
 #include <string>

@@ -1,4 +1,5 @@
 // Values written straight into their place in what joins them: exact bytes, calls that are not made, and bits that never change.
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/random_graph.h>
 #include <tapedeck/tests/capture/replay_check.h>

@@ -11,6 +11,7 @@
 #include <tapedeck/capture/plan_check.h>
 #include <tapedeck/capture/plan_csv.h>
 #include <tapedeck/capture/plan_json.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/replay_pool.h>
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/settings.h>

@@ -1,6 +1,7 @@
 // Plans as JSON: every field survives, and numbers that lie are refused.
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/plan_json.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/error.h>
 
 #include <tapedeck/tests/capture/plan_equal.h>

@@ -1,4 +1,5 @@
 // Profiles: exact medians of made-up timelines, text that comes back, text that lies.
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/profile.h>
 
 #include <tapedeck/capture/executor.h>

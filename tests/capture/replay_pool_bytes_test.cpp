@@ -1,4 +1,5 @@
 // What a pool holds: the arena of its largest member and each state once, counted from the plans alone, whoever joined first.
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/tests/capture/replay_pool_graphs.h>
 
 #include <algorithm>

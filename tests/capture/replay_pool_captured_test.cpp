@@ -1,5 +1,7 @@
 // Captured steps over one pool: the tensors are shared, whatever they are called.
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/nn.h>

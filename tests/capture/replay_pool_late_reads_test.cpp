@@ -1,4 +1,5 @@
 // What is read after others have run: a result stays its member's own; a value that is gone says whose it was and who took it.
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/settings.h>

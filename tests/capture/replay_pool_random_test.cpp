@@ -1,4 +1,5 @@
 // Random members over one pool, in random order, against one table of state and run_eagerly().
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/error.h>
 
 #include <tapedeck/tests/capture/replay_pool_graphs.h>

@@ -1,4 +1,5 @@
 // State of a pool is one value by name: set, bound and updated through any member; and results are not lost by it.
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/tensor_impl.h>

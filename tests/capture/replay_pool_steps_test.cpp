@@ -1,4 +1,5 @@
 // Steps that do not come to their end at once: failed, in parts, ended by another member.
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/error.h>
 
 #include <tapedeck/tests/capture/replay_pool_graphs.h>

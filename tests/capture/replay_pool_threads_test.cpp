@@ -1,4 +1,5 @@
 // Members of a pool run one at a time: another thread's is refused, naming both, and never raced.
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/error.h>
 
 #include <tapedeck/tests/capture/replay_pool_graphs.h>

@@ -1,5 +1,6 @@
 // A training step with a schedule, loss scaling and clipping, captured: none of it reads a value on the host.
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/capture/executor.h>
 #include <tapedeck/engine/nn.h>
 #include <tapedeck/engine/nn/grad_scaler.h>

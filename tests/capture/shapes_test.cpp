@@ -1,6 +1,7 @@
 // Named dimensions: rules found from recordings, graphs re-typed by them, plans fitted to smaller sizes. The oracle is always a capture
 // made at the size itself, or the eager run.
 #include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/captured_step.h>
 #include <tapedeck/capture/dim_buckets.h>
 #include <tapedeck/capture/dim_rules.h>
 #include <tapedeck/capture/file.h>
@@ -8,6 +9,7 @@
 #include <tapedeck/capture/models.h>
 #include <tapedeck/capture/pipeline.h>
 #include <tapedeck/capture/plan_check.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/capture/retype.h>
 #include <tapedeck/engine/inplace.h>
 #include <tapedeck/engine/nn.h>

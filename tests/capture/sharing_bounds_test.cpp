@@ -1,4 +1,5 @@
 // What each sharing rule earns, beside the plan that is shown: the same effort, the same threads, and no luck with orders.
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
 

@@ -1,6 +1,7 @@
 // The language models of the zoo: their sizes, that they are what they say, and that replays of them are eager runs.
 #include <tapedeck/capture/capture.h>
 #include <tapedeck/capture/models.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/text.h>
 

@@ -1,6 +1,7 @@
 // The vision models: sizes as published, options that reach the graph, and small ones replayed bit for bit.
 #include <tapedeck/capture/models.h>
 #include <tapedeck/capture/plan_check.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/tests/capture/replay_check.h>
 #include <tapedeck/tests/engine/messages.h>
 

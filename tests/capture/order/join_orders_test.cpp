@@ -8,6 +8,7 @@
 #include <tapedeck/capture/order/windows.h>
 #include <tapedeck/capture/pipeline.h>
 #include <tapedeck/capture/plan_check.h>
+#include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/text.h>
 
 #include <tapedeck/tests/capture/random_graph.h>
