@@ -1,10 +1,9 @@
-// Building graphs and copying what stays of them. Invariants: graph.h; their check: verify.cpp; the text form: text_print.cpp and
-// text_parse.cpp.
+// Building a graph node by node, and copying the nodes that a pass keeps. graph.h states the invariants and verify.cpp checks them.
+// compare_nodes.cpp compares nodes. text_print.cpp writes the text form.
 #include <tapedeck/engine/graph.h>
 
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/graph_access.h>
-#include <tapedeck/engine/text.h>
 
 #include <algorithm>
 #include <cstring>
@@ -257,105 +256,6 @@ Graph Rewriter::finish() {
   to_.output_names = from_.output_names;
   for (const Update& u : from_.updates) to_.updates.push_back({moved(u.state, "update"), moved(u.value, "update")});
   return std::move(to_);
-}
-
-// ---- attributes ----
-
-namespace {
-
-bool same_literal(const Literal* a, const Literal* b) {
-  if (a == b) return true;
-  if (!a || !b || a->type != b->type) return false;
-  if (!a->data || !b->data) return !a->data && !b->data && !a->tensor.empty() && a->tensor == b->tensor;
-  return a->data == b->data || std::memcmp(a->data.get(), b->data.get(), static_cast<std::size_t>(a->type.bytes())) == 0;
-}
-
-bool same_field(const Graph& a, const Node& na, const Graph& b, const Node& nb, const Field& field) {
-  const void* x = a.attributes(na);
-  const void* y = b.attributes(nb);
-  const auto equal_as = [&](auto sample) {
-    using T = decltype(sample);
-    return std::memcmp(&field_of<T>(x, field), &field_of<T>(y, field), sizeof(T)) == 0;
-  };
-  switch (field.kind) {
-    case FieldKind::integer: return equal_as(std::int64_t{});
-    case FieldKind::real: return equal_as(double{});  // by bits: -0.0 and 0.0 differ, a NaN equals itself
-    case FieldKind::boolean: return equal_as(bool{});
-    case FieldKind::dtype: return equal_as(DType{});
-    case FieldKind::string: return field_of<Name>(x, field) == field_of<Name>(y, field);
-    case FieldKind::ints: return field_of<Ints>(x, field) == field_of<Ints>(y, field);
-    case FieldKind::tensor: return same_literal(a.literal(na), b.literal(nb));
-  }
-  return false;
-}
-
-// FNV-1a over eight bytes at a time, and the rest singly.
-struct Hash {
-  std::uint64_t state = 0xcbf29ce484222325u;
-  void word(std::uint64_t w) {
-    state = (state ^ w) * 0x100000001b3u;
-    state ^= state >> 29;
-  }
-  void bytes(const void* data, std::size_t n) {
-    const auto* p = static_cast<const unsigned char*>(data);
-    for (; n >= 8; p += 8, n -= 8) {
-      std::uint64_t w;
-      std::memcpy(&w, p, 8);
-      word(w);
-    }
-    for (; n > 0; ++p, --n) word(*p);
-  }
-  void text(Name name) {
-    word(name.view().size());
-    bytes(name.view().data(), name.view().size());
-  }
-};
-
-void hash_literal(Hash& h, const Literal* literal) {
-  if (!literal) return h.word(0);
-  h.word(static_cast<std::uint64_t>(literal->type.dtype));
-  h.bytes(literal->type.shape.sizes, static_cast<std::size_t>(literal->type.shape.rank) * sizeof(std::int64_t));
-  if (literal->data) h.bytes(literal->data.get(), static_cast<std::size_t>(literal->type.bytes()));
-  else h.text(literal->tensor);
-}
-
-void hash_field(Hash& h, const Graph& graph, const Node& node, const Field& field) {
-  const void* attrs = graph.attributes(node);
-  switch (field.kind) {
-    case FieldKind::integer: return h.bytes(&field_of<std::int64_t>(attrs, field), sizeof(std::int64_t));
-    case FieldKind::real: return h.bytes(&field_of<double>(attrs, field), sizeof(double));
-    case FieldKind::boolean: return h.word(field_of<bool>(attrs, field));
-    case FieldKind::dtype: return h.word(static_cast<std::uint64_t>(field_of<DType>(attrs, field)));
-    case FieldKind::string: return h.text(field_of<Name>(attrs, field));
-    case FieldKind::tensor: return hash_literal(h, graph.literal(node));
-    case FieldKind::ints: {
-      const Ints& list = field_of<Ints>(attrs, field);
-      h.word(static_cast<std::uint64_t>(list.size));
-      return h.bytes(list.items, static_cast<std::size_t>(list.size) * sizeof(std::int64_t));
-    }
-  }
-}
-
-}  // namespace
-
-bool same_attributes(const Graph& a, const Node& na, const Graph& b, const Node& nb) {
-  if (na.n_regions != nb.n_regions) return false;
-  for (std::int32_t i = 0; i < na.n_regions; ++i) {
-    const Region &x = a.regions_of(na)[i], &y = b.regions_of(nb)[i];
-    if (x != y && print(*x) != print(*y)) return false;
-  }
-  if (na.op->attrs != nb.op->attrs || (na.attrs == kNone) != (nb.attrs == kNone)) return false;
-  if (na.attrs == kNone) return true;
-  for (const Field& field : fields_of(*na.op))
-    if (!same_field(a, na, b, nb, field)) return false;
-  return true;
-}
-
-std::uint64_t hash_attributes(const Graph& graph, const Node& node) {
-  Hash h;
-  if (node.attrs != kNone)
-    for (const Field& field : fields_of(*node.op)) hash_field(h, graph, node, field);
-  return h.state;
 }
 
 }  // namespace tapedeck

@@ -32,6 +32,7 @@ using ValueId = std::int32_t;
 using NodeId = std::int32_t;
 inline constexpr std::int32_t kNone = -1;
 inline constexpr int kMaxNesting = 32;  // of regions in regions
+inline constexpr std::int64_t kMaxInlineConstant = 16;  // the text form writes out the elements of a constant that has at most this many
 
 enum class Phase : std::uint8_t { forward, backward, update };
 enum class Role : std::uint8_t { none, input, parameter, moment, statistic, counter, rng };
@@ -174,7 +175,8 @@ class Rewriter {
 // Throws InvalidGraphError naming the node and the broken invariant. O(nodes).
 void verify(const Graph& graph);
 
-// Attribute equality and hashing through the schema (padding never counts). Literals compare by content, regions by their text.
+// Attribute equality and hashing through the schema (padding never counts). Literals compare by content. Regions are
+// the same if their text is (compare_nodes.h).
 bool same_attributes(const Graph& a, const Node& na, const Graph& b, const Node& nb);
 std::uint64_t hash_attributes(const Graph& graph, const Node& node);
 

@@ -13,7 +13,7 @@ namespace tapedeck TAPEDECK_API {
 struct PrintOptions {
   bool notes = true;                                  // print origin notes
   std::function<std::string(NodeId)> extra_notes;     // appended inside [...], e.g. "seg=0, at=2560"
-  std::int64_t max_inline_constant = 16;              // constants with more elements print as {tensor="name"}
+  std::int64_t max_inline_constant = kMaxInlineConstant;   // constants with more elements print as {tensor="name"}
   std::function<std::string(ValueId)> input_notes;    // as extra_notes, of inputs
 };
 

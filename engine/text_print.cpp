@@ -1,13 +1,13 @@
 // Graph -> text. Deterministic: the text is a function of the graph alone. Grammar and examples: engine/README.md.
 #include <tapedeck/engine/text.h>
 
+#include <tapedeck/engine/compare_nodes.h>
 #include <tapedeck/engine/graph_access.h>
 #include <tapedeck/engine/lexer.h>
 #include <tapedeck/engine/literal_text.h>
 
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 namespace tapedeck {
@@ -125,12 +125,12 @@ void append_attributes(std::string& out, const Graph& graph, const Node& node, s
 
 // ---- nodes ----
 
-// `used` tells which values anybody reads; null: print all names.
-void append_node(std::string& out, const Graph& graph, const Node& node, const std::vector<bool>* used, std::int64_t max_inline) {
+// `shown` tells which results are printed by name or number (shown_values); if it is null, all are.
+void append_node(std::string& out, const Graph& graph, const Node& node, const std::vector<bool>* shown, std::int64_t max_inline) {
   for (std::int32_t i = 0; i < node.n_outputs; ++i) {
     const ValueId v = node.first_output + i;
     if (i > 0) out += ", ";
-    if (used && !(*used)[v]) out += '_';
+    if (shown && !(*shown)[v]) out += '_';
     else append_ref(out, graph, v);
     if (v < 0 || v >= graph.value_count()) continue;
     out += ": ";
@@ -172,31 +172,6 @@ std::string node_notes(const Graph& graph, NodeId id, const PrintOptions& option
   const std::string extra = options.extra_notes(id);
   if (!extra.empty() && !notes.text.empty()) notes.text += ", ";
   return notes.text += extra;
-}
-
-// Who is repeated by a clone keeps its name, read or not: `of=` speaks of it. Not numbers of values without a name: they are others once read back.
-void add_repeated(const Graph& graph, std::vector<bool>* used) {
-  std::unordered_set<std::string_view> repeated;
-  for (const Node& node : graph.nodes)
-    if (!node.origin.of.empty()) repeated.insert(node.origin.of.view());
-  if (repeated.empty()) return;
-  for (ValueId v = 0; v < graph.value_count(); ++v) {
-    if ((*used)[v]) continue;
-    const Name name = graph.values[v].name;
-    (*used)[v] = !name.empty() && repeated.contains(name.view());
-  }
-}
-
-std::vector<bool> used_values(const Graph& graph) {
-  std::vector<bool> used(graph.values.size());
-  for (const Node& node : graph.nodes) {
-    for (ValueId v : graph.inputs(node)) used[v] = true;
-    for (ValueId v : graph.after(node)) used[v] = true;
-  }
-  for (ValueId v : graph.outputs) used[v] = true;
-  for (const Update& u : graph.updates) used[u.value] = true;
-  add_repeated(graph, &used);
-  return used;
 }
 
 // ---- header, return, update ----
@@ -278,10 +253,10 @@ void append_region(std::string& out, const Graph& region, const PrintOptions& op
 }
 
 void append_body(std::string& out, const Graph& graph, const PrintOptions& options, std::size_t indent) {
-  const std::vector<bool> used = used_values(graph);
+  const std::vector<bool> shown = shown_values(graph);
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const std::size_t line = out.size();
-    append_node(out.append(indent, ' '), graph, graph.nodes[id], &used, options.max_inline_constant);
+    append_node(out.append(indent, ' '), graph, graph.nodes[id], &shown, options.max_inline_constant);
     const std::string notes = options.notes ? node_notes(graph, id, options) : std::string();
     if (!notes.empty()) {
       const std::size_t length = out.size() - line;
@@ -321,8 +296,8 @@ std::string Graph::value_name(ValueId v) const {
 std::string Graph::node_text(NodeId n) const {
   std::string out;
   const Literal* constant = literal(nodes[n]);
-  if (!constant || !constant->data || constant->type.numel() <= PrintOptions().max_inline_constant) {
-    append_node(out, *this, nodes[n], nullptr, PrintOptions().max_inline_constant);
+  if (!constant || !constant->data || constant->type.numel() <= kMaxInlineConstant) {
+    append_node(out, *this, nodes[n], nullptr, kMaxInlineConstant);
     return out;
   }
   // A message shows no page of numbers: print the node as if its constant were not there, and say how many there are.
