@@ -1,7 +1,8 @@
 // The walk back over the tape.
 #include <tapedeck/engine/backward_walk.h>
+#include <tapedeck/engine/core_calls.h>
+#include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/gradients.h>
-#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tape.h>
 #include <tapedeck/engine/vjp.h>
 

@@ -1,11 +1,13 @@
 // while_loop, cond, scan, map: as ordinary loops and branches, or as nodes where a capture is open or operands are abstract.
+#include <tapedeck/engine/control_flow.h>
 #include <tapedeck/engine/control.h>
+#include <tapedeck/engine/core_calls.h>
+#include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/dispatch_regions.h>
 #include <tapedeck/engine/error.h>
-#include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/ops/control.h>
 #include <tapedeck/engine/recorder.h>
 #include <tapedeck/engine/tape.h>
+#include <tapedeck/kernels/attrs/random.h>
 
 #include <fmt/format.h>
 

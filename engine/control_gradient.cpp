@@ -1,11 +1,11 @@
 #include <tapedeck/engine/control_gradient.h>
 
 #include <tapedeck/engine/control.h>
+#include <tapedeck/engine/core_calls.h>
+#include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/dispatch_regions.h>
 #include <tapedeck/engine/extract.h>
 #include <tapedeck/engine/graph_gradient.h>
-#include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/ops/control.h>
 
 #include <algorithm>
 #include <optional>

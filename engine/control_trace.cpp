@@ -1,8 +1,8 @@
 // Functions become regions: each is run once, on tensors without data, on a tape of its own.
 #include <tapedeck/engine/control.h>
 
+#include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/error.h>
-#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/recorder.h>
 #include <tapedeck/engine/site_note.h>
 #include <tapedeck/engine/tape.h>

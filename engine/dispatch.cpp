@@ -1,8 +1,8 @@
 // The way of an eager op: types (cached per signature), operand layouts, memory, kernel, record. The common case - a signature seen
 // just before, on this thread - takes no lock and, the pools being warm, no system allocation.
 #include <tapedeck/engine/dispatch.h>
+#include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/dispatch_parts.h>
-#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/settings.h>
 #include <tapedeck/engine/strides.h>
 #include <tapedeck/kernels/half.h>

@@ -1,7 +1,7 @@
 #include <tapedeck/engine/dynamic_count.h>
 
+#include <tapedeck/engine/core_calls.h>
 #include <tapedeck/engine/dispatch_regions.h>
-#include <tapedeck/engine/ops/statistics.h>
 #include <tapedeck/engine/recorder.h>
 #include <tapedeck/kernels/attrs/index.h>
 
@@ -26,7 +26,7 @@ bool capturing_counts() {
 
 std::int64_t read_count(const Tensor& mask) {
   const Unrecorded unrecorded;
-  return static_cast<std::int64_t>(count_nonzero(mask).item());
+  return static_cast<std::int64_t>(count_nonzero(mask, {}, false).item());
 }
 
 void note_dynamic_count() {

@@ -2,7 +2,8 @@
 #include <tapedeck/engine/graph_gradient.h>
 
 #include <tapedeck/engine/backward_walk.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/core_calls.h>
+#include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/site_note.h>
 #include <tapedeck/engine/tensor_impl.h>
 #include <tapedeck/engine/unique_names.h>
@@ -200,7 +201,7 @@ void Generator::settle_results(const std::vector<ValueId>& asked, std::vector<Te
       const Tensor old = add_to(i) != kNone ? handle(add_to(i)) : new_input("grad_in.", wrt_[i]);
       g = g.defined() ? add(old, g) : copy(old);
     } else if (!g.defined()) {
-      g = zeros(type_of(wrt_[i]).shape, type_of(wrt_[i]).dtype, {});
+      g = full(type_of(wrt_[i]).shape, 0, type_of(wrt_[i]).dtype, {});
     }
     if (!taken.insert(tape_.bound_value(*g.impl())).second) g = copy(g);
     results_[i] = tape_.bound_value(*g.impl());

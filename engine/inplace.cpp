@@ -1,6 +1,7 @@
 #include <tapedeck/engine/inplace.h>
+#include <tapedeck/engine/core_calls.h>
+#include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/dispatch_parts.h>
-#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/settings.h>
 #include <tapedeck/engine/strides.h>
 #include <tapedeck/engine/tape.h>

@@ -1,6 +1,6 @@
 // Operands of one dtype: what the author's functions of two operands do first.
+#include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/dispatch.h>
-#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/tensor_impl.h>
 
 namespace tapedeck {

@@ -1,6 +1,6 @@
 // Recording: values of tensors, nodes, what they keep. What nobody can reach any more is dropped in recorder_drop.cpp.
-#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/recorder.h>
+#include <tapedeck/engine/core_ops.h>
 
 #include <fmt/format.h>
 

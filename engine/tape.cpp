@@ -1,7 +1,7 @@
 // Scopes, randomness, checkpoint regions.
-#include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/recorder.h>
 #include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/core_ops.h>
+#include <tapedeck/engine/recorder.h>
 #include <tapedeck/engine/vjp.h>
 
 #include <fmt/format.h>

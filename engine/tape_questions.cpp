@@ -1,6 +1,6 @@
 // What can be asked of the tape, and gradients of one's own.
+#include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/gradients.h>
-#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/recorder.h>
 
 #include <fmt/format.h>

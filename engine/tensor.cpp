@@ -1,10 +1,9 @@
 // Tensor handles, storage and views.
+#include <tapedeck/engine/core_calls.h>
 #include <tapedeck/engine/pool.h>
 #include <tapedeck/engine/recorder.h>
 #include <tapedeck/engine/tape.h>
 #include <tapedeck/engine/tensor_impl.h>
-
-#include <tapedeck/engine/ops.h>
 #include <tapedeck/kernels/half.h>
 
 #include <fmt/format.h>

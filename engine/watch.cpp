@@ -1,6 +1,6 @@
 // Looking at what eager ops compute: the NaN check, and the listing of TAPEDECK_DEBUG.
+#include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/dispatch_parts.h>
-#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/settings.h>
 #include <tapedeck/engine/tape.h>
 

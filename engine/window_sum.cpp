@@ -1,5 +1,6 @@
-#include <tapedeck/engine/ops.h>
 #include <tapedeck/engine/window_sum.h>
+
+#include <tapedeck/engine/core_calls.h>
 
 #include <algorithm>
 
@@ -64,7 +65,7 @@ Tensor WindowSum::part(const Tensor& piece, const Box& of, const Box& box) const
     starts.push_back(box.low[d] - of.low[d]);
     stops.push_back(box.high[d] - of.low[d]);
   }
-  return slice(Arg(piece, site_.file, site_.line), starts, stops);
+  return slice(Arg(piece, site_.file, site_.line), starts, stops, {});
 }
 
 // ---- putting together ----

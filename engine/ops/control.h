@@ -1,17 +1,16 @@
-// Control flow: loops and branches as nodes with regions (graphs of their own; outer values enter as operands).
+// Control flow as nodes: loops and branches with regions, which are graphs of their own. Outer values enter a region as operands.
 //
-// Region of a loop: (i: i64[], carried..., slices..., captured...) -> (carried..., stacked...), where i counts passes (of a reversed scan
-// from the last to 0). The condition of `while` takes the same and gives bool[]. A region of `cond` takes the operands after the first.
+// The region of a loop is (i: i64[], carried..., slices..., captured...) -> (carried..., stacked...). Its i counts the passes, and a reversed
+// scan counts from the last pass down to 0. The condition of `while` has the same operands and gives bool[]. A region of `cond` has the
+// operands after the first.
 //
-// Eager code (while_loop, cond, scan below) runs as ordinary loops and branches; in a capture, and on abstract tensors, it becomes these
-// nodes. Both give the same bits, gradients included.
+// Authors write loops and branches with the functions of control_flow.h.
 #if !defined(TAPEDECK_ENGINE_OPS_CONTROL_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_CONTROL_H
 
+#include <tapedeck/engine/control_flow.h>
 #include <tapedeck/engine/ops/op_block.h>
 #include <tapedeck/kernels/attrs/control.h>
-
-#include <functional>
 
 namespace tapedeck TAPEDECK_API {
 
@@ -48,11 +47,11 @@ OP_CONTROL(cond, "cond", {
   .run = run_cond,
 })
 
-// Operands: trips (i64[]), the loop's own operands, gradients of its floating carried results, what the gradients of captured operands
-// begin with, gradients of its floating stacked results. Regions: one pass of the loop; one pass and its gradient:
-// (i, carried, slices, captured, d carried, d captured, d stacked) -> (d carried, d captured, d slices). The loop runs again, keeping carried
-// values as `checkpoint` says on a tape of exactly that size, and is walked back from them.
-// Results: gradients of the floating carried operands, of the captured and of the scanned ones that `needs` asks for.
+// Operands: trips (i64[]), the operands of the loop, the gradients of its floating carried results, the first terms of the gradients of its
+// captured operands, the gradients of its floating stacked results. The first region is one pass of the loop. The second one is one pass and
+// its gradient: (i, carried, slices, captured, d carried, d captured, d stacked) -> (d carried, d captured, d slices). The loop runs again
+// and keeps carried values as `checkpoint` says, on a tape of exactly that size. The gradient walks back from the values kept.
+// Results: the gradients of the floating carried operands, and of those captured and scanned operands for which `needs` asks.
 OP_CONTROL(loop_grad, "loop_grad", {
   .doc = "gradient of a loop, by running it again; see ops/control.h",
   .min_inputs = 1, .max_inputs = -1,
@@ -63,49 +62,6 @@ OP_CONTROL(loop_grad, "loop_grad", {
   .no_gradient = "a gradient that runs its loop again has no further gradient; a scan without checkpoints has",
   .run = run_loop_grad,
 })
-
-#ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
-
-using Tensors = std::vector<Tensor>;
-
-struct LoopOptions {
-  std::int64_t max_trips = -1;      // while_loop: stop here at the latest; needed for stacked results. scan without xs: how many passes
-  // What backward keeps of the carried values: 0 = those of every pass, n = of every n-th, kCheckpointSqrt, kCheckpointLog. What is not
-  // kept is computed again.
-  std::int64_t checkpoint_every = 0;
-  std::int64_t axis = 0;            // scan, map: the axis along which xs are sliced and results stacked
-  bool reverse = false;             // scan: the last slice first
-};
-
-struct LoopResult {
-  Tensors carried;                  // after the last pass
-  Tensors stacked;                  // what the body returned beyond the carried values, one slice per pass
-  Tensor trips;                     // i64[]: how many passes
-};
-
-// carried = body(carried) while condition(carried). Both functions are given `carried` and, after it, `captured`; the body returns as
-// many tensors as are carried, of the same types, and then any to be stacked (zeros in passes that did not come). Other tensors that the
-// functions read are captured by themselves. In a capture each function is called once, on tensors without data: it must depend on
-// nothing else (item() is an error there), and must not write tensors from outside in place.
-// TypeError: a carried value changes its type; the condition gives something else than bool[]; results are stacked without max_trips.
-LoopResult while_loop(const std::function<Tensor(const Tensors&)>& condition, const std::function<Tensors(const Tensors&)>& body,
-                      const Tensors& carried, const Tensors& captured = {}, const LoopOptions& options = {},
-                      Site site = {__builtin_FILE(), __builtin_LINE()});
-
-// then_branch(operands) if `pred` holds, else else_branch(operands): both must return the same types.
-Tensors cond(const Tensor& pred, const std::function<Tensors(const Tensors&)>& then_branch,
-             const std::function<Tensors(const Tensors&)>& else_branch, const Tensors& operands = {},
-             Site site = {__builtin_FILE(), __builtin_LINE()});
-
-// carried, ys = body(carried, slices of xs), for every slice along an axis. The body is given `carried`, the slices, and `captured`.
-LoopResult scan(const std::function<Tensors(const Tensors&)>& body, const Tensors& carried, const Tensors& xs,
-                const Tensors& captured = {}, const LoopOptions& options = {}, Site site = {__builtin_FILE(), __builtin_LINE()});
-
-// ys = fn(slices of xs), stacked.
-Tensors map(const std::function<Tensors(const Tensors&)>& fn, const Tensors& xs, const LoopOptions& options = {},
-            Site site = {__builtin_FILE(), __builtin_LINE()});
-#endif
 
 }  // namespace tapedeck
 

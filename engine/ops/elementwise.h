@@ -379,7 +379,7 @@ OP(copy, {
 #define TAPEDECK_UNARY(f) \
   inline Tensor f(const Arg& x) { return apply(ops::f, {&x.tensor()}, nullptr, x.site()); }
 
-TAPEDECK_BINARY(add)
+// add(), cast() and copy() are defined in core_calls.h.
 TAPEDECK_BINARY(sub)
 TAPEDECK_BINARY(mul)
 TAPEDECK_BINARY(div)
@@ -411,18 +411,12 @@ TAPEDECK_UNARY(cos)
 TAPEDECK_UNARY(tanh)
 TAPEDECK_UNARY(sigmoid)
 TAPEDECK_UNARY(logical_not)
-TAPEDECK_UNARY(copy)
 #undef TAPEDECK_BINARY
 #undef TAPEDECK_UNARY
 
 inline Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
   auto [x, y] = promoted("where", a, b);
   return apply(ops::where, {&condition.tensor(), &x, &y}, nullptr, condition.site());
-}
-inline Tensor cast(const Arg& x, DType dtype) {
-  if (x.tensor().defined() && x.tensor().dtype() == dtype) return x.tensor();
-  const CastAttrs attrs{dtype};
-  return apply(ops::cast, {&x.tensor()}, &attrs, x.site());
 }
 
 inline Tensor operator+(const Arg& a, const Arg& b) { return add(a, b); }

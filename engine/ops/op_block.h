@@ -1,9 +1,13 @@
-// OP(name, {...}) is the one block that says everything about an op. Headers of op families are read twice: by users, for whom the
-// block declares `ops::name` and nothing more, and once by the family's .cpp with TAPEDECK_DEFINE_OPS, where it defines it.
-// The block declares the op's kernels itself: a missing CPU kernel is a link error, a missing CUDA kernel a null slot.
+// OP(name, {...}) is the one block that says everything about an op. The header of a family of ops is read twice. Users read it first: for
+// them the block declares `ops::name` and nothing more. The .cpp of the family reads it a second time with TAPEDECK_DEFINE_OPS: there the
+// block defines the op. The block declares the kernels of the op itself: a missing CPU kernel is a link error, a missing CUDA kernel is a
+// null slot.
 //
-// No include guard: a family's header includes this again in each reading. Each such header is guarded so that users read it once.
+// This header has no include guard, because the header of a family includes it in each reading. The header of a family has a guard, so that
+// users read it once.
 #include <tapedeck/kernels/export.h>
+#include <tapedeck/engine/core_calls.h>
+#include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/dispatch.h>
 #include <tapedeck/engine/op.h>
 #include <tapedeck/engine/tensor.h>
