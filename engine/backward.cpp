@@ -1,4 +1,4 @@
-// The walk back over the tape.
+// Backward: walks over the tape in reverse, calls the vjp of each node, and adds up the gradients (backward_walk.h).
 #include <tapedeck/engine/backward_walk.h>
 #include <tapedeck/engine/core_calls.h>
 #include <tapedeck/engine/core_ops.h>
@@ -74,7 +74,7 @@ bool BackwardWalk::has_gradient(const Node& node) const {
   return false;
 }
 
-// Whether all gradients of the node's results are zeros by construction, as far as the tape shows it: no gradient need pass then.
+// Whether the tape shows that the gradients of all results are zeros by construction. Then no gradient needs to pass the node.
 bool BackwardWalk::has_only_zeros(const Node& at) const {
   if (!forward_parts_) return false;
   for (std::int32_t k = 0; k < at.n_outputs; ++k) {
@@ -88,7 +88,7 @@ bool BackwardWalk::has_only_zeros(const Node& at) const {
   return true;
 }
 
-// The saved value as a tensor, checked against writes since.
+// The saved value as a tensor. Throws if it was written after it was saved.
 Tensor BackwardWalk::saved(ValueId v, NodeId reader) const {
   const TapeValue& value = info(v);
   const Type& type = type_of(v);
@@ -103,7 +103,8 @@ Tensor BackwardWalk::saved(ValueId v, NodeId reader) const {
   return Tensor(t);
 }
 
-// A value that backward reads. Where backward itself is recorded the tensor must be known as that value, so that the node reads it.
+// A value that backward reads. If backward itself is recorded, the tensor is bound to the value, so that recorded nodes read
+// the value.
 Tensor BackwardWalk::value(ValueId v, NodeId reader) {
   Tensor t;
   if (info(v).saved) {
@@ -112,12 +113,12 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
     const NodeId maker = tape_.graph.values[static_cast<std::size_t>(v)].node;
     const std::int32_t region = maker == kNone ? kNone : node(maker).origin.region;
     if (thread_state().abstract || info(v).saves > 0) {
-      t = abstract_tensor(type_of(v));  // abstract execution saves nothing but the name
+      t = abstract_tensor(type_of(v));  // abstract execution saves no data
     } else if (region != kNone) {
       if (open_region_ != region) recompute(region, reader);
       auto it = recomputed_.find(v);
-      if (auto lost = lost_.find(v); lost != lost_.end()) saved(lost->second, reader);  // throws: it was overwritten
-      // Absent only where the region read something abstract.
+      if (auto lost = lost_.find(v); lost != lost_.end()) saved(lost->second, reader);  // throws: the value was overwritten
+      // The value is absent only if the region read an abstract tensor.
       t = it == recomputed_.end() ? abstract_tensor(type_of(v)) : Tensor(detail::new_view(*it->second.impl(), it->second.shape(), 0, it->second.strides()));
     } else {
       fail_freed(reader);
@@ -136,8 +137,9 @@ bool BackwardWalk::carries_gradient(NodeId n) const {
   return false;
 }
 
-// Runs the region's nodes that gradients flow through again, unrecorded, from what they read from outside and of those that no gradient
-// flows through. (A capture records the latter too: the new running statistics of a batch norm, whose old bytes have been written over.)
+// Runs those nodes of the region again through which gradients flow, without recording them. They read values from outside the
+// region, and the results of the other nodes of the region. A capture records these other nodes too. One example is the node
+// that makes the new running statistics of a batch norm, whose old bytes have been overwritten.
 void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   recomputed_.clear();
   lost_.clear();
@@ -145,19 +147,20 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   const CheckpointRegion range = tape_.regions[static_cast<std::size_t>(region)];
   for (NodeId n = range.first; n < range.last; ++n) {
     const Node& at = node(n);
-    if (at.origin.region != region || !carries_gradient(n) || at.op->is(kEffect)) continue;  // the host is called once
+    if (at.origin.region != region || !carries_gradient(n) || at.op->is(kEffect)) continue;  // an effect happens once
     std::vector<Tensor> inputs;
     bool available = true;
     for (ValueId v : tape_.graph.inputs(at)) {
       auto it = recomputed_.find(v);
-      // What the region itself has overwritten (running statistics) matters only if backward asks for what was made of it.
+      // The region itself may have overwritten a value (running statistics). It is an error only if backward reads a value made
+      // of it.
       const auto overwritten = info(v).saved && info(v).saved->version != info(v).version ? v : lost_.count(v) ? lost_[v] : kNone;
       if (it != recomputed_.end()) inputs.push_back(it->second);
       else if (info(v).saved && overwritten == kNone) inputs.push_back(saved(v, reader));
       else available = false;
       for (std::int32_t k = 0; k < at.n_outputs && overwritten != kNone && it == recomputed_.end(); ++k) lost_[at.first_output + k] = overwritten;
     }
-    if (!available) continue;  // a branch that needs no gradient, and so was not kept
+    if (!available) continue;  // the operand was not kept, because no gradient needs it
     const std::vector<Tensor> outputs = execute(*at.op, inputs, tape_.graph.attributes(at), tape_.graph.output_types(at), tape_.notes[static_cast<std::size_t>(n)].site);
     for (std::size_t k = 0; k < outputs.size(); ++k) recomputed_[at.first_output + static_cast<ValueId>(k)] = outputs[k];
   }
@@ -170,7 +173,8 @@ void BackwardWalk::add_piece(ValueId v, const Tensor& piece) {
   g = g.defined() ? add(g, piece) : piece;
 }
 
-// Windows are summed apart as long as nothing but windows comes; onto a whole they are added in place.
+// As long as only windows arrive, their sum is kept as windows. Once there is a whole gradient, a window is added to it in
+// place.
 void BackwardWalk::add_window(ValueId v, const Vjp::Window& window) {
   if (!wanted(v)) return;
   Tensor& g = grads_[static_cast<std::size_t>(v)];
@@ -182,7 +186,8 @@ void BackwardWalk::add_window(ValueId v, const Vjp::Window& window) {
   add_in_place(&g, window);
 }
 
-// What it writes into is the walk's alone; where nothing is computed, or recorded for its gradient, it is a new value anyway.
+// The walk alone holds the bytes that this writes. Abstract gradients, and gradients that are recorded, get a new value
+// instead.
 void BackwardWalk::add_in_place(Tensor* whole, const Vjp::Window& window) const {
   const bool pure = whole->abstract() || create_graph_;
   if (!pure) *whole = own_bytes(std::move(*whole));
@@ -203,7 +208,7 @@ void BackwardWalk::settle_windows(ValueId v) {
   windows_.erase(it);
 }
 
-// The gradient of v is complete: hooks see it, whoever asked for it gets it.
+// Called when the gradient of v is complete. Its hooks run, and it goes to the results that were asked for.
 void BackwardWalk::complete(ValueId v) {
   settle_windows(v);
   Tensor& g = grads_[static_cast<std::size_t>(v)];
@@ -230,7 +235,7 @@ void BackwardWalk::run_hook(const GradHook& hook, Tensor* g) const {
   *g = replaced;
 }
 
-// What the node's vjp sees. Where backward does not read the data, abstract tensors stand in.
+// Fills in what the vjp of the node reads. Abstract tensors stand for values whose data backward does not read.
 Vjp BackwardWalk::open(NodeId n, const std::vector<ValueId>& inputs) {
   const Node at = node(n);
   const SaveMask saves = tape_.notes[static_cast<std::size_t>(n)].saves();
@@ -255,7 +260,7 @@ Vjp BackwardWalk::open(NodeId n, const std::vector<ValueId>& inputs) {
 }
 
 void BackwardWalk::run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n) {
-  const std::size_t n_xs = vjp->xs.size() - vjp->ys.size();   // then follow the results of the forward function
+  const std::size_t n_xs = vjp->xs.size() - vjp->ys.size();   // the results of the forward function follow
   const std::vector<Tensor> xs(vjp->xs.begin(), vjp->xs.begin() + static_cast<std::ptrdiff_t>(n_xs));
   const std::vector<Tensor> dxs = backward(xs, vjp->ys, vjp->dys);
   if (dxs.size() != n_xs)
@@ -269,7 +274,8 @@ void BackwardWalk::run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n
   }
 }
 
-// On a graph: the calls of the vjp that belong into the forward pass, recorded as such.
+// Used for the gradient of a graph. Records those calls of the vjp that belong to the forward pass as nodes of the forward
+// pass.
 std::vector<Tensor> BackwardWalk::run_forward(NodeId n, const Vjp& vjp, const Derived& derived) {
   ThreadState& state = thread_state();
   Scoped<Phase> phase(state.phase, node(n).origin.phase);
@@ -287,9 +293,10 @@ std::vector<Tensor> BackwardWalk::run_forward(NodeId n, const Vjp& vjp, const De
   return kept;
 }
 
-// In one part, or in two: calls of the forward pass have run, and what they kept is taken.
+// Runs the vjp. If it has two parts, the calls of the forward pass have run already, and the vjp takes the values that they
+// kept.
 void BackwardWalk::run_vjp(NodeId n, Vjp* vjp) {
-  constexpr std::size_t kMask = 32;  // need has a bit for each operand only where there are no more
+  constexpr std::size_t kMask = 32;  // `need` has a bit for each operand only if there are fewer operands than this
   const Op& op = *node(n).op;
   const Derived* derived = tape_.notes[static_cast<std::size_t>(n)].derived;
   if (forward_parts_ && vjp->xs.size() < kMask && op.n_regions == 0) {
@@ -316,7 +323,7 @@ void BackwardWalk::offer_gradients(const std::vector<ValueId>& inputs, Vjp* vjp)
 }
 
 void BackwardWalk::visit(NodeId n) {
-  const Node at = node(n);  // a copy: recording moves the pool
+  const Node at = node(n);  // a copy, because recording moves the pool
   for (std::int32_t k = 0; k < at.n_outputs; ++k) complete(at.first_output + k);
   if (!has_gradient(at)) return;
   const std::vector<ValueId> inputs(tape_.graph.inputs(at).begin(), tape_.graph.inputs(at).end());
@@ -346,9 +353,10 @@ void BackwardWalk::visit(NodeId n) {
     if (custom) run_custom(CustomBackward(extra->custom), &vjp, n);
     else run_vjp(n, &vjp);
     for (std::size_t k = 0; k < inputs.size(); ++k) {
-      // An ordinary loop reads what it captures as it goes, and before it its slices and its first carried values: backward in reverse.
+      // An ordinary loop reads the first carried values and the slices before its passes, and captured values in its passes.
+      // Backward adds the gradients in the reverse order.
       const std::size_t i = regions.empty() ? k : inputs.size() - 1 - k;
-      if (!vjp.taken.empty() && vjp.taken[i]) grads_[static_cast<std::size_t>(inputs[i])] = Tensor();   // it is in the sum
+      if (!vjp.taken.empty() && vjp.taken[i]) grads_[static_cast<std::size_t>(inputs[i])] = Tensor();   // the sum contains it
       if (vjp.dxs[i].defined()) add_piece(inputs[i], vjp.dxs[i]);
     }
     for (const Vjp::Window& window : vjp.windows) add_window(inputs[static_cast<std::size_t>(window.operand)], window);
@@ -356,7 +364,8 @@ void BackwardWalk::visit(NodeId n) {
   if (!retain_) tape_.release_saved(n);
 }
 
-// Frees what the region read from outside, once backward has been through all of it: another loss may still want the rest.
+// Frees the values that the region read from outside, once backward has visited all nodes of the region. Until then another
+// loss may need them.
 void BackwardWalk::release_region(std::int32_t region) {
   CheckpointRegion& range = tape_.regions[static_cast<std::size_t>(region)];
   auto inside = [&](NodeId n) { return n != kNone && node(n).origin.region == region && carries_gradient(n); };
@@ -370,8 +379,8 @@ void BackwardWalk::release_region(std::int32_t region) {
         if (!inside(tape_.graph.values[static_cast<std::size_t>(v)].node)) tape_.release_one(v);
 }
 
-// Gradients share no bytes with each other or with anything the user holds. A view whose bases nobody else holds has its bytes to
-// itself; abstract tensors are judged by their handles alone, and come to the same answer.
+// Gradients share no bytes with each other or with any tensor of the user. A view has its own bytes if nothing else holds its
+// bases. Abstract tensors have no bytes: their handles alone decide, and the answer is the same.
 Tensor BackwardWalk::own_bytes(Tensor g) const {
   TensorImpl& t = *g.impl();
   std::int32_t holders = 0;
@@ -409,7 +418,7 @@ void BackwardWalk::ask(ValueId v, std::size_t result) {
   wanted_[static_cast<std::size_t>(v)] = true;
 }
 
-// Spreads `wanted` from what was asked for to all that was computed from it.
+// Marks as wanted every value that was computed from a wanted value.
 void BackwardWalk::mark_wanted() {
   only_wanted_ = true;
   for (NodeId n = 0; n < tape_.graph.node_count(); ++n) {
@@ -436,7 +445,7 @@ std::vector<Tensor> BackwardWalk::ask_for(const std::vector<Tensor>& wrt) {
     if (tape_.owns(*wrt[i].impl())) ask(tape_.bound_value(*wrt[i].impl()), i);
     else leaves.emplace(wrt[i].impl(), i);
   }
-  // A leaf may stand on the tape more than once: all its values are asked for.
+  // A leaf may have several values on the tape. All of them are asked for.
   for (ValueId v = 0; v < tape_.graph.value_count() && !leaves.empty(); ++v) {
     if (info(v).outside == kNone || info(v).through != kNone) continue;
     for (auto [it, end] = leaves.equal_range(tape_.outside[static_cast<std::size_t>(info(v).outside)].tensor.impl()); it != end; ++it) ask(v, it->second);
@@ -486,7 +495,7 @@ void BackwardWalk::run() {
   }
 }
 
-// ---- what users call ----
+// ---- the functions of tape.h and gradients.h ----
 
 namespace {
 

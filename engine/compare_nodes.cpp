@@ -59,8 +59,8 @@ bool same_attributes(const Graph& a, const Node& na, const Graph& b, const Node&
 
 namespace {
 
-// A clone's note `of=` names a value: its name is shown, read or not. A note that holds the number of a value without a name shows nothing,
-// because the value has another number once the text is read back.
+// A clone's note `of=` names a value: its name is shown, read or not. A note that holds the number of a value without a name
+// shows nothing, because the value has another number once the text is read back.
 void add_repeated(const Graph& graph, std::vector<bool>* shown) {
   std::unordered_set<std::string_view> repeated;
   for (const Node& node : graph.nodes)
@@ -85,16 +85,16 @@ bool same_text(const Literal* a, const Literal* b) {
 }
 
 bool same_origin(const Origin& a, const Origin& b) {
-  return a.phase == b.phase && a.clone == b.clone && a.region == b.region && a.twin == b.twin && a.of == b.of && a.path == b.path &&
-         a.site == b.site;
+  return a.phase == b.phase && a.clone == b.clone && a.region == b.region && a.twin == b.twin && a.of == b.of &&
+         a.path == b.path && a.site == b.site;
 }
 
 bool same_fields(const Graph& a, const Node& na, const Graph& b, const Node& nb) {
   if (fields_of(*na.op).empty()) return true;
   if (na.attrs == kNone || nb.attrs == kNone) return na.attrs == nb.attrs;
   for (const Field& field : fields_of(*na.op)) {
-    const bool same = field.kind == FieldKind::tensor ? same_text(a.literal(na), b.literal(nb)) : same_field(a, na, b, nb, field);
-    if (!same) return false;
+    const bool tensor = field.kind == FieldKind::tensor;
+    if (tensor ? !same_text(a.literal(na), b.literal(nb)) : !same_field(a, na, b, nb, field)) return false;
   }
   return true;
 }
@@ -115,7 +115,8 @@ bool same_node(const Graph& a, const Node& na, const std::vector<bool>& shown_a,
                const std::vector<bool>& shown_b) {
   const auto equal = [](auto x, auto y) { return std::equal(x.begin(), x.end(), y.begin(), y.end()); };
   if (na.op != nb.op || !equal(a.inputs(na), b.inputs(nb)) || !equal(a.after(na), b.after(nb))) return false;
-  if (!same_origin(na.origin, nb.origin) || !same_results(a, na, shown_a, b, nb, shown_b) || !same_fields(a, na, b, nb)) return false;
+  if (!same_origin(na.origin, nb.origin) || !same_fields(a, na, b, nb)) return false;
+  if (!same_results(a, na, shown_a, b, nb, shown_b)) return false;
   const auto same = [](const Region& x, const Region& y) { return x == y || same_body(*x, *y); };
   const auto x = a.regions_of(na), y = b.regions_of(nb);
   return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
@@ -146,7 +147,8 @@ bool same_return(const Graph& a, const Graph& b) {
 
 // Regions nest at most kMaxNesting deep, and so does this.
 bool same_body(const Graph& a, const Graph& b) {
-  if (a.nodes.size() != b.nodes.size() || a.values.size() != b.values.size() || !same_declarations(a, b) || !same_return(a, b)) return false;
+  if (a.nodes.size() != b.nodes.size() || a.values.size() != b.values.size()) return false;
+  if (!same_declarations(a, b) || !same_return(a, b)) return false;
   const std::vector<bool> shown_a = shown_values(a), shown_b = shown_values(b);
   for (std::size_t n = 0; n < a.nodes.size(); ++n)
     if (!same_node(a, a.nodes[n], shown_a, b, b.nodes[n], shown_b)) return false;

@@ -1,4 +1,5 @@
-// while_loop, cond, scan, map: as ordinary loops and branches, or as nodes where a capture is open or operands are abstract.
+// while_loop, cond, scan and map. In eager code they run as ordinary loops and branches. If a capture is open or an operand is
+// abstract, they trace their functions into regions, and make one node with these regions.
 #include <tapedeck/engine/control_flow.h>
 #include <tapedeck/engine/control.h>
 #include <tapedeck/engine/core_calls.h>
@@ -40,14 +41,15 @@ bool as_nodes(const Tensors& operands) {
 
 // ---- randomness ----
 
-// The streams of a loop are named by its place: "fc.while#0".
+// The random stream of a loop is named by the place of the loop: "fc.while#0".
 Name stream_of(const char* op) {
   ThreadState& state = thread_state();
   Scoped<Name> path(state.path, state.path.empty() ? Name(op) : Name(state.path.str() + "." + op));
   return next_draw_path();
 }
 
-// Draws inside come from the random state of pass i, and count from zero. Eager passes and recorded ones do the same.
+// Draws in `fn` come from the random state of pass i, and count from zero. Eager passes and recorded passes draw the same
+// numbers.
 Tensors in_pass(const Tensor& rng, Name stream, const Tensor& i, Site site, const std::function<Tensors()>& fn) {
   ThreadState& state = thread_state();
   const FoldInAttrs attrs{stream};
@@ -58,7 +60,7 @@ Tensors in_pass(const Tensor& rng, Name stream, const Tensor& i, Site site, cons
 
 Tensor index_of(std::int64_t i) { return scalar(static_cast<double>(i), DType::i64); }
 
-// A function of a pass: its first argument is i.
+// Makes a function of one pass of `fn`: i is its first argument.
 Function with_streams(const Function& fn, Name stream, Site site) {
   const Tensor rng = rng_state();
   return [fn, rng, stream, site](const Tensors& all) {
@@ -166,18 +168,18 @@ bool truth(const Tensor& pred, const char* op, Site site) {
   return *static_cast<const bool*>(pred.data());
 }
 
-// The first carried values are the loop's own, so that a write in place inside stays inside.
+// The loop begins with copies of the carried values, so that a write in place in the body does not reach the tensors outside.
 Tensors own(const Tensors& carried) {
   Tensors all;
   for (const Tensor& t : carried) all.push_back(copy(t));
   return all;
 }
 
-// What the passes of an eager loop share.
+// The state of an eager loop between its passes.
 struct Running {
   const char* op;
   Tensors carried;
-  std::vector<Tensors> stacked;   // by pass
+  std::vector<Tensors> stacked;   // the stacked results of each pass
   Site site;
 
   void take(Tensors results) {
@@ -191,8 +193,10 @@ struct Running {
   }
 };
 
-// Passes in blocks whose values are computed again in backward: of n, or ever longer ones, which are about sqrt(trips) in number and length.
-// (Nested regions join, so the logarithmic schedule is that of captured loops; here it means the same blocks.)
+// Runs passes in blocks. Each block is a checkpoint region: backward computes its values again. A block has `every` passes. For
+// kCheckpointSqrt the blocks grow by one pass each, so that both their number and their length are about sqrt(trips).
+// kCheckpointLog makes the same blocks here, because a region inside a region joins it. Only captured loops follow the
+// logarithmic schedule.
 void run_in_blocks(std::int64_t every, const std::function<bool()>& next_pass) {
   bool more = true;
   for (std::int64_t length = every > 0 ? every : 1; more; length += every < 0 ? 1 : 0) {
@@ -205,7 +209,7 @@ void run_in_blocks(std::int64_t every, const std::function<bool()>& next_pass) {
   }
 }
 
-// The stacked results, one tensor per position: slices of passes that did not come are zeros.
+// Stacks the results, one tensor for each position. Slices of passes that were not made are zeros.
 Tensors stack_all(const std::vector<Tensors>& passes, const std::vector<Type>& types, std::int64_t trips, Site site) {
   Tensors all;
   for (std::size_t k = 0; k < types.size(); ++k) {
@@ -220,7 +224,7 @@ Tensors stack_all(const std::vector<Tensors>& passes, const std::vector<Type>& t
   return all;
 }
 
-// Of a loop that made no pass, the types are found by tracing.
+// The types of the stacked results. If the loop made no pass, tracing the body finds them.
 std::vector<Type> stacked_types(const Running& run, const Function& body, const Tensors& xs, const Tensors& captured, Name stream) {
   if (!run.stacked.empty()) return types_of(run.stacked[0]);
   const RegionTrace trace(run.op, pass_inputs(run.carried, xs, captured), with_streams(body, stream, run.site), run.site);
@@ -250,7 +254,7 @@ LoopResult scan_eagerly(const Function& body, const Tensors& carried, const Tens
                         const LoopOptions& options, Name stream, Site site) {
   Running run{"scan", own(carried), {}, site};
   const Function pass = with_streams(body, stream, site);
-  std::vector<Tensors> slices;   // by x
+  std::vector<Tensors> slices;   // by scanned operand
   for (const Tensor& x : xs) slices.push_back(trips > 0 ? unbind(x, 0) : Tensors{});
   std::int64_t k = 0;
   run_in_blocks(options.checkpoint_every, [&] {
@@ -304,7 +308,7 @@ LoopResult scan(const Function& body, const Tensors& carried, const Tensors& xs,
   check_defined("scan", xs, "scanned operand", site);
   check_defined("scan", captured, "captured value", site);
   const std::int64_t trips = trips_of(xs, options, site);
-  Tensors first;   // the axis first
+  Tensors first;   // the scanned operands with the sliced axis first
   for (const Tensor& x : xs) first.push_back(options.axis == 0 || options.axis == -x.rank() ? x : movedim(x, options.axis, 0));
   const Name stream = stream_of("scan");
   LoopResult r = as_nodes(joined(carried, xs, captured)) ? scan_node(body, carried, first, captured, trips, options, stream, site)

@@ -17,18 +17,19 @@ using Values = std::vector<ValueId>;
 
 bool floating(const Graph& g, ValueId v) { return is_floating(g.values[static_cast<std::size_t>(v)].type.dtype); }
 
-// One pass of a loop and its gradient, in one graph: inputs (i, carried, slices, captured, d carried, d captured, d stacked), outputs
-// (d carried, d captured, d slices). Lists are values of `graph`.
+// One pass of a loop and its gradient, in one graph. Its inputs are (i, carried, slices, captured, d carried, d captured, d
+// stacked), and its outputs are (d carried, d captured, d slices). The lists hold values of `graph`.
 struct PassGradient {
   Graph graph;
-  Values moved;                               // by value of the body
+  Values moved;                               // the value of `graph` for each value of the body
   Values inputs;                              // i, carried, slices, captured
   Values d_carried, d_captured, d_stacked;    // inputs
   Values results;                             // d carried, d captured, d slices
   std::size_t n_body_nodes = 0;
 };
 
-// `needs`: by operand of the loop. `stacked`: how many of the stacked results have a gradient to give.
+// `needs` tells for each operand of the loop whether it needs a gradient. The first `stacked` of the stacked results have a
+// gradient to give.
 PassGradient gradient_of_pass(const Graph& body, const LoopLayout& l, const std::vector<bool>& needs, std::size_t stacked) {
   Values targets, wrt;
   auto input = [&](std::size_t operand) { return static_cast<ValueId>(operand + 1); };
@@ -41,7 +42,7 @@ PassGradient gradient_of_pass(const Graph& body, const LoopLayout& l, const std:
     }
   for (std::size_t j = l.carried + l.scanned; j < l.operands(); ++j)
     if (needs[j] && floating(body, input(j))) {
-      targets.push_back(input(j));   // what came from other passes goes on to this one's
+      targets.push_back(input(j));   // the gradient from other passes is added to that of this pass
       wrt.push_back(input(j));
       ++n_captured;
     }
@@ -70,7 +71,8 @@ Values joined(const Lists&... lists) {
   return all;
 }
 
-// Nodes of the forward pass: of the body, and parts of gradients that belong there.
+// By node, whether it belongs to the forward pass: it is a node of the body, or a part of a gradient that runs in the forward
+// pass.
 std::vector<bool> forward_nodes(const PassGradient& p) {
   std::vector<bool> forward(p.graph.nodes.size());
   for (std::size_t n = 0; n < forward.size(); ++n) forward[n] = p.graph.nodes[n].origin.phase != Phase::backward;
@@ -79,15 +81,15 @@ std::vector<bool> forward_nodes(const PassGradient& p) {
   return forward;
 }
 
-// Whether a pass of the gradient computes the node again rather than have it kept: nothing to compute, a checkpoint region, or a cheap
-// node that every pass would keep alike.
+// Whether a pass of the gradient computes the node again instead of reading a kept value. This is so if the node computes
+// nothing, if it lies in a checkpoint region, or if it is cheap and has the same value in every pass.
 bool computed_again(const Graph& g, const Node& node, const std::vector<bool>& varies) {
   if (g.literal(node) || node.op->is(kView) || node.origin.region != kNone) return true;
   const auto in = g.inputs(node);
   return node.op->is(kCheap) && std::none_of(in.begin(), in.end(), [&](ValueId v) { return varies[static_cast<std::size_t>(v)]; });
 }
 
-// By value: whether it differs from pass to pass.
+// By value, whether it differs from pass to pass.
 std::vector<bool> varying(const Graph& g, std::size_t first_captured, std::size_t end_captured) {
   std::vector<bool> varies(g.values.size());
   for (ValueId v = 0; v < g.n_inputs; ++v) varies[static_cast<std::size_t>(v)] = static_cast<std::size_t>(v) < first_captured || static_cast<std::size_t>(v) >= end_captured;
@@ -99,7 +101,7 @@ std::vector<bool> varying(const Graph& g, std::size_t first_captured, std::size_
   return varies;
 }
 
-// The values of the forward pass that the gradient must be given, beside the operands that it can be given anyway.
+// The values of the forward pass that the gradient reads, beside the operands of the pass, which are there without being kept.
 Values residuals_of(const PassGradient& p, const LoopLayout& l) {
   const Graph& g = p.graph;
   const std::vector<bool> forward = forward_nodes(p), varies = varying(g, 1 + l.carried + l.scanned, 1 + l.operands());
@@ -123,8 +125,9 @@ Values residuals_of(const PassGradient& p, const LoopLayout& l) {
   return kept;
 }
 
-// What the gradient of a captured operand begins with: what has come together for it so far, or what leaves every sum as it is. That is -0;
-// where the passes add to windows only, 0 outside of them.
+// The first term of the gradient of a captured operand. It is the sum of the gradients so far, if there is one. Otherwise it is
+// -0, which changes no sum. If the passes add to windows only, it is 0 outside of the windows. `fresh` tells whether there was
+// no sum so far.
 Tensor begin_of(Vjp& b, std::size_t operand, const PassGradient& p, std::size_t k, bool* fresh) {
   const Type type = b.xs[operand].type();
   *fresh = false;
@@ -162,7 +165,7 @@ std::vector<bool> needs_of(const Vjp& b) {
   return needs;
 }
 
-// Gradients handed out in the order of PassGradient::results, stacked for slices.
+// Hands out gradients that come in the order of PassGradient::results. The gradients of slices are stacked.
 void hand_out(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, std::span<const Tensor> results) {
   std::size_t next = 0;
   for (std::size_t j = 0; j < l.carried; ++j)
@@ -173,8 +176,8 @@ void hand_out(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, std::
     if (needs[j]) b.dx(static_cast<int>(j), results[next++]);
 }
 
-// What the gradient of the last pass is handed: gradients of the carried results, and nothing yet for captured operands.
-// `fresh`: by operand, whether nothing has.
+// The gradients that the gradient of the last pass begins with: those of the carried results, and the first terms for captured
+// operands. `fresh` tells by operand whether it had no gradient before.
 std::vector<Tensor> first_handed(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, const PassGradient& p, std::size_t first_result,
                                  std::vector<bool>* fresh) {
   fresh->assign(l.operands(), false);
@@ -229,8 +232,8 @@ void run_again(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph&
   hand_out(b, l, needs, apply_regions(ops::loop_grad, regions, operands, &grad, b.site()));
 }
 
-// A scan the other way: carried are the gradients handed on, scanned are what the passes kept, slices, and gradients of stacked results.
-// False if the passes did not keep what is needed.
+// A scan in the other direction. It carries the gradients from pass to pass. It scans the values that the passes kept, the
+// slices, and the gradients of the stacked results. Returns false if the passes did not keep a value that the gradient needs.
 bool scan_back(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph& body, std::size_t stacked) {
   const std::vector<bool> needs = needs_of(b);
   const PassGradient p = gradient_of_pass(body, l, needs, stacked);
@@ -300,8 +303,8 @@ void vjp_scan(Vjp& b) {
   run_again(b, attrs, l, body, 0, stacked, full({}, static_cast<double>(l.trips), DType::i64, b.site()));
 }
 
-// What has come together for an operand so far goes into the branches, which add to it. The branch not taken gives zeros where nothing
-// has come yet.
+// The gradient that an operand has so far goes into the branches, and they add to it. If an operand has no gradient so far, a
+// branch that does not use the operand gives zeros for it.
 void vjp_cond(Vjp& b) {
   const std::size_t n = b.xs.size() - 1;
   std::vector<bool> read(n);

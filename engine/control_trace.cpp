@@ -1,4 +1,4 @@
-// Functions become regions: each is run once, on tensors without data, on a tape of its own.
+// Makes regions of functions: each function runs once, on tensors without data, on a tape of its own.
 #include <tapedeck/engine/control.h>
 
 #include <tapedeck/engine/core_ops.h>
@@ -22,13 +22,13 @@ struct RegionTrace::Impl {
   Recorder tape{true};
   std::vector<Tensor> inputs, outputs;
   std::vector<ValueId> input_values, output_values;
-  std::vector<bool> wanted_nodes, wanted_values;   // what the results depend on, and effects
+  std::vector<bool> wanted_nodes, wanted_values;   // the nodes and values on which results depend, and nodes with effects
 
   const Outside& outside(ValueId v) const { return tape.outside[static_cast<std::size_t>(tape.info[static_cast<std::size_t>(v)].outside)]; }
   bool is_declared(const Outside& o) const {
     return std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.impl() == o.tensor.impl(); });
   }
-  // A number or table that the function made and nobody else holds.
+  // Whether this is a number or table that the function made and nothing else holds.
   bool is_constant(const Outside& o) const {
     const TensorImpl& t = *o.tensor.impl();
     return t.refs.load() == 1 && t.storage && t.storage->refs.load() == 1 && !t.requires_grad && t.role == Role::none && !t.link;
@@ -85,7 +85,7 @@ RegionTrace::RegionTrace(const char* op, const std::vector<Input>& inputs, const
       results_.push_back(i.outputs[k].type());
     }
   }
-  i.outputs.clear();   // so that what only the function held is known by its count
+  i.outputs.clear();   // a tensor that only the function held now has a count of one
   i.check_writes(op);
   i.find_wanted(op);
 }
@@ -102,7 +102,7 @@ std::vector<Tensor> RegionTrace::reads() const {
 
 namespace {
 
-// Names of region inputs: as asked for, made unique.
+// Gives every input of a region a name that no other input has: the wanted name, or that name with a number.
 class InputNames {
  public:
   Name unique(const std::string& wanted) {
@@ -120,7 +120,8 @@ ValueId add_constant(Graph& g, const Outside& o) {
   Literal literal;
   literal.type = t.type();
   auto bytes = std::make_shared<std::vector<unsigned char>>(static_cast<std::size_t>(t.bytes()));
-  std::copy_n(static_cast<const unsigned char*>(t.impl()->data()), bytes->size(), bytes->data());   // dense: made by the function alone
+  // The tensor is dense, because the function alone made it.
+  std::copy_n(static_cast<const unsigned char*>(t.impl()->data()), bytes->size(), bytes->data());
   literal.data = std::shared_ptr<const void>(bytes, bytes->data());
   const ConstantAttrs attrs{{g.add_constant(literal)}};
   Origin origin;

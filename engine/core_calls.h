@@ -1,7 +1,8 @@
 // The author functions that the engine itself calls, outside of the ops: in backward, in writes in place, in loops.
 //
-// Every family of ops reads this header (op_block.h), so that a declaration that differs from the definition is a compile error or a link
-// error. The default arguments stand in the header of the family. add(), cast() and copy() are defined here, because they are inline.
+// Every family of ops reads this header (op_block.h), so that a declaration that differs from the definition is a compile error
+// or a link error. The default arguments stand in the header of the family. add(), cast() and copy() are defined here, because
+// they are inline.
 #pragma once
 
 #include <tapedeck/engine/core_ops.h>

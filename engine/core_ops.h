@@ -1,7 +1,8 @@
-// The ops that the engine itself runs or recognizes, outside of their own blocks. Each one is defined by its block in engine/ops/.
+// The ops that the engine itself runs or recognizes, outside of their own blocks. Each one is defined by its block in
+// engine/ops/.
 //
-// Every block reads this header (op_block.h), so that a declaration of another type than the definition is a compile error. A declaration
-// without a definition is a link error.
+// Every block reads this header (op_block.h), so that a declaration of another type than the definition is a compile error. A
+// declaration without a definition is a link error.
 #pragma once
 
 #include <tapedeck/engine/op.h>

@@ -1,5 +1,6 @@
-// The way of an eager op: types (cached per signature), operand layouts, memory, kernel, record. The common case - a signature seen
-// just before, on this thread - takes no lock and, the pools being warm, no system allocation.
+// Runs an eager op: it infers the types (cached for the last signature), adapts the layouts of operands, takes memory, runs the
+// kernel and records the node. In the common case, a signature that the op had in its last call on this thread, this takes no
+// lock. Once the pools are warm, it makes no system allocation.
 #include <tapedeck/engine/dispatch.h>
 #include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/dispatch_parts.h>
@@ -16,7 +17,7 @@ namespace tapedeck {
 
 using detail::TensorImpl;
 
-// The last signature an op was run with on this thread, and what followed from it.
+// The signature of the last call of an op on this thread, and the results of inference for it.
 struct Signature {
   static constexpr int kInputs = 4, kOutputs = 3;
   static constexpr std::size_t kAttrBytes = 400;
@@ -33,7 +34,8 @@ namespace {
 
 constexpr int kFewOperands = 8;
 
-// By op id. A plain pointer, so that reading it needs no initialisation check; the owner frees it at the thread's end.
+// By op id. It is a plain pointer, so that reading it needs no check for initialisation. The owner frees it when the thread
+// ends.
 constinit thread_local std::vector<std::unique_ptr<Signature>>* signatures = nullptr;
 struct SignaturesOwner {
   ~SignaturesOwner() { delete std::exchange(signatures, nullptr); }
@@ -108,7 +110,8 @@ void infer(Call& c, std::span<const Type> declared) {
 
 namespace {
 
-// The operand's view as the kernel wants it: broadcast for elementwise ops, leading dimensions broadcast for matrix products.
+// Makes the view of an operand that the kernel takes. It is broadcast for elementwise ops. For matrix products its leading
+// dimensions are.
 void operand_view(const Op& op, const TensorImpl& t, const Shape* out, View* view) {
   if (op.is(kElementwise) && t.shape != *out) return detail::fill_view_expanded(t, *out, view);
   if (op.is(kMatrixStrides) && t.shape.rank >= 2) {
@@ -127,9 +130,9 @@ bool any_half(TensorImpl* const* t, int n) {
 }
 }  // namespace
 
-// Runs the kernel on operands of acceptable layout into `out`.
+// Runs the kernel into `out`. REQUIRES: the kernel takes the strides of the operands.
 void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out, Site site) {
-  alignas(View) unsigned char few[sizeof(View) * (kFewOperands + 4)];  // filled below, not before
+  alignas(View) unsigned char few[sizeof(View) * (kFewOperands + 4)];  // not initialised: the views are made below
   std::vector<View> many;
   View* views = reinterpret_cast<View*>(few);
   if (n + n_out > kFewOperands + 4) {
@@ -164,7 +167,8 @@ void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, T
     throw ExecutionError(error_text(op.name, fmt::format("{} ({})", what, fault.value.load()), site));
 }
 
-// A dense stand-in for an operand whose strides the kernel does not take. Not recorded: the plan makes the same choice.
+// A dense copy of an operand whose strides the kernel does not take. The copy is not recorded, because the plan makes the same
+// choice.
 TensorImpl* dense_copy(const TensorImpl& t, Site site) {
   TensorImpl* d = detail::new_impl(t.type(), detail::new_storage(t.type().bytes()));
   TensorImpl* in[1] = {const_cast<TensorImpl*>(&t)};
@@ -196,14 +200,14 @@ TensorImpl* make_view(const Op& op, TensorImpl& base, const void* attrs, const T
   return detail::new_view(*d.impl(), out.shape, offset, strides);
 }
 
-// Makes and computes the results. The caller owns them.
+// Allocates and computes the results. The caller owns them.
 void compute(Call& c, TensorImpl** out) {
   bool abstract = thread_state().abstract;
   for (int i = 0; i < c.n; ++i) abstract = abstract || !c.in[i]->storage;
   if (c.op.view) {
     bool window = false;
     out[0] = make_view(c.op, *c.in[0], c.attrs, c.out_types[0], c.site, &window);
-    // A detached view must not hold on to the history of its base; only a capture follows its writes.
+    // A detached view must not keep the history of its base alive. Only a capture follows writes through it.
     const ThreadState& state = thread_state();
     const bool tracked = state.grad_enabled && !c.op.is(kNoGradient);
     if (window && (tracked || state.tape->capturing)) detail::link_view(out[0], c.in[0], c.op, c.attrs, tracked);
@@ -231,7 +235,8 @@ const Derived* derived_of(Call& c, std::uint32_t need, bool in_place) {
   for (int i = 0; i < c.n; ++i) inputs.push_back(c.in[i]->type());
   const std::vector<Type> outputs(c.out_types, c.out_types + c.n_out);
   const Derived& derived = derive(c.op, inputs, outputs, c.attrs, need, !in_place);
-  // Deriving runs ops, which may have moved the signature on; only write it back if it is still ours.
+  // derive() runs ops, which may have replaced the signature. The result is stored only if the signature is still that of this
+  // call.
   if (!in_place && c.signature && matches(*c.signature, c.op, c.in, c.n, c.attrs)) {
     c.signature->need = need;
     c.signature->derived = &derived;
@@ -239,7 +244,7 @@ const Derived* derived_of(Call& c, std::uint32_t need, bool in_place) {
   return &derived;
 }
 
-// Under no_grad a capture records that no gradient passes, so that the graph says it too.
+// Under NoGrad, a capture records that no gradient passes, so that the graph says it too.
 bool cut_gradient(const ThreadState& state, const Op& op, const Recorder& tape, TensorImpl* const* in, int n) {
   if (state.grad_enabled || !tape.capturing || state.phase != Phase::forward || !op.vjp || state.calls) return false;
   for (int i = 0; i < n; ++i)
@@ -274,7 +279,8 @@ NodeId record_node(Call& c, std::uint32_t need, TensorImpl* const* out, bool in_
 
 namespace {
 
-// In a vjp, of operands that backward does not read and for which abstract tensors stand in: nobody uses what it makes.
+// Whether this is a call in a vjp on an operand that backward does not read. An abstract tensor stands for such an operand, and
+// the result of the call is not used.
 bool idle_in_backward(const ThreadState& state, const Call& c) {
   if (state.phase != Phase::backward || state.abstract) return false;
   return std::any_of(c.in, c.in + c.n, [](const TensorImpl* t) { return !t->storage; });
@@ -302,7 +308,7 @@ void record(Call& c, TensorImpl* const* out) {
   tape.record(c.op, in, c.attrs, {out, static_cast<std::size_t>(c.n_out)}, false, nullptr, c.site);
 }
 
-// ---- the uncommon ways in: a vjp in two parts, autocast ----
+// ---- the uncommon calls: in a vjp of two parts, under autocast ----
 
 std::vector<Tensor> abstract_results(Call& c) {
   std::vector<Tensor> results;
@@ -333,7 +339,7 @@ std::vector<Tensor> call_in_part(const Op& op, std::span<const Tensor> inputs, c
   return {first, first + call.n_out};
 }
 
-// Products run in the low type, losses and the like in f32; casts are ops and are recorded.
+// Casts the operands: products run in the low type, losses and similar ops in f32. The casts are ops and are recorded.
 std::vector<Tensor> call_under_autocast(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site, std::span<const Type> declared) {
   ThreadState& state = thread_state();
   Scoped<bool> once(state.autocast, false);

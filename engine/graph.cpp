@@ -1,5 +1,5 @@
-// Building a graph node by node, and copying the nodes that a pass keeps. graph.h states the invariants and verify.cpp checks them.
-// compare_nodes.cpp compares nodes. text_print.cpp writes the text form.
+// Building a graph node by node, and copying the nodes that a pass keeps. graph.h states the invariants and verify.cpp checks
+// them. compare_nodes.cpp compares nodes. text_print.cpp writes the text form.
 #include <tapedeck/engine/graph.h>
 
 #include <tapedeck/engine/error.h>
@@ -61,10 +61,10 @@ ValueId Graph::add_state(Name value_name, const Type& type, Role role) {
 
 namespace {
 
-constexpr std::size_t kMaxPool = std::numeric_limits<std::int32_t>::max();  // pools are indexed by 32-bit integers
+constexpr std::size_t kMaxPool = std::numeric_limits<std::int32_t>::max();  // the index of a pool is a 32-bit integer
 
-// The caller may pass a list or struct that lies in the very pool it is appended to (a node of this graph, repeated), which growing
-// the pool would pull away: append by position in that case.
+// The caller may pass a list or struct that lies in the pool itself, to repeat a node of this graph. Growing the pool would
+// move it, so it is copied by its position in that case.
 template <class T>
 void append_to_pool(std::vector<T>& pool, const T* items, std::size_t n) {
   if (n == 0) return;
@@ -106,7 +106,7 @@ NodeId Graph::add_node(const Op& op, std::span<const ValueId> inputs, const void
     n.attrs = static_cast<std::int32_t>(offset);
   }
 
-  // As with `after`: the regions may be those of another node of this graph.
+  // The regions may be those of another node of this graph, so they are copied first, too.
   const std::vector<Region> regions_copy(node_regions.begin(), node_regions.end());
   n.first_region = static_cast<std::int32_t>(regions.size());
   n.n_regions = static_cast<std::int32_t>(regions_copy.size());
@@ -132,7 +132,8 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// The value before `end` that a note such as `of=%12` means when it refers to an unnamed value by number, or kNone.
+// A note such as `of=%12` refers to a value without a name by its number. Returns this value if it lies before `end`, else
+// kNone.
 ValueId numbered_value(const Graph& graph, Name note, ValueId end) {
   if (note.empty() || !is_number(note.view()) || note.view().size() > 9) return kNone;
   const ValueId v = std::stoi(note.str());
@@ -162,15 +163,15 @@ Rewriter::Rewriter(const Graph& from) : from_(from), map_(from.values.size(), kN
 
 namespace {
 
-// Notes that name an unnamed value by its number follow the value to its new number; once it is gone they say `_`.
+// A note that refers to a value by number gets the new number of the value, or `_` if the value is gone.
 Name moved_note(const Graph& from, const Graph& to, const std::vector<ValueId>& map, const Node& n, Name note) {
   const ValueId v = numbered_value(from, note, n.first_output);
   if (v == kNone) return note;
   return map[v] == kNone ? Name("_") : name_or_number(to, map[v]);
 }
 
-// Copies a node's op, attributes, constant and types; its operands, in ids of `to`, and then what it waits for stand in to.refs already, from
-// first_input and first_after on.
+// Copies the op, the attributes, the constant and the types of a node. The caller has already appended its operands to to.refs,
+// from first_input on, and after them the values that it waits for, from first_after on. They are values of `to`.
 NodeId append_copy(const Graph& from, Graph& to, const Node& n, std::size_t first_input, std::size_t first_after, const Origin& origin) {
   if (to.refs.size() > kMaxPool || to.values.size() + static_cast<std::size_t>(n.n_outputs) > kMaxPool)
     throw InvalidGraphError("the graph is too large: indices have 31 bits");
@@ -221,7 +222,7 @@ NodeId Rewriter::copy(NodeId n) {
   const NodeId id = append_copy(from_, to_, node, first_input, first_after, origin);
   for (std::int32_t i = 0; i < node.n_outputs; ++i) {
     const ValueId old_value = node.first_output + i, new_value = to_.nodes[id].first_output + i;
-    if (map_[old_value] == kNone) to_.values[new_value].name = from_.values[old_value].name;  // a second copy stays unnamed
+    if (map_[old_value] == kNone) to_.values[new_value].name = from_.values[old_value].name;  // a second copy gets no name
     map_[old_value] = new_value;
   }
   return id;

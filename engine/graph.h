@@ -32,7 +32,8 @@ using ValueId = std::int32_t;
 using NodeId = std::int32_t;
 inline constexpr std::int32_t kNone = -1;
 inline constexpr int kMaxNesting = 32;  // of regions in regions
-inline constexpr std::int64_t kMaxInlineConstant = 16;  // the text form writes out the elements of a constant that has at most this many
+// The text form writes out the elements of a constant that has at most this many.
+inline constexpr std::int64_t kMaxInlineConstant = 16;
 
 enum class Phase : std::uint8_t { forward, backward, update };
 enum class Role : std::uint8_t { none, input, parameter, moment, statistic, counter, rng };

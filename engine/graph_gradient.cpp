@@ -1,4 +1,5 @@
-// Puts a graph on a capturing recorder, walks it as eager backward walks a tape, and lays out what was recorded.
+// The gradient of a graph. Puts the graph on a capturing recorder, walks it as eager backward walks a tape, and makes a graph
+// of the nodes that were recorded.
 #include <tapedeck/engine/graph_gradient.h>
 
 #include <tapedeck/engine/backward_walk.h>
@@ -19,7 +20,7 @@ namespace {
 [[noreturn]] void fail_usage(const std::string& message) { throw UsageError(error_text("gradient", message, {})); }
 [[noreturn]] void fail_type(const std::string& message) { throw TypeError(error_text("gradient", message, {})); }
 
-// Nothing of the caller's scopes reaches the graph: no autocast, module path or checkpoint region.
+// The scopes of the caller do not reach the graph: there is no autocast, no module path and no checkpoint region.
 class OwnState {
  public:
   explicit OwnState(Recorder* tape)
@@ -85,12 +86,12 @@ class Generator {
   UniqueNames names_;
   Recorder tape_{true};
   std::vector<ForwardPart> forward_parts_;
-  std::vector<std::pair<ValueId, Name>> new_inputs_;   // on the tape: values of heads and of what is added to
-  std::vector<ValueId> results_;                       // by wrt, on the tape
+  std::vector<std::pair<ValueId, Name>> new_inputs_;   // of the tape: head gradients, and values to which gradients are added
+  std::vector<ValueId> results_;                       // by wrt: the value of the tape
   std::vector<bool> live_;                             // by value of the tape
 };
 
-// ---- what was asked for ----
+// ---- checking the request ----
 
 void Generator::check_value(ValueId v, const char* what) const {
   if (v < 0 || v >= given_.value_count()) fail_usage(fmt::format("there is no value {} to be a {}: the graph has {}", v, what, given_.value_count()));
@@ -127,7 +128,8 @@ void Generator::check() const {
 // ---- the walk ----
 
 void Generator::put_on_tape() {
-  tape_.graph.nodes.reserve(4 * given_.nodes.size());   // backward is about as long again, or twice; copies of large pools cost page faults
+  // Backward is as long as the graph, or twice as long. Growing large pools costs page faults.
+  tape_.graph.nodes.reserve(4 * given_.nodes.size());
   tape_.graph.values.reserve(4 * given_.values.size());
   tape_.graph = given_;
   tape_.info.reserve(4 * given_.values.size());
@@ -138,7 +140,7 @@ void Generator::put_on_tape() {
   mark_needed();
 }
 
-// What a gradient flows through: all that is computed from a wrt.
+// Marks the values through which a gradient flows: all values that are computed from a wrt.
 void Generator::mark_needed() {
   for (std::size_t i = 0; i < wrt_.size(); ++i)
     if (request(i) != GradRequest::none) tape_.info[static_cast<std::size_t>(wrt_[i])].needs_grad = true;
@@ -182,13 +184,14 @@ void Generator::walk() {
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     const bool reached = tape_.info[static_cast<std::size_t>(targets_[i])].needs_grad;
     if (!reached && !options_.heads_as_inputs) continue;
-    const Tensor h = head(i);  // an input is there whether it is read or not
+    const Tensor h = head(i);  // an input exists even if it is not read
     if (reached) walk.add_target(targets_[i], h);
   }
   settle_results(asked, walk.ask_for(asked));
 }
 
-// One value for each request: added to what it is to be added to, zeros where nothing arrived, a copy where another has it already.
+// Makes one value for each request. The gradient is added to the given value, if the request says so. A request without a
+// gradient gets zeros, and a request whose value another request has already gets a copy.
 void Generator::settle_results(const std::vector<ValueId>& asked, std::vector<Tensor> found) {
   std::unordered_map<ValueId, Tensor> gradient_of;
   for (std::size_t i = 0; i < asked.size(); ++i) gradient_of.emplace(asked[i], std::move(found[i]));
@@ -211,7 +214,7 @@ void Generator::settle_results(const std::vector<ValueId>& asked, std::vector<Te
 
 // ---- the graph ----
 
-// Of the recorded nodes those that a gradient is computed from.
+// Marks the recorded nodes from which a gradient is computed.
 void Generator::mark_live() {
   live_.assign(tape_.graph.values.size(), false);
   for (ValueId v : results_)
@@ -244,7 +247,7 @@ std::string Generator::node_name(const Node& node) const {
   return path.empty() ? fmt::format("{}{}", grad, node.op->name) : fmt::format("{}{}.{}", grad, path, node.op->name);
 }
 
-// Numbers that a vjp writes are tensors made outside: constants, right before their first reader.
+// A number in a vjp is a tensor made outside of the tape. It becomes a constant right before its first reader.
 void Generator::add_constants(Rewriter* to, NodeId n) {
   const Node& node = tape_.graph.nodes[static_cast<std::size_t>(n)];
   for (ValueId v : tape_.graph.inputs(node)) {
@@ -255,7 +258,7 @@ void Generator::add_constants(Rewriter* to, NodeId n) {
     auto bytes = std::make_shared<std::vector<unsigned char>>(static_cast<std::size_t>(t.bytes()));
     std::copy_n(static_cast<const unsigned char*>(t.impl()->data()), bytes->size(), bytes->data());
     const Name name = names_.unique(node.origin.phase == Phase::backward ? "grad.constant" : "constant");
-    Literal literal{t.type(), std::shared_ptr<const void>(bytes, bytes->data()), t.numel() > 16 ? name : Name()};
+    Literal literal{t.type(), std::shared_ptr<const void>(bytes, bytes->data()), t.numel() > kMaxInlineConstant ? name : Name()};
     const ConstantAttrs attrs{{to->graph().add_constant(std::move(literal))}};
     Origin origin;
     origin.phase = node.origin.phase;
@@ -267,7 +270,7 @@ void Generator::add_constants(Rewriter* to, NodeId n) {
   }
 }
 
-// A node that the walk recorded; `twin`: the node of the graph given that it belongs to.
+// Copies a node that the walk recorded. `twin` is the node of the given graph to which it belongs.
 void Generator::copy_recorded(Rewriter* to, NodeId n, NodeId twin) {
   const ValueId first_output = tape_.graph.nodes[static_cast<std::size_t>(n)].first_output;
   if (!live_[static_cast<std::size_t>(first_output)]) return;

@@ -29,8 +29,8 @@ bool may_share(const Op& op, const TensorImpl& operand, const TensorImpl& target
          });
 }
 
-// Computes `out` over operands' bytes. Operands that overlap a target otherwise than in-place rules allow are read from copies, and
-// targets whose strides the kernel does not write get a copy of its dense results.
+// Computes `out` over the bytes of operands. If an operand overlaps a target and no in-place rule allows it, the kernel reads a
+// copy. If the kernel does not write the strides of a target, it writes dense results, which are then copied to the target.
 void compute_over(const Call& c, const std::vector<TensorImpl*>& out) {
   std::vector<Tensor> owned;
   std::vector<TensorImpl*> in(c.in, c.in + c.n);
@@ -47,7 +47,7 @@ void compute_over(const Call& c, const std::vector<TensorImpl*>& out) {
     if (made[k] != out[k]) run_kernel(ops::copy, &made[k], 1, nullptr, &out[k], 1, c.site);
 }
 
-// A window that shows one element at several places cannot be written element by element.
+// Whether the window shows one element at several places. Such a window cannot be written element by element.
 bool repeats(const TensorImpl& t) {
   if (t.shape.numel() == 0) return false;
   for (int i = 0; i < t.shape.rank; ++i)
@@ -55,7 +55,7 @@ bool repeats(const TensorImpl& t) {
   return false;
 }
 
-// One write: computes, records, and carries the new values up to the bases.
+// One write. It computes, records, and carries the new values up to the bases of the targets.
 class Write {
  public:
   Write(Call& call, std::vector<TensorImpl*> targets) : call_(call), targets_(std::move(targets)), state_(thread_state()), tape_(*state_.tape) {}
@@ -75,8 +75,8 @@ class Write {
 
  private:
   struct Before {
-    ValueId value = kNone;        // kNone: it has no history
-    std::vector<ValueId> bases;   // of the tensors it is a view of, nearest first
+    ValueId value = kNone;        // kNone if the tensor has no history
+    std::vector<ValueId> bases;   // the values of the tensors that it is a view of, nearest first
   };
 
   void check(const TensorImpl& t, const Type& result) const {
@@ -94,7 +94,7 @@ class Write {
                                        call_.site));
   }
 
-  // A write without operands that need a gradient still changes a tensor whose gradient flows, or its base.
+  // Whether a target or one of its bases needs a gradient. A write changes such a tensor even if no operand needs a gradient.
   bool tracks_a_target() const {
     if (!state_.grad_enabled) return false;
     return std::any_of(targets_.begin(), targets_.end(), [&](const TensorImpl* t) {
@@ -106,7 +106,8 @@ class Write {
 
   void note_values(TensorImpl* t) {
     Before b;
-    if (tape_.capturing && t->link && !tape_.owns(*t)) tape_.value_of(root_of(t), call_.site);  // the base is state, this a view of it
+    // A view of state: its base is declared first.
+    if (tape_.capturing && t->link && !tape_.owns(*t)) tape_.value_of(root_of(t), call_.site);
     if (tape_.capturing || tape_.owns(*t) || tape_.needs_grad(*t)) b.value = tape_.value_of(t, call_.site);
     for (const ViewLink* link = t->link; link; link = link->parent->link) b.bases.push_back(tape_.value_of(link->parent, call_.site));
     before_.push_back(std::move(b));
@@ -131,7 +132,7 @@ class Write {
       }
   }
 
-  // What backward reads of an operand that is about to be overwritten is kept as a copy.
+  // Keeps a copy of each operand that backward reads and that the write is about to overwrite.
   void rescue(NodeId n) const {
     const SaveMask saves = tape_.notes[static_cast<std::size_t>(n)].saves();
     const std::vector<ValueId> operands(tape_.graph.inputs(tape_.graph.nodes[static_cast<std::size_t>(n)]).begin(),
@@ -145,7 +146,8 @@ class Write {
     }
   }
 
-  // The node's operands are the values from before the write, so it is recorded before the bytes change and the versions move.
+  // The operands of the node are the values from before the write. So the node is recorded before the bytes and the versions
+  // change.
   void record(std::uint32_t need) {
     std::vector<Tensor> results;
     std::vector<TensorImpl*> fresh;
@@ -166,7 +168,7 @@ class Write {
     }
   }
 
-  // Under NoGrad gradients pass as if nothing had been written.
+  // Under NoGrad gradients pass as if there had been no write.
   void pass_through(ValueId v, ValueId old) const {
     if (old == kNone || !tape_.info[static_cast<std::size_t>(old)].needs_grad) return;
     tape_.info[static_cast<std::size_t>(v)].through = old;
@@ -181,7 +183,7 @@ class Write {
 
   static Tensor same_elements(const Tensor& piece, const Shape& shape) { return alias(piece.shape() == shape ? piece : reshape(piece, shape)); }
 
-  // base' = base with the window replaced, level by level. The bytes are there already: this only records.
+  // Records base' = base with the window replaced, for each base in turn. The bytes have been written already.
   void carry_up(TensorImpl* t, ValueId v, const Before& before) const {
     Scoped<bool> abstract(state_.abstract, true), grad(state_.grad_enabled, true);
     for (ValueId base : before.bases) {
@@ -215,7 +217,7 @@ void require_defined(const char* op, const Tensor& x, Site site) {
   if (!x.defined()) throw TypeError(error_text(op, "the tensor to write is undefined", site));
 }
 
-// The operand as the written tensor wants it.
+// The operand, converted to the dtype of the tensor to write.
 Tensor fitted(const char* op, const Tensor& x, const Arg& y, Site site) {
   require_defined(op, x, site);
   if (!y.is_scalar() && !y.tensor().defined()) throw TypeError(error_text(op, "an operand is undefined", site));

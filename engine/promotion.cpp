@@ -1,4 +1,4 @@
-// Operands of one dtype: what the author's functions of two operands do first.
+// Makes two operands one dtype. Author functions of two operands begin with this.
 #include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/dispatch.h>
 #include <tapedeck/engine/tensor_impl.h>

@@ -1,4 +1,5 @@
-// Recording: values of tensors, nodes, what they keep. What nobody can reach any more is dropped in recorder_drop.cpp.
+// Records nodes, the values of tensors, and the bytes that backward keeps. recorder_drop.cpp drops nodes that nothing can reach
+// any more.
 #include <tapedeck/engine/recorder.h>
 #include <tapedeck/engine/core_ops.h>
 
@@ -12,7 +13,7 @@ namespace tapedeck {
 using detail::TensorImpl;
 
 namespace {
-// Unique in the process: each thread takes them in blocks.
+// Serials are unique in the process. Each thread takes them in blocks.
 std::uint64_t next_serial() {
   constexpr std::uint64_t kBlock = 1 << 20;
   static std::atomic<std::uint64_t> blocks{0};
@@ -37,7 +38,7 @@ Recorder::~Recorder() { clear(); }
 void Recorder::clear() {
   for (TapeValue& v : info)
     if (v.saved) detail::release(std::exchange(v.saved, nullptr));
-  gone_.swap(outside);  // dropping these may come back to us: be empty first
+  gone_.swap(outside);  // dropping these tensors may call this recorder, which must be empty by then
   if (!outside_of_.empty()) outside_of_.clear();
   mapped_ = 0;
   serial = next_serial();
@@ -55,8 +56,8 @@ void Recorder::clear() {
   gone_notes_.clear();
 }
 
-// A few outside tensors are found by looking at each, more through a map. A leaf that was updated in place since it was read stands
-// here again; the latest counts.
+// Looks at each of the outside tensors if they are few, and in a map if they are many. A leaf that was updated in place after
+// it was read has more than one entry, and the last entry counts.
 const Outside* Recorder::find_outside(const TensorImpl* t) const {
   constexpr std::size_t kFew = 8;
   if (outside.size() <= kFew) {
@@ -69,7 +70,7 @@ const Outside* Recorder::find_outside(const TensorImpl* t) const {
   return it == outside_of_.end() ? nullptr : &outside[static_cast<std::size_t>(it->second)];
 }
 
-// Whether a view that is not bound here shows a window of something this tape tracks.
+// Whether a view that is not bound to this tape shows a window of a tensor that this tape tracks.
 bool Recorder::linked_into_tape(const TensorImpl& t) const {
   if (!t.link) return false;
   const TensorImpl& parent = *t.link->parent;
@@ -82,7 +83,8 @@ bool Recorder::needs_grad(const TensorImpl& t) const {
     const TapeValue& value = info[static_cast<std::size_t>(bound_value(t))];
     if (value.cut) return false;
     if (value.needs_grad) return true;
-    return t.link && t.link->tracked && owns(*t.link->parent) && needs_grad(*t.link->parent);  // the base may have been written since
+    // The base may have been written in the meantime.
+    return t.link && t.link->tracked && owns(*t.link->parent) && needs_grad(*t.link->parent);
   }
   if (nested) return is_floating(t.dtype);
   if (t.requires_grad) return t.request != GradRequest::none;
@@ -109,7 +111,8 @@ bool Recorder::current(const TensorImpl& t, ValueId v, Site site) {
   return !t.link || value.parent == kNone || value_of(t.link->parent, site) == value.parent;
 }
 
-// A new value of a tensor whose bytes were written through another tensor: a view is taken again from its base.
+// Makes a new value for a tensor whose bytes were written through another tensor. For a view, it records the view of the base
+// again.
 ValueId Recorder::take_again(TensorImpl* t, Site site) {
   if (t->link && (owns(*t->link->parent) || find_outside(t->link->parent) || t->link->parent->requires_grad || linked_into_tape(*t->link->parent))) {
     const detail::ViewLink& link = *t->link;
@@ -153,14 +156,15 @@ ValueId Recorder::value_of(TensorImpl* t, Site site) {
   if (capturing && !nested && state.own && state.own->owns(*t) && state.own->needs_grad(*t) && state.grad_enabled)
     throw CaptureError(error_text("capture", fmt::format("reads {}, whose gradient history began before the capture; detach() it or make it inside",
                                                          to_string(t->type())), site));
-  // What a tape around a region knows is its own: a region reads it, and takes no view of it again.
+  // The values of the tape around a region belong to that tape. A region reads them, and records no view of them again.
   const bool of_another = nested && t->tape != 0;
   if (!of_another && !(capturing && find_outside(t)) && linked_into_tape(*t)) return take_again(t, site);
   return declare(t, site);
 }
 
 ValueId Recorder::declare(TensorImpl* t, Site site) {
-  // Seen before? Leaves collect their gradient in one place, and a capture must know its inputs and state.
+  // The tensor may have a value already: a leaf collects its gradient in one place, and a capture must know its inputs and
+  // state.
   if (capturing || t->requires_grad) {
     if (const Outside* known = find_outside(t)) {
       const Outside& o = *known;
@@ -168,7 +172,7 @@ ValueId Recorder::declare(TensorImpl* t, Site site) {
       if (t->storage && t->storage->version != v.version) {
         if (capturing)
           throw CaptureError(error_text("capture", fmt::format("reads {} after it was modified behind the capture's back", to_string(t->type())), site));
-      } else if (capturing || v.needs_grad == t->requires_grad) {  // else the user has switched it since
+      } else if (capturing || v.needs_grad == t->requires_grad) {  // else the user has switched requires_grad
         return o.last;
       }
     }
@@ -213,7 +217,7 @@ void Recorder::release_one(ValueId v) {
   detail::release(std::exchange(value.saved, nullptr));
 }
 
-// By a node that gradients flow through.
+// Whether a node of the open region made the value, and gradients flow through that node.
 bool Recorder::made_in_open_region(ValueId v) const {
   const NodeId maker = graph.values[static_cast<std::size_t>(v)].node;
   if (maker == kNone) return false;
@@ -243,7 +247,7 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   origin.path = state.path;
   origin.region = state.region;
   const NodeId n = graph.add_node(op, {ids, in.size()}, attrs, {types, out.size()}, origin, {}, node_regions);
-  // Inside a vjp the user's call is the forward one, inside a module the call of the module.
+  // Inside a vjp, the site is the user's call in the forward pass. Inside a module, it is the call of the module.
   NodeInfo& note = notes.emplace_back();
   note.site = state.twin != kNone ? notes[static_cast<std::size_t>(state.twin)].site : state.site.line ? state.site : site;
   note.twin = state.twin;
@@ -252,8 +256,9 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   const SaveMask saves = note.saves();
   const bool in_region = state.region != kNone;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    // A region keeps everything it reads from outside, and nothing that it makes itself. A capture records also nodes that need no
-    // gradient: what those make is kept like what comes from outside, as it is in eager code, which does not record them.
+    // A region keeps every value that it reads from outside, and no value that it makes. A capture also records nodes that need
+    // no gradient. Their results are kept like values from outside. Eager code does the same: it does not record such nodes, so
+    // their results come from outside.
     const bool wanted = saves & operand_bit(i);
     if (in_region ? (needs && !made_in_open_region(ids[i])) : wanted) keep(ids[i], *in[i]);
   }

@@ -1,4 +1,4 @@
-// Scopes, randomness, checkpoint regions.
+// The scopes of tape.h, the random state, statistics of the tape, and checkpoint regions.
 #include <tapedeck/engine/tape.h>
 #include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/recorder.h>
@@ -63,7 +63,7 @@ void manual_seed(std::uint64_t seed) {
     state.rng = make_rng(seed);
     return;
   }
-  // Written in place: a captured step that holds this tensor as its state draws from the new seed too.
+  // The state is written in place, so that a captured step that holds this tensor as its state draws from the new seed too.
   auto* raw = static_cast<std::int64_t*>(state.rng.mutable_data());
   raw[0] = static_cast<std::int64_t>(seed);
   raw[1] = 0;
@@ -98,9 +98,9 @@ TapeStats tape_stats() {
 
 Tensor checkpoint(const std::function<Tensor()>& fn) {
   ThreadState& state = thread_state();
-  if (state.region != kNone) return fn();  // joins the region around it
+  if (state.region != kNone) return fn();  // a region inside a region joins it
   Recorder& tape = *state.tape;
-  const Recorder::Hold hold(tape);         // nothing is dropped half way
+  const Recorder::Hold hold(tape);         // no node is dropped before the region ends
   const auto region = static_cast<std::int32_t>(tape.regions.size());
   tape.regions.push_back({tape.graph.node_count(), tape.graph.node_count(), false});
   Scoped<std::int32_t> scope(state.region, region);

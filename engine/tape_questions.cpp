@@ -1,4 +1,4 @@
-// What can be asked of the tape, and gradients of one's own.
+// The functions of gradients.h that look at the tape, and custom_gradient().
 #include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/gradients.h>
 #include <tapedeck/engine/recorder.h>

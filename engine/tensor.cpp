@@ -49,7 +49,7 @@ TensorImpl* new_impl(const Type& type, Storage* storage) {
 TensorImpl* new_view(const TensorImpl& base, const Shape& shape, std::int64_t offset, const std::int64_t* strides) {
   if (base.storage) retain(base.storage);
   TensorImpl* t = new_impl({base.dtype, shape}, base.storage);
-  // A window on no bytes is nowhere: there is no address to step from.
+  // A window of an empty storage has the offset 0: there is no address from which to step.
   t->offset = base.storage && base.storage->bytes == 0 ? 0 : base.offset + offset;
   for (int i = 0; i < shape.rank; ++i) t->strides[i] = strides[i];
   return t;
@@ -62,7 +62,7 @@ TensorImpl* new_dense(const Type& type) {
 void retain(TensorImpl* t) noexcept { t->refs.fetch_add(1, std::memory_order_relaxed); }
 
 void release(TensorImpl* t) noexcept {
-  // Alone: no read-modify-write needed.
+  // The only reference needs no atomic subtraction.
   if (t->refs.load(std::memory_order_acquire) != 1 && t->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (t->tape != 0)
     if (ThreadState* state = thread_state_if_any()) {
@@ -142,7 +142,7 @@ detail::Extra& extra(detail::TensorImpl& t) {
   return *t.extra;
 }
 
-// Reading values out of a capture would bake them in.
+// Refuses to read values in a capture: a replay would use the values of the recording.
 void refuse_host_read(const detail::TensorImpl& t, const char* what, Site site = {}) {
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->capturing)
@@ -276,9 +276,9 @@ Tensor& Tensor::on_grad(GradHook hook) {
 
 Tensor& Tensor::retain_grad() {
   detail::TensorImpl& t = need(impl_, "retain_grad");
-  if (t.requires_grad) return *this;  // leaves keep theirs anyway
+  if (t.requires_grad) return *this;  // a leaf keeps its gradient without being asked
   extra(t);
-  // The hook lives on the tape, which this tensor keeps alive while it lives; it must not keep the tensor.
+  // The tape holds the hook, and this tensor keeps the tape alive. So the hook must not hold a reference to the tensor.
   return on_grad([impl = impl_](const Tensor& g) {
     const Tensor old = impl->extra->grad;
     const Tensor now = old.defined() ? add(old, g) : copy(g);

@@ -1,4 +1,4 @@
-// Graph -> text. Deterministic: the text is a function of the graph alone. Grammar and examples: engine/README.md.
+// Prints a graph. The text is a function of the graph alone. engine/README.md has the grammar and examples.
 #include <tapedeck/engine/text.h>
 
 #include <tapedeck/engine/compare_nodes.h>
@@ -13,14 +13,14 @@
 namespace tapedeck {
 namespace {
 
-constexpr std::size_t kNotesColumn = 53;   // notes line up here, or one blank after a longer line
-constexpr std::size_t kMaxColumn = 120;    // lists of the header, return and update wrap here
+constexpr std::size_t kNotesColumn = 53;   // notes begin in this column, or one blank after a longer line
+constexpr std::size_t kMaxColumn = 120;    // the lists of the header, of return and of update wrap at this column
 
 // ---- names ----
 
-// A user's name made of digits is quoted, so that it is not taken for the number of an unnamed value.
+// A name that consists of digits is quoted, so that it does not read as the number of a value without a name.
 void append_value_name(std::string& out, const Graph& graph, ValueId v) {
-  if (v < 0 || v >= graph.value_count()) {  // only in messages about broken graphs
+  if (v < 0 || v >= graph.value_count()) {  // this happens only in messages about broken graphs
     out.append("?").append(std::to_string(v));
     return;
   }
@@ -42,7 +42,7 @@ void append_refs(std::string& out, const Graph& graph, std::span<const ValueId> 
   }
 }
 
-// `of=` and `twin=` name values that may be gone; a number there means an unnamed value.
+// `of=` and `twin=` name values that may be gone. A number there means a value without a name.
 void append_note_ref(std::string& out, Name name) {
   out += '%';
   if (is_plain_name(name.view())) out += name.view();
@@ -76,7 +76,7 @@ void append_elements(std::string& out, const Literal& literal) {
   out += ']';
 }
 
-// Data without a name in the file is written out whatever its size: nothing may be lost.
+// Data without a name in the file is written out whatever its size is, so that it is not lost.
 void append_literal(std::string& out, const Field& field, const Literal* literal, std::int64_t max_inline) {
   const bool has_data = literal && literal->data;
   if (has_data && (literal->type.numel() <= max_inline || literal->tensor.empty())) {
@@ -97,7 +97,7 @@ void append_field(std::string& out, const void* attrs, const Field& field) {
     case FieldKind::boolean: out += field_of<bool>(attrs, field) ? "true" : "false"; return;
     case FieldKind::string: out += quoted(field_of<Name>(attrs, field).view()); return;
     case FieldKind::dtype: out += dtype_name(field_of<DType>(attrs, field)); return;
-    case FieldKind::tensor: return;  // append_literal
+    case FieldKind::tensor: return;  // append_literal prints it
     case FieldKind::ints: {
       const Ints& list = field_of<Ints>(attrs, field);
       out += '[';
@@ -126,7 +126,8 @@ void append_attributes(std::string& out, const Graph& graph, const Node& node, s
 // ---- nodes ----
 
 // `shown` tells which results are printed by name or number (shown_values); if it is null, all are.
-void append_node(std::string& out, const Graph& graph, const Node& node, const std::vector<bool>* shown, std::int64_t max_inline) {
+void append_node(std::string& out, const Graph& graph, const Node& node, const std::vector<bool>* shown,
+                 std::int64_t max_inline) {
   for (std::int32_t i = 0; i < node.n_outputs; ++i) {
     const ValueId v = node.first_output + i;
     if (i > 0) out += ", ";
@@ -159,7 +160,8 @@ std::string node_notes(const Graph& graph, NodeId id, const PrintOptions& option
   Notes notes;
   if (origin.phase != Phase::forward) notes.add("phase") += phase_name(origin.phase);
   if (!origin.of.empty()) append_note_ref(notes.add("of"), origin.of);
-  if (origin.clone == origin.of.empty()) notes.add("clone") += origin.clone ? "true" : "false";  // not what `of` implies
+  // `of` implies a clone.
+  if (origin.clone == origin.of.empty()) notes.add("clone") += origin.clone ? "true" : "false";
   if (!origin.twin.empty()) append_note_ref(notes.add("twin"), origin.twin);
   if (origin.region != kNone) notes.add("region") += std::to_string(origin.region);
   if (!origin.path.empty()) notes.add("path") += quoted(origin.path.view());
@@ -240,12 +242,12 @@ void append_updates(std::string& out, const Graph& graph) {
   }
 }
 
-// Everything between the braces, `indent` blanks deep.
+// Prints the text between the braces, indented by `indent` blanks.
 void append_body(std::string& out, const Graph& graph, const PrintOptions& options, std::size_t indent);
 
 void append_region(std::string& out, const Graph& region, const PrintOptions& options, std::size_t indent) {
   PrintOptions inner = options;
-  inner.extra_notes = {};   // they speak of the nodes outside
+  inner.extra_notes = {};   // they are notes on the nodes of the outer graph
   append_declarations(out += ' ', region, 0, region.n_inputs, Role::input);
   out += " {\n";
   append_body(out, region, inner, indent + 2);
@@ -285,7 +287,7 @@ std::string print(const Graph& graph, const PrintOptions& options) {
   return out;
 }
 
-// ---- what messages show ----
+// ---- names and nodes in messages ----
 
 std::string Graph::value_name(ValueId v) const {
   std::string out;
@@ -300,7 +302,7 @@ std::string Graph::node_text(NodeId n) const {
     append_node(out, *this, nodes[n], nullptr, kMaxInlineConstant);
     return out;
   }
-  // A message shows no page of numbers: print the node as if its constant were not there, and say how many there are.
+  // A message does not show a page of numbers. The node is printed without its constant, and with the number of elements.
   Node bare = nodes[n];
   bare.attrs = kNone;
   append_node(out, *this, bare, nullptr, 0);

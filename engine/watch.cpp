@@ -1,4 +1,4 @@
-// Looking at what eager ops compute: the NaN check, and the listing of TAPEDECK_DEBUG.
+// Checks the results of eager ops for NaN, and lists the ops that run (TAPEDECK_DEBUG).
 #include <tapedeck/engine/core_ops.h>
 #include <tapedeck/engine/dispatch_parts.h>
 #include <tapedeck/engine/settings.h>

@@ -9,7 +9,7 @@ namespace tapedeck {
 // ---- taking pieces ----
 
 bool WindowSum::add(const Tensor& piece, const SliceAttrs& window) {
-  constexpr std::size_t kFew = 4;  // cells that one piece may cut
+  constexpr std::size_t kFew = 4;  // one piece may cut this many cells
   if (window.steps.size) return false;
   if (piece.numel() == 0) return true;
   Box box = Box::whole(whole_.shape);
@@ -36,7 +36,7 @@ void WindowSum::insert(const Box& box, const Tensor& piece) {
   cells_.push_back({box, piece, false});
 }
 
-// Cuts the cells and the piece so that what they have in common is added.
+// Cuts the cells and the piece, and adds up their common parts.
 void WindowSum::merge(const Box& box, const Tensor& piece, const Ids& overlapped) {
   std::vector<Box> rest = {box};
   for (std::int32_t id : overlapped) {
@@ -57,7 +57,7 @@ void WindowSum::merge(const Box& box, const Tensor& piece, const Ids& overlapped
   for (const Box& b : rest) insert(b, part(piece, box, b));
 }
 
-// The elements of `box`, out of a piece that holds those of `of`.
+// Takes the elements of `box` out of a piece that holds the elements of `of`.
 Tensor WindowSum::part(const Tensor& piece, const Box& of, const Box& box) const {
   if (of == box) return piece;
   Ints starts, stops;
@@ -77,7 +77,7 @@ Tensor WindowSum::assemble() {
   return put_together(Box::whole(whole_.shape), std::move(ids));
 }
 
-// Zeros without bytes of their own: one element, seen everywhere.
+// Zeros that are one element, broadcast.
 Tensor WindowSum::zeros_of(const Shape& shape) {
   if (!zero_.defined()) zero_ = full({}, 0, whole_.dtype, site_);
   Tensor& gap = gaps_[std::vector<std::int64_t>(shape.begin(), shape.end())];
@@ -85,7 +85,8 @@ Tensor WindowSum::zeros_of(const Shape& shape) {
   return gap;
 }
 
-// The region cut across the axis wherever no cell is in the way; `cells` says which lie in each strip. Sorts `ids` along the axis.
+// Cuts the region across the axis at every place where the cut divides no cell. `cells` gets the cells of each strip. Sorts
+// `ids` along the axis.
 std::vector<Box> WindowSum::strips(const Box& region, int axis, Ids* ids, std::vector<Ids>* cells) const {
   std::sort(ids->begin(), ids->end(), [&](std::int32_t a, std::int32_t b) { return std::pair(box(a).low[axis], a) < std::pair(box(b).low[axis], b); });
   std::vector<Box> all;
@@ -136,7 +137,7 @@ Tensor WindowSum::put_together(const Box& region, Ids ids) {
   return concat(parts, best_axis, site_);
 }
 
-// Where no straight cut goes between the cells (a pinwheel): the cut through the fewest of them, the first among equals.
+// For cells between which no straight cut exists (a pinwheel): the first of the cuts that divide the fewest cells.
 WindowSum::Cut WindowSum::best_cut(const Box& region, const Ids& ids) const {
   Cut best;
   std::size_t fewest = ids.size() + 1;

@@ -1,8 +1,9 @@
-// Control flow as nodes: loops and branches with regions, which are graphs of their own. Outer values enter a region as operands.
+// Control flow as nodes: loops and branches with regions, which are graphs of their own. Outer values enter a region as
+// operands.
 //
-// The region of a loop is (i: i64[], carried..., slices..., captured...) -> (carried..., stacked...). Its i counts the passes, and a reversed
-// scan counts from the last pass down to 0. The condition of `while` has the same operands and gives bool[]. A region of `cond` has the
-// operands after the first.
+// The region of a loop is (i: i64[], carried..., slices..., captured...) -> (carried..., stacked...). Its i counts the passes,
+// and a reversed scan counts from the last pass down to 0. The condition of `while` has the same operands and gives bool[]. A
+// region of `cond` has the operands after the first.
 //
 // Authors write loops and branches with the functions of control_flow.h.
 #if !defined(TAPEDECK_ENGINE_OPS_CONTROL_H) || defined(TAPEDECK_DEFINE_OPS)
@@ -47,11 +48,12 @@ OP_CONTROL(cond, "cond", {
   .run = run_cond,
 })
 
-// Operands: trips (i64[]), the operands of the loop, the gradients of its floating carried results, the first terms of the gradients of its
-// captured operands, the gradients of its floating stacked results. The first region is one pass of the loop. The second one is one pass and
-// its gradient: (i, carried, slices, captured, d carried, d captured, d stacked) -> (d carried, d captured, d slices). The loop runs again
-// and keeps carried values as `checkpoint` says, on a tape of exactly that size. The gradient walks back from the values kept.
-// Results: the gradients of the floating carried operands, and of those captured and scanned operands for which `needs` asks.
+// Operands: trips (i64[]), the operands of the loop, the gradients of its floating carried results, the first terms of the
+// gradients of its captured operands, the gradients of its floating stacked results. The first region is one pass of the loop.
+// The second one is one pass and its gradient: (i, carried, slices, captured, d carried, d captured, d stacked) -> (d carried,
+// d captured, d slices). The loop runs again and keeps carried values as `checkpoint` says, on a tape of exactly that size. The
+// gradient walks back from the values kept. Results: the gradients of the floating carried operands, and of those captured and
+// scanned operands for which `needs` asks.
 OP_CONTROL(loop_grad, "loop_grad", {
   .doc = "gradient of a loop, by running it again; see ops/control.h",
   .min_inputs = 1, .max_inputs = -1,

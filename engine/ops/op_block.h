@@ -1,10 +1,10 @@
-// OP(name, {...}) is the one block that says everything about an op. The header of a family of ops is read twice. Users read it first: for
-// them the block declares `ops::name` and nothing more. The .cpp of the family reads it a second time with TAPEDECK_DEFINE_OPS: there the
-// block defines the op. The block declares the kernels of the op itself: a missing CPU kernel is a link error, a missing CUDA kernel is a
-// null slot.
+// OP(name, {...}) is the one block that says everything about an op. The header of a family of ops is read twice. Users read it
+// first: for them the block declares `ops::name` and nothing more. The .cpp of the family reads it a second time with
+// TAPEDECK_DEFINE_OPS: there the block defines the op. The block declares the kernels of the op itself: a missing CPU kernel is
+// a link error, a missing CUDA kernel is a null slot.
 //
-// This header has no include guard, because the header of a family includes it in each reading. The header of a family has a guard, so that
-// users read it once.
+// This header has no include guard, because the header of a family includes it in each reading. The header of a family has a
+// guard, so that users read it once.
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/engine/core_calls.h>
 #include <tapedeck/engine/core_ops.h>

@@ -19,13 +19,17 @@ struct Body {
 // The first node holds the body in its first region, or in a region of that region.
 Graph holding(const Body& body, bool nested) {
   std::string text = "cond(%p, %a) (%x: f32[2]) {\n" + body.text + "\n} (%x: f32[2]) { return %x }\n";
-  if (nested) text = "cond(%p, %p, %a) (%p: bool[], %a: f32[2]) {\n%r: f32[2] = " + text + "return %r } (%p: bool[], %x: f32[2]) { return %x }\n";
+  if (nested) {
+    text = "cond(%p, %p, %a) (%p: bool[], %a: f32[2]) {\n%r: f32[2] = " + text +
+           "return %r } (%p: bool[], %x: f32[2]) { return %x }\n";
+  }
   const TensorLookup lookup = [&](const std::string&, Literal* literal) {
     auto data = std::make_shared<std::vector<float>>(static_cast<std::size_t>(literal->type.numel()), body.element);
     literal->data = std::shared_ptr<const void>(data, data->data());
     return true;
   };
-  return parse("graph g(%p: bool[], %a: f32[2]) { %r: f32[2] = " + text + "return %r }", "t", body.element == 0 ? TensorLookup() : lookup);
+  text = "graph g(%p: bool[], %a: f32[2]) { %r: f32[2] = " + text + "return %r }";
+  return parse(text, "t", body.element == 0 ? TensorLookup() : lookup);
 }
 
 const Graph& region_of(const Graph& g) { return *g.regions_of(g.nodes[0])[0]; }
