@@ -1,7 +1,10 @@
+// Runs loops, branches and the gradients of loops from the plans of their regions. A RegionRunner is one region, lowered to kernel calls as an
+// executor lowers a graph; its buffers are the operands of the node and a frame inside the node's workspace. The ControlSteps below run it once
+// for each pass and carry results from one pass to the next.
 #include <tapedeck/capture/control_step.h>
 
-#include <tapedeck/capture/analysis/control.h>
 #include <tapedeck/capture/executor_program.h>
+#include <tapedeck/capture/region_frames.h>
 #include <tapedeck/engine/allocator.h>
 #include <tapedeck/engine/control_schedule.h>
 #include <tapedeck/engine/dispatch_regions.h>
@@ -20,7 +23,7 @@ namespace {
 bool failed(const KernelCall& call) { return call.fault->what.load(std::memory_order_relaxed) != nullptr; }
 
 char* bytes_of(const View& v) { return static_cast<char*>(v.data); }
-// What holds no elements may have no address.
+// A tensor without elements may have no address.
 void copy_bytes(void* to, const void* from, std::size_t n) {
   if (n > 0) std::memcpy(to, from, n);
 }
@@ -29,10 +32,10 @@ void clear(const View& v) {
   if (byte_count(v) > 0) std::memset(v.data, 0, byte_count(v));
 }
 
-// One region, ready to run. Constants are read where the graph keeps them.
+// One region, ready to run. It reads constants where the graph keeps them.
 class RegionRunner {
  public:
-  explicit RegionRunner(const Region& region) : plan_(plan_of(region)), table_(*plan_), program_(*plan_, table_), bases_(table_.bytes.size()) {
+  explicit RegionRunner(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)), table_(*plan_), program_(*plan_, table_), bases_(table_.bytes.size()) {
     const Graph& g = plan_->graph;
     for (std::size_t c = 0; c < g.constants.size(); ++c)
       bases_[static_cast<std::size_t>(table_.constant(static_cast<BufferId>(c)))] = const_cast<void*>(g.constants[c].data.get());   // never written
@@ -66,7 +69,7 @@ class RegionRunner {
     return true;
   }
 
-  // The output, dense, to where it belongs.
+  // Copies output k, dense, to this address.
   void copy_output(std::size_t k, void* to) const noexcept {
     if (staged_[k]) copy_bytes(to, staged_[k], byte_count(outputs_[k].view));
     else copy_window(outputs_[k], to);
@@ -113,14 +116,14 @@ class RegionRunner {
   std::vector<char*> staged_;   // by output: its copy in the frame, if it is an input
 };
 
-// Byte stride of one slice along the first axis.
+// The bytes from one slice along the first axis to the next.
 std::size_t slice_bytes(const View& stack) { return stack.sizes[0] > 0 ? byte_count(stack) / static_cast<std::size_t>(stack.sizes[0]) : 0; }
 
-// The first bytes of the workspace hold the index of the pass; then comes the frame, then a tape.
+// The parts of the workspace (region_frames.h).
 std::int64_t* index_in(const KernelCall& call) { return static_cast<std::int64_t*>(call.workspace); }
 char* frame_in(const KernelCall& call) { return static_cast<char*>(call.workspace) + kFrameAlignment; }
 
-// Inputs of a region of a loop: index, carried, slices, captured. `carried` are addresses.
+// Sets the inputs of a region of a loop: index, slices, captured. The caller sets the carried inputs.
 void give_pass(RegionRunner& region, const KernelCall& call, std::size_t first, std::size_t carried, std::size_t scanned, std::size_t operands, std::int64_t i) {
   *index_in(call) = i;
   region.input(0, index_in(call));
@@ -132,10 +135,10 @@ void give_pass(RegionRunner& region, const KernelCall& call, std::size_t first, 
 
 class WhileOrScan : public ControlStep {
  public:
-  WhileOrScan(const Graph& g, const Node& node)
-      : attrs_(*static_cast<const LoopAttrs*>(g.attributes(node))), is_while_(node.op == &ops::while_loop), body_(g.regions_of(node).back()),
+  WhileOrScan(const Plan& plan, const Node& node)
+      : attrs_(*static_cast<const LoopAttrs*>(plan.graph.attributes(node))), is_while_(node.op == &ops::while_loop), body_(plan.region_plans_of(node).back()),
         operands_(static_cast<std::size_t>(node.n_inputs)) {
-    if (is_while_) condition_ = std::make_unique<RegionRunner>(g.regions_of(node)[0]);
+    if (is_while_) condition_ = std::make_unique<RegionRunner>(plan.region_plans_of(node)[0]);
   }
 
   void run(const KernelCall& call) override {
@@ -162,7 +165,7 @@ class WhileOrScan : public ControlStep {
   }
 
  private:
-  // Carried values live in the results' bytes.
+  // The carried values live in the bytes of the node's results.
   bool give(RegionRunner& region, const KernelCall& call, std::size_t first, std::int64_t at) {
     const auto carried = static_cast<std::size_t>(attrs_.carried);
     give_pass(region, call, 0, carried, static_cast<std::size_t>(attrs_.scanned), operands_, at);
@@ -179,7 +182,7 @@ class WhileOrScan : public ControlStep {
 
 class Branch : public ControlStep {
  public:
-  Branch(const Graph& g, const Node& node) : branches_{RegionRunner(g.regions_of(node)[0]), RegionRunner(g.regions_of(node)[1])} {}
+  Branch(const Plan& plan, const Node& node) : branches_{RegionRunner(plan.region_plans_of(node)[0]), RegionRunner(plan.region_plans_of(node)[1])} {}
 
   void run(const KernelCall& call) override {
     RegionRunner& region = branches_[*static_cast<const bool*>(call.inputs[0].data) ? 0 : 1];
@@ -192,7 +195,7 @@ class Branch : public ControlStep {
   RegionRunner branches_[2];
 };
 
-// Entries of a loop tape, handed out and counted.
+// The entries of a loop tape. Readers of an entry are counted; an entry without readers is free.
 class TapePool {
  public:
   TapePool(char* base, std::int64_t entries, std::int64_t entry_bytes)
@@ -201,7 +204,7 @@ class TapePool {
   std::int32_t take() {
     const auto free = std::find(refs_.begin(), refs_.end(), 0);
     const auto k = static_cast<std::int32_t>(free - refs_.begin());
-    if (free == refs_.end()) {   // the number of passes was not known before
+    if (free == refs_.end()) {   // the number of passes was not known before the run
       refs_.push_back(0);
       grown_.emplace_back(Allocator::host(), std::max<std::int64_t>(entry_bytes_, 1));
       first_grown_ = std::min(first_grown_, k);
@@ -248,9 +251,11 @@ class TapeEntry {
 
 class LoopGrad : public ControlStep {
  public:
-  LoopGrad(const Graph& g, const Node& node)
-      : attrs_(*static_cast<const LoopGradAttrs*>(g.attributes(node))), pass_(g.regions_of(node)[0]), back_(g.regions_of(node)[1]), tape_(loop_tape(g, node)),
-        frame_(std::max(frame_bytes(*plan_of(g.regions_of(node)[0])), frame_bytes(*plan_of(g.regions_of(node)[1])))), operands_(attrs_.needs.view().size()) {
+  LoopGrad(const Plan& plan, const Node& node)
+      : attrs_(*static_cast<const LoopGradAttrs*>(plan.graph.attributes(node))), pass_(plan.region_plans_of(node)[0]), back_(plan.region_plans_of(node)[1]),
+        tape_(loop_tape(plan.graph, node)), frame_(std::max(frame_bytes(*plan.region_plans_of(node)[0]), frame_bytes(*plan.region_plans_of(node)[1]))),
+        operands_(attrs_.needs.view().size()) {
+    const Graph& g = plan.graph;
     const auto carried = static_cast<std::size_t>(attrs_.carried), scanned = static_cast<std::size_t>(attrs_.scanned);
     for (std::size_t j = 0; j < operands_; ++j) {
       const Type& type = g.values[static_cast<std::size_t>(g.inputs(node)[j + 1])].type;
@@ -295,7 +300,7 @@ class LoopGrad : public ControlStep {
     return true;
   }
 
-  // Gradients handed on live in the results' bytes.
+  // The gradients that one pass hands to the next live in the bytes of the node's results.
   void back(const KernelCall& call, const TapeEntry& c, std::int64_t i) {
     give(back_, call, c, i);
     for (std::size_t k = 0; k < handed_; ++k) back_.input(1 + operands_ + k, call.outputs[k].data);
@@ -314,11 +319,11 @@ class LoopGrad : public ControlStep {
   const std::int64_t frame_;
   const std::size_t operands_;
   std::size_t handed_ = 0;
-  std::vector<bool> begins_;            // by gradient handed on: nothing had come together for it before the loop
+  std::vector<bool> begins_;            // by gradient that is handed on: no other gradient was added to it before this node
   std::vector<std::int64_t> offsets_;   // of carried values in an entry
 };
 
-// By the interpreter, on copies.
+// Runs by the interpreter, on copies.
 class Interpreted : public ControlStep {
  public:
   Interpreted(const Graph& g, const Node& node) : op_(*node.op), attrs_(g.attributes(node)), types_(g.output_types(node)) {
@@ -346,11 +351,11 @@ class Interpreted : public ControlStep {
 
 }  // namespace
 
-std::unique_ptr<ControlStep> make_control_step(const Graph& graph, const Node& node) {
-  if (node.op == &ops::while_loop || node.op == &ops::scan) return std::make_unique<WhileOrScan>(graph, node);
-  if (node.op == &ops::cond) return std::make_unique<Branch>(graph, node);
-  if (node.op == &ops::loop_grad) return std::make_unique<LoopGrad>(graph, node);
-  return std::make_unique<Interpreted>(graph, node);
+std::unique_ptr<ControlStep> make_control_step(const Plan& plan, const Node& node) {
+  if (node.op == &ops::while_loop || node.op == &ops::scan) return std::make_unique<WhileOrScan>(plan, node);
+  if (node.op == &ops::cond) return std::make_unique<Branch>(plan, node);
+  if (node.op == &ops::loop_grad) return std::make_unique<LoopGrad>(plan, node);
+  return std::make_unique<Interpreted>(plan.graph, node);
 }
 
 void run_control_step(const KernelCall& call) { static_cast<ControlStep*>(const_cast<void*>(call.attrs))->run(call); }

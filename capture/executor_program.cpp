@@ -1,10 +1,10 @@
-// From a plan to kernel calls. What eager dispatch decides per call - which operands are broadcast, which views need no kernel - is
-// decided here once, from the same rules: the traits of the op and its view rule.
+// From a plan to kernel calls. Eager dispatch decides at each call which operands are broadcast and which views need no kernel. The same
+// decisions are made here once, by the same rules: the traits of the op and its view rule.
 #include <tapedeck/capture/executor_program.h>
 
-#include <tapedeck/capture/analysis/cost.h>
 #include <tapedeck/capture/analysis/parts.h>
 #include <tapedeck/capture/control_step.h>
+#include <tapedeck/capture/region_frames.h>
 
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/op.h>
@@ -22,8 +22,8 @@ constexpr std::int64_t kWorkspaceAlignment = 64;
 
 std::int64_t item_bytes(const View& v) { return static_cast<std::int64_t>(dtype_size(v.dtype)); }
 
-// The operand as seen from `shape`: missing leading dimensions and those of size one are repeated with stride 0.
-// The last `kept` dimensions are left as they are.
+// The operand as seen from `shape`: missing leading dimensions and dimensions of size one are repeated with stride 0. The last `kept` dimensions
+// do not change.
 View expanded(const View& v, const Shape& shape, int kept) {
   View out = v;
   out.rank = shape.rank;
@@ -129,7 +129,7 @@ class Lowering {
                                        g_.value_name(g_.nodes[n].first_output), to_string(literal.type)));
   }
 
-  // The window that the op's view rule opens on its input; false if strides cannot say it.
+  // The window that the op's view rule opens on its input; false if no strides express it.
   bool view_window(const Node& node, Window* out) const {
     const ValueId source = g_.inputs(node)[0];
     const Type& to = g_.values[node.first_output].type;
@@ -154,7 +154,7 @@ class Lowering {
     }
     if (expressible) return copy(n, from, to);
     if (node.op->kernels[static_cast<int>(DeviceType::cpu)]) return lower_call(n);
-    // What no strides express is a reshape of scattered elements: the same elements in the same order, packed.
+    // A view that no strides express is a reshape of scattered elements: the same elements in the same order, packed.
     from = window(g_.inputs(node)[0]);
     if (from.view.numel() != to.view.numel() || !to.view.dense()) refuse(n, "this view cannot be copied");
     Shape shape;
@@ -178,7 +178,7 @@ class Lowering {
     add_step(n, op->kernels[static_cast<int>(DeviceType::cpu)], nullptr, {from}, {to});
   }
 
-  // Does every operand of a node that only joins lie in its place, and is that all of the result? Then there is nothing to do.
+  // Does every operand of a node that only joins lie in its place already, and do the operands cover the result? Then the node needs no call.
   bool has_joined(const Node& node) const {
     if (!node.op->part || node.n_outputs != 1) return false;
     const auto window_as_analysed = [&](ValueId v) {
@@ -211,11 +211,11 @@ class Lowering {
     std::vector<Window> inputs, outputs;
     for (int i = 0; i < node.n_inputs; ++i) inputs.push_back(operand(n, i));
     for (int i = 0; i < node.n_outputs; ++i) outputs.push_back(result(n, i));
-    program_.control.push_back(make_control_step(g_, node));
+    program_.control.push_back(make_control_step(plan_, node));
     add_step(n, run_control_step, program_.control.back().get(), inputs, outputs);
   }
 
-  // The operand as the op's kernel wants it.
+  // The operand in the form that the op's kernel takes.
   Window operand(NodeId n, int i) const {
     const Node& node = g_.nodes[n];
     const Op& op = *node.op;
@@ -268,8 +268,7 @@ class Lowering {
   }
 
   void check_workspace(NodeId n) const {
-    const Node& node = g_.nodes[n];
-    const std::int64_t needed = node_workspace(g_, node);
+    const std::int64_t needed = needed_workspace(plan_, n);
     const Scratch& scratch = plan_.workspace[n];
     if (scratch.bytes != needed)
       refuse(n, fmt::format("the plan sets {} bytes of workspace aside, the op needs {}", scratch.bytes, needed));

@@ -1,8 +1,8 @@
 #include <tapedeck/capture/explain_memory.h>
 
-#include <tapedeck/capture/analysis/control.h>
 #include <tapedeck/capture/arena_chunks.h>
 #include <tapedeck/capture/memory_map.h>
+#include <tapedeck/capture/region_frames.h>
 #include <tapedeck/engine/ops/control.h>
 
 #include <fmt/format.h>
@@ -65,7 +65,7 @@ std::vector<SharingUse> sharing_of(const Plan& plan) {
   return uses;
 }
 
-// What a loop keeps of each pass for its backward: its last results.
+// Does the loop keep the value for its backward, a slice for each pass? Such values are the last results of the loop.
 bool is_residual(const Graph& g, ValueId v) {
   const NodeId n = g.values[v].node;
   if (n == kNone || (g.nodes[n].op != &ops::scan && g.nodes[n].op != &ops::while_loop)) return false;

@@ -36,6 +36,7 @@ void save_tape(const std::string& path, const TapeFile& file);
 Graph load_graph(const std::string& path);
 
 // A Plan without its graph as JSON text, and back. `parse_plan` checks every index and size against `graph`, then check_plan().
+// Text from before plans held the plans of regions is read too: the planner makes them.
 std::string plan_to_json(const Plan& plan);
 Plan parse_plan(const std::string& json, Graph planned_graph);
 

@@ -1,8 +1,9 @@
 #include <tapedeck/capture/fit_plan.h>
 
 #include <tapedeck/capture/analysis/alias.h>
-#include <tapedeck/capture/analysis/cost.h>
+#include <tapedeck/capture/analysis/control.h>
 #include <tapedeck/capture/analysis/parts.h>
+#include <tapedeck/capture/region_frames.h>
 #include <tapedeck/engine/error.h>
 #include <tapedeck/engine/graph_access.h>
 
@@ -21,7 +22,10 @@ namespace {
 
 class Fitter {
  public:
-  Fitter(const Plan& from, Graph graph) : from_(from), plan_(from) { plan_.graph = std::move(graph); }
+  Fitter(const Plan& from, Graph graph) : from_(from), plan_(from) {
+    plan_.graph = std::move(graph);
+    plan_regions(&plan_);   // at the new sizes
+  }
 
   bool fit(std::string* why) {
     for (ValueId v = g().value_count(); v-- > 0;)  // the whole before its parts
@@ -70,7 +74,7 @@ class Fitter {
     return true;
   }
 
-  // Where the whole, smaller now, has its place.
+  // Gives a part the place that the smaller whole has for it.
   bool fit_part(ValueId v, std::string* why) {
     Placement& p = plan_.values[static_cast<std::size_t>(v)];
     const Placement& whole = plan_.values[static_cast<std::size_t>(p.other)];
@@ -92,9 +96,8 @@ class Fitter {
   }
 
   bool fit_workspace(NodeId n, std::string* why) {
-    const Node& node = g().nodes[static_cast<std::size_t>(n)];
     Scratch& scratch = plan_.workspace[static_cast<std::size_t>(n)];
-    const std::int64_t needed = node_workspace(g(), node);
+    const std::int64_t needed = needed_workspace(plan_, n);
     if (needed > scratch.bytes) {
       *why = fmt::format("`{}` needs {} bytes of workspace, the plan has {}", g().node_text(n), needed, scratch.bytes);
       return false;
@@ -120,11 +123,11 @@ class Fitter {
     for (const Type& slot : plan_.output_slots) external += slot.bytes();
     plan_.external_bytes = external;
     plan_.peak_bytes = external + plan_.arena_bytes;
-    // The chunks stay, and what filled one that is larger than the rest may be smaller now.
+    // The chunks stay. A value that filled a chunk larger than the others may be smaller now, so the bound becomes the largest chunk.
     if (!plan_.chunks.empty()) plan_.chunk_bytes = std::max(plan_.chunk_bytes, *std::max_element(plan_.chunks.begin(), plan_.chunks.end()));
     const std::vector<std::int64_t> live = live_bytes(plan_);
     plan_.lower_bound_bytes = live.empty() ? external : *std::max_element(live.begin(), live.end());
-    // How low other plans could go at these sizes was not asked: no less than what is alive, no more than this plan.
+    // Nobody looked for the floor at these sizes. It is at most the peak of this plan.
     plan_.floor_bytes = std::min(plan_.floor_bytes, plan_.peak_bytes);
   }
 
@@ -146,7 +149,7 @@ namespace {
 
 bool is_copy(const Node& node) { return node.n_inputs == 1 && node.n_outputs == 1 && std::strcmp(node.op->name, "copy") == 0; }
 
-// Which values of the captured graph are equal at every size: numbers, equal for equal values.
+// By value of the captured graph: a number. Values with equal numbers are equal at every size.
 std::vector<std::int32_t> classes_of(const Graph& g, const DimTable& table) {
   std::unordered_map<std::string, std::string> rules;   // by node
   for (const DimTable::Entry& e : table.entries) {
@@ -210,7 +213,7 @@ class Matcher {
     if (node.n_outputs == 0) return fmt::format("`{}` has no result to know it by", planned_.node_text(n));
     const NodeId c = counterpart(node);
     const Node* twin = c == kNone ? nullptr : &largest_.nodes[static_cast<std::size_t>(c)];
-    if (twin && (twin->op != node.op || twin->n_outputs != node.n_outputs || twin->n_inputs != node.n_inputs || !same_attributes(largest_, *twin, planned_, node)))
+    if (twin && (twin->op != node.op || twin->n_outputs != node.n_outputs || twin->n_inputs != node.n_inputs || !same_attributes(c, node)))
       twin = nullptr;
     if (!twin) {
       if (!is_copy(node)) return fmt::format("`{}` was made by a pass at the largest size", planned_.node_text(n));
@@ -226,7 +229,16 @@ class Matcher {
     return "";
   }
 
-  // By name. What passes made has none; but where they ran on the captured graph already, planning keeps its nodes in order.
+  // Has node c of the largest graph these attributes and these regions? The regions of a planned graph are those of their plans.
+  bool same_attributes(NodeId c, const Node& node) {
+    if (tapedeck::same_attributes(largest_, largest_.nodes[static_cast<std::size_t>(c)], planned_, node)) return true;
+    if (node.n_regions == 0) return false;
+    if (!largest_planned_) largest_planned_ = with_planned_regions(largest_);
+    return tapedeck::same_attributes(*largest_planned_, largest_planned_->nodes[static_cast<std::size_t>(c)], planned_, node);
+  }
+
+  // The node of the captured graph, found by name. Nodes that passes made have no name; if the passes ran on the captured graph already, planning
+  // keeps its nodes in order.
   NodeId counterpart(const Node& node) {
     if (!node.origin.clone) ++originals_;
     const Name name = node.origin.clone && !node.origin.of.empty() ? node.origin.of : planned_.values[static_cast<std::size_t>(node.first_output)].name;
@@ -253,10 +265,11 @@ class Matcher {
   }
 
   const Graph &captured_, &largest_, &planned_;
+  std::optional<Graph> largest_planned_;   // with planned regions; made when it is first asked for
   std::vector<std::int32_t> classes_;
   std::unordered_map<std::string, NodeId> by_name_;
-  NodeId originals_ = 0;      // of the planned graph, passed so far
-  bool in_order_ = false;     // as many originals as captured nodes
+  NodeId originals_ = 0;      // nodes of the planned graph so far that are no clones
+  bool in_order_ = false;     // the planned graph has as many such nodes as the captured graph has nodes
   std::vector<ValueId> of_;   // by planned value: the captured value it holds
 };
 
@@ -277,7 +290,7 @@ Graph Refit::planned_graph(const Graph& at) const {
       continue;
     }
     const Node& twin = at.nodes[static_cast<std::size_t>(c)];
-    if (const Literal* literal = g.literal(node))   // numbered anew by passes
+    if (const Literal* literal = g.literal(node))   // passes number constants anew
       g.constants[static_cast<std::size_t>(literal - g.constants.data())] = *at.literal(twin);
     else if (node.attrs != kNone)
       std::memcpy(GraphAccess::attributes(g, node), at.attributes(twin), node.op->attrs->size);

@@ -1,5 +1,6 @@
 #include <tapedeck/capture/pipeline.h>
 
+#include <tapedeck/capture/analysis/control.h>
 #include <tapedeck/capture/layout.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/reasons.h>
@@ -121,6 +122,7 @@ Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const P
   plan.graph = std::move(cloned.graph);
   plan.values = std::move(layout.values);
   plan.workspace = std::move(layout.workspace);
+  plan_regions(&plan);
   give_reasons(&plan);
 
   plan.costs = facts.cost_source;

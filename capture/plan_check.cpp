@@ -79,7 +79,7 @@ void check_sizes(const Plan& plan, Violations* out) {
     out->push_back(fmt::format("alignment {} is not a power of two up to 2^30", plan.alignment));
 }
 
-// Their sum is looked at without overflowing, however large they are.
+// Adds the chunks without overflow, however large they are.
 void check_chunks(const Plan& plan, Violations* out) {
   if (plan.chunk_bytes < 0) out->push_back(fmt::format("chunk_bytes is {}", plan.chunk_bytes));
   if (plan.chunks.empty()) {
@@ -105,12 +105,13 @@ bool type_is_sound(const Type& t) {
 
 void check_structure(const Plan& plan, Violations* out) {
   try {
-    verify(plan.graph);  // trusts no index either
+    verify(plan.graph);  // checks every index before use, too
   } catch (const Error& e) {
     return out->push_back(e.what());
   }
   if (plan.values.size() != plan.graph.values.size()) return out->push_back("there is not one placement for each value");
   if (plan.workspace.size() != plan.graph.nodes.size()) return out->push_back("there is not one workspace for each node");
+  if (plan.region_plans.size() != plan.graph.regions.size()) return out->push_back("there is not one plan, or its absence, for each region");
   if (!plan.intra_op.empty() && plan.intra_op.size() != plan.graph.nodes.size())
     return out->push_back("intra_op does not say for each node whether its kernel may use idle threads");
   if (plan.threads < 1) out->push_back("the plan is for less than one thread");
@@ -134,6 +135,7 @@ std::vector<ValueId> bytes_owner(const Plan& plan) {
 std::vector<std::string> check_plan(const Plan& plan) {
   Violations found;
   check_structure(plan, &found);
+  if (found.empty()) check_regions(plan, &found);
   if (found.empty()) check_placements(plan, &found);
   if (found.empty()) check_lifetimes(plan, &found);
   if (found.empty()) check_order(plan, &found);

@@ -16,8 +16,11 @@ inline constexpr std::size_t kMostViolations = 100;
 // Every index in the plan is in range, so that the parts below may use them; and the sums of bytes agree.
 void check_structure(const Plan& plan, Violations* out);
 
+// Invariant (5): each region has a plan, of this very region, that check_plan() finds nothing wrong with. REQUIRES: check_structure found nothing.
+void check_regions(const Plan& plan, Violations* out);
+
 // Invariants (2) and (3) for each value by itself: the right buffer, inside it, aligned; windows and takeovers as their ops
-// allow. REQUIRES: check_structure found nothing.
+// allow; and the workspace that each node needs. REQUIRES: check_structure and check_regions found nothing.
 void check_placements(const Plan& plan, Violations* out);
 
 // Birth, death and reader of each value are as the graph has them: what pictures, explanations and live_bytes() go by. REQUIRES:

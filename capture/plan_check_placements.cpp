@@ -1,7 +1,8 @@
-// Invariants (2) and (3) of a plan, value by value.
-#include <tapedeck/capture/analysis/cost.h>
+// Invariants (2) and (3) of a plan, value by value: each value lies in the buffer where it belongs; windows, parts and takeovers are those that the
+// ops allow; each node has the workspace that it needs.
 #include <tapedeck/capture/arena_chunks.h>
 #include <tapedeck/capture/plan_check_parts.h>
+#include <tapedeck/capture/region_frames.h>
 
 #include <fmt/format.h>
 
@@ -64,7 +65,7 @@ class PlacementChecker {
     if (p.where == Where::constant && g_.constants[p.slot].type != type(v)) report(v, "and its constant differ in type");
   }
 
-  // What the value is decides where it must be; what nodes make may lie in the arena, in an output slot, or in the state it
+  // Inputs, state and constants have one place each. A value that a node makes may lie in the arena, in an output slot, or in the state that it
   // updates.
   std::pair<Where, std::int32_t> wanted_buffer(ValueId v) const {
     const Placement& p = plan_.values[v];
@@ -103,7 +104,7 @@ class PlacementChecker {
       return report(v, "is a window on a value that it is no view of");
     if (p.where != base.where || p.slot != base.slot) return report(v, "is a window on a value in another buffer");
     if (type(v).numel() == 0 || !out_->empty())
-      return;  // below here the base's strides are used: they must have been found right
+      return;  // the code below uses the strides of the base, so they must be right
 
     std::int64_t offset = 0, strides[kMaxRank] = {}, base_strides[kMaxRank] = {}, own_strides[kMaxRank] = {};
     strides_of(p.other, base_strides);
@@ -118,7 +119,7 @@ class PlacementChecker {
 
   // ---- parts ----
 
-  // v lies where the value that joins it says, in strides that its maker writes.
+  // A part lies where the value that joins it has a place for it, in strides that its maker writes.
   void check_part(ValueId v) {
     const Placement& p = plan_.values[v];
     const Placement& whole = plan_.values[p.other];
@@ -127,7 +128,7 @@ class PlacementChecker {
     if (p.where != whole.where || p.slot != whole.slot || (p.where != Where::arena && p.where != Where::output))
       return report(v, "is a part of a value in another buffer");
     if (joiner == kNone || joiner <= n || !g_.nodes[joiner].op->part) return report(v, "is a part of what joins nothing");
-    if (type(v).numel() == 0) return;   // without elements nothing can be in the wrong place
+    if (type(v).numel() == 0) return;   // a value without elements cannot be in the wrong place
     const Node& maker = g_.nodes[n];
     if (!p.dense && !maker.op->is(kElementwise) && !maker.op->part &&
         !(declared(maker.op->batch_strides.outputs, v - maker.first_output) && whole_images(v) && images_apart(v)))
@@ -138,10 +139,10 @@ class PlacementChecker {
     check_window_inside(v, strides);
   }
 
-  // What is asked of a node that joins, for each of its parts.
+  // A node that joins, prepared for the questions about its parts.
   struct Joiner {
     std::vector<Type> types;                                    // of its operands
-    std::vector<std::pair<ValueId, std::int32_t>> shown;        // what an operand is or is a window on, and which; ascending
+    std::vector<std::pair<ValueId, std::int32_t>> shown;        // a value, and the operand that is this value or a window on it; ascending
   };
 
   const Joiner& joiner_at(NodeId n) {
@@ -160,7 +161,7 @@ class PlacementChecker {
     return v;
   }
 
-  // The operand of the joining node that shows the part, all of it, in that operand's place; kNone if there is none.
+  // The operand of the joining node that shows the whole part in the place of that operand; kNone if there is none.
   std::int32_t joined_at(ValueId v) {
     const NodeId n = g_.values[plan_.values[v].other].node;
     const Node& node = g_.nodes[n];
@@ -182,7 +183,7 @@ class PlacementChecker {
     return kNone;
   }
 
-  // No two parts of what node n joins have an element in common: as boxes in the result they are apart in some dimension.
+  // No two parts that node n joins have an element in common: as boxes in the result they are apart in some dimension.
   void check_parts_apart(NodeId n) {
     const Node& node = g_.nodes[n];
     if (node.n_outputs != 1 || !node.op->part) return;
@@ -205,7 +206,7 @@ class PlacementChecker {
     int rank = 0;
   };
 
-  // The dimension in which the boxes begin at the most places: that in which they are joined.
+  // The dimension in which the boxes begin at the most places: the dimension in which they are joined.
   static int widest_dimension(const std::vector<Box>& boxes) {
     int widest = 0;
     std::size_t most = 0;
@@ -219,7 +220,7 @@ class PlacementChecker {
     return widest;
   }
 
-  // A sweep along that dimension: a box can meet only those that have not ended.
+  // A sweep along that dimension: a box can meet only boxes that have not ended.
   static bool any_meet(std::vector<Box> boxes) {
     if (boxes.size() < 2) return false;
     const auto d = static_cast<std::size_t>(widest_dimension(boxes));
@@ -350,9 +351,13 @@ class PlacementChecker {
   // ---- workspace, outputs, updates ----
 
   void check_workspace(NodeId n) {
-    const Node& node = g_.nodes[n];
     const Scratch& s = plan_.workspace[n];
-    const std::int64_t wanted = node_workspace(g_, node);
+    std::int64_t wanted = 0;
+    try {
+      wanted = needed_workspace(plan_, n);
+    } catch (const InvalidGraphError& e) {   // the loop tape would be larger than any memory
+      return out_->push_back(e.what());
+    }
     if (s.bytes < wanted) out_->push_back(fmt::format("`{}` has too little workspace", g_.node_text(n)));
     if (s.bytes < 0 || s.offset < 0 || s.offset > plan_.arena_bytes || s.bytes > plan_.arena_bytes - s.offset)
       out_->push_back(fmt::format("the workspace of `{}` is not inside the arena", g_.node_text(n)));
@@ -362,7 +367,7 @@ class PlacementChecker {
       out_->push_back(fmt::format("the workspace of `{}` is not aligned", g_.node_text(n)));
   }
 
-  // A chunk is larger than the cap only where one buffer fills it.
+  // A chunk is larger than the cap only if one buffer fills it.
   void check_cap() {
     std::vector<std::int64_t> largest(static_cast<std::size_t>(chunks_.count()), 0);
     const auto note = [&](std::int64_t offset, std::int64_t bytes) {
@@ -411,7 +416,7 @@ class PlacementChecker {
     }
   }
 
-  // Has v all of the state's bytes? A piece of it is read for elements that lie elsewhere.
+  // Has v all bytes of the state? The op reads a window on some of them for elements that lie elsewhere.
   bool covers(ValueId v, ValueId state) const {
     return plan_.values[v].offset == plan_.values[state].offset && type(v).bytes() == type(state).bytes();
   }
@@ -421,7 +426,7 @@ class PlacementChecker {
   Violations* out_;
   std::vector<ValueId> owner_;
   const ArenaChunks chunks_;
-  std::unordered_map<NodeId, Joiner> joiners_;   // as they are asked for
+  std::unordered_map<NodeId, Joiner> joiners_;   // filled when first asked for
 };
 
 }  // namespace

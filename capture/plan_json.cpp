@@ -1,10 +1,16 @@
-// A Plan as JSON, all but its graph (which the file keeps as text) and solve_ms (so that equal plans are equal bytes). Members
+// A Plan as JSON, without its graph (which the file keeps as text) and without solve_ms (so that equal plans are equal bytes). Members
 // that have their default value are left out, so a placement reads {"where":"arena","offset":2560,"birth":1,"death":4}.
 //
-// Each record is described once, by describe() below; the writer and the reader both walk that description, so they cannot
+// Each record is described once, by describe() below. The writer and the reader both walk that description, so they cannot
 // diverge.
+//
+// The plans of regions, at any depth, stand in one table of the outermost plan, each once, plans of inner regions first. Every plan says for each
+// region of its graph which plan of the table is its plan, or -1 for none:
+//     {"schema":...,"values":[...],"region_plans":[{"values":[...]},{"values":[...],"regions":[0]}],"regions":[1,1,-1]}
+// Their graphs are not stored: a region's plan has the region as its graph.
 #include <tapedeck/capture/plan_json.h>
 
+#include <tapedeck/capture/analysis/control.h>
 #include <tapedeck/capture/file.h>
 #include <tapedeck/capture/json.h>
 #include <tapedeck/capture/plan_check.h>
@@ -12,6 +18,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -191,14 +199,60 @@ struct FieldWriter {
   }
 };
 
+template <class R>
+void put_fields(JsonWriter& json, const R& record) {
+  static const R defaults;
+  describe(FieldWriter<R>{json, record, defaults}, std::type_identity<R>{});
+}
+
 template <Record R>
 void put(JsonWriter& json, const R& record) {
-  static const R defaults;
   json.open('{');
-  if constexpr (std::is_same_v<R, Plan>) json.key("schema").value(kSchema);
-  describe(FieldWriter<R>{json, record, defaults}, std::type_identity<R>{});
+  put_fields(json, record);
   json.close('}');
 }
+
+constexpr std::int64_t kNoPlan = -1;   // in a list of regions
+
+// The plans of all regions in a plan.
+class RegionTable {
+ public:
+  explicit RegionTable(const Plan& plan) { add_regions(plan); }
+
+  void put(JsonWriter& json, const Plan& outermost) const {
+    if (!plans_.empty()) {
+      json.key("region_plans").open('[');
+      for (const Plan* plan : plans_) {
+        json.line().open('{');
+        put_fields(json, *plan);
+        put_regions(json, *plan);
+        json.close('}');
+      }
+      json.close(']');
+    }
+    put_regions(json, outermost);
+  }
+
+ private:
+  void add_regions(const Plan& plan) {
+    for (const auto& region : plan.region_plans) {
+      if (!region || index_.count(region.get())) continue;
+      add_regions(*region);
+      index_.emplace(region.get(), static_cast<std::int64_t>(plans_.size()));
+      plans_.push_back(region.get());
+    }
+  }
+
+  void put_regions(JsonWriter& json, const Plan& plan) const {
+    if (plan.region_plans.empty()) return;
+    json.key("regions").open('[');
+    for (const auto& region : plan.region_plans) json.value(region ? index_.at(region.get()) : kNoPlan);
+    json.close(']');
+  }
+
+  std::vector<const Plan*> plans_;   // those in a plan before the plan
+  std::map<const Plan*, std::int64_t> index_;
+};
 
 // ---- reading ----
 
@@ -306,7 +360,34 @@ void get(JsonValue json, R& record) {
   describe(FieldReader<R>{json, record}, std::type_identity<R>{});
 }
 
-// Files of before segments could skip nodes give each as a run: {"first":3,"n_nodes":2}. All nodes together are no more than the plan has
+// `table` holds the plans that stand before this one.
+void get_regions(JsonValue json, const std::vector<std::shared_ptr<const Plan>>& table, Plan* plan) {
+  const auto regions = json.find("regions");
+  if (!regions) return;
+  for (const JsonValue item : regions->items()) {
+    const std::int64_t index = item.as_integer();
+    if (index < kNoPlan || index >= static_cast<std::int64_t>(table.size())) throw JsonError(fmt::format("regions: {} is no earlier plan of a region", index));
+    plan->region_plans.push_back(index == kNoPlan ? nullptr : table[static_cast<std::size_t>(index)]);
+  }
+}
+
+void get_region_plans(JsonValue root, Plan* outermost) {
+  std::vector<std::shared_ptr<const Plan>> table;
+  if (const auto plans = root.find("region_plans"))
+    for (const JsonValue item : plans->items()) {
+      Plan plan;
+      try {
+        get(item, plan);
+        get_regions(item, table, &plan);
+      } catch (const JsonError& e) {
+        throw JsonError(fmt::format("region_plans: [{}] {}", table.size(), e.what()));
+      }
+      table.push_back(std::make_shared<const Plan>(std::move(plan)));
+    }
+  get_regions(root, table, outermost);
+}
+
+// Files from before segments could skip nodes give each as a run: {"first":3,"n_nodes":2}. All nodes together are no more than the plan has
 // workspaces, so a hostile count fills no memory.
 void get_former_segments(JsonValue root, Plan* plan) {
   const auto list = root.find("segments");
@@ -326,10 +407,40 @@ void get_former_segments(JsonValue root, Plan* plan) {
   }
 }
 
-void check(const Plan& plan) {
-  if (plan.values.size() != plan.graph.values.size() || plan.workspace.size() != plan.graph.nodes.size())
+// Each plan gets its graph: the outermost plan `graph`, the plans of regions the regions.
+class GraphGiver {
+ public:
+  void give(Graph graph, Plan* plan) {
+    plan->graph = std::move(graph);
+    if (plan->region_plans.size() != plan->graph.regions.size())
+      throw InvalidGraphError(fmt::format("the plan says which plans {} regions have, its graph has {} regions", plan->region_plans.size(), plan->graph.regions.size()));
+    for (std::size_t r = 0; r < plan->region_plans.size(); ++r)
+      if (plan->region_plans[r]) plan->region_plans[r] = given(plan->region_plans[r], &plan->graph.regions[r]);
+  }
+
+ private:
+  // Regions that have one plan in common have equal graphs; check_plan() makes sure of it. The region becomes the graph of its plan, not a copy.
+  std::shared_ptr<const Plan> given(const std::shared_ptr<const Plan>& bare, Region* region) {
+    const auto it = done_.find(bare.get());
+    if (it != done_.end()) return it->second;
+    Plan plan = *bare;
+    give(**region, &plan);
+    const auto whole = std::make_shared<const Plan>(std::move(plan));
+    done_.emplace(bare.get(), whole);
+    *region = Region(whole, &whole->graph);
+    return whole;
+  }
+
+  std::map<const Plan*, std::shared_ptr<const Plan>> done_;   // by the plan without a graph
+};
+
+void check_counts(const Plan& plan, const Graph& graph) {
+  if (plan.values.size() != graph.values.size() || plan.workspace.size() != graph.nodes.size())
     throw InvalidGraphError(fmt::format("the plan places {} values and {} nodes, its graph has {} and {}", plan.values.size(),
-                                        plan.workspace.size(), plan.graph.values.size(), plan.graph.nodes.size()));
+                                        plan.workspace.size(), graph.values.size(), graph.nodes.size()));
+}
+
+void check(const Plan& plan) {
   constexpr std::size_t kMostShown = 5;
   const std::vector<std::string> violations = check_plan(plan);
   if (violations.empty()) return;
@@ -342,7 +453,10 @@ void check(const Plan& plan) {
 
 std::string plan_to_json(const Plan& plan) {
   JsonWriter json;
-  put(json, plan);
+  json.open('{').key("schema").value(kSchema);
+  put_fields(json, plan);
+  RegionTable(plan).put(json, plan);
+  json.close('}');
   return json.take() + '\n';
 }
 
@@ -354,6 +468,7 @@ Plan read_plan_json(const std::string& json) {
     Plan plan;
     get(document.root(), plan);
     get_former_segments(document.root(), &plan);
+    get_region_plans(document.root(), &plan);
     return plan;
   } catch (const JsonError& e) {
     throw InvalidGraphError(fmt::format("not a readable plan: {}", e.what()));
@@ -362,7 +477,13 @@ Plan read_plan_json(const std::string& json) {
 
 Plan parse_plan(const std::string& json, Graph planned_graph) {
   Plan plan = read_plan_json(json);
-  plan.graph = std::move(planned_graph);
+  check_counts(plan, planned_graph);
+  if (plan.region_plans.empty()) {   // no regions, or written before plans held the plans of their regions
+    plan.graph = std::move(planned_graph);
+    plan_regions(&plan);
+  } else {
+    GraphGiver().give(std::move(planned_graph), &plan);
+  }
   check(plan);
   return plan;
 }

@@ -1,4 +1,4 @@
-// The reading half of a plan's JSON alone: kinds and ranges are checked, what the numbers mean is not. parse_plan() is for users.
+// The first step of reading a plan's JSON: checks kinds and ranges, and not the meaning of the numbers. Users call parse_plan().
 #pragma once
 
 #include <tapedeck/capture/plan.h>
@@ -7,7 +7,7 @@
 
 namespace tapedeck {
 
-// A plan without its graph. Throws InvalidGraphError.
+// A plan without its graph; the plans of its regions have no graphs either. Throws InvalidGraphError.
 Plan read_plan_json(const std::string& json);
 
 }  // namespace tapedeck

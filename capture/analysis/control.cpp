@@ -1,101 +1,95 @@
+// Plans regions, and remembers the plans for the whole process. Planning one graph asks for the plan of the same region many times: for the
+// workspaces of every order of nodes, and once more for the finished plan.
 #include <tapedeck/capture/analysis/control.h>
 
 #include <tapedeck/capture/analysis/cost.h>
 #include <tapedeck/capture/planner.h>
-#include <tapedeck/engine/control_schedule.h>
-#include <tapedeck/engine/error.h>
-#include <tapedeck/engine/ops/control.h>
-#include <tapedeck/engine/ops/dynamic.h>
+#include <tapedeck/capture/region_frames.h>
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <map>
 #include <mutex>
-#include <numeric>
+#include <span>
+#include <utility>
 
 namespace tapedeck {
 
-std::shared_ptr<const Plan> plan_of(const Region& region) {
+namespace {
+
+class KnownPlans {
+ public:
+  std::shared_ptr<const Plan> find(const Region& region) {
+    const std::lock_guard lock(mutex_);
+    if (const auto it = of_region_.find(region.get()); it != of_region_.end() && it->second.region.lock() == region) return it->second.plan;
+    if (const auto it = with_graph_.find(region.get()); it != with_graph_.end()) return it->second.lock();   // null if it is gone
+    return nullptr;
+  }
+
+  void add(const Region& region, std::shared_ptr<const Plan> plan) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(of_region_, [](const auto& entry) { return entry.second.region.expired(); });
+    std::erase_if(with_graph_, [](const auto& entry) { return entry.second.expired(); });
+    with_graph_[&plan->graph] = plan;
+    of_region_[region.get()] = {region, std::move(plan)};
+  }
+
+ private:
   struct Known {
     std::weak_ptr<const Graph> region;
     std::shared_ptr<const Plan> plan;
   };
-  static std::mutex mutex;
-  static std::map<const Graph*, Known> known;
-  {
-    std::lock_guard lock(mutex);
-    const auto it = known.find(region.get());
-    if (it != known.end() && it->second.region.lock() == region) return it->second.plan;
+
+  std::mutex mutex_;
+  std::map<const Graph*, Known> of_region_;                      // by the region as it was
+  std::map<const Graph*, std::weak_ptr<const Plan>> with_graph_; // by the region as it is planned
+};
+
+std::vector<std::shared_ptr<const Plan>> plans_of_regions(const Graph& graph) {
+  std::vector<std::shared_ptr<const Plan>> plans(graph.regions.size());
+  for (const Node& node : graph.nodes) {
+    if (!runs_regions_by_plan(node)) continue;
+    for (std::int32_t r = node.first_region; r < node.first_region + node.n_regions; ++r)
+      plans[static_cast<std::size_t>(r)] = plan_region(graph.regions[static_cast<std::size_t>(r)]);
   }
-  PlanOptions options;
-  options.strategy = Strategy::none;
-  options.find_floor = false;
-  auto plan = std::make_shared<const Plan>(make_plan(*region, options));
-  std::lock_guard lock(mutex);
-  for (auto it = known.begin(); it != known.end();) it = it->second.region.expired() ? known.erase(it) : std::next(it);
-  known[region.get()] = {region, plan};
-  return plan;
+  return plans;
 }
 
-std::int64_t frame_bytes(const Plan& plan) {
-  std::int64_t bytes = framed(plan.arena_bytes);
-  for (const Type& t : plan.output_slots) bytes += framed(t.bytes());
-  for (ValueId v : plan.graph.outputs)
-    if (plan.values[static_cast<std::size_t>(v)].where == Where::input) bytes += framed(plan.graph.values[static_cast<std::size_t>(v)].type.bytes());
-  return bytes;
-}
-
-LoopTape loop_tape(const Graph& g, const Node& node) {
-  LoopTape tape;
-  if (node.op != &ops::loop_grad) return tape;
-  const auto& a = *static_cast<const LoopGradAttrs*>(g.attributes(node));
-  const auto operands = g.inputs(node);
-  for (std::int64_t j = 0; j < a.carried; ++j) tape.entry_bytes += framed(g.values[static_cast<std::size_t>(operands[static_cast<std::size_t>(j + 1)])].type.bytes());
-  std::int64_t trips = a.trips;
-  if (a.scanned > 0) trips = g.values[static_cast<std::size_t>(operands[static_cast<std::size_t>(a.carried + 1)])].type.shape[0];
-  tape.entries = trips < 0 ? -1 : tape_entries(trips, a.checkpoint);
-  if (tape.entries > 0 && tape.entry_bytes > (std::int64_t{1} << 50) / tape.entries)
-    throw InvalidGraphError(fmt::format("the tape of `{}` would hold more than 2^50 bytes", g.node_text(static_cast<NodeId>(&node - g.nodes.data()))));
-  return tape;
-}
-
-std::int64_t control_workspace(const Graph& g, const Node& node) {
-  if (node.op == &ops::dynamic) return 0;   // runs on memory of its own
-  std::int64_t frame = 0;
-  for (const Region& region : g.regions_of(node)) frame = std::max(frame, frame_bytes(*plan_of(region)));
-  return kFrameAlignment + frame + loop_tape(g, node).bytes();
-}
-
-namespace {
-
-double region_cost(const Graph& region, const Calibration* calibration) {
-  const std::vector<double> costs = node_costs(region, calibration);
-  return std::accumulate(costs.begin(), costs.end(), 0.0);
+void use_planned(const std::vector<std::shared_ptr<const Plan>>& plans, Graph* graph) {
+  for (std::size_t r = 0; r < plans.size(); ++r)
+    if (plans[r]) graph->regions[r] = Region(plans[r], &plans[r]->graph);
 }
 
 }  // namespace
 
-double control_cost_us(const Graph& g, const Node& node, const Calibration* calibration) {
-  const auto regions = g.regions_of(node);
-  double all = 0, most = 0;
-  for (const Region& region : regions) {
-    const double cost = region_cost(*region, calibration);
-    all += cost;
-    most = std::max(most, cost);
+std::shared_ptr<const Plan> plan_region(const Region& region) {
+  static KnownPlans known;
+  if (std::shared_ptr<const Plan> plan = known.find(region)) return plan;
+  PlanOptions options;
+  options.strategy = Strategy::none;
+  options.find_floor = false;
+  auto plan = std::make_shared<const Plan>(make_plan(*region, options));
+  known.add(region, plan);
+  return plan;
+}
+
+std::vector<std::int64_t> node_workspaces(const Graph& graph) {
+  const std::vector<std::shared_ptr<const Plan>> plans = plans_of_regions(graph);
+  std::vector<std::int64_t> bytes;
+  bytes.reserve(graph.nodes.size());
+  for (const Node& node : graph.nodes) {
+    const std::span<const std::shared_ptr<const Plan>> own(plans.data() + node.first_region, static_cast<std::size_t>(node.n_regions));
+    bytes.push_back(node.n_regions > 0 ? region_workspace(graph, node, own) : kernel_workspace(graph, node));
   }
-  if (node.op != &ops::while_loop && node.op != &ops::scan && node.op != &ops::loop_grad) return most;
-  std::int64_t trips = -1, carried = 0, scanned = 0;
-  const bool grad = node.op == &ops::loop_grad;
-  if (grad) {
-    const auto& a = *static_cast<const LoopGradAttrs*>(g.attributes(node));
-    trips = a.trips, carried = a.carried + 1, scanned = a.scanned;
-  } else {
-    const auto& a = *static_cast<const LoopAttrs*>(g.attributes(node));
-    trips = a.trips, carried = a.carried, scanned = a.scanned;
-  }
-  if (scanned > 0) trips = g.values[static_cast<std::size_t>(g.inputs(node)[static_cast<std::size_t>(carried)])].type.shape[0];
-  return all * static_cast<double>(trips < 0 ? kAssumedTrips : trips);
+  return bytes;
+}
+
+Graph with_planned_regions(Graph graph) {
+  use_planned(plans_of_regions(graph), &graph);
+  return graph;
+}
+
+void plan_regions(Plan* plan) {
+  plan->region_plans = plans_of_regions(plan->graph);
+  use_planned(plan->region_plans, &plan->graph);
 }
 
 }  // namespace tapedeck

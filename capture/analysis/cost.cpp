@@ -1,6 +1,6 @@
 #include <tapedeck/capture/analysis/cost.h>
 
-#include <tapedeck/capture/analysis/control.h>
+#include <tapedeck/capture/analysis/control_cost.h>
 #include <tapedeck/capture/calibration.h>
 
 #include <algorithm>
@@ -25,17 +25,9 @@ std::vector<double> node_costs(const Graph& graph, const Calibration* calibratio
   return costs;
 }
 
-std::int64_t node_workspace(const Graph& graph, const Node& node) {
-  if (node.n_regions > 0) return control_workspace(graph, node);
+std::int64_t kernel_workspace(const Graph& graph, const Node& node) {
   if (graph.literal(node)) return 0;  // runs nothing
   return std::max<std::int64_t>(workspace_bytes(*node.op, graph.input_types(node), graph.output_types(node), graph.attributes(node)), 0);
-}
-
-std::vector<std::int64_t> node_workspaces(const Graph& graph) {
-  std::vector<std::int64_t> bytes;
-  bytes.reserve(graph.nodes.size());
-  for (const Node& node : graph.nodes) bytes.push_back(node_workspace(graph, node));
-  return bytes;
 }
 
 }  // namespace tapedeck

@@ -1,6 +1,6 @@
 #include <tapedeck/capture/analysis/facts.h>
 
-#include <tapedeck/capture/analysis/cost.h>
+#include <tapedeck/capture/analysis/control.h>
 #include <tapedeck/capture/cost_model.h>
 
 #include <algorithm>

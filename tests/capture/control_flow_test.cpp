@@ -1,5 +1,4 @@
 // Loops and branches: ordinary ones eagerly, nodes in a capture, the same bits either way, gradients included.
-#include <tapedeck/capture/analysis/control.h>
 #include <tapedeck/capture/planner.h>
 #include <tapedeck/engine/control_schedule.h>
 #include <tapedeck/engine/inplace.h>

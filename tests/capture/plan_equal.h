@@ -1,5 +1,5 @@
-// Compares two plans field by field, all but the graph and solve_ms. Written out by hand on purpose: it shares nothing with the code
-// that stores plans.
+// Compares two plans field by field, and the plans of their regions; the graph and solve_ms are left out. Written out by hand on purpose: it shares
+// nothing with the code that stores plans.
 #pragma once
 
 #include <tapedeck/capture/plan.h>
@@ -63,6 +63,11 @@ inline void expect_same_plan(const Plan& a, const Plan& b) {
   EXPECT_EQ(a.keep_all_cost_us, b.keep_all_cost_us);
   EXPECT_EQ(a.nodes, b.nodes);
   EXPECT_EQ(a.recomputed_nodes, b.recomputed_nodes);
+  ASSERT_EQ(a.region_plans.size(), b.region_plans.size());
+  for (std::size_t r = 0; r < a.region_plans.size(); ++r) {
+    ASSERT_EQ(a.region_plans[r] == nullptr, b.region_plans[r] == nullptr) << "region " << r;
+    if (a.region_plans[r]) expect_same_plan(*a.region_plans[r], *b.region_plans[r]);
+  }
 }
 
 }  // namespace tapedeck

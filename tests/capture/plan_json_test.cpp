@@ -9,6 +9,7 @@
 #include <tapedeck/tests/capture/temporary_folder.h>
 
 #include <limits>
+#include <memory>
 #include <random>
 
 namespace tapedeck {
@@ -19,7 +20,8 @@ class RandomPlan {
  public:
   explicit RandomPlan(unsigned seed) : random_(seed) {}
 
-  Plan make() {
+  // `depth`: of regions in regions.
+  Plan make(int depth = 2) {
     Plan p;
     for (int n = below(5); n > 0; --n) p.values.push_back(placement());
     for (int n = below(5); n > 0; --n) p.workspace.push_back({wide(), wide()});
@@ -43,6 +45,11 @@ class RandomPlan {
     p.keep_all_cost_us = real();
     p.nodes = narrow();
     p.recomputed_nodes = narrow();
+    for (int n = depth > 0 ? below(4) : 0; n > 0; --n) {
+      const bool shared = !p.region_plans.empty() && below(2) == 0;
+      if (shared) p.region_plans.push_back(p.region_plans.back());
+      else p.region_plans.push_back(below(4) > 0 ? std::make_shared<const Plan>(make(depth - 1)) : nullptr);
+    }
     return p;
   }
 
