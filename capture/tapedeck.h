@@ -1,20 +1,20 @@
 // Everything an author needs: #include <tapedeck/tapedeck.h>
 #pragma once
 
-#include <tapedeck/capture/capture.h>
-#include <tapedeck/capture/captured_step.h>
-#include <tapedeck/capture/executor.h>
-#include <tapedeck/capture/file.h>
-#include <tapedeck/capture/host_scalar.h>
-#include <tapedeck/capture/plan.h>
-#include <tapedeck/capture/planner.h>
-#include <tapedeck/capture/replay_pool.h>
-#include <tapedeck/engine/gradients.h>
-#include <tapedeck/engine/graph_gradient.h>
-#include <tapedeck/engine/inplace.h>
-#include <tapedeck/engine/nn.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/step/captured_step.h>
+#include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/record/host_scalar.h>
+#include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/replay_pool.h>
+#include <tapedeck/engine/gradient/gradients.h>
+#include <tapedeck/engine/gradient/graph_gradient.h>
+#include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/nn/nn.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/accumulate.h>
 #include <tapedeck/engine/ops/host.h>
-#include <tapedeck/engine/tape.h>
-#include <tapedeck/engine/tensor.h>
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/eager/tensor.h>

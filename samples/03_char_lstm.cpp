@@ -7,7 +7,7 @@
 #include <tapedeck/samples/data/text.h>
 #include <tapedeck/samples/options.h>
 
-#include <tapedeck/engine/inplace.h>
+#include <tapedeck/engine/eager/inplace.h>
 
 using namespace tapedeck;
 

@@ -49,7 +49,7 @@ function(tapedeck_tests name folder)
   # Half of what compiling a test takes is reading these; and tests need no speed of their own.
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <fmt/format.h> <vector> <string>)
   if(NOT folder STREQUAL "kernels")
-    target_precompile_headers(${name} PRIVATE <tapedeck/engine/ops.h>)
+    target_precompile_headers(${name} PRIVATE <tapedeck/engine/ops/ops.h>)
   endif()
   target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1> $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
   if(NOT ARG_OWN_MAIN)

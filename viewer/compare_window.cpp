@@ -1,6 +1,6 @@
 #include <tapedeck/viewer/compare_window.h>
 
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/viewer/canvas.h>
 
 #include <QtWidgets/QMainWindow>

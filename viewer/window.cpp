@@ -1,6 +1,6 @@
 #include <tapedeck/viewer/window.h>
 
-#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/viewer/compare_window.h>
 
 #include <QtCore/QMimeData>

@@ -4,7 +4,7 @@
 // gets a number, and only the result of the newest is ever handed out.
 #pragma once
 
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/viewer/model/plan_model.h>
 
 #include <atomic>

@@ -8,8 +8,8 @@
 #pragma once
 
 #include <tapedeck/capture/analysis/liveness.h>
-#include <tapedeck/engine/graph.h>
-#include <tapedeck/engine/strides.h>
+#include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/engine/ir/strides.h>
 
 #include <cstdint>
 #include <vector>

@@ -2,7 +2,7 @@
 // passes are measured by. A plan knows better; this costs one walk.
 #pragma once
 
-#include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // Who reads a value, and from when to when its bytes are needed.
 #pragma once
 
-#include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <cstdint>
 #include <span>

@@ -7,7 +7,7 @@
 //     %n = norm(%g)                         forward by name, but it reads a gradient: runs once that is there
 #pragma once
 
-#include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 #include <tapedeck/capture/analysis/reach.h>
 
-#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include <tapedeck/capture/analysis/shapes.h>
 
-#include <tapedeck/engine/error.h>
-#include <tapedeck/engine/graph_access.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ir/graph_access.h>
 
 #include <fmt/format.h>
 

@@ -13,7 +13,7 @@
 #pragma once
 
 #include <tapedeck/kernels/export.h>
-#include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <map>
 #include <string>

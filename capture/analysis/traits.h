@@ -1,7 +1,7 @@
 // What a node does, with what its nested graphs do.
 #pragma once
 
-#include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <cstdint>
 

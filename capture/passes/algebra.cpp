@@ -8,8 +8,8 @@
 #include <tapedeck/capture/passes/pattern.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/passes/uniform.h>
-#include <tapedeck/engine/error.h>
-#include <tapedeck/engine/graph_access.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ir/graph_access.h>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // A join whose first operands an earlier one has joined begins with that one's result. A DenseNet that joins all it has so far before each layer
 // is a chain then, which the plan lays into one buffer (analysis/parts.h); without that it copies as many bytes as before.
 //     %c = concat(%a, %b); %d = f(%c); %e = concat(%a, %b, %d)      becomes      %e = concat(%c, %d)
-// For ops that declare joins_in_turn (engine/op.h). The longest such beginning is taken, and of equal ones the first. Leaves alone: clones,
+// For ops that declare joins_in_turn (engine/ir/op.h). The longest such beginning is taken, and of equal ones the first. Leaves alone: clones,
 // nodes with order edges, nodes of different checkpoint regions, and joins of what no node computes (inputs, state, constants): that has bytes
 // already, and its copy would live on. Cost: O(operands), by hashes of beginnings.
 #include <tapedeck/capture/passes/passes.h>

@@ -8,7 +8,7 @@
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/analysis/liveness.h>
-#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
 

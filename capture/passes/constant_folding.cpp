@@ -8,10 +8,10 @@
 // report. Needs dead_code after it. Cost: what is folded, computed once.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/engine/error.h>
-#include <tapedeck/engine/graph_access.h>
-#include <tapedeck/engine/recorder.h>
-#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ir/graph_access.h>
+#include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/eager/tape.h>
 
 #include <algorithm>
 #include <cmath>

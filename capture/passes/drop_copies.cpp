@@ -8,7 +8,7 @@
 // with order edges. Leaves dead nodes behind: dead_code comes after. Cost: O(nodes).
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 // kMostLinks views of a chain are looked at.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <algorithm>
 #include <cstring>

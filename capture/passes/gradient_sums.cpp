@@ -11,7 +11,7 @@
 // addition; sums outside of backward; pieces that others read too; clones and nodes with order edges. Cost: O(nodes and operands).
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/accumulate.h>
 
 #include <fmt/format.h>

@@ -12,7 +12,7 @@
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/passes/splice.h>
-#include <tapedeck/engine/control.h>
+#include <tapedeck/engine/control/control.h>
 
 #include <algorithm>
 

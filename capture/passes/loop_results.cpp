@@ -2,7 +2,7 @@
 // the last node to the first, so that a result read only by one that goes is gone too (dead_code has taken nodes that nobody reads).
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/engine/extract.h>
+#include <tapedeck/engine/ir/extract.h>
 #include <tapedeck/engine/ops/control.h>
 
 #include <algorithm>

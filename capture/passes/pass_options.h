@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tapedeck/kernels/export.h>
-#include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <cstdint>
 #include <functional>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <tapedeck/capture/passes/pass_options.h>
-#include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 #include <tapedeck/capture/passes/pattern.h>
 
-#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
 

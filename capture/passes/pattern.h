@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tapedeck/capture/passes/identities.h>
-#include <tapedeck/engine/op.h>
+#include <tapedeck/engine/ir/op.h>
 
 #include <cstdint>
 #include <string>

@@ -4,9 +4,9 @@
 //     %a = exp(%x); %1 = to_device(%a) {device="cpu:1", from="cpu"}; %b = tanh(%1); %3 = to_device(%b) {device="cpu", from="cpu:1"}
 // A node without a wish runs where its forward twin runs (backward), where the node it repeats runs (clones), else where its first operand is;
 // what has no operands is made where it is first read. A value crosses to a device once, whoever reads it there. What is returned is returned on
-// the fallback device, and a state's new value goes where the state is. Where a value is can be read off the graph (analysis/devices.h); the plan
+// the fallback device, and a state's new value goes where the state is. Where a value is can be read off the graph (devices.h); the plan
 // lays all logical devices of one memory into one arena. Does nothing without a map. Cost: O(nodes and operands).
-#include <tapedeck/capture/analysis/devices.h>
+#include <tapedeck/capture/passes/devices.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/kernels/attrs/device.h>

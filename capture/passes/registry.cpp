@@ -1,9 +1,9 @@
 #include <tapedeck/capture/passes/registry.h>
 
-#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ops/dynamic.h>
-#include <tapedeck/engine/suggest.h>
-#include <tapedeck/engine/text.h>
+#include <tapedeck/engine/text/suggest.h>
+#include <tapedeck/engine/text/text.h>
 
 #include <fmt/format.h>
 

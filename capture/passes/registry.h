@@ -4,7 +4,7 @@
 
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/passes/pass_options.h>
-#include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <string>
 #include <vector>

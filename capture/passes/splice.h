@@ -4,7 +4,7 @@
 //     Splice s(from, to);  s.bind(v, w);  s.copy(n);      // n's operands are those that its old operands are bound to
 #pragma once
 
-#include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <span>
 #include <unordered_set>

@@ -1,7 +1,7 @@
 // Values whose elements are all one known number: a `full`, a constant of equal elements, a view of such.
 #pragma once
 
-#include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <optional>
 #include <vector>

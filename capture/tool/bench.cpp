@@ -5,8 +5,8 @@
 #include <tapedeck/capture/tool/start.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/bench.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/measure/bench.h>
+#include <tapedeck/capture/planner/planner.h>
 
 #include <fmt/format.h>
 

@@ -5,10 +5,10 @@
 #include <tapedeck/capture/tool/start.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/calibrate.h>
-#include <tapedeck/capture/executor.h>
-#include <tapedeck/capture/machine.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/measure/calibrate.h>
+#include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/capture/cost/machine.h>
+#include <tapedeck/capture/planner/planner.h>
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 // main.cpp turns into a line on stderr and a code.
 #pragma once
 
-#include <tapedeck/capture/models.h>
+#include <tapedeck/capture/record/model_registry.h>
 
 #include <cstdint>
 #include <string>

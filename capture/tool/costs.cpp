@@ -1,7 +1,7 @@
 #include <tapedeck/capture/tool/costs.h>
 
-#include <tapedeck/capture/machine.h>
-#include <tapedeck/engine/error.h>
+#include <tapedeck/capture/cost/machine.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
 

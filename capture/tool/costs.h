@@ -1,8 +1,8 @@
 // Where the microseconds of the tool's plans come from: what --costs says, else the best there is.
 #pragma once
 
-#include <tapedeck/capture/cost_model.h>
-#include <tapedeck/capture/file.h>
+#include <tapedeck/capture/cost/cost_model.h>
+#include <tapedeck/capture/file/file.h>
 
 #include <memory>
 #include <string>

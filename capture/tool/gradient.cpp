@@ -4,9 +4,9 @@
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/engine/graph_gradient.h>
-#include <tapedeck/engine/suggest.h>
-#include <tapedeck/engine/text.h>
+#include <tapedeck/engine/gradient/graph_gradient.h>
+#include <tapedeck/engine/text/suggest.h>
+#include <tapedeck/engine/text/text.h>
 
 #include <fmt/format.h>
 

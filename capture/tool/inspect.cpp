@@ -1,6 +1,6 @@
 // record, info, print, verify and view.
 #include <tapedeck/capture/tool/commands.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/tool/outputs.h>
 #include <tapedeck/capture/tool/picture.h>
 #include <tapedeck/capture/tool/report.h>
@@ -8,11 +8,11 @@
 #include <tapedeck/capture/tool/support.h>
 
 #include <tapedeck/capture/analysis/fusion.h>
-#include <tapedeck/capture/models.h>
+#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/capture/pipeline.h>
-#include <tapedeck/capture/plan_check.h>
-#include <tapedeck/engine/text.h>
+#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/engine/text/text.h>
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // What several *report.cpp share.
 #pragma once
 
-#include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/plan/plan.h>
 
 #include <nlohmann/json.hpp>
 

@@ -2,8 +2,8 @@
 #include <tapedeck/capture/tool/commands.h>
 #include <tapedeck/capture/tool/report.h>
 
-#include <tapedeck/engine/op.h>
-#include <tapedeck/engine/settings.h>
+#include <tapedeck/engine/ir/op.h>
+#include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/kernels/cuda/runtime.h>
 
 #include <fmt/format.h>

@@ -3,9 +3,9 @@
 #include <tapedeck/capture/tool/costs.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/planner.h>
-#include <tapedeck/engine/error.h>
-#include <tapedeck/engine/op_library.h>
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ir/op_library.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -3,9 +3,9 @@
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/place/csv.h>
-#include <tapedeck/capture/place/overlap.h>
-#include <tapedeck/engine/error.h>
+#include <tapedeck/capture/planner/place/buffers_csv.h>
+#include <tapedeck/capture/planner/place/check_placement.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -2,9 +2,9 @@
 #include <tapedeck/capture/tool/json_parts.h>
 #include <tapedeck/capture/tool/report.h>
 
-#include <tapedeck/engine/error.h>
-#include <tapedeck/engine/example.h>
-#include <tapedeck/engine/op.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/text/example.h>
+#include <tapedeck/engine/ir/op.h>
 
 #include <cstring>
 

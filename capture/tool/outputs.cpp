@@ -1,7 +1,7 @@
 #include <tapedeck/capture/tool/outputs.h>
 
-#include <tapedeck/capture/atomic_write.h>
-#include <tapedeck/engine/error.h>
+#include <tapedeck/capture/formats/atomic_write.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
 

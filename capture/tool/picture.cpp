@@ -1,11 +1,11 @@
 #include <tapedeck/capture/tool/picture.h>
 
-#include <tapedeck/capture/atomic_write.h>
-#include <tapedeck/capture/file.h>
-#include <tapedeck/capture/memory_svg.h>
+#include <tapedeck/capture/formats/atomic_write.h>
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/explain/memory_svg.h>
 #include <tapedeck/capture/tool/commands.h>
 #include <tapedeck/capture/tool/support.h>
-#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // A plan as a picture in a file: .svg is written here, .png by the viewer.
 #pragma once
 
-#include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/plan/plan.h>
 
 #include <string>
 

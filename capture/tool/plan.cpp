@@ -6,9 +6,9 @@
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/cost_model.h>
-#include <tapedeck/capture/plan_csv.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/cost/cost_model.h>
+#include <tapedeck/capture/explain/plan_csv.h>
+#include <tapedeck/capture/planner/planner.h>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // What `plan --explain` prints.
 #include <tapedeck/capture/tool/plan_explain.h>
 
-#include <tapedeck/capture/explain_memory.h>
+#include <tapedeck/capture/explain/explain_memory.h>
 #include <tapedeck/capture/tool/support.h>
 
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 // memory (totals, and what sharing earns).
 #pragma once
 
-#include <tapedeck/capture/plan.h>
-#include <tapedeck/capture/sharing_bounds.h>
+#include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/explain/sharing_bounds.h>
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 #include <tapedeck/capture/tool/json_parts.h>
 #include <tapedeck/capture/tool/report.h>
 
-#include <tapedeck/capture/explain_memory.h>
+#include <tapedeck/capture/explain/explain_memory.h>
 
 namespace tapedeck::tool {
 

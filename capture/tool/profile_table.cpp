@@ -1,7 +1,7 @@
 #include <tapedeck/capture/tool/profile_table.h>
 
-#include <tapedeck/capture/cost_model.h>
-#include <tapedeck/capture/machine.h>
+#include <tapedeck/capture/cost/cost_model.h>
+#include <tapedeck/capture/cost/machine.h>
 
 #include <fmt/format.h>
 

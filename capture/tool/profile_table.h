@@ -1,9 +1,9 @@
 // A profile beside what was expected: for people and for JSON.
 #pragma once
 
-#include <tapedeck/capture/calibration.h>
-#include <tapedeck/capture/plan.h>
-#include <tapedeck/capture/profile.h>
+#include <tapedeck/capture/cost/calibration.h>
+#include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/cost/profile.h>
 
 #include <cstdint>
 #include <string>

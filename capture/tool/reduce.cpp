@@ -4,8 +4,8 @@
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/reduce.h>
-#include <tapedeck/engine/text.h>
+#include <tapedeck/capture/reduce/reduce.h>
+#include <tapedeck/engine/text/text.h>
 
 #include <fmt/format.h>
 

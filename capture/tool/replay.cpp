@@ -6,11 +6,11 @@
 #include <tapedeck/capture/tool/start.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/atomic_write.h>
-#include <tapedeck/capture/chrome_trace.h>
-#include <tapedeck/capture/executor.h>
-#include <tapedeck/capture/memory_snapshot.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/formats/atomic_write.h>
+#include <tapedeck/capture/explain/chrome_trace.h>
+#include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/capture/explain/memory_snapshot.h>
+#include <tapedeck/capture/planner/planner.h>
 
 #include <fmt/format.h>
 

@@ -1,14 +1,14 @@
 // The JSON answers. Keys are only ever added, never renamed.
 #pragma once
 
-#include <tapedeck/capture/bench.h>
-#include <tapedeck/capture/file.h>
-#include <tapedeck/capture/models.h>
-#include <tapedeck/capture/passes/pass.h>
+#include <tapedeck/capture/measure/bench.h>
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/tool/plan_explain.h>
 #include <tapedeck/capture/tool/profile_table.h>
-#include <tapedeck/engine/settings.h>
+#include <tapedeck/engine/eager/settings.h>
 
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 #include <tapedeck/capture/tool/start.h>
 
-#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,9 +1,9 @@
 // What a replay starts from: the values of a file or of a model just recorded, the command line's over them, stand-ins for the rest.
 #pragma once
 
-#include <tapedeck/capture/executor.h>
-#include <tapedeck/capture/file.h>
-#include <tapedeck/capture/models.h>
+#include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/record/model_registry.h>
 
 #include <cstdint>
 #include <string>

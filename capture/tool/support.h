@@ -1,7 +1,7 @@
 // What the commands share: sizes, loading either kind of file, progress and Ctrl-C.
 #pragma once
 
-#include <tapedeck/capture/file.h>
+#include <tapedeck/capture/file/file.h>
 
 #include <atomic>
 #include <cstdint>

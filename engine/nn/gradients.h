@@ -1,7 +1,7 @@
 // Gradients of many parameters at once. Nothing here reads a value on the host, so all of it works inside a capture.
 #pragma once
 
-#include <tapedeck/engine/tensor.h>
+#include <tapedeck/engine/eager/tensor.h>
 
 #include <vector>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tapedeck/engine/nn/module.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/ops.h>
 
 namespace tapedeck TAPEDECK_API {
 

@@ -1,6 +1,6 @@
 #include <tapedeck/engine/nn/module.h>
 #include <tapedeck/engine/ops/random.h>
-#include <tapedeck/engine/thread_state.h>
+#include <tapedeck/engine/eager/thread_state.h>
 
 #include <fmt/format.h>
 

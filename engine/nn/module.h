@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tapedeck/kernels/export.h>
-#include <tapedeck/engine/tensor.h>
+#include <tapedeck/engine/eager/tensor.h>
 
 #include <cstdint>
 #include <string>

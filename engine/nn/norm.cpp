@@ -1,6 +1,6 @@
 #include <tapedeck/engine/nn/norm.h>
-#include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/eager/tape.h>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include <tapedeck/engine/nn/optimizer.h>
-#include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/tape.h>
-#include <tapedeck/engine/thread_state.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/eager/thread_state.h>
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <tapedeck/kernels/export.h>
-#include <tapedeck/engine/op.h>
-#include <tapedeck/engine/tensor.h>
+#include <tapedeck/engine/ir/op.h>
+#include <tapedeck/engine/eager/tensor.h>
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 #include <tapedeck/engine/nn/recurrent.h>
 #include <tapedeck/engine/nn/rows.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // would be made for each of them apart and then summed.
 #pragma once
 
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/ops.h>
 
 namespace tapedeck {
 

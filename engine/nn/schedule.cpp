@@ -1,7 +1,7 @@
 // Every schedule is written once, for doubles and for 0-d f64 tensors alike.
 #include <tapedeck/engine/nn/schedule.h>
-#include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/eager/tape.h>
 
 #include <fmt/format.h>
 

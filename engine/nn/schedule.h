@@ -3,7 +3,7 @@
 // compute in double; the tensor's result is f32[].
 #pragma once
 
-#include <tapedeck/engine/tensor.h>
+#include <tapedeck/engine/eager/tensor.h>
 
 #include <cstdint>
 #include <vector>

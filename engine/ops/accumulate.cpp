@@ -1,7 +1,7 @@
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/accumulate.h>
-#include <tapedeck/engine/vjp.h>
+#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 // For the .cpp files of op families.
 #pragma once
 
-#include <tapedeck/engine/op.h>
-#include <tapedeck/engine/tensor.h>
+#include <tapedeck/engine/ir/op.h>
+#include <tapedeck/engine/eager/tensor.h>
 
 namespace tapedeck {
 

@@ -1,6 +1,6 @@
 #include <tapedeck/engine/ops/bitwise.h>
 
-#include <tapedeck/engine/infer.h>
+#include <tapedeck/engine/ir/infer.h>
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 #include <tapedeck/engine/ops/control.h>
 
-#include <tapedeck/engine/control.h>
-#include <tapedeck/engine/control_gradient.h>
-#include <tapedeck/engine/control_run.h>
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/vjp.h>
+#include <tapedeck/engine/control/control.h>
+#include <tapedeck/engine/control/control_gradient.h>
+#include <tapedeck/engine/control/control_run.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 

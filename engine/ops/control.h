@@ -5,11 +5,11 @@
 // and a reversed scan counts from the last pass down to 0. The condition of `while` has the same operands and gives bool[]. A
 // region of `cond` has the operands after the first.
 //
-// Authors write loops and branches with the functions of control_flow.h.
+// Authors write loops and branches with the functions of control/loops.h.
 #if !defined(TAPEDECK_ENGINE_OPS_CONTROL_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_CONTROL_H
 
-#include <tapedeck/engine/control_flow.h>
+#include <tapedeck/engine/control/loops.h>
 #include <tapedeck/engine/ops/op_block.h>
 #include <tapedeck/kernels/attrs/control.h>
 

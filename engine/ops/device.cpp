@@ -1,4 +1,4 @@
-#include <tapedeck/engine/infer.h>
+#include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/device.h>
 
 #include <fmt/format.h>

@@ -1,12 +1,12 @@
 #include <tapedeck/engine/ops/dynamic.h>
 
-#include <tapedeck/engine/dispatch.h>
-#include <tapedeck/engine/dispatch_regions.h>
-#include <tapedeck/engine/dynamic_count.h>
-#include <tapedeck/engine/error.h>
-#include <tapedeck/engine/graph_access.h>
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/site_note.h>
+#include <tapedeck/engine/eager/dispatch.h>
+#include <tapedeck/engine/control/dispatch_regions.h>
+#include <tapedeck/engine/control/mask_counts.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ir/graph_access.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ir/site_note.h>
 
 #include <fmt/format.h>
 

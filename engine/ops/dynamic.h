@@ -9,7 +9,7 @@ namespace tapedeck TAPEDECK_API {
 
 // Operands and results have the types that the region states. Inside, the ops that count (nonzero, masked_select) count again in every
 // run, and types follow by inference; those that the region states are a sample, with every element of a mask holding. Attributes are
-// taken as they are, but for those that `follows` names. Made by capture (capture/dynamic_region.h), after gradients were recorded.
+// taken as they are, but for those that `follows` names. Made by capture (capture/record/dynamic_region.h), after gradients were recorded.
 OP_CONTROL(dynamic, "dynamic", {
   .doc = "runs its region on the operands, unplanned: sizes inside are found while it runs",
   .max_inputs = -1,

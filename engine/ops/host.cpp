@@ -1,9 +1,9 @@
 // Host calls: functions by number, what runs them in a replay, and how a capture records them.
-#include <tapedeck/engine/gradients.h>
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/gradient/gradients.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/host.h>
-#include <tapedeck/engine/recorder.h>
+#include <tapedeck/engine/eager/recorder.h>
 
 #include <fmt/format.h>
 

@@ -1,12 +1,12 @@
 #include <tapedeck/engine/ops/index.h>
 
-#include <tapedeck/engine/dynamic_count.h>
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/control/mask_counts.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/axes.h>
 #include <tapedeck/engine/ops/scan.h>
 #include <tapedeck/engine/ops/statistics.h>
-#include <tapedeck/engine/vjp.h>
+#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 
@@ -170,12 +170,12 @@ void infer_bincount(Infer& f) {
 
 // ---- workspace ----
 
-// kernels/cpu/index.cpp sorts m indices by the n places they name, unless slices are short.
+// kernels/cpu/movement/index.cpp sorts m indices by the n places they name, unless slices are short.
 std::int64_t grouping_bytes(std::int64_t n, std::int64_t m, std::int64_t inner) {
   return inner < 16 ? 0 : (n + 1 + m) * static_cast<std::int64_t>(sizeof(std::int64_t));
 }
 
-// kernels/cpu/mask.cpp counts in blocks.
+// kernels/cpu/movement/mask.cpp counts in blocks.
 std::int64_t compaction_bytes(const Type& mask) { return (mask.numel() / 16384 + 1) * static_cast<std::int64_t>(sizeof(std::int64_t)); }
 
 // ---- gradients ----

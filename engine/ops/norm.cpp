@@ -1,11 +1,11 @@
 // Inference and gradients of the normalisations. Second gradients are written once, for x brought into a form in which statistics and
 // weights broadcast: see grad_vjp.
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/norm.h>
-#include <tapedeck/engine/tape.h>
-#include <tapedeck/engine/vjp.h>
-#include <tapedeck/kernels/cpu/norm_plan.h>
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/kernels/cpu/normalization/norm_plan.h>
 
 #include <fmt/format.h>
 

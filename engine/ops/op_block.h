@@ -6,11 +6,11 @@
 // This header has no include guard, because the header of a family includes it in each reading. The header of a family has a
 // guard, so that users read it once.
 #include <tapedeck/kernels/export.h>
-#include <tapedeck/engine/core_calls.h>
-#include <tapedeck/engine/core_ops.h>
-#include <tapedeck/engine/dispatch.h>
-#include <tapedeck/engine/op.h>
-#include <tapedeck/engine/tensor.h>
+#include <tapedeck/engine/eager/core_calls.h>
+#include <tapedeck/engine/ir/core_ops.h>
+#include <tapedeck/engine/eager/dispatch.h>
+#include <tapedeck/engine/ir/op.h>
+#include <tapedeck/engine/eager/tensor.h>
 
 #undef OP
 #undef OP_WITHOUT_KERNEL
@@ -18,8 +18,8 @@
 
 #ifdef TAPEDECK_DEFINE_OPS
 
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/vjp.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/eager/vjp.h>
 
 #undef TAPEDECK_OP_DEFINE
 #define TAPEDECK_OP_DEFINE(op_name, cpu_kernel, cuda_kernel, ...)             \

@@ -1,6 +1,6 @@
 #include <tapedeck/engine/ops/own_gradient.h>
 
-#include <tapedeck/engine/infer.h>
+#include <tapedeck/engine/ir/infer.h>
 
 #include <algorithm>
 

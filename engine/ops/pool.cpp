@@ -1,9 +1,9 @@
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/pool.h>
 #include <tapedeck/engine/ops/windows.h>
-#include <tapedeck/engine/vjp.h>
-#include <tapedeck/kernels/cpu/pool.h>
+#include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/kernels/cpu/pooling/pool.h>
 
 #include <fmt/format.h>
 

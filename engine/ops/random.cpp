@@ -1,8 +1,8 @@
-#include <tapedeck/engine/call_scope.h>
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/tape.h>
-#include <tapedeck/engine/thread_state.h>
+#include <tapedeck/engine/eager/call_scope.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/kernels/alpha_dropout.h>
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #include <tapedeck/engine/ops/rearrange.h>
 
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 

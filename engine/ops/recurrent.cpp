@@ -1,8 +1,8 @@
-// Inference and gradients of the recurrent cells; second gradients are the derivatives of the formulas in kernels/cpu/recurrent.cpp.
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/ops.h>
+// Inference and gradients of the recurrent cells; second gradients are the derivatives of the formulas in kernels/cpu/elementwise/recurrent.cpp.
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/recurrent.h>
-#include <tapedeck/engine/vjp.h>
+#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 #include <tapedeck/engine/ops/scan.h>
 
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/axes.h>
 #include <tapedeck/engine/ops/index.h>
-#include <tapedeck/engine/vjp.h>
+#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 

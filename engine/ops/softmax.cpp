@@ -1,5 +1,5 @@
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 #include <tapedeck/engine/ops/sort.h>
 
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/axes.h>
 #include <tapedeck/engine/ops/index.h>
-#include <tapedeck/engine/vjp.h>
+#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ void infer_searchsorted(Infer& f) {
   f.outputs.assign(1, Type{DType::i64, values.shape});
 }
 
-// kernels/cpu/sort.cpp: at most so many lines are sorted at a time, each between two buffers of items.
+// kernels/cpu/reduction/sort.cpp: at most so many lines are sorted at a time, each between two buffers of items.
 constexpr std::int64_t kSlots = 16;
 
 std::int64_t slot_bytes(const Type& x, std::int64_t axis, std::int64_t items) {

@@ -1,7 +1,7 @@
 // What convolution and pooling share: lists of one number for each spatial dimension, and how many windows fit.
 #pragma once
 
-#include <tapedeck/engine/op.h>
+#include <tapedeck/engine/ir/op.h>
 
 namespace tapedeck {
 

@@ -1,5 +1,5 @@
 // The functions of cuDNN's backend interface that we call, found at run time (library.h). Everything cuDNN does goes through
-// descriptors, so a dozen functions are the whole of it. Declared by hand; held against NVIDIA's headers by cuda_api_test.cpp.
+// descriptors, so a dozen functions are the whole of it. Declared by hand; held against NVIDIA's headers by tests/kernels/cuda/api_test.cpp.
 #pragma once
 
 #include <tapedeck/kernels/cuda/library.h>

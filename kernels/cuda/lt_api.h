@@ -1,5 +1,5 @@
 // The functions of cuBLASLt that we call, found at run time (library.h). Declared by hand, so that no CUDA header is needed to
-// compile this and no cuBLAS to start; tests/kernels/cuda_api_test.cpp holds them against NVIDIA's headers where those are installed.
+// compile this and no cuBLAS to start; tests/kernels/cuda/api_test.cpp holds them against NVIDIA's headers where those are installed.
 #pragma once
 
 #include <tapedeck/kernels/cuda/library.h>

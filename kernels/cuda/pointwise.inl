@@ -1,7 +1,7 @@
 // The pointwise kernels: out[i] = f(a[i], b[i], ...) over views of equal sizes and any strides (0 = broadcast).
 //
 // What one thread does is written here once, without a word of CUDA, so that g++ compiles it too: pointwise_*.cu launch it on the
-// device, tests/kernels/cuda_pointwise_test.cpp runs the same bodies on the host, thread by thread. The arithmetic is scalar.h's,
+// device, tests/kernels/cuda/pointwise_test.cpp runs the same bodies on the host, thread by thread. The arithmetic is scalar.h's,
 // so that the device and the CPU kernels give the same f32 bits (compile with contraction off: --fmad=false).
 //
 // A kernel is a family (which types it is compiled for) and a functor; the lists at the end name them all. A family calls

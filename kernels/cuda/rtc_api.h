@@ -1,6 +1,6 @@
 // The functions of NVRTC, the run-time compiler, that we call, found at run time (library.h). NVRTC needs no GPU: it compiles for
 // any architecture it knows, so generated kernels are tested on machines without one. Declared by hand; held against NVIDIA's
-// headers by cuda_api_test.cpp.
+// headers by tests/kernels/cuda/api_test.cpp.
 #pragma once
 
 #include <tapedeck/kernels/cuda/library.h>

@@ -1,7 +1,7 @@
 // Reads digits.csv.gz: rows of 64 pixels from 0 to 16, and a label.
 #pragma once
 
-#include <tapedeck/engine/error.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <zlib.h>
 

@@ -3,7 +3,7 @@
 // 2017), or one of its own.
 #include <tapedeck/samples/zoo/language.h>
 
-#include <tapedeck/engine/inplace.h>
+#include <tapedeck/engine/eager/inplace.h>
 
 namespace {
 

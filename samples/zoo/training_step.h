@@ -1,7 +1,7 @@
 // What all zoo models share: make a net and sample data, and capture one step of its training.
 #pragma once
 
-#include <tapedeck/capture/models.h>
+#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/tapedeck.h>
 
 #include <functional>

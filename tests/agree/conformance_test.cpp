@@ -1,14 +1,14 @@
 // Cases of the seed systems that are whole programs: their numbers, and agreement in every way of running them.
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/tests/agree/harness.h>
 
-#include <tapedeck/capture/capture.h>
-#include <tapedeck/capture/captured_step.h>
-#include <tapedeck/engine/inplace.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/step/captured_step.h>
+#include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/control.h>
-#include <tapedeck/engine/tape.h>
-#include <tapedeck/engine/text.h>
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/text/text.h>
 
 #include <gtest/gtest.h>
 

@@ -3,11 +3,11 @@
 
 #include <tapedeck/tests/agree/program.h>
 
-#include <tapedeck/engine/gradients.h>
-#include <tapedeck/engine/inplace.h>
-#include <tapedeck/engine/nn.h>
-#include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/gradient/gradients.h>
+#include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/nn/nn.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/eager/tape.h>
 
 #include <string>
 #include <vector>

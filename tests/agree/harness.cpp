@@ -1,17 +1,17 @@
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/tests/agree/harness.h>
 
 #include <tapedeck/tests/agree/subject.h>
 #include <tapedeck/tests/capture/temporary_folder.h>
 
-#include <tapedeck/capture/capture.h>
-#include <tapedeck/capture/captured_step.h>
-#include <tapedeck/capture/file.h>
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/step/captured_step.h>
+#include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/capture/pipeline.h>
-#include <tapedeck/capture/plan_check.h>
-#include <tapedeck/engine/graph_gradient.h>
-#include <tapedeck/engine/text.h>
+#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/engine/gradient/graph_gradient.h>
+#include <tapedeck/engine/text/text.h>
 
 #include <cstdlib>
 #include <limits>

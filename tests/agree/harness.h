@@ -14,7 +14,7 @@
 
 #include <tapedeck/tests/agree/program.h>
 
-#include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <functional>
 #include <optional>

@@ -1,7 +1,7 @@
 // The harness can fail: wrong passes, of kinds that real ones have been wrong in, are planted, found, and their programs shrunk.
 #include <tapedeck/tests/agree/shrink.h>
 
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <gtest/gtest.h>
 

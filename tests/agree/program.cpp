@@ -1,7 +1,7 @@
 #include <tapedeck/tests/agree/program.h>
 
-#include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/eager/tape.h>
 
 #include <tapedeck/tests/engine/half_values.h>
 

@@ -4,8 +4,8 @@
 // elements at every step; state is carried from step to step.
 #pragma once
 
-#include <tapedeck/engine/nn.h>
-#include <tapedeck/engine/tensor.h>
+#include <tapedeck/engine/nn/nn.h>
+#include <tapedeck/engine/eager/tensor.h>
 
 #include <cstdint>
 #include <functional>

@@ -4,10 +4,10 @@
 #include <tapedeck/tests/agree/subject.h>
 #include <tapedeck/tests/engine/all_ops.h>
 
-#include <tapedeck/engine/example.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/text/example.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/control.h>
-#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/kernels/attrs/functions.h>
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 #include <tapedeck/tests/agree/random_program.h>
 
-#include <tapedeck/engine/dispatch.h>
-#include <tapedeck/engine/inplace.h>
-#include <tapedeck/engine/ops.h>
+#include <tapedeck/engine/eager/dispatch.h>
+#include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/control.h>
-#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/eager/tape.h>
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 
 #include <tapedeck/tests/agree/program.h>
 
-#include <tapedeck/engine/op.h>
+#include <tapedeck/engine/ir/op.h>
 
 #include <cstdint>
 #include <string>

@@ -2,8 +2,8 @@
 
 #include <tapedeck/tests/engine/all_ops.h>
 
-#include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/eager/tape.h>
 
 namespace tapedeck::agree {
 

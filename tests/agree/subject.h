@@ -3,7 +3,7 @@
 
 #include <tapedeck/tests/agree/program.h>
 
-#include <tapedeck/capture/capture.h>
+#include <tapedeck/capture/record/capture.h>
 
 namespace tapedeck::agree {
 

@@ -1,6 +1,6 @@
 // Milliseconds to check a plan of 1,000 to 100,000 values: in chains of segments, one lane and four, eight nodes a segment or each by itself.
 // Ten times the values should take little more than ten times as long.
-#include <tapedeck/capture/plan_check.h>
+#include <tapedeck/capture/check/check_plan.h>
 
 #include <tapedeck/tests/capture/large_plan.h>
 

@@ -1,5 +1,5 @@
 // One training step of the digits net, batch 64: eager, and replayed with everything kept and under half the memory.
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/samples/zoo/digits_net.h>
 
 #include <benchmark/benchmark.h>

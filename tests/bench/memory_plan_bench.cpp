@@ -5,11 +5,11 @@
 // Sections: anytime (end / bound of the challenging instances at 10 ms, 1 s, 30 s), capacity (seconds to the published capacity and to
 // +1, +5, +10, +20 %), large (real training graphs, 60,000 buffers), chunks (a cap of a quarter of the peak), hints (a plan redone). All of
 // them by default but for the 30 s of `anytime`, which --long adds. Instances: ../shared/data; what is missing is left out, with a word.
-#include <tapedeck/tests/capture/place/instances.h>
+#include <tapedeck/tests/capture/planner/place/instances.h>
 
-#include <tapedeck/capture/place/csv.h>
-#include <tapedeck/capture/place/overlap.h>
-#include <tapedeck/capture/place/place.h>
+#include <tapedeck/capture/planner/place/buffers_csv.h>
+#include <tapedeck/capture/planner/place/check_placement.h>
+#include <tapedeck/capture/planner/place/place.h>
 
 #include <fmt/format.h>
 

@@ -4,11 +4,11 @@
 //   order_bench [--only NAME] [--batch N]...        default: batch 1 and 32
 //
 // Last a random graph of 5,000 nodes, where the tape's order is far from good.
-#include <tapedeck/capture/analysis/facts.h>
-#include <tapedeck/capture/models.h>
-#include <tapedeck/capture/order/order.h>
-#include <tapedeck/capture/pipeline.h>
-#include <tapedeck/engine/text.h>
+#include <tapedeck/capture/planner/facts/facts.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/planner/order/find_order.h>
+#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/engine/text/text.h>
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // Milliseconds of every pass on graphs of 1,000, 10,000 and 100,000 nodes, and the time per node, which must not grow.
 #include <tapedeck/capture/analysis/fusion.h>
-#include <tapedeck/capture/partition.h>
+#include <tapedeck/capture/replay/partition.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/engine/text.h>
+#include <tapedeck/engine/text/text.h>
 
 #include <benchmark/benchmark.h>
 

@@ -1,7 +1,7 @@
 // Milliseconds to plan a training step of 1,000 and 10,000 nodes: the whole of make_plan, choices to the very end for the floor
 // included.
-#include <tapedeck/capture/planner.h>
-#include <tapedeck/engine/text.h>
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/engine/text/text.h>
 
 #include <benchmark/benchmark.h>
 

@@ -6,7 +6,7 @@
 // `us_per_run` is the figure to read; `peak_bytes` what all of them held.
 #include <tapedeck/tapedeck.h>
 
-#include <tapedeck/engine/text.h>
+#include <tapedeck/engine/text/text.h>
 
 #include <benchmark/benchmark.h>
 

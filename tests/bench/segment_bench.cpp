@@ -6,7 +6,7 @@
 //   cut/N/P         make_plan of N nodes in 16 branches for P threads; `ns_per_node` is to stay the same as N grows.
 #include <tapedeck/tapedeck.h>
 
-#include <tapedeck/engine/text.h>
+#include <tapedeck/engine/text/text.h>
 
 #include <benchmark/benchmark.h>
 

@@ -1,11 +1,11 @@
 // A model whose batch is a named dimension: milliseconds to plan it at the largest size, to prove that the plan serves every size, and to fit it
 // to one. Fitting should be small beside planning: it is what a new size costs.
-#include <tapedeck/capture/dim_rules.h>
-#include <tapedeck/capture/fit_plan.h>
-#include <tapedeck/capture/models.h>
-#include <tapedeck/capture/pipeline.h>
-#include <tapedeck/capture/planner.h>
-#include <tapedeck/capture/retype.h>
+#include <tapedeck/capture/sizes/dim_rules.h>
+#include <tapedeck/capture/planner/fit_plan_to_sizes.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/sizes/retype.h>
 
 #include <benchmark/benchmark.h>
 

@@ -7,8 +7,8 @@
 // run time less the slices, less two clock reads a node. Each round runs every way once or more, one after the other; medians over rounds.
 #include <tapedeck/tapedeck.h>
 
-#include <tapedeck/capture/models.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/planner/planner.h>
 
 #include <fmt/format.h>
 #include <oneapi/tbb/task_arena.h>

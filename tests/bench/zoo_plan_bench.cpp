@@ -15,8 +15,8 @@
 //   warm      the same, medians of three in this process, in which all has run before
 #include <tapedeck/tapedeck.h>
 
-#include <tapedeck/capture/models.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/planner/planner.h>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // every reader still finds what its operand's maker wrote. Knows nothing of lifetimes.
 #pragma once
 
-#include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/plan/plan.h>
 
 #include <map>
 #include <random>

@@ -1,7 +1,7 @@
 // A plan of as many values as one likes, laid out by hand: for what has to stay quick, or small, however large a plan is.
 #pragma once
 
-#include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/kernels/attrs.h>
 
 #include <algorithm>

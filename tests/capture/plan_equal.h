@@ -2,7 +2,7 @@
 // nothing with the code that stores plans.
 #pragma once
 
-#include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/plan/plan.h>
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Graphs for tests of the planner: chains, and random programs with everything that makes planning hard.
 #pragma once
 
-#include <tapedeck/engine/graph.h>
-#include <tapedeck/engine/text.h>
+#include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/engine/text/text.h>
 
 #include <random>
 #include <string>

@@ -1,9 +1,9 @@
 // Random graphs as a replay meets them: state, views, takeovers, random draws, values read again much later.
 #pragma once
 
-#include <tapedeck/engine/graph.h>
-#include <tapedeck/engine/infer.h>
-#include <tapedeck/engine/op.h>
+#include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ir/op.h>
 
 #include <cstdint>
 #include <string>

@@ -1,8 +1,8 @@
 // Replay against run_eagerly(), step by step: what every test of the executor does in the end.
 #pragma once
 
-#include <tapedeck/capture/executor.h>
-#include <tapedeck/capture/planner.h>
+#include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/capture/planner/planner.h>
 
 #include <gtest/gtest.h>
 

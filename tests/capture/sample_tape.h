@@ -2,10 +2,10 @@
 // several phases, and - under a budget - recomputation.
 #pragma once
 
-#include <tapedeck/capture/executor.h>
-#include <tapedeck/capture/file.h>
-#include <tapedeck/capture/planner.h>
-#include <tapedeck/engine/text.h>
+#include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/engine/text/text.h>
 
 #include <memory>
 #include <numeric>

@@ -2,8 +2,8 @@
 // forger, or an honest program with a bug, would write.
 #pragma once
 
-#include <tapedeck/capture/safetensors.h>
-#include <tapedeck/capture/tape_file.h>
+#include <tapedeck/capture/formats/safetensors.h>
+#include <tapedeck/capture/file/tape_file.h>
 
 #include <map>
 #include <string>

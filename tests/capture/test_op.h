@@ -1,7 +1,7 @@
 // An op of a test's own: one operand, a result of its type, and a kernel that the test writes.
 #pragma once
 
-#include <tapedeck/engine/op.h>
+#include <tapedeck/engine/ir/op.h>
 
 namespace tapedeck::test {
 

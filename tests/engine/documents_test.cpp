@@ -1,6 +1,6 @@
 // The tables of engine/README.md say what the code does.
-#include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/settings.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/tests/engine/messages.h>
 
 #include <fmt/format.h>

@@ -1,10 +1,10 @@
 // The examples in the op blocks, ready to run: operands drawn from their ranges.
 #pragma once
 
-#include <tapedeck/engine/dispatch.h>
-#include <tapedeck/engine/example.h>
-#include <tapedeck/engine/ops.h>
-#include <tapedeck/engine/tape.h>
+#include <tapedeck/engine/eager/dispatch.h>
+#include <tapedeck/engine/text/example.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/eager/tape.h>
 
 #include <tapedeck/tests/engine/half_values.h>
 

@@ -1,7 +1,7 @@
 // The same values behind other strides. What lies between the elements is garbage, so that a kernel that reads it is found out.
 #pragma once
 
-#include <tapedeck/engine/tensor_impl.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/tests/engine/all_ops.h>
 
 #include <cstring>

@@ -1,7 +1,7 @@
 // The oracle of every op: a slow reference in f64, written from the op's definition and independent of the kernels.
 //
 // A reference takes the operands' elements in row-major order as doubles (integers and bools too) and returns the results' elements
-// likewise. tests/engine/reference/<family>.cpp registers them; the all-ops test runs every example of every op against them and
+// likewise. tests/engine/reference/ registers them, a file for each family; the all-ops test runs every example of every op against them and
 // fails where an op has none.
 #pragma once
 

@@ -1,6 +1,6 @@
 // An op of one's own: one block and its kernel, in a library that is loaded while the program runs.
-#include <tapedeck/engine/op_library.h>
-#include <tapedeck/engine/vjp.h>
+#include <tapedeck/engine/ir/op_library.h>
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/tapedeck.h>
 
 namespace {

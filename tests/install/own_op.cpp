@@ -1,5 +1,5 @@
 // Loads acme.cube and uses it as any other op: eagerly, differentiated twice, captured and replayed.
-#include <tapedeck/engine/op_library.h>
+#include <tapedeck/engine/ir/op_library.h>
 #include <tapedeck/tapedeck.h>
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 // The model of the viewer: no Qt, no ImGui.
 #include <tapedeck/tests/viewer/plans.h>
 
-#include <tapedeck/capture/memory_map.h>
+#include <tapedeck/capture/explain/memory_map.h>
 #include <tapedeck/viewer/model/budget.h>
 #include <tapedeck/viewer/model/colours.h>
 #include <tapedeck/viewer/model/explain.h>

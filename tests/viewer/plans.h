@@ -1,7 +1,7 @@
 // Plans made by hand, without the planner: random programs, placed first-fit, with their curve counted the slow way.
 #pragma once
 
-#include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/plan/plan.h>
 
 #include <algorithm>
 #include <cstdint>

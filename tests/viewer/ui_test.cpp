@@ -1,9 +1,9 @@
 // The window, driven by synthetic events on the offscreen platform.
 #include <tapedeck/tests/viewer/plans.h>
 
-#include <tapedeck/capture/file.h>
-#include <tapedeck/capture/planner.h>
-#include <tapedeck/engine/text.h>
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/engine/text/text.h>
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/shot.h>
 #include <tapedeck/viewer/window.h>

@@ -1,7 +1,7 @@
 // The budget slider: whole steps between the floor (the least peak any strategy reaches) and the peak of keeping everything.
 #pragma once
 
-#include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/plan/plan.h>
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #include <tapedeck/viewer/model/document.h>
 
-#include <tapedeck/capture/file.h>
+#include <tapedeck/capture/file/file.h>
 
 #include <utility>
 

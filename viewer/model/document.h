@@ -1,7 +1,7 @@
 // What was opened: a .tape file or the text of a graph, and the plan that came with it if there was one.
 #pragma once
 
-#include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/plan/plan.h>
 
 #include <map>
 #include <memory>

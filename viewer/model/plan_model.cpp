@@ -1,6 +1,6 @@
 #include <tapedeck/viewer/model/plan_model.h>
 
-#include <tapedeck/capture/memory_map.h>
+#include <tapedeck/capture/explain/memory_map.h>
 
 #include <algorithm>
 #include <atomic>

@@ -8,7 +8,7 @@
 // at its birth. So (1) arena rectangles do not overlap, and (2) those alive at a node sum to the curve at that node, to the byte.
 #pragma once
 
-#include <tapedeck/capture/plan.h>
+#include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/viewer/model/colours.h>
 #include <tapedeck/viewer/model/view.h>
 

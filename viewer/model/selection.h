@@ -1,7 +1,7 @@
 // What is selected and hovered: one of these is shared by all panels. A value is selected together with its producer.
 #pragma once
 
-#include <tapedeck/engine/graph.h>
+#include <tapedeck/engine/ir/graph.h>
 
 namespace tapedeck::viewer {
 

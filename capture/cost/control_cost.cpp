@@ -1,0 +1,42 @@
+#include <tapedeck/capture/cost/control_cost.h>
+
+#include <tapedeck/capture/cost/node_costs.h>
+#include <tapedeck/engine/ops/control.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace tapedeck {
+
+namespace {
+
+double region_cost(const Graph& region, const Calibration* calibration) {
+  const std::vector<double> costs = node_costs(region, calibration);
+  return std::accumulate(costs.begin(), costs.end(), 0.0);
+}
+
+}  // namespace
+
+double control_cost_us(const Graph& g, const Node& node, const Calibration* calibration) {
+  const auto regions = g.regions_of(node);
+  double all = 0, most = 0;
+  for (const Region& region : regions) {
+    const double cost = region_cost(*region, calibration);
+    all += cost;
+    most = std::max(most, cost);
+  }
+  if (node.op != &ops::while_loop && node.op != &ops::scan && node.op != &ops::loop_grad) return most;
+  std::int64_t trips = -1, carried = 0, scanned = 0;
+  const bool grad = node.op == &ops::loop_grad;
+  if (grad) {
+    const auto& a = *static_cast<const LoopGradAttrs*>(g.attributes(node));
+    trips = a.trips, carried = a.carried + 1, scanned = a.scanned;
+  } else {
+    const auto& a = *static_cast<const LoopAttrs*>(g.attributes(node));
+    trips = a.trips, carried = a.carried, scanned = a.scanned;
+  }
+  if (scanned > 0) trips = g.values[static_cast<std::size_t>(g.inputs(node)[static_cast<std::size_t>(carried)])].type.shape[0];
+  return all * static_cast<double>(trips < 0 ? kAssumedTrips : trips);
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,41 @@
+// A file that appears whole or not at all: written beside its place, synced, then renamed over it. Whatever fails on the way - a
+// full disk, a size limit - leaves the old file as it was and no debris.
+#pragma once
+
+#include <tapedeck/kernels/export.h>
+#include <tapedeck/capture/formats/checksum.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tapedeck TAPEDECK_API {
+
+// Not thread safe; two writers of one path do not disturb each other, the last to commit wins. All failures are FileErrors with the
+// path and the system's reason. A symbolic link stays: the file it leads to is replaced. What is not a regular file (/dev/null, a
+// pipe) is written straight to.
+class AtomicWriter {
+ public:
+  explicit AtomicWriter(const std::string& path);
+  ~AtomicWriter();  // without commit(): removes what was written
+  AtomicWriter(const AtomicWriter&) = delete;
+  AtomicWriter& operator=(const AtomicWriter&) = delete;
+
+  void write(Bytes bytes);
+  void write(std::string_view text) { write(Bytes(reinterpret_cast<const unsigned char*>(text.data()), text.size())); }
+  void commit();
+
+ private:
+  void open_beside();
+  void flush();
+  void write_through(Bytes bytes);
+  [[noreturn]] void fail(int error);
+
+  std::string path_;       // as the user said it, for messages
+  std::string target_;     // links followed
+  std::string temporary_;  // empty: none, or written straight to the target
+  int fd_ = -1;
+  std::vector<unsigned char> buffer_;  // small writes are gathered
+};
+
+}  // namespace tapedeck

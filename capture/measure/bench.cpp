@@ -1,0 +1,129 @@
+#include <tapedeck/capture/measure/bench.h>
+
+#include <tapedeck/capture/replay/segment_run.h>
+#include <tapedeck/capture/cost/machine.h>
+#include <tapedeck/capture/cost/profile.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace tapedeck {
+
+namespace {
+
+using replay::now_ns;
+
+constexpr std::size_t kMostRuns = 2'000'000;  // of tiny steps: more say nothing new
+constexpr int kMostTimelines = 500, kFewestTimelines = 3;
+
+class Bench {
+ public:
+  Bench(Executor& executor, int threads, const BenchOptions& options) : executor_(executor), options_(options) { result_.threads = threads; }
+
+  BenchResult run() {
+    result_.clock_read_ns = measure_clock_read_ns();
+    warm_up();
+    time_steps();
+    split_steps();
+    std::sort(result_.run_ns.begin(), result_.run_ns.end());
+    return std::move(result_);
+  }
+
+ private:
+  std::int64_t step(Timeline* timeline) {
+    const std::int64_t begin = now_ns();
+    executor_.run(timeline);
+    return now_ns() - begin;
+  }
+
+  bool stopped() {
+    result_.interrupted = result_.interrupted || (options_.cancel && options_.cancel->load(std::memory_order_relaxed));
+    return result_.interrupted;
+  }
+
+  void warm_up() {
+    std::int64_t spent = 0, last[3] = {};
+    for (int& n = result_.warmup_runs; !stopped(); ++n) {
+      if (options_.warmup_runs >= 0 ? n >= options_.warmup_runs : static_cast<double>(spent) >= options_.warmup_s * 1e9) return;
+      if (options_.warmup_runs < 0 && options_.until_steady && n >= 3) {
+        const auto [low, high] = std::minmax_element(last, last + 3);
+        if (static_cast<double>(*high) <= 1.05 * static_cast<double>(*low)) return;
+      }
+      last[n % 3] = step(nullptr);
+      if (n > 0) spent += last[n % 3];
+    }
+  }
+
+  void time_steps() {
+    const double wanted = options_.min_time_s * 1e9;
+    double spent = 0;
+    while (!stopped() && result_.run_ns.size() < kMostRuns && (spent < wanted || static_cast<int>(result_.run_ns.size()) < options_.min_runs)) {
+      result_.run_ns.push_back(step(nullptr));
+      spent += static_cast<double>(result_.run_ns.back());
+      report(0.8 * spent / std::max(wanted, 1.0));
+    }
+  }
+
+  void split_steps() {
+    const double wanted = options_.min_time_s * 1e9 / 4;
+    std::vector<double> kernels, outside, busy;
+    double spent = 0;
+    Timeline timeline;
+    timeline.slices.reserve(executor_.plan().graph.nodes.size());
+    while (!stopped() && result_.timeline_runs < kMostTimelines && (spent < wanted || result_.timeline_runs < kFewestTimelines)) {
+      const std::int64_t took = step(&timeline);
+      const KernelTime time = kernel_time(timeline, took, result_.clock_read_ns);
+      kernels.push_back(time.kernels_ns);
+      outside.push_back(time.outside_ns);
+      busy.push_back(time.thread_ns / (time.kernels_ns + time.outside_ns + 1e-9) / result_.threads);
+      ++result_.timeline_runs;
+      spent += static_cast<double>(took);
+      report(0.8 + 0.2 * spent / std::max(wanted, 1.0));
+    }
+    result_.kernels_ns = kernels.empty() ? 0 : median(kernels);
+    result_.outside_ns = outside.empty() ? 0 : median(outside);
+    result_.thread_busy = busy.empty() ? 0 : median(busy);
+  }
+
+  void report(double fraction) {
+    if (options_.progress) options_.progress(std::min(fraction, 1.0));
+  }
+
+  Executor& executor_;
+  const BenchOptions& options_;
+  BenchResult result_;
+};
+
+}  // namespace
+
+BenchResult bench(Executor& executor, int threads, const BenchOptions& options) { return Bench(executor, threads, options).run(); }
+
+std::int64_t percentile(const std::vector<std::int64_t>& ascending, double percent) {
+  const double rank = std::ceil(percent / 100 * static_cast<double>(ascending.size()));
+  return ascending[static_cast<std::size_t>(std::clamp(rank, 1.0, static_cast<double>(ascending.size()))) - 1];
+}
+
+KernelTime kernel_time(const Timeline& timeline, std::int64_t step_ns, double clock_read_ns) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+  KernelTime time;
+  for (const Slice& s : timeline.slices) {
+    if (s.node == kNone) continue;
+    spans.emplace_back(s.start_ns, s.end_ns);
+    time.thread_ns += std::max(0.0, static_cast<double>(s.end_ns - s.start_ns) - clock_read_ns);
+  }
+  std::sort(spans.begin(), spans.end());
+  std::int64_t covered = 0, until = -1;
+  double stretches = 0;
+  for (const auto& [start, end] : spans) {
+    if (start > until) ++stretches;
+    covered += std::max<std::int64_t>(0, end - std::max(start, until));
+    until = std::max(until, end);
+  }
+  time.kernels_ns = std::max(0.0, static_cast<double>(covered) - stretches * clock_read_ns);
+  time.outside_ns = std::max(0.0, static_cast<double>(step_ns - covered) - stretches * clock_read_ns);
+  return time;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,60 @@
+// The one wrapper that runs every pass: skips it if disabled, times it, verifies what it made, dumps the graph if it changed,
+// and says what was won. Takes passes into the nested graphs of control flow (registry.h).
+// Who plans a program that waits for it looks at the last graph alone: Looks::at_none.
+//
+//     TAPEDECK_DISABLE_PASSES=cse,dead_code   leaves these out (passes that the planner cannot do without run anyway;
+//                                            a name that no pass has is a UsageError)
+//     TAPEDECK_DUMP=DIR                       DIR/01-dead_code.graph, ... whenever a pass changed something
+//     TAPEDECK_DEBUG=1                        one line to stderr per pass: nodes before -> after, milliseconds
+#pragma once
+
+#include <tapedeck/capture/passes/pass_options.h>
+#include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/engine/eager/settings.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tapedeck TAPEDECK_API {
+
+struct PassRecord {
+  std::string name;
+  double ms = 0;
+  std::int64_t nodes_before = 0, nodes_after = 0;     // those in regions included
+  std::int64_t bytes_before = 0, bytes_after = 0;     // most bytes alive at once in the graph's order (analysis/live_peak.h); 0 if nobody looked
+  bool skipped = false;
+};
+
+// Of which graphs the runner looks at types, invariants and live bytes. What passes took and left is noted in any case.
+enum class Looks { at_each, at_none };
+
+class PassRunner {
+ public:
+  explicit PassRunner(PassOptions options = {}, Looks looks = Looks::at_each);  // reads the environment; TAPEDECK_DEBUG looks at each
+
+  // A registered pass. Throws UsageError for a name that no pass has.
+  Graph run(const char* name, Graph graph);
+  // A step of the pipeline's own.
+  enum class Need { optional, always };
+  // Throws InvalidGraphError that names the pass if its result does not verify and anybody looks.
+  Graph run(const char* name, Graph graph, const std::function<Graph(Graph)>& pass, Need need = Need::optional);
+  // Calls `seen` with the name and the result of every step from now on, skipped ones left out.
+  void watch(std::function<void(const std::string&, const Graph&)> seen) { seen_ = std::move(seen); }
+  const std::vector<PassRecord>& records() const { return records_; }
+  const PassOptions& options() const { return options_; }
+
+ private:
+  bool disabled(const std::string& name) const;
+  std::int64_t bytes_of(const Graph& graph) const;
+  void dump(const std::string& name, const std::string& text);
+
+  PassOptions options_;
+  Settings settings_;
+  Looks looks_;
+  std::function<void(const std::string&, const Graph&)> seen_;
+  int dumped_ = 0;
+  std::vector<PassRecord> records_;
+};
+
+}  // namespace TAPEDECK_API

@@ -1,0 +1,19 @@
+// Why every value is where it is, and why a budget cannot be met.
+#pragma once
+
+#include <tapedeck/capture/plan/plan.h>
+
+#include <string>
+
+namespace tapedeck {
+
+// Fills in Placement::reason. Where several hold, the first of this list is given:
+//   input, state, constant (the buffer itself) - alias - in_place - output - update - recomputed - unread -
+//   saved (made in forward, read in backward or update) - gradient (made in backward) - temporary
+void give_reasons(Plan* plan);
+
+// The node where the plan's live bytes are highest and the largest tensors alive there: "at `%h: f32[4,8] = relu(%x)`: %x 128
+// bytes, ..."
+std::string describe_peak(const Plan& plan);
+
+}  // namespace tapedeck

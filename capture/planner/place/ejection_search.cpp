@@ -1,0 +1,200 @@
+#include <tapedeck/capture/planner/place/ejection_search.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace tapedeck {
+
+namespace {
+
+constexpr std::int64_t kFixed = std::int64_t{1} << 40;   // a weight that nothing outweighs
+constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
+
+}  // namespace
+
+Climber::Climber(const PlaceProblem& p, std::uint64_t seed)
+    : p_(p), near_(p), random_(seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u), lowest_(p.bound), weight_(p.buffers.size(), 1) {
+  if (random_ == 0) random_ = 1;
+  patience_ = static_cast<std::int64_t>(near_.pairs()) + 1000;
+  for (std::size_t i = 0; i < p_.buffers.size(); ++i) {
+    if (p_.buffers[i].fixed < 0) continue;
+    weight_[i] = kFixed;
+    lowest_ = std::max(lowest_, p_.buffers[i].fixed + p_.buffers[i].bytes);
+  }
+}
+
+// xorshift64*: small, and the same on every machine.
+std::uint32_t Climber::random_below(std::uint32_t n) {
+  random_ ^= random_ >> 12;
+  random_ ^= random_ << 25;
+  random_ ^= random_ >> 27;
+  return static_cast<std::uint32_t>(((random_ * 0x2545F4914F6CDD1Du >> 32) * n) >> 32);
+}
+
+std::int64_t Climber::first_step(const Attempt& best) const { return std::max<std::int64_t>((best.end - lowest_) / 2, 1); }
+
+// Half of the way to the bound; after a failure half of that, and when that has got too small all over again with more patience. A small
+// step costs about as much as a large one that succeeds: what takes time is to learn what is hard to place.
+bool Climber::climb(std::int64_t work, Attempt* best, const SearchStop& stop) {
+  const std::int64_t before = best->end;
+  if (!is_able()) return false;
+  while (work > 0 && best->end > lowest_) {
+    if (step_ == 0) step_ = first_step(*best);
+    if (!has_target_ || target_ >= best->end) set_target(std::max(best->end - step_, lowest_), *best);
+    const Outcome outcome = reach_target(&work, stop);
+    if (outcome == Outcome::paused) break;
+    has_target_ = false;
+    if (outcome == Outcome::found) {
+      keep(best);
+      step_ = first_step(*best);
+    } else if ((step_ /= 2) <= (best->end - lowest_) / 256) {
+      step_ = first_step(*best);
+      patience_ = std::min(patience_ * 2, std::int64_t{1} << 60);
+    }
+  }
+  return best->end < before;
+}
+
+bool Climber::reach(std::int64_t target, std::int64_t work, Attempt* best, const SearchStop& stop) {
+  if (best->end <= target) return true;
+  if (!is_able() || target < lowest_) return false;
+  set_target(target, *best);
+  left_ = work;
+  if (reach_target(&work, stop) == Outcome::found) keep(best);
+  has_target_ = false;
+  return best->end <= target;
+}
+
+void Climber::set_target(std::int64_t target, const Attempt& best) {
+  target_ = target;
+  has_target_ = true;
+  left_ = patience_;
+  offset_ = best.offsets;
+  out_.clear();
+  for (std::size_t i = 0; i < offset_.size(); ++i)
+    if (offset_[i] + p_.buffers[i].bytes > target) take_out(static_cast<std::int32_t>(i));
+  std::sort(out_.begin(), out_.end(), [&](std::int32_t x, std::int32_t y) {  // the largest goes back first
+    return p_.buffers[x].bytes != p_.buffers[y].bytes ? p_.buffers[x].bytes < p_.buffers[y].bytes : x < y;
+  });
+}
+
+Climber::Outcome Climber::reach_target(std::int64_t* work, const SearchStop& stop) {
+  constexpr unsigned kLookEvery = 16;   // that are put back
+  for (unsigned n = 0; !out_.empty(); ++n) {
+    if (left_ <= 0) return Outcome::failed;
+    if (*work <= 0 || (n % kLookEvery == 0 && stop.now())) return Outcome::paused;
+    const std::int32_t i = out_.back();
+    out_.pop_back();
+    const std::int64_t cost = static_cast<std::int64_t>(near_.of(i).size()) + 8;
+    left_ -= cost;
+    *work -= cost;
+    if (!put_back(i)) return Outcome::failed;
+  }
+  return Outcome::found;
+}
+
+void Climber::take_out(std::int32_t i) {
+  offset_[i] = -1;
+  out_.push_back(i);
+}
+
+// False: only a fixed buffer could give way.
+bool Climber::put_back(std::int32_t i) {
+  const Tenant& b = p_.buffers[i];
+  gather_edges(i);
+  const std::int64_t offset = find_cheapest(b);
+  if (offset < 0 || cheapest_ >= kFixed) return false;
+  if (cheapest_ > 0) {
+    ++weight_[i];
+    for (std::int32_t k : near_.of(i))
+      if (offset_[k] >= 0 && offset_[k] < offset + b.bytes && offset < offset_[k] + p_.buffers[k].bytes) take_out(k);
+  }
+  offset_[i] = offset;
+  return true;
+}
+
+void Climber::gather_edges(std::int32_t i) {
+  starts_.clear();
+  ends_.clear();
+  for (std::int32_t k : near_.of(i)) {
+    if (offset_[k] < 0) continue;
+    starts_.push_back({offset_[k], weight_[k]});
+    ends_.push_back({offset_[k] + p_.buffers[k].bytes, weight_[k]});
+  }
+  sort_edges(&starts_);
+  sort_edges(&ends_);
+}
+
+// Many are first thrown into buckets by place, which are small then.
+void Climber::sort_edges(std::vector<Edge>* edges) {
+  constexpr std::size_t kFew = 200;
+  constexpr int kBits = 11;
+  const auto by_place = [](const Edge& x, const Edge& y) { return x.at < y.at; };
+  if (edges->size() < kFew) {
+    std::sort(edges->begin(), edges->end(), by_place);
+    return;
+  }
+  int shift = 0;
+  while ((target_ >> shift) >> kBits > 0) ++shift;
+  buckets_.assign((std::size_t{1} << kBits) + 1, 0);
+  for (const Edge& e : *edges) ++buckets_[static_cast<std::size_t>(e.at >> shift) + 1];
+  for (std::size_t k = 1; k < buckets_.size(); ++k) buckets_[k] += buckets_[k - 1];
+  sorted_.resize(edges->size());
+  for (const Edge& e : *edges) sorted_[static_cast<std::size_t>(buckets_[static_cast<std::size_t>(e.at >> shift)]++)] = e;
+  edges->swap(sorted_);
+  std::int32_t from = 0;   // buckets_[k] is by now where bucket k ends
+  for (std::int32_t to : buckets_) {
+    if (to - from > 1) std::sort(edges->begin() + from, edges->begin() + to, by_place);
+    from = std::max(from, to);
+  }
+}
+
+// The offset where the least weight is in the way: on the floor, right above something, or right below something; the lowest where there is
+// none. -1: it does not fit below the target at all.
+std::int64_t Climber::find_cheapest(const Tenant& b) {
+  cheapest_ = kNowhere;
+  std::int64_t chosen = -1;
+  std::uint32_t ties = 0;
+  std::size_t s = 0, e = 0;
+  std::int64_t begun = 0, done = 0;  // weight of what starts below the end of what is considered, of what ends at its offset or below
+  const auto consider = [&](std::int64_t offset) {
+    if (offset < 0 || offset > target_ - b.bytes) return;
+    while (s < starts_.size() && starts_[s].at < offset + b.bytes) begun += starts_[s++].weight;
+    while (e < ends_.size() && ends_[e].at <= offset) done += ends_[e++].weight;
+    const std::int64_t cost = begun - done;
+    if (cost < cheapest_) {
+      cheapest_ = cost;
+      chosen = offset;
+      ties = 1;
+    } else if (cost == cheapest_ && random_below(++ties) == 0) {
+      chosen = offset;
+    }
+  };
+  consider(0);
+  for (std::size_t above = 0, below = 0; cheapest_ > 0 && (above < ends_.size() || below < starts_.size());) {  // ascending offsets
+    const std::int64_t on = above < ends_.size() ? align_up(ends_[above].at, b.alignment) : kNowhere;
+    const std::int64_t room = below < starts_.size() ? starts_[below].at - b.bytes : kNowhere;
+    const std::int64_t under = below < starts_.size() && room >= 0 ? room / b.alignment * b.alignment : room;
+    if (on <= under) {
+      consider(on);
+      ++above;
+    } else {
+      consider(under);
+      ++below;
+    }
+  }
+  return chosen;
+}
+
+void Climber::keep(Attempt* best) const {
+  best->offsets = offset_;
+  best->end = 0;
+  for (std::size_t i = 0; i < offset_.size(); ++i) best->end = std::max(best->end, offset_[i] + p_.buffers[i].bytes);
+}
+
+bool climb(const PlaceProblem& p, std::int64_t work, std::uint64_t seed, Attempt* best) {
+  if (best->end <= p.bound || work <= 0) return false;
+  return Climber(p, seed).climb(work, best);
+}
+
+}  // namespace tapedeck

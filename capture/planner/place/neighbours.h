@@ -1,0 +1,33 @@
+// Which buffers are alive together, as lists.
+#pragma once
+
+#include <tapedeck/capture/planner/place/place_problem.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace tapedeck {
+
+class Neighbours {
+ public:
+  static constexpr std::size_t kMostPairs = std::size_t{1} << 26;
+
+  struct List {
+    const std::int32_t *first, *last;
+    const std::int32_t* begin() const { return first; }
+    const std::int32_t* end() const { return last; }
+    std::size_t size() const { return static_cast<std::size_t>(last - first); }
+  };
+
+  explicit Neighbours(const PlaceProblem& p);   // O(pairs); gives up beyond `kMostPairs`
+  bool complete() const { return complete_; }
+  std::size_t pairs() const { return all_.size(); }
+  List of(std::int32_t i) const { return {all_.data() + from_[i], all_.data() + from_[i + 1]}; }
+
+ private:
+  std::vector<std::size_t> from_;
+  std::vector<std::int32_t> all_;
+  bool complete_ = true;
+};
+
+}  // namespace tapedeck

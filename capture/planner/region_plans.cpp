@@ -1,0 +1,95 @@
+// Plans regions, and remembers the plans for the whole process. Planning one graph asks for the plan of the same region many times: for the
+// workspaces of every order of nodes, and once more for the finished plan.
+#include <tapedeck/capture/planner/region_plans.h>
+
+#include <tapedeck/capture/cost/node_costs.h>
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/plan/region_frames.h>
+
+#include <map>
+#include <mutex>
+#include <span>
+#include <utility>
+
+namespace tapedeck {
+
+namespace {
+
+class KnownPlans {
+ public:
+  std::shared_ptr<const Plan> find(const Region& region) {
+    const std::lock_guard lock(mutex_);
+    if (const auto it = of_region_.find(region.get()); it != of_region_.end() && it->second.region.lock() == region) return it->second.plan;
+    if (const auto it = with_graph_.find(region.get()); it != with_graph_.end()) return it->second.lock();   // null if it is gone
+    return nullptr;
+  }
+
+  void add(const Region& region, std::shared_ptr<const Plan> plan) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(of_region_, [](const auto& entry) { return entry.second.region.expired(); });
+    std::erase_if(with_graph_, [](const auto& entry) { return entry.second.expired(); });
+    with_graph_[&plan->graph] = plan;
+    of_region_[region.get()] = {region, std::move(plan)};
+  }
+
+ private:
+  struct Known {
+    std::weak_ptr<const Graph> region;
+    std::shared_ptr<const Plan> plan;
+  };
+
+  std::mutex mutex_;
+  std::map<const Graph*, Known> of_region_;                      // by the region as it was
+  std::map<const Graph*, std::weak_ptr<const Plan>> with_graph_; // by the region as it is planned
+};
+
+std::vector<std::shared_ptr<const Plan>> plans_of_regions(const Graph& graph) {
+  std::vector<std::shared_ptr<const Plan>> plans(graph.regions.size());
+  for (const Node& node : graph.nodes) {
+    if (!runs_regions_by_plan(node)) continue;
+    for (std::int32_t r = node.first_region; r < node.first_region + node.n_regions; ++r)
+      plans[static_cast<std::size_t>(r)] = plan_region(graph.regions[static_cast<std::size_t>(r)]);
+  }
+  return plans;
+}
+
+void use_planned(const std::vector<std::shared_ptr<const Plan>>& plans, Graph* graph) {
+  for (std::size_t r = 0; r < plans.size(); ++r)
+    if (plans[r]) graph->regions[r] = Region(plans[r], &plans[r]->graph);
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> plan_region(const Region& region) {
+  static KnownPlans known;
+  if (std::shared_ptr<const Plan> plan = known.find(region)) return plan;
+  PlanOptions options;
+  options.strategy = Strategy::none;
+  options.find_floor = false;
+  auto plan = std::make_shared<const Plan>(make_plan(*region, options));
+  known.add(region, plan);
+  return plan;
+}
+
+std::vector<std::int64_t> node_workspaces(const Graph& graph) {
+  const std::vector<std::shared_ptr<const Plan>> plans = plans_of_regions(graph);
+  std::vector<std::int64_t> bytes;
+  bytes.reserve(graph.nodes.size());
+  for (const Node& node : graph.nodes) {
+    const std::span<const std::shared_ptr<const Plan>> own(plans.data() + node.first_region, static_cast<std::size_t>(node.n_regions));
+    bytes.push_back(node.n_regions > 0 ? region_workspace(graph, node, own) : kernel_workspace(graph, node));
+  }
+  return bytes;
+}
+
+Graph with_planned_regions(Graph graph) {
+  use_planned(plans_of_regions(graph), &graph);
+  return graph;
+}
+
+void plan_regions(Plan* plan) {
+  plan->region_plans = plans_of_regions(plan->graph);
+  use_planned(plan->region_plans, &plan->graph);
+}
+
+}  // namespace tapedeck

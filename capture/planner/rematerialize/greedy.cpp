@@ -1,0 +1,281 @@
+// The greedy strategy. While something helps: of the values kept across the peak without being read there, give up the one with
+// the best bytes x span for the cost of computing it again, and run its node again just before its next reader.
+//
+// If nobody reads the value before that, the run that made it goes: it was moved.
+//
+// What the clone reads must be there. An operand that is not is either kept longer (where live bytes leave room for it), or
+// made again too, recursively; one that is made again somewhat later anyway is made here instead and kept until then (hoisted).
+// A value may be given up again in another stretch, so in the end one tensor may be computed several times.
+//
+// Live bytes are exact after every choice. A choice counts only if it lowers the peak, or the number of stages at the peak;
+// others are taken back and the next best is tried. So the sequence ends, and since it never looks at a budget, the first of
+// its prefixes that fits a budget is monotone in the budget. Cost: a few touched stages per choice, and a walk over live bytes.
+#include <tapedeck/capture/planner/rematerialize/rematerialize.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+
+namespace tapedeck {
+
+namespace {
+
+constexpr int kTrials = 48;      // choices tried at a peak, per way of getting operands, before it counts as stuck
+constexpr int kEstimates = 128;  // choices costed at a peak
+constexpr std::size_t kLongestChain = 128;
+constexpr std::size_t kRemembered = 64;  // choices for which the cost of an option is believed before it is worked out again
+constexpr std::int64_t kMostWork = 25'000'000;  // Schedule::work() and clones costed: seconds
+constexpr double kMoved = 0.5;  // of a node's cost is what moving it counts in a score: it takes no time, but what it reads is kept for it
+constexpr double kImpossible = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kCandidateSteps = 1000;  // candidates lower the peak by at least 1/1000 of keep-all's each
+
+// How operands that are not at hand may be had.
+struct Ways {
+  bool keep_longer, hoist;
+};
+constexpr Ways kWays[] = {{true, true}, {true, false}, {false, true}, {false, false}};
+
+// What giving up a gap was last found to cost, and after how many choices that was.
+struct Remembered {
+  NodeId from = kNone, to = kNone;
+  double cost = 0;
+  std::size_t when = 0;
+};
+
+// What giving up a gap takes.
+struct Recipe {
+  NodeId stage = kNone;  // the clones run here
+  std::vector<NodeId> clones;
+  std::vector<Step> hoisted;          // clones of later stages that these make superfluous
+  double cost = 0;                    // net
+  std::int64_t kept_across_peak = 0;  // bytes of operands kept longer, over the peak
+};
+
+class GreedyChooser {
+ public:
+  GreedyChooser(const Facts& facts, const Watch& watch)
+      : facts_(facts),
+        graph_(*facts.graph),
+        watch_(watch),
+        schedule_(facts),
+        planned_(graph_.nodes.size(), 0),
+        remembered_(graph_.values.size()) {
+    const std::int64_t n = graph_.node_count();
+    most_clones_ = std::max(4 * n, std::min<std::int64_t>(n * n / 2, 4096));
+  }
+
+  Choices choose() {
+    const std::int64_t keep_all = schedule_.peak().bytes;
+    choices_.candidates.push_back({0, 0, keep_all});
+    while (schedule_.clone_count() < most_clones_ && schedule_.work() + costed_ < kMostWork) {
+      watch_.check();
+      peak_ = schedule_.peak();
+      watch_.report(keep_all > 0 ? 1.0 - static_cast<double>(peak_.bytes) / static_cast<double>(keep_all) : 1.0);
+      if (!improve()) break;
+      const std::int64_t now = schedule_.peak().bytes;
+      if (choices_.candidates.back().live_peak - now > keep_all / kCandidateSteps) record(now);
+    }
+    const std::int64_t last = schedule_.peak().bytes;
+    if (last < choices_.candidates.back().live_peak) record(last);
+    choices_.journal = schedule_.journal();
+    return std::move(choices_);
+  }
+
+ private:
+  void record(std::int64_t live_peak) {
+    choices_.candidates.push_back(
+        {static_cast<std::int32_t>(choices_.decisions.size()), schedule_.journal().size(), live_peak});
+  }
+
+  // ---- one choice ----
+
+  struct Option {
+    double score = 0;
+    Gap gap;
+    bool exact = false;  // the score counts the whole recipe, not only the value's own node
+    bool operator<(const Option& o) const {
+      if (score != o.score) return score < o.score;
+      return gap.value != o.gap.value ? gap.value > o.gap.value : gap.from > o.gap.from;
+    }
+  };
+
+  double score(const Gap& gap, std::int64_t bytes, double cost) const {
+    const double tiny = 1e-9 + facts_.keep_all_cost * 1e-9;
+    return static_cast<double>(bytes) * (gap.to - gap.from) / (std::max(cost, 0.0) + tiny);
+  }
+
+  std::vector<Option> options_at_peak() const {
+    std::vector<Option> options;
+    for (const Gap& gap : schedule_.gaps()) {
+      if (gap.value == kNone || gap.from > peak_.stage || gap.to <= peak_.stage || facts_.bytes[gap.value] == 0) continue;
+      const NodeId maker = graph_.values[gap.value].node;
+      if (gap.to - gap.from < 2 || !facts_.can_repeat(maker)) continue;
+      const Remembered& r = remembered_[gap.value];
+      const bool known = r.from == gap.from && r.to == gap.to && choices_.decisions.size() - r.when < kRemembered;
+      const double cost = known ? r.cost : cost_of_first(gap);
+      if (cost != kImpossible) options.push_back({score(gap, facts_.bytes[gap.value], cost), gap, false});
+    }
+    return options;
+  }
+
+  bool improve() {
+    const std::vector<Option> options = options_at_peak();
+    for (const Ways& ways : kWays)
+      if (try_options(options, ways)) return true;
+    return false;
+  }
+
+  // Best first. A score that counts only the value's own node is too high at worst, so an option is costed when its turn comes,
+  // and tried when it still leads after that.
+  bool try_options(const std::vector<Option>& options, const Ways& ways) {
+    std::priority_queue<Option> queue(options.begin(), options.end());
+    int trials = 0, estimates = 0;
+    while (!queue.empty() && trials < kTrials && estimates < kEstimates) {
+      Option option = queue.top();
+      queue.pop();
+      Recipe recipe;
+      const bool found = find_recipe(option.gap, ways, &recipe);
+      if (!option.exact) {
+        ++estimates;
+        if (&ways == kWays) remember(option.gap, found ? recipe.cost : kImpossible);
+      }
+      if (!found) continue;
+      if (!option.exact) {
+        const std::int64_t gain = facts_.bytes[option.gap.value] - recipe.kept_across_peak;
+        if (gain <= 0) continue;
+        option = {score(option.gap, gain, recipe.cost), option.gap, true};
+        if (!queue.empty() && option < queue.top()) {
+          queue.push(option);
+          continue;
+        }
+      }
+      ++trials;
+      if (try_recipe(option.gap, recipe)) return true;
+    }
+    return false;
+  }
+
+  // The first way is the cheapest, so its cost bounds the others' from below.
+  void remember(const Gap& gap, double cost) { remembered_[gap.value] = {gap.from, gap.to, cost, choices_.decisions.size()}; }
+
+  bool try_recipe(const Gap& gap, const Recipe& recipe) {
+    const std::size_t before = schedule_.journal().size();
+    for (NodeId n : recipe.clones) schedule_.add_run(recipe.stage, n);
+    for (const Step& step : recipe.hoisted)
+      if (schedule_.has_run(step.stage, step.node)) schedule_.remove_with_operands(step.stage, step.node);
+    schedule_.remove_if_unread(gap.from, graph_.values[gap.value].node);
+    schedule_.refresh();
+    const LiveTree::Peak now = schedule_.peak();
+    if (now.bytes < peak_.bytes || (now.bytes == peak_.bytes && now.stages < peak_.stages)) {
+      note_decision(gap, before, now.bytes);
+      return true;
+    }
+    schedule_.undo_to(before);
+    schedule_.refresh();
+    return false;
+  }
+
+  void note_decision(const Gap& gap, std::size_t journal_before, std::int64_t live_peak) {
+    Decision d;
+    d.value = graph_.value_name(gap.value);
+    d.bytes = facts_.bytes[gap.value];
+    d.span = gap.to - gap.from - 1;
+    for (std::size_t i = journal_before; i < schedule_.journal().size(); ++i) {
+      const Step& step = schedule_.journal()[i];
+      d.clones += step.added ? 1 : -1;
+      d.cost_us += step.added ? facts_.cost[step.node] : -facts_.cost[step.node];
+    }
+    d.live_peak_bytes = facts_.external_bytes + live_peak;
+    d.reason = fmt::format("kept for {} steps across the peak at `{}`, cheap to compute again before `{}`", d.span,
+                           graph_.node_text(peak_.stage), graph_.node_text(gap.to));
+    choices_.decisions.push_back(std::move(d));
+  }
+
+  // ---- recipes ----
+
+  // Of running the value's own node at the end of the gap.
+  double cost_of_first(const Gap& gap) const {
+    const double cost = facts_.cost[graph_.values[gap.value].node];
+    return schedule_.waits(gap.value, gap.from) ? kMoved * cost : cost;
+  }
+
+  bool find_recipe(const Gap& gap, Ways ways, Recipe* recipe) {
+    recipe->stage = gap.to;
+    const NodeId maker = graph_.values[gap.value].node;
+    const bool found = make_again(maker, ways, recipe);
+    recipe->cost += cost_of_first(gap) - facts_.cost[maker];
+    for (NodeId n : recipe->clones) planned_[n] = 0;
+    return found;
+  }
+
+  bool make_again(NodeId node, Ways ways, Recipe* recipe) {
+    if (!facts_.can_repeat(node) || recipe->clones.size() >= kLongestChain) return false;
+    planned_[node] = 1;
+    recipe->clones.push_back(node);
+    recipe->cost += facts_.cost[node];
+    ++costed_;
+    for (ValueId root : facts_.reads(node))
+      if (!have(root, ways, recipe)) return false;
+    return true;
+  }
+
+  bool have(ValueId root, Ways ways, Recipe* recipe) {
+    const NodeId stage = recipe->stage;
+    if (!facts_.in_arena(root)) return facts_.overwritten[root] >= stage;
+    const NodeId maker = graph_.values[root].node;
+    if (planned_[maker]) return true;
+    const Schedule::Presence at = schedule_.presence(root, stage);
+    if (at.here || at.kept) return true;
+    if (may_keep_longer(root, at, ways, recipe)) return true;
+    if (ways.hoist && at.next_makes && has_room(stage + 1, at.next - 1, facts_.bytes[root])) {
+      recipe->hoisted.push_back({at.next, maker, false});
+      recipe->cost -= facts_.cost[maker];
+    }
+    return make_again(maker, ways, recipe);
+  }
+
+  // Keeping an operand from its last reader on costs no time. Across the peak it must be small against what is given up.
+  bool may_keep_longer(ValueId root, const Schedule::Presence& at, Ways ways, Recipe* recipe) const {
+    const std::int64_t bytes = facts_.bytes[root];
+    if (at.previous == kNone) return false;
+    if (bytes == 0) return true;
+    if (at.previous < peak_.stage) {
+      const std::int64_t given_up = facts_.bytes[graph_.nodes[recipe->clones.front()].first_output];
+      if ((recipe->kept_across_peak + bytes) * 4 > given_up) return false;
+      recipe->kept_across_peak += bytes;
+      return true;
+    }
+    return ways.keep_longer && has_room(at.previous, recipe->stage - 1, bytes);
+  }
+
+  bool has_room(NodeId first, NodeId last, std::int64_t bytes) const {
+    return schedule_.most_live(first, last) + bytes < peak_.bytes;
+  }
+
+  const Facts& facts_;
+  const Graph& graph_;
+  const Watch& watch_;
+  Schedule schedule_;
+  LiveTree::Peak peak_;
+  std::vector<char> planned_;           // by node: in the recipe being made
+  std::vector<Remembered> remembered_;  // by value
+  std::int64_t most_clones_ = 0;
+  std::int64_t costed_ = 0;  // clones put into recipes so far
+  Choices choices_;
+};
+
+}  // namespace
+
+void Watch::check() const {
+  if (cancel && cancel->load()) throw Cancelled("planning was cancelled");
+}
+
+void Watch::report(double done) const {
+  if (progress) progress(std::clamp(done, 0.0, 1.0));
+}
+
+Choices choose_greedily(const Facts& facts, const Watch& watch) { return GreedyChooser(facts, watch).choose(); }
+
+}  // namespace tapedeck

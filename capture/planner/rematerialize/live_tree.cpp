@@ -1,0 +1,68 @@
+#include <tapedeck/capture/planner/rematerialize/live_tree.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+namespace {
+constexpr std::int64_t kNoStage = -(std::int64_t{1} << 62);  // below anything that sums of bytes can reach
+}
+
+LiveTree::LiveTree(const std::vector<std::int64_t>& bytes) {
+  while (leaves_ < bytes.size()) leaves_ *= 2;
+  entries_.resize(leaves_ * 2);
+  for (std::size_t i = 0; i < leaves_; ++i)
+    entries_[leaves_ + i] = i < bytes.size() ? Entry{bytes[i], 0, 1} : Entry{kNoStage, 0, 0};
+  for (std::size_t i = leaves_ - 1; i > 0; --i) combine(i);
+}
+
+void LiveTree::combine(std::size_t i) {
+  const Entry &left = entries_[2 * i], &right = entries_[2 * i + 1];
+  Entry& entry = entries_[i];
+  entry.most = std::max(left.most, right.most) + entry.added;
+  entry.stages = (left.most >= right.most ? left.stages : 0) + (right.most >= left.most ? right.stages : 0);
+}
+
+void LiveTree::combine_above(std::size_t i) {
+  for (i /= 2; i > 0; i /= 2) combine(i);
+}
+
+void LiveTree::add(NodeId first, NodeId last, std::int64_t bytes) {
+  if (first > last || bytes == 0) return;
+  const auto apply = [&](std::size_t i) {
+    entries_[i].most += bytes;
+    entries_[i].added += bytes;
+  };
+  const std::size_t low = leaves_ + static_cast<std::size_t>(first), high = leaves_ + static_cast<std::size_t>(last) + 1;
+  for (std::size_t l = low, h = high; l < h; l /= 2, h /= 2) {
+    if (l & 1) apply(l++);
+    if (h & 1) apply(--h);
+  }
+  combine_above(low);
+  combine_above(high - 1);
+}
+
+std::int64_t LiveTree::most_below(std::size_t i, std::size_t first, std::size_t last, std::size_t low, std::size_t high) const {
+  if (first <= low && high <= last) return entries_[i].most;
+  const std::size_t middle = (low + high) / 2;
+  std::int64_t most = kNoStage;
+  if (first <= middle) most = std::max(most, most_below(2 * i, first, last, low, middle));
+  if (last > middle) most = std::max(most, most_below(2 * i + 1, first, last, middle + 1, high));
+  return most + entries_[i].added;
+}
+
+std::int64_t LiveTree::most(NodeId first, NodeId last) const {
+  if (first > last) return 0;
+  return most_below(1, static_cast<std::size_t>(first), static_cast<std::size_t>(last), 0, leaves_ - 1);
+}
+
+std::int64_t LiveTree::at(NodeId stage) const { return most(stage, stage); }
+
+LiveTree::Peak LiveTree::peak() const {
+  if (entries_[1].stages == 0) return {};
+  std::size_t i = 1;
+  while (i < leaves_) i = entries_[2 * i].most >= entries_[2 * i + 1].most ? 2 * i : 2 * i + 1;
+  return {entries_[1].most, static_cast<NodeId>(i - leaves_), entries_[1].stages};
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,142 @@
+// The user's checkpoint regions. A region's values that only its own forward nodes and later phases read are dropped after
+// forward and made again, from what the region reads, in one re-execution just before the first reader of a later phase:
+//     %a = exp(%x) [region=0]; %b = mul(%a, %a) [region=0]; ... ; %g = mul(%d, %a) [phase=backward]
+// becomes
+//     %a = exp(%x) [region=0]; %b = mul(%a, %a) [region=0]; ... ; %9 = exp(%x) [clone, of=%a]; %g = mul(%d, %9)
+//     [phase=backward]
+// What other forward nodes read (the region's outputs) stays stored. Only what is needed runs again. A value stays stored as
+// well if it cannot be made again: an effect is in the way, or a state that it reads has been overwritten by then.
+#include <tapedeck/capture/planner/rematerialize/rematerialize.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace tapedeck {
+
+namespace {
+
+class RegionChooser {
+ public:
+  explicit RegionChooser(const Facts& facts)
+      : facts_(facts),
+        graph_(*facts.graph),
+        schedule_(facts),
+        readers_(graph_.values.size()),
+        chosen_(graph_.nodes.size(), kNone) {
+    for (NodeId n = 0; n < graph_.node_count(); ++n)
+      for (ValueId root : facts.reads(n)) readers_[root].push_back(n);
+  }
+
+  Choices choose() {
+    choices_.candidates.push_back({0, 0, schedule_.peak().bytes});
+    std::map<std::int32_t, std::vector<NodeId>> regions;
+    for (NodeId n = 0; n < graph_.node_count(); ++n)
+      if (graph_.nodes[n].origin.phase == Phase::forward && graph_.nodes[n].origin.region >= 0)
+        regions[graph_.nodes[n].origin.region].push_back(n);
+    for (const auto& [region, nodes] : regions) recompute(region, nodes);
+    choices_.journal = schedule_.journal();
+    choices_.candidates.push_back(
+        {static_cast<std::int32_t>(choices_.decisions.size()), choices_.journal.size(), schedule_.peak().bytes});
+    return std::move(choices_);
+  }
+
+ private:
+  bool later_phase(NodeId n) const { return graph_.nodes[n].origin.phase != Phase::forward; }
+
+  // Kept as made: read by forward nodes outside its region.
+  bool is_region_output(ValueId v, std::int32_t region) const {
+    return std::any_of(readers_[v].begin(), readers_[v].end(),
+                       [&](NodeId n) { return !later_phase(n) && graph_.nodes[n].origin.region != region; });
+  }
+
+  NodeId first_later_reader(ValueId v) const {
+    const auto it = std::find_if(readers_[v].begin(), readers_[v].end(), [&](NodeId n) { return later_phase(n); });
+    return it == readers_[v].end() ? kNone : *it;
+  }
+
+  std::vector<ValueId> values_to_drop(const std::vector<NodeId>& nodes, std::int32_t region) const {
+    std::vector<ValueId> values;
+    for (NodeId n : nodes)
+      for (ValueId v : facts_.makes(n))
+        if (facts_.in_arena(v) && first_later_reader(v) != kNone && !is_region_output(v, region)) values.push_back(v);
+    return values;
+  }
+
+  void recompute(std::int32_t region, const std::vector<NodeId>& nodes) {
+    std::vector<ValueId> values = values_to_drop(nodes, region);
+    NodeId stage = Facts::kNever;
+    for (ValueId v : values) stage = std::min(stage, first_later_reader(v));
+    std::vector<NodeId> clones;
+    Decision decision;
+    for (ValueId v : values) {
+      const std::size_t mark = clones.size();
+      if (collect(graph_.values[v].node, region, stage, &clones)) {
+        if (decision.value.empty()) decision.value = graph_.value_name(v);
+        decision.bytes += facts_.bytes[v];
+        decision.span = std::max(decision.span, stage - graph_.values[v].node);
+      } else {  // v stays stored
+        for (std::size_t i = mark; i < clones.size(); ++i) chosen_[clones[i]] = kNone;
+        clones.resize(mark);
+      }
+    }
+    if (clones.empty()) return;
+    const std::size_t before = schedule_.journal().size();
+    std::sort(clones.begin(), clones.end());
+    for (NodeId n : clones) schedule_.add_run(stage, n);
+    for (std::size_t i = clones.size(); i-- > 0;)  // what was collected for a value that then stayed stored
+      schedule_.remove_if_unread(stage, clones[i]);
+    for (std::size_t i = clones.size(); i-- > 0;)  // what backward alone reads is made there only
+      schedule_.remove_if_unread(clones[i], clones[i]);
+    schedule_.refresh();
+    for (std::size_t i = before; i < schedule_.journal().size(); ++i) {
+      const Step& step = schedule_.journal()[i];
+      decision.clones += step.added ? 1 : -1;
+      decision.cost_us += step.added ? facts_.cost[step.node] : -facts_.cost[step.node];
+    }
+    decision.live_peak_bytes = facts_.external_bytes + schedule_.peak().bytes;
+    decision.reason =
+        fmt::format("checkpoint region {}: {} nodes run again before `{}`", region, decision.clones, graph_.node_text(stage));
+    choices_.decisions.push_back(std::move(decision));
+  }
+
+  // Adds to `clones` what must run at `stage` to have node n's results there; false if that cannot be.
+  bool collect(NodeId n, std::int32_t region, NodeId stage, std::vector<NodeId>* clones) {
+    if (chosen_[n] == region) return true;
+    if (n >= stage || !facts_.can_repeat(n)) return false;
+    for (ValueId root : facts_.reads(n)) {
+      if (!facts_.in_arena(root)) {
+        if (facts_.overwritten[root] < stage) return false;
+        continue;
+      }
+      const NodeId maker = graph_.values[root].node;
+      const Origin& origin = graph_.nodes[maker].origin;
+      if (origin.phase != Phase::forward || origin.region != region) continue;  // what the region reads is kept for it
+      const Schedule::Presence there = schedule_.presence(root, stage);
+      if (is_region_output(root, region) && (there.kept || there.here)) continue;
+      if (!collect(maker, region, stage, clones) && maker >= stage) return false;  // else it stays stored, and is kept for this
+    }
+    chosen_[n] = region;
+    clones->push_back(n);
+    return true;
+  }
+
+  const Facts& facts_;
+  const Graph& graph_;
+  Schedule schedule_;
+  std::vector<std::vector<NodeId>> readers_;  // by root
+  std::vector<std::int32_t> chosen_;          // by node: the region it is run again for
+  Choices choices_;
+};
+
+}  // namespace
+
+Choices choose_regions(const Facts& facts) {
+  const auto& nodes = facts.graph->nodes;
+  if (std::any_of(nodes.begin(), nodes.end(), [](const Node& n) { return n.origin.region >= 0; })) return RegionChooser(facts).choose();
+  const Candidate keep_all{0, 0, peak_without_clones(facts)};
+  return {{}, {}, {keep_all, keep_all}};
+}
+
+}  // namespace tapedeck

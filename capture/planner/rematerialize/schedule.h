@@ -1,0 +1,143 @@
+// A schedule with recomputation, and the bytes alive in it, kept up to date choice by choice.
+//
+// The graph's nodes keep their order; node t is *stage* t. Before it, stage t may run earlier nodes again, in their order; and a
+// stage's own node need not run there if nobody reads its results before it runs in a later stage. That is the whole state:
+// whoever reads a value in stage t reads the copy made last, at stage t or before, and each copy is kept from where it is made to
+// its last reader before the next copy. A node's first run is the node itself, wherever it stands; the others are its clones.
+//
+// Windows run where clones.h has to put them, and keep nothing alive that whoever reads them does not.
+//
+// Live bytes of a stage = what is kept across it untouched + the most that its own nodes see at once (`local`: operands,
+// results, workspace, less what is computed in place). The arena only; buffers of inputs, state, constants and outputs are
+// constant. This equals, to the byte, what layout.h finds in the graph that clones.h makes of the schedule.
+//
+// Every change is journaled and can be taken back. Cost of a change: O(log stages) for each lifetime it moves, and the nodes of
+// the stages it touches.
+#pragma once
+
+#include <tapedeck/capture/planner/facts/facts.h>
+#include <tapedeck/capture/planner/rematerialize/live_tree.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace tapedeck {
+
+// A run of `node` in stage `stage`, added or removed; without steps every node runs in its own stage.
+struct Step {
+  NodeId stage = kNone;
+  NodeId node = kNone;
+  bool added = true;
+};
+
+// A stretch of the schedule over which a value is kept without being read: from its reader (or maker) at `from` to its reader
+// at `to`.
+struct Gap {
+  ValueId value = kNone;  // kNone: unused entry
+  NodeId from = kNone, to = kNone;
+};
+
+class Schedule {
+ public:
+  explicit Schedule(const Facts& facts);
+
+  // REQUIRES: node <= stage; all operands can be had at `stage` once all pending changes are made.
+  void add_run(NodeId stage, NodeId node);
+  void remove_run(NodeId stage, NodeId node);
+  // Removes the run if nobody reads its results, there or later, and then what made its operands, if they were for it alone. What runs in
+  // its own stage stays unless it runs again later.
+  void remove_if_unread(NodeId stage, NodeId node);
+  // Removes the run whether or not it is read, and what made its operands as above.
+  void remove_with_operands(NodeId stage, NodeId node);
+
+  bool has_run(NodeId stage, NodeId node) const;
+  std::int64_t clone_count() const { return n_clones_; }
+
+  // Nobody reads the copy of `root` made in the stage before a later one: it waits, and could as well be made then.
+  bool waits(ValueId root, NodeId stage) const;
+
+  // Brings live bytes up to date after changes; all of the queries below need it.
+  void refresh();
+  LiveTree::Peak peak() const { return live_.peak(); }
+  std::int64_t most_live(NodeId first, NodeId last) const { return live_.most(first, last); }
+  std::int64_t live(NodeId stage) const { return live_.at(stage); }
+
+  // Where a value stands around a stage.
+  struct Presence {
+    bool here = false;        // read or made in the stage
+    bool kept = false;        // kept across it
+    NodeId previous = kNone;  // the last stage before that reads or makes it
+    NodeId next = kNone;      // the first stage after that does
+    bool next_makes = false;  // ... and there it is made again
+  };
+  Presence presence(ValueId root, NodeId stage) const;
+  const std::vector<Gap>& gaps() const { return gaps_; }
+
+  // The journal: everything done since the beginning, in order.
+  const std::vector<Step>& journal() const { return journal_; }
+  void undo_to(std::size_t journal_size);
+
+  // Lifetimes moved and nodes measured so far: a clock that is the same on every machine.
+  std::int64_t work() const { return work_; }
+
+ private:
+  struct Touch {  // a stage in which a value is read or made
+    NodeId stage = kNone;
+    std::int32_t readers = 0;
+    bool made = false;
+    std::int32_t gap = kNone;  // the entry of gaps_ that ends here; kNone if none is kept
+  };
+
+  void apply(const Step& step);
+  void change_touch(ValueId root, NodeId stage, std::int32_t readers, int made);
+  std::size_t find_touch(ValueId root, NodeId stage) const;
+  void open_gap(ValueId root, std::size_t touch);
+  void close_gap(ValueId root, std::size_t touch);
+  void mark(NodeId stage);
+  bool kept_after(ValueId root, NodeId stage) const;
+  bool is_unread(NodeId stage, NodeId node) const;
+  NodeId made_in(ValueId root, NodeId stage) const;
+  bool is_made_after(ValueId root, NodeId stage) const;
+  std::span<const ValueId> reads(NodeId node) const;
+
+  void add_local(NodeId node, std::int32_t position, bool clone);
+  void note_local(ValueId root, std::int32_t position, bool made);
+  void take_over_local(NodeId node, std::int32_t position);
+  std::int64_t measure_local(NodeId stage);
+
+  const Facts& facts_;
+  std::vector<char> passes_on_;              // by node: passing_windows()
+  std::vector<char> may_leave_;              // by node: it may be left to a later stage
+  std::vector<std::vector<NodeId>> runs_;    // by stage, ascending
+  std::vector<std::vector<Touch>> touches_;  // by value (roots in the arena only), ascending
+  std::vector<Gap> gaps_;
+  std::vector<std::int32_t> free_gaps_;
+  LiveTree live_;
+  std::vector<std::int64_t> local_;  // by stage: the part of live_ that its own nodes see
+  std::vector<NodeId> stale_;
+  std::vector<char> is_stale_;
+  std::vector<Step> journal_;
+  std::int64_t n_clones_ = 0;
+  std::int64_t work_ = 0;
+
+  // Scratch of measure_local.
+  struct Span {
+    std::int32_t first = 0, last = 0;
+    bool exits = false;  // kept beyond the stage
+    bool taken = false;  // its bytes were taken over by an output
+  };
+  std::vector<Span> spans_;          // by value
+  std::vector<std::int32_t> stamp_;  // by value: the measurement that wrote spans_[v]
+  std::int32_t now_ = 0;
+  std::vector<ValueId> in_stage_;
+  std::vector<std::int64_t> delta_;
+};
+
+// By node: a window that others read and nobody waits for. It may run anywhere between what it looks at and its readers.
+std::vector<char> passing_windows(const Facts& facts);
+
+// Schedule(facts).peak().bytes in one walk: most questions are about a schedule without a clone.
+std::int64_t peak_without_clones(const Facts& facts);
+
+}  // namespace tapedeck

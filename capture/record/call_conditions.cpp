@@ -1,0 +1,162 @@
+#include <tapedeck/capture/record/call_conditions.h>
+
+#include <tapedeck/engine/nn/module.h>
+#include <tapedeck/engine/ops/random.h>
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/eager/thread_state.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+namespace tapedeck {
+
+Surroundings Surroundings::now() {
+  const ThreadState& state = thread_state();
+  Surroundings s;
+  s.grad_enabled = state.grad_enabled;
+  s.autocast = state.autocast;
+  s.autocast_dtype = state.autocast_dtype;
+  s.path = state.path;
+  s.training = training_modes();
+  s.rng = rng_state().impl();
+  return s;
+}
+
+std::string Surroundings::difference(const Surroundings& then, bool draws) const {
+  if (grad_enabled != then.grad_enabled) return grad_enabled ? "gradients are wanted now, they were not" : "no gradients are wanted now (NoGrad), they were";
+  if (autocast != then.autocast || (autocast && autocast_dtype != then.autocast_dtype)) return "autocast is another than it was";
+  if (training != then.training) return "modules were switched between training and not";
+  if (path != then.path) return fmt::format("it is called under the path '{}', it was under '{}'", path.view(), then.path.view());
+  if (draws && rng != then.rng) return "the random state is another thread's";
+  return "";
+}
+
+bool draws(const Captured& captured) {
+  return std::any_of(captured.state.begin(), captured.state.end(), [](const Tensor& t) { return t.role() == Role::rng; });
+}
+
+namespace {
+
+// The path attribute of a drawing op, "fc.drop#1", as path and number.
+bool draw_of(const Graph& g, const Node& node, Name* path, std::int32_t* number) {
+  if ((!node.op->is(kRandom) && node.op != &ops::fold_in) || !node.op->attrs) return false;
+  for (int i = 0; i < node.op->attrs->n_fields; ++i) {
+    const Field& field = node.op->attrs->fields[i];
+    if (field.kind != FieldKind::string || std::string_view(field.name) != "path") continue;
+    const std::string_view text = reinterpret_cast<const Name*>(static_cast<const char*>(g.attributes(node)) + field.offset)->view();
+    const std::size_t hash = text.rfind('#');
+    if (hash == text.npos) return false;
+    *path = Name(text.substr(0, hash));
+    *number = std::stoi(std::string(text.substr(hash + 1)));
+    return true;
+  }
+  return false;
+}
+
+// The number that a loop or branch has of its stream: what its regions derive their random states by.
+bool loop_number(const Graph& g, const Node& node, Name stream, std::int32_t* number) {
+  for (const Region& region : g.regions_of(node))
+    for (const Node& inner : region->nodes) {
+      Name path;
+      if (inner.op == &ops::fold_in && draw_of(*region, inner, &path, number) && path == stream) return true;
+    }
+  return false;
+}
+
+std::int32_t* find(std::vector<std::pair<Name, std::int32_t>>& counts, Name path) {
+  for (auto& [name, count] : counts)
+    if (name == path) return &count;
+  return nullptr;
+}
+
+}  // namespace
+
+Draws::Draws(const Graph& captured) { count(captured); }
+
+void Draws::count(const Graph& g) {
+  std::unordered_map<const void*, std::int32_t> loops;   // by stream: how many loops have taken a number of it
+  for (const Node& node : g.nodes) {
+    Name path;
+    std::int32_t number = 0;
+    if (node.op == &ops::rng_next) {
+      steps_ = true;
+      after_.clear();
+      loops.clear();
+    } else if (node.op->is(kRandom) && draw_of(g, node, &path, &number)) {
+      drawn(path, number, number + 1);
+    }
+    if (node.n_regions == 0 || node.origin.phase != Phase::forward) continue;
+    // Draws inside a loop or branch count for themselves; the loop takes one number of its stream, seen where a pass draws.
+    const Name stream = node.origin.path.empty() ? Name(node.op->name) : Name(node.origin.path.str() + "." + node.op->name);
+    const std::int32_t before = loops[stream.id()]++;
+    if (loop_number(g, node, stream, &number)) drawn(stream, number - before, number + 1);
+  }
+}
+
+void Draws::drawn(Name path, std::int32_t first, std::int32_t after) {
+  if (!steps_ && !find(before_, path)) before_.emplace_back(path, first);
+  if (std::int32_t* count = find(after_, path)) *count = std::max(*count, after);
+  else after_.emplace_back(path, after);
+}
+
+std::string Draws::misfit() const {
+  const auto& counts = thread_state().draws;
+  for (const auto& [path, count] : before_) {
+    const auto it = counts.find(path.id());
+    const std::int32_t now = it == counts.end() ? 0 : it->second;
+    if (now != count)
+      return fmt::format("{} draws were made under the path '{}' in this random step, {} when it was recorded; next_step() begins a new one",
+          now, path.view(), count);
+  }
+  return "";
+}
+
+void Draws::advance() const {
+  auto& counts = thread_state().draws;
+  if (steps_) counts.clear();
+  for (const auto& [path, count] : after_) counts[path.id()] = count;
+}
+
+std::string misfit(const Captured& captured, const std::vector<Tensor>& inputs) {
+  for (const TensorUse& use : captured.uses) {
+    const bool is_input = use.input != kNone;
+    const Tensor& t = is_input ? inputs[static_cast<std::size_t>(use.input)] : use.tensor;
+    const auto name = [&] { return is_input ? captured.graph.value_name(use.input) : t.name().str(); };
+    const bool needs = t.impl()->requires_grad || (is_input && thread_state().grad_enabled && t.requires_grad());
+    if (needs != use.requires_grad) return fmt::format("'{}' {}", name(), needs ? "needs a gradient now, it did not" : "needs no gradient now, it did");
+    if (t.grad_request() != use.request) return fmt::format("the grad_request of '{}' is another than it was", name());
+    if ((t.impl()->extra ? t.impl()->extra->hooks.size() : 0) != use.hooks) return fmt::format("'{}' has other gradient hooks than it had", name());
+    if (use.grad == TensorUse::Grad::absent && t.grad().defined()) return fmt::format("'{}' has a gradient already, it had none", name());
+    if (use.grad == TensorUse::Grad::present && !t.grad().defined()) return fmt::format("'{}' has no gradient, it had one", name());
+  }
+  return "";
+}
+
+void Watchlist::note_handles(const Captured& captured) {
+  handles_.clear();
+  for (const Tensor& t : captured.state) handles_.push_back(t.impl()->refs.load());
+}
+
+void Watchlist::note(const Captured& captured) {
+  note_handles(captured);
+  versions_.clear();
+  for (const Tensor& t : captured.constants) versions_.push_back(t.impl()->storage ? t.impl()->storage->version : 0);
+}
+
+std::string Watchlist::suspicion(const Captured& captured) const {
+  for (std::size_t i = 0; i < captured.constants.size(); ++i) {
+    const Tensor& t = captured.constants[i];
+    if (t.impl()->storage && t.impl()->storage->version != versions_[i])
+      return fmt::format("the constant '{}' {} was modified", t.name().view(), to_string(t.type()));
+  }
+  for (std::size_t i = 0; i < captured.state.size(); ++i)
+    if (captured.state[i].impl()->refs.load() < handles_[i])
+      return fmt::format("a handle to the state '{}' was let go: it may have been replaced", captured.state[i].name().view());
+  return "";
+}
+
+}  // namespace tapedeck

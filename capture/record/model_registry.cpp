@@ -1,0 +1,73 @@
+#include <tapedeck/capture/record/model_registry.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+
+namespace tapedeck {
+
+namespace {
+
+std::map<std::string, Model>& registry() {
+  static auto* models = new std::map<std::string, Model>;
+  return *models;
+}
+
+struct Size {
+  const char* name;
+  std::int64_t ModelOptions::*value;
+};
+constexpr Size kSizes[] = {{"batch", &ModelOptions::batch},
+                           {"image", &ModelOptions::image},
+                           {"seq", &ModelOptions::seq},
+                           {"layers", &ModelOptions::layers},
+                           {"width", &ModelOptions::width}};
+
+void require_taken(const Model& model, const char* option) {
+  if (std::find(model.options.begin(), model.options.end(), option) == model.options.end())
+    throw UsageError(fmt::format("model {} takes no {}; it takes {}", model.name, option, fmt::join(model.options, ", ")));
+}
+
+// `given`, or if it is empty the model's default, or if that is empty the first of the choices.
+std::string chosen(const char* option, const std::string& given, const std::string& by_default,
+                   std::initializer_list<const char*> choices) {
+  const std::string text = !given.empty() ? given : !by_default.empty() ? by_default : *choices.begin();
+  if (std::find(choices.begin(), choices.end(), text) == choices.end())
+    throw UsageError(fmt::format("unknown {} '{}': {}", option, text, fmt::join(choices, " or ")));
+  return text;
+}
+
+}  // namespace
+
+void register_model(Model model) { registry().insert_or_assign(model.name, std::move(model)); }
+
+const Model* find_model(const std::string& name) {
+  auto it = registry().find(name);
+  return it == registry().end() ? nullptr : &it->second;
+}
+
+std::vector<Model> all_models() {
+  std::vector<Model> models;
+  for (const auto& [name, model] : registry()) models.push_back(model);
+  return models;
+}
+
+ModelOptions with_defaults(const Model& model, ModelOptions given) {
+  for (const Size& size : kSizes) {
+    std::int64_t& value = given.*size.value;
+    if (value != 0) require_taken(model, size.name);
+    if (value < 0) throw UsageError(fmt::format("model {}: {} must be at least 1, not {}", model.name, size.name, value));
+    if (value == 0) value = model.defaults.*size.value;
+  }
+  if (!given.dtype.empty()) require_taken(model, "dtype");
+  given.dtype = chosen("dtype", given.dtype, model.defaults.dtype, {"f32", "f16", "bf16"});
+  given.optimizer = chosen("optimizer", given.optimizer, model.defaults.optimizer, {"sgd", "adamw"});
+  return given;
+}
+
+Captured record_model(const Model& model, const ModelOptions& given) { return model.record(with_defaults(model, given)); }
+
+}  // namespace tapedeck

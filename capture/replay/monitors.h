@@ -1,0 +1,70 @@
+// Who watches which nodes. Segments without a watched node run as if there were no monitors.
+#pragma once
+
+#include <tapedeck/capture/replay/run_options.h>
+#include <tapedeck/engine/ir/graph.h>
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tapedeck::replay {
+
+// '*' stands for any characters, '?' for one, all others for themselves.
+bool matches(std::string_view pattern, std::string_view text);
+
+class Monitors {
+ public:
+  explicit Monitors(const Graph& graph) : graph_(graph) {}
+
+  // Watches the nodes whose op, module path or a result bears a name that matches, and with `operands` those that read such a value. Throws
+  // UsageError if there are none.
+  std::int32_t add(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options);
+  void remove(std::int32_t id);         // UsageError if there is no such monitor
+  bool watches(NodeId n) const { return !watched_.empty() && watched_[n]; }
+  bool any() const { return !watched_.empty(); }
+
+  // Shows what a node is about to read, or what it has made, to those who watch it; `read` gives a copy of a value. Throws what they throw.
+  template <class Read>
+  void show_operands(NodeId n, const Read& read) {
+    for (const Monitor& m : monitors_) {
+      if (m.nodes[n] == kNothing) continue;
+      ValueId before = kNone;
+      for (const ValueId v : graph_.inputs(graph_.nodes[n])) {
+        if (v == before || !(m.nodes[n] & kAllOperands || (m.nodes[n] & kSomeOperands && matches(m.pattern, graph_.value_name(v))))) continue;
+        before = v;
+        call(m, {graph_.value_name(v), n, true, read(v)});
+      }
+    }
+  }
+  template <class Read>
+  void show_results(NodeId n, const Read& read) {
+    const Node& node = graph_.nodes[n];
+    for (const Monitor& m : monitors_)
+      for (ValueId v = node.first_output; m.nodes[n] & kResults && v < node.first_output + node.n_outputs; ++v)
+        call(m, {graph_.value_name(v), n, false, read(v)});
+  }
+
+ private:
+  enum : std::uint8_t { kNothing = 0, kResults = 1, kAllOperands = 2, kSomeOperands = 4 };
+  struct Monitor {
+    std::int32_t id;
+    std::string pattern;
+    MonitorFunction fn;
+    std::vector<std::uint8_t> nodes;    // by node: what of it is shown
+  };
+
+  std::uint8_t shown(const std::string& pattern, NodeId n, const MonitorOptions& options) const;
+  void call(const Monitor& m, const Monitored& seen);
+  void find_watched();
+
+  const Graph& graph_;
+  std::vector<Monitor> monitors_;
+  std::vector<bool> watched_;           // by node; empty if nobody watches
+  std::int32_t next_ = 0;
+  std::mutex calling_;
+};
+
+}  // namespace tapedeck::replay

@@ -1,0 +1,62 @@
+// TBB's task_group in an arena of our own. Measured against flow::graph, level-by-level loops and spinning workers, it costs some
+// 20 ns a task and degrades gently when another program takes a core, which spinning does not.
+//
+// The group has an isolated context: a replay started from a task of the caller's that is cancelled still runs to its end.
+#include <tapedeck/capture/replay/threads.h>
+
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/task_arena.h>
+#include <oneapi/tbb/task_group.h>
+
+#include <optional>
+
+namespace tapedeck::replay {
+
+struct Threads::Impl {
+  explicit Impl(int n) : count(n), arena(n), context(tbb::task_group_context::isolated), group(context) {
+    // TBB starts no more threads than the machine has, unless told so.
+    if (n > tbb::info::default_concurrency())
+      more.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(n));
+  }
+
+  int count;
+  std::optional<tbb::global_control> more;
+  tbb::task_arena arena;
+  tbb::task_group_context context;
+  tbb::task_group group;
+  Task task = nullptr;
+  void* task_context = nullptr;
+};
+
+int default_thread_count() { return tbb::info::default_concurrency(); }
+
+Threads::Threads(int count) : impl_(std::make_unique<Impl>(count > 0 ? count : default_thread_count())) {
+  impl_->arena.initialize();  // so that no run pays for it
+}
+
+Threads::~Threads() = default;
+
+int Threads::count() const { return impl_->count; }
+
+int Threads::index() const {
+  const int at = tbb::this_task_arena::current_thread_index();
+  return at < 0 || at >= impl_->count ? 0 : at;
+}
+
+void Threads::run(Task task, void* context, std::int32_t first) {
+  Impl& self = *impl_;
+  self.task = task;
+  self.task_context = context;
+  self.arena.execute([&self, first] {
+    self.task(self.task_context, first);
+    self.group.wait();
+  });
+}
+
+void Threads::spawn(std::int32_t item) {
+  Impl* self = impl_.get();
+  self->group.run([self, item] { self->task(self->task_context, item); });
+}
+
+}  // namespace tapedeck::replay

@@ -1,0 +1,28 @@
+// What explain() says, as text and as JSON.
+#pragma once
+
+#include <tapedeck/capture/record/capture.h>
+
+#include <string>
+#include <vector>
+
+namespace tapedeck {
+
+class JsonWriter;
+
+// One recording of a captured step.
+struct Explanation {
+  std::string types;                     // of the inputs
+  std::vector<std::string> reasons;      // why it was recorded, and recorded again
+  const CaptureReport* report = nullptr; // null: no recording has succeeded
+  const Plan* plan = nullptr;            // null: not yet planned
+};
+
+struct StepCounts {
+  int recordings = 0, replays = 0, checks = 0;
+};
+
+std::string explain_text(const StepCounts& counts, const std::vector<Explanation>& recordings);
+std::string explain_json(const StepCounts& counts, const std::vector<Explanation>& recordings);  // schema tapedeck.explain/1
+
+}  // namespace tapedeck

@@ -1,0 +1,85 @@
+#include <tapedeck/engine/control/interpret.h>
+
+#include <tapedeck/engine/eager/dispatch.h>
+#include <tapedeck/engine/control/dispatch_regions.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/eager/tape.h>
+
+#include <tapedeck/engine/ir/site_note.h>
+
+#include <fmt/format.h>
+
+namespace tapedeck {
+
+Unrecorded::Unrecorded()
+    : tape_(thread_state().tape, thread_state().own.get()),
+      grad_(thread_state().grad_enabled, false),
+      abstract_(thread_state().abstract, false),
+      autocast_(thread_state().autocast, false),
+      region_(thread_state().region, kNone),
+      twin_(thread_state().twin, kNone),
+      calls_(thread_state().calls, nullptr) {}
+
+namespace {
+
+// By value: the last node that reads it; node_count() if it is returned or becomes state.
+std::vector<NodeId> last_readers(const Graph& g) {
+  std::vector<NodeId> last(g.values.size(), kNone);
+  for (NodeId n = 0; n < g.node_count(); ++n)
+    for (ValueId v : g.inputs(g.nodes[static_cast<std::size_t>(n)])) last[static_cast<std::size_t>(v)] = n;
+  for (ValueId v : g.outputs) last[static_cast<std::size_t>(v)] = g.node_count();
+  for (const Update& u : g.updates) last[static_cast<std::size_t>(u.value)] = g.node_count();
+  return last;
+}
+
+Tensor constant(const Graph& g, const Node& node) {
+  const Literal& literal = *g.literal(node);
+  if (!literal.data && literal.type.bytes() > 0)
+    throw ExecutionError(fmt::format("[constant] %{}: {} is abstract: its data was not recorded", g.value_name(node.first_output),
+                                     to_string(literal.type)));
+  return literal.type.bytes() > 0 ? from_bytes(literal.type, literal.data.get()) : empty(literal.type);
+}
+
+void run_node(const Graph& g, const Node& node, std::vector<Tensor>& values, std::vector<Tensor>& operands) {
+  if (g.literal(node)) {
+    values[static_cast<std::size_t>(node.first_output)] = constant(g, node);
+    return;
+  }
+  operands.clear();
+  for (ValueId v : g.inputs(node)) operands.push_back(values[static_cast<std::size_t>(v)]);
+  std::vector<Tensor> results;
+  if (node.n_regions > 0) {
+    results = apply_regions(*node.op, g.regions_of(node), operands, g.attributes(node), site_of(node.origin));
+  } else {
+    const std::vector<Type> declared = node.op->is(kDeclaredTypes) ? g.output_types(node) : std::vector<Type>{};
+    results = apply_all(*node.op, operands, g.attributes(node), site_of(node.origin), declared);
+  }
+  for (std::int32_t i = 0; i < node.n_outputs; ++i) values[static_cast<std::size_t>(node.first_output + i)] = std::move(results[static_cast<std::size_t>(i)]);
+}
+
+}  // namespace
+
+Interpreted interpret(const Graph& g, std::span<const Tensor> given) {
+  if (given.size() != static_cast<std::size_t>(g.n_inputs + g.n_state))
+    throw UsageError(fmt::format("{} values given, the graph {} has {} inputs and {} state values", given.size(), g.name.view(), g.n_inputs, g.n_state));
+  const Unrecorded unrecorded;
+  const std::vector<NodeId> last = last_readers(g);
+  std::vector<Tensor> values(g.values.size()), operands;
+  std::copy(given.begin(), given.end(), values.begin());
+  for (NodeId n = 0; n < g.node_count(); ++n) {
+    const Node& node = g.nodes[static_cast<std::size_t>(n)];
+    run_node(g, node, values, operands);
+    operands.clear();
+    for (ValueId v : g.inputs(node))
+      if (last[static_cast<std::size_t>(v)] == n) values[static_cast<std::size_t>(v)] = Tensor();
+    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
+      if (last[static_cast<std::size_t>(v)] == kNone) values[static_cast<std::size_t>(v)] = Tensor();
+  }
+  Interpreted result;
+  for (ValueId v : g.outputs) result.outputs.push_back(values[static_cast<std::size_t>(v)]);
+  for (const Update& u : g.updates) result.updates.push_back(values[static_cast<std::size_t>(u.value)]);
+  return result;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,47 @@
+#include <tapedeck/engine/control/loop_checkpoints.h>
+
+#include <cmath>
+
+namespace tapedeck {
+
+namespace schedule {
+
+namespace {
+std::int64_t root_rounded_up(std::int64_t n) {
+  auto r = static_cast<std::int64_t>(std::sqrt(static_cast<double>(n)));
+  while (r > 0 && r * r >= n) --r;
+  while (r * r < n) ++r;
+  return r;
+}
+}  // namespace
+
+std::int64_t block_length(std::int64_t trips, std::int64_t checkpoint) {
+  if (checkpoint == 0) return std::max<std::int64_t>(trips, 1);
+  return checkpoint > 0 ? checkpoint : std::max<std::int64_t>(root_rounded_up(trips), 1);
+}
+
+std::int64_t snapshots(std::int64_t trips) {
+  std::int64_t s = 0;
+  while (s < 62 && (std::int64_t{1} << s) < trips) ++s;
+  return s;
+}
+
+std::int64_t reach(std::int64_t s, std::int64_t r, std::int64_t at_most) {
+  std::int64_t n = 1;
+  for (std::int64_t k = 1; k <= s; ++k) {
+    n = n * (r + k) / k;   // exact: a binomial coefficient at each step
+    if (n >= at_most) return at_most;
+  }
+  return n;
+}
+
+}  // namespace schedule
+
+std::int64_t tape_entries(std::int64_t trips, std::int64_t checkpoint) {
+  if (trips <= 0) return 0;
+  if (checkpoint == kCheckpointLog) return schedule::snapshots(trips) + 3;
+  const std::int64_t length = schedule::block_length(trips, checkpoint), blocks = (trips + length - 1) / length;
+  return std::max(blocks + 1, blocks - 1 + std::min(length, trips)) + 1;
+}
+
+}  // namespace tapedeck

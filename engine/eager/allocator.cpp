@@ -1,0 +1,174 @@
+// Size classes: multiples of 64 bytes up to 4 KiB, then eight steps per power of two. Freed blocks go to the list of their class -
+// small ones of the host allocator to the freeing thread's own list - and come back from there. Blocks of 2 MiB and more ask for huge
+// pages.
+#include <tapedeck/engine/eager/allocator.h>
+#include <tapedeck/engine/ir/error.h>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace tapedeck {
+namespace {
+
+constexpr std::int64_t kStep = 64;
+constexpr std::int64_t kSmall = 4096;
+constexpr int kSmallClasses = kSmall / kStep + 1;
+constexpr int kMaxCachedPerThread = 256;
+
+std::int64_t rounded(std::int64_t bytes) {
+  if (bytes <= kSmall) return (bytes + kStep - 1) / kStep * kStep;
+  const std::int64_t step = std::max<std::int64_t>(std::int64_t{1} << (std::bit_width(static_cast<std::uint64_t>(bytes - 1)) - 4), kStep);
+  return (bytes + step - 1) / step * step;
+}
+
+void* system_allocate(std::int64_t bytes) {
+  const bool huge = bytes >= (2 << 20);
+  const std::size_t alignment = huge ? (2 << 20) : 64;
+  const std::size_t size = (static_cast<std::size_t>(bytes) + alignment - 1) / alignment * alignment;
+  void* block = std::aligned_alloc(alignment, size);
+  if (!block) throw ExecutionError(fmt::format("out of memory: no block of {} bytes", bytes));
+  if (huge) madvise(block, size, MADV_HUGEPAGE);
+  return block;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kCacheBlocks = false;  // so that the sanitizers see every block's life
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kCacheBlocks = false;
+#else
+constexpr bool kCacheBlocks = true;
+#endif
+#else
+constexpr bool kCacheBlocks = true;
+#endif
+
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+// A thread's own small free blocks of the host allocator; handed to the C library when the thread ends. The cache itself has no
+// destructor, so that using it needs no initialisation check.
+struct ThreadCache {
+  FreeBlock* lists[kSmallClasses];
+  int counts[kSmallClasses];
+  bool open;
+};
+constinit thread_local ThreadCache thread_cache = {};
+struct ThreadCacheOwner {
+  ThreadCacheOwner() { thread_cache.open = true; }
+  ~ThreadCacheOwner() {
+    thread_cache.open = false;
+    for (FreeBlock*& list : thread_cache.lists)
+      while (list) std::free(std::exchange(list, list->next));
+  }
+};
+void open_thread_cache() {
+  static thread_local ThreadCacheOwner owner;
+  (void)owner;
+}
+
+}  // namespace
+
+struct Allocator::Impl {
+  std::atomic<std::int64_t> in_use{0}, peak{0}, blocks{0};
+  std::mutex mutex;
+  std::unordered_map<std::int64_t, std::vector<void*>> free;
+  bool per_thread = false;
+
+  void count(std::int64_t bytes) {
+    const std::int64_t now = in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    std::int64_t seen = peak.load(std::memory_order_relaxed);
+    while (now > seen && !peak.compare_exchange_weak(seen, now, std::memory_order_relaxed)) {}
+  }
+
+  void* take(std::int64_t size) {
+    if (!kCacheBlocks) return system_allocate(size);
+    if (per_thread && size <= kSmall) {
+      FreeBlock*& list = thread_cache.lists[size / kStep];
+      if (list) {
+        --thread_cache.counts[size / kStep];
+        return std::exchange(list, list->next);
+      }
+      if (!thread_cache.open) open_thread_cache();
+      return system_allocate(size);
+    }
+    {
+      std::lock_guard lock(mutex);
+      auto it = free.find(size);
+      if (it != free.end() && !it->second.empty()) {
+        void* block = it->second.back();
+        it->second.pop_back();
+        return block;
+      }
+    }
+    return system_allocate(size);
+  }
+
+  void give(void* block, std::int64_t size) noexcept {
+    if (!kCacheBlocks) return std::free(block);
+    if (per_thread && size <= kSmall) {
+      const int c = static_cast<int>(size / kStep);
+      if (!thread_cache.open || thread_cache.counts[c] >= kMaxCachedPerThread) return std::free(block);
+      auto* f = static_cast<FreeBlock*>(block);
+      f->next = std::exchange(thread_cache.lists[c], f);
+      ++thread_cache.counts[c];
+      return;
+    }
+    try {
+      std::lock_guard lock(mutex);
+      free[size].push_back(block);
+    } catch (...) {
+      std::free(block);  // no memory even for the list
+    }
+  }
+};
+
+Allocator::Allocator() : impl_(std::make_unique<Impl>()) {}
+
+Allocator::~Allocator() {
+  for (auto& [size, blocks] : impl_->free)
+    for (void* block : blocks) std::free(block);
+}
+
+void* Allocator::allocate(std::int64_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* block = impl_->take(rounded(bytes));
+  impl_->count(bytes);
+  impl_->blocks.fetch_add(1, std::memory_order_relaxed);
+  return block;
+}
+
+void Allocator::release(void* block, std::int64_t bytes) noexcept {
+  if (!block) return;
+  impl_->in_use.fetch_sub(bytes, std::memory_order_relaxed);
+  impl_->blocks.fetch_sub(1, std::memory_order_relaxed);
+  impl_->give(block, rounded(bytes));
+}
+
+void Allocator::adopt(std::int64_t bytes) noexcept { impl_->count(bytes); }
+void Allocator::forget(std::int64_t bytes) noexcept { impl_->in_use.fetch_sub(bytes, std::memory_order_relaxed); }
+
+MemoryStats Allocator::stats() const noexcept {
+  return {impl_->in_use.load(), impl_->peak.load(), impl_->blocks.load()};
+}
+
+void Allocator::reset_peak() noexcept { impl_->peak.store(impl_->in_use.load()); }
+
+Allocator& Allocator::host() {
+  static Allocator* host = [] {
+    auto* a = new Allocator;  // lives as long as any tensor could
+    a->impl_->per_thread = true;
+    return a;
+  }();
+  return *host;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,52 @@
+// The author functions that the engine itself calls, outside of the ops: in backward, in writes in place, in loops.
+//
+// Every family of ops reads this header (op_block.h), so that a declaration that differs from the definition is a compile error
+// or a link error. The default arguments stand in the header of the family. add(), cast() and copy() are defined here, because
+// they are inline.
+#pragma once
+
+#include <tapedeck/engine/ir/core_ops.h>
+#include <tapedeck/engine/eager/dispatch.h>
+#include <tapedeck/engine/eager/tensor.h>
+#include <tapedeck/kernels/export.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace tapedeck TAPEDECK_API {
+
+// ops/elementwise.h
+inline Tensor add(const Arg& a, const Arg& b) {
+  if (same_dtype(a, b)) return apply(ops::add, {&a.tensor(), &b.tensor()}, nullptr, a.site());
+  auto [x, y] = promoted("add", a, b);
+  return apply(ops::add, {&x, &y}, nullptr, a.site());
+}
+inline Tensor copy(const Arg& x) { return apply(ops::copy, {&x.tensor()}, nullptr, x.site()); }
+// A tensor that has the dtype already is returned as it is.
+inline Tensor cast(const Arg& x, DType dtype) {
+  if (x.tensor().defined() && x.tensor().dtype() == dtype) return x.tensor();
+  const CastAttrs attrs{dtype};
+  return apply(ops::cast, {&x.tensor()}, &attrs, x.site());
+}
+
+// ops/special.h
+Tensor full(const Shape& shape, double value, DType dtype, Site site);
+
+// ops/movement.h
+Tensor alias(const Arg& x);
+Tensor broadcast_to(const Arg& x, const Shape& shape);
+Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis, Site site);
+Tensor pad(const Arg& x, const Ints& before, const Ints& after);
+Tensor reshape(const Arg& x, const Shape& shape);
+Tensor slice(const Arg& x, const Ints& starts, const Ints& stops, const Ints& steps);
+Tensor stop_gradient(const Arg& x);
+
+// ops/rearrange.h
+Tensor movedim(const Arg& x, std::int64_t from, std::int64_t to);
+Tensor stack(const std::vector<Tensor>& tensors, std::int64_t axis, Site site);
+std::vector<Tensor> unbind(const Arg& x, std::int64_t axis);
+
+// ops/statistics.h
+Tensor count_nonzero(const Arg& x, const Ints& axes, bool keepdims);
+
+}  // namespace tapedeck

@@ -1,0 +1,413 @@
+// Runs an eager op: it infers the types (cached for the last signature), adapts the layouts of operands, takes memory, runs the
+// kernel and records the node. In the common case, a signature that the op had in its last call on this thread, this takes no
+// lock. Once the pools are warm, it makes no system allocation.
+#include <tapedeck/engine/eager/dispatch.h>
+#include <tapedeck/engine/ir/core_ops.h>
+#include <tapedeck/engine/eager/dispatch_parts.h>
+#include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/engine/ir/strides.h>
+#include <tapedeck/kernels/half.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace tapedeck {
+
+using detail::TensorImpl;
+
+// The signature of the last call of an op on this thread, and the results of inference for it.
+struct Signature {
+  static constexpr int kInputs = 4, kOutputs = 3;
+  static constexpr std::size_t kAttrBytes = 400;
+  int n_inputs = -1;
+  int n_outputs = 0;
+  std::uint32_t need = 0;
+  const Derived* derived = nullptr;
+  Type inputs[kInputs];
+  Type outputs[kOutputs];
+  unsigned char attrs[kAttrBytes];
+};
+
+namespace {
+
+constexpr int kFewOperands = 8;
+
+// By op id. It is a plain pointer, so that reading it needs no check for initialisation. The owner frees it when the thread
+// ends.
+constinit thread_local std::vector<std::unique_ptr<Signature>>* signatures = nullptr;
+struct SignaturesOwner {
+  ~SignaturesOwner() { delete std::exchange(signatures, nullptr); }
+};
+
+Signature& new_signature(std::size_t id) {
+  static thread_local SignaturesOwner owner;
+  (void)owner;
+  if (!signatures) signatures = new std::vector<std::unique_ptr<Signature>>;
+  if (id >= signatures->size()) signatures->resize(id + 1);
+  if (!(*signatures)[id]) (*signatures)[id] = std::make_unique<Signature>();
+  return *(*signatures)[id];
+}
+
+Signature& signature_of(const Op& op) {
+  const auto id = static_cast<std::size_t>(op.id);
+  if (signatures && id < signatures->size() && (*signatures)[id]) return *(*signatures)[id];
+  return new_signature(id);
+}
+
+bool cacheable(const Op& op, int n) {
+  return n <= Signature::kInputs && !op.is(kDeclaredTypes) && (!op.attrs || op.attrs->size <= Signature::kAttrBytes);
+}
+
+bool matches(const Signature& s, const Op& op, TensorImpl* const* in, int n, const void* attrs) {
+  if (s.n_inputs != n) return false;
+  for (int i = 0; i < n; ++i)
+    if (s.inputs[i].dtype != in[i]->dtype || s.inputs[i].shape != in[i]->shape) return false;
+  return !op.attrs || std::memcmp(s.attrs, attrs, op.attrs->size) == 0;
+}
+
+[[noreturn]] void rethrow_with_site(const Op& op, const TypeError& error, Site site) {
+  const std::string text = error.what(), prefix = fmt::format("[{}] ", op.name);
+  throw TypeError(error_text(op.name, text.rfind(prefix, 0) == 0 ? text.substr(prefix.size()) : text, site));
+}
+
+void infer_slowly(Call& c, std::span<const Type> declared) {
+  std::vector<Type> inputs;
+  for (int i = 0; i < c.n; ++i) inputs.push_back(c.in[i]->type());
+  c.spilled.assign(declared.begin(), declared.end());
+  try {
+    infer_types(c.op, inputs, c.attrs, c.spilled);
+  } catch (const TypeError& error) {
+    rethrow_with_site(c.op, error, c.site);
+  }
+  c.out_types = c.spilled.data();
+  c.n_out = static_cast<int>(c.spilled.size());
+}
+
+}  // namespace
+
+void infer(Call& c, std::span<const Type> declared) {
+  for (int i = 0; i < c.n; ++i)
+    if (!c.in[i]) throw TypeError(error_text(c.op.name, fmt::format("operand {} is undefined", i), c.site));
+  if (!cacheable(c.op, c.n)) return infer_slowly(c, declared);
+  Signature& s = signature_of(c.op);
+  if (!matches(s, c.op, c.in, c.n, c.attrs)) {
+    infer_slowly(c, declared);
+    if (c.n_out > Signature::kOutputs) return;
+    s.n_inputs = -1;
+    for (int i = 0; i < c.n; ++i) s.inputs[i] = c.in[i]->type();
+    for (int i = 0; i < c.n_out; ++i) s.outputs[i] = c.spilled[static_cast<std::size_t>(i)];
+    if (c.op.attrs) std::memcpy(s.attrs, c.attrs, c.op.attrs->size);
+    s.n_outputs = c.n_out;
+    s.derived = nullptr;
+    s.n_inputs = c.n;
+  }
+  c.signature = &s;
+  c.out_types = s.outputs;
+  c.n_out = s.n_outputs;
+}
+
+namespace {
+
+// Makes the view of an operand that the kernel takes. It is broadcast for elementwise ops. For matrix products its leading
+// dimensions are.
+void operand_view(const Op& op, const TensorImpl& t, const Shape* out, View* view) {
+  if (op.is(kElementwise) && t.shape != *out) return detail::fill_view_expanded(t, *out, view);
+  if (op.is(kMatrixStrides) && t.shape.rank >= 2) {
+    Shape shape = *out;
+    for (int i = 1; i <= 2; ++i) shape.sizes[shape.rank - i] = t.shape[t.shape.rank - i];
+    return detail::fill_view_expanded(t, shape, view);
+  }
+  detail::fill_view(t, view);
+}
+
+}  // namespace
+
+namespace {
+bool any_half(TensorImpl* const* t, int n) {
+  return std::any_of(t, t + n, [](const TensorImpl* x) { return kernels::is_half(x->dtype); });
+}
+}  // namespace
+
+// Runs the kernel into `out`. REQUIRES: the kernel takes the strides of the operands.
+void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out, Site site) {
+  alignas(View) unsigned char few[sizeof(View) * (kFewOperands + 4)];  // not initialised: the views are made below
+  std::vector<View> many;
+  View* views = reinterpret_cast<View*>(few);
+  if (n + n_out > kFewOperands + 4) {
+    many.resize(static_cast<std::size_t>(n + n_out));
+    views = many.data();
+  }
+  const Shape* first = n_out > 0 ? &out[0]->shape : nullptr;
+  for (int i = 0; i < n; ++i) operand_view(op, *in[i], first, &views[i]);
+  for (int i = 0; i < n_out; ++i) detail::fill_view(*out[i], &views[n + i]);
+  KernelFault fault;
+  KernelCall call;
+  call.inputs = views;
+  call.outputs = views + n;
+  call.n_inputs = n;
+  call.n_outputs = n_out;
+  call.attrs = attrs;
+  call.fault = &fault;
+  Kernel kernel = op.kernels[0];
+  if (!kernel) throw ExecutionError(error_text(op.name, "has no kernel on cpu", site));
+  Buffer workspace;
+  if (op.workspace || any_half(in, n) || any_half(out, n_out)) {
+    std::vector<Type> in_types, out_types;
+    for (int i = 0; i < n; ++i) in_types.push_back(in[i]->type());
+    for (int i = 0; i < n_out; ++i) out_types.push_back(out[i]->type());
+    workspace = Buffer(Allocator::host(), workspace_bytes(op, in_types, out_types, attrs));
+    call.workspace = workspace.data();
+    call.workspace_bytes = static_cast<std::size_t>(workspace.bytes());
+    if (runs_in_f32(op, in_types, out_types)) call.f32_kernel = std::exchange(kernel, kernels::run_in_f32);
+  }
+  kernel(call);
+  if (const char* what = fault.what.load())
+    throw ExecutionError(error_text(op.name, fmt::format("{} ({})", what, fault.value.load()), site));
+}
+
+// A dense copy of an operand whose strides the kernel does not take. The copy is not recorded, because the plan makes the same
+// choice.
+TensorImpl* dense_copy(const TensorImpl& t, Site site) {
+  TensorImpl* d = detail::new_impl(t.type(), detail::new_storage(t.type().bytes()));
+  TensorImpl* in[1] = {const_cast<TensorImpl*>(&t)};
+  run_kernel(ops::copy, in, 1, nullptr, &d, 1, site);
+  return d;
+}
+
+void run_with_layouts(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out, Site site) {
+  const auto taken = [&](int i) { return takes_strides(op, i, in[i]->shape, in[i]->strides); };
+  bool all_taken = true;
+  for (int i = 0; i < n; ++i) all_taken = all_taken && taken(i);
+  if (all_taken) return run_kernel(op, in, n, attrs, out, n_out, site);
+  std::vector<Tensor> owned;
+  std::vector<TensorImpl*> fixed(in, in + n);
+  for (int i = 0; i < n; ++i)
+    if (!taken(i)) fixed[static_cast<std::size_t>(i)] = owned.emplace_back(dense_copy(*in[i], site)).impl();
+  run_kernel(op, fixed.data(), n, attrs, out, n_out, site);
+}
+
+namespace {
+
+TensorImpl* make_view(const Op& op, TensorImpl& base, const void* attrs, const Type& out, Site site, bool* window) {
+  std::int64_t offset = 0, strides[kMaxRank];
+  *window = op.view(base.type(), base.strides, attrs, out, &offset, strides);
+  if (*window) return detail::new_view(base, out.shape, offset, strides);
+  if (!base.storage) return detail::new_impl(out, nullptr);
+  const Tensor d(dense_copy(base, site));
+  op.view(d.type(), d.strides(), attrs, out, &offset, strides);
+  return detail::new_view(*d.impl(), out.shape, offset, strides);
+}
+
+// Allocates and computes the results. The caller owns them.
+void compute(Call& c, TensorImpl** out) {
+  bool abstract = thread_state().abstract;
+  for (int i = 0; i < c.n; ++i) abstract = abstract || !c.in[i]->storage;
+  if (c.op.view) {
+    bool window = false;
+    out[0] = make_view(c.op, *c.in[0], c.attrs, c.out_types[0], c.site, &window);
+    // A detached view must not keep the history of its base alive. Only a capture follows writes through it.
+    const ThreadState& state = thread_state();
+    const bool tracked = state.grad_enabled && !c.op.is(kNoGradient);
+    if (window && (tracked || state.tape->capturing)) detail::link_view(out[0], c.in[0], c.op, c.attrs, tracked);
+    return;
+  }
+  if (abstract) {
+    for (int i = 0; i < c.n_out; ++i) out[i] = detail::new_impl(c.out_types[i], nullptr);
+    return;
+  }
+  int made = 0;
+  try {
+    for (; made < c.n_out; ++made) out[made] = detail::new_impl(c.out_types[made], detail::new_storage(c.out_types[made].bytes()));
+    run_with_layouts(c.op, c.in, c.n, c.attrs, out, c.n_out, c.site);
+    if (settings().watches_results()) watch_results(c, out);
+  } catch (...) {
+    for (int i = 0; i < made; ++i) detail::release(out[i]);
+    throw;
+  }
+}
+
+const Derived* derived_of(Call& c, std::uint32_t need, bool in_place) {
+  if (!c.op.vjp) return nullptr;
+  if (!in_place && c.signature && c.signature->derived && c.signature->need == need) return c.signature->derived;
+  std::vector<Type> inputs;
+  for (int i = 0; i < c.n; ++i) inputs.push_back(c.in[i]->type());
+  const std::vector<Type> outputs(c.out_types, c.out_types + c.n_out);
+  const Derived& derived = derive(c.op, inputs, outputs, c.attrs, need, !in_place);
+  // derive() runs ops, which may have replaced the signature. The result is stored only if the signature is still that of this
+  // call.
+  if (!in_place && c.signature && matches(*c.signature, c.op, c.in, c.n, c.attrs)) {
+    c.signature->need = need;
+    c.signature->derived = &derived;
+  }
+  return &derived;
+}
+
+// Under NoGrad, a capture records that no gradient passes, so that the graph says it too.
+bool cut_gradient(const ThreadState& state, const Op& op, const Recorder& tape, TensorImpl* const* in, int n) {
+  if (state.grad_enabled || !tape.capturing || state.phase != Phase::forward || !op.vjp || state.calls) return false;
+  for (int i = 0; i < n; ++i)
+    if (tape.needs_grad(*in[i])) return true;
+  return false;
+}
+
+}  // namespace
+
+std::uint32_t need_of(const Call& c, const Recorder& tape) {
+  std::uint32_t need = 0;
+  if (thread_state().grad_enabled && !c.op.is(kNoGradient))
+    for (int i = 0; i < c.n; ++i)
+      if (is_floating(c.in[i]->dtype) && tape.needs_grad(*c.in[i])) need |= 1u << std::min(i, 31);  // the last bit stands for all the rest
+  return need;
+}
+
+NodeId record_node(Call& c, std::uint32_t need, TensorImpl* const* out, bool in_place) {
+  Recorder& tape = *thread_state().tape;
+  const Derived* derived = need ? derived_of(c, need, in_place) : nullptr;
+  std::vector<Tensor> kept;
+  const std::span<TensorImpl* const> in(c.in, static_cast<std::size_t>(c.n)), results(out, static_cast<std::size_t>(c.n_out));
+  const NodeId n = tape.record(c.op, in, c.attrs, results, need != 0, derived, c.site);
+  if (derived && derived->two_parts()) {
+    kept = run_forward_part(c.op, *derived, in, results, c.attrs, need, c.site);
+    NodeInfo& note = tape.notes[static_cast<std::size_t>(n)];
+    note.extra = std::make_unique<NodeExtra>();
+    note.extra->kept = std::move(kept);
+  }
+  return n;
+}
+
+namespace {
+
+// Whether this is a call in a vjp on an operand that backward does not read. An abstract tensor stands for such an operand, and
+// the result of the call is not used.
+bool idle_in_backward(const ThreadState& state, const Call& c) {
+  if (state.phase != Phase::backward || state.abstract) return false;
+  return std::any_of(c.in, c.in + c.n, [](const TensorImpl* t) { return !t->storage; });
+}
+
+void record(Call& c, TensorImpl* const* out) {
+  ThreadState& state = thread_state();
+  if (idle_in_backward(state, c)) return;
+  Recorder& tape = *state.tape;
+  const std::uint32_t need = need_of(c, tape);
+  if (!need && !tape.capturing) return;
+  if (!cut_gradient(state, c.op, tape, c.in, c.n)) {
+    record_node(c, need, out);
+    return;
+  }
+  std::vector<Tensor> cut;
+  std::vector<TensorImpl*> in;
+  for (int i = 0; i < c.n; ++i) {
+    cut.emplace_back(detail::new_view(*c.in[i], c.in[i]->shape, 0, c.in[i]->strides));
+    TensorImpl* from[1] = {c.in[i]};
+    TensorImpl* to[1] = {cut.back().impl()};
+    if (tape.needs_grad(*c.in[i])) tape.record(ops::stop_gradient, from, nullptr, to, false, nullptr, c.site);
+    in.push_back(tape.needs_grad(*c.in[i]) ? cut.back().impl() : c.in[i]);
+  }
+  tape.record(c.op, in, c.attrs, {out, static_cast<std::size_t>(c.n_out)}, false, nullptr, c.site);
+}
+
+// ---- the uncommon calls: in a vjp of two parts, under autocast ----
+
+std::vector<Tensor> abstract_results(Call& c) {
+  std::vector<Tensor> results;
+  for (int i = 0; i < c.n_out; ++i) results.push_back(abstract_tensor(c.out_types[i]));
+  return results;
+}
+
+std::vector<Tensor> call_in_part(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site, std::span<const Type> declared) {
+  VjpCalls& calls = *thread_state().calls;
+  const std::size_t k = calls.next++;
+  if (k >= calls.derived.calls.size() || calls.derived.calls[k] != &op)
+    throw GradientError(error_text(op.name, "a gradient function makes other calls than when it was traced: it may depend on types and attributes alone", site));
+  const CallPart part = calls.derived.parts[k];
+  const bool here = part == CallPart::both || (part == CallPart::backward) != calls.forward;
+  if (here) {
+    Scoped<bool> inside(calls.inside, true);
+    const std::vector<Tensor> results = apply_all(op, inputs, attrs, site, declared);
+    if (part == CallPart::kept) calls.kept.insert(calls.kept.end(), results.begin(), results.end());
+    return results;
+  }
+  std::vector<TensorImpl*> in;
+  for (const Tensor& t : inputs) in.push_back(t.impl());
+  Call call{op, in.data(), static_cast<int>(in.size()), attrs, site, {}, nullptr, 0, nullptr};
+  infer(call, declared);
+  if (part != CallPart::kept) return abstract_results(call);
+  const auto first = calls.kept.begin() + static_cast<std::ptrdiff_t>(calls.taken);
+  calls.taken += static_cast<std::size_t>(call.n_out);
+  return {first, first + call.n_out};
+}
+
+// Casts the operands: products run in the low type, losses and similar ops in f32. The casts are ops and are recorded.
+std::vector<Tensor> call_under_autocast(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site, std::span<const Type> declared) {
+  ThreadState& state = thread_state();
+  Scoped<bool> once(state.autocast, false);
+  const DType to = op.is(kLowPrecision) ? state.autocast_dtype : DType::f32;
+  std::vector<Tensor> cast_inputs;
+  for (const Tensor& t : inputs) {
+    const bool from = t.defined() && is_floating(t.dtype()) && t.dtype() != DType::f64 && t.dtype() != to;
+    const CastAttrs cast_attrs{to};
+    cast_inputs.push_back(from ? apply(ops::cast, {&t}, &cast_attrs, site) : t);
+  }
+  return apply_all(op, cast_inputs, attrs, site, declared);
+}
+
+bool takes_uncommon_way(const ThreadState& state, const Op& op) {
+  return (state.calls && !state.calls->inside) || (state.autocast && (op.is(kLowPrecision) || op.is(kFullPrecision)));
+}
+
+std::vector<Tensor> uncommon_way(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site, std::span<const Type> declared) {
+  const ThreadState& state = thread_state();
+  if (state.calls && !state.calls->inside) return call_in_part(op, inputs, attrs, site, declared);
+  return call_under_autocast(op, inputs, attrs, site, declared);
+}
+
+}  // namespace
+
+Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const void* attrs, Site site) {
+  const bool large = inputs.size() > kFewOperands || op.max_outputs < 0 || op.max_outputs > Signature::kOutputs;
+  if (large || takes_uncommon_way(thread_state(), op)) {
+    std::vector<Tensor> all;
+    for (const Tensor* t : inputs) all.push_back(*t);
+    return apply_all(op, all, attrs, site)[0];
+  }
+  TensorImpl* in[kFewOperands] = {};
+  int n = 0;
+  for (const Tensor* t : inputs) in[n++] = t->impl();
+  Call call{op, in, n, attrs, site, {}, nullptr, 0, nullptr};
+  infer(call, {});
+  TensorImpl* out[Signature::kOutputs] = {};
+  compute(call, out);
+  const Tensor result(out[0]);
+  record(call, out);
+  return result;
+}
+
+std::vector<Tensor> apply_all(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site,
+                              std::span<const Type> declared) {
+  if (takes_uncommon_way(thread_state(), op)) return uncommon_way(op, inputs, attrs, site, declared);
+  std::vector<TensorImpl*> in;
+  for (const Tensor& t : inputs) in.push_back(t.impl());
+  Call call{op, in.data(), static_cast<int>(in.size()), attrs, site, {}, nullptr, 0, nullptr};
+  infer(call, declared);
+  std::vector<TensorImpl*> out(static_cast<std::size_t>(call.n_out));
+  compute(call, out.data());
+  std::vector<Tensor> results;
+  for (TensorImpl* t : out) results.emplace_back(t);
+  record(call, out.data());
+  return results;
+}
+
+std::vector<Tensor> execute(const Op& op, std::span<const Tensor> inputs, const void* attrs, std::span<const Type> outputs, Site site) {
+  std::vector<TensorImpl*> in;
+  for (const Tensor& t : inputs) in.push_back(t.impl());
+  Call call{op, in.data(), static_cast<int>(in.size()), attrs, site, {}, outputs.data(), static_cast<int>(outputs.size()), nullptr};
+  std::vector<TensorImpl*> out(outputs.size());
+  compute(call, out.data());
+  std::vector<Tensor> results;
+  for (TensorImpl* t : out) results.emplace_back(t);
+  return results;
+}
+
+}  // namespace tapedeck

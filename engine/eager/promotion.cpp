@@ -1,0 +1,35 @@
+// Makes two operands one dtype. Author functions of two operands begin with this.
+#include <tapedeck/engine/ir/core_ops.h>
+#include <tapedeck/engine/eager/dispatch.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
+
+namespace tapedeck {
+
+using detail::TensorImpl;
+
+bool same_dtype(const Arg& a, const Arg& b) {
+  const TensorImpl *x = a.tensor().impl(), *y = b.tensor().impl();
+  return x && y && x->dtype == y->dtype;
+}
+
+std::pair<Tensor, Tensor> promoted(const char* op, const Arg& a, const Arg& b) {
+  if (a.is_scalar() && b.is_scalar()) {
+    const DType dtype = a.is_integer() && b.is_integer() ? DType::i64 : DType::f32;
+    return {scalar(a.number(), dtype), scalar(b.number(), dtype)};
+  }
+  auto number = [&](const Arg& n, const Tensor& beside) {
+    if (!beside.defined()) throw TypeError(error_text(op, "an operand is undefined", a.site()));
+    const bool fraction = !n.is_integer() && !is_floating(beside.dtype());
+    return scalar(n.number(), fraction ? DType::f32 : beside.dtype() == DType::boolean ? DType::i64 : beside.dtype());
+  };
+  Tensor x = a.is_scalar() ? number(a, b.tensor()) : a.tensor();
+  Tensor y = b.is_scalar() ? number(b, a.tensor()) : b.tensor();
+  if (!x.defined() || !y.defined() || x.dtype() == y.dtype()) return {std::move(x), std::move(y)};
+  const DType dtype = promote(x.dtype(), y.dtype());
+  const CastAttrs attrs{dtype};
+  if (x.dtype() != dtype) x = apply(ops::cast, {&x}, &attrs, a.site());
+  if (y.dtype() != dtype) y = apply(ops::cast, {&y}, &attrs, b.site());
+  return {std::move(x), std::move(y)};
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,319 @@
+// Records nodes, the values of tensors, and the bytes that backward keeps. recorder_collect.cpp drops nodes that nothing can reach
+// any more.
+#include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/ir/core_ops.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+namespace tapedeck {
+
+using detail::TensorImpl;
+
+namespace {
+// Serials are unique in the process. Each thread takes them in blocks.
+std::uint64_t next_serial() {
+  constexpr std::uint64_t kBlock = 1 << 20;
+  static std::atomic<std::uint64_t> blocks{0};
+  constinit thread_local static std::uint64_t next = 0, end = 0;
+  if (next == end) {
+    next = blocks.fetch_add(1) * kBlock + 1;
+    end = next + kBlock;
+  }
+  return next++;
+}
+}  // namespace
+
+RecordWatch*& watch_of_captures() {
+  static thread_local RecordWatch* watch = nullptr;
+  return watch;
+}
+
+Recorder::Recorder(bool for_capture) : capturing(for_capture), serial(next_serial()) {}
+
+Recorder::~Recorder() { clear(); }
+
+void Recorder::clear() {
+  for (TapeValue& v : info)
+    if (v.saved) detail::release(std::exchange(v.saved, nullptr));
+  gone_.swap(outside);  // dropping these tensors may call this recorder, which must be empty by then
+  if (!outside_of_.empty()) outside_of_.clear();
+  mapped_ = 0;
+  serial = next_serial();
+  live = dead_nodes = dead_values = 0;
+  graph.clear_body();
+  info.clear();
+  gone_notes_.swap(notes);
+  strides.clear();
+  regions.clear();
+  slots_.clear();
+  free_slots_.clear();
+  pending_.clear();
+  if (!hooks.empty()) hooks.clear();
+  gone_.clear();
+  gone_notes_.clear();
+}
+
+// Looks at each of the outside tensors if they are few, and in a map if they are many. A leaf that was updated in place after
+// it was read has more than one entry, and the last entry counts.
+const Outside* Recorder::find_outside(const TensorImpl* t) const {
+  constexpr std::size_t kFew = 8;
+  if (outside.size() <= kFew) {
+    for (std::size_t k = outside.size(); k-- > 0;)
+      if (outside[k].tensor.impl() == t) return &outside[k];
+    return nullptr;
+  }
+  for (; mapped_ < outside.size(); ++mapped_) outside_of_[outside[mapped_].tensor.impl()] = static_cast<std::int32_t>(mapped_);
+  auto it = outside_of_.find(t);
+  return it == outside_of_.end() ? nullptr : &outside[static_cast<std::size_t>(it->second)];
+}
+
+// Whether a view that is not bound to this tape shows a window of a tensor that this tape tracks.
+bool Recorder::linked_into_tape(const TensorImpl& t) const {
+  if (!t.link) return false;
+  const TensorImpl& parent = *t.link->parent;
+  if (capturing) return owns(parent) || find_outside(&parent) || linked_into_tape(parent);
+  return t.link->tracked && ((owns(parent) && needs_grad(parent)) || linked_into_tape(parent));
+}
+
+bool Recorder::needs_grad(const TensorImpl& t) const {
+  if (owns(t)) {
+    const TapeValue& value = info[static_cast<std::size_t>(bound_value(t))];
+    if (value.cut) return false;
+    if (value.needs_grad) return true;
+    // The base may have been written in the meantime.
+    return t.link && t.link->tracked && owns(*t.link->parent) && needs_grad(*t.link->parent);
+  }
+  if (nested) return is_floating(t.dtype);
+  if (t.requires_grad) return t.request != GradRequest::none;
+  return t.link && t.link->tracked && linked_into_tape(t) && needs_grad(*t.link->parent);
+}
+
+ValueId Recorder::add_outside_value(const TensorImpl& t) {
+  Value value;
+  value.type = t.type();
+  graph.values.push_back(value);
+  add_info(t);
+  return graph.value_count() - 1;
+}
+
+void Recorder::add_info(const TensorImpl& t) {
+  TapeValue& v = info.emplace_back();
+  v.version = t.storage ? t.storage->version : 0;
+}
+
+// Whether the memory of an owned tensor still holds the value it is bound to.
+bool Recorder::current(const TensorImpl& t, ValueId v, Site site) {
+  const TapeValue& value = info[static_cast<std::size_t>(v)];
+  if (t.storage) return t.storage->version == value.version;
+  return !t.link || value.parent == kNone || value_of(t.link->parent, site) == value.parent;
+}
+
+// Makes a new value for a tensor whose bytes were written through another tensor. For a view, it records the view of the base
+// again.
+ValueId Recorder::take_again(TensorImpl* t, Site site) {
+  if (t->link && (owns(*t->link->parent) || find_outside(t->link->parent) || t->link->parent->requires_grad || linked_into_tape(*t->link->parent))) {
+    const detail::ViewLink& link = *t->link;
+    const ValueId parent = value_of(link.parent, site);
+    const Type type = t->type();
+    const bool needs = link.tracked && info[static_cast<std::size_t>(parent)].needs_grad && !link.op->is(kNoGradient);
+    ++info[static_cast<std::size_t>(parent)].readers;
+    Origin origin;
+    origin.phase = thread_state().phase;
+    origin.path = thread_state().path;
+    const NodeId n = graph.add_node(*link.op, {&parent, 1}, link.op->attrs ? link.attrs : nullptr, {&type, 1}, origin);
+    notes.emplace_back().site = site;
+    add_info(*t);
+    info.back().needs_grad = needs;
+    info.back().parent = parent;
+    const ValueId v = graph.nodes[static_cast<std::size_t>(n)].first_output;
+    rebind(t, v);
+    return v;
+  }
+  if (capturing)
+    throw CaptureError(error_text("capture", fmt::format("reads {} after its bytes were written at {}:{} without the capture's knowledge",
+                                                         to_string(t->type()), t->storage->written_at.file, t->storage->written_at.line), site));
+  const ValueId old = bound_value(*t);
+  const Type type = t->type();
+  ++info[static_cast<std::size_t>(old)].readers;
+  graph.add_node(ops::alias, {&old, 1}, nullptr, {&type, 1});
+  notes.emplace_back().site = site;
+  add_info(*t);
+  info.back().needs_grad = info[static_cast<std::size_t>(old)].needs_grad;
+  const ValueId v = graph.value_count() - 1;
+  rebind(t, v);
+  return v;
+}
+
+ValueId Recorder::value_of(TensorImpl* t, Site site) {
+  if (owns(*t)) {
+    const ValueId v = bound_value(*t);
+    return current(*t, v, site) ? v : take_again(t, site);
+  }
+  const ThreadState& state = thread_state();
+  if (capturing && !nested && state.own && state.own->owns(*t) && state.own->needs_grad(*t) && state.grad_enabled)
+    throw CaptureError(error_text("capture", fmt::format("reads {}, whose gradient history began before the capture; detach() it or make it inside",
+                                                         to_string(t->type())), site));
+  // The values of the tape around a region belong to that tape. A region reads them, and records no view of them again.
+  const bool of_another = nested && t->tape != 0;
+  if (!of_another && !(capturing && find_outside(t)) && linked_into_tape(*t)) return take_again(t, site);
+  return declare(t, site);
+}
+
+ValueId Recorder::declare(TensorImpl* t, Site site) {
+  // The tensor may have a value already: a leaf collects its gradient in one place, and a capture must know its inputs and
+  // state.
+  if (capturing || t->requires_grad) {
+    if (const Outside* known = find_outside(t)) {
+      const Outside& o = *known;
+      const TapeValue& v = info[static_cast<std::size_t>(o.last)];
+      if (t->storage && t->storage->version != v.version) {
+        if (capturing)
+          throw CaptureError(error_text("capture", fmt::format("reads {} after it was modified behind the capture's back", to_string(t->type())), site));
+      } else if (capturing || v.needs_grad == t->requires_grad) {  // else the user has switched requires_grad
+        return o.last;
+      }
+    }
+  }
+  const ValueId v = add_outside_value(*t);
+  info.back().needs_grad = nested ? is_floating(t->dtype) : t->requires_grad && t->request != GradRequest::none;
+  if (capturing || t->requires_grad) {
+    info.back().outside = static_cast<std::int32_t>(outside.size());
+    detail::retain(t);
+    outside.push_back({Tensor(t), v, v, site, graph.node_count()});
+  }
+  return v;
+}
+
+void Recorder::keep(ValueId v, const TensorImpl& t) {
+  TapeValue& value = info[static_cast<std::size_t>(v)];
+  ++value.saves;
+  if (value.saved || !t.storage) return;
+  detail::retain(t.storage);
+  value.saved = t.storage;
+  value.offset = t.offset;
+  if (!detail::is_dense(t.shape, t.strides)) {
+    value.strides = static_cast<std::int32_t>(strides.size());
+    strides.insert(strides.end(), t.strides, t.strides + t.shape.rank);
+  }
+}
+
+void Recorder::keep_instead(ValueId v, const TensorImpl& copy) {
+  TapeValue& value = info[static_cast<std::size_t>(v)];
+  if (!value.saved) return;
+  detail::retain(copy.storage);
+  detail::release(std::exchange(value.saved, copy.storage));
+  value.offset = 0;
+  value.strides = kNone;
+  value.version = copy.storage->version;
+}
+
+void Recorder::release_one(ValueId v) {
+  TapeValue& value = info[static_cast<std::size_t>(v)];
+  if (value.saves == 0 || --value.saves > 0) return;
+  if (!value.saved) return;
+  detail::release(std::exchange(value.saved, nullptr));
+}
+
+// Whether a node of the open region made the value, and gradients flow through that node.
+bool Recorder::made_in_open_region(ValueId v) const {
+  const NodeId maker = graph.values[static_cast<std::size_t>(v)].node;
+  if (maker == kNone) return false;
+  const Node& node = graph.nodes[static_cast<std::size_t>(maker)];
+  if (node.origin.region != thread_state().region) return false;
+  for (ValueId y = node.first_output; y < node.first_output + node.n_outputs; ++y)
+    if (info[static_cast<std::size_t>(y)].needs_grad) return true;
+  return false;
+}
+
+NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const void* attrs, std::span<TensorImpl* const> out,
+                        bool needs, const Derived* derived, Site site, std::span<const Region> node_regions) {
+  const ThreadState& state = thread_state();
+  constexpr std::size_t kFew = 8;
+  ValueId few[kFew];
+  std::vector<ValueId> many(in.size() > kFew ? in.size() : 0);
+  ValueId* ids = in.size() > kFew ? many.data() : few;
+  for (std::size_t i = 0; i < in.size(); ++i) ids[i] = value_of(in[i], site);
+  for (std::size_t i = 0; i < in.size(); ++i) ++info[static_cast<std::size_t>(ids[i])].readers;
+
+  Type few_types[kFew];
+  std::vector<Type> many_types(out.size() > kFew ? out.size() : 0);
+  Type* types = out.size() > kFew ? many_types.data() : few_types;
+  for (std::size_t i = 0; i < out.size(); ++i) types[i] = out[i]->type();
+  Origin origin;
+  origin.phase = state.phase;
+  origin.path = state.path;
+  origin.region = state.region;
+  const NodeId n = graph.add_node(op, {ids, in.size()}, attrs, {types, out.size()}, origin, {}, node_regions);
+  // Inside a vjp, the site is the user's call in the forward pass. Inside a module, it is the call of the module.
+  NodeInfo& note = notes.emplace_back();
+  note.site = state.twin != kNone ? notes[static_cast<std::size_t>(state.twin)].site : state.site.line ? state.site : site;
+  note.twin = state.twin;
+  note.derived = derived;
+
+  const SaveMask saves = note.saves();
+  const bool in_region = state.region != kNone;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    // A region keeps every value that it reads from outside, and no value that it makes. A capture also records nodes that need
+    // no gradient. Their results are kept like values from outside. Eager code does the same: it does not record such nodes, so
+    // their results come from outside.
+    const bool wanted = saves & operand_bit(i);
+    if (in_region ? (needs && !made_in_open_region(ids[i])) : wanted) keep(ids[i], *in[i]);
+  }
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    TensorImpl* t = out[i];
+    const ValueId v = graph.nodes.back().first_output + static_cast<ValueId>(i);
+    add_info(*t);
+    TapeValue& value = info.back();
+    value.needs_grad = needs && is_floating(t->dtype);
+    if (op.view) value.parent = ids[0];
+    bind(t, v);
+    if ((saves & result_bit(i)) && !in_region) keep(v, *t);
+  }
+  if (in_region) regions[static_cast<std::size_t>(state.region)].last = n + 1;
+  if (watch) watch->recorded(*this, n);
+  return n;
+}
+
+void Recorder::note_grad(TensorImpl* leaf, bool cleared) {
+  if (owns(*leaf) || !grad_event_of_.emplace(leaf, static_cast<std::int32_t>(grad_events.size())).second) return;
+  detail::retain(leaf);
+  grad_events.push_back({Tensor(leaf), leaf->extra ? leaf->extra->grad : Tensor(), cleared});
+}
+
+void Recorder::bind(TensorImpl* t, ValueId v) {
+  if (free_slots_.empty()) {
+    t->slot = static_cast<std::int32_t>(slots_.size());
+    slots_.push_back(v);
+  } else {
+    t->slot = free_slots_.back();
+    free_slots_.pop_back();
+    slots_[static_cast<std::size_t>(t->slot)] = v;
+  }
+  t->tape = serial;
+  ++info[static_cast<std::size_t>(v)].handles;
+  ++live;
+}
+
+void Recorder::rebind(TensorImpl* t, ValueId v) {
+  TapeValue& value = info[static_cast<std::size_t>(v)];
+  if (t->storage) value.version = t->storage->version;
+  if (!owns(*t)) {
+    if (const Outside* known = capturing ? find_outside(t) : nullptr) {
+      const auto k = static_cast<std::size_t>(known - outside.data());
+      value.outside = static_cast<std::int32_t>(k);
+      outside[k].last = v;
+      return;
+    }
+    return bind(t, v);
+  }
+  const ValueId old = bound_value(*t);
+  slots_[static_cast<std::size_t>(t->slot)] = v;
+  ++value.handles;
+  --info[static_cast<std::size_t>(old)].handles;
+  collect(old);
+}
+
+}  // namespace tapedeck

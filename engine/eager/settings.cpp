@@ -1,0 +1,84 @@
+#include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/engine/ir/error.h>
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <string_view>
+#include <utility>
+
+namespace tapedeck {
+namespace {
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+int number(const char* name, int most) {
+  const std::string text = variable(name);
+  if (text.empty()) return 0;
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '0' + most) return text[0] - '0';
+  throw UsageError(fmt::format("{}={}: takes 0 to {}", name, text, most));
+}
+
+std::vector<std::string> split_at_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+}  // namespace
+
+Settings settings_from_environment() {
+  Settings s;
+  s.debug = number("TAPEDECK_DEBUG", 4);
+  s.check_nan = number("TAPEDECK_CHECK_NAN", 1) != 0;
+  s.check_plans = number("TAPEDECK_CHECK_PLANS", 1) != 0;
+  s.poison = number("TAPEDECK_POISON", 2);
+  s.calibration = variable("TAPEDECK_CALIBRATION");
+  s.dump = variable("TAPEDECK_DUMP");
+  s.disabled_passes = split_at_commas(variable("TAPEDECK_DISABLE_PASSES"));
+  return s;
+}
+
+namespace {
+
+Settings& current() {
+  static Settings s = settings_from_environment();
+  return s;
+}
+
+}  // namespace
+
+const Settings& settings() { return current(); }
+
+const std::vector<SettingDoc>& setting_docs() {
+  static const std::vector<SettingDoc> docs = {
+      {"TAPEDECK_CALIBRATION", "a file, off", "the user's cache folder", "where `tapedeck calibrate` keeps this machine's speed; off: the tool plans by built-in estimates"},
+      {"TAPEDECK_CHECK_NAN", "0, 1", "0", "the first op whose result holds a NaN or an infinity throws ExecutionError, naming op, types and call"},
+      {"TAPEDECK_CHECK_PLANS", "0, 1", "0", "every plan made is checked by capture/check/check_plan.h, as it always is in debug builds; tests set it"},
+      {"TAPEDECK_CUDA_LIBDIR", "a folder", "none", "where to look first for NVIDIA's libraries"},
+      {"TAPEDECK_DEBUG", "0 to 4", "0",
+       "on stderr, each with what is before it: 1 what every pass won; 2 what every capture found, and every plan made is checked; 3 every eager op with types and call; 4 the least, largest and mean element of its results"},
+      {"TAPEDECK_DISABLE_PASSES", "passes", "none", "these passes, separated by commas, are left out where the planner can do without"},
+      {"TAPEDECK_DUMP", "a folder", "none", "every captured graph, and the graph after every pass that changed it, are written there as .graph files"},
+      {"TAPEDECK_FUZZ_MINUTES", "a number", "0", "tests/fuzz: random programs for so long; 0: no limit"},
+      {"TAPEDECK_FUZZ_PROGRAMS", "a number", "0", "tests/fuzz: so many random programs; 0: no limit"},
+      {"TAPEDECK_POISON", "0 to 2", "0",
+       "replays fill the arena's dead bytes with NaN patterns and look after every node whether bytes beside its results have changed; what reads or writes bytes that are not its own is an ExecutionError. 2: after every node all dead bytes are looked at"},
+      {"TAPEDECK_REQUIRE_GPU", "0, 1", "0", "tests: those that need a GPU fail without one instead of being skipped"},
+      {"TAPEDECK_TEST_OP", "an op", "all", "tests: what is checked of every op is checked of this one alone"},
+      {"TAPEDECK_TEST_SEED", "a number", "none", "tests: random programs start from this seed"},
+      {"TAPEDECK_UPDATE_GOLDEN", "0, 1", "0", "tests: golden files are written anew instead of compared"},
+  };
+  return docs;
+}
+
+ScopedSettings::ScopedSettings(Settings s) : before_(std::exchange(current(), std::move(s))) {}
+ScopedSettings::~ScopedSettings() { current() = std::move(before_); }
+
+}  // namespace tapedeck

@@ -1,0 +1,110 @@
+// The scopes of tape.h, the random state, statistics of the tape, and checkpoint regions.
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/core_ops.h>
+#include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/eager/vjp.h>
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+namespace tapedeck {
+
+using detail::TensorImpl;
+
+NoGrad::NoGrad() : before_(std::exchange(thread_state().grad_enabled, false)) {}
+NoGrad::~NoGrad() { thread_state().grad_enabled = before_; }
+
+AbstractMode::AbstractMode(bool on) : before_(std::exchange(thread_state().abstract, on)) {}
+AbstractMode::~AbstractMode() { thread_state().abstract = before_; }
+bool abstract_mode() { return thread_state().abstract; }
+
+Autocast::Autocast(DType dtype, bool on, Site site)
+    : before_(std::exchange(thread_state().autocast, on)), dtype_before_(thread_state().autocast_dtype) {
+  if (dtype != DType::f16 && dtype != DType::bf16) {
+    thread_state().autocast = before_;
+    throw UsageError(error_text("autocast", fmt::format("casts to f16 or bf16, not {}", dtype_name(dtype)), site));
+  }
+  thread_state().autocast_dtype = dtype;
+}
+Autocast::~Autocast() {
+  thread_state().autocast = before_;
+  thread_state().autocast_dtype = dtype_before_;
+}
+
+PathScope::PathScope(const std::string& name) : before_(thread_state().path) {
+  thread_state().path = before_.empty() ? Name(name) : Name(before_.str() + "." + name);
+}
+PathScope::~PathScope() { thread_state().path = before_; }
+
+// ---- randomness ----
+
+namespace {
+Tensor make_rng(std::uint64_t seed) {
+  const std::int64_t raw[2] = {static_cast<std::int64_t>(seed), 0};
+  Tensor rng = from_bytes({DType::i64, {2}}, raw);
+  rng.name("rng").role(Role::rng);
+  return rng;
+}
+constexpr std::uint64_t kDefaultSeed = 42;
+}  // namespace
+
+const Tensor& rng_state() {
+  ThreadState& state = thread_state();
+  if (!state.rng.defined()) state.rng = make_rng(kDefaultSeed);
+  return state.rng;
+}
+
+void manual_seed(std::uint64_t seed) {
+  ThreadState& state = thread_state();
+  if (state.tape->capturing) throw CaptureError("[manual_seed] re-seeds inside a capture, which a replay could not repeat");
+  state.draws.clear();
+  if (!state.rng.defined()) {
+    state.rng = make_rng(seed);
+    return;
+  }
+  // The state is written in place, so that a captured step that holds this tensor as its state draws from the new seed too.
+  auto* raw = static_cast<std::int64_t*>(state.rng.mutable_data());
+  raw[0] = static_cast<std::int64_t>(seed);
+  raw[1] = 0;
+}
+
+void next_step(Site site) {
+  ThreadState& state = thread_state();
+  const NoGrad no_grad;
+  Scoped<Phase> phase(state.phase, Phase::update);
+  Scoped<Name> path(state.path, Name());
+  const Tensor rng[1] = {rng_state()};
+  apply_in_place(ops::rng_next, rng, nullptr, site);
+  state.draws.clear();
+}
+
+TapeStats tape_stats() {
+  const Recorder& tape = *thread_state().tape;
+  TapeStats stats;
+  stats.nodes = tape.graph.node_count() - tape.dead_nodes;
+  stats.values = tape.graph.value_count() - tape.dead_values;
+  std::unordered_set<const detail::Storage*> seen;
+  for (const TapeValue& v : tape.info)
+    if (v.saved && seen.insert(v.saved).second) stats.saved_bytes += v.saved->bytes;
+  for (const NodeInfo& note : tape.notes)
+    if (note.extra)
+      for (const Tensor& t : note.extra->kept)
+        if (!t.abstract() && seen.insert(t.impl()->storage).second) stats.saved_bytes += t.impl()->storage->bytes;
+  return stats;
+}
+
+// ---- checkpoint regions ----
+
+Tensor checkpoint(const std::function<Tensor()>& fn) {
+  ThreadState& state = thread_state();
+  if (state.region != kNone) return fn();  // a region inside a region joins it
+  Recorder& tape = *state.tape;
+  const Recorder::Hold hold(tape);         // no node is dropped before the region ends
+  const auto region = static_cast<std::int32_t>(tape.regions.size());
+  tape.regions.push_back({tape.graph.node_count(), tape.graph.node_count(), false});
+  Scoped<std::int32_t> scope(state.region, region);
+  return fn();
+}
+
+}  // namespace tapedeck

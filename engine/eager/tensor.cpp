@@ -1,0 +1,358 @@
+// Tensor handles, storage and views.
+#include <tapedeck/engine/eager/core_calls.h>
+#include <tapedeck/engine/eager/object_pool.h>
+#include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/kernels/half.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+namespace tapedeck {
+namespace detail {
+
+Storage* new_storage(std::int64_t bytes) {
+  void* data = Allocator::host().allocate(bytes);
+  auto* s = new (Pool<Storage>::take()) Storage;
+  s->data = data;
+  s->bytes = bytes;
+  return s;
+}
+
+void retain(Storage* s) noexcept { s->refs.fetch_add(1, std::memory_order_relaxed); }
+
+void release(Storage* s) noexcept {
+  if (s->refs.load(std::memory_order_acquire) != 1 && s->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  Allocator::host().release(s->data, s->bytes);
+  s->~Storage();
+  Pool<Storage>::give(s);
+}
+
+TensorImpl* new_impl(const Type& type, Storage* storage) {
+  auto* t = new (Pool<TensorImpl>::take()) TensorImpl;
+  t->dtype = type.dtype;
+  t->storage = storage;
+  t->shape.rank = type.shape.rank;
+  std::int64_t stride = 1;
+  for (int i = type.shape.rank - 1; i >= 0; --i) {
+    t->shape.sizes[i] = type.shape.sizes[i];
+    t->strides[i] = stride;
+    stride *= type.shape.sizes[i];
+  }
+  return t;
+}
+
+TensorImpl* new_view(const TensorImpl& base, const Shape& shape, std::int64_t offset, const std::int64_t* strides) {
+  if (base.storage) retain(base.storage);
+  TensorImpl* t = new_impl({base.dtype, shape}, base.storage);
+  // A window of an empty storage has the offset 0: there is no address from which to step.
+  t->offset = base.storage && base.storage->bytes == 0 ? 0 : base.offset + offset;
+  for (int i = 0; i < shape.rank; ++i) t->strides[i] = strides[i];
+  return t;
+}
+
+TensorImpl* new_dense(const Type& type) {
+  return new_impl(type, thread_state().abstract ? nullptr : new_storage(type.bytes()));
+}
+
+void retain(TensorImpl* t) noexcept { t->refs.fetch_add(1, std::memory_order_relaxed); }
+
+void release(TensorImpl* t) noexcept {
+  // The only reference needs no atomic subtraction.
+  if (t->refs.load(std::memory_order_acquire) != 1 && t->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (t->tape != 0)
+    if (ThreadState* state = thread_state_if_any()) {
+      if (state->tape->owns(*t)) state->tape->dropped(*t);
+      else if (state->own && state->own->owns(*t)) state->own->dropped(*t);
+    }
+  if (t->link) unlink_view(t);
+  if (t->storage) release(t->storage);
+  delete t->extra;
+  t->~TensorImpl();
+  Pool<TensorImpl>::give(t);
+}
+
+void unlink_view(TensorImpl* view) noexcept {
+  ViewLink* link = std::exchange(view->link, nullptr);
+  release(link->parent);
+  link->~ViewLink();
+  Pool<ViewLink>::give(link);
+}
+
+void link_view(TensorImpl* view, TensorImpl* parent, const Op& op, const void* attrs, bool tracked) {
+  const int depth = parent->link ? parent->link->depth + 1 : 1;
+  const std::size_t bytes = op.attrs ? op.attrs->size : 0;
+  if (depth > ViewLink::kMaxDepth || bytes > ViewLink::kAttrBytes) return;
+  auto* link = new (Pool<ViewLink>::take()) ViewLink;
+  retain(parent);
+  link->parent = parent;
+  link->op = &op;
+  link->depth = depth;
+  link->tracked = tracked;
+  if (bytes) std::memcpy(link->attrs, attrs, bytes);
+  view->link = link;
+}
+
+void fill_view(const TensorImpl& t, View* view) {
+  view->data = t.data();
+  view->dtype = t.dtype;
+  view->rank = t.shape.rank;
+  for (int i = 0; i < t.shape.rank; ++i) {
+    view->sizes[i] = t.shape.sizes[i];
+    view->strides[i] = t.strides[i];
+  }
+}
+
+void fill_view_expanded(const TensorImpl& t, const Shape& shape, View* view) {
+  view->data = t.data();
+  view->dtype = t.dtype;
+  view->rank = shape.rank;
+  const int lead = shape.rank - t.shape.rank;
+  for (int i = 0; i < shape.rank; ++i) {
+    view->sizes[i] = shape.sizes[i];
+    const bool repeats = i < lead || (t.shape.sizes[i - lead] == 1 && shape.sizes[i] != 1);
+    view->strides[i] = repeats ? 0 : t.strides[i - lead];
+  }
+}
+
+bool is_dense(const Shape& shape, const std::int64_t* strides) {
+  std::int64_t expected = 1;
+  for (int i = shape.rank - 1; i >= 0; --i) {
+    if (shape.sizes[i] != 1 && strides[i] != expected) return false;
+    expected *= shape.sizes[i];
+  }
+  return true;
+}
+
+}  // namespace detail
+
+namespace {
+
+detail::TensorImpl& need(detail::TensorImpl* impl, const char* what) {
+  if (!impl) throw TypeError(fmt::format("{} of an undefined tensor", what));
+  return *impl;
+}
+
+detail::Extra& extra(detail::TensorImpl& t) {
+  if (!t.extra) t.extra = new detail::Extra;
+  return *t.extra;
+}
+
+// Refuses to read values in a capture: a replay would use the values of the recording.
+void refuse_host_read(const detail::TensorImpl& t, const char* what, Site site = {}) {
+  const ThreadState* state = thread_state_if_any();
+  if (state && state->tape->capturing)
+    throw CaptureError(error_text(what, "reads a tensor on the host inside a capture, which a replay could not repeat; read it outside", site));
+  if (!t.storage) throw TypeError(error_text(what, fmt::format("{} is abstract: it has a type and no data", to_string(t.type())), site));
+}
+
+}  // namespace
+
+DType Tensor::dtype() const { return need(impl_, "dtype").dtype; }
+const Shape& Tensor::shape() const { return need(impl_, "shape").shape; }
+Type Tensor::type() const { return need(impl_, "type").type(); }
+std::int64_t Tensor::bytes() const { return type().bytes(); }
+const std::int64_t* Tensor::strides() const { return need(impl_, "strides").strides; }
+bool Tensor::dense() const { return detail::is_dense(shape(), impl_->strides); }
+bool Tensor::abstract() const { return need(impl_, "abstract").storage == nullptr; }
+
+std::int64_t Tensor::size(int dim) const {
+  const Shape& s = shape();
+  const int d = dim < 0 ? dim + s.rank : dim;
+  if (d < 0 || d >= s.rank) throw TypeError(fmt::format("[size] dimension {} is outside {}", dim, to_string(type())));
+  return s[d];
+}
+
+const void* Tensor::data() const {
+  refuse_host_read(need(impl_, "data"), "data");
+  return impl_->data();
+}
+
+void* Tensor::mutable_data(Site site) {
+  need(impl_, "data");
+  const ThreadState* state = thread_state_if_any();
+  if (state && state->tape->capturing)
+    throw CaptureError(error_text("mutable_data", "writes a tensor from the host inside a capture, which a replay could not repeat", site));
+  refuse_host_read(*impl_, "mutable_data", site);
+  ++impl_->storage->version;
+  impl_->storage->written_at = site;
+  return impl_->data();
+}
+
+double Tensor::item(Site site) const {
+  refuse_host_read(need(impl_, "item"), "item", site);
+  if (numel() != 1) throw TypeError(error_text("item", fmt::format("{} has {} elements, not one", to_string(type()), numel()), site));
+  const void* p = impl_->data();
+  switch (impl_->dtype) {
+    case DType::f32: return *static_cast<const float*>(p);
+    case DType::f64: return *static_cast<const double*>(p);
+    case DType::i32: return *static_cast<const std::int32_t*>(p);
+    case DType::i64: return static_cast<double>(*static_cast<const std::int64_t*>(p));
+    case DType::u8:
+    case DType::boolean: return *static_cast<const std::uint8_t*>(p);
+    case DType::f16: return kernels::to_f32(*static_cast<const kernels::F16*>(p));
+    case DType::bf16: return kernels::to_f32(*static_cast<const kernels::Bf16*>(p));
+  }
+  return 0;
+}
+
+void Tensor::copy_to(void* dst, std::size_t bytes, std::size_t element_size) const {
+  refuse_host_read(need(impl_, "to_vector"), "to_vector");
+  if (element_size != dtype_size(impl_->dtype))
+    throw TypeError(fmt::format("[to_vector] elements of {} have {} bytes, not {}", to_string(type()), dtype_size(impl_->dtype), element_size));
+  if (bytes == 0) return;
+  const NoGrad no_grad;
+  const Tensor d = dense() ? *this : copy(*this);
+  std::memcpy(dst, d.impl_->data(), bytes);
+}
+
+bool Tensor::requires_grad() const {
+  const detail::TensorImpl& t = need(impl_, "requires_grad");
+  const ThreadState* state = thread_state_if_any();
+  return state ? state->tape->needs_grad(t) : t.requires_grad;
+}
+
+Tensor& Tensor::requires_grad(bool on) {
+  detail::TensorImpl& t = need(impl_, "requires_grad");
+  if (on && !is_floating(t.dtype)) throw TypeError(fmt::format("[requires_grad] {} holds integers: no gradient", to_string(t.type())));
+  const ThreadState* state = thread_state_if_any();
+  if (state && state->tape->owns(t)) {
+    if (state->tape->needs_grad(t)) throw GradientError(fmt::format("[requires_grad] {} is a result and no leaf; detach() it first", to_string(t.type())));
+    if (on) throw CaptureError(fmt::format("[requires_grad] {} was computed inside the capture; make the leaf before it", to_string(t.type())));
+  }
+  t.requires_grad = on;
+  return *this;
+}
+
+Tensor Tensor::grad() const { return need(impl_, "grad").extra ? impl_->extra->grad : Tensor(); }
+
+void Tensor::set_grad(Tensor g) {
+  detail::TensorImpl& t = need(impl_, "set_grad");
+  if (g.defined() && g.type() != t.type())
+    throw TypeError(fmt::format("[set_grad] the gradient of {} cannot be {}", to_string(t.type()), to_string(g.type())));
+  const ThreadState* state = thread_state_if_any();
+  if (state && state->tape->capturing) state->tape->note_grad(&t, !g.defined());
+  extra(t).grad = std::move(g);
+}
+
+GradRequest Tensor::grad_request() const { return need(impl_, "grad_request").request; }
+
+Tensor& Tensor::grad_request(GradRequest request) {
+  need(impl_, "grad_request").request = request;
+  return *this;
+}
+
+Tensor Tensor::detach() const {
+  need(impl_, "detach");
+  return stop_gradient(*this);
+}
+
+Tensor& Tensor::detach_() {
+  detail::TensorImpl& t = need(impl_, "detach_");
+  t.requires_grad = false;
+  if (t.link) t.link->tracked = false;
+  const ThreadState* state = thread_state_if_any();
+  if (state && state->tape->owns(t)) state->tape->cut(state->tape->value_of(&t, {}));
+  return *this;
+}
+
+Tensor& Tensor::on_grad(GradHook hook) {
+  detail::TensorImpl& t = need(impl_, "on_grad");
+  ThreadState& state = thread_state();
+  if (!requires_grad()) throw GradientError(fmt::format("[on_grad] {} needs no gradient", to_string(t.type())));
+  if (!state.tape->owns(t)) {
+    extra(t).hooks.push_back(std::move(hook));
+    return *this;
+  }
+  const ValueId v = state.tape->value_of(&t, {});
+  state.tape->hooks[v].push_back(std::move(hook));
+  state.tape->info[static_cast<std::size_t>(v)].has_hooks = true;
+  return *this;
+}
+
+Tensor& Tensor::retain_grad() {
+  detail::TensorImpl& t = need(impl_, "retain_grad");
+  if (t.requires_grad) return *this;  // a leaf keeps its gradient without being asked
+  extra(t);
+  // The tape holds the hook, and this tensor keeps the tape alive. So the hook must not hold a reference to the tensor.
+  return on_grad([impl = impl_](const Tensor& g) {
+    const Tensor old = impl->extra->grad;
+    const Tensor now = old.defined() ? add(old, g) : copy(g);
+    impl->extra->grad = now;
+    return Tensor();
+  });
+}
+
+Name Tensor::name() const { return need(impl_, "name").extra ? impl_->extra->name : Name(); }
+
+Tensor& Tensor::name(Name n) {
+  extra(need(impl_, "name")).name = n;
+  return *this;
+}
+
+Role Tensor::role() const { return need(impl_, "role").role; }
+
+Tensor& Tensor::role(Role r) {
+  need(impl_, "role").role = r;
+  return *this;
+}
+
+const Tensor& Arg::undefined() {
+  static const Tensor none;
+  return none;
+}
+
+Tensor empty(const Type& type) { return Tensor(detail::new_dense(type)); }
+
+Tensor from_bytes(const Type& type, const void* bytes) {
+  detail::Storage* s = detail::new_storage(type.bytes());
+  if (type.bytes() > 0) std::memcpy(s->data, bytes, static_cast<std::size_t>(type.bytes()));
+  return Tensor(detail::new_impl(type, s));
+}
+
+Tensor tensor(std::initializer_list<float> values) {
+  return from_bytes({DType::f32, {static_cast<std::int64_t>(values.size())}}, values.begin());
+}
+
+namespace {
+template <class T>
+Tensor from_values(const std::vector<T>& values, DType dtype, const Shape& shape) {
+  if (static_cast<std::int64_t>(values.size()) != shape.numel())
+    throw TypeError(fmt::format("[from_vector] {} values do not fill {}", values.size(), to_string(shape)));
+  return from_bytes({dtype, shape}, values.data());
+}
+}  // namespace
+
+Tensor from_vector(const std::vector<float>& values, const Shape& shape) { return from_values(values, DType::f32, shape); }
+Tensor from_vector(const std::vector<std::int32_t>& values, const Shape& shape) { return from_values(values, DType::i32, shape); }
+
+Tensor scalar(double value, DType dtype) {
+  unsigned char raw[8];
+  auto put = [&](auto v) { std::memcpy(raw, &v, sizeof v); };
+  switch (dtype) {
+    case DType::f32: put(static_cast<float>(value)); break;
+    case DType::f64: put(value); break;
+    case DType::i32: put(static_cast<std::int32_t>(value)); break;
+    case DType::i64: put(static_cast<std::int64_t>(value)); break;
+    case DType::u8: put(static_cast<std::uint8_t>(value)); break;
+    case DType::boolean: put(static_cast<std::uint8_t>(value != 0)); break;
+    case DType::f16: put(kernels::to_f16(static_cast<float>(value)).bits); break;
+    case DType::bf16: put(kernels::to_bf16(static_cast<float>(value)).bits); break;
+  }
+  return from_bytes({dtype, {}}, raw);
+}
+
+Tensor abstract_tensor(const Type& type) { return Tensor(detail::new_impl(type, nullptr)); }
+
+bool bit_equal(const Tensor& a, const Tensor& b) {
+  if (a.type() != b.type()) return false;
+  const NoGrad no_grad;
+  const Tensor x = a.dense() ? a : copy(a), y = b.dense() ? b : copy(b);
+  return a.bytes() == 0 || std::memcmp(x.data(), y.data(), static_cast<std::size_t>(a.bytes())) == 0;
+}
+
+}  // namespace tapedeck

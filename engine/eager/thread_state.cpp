@@ -1,0 +1,40 @@
+#include <tapedeck/engine/eager/thread_state.h>
+#include <tapedeck/engine/eager/recorder.h>
+
+#include <fmt/format.h>
+
+namespace tapedeck {
+
+namespace {
+thread_local ThreadState* current_state = nullptr;
+struct StateOwner {
+  ~StateOwner() {
+    ThreadState* state = current_state;
+    if (state) state->rng = Tensor();
+    current_state = nullptr;   // tensors dropped from here on find no tape to tell
+    delete state;
+  }
+};
+}  // namespace
+
+ThreadState::ThreadState() : own(std::make_unique<Recorder>(false)) { tape = own.get(); }
+ThreadState::~ThreadState() = default;
+
+ThreadState& thread_state() {
+  if (!current_state) {
+    static thread_local StateOwner owner;
+    (void)owner;
+    current_state = new ThreadState;
+  }
+  return *current_state;
+}
+
+ThreadState* thread_state_if_any() noexcept { return current_state; }
+
+Name next_draw_path() {
+  ThreadState& state = thread_state();
+  const std::int32_t k = state.draws[state.path.id()]++;
+  return Name(fmt::format("{}#{}", state.path.view(), k));
+}
+
+}  // namespace tapedeck

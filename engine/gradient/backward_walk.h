@@ -1,0 +1,86 @@
+// One backward pass: gradients by value, collected while the tape is walked in reverse. The tape is what was run eagerly, or a graph put
+// on a capturing recorder (graph_gradient.cpp): the same steps in the same order, so the same bits.
+#pragma once
+
+#include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/gradient/window_sum.h>
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace tapedeck {
+
+// Of a walk over a graph: what a vjp moved into the forward pass stands at the end of the tape as nodes [first, last).
+struct ForwardPart {
+  NodeId twin = kNone;
+  NodeId first = 0, last = 0;
+};
+
+class BackwardWalk {
+ public:
+  BackwardWalk(Recorder& tape, bool retain, bool create_graph, Site site);
+  // Over a graph: all tensors are abstract, nothing was kept and nothing is freed. What each node keeps is derived as the walk passes.
+  BackwardWalk(Recorder& graph, std::vector<ForwardPart>* forward_parts, Site site);
+  void add_target(const Tensor& target, const Tensor& head);
+  void add_target(ValueId target, const Tensor& head) { targets_.push_back({target, head}); }
+  void run();                                                       // into the leaves' grad()
+  std::vector<Tensor> ask_for(const std::vector<Tensor>& wrt);      // of these alone, and nothing is written
+  std::vector<Tensor> ask_for(const std::vector<ValueId>& wrt);     // likewise; the results may share bytes
+
+ private:
+  const Node& node(NodeId n) const { return tape_.graph.nodes[static_cast<std::size_t>(n)]; }
+  const TapeValue& info(ValueId v) const { return tape_.info[static_cast<std::size_t>(v)]; }
+  const Type& type_of(ValueId v) const { return tape_.graph.values[static_cast<std::size_t>(v)].type; }
+  bool wanted(ValueId v) const { return !info(v).cut && in_question(v); }
+  bool in_question(ValueId v) const { return !only_wanted_ || (static_cast<std::size_t>(v) < wanted_.size() && wanted_[static_cast<std::size_t>(v)]); }
+  void visit(NodeId n);
+  void complete(ValueId v);
+  void run_hook(const GradHook& hook, Tensor* g) const;
+  void offer_gradients(const std::vector<ValueId>& inputs, Vjp* vjp);
+  Vjp open(NodeId n, const std::vector<ValueId>& inputs);
+  void run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n);
+  bool has_gradient(const Node& node) const;
+  bool has_only_zeros(const Node& node) const;
+  void run_vjp(NodeId n, Vjp* vjp);
+  std::vector<Tensor> run_forward(NodeId n, const Vjp& vjp, const Derived& derived);
+  Tensor value(ValueId v, NodeId reader);
+  Tensor saved(ValueId v, NodeId reader) const;
+  bool carries_gradient(NodeId n) const;
+  void recompute(std::int32_t region, NodeId reader);
+  void add_piece(ValueId v, const Tensor& piece);
+  void add_window(ValueId v, const Vjp::Window& window);
+  void add_in_place(Tensor* whole, const Vjp::Window& window) const;
+  void settle_windows(ValueId v);
+  void release_region(std::int32_t region);
+  Tensor own_bytes(Tensor g) const;
+  void write_leaf(ValueId v);
+  void ask(ValueId v, std::size_t result);
+  void mark_wanted();
+  std::vector<Tensor> walk_for_results();
+  std::string describe(NodeId n) const;
+  [[noreturn]] void fail_freed(NodeId n) const;
+  [[noreturn]] void fail_without_gradient(NodeId n) const;
+
+  Recorder& tape_;
+  Recorder::Hold hold_;
+  bool retain_, create_graph_;
+  std::vector<ForwardPart>* forward_parts_ = nullptr;   // of a walk over a graph
+  Site site_;
+  std::vector<std::pair<ValueId, Tensor>> targets_;
+  std::vector<Tensor> grads_;                           // by value
+  std::unordered_map<ValueId, WindowSum> windows_;      // of values whose gradient has come in windows alone so far
+  std::unordered_map<ValueId, Tensor> recomputed_;      // of the region being walked
+  std::unordered_map<ValueId, ValueId> lost_;           // of that region: what cannot be recomputed, and the operand that was overwritten since
+  std::int32_t open_region_ = kNone;
+  std::vector<bool> wanted_;                            // by value: on a way from a wrt
+  bool only_wanted_ = false;
+  std::unordered_multimap<ValueId, std::size_t> asked_; // value -> which wrt
+  std::vector<Tensor> results_;
+  std::unordered_set<const detail::TensorImpl*> written_;
+};
+
+}  // namespace tapedeck

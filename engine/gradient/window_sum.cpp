@@ -1,0 +1,188 @@
+#include <tapedeck/engine/gradient/window_sum.h>
+
+#include <tapedeck/engine/eager/core_calls.h>
+
+#include <algorithm>
+
+namespace tapedeck {
+
+// ---- taking pieces ----
+
+bool WindowSum::add(const Tensor& piece, const SliceAttrs& window) {
+  constexpr std::size_t kFew = 4;  // one piece may cut this many cells
+  if (window.steps.size) return false;
+  if (piece.numel() == 0) return true;
+  Box box = Box::whole(whole_.shape);
+  for (int d = 0; d < box.rank; ++d) {
+    box.low[d] = window.starts[d];
+    box.high[d] = window.stops[d];
+  }
+  const Ids overlapped = index_.overlapping(box);
+  if (overlapped.empty()) {
+    insert(box, piece);
+  } else if (overlapped.size() == 1 && this->box(overlapped[0]) == box) {
+    Tensor& sum = cells_[static_cast<std::size_t>(overlapped[0])].piece;
+    sum = tapedeck::add(Arg(sum, site_.file, site_.line), piece);
+  } else if (overlapped.size() <= kFew) {
+    merge(box, piece, overlapped);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void WindowSum::insert(const Box& box, const Tensor& piece) {
+  index_.add(box, static_cast<std::int32_t>(cells_.size()));
+  cells_.push_back({box, piece, false});
+}
+
+// Cuts the cells and the piece, and adds up their common parts.
+void WindowSum::merge(const Box& box, const Tensor& piece, const Ids& overlapped) {
+  std::vector<Box> rest = {box};
+  for (std::int32_t id : overlapped) {
+    const Cell cell = cells_[static_cast<std::size_t>(id)];
+    const Box common = box.common(cell.box);
+    const Tensor sum = tapedeck::add(part(cell.piece, cell.box, common), part(piece, box, common));
+    index_.remove(id);
+    cells_[static_cast<std::size_t>(id)] = {cell.box, Tensor(), true};
+    for (const Box& beside : cell.box.without(common)) insert(beside, part(cell.piece, cell.box, beside));
+    insert(common, sum);
+    std::vector<Box> left;
+    for (const Box& b : rest) {
+      if (!b.overlaps(common)) left.push_back(b);
+      else for (const Box& beside : b.without(b.common(common))) left.push_back(beside);
+    }
+    rest = std::move(left);
+  }
+  for (const Box& b : rest) insert(b, part(piece, box, b));
+}
+
+// Takes the elements of `box` out of a piece that holds the elements of `of`.
+Tensor WindowSum::part(const Tensor& piece, const Box& of, const Box& box) const {
+  if (of == box) return piece;
+  Ints starts, stops;
+  for (int d = 0; d < box.rank; ++d) {
+    starts.push_back(box.low[d] - of.low[d]);
+    stops.push_back(box.high[d] - of.low[d]);
+  }
+  return slice(Arg(piece, site_.file, site_.line), starts, stops, {});
+}
+
+// ---- putting together ----
+
+Tensor WindowSum::assemble() {
+  Ids ids;
+  for (std::size_t i = 0; i < cells_.size(); ++i)
+    if (!cells_[i].gone) ids.push_back(static_cast<std::int32_t>(i));
+  return put_together(Box::whole(whole_.shape), std::move(ids));
+}
+
+// Zeros that are one element, broadcast.
+Tensor WindowSum::zeros_of(const Shape& shape) {
+  if (!zero_.defined()) zero_ = full({}, 0, whole_.dtype, site_);
+  Tensor& gap = gaps_[std::vector<std::int64_t>(shape.begin(), shape.end())];
+  if (!gap.defined()) gap = broadcast_to(Arg(zero_, site_.file, site_.line), shape);
+  return gap;
+}
+
+// Cuts the region across the axis at every place where the cut divides no cell. `cells` gets the cells of each strip. Sorts
+// `ids` along the axis.
+std::vector<Box> WindowSum::strips(const Box& region, int axis, Ids* ids, std::vector<Ids>* cells) const {
+  std::sort(ids->begin(), ids->end(), [&](std::int32_t a, std::int32_t b) { return std::pair(box(a).low[axis], a) < std::pair(box(b).low[axis], b); });
+  std::vector<Box> all;
+  const auto begin_strip = [&](std::int64_t low, std::int64_t high) {
+    all.push_back(region);
+    all.back().low[axis] = low;
+    all.back().high[axis] = high;
+    cells->emplace_back();
+  };
+  std::int64_t end = region.low[axis];
+  for (std::int32_t id : *ids) {
+    const std::int64_t low = box(id).low[axis], high = box(id).high[axis];
+    if (low > end) begin_strip(end, low);                       // a gap
+    if (low >= end) begin_strip(low, high);
+    all.back().high[axis] = end = std::max(all.back().high[axis], high);
+    cells->back().push_back(id);
+  }
+  if (end < region.high[axis]) begin_strip(end, region.high[axis]);
+  return all;
+}
+
+Tensor WindowSum::put_together(const Box& region, Ids ids) {
+  if (ids.empty()) return zeros_of(region.shape());
+  if (ids.size() == 1) {
+    const Cell& cell = cells_[static_cast<std::size_t>(ids[0])];
+    if (cell.box == region) return cell.piece;
+    Ints before, after;
+    for (int d = 0; d < region.rank; ++d) {
+      before.push_back(cell.box.low[d] - region.low[d]);
+      after.push_back(region.high[d] - cell.box.high[d]);
+    }
+    return pad(Arg(cell.piece, site_.file, site_.line), before, after);
+  }
+  std::vector<Box> best;
+  std::vector<Ids> best_cells;
+  int best_axis = 0;
+  for (int axis = 0; axis < region.rank; ++axis) {
+    std::vector<Ids> cells;
+    std::vector<Box> boxes = strips(region, axis, &ids, &cells);
+    if (boxes.size() <= best.size()) continue;
+    best = std::move(boxes);
+    best_cells = std::move(cells);
+    best_axis = axis;
+  }
+  if (best.size() == 1) return cut_in_two(region, ids);
+  std::vector<Tensor> parts;
+  for (std::size_t k = 0; k < best.size(); ++k) parts.push_back(put_together(best[k], std::move(best_cells[k])));
+  return concat(parts, best_axis, site_);
+}
+
+// For cells between which no straight cut exists (a pinwheel): the first of the cuts that divide the fewest cells.
+WindowSum::Cut WindowSum::best_cut(const Box& region, const Ids& ids) const {
+  Cut best;
+  std::size_t fewest = ids.size() + 1;
+  for (int axis = 0; axis < region.rank; ++axis) {
+    std::vector<std::int64_t> lows, highs;
+    for (std::int32_t id : ids) {
+      lows.push_back(box(id).low[axis]);
+      highs.push_back(box(id).high[axis]);
+    }
+    std::sort(lows.begin(), lows.end());
+    std::sort(highs.begin(), highs.end());
+    for (const auto* list : {&lows, &highs})
+      for (std::int64_t at : *list) {
+        if (at <= region.low[axis] || at >= region.high[axis]) continue;
+        const auto begun = static_cast<std::size_t>(std::lower_bound(lows.begin(), lows.end(), at) - lows.begin());
+        const auto ended = static_cast<std::size_t>(std::upper_bound(highs.begin(), highs.end(), at) - highs.begin());
+        if (begun - ended >= fewest) continue;
+        fewest = begun - ended;
+        best = {axis, at};
+      }
+  }
+  return best;
+}
+
+Tensor WindowSum::cut_in_two(const Box& region, const Ids& ids) {
+  const auto [axis, at] = best_cut(region, ids);
+  Box sides[2] = {region, region};
+  sides[0].high[axis] = sides[1].low[axis] = at;
+  std::vector<Tensor> parts;
+  for (const Box& side : sides) {
+    Ids inside;
+    for (std::int32_t id : ids) {
+      const Cell cell = cells_[static_cast<std::size_t>(id)];
+      if (!cell.box.overlaps(side)) continue;
+      const Box common = cell.box.common(side);
+      if (common == cell.box) {
+        inside.push_back(id);
+      } else {
+        inside.push_back(static_cast<std::int32_t>(cells_.size()));
+        cells_.push_back({common, part(cell.piece, cell.box, common), false});
+      }
+    }
+    parts.push_back(put_together(side, std::move(inside)));
+  }
+  return concat(parts, axis, site_);
+}
+
+}  // namespace tapedeck

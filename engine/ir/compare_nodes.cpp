@@ -1,0 +1,234 @@
+// Comparing and hashing the attributes of nodes, and the regions that nodes hold.
+#include <tapedeck/engine/ir/compare_nodes.h>
+
+#include <tapedeck/engine/ir/graph_access.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <unordered_set>
+
+namespace tapedeck {
+
+// ---- attributes ----
+
+namespace {
+
+bool same_literal(const Literal* a, const Literal* b) {
+  if (a == b) return true;
+  if (!a || !b || a->type != b->type) return false;
+  if (!a->data || !b->data) return !a->data && !b->data && !a->tensor.empty() && a->tensor == b->tensor;
+  return a->data == b->data || std::memcmp(a->data.get(), b->data.get(), static_cast<std::size_t>(a->type.bytes())) == 0;
+}
+
+bool same_field(const Graph& a, const Node& na, const Graph& b, const Node& nb, const Field& field) {
+  const void* x = a.attributes(na);
+  const void* y = b.attributes(nb);
+  const auto equal_as = [&](auto sample) {
+    using T = decltype(sample);
+    return std::memcmp(&field_of<T>(x, field), &field_of<T>(y, field), sizeof(T)) == 0;
+  };
+  switch (field.kind) {
+    case FieldKind::integer: return equal_as(std::int64_t{});
+    case FieldKind::real: return equal_as(double{});  // by bits: -0.0 and 0.0 differ, a NaN equals itself
+    case FieldKind::boolean: return equal_as(bool{});
+    case FieldKind::dtype: return equal_as(DType{});
+    case FieldKind::string: return field_of<Name>(x, field) == field_of<Name>(y, field);
+    case FieldKind::ints: return field_of<Ints>(x, field) == field_of<Ints>(y, field);
+    case FieldKind::tensor: return same_literal(a.literal(na), b.literal(nb));
+  }
+  return false;
+}
+
+}  // namespace
+
+bool same_attributes(const Graph& a, const Node& na, const Graph& b, const Node& nb) {
+  if (na.n_regions != nb.n_regions) return false;
+  for (std::int32_t i = 0; i < na.n_regions; ++i) {
+    const Region &x = a.regions_of(na)[i], &y = b.regions_of(nb)[i];
+    if (x != y && !same_region(*x, *y)) return false;
+  }
+  if (na.op->attrs != nb.op->attrs || (na.attrs == kNone) != (nb.attrs == kNone)) return false;
+  if (na.attrs == kNone) return true;
+  for (const Field& field : fields_of(*na.op))
+    if (!same_field(a, na, b, nb, field)) return false;
+  return true;
+}
+
+// ---- regions ----
+
+namespace {
+
+// A clone's note `of=` names a value: its name is shown, read or not. A note that holds the number of a value without a name
+// shows nothing, because the value has another number once the text is read back.
+void add_repeated(const Graph& graph, std::vector<bool>* shown) {
+  std::unordered_set<std::string_view> repeated;
+  for (const Node& node : graph.nodes)
+    if (!node.origin.of.empty()) repeated.insert(node.origin.of.view());
+  if (repeated.empty()) return;
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    if ((*shown)[v]) continue;
+    const Name name = graph.values[v].name;
+    (*shown)[v] = !name.empty() && repeated.contains(name.view());
+  }
+}
+
+// The text form writes the elements of a small constant, and of one without a name in the file. It names any other constant.
+bool written_out(const Literal* literal) {
+  return literal && literal->data && (literal->type.numel() <= kMaxInlineConstant || literal->tensor.empty());
+}
+
+bool same_text(const Literal* a, const Literal* b) {
+  if (written_out(a) != written_out(b)) return false;
+  if (written_out(a)) return same_literal(a, b);
+  return (a ? a->tensor : Name()) == (b ? b->tensor : Name());
+}
+
+bool same_origin(const Origin& a, const Origin& b) {
+  return a.phase == b.phase && a.clone == b.clone && a.region == b.region && a.twin == b.twin && a.of == b.of &&
+         a.path == b.path && a.site == b.site;
+}
+
+bool same_fields(const Graph& a, const Node& na, const Graph& b, const Node& nb) {
+  if (fields_of(*na.op).empty()) return true;
+  if (na.attrs == kNone || nb.attrs == kNone) return na.attrs == nb.attrs;
+  for (const Field& field : fields_of(*na.op)) {
+    const bool tensor = field.kind == FieldKind::tensor;
+    if (tensor ? !same_text(a.literal(na), b.literal(nb)) : !same_field(a, na, b, nb, field)) return false;
+  }
+  return true;
+}
+
+bool same_results(const Graph& a, const Node& na, const std::vector<bool>& shown_a, const Graph& b, const Node& nb,
+                  const std::vector<bool>& shown_b) {
+  if (na.first_output != nb.first_output || na.n_outputs != nb.n_outputs) return false;
+  for (ValueId v = na.first_output; v < na.first_output + na.n_outputs; ++v) {
+    if (a.values[v].type != b.values[v].type || shown_a[v] != shown_b[v]) return false;
+    if (shown_a[v] && a.values[v].name != b.values[v].name) return false;
+  }
+  return true;
+}
+
+bool same_body(const Graph& a, const Graph& b);
+
+bool same_node(const Graph& a, const Node& na, const std::vector<bool>& shown_a, const Graph& b, const Node& nb,
+               const std::vector<bool>& shown_b) {
+  const auto equal = [](auto x, auto y) { return std::equal(x.begin(), x.end(), y.begin(), y.end()); };
+  if (na.op != nb.op || !equal(a.inputs(na), b.inputs(nb)) || !equal(a.after(na), b.after(nb))) return false;
+  if (!same_origin(na.origin, nb.origin) || !same_fields(a, na, b, nb)) return false;
+  if (!same_results(a, na, shown_a, b, nb, shown_b)) return false;
+  const auto same = [](const Region& x, const Region& y) { return x == y || same_body(*x, *y); };
+  const auto x = a.regions_of(na), y = b.regions_of(nb);
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
+}
+
+bool same_declarations(const Graph& a, const Graph& b) {
+  if (a.n_inputs != b.n_inputs || a.n_state != b.n_state) return false;
+  for (ValueId v = 0; v < a.n_inputs + a.n_state; ++v) {
+    const Value &x = a.values[v], &y = b.values[v];
+    if (x.type != y.type || x.role != y.role || x.name != y.name) return false;
+  }
+  return true;
+}
+
+// A result that is named like the value it returns has no name of its own.
+Name own_name(const Graph& graph, std::size_t i) {
+  const Name name = i < graph.output_names.size() ? graph.output_names[i] : Name();
+  return name == graph.values[graph.outputs[i]].name ? Name() : name;
+}
+
+bool same_return(const Graph& a, const Graph& b) {
+  if (a.outputs != b.outputs) return false;
+  for (std::size_t i = 0; i < a.outputs.size(); ++i)
+    if (own_name(a, i) != own_name(b, i)) return false;
+  const auto same = [](const Update& x, const Update& y) { return x.state == y.state && x.value == y.value; };
+  return std::equal(a.updates.begin(), a.updates.end(), b.updates.begin(), b.updates.end(), same);
+}
+
+// Regions nest at most kMaxNesting deep, and so does this.
+bool same_body(const Graph& a, const Graph& b) {
+  if (a.nodes.size() != b.nodes.size() || a.values.size() != b.values.size()) return false;
+  if (!same_declarations(a, b) || !same_return(a, b)) return false;
+  const std::vector<bool> shown_a = shown_values(a), shown_b = shown_values(b);
+  for (std::size_t n = 0; n < a.nodes.size(); ++n)
+    if (!same_node(a, a.nodes[n], shown_a, b, b.nodes[n], shown_b)) return false;
+  return true;
+}
+
+}  // namespace
+
+std::vector<bool> shown_values(const Graph& graph) {
+  std::vector<bool> shown(graph.values.size());
+  for (const Node& node : graph.nodes) {
+    for (ValueId v : graph.inputs(node)) shown[v] = true;
+    for (ValueId v : graph.after(node)) shown[v] = true;
+  }
+  for (ValueId v : graph.outputs) shown[v] = true;
+  for (const Update& u : graph.updates) shown[u.value] = true;
+  add_repeated(graph, &shown);
+  return shown;
+}
+
+bool same_region(const Graph& a, const Graph& b) { return a.name == b.name && same_body(a, b); }
+
+// ---- hashes ----
+
+namespace {
+
+// FNV-1a over eight bytes at a time, and the rest singly.
+struct Hash {
+  std::uint64_t state = 0xcbf29ce484222325u;
+  void word(std::uint64_t w) {
+    state = (state ^ w) * 0x100000001b3u;
+    state ^= state >> 29;
+  }
+  void bytes(const void* data, std::size_t n) {
+    const auto* p = static_cast<const unsigned char*>(data);
+    for (; n >= 8; p += 8, n -= 8) {
+      std::uint64_t w;
+      std::memcpy(&w, p, 8);
+      word(w);
+    }
+    for (; n > 0; ++p, --n) word(*p);
+  }
+  void text(Name name) {
+    word(name.view().size());
+    bytes(name.view().data(), name.view().size());
+  }
+};
+
+void hash_literal(Hash& h, const Literal* literal) {
+  if (!literal) return h.word(0);
+  h.word(static_cast<std::uint64_t>(literal->type.dtype));
+  h.bytes(literal->type.shape.sizes, static_cast<std::size_t>(literal->type.shape.rank) * sizeof(std::int64_t));
+  if (literal->data) h.bytes(literal->data.get(), static_cast<std::size_t>(literal->type.bytes()));
+  else h.text(literal->tensor);
+}
+
+void hash_field(Hash& h, const Graph& graph, const Node& node, const Field& field) {
+  const void* attrs = graph.attributes(node);
+  switch (field.kind) {
+    case FieldKind::integer: return h.bytes(&field_of<std::int64_t>(attrs, field), sizeof(std::int64_t));
+    case FieldKind::real: return h.bytes(&field_of<double>(attrs, field), sizeof(double));
+    case FieldKind::boolean: return h.word(field_of<bool>(attrs, field));
+    case FieldKind::dtype: return h.word(static_cast<std::uint64_t>(field_of<DType>(attrs, field)));
+    case FieldKind::string: return h.text(field_of<Name>(attrs, field));
+    case FieldKind::tensor: return hash_literal(h, graph.literal(node));
+    case FieldKind::ints: {
+      const Ints& list = field_of<Ints>(attrs, field);
+      h.word(static_cast<std::uint64_t>(list.size));
+      return h.bytes(list.items, static_cast<std::size_t>(list.size) * sizeof(std::int64_t));
+    }
+  }
+}
+
+}  // namespace
+
+std::uint64_t hash_attributes(const Graph& graph, const Node& node) {
+  Hash h;
+  if (node.attrs != kNone)
+    for (const Field& field : fields_of(*node.op)) hash_field(h, graph, node, field);
+  return h.state;
+}
+
+}  // namespace tapedeck

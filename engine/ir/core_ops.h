@@ -1,0 +1,50 @@
+// The ops that the engine itself runs or recognizes, outside of their own blocks. Each one is defined by its block in
+// engine/ops/.
+//
+// Every block reads this header (op_block.h), so that a declaration of another type than the definition is a compile error. A
+// declaration without a definition is a link error.
+#pragma once
+
+#include <tapedeck/engine/ir/op.h>
+#include <tapedeck/kernels/export.h>
+
+namespace tapedeck TAPEDECK_API {
+namespace ops {
+
+// Arithmetic and selection.
+extern const Op& add;
+extern const Op& sub;
+extern const Op& mul;
+extern const Op& div;
+extern const Op& where;
+extern const Op& sum;
+
+// Copies and conversions.
+extern const Op& cast;
+extern const Op& copy;
+
+// Constants.
+extern const Op& constant;
+extern const Op& full;
+
+// Views and windows.
+extern const Op& alias;
+extern const Op& slice;
+extern const Op& slice_assign;
+extern const Op& stop_gradient;
+
+// Randomness.
+extern const Op& fold_in;
+extern const Op& rng_next;
+
+// Control flow.
+extern const Op& cond;
+extern const Op& loop_grad;
+extern const Op& scan;
+extern const Op& while_loop;
+
+// The author's own gradient.
+extern const Op& custom_gradient;
+
+}  // namespace ops
+}  // namespace tapedeck

@@ -1,0 +1,41 @@
+// The attribute pool of a graph, for the few files of the engine that check or fill it directly.
+#pragma once
+
+#include <tapedeck/engine/ir/graph.h>
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace tapedeck {
+
+class GraphAccess {
+ public:
+  static const std::vector<unsigned char>& attr_pool(const Graph& graph) { return graph.attr_pool_; }
+  static std::vector<unsigned char>& attr_pool(Graph& graph) { return graph.attr_pool_; }
+  static unsigned char* attributes(Graph& graph, const Node& node) {
+    return node.attrs == kNone ? nullptr : graph.attr_pool_.data() + node.attrs;
+  }
+};
+
+// Attribute structs start at multiples of this in the pool.
+inline constexpr std::size_t kAttrAlignment = alignof(std::max_align_t);
+
+// A field of an attribute struct.
+template <class T>
+const T& field_of(const void* attrs, const Field& field) {
+  return *reinterpret_cast<const T*>(static_cast<const unsigned char*>(attrs) + field.offset);
+}
+
+inline std::span<const Field> fields_of(const Op& op) {
+  return op.attrs ? std::span<const Field>(op.attrs->fields, static_cast<std::size_t>(op.attrs->n_fields)) : std::span<const Field>();
+}
+
+// The op's tensor field (what makes it a constant), or null.
+inline const Field* tensor_field(const Op& op) {
+  for (const Field& field : fields_of(op))
+    if (field.kind == FieldKind::tensor) return &field;
+  return nullptr;
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,78 @@
+// The convolution kernels: shapes from views, and the choice between oneDNN, matrix products and the plain loops.
+#include <tapedeck/kernels/cpu/convolution/conv.h>
+
+#include <tapedeck/kernels/cpu/convolution/conv_plan.h>
+#include <tapedeck/kernels/cpu/dispatch.h>
+#include <tapedeck/kernels/cpu/images.h>
+#include <tapedeck/kernels/cpu/kernels.h>
+
+#include <algorithm>
+
+namespace tapedeck::kernels::cpu {
+
+std::int64_t convolution_workspace(ConvPass pass, const ConvShape& shape, DType dtype) {
+  return dtype != DType::f32 || shape.empty() ? 0 : conv_workspace(pass, shape);
+}
+
+namespace {
+
+template <class T>
+void fill_with_zeros(const View& out) {
+  const Images<T> images(out);
+  const std::int64_t n = out.sizes[0], size = n > 0 ? out.numel() / n : 0;
+  for (std::int64_t i = 0; i < n; ++i) std::fill_n(images.image(i), size, T(0));
+}
+
+ConvStrides strides_of(ConvPass pass, const KernelCall& call) {
+  const View &a = call.inputs[0], &b = call.inputs[1], &result = call.outputs[0];
+  switch (pass) {
+    case ConvPass::forward:
+      return {image_stride(a), image_stride(result)};
+    case ConvPass::input_grad:
+      return {image_stride(result), image_stride(a)};
+    case ConvPass::weight_grad:
+      return {image_stride(b), image_stride(a)};
+  }
+  return {};
+}
+
+void convolve(const KernelCall& call, ConvPass pass, const ConvShape& shape) {
+  const View &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
+  if (shape.empty()) return for_floats(call, out.dtype, [&](auto t) { fill_with_zeros<decltype(t)>(out); });  // sums of nothing
+  const ConvStrides strides = strides_of(pass, call);
+  if (out.dtype == DType::f32)
+    for (const auto way : {&convolve_onednn, &convolve_products})
+      if (way(pass, shape, strides, a.as<float>(), b.as<float>(), out.as<float>(), call.workspace, call.workspace_bytes)) return;
+  for_floats(call, out.dtype, [&](auto t) {
+    using T = decltype(t);
+    convolve_directly<T>(pass, shape, strides, a.as<T>(), b.as<T>(), out.as<T>());
+  });
+}
+
+template <int kDims>
+void forward(const KernelCall& call) {
+  convolve(call, ConvPass::forward, conv_shape(kDims, call.inputs[0].sizes, call.inputs[1].sizes, call.attributes<ConvAttrs>()));
+}
+
+template <int kDims>
+void input_grad(const KernelCall& call) {
+  convolve(call, ConvPass::input_grad,
+           conv_shape(kDims, call.outputs[0].sizes, call.inputs[1].sizes, call.attributes<ConvInputGradAttrs>()));
+}
+
+template <int kDims>
+void weight_grad(const KernelCall& call) {
+  convolve(call, ConvPass::weight_grad,
+           conv_shape(kDims, call.inputs[1].sizes, call.outputs[0].sizes, call.attributes<ConvWeightGradAttrs>()));
+}
+
+}  // namespace
+
+void conv2d(const KernelCall& call) { forward<2>(call); }
+void conv2d_input_grad(const KernelCall& call) { input_grad<2>(call); }
+void conv2d_weight_grad(const KernelCall& call) { weight_grad<2>(call); }
+void conv3d(const KernelCall& call) { forward<3>(call); }
+void conv3d_input_grad(const KernelCall& call) { input_grad<3>(call); }
+void conv3d_weight_grad(const KernelCall& call) { weight_grad<3>(call); }
+
+}  // namespace tapedeck::kernels::cpu

@@ -1,0 +1,334 @@
+// The plans of regions are part of the plan: the planner makes them, the file keeps them, the checker judges them, the executor runs them.
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/plan/region_frames.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/gradient/gradients.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/text/text.h>
+
+#include <tapedeck/tests/capture/plan_equal.h>
+#include <tapedeck/tests/capture/temporary_folder.h>
+#include <tapedeck/tests/engine/messages.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tapedeck {
+namespace {
+
+using testing::mentions;
+using testing::message_of;
+
+// A scan over rows with a branch inside its body, and the gradient of the scan.
+Graph looped() {
+  manual_seed(3);
+  Capture capture("looped");
+  const Tensor rows = capture.input("rows", ones({6, 8})), start = capture.input("start", ones({8}).requires_grad(true));
+  const LoopResult r = scan(
+      [](const Tensors& t) {
+        const Tensor mixed = tanh(exp(t[0] * 0.5) + exp(t[1]) * 0.25);
+        return Tensors{cond(less(sum(mixed), 4.0), [&](const Tensors&) { return Tensors{exp(exp(mixed)) * 0.5}; },
+                            [&](const Tensors&) { return Tensors{exp(mixed)}; })[0]};
+      },
+      {start}, {rows});
+  const Tensor last = r.carried[0];
+  capture.output("last", last);
+  capture.output("gradient", gradients({sum(last)}, {start})[0]);
+  return capture.finish().graph;
+}
+
+const Plan& good() {
+  static const Plan plan = make_plan(looped());
+  return plan;
+}
+
+// Calls f(plan, region, plan of the region) for each region of the plan, at any depth.
+void each_region(const Plan& plan, const std::function<void(const Plan&, const Graph&, const Plan*)>& f) {
+  for (std::size_t r = 0; r < plan.region_plans.size(); ++r) {
+    f(plan, *plan.graph.regions[r], plan.region_plans[r].get());
+    if (plan.region_plans[r]) each_region(*plan.region_plans[r], f);
+  }
+}
+
+// The plan with one plan of a region, on the path through the regions, changed. The regions above it show what is changed in its graph.
+Plan with_region(const Plan& plan, std::vector<std::size_t> path, const std::function<void(Plan&)>& change) {
+  Plan changed = plan;
+  if (path.empty()) {
+    change(changed);
+    return changed;
+  }
+  const std::size_t r = path.front();
+  path.erase(path.begin());
+  const auto inner = std::make_shared<const Plan>(with_region(*plan.region_plans.at(r), path, change));
+  changed.region_plans[r] = inner;
+  if (!path.empty()) changed.graph.regions[r] = Region(inner, &inner->graph);
+  return changed;
+}
+
+// Each path to a region.
+std::vector<std::vector<std::size_t>> paths(const Plan& plan) {
+  std::vector<std::vector<std::size_t>> all;
+  for (std::size_t r = 0; r < plan.region_plans.size(); ++r) {
+    if (!plan.region_plans[r]) continue;
+    all.push_back({r});
+    for (std::vector<std::size_t> path : paths(*plan.region_plans[r])) {
+      path.insert(path.begin(), r);
+      all.push_back(std::move(path));
+    }
+  }
+  return all;
+}
+
+void expect_refused(const Plan& plan, const std::string& words) {
+  const std::vector<std::string> violations = check_plan(plan);
+  ASSERT_FALSE(violations.empty()) << "not noticed: " << words;
+  EXPECT_TRUE(mentions(violations.front(), words)) << "wanted: " << words << "\ngot: " << violations.front();
+  EXPECT_THROW(Executor{plan}, InvalidGraphError);
+}
+
+TEST(RegionPlans, EveryRegionHasOneAndItsGraphIsTheRegion) {
+  EXPECT_EQ(check_plan(good()), std::vector<std::string>());
+  int seen = 0, nested = 0;
+  each_region(good(), [&](const Plan& around, const Graph& region, const Plan* plan) {
+    ASSERT_EQ(around.region_plans.size(), around.graph.regions.size());
+    ASSERT_NE(plan, nullptr);
+    EXPECT_EQ(&plan->graph, &region) << "not a copy";
+    ++seen;
+    nested += &around != &good();
+  });
+  EXPECT_GE(seen, 4);
+  EXPECT_GE(nested, 2) << "the branches in the body";
+}
+
+TEST(RegionPlans, WorkspacesFollowFromThePlanAlone) {
+  for (NodeId n = 0; n < good().graph.node_count(); ++n) EXPECT_EQ(needed_workspace(good(), n), good().workspace[static_cast<std::size_t>(n)].bytes);
+}
+
+TEST(RegionPlans, PlanningAPlannedGraphAgainFindsTheSamePlans) {
+  const Plan again = make_plan(good().graph);
+  EXPECT_EQ(again.peak_bytes, good().peak_bytes);
+  EXPECT_EQ(check_plan(again), std::vector<std::string>());
+}
+
+// ---- the checker ----
+
+TEST(RegionPlans, TheCheckerWantsAPlanForEachRegion) {
+  Plan plan = good();
+  plan.region_plans.clear();
+  expect_refused(plan, "for each region");
+  for (std::size_t r = 0; r < good().region_plans.size(); ++r) {
+    plan = good();
+    plan.region_plans[r] = nullptr;
+    expect_refused(plan, "has no plan");
+  }
+}
+
+TEST(RegionPlans, TheCheckerFindsWhatOverlapsInARegion) {
+  int moved = 0;
+  for (const std::vector<std::size_t>& path : paths(good()))
+    with_region(good(), path, [&](Plan& region) {
+      const Plan whole = region;
+      for (std::size_t v = 0; v < whole.values.size(); ++v)
+        for (std::size_t w = 0; w < v; ++w) {
+          const Placement &p = whole.values[v], &q = whole.values[w];
+          const bool own = p.where == Where::arena && q.where == Where::arena && p.reason != Reason::alias && q.reason != Reason::alias && p.reason != Reason::in_place;
+          if (!own || p.birth > q.death || q.birth > p.death || p.offset == q.offset) continue;
+          const Plan spoilt = with_region(good(), path, [&](Plan& r) { r.values[v].offset = q.offset; });
+          EXPECT_FALSE(check_plan(spoilt).empty()) << whole.graph.value_name(static_cast<ValueId>(v)) << " at " << whole.graph.value_name(static_cast<ValueId>(w));
+          expect_refused(spoilt, "has a bad plan");
+          ++moved;
+        }
+    });
+  EXPECT_GT(moved, 2);
+}
+
+TEST(RegionPlans, TheCheckerFindsARegionThatLeavesItsArena) {
+  int shrunk = 0;
+  for (const std::vector<std::size_t>& path : paths(good()))
+    with_region(good(), path, [&](Plan& region) {
+      if (region.arena_bytes == 0) return;
+      const Plan spoilt = with_region(good(), path, [](Plan& r) {
+        for (std::int64_t* bytes : {&r.peak_bytes, &r.lower_bound_bytes, &r.floor_bytes}) *bytes -= r.arena_bytes;
+        r.arena_bytes = 0;
+      });
+      expect_refused(spoilt, "has a bad plan");
+      ++shrunk;
+    });
+  EXPECT_GT(shrunk, 2);
+}
+
+TEST(RegionPlans, TheCheckerFindsAWorkspaceThatHoldsNoFrame) {
+  int nodes = 0;
+  for (NodeId n = 0; n < good().graph.node_count(); ++n) {
+    if (good().graph.nodes[static_cast<std::size_t>(n)].n_regions == 0) continue;
+    Plan plan = good();
+    plan.workspace[static_cast<std::size_t>(n)].bytes -= 1;
+    expect_refused(plan, "has too little workspace");
+    ++nodes;
+  }
+  EXPECT_EQ(nodes, 2);
+  // A sound plan of the region, but with a larger arena than the workspace was made for.
+  for (const std::vector<std::size_t>& path : paths(good()))
+    expect_refused(with_region(good(), path,
+                               [](Plan& r) {
+                                 r.arena_bytes += 1 << 20;
+                                 r.peak_bytes += 1 << 20;
+                               }),
+                   "has too little workspace");
+}
+
+TEST(RegionPlans, TheCheckerFindsThePlanOfAnotherProgram) {
+  for (const std::vector<std::size_t>& path : paths(good())) {
+    const Plan& here = good();
+    with_region(here, path, [&](Plan& region) {
+      // The same types, but another op.
+      std::string text = print(region.graph);
+      const std::size_t at = text.find("exp(");
+      if (at != std::string::npos) {
+        const Plan other = make_plan(parse(text.replace(at, 4, "sin("), "other"), {.strategy = Strategy::none});
+        expect_refused(with_region(here, path, [&](Plan& r) { r = other; }), "has the plan of another program");
+      }
+      // The same program with another attribute or constant.
+      for (std::size_t c = 0; c < region.graph.constants.size(); ++c) {
+        if (!region.graph.constants[c].data || region.graph.constants[c].type.bytes() == 0) continue;
+        expect_refused(with_region(here, path,
+                                   [&](Plan& r) {
+                                     Literal& literal = r.graph.constants[c];
+                                     const auto bytes = static_cast<std::size_t>(literal.type.bytes());
+                                     const std::shared_ptr<unsigned char[]> copy(new unsigned char[bytes]);
+                                     std::copy_n(static_cast<const unsigned char*>(literal.data.get()), bytes, copy.get());
+                                     copy[0] ^= 1;
+                                     literal.data = std::shared_ptr<const void>(copy, copy.get());
+                                   }),
+                       "has the plan of another program");
+      }
+      // Nothing to do with it.
+      const Plan stranger = make_plan(parse("graph g(%x: f32[4]) {\n%y: f32[4] = neg(%x)\nreturn %y\n}", "stranger"));
+      expect_refused(with_region(here, path, [&](Plan& r) { r = stranger; }), "has the plan of another program");
+    });
+  }
+}
+
+TEST(RegionPlans, AnEqualCopyOfTheRegionIsTheSameProgram) {
+  for (const std::vector<std::size_t>& path : paths(good()))
+    EXPECT_EQ(check_plan(with_region(good(), path, [](Plan&) {})), std::vector<std::string>());
+}
+
+TEST(RegionPlans, TheCheckerFindsWhatAFrameCannotHold) {
+  const std::vector<std::size_t> path = paths(good()).front();
+  const Graph& region = *good().graph.regions[path.front()];
+  const auto with_options = [&](const PlanOptions& options) { return with_region(good(), {path.front()}, [&](Plan& r) { r = make_plan(region, options); }); };
+  expect_refused(with_options({.strategy = Strategy::none, .alignment = 4096}), "is aligned to 4096 bytes");
+  expect_refused(with_options({.strategy = Strategy::none, .chunk_bytes = 64}), "in chunks");
+  const std::int64_t huge = std::int64_t{1} << 60;
+  expect_refused(with_region(good(), path, [&](Plan& r) { r.arena_bytes += huge, r.peak_bytes += huge; }), "more than 2^50");
+}
+
+// ---- the file ----
+
+Plan through_file(const Plan& plan) {
+  const TemporaryFolder folder;
+  TapeFile tape;
+  tape.captured = looped();
+  tape.plan = plan;
+  save_tape(folder.file("t.tape"), tape);
+  return *load_tape(folder.file("t.tape")).plan;
+}
+
+// The user's checkpoint makes the planner run a loop twice.
+Plan with_clones() {
+  manual_seed(3);
+  Capture capture("clones");
+  const Tensor rows = capture.input("rows", ones({6, 8})), start = capture.input("start", ones({8}).requires_grad(true));
+  const Tensor last = checkpoint([&] { return scan([](const Tensors& t) { return Tensors{tanh(exp(t[0] * 0.5) + exp(t[1]))}; }, {tanh(start)}, {rows}).carried[0]; });
+  capture.output("gradient", gradients({sum(last * last)}, {start})[0]);
+  return make_plan(capture.finish().graph);
+}
+
+TEST(RegionPlans, ClonesOfANodeShareThem) {
+  const Plan plan = with_clones();
+  EXPECT_EQ(check_plan(plan), std::vector<std::string>());
+  const Node* clone = nullptr;
+  for (const Node& node : plan.graph.nodes)
+    if (node.origin.clone && node.n_regions > 0) clone = &node;
+  ASSERT_NE(clone, nullptr) << print(plan.graph);
+  const Plan back = parse_plan(plan_to_json(plan), parse(print(plan.graph), "clones"));
+  for (const Plan* p : {&plan, &back}) {
+    int shared = 0;
+    for (const Node& node : p->graph.nodes)
+      if (!node.origin.clone && node.op == clone->op && node.n_regions > 0) shared += p->region_plans_of(node)[0] == p->region_plans_of(p->graph.nodes[static_cast<std::size_t>(clone - plan.graph.nodes.data())])[0];
+    EXPECT_EQ(shared, 1);
+  }
+  expect_same_plan(plan, back);
+}
+
+TEST(RegionPlans, AFileKeepsThem) {
+  const Plan back = through_file(good());
+  expect_same_plan(back, good());
+  EXPECT_EQ(print(back.graph), print(good().graph));
+  each_region(back, [](const Plan&, const Graph& region, const Plan* plan) { EXPECT_EQ(&plan->graph, &region); });
+  EXPECT_EQ(plan_to_json(back), plan_to_json(good()));
+}
+
+TEST(RegionPlans, ReplaysFromTheFileHaveTheSameBits) {
+  Executor fresh(good()), loaded(through_file(good()));
+  for (Executor* e : {&fresh, &loaded}) {
+    e->set_input("rows", full({6, 8}, 0.25));
+    e->set_input("start", full({8}, -0.5));
+    e->run();
+  }
+  const Tensors a = fresh.outputs(), b = loaded.outputs();
+  for (std::size_t k = 0; k < a.size(); ++k) EXPECT_TRUE(bit_equal(a[k], b[k])) << "result " << k;
+  EXPECT_EQ(loaded.observed_peak_bytes(), good().peak_bytes);
+}
+
+// JSON from before plans held the plans of regions.
+std::string without_regions(std::string json) {
+  const std::size_t at = json.find(",\"region_plans\":");
+  return at == std::string::npos ? json : json.substr(0, at) + "}\n";
+}
+
+TEST(RegionPlans, APlanFromBeforeGetsThemAsItIsRead) {
+  const std::string json = without_regions(plan_to_json(good()));
+  ASSERT_FALSE(mentions(json, "region"));
+  expect_same_plan(parse_plan(json, good().graph), good());
+  expect_same_plan(parse_plan(json, parse(print(good().graph), "parsed")), good());
+}
+
+TEST(RegionPlans, AForgedFileIsRefused) {
+  const std::string json = plan_to_json(good());
+  const std::size_t table = json.find("\"region_plans\"");
+  ASSERT_NE(table, std::string::npos);
+  const auto refusal = [&](const std::string& from, const std::string& to) {
+    std::string forged = json;
+    std::size_t at = forged.find(from, table);
+    EXPECT_NE(at, std::string::npos) << from;
+    forged.replace(at, from.size(), to);
+    return message_of<InvalidGraphError>([&] { parse_plan(forged, good().graph); });
+  };
+  EXPECT_TRUE(mentions(refusal("\"arena_bytes\":", "\"arena_bytes\":1"), "the plan is invalid"));
+  EXPECT_TRUE(mentions(refusal("\"regions\":[", "\"regions\":[99,"), "no earlier plan of a region"));
+  EXPECT_TRUE(mentions(refusal("\"regions\":[", "\"regions\":[-2,"), "no earlier plan of a region"));
+  EXPECT_TRUE(mentions(refusal("\"regions\":[", "\"regions\":[0,"), "the plan says which plans"));
+
+  // Each region with the plan of each other region.
+  const std::size_t list = json.rfind("\"regions\":[");
+  const std::string head = json.substr(0, list);
+  const std::size_t n = good().region_plans.size();
+  for (std::int64_t same : {-1, 0}) {
+    std::string forged = head + "\"regions\":[";
+    for (std::size_t r = 0; r < n; ++r) forged += (r ? "," : "") + std::to_string(same);
+    EXPECT_THROW(parse_plan(forged + "]}", good().graph), InvalidGraphError) << same;
+  }
+}
+
+}  // namespace
+}  // namespace tapedeck

@@ -1,0 +1,168 @@
+// The container: files written by hand, byte for byte, and every way in which a header can lie.
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/formats/safetensors.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
+
+#include <tapedeck/tests/capture/temporary_folder.h>
+
+#include <cstring>
+
+namespace tapedeck {
+namespace {
+
+std::string container(const std::string& header, const std::string& data) {
+  std::string file(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) file[i] = static_cast<char>(header.size() >> 8 * i & 255);
+  return file + header + data;
+}
+
+Bytes bytes_of(const std::string& s) { return {reinterpret_cast<const unsigned char*>(s.data()), s.size()}; }
+
+TEST(Safetensors, ReadsAFileWrittenByHand) {
+  const std::string header =
+      R"({"__metadata__":{"k":"v \u00e9"},"b":{"dtype":"I32","shape":[2],"data_offsets":[4,12]},)"
+      R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"none":{"dtype":"F64","shape":[3,0],"data_offsets":[4,4]}}   )";
+  const TemporaryFolder folder;
+  write_all(folder.file("w"), container(header, std::string("\0\0\x80\x3f\1\0\0\0\xff\xff\xff\xff", 12)));
+  const auto tensors = load_safetensors(folder.file("w"));
+  ASSERT_EQ(tensors.size(), 3u);
+  EXPECT_EQ(tensors.at("a").item(), 1.0);
+  EXPECT_EQ(tensors.at("a").rank(), 0);
+  EXPECT_EQ(tensors.at("b").to_vector<std::int32_t>(), (std::vector<std::int32_t>{1, -1}));
+  EXPECT_EQ(tensors.at("none").type(), (Type{DType::f64, {3, 0}}));
+
+  const std::string whole = read_all(folder.file("w"));
+  const Safetensors parsed = parse_safetensors(bytes_of(whole), "w");
+  EXPECT_EQ(parsed.metadata.at("k"), "v \xc3\xa9");
+  EXPECT_EQ(parsed.tensors[0].name, "a");  // in the order of the data
+}
+
+TEST(Safetensors, WritesWhatTheFormatSays) {
+  const TemporaryFolder folder;
+  const auto path = folder.file("w");
+  save_safetensors(path, {{"b", tensor({1, 2})}, {"a", scalar(7, DType::u8)}, {"c", scalar(1, DType::boolean)}},
+                   {{"made by", "a \"test\"\n"}});
+  const std::string header =
+      R"({"__metadata__":{"made by":"a \"test\"\u000a"},"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+      R"("a":{"dtype":"U8","shape":[],"data_offsets":[8,9]},"c":{"dtype":"BOOL","shape":[],"data_offsets":[9,10]}})";
+  const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');
+  EXPECT_EQ(read_all(path), container(padded, std::string("\0\0\x80\x3f\0\0\0\x40\7\1", 10)));
+}
+
+TEST(Safetensors, RoundTripOfEveryDtype) {
+  const TemporaryFolder folder;
+  std::map<std::string, Tensor> tensors;
+  const std::string ones(64, '\1');
+  for (int d = 0; d < kDTypeCount; ++d)
+    for (const Shape& shape : {Shape{}, Shape{2, 3}, Shape{0, 4}, Shape{1, 1, 1, 1, 1, 1, 1, 2}}) {
+      const Type type{static_cast<DType>(d), shape};
+      tensors.emplace(to_string(type), from_bytes(type, ones.data()));
+    }
+  save_safetensors(folder.file("w"), tensors);
+  const auto loaded = load_safetensors(folder.file("w"));
+  ASSERT_EQ(loaded.size(), tensors.size());
+  for (const auto& [name, tensor] : tensors) EXPECT_TRUE(bit_equal(loaded.at(name), tensor)) << name;
+}
+
+TEST(Safetensors, StridedTensorsAreStoredInCOrder) {
+  const TemporaryFolder folder;
+  const Tensor x = from_vector(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3});
+  const std::int64_t strides[] = {1, 3};
+  const Tensor transposed(detail::new_view(*x.impl(), {3, 2}, 0, strides));
+  save_safetensors(folder.file("w"), {{"t", transposed}});
+  EXPECT_EQ(load_safetensors(folder.file("w")).at("t").to_vector<float>(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
+}
+
+TEST(Safetensors, RefusesToWriteWhatNobodyCouldRead) {
+  const TemporaryFolder folder;
+  EXPECT_THROW(save_safetensors(folder.file("w"), {{"t", Tensor()}}), UsageError);
+  EXPECT_THROW(save_safetensors(folder.file("w"), {{"t", abstract_tensor({DType::f32, {2}})}}), UsageError);
+  EXPECT_THROW(save_safetensors(folder.file("w"), {{"__metadata__", tensor({1})}}), UsageError);
+  EXPECT_THROW(save_safetensors(folder.file("w"), {{"\xff", tensor({1})}}), UsageError);
+  EXPECT_TRUE(folder.names().empty());
+}
+
+struct Bad {
+  const char* header;
+  std::size_t data;
+  const char* reason;
+};
+
+TEST(Safetensors, RefusesBadHeaders) {
+  const Bad cases[] = {
+      {R"([])", 0, "does not start with '{'"},
+      {R"( {})", 0, "does not start with '{'"},
+      {R"({)", 0, "not JSON at byte"},
+      {R"({} x)", 0, "not JSON at byte"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4,
+       "\"a\" appears twice"},
+      {R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4, "\"dtype\" appears twice"},
+      {R"({"__metadata__":{"k":"1","k":"2"}})", 0, "\"k\" appears twice"},
+      {R"({"__metadata__":{"k":1}})", 0, "an integer where a string should be"},
+      {R"({"a":[]})", 0, "an array where an object should be"},
+      {R"({"a":{"shape":[1],"data_offsets":[0,4]}})", 4, "\"dtype\" is missing"},
+      {R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", 4, "\"shape\" is missing"},
+      {R"({"a":{"dtype":"F32","shape":[1]}})", 4, "\"data_offsets\" is missing"},
+      {R"({"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}})", 4, "dtype \"F8_E4M3\" is not supported"},
+      {R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})", 4, "rank 9 is above 8"},
+      {R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4, "a size is negative"},
+      {R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", 4, "a real number where an integer"},
+      {R"({"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0, "larger than 64 TiB"},
+      {R"({"a":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4]}})", 4, "where an integer below 2^63"},
+      {R"({"a":{"dtype":"F32","shape":[0,9223372036854775807,9],"data_offsets":[0,0]}})", 0, "larger than 64 TiB"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4, "f32[2] takes 8 bytes, data_offsets give 4"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}})", 4, "data_offsets are not two"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}})", 4, "not inside the 4 bytes of data"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4, "not inside the 4 bytes of data"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 3, "not inside the 3 bytes of data"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 5, "1 bytes behind the last tensor"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8, "a hole of 4 bytes before tensor \"a\""},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8,
+       "tensor \"b\" overlaps"},
+      {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})", 12,
+       "a hole of 4 bytes before tensor \"b\""},
+      {R"({"__metadata__":{"a":[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]}})", 0, "nested deeper than 16"},
+      {"{\"a\xff\":{}}", 0, "not JSON at byte"},
+  };
+  for (const Bad& bad : cases) {
+    const std::string file = container(bad.header, std::string(bad.data, '\0'));
+    const std::string message = message_of<FileError>([&] { parse_safetensors(bytes_of(file), "dir/w.st"); });
+    EXPECT_EQ(message.rfind("dir/w.st: ", 0), 0u) << message;
+    EXPECT_NE(message.find(bad.reason), std::string::npos) << bad.header << "\n  gives  " << message;
+  }
+}
+
+TEST(Safetensors, RefusesBadLengths) {
+  const std::string whole = container(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", std::string(4, '\0'));
+  EXPECT_EQ(parse_safetensors(bytes_of(whole), "f").tensors.size(), 1u);
+  for (std::size_t n = 0; n < whole.size(); ++n)
+    EXPECT_THROW(parse_safetensors(bytes_of(whole.substr(0, n)), "f"), FileError) << n << " bytes";
+  for (int bit = 0; bit < 64; ++bit) {
+    std::string bent = whole;
+    bent[static_cast<std::size_t>(bit / 8)] = static_cast<char>(bent[static_cast<std::size_t>(bit / 8)] ^ (1 << bit % 8));
+    EXPECT_THROW(parse_safetensors(bytes_of(bent), "f"), FileError) << "length bit " << bit;
+  }
+  const std::string huge = container("{", "").replace(0, 8, std::string("\1\xe1\xf5\5\0\0\0\0", 8));  // 100,000,001
+  EXPECT_NE(message_of<FileError>([&] { parse_safetensors(bytes_of(huge), "f"); }).find("too large"), std::string::npos);
+}
+
+TEST(Safetensors, BoolsAreZeroOrOne) {
+  const TemporaryFolder folder;
+  write_all(folder.file("w"), container(R"({"a":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]}})", "\1\2"));
+  EXPECT_NE(message_of<FileError>([&] { load_safetensors(folder.file("w")); }).find("bytes other than 0 and 1"),
+            std::string::npos);
+}
+
+TEST(Safetensors, MissingAndOddFiles) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(message_of<FileError>([&] { load_safetensors("/no/such/file"); }),
+            "/no/such/file: cannot read: No such file or directory");
+  EXPECT_NE(message_of<FileError>([&] { load_safetensors(folder.file("")); }).find("Is a directory"), std::string::npos);
+  write_all(folder.file("empty"), "");
+  EXPECT_NE(message_of<FileError>([&] { load_safetensors(folder.file("empty")); }).find("only 0 bytes long"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tapedeck

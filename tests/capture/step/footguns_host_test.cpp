@@ -1,0 +1,105 @@
+// What a step reads on the host: numbers that decide a branch, that change, that were baked in.
+#include <tapedeck/capture/record/host_scalar.h>
+#include <tapedeck/engine/ops/host.h>
+
+#include <tapedeck/tests/capture/step/footguns.h>
+
+namespace tapedeck {
+namespace {
+
+using testing::message_of;
+
+TEST(Footguns, HostReadThatDecidesABranch) {
+  int line = 0;
+  CapturedStep step = capture([&](const Tensors& in) -> Tensors {
+    const Tensor y = in[0] * 2;
+    line = __LINE__ + 1;
+    if (sum(y).item() > 0) return {y};
+    return {-y};
+  });
+  const std::string text = refused(step, {tensor({1, 2})});
+  EXPECT_MENTIONS(text, "[item] reads a tensor on the host inside a capture, which a replay could not repeat");
+  EXPECT_MENTIONS(text, here(line));
+}
+
+TEST(Footguns, HostCopiesAreHostReadsToo) {
+  CapturedStep copies = capture([](const Tensors& in) -> Tensors {
+    float raw[2];
+    in[0].copy_to(raw, sizeof raw, sizeof(float));
+    return {in[0] * raw[0]};
+  });
+  EXPECT_MENTIONS(refused(copies, {tensor({1, 2})}), "on the host inside a capture");
+  CapturedStep pointers = capture([](const Tensors& in) -> Tensors { return {in[0] * *static_cast<const float*>(in[0].data())}; });
+  EXPECT_MENTIONS(refused(pointers, {tensor({1, 2})}), "on the host inside a capture");
+}
+
+TEST(Footguns, TheBranchCanStayEager) {
+  auto body = [](const Tensors& in) -> Tensors {
+    const Tensor y = in[0] * 2;
+    return {exclude_from_capture({y}, [](const Tensors& xs) -> Tensors { return {sum(xs[0]).item() > 0 ? xs[0] + 1 : xs[0] * -1}; })[0] * 3};
+  };
+  CapturedStep step = capture(body);
+  for (float v : {1.f, 2.f, -3.f, 4.f, -5.f}) EXPECT_TRUE(bit_equal(step({tensor({v})})[0], body({tensor({v})})[0])) << v;
+  EXPECT_EQ(step.recordings(), 2);
+  EXPECT_EQ(step.replays(), 3);
+}
+
+TEST(Footguns, AHostNumberThatChangesInTheFirstTwoCalls) {
+  double scale = 1;
+  const int line = __LINE__ + 1;
+  CapturedStep step = capture([&](const Tensors& in) -> Tensors { return {in[0] * scale}; });
+  step({tensor({2})});
+  scale = 3;
+  const std::string text = refused(step, {tensor({2})});
+  EXPECT_MENTIONS(text, "a constant f32[] differs between the first two calls of the step (first read at " + here(line) + ")");
+  EXPECT_MENTIONS(text, "pass it as an input, or make it a HostScalar");
+}
+
+TEST(Footguns, AHostScalarIsAnInput) {
+  HostScalar scale(1, "scale");
+  CapturedStep step = capture([&](const Tensors& in) -> Tensors { return {in[0] * scale.tensor()}; });
+  for (int i = 0; i < 6; ++i) {
+    scale.set(i);
+    EXPECT_EQ(values(step({tensor({2})})[0]), Floats{2.f * static_cast<float>(i)});
+  }
+  EXPECT_EQ(step.recordings(), 2);
+  EXPECT_MENTIONS(step.explain(), "  scale: f32[]");
+  EXPECT_MENTIONS(message_of<CaptureError>([&] {
+    capture([&](const Tensors& in) -> Tensors { scale.set(2); return {in[0]}; })({tensor({1})});
+  }), "[mutable_data] writes a tensor from the host inside a capture");
+}
+
+// What changes later a replay cannot see; a checked call does, at the op, and the step stays usable.
+TEST(Footguns, AHostNumberThatChangesLaterIsFoundByACheckedCall) {
+  double scale = 2;
+  const int line = __LINE__ + 1;
+  CapturedStep step = capture([&](const Tensors& in) -> Tensors { return {exp(in[0]) * scale}; });
+  for (int i = 0; i < 3; ++i) step({tensor({1})});
+  step.set_mode(CaptureMode::checked);
+  step({tensor({1})});
+  EXPECT_EQ(step.checks(), 1);
+  scale = 3;
+  const std::string text = refused(step, {tensor({1})});
+  EXPECT_MENTIONS(text, "constant differs (operand 1, f32[]; pass it as an input, or make it a HostScalar) at node 1");
+  EXPECT_MENTIONS(text, here(line));
+  scale = 2;
+  EXPECT_TRUE(bit_equal(step({tensor({1})})[0], exp(tensor({1})) * 2));
+  step.set_mode(CaptureMode::replay);
+  EXPECT_TRUE(bit_equal(step({tensor({0})})[0], tensor({2})));
+  EXPECT_EQ(step.replays(), 2);
+}
+
+// A tensor that was baked in belongs to the user: a write to it is seen, and the step recorded again.
+TEST(Footguns, AConstantTensorThatIsWrittenIsRecordedAgain) {
+  Tensor table = tensor({1, 2});
+  table.name("table");
+  CapturedStep step = capture([&](const Tensors& in) -> Tensors { return {in[0] + table}; });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(values(step({tensor({10, 10})})[0]), (Floats{11, 12}));
+  static_cast<float*>(table.mutable_data())[0] = 5;
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(values(step({tensor({10, 10})})[0]), (Floats{15, 12}));
+  EXPECT_EQ(step.recordings(), 4);
+  EXPECT_MENTIONS(step.explain(), "the constant 'table' f32[2] was modified");
+}
+
+}  // namespace
+}  // namespace tapedeck

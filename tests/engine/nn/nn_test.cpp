@@ -1,0 +1,172 @@
+// Modules and optimizers. The optimizers' oracle is their textbook formula on one number in double precision.
+#include <tapedeck/engine/nn/nn.h>
+
+#include <tapedeck/tests/engine/messages.h>
+
+#include <cmath>
+
+namespace tapedeck {
+namespace {
+
+struct Inner : Module {
+  Inner(Module& parent, const std::string& name) : Module(parent, name) {}
+  Linear fc{*this, "fc", 3, 2};
+  Dropout drop{*this, "drop", 0.5};
+};
+struct Net : Module {
+  Linear fc1{*this, "fc1", 4, 3};
+  Inner inner{*this, "inner"};
+  Conv2d conv{*this, "conv", 2, 5, 3, 1};
+};
+
+TEST(Module, NamesItsParametersByPath) {
+  Net net;
+  std::vector<std::string> names;
+  for (const Tensor& p : net.parameters()) {
+    names.push_back(p.name().str());
+    EXPECT_TRUE(p.requires_grad());
+    EXPECT_EQ(p.role(), Role::parameter);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"fc1.weight", "fc1.bias", "inner.fc.weight", "inner.fc.bias", "conv.weight", "conv.bias"}));
+  EXPECT_EQ(net["inner"]["fc"].path(), "inner.fc");
+  EXPECT_EQ(testing::message_of<UsageError>([&] { net["inner"]["fd"]; }), "module 'inner' has no child 'fd'");
+}
+
+TEST(Module, ParametersAreItsOwnHandles) {
+  Net net;
+  net.parameters()[0].set_grad(ones({4, 3}));
+  EXPECT_TRUE(net.fc1.weight.grad().defined());
+}
+
+TEST(Module, InitialisesWithinItsBound) {
+  manual_seed(1);
+  Net net;
+  for (float v : net.fc1.weight.to_vector<float>()) EXPECT_LE(std::fabs(v), 0.5f);
+  for (float v : net.conv.weight.to_vector<float>()) EXPECT_LE(std::fabs(v), std::sqrt(6 / 18.0f));
+  manual_seed(1);
+  Net again;
+  EXPECT_TRUE(bit_equal(again.conv.weight, net.conv.weight));
+}
+
+TEST(Module, LinearIsAProductAndASum) {
+  Net net;
+  const Tensor x = normal({5, 4});
+  EXPECT_TRUE(bit_equal(net.fc1(x), matmul(x, net.fc1.weight) + net.fc1.bias));
+  EXPECT_EQ(net.fc1(normal({2, 5, 4})).shape(), (Shape{2, 5, 3}));
+  EXPECT_EQ(net.conv(normal({2, 2, 6, 6})).shape(), (Shape{2, 5, 6, 6}));
+}
+
+TEST(Module, DropoutRestsOutsideTraining) {
+  Net net;
+  const Tensor x = ones({1000});
+  EXPECT_FALSE(bit_equal(net.inner.drop(x), x));
+  net.train(false);
+  EXPECT_FALSE(net.inner.drop.training());
+  EXPECT_TRUE(bit_equal(net.inner.drop(x), x));
+  net.train();
+  EXPECT_FALSE(bit_equal(net.inner.drop(x), x));
+}
+
+// ---- optimizers ----
+
+Tensor parameter(double value) {
+  Tensor w = full({1}, value);
+  w.name("w").requires_grad(true);
+  return w;
+}
+
+// Minimises (w - 3)^2 for some steps with the library, and `update(w, g)` in double beside it.
+template <class Update>
+void check_optimizer(Optimizer& optimizer, Tensor w, Update&& update) {
+  double v = w.item();
+  for (int step = 0; step < 50; ++step) {
+    backward(square(w - 3));
+    update(v, 2 * (v - 3));
+    optimizer.step();
+    optimizer.zero_grad();
+    ASSERT_NEAR(w.item(), v, 2e-5 * std::max(1.0, std::fabs(v))) << "step " << step;
+  }
+}
+
+TEST(Optimizer, SgdFollowsItsFormula) {
+  Tensor w = parameter(1);
+  Sgd optimizer({w}, {.lr = 0.1, .weight_decay = 0.01});
+  check_optimizer(optimizer, w, [](double& v, double g) { v -= 0.1 * (g + 0.01 * v); });
+}
+
+TEST(Optimizer, SgdWithMomentumFollowsItsFormula) {
+  Tensor w = parameter(1);
+  Sgd optimizer({w}, {.lr = 0.02, .momentum = 0.9, .weight_decay = 0.01});
+  double velocity = 0;
+  check_optimizer(optimizer, w, [&](double& v, double g) {
+    velocity = 0.9 * velocity + g + 0.01 * v;
+    v -= 0.02 * velocity;
+  });
+}
+
+TEST(Optimizer, AdamWFollowsItsFormula) {
+  Tensor w = parameter(1);
+  AdamW optimizer({w}, {.lr = 0.05, .weight_decay = 0.02});
+  double m = 0, s = 0;
+  int t = 0;
+  check_optimizer(optimizer, w, [&](double& v, double g) {
+    ++t;
+    m = 0.9 * m + 0.1 * g;
+    s = 0.999 * s + 0.001 * g * g;
+    v -= 0.05 * 0.02 * v;
+    v -= 0.05 * (m / (1 - std::pow(0.9, t))) / (std::sqrt(s / (1 - std::pow(0.999, t))) + 1e-8);
+  });
+}
+
+TEST(Optimizer, SetLrTakesEffectAtOnce) {
+  Tensor w = parameter(1);
+  Sgd optimizer({w}, {.lr = 0.5});
+  w.set_grad(ones({1}));
+  optimizer.step();
+  EXPECT_EQ(w.item(), 0.5);
+  optimizer.set_lr(0.25);
+  optimizer.step();
+  EXPECT_EQ(w.item(), 0.25);
+  const Tensor other = scalar(1);
+  optimizer.set_lr(other);
+  optimizer.step();
+  EXPECT_EQ(w.item(), -0.75);
+  EXPECT_THROW(optimizer.set_lr(tensor({1})), TypeError);
+}
+
+TEST(Optimizer, SkipsParametersWithoutAGradient) {
+  Tensor a = parameter(1), b = parameter(2);
+  AdamW optimizer({a, b}, {.lr = 0.1});
+  backward(sum(a));
+  optimizer.step();
+  EXPECT_NE(a.item(), 1);
+  EXPECT_EQ(b.item(), 2);
+}
+
+TEST(Optimizer, TakesStridedParametersAndGradients) {
+  const Tensor base = full({2, 3}, 1), step = full({3, 2}, 1);
+  Tensor w = transpose(base, {1, 0});
+  w.requires_grad(true);
+  Sgd optimizer({w}, {.lr = 0.5});
+  w.set_grad(transpose(from_vector(std::vector<float>{0, 1, 2, 3, 4, 5}, {2, 3}), {1, 0}));
+  optimizer.step();
+  EXPECT_EQ(w.to_vector<float>(), (std::vector<float>{1, -0.5f, 0.5f, -1, 0, -1.5f}));
+  EXPECT_EQ(base.to_vector<float>(), (std::vector<float>{1, 0.5f, 0, -0.5f, -1, -1.5f}));
+}
+
+TEST(Optimizer, RefusesWhatCannotBeTrained) {
+  const Tensor w = tensor({1});
+  EXPECT_THROW(Sgd({w}), UsageError);
+}
+
+TEST(Optimizer, WritesInPlace) {
+  Tensor w = parameter(1);
+  const Tensor same = w.detach();
+  Sgd optimizer({w}, {.lr = 1});
+  backward(sum(w));
+  optimizer.step();
+  EXPECT_EQ(same.item(), 0);
+}
+
+}  // namespace
+}  // namespace tapedeck

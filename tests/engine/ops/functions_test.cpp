@@ -1,0 +1,179 @@
+// The mathematical functions and bitwise ops as authors call them: promotion, defaults, edges, and what errors say.
+#include <tapedeck/engine/ops/bitwise.h>
+#include <tapedeck/engine/ops/functions.h>
+
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/tests/engine/messages.h>
+
+#include <cmath>
+#include <limits>
+
+namespace tapedeck {
+namespace {
+
+using testing::message_of;
+using testing::without_folders;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+const float kNan = std::numeric_limits<float>::quiet_NaN();
+
+std::vector<float> floats(const Tensor& t) { return t.to_vector<float>(); }
+std::vector<int> bytes(const Tensor& t) {
+  const std::vector<unsigned char> v = t.to_vector<unsigned char>();
+  return {v.begin(), v.end()};
+}
+Tensor i32(const std::vector<std::int32_t>& v) { return from_vector(v, {static_cast<std::int64_t>(v.size())}); }
+std::vector<std::int32_t> ints(const Tensor& t) { return t.to_vector<std::int32_t>(); }
+Tensor bools(const std::vector<unsigned char>& v) { return from_bytes({DType::boolean, {static_cast<std::int64_t>(v.size())}}, v.data()); }
+
+// What an error says before the place of the call.
+template <class F>
+std::string complaint(F&& f) {
+  const std::string text = without_folders(message_of<TypeError>(f));
+  return text.substr(0, text.rfind(" (functions_test.cpp:"));
+}
+
+TEST(Functions, RoundingHalvesToEvenAndLeavesIntegers) {
+  const Tensor x = tensor({-2.5f, -1.5f, -0.5f, 0.5f, 1.5f, 2.5f, 2.6f});
+  EXPECT_EQ(floats(round(x)), (std::vector<float>{-2, -2, 0, 0, 2, 2, 3}));
+  EXPECT_EQ(floats(floor(x)), (std::vector<float>{-3, -2, -1, 0, 1, 2, 2}));
+  EXPECT_EQ(floats(ceil(x)), (std::vector<float>{-2, -1, 0, 1, 2, 3, 3}));
+  EXPECT_EQ(floats(trunc(x)), (std::vector<float>{-2, -1, 0, 0, 1, 2, 2}));
+  EXPECT_EQ(floats(frac(tensor({-2.5f, 1.25f, 3}))), (std::vector<float>{-0.5f, 0.25f, 0}));
+  EXPECT_EQ(ints(round(i32({-3, 4}))), (std::vector<std::int32_t>{-3, 4}));
+}
+
+TEST(Functions, RoundingStopsTheGradientWithoutAnError) {
+  Tensor x = tensor({1.25f, 2.75f});
+  x.requires_grad(true);
+  backward(sum(add(x, round(x))));
+  EXPECT_EQ(floats(x.grad()), (std::vector<float>{1, 1}));
+}
+
+TEST(Functions, TestsOfNumbers) {
+  const Tensor x = tensor({1, kNan, kInf, -kInf});
+  EXPECT_EQ(bytes(isnan(x)), (std::vector<int>{0, 1, 0, 0}));
+  EXPECT_EQ(bytes(isinf(x)), (std::vector<int>{0, 0, 1, 1}));
+  EXPECT_EQ(bytes(isfinite(x)), (std::vector<int>{1, 0, 0, 0}));
+  EXPECT_EQ(bytes(isfinite(i32({1, 2}))), (std::vector<int>{1, 1}));
+  EXPECT_EQ(complaint([&] { isnan(bools({1})); }), "[isnan] needs numbers, got bool[1]");
+}
+
+TEST(Functions, ClampOfFloatsAndIntegers) {
+  EXPECT_EQ(floats(clamp(tensor({-2, 0.5f, 9}), 0, 1)), (std::vector<float>{0, 0.5f, 1}));
+  EXPECT_EQ(floats(clamp(tensor({-2, 9}), 0)), (std::vector<float>{0, 9}));
+  EXPECT_EQ(floats(clamp(tensor({-2, 9}), 5, 1)), (std::vector<float>{1, 1})) << "the upper bound wins";
+  EXPECT_EQ(ints(clamp(i32({-5, 2, 300}), -1, 255)), (std::vector<std::int32_t>{-1, 2, 255}));
+  EXPECT_EQ(ints(clamp(i32({-5, 2}))), (std::vector<std::int32_t>{-5, 2}));
+  EXPECT_EQ(complaint([&] { clamp(i32({1}), 0.5, 2); }), "[clamp] bounds of i32[1] must be whole numbers, not 0.5 and 2");
+  EXPECT_EQ(complaint([&] { clamp(tensor({1}), std::nan("")); }), "[clamp] a bound is NaN");
+  EXPECT_EQ(complaint([&] { clamp(bools({1}), 0, 1); }), "[clamp] needs numbers, got bool[1]");
+}
+
+TEST(Functions, ClampPassesTheGradientInsideAndOnItsBounds) {
+  Tensor x = tensor({-2, -1, 0, 1, 2});
+  x.requires_grad(true);
+  backward(sum(clamp(x, -1, 1)));
+  EXPECT_EQ(floats(x.grad()), (std::vector<float>{0, 1, 1, 1, 0}));
+  Tensor y = tensor({-2, 2});
+  y.requires_grad(true);
+  backward(sum(clamp(y, 0)));
+  EXPECT_EQ(floats(y.grad()), (std::vector<float>{0, 1}));
+}
+
+TEST(Functions, NanToNumFillsInTheExtremesOfTheType) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  const Tensor x = tensor({kNan, kInf, -kInf, 2});
+  EXPECT_EQ(floats(nan_to_num(x)), (std::vector<float>{0, kMost, -kMost, 2}));
+  EXPECT_EQ(floats(nan_to_num(x, 7, 8, -9)), (std::vector<float>{7, 8, -9, 2}));
+  Tensor y = tensor({kInf, 3});
+  y.requires_grad(true);
+  backward(sum(nan_to_num(y)));
+  EXPECT_EQ(floats(y.grad()), (std::vector<float>{0, 1}));
+  EXPECT_EQ(ints(nan_to_num(i32({4}))), (std::vector<std::int32_t>{4}));
+}
+
+TEST(Functions, RemaindersOfIntegersFollowTheirSign) {
+  const Tensor a = i32({7, -7, 7, -7}), b = i32({3, 3, -3, -3});
+  EXPECT_EQ(ints(remainder(a, b)), (std::vector<std::int32_t>{1, 2, -2, -1}));
+  EXPECT_EQ(ints(fmod(a, b)), (std::vector<std::int32_t>{1, -1, 1, -1}));
+  EXPECT_EQ(ints(floor_divide(a, b)), (std::vector<std::int32_t>{2, -3, -3, 2}));
+  EXPECT_EQ(floats(remainder(tensor({5.5f, -5.5f}), 2)), (std::vector<float>{1.5f, 0.5f}));
+  for (const auto& f : {remainder, fmod, floor_divide}) {
+    const std::string text = message_of<ExecutionError>([&] { f(a, i32({1, 0, 1, 1})); });
+    EXPECT_MENTIONS(text, "integer division by zero (0)");
+  }
+  EXPECT_EQ(complaint([&] { remainder(bools({1}), bools({1})); }), "[remainder] needs numbers, got bool[1]");
+}
+
+TEST(Functions, OperandsPromote) {
+  EXPECT_EQ(atan2(tensor({1}), 1).item(), static_cast<float>(std::atan(1.0)));
+  EXPECT_EQ(hypot(3.0, tensor({4})).item(), 5);
+  const Tensor wide = from_bytes({DType::f64, {1}}, std::vector<double>{4}.data());
+  EXPECT_EQ(hypot(tensor({3}), wide).type(), (Type{DType::f64, {1}}));
+  EXPECT_EQ(remainder(i32({7}), 2.5).dtype(), DType::f32);
+  EXPECT_EQ(copysign(tensor({3, -3}), -0.0).to_vector<float>(), (std::vector<float>{-3, -3}));
+  EXPECT_EQ(complaint([&] { atan2(i32({1}), i32({1})); }), "[atan2] needs a floating type, got i32[1]");
+  EXPECT_EQ(complaint([&] { erf(i32({1})); }), "[erf] needs a floating type, got i32[1]");
+  EXPECT_EQ(complaint([&] { hypot(tensor({1, 2}), tensor({1, 2, 3})); }), "[hypot] shapes do not broadcast: f32[2] and f32[3]");
+}
+
+TEST(Functions, LerpMeetsItsEnds) {
+  const Tensor a = tensor({1e8f, 2}), b = tensor({0.1f, 4});
+  EXPECT_EQ(floats(lerp(a, b, 0)), floats(a));
+  EXPECT_EQ(floats(lerp(a, b, 1)), floats(b));
+  EXPECT_EQ(floats(lerp(2, tensor({4}), 0.25)), (std::vector<float>{2.5f}));
+  const Tensor weights = from_bytes({DType::f64, {2}}, std::vector<double>{0.5, 0.25}.data());
+  EXPECT_EQ(lerp(a, b, weights).dtype(), DType::f64);
+  EXPECT_EQ(lerp(a, b, weights).to_vector<double>()[1], 2.5);
+}
+
+TEST(Functions, AddcmulAndAddcdiv) {
+  EXPECT_EQ(floats(addcmul(tensor({1}), tensor({2}), tensor({3}))), (std::vector<float>{7}));
+  EXPECT_EQ(floats(addcmul(tensor({1}), tensor({2}), tensor({3}), 0.5)), (std::vector<float>{4}));
+  EXPECT_EQ(floats(addcdiv(tensor({1}), tensor({6}), tensor({3}), -2)), (std::vector<float>{-3}));
+}
+
+TEST(Functions, IscloseIsRelativeToItsSecondOperand) {
+  EXPECT_EQ(bytes(isclose(tensor({100, 110, kNan, kInf}), tensor({110, 100, kNan, kInf}), 0.095, 0)), (std::vector<int>{1, 0, 0, 1}));
+  EXPECT_EQ(bytes(isclose(tensor({kNan}), tensor({kNan}), 0, 0, true)), (std::vector<int>{1}));
+  EXPECT_EQ(bytes(isclose(i32({3, 5}), i32({4, 5}), 0, 1)), (std::vector<int>{1, 1}));
+  EXPECT_EQ(complaint([&] { isclose(tensor({1}), 1, -1); }), "[isclose] tolerances must not be negative: rtol -1, atol 1e-08");
+}
+
+TEST(Functions, PolygammaCountsDerivativesOfDigamma) {
+  const Tensor x = tensor({1});
+  EXPECT_TRUE(bit_equal(polygamma(0, x), digamma(x)));
+  EXPECT_FLOAT_EQ(static_cast<float>(polygamma(1, x).item()), 1.64493407f);
+  EXPECT_EQ(complaint([&] { polygamma(-1, x); }), "[polygamma] n must be 1 to 20, not -1");
+  EXPECT_EQ(complaint([&] { polygamma(21, x); }), "[polygamma] n must be 1 to 20, not 21");
+}
+
+TEST(Bitwise, CombinesIntegersAndBools) {
+  const Tensor a = i32({12, -1}), b = i32({10, 7});
+  EXPECT_EQ(ints(bitwise_and(a, b)), (std::vector<std::int32_t>{8, 7}));
+  EXPECT_EQ(ints(bitwise_or(a, b)), (std::vector<std::int32_t>{14, -1}));
+  EXPECT_EQ(ints(bitwise_xor(a, b)), (std::vector<std::int32_t>{6, -8}));
+  EXPECT_EQ(ints(bitwise_not(a)), (std::vector<std::int32_t>{-13, 0}));
+  const Tensor p = bools({0, 0, 1, 1}), q = bools({0, 1, 0, 1});
+  EXPECT_EQ(bytes(bitwise_and(p, q)), (std::vector<int>{0, 0, 0, 1}));
+  EXPECT_EQ(bytes(bitwise_or(p, q)), (std::vector<int>{0, 1, 1, 1}));
+  EXPECT_EQ(bytes(bitwise_xor(p, q)), (std::vector<int>{0, 1, 1, 0}));
+  EXPECT_EQ(bytes(logical_xor(p, q)), (std::vector<int>{0, 1, 1, 0}));
+  EXPECT_EQ(bytes(bitwise_not(p)), (std::vector<int>{1, 1, 0, 0}));
+  EXPECT_EQ(complaint([&] { bitwise_and(tensor({1}), tensor({1})); }), "[bitwise_and] needs integers or bools, got f32[1]");
+  EXPECT_EQ(complaint([&] { logical_xor(a, b); }), "[logical_xor] needs bools, got i32[2]");
+}
+
+TEST(Bitwise, ShiftsByAnyCountThatIsNotNegative) {
+  EXPECT_EQ(ints(left_shift(i32({1, 3, 1}), i32({4, 31, 32}))),
+            (std::vector<std::int32_t>{16, std::numeric_limits<std::int32_t>::lowest(), 0}));
+  EXPECT_EQ(ints(right_shift(i32({-5, -5, 5}), i32({1, 40, 40}))), (std::vector<std::int32_t>{-3, -1, 0}));
+  EXPECT_EQ(ints(left_shift(i32({3}), 2)), (std::vector<std::int32_t>{12}));
+  EXPECT_MENTIONS(message_of<ExecutionError>([&] { left_shift(i32({1}), i32({-3})); }), "negative shift count (-3)");
+  EXPECT_EQ(complaint([&] { left_shift(bools({1}), bools({1})); }), "[left_shift] needs integers, got bool[1]");
+}
+
+}  // namespace
+}  // namespace tapedeck

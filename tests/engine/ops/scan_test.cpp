@@ -1,0 +1,107 @@
+// Scans, as authors call them.
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/ops/scan.h>
+#include <tapedeck/engine/eager/tape.h>
+
+#include <tapedeck/tests/engine/messages.h>
+
+#include <cmath>
+
+namespace tapedeck {
+namespace {
+
+using testing::message_of;
+using Floats = std::vector<float>;
+using Places = std::vector<std::int64_t>;
+
+Floats floats(const Tensor& t) { return t.to_vector<float>(); }
+
+TEST(Scan, RunningSumInBothDirectionsWithAndWithoutTheElement) {
+  const Tensor x = tensor({1, 2, 3});
+  EXPECT_EQ(floats(cumsum(x)), (Floats{1, 3, 6}));
+  EXPECT_EQ(floats(cumsum(x, 0, {.exclusive = true})), (Floats{0, 1, 3}));
+  EXPECT_EQ(floats(cumsum(x, 0, {.reverse = true})), (Floats{6, 5, 3}));
+  EXPECT_EQ(floats(cumsum(x, 0, {.exclusive = true, .reverse = true})), (Floats{5, 3, 0}));
+}
+
+TEST(Scan, AlongTheFirstAxis) {
+  const Tensor x = from_vector(Floats{1, 2, 3, 4, 5, 6}, {3, 2});
+  EXPECT_EQ(floats(cumsum(x, 0)), (Floats{1, 2, 4, 6, 9, 12}));
+  EXPECT_EQ(floats(cumprod(x, 0)), (Floats{1, 2, 3, 8, 15, 48}));
+}
+
+TEST(Scan, BoolsAreCounted) {
+  const Tensor held = greater(tensor({1, -1, 1, 1}), 0);
+  EXPECT_EQ(cumsum(held).to_vector<std::int64_t>(), (Places{1, 1, 2, 3}));
+}
+
+// y = (a, ab, abc), summed: d/da = 1 + b + bc, d/db = a + ac, d/dc = ab.
+TEST(Scan, GradientOfARunningProductWithAZero) {
+  Tensor x = tensor({2, 0, 3});
+  x.requires_grad(true);
+  backward(sum(cumprod(x)));
+  EXPECT_EQ(floats(x.grad()), (Floats{1, 8, 0}));
+}
+
+// y0 = b0, y1 = b1 + a1 y0, y2 = b2 + a2 y1; a0 counts for nothing, not even when it is infinite.
+TEST(Scan, LinearRecurrence) {
+  const Tensor a = tensor({INFINITY, 2, 3}), b = tensor({1, 10, 100});
+  EXPECT_EQ(floats(linear_scan(a, b)), (Floats{1, 12, 136}));
+  EXPECT_EQ(floats(linear_scan(tensor({2, 3, INFINITY}), b, 0, true)), (Floats{621, 310, 100}));
+}
+
+TEST(Scan, RunningLogSumExpOfFarApartNumbers) {
+  const Floats y = floats(logcumsumexp(tensor({-INFINITY, -1000, 1000, 1000})));
+  EXPECT_EQ(y[0], -INFINITY);
+  EXPECT_EQ(y[1], -1000);
+  EXPECT_EQ(y[2], 1000);
+  EXPECT_FLOAT_EQ(y[3], 1000 + std::log(2.0f));
+}
+
+// Of log(e^a + e^b) alone: the shares e^a and e^b have in the sum.
+TEST(Scan, GradientOfTheRunningLogSumExp) {
+  Tensor x = tensor({-INFINITY, 500, 500});
+  x.requires_grad(true);
+  backward(logcumsumexp(x), {.head = tensor({0, 0, 1})});
+  const Floats shares = floats(x.grad());
+  EXPECT_EQ(shares[0], 0);
+  EXPECT_NEAR(shares[1], 0.5, 1e-5);
+  EXPECT_NEAR(shares[2], 0.5, 1e-5);
+}
+
+TEST(Scan, RunningExtremesAndTheirPlaces) {
+  const Tensor x = tensor({1, 3, 3, 2, 5});
+  const auto [high, high_at] = cummax(x);
+  EXPECT_EQ(floats(high), (Floats{1, 3, 3, 3, 5}));
+  EXPECT_EQ(high_at.to_vector<std::int64_t>(), (Places{0, 1, 2, 2, 4}));
+  const auto [low, low_at] = cummin(neg(x));
+  EXPECT_EQ(floats(low), (Floats{-1, -3, -3, -3, -5}));
+  EXPECT_EQ(low_at.to_vector<std::int64_t>(), (Places{0, 1, 2, 2, 4}));
+}
+
+TEST(Scan, ANaNStaysTheExtreme) {
+  const auto [values, places] = cummax(tensor({1, NAN, 7}));
+  EXPECT_TRUE(std::isnan(floats(values)[2]));
+  EXPECT_EQ(places.to_vector<std::int64_t>(), (Places{0, 1, 1}));
+}
+
+TEST(Scan, GradientOfARunningMaximumGoesToItsPlace) {
+  Tensor x = tensor({1, 3, 2});
+  x.requires_grad(true);
+  backward(cummax(x).first, {.head = tensor({1, 10, 100})});
+  EXPECT_EQ(floats(x.grad()), (Floats{1, 110, 0}));
+}
+
+TEST(Scan, MistakesAreRefused) {
+  const Tensor x = zeros({3, 5});
+  auto says = [](auto&& f, const char* message) { EXPECT_MENTIONS(message_of<TypeError>(f), message); };
+  says([&] { cumsum(x, 2); }, "[cumsum] axis 2 is outside f32[3,5]");
+  says([&] { cumsum(scalar(1)); }, "[cumsum] axis -1 is outside f32[]");
+  says([&] { cumprod(Tensor()); }, "[cumprod] the operand is undefined");
+  says([&] { linear_scan(x, zeros({3, 4})); }, "[linear_scan] operands differ in type: f32[3,5] and f32[3,4]");
+  says([&] { logcumsumexp(zeros({3}, DType::i32)); }, "[logcumsumexp] needs a floating type, got i32[3]");
+  says([&] { cummax(zeros({3}, DType::boolean)); }, "[cummax] needs numbers, got bool[3]");
+}
+
+}  // namespace
+}  // namespace tapedeck
