@@ -1,12 +1,49 @@
 # The house rule of includes: kernels <- engine <- capture <- viewer. A folder includes only itself and folders to its left, every
 # include of ours reads <tapedeck/...>, and nothing is included by a path relative to the includer. Tests and samples may include all.
+# Inside kernels, engine and capture the rooms have an order too: a room includes only itself and rooms that stand before it below.
 #   cmake -DROOT=<source tree> -P include_rule.cmake
 cmake_minimum_required(VERSION 3.25)
 set(allowed_kernels kernels)
 set(allowed_engine kernels engine)
 set(allowed_capture kernels engine capture)
 set(allowed_viewer kernels engine capture viewer)
+set(rooms
+  kernels kernels/attrs
+  kernels/cpu kernels/cpu/elementwise kernels/cpu/movement kernels/cpu/reduction kernels/cpu/normalization kernels/cpu/products
+  kernels/cpu/convolution kernels/cpu/pooling kernels/cpu/loss kernels/cpu/creation kernels/cpu/optimizer
+  kernels/cuda
+  engine/ir engine/text engine/eager engine/gradient engine/control engine/ops engine/nn engine
+  capture/formats capture/analysis capture/cost capture/plan capture/check capture/sizes capture/record capture/passes
+  capture/planner/place capture/planner/facts capture/planner/rematerialize capture/planner/order capture/planner/joins
+  capture/planner/layout capture/planner/segments capture/planner
+  capture/replay capture/step capture/file capture/explain capture/measure capture/reduce capture/tool capture)
 set(faults "")
+
+# The place of a file's folder in the list of rooms; -1, and a fault, if the folder is not in the list.
+function(room_of file includer room place)
+  cmake_path(GET file PARENT_PATH folder)
+  list(FIND rooms ${folder} at)
+  if(at EQUAL -1)
+    set(faults "${faults}${includer}: ${folder} is not in the list of rooms\n" PARENT_SCOPE)
+  endif()
+  set(${room} ${folder} PARENT_SCOPE)
+  set(${place} ${at} PARENT_SCOPE)
+endfunction()
+
+function(check_order file)
+  room_of(${file} ${file} own_room own)
+  file(STRINGS ${ROOT}/${file} lines REGEX "^[ \t]*#[ \t]*include[ \t]*<tapedeck/(kernels|engine|capture)/")
+  foreach(line IN LISTS lines)
+    if(line MATCHES "<tapedeck/([^>]+)>")
+      set(target ${CMAKE_MATCH_1})
+      room_of(${target} ${file} other_room other)
+      if(other GREATER own AND NOT own EQUAL -1)
+        set(faults "${faults}${file}: ${own_room} stands before ${other_room} in the list of rooms and cannot include it: ${line}\n")
+      endif()
+    endif()
+  endforeach()
+  set(faults "${faults}" PARENT_SCOPE)
+endfunction()
 
 function(check_file folder file)
   file(STRINGS ${ROOT}/${file} lines REGEX "^[ \t]*#[ \t]*include")
@@ -34,9 +71,12 @@ endfunction()
 set(checked 0)
 foreach(folder kernels engine capture viewer samples tests)
   file(GLOB_RECURSE files RELATIVE ${ROOT}
-    ${ROOT}/${folder}/*.h ${ROOT}/${folder}/*.cpp ${ROOT}/${folder}/*.cu ${ROOT}/${folder}/*.inl)
+    ${ROOT}/${folder}/*.h ${ROOT}/${folder}/*.cpp ${ROOT}/${folder}/*.cu ${ROOT}/${folder}/*.cuh ${ROOT}/${folder}/*.inl)
   foreach(file IN LISTS files)
     check_file(${folder} ${file})
+    if(folder MATCHES "^(kernels|engine|capture)$")
+      check_order(${file})
+    endif()
     math(EXPR checked "${checked} + 1")
   endforeach()
 endforeach()

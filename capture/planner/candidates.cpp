@@ -3,6 +3,7 @@
 #include <tapedeck/capture/planner/joins/join_choice.h>
 #include <tapedeck/capture/planner/order/find_order.h>
 #include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/planner/region_plans.h>
 
 #include <algorithm>
 #include <numeric>
@@ -14,7 +15,7 @@ std::unique_ptr<Line> make_line(std::string order, Graph graph, const PlanOption
   auto line = std::make_unique<Line>();
   line->order = std::move(order);
   line->graph = std::move(graph);
-  line->facts = collect_facts(line->graph, options.costs.get(), options.sharing & ~Sharing::parts);
+  line->facts = collect_facts(line->graph, node_workspaces(line->graph), options.costs.get(), options.sharing & ~Sharing::parts);
   if (keep_all_cost >= 0) line->facts.keep_all_cost = keep_all_cost;
   return line;
 }

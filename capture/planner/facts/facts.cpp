@@ -1,7 +1,7 @@
 #include <tapedeck/capture/planner/facts/facts.h>
 
-#include <tapedeck/capture/planner/region_plans.h>
 #include <tapedeck/capture/cost/cost_model.h>
+#include <tapedeck/capture/cost/node_costs.h>
 
 #include <algorithm>
 #include <utility>
@@ -119,13 +119,20 @@ std::vector<char> own_bytes(const Graph& graph, Sharing sharing) {
 }  // namespace
 
 Facts collect_facts(const Graph& graph, const CostModel* costs, Sharing sharing) {
+  std::vector<std::int64_t> workspaces;
+  workspaces.reserve(graph.nodes.size());
+  for (const Node& node : graph.nodes) workspaces.push_back(kernel_workspace(graph, node));
+  return collect_facts(graph, std::move(workspaces), costs, sharing);
+}
+
+Facts collect_facts(const Graph& graph, std::vector<std::int64_t> workspaces, const CostModel* costs, Sharing sharing) {
   Facts facts;
   facts.graph = &graph;
   NodeCosts cost = cost_nodes(graph, costs);
   facts.kernel_cost = std::move(cost.us);
   facts.cost_source = std::move(cost.source);
   facts.measured_nodes = cost.measured;
-  facts.workspace = node_workspaces(graph);
+  facts.workspace = std::move(workspaces);
   facts.own_homes = find_homes(graph, &facts.output_slots);
   facts.overwritten.resize(graph.values.size(), Facts::kNever);
   for (const Update& u : graph.updates) facts.overwritten[u.state] = graph.values[u.value].node;

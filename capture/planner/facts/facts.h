@@ -80,6 +80,8 @@ struct Facts {
 
 // Costs by `costs`, or by the built-in estimates. Of the sharing rules windows and in_place show here; parts are chosen later (join_choice.h).
 // REQUIRES: `graph` outlives the result and is in the form that insert_copies() leaves.
+// `workspaces`: bytes by node. The form without them takes those of the kernels; it is for graphs whose nodes have no regions.
+Facts collect_facts(const Graph& graph, std::vector<std::int64_t> workspaces, const CostModel* costs, Sharing sharing);
 Facts collect_facts(const Graph& graph, const CostModel* costs = nullptr, Sharing sharing = Sharing::all);
 
 // Facts with these parts in place. REQUIRES: `parts` are from find_parts().

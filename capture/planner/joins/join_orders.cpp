@@ -37,11 +37,18 @@ std::vector<ValueId> inverse(const std::vector<ValueId>& place) {
   return origin;
 }
 
+std::vector<std::int64_t> in_order(const std::vector<std::int64_t>& by_node, const std::vector<NodeId>& nodes) {
+  std::vector<std::int64_t> ordered;
+  ordered.reserve(nodes.size());
+  for (NodeId n : nodes) ordered.push_back(by_node[n]);
+  return ordered;
+}
+
 // The graph in an order, and what is known of it there.
 struct InOrder {
   InOrder(const Facts& plain, std::vector<NodeId> order)
       : nodes(order.empty() ? own_sources(*plain.graph) : std::move(order)), graph(reorder(*plain.graph, nodes)),
-        facts(collect_facts(graph, nullptr, plain.sharing)), readers(graph), place(places_of_values(*plain.graph, nodes, graph)) {}
+        facts(collect_facts(graph, in_order(plain.workspace, nodes), nullptr, plain.sharing)), readers(graph), place(places_of_values(*plain.graph, nodes, graph)) {}
   InOrder(const InOrder&) = delete;
 
   PartChoice here(const PartChoice& choice) const { return renamed(choice, place); }
