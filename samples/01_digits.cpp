@@ -50,7 +50,7 @@ Batch make_batch(const Digits& d, const std::vector<int>& rows, std::mt19937* sh
     const float* from = d.pixels.data() + static_cast<std::size_t>(rows[i]) * kPixels;
     const int dx = shifts ? static_cast<int>((*shifts)() % 3) - 1 : 0, dy = shifts ? static_cast<int>((*shifts)() % 3) - 1 : 0;
     shifted(from, dx, dy, x.data() + i * kPixels);
-    y.push_back(d.labels[static_cast<std::size_t>(rows[i])]);
+    y.push_back(d.labels[rows[i]]);
   }
   const auto n = static_cast<std::int64_t>(rows.size());
   return {from_vector(x, {n, 1, kSide, kSide}), from_vector(y, {n})};
@@ -84,7 +84,7 @@ double test_accuracy(DigitsNet& net, const Digits& d) {
   const std::vector<std::int64_t> guess = argmax(net(b.x)).to_vector<std::int64_t>();
   net.train(true);
   int right = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i) right += guess[i] == d.labels[static_cast<std::size_t>(rows[i])];
+  for (std::size_t i = 0; i < rows.size(); ++i) right += guess[i] == d.labels[rows[i]];
   return 100.0 * right / kTestRows;
 }
 

@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     const std::int64_t piece = i % pieces;
     if (piece == 0) net.start_again();  // the state of the step is the net's own tensors
     std::vector<std::int64_t> at(kRows);
-    for (std::int64_t row = 0; row < kRows; ++row) at[static_cast<std::size_t>(row)] = row * stride + piece * kPiece;
+    for (std::int64_t row = 0; row < kRows; ++row) at[row] = row * stride + piece * kPiece;
     const Tensor now = text.pieces(at, kPiece);
     for (std::int64_t& place : at) ++place;
     total += step({now, text.pieces(at, kPiece)})[0].item();

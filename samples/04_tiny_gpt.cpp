@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
   }
   const std::string plan = step.explain();
   std::printf("%s", plan.substr(std::min(plan.rfind("planned"), plan.size())).c_str());
-  const std::string start(1, text.characters[static_cast<std::size_t>(text.numbers[0])]);
+  const std::string start(1, text.characters[text.numbers[0]]);
   std::printf("\n%s\n", compose(net, text, start, 300, random).c_str());
 
   // 45 seconds on one core. With everything kept the peak is 12,234,016 bytes, and the rest the same:

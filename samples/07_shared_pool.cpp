@@ -39,7 +39,7 @@ Batch batch(const samples::Digits& d, const std::vector<int>& rows) {
   std::vector<std::int32_t> labels;
   for (int row : rows) {
     pixels.insert(pixels.end(), d.pixels.begin() + row * kPixels, d.pixels.begin() + (row + 1) * kPixels);
-    labels.push_back(d.labels[static_cast<std::size_t>(row)]);
+    labels.push_back(d.labels[row]);
   }
   const auto n = static_cast<std::int64_t>(rows.size());
   return {from_vector(pixels, {n, 1, kSide, kSide}), from_vector(labels, {n})};

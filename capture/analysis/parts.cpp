@@ -34,7 +34,7 @@ bool carry_strides(const Shape& from, const std::int64_t* given, const Shape& to
 }
 
 bool place_in(const Graph& graph, const Node& joiner, const std::vector<Type>& types, int input, const Window& whole, ValueId part, Window* place) {
-  const Type& type = types[static_cast<std::size_t>(input)];
+  const Type& type = types[input];
   const Shape& shape = graph.values[part].type.shape;
   std::int64_t offset = 0, strides[kMaxRank] = {};
   joiner.op->part(types, input, graph.attributes(joiner), whole.strides, &offset, strides);
@@ -155,8 +155,8 @@ std::int64_t joined_already(const Graph& graph, const Node& node, const std::fun
   const Window whole = window_of(node.first_output);
   std::int64_t elements = 0;
   for (int i = 0; i < node.n_inputs; ++i) {
-    const Type& type = types[static_cast<std::size_t>(i)];
-    const Window part = window_of(graph.inputs(node)[static_cast<std::size_t>(i)]);
+    const Type& type = types[i];
+    const Window part = window_of(graph.inputs(node)[i]);
     if (part.root != whole.root) continue;
     std::int64_t offset = 0, strides[kMaxRank] = {};
     rule(types, i, graph.attributes(node), whole.strides, &offset, strides);

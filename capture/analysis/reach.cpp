@@ -25,7 +25,7 @@ bool reachable(const Graph& graph, NodeId from, NodeId to) {
   reached[0] = 1;
   for (NodeId n = from + 1; n <= to; ++n)
     each_predecessor(graph, n, [&](NodeId p) {
-      if (p >= from && reached[static_cast<std::size_t>(p - from)]) reached[static_cast<std::size_t>(n - from)] = 1;
+      if (p >= from && reached[p - from]) reached[n - from] = 1;
     });
   return reached.back() != 0;
 }
@@ -33,9 +33,9 @@ bool reachable(const Graph& graph, NodeId from, NodeId to) {
 std::vector<std::uint64_t> predecessor_masks(const Graph& graph, std::span<const NodeId> sources) {
   if (sources.size() > 64) throw UsageError(fmt::format("{} sources, but a mask has 64 bits", sources.size()));
   std::vector<std::uint64_t> masks(graph.nodes.size(), 0);
-  for (std::size_t k = 0; k < sources.size(); ++k) masks[static_cast<std::size_t>(sources[k])] |= std::uint64_t{1} << k;
+  for (std::size_t k = 0; k < sources.size(); ++k) masks[sources[k]] |= std::uint64_t{1} << k;
   for (NodeId n = 0; n < graph.node_count(); ++n)
-    each_predecessor(graph, n, [&](NodeId p) { masks[static_cast<std::size_t>(n)] |= masks[static_cast<std::size_t>(p)]; });
+    each_predecessor(graph, n, [&](NodeId p) { masks[n] |= masks[p]; });
   return masks;
 }
 
@@ -52,10 +52,10 @@ std::vector<NodeId> source_nodes(const Graph& graph) {
 std::vector<NodeId> sink_nodes(const Graph& graph) {
   std::vector<char> waited_for(graph.nodes.size(), 0);
   for (NodeId n = 0; n < graph.node_count(); ++n)
-    each_predecessor(graph, n, [&](NodeId p) { waited_for[static_cast<std::size_t>(p)] = 1; });
+    each_predecessor(graph, n, [&](NodeId p) { waited_for[p] = 1; });
   std::vector<NodeId> sinks;
   for (NodeId n = 0; n < graph.node_count(); ++n)
-    if (!waited_for[static_cast<std::size_t>(n)]) sinks.push_back(n);
+    if (!waited_for[n]) sinks.push_back(n);
   return sinks;
 }
 

@@ -44,9 +44,9 @@ class Probe {
     std::vector<Axis> group(static_cast<std::size_t>(n_axes_));
     std::iota(group.begin(), group.end(), 0);
     for (Axis a = 0; a < n_axes_; ++a) {
-      if (group[static_cast<std::size_t>(a)] != a || size(a) == 0) continue;
+      if (group[a] != a || size(a) == 0) continue;
       for (Axis b : partners(a, group)) {
-        group[static_cast<std::size_t>(b)] = a;
+        group[b] = a;
         found.equal.emplace_back(a, b);
       }
     }
@@ -107,7 +107,7 @@ class Probe {
     if (grown({a}, 2)) return {};
     std::vector<Axis> alike;
     for (Axis b = a + 1; b < n_axes_; ++b)
-      if (group[static_cast<std::size_t>(b)] == b && size(b) == size(a)) alike.push_back(b);
+      if (group[b] == b && size(b) == size(a)) alike.push_back(b);
     for (Axis b : alike)
       if (grown({a, b}, 2)) return {b};
     std::vector<Axis> all = alike;
@@ -126,7 +126,7 @@ class Probe {
   void relate_results(const std::vector<Axis>& group, Relations* found) const {
     const std::vector<Type> now = g_.output_types(node_);
     std::vector<std::vector<Axis>> members(static_cast<std::size_t>(n_axes_));
-    for (Axis a = 0; a < n_axes_; ++a) members[static_cast<std::size_t>(group[static_cast<std::size_t>(a)])].push_back(a);
+    for (Axis a = 0; a < n_axes_; ++a) members[group[a]].push_back(a);
     Axis result = n_axes_;
     for (std::size_t o = 0; o < now.size(); ++o)
       for (int axis = 0; axis < now[o].shape.rank; ++axis, ++result) relate(o, axis, result, now, members, found);
@@ -136,7 +136,7 @@ class Probe {
   void relate(std::size_t o, int axis, Axis result, const std::vector<Type>& now, const std::vector<std::vector<Axis>>& members, Relations* found) const {
     Relation relation{result, {}, {}, now[o].shape[axis]};
     for (Axis a = 0; a < n_axes_; ++a) {
-      const auto& group = members[static_cast<std::size_t>(a)];
+      const auto& group = members[a];
       if (group.empty() || size(a) == 0) continue;
       const auto twice = grown(group, 2), thrice = grown(group, 3);
       if (!twice || !thrice) continue;   // repeated, or held by something else
@@ -175,10 +175,10 @@ class Spread {
     ValueId v = 0;
     while (v < g_.value_count() && g_.value_name(v) != name) ++v;
     if (v == g_.value_count()) throw TypeError(fmt::format("shapes: the graph has no value '{}'", name));
-    const int rank = g_.values[static_cast<std::size_t>(v)].type.shape.rank;
+    const int rank = g_.values[v].type.shape.rank;
     if (shape.size() != static_cast<std::size_t>(rank)) throw TypeError(fmt::format("shapes: '{}' has {} dimensions in the graph, {} are given", name, rank, shape.size()));
     for (int i = 0; i < rank; ++i)
-      if (shape[static_cast<std::size_t>(i)] != kUnknownSize) set(axis_of(v, i), shape[static_cast<std::size_t>(i)], kNone);
+      if (shape[i] != kUnknownSize) set(axis_of(v, i), shape[i], kNone);
   }
 
   void run() {
@@ -186,7 +186,7 @@ class Spread {
     do {
       changed_ = false;
       for (NodeId n = 0; n < g_.node_count(); ++n) {
-        for (const Relation& r : sums_[static_cast<std::size_t>(n)]) solve(n, r);
+        for (const Relation& r : sums_[n]) solve(n, r);
         infer_forward(n);
       }
     } while (changed_);
@@ -194,21 +194,21 @@ class Spread {
 
   PartialShape shape(ValueId v) {
     PartialShape out;
-    for (int i = 0; i < g_.values[static_cast<std::size_t>(v)].type.shape.rank; ++i) out.push_back(sizes_[static_cast<std::size_t>(find(axis_of(v, i)))]);
+    for (int i = 0; i < g_.values[v].type.shape.rank; ++i) out.push_back(sizes_[find(axis_of(v, i))]);
     return out;
   }
 
  private:
-  std::int32_t axis_of(ValueId v, int axis) const { return first_[static_cast<std::size_t>(v)] + axis; }
+  std::int32_t axis_of(ValueId v, int axis) const { return first_[v] + axis; }
 
   std::int32_t find(std::int32_t a) {
-    while (parent_[static_cast<std::size_t>(a)] != a) a = parent_[static_cast<std::size_t>(a)] = parent_[static_cast<std::size_t>(parent_[static_cast<std::size_t>(a)])];
+    while (parent_[a] != a) a = parent_[a] = parent_[parent_[a]];
     return a;
   }
 
   std::string shapes_of(NodeId n) {
     std::string text;
-    for (ValueId v : g_.inputs(g_.nodes[static_cast<std::size_t>(n)])) {
+    for (ValueId v : g_.inputs(g_.nodes[n])) {
       text += fmt::format("{}%{} [", text.empty() ? "" : ", ", g_.value_name(v));
       const PartialShape s = shape(v);
       for (std::size_t i = 0; i < s.size(); ++i) text += fmt::format("{}{}", i ? "," : "", s[i] == kUnknownSize ? "?" : std::to_string(s[i]));
@@ -219,13 +219,13 @@ class Spread {
 
   [[noreturn]] void contradiction(NodeId n, const std::string& why) {
     if (n == kNone) throw TypeError("shapes: " + why);
-    const Node& node = g_.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g_.nodes[n];
     const std::string_view site = node.origin.site.view();
     throw TypeError(fmt::format("[{}] {}, at {} with {}{}", node.op->name, why, g_.node_text(n), shapes_of(n), site.empty() ? "" : fmt::format(" ({})", site)));
   }
 
   void set(std::int32_t axis, std::int64_t size, NodeId n) {
-    std::int64_t& known = sizes_[static_cast<std::size_t>(find(axis))];
+    std::int64_t& known = sizes_[find(axis)];
     if (known == size) return;
     if (known != kUnknownSize) contradiction(n, fmt::format("a size would be both {} and {}", known, size));
     if (size < 0) contradiction(n, fmt::format("a size would be {}", size));
@@ -237,28 +237,28 @@ class Spread {
     a = find(a);
     b = find(b);
     if (a == b) return;
-    const std::int64_t known = sizes_[static_cast<std::size_t>(b)];
+    const std::int64_t known = sizes_[b];
     if (known != kUnknownSize) set(a, known, n);
-    parent_[static_cast<std::size_t>(b)] = a;
+    parent_[b] = a;
     changed_ = true;
   }
 
   std::int32_t axis_of_node(NodeId n, Axis a) const {
-    const Node& node = g_.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g_.nodes[n];
     for (ValueId v : g_.inputs(node)) {
-      const int rank = g_.values[static_cast<std::size_t>(v)].type.shape.rank;
+      const int rank = g_.values[v].type.shape.rank;
       if (a < rank) return axis_of(v, a);
       a -= rank;
     }
     for (ValueId v = node.first_output;; ++v) {
-      const int rank = g_.values[static_cast<std::size_t>(v)].type.shape.rank;
+      const int rank = g_.values[v].type.shape.rank;
       if (a < rank) return axis_of(v, a);
       a -= rank;
     }
   }
 
   void tie(NodeId n) {
-    const Node& node = g_.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g_.nodes[n];
     sums_.emplace_back();
     if (const Literal* literal = g_.literal(node)) {
       for (int i = 0; i < literal->type.shape.rank; ++i) set(axis_of(node.first_output, i), literal->type.shape[i], n);
@@ -272,15 +272,15 @@ class Spread {
 
   // Of the sizes in a sum, the one that is not known.
   void solve(NodeId n, const Relation& r) {
-    std::int64_t rest = sizes_[static_cast<std::size_t>(find(axis_of_node(n, r.result)))];
+    std::int64_t rest = sizes_[find(axis_of_node(n, r.result))];
     const bool result_known = rest != kUnknownSize;
     std::int64_t total = r.offset;
     std::int32_t missing = kNone;
     int sign = 1;
     for (std::size_t i = 0; i < r.groups.size(); ++i) {
       const std::int32_t axis = find(axis_of_node(n, r.groups[i]));
-      if (sizes_[static_cast<std::size_t>(axis)] != kUnknownSize) {
-        total += r.signs[i] * sizes_[static_cast<std::size_t>(axis)];
+      if (sizes_[axis] != kUnknownSize) {
+        total += r.signs[i] * sizes_[axis];
         continue;
       }
       if (missing != kNone || !result_known) return;
@@ -293,15 +293,15 @@ class Spread {
 
   // Once all operands are known, and only then, the op itself can say.
   void infer_forward(NodeId n) {
-    const Node& node = g_.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g_.nodes[n];
     if (g_.literal(node) || node.op->is(kDeclaredTypes)) return;
     std::vector<Type> inputs = g_.input_types(node), outputs;
     bool as_sample = true;
     for (std::int32_t i = 0; i < node.n_inputs; ++i) {
-      const PartialShape s = shape(g_.inputs(node)[static_cast<std::size_t>(i)]);
+      const PartialShape s = shape(g_.inputs(node)[i]);
       for (std::size_t k = 0; k < s.size(); ++k) {
         if (s[k] == kUnknownSize) return;
-        std::int64_t& size = inputs[static_cast<std::size_t>(i)].shape[static_cast<int>(k)];
+        std::int64_t& size = inputs[i].shape[static_cast<int>(k)];
         as_sample = as_sample && size == s[k];
         size = s[k];
       }
@@ -313,8 +313,8 @@ class Spread {
       contradiction(n, error.what());
     }
     for (std::int32_t i = 0; i < node.n_outputs; ++i)
-      for (int k = 0; k < outputs[static_cast<std::size_t>(i)].shape.rank; ++k)
-        set(axis_of(node.first_output + i, k), outputs[static_cast<std::size_t>(i)].shape[k], n);
+      for (int k = 0; k < outputs[i].shape.rank; ++k)
+        set(axis_of(node.first_output + i, k), outputs[i].shape[k], n);
   }
 
   static bool tied_attributes(const Node& node) {

@@ -31,7 +31,7 @@ bool same_node(const Graph& a, const Node& x, const Graph& b, const Node& y) {
   if (x.op != y.op || x.first_output != y.first_output || x.n_outputs != y.n_outputs || x.n_regions != y.n_regions) return false;
   if (!std::equal(p.begin(), p.end(), q.begin(), q.end()) || !std::equal(after.begin(), after.end(), after_too.begin(), after_too.end())) return false;
   for (std::int32_t r = 0; r < x.n_regions; ++r)
-    if (!same_graph(*a.regions_of(x)[static_cast<std::size_t>(r)], *b.regions_of(y)[static_cast<std::size_t>(r)])) return false;
+    if (!same_graph(*a.regions_of(x)[r], *b.regions_of(y)[r])) return false;
   return same_attributes(a, x, b, y);
 }
 
@@ -72,13 +72,13 @@ class RegionChecker {
   }
 
   void check_region(const Node& node, std::int32_t r) {
-    const Plan* const plan = plan_.region_plans_of(node)[static_cast<std::size_t>(r)].get();
+    const Plan* const plan = plan_.region_plans_of(node)[r].get();
     if (!runs_regions_by_plan(node)) {
       if (plan) report(node, r, "has a plan, and runs without one");
       return;
     }
     if (!plan) return report(node, r, "has no plan");
-    if (!is_plan_of(*plan, *g_.regions_of(node)[static_cast<std::size_t>(r)])) return report(node, r, "has the plan of another program");
+    if (!is_plan_of(*plan, *g_.regions_of(node)[r])) return report(node, r, "has the plan of another program");
     if (!plan->feasible) return report(node, r, "has a plan that does not fit its budget");
     if (plan->chunk_bytes != 0) return report(node, r, "has an arena in chunks; a frame is one block");
     if (plan->alignment > kFrameAlignment) return report(node, r, fmt::format("is aligned to {} bytes; a frame is aligned to {}", plan->alignment, kFrameAlignment));

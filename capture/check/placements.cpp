@@ -212,7 +212,7 @@ class PlacementChecker {
     std::size_t most = 0;
     for (int d = 0; d < boxes[0].rank; ++d) {
       std::vector<std::int64_t> places;
-      for (const Box& box : boxes) places.push_back(box.first[static_cast<std::size_t>(d)]);
+      for (const Box& box : boxes) places.push_back(box.first[d]);
       std::sort(places.begin(), places.end());
       const auto count = static_cast<std::size_t>(std::unique(places.begin(), places.end()) - places.begin());
       if (count > most) most = count, widest = d;
@@ -247,7 +247,7 @@ class PlacementChecker {
     for (int d = 0; d < whole.rank; ++d) {
       box.first[d] = strides[d] > 0 ? offset / strides[d] : 0;
       offset -= box.first[d] * strides[d];
-      box.end[d] = box.first[d] + types[static_cast<std::size_t>(input)].shape[d];
+      box.end[d] = box.first[d] + types[input].shape[d];
     }
     return box;
   }
@@ -284,7 +284,7 @@ class PlacementChecker {
     if (op.is(kAnyStrides) || op.is(kElementwise) || op.is(kView)) return;
     const auto operands = g_.inputs(g_.nodes[n]);
     for (int i = 0; i < g_.nodes[n].n_inputs; ++i) {
-      const ValueId v = operands[static_cast<std::size_t>(i)];
+      const ValueId v = operands[i];
       const bool taken = (op.is(kMatrixStrides) && is_matrix(v)) || (declared(op.batch_strides.inputs, i) && whole_images(v));
       if (!plan_.values[v].dense && !taken) report(v, "has strides that `{}` does not take", g_.node_text(n));
     }
@@ -371,14 +371,14 @@ class PlacementChecker {
   void check_cap() {
     std::vector<std::int64_t> largest(static_cast<std::size_t>(chunks_.count()), 0);
     const auto note = [&](std::int64_t offset, std::int64_t bytes) {
-      std::int64_t& most = largest[static_cast<std::size_t>(chunks_.of(offset))];
+      std::int64_t& most = largest[chunks_.of(offset)];
       most = std::max(most, bytes);
     };
     for (ValueId v = 0; v < g_.value_count(); ++v)
       if (owner_[v] == v && plan_.values[v].where == Where::arena) note(plan_.values[v].offset, type(v).bytes());
     for (const Scratch& s : plan_.workspace) note(s.offset, s.bytes);
     for (std::int32_t c = 0; c < chunks_.count(); ++c)
-      if (chunks_.bytes(c) > std::max(plan_.chunk_bytes, largest[static_cast<std::size_t>(c)]) && more())
+      if (chunks_.bytes(c) > std::max(plan_.chunk_bytes, largest[c]) && more())
         out_->push_back(fmt::format("chunk {} has {} bytes, more than {} and than anything in it", c, chunks_.bytes(c), plan_.chunk_bytes));
   }
 

@@ -20,13 +20,13 @@ Reach::Reach(const std::vector<Segment>& segments)
   const std::size_t n = segments.size();
   std::vector<std::int32_t> latest(n, kRoot), hanging(n, 1);
   for (std::size_t s = 0; s < n; ++s)
-    for (const std::int32_t t : segments[s].successors) latest[static_cast<std::size_t>(t)] = static_cast<std::int32_t>(s);
+    for (const std::int32_t t : segments[s].successors) latest[t] = static_cast<std::int32_t>(s);
   for (std::size_t s = n; s-- > 0;)
-    if (latest[s] != kRoot) hanging[static_cast<std::size_t>(latest[s])] += hanging[s];
+    if (latest[s] != kRoot) hanging[latest[s]] += hanging[s];
   std::int32_t next_root = 0;
   std::vector<std::int32_t> next(n);   // by segment: the number of what hangs on it and comes next
   for (std::size_t s = 0; s < n; ++s) {
-    std::int32_t& number = latest[s] == kRoot ? next_root : next[static_cast<std::size_t>(latest[s])];
+    std::int32_t& number = latest[s] == kRoot ? next_root : next[latest[s]];
     start_[s] = number;
     end_[s] = number += hanging[s];
     next[s] = start_[s] + 1;
@@ -41,12 +41,12 @@ bool Reach::leads_straight(std::int32_t from, std::int32_t to) const {
 // Breadth first from `from`, until one leads straight to `to` or enough were looked at.
 bool Reach::finds_path(std::int32_t from, std::int32_t to) const {
   if (from > to) return false;
-  const std::vector<std::int32_t>& waiting = segments_[static_cast<std::size_t>(from)].successors;
+  const std::vector<std::int32_t>& waiting = segments_[from].successors;
   if (leads_straight(from, to) || std::binary_search(waiting.begin(), waiting.end(), to)) return true;
   std::array<std::int32_t, kShortLook> seen = {from};
   std::size_t n_seen = 1;
   for (std::size_t i = 0; i < n_seen; ++i)
-    for (const std::int32_t t : segments_[static_cast<std::size_t>(seen[i])].successors) {
+    for (const std::int32_t t : segments_[seen[i]].successors) {
       if (t > to || n_seen == kShortLook) break;
       const auto end = seen.begin() + static_cast<std::ptrdiff_t>(n_seen);
       if (std::find(seen.begin(), end, t) != end) continue;
@@ -73,7 +73,7 @@ void Reach::cover(std::span<const std::int32_t> sources) {
 }
 
 bool Reach::has_path(std::int32_t from, std::int32_t to) const {
-  const auto bit = static_cast<std::size_t>(bit_of_[static_cast<std::size_t>(from)]);
+  const auto bit = static_cast<std::size_t>(bit_of_[from]);
   return bits_[static_cast<std::size_t>(to) * words_ + bit / 64] >> (bit % 64) & 1;
 }
 

@@ -24,7 +24,7 @@ class Reach {
 
   // From here on has_path() knows of these sources alone. O((segments + edges) * sources / 64).
   void cover(std::span<const std::int32_t> sources);
-  bool covers(std::int32_t s) const { return bit_of_[static_cast<std::size_t>(s)] != kNotCovered; }
+  bool covers(std::int32_t s) const { return bit_of_[s] != kNotCovered; }
 
   // Is there a path? A segment has one to itself. REQUIRES: covers(from).
   bool has_path(std::int32_t from, std::int32_t to) const;

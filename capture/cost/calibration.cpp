@@ -50,7 +50,7 @@ double calibrated_us(const Calibration& c, const Op& op, std::span<const Type> i
   const Cost cost = counted_cost(op, inputs, outputs, attrs);
   if (cost.us >= 0) return built_in;   // declared, not estimated
   const auto it = c.ops.find(op.name);
-  if (it == c.ops.end() || it->second.version != op.version) return built_in * c.kin_ratio[static_cast<std::size_t>(kin_of(op))];
+  if (it == c.ops.end() || it->second.version != op.version) return built_in * c.kin_ratio[kin_of(op)];
   const OpRates& r = it->second;
   return r.call_us + cost.flops * r.us_per_flop + cost.bytes * r.us_per_byte + std::max(cost.bytes - kNearBytes, 0.0) * r.us_per_far_byte;
 }
@@ -73,8 +73,8 @@ bool solve(std::span<const CostPoint> points, unsigned active, const Row& scale,
   for (const CostPoint& p : points) {
     const Row f = features(p);
     for (int i = 0; i < n; ++i) {
-      const double fi = f[static_cast<std::size_t>(columns[i])] / scale[static_cast<std::size_t>(columns[i])] / p.us;
-      for (int j = 0; j < n; ++j) a[i][j] += fi * f[static_cast<std::size_t>(columns[j])] / scale[static_cast<std::size_t>(columns[j])] / p.us;
+      const double fi = f[columns[i]] / scale[columns[i]] / p.us;
+      for (int j = 0; j < n; ++j) a[i][j] += fi * f[columns[j]] / scale[columns[j]] / p.us;
       a[i][n] += fi;   // times us / us: the target is one
     }
   }
@@ -91,7 +91,7 @@ bool solve(std::span<const CostPoint> points, unsigned active, const Row& scale,
     }
   }
   *rates = {};
-  for (int i = 0; i < n; ++i) (*rates)[static_cast<std::size_t>(columns[i])] = a[i][n] / a[i][i] / scale[static_cast<std::size_t>(columns[i])];
+  for (int i = 0; i < n; ++i) (*rates)[columns[i]] = a[i][n] / a[i][i] / scale[columns[i]];
   return true;
 }
 
@@ -188,7 +188,7 @@ std::string calibration_to_json(const Calibration& c) {
   json.key("program").value(std::string_view(c.program));
   json.key("quick").value(c.quick);
   json.key("kin_ratio").open('{');
-  for (int k = 0; k < kOpKinCount; ++k) json.key(kKinNames[k]).value(c.kin_ratio[static_cast<std::size_t>(k)]);
+  for (int k = 0; k < kOpKinCount; ++k) json.key(kKinNames[k]).value(c.kin_ratio[k]);
   json.close('}').key("ops").open('{');
   for (const auto& [name, r] : c.ops) {
     json.line().key(name).open('{').key("version").value(static_cast<std::int64_t>(r.version));
@@ -238,7 +238,7 @@ Calibration read_calibration(JsonValue json) {
   c.machine = member(json, "machine").as_string();
   c.program = member(json, "program").as_string();
   c.quick = member(json, "quick").as_bool();
-  for (int k = 0; k < kOpKinCount; ++k) c.kin_ratio[static_cast<std::size_t>(k)] = rate(member(json, "kin_ratio"), kKinNames[k], kMostRatio);
+  for (int k = 0; k < kOpKinCount; ++k) c.kin_ratio[k] = rate(member(json, "kin_ratio"), kKinNames[k], kMostRatio);
   for (const auto& [name, rates] : member(json, "ops").members()) {
     try {
       c.ops.emplace(name, read_rates(rates));

@@ -35,7 +35,7 @@ double control_cost_us(const Graph& g, const Node& node, const Calibration* cali
     const auto& a = *static_cast<const LoopAttrs*>(g.attributes(node));
     trips = a.trips, carried = a.carried, scanned = a.scanned;
   }
-  if (scanned > 0) trips = g.values[static_cast<std::size_t>(g.inputs(node)[static_cast<std::size_t>(carried)])].type.shape[0];
+  if (scanned > 0) trips = g.values[g.inputs(node)[carried]].type.shape[0];
   return all * static_cast<double>(trips < 0 ? kAssumedTrips : trips);
 }
 

@@ -29,7 +29,7 @@ double median(std::vector<double> numbers) {
 std::string profile_name(const Graph& graph, const Node& node) {
   if (node.n_outputs == 0) return {};
   if (node.origin.clone && !node.origin.of.empty()) return node.origin.of.str();
-  return graph.values[static_cast<std::size_t>(node.first_output)].name.str();
+  return graph.values[node.first_output].name.str();
 }
 
 // ---- measuring ----
@@ -42,7 +42,7 @@ ProfileBuilder::ProfileBuilder(const Graph& planned, std::int64_t clock_ns) : gr
     if (name.empty() || !valid_utf8(name)) continue;   // JSON could not say which
     const auto [it, fresh] = known.try_emplace(name, static_cast<std::int32_t>(names_.size()));
     if (fresh) names_.emplace_back(name, node.op->name);
-    if (names_[static_cast<std::size_t>(it->second)].second == node.op->name) entry_of_.back() = it->second;
+    if (names_[it->second].second == node.op->name) entry_of_.back() = it->second;
   }
   us_.resize(names_.size());
 }
@@ -50,10 +50,10 @@ ProfileBuilder::ProfileBuilder(const Graph& planned, std::int64_t clock_ns) : gr
 void ProfileBuilder::add(const Timeline& step) {
   for (const Slice& slice : step.slices) {
     if (slice.node < 0 || slice.node >= graph_.node_count()) continue;
-    const std::int32_t entry = entry_of_[static_cast<std::size_t>(slice.node)];
+    const std::int32_t entry = entry_of_[slice.node];
     if (entry == kNone) continue;
     const std::int64_t ns = std::max<std::int64_t>(slice.end_ns - slice.start_ns - clock_ns_, 0);
-    us_[static_cast<std::size_t>(entry)].push_back(static_cast<double>(ns) / 1000);
+    us_[entry].push_back(static_cast<double>(ns) / 1000);
   }
   run_us_.push_back(static_cast<double>(step.run_ns) / 1000);
 }

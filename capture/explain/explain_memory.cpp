@@ -40,8 +40,8 @@ std::vector<MemoryTotal> chunks_of(const Plan& plan, const MemoryMap& map, NodeI
   for (std::int32_t c = 0; c < chunks.count(); ++c) totals.push_back({fmt::format("chunk {}", c), 0, chunks.bytes(c), 0});
   std::vector<char> counted(static_cast<std::size_t>(map.buffers), 0);
   for (const MemoryBox& box : map.arena) {
-    MemoryTotal& total = totals[static_cast<std::size_t>(chunks.of(box.offset))];
-    total.count += !std::exchange(counted[static_cast<std::size_t>(box.buffer)], 1);
+    MemoryTotal& total = totals[chunks.of(box.offset)];
+    total.count += !std::exchange(counted[box.buffer], 1);
     if (box.first <= peak && box.last >= peak) total.peak_bytes += box.bytes;
   }
   return totals;

@@ -214,7 +214,7 @@ class PeakExplainer {
       if (!node.op->part || plan_.values[v].reason == Reason::alias) hold(v);
     const std::vector<char> in_place = may_be_in_place(n);
     for (std::int32_t k = 0; k < node.n_outputs; ++k)
-      if (!in_place[static_cast<std::size_t>(k)] && plan_.values[node.first_output + k].reason != Reason::in_place) hold(node.first_output + k);
+      if (!in_place[k] && plan_.values[node.first_output + k].reason != Reason::in_place) hold(node.first_output + k);
     std::sort(held.begin(), held.end());
     held.erase(std::unique(held.begin(), held.end()), held.end());
     std::int64_t bytes = plan_.workspace[n].bytes + plan_.external_bytes;

@@ -68,7 +68,7 @@ class MemoryTrace {
     for (const LiveEvent& e : live_.events) {
       const LiveBlock& b = live_.blocks[e.block];
       const std::int32_t chunk = chunks_.of(b.offset);
-      const std::int64_t address = ranges_[static_cast<std::size_t>(chunk)].address + b.offset - chunks_.start(chunk);
+      const std::int64_t address = ranges_[chunk].address + b.offset - chunks_.start(chunk);
       events_.push_back({e.at_ns, address, b.bytes, e.begins, &owned_[e.block]});
     }
   }

@@ -81,11 +81,11 @@ class Pixels {
     std::array<std::string, kMemoryRoleCount> d;
     for (int y = 0; y < height_; ++y)
       for (int x = 0; x < width_; ++x)
-        if (const int role = at(x, y); role >= 0) d[static_cast<std::size_t>(role)] += take(x, y, role);
+        if (const int role = at(x, y); role >= 0) d[role] += take(x, y, role);
     std::string text;
     for (int r = 0; r < kMemoryRoleCount; ++r)
-      if (!d[static_cast<std::size_t>(r)].empty())
-        text += fmt::format("<path fill=\"{}\" d=\"{}\"/>\n", fill_of(static_cast<MemoryRole>(r)), d[static_cast<std::size_t>(r)]);
+      if (!d[r].empty())
+        text += fmt::format("<path fill=\"{}\" d=\"{}\"/>\n", fill_of(static_cast<MemoryRole>(r)), d[r]);
     return text;
   }
 
@@ -290,11 +290,11 @@ class Painter {
 
   void legend() {
     std::array<std::int64_t, kMemoryRoleCount> bytes{};
-    for (const MemoryBox& b : map_.external) bytes[static_cast<std::size_t>(b.role)] += b.bytes;
-    for (const MemoryBox& b : map_.arena) bytes[static_cast<std::size_t>(b.role)] += b.bytes;
+    for (const MemoryBox& b : map_.external) bytes[b.role] += b.bytes;
+    for (const MemoryBox& b : map_.arena) bytes[b.role] += b.bytes;
     double y = height_ - 18.0 * kMemoryRoleCount - 18;
     for (int r = 0; r < kMemoryRoleCount; ++r) {
-      if (bytes[static_cast<std::size_t>(r)] == 0) continue;
+      if (bytes[r] == 0) continue;
       svg_ += fmt::format("<rect x=\"{}\" y=\"{:.1f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n", width_ + 10, y, fill_of(static_cast<MemoryRole>(r)));
       text(width_ + 28, y + 10, memory_role_name(static_cast<MemoryRole>(r)));
       y += 18;

@@ -367,7 +367,7 @@ void get_regions(JsonValue json, const std::vector<std::shared_ptr<const Plan>>&
   for (const JsonValue item : regions->items()) {
     const std::int64_t index = item.as_integer();
     if (index < kNoPlan || index >= static_cast<std::int64_t>(table.size())) throw JsonError(fmt::format("regions: {} is no earlier plan of a region", index));
-    plan->region_plans.push_back(index == kNoPlan ? nullptr : table[static_cast<std::size_t>(index)]);
+    plan->region_plans.push_back(index == kNoPlan ? nullptr : table[index]);
   }
 }
 

@@ -62,7 +62,7 @@ class ConstantNames {
 // A file cannot hold a function of this process.
 void refuse_host_calls(const Graph& g) {
   for (NodeId n = 0; n < g.node_count(); ++n) {
-    const Node& node = g.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g.nodes[n];
     if (node.op == &ops::on_host)
       throw UsageError(fmt::format("save_tape: `{}`{} calls back into this process and cannot be saved", g.node_text(n),
                                    node.origin.site.empty() ? "" : fmt::format(" ({})", node.origin.site.view())));

@@ -60,7 +60,7 @@ std::uint64_t checksum(Bytes bytes, std::uint64_t seed) {
 
 std::string checksum_text(std::uint64_t sum) {
   std::string text(16, '0');
-  for (int i = 15; i >= 0; --i, sum >>= 4) text[static_cast<std::size_t>(i)] = "0123456789abcdef"[sum & 15];
+  for (int i = 15; i >= 0; --i, sum >>= 4) text[i] = "0123456789abcdef"[sum & 15];
   return text;
 }
 

@@ -144,8 +144,8 @@ Graph graph_of(const Case& c) {
   std::vector<ValueId> inputs;
   for (std::size_t i = 0; i < c.example.operands.size(); ++i) inputs.push_back(g.add_input(fmt::format("x{}", i), c.example.operands[i].type));
   const NodeId n = g.add_node(*c.example.op, inputs, c.example.attrs(), c.outputs);
-  for (std::int32_t i = 0; i < g.nodes[static_cast<std::size_t>(n)].n_outputs; ++i) {
-    g.outputs.push_back(g.nodes[static_cast<std::size_t>(n)].first_output + i);
+  for (std::int32_t i = 0; i < g.nodes[n].n_outputs; ++i) {
+    g.outputs.push_back(g.nodes[n].first_output + i);
     g.output_names.emplace_back();
   }
   return g;
@@ -155,7 +155,7 @@ Graph graph_of(const Case& c) {
 double kernel_ns(const Timeline& timeline, const Plan& plan, const Op& op) {
   std::int64_t ns = -1;
   for (const Slice& s : timeline.slices)
-    if (s.node != kNone && plan.graph.nodes[static_cast<std::size_t>(s.node)].op == &op) ns = std::max<std::int64_t>(ns, 0) + s.end_ns - s.start_ns - clock_read_ns();
+    if (s.node != kNone && plan.graph.nodes[s.node].op == &op) ns = std::max<std::int64_t>(ns, 0) + s.end_ns - s.start_ns - clock_read_ns();
   return static_cast<double>(ns);
 }
 
@@ -228,7 +228,7 @@ class Calibrator {
       if (options_.progress) options_.progress(static_cast<double>(i + 1) / static_cast<double>(ops.size()));
     }
     for (int k = 0; k < kOpKinCount; ++k)
-      if (!ratios[k].empty()) c.kin_ratio[static_cast<std::size_t>(k)] = median(ratios[k]);
+      if (!ratios[k].empty()) c.kin_ratio[k] = median(ratios[k]);
     return c;
   }
 

@@ -30,7 +30,7 @@ RulesByOp index_rules(bool fast_math) {
     if (rules == &fast && !fast_math) continue;
     for (const Rule& rule : *rules) {
       by_op.resize(std::max(by_op.size(), static_cast<std::size_t>(rule.from.op->id) + 1));
-      by_op[static_cast<std::size_t>(rule.from.op->id)].push_back(&rule);
+      by_op[rule.from.op->id].push_back(&rule);
     }
   }
   return by_op;
@@ -91,7 +91,7 @@ const Field* find_field(const Op& op, const Field& like) {
 }
 
 std::span<const Rule* const> rules_of(const RulesByOp& rules, const Op& op) {
-  return static_cast<std::size_t>(op.id) < rules.size() ? std::span<const Rule* const>(rules[static_cast<std::size_t>(op.id)]) : std::span<const Rule* const>();
+  return static_cast<std::size_t>(op.id) < rules.size() ? std::span<const Rule* const>(rules[op.id]) : std::span<const Rule* const>();
 }
 
 // Of nodes that are looked at at all.
@@ -121,7 +121,7 @@ class Matcher {
         if (!uniform_.of(v)) return false;
         [[fallthrough]];
       case Pattern::Kind::value: {
-        ValueId& bound = match.values[static_cast<std::size_t>(p.variable)];
+        ValueId& bound = match.values[p.variable];
         if (bound == kNone) bound = v;
         return bound == v;
       }
@@ -233,7 +233,7 @@ class Algebra {
 
   std::optional<Type> type_of(const Pattern& p, const Match& match, const Type& root) const {
     if (p.kind == Pattern::Kind::number) return root;
-    if (p.kind != Pattern::Kind::op) return to_.values[match.values[static_cast<std::size_t>(p.variable)]].type;
+    if (p.kind != Pattern::Kind::op) return to_.values[match.values[p.variable]].type;
     std::vector<Type> inputs, outputs;
     for (const Pattern& operand : p.operands) {
       const std::optional<Type> type = type_of(operand, match, root);
@@ -251,7 +251,7 @@ class Algebra {
 
   ValueId build(const Pattern& p, const Match& match, const Type& root) {
     if (p.kind == Pattern::Kind::number) return add_full(p.number, root);
-    if (p.kind != Pattern::Kind::op) return match.values[static_cast<std::size_t>(p.variable)];
+    if (p.kind != Pattern::Kind::op) return match.values[p.variable];
     const Type type = *type_of(p, match, root);
     Application made{p.op, {}, nullptr, type};
     for (const Pattern& operand : p.operands) made.operands.push_back(build(operand, match, root));

@@ -21,8 +21,8 @@ class Chains {
     for (NodeId n = 0; n < graph.node_count(); ++n) {
       if (!node(n).op->joins_in_turn || node(n).origin.clone || node(n).n_after > 0) continue;
       const std::vector<std::size_t> hashes = hash_beginnings(n);
-      for (std::size_t length = hashes.size() - 1; length >= 2 && joined_[static_cast<std::size_t>(n)] == kNone; --length)
-        joined_[static_cast<std::size_t>(n)] = find(n, hashes[length - 1], length);
+      for (std::size_t length = hashes.size() - 1; length >= 2 && joined_[n] == kNone; --length)
+        joined_[n] = find(n, hashes[length - 1], length);
       if (joins_computed(n)) by_hash_[hashes.back()].push_back(n);
     }
   }
@@ -31,7 +31,7 @@ class Chains {
   const std::vector<NodeId>& joined() const { return joined_; }
 
  private:
-  const Node& node(NodeId n) const { return graph_.nodes[static_cast<std::size_t>(n)]; }
+  const Node& node(NodeId n) const { return graph_.nodes[n]; }
 
   // Of the first operand, the first two, ... with the attributes.
   std::vector<std::size_t> hash_beginnings(NodeId n) const {
@@ -44,7 +44,7 @@ class Chains {
   bool joins_computed(NodeId n) const {
     const auto operands = graph_.inputs(node(n));
     return std::all_of(operands.begin(), operands.end(), [&](ValueId v) {
-      const NodeId maker = graph_.values[static_cast<std::size_t>(v)].node;
+      const NodeId maker = graph_.values[v].node;
       return maker != kNone && !graph_.literal(node(maker));
     });
   }
@@ -75,20 +75,20 @@ Graph chain_joins(Graph graph) {
   if (std::all_of(chains.joined().begin(), chains.joined().end(), [](NodeId m) { return m == kNone; })) return graph;
   Rewriter to(graph);
   for (NodeId n = 0; n < graph.node_count(); ++n) {
-    const NodeId m = chains.joined()[static_cast<std::size_t>(n)];
+    const NodeId m = chains.joined()[n];
     if (m == kNone) {
       to.copy(n);
       continue;
     }
-    const Node& node = graph.nodes[static_cast<std::size_t>(n)];
-    const Node& begins = graph.nodes[static_cast<std::size_t>(m)];
+    const Node& node = graph.nodes[n];
+    const Node& begins = graph.nodes[m];
     std::vector<ValueId> operands = {to.at(begins.first_output)};
     const auto all = graph.inputs(node);
     for (auto i = static_cast<std::size_t>(begins.n_inputs); i < all.size(); ++i) operands.push_back(to.at(all[i]));
     const std::vector<Type> types = graph.output_types(node);
     const NodeId made = to.graph().add_node(*node.op, operands, graph.attributes(node), types, node.origin);
-    const ValueId v = to.graph().nodes[static_cast<std::size_t>(made)].first_output;
-    to.graph().values[static_cast<std::size_t>(v)].name = graph.values[static_cast<std::size_t>(node.first_output)].name;
+    const ValueId v = to.graph().nodes[made].first_output;
+    to.graph().values[v].name = graph.values[node.first_output].name;
     to.replace(node.first_output, v);
   }
   return to.finish();

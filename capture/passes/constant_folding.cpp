@@ -84,7 +84,7 @@ class Folder {
       if (literal->data || type.bytes() == 0) known_[v] = type.bytes() > 0 ? from_bytes(type, literal->data.get()) : empty(type);
     } else if (node.n_inputs == 0 && pure(node)) {
       const std::vector<Tensor> made = compute(to(), node, {});
-      if (!made.empty()) known_[v] = made[static_cast<std::size_t>(v - node.first_output)];
+      if (!made.empty()) known_[v] = made[v - node.first_output];
     }
     return known_[v];
   }
@@ -119,7 +119,7 @@ class Folder {
     if (results.empty()) return false;
     for (std::int32_t i = 0; i < node.n_outputs; ++i) {
       const ValueId old_value = node.first_output + i;
-      const ValueId v = add_known(results[static_cast<std::size_t>(i)], node.origin);
+      const ValueId v = add_known(results[i], node.origin);
       to().values[v].name = from_.values[old_value].name;
       rewriter_.replace(old_value, v);
     }

@@ -131,7 +131,7 @@ class CopyDropper {
 
   bool changes(const Node& node, const std::vector<ValueId>& operands) const {
     for (std::int32_t i = 0; i < node.n_inputs; ++i)
-      if (rewriter_.at(from_.inputs(node)[static_cast<std::size_t>(i)]) != operands[static_cast<std::size_t>(i)]) return true;
+      if (rewriter_.at(from_.inputs(node)[i]) != operands[i]) return true;
     return false;
   }
 

@@ -53,7 +53,7 @@ class Sums {
     std::vector<std::size_t> dead;
 
     void add(ValueId v, const std::vector<NodeId>& last) {
-      if (seen.insert(v).second) alive.emplace(last[static_cast<std::size_t>(v)], pieces.size());
+      if (seen.insert(v).second) alive.emplace(last[v], pieces.size());
       pieces.push_back(v);
     }
     // Whether after node n no more is held than the sum would take: at most one piece, over which the result can be written.
@@ -68,13 +68,13 @@ class Sums {
 
   enum class Part : std::uint8_t { none, gone, form, n_ary };   // of a node: dropped; becomes the form its sum is; becomes add_n
 
-  const Node& node(NodeId n) const { return graph_.nodes[static_cast<std::size_t>(n)]; }
+  const Node& node(NodeId n) const { return graph_.nodes[n]; }
   std::size_t index(const Value& v) const { return static_cast<std::size_t>(&v - graph_.values.data()); }
-  ValueId operand(NodeId n, int i) const { return graph_.inputs(node(n))[static_cast<std::size_t>(i)]; }
+  ValueId operand(NodeId n, int i) const { return graph_.inputs(node(n))[i]; }
   ValueId result(NodeId n) const { return node(n).first_output; }
-  int uses(ValueId v) const { return uses_[static_cast<std::size_t>(v)]; }
-  NodeId maker(ValueId v) const { return graph_.values[static_cast<std::size_t>(v)].node; }
-  Part& role(NodeId n) { return role_[static_cast<std::size_t>(n)]; }
+  int uses(ValueId v) const { return uses_[v]; }
+  NodeId maker(ValueId v) const { return graph_.values[v].node; }
+  Part& role(NodeId n) { return role_[n]; }
 
   void count();
   bool movable(NodeId n) const { return node(n).origin.phase == Phase::backward && !node(n).origin.clone && node(n).n_after == 0; }
@@ -100,24 +100,24 @@ class Sums {
 void Sums::count() {
   for (NodeId n = 0; n < graph_.node_count(); ++n)
     for (ValueId v : graph_.inputs(node(n))) {
-      ++uses_[static_cast<std::size_t>(v)];
-      last_[static_cast<std::size_t>(v)] = n;
+      ++uses_[v];
+      last_[v] = n;
     }
   const auto keep = [&](ValueId v) {
-    ++uses_[static_cast<std::size_t>(v)];
-    last_[static_cast<std::size_t>(v)] = graph_.node_count();
+    ++uses_[v];
+    last_[v] = graph_.node_count();
   };
   for (ValueId v : graph_.outputs) keep(v);
   for (const Update& u : graph_.updates) keep(u.value);
-  for (ValueId v = 0; v < graph_.n_inputs + graph_.n_state; ++v) last_[static_cast<std::size_t>(v)] = graph_.node_count();
+  for (ValueId v = 0; v < graph_.n_inputs + graph_.n_state; ++v) last_[v] = graph_.node_count();
   for (const Node& n : graph_.nodes)   // order edges name values that must stay
-    for (ValueId v : graph_.after(n)) ++uses_[static_cast<std::size_t>(v)];
+    for (ValueId v : graph_.after(n)) ++uses_[v];
 }
 
 // Of operands as large as the result, in a type whose sums are not rounded differently when they are made at once.
 bool Sums::is_sum(NodeId n) const {
   if (node(n).op != &ops::add || !movable(n)) return false;
-  const auto type = [&](ValueId v) -> const Type& { return graph_.values[static_cast<std::size_t>(v)].type; };
+  const auto type = [&](ValueId v) -> const Type& { return graph_.values[v].type; };
   if (type(operand(n, 0)) != type(result(n)) || type(operand(n, 1)) != type(result(n))) return false;
   const std::vector<Type> in = graph_.input_types(node(n)), out = graph_.output_types(node(n));
   return !runs_in_f32(*node(n).op, in, out);
@@ -127,13 +127,13 @@ void Sums::accumulate(NodeId n) {
   const ValueId sum = operand(n, 0), piece = operand(n, 1);
   const NodeId made = maker(piece);
   if (sum == piece || made == kNone || uses(piece) != 1 || !movable(made) || node(made).n_outputs != 1 || role(made) != Part::none) return;
-  if (maker(sum) != kNone && made_at_[static_cast<std::size_t>(sum)] >= made) return;
+  if (maker(sum) != kNone && made_at_[sum] >= made) return;
   const std::vector<Type> in = graph_.input_types(node(made)), out = graph_.output_types(node(made));
   if (!accumulating_form(*node(made).op, in, out)) return;
   role(n) = Part::gone;
   role(made) = Part::form;
-  partner_[static_cast<std::size_t>(made)] = n;
-  made_at_[static_cast<std::size_t>(result(n))] = made;
+  partner_[made] = n;
+  made_at_[result(n)] = made;
   note(n, "add-to", 2, fmt::format("{} adds to a running sum: the piece is not stored", node(made).op->name));
 }
 
@@ -148,11 +148,11 @@ void Sums::find_runs() {
   for (NodeId n = 0; n < graph_.node_count(); ++n) {
     if (role(n) != Part::none || !is_sum(n)) continue;
     if (begins_run(n)) first.push_back(n);
-    else next[static_cast<std::size_t>(maker(operand(n, 0)))] = n;
+    else next[maker(operand(n, 0))] = n;
   }
   for (NodeId n : first) {
     std::vector<NodeId> run;
-    for (NodeId k = n; k != kNone; k = next[static_cast<std::size_t>(k)]) run.push_back(k);
+    for (NodeId k = n; k != kNone; k = next[k]) run.push_back(k);
     take_run(run);
   }
 }
@@ -192,8 +192,8 @@ Graph Sums::emit() {
     for (ValueId v : operands) in.push_back(to.at(v));
     const std::vector<Type> out = graph_.output_types(node(sum));
     const NodeId made = g.add_node(op, in, graph_.attributes(node(origin_of)), out, node(origin_of).origin);
-    const ValueId v = g.nodes[static_cast<std::size_t>(made)].first_output;
-    g.values[static_cast<std::size_t>(v)].name = graph_.values[static_cast<std::size_t>(result(sum))].name;
+    const ValueId v = g.nodes[made].first_output;
+    g.values[v].name = graph_.values[result(sum)].name;
     to.replace(result(sum), v);
   };
   for (NodeId n = 0; n < graph_.node_count(); ++n) {
@@ -202,7 +202,7 @@ Graph Sums::emit() {
     } else if (role(n) == Part::n_ary) {
       replace_by(n, n, ops::add_n, pieces_[n]);
     } else if (role(n) == Part::form) {
-      const NodeId sum = partner_[static_cast<std::size_t>(n)];
+      const NodeId sum = partner_[n];
       std::vector<ValueId> operands = {operand(sum, 0)};
       operands.insert(operands.end(), graph_.inputs(node(n)).begin(), graph_.inputs(node(n)).end());
       const std::vector<Type> in = graph_.input_types(node(n)), out = graph_.output_types(node(n));

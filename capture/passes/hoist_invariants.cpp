@@ -137,7 +137,7 @@ class Hoister {
   Splice compute_before(NodeId loop, const Graph& region, const Invariants& found, std::int32_t first_captured) {
     Splice outside(region, whole_.to, hoisted_names_);
     const auto operands = whole_.from.inputs(whole_.from.nodes[loop]);
-    for (ValueId v = first_captured; v < region.n_inputs; ++v) outside.bind(v, whole_.splice.at(operands[static_cast<std::size_t>(v - 1)]));
+    for (ValueId v = first_captured; v < region.n_inputs; ++v) outside.bind(v, whole_.splice.at(operands[v - 1]));
     for (NodeId m = 0; m < region.node_count(); ++m)
       if (found.hoisted[m] || found.along[m]) outside.copy(m);
     return outside;

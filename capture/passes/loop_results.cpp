@@ -15,11 +15,11 @@ namespace {
 std::vector<bool> read_values(const Graph& g) {
   std::vector<bool> read(g.values.size());
   for (const Node& node : g.nodes) {
-    for (ValueId v : g.inputs(node)) read[static_cast<std::size_t>(v)] = true;
-    for (ValueId v : g.after(node)) read[static_cast<std::size_t>(v)] = true;
+    for (ValueId v : g.inputs(node)) read[v] = true;
+    for (ValueId v : g.after(node)) read[v] = true;
   }
-  for (ValueId v : g.outputs) read[static_cast<std::size_t>(v)] = true;
-  for (const Update& u : g.updates) read[static_cast<std::size_t>(u.value)] = true;
+  for (ValueId v : g.outputs) read[v] = true;
+  for (const Update& u : g.updates) read[u.value] = true;
   return read;
 }
 
@@ -33,11 +33,11 @@ class Trimmed {
     std::vector<ValueId> wanted;
     for (std::int32_t k = 0; k < node.n_outputs; ++k) {
       const ValueId v = node.first_output + k;
-      const bool keep = k < always || read[static_cast<std::size_t>(v)];
+      const bool keep = k < always || read[v];
       if (keep) {
         kept_.push_back(v);
-        types_.push_back(g.values[static_cast<std::size_t>(v)].type);
-        if (k >= first) wanted.push_back(body.outputs[static_cast<std::size_t>(k - first)]);
+        types_.push_back(g.values[v].type);
+        if (k >= first) wanted.push_back(body.outputs[k - first]);
       } else if (k >= node.n_outputs - residuals) {
         --attrs_.residuals;
       }
@@ -57,9 +57,9 @@ class Trimmed {
     for (ValueId v : g.inputs(node)) operands.push_back(to->at(v));
     for (ValueId v : g.after(node)) after.push_back(to->at(v));
     const NodeId made = to->graph().add_node(*node.op, operands, &attrs_, types_, node.origin, after, regions_);
-    const ValueId first = to->graph().nodes[static_cast<std::size_t>(made)].first_output;
+    const ValueId first = to->graph().nodes[made].first_output;
     for (std::size_t k = 0; k < kept_.size(); ++k) {
-      to->graph().values[static_cast<std::size_t>(first) + k].name = g.values[static_cast<std::size_t>(kept_[k])].name;
+      to->graph().values[static_cast<std::size_t>(first) + k].name = g.values[kept_[k]].name;
       to->replace(kept_[k], first + static_cast<ValueId>(k));
     }
   }
@@ -80,7 +80,7 @@ Graph loop_results(Graph graph) {
   const std::vector<bool> read = read_values(graph);
   Rewriter to(graph);
   for (NodeId n = 0; n < graph.node_count(); ++n) {
-    const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+    const Node& node = graph.nodes[n];
     if (is_loop(node))
       if (const Trimmed trimmed(graph, node, read); trimmed.changed()) {
         trimmed.append(graph, node, &to);

@@ -18,7 +18,7 @@ class ArenaChunks {
   }
 
   std::int32_t count() const { return static_cast<std::int32_t>(starts_.size()) - 1; }
-  std::int64_t start(std::int32_t chunk) const { return starts_[static_cast<std::size_t>(chunk)]; }
+  std::int64_t start(std::int32_t chunk) const { return starts_[chunk]; }
   std::int64_t end(std::int32_t chunk) const { return starts_[static_cast<std::size_t>(chunk) + 1]; }
   std::int64_t bytes(std::int32_t chunk) const { return end(chunk) - start(chunk); }
 

@@ -18,7 +18,7 @@ std::int64_t frame_bytes(const Plan& plan) {
   std::int64_t bytes = framed(plan.arena_bytes);
   for (const Type& t : plan.output_slots) bytes += framed(t.bytes());
   for (ValueId v : plan.graph.outputs)
-    if (plan.values[static_cast<std::size_t>(v)].where == Where::input) bytes += framed(plan.graph.values[static_cast<std::size_t>(v)].type.bytes());
+    if (plan.values[v].where == Where::input) bytes += framed(plan.graph.values[v].type.bytes());
   return bytes;
 }
 
@@ -27,9 +27,9 @@ LoopTape loop_tape(const Graph& g, const Node& node) {
   if (node.op != &ops::loop_grad) return tape;
   const auto& a = *static_cast<const LoopGradAttrs*>(g.attributes(node));
   const auto operands = g.inputs(node);
-  for (std::int64_t j = 0; j < a.carried; ++j) tape.entry_bytes += framed(g.values[static_cast<std::size_t>(operands[static_cast<std::size_t>(j + 1)])].type.bytes());
+  for (std::int64_t j = 0; j < a.carried; ++j) tape.entry_bytes += framed(g.values[operands[j + 1]].type.bytes());
   std::int64_t trips = a.trips;
-  if (a.scanned > 0) trips = g.values[static_cast<std::size_t>(operands[static_cast<std::size_t>(a.carried + 1)])].type.shape[0];
+  if (a.scanned > 0) trips = g.values[operands[a.carried + 1]].type.shape[0];
   tape.entries = trips < 0 ? -1 : tape_entries(trips, a.checkpoint);
   if (tape.entries > 0 && tape.entry_bytes > (std::int64_t{1} << 50) / tape.entries)
     throw InvalidGraphError(fmt::format("the tape of `{}` would hold more than 2^50 bytes", g.node_text(static_cast<NodeId>(&node - g.nodes.data()))));
@@ -44,7 +44,7 @@ std::int64_t region_workspace(const Graph& g, const Node& node, std::span<const 
 }
 
 std::int64_t needed_workspace(const Plan& plan, NodeId n) {
-  const Node& node = plan.graph.nodes[static_cast<std::size_t>(n)];
+  const Node& node = plan.graph.nodes[n];
   return node.n_regions > 0 ? region_workspace(plan.graph, node, plan.region_plans_of(node)) : kernel_workspace(plan.graph, node);
 }
 

@@ -29,9 +29,9 @@ class Fitter {
 
   bool fit(std::string* why) {
     for (ValueId v = g().value_count(); v-- > 0;)  // the whole before its parts
-      if (plan_.values[static_cast<std::size_t>(v)].reason == Reason::part && !fit_part(v, why)) return false;
+      if (plan_.values[v].reason == Reason::part && !fit_part(v, why)) return false;
     for (ValueId v = 0; v < g().value_count(); ++v)
-      if (plan_.values[static_cast<std::size_t>(v)].reason != Reason::part && !fit_value(v, why)) return false;
+      if (plan_.values[v].reason != Reason::part && !fit_value(v, why)) return false;
     for (NodeId n = 0; n < g().node_count(); ++n)
       if (!fit_workspace(n, why)) return false;
     fit_slots();
@@ -43,11 +43,11 @@ class Fitter {
 
  private:
   const Graph& g() const { return plan_.graph; }
-  const Type& type(ValueId v) const { return g().values[static_cast<std::size_t>(v)].type; }
-  const Type& was(ValueId v) const { return from_.graph.values[static_cast<std::size_t>(v)].type; }
+  const Type& type(ValueId v) const { return g().values[v].type; }
+  const Type& was(ValueId v) const { return from_.graph.values[v].type; }
 
   bool fit_value(ValueId v, std::string* why) {
-    Placement& p = plan_.values[static_cast<std::size_t>(v)];
+    Placement& p = plan_.values[v];
     if (p.reason == Reason::alias) return fit_window(v, why);
     if (type(v).bytes() > was(v).bytes()) {
       *why = fmt::format("%{} is {}, larger than {} in the plan", g().value_name(v), to_string(type(v)), to_string(was(v)));
@@ -58,9 +58,9 @@ class Fitter {
   }
 
   bool fit_window(ValueId v, std::string* why) {
-    Placement& p = plan_.values[static_cast<std::size_t>(v)];
-    const Placement& base = plan_.values[static_cast<std::size_t>(p.other)];
-    const Node& node = g().nodes[static_cast<std::size_t>(g().values[static_cast<std::size_t>(v)].node)];
+    Placement& p = plan_.values[v];
+    const Placement& base = plan_.values[p.other];
+    const Node& node = g().nodes[g().values[v].node];
     std::int64_t offset = 0, strides[kMaxRank] = {};
     if (!node.op->view || !node.op->view(type(p.other), base.strides, g().attributes(node), type(v), &offset, strides)) {
       *why = fmt::format("%{} is a window that strides no longer express at {}", g().value_name(v), to_string(type(v)));
@@ -76,15 +76,15 @@ class Fitter {
 
   // Gives a part the place that the smaller whole has for it.
   bool fit_part(ValueId v, std::string* why) {
-    Placement& p = plan_.values[static_cast<std::size_t>(v)];
-    const Placement& whole = plan_.values[static_cast<std::size_t>(p.other)];
-    const Node& joiner = g().nodes[static_cast<std::size_t>(g().values[static_cast<std::size_t>(p.other)].node)];
+    Placement& p = plan_.values[v];
+    const Placement& whole = plan_.values[p.other];
+    const Node& joiner = g().nodes[g().values[p.other].node];
     Window place, around = own_bytes_of(g(), p.other);
     around.offset = whole.offset;
     if (whole.reason == Reason::part) std::copy_n(whole.strides, kMaxRank, around.strides);
     for (int i = 0; i < joiner.n_inputs; ++i) {
-      ValueId shown = g().inputs(joiner)[static_cast<std::size_t>(i)];
-      while (plan_.values[static_cast<std::size_t>(shown)].reason == Reason::alias) shown = plan_.values[static_cast<std::size_t>(shown)].other;
+      ValueId shown = g().inputs(joiner)[i];
+      while (plan_.values[shown].reason == Reason::alias) shown = plan_.values[shown].other;
       if (shown != v || !place_part(g(), joiner, i, around, v, &place)) continue;
       p.offset = place.offset;
       p.dense = place.dense;
@@ -96,7 +96,7 @@ class Fitter {
   }
 
   bool fit_workspace(NodeId n, std::string* why) {
-    Scratch& scratch = plan_.workspace[static_cast<std::size_t>(n)];
+    Scratch& scratch = plan_.workspace[n];
     const std::int64_t needed = needed_workspace(plan_, n);
     if (needed > scratch.bytes) {
       *why = fmt::format("`{}` needs {} bytes of workspace, the plan has {}", g().node_text(n), needed, scratch.bytes);
@@ -108,8 +108,8 @@ class Fitter {
 
   void fit_slots() {
     for (ValueId v = 0; v < g().value_count(); ++v) {
-      const Placement& p = plan_.values[static_cast<std::size_t>(v)];
-      if (p.where == Where::output && p.reason != Reason::alias && p.reason != Reason::part) plan_.output_slots[static_cast<std::size_t>(p.slot)] = type(v);
+      const Placement& p = plan_.values[v];
+      if (p.where == Where::output && p.reason != Reason::alias && p.reason != Reason::part) plan_.output_slots[p.slot] = type(v);
     }
   }
 
@@ -118,8 +118,8 @@ class Fitter {
     for (ValueId v = 0; v < g().n_inputs + g().n_state; ++v) external += type(v).bytes();
     std::vector<char> used(g().constants.size(), 0);
     for (const Placement& p : plan_.values)
-      if (p.where == Where::constant && p.reason != Reason::alias && !std::exchange(used[static_cast<std::size_t>(p.slot)], 1))
-        external += g().constants[static_cast<std::size_t>(p.slot)].type.bytes();
+      if (p.where == Where::constant && p.reason != Reason::alias && !std::exchange(used[p.slot], 1))
+        external += g().constants[p.slot].type.bytes();
     for (const Type& slot : plan_.output_slots) external += slot.bytes();
     plan_.external_bytes = external;
     plan_.peak_bytes = external + plan_.arena_bytes;
@@ -157,28 +157,28 @@ std::vector<std::int32_t> classes_of(const Graph& g, const DimTable& table) {
     rules[node] += fmt::format("{}|{}|{}|{};", e.node.substr(node.size()), e.field, e.element, rule_text(table, e.rule));
   }
   std::vector<std::int32_t> classes(g.values.size());
-  for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) classes[static_cast<std::size_t>(v)] = v;
+  for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) classes[v] = v;
   std::unordered_map<std::string, std::vector<NodeId>> seen;
   for (NodeId n = 0; n < g.node_count(); ++n) {
-    const Node& node = g.nodes[static_cast<std::size_t>(n)];
-    for (std::int32_t i = 0; i < node.n_outputs; ++i) classes[static_cast<std::size_t>(node.first_output + i)] = node.first_output + i;
+    const Node& node = g.nodes[n];
+    for (std::int32_t i = 0; i < node.n_outputs; ++i) classes[node.first_output + i] = node.first_output + i;
     if (node.op->is(kEffect | kDeclaredTypes) && !g.literal(node)) continue;
     if (is_copy(node)) {
-      classes[static_cast<std::size_t>(node.first_output)] = classes[static_cast<std::size_t>(g.inputs(node)[0])];
+      classes[node.first_output] = classes[g.inputs(node)[0]];
       continue;
     }
     std::string key = fmt::format("{}:{}:", node.op->name, hash_attributes(g, node));
-    for (ValueId v : g.inputs(node)) key += fmt::format("{},", classes[static_cast<std::size_t>(v)]);
+    for (ValueId v : g.inputs(node)) key += fmt::format("{},", classes[v]);
     if (node.n_outputs > 0)
       if (const auto it = rules.find(g.value_name(node.first_output)); it != rules.end()) key += it->second;
     std::vector<NodeId>& alike = seen[key];
-    const auto twin = std::find_if(alike.begin(), alike.end(), [&](NodeId m) { return same_attributes(g, g.nodes[static_cast<std::size_t>(m)], g, node); });
+    const auto twin = std::find_if(alike.begin(), alike.end(), [&](NodeId m) { return same_attributes(g, g.nodes[m], g, node); });
     if (twin == alike.end()) {
       alike.push_back(n);
       continue;
     }
-    const ValueId first = g.nodes[static_cast<std::size_t>(*twin)].first_output;
-    for (std::int32_t i = 0; i < node.n_outputs; ++i) classes[static_cast<std::size_t>(node.first_output + i)] = first + i;
+    const ValueId first = g.nodes[*twin].first_output;
+    for (std::int32_t i = 0; i < node.n_outputs; ++i) classes[node.first_output + i] = first + i;
   }
   return classes;
 }
@@ -188,8 +188,8 @@ class Matcher {
   Matcher(const Graph& captured, const DimTable& table, const Graph& largest, const Graph& planned)
       : captured_(captured), largest_(largest), planned_(planned), classes_(classes_of(captured, table)) {
     for (NodeId n = 0; n < captured.node_count(); ++n) {
-      const Node& node = captured.nodes[static_cast<std::size_t>(n)];
-      if (node.n_outputs > 0 && !captured.values[static_cast<std::size_t>(node.first_output)].name.empty())
+      const Node& node = captured.nodes[n];
+      if (node.n_outputs > 0 && !captured.values[node.first_output].name.empty())
         by_name_.emplace(captured.value_name(node.first_output), n);
     }
     const auto clones = std::count_if(planned.nodes.begin(), planned.nodes.end(), [](const Node& n) { return n.origin.clone; });
@@ -199,7 +199,7 @@ class Matcher {
   std::string match(std::vector<NodeId>* source) {
     if (planned_.n_inputs != captured_.n_inputs || planned_.n_state != captured_.n_state) return "the plan has other inputs or state";
     of_.assign(planned_.values.size(), kNone);
-    for (ValueId v = 0; v < planned_.n_inputs + planned_.n_state; ++v) of_[static_cast<std::size_t>(v)] = v;
+    for (ValueId v = 0; v < planned_.n_inputs + planned_.n_state; ++v) of_[v] = v;
     for (NodeId n = 0; n < planned_.node_count(); ++n) {
       std::string wrong = match_node(n, source);
       if (!wrong.empty()) return wrong;
@@ -209,46 +209,46 @@ class Matcher {
 
  private:
   std::string match_node(NodeId n, std::vector<NodeId>* source) {
-    const Node& node = planned_.nodes[static_cast<std::size_t>(n)];
+    const Node& node = planned_.nodes[n];
     if (node.n_outputs == 0) return fmt::format("`{}` has no result to know it by", planned_.node_text(n));
     const NodeId c = counterpart(node);
-    const Node* twin = c == kNone ? nullptr : &largest_.nodes[static_cast<std::size_t>(c)];
+    const Node* twin = c == kNone ? nullptr : &largest_.nodes[c];
     if (twin && (twin->op != node.op || twin->n_outputs != node.n_outputs || twin->n_inputs != node.n_inputs || !same_attributes(c, node)))
       twin = nullptr;
     if (!twin) {
       if (!is_copy(node)) return fmt::format("`{}` was made by a pass at the largest size", planned_.node_text(n));
       source->push_back(kNone);
-      of_[static_cast<std::size_t>(node.first_output)] = of_[static_cast<std::size_t>(planned_.inputs(node)[0])];
+      of_[node.first_output] = of_[planned_.inputs(node)[0]];
       return "";
     }
     for (std::int32_t i = 0; i < node.n_inputs; ++i)
-      if (!equal(planned_.inputs(node)[static_cast<std::size_t>(i)], captured_.inputs(*twin)[static_cast<std::size_t>(i)]))
+      if (!equal(planned_.inputs(node)[i], captured_.inputs(*twin)[i]))
         return fmt::format("a pass merged operand {} of `{}` with what equals it at the largest size only", i, planned_.node_text(n));
     source->push_back(c);
-    for (std::int32_t i = 0; i < node.n_outputs; ++i) of_[static_cast<std::size_t>(node.first_output + i)] = twin->first_output + i;
+    for (std::int32_t i = 0; i < node.n_outputs; ++i) of_[node.first_output + i] = twin->first_output + i;
     return "";
   }
 
   // Has node c of the largest graph these attributes and these regions? The regions of a planned graph are those of their plans.
   bool same_attributes(NodeId c, const Node& node) {
-    if (tapedeck::same_attributes(largest_, largest_.nodes[static_cast<std::size_t>(c)], planned_, node)) return true;
+    if (tapedeck::same_attributes(largest_, largest_.nodes[c], planned_, node)) return true;
     if (node.n_regions == 0) return false;
     if (!largest_planned_) largest_planned_ = with_planned_regions(largest_);
-    return tapedeck::same_attributes(*largest_planned_, largest_planned_->nodes[static_cast<std::size_t>(c)], planned_, node);
+    return tapedeck::same_attributes(*largest_planned_, largest_planned_->nodes[c], planned_, node);
   }
 
   // The node of the captured graph, found by name. Nodes that passes made have no name; if the passes ran on the captured graph already, planning
   // keeps its nodes in order.
   NodeId counterpart(const Node& node) {
     if (!node.origin.clone) ++originals_;
-    const Name name = node.origin.clone && !node.origin.of.empty() ? node.origin.of : planned_.values[static_cast<std::size_t>(node.first_output)].name;
+    const Name name = node.origin.clone && !node.origin.of.empty() ? node.origin.of : planned_.values[node.first_output].name;
     if (const auto it = name.empty() ? by_name_.end() : by_name_.find(name.str()); it != by_name_.end()) return it->second;
     return in_order_ && !node.origin.clone ? originals_ - 1 : kNone;
   }
 
   bool equal(ValueId planned, ValueId captured) const {
-    const ValueId v = of_[static_cast<std::size_t>(planned)];
-    return v != kNone && classes_[static_cast<std::size_t>(v)] == classes_[static_cast<std::size_t>(captured)];
+    const ValueId v = of_[planned];
+    return v != kNone && classes_[v] == classes_[captured];
   }
 
   std::string match_results() const {
@@ -281,22 +281,22 @@ Refit::Refit(const Graph& captured, const DimTable& table, const Graph& largest,
 
 Graph Refit::planned_graph(const Graph& at) const {
   Graph g = plan_.graph;
-  for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) g.values[static_cast<std::size_t>(v)].type = at.values[static_cast<std::size_t>(v)].type;
+  for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) g.values[v].type = at.values[v].type;
   for (NodeId n = 0; n < g.node_count(); ++n) {
-    const Node& node = g.nodes[static_cast<std::size_t>(n)];
-    const NodeId c = source_[static_cast<std::size_t>(n)];
+    const Node& node = g.nodes[n];
+    const NodeId c = source_[n];
     if (c == kNone) {
-      g.values[static_cast<std::size_t>(node.first_output)].type = g.values[static_cast<std::size_t>(g.inputs(node)[0])].type;
+      g.values[node.first_output].type = g.values[g.inputs(node)[0]].type;
       continue;
     }
-    const Node& twin = at.nodes[static_cast<std::size_t>(c)];
+    const Node& twin = at.nodes[c];
     if (const Literal* literal = g.literal(node))   // passes number constants anew
-      g.constants[static_cast<std::size_t>(literal - g.constants.data())] = *at.literal(twin);
+      g.constants[literal - g.constants.data()] = *at.literal(twin);
     else if (node.attrs != kNone)
       std::memcpy(GraphAccess::attributes(g, node), at.attributes(twin), node.op->attrs->size);
     for (std::int32_t i = 0; i < node.n_outputs; ++i)
-      g.values[static_cast<std::size_t>(node.first_output + i)].type = at.values[static_cast<std::size_t>(twin.first_output + i)].type;
-    for (std::int32_t r = 0; r < node.n_regions; ++r) g.regions[static_cast<std::size_t>(node.first_region + r)] = at.regions_of(twin)[static_cast<std::size_t>(r)];
+      g.values[node.first_output + i].type = at.values[twin.first_output + i].type;
+    for (std::int32_t r = 0; r < node.n_regions; ++r) g.regions[node.first_region + r] = at.regions_of(twin)[r];
   }
   return g;
 }

@@ -48,7 +48,7 @@ std::vector<std::shared_ptr<const Plan>> plans_of_regions(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     if (!runs_regions_by_plan(node)) continue;
     for (std::int32_t r = node.first_region; r < node.first_region + node.n_regions; ++r)
-      plans[static_cast<std::size_t>(r)] = plan_region(graph.regions[static_cast<std::size_t>(r)]);
+      plans[r] = plan_region(graph.regions[r]);
   }
   return plans;
 }

@@ -124,7 +124,7 @@ void Draws::advance() const {
 std::string misfit(const Captured& captured, const std::vector<Tensor>& inputs) {
   for (const TensorUse& use : captured.uses) {
     const bool is_input = use.input != kNone;
-    const Tensor& t = is_input ? inputs[static_cast<std::size_t>(use.input)] : use.tensor;
+    const Tensor& t = is_input ? inputs[use.input] : use.tensor;
     const auto name = [&] { return is_input ? captured.graph.value_name(use.input) : t.name().str(); };
     const bool needs = t.impl()->requires_grad || (is_input && thread_state().grad_enabled && t.requires_grad());
     if (needs != use.requires_grad) return fmt::format("'{}' {}", name(), needs ? "needs a gradient now, it did not" : "needs no gradient now, it did");

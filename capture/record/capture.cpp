@@ -117,7 +117,7 @@ namespace {
 void group_counted(Captured* captured, const std::vector<NodeId>& counted, bool fully_static, bool compares_counts) {
   if (counted.empty()) return;
   const Graph& g = captured->graph;
-  const Node& first = g.nodes[static_cast<std::size_t>(counted[0])];
+  const Node& first = g.nodes[counted[0]];
   const std::string place = fmt::format("{} ({})", g.node_text(counted[0]), first.origin.site.view());
   if (fully_static)
     throw CaptureError(fmt::format("[{}] the size of its result is known only once it has run, and this capture is fully static; give `count`: {}", first.op->name, place));
@@ -130,8 +130,8 @@ void group_counted(Captured* captured, const std::vector<NodeId>& counted, bool 
     throw CaptureError(fmt::format("[capture] sizes depend on `{}`, and {}; capture the step as a callable, which compares calls with different counts, or give "
                                    "`count`", place, captured->count_suspicion));
   for (std::size_t i = 0; i < counted.size(); ++i) {
-    const Node& node = g.nodes[static_cast<std::size_t>(counted[i])];
-    captured->report.host_calls.push_back({g.value_name(node.first_output), g.values[static_cast<std::size_t>(node.first_output)].type,
+    const Node& node = g.nodes[counted[i]];
+    captured->report.host_calls.push_back({g.value_name(node.first_output), g.values[node.first_output].type,
                                            fmt::format("{} counts in every run, at {}; what depends on it runs unplanned, on bytes beside the planned peak", node.op->name,
                                                        node.origin.site.view())});
   }

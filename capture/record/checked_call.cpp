@@ -16,8 +16,8 @@ namespace {
 std::string at(const std::string& site) { return site.empty() ? "" : fmt::format(" ({})", site); }
 
 const Outside* outside_of(const Recorder& tape, ValueId v) {
-  const std::int32_t k = tape.info[static_cast<std::size_t>(v)].outside;
-  return k == kNone ? nullptr : &tape.outside[static_cast<std::size_t>(k)];
+  const std::int32_t k = tape.info[v].outside;
+  return k == kNone ? nullptr : &tape.outside[k];
 }
 
 // The bytes are read past the capture, which would refuse a host read.
@@ -35,11 +35,11 @@ bool holds(const Tensor& t, const Literal& literal) {
 void StreamCheck::mismatch(const Recorder& tape, NodeId n, const std::string& what) {
   const bool captured = n < script_.n_nodes, live = n < tape.graph.node_count();
   const std::string then = captured ? fmt::format("`{}`{}",
-      script_.graph.node_text(n), at(script_.graph.nodes[static_cast<std::size_t>(n)].origin.site.str())) : "the end";
+      script_.graph.node_text(n), at(script_.graph.nodes[n].origin.site.str())) : "the end";
   const std::string now = live ? fmt::format("`{}`{}",
-      tape.graph.node_text(n), at(site_note(tape.notes[static_cast<std::size_t>(n)].site).str())) : "the end";
+      tape.graph.node_text(n), at(site_note(tape.notes[n].site).str())) : "the end";
   failure_ = fmt::format("{} at node {}: the capture has {}, this call {}", what, n, then, now);
-  throw CaptureError(error_text("capture", failure_, live ? tape.notes[static_cast<std::size_t>(n)].site : Site{}));
+  throw CaptureError(error_text("capture", failure_, live ? tape.notes[n].site : Site{}));
 }
 
 void StreamCheck::recorded(const Recorder& tape, NodeId n) {
@@ -49,7 +49,7 @@ void StreamCheck::recorded(const Recorder& tape, NodeId n) {
 
 void StreamCheck::compare(const Recorder& tape, NodeId n) {
   if (n >= script_.n_nodes) mismatch(tape, n, "too many ops");
-  const Node &then = script_.graph.nodes[static_cast<std::size_t>(n)], &now = tape.graph.nodes[static_cast<std::size_t>(n)];
+  const Node &then = script_.graph.nodes[n], &now = tape.graph.nodes[n];
   if (then.op != now.op) mismatch(tape, n, "operator mismatch");
   if (then.n_inputs != now.n_inputs) mismatch(tape, n, fmt::format("operand mismatch ({} operands, then {})", then.n_inputs, now.n_inputs));
   compare_operands(tape, n);
@@ -58,23 +58,23 @@ void StreamCheck::compare(const Recorder& tape, NodeId n) {
 }
 
 void StreamCheck::compare_operands(const Recorder& tape, NodeId n) {
-  const auto then = script_.graph.inputs(script_.graph.nodes[static_cast<std::size_t>(n)]);
-  const auto now = tape.graph.inputs(tape.graph.nodes[static_cast<std::size_t>(n)]);
+  const auto then = script_.graph.inputs(script_.graph.nodes[n]);
+  const auto now = tape.graph.inputs(tape.graph.nodes[n]);
   for (std::size_t i = 0; i < now.size(); ++i) {
-    const Type &a = script_.graph.values[static_cast<std::size_t>(then[i])].type, &b = tape.graph.values[static_cast<std::size_t>(now[i])].type;
+    const Type &a = script_.graph.values[then[i]].type, &b = tape.graph.values[now[i]].type;
     if (a.dtype != b.dtype) mismatch(tape, n, fmt::format("dtype mismatch of operand {} ({}, then {})", i, to_string(a), to_string(b)));
     if (a != b) mismatch(tape, n, fmt::format("type mismatch of operand {} ({}, then {})", i, to_string(a), to_string(b)));
   }
   for (std::size_t i = 0; i < now.size(); ++i) {
-    const bool outside_then = script_.source_of[static_cast<std::size_t>(then[i])] != kNone;
-    const bool outside_now = outside_of(tape, now[i]) && tape.graph.values[static_cast<std::size_t>(now[i])].node == kNone;
+    const bool outside_then = script_.source_of[then[i]] != kNone;
+    const bool outside_now = outside_of(tape, now[i]) && tape.graph.values[now[i]].node == kNone;
     if (then[i] != now[i] || outside_then != outside_now) mismatch(tape, n, fmt::format("operand mismatch (operand {} is another value)", i));
     if (outside_now) compare_source(tape, n, i, now[i]);
   }
 }
 
 void StreamCheck::compare_source(const Recorder& tape, NodeId n, std::size_t operand, ValueId v) {
-  const auto k = static_cast<std::size_t>(script_.source_of[static_cast<std::size_t>(v)]);
+  const auto k = static_cast<std::size_t>(script_.source_of[v]);
   if (seen_[k]) return;
   seen_[k] = true;
   const TapeScript::Source& then = script_.sources[k];
@@ -109,9 +109,9 @@ void StreamCheck::finish(const Recorder& tape, const std::vector<Tensor>& output
     if (v != script_.outputs[i]) throw CaptureError(fmt::format("[capture] result {} of the step is another value than in the capture", i));
   }
   for (const Outside& o : tape.outside) {
-    const std::int32_t k = o.first < static_cast<ValueId>(script_.source_of.size()) ? script_.source_of[static_cast<std::size_t>(o.first)] : kNone;
-    if (k != kNone && script_.sources[static_cast<std::size_t>(k)].last != o.last)
-      throw CaptureError(fmt::format("[capture] the step wrote {} otherwise than in the capture", script_.sources[static_cast<std::size_t>(k)].name));
+    const std::int32_t k = o.first < static_cast<ValueId>(script_.source_of.size()) ? script_.source_of[o.first] : kNone;
+    if (k != kNone && script_.sources[k].last != o.last)
+      throw CaptureError(fmt::format("[capture] the step wrote {} otherwise than in the capture", script_.sources[k].name));
   }
 }
 

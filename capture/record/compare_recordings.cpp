@@ -18,7 +18,7 @@ bool same_literal(const Literal& a, const Literal& b) {
 void compare_graphs(const Graph& a, const Graph& b) {
   const NodeId n = std::min(a.node_count(), b.node_count());
   for (NodeId i = 0; i < n; ++i) {
-    const Node &x = a.nodes[static_cast<std::size_t>(i)], &y = b.nodes[static_cast<std::size_t>(i)];
+    const Node &x = a.nodes[i], &y = b.nodes[i];
     const Literal *p = a.literal(x), *q = b.literal(y);
     if (p && q && p->type == q->type && !same_literal(*p, *q))
       throw CaptureError(fmt::format("[capture] a constant {} differs between the first two calls of the step (first read at {}); pass it as an input, or make it a HostScalar",

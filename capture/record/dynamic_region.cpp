@@ -20,7 +20,7 @@ namespace tapedeck {
 namespace {
 
 std::string place(const Graph& g, NodeId n) {
-  const Node& node = g.nodes[static_cast<std::size_t>(n)];
+  const Node& node = g.nodes[n];
   return node.origin.site.empty() ? g.node_text(n) : fmt::format("{} ({})", g.node_text(n), node.origin.site.view());
 }
 
@@ -28,7 +28,7 @@ class Grouper {
  public:
   Grouper(const Graph& g, const std::vector<NodeId>& counted) : g_(g), counted_(counted) {
     for (NodeId n = 0; n < g.node_count(); ++n)
-      if (g.nodes[static_cast<std::size_t>(n)].n_outputs > 0) by_name_.emplace(g.value_name(g.nodes[static_cast<std::size_t>(n)].first_output), n);
+      if (g.nodes[n].n_outputs > 0) by_name_.emplace(g.value_name(g.nodes[n].first_output), n);
     count_again_too();
   }
 
@@ -42,8 +42,8 @@ class Grouper {
     check_results();
     check_effects();
     DynamicGraph result;
-    for (NodeId n : counted_) result.counts.push_back(count_of(g_, g_.nodes[static_cast<std::size_t>(n)]));
-    const bool all_held = std::none_of(counted_.begin(), counted_.end(), [&](NodeId n) { return count_of(g_, g_.nodes[static_cast<std::size_t>(n)]) != most(n); });
+    for (NodeId n : counted_) result.counts.push_back(count_of(g_, g_.nodes[n]));
+    const bool all_held = std::none_of(counted_.begin(), counted_.end(), [&](NodeId n) { return count_of(g_, g_.nodes[n]) != most(n); });
     std::vector<NodeId> explained = counted_;
     explained.insert(explained.end(), followers_.begin(), followers_.end());
     result.suspicion = held_size(g_, all_held ? fewer : full, explained);
@@ -52,21 +52,21 @@ class Grouper {
   }
 
  private:
-  bool in(NodeId n) const { return member_[static_cast<std::size_t>(n)]; }
+  bool in(NodeId n) const { return member_[n]; }
 
   std::int64_t most(NodeId n) const {
-    const ValueId mask = g_.inputs(g_.nodes[static_cast<std::size_t>(n)]).back();
-    return g_.values[static_cast<std::size_t>(mask)].type.numel();
+    const ValueId mask = g_.inputs(g_.nodes[n]).back();
+    return g_.values[mask].type.numel();
   }
 
   // Backward may count once more what forward has counted, with the number it found.
   void count_again_too() {
     const std::vector<NodeId> first = counted_;
     for (NodeId n = 0; n < g_.node_count(); ++n) {
-      const Node& node = g_.nodes[static_cast<std::size_t>(n)];
+      const Node& node = g_.nodes[n];
       if (!counts_elements(*node.op) || std::find(first.begin(), first.end(), n) != first.end()) continue;
       const bool again = std::any_of(first.begin(), first.end(), [&](NodeId m) {
-        const Node& other = g_.nodes[static_cast<std::size_t>(m)];
+        const Node& other = g_.nodes[m];
         return g_.inputs(other).back() == g_.inputs(node).back() && count_of(g_, other) == count_of(g_, node);
       });
       if (again) counted_.push_back(n);
@@ -78,7 +78,7 @@ class Grouper {
   Graph at(std::int64_t fewer) {
     Graph changed = g_;
     for (NodeId n : counted_)
-      set_count(GraphAccess::attributes(changed, changed.nodes[static_cast<std::size_t>(n)]), std::max<std::int64_t>(most(n) - fewer, 0));
+      set_count(GraphAccess::attributes(changed, changed.nodes[n]), std::max<std::int64_t>(most(n) - fewer, 0));
     try {
       return inferred_again(std::move(changed), g_, "", [&](Graph& now, NodeId n) { follow_twin(now, n); });
     } catch (const TypeError& error) {
@@ -90,11 +90,11 @@ class Grouper {
   // Backward is made from types alone, and shapes that it writes down are those of its forward twin's operands and results: where such a
   // value changes its size, so does what repeats it. Anything else that holds the size is found by held_size().
   void follow_twin(Graph& now, NodeId n) {
-    const Node& node = now.nodes[static_cast<std::size_t>(n)];
+    const Node& node = now.nodes[n];
     if (node.origin.phase != Phase::backward || node.origin.twin.empty() || node.attrs == kNone || node.n_outputs == 0) return;
     const auto it = by_name_.find(node.origin.twin.str());
     if (it == by_name_.end() || it->second >= n) return;
-    const Node& twin = g_.nodes[static_cast<std::size_t>(it->second)];
+    const Node& twin = g_.nodes[it->second];
     std::vector<ValueId> values(g_.inputs(twin).begin(), g_.inputs(twin).end());
     for (std::int32_t i = 0; i < twin.n_outputs; ++i) values.push_back(twin.first_output + i);
     for (const Field& field : fields_of(*node.op)) {
@@ -106,8 +106,8 @@ class Grouper {
   }
 
   bool follow_value(Graph& now, NodeId n, const Field& field, ValueId v) {
-    const Node& node = now.nodes[static_cast<std::size_t>(n)];
-    const Shape &old = g_.values[static_cast<std::size_t>(v)].type.shape, &new_shape = now.values[static_cast<std::size_t>(v)].type.shape;
+    const Node& node = now.nodes[n];
+    const Shape &old = g_.values[v].type.shape, &new_shape = now.values[v].type.shape;
     auto& list = *reinterpret_cast<Ints*>(GraphAccess::attributes(now, node) + field.offset);
     if (list.size != old.rank || old == new_shape) return false;
     bool any = false;
@@ -126,12 +126,12 @@ class Grouper {
   void choose() {
     const auto n_nodes = static_cast<std::size_t>(g_.node_count());
     member_.assign(n_nodes, false);
-    for (NodeId n : counted_) member_[static_cast<std::size_t>(n)] = true;
+    for (NodeId n : counted_) member_[n] = true;
     for (NodeId n = 0; n < g_.node_count(); ++n) {
-      const Node& node = g_.nodes[static_cast<std::size_t>(n)];
-      for (ValueId v : g_.inputs(node)) member_[static_cast<std::size_t>(n)] = member_[static_cast<std::size_t>(n)] || sized_[static_cast<std::size_t>(v)];
+      const Node& node = g_.nodes[n];
+      for (ValueId v : g_.inputs(node)) member_[n] = member_[n] || sized_[v];
       for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
-        member_[static_cast<std::size_t>(n)] = member_[static_cast<std::size_t>(n)] || sized_[static_cast<std::size_t>(v)];
+        member_[n] = member_[n] || sized_[v];
     }
     std::vector<char> below = reached(true), above = reached(false);
     for (std::size_t n = 0; n < n_nodes; ++n) member_[n] = member_[n] || (below[n] && above[n]);
@@ -143,20 +143,20 @@ class Grouper {
     std::vector<char> node_reached(g_.nodes.size(), 0), value(g_.values.size(), 0);
     for (NodeId k = 0; k < g_.node_count(); ++k) {
       const NodeId n = downwards ? k : g_.node_count() - 1 - k;
-      const Node& node = g_.nodes[static_cast<std::size_t>(n)];
+      const Node& node = g_.nodes[n];
       const auto results = [&](auto f) {
         for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) f(static_cast<std::size_t>(v));
       };
       bool hit = in(n);
       if (downwards)
-        for (ValueId v : g_.inputs(node)) hit = hit || value[static_cast<std::size_t>(v)];
+        for (ValueId v : g_.inputs(node)) hit = hit || value[v];
       else
         results([&](std::size_t v) { hit = hit || value[v]; });
       if (!hit) continue;
-      node_reached[static_cast<std::size_t>(n)] = 1;
+      node_reached[n] = 1;
       if (downwards) results([&](std::size_t v) { value[v] = 1; });
       else
-        for (ValueId v : g_.inputs(node)) value[static_cast<std::size_t>(v)] = 1;
+        for (ValueId v : g_.inputs(node)) value[v] = 1;
     }
     return node_reached;
   }
@@ -164,17 +164,17 @@ class Grouper {
   // ---- what goes in and out ----
 
   bool made_inside(ValueId v) const {
-    const NodeId n = g_.values[static_cast<std::size_t>(v)].node;
+    const NodeId n = g_.values[v].node;
     return n != kNone && in(n);
   }
 
   void find_borders() {
     std::vector<char> taken(g_.values.size(), 0);
     const auto add = [&](std::vector<ValueId>& list, ValueId v) {
-      if (!std::exchange(taken[static_cast<std::size_t>(v)], 1)) list.push_back(v);
+      if (!std::exchange(taken[v], 1)) list.push_back(v);
     };
     for (NodeId n = 0; n < g_.node_count(); ++n)
-      for (ValueId v : g_.inputs(g_.nodes[static_cast<std::size_t>(n)])) {
+      for (ValueId v : g_.inputs(g_.nodes[n])) {
         if (in(n) && !made_inside(v)) add(operands_, v);
         if (!in(n) && made_inside(v)) add(results_, v);
       }
@@ -186,22 +186,22 @@ class Grouper {
 
   void check_results() const {
     for (ValueId v : results_) {
-      if (!sized_[static_cast<std::size_t>(v)]) continue;
-      const NodeId n = g_.values[static_cast<std::size_t>(v)].node;
+      if (!sized_[v]) continue;
+      const NodeId n = g_.values[v].node;
       const bool returned = std::find(g_.outputs.begin(), g_.outputs.end(), v) != g_.outputs.end();
       throw CaptureError(fmt::format("[{}] the size of %{}: {} is known only once `{}` has run, and it {}: {}; reduce it inside the step, or give `count`",
-                                     g_.nodes[static_cast<std::size_t>(n)].op->name, g_.value_name(v), to_string(g_.values[static_cast<std::size_t>(v)].type),
-                                     g_.nodes[static_cast<std::size_t>(counted_[0])].op->name, returned ? "is returned" : "is stored", place(g_, n)));
+                                     g_.nodes[n].op->name, g_.value_name(v), to_string(g_.values[v].type),
+                                     g_.nodes[counted_[0]].op->name, returned ? "is returned" : "is stored", place(g_, n)));
     }
   }
 
   // First all that does not depend on the group, then the group, then the rest.
-  bool before(NodeId n) const { return !in(n) && !below_[static_cast<std::size_t>(n)]; }
+  bool before(NodeId n) const { return !in(n) && !below_[n]; }
 
   void check_effects() const {
     int stage = 0;
     for (NodeId n = 0; n < g_.node_count(); ++n) {
-      if (!g_.nodes[static_cast<std::size_t>(n)].op->is(kEffect)) continue;
+      if (!g_.nodes[n].op->is(kEffect)) continue;
       const int its = before(n) ? 0 : in(n) ? 1 : 2;
       if (its < stage) throw CaptureError(fmt::format("[capture] an effect would run before one that comes first, because sizes depend on `{}`: {}",
                                                       place(g_, counted_[0]), place(g_, n)));
@@ -215,25 +215,25 @@ class Grouper {
     auto r = std::make_shared<Graph>();
     r->name = "dynamic";
     std::vector<ValueId> map(g_.values.size(), kNone);
-    for (ValueId v : operands_) map[static_cast<std::size_t>(v)] = r->add_input(Name(g_.value_name(v)), full.values[static_cast<std::size_t>(v)].type);
+    for (ValueId v : operands_) map[v] = r->add_input(Name(g_.value_name(v)), full.values[v].type);
     for (NodeId n = 0; n < g_.node_count(); ++n) {
       if (!in(n)) continue;
-      const Node& node = full.nodes[static_cast<std::size_t>(n)];
+      const Node& node = full.nodes[n];
       std::vector<ValueId> inputs;
-      for (ValueId v : full.inputs(node)) inputs.push_back(map[static_cast<std::size_t>(v)]);
+      for (ValueId v : full.inputs(node)) inputs.push_back(map[v]);
       const NodeId made = r->add_node(*node.op, inputs, full.attributes(node), full.output_types(node), node.origin, {}, full.regions_of(node));
       if (const Literal* literal = full.literal(node)) {
         const TensorIndex index{r->add_constant(*literal)};
-        auto* attrs = GraphAccess::attributes(*r, r->nodes[static_cast<std::size_t>(made)]);
+        auto* attrs = GraphAccess::attributes(*r, r->nodes[made]);
         std::copy_n(reinterpret_cast<const unsigned char*>(&index), sizeof index, attrs + tensor_field(*node.op)->offset);
       }
-      const ValueId first = r->nodes[static_cast<std::size_t>(made)].first_output;
+      const ValueId first = r->nodes[made].first_output;
       for (std::int32_t i = 0; i < node.n_outputs; ++i) {
-        map[static_cast<std::size_t>(node.first_output + i)] = first + i;
-        r->values[static_cast<std::size_t>(first + i)].name = g_.values[static_cast<std::size_t>(node.first_output + i)].name;
+        map[node.first_output + i] = first + i;
+        r->values[first + i].name = g_.values[node.first_output + i].name;
       }
     }
-    for (ValueId v : results_) r->outputs.push_back(map[static_cast<std::size_t>(v)]);
+    for (ValueId v : results_) r->outputs.push_back(map[v]);
     r->output_names.resize(r->outputs.size());
     return r;
   }
@@ -245,17 +245,17 @@ class Grouper {
     std::vector<ValueId> inputs;
     for (ValueId v : operands_) inputs.push_back(rewriter.at(v));
     std::vector<Type> types;
-    for (ValueId v : results_) types.push_back(g_.values[static_cast<std::size_t>(v)].type);
+    for (ValueId v : results_) types.push_back(g_.values[v].type);
     Origin origin;
-    origin.phase = g_.nodes[static_cast<std::size_t>(counted_[0])].origin.phase;
-    origin.site = g_.nodes[static_cast<std::size_t>(counted_[0])].origin.site;
+    origin.phase = g_.nodes[counted_[0]].origin.phase;
+    origin.site = g_.nodes[counted_[0]].origin.site;
     const Region body = region(full);
     const DynamicAttrs attrs{Name(fmt::format("{}", fmt::join(follows_, ", ")))};
     Graph& to = rewriter.graph();
     const NodeId made = to.add_node(ops::dynamic, inputs, &attrs, types, origin, {}, {&body, 1});
     for (std::size_t i = 0; i < results_.size(); ++i) {
-      const ValueId v = to.nodes[static_cast<std::size_t>(made)].first_output + static_cast<ValueId>(i);
-      to.values[static_cast<std::size_t>(v)].name = g_.values[static_cast<std::size_t>(results_[i])].name;
+      const ValueId v = to.nodes[made].first_output + static_cast<ValueId>(i);
+      to.values[v].name = g_.values[results_[i]].name;
       rewriter.replace(results_[i], v);
     }
     for (NodeId n = 0; n < g_.node_count(); ++n)

@@ -52,7 +52,7 @@ class Freezer {
   void add_updates();
   void keep_script();
 
-  ValueId& mapped(ValueId v) { return map_[static_cast<std::size_t>(v)]; }
+  ValueId& mapped(ValueId v) { return map_[v]; }
   const Outside* outside_of(const Tensor& t) const;
   std::int32_t declared_index(const Tensor& t) const;
   std::string described(const Outside& o) const;
@@ -121,25 +121,25 @@ std::int32_t Freezer::declared_index(const Tensor& t) const {
 
 std::string Freezer::leaf_name(const Tensor& t) const {
   const std::int32_t input = declared_index(t);
-  if (input != kNone) return inputs_[static_cast<std::size_t>(input)].name;
+  if (input != kNone) return inputs_[input].name;
   return t.name().empty() ? "tensor" : t.name().str();
 }
 
 std::string Freezer::described(const Outside& o) const {
   const std::int32_t input = declared_index(o.tensor);
-  const std::string name = input != kNone ? inputs_[static_cast<std::size_t>(input)].name : o.tensor.name().str();
+  const std::string name = input != kNone ? inputs_[input].name : o.tensor.name().str();
   return name.empty() ? to_string(o.tensor.type()) : fmt::format("'{}' {}", name, to_string(o.tensor.type()));
 }
 
 std::string Freezer::written_by(const Outside& o) const {
-  const NodeId n = tape_.graph.values[static_cast<std::size_t>(o.last)].node;
+  const NodeId n = tape_.graph.values[o.last].node;
   if (n == kNone) return "";
-  return fmt::format("'{}' at {}", tape_.graph.nodes[static_cast<std::size_t>(n)].op->name, site_text(tape_.notes[static_cast<std::size_t>(n)].site));
+  return fmt::format("'{}' at {}", tape_.graph.nodes[n].op->name, site_text(tape_.notes[n].site));
 }
 
 std::string Freezer::read_by(const Outside& o) const {
   const bool by_node = o.before_node < tape_.graph.node_count();
-  const char* op = by_node ? tape_.graph.nodes[static_cast<std::size_t>(o.before_node)].op->name : "";
+  const char* op = by_node ? tape_.graph.nodes[o.before_node].op->name : "";
   return fmt::format("first read {}at {}", by_node ? fmt::format("by '{}' ", op) : "", site_text(o.read_at));
 }
 
@@ -154,9 +154,9 @@ void Freezer::note_outputs() {
     const Outside* o = outside_of(d.tensor);
     const ValueId v = o ? o->last : tape_.value_of(d.tensor.impl(), {});
     output_values_.push_back(v);
-    const NodeId maker = tape_.graph.values[static_cast<std::size_t>(v)].node;
-    const TapeValue& info = tape_.info[static_cast<std::size_t>(v)];
-    const bool spent = maker != kNone && tape_.notes[static_cast<std::size_t>(maker)].released;
+    const NodeId maker = tape_.graph.values[v].node;
+    const TapeValue& info = tape_.info[v];
+    const bool spent = maker != kNone && tape_.notes[maker].released;
     result_.differentiable.push_back(info.needs_grad && !info.cut && !spent);
   }
 }
@@ -216,7 +216,7 @@ void Freezer::check_outside() const {
     if (o.tensor.impl()->storage && o.last != o.first) mutated[o.tensor.impl()->storage] = &o;
   for (const Outside& o : tape_.outside) {
     const detail::Storage* s = o.tensor.impl()->storage;
-    if (s && s->version != tape_.info[static_cast<std::size_t>(o.last)].version && !mutated.count(s))
+    if (s && s->version != tape_.info[o.last].version && !mutated.count(s))
       fail(fmt::format("{} was written at {} from outside the capture while it was open ({})", described(o), site_text(s->written_at), read_by(o)), o.read_at);
   }
   for (const Outside& o : tape_.outside) {
@@ -306,8 +306,8 @@ void Freezer::add_constants() {
     origin.site = site_note(o.read_at);
     const Type type = t.type();
     const NodeId n = result_.graph.add_node(ops::constant, {}, &attrs, {&type, 1}, origin);
-    const ValueId v = result_.graph.nodes[static_cast<std::size_t>(n)].first_output;
-    result_.graph.values[static_cast<std::size_t>(v)].name = name;
+    const ValueId v = result_.graph.nodes[n].first_output;
+    result_.graph.values[v].name = name;
     mapped(o.first) = v;
     result_.constants.push_back(t);
     result_.report.constants.push_back({name.str(), type, fmt::format("{} bytes, {}", t.bytes(), read_by(o))});
@@ -333,22 +333,22 @@ void Freezer::add_nodes() {
     origin.site = site_note(note.site);
     if (node.op == &ops::custom_gradient) {  // the author's function has run already: its results are the last operands
       for (std::int32_t i = 0; i < node.n_outputs; ++i) {
-        std::vector<ValueId> operands{inputs[static_cast<std::size_t>(node.n_inputs - node.n_outputs + i)]};
+        std::vector<ValueId> operands{inputs[node.n_inputs - node.n_outputs + i]};
         operands.insert(operands.end(), inputs.begin(), inputs.end() - node.n_outputs);
-        const Type type = g.values[static_cast<std::size_t>(operands[0])].type;
+        const Type type = g.values[operands[0]].type;
         const NodeId made = g.add_node(ops::own_gradient, operands, nullptr, {&type, 1}, origin);
-        mapped(node.first_output + i) = g.nodes[static_cast<std::size_t>(made)].first_output;
+        mapped(node.first_output + i) = g.nodes[made].first_output;
         g.values.back().name = names_.unique("own_gradient");
       }
       continue;
     }
-    if (note.twin != kNone) origin.twin = first_output[static_cast<std::size_t>(note.twin)];
+    if (note.twin != kNone) origin.twin = first_output[note.twin];
     const NodeId made = g.add_node(*node.op, inputs, tape_.graph.attributes(node), tape_.graph.output_types(node), origin, {}, tape_.graph.regions_of(node));
-    const ValueId first = g.nodes[static_cast<std::size_t>(made)].first_output;
+    const ValueId first = g.nodes[made].first_output;
     if (std::binary_search(noted_counts_.begin(), noted_counts_.end(), n)) counted.push_back(made);
     for (std::int32_t i = 0; i < node.n_outputs; ++i) {
       const Name name = names_.unique(node_name(node));
-      g.values[static_cast<std::size_t>(first + i)].name = name;
+      g.values[first + i].name = name;
       if (i == 0) first_output[k] = name;
       mapped(node.first_output + i) = first + i;
     }
@@ -358,13 +358,13 @@ void Freezer::add_nodes() {
 
 void Freezer::report_node(const Node& node, const NodeInfo& note, NodeId made) {
   const Graph& g = result_.graph;
-  const auto outputs = g.output_values(g.nodes[static_cast<std::size_t>(made)]);
+  const auto outputs = g.output_values(g.nodes[made]);
   const Type type = outputs.empty() ? Type{} : outputs[0].type;
   const std::string name = outputs.empty() ? "" : outputs[0].name.str();
   if (node.op->is(kRandom) && node.origin.phase == Phase::forward) result_.report.random.push_back({name, type, node.op->name});
   if (node.op == &ops::on_host) {
     const auto& attrs = *static_cast<const HostAttrs*>(tape_.graph.attributes(node));
-    const Type read = node.n_inputs > (attrs.chained ? 1 : 0) ? tape_.graph.values[static_cast<std::size_t>(tape_.graph.inputs(node)[0])].type : Type{};
+    const Type read = node.n_inputs > (attrs.chained ? 1 : 0) ? tape_.graph.values[tape_.graph.inputs(node)[0]].type : Type{};
     result_.report.host_calls.push_back({attrs.name.empty() ? name : attrs.name.str(), read, "at " + site_text(note.site)});
   }
 }
@@ -411,13 +411,13 @@ void Freezer::keep_script() {
       source.input = declared_index(o.tensor);
     } else if (sorts_[k] == Sort::constant) {
       source.kind = TapeScript::Kind::constant;
-      const Node& node = result_.graph.nodes[static_cast<std::size_t>(result_.graph.values[static_cast<std::size_t>(mapped(o.first))].node)];
+      const Node& node = result_.graph.nodes[result_.graph.values[mapped(o.first)].node];
       source.literal = *result_.graph.literal(node);
     } else {
       source.kind = sorts_[k] == Sort::gradient ? TapeScript::Kind::gradient : TapeScript::Kind::tensor;
       source.tensor = sorts_[k] == Sort::gradient ? result_.uses[grad_of_.at(o.tensor.impl())].tensor : o.tensor;
     }
-    script->source_of[static_cast<std::size_t>(o.first)] = static_cast<std::int32_t>(script->sources.size());
+    script->source_of[o.first] = static_cast<std::int32_t>(script->sources.size());
     script->sources.push_back(std::move(source));
   }
   for (std::size_t n = 0; n < tape_.graph.nodes.size(); ++n) tape_.graph.nodes[n].origin.site = site_note(tape_.notes[n].site);

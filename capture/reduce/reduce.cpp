@@ -85,7 +85,7 @@ class Reducer {
 
   static std::vector<char> piece(std::size_t n, std::int64_t first, std::int64_t end) {
     std::vector<char> marks(n, 0);
-    for (std::int64_t i = first; i < std::min<std::int64_t>(end, static_cast<std::int64_t>(n)); ++i) marks[static_cast<std::size_t>(i)] = 1;
+    for (std::int64_t i = first; i < std::min<std::int64_t>(end, static_cast<std::int64_t>(n)); ++i) marks[i] = 1;
     return marks;
   }
 
@@ -115,7 +115,7 @@ class Reducer {
     for (NodeId n = best_.node_count() - 1; n >= 0 && !done(); --n) {
       if (n >= best_.node_count()) continue;
       bool went = keep(with_operands_returned(best_, n));
-      for (std::int32_t i = 0; !went && i < best_.nodes[static_cast<std::size_t>(n)].n_inputs && !done(); ++i)
+      for (std::int32_t i = 0; !went && i < best_.nodes[n].n_inputs && !done(); ++i)
         went = keep(with_operand_passed_on(best_, n, i));
       any |= went;
     }
@@ -126,7 +126,7 @@ class Reducer {
   bool simplify_regions() {
     bool any = false;
     for (NodeId n = best_.node_count() - 1; n >= 0 && !done(); --n)
-      for (std::int32_t r = 0; n < best_.node_count() && r < best_.nodes[static_cast<std::size_t>(n)].n_regions; ++r) {
+      for (std::int32_t r = 0; n < best_.node_count() && r < best_.nodes[n].n_regions; ++r) {
         if (keep(with_region_inlined(best_, n, r))) {
           any = true;
           break;
@@ -137,7 +137,7 @@ class Reducer {
   }
 
   bool reduce_region(NodeId n, std::int32_t r) {
-    const auto region = [&]() -> const Graph& { return *best_.regions_of(best_.nodes[static_cast<std::size_t>(n)])[static_cast<std::size_t>(r)]; };
+    const auto region = [&]() -> const Graph& { return *best_.regions_of(best_.nodes[n])[r]; };
     const auto nodes = [&] { return static_cast<std::int64_t>(region().node_count()); };
     const NodeId outside = best_.node_count();
     return drop_pieces(nodes, [&](std::int64_t first, std::int64_t end) {
@@ -154,7 +154,7 @@ class Reducer {
   bool simplify_operands() {
     bool any = false;
     for (NodeId n = best_.node_count() - 1; n >= 0 && !done(); --n) {
-      for (std::int32_t i = 0; n < best_.node_count() && i < best_.nodes[static_cast<std::size_t>(n)].n_inputs && !done(); ++i) {
+      for (std::int32_t i = 0; n < best_.node_count() && i < best_.nodes[n].n_inputs && !done(); ++i) {
         if (keep(without_operand(best_, n, i)) || keep(with_first_operand(best_, n, i))) any = true;
       }
     }

@@ -140,12 +140,12 @@ std::optional<Graph> state_as_input(const Graph& g, std::int32_t s) {
 
 std::optional<Graph> with_first_operand(const Graph& g, NodeId n, std::int32_t i) {
   const Node& node = g.nodes[n];
-  const ValueId old = g.inputs(node)[static_cast<std::size_t>(i)];
+  const ValueId old = g.inputs(node)[i];
   ValueId first = 0;
   while (g.values[first].type != g.values[old].type) ++first;
   if (first == old) return std::nullopt;
   Graph result = g;
-  result.refs[static_cast<std::size_t>(node.first_input + i)] = first;
+  result.refs[node.first_input + i] = first;
   return result;
 }
 
@@ -165,7 +165,7 @@ std::optional<Graph> without_operand(const Graph& g, NodeId n, std::int32_t i) {
   Graph result = g;
   auto first = result.refs.begin() + node.first_input;
   std::move(first + i + 1, first + node.n_inputs, first + i);
-  --result.nodes[static_cast<std::size_t>(n)].n_inputs;
+  --result.nodes[n].n_inputs;
   return result;
 }
 
@@ -187,9 +187,9 @@ std::optional<Alignment> align(const Graph& g, const Node& node, const Graph& re
   a.trips = node.n_outputs - static_cast<std::int32_t>(region.outputs.size());
   if (a.trips < 0 || a.counters > 1 || a.trips > 1) return std::nullopt;
   for (ValueId v = a.counters; v < region.n_inputs; ++v)
-    if (g.values[g.inputs(node)[static_cast<std::size_t>(a.skipped + v - a.counters)]].type != region.values[v].type) return std::nullopt;
+    if (g.values[g.inputs(node)[a.skipped + v - a.counters]].type != region.values[v].type) return std::nullopt;
   for (std::int32_t i = a.trips; i < node.n_outputs; ++i)
-    if (region.values[region.outputs[static_cast<std::size_t>(i - a.trips)]].type != g.values[node.first_output + i].type) return std::nullopt;
+    if (region.values[region.outputs[i - a.trips]].type != g.values[node.first_output + i].type) return std::nullopt;
   return a;
 }
 
@@ -197,18 +197,18 @@ void inline_region(Rebuild& whole, const Node& node, const Graph& region, const 
   Splice inner(region, whole.to, whole.names);
   for (ValueId v = 0; v < a.counters; ++v) inner.bind(v, add_zeros(whole.to, region.values[v].type));
   for (ValueId v = a.counters; v < region.n_inputs; ++v)
-    inner.bind(v, whole.splice.at(whole.from.inputs(node)[static_cast<std::size_t>(a.skipped + v - a.counters)]));
+    inner.bind(v, whole.splice.at(whole.from.inputs(node)[a.skipped + v - a.counters]));
   for (NodeId m = 0; m < region.node_count(); ++m) inner.copy(m);
   for (std::int32_t i = 0; i < a.trips; ++i)
     whole.splice.bind(node.first_output + i, add_zeros(whole.to, whole.from.values[node.first_output + i].type));
   for (std::int32_t i = a.trips; i < node.n_outputs; ++i)
-    whole.splice.bind(node.first_output + i, inner.at(region.outputs[static_cast<std::size_t>(i - a.trips)]));
+    whole.splice.bind(node.first_output + i, inner.at(region.outputs[i - a.trips]));
 }
 
 }  // namespace
 
 std::optional<Graph> with_region_inlined(const Graph& g, NodeId n, std::int32_t r) {
-  const Graph& region = *g.regions_of(g.nodes[n])[static_cast<std::size_t>(r)];
+  const Graph& region = *g.regions_of(g.nodes[n])[r];
   const std::optional<Alignment> alignment = align(g, g.nodes[n], region);
   if (!alignment) return std::nullopt;
   Rebuild whole(g);
@@ -223,7 +223,7 @@ std::optional<Graph> with_region_inlined(const Graph& g, NodeId n, std::int32_t 
 
 Graph with_region(const Graph& g, NodeId n, std::int32_t r, Graph region) {
   Graph result = g;
-  result.regions[static_cast<std::size_t>(g.nodes[n].first_region + r)] = std::make_shared<const Graph>(std::move(region));
+  result.regions[g.nodes[n].first_region + r] = std::make_shared<const Graph>(std::move(region));
   return result;
 }
 
@@ -357,7 +357,7 @@ std::optional<Graph> with_operand_passed_on(const Graph& g, NodeId n, std::int32
     const Node& node = g.nodes[k];
     if (k != n && !copy_resized(r, k, none)) return std::nullopt;
     for (std::int32_t o = 0; k == n && o < node.n_outputs; ++o)
-      r.splice.bind(node.first_output + o, r.splice.at(g.inputs(node)[static_cast<std::size_t>(i)]));
+      r.splice.bind(node.first_output + o, r.splice.at(g.inputs(node)[i]));
   }
   return r.finish();
 }

@@ -38,12 +38,12 @@ class RegionRunner {
   explicit RegionRunner(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)), table_(*plan_), program_(*plan_, table_), bases_(table_.bytes.size()) {
     const Graph& g = plan_->graph;
     for (std::size_t c = 0; c < g.constants.size(); ++c)
-      bases_[static_cast<std::size_t>(table_.constant(static_cast<BufferId>(c)))] = const_cast<void*>(g.constants[c].data.get());   // never written
+      bases_[table_.constant(static_cast<BufferId>(c))] = const_cast<void*>(g.constants[c].data.get());   // never written
     for (ValueId v : g.outputs) outputs_.push_back(window_of(*plan_, table_, v));
     staged_.resize(outputs_.size());
   }
 
-  void input(std::size_t k, const void* data) { bases_[static_cast<std::size_t>(table_.input(static_cast<std::int32_t>(k)))] = const_cast<void*>(data); }
+  void input(std::size_t k, const void* data) { bases_[table_.input(static_cast<std::int32_t>(k))] = const_cast<void*>(data); }
   std::size_t n_outputs() const { return outputs_.size(); }
 
   // Runs in `frame`. False if a kernel reported a fault.
@@ -51,7 +51,7 @@ class RegionRunner {
     bases_[0] = frame;
     frame += framed(plan_->arena_bytes);
     for (std::size_t s = 0; s < plan_->output_slots.size(); ++s) {
-      bases_[static_cast<std::size_t>(table_.output(static_cast<std::int32_t>(s)))] = frame;
+      bases_[table_.output(static_cast<std::int32_t>(s))] = frame;
       frame += framed(plan_->output_slots[s].bytes());
     }
     program_.resolve(bases_);
@@ -87,7 +87,7 @@ class RegionRunner {
   void copy_window(Window from, void* to) const noexcept {
     const std::size_t bytes = byte_count(from.view);
     if (bytes == 0) return;
-    from.view.data = static_cast<char*>(bases_[static_cast<std::size_t>(from.buffer)]) + from.offset;
+    from.view.data = static_cast<char*>(bases_[from.buffer]) + from.offset;
     if (from.view.dense()) {
       std::memmove(to, from.view.data, bytes);
       return;
@@ -209,13 +209,13 @@ class TapePool {
       grown_.emplace_back(Allocator::host(), std::max<std::int64_t>(entry_bytes_, 1));
       first_grown_ = std::min(first_grown_, k);
     }
-    refs_[static_cast<std::size_t>(k)] = 1;
+    refs_[k] = 1;
     return k;
   }
-  void retain(std::int32_t k) { ++refs_[static_cast<std::size_t>(k)]; }
-  void release(std::int32_t k) { --refs_[static_cast<std::size_t>(k)]; }
+  void retain(std::int32_t k) { ++refs_[k]; }
+  void release(std::int32_t k) { --refs_[k]; }
   char* at(std::int32_t k) const {
-    return k < first_grown_ ? base_ + k * entry_bytes_ : static_cast<char*>(grown_[static_cast<std::size_t>(k - first_grown_)].data());
+    return k < first_grown_ ? base_ + k * entry_bytes_ : static_cast<char*>(grown_[k - first_grown_].data());
   }
 
  private:
@@ -258,8 +258,8 @@ class LoopGrad : public ControlStep {
     const Graph& g = plan.graph;
     const auto carried = static_cast<std::size_t>(attrs_.carried), scanned = static_cast<std::size_t>(attrs_.scanned);
     for (std::size_t j = 0; j < operands_; ++j) {
-      const Type& type = g.values[static_cast<std::size_t>(g.inputs(node)[j + 1])].type;
-      if (j < carried) offsets_.push_back(j == 0 ? 0 : offsets_.back() + framed(g.values[static_cast<std::size_t>(g.inputs(node)[j])].type.bytes()));
+      const Type& type = g.values[g.inputs(node)[j + 1]].type;
+      if (j < carried) offsets_.push_back(j == 0 ? 0 : offsets_.back() + framed(g.values[g.inputs(node)[j]].type.bytes()));
       if (is_floating(type.dtype) && (j < carried || (j >= carried + scanned && attrs_.needs.view()[j] != '0'))) {
         begins_.push_back(j >= carried && attrs_.needs.view()[j] == '2');
         ++handed_;

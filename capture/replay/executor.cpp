@@ -139,7 +139,7 @@ void Executor::Impl::join() {
 // The arena and state are wherever they are by now.
 void Executor::Impl::follow_memory() {
   const std::vector<void*>& blocks = memory->settle_arena();
-  for (std::int32_t c = 0; c < table.chunks.count(); ++c) set_base(table.chunk(c), blocks[static_cast<std::size_t>(c)]);
+  for (std::int32_t c = 0; c < table.chunks.count(); ++c) set_base(table.chunk(c), blocks[c]);
   if (seen_changes == memory->changes) return;
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(state.size()); ++s) set_base(table.state(s), state[s]->base);
   seen_changes = memory->changes;

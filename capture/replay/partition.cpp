@@ -16,7 +16,7 @@ namespace {
 class Cutter {
  public:
   Cutter(const Graph& graph, const Predicate& selected) : graph_(graph), selected_(graph.nodes.size()), level_(graph.nodes.size(), 0) {
-    for (NodeId n = 0; n < graph.node_count(); ++n) selected_[static_cast<std::size_t>(n)] = selected(graph, n);
+    for (NodeId n = 0; n < graph.node_count(); ++n) selected_[n] = selected(graph, n);
   }
 
   Partition run() {
@@ -81,7 +81,7 @@ class Cutter {
       }
       if (selected_[n]) continue;
       first_of_level.resize(std::max(first_of_level.size(), static_cast<std::size_t>(level_[n]) + 1), kNone);
-      NodeId& first = first_of_level[static_cast<std::size_t>(level_[n])];
+      NodeId& first = first_of_level[level_[n]];
       if (first == kNone) first = n;
       else join(first, n);
     }
@@ -100,7 +100,7 @@ class Cutter {
     result.of_node.resize(graph_.nodes.size());
     for (NodeId n = 0; n < graph_.node_count(); ++n) {
       result.of_node[n] = number[find(n)];
-      result.pieces[static_cast<std::size_t>(result.of_node[n])].nodes.push_back(n);
+      result.pieces[result.of_node[n]].nodes.push_back(n);
     }
     wanted_.assign(graph_.values.size(), 0);
     for (ValueId v : graph_.outputs) wanted_[v] = 1;
@@ -178,7 +178,7 @@ EagerResult run_pieces(const Graph& graph, const Partition& parts, const std::ve
   EagerResult result;
   for (ValueId v : graph.outputs) result.outputs.push_back(values[v]);
   result.state = state;
-  for (const Update& u : graph.updates) result.state[static_cast<std::size_t>(u.state - graph.n_inputs)] = values[u.value];
+  for (const Update& u : graph.updates) result.state[u.state - graph.n_inputs] = values[u.value];
   return result;
 }
 

@@ -130,7 +130,7 @@ std::int32_t Poison::chunk_at(std::int64_t place) const {
 
 unsigned char* Poison::at(std::int64_t place) const {
   const std::int32_t chunk = chunk_at(place);
-  return blocks_[static_cast<std::size_t>(chunk)] + (place - place_of(chunk));
+  return blocks_[chunk] + (place - place_of(chunk));
 }
 
 // ---- in words ----
@@ -205,7 +205,7 @@ void Poison::begin(const std::vector<void*>& blocks) {
   blocks_.clear();
   pieces_.clear();
   for (std::int32_t c = 0; c < chunks_.count(); ++c) {
-    blocks_.push_back(static_cast<unsigned char*>(blocks[static_cast<std::size_t>(c)]));
+    blocks_.push_back(static_cast<unsigned char*>(blocks[c]));
     const std::int64_t first = place_of(c) - kCanary, end = place_of(c) + chunks_.bytes(c) + kCanary;
     pieces_[first] = {end, kNone, true};
     if (blocks_.back()) fill({first, end});
@@ -294,7 +294,7 @@ void Poison::check_snapshots(NodeId n) const {
       if (piece.dead || piece.holder != shot.holder || holders_[piece.holder].version != shot.version) return;
       const unsigned char* const now = at(part.first);
       for (std::int64_t i = 0; i < part.end - part.first; ++i)
-        if (now[i] != shot.bytes[static_cast<std::size_t>(part.first - shot.first + i)])
+        if (now[i] != shot.bytes[part.first - shot.first + i])
           complain(fmt::format("writes outside its results: {}, {}, alive", byte_text(part.first + i), about(piece)));
     });
 }

@@ -219,7 +219,7 @@ class Lowering {
   Window operand(NodeId n, int i) const {
     const Node& node = g_.nodes[n];
     const Op& op = *node.op;
-    const ValueId v = g_.inputs(node)[static_cast<std::size_t>(i)];
+    const ValueId v = g_.inputs(node)[i];
     Window w = window(v);
     if (!takes_strides(op, i, g_.values[v].type.shape, w.view.strides))
       refuse(n, fmt::format("the plan gives the kernel %{} in strides that it does not take", g_.value_name(v)));

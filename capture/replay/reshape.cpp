@@ -73,7 +73,7 @@ Graph without_clones(const Graph& planned) {
     if (node.n_outputs > 0 && !node.origin.clone) by_name.emplace(planned.value_name(node.first_output), node.first_output);
   Rewriter rewriter(planned);
   for (NodeId n = 0; n < planned.node_count(); ++n) {
-    const Node& node = planned.nodes[static_cast<std::size_t>(n)];
+    const Node& node = planned.nodes[n];
     const auto it = node.origin.clone ? by_name.find(node.origin.of.str()) : by_name.end();
     if (it == by_name.end() || it->second >= node.first_output) {
       rewriter.copy(n);
@@ -86,7 +86,7 @@ Graph without_clones(const Graph& planned) {
 
 std::map<std::string, Type> input_types(const Graph& g) {
   std::map<std::string, Type> types;
-  for (ValueId v = 0; v < g.n_inputs; ++v) types[g.value_name(v)] = g.values[static_cast<std::size_t>(v)].type;
+  for (ValueId v = 0; v < g.n_inputs; ++v) types[g.value_name(v)] = g.values[v].type;
   return types;
 }
 
@@ -96,14 +96,14 @@ std::map<std::string, Type> implied_inputs(const Graph& g, const std::map<std::s
   std::map<std::string, PartialShape> known;
   for (const auto& [name, type] : named) known[name] = PartialShape(type.shape.begin(), type.shape.end());
   for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) {
-    const Shape& s = g.values[static_cast<std::size_t>(v)].type.shape;
+    const Shape& s = g.values[v].type.shape;
     known[g.value_name(v)] = PartialShape(s.begin(), s.end());
   }
   std::map<std::string, Type> types = input_types(g);
   const std::map<std::string, PartialShape> found = infer_shapes(g, known);
   for (auto& [name, type] : types)
     for (int i = 0; i < type.shape.rank; ++i)
-      if (found.at(name)[static_cast<std::size_t>(i)] != kUnknownSize) type.shape[i] = found.at(name)[static_cast<std::size_t>(i)];
+      if (found.at(name)[i] != kUnknownSize) type.shape[i] = found.at(name)[i];
   return types;
 }
 

@@ -218,7 +218,7 @@ void Memory::want() {
 
 std::int64_t Memory::block_bytes(std::int32_t block) const {
   const std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(block) < wanted_.size() ? wanted_[static_cast<std::size_t>(block)] : 0;
+  return static_cast<std::size_t>(block) < wanted_.size() ? wanted_[block] : 0;
 }
 
 const std::vector<void*>& Memory::settle_arena() {

@@ -86,7 +86,7 @@ class Solver {
 
   std::int64_t product(const Monomial& m, std::size_t sample) const {
     std::int64_t p = 1;
-    for (std::int32_t d : m) p *= sizes_[sample][static_cast<std::size_t>(d)];
+    for (std::int32_t d : m) p *= sizes_[sample][d];
     return p;
   }
 
@@ -194,7 +194,7 @@ class Comparer {
  private:
   [[noreturn]] static void different(const std::string& why) { throw Obstacle{why, false}; }
 
-  static const Node& node_of(const Graph* g, NodeId n) { return g->nodes[static_cast<std::size_t>(n)]; }
+  static const Node& node_of(const Graph* g, NodeId n) { return g->nodes[n]; }
 
   void compare_node(const std::vector<const Graph*>& graphs, NodeId n, const std::string& path) {
     const Graph& a = *graphs[0];
@@ -210,7 +210,7 @@ class Comparer {
     else compare_fields(graphs, n);
     for (std::int32_t r = 0; r < x.n_regions; ++r) {
       std::vector<const Graph*> regions;
-      for (const Graph* g : graphs) regions.push_back(g->regions_of(node_of(g, n))[static_cast<std::size_t>(r)].get());
+      for (const Graph* g : graphs) regions.push_back(g->regions_of(node_of(g, n))[r].get());
       const std::string inner = x.n_outputs > 0 ? fmt::format("{}{}/{}/", path, a.value_name(x.first_output), r) : path;
       compare(regions, inner);
     }
@@ -288,7 +288,7 @@ class Comparer {
     const Graph& a = *graphs[0];
     const Node& x = node_of(&a, n);
     for (std::int32_t i = 0; i < std::min(x.n_outputs, 10); ++i) {
-      const auto type = [&](const Graph& g, const Node& node) -> const Type& { return g.values[static_cast<std::size_t>(node.first_output + i)].type; };
+      const auto type = [&](const Graph& g, const Node& node) -> const Type& { return g.values[node.first_output + i].type; };
       for (const Graph* g : graphs)
         if (type(*g, node_of(g, n)).shape.rank != type(a, x).shape.rank) different(what(a, n, "type") + " has another rank at another size");
       for (std::int32_t axis = 0; axis < type(a, x).shape.rank; ++axis)
@@ -332,10 +332,10 @@ void confirm(const DimTable& table, const std::vector<DimSample>& samples) {
     for (std::size_t d = 0; d < table.dims.size(); ++d) sizes[table.dims[d].name] = s.sizes[d];
     const Graph made = retype(*samples[0].graph, table, sizes);
     for (ValueId v = 0; v < made.value_count(); ++v)
-      if (made.values[static_cast<std::size_t>(v)].type != s.graph->values[static_cast<std::size_t>(v)].type)
+      if (made.values[v].type != s.graph->values[v].type)
         throw Obstacle{fmt::format("%{} is {} at {}, inference says {}", made.value_name(v),
-                                   to_string(s.graph->values[static_cast<std::size_t>(v)].type), to_string(sizes),
-                                   to_string(made.values[static_cast<std::size_t>(v)].type)), false};
+                                   to_string(s.graph->values[v].type), to_string(sizes),
+                                   to_string(made.values[v].type)), false};
   }
 }
 

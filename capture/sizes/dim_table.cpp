@@ -33,7 +33,7 @@ constexpr __int128 kMostSize = static_cast<__int128>(1) << 62;
 __int128 product_of(const std::vector<std::int32_t>& dims, const std::vector<std::int64_t>& sizes) {
   __int128 product = 1;
   for (std::int32_t d : dims) {
-    product *= sizes[static_cast<std::size_t>(d)];
+    product *= sizes[d];
     if (product > kMostSize || product < -kMostSize) return kMostSize;
   }
   return product;
@@ -64,7 +64,7 @@ namespace {
 
 std::string dim_names(const DimTable& table, const std::vector<std::int32_t>& dims, const char* between) {
   std::string text;
-  for (std::int32_t d : dims) text += (text.empty() ? "" : between) + table.dims[static_cast<std::size_t>(d)].name;
+  for (std::int32_t d : dims) text += (text.empty() ? "" : between) + table.dims[d].name;
   return text;
 }
 
@@ -81,7 +81,7 @@ std::string terms_text(const DimTable& table, const std::vector<DimRule::Term>& 
 }
 
 std::string axis_text(const DimTable& table, const DimTable::Axis& a) {
-  return fmt::format("{}@{}={}", a.input, a.axis, table.dims[static_cast<std::size_t>(a.dim)].name);
+  return fmt::format("{}@{}={}", a.input, a.axis, table.dims[a.dim].name);
 }
 
 std::string range_text(const DimRange& d) {
@@ -133,7 +133,7 @@ std::string print_with_dims(const Graph& graph, const DimTable& table) {
   std::map<std::string, std::string> by_node;   // inner nodes speak through the node around them
   for (const DimTable::Entry& e : table.entries) add_statement(by_node[e.node.substr(0, e.node.find('/'))], entry_text(table, e));
   options.extra_notes = [&](NodeId n) -> std::string {
-    const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+    const Node& node = graph.nodes[n];
     const auto it = node.n_outputs > 0 ? by_node.find(graph.value_name(node.first_output)) : by_node.end();
     return it == by_node.end() ? "" : "dims=" + quoted(it->second);
   };

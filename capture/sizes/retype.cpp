@@ -35,15 +35,15 @@ class Retyper {
       retype_node(g, before, n, path);
     }
     for (const Update& u : g.updates)
-      if (g.values[static_cast<std::size_t>(u.state)].type != g.values[static_cast<std::size_t>(u.value)].type)
+      if (g.values[u.state].type != g.values[u.value].type)
         throw TypeError(fmt::format("state %{}: {} would be updated with {}{}: state keeps its type", g.value_name(u.state),
-                                    to_string(g.values[static_cast<std::size_t>(u.state)].type),
-                                    to_string(g.values[static_cast<std::size_t>(u.value)].type), when_));
+                                    to_string(g.values[u.state].type),
+                                    to_string(g.values[u.value].type), when_));
   }
 
  private:
   [[noreturn]] void fail(const Graph& g, NodeId n, const std::string& why) const {
-    const Node& node = g.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g.nodes[n];
     const std::string_view site = node.origin.site.view();
     const std::string prefix = fmt::format("[{}] ", node.op->name);
     throw TypeError(fmt::format("{}{}, at {}{}{}", why.rfind(prefix, 0) == 0 ? "" : prefix, why, g.node_text(n), when_,
@@ -51,7 +51,7 @@ class Retyper {
   }
 
   void retype_node(Graph& g, const Graph& before, NodeId n, const std::string& path) {
-    const Node node = g.nodes[static_cast<std::size_t>(n)];
+    const Node node = g.nodes[n];
     std::vector<Type> outputs;
     if (node.op->is(kDeclaredTypes)) outputs = g.output_types(node);
     if (!entries_.empty() && node.n_outputs > 0) apply_rules(g, n, path + g.value_name(node.first_output), &outputs);
@@ -64,10 +64,10 @@ class Retyper {
     }
     if (outputs.size() != static_cast<std::size_t>(node.n_outputs)) fail(before, n, "the number of results changes");
     for (std::int32_t i = 0; i < node.n_outputs; ++i) {
-      const Type& t = outputs[static_cast<std::size_t>(i)];
+      const Type& t = outputs[i];
       if (checked_bytes(t.dtype, {t.shape.sizes, static_cast<std::size_t>(t.shape.rank)}) < 0)
         fail(before, n, fmt::format("its result would be {}, which is too large", to_string(t)));
-      g.values[static_cast<std::size_t>(node.first_output + i)].type = t;
+      g.values[node.first_output + i].type = t;
     }
   }
 
@@ -91,7 +91,7 @@ class Retyper {
   }
 
   void apply_rule(Graph& g, NodeId n, const DimTable::Entry& e, std::vector<Type>* declared) {
-    const Node& node = g.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g.nodes[n];
     if (e.field.starts_with("type") && node.op->is(kDeclaredTypes) && !g.literal(node)) {
       const std::size_t k = static_cast<std::size_t>(e.field.back() - '0');
       if (e.field.size() != 5 || k >= declared->size() || e.element < 0 || e.element >= (*declared)[k].shape.rank) no_such(g, n, e);
@@ -120,7 +120,7 @@ class Retyper {
 
   // A constant of one floating element.
   void set_constant(Graph& g, NodeId n, const DimTable::Entry& e) {
-    const Literal* literal = g.literal(g.nodes[static_cast<std::size_t>(n)]);
+    const Literal* literal = g.literal(g.nodes[n]);
     if (!literal || !literal->data || literal->type.numel() != 1) no_such(g, n, e);
     const double value = e.rule.kind == DimRule::Kind::size ? static_cast<double>(size(g, n, e)) : scale_at(e.rule, sizes_);
     auto bytes = std::make_shared<std::vector<unsigned char>>(static_cast<std::size_t>(literal->type.bytes()));
@@ -132,7 +132,7 @@ class Retyper {
     } else {
       no_such(g, n, e);
     }
-    g.constants[static_cast<std::size_t>(literal - g.constants.data())].data = std::shared_ptr<const void>(bytes, bytes->data());
+    g.constants[literal - g.constants.data()].data = std::shared_ptr<const void>(bytes, bytes->data());
   }
 
   // ---- regions ----
@@ -141,16 +141,16 @@ class Retyper {
   // as many as the region has inputs beside a loop's index, or from the first on (gradients of loops). Which it is shows in the types as
   // they were; whether it was right, the op's own rule decides afterwards.
   void retype_regions(Graph& g, const Graph& before, NodeId n, const std::string& path) {
-    const Node& node = g.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g.nodes[n];
     for (std::int32_t r = 0; r < node.n_regions; ++r) {
-      const Graph& old = *before.regions_of(node)[static_cast<std::size_t>(r)];
+      const Graph& old = *before.regions_of(node)[r];
       auto region = std::make_shared<Graph>(old);
       const std::int32_t from_end = node.n_inputs - old.n_inputs;
       const std::int32_t shift = reads(before, node, old, from_end) ? from_end : 0;
-      for (std::int32_t i = 0; i < old.n_inputs; ++i) region->values[static_cast<std::size_t>(i)].type = region_input(g, before, node, old, i, i + shift);
+      for (std::int32_t i = 0; i < old.n_inputs; ++i) region->values[i].type = region_input(g, before, node, old, i, i + shift);
       const std::string inner = node.n_outputs > 0 ? fmt::format("{}{}/{}/", path, g.value_name(node.first_output), r) : path;
       run(*region, old, inner);
-      g.regions[static_cast<std::size_t>(node.first_region + r)] = std::move(region);
+      g.regions[node.first_region + r] = std::move(region);
     }
   }
 
@@ -162,17 +162,17 @@ class Retyper {
   static bool reads(const Graph& g, const Node& node, const Graph& region, std::int32_t shift) {
     for (std::int32_t i = 0; i < region.n_inputs; ++i) {
       if (i + shift < 0) continue;
-      const Type &type = region.values[static_cast<std::size_t>(i)].type, operand = g.values[static_cast<std::size_t>(g.inputs(node)[static_cast<std::size_t>(i + shift)])].type;
+      const Type &type = region.values[i].type, operand = g.values[g.inputs(node)[i + shift]].type;
       if (type != operand && (operand.shape.rank == 0 || type != element(operand))) return false;
     }
     return true;
   }
 
   static Type region_input(const Graph& g, const Graph& before, const Node& node, const Graph& region, std::int32_t i, std::int32_t k) {
-    const Type& was = region.values[static_cast<std::size_t>(i)].type;
+    const Type& was = region.values[i].type;
     if (k < 0 || k >= node.n_inputs) return was;
-    const ValueId v = g.inputs(node)[static_cast<std::size_t>(k)];
-    const Type &old = before.values[static_cast<std::size_t>(v)].type, &now = g.values[static_cast<std::size_t>(v)].type;
+    const ValueId v = g.inputs(node)[k];
+    const Type &old = before.values[v].type, &now = g.values[v].type;
     if (was == old) return now;
     return old.shape.rank > 0 && was == element(old) ? element(now) : was;
   }
@@ -186,10 +186,10 @@ class Retyper {
 std::int64_t sample_size(const Graph& g, const DimTable& table, std::int32_t dim) {
   for (const DimTable::Axis& a : table.axes)
     for (ValueId v = 0; a.dim == dim && v < g.n_inputs; ++v) {
-      const Type& t = g.values[static_cast<std::size_t>(v)].type;
+      const Type& t = g.values[v].type;
       if (g.value_name(v) == a.input && a.axis < t.shape.rank) return t.shape[a.axis];
     }
-  return table.dims[static_cast<std::size_t>(dim)].min;
+  return table.dims[dim].min;
 }
 
 void check_range(const DimRange& d, std::int64_t size) {
@@ -215,8 +215,8 @@ class Suspects {
     }
     for (const Node& node : g_.nodes)
       for (ValueId v : g_.inputs(node))
-        for (std::int32_t i = 0; changed_[static_cast<std::size_t>(v)] && i < node.n_outputs; ++i)
-          changed_[static_cast<std::size_t>(node.first_output + i)] = true;
+        for (std::int32_t i = 0; changed_[v] && i < node.n_outputs; ++i)
+          changed_[node.first_output + i] = true;
   }
 
   std::string first(const std::vector<NodeId>& but) {
@@ -240,9 +240,9 @@ class Suspects {
   }
 
   void check_node(NodeId n) {
-    const Node& node = g_.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g_.nodes[n];
     bool concerned = node.n_inputs == 0 || node.op->is(kRandom);
-    for (ValueId v : g_.inputs(node)) concerned = concerned || changed_[static_cast<std::size_t>(v)];
+    for (ValueId v : g_.inputs(node)) concerned = concerned || changed_[v];
     if (!concerned) return;
     if (const Literal* literal = g_.literal(node)) {
       if (literal->data && literal->type.numel() == 1) check_real(n, "value", element(*literal));
@@ -284,7 +284,7 @@ class Suspects {
   }
 
   void refuse(NodeId n, const char* field, const std::string& value) {
-    const Node& node = g_.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g_.nodes[n];
     const std::string_view site = node.origin.site.view();
     found_ = fmt::format("[{}] '{}' holds {}, a size that changes, and one recording does not say how it follows: {}{}", node.op->name, field, value,
                          g_.node_text(n), site.empty() ? "" : fmt::format(" ({})", site));
@@ -311,9 +311,9 @@ Graph retype(const Graph& graph, const DimTable& table, const Sizes& sizes) {
   for (const DimTable::Axis& a : table.axes) {
     bool found = false;
     for (ValueId v = 0; v < graph.n_inputs; ++v) {
-      Shape& shape = result.values[static_cast<std::size_t>(v)].type.shape;
+      Shape& shape = result.values[v].type.shape;
       if (graph.value_name(v) != a.input || a.axis >= shape.rank) continue;
-      shape[a.axis] = by_dim[static_cast<std::size_t>(a.dim)];
+      shape[a.axis] = by_dim[a.dim];
       found = true;
     }
     if (!found) throw TypeError(fmt::format("the table of dimensions speaks of axis {} of '{}', which is no input of the graph", a.axis, a.input));
@@ -331,7 +331,7 @@ Graph retype(const Graph& graph, const std::map<std::string, Type>& inputs) {
     ValueId v = 0;
     while (v < graph.n_inputs && graph.value_name(v) != name) ++v;
     if (v == graph.n_inputs) throw TypeError(fmt::format("the graph has no input '{}'", name));
-    Type& now = result.values[static_cast<std::size_t>(v)].type;
+    Type& now = result.values[v].type;
     if (now.dtype != type.dtype || now.shape.rank != type.shape.rank)
       throw TypeError(fmt::format("input '{}' is {}: {} changes more than its sizes", name, to_string(now), to_string(type)));
     now = type;
@@ -359,12 +359,12 @@ Sizes sizes_of(const Graph& graph, const DimTable& table, const std::map<std::st
     const std::string name = graph.value_name(v);
     const auto it = inputs.find(name);
     if (it == inputs.end()) continue;
-    Type expected = graph.values[static_cast<std::size_t>(v)].type;
+    Type expected = graph.values[v].type;
     if (it->second.shape.rank != expected.shape.rank || it->second.dtype != expected.dtype)
       throw TypeError(fmt::format("input '{}' is {}, the graph wants {} but for its named dimensions", name, to_string(it->second), to_string(expected)));
     for (const DimTable::Axis& a : table.axes) {
       if (a.input != name || a.axis >= expected.shape.rank) continue;
-      const DimRange& d = table.dims[static_cast<std::size_t>(a.dim)];
+      const DimRange& d = table.dims[a.dim];
       const std::int64_t size = it->second.shape[a.axis];
       const auto [known, fresh] = sizes.emplace(d.name, size);
       if (!fresh && known->second != size)

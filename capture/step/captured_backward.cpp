@@ -19,20 +19,20 @@ namespace {
 // The nodes that the outputs need: no updates, and no calls of the host but those whose results are read.
 Graph needed_nodes(const Graph& graph) {
   std::vector<bool> needed(graph.values.size());
-  for (ValueId v : graph.outputs) needed[static_cast<std::size_t>(v)] = true;
+  for (ValueId v : graph.outputs) needed[v] = true;
   std::vector<bool> keep(graph.nodes.size());
   for (NodeId n = graph.node_count(); n-- > 0;) {
-    const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+    const Node& node = graph.nodes[n];
     bool any = false;
-    for (std::int32_t k = 0; k < node.n_outputs; ++k) any = any || needed[static_cast<std::size_t>(node.first_output + k)];
+    for (std::int32_t k = 0; k < node.n_outputs; ++k) any = any || needed[node.first_output + k];
     if (!any) continue;
-    keep[static_cast<std::size_t>(n)] = true;
-    for (ValueId v : graph.inputs(node)) needed[static_cast<std::size_t>(v)] = true;
-    for (ValueId v : graph.after(node)) needed[static_cast<std::size_t>(v)] = true;
+    keep[n] = true;
+    for (ValueId v : graph.inputs(node)) needed[v] = true;
+    for (ValueId v : graph.after(node)) needed[v] = true;
   }
   Rewriter rewriter(graph);
   for (NodeId n = 0; n < graph.node_count(); ++n)
-    if (keep[static_cast<std::size_t>(n)]) rewriter.copy(n);
+    if (keep[n]) rewriter.copy(n);
   return rewriter.finish();
 }
 
@@ -63,15 +63,15 @@ void CapturedBackward::find_operands(const Captured& captured) {
   std::vector<bool> wants(static_cast<std::size_t>(g.n_inputs + g.n_state));
   std::unordered_map<const detail::TensorImpl*, bool> needs;
   for (const TensorUse& use : captured.uses) {
-    if (use.input != kNone) wants[static_cast<std::size_t>(use.input)] = use.requires_grad;
+    if (use.input != kNone) wants[use.input] = use.requires_grad;
     else needs[use.tensor.impl()] = use.requires_grad;
   }
   for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) {
     Operand o;
     o.value = v;
     if (v < captured.declared_inputs) o.input = v;
-    else o.tensor = v < g.n_inputs ? captured.inputs[static_cast<std::size_t>(v)] : captured.state[static_cast<std::size_t>(v - g.n_inputs)];
-    o.wants_gradient = o.input != kNone ? wants[static_cast<std::size_t>(v)] : needs.count(o.tensor.impl()) && needs[o.tensor.impl()];
+    else o.tensor = v < g.n_inputs ? captured.inputs[v] : captured.state[v - g.n_inputs];
+    o.wants_gradient = o.input != kNone ? wants[v] : needs.count(o.tensor.impl()) && needs[o.tensor.impl()];
     operands_.push_back(std::move(o));
   }
 }
@@ -90,15 +90,15 @@ void CapturedBackward::generate(const Captured& captured) {
   graph_ = needed_nodes(made.graph);
   std::vector<bool> read(graph_.values.size());
   for (const Node& node : graph_.nodes)
-    for (ValueId v : graph_.inputs(node)) read[static_cast<std::size_t>(v)] = true;
-  for (ValueId v : graph_.outputs) read[static_cast<std::size_t>(v)] = true;
-  for (const Operand& o : operands_) read_.push_back(read[static_cast<std::size_t>(made.moved[static_cast<std::size_t>(o.value)])]);
+    for (ValueId v : graph_.inputs(node)) read[v] = true;
+  for (ValueId v : graph_.outputs) read[v] = true;
+  for (const Operand& o : operands_) read_.push_back(read[made.moved[o.value]]);
 }
 
 // State that the step itself overwrites is gone when backward wants to read it.
 std::string CapturedBackward::overwritten(const Captured& captured) const {
   for (const Update& u : captured.graph.updates)
-    if (read_[static_cast<std::size_t>(u.state)])
+    if (read_[u.state])
       return fmt::format("it reads the state '{}', which the step overwrites; capture the backward pass too", captured.graph.value_name(u.state));
   return "";
 }
@@ -108,7 +108,7 @@ std::vector<Tensor> CapturedBackward::attach(const std::vector<Tensor>& inputs, 
   std::vector<Tensor> xs;
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     const Operand& o = operands_[i];
-    if (o.wants_gradient || (problem_.empty() && read_[i])) xs.push_back(o.input == kNone ? o.tensor : inputs[static_cast<std::size_t>(o.input)]);
+    if (o.wants_gradient || (problem_.empty() && read_[i])) xs.push_back(o.input == kNone ? o.tensor : inputs[o.input]);
   }
   std::vector<Tensor> targets;
   for (std::size_t i : targets_) targets.push_back(results[i]);
@@ -153,7 +153,7 @@ std::vector<Tensor> CapturedBackward::run(const std::vector<Tensor>& xs, const s
     if (!given && i >= n_inputs && bases_[i - n_inputs]) continue;
     // What is not read is set to anything.
     const auto slot = static_cast<ValueId>(i < n_inputs ? i : i + dys.size());
-    const Tensor value = given ? xs[k++] : default_value(graph_.values[static_cast<std::size_t>(slot)].type, 0, "");
+    const Tensor value = given ? xs[k++] : default_value(graph_.values[slot].type, 0, "");
     if (i < n_inputs) executor_->set_input(static_cast<int>(i), value);
     else give_state(i - n_inputs, state_names[i - n_inputs], value);
   }

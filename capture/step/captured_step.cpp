@@ -310,7 +310,7 @@ struct CapturedStep::Impl {
   }
 
   static Tensor used(const TensorUse& use, const std::vector<Tensor>& inputs) {
-    return use.input == kNone ? use.tensor : inputs[static_cast<std::size_t>(use.input)];
+    return use.input == kNone ? use.tensor : inputs[use.input];
   }
 
   std::vector<Tensor> replay(Recording& r, const std::vector<Tensor>& inputs) {
@@ -320,7 +320,7 @@ struct CapturedStep::Impl {
     r.draws.advance();
     ++counts.replays;
     for (const TensorUse& use : r.captured->uses) {
-      if (use.grad_output != kNone) used(use, inputs).set_grad(outputs[static_cast<std::size_t>(use.grad_output)]);
+      if (use.grad_output != kNone) used(use, inputs).set_grad(outputs[use.grad_output]);
       else if (use.clears_grad) used(use, inputs).set_grad(Tensor());
     }
     outputs.resize(static_cast<std::size_t>(r.captured->declared_outputs));

@@ -257,7 +257,7 @@ Sizes DimBuckets::sizes_of(const std::map<std::string, Type>& inputs) const {
   Sizes sizes;
   std::map<std::string, std::string> said_by;
   for (const DimTable::Axis& a : impl_->table.axes) {
-    const DimRange& d = impl_->table.dims[static_cast<std::size_t>(a.dim)];
+    const DimRange& d = impl_->table.dims[a.dim];
     const auto it = inputs.find(a.input);
     if (it == inputs.end()) throw TypeError(fmt::format("[capture] the step has no input '{}', whose axis {} is dimension '{}'", a.input, a.axis, d.name));
     if (a.axis >= it->second.shape.rank)

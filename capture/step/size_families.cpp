@@ -27,7 +27,7 @@ std::vector<Type> DimFamilies::pattern_of(std::vector<Type> types) const {
     const auto it = dims_.inputs.find(i < names_.size() ? names_[i] : fmt::format("in{}", i));
     if (it == dims_.inputs.end()) continue;
     for (int axis = 0; axis < types[i].shape.rank && axis < static_cast<int>(it->second.size()); ++axis)
-      if (!it->second[static_cast<std::size_t>(axis)].empty()) types[i].shape[axis] = 0;
+      if (!it->second[axis].empty()) types[i].shape[axis] = 0;
   }
   return types;
 }
@@ -69,7 +69,7 @@ Captured DimFamilies::captured(const std::vector<Type>& types, const Surrounding
   const Graph& g = made.graph;
   for (std::size_t i = 0; i < made.report.inputs.size() && i < static_cast<std::size_t>(g.n_inputs); ++i) made.report.inputs[i].type = g.values[i].type;
   for (std::size_t i = 0; i < made.report.outputs.size() && i < g.outputs.size(); ++i)
-    made.report.outputs[i].type = g.values[static_cast<std::size_t>(g.outputs[i])].type;
+    made.report.outputs[i].type = g.values[g.outputs[i]].type;
   return made;
 }
 

@@ -33,7 +33,7 @@ std::string listing(const Calibration& c) {
     text += fmt::format("{:<28} {:>10.3f} {:>12} {:>10} {:>10} {:>7}\n", name, r.call_us, per_ns(r.us_per_flop), per_ns(r.us_per_byte),
                         per_ns(r.us_per_far_byte > 0 ? r.us_per_byte + r.us_per_far_byte : 0), r.points);
   text += "other ops, of their built-in estimate:";
-  for (int k = 0; k < kOpKinCount; ++k) text += fmt::format(" {} x{:.2f}{}", kin_name(static_cast<OpKin>(k)), c.kin_ratio[static_cast<std::size_t>(k)], k + 1 < kOpKinCount ? "," : "\n");
+  for (int k = 0; k < kOpKinCount; ++k) text += fmt::format(" {} x{:.2f}{}", kin_name(static_cast<OpKin>(k)), c.kin_ratio[k], k + 1 < kOpKinCount ? "," : "\n");
   return text;
 }
 

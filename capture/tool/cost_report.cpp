@@ -9,7 +9,7 @@ std::string calibrate_report(const std::string& path, const Calibration& c) {
     ops.push_back({{"op", name}, {"version", r.version}, {"call_us", r.call_us}, {"us_per_flop", r.us_per_flop}, {"us_per_byte", r.us_per_byte},
                    {"us_per_far_byte", r.us_per_far_byte}, {"points", r.points}});
   Json ratios = Json::object();
-  for (int k = 0; k < kOpKinCount; ++k) ratios[kin_name(static_cast<OpKin>(k))] = c.kin_ratio[static_cast<std::size_t>(k)];
+  for (int k = 0; k < kOpKinCount; ++k) ratios[kin_name(static_cast<OpKin>(k))] = c.kin_ratio[k];
   return text_of({{"schema", "tapedeck.calibrate/1"}, {"file", path}, {"machine", c.machine}, {"program", c.program}, {"quick", c.quick}, {"kin_ratio", ratios}, {"ops", ops}});
 }
 

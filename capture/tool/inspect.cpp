@@ -53,10 +53,10 @@ int info(const FileOptions& options) {
   auto list = [&](const char* title, ValueId first, ValueId last, const auto& stored) {
     if (first == last) return;
     std::int64_t bytes = 0;
-    for (ValueId v = first; v < last; ++v) bytes += g.values[static_cast<std::size_t>(v)].type.bytes();
+    for (ValueId v = first; v < last; ++v) bytes += g.values[v].type.bytes();
     text += fmt::format("{}: {}\n", title, human_size(bytes));
     for (ValueId v = first; v < last; ++v) {
-      const Value& value = g.values[static_cast<std::size_t>(v)];
+      const Value& value = g.values[v];
       text += fmt::format("  {:<32} {:<20} {}{}\n", g.value_name(v), to_string(value.type), role_name(value.role), stored.count(g.value_name(v)) ? "" : ", type only");
     }
   };
@@ -83,12 +83,12 @@ std::string plan_notes(const Plan& p, const FusionGroups& groups, NodeId n) {
   std::string notes;
   for (std::size_t s = 0; s < p.segments.size(); ++s)
     if (std::binary_search(p.segments[s].nodes.begin(), p.segments[s].nodes.end(), n)) notes = fmt::format("seg={}", s);
-  const Node& node = p.graph.nodes[static_cast<std::size_t>(n)];
+  const Node& node = p.graph.nodes[n];
   if (node.n_outputs > 0) {
-    const Placement& at = p.values[static_cast<std::size_t>(node.first_output)];
+    const Placement& at = p.values[node.first_output];
     if (at.where == Where::arena) notes += fmt::format("{}at={}", notes.empty() ? "" : ", ", at.offset);
   }
-  if (const std::int32_t group = groups.of_node[static_cast<std::size_t>(n)]; group != kNone)
+  if (const std::int32_t group = groups.of_node[n]; group != kNone)
     notes += fmt::format("{}fuse={}", notes.empty() ? "" : ", ", group);
   return notes;
 }

@@ -51,7 +51,7 @@ std::string segments_explained(const Plan& p) {
   text += "  segment        us  nodes  waits for  before        intra-op  ends   which\n";
   for (std::size_t s = 0; s < p.segments.size(); ++s) {
     const Segment& g = p.segments[s];
-    const auto intra = std::count_if(g.nodes.begin(), g.nodes.end(), [&](NodeId node) { return p.intra_op.empty() || p.intra_op[static_cast<std::size_t>(node)]; });
+    const auto intra = std::count_if(g.nodes.begin(), g.nodes.end(), [&](NodeId node) { return p.intra_op.empty() || p.intra_op[node]; });
     text += fmt::format("  {:>7} {:>9.1f} {:>6} {:>10}  {:<12} {:>9}  {:<6} {}\n", s, g.cost_us, g.nodes.size(), g.n_predecessors, list_of(g.successors), intra,
                         segment_end_name(g.end), runs_of(g.nodes));
   }
@@ -67,14 +67,14 @@ std::string choices_explained(const Plan& p) {
   text += "values in the arena, largest first:\n";
   std::vector<ValueId> order;
   for (ValueId v = 0; v < p.graph.value_count(); ++v)
-    if (p.values[static_cast<std::size_t>(v)].where == Where::arena) order.push_back(v);
+    if (p.values[v].where == Where::arena) order.push_back(v);
   std::stable_sort(order.begin(), order.end(), [&](ValueId a, ValueId b) {
-    return p.graph.values[static_cast<std::size_t>(a)].type.bytes() > p.graph.values[static_cast<std::size_t>(b)].type.bytes();
+    return p.graph.values[a].type.bytes() > p.graph.values[b].type.bytes();
   });
   for (ValueId v : order) {
-    const Placement& at = p.values[static_cast<std::size_t>(v)];
+    const Placement& at = p.values[v];
     const std::string of = at.other != kNone ? " %" + p.graph.value_name(at.other) : at.reader != kNone ? fmt::format(", last read by node {}", at.reader) : "";
-    text += fmt::format("  %{:<28} {:<18} at {:>10}  nodes {}..{}  {}{}\n", p.graph.value_name(v), to_string(p.graph.values[static_cast<std::size_t>(v)].type), at.offset,
+    text += fmt::format("  %{:<28} {:<18} at {:>10}  nodes {}..{}  {}{}\n", p.graph.value_name(v), to_string(p.graph.values[v].type), at.offset,
                         at.birth, at.death, reason_name(at.reason), of);
   }
   return text;

@@ -48,7 +48,7 @@ Json segments_json(const Plan& p) {
   for (const Segment& s : p.segments) {
     Json intra = Json::array();
     for (NodeId n : s.nodes)
-      if (p.intra_op.empty() || p.intra_op[static_cast<std::size_t>(n)]) intra.push_back(n);
+      if (p.intra_op.empty() || p.intra_op[n]) intra.push_back(n);
     list.push_back({{"cost_us", s.cost_us}, {"nodes", s.nodes}, {"successors", s.successors}, {"n_predecessors", s.n_predecessors},
                     {"end", segment_end_name(s.end)}, {"intra_op", intra}});
   }

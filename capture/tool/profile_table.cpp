@@ -38,8 +38,8 @@ ProfileTable profile_table(const Plan& plan, const Profile& profile, const Calib
   const std::vector<double> estimates = cost_nodes(plan.graph, &model).us;
   std::map<std::string, std::pair<double, std::int32_t>> expected;   // by name: of one run, and how many
   for (NodeId n = 0; n < plan.graph.node_count(); ++n) {
-    auto& [us, runs] = expected[profile_name(plan.graph, plan.graph.nodes[static_cast<std::size_t>(n)])];
-    us = estimates[static_cast<std::size_t>(n)];
+    auto& [us, runs] = expected[profile_name(plan.graph, plan.graph.nodes[n])];
+    us = estimates[n];
     ++runs;
   }
   for (const NodeTime& t : profile.nodes) {

@@ -71,7 +71,7 @@ TapeFile tape_of(const TapeFile& file, const Graph& graph) {
   result.captured = graph;
   result.metadata = file.metadata;
   for (ValueId v = 0; v < graph.n_inputs + graph.n_state; ++v) {
-    const Value& value = graph.values[static_cast<std::size_t>(v)];
+    const Value& value = graph.values[v];
     for (const auto* stored : {&file.inputs, &file.state}) {
       const auto known = stored->find(value.name.str());
       if (known != stored->end() && known->second.type() == value.type) (graph.is_state(v) ? result.state : result.inputs)[known->first] = known->second;

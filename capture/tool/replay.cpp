@@ -24,7 +24,7 @@ namespace tapedeck::tool {
 
 namespace {
 
-std::string name_of(const Graph& g, ValueId v) { return g.values[static_cast<std::size_t>(v)].name.str(); }
+std::string name_of(const Graph& g, ValueId v) { return g.values[v].name.str(); }
 
 // Runs the same steps eagerly beside the replay and remembers the first thing that differs.
 class EagerCheck {

@@ -6,7 +6,7 @@ namespace tapedeck::tool {
 namespace {
 
 Json value_json(const Graph& g, ValueId v) {
-  const Value& value = g.values[static_cast<std::size_t>(v)];
+  const Value& value = g.values[v];
   return {{"name", g.value_name(v)}, {"type", to_string(value.type)}, {"bytes", value.type.bytes()}, {"role", role_name(value.role)}};
 }
 

@@ -14,8 +14,8 @@ namespace tapedeck::tool {
 
 namespace {
 
-std::string name_of(const Graph& g, ValueId v) { return g.values[static_cast<std::size_t>(v)].name.str(); }
-const Type& type_of(const Graph& g, ValueId v) { return g.values[static_cast<std::size_t>(v)].type; }
+std::string name_of(const Graph& g, ValueId v) { return g.values[v].name.str(); }
+const Type& type_of(const Graph& g, ValueId v) { return g.values[v].type; }
 
 Tensor zeros_of(const Type& type) {
   const std::vector<unsigned char> zero(static_cast<std::size_t>(type.bytes()));
@@ -70,7 +70,7 @@ Start starting_values(const TapeFile& file, const StartOptions& options) {
       for (ValueId i = 0; i < g.n_inputs; ++i) names += (i ? ", " : "") + name_of(g, i);
       throw UsageError(fmt::format("no input '{}'; there are: {}", name, names));
     }
-    start.inputs[static_cast<std::size_t>(v)] = input_value(item.substr(equals + 1), name, type_of(g, v));
+    start.inputs[v] = input_value(item.substr(equals + 1), name, type_of(g, v));
   }
   if (options.weights.empty()) return start;
   int used = 0;
@@ -87,7 +87,7 @@ Start starting_values(const TapeFile& file, const StartOptions& options) {
     }
     if (tensor.type() != type_of(g, v))
       throw FileError(fmt::format("{}: '{}' is {}, the graph wants {}", options.weights, name, to_string(tensor.type()), to_string(type_of(g, v))));
-    start.state[static_cast<std::size_t>(v - g.n_inputs)] = tensor;
+    start.state[v - g.n_inputs] = tensor;
     ++used;
   }
   if (used == 0) throw FileError(fmt::format("{}: holds no state of the graph", options.weights));

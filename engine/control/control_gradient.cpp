@@ -15,7 +15,7 @@ namespace {
 
 using Values = std::vector<ValueId>;
 
-bool floating(const Graph& g, ValueId v) { return is_floating(g.values[static_cast<std::size_t>(v)].type.dtype); }
+bool floating(const Graph& g, ValueId v) { return is_floating(g.values[v].type.dtype); }
 
 // One pass of a loop and its gradient, in one graph. Its inputs are (i, carried, slices, captured, d carried, d captured, d
 // stacked), and its outputs are (d carried, d captured, d slices). The lists hold values of `graph`.
@@ -77,7 +77,7 @@ std::vector<bool> forward_nodes(const PassGradient& p) {
   std::vector<bool> forward(p.graph.nodes.size());
   for (std::size_t n = 0; n < forward.size(); ++n) forward[n] = p.graph.nodes[n].origin.phase != Phase::backward;
   for (ValueId v : p.moved)
-    if (const NodeId n = v == kNone ? kNone : p.graph.values[static_cast<std::size_t>(v)].node; n != kNone) forward[static_cast<std::size_t>(n)] = true;
+    if (const NodeId n = v == kNone ? kNone : p.graph.values[v].node; n != kNone) forward[n] = true;
   return forward;
 }
 
@@ -86,17 +86,17 @@ std::vector<bool> forward_nodes(const PassGradient& p) {
 bool computed_again(const Graph& g, const Node& node, const std::vector<bool>& varies) {
   if (g.literal(node) || node.op->is(kView) || node.origin.region != kNone) return true;
   const auto in = g.inputs(node);
-  return node.op->is(kCheap) && std::none_of(in.begin(), in.end(), [&](ValueId v) { return varies[static_cast<std::size_t>(v)]; });
+  return node.op->is(kCheap) && std::none_of(in.begin(), in.end(), [&](ValueId v) { return varies[v]; });
 }
 
 // By value, whether it differs from pass to pass.
 std::vector<bool> varying(const Graph& g, std::size_t first_captured, std::size_t end_captured) {
   std::vector<bool> varies(g.values.size());
-  for (ValueId v = 0; v < g.n_inputs; ++v) varies[static_cast<std::size_t>(v)] = static_cast<std::size_t>(v) < first_captured || static_cast<std::size_t>(v) >= end_captured;
+  for (ValueId v = 0; v < g.n_inputs; ++v) varies[v] = static_cast<std::size_t>(v) < first_captured || static_cast<std::size_t>(v) >= end_captured;
   for (const Node& node : g.nodes) {
     const auto in = g.inputs(node);
-    const bool any = std::any_of(in.begin(), in.end(), [&](ValueId v) { return varies[static_cast<std::size_t>(v)]; });
-    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) varies[static_cast<std::size_t>(v)] = any;
+    const bool any = std::any_of(in.begin(), in.end(), [&](ValueId v) { return varies[v]; });
+    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) varies[v] = any;
   }
   return varies;
 }
@@ -107,17 +107,17 @@ Values residuals_of(const PassGradient& p, const LoopLayout& l) {
   const std::vector<bool> forward = forward_nodes(p), varies = varying(g, 1 + l.carried + l.scanned, 1 + l.operands());
   std::vector<bool> needed(g.values.size());
   Values kept;
-  for (ValueId v : p.results) needed[static_cast<std::size_t>(v)] = true;
+  for (ValueId v : p.results) needed[v] = true;
   for (NodeId n = g.node_count(); n-- > 0;) {
-    const Node& node = g.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g.nodes[n];
     bool runs = false;
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
-      if (!needed[static_cast<std::size_t>(v)]) continue;
-      if (forward[static_cast<std::size_t>(n)] && !computed_again(g, node, varies)) kept.push_back(v);
+      if (!needed[v]) continue;
+      if (forward[n] && !computed_again(g, node, varies)) kept.push_back(v);
       else runs = true;
     }
     if (!runs) continue;
-    for (ValueId v : g.inputs(node)) needed[static_cast<std::size_t>(v)] = true;
+    for (ValueId v : g.inputs(node)) needed[v] = true;
   }
   for (std::size_t j = 0; j < l.carried; ++j)
     if (needed[j + 1]) kept.push_back(static_cast<ValueId>(j + 1));
@@ -135,10 +135,10 @@ Tensor begin_of(Vjp& b, std::size_t operand, const PassGradient& p, std::size_t 
   *fresh = true;
   std::vector<SliceAttrs> windows;
   ValueId v = p.results[p.d_carried.size() + k];
-  for (; v != p.d_captured[k]; v = p.graph.inputs(p.graph.nodes[static_cast<std::size_t>(p.graph.values[static_cast<std::size_t>(v)].node)])[0]) {
-    const NodeId n = p.graph.values[static_cast<std::size_t>(v)].node;
-    if (n == kNone || p.graph.nodes[static_cast<std::size_t>(n)].op != &ops::slice_assign) return full(type.shape, -0.0, type.dtype, b.site());
-    windows.push_back(*static_cast<const SliceAttrs*>(p.graph.attributes(p.graph.nodes[static_cast<std::size_t>(n)])));
+  for (; v != p.d_captured[k]; v = p.graph.inputs(p.graph.nodes[p.graph.values[v].node])[0]) {
+    const NodeId n = p.graph.values[v].node;
+    if (n == kNone || p.graph.nodes[n].op != &ops::slice_assign) return full(type.shape, -0.0, type.dtype, b.site());
+    windows.push_back(*static_cast<const SliceAttrs*>(p.graph.attributes(p.graph.nodes[n])));
   }
   Tensor begin = full(type.shape, 0, type.dtype, b.site());
   for (const SliceAttrs& at : windows) {
@@ -240,7 +240,7 @@ bool scan_back(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph&
   Values kept;
   std::vector<Tensor> kept_stacks;
   for (std::size_t j = l.carried + stacked; j < body.outputs.size(); ++j) {
-    kept.push_back(p.moved[static_cast<std::size_t>(body.outputs[j])]);
+    kept.push_back(p.moved[body.outputs[j]]);
     kept_stacks.push_back(b.ys[j]);
   }
   const Values stop = joined(kept, p.inputs, p.d_carried, p.d_captured, p.d_stacked);
@@ -250,7 +250,7 @@ bool scan_back(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph&
   Values slices, captured;
   std::vector<Tensor> scanned, others;
   for (std::size_t k = 0; k < kept.size(); ++k)
-    if (needed[static_cast<std::size_t>(kept[k])] && std::find(slices.begin(), slices.end(), kept[k]) == slices.end()) {
+    if (needed[kept[k]] && std::find(slices.begin(), slices.end(), kept[k]) == slices.end()) {
       slices.push_back(kept[k]);
       scanned.push_back(kept_stacks[k]);
     }
@@ -282,7 +282,7 @@ Region with_residuals(const Region& body, const LoopLayout& l, const std::vector
   const PassGradient p = gradient_of_pass(*body, l, needs, l.stacked);
   const Values kept = residuals_of(p, l);
   Values outputs;
-  for (ValueId v : body->outputs) outputs.push_back(p.moved[static_cast<std::size_t>(v)]);
+  for (ValueId v : body->outputs) outputs.push_back(p.moved[v]);
   *residuals = static_cast<std::int64_t>(kept.size());
   return region_of(extract(p.graph, p.inputs, joined(outputs, kept)));
 }
@@ -318,7 +318,7 @@ void vjp_cond(Vjp& b) {
   GraphGradient made[2];
   Values heads[2];
   for (int branch = 0; branch < 2; ++branch) {
-    const Graph& region = *b.regions[static_cast<std::size_t>(branch)];
+    const Graph& region = *b.regions[branch];
     Values targets, wrt;
     for (ValueId v : region.outputs)
       if (floating(region, v)) targets.push_back(v);

@@ -24,7 +24,7 @@ struct RegionTrace::Impl {
   std::vector<ValueId> input_values, output_values;
   std::vector<bool> wanted_nodes, wanted_values;   // the nodes and values on which results depend, and nodes with effects
 
-  const Outside& outside(ValueId v) const { return tape.outside[static_cast<std::size_t>(tape.info[static_cast<std::size_t>(v)].outside)]; }
+  const Outside& outside(ValueId v) const { return tape.outside[tape.info[v].outside]; }
   bool is_declared(const Outside& o) const {
     return std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.impl() == o.tensor.impl(); });
   }
@@ -48,16 +48,16 @@ void RegionTrace::Impl::find_wanted(const char* op) {
   const Graph& g = tape.graph;
   wanted_nodes.assign(g.nodes.size(), false);
   wanted_values.assign(g.values.size(), false);
-  for (ValueId v : output_values) wanted_values[static_cast<std::size_t>(v)] = true;
+  for (ValueId v : output_values) wanted_values[v] = true;
   for (NodeId n = g.node_count(); n-- > 0;) {
-    const Node& node = g.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g.nodes[n];
     bool wanted = node.op->is(kEffect);
-    for (std::int32_t k = 0; k < node.n_outputs; ++k) wanted = wanted || wanted_values[static_cast<std::size_t>(node.first_output + k)];
+    for (std::int32_t k = 0; k < node.n_outputs; ++k) wanted = wanted || wanted_values[node.first_output + k];
     if (!wanted) continue;
-    wanted_nodes[static_cast<std::size_t>(n)] = true;
+    wanted_nodes[n] = true;
     if (node.op == &ops::custom_gradient)
-      throw CaptureError(error_text(op, "a custom gradient inside a loop or branch cannot be captured", tape.notes[static_cast<std::size_t>(n)].site));
-    for (ValueId v : g.inputs(node)) wanted_values[static_cast<std::size_t>(v)] = true;
+      throw CaptureError(error_text(op, "a custom gradient inside a loop or branch cannot be captured", tape.notes[n].site));
+    for (ValueId v : g.inputs(node)) wanted_values[v] = true;
   }
 }
 
@@ -96,7 +96,7 @@ RegionTrace::RegionTrace(RegionTrace&&) noexcept = default;
 std::vector<Tensor> RegionTrace::reads() const {
   std::vector<Tensor> all;
   for (const Outside& o : impl_->tape.outside)
-    if (impl_->wanted_values[static_cast<std::size_t>(o.first)] && !impl_->is_declared(o) && !impl_->is_constant(o)) all.push_back(o.tensor);
+    if (impl_->wanted_values[o.first] && !impl_->is_declared(o) && !impl_->is_constant(o)) all.push_back(o.tensor);
   return all;
 }
 
@@ -127,7 +127,7 @@ ValueId add_constant(Graph& g, const Outside& o) {
   Origin origin;
   origin.site = site_note(o.read_at);
   const NodeId n = g.add_node(ops::constant, {}, &attrs, {&literal.type, 1}, origin);
-  return g.nodes[static_cast<std::size_t>(n)].first_output;
+  return g.nodes[n].first_output;
 }
 
 }  // namespace
@@ -139,28 +139,28 @@ Region RegionTrace::region(const std::vector<Tensor>& captured) const {
   std::vector<ValueId> map(i.tape.graph.values.size(), kNone);
   std::unordered_map<const TensorImpl*, ValueId> input_of;
   InputNames names;
-  for (std::size_t k = 0; k < i.declared.size(); ++k) map[static_cast<std::size_t>(i.input_values[k])] = graph->add_input(names.unique(i.declared[k].name), i.declared[k].type);
+  for (std::size_t k = 0; k < i.declared.size(); ++k) map[i.input_values[k]] = graph->add_input(names.unique(i.declared[k].name), i.declared[k].type);
   for (const Tensor& t : captured)
     input_of.emplace(t.impl(), graph->add_input(names.unique(t.name().empty() ? "outer" : t.name().str()), t.type()));
   for (const Outside& o : i.tape.outside) {
-    ValueId& v = map[static_cast<std::size_t>(o.first)];
-    if (v != kNone || !i.wanted_values[static_cast<std::size_t>(o.first)]) continue;
+    ValueId& v = map[o.first];
+    if (v != kNone || !i.wanted_values[o.first]) continue;
     const auto known = input_of.find(o.tensor.impl());
     v = known != input_of.end() ? known->second : add_constant(*graph, o);
   }
   for (NodeId n = 0; n < i.tape.graph.node_count(); ++n) {
-    if (!i.wanted_nodes[static_cast<std::size_t>(n)]) continue;
-    const Node& node = i.tape.graph.nodes[static_cast<std::size_t>(n)];
+    if (!i.wanted_nodes[n]) continue;
+    const Node& node = i.tape.graph.nodes[n];
     std::vector<ValueId> inputs;
-    for (ValueId v : i.tape.graph.inputs(node)) inputs.push_back(map[static_cast<std::size_t>(v)]);
+    for (ValueId v : i.tape.graph.inputs(node)) inputs.push_back(map[v]);
     Origin origin = node.origin;
-    origin.site = site_note(i.tape.notes[static_cast<std::size_t>(n)].site);
+    origin.site = site_note(i.tape.notes[n].site);
     const NodeId made = graph->add_node(*node.op, inputs, i.tape.graph.attributes(node), i.tape.graph.output_types(node), origin, {}, i.tape.graph.regions_of(node));
     for (std::int32_t k = 0; k < node.n_outputs; ++k)
-      map[static_cast<std::size_t>(node.first_output + k)] = graph->nodes[static_cast<std::size_t>(made)].first_output + k;
+      map[node.first_output + k] = graph->nodes[made].first_output + k;
   }
   for (ValueId v : i.output_values) {
-    graph->outputs.push_back(map[static_cast<std::size_t>(v)]);
+    graph->outputs.push_back(map[v]);
     graph->output_names.emplace_back();
   }
   return graph;

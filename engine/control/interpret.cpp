@@ -27,9 +27,9 @@ namespace {
 std::vector<NodeId> last_readers(const Graph& g) {
   std::vector<NodeId> last(g.values.size(), kNone);
   for (NodeId n = 0; n < g.node_count(); ++n)
-    for (ValueId v : g.inputs(g.nodes[static_cast<std::size_t>(n)])) last[static_cast<std::size_t>(v)] = n;
-  for (ValueId v : g.outputs) last[static_cast<std::size_t>(v)] = g.node_count();
-  for (const Update& u : g.updates) last[static_cast<std::size_t>(u.value)] = g.node_count();
+    for (ValueId v : g.inputs(g.nodes[n])) last[v] = n;
+  for (ValueId v : g.outputs) last[v] = g.node_count();
+  for (const Update& u : g.updates) last[u.value] = g.node_count();
   return last;
 }
 
@@ -43,11 +43,11 @@ Tensor constant(const Graph& g, const Node& node) {
 
 void run_node(const Graph& g, const Node& node, std::vector<Tensor>& values, std::vector<Tensor>& operands) {
   if (g.literal(node)) {
-    values[static_cast<std::size_t>(node.first_output)] = constant(g, node);
+    values[node.first_output] = constant(g, node);
     return;
   }
   operands.clear();
-  for (ValueId v : g.inputs(node)) operands.push_back(values[static_cast<std::size_t>(v)]);
+  for (ValueId v : g.inputs(node)) operands.push_back(values[v]);
   std::vector<Tensor> results;
   if (node.n_regions > 0) {
     results = apply_regions(*node.op, g.regions_of(node), operands, g.attributes(node), site_of(node.origin));
@@ -55,7 +55,7 @@ void run_node(const Graph& g, const Node& node, std::vector<Tensor>& values, std
     const std::vector<Type> declared = node.op->is(kDeclaredTypes) ? g.output_types(node) : std::vector<Type>{};
     results = apply_all(*node.op, operands, g.attributes(node), site_of(node.origin), declared);
   }
-  for (std::int32_t i = 0; i < node.n_outputs; ++i) values[static_cast<std::size_t>(node.first_output + i)] = std::move(results[static_cast<std::size_t>(i)]);
+  for (std::int32_t i = 0; i < node.n_outputs; ++i) values[node.first_output + i] = std::move(results[i]);
 }
 
 }  // namespace
@@ -68,17 +68,17 @@ Interpreted interpret(const Graph& g, std::span<const Tensor> given) {
   std::vector<Tensor> values(g.values.size()), operands;
   std::copy(given.begin(), given.end(), values.begin());
   for (NodeId n = 0; n < g.node_count(); ++n) {
-    const Node& node = g.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g.nodes[n];
     run_node(g, node, values, operands);
     operands.clear();
     for (ValueId v : g.inputs(node))
-      if (last[static_cast<std::size_t>(v)] == n) values[static_cast<std::size_t>(v)] = Tensor();
+      if (last[v] == n) values[v] = Tensor();
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
-      if (last[static_cast<std::size_t>(v)] == kNone) values[static_cast<std::size_t>(v)] = Tensor();
+      if (last[v] == kNone) values[v] = Tensor();
   }
   Interpreted result;
-  for (ValueId v : g.outputs) result.outputs.push_back(values[static_cast<std::size_t>(v)]);
-  for (const Update& u : g.updates) result.updates.push_back(values[static_cast<std::size_t>(u.value)]);
+  for (ValueId v : g.outputs) result.outputs.push_back(values[v]);
+  for (const Update& u : g.updates) result.updates.push_back(values[u.value]);
   return result;
 }
 

@@ -262,7 +262,7 @@ LoopResult scan_eagerly(const Function& body, const Tensors& carried, const Tens
     const std::int64_t i = options.reverse ? trips - 1 - k : k;
     ++k;
     Tensors arguments = joined({index_of(i)}, run.carried);
-    for (const Tensors& x : slices) arguments.push_back(x[static_cast<std::size_t>(i)]);
+    for (const Tensors& x : slices) arguments.push_back(x[i]);
     run.take(pass(joined(arguments, captured)));
     return true;
   });

@@ -32,7 +32,7 @@ std::int64_t read_count(const Tensor& mask) {
 void note_dynamic_count() {
   const Recorder& tape = *thread_state().tape;
   NodeId n = tape.graph.node_count() - 1;   // nodes for its gradient may have been recorded after it
-  while (n >= 0 && !counts_elements(*tape.graph.nodes[static_cast<std::size_t>(n)].op)) --n;
+  while (n >= 0 && !counts_elements(*tape.graph.nodes[n].op)) --n;
   if (n >= 0) noted[tape.serial].push_back(n);
 }
 

@@ -23,8 +23,8 @@ class Trace {
 
  private:
   using Marks = std::vector<char>;
-  static bool has(const Marks& marks, ValueId v) { return marks[static_cast<std::size_t>(v)] != 0; }
-  const Node& node(NodeId n) const { return tape_.graph.nodes[static_cast<std::size_t>(n)]; }
+  static bool has(const Marks& marks, ValueId v) { return marks[v] != 0; }
+  const Node& node(NodeId n) const { return tape_.graph.nodes[n]; }
   bool any_output(const Marks& marks, NodeId n) const {
     for (std::int32_t k = 0; k < node(n).n_outputs; ++k)
       if (has(marks, node(n).first_output + k)) return true;
@@ -34,7 +34,7 @@ class Trace {
     const auto in = tape_.graph.inputs(node(n));
     return std::any_of(in.begin(), in.end(), [&](ValueId v) { return has(marks, v); });
   }
-  double bytes(ValueId v) const { return static_cast<double>(tape_.graph.values[static_cast<std::size_t>(v)].type.bytes()); }
+  double bytes(ValueId v) const { return static_cast<double>(tape_.graph.values[v].type.bytes()); }
 
   void mark_wanted();
   void mark_sources();
@@ -76,24 +76,24 @@ Trace::Trace(const Op& op, std::span<const Type> inputs, std::span<const Type> o
   for (const Vjp::Window& window : vjp.windows) pieces_.push_back(tape_.value_of(window.piece.impl(), {}));
   const std::size_t n = tape_.graph.values.size();
   wanted_.resize(n), gradient_.resize(n), forward_.resize(n);
-  for (ValueId v : pieces_) wanted_[static_cast<std::size_t>(v)] = 1;
-  for (ValueId v : dys) gradient_[static_cast<std::size_t>(v)] = 1;
-  for (ValueId v : xs_) forward_[static_cast<std::size_t>(v)] = 1;
-  for (ValueId v : ys_) forward_[static_cast<std::size_t>(v)] = 1;
+  for (ValueId v : pieces_) wanted_[v] = 1;
+  for (ValueId v : dys) gradient_[v] = 1;
+  for (ValueId v : xs_) forward_[v] = 1;
+  for (ValueId v : ys_) forward_[v] = 1;
 }
 
 void Trace::mark_wanted() {
   for (NodeId n = tape_.graph.node_count() - 1; n >= 0; --n)
     if (any_output(wanted_, n))
-      for (ValueId v : tape_.graph.inputs(node(n))) wanted_[static_cast<std::size_t>(v)] = 1;
+      for (ValueId v : tape_.graph.inputs(node(n))) wanted_[v] = 1;
 }
 
 void Trace::mark_sources() {
   for (NodeId n = 0; n < tape_.graph.node_count(); ++n) {
     const bool gradient = any_input(gradient_, n), forward = any_input(forward_, n);
     for (std::int32_t k = 0; k < node(n).n_outputs; ++k) {
-      gradient_[static_cast<std::size_t>(node(n).first_output + k)] = gradient;
-      forward_[static_cast<std::size_t>(node(n).first_output + k)] = forward;
+      gradient_[node(n).first_output + k] = gradient;
+      forward_[node(n).first_output + k] = forward;
     }
   }
 }
@@ -112,28 +112,28 @@ void Trace::choose_forward() {
   const NodeId n_nodes = tape_.graph.node_count();
   parts_.assign(static_cast<std::size_t>(n_nodes), CallPart::backward);
   for (NodeId n = 0; n < n_nodes; ++n)
-    if (any_output(wanted_, n) && any_output(forward_, n) && !any_output(gradient_, n)) parts_[static_cast<std::size_t>(n)] = CallPart::forward;
+    if (any_output(wanted_, n) && any_output(forward_, n) && !any_output(gradient_, n)) parts_[n] = CallPart::forward;
   for (int round = 0; round < 2; ++round) {
     const Marks read = read_in_backward();
     Marks now = read;
     for (NodeId n = n_nodes - 1; n >= 0; --n) {
-      CallPart& part = parts_[static_cast<std::size_t>(n)];
+      CallPart& part = parts_[n];
       if (part != CallPart::forward || !any_output(now, n)) continue;
       const auto in = tape_.graph.inputs(node(n));
       const bool operands_there = std::all_of(in.begin(), in.end(), [&](ValueId v) { return has(now, v) || !has(forward_, v); });
       if (may_be_kept(n) && !operands_there) continue;
       part = CallPart::backward;
-      for (ValueId v : in) now[static_cast<std::size_t>(v)] = 1;
+      for (ValueId v : in) now[v] = 1;
     }
   }
 }
 
 Trace::Marks Trace::read_in_backward() const {
   Marks read(tape_.graph.values.size());
-  for (ValueId v : pieces_) read[static_cast<std::size_t>(v)] = 1;
+  for (ValueId v : pieces_) read[v] = 1;
   for (NodeId n = 0; n < tape_.graph.node_count(); ++n)
-    if (any_output(wanted_, n) && parts_[static_cast<std::size_t>(n)] == CallPart::backward)
-      for (ValueId v : tape_.graph.inputs(node(n))) read[static_cast<std::size_t>(v)] = 1;
+    if (any_output(wanted_, n) && parts_[n] == CallPart::backward)
+      for (ValueId v : tape_.graph.inputs(node(n))) read[v] = 1;
   return read;
 }
 
@@ -141,8 +141,8 @@ double Trace::kept_bytes(const Marks& read) const {
   double total = 0;
   for (ValueId v = 0; v < tape_.graph.value_count(); ++v) {
     if (!has(read, v)) continue;
-    const NodeId n = tape_.graph.values[static_cast<std::size_t>(v)].node;
-    if (n == kNone ? has(forward_, v) : parts_[static_cast<std::size_t>(n)] == CallPart::forward) total += bytes(v);
+    const NodeId n = tape_.graph.values[v].node;
+    if (n == kNone ? has(forward_, v) : parts_[n] == CallPart::forward) total += bytes(v);
   }
   return total;
 }
@@ -160,14 +160,14 @@ SaveMask Trace::mask(const Marks& read) const {
 void Trace::keep_what_is_read() {
   const Marks read = read_in_backward();
   for (NodeId n = 0; n < tape_.graph.node_count(); ++n)
-    if (parts_[static_cast<std::size_t>(n)] == CallPart::forward && any_output(read, n)) parts_[static_cast<std::size_t>(n)] = CallPart::kept;
+    if (parts_[n] == CallPart::forward && any_output(read, n)) parts_[n] = CallPart::kept;
   Marks wanted(tape_.graph.values.size());
   for (NodeId n = tape_.graph.node_count() - 1; n >= 0; --n) {
-    CallPart& part = parts_[static_cast<std::size_t>(n)];
+    CallPart& part = parts_[n];
     const bool in_forward = part == CallPart::forward || part == CallPart::kept;
     if (!in_forward && any_output(wanted, n)) part = CallPart::both;
     if (in_forward || part == CallPart::both)
-      for (ValueId v : tape_.graph.inputs(node(n))) wanted[static_cast<std::size_t>(v)] = 1;
+      for (ValueId v : tape_.graph.inputs(node(n))) wanted[v] = 1;
   }
 }
 

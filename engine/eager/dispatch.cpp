@@ -97,7 +97,7 @@ void infer(Call& c, std::span<const Type> declared) {
     if (c.n_out > Signature::kOutputs) return;
     s.n_inputs = -1;
     for (int i = 0; i < c.n; ++i) s.inputs[i] = c.in[i]->type();
-    for (int i = 0; i < c.n_out; ++i) s.outputs[i] = c.spilled[static_cast<std::size_t>(i)];
+    for (int i = 0; i < c.n_out; ++i) s.outputs[i] = c.spilled[i];
     if (c.op.attrs) std::memcpy(s.attrs, c.attrs, c.op.attrs->size);
     s.n_outputs = c.n_out;
     s.derived = nullptr;
@@ -184,7 +184,7 @@ void run_with_layouts(const Op& op, TensorImpl* const* in, int n, const void* at
   std::vector<Tensor> owned;
   std::vector<TensorImpl*> fixed(in, in + n);
   for (int i = 0; i < n; ++i)
-    if (!taken(i)) fixed[static_cast<std::size_t>(i)] = owned.emplace_back(dense_copy(*in[i], site)).impl();
+    if (!taken(i)) fixed[i] = owned.emplace_back(dense_copy(*in[i], site)).impl();
   run_kernel(op, fixed.data(), n, attrs, out, n_out, site);
 }
 
@@ -270,7 +270,7 @@ NodeId record_node(Call& c, std::uint32_t need, TensorImpl* const* out, bool in_
   const NodeId n = tape.record(c.op, in, c.attrs, results, need != 0, derived, c.site);
   if (derived && derived->two_parts()) {
     kept = run_forward_part(c.op, *derived, in, results, c.attrs, need, c.site);
-    NodeInfo& note = tape.notes[static_cast<std::size_t>(n)];
+    NodeInfo& note = tape.notes[n];
     note.extra = std::make_unique<NodeExtra>();
     note.extra->kept = std::move(kept);
   }

@@ -134,13 +134,13 @@ class Write {
 
   // Keeps a copy of each operand that backward reads and that the write is about to overwrite.
   void rescue(NodeId n) const {
-    const SaveMask saves = tape_.notes[static_cast<std::size_t>(n)].saves();
-    const std::vector<ValueId> operands(tape_.graph.inputs(tape_.graph.nodes[static_cast<std::size_t>(n)]).begin(),
-                                        tape_.graph.inputs(tape_.graph.nodes[static_cast<std::size_t>(n)]).end());
+    const SaveMask saves = tape_.notes[n].saves();
+    const std::vector<ValueId> operands(tape_.graph.inputs(tape_.graph.nodes[n]).begin(),
+                                        tape_.graph.inputs(tape_.graph.nodes[n]).end());
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const detail::Storage* storage = call_.in[i]->storage;
       const bool hit = storage && std::any_of(targets_.begin(), targets_.end(), [&](TensorImpl* t) { return t->storage == storage; });
-      if (!(saves & operand_bit(i)) || !hit || storage->version != tape_.info[static_cast<std::size_t>(operands[i])].version) continue;
+      if (!(saves & operand_bit(i)) || !hit || storage->version != tape_.info[operands[i]].version) continue;
       const Tensor copy(dense_copy(*call_.in[i], call_.site));
       tape_.keep_instead(operands[i], *copy.impl());
     }
@@ -156,7 +156,7 @@ class Write {
       fresh.push_back(results.back().impl());
     }
     const NodeId n = record_node(call_, need, fresh.data(), true);
-    const ValueId first = tape_.graph.nodes[static_cast<std::size_t>(n)].first_output;
+    const ValueId first = tape_.graph.nodes[n].first_output;
     rescue(n);
     compute();
     bump();
@@ -170,13 +170,13 @@ class Write {
 
   // Under NoGrad gradients pass as if there had been no write.
   void pass_through(ValueId v, ValueId old) const {
-    if (old == kNone || !tape_.info[static_cast<std::size_t>(old)].needs_grad) return;
-    tape_.info[static_cast<std::size_t>(v)].through = old;
-    tape_.info[static_cast<std::size_t>(v)].needs_grad = true;
+    if (old == kNone || !tape_.info[old].needs_grad) return;
+    tape_.info[v].through = old;
+    tape_.info[v].needs_grad = true;
   }
 
   Tensor handle(ValueId v) const {
-    Tensor t(detail::new_impl(tape_.graph.values[static_cast<std::size_t>(v)].type, nullptr));
+    Tensor t(detail::new_impl(tape_.graph.values[v].type, nullptr));
     tape_.bind(t.impl(), v);
     return t;
   }
@@ -193,7 +193,7 @@ class Write {
                                            : same_elements(piece, link.parent->shape);
       const ValueId now = tape_.value_of(whole.impl(), call_.site);
       if (link.op->is(kNoGradient)) pass_through(now, base);
-      tape_.info[static_cast<std::size_t>(v)].parent = now;
+      tape_.info[v].parent = now;
       tape_.rebind(link.parent, now);
       t = link.parent;
       v = now;
@@ -241,8 +241,8 @@ void apply_in_place(const Op& op, std::span<const Tensor> inputs, const void* at
   infer(call, {});
   std::vector<TensorImpl*> targets(static_cast<std::size_t>(call.n_out));
   for (const InplacePair& pair : op.inplace)
-    if (pair.output < call.n_out && pair.input < call.n && !targets[static_cast<std::size_t>(pair.output)])
-      targets[static_cast<std::size_t>(pair.output)] = in[static_cast<std::size_t>(pair.input)];
+    if (pair.output < call.n_out && pair.input < call.n && !targets[pair.output])
+      targets[pair.output] = in[pair.input];
   for (const TensorImpl* t : targets)
     if (!t) throw TypeError(error_text(op.name, "cannot run in place", site));
   Write(call, std::move(targets)).run();

@@ -67,7 +67,7 @@ const Outside* Recorder::find_outside(const TensorImpl* t) const {
   }
   for (; mapped_ < outside.size(); ++mapped_) outside_of_[outside[mapped_].tensor.impl()] = static_cast<std::int32_t>(mapped_);
   auto it = outside_of_.find(t);
-  return it == outside_of_.end() ? nullptr : &outside[static_cast<std::size_t>(it->second)];
+  return it == outside_of_.end() ? nullptr : &outside[it->second];
 }
 
 // Whether a view that is not bound to this tape shows a window of a tensor that this tape tracks.
@@ -80,7 +80,7 @@ bool Recorder::linked_into_tape(const TensorImpl& t) const {
 
 bool Recorder::needs_grad(const TensorImpl& t) const {
   if (owns(t)) {
-    const TapeValue& value = info[static_cast<std::size_t>(bound_value(t))];
+    const TapeValue& value = info[bound_value(t)];
     if (value.cut) return false;
     if (value.needs_grad) return true;
     // The base may have been written in the meantime.
@@ -106,7 +106,7 @@ void Recorder::add_info(const TensorImpl& t) {
 
 // Whether the memory of an owned tensor still holds the value it is bound to.
 bool Recorder::current(const TensorImpl& t, ValueId v, Site site) {
-  const TapeValue& value = info[static_cast<std::size_t>(v)];
+  const TapeValue& value = info[v];
   if (t.storage) return t.storage->version == value.version;
   return !t.link || value.parent == kNone || value_of(t.link->parent, site) == value.parent;
 }
@@ -118,8 +118,8 @@ ValueId Recorder::take_again(TensorImpl* t, Site site) {
     const detail::ViewLink& link = *t->link;
     const ValueId parent = value_of(link.parent, site);
     const Type type = t->type();
-    const bool needs = link.tracked && info[static_cast<std::size_t>(parent)].needs_grad && !link.op->is(kNoGradient);
-    ++info[static_cast<std::size_t>(parent)].readers;
+    const bool needs = link.tracked && info[parent].needs_grad && !link.op->is(kNoGradient);
+    ++info[parent].readers;
     Origin origin;
     origin.phase = thread_state().phase;
     origin.path = thread_state().path;
@@ -128,7 +128,7 @@ ValueId Recorder::take_again(TensorImpl* t, Site site) {
     add_info(*t);
     info.back().needs_grad = needs;
     info.back().parent = parent;
-    const ValueId v = graph.nodes[static_cast<std::size_t>(n)].first_output;
+    const ValueId v = graph.nodes[n].first_output;
     rebind(t, v);
     return v;
   }
@@ -137,11 +137,11 @@ ValueId Recorder::take_again(TensorImpl* t, Site site) {
                                                          to_string(t->type()), t->storage->written_at.file, t->storage->written_at.line), site));
   const ValueId old = bound_value(*t);
   const Type type = t->type();
-  ++info[static_cast<std::size_t>(old)].readers;
+  ++info[old].readers;
   graph.add_node(ops::alias, {&old, 1}, nullptr, {&type, 1});
   notes.emplace_back().site = site;
   add_info(*t);
-  info.back().needs_grad = info[static_cast<std::size_t>(old)].needs_grad;
+  info.back().needs_grad = info[old].needs_grad;
   const ValueId v = graph.value_count() - 1;
   rebind(t, v);
   return v;
@@ -168,7 +168,7 @@ ValueId Recorder::declare(TensorImpl* t, Site site) {
   if (capturing || t->requires_grad) {
     if (const Outside* known = find_outside(t)) {
       const Outside& o = *known;
-      const TapeValue& v = info[static_cast<std::size_t>(o.last)];
+      const TapeValue& v = info[o.last];
       if (t->storage && t->storage->version != v.version) {
         if (capturing)
           throw CaptureError(error_text("capture", fmt::format("reads {} after it was modified behind the capture's back", to_string(t->type())), site));
@@ -188,7 +188,7 @@ ValueId Recorder::declare(TensorImpl* t, Site site) {
 }
 
 void Recorder::keep(ValueId v, const TensorImpl& t) {
-  TapeValue& value = info[static_cast<std::size_t>(v)];
+  TapeValue& value = info[v];
   ++value.saves;
   if (value.saved || !t.storage) return;
   detail::retain(t.storage);
@@ -201,7 +201,7 @@ void Recorder::keep(ValueId v, const TensorImpl& t) {
 }
 
 void Recorder::keep_instead(ValueId v, const TensorImpl& copy) {
-  TapeValue& value = info[static_cast<std::size_t>(v)];
+  TapeValue& value = info[v];
   if (!value.saved) return;
   detail::retain(copy.storage);
   detail::release(std::exchange(value.saved, copy.storage));
@@ -211,7 +211,7 @@ void Recorder::keep_instead(ValueId v, const TensorImpl& copy) {
 }
 
 void Recorder::release_one(ValueId v) {
-  TapeValue& value = info[static_cast<std::size_t>(v)];
+  TapeValue& value = info[v];
   if (value.saves == 0 || --value.saves > 0) return;
   if (!value.saved) return;
   detail::release(std::exchange(value.saved, nullptr));
@@ -219,12 +219,12 @@ void Recorder::release_one(ValueId v) {
 
 // Whether a node of the open region made the value, and gradients flow through that node.
 bool Recorder::made_in_open_region(ValueId v) const {
-  const NodeId maker = graph.values[static_cast<std::size_t>(v)].node;
+  const NodeId maker = graph.values[v].node;
   if (maker == kNone) return false;
-  const Node& node = graph.nodes[static_cast<std::size_t>(maker)];
+  const Node& node = graph.nodes[maker];
   if (node.origin.region != thread_state().region) return false;
   for (ValueId y = node.first_output; y < node.first_output + node.n_outputs; ++y)
-    if (info[static_cast<std::size_t>(y)].needs_grad) return true;
+    if (info[y].needs_grad) return true;
   return false;
 }
 
@@ -236,7 +236,7 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   std::vector<ValueId> many(in.size() > kFew ? in.size() : 0);
   ValueId* ids = in.size() > kFew ? many.data() : few;
   for (std::size_t i = 0; i < in.size(); ++i) ids[i] = value_of(in[i], site);
-  for (std::size_t i = 0; i < in.size(); ++i) ++info[static_cast<std::size_t>(ids[i])].readers;
+  for (std::size_t i = 0; i < in.size(); ++i) ++info[ids[i]].readers;
 
   Type few_types[kFew];
   std::vector<Type> many_types(out.size() > kFew ? out.size() : 0);
@@ -249,7 +249,7 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   const NodeId n = graph.add_node(op, {ids, in.size()}, attrs, {types, out.size()}, origin, {}, node_regions);
   // Inside a vjp, the site is the user's call in the forward pass. Inside a module, it is the call of the module.
   NodeInfo& note = notes.emplace_back();
-  note.site = state.twin != kNone ? notes[static_cast<std::size_t>(state.twin)].site : state.site.line ? state.site : site;
+  note.site = state.twin != kNone ? notes[state.twin].site : state.site.line ? state.site : site;
   note.twin = state.twin;
   note.derived = derived;
 
@@ -272,7 +272,7 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
     bind(t, v);
     if ((saves & result_bit(i)) && !in_region) keep(v, *t);
   }
-  if (in_region) regions[static_cast<std::size_t>(state.region)].last = n + 1;
+  if (in_region) regions[state.region].last = n + 1;
   if (watch) watch->recorded(*this, n);
   return n;
 }
@@ -290,15 +290,15 @@ void Recorder::bind(TensorImpl* t, ValueId v) {
   } else {
     t->slot = free_slots_.back();
     free_slots_.pop_back();
-    slots_[static_cast<std::size_t>(t->slot)] = v;
+    slots_[t->slot] = v;
   }
   t->tape = serial;
-  ++info[static_cast<std::size_t>(v)].handles;
+  ++info[v].handles;
   ++live;
 }
 
 void Recorder::rebind(TensorImpl* t, ValueId v) {
-  TapeValue& value = info[static_cast<std::size_t>(v)];
+  TapeValue& value = info[v];
   if (t->storage) value.version = t->storage->version;
   if (!owns(*t)) {
     if (const Outside* known = capturing ? find_outside(t) : nullptr) {
@@ -310,9 +310,9 @@ void Recorder::rebind(TensorImpl* t, ValueId v) {
     return bind(t, v);
   }
   const ValueId old = bound_value(*t);
-  slots_[static_cast<std::size_t>(t->slot)] = v;
+  slots_[t->slot] = v;
   ++value.handles;
-  --info[static_cast<std::size_t>(old)].handles;
+  --info[old].handles;
   collect(old);
 }
 

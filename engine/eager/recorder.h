@@ -121,7 +121,7 @@ class Recorder {
   NodeId record(const Op& op, std::span<detail::TensorImpl* const> in, const void* attrs, std::span<detail::TensorImpl* const> out,
                 bool needs_grad, const Derived* derived, Site site, std::span<const Region> node_regions = {});
   // The value of a tensor that this tape owns.
-  ValueId bound_value(const detail::TensorImpl& t) const { return slots_[static_cast<std::size_t>(t.slot)]; }
+  ValueId bound_value(const detail::TensorImpl& t) const { return slots_[t.slot]; }
   // `t` is from now on value v: whatever it was bound to before, or, for a tensor made outside, as its latest value.
   void bind(detail::TensorImpl* t, ValueId v);
   void rebind(detail::TensorImpl* t, ValueId v);

@@ -17,7 +17,7 @@ struct Recorder::Dropped {
 };
 
 void Recorder::unbind(TensorImpl* t) noexcept {
-  --info[static_cast<std::size_t>(bound_value(*t))].handles;
+  --info[bound_value(*t)].handles;
   free_slots_.push_back(t->slot);
   t->tape = 0;
   --live;
@@ -31,18 +31,18 @@ void Recorder::dropped(TensorImpl& t) noexcept {
 }
 
 bool Recorder::reachable(NodeId n) const {
-  const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+  const Node& node = graph.nodes[n];
   for (std::int32_t k = 0; k < node.n_outputs; ++k) {
-    const TapeValue& v = info[static_cast<std::size_t>(node.first_output + k)];
+    const TapeValue& v = info[node.first_output + k];
     if (v.handles > 0 || v.readers > 0) return true;
   }
   return false;
 }
 
 void Recorder::release_saved(NodeId n) {
-  NodeInfo& note = notes[static_cast<std::size_t>(n)];
+  NodeInfo& note = notes[n];
   if (std::exchange(note.released, true)) return;
-  const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+  const Node& node = graph.nodes[n];
   if (note.extra) note.extra->kept.clear();
   const SaveMask saves = note.saves();
   if (node.origin.region != kNone) return;  // a region's operands go when its first node has been passed
@@ -54,33 +54,33 @@ void Recorder::release_saved(NodeId n) {
 }
 
 void Recorder::drop_outside(ValueId v, Dropped* out) {
-  TapeValue& value = info[static_cast<std::size_t>(v)];
+  TapeValue& value = info[v];
   value.dead = true;
   ++dead_values;
   if (value.saved) detail::release(std::exchange(value.saved, nullptr));
   if (value.outside == kNone) return;
-  Outside& o = outside[static_cast<std::size_t>(std::exchange(value.outside, kNone))];
+  Outside& o = outside[std::exchange(value.outside, kNone)];
   outside_of_.erase(o.tensor.impl());
   out->tensors.push_back(std::move(o.tensor));
 }
 
 void Recorder::drop_node(NodeId n, Dropped* out) {
-  const Node& node = graph.nodes[static_cast<std::size_t>(n)];
-  NodeInfo& note = notes[static_cast<std::size_t>(n)];
+  const Node& node = graph.nodes[n];
+  NodeInfo& note = notes[n];
   release_saved(n);
   note.dead = true;
   ++dead_nodes;
   if (note.extra) out->extras.push_back(std::move(note.extra));
   for (std::int32_t k = 0; k < node.n_outputs; ++k) {
     const ValueId v = node.first_output + k;
-    TapeValue& value = info[static_cast<std::size_t>(v)];
+    TapeValue& value = info[v];
     value.dead = true;
     ++dead_values;
     if (value.saved) detail::release(std::exchange(value.saved, nullptr));
     if (value.has_hooks) hooks.erase(v);
   }
   for (ValueId v : graph.inputs(node)) {
-    --info[static_cast<std::size_t>(v)].readers;
+    --info[v].readers;
     out->unread.push_back(v);
   }
 }
@@ -88,16 +88,16 @@ void Recorder::drop_node(NodeId n, Dropped* out) {
 void Recorder::collect(ValueId first) noexcept {
   if (capturing) return;
   if (busy_ > 0) return pending_.push_back(first);
-  const TapeValue& value = info[static_cast<std::size_t>(first)];
+  const TapeValue& value = info[first];
   if (value.handles > 0 || value.readers > 0) return;
   Dropped out;
   out.unread.push_back(first);
   while (!out.unread.empty()) {
     const ValueId v = out.unread.back();
     out.unread.pop_back();
-    const TapeValue& at = info[static_cast<std::size_t>(v)];
+    const TapeValue& at = info[v];
     if (at.dead || at.handles > 0 || at.readers > 0) continue;
-    const NodeId n = graph.values[static_cast<std::size_t>(v)].node;
+    const NodeId n = graph.values[v].node;
     if (n == kNone) drop_outside(v, &out);
     else if (!reachable(n)) drop_node(n, &out);
   }
@@ -105,19 +105,19 @@ void Recorder::collect(ValueId first) noexcept {
 }
 
 void Recorder::cut(ValueId v) {
-  info[static_cast<std::size_t>(v)].cut = true;
-  const NodeId n = graph.values[static_cast<std::size_t>(v)].node;
+  info[v].cut = true;
+  const NodeId n = graph.values[v].node;
   if (capturing || busy_ > 0 || n == kNone) return;
-  const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+  const Node& node = graph.nodes[n];
   for (ValueId k = node.first_output; k < node.first_output + node.n_outputs; ++k)
-    if (!info[static_cast<std::size_t>(k)].cut) return;
+    if (!info[k].cut) return;
   release_saved(n);
-  notes[static_cast<std::size_t>(n)].dead = true;
+  notes[n].dead = true;
   ++dead_nodes;
-  const std::unique_ptr<NodeExtra> extra = std::move(notes[static_cast<std::size_t>(n)].extra);
-  for (ValueId k = node.first_output; k < node.first_output + node.n_outputs; ++k) graph.values[static_cast<std::size_t>(k)].node = kNone;
+  const std::unique_ptr<NodeExtra> extra = std::move(notes[n].extra);
+  for (ValueId k = node.first_output; k < node.first_output + node.n_outputs; ++k) graph.values[k].node = kNone;
   const std::vector<ValueId> operands(graph.inputs(node).begin(), graph.inputs(node).end());
-  for (ValueId operand : operands) --info[static_cast<std::size_t>(operand)].readers;
+  for (ValueId operand : operands) --info[operand].readers;
   for (std::size_t i = operands.size(); i-- > 0;)
     if (operands[i] < graph.value_count()) collect(operands[i]);
 }
@@ -125,7 +125,7 @@ void Recorder::cut(ValueId v) {
 void Recorder::trim() noexcept {
   while (!notes.empty() && notes.back().dead) {
     for (std::int32_t k = 0; k < graph.nodes.back().n_outputs; ++k)
-      graph.values[static_cast<std::size_t>(graph.nodes.back().first_output + k)].node = kNone;
+      graph.values[graph.nodes.back().first_output + k].node = kNone;
     graph.pop_node();
     notes.pop_back();
     --dead_nodes;
@@ -152,44 +152,44 @@ void Recorder::compact() {
   std::vector<NodeInfo> packed_notes;
   std::vector<Outside> packed_outside;
   auto take_value = [&](ValueId v) {
-    moved[static_cast<std::size_t>(v)] = static_cast<ValueId>(packed_info.size());
-    packed_info.push_back(info[static_cast<std::size_t>(v)]);
+    moved[v] = static_cast<ValueId>(packed_info.size());
+    packed_info.push_back(info[v]);
     TapeValue& value = packed_info.back();
-    auto follow = [&](ValueId& id) { id = id == kNone ? kNone : moved[static_cast<std::size_t>(id)]; };
+    auto follow = [&](ValueId& id) { id = id == kNone ? kNone : moved[id]; };
     follow(value.parent);
     follow(value.through);
     if (value.outside == kNone) return;
-    Outside& o = outside[static_cast<std::size_t>(value.outside)];
+    Outside& o = outside[value.outside];
     value.outside = static_cast<std::int32_t>(packed_outside.size());
     packed_outside.push_back(std::move(o));
-    packed_outside.back().first = packed_outside.back().last = moved[static_cast<std::size_t>(v)];
+    packed_outside.back().first = packed_outside.back().last = moved[v];
   };
   ValueId next = 0;
   auto take_outside_before = [&](ValueId end) {
     for (; next < end; ++next)
-      if (!info[static_cast<std::size_t>(next)].dead && graph.values[static_cast<std::size_t>(next)].node == kNone) {
-        packed.values.push_back(graph.values[static_cast<std::size_t>(next)]);
+      if (!info[next].dead && graph.values[next].node == kNone) {
+        packed.values.push_back(graph.values[next]);
         take_value(next);
       }
   };
   for (NodeId n = 0; n < graph.node_count(); ++n) {
-    const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+    const Node& node = graph.nodes[n];
     take_outside_before(node.first_output);
-    if (notes[static_cast<std::size_t>(n)].dead) continue;
+    if (notes[n].dead) continue;
     std::vector<ValueId> in;
-    for (ValueId v : graph.inputs(node)) in.push_back(moved[static_cast<std::size_t>(v)]);
-    moved_nodes[static_cast<std::size_t>(n)] = packed.add_node(*node.op, in, graph.attributes(node), graph.output_types(node), node.origin, {},
+    for (ValueId v : graph.inputs(node)) in.push_back(moved[v]);
+    moved_nodes[n] = packed.add_node(*node.op, in, graph.attributes(node), graph.output_types(node), node.origin, {},
                                                                    graph.regions_of(node));
     for (std::int32_t k = 0; k < node.n_outputs; ++k) take_value(node.first_output + k);
-    packed_notes.push_back(std::move(notes[static_cast<std::size_t>(n)]));
+    packed_notes.push_back(std::move(notes[n]));
     NodeId& twin = packed_notes.back().twin;
-    if (twin != kNone) twin = moved_nodes[static_cast<std::size_t>(twin)];
+    if (twin != kNone) twin = moved_nodes[twin];
   }
   take_outside_before(static_cast<ValueId>(info.size()));
   for (ValueId& v : slots_)
-    if (v != kNone && static_cast<std::size_t>(v) < moved.size()) v = moved[static_cast<std::size_t>(v)];
+    if (v != kNone && static_cast<std::size_t>(v) < moved.size()) v = moved[v];
   std::unordered_map<ValueId, std::vector<GradHook>> packed_hooks;
-  for (auto& [v, list] : hooks) packed_hooks[moved[static_cast<std::size_t>(v)]] = std::move(list);
+  for (auto& [v, list] : hooks) packed_hooks[moved[v]] = std::move(list);
   graph = std::move(packed);
   info = std::move(packed_info);
   notes = std::move(packed_notes);

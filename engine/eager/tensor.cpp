@@ -270,7 +270,7 @@ Tensor& Tensor::on_grad(GradHook hook) {
   }
   const ValueId v = state.tape->value_of(&t, {});
   state.tape->hooks[v].push_back(std::move(hook));
-  state.tape->info[static_cast<std::size_t>(v)].has_hooks = true;
+  state.tape->info[v].has_hooks = true;
   return *this;
 }
 

@@ -14,10 +14,10 @@ class Vjp {
  public:
   // Operand and result. Where the derived save set says that backward does not read the data, this is an abstract tensor: its type
   // can be asked, its data cannot be used.
-  const Tensor& x(int i) const { return xs[static_cast<std::size_t>(i)]; }
-  const Tensor& y(int i = 0) const { return ys[static_cast<std::size_t>(i)]; }
-  const Tensor& dy(int i = 0) const { return dys[static_cast<std::size_t>(i)]; }
-  bool needs(int i) const { return need[static_cast<std::size_t>(i)]; }
+  const Tensor& x(int i) const { return xs[i]; }
+  const Tensor& y(int i = 0) const { return ys[i]; }
+  const Tensor& dy(int i = 0) const { return dys[i]; }
+  bool needs(int i) const { return need[i]; }
   int n_inputs() const { return static_cast<int>(xs.size()); }
   Site site() const { return where; }
   template <class A>

@@ -55,7 +55,7 @@ BackwardWalk::BackwardWalk(Recorder& graph, std::vector<ForwardPart>* forward_pa
 }
 
 std::string BackwardWalk::describe(NodeId n) const {
-  const Site s = tape_.notes[static_cast<std::size_t>(n)].site;
+  const Site s = tape_.notes[n].site;
   return fmt::format("'{}' at {}:{}", node(n).op->name, s.file, s.line);
 }
 
@@ -70,7 +70,7 @@ std::string BackwardWalk::describe(NodeId n) const {
 
 bool BackwardWalk::has_gradient(const Node& node) const {
   for (std::int32_t k = 0; k < node.n_outputs; ++k)
-    if (grads_[static_cast<std::size_t>(node.first_output + k)].defined()) return true;
+    if (grads_[node.first_output + k].defined()) return true;
   return false;
 }
 
@@ -78,10 +78,10 @@ bool BackwardWalk::has_gradient(const Node& node) const {
 bool BackwardWalk::has_only_zeros(const Node& at) const {
   if (!forward_parts_) return false;
   for (std::int32_t k = 0; k < at.n_outputs; ++k) {
-    const Tensor& g = grads_[static_cast<std::size_t>(at.first_output + k)];
+    const Tensor& g = grads_[at.first_output + k];
     if (!g.defined()) continue;
-    NodeId maker = tape_.graph.values[static_cast<std::size_t>(tape_.bound_value(*g.impl()))].node;
-    while (maker != kNone && node(maker).op->is(kView)) maker = tape_.graph.values[static_cast<std::size_t>(tape_.graph.inputs(node(maker))[0])].node;
+    NodeId maker = tape_.graph.values[tape_.bound_value(*g.impl())].node;
+    while (maker != kNone && node(maker).op->is(kView)) maker = tape_.graph.values[tape_.graph.inputs(node(maker))[0]].node;
     if (maker == kNone || node(maker).op != &ops::full) return false;
     if (static_cast<const FullAttrs*>(tape_.graph.attributes(node(maker)))->value != 0) return false;
   }
@@ -110,7 +110,7 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
   if (info(v).saved) {
     t = saved(v, reader);
   } else {
-    const NodeId maker = tape_.graph.values[static_cast<std::size_t>(v)].node;
+    const NodeId maker = tape_.graph.values[v].node;
     const std::int32_t region = maker == kNone ? kNone : node(maker).origin.region;
     if (thread_state().abstract || info(v).saves > 0) {
       t = abstract_tensor(type_of(v));  // abstract execution saves no data
@@ -125,7 +125,7 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
     }
   }
   if (tape_.capturing || create_graph_) {
-    if (t.impl()->storage) tape_.info[static_cast<std::size_t>(v)].version = t.impl()->storage->version;
+    if (t.impl()->storage) tape_.info[v].version = t.impl()->storage->version;
     tape_.bind(t.impl(), v);
   }
   return t;
@@ -144,7 +144,7 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   recomputed_.clear();
   lost_.clear();
   open_region_ = region;
-  const CheckpointRegion range = tape_.regions[static_cast<std::size_t>(region)];
+  const CheckpointRegion range = tape_.regions[region];
   for (NodeId n = range.first; n < range.last; ++n) {
     const Node& at = node(n);
     if (at.origin.region != region || !carries_gradient(n) || at.op->is(kEffect)) continue;  // an effect happens once
@@ -161,7 +161,7 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
       for (std::int32_t k = 0; k < at.n_outputs && overwritten != kNone && it == recomputed_.end(); ++k) lost_[at.first_output + k] = overwritten;
     }
     if (!available) continue;  // the operand was not kept, because no gradient needs it
-    const std::vector<Tensor> outputs = execute(*at.op, inputs, tape_.graph.attributes(at), tape_.graph.output_types(at), tape_.notes[static_cast<std::size_t>(n)].site);
+    const std::vector<Tensor> outputs = execute(*at.op, inputs, tape_.graph.attributes(at), tape_.graph.output_types(at), tape_.notes[n].site);
     for (std::size_t k = 0; k < outputs.size(); ++k) recomputed_[at.first_output + static_cast<ValueId>(k)] = outputs[k];
   }
 }
@@ -169,7 +169,7 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
 void BackwardWalk::add_piece(ValueId v, const Tensor& piece) {
   if (!wanted(v)) return;
   settle_windows(v);
-  Tensor& g = grads_[static_cast<std::size_t>(v)];
+  Tensor& g = grads_[v];
   g = g.defined() ? add(g, piece) : piece;
 }
 
@@ -177,7 +177,7 @@ void BackwardWalk::add_piece(ValueId v, const Tensor& piece) {
 // place.
 void BackwardWalk::add_window(ValueId v, const Vjp::Window& window) {
   if (!wanted(v)) return;
-  Tensor& g = grads_[static_cast<std::size_t>(v)];
+  Tensor& g = grads_[v];
   if (!g.defined()) {
     auto [it, fresh] = windows_.try_emplace(v, type_of(v), site_);
     if (it->second.add(window.piece, window.at)) return;
@@ -201,17 +201,17 @@ void BackwardWalk::settle_windows(ValueId v) {
   const auto it = windows_.find(v);
   if (it == windows_.end()) return;
   ThreadState& state = thread_state();
-  const NodeId maker = tape_.graph.values[static_cast<std::size_t>(v)].node;
+  const NodeId maker = tape_.graph.values[v].node;
   Scoped<NodeId> twin(state.twin, maker);
   Scoped<Name> path(state.path, maker == kNone ? Name() : node(maker).origin.path);
-  grads_[static_cast<std::size_t>(v)] = it->second.assemble();
+  grads_[v] = it->second.assemble();
   windows_.erase(it);
 }
 
 // Called when the gradient of v is complete. Its hooks run, and it goes to the results that were asked for.
 void BackwardWalk::complete(ValueId v) {
   settle_windows(v);
-  Tensor& g = grads_[static_cast<std::size_t>(v)];
+  Tensor& g = grads_[v];
   if (!g.defined()) return;
   if (info(v).has_hooks) {
     const std::vector<GradHook> hooks = tape_.hooks[v];
@@ -238,9 +238,9 @@ void BackwardWalk::run_hook(const GradHook& hook, Tensor* g) const {
 // Fills in what the vjp of the node reads. Abstract tensors stand for values whose data backward does not read.
 Vjp BackwardWalk::open(NodeId n, const std::vector<ValueId>& inputs) {
   const Node at = node(n);
-  const SaveMask saves = tape_.notes[static_cast<std::size_t>(n)].saves();
+  const SaveMask saves = tape_.notes[n].saves();
   Vjp vjp;
-  vjp.where = tape_.notes[static_cast<std::size_t>(n)].site;
+  vjp.where = tape_.notes[n].site;
   auto operand = [&](ValueId v, bool read) { return read ? value(v, n) : abstract_tensor(type_of(v)); };
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     vjp.xs.push_back(operand(inputs[i], forward_parts_ || (saves & operand_bit(i))));
@@ -249,7 +249,7 @@ Vjp BackwardWalk::open(NodeId n, const std::vector<ValueId>& inputs) {
   for (std::int32_t k = 0; k < at.n_outputs; ++k) {
     const ValueId v = at.first_output + k;
     vjp.ys.push_back(operand(v, forward_parts_ || (saves & result_bit(static_cast<std::size_t>(k)))));
-    Tensor& dy = grads_[static_cast<std::size_t>(v)];
+    Tensor& dy = grads_[v];
     const Type type = type_of(v);
     if (!dy.defined()) dy = is_floating(type.dtype) ? full(type.shape, 0, type.dtype, vjp.where) : abstract_tensor(type);
     vjp.dys.push_back(std::move(dy));
@@ -298,7 +298,7 @@ std::vector<Tensor> BackwardWalk::run_forward(NodeId n, const Vjp& vjp, const De
 void BackwardWalk::run_vjp(NodeId n, Vjp* vjp) {
   constexpr std::size_t kMask = 32;  // `need` has a bit for each operand only if there are fewer operands than this
   const Op& op = *node(n).op;
-  const Derived* derived = tape_.notes[static_cast<std::size_t>(n)].derived;
+  const Derived* derived = tape_.notes[n].derived;
   if (forward_parts_ && vjp->xs.size() < kMask && op.n_regions == 0) {
     std::uint32_t need = 0;
     for (std::size_t i = 0; i < vjp->xs.size(); ++i)
@@ -306,7 +306,7 @@ void BackwardWalk::run_vjp(NodeId n, Vjp* vjp) {
     derived = &derive(op, tape_.graph.input_types(node(n)), tape_.graph.output_types(node(n)), vjp->attrs, need);
   }
   if (!derived || !derived->two_parts()) return op.vjp(*vjp);
-  std::vector<Tensor> kept = forward_parts_ ? run_forward(n, *vjp, *derived) : tape_.notes[static_cast<std::size_t>(n)].extra->kept;
+  std::vector<Tensor> kept = forward_parts_ ? run_forward(n, *vjp, *derived) : tape_.notes[n].extra->kept;
   VjpCalls calls{*derived, kept};
   Scoped<VjpCalls*> two_parts(thread_state().calls, &calls);
   op.vjp(*vjp);
@@ -318,7 +318,7 @@ void BackwardWalk::offer_gradients(const std::vector<ValueId>& inputs, Vjp* vjp)
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!info(inputs[i]).needs_grad || !wanted(inputs[i]) || std::count(inputs.begin() + static_cast<std::ptrdiff_t>(i), inputs.end(), inputs[i]) > 1) continue;
     settle_windows(inputs[i]);
-    vjp->so_far[i] = grads_[static_cast<std::size_t>(inputs[i])];
+    vjp->so_far[i] = grads_[inputs[i]];
   }
 }
 
@@ -328,12 +328,12 @@ void BackwardWalk::visit(NodeId n) {
   if (!has_gradient(at)) return;
   const std::vector<ValueId> inputs(tape_.graph.inputs(at).begin(), tape_.graph.inputs(at).end());
   if (std::none_of(inputs.begin(), inputs.end(), [&](ValueId v) { return info(v).needs_grad && wanted(v); })) return;
-  NodeExtra* extra = tape_.notes[static_cast<std::size_t>(n)].extra.get();
+  NodeExtra* extra = tape_.notes[n].extra.get();
   const bool custom = extra && extra->custom;
-  if (tape_.notes[static_cast<std::size_t>(n)].released) fail_freed(n);
+  if (tape_.notes[n].released) fail_freed(n);
   if (!at.op->vjp && !custom) {
     if (!has_only_zeros(at)) fail_without_gradient(n);
-    for (std::int32_t k = 0; k < at.n_outputs; ++k) grads_[static_cast<std::size_t>(at.first_output + k)] = Tensor();
+    for (std::int32_t k = 0; k < at.n_outputs; ++k) grads_[at.first_output + k] = Tensor();
     return;
   }
   std::vector<unsigned char> attrs;
@@ -356,10 +356,10 @@ void BackwardWalk::visit(NodeId n) {
       // An ordinary loop reads the first carried values and the slices before its passes, and captured values in its passes.
       // Backward adds the gradients in the reverse order.
       const std::size_t i = regions.empty() ? k : inputs.size() - 1 - k;
-      if (!vjp.taken.empty() && vjp.taken[i]) grads_[static_cast<std::size_t>(inputs[i])] = Tensor();   // the sum contains it
+      if (!vjp.taken.empty() && vjp.taken[i]) grads_[inputs[i]] = Tensor();   // the sum contains it
       if (vjp.dxs[i].defined()) add_piece(inputs[i], vjp.dxs[i]);
     }
-    for (const Vjp::Window& window : vjp.windows) add_window(inputs[static_cast<std::size_t>(window.operand)], window);
+    for (const Vjp::Window& window : vjp.windows) add_window(inputs[window.operand], window);
   }
   if (!retain_) tape_.release_saved(n);
 }
@@ -367,16 +367,16 @@ void BackwardWalk::visit(NodeId n) {
 // Frees the values that the region read from outside, once backward has visited all nodes of the region. Until then another
 // loss may need them.
 void BackwardWalk::release_region(std::int32_t region) {
-  CheckpointRegion& range = tape_.regions[static_cast<std::size_t>(region)];
+  CheckpointRegion& range = tape_.regions[region];
   auto inside = [&](NodeId n) { return n != kNone && node(n).origin.region == region && carries_gradient(n); };
   if (range.released) return;
   for (NodeId n = range.first; n < range.last; ++n)
-    if (inside(n) && !tape_.notes[static_cast<std::size_t>(n)].released) return;
+    if (inside(n) && !tape_.notes[n].released) return;
   range.released = true;
   for (NodeId n = range.first; n < range.last; ++n)
     if (inside(n))
       for (ValueId v : tape_.graph.inputs(node(n)))
-        if (!inside(tape_.graph.values[static_cast<std::size_t>(v)].node)) tape_.release_one(v);
+        if (!inside(tape_.graph.values[v].node)) tape_.release_one(v);
 }
 
 // Gradients share no bytes with each other or with any tensor of the user. A view has its own bytes if nothing else holds its
@@ -394,15 +394,15 @@ Tensor BackwardWalk::own_bytes(Tensor g) const {
 }
 
 void BackwardWalk::write_leaf(ValueId v) {
-  if (info(v).outside == kNone || !grads_[static_cast<std::size_t>(v)].defined()) return;
+  if (info(v).outside == kNone || !grads_[v].defined()) return;
   if (tape_.nested)
     throw CaptureError(error_text("backward", "a loop or branch that is captured cannot write grad() of tensors outside; use gradients()", site_));
-  Tensor leaf = tape_.outside[static_cast<std::size_t>(info(v).outside)].tensor;
+  Tensor leaf = tape_.outside[info(v).outside].tensor;
   if (const detail::Extra* extra = leaf.impl()->extra) {
     const std::vector<GradHook> hooks = extra->hooks;
-    for (const GradHook& hook : hooks) run_hook(hook, &grads_[static_cast<std::size_t>(v)]);
+    for (const GradHook& hook : hooks) run_hook(hook, &grads_[v]);
   }
-  Tensor g = std::exchange(grads_[static_cast<std::size_t>(v)], Tensor());
+  Tensor g = std::exchange(grads_[v], Tensor());
   const bool write = leaf.grad_request() == GradRequest::write && written_.insert(leaf.impl()).second;
   const Tensor old = write ? Tensor() : leaf.grad();
   leaf.set_grad(old.defined() ? add(old, g) : own_bytes(std::move(g)));
@@ -415,7 +415,7 @@ void BackwardWalk::add_target(const Tensor& target, const Tensor& head) {
 
 void BackwardWalk::ask(ValueId v, std::size_t result) {
   asked_.emplace(v, result);
-  wanted_[static_cast<std::size_t>(v)] = true;
+  wanted_[v] = true;
 }
 
 // Marks as wanted every value that was computed from a wanted value.
@@ -423,10 +423,10 @@ void BackwardWalk::mark_wanted() {
   only_wanted_ = true;
   for (NodeId n = 0; n < tape_.graph.node_count(); ++n) {
     bool any = false;
-    for (ValueId v : tape_.graph.inputs(node(n))) any = any || wanted_[static_cast<std::size_t>(v)];
+    for (ValueId v : tape_.graph.inputs(node(n))) any = any || wanted_[v];
     for (std::int32_t k = 0; k < node(n).n_outputs; ++k) {
       const ValueId v = node(n).first_output + k, through = info(v).through;
-      if (any || (through != kNone && wanted_[static_cast<std::size_t>(through)])) wanted_[static_cast<std::size_t>(v)] = true;
+      if (any || (through != kNone && wanted_[through])) wanted_[v] = true;
     }
   }
 }
@@ -448,7 +448,7 @@ std::vector<Tensor> BackwardWalk::ask_for(const std::vector<Tensor>& wrt) {
   // A leaf may have several values on the tape. All of them are asked for.
   for (ValueId v = 0; v < tape_.graph.value_count() && !leaves.empty(); ++v) {
     if (info(v).outside == kNone || info(v).through != kNone) continue;
-    for (auto [it, end] = leaves.equal_range(tape_.outside[static_cast<std::size_t>(info(v).outside)].tensor.impl()); it != end; ++it) ask(v, it->second);
+    for (auto [it, end] = leaves.equal_range(tape_.outside[info(v).outside].tensor.impl()); it != end; ++it) ask(v, it->second);
   }
   std::vector<Tensor> results = walk_for_results();
   grads_.clear();
@@ -474,13 +474,13 @@ void BackwardWalk::run() {
   NodeId last = kNone;
   for (auto& [v, head] : targets_) {
     add_piece(v, head);
-    last = std::max(last, tape_.graph.values[static_cast<std::size_t>(v)].node);
+    last = std::max(last, tape_.graph.values[v].node);
   }
   targets_.clear();
   for (NodeId n = last; n >= 0; --n) {
-    if (!tape_.notes[static_cast<std::size_t>(n)].dead) visit(n);
+    if (!tape_.notes[n].dead) visit(n);
     const std::int32_t r = forward_parts_ ? kNone : node(n).origin.region;
-    if (r != kNone && tape_.regions[static_cast<std::size_t>(r)].first == n) {
+    if (r != kNone && tape_.regions[r].first == n) {
       if (open_region_ == r) {
         recomputed_.clear();
         open_region_ = kNone;
@@ -489,7 +489,7 @@ void BackwardWalk::run() {
     }
   }
   for (ValueId v = 0; v < n_values; ++v) {
-    if (tape_.graph.values[static_cast<std::size_t>(v)].node != kNone) continue;
+    if (tape_.graph.values[v].node != kNone) continue;
     complete(v);
     if (!only_wanted_) write_leaf(v);
   }

@@ -32,11 +32,11 @@ class BackwardWalk {
   std::vector<Tensor> ask_for(const std::vector<ValueId>& wrt);     // likewise; the results may share bytes
 
  private:
-  const Node& node(NodeId n) const { return tape_.graph.nodes[static_cast<std::size_t>(n)]; }
-  const TapeValue& info(ValueId v) const { return tape_.info[static_cast<std::size_t>(v)]; }
-  const Type& type_of(ValueId v) const { return tape_.graph.values[static_cast<std::size_t>(v)].type; }
+  const Node& node(NodeId n) const { return tape_.graph.nodes[n]; }
+  const TapeValue& info(ValueId v) const { return tape_.info[v]; }
+  const Type& type_of(ValueId v) const { return tape_.graph.values[v].type; }
   bool wanted(ValueId v) const { return !info(v).cut && in_question(v); }
-  bool in_question(ValueId v) const { return !only_wanted_ || (static_cast<std::size_t>(v) < wanted_.size() && wanted_[static_cast<std::size_t>(v)]); }
+  bool in_question(ValueId v) const { return !only_wanted_ || (static_cast<std::size_t>(v) < wanted_.size() && wanted_[v]); }
   void visit(NodeId n);
   void complete(ValueId v);
   void run_hook(const GradHook& hook, Tensor* g) const;

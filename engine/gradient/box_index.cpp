@@ -71,7 +71,7 @@ void BoxIndex::add(const Box& box, std::int32_t id) {
   std::size_t k = 0;
   for (; k < trees_.size() && !trees_[k].items.empty(); ++k) {
     for (const Item& item : trees_[k].items)
-      if (!removed_[static_cast<std::size_t>(item.id)]) fresh.items.push_back(item);
+      if (!removed_[item.id]) fresh.items.push_back(item);
     trees_[k] = Tree();
   }
   if (k == trees_.size()) trees_.emplace_back();
@@ -79,17 +79,17 @@ void BoxIndex::add(const Box& box, std::int32_t id) {
   trees_[k] = std::move(fresh);
 }
 
-void BoxIndex::remove(std::int32_t id) { removed_[static_cast<std::size_t>(id)] = true; }
+void BoxIndex::remove(std::int32_t id) { removed_[id] = true; }
 
 // Halves by the middles of the boxes along the dimension in which these are spread most.
 void BoxIndex::build(Tree* tree, std::int32_t first, std::int32_t last) {
   constexpr std::int32_t kLeaf = 4;
-  Box bounds = tree->items[static_cast<std::size_t>(first)].box;
+  Box bounds = tree->items[first].box;
   std::int64_t low[kMaxRank], high[kMaxRank];
   const auto middle = [](const Box& box, int d) { return box.low[d] + box.high[d]; };
   for (int d = 0; d < bounds.rank; ++d) low[d] = high[d] = middle(bounds, d);
   for (std::int32_t i = first; i < last; ++i) {
-    const Box& box = tree->items[static_cast<std::size_t>(i)].box;
+    const Box& box = tree->items[i].box;
     for (int d = 0; d < bounds.rank; ++d) {
       bounds.low[d] = std::min(bounds.low[d], box.low[d]);
       bounds.high[d] = std::max(bounds.high[d], box.high[d]);
@@ -113,7 +113,7 @@ void BoxIndex::build(Tree* tree, std::int32_t first, std::int32_t last) {
 }
 
 void BoxIndex::search(const Tree& tree, std::int32_t span, const Box& box, std::vector<std::int32_t>* found) const {
-  const Span& at = tree.spans[static_cast<std::size_t>(span)];
+  const Span& at = tree.spans[span];
   if (!at.bounds.overlaps(box)) return;
   if (at.right != 0) {
     search(tree, span + 1, box, found);
@@ -121,8 +121,8 @@ void BoxIndex::search(const Tree& tree, std::int32_t span, const Box& box, std::
     return;
   }
   for (std::int32_t i = at.first; i < at.last; ++i) {
-    const Item& item = tree.items[static_cast<std::size_t>(i)];
-    if (item.box.overlaps(box) && !removed_[static_cast<std::size_t>(item.id)]) found->push_back(item.id);
+    const Item& item = tree.items[i];
+    if (item.box.overlaps(box) && !removed_[item.id]) found->push_back(item.id);
   }
 }
 

@@ -59,7 +59,7 @@ class Generator {
  private:
   GradRequest request(std::size_t i) const { return options_.requests.empty() ? GradRequest::write : options_.requests[i]; }
   ValueId add_to(std::size_t i) const { return options_.add_to.empty() ? kNone : options_.add_to[i]; }
-  const Type& type_of(ValueId v) const { return given_.values[static_cast<std::size_t>(v)].type; }
+  const Type& type_of(ValueId v) const { return given_.values[v].type; }
   std::string text_of(ValueId v) const { return fmt::format("%{}: {}", given_.value_name(v), to_string(type_of(v))); }
   NodeId recorded_from() const { return given_.node_count(); }
 
@@ -143,18 +143,18 @@ void Generator::put_on_tape() {
 // Marks the values through which a gradient flows: all values that are computed from a wrt.
 void Generator::mark_needed() {
   for (std::size_t i = 0; i < wrt_.size(); ++i)
-    if (request(i) != GradRequest::none) tape_.info[static_cast<std::size_t>(wrt_[i])].needs_grad = true;
+    if (request(i) != GradRequest::none) tape_.info[wrt_[i]].needs_grad = true;
   for (const Node& node : given_.nodes) {
     if (node.op->is(kNoGradient)) continue;
     const auto in = given_.inputs(node);
-    if (std::none_of(in.begin(), in.end(), [&](ValueId v) { return tape_.info[static_cast<std::size_t>(v)].needs_grad; })) continue;
+    if (std::none_of(in.begin(), in.end(), [&](ValueId v) { return tape_.info[v].needs_grad; })) continue;
     for (std::int32_t k = 0; k < node.n_outputs; ++k)
-      if (is_floating(type_of(node.first_output + k).dtype)) tape_.info[static_cast<std::size_t>(node.first_output + k)].needs_grad = true;
+      if (is_floating(type_of(node.first_output + k).dtype)) tape_.info[node.first_output + k].needs_grad = true;
   }
 }
 
 Tensor Generator::handle(ValueId v) {
-  const Tensor t = abstract_tensor(tape_.graph.values[static_cast<std::size_t>(v)].type);
+  const Tensor t = abstract_tensor(tape_.graph.values[v].type);
   tape_.bind(t.impl(), v);
   return t;
 }
@@ -176,13 +176,13 @@ void Generator::walk() {
   std::vector<ValueId> asked;
   std::vector<bool> seen(given_.values.size());
   for (std::size_t i = 0; i < wrt_.size(); ++i) {
-    if (request(i) == GradRequest::none || seen[static_cast<std::size_t>(wrt_[i])]) continue;
-    seen[static_cast<std::size_t>(wrt_[i])] = true;
+    if (request(i) == GradRequest::none || seen[wrt_[i]]) continue;
+    seen[wrt_[i]] = true;
     asked.push_back(wrt_[i]);
   }
   BackwardWalk walk(tape_, &forward_parts_, {});
   for (std::size_t i = 0; i < targets_.size(); ++i) {
-    const bool reached = tape_.info[static_cast<std::size_t>(targets_[i])].needs_grad;
+    const bool reached = tape_.info[targets_[i]].needs_grad;
     if (!reached && !options_.heads_as_inputs) continue;
     const Tensor h = head(i);  // an input exists even if it is not read
     if (reached) walk.add_target(targets_[i], h);
@@ -218,14 +218,14 @@ void Generator::settle_results(const std::vector<ValueId>& asked, std::vector<Te
 void Generator::mark_live() {
   live_.assign(tape_.graph.values.size(), false);
   for (ValueId v : results_)
-    if (v != kNone) live_[static_cast<std::size_t>(v)] = true;
+    if (v != kNone) live_[v] = true;
   for (NodeId n = tape_.graph.node_count() - 1; n >= recorded_from(); --n) {
-    const Node& node = tape_.graph.nodes[static_cast<std::size_t>(n)];
+    const Node& node = tape_.graph.nodes[n];
     bool live = node.op->is(kEffect);
-    for (std::int32_t k = 0; k < node.n_outputs; ++k) live = live || live_[static_cast<std::size_t>(node.first_output + k)];
+    for (std::int32_t k = 0; k < node.n_outputs; ++k) live = live || live_[node.first_output + k];
     if (!live) continue;
-    for (std::int32_t k = 0; k < node.n_outputs; ++k) live_[static_cast<std::size_t>(node.first_output + k)] = true;
-    for (ValueId v : tape_.graph.inputs(node)) live_[static_cast<std::size_t>(v)] = true;
+    for (std::int32_t k = 0; k < node.n_outputs; ++k) live_[node.first_output + k] = true;
+    for (ValueId v : tape_.graph.inputs(node)) live_[v] = true;
   }
 }
 
@@ -234,11 +234,11 @@ void Generator::insert_inputs(Rewriter* to) const {
   const auto n = static_cast<ValueId>(new_inputs_.size());
   const ValueId first = g.n_inputs;
   std::vector<Value> fresh;
-  for (const auto& [v, name] : new_inputs_) fresh.push_back({tape_.graph.values[static_cast<std::size_t>(v)].type, kNone, Role::input, name});
+  for (const auto& [v, name] : new_inputs_) fresh.push_back({tape_.graph.values[v].type, kNone, Role::input, name});
   g.values.insert(g.values.begin() + first, fresh.begin(), fresh.end());
   g.n_inputs += n;
   for (ValueId s = first; s < first + g.n_state; ++s) to->replace(s, s + n);
-  for (ValueId i = 0; i < n; ++i) to->replace(new_inputs_[static_cast<std::size_t>(i)].first, first + i);
+  for (ValueId i = 0; i < n; ++i) to->replace(new_inputs_[i].first, first + i);
 }
 
 std::string Generator::node_name(const Node& node) const {
@@ -249,11 +249,11 @@ std::string Generator::node_name(const Node& node) const {
 
 // A number in a vjp is a tensor made outside of the tape. It becomes a constant right before its first reader.
 void Generator::add_constants(Rewriter* to, NodeId n) {
-  const Node& node = tape_.graph.nodes[static_cast<std::size_t>(n)];
+  const Node& node = tape_.graph.nodes[n];
   for (ValueId v : tape_.graph.inputs(node)) {
-    const std::int32_t k = tape_.info[static_cast<std::size_t>(v)].outside;
+    const std::int32_t k = tape_.info[v].outside;
     if (k == kNone || to->at(v) != kNone) continue;
-    const Tensor& t = tape_.outside[static_cast<std::size_t>(k)].tensor;
+    const Tensor& t = tape_.outside[k].tensor;
     if (t.abstract() || !t.dense()) throw GradientError(error_text(node.op->name, "a gradient function reads a tensor of its own that no constant can hold", {}));
     auto bytes = std::make_shared<std::vector<unsigned char>>(static_cast<std::size_t>(t.bytes()));
     std::copy_n(static_cast<const unsigned char*>(t.impl()->data()), bytes->size(), bytes->data());
@@ -264,23 +264,23 @@ void Generator::add_constants(Rewriter* to, NodeId n) {
     origin.phase = node.origin.phase;
     const Type type = t.type();
     const NodeId made = to->graph().add_node(ops::constant, {}, &attrs, {&type, 1}, origin);
-    const ValueId constant = to->graph().nodes[static_cast<std::size_t>(made)].first_output;
-    to->graph().values[static_cast<std::size_t>(constant)].name = name;
+    const ValueId constant = to->graph().nodes[made].first_output;
+    to->graph().values[constant].name = name;
     to->replace(v, constant);
   }
 }
 
 // Copies a node that the walk recorded. `twin` is the node of the given graph to which it belongs.
 void Generator::copy_recorded(Rewriter* to, NodeId n, NodeId twin) {
-  const ValueId first_output = tape_.graph.nodes[static_cast<std::size_t>(n)].first_output;
-  if (!live_[static_cast<std::size_t>(first_output)]) return;
+  const ValueId first_output = tape_.graph.nodes[n].first_output;
+  if (!live_[first_output]) return;
   add_constants(to, n);
   Graph& g = to->graph();
   const NodeId made = to->copy(n);
-  Node& node = g.nodes[static_cast<std::size_t>(made)];
-  for (std::int32_t k = 0; k < node.n_outputs; ++k) g.values[static_cast<std::size_t>(node.first_output + k)].name = names_.unique(node_name(node));
+  Node& node = g.nodes[made];
+  for (std::int32_t k = 0; k < node.n_outputs; ++k) g.values[node.first_output + k].name = names_.unique(node_name(node));
   if (twin == kNone) return;
-  const Node& of = given_.nodes[static_cast<std::size_t>(twin)];
+  const Node& of = given_.nodes[twin];
   node.origin.site = of.origin.site;
   if (node.origin.phase == Phase::backward && of.n_outputs > 0) node.origin.twin = Name(g.value_name(to->at(of.first_output)));
   else node.origin.region = of.origin.region;
@@ -290,18 +290,18 @@ GraphGradient Generator::lay_out() {
   std::vector<const ForwardPart*> part_of(given_.nodes.size(), nullptr);
   std::vector<bool> forward(tape_.graph.nodes.size());
   for (const ForwardPart& part : forward_parts_) {
-    part_of[static_cast<std::size_t>(part.twin)] = &part;
+    part_of[part.twin] = &part;
     std::fill(forward.begin() + part.first, forward.begin() + part.last, true);
   }
   Rewriter to(tape_.graph);
   insert_inputs(&to);
   for (NodeId n = 0; n < recorded_from(); ++n) {
     to.copy(n);
-    if (const ForwardPart* part = part_of[static_cast<std::size_t>(n)])
+    if (const ForwardPart* part = part_of[n])
       for (NodeId k = part->first; k < part->last; ++k) copy_recorded(&to, k, n);
   }
   for (NodeId n = recorded_from(); n < tape_.graph.node_count(); ++n)
-    if (!forward[static_cast<std::size_t>(n)]) copy_recorded(&to, n, tape_.notes[static_cast<std::size_t>(n)].twin);
+    if (!forward[n]) copy_recorded(&to, n, tape_.notes[n].twin);
   GraphGradient result;
   for (ValueId v : results_) result.gradients.push_back(v == kNone ? kNone : to.at(v));
   for (ValueId v = 0; v < given_.value_count(); ++v) result.moved.push_back(to.at(v));

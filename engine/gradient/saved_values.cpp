@@ -37,7 +37,7 @@ std::vector<Tensor> custom_gradient(const std::vector<Tensor>& xs, const CustomF
   for (std::size_t i = 0; i < xs.size(); ++i) saves |= operand_bit(i);
   for (std::size_t k = 0; k < ys.size(); ++k) saves |= result_bit(k);
   const NodeId n = tape.record(ops::custom_gradient, in, nullptr, out, true, &saving(saves), site);
-  NodeInfo& note = tape.notes[static_cast<std::size_t>(n)];
+  NodeInfo& note = tape.notes[n];
   note.extra = std::make_unique<NodeExtra>();
   note.extra->custom = std::move(backward);
   return results;
@@ -51,14 +51,14 @@ bool depends(const Tensor& y, const Tensor& x) {
   const ValueId last = tape.bound_value(*y.impl());
   std::vector<bool> from(static_cast<std::size_t>(tape.graph.value_count()));
   for (ValueId v = 0; v <= last; ++v) {
-    const std::int32_t outside = tape.info[static_cast<std::size_t>(v)].outside;
-    const NodeId n = tape.graph.values[static_cast<std::size_t>(v)].node;
-    bool is = tape.owns(*x.impl()) ? tape.bound_value(*x.impl()) == v : outside != kNone && tape.outside[static_cast<std::size_t>(outside)].tensor.impl() == x.impl();
-    if (n != kNone && !tape.info[static_cast<std::size_t>(v)].cut && !tape.notes[static_cast<std::size_t>(n)].dead)
-      for (ValueId operand : tape.graph.inputs(tape.graph.nodes[static_cast<std::size_t>(n)])) is = is || from[static_cast<std::size_t>(operand)];
-    from[static_cast<std::size_t>(v)] = is;
+    const std::int32_t outside = tape.info[v].outside;
+    const NodeId n = tape.graph.values[v].node;
+    bool is = tape.owns(*x.impl()) ? tape.bound_value(*x.impl()) == v : outside != kNone && tape.outside[outside].tensor.impl() == x.impl();
+    if (n != kNone && !tape.info[v].cut && !tape.notes[n].dead)
+      for (ValueId operand : tape.graph.inputs(tape.graph.nodes[n])) is = is || from[operand];
+    from[v] = is;
   }
-  return from[static_cast<std::size_t>(last)];
+  return from[last];
 }
 
 namespace {
@@ -69,7 +69,7 @@ class SavedList {
 
   std::vector<Saved> list() {
     for (NodeId n = 0; n < tape_.graph.node_count(); ++n) {
-      const NodeInfo& note = tape_.notes[static_cast<std::size_t>(n)];
+      const NodeInfo& note = tape_.notes[n];
       if (note.dead || note.released) continue;
       if (note.extra)
         for (const Tensor& t : note.extra->kept)
@@ -81,7 +81,7 @@ class SavedList {
 
  private:
   void add_operands(NodeId n, SaveMask saves) {
-    const Node& node = tape_.graph.nodes[static_cast<std::size_t>(n)];
+    const Node& node = tape_.graph.nodes[n];
     const auto in = tape_.graph.inputs(node);
     const bool region = node.origin.region != kNone;
     for (std::size_t i = 0; i < in.size(); ++i)
@@ -90,12 +90,12 @@ class SavedList {
       if (saves & result_bit(static_cast<std::size_t>(k))) add(node.first_output + k, fmt::format("result{}", node.n_outputs > 1 ? fmt::format(" {}", k) : ""), n);
   }
   void add(ValueId v, const std::string& what, NodeId n) {
-    const TapeValue& value = tape_.info[static_cast<std::size_t>(v)];
-    if (value.saved) add(value.saved, tape_.graph.values[static_cast<std::size_t>(v)].type, what, n);
+    const TapeValue& value = tape_.info[v];
+    if (value.saved) add(value.saved, tape_.graph.values[v].type, what, n);
   }
   void add(const detail::Storage* storage, const Type& type, const std::string& what, NodeId n) {
-    const Site site = tape_.notes[static_cast<std::size_t>(n)].site;
-    const std::string reason = fmt::format("{} of '{}' at {}:{}", what, tape_.graph.nodes[static_cast<std::size_t>(n)].op->name, site.file, site.line);
+    const Site site = tape_.notes[n].site;
+    const std::string reason = fmt::format("{} of '{}' at {}:{}", what, tape_.graph.nodes[n].op->name, site.file, site.line);
     const auto [it, fresh] = index_.emplace(storage, all_.size());
     if (fresh) all_.push_back({type, storage->bytes, reason});
     else all_[it->second].reason += "; " + reason;

@@ -21,7 +21,7 @@ bool WindowSum::add(const Tensor& piece, const SliceAttrs& window) {
   if (overlapped.empty()) {
     insert(box, piece);
   } else if (overlapped.size() == 1 && this->box(overlapped[0]) == box) {
-    Tensor& sum = cells_[static_cast<std::size_t>(overlapped[0])].piece;
+    Tensor& sum = cells_[overlapped[0]].piece;
     sum = tapedeck::add(Arg(sum, site_.file, site_.line), piece);
   } else if (overlapped.size() <= kFew) {
     merge(box, piece, overlapped);
@@ -40,11 +40,11 @@ void WindowSum::insert(const Box& box, const Tensor& piece) {
 void WindowSum::merge(const Box& box, const Tensor& piece, const Ids& overlapped) {
   std::vector<Box> rest = {box};
   for (std::int32_t id : overlapped) {
-    const Cell cell = cells_[static_cast<std::size_t>(id)];
+    const Cell cell = cells_[id];
     const Box common = box.common(cell.box);
     const Tensor sum = tapedeck::add(part(cell.piece, cell.box, common), part(piece, box, common));
     index_.remove(id);
-    cells_[static_cast<std::size_t>(id)] = {cell.box, Tensor(), true};
+    cells_[id] = {cell.box, Tensor(), true};
     for (const Box& beside : cell.box.without(common)) insert(beside, part(cell.piece, cell.box, beside));
     insert(common, sum);
     std::vector<Box> left;
@@ -111,7 +111,7 @@ std::vector<Box> WindowSum::strips(const Box& region, int axis, Ids* ids, std::v
 Tensor WindowSum::put_together(const Box& region, Ids ids) {
   if (ids.empty()) return zeros_of(region.shape());
   if (ids.size() == 1) {
-    const Cell& cell = cells_[static_cast<std::size_t>(ids[0])];
+    const Cell& cell = cells_[ids[0]];
     if (cell.box == region) return cell.piece;
     Ints before, after;
     for (int d = 0; d < region.rank; ++d) {
@@ -170,7 +170,7 @@ Tensor WindowSum::cut_in_two(const Box& region, const Ids& ids) {
   for (const Box& side : sides) {
     Ids inside;
     for (std::int32_t id : ids) {
-      const Cell cell = cells_[static_cast<std::size_t>(id)];
+      const Cell cell = cells_[id];
       if (!cell.box.overlaps(side)) continue;
       const Box common = cell.box.common(side);
       if (common == cell.box) {

@@ -39,7 +39,7 @@ class WindowSum {
   };
   using Ids = std::vector<std::int32_t>;
 
-  const Box& box(std::int32_t id) const { return cells_[static_cast<std::size_t>(id)].box; }
+  const Box& box(std::int32_t id) const { return cells_[id].box; }
   void insert(const Box& box, const Tensor& piece);
   void merge(const Box& box, const Tensor& piece, const Ids& overlapped);
   Tensor part(const Tensor& piece, const Box& of, const Box& box) const;

@@ -145,7 +145,7 @@ void verify_nested(const Graph& g, int depth);
 void check_regions(const Graph& g, NodeId id, int depth) {
   const Node& n = g.nodes[id];
   for (std::int32_t i = 0; i < n.n_regions; ++i) {
-    const Graph& region = *g.regions_of(n)[static_cast<std::size_t>(i)];
+    const Graph& region = *g.regions_of(n)[i];
     if (depth == kMaxNesting) fail("node {} ({}): regions are nested more than {} deep (invariant 7)", id, n.op->name, kMaxNesting);
     if (region.n_state != 0 || !region.updates.empty()) fail("node {} ({}): region {} has state (invariant 7)", id, n.op->name, i);
     try {

@@ -89,7 +89,7 @@ Cost cost_attention_grad(std::span<const Type> in, std::span<const Type> out, co
 Tensor causal_mask(std::int64_t t, std::int64_t s) {
   std::vector<unsigned char> visible(static_cast<std::size_t>(t * s + 1));
   for (std::int64_t i = 0; i < t; ++i)
-    for (std::int64_t j = 0; j <= std::min(i, s - 1); ++j) visible[static_cast<std::size_t>(i * s + j)] = 1;
+    for (std::int64_t j = 0; j <= std::min(i, s - 1); ++j) visible[i * s + j] = 1;
   return from_bytes({DType::boolean, {t, s}}, visible.data());
 }
 
@@ -110,7 +110,7 @@ void vjp_attention(Vjp& b) {
   std::vector<Tensor> operands = {b.x(0), b.x(1), b.x(2), b.y(0), b.y(1), b.dy(0), b.dy(1)};
   if (b.n_inputs() > 3) operands.push_back(b.x(3));
   const std::vector<Tensor> grads = apply_all(ops::scaled_dot_product_attention_grad, operands, b.attrs, b.site());
-  for (int i = 0; i < 3; ++i) b.dx(i, grads[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < 3; ++i) b.dx(i, grads[i]);
   if (b.n_inputs() > 3 && b.needs(3)) b.dx(3, mask_gradient(b));
 }
 

@@ -50,7 +50,7 @@ void require_inputs(const Infer& f, const char* which, const Graph& region, cons
                          region.value_name(static_cast<ValueId>(i)), to_string(wanted[i])));
 }
 
-Type result_type(const Graph& region, std::size_t i) { return region.values[static_cast<std::size_t>(region.outputs[i])].type; }
+Type result_type(const Graph& region, std::size_t i) { return region.values[region.outputs[i]].type; }
 
 void check_counts(const Infer& f, const LoopAttrs& a) {
   const auto n = static_cast<std::int64_t>(f.inputs.size());

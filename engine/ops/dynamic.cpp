@@ -60,11 +60,11 @@ Follow parse_follow(const Graph& g, std::string_view text) {
   if (field_dot == left.npos) return {};
   const ValueId made = value_named(g, left.substr(0, field_dot)), value = value_named(g, text.substr(equals + 1, at - equals - 1));
   const int axis = small_number(text.substr(at + 1));
-  if (made == kNone || value == kNone || g.values[static_cast<std::size_t>(made)].node == kNone || axis < 0 ||
-      axis >= g.values[static_cast<std::size_t>(value)].type.shape.rank)
+  if (made == kNone || value == kNone || g.values[made].node == kNone || axis < 0 ||
+      axis >= g.values[value].type.shape.rank)
     return {};
-  const NodeId n = g.values[static_cast<std::size_t>(made)].node;
-  const Node& node = g.nodes[static_cast<std::size_t>(n)];
+  const NodeId n = g.values[made].node;
+  const Node& node = g.nodes[n];
   if (value >= node.first_output) return {};
   for (const Field& field : fields_of(*node.op)) {
     if (field.kind != FieldKind::ints || field.name != left.substr(field_dot + 1)) continue;
@@ -90,30 +90,30 @@ class RegionRun {
  public:
   RegionRun(const Graph& g, const std::vector<Follow>& follows) : g_(g), follows_(follows), values_(g.values.size()), shapes_(g.values.size()), last_(g.values.size(), kNone) {
     for (NodeId n = 0; n < g.node_count(); ++n)
-      for (ValueId v : g.inputs(g.nodes[static_cast<std::size_t>(n)])) last_[static_cast<std::size_t>(v)] = n;
-    for (ValueId v : g.outputs) last_[static_cast<std::size_t>(v)] = g.node_count();
+      for (ValueId v : g.inputs(g.nodes[n])) last_[v] = n;
+    for (ValueId v : g.outputs) last_[v] = g.node_count();
   }
 
   std::vector<Tensor> run(std::span<const Tensor> inputs) {
     std::copy(inputs.begin(), inputs.end(), values_.begin());
     for (std::size_t i = 0; i < inputs.size(); ++i) shapes_[i] = inputs[i].shape();
     for (NodeId n = 0; n < g_.node_count(); ++n) {
-      run_node(n, g_.nodes[static_cast<std::size_t>(n)]);
+      run_node(n, g_.nodes[n]);
       drop_after(n);
     }
     std::vector<Tensor> results;
-    for (ValueId v : g_.outputs) results.push_back(values_[static_cast<std::size_t>(v)]);
+    for (ValueId v : g_.outputs) results.push_back(values_[v]);
     return results;
   }
 
  private:
   void run_node(NodeId n, const Node& node) {
     if (const Literal* literal = g_.literal(node)) {
-      values_[static_cast<std::size_t>(node.first_output)] = literal->type.bytes() > 0 ? from_bytes(literal->type, literal->data.get()) : empty(literal->type);
+      values_[node.first_output] = literal->type.bytes() > 0 ? from_bytes(literal->type, literal->data.get()) : empty(literal->type);
       return;
     }
     std::vector<Tensor> operands, results;
-    for (ValueId v : g_.inputs(node)) operands.push_back(values_[static_cast<std::size_t>(v)]);
+    for (ValueId v : g_.inputs(node)) operands.push_back(values_[v]);
     const Site site = site_of(node.origin);
     if (node.n_regions > 0) {
       results = apply_regions(*node.op, g_.regions_of(node), operands, g_.attributes(node), site);
@@ -125,7 +125,7 @@ class RegionRun {
       }
       if (counts_elements(*node.op)) set_count(attrs.data(), read_count(operands.back()));
       for (const Follow& f : follows_)
-        if (f.node == n) std::memcpy(attrs.data() + f.offset, &shapes_[static_cast<std::size_t>(f.value)].sizes[f.axis], sizeof(std::int64_t));
+        if (f.node == n) std::memcpy(attrs.data() + f.offset, &shapes_[f.value].sizes[f.axis], sizeof(std::int64_t));
       const std::vector<Type> declared = node.op->is(kDeclaredTypes) ? g_.output_types(node) : std::vector<Type>{};
       results = apply_all(*node.op, operands, attrs.empty() ? nullptr : attrs.data(), site, declared);
     }
@@ -138,18 +138,18 @@ class RegionRun {
   }
 
   void drop_after(NodeId n) {
-    const Node& node = g_.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g_.nodes[n];
     const auto drop = [&](ValueId v) {
-      Tensor& t = values_[static_cast<std::size_t>(v)];
-      const NodeId maker = g_.values[static_cast<std::size_t>(v)].node;
+      Tensor& t = values_[v];
+      const NodeId maker = g_.values[v].node;
       if (!t.defined()) return;
-      if (maker != kNone && !g_.nodes[static_cast<std::size_t>(maker)].op->is(kView)) bytes_ -= t.bytes();
+      if (maker != kNone && !g_.nodes[maker].op->is(kView)) bytes_ -= t.bytes();
       t = Tensor();
     };
     for (ValueId v : g_.inputs(node))
-      if (last_[static_cast<std::size_t>(v)] == n) drop(v);
+      if (last_[v] == n) drop(v);
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
-      if (last_[static_cast<std::size_t>(v)] == kNone) drop(v);
+      if (last_[v] == kNone) drop(v);
   }
 
   const Graph& g_;
@@ -175,7 +175,7 @@ static void infer_dynamic(Infer& f) {
   for (const Follow& follow : parse_follows(region, f.attributes<DynamicAttrs>().follows.view()))
     if (follow.node == kNone) f.fail(fmt::format("`follows` speaks of what the region does not have: {}", f.attributes<DynamicAttrs>().follows.view()));
   f.outputs.clear();
-  for (ValueId v : region.outputs) f.outputs.push_back(region.values[static_cast<std::size_t>(v)].type);
+  for (ValueId v : region.outputs) f.outputs.push_back(region.values[v].type);
 }
 
 static std::vector<Tensor> run_dynamic(std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs, std::span<const Type> outputs, Site site) {

@@ -160,7 +160,7 @@ std::vector<Tensor> call_and_record(const std::vector<Tensor>& xs, HostStretch f
   for (const Tensor& t : handles) in.push_back(t.impl());
   for (const Tensor& t : made) out.push_back(t.impl());
   const NodeId n = tape.record(ops::on_host, in, &attrs, out, false, nullptr, site);
-  tape.last_effect = tape.graph.nodes[static_cast<std::size_t>(n)].first_output;
+  tape.last_effect = tape.graph.nodes[n].first_output;
   return results;
 }
 

@@ -361,10 +361,10 @@ Tensor tensordot(const Arg& a, const Tensor& b, const Ints& axes_a, const Ints& 
   for (int i = 0; i < b.rank(); ++i) right += static_cast<char>('A' + i);
   for (int k = 0; k < axes_a.size; ++k) {
     const std::int64_t i = axes_a[k] < 0 ? axes_a[k] + a.tensor().rank() : axes_a[k], j = axes_b[k] < 0 ? axes_b[k] + b.rank() : axes_b[k];
-    if (!valid_axis(i, a.tensor().rank()) || !valid_axis(j, b.rank()) || right[static_cast<std::size_t>(j)] >= 'a')
+    if (!valid_axis(i, a.tensor().rank()) || !valid_axis(j, b.rank()) || right[j] >= 'a')
       throw TypeError(error_text("tensordot", fmt::format("cannot pair axis {} of {} with axis {} of {}", axes_a[k],
                                                           to_string(a.tensor().type()), axes_b[k], to_string(b.type())), a.site()));
-    right[static_cast<std::size_t>(j)] = left[static_cast<std::size_t>(i)];
+    right[j] = left[i];
   }
   for (char c : left)
     if (right.find(c) == std::string::npos) result += c;

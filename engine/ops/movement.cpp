@@ -242,7 +242,7 @@ void part_of_concat(std::span<const Type> inputs, int input, const void* attrs, 
                     std::int64_t* strides) {
   const auto axis = static_cast<int>(static_cast<const AxisAttrs*>(attrs)->axis);
   *offset = 0;
-  for (int i = 0; i < input; ++i) *offset += inputs[static_cast<std::size_t>(i)].shape[axis] * result_strides[axis];
+  for (int i = 0; i < input; ++i) *offset += inputs[i].shape[axis] * result_strides[axis];
   std::copy_n(result_strides, inputs[0].shape.rank, strides);
 }
 
@@ -301,7 +301,7 @@ Tensor reshape(const Arg& x, std::initializer_list<std::int64_t> sizes) {
     if (known == 0 || x.tensor().numel() % known != 0)
       throw TypeError(error_text("reshape", fmt::format("no size for -1: {} has {} elements, the others make {}",
                                                         to_string(x.tensor().type()), x.tensor().numel(), known), x.site()));
-    all[static_cast<std::size_t>(open)] = x.tensor().numel() / known;
+    all[open] = x.tensor().numel() / known;
   }
   return reshape(x, Shape(std::span<const std::int64_t>(all)));
 }

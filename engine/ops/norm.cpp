@@ -182,7 +182,7 @@ std::vector<Tensor> apply_grad(const Op& op, std::vector<Tensor> operands, const
 }
 
 void pass_on(Vjp& b, const std::vector<Tensor>& grads) {
-  for (int i = 0; i < b.n_inputs(); ++i) b.dx(i, grads[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < b.n_inputs(); ++i) b.dx(i, grads[i]);
 }
 
 // Of batch_norm, layer_norm and group_norm alike: y and two statistics.

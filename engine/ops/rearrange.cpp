@@ -317,7 +317,7 @@ Tensor expand(const Arg& x, const Ints& sizes) {
   for (int d = 0; d < sizes.size; ++d)
     if (sizes[d] == -1) {
       if (d < lead) refuse("expand", x, fmt::format("dimension {} is new and has no size to keep", d));
-      if (d >= lead && d - lead < shape.rank) wanted[static_cast<std::size_t>(d)] = shape[d - lead];
+      if (d >= lead && d - lead < shape.rank) wanted[d] = shape[d - lead];
     }
   return broadcast_to(x, Shape(std::span<const std::int64_t>(wanted)));
 }

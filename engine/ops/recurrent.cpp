@@ -110,7 +110,7 @@ void vjp_lstm_cell_grad(Vjp& b) {
 void vjp_gru_cell(Vjp& b) {
   const Tensor operands[4] = {b.x(0), b.x(1), b.x(2), b.dy(0)};
   const std::vector<Tensor> grads = apply_all(ops::gru_cell_grad, operands, nullptr, b.site());
-  for (int i = 0; i < 3; ++i) b.dx(i, grads[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < 3; ++i) b.dx(i, grads[i]);
 }
 
 void vjp_gru_cell_grad(Vjp& b) {

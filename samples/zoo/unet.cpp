@@ -33,7 +33,7 @@ struct Unet : Module {
     Tensor h = (*down.layers[0])(x);
     for (int i = 1; i <= kLevels; ++i) {
       levels.push_back(h);
-      h = (*down.layers[static_cast<std::size_t>(i)])(max_pool2d(h));
+      h = (*down.layers[i])(max_pool2d(h));
     }
     for (std::size_t i = 0; i < kLevels; ++i) h = (*up.layers[i])(concat({levels[kLevels - 1 - i], (*doublings.layers[i])(h)}, 1));
     return (*head)(h);

@@ -253,17 +253,17 @@ TEST(Weakness, W4_AClonesOperandIsNotKeptForTheCloneAlone) {
   // At the floor backward works from x and w: no value that forward made is read by a clone once backward has begun, C included.
   const Graph& g = tight.graph;
   NodeId backward_begins = 0;
-  while (g.nodes[static_cast<std::size_t>(backward_begins)].origin.phase == Phase::forward && !g.nodes[static_cast<std::size_t>(backward_begins)].origin.clone)
+  while (g.nodes[backward_begins].origin.phase == Phase::forward && !g.nodes[backward_begins].origin.clone)
     ++backward_begins;
   int clones = 0;
   for (NodeId n = backward_begins; n < g.node_count(); ++n) {
-    const Node& node = g.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g.nodes[n];
     if (!node.origin.clone) continue;
     ++clones;
     for (ValueId v : g.inputs(node)) {
-      const NodeId maker = g.values[static_cast<std::size_t>(v)].node;
-      if (maker == kNone || g.literal(g.nodes[static_cast<std::size_t>(maker)])) continue;
-      EXPECT_TRUE(g.nodes[static_cast<std::size_t>(maker)].origin.clone || maker >= backward_begins) << g.node_text(n) << " keeps " << g.value_name(v);
+      const NodeId maker = g.values[v].node;
+      if (maker == kNone || g.literal(g.nodes[maker])) continue;
+      EXPECT_TRUE(g.nodes[maker].origin.clone || maker >= backward_begins) << g.node_text(n) << " keeps " << g.value_name(v);
     }
   }
   EXPECT_GE(clones, 3) << "C, f1(C) and f2(f1(C))";
@@ -278,7 +278,7 @@ TEST(Weakness, W9_PlansCountTheBytesOfTheirDtype) {
     // x and w; the loss and dw, which are handed out.
     EXPECT_EQ(plan.external_bytes, 2 * vector + vector + size) << dtype_name(dtype);
     for (ValueId v = 0; v < plan.graph.value_count(); ++v) {
-      const Type& t = plan.graph.values[static_cast<std::size_t>(v)].type;
+      const Type& t = plan.graph.values[v].type;
       EXPECT_TRUE(t.bytes() == t.numel() * size || !is_floating(t.dtype)) << to_string(t);
     }
     Executor executor(plan);

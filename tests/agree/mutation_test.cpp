@@ -15,7 +15,7 @@ namespace {
 Graph swap_operands_of_sub(const Graph& g) {
   Graph result = g;
   for (const Node& n : result.nodes)
-    if (n.op == &ops::sub) std::swap(result.refs[static_cast<std::size_t>(n.first_input)], result.refs[static_cast<std::size_t>(n.first_input) + 1]);
+    if (n.op == &ops::sub) std::swap(result.refs[n.first_input], result.refs[static_cast<std::size_t>(n.first_input) + 1]);
   return result;
 }
 
@@ -24,7 +24,7 @@ Graph merge_clamps(const Graph& g) {
   Rewriter r(g);
   std::map<ValueId, ValueId> seen;
   for (NodeId n = 0; n < g.node_count(); ++n) {
-    const Node& node = g.nodes[static_cast<std::size_t>(n)];
+    const Node& node = g.nodes[n];
     const auto before = node.op == &ops::clamp ? seen.find(g.inputs(node)[0]) : seen.end();
     if (before != seen.end()) {
       r.replace(node.first_output, r.at(before->second));

@@ -76,7 +76,7 @@ class Generator {
   bool chance(int percent) { return below(100) < percent; }
   template <class T>
   const T& pick(const std::vector<T>& items) {
-    return items[static_cast<std::size_t>(below(static_cast<std::int64_t>(items.size())))];
+    return items[below(static_cast<std::int64_t>(items.size()))];
   }
 
   Shape any_shape() {
@@ -112,7 +112,7 @@ class Generator {
     const std::vector<Variable> found = those(fit);
     if (found.empty()) return {};
     const auto n = static_cast<std::int64_t>(found.size());
-    return found[static_cast<std::size_t>(chance(70) ? n - 1 - below(std::min<std::int64_t>(n, 4)) : below(n))];
+    return found[chance(70) ? n - 1 - below(std::min<std::int64_t>(n, 4)) : below(n)];
   }
   std::optional<Variable> any_float() {
     return choose([](const Variable& v) { return is_floating(v.type.dtype); });
@@ -139,7 +139,7 @@ class Generator {
       for (std::size_t i = 0; i < line.results.size(); ++i)
         if (!sensible(values_[static_cast<std::size_t>(line.first_result) + i])) throw UsageError("too large");
       for (const Operand& o : line.operands)
-        if (line.results.empty() && !sensible(values_[static_cast<std::size_t>(o.var)])) throw UsageError("too large");
+        if (line.results.empty() && !sensible(values_[o.var])) throw UsageError("too large");
     } catch (const Error&) {
       values_ = before;
       return false;
@@ -272,9 +272,9 @@ class Generator {
   // A refused write may have written: all values are made anew.
   void run_again() {
     std::fill(values_.begin(), values_.end(), Tensor());
-    for (const Leaf& leaf : program_.leaves) values_[static_cast<std::size_t>(leaf.var)] = elements_of(leaf);
+    for (const Leaf& leaf : program_.leaves) values_[leaf.var] = elements_of(leaf);
     run_lines(program_.lines, values_);
-    if (carried_ >= 0) values_[static_cast<std::size_t>(carried_)] = values_[static_cast<std::size_t>(carried_from_)];
+    if (carried_ >= 0) values_[carried_] = values_[carried_from_];
     if (body_) run_lines(*body_, values_);
   }
 
@@ -368,7 +368,7 @@ class Generator {
     // What the body sees of x: a variable of its own.
     line.carried = program_.variables++;
     values_.resize(static_cast<std::size_t>(program_.variables));
-    values_.back() = values_[static_cast<std::size_t>(x->id)];
+    values_.back() = values_[x->id];
     pool_.push_back({line.carried, x->type, false, {}, x->gradient});
     const Variable carried = pool_.back();
     std::vector<Variable> made;

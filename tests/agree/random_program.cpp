@@ -15,7 +15,7 @@ namespace {
 constexpr Site kSite{"random_program", 1};
 
 Tensor value_of(const Operand& o, const Tensors& variables) {
-  const Tensor& t = variables[static_cast<std::size_t>(o.var)];
+  const Tensor& t = variables[o.var];
   if (t.defined()) return t;
   return full(o.type.shape, is_floating(o.type.dtype) ? o.stand_in : 1, o.type.dtype, kSite);
 }
@@ -46,7 +46,7 @@ void write(const Line& line, const Tensors& operands) {
 // The body on a value of its own; nothing that it makes is seen outside.
 Tensor outcome_of(const Line& line, const Tensors& variables, const Tensor& carried) {
   Tensors inside = variables;
-  inside[static_cast<std::size_t>(line.carried)] = carried;
+  inside[line.carried] = carried;
   run_lines(line.body, inside);
   return tanh(value_of(line.outcome, inside));
 }
@@ -86,7 +86,7 @@ void run_line(const Line& line, Tensors& variables) {
     case LineKind::copy_in:
     case LineKind::fill: return write(line, operands);
     case LineKind::keep:
-      if (variables[static_cast<std::size_t>(line.operands[0].var)].defined()) write(line, operands);
+      if (variables[line.operands[0].var].defined()) write(line, operands);
       return;
     case LineKind::scan:
     case LineKind::loop:
@@ -112,7 +112,7 @@ Builder builder_of(const RandomProgram& program) {
     Tensors leaves(static_cast<std::size_t>(program.variables)), parameters;
     std::vector<int> inputs;
     for (const Leaf& leaf : program.leaves) {
-      Tensor& t = leaves[static_cast<std::size_t>(leaf.var)];
+      Tensor& t = leaves[leaf.var];
       const std::string name = "v" + std::to_string(leaf.var);
       switch (leaf.kind) {
         case LeafKind::input:
@@ -130,7 +130,7 @@ Builder builder_of(const RandomProgram& program) {
     if (program.trainer == Trainer::adamw) optimizer = &p.own<AdamW>(parameters, AdamWOptions{.lr = 0.01});
     p.train([program, leaves, inputs](const Tensors& in) {
       Tensors variables = leaves;
-      for (std::size_t i = 0; i < inputs.size(); ++i) variables[static_cast<std::size_t>(inputs[i])] = in[i];
+      for (std::size_t i = 0; i < inputs.size(); ++i) variables[inputs[i]] = in[i];
       run_lines(program.lines, variables);
       Tensor loss;
       for (const Operand& o : program.losses) {

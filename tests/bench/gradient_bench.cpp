@@ -18,7 +18,7 @@ struct Problem {
 
   ValueId add(const Op& op, std::vector<ValueId> in, const Type& type, const void* attrs = nullptr) {
     const NodeId n = graph.add_node(op, in, attrs, {&type, 1});
-    return graph.nodes[static_cast<std::size_t>(n)].first_output;
+    return graph.nodes[n].first_output;
   }
 };
 

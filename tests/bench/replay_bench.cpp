@@ -33,7 +33,7 @@ Graph chains(int width) {
     const bool meet = width > 1 && n / width % 16 == 15;
     const ValueId pair[] = {ends[at], meet ? ends[(at + 1) % ends.size()] : x};
     const NodeId node = g.add_node(n < width && width > 1 && at % 2 ? maximum : add, pair, nullptr, std::span(&type, 1));
-    ends[at] = g.nodes[static_cast<std::size_t>(node)].first_output;
+    ends[at] = g.nodes[node].first_output;
   }
   g.outputs = ends;
   g.output_names.resize(ends.size());
@@ -86,7 +86,7 @@ void plain_loop(benchmark::State& state) {
     const Placement& p = plan.values[v];
     char* base = reinterpret_cast<char*>(p.where == Where::arena   ? arena.data()
                                          : p.where == Where::input ? input.data()
-                                                                   : slots[static_cast<std::size_t>(p.slot)].data());
+                                                                   : slots[p.slot].data());
     views[v].data = base + p.offset;
     views[v].rank = 1;
     views[v].sizes[0] = kItems;
@@ -97,9 +97,9 @@ void plain_loop(benchmark::State& state) {
   std::vector<PlainStep> steps;
   View* mine = operands.data();
   for (NodeId n = 0; n < g.node_count(); ++n) {
-    const Node& node = g.nodes[static_cast<std::size_t>(n)];
-    for (int i = 0; i < node.n_inputs; ++i) mine[i] = views[static_cast<std::size_t>(g.inputs(node)[static_cast<std::size_t>(i)])];
-    mine[node.n_inputs] = views[static_cast<std::size_t>(node.first_output)];
+    const Node& node = g.nodes[n];
+    for (int i = 0; i < node.n_inputs; ++i) mine[i] = views[g.inputs(node)[i]];
+    mine[node.n_inputs] = views[node.first_output];
     KernelCall call;
     call.inputs = mine;
     call.outputs = mine + node.n_inputs;

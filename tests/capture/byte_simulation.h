@@ -58,7 +58,7 @@ class ByteSimulation {
 
   ValueId* byte(Where where, std::int32_t slot, std::int64_t at) {
     if (where != Where::arena) return &others_.try_emplace({static_cast<int>(where), slot, at}, kNone).first->second;
-    return at >= 0 && at < static_cast<std::int64_t>(arena_.size()) ? &arena_[static_cast<std::size_t>(at)] : nullptr;
+    return at >= 0 && at < static_cast<std::int64_t>(arena_.size()) ? &arena_[at] : nullptr;
   }
 
   template <class Visit>

@@ -43,14 +43,14 @@ inline Plan large_plan(NodeId nodes, int lanes, int nodes_per_segment) {
     if (v == 1) {
       q = {.where = Where::output, .reason = Reason::output, .slot = 0, .reader = last[v], .birth = n, .death = nodes};
     } else {
-      auto& list = free[static_cast<std::size_t>(n % lanes)];
+      auto& list = free[n % lanes];
       q.where = Where::arena;
       q.offset = list.empty() ? p.arena_bytes : list.back();
       if (list.empty()) p.arena_bytes += 192;
       else list.pop_back();
       dying[q.death].push_back(v);
     }
-    for (const ValueId d : dying[n]) free[static_cast<std::size_t>(n % lanes)].push_back(p.values[d].offset);
+    for (const ValueId d : dying[n]) free[n % lanes].push_back(p.values[d].offset);
   }
   p.workspace.resize(g.nodes.size());
   p.output_slots = {type};

@@ -19,7 +19,7 @@ struct Dice {
   }
   template <class T>
   const T& pick(const std::vector<T>& items) {
-    return items[static_cast<std::size_t>(below(static_cast<std::int64_t>(items.size())))];
+    return items[below(static_cast<std::int64_t>(items.size()))];
   }
 };
 

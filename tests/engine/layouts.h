@@ -39,7 +39,7 @@ inline Tensor laid_out(const Tensor& t, const Layout& layout) {
   for (std::int64_t i = 0; i < t.numel(); ++i) {
     const std::vector<std::int64_t> at = coordinates(i, shape);
     std::int64_t to = layout.offset;
-    for (int d = 0; d < shape.rank; ++d) to += at[static_cast<std::size_t>(d)] * strides[d];
+    for (int d = 0; d < shape.rank; ++d) to += at[d] * strides[d];
     std::memcpy(bytes.data() + static_cast<std::size_t>(to) * size, from + static_cast<std::size_t>(i) * size, size);
   }
   const Tensor base = from_bytes({t.dtype(), Shape{layout.offset + extent + 1}}, bytes.data());

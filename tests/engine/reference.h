@@ -42,14 +42,14 @@ struct AddReference {
 inline std::vector<std::int64_t> coordinates(std::int64_t index, const Shape& shape) {
   std::vector<std::int64_t> at(static_cast<std::size_t>(shape.rank));
   for (int d = shape.rank - 1; d >= 0; --d) {
-    at[static_cast<std::size_t>(d)] = index % shape[d];
+    at[d] = index % shape[d];
     index /= shape[d];
   }
   return at;
 }
 inline std::int64_t index_of(const std::vector<std::int64_t>& at, const Shape& shape) {
   std::int64_t index = 0;
-  for (int d = 0; d < shape.rank; ++d) index = index * shape[d] + at[static_cast<std::size_t>(d)];
+  for (int d = 0; d < shape.rank; ++d) index = index * shape[d] + at[d];
   return index;
 }
 inline Array blank(const Type& type, double value = 0) { return {type, std::vector<double>(static_cast<std::size_t>(type.numel()), value)}; }
@@ -59,7 +59,7 @@ inline double broadcast_at(const Array& x, const std::vector<std::int64_t>& at) 
   std::vector<std::int64_t> own(static_cast<std::size_t>(x.type.shape.rank));
   const std::size_t lead = at.size() - own.size();
   for (std::size_t d = 0; d < own.size(); ++d) own[d] = x.type.shape[static_cast<int>(d)] == 1 ? 0 : at[lead + d];
-  return x.v[static_cast<std::size_t>(index_of(own, x.type.shape))];
+  return x.v[index_of(own, x.type.shape)];
 }
 
 // For elementwise ops: f of the broadcast elements.

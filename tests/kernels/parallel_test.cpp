@@ -54,7 +54,7 @@ TEST(ParallelFor, WritesAreSeenAfterwards) {
   std::vector<int> data(10000);
   with_threads(2, [&] {
     kernels::parallel_for(10000, 100, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) data[static_cast<std::size_t>(i)] = 1;
+      for (std::int64_t i = begin; i < end; ++i) data[i] = 1;
     });
     std::int64_t sum = 0;
     for (const int x : data) sum += x;
@@ -73,7 +73,7 @@ TEST(Name, EqualTextsAreOne) {
   std::vector<const void*> ids(64);
   with_threads(2, [&] {
     kernels::parallel_for(64, 1, [&](std::int64_t i, std::int64_t) {
-      ids[static_cast<std::size_t>(i)] = Name("n" + std::to_string(i % 8)).id();
+      ids[i] = Name("n" + std::to_string(i % 8)).id();
     });
   });
   for (std::size_t i = 8; i < 64; ++i) EXPECT_EQ(ids[i], ids[i % 8]);

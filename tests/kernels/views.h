@@ -97,7 +97,7 @@ inline Array make_array(DType dtype, const Sizes& sizes) {
 
 inline Array array_of(DType dtype, const Sizes& sizes, const std::vector<double>& values) {
   Array a = make_array(dtype, sizes);
-  for (std::int64_t i = 0; i < a.numel(); ++i) a.set(i, values[static_cast<std::size_t>(i)]);
+  for (std::int64_t i = 0; i < a.numel(); ++i) a.set(i, values[i]);
   return a;
 }
 

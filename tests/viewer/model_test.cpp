@@ -36,9 +36,9 @@ TEST(PlanModel, WhatIsAliveSumsToTheCurveToTheByte) {
     for (NodeId n = 0; n < model.nodes(); ++n) {
       std::int64_t alive = 0, roles = 0;
       for (const PlanRect& rect : model.alive(n)) alive += rect.bytes;
-      for (int r = 0; r < kRoleClassCount; ++r) roles += model.curve_of(static_cast<RoleClass>(r))[static_cast<std::size_t>(n)];
-      ASSERT_EQ(alive, made.curve[static_cast<std::size_t>(n)]) << "seed " << seed << " node " << n;
-      ASSERT_EQ(roles, made.curve[static_cast<std::size_t>(n)]) << "seed " << seed << " node " << n;
+      for (int r = 0; r < kRoleClassCount; ++r) roles += model.curve_of(static_cast<RoleClass>(r))[n];
+      ASSERT_EQ(alive, made.curve[n]) << "seed " << seed << " node " << n;
+      ASSERT_EQ(roles, made.curve[n]) << "seed " << seed << " node " << n;
     }
   }
 }
@@ -64,7 +64,7 @@ TEST(PlanModel, EveryValueWithBytesHasARectangleAndAWindowHasItsRoots) {
   const MadePlan made = make_random_plan(5, 150);
   const PlanModel model = model_of(made);
   for (ValueId v = 0; v < model.graph().value_count(); ++v) {
-    const Placement& p = made.plan.values[static_cast<std::size_t>(v)];
+    const Placement& p = made.plan.values[v];
     ASSERT_FALSE(model.rects_of(v).empty()) << v;
     if (p.reason == Reason::alias) {
       EXPECT_EQ(model.rects_of(v)[0].address, model.rects_of(p.other)[0].address);
@@ -77,8 +77,8 @@ TEST(PlanModel, EveryValueWithBytesHasARectangleAndAWindowHasItsRoots) {
 TEST(PlanModel, PeakNodeIsTheFirstMaximumOfTheCurve) {
   const MadePlan made = make_random_plan(7, 90);
   const PlanModel model = model_of(made);
-  EXPECT_EQ(made.curve[static_cast<std::size_t>(model.peak_node())], made.plan.lower_bound_bytes);
-  for (NodeId n = 0; n < model.peak_node(); ++n) EXPECT_LT(made.curve[static_cast<std::size_t>(n)], made.plan.lower_bound_bytes);
+  EXPECT_EQ(made.curve[model.peak_node()], made.plan.lower_bound_bytes);
+  for (NodeId n = 0; n < model.peak_node(); ++n) EXPECT_LT(made.curve[n], made.plan.lower_bound_bytes);
 }
 
 TEST(PlanModel, AnEmptyGraphIsHarmless) {
@@ -249,8 +249,8 @@ TEST(Explain, SaysWhoReadsAndWhy) {
   for (ValueId v = 0; v < made.plan.graph.value_count(); ++v) {
     const ValueFacts facts = explain_value(made.plan, v);
     EXPECT_FALSE(facts.reason.empty());
-    EXPECT_EQ(facts.bytes, made.plan.graph.values[static_cast<std::size_t>(v)].type.bytes());
-    const Placement& p = made.plan.values[static_cast<std::size_t>(v)];
+    EXPECT_EQ(facts.bytes, made.plan.graph.values[v].type.bytes());
+    const Placement& p = made.plan.values[v];
     if (p.reason != Reason::saved) continue;
     saw_saved = true;
     EXPECT_NE(facts.reason.find("node " + std::to_string(p.reader)), std::string::npos) << facts.reason;
@@ -304,9 +304,9 @@ TEST(Session, CallsBackAndKeepsTheSelectionByName) {
   EXPECT_EQ(watcher.plans, 1);
   ValueId named = kNone;
   for (ValueId v = 2; v < session.model()->graph().value_count() && named == kNone; ++v)
-    if (!session.model()->graph().values[static_cast<std::size_t>(v)].name.empty()) named = v;
+    if (!session.model()->graph().values[v].name.empty()) named = v;
   session.select_value(named);
-  EXPECT_EQ(session.selection().node, session.model()->graph().values[static_cast<std::size_t>(named)].node);
+  EXPECT_EQ(session.selection().node, session.model()->graph().values[named].node);
   const std::string name = session.model()->graph().value_name(named);
   session.show(std::make_shared<PlanModel>(model_of(make_random_plan(1, 60))));
   ASSERT_NE(session.selection().value, kNone);

@@ -62,7 +62,7 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
     p.birth = g.values[v].node;
     p.death = p.birth;
     for (NodeId i = 0; i < n; ++i)
-      for (ValueId operand : g.inputs(g.nodes[static_cast<std::size_t>(i)]))
+      for (ValueId operand : g.inputs(g.nodes[i]))
         if (operand == static_cast<ValueId>(v)) p.death = p.reader = i;
     if (g.is_input(static_cast<ValueId>(v)) || g.is_state(static_cast<ValueId>(v))) {
       const bool input = g.is_input(static_cast<ValueId>(v));
@@ -73,14 +73,14 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
       continue;
     }
     p.where = Where::arena;
-    const Origin& origin = g.nodes[static_cast<std::size_t>(p.birth)].origin;
-    const bool late = p.reader != kNone && g.nodes[static_cast<std::size_t>(p.reader)].origin.phase == Phase::backward;
+    const Origin& origin = g.nodes[p.birth].origin;
+    const bool late = p.reader != kNone && g.nodes[p.reader].origin.phase == Phase::backward;
     p.reason = origin.clone ? Reason::recomputed : origin.phase == Phase::backward ? Reason::gradient : late ? Reason::saved : Reason::temporary;
     // Sometimes the bytes of the first operand: as a window, or in place where this is its last reader.
-    const ValueId operand = g.inputs(g.nodes[static_cast<std::size_t>(p.birth)])[0];
-    const Placement& from = plan.values[static_cast<std::size_t>(operand)];
+    const ValueId operand = g.inputs(g.nodes[p.birth])[0];
+    const Placement& from = plan.values[operand];
     if (from.where != Where::arena) continue;
-    const std::int64_t operand_bytes = g.values[static_cast<std::size_t>(operand)].type.bytes();
+    const std::int64_t operand_bytes = g.values[operand].type.bytes();
     bool windowed = from.reason == Reason::alias;
     for (std::size_t u = 0; u < v; ++u) windowed = windowed || (plan.values[u].other == operand && plan.values[u].where == Where::arena);
     if (below(4) == 0 && from.reason != Reason::in_place) {
@@ -94,7 +94,7 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
     }
     if (p.reason == Reason::alias && g.values[v].type.bytes() > operand_bytes) g.values[v].type = bytes_type(operand_bytes);
     p.other = operand;
-    made.holder[v] = made.holder[static_cast<std::size_t>(operand)];
+    made.holder[v] = made.holder[operand];
   }
   // A window taken of a value that an earlier in-place result already overwrote cannot be: give such a value bytes of its own.
   for (std::size_t v = 0; v < values; ++v) {
@@ -107,7 +107,7 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
         // Whatever was built on it follows.
         for (std::size_t w = 0; w < values; ++w) {
           ValueId root = static_cast<ValueId>(w);
-          while (plan.values[static_cast<std::size_t>(root)].other != kNone) root = plan.values[static_cast<std::size_t>(root)].other;
+          while (plan.values[root].other != kNone) root = plan.values[root].other;
           made.holder[w] = root;
         }
         break;
@@ -120,7 +120,7 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
   std::vector<Storage> storages(values);
   for (std::size_t v = 0; v < values; ++v) {
     if (plan.values[v].where != Where::arena) continue;
-    Storage& s = storages[static_cast<std::size_t>(made.holder[v])];
+    Storage& s = storages[made.holder[v]];
     if (s.bytes == 0) s = {g.values[v].type.bytes(), 0, plan.values[v].birth, plan.values[v].death};
     s.death = std::max(s.death, plan.values[v].death);
   }
@@ -140,7 +140,7 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
     plan.arena_bytes = std::max(plan.arena_bytes, storages[s].offset + storages[s].bytes);
   }
   for (std::size_t v = 0; v < values; ++v)
-    if (plan.values[v].where == Where::arena) plan.values[v].offset = storages[static_cast<std::size_t>(made.holder[v])].offset;
+    if (plan.values[v].where == Where::arena) plan.values[v].offset = storages[made.holder[v]].offset;
   plan.external_bytes = 6000;
   for (NodeId i = 0; i < n; ++i) {
     std::int64_t live = plan.external_bytes, top = 0;
@@ -150,7 +150,7 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
       top = std::max(top, s.offset + s.bytes);
     }
     if (below(6) == 0) {
-      plan.workspace[static_cast<std::size_t>(i)] = {top, 640};
+      plan.workspace[i] = {top, 640};
       plan.arena_bytes = std::max(plan.arena_bytes, top + 640);
       live += 640;
     }

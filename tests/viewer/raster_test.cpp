@@ -93,7 +93,7 @@ TEST(Raster, EveryPixelOfRandomTrianglesAgreesWithTheOracle) {
       for (int px = 0; px < kWidth; ++px) {
         const bool clipped = px < clip.x || py < clip.y || px >= clip.z || py >= clip.w;
         const bool expected = !clipped && inside(x, y, px * 16 + 8, py * 16 + 8);
-        ASSERT_EQ(pixels[static_cast<std::size_t>(py * kWidth + px)], expected ? 0xff332211u : kBlack) << "seed " << seed << " at " << px << "," << py;
+        ASSERT_EQ(pixels[py * kWidth + px], expected ? 0xff332211u : kBlack) << "seed " << seed << " at " << px << "," << py;
       }
   }
 }
@@ -148,7 +148,7 @@ TEST(Raster, ColoursAreInterpolatedLinearly) {
     for (int x = 0; x < kWidth; ++x) {
       const double s = (x + 0.5) / kWidth, t = (y + 0.5) / kHeight;
       if (s + t > 0.99) continue;
-      const std::uint32_t pixel = pixels[static_cast<std::size_t>(y * kWidth + x)];
+      const std::uint32_t pixel = pixels[y * kWidth + x];
       EXPECT_NEAR(pixel & 255, 255 * s, 1.01);
       EXPECT_NEAR(pixel >> 8 & 255, 255 * t, 1.01);
     }
@@ -168,7 +168,7 @@ TEST(Raster, LettersAreCopiedTexelByTexel) {
   const auto pixels = scene.draw(1, {texels.data(), 16, 16});
   for (int y = 0; y < 8; ++y)
     for (int x = 0; x < 7; ++x)
-      EXPECT_EQ(pixels[static_cast<std::size_t>((10 + y) * kWidth + 20 + x)] & 255, texels[static_cast<std::size_t>((3 + y) * 16 + 2 + x)]);
+      EXPECT_EQ(pixels[(10 + y) * kWidth + 20 + x] & 255, texels[(3 + y) * 16 + 2 + x]);
 }
 
 TEST(Raster, ScaleAndVertexOffsetAreHonoured) {

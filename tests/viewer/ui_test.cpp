@@ -115,7 +115,7 @@ class Window : public testing::Test {
     return kNone;
   }
   void expect_selected_everywhere(ValueId v) {
-    const NodeId n = graph().values[static_cast<std::size_t>(v)].node;
+    const NodeId n = graph().values[v].node;
     EXPECT_EQ(window.session().selection().value, v);
     EXPECT_EQ(window.session().selection().node, n);
     EXPECT_EQ(window.nodes().node_at(window.nodes().table()->currentIndex().row()), n);

@@ -42,9 +42,9 @@ LodFrame make_lod(std::span<const PlanRect> rects, const PlanView& view, std::in
     const bool thin = x.high - x.low == 1 || y.high - y.low == 1;
     std::int32_t& head = starts[static_cast<std::size_t>(y.low) * row + static_cast<std::size_t>(x.low)];
     std::int32_t same = thin ? head : -1;
-    while (same != -1 && frame.rects[static_cast<std::size_t>(same)].y1 != y.high) same = previous[static_cast<std::size_t>(same)];
+    while (same != -1 && frame.rects[same].y1 != y.high) same = previous[same];
     if (same != -1) {
-      LodRect& kept = frame.rects[static_cast<std::size_t>(same)];
+      LodRect& kept = frame.rects[same];
       if (x.high > kept.x1) {
         kept.x1 = x.high;
         kept.rect = made.rect;

@@ -14,12 +14,12 @@ struct Selection {
   void select_value(const Graph& graph, ValueId v) {
     if (v < 0 || v >= graph.value_count()) return clear();
     value = v;
-    node = graph.values[static_cast<std::size_t>(v)].node;
+    node = graph.values[v].node;
   }
   void select_node(const Graph& graph, NodeId n) {
     if (n < 0 || n >= graph.node_count()) return clear();
     node = n;
-    const Node& record = graph.nodes[static_cast<std::size_t>(n)];
+    const Node& record = graph.nodes[n];
     value = record.n_outputs > 0 ? record.first_output : kNone;
   }
 };

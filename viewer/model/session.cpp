@@ -32,10 +32,10 @@ void Session::show(std::shared_ptr<const PlanModel> model) {
   const Selection old = std::exchange(selection_, Selection{});
   const bool same_length = before && model_ && before->nodes() == model_->nodes();
   // Unnamed values cannot be told again: their numbers change with the plan.
-  const Name name = before && old.value != kNone ? before->graph().values[static_cast<std::size_t>(old.value)].name : Name();
+  const Name name = before && old.value != kNone ? before->graph().values[old.value].name : Name();
   if (model_ && !name.empty()) {
     for (ValueId v = 0; v < model_->graph().value_count(); ++v) {
-      if (model_->graph().values[static_cast<std::size_t>(v)].name != name) continue;
+      if (model_->graph().values[v].name != name) continue;
       selection_.select_value(model_->graph(), v);
       break;
     }
@@ -94,12 +94,12 @@ void Session::follow(bool to_reader) {
   const Graph& graph = model_->graph();
   if (!to_reader) {
     if (selection_.node == kNone) return;
-    const auto inputs = graph.inputs(graph.nodes[static_cast<std::size_t>(selection_.node)]);
+    const auto inputs = graph.inputs(graph.nodes[selection_.node]);
     if (!inputs.empty()) select_value(inputs[0]);
     return;
   }
   for (NodeId n = std::max(selection_.node, 0); n < graph.node_count(); ++n) {
-    const auto inputs = graph.inputs(graph.nodes[static_cast<std::size_t>(n)]);
+    const auto inputs = graph.inputs(graph.nodes[n]);
     if (std::find(inputs.begin(), inputs.end(), selection_.value) != inputs.end()) return select_node(n);
   }
 }

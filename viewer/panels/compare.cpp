@@ -18,7 +18,7 @@ ComparePicture::ComparePicture(ComparedPlan left, ComparedPlan right) : sides_{s
 }
 
 void ComparePicture::draw_side(int side, float x0, float x1, float height) {
-  const ComparedPlan& shown = sides_[static_cast<std::size_t>(side)];
+  const ComparedPlan& shown = sides_[side];
   const PlanModel& model = *shown.model;
   const Plan& plan = model.plan();
   const float width = x1 - x0;
@@ -30,7 +30,7 @@ void ComparePicture::draw_side(int side, float x0, float x1, float height) {
   const std::int64_t extent = std::max(sides_[0].model->extent(), sides_[1].model->extent());
   draw_plot_ground(plot);
   draw_byte_axis(plot, extent, "address");
-  plots_[static_cast<std::size_t>(side)].draw(plot, model, Selection{});
+  plots_[side].draw(plot, model, Selection{});
   draw_time_axis(plot, model);
   draw_limits(plot, plan);
   plot = make_plot(x0 + 60, split + 26, x1 - 16, height - kTimeAxisHeight - 6, time_, live_);

@@ -28,7 +28,7 @@ NodeId highest(const PlanModel& model, double from, double to) {
 void draw_node(const Plot& plot, const PlanModel& model, NodeId n, float x0, float x1) {
   std::int64_t below = 0;
   for (RoleClass role : kStack) {
-    const std::int64_t bytes = model.curve_of(role)[static_cast<std::size_t>(n)];
+    const std::int64_t bytes = model.curve_of(role)[n];
     if (bytes == 0) continue;
     const float y1 = std::round(plot.y_of(static_cast<double>(below))), y0 = std::round(plot.y_of(static_cast<double>(below + bytes)));
     if (y1 > y0) list()->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), to_imgui(mixed(colours::kPlot, role_class_colour(role), 0.85)));
@@ -39,7 +39,7 @@ void draw_node(const Plot& plot, const PlanModel& model, NodeId n, float x0, flo
 void draw_peak_marker(const Plot& plot, const PlanModel& model) {
   const NodeId n = model.peak_node();
   if (n == kNone) return;
-  const std::int64_t bytes = model.curve()[static_cast<std::size_t>(n)];
+  const std::int64_t bytes = model.curve()[n];
   const float x = plot.x_of(n + 0.5), y = plot.y_of(static_cast<double>(bytes));
   if (x < plot.x0 || x > plot.x1) return;
   list()->AddCircleFilled(ImVec2(x, y), 5, IM_COL32(0, 0, 0, 255));
@@ -71,7 +71,7 @@ void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selec
       ++end;
     const float x0 = plot.x0 + static_cast<float>(c), x1 = plot.x0 + static_cast<float>(end);
     draw_node(plot, model, n, x0, x1);
-    const float top = std::round(plot.y_of(static_cast<double>(model.curve()[static_cast<std::size_t>(n)])));
+    const float top = std::round(plot.y_of(static_cast<double>(model.curve()[n])));
     list()->AddRectFilled(ImVec2(x0, top - 1), ImVec2(x1, top + 1), to_imgui(colours::kText));
     if (previous_top >= 0 && previous_top != top)
       list()->AddRectFilled(ImVec2(x0, std::min(top, previous_top) - 1), ImVec2(x0 + 1, std::max(top, previous_top) + 1), to_imgui(colours::kText, 150));

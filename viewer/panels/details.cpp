@@ -47,7 +47,7 @@ std::string swatch(RoleClass role) {
 std::string value_html(const Plan& plan, ValueId v) {
   const Graph& graph = plan.graph;
   const ValueFacts facts = explain_value(plan, v);
-  const Placement& p = plan.values[static_cast<std::size_t>(v)];
+  const Placement& p = plan.values[v];
   std::string html = "<h3>" + escaped(facts.name) + "</h3><table cellspacing=0 cellpadding=2>";
   html += row("type", escaped(facts.type)) + row("bytes", exact_bytes(facts.bytes)) + row("role", swatch(facts.role));
   html += row("place", escaped(facts.place)) + row("lifetime", facts.lifetime) + row("reason", escaped(facts.reason));
@@ -60,7 +60,7 @@ std::string value_html(const Plan& plan, ValueId v) {
 
 std::string node_html(const Plan& plan, NodeId n) {
   const Graph& graph = plan.graph;
-  const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+  const Node& node = graph.nodes[n];
   const Origin& origin = node.origin;
   std::string html = "<h3>" + escaped(node_title(graph, n)) + "</h3><table cellspacing=0 cellpadding=2>";
   html += row("doc", escaped(node.op->doc));
@@ -75,7 +75,7 @@ std::string node_html(const Plan& plan, NodeId n) {
   if (!origin.path.empty()) html += row("module", escaped(origin.path.str()));
   if (origin.region != kNone) html += row("region", std::to_string(origin.region));
   if (!origin.site.empty()) html += row("call site", escaped(origin.site.str()));
-  const Scratch scratch = static_cast<std::size_t>(n) < plan.workspace.size() ? plan.workspace[static_cast<std::size_t>(n)] : Scratch{};
+  const Scratch scratch = static_cast<std::size_t>(n) < plan.workspace.size() ? plan.workspace[n] : Scratch{};
   if (scratch.bytes > 0) html += row("workspace", exact_bytes(scratch.bytes) + ", offset " + grouped(scratch.offset));
   for (std::size_t s = 0; s < plan.segments.size(); ++s)
     if (std::binary_search(plan.segments[s].nodes.begin(), plan.segments[s].nodes.end(), n))

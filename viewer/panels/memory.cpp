@@ -40,7 +40,7 @@ void MemoryPlot::update(const Plot& plot, const PlanModel& model) {
 }
 
 void MemoryPlot::draw_rect(const PlanModel& model, const LodRect& r, float pixel) const {
-  const PlanRect& rect = model.rects()[static_cast<std::size_t>(r.rect)];
+  const PlanRect& rect = model.rects()[r.rect];
   const Colour colour = role_class_colour(rect.role);
   const ImVec2 low(plot_.x0 + static_cast<float>(r.x0) * pixel, plot_.y0 + static_cast<float>(r.y0) * pixel);
   const ImVec2 high(plot_.x0 + static_cast<float>(r.x1) * pixel, plot_.y0 + static_cast<float>(r.y1) * pixel);
@@ -94,7 +94,7 @@ void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const Selection&
 const LodRect* MemoryPlot::hit(const ImVec2& point) const {
   if (!plot_.contains(point)) return nullptr;
   const std::int32_t id = lod_.hit(static_cast<std::int32_t>((point.x - plot_.x0) * scale_), static_cast<std::int32_t>((point.y - plot_.y0) * scale_));
-  return id < 0 ? nullptr : &lod_.rects[static_cast<std::size_t>(id)];
+  return id < 0 ? nullptr : &lod_.rects[id];
 }
 
 void MemoryPanel::draw(float width, float height) {
@@ -133,7 +133,7 @@ void MemoryPanel::draw(float width, float height) {
   draw_solving(plot_, session_);
 
   const LodRect* hit = picture_.hit(ImGui::GetIO().MousePos);
-  const PlanRect* rect = hit != nullptr ? &model.rects()[static_cast<std::size_t>(hit->rect)] : nullptr;
+  const PlanRect* rect = hit != nullptr ? &model.rects()[hit->rect] : nullptr;
   if (plot_.contains(ImGui::GetIO().MousePos) && !navigation_.dragging) {
     session_.hover(rect != nullptr ? rect->value : kNone);
     if (hit != nullptr && hit->count > 1) ImGui::SetTooltip("%d values, %s", hit->count, human_bytes(hit->bytes).c_str());

@@ -27,10 +27,10 @@ enum Column { kNumber, kOp, kValue, kType, kBytes, kRole, kPhase, kLive, kColumn
 
 QString text_of(const PlanModel& model, NodeId n, int column) {
   const Graph& graph = model.graph();
-  const Node& node = graph.nodes[static_cast<std::size_t>(n)];
+  const Node& node = graph.nodes[n];
   const ValueId first = node.first_output;
   const bool has_value = node.n_outputs > 0;
-  const Type* type = has_value ? &graph.values[static_cast<std::size_t>(first)].type : nullptr;
+  const Type* type = has_value ? &graph.values[first].type : nullptr;
   std::string text;
   switch (column) {
     case kNumber: text = std::to_string(n); break;
@@ -43,7 +43,7 @@ QString text_of(const PlanModel& model, NodeId n, int column) {
     case kBytes: text = type != nullptr ? human_bytes(type->bytes()) : ""; break;
     case kRole: text = has_value ? role_class_name(role_of(model.plan(), first)) : ""; break;
     case kPhase: text = phase_name(node.origin.phase); break;
-    case kLive: text = human_bytes(model.curve()[static_cast<std::size_t>(n)]); break;
+    case kLive: text = human_bytes(model.curve()[n]); break;
     default: break;
   }
   return QString::fromStdString(text);
@@ -78,8 +78,8 @@ class NodesPanel::Rows : public QAbstractTableModel {
   }
   QVariant data(const QModelIndex& index, int role) const override {
     if (model_ == nullptr || !index.isValid() || index.row() >= rowCount()) return {};
-    const NodeId n = nodes[static_cast<std::size_t>(index.row())];
-    const Node& node = model_->graph().nodes[static_cast<std::size_t>(n)];
+    const NodeId n = nodes[index.row()];
+    const Node& node = model_->graph().nodes[n];
     if (role == Qt::DisplayRole) return text_of(*model_, n, index.column());
     if (role == Qt::TextAlignmentRole) return alignment(index.column());
     if (role == Qt::DecorationRole && index.column() == kRole && node.n_outputs > 0) {
@@ -132,7 +132,7 @@ NodesPanel::NodesPanel(Session& session, QWidget* parent)
 NodesPanel::~NodesPanel() { session_.detach(this); }
 
 NodeId NodesPanel::node_at(int row) const {
-  return row >= 0 && row < rows_->rowCount() ? rows_->nodes[static_cast<std::size_t>(row)] : kNone;
+  return row >= 0 && row < rows_->rowCount() ? rows_->nodes[row] : kNone;
 }
 
 int NodesPanel::row_of(NodeId n) const {

@@ -82,7 +82,7 @@ void draw_time_axis(const Plot& plot, const PlanModel& model) {
   const float strip = plot.y1 + 3;
   // Runs of one phase, cut to the view; clones stand apart.
   const auto kind_of = [&](NodeId n) {
-    const Origin& origin = graph.nodes[static_cast<std::size_t>(n)].origin;
+    const Origin& origin = graph.nodes[n].origin;
     return origin.clone ? 3 : static_cast<int>(origin.phase);
   };
   NodeId n = std::clamp(static_cast<NodeId>(plot.across.low), 0, nodes);
@@ -203,9 +203,9 @@ void node_tooltip(const PlanModel& model, NodeId n) {
   ImGui::PushFont(font(TextSize::title));
   ImGui::TextUnformatted(node_title(model.graph(), n).c_str());
   ImGui::PopFont();
-  ImGui::Text("%s live", exact_bytes(model.curve()[static_cast<std::size_t>(n)]).c_str());
+  ImGui::Text("%s live", exact_bytes(model.curve()[n]).c_str());
   for (int i = 0; i < kRoleClassCount; ++i) {
-    const std::int64_t bytes = model.curve_of(static_cast<RoleClass>(i))[static_cast<std::size_t>(n)];
+    const std::int64_t bytes = model.curve_of(static_cast<RoleClass>(i))[n];
     if (bytes > 0) ImGui::TextDisabled("%s  %s", role_class_name(static_cast<RoleClass>(i)), human_bytes(bytes).c_str());
   }
   ImGui::Separator();

@@ -241,7 +241,7 @@ class LayoutMaker {
       if (held[chunk] > 0) layout_.chunks.push_back(held[chunk]);
     }
     for (std::size_t i = 0; i < buffers.size(); ++i)
-      if (buffers[i].bytes > 0) placed->offsets[i] += start[static_cast<std::size_t>(placed->arena[i])];
+      if (buffers[i].bytes > 0) placed->offsets[i] += start[placed->arena[i]];
   }
 
   // By buffer.

@@ -16,7 +16,7 @@ class Follower {
   Follower(const Graph& graph, const OrderProblem& problem)
       : p_(problem), left_(p_.node.size(), 0), has_run_(p_.node.size(), 0), is_named_(p_.node.size(), 0) {
     for (std::int32_t i = 0; i < p_.item_count(); ++i) {
-      left_[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(p_.before[i].size());
+      left_[i] = static_cast<std::int32_t>(p_.before[i].size());
       if (const NodeId n = p_.node[i]; n != kNone) item_of_.emplace(name_of(graph, n), i);
     }
   }

@@ -21,7 +21,7 @@ namespace tapedeck {
 struct NumberLists {
   std::vector<std::int32_t> numbers, first = {0};
   std::span<const std::int32_t> operator[](std::int32_t i) const {
-    return {numbers.data() + first[static_cast<std::size_t>(i)], static_cast<std::size_t>(first[static_cast<std::size_t>(i) + 1] - first[static_cast<std::size_t>(i)])};
+    return {numbers.data() + first[i], static_cast<std::size_t>(first[static_cast<std::size_t>(i) + 1] - first[i])};
   }
   void close() { first.push_back(static_cast<std::int32_t>(numbers.size())); }  // what was added to `numbers` is the next list
 };
@@ -69,9 +69,9 @@ std::int64_t order_bound(const OrderProblem& problem);
 
 // Of the items that may make a value, the one that does where `position` says when each runs.
 inline std::int32_t first_maker(const OrderProblem& problem, std::int32_t value, const std::vector<std::int32_t>& position) {
-  std::int32_t first = problem.maker[static_cast<std::size_t>(value)];
+  std::int32_t first = problem.maker[value];
   for (std::int32_t o : problem.openers[value])
-    if (first == kNone || position[static_cast<std::size_t>(o)] < position[static_cast<std::size_t>(first)]) first = o;
+    if (first == kNone || position[o] < position[first]) first = o;
   return first;
 }
 

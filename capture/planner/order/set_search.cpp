@@ -15,7 +15,7 @@ namespace {
 // Sets by hash, found or made. A set that is given back keeps its memory for the next.
 class SetPool {
  public:
-  DownSet& at(std::int32_t id) { return sets_[static_cast<std::size_t>(id)]; }
+  DownSet& at(std::int32_t id) { return sets_[id]; }
 
   // A copy of `from`.
   std::int32_t take(const DownSet& from) {
@@ -26,12 +26,12 @@ class SetPool {
     }
     const std::int32_t id = free_.back();
     free_.pop_back();
-    sets_[static_cast<std::size_t>(id)] = from;
+    sets_[id] = from;
     return id;
   }
 
   void give_back(std::int32_t id) {
-    is_kept_[static_cast<std::size_t>(id)] = 0;
+    is_kept_[id] = 0;
     free_.push_back(id);
   }
 
@@ -46,25 +46,25 @@ class SetPool {
   void note(std::int32_t* slot, std::int32_t id) {
     if (*slot == kNone) ++noted_;
     *slot = id;
-    is_kept_[static_cast<std::size_t>(id)] = 1;
+    is_kept_[id] = 1;
   }
 
  private:
   // Sets that were given back stay in the table until it grows: their places hold the rows together.
   bool is_same(std::int32_t id, const DownSet& set) const {
-    const DownSet& s = sets_[static_cast<std::size_t>(id)];
-    return is_kept_[static_cast<std::size_t>(id)] && s.hash == set.hash && s.n_done == set.n_done;
+    const DownSet& s = sets_[id];
+    return is_kept_[id] && s.hash == set.hash && s.n_done == set.n_done;
   }
 
   void grow() {
     std::vector<std::int32_t> old = std::move(table_);
     std::size_t kept = 0;
-    for (std::int32_t id : old) kept += id != kNone && is_kept_[static_cast<std::size_t>(id)];
+    for (std::int32_t id : old) kept += id != kNone && is_kept_[id];
     table_.assign(std::max<std::size_t>(1024, std::bit_ceil(4 * (kept + 1))), kNone);
     noted_ = 0;
     std::vector<char> seen(sets_.size(), 0);
     for (std::int32_t id : old)
-      if (id != kNone && is_kept_[static_cast<std::size_t>(id)] && !std::exchange(seen[static_cast<std::size_t>(id)], 1)) note(find(at(id)), id);
+      if (id != kNone && is_kept_[id] && !std::exchange(seen[id], 1)) note(find(at(id)), id);
   }
 
   std::deque<DownSet> sets_;
@@ -124,7 +124,7 @@ class Searcher {
 
   void expand_all(std::int32_t size) {
     looked_at_ = size;
-    std::vector<std::int32_t>& level = by_size_[static_cast<std::size_t>(size)];
+    std::vector<std::int32_t>& level = by_size_[size];
     trim(&level);
     for (std::int32_t id : level) waiting_bytes_ -= bytes_of(pool_.at(id));
     for (std::int32_t id : level) {
@@ -165,7 +165,7 @@ class Searcher {
       return pool_.give_back(id);
     }
     pool_.note(slot, id);
-    std::vector<std::int32_t>& level = by_size_[static_cast<std::size_t>(set.n_done)];
+    std::vector<std::int32_t>& level = by_size_[set.n_done];
     level.push_back(id);
     waiting_bytes_ += bytes_of(pool_.at(id));
     if (level.size() >= 4 * width_ + 64) trim(&level);

@@ -31,7 +31,7 @@ class WindowSearcher {
   };
 
   bool tired() const { return search_->work <= 0 || (search_->cancel && search_->cancel->load()); }
-  std::int64_t peak() const { return live_.empty() ? 0 : live_[static_cast<std::size_t>(at_)]; }
+  std::int64_t peak() const { return live_.empty() ? 0 : live_[at_]; }
 
   void refresh() {
     for (std::size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = static_cast<std::int32_t>(i);
@@ -54,7 +54,7 @@ class WindowSearcher {
     const OrderProblem window = make_window(first, last);
     ItemOrder as_is;
     for (std::int32_t i = 0; i < window.item_count(); ++i) as_is.push_back(i);
-    const std::int64_t elsewhere = live_[static_cast<std::size_t>(first)] - live_in_order(window, as_is)[1];
+    const std::int64_t elsewhere = live_[first] - live_in_order(window, as_is)[1];
     const std::int64_t now = peak() - elsewhere;
     for (const std::int64_t wanted : {now - now / 16 - 1, now - 1}) {
       if (wanted < 0 || tired()) continue;
@@ -62,7 +62,7 @@ class WindowSearcher {
       search_->work -= found.work;
       if (found.items.empty()) continue;
       const ItemOrder old(order_.begin() + first, order_.begin() + last + 1);
-      for (std::int32_t k = first; k <= last; ++k) order_[static_cast<std::size_t>(k)] = old[static_cast<std::size_t>(found.items[static_cast<std::size_t>(k - first) + 1] - 1)];
+      for (std::int32_t k = first; k <= last; ++k) order_[k] = old[found.items[static_cast<std::size_t>(k - first) + 1] - 1];
       return true;
     }
     return false;
@@ -75,7 +75,7 @@ class WindowSearcher {
     std::vector<std::vector<std::int32_t>> before(static_cast<std::size_t>(end) + 1), behind = before, reads = before, makes = before, opens = before;
     for (std::int32_t i = 1; i < end; ++i) {
       before[i].push_back(0);
-      before[static_cast<std::size_t>(end)].push_back(i);
+      before[end].push_back(i);
       for (std::int32_t b : p_.before[order_[first + i - 1]])
         if (position_[b] >= first) before[i].push_back(position_[b] - first + 1);
     }

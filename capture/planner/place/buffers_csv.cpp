@@ -324,7 +324,7 @@ BufferList parse_buffers(std::string_view text, const std::string& name, std::in
 
 std::string shown_id(const BufferList& list, std::size_t i) {
   const auto column = std::find_if(list.columns.begin(), list.columns.end(), [](const std::string& name) { return column_named(name) == kId; }) - list.columns.begin();
-  return shown(unquoted(list.rows[i][static_cast<std::size_t>(column)]));
+  return shown(unquoted(list.rows[i][column]));
 }
 
 std::string print_buffers(const BufferList& list, const Offsets& placed) {

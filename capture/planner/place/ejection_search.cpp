@@ -140,7 +140,7 @@ void Climber::sort_edges(std::vector<Edge>* edges) {
   for (const Edge& e : *edges) ++buckets_[static_cast<std::size_t>(e.at >> shift) + 1];
   for (std::size_t k = 1; k < buckets_.size(); ++k) buckets_[k] += buckets_[k - 1];
   sorted_.resize(edges->size());
-  for (const Edge& e : *edges) sorted_[static_cast<std::size_t>(buckets_[static_cast<std::size_t>(e.at >> shift)]++)] = e;
+  for (const Edge& e : *edges) sorted_[buckets_[e.at >> shift]++] = e;
   edges->swap(sorted_);
   std::int32_t from = 0;   // buckets_[k] is by now where bucket k ends
   for (std::int32_t to : buckets_) {

@@ -147,10 +147,10 @@ void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std:
     tbb::task_arena(options.threads).execute([&] {
       tbb::parallel_for(1, count, [&](int n) {
         std::optional<Space> own;
-        made[static_cast<std::size_t>(n)] = attempts.make(n, limit, &own);
+        made[n] = attempts.make(n, limit, &own);
       });
     });
-  for (int n = 1; n < count && goes_on(); ++n) limit.end = take(made.empty() ? attempts.make(n, limit, &space) : std::move(made[static_cast<std::size_t>(n)]));
+  for (int n = 1; n < count && goes_on(); ++n) limit.end = take(made.empty() ? attempts.make(n, limit, &space) : std::move(made[n]));
 }
 
 bool has_hints(const PlaceProblem& p) {

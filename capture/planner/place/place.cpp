@@ -151,7 +151,7 @@ class Improver {
 Attempt known_placement(const PlaceProblem& p, const std::vector<std::int64_t>& start) {
   Attempt known;
   for (std::size_t i = 0; i < p.buffers.size(); ++i) {
-    known.offsets.push_back(start[static_cast<std::size_t>(p.original[i])]);
+    known.offsets.push_back(start[p.original[i]]);
     known.end = std::max(known.end, known.offsets.back() + p.buffers[i].bytes);
   }
   return known;

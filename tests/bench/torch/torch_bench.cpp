@@ -89,9 +89,9 @@ class Deck {
       for (std::size_t i = 0; i < inputs_.size(); ++i) executor_->set_input(static_cast<int>(i), inputs_[i]);
       const Graph& g = executor_->plan().graph;
       for (ValueId v = static_cast<ValueId>(inputs_.size()); v < g.n_inputs; ++v)
-        executor_->set_input(v, full(g.values[static_cast<std::size_t>(v)].type.shape, 0.01, g.values[static_cast<std::size_t>(v)].type.dtype));
+        executor_->set_input(v, full(g.values[v].type.shape, 0.01, g.values[v].type.dtype));
       for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) {
-        const Type& type = g.values[static_cast<std::size_t>(v)].type;
+        const Type& type = g.values[v].type;
         const Tensor value = default_value(type, 1, g.value_name(v));
         executor_->set_state(g.value_name(v), type.dtype == DType::f32 ? value * 0.05 : value);  // small: no denormals after many steps
       }

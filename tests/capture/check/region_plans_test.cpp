@@ -109,7 +109,7 @@ TEST(RegionPlans, EveryRegionHasOneAndItsGraphIsTheRegion) {
 }
 
 TEST(RegionPlans, WorkspacesFollowFromThePlanAlone) {
-  for (NodeId n = 0; n < good().graph.node_count(); ++n) EXPECT_EQ(needed_workspace(good(), n), good().workspace[static_cast<std::size_t>(n)].bytes);
+  for (NodeId n = 0; n < good().graph.node_count(); ++n) EXPECT_EQ(needed_workspace(good(), n), good().workspace[n].bytes);
 }
 
 TEST(RegionPlans, PlanningAPlannedGraphAgainFindsTheSamePlans) {
@@ -168,9 +168,9 @@ TEST(RegionPlans, TheCheckerFindsARegionThatLeavesItsArena) {
 TEST(RegionPlans, TheCheckerFindsAWorkspaceThatHoldsNoFrame) {
   int nodes = 0;
   for (NodeId n = 0; n < good().graph.node_count(); ++n) {
-    if (good().graph.nodes[static_cast<std::size_t>(n)].n_regions == 0) continue;
+    if (good().graph.nodes[n].n_regions == 0) continue;
     Plan plan = good();
-    plan.workspace[static_cast<std::size_t>(n)].bytes -= 1;
+    plan.workspace[n].bytes -= 1;
     expect_refused(plan, "has too little workspace");
     ++nodes;
   }
@@ -264,7 +264,7 @@ TEST(RegionPlans, ClonesOfANodeShareThem) {
   for (const Plan* p : {&plan, &back}) {
     int shared = 0;
     for (const Node& node : p->graph.nodes)
-      if (!node.origin.clone && node.op == clone->op && node.n_regions > 0) shared += p->region_plans_of(node)[0] == p->region_plans_of(p->graph.nodes[static_cast<std::size_t>(clone - plan.graph.nodes.data())])[0];
+      if (!node.origin.clone && node.op == clone->op && node.n_regions > 0) shared += p->region_plans_of(node)[0] == p->region_plans_of(p->graph.nodes[clone - plan.graph.nodes.data()])[0];
     EXPECT_EQ(shared, 1);
   }
   expect_same_plan(plan, back);

@@ -12,7 +12,7 @@ namespace {
 std::vector<Segment> unconnected(std::int32_t n) { return std::vector<Segment>(static_cast<std::size_t>(n)); }
 
 void connect(std::vector<Segment>* segments, std::int32_t from, std::int32_t to) {
-  std::vector<std::int32_t>& after = (*segments)[static_cast<std::size_t>(from)].successors;
+  std::vector<std::int32_t>& after = (*segments)[from].successors;
   const auto at = std::lower_bound(after.begin(), after.end(), to);
   if (at == after.end() || *at != to) after.insert(at, to);
 }
@@ -24,7 +24,7 @@ Pairs all_paths(const std::vector<Segment>& segments) {
   for (std::size_t s = segments.size(); s-- > 0;) {
     paths[s][s] = true;
     for (const std::int32_t t : segments[s].successors)
-      for (std::size_t to = s; to < segments.size(); ++to) paths[s][to] = paths[s][to] || paths[static_cast<std::size_t>(t)][to];
+      for (std::size_t to = s; to < segments.size(); ++to) paths[s][to] = paths[s][to] || paths[t][to];
   }
   return paths;
 }
@@ -41,7 +41,7 @@ Found expect_paths(const std::vector<Segment>& segments) {
   Reach reach(segments);
   for (std::int32_t a = 0; a < n; ++a)
     for (std::int32_t b = 0; b < n; ++b) {
-      const bool is_path = paths[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)], is_found = reach.finds_path(a, b);
+      const bool is_path = paths[a][b], is_found = reach.finds_path(a, b);
       EXPECT_TRUE(is_path || !is_found) << a << " to " << b;
       found.paths += is_path;
       found.by_short_look += is_found;
@@ -53,7 +53,7 @@ Found expect_paths(const std::vector<Segment>& segments) {
     for (std::int32_t a = 0; a < n; ++a) {
       EXPECT_EQ(reach.covers(a), a % step == step - 1);
       for (std::int32_t b = 0; b < n && reach.covers(a); ++b)
-        EXPECT_EQ(reach.has_path(a, b), paths[static_cast<std::size_t>(a)][static_cast<std::size_t>(b)]) << a << " to " << b;
+        EXPECT_EQ(reach.has_path(a, b), paths[a][b]) << a << " to " << b;
     }
   }
   return found;
@@ -111,23 +111,23 @@ Plan spread_out(const std::string& text) {
   p.segments = unconnected(g.node_count());
   p.nodes = g.node_count();
   for (ValueId v = 0; v < g.value_count(); ++v) {
-    Placement& q = p.values[static_cast<std::size_t>(v)];
-    const NodeId maker = g.values[static_cast<std::size_t>(v)].node;
+    Placement& q = p.values[v];
+    const NodeId maker = g.values[v].node;
     q.birth = q.death = maker;
     const bool is_returned = v == g.outputs[0];
     if (maker == kNone) q.where = Where::input, q.reason = Reason::input, q.slot = v, q.death = g.node_count();
     else if (is_returned) q.where = Where::output, q.reason = Reason::output, q.slot = 0, q.death = g.node_count();
     else q.where = Where::arena, q.reason = Reason::temporary, q.offset = p.arena_bytes, p.arena_bytes += 64;
   }
-  p.output_slots = {g.values[static_cast<std::size_t>(g.outputs[0])].type};
+  p.output_slots = {g.values[g.outputs[0]].type};
   for (NodeId n = 0; n < g.node_count(); ++n) {
-    Segment& own = p.segments[static_cast<std::size_t>(n)];
+    Segment& own = p.segments[n];
     own.nodes = {n};
-    for (const ValueId v : g.inputs(g.nodes[static_cast<std::size_t>(n)])) {
-      Placement& q = p.values[static_cast<std::size_t>(v)];
+    for (const ValueId v : g.inputs(g.nodes[n])) {
+      Placement& q = p.values[v];
       q.reader = n;
       q.death = std::max(q.death, n);
-      const NodeId maker = g.values[static_cast<std::size_t>(v)].node;
+      const NodeId maker = g.values[v].node;
       if (maker == kNone) continue;
       connect(&p.segments, maker, n);
       ++own.n_predecessors;
@@ -154,9 +154,9 @@ Plan handed_on(bool by_way_of_p) {
     ADD_FAILURE() << name;
     return ValueId{0};
   };
-  const NodeId a = p.graph.values[static_cast<std::size_t>(named("a"))].node, b = p.graph.values[static_cast<std::size_t>(named("b"))].node;
+  const NodeId a = p.graph.values[named("a")].node, b = p.graph.values[named("b")].node;
   EXPECT_FALSE(Reach(p.segments).finds_path(a, b));
-  p.values[static_cast<std::size_t>(named("b"))].offset = p.values[static_cast<std::size_t>(named("s"))].offset;
+  p.values[named("b")].offset = p.values[named("s")].offset;
   return p;
 }
 

@@ -34,7 +34,7 @@ Graph three_nodes() {
 
 NodeId node_named(const Graph& g, const std::string& name) {
   for (NodeId n = 0; n < g.node_count(); ++n)
-    if (g.value_name(g.nodes[static_cast<std::size_t>(n)].first_output) == name) return n;
+    if (g.value_name(g.nodes[n].first_output) == name) return n;
   ADD_FAILURE() << "no node %" << name;
   return kNone;
 }
@@ -113,7 +113,7 @@ TEST(Profile, NamesOfAReplayAreThoseOfEveryPlan) {
   for (ValueId v = 0; v < captured.n_inputs; ++v) executor.set_input(v, default_value(captured.values[v].type, 1, "x"));
   const std::vector<std::string> states = executor.state_names();
   for (std::int32_t i = 0; i < captured.n_state; ++i)
-    executor.set_state(states[static_cast<std::size_t>(i)], default_value(captured.values[captured.n_inputs + i].type, 2, "s"));
+    executor.set_state(states[i], default_value(captured.values[captured.n_inputs + i].type, 2, "s"));
   ProfileBuilder builder(executor.plan().graph);
   Timeline timeline;
   for (int s = 0; s < 3; ++s) {

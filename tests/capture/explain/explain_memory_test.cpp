@@ -336,7 +336,7 @@ TEST(PlanCsv, RowsAreTheBuffersOfTheArena) {
     std::int64_t end = 0;
     for (std::size_t i = 1; i < rows.size(); ++i) {
       ASSERT_EQ(rows[i].size(), 14u) << rows[i][0];
-      const auto number = [&](int column) -> std::int64_t { return std::stoll(rows[i][static_cast<std::size_t>(column)]); };
+      const auto number = [&](int column) -> std::int64_t { return std::stoll(rows[i][column]); };
       EXPECT_EQ(number(0), static_cast<std::int64_t>(i) - 1);
       EXPECT_EQ(number(4) % number(5), 0);
       tenants.push_back({number(3), number(5), static_cast<std::int32_t>(number(1)), static_cast<std::int32_t>(number(2)) - 1});

@@ -140,7 +140,7 @@ TEST(Safetensors, RefusesBadLengths) {
     EXPECT_THROW(parse_safetensors(bytes_of(whole.substr(0, n)), "f"), FileError) << n << " bytes";
   for (int bit = 0; bit < 64; ++bit) {
     std::string bent = whole;
-    bent[static_cast<std::size_t>(bit / 8)] = static_cast<char>(bent[static_cast<std::size_t>(bit / 8)] ^ (1 << bit % 8));
+    bent[bit / 8] = static_cast<char>(bent[bit / 8] ^ (1 << bit % 8));
     EXPECT_THROW(parse_safetensors(bytes_of(bent), "f"), FileError) << "length bit " << bit;
   }
   const std::string huge = container("{", "").replace(0, 8, std::string("\1\xe1\xf5\5\0\0\0\0", 8));  // 100,000,001

@@ -110,7 +110,7 @@ TEST(ConformancePasses, T56_MasksOfWhoReachesWhom) {
   EXPECT_EQ(masks[6], 1u);
   EXPECT_EQ(masks[7], 7u);
   for (NodeId n = 0; n < graph.node_count(); ++n)
-    for (std::size_t k = 0; k < 4; ++k) EXPECT_EQ(reachable(graph, sources[k], n), (masks[static_cast<std::size_t>(n)] >> k & 1) != 0) << k << " " << n;
+    for (std::size_t k = 0; k < 4; ++k) EXPECT_EQ(reachable(graph, sources[k], n), (masks[n] >> k & 1) != 0) << k << " " << n;
   EXPECT_THROW(predecessor_masks(graph, std::vector<NodeId>(65, 0)), UsageError);
 }
 
@@ -136,7 +136,7 @@ TEST(ConformancePasses, T100_ABadShapeAnywhereRaises) {
   for (NodeId n = 0; n < graph.node_count(); ++n) {
     if (graph.nodes[n].op->is(kDeclaredTypes)) continue;
     Graph broken = graph;
-    Shape& shape = broken.values[static_cast<std::size_t>(graph.nodes[n].first_output)].type.shape;
+    Shape& shape = broken.values[graph.nodes[n].first_output].type.shape;
     if (shape.rank == kMaxRank) continue;
     shape.sizes[shape.rank++] = 7;
     ++tried;
@@ -163,7 +163,7 @@ bool has_cycle(const Graph& graph, const Partition& parts) {
   std::vector<std::vector<char>> waits(parts.pieces.size(), std::vector<char>(parts.pieces.size(), 0));
   for (NodeId n = 0; n < graph.node_count(); ++n)
     for (ValueId v : graph.inputs(graph.nodes[n]))
-      if (const NodeId p = graph.values[static_cast<std::size_t>(v)].node; p != kNone && parts.of_node[p] != parts.of_node[n]) waits[parts.of_node[n]][parts.of_node[p]] = 1;
+      if (const NodeId p = graph.values[v].node; p != kNone && parts.of_node[p] != parts.of_node[n]) waits[parts.of_node[n]][parts.of_node[p]] = 1;
   std::vector<char> gone(parts.pieces.size(), 0);
   for (std::size_t left = parts.pieces.size(); left > 0; --left) {
     std::size_t free = parts.pieces.size();

@@ -20,7 +20,7 @@ namespace tapedeck::test {
 
 inline std::vector<Tensor> operands_of(const Graph& g, ValueId first, std::int32_t count, std::uint64_t seed) {
   std::vector<Tensor> values;
-  for (ValueId v = first; v < first + count; ++v) values.push_back(default_value(g.values[static_cast<std::size_t>(v)].type, seed, g.value_name(v)));
+  for (ValueId v = first; v < first + count; ++v) values.push_back(default_value(g.values[v].type, seed, g.value_name(v)));
   return values;
 }
 
@@ -73,7 +73,7 @@ class PassProgram {
  private:
   int pick(std::size_t n) { return static_cast<int>(random_() % n); }
   bool chance(int percent) { return pick(100) < percent; }
-  const Type& type(ValueId v) const { return g_.values[static_cast<std::size_t>(v)].type; }
+  const Type& type(ValueId v) const { return g_.values[v].type; }
 
   // An op's name by chance.
   const char* one_of(std::initializer_list<const char*> names) { return *(names.begin() + pick(names.size())); }
@@ -88,9 +88,9 @@ class PassProgram {
     if (chance(20)) origin.path = "block" + std::to_string(pick(3));
     std::vector<ValueId> after;
     if (chance(8)) origin.clone = true, origin.of = "gone";
-    if (chance(5) && g_.node_count() > 0) after.push_back(g_.nodes[static_cast<std::size_t>(pick(g_.nodes.size()))].first_output);
+    if (chance(5) && g_.node_count() > 0) after.push_back(g_.nodes[pick(g_.nodes.size())].first_output);
     const NodeId n = g_.add_node(op, inputs, attrs, out, origin, after, regions);
-    const ValueId first = g_.nodes[static_cast<std::size_t>(n)].first_output;
+    const ValueId first = g_.nodes[n].first_output;
     for (std::size_t i = 0; i < out.size(); ++i) g_.values[static_cast<std::size_t>(first) + i].name = "v" + std::to_string(first + static_cast<ValueId>(i));
     return first;
   }
@@ -259,9 +259,9 @@ class PassProgram {
     const ValueId carried = body.add_input("c", type(c)), captured = body.add_input("w", type(w));
     const auto node = [&](const char* name, std::vector<ValueId> inputs) {
       std::vector<Type> in, out;
-      for (ValueId v : inputs) in.push_back(body.values[static_cast<std::size_t>(v)].type);
+      for (ValueId v : inputs) in.push_back(body.values[v].type);
       infer_types(*find_op(name), in, nullptr, out);
-      return body.nodes[static_cast<std::size_t>(body.add_node(*find_op(name), inputs, nullptr, out))].first_output;
+      return body.nodes[body.add_node(*find_op(name), inputs, nullptr, out)].first_output;
     };
     const ValueId still = node(one_of({"tanh", "exp", "neg"}), {captured});
     const ValueId again = chance(50) ? node("sigmoid", {still}) : still;
@@ -288,7 +288,7 @@ class PassProgram {
       const auto node = [&](const char* name, ValueId v) {
         const ValueId in[] = {v};
         const Type out[] = {type(a)};
-        return branch.nodes[static_cast<std::size_t>(branch.add_node(*find_op(name), in, nullptr, out))].first_output;
+        return branch.nodes[branch.add_node(*find_op(name), in, nullptr, out)].first_output;
       };
       branch.outputs = {r == 0 ? node("neg", node("neg", x)) : node("tanh", node("copy", x))};
       branch.output_names.resize(1);
@@ -312,7 +312,7 @@ class PassProgram {
       std::vector<ValueId> fitting;
       for (ValueId v = 0; v < g_.value_count(); ++v)
         if (v != s && type(v) == type(s)) fitting.push_back(v);
-      if (!fitting.empty() && chance(75)) g_.updates.push_back({s, fitting[static_cast<std::size_t>(pick(fitting.size()))]});
+      if (!fitting.empty() && chance(75)) g_.updates.push_back({s, fitting[pick(fitting.size())]});
     }
     for (int i = 0; i < 4; ++i) g_.outputs.push_back(g_.value_count() - 1 - pick(g_.values.size() / 2));
     g_.output_names.resize(g_.outputs.size());

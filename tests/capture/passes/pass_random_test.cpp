@@ -37,7 +37,7 @@ void expect_notes_kept(const Graph& before, const Graph& after) {
   for (const Node& node : after.nodes)
     for (const Value& v : after.output_values(node)) named[v.name.str()] = &node;
   for (const Node& node : before.nodes) {
-    const Name name = before.values[static_cast<std::size_t>(node.first_output)].name;
+    const Name name = before.values[node.first_output].name;
     const auto kept = named.find(name.str());
     if (name.empty() || kept == named.end()) {
       EXPECT_FALSE(node.origin.clone && !name.empty()) << "a clone went: " << name.view();
@@ -56,7 +56,7 @@ PassOptions options_for(const Pass& pass) {
   PassOptions options = pass.asked_for ? pass.sample : PassOptions{};
   if (pass.asked_for && options.layout) {
     options.layout = [](const Graph& g, NodeId n) -> std::optional<Ints> {
-      if (g.values[static_cast<std::size_t>(g.nodes[n].first_output)].type.shape.rank != 2 || g.nodes[n].op->id % 3 == 0) return std::nullopt;
+      if (g.values[g.nodes[n].first_output].type.shape.rank != 2 || g.nodes[n].op->id % 3 == 0) return std::nullopt;
       return Ints{1, 0};
     };
   }
@@ -136,7 +136,7 @@ TEST_P(PassesOnRandomPrograms, PiecesAndGroupsAreConvex) {
   for (std::size_t p = 0; p < parts.pieces.size(); ++p) {
     ASSERT_NO_THROW(verify(parts.pieces[p].graph));
     for (ValueId v : parts.pieces[p].inputs)
-      if (const NodeId maker = graph.values[static_cast<std::size_t>(v)].node; maker != kNone) {
+      if (const NodeId maker = graph.values[v].node; maker != kNone) {
         EXPECT_LT(parts.of_node[maker], static_cast<std::int32_t>(p));
       }
   }
@@ -156,7 +156,7 @@ TEST_P(PassesOnRandomPrograms, PlacedNodesFindTheirOperandsThere) {
   std::vector<Name> devices;
   ASSERT_NO_THROW(devices = devices_of_values(placed, options.devices)) << print(placed);
   for (ValueId v : placed.outputs)
-    if (placed.values[static_cast<std::size_t>(v)].node != kNone && !devices[v].empty()) {
+    if (placed.values[v].node != kNone && !devices[v].empty()) {
       EXPECT_EQ(devices[v], Name("cpu"));
     }
   for (const Update& u : placed.updates)

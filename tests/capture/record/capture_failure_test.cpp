@@ -63,7 +63,7 @@ class Injector : public RecordWatch {
  public:
   explicit Injector(Trainer& trainer, int stop_at = -1) : trainer_(trainer), stop_at_(stop_at) {}
   void recorded(const Recorder& tape, NodeId n) override {
-    const Node& node = tape.graph.nodes[static_cast<std::size_t>(n)];
+    const Node& node = tape.graph.nodes[n];
     ++phases_[static_cast<int>(node.origin.phase)];
     in_region_ += node.origin.region != kNone;
     if (stop_at_ < 0) states_.push_back(trainer_.state());
@@ -73,7 +73,7 @@ class Injector : public RecordWatch {
   int count() const { return count_; }
   int phase(Phase p) const { return phases_[static_cast<int>(p)]; }
   int in_region() const { return in_region_; }
-  const std::vector<unsigned char>& state_at(int k) const { return states_[static_cast<std::size_t>(k)]; }
+  const std::vector<unsigned char>& state_at(int k) const { return states_[k]; }
 
  private:
   Trainer& trainer_;

@@ -71,7 +71,7 @@ TEST(ConformanceCapture, T47_TapsKeepTheirOrder) {
     CapturedStep step = capture(body, options);
     for (int i = 0; i < 5; ++i) step({ones({64})});
     ASSERT_EQ(seen->size(), 60u);
-    for (int i = 0; i < 60; ++i) EXPECT_EQ((*seen)[static_cast<std::size_t>(i)], i % 12) << threads;
+    for (int i = 0; i < 60; ++i) EXPECT_EQ((*seen)[i], i % 12) << threads;
   }
 }
 
@@ -566,9 +566,9 @@ TEST(ConformanceCapture, StateOfATrainingStep) {
   scope.output("loss", loss);
   const Captured c = scope.finish();
   std::vector<std::string> inputs, state;
-  for (ValueId v = 0; v < c.graph.n_inputs; ++v) inputs.push_back(c.graph.value_name(v) + " " + to_string(c.graph.values[static_cast<std::size_t>(v)].type));
+  for (ValueId v = 0; v < c.graph.n_inputs; ++v) inputs.push_back(c.graph.value_name(v) + " " + to_string(c.graph.values[v].type));
   for (ValueId v = c.graph.n_inputs; v < c.graph.n_inputs + c.graph.n_state; ++v)
-    state.push_back(c.graph.value_name(v) + " " + role_name(c.graph.values[static_cast<std::size_t>(v)].role));
+    state.push_back(c.graph.value_name(v) + " " + role_name(c.graph.values[v].role));
   std::sort(state.begin(), state.end());
   EXPECT_EQ(inputs, (std::vector<std::string>{"x f32[5,3]", "lr f32[]"}));
   EXPECT_EQ(state, (std::vector<std::string>{

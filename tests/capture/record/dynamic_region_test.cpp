@@ -56,8 +56,8 @@ TEST(DynamicRegion, T118_RowsByAMaskAndTheirGradient) {
     float sum = 0;
     for (int i = 0; i < 3; ++i)
       for (int k = 0; k < 3; ++k) {
-        gradient.push_back(static_cast<float>(held[static_cast<std::size_t>(i)]));
-        if (held[static_cast<std::size_t>(i)]) sum += static_cast<float>(3 * i + k + 1);
+        gradient.push_back(static_cast<float>(held[i]));
+        if (held[i]) sum += static_cast<float>(3 * i + k + 1);
       }
     EXPECT_EQ(outputs[0].item(), sum);
     EXPECT_TRUE(bit_equal(outputs[1], from_vector(gradient, {3, 3})));
@@ -184,7 +184,7 @@ TEST(DynamicRegion, MaskedSelectAndItsGradient) {
   for (int i = 0; i < 5; ++i) {
     const Tensor x = mul(table(), 0.25 * (i + 1)), mask = greater(x, scalar(1.0 + i * 0.5));
     const std::vector<Tensor> want = fn({x, mask}), got = step({x, mask});
-    for (int k = 0; k < 2; ++k) EXPECT_TRUE(bit_equal(want[static_cast<std::size_t>(k)], got[static_cast<std::size_t>(k)])) << i;
+    for (int k = 0; k < 2; ++k) EXPECT_TRUE(bit_equal(want[k], got[k])) << i;
   }
   EXPECT_EQ(step.recordings(), 2);
   EXPECT_TRUE(mentions(step.explain(), "runs unplanned, on bytes beside the planned peak")) << step.explain();

@@ -70,11 +70,11 @@ TEST(Models, AllRecordAbstractlyAndTrainEveryParameter) {
       const Graph g = record_model(model, {.dtype = dtype, .optimizer = optimizer, .abstract = true}).graph;
       verify(g);
       ASSERT_EQ(g.outputs.size(), 1u);
-      EXPECT_EQ(g.values[static_cast<std::size_t>(g.outputs[0])].type, (Type{DType::f32, {}}));
+      EXPECT_EQ(g.values[g.outputs[0]].type, (Type{DType::f32, {}}));
       std::set<ValueId> updated;
       for (const Update& u : g.updates) updated.insert(u.state);
       for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) {
-        const Value& value = g.values[static_cast<std::size_t>(v)];
+        const Value& value = g.values[v];
         EXPECT_TRUE(value.role != Role::parameter || updated.count(v)) << value.name.view();
         EXPECT_TRUE(value.role != Role::parameter || value.type.dtype == DType::f32) << value.name.view();
       }

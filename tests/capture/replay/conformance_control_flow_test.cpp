@@ -117,10 +117,10 @@ void expect_shared_intermediates(int branches) {
   int seen = 0;
   const std::vector<std::int64_t> workspace = node_workspaces(g);
   for (NodeId n = 0; n < g.node_count(); ++n)
-    if (g.nodes[static_cast<std::size_t>(n)].n_regions == 2) {
+    if (g.nodes[n].n_regions == 2) {
       ++seen;
-      EXPECT_GE(workspace[static_cast<std::size_t>(n)], 4096);
-      EXPECT_LT(workspace[static_cast<std::size_t>(n)], 2 * 4096 + 1024) << branches << " branches";
+      EXPECT_GE(workspace[n], 4096);
+      EXPECT_LT(workspace[n], 2 * 4096 + 1024) << branches << " branches";
     }
   EXPECT_EQ(seen, 1) << "the others are within it";
 }
@@ -148,7 +148,7 @@ TEST(WhileCases, T54_RotatingCarriedValues) {
         const double next = v[0] + v[1];
         v[0] = v[1], v[1] = v[2], v[2] = next;
       }
-    for (int k = 0; k < 3; ++k) EXPECT_EQ(eager[static_cast<std::size_t>(k)].item(), x[k]) << passes << " passes";
+    for (int k = 0; k < 3; ++k) EXPECT_EQ(eager[k].item(), x[k]) << passes << " passes";
     EXPECT_EQ(eager[3].item(), dx[0] + 2 * dx[1] + 3 * dx[2]) << passes << " passes";
   }
 }

@@ -53,7 +53,7 @@ Graph with_gradients(const Graph& g, const std::string& target, const std::vecto
 PassOptions on_second(const std::string& prefix) {
   const auto place = [prefix](const std::string& name) { return name.starts_with(prefix) ? "cpu:1" : ""; };
   PassOptions options;
-  options.devices.of_node = [place](const Graph& g, NodeId n) { return place(g.value_name(g.nodes[static_cast<std::size_t>(n)].first_output)); };
+  options.devices.of_node = [place](const Graph& g, NodeId n) { return place(g.value_name(g.nodes[n].first_output)); };
   options.devices.of_value = [place](const Graph& g, ValueId v) { return place(g.value_name(v)); };
   return options;
 }
@@ -69,7 +69,7 @@ std::vector<Tensor> replayed(const Graph& g, const std::map<std::string, Tensor>
   Executor executor(make_plan(g), {.threads = threads});
   for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) {
     const std::string name = g.value_name(v);
-    const Tensor value = given.count(name) ? given.at(name) : default_value(g.values[static_cast<std::size_t>(v)].type, 3, name);
+    const Tensor value = given.count(name) ? given.at(name) : default_value(g.values[v].type, 3, name);
     if (g.is_input(v)) executor.set_input(name, value);
     else executor.set_state(name, value);
   }
@@ -100,18 +100,18 @@ TEST(ConformancePool, T103_EachArgumentLivesOnTheDeviceOfItsGroup) {
     const PassOptions options = on_second("s2.");
     const Graph placed = place_devices(g, options);
     const std::vector<Name> where = devices_of_values(placed, options.devices);
-    for (const std::string& a : arguments) EXPECT_EQ(where[static_cast<std::size_t>(by_name(placed, a))].view(), a.starts_with("s2.") ? "cpu:1" : "cpu") << a;
+    for (const std::string& a : arguments) EXPECT_EQ(where[by_name(placed, a)].view(), a.starts_with("s2.") ? "cpu:1" : "cpu") << a;
     // Backward follows forward: what computes the gradient of a group's node runs on the group's device.
     std::map<std::string, NodeId> made_by;
-    for (NodeId n = 0; n < placed.node_count(); ++n) made_by[placed.value_name(placed.nodes[static_cast<std::size_t>(n)].first_output)] = n;
+    for (NodeId n = 0; n < placed.node_count(); ++n) made_by[placed.value_name(placed.nodes[n].first_output)] = n;
     int followed = 0;
     for (const Node& node : placed.nodes) {
       if (node.origin.twin.empty() || std::string_view(node.op->name) == "to_device") continue;
       const auto twin = made_by.find(node.origin.twin.str());
       if (twin == made_by.end()) continue;
       ++followed;
-      EXPECT_EQ(where[static_cast<std::size_t>(node.first_output)],
-                where[static_cast<std::size_t>(placed.nodes[static_cast<std::size_t>(twin->second)].first_output)]) << node.origin.twin.view();
+      EXPECT_EQ(where[node.first_output],
+                where[placed.nodes[twin->second].first_output]) << node.origin.twin.view();
     }
     EXPECT_GT(followed, 5);
     EXPECT_GE(crossings(placed), 2) << "forward one way, backward the other";
@@ -172,7 +172,7 @@ TEST(ConformancePool, T88_BiasAfterAReshapeOnTwoDevices) {
     double bias = -1;
     for (Executor* e : {&small, &large}) {
       for (ValueId v = 0; v < 4; ++v) {
-        const Shape& shape = e->plan().graph.values[static_cast<std::size_t>(v)].type.shape;
+        const Shape& shape = e->plan().graph.values[v].type.shape;
         e->set_input(v, v < 2 ? zeros(shape) : ones(shape));
       }
       e->set_input("rescale", scalar(1.0 / 7));

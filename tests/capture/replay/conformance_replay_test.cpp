@@ -93,7 +93,7 @@ TEST_P(RandSumExpr, T124_EveryThreadCountEqualsTheSerialLoop) {
     const double x = wanted[a], y = wanted[b];
     wanted[to] = kind == 0 ? x + y : kind == 1 ? x - y : kind == 2 ? std::max(x, y) : std::min(x, y);
   }
-  for (ValueId v = 0; v < kVariables; ++v) g.updates.push_back({v, at[static_cast<std::size_t>(v)]});
+  for (ValueId v = 0; v < kVariables; ++v) g.updates.push_back({v, at[v]});
   const Plan plan = make_plan(g, {.segment_us = 1});
   for (int threads : {1, 2, 3, 4}) {
     Executor e(plan, {.threads = threads});
@@ -101,7 +101,7 @@ TEST_P(RandSumExpr, T124_EveryThreadCountEqualsTheSerialLoop) {
     e.run();
     for (int v = 0; v < kVariables; ++v) {
       const double got = e.state("v" + std::to_string(v)).item();
-      EXPECT_EQ(got, wanted[static_cast<std::size_t>(v)]) << "variable " << v << ", threads " << threads;
+      EXPECT_EQ(got, wanted[v]) << "variable " << v << ", threads " << threads;
     }
   }
 }

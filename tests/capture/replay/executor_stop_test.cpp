@@ -260,7 +260,7 @@ TEST(ExecutorTimeline, HoldsEveryCallOnceInAnOrderThatItsOperandsAllow) {
       ASSERT_EQ(times.slices.size(), 11u);
       std::int64_t before = 0;
       for (NodeId n = 0; n < 11; ++n) {
-        const Slice& s = times.slices[static_cast<std::size_t>(n)];
+        const Slice& s = times.slices[n];
         EXPECT_EQ(s.node, n);
         EXPECT_GE(s.start_ns, before);
         EXPECT_GE(s.end_ns, s.start_ns);

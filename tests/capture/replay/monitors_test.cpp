@@ -111,7 +111,7 @@ TEST(ExecutorMonitor, SeesEveryValueAsItWas) {
     e.monitor("*", [&](const Monitored& m) {
       for (ValueId v = 0; v < g.value_count(); ++v) {
         if (g.value_name(v) != m.name) continue;
-        EXPECT_TRUE(bit_equal(m.value, wanted[static_cast<std::size_t>(v)])) << m.name << (m.operand ? " read" : " made");
+        EXPECT_TRUE(bit_equal(m.value, wanted[v])) << m.name << (m.operand ? " read" : " made");
       }
       ++(m.operand ? operands : results);
     }, {.operands = true});

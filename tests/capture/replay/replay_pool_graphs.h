@@ -41,7 +41,7 @@ inline std::int64_t expected_peak(const std::vector<Plan>& plans) {
     arena = std::max(arena, p.arena_bytes);
     own += p.external_bytes;
     for (ValueId v = p.graph.n_inputs; v < p.graph.n_inputs + p.graph.n_state; ++v) {
-      const std::int64_t bytes = p.graph.values[static_cast<std::size_t>(v)].type.bytes();
+      const std::int64_t bytes = p.graph.values[v].type.bytes();
       own -= bytes;
       if (seen.insert(p.graph.value_name(v)).second) state += bytes;
     }

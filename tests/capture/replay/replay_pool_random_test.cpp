@@ -52,9 +52,9 @@ class RandomMember {
     std::vector<Type> in, out;
     for (ValueId v : inputs) in.push_back(type(v));
     infer_types(op, in, attrs, out);
-    return g_.nodes[static_cast<std::size_t>(g_.add_node(op, std::vector<ValueId>(inputs), attrs, out))].first_output;
+    return g_.nodes[g_.add_node(op, std::vector<ValueId>(inputs), attrs, out)].first_output;
   }
-  const Type& type(ValueId v) const { return g_.values[static_cast<std::size_t>(v)].type; }
+  const Type& type(ValueId v) const { return g_.values[v].type; }
   ValueId any(DType dtype) {
     for (;;) {
       const auto v = static_cast<ValueId>(dice_.below(g_.value_count()));
@@ -99,7 +99,7 @@ class RandomMember {
       if (dice_.below(2)) continue;
       ValueId next = kNone;
       for (ValueId v = g_.value_count() - 1; v >= 0 && next == kNone; --v)
-        if (type(v) == type(s) && g_.values[static_cast<std::size_t>(v)].node != kNone) next = v;
+        if (type(v) == type(s) && g_.values[v].node != kNone) next = v;
       if (next == kNone) next = add("neg", {s});
       const bool bounded = type(s).dtype == DType::f32;
       g_.updates.push_back({s, bounded ? add("tanh", {next}) : next});
@@ -132,7 +132,7 @@ class Interleaving {
         case 1: leave(); break;
         case 2: set_some_state(); break;
         case 3: check_results(); break;
-        default: run_one(members_[static_cast<std::size_t>(dice_.below(static_cast<std::int64_t>(members_.size())))]);
+        default: run_one(members_[dice_.below(static_cast<std::int64_t>(members_.size()))]);
       }
     }
     for (const auto& m : members_) run_one(m);
@@ -189,14 +189,14 @@ class Interleaving {
   void give_inputs(Member& m) {
     m.inputs.clear();
     for (ValueId v = 0; v < m.graph.n_inputs; ++v) {
-      m.inputs.push_back(draw(m.graph.value_name(v), m.graph.values[static_cast<std::size_t>(v)].type));
+      m.inputs.push_back(draw(m.graph.value_name(v), m.graph.values[v].type));
       m.executor->set_input(v, m.inputs.back());
     }
   }
 
   const Type& state_type(const Member& m, const std::string& name) const {
     for (ValueId v = m.graph.n_inputs;; ++v)
-      if (m.graph.value_name(v) == name) return m.graph.values[static_cast<std::size_t>(v)].type;
+      if (m.graph.value_name(v) == name) return m.graph.values[v].type;
   }
   void set(Member& m, const std::string& name) {
     const Tensor value = draw(name, state_type(m, name));
@@ -205,9 +205,9 @@ class Interleaving {
     else m.executor->set_state(name, value);
   }
   void set_some_state() {
-    Member& m = *members_[static_cast<std::size_t>(dice_.below(static_cast<std::int64_t>(members_.size())))];
+    Member& m = *members_[dice_.below(static_cast<std::int64_t>(members_.size()))];
     const std::vector<std::string> names = m.executor->state_names();
-    set(m, names[static_cast<std::size_t>(dice_.below(static_cast<std::int64_t>(names.size())))]);
+    set(m, names[dice_.below(static_cast<std::int64_t>(names.size()))]);
   }
 
   std::vector<Tensor> state_of(const Member& m) const {

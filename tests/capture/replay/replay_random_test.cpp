@@ -192,7 +192,7 @@ TEST_P(ReplayRandom, FaultsAreThoseOfTheLowestNode) {
     for (int round = 0; round < 3; ++round) {
       set_all(e, inputs, state);
       std::vector<bool> zero(kDivisions);
-      zero[static_cast<std::size_t>(dice.below(kDivisions))] = true;
+      zero[dice.below(kDivisions)] = true;
       for (int i = 0; i < kDivisions; ++i) zero[i] = zero[i] || dice.below(3) == 0;
       for (int i = 0; i < kDivisions; ++i) e.set_input(divisors[i], divisor(zero[i] ? 0 : 3));
       NodeId lowest = kNone;
@@ -200,14 +200,14 @@ TEST_P(ReplayRandom, FaultsAreThoseOfTheLowestNode) {
         const Node& node = planned.nodes[n];
         if (std::string(node.op->name) == "div" && node.n_inputs == 2 && planned.inputs(node)[1] < planned.n_inputs) {
           const std::string name = planned.value_name(planned.inputs(node)[1]);
-          if (name.starts_with("divisor") && zero[static_cast<std::size_t>(name.back() - '0')]) lowest = n;
+          if (name.starts_with("divisor") && zero[name.back() - '0']) lowest = n;
         }
       }
       ASSERT_NE(lowest, kNone);
       EXPECT_MENTIONS(testing::message_of<ExecutionError>([&] { e.run(); }), planned.node_text(lowest));
       EXPECT_THROW(e.outputs(), ExecutionError);
     }
-    for (int i = 0; i < kDivisions; ++i) inputs[static_cast<std::size_t>(divisors[i])] = divisor(5);
+    for (int i = 0; i < kDivisions; ++i) inputs[divisors[i]] = divisor(5);
     set_all(e, inputs, state);
     e.run();
     expect_equal(e, run_eagerly(with, inputs, state), "after the faults");

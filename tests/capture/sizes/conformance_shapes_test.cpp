@@ -48,7 +48,7 @@ TEST(Reshape, T87_SmallerIsAPrefixOfTheSameMemoryLargerIsFresh) {
   small.set_input("x", filled({3, 4}, 2));
   small.run();
   const std::vector<float> rows = base.output("y").to_vector<float>();
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(rows[static_cast<std::size_t>(i)], i < 12 ? 8 : 4) << "the base's first three rows show it";
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(rows[i], i < 12 ? 8 : 4) << "the base's first three rows show it";
   base.set_input("x", filled({5, 4}, 1));
   base.run();
   EXPECT_TRUE(bit_equal(base.output("y"), filled({5, 4}, 4)));

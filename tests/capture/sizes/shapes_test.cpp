@@ -602,8 +602,8 @@ DimTable batch_table(const Graph& a, const Graph& b) {
   DimTable table;
   table.dims = {{"b", 1, 64}};
   for (ValueId v = 0; v < a.n_inputs; ++v)
-    for (int axis = 0; axis < a.values[static_cast<std::size_t>(v)].type.shape.rank; ++axis)
-      if (a.values[static_cast<std::size_t>(v)].type.shape[axis] != b.values[static_cast<std::size_t>(v)].type.shape[axis])
+    for (int axis = 0; axis < a.values[v].type.shape.rank; ++axis)
+      if (a.values[v].type.shape[axis] != b.values[v].type.shape[axis])
         table.axes.push_back({a.value_name(v), axis, 0});
   return table;
 }

@@ -253,7 +253,7 @@ TEST(CapturedStep, OutputsBelongToTheCaller) {
   CapturedStep step = capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 2}; });
   std::vector<Tensor> results;
   for (int i = 0; i < 5; ++i) results.push_back(step({tensor({static_cast<float>(i)})})[0]);
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(results[static_cast<std::size_t>(i)].item(), 2.0 * i);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(results[i].item(), 2.0 * i);
 }
 
 TEST(CapturedStep, ABudgetThatCannotBeMetIsAnError) {

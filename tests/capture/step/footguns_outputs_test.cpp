@@ -11,8 +11,8 @@ TEST(Footguns, OutputsAreNotOverwrittenByTheNextReplay) {
   std::vector<Tensors> all;
   for (int i = 0; i < 6; ++i) all.push_back(step({tensor({static_cast<float>(i)})}));
   for (int i = 0; i < 6; ++i) {
-    EXPECT_EQ(values(all[static_cast<std::size_t>(i)][0]), Floats{2.f * static_cast<float>(i)});
-    EXPECT_EQ(values(all[static_cast<std::size_t>(i)][1]), Floats{static_cast<float>(i)});
+    EXPECT_EQ(values(all[i][0]), Floats{2.f * static_cast<float>(i)});
+    EXPECT_EQ(values(all[i][1]), Floats{static_cast<float>(i)});
   }
 }
 
@@ -36,8 +36,8 @@ TEST(Footguns, AnOutputThatIsAViewOfStateIsACopy) {
   std::vector<Tensors> all;
   for (int i = 0; i < 5; ++i) all.push_back(step({tensor({1})}));
   for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(values(all[static_cast<std::size_t>(i)][0]), Floats{static_cast<float>(i + 2)}) << i;
-    EXPECT_EQ(values(all[static_cast<std::size_t>(i)][1]), (Floats{static_cast<float>(i + 2), static_cast<float>(i + 3)})) << i;
+    EXPECT_EQ(values(all[i][0]), Floats{static_cast<float>(i + 2)}) << i;
+    EXPECT_EQ(values(all[i][1]), (Floats{static_cast<float>(i + 2), static_cast<float>(i + 3)})) << i;
   }
 }
 

@@ -20,7 +20,7 @@ std::map<ValueId, ValueId> gradients_in_step(const Graph& g) {
   std::map<ValueId, ValueId> found;
   for (const Node& node : g.nodes) {
     const auto in = g.inputs(node);
-    if (node.origin.phase == Phase::update && in.size() >= 2 && g.values[static_cast<std::size_t>(in[0])].role == Role::parameter)
+    if (node.origin.phase == Phase::update && in.size() >= 2 && g.values[in[0]].role == Role::parameter)
       found[in[0]] = in[1];
   }
   return found;
@@ -40,7 +40,7 @@ void expect_gradients_of_the_step(const char* model, const ModelOptions& options
   made.graph.outputs.clear();
   made.graph.output_names.clear();
   made.graph.updates.clear();
-  for (ValueId v : eager) made.graph.outputs.push_back(made.moved[static_cast<std::size_t>(v)]);
+  for (ValueId v : eager) made.graph.outputs.push_back(made.moved[v]);
   made.graph.outputs.insert(made.graph.outputs.end(), made.gradients.begin(), made.gradients.end());
   const EagerResult result = run_eagerly(made.graph, c.inputs, c.state);
   for (std::size_t i = 0; i < wrt.size(); ++i)

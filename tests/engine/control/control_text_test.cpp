@@ -87,7 +87,7 @@ TEST(ControlText, NestingIsBounded) {
 TEST(ControlText, VerifyLooksIntoRegions) {
   Graph g = parse(kLoop);
   Graph broken = *g.regions[0];
-  broken.values[static_cast<std::size_t>(broken.outputs[0])].type.dtype = DType::f32;
+  broken.values[broken.outputs[0]].type.dtype = DType::f32;
   g.regions[0] = std::make_shared<const Graph>(broken);
   EXPECT_NE(message_of<InvalidGraphError>([&] { verify(g); }).find("(in region 0 of node 0, while)"), std::string::npos);
 }
@@ -102,7 +102,7 @@ TEST(Extract, TakesWhatIsNeededAndNamesWhatIsMissing) {
   })");
   auto id = [&](const char* name) {
     for (ValueId v = 0; v < g.value_count(); ++v)
-      if (g.values[static_cast<std::size_t>(v)].name == Name(name)) return v;
+      if (g.values[v].name == Name(name)) return v;
     return kNone;
   };
   const ValueId cut[] = {id("b"), id("x")}, wanted[] = {id("c")};

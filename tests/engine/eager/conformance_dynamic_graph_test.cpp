@@ -110,7 +110,7 @@ TEST(DynamicGraph, T34_OldResultsMayGoBeforeBackward) {
   const Tensor y = leaf(1.3);
   std::vector<Tensor> f;
   for (int i = 1; i <= 10; ++i) f.push_back(y * i);
-  for (int i = 0; i < 5; ++i) f[static_cast<std::size_t>(i)] = Tensor();
+  for (int i = 0; i < 5; ++i) f[i] = Tensor();
   EXPECT_NEAR(f[9].item(), 13, kTolerance);
   double expected = 0;
   for (std::size_t i : {7, 8, 9}) {

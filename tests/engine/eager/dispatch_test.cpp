@@ -107,7 +107,7 @@ TEST(Dispatch, ManyOperandsAllGetTheirGradient) {
   const Tensor all = concat(parts, 0);
   backward(sum(all * all));
   for (int i = 0; i < 40; ++i) {
-    const Tensor g = parts[static_cast<std::size_t>(i)].grad();
+    const Tensor g = parts[i].grad();
     ASSERT_TRUE(g.defined()) << "operand " << i;
     EXPECT_EQ(g.item(), 2.0 * i);
   }

@@ -189,7 +189,7 @@ TEST(Autodiff, T101_SumsOfOneToNineOperands) {
     std::vector<Tensor> xs;
     for (int i = 0; i < n; ++i) xs.push_back(leaf({static_cast<float>(i), static_cast<float>(1 << i)}));
     Tensor total = xs[0];
-    for (int i = 1; i < n; ++i) total = total + xs[static_cast<std::size_t>(i)];
+    for (int i = 1; i < n; ++i) total = total + xs[i];
     EXPECT_EQ(total.to_vector<float>(), (Floats{static_cast<float>(n * (n - 1) / 2), static_cast<float>((1 << n) - 1)}));
     backward(sum(total * tensor({3, 5})));
     for (const Tensor& x : xs) EXPECT_EQ(grad_of(x), (Floats{3, 5})) << n;

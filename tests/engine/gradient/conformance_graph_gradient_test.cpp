@@ -33,9 +33,9 @@ struct Ran {
   std::vector<Tensor> values;
 
   double value(const Graph& g, const std::string& name) const {
-    return values[static_cast<std::size_t>(made.moved[static_cast<std::size_t>(value_named(g, name))])].item();
+    return values[made.moved[value_named(g, name)]].item();
   }
-  Tensor gradient(std::size_t i) const { return values[static_cast<std::size_t>(made.gradients[i])]; }
+  Tensor gradient(std::size_t i) const { return values[made.gradients[i]]; }
 };
 
 Ran differentiated(const Graph& g, const std::vector<std::string>& targets, const std::vector<std::string>& wrt, const std::vector<Tensor>& given,
@@ -65,13 +65,13 @@ int zero_fills(const Graph& g) {
 std::int64_t most_alive(const Graph& g, const Type& type) {
   std::vector<NodeId> last(g.values.size(), kNone);
   for (NodeId n = 0; n < g.node_count(); ++n)
-    for (ValueId v : g.inputs(g.nodes[static_cast<std::size_t>(n)])) last[static_cast<std::size_t>(v)] = n;
+    for (ValueId v : g.inputs(g.nodes[n])) last[v] = n;
   std::vector<int> change(static_cast<std::size_t>(g.node_count()) + 2);
   for (ValueId v = 0; v < g.value_count(); ++v) {
-    const Value& value = g.values[static_cast<std::size_t>(v)];
-    if (value.node == kNone || value.type != type || g.nodes[static_cast<std::size_t>(value.node)].origin.phase != Phase::backward) continue;
-    ++change[static_cast<std::size_t>(value.node)];
-    --change[static_cast<std::size_t>(std::max(last[static_cast<std::size_t>(v)], value.node)) + 1];
+    const Value& value = g.values[v];
+    if (value.node == kNone || value.type != type || g.nodes[value.node].origin.phase != Phase::backward) continue;
+    ++change[value.node];
+    --change[static_cast<std::size_t>(std::max(last[v], value.node)) + 1];
   }
   int alive = 0, most = 0;
   for (int c : change) most = std::max(most, alive += c);
@@ -363,7 +363,7 @@ TEST(GraphConformance, T101_SumsOfSeveralOperands) {
     const Doubles head = {1, -2, 3, -4, 5, -6};
     given.push_back(doubles(head, {2, 3}));
     const Ran ran = differentiated(g, {sum}, wrt, given, head_inputs());
-    EXPECT_EQ(values_of(ran.values[static_cast<std::size_t>(ran.made.moved[static_cast<std::size_t>(value_named(g, sum))])]), expected);
+    EXPECT_EQ(values_of(ran.values[ran.made.moved[value_named(g, sum)]]), expected);
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) EXPECT_EQ(values_of(ran.gradient(i)), head);
   }
 }

@@ -286,7 +286,7 @@ TEST(CustomGradient, TakesAnyNumberOfOperandsAndResults) {
     return out;
   };
   backward(sum(concat(custom_gradient(xs, forward, backward_of), 0)));
-  for (int i = 0; i < 40; ++i) EXPECT_EQ(xs[static_cast<std::size_t>(i)].grad().item(), 3 * i);
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(xs[i].grad().item(), 3 * i);
 }
 
 }  // namespace

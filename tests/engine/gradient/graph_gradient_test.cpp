@@ -24,7 +24,7 @@ std::vector<Tensor> random_values(const Graph& g, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Tensor> given;
   for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) {
-    const Type& type = g.values[static_cast<std::size_t>(v)].type;
+    const Type& type = g.values[v].type;
     std::vector<float> numbers;
     for (double x : random_numbers(type.numel(), random)) numbers.push_back(static_cast<float>(x));
     given.push_back(from_vector(numbers, type.shape));
@@ -52,9 +52,9 @@ TEST(GraphGradient, LeavesTheForwardGraphAsItIs) {
   EXPECT_EQ(print(g), print(parse(kTwoLayers)));
   ASSERT_EQ(made.moved.size(), g.values.size());
   for (ValueId v = 0; v < g.value_count(); ++v) {
-    const ValueId now = made.moved[static_cast<std::size_t>(v)];
+    const ValueId now = made.moved[v];
     EXPECT_EQ(made.graph.value_name(now), g.value_name(v));
-    EXPECT_EQ(made.graph.values[static_cast<std::size_t>(now)].type, g.values[static_cast<std::size_t>(v)].type);
+    EXPECT_EQ(made.graph.values[now].type, g.values[v].type);
   }
   EXPECT_EQ(made.graph.outputs.size(), 1u);
   EXPECT_EQ(made.graph.values[2].name, Name("grad.loss"));
@@ -64,7 +64,7 @@ TEST(GraphGradient, LeavesTheForwardGraphAsItIs) {
 TEST(GraphGradient, NotesSayWhereANodeComesFrom) {
   const GraphGradient made = gradient_by_name(parse(kTwoLayers), {"loss"}, {"w"});
   const ValueId dw = made.gradients[0];
-  const Node& node = made.graph.nodes[static_cast<std::size_t>(made.graph.values[static_cast<std::size_t>(dw)].node)];
+  const Node& node = made.graph.nodes[made.graph.values[dw].node];
   EXPECT_EQ(node.origin.phase, Phase::backward);
   EXPECT_EQ(node.origin.twin, Name("h"));
   EXPECT_EQ(node.origin.path, Name("fc1"));
@@ -147,8 +147,8 @@ TEST(GraphGradient, ForwardPartsStandBehindTheirTwins) {
     return %e
   })");
   const GraphGradient made = gradient_by_name(g, {"e"}, {"x"});
-  const NodeId m = made.graph.values[static_cast<std::size_t>(value_named(made.graph, "m"))].node;
-  const Node& part = made.graph.nodes[static_cast<std::size_t>(m + 1)];
+  const NodeId m = made.graph.values[value_named(made.graph, "m")].node;
+  const Node& part = made.graph.nodes[m + 1];
   EXPECT_EQ(part.origin.phase, Phase::forward);
   EXPECT_EQ(part.origin.region, 3);
   EXPECT_EQ(made.graph.output_values(part)[0].type.dtype, DType::boolean);

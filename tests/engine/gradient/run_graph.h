@@ -37,11 +37,11 @@ inline std::vector<Tensor> run_graph(const Graph& g, const std::vector<Tensor>& 
   values.resize(g.values.size());
   for (const Node& node : g.nodes) {
     if (const Literal* literal = g.literal(node)) {
-      values[static_cast<std::size_t>(node.first_output)] = from_bytes(literal->type, literal->data.get());
+      values[node.first_output] = from_bytes(literal->type, literal->data.get());
       continue;
     }
     std::vector<Tensor> operands;
-    for (ValueId v : g.inputs(node)) operands.push_back(values[static_cast<std::size_t>(v)]);
+    for (ValueId v : g.inputs(node)) operands.push_back(values[v]);
     const std::vector<Tensor> results = apply_all(*node.op, operands, g.attributes(node), {__FILE__, __LINE__});
     std::copy(results.begin(), results.end(), values.begin() + node.first_output);
   }
@@ -51,7 +51,7 @@ inline std::vector<Tensor> run_graph(const Graph& g, const std::vector<Tensor>& 
 inline std::vector<Tensor> run_gradients(const GraphGradient& g, const std::vector<Tensor>& given) {
   const std::vector<Tensor> values = run_graph(g.graph, given);
   std::vector<Tensor> gradients;
-  for (ValueId v : g.gradients) gradients.push_back(v == kNone ? Tensor() : values[static_cast<std::size_t>(v)]);
+  for (ValueId v : g.gradients) gradients.push_back(v == kNone ? Tensor() : values[v]);
   return gradients;
 }
 
@@ -64,17 +64,17 @@ inline GraphGradient gradient_by_name(const Graph& g, const std::vector<std::str
 inline std::vector<Tensor> eager_gradients(const Graph& g, const std::vector<std::string>& targets, const std::vector<std::string>& wrt,
                                     std::vector<Tensor> given, const std::vector<Tensor>& heads = {}) {
   for (Tensor& t : given) t = t.detach();
-  for (const std::string& name : wrt) given[static_cast<std::size_t>(value_named(g, name))].requires_grad(true);
+  for (const std::string& name : wrt) given[value_named(g, name)].requires_grad(true);
   std::vector<Tensor> values = given, wanted, asked;
   values.resize(g.values.size());
   for (const Node& node : g.nodes) {
     std::vector<Tensor> operands;
-    for (ValueId v : g.inputs(node)) operands.push_back(values[static_cast<std::size_t>(v)]);
+    for (ValueId v : g.inputs(node)) operands.push_back(values[v]);
     const std::vector<Tensor> results = apply_all(*node.op, operands, g.attributes(node), {__FILE__, __LINE__});
     std::copy(results.begin(), results.end(), values.begin() + node.first_output);
   }
-  for (const std::string& name : targets) wanted.push_back(values[static_cast<std::size_t>(value_named(g, name))]);
-  for (const std::string& name : wrt) asked.push_back(values[static_cast<std::size_t>(value_named(g, name))]);
+  for (const std::string& name : targets) wanted.push_back(values[value_named(g, name)]);
+  for (const std::string& name : wrt) asked.push_back(values[value_named(g, name)]);
   GradientOptions options;
   options.heads = heads;
   return gradients(wanted, asked, options);

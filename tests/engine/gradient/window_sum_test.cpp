@@ -208,7 +208,7 @@ TEST(WindowSum, SlidingWindowsAddUp) {
     std::vector<float> expected(64);
     for (std::int64_t i = 0; i + width <= 64; ++i) {
       windows.push_back(slice(x, 0, i, i + width) * static_cast<double>(i + 1));
-      for (std::int64_t k = i; k < i + width; ++k) expected[static_cast<std::size_t>(k)] += static_cast<float>(i + 1);
+      for (std::int64_t k = i; k < i + width; ++k) expected[k] += static_cast<float>(i + 1);
     }
     backward(sum(concat(windows, 0)));
     EXPECT_EQ(x.grad().to_vector<float>(), expected) << "width " << width;
@@ -234,7 +234,7 @@ TEST(WindowSum, IsTheSameEagerlyAndOnGraphs) {
     std::vector<Tensor> heads, given = {from_vector(random_piece(Box::whole(shape), random), shape)};
     for (int k = 0; k < 12; ++k) {
       const ValueId from = readable[random() % readable.size()];
-      const Type type = g.values[static_cast<std::size_t>(from)].type;
+      const Type type = g.values[from].type;
       Box box = random_box(type.shape, random);
       if (box.numel() == 0) box = Box::whole(type.shape);
       SliceAttrs attrs = window_of(box);
@@ -246,7 +246,7 @@ TEST(WindowSum, IsTheSameEagerlyAndOnGraphs) {
       infer_types(op, {&type, 1}, whole ? nullptr : &attrs, out);
       g.add_node(op, {&from, 1}, whole ? nullptr : &attrs, out);
       const ValueId v = g.value_count() - 1;
-      g.values[static_cast<std::size_t>(v)].name = "v" + std::to_string(v);
+      g.values[v].name = "v" + std::to_string(v);
       targets.push_back("v" + std::to_string(v));
       readable.push_back(v);
       heads.push_back(from_vector(random_piece(Box::whole(out[0].shape), random), out[0].shape));

@@ -64,7 +64,7 @@ bool broadcast_oracle(const Shape& a, const Shape& b, std::vector<std::int64_t>*
     if (x == 1) x = y;
     if (y == 1) y = x;
     if (x != y) return false;
-    (*out)[static_cast<std::size_t>(rank - right)] = x;
+    (*out)[rank - right] = x;
   }
   return true;
 }

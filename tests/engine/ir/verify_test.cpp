@@ -42,11 +42,11 @@ TEST(Verify, a_good_graph_passes) {
 }
 
 TEST(Verify, operands_come_before_their_readers) {
-  EXPECT_EQ(message_of([](Graph& g) { g.refs[static_cast<std::size_t>(g.nodes[0].first_input)] = 5; }),
+  EXPECT_EQ(message_of([](Graph& g) { g.refs[g.nodes[0].first_input] = 5; }),
             "invalid graph: node 0: %a: f32[2,3] = add(%s, %w): operand %s is not defined before it (invariant 1)");
-  EXPECT_EQ(message_of([](Graph& g) { g.refs[static_cast<std::size_t>(g.nodes[0].first_input)] = 4; }),
+  EXPECT_EQ(message_of([](Graph& g) { g.refs[g.nodes[0].first_input] = 4; }),
             "invalid graph: node 0: %a: f32[2,3] = add(%a, %w): operand %a is not defined before it (invariant 1)");
-  EXPECT_EQ(message_of([](Graph& g) { g.refs[static_cast<std::size_t>(g.nodes[0].first_input)] = -7; }),
+  EXPECT_EQ(message_of([](Graph& g) { g.refs[g.nodes[0].first_input] = -7; }),
             "invalid graph: node 0: %a: f32[2,3] = add(%?-7, %w): operand %?-7 is not defined before it (invariant 1)");
   EXPECT_EQ(message_of([](Graph& g) { g.nodes[1].n_inputs = 1000; }),
             "invalid graph: node 1 (sum): its operand list is outside the pool");
@@ -96,7 +96,7 @@ TEST(Verify, updates_fit) {
 }
 
 TEST(Verify, order_edges_and_outputs_name_values_that_exist) {
-  EXPECT_EQ(message_of([](Graph& g) { g.refs[static_cast<std::size_t>(g.nodes[1].first_after)] = 6; }),
+  EXPECT_EQ(message_of([](Graph& g) { g.refs[g.nodes[1].first_after] = 6; }),
             "invalid graph: node 1: %s: f32[3] = sum(%a) {axes=[0], keepdims=false}: `after` names %c, which is not defined before it "
             "(invariant 6)");
   EXPECT_EQ(message_of([](Graph& g) { g.outputs[0] = 9; }), "invalid graph: return names value 9, which does not exist");

@@ -68,7 +68,7 @@ TEST(Conv2d, DilationIsAKernelWithHoles) {
   const Floats from = w.to_vector<float>();
   for (std::int64_t i = 0; i < 12; ++i)
     for (std::int64_t k = 0; k < 4; ++k)
-      static_cast<float*>(holes.mutable_data())[i * 12 + k / 2 * 8 + k % 2 * 3] = from[static_cast<std::size_t>(i * 4 + k)];
+      static_cast<float*>(holes.mutable_data())[i * 12 + k / 2 * 8 + k % 2 * 3] = from[i * 4 + k];
   expect_near(conv2d(x, w, {.dilation = {2, 3}}), conv2d(x, holes));
 }
 

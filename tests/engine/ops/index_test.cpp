@@ -92,7 +92,7 @@ TEST(Index, GradientOfALargeEmbedding) {
   for (std::int64_t i = 0; i < kIds; ++i) ids.push_back(i % 3 == 0 ? 7 : i % kRows);
   const Floats grad = floats(embedding_grad(places(ids), ones({kIds, kWidth}), kRows));
   Floats counts(kRows);
-  for (std::int64_t id : ids) counts[static_cast<std::size_t>(id)] += 1;
+  for (std::int64_t id : ids) counts[id] += 1;
   for (std::size_t i = 0; i < grad.size(); ++i) ASSERT_EQ(grad[i], counts[i / kWidth]) << i;
 }
 

@@ -56,7 +56,7 @@ TEST(Sort, AgreesWithAStableSortOfAnyLength) {
     for (double& v : line) v = static_cast<double>(random() % 200) / 7 - 13;
     Places order(line.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
-    auto value = [&](std::int64_t place) { return line[static_cast<std::size_t>(place)]; };
+    auto value = [&](std::int64_t place) { return line[place]; };
     std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return value(a) < value(b); });
     const Tensor x = from_bytes({DType::f64, {n}}, line.data());
     EXPECT_EQ(places(argsort(x)), order) << n;

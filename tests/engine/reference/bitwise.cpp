@@ -19,7 +19,7 @@ double from_bits(const std::vector<bool>& bits, DType d) {
   const int width = width_of(d);
   std::uint64_t x = 0;  // the sign filled up to the top
   for (int k = 0; k < 64; ++k)
-    if (k < width ? bits[static_cast<std::size_t>(k)] : is_signed(d) && bits.back()) x |= std::uint64_t{1} << k;
+    if (k < width ? bits[k] : is_signed(d) && bits.back()) x |= std::uint64_t{1} << k;
   return static_cast<double>(static_cast<std::int64_t>(x));
 }
 

@@ -13,15 +13,15 @@ std::int64_t wrapped(double index, std::int64_t n) {
   return at < 0 ? at + n : at;
 }
 
-double& element(Array& x, const At& at) { return x.v[static_cast<std::size_t>(index_of(at, x.type.shape))]; }
-double element(const Array& x, const At& at) { return x.v[static_cast<std::size_t>(index_of(at, x.type.shape))]; }
+double& element(Array& x, const At& at) { return x.v[index_of(at, x.type.shape)]; }
+double element(const Array& x, const At& at) { return x.v[index_of(at, x.type.shape)]; }
 
 // Calls f(number in index, coordinates in x) for every index, in row-major order.
 template <class F>
 void for_places(const Array& x, const Array& index, std::int64_t axis, F&& f) {
   for (std::size_t i = 0; i < index.v.size(); ++i) {
     At at = coordinates(static_cast<std::int64_t>(i), index.type.shape);
-    at[static_cast<std::size_t>(axis)] = wrapped(index.v[i], x.type.shape[static_cast<int>(axis)]);
+    at[axis] = wrapped(index.v[i], x.type.shape[static_cast<int>(axis)]);
     f(i, at);
   }
 }
@@ -49,7 +49,7 @@ const AddReference index_select("index_select", [](const Example& e, const std::
   Array y = blank(out[0]);
   for (std::size_t i = 0; i < y.v.size(); ++i) {
     At at = coordinates(static_cast<std::int64_t>(i), out[0].shape);
-    at[axis] = wrapped(x[1].v[static_cast<std::size_t>(at[axis])], x[0].type.shape[static_cast<int>(axis)]);
+    at[axis] = wrapped(x[1].v[at[axis]], x[0].type.shape[static_cast<int>(axis)]);
     y.v[i] = element(x[0], at);
   }
   return std::vector<Array>{y};
@@ -60,7 +60,7 @@ const AddReference index_add("index_add", [](const Example& e, const std::vector
   Array y = x[0];
   for (std::size_t i = 0; i < x[2].v.size(); ++i) {
     At at = coordinates(static_cast<std::int64_t>(i), x[2].type.shape);
-    at[axis] = wrapped(x[1].v[static_cast<std::size_t>(at[axis])], x[0].type.shape[static_cast<int>(axis)]);
+    at[axis] = wrapped(x[1].v[at[axis]], x[0].type.shape[static_cast<int>(axis)]);
     element(y, at) += x[2].v[i];
   }
   return std::vector<Array>{y};
@@ -71,7 +71,7 @@ const AddReference embedding("embedding", [](const Example&, const std::vector<A
   const std::int64_t d = x[0].type.shape[1];
   for (std::size_t i = 0; i < y.v.size(); ++i) {
     const std::int64_t id = static_cast<std::int64_t>(i) / d;
-    y.v[i] = element(x[0], {wrapped(x[1].v[static_cast<std::size_t>(id)], x[0].type.shape[0]), static_cast<std::int64_t>(i) % d});
+    y.v[i] = element(x[0], {wrapped(x[1].v[id], x[0].type.shape[0]), static_cast<std::int64_t>(i) % d});
   }
   return std::vector<Array>{y};
 });
@@ -81,7 +81,7 @@ const AddReference embedding_grad("embedding_grad", [](const Example&, const std
   const std::int64_t d = out[0].shape[1];
   for (std::size_t i = 0; i < x[1].v.size(); ++i) {
     const std::int64_t id = static_cast<std::int64_t>(i) / d;
-    element(y, {wrapped(x[0].v[static_cast<std::size_t>(id)], out[0].shape[0]), static_cast<std::int64_t>(i) % d}) += x[1].v[i];
+    element(y, {wrapped(x[0].v[id], out[0].shape[0]), static_cast<std::int64_t>(i) % d}) += x[1].v[i];
   }
   return std::vector<Array>{y};
 });
@@ -145,7 +145,7 @@ const AddReference masked_scatter("masked_scatter", [](const Example&, const std
 
 const AddReference bincount("bincount", [](const Example&, const std::vector<Array>& x, const std::vector<Type>& out) {
   Array y = blank(out[0]);
-  for (double number : x[0].v) y.v[static_cast<std::size_t>(number)] += 1;
+  for (double number : x[0].v) y.v[number] += 1;
   return std::vector<Array>{y};
 });
 

@@ -10,10 +10,10 @@ inline std::vector<std::vector<std::size_t>> lines_along(const Shape& shape, std
   std::vector<std::vector<std::size_t>> lines;
   for (std::int64_t i = 0; i < shape.numel(); ++i) {
     auto at = coordinates(i, shape);
-    if (at[static_cast<std::size_t>(axis)] != 0) continue;
+    if (at[axis] != 0) continue;
     lines.emplace_back();
     for (std::int64_t k = 0; k < shape[static_cast<int>(axis)]; ++k) {
-      at[static_cast<std::size_t>(axis)] = k;
+      at[axis] = k;
       lines.back().push_back(static_cast<std::size_t>(index_of(at, shape)));
     }
   }

@@ -11,8 +11,8 @@ double entry(const Array& x, std::vector<std::int64_t> at, std::int64_t r, std::
   at[at.size() - 1] = c;
   at.erase(at.begin(), at.end() - shape.rank);
   for (int d = 0; d < shape.rank - 2; ++d)
-    if (shape[d] == 1) at[static_cast<std::size_t>(d)] = 0;
-  return x.v[static_cast<std::size_t>(index_of(at, shape))];
+    if (shape[d] == 1) at[d] = 0;
+  return x.v[index_of(at, shape)];
 }
 
 const AddReference matmul_reference("matmul", [](const Example&, const std::vector<Array>& x, const std::vector<Type>& out) {

@@ -13,7 +13,7 @@ bool listed(const Ints& axes, int d) { return std::find(axes.begin(), axes.end()
 std::int64_t place(const std::vector<std::int64_t>& at, const ReduceAttrs& a, const Shape& out) {
   std::vector<std::int64_t> kept;
   for (int d = 0; d < static_cast<int>(at.size()); ++d) {
-    if (!listed(a.axes, d)) kept.push_back(at[static_cast<std::size_t>(d)]);
+    if (!listed(a.axes, d)) kept.push_back(at[d]);
     else if (a.keepdims) kept.push_back(0);
   }
   return index_of(kept, out);
@@ -24,7 +24,7 @@ Reference folded(double start, std::function<double(double, double)> f) {
     Array y = blank(out[0], start);
     for (std::size_t i = 0; i < x[0].v.size(); ++i) {
       const auto at = coordinates(static_cast<std::int64_t>(i), x[0].type.shape);
-      double& into = y.v[static_cast<std::size_t>(place(at, attributes_of<ReduceAttrs>(e), out[0].shape))];
+      double& into = y.v[place(at, attributes_of<ReduceAttrs>(e), out[0].shape)];
       into = f(into, x[0].v[i]);
     }
     return std::vector<Array>{y};
@@ -56,7 +56,7 @@ std::vector<Array> index_of_largest(const Example& e, const std::vector<Array>& 
     double largest = -INFINITY;
     for (std::int64_t k = 0; k < shape[static_cast<int>(axis)]; ++k) {
       at[axis] = k;
-      const double v = x[0].v[static_cast<std::size_t>(index_of(at, shape))];
+      const double v = x[0].v[index_of(at, shape)];
       if (v > largest) largest = v, y.v[i] = static_cast<double>(k);
     }
   }

@@ -18,8 +18,8 @@ std::vector<Array> over_axes(const Array& x, const Ints& axes, const Type& out, 
     std::int64_t result = 0;
     const auto at = coordinates(static_cast<std::int64_t>(i), x.type.shape);
     for (int d = 0; d < x.type.shape.rank; ++d)
-      if (std::find(axes.begin(), axes.end(), d) == axes.end()) result = result * x.type.shape[d] + at[static_cast<std::size_t>(d)];
-    groups[static_cast<std::size_t>(result)].push_back(x.v[i]);
+      if (std::find(axes.begin(), axes.end(), d) == axes.end()) result = result * x.type.shape[d] + at[d];
+    groups[result].push_back(x.v[i]);
   }
   Array y = blank(out);
   for (std::size_t i = 0; i < y.v.size(); ++i) y.v[i] = f(groups[i]);

@@ -172,7 +172,7 @@ class RandomGraph {
       std::vector<ValueId> fitting;
       for (ValueId v = 0; v < graph_.value_count(); ++v)
         if (graph_.values[v].type == graph_.values[s].type) fitting.push_back(v);
-      if (chance(2)) graph_.updates.push_back({s, fitting[static_cast<std::size_t>(pick(static_cast<int>(fitting.size())))]});
+      if (chance(2)) graph_.updates.push_back({s, fitting[pick(static_cast<int>(fitting.size()))]});
     }
   }
 
@@ -184,11 +184,11 @@ class RandomGraph {
 std::vector<bool> read_values(const Graph& g) {
   std::vector<bool> read(g.values.size());
   for (const Node& n : g.nodes) {
-    for (ValueId v : g.inputs(n)) read[static_cast<std::size_t>(v)] = true;
-    for (ValueId v : g.after(n)) read[static_cast<std::size_t>(v)] = true;
+    for (ValueId v : g.inputs(n)) read[v] = true;
+    for (ValueId v : g.after(n)) read[v] = true;
   }
-  for (ValueId v : g.outputs) read[static_cast<std::size_t>(v)] = true;
-  for (const Update& u : g.updates) read[static_cast<std::size_t>(u.value)] = true;
+  for (ValueId v : g.outputs) read[v] = true;
+  for (const Update& u : g.updates) read[u.value] = true;
   return read;
 }
 
@@ -208,7 +208,7 @@ std::string difference(const Graph& a, const Graph& b) {
   const std::vector<bool> read = read_values(a);
   for (ValueId v = 0; v < a.value_count(); ++v) {
     const Value &x = a.values[v], &y = b.values[v];
-    const bool named = x.node == kNone || read[static_cast<std::size_t>(v)];
+    const bool named = x.node == kNone || read[v];
     if (x.type != y.type || x.node != y.node || x.role != y.role || (named && x.name != y.name)) return "value " + a.value_name(v);
   }
   if (a.nodes.size() != b.nodes.size()) return "number of nodes";

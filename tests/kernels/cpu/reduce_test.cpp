@@ -41,7 +41,7 @@ std::vector<std::vector<std::int64_t>> groups(const Array& x, const Ints& axes, 
       result += index * step;
       step *= x.view.sizes[d];
     }
-    all[static_cast<std::size_t>(result)].push_back(i);
+    all[result].push_back(i);
   }
   return all;
 }
@@ -71,13 +71,13 @@ void check(Random& random, DType dtype, const Sizes& sizes, const Ints& axes) {
   const std::vector<double> all = values(x);
   for (std::int64_t r = 0; r < sum.numel(); ++r) {
     double total = 0, size = 0, largest = -1e30, smallest = 1e30;
-    for (const std::int64_t i : elements[static_cast<std::size_t>(r)]) {
-      const double element = all[static_cast<std::size_t>(i)];
+    for (const std::int64_t i : elements[r]) {
+      const double element = all[i];
       total += element, size += std::fabs(element);
       largest = std::max(largest, element), smallest = std::min(smallest, element);
     }
     ASSERT_NEAR(sum.get(r), total, dtype == DType::f32 ? size * 4e-7 : size * 1e-15);
-    if (!elements[static_cast<std::size_t>(r)].empty()) {
+    if (!elements[r].empty()) {
       ASSERT_EQ(top.get(r), largest);
       ASSERT_EQ(low.get(r), smallest);
     }
@@ -185,7 +185,7 @@ TEST(Argmax, FirstOfTheLargest) {
     run(cpu::argmax, {x}, {out}, &attrs);
     const auto elements = groups(x, axes, out.numel());
     for (std::int64_t r = 0; r < out.numel(); ++r) {
-      const auto& row = elements[static_cast<std::size_t>(r)];
+      const auto& row = elements[r];
       const auto best = std::max_element(row.begin(), row.end(), [&](auto a, auto b) { return x.get(a) < x.get(b); });
       ASSERT_EQ(out.at<std::int64_t>(r), best - row.begin());
     }

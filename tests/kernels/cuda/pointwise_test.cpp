@@ -81,7 +81,7 @@ class Random {
     std::int64_t extent = 1;
     for (std::size_t i = sizes.size(); i-- > 0;) {
       const int d = order[i];
-      b.view.sizes[d] = sizes[static_cast<std::size_t>(d)];
+      b.view.sizes[d] = sizes[d];
       if (may_broadcast && chance(0.2)) {
         b.view.strides[d] = 0;
         continue;

@@ -40,7 +40,7 @@ Graph random_rows(std::uint64_t seed, int nodes) {
     rows.push_back({fmt::format("v{}", rows.size()), size, false});
     body += fmt::format("  %{}: f32[{}] = {}\n", rows.back().name, size, text);
   };
-  const auto any = [&]() -> Row& { return rows[static_cast<std::size_t>(dice.below(static_cast<std::int64_t>(rows.size())))]; };
+  const auto any = [&]() -> Row& { return rows[dice.below(static_cast<std::int64_t>(rows.size()))]; };
   while (static_cast<int>(rows.size()) <= nodes) {
     Row& a = any();
     const std::int64_t kind = dice.below(8), size = a.size;
@@ -234,7 +234,7 @@ ItemOrder random_order(const OrderProblem& p, test::Dice* dice) {
   ItemOrder order;
   while (!ready.empty()) {
     const auto at = static_cast<std::ptrdiff_t>(dice->below(static_cast<std::int64_t>(ready.size())));
-    const std::int32_t item = ready[static_cast<std::size_t>(at)];
+    const std::int32_t item = ready[at];
     ready.erase(ready.begin() + at);
     order.push_back(item);
     for (std::int32_t next : p.behind[item])

@@ -47,7 +47,7 @@ std::multiset<std::string> calls(const Plan& plan) {
   Timeline timeline;
   executor.run(&timeline);
   std::multiset<std::string> ops;
-  for (const Slice& s : timeline.slices) ops.insert(plan.graph.nodes[static_cast<std::size_t>(s.node)].op->name);
+  for (const Slice& s : timeline.slices) ops.insert(plan.graph.nodes[s.node].op->name);
   return ops;
 }
 
@@ -457,7 +457,7 @@ Graph random_joins(std::uint64_t seed) {
   };
   for (int i = 0; i < 45; ++i) {
     const auto n = static_cast<std::int64_t>(known.size());
-    const auto any = [&] { return known[static_cast<std::size_t>(dice.below(3) ? n - 1 - dice.below(std::min<std::int64_t>(n, 5)) : dice.below(n))]; };
+    const auto any = [&] { return known[dice.below(3) ? n - 1 - dice.below(std::min<std::int64_t>(n, 5)) : dice.below(n)]; };
     const Known a = any();
     switch (dice.below(8)) {
       case 0: define(a.rows, a.columns, fmt::format("tanh(%{})", a.name)); break;
@@ -528,7 +528,7 @@ Graph random_image_joins(std::uint64_t seed) {
   for (int i = 0; i < 30; ++i) {
     const auto n = static_cast<std::int64_t>(channels.size());
     const auto any = [&] { return dice.below(3) ? n - 1 - dice.below(std::min<std::int64_t>(n, 4)) : dice.below(n); };
-    const std::int64_t a = any(), c = channels[static_cast<std::size_t>(a)];
+    const std::int64_t a = any(), c = channels[a];
     switch (dice.below(9)) {
       case 0: define(c, fmt::format("relu(%v{})", a)); break;
       case 1: define(c, fmt::format("softmax(%v{}) {{axis=1}}", a)); break;
@@ -553,7 +553,7 @@ Graph random_image_joins(std::uint64_t seed) {
         for (int tries = 0; tries < 4 && all < 24; ++tries) {
           const std::int64_t b = any();
           operands += fmt::format(", %v{}", b);
-          all += channels[static_cast<std::size_t>(b)];
+          all += channels[b];
         }
         define(all, fmt::format("concat({}) {{axis=1}}", operands));
       }

@@ -205,7 +205,7 @@ TEST(PlaceExact, IsCutWhereNothingIsAlive) {
   std::vector<std::int32_t> seen;
   for (const PlacePart& part : split(p)) {
     for (std::int32_t i : part.buffers)
-      for (std::int32_t k : part.buffers) EXPECT_EQ(buffers[static_cast<std::size_t>(i)].birth / 100, buffers[static_cast<std::size_t>(k)].birth / 100);
+      for (std::int32_t k : part.buffers) EXPECT_EQ(buffers[i].birth / 100, buffers[k].birth / 100);
     seen.insert(seen.end(), part.buffers.begin(), part.buffers.end());
   }
   std::sort(seen.begin(), seen.end());

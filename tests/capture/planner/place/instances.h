@@ -79,7 +79,7 @@ inline std::vector<Tenant> random_tenants(unsigned seed, const Kind& kind = {}) 
     b.birth = pick(kind.steps);
     b.death = std::min(b.birth + (pick(4) ? pick(longest) : 0), kind.steps - 1);  // many live for one step
     b.bytes = pick(10) ? 1 + pick(largest) : 0;
-    b.alignment = kind.alignments[static_cast<std::size_t>(pick(static_cast<int>(kind.alignments.size())))];
+    b.alignment = kind.alignments[pick(static_cast<int>(kind.alignments.size()))];
     for (std::int32_t at = b.birth + 1; kind.holes && at < b.death && pick(2);) {
       const Steps hole{at + pick(3), at + 3 + pick(5)};
       if (hole.last >= b.death) break;
@@ -132,7 +132,7 @@ inline std::vector<Tenant> cut_up(unsigned seed, int pieces, std::int64_t bytes,
     }
     buffers.push_back(part);
   }
-  for (std::size_t i = buffers.size() - 1; i > 0; --i) std::swap(buffers[i], buffers[static_cast<std::size_t>(pick(static_cast<std::int64_t>(i) + 1))]);
+  for (std::size_t i = buffers.size() - 1; i > 0; --i) std::swap(buffers[i], buffers[pick(static_cast<std::int64_t>(i) + 1)]);
   return buffers;
 }
 

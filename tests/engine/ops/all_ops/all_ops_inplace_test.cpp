@@ -10,7 +10,7 @@ constexpr DType kReals[] = {DType::f32, DType::f64};
 
 bool fits(const InplacePair& pair, const std::vector<Tensor>& operands, const std::vector<Tensor>& results) {
   return pair.input < static_cast<int>(operands.size()) && pair.output < static_cast<int>(results.size()) &&
-         operands[static_cast<std::size_t>(pair.input)].type() == results[static_cast<std::size_t>(pair.output)].type();
+         operands[pair.input].type() == results[pair.output].type();
 }
 
 // Calls the kernel itself, with result `pair.output` on the bytes of operand `pair.input`.
@@ -18,7 +18,7 @@ std::vector<Tensor> run_kernel_over(const Example& e, const std::vector<Tensor>&
                                     const InplacePair& pair) {
   std::vector<Tensor> results;
   for (const Tensor& y : like) results.push_back(empty(y.type()));
-  results[static_cast<std::size_t>(pair.output)] = operands[static_cast<std::size_t>(pair.input)];
+  results[pair.output] = operands[pair.input];
   std::vector<View> in(operands.size() + 1), out(results.size());
   std::vector<Type> in_types, out_types;
   for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -76,7 +76,7 @@ TEST(AllOpsInPlace, OneTensorAsEveryOperand) {
       for (const Tensor& t : operands)
         if (t.type() != operands[0].type()) return;
       if (pair.input >= static_cast<int>(operands.size())) return;
-      const Tensor one = operands[static_cast<std::size_t>(pair.input)];
+      const Tensor one = operands[pair.input];
       operands.assign(operands.size(), one);
       const std::vector<Tensor> fresh = run(e, operands);
       if (!fits({0, 0}, operands, fresh) || fresh.size() != 1) return;
@@ -95,7 +95,7 @@ TEST(AllOpsInPlace, TheEngineWritesTargetsOfEveryLayout) {
         const std::vector<Tensor> fresh = run(e, operands);
         std::vector<int> over(fresh.size(), -1);
         for (const InplacePair& p : e.op->inplace) {
-          int& target = over[static_cast<std::size_t>(p.output)];
+          int& target = over[p.output];
           if (target < 0) target = p.input;
         }
         for (std::size_t k = 0; k < fresh.size(); ++k)
@@ -104,7 +104,7 @@ TEST(AllOpsInPlace, TheEngineWritesTargetsOfEveryLayout) {
           for (Tensor& t : operands) t = laid_out(t, kLayouts[layout]);
         apply_in_place(*e.op, operands, e.attrs(), {});
         std::vector<Tensor> written;
-        for (int i : over) written.push_back(operands[static_cast<std::size_t>(i)]);
+        for (int i : over) written.push_back(operands[i]);
         expect_equal_bits(written, fresh, layout < 0 ? "dense" : kLayouts[layout].name);
       }
   });

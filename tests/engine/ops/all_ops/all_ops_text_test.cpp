@@ -17,7 +17,7 @@ Graph one_node(const Op& op, const std::vector<Type>& inputs, const void* attrs,
   for (std::size_t i = 0; i < inputs.size(); ++i) operands.push_back(g.add_input("x" + std::to_string(i), inputs[i]));
   const NodeId n = g.add_node(op, operands, attrs, outputs);
   for (std::size_t k = 0; k < outputs.size(); ++k) {
-    g.outputs.push_back(g.nodes[static_cast<std::size_t>(n)].first_output + static_cast<ValueId>(k));
+    g.outputs.push_back(g.nodes[n].first_output + static_cast<ValueId>(k));
     g.output_names.emplace_back();
   }
   return g;

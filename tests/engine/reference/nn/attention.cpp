@@ -8,7 +8,7 @@ namespace tapedeck::testing {
 namespace {
 
 double element(const Array& a, std::int64_t pair, std::int64_t row, std::int64_t col) {
-  return a.v[static_cast<std::size_t>((pair * a.type.shape[2] + row) * a.type.shape[3] + col)];
+  return a.v[(pair * a.type.shape[2] + row) * a.type.shape[3] + col];
 }
 
 // The masked scores of query `row` of pair number `pair`.
@@ -53,7 +53,7 @@ const AddReference grad_reference("scaled_dot_product_attention_grad", [](const 
   Array dq = blank(out[0]), dk = blank(out[1]), dv = blank(out[2]);
   const std::int64_t t = x[0].type.shape[2], d = x[0].type.shape[3], columns = x[2].type.shape[3];
   auto at = [](Array& a, std::int64_t pair, std::int64_t row, std::int64_t col) -> double& {
-    return a.v[static_cast<std::size_t>((pair * a.type.shape[2] + row) * a.type.shape[3] + col)];
+    return a.v[(pair * a.type.shape[2] + row) * a.type.shape[3] + col];
   };
   for (std::size_t query = 0; query < x[4].v.size(); ++query) {
     const std::int64_t pair = static_cast<std::int64_t>(query) / t, row = static_cast<std::int64_t>(query) % t;
@@ -61,7 +61,7 @@ const AddReference grad_reference("scaled_dot_product_attention_grad", [](const 
     double inner = -x[6].v[query];
     for (std::int64_t c = 0; c < columns; ++c) inner += element(x[5], pair, row, c) * element(x[3], pair, row, c);
     for (std::int64_t key = 0; key < static_cast<std::int64_t>(scores.size()); ++key) {
-      const double p = std::exp(scores[static_cast<std::size_t>(key)] - x[4].v[query]);
+      const double p = std::exp(scores[key] - x[4].v[query]);
       double dscore = -inner;
       for (std::int64_t c = 0; c < columns; ++c) {
         dscore += element(x[5], pair, row, c) * element(x[2], pair, key, c);

@@ -29,16 +29,16 @@ struct Problem {
   std::string reduction;
   double smoothing = 0;
 
-  bool counts(std::int64_t row) const { return labels[static_cast<std::size_t>(row)] != static_cast<double>(ignore_index); }
-  double weight(double k) const { return weights.empty() ? 1 : weights[static_cast<std::size_t>(k)]; }
+  bool counts(std::int64_t row) const { return labels[row] != static_cast<double>(ignore_index); }
+  double weight(double k) const { return weights.empty() ? 1 : weights[k]; }
   double target(std::int64_t row, std::int64_t k) const {
-    const bool hot = labels[static_cast<std::size_t>(row)] == static_cast<double>(k);
+    const bool hot = labels[row] == static_cast<double>(k);
     return weight(static_cast<double>(k)) * ((hot ? 1 - smoothing : 0) + smoothing / static_cast<double>(rows.classes));
   }
   double divisor() const {
     double total = 0;
     for (std::int64_t i = 0; i < rows.rows; ++i)
-      if (counts(i)) total += weight(labels[static_cast<std::size_t>(i)]);
+      if (counts(i)) total += weight(labels[i]);
     return reduction == "mean" ? total : 1;
   }
   double log_sum(std::int64_t row) const {
@@ -82,7 +82,7 @@ std::vector<Array> nll_loss(const Example& e, const std::vector<Array>& x, const
 }
 
 double row_scale(const Problem& p, const Array& dloss, std::int64_t row) {
-  return p.reduction == "none" ? dloss.v[static_cast<std::size_t>(row)] : dloss.v[0] / p.divisor();
+  return p.reduction == "none" ? dloss.v[row] : dloss.v[0] / p.divisor();
 }
 
 std::vector<Array> cross_entropy_grad(const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
@@ -146,14 +146,14 @@ struct CtcProblem {
   std::vector<std::int64_t> target;
   std::int64_t n, times, classes, batch, blank;
 
-  double score(std::int64_t t, std::int64_t k) const { return scores.v[static_cast<std::size_t>((t * batch + n) * classes + k)]; }
+  double score(std::int64_t t, std::int64_t k) const { return scores.v[(t * batch + n) * classes + k]; }
 };
 
 CtcProblem ctc_problem(const Example& e, const std::vector<Array>& x, std::int64_t n) {
   const Shape& s = x[0].type.shape;
-  CtcProblem p{x[0], {}, n, static_cast<std::int64_t>(x[2].v[static_cast<std::size_t>(n)]), s[2], s[1], attributes_of<CtcAttrs>(e).blank};
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(x[3].v[static_cast<std::size_t>(n)]); ++i)
-    p.target.push_back(static_cast<std::int64_t>(x[1].v[static_cast<std::size_t>(n * x[1].type.shape[1] + i)]));
+  CtcProblem p{x[0], {}, n, static_cast<std::int64_t>(x[2].v[n]), s[2], s[1], attributes_of<CtcAttrs>(e).blank};
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(x[3].v[n]); ++i)
+    p.target.push_back(static_cast<std::int64_t>(x[1].v[n * x[1].type.shape[1] + i]));
   return p;
 }
 
@@ -196,8 +196,8 @@ const AddReference kCtcGrad("ctc_loss_grad", [](const Example& e, const std::vec
     const double total = ctc_probability(p);
     for_paths(p, [&](const std::vector<std::int64_t>& path, double probability) {
       for (std::size_t t = 0; t < path.size(); ++t)
-        dx.v[static_cast<std::size_t>((static_cast<std::int64_t>(t) * p.batch + n) * p.classes + path[t])] -=
-            probability / total * x[4].v[static_cast<std::size_t>(n)];
+        dx.v[(static_cast<std::int64_t>(t) * p.batch + n) * p.classes + path[t]] -=
+            probability / total * x[4].v[n];
     });
   }
   return std::vector<Array>{dx};

@@ -23,7 +23,7 @@ Grouping by_row(const Shape& x, std::int64_t dims) {
   const int kept = x.rank - static_cast<int>(dims);
   auto index = [x](const Coordinates& at, int from, int to) {
     std::int64_t i = 0;
-    for (int d = from; d < to; ++d) i = i * x[d] + at[static_cast<std::size_t>(d)];
+    for (int d = from; d < to; ++d) i = i * x[d] + at[d];
     return static_cast<std::size_t>(i);
   };
   return {[=](const Coordinates& at) { return index(at, 0, kept); }, [=](const Coordinates& at) { return index(at, kept, x.rank); }};

@@ -16,9 +16,9 @@ Reference along_axis(std::function<Line(const std::vector<Line>&)> f) {
     Array y = blank(out[0]);
     for (std::size_t i = 0; i < y.v.size(); ++i) {
       auto at = coordinates(static_cast<std::int64_t>(i), shape);
-      if (at[static_cast<std::size_t>(axis)] != 0) continue;
+      if (at[axis] != 0) continue;
       std::vector<std::size_t> places;
-      for (auto& k = at[static_cast<std::size_t>(axis)]; k < shape[axis]; ++k)
+      for (auto& k = at[axis]; k < shape[axis]; ++k)
         places.push_back(static_cast<std::size_t>(index_of(at, shape)));
       std::vector<Line> lines;
       for (const Array& a : x) {
@@ -74,7 +74,7 @@ std::vector<Array> ones_at_labels(const Example&, const std::vector<Array>& x, c
     auto at = coordinates(static_cast<std::int64_t>(i), out[0].shape);
     const auto column = static_cast<double>(at.back());
     at.pop_back();
-    y.v[i] = x[0].v[static_cast<std::size_t>(index_of(at, x[0].type.shape))] == column;
+    y.v[i] = x[0].v[index_of(at, x[0].type.shape)] == column;
   }
   return {y};
 }
