@@ -1,12 +1,12 @@
 // Attributes: one plain struct per op (or family of ops) with one field list, which the printer, the parser, hashing and the
 // kernels all share. The structs are trivially copyable and live in the attribute pools of tapes and graphs.
 //
-// A struct lists its fields with ATTR_FIELDS; a default-constructed struct holds the defaults. A field without a sensible default
-// is marked required with ATTR_REQUIRED, and text that leaves it out is refused.
+// A struct lists its fields with ATTR_FIELDS; a default-constructed struct holds the defaults. A field without a sensible
+// default is marked required with ATTR_REQUIRED, and text that leaves it out is refused.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/kernels/dtype.h>
+#include <tapedeck/kernels/export.h>
 #include <tapedeck/kernels/kernel.h>
 
 #include <cstddef>
@@ -88,9 +88,9 @@ struct AttrSchema {
 };
 
 #define ATTR_FIELD(S, f) \
-  ::tapedeck::Field { #f, ::tapedeck::field_kind(static_cast<const decltype(S::f)*>(nullptr)), offsetof(S, f), false }
+  ::tapedeck::Field { #f, ::tapedeck::field_kind(static_cast <const decltype(S::f)*>(nullptr)), offsetof(S, f), false }
 #define ATTR_REQUIRED(S, f) \
-  ::tapedeck::Field { #f, ::tapedeck::field_kind(static_cast<const decltype(S::f)*>(nullptr)), offsetof(S, f), true }
+  ::tapedeck::Field { #f, ::tapedeck::field_kind(static_cast <const decltype(S::f)*>(nullptr)), offsetof(S, f), true }
 
 template <class A>
 const AttrSchema& attr_schema() {
@@ -99,15 +99,16 @@ const AttrSchema& attr_schema() {
   return schema;
 }
 
-#define ATTR_FIELDS(...)                                                  \
-  static const std::initializer_list<::tapedeck::Field>& fields() {      \
+#define ATTR_FIELDS(...)                                                        \
+  static const std::initializer_list<::tapedeck::Field>& fields() {             \
     static const std::initializer_list<::tapedeck::Field> list = {__VA_ARGS__}; \
-    return list;                                                          \
+    return list;                                                                \
   }
 
 // ---- the attribute structs, by family ----
 
-struct ReduceAttrs {  // sum mean max; axes empty = all; axes are normalised (0 <= a < rank, ascending) before a kernel sees them
+struct ReduceAttrs {  // sum mean max; axes empty = all; axes are normalised (0 <= a < rank, ascending) before a kernel sees
+                      // them
   Ints axes;
   bool keepdims = false;
   ATTR_FIELDS(ATTR_FIELD(ReduceAttrs, axes), ATTR_FIELD(ReduceAttrs, keepdims))
@@ -159,8 +160,8 @@ struct OneHotAttrs {
   ATTR_FIELDS(ATTR_REQUIRED(OneHotAttrs, classes), ATTR_FIELD(OneHotAttrs, dtype))
 };
 
-// Lists of convolutions and pools: one number for all spatial dimensions, or one for each; padding also twice as many, those before
-// every dimension and then those after.
+// Lists of convolutions and pools: one number for all spatial dimensions, or one for each; padding also twice as many, those
+// before every dimension and then those after.
 struct ConvAttrs {  // conv2d conv3d: x [n,ci,spatial] with weights [co,ci/groups,spatial]
   Ints stride = {1};
   Ints padding = {0};
@@ -243,4 +244,4 @@ struct OpaqueAttrs {  // stands for any computation; costs exactly `us` microsec
   ATTR_FIELDS(ATTR_FIELD(OpaqueAttrs, us))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

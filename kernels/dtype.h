@@ -20,8 +20,6 @@ constexpr const char* dtype_name(DType d) {
   return names[static_cast<int>(d)];
 }
 
-constexpr bool is_floating(DType d) {
-  return d == DType::f32 || d == DType::f64 || d == DType::f16 || d == DType::bf16;
-}
+constexpr bool is_floating(DType d) { return d == DType::f32 || d == DType::f64 || d == DType::f16 || d == DType::bf16; }
 
 }  // namespace tapedeck

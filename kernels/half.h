@@ -1,7 +1,7 @@
 // f16 and bf16 are storage: arithmetic is f32. Conversions round to nearest even, and keep infinities and NaN.
 //
-// A kernel that does not take them itself is run in f32 on converted operands: run_in_f32 is the kernel then, and the kernel proper
-// stands in the call. Scratch for the conversions comes out of the call's workspace, so a plan knows it.
+// A kernel that does not take them itself is run in f32 on converted operands: run_in_f32 is the kernel then, and the kernel
+// proper stands in the call. Scratch for the conversions comes out of the call's workspace, so a plan knows it.
 #pragma once
 
 #include <tapedeck/kernels/kernel.h>
@@ -38,8 +38,8 @@ TAPEDECK_HD inline F16 to_f16(float x) {
   const std::uint32_t odd = magnitude >> 13 & 1u;
   const std::uint32_t normal = (magnitude - 0x38000000u + 0xfffu + odd) >> 13;
   std::uint32_t h = magnitude < 0x38800000u ? small : normal;
-  h = magnitude >= 0x477ff000u ? 0x7c00u : h;   // at least 65520: infinity
-  h = magnitude > 0x7f800000u ? 0x7e00u : h;    // NaN
+  h = magnitude >= 0x477ff000u ? 0x7c00u : h;  // at least 65520: infinity
+  h = magnitude > 0x7f800000u ? 0x7e00u : h;   // NaN
   return {static_cast<std::uint16_t>(sign | h)};
 }
 
@@ -52,8 +52,8 @@ TAPEDECK_HD inline Bf16 to_bf16(float x) {
 // Bytes of scratch for one operand or result of n elements.
 constexpr std::int64_t half_scratch(std::int64_t n) { return (n * 4 + 63) / 64 * 64; }
 
-// Runs call.f32_kernel in f32. The workspace holds the converted half operands and results in order (half_scratch each), then the
-// kernel's own.
+// Runs call.f32_kernel in f32. The workspace holds the converted half operands and results in order (half_scratch each), then
+// the kernel's own.
 void run_in_f32(const KernelCall& call);
 
 }  // namespace tapedeck::kernels

@@ -1,8 +1,8 @@
 // The one door to threads: every parallel loop of a kernel goes through here.
 //
 // Loops run in the caller's TBB arena (the replay executor's, or TBB's default), are isolated (a thread that waits for its own
-// loop does not pick up foreign tasks), and are annotated for the thread sanitizer, which does not see inside TBB. The grain is a
-// function of the work, never of the number of threads, so the pieces - and with them the bits - are the same on any machine.
+// loop does not pick up foreign tasks), and are annotated for the thread sanitizer, which does not see inside TBB. The grain is
+// a function of the work, never of the number of threads, so the pieces - and with them the bits - are the same on any machine.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ constexpr std::int64_t grain_for(double ns_per_item) {
   return grain < 1 ? 1 : static_cast<std::int64_t>(grain);
 }
 
-// While one lives, loops that its thread opens run piece by piece on that thread alone: for a kernel whose neighbours keep the other
-// threads busy. Same pieces, same bits. Scopes nest.
+// While one lives, loops that its thread opens run piece by piece on that thread alone: for a kernel whose neighbours keep the
+// other threads busy. Same pieces, same bits. Scopes nest.
 class OneThreadScope {
  public:
   explicit OneThreadScope(bool one_thread = true);

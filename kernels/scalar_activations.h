@@ -1,4 +1,5 @@
-// Scalar bodies of activations and their gradients, in the manner of scalar.h. What a gradient reads - x or the result y - is named.
+// Scalar bodies of activations and their gradients, in the manner of scalar.h. What a gradient reads - x or the result y - is
+// named.
 //
 // Attributes come as members, already of type T.
 #pragma once
@@ -175,9 +176,7 @@ struct TanhShrink {
 template <class T>
 struct HardShrink {
   T bound;
-  TAPEDECK_HD_INLINE T operator()(T x) const {
-    return std::fabs(x) <= bound ? T(0) : x;
-  }
+  TAPEDECK_HD_INLINE T operator()(T x) const { return std::fabs(x) <= bound ? T(0) : x; }
 };
 template <class T>
 struct SoftShrink {

@@ -396,7 +396,7 @@ TAPEDECK_HD inline double polygamma_f64(int n, double x) {
   double zeta = 0;
   for (; x < 10 + n; x += 1) zeta += std::pow(x, -(n + 1));
   // B_2j / (2j)!
-  const double terms[] = {8.3333333333333333e-2,  -1.3888888888888889e-3, 3.3068783068783069e-5,  -8.2671957671957672e-7,
+  const double terms[] = {8.3333333333333333e-2,  -1.3888888888888889e-3,  3.3068783068783069e-5,  -8.2671957671957672e-7,
                           2.0876756987868099e-8,  -5.2841901386874932e-10, 1.3382536530684679e-11, -3.3896802963225829e-13,
                           8.5860620562778446e-15, -2.1748686985580619e-16};
   double power = std::pow(x, -n);
@@ -416,15 +416,15 @@ TAPEDECK_HD inline double polygamma_f64(int n, double x) {
 
 // ---- functors of one operand ----
 
-#define TAPEDECK_FUNCTION(Name, f)              \
-  struct Name {                                 \
-    template <class T>                          \
+#define TAPEDECK_FUNCTION(Name, f)               \
+  struct Name {                                  \
+    template <class T>                           \
     TAPEDECK_HD_INLINE T operator()(T x) const { \
-      if constexpr (std::is_same_v<T, float>)   \
-        return f##_f32(x);                      \
-      else                                      \
-        return std::f(x);                       \
-    }                                           \
+      if constexpr (std::is_same_v<T, float>)    \
+        return f##_f32(x);                       \
+      else                                       \
+        return std::f(x);                        \
+    }                                            \
   };
 TAPEDECK_FUNCTION(Exp2, exp2)
 TAPEDECK_FUNCTION(Expm1, expm1)
@@ -555,7 +555,7 @@ struct Clamp {
   T low, high;
   TAPEDECK_HD T operator()(T x) const {
     const T least = low, most = high;  // read ahead, so that the loop holds selects only
-    const bool below = x < least, above = x > most;
+    const bool below = x<least, above = x> most;
     return above ? most : (below ? least : x);
   }
 };

@@ -67,7 +67,8 @@ void train(DigitsNet& net, Optimizer& optimizer, const Digits& d, int epochs, st
     double total = 0;
     int steps = 0;
     for (std::size_t at = 0; at + kBatch <= order.size(); at += kBatch, ++steps) {
-      const std::vector<int> rows(order.begin() + static_cast<std::ptrdiff_t>(at), order.begin() + static_cast<std::ptrdiff_t>(at + kBatch));
+      const std::vector<int> rows(order.begin() + static_cast<std::ptrdiff_t>(at),
+                                  order.begin() + static_cast<std::ptrdiff_t>(at + kBatch));
       const Batch b = make_batch(d, rows, &random);
       total += train_step(net, optimizer, b.x, b.y).item();
     }
@@ -108,8 +109,8 @@ std::vector<Tensor> snapshot(const std::vector<Tensor>& tensors) {
   return copies;
 }
 
-Row replay(const char* name, const Captured& step, const Plan& plan, const std::vector<Tensor>& start, const std::vector<Batch>& batches,
-           const std::vector<Tensor>& expected) {
+Row replay(const char* name, const Captured& step, const Plan& plan, const std::vector<Tensor>& start,
+           const std::vector<Batch>& batches, const std::vector<Tensor>& expected) {
   Executor executor(plan, {.threads = 0});
   const std::vector<std::string> names = executor.state_names();
   for (std::size_t i = 0; i < names.size(); ++i) executor.set_state(names[i], start[i]);
@@ -120,7 +121,9 @@ Row replay(const char* name, const Captured& step, const Plan& plan, const std::
     executor.set_input("y", b.y);
     executor.run();
   }
-  Row row{name, plan.peak_bytes, executor.observed_peak_bytes(), plan.nodes, plan.recomputed_nodes, ms_since(begin) / kCompareSteps, true};
+  Row row{name,       plan.peak_bytes,       executor.observed_peak_bytes(),
+          plan.nodes, plan.recomputed_nodes, ms_since(begin) / kCompareSteps,
+          true};
   for (std::size_t i = 0; i < names.size(); ++i) row.equal = row.equal && bit_equal(executor.state(names[i]), expected[i]);
   return row;
 }
@@ -169,16 +172,19 @@ int run(const std::string& data, const std::string& out, int epochs, unsigned se
   const Row a = replay("keep all", step, keep_all, start, batches, expected);
   const Row b = replay("half", step, budgeted, start, batches, expected);
 
-  std::printf("%-14s %15s %14s %6s %10s %10s %15s\n", "plan", "planned peak", "observed peak", "nodes", "recomputed", "ms/step", "equal to eager");
+  std::printf("%-14s %15s %14s %6s %10s %10s %15s\n", "plan", "planned peak", "observed peak", "nodes", "recomputed", "ms/step",
+              "equal to eager");
   std::printf("%-14s %15s %14s %6d %10s %10.2f %15s\n", "(eager)", "", "", step.graph.node_count(), "", eager_ms, "");
   print_row(a);
   print_row(b);
-  std::printf("budget of the second plan: %.2f KiB = %.2f KiB always held + half of the rest\n", static_cast<double>(budgeted.budget_bytes) / 1024, static_cast<double>(held) / 1024);
+  std::printf("budget of the second plan: %.2f KiB = %.2f KiB always held + half of the rest\n",
+              static_cast<double>(budgeted.budget_bytes) / 1024, static_cast<double>(held) / 1024);
 
   TapeFile file;
   file.captured = step.graph;
   file.metadata = {{"model", "digits"}, {"batch", std::to_string(kBatch)}, {"optimizer", "adamw"}};
-  for (std::size_t i = 0; i < start.size(); ++i) file.state[step.graph.values[static_cast<std::size_t>(step.graph.n_inputs) + i].name.str()] = start[i];
+  for (std::size_t i = 0; i < start.size(); ++i)
+    file.state[step.graph.values[static_cast<std::size_t>(step.graph.n_inputs) + i].name.str()] = start[i];
   for (std::size_t i = 0; i < step.inputs.size(); ++i) file.inputs[step.graph.values[i].name.str()] = step.inputs[i];
   file.plan = keep_all;
   save_tape(out + "/digits_keep_all.tape", file);
@@ -198,10 +204,14 @@ int main(int argc, char** argv) {
   unsigned seed = 7;
   for (int i = 1; i < argc; ++i) {
     const bool more = i + 1 < argc;
-    if (!std::strcmp(argv[i], "--data") && more) data = argv[++i];
-    else if (!std::strcmp(argv[i], "--out") && more) out = argv[++i];
-    else if (!std::strcmp(argv[i], "--epochs") && more && std::atoi(argv[i + 1]) > 0) epochs = std::atoi(argv[++i]);
-    else if (!std::strcmp(argv[i], "--seed") && more) seed = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+    if (!std::strcmp(argv[i], "--data") && more)
+      data = argv[++i];
+    else if (!std::strcmp(argv[i], "--out") && more)
+      out = argv[++i];
+    else if (!std::strcmp(argv[i], "--epochs") && more && std::atoi(argv[i + 1]) > 0)
+      epochs = std::atoi(argv[++i]);
+    else if (!std::strcmp(argv[i], "--seed") && more)
+      seed = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
     else {
       std::fprintf(stderr, "usage: 01_digits [--data digits.csv.gz] [--out DIR] [--epochs N] [--seed N]\n");
       return 2;

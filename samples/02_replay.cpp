@@ -19,13 +19,15 @@ int main() {
   const Tensor y = cast(argmax(matmul(x, normal({16, 4}))), DType::i32);  // a rule to learn
 
   // Ordinary eager C++. The first two calls run it and record it, later ones replay the plan.
-  CapturedStep step = capture([&](const std::vector<Tensor>& in) {
-    const Tensor loss = cross_entropy(net(in[0]), in[1]);
-    backward(loss);
-    optimizer.step();
-    optimizer.zero_grad();
-    return std::vector<Tensor>{loss};
-  }, {.plan = {.budget_percent = 80}, .input_names = {"x", "y"}});
+  CapturedStep step = capture(
+      [&](const std::vector<Tensor>& in) {
+        const Tensor loss = cross_entropy(net(in[0]), in[1]);
+        backward(loss);
+        optimizer.step();
+        optimizer.zero_grad();
+        return std::vector<Tensor>{loss};
+      },
+      {.plan = {.budget_percent = 80}, .input_names = {"x", "y"}});
 
   for (int i = 0; i <= 100; ++i) {
     const double loss = step({x, y})[0].item();

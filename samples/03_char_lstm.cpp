@@ -1,5 +1,5 @@
-// State that a step carries to the next: an LSTM reads a text in order, piece by piece. Where it stands at the end of one piece is kept
-// in two buffers, which the captured step reads and writes; no gradient goes further back than the piece.
+// State that a step carries to the next: an LSTM reads a text in order, piece by piece. Where it stands at the end of one piece
+// is kept in two buffers, which the captured step reads and writes; no gradient goes further back than the piece.
 //
 //     step 1: h0 --> "GNU GENE" --> h1      step 2: h1 --> "RAL PUBL" --> h2      step 3: ...
 //
@@ -51,13 +51,15 @@ int main(int argc, char** argv) {
   manual_seed(options.seed);
   CharLstm net(text.kinds());
   AdamW optimizer(net.parameters(), {.lr = 5e-3});
-  CapturedStep step = capture([&](const std::vector<Tensor>& in) {
-    const Tensor loss = net.loss(in[0], in[1]);
-    backward(loss);
-    optimizer.step();
-    optimizer.zero_grad();
-    return std::vector<Tensor>{loss};
-  }, {.input_names = {"text", "next"}});
+  CapturedStep step = capture(
+      [&](const std::vector<Tensor>& in) {
+        const Tensor loss = net.loss(in[0], in[1]);
+        backward(loss);
+        optimizer.step();
+        optimizer.zero_grad();
+        return std::vector<Tensor>{loss};
+      },
+      {.input_names = {"text", "next"}});
 
   double total = 0;
   for (int i = 0; i < options.steps; ++i) {

@@ -1,5 +1,6 @@
-// A budget: a small GPT learns a text, in a step planned to hold 60 % of the bytes that it would take with everything kept for backward.
-// The plan computes again what it gave up; losses and text are those of the plan that keeps all. Then the net writes on its own.
+// A budget: a small GPT learns a text, in a step planned to hold 60 % of the bytes that it would take with everything kept for
+// backward. The plan computes again what it gave up; losses and text are those of the plan that keeps all. Then the net writes
+// on its own.
 //
 // Usage: 04_tiny_gpt [--data FILE] [--steps N] [--seed N]
 #include <tapedeck/samples/data/text.h>
@@ -25,8 +26,9 @@ struct TinyGpt : Module {
         positions(*this, "positions", kContext, kWidth, 0.1),
         norm(*this, "norm", kWidth) {
     for (std::int64_t i = 0; i < kBlocks; ++i)
-      blocks.push_back(std::make_unique<TransformerBlock>(*this, "block" + std::to_string(i), kWidth,
-                                                          TransformerOptions{.heads = kHeads, .causal = true, .activation = &gelu_tanh}));
+      blocks.push_back(
+          std::make_unique<TransformerBlock>(*this, "block" + std::to_string(i), kWidth,
+                                             TransformerOptions{.heads = kHeads, .causal = true, .activation = &gelu_tanh}));
   }
   // text [rows,t] -> logits of what follows each character: [rows t,kinds].
   Tensor operator()(const Tensor& text) {
@@ -74,7 +76,8 @@ int main(int argc, char** argv) {
   for (int i = 0; i < options.steps; ++i) {
     if (i == options.steps * 3 / 4) optimizer.set_lr(1e-3);
     std::vector<std::int64_t> at(kRows);
-    for (std::int64_t& place : at) place = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(text.length() - kContext - 1));
+    for (std::int64_t& place : at)
+      place = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(text.length() - kContext - 1));
     const Tensor now = text.pieces(at, kContext);
     for (std::int64_t& place : at) ++place;
     total += step({now, text.pieces(at, kContext)})[0].item();

@@ -1,5 +1,6 @@
-// Randomness inside a captured step: a U-Net learns to clean digits of noise that the step itself draws. The generator's state is state
-// of the step like any other, so that a replay draws what the eager step would have drawn, and every replay something new.
+// Randomness inside a captured step: a U-Net learns to clean digits of noise that the step itself draws. The generator's state
+// is state of the step like any other, so that a replay draws what the eager step would have drawn, and every replay something
+// new.
 //
 //     8x8 --conv--> 16 ch ---------------------------------------------> concat --conv--> clean digit
 //                    '-pool-> 4x4 --conv--> 32 ch ------> concat --conv--up-'
@@ -58,7 +59,8 @@ void draw(const std::vector<Tensor>& tensors) {
   for (int y = 0; y < kSide; ++y) {
     for (const Tensor& t : tensors) {
       const std::vector<float> pixels = t.to_vector<float>();
-      for (int x = 0; x < kSide; ++x) std::printf("%c%c", " .o#"[std::clamp(static_cast<int>(pixels[y * kSide + x] * 4), 0, 3)], ' ');
+      for (int x = 0; x < kSide; ++x)
+        std::printf("%c%c", " .o#"[std::clamp(static_cast<int>(pixels[y * kSide + x] * 4), 0, 3)], ' ');
       std::printf("|  ");
     }
     std::printf("\n");
@@ -71,13 +73,15 @@ int run(const samples::Options& options) {
   std::mt19937 random(options.seed);
   UNet net;
   AdamW optimizer(net.parameters(), {.lr = 2e-3});
-  CapturedStep step = capture([&](const std::vector<Tensor>& in) {
-    const Tensor loss = mse_loss(net(with_noise(in[0])), in[0]);
-    backward(loss);
-    optimizer.step();
-    optimizer.zero_grad();
-    return std::vector<Tensor>{loss};
-  }, {.input_names = {"clean"}});
+  CapturedStep step = capture(
+      [&](const std::vector<Tensor>& in) {
+        const Tensor loss = mse_loss(net(with_noise(in[0])), in[0]);
+        backward(loss);
+        optimizer.step();
+        optimizer.zero_grad();
+        return std::vector<Tensor>{loss};
+      },
+      {.input_names = {"clean"}});
 
   double total = 0;
   for (int i = 0; i < options.steps; ++i) {

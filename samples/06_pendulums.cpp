@@ -1,6 +1,6 @@
-// Loops: find the length and the friction of a thousand pendulums from where they are after a minute, by gradients through every step of
-// the simulation. A captured loop is one node, and what its backward keeps is a choice: the state of every step, of every n-th, of about
-// sqrt(steps), or of log2(steps); what is not kept is computed again.
+// Loops: find the length and the friction of a thousand pendulums from where they are after a minute, by gradients through
+// every step of the simulation. A captured loop is one node, and what its backward keeps is a choice: the state of every step,
+// of every n-th, of about sqrt(steps), or of log2(steps); what is not kept is computed again.
 //
 //     scan:  (angle, speed) --step--> (angle, speed) --step--> ...        backward: <-- <-- <--
 //
@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   std::printf("%-18s %14s %12s %10s\n", "backward keeps", "planned peak", "ms per step", "loss");
   for (const auto& choice : choices) {
     Trainer trainer(choice.keep);
-    for (int i = 0; i < 2; ++i) trainer.step({angle, speed, seen});   // recorded
+    for (int i = 0; i < 2; ++i) trainer.step({angle, speed, seen});  // recorded
     const auto start = std::chrono::steady_clock::now();
     constexpr int kRuns = 5;
     double loss = 0;
@@ -85,7 +85,9 @@ int main(int argc, char** argv) {
   Trainer trainer(kCheckpointSqrt);
   for (int i = 1; i <= options.steps; ++i) {
     const double loss = trainer.step({angle, speed, seen})[0].item();
-    if (i % 25 == 0) std::printf("step %4d  loss %.6f  length %.4f  friction %.4f\n", i, loss, trainer.world.length.item(), trainer.world.friction.item());
+    if (i % 25 == 0)
+      std::printf("step %4d  loss %.6f  length %.4f  friction %.4f\n", i, loss, trainer.world.length.item(),
+                  trainer.world.friction.item());
   }
 
   // On one core:

@@ -1,5 +1,6 @@
-// One arena for several programs: a training step, an evaluation at another batch and a step for single digits are replayed in turn. They
-// never run at once, so they need the largest of their arenas and not the sum, and the weights that all three read are held once.
+// One arena for several programs: a training step, an evaluation at another batch and a step for single digits are replayed in
+// turn. They never run at once, so they need the largest of their arenas and not the sum, and the weights that all three read
+// are held once.
 //
 //     train    (64 digits) --.
 //     evaluate (360 digits) --+--> one arena, one set of weights
@@ -48,8 +49,8 @@ Batch batch(const samples::Digits& d, const std::vector<int>& rows) {
 struct Outcome {
   Tensor last_loss, scores;
   std::vector<Tensor> parameters;
-  double right = 0;            // of the digits that it never saw
-  std::int64_t planned = 0;    // peaks of the three steps' plans, added up
+  double right = 0;          // of the digits that it never saw
+  std::int64_t planned = 0;  // peaks of the three steps' plans, added up
 };
 
 // Trains; evaluates every ten steps, and looks at a single digit after each. `pool`: none for memory of each step's own.
@@ -58,22 +59,30 @@ Outcome train(const samples::Digits& d, const samples::Options& options, const s
   std::mt19937 random(options.seed);
   Net net;
   AdamW optimizer(net.parameters(), {.lr = 3e-3});
-  const auto shared = [&](const char* name) { return CapturedStepOptions{.executor = {.pool = pool, .name = name}, .input_names = {"x", "y"}}; };
-  CapturedStep step = capture([&](const Tensors& in) {
-    const Tensor loss = cross_entropy(net(in[0]), in[1]);
-    backward(loss);
-    optimizer.step();
-    optimizer.zero_grad();
-    return Tensors{loss};
-  }, shared("train"));
-  CapturedStep evaluate = capture([&](const Tensors& in) {
-    const NoGrad no_grad;
-    return Tensors{mean(cast(equal(cast(argmax(net(in[0])), DType::i32), in[1]), DType::f32))};
-  }, shared("evaluate"));
-  CapturedStep single = capture([&](const Tensors& in) {
-    const NoGrad no_grad;
-    return Tensors{softmax(net(in[0]))};
-  }, shared("single"));
+  const auto shared = [&](const char* name) {
+    return CapturedStepOptions{.executor = {.pool = pool, .name = name}, .input_names = {"x", "y"}};
+  };
+  CapturedStep step = capture(
+      [&](const Tensors& in) {
+        const Tensor loss = cross_entropy(net(in[0]), in[1]);
+        backward(loss);
+        optimizer.step();
+        optimizer.zero_grad();
+        return Tensors{loss};
+      },
+      shared("train"));
+  CapturedStep evaluate = capture(
+      [&](const Tensors& in) {
+        const NoGrad no_grad;
+        return Tensors{mean(cast(equal(cast(argmax(net(in[0])), DType::i32), in[1]), DType::f32))};
+      },
+      shared("evaluate"));
+  CapturedStep single = capture(
+      [&](const Tensors& in) {
+        const NoGrad no_grad;
+        return Tensors{softmax(net(in[0]))};
+      },
+      shared("single"));
 
   std::vector<int> unseen(kTestRows);
   std::iota(unseen.begin(), unseen.end(), d.rows() - kTestRows);
@@ -98,11 +107,15 @@ int run(const samples::Options& options) {
   const samples::Digits d = samples::load_digits(options.data, kTestRows);
   const auto pool = std::make_shared<ReplayPool>();
   const Outcome together = train(d, options, pool), apart = train(d, options, nullptr);
-  bool equal = bit_equal(together.last_loss, apart.last_loss) && bit_equal(together.scores, apart.scores) && together.right == apart.right;
-  for (std::size_t i = 0; i < apart.parameters.size(); ++i) equal = equal && bit_equal(together.parameters[i], apart.parameters[i]);
-  std::printf("\nafter %d steps: loss %.4f, %.1f %% of %d other digits right\n", options.steps, together.last_loss.item(), 100 * together.right, kTestRows);
-  std::printf("three arenas: %lld bytes planned; one: %lld observed; losses, scores and weights %s\n", static_cast<long long>(apart.planned),
-              static_cast<long long>(pool->observed_peak_bytes()), equal ? "equal bit for bit" : "DIFFER");
+  bool equal = bit_equal(together.last_loss, apart.last_loss) && bit_equal(together.scores, apart.scores) &&
+               together.right == apart.right;
+  for (std::size_t i = 0; i < apart.parameters.size(); ++i)
+    equal = equal && bit_equal(together.parameters[i], apart.parameters[i]);
+  std::printf("\nafter %d steps: loss %.4f, %.1f %% of %d other digits right\n", options.steps, together.last_loss.item(),
+              100 * together.right, kTestRows);
+  std::printf("three arenas: %lld bytes planned; one: %lld observed; losses, scores and weights %s\n",
+              static_cast<long long>(apart.planned), static_cast<long long>(pool->observed_peak_bytes()),
+              equal ? "equal bit for bit" : "DIFFER");
   return equal ? 0 : 1;
 }
 

@@ -19,9 +19,12 @@ inline Options parse_options(int argc, char** argv, Options options) {
   const char* slash = std::strrchr(argv[0], '/');
   for (int i = 1; i < argc; ++i) {
     const bool more = i + 1 < argc;
-    if (!std::strcmp(argv[i], "--data") && more) options.data = argv[++i];
-    else if (!std::strcmp(argv[i], "--steps") && more && std::atoi(argv[i + 1]) > 0) options.steps = std::atoi(argv[++i]);
-    else if (!std::strcmp(argv[i], "--seed") && more) options.seed = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+    if (!std::strcmp(argv[i], "--data") && more)
+      options.data = argv[++i];
+    else if (!std::strcmp(argv[i], "--steps") && more && std::atoi(argv[i + 1]) > 0)
+      options.steps = std::atoi(argv[++i]);
+    else if (!std::strcmp(argv[i], "--seed") && more)
+      options.seed = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
     else {
       std::fprintf(stderr, "usage: %s [--data FILE] [--steps N] [--seed N]\n", slash ? slash + 1 : argv[0]);
       std::exit(2);

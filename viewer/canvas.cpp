@@ -1,5 +1,6 @@
 #include <tapedeck/viewer/canvas.h>
 
+#include <backends/imgui_impl_opengl3.h>
 #include <QtCore/QEvent>
 #include <QtGui/QClipboard>
 #include <QtGui/QFocusEvent>
@@ -13,7 +14,6 @@
 #include <QtGui/QPainter>
 #include <QtGui/QWheelEvent>
 #include <QtOpenGLWidgets/QOpenGLWidget>
-#include <backends/imgui_impl_opengl3.h>
 
 #include <algorithm>
 
@@ -21,31 +21,49 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr int kSettleFrames = 3;   // ImGui answers an event a frame or two later
+constexpr int kSettleFrames = 3;  // ImGui answers an event a frame or two later
 
 Key to_key(int qt) {
   if (qt >= Qt::Key_A && qt <= Qt::Key_Z) return static_cast<Key>(static_cast<int>(Key::a) + qt - Qt::Key_A);
   switch (qt) {
-    case Qt::Key_Tab: return Key::tab;
-    case Qt::Key_Left: return Key::left;
-    case Qt::Key_Right: return Key::right;
-    case Qt::Key_Up: return Key::up;
-    case Qt::Key_Down: return Key::down;
-    case Qt::Key_PageUp: return Key::page_up;
-    case Qt::Key_PageDown: return Key::page_down;
-    case Qt::Key_Home: return Key::home;
-    case Qt::Key_End: return Key::end;
-    case Qt::Key_Insert: return Key::insert;
-    case Qt::Key_Delete: return Key::erase;
-    case Qt::Key_Backspace: return Key::backspace;
-    case Qt::Key_Space: return Key::space;
+    case Qt::Key_Tab:
+      return Key::tab;
+    case Qt::Key_Left:
+      return Key::left;
+    case Qt::Key_Right:
+      return Key::right;
+    case Qt::Key_Up:
+      return Key::up;
+    case Qt::Key_Down:
+      return Key::down;
+    case Qt::Key_PageUp:
+      return Key::page_up;
+    case Qt::Key_PageDown:
+      return Key::page_down;
+    case Qt::Key_Home:
+      return Key::home;
+    case Qt::Key_End:
+      return Key::end;
+    case Qt::Key_Insert:
+      return Key::insert;
+    case Qt::Key_Delete:
+      return Key::erase;
+    case Qt::Key_Backspace:
+      return Key::backspace;
+    case Qt::Key_Space:
+      return Key::space;
     case Qt::Key_Return:
-    case Qt::Key_Enter: return Key::enter;
-    case Qt::Key_Escape: return Key::escape;
+    case Qt::Key_Enter:
+      return Key::enter;
+    case Qt::Key_Escape:
+      return Key::escape;
     case Qt::Key_Plus:
-    case Qt::Key_Equal: return Key::plus;
-    case Qt::Key_Minus: return Key::minus;
-    default: return Key::none;
+    case Qt::Key_Equal:
+      return Key::plus;
+    case Qt::Key_Minus:
+      return Key::minus;
+    default:
+      return Key::none;
   }
 }
 
@@ -91,7 +109,7 @@ class Canvas::GlSurface : public QOpenGLWidget {
  public:
   GlSurface(Canvas& canvas) : QOpenGLWidget(&canvas), canvas_(canvas) { setAttribute(Qt::WA_TransparentForMouseEvents); }
   ~GlSurface() override {
-    disconnect(lost_);   // else it fires on a half-destroyed widget
+    disconnect(lost_);  // else it fires on a half-destroyed widget
     if (context() == nullptr) return;
     makeCurrent();
     shut_down();
@@ -173,18 +191,22 @@ Canvas::Canvas(Picture& picture, Renderer renderer, QWidget* parent)
   setMinimumSize(160, 90);
   host_->set_clipboard({[] { return QGuiApplication::clipboard()->text().toStdString(); },
                         [](const std::string& text) { QGuiApplication::clipboard()->setText(QString::fromStdString(text)); }});
-  if (renderer == Renderer::gl) surface_ = new GlSurface(*this);
-  else setAttribute(Qt::WA_OpaquePaintEvent);
+  if (renderer == Renderer::gl)
+    surface_ = new GlSurface(*this);
+  else
+    setAttribute(Qt::WA_OpaquePaintEvent);
   clock_.start();
   refresh();
 }
 
-Canvas::~Canvas() { delete surface_; }   // before the ImGui context it draws with
+Canvas::~Canvas() { delete surface_; }  // before the ImGui context it draws with
 
 void Canvas::refresh() {
   frames_due_ = kSettleFrames;
-  if (surface_ != nullptr) surface_->update();
-  else update();
+  if (surface_ != nullptr)
+    surface_->update();
+  else
+    update();
 }
 
 bool Canvas::settled() const { return frames_due_ == 0 && !host_->input_waits(); }
@@ -195,7 +217,8 @@ void Canvas::after_frame() {
   if (frames_due_ > 0) --frames_due_;
   if (settled()) return;
   // Not from inside the paint event: that request would be merged away.
-  QMetaObject::invokeMethod(this, [this] { surface_ != nullptr ? surface_->update() : update(); }, Qt::QueuedConnection);
+  QMetaObject::invokeMethod(
+      this, [this] { surface_ != nullptr ? surface_->update() : update(); }, Qt::QueuedConnection);
 }
 
 void Canvas::paintEvent(QPaintEvent*) {
@@ -233,7 +256,7 @@ bool Canvas::handle(QEvent* event) {
       return true;
     }
     case QEvent::MouseButtonPress:
-    case QEvent::MouseButtonDblClick:   // comes instead of the second press
+    case QEvent::MouseButtonDblClick:  // comes instead of the second press
     case QEvent::MouseButtonRelease: {
       const auto* e = static_cast<QMouseEvent*>(event);
       input(moved(e->position(), e->modifiers()));
@@ -253,8 +276,12 @@ bool Canvas::handle(QEvent* event) {
       e->accept();
       return true;
     }
-    case QEvent::Leave: input(made(InputEvent::Kind::leave, {})); return false;
-    case QEvent::FocusOut: input(made(InputEvent::Kind::focus_lost, {})); return false;
+    case QEvent::Leave:
+      input(made(InputEvent::Kind::leave, {}));
+      return false;
+    case QEvent::FocusOut:
+      input(made(InputEvent::Kind::focus_lost, {}));
+      return false;
     case QEvent::ShortcutOverride:
       if (host_->wants_text() || (used_by_pictures(to_key(static_cast<QKeyEvent*>(event)->key())) &&
                                   static_cast<QKeyEvent*>(event)->modifiers() == Qt::NoModifier))
@@ -283,7 +310,8 @@ bool Canvas::handle(QEvent* event) {
         input(typed);
       }
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 

@@ -1,5 +1,5 @@
-// A picture inside a Qt window: the only place that knows both toolkits. Two renderers draw the same frame: our rasteriser into an
-// image, and OpenGL. Frames are drawn when something happened, none while idle.
+// A picture inside a Qt window: the only place that knows both toolkits. Two renderers draw the same frame: our rasteriser into
+// an image, and OpenGL. Frames are drawn when something happened, none while idle.
 #pragma once
 
 #include <tapedeck/viewer/imgui_host.h>
@@ -14,8 +14,8 @@
 
 namespace tapedeck::viewer {
 
-// What `automatic` comes to here: OpenGL needs a real display, version 3.2 and a GPU; drawing by a software OpenGL is slower than
-// ours. `why` (may be null) gets a few words for the status bar. Call after QApplication exists.
+// What `automatic` comes to here: OpenGL needs a real display, version 3.2 and a GPU; drawing by a software OpenGL is slower
+// than ours. `why` (may be null) gets a few words for the status bar. Call after QApplication exists.
 Renderer choose_renderer(Renderer wanted, std::string* why);
 
 class Canvas : public QWidget {
@@ -24,8 +24,8 @@ class Canvas : public QWidget {
   Canvas(Picture& picture, Renderer renderer, QWidget* parent = nullptr);
   ~Canvas() override;
 
-  void refresh();                   // something changed: draw again soon
-  bool settled() const;             // no frame is due
+  void refresh();        // something changed: draw again soon
+  bool settled() const;  // no frame is due
   Picture& picture() { return picture_; }
 
  protected:
@@ -39,12 +39,12 @@ class Canvas : public QWidget {
   class GlSurface;
   bool handle(QEvent* event);
   void input(const InputEvent& event);
-  double seconds();                 // since the last frame
+  double seconds();  // since the last frame
   void after_frame();
 
   Picture& picture_;
   std::unique_ptr<ImGuiHost> host_;
-  GlSurface* surface_ = nullptr;    // null: software
+  GlSurface* surface_ = nullptr;  // null: software
   QElapsedTimer clock_;
   int frames_due_ = 0;
 };

@@ -23,25 +23,39 @@ std::string find_font(const char* file) {
 
 #if IMGUI_VERSION_NUM >= 18700
 ImGuiKey to_imgui_key(Key key) {
-  static constexpr ImGuiKey named[] = {ImGuiKey_None,   ImGuiKey_Tab,      ImGuiKey_LeftArrow, ImGuiKey_RightArrow,
-                                       ImGuiKey_UpArrow, ImGuiKey_DownArrow, ImGuiKey_PageUp,  ImGuiKey_PageDown,
-                                       ImGuiKey_Home,   ImGuiKey_End,      ImGuiKey_Insert,    ImGuiKey_Delete,
-                                       ImGuiKey_Backspace, ImGuiKey_Space, ImGuiKey_Enter,     ImGuiKey_Escape};
+  static constexpr ImGuiKey named[] = {ImGuiKey_None,      ImGuiKey_Tab,       ImGuiKey_LeftArrow, ImGuiKey_RightArrow,
+                                       ImGuiKey_UpArrow,   ImGuiKey_DownArrow, ImGuiKey_PageUp,    ImGuiKey_PageDown,
+                                       ImGuiKey_Home,      ImGuiKey_End,       ImGuiKey_Insert,    ImGuiKey_Delete,
+                                       ImGuiKey_Backspace, ImGuiKey_Space,     ImGuiKey_Enter,     ImGuiKey_Escape};
   if (key < Key::a) return named[static_cast<int>(key)];
   if (key <= Key::z) return static_cast<ImGuiKey>(ImGuiKey_A + static_cast<int>(key) - static_cast<int>(Key::a));
   return key == Key::plus ? ImGuiKey_Equal : ImGuiKey_Minus;
 }
 #else
-int to_imgui_key(Key key) { return static_cast<int>(key); }   // indices into KeysDown are ours to choose
+int to_imgui_key(Key key) { return static_cast<int>(key); }  // indices into KeysDown are ours to choose
 
 void map_keys(ImGuiIO& io) {
-  static constexpr std::pair<int, Key> pairs[] = {
-      {ImGuiKey_Tab, Key::tab},           {ImGuiKey_LeftArrow, Key::left}, {ImGuiKey_RightArrow, Key::right}, {ImGuiKey_UpArrow, Key::up},
-      {ImGuiKey_DownArrow, Key::down},    {ImGuiKey_PageUp, Key::page_up}, {ImGuiKey_PageDown, Key::page_down}, {ImGuiKey_Home, Key::home},
-      {ImGuiKey_End, Key::end},           {ImGuiKey_Insert, Key::insert},  {ImGuiKey_Delete, Key::erase},     {ImGuiKey_Backspace, Key::backspace},
-      {ImGuiKey_Space, Key::space},       {ImGuiKey_Enter, Key::enter},    {ImGuiKey_Escape, Key::escape},    {ImGuiKey_A, Key::a},
-      {ImGuiKey_C, Key::c},               {ImGuiKey_V, Key::v},            {ImGuiKey_X, Key::x},              {ImGuiKey_Y, Key::y},
-      {ImGuiKey_Z, Key::z}};
+  static constexpr std::pair<int, Key> pairs[] = {{ImGuiKey_Tab, Key::tab},
+                                                  {ImGuiKey_LeftArrow, Key::left},
+                                                  {ImGuiKey_RightArrow, Key::right},
+                                                  {ImGuiKey_UpArrow, Key::up},
+                                                  {ImGuiKey_DownArrow, Key::down},
+                                                  {ImGuiKey_PageUp, Key::page_up},
+                                                  {ImGuiKey_PageDown, Key::page_down},
+                                                  {ImGuiKey_Home, Key::home},
+                                                  {ImGuiKey_End, Key::end},
+                                                  {ImGuiKey_Insert, Key::insert},
+                                                  {ImGuiKey_Delete, Key::erase},
+                                                  {ImGuiKey_Backspace, Key::backspace},
+                                                  {ImGuiKey_Space, Key::space},
+                                                  {ImGuiKey_Enter, Key::enter},
+                                                  {ImGuiKey_Escape, Key::escape},
+                                                  {ImGuiKey_A, Key::a},
+                                                  {ImGuiKey_C, Key::c},
+                                                  {ImGuiKey_V, Key::v},
+                                                  {ImGuiKey_X, Key::x},
+                                                  {ImGuiKey_Y, Key::y},
+                                                  {ImGuiKey_Z, Key::z}};
   for (const auto& [imgui, ours] : pairs) io.KeyMap[imgui] = static_cast<int>(ours);
 }
 #endif
@@ -52,7 +66,7 @@ void style() {
   s.WindowRounding = s.FrameRounding = s.PopupRounding = 0;
   s.WindowBorderSize = 1;
   s.WindowPadding = ImVec2(10, 8);
-  s.AntiAliasedLinesUseTex = false;   // the rasteriser reads the nearest texel
+  s.AntiAliasedLinesUseTex = false;  // the rasteriser reads the nearest texel
   const auto vec = [](Colour c, float alpha) { return ImVec4(c.r / 255.0f, c.g / 255.0f, c.b / 255.0f, alpha); };
   s.Colors[ImGuiCol_PopupBg] = vec(colours::kPanel, 0.97f);
   s.Colors[ImGuiCol_Border] = vec(colours::kFrame, 1);
@@ -131,8 +145,10 @@ void ImGuiHost::build_fonts() {
 
 void ImGuiHost::queue(const InputEvent& event) {
   // A run of moves is one move.
-  if (!queue_.empty() && event.kind == InputEvent::Kind::move && queue_.back().kind == event.kind) queue_.back() = event;
-  else queue_.push_back(event);
+  if (!queue_.empty() && event.kind == InputEvent::Kind::move && queue_.back().kind == event.kind)
+    queue_.back() = event;
+  else
+    queue_.push_back(event);
 }
 
 bool ImGuiHost::wants_text() const {
@@ -160,8 +176,12 @@ void ImGuiHost::take_input() {
     io.AddKeyEvent(ImGuiMod_Alt, e.alt);
 #endif
     switch (e.kind) {
-      case Kind::move: io.MousePos = ImVec2(e.x, e.y); break;
-      case Kind::leave: io.MousePos = ImVec2(-FLT_MAX, -FLT_MAX); break;
+      case Kind::move:
+        io.MousePos = ImVec2(e.x, e.y);
+        break;
+      case Kind::leave:
+        io.MousePos = ImVec2(-FLT_MAX, -FLT_MAX);
+        break;
       case Kind::button:
         io.MouseDown[std::clamp(e.button, 0, 2)] = e.down;
         clicked = true;
@@ -179,7 +199,9 @@ void ImGuiHost::take_input() {
 #endif
         typed = true;
         break;
-      case Kind::text: io.AddInputCharacter(e.character); break;
+      case Kind::text:
+        io.AddInputCharacter(e.character);
+        break;
       case Kind::focus_lost:
         io.KeyCtrl = io.KeyShift = io.KeyAlt = false;
 #if IMGUI_VERSION_NUM >= 18700
@@ -206,8 +228,8 @@ const ImDrawData& ImGuiHost::frame(Picture& picture, float width, float height, 
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(0, 0));
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 0.0f);
   ImGui::Begin("picture", nullptr,
-               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBackground |
-                   ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoBringToFrontOnFocus);
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_NoBackground | ImGuiWindowFlags_NoNav | ImGuiWindowFlags_NoBringToFrontOnFocus);
   ImGui::PopStyleVar(2);
   picture.draw(io.DisplaySize.x, io.DisplaySize.y);
   ImGui::End();

@@ -1,7 +1,7 @@
 // One Dear ImGui context with its fonts and its queue of input. Knows no windowing system.
 //
-// ImGui 1.86 looks at the state of mouse and keys once a frame, so a press and a release between two frames would be lost. Events are
-// queued, and a frame takes only as many as it can tell apart (later versions of ImGui do this themselves).
+// ImGui 1.86 looks at the state of mouse and keys once a frame, so a press and a release between two frames would be lost.
+// Events are queued, and a frame takes only as many as it can tell apart (later versions of ImGui do this themselves).
 #pragma once
 
 #include <tapedeck/viewer/model/colours.h>
@@ -17,15 +17,58 @@
 namespace tapedeck::viewer {
 
 enum class Key : int {
-  none, tab, left, right, up, down, page_up, page_down, home, end, insert, erase, backspace, space, enter, escape,
-  a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, plus, minus, count
+  none,
+  tab,
+  left,
+  right,
+  up,
+  down,
+  page_up,
+  page_down,
+  home,
+  end,
+  insert,
+  erase,
+  backspace,
+  space,
+  enter,
+  escape,
+  a,
+  b,
+  c,
+  d,
+  e,
+  f,
+  g,
+  h,
+  i,
+  j,
+  k,
+  l,
+  m,
+  n,
+  o,
+  p,
+  q,
+  r,
+  s,
+  t,
+  u,
+  v,
+  w,
+  x,
+  y,
+  z,
+  plus,
+  minus,
+  count
 };
 
 struct InputEvent {
   enum class Kind { move, leave, button, wheel, key, text, focus_lost };
   Kind kind = Kind::move;
-  float x = 0, y = 0;          // position, or wheel steps
-  int button = 0;              // 0 left, 1 right, 2 middle
+  float x = 0, y = 0;  // position, or wheel steps
+  int button = 0;      // 0 left, 1 right, 2 middle
   Key key = Key::none;
   unsigned character = 0;
   bool down = false;
@@ -33,9 +76,9 @@ struct InputEvent {
 };
 
 enum class TextSize { small, body, title };
-ImFont* font(TextSize size);                 // of the current context
-bool key_down(Key key);                      // inside a frame
-bool key_pressed(Key key);                   // likewise; held keys repeat
+ImFont* font(TextSize size);  // of the current context
+bool key_down(Key key);       // inside a frame
+bool key_pressed(Key key);    // likewise; held keys repeat
 inline ImU32 to_imgui(Colour c) { return IM_COL32(c.r, c.g, c.b, c.a); }
 inline ImU32 to_imgui(Colour c, int alpha) { return IM_COL32(c.r, c.g, c.b, alpha); }
 
@@ -46,18 +89,18 @@ class ImGuiHost {
     std::function<void(const std::string&)> set;
   };
 
-  explicit ImGuiHost(double scale = 1);      // device pixels per unit
+  explicit ImGuiHost(double scale = 1);  // device pixels per unit
   ~ImGuiHost();
   ImGuiHost(const ImGuiHost&) = delete;
 
   void make_current() const;
-  void set_scale(double scale);              // rebuilds the fonts if it changed
-  bool fonts_changed();                      // once after each rebuild: a texture made of them is out of date
+  void set_scale(double scale);  // rebuilds the fonts if it changed
+  bool fonts_changed();          // once after each rebuild: a texture made of them is out of date
   void set_clipboard(Clipboard clipboard) { clipboard_ = std::move(clipboard); }
 
   void queue(const InputEvent& event);
   bool input_waits() const { return !queue_.empty(); }
-  bool wants_text() const;                   // a text field has the keyboard
+  bool wants_text() const;  // a text field has the keyboard
 
   // One frame of `picture`. The result is valid until the next frame.
   const ImDrawData& frame(Picture& picture, float width, float height, double seconds);

@@ -42,7 +42,8 @@ int run(QApplication& app, const Options& options) {
   MainWindow::Setup setup;
   setup.renderer = choose_renderer(options.renderer, &setup.renderer_text);
   if (!options.compare.empty()) {
-    show_compare_window(load_compared(options.file), load_compared(options.compare, options.budget), setup.renderer, options.width, options.height);
+    show_compare_window(load_compared(options.file), load_compared(options.compare, options.budget), setup.renderer,
+                        options.width, options.height);
     return app.exec();
   }
   MainWindow window(setup);
@@ -63,7 +64,10 @@ int main(int argc, char** argv) {
     return kUsage;
   }
   if (options.help) return std::fputs(usage_text(), stdout) < 0 ? kExecution : kOk;
-  if (options.version) return std::printf("tapedeck-viewer %s (Qt %s, Dear ImGui %s)\n", TAPEDECK_VERSION, qVersion(), IMGUI_VERSION) < 0 ? kExecution : kOk;
+  if (options.version)
+    return std::printf("tapedeck-viewer %s (Qt %s, Dear ImGui %s)\n", TAPEDECK_VERSION, qVersion(), IMGUI_VERSION) < 0
+               ? kExecution
+               : kOk;
   choose_platform(options);
   if (!options.shot.empty()) qInstallMessageHandler(quiet);
   if (!has_display(arguments)) {
@@ -74,7 +78,7 @@ int main(int argc, char** argv) {
   format.setVersion(3, 3);
   format.setProfile(QSurfaceFormat::CoreProfile);
   QSurfaceFormat::setDefaultFormat(format);
-  QCoreApplication::setAttribute(Qt::AA_ShareOpenGLContexts);   // docking keeps the OpenGL contexts
+  QCoreApplication::setAttribute(Qt::AA_ShareOpenGLContexts);  // docking keeps the OpenGL contexts
   QApplication app(argc, argv);
   apply_theme(app);
   try {

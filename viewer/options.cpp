@@ -18,10 +18,14 @@ bool parse_size(const std::string& text, int* width, int* height) {
 }
 
 bool parse_renderer(const std::string& text, Renderer* renderer) {
-  if (text == "auto") *renderer = Renderer::automatic;
-  else if (text == "gl") *renderer = Renderer::gl;
-  else if (text == "soft") *renderer = Renderer::soft;
-  else return false;
+  if (text == "auto")
+    *renderer = Renderer::automatic;
+  else if (text == "gl")
+    *renderer = Renderer::gl;
+  else if (text == "soft")
+    *renderer = Renderer::soft;
+  else
+    return false;
   return true;
 }
 
@@ -45,7 +49,8 @@ const char* usage_text() {
          "  --renderer auto|gl|soft how the canvases are drawn (default auto: OpenGL where there is a GPU)\n"
          "  --help, --version\n"
          "\n"
-         "Exit codes: 0 ok, 2 usage, 3 bad or missing file, 4 the budget cannot be met (the picture shows why), 5 other failures.\n";
+         "Exit codes: 0 ok, 2 usage, 3 bad or missing file, 4 the budget cannot be met (the picture shows why), 5 other "
+         "failures.\n";
 }
 
 bool parse_options(const std::vector<std::string>& arguments, Options* options, std::string* error) {
@@ -73,19 +78,26 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
       value = name.substr(equals + 1);
       name.resize(equals);
     } else {
-      static const std::vector<std::string> known = {"--shot", "--size", "--panel", "--budget", "--renderer", "--compare", "-platform", "-style"};
+      static const std::vector<std::string> known = {"--shot",     "--size",    "--panel",   "--budget",
+                                                     "--renderer", "--compare", "-platform", "-style"};
       if (std::find(known.begin(), known.end(), name) == known.end()) return fail("unknown option " + name);
       if (i + 1 == arguments.size()) return fail(name + " needs a value");
       value = arguments[++i];
     }
-    if (name == "--shot" && !value.empty()) options->shot = value;
-    else if (name == "--compare" && !value.empty()) options->compare = value;
-    else if (name == "--panel") options->panel = value;
-    else if (name == "-platform" || name == "-style") continue;   // Qt's own
+    if (name == "--shot" && !value.empty())
+      options->shot = value;
+    else if (name == "--compare" && !value.empty())
+      options->compare = value;
+    else if (name == "--panel")
+      options->panel = value;
+    else if (name == "-platform" || name == "-style")
+      continue;  // Qt's own
     else if (name == "--size") {
-      if (!parse_size(value, &options->width, &options->height)) return fail("--size wants WIDTHxHEIGHT, each 64 to 16384, not '" + value + "'");
+      if (!parse_size(value, &options->width, &options->height))
+        return fail("--size wants WIDTHxHEIGHT, each 64 to 16384, not '" + value + "'");
     } else if (name == "--budget") {
-      if (!parse_budget(value, &options->budget)) return fail("--budget wants a size such as 64MiB or a percentage such as 60%, not '" + value + "'");
+      if (!parse_budget(value, &options->budget))
+        return fail("--budget wants a size such as 64MiB or a percentage such as 60%, not '" + value + "'");
     } else if (name == "--renderer") {
       if (!parse_renderer(value, &options->renderer)) return fail("--renderer wants auto, gl or soft, not '" + value + "'");
     } else {

@@ -23,6 +23,6 @@ struct Options {
 // False with a one-line `error` on anything it does not know. `arguments` are those after the program's name.
 bool parse_options(const std::vector<std::string>& arguments, Options* options, std::string* error);
 const char* usage_text();
-const std::vector<std::string>& panel_names();   // memory curve nodes details decisions
+const std::vector<std::string>& panel_names();  // memory curve nodes details decisions
 
 }  // namespace tapedeck::viewer

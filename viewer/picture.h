@@ -1,5 +1,5 @@
-// A picture is what Dear ImGui draws inside a canvas: a function of the session, drawn again whenever something changed. Pictures know
-// ImGui and no Qt; a canvas (canvas.h) gives them pixels and input.
+// A picture is what Dear ImGui draws inside a canvas: a function of the session, drawn again whenever something changed.
+// Pictures know ImGui and no Qt; a canvas (canvas.h) gives them pixels and input.
 #pragma once
 
 namespace tapedeck::viewer {

@@ -1,5 +1,6 @@
-// A triangle is the intersection of three half planes. In fixed point the pixels of one row inside a half plane are everything left or
-// right of one integer division, so each row of a triangle is a span found by three divisions, with no rounding anywhere.
+// A triangle is the intersection of three half planes. In fixed point the pixels of one row inside a half plane are everything
+// left or right of one integer division, so each row of a triangle is a span found by three divisions, with no rounding
+// anywhere.
 #include <tapedeck/viewer/raster.h>
 
 #include <imgui.h>
@@ -11,17 +12,16 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr int kSub = 16;                       // subpixel steps
-constexpr float kFar = 1 << 20;                // vertices are kept within this many pixels: products stay below 2^50
+constexpr int kSub = 16;         // subpixel steps
+constexpr float kFar = 1 << 20;  // vertices are kept within this many pixels: products stay below 2^50
 
 struct Clip {
   int x0, y0, x1, y1;
 };
 
 struct Point {
-  std::int64_t x, y;                           // in 1/16 pixels
+  std::int64_t x, y;  // in 1/16 pixels
 };
-
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) {  // b > 0
   return a >= 0 ? a / b : -((-a + b - 1) / b);
@@ -106,10 +106,12 @@ class Painter {
     if (a.pos.y != b.pos.y || b.pos.x != c.pos.x || c.pos.y != d.pos.y || d.pos.x != a.pos.x) return false;
     if (a.uv.y != b.uv.y || b.uv.x != c.uv.x || c.uv.y != d.uv.y || d.uv.x != a.uv.x) return false;
     Point low, high;
-    if (!to_point(a.pos, &low) || !to_point(c.pos, &high)) return true;   // not finite: nothing to draw
+    if (!to_point(a.pos, &low) || !to_point(c.pos, &high)) return true;  // not finite: nothing to draw
     if (low.x > high.x || low.y > high.y) return false;
-    const std::int64_t x0 = std::max<std::int64_t>(first_centre(low.x), clip_.x0), x1 = std::min<std::int64_t>(first_centre(high.x), clip_.x1);
-    const std::int64_t y0 = std::max<std::int64_t>(first_centre(low.y), clip_.y0), y1 = std::min<std::int64_t>(first_centre(high.y), clip_.y1);
+    const std::int64_t x0 = std::max<std::int64_t>(first_centre(low.x), clip_.x0),
+                       x1 = std::min<std::int64_t>(first_centre(high.x), clip_.x1);
+    const std::int64_t y0 = std::max<std::int64_t>(first_centre(low.y), clip_.y0),
+                       y1 = std::min<std::int64_t>(first_centre(high.y), clip_.y1);
     const std::uint32_t alpha = a.col >> 24;
     if (a.uv.x == c.uv.x && a.uv.y == c.uv.y) {
       const std::uint32_t solid = div255(alpha * texel(a.uv.x, a.uv.y));
@@ -130,7 +132,7 @@ class Painter {
     return true;
   }
 
-  struct HalfPlane {   // holds at a pixel centre (x, y) when a*x + b*y + c >= 0
+  struct HalfPlane {  // holds at a pixel centre (x, y) when a*x + b*y + c >= 0
     std::int64_t a, b, c;
   };
 
@@ -194,7 +196,9 @@ class Painter {
       }
     }
     static double channel(const ImDrawVert& v, int k) {
-      return k < 4 ? static_cast<double>(v.col >> (8 * k) & 255) : k == 4 ? static_cast<double>(v.uv.x) : static_cast<double>(v.uv.y);
+      return k < 4    ? static_cast<double>(v.col >> (8 * k) & 255)
+             : k == 4 ? static_cast<double>(v.uv.x)
+                      : static_cast<double>(v.uv.y);
     }
     double at(int k, double x, double y) const { return at0[k] + dx[k] * (x - x0) + dy[k] * (y - y0); }
 
@@ -220,7 +224,8 @@ class Painter {
         colour = to_byte(s.at(0, fx, fy)) | to_byte(s.at(1, fx, fy)) << 8 | to_byte(s.at(2, fx, fy)) << 16;
         alpha = to_byte(s.at(3, fx, fy));
       }
-      alpha = div255(alpha * (s.plain ? cover : texel(static_cast<float>(s.at(4, fx, fy)), static_cast<float>(s.at(5, fx, fy)))));
+      alpha =
+          div255(alpha * (s.plain ? cover : texel(static_cast<float>(s.at(4, fx, fy)), static_cast<float>(s.at(5, fx, fy)))));
       if (alpha > 0) blend(row(y) + x, colour, alpha);
     }
   }

@@ -5,8 +5,8 @@
 
 namespace tapedeck::viewer {
 
-// Writes options.shot and returns an exit code; says on stderr what went wrong. REQUIRES a QApplication, on any platform. The same
-// input gives the same bytes.
+// Writes options.shot and returns an exit code; says on stderr what went wrong. REQUIRES a QApplication, on any platform. The
+// same input gives the same bytes.
 int take_shot(const Options& options);
 
 }  // namespace tapedeck::viewer

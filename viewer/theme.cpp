@@ -38,13 +38,14 @@ void apply_theme(QApplication& app) {
   if (QFontDatabase::hasFamily(QStringLiteral("DejaVu Sans"))) font.setFamily(QStringLiteral("DejaVu Sans"));
   font.setPixelSize(12);
   app.setFont(font);
-  app.setStyleSheet(QStringLiteral(
-      "QToolTip { color: #e2e6ed; background: #1f232b; border: 1px solid #464d5a; }"
-      "QHeaderView::section { background: #1f232b; color: #929baa; border: 0; border-right: 1px solid #2a2f3a; padding: 3px 6px; }"
-      "QTreeView, QTextBrowser, QTreeWidget { border: 1px solid #2a2f3a; }"
-      "QDockWidget::title { background: #1f232b; padding: 4px 8px; }"
-      "QStatusBar::item { border: 0; }"
-      "QMainWindow::separator { background: #12151a; width: 4px; height: 4px; }"));
+  app.setStyleSheet(
+      QStringLiteral("QToolTip { color: #e2e6ed; background: #1f232b; border: 1px solid #464d5a; }"
+                     "QHeaderView::section { background: #1f232b; color: #929baa; border: 0; border-right: 1px solid #2a2f3a; "
+                     "padding: 3px 6px; }"
+                     "QTreeView, QTextBrowser, QTreeWidget { border: 1px solid #2a2f3a; }"
+                     "QDockWidget::title { background: #1f232b; padding: 4px 8px; }"
+                     "QStatusBar::item { border: 0; }"
+                     "QMainWindow::separator { background: #12151a; width: 4px; height: 4px; }"));
 }
 
 }  // namespace tapedeck::viewer

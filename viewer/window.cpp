@@ -22,7 +22,8 @@ constexpr const char* kFilter = "Tapes and graphs (*.tape *.graph);;All files (*
 
 // Never blocks: a test or a script must be able to go on.
 void show_error(QWidget* parent, const std::string& text) {
-  auto* box = new QMessageBox(QMessageBox::Critical, QStringLiteral("Tapedeck"), QString::fromStdString(text), QMessageBox::Ok, parent);
+  auto* box =
+      new QMessageBox(QMessageBox::Critical, QStringLiteral("Tapedeck"), QString::fromStdString(text), QMessageBox::Ok, parent);
   box->setAttribute(Qt::WA_DeleteOnClose);
   box->setTextFormat(Qt::PlainText);
   box->open();
@@ -41,7 +42,10 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
   decisions_ = new DecisionsPanel(session_);
   memory_.set_repaint([this] { memory_canvas_->refresh(); });
   curve_.set_repaint([this] { curve_canvas_->refresh(); });
-  worker_ = std::make_unique<PlanWorker>([this] { QMetaObject::invokeMethod(this, [this] { poll(); }, Qt::QueuedConnection); });
+  worker_ = std::make_unique<PlanWorker>([this] {
+    QMetaObject::invokeMethod(
+        this, [this] { poll(); }, Qt::QueuedConnection);
+  });
   make_budget_bar();
   make_docks();
   make_menus();
@@ -121,8 +125,10 @@ void MainWindow::take(std::optional<PlanWorker::Result> result) {
   if (!result) return;
   error_ = result->error;
   session_.set_solving(false);
-  if (result->model) session_.show(result->model);
-  else plan_changed();
+  if (result->model)
+    session_.show(result->model);
+  else
+    plan_changed();
 }
 
 void MainWindow::wait_for_plan() {
@@ -181,7 +187,8 @@ void MainWindow::ask_compare() {
 }
 
 void MainWindow::ask_export() {
-  const QString path = QFileDialog::getSaveFileName(this, QStringLiteral("Export PNG"), QStringLiteral("plan.png"), QStringLiteral("PNG (*.png)"));
+  const QString path = QFileDialog::getSaveFileName(this, QStringLiteral("Export PNG"), QStringLiteral("plan.png"),
+                                                    QStringLiteral("PNG (*.png)"));
   if (!path.isEmpty() && !export_png(path.toStdString())) show_error(this, "Cannot write " + path.toStdString());
 }
 

@@ -1,4 +1,5 @@
-// The main window: docks, menus, the budget, the status bar. It owns the session and the worker; panels hear through the session.
+// The main window: docks, menus, the budget, the status bar. It owns the session and the worker; panels hear through the
+// session.
 #pragma once
 
 #include <tapedeck/viewer/canvas.h>
@@ -46,12 +47,12 @@ class MainWindow : public QMainWindow, public Observer {
   void open(const std::string& path, const Budget& budget = {});
   // The same for menus and drops: an error becomes a message box. False: it failed.
   bool try_open(const std::string& path);
-  void set_budget(const Budget& budget);     // plans again, in the background
-  void wait_for_plan();                      // blocks: unattended rendering, and a second file dropped with the first
+  void set_budget(const Budget& budget);  // plans again, in the background
+  void wait_for_plan();                   // blocks: unattended rendering, and a second file dropped with the first
   bool export_png(const std::string& path);
 
   Session& session() { return session_; }
-  const std::string& error() const { return error_; }   // of the last request to plan; empty if none
+  const std::string& error() const { return error_; }  // of the last request to plan; empty if none
   MemoryPanel& memory() { return memory_; }
   CurvePanel& curve() { return curve_; }
   NodesPanel& nodes() { return *nodes_; }
@@ -76,16 +77,16 @@ class MainWindow : public QMainWindow, public Observer {
   void make_menus();
   void make_budget_bar();
   void make_status_bar();
-  void poll();                               // what has the worker got?
+  void poll();  // what has the worker got?
   void take(std::optional<PlanWorker::Result> result);
   void request();
-  void ask_for(std::int64_t bytes);          // a control moved
-  void show_budget();                        // the controls follow the plan
+  void ask_for(std::int64_t bytes);  // a control moved
+  void show_budget();                // the controls follow the plan
   void show_numbers();
   void restore_layout();
   void remember_recent(const std::string& path);
   void fill_recent();
-  ComparedPlan shown() const;                // REQUIRES a plan
+  ComparedPlan shown() const;  // REQUIRES a plan
   void ask_open();
   void ask_compare();
   void ask_export();
@@ -110,11 +111,11 @@ class MainWindow : public QMainWindow, public Observer {
   QProgressBar* progress_ = nullptr;
   QLabel* message_ = nullptr;
   std::vector<std::pair<std::string, QLabel*>> numbers_;
-  QTimer coalesce_;                          // a dragged slider asks at most so often
+  QTimer coalesce_;  // a dragged slider asks at most so often
   BudgetScale scale_;
   Budget budget_;
   std::string error_;
-  std::unique_ptr<PlanWorker> worker_;       // last: joined before anything it wakes is gone
+  std::unique_ptr<PlanWorker> worker_;  // last: joined before anything it wakes is gone
 };
 
 }  // namespace tapedeck::viewer

@@ -1,4 +1,5 @@
-// The parts of the main window that are built once: docks, menus, the budget's controls, the status bar; and what is remembered.
+// The parts of the main window that are built once: docks, menus, the budget's controls, the status bar; and what is
+// remembered.
 #include <tapedeck/viewer/window.h>
 
 #include <QtCore/QSettings>
@@ -42,7 +43,7 @@ void MainWindow::make_docks() {
     docks_.push_back(made);
     return made;
   };
-  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);   // the curve stays as wide as the plan above it
+  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);  // the curve stays as wide as the plan above it
   QDockWidget* curve = dock("Live bytes", curve_canvas_, Qt::BottomDockWidgetArea);
   QDockWidget* nodes = dock("Nodes", nodes_, Qt::RightDockWidgetArea);
   QDockWidget* details = dock("Details", details_, Qt::RightDockWidgetArea);
@@ -124,7 +125,8 @@ void MainWindow::make_budget_bar() {
   progress_->setRange(0, 100);
   progress_->setMaximumWidth(140);
   progress_->setTextVisible(false);
-  for (QWidget* widget : std::initializer_list<QWidget*>{label, slider_, percent_box_, size_box_, no_budget_, progress_}) bar->addWidget(widget);
+  for (QWidget* widget : std::initializer_list<QWidget*>{label, slider_, percent_box_, size_box_, no_budget_, progress_})
+    bar->addWidget(widget);
   connect(slider_, &QSlider::valueChanged, this, [this](int step) { ask_for(scale_.bytes_at(step)); });
   connect(percent_box_, &QDoubleSpinBox::valueChanged, this, [this](double value) { ask_for(scale_.bytes_of_percent(value)); });
   connect(size_box_, &QDoubleSpinBox::valueChanged, this, [this](double value) { ask_for(std::llround(value * 1048576.0)); });
@@ -158,8 +160,9 @@ void MainWindow::show_numbers() {
     values[4] = ratio;
   }
   for (std::size_t i = 0; i < numbers_.size(); ++i)
-    numbers_[i].second->setText(QStringLiteral("<span style='color:#929baa'>%1</span> %2")
-                                    .arg(QString::fromStdString(numbers_[i].first), QString::fromStdString(values[i]).toHtmlEscaped()));
+    numbers_[i].second->setText(
+        QStringLiteral("<span style='color:#929baa'>%1</span> %2")
+            .arg(QString::fromStdString(numbers_[i].first), QString::fromStdString(values[i]).toHtmlEscaped()));
   std::string problem = error_;
   if (model != nullptr && !model->plan().feasible && problem.empty()) problem = model->plan().infeasible_reason;
   message_->setText(QString::fromStdString(problem));
@@ -169,10 +172,11 @@ void MainWindow::show_numbers() {
 
 void MainWindow::show_budget() {
   const PlanModel* model = session_.model();
-  for (QWidget* widget : std::initializer_list<QWidget*>{slider_, percent_box_, size_box_, no_budget_}) widget->setEnabled(model != nullptr);
+  for (QWidget* widget : std::initializer_list<QWidget*>{slider_, percent_box_, size_box_, no_budget_})
+    widget->setEnabled(model != nullptr);
   progress_->setVisible(session_.solving());
   progress_->setValue(static_cast<int>(session_.progress() * 100));
-  if (model == nullptr || session_.solving() || coalesce_.isActive()) return;   // the person is ahead of the plan
+  if (model == nullptr || session_.solving() || coalesce_.isActive()) return;  // the person is ahead of the plan
   const Plan& plan = model->plan();
   scale_ = BudgetScale::of(plan);
   const std::int64_t budget = plan.budget_bytes >= 0 ? plan.budget_bytes : scale_.keep_all;
@@ -222,7 +226,8 @@ void MainWindow::show_keys() {
   box->setAttribute(Qt::WA_DeleteOnClose);
   QString rows;
   const auto row = [&](const QString& key, const QString& what) {
-    rows += QStringLiteral("<tr><td style='padding-right:18px'><b>%1</b></td><td>%2</td></tr>").arg(key.toHtmlEscaped(), what.toHtmlEscaped());
+    rows += QStringLiteral("<tr><td style='padding-right:18px'><b>%1</b></td><td>%2</td></tr>")
+                .arg(key.toHtmlEscaped(), what.toHtmlEscaped());
   };
   row(QStringLiteral("Wheel"), QStringLiteral("zoom time at the cursor (Ctrl: finely)"));
   row(QStringLiteral("Shift+wheel, A D, arrows"), QStringLiteral("pan"));
@@ -231,7 +236,8 @@ void MainWindow::show_keys() {
   row(QStringLiteral("Drag"), QStringLiteral("pan; click selects, double click fits all"));
   for (QMenu* menu : menuBar()->findChildren<QMenu*>(QString(), Qt::FindDirectChildrenOnly))
     for (QAction* action : menu->actions())
-      if (!action->shortcut().isEmpty()) row(action->shortcut().toString(QKeySequence::NativeText), action->text().remove(QLatin1Char('&')));
+      if (!action->shortcut().isEmpty())
+        row(action->shortcut().toString(QKeySequence::NativeText), action->text().remove(QLatin1Char('&')));
   box->setText(QStringLiteral("<table>%1</table>").arg(rows));
   box->open();
 }

@@ -65,7 +65,8 @@ std::vector<char> values_with_own_bytes(const Graph& graph) {
   return own;
 }
 
-std::vector<Window> find_windows(const Graph& graph, const Readers& readers, const std::vector<char>& own_bytes, const std::vector<Window>& parts) {
+std::vector<Window> find_windows(const Graph& graph, const Readers& readers, const std::vector<char>& own_bytes,
+                                 const std::vector<Window>& parts) {
   std::vector<Window> windows;
   windows.reserve(graph.values.size());
   for (ValueId v = 0; v < graph.value_count(); ++v) {

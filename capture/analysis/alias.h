@@ -21,11 +21,12 @@ struct Window {
   std::int64_t offset = 0;  // bytes from the start of the root
   bool dense = true;
   std::int64_t strides[kMaxRank] = {};
-  ValueId viewed = kNone;   // what it is a view of, through any number of views; the value itself if it is none
-  ValueId joined = kNone;   // of a part (parts.h): the value that joins it with others
+  ValueId viewed = kNone;  // what it is a view of, through any number of views; the value itself if it is none
+  ValueId joined = kNone;  // of a part (parts.h): the value that joins it with others
 };
 
-// The window that node n's output would be on its operand's, or root == kNone if its op has no view rule or strides cannot express it.
+// The window that node n's output would be on its operand's, or root == kNone if its op has no view rule or strides cannot
+// express it.
 Window view_window(const Graph& graph, const Node& node, const Window& operand);
 
 // A value that is no window.
@@ -43,8 +44,8 @@ struct Takeover {
 // Values that cannot be windows because somebody keeps their bytes: what the graph returns, and what its updates store.
 std::vector<char> values_with_own_bytes(const Graph& graph);
 
-// By value. What has an entry in `parts` (root != kNone) lies there, and views of it are windows on that. REQUIRES: operands are defined
-// before they are read (verify()); parts is empty or has an entry for each value.
+// By value. What has an entry in `parts` (root != kNone) lies there, and views of it are windows on that. REQUIRES: operands
+// are defined before they are read (verify()); parts is empty or has an entry for each value.
 std::vector<Window> find_windows(const Graph& graph, const Readers& readers, const std::vector<char>& own_bytes,
                                  const std::vector<Window>& parts = {});
 

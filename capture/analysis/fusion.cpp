@@ -9,7 +9,11 @@ namespace {
 class Grouping {
  public:
   Grouping(const Graph& graph, std::int32_t most_nodes)
-      : graph_(graph), most_(most_nodes), level_(graph.nodes.size(), 0), group_(graph.nodes.size()), size_(graph.nodes.size(), 1) {
+      : graph_(graph),
+        most_(most_nodes),
+        level_(graph.nodes.size(), 0),
+        group_(graph.nodes.size()),
+        size_(graph.nodes.size(), 1) {
     for (std::size_t n = 0; n < group_.size(); ++n) group_[n] = static_cast<NodeId>(n);
   }
 
@@ -28,7 +32,9 @@ class Grouping {
   }
 
  private:
-  bool pointwise(const Node& node) const { return node.op->is(kElementwise) && !node.op->is(kEffect) && node.n_outputs == 1 && node.n_regions == 0; }
+  bool pointwise(const Node& node) const {
+    return node.op->is(kElementwise) && !node.op->is(kEffect) && node.n_outputs == 1 && node.n_regions == 0;
+  }
 
   // One iteration space: what is handed over is as large as what is made of it.
   bool fusable(NodeId from, NodeId to) const {
@@ -73,8 +79,8 @@ class Grouping {
   const Graph& graph_;
   const std::int32_t most_;
   std::vector<std::int32_t> level_;
-  std::vector<NodeId> group_;          // union-find; the first node stands for its group
-  std::vector<std::int32_t> size_;     // by first node
+  std::vector<NodeId> group_;       // union-find; the first node stands for its group
+  std::vector<std::int32_t> size_;  // by first node
 };
 
 }  // namespace

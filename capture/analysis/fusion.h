@@ -1,14 +1,15 @@
-// Which pointwise nodes could be one kernel: groups of elementwise nodes over one iteration space that hand values to each other.
+// Which pointwise nodes could be one kernel: groups of elementwise nodes over one iteration space that hand values to each
+// other.
 //
 //     %a = exp(%x); %b = sum(%a); %c = neg(%a); %d = add(%c, %y)      a, c and d are a group; b is none of it, but reads it
 //
-// Groups are convex: no way leads out of a group and back into it, so each can run as one node. Every node gets a level: one more than what
-// it reads, but equal to it where the two are fused; then a way that leaves a group climbs, and cannot come back. (The same idea orders
-// kernels in schedulers of tensor compilers; unlike a search for cycles it is one walk.)
+// Groups are convex: no way leads out of a group and back into it, so each can run as one node. Every node gets a level: one
+// more than what it reads, but equal to it where the two are fused; then a way that leaves a group climbs, and cannot come
+// back. (The same idea orders kernels in schedulers of tensor compilers; unlike a search for cycles it is one walk.)
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/kernels/export.h>
 
 #include <cstdint>
 #include <vector>
@@ -16,11 +17,12 @@
 namespace tapedeck TAPEDECK_API {
 
 struct FusionGroups {
-  std::vector<std::int32_t> of_node;   // group of the node, kNone if it is alone; groups count from 0 in order of their first nodes
+  std::vector<std::int32_t>
+      of_node;  // group of the node, kNone if it is alone; groups count from 0 in order of their first nodes
   std::int32_t count = 0;
 };
 
 // `most_nodes` bounds a group. O(nodes and operands).
 FusionGroups find_fusion_groups(const Graph& graph, std::int32_t most_nodes = 64);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

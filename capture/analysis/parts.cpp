@@ -13,7 +13,8 @@ ValueId whole_of(const Graph& graph, ValueId operand, const std::vector<Window>&
   return covers ? w.viewed : kNone;
 }
 
-// Strides of `to`, whose elements are those of `from` in the same order, where `from` has strides `given`: sizes of one come and go.
+// Strides of `to`, whose elements are those of `from` in the same order, where `from` has strides `given`: sizes of one come
+// and go.
 bool carry_strides(const Shape& from, const std::int64_t* given, const Shape& to, std::int64_t* strides) {
   if (is_dense(from, given)) {
     dense_strides(to, strides);
@@ -33,7 +34,8 @@ bool carry_strides(const Shape& from, const std::int64_t* given, const Shape& to
   return f == from.rank;
 }
 
-bool place_in(const Graph& graph, const Node& joiner, const std::vector<Type>& types, int input, const Window& whole, ValueId part, Window* place) {
+bool place_in(const Graph& graph, const Node& joiner, const std::vector<Type>& types, int input, const Window& whole,
+              ValueId part, Window* place) {
   const Type& type = types[input];
   const Shape& shape = graph.values[part].type.shape;
   std::int64_t offset = 0, strides[kMaxRank] = {};
@@ -84,7 +86,8 @@ class PartFinder {
 
   bool may_be_part(ValueId v) const {
     const NodeId maker = graph_.values[v].node;
-    return maker != kNone && facts_.rooms[v] == Room::arena && graph_.values[v].type.bytes() > 0 && !settled(graph_.nodes[maker]);
+    return maker != kNone && facts_.rooms[v] == Room::arena && graph_.values[v].type.bytes() > 0 &&
+           !settled(graph_.nodes[maker]);
   }
 
   void place_operands(NodeId n, const PartChoice& choice) {
@@ -97,7 +100,8 @@ class PartFinder {
       const ValueId v = whole_of(graph_, operands[i], facts_.windows);
       if (v == kNone || choice[v] != result || parts_[v].root != kNone || !may_be_part(v)) continue;
       Window place;
-      if (place_in(graph_, node, types, i, whole, v, &place) && can_be_written(v, place) && readers_take(v, place)) parts_[v] = place;
+      if (place_in(graph_, node, types, i, whole, v, &place) && can_be_written(v, place) && readers_take(v, place))
+        parts_[v] = place;
     }
   }
 

@@ -4,8 +4,9 @@
 //     %b: f32[1,4,7,7] = conv2d(%a, %w)            and the concat has nothing to do
 //     %c: f32[1,12,7,7] = concat(%a, %b) {axis=1}
 //
-// What c joins may be joined itself, so a chain of joins lies in one buffer. Declared by ops (Op::part), no pass or analysis names
-// them. A part is a window on a later value; its bytes live from the first part's maker to the last reader of any of them.
+// What c joins may be joined itself, so a chain of joins lies in one buffer. Declared by ops (Op::part), no pass or analysis
+// names them. A part is a window on a later value; its bytes live from the first part's maker to the last reader of any of
+// them.
 #pragma once
 
 #include <tapedeck/capture/analysis/alias.h>
@@ -25,8 +26,8 @@ struct PartPlace {
   friend bool operator==(const PartPlace&, const PartPlace&) = default;
 };
 
-// Where a value's own bytes belong: elsewhere (an input, a state, a constant), in the arena, or in a slot of the caller's for outputs, which can
-// hold what is joined but gives no part away.
+// Where a value's own bytes belong: elsewhere (an input, a state, a constant), in the arena, or in a slot of the caller's for
+// outputs, which can hold what is joined but gives no part away.
 enum class Room : std::uint8_t { elsewhere, arena, slot };
 
 // What is known of the graph without parts.
@@ -54,12 +55,12 @@ PartChoice choice_of(const std::vector<Window>& windows);
 // O(values, operands and their readers).
 std::vector<Window> find_parts(const JoinFacts& facts, const PartChoice& choice);
 
-// The place of operand `input` of a joining node in its result, which lies as `whole` says, as a window of `part`: the value that the operand
-// shows, all of it. False if no strides of `part` express it.
+// The place of operand `input` of a joining node in its result, which lies as `whole` says, as a window of `part`: the value
+// that the operand shows, all of it. False if no strides of `part` express it.
 bool place_part(const Graph& graph, const Node& joiner, int input, const Window& whole, ValueId part, Window* place);
 
-// Of the result's elements, how many a joining node finds in place; all of them: it has nothing to do. 0 for ops that join nothing. Of a
-// window only root (whatever tells bytes from others), offset and strides are looked at.
+// Of the result's elements, how many a joining node finds in place; all of them: it has nothing to do. 0 for ops that join
+// nothing. Of a window only root (whatever tells bytes from others), offset and strides are looked at.
 std::int64_t joined_already(const Graph& graph, const Node& node, const std::function<Window(ValueId)>& window_of);
 
 }  // namespace tapedeck

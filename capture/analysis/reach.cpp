@@ -34,8 +34,7 @@ std::vector<std::uint64_t> predecessor_masks(const Graph& graph, std::span<const
   if (sources.size() > 64) throw UsageError(fmt::format("{} sources, but a mask has 64 bits", sources.size()));
   std::vector<std::uint64_t> masks(graph.nodes.size(), 0);
   for (std::size_t k = 0; k < sources.size(); ++k) masks[sources[k]] |= std::uint64_t{1} << k;
-  for (NodeId n = 0; n < graph.node_count(); ++n)
-    each_predecessor(graph, n, [&](NodeId p) { masks[n] |= masks[p]; });
+  for (NodeId n = 0; n < graph.node_count(); ++n) each_predecessor(graph, n, [&](NodeId p) { masks[n] |= masks[p]; });
   return masks;
 }
 
@@ -51,8 +50,7 @@ std::vector<NodeId> source_nodes(const Graph& graph) {
 
 std::vector<NodeId> sink_nodes(const Graph& graph) {
   std::vector<char> waited_for(graph.nodes.size(), 0);
-  for (NodeId n = 0; n < graph.node_count(); ++n)
-    each_predecessor(graph, n, [&](NodeId p) { waited_for[p] = 1; });
+  for (NodeId n = 0; n < graph.node_count(); ++n) each_predecessor(graph, n, [&](NodeId p) { waited_for[p] = 1; });
   std::vector<NodeId> sinks;
   for (NodeId n = 0; n < graph.node_count(); ++n)
     if (!waited_for[n]) sinks.push_back(n);

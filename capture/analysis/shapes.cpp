@@ -14,7 +14,7 @@ namespace tapedeck {
 
 namespace {
 
-using Axis = std::int32_t;   // of a node: its operands' axes one after another, then its results'
+using Axis = std::int32_t;  // of a node: its operands' axes one after another, then its results'
 
 // result = sum of sign * group + offset, where a group is a set of operand axes that are equal.
 struct Relation {
@@ -94,11 +94,13 @@ class Probe {
     const int rank = sample_[0].shape.rank;
     const auto list = [&](const char* name) -> Ints* {
       for (const Field& field : fields_of(*node_.op))
-        if (field.kind == FieldKind::ints && std::strcmp(field.name, name) == 0) return reinterpret_cast<Ints*>(attrs + field.offset);
+        if (field.kind == FieldKind::ints && std::strcmp(field.name, name) == 0)
+          return reinterpret_cast<Ints*>(attrs + field.offset);
       return nullptr;
     };
     Ints *starts = list("starts"), *stops = list("stops"), *shape = list("shape");
-    if (stops && stops->size == rank && stops->items[axis] == old_size && (!starts || starts->items[axis] == 0)) stops->items[axis] = new_size;
+    if (stops && stops->size == rank && stops->items[axis] == old_size && (!starts || starts->items[axis] == 0))
+      stops->items[axis] = new_size;
     if (shape && shape->size == rank && shape->items[axis] == old_size) shape->items[axis] = new_size;
   }
 
@@ -116,8 +118,10 @@ class Probe {
     for (std::size_t i = 0; i + 1 < all.size();) {
       std::vector<Axis> fewer = all;
       fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-      if (grown(fewer, 2)) all = std::move(fewer);
-      else ++i;
+      if (grown(fewer, 2))
+        all = std::move(fewer);
+      else
+        ++i;
     }
     all.pop_back();
     return all;
@@ -133,30 +137,35 @@ class Probe {
   }
 
   // How one axis of a result answers to each group of operand axes.
-  void relate(std::size_t o, int axis, Axis result, const std::vector<Type>& now, const std::vector<std::vector<Axis>>& members, Relations* found) const {
+  void relate(std::size_t o, int axis, Axis result, const std::vector<Type>& now, const std::vector<std::vector<Axis>>& members,
+              Relations* found) const {
     Relation relation{result, {}, {}, now[o].shape[axis]};
     for (Axis a = 0; a < n_axes_; ++a) {
       const auto& group = members[a];
       if (group.empty() || size(a) == 0) continue;
       const auto twice = grown(group, 2), thrice = grown(group, 3);
-      if (!twice || !thrice) continue;   // repeated, or held by something else
-      if (o >= twice->size() || (*twice)[o].shape.rank != now[o].shape.rank || (*thrice)[o].shape.rank != now[o].shape.rank) return;
-      const std::int64_t by = (*twice)[o].shape[axis] - now[o].shape[axis], again = (*thrice)[o].shape[axis] - (*twice)[o].shape[axis];
+      if (!twice || !thrice) continue;  // repeated, or held by something else
+      if (o >= twice->size() || (*twice)[o].shape.rank != now[o].shape.rank || (*thrice)[o].shape.rank != now[o].shape.rank)
+        return;
+      const std::int64_t by = (*twice)[o].shape[axis] - now[o].shape[axis],
+                         again = (*thrice)[o].shape[axis] - (*twice)[o].shape[axis];
       if (by == 0 && again == 0) continue;
-      if (by != again || (by != size(a) && by != -size(a))) return;   // not one for one: forwards only
+      if (by != again || (by != size(a) && by != -size(a))) return;  // not one for one: forwards only
       relation.groups.push_back(a);
       relation.signs.push_back(by > 0 ? 1 : -1);
       relation.offset -= by;
     }
-    if (relation.groups.size() == 1 && relation.offset == 0 && relation.signs[0] == 1) found->equal.emplace_back(relation.groups[0], result);
-    else if (!relation.groups.empty()) found->sums.push_back(std::move(relation));
+    if (relation.groups.size() == 1 && relation.offset == 0 && relation.signs[0] == 1)
+      found->equal.emplace_back(relation.groups[0], result);
+    else if (!relation.groups.empty())
+      found->sums.push_back(std::move(relation));
   }
 
   const Graph& g_;
   const Node& node_;
   std::vector<Type> sample_;
-  std::vector<Axis> first_;   // by operand
-  Axis n_axes_ = 0;           // of operands
+  std::vector<Axis> first_;  // by operand
+  Axis n_axes_ = 0;          // of operands
 };
 
 class Spread {
@@ -176,7 +185,8 @@ class Spread {
     while (v < g_.value_count() && g_.value_name(v) != name) ++v;
     if (v == g_.value_count()) throw TypeError(fmt::format("shapes: the graph has no value '{}'", name));
     const int rank = g_.values[v].type.shape.rank;
-    if (shape.size() != static_cast<std::size_t>(rank)) throw TypeError(fmt::format("shapes: '{}' has {} dimensions in the graph, {} are given", name, rank, shape.size()));
+    if (shape.size() != static_cast<std::size_t>(rank))
+      throw TypeError(fmt::format("shapes: '{}' has {} dimensions in the graph, {} are given", name, rank, shape.size()));
     for (int i = 0; i < rank; ++i)
       if (shape[i] != kUnknownSize) set(axis_of(v, i), shape[i], kNone);
   }
@@ -211,7 +221,8 @@ class Spread {
     for (ValueId v : g_.inputs(g_.nodes[n])) {
       text += fmt::format("{}%{} [", text.empty() ? "" : ", ", g_.value_name(v));
       const PartialShape s = shape(v);
-      for (std::size_t i = 0; i < s.size(); ++i) text += fmt::format("{}{}", i ? "," : "", s[i] == kUnknownSize ? "?" : std::to_string(s[i]));
+      for (std::size_t i = 0; i < s.size(); ++i)
+        text += fmt::format("{}{}", i ? "," : "", s[i] == kUnknownSize ? "?" : std::to_string(s[i]));
       text += "]";
     }
     return text;
@@ -221,7 +232,8 @@ class Spread {
     if (n == kNone) throw TypeError("shapes: " + why);
     const Node& node = g_.nodes[n];
     const std::string_view site = node.origin.site.view();
-    throw TypeError(fmt::format("[{}] {}, at {} with {}{}", node.op->name, why, g_.node_text(n), shapes_of(n), site.empty() ? "" : fmt::format(" ({})", site)));
+    throw TypeError(fmt::format("[{}] {}, at {} with {}{}", node.op->name, why, g_.node_text(n), shapes_of(n),
+                                site.empty() ? "" : fmt::format(" ({})", site)));
   }
 
   void set(std::int32_t axis, std::int64_t size, NodeId n) {
@@ -306,15 +318,14 @@ class Spread {
         size = s[k];
       }
     }
-    if (tied_attributes(node) && !as_sample) return;   // its numbers stand for the sample's sizes
+    if (tied_attributes(node) && !as_sample) return;  // its numbers stand for the sample's sizes
     try {
       infer_types(*node.op, inputs, g_.attributes(node), outputs, g_.regions_of(node));
     } catch (const Error& error) {
       contradiction(n, error.what());
     }
     for (std::int32_t i = 0; i < node.n_outputs; ++i)
-      for (int k = 0; k < outputs[i].shape.rank; ++k)
-        set(axis_of(node.first_output + i, k), outputs[i].shape[k], n);
+      for (int k = 0; k < outputs[i].shape.rank; ++k) set(axis_of(node.first_output + i, k), outputs[i].shape[k], n);
   }
 
   static bool tied_attributes(const Node& node) {

@@ -41,7 +41,8 @@ class Holders {
 std::vector<std::pair<std::int32_t, std::int32_t>> successions(const std::vector<Stretch>& stretches) {
   std::vector<std::int32_t> order(stretches.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return stretches[a].since < stretches[b].since; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return stretches[a].since < stretches[b].since; });
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
   Holders holders;
   for (const std::int32_t s : order) {

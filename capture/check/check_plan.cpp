@@ -43,7 +43,8 @@ void check_indices(const Plan& plan, Violations* out) {
       out->push_back(fmt::format("%{} lies in a buffer that does not exist", g.value_name(v)));
     else if (shares_bytes(p) && !in_range(p.other, v))
       out->push_back(fmt::format("%{} shares the bytes of no earlier value", g.value_name(v)));
-    else if (p.reason == Reason::part && !(p.other > v && p.other < g.value_count() && plan.values[p.other].reason != Reason::alias))
+    else if (p.reason == Reason::part &&
+             !(p.other > v && p.other < g.value_count() && plan.values[p.other].reason != Reason::alias))
       out->push_back(fmt::format("%{} is a part of no later value", g.value_name(v)));
     else if (!node_or_none(p.birth) || !node_or_none(p.death) || !node_or_none(p.reader))
       out->push_back(fmt::format("%{} has a lifetime beyond the graph", g.value_name(v)));
@@ -70,7 +71,8 @@ void check_sizes(const Plan& plan, Violations* out) {
   if (!adds_up)
     out->push_back(fmt::format("peak_bytes {} is not external_bytes {} + arena_bytes {}", plan.peak_bytes, plan.external_bytes,
                                plan.arena_bytes));
-  if (plan.lower_bound_bytes < 0 || plan.lower_bound_bytes > plan.peak_bytes) out->push_back("the lower bound is negative or above the peak");
+  if (plan.lower_bound_bytes < 0 || plan.lower_bound_bytes > plan.peak_bytes)
+    out->push_back("the lower bound is negative or above the peak");
   if (plan.floor_bytes < 0 || plan.keep_all_peak_bytes < 0) out->push_back("the floor or the keep-all peak is negative");
   if (plan.feasible && plan.floor_bytes > plan.peak_bytes) out->push_back("the floor is above the peak");
   if (plan.feasible && plan.budget_bytes >= 0 && plan.peak_bytes > plan.budget_bytes)
@@ -111,7 +113,8 @@ void check_structure(const Plan& plan, Violations* out) {
   }
   if (plan.values.size() != plan.graph.values.size()) return out->push_back("there is not one placement for each value");
   if (plan.workspace.size() != plan.graph.nodes.size()) return out->push_back("there is not one workspace for each node");
-  if (plan.region_plans.size() != plan.graph.regions.size()) return out->push_back("there is not one plan, or its absence, for each region");
+  if (plan.region_plans.size() != plan.graph.regions.size())
+    return out->push_back("there is not one plan, or its absence, for each region");
   if (!plan.intra_op.empty() && plan.intra_op.size() != plan.graph.nodes.size())
     return out->push_back("intra_op does not say for each node whether its kernel may use idle threads");
   if (plan.threads < 1) out->push_back("the plan is for less than one thread");

@@ -1,5 +1,6 @@
 // Invariant (5): the plans of regions. A region's plan is judged as a plan, and beside that:
-//   - its graph is the region. The executor runs the plan's graph, the graph around it shows the region; they must be one program;
+//   - its graph is the region. The executor runs the plan's graph, the graph around it shows the region; they must be one
+//   program;
 //   - it runs inside the workspace of one node, so its arena is one block, aligned no more strictly than a frame is.
 // check_placements() asks then whether the frames fit the workspace.
 #include <tapedeck/capture/check/check_plan.h>
@@ -15,7 +16,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::int64_t kMostArena = std::int64_t{1} << 50;   // of a region; larger sums could overflow
+constexpr std::int64_t kMostArena = std::int64_t{1} << 50;  // of a region; larger sums could overflow
 
 // ---- is it the same program? ----
 
@@ -28,17 +29,23 @@ bool same_graph(const Graph& a, const Graph& b);
 
 bool same_node(const Graph& a, const Node& x, const Graph& b, const Node& y) {
   const auto p = a.inputs(x), q = b.inputs(y), after = a.after(x), after_too = b.after(y);
-  if (x.op != y.op || x.first_output != y.first_output || x.n_outputs != y.n_outputs || x.n_regions != y.n_regions) return false;
-  if (!std::equal(p.begin(), p.end(), q.begin(), q.end()) || !std::equal(after.begin(), after.end(), after_too.begin(), after_too.end())) return false;
+  if (x.op != y.op || x.first_output != y.first_output || x.n_outputs != y.n_outputs || x.n_regions != y.n_regions)
+    return false;
+  if (!std::equal(p.begin(), p.end(), q.begin(), q.end()) ||
+      !std::equal(after.begin(), after.end(), after_too.begin(), after_too.end()))
+    return false;
   for (std::int32_t r = 0; r < x.n_regions; ++r)
     if (!same_graph(*a.regions_of(x)[r], *b.regions_of(y)[r])) return false;
   return same_attributes(a, x, b, y);
 }
 
-// Value by value and node by node: the same numbers, types, ops, attributes and constants, in the same order. REQUIRES: both verify.
+// Value by value and node by node: the same numbers, types, ops, attributes and constants, in the same order. REQUIRES: both
+// verify.
 bool same_graph(const Graph& a, const Graph& b) {
   if (&a == &b) return true;
-  if (a.n_inputs != b.n_inputs || a.n_state != b.n_state || a.nodes.size() != b.nodes.size() || !same_values(a, b) || a.outputs != b.outputs) return false;
+  if (a.n_inputs != b.n_inputs || a.n_state != b.n_state || a.nodes.size() != b.nodes.size() || !same_values(a, b) ||
+      a.outputs != b.outputs)
+    return false;
   for (std::size_t n = 0; n < a.nodes.size(); ++n)
     if (!same_node(a, a.nodes[n], b, b.nodes[n])) return false;
   return true;
@@ -53,7 +60,9 @@ bool verifies(const Graph& graph) {
   return true;
 }
 
-bool is_plan_of(const Plan& plan, const Graph& region) { return &plan.graph == &region || (verifies(plan.graph) && same_graph(plan.graph, region)); }
+bool is_plan_of(const Plan& plan, const Graph& region) {
+  return &plan.graph == &region || (verifies(plan.graph) && same_graph(plan.graph, region));
+}
 
 // ---- the plans ----
 
@@ -81,8 +90,10 @@ class RegionChecker {
     if (!is_plan_of(*plan, *g_.regions_of(node)[r])) return report(node, r, "has the plan of another program");
     if (!plan->feasible) return report(node, r, "has a plan that does not fit its budget");
     if (plan->chunk_bytes != 0) return report(node, r, "has an arena in chunks; a frame is one block");
-    if (plan->alignment > kFrameAlignment) return report(node, r, fmt::format("is aligned to {} bytes; a frame is aligned to {}", plan->alignment, kFrameAlignment));
-    if (plan->arena_bytes > kMostArena) return report(node, r, fmt::format("has an arena of {} bytes, more than 2^50", plan->arena_bytes));
+    if (plan->alignment > kFrameAlignment)
+      return report(node, r, fmt::format("is aligned to {} bytes; a frame is aligned to {}", plan->alignment, kFrameAlignment));
+    if (plan->arena_bytes > kMostArena)
+      return report(node, r, fmt::format("has an arena of {} bytes, more than 2^50", plan->arena_bytes));
     for (const std::string& violation : violations_of(*plan))
       if (out_->size() < kMostViolations) report(node, r, "has a bad plan: " + violation);
   }

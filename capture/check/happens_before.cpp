@@ -1,9 +1,9 @@
 // Invariants (1) and (3) of a plan between values. Within a segment nodes run in order; between segments only the paths of the
 // segment DAG order them. So bytes may change hands only if everybody who used the old ones stands before the new writer,
 // either in its segment or in one with a path to it.
+#include <tapedeck/capture/check/byte_successions.h>
 #include <tapedeck/capture/check/checks.h>
 #include <tapedeck/capture/check/segment_paths.h>
-#include <tapedeck/capture/check/byte_successions.h>
 
 #include <tapedeck/capture/analysis/traits.h>
 
@@ -48,7 +48,8 @@ bool check_segments(const Plan& plan, Violations* out) {
     if (plan.segments[s].n_predecessors != predecessors[s])
       out->push_back(fmt::format("segment {} waits for the wrong number of segments", s));
   const auto is_known = [&](const Edge& e) { return e.before >= 0 && e.before < e.after && e.after < plan.graph.node_count(); };
-  if (!std::all_of(plan.reuse_edges.begin(), plan.reuse_edges.end(), is_known)) out->push_back("a reuse edge is between no two nodes");
+  if (!std::all_of(plan.reuse_edges.begin(), plan.reuse_edges.end(), is_known))
+    out->push_back("a reuse edge is between no two nodes");
   return out->empty();
 }
 
@@ -62,17 +63,24 @@ std::vector<std::int32_t> segment_of_nodes(const Plan& plan) {
 // A stretch of the arena: a value's own bytes, or a node's workspace.
 struct Tenant {
   std::int64_t first = 0, end = 0;
-  NodeId writer = kNone;      // the first
-  ValueId value = kNone;      // kNone for workspace
-  std::vector<NodeId> users;  // writers and readers, ascending
+  NodeId writer = kNone;        // the first
+  ValueId value = kNone;        // kNone for workspace
+  std::vector<NodeId> users;    // writers and readers, ascending
   std::vector<NodeId> writers;  // the maker; or those of parts, and what joins them
 };
 
 class OrderChecker {
  public:
   OrderChecker(const Plan& plan, Violations* out)
-      : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)), segment_of_(segment_of_nodes(plan)), reach_(plan.segments),
-        is_doubtful_(plan.segments.size(), false), users_(g_.values.size()), writers_(g_.values.size()) {
+      : plan_(plan),
+        g_(plan.graph),
+        out_(out),
+        owner_(bytes_owner(plan)),
+        segment_of_(segment_of_nodes(plan)),
+        reach_(plan.segments),
+        is_doubtful_(plan.segments.size(), false),
+        users_(g_.values.size()),
+        writers_(g_.values.size()) {
     for (ValueId v = g_.n_inputs + g_.n_state; v < g_.value_count(); ++v) users_[owner_[v]].push_back(g_.values[v].node);
     for (ValueId v = g_.n_inputs + g_.n_state; v < g_.value_count(); ++v)  // ascending, as values are
       if (plan.values[v].reason != Reason::alias) writers_[owner_[v]].push_back(g_.values[v].node);
@@ -147,7 +155,9 @@ class OrderChecker {
   }
 
   // Constants are copied before a run and only looked at by it.
-  bool is_constant(NodeId n) const { return g_.literal(g_.nodes[n]) && plan_.values[g_.nodes[n].first_output].where == Where::constant; }
+  bool is_constant(NodeId n) const {
+    return g_.literal(g_.nodes[n]) && plan_.values[g_.nodes[n].first_output].where == Where::constant;
+  }
 
   // What the host is told comes in the order of the program.
   void check_effects() {
@@ -194,8 +204,8 @@ class OrderChecker {
     }
   }
 
-  // `later` writes bytes that `earlier` holds: all of its users must be done before any writer, but for the writer itself where it computes
-  // in place.
+  // `later` writes bytes that `earlier` holds: all of its users must be done before any writer, but for the writer itself where
+  // it computes in place.
   void check_pair(const Tenant& earlier, const Tenant& later) {
     const bool takes_over = later.value != kNone && plan_.values[later.value].reason == Reason::in_place &&
                             owner_[plan_.values[later.value].other] == earlier.value;
@@ -212,10 +222,10 @@ class OrderChecker {
   const Graph& g_;
   Violations* out_;
   std::vector<ValueId> owner_;
-  std::vector<std::int32_t> segment_of_;   // by node
+  std::vector<std::int32_t> segment_of_;  // by node
   Reach reach_;
-  std::vector<bool> is_doubtful_;          // by segment: a path from there was asked for, and not found by a short look
-  bool is_exact_ = false;                  // every answer is that of paths from the segments that are covered
+  std::vector<bool> is_doubtful_;             // by segment: a path from there was asked for, and not found by a short look
+  bool is_exact_ = false;                     // every answer is that of paths from the segments that are covered
   std::vector<std::vector<NodeId>> users_;    // by owner: who makes and reads it, its windows and its parts
   std::vector<std::vector<NodeId>> writers_;  // by owner: who makes it and its parts
   std::vector<Tenant> tenants_;

@@ -10,7 +10,7 @@ namespace {
 
 struct Reads {
   NodeId last = kNone;
-  bool by_reader = false;   // Placement::reader is one of them
+  bool by_reader = false;  // Placement::reader is one of them
 };
 
 std::vector<Reads> find_reads(const Plan& plan) {
@@ -38,7 +38,8 @@ std::vector<NodeId> find_births(const Plan& plan) {
   return births;
 }
 
-// By value: the first of the chain whose bytes were taken over one after the other. Each link is walked once, and circles end somewhere.
+// By value: the first of the chain whose bytes were taken over one after the other. Each link is walked once, and circles end
+// somewhere.
 std::vector<ValueId> first_holders(const Plan& plan) {
   const std::vector<ValueId> owner = bytes_owner(plan);
   std::vector<ValueId> holder(plan.values.size(), kNone), chain;
@@ -60,7 +61,7 @@ std::vector<ValueId> first_holders(const Plan& plan) {
 __int128 most_alive(const Plan& plan, const std::vector<Reads>& reads, const std::vector<NodeId>& births) {
   const Graph& g = plan.graph;
   const std::vector<ValueId> holder = first_holders(plan);
-  std::vector<NodeId> last(plan.values.size(), kNone);   // by holder
+  std::vector<NodeId> last(plan.values.size(), kNone);  // by holder
   for (ValueId v = 0; v < g.value_count(); ++v) {
     NodeId& end = last[holder[v]];
     end = std::max({end, reads[v].last, g.values[v].node});
@@ -90,14 +91,17 @@ void check_lifetimes(const Plan& plan, Violations* out) {
     const auto report = [&](const std::string& what) { out->push_back("%" + g.value_name(v) + " " + what); };
     if (p.birth != births[v]) report(fmt::format("is born at node {}, and first written by node {}", p.birth, births[v]));
     const bool to_the_end = p.death == g.node_count() && p.where != Where::arena;
-    if (p.death > std::max(reads[v].last, g.values[v].node) && !to_the_end) report(fmt::format("dies at node {}, after its last use by node {}", p.death, std::max(reads[v].last, g.values[v].node)));
-    if (p.death < std::max(reads[v].last, p.birth)) report(fmt::format("dies at node {}, before node {} has read it", p.death, std::max(reads[v].last, p.birth)));
+    if (p.death > std::max(reads[v].last, g.values[v].node) && !to_the_end)
+      report(fmt::format("dies at node {}, after its last use by node {}", p.death, std::max(reads[v].last, g.values[v].node)));
+    if (p.death < std::max(reads[v].last, p.birth))
+      report(fmt::format("dies at node {}, before node {} has read it", p.death, std::max(reads[v].last, p.birth)));
     if (p.reader != kNone && !reads[v].by_reader) report(fmt::format("is kept for node {}, which does not read it", p.reader));
     if (p.reader == kNone && reads[v].last != kNone) report(fmt::format("has no reader, and node {} reads it", reads[v].last));
   }
   if (plan.lower_bound_bytes - plan.external_bytes != most_alive(plan, reads, births))
-    out->push_back(fmt::format("lower_bound_bytes is {}, but {} bytes of the arena are alive at once beside {} others", plan.lower_bound_bytes,
-                               static_cast<std::int64_t>(most_alive(plan, reads, births)), plan.external_bytes));
+    out->push_back(fmt::format("lower_bound_bytes is {}, but {} bytes of the arena are alive at once beside {} others",
+                               plan.lower_bound_bytes, static_cast<std::int64_t>(most_alive(plan, reads, births)),
+                               plan.external_bytes));
 }
 
 }  // namespace tapedeck

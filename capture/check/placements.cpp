@@ -1,7 +1,7 @@
-// Invariants (2) and (3) of a plan, value by value: each value lies in the buffer where it belongs; windows, parts and takeovers are those that the
-// ops allow; each node has the workspace that it needs.
-#include <tapedeck/capture/plan/arena_chunks.h>
+// Invariants (2) and (3) of a plan, value by value: each value lies in the buffer where it belongs; windows, parts and
+// takeovers are those that the ops allow; each node has the workspace that it needs.
 #include <tapedeck/capture/check/checks.h>
+#include <tapedeck/capture/plan/arena_chunks.h>
 #include <tapedeck/capture/plan/region_frames.h>
 
 #include <fmt/format.h>
@@ -19,7 +19,8 @@ constexpr std::int64_t kWorkspaceAlignment = 64;
 
 class PlacementChecker {
  public:
-  PlacementChecker(const Plan& plan, Violations* out) : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)), chunks_(plan) {}
+  PlacementChecker(const Plan& plan, Violations* out)
+      : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)), chunks_(plan) {}
 
   void check() {
     for (ValueId v = 0; v < g_.value_count() && more(); ++v) {
@@ -65,8 +66,8 @@ class PlacementChecker {
     if (p.where == Where::constant && g_.constants[p.slot].type != type(v)) report(v, "and its constant differ in type");
   }
 
-  // Inputs, state and constants have one place each. A value that a node makes may lie in the arena, in an output slot, or in the state that it
-  // updates.
+  // Inputs, state and constants have one place each. A value that a node makes may lie in the arena, in an output slot, or in
+  // the state that it updates.
   std::pair<Where, std::int32_t> wanted_buffer(ValueId v) const {
     const Placement& p = plan_.values[v];
     if (g_.is_input(v)) return {Where::input, v};
@@ -90,7 +91,8 @@ class PlacementChecker {
     else if (!chunks_.in_one(p.offset, bytes))
       report(v, "lies across a joint of two chunks");
     else if (in_chunk(p.offset) % alignment != 0)
-      report(v, "lies at {}{}, which is no multiple of {}", in_chunk(p.offset), chunks_.count() > 1 ? " of its chunk" : "", alignment);
+      report(v, "lies at {}{}, which is no multiple of {}", in_chunk(p.offset), chunks_.count() > 1 ? " of its chunk" : "",
+             alignment);
   }
 
   // ---- windows ----
@@ -103,8 +105,7 @@ class PlacementChecker {
         g_.inputs(g_.nodes[n])[0] != p.other)
       return report(v, "is a window on a value that it is no view of");
     if (p.where != base.where || p.slot != base.slot) return report(v, "is a window on a value in another buffer");
-    if (type(v).numel() == 0 || !out_->empty())
-      return;  // the code below uses the strides of the base, so they must be right
+    if (type(v).numel() == 0 || !out_->empty()) return;  // the code below uses the strides of the base, so they must be right
 
     std::int64_t offset = 0, strides[kMaxRank] = {}, base_strides[kMaxRank] = {}, own_strides[kMaxRank] = {};
     strides_of(p.other, base_strides);
@@ -124,11 +125,12 @@ class PlacementChecker {
     const Placement& p = plan_.values[v];
     const Placement& whole = plan_.values[p.other];
     const NodeId n = g_.values[v].node, joiner = g_.values[p.other].node;
-    if (n == kNone || g_.literal(g_.nodes[n]) || g_.nodes[n].origin.clone) return report(v, "is a part, and no node that runs once makes it");
+    if (n == kNone || g_.literal(g_.nodes[n]) || g_.nodes[n].origin.clone)
+      return report(v, "is a part, and no node that runs once makes it");
     if (p.where != whole.where || p.slot != whole.slot || (p.where != Where::arena && p.where != Where::output))
       return report(v, "is a part of a value in another buffer");
     if (joiner == kNone || joiner <= n || !g_.nodes[joiner].op->part) return report(v, "is a part of what joins nothing");
-    if (type(v).numel() == 0) return;   // a value without elements cannot be in the wrong place
+    if (type(v).numel() == 0) return;  // a value without elements cannot be in the wrong place
     const Node& maker = g_.nodes[n];
     if (!p.dense && !maker.op->is(kElementwise) && !maker.op->part &&
         !(declared(maker.op->batch_strides.outputs, v - maker.first_output) && whole_images(v) && images_apart(v)))
@@ -141,8 +143,9 @@ class PlacementChecker {
 
   // A node that joins, prepared for the questions about its parts.
   struct Joiner {
-    std::vector<Type> types;                                    // of its operands
-    std::vector<std::pair<ValueId, std::int32_t>> shown;        // a value, and the operand that is this value or a window on it; ascending
+    std::vector<Type> types;  // of its operands
+    std::vector<std::pair<ValueId, std::int32_t>>
+        shown;  // a value, and the operand that is this value or a window on it; ascending
   };
 
   const Joiner& joiner_at(NodeId n) {
@@ -169,7 +172,8 @@ class PlacementChecker {
     std::int64_t whole[kMaxRank] = {}, own[kMaxRank] = {};
     strides_of(node.first_output, whole);
     const std::int64_t item = static_cast<std::int64_t>(dtype_size(type(v).dtype));
-    for (auto at = std::lower_bound(joiner.shown.begin(), joiner.shown.end(), std::pair(v, 0)); at != joiner.shown.end() && at->first == v; ++at) {
+    for (auto at = std::lower_bound(joiner.shown.begin(), joiner.shown.end(), std::pair(v, 0));
+         at != joiner.shown.end() && at->first == v; ++at) {
       const std::int32_t i = at->second;
       const ValueId operand = g_.inputs(node)[i];
       if (type(operand).bytes() != type(v).bytes()) continue;
@@ -355,7 +359,7 @@ class PlacementChecker {
     std::int64_t wanted = 0;
     try {
       wanted = needed_workspace(plan_, n);
-    } catch (const InvalidGraphError& e) {   // the loop tape would be larger than any memory
+    } catch (const InvalidGraphError& e) {  // the loop tape would be larger than any memory
       return out_->push_back(e.what());
     }
     if (s.bytes < wanted) out_->push_back(fmt::format("`{}` has too little workspace", g_.node_text(n)));
@@ -379,7 +383,8 @@ class PlacementChecker {
     for (const Scratch& s : plan_.workspace) note(s.offset, s.bytes);
     for (std::int32_t c = 0; c < chunks_.count(); ++c)
       if (chunks_.bytes(c) > std::max(plan_.chunk_bytes, largest[c]) && more())
-        out_->push_back(fmt::format("chunk {} has {} bytes, more than {} and than anything in it", c, chunks_.bytes(c), plan_.chunk_bytes));
+        out_->push_back(
+            fmt::format("chunk {} has {} bytes, more than {} and than anything in it", c, chunks_.bytes(c), plan_.chunk_bytes));
   }
 
   void check_outputs() {
@@ -412,7 +417,8 @@ class PlacementChecker {
       }
       const auto operands = g_.inputs(g_.nodes[g_.values[u.value].node]);
       for (ValueId v : operands)
-        if (owner_[v] == u.state && !(covers(v, u.state) && may_overwrite(u.value, v))) report(u.value, "overwrites the state that its own op reads");
+        if (owner_[v] == u.state && !(covers(v, u.state) && may_overwrite(u.value, v)))
+          report(u.value, "overwrites the state that its own op reads");
     }
   }
 
@@ -426,7 +432,7 @@ class PlacementChecker {
   Violations* out_;
   std::vector<ValueId> owner_;
   const ArenaChunks chunks_;
-  std::unordered_map<NodeId, Joiner> joiners_;   // filled when first asked for
+  std::unordered_map<NodeId, Joiner> joiners_;  // filled when first asked for
 };
 
 }  // namespace

@@ -9,11 +9,12 @@ namespace tapedeck {
 namespace {
 
 constexpr std::size_t kMostReachBytes = std::size_t{256} << 20;
-constexpr std::size_t kShortLook = 64;   // segments
+constexpr std::size_t kShortLook = 64;  // segments
 
 }  // namespace
 
-// The latest predecessors make a forest. Numbered so that what hangs on a segment has the numbers after its own, "hangs on" is a comparison.
+// The latest predecessors make a forest. Numbered so that what hangs on a segment has the numbers after its own, "hangs on" is
+// a comparison.
 Reach::Reach(const std::vector<Segment>& segments)
     : segments_(segments), start_(segments.size()), end_(segments.size()), bit_of_(segments.size(), kNotCovered) {
   constexpr std::int32_t kRoot = -1;
@@ -24,7 +25,7 @@ Reach::Reach(const std::vector<Segment>& segments)
   for (std::size_t s = n; s-- > 0;)
     if (latest[s] != kRoot) hanging[latest[s]] += hanging[s];
   std::int32_t next_root = 0;
-  std::vector<std::int32_t> next(n);   // by segment: the number of what hangs on it and comes next
+  std::vector<std::int32_t> next(n);  // by segment: the number of what hangs on it and comes next
   for (std::size_t s = 0; s < n; ++s) {
     std::int32_t& number = latest[s] == kRoot ? next_root : next[latest[s]];
     start_[s] = number;
@@ -56,7 +57,9 @@ bool Reach::finds_path(std::int32_t from, std::int32_t to) const {
   return false;
 }
 
-std::size_t Reach::width() const { return 64 * std::max<std::size_t>(kMostReachBytes / 8 / std::max<std::size_t>(segments_.size(), 1), 1); }
+std::size_t Reach::width() const {
+  return 64 * std::max<std::size_t>(kMostReachBytes / 8 / std::max<std::size_t>(segments_.size(), 1), 1);
+}
 
 void Reach::cover(std::span<const std::int32_t> sources) {
   words_ = (sources.size() + 63) / 64;

@@ -1,4 +1,5 @@
-// Which segments have a path to which: what check_order() asks. Its own file so that a test can hold it against every pair there is.
+// Which segments have a path to which: what check_order() asks. Its own file so that a test can hold it against every pair
+// there is.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -9,8 +10,9 @@
 
 namespace tapedeck {
 
-// Two ways to know, since all pairs would be a square: a short look that proves nearly every path a sound plan has and never errs when it
-// says there is one, and a bit for each pair of so many sources and all segments, for what the short look leaves open.
+// Two ways to know, since all pairs would be a square: a short look that proves nearly every path a sound plan has and never
+// errs when it says there is one, and a bit for each pair of so many sources and all segments, for what the short look leaves
+// open.
 class Reach {
  public:
   // REQUIRES: the successors of each segment are later ones, ascending. `segments` outlives this. O(segments + edges).
@@ -36,10 +38,11 @@ class Reach {
   bool leads_straight(std::int32_t from, std::int32_t to) const;
 
   const std::vector<Segment>& segments_;
-  std::vector<std::int32_t> start_, end_;   // by segment: what the tree of latest predecessors numbers it and all that hang on it
-  std::vector<std::int32_t> bit_of_;        // by segment: its bit, if it is covered
-  std::size_t words_ = 0;                   // of a row
-  std::vector<std::uint64_t> bits_;         // a row by segment: which covered ones have a path to it
+  std::vector<std::int32_t> start_,
+      end_;                           // by segment: what the tree of latest predecessors numbers it and all that hang on it
+  std::vector<std::int32_t> bit_of_;  // by segment: its bit, if it is covered
+  std::size_t words_ = 0;             // of a row
+  std::vector<std::uint64_t> bits_;   // a row by segment: which covered ones have a path to it
 };
 
 }  // namespace tapedeck

@@ -1,11 +1,11 @@
 #include <tapedeck/capture/cost/calibration.h>
 
+#include <tapedeck/capture/cost/machine.h>
 #include <tapedeck/capture/cost/node_costs.h>
+#include <tapedeck/capture/cost/profile.h>
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/capture/formats/file_bytes.h>
 #include <tapedeck/capture/formats/json.h>
-#include <tapedeck/capture/cost/machine.h>
-#include <tapedeck/capture/cost/profile.h>
 #include <tapedeck/engine/eager/settings.h>
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* kSchema = "tapedeck.calibration/1";
 constexpr const char* kKinNames[kOpKinCount] = {"elementwise", "counted", "moving"};
-constexpr double kMostRatio = 1e6;       // of a calibrated to a built-in estimate
+constexpr double kMostRatio = 1e6;        // of a calibrated to a built-in estimate
 constexpr double kLeastLarge = 32 << 10;  // bytes: from points below these no rate per byte can be told
 
 }  // namespace
@@ -44,15 +44,17 @@ Cost counted_cost(const Op& op, std::span<const Type> inputs, std::span<const Ty
   return cost;
 }
 
-double calibrated_us(const Calibration& c, const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) {
+double calibrated_us(const Calibration& c, const Op& op, std::span<const Type> inputs, std::span<const Type> outputs,
+                     const void* attrs) {
   const double built_in = cost_us(op, inputs, outputs, attrs);
   if (op.is(kZeroCost) || (op.is(kView) && !op.cost)) return built_in;
   const Cost cost = counted_cost(op, inputs, outputs, attrs);
-  if (cost.us >= 0) return built_in;   // declared, not estimated
+  if (cost.us >= 0) return built_in;  // declared, not estimated
   const auto it = c.ops.find(op.name);
   if (it == c.ops.end() || it->second.version != op.version) return built_in * c.kin_ratio[kin_of(op)];
   const OpRates& r = it->second;
-  return r.call_us + cost.flops * r.us_per_flop + cost.bytes * r.us_per_byte + std::max(cost.bytes - kNearBytes, 0.0) * r.us_per_far_byte;
+  return r.call_us + cost.flops * r.us_per_flop + cost.bytes * r.us_per_byte +
+         std::max(cost.bytes - kNearBytes, 0.0) * r.us_per_far_byte;
 }
 
 // ---- fitting ----
@@ -75,7 +77,7 @@ bool solve(std::span<const CostPoint> points, unsigned active, const Row& scale,
     for (int i = 0; i < n; ++i) {
       const double fi = f[columns[i]] / scale[columns[i]] / p.us;
       for (int j = 0; j < n; ++j) a[i][j] += fi * f[columns[j]] / scale[columns[j]] / p.us;
-      a[i][n] += fi;   // times us / us: the target is one
+      a[i][n] += fi;  // times us / us: the target is one
     }
   }
   for (int i = 0; i < n; ++i) {
@@ -124,8 +126,8 @@ std::optional<Row> linear_rates(std::span<const CostPoint> points, const Row& sc
   return best;
 }
 
-// Down from there by the logarithm, for which twice too much and half of it are equally wrong: one rate at a time by a factor that shrinks,
-// on to a hundredth of the whole if it is nothing, or off.
+// Down from there by the logarithm, for which twice too much and half of it are equally wrong: one rate at a time by a factor
+// that shrinks, on to a hundredth of the whole if it is nothing, or off.
 Row descend(std::span<const CostPoint> points, const Row& scale, Row rates) {
   double least = log_error(points, rates);
   std::vector<double> times;
@@ -141,7 +143,8 @@ Row descend(std::span<const CostPoint> points, const Row& scale, Row rates) {
       for (const double next : {now > 0 ? now * (1 + step) : small, now / (1 + step), 0.0}) {
         Row other = rates;
         other[i] = next;
-        if (const double error = log_error(points, other); error < least * (1 - 1e-12)) least = error, rates = other, better = true;
+        if (const double error = log_error(points, other); error < least * (1 - 1e-12))
+          least = error, rates = other, better = true;
       }
     }
     if (!better) step /= 2;
@@ -220,7 +223,7 @@ int count(JsonValue object, const char* key) {
 }
 
 OpRates read_rates(JsonValue json) {
-  constexpr double kMostCall = 1e9, kMostRate = 1e3;   // microseconds; per flop or byte
+  constexpr double kMostCall = 1e9, kMostRate = 1e3;  // microseconds; per flop or byte
   OpRates r;
   r.version = count(json, "version");
   r.call_us = rate(json, "call_us", kMostCall);
@@ -268,7 +271,7 @@ std::string calibration_path() {
   if (!chosen.empty()) return chosen;
   const auto folder = [](const char* name) {
     const char* value = std::getenv(name);
-    return value && value[0] == '/' ? std::string(value) : std::string();   // a relative cache folder is to be ignored (XDG)
+    return value && value[0] == '/' ? std::string(value) : std::string();  // a relative cache folder is to be ignored (XDG)
   };
   if (const std::string cache = folder("XDG_CACHE_HOME"); !cache.empty()) return cache + "/tapedeck/calibration.json";
   if (const std::string home = folder("HOME"); !home.empty()) return home + "/.cache/tapedeck/calibration.json";

@@ -29,7 +29,7 @@ class Measured {
       if (costs->us[i] >= kLeastUs && time->us >= kLeastUs) ratios.push_back(time->us / costs->us[i]);
       costs->us[i] = time->us;
     }
-    for (const auto& [name, time] : times_) costs->strangers += !time.used;   // a sum: the order does not matter
+    for (const auto& [name, time] : times_) costs->strangers += !time.used;  // a sum: the order does not matter
     if (costs->measured == 0) return;
     costs->source = "profile";
     if (!ratios.empty()) costs->scale = median(std::move(ratios));

@@ -1,17 +1,19 @@
-// Where the planner's microseconds come from. Rematerialization, segments and the ratios that a plan states all use the same ones.
+// Where the planner's microseconds come from. Rematerialization, segments and the ratios that a plan states all use the same
+// ones.
 //
 //   nothing        the built-in estimates of a nominal core (engine/ir/op.h): plans are the same everywhere
 //   calibration    rates of this machine
-//   profile        what every node took when this graph was replayed; nodes that were not measured are estimated, times the median ratio of
+//   profile        what every node took when this graph was replayed; nodes that were not measured are estimated, times the
+//   median ratio of
 //                  measured to estimated, so that units agree
 //
 // Plans are functions of graph, options and these numbers: the same model gives the same plan.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/cost/calibration.h>
 #include <tapedeck/capture/cost/profile.h>
 #include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/kernels/export.h>
 
 #include <cstdint>
 #include <optional>
@@ -26,14 +28,14 @@ struct CostModel {
 };
 
 struct NodeCosts {
-  std::vector<double> us;             // by node, finite and >= 0
-  std::string source = "estimate";    // estimate, calibrated, profile: as Plan::costs
-  std::int32_t measured = 0;          // nodes that the profile knows
-  std::int32_t strangers = 0;         // names of the profile that no node has, or one of another op
-  double scale = 1;                   // of the estimates of nodes that were not measured
+  std::vector<double> us;           // by node, finite and >= 0
+  std::string source = "estimate";  // estimate, calibrated, profile: as Plan::costs
+  std::int32_t measured = 0;        // nodes that the profile knows
+  std::int32_t strangers = 0;       // names of the profile that no node has, or one of another op
+  double scale = 1;                 // of the estimates of nodes that were not measured
 };
 
 // `model` may be null. Never throws for what a profile holds: times that no time can be are taken as not measured.
 NodeCosts cost_nodes(const Graph& graph, const CostModel* model);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

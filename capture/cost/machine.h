@@ -8,7 +8,8 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// "AMD EPYC 9B45 x 2": the processor as the system names it, and how many of them this process sees. Never empty, one line. Thread safe.
+// "AMD EPYC 9B45 x 2": the processor as the system names it, and how many of them this process sees. Never empty, one line.
+// Thread safe.
 std::string machine_name();
 
 // What one reading of the clock costs here, in nanoseconds. Measures for about a millisecond.
@@ -17,4 +18,4 @@ double measure_clock_read_ns();
 // The same in whole nanoseconds, measured once: every slice of a Timeline holds the cost of one reading. Thread safe.
 std::int64_t clock_read_ns();
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,7 +1,7 @@
 #include <tapedeck/capture/cost/node_costs.h>
 
-#include <tapedeck/capture/cost/control_cost.h>
 #include <tapedeck/capture/cost/calibration.h>
+#include <tapedeck/capture/cost/control_cost.h>
 
 #include <algorithm>
 
@@ -27,7 +27,8 @@ std::vector<double> node_costs(const Graph& graph, const Calibration* calibratio
 
 std::int64_t kernel_workspace(const Graph& graph, const Node& node) {
   if (graph.literal(node)) return 0;  // runs nothing
-  return std::max<std::int64_t>(workspace_bytes(*node.op, graph.input_types(node), graph.output_types(node), graph.attributes(node)), 0);
+  return std::max<std::int64_t>(
+      workspace_bytes(*node.op, graph.input_types(node), graph.output_types(node), graph.attributes(node)), 0);
 }
 
 }  // namespace tapedeck

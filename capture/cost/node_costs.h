@@ -10,16 +10,18 @@ namespace tapedeck {
 
 struct Calibration;
 
-// Estimated cost of every node, finite and >= 0: by the built-in model, or by the rates of a machine. cost_nodes() (cost_model.h) adds what a
-// profile knows.
+// Estimated cost of every node, finite and >= 0: by the built-in model, or by the rates of a machine. cost_nodes()
+// (cost_model.h) adds what a profile knows.
 std::vector<double> node_costs(const Graph& graph, const Calibration* calibration = nullptr);
 
-// One node must not drown the sum of all others: larger than any real computation, small enough to add a million of them exactly.
+// One node must not drown the sum of all others: larger than any real computation, small enough to add a million of them
+// exactly.
 inline constexpr double kMostUs = 1e15;
-inline bool plausible_us(double us) { return us >= 0 && us <= kMostUs; }                        // a NaN compares false
+inline bool plausible_us(double us) { return us >= 0 && us <= kMostUs; }  // a NaN compares false
 inline double sane_us(double us) { return us >= 0 ? (us < kMostUs ? us : kMostUs) : 0.0; }
 
-// Scratch bytes that the kernel of a node without regions needs while it runs. A node with regions needs a frame for them: region_frames.h.
+// Scratch bytes that the kernel of a node without regions needs while it runs. A node with regions needs a frame for them:
+// region_frames.h.
 std::int64_t kernel_workspace(const Graph& graph, const Node& node);
 
 }  // namespace tapedeck

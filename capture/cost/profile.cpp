@@ -1,8 +1,8 @@
 #include <tapedeck/capture/cost/profile.h>
 
+#include <tapedeck/capture/cost/machine.h>
 #include <tapedeck/capture/cost/node_costs.h>
 #include <tapedeck/capture/formats/json.h>
-#include <tapedeck/capture/cost/machine.h>
 
 #include <fmt/format.h>
 
@@ -39,7 +39,7 @@ ProfileBuilder::ProfileBuilder(const Graph& planned, std::int64_t clock_ns) : gr
   for (const Node& node : graph_.nodes) {
     const std::string name = profile_name(graph_, node);
     entry_of_.push_back(kNone);
-    if (name.empty() || !valid_utf8(name)) continue;   // JSON could not say which
+    if (name.empty() || !valid_utf8(name)) continue;  // JSON could not say which
     const auto [it, fresh] = known.try_emplace(name, static_cast<std::int32_t>(names_.size()));
     if (fresh) names_.emplace_back(name, node.op->name);
     if (names_[it->second].second == node.op->name) entry_of_.back() = it->second;

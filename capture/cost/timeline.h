@@ -1,8 +1,8 @@
 // When and where every node of one run ran: what `--trace`, `--profile` and `bench` read.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/kernels/export.h>
 
 #include <cstdint>
 #include <vector>
@@ -13,15 +13,16 @@ namespace tapedeck TAPEDECK_API {
 struct Slice {
   NodeId node = kNone;
   std::int32_t segment = kNone;
-  std::int32_t thread = 0;         // of the executor's threads, 0..threads-1
+  std::int32_t thread = 0;  // of the executor's threads, 0..threads-1
   std::int64_t start_ns = 0, end_ns = 0;
 };
 
 // Reads of the clock come on top of the work (some 20 ns a node): the sum of slices against run_ns says what a timed run spent
 // outside kernels, a run without a timeline is the one to quote.
 struct Timeline {
-  std::vector<Slice> slices;       // one per kernel call, in no order that matters; nodes without a call (aliases, constants) have none
-  std::int64_t run_ns = 0;         // the whole run
+  std::vector<Slice>
+      slices;  // one per kernel call, in no order that matters; nodes without a call (aliases, constants) have none
+  std::int64_t run_ns = 0;  // the whole run
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

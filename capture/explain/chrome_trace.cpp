@@ -1,9 +1,9 @@
 #include <tapedeck/capture/explain/chrome_trace.h>
 
-#include <tapedeck/capture/cost/node_costs.h>
 #include <tapedeck/capture/analysis/liveness.h>
-#include <tapedeck/capture/formats/json.h>
+#include <tapedeck/capture/cost/node_costs.h>
 #include <tapedeck/capture/explain/live_blocks.h>
+#include <tapedeck/capture/formats/json.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ namespace tapedeck {
 namespace {
 
 constexpr int kProcess = 1;
-constexpr int kSteps = 1;                        // the track of runs; threads follow
+constexpr int kSteps = 1;  // the track of runs; threads follow
 constexpr int track_of(std::int32_t thread) { return kSteps + 1 + thread; }
 
 // 1001 / 1000.0 * 1000 is less than 1001, and Perfetto cuts: the next double is as short a time and survives.
@@ -27,7 +27,8 @@ double microseconds(std::int64_t ns) {
 
 class Trace {
  public:
-  Trace(const Plan& plan, std::span<const Timeline> runs) : plan_(plan), runs_(runs), costs_(node_costs(plan.graph)), readers_(plan.graph) {}
+  Trace(const Plan& plan, std::span<const Timeline> runs)
+      : plan_(plan), runs_(runs), costs_(node_costs(plan.graph)), readers_(plan.graph) {}
 
   std::string text() {
     out_.open('{').key("displayTimeUnit").value("ns");
@@ -79,7 +80,12 @@ class Trace {
 
   void run(std::size_t index, std::int64_t origin) {
     const Timeline& t = runs_[index];
-    event("X", "step " + std::to_string(index), kSteps, origin).key("dur").value(microseconds(t.run_ns)).key("cat").value("step").close('}');
+    event("X", "step " + std::to_string(index), kSteps, origin)
+        .key("dur")
+        .value(microseconds(t.run_ns))
+        .key("cat")
+        .value("step")
+        .close('}');
     std::vector<const Slice*> slices;
     ran_.assign(plan_.graph.nodes.size(), nullptr);
     for (const Slice& s : t.slices) {
@@ -92,7 +98,9 @@ class Trace {
     });
     // One thread runs one segment at a time, so a segment is a stretch of a thread's slices.
     for (std::size_t first = 0, end = 0; first < slices.size(); first = end) {
-      while (end < slices.size() && slices[end]->segment == slices[first]->segment && slices[end]->thread == slices[first]->thread) ++end;
+      while (end < slices.size() && slices[end]->segment == slices[first]->segment &&
+             slices[end]->thread == slices[first]->thread)
+        ++end;
       segment({slices.data() + first, end - first}, origin);
     }
     flows(origin);
@@ -192,7 +200,7 @@ class Trace {
   std::span<const Timeline> runs_;
   std::vector<double> costs_;
   Readers readers_;
-  std::vector<const Slice*> ran_;                // by node, in the run at hand
+  std::vector<const Slice*> ran_;  // by node, in the run at hand
   std::int64_t next_flow_ = 1;
   JsonWriter out_;
 };

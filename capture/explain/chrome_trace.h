@@ -1,23 +1,24 @@
 // What runs did, as Chrome trace events: a JSON file that ui.perfetto.dev and chrome://tracing open.
 //
-// One track per thread: a slice for every segment, the slices of its nodes inside (Perfetto wants perfect nesting). Flow arrows lead from
-// a recomputed node to whoever reads it. The counter "live bytes" counts as the plan's peak does: what is always held, and what of
-// the arena is in use. The track "steps" has one slice per run; runs stand one after the other, without the time between them.
+// One track per thread: a slice for every segment, the slices of its nodes inside (Perfetto wants perfect nesting). Flow arrows
+// lead from a recomputed node to whoever reads it. The counter "live bytes" counts as the plan's peak does: what is always
+// held, and what of the arena is in use. The track "steps" has one slice per run; runs stand one after the other, without the
+// time between them.
 //
 // Format: "Trace Event Format" (Google, Chromium project): events X (slice), s and f (flow), C (counter), M (names).
 #pragma once
 
-#include <tapedeck/kernels/export.h>
-#include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/cost/timeline.h>
+#include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/kernels/export.h>
 
 #include <span>
 #include <string>
 
 namespace tapedeck TAPEDECK_API {
 
-// REQUIRES: `runs` come from replays of `plan`. Valid JSON whatever bytes names hold. Times are microseconds, exact to the nanosecond
-// even for readers that multiply by 1000 and cut. O(nodes + edges) for each run.
+// REQUIRES: `runs` come from replays of `plan`. Valid JSON whatever bytes names hold. Times are microseconds, exact to the
+// nanosecond even for readers that multiply by 1000 and cut. O(nodes + edges) for each run.
 std::string chrome_trace(const Plan& plan, std::span<const Timeline> runs);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

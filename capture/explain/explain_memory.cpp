@@ -1,7 +1,7 @@
 #include <tapedeck/capture/explain/explain_memory.h>
 
-#include <tapedeck/capture/plan/arena_chunks.h>
 #include <tapedeck/capture/explain/memory_map.h>
+#include <tapedeck/capture/plan/arena_chunks.h>
 #include <tapedeck/capture/plan/region_frames.h>
 #include <tapedeck/engine/ops/control.h>
 
@@ -57,10 +57,14 @@ std::vector<SharingUse> sharing_of(const Plan& plan) {
     const std::int64_t bytes = plan.graph.values[v].type.bytes();
     const Placement& p = plan.values[v];
     if (bytes == 0) continue;
-    if (p.reason == Reason::alias) count(0, bytes);
-    else if (p.reason == Reason::in_place) count(1, bytes);
-    else if (p.reason == Reason::part) count(2, bytes);
-    else if (p.where == Where::state) count(3, bytes);
+    if (p.reason == Reason::alias)
+      count(0, bytes);
+    else if (p.reason == Reason::in_place)
+      count(1, bytes);
+    else if (p.reason == Reason::part)
+      count(2, bytes);
+    else if (p.where == Where::state)
+      count(3, bytes);
   }
   return uses;
 }

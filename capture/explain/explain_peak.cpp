@@ -1,8 +1,8 @@
 #include <tapedeck/capture/explain/explain_memory.h>
 
 #include <tapedeck/capture/analysis/alias.h>
-#include <tapedeck/capture/planner/place/place_problem.h>
 #include <tapedeck/capture/explain/recompute_cost.h>
+#include <tapedeck/capture/planner/place/place_problem.h>
 
 #include <fmt/format.h>
 
@@ -13,13 +13,18 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kMostAdvised = 32;      // values for which recomputing is looked into
+constexpr std::size_t kMostAdvised = 32;  // values for which recomputing is looked into
 constexpr std::size_t kMostBinding = 5;
 
 class PeakExplainer {
  public:
   PeakExplainer(const Plan& plan, const std::vector<double>& us)
-      : plan_(plan), g_(plan.graph), us_(us), map_(map_memory(plan)), bytes_(plan), live_(bytes_.live()),
+      : plan_(plan),
+        g_(plan.graph),
+        us_(us),
+        map_(map_memory(plan)),
+        bytes_(plan),
+        live_(bytes_.live()),
         windows_(find_windows(g_, Readers(g_), values_with_own_bytes(g_))) {}
 
   PeakExplanation explain() {
@@ -74,7 +79,8 @@ class PeakExplainer {
       t.module = g_.nodes[box.node].origin.path.str();
       e_.alive.push_back(std::move(t));
     }
-    std::stable_sort(e_.alive.begin(), e_.alive.end(), [](const PeakTenant& a, const PeakTenant& b) { return a.bytes > b.bytes; });
+    std::stable_sort(e_.alive.begin(), e_.alive.end(),
+                     [](const PeakTenant& a, const PeakTenant& b) { return a.bytes > b.bytes; });
     for (PeakTenant& t : e_.alive) find_reader(&t);
   }
 
@@ -113,22 +119,24 @@ class PeakExplainer {
     for (const ValueId v : g_.inputs(node)) earliest = std::max(earliest, g_.values[bytes_.owner(v)].node);
     std::int64_t made = 0;
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
-      if (plan_.values[v].where == Where::arena && plan_.values[v].reason != Reason::in_place) made += g_.values[v].type.bytes();
+      if (plan_.values[v].where == Where::arena && plan_.values[v].reason != Reason::in_place)
+        made += g_.values[v].type.bytes();
       if (plan_.values[v].where != Where::state) continue;
-      for (const NodeId other : bytes_.readers(g_.n_inputs + plan_.values[v].slot))   // the old state has to have been read
+      for (const NodeId other : bytes_.readers(g_.n_inputs + plan_.values[v].slot))  // the old state has to have been read
         if (other != reader) earliest = std::max(earliest, other);
     }
     if (earliest >= e_.node || made >= t->bytes || bytes_.readers(t->value).size() > 1) return;
     t->order_helps = true;
-    t->advice += fmt::format("; its only reader could run right after node {}: another order would free it before the peak", earliest);
+    t->advice +=
+        fmt::format("; its only reader could run right after node {}: another order would free it before the peak", earliest);
     t->advice += how_to_order();
   }
 
   // What a reader can do about the order.
   std::string how_to_order() const {
-    const char* taken = plan_.order == "recorded"
-                            ? "the plan has the program's order; --order auto looks for others, and keeps this one if it finds none with a lower peak"
-                            : "--order auto has looked at many, and this one has the lowest peak of them";
+    const char* taken = plan_.order == "recorded" ? "the plan has the program's order; --order auto looks for others, and "
+                                                    "keeps this one if it finds none with a lower peak"
+                                                  : "--order auto has looked at many, and this one has the lowest peak of them";
     return fmt::format(" ({}; a program that computes the reader there offers that order, too)", taken);
   }
 
@@ -145,7 +153,8 @@ class PeakExplainer {
     t->rerun = std::move(rerun.nodes);
     t->rerun_before = rerun.before;
     t->peak_after = rerun.peak_bytes;
-    const std::string where = rerun.before == *next ? "" : fmt::format(" just before node {}, while what it needs is there,", rerun.before);
+    const std::string where =
+        rerun.before == *next ? "" : fmt::format(" just before node {}, while what it needs is there,", rerun.before);
     t->advice = fmt::format("made again from {} node{} ({:.1f} us){} for its next reader instead of kept, {}", t->rerun.size(),
                             t->rerun.size() == 1 ? "" : "s", t->recompute_us, where, effect_of(*t));
   }
@@ -174,7 +183,8 @@ class PeakExplainer {
 
   // Of a value that is made at the peak: why it lies beside its operands and not in the place of one.
   std::string why_not_in_place(ValueId v) const {
-    if (plan_.values[v].reason == Reason::in_place) return "it is computed in place of %" + g_.value_name(plan_.values[v].other);
+    if (plan_.values[v].reason == Reason::in_place)
+      return "it is computed in place of %" + g_.value_name(plan_.values[v].other);
     const NodeId n = g_.values[v].node;
     const Node& node = g_.nodes[n];
     std::string why;
@@ -189,20 +199,23 @@ class PeakExplainer {
 
   std::string obstacle(ValueId v, ValueId operand, NodeId n) const {
     const ValueId own = bytes_.owner(operand);
-    if (plan_.values[own].where != Where::arena) return fmt::format("its bytes are no part of the arena ({})", memory_role_name(memory_role(plan_, own)));
+    if (plan_.values[own].where != Where::arena)
+      return fmt::format("its bytes are no part of the arena ({})", memory_role_name(memory_role(plan_, own)));
     if (g_.values[own].type.bytes() != g_.values[v].type.bytes()) return "its bytes are not as many";
-    if (!bytes_.readers(own).empty() && bytes_.readers(own).back() > n) return fmt::format("`{}` still reads it", g_.node_text(bytes_.readers(own).back()));
+    if (!bytes_.readers(own).empty() && bytes_.readers(own).back() > n)
+      return fmt::format("`{}` still reads it", g_.node_text(bytes_.readers(own).back()));
     for (ValueId w = 0; w < g_.value_count(); ++w)
-      if (plan_.values[w].reason == Reason::in_place && w != v && bytes_.owner(plan_.values[w].other) == own) return fmt::format("%{} has taken it over", g_.value_name(w));
+      if (plan_.values[w].reason == Reason::in_place && w != v && bytes_.owner(plan_.values[w].other) == own)
+        return fmt::format("%{} has taken it over", g_.value_name(w));
     if (!plan_.values[operand].dense) return "it is a window with strides";
     return "another operand shares its bytes, or the plan was made without it";
   }
 
   // ---- what binds ----
 
-  // What has to be there while the node runs, whatever else lies where, and in any other order: of a window all that it looks at, of a part its own
-  // bytes, unless what it is joined to is read or made as well. Of a join and what it joins, the whole; of an operand and a result that may be
-  // computed in its place, one.
+  // What has to be there while the node runs, whatever else lies where, and in any other order: of a window all that it looks
+  // at, of a part its own bytes, unless what it is joined to is read or made as well. Of a join and what it joins, the whole;
+  // of an operand and a result that may be computed in its place, one.
   std::int64_t own_bytes(NodeId n) const {
     std::vector<ValueId> held;
     const Node& node = g_.nodes[n];
@@ -230,7 +243,8 @@ class PeakExplainer {
     std::vector<ValueId> given;
     for (const Takeover& t : find_takeovers(g_, n, windows_)) {
       const ValueId operand = windows_[g_.inputs(node)[t.input]].root;
-      const bool both_in_arena = plan_.values[operand].where == Where::arena && plan_.values[node.first_output + t.output].where == Where::arena;
+      const bool both_in_arena =
+          plan_.values[operand].where == Where::arena && plan_.values[node.first_output + t.output].where == Where::arena;
       if (!both_in_arena || may[t.output] || std::find(given.begin(), given.end(), operand) != given.end()) continue;
       may[t.output] = 1;
       given.push_back(operand);
@@ -250,7 +264,9 @@ class PeakExplainer {
     for (NodeId n = 0; n < g_.node_count(); ++n) e_.binding.push_back({n, "", "", own_bytes(n), false});
     const auto count = std::min(kMostBinding, e_.binding.size());
     std::partial_sort(e_.binding.begin(), e_.binding.begin() + static_cast<std::ptrdiff_t>(count), e_.binding.end(),
-                      [](const BindingNode& a, const BindingNode& b) { return a.own_bytes != b.own_bytes ? a.own_bytes > b.own_bytes : a.node < b.node; });
+                      [](const BindingNode& a, const BindingNode& b) {
+                        return a.own_bytes != b.own_bytes ? a.own_bytes > b.own_bytes : a.node < b.node;
+                      });
     e_.binding.resize(count);
     for (BindingNode& b : e_.binding) {
       b.text = g_.node_text(b.node);
@@ -269,28 +285,37 @@ class PeakExplainer {
     e_.top = box_name(plan_, *top);
     e_.top_text = g_.node_text(top->node);
     e_.alignment_bytes = std::min(e_.gap_bytes, rounding_at(e_.node).all);
-    if (plan_.segment_rule.placement == "apart") e_.apart_bytes = std::max<std::int64_t>(plan_.peak_bytes - plan_.segment_rule.tight_peak_bytes, 0);
+    if (plan_.segment_rule.placement == "apart")
+      e_.apart_bytes = std::max<std::int64_t>(plan_.peak_bytes - plan_.segment_rule.tight_peak_bytes, 0);
     if (e_.gap_bytes <= 0)
       e_.gap_reason = "the arena ends where the most bytes are alive: no placement of this order is smaller";
     else if (e_.apart_bytes > 0)
       e_.gap_reason = why_apart();
     else if (plan_.chunks.size() > 1)
-      e_.gap_reason = fmt::format("nothing lies across a joint of the arena's {} chunks; whether other chunks would be smaller in all is not known", plan_.chunks.size());
+      e_.gap_reason = fmt::format(
+          "nothing lies across a joint of the arena's {} chunks; whether other chunks would be smaller in all is not known",
+          plan_.chunks.size());
     else if (plan_.arena_bytes <= least_arena())
-      e_.gap_reason = fmt::format("all of it is sizes rounded up to {} bytes: no placement of this order is smaller", plan_.alignment);
+      e_.gap_reason =
+          fmt::format("all of it is sizes rounded up to {} bytes: no placement of this order is smaller", plan_.alignment);
     else
-      e_.gap_reason = fmt::format("what ends highest is {}, alive during nodes {}..{}; whether a placement of this order is smaller is not known", e_.top, top->first, top->last);
+      e_.gap_reason = fmt::format(
+          "what ends highest is {}, alive during nodes {}..{}; whether a placement of this order is smaller is not known",
+          e_.top, top->first, top->last);
   }
 
   std::string why_apart() const {
     const SegmentRule& r = plan_.segment_rule;
-    return fmt::format("{} of it because bytes are kept apart, so that branches on {} threads need not wait for each other's: placed tightly the peak is "
-                       "{}, and a step takes {:.1f} us by the model instead of {:.1f}. --threads 1, --parallel-peak 1 or --budget {} place tightly",
-                       e_.apart_bytes, plan_.threads, r.tight_peak_bytes, r.tight_makespan_us, r.makespan_us, r.tight_peak_bytes);
+    return fmt::format(
+        "{} of it because bytes are kept apart, so that branches on {} threads need not wait for each other's: placed tightly "
+        "the peak is "
+        "{}, and a step takes {:.1f} us by the model instead of {:.1f}. --threads 1, --parallel-peak 1 or --budget {} place "
+        "tightly",
+        e_.apart_bytes, plan_.threads, r.tight_peak_bytes, r.tight_makespan_us, r.makespan_us, r.tight_peak_bytes);
   }
 
   struct Rounding {
-    std::int64_t used = 0, all = 0, largest = 0;   // bytes alive; what rounding up adds to them, and to one of them at most
+    std::int64_t used = 0, all = 0, largest = 0;  // bytes alive; what rounding up adds to them, and to one of them at most
   };
   Rounding rounding_at(NodeId n) const {
     Rounding r;
@@ -304,8 +329,8 @@ class PeakExplainer {
     return r;
   }
 
-  // A proven one: boxes that are alive at once lie one above the other, each at a multiple of the alignment, and only the topmost needs no
-  // rounding up. Looked at where most is alive so rounded.
+  // A proven one: boxes that are alive at once lie one above the other, each at a multiple of the alignment, and only the
+  // topmost needs no rounding up. Looked at where most is alive so rounded.
   std::int64_t least_arena() const {
     std::vector<Interval> rounded;
     for (const MemoryBox& box : map_.arena) rounded.push_back({align_up(box.bytes, plan_.alignment), box.first, box.last});
@@ -320,12 +345,14 @@ class PeakExplainer {
   const MemoryMap map_;
   const Reruns bytes_;
   const std::vector<std::int64_t>& live_;
-  const std::vector<Window> windows_;   // had no value a place in what joins it
+  const std::vector<Window> windows_;  // had no value a place in what joins it
   PeakExplanation e_;
 };
 
 }  // namespace
 
-PeakExplanation explain_peak(const Plan& plan, const std::vector<double>& node_us) { return PeakExplainer(plan, node_us).explain(); }
+PeakExplanation explain_peak(const Plan& plan, const std::vector<double>& node_us) {
+  return PeakExplainer(plan, node_us).explain();
+}
 
 }  // namespace tapedeck

@@ -18,7 +18,8 @@ std::vector<const Slice*> slices_by_node(const Plan& plan, const Timeline& timel
 }
 
 // By holder: the last slice of the run that touched the bytes.
-std::vector<const Slice*> last_touches(const Plan& plan, const std::vector<const Slice*>& ran, const std::vector<ValueId>& holder) {
+std::vector<const Slice*> last_touches(const Plan& plan, const std::vector<const Slice*>& ran,
+                                       const std::vector<ValueId>& holder) {
   std::vector<const Slice*> last(plan.values.size(), nullptr);
   const auto touch = [&](ValueId v, const Slice* s) {
     const Slice*& known = last[holder[v]];
@@ -78,9 +79,11 @@ LiveBlocks live_blocks(const Plan& plan, const Timeline& timeline) {
   }
   for (NodeId n = 0; n < g.node_count() && n < static_cast<NodeId>(plan.workspace.size()); ++n) {
     const Scratch& scratch = plan.workspace[n];
-    if (scratch.bytes > 0 && ran[n]) live.blocks.push_back({kNone, n, n, scratch.offset, scratch.bytes, ran[n]->start_ns, ran[n]->end_ns});
+    if (scratch.bytes > 0 && ran[n])
+      live.blocks.push_back({kNone, n, n, scratch.offset, scratch.bytes, ran[n]->start_ns, ran[n]->end_ns});
   }
-  std::stable_sort(live.blocks.begin(), live.blocks.end(), [](const LiveBlock& a, const LiveBlock& b) { return a.first < b.first; });
+  std::stable_sort(live.blocks.begin(), live.blocks.end(),
+                   [](const LiveBlock& a, const LiveBlock& b) { return a.first < b.first; });
   add_events(&live);
   return live;
 }

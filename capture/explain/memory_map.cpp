@@ -8,12 +8,14 @@
 namespace tapedeck {
 
 const char* memory_role_name(MemoryRole role) {
-  constexpr const char* names[] = {"parameter/state", "input", "constant", "output", "saved", "recomputed", "gradient", "temporary", "workspace"};
+  constexpr const char* names[] = {"parameter/state", "input",    "constant",  "output",   "saved",
+                                   "recomputed",      "gradient", "temporary", "workspace"};
   return names[static_cast<int>(role)];
 }
 
 std::uint32_t memory_role_colour(MemoryRole role) {
-  constexpr std::uint32_t colours[] = {0x2662a8, 0x60bef0, 0xced2d8, 0xf5e85c, 0xe89814, 0xe27abe, 0x0a9676, 0x788296, 0x444a58};
+  constexpr std::uint32_t colours[] = {0x2662a8, 0x60bef0, 0xced2d8, 0xf5e85c, 0xe89814,
+                                       0xe27abe, 0x0a9676, 0x788296, 0x444a58};
   return colours[static_cast<int>(role)];
 }
 
@@ -21,7 +23,13 @@ namespace {
 
 class MapMaker {
  public:
-  explicit MapMaker(const Plan& plan) : plan_(plan), g_(plan.graph), owner_(byte_owners(plan)), first_(plan.values.size()), last_(plan.values.size()), saved_(plan.values.size()) {}
+  explicit MapMaker(const Plan& plan)
+      : plan_(plan),
+        g_(plan.graph),
+        owner_(byte_owners(plan)),
+        first_(plan.values.size()),
+        last_(plan.values.size()),
+        saved_(plan.values.size()) {}
 
   MemoryMap make() {
     find_lifetimes();
@@ -60,16 +68,20 @@ class MapMaker {
   void add_externals() {
     std::vector<MemoryBox> found;
     std::vector<char> seen[4];
-    const auto index = [](Where where) { return where == Where::state ? 0 : where == Where::input ? 1 : where == Where::constant ? 2 : 3; };
+    const auto index = [](Where where) {
+      return where == Where::state ? 0 : where == Where::input ? 1 : where == Where::constant ? 2 : 3;
+    };
     for (ValueId v = 0; v < end(); ++v) {
       const Placement& p = plan_.values[v];
       if (owner_[v] != v || p.where == Where::arena || p.where == Where::nowhere || p.slot < 0) continue;
       std::vector<char>& slots = seen[index(p.where)];
       if (static_cast<std::size_t>(p.slot) >= slots.size()) slots.resize(static_cast<std::size_t>(p.slot) + 1);
       if (std::exchange(slots[p.slot], 1) || g_.values[v].type.bytes() == 0) continue;
-      found.push_back({v, g_.values[v].node, p.where, p.slot, memory_role(plan_, v), 0, g_.values[v].type.bytes(), 0, std::max(g_.node_count() - 1, 0), kNone});
+      found.push_back({v, g_.values[v].node, p.where, p.slot, memory_role(plan_, v), 0, g_.values[v].type.bytes(), 0,
+                       std::max(g_.node_count() - 1, 0), kNone});
     }
-    std::stable_sort(found.begin(), found.end(), [&](const MemoryBox& a, const MemoryBox& b) { return index(a.where) < index(b.where); });
+    std::stable_sort(found.begin(), found.end(),
+                     [&](const MemoryBox& a, const MemoryBox& b) { return index(a.where) < index(b.where); });
     std::int64_t offset = 0;
     for (MemoryBox& box : found) {
       box.offset = offset;
@@ -83,13 +95,16 @@ class MapMaker {
     for (ValueId v = 0; v < end(); ++v) {
       const Placement& p = plan_.values[v];
       if (!owns(v) || g_.values[v].type.bytes() == 0) continue;
-      const bool heir = p.reason == Reason::in_place && owns(owner_[p.other]);   // of an earlier value, so its number is known
+      const bool heir = p.reason == Reason::in_place && owns(owner_[p.other]);  // of an earlier value, so its number is known
       const std::int32_t n = buffer[v] = heir ? buffer[owner_[p.other]] : map_.buffers++;
-      if (last_[v] < first_[v]) continue;   // handed on where it is made: the heir's box stands for both
+      if (last_[v] < first_[v]) continue;  // handed on where it is made: the heir's box stands for both
       const MemoryRole role = memory_role(plan_, v);
-      map_.arena.push_back({v, g_.values[v].node, Where::arena, kNone, role == MemoryRole::temporary && saved_[v] ? MemoryRole::saved : role, plan_.values[v].offset, g_.values[v].type.bytes(), first_[v], last_[v], n});
+      map_.arena.push_back({v, g_.values[v].node, Where::arena, kNone,
+                            role == MemoryRole::temporary && saved_[v] ? MemoryRole::saved : role, plan_.values[v].offset,
+                            g_.values[v].type.bytes(), first_[v], last_[v], n});
     }
-    std::stable_sort(map_.arena.begin(), map_.arena.end(), [](const MemoryBox& a, const MemoryBox& b) { return a.first < b.first; });
+    std::stable_sort(map_.arena.begin(), map_.arena.end(),
+                     [](const MemoryBox& a, const MemoryBox& b) { return a.first < b.first; });
   }
 
   void add_workspaces() {
@@ -113,12 +128,17 @@ MemoryMap map_memory(const Plan& plan) { return MapMaker(plan).make(); }
 MemoryRole memory_role(const Plan& plan, ValueId v) {
   const Placement& p = plan.values[v];
   switch (p.where) {
-    case Where::input: return MemoryRole::input;
-    case Where::state: return MemoryRole::state;
-    case Where::constant: return MemoryRole::constant;
-    case Where::output: return MemoryRole::output;
+    case Where::input:
+      return MemoryRole::input;
+    case Where::state:
+      return MemoryRole::state;
+    case Where::constant:
+      return MemoryRole::constant;
+    case Where::output:
+      return MemoryRole::output;
     case Where::arena:
-    case Where::nowhere: break;
+    case Where::nowhere:
+      break;
   }
   if (p.reason == Reason::saved) return MemoryRole::saved;
   if (p.reason == Reason::recomputed) return MemoryRole::recomputed;
@@ -128,7 +148,8 @@ MemoryRole memory_role(const Plan& plan, ValueId v) {
   const Origin& origin = plan.graph.nodes[n].origin;
   if (origin.clone) return MemoryRole::recomputed;
   if (origin.phase == Phase::backward) return MemoryRole::gradient;
-  const bool read_by_backward = p.reader >= 0 && p.reader < plan.graph.node_count() && plan.graph.nodes[p.reader].origin.phase == Phase::backward &&
+  const bool read_by_backward = p.reader >= 0 && p.reader < plan.graph.node_count() &&
+                                plan.graph.nodes[p.reader].origin.phase == Phase::backward &&
                                 !plan.graph.nodes[p.reader].origin.clone;
   return origin.phase == Phase::forward && read_by_backward ? MemoryRole::saved : MemoryRole::temporary;
 }

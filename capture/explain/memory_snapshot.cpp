@@ -1,13 +1,13 @@
 #include <tapedeck/capture/explain/memory_snapshot.h>
 
-#include <tapedeck/capture/replay/program.h>
-#include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/explain/live_blocks.h>
+#include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/formats/pickle.h>
+#include <tapedeck/capture/replay/program.h>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
-#include <fmt/format.h>
 #include <utility>
 #include <vector>
 
@@ -41,9 +41,9 @@ Frame frame_at(std::string name, std::string_view site) {
 
 // Somebody's bytes: a block of the arena, or a buffer of its own.
 struct Owned {
-  std::string value;               // "%h: f32[4]"; of workspace, the node's first result
+  std::string value;  // "%h: f32[4]"; of workspace, the node's first result
   std::string category;
-  NodeId node = kNone;             // that makes it
+  NodeId node = kNone;  // that makes it
   std::vector<Frame> frames;
 };
 
@@ -60,7 +60,8 @@ struct Event {
 
 class MemoryTrace {
  public:
-  MemoryTrace(const Plan& plan, const Timeline& run) : plan_(plan), chunks_(plan), run_ns_(run.run_ns), live_(live_blocks(plan, run)) {
+  MemoryTrace(const Plan& plan, const Timeline& run)
+      : plan_(plan), chunks_(plan), run_ns_(run.run_ns), live_(live_blocks(plan, run)) {
     lay_out_buffers();
     for (const LiveBlock& b : live_.blocks) owned_.push_back(b.value == kNone ? of_workspace(b.first) : of_value(b.value));
     for (auto i = static_cast<std::size_t>(chunks_.count()); i < ranges_.size(); ++i)
@@ -86,7 +87,8 @@ class MemoryTrace {
 
   Owned of_workspace(NodeId n) const {
     const Node& node = plan_.graph.nodes[n];
-    Owned owned{node.n_outputs > 0 ? "workspace of %" + plan_.graph.value_name(node.first_output) : "workspace", "workspace", n, {}};
+    Owned owned{
+        node.n_outputs > 0 ? "workspace of %" + plan_.graph.value_name(node.first_output) : "workspace", "workspace", n, {}};
     add_frames(&owned);
     return owned;
   }
@@ -108,10 +110,14 @@ class MemoryTrace {
     if (p.where == Where::output) return "output";
     if (p.where != Where::arena) return role_name(plan_.graph.values[v].role);
     switch (p.reason) {
-      case Reason::saved: return "activation";
-      case Reason::recomputed: return "recomputed";
-      case Reason::gradient: return "gradient";
-      default: return "temporary";
+      case Reason::saved:
+        return "activation";
+      case Reason::recomputed:
+        return "recomputed";
+      case Reason::gradient:
+        return "gradient";
+      default:
+        return "temporary";
     }
   }
 
@@ -135,11 +141,16 @@ class MemoryTrace {
   void put_frames(PickleWriter& out, const std::vector<Frame>& frames) const {
     out.key("frames").begin_list();
     for (const Frame& f : frames)
-      out.begin_dict().member("name", std::string_view(f.name)).member("filename", std::string_view(f.file)).member("line", f.line).end_item();
+      out.begin_dict()
+          .member("name", std::string_view(f.name))
+          .member("filename", std::string_view(f.file))
+          .member("line", f.line)
+          .end_item();
     out.end_member();
   }
 
-  void put_event(PickleWriter& out, const char* action, std::int64_t at_ns, std::int64_t address, std::int64_t bytes, const Owned& of) const {
+  void put_event(PickleWriter& out, const char* action, std::int64_t at_ns, std::int64_t address, std::int64_t bytes,
+                 const Owned& of) const {
     out.begin_dict().member("action", action).member("addr", address).member("size", bytes).member("stream", std::int64_t{0});
     out.member("time_us", at_ns / 1000).member("category", std::string_view(of.category));
     put_frames(out, of.frames);
@@ -149,7 +160,9 @@ class MemoryTrace {
   void put_segment(PickleWriter& out, const AddressRange& range, bool held) const {
     const std::int64_t used = held ? range.bytes : 0;
     out.begin_dict().member("device", std::int64_t{0}).member("address", range.address).member("total_size", range.bytes);
-    out.member("stream", std::int64_t{0}).member("segment_type", range.bytes > 1 << 20 ? "large" : "small").member("is_expandable", false);
+    out.member("stream", std::int64_t{0})
+        .member("segment_type", range.bytes > 1 << 20 ? "large" : "small")
+        .member("is_expandable", false);
     out.member("allocated_size", used).member("active_size", used).member("requested_size", used);
     put_frames(out, range.of.frames);
     out.key("blocks").begin_list().begin_dict();
@@ -164,7 +177,7 @@ class MemoryTrace {
   std::int64_t run_ns_;
   LiveBlocks live_;
   std::vector<AddressRange> ranges_;  // the arena's chunks first
-  std::vector<Owned> owned_;       // by block
+  std::vector<Owned> owned_;          // by block
   std::vector<Event> events_;
 };
 
@@ -193,7 +206,13 @@ std::string MemoryTrace::pickle() const {
 
 std::string MemoryTrace::json() const {
   JsonWriter out;
-  out.open('{').key("schema").value("tapedeck.memory_trace/1").key("graph").value(plan_.graph.name.view()).key("run_ns").value(run_ns_);
+  out.open('{')
+      .key("schema")
+      .value("tapedeck.memory_trace/1")
+      .key("graph")
+      .value(plan_.graph.name.view())
+      .key("run_ns")
+      .value(run_ns_);
   out.key("planned_peak_bytes").value(plan_.peak_bytes).key("external_bytes").value(plan_.external_bytes);
   out.key("arena_bytes").value(plan_.arena_bytes).key("live_peak_bytes").value(live_peak(plan_, live_));
   out.line().key("segments").open('[');
@@ -204,7 +223,14 @@ std::string MemoryTrace::json() const {
   out.close(']').line().key("events").open('[');
   for (const Event& e : events_) {
     out.line().open('{').key("at_ns").value(e.at_ns).key("action").value(e.begins ? "alloc" : "free");
-    out.key("address").value(e.address).key("bytes").value(e.bytes).key("holds").value(e.of->value).key("category").value(e.of->category);
+    out.key("address")
+        .value(e.address)
+        .key("bytes")
+        .value(e.bytes)
+        .key("holds")
+        .value(e.of->value)
+        .key("category")
+        .value(e.of->category);
     if (e.of->node != kNone) {
       const Node& node = plan_.graph.nodes[e.of->node];
       out.key("node").value(e.of->node).key("op").value(node.op->name);

@@ -1,8 +1,8 @@
 #include <tapedeck/capture/explain/memory_svg.h>
 
-#include <tapedeck/capture/plan/arena_chunks.h>
-#include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/explain/memory_map.h>
+#include <tapedeck/capture/formats/json.h>
+#include <tapedeck/capture/plan/arena_chunks.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
@@ -17,23 +17,32 @@ namespace tapedeck {
 
 namespace {
 
-constexpr int kLeft = 96, kRight = 190, kTop = 40, kBottom = 64;   // pixels around the plot
-constexpr std::size_t kMostBoxes = 4000;    // drawn by themselves
+constexpr int kLeft = 96, kRight = 190, kTop = 40, kBottom = 64;  // pixels around the plot
+constexpr std::size_t kMostBoxes = 4000;                          // drawn by themselves
 constexpr std::size_t kMostLabels = 80;
 constexpr double kCharWidth = 6.4, kLabelHeight = 12;
 
 // As XML takes it: valid UTF-8 without control characters.
 std::string escaped(const std::string& text) {
   std::string out, sound = to_utf8(text);
-  for (const char* none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})   // characters that XML does not know
+  for (const char* none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})  // characters that XML does not know
     for (std::size_t at; (at = sound.find(none)) != std::string::npos;) sound.replace(at, 3, "\xEF\xBF\xBD");
   for (const char c : sound) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     }
   }
   return out;
@@ -67,11 +76,14 @@ double tick_step(double most, int wanted) {
 // What is smaller than a pixel, or one too many: pixels of one role, put together to rectangles.
 class Pixels {
  public:
-  Pixels(int width, int height) : width_(width), height_(height), roles_(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), -1) {}
+  Pixels(int width, int height)
+      : width_(width), height_(height), roles_(static_cast<std::size_t>(width) * static_cast<std::size_t>(height), -1) {}
 
   void cover(double x0, double y0, double x1, double y1, MemoryRole role) {
-    const int left = std::clamp(static_cast<int>(x0), 0, width_ - 1), right = std::clamp(static_cast<int>(std::ceil(x1)), left + 1, width_);
-    const int top = std::clamp(static_cast<int>(y0), 0, height_ - 1), bottom = std::clamp(static_cast<int>(std::ceil(y1)), top + 1, height_);
+    const int left = std::clamp(static_cast<int>(x0), 0, width_ - 1),
+              right = std::clamp(static_cast<int>(std::ceil(x1)), left + 1, width_);
+    const int top = std::clamp(static_cast<int>(y0), 0, height_ - 1),
+              bottom = std::clamp(static_cast<int>(std::ceil(y1)), top + 1, height_);
     for (int y = top; y < bottom; ++y)
       for (int x = left; x < right; ++x) at(x, y) = static_cast<signed char>(role);
   }
@@ -84,13 +96,14 @@ class Pixels {
         if (const int role = at(x, y); role >= 0) d[role] += take(x, y, role);
     std::string text;
     for (int r = 0; r < kMemoryRoleCount; ++r)
-      if (!d[r].empty())
-        text += fmt::format("<path fill=\"{}\" d=\"{}\"/>\n", fill_of(static_cast<MemoryRole>(r)), d[r]);
+      if (!d[r].empty()) text += fmt::format("<path fill=\"{}\" d=\"{}\"/>\n", fill_of(static_cast<MemoryRole>(r)), d[r]);
     return text;
   }
 
  private:
-  signed char& at(int x, int y) { return roles_[static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x)]; }
+  signed char& at(int x, int y) {
+    return roles_[static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x)];
+  }
 
   // The widest run from here, as many rows down as it goes on; taken off the pixels.
   std::string take(int x, int y, int role) {
@@ -147,14 +160,17 @@ class Painter {
 
   void begin() {
     svg_ += fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" font-family=\"DejaVu Sans,Verdana,sans-serif\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" font-family=\"DejaVu "
+        "Sans,Verdana,sans-serif\" "
         "font-size=\"11\" fill=\"#e2e6ed\">\n"
-        "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><rect width=\"6\" height=\"6\" fill=\"#{2:06x}\"/>"
+        "<defs><pattern id=\"hatch\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><rect width=\"6\" height=\"6\" "
+        "fill=\"#{2:06x}\"/>"
         "<path d=\"M0 6L6 0\" stroke=\"#000\" stroke-opacity=\"0.45\"/></pattern></defs>\n"
         "<rect width=\"{0}\" height=\"{1}\" fill=\"#181b21\"/>\n",
         options_.width, options_.height, memory_role_colour(MemoryRole::recomputed));
     text(kLeft, 25, options_.title.empty() ? plan_.graph.name.str() : options_.title, "start", " font-size=\"15\"");
-    svg_ += fmt::format("<g transform=\"translate({},{})\">\n<rect width=\"{}\" height=\"{}\" fill=\"#0b0d11\"/>\n", kLeft, kTop, width_, height_);
+    svg_ += fmt::format("<g transform=\"translate({},{})\">\n<rect width=\"{}\" height=\"{}\" fill=\"#0b0d11\"/>\n", kLeft,
+                        kTop, width_, height_);
   }
 
   void axes() {
@@ -171,7 +187,10 @@ class Painter {
       text(x_of(at), height_ + 25, fmt::format("{:g}", at), "middle", " fill=\"#929baa\"");
     }
     text(width_ / 2.0, height_ + 44, "schedule: number of the node", "middle");
-    svg_ += fmt::format("<text transform=\"translate(-78,{}) rotate(-90)\" text-anchor=\"middle\">address, external bytes below the arena</text>\n", height_ / 2);
+    svg_ += fmt::format(
+        "<text transform=\"translate(-78,{}) rotate(-90)\" text-anchor=\"middle\">address, external bytes below the "
+        "arena</text>\n",
+        height_ / 2);
   }
 
   struct Drawn {
@@ -191,9 +210,11 @@ class Painter {
     std::stable_sort(all.begin(), all.end(), [](const Drawn& a, const Drawn& b) { return a.area() > b.area(); });
     Pixels pixels(width_, height_);
     std::vector<Drawn> single;
-    for (auto it = all.rbegin(); it != all.rend(); ++it)   // the larger over the smaller
-      if (all.rend() - it > static_cast<std::ptrdiff_t>(kMostBoxes) || it->x1 - it->x0 < 1 || it->y1 - it->y0 < 1) pixels.cover(it->x0, it->y0, it->x1, it->y1, it->box->role);
-      else single.push_back(*it);
+    for (auto it = all.rbegin(); it != all.rend(); ++it)  // the larger over the smaller
+      if (all.rend() - it > static_cast<std::ptrdiff_t>(kMostBoxes) || it->x1 - it->x0 < 1 || it->y1 - it->y0 < 1)
+        pixels.cover(it->x0, it->y0, it->x1, it->y1, it->box->role);
+      else
+        single.push_back(*it);
     svg_ += pixels.paths();
     for (auto it = single.rbegin(); it != single.rend(); ++it) draw(*it);
     std::size_t labels = 0;
@@ -203,12 +224,16 @@ class Painter {
   void draw(const Drawn& d) {
     const MemoryBox& b = *d.box;
     std::string about = fmt::format("{} {} bytes", box_name(plan_, b), b.bytes);
-    if (b.value != kNone) about += fmt::format(", {}, {}", to_string(plan_.graph.values[b.value].type), reason_name(plan_.values[b.value].reason));
+    if (b.value != kNone)
+      about += fmt::format(", {}, {}", to_string(plan_.graph.values[b.value].type), reason_name(plan_.values[b.value].reason));
     if (b.where == Where::arena) about += fmt::format(", nodes {}..{}, at {}", b.first, b.last, place_text(b.offset));
-    if (b.node != kNone && !plan_.graph.nodes[b.node].origin.site.empty()) about += ", " + plan_.graph.nodes[b.node].origin.site.str();
+    if (b.node != kNone && !plan_.graph.nodes[b.node].origin.site.empty())
+      about += ", " + plan_.graph.nodes[b.node].origin.site.str();
     const bool outlined = d.x1 - d.x0 > 3 && d.y1 - d.y0 > 3;
-    svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"{}><title>{}</title></rect>\n", d.x0, d.y0, d.x1 - d.x0, d.y1 - d.y0,
-                        fill_of(b.role), outlined ? " stroke=\"#000\" stroke-opacity=\"0.5\" stroke-width=\"0.7\"" : "", escaped(about));
+    svg_ += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"{}><title>{}</title></rect>\n", d.x0,
+        d.y0, d.x1 - d.x0, d.y1 - d.y0, fill_of(b.role),
+        outlined ? " stroke=\"#000\" stroke-opacity=\"0.5\" stroke-width=\"0.7\"" : "", escaped(about));
   }
 
   std::string place_text(std::int64_t offset) const {
@@ -222,17 +247,21 @@ class Painter {
     if (d.y1 - d.y0 < kLabelHeight || room < 3) return false;
     std::string name = d.box->value == kNone ? "workspace" : plan_.graph.value_name(d.box->value);
     if (name.size() > room) name = name.substr(0, room - 1) + "~";
-    const bool light = d.box->role == MemoryRole::output || d.box->role == MemoryRole::constant || d.box->role == MemoryRole::input || d.box->role == MemoryRole::saved;
-    text((d.x0 + d.x1) / 2, (d.y0 + d.y1) / 2 + 4, name, "middle", light ? " fill=\"#000\" pointer-events=\"none\"" : " pointer-events=\"none\"");
+    const bool light = d.box->role == MemoryRole::output || d.box->role == MemoryRole::constant ||
+                       d.box->role == MemoryRole::input || d.box->role == MemoryRole::saved;
+    text((d.x0 + d.x1) / 2, (d.y0 + d.y1) / 2 + 4, name, "middle",
+         light ? " fill=\"#000\" pointer-events=\"none\"" : " pointer-events=\"none\"");
     return true;
   }
 
   // Where one chunk of the arena ends and the next begins.
   void joints() {
     for (std::int32_t c = 1; c < chunks_.count(); ++c)
-      svg_ += fmt::format("<path class=\"joint\" d=\"M0 {:.1f}H{}\" stroke=\"#ff8c42\" stroke-dasharray=\"8 3\"><title>chunk {} of the arena begins here, "
-                          "{} bytes</title></path>\n",
-                          y_of(static_cast<double>(plan_.external_bytes + chunks_.start(c))), width_, c, chunks_.bytes(c));
+      svg_ += fmt::format(
+          "<path class=\"joint\" d=\"M0 {:.1f}H{}\" stroke=\"#ff8c42\" stroke-dasharray=\"8 3\"><title>chunk {} of the arena "
+          "begins here, "
+          "{} bytes</title></path>\n",
+          y_of(static_cast<double>(plan_.external_bytes + chunks_.start(c))), width_, c, chunks_.bytes(c));
   }
 
   // A strip under the plot: forward, backward, update.
@@ -244,8 +273,8 @@ class Painter {
       while (end < nodes.size() && nodes[end].origin.phase == phase) ++end;
       const double x = x_of(static_cast<double>(first)), width = x_of(static_cast<double>(end)) - x;
       if (width >= 0.5)
-        svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"7\" fill=\"{}\"><title>{}</title></rect>\n", x, height_ + 1, width,
-                            colours[static_cast<int>(phase)], phase_name(phase));
+        svg_ += fmt::format("<rect x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"7\" fill=\"{}\"><title>{}</title></rect>\n",
+                            x, height_ + 1, width, colours[static_cast<int>(phase)], phase_name(phase));
     }
   }
 
@@ -260,9 +289,11 @@ class Painter {
     std::string d;
     for (std::size_t x = 0; x < most.size(); ++x) {
       if (most[x] < 0 || (x > 0 && most[x] == most[x - 1])) continue;
-      d += d.empty() ? fmt::format("M{} {:.1f}", x, y_of(static_cast<double>(most[x]))) : fmt::format("H{}V{:.1f}", x, y_of(static_cast<double>(most[x])));
+      d += d.empty() ? fmt::format("M{} {:.1f}", x, y_of(static_cast<double>(most[x])))
+                     : fmt::format("H{}V{:.1f}", x, y_of(static_cast<double>(most[x])));
     }
-    if (!d.empty()) svg_ += fmt::format("<path d=\"{}H{}\" fill=\"none\" stroke=\"#fff\" stroke-opacity=\"0.75\"/>\n", d, width_);
+    if (!d.empty())
+      svg_ += fmt::format("<path d=\"{}H{}\" fill=\"none\" stroke=\"#fff\" stroke-opacity=\"0.75\"/>\n", d, width_);
   }
 
   void lines() {
@@ -274,15 +305,18 @@ class Painter {
       double y;
     };
     std::vector<Line> all = {{"peak", plan_.peak_bytes, "#ffffff", "", 0}};
-    if (plan_.lower_bound_bytes != plan_.peak_bytes) all.push_back({"lower bound", plan_.lower_bound_bytes, "#ffdd40", "6 4", 0});
-    else all[0].what = "peak = lower bound";
+    if (plan_.lower_bound_bytes != plan_.peak_bytes)
+      all.push_back({"lower bound", plan_.lower_bound_bytes, "#ffdd40", "6 4", 0});
+    else
+      all[0].what = "peak = lower bound";
     if (plan_.budget_bytes >= 0) all.push_back({"budget", plan_.budget_bytes, "#ff5c5c", "2 3", 0});
     std::stable_sort(all.begin(), all.end(), [](const Line& a, const Line& b) { return a.bytes > b.bytes; });
     double above = -20;
     for (const Line& line : all) {
       const double y = y_of(static_cast<double>(line.bytes));
-      svg_ += fmt::format("<path d=\"M0 {0:.1f}H{1}\" stroke=\"{2}\" stroke-dasharray=\"{3}\"/>\n", y, width_, line.colour, line.dash);
-      above = std::max(y, above + 26);   // names one below the other
+      svg_ += fmt::format("<path d=\"M0 {0:.1f}H{1}\" stroke=\"{2}\" stroke-dasharray=\"{3}\"/>\n", y, width_, line.colour,
+                          line.dash);
+      above = std::max(y, above + 26);  // names one below the other
       text(width_ + 8, above, line.what, "start", fmt::format(" fill=\"{}\"", line.colour).c_str());
       text(width_ + 8, above + 12, fmt::format("{} bytes", line.bytes), "start", " fill=\"#929baa\"");
     }
@@ -295,7 +329,8 @@ class Painter {
     double y = height_ - 18.0 * kMemoryRoleCount - 18;
     for (int r = 0; r < kMemoryRoleCount; ++r) {
       if (bytes[r] == 0) continue;
-      svg_ += fmt::format("<rect x=\"{}\" y=\"{:.1f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n", width_ + 10, y, fill_of(static_cast<MemoryRole>(r)));
+      svg_ += fmt::format("<rect x=\"{}\" y=\"{:.1f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n", width_ + 10, y,
+                          fill_of(static_cast<MemoryRole>(r)));
       text(width_ + 28, y + 10, memory_role_name(static_cast<MemoryRole>(r)));
       y += 18;
     }
@@ -311,7 +346,7 @@ class Painter {
   const MemoryMap map_;
   const ArenaChunks chunks_;
   const std::vector<std::int64_t> live_;
-  const int width_, height_;       // of the plot
+  const int width_, height_;  // of the plot
   const std::int32_t n_nodes_;
   const std::int64_t most_;
   std::string svg_;
@@ -321,7 +356,8 @@ class Painter {
 
 std::string memory_svg(const Plan& plan, const SvgOptions& options) {
   for (const int size : {options.width, options.height})
-    if (size < 400 || size > 16384) throw UsageError(fmt::format("a picture is 400 to 16384 pixels wide and high, not {}", size));
+    if (size < 400 || size > 16384)
+      throw UsageError(fmt::format("a picture is 400 to 16384 pixels wide and high, not {}", size));
   return Painter(plan, options).paint();
 }
 

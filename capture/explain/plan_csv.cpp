@@ -1,7 +1,7 @@
 #include <tapedeck/capture/explain/plan_csv.h>
 
-#include <tapedeck/capture/plan/arena_chunks.h>
 #include <tapedeck/capture/explain/memory_map.h>
+#include <tapedeck/capture/plan/arena_chunks.h>
 
 #include <fmt/format.h>
 
@@ -14,11 +14,12 @@ namespace {
 struct Row {
   std::int64_t offset = 0, end = 0;
   NodeId first = 0, last = -1;
-  const MemoryBox* box = nullptr;   // that names it: the first
+  const MemoryBox* box = nullptr;  // that names it: the first
 };
 
 std::string field(std::string text) {
-  std::replace_if(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
   if (text.find_first_of(",\"") == text.npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -39,7 +40,7 @@ std::vector<Row> rows_of(const MemoryMap& map) {
       row = {box.offset, box.offset + box.bytes, box.first, box.last, &box};
       continue;
     }
-    row.last = std::max(row.last, box.last);   // who takes a buffer over takes all of it
+    row.last = std::max(row.last, box.last);  // who takes a buffer over takes all of it
   }
   return rows;
 }
@@ -51,7 +52,8 @@ std::string plan_csv(const Plan& plan) {
   const MemoryMap map = map_memory(plan);
   const ArenaChunks chunks(plan);
   const bool in_chunks = !plan.chunks.empty();
-  std::string text = fmt::format("id,lower,upper,size,offset,alignment,name,where,reason,node,phase,site,dtype,shape{}\n", in_chunks ? ",arena" : "");
+  std::string text = fmt::format("id,lower,upper,size,offset,alignment,name,where,reason,node,phase,site,dtype,shape{}\n",
+                                 in_chunks ? ",arena" : "");
   std::int32_t id = 0;
   for (const Row& row : rows_of(map)) {
     if (!row.box) continue;
@@ -62,10 +64,12 @@ std::string plan_csv(const Plan& plan) {
     const std::int64_t offset = row.offset - chunks.start(chunk);
     text += fmt::format("{},{},{},{},{},{},{},arena,{},{},{},{},", id++, row.first, row.last + 1, row.end - row.offset, offset,
                         std::max(plan.alignment, item), field(box_name(plan, box)),
-                        box.value == kNone ? "workspace" : reason_name(plan.values[box.value].reason), box.node, phase_name(node.origin.phase),
-                        field(node.origin.site.str()));
-    if (box.value != kNone) text += fmt::format("{},{}", dtype_name(g.values[box.value].type.dtype), shape_text(g.values[box.value].type.shape));
-    else text += "u8," + std::to_string(box.bytes);
+                        box.value == kNone ? "workspace" : reason_name(plan.values[box.value].reason), box.node,
+                        phase_name(node.origin.phase), field(node.origin.site.str()));
+    if (box.value != kNone)
+      text += fmt::format("{},{}", dtype_name(g.values[box.value].type.dtype), shape_text(g.values[box.value].type.shape));
+    else
+      text += "u8," + std::to_string(box.bytes);
     if (in_chunks) text += fmt::format(",{}", chunk);
     text += '\n';
   }

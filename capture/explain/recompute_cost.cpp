@@ -12,13 +12,18 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kMostNodes = 64;   // run again for one value; beyond that it is not worth a thought
+constexpr std::size_t kMostNodes = 64;  // run again for one value; beyond that it is not worth a thought
 constexpr std::size_t kMostPlaces = 8;
 
 }  // namespace
 
 Reruns::Reruns(const Plan& plan)
-    : plan_(plan), g_(plan.graph), owner_(byte_owners(plan)), live_(live_bytes(plan)), held_(held_in_arena(plan)), readers_(plan.values.size()),
+    : plan_(plan),
+      g_(plan.graph),
+      owner_(byte_owners(plan)),
+      live_(live_bytes(plan)),
+      held_(held_in_arena(plan)),
+      readers_(plan.values.size()),
       taken_over_(plan.values.size(), kNone) {
   for (NodeId n = 0; n < g_.node_count(); ++n)
     for (const ValueId v : g_.inputs(g_.nodes[n]))
@@ -36,7 +41,8 @@ Rerun Reruns::find(ValueId v, NodeId kept_until, NodeId before) const {
   }
   std::sort(rerun.nodes.begin(), rerun.nodes.end());
   const std::int64_t bytes = g_.values[v].type.bytes();
-  for (NodeId n = 0; n < g_.node_count(); ++n) rerun.peak_bytes = std::max(rerun.peak_bytes, live_[n] - (n > kept_until && n < before ? bytes : 0));
+  for (NodeId n = 0; n < g_.node_count(); ++n)
+    rerun.peak_bytes = std::max(rerun.peak_bytes, live_[n] - (n > kept_until && n < before ? bytes : 0));
   rerun.peak_bytes = std::max(rerun.peak_bytes, held_across(before) - bytes + most_while_running(rerun.nodes, v));
   return rerun;
 }
@@ -80,15 +86,19 @@ bool Reruns::collect(NodeId n, NodeId before, Rerun* rerun) const {
 NodeId Reruns::there_until(ValueId owner) const {
   NodeId until = g_.node_count();
   if (taken_over_[owner] != kNone) until = taken_over_[owner];
-  if (plan_.values[owner].where == Where::arena) return readers_[owner].empty() ? kNone : std::min(until, readers_[owner].back());
+  if (plan_.values[owner].where == Where::arena)
+    return readers_[owner].empty() ? kNone : std::min(until, readers_[owner].back());
   if (!g_.is_state(owner)) return until;
   for (const Update& u : g_.updates)
-    if (u.state == owner && u.value != owner && g_.values[u.value].node != kNone) until = std::min(until, g_.values[u.value].node);
+    if (u.state == owner && u.value != owner && g_.values[u.value].node != kNone)
+      until = std::min(until, g_.values[u.value].node);
   return until;
 }
 
 bool Reruns::joins_parts(NodeId n) const {
-  const auto lies_in_result = [&](ValueId v) { return plan_.values[v].reason == Reason::part && owner_[v] == owner_[g_.nodes[n].first_output]; };
+  const auto lies_in_result = [&](ValueId v) {
+    return plan_.values[v].reason == Reason::part && owner_[v] == owner_[g_.nodes[n].first_output];
+  };
   return std::any_of(g_.inputs(g_.nodes[n]).begin(), g_.inputs(g_.nodes[n]).end(), lies_in_result);
 }
 
@@ -120,12 +130,12 @@ std::int64_t Reruns::most_while_running(const std::vector<NodeId>& nodes, ValueI
       if (plan_.values[v].reason != Reason::alias) made.emplace(v, Life{k, k});
   }
   made.at(wanted).last = nodes.size();
-  std::vector<std::int64_t> bytes;   // by place in `nodes`
+  std::vector<std::int64_t> bytes;  // by place in `nodes`
   for (const NodeId n : nodes) bytes.push_back(plan_.workspace[n].bytes);
   for (const auto& [v, life] : made) {
     const Placement& p = plan_.values[v];
     const bool takes_over = p.reason == Reason::in_place && made.contains(seen_by(p.other));
-    const std::size_t first = takes_over ? life.first + 1 : life.first;   // the operand's bytes, counted for it then
+    const std::size_t first = takes_over ? life.first + 1 : life.first;  // the operand's bytes, counted for it then
     for (std::size_t k = first; k <= life.last && k < nodes.size(); ++k) bytes[k] += g_.values[v].type.bytes();
   }
   return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());

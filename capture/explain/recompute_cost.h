@@ -1,5 +1,5 @@
-// Making a value of a plan again for a later reader instead of keeping its bytes until then: which nodes would have to run, and the most bytes
-// that would be alive. What `plan --explain peak` advises by.
+// Making a value of a plan again for a later reader instead of keeping its bytes until then: which nodes would have to run, and
+// the most bytes that would be alive. What `plan --explain peak` advises by.
 #pragma once
 
 #include <tapedeck/capture/analysis/liveness.h>
@@ -12,28 +12,30 @@
 namespace tapedeck {
 
 struct Rerun {
-  NodeId before = kNone;           // where: just before this node
-  std::vector<NodeId> nodes;       // to run once more there, in the plan's order; empty: it cannot be done
-  std::string obstacle;            // then: why not
-  std::int64_t peak_bytes = 0;     // most bytes alive in the plan's order with them in it
+  NodeId before = kNone;        // where: just before this node
+  std::vector<NodeId> nodes;    // to run once more there, in the plan's order; empty: it cannot be done
+  std::string obstacle;         // then: why not
+  std::int64_t peak_bytes = 0;  // most bytes alive in the plan's order with them in it
 };
 
-// Results of what runs again have bytes of their own but for windows, and for what took over an operand that is made again, too: it does so
-// once more. What is alive at the reader anyway is read where it is. REQUIRES: check_plan(plan) finds nothing; `plan` outlives this. Thread safe.
+// Results of what runs again have bytes of their own but for windows, and for what took over an operand that is made again,
+// too: it does so once more. What is alive at the reader anyway is read where it is. REQUIRES: check_plan(plan) finds nothing;
+// `plan` outlives this. Thread safe.
 class Reruns {
  public:
   explicit Reruns(const Plan& plan);
 
   // By value with bytes of its own: the nodes that read them, through windows and as parts too, ascending.
   const std::vector<NodeId>& readers(ValueId owner) const { return readers_[owner]; }
-  ValueId owner(ValueId v) const { return owner_[v]; }   // as byte_owners()
+  ValueId owner(ValueId v) const { return owner_[v]; }  // as byte_owners()
   const std::vector<std::int64_t>& live() const { return live_; }
 
-  // Made just before the node `before`, for the next reader and all after it. REQUIRES: v has bytes of its own in the arena; `kept_until` makes or
-  // reads it, nobody between that and `before` does. O(values + nodes).
+  // Made just before the node `before`, for the next reader and all after it. REQUIRES: v has bytes of its own in the arena;
+  // `kept_until` makes or reads it, nobody between that and `before` does. O(values + nodes).
   Rerun find(ValueId v, NodeId kept_until, NodeId before) const;
 
-  // Where that may be done, behind `after`: just before `reader`, and, the latest first, just before what is needed for it is gone. A few at most.
+  // Where that may be done, behind `after`: just before `reader`, and, the latest first, just before what is needed for it is
+  // gone. A few at most.
   std::vector<NodeId> places(ValueId v, NodeId after, NodeId reader) const;
 
  private:
@@ -50,8 +52,8 @@ class Reruns {
   const std::vector<ValueId> owner_;
   const std::vector<std::int64_t> live_;
   const std::vector<Interval> held_;
-  std::vector<std::vector<NodeId>> readers_;   // by owner
-  std::vector<NodeId> taken_over_;             // by owner: the node that computes another value in its bytes; kNone: none
+  std::vector<std::vector<NodeId>> readers_;  // by owner
+  std::vector<NodeId> taken_over_;            // by owner: the node that computes another value in its bytes; kNone: none
 };
 
 }  // namespace tapedeck

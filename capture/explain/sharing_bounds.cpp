@@ -1,10 +1,10 @@
 #include <tapedeck/capture/explain/sharing_bounds.h>
 
 #include <tapedeck/capture/planner/candidate_layouts.h>
-#include <tapedeck/capture/planner/order/order_like.h>
-#include <tapedeck/capture/planner/order/find_order.h>
-#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/candidates.h>
+#include <tapedeck/capture/planner/order/find_order.h>
+#include <tapedeck/capture/planner/order/order_like.h>
+#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/planner.h>
 
 #include <algorithm>
@@ -39,7 +39,11 @@ PlanOptions with_rules(PlanOptions options, Sharing sharing) {
 class RuleSet {
  public:
   RuleSet(std::string rules, Sharing sharing, const Graph& captured, const PlanOptions& options)
-      : rules_(std::move(rules)), options_(with_rules(options, sharing)), effort_(options_), watch_{options_.cancel, {}}, passes_({}, Looks::at_none),
+      : rules_(std::move(rules)),
+        options_(with_rules(options, sharing)),
+        effort_(options_),
+        watch_{options_.cancel, {}},
+        passes_({}, Looks::at_none),
         layouts_(options_, watch_) {
     watch_.check();
     add(make_line("recorded", prepare(captured, &passes_, sharing), options_));
@@ -56,7 +60,9 @@ class RuleSet {
     return std::move(found.nodes);
   }
 
-  Graph in_order(const std::vector<NodeId>& nodes) const { return nodes.empty() ? lines_.front()->graph : reorder(lines_.front()->graph, nodes); }
+  Graph in_order(const std::vector<NodeId>& nodes) const {
+    return nodes.empty() ? lines_.front()->graph : reorder(lines_.front()->graph, nodes);
+  }
 
   void try_order_of(const Graph& like) {
     std::vector<NodeId> nodes = order_like(lines_.front()->facts, like, options_.split_phases);
@@ -66,7 +72,9 @@ class RuleSet {
     tried_.push_back(std::move(nodes));
   }
 
-  bool is_as_good_as(const SharingBound& other) { return least_bound() <= other.lower_bound_bytes && best().peak <= other.tight_peak_bytes; }
+  bool is_as_good_as(const SharingBound& other) {
+    return least_bound() <= other.lower_bound_bytes && best().peak <= other.tight_peak_bytes;
+  }
 
   SharingBound result() {
     Offer& offer = best();
@@ -102,7 +110,8 @@ class RuleSet {
     std::vector<Offer*> by_bound;
     for (Offer& o : offers_)
       if (o.keeps_all()) by_bound.push_back(&o);
-    std::stable_sort(by_bound.begin(), by_bound.end(), [](const Offer* a, const Offer* b) { return a->live_peak < b->live_peak; });
+    std::stable_sort(by_bound.begin(), by_bound.end(),
+                     [](const Offer* a, const Offer* b) { return a->live_peak < b->live_peak; });
     Offer* best = nullptr;
     for (Offer* o : by_bound) {
       if (best && o->live_peak >= best->peak) break;
@@ -115,7 +124,8 @@ class RuleSet {
   std::int64_t placed_peak(const Offer& offer) {
     std::optional<PlacedOffer> placed = layouts_.take(offer);
     if (!placed) return finish_plan(offer.line->facts, graph_of(offer), offer.cost, options_, &passes_).peak_bytes;
-    return finish_plan(offer.line->facts, std::move(placed->cloned), offer.cost, options_, &passes_, std::move(placed->layout)).peak_bytes;
+    return finish_plan(offer.line->facts, std::move(placed->cloned), offer.cost, options_, &passes_, std::move(placed->layout))
+        .peak_bytes;
   }
 
   const std::string rules_;
@@ -124,15 +134,16 @@ class RuleSet {
   Watch watch_;
   PassRunner passes_;
   OfferLayouts layouts_;
-  std::vector<std::unique_ptr<Line>> lines_;   // the recorded order first
-  std::deque<Offer> offers_;                   // a deque: references stay good
+  std::vector<std::unique_ptr<Line>> lines_;  // the recorded order first
+  std::deque<Offer> offers_;                  // a deque: references stay good
   std::vector<std::vector<NodeId>> tried_;
 };
 
 std::deque<RuleSet> fewer_rules(const Graph& captured, const PlanOptions& options) {
   std::deque<RuleSet> sets;
   for (Sharing rule : kRules)
-    if (has(options.sharing, rule)) sets.emplace_back(std::string("without ") + sharing_name(rule), options.sharing & ~rule, captured, options);
+    if (has(options.sharing, rule))
+      sets.emplace_back(std::string("without ") + sharing_name(rule), options.sharing & ~rule, captured, options);
   sets.emplace_back("none", Sharing::none, captured, options);
   return sets;
 }
@@ -164,7 +175,8 @@ void take_over_from_fewer(std::vector<SharingBound>* bounds) {
   SharingBound least = all;
   least.rules = "least found";
   for (const SharingBound& b : *bounds) take_over(b, &least);
-  if (least.lower_bound_bytes < all.lower_bound_bytes || least.tight_peak_bytes < all.tight_peak_bytes) bounds->insert(bounds->begin() + 1, least);
+  if (least.lower_bound_bytes < all.lower_bound_bytes || least.tight_peak_bytes < all.tight_peak_bytes)
+    bounds->insert(bounds->begin() + 1, least);
 }
 
 }  // namespace
@@ -183,7 +195,8 @@ std::vector<SharingBound> sharing_bounds(const Graph& captured, const PlanOption
     own = make_plan(captured, how);
     shown = &own;
   }
-  std::vector<SharingBound> bounds = {{"all", options.sharing, shown->lower_bound_bytes, shown->peak_bytes, shown->segment_rule.tight_peak_bytes}};
+  std::vector<SharingBound> bounds = {
+      {"all", options.sharing, shown->lower_bound_bytes, shown->peak_bytes, shown->segment_rule.tight_peak_bytes}};
   std::deque<RuleSet> sets = fewer_rules(captured, how);
   if (how.ordering == Ordering::automatic) try_orders(*shown, bounds.front(), &sets);
   for (RuleSet& s : sets) bounds.push_back(s.result());

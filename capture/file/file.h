@@ -2,11 +2,11 @@
 // Layout: capture/file/FORMAT.md.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
-#include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/cost/profile.h>
 #include <tapedeck/capture/formats/tensor_files.h>
+#include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/engine/eager/tensor.h>
+#include <tapedeck/kernels/export.h>
 
 #include <map>
 #include <memory>
@@ -18,15 +18,16 @@ namespace tapedeck TAPEDECK_API {
 struct TapeFile {
   Graph captured;
   std::optional<Plan> plan;
-  std::map<std::string, Tensor> state;     // by state name; may lack some (abstract captures)
-  std::map<std::string, Tensor> inputs;    // sample inputs by name; may lack some
-  std::optional<Profile> profile;          // what its nodes took in replays
+  std::map<std::string, Tensor> state;          // by state name; may lack some (abstract captures)
+  std::map<std::string, Tensor> inputs;         // sample inputs by name; may lack some
+  std::optional<Profile> profile;               // what its nodes took in replays
   std::map<std::string, std::string> metadata;  // model, batch, optimizer, tool version: whatever the writer said
 };
 
 enum class Check : std::uint8_t { structure, all };  // structure: header, graph and plan checksums; all: tensor data as well
 
-// Throws FileError (missing, truncated, oversized, foreign, wrong checksum, newer version) or ParseError; never crashes on any bytes.
+// Throws FileError (missing, truncated, oversized, foreign, wrong checksum, newer version) or ParseError; never crashes on any
+// bytes.
 TapeFile load_tape(const std::string& path, Check check = Check::all);
 
 // Writes beside `path`, syncs, then renames: a full disk leaves the old file as it was and no debris. Throws FileError.
@@ -40,4 +41,4 @@ Graph load_graph(const std::string& path);
 std::string plan_to_json(const Plan& plan);
 Plan parse_plan(const std::string& json, Graph planned_graph);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,19 +1,19 @@
-// A Plan as JSON, without its graph (which the file keeps as text) and without solve_ms (so that equal plans are equal bytes). Members
-// that have their default value are left out, so a placement reads {"where":"arena","offset":2560,"birth":1,"death":4}.
+// A Plan as JSON, without its graph (which the file keeps as text) and without solve_ms (so that equal plans are equal bytes).
+// Members that have their default value are left out, so a placement reads {"where":"arena","offset":2560,"birth":1,"death":4}.
 //
 // Each record is described once, by describe() below. The writer and the reader both walk that description, so they cannot
 // diverge.
 //
-// The plans of regions, at any depth, stand in one table of the outermost plan, each once, plans of inner regions first. Every plan says for each
-// region of its graph which plan of the table is its plan, or -1 for none:
+// The plans of regions, at any depth, stand in one table of the outermost plan, each once, plans of inner regions first. Every
+// plan says for each region of its graph which plan of the table is its plan, or -1 for none:
 //     {"schema":...,"values":[...],"region_plans":[{"values":[...]},{"values":[...],"regions":[0]}],"regions":[1,1,-1]}
 // Their graphs are not stored: a region's plan has the region as its graph.
 #include <tapedeck/capture/file/plan_json.h>
 
-#include <tapedeck/capture/planner/region_plans.h>
+#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/formats/json.h>
-#include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/planner/region_plans.h>
 
 #include <fmt/format.h>
 
@@ -212,7 +212,7 @@ void put(JsonWriter& json, const R& record) {
   json.close('}');
 }
 
-constexpr std::int64_t kNoPlan = -1;   // in a list of regions
+constexpr std::int64_t kNoPlan = -1;  // in a list of regions
 
 // The plans of all regions in a plan.
 class RegionTable {
@@ -250,7 +250,7 @@ class RegionTable {
     json.close(']');
   }
 
-  std::vector<const Plan*> plans_;   // those in a plan before the plan
+  std::vector<const Plan*> plans_;  // those in a plan before the plan
   std::map<const Plan*, std::int64_t> index_;
 };
 
@@ -366,7 +366,8 @@ void get_regions(JsonValue json, const std::vector<std::shared_ptr<const Plan>>&
   if (!regions) return;
   for (const JsonValue item : regions->items()) {
     const std::int64_t index = item.as_integer();
-    if (index < kNoPlan || index >= static_cast<std::int64_t>(table.size())) throw JsonError(fmt::format("regions: {} is no earlier plan of a region", index));
+    if (index < kNoPlan || index >= static_cast<std::int64_t>(table.size()))
+      throw JsonError(fmt::format("regions: {} is no earlier plan of a region", index));
     plan->region_plans.push_back(index == kNoPlan ? nullptr : table[index]);
   }
 }
@@ -387,8 +388,8 @@ void get_region_plans(JsonValue root, Plan* outermost) {
   get_regions(root, table, outermost);
 }
 
-// Files from before segments could skip nodes give each as a run: {"first":3,"n_nodes":2}. All nodes together are no more than the plan has
-// workspaces, so a hostile count fills no memory.
+// Files from before segments could skip nodes give each as a run: {"first":3,"n_nodes":2}. All nodes together are no more than
+// the plan has workspaces, so a hostile count fills no memory.
 void get_former_segments(JsonValue root, Plan* plan) {
   const auto list = root.find("segments");
   if (!list) return;
@@ -413,13 +414,15 @@ class GraphGiver {
   void give(Graph graph, Plan* plan) {
     plan->graph = std::move(graph);
     if (plan->region_plans.size() != plan->graph.regions.size())
-      throw InvalidGraphError(fmt::format("the plan says which plans {} regions have, its graph has {} regions", plan->region_plans.size(), plan->graph.regions.size()));
+      throw InvalidGraphError(fmt::format("the plan says which plans {} regions have, its graph has {} regions",
+                                          plan->region_plans.size(), plan->graph.regions.size()));
     for (std::size_t r = 0; r < plan->region_plans.size(); ++r)
       if (plan->region_plans[r]) plan->region_plans[r] = given(plan->region_plans[r], &plan->graph.regions[r]);
   }
 
  private:
-  // Regions that have one plan in common have equal graphs; check_plan() makes sure of it. The region becomes the graph of its plan, not a copy.
+  // Regions that have one plan in common have equal graphs; check_plan() makes sure of it. The region becomes the graph of its
+  // plan, not a copy.
   std::shared_ptr<const Plan> given(const std::shared_ptr<const Plan>& bare, Region* region) {
     const auto it = done_.find(bare.get());
     if (it != done_.end()) return it->second;
@@ -431,7 +434,7 @@ class GraphGiver {
     return whole;
   }
 
-  std::map<const Plan*, std::shared_ptr<const Plan>> done_;   // by the plan without a graph
+  std::map<const Plan*, std::shared_ptr<const Plan>> done_;  // by the plan without a graph
 };
 
 void check_counts(const Plan& plan, const Graph& graph) {
@@ -478,7 +481,7 @@ Plan read_plan_json(const std::string& json) {
 Plan parse_plan(const std::string& json, Graph planned_graph) {
   Plan plan = read_plan_json(json);
   check_counts(plan, planned_graph);
-  if (plan.region_plans.empty()) {   // no regions, or written before plans held the plans of their regions
+  if (plan.region_plans.empty()) {  // no regions, or written before plans held the plans of their regions
     plan.graph = std::move(planned_graph);
     plan_regions(&plan);
   } else {

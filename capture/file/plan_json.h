@@ -1,4 +1,5 @@
-// The first step of reading a plan's JSON: checks kinds and ranges, and not the meaning of the numbers. Users call parse_plan().
+// The first step of reading a plan's JSON: checks kinds and ranges, and not the meaning of the numbers. Users call
+// parse_plan().
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>

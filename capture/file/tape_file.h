@@ -12,8 +12,8 @@ namespace tapedeck {
 
 namespace tape_file {
 
-inline constexpr int kFormat = 1;                 // raised when a reader of the one before would misread
-inline constexpr std::size_t kAlignment = 64;     // of every tensor's data in the file
+inline constexpr int kFormat = 1;              // raised when a reader of the one before would misread
+inline constexpr std::size_t kAlignment = 64;  // of every tensor's data in the file
 
 // tensors
 inline constexpr std::string_view kGraph = "graph";

@@ -4,9 +4,9 @@
 
 #include <tapedeck/capture/formats/file_bytes.h>
 #include <tapedeck/capture/formats/json.h>
+#include <tapedeck/capture/formats/safetensors.h>
 #include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/planner/pipeline.h>
-#include <tapedeck/capture/formats/safetensors.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <fmt/format.h>
@@ -40,7 +40,8 @@ class TapeReader {
     check_format();
     check_header();
     for (const StoredTensor& t : file_.tensors)
-      if (check == Check::all || t.name == kGraph || t.name == kPlannedGraph || t.name == kPlan || t.name == kProfile) check_data(t);
+      if (check == Check::all || t.name == kGraph || t.name == kPlannedGraph || t.name == kPlan || t.name == kProfile)
+        check_data(t);
     check_op_versions();
 
     TapeFile tape;
@@ -216,7 +217,7 @@ std::uint64_t tape_file::header_checksum(Bytes length_and_header) {
 
 namespace {
 
-enum class Identities : std::uint8_t { kept, left_out };   // updates of a state by itself
+enum class Identities : std::uint8_t { kept, left_out };  // updates of a state by itself
 
 std::vector<ValueId> updated_states(const Graph& g, Identities identities) {
   std::vector<ValueId> states;

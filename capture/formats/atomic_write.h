@@ -1,9 +1,9 @@
-// A file that appears whole or not at all: written beside its place, synced, then renamed over it. Whatever fails on the way - a
-// full disk, a size limit - leaves the old file as it was and no debris.
+// A file that appears whole or not at all: written beside its place, synced, then renamed over it. Whatever fails on the way -
+// a full disk, a size limit - leaves the old file as it was and no debris.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/formats/checksum.h>
+#include <tapedeck/kernels/export.h>
 
 #include <string>
 #include <string_view>
@@ -11,9 +11,9 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// Not thread safe; two writers of one path do not disturb each other, the last to commit wins. All failures are FileErrors with the
-// path and the system's reason. A symbolic link stays: the file it leads to is replaced. What is not a regular file (/dev/null, a
-// pipe) is written straight to.
+// Not thread safe; two writers of one path do not disturb each other, the last to commit wins. All failures are FileErrors with
+// the path and the system's reason. A symbolic link stays: the file it leads to is replaced. What is not a regular file
+// (/dev/null, a pipe) is written straight to.
 class AtomicWriter {
  public:
   explicit AtomicWriter(const std::string& path);
@@ -38,4 +38,4 @@ class AtomicWriter {
   std::vector<unsigned char> buffer_;  // small writes are gathered
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,7 +1,6 @@
-// XXH64: a fast 64-bit checksum (several GB/s), by Yann Collet's public specification. It finds damage; it is no defence against
-// someone who forges a file on purpose.
+// XXH64: a fast 64-bit checksum (several GB/s), by Yann Collet's public specification. It finds damage; it is no defence
+// against someone who forges a file on purpose.
 #pragma once
-
 
 #include <cstdint>
 #include <optional>

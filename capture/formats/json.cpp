@@ -227,7 +227,7 @@ JsonWriter& JsonWriter::line() {
 
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";   // U+FFFD
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
 // Bytes of the well-formed UTF-8 sequence at the front; 0 if there is none (overlong, surrogate, beyond U+10FFFF, cut off).
 std::size_t utf8_length(std::string_view text) {

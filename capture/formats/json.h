@@ -1,5 +1,5 @@
-// JSON that comes from files nobody vouches for: read into a flat, bounded document whose accessors check kinds; and the little that
-// is needed to write it. The only way this folder's file code touches a JSON library (its heavy header stays in json.cpp).
+// JSON that comes from files nobody vouches for: read into a flat, bounded document whose accessors check kinds; and the little
+// that is needed to write it. The only way this folder's file code touches a JSON library (its heavy header stays in json.cpp).
 #pragma once
 
 #include <tapedeck/engine/ir/error.h>
@@ -14,14 +14,17 @@
 namespace tapedeck {
 
 // Malformed JSON, or a value of the wrong kind. Whoever knows the file turns it into a FileError.
-class JsonError : public Error { public: using Error::Error; };
+class JsonError : public Error {
+ public:
+  using Error::Error;
+};
 
 enum class JsonKind : std::uint8_t { null, boolean, integer, real, string, array, object };
 
 struct JsonNode {
   JsonKind kind = JsonKind::null;
-  std::uint32_t length = 0;    // items, members, bytes of a string
-  std::uint32_t end = 0;       // the index behind this node and all inside it
+  std::uint32_t length = 0;  // items, members, bytes of a string
+  std::uint32_t end = 0;     // the index behind this node and all inside it
   union {
     std::int64_t integer = 0;  // also booleans, and where a string starts
     double real;
@@ -40,7 +43,7 @@ class JsonValue {
   // Each throws JsonError if the value is something else.
   bool as_bool() const;
   std::int64_t as_integer() const;
-  double as_real() const;                  // integers too, and the strings "inf", "-inf", "nan"
+  double as_real() const;  // integers too, and the strings "inf", "-inf", "nan"
   std::string_view as_string() const;
 
   // Items of an array: for (JsonValue v : value.items()).  Members of an object: likewise, key and value.
@@ -82,8 +85,8 @@ struct JsonValue::Member {
   JsonValue value;
 };
 
-// Memory: at most about a dozen times the text. Refuses duplicate keys, nesting deeper than 16, invalid UTF-8, anything but spaces
-// behind the value.
+// Memory: at most about a dozen times the text. Refuses duplicate keys, nesting deeper than 16, invalid UTF-8, anything but
+// spaces behind the value.
 class JsonDocument {
  public:
   explicit JsonDocument(std::string_view text);  // throws JsonError
@@ -104,22 +107,22 @@ inline const JsonNode& JsonValue::node() const { return document_->node(at_); }
 // Writes text piece by piece and sets the commas itself.
 class JsonWriter {
  public:
-  JsonWriter& open(char bracket);          // '{' or '['
+  JsonWriter& open(char bracket);  // '{' or '['
   JsonWriter& close(char bracket);
   JsonWriter& key(std::string_view name);
   JsonWriter& value(std::string_view text);
   JsonWriter& value(const char* text) { return value(std::string_view(text)); }
   JsonWriter& value(std::int64_t number);
   JsonWriter& value(std::int32_t number) { return value(static_cast<std::int64_t>(number)); }
-  JsonWriter& value(double number);        // shortest text that reads back the same
+  JsonWriter& value(double number);  // shortest text that reads back the same
   JsonWriter& value(bool flag);
-  JsonWriter& line();                      // a line break, for readers; goes before the next item
+  JsonWriter& line();  // a line break, for readers; goes before the next item
   std::string take() { return std::move(text_); }
 
  private:
   void separate();
   std::string text_;
-  bool fresh_ = true;                      // nothing yet at this place that would need a comma
+  bool fresh_ = true;  // nothing yet at this place that would need a comma
 };
 
 bool valid_utf8(std::string_view text);

@@ -8,8 +8,8 @@
 
 namespace tapedeck {
 
-// Versions 1 to 3, little endian; f4 f8 f2 i4 i8 u1 b1; arrays in Fortran order are turned into C order. Throws FileError naming
-// `path` and the reason; never reads past the bytes.
+// Versions 1 to 3, little endian; f4 f8 f2 i4 i8 u1 b1; arrays in Fortran order are turned into C order. Throws FileError
+// naming `path` and the reason; never reads past the bytes.
 Tensor parse_npy(Bytes file, const std::string& path);
 
 }  // namespace tapedeck

@@ -40,28 +40,28 @@ PickleWriter& PickleWriter::value(std::string_view text) {
   if (!valid_utf8(text)) return value(std::string_view(as_utf8(text)));
   const auto [known, fresh] = memo_.try_emplace(std::string(text), static_cast<std::uint32_t>(memo_.size()));
   if (!fresh) {
-    indexed('h', 'j', known->second);                  // BINGET, LONG_BINGET
+    indexed('h', 'j', known->second);  // BINGET, LONG_BINGET
     return *this;
   }
-  put('X');                                            // BINUNICODE
+  put('X');  // BINUNICODE
   little_endian(text.size(), 4);
   bytes_ += text;
-  indexed('q', 'r', known->second);                    // BINPUT, LONG_BINPUT
+  indexed('q', 'r', known->second);  // BINPUT, LONG_BINPUT
   return *this;
 }
 
 PickleWriter& PickleWriter::value(std::int64_t number) {
   if (number >= 0 && number < 256) {
-    put('K');                                          // BININT1
+    put('K');  // BININT1
     little_endian(static_cast<std::uint64_t>(number), 1);
   } else if (number >= 0 && number < 65536) {
-    put('M');                                          // BININT2
+    put('M');  // BININT2
     little_endian(static_cast<std::uint64_t>(number), 2);
   } else if (number >= std::numeric_limits<std::int32_t>::min() && number <= std::numeric_limits<std::int32_t>::max()) {
-    put('J');                                          // BININT
+    put('J');  // BININT
     little_endian(static_cast<std::uint64_t>(number), 4);
   } else {
-    put('\x8a').put('\x08');                           // LONG1 of eight bytes
+    put('\x8a').put('\x08');  // LONG1 of eight bytes
     little_endian(static_cast<std::uint64_t>(number), 8);
   }
   return *this;

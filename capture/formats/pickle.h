@@ -1,7 +1,7 @@
 // Writes Python's pickle, as much of it as plain data needs: dictionaries, lists, strings, integers, booleans, None.
 //
-// Protocol 2, and only opcodes that both CPython and PyTorch's memory viewer read. A string that was written before is fetched from the memo,
-// so that keys and call sites cost two to five bytes each. Format: CPython, Lib/pickletools.py.
+// Protocol 2, and only opcodes that both CPython and PyTorch's memory viewer read. A string that was written before is fetched
+// from the memo, so that keys and call sites cost two to five bytes each. Format: CPython, Lib/pickletools.py.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,19 @@ class PickleWriter {
   PickleWriter() : bytes_("\x80\x02") {}
 
   PickleWriter& begin_list() { return put(']'); }
-  PickleWriter& end_item() { return put('a'); }        // the value just written becomes the list's next item
+  PickleWriter& end_item() { return put('a'); }  // the value just written becomes the list's next item
   PickleWriter& begin_dict() { return put('}'); }
   PickleWriter& key(std::string_view name) { return value(name); }
-  PickleWriter& end_member() { return put('s'); }      // the key and the value just written become a member
-  PickleWriter& value(std::string_view text);          // what is not UTF-8 becomes U+FFFD: readers decode strictly
+  PickleWriter& end_member() { return put('s'); }  // the key and the value just written become a member
+  PickleWriter& value(std::string_view text);      // what is not UTF-8 becomes U+FFFD: readers decode strictly
   PickleWriter& value(const char* text) { return value(std::string_view(text)); }
   PickleWriter& value(std::int64_t number);
   PickleWriter& value(bool flag) { return put(flag ? '\x88' : '\x89'); }
   PickleWriter& none() { return put('N'); }
   template <class T>
-  PickleWriter& member(std::string_view name, const T& what) { return key(name).value(what).end_member(); }
+  PickleWriter& member(std::string_view name, const T& what) {
+    return key(name).value(what).end_member();
+  }
 
   // All of it. The writer is empty afterwards.
   std::string take() { return std::move(put('.').bytes_); }

@@ -29,17 +29,18 @@ struct StoredTensor {
 
 struct Safetensors {
   std::map<std::string, std::string> metadata;
-  std::vector<StoredTensor> tensors;   // in the order of their data
+  std::vector<StoredTensor> tensors;  // in the order of their data
   std::unordered_map<std::string, std::size_t> by_name;
   const StoredTensor* find(const std::string& name) const;  // null if there is none
 };
 
-// The tensors are windows on `file`. Throws FileError, naming `path` and the reason, unless every rule above holds, the header is at most
-// 100 MB, no key appears twice, ranks are at most kMaxRank and dtypes are ours (F32 F64 F16 BF16 I32 I64 U8 BOOL).
+// The tensors are windows on `file`. Throws FileError, naming `path` and the reason, unless every rule above holds, the header
+// is at most 100 MB, no key appears twice, ranks are at most kMaxRank and dtypes are ours (F32 F64 F16 BF16 I32 I64 U8 BOOL).
 Safetensors parse_safetensors(Bytes file, const std::string& path);
 
-// Everything before the data: length and header, padded with spaces to a multiple of `multiple` bytes. Metadata comes first and both keep the
-// order given. The data that must follow is the bytes of all tensors, in order. Throws UsageError for names that are not UTF-8.
+// Everything before the data: length and header, padded with spaces to a multiple of `multiple` bytes. Metadata comes first and
+// both keep the order given. The data that must follow is the bytes of all tensors, in order. Throws UsageError for names that
+// are not UTF-8.
 std::string safetensors_header(const std::vector<std::pair<std::string, std::string>>& metadata,
                                const std::vector<StoredTensor>& tensors, std::size_t multiple);
 

@@ -1,8 +1,8 @@
 #include <tapedeck/capture/measure/bench.h>
 
-#include <tapedeck/capture/replay/segment_run.h>
 #include <tapedeck/capture/cost/machine.h>
 #include <tapedeck/capture/cost/profile.h>
+#include <tapedeck/capture/replay/segment_run.h>
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,9 @@ constexpr int kMostTimelines = 500, kFewestTimelines = 3;
 
 class Bench {
  public:
-  Bench(Executor& executor, int threads, const BenchOptions& options) : executor_(executor), options_(options) { result_.threads = threads; }
+  Bench(Executor& executor, int threads, const BenchOptions& options) : executor_(executor), options_(options) {
+    result_.threads = threads;
+  }
 
   BenchResult run() {
     result_.clock_read_ns = measure_clock_read_ns();
@@ -59,7 +61,8 @@ class Bench {
   void time_steps() {
     const double wanted = options_.min_time_s * 1e9;
     double spent = 0;
-    while (!stopped() && result_.run_ns.size() < kMostRuns && (spent < wanted || static_cast<int>(result_.run_ns.size()) < options_.min_runs)) {
+    while (!stopped() && result_.run_ns.size() < kMostRuns &&
+           (spent < wanted || static_cast<int>(result_.run_ns.size()) < options_.min_runs)) {
       result_.run_ns.push_back(step(nullptr));
       spent += static_cast<double>(result_.run_ns.back());
       report(0.8 * spent / std::max(wanted, 1.0));
@@ -72,7 +75,8 @@ class Bench {
     double spent = 0;
     Timeline timeline;
     timeline.slices.reserve(executor_.plan().graph.nodes.size());
-    while (!stopped() && result_.timeline_runs < kMostTimelines && (spent < wanted || result_.timeline_runs < kFewestTimelines)) {
+    while (!stopped() && result_.timeline_runs < kMostTimelines &&
+           (spent < wanted || result_.timeline_runs < kFewestTimelines)) {
       const std::int64_t took = step(&timeline);
       const KernelTime time = kernel_time(timeline, took, result_.clock_read_ns);
       kernels.push_back(time.kernels_ns);
@@ -98,7 +102,9 @@ class Bench {
 
 }  // namespace
 
-BenchResult bench(Executor& executor, int threads, const BenchOptions& options) { return Bench(executor, threads, options).run(); }
+BenchResult bench(Executor& executor, int threads, const BenchOptions& options) {
+  return Bench(executor, threads, options).run();
+}
 
 std::int64_t percentile(const std::vector<std::int64_t>& ascending, double percent) {
   const double rank = std::ceil(percent / 100 * static_cast<double>(ascending.size()));

@@ -1,22 +1,24 @@
 // How long a step takes, and how much of that is kernels: what `tapedeck bench` measures.
 //
-// Steps are timed whole, without a timeline, from the call of run() to its return: that gives the percentiles. Then some steps run with a
-// timeline, which gives the split. At any moment of such a step either a kernel runs on some thread or none does:
+// Steps are timed whole, without a timeline, from the call of run() to its return: that gives the percentiles. Then some steps
+// run with a timeline, which gives the split. At any moment of such a step either a kernel runs on some thread or none does:
 //
 //     in kernels = the time during which at least one kernel runs (on one thread: the sum of the slices)
 //     outside    = the rest of the step: dispatch, hand-over between threads, the entry and the exit of run()
 //
-// Each stretch of kernel time holds the cost of one reading of the clock, and so does each gap; both are subtracted, measured on the machine
-// at hand. What else the timeline costs (storing slices, work of the processor that no longer overlaps) counts as outside, so that the
-// figure errs upwards, by some 50 ns a node: nothing for nodes of microseconds, a lot for a step of a few tiny ones.
+// Each stretch of kernel time holds the cost of one reading of the clock, and so does each gap; both are subtracted, measured
+// on the machine at hand. What else the timeline costs (storing slices, work of the processor that no longer overlaps) counts
+// as outside, so that the figure errs upwards, by some 50 ns a node: nothing for nodes of microseconds, a lot for a step of a
+// few tiny ones.
 //
-// The split is made within each step and the median of each part over the steps is reported, so that a step that is slow as a whole does
-// not look like overhead. With several threads a gap on one of them hides behind a kernel on another; `thread_busy` shows that: the
-// part of all threads' time that their own kernel calls take (threads that help inside another's kernel count as idle).
+// The split is made within each step and the median of each part over the steps is reported, so that a step that is slow as a
+// whole does not look like overhead. With several threads a gap on one of them hides behind a kernel on another; `thread_busy`
+// shows that: the part of all threads' time that their own kernel calls take (threads that help inside another's kernel count
+// as idle).
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/kernels/export.h>
 
 #include <atomic>
 #include <cstdint>
@@ -26,22 +28,22 @@
 namespace tapedeck TAPEDECK_API {
 
 struct BenchOptions {
-  int warmup_runs = -1;                      // exactly so many steps before those that count; -1: by time
-  double warmup_s = 0.5;                     // behind the first step, in which kernel libraries set themselves up (100 ms for a perceptron)
-  bool until_steady = true;                  // by time: no longer than it takes until three steps in a row agree within 5 %
-  double min_time_s = 1;                     // time steps until they took this long together; a quarter of it goes to those with a timeline
+  int warmup_runs = -1;      // exactly so many steps before those that count; -1: by time
+  double warmup_s = 0.5;     // behind the first step, in which kernel libraries set themselves up (100 ms for a perceptron)
+  bool until_steady = true;  // by time: no longer than it takes until three steps in a row agree within 5 %
+  double min_time_s = 1;     // time steps until they took this long together; a quarter of it goes to those with a timeline
   int min_runs = 3;
-  const std::atomic<bool>* cancel = nullptr; // checked between steps; what has been measured by then is the result
-  std::function<void(double)> progress = {}; // 0..1, from the calling thread
+  const std::atomic<bool>* cancel = nullptr;  // checked between steps; what has been measured by then is the result
+  std::function<void(double)> progress = {};  // 0..1, from the calling thread
 };
 
 struct BenchResult {
   int threads = 1;
   int warmup_runs = 0;
-  std::vector<std::int64_t> run_ns;          // of the timed steps, ascending
+  std::vector<std::int64_t> run_ns;  // of the timed steps, ascending
   int timeline_runs = 0;
-  double kernels_ns = 0, outside_ns = 0;     // of a step; 0 if timeline_runs is
-  double thread_busy = 0;                    // 0..1
+  double kernels_ns = 0, outside_ns = 0;  // of a step; 0 if timeline_runs is
+  double thread_busy = 0;                 // 0..1
   double clock_read_ns = 0;
   bool interrupted = false;
 
@@ -51,15 +53,15 @@ struct BenchResult {
 // REQUIRES: the executor has its inputs and state. State changes as in any other step. Throws what run() throws.
 BenchResult bench(Executor& executor, int threads, const BenchOptions& options = {});
 
-// Nearest rank: the smallest measured value that `percent` of all values do not exceed; so of few values the 99th is the largest.
-// REQUIRES: ascending, not empty, 0 < percent <= 100.
+// Nearest rank: the smallest measured value that `percent` of all values do not exceed; so of few values the 99th is the
+// largest. REQUIRES: ascending, not empty, 0 < percent <= 100.
 std::int64_t percentile(const std::vector<std::int64_t>& ascending, double percent);
 
 // The split of one step that took step_ns in all.
 struct KernelTime {
   double kernels_ns = 0, outside_ns = 0;
-  double thread_ns = 0;                      // of all kernel calls, side by side
+  double thread_ns = 0;  // of all kernel calls, side by side
 };
 KernelTime kernel_time(const Timeline& timeline, std::int64_t step_ns, double clock_read_ns);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,13 +1,13 @@
 #include <tapedeck/capture/measure/calibrate.h>
 
-#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/cost/machine.h>
-#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/cost/profile.h>
-#include <tapedeck/engine/ir/error.h>
-#include <tapedeck/engine/text/example.h>
-#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/text/example.h>
 
 #include <fmt/format.h>
 
@@ -24,10 +24,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Effort {
-  double seconds;                      // of one op, about
-  double most_us;                      // of one run, by the built-in estimate
-  double sample_us;                    // of runs per point
-  std::vector<double> elements;        // operands and results together
+  double seconds;                // of one op, about
+  double most_us;                // of one run, by the built-in estimate
+  double sample_us;              // of runs per point
+  std::vector<double> elements;  // operands and results together
 };
 constexpr double kMiddle = 8'000;
 
@@ -88,15 +88,16 @@ std::set<std::int64_t> sizes_of(const ParsedExample& e) {
   return sizes;
 }
 
-// The example as it stands; for each bound all sizes together; then each size alone, from an example that is a little larger already and
-// from the example itself: so the rates see square and long, and what is small in one direction.
+// The example as it stands; for each bound all sizes together; then each size alone, from an example that is a little larger
+// already and from the example itself: so the rates see square and long, and what is small in one direction.
 std::vector<Case> cases_of(const ParsedExample& e, const Effort& effort) {
   std::vector<Case> cases;
   const auto add = [&](std::optional<Case> c) {
     if (c) cases.push_back(std::move(*c));
   };
   add(inferred(e));
-  if (std::any_of(e.operands.begin(), e.operands.end(), [](const ExampleOperand& o) { return o.type.numel() == 0; })) return cases;
+  if (std::any_of(e.operands.begin(), e.operands.end(), [](const ExampleOperand& o) { return o.type.numel() == 0; }))
+    return cases;
   for (const double elements : effort.elements) add(enlarged(e, 0, elements, effort.most_us));
   const std::optional<Case> middle = enlarged(e, 0, kMiddle, effort.most_us);
   for (const ParsedExample* base : {middle ? &middle->example : nullptr, &e}) {
@@ -109,9 +110,10 @@ std::vector<Case> cases_of(const ParsedExample& e, const Effort& effort) {
 
 // ---- measuring ----
 
-// Elements in the operand's range; a short pattern again and again, because drawing millions of them would take longer than the kernels.
+// Elements in the operand's range; a short pattern again and again, because drawing millions of them would take longer than the
+// kernels.
 Tensor operand_of(const ExampleOperand& o, std::uint64_t seed) {
-  constexpr std::int64_t kPattern = 4093;   // prime, so that rows differ
+  constexpr std::int64_t kPattern = 4093;  // prime, so that rows differ
   const bool whole = !is_floating(o.type.dtype);
   std::uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
   std::vector<double> pattern;
@@ -126,14 +128,20 @@ Tensor operand_of(const ExampleOperand& o, std::uint64_t seed) {
     return from_bytes(type, values.data());
   };
   switch (o.type.dtype) {
-    case DType::f32: return fill(float{}, o.type);
-    case DType::f64: return fill(double{}, o.type);
-    case DType::i32: return fill(std::int32_t{}, o.type);
-    case DType::i64: return fill(std::int64_t{}, o.type);
+    case DType::f32:
+      return fill(float{}, o.type);
+    case DType::f64:
+      return fill(double{}, o.type);
+    case DType::i32:
+      return fill(std::int32_t{}, o.type);
+    case DType::i64:
+      return fill(std::int64_t{}, o.type);
     case DType::u8:
-    case DType::boolean: return fill(std::uint8_t{}, o.type);
+    case DType::boolean:
+      return fill(std::uint8_t{}, o.type);
     case DType::f16:
-    case DType::bf16: break;
+    case DType::bf16:
+      break;
   }
   return cast(fill(float{}, {DType::f32, o.type.shape}), o.type.dtype);
 }
@@ -142,7 +150,8 @@ Tensor operand_of(const ExampleOperand& o, std::uint64_t seed) {
 Graph graph_of(const Case& c) {
   Graph g;
   std::vector<ValueId> inputs;
-  for (std::size_t i = 0; i < c.example.operands.size(); ++i) inputs.push_back(g.add_input(fmt::format("x{}", i), c.example.operands[i].type));
+  for (std::size_t i = 0; i < c.example.operands.size(); ++i)
+    inputs.push_back(g.add_input(fmt::format("x{}", i), c.example.operands[i].type));
   const NodeId n = g.add_node(*c.example.op, inputs, c.example.attrs(), c.outputs);
   for (std::int32_t i = 0; i < g.nodes[n].n_outputs; ++i) {
     g.outputs.push_back(g.nodes[n].first_output + i);
@@ -155,12 +164,13 @@ Graph graph_of(const Case& c) {
 double kernel_ns(const Timeline& timeline, const Plan& plan, const Op& op) {
   std::int64_t ns = -1;
   for (const Slice& s : timeline.slices)
-    if (s.node != kNone && plan.graph.nodes[s.node].op == &op) ns = std::max<std::int64_t>(ns, 0) + s.end_ns - s.start_ns - clock_read_ns();
+    if (s.node != kNone && plan.graph.nodes[s.node].op == &op)
+      ns = std::max<std::int64_t>(ns, 0) + s.end_ns - s.start_ns - clock_read_ns();
   return static_cast<double>(ns);
 }
 
-// In a step, other nodes have run since this one's operands were last used: between runs the near caches fill with something else. Without
-// that, small updates of parameters looked eight times cheaper than they are.
+// In a step, other nodes have run since this one's operands were last used: between runs the near caches fill with something
+// else. Without that, small updates of parameters looked eight times cheaper than they are.
 class CacheSweep {
  public:
   void operator()() {
@@ -178,7 +188,8 @@ std::optional<CostPoint> measure(const Case& c, const Effort& effort, CacheSweep
   how.strategy = Strategy::none;
   how.find_floor = false;
   Executor executor(make_plan(graph_of(c), how));
-  for (std::size_t i = 0; i < c.example.operands.size(); ++i) executor.set_input(static_cast<int>(i), operand_of(c.example.operands[i], i + 1));
+  for (std::size_t i = 0; i < c.example.operands.size(); ++i)
+    executor.set_input(static_cast<int>(i), operand_of(c.example.operands[i], i + 1));
   const Op& op = *c.example.op;
   Timeline timeline;
   for (int i = 0; i < 2; ++i) executor.run(&timeline);
@@ -190,7 +201,7 @@ std::optional<CostPoint> measure(const Case& c, const Effort& effort, CacheSweep
     executor.run(&timeline);
     ns.push_back(std::max(kernel_ns(timeline, executor.plan(), op), 0.0));
     total += ns.back();
-    if (total > 20 * effort.most_us * 1000) break;   // far slower than estimated
+    if (total > 20 * effort.most_us * 1000) break;  // far slower than estimated
   }
   std::nth_element(ns.begin(), ns.begin() + static_cast<std::ptrdiff_t>(ns.size() / 4), ns.end());
   const Cost cost = counted_cost(op, c.example.types(), c.outputs, c.example.attrs());
@@ -198,8 +209,8 @@ std::optional<CostPoint> measure(const Case& c, const Effort& effort, CacheSweep
 }
 
 bool measurable(const Op& op) {
-  return op.kernels[static_cast<int>(DeviceType::cpu)] && op.n_regions == 0 && !op.examples.empty() && !op.is(kEffect) && !op.is(kPlanOnly) && !op.is(kView) &&
-         !op.is(kZeroCost);
+  return op.kernels[static_cast<int>(DeviceType::cpu)] && op.n_regions == 0 && !op.examples.empty() && !op.is(kEffect) &&
+         !op.is(kPlanOnly) && !op.is(kView) && !op.is(kZeroCost);
 }
 
 std::string types_text(const ParsedExample& e) {
@@ -210,7 +221,8 @@ std::string types_text(const ParsedExample& e) {
 
 class Calibrator {
  public:
-  Calibrator(const CalibrateOptions& options, std::vector<CalibrationPoint>* points) : options_(options), effort_(effort_of(options)), points_(points) {}
+  Calibrator(const CalibrateOptions& options, std::vector<CalibrationPoint>* points)
+      : options_(options), effort_(effort_of(options)), points_(points) {}
 
   Calibration run() {
     const std::vector<const Op*> ops = chosen();

@@ -1,8 +1,8 @@
 // Measures how fast this machine runs every op, in well under a minute.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/cost/calibration.h>
+#include <tapedeck/kernels/export.h>
 
 #include <atomic>
 #include <functional>
@@ -12,23 +12,25 @@
 namespace tapedeck TAPEDECK_API {
 
 struct CalibrateOptions {
-  bool quick = false;                                // some 5 seconds instead of 30, with fewer and smaller sizes
-  double op_seconds = 0;                             // after so long no further size of an op is begun, unless its rates could not be told yet; 0: 0.02 if quick, else 0.15
-  std::vector<std::string> ops = {};                 // only these; none: every op with a CPU kernel
-  const std::atomic<bool>* cancel = nullptr;         // checked between measurements; throws Cancelled (planner.h)
-  std::function<void(double)> progress = {};         // 0..1, from the calling thread
+  bool quick = false;     // some 5 seconds instead of 30, with fewer and smaller sizes
+  double op_seconds = 0;  // after so long no further size of an op is begun, unless its rates could not be told yet; 0: 0.02 if
+                          // quick, else 0.15
+  std::vector<std::string> ops = {};          // only these; none: every op with a CPU kernel
+  const std::atomic<bool>* cancel = nullptr;  // checked between measurements; throws Cancelled (planner.h)
+  std::function<void(double)> progress = {};  // 0..1, from the calling thread
 };
 
 // One measured size of an example.
 struct CalibrationPoint {
   std::string op;
-  std::string types;                                 // of the operands
+  std::string types;  // of the operands
   CostPoint cost;
 };
 
-// Every op's examples at their own sizes and at larger ones that inference accepts, each replayed alone on one thread, so that what is
-// measured is what a replay does; then fit_rates(). An op whose examples cannot be enlarged, or whose kernel refuses the random operands, has
-// no rates. Throws UsageError for an op that there is not. `points`, if not null, receives every measurement.
+// Every op's examples at their own sizes and at larger ones that inference accepts, each replayed alone on one thread, so that
+// what is measured is what a replay does; then fit_rates(). An op whose examples cannot be enlarged, or whose kernel refuses
+// the random operands, has no rates. Throws UsageError for an op that there is not. `points`, if not null, receives every
+// measurement.
 Calibration calibrate(const CalibrateOptions& options = {}, std::vector<CalibrationPoint>* points = nullptr);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

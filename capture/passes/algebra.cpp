@@ -1,9 +1,10 @@
-// Algebra: identities (identities.h) that make a value or a cheaper node out of a few nodes. By default those that change no bit.
+// Algebra: identities (identities.h) that make a value or a cheaper node out of a few nodes. By default those that change no
+// bit.
 //     %a = neg(%x); %b = neg(%a); %c = mul(%b, %one); %d = add(%c, %y)      becomes      %a = neg(%x); %d = add(%x, %y)
 // With fast_math also those that change rounding, or what becomes of NaN, infinities and -0:
 //     %a = exp(%x); %b = log(%a)      becomes      %a = exp(%x); and %x for %b
-// Leaves alone: clones, and what reads through them; nodes with order edges. Leaves dead nodes behind: dead_code comes after. One walk: what a
-// rewrite makes is itself rewritten at once, so the pass is idempotent. Cost: O(nodes * identities of an op).
+// Leaves alone: clones, and what reads through them; nodes with order edges. Leaves dead nodes behind: dead_code comes after.
+// One walk: what a rewrite makes is itself rewritten at once, so the pass is idempotent. Cost: O(nodes * identities of an op).
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/pattern.h>
 #include <tapedeck/capture/passes/registry.h>
@@ -38,11 +39,16 @@ RulesByOp index_rules(bool fast_math) {
 
 bool holds_for(Numbers of, DType dtype) {
   switch (of) {
-    case Numbers::floating: return is_floating(dtype);
-    case Numbers::whole: return !is_floating(dtype) && dtype != DType::boolean;
-    case Numbers::boolean: return dtype == DType::boolean;
-    case Numbers::arithmetic: return dtype != DType::boolean;
-    case Numbers::any: return true;
+    case Numbers::floating:
+      return is_floating(dtype);
+    case Numbers::whole:
+      return !is_floating(dtype) && dtype != DType::boolean;
+    case Numbers::boolean:
+      return dtype == DType::boolean;
+    case Numbers::arithmetic:
+      return dtype != DType::boolean;
+    case Numbers::any:
+      return true;
   }
   return false;
 }
@@ -50,7 +56,7 @@ bool holds_for(Numbers of, DType dtype) {
 // A node about to be made.
 struct Application {
   const Op* op = nullptr;
-  std::vector<ValueId> operands;   // of the new graph
+  std::vector<ValueId> operands;  // of the new graph
   const void* attrs = nullptr;
   Type type;
 };
@@ -58,8 +64,8 @@ struct Application {
 using AttributeBytes = std::vector<std::max_align_t>;
 
 struct Match {
-  std::array<ValueId, 128> values;                                  // by variable
-  std::vector<std::pair<const Op*, AttributeBytes>> attributes;     // of the nodes on the left that have any
+  std::array<ValueId, 128> values;                               // by variable
+  std::vector<std::pair<const Op*, AttributeBytes>> attributes;  // of the nodes on the left that have any
   Match() { values.fill(kNone); }
 };
 
@@ -73,13 +79,20 @@ bool states(const Pattern& p, std::string_view attribute) {
 
 std::size_t field_size(const Field& field) {
   switch (field.kind) {
-    case FieldKind::integer: return sizeof(std::int64_t);
-    case FieldKind::real: return sizeof(double);
-    case FieldKind::boolean: return sizeof(bool);
-    case FieldKind::string: return sizeof(Name);
-    case FieldKind::dtype: return sizeof(DType);
-    case FieldKind::ints: return sizeof(Ints);
-    case FieldKind::tensor: return sizeof(TensorIndex);
+    case FieldKind::integer:
+      return sizeof(std::int64_t);
+    case FieldKind::real:
+      return sizeof(double);
+    case FieldKind::boolean:
+      return sizeof(bool);
+    case FieldKind::string:
+      return sizeof(Name);
+    case FieldKind::dtype:
+      return sizeof(DType);
+    case FieldKind::ints:
+      return sizeof(Ints);
+    case FieldKind::tensor:
+      return sizeof(TensorIndex);
   }
   return 0;
 }
@@ -91,7 +104,8 @@ const Field* find_field(const Op& op, const Field& like) {
 }
 
 std::span<const Rule* const> rules_of(const RulesByOp& rules, const Op& op) {
-  return static_cast<std::size_t>(op.id) < rules.size() ? std::span<const Rule* const>(rules[op.id]) : std::span<const Rule* const>();
+  return static_cast<std::size_t>(op.id) < rules.size() ? std::span<const Rule* const>(rules[op.id])
+                                                        : std::span<const Rule* const>();
 }
 
 // Of nodes that are looked at at all.
@@ -125,11 +139,13 @@ class Matcher {
         if (bound == kNone) bound = v;
         return bound == v;
       }
-      case Pattern::Kind::op: break;
+      case Pattern::Kind::op:
+        break;
     }
     if (graph_.values[v].node == kNone) return false;
     const Node& node = graph_.nodes[graph_.values[v].node];
-    return node.op == p.op && !node.origin.clone && node.n_outputs == 1 && matches_application(p, *node.op, graph_.inputs(node), graph_.attributes(node), match);
+    return node.op == p.op && !node.origin.clone && node.n_outputs == 1 &&
+           matches_application(p, *node.op, graph_.inputs(node), graph_.attributes(node), match);
   }
 
   bool matches_application(const Pattern& p, const Op& op, std::span<const ValueId> operands, const void* attrs, Match& match) {
@@ -159,7 +175,8 @@ class Matcher {
       for (const Field& field : fields_of(*op)) {
         if (states(rule.from, field.name) || (rule.to.op && find_field(*rule.to.op, field))) continue;
         const auto* value = reinterpret_cast<const unsigned char*>(attrs.data()) + field.offset;
-        if (std::memcmp(value, static_cast<const unsigned char*>(op->attrs->defaults) + field.offset, field_size(field)) != 0) return false;
+        if (std::memcmp(value, static_cast<const unsigned char*>(op->attrs->defaults) + field.offset, field_size(field)) != 0)
+          return false;
       }
     return true;
   }
@@ -182,7 +199,8 @@ bool may_rewrite(const Graph& graph, const RulesByOp& rules) {
 
 class Algebra {
  public:
-  Algebra(const Graph& graph, const RulesByOp& rules) : from_(graph), rules_(rules), rewriter_(graph), to_(rewriter_.graph()), matcher_(to_) {}
+  Algebra(const Graph& graph, const RulesByOp& rules)
+      : from_(graph), rules_(rules), rewriter_(graph), to_(rewriter_.graph()), matcher_(to_) {}
 
   Graph run() {
     for (NodeId n = 0; n < from_.node_count(); ++n)
@@ -227,7 +245,8 @@ class Algebra {
     for (const Field& field : fields_of(op))
       for (const auto& [left, attrs] : match.attributes)
         if (const Field* other = find_field(*left, field))
-          std::memcpy(bytes + field.offset, reinterpret_cast<const unsigned char*>(attrs.data()) + other->offset, field_size(field));
+          std::memcpy(bytes + field.offset, reinterpret_cast<const unsigned char*>(attrs.data()) + other->offset,
+                      field_size(field));
     return store;
   }
 
@@ -276,7 +295,7 @@ class Algebra {
   Rewriter rewriter_;
   Graph& to_;
   Matcher matcher_;
-  const Origin* origin_ = nullptr;   // of the node being rewritten
+  const Origin* origin_ = nullptr;  // of the node being rewritten
 };
 
 }  // namespace
@@ -294,7 +313,8 @@ const bool registered = register_pass({
     .doc = "applies identities such as x * 1 = x and -(-x) = x; with fast_math log(exp(x)) = x and more",
     .before = "graph g(%x: f32[4]) {\n  %one: f32[] = full() {shape=[], dtype=f32, value=1.0}\n  %a: f32[4] = mul(%x, %one)\n"
               "  %b: f32[4] = exp(%a)\n  return %b\n}\n",
-    .after = "graph g(%x: f32[4]) {\n  _: f32[] = full() {shape=[], dtype=f32, value=1.0}\n  %b: f32[4] = exp(%x)\n  return %b\n}\n",
+    .after =
+        "graph g(%x: f32[4]) {\n  _: f32[] = full() {shape=[], dtype=f32, value=1.0}\n  %b: f32[4] = exp(%x)\n  return %b\n}\n",
     .run = algebra,
 });
 }  // namespace

@@ -1,9 +1,10 @@
-// A join whose first operands an earlier one has joined begins with that one's result. A DenseNet that joins all it has so far before each layer
-// is a chain then, which the plan lays into one buffer (analysis/parts.h); without that it copies as many bytes as before.
+// A join whose first operands an earlier one has joined begins with that one's result. A DenseNet that joins all it has so far
+// before each layer is a chain then, which the plan lays into one buffer (analysis/parts.h); without that it copies as many
+// bytes as before.
 //     %c = concat(%a, %b); %d = f(%c); %e = concat(%a, %b, %d)      becomes      %e = concat(%c, %d)
-// For ops that declare joins_in_turn (engine/ir/op.h). The longest such beginning is taken, and of equal ones the first. Leaves alone: clones,
-// nodes with order edges, nodes of different checkpoint regions, and joins of what no node computes (inputs, state, constants): that has bytes
-// already, and its copy would live on. Cost: O(operands), by hashes of beginnings.
+// For ops that declare joins_in_turn (engine/ir/op.h). The longest such beginning is taken, and of equal ones the first. Leaves
+// alone: clones, nodes with order edges, nodes of different checkpoint regions, and joins of what no node computes (inputs,
+// state, constants): that has bytes already, and its copy would live on. Cost: O(operands), by hashes of beginnings.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 
@@ -37,7 +38,8 @@ class Chains {
   std::vector<std::size_t> hash_beginnings(NodeId n) const {
     std::size_t hash = hash_attributes(graph_, node(n)) + static_cast<std::size_t>(node(n).op->id);
     std::vector<std::size_t> hashes;
-    for (ValueId v : graph_.inputs(node(n))) hashes.push_back(hash = (hash ^ static_cast<std::size_t>(v)) * 0x9E3779B97F4A7C15u + (hash >> 29));
+    for (ValueId v : graph_.inputs(node(n)))
+      hashes.push_back(hash = (hash ^ static_cast<std::size_t>(v)) * 0x9E3779B97F4A7C15u + (hash >> 29));
     return hashes;
   }
 
@@ -56,8 +58,8 @@ class Chains {
     for (NodeId m : it->second) {
       const auto begins = graph_.inputs(node(m));
       const bool same_region = node(m).origin.region == node(n).origin.region;
-      if (node(m).op == node(n).op && begins.size() == length && same_region && std::equal(begins.begin(), begins.end(), operands.begin()) &&
-          same_attributes(graph_, node(m), graph_, node(n)))
+      if (node(m).op == node(n).op && begins.size() == length && same_region &&
+          std::equal(begins.begin(), begins.end(), operands.begin()) && same_attributes(graph_, node(m), graph_, node(n)))
         return m;
     }
     return kNone;
@@ -98,9 +100,11 @@ namespace {
 const bool registered = register_pass({
     .name = "chain_joins",
     .doc = "lets a join whose first operands another has joined begin with that one's result",
-    .before = "graph g(%x: f32[2,3], %y: f32[2,3]) {\n  %a: f32[2,3] = tanh(%x)\n  %b: f32[2,3] = tanh(%y)\n  %c: f32[4,3] = concat(%a, %b) {axis=0}\n  %d: f32[2,3] = exp(%a)\n"
+    .before = "graph g(%x: f32[2,3], %y: f32[2,3]) {\n  %a: f32[2,3] = tanh(%x)\n  %b: f32[2,3] = tanh(%y)\n  %c: f32[4,3] = "
+              "concat(%a, %b) {axis=0}\n  %d: f32[2,3] = exp(%a)\n"
               "  %e: f32[6,3] = concat(%a, %b, %d) {axis=0}\n  return %c, %e\n}\n",
-    .after = "graph g(%x: f32[2,3], %y: f32[2,3]) {\n  %a: f32[2,3] = tanh(%x)\n  %b: f32[2,3] = tanh(%y)\n  %c: f32[4,3] = concat(%a, %b) {axis=0}\n  %d: f32[2,3] = exp(%a)\n"
+    .after = "graph g(%x: f32[2,3], %y: f32[2,3]) {\n  %a: f32[2,3] = tanh(%x)\n  %b: f32[2,3] = tanh(%y)\n  %c: f32[4,3] = "
+             "concat(%a, %b) {axis=0}\n  %d: f32[2,3] = exp(%a)\n"
              "  %e: f32[6,3] = concat(%c, %d) {axis=0}\n  return %c, %e\n}\n",
     .run = [](Graph g, const PassOptions&) { return chain_joins(std::move(g)); },
 });

@@ -1,13 +1,15 @@
 // Layout: a result's dimensions lie in memory in the order that the user's function gives, outermost first.
 //     %a: f32[2,3,4] = exp(%x)                       with a function that says {0,2,1}
 // becomes
-//     %1: f32[2,3,4] = exp(%x); %2: f32[2,4,3] = transpose(%1) {axes=[0,2,1]}; %3 = copy(%2); %a: f32[2,3,4] = transpose(%3) {axes=[0,2,1]}
-// The function is asked about every node with one result of at least two dimensions; it may change where elements lie and nothing else, so
-// no bit of a result changes. Leaves alone: clones, nodes with order edges. Throws UsageError for an order that is no permutation. Later passes that drop copies would undo it: it comes after
-// them. Does nothing without a function. Cost: O(nodes).
+//     %1: f32[2,3,4] = exp(%x); %2: f32[2,4,3] = transpose(%1) {axes=[0,2,1]}; %3 = copy(%2); %a: f32[2,3,4] = transpose(%3)
+//     {axes=[0,2,1]}
+// The function is asked about every node with one result of at least two dimensions; it may change where elements lie and
+// nothing else, so no bit of a result changes. Leaves alone: clones, nodes with order edges. Throws UsageError for an order
+// that is no permutation. Later passes that drop copies would undo it: it comes after them. Does nothing without a function.
+// Cost: O(nodes).
+#include <tapedeck/capture/analysis/liveness.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/capture/analysis/liveness.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
@@ -29,7 +31,9 @@ PermuteAttrs undone(const Graph& graph, NodeId n, const Ints& axes) {
     seen[axes[i]] = true;
     back.axes.items[axes[i]] = i;
   }
-  if (!right) throw UsageError(fmt::format("the layout chosen for a result of {} dimensions is no permutation of them: {}", rank, graph.node_text(n)));
+  if (!right)
+    throw UsageError(
+        fmt::format("the layout chosen for a result of {} dimensions is no permutation of them: {}", rank, graph.node_text(n)));
   return back;
 }
 
@@ -41,7 +45,8 @@ bool is_identity(const Ints& axes) {
 
 class LayoutPass {
  public:
-  LayoutPass(const Graph& graph, const LayoutChoice& choice) : from_(graph), choice_(choice), readers_(graph), rewriter_(graph), to_(rewriter_.graph()) {}
+  LayoutPass(const Graph& graph, const LayoutChoice& choice)
+      : from_(graph), choice_(choice), readers_(graph), rewriter_(graph), to_(rewriter_.graph()) {}
 
   Graph run() {
     for (NodeId n = 0; n < from_.node_count(); ++n) {
@@ -62,7 +67,8 @@ class LayoutPass {
     if (readers.size() != 1 || from_.nodes[readers[0]].op != transpose_) return false;
     const Node& turned = from_.nodes[readers[0]];
     const auto copies = readers_.of(turned.first_output);
-    return static_cast<const PermuteAttrs*>(from_.attributes(turned))->axes == axes && copies.size() == 1 && from_.nodes[copies[0]].op == copy_;
+    return static_cast<const PermuteAttrs*>(from_.attributes(turned))->axes == axes && copies.size() == 1 &&
+           from_.nodes[copies[0]].op == copy_;
   }
 
   void lay(NodeId n, const Ints& axes) {
@@ -107,7 +113,8 @@ const bool registered = register_pass({
     .aliases = {"layout"},
     .doc = "lays results in memory in the order of dimensions that the user's function chooses",
     .before = "graph g(%x: f32[2,3]) {\n  %a: f32[2,3] = exp(%x)\n  %b: f32[2,3] = neg(%a)\n  return %b\n}\n",
-    .after = "graph g(%x: f32[2,3]) {\n  %1: f32[2,3] = exp(%x)\n  %2: f32[3,2] = transpose(%1) {axes=[1,0]}\n  %3: f32[3,2] = copy(%2)\n"
+    .after = "graph g(%x: f32[2,3]) {\n  %1: f32[2,3] = exp(%x)\n  %2: f32[3,2] = transpose(%1) {axes=[1,0]}\n  %3: f32[3,2] = "
+             "copy(%2)\n"
              "  %a: f32[2,3] = transpose(%3) {axes=[1,0]}\n  %b: f32[2,3] = neg(%a)\n  return %b\n}\n",
     .run = choose_layout,
     .asked_for = true,

@@ -2,16 +2,16 @@
 //     %a = constant() {value=[1.0,2.0]}; %b = neg(%a); %y = add(%x, %b)
 // becomes
 //     %b = constant() {value=[-1.0,-2.0]}; %y = add(%x, %b)
-// A result whose elements are all equal becomes a `full`, which holds no bytes between runs. Only results of at most `fold_bytes` are folded
-// (a constant is held all along), from operands of at most `fold_operand_bytes`. Leaves alone: effects, random ops, `opaque`, control flow,
-// clones, nodes with order edges, views that only make a result larger, and nodes whose kernel reports a fault, which is for the run to
-// report. Needs dead_code after it. Cost: what is folded, computed once.
+// A result whose elements are all equal becomes a `full`, which holds no bytes between runs. Only results of at most
+// `fold_bytes` are folded (a constant is held all along), from operands of at most `fold_operand_bytes`. Leaves alone: effects,
+// random ops, `opaque`, control flow, clones, nodes with order edges, views that only make a result larger, and nodes whose
+// kernel reports a fault, which is for the run to report. Needs dead_code after it. Cost: what is folded, computed once.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/engine/ir/error.h>
-#include <tapedeck/engine/ir/graph_access.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ir/graph_access.h>
 
 #include <algorithm>
 #include <cmath>
@@ -25,10 +25,12 @@ namespace {
 constexpr double kMostMicroseconds = 1000;  // of one folded node, by the cost model
 
 std::int64_t bytes_of(std::span<const Value> values) {
-  return std::accumulate(values.begin(), values.end(), std::int64_t{0}, [](std::int64_t n, const Value& v) { return n + v.type.bytes(); });
+  return std::accumulate(values.begin(), values.end(), std::int64_t{0},
+                         [](std::int64_t n, const Value& v) { return n + v.type.bytes(); });
 }
 
-// A quick look that all nodes of most graphs fail: no first node is folded unless it reads nothing but what nodes without operands make.
+// A quick look that all nodes of most graphs fail: no first node is folded unless it reads nothing but what nodes without
+// operands make.
 bool may_fold(const Graph& graph, const Node& node) {
   const auto operands = graph.inputs(node);
   return node.n_inputs > 0 && std::all_of(operands.begin(), operands.end(), [&](ValueId v) {
@@ -51,8 +53,8 @@ class Folder {
 
   // Ops that are functions of what they are given, here and now.
   static bool pure(const Node& node) {
-    return !node.op->is(kEffect) && !node.op->is(kPlanOnly) && !node.op->is(kRandom) && !node.op->is(kDeclaredTypes) && node.n_regions == 0 &&
-           !node.origin.clone && node.n_after == 0 && node.n_outputs > 0;
+    return !node.op->is(kEffect) && !node.op->is(kPlanOnly) && !node.op->is(kRandom) && !node.op->is(kDeclaredTypes) &&
+           node.n_regions == 0 && !node.origin.clone && node.n_after == 0 && node.n_outputs > 0;
   }
 
   bool reads_no_unknown(const Node& node) {
@@ -81,7 +83,8 @@ class Folder {
     const Type& type = to().values[v].type;
     if (type.bytes() > options_.fold_operand_bytes) return {};
     if (const Literal* literal = to().literal(node)) {
-      if (literal->data || type.bytes() == 0) known_[v] = type.bytes() > 0 ? from_bytes(type, literal->data.get()) : empty(type);
+      if (literal->data || type.bytes() == 0)
+        known_[v] = type.bytes() > 0 ? from_bytes(type, literal->data.get()) : empty(type);
     } else if (node.n_inputs == 0 && pure(node)) {
       const std::vector<Tensor> made = compute(to(), node, {});
       if (!made.empty()) known_[v] = made[v - node.first_output];
@@ -97,7 +100,8 @@ class Folder {
     try {
       std::vector<Tensor> results;
       for (const Tensor& t : execute(*node.op, operands, graph.attributes(node), types, {})) {
-        std::vector<std::max_align_t> bytes((static_cast<std::size_t>(t.bytes()) + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
+        std::vector<std::max_align_t> bytes((static_cast<std::size_t>(t.bytes()) + sizeof(std::max_align_t) - 1) /
+                                            sizeof(std::max_align_t));
         t.copy_to(bytes.data(), static_cast<std::size_t>(t.bytes()), dtype_size(t.dtype()));
         results.push_back(t.bytes() > 0 ? from_bytes(t.type(), bytes.data()) : empty(t.type()));
       }
@@ -129,14 +133,16 @@ class Folder {
   ValueId add_known(const Tensor& t, const Origin& origin) {
     const Type types[] = {t.type()};
     const std::optional<FullAttrs> attrs = as_full(t);
-    const ValueId v = attrs ? to().nodes[to().add_node(*find_op("full"), {}, &*attrs, types, origin)].first_output : add_constant(t, origin);
+    const ValueId v =
+        attrs ? to().nodes[to().add_node(*find_op("full"), {}, &*attrs, types, origin)].first_output : add_constant(t, origin);
     known_.resize(to().values.size());
     known_[v] = t;
     return v;
   }
 
   ValueId add_constant(const Tensor& t, const Origin& origin) {
-    const std::shared_ptr<void> bytes(::operator new(static_cast<std::size_t>(t.bytes()) + 1), [](void* p) { ::operator delete(p); });
+    const std::shared_ptr<void> bytes(::operator new(static_cast<std::size_t>(t.bytes()) + 1),
+                                      [](void* p) { ::operator delete(p); });
     if (t.bytes() > 0) std::memcpy(bytes.get(), t.data(), static_cast<std::size_t>(t.bytes()));
     const Type types[] = {t.type()};
     const ConstantAttrs attrs{{to().add_constant({t.type(), bytes, Name()})}};
@@ -173,7 +179,8 @@ class Folder {
 }  // namespace
 
 Graph constant_folding(Graph graph, const PassOptions& options) {
-  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return may_fold(graph, node); })) return graph;
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return may_fold(graph, node); }))
+    return graph;
   // A capture around this must neither record it nor take its reading of results for a host read.
   const Scoped<Recorder*> tape(thread_state().tape, thread_state().own.get());
   return Folder(graph, options).run();
@@ -184,10 +191,12 @@ const bool registered = register_pass({
     .name = "constant_folding",
     .aliases = {"fold", "fold_constants"},
     .doc = "computes now what does not depend on any input or state",
-    .before = "graph g(%x: f32[2]) {\n  %b: f32[2] = constant() {value=[-1.0,-2.0]}\n  %c: f32[2] = neg(%b)\n  %y: f32[2] = add(%x, %c)\n"
+    .before = "graph g(%x: f32[2]) {\n  %b: f32[2] = constant() {value=[-1.0,-2.0]}\n  %c: f32[2] = neg(%b)\n  %y: f32[2] = "
+              "add(%x, %c)\n"
               "  return %y\n}\n",
-    .after = "graph g(%x: f32[2]) {\n  _: f32[2] = constant() {value=[-1.0,-2.0]}\n  %c: f32[2] = constant() {value=[1.0,2.0]}\n"
-             "  %y: f32[2] = add(%x, %c)\n  return %y\n}\n",
+    .after =
+        "graph g(%x: f32[2]) {\n  _: f32[2] = constant() {value=[-1.0,-2.0]}\n  %c: f32[2] = constant() {value=[1.0,2.0]}\n"
+        "  %y: f32[2] = add(%x, %c)\n  return %y\n}\n",
     .run = constant_folding,
 });
 }  // namespace

@@ -28,7 +28,8 @@ std::uint64_t hash_node(const Graph& graph, const Node& node, const Firsts& firs
   std::uint64_t hash = mix(hash_attributes(graph, node), reinterpret_cast<std::uintptr_t>(node.op));
   for (ValueId v : graph.inputs(node)) hash = mix(hash, static_cast<std::uint64_t>(first[v]));
   for (const Region& region : graph.regions_of(node))
-    hash = mix(hash, static_cast<std::uint64_t>(region->node_count()) << 20 ^ static_cast<std::uint64_t>(region->value_count()));
+    hash =
+        mix(hash, static_cast<std::uint64_t>(region->node_count()) << 20 ^ static_cast<std::uint64_t>(region->value_count()));
   return hash;
 }
 
@@ -77,7 +78,8 @@ std::vector<NodeId> find_equals(const Graph& graph) {
   for (NodeId n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.nodes[n];
     if (!mergeable(graph, node)) continue;
-    equals[n] = seen.find_or_add(hash_node(graph, node, first), n, [&](NodeId other) { return same_node(graph, graph.nodes[other], node, first); });
+    equals[n] = seen.find_or_add(hash_node(graph, node, first), n,
+                                 [&](NodeId other) { return same_node(graph, graph.nodes[other], node, first); });
     if (equals[n] == kNone) continue;
     for (std::int32_t i = 0; i < node.n_outputs; ++i) first[node.first_output + i] = graph.nodes[equals[n]].first_output + i;
   }
@@ -96,7 +98,8 @@ Graph cse(Graph graph) {
       continue;
     }
     const Node &node = graph.nodes[n], &kept = graph.nodes[equals[n]];
-    for (std::int32_t i = 0; i < node.n_outputs; ++i) rewriter.replace(node.first_output + i, rewriter.at(kept.first_output + i));
+    for (std::int32_t i = 0; i < node.n_outputs; ++i)
+      rewriter.replace(node.first_output + i, rewriter.at(kept.first_output + i));
   }
   return rewriter.finish();
 }
@@ -106,7 +109,8 @@ const bool registered = register_pass({
     .name = "cse",
     .aliases = {"common_subexpressions"},
     .doc = "computes equal things once",
-    .before = "graph g(%x: f32[4]) {\n  %a: f32[4] = exp(%x)\n  %b: f32[4] = exp(%x)\n  %c: f32[4] = add(%a, %b)\n  return %c\n}\n",
+    .before =
+        "graph g(%x: f32[4]) {\n  %a: f32[4] = exp(%x)\n  %b: f32[4] = exp(%x)\n  %c: f32[4] = add(%a, %b)\n  return %c\n}\n",
     .after = "graph g(%x: f32[4]) {\n  %a: f32[4] = exp(%x)\n  %c: f32[4] = add(%a, %a)\n  return %c\n}\n",
     .run = [](Graph g, const PassOptions&) { return cse(std::move(g)); },
 });

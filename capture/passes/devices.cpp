@@ -14,7 +14,8 @@ Name device_of_operands(const Graph& graph, NodeId n, const std::vector<Name>& d
   for (ValueId v : graph.inputs(graph.nodes[n])) {
     if (devices[v].empty() || devices[v] == device) continue;
     if (!device.empty())
-      throw InvalidGraphError(fmt::format("operands on {} and on {}: {}", device.view(), devices[v].view(), graph.node_text(n)));
+      throw InvalidGraphError(
+          fmt::format("operands on {} and on {}: {}", device.view(), devices[v].view(), graph.node_text(n)));
     device = devices[v];
   }
   return device;

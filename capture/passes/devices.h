@@ -1,17 +1,17 @@
-// Where values are, read off a graph: inputs and state where the map puts them, results of to_device where it says, other results where their
-// operands are.
+// Where values are, read off a graph: inputs and state where the map puts them, results of to_device where it says, other
+// results where their operands are.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/passes/pass_options.h>
 #include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/kernels/export.h>
 
 #include <vector>
 
 namespace tapedeck TAPEDECK_API {
 
-// By value; empty for what has no operands, which can be made anywhere. Throws InvalidGraphError naming the node if its operands are on
-// different devices, or if a to_device says it comes from where its operand is not. O(nodes and operands).
+// By value; empty for what has no operands, which can be made anywhere. Throws InvalidGraphError naming the node if its
+// operands are on different devices, or if a to_device says it comes from where its operand is not. O(nodes and operands).
 std::vector<Name> devices_of_values(const Graph& graph, const DeviceMap& map);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,11 +1,11 @@
-// Redundant copies and conversions: a copy is its operand (in a graph nothing is written in place); so is a cast to the operand's own dtype,
-// and a cast there and back through a dtype that holds every value of it; and ops that broadcast their operands by themselves need no
-// broadcast_to before them.
+// Redundant copies and conversions: a copy is its operand (in a graph nothing is written in place); so is a cast to the
+// operand's own dtype, and a cast there and back through a dtype that holds every value of it; and ops that broadcast their
+// operands by themselves need no broadcast_to before them.
 //     %a = copy(%x); %b = cast(%a) {dtype=f64}; %c = cast(%b) {dtype=f32}; %d = broadcast_to(%s) {shape=[4]}; %e = add(%c, %d)
 // becomes, but for what is dead then,
 //     %e = add(%x, %s)
-// The copies that updates and outputs need come later, from insert_copies, and only where bytes cannot be shared. Leaves alone: clones, nodes
-// with order edges. Leaves dead nodes behind: dead_code comes after. Cost: O(nodes).
+// The copies that updates and outputs need come later, from insert_copies, and only where bytes cannot be shared. Leaves alone:
+// clones, nodes with order edges. Leaves dead nodes behind: dead_code comes after. Cost: O(nodes).
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/ir/error.h>
@@ -20,14 +20,20 @@ namespace {
 bool holds(DType through, DType from) {
   if (through == from) return true;
   switch (from) {
-    case DType::boolean: return true;
-    case DType::u8: return through != DType::boolean;
+    case DType::boolean:
+      return true;
+    case DType::u8:
+      return through != DType::boolean;
     case DType::f16:
-    case DType::bf16: return through == DType::f32 || through == DType::f64;
-    case DType::f32: return through == DType::f64;
-    case DType::i32: return through == DType::i64 || through == DType::f64;
+    case DType::bf16:
+      return through == DType::f32 || through == DType::f64;
+    case DType::f32:
+      return through == DType::f64;
+    case DType::i32:
+      return through == DType::i64 || through == DType::f64;
     case DType::f64:
-    case DType::i64: return false;
+    case DType::i64:
+      return false;
   }
   return false;
 }
@@ -39,14 +45,18 @@ class CopyFinder {
 
   bool may_drop(const Node& node) const {
     if (node.op == copy_) return true;
-    if (node.op == cast_) return is_made_by(graph_.inputs(node)[0], cast_) || graph_.values[graph_.inputs(node)[0]].type == graph_.values[node.first_output].type;
+    if (node.op == cast_)
+      return is_made_by(graph_.inputs(node)[0], cast_) ||
+             graph_.values[graph_.inputs(node)[0]].type == graph_.values[node.first_output].type;
     if (!node.op->is(kElementwise) || node.n_inputs < 2) return false;
     const auto operands = graph_.inputs(node);
     return std::any_of(operands.begin(), operands.end(), [&](ValueId v) { return is_made_by(v, broadcast_to_); });
   }
 
  private:
-  bool is_made_by(ValueId v, const Op* op) const { return graph_.values[v].node != kNone && graph_.nodes[graph_.values[v].node].op == op; }
+  bool is_made_by(ValueId v, const Op* op) const {
+    return graph_.values[v].node != kNone && graph_.nodes[graph_.values[v].node].op == op;
+  }
 
   const Graph& graph_;
   const Op *copy_ = find_op("copy"), *cast_ = find_op("cast"), *broadcast_to_ = find_op("broadcast_to");
@@ -106,7 +116,8 @@ class CopyDropper {
     bool any = false;
     for (ValueId v : from_.inputs(node)) {
       operands.push_back(rewriter_.at(v));
-      for (const Node* broadcast; (broadcast = maker(operands.back(), broadcast_to_)) != nullptr; any = true) operands.back() = to_.inputs(*broadcast)[0];
+      for (const Node* broadcast; (broadcast = maker(operands.back(), broadcast_to_)) != nullptr; any = true)
+        operands.back() = to_.inputs(*broadcast)[0];
       types.push_back(to_.values[operands.back()].type);
     }
     if (!any) return false;
@@ -166,7 +177,8 @@ const bool registered = register_pass({
     .doc = "leaves out copies, conversions and broadcasts that change nothing",
     .before = "graph g(%x: f32[4], %s: f32[]) {\n  %a: f32[4] = copy(%x)\n  %d: f32[4] = broadcast_to(%s) {shape=[4]}\n"
               "  %e: f32[4] = add(%a, %d)\n  return %e, %d\n}\n",
-    .after = "graph g(%x: f32[4], %s: f32[]) {\n  %d: f32[4] = broadcast_to(%s) {shape=[4]}\n  %e: f32[4] = add(%x, %s)\n  return %e, %d\n}\n",
+    .after = "graph g(%x: f32[4], %s: f32[]) {\n  %d: f32[4] = broadcast_to(%s) {shape=[4]}\n  %e: f32[4] = add(%x, %s)\n  "
+             "return %e, %d\n}\n",
     .run = [](Graph g, const PassOptions&) { return drop_copies(std::move(g)); },
 });
 }  // namespace

@@ -1,11 +1,12 @@
 // View folding: a view of a view is one view where one op can say it, and none where it shows the operand as it is.
-//     %a = transpose(%x) {axes=[1,0]}; %b = transpose(%a) {axes=[1,0]}; %c = reshape(%b) {shape=[24]}; %d = reshape(%c) {shape=[2,12]}
+//     %a = transpose(%x) {axes=[1,0]}; %b = transpose(%a) {axes=[1,0]}; %c = reshape(%b) {shape=[24]}; %d = reshape(%c)
+//     {shape=[2,12]}
 // becomes, but for what is dead then,
 //     %d = reshape(%x) {shape=[2,12]}
-// Asks the ops' own view rules: the window (offset and strides) of a chain of views on dense bytes says which element is where, and whatever
-// reshape, transpose, slice or broadcast_to has the same window is the same value. Leaves alone: views through which no gradient passes, clones,
-// nodes with order edges, chains whose window no single op has. Leaves dead views behind: dead_code comes after. Cost: O(nodes), for at most
-// kMostLinks views of a chain are looked at.
+// Asks the ops' own view rules: the window (offset and strides) of a chain of views on dense bytes says which element is where,
+// and whatever reshape, transpose, slice or broadcast_to has the same window is the same value. Leaves alone: views through
+// which no gradient passes, clones, nodes with order edges, chains whose window no single op has. Leaves dead views behind:
+// dead_code comes after. Cost: O(nodes), for at most kMostLinks views of a chain are looked at.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/ir/error.h>
@@ -39,7 +40,8 @@ bool same_window(const Shape& shape, const Strided& a, const Strided& b) {
   return true;
 }
 
-std::optional<Strided> window_through(const Op& op, const void* attrs, const Type& from, const Strided& window, const Type& to) {
+std::optional<Strided> window_through(const Op& op, const void* attrs, const Type& from, const Strided& window,
+                                      const Type& to) {
   Strided result;
   if (!op.view(from, window.strides, attrs, to, &result.offset, result.strides)) return std::nullopt;
   result.offset += window.offset;
@@ -75,7 +77,8 @@ std::optional<PermuteAttrs> as_permutation(const Shape& from, const Shape& to, c
   bool used[kMaxRank] = {};
   for (int i = 0; i < to.rank; ++i) {
     int axis = 0;
-    while (axis < from.rank && (used[axis] || from[axis] != to[i] || (to[i] != 1 && dense.strides[axis] != window.strides[i]))) ++axis;
+    while (axis < from.rank && (used[axis] || from[axis] != to[i] || (to[i] != 1 && dense.strides[axis] != window.strides[i])))
+      ++axis;
     if (axis == from.rank) return std::nullopt;
     used[axis] = true;
     attrs.axes.push_back(axis);
@@ -143,7 +146,8 @@ std::optional<OneView> one_view(const Type& from, const Type& to, const Strided&
 // ---- the pass ----
 
 bool foldable(const Node& node) {
-  return node.op->is(kView) && node.op->view && node.op->vjp && node.n_inputs == 1 && node.n_outputs == 1 && !node.origin.clone && node.n_after == 0;
+  return node.op->is(kView) && node.op->view && node.op->vjp && node.n_inputs == 1 && node.n_outputs == 1 &&
+         !node.origin.clone && node.n_after == 0;
 }
 
 // A quick look that most graphs fail at all of their nodes: views of views, and views with their operand's type.
@@ -171,7 +175,8 @@ class ViewFolder {
     const Type& type = from_.values[result].type;
     // Values of the new graph from the operand back to the far end of its chain of views; then nearer and nearer ends.
     std::vector<ValueId> chain = {rewriter_.at(from_.inputs(node)[0])};
-    for (NodeId k; static_cast<int>(chain.size()) < kMostLinks && (k = to_.values[chain.back()].node) != kNone && foldable(to_.nodes[k]);)
+    for (NodeId k;
+         static_cast<int>(chain.size()) < kMostLinks && (k = to_.values[chain.back()].node) != kNone && foldable(to_.nodes[k]);)
       chain.push_back(to_.inputs(to_.nodes[k])[0]);
     for (std::size_t links = chain.size(); links >= 1; --links) {
       const ValueId base = chain[links - 1];
@@ -197,11 +202,13 @@ class ViewFolder {
   }
 
   // The window of `node` (of the old graph) on chain[links - 1], were that dense, through the views between.
-  std::optional<Strided> window_on(const std::vector<ValueId>& chain, std::size_t links, const Node& node, const Type& type) const {
+  std::optional<Strided> window_on(const std::vector<ValueId>& chain, std::size_t links, const Node& node,
+                                   const Type& type) const {
     std::optional<Strided> window = dense_window(to_.values[chain[links - 1]].type.shape);
     for (std::size_t i = links - 1; i-- > 0 && window;) {
       const Node& link = to_.nodes[to_.values[chain[i]].node];
-      window = window_through(*link.op, to_.attributes(link), to_.values[chain[i + 1]].type, *window, to_.values[chain[i]].type);
+      window =
+          window_through(*link.op, to_.attributes(link), to_.values[chain[i + 1]].type, *window, to_.values[chain[i]].type);
     }
     if (!window) return std::nullopt;
     return window_through(*node.op, from_.attributes(node), to_.values[chain[0]].type, *window, type);
@@ -225,8 +232,9 @@ const bool registered = register_pass({
     .name = "fold_views",
     .aliases = {"views"},
     .doc = "makes one view out of a view of a view, and none out of one that shows its operand as it is",
-    .before = "graph g(%x: f32[4,6]) {\n  %a: f32[24] = reshape(%x) {shape=[24]}\n  %b: f32[2,12] = reshape(%a) {shape=[2,12]}\n"
-              "  return %a, %b\n}\n",
+    .before =
+        "graph g(%x: f32[4,6]) {\n  %a: f32[24] = reshape(%x) {shape=[24]}\n  %b: f32[2,12] = reshape(%a) {shape=[2,12]}\n"
+        "  return %a, %b\n}\n",
     .after = "graph g(%x: f32[4,6]) {\n  %a: f32[24] = reshape(%x) {shape=[24]}\n  %b: f32[2,12] = reshape(%x) {shape=[2,12]}\n"
              "  return %a, %b\n}\n",
     .run = [](Graph g, const PassOptions&) { return fold_views(std::move(g)); },

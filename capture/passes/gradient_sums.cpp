@@ -1,18 +1,19 @@
-// Sums of gradient pieces, each in the form that keeps the fewest bytes alive. Backward writes them as chains: the first piece, and the others
-// added to it one after another, in reverse order of the nodes that read the value.
+// Sums of gradient pieces, each in the form that keeps the fewest bytes alive. Backward writes them as chains: the first piece,
+// and the others added to it one after another, in reverse order of the nodes that read the value.
 //     %d = matmul(%t, %g); %s = add(%sum, %d)            becomes      %s = addmm(%sum, %t, %g)
-// where the op that makes a piece declares a form that adds to a running sum (ops/accumulate.h): the piece is never stored. The form takes
-// the place of the op, so the sum must be there by then; its bytes are then overwritten, if nobody else reads them.
+// where the op that makes a piece declares a form that adds to a running sum (ops/accumulate.h): the piece is never stored. The
+// form takes the place of the op, so the sum must be there by then; its bytes are then overwritten, if nobody else reads them.
 //     %s = add(%p, %q); %u = add(%s, %r)                 becomes      %u = add_n(%p, %q, %r)
-// where at most one of the pieces would be dead before the last is added: the rest lives on for others anyway, so that holding them costs no
-// more than holding the sum so far. All other chains stay as they are; the plan runs them in place.
+// where at most one of the pieces would be dead before the last is added: the rest lives on for others anyway, so that holding
+// them costs no more than holding the sum so far. All other chains stay as they are; the plan runs them in place.
 //
-// The order of additions is that of the chain in every form, so no bit changes. Leaves alone: sums of f16 and bf16, which round after each
-// addition; sums outside of backward; pieces that others read too; clones and nodes with order edges. Cost: O(nodes and operands).
+// The order of additions is that of the chain in every form, so no bit changes. Leaves alone: sums of f16 and bf16, which round
+// after each addition; sums outside of backward; pieces that others read too; clones and nodes with order edges. Cost: O(nodes
+// and operands).
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/accumulate.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 
@@ -29,8 +30,13 @@ namespace {
 class Sums {
  public:
   Sums(Graph graph, std::vector<GradientSum>* chosen)
-      : graph_(std::move(graph)), chosen_(chosen), uses_(graph_.values.size()), last_(graph_.values.size(), kNone), made_at_(graph_.values.size()),
-        role_(graph_.nodes.size()), partner_(graph_.nodes.size(), kNone) {}
+      : graph_(std::move(graph)),
+        chosen_(chosen),
+        uses_(graph_.values.size()),
+        last_(graph_.values.size(), kNone),
+        made_at_(graph_.values.size()),
+        role_(graph_.nodes.size()),
+        partner_(graph_.nodes.size(), kNone) {}
 
   Graph rewrite() {
     count();
@@ -48,7 +54,7 @@ class Sums {
   struct Run {
     std::vector<NodeId> sums;
     std::vector<ValueId> pieces;
-    std::set<std::pair<NodeId, std::size_t>> alive;   // others read the piece of this number, the last of them there
+    std::set<std::pair<NodeId, std::size_t>> alive;  // others read the piece of this number, the last of them there
     std::unordered_set<ValueId> seen;
     std::vector<std::size_t> dead;
 
@@ -60,13 +66,13 @@ class Sums {
     bool may_go_on(NodeId n) {
       for (; !alive.empty() && alive.begin()->first <= n; alive.erase(alive.begin())) dead.push_back(alive.begin()->second);
       if (dead.empty()) return true;
-      return dead.size() == 1 && std::any_of(ops::add_n.inplace.begin(), ops::add_n.inplace.end(), [&](const InplacePair& pair) {
-               return static_cast<std::size_t>(pair.input) == dead[0];
-             });
+      return dead.size() == 1 &&
+             std::any_of(ops::add_n.inplace.begin(), ops::add_n.inplace.end(),
+                         [&](const InplacePair& pair) { return static_cast<std::size_t>(pair.input) == dead[0]; });
     }
   };
 
-  enum class Part : std::uint8_t { none, gone, form, n_ary };   // of a node: dropped; becomes the form its sum is; becomes add_n
+  enum class Part : std::uint8_t { none, gone, form, n_ary };  // of a node: dropped; becomes the form its sum is; becomes add_n
 
   const Node& node(NodeId n) const { return graph_.nodes[n]; }
   std::size_t index(const Value& v) const { return static_cast<std::size_t>(&v - graph_.values.data()); }
@@ -77,7 +83,9 @@ class Sums {
   Part& role(NodeId n) { return role_[n]; }
 
   void count();
-  bool movable(NodeId n) const { return node(n).origin.phase == Phase::backward && !node(n).origin.clone && node(n).n_after == 0; }
+  bool movable(NodeId n) const {
+    return node(n).origin.phase == Phase::backward && !node(n).origin.clone && node(n).n_after == 0;
+  }
   bool is_sum(NodeId n) const;
   void accumulate(NodeId n);
   void find_runs();
@@ -89,12 +97,12 @@ class Sums {
 
   Graph graph_;
   std::vector<GradientSum>* chosen_;
-  std::vector<int> uses_;                   // by value: operands, outputs and updates that name it
-  std::vector<NodeId> last_;                // by value: the last that reads it; node_count() if it lives to the end
-  std::vector<NodeId> made_at_;             // by value: where it will be made
-  std::vector<Part> role_;                  // by node
-  std::vector<NodeId> partner_;             // of a node that becomes a form: the sum
-  std::unordered_map<NodeId, std::vector<ValueId>> pieces_;   // of a node that becomes add_n
+  std::vector<int> uses_;        // by value: operands, outputs and updates that name it
+  std::vector<NodeId> last_;     // by value: the last that reads it; node_count() if it lives to the end
+  std::vector<NodeId> made_at_;  // by value: where it will be made
+  std::vector<Part> role_;       // by node
+  std::vector<NodeId> partner_;  // of a node that becomes a form: the sum
+  std::unordered_map<NodeId, std::vector<ValueId>> pieces_;  // of a node that becomes add_n
 };
 
 void Sums::count() {
@@ -110,7 +118,7 @@ void Sums::count() {
   for (ValueId v : graph_.outputs) keep(v);
   for (const Update& u : graph_.updates) keep(u.value);
   for (ValueId v = 0; v < graph_.n_inputs + graph_.n_state; ++v) last_[v] = graph_.node_count();
-  for (const Node& n : graph_.nodes)   // order edges name values that must stay
+  for (const Node& n : graph_.nodes)  // order edges name values that must stay
     for (ValueId v : graph_.after(n)) ++uses_[v];
 }
 
@@ -126,7 +134,9 @@ bool Sums::is_sum(NodeId n) const {
 void Sums::accumulate(NodeId n) {
   const ValueId sum = operand(n, 0), piece = operand(n, 1);
   const NodeId made = maker(piece);
-  if (sum == piece || made == kNone || uses(piece) != 1 || !movable(made) || node(made).n_outputs != 1 || role(made) != Part::none) return;
+  if (sum == piece || made == kNone || uses(piece) != 1 || !movable(made) || node(made).n_outputs != 1 ||
+      role(made) != Part::none)
+    return;
   if (maker(sum) != kNone && made_at_[sum] >= made) return;
   const std::vector<Type> in = graph_.input_types(node(made)), out = graph_.output_types(node(made));
   if (!accumulating_form(*node(made).op, in, out)) return;
@@ -147,8 +157,10 @@ void Sums::find_runs() {
   std::vector<NodeId> first;
   for (NodeId n = 0; n < graph_.node_count(); ++n) {
     if (role(n) != Part::none || !is_sum(n)) continue;
-    if (begins_run(n)) first.push_back(n);
-    else next[maker(operand(n, 0))] = n;
+    if (begins_run(n))
+      first.push_back(n);
+    else
+      next[maker(operand(n, 0))] = n;
   }
   for (NodeId n : first) {
     std::vector<NodeId> run;
@@ -220,9 +232,11 @@ namespace {
 const bool registered = register_pass({
     .name = "gradient_sums",
     .doc = "sums of gradient pieces in the form that keeps the fewest bytes alive",
-    .before = "graph g(%s: f32[2,2], %a: f32[2,3], %b: f32[3,2]) {\n  %d: f32[2,2] = matmul(%a, %b)                      [phase=backward]\n"
+    .before = "graph g(%s: f32[2,2], %a: f32[2,3], %b: f32[3,2]) {\n  %d: f32[2,2] = matmul(%a, %b)                      "
+              "[phase=backward]\n"
               "  %t: f32[2,2] = add(%s, %d)                         [phase=backward]\n  return %t\n}\n",
-    .after = "graph g(%s: f32[2,2], %a: f32[2,3], %b: f32[3,2]) {\n  %t: f32[2,2] = addmm(%s, %a, %b)                   [phase=backward]\n"
+    .after = "graph g(%s: f32[2,2], %a: f32[2,3], %b: f32[3,2]) {\n  %t: f32[2,2] = addmm(%s, %a, %b)                   "
+             "[phase=backward]\n"
              "  return %t\n}\n",
     .run = [](Graph g, const PassOptions&) { return gradient_sums(std::move(g)); },
 });

@@ -1,13 +1,16 @@
-// Loop-invariant code: what a loop computes anew in every pass from captured operands alone is computed once before it, and captured.
-//     %r: i64[], %c: f32[4] = while(%x, %w) {carried=1, ...} (..) { .. } (%i: i64[], %c: f32[4], %w: f32[4]) { %a: f32[4] = exp(%w) .. }
+// Loop-invariant code: what a loop computes anew in every pass from captured operands alone is computed once before it, and
+// captured.
+//     %r: i64[], %c: f32[4] = while(%x, %w) {carried=1, ...} (..) { .. } (%i: i64[], %c: f32[4], %w: f32[4]) { %a: f32[4] =
+//     exp(%w) .. }
 // becomes
 //     %a: f32[4] = exp(%w)
-//     %r: i64[], %c: f32[4] = while(%x, %w, %a) {carried=1, ...} (..) { .. } (%i: i64[], %c: f32[4], %w: f32[4], %a: f32[4]) { .. }
-// Nodes that are worth it: not views and not what has no operands (those stay, and go along where a hoisted node reads them); at most
-// `hoist_bytes` of results per loop, for they are held until it ends. A loop that makes no pass must not fail for them: unless at least one pass
-// is certain, only pointwise ops, views and products of floating and bool operands go, which report no faults. Leaves alone: effects, random
-// ops, `opaque`, nested loops, clones, nodes with order edges. The wrapper does inner loops first, so what is hoisted may be hoisted further.
-// Cost: O(nodes, those in loops included).
+//     %r: i64[], %c: f32[4] = while(%x, %w, %a) {carried=1, ...} (..) { .. } (%i: i64[], %c: f32[4], %w: f32[4], %a: f32[4]) {
+//     .. }
+// Nodes that are worth it: not views and not what has no operands (those stay, and go along where a hoisted node reads them);
+// at most `hoist_bytes` of results per loop, for they are held until it ends. A loop that makes no pass must not fail for them:
+// unless at least one pass is certain, only pointwise ops, views and products of floating and bool operands go, which report no
+// faults. Leaves alone: effects, random ops, `opaque`, nested loops, clones, nodes with order edges. The wrapper does inner
+// loops first, so what is hoisted may be hoisted further. Cost: O(nodes, those in loops included).
 #include <tapedeck/capture/analysis/traits.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
@@ -22,7 +25,9 @@ namespace {
 
 // `while` and `scan`: what has the attributes of a loop.
 const LoopAttrs* loop_attributes(const Graph& graph, const Node& node) {
-  return node.n_regions > 0 && node.op->attrs == &attr_schema<LoopAttrs>() ? static_cast<const LoopAttrs*>(graph.attributes(node)) : nullptr;
+  return node.n_regions > 0 && node.op->attrs == &attr_schema<LoopAttrs>()
+             ? static_cast<const LoopAttrs*>(graph.attributes(node))
+             : nullptr;
 }
 
 bool has_no_faults(const Graph& g, const Node& node) {
@@ -33,9 +38,9 @@ bool has_no_faults(const Graph& g, const Node& node) {
 
 // What of one region can go before its loop.
 struct Invariants {
-  std::vector<char> hoisted;          // by node: goes
-  std::vector<char> along;            // by node: stays, and is copied before the loop for a hoisted one
-  std::vector<ValueId> handed_in;     // results of hoisted nodes that the region still reads or returns
+  std::vector<char> hoisted;       // by node: goes
+  std::vector<char> along;         // by node: stays, and is copied before the loop for a hoisted one
+  std::vector<ValueId> handed_in;  // results of hoisted nodes that the region still reads or returns
   bool any = false;
 };
 
@@ -48,7 +53,8 @@ Invariants find_invariants(const Graph& region, std::int32_t first_captured, boo
   for (NodeId n = 0; n < region.node_count(); ++n) {
     const Node& node = region.nodes[n];
     const auto operands = region.inputs(node);
-    const bool pure = (traits_within(region, node) & (kEffect | kRandom | kPlanOnly)) == 0 && node.n_regions == 0 && !node.origin.clone && node.n_after == 0;
+    const bool pure = (traits_within(region, node) & (kEffect | kRandom | kPlanOnly)) == 0 && node.n_regions == 0 &&
+                      !node.origin.clone && node.n_after == 0;
     if (!pure || !std::all_of(operands.begin(), operands.end(), [&](ValueId v) { return invariant[v]; })) continue;
     const bool cheap = node.n_inputs == 0 || node.op->is(kView);
     if (!cheap) {
@@ -118,8 +124,9 @@ class Hoister {
   void rebuild(NodeId n, const std::vector<Invariants>& found, std::int32_t first_captured) {
     const Graph& g = whole_.from;
     const auto regions = g.regions_of(g.nodes[n]);
-    std::vector<ValueId> further;                                          // of the new graph
-    std::vector<std::vector<std::pair<ValueId, std::size_t>>> given(regions.size());  // by region: value -> place among `further`
+    std::vector<ValueId> further;  // of the new graph
+    std::vector<std::vector<std::pair<ValueId, std::size_t>>> given(
+        regions.size());  // by region: value -> place among `further`
     for (std::size_t r = 0; r < regions.size(); ++r) {
       const Splice outside = compute_before(n, *regions[r], found[r], first_captured);
       for (ValueId v : found[r].handed_in) {
@@ -163,11 +170,12 @@ class Hoister {
 
   const PassOptions& options_;
   Rebuild whole_;
-  TakenNames hoisted_names_;   // apart from all that nodes outside have
+  TakenNames hoisted_names_;  // apart from all that nodes outside have
 };
 
 bool has_loops(const Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return loop_attributes(graph, node) != nullptr; });
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [&](const Node& node) { return loop_attributes(graph, node) != nullptr; });
 }
 
 }  // namespace
@@ -181,13 +189,15 @@ const bool registered = register_pass({
     .name = "hoist_invariants",
     .aliases = {"licm", "hoist"},
     .doc = "computes before a loop what does not change in it",
-    .before = "graph g(%x: f32[4], %w: f32[4]) {\n"
-              "  %y: f32[4] = scan(%x, %w) {carried=1, scanned=0, trips=3, reverse=false, residuals=0, checkpoint=0} (%i: i64[],\n"
-              "    %c: f32[4], %v: f32[4]) {\n"
-              "    %a: f32[4] = exp(%v)\n    %d: f32[4] = mul(%c, %a)\n    return %d\n  }\n  return %y\n}\n",
+    .before =
+        "graph g(%x: f32[4], %w: f32[4]) {\n"
+        "  %y: f32[4] = scan(%x, %w) {carried=1, scanned=0, trips=3, reverse=false, residuals=0, checkpoint=0} (%i: i64[],\n"
+        "    %c: f32[4], %v: f32[4]) {\n"
+        "    %a: f32[4] = exp(%v)\n    %d: f32[4] = mul(%c, %a)\n    return %d\n  }\n  return %y\n}\n",
     .after = "graph g(%x: f32[4], %w: f32[4]) {\n"
              "  %a: f32[4] = exp(%w)\n"
-             "  %y: f32[4] = scan(%x, %w, %a) {carried=1, scanned=0, trips=3, reverse=false, residuals=0, checkpoint=0} (%i: i64[],\n"
+             "  %y: f32[4] = scan(%x, %w, %a) {carried=1, scanned=0, trips=3, reverse=false, residuals=0, checkpoint=0} (%i: "
+             "i64[],\n"
              "    %c: f32[4], %v: f32[4], %a: f32[4]) {\n"
              "    %d: f32[4] = mul(%c, %a)\n    return %d\n  }\n  return %y\n}\n",
     .run = hoist_invariants,

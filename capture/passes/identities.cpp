@@ -14,7 +14,7 @@ constexpr Identity kExact[] = {
     {Numbers::floating, "add(-0, x)", "x"},
     {Numbers::arithmetic, "neg(neg(x))", "x"},
     {Numbers::arithmetic, "abs(abs(x))", "abs(x)"},
-    {Numbers::floating, "abs(neg(x))", "abs(x)"},   // of u8 -1 is 255
+    {Numbers::floating, "abs(neg(x))", "abs(x)"},  // of u8 -1 is 255
     {Numbers::arithmetic, "relu(relu(x))", "relu(x)"},
     {Numbers::arithmetic, "sign(sign(x))", "sign(x)"},
     {Numbers::arithmetic, "maximum(x, x)", "x"},

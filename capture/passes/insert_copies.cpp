@@ -48,8 +48,8 @@ bool writes_directly(const Graph& graph, const Update& u, NodeId last_reader, co
   return !reads_otherwise(graph, maker, u.state, u.value, windows);
 }
 
-// By value that some update stores: the state whose bytes it would look at if updates did not keep it from being a window; kNone if none. Of
-// what is no view that is the value itself.
+// By value that some update stores: the state whose bytes it would look at if updates did not keep it from being a window;
+// kNone if none. Of what is no view that is the value itself.
 std::vector<ValueId> states_looked_at(const Graph& graph, const Readers& readers) {
   std::vector<ValueId> states(graph.values.size(), kNone);
   bool any_view = false;
@@ -84,7 +84,8 @@ Copies find_copies(const Graph& graph, bool straight) {
   for (const Update& u : graph.updates) {
     if (u.state == u.value) continue;
     copies.copied_output[u.state] = taken[u.state] && graph.is_state(u.state);
-    const bool direct = straight && !taken[u.value] && !read_at_end[u.state] && writes_directly(graph, u, last_reader[u.state], windows);
+    const bool direct =
+        straight && !taken[u.value] && !read_at_end[u.state] && writes_directly(graph, u, last_reader[u.state], windows);
     if (direct)
       taken[u.value] = 1;
     else

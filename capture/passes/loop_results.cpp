@@ -1,5 +1,6 @@
-// Stacked results of a loop that nobody reads are not made: what was kept for a backward that is not there, or given and not used. Done from
-// the last node to the first, so that a result read only by one that goes is gone too (dead_code has taken nodes that nobody reads).
+// Stacked results of a loop that nobody reads are not made: what was kept for a backward that is not there, or given and not
+// used. Done from the last node to the first, so that a result read only by one that goes is gone too (dead_code has taken
+// nodes that nobody reads).
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/ir/extract.h>
@@ -26,7 +27,8 @@ std::vector<bool> read_values(const Graph& g) {
 // A node with fewer results.
 class Trimmed {
  public:
-  Trimmed(const Graph& g, const Node& node, const std::vector<bool>& read) : attrs_(*static_cast<const LoopAttrs*>(g.attributes(node))) {
+  Trimmed(const Graph& g, const Node& node, const std::vector<bool>& read)
+      : attrs_(*static_cast<const LoopAttrs*>(g.attributes(node))) {
     const std::int32_t first = node.op == &ops::while_loop ? 1 : 0, always = first + static_cast<std::int32_t>(attrs_.carried);
     const Graph& body = *g.regions_of(node).back();
     const std::int64_t residuals = attrs_.residuals;
@@ -96,7 +98,8 @@ const bool registered = register_pass({
     .name = "loop_results",
     .doc = "leaves out stacked results of loops that nobody reads",
     .before = "graph g(%x: f32[2], %s: f32[3,2]) {\n"
-              "  %y: f32[2], %all: f32[3,2], _: f32[3,2] = scan(%x, %s) {carried=1, scanned=1, trips=-1, reverse=false, residuals=1, checkpoint=0} (%i: i64[],\n"
+              "  %y: f32[2], %all: f32[3,2], _: f32[3,2] = scan(%x, %s) {carried=1, scanned=1, trips=-1, reverse=false, "
+              "residuals=1, checkpoint=0} (%i: i64[],\n"
               "    %c: f32[2], %t: f32[2]) {\n"
               "    %d: f32[2] = mul(%c, %t)\n"
               "    %e: f32[2] = exp(%c)\n"
@@ -105,13 +108,14 @@ const bool registered = register_pass({
               "  return %y, %all\n"
               "}\n",
     .after = "graph g(%x: f32[2], %s: f32[3,2]) {\n"
-              "  %y: f32[2], %all: f32[3,2] = scan(%x, %s) {carried=1, scanned=1, trips=-1, reverse=false, residuals=0, checkpoint=0} (%i: i64[],\n"
-              "    %c: f32[2], %t: f32[2]) {\n"
-              "    %d: f32[2] = mul(%c, %t)\n"
-              "    return %d, %c\n"
-              "  }\n"
-              "  return %y, %all\n"
-              "}\n",
+             "  %y: f32[2], %all: f32[3,2] = scan(%x, %s) {carried=1, scanned=1, trips=-1, reverse=false, residuals=0, "
+             "checkpoint=0} (%i: i64[],\n"
+             "    %c: f32[2], %t: f32[2]) {\n"
+             "    %d: f32[2] = mul(%c, %t)\n"
+             "    return %d, %c\n"
+             "  }\n"
+             "  return %y, %all\n"
+             "}\n",
     .run = [](Graph g, const PassOptions&) { return loop_results(std::move(g)); },
 });
 }  // namespace

@@ -37,7 +37,9 @@ bool is_step(const std::string& name) { return name == "name_values" || name == 
 }  // namespace
 
 PassRunner::PassRunner(PassOptions options, Looks looks)
-    : options_(std::move(options)), settings_(settings_from_environment()), looks_(settings_.debug >= 1 ? Looks::at_each : looks) {
+    : options_(std::move(options)),
+      settings_(settings_from_environment()),
+      looks_(settings_.debug >= 1 ? Looks::at_each : looks) {
   for (std::string& name : settings_.disabled_passes) {
     if (is_step(name)) continue;
     try {
@@ -63,8 +65,9 @@ void PassRunner::dump(const std::string& name, const std::string& text) {
 
 Graph PassRunner::run(const char* name, Graph graph) {
   const Pass& pass = pass_named(name);
-  return run(pass.name, std::move(graph), [&](Graph g) { return run_pass(pass, std::move(g), options_); },
-             pass.always ? Need::always : Need::optional);
+  return run(
+      pass.name, std::move(graph), [&](Graph g) { return run_pass(pass, std::move(g), options_); },
+      pass.always ? Need::always : Need::optional);
 }
 
 Graph PassRunner::run(const char* name, Graph graph, const std::function<Graph(Graph)>& pass, Need need) {

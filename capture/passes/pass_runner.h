@@ -9,8 +9,8 @@
 #pragma once
 
 #include <tapedeck/capture/passes/pass_options.h>
-#include <tapedeck/engine/ir/graph.h>
 #include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <functional>
 #include <string>
@@ -21,8 +21,9 @@ namespace tapedeck TAPEDECK_API {
 struct PassRecord {
   std::string name;
   double ms = 0;
-  std::int64_t nodes_before = 0, nodes_after = 0;     // those in regions included
-  std::int64_t bytes_before = 0, bytes_after = 0;     // most bytes alive at once in the graph's order (analysis/live_peak.h); 0 if nobody looked
+  std::int64_t nodes_before = 0, nodes_after = 0;  // those in regions included
+  std::int64_t bytes_before = 0,
+               bytes_after = 0;  // most bytes alive at once in the graph's order (analysis/live_peak.h); 0 if nobody looked
   bool skipped = false;
 };
 
@@ -31,7 +32,8 @@ enum class Looks { at_each, at_none };
 
 class PassRunner {
  public:
-  explicit PassRunner(PassOptions options = {}, Looks looks = Looks::at_each);  // reads the environment; TAPEDECK_DEBUG looks at each
+  explicit PassRunner(PassOptions options = {},
+                      Looks looks = Looks::at_each);  // reads the environment; TAPEDECK_DEBUG looks at each
 
   // A registered pass. Throws UsageError for a name that no pass has.
   Graph run(const char* name, Graph graph);

@@ -1,5 +1,5 @@
-// Every pass, one line each. A pass is a plain function from graph to graph; none changes the bits of any result but under fast_math. By
-// name, with their documentation: registry.h.
+// Every pass, one line each. A pass is a plain function from graph to graph; none changes the bits of any result but under
+// fast_math. By name, with their documentation: registry.h.
 #pragma once
 
 #include <tapedeck/capture/passes/pass_options.h>
@@ -10,26 +10,28 @@
 
 namespace tapedeck TAPEDECK_API {
 
-Graph dead_code(Graph graph);         // drops nodes whose results nobody needs
-Graph cse(Graph graph);               // computes equal things once
-Graph constant_folding(Graph graph, const PassOptions& options = {});  // computes now what does not depend on any input or state
-Graph algebra(Graph graph, const PassOptions& options = {});           // identities such as x * 1 = x
-Graph fold_views(Graph graph);        // a view of a view becomes one view, or none
-Graph drop_copies(Graph graph);       // copies, casts and broadcasts that change nothing
+Graph dead_code(Graph graph);  // drops nodes whose results nobody needs
+Graph cse(Graph graph);        // computes equal things once
+Graph constant_folding(Graph graph,
+                       const PassOptions& options = {});      // computes now what does not depend on any input or state
+Graph algebra(Graph graph, const PassOptions& options = {});  // identities such as x * 1 = x
+Graph fold_views(Graph graph);                                // a view of a view becomes one view, or none
+Graph drop_copies(Graph graph);                               // copies, casts and broadcasts that change nothing
 Graph hoist_invariants(Graph graph, const PassOptions& options = {});  // what does not change in a loop is computed before it
-Graph loop_results(Graph graph);      // stacked results of loops that nobody reads are not made
-Graph chain_joins(Graph graph);       // a join whose first operands another has joined begins with that one
-Graph place_devices(Graph graph, const PassOptions& options = {});     // copies where values cross from device to device
-Graph choose_layout(Graph graph, const PassOptions& options = {});     // the user's order of dimensions in memory
+Graph loop_results(Graph graph);  // stacked results of loops that nobody reads are not made
+Graph chain_joins(Graph graph);   // a join whose first operands another has joined begins with that one
+Graph place_devices(Graph graph, const PassOptions& options = {});  // copies where values cross from device to device
+Graph choose_layout(Graph graph, const PassOptions& options = {});  // the user's order of dimensions in memory
 // The form of every sum of gradient pieces, with the reason, if `chosen` is given.
 struct GradientSum {
-  std::string value;    // the sum, by the name it prints under
-  std::string form;     // "add-to", "add_n", "chain"
+  std::string value;  // the sum, by the name it prints under
+  std::string form;   // "add-to", "add_n", "chain"
   int pieces = 0;
   std::string reason;
 };
 Graph gradient_sums(Graph graph, std::vector<GradientSum>* chosen = nullptr);
-// Gives every output and every updated state bytes that the plan can write; without `straight`, every update is a copy at the end.
+// Gives every output and every updated state bytes that the plan can write; without `straight`, every update is a copy at the
+// end.
 Graph insert_copies(Graph graph, bool straight = true);
 
 }  // namespace TAPEDECK_API

@@ -91,7 +91,8 @@ Pattern parse_pattern(const std::string& text) { return PatternReader(text).whol
 
 std::vector<Rule> parse_rules(std::span<const Identity> identities) {
   std::vector<Rule> rules;
-  for (const Identity& identity : identities) rules.push_back({identity, parse_pattern(identity.from), parse_pattern(identity.to)});
+  for (const Identity& identity : identities)
+    rules.push_back({identity, parse_pattern(identity.from), parse_pattern(identity.to)});
   return rules;
 }
 

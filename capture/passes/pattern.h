@@ -13,10 +13,10 @@ namespace tapedeck {
 
 struct Pattern {
   enum class Kind : std::uint8_t { op, value, number_variable, number } kind = Kind::value;
-  const Op* op = nullptr;                                           // Kind::op
+  const Op* op = nullptr;                                             // Kind::op
   std::vector<std::pair<std::string, std::int64_t>> attributes = {};  // that must be so
   std::vector<Pattern> operands = {};
-  char variable = 0;                                                // x y t; k l
+  char variable = 0;  // x y t; k l
   double number = 0;
 };
 

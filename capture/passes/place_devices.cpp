@@ -1,11 +1,13 @@
 // Device placement: every node runs where the user's map says, and a copy stands wherever a value crosses.
 //     %a = exp(%x); %b = tanh(%a)        with a map that puts tanh on cpu:1
 // becomes
-//     %a = exp(%x); %1 = to_device(%a) {device="cpu:1", from="cpu"}; %b = tanh(%1); %3 = to_device(%b) {device="cpu", from="cpu:1"}
-// A node without a wish runs where its forward twin runs (backward), where the node it repeats runs (clones), else where its first operand is;
-// what has no operands is made where it is first read. A value crosses to a device once, whoever reads it there. What is returned is returned on
-// the fallback device, and a state's new value goes where the state is. Where a value is can be read off the graph (devices.h); the plan
-// lays all logical devices of one memory into one arena. Does nothing without a map. Cost: O(nodes and operands).
+//     %a = exp(%x); %1 = to_device(%a) {device="cpu:1", from="cpu"}; %b = tanh(%1); %3 = to_device(%b) {device="cpu",
+//     from="cpu:1"}
+// A node without a wish runs where its forward twin runs (backward), where the node it repeats runs (clones), else where its
+// first operand is; what has no operands is made where it is first read. A value crosses to a device once, whoever reads it
+// there. What is returned is returned on the fallback device, and a state's new value goes where the state is. Where a value is
+// can be read off the graph (devices.h); the plan lays all logical devices of one memory into one arena. Does nothing without a
+// map. Cost: O(nodes and operands).
 #include <tapedeck/capture/passes/devices.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
@@ -20,12 +22,14 @@ namespace {
 
 class Placer {
  public:
-  Placer(const Graph& graph, const DeviceMap& map) : from_(graph), map_(map), device_(graph.nodes.size()), rewriter_(graph), to_(rewriter_.graph()) {}
+  Placer(const Graph& graph, const DeviceMap& map)
+      : from_(graph), map_(map), device_(graph.nodes.size()), rewriter_(graph), to_(rewriter_.graph()) {}
 
   Graph run() {
     for (ValueId v = 0; v < from_.value_count(); ++v) by_name_.emplace(from_.values[v].name.id(), v);
     home_.resize(static_cast<std::size_t>(from_.n_inputs + from_.n_state));
-    for (ValueId v = 0; v < from_.n_inputs + from_.n_state; ++v) home_[v] = or_fallback(map_.of_value ? map_.of_value(from_, v) : std::string());
+    for (ValueId v = 0; v < from_.n_inputs + from_.n_state; ++v)
+      home_[v] = or_fallback(map_.of_value ? map_.of_value(from_, v) : std::string());
     for (NodeId n = 0; n < from_.node_count(); ++n) device_[n] = choose(n);
     settle_sources();
     for (NodeId n = 0; n < from_.node_count(); ++n) append(n);
@@ -38,7 +42,8 @@ class Placer {
 
   Name choose(NodeId n) const {
     const Node& node = from_.nodes[n];
-    if (node.op->attrs == &attr_schema<ToDeviceAttrs>()) return static_cast<const ToDeviceAttrs*>(from_.attributes(node))->device;
+    if (node.op->attrs == &attr_schema<ToDeviceAttrs>())
+      return static_cast<const ToDeviceAttrs*>(from_.attributes(node))->device;
     const std::string wish = map_.of_node ? map_.of_node(from_, n) : std::string();
     if (!wish.empty()) return wish;
     for (Name note : {node.origin.of, node.origin.twin}) {
@@ -93,7 +98,8 @@ class Placer {
   Graph finish() {
     std::vector<ValueId> outputs, updates;
     Origin last;
-    for (ValueId v : from_.outputs) outputs.push_back(from_.values[v].node == kNone ? rewriter_.at(v) : on(v, map_.fallback, last));
+    for (ValueId v : from_.outputs)
+      outputs.push_back(from_.values[v].node == kNone ? rewriter_.at(v) : on(v, map_.fallback, last));
     last.phase = Phase::update;
     for (const Update& u : from_.updates) updates.push_back(on(u.value, home_[u.state], last));
     Graph result = rewriter_.finish();
@@ -104,8 +110,8 @@ class Placer {
 
   const Graph& from_;
   const DeviceMap& map_;
-  std::vector<Name> device_;                                   // by node
-  std::vector<Name> home_;                                     // of inputs and state
+  std::vector<Name> device_;  // by node
+  std::vector<Name> home_;    // of inputs and state
   std::unordered_map<const void*, ValueId> by_name_;
   std::map<std::pair<ValueId, const void*>, ValueId> copies_;  // looked up only
   Rewriter rewriter_;

@@ -1,5 +1,5 @@
-// Copies nodes from one graph into another that is being built: what Rewriter cannot do, for it makes its graph from one graph whole.
-// For passes that add inputs, take pieces out, inline a region or move nodes out of one.
+// Copies nodes from one graph into another that is being built: what Rewriter cannot do, for it makes its graph from one graph
+// whole. For passes that add inputs, take pieces out, inline a region or move nodes out of one.
 //
 //     Splice s(from, to);  s.bind(v, w);  s.copy(n);      // n's operands are those that its old operands are bound to
 #pragma once
@@ -17,8 +17,8 @@ class TakenNames {
  public:
   TakenNames() = default;
   explicit TakenNames(const Graph& graph);
-  bool take(Name name);            // false for a name that is taken, or none
-  Name fresh(const std::string& stem);   // `stem`, or stem_2, stem_3 ...; taken from now on
+  bool take(Name name);                 // false for a name that is taken, or none
+  Name fresh(const std::string& stem);  // `stem`, or stem_2, stem_3 ...; taken from now on
 
  private:
   std::unordered_set<const void*> taken_;
@@ -27,9 +27,11 @@ class TakenNames {
 class Splice {
  public:
   // REQUIRES: both outlive the splice; `names` holds the names of `to`.
-  Splice(const Graph& from, Graph& to, TakenNames& names) : Splice(from, to, names, std::vector<ValueId>(from.values.size(), kNone)) {}
+  Splice(const Graph& from, Graph& to, TakenNames& names)
+      : Splice(from, to, names, std::vector<ValueId>(from.values.size(), kNone)) {}
   // With a map that is there already: where many small pieces are taken from one graph, making one for each would be quadratic.
-  Splice(const Graph& from, Graph& to, TakenNames& names, std::vector<ValueId> map) : from_(from), to_(to), names_(names), map_(std::move(map)) {}
+  Splice(const Graph& from, Graph& to, TakenNames& names, std::vector<ValueId> map)
+      : from_(from), to_(to), names_(names), map_(std::move(map)) {}
   std::vector<ValueId> take_map() && { return std::move(map_); }
 
   void bind(ValueId old_value, ValueId new_value) { map_[old_value] = new_value; }
@@ -38,7 +40,8 @@ class Splice {
   // Appends node n. Results keep their names where these are free. Order edges to values that are not bound go.
   // Throws InvalidGraphError if an operand is not bound.
   NodeId copy(NodeId n);
-  // The same with other attributes (null: the node's own), result types and regions, and with further operands (values of the new graph).
+  // The same with other attributes (null: the node's own), result types and regions, and with further operands (values of the
+  // new graph).
   NodeId copy_as(NodeId n, const void* attrs, std::span<const Type> types, std::span<const Region> regions,
                  std::span<const ValueId> further = {});
 
@@ -61,11 +64,11 @@ struct Rebuild {
   explicit Rebuild(const Graph& g) : from(g), splice(from, to, names) { to.name = g.name; }
   Rebuild(const Rebuild&) = delete;
 
-  void input(ValueId v);          // an input or a state value of `from` as an input
+  void input(ValueId v);  // an input or a state value of `from` as an input
   void state(ValueId v);
   void all_inputs();
   void all_state();
-  Graph finish();                 // outputs and updates as in `from`; REQUIRES: what they name is bound
+  Graph finish();  // outputs and updates as in `from`; REQUIRES: what they name is bound
 };
 
 }  // namespace tapedeck

@@ -21,13 +21,20 @@ T load(const void* bytes) {
 // Element 0 as a number. Integers beyond 2^53 are none: a double would round them.
 std::optional<double> first_element(DType dtype, const void* bytes) {
   switch (dtype) {
-    case DType::f32: return load<float>(bytes);
-    case DType::f64: return load<double>(bytes);
-    case DType::f16: return kernels::to_f32(load<kernels::F16>(bytes));
-    case DType::bf16: return kernels::to_f32(load<kernels::Bf16>(bytes));
-    case DType::i32: return load<std::int32_t>(bytes);
-    case DType::u8: return load<std::uint8_t>(bytes);
-    case DType::boolean: return load<std::uint8_t>(bytes) != 0;
+    case DType::f32:
+      return load<float>(bytes);
+    case DType::f64:
+      return load<double>(bytes);
+    case DType::f16:
+      return kernels::to_f32(load<kernels::F16>(bytes));
+    case DType::bf16:
+      return kernels::to_f32(load<kernels::Bf16>(bytes));
+    case DType::i32:
+      return load<std::int32_t>(bytes);
+    case DType::u8:
+      return load<std::uint8_t>(bytes);
+    case DType::boolean:
+      return load<std::uint8_t>(bytes) != 0;
     case DType::i64: {
       const std::int64_t whole = load<std::int64_t>(bytes);
       if (std::abs(whole) > (std::int64_t{1} << 53)) return std::nullopt;
@@ -54,7 +61,8 @@ std::optional<double> UniformValues::of(ValueId v) {
   if (!known_[v].asked) {
     // Down a chain of views first, so that a long one costs no stack.
     std::vector<ValueId> chain = {v};
-    for (NodeId n; (n = graph_.values[chain.back()].node) != kNone && graph_.nodes[n].op->is(kView) && graph_.nodes[n].n_inputs == 1;) {
+    for (NodeId n;
+         (n = graph_.values[chain.back()].node) != kNone && graph_.nodes[n].op->is(kView) && graph_.nodes[n].n_inputs == 1;) {
       const ValueId next = graph_.inputs(graph_.nodes[n])[0];
       if (known_[next].asked) break;
       chain.push_back(next);

@@ -1,4 +1,5 @@
-// The arena of a plan in chunks: one range of offsets, and where in it each chunk lies. A plan without chunks has one, the whole arena.
+// The arena of a plan in chunks: one range of offsets, and where in it each chunk lies. A plan without chunks has one, the
+// whole arena.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -33,7 +34,7 @@ class ArenaChunks {
   }
 
  private:
-  std::vector<std::int64_t> starts_{0};   // of each chunk, and the end of the last
+  std::vector<std::int64_t> starts_{0};  // of each chunk, and the end of the last
 };
 
 }  // namespace tapedeck

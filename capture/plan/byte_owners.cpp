@@ -21,7 +21,7 @@ std::vector<ValueId> follow(const Plan& plan, bool takeovers) {
   for (ValueId v = 0; v < static_cast<ValueId>(end.size()); ++v) {
     ValueId at = v;
     for (ValueId next; end[at] == kNone && (next = shares_with(plan, at, takeovers)) != kNone; at = next) {
-      end[at] = at;   // where a circle ends
+      end[at] = at;  // where a circle ends
       path.push_back(at);
     }
     if (end[at] == kNone) end[at] = at;
@@ -47,7 +47,8 @@ std::vector<Interval> held_in_arena(const Plan& plan) {
     if (first >= 0 && first < n_nodes && final >= first) held.push_back({bytes, first, std::min(final, n_nodes - 1)});
   };
   for (ValueId v = 0; v < static_cast<ValueId>(plan.values.size()); ++v)
-    if (plan.values[v].where == Where::arena && holder[v] == v) add(plan.values[v].birth, last[v], plan.graph.values[v].type.bytes());
+    if (plan.values[v].where == Where::arena && holder[v] == v)
+      add(plan.values[v].birth, last[v], plan.graph.values[v].type.bytes());
   for (NodeId n = 0; n < n_nodes && n < static_cast<NodeId>(plan.workspace.size()); ++n) add(n, n, plan.workspace[n].bytes);
   return held;
 }

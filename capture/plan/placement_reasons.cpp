@@ -49,7 +49,8 @@ std::string describe_peak(const Plan& plan) {
   std::vector<ValueId> alive;
   for (ValueId v = 0; v < plan.graph.value_count(); ++v) {
     const Placement& p = plan.values[v];
-    if (p.where == Where::arena && p.reason != Reason::alias && p.reason != Reason::part && p.birth <= at && p.death >= at) alive.push_back(v);
+    if (p.where == Where::arena && p.reason != Reason::alias && p.reason != Reason::part && p.birth <= at && p.death >= at)
+      alive.push_back(v);
   }
   const auto bytes = [&](ValueId v) { return plan.graph.values[v].type.bytes(); };
   std::stable_sort(alive.begin(), alive.end(), [&](ValueId a, ValueId b) { return bytes(a) > bytes(b); });

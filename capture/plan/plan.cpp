@@ -7,8 +7,8 @@
 namespace tapedeck {
 
 const char* reason_name(Reason reason) {
-  constexpr const char* names[] = {"input",      "state",    "constant", "output", "temporary", "saved",
-                                   "recomputed", "gradient", "in_place", "part",     "alias",  "update",    "unread"};
+  constexpr const char* names[] = {"input",    "state",    "constant", "output", "temporary", "saved", "recomputed",
+                                   "gradient", "in_place", "part",     "alias",  "update",    "unread"};
   const auto index = static_cast<std::size_t>(reason);
   return index < std::size(names) ? names[index] : "unknown";
 }

@@ -8,7 +8,9 @@ const char* strategy_name(Strategy strategy) {
 }
 
 std::int64_t default_alignment(DeviceType device) { return device == DeviceType::cuda ? 256 : 64; }
-std::int64_t alignment_of(const PlanOptions& options) { return options.alignment == -1 ? default_alignment(options.device) : options.alignment; }
+std::int64_t alignment_of(const PlanOptions& options) {
+  return options.alignment == -1 ? default_alignment(options.device) : options.alignment;
+}
 
 bool parse_strategy(std::string_view text, Strategy* strategy) {
   for (Strategy s : {Strategy::none, Strategy::regions, Strategy::greedy, Strategy::automatic}) {

@@ -32,7 +32,8 @@ LoopTape loop_tape(const Graph& g, const Node& node) {
   if (a.scanned > 0) trips = g.values[operands[a.carried + 1]].type.shape[0];
   tape.entries = trips < 0 ? -1 : tape_entries(trips, a.checkpoint);
   if (tape.entries > 0 && tape.entry_bytes > (std::int64_t{1} << 50) / tape.entries)
-    throw InvalidGraphError(fmt::format("the tape of `{}` would hold more than 2^50 bytes", g.node_text(static_cast<NodeId>(&node - g.nodes.data()))));
+    throw InvalidGraphError(fmt::format("the tape of `{}` would hold more than 2^50 bytes",
+                                        g.node_text(static_cast<NodeId>(&node - g.nodes.data()))));
   return tape;
 }
 
@@ -45,7 +46,8 @@ std::int64_t region_workspace(const Graph& g, const Node& node, std::span<const 
 
 std::int64_t needed_workspace(const Plan& plan, NodeId n) {
   const Node& node = plan.graph.nodes[n];
-  return node.n_regions > 0 ? region_workspace(plan.graph, node, plan.region_plans_of(node)) : kernel_workspace(plan.graph, node);
+  return node.n_regions > 0 ? region_workspace(plan.graph, node, plan.region_plans_of(node))
+                            : kernel_workspace(plan.graph, node);
 }
 
 }  // namespace tapedeck

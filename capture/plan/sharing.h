@@ -1,4 +1,5 @@
-// Which values may share bytes: one switch per rule. Plans use all of them; switched off one at a time they show what each earns.
+// Which values may share bytes: one switch per rule. Plans use all of them; switched off one at a time they show what each
+// earns.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,12 @@ enum class Sharing : std::uint32_t {
   all = (1u << 5) - 1,
 };
 
-constexpr Sharing operator|(Sharing a, Sharing b) { return static_cast<Sharing>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b)); }
-constexpr Sharing operator&(Sharing a, Sharing b) { return static_cast<Sharing>(static_cast<std::uint32_t>(a) & static_cast<std::uint32_t>(b)); }
+constexpr Sharing operator|(Sharing a, Sharing b) {
+  return static_cast<Sharing>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
+}
+constexpr Sharing operator&(Sharing a, Sharing b) {
+  return static_cast<Sharing>(static_cast<std::uint32_t>(a) & static_cast<std::uint32_t>(b));
+}
 constexpr Sharing operator~(Sharing a) { return static_cast<Sharing>(~static_cast<std::uint32_t>(a)) & Sharing::all; }
 constexpr bool has(Sharing rules, Sharing rule) { return (rules & rule) == rule; }
 

@@ -6,9 +6,11 @@
 namespace tapedeck {
 namespace {
 
-constexpr std::int64_t kNearMayCost = 50;   // the peak by this, where no budget says what it may cost
+constexpr std::int64_t kNearMayCost = 50;  // the peak by this, where no budget says what it may cost
 
-StepSize size_of(const Offer& offer) { return {offer.line->graph.nodes.size(), offer.line->graph.values.size(), offer.line->facts.keep_all_cost}; }
+StepSize size_of(const Offer& offer) {
+  return {offer.line->graph.nodes.size(), offer.line->graph.values.size(), offer.line->facts.keep_all_cost};
+}
 
 }  // namespace
 
@@ -50,7 +52,8 @@ void OfferLayouts::keep_addresses(Offer& offer, std::int64_t budget) {
   how.near = options_.near.get();
   how.cancel = options_.cancel;
   PlacedOffer placed = lay_out_offer(offer, graph_of(offer), how);
-  const bool costs_too_much = placed.peak > (budget < 0 ? offer.peak + offer.peak / kNearMayCost : std::max(budget, offer.peak));
+  const bool costs_too_much =
+      placed.peak > (budget < 0 ? offer.peak + offer.peak / kNearMayCost : std::max(budget, offer.peak));
   if (!placed.layout.near || beats_the_floor(placed) || costs_too_much) return;
   offer.peak = placed.peak;
   kept_[offer.number] = std::move(placed);

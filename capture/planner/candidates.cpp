@@ -15,7 +15,8 @@ std::unique_ptr<Line> make_line(std::string order, Graph graph, const PlanOption
   auto line = std::make_unique<Line>();
   line->order = std::move(order);
   line->graph = std::move(graph);
-  line->facts = collect_facts(line->graph, node_workspaces(line->graph), options.costs.get(), options.sharing & ~Sharing::parts);
+  line->facts =
+      collect_facts(line->graph, node_workspaces(line->graph), options.costs.get(), options.sharing & ~Sharing::parts);
   if (keep_all_cost >= 0) line->facts.keep_all_cost = keep_all_cost;
   return line;
 }
@@ -44,7 +45,8 @@ std::unique_ptr<Line> with_parts(const Line& apart, int join_trials, const PartC
 }
 
 // Of the candidates first..last-1.
-static void append_offers(Strategy strategy, const Line& line, const Choices& choices, std::size_t first, std::size_t last, std::deque<Offer>* offers) {
+static void append_offers(Strategy strategy, const Line& line, const Choices& choices, std::size_t first, std::size_t last,
+                          std::deque<Offer>* offers) {
   RunLists runs = runs_as_recorded(line.facts);
   std::size_t done = 0;
   for (std::size_t i = first; i < last; ++i) {
@@ -52,7 +54,8 @@ static void append_offers(Strategy strategy, const Line& line, const Choices& ch
     apply_steps(choices.journal, done, candidate.journal, &runs);
     done = candidate.journal;
     const double cost = schedule_cost(line.facts, runs);
-    offers->push_back({strategy, &line, &choices, candidate, cost, line.facts.external_bytes + candidate.live_peak, -1, offers->size()});
+    offers->push_back(
+        {strategy, &line, &choices, candidate, cost, line.facts.external_bytes + candidate.live_peak, -1, offers->size()});
   }
 }
 
@@ -63,13 +66,14 @@ void add_offers(Line* line, bool looks_for_floor, const Watch& watch, std::deque
     line->greedy = choose_greedily(line->facts, watch);
     append_offers(Strategy::greedy, *line, line->greedy, 0, line->greedy.candidates.size(), offers);
   } else {
-    append_offers(Strategy::greedy, *line, line->regions, 0, 1, offers);   // keep all is the first of both
+    append_offers(Strategy::greedy, *line, line->regions, 0, 1, offers);  // keep all is the first of both
   }
   if (line->has_regions) append_offers(Strategy::regions, *line, line->regions, 1, line->regions.candidates.size(), offers);
 }
 
 ClonedGraph graph_of(const Offer& offer) {
-  ClonedGraph cloned = clone_graph(offer.line->facts, runs_after(offer.line->facts, offer.choices->journal, offer.candidate.journal));
+  ClonedGraph cloned =
+      clone_graph(offer.line->facts, runs_after(offer.line->facts, offer.choices->journal, offer.candidate.journal));
   return offer.moved.empty() ? cloned : reorder(cloned, offer.moved);
 }
 

@@ -10,16 +10,19 @@ namespace {
 
 // Of what a step costs, each at most.
 constexpr double kShareOfOrder = 0.01, kShareOfJoins = 0.01, kShareOfGreedy = 0.01, kShareOfSearch = 0.02;
-// What these take, measured: a look-up of a set of nodes, a node in a trial of joins, a node in another order, a buffer in ten greedy attempts.
+// What these take, measured: a look-up of a set of nodes, a node in a trial of joins, a node in another order, a buffer in ten
+// greedy attempts.
 constexpr double kUsOfLookUp = 0.015, kUsOfTrialNode = 0.4, kUsOfOrderedNode = 8, kUsOfAttempts = 10;
 
-constexpr std::int64_t kLeastOrderWork = 60'000;   // look-ups; even the smallest step is worth them
+constexpr std::int64_t kLeastOrderWork = 60'000;  // look-ups; even the smallest step is worth them
 constexpr double kMostSearchUs = 1e6;
-constexpr int kRetries = 12;   // of greedy placement where nobody waits for more
+constexpr int kRetries = 12;  // of greedy placement where nobody waits for more
 
 }  // namespace
 
-bool PlanEffort::looks_for_floor() const { return options_.find_floor || has_budget() || options_.strategy == Strategy::greedy; }
+bool PlanEffort::looks_for_floor() const {
+  return options_.find_floor || has_budget() || options_.strategy == Strategy::greedy;
+}
 
 OrderOptions PlanEffort::order(const StepSize& step) const {
   OrderOptions how;
@@ -27,13 +30,15 @@ OrderOptions PlanEffort::order(const StepSize& step) const {
   how.cancel = options_.cancel;
   if (looks_for_floor()) return how;
   const auto n = static_cast<std::int64_t>(step.nodes);
-  how.most_work = std::max(std::min(kLeastOrderWork, n * n), static_cast<std::int64_t>(kShareOfOrder * step.cost_us / kUsOfLookUp));
+  how.most_work =
+      std::max(std::min(kLeastOrderWork, n * n), static_cast<std::int64_t>(kShareOfOrder * step.cost_us / kUsOfLookUp));
   return how;
 }
 
 int PlanEffort::join_trials(const StepSize& step) const {
   if (looks_for_floor()) return kMostTrials;
-  const double trials = kShareOfJoins * step.cost_us / (kUsOfTrialNode * static_cast<double>(std::max<std::size_t>(step.nodes, 1)));
+  const double trials =
+      kShareOfJoins * step.cost_us / (kUsOfTrialNode * static_cast<double>(std::max<std::size_t>(step.nodes, 1)));
   return std::clamp(static_cast<int>(std::min(trials, 1e6)), 1, kMostTrials);
 }
 

@@ -1,10 +1,10 @@
-// How much work a plan may take: all there is where a budget or the floor is asked for; a share of what the step itself costs where somebody
-// waits for the plan of a step that is to run next.
+// How much work a plan may take: all there is where a budget or the floor is asked for; a share of what the step itself costs
+// where somebody waits for the plan of a step that is to run next.
 #pragma once
 
+#include <tapedeck/capture/plan/plan_options.h>
 #include <tapedeck/capture/planner/layout/layout.h>
 #include <tapedeck/capture/planner/order/find_order.h>
-#include <tapedeck/capture/plan/plan_options.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace tapedeck {
 // The size of what is planned.
 struct StepSize {
   std::size_t nodes = 0, values = 0;
-  double cost_us = 0;   // of running it once, with nothing recomputed
+  double cost_us = 0;  // of running it once, with nothing recomputed
 };
 
 class PlanEffort {
  public:
-  explicit PlanEffort(const PlanOptions& options) : options_(options) {}   // `options` outlive it
+  explicit PlanEffort(const PlanOptions& options) : options_(options) {}  // `options` outlive it
 
   // Recomputation is looked into: for the floor, a budget or because it is the strategy. Then there is time.
   bool looks_for_floor() const;
 
   OrderOptions order(const StepSize& step) const;
-  int join_trials(const StepSize& step) const;       // at least one
-  bool orders_joins(const StepSize& step) const;     // an order of its own for what is joined
-  Placing greedy(const StepSize& step) const;        // greedy placement alone
+  int join_trials(const StepSize& step) const;    // at least one
+  bool orders_joins(const StepSize& step) const;  // an order of its own for what is joined
+  Placing greedy(const StepSize& step) const;     // greedy placement alone
   Placing search(const StepSize& step, const Layout& start) const;
 
  private:

@@ -1,9 +1,9 @@
 #include <tapedeck/capture/planner/fit_plan_to_sizes.h>
 
 #include <tapedeck/capture/analysis/alias.h>
-#include <tapedeck/capture/planner/region_plans.h>
 #include <tapedeck/capture/analysis/parts.h>
 #include <tapedeck/capture/plan/region_frames.h>
+#include <tapedeck/capture/planner/region_plans.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/graph_access.h>
 
@@ -24,7 +24,7 @@ class Fitter {
  public:
   Fitter(const Plan& from, Graph graph) : from_(from), plan_(from) {
     plan_.graph = std::move(graph);
-    plan_regions(&plan_);   // at the new sizes
+    plan_regions(&plan_);  // at the new sizes
   }
 
   bool fit(std::string* why) {
@@ -69,8 +69,10 @@ class Fitter {
     const bool empty = type(v).numel() == 0;
     p.offset = base.offset + (empty ? 0 : offset * static_cast<std::int64_t>(dtype_size(type(v).dtype)));
     p.dense = is_dense(type(v).shape, strides);
-    if (p.dense) dense_strides(type(v).shape, p.strides);
-    else std::copy_n(strides, kMaxRank, p.strides);
+    if (p.dense)
+      dense_strides(type(v).shape, p.strides);
+    else
+      std::copy_n(strides, kMaxRank, p.strides);
     return true;
   }
 
@@ -109,7 +111,8 @@ class Fitter {
   void fit_slots() {
     for (ValueId v = 0; v < g().value_count(); ++v) {
       const Placement& p = plan_.values[v];
-      if (p.where == Where::output && p.reason != Reason::alias && p.reason != Reason::part) plan_.output_slots[p.slot] = type(v);
+      if (p.where == Where::output && p.reason != Reason::alias && p.reason != Reason::part)
+        plan_.output_slots[p.slot] = type(v);
     }
   }
 
@@ -123,8 +126,10 @@ class Fitter {
     for (const Type& slot : plan_.output_slots) external += slot.bytes();
     plan_.external_bytes = external;
     plan_.peak_bytes = external + plan_.arena_bytes;
-    // The chunks stay. A value that filled a chunk larger than the others may be smaller now, so the bound becomes the largest chunk.
-    if (!plan_.chunks.empty()) plan_.chunk_bytes = std::max(plan_.chunk_bytes, *std::max_element(plan_.chunks.begin(), plan_.chunks.end()));
+    // The chunks stay. A value that filled a chunk larger than the others may be smaller now, so the bound becomes the largest
+    // chunk.
+    if (!plan_.chunks.empty())
+      plan_.chunk_bytes = std::max(plan_.chunk_bytes, *std::max_element(plan_.chunks.begin(), plan_.chunks.end()));
     const std::vector<std::int64_t> live = live_bytes(plan_);
     plan_.lower_bound_bytes = live.empty() ? external : *std::max_element(live.begin(), live.end());
     // Nobody looked for the floor at these sizes. It is at most the peak of this plan.
@@ -151,7 +156,7 @@ bool is_copy(const Node& node) { return node.n_inputs == 1 && node.n_outputs == 
 
 // By value of the captured graph: a number. Values with equal numbers are equal at every size.
 std::vector<std::int32_t> classes_of(const Graph& g, const DimTable& table) {
-  std::unordered_map<std::string, std::string> rules;   // by node
+  std::unordered_map<std::string, std::string> rules;  // by node
   for (const DimTable::Entry& e : table.entries) {
     const std::string node = e.node.substr(0, e.node.find('/'));
     rules[node] += fmt::format("{}|{}|{}|{};", e.node.substr(node.size()), e.field, e.element, rule_text(table, e.rule));
@@ -172,7 +177,8 @@ std::vector<std::int32_t> classes_of(const Graph& g, const DimTable& table) {
     if (node.n_outputs > 0)
       if (const auto it = rules.find(g.value_name(node.first_output)); it != rules.end()) key += it->second;
     std::vector<NodeId>& alike = seen[key];
-    const auto twin = std::find_if(alike.begin(), alike.end(), [&](NodeId m) { return same_attributes(g, g.nodes[m], g, node); });
+    const auto twin =
+        std::find_if(alike.begin(), alike.end(), [&](NodeId m) { return same_attributes(g, g.nodes[m], g, node); });
     if (twin == alike.end()) {
       alike.push_back(n);
       continue;
@@ -197,7 +203,8 @@ class Matcher {
   }
 
   std::string match(std::vector<NodeId>* source) {
-    if (planned_.n_inputs != captured_.n_inputs || planned_.n_state != captured_.n_state) return "the plan has other inputs or state";
+    if (planned_.n_inputs != captured_.n_inputs || planned_.n_state != captured_.n_state)
+      return "the plan has other inputs or state";
     of_.assign(planned_.values.size(), kNone);
     for (ValueId v = 0; v < planned_.n_inputs + planned_.n_state; ++v) of_[v] = v;
     for (NodeId n = 0; n < planned_.node_count(); ++n) {
@@ -213,7 +220,8 @@ class Matcher {
     if (node.n_outputs == 0) return fmt::format("`{}` has no result to know it by", planned_.node_text(n));
     const NodeId c = counterpart(node);
     const Node* twin = c == kNone ? nullptr : &largest_.nodes[c];
-    if (twin && (twin->op != node.op || twin->n_outputs != node.n_outputs || twin->n_inputs != node.n_inputs || !same_attributes(c, node)))
+    if (twin && (twin->op != node.op || twin->n_outputs != node.n_outputs || twin->n_inputs != node.n_inputs ||
+                 !same_attributes(c, node)))
       twin = nullptr;
     if (!twin) {
       if (!is_copy(node)) return fmt::format("`{}` was made by a pass at the largest size", planned_.node_text(n));
@@ -223,13 +231,15 @@ class Matcher {
     }
     for (std::int32_t i = 0; i < node.n_inputs; ++i)
       if (!equal(planned_.inputs(node)[i], captured_.inputs(*twin)[i]))
-        return fmt::format("a pass merged operand {} of `{}` with what equals it at the largest size only", i, planned_.node_text(n));
+        return fmt::format("a pass merged operand {} of `{}` with what equals it at the largest size only", i,
+                           planned_.node_text(n));
     source->push_back(c);
     for (std::int32_t i = 0; i < node.n_outputs; ++i) of_[node.first_output + i] = twin->first_output + i;
     return "";
   }
 
-  // Has node c of the largest graph these attributes and these regions? The regions of a planned graph are those of their plans.
+  // Has node c of the largest graph these attributes and these regions? The regions of a planned graph are those of their
+  // plans.
   bool same_attributes(NodeId c, const Node& node) {
     if (tapedeck::same_attributes(largest_, largest_.nodes[c], planned_, node)) return true;
     if (node.n_regions == 0) return false;
@@ -237,8 +247,8 @@ class Matcher {
     return tapedeck::same_attributes(*largest_planned_, largest_planned_->nodes[c], planned_, node);
   }
 
-  // The node of the captured graph, found by name. Nodes that passes made have no name; if the passes ran on the captured graph already, planning
-  // keeps its nodes in order.
+  // The node of the captured graph, found by name. Nodes that passes made have no name; if the passes ran on the captured graph
+  // already, planning keeps its nodes in order.
   NodeId counterpart(const Node& node) {
     if (!node.origin.clone) ++originals_;
     const Name name = node.origin.clone && !node.origin.of.empty() ? node.origin.of : planned_.values[node.first_output].name;
@@ -260,17 +270,18 @@ class Matcher {
       if (u.state != u.value) stored[u.state] = u.value;
     if (planned_.updates.size() != stored.size()) return "the plan updates other state";
     for (const Update& u : planned_.updates)
-      if (!stored.count(u.state) || !equal(u.value, stored[u.state])) return fmt::format("the plan stores another value in %{}", planned_.value_name(u.state));
+      if (!stored.count(u.state) || !equal(u.value, stored[u.state]))
+        return fmt::format("the plan stores another value in %{}", planned_.value_name(u.state));
     return "";
   }
 
   const Graph &captured_, &largest_, &planned_;
-  std::optional<Graph> largest_planned_;   // with planned regions; made when it is first asked for
+  std::optional<Graph> largest_planned_;  // with planned regions; made when it is first asked for
   std::vector<std::int32_t> classes_;
   std::unordered_map<std::string, NodeId> by_name_;
-  NodeId originals_ = 0;      // nodes of the planned graph so far that are no clones
-  bool in_order_ = false;     // the planned graph has as many such nodes as the captured graph has nodes
-  std::vector<ValueId> of_;   // by planned value: the captured value it holds
+  NodeId originals_ = 0;     // nodes of the planned graph so far that are no clones
+  bool in_order_ = false;    // the planned graph has as many such nodes as the captured graph has nodes
+  std::vector<ValueId> of_;  // by planned value: the captured value it holds
 };
 
 }  // namespace
@@ -290,7 +301,7 @@ Graph Refit::planned_graph(const Graph& at) const {
       continue;
     }
     const Node& twin = at.nodes[c];
-    if (const Literal* literal = g.literal(node))   // passes number constants anew
+    if (const Literal* literal = g.literal(node))  // passes number constants anew
       g.constants[literal - g.constants.data()] = *at.literal(twin);
     else if (node.attrs != kNone)
       std::memcpy(GraphAccess::attributes(g, node), at.attributes(twin), node.op->attrs->size);

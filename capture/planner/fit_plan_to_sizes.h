@@ -5,15 +5,15 @@
 // Every value keeps its offset and has at most its bytes, so what did not overlap still does not; windows are computed again.
 // The caller (Executor) has check_plan() judge the result like any other plan.
 //
-// Passes ran at the largest sizes alone. They may have merged what is equal there and nowhere else (a slice [0:n] and a slice [0:64]
-// at n = 64). So a planned graph is taken for other sizes only if it is the captured graph in symbols too: every planned node is the
-// node it is named after, reads the same operands up to nodes equal at every size (same op, operands, attributes and rules), and
-// returns and stores the same.
+// Passes ran at the largest sizes alone. They may have merged what is equal there and nowhere else (a slice [0:n] and a slice
+// [0:64] at n = 64). So a planned graph is taken for other sizes only if it is the captured graph in symbols too: every planned
+// node is the node it is named after, reads the same operands up to nodes equal at every size (same op, operands, attributes
+// and rules), and returns and stores the same.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
-#include <tapedeck/capture/sizes/dim_table.h>
 #include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/sizes/dim_table.h>
+#include <tapedeck/kernels/export.h>
 
 #include <optional>
 #include <string>
@@ -21,9 +21,9 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// The plan with every placement fitted to `graph`: the plan's own graph at other types. Empty if some value, workspace or buffer would
-// be larger than the plan has bytes for, or a window cannot be taken; then `why` says which. figures: peak, external and lower bound
-// are those of the new types, arena bytes stay.
+// The plan with every placement fitted to `graph`: the plan's own graph at other types. Empty if some value, workspace or
+// buffer would be larger than the plan has bytes for, or a window cannot be taken; then `why` says which. figures: peak,
+// external and lower bound are those of the new types, arena bytes stay.
 std::optional<Plan> fit_plan(const Plan& plan, Graph graph, std::string* why);
 
 class Refit {
@@ -39,7 +39,7 @@ class Refit {
  private:
   const Plan& plan_;
   std::string obstacle_;
-  std::vector<NodeId> source_;   // by planned node: the captured node it is; kNone for a copy that planning put in
+  std::vector<NodeId> source_;  // by planned node: the captured node it is; kNone for a copy that planning put in
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

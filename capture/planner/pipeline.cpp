@@ -1,9 +1,9 @@
 #include <tapedeck/capture/planner/pipeline.h>
 
-#include <tapedeck/capture/planner/region_plans.h>
-#include <tapedeck/capture/planner/layout/layout.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/plan/placement_reasons.h>
+#include <tapedeck/capture/planner/layout/layout.h>
+#include <tapedeck/capture/planner/region_plans.h>
 #include <tapedeck/capture/planner/segments/arrange_for_threads.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@ namespace {
 Graph name_values(Graph graph) {
   std::unordered_set<std::string_view> taken;  // of the names that could be met
   for (const Value& v : graph.values)
-    if (v.name.view().size() > 1 && v.name.view()[0] == 'v' && v.name.view()[1] >= '0' && v.name.view()[1] <= '9') taken.insert(v.name.view());
+    if (v.name.view().size() > 1 && v.name.view()[0] == 'v' && v.name.view()[1] >= '0' && v.name.view()[1] <= '9')
+      taken.insert(v.name.view());
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     if (!graph.values[v].name.empty()) continue;
     std::string name = "v" + std::to_string(v);
@@ -81,7 +82,8 @@ Graph prepare(const Graph& captured, PassRunner* passes, Sharing sharing) {
   verify(captured);
 
   // Values keep recognisable names from here on.
-  Graph graph = passes->run("name_values", captured, [](Graph g) { return number_constants(name_values(std::move(g))); }, PassRunner::Need::always);
+  Graph graph = passes->run(
+      "name_values", captured, [](Graph g) { return number_constants(name_values(std::move(g))); }, PassRunner::Need::always);
 
   // Less to plan, to run and to hold.
   graph = simplify(std::move(graph), passes);
@@ -91,7 +93,8 @@ Graph prepare(const Graph& captured, PassRunner* passes, Sharing sharing) {
 
   // From here on every update can be written straight into its state, and every output has bytes of its own.
   if (has(sharing, Sharing::updates)) return passes->run("insert_copies", std::move(graph));
-  return passes->run("insert_copies", std::move(graph), [](Graph g) { return insert_copies(std::move(g), false); }, PassRunner::Need::always);
+  return passes->run(
+      "insert_copies", std::move(graph), [](Graph g) { return insert_copies(std::move(g), false); }, PassRunner::Need::always);
 }
 
 Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const PlanOptions& options, PassRunner* passes,
@@ -101,9 +104,11 @@ Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const P
   plan.chunk_bytes = options.chunk_bytes;
 
   // Clones stand in the graph, in execution order, with edges that make them run just in time.
-  cloned.graph = passes->run("rematerialize", *facts.graph, [&](Graph) { return std::move(cloned.graph); }, PassRunner::Need::always);
+  cloned.graph = passes->run(
+      "rematerialize", *facts.graph, [&](Graph) { return std::move(cloned.graph); }, PassRunner::Need::always);
 
-  // Every value and every workspace gets its bytes; bytes that are used again order the nodes that use them; then nodes become tasks.
+  // Every value and every workspace gets its bytes; bytes that are used again order the nodes that use them; then nodes become
+  // tasks.
   std::vector<double> cost;
   for (NodeId source : cloned.source) cost.push_back(facts.cost[source]);
   Arrangement arranged = arrange(facts, cloned, cost, options, std::move(laid_out));

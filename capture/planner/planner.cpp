@@ -1,17 +1,18 @@
-// make_plan: every strategy offers candidates (points in its sequence of choices) in every order of nodes that is worth it, none of which
-// depends on the budget; the plan is the cheapest candidate whose placed peak fits, so it is monotone in the budget. The floor is the least
-// placed peak of all candidates; live bytes bound placed peaks from below, so only candidates near the floor need be placed to find it.
+// make_plan: every strategy offers candidates (points in its sequence of choices) in every order of nodes that is worth it,
+// none of which depends on the budget; the plan is the cheapest candidate whose placed peak fits, so it is monotone in the
+// budget. The floor is the least placed peak of all candidates; live bytes bound placed peaks from below, so only candidates
+// near the floor need be placed to find it.
 #include <tapedeck/capture/planner/planner.h>
 
+#include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/plan/placement_reasons.h>
+#include <tapedeck/capture/planner/candidate_layouts.h>
+#include <tapedeck/capture/planner/candidates.h>
+#include <tapedeck/capture/planner/effort.h>
 #include <tapedeck/capture/planner/joins/join_choice.h>
 #include <tapedeck/capture/planner/joins/join_orders.h>
-#include <tapedeck/capture/planner/candidate_layouts.h>
 #include <tapedeck/capture/planner/order/find_order.h>
 #include <tapedeck/capture/planner/pipeline.h>
-#include <tapedeck/capture/check/check_plan.h>
-#include <tapedeck/capture/planner/effort.h>
-#include <tapedeck/capture/planner/candidates.h>
-#include <tapedeck/capture/plan/placement_reasons.h>
 
 #include <tapedeck/engine/eager/settings.h>
 
@@ -35,22 +36,30 @@ void check_options(const PlanOptions& o) {
   const std::int64_t alignment = alignment_of(o);
   if (alignment <= 0 || (alignment & (alignment - 1)) != 0 || alignment > (std::int64_t{1} << 30))
     throw UsageError(fmt::format("alignment must be a power of two from 1 to 2^30, not {}", o.alignment));
-  if (o.chunk_bytes < 0 || o.chunk_bytes > std::int64_t{1} << 60) throw UsageError(fmt::format("a chunk holds something, not {} bytes", o.chunk_bytes));
+  if (o.chunk_bytes < 0 || o.chunk_bytes > std::int64_t{1} << 60)
+    throw UsageError(fmt::format("a chunk holds something, not {} bytes", o.chunk_bytes));
   if (o.budget < -1) throw UsageError(fmt::format("a budget cannot be negative: {}", o.budget));
   if (o.budget_percent != -1 && !(o.budget_percent >= 0 && o.budget_percent <= 1e6))
     throw UsageError(fmt::format("a budget of {} percent makes no sense", o.budget_percent));
   if (o.budget >= 0 && o.budget_percent >= 0) throw UsageError("give the budget in bytes or in percent, not both");
   if (!(o.segment_us >= 0)) throw UsageError(fmt::format("segment_us must not be negative, not {}", o.segment_us));
-  if (o.threads < 1 || o.threads > kMostThreads) throw UsageError(fmt::format("a plan is for 1 to {} threads, not {}", kMostThreads, o.threads));
-  if (!(o.dispatch_us >= 0 && o.dispatch_us <= 1e6)) throw UsageError(fmt::format("dispatch_us of {} makes no sense", o.dispatch_us));
+  if (o.threads < 1 || o.threads > kMostThreads)
+    throw UsageError(fmt::format("a plan is for 1 to {} threads, not {}", kMostThreads, o.threads));
+  if (!(o.dispatch_us >= 0 && o.dispatch_us <= 1e6))
+    throw UsageError(fmt::format("dispatch_us of {} makes no sense", o.dispatch_us));
   if (o.place_work < -1) throw UsageError(fmt::format("place_work cannot be negative: {}", o.place_work));
-  if (!(o.parallel_peak >= 1 && o.parallel_peak <= 1e6)) throw UsageError(fmt::format("parallel_peak must be at least 1, not {}", o.parallel_peak));
+  if (!(o.parallel_peak >= 1 && o.parallel_peak <= 1e6))
+    throw UsageError(fmt::format("parallel_peak must be at least 1, not {}", o.parallel_peak));
 }
 
 class Planner {
  public:
   Planner(const Graph& captured, const PlanOptions& options, Looks looks)
-      : options_(options), effort_(options), watch_{options.cancel, options.progress}, passes_({}, looks), layouts_(options, watch_) {
+      : options_(options),
+        effort_(options),
+        watch_{options.cancel, options.progress},
+        passes_({}, looks),
+        layouts_(options, watch_) {
     lines_.push_back(make_line("recorded", prepare(captured, &passes_, options_.sharing), options_));
   }
 
@@ -74,7 +83,7 @@ class Planner {
   }
 
  private:
-  static constexpr int kMostRounds = 4;  // of order and recomputation improving each other
+  static constexpr int kMostRounds = 4;            // of order and recomputation improving each other
   static constexpr std::int64_t kFarBehind = 8;    // by this part of the least peak: will hardly catch up
   static constexpr std::size_t kMostSearched = 1;  // offers that may lower the floor
 
@@ -108,7 +117,8 @@ class Planner {
     const JoinedOrder known = least_order();
     JoinedOrder found = known;
     Graph graph = passes_.run("order", recorded.graph, [&](Graph g) {
-      found = effort_.looks_for_floor() ? find_joined_order(recorded.facts, known, effort_.order(step_size())) : improved(known);
+      found =
+          effort_.looks_for_floor() ? find_joined_order(recorded.facts, known, effort_.order(step_size())) : improved(known);
       if (found.nodes.empty()) found.nodes = own_sources(g);
       return found.live_peak < known.live_peak ? reorder(g, found.nodes) : g;
     });
@@ -155,8 +165,8 @@ class Planner {
     }
   }
 
-  // The offer with its nodes moved to where they keep the fewest bytes alive: clones need not run just before their readers. Empty if that
-  // wins nothing, or if others are far ahead.
+  // The offer with its nodes moved to where they keep the fewest bytes alive: clones need not run just before their readers.
+  // Empty if that wins nothing, or if others are far ahead.
   std::optional<Offer> move_nodes(const Offer& offer) {
     if (options_.ordering != Ordering::automatic || offer.keeps_all() || !offer.moved.empty()) return std::nullopt;
     const ClonedGraph cloned = graph_of(offer);
@@ -173,9 +183,9 @@ class Planner {
     return moved;
   }
 
-  // Order and recomputation call each other: the offer of a line that keeps the fewest bytes gets an order of its own, and in that order (of
-  // the nodes that are no clones) there may be more to give up. Which line leads furthest does not show before. No look at the budget, so a
-  // larger one never costs more.
+  // Order and recomputation call each other: the offer of a line that keeps the fewest bytes gets an order of its own, and in
+  // that order (of the nodes that are no clones) there may be more to give up. Which line leads furthest does not show before.
+  // No look at the budget, so a larger one never costs more.
   void improve_in_turn() {
     std::vector<Line*> starts;
     for (const auto& line : lines_)
@@ -219,7 +229,8 @@ class Planner {
     std::vector<Offer*> by_bound;
     for (Offer& o : offers_)
       if (allowed(o)) by_bound.push_back(&o);
-    std::stable_sort(by_bound.begin(), by_bound.end(), [](const Offer* a, const Offer* b) { return a->live_peak < b->live_peak; });
+    std::stable_sort(by_bound.begin(), by_bound.end(),
+                     [](const Offer* a, const Offer* b) { return a->live_peak < b->live_peak; });
     Offer* best = nullptr;
     for (Offer* o : by_bound) {
       if (best && o->live_peak > best->peak) break;
@@ -229,7 +240,8 @@ class Planner {
     return *best;
   }
 
-  // Greedy placement may leave the offer that keeps the fewest bytes alive above others, so that a few of those are searched, too.
+  // Greedy placement may leave the offer that keeps the fewest bytes alive above others, so that a few of those are searched,
+  // too.
   std::int64_t find_floor() {
     std::int64_t floor = layouts_.searched_peak(least_peak([](const Offer&) { return true; }));
     std::vector<Offer*> lowest;
@@ -261,9 +273,7 @@ class Planner {
   }
 
   // Of two that cost the same. Nothing is recomputed for its own sake, even where it costs nothing.
-  bool is_plainer(Offer& a, Offer& b) {
-    return a.keeps_all() != b.keeps_all() ? a.keeps_all() : before(a, b);
-  }
+  bool is_plainer(Offer& a, Offer& b) { return a.keeps_all() != b.keeps_all() ? a.keeps_all() : before(a, b); }
 
   // Which offers the asked strategy may take.
   bool allows(const Offer& o) const {
@@ -287,7 +297,8 @@ class Planner {
 
   Offer& choose() {
     const auto allowed = [&](const Offer& o) { return allows(o); };
-    if (budget_ < 0) return least_peak([&](const Offer& o) { return allowed(o) && (o.strategy == Strategy::regions || o.keeps_all()); });
+    if (budget_ < 0)
+      return least_peak([&](const Offer& o) { return allowed(o) && (o.strategy == Strategy::regions || o.keeps_all()); });
     Offer* fits = cheapest_that_fits(allowed);
     return fits ? *fits : least_peak(allowed);
   }
@@ -299,12 +310,15 @@ class Planner {
     layouts_.searched_peak(offer);
     layouts_.keep_addresses(offer, budget_);
     std::optional<PlacedOffer> placed = layouts_.take(offer);
-    Plan plan = placed ? finish_plan(offer.line->facts, std::move(placed->cloned), offer.cost, options, &passes_, std::move(placed->layout))
+    Plan plan = placed ? finish_plan(offer.line->facts, std::move(placed->cloned), offer.cost, options, &passes_,
+                                     std::move(placed->layout))
                        : finish_plan(offer.line->facts, graph_of(offer), offer.cost, options, &passes_);
     plan.strategy = strategy_name(named_strategy(offer));
     plan.order = offer.moved.empty() ? offer.line->order : "searched";
     plan.budget_bytes = budget_;
-    plan.floor_bytes = floor_ < 0 ? plan.peak_bytes : std::min(floor_, plan.peak_bytes);  // placed for several threads, a plan may get by with less
+    plan.floor_bytes = floor_ < 0
+                           ? plan.peak_bytes
+                           : std::min(floor_, plan.peak_bytes);  // placed for several threads, a plan may get by with less
     plan.keep_all_peak_bytes = keep_all_peak_;
     plan.decisions.assign(offer.choices->decisions.begin(), offer.choices->decisions.begin() + offer.candidate.decisions);
     plan.feasible = budget_ < 0 || plan.peak_bytes <= budget_;
@@ -344,8 +358,8 @@ bool checks_plans() {
 #endif
 }
 
-// What has been proven of the captured graph the passes must not have broken. It takes as long as some of them, so one look is had at the end;
-// if it is not good, another planning finds the pass that is to blame.
+// What has been proven of the captured graph the passes must not have broken. It takes as long as some of them, so one look is
+// had at the end; if it is not good, another planning finds the pass that is to blame.
 Plan plan_and_verify(const Graph& graph, const PlanOptions& options) {
   if (checks_plans()) return Planner(graph, options, Looks::at_each).make();
   Plan plan = Planner(graph, options, Looks::at_none).make();
@@ -361,9 +375,11 @@ Plan plan_and_verify(const Graph& graph, const PlanOptions& options) {
 // Clones that were captured so are not the planner's.
 void throw_if_broken(const Graph& captured, const Plan& plan) {
   std::vector<std::string> violations = check_plan(plan);
-  if (violations.empty() && std::none_of(captured.nodes.begin(), captured.nodes.end(), [](const Node& n) { return n.origin.clone; }))
+  if (violations.empty() &&
+      std::none_of(captured.nodes.begin(), captured.nodes.end(), [](const Node& n) { return n.origin.clone; }))
     violations = check_clones(plan);
-  if (!violations.empty()) throw InvalidGraphError(fmt::format("the planner made a plan that breaks its rules: {}", fmt::join(violations, "; ")));
+  if (!violations.empty())
+    throw InvalidGraphError(fmt::format("the planner made a plan that breaks its rules: {}", fmt::join(violations, "; ")));
 }
 
 }  // namespace

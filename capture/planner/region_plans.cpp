@@ -1,10 +1,10 @@
-// Plans regions, and remembers the plans for the whole process. Planning one graph asks for the plan of the same region many times: for the
-// workspaces of every order of nodes, and once more for the finished plan.
+// Plans regions, and remembers the plans for the whole process. Planning one graph asks for the plan of the same region many
+// times: for the workspaces of every order of nodes, and once more for the finished plan.
 #include <tapedeck/capture/planner/region_plans.h>
 
 #include <tapedeck/capture/cost/node_costs.h>
-#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/plan/region_frames.h>
+#include <tapedeck/capture/planner/planner.h>
 
 #include <map>
 #include <mutex>
@@ -19,8 +19,10 @@ class KnownPlans {
  public:
   std::shared_ptr<const Plan> find(const Region& region) {
     const std::lock_guard lock(mutex_);
-    if (const auto it = of_region_.find(region.get()); it != of_region_.end() && it->second.region.lock() == region) return it->second.plan;
-    if (const auto it = with_graph_.find(region.get()); it != with_graph_.end()) return it->second.lock();   // null if it is gone
+    if (const auto it = of_region_.find(region.get()); it != of_region_.end() && it->second.region.lock() == region)
+      return it->second.plan;
+    if (const auto it = with_graph_.find(region.get()); it != with_graph_.end())
+      return it->second.lock();  // null if it is gone
     return nullptr;
   }
 
@@ -39,8 +41,8 @@ class KnownPlans {
   };
 
   std::mutex mutex_;
-  std::map<const Graph*, Known> of_region_;                      // by the region as it was
-  std::map<const Graph*, std::weak_ptr<const Plan>> with_graph_; // by the region as it is planned
+  std::map<const Graph*, Known> of_region_;                       // by the region as it was
+  std::map<const Graph*, std::weak_ptr<const Plan>> with_graph_;  // by the region as it is planned
 };
 
 std::vector<std::shared_ptr<const Plan>> plans_of_regions(const Graph& graph) {
@@ -76,7 +78,8 @@ std::vector<std::int64_t> node_workspaces(const Graph& graph) {
   std::vector<std::int64_t> bytes;
   bytes.reserve(graph.nodes.size());
   for (const Node& node : graph.nodes) {
-    const std::span<const std::shared_ptr<const Plan>> own(plans.data() + node.first_region, static_cast<std::size_t>(node.n_regions));
+    const std::span<const std::shared_ptr<const Plan>> own(plans.data() + node.first_region,
+                                                           static_cast<std::size_t>(node.n_regions));
     bytes.push_back(node.n_regions > 0 ? region_workspace(graph, node, own) : kernel_workspace(graph, node));
   }
   return bytes;

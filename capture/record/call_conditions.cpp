@@ -1,10 +1,10 @@
 #include <tapedeck/capture/record/call_conditions.h>
 
-#include <tapedeck/engine/nn/module.h>
-#include <tapedeck/engine/ops/random.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/eager/thread_state.h>
+#include <tapedeck/engine/nn/module.h>
+#include <tapedeck/engine/ops/random.h>
 
 #include <fmt/format.h>
 
@@ -27,10 +27,13 @@ Surroundings Surroundings::now() {
 }
 
 std::string Surroundings::difference(const Surroundings& then, bool draws) const {
-  if (grad_enabled != then.grad_enabled) return grad_enabled ? "gradients are wanted now, they were not" : "no gradients are wanted now (NoGrad), they were";
-  if (autocast != then.autocast || (autocast && autocast_dtype != then.autocast_dtype)) return "autocast is another than it was";
+  if (grad_enabled != then.grad_enabled)
+    return grad_enabled ? "gradients are wanted now, they were not" : "no gradients are wanted now (NoGrad), they were";
+  if (autocast != then.autocast || (autocast && autocast_dtype != then.autocast_dtype))
+    return "autocast is another than it was";
   if (training != then.training) return "modules were switched between training and not";
-  if (path != then.path) return fmt::format("it is called under the path '{}', it was under '{}'", path.view(), then.path.view());
+  if (path != then.path)
+    return fmt::format("it is called under the path '{}', it was under '{}'", path.view(), then.path.view());
   if (draws && rng != then.rng) return "the random state is another thread's";
   return "";
 }
@@ -47,7 +50,8 @@ bool draw_of(const Graph& g, const Node& node, Name* path, std::int32_t* number)
   for (int i = 0; i < node.op->attrs->n_fields; ++i) {
     const Field& field = node.op->attrs->fields[i];
     if (field.kind != FieldKind::string || std::string_view(field.name) != "path") continue;
-    const std::string_view text = reinterpret_cast<const Name*>(static_cast<const char*>(g.attributes(node)) + field.offset)->view();
+    const std::string_view text =
+        reinterpret_cast<const Name*>(static_cast<const char*>(g.attributes(node)) + field.offset)->view();
     const std::size_t hash = text.rfind('#');
     if (hash == text.npos) return false;
     *path = Name(text.substr(0, hash));
@@ -78,7 +82,7 @@ std::int32_t* find(std::vector<std::pair<Name, std::int32_t>>& counts, Name path
 Draws::Draws(const Graph& captured) { count(captured); }
 
 void Draws::count(const Graph& g) {
-  std::unordered_map<const void*, std::int32_t> loops;   // by stream: how many loops have taken a number of it
+  std::unordered_map<const void*, std::int32_t> loops;  // by stream: how many loops have taken a number of it
   for (const Node& node : g.nodes) {
     Name path;
     std::int32_t number = 0;
@@ -99,8 +103,10 @@ void Draws::count(const Graph& g) {
 
 void Draws::drawn(Name path, std::int32_t first, std::int32_t after) {
   if (!steps_ && !find(before_, path)) before_.emplace_back(path, first);
-  if (std::int32_t* count = find(after_, path)) *count = std::max(*count, after);
-  else after_.emplace_back(path, after);
+  if (std::int32_t* count = find(after_, path))
+    *count = std::max(*count, after);
+  else
+    after_.emplace_back(path, after);
 }
 
 std::string Draws::misfit() const {
@@ -109,7 +115,8 @@ std::string Draws::misfit() const {
     const auto it = counts.find(path.id());
     const std::int32_t now = it == counts.end() ? 0 : it->second;
     if (now != count)
-      return fmt::format("{} draws were made under the path '{}' in this random step, {} when it was recorded; next_step() begins a new one",
+      return fmt::format(
+          "{} draws were made under the path '{}' in this random step, {} when it was recorded; next_step() begins a new one",
           now, path.view(), count);
   }
   return "";
@@ -127,11 +134,15 @@ std::string misfit(const Captured& captured, const std::vector<Tensor>& inputs) 
     const Tensor& t = is_input ? inputs[use.input] : use.tensor;
     const auto name = [&] { return is_input ? captured.graph.value_name(use.input) : t.name().str(); };
     const bool needs = t.impl()->requires_grad || (is_input && thread_state().grad_enabled && t.requires_grad());
-    if (needs != use.requires_grad) return fmt::format("'{}' {}", name(), needs ? "needs a gradient now, it did not" : "needs no gradient now, it did");
+    if (needs != use.requires_grad)
+      return fmt::format("'{}' {}", name(), needs ? "needs a gradient now, it did not" : "needs no gradient now, it did");
     if (t.grad_request() != use.request) return fmt::format("the grad_request of '{}' is another than it was", name());
-    if ((t.impl()->extra ? t.impl()->extra->hooks.size() : 0) != use.hooks) return fmt::format("'{}' has other gradient hooks than it had", name());
-    if (use.grad == TensorUse::Grad::absent && t.grad().defined()) return fmt::format("'{}' has a gradient already, it had none", name());
-    if (use.grad == TensorUse::Grad::present && !t.grad().defined()) return fmt::format("'{}' has no gradient, it had one", name());
+    if ((t.impl()->extra ? t.impl()->extra->hooks.size() : 0) != use.hooks)
+      return fmt::format("'{}' has other gradient hooks than it had", name());
+    if (use.grad == TensorUse::Grad::absent && t.grad().defined())
+      return fmt::format("'{}' has a gradient already, it had none", name());
+    if (use.grad == TensorUse::Grad::present && !t.grad().defined())
+      return fmt::format("'{}' has no gradient, it had one", name());
   }
   return "";
 }

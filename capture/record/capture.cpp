@@ -23,7 +23,9 @@ namespace {
 // What TAPEDECK_DEBUG=2 and TAPEDECK_DUMP ask for.
 void show(const Captured& captured) {
   const Settings s = settings_from_environment();
-  if (s.debug >= 2) fmt::print(stderr, "capture {}: {} nodes\n{}", captured.graph.name.view(), captured.graph.node_count(), captured.report.to_string());
+  if (s.debug >= 2)
+    fmt::print(stderr, "capture {}: {} nodes\n{}", captured.graph.name.view(), captured.graph.node_count(),
+               captured.report.to_string());
   if (s.dump.empty()) return;
   const std::string path = fmt::format("{}/{}.graph", s.dump, captured.graph.name.view());
   std::ofstream file(path);
@@ -57,7 +59,8 @@ struct Capture::Impl {
   }
 
   bool stepped() const {
-    return std::any_of(tape.outside.begin(), tape.outside.end(), [](const Outside& o) { return o.tensor.role() == Role::rng && o.last != o.first; });
+    return std::any_of(tape.outside.begin(), tape.outside.end(),
+                       [](const Outside& o) { return o.tensor.role() == Role::rng && o.last != o.first; });
   }
 };
 
@@ -83,12 +86,15 @@ Tensor Capture::input(const std::string& name, const Tensor& value) {
   for (const Declared& d : impl_->inputs)
     if (d.name == name) fail(fmt::format("input '{}' is declared twice", name), impl_->site);
   Tensor t = value;
-  const bool again = std::any_of(impl_->inputs.begin(), impl_->inputs.end(), [&](const Declared& d) { return d.tensor.impl() == t.impl(); });
+  const bool again =
+      std::any_of(impl_->inputs.begin(), impl_->inputs.end(), [&](const Declared& d) { return d.tensor.impl() == t.impl(); });
   if (again) t = Tensor(detail::new_view(*value.impl(), value.shape(), 0, value.strides()));
   if (impl_->tape.owns(*t.impl())) fail(fmt::format("input '{}' was computed inside the capture", name), impl_->site);
   const ThreadState& state = thread_state();
   if (state.grad_enabled && state.own->owns(*t.impl()) && state.own->needs_grad(*t.impl()))
-    fail(fmt::format("the gradient history of input '{}' {} began before the capture; detach() it or make it inside", name, to_string(t.type())), impl_->site);
+    fail(fmt::format("the gradient history of input '{}' {} began before the capture; detach() it or make it inside", name,
+                     to_string(t.type())),
+         impl_->site);
   impl_->tape.declare(t.impl(), impl_->site);
   impl_->inputs.push_back({name, t});
   return t;
@@ -120,20 +126,27 @@ void group_counted(Captured* captured, const std::vector<NodeId>& counted, bool 
   const Node& first = g.nodes[counted[0]];
   const std::string place = fmt::format("{} ({})", g.node_text(counted[0]), first.origin.site.view());
   if (fully_static)
-    throw CaptureError(fmt::format("[{}] the size of its result is known only once it has run, and this capture is fully static; give `count`: {}", first.op->name, place));
+    throw CaptureError(fmt::format(
+        "[{}] the size of its result is known only once it has run, and this capture is fully static; give `count`: {}",
+        first.op->name, place));
   DynamicGraph grouped = with_dynamic_region(g, counted);
   captured->counts = std::move(grouped.counts);
   captured->count_suspicion = std::move(grouped.suspicion);
   if (captured->count_suspicion.empty() && *std::min_element(captured->counts.begin(), captured->counts.end()) < 2)
-    captured->count_suspicion = "a mask selected less than two elements, too few to tell what was computed from their number: " + place;
+    captured->count_suspicion =
+        "a mask selected less than two elements, too few to tell what was computed from their number: " + place;
   if (!captured->count_suspicion.empty() && !compares_counts)
-    throw CaptureError(fmt::format("[capture] sizes depend on `{}`, and {}; capture the step as a callable, which compares calls with different counts, or give "
-                                   "`count`", place, captured->count_suspicion));
+    throw CaptureError(
+        fmt::format("[capture] sizes depend on `{}`, and {}; capture the step as a callable, which compares calls with "
+                    "different counts, or give "
+                    "`count`",
+                    place, captured->count_suspicion));
   for (std::size_t i = 0; i < counted.size(); ++i) {
     const Node& node = g.nodes[counted[i]];
-    captured->report.host_calls.push_back({g.value_name(node.first_output), g.values[node.first_output].type,
-                                           fmt::format("{} counts in every run, at {}; what depends on it runs unplanned, on bytes beside the planned peak", node.op->name,
-                                                       node.origin.site.view())});
+    captured->report.host_calls.push_back(
+        {g.value_name(node.first_output), g.values[node.first_output].type,
+         fmt::format("{} counts in every run, at {}; what depends on it runs unplanned, on bytes beside the planned peak",
+                     node.op->name, node.origin.site.view())});
   }
   captured->graph = std::move(grouped.graph);
   captured->script = nullptr;

@@ -1,9 +1,9 @@
 #include <tapedeck/capture/record/checked_call.h>
 
 #include <tapedeck/capture/record/freeze_tape.h>
-#include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/ir/site_note.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/site_note.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 
@@ -34,10 +34,10 @@ bool holds(const Tensor& t, const Literal& literal) {
 
 void StreamCheck::mismatch(const Recorder& tape, NodeId n, const std::string& what) {
   const bool captured = n < script_.n_nodes, live = n < tape.graph.node_count();
-  const std::string then = captured ? fmt::format("`{}`{}",
-      script_.graph.node_text(n), at(script_.graph.nodes[n].origin.site.str())) : "the end";
-  const std::string now = live ? fmt::format("`{}`{}",
-      tape.graph.node_text(n), at(site_note(tape.notes[n].site).str())) : "the end";
+  const std::string then =
+      captured ? fmt::format("`{}`{}", script_.graph.node_text(n), at(script_.graph.nodes[n].origin.site.str())) : "the end";
+  const std::string now =
+      live ? fmt::format("`{}`{}", tape.graph.node_text(n), at(site_note(tape.notes[n].site).str())) : "the end";
   failure_ = fmt::format("{} at node {}: the capture has {}, this call {}", what, n, then, now);
   throw CaptureError(error_text("capture", failure_, live ? tape.notes[n].site : Site{}));
 }
@@ -51,7 +51,8 @@ void StreamCheck::compare(const Recorder& tape, NodeId n) {
   if (n >= script_.n_nodes) mismatch(tape, n, "too many ops");
   const Node &then = script_.graph.nodes[n], &now = tape.graph.nodes[n];
   if (then.op != now.op) mismatch(tape, n, "operator mismatch");
-  if (then.n_inputs != now.n_inputs) mismatch(tape, n, fmt::format("operand mismatch ({} operands, then {})", then.n_inputs, now.n_inputs));
+  if (then.n_inputs != now.n_inputs)
+    mismatch(tape, n, fmt::format("operand mismatch ({} operands, then {})", then.n_inputs, now.n_inputs));
   compare_operands(tape, n);
   if (!same_attributes(script_.graph, then, tape.graph, now)) mismatch(tape, n, "attribute mismatch");
   if (script_.graph.output_types(then) != tape.graph.output_types(now)) mismatch(tape, n, "type mismatch of results");
@@ -62,13 +63,15 @@ void StreamCheck::compare_operands(const Recorder& tape, NodeId n) {
   const auto now = tape.graph.inputs(tape.graph.nodes[n]);
   for (std::size_t i = 0; i < now.size(); ++i) {
     const Type &a = script_.graph.values[then[i]].type, &b = tape.graph.values[now[i]].type;
-    if (a.dtype != b.dtype) mismatch(tape, n, fmt::format("dtype mismatch of operand {} ({}, then {})", i, to_string(a), to_string(b)));
+    if (a.dtype != b.dtype)
+      mismatch(tape, n, fmt::format("dtype mismatch of operand {} ({}, then {})", i, to_string(a), to_string(b)));
     if (a != b) mismatch(tape, n, fmt::format("type mismatch of operand {} ({}, then {})", i, to_string(a), to_string(b)));
   }
   for (std::size_t i = 0; i < now.size(); ++i) {
     const bool outside_then = script_.source_of[then[i]] != kNone;
     const bool outside_now = outside_of(tape, now[i]) && tape.graph.values[now[i]].node == kNone;
-    if (then[i] != now[i] || outside_then != outside_now) mismatch(tape, n, fmt::format("operand mismatch (operand {} is another value)", i));
+    if (then[i] != now[i] || outside_then != outside_now)
+      mismatch(tape, n, fmt::format("operand mismatch (operand {} is another value)", i));
     if (outside_now) compare_source(tape, n, i, now[i]);
   }
 }
@@ -83,14 +86,17 @@ void StreamCheck::compare_source(const Recorder& tape, NodeId n, std::size_t ope
     case TapeScript::Kind::input:
       return;  // declared in the same order, or the value would be another
     case TapeScript::Kind::tensor:
-      if (then.tensor.impl() != now.impl()) mismatch(tape, n,
-          fmt::format("operand mismatch (operand {} was the tensor {}, and is another tensor now)", operand, then.name));
+      if (then.tensor.impl() != now.impl())
+        mismatch(tape, n,
+                 fmt::format("operand mismatch (operand {} was the tensor {}, and is another tensor now)", operand, then.name));
       return;
     case TapeScript::Kind::gradient:
       return;
     case TapeScript::Kind::constant:
-      if (!holds(now, then.literal)) mismatch(tape, n,
-          fmt::format("constant differs (operand {}, {}; pass it as an input, or make it a HostScalar)", operand, then.name));
+      if (!holds(now, then.literal))
+        mismatch(
+            tape, n,
+            fmt::format("constant differs (operand {}, {}; pass it as an input, or make it a HostScalar)", operand, then.name));
       return;
   }
 }
@@ -100,13 +106,15 @@ void StreamCheck::finish(const Recorder& tape, const std::vector<Tensor>& output
   if (tape.graph.node_count() > 0) recorded(tape, tape.graph.node_count() - 1);
   if (tape.graph.node_count() < script_.n_nodes) mismatch(tape, tape.graph.node_count(), "too few ops");
   if (outputs.size() != script_.outputs.size())
-    throw CaptureError(fmt::format("[capture] the step returned {} results, {} in the capture", outputs.size(), script_.outputs.size()));
+    throw CaptureError(
+        fmt::format("[capture] the step returned {} results, {} in the capture", outputs.size(), script_.outputs.size()));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     ValueId v = kNone;
     for (const Outside& o : tape.outside)
       if (o.tensor.impl() == outputs[i].impl()) v = o.last;
     if (v == kNone && tape.owns(*outputs[i].impl())) v = tape.bound_value(*outputs[i].impl());
-    if (v != script_.outputs[i]) throw CaptureError(fmt::format("[capture] result {} of the step is another value than in the capture", i));
+    if (v != script_.outputs[i])
+      throw CaptureError(fmt::format("[capture] result {} of the step is another value than in the capture", i));
   }
   for (const Outside& o : tape.outside) {
     const std::int32_t k = o.first < static_cast<ValueId>(script_.source_of.size()) ? script_.source_of[o.first] : kNone;

@@ -9,8 +9,9 @@
 
 namespace tapedeck {
 
-// Watches one capture. Throws CaptureError from the first op that is not what the script says - another op, other operands, types,
-// attributes, another constant, one too many - naming both nodes, their index and call sites. O(nodes), plus the bytes of constants.
+// Watches one capture. Throws CaptureError from the first op that is not what the script says - another op, other operands,
+// types, attributes, another constant, one too many - naming both nodes, their index and call sites. O(nodes), plus the bytes
+// of constants.
 class StreamCheck : public RecordWatch {
  public:
   explicit StreamCheck(const TapeScript& script) : script_(script), seen_(script.sources.size()) {}
@@ -25,9 +26,9 @@ class StreamCheck : public RecordWatch {
   [[noreturn]] void mismatch(const Recorder& tape, NodeId n, const std::string& what);
 
   const TapeScript& script_;
-  std::vector<bool> seen_;   // by source: compared already
+  std::vector<bool> seen_;  // by source: compared already
   NodeId next_ = 0;
-  std::string failure_;      // a failed check stays failed, whatever the step does with the error
+  std::string failure_;  // a failed check stays failed, whatever the step does with the error
 };
 
 }  // namespace tapedeck

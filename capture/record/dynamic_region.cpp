@@ -43,7 +43,8 @@ class Grouper {
     check_effects();
     DynamicGraph result;
     for (NodeId n : counted_) result.counts.push_back(count_of(g_, g_.nodes[n]));
-    const bool all_held = std::none_of(counted_.begin(), counted_.end(), [&](NodeId n) { return count_of(g_, g_.nodes[n]) != most(n); });
+    const bool all_held =
+        std::none_of(counted_.begin(), counted_.end(), [&](NodeId n) { return count_of(g_, g_.nodes[n]) != most(n); });
     std::vector<NodeId> explained = counted_;
     explained.insert(explained.end(), followers_.begin(), followers_.end());
     result.suspicion = held_size(g_, all_held ? fewer : full, explained);
@@ -82,13 +83,16 @@ class Grouper {
     try {
       return inferred_again(std::move(changed), g_, "", [&](Graph& now, NodeId n) { follow_twin(now, n); });
     } catch (const TypeError& error) {
-      throw CaptureError(fmt::format("[capture] a shape works only as long as the mask of `{}` holds as often as now: {}; reduce what was selected first, or give "
-                                     "`count`", place(g_, counted_[0]), error.what()));
+      throw CaptureError(
+          fmt::format("[capture] a shape works only as long as the mask of `{}` holds as often as now: {}; reduce what was "
+                      "selected first, or give "
+                      "`count`",
+                      place(g_, counted_[0]), error.what()));
     }
   }
 
-  // Backward is made from types alone, and shapes that it writes down are those of its forward twin's operands and results: where such a
-  // value changes its size, so does what repeats it. Anything else that holds the size is found by held_size().
+  // Backward is made from types alone, and shapes that it writes down are those of its forward twin's operands and results:
+  // where such a value changes its size, so does what repeats it. Anything else that holds the size is found by held_size().
   void follow_twin(Graph& now, NodeId n) {
     const Node& node = now.nodes[n];
     if (node.origin.phase != Phase::backward || node.origin.twin.empty() || node.attrs == kNone || node.n_outputs == 0) return;
@@ -130,8 +134,7 @@ class Grouper {
     for (NodeId n = 0; n < g_.node_count(); ++n) {
       const Node& node = g_.nodes[n];
       for (ValueId v : g_.inputs(node)) member_[n] = member_[n] || sized_[v];
-      for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
-        member_[n] = member_[n] || sized_[v];
+      for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) member_[n] = member_[n] || sized_[v];
     }
     std::vector<char> below = reached(true), above = reached(false);
     for (std::size_t n = 0; n < n_nodes; ++n) member_[n] = member_[n] || (below[n] && above[n]);
@@ -154,7 +157,8 @@ class Grouper {
         results([&](std::size_t v) { hit = hit || value[v]; });
       if (!hit) continue;
       node_reached[n] = 1;
-      if (downwards) results([&](std::size_t v) { value[v] = 1; });
+      if (downwards)
+        results([&](std::size_t v) { value[v] = 1; });
       else
         for (ValueId v : g_.inputs(node)) value[v] = 1;
     }
@@ -189,9 +193,10 @@ class Grouper {
       if (!sized_[v]) continue;
       const NodeId n = g_.values[v].node;
       const bool returned = std::find(g_.outputs.begin(), g_.outputs.end(), v) != g_.outputs.end();
-      throw CaptureError(fmt::format("[{}] the size of %{}: {} is known only once `{}` has run, and it {}: {}; reduce it inside the step, or give `count`",
-                                     g_.nodes[n].op->name, g_.value_name(v), to_string(g_.values[v].type),
-                                     g_.nodes[counted_[0]].op->name, returned ? "is returned" : "is stored", place(g_, n)));
+      throw CaptureError(fmt::format(
+          "[{}] the size of %{}: {} is known only once `{}` has run, and it {}: {}; reduce it inside the step, or give `count`",
+          g_.nodes[n].op->name, g_.value_name(v), to_string(g_.values[v].type), g_.nodes[counted_[0]].op->name,
+          returned ? "is returned" : "is stored", place(g_, n)));
     }
   }
 
@@ -203,8 +208,10 @@ class Grouper {
     for (NodeId n = 0; n < g_.node_count(); ++n) {
       if (!g_.nodes[n].op->is(kEffect)) continue;
       const int its = before(n) ? 0 : in(n) ? 1 : 2;
-      if (its < stage) throw CaptureError(fmt::format("[capture] an effect would run before one that comes first, because sizes depend on `{}`: {}",
-                                                      place(g_, counted_[0]), place(g_, n)));
+      if (its < stage)
+        throw CaptureError(
+            fmt::format("[capture] an effect would run before one that comes first, because sizes depend on `{}`: {}",
+                        place(g_, counted_[0]), place(g_, n)));
       stage = its;
     }
   }
@@ -221,7 +228,8 @@ class Grouper {
       const Node& node = full.nodes[n];
       std::vector<ValueId> inputs;
       for (ValueId v : full.inputs(node)) inputs.push_back(map[v]);
-      const NodeId made = r->add_node(*node.op, inputs, full.attributes(node), full.output_types(node), node.origin, {}, full.regions_of(node));
+      const NodeId made =
+          r->add_node(*node.op, inputs, full.attributes(node), full.output_types(node), node.origin, {}, full.regions_of(node));
       if (const Literal* literal = full.literal(node)) {
         const TensorIndex index{r->add_constant(*literal)};
         auto* attrs = GraphAccess::attributes(*r, r->nodes[made]);
@@ -267,16 +275,18 @@ class Grouper {
 
   const Graph& g_;
   std::vector<NodeId> counted_;
-  std::map<std::string, NodeId> by_name_;   // by first result
-  std::set<std::string> follows_;        // statements of DynamicAttrs
+  std::map<std::string, NodeId> by_name_;  // by first result
+  std::set<std::string> follows_;          // statements of DynamicAttrs
   std::vector<NodeId> followers_;
-  std::vector<char> sized_;              // by value: its type depends on a count
-  std::vector<char> member_, below_;     // by node: in the group; depends on it
+  std::vector<char> sized_;           // by value: its type depends on a count
+  std::vector<char> member_, below_;  // by node: in the group; depends on it
   std::vector<ValueId> operands_, results_;
 };
 
 }  // namespace
 
-DynamicGraph with_dynamic_region(const Graph& graph, const std::vector<NodeId>& counted) { return Grouper(graph, counted).group(); }
+DynamicGraph with_dynamic_region(const Graph& graph, const std::vector<NodeId>& counted) {
+  return Grouper(graph, counted).group();
+}
 
 }  // namespace tapedeck

@@ -2,12 +2,12 @@
 
 #include <tapedeck/capture/record/tape_script.h>
 #include <tapedeck/engine/control/mask_counts.h>
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/site_note.h>
+#include <tapedeck/engine/ir/unique_names.h>
+#include <tapedeck/engine/ops/host.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/own_gradient.h>
-#include <tapedeck/engine/ops/host.h>
-#include <tapedeck/engine/ir/site_note.h>
-#include <tapedeck/engine/eager/tape.h>
-#include <tapedeck/engine/ir/unique_names.h>
 
 #include <fmt/format.h>
 
@@ -65,22 +65,27 @@ class Freezer {
   const std::vector<Declared>& inputs_;
   const std::vector<Declared>& outputs_;
   std::unordered_map<const TensorImpl*, std::size_t> outside_index_;
-  std::unordered_map<const TensorImpl*, std::size_t> grad_of_;   // a gradient from before the capture -> its use
+  std::unordered_map<const TensorImpl*, std::size_t> grad_of_;  // a gradient from before the capture -> its use
   std::vector<ValueId> output_values_, current_outputs_;
-  std::vector<std::pair<std::size_t, ValueId>> grad_outputs_;    // use, value
+  std::vector<std::pair<std::size_t, ValueId>> grad_outputs_;  // use, value
   NodeId n_nodes_ = 0;
-  std::vector<ValueId> map_;                                     // tape value -> graph value
-  std::vector<Sort> sorts_;                                      // by outside tensor
+  std::vector<ValueId> map_;  // tape value -> graph value
+  std::vector<Sort> sorts_;   // by outside tensor
   UniqueNames names_;
-  std::vector<NodeId> noted_counts_;                             // of the tape
+  std::vector<NodeId> noted_counts_;  // of the tape
   Captured result_;
 
  public:
-  std::vector<NodeId> counted;                                   // of the graph
+  std::vector<NodeId> counted;  // of the graph
 };
 
-Freezer::Freezer(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs, bool gradients)
-    : tape_(tape), inputs_(inputs), outputs_(outputs), n_nodes_(tape.graph.node_count()), noted_counts_(take_dynamic_counts(tape.serial)) {
+Freezer::Freezer(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs,
+                 bool gradients)
+    : tape_(tape),
+      inputs_(inputs),
+      outputs_(outputs),
+      n_nodes_(tape.graph.node_count()),
+      noted_counts_(take_dynamic_counts(tape.serial)) {
   result_.graph.name = name;
   note_outputs();
   collect_uses(gradients);
@@ -184,8 +189,10 @@ void Freezer::add_use(const Tensor& t, const GradEvent* event, bool gradients) {
   use.hooks = t.impl()->extra ? t.impl()->extra->hooks.size() : 0;
   const Outside* read = before.defined() ? outside_of(before) : nullptr;
   const bool matters = !(event && event->cleared) && use.request == GradRequest::add;
-  if (read || (event && matters && before.defined())) use.grad = TensorUse::Grad::present;
-  else if (!before.defined() && use.requires_grad && matters) use.grad = TensorUse::Grad::absent;
+  if (read || (event && matters && before.defined()))
+    use.grad = TensorUse::Grad::present;
+  else if (!before.defined() && use.requires_grad && matters)
+    use.grad = TensorUse::Grad::absent;
   if (read) grad_of_[before.impl()] = result_.uses.size();
   const bool changed = after.impl() != before.impl() || (read && read->last != read->first);
   if (gradients && after.defined() && changed) {
@@ -200,12 +207,15 @@ void Freezer::add_use(const Tensor& t, const GradEvent* event, bool gradients) {
 void Freezer::note_hidden_history() {
   std::string& why = result_.hidden_history;
   for (std::size_t n = 0; n < tape_.graph.nodes.size() && why.empty(); ++n)
-    if (tape_.graph.nodes[n].op == &ops::custom_gradient) why = fmt::format("a custom_gradient at {}", site_text(tape_.notes[n].site));
+    if (tape_.graph.nodes[n].op == &ops::custom_gradient)
+      why = fmt::format("a custom_gradient at {}", site_text(tape_.notes[n].site));
   if (why.empty() && !tape_.hooks.empty()) why = "a gradient hook";
   for (const TapeValue& v : tape_.info) {
     if (!why.empty()) return;
-    if (v.cut) why = "detach_()";
-    else if (v.through != kNone) why = "a write in place under NoGrad";
+    if (v.cut)
+      why = "detach_()";
+    else if (v.through != kNone)
+      why = "a write in place under NoGrad";
   }
 }
 
@@ -217,13 +227,17 @@ void Freezer::check_outside() const {
   for (const Outside& o : tape_.outside) {
     const detail::Storage* s = o.tensor.impl()->storage;
     if (s && s->version != tape_.info[o.last].version && !mutated.count(s))
-      fail(fmt::format("{} was written at {} from outside the capture while it was open ({})", described(o), site_text(s->written_at), read_by(o)), o.read_at);
+      fail(fmt::format("{} was written at {} from outside the capture while it was open ({})", described(o),
+                       site_text(s->written_at), read_by(o)),
+           o.read_at);
   }
   for (const Outside& o : tape_.outside) {
     const auto it = mutated.find(o.tensor.impl()->storage);
     if (it != mutated.end() && it->second != &o)
-      fail(fmt::format("{} shares its bytes with '{}', which the step modifies in place by {}; use one of the two inside the step", described(o),
-                       it->second->tensor.name().view(), written_by(*it->second)), o.read_at);
+      fail(fmt::format(
+               "{} shares its bytes with '{}', which the step modifies in place by {}; use one of the two inside the step",
+               described(o), it->second->tensor.name().view(), written_by(*it->second)),
+           o.read_at);
   }
 }
 
@@ -239,7 +253,8 @@ void Freezer::sort_outside() {
   for (const Outside& o : tape_.outside) {
     const Sort sort = sort_of(o);
     if (o.last != o.first && (sort == Sort::declared || sort == Sort::marked))
-      fail(fmt::format("the input {} is modified in place inside the step by {}; write to a copy", described(o), written_by(o)), o.read_at);
+      fail(fmt::format("the input {} is modified in place inside the step by {}; write to a copy", described(o), written_by(o)),
+           o.read_at);
     sorts_.push_back(sort);
   }
 }
@@ -258,7 +273,8 @@ void Freezer::add_inputs() {
   result_.declared_inputs = static_cast<std::int32_t>(inputs_.size());
   for (std::size_t k = 0; k < sorts_.size(); ++k) {
     const Outside& o = tape_.outside[k];
-    if (sorts_[k] == Sort::marked) add_input(o.tensor.name().empty() ? "input" : o.tensor.name().str(), o, "marked as an input where it was made");
+    if (sorts_[k] == Sort::marked)
+      add_input(o.tensor.name().empty() ? "input" : o.tensor.name().str(), o, "marked as an input where it was made");
   }
   for (std::size_t k = 0; k < sorts_.size(); ++k) {
     if (sorts_[k] != Sort::gradient) continue;
@@ -343,7 +359,8 @@ void Freezer::add_nodes() {
       continue;
     }
     if (note.twin != kNone) origin.twin = first_output[note.twin];
-    const NodeId made = g.add_node(*node.op, inputs, tape_.graph.attributes(node), tape_.graph.output_types(node), origin, {}, tape_.graph.regions_of(node));
+    const NodeId made = g.add_node(*node.op, inputs, tape_.graph.attributes(node), tape_.graph.output_types(node), origin, {},
+                                   tape_.graph.regions_of(node));
     const ValueId first = g.nodes[made].first_output;
     if (std::binary_search(noted_counts_.begin(), noted_counts_.end(), n)) counted.push_back(made);
     for (std::int32_t i = 0; i < node.n_outputs; ++i) {
@@ -385,7 +402,8 @@ void Freezer::add_outputs() {
     const Name name = taken.unique("grad." + leaf_name(use.tensor));
     result_.graph.outputs.push_back(mapped(value));
     result_.graph.output_names.push_back(name);
-    result_.report.gradients.push_back({name.str(), use.tensor.type(), use.grad_input == kNone ? "set" : "set, after reading what was there"});
+    result_.report.gradients.push_back(
+        {name.str(), use.tensor.type(), use.grad_input == kNone ? "set" : "set, after reading what was there"});
   }
 }
 
@@ -428,8 +446,8 @@ void Freezer::keep_script() {
 
 }  // namespace
 
-Captured freeze(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs, bool gradients,
-                std::vector<NodeId>* counted) {
+Captured freeze(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs,
+                bool gradients, std::vector<NodeId>* counted) {
   Freezer freezer(tape, name, inputs, outputs, gradients);
   Captured captured = freezer.freeze();
   *counted = std::move(freezer.counted);

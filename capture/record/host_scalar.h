@@ -1,4 +1,5 @@
-// A number of the host that a step reads: in a capture it is an input of the graph, read anew before every replay, and not a constant.
+// A number of the host that a step reads: in a capture it is an input of the graph, read anew before every replay, and not a
+// constant.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>
@@ -15,7 +16,8 @@ namespace tapedeck TAPEDECK_API {
 // set() inside a step is a CaptureError: a replay would not run it. Not thread safe.
 class HostScalar {
  public:
-  explicit HostScalar(double value, const std::string& name = "scalar", DType dtype = DType::f32) : tensor_(scalar(value, dtype)) {
+  explicit HostScalar(double value, const std::string& name = "scalar", DType dtype = DType::f32)
+      : tensor_(scalar(value, dtype)) {
     tensor_.name(name).role(Role::input);
   }
   HostScalar(const HostScalar&) = delete;  // a copy would be the same number
@@ -31,4 +33,4 @@ class HostScalar {
   Tensor tensor_;
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,8 +1,8 @@
 // The model registry: samples/zoo registers its models here and is linked into executables, never included.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/record/capture.h>
+#include <tapedeck/kernels/export.h>
 
 #include <cstdint>
 #include <string>
@@ -13,33 +13,33 @@ namespace tapedeck TAPEDECK_API {
 // Zero and empty mean the model's own default. Models refuse, with a UsageError, what makes no sense for them.
 struct ModelOptions {
   std::int64_t batch = 0;
-  std::int64_t image = 0;          // height and width
-  std::int64_t seq = 0;            // length of a sequence
+  std::int64_t image = 0;  // height and width
+  std::int64_t seq = 0;    // length of a sequence
   std::int64_t layers = 0;
-  std::int64_t width = 0;          // channels or features of a layer
-  std::string dtype = {};          // "f32"; "f16" and "bf16" run forward under autocast
-  std::string optimizer = {};      // "sgd" or "adamw"
-  bool abstract = false;           // types only: no data is made, nothing is computed
+  std::int64_t width = 0;      // channels or features of a layer
+  std::string dtype = {};      // "f32"; "f16" and "bf16" run forward under autocast
+  std::string optimizer = {};  // "sgd" or "adamw"
+  bool abstract = false;       // types only: no data is made, nothing is computed
   std::uint64_t seed = 42;
 };
 
 struct Model {
   std::string name;
-  std::string doc;                                    // one sentence
-  Captured (*record)(const ModelOptions& options);    // captures one training step; takes what with_defaults gives
+  std::string doc;                                        // one sentence
+  Captured (*record)(const ModelOptions& options);        // captures one training step; takes what with_defaults gives
   std::vector<std::string> options = {"batch", "dtype"};  // the sizes it takes, and dtype, by the names above
-  ModelOptions defaults = {};                         // what zero and empty stand for
+  ModelOptions defaults = {};                             // what zero and empty stand for
 };
 
 void register_model(Model model);
-const Model* find_model(const std::string& name);     // null if unknown
-std::vector<Model> all_models();                      // sorted by name
+const Model* find_model(const std::string& name);  // null if unknown
+std::vector<Model> all_models();                   // sorted by name
 
-// `given` with the model's defaults in place of zero and empty. UsageError for an option that the model does not take, a negative size, or
-// an unknown dtype or optimizer.
+// `given` with the model's defaults in place of zero and empty. UsageError for an option that the model does not take, a
+// negative size, or an unknown dtype or optimizer.
 ModelOptions with_defaults(const Model& model, ModelOptions given);
 
 // One training step of the model, captured.
 Captured record_model(const Model& model, const ModelOptions& given = {});
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,8 +1,8 @@
 // The tape of a recorded step, kept so that a later run of the step can be compared with it node by node.
 #pragma once
 
-#include <tapedeck/engine/ir/graph.h>
 #include <tapedeck/engine/eager/tensor.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <cstdint>
 #include <string>
@@ -15,10 +15,10 @@ struct TapeScript {
   // A value that came from outside.
   struct Source {
     Kind kind = Kind::constant;
-    std::int32_t input = kNone;   // of an input: which
-    Tensor tensor;                // which tensor; of a gradient: whose
-    Literal literal;              // of a constant: what it holds
-    ValueId last = kNone;         // the value at the end of the step
+    std::int32_t input = kNone;  // of an input: which
+    Tensor tensor;               // which tensor; of a gradient: whose
+    Literal literal;             // of a constant: what it holds
+    ValueId last = kNone;        // the value at the end of the step
     std::string name;
   };
 

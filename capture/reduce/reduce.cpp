@@ -69,8 +69,8 @@ class Reducer {
   }
   bool keep(std::optional<Graph> candidate) { return candidate && keep(std::move(*candidate)); }
 
-  // Tries to do without pieces of `count()` things: halves, quarters, ... single ones, from the last to the first. `drop(first, end)` tries one
-  // piece and says whether it went; what is counted may have shrunk then.
+  // Tries to do without pieces of `count()` things: halves, quarters, ... single ones, from the last to the first. `drop(first,
+  // end)` tries one piece and says whether it went; what is counted may have shrunk then.
   template <class Count, class Drop>
   bool drop_pieces(Count count, Drop drop) {
     bool any = false;
@@ -105,7 +105,8 @@ class Reducer {
     const auto nodes = [&] { return static_cast<std::int64_t>(best_.node_count()); };
     return drop_pieces(nodes, [&](std::int64_t first, std::int64_t end) {
       const std::vector<char> gone = piece(best_.nodes.size(), first, end);
-      return keep(without_nodes(best_, gone, StandIn::operand, false)) || keep(without_nodes(best_, gone, StandIn::input, false));
+      return keep(without_nodes(best_, gone, StandIn::operand, false)) ||
+             keep(without_nodes(best_, gone, StandIn::input, false));
     });
   }
 

@@ -173,11 +173,12 @@ std::optional<Graph> without_operand(const Graph& g, NodeId n, std::int32_t i) {
 
 namespace {
 
-// How a region lines up with its node: a loop's body has a counter before the node's operands, and no number of passes before the results.
+// How a region lines up with its node: a loop's body has a counter before the node's operands, and no number of passes before
+// the results.
 struct Alignment {
-  std::int32_t counters = 0;   // region inputs before the operands
-  std::int32_t skipped = 0;    // operands before the region's inputs
-  std::int32_t trips = 0;      // results of the node before those of the region
+  std::int32_t counters = 0;  // region inputs before the operands
+  std::int32_t skipped = 0;   // operands before the region's inputs
+  std::int32_t trips = 0;     // results of the node before those of the region
 };
 
 std::optional<Alignment> align(const Graph& g, const Node& node, const Graph& region) {
@@ -215,8 +216,10 @@ std::optional<Graph> with_region_inlined(const Graph& g, NodeId n, std::int32_t 
   whole.all_inputs();
   whole.all_state();
   for (NodeId k = 0; k < g.node_count(); ++k) {
-    if (k == n) inline_region(whole, g.nodes[k], region, *alignment);
-    else whole.splice.copy(k);
+    if (k == n)
+      inline_region(whole, g.nodes[k], region, *alignment);
+    else
+      whole.splice.copy(k);
   }
   return whole.finish();
 }
@@ -246,10 +249,13 @@ struct Attributes {
   std::vector<std::max_align_t> store;
   std::size_t size = 0;
 
-  explicit Attributes(const void* attrs, std::size_t n) : store((n + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t)), size(n) {
+  explicit Attributes(const void* attrs, std::size_t n)
+      : store((n + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t)), size(n) {
     if (n > 0) std::memcpy(store.data(), attrs, n);
   }
-  Ints& ints(const Field& field) { return *reinterpret_cast<Ints*>(reinterpret_cast<unsigned char*>(store.data()) + field.offset); }
+  Ints& ints(const Field& field) {
+    return *reinterpret_cast<Ints*>(reinterpret_cast<unsigned char*>(store.data()) + field.offset);
+  }
   const void* data() const { return size == 0 ? nullptr : store.data(); }
 };
 
@@ -266,9 +272,10 @@ std::optional<std::vector<Type>> results_with(const Node& node, const std::vecto
   return outputs;
 }
 
-// Attributes to try for a resized node: as they are; with sizes replaced; and with one entry of a list such that it names as many elements
-// as the operand has (a reshape whose sizes are products of others).
-std::vector<Attributes> attribute_choices(const Node& node, const void* attrs, const std::vector<Type>& inputs, const Resize& resize) {
+// Attributes to try for a resized node: as they are; with sizes replaced; and with one entry of a list such that it names as
+// many elements as the operand has (a reshape whose sizes are products of others).
+std::vector<Attributes> attribute_choices(const Node& node, const void* attrs, const std::vector<Type>& inputs,
+                                          const Resize& resize) {
   const std::size_t size = node.op->attrs ? node.op->attrs->size : 0;
   std::vector<Attributes> choices = {Attributes(attrs, size)};
   for (const Field& field : fields_of(*node.op)) {
@@ -337,8 +344,10 @@ bool copy_resized(Rebuild& r, NodeId n, const Resize& resize) {
 std::optional<Graph> resized(const Graph& g, const Resize& resize) {
   Rebuild r(g);
   for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) {
-    if (g.is_input(v)) r.input(v);
-    else r.state(v);
+    if (g.is_input(v))
+      r.input(v);
+    else
+      r.state(v);
     r.to.values.back().type = resize.type(g.values[v].type);
   }
   for (NodeId n = 0; n < g.node_count(); ++n)

@@ -40,8 +40,8 @@ std::optional<Graph> with_first_operand(const Graph& graph, NodeId n, std::int32
 // Node n without operand i. nullopt if the op wants it or its results would change.
 std::optional<Graph> without_operand(const Graph& graph, NodeId n, std::int32_t i);
 
-// Node n replaced by the nodes of its region r, run once: a branch taken, a loop that goes round once. nullopt if types do not line up (a loop
-// over slices).
+// Node n replaced by the nodes of its region r, run once: a branch taken, a loop that goes round once. nullopt if types do not
+// line up (a loop over slices).
 std::optional<Graph> with_region_inlined(const Graph& graph, NodeId n, std::int32_t r);
 
 // Node n with another region r.

@@ -1,13 +1,13 @@
-// Runs loops, branches and the gradients of loops from the plans of their regions. A RegionRunner is one region, lowered to kernel calls as an
-// executor lowers a graph; its buffers are the operands of the node and a frame inside the node's workspace. The ControlSteps below run it once
-// for each pass and carry results from one pass to the next.
+// Runs loops, branches and the gradients of loops from the plans of their regions. A RegionRunner is one region, lowered to
+// kernel calls as an executor lowers a graph; its buffers are the operands of the node and a frame inside the node's workspace.
+// The ControlSteps below run it once for each pass and carry results from one pass to the next.
 #include <tapedeck/capture/replay/control_step.h>
 
-#include <tapedeck/capture/replay/program.h>
 #include <tapedeck/capture/plan/region_frames.h>
-#include <tapedeck/engine/eager/allocator.h>
-#include <tapedeck/engine/control/loop_checkpoints.h>
+#include <tapedeck/capture/replay/program.h>
 #include <tapedeck/engine/control/dispatch_regions.h>
+#include <tapedeck/engine/control/loop_checkpoints.h>
+#include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ops/control.h>
 
@@ -35,10 +35,11 @@ void clear(const View& v) {
 // One region, ready to run. It reads constants where the graph keeps them.
 class RegionRunner {
  public:
-  explicit RegionRunner(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)), table_(*plan_), program_(*plan_, table_), bases_(table_.bytes.size()) {
+  explicit RegionRunner(std::shared_ptr<const Plan> plan)
+      : plan_(std::move(plan)), table_(*plan_), program_(*plan_, table_), bases_(table_.bytes.size()) {
     const Graph& g = plan_->graph;
     for (std::size_t c = 0; c < g.constants.size(); ++c)
-      bases_[table_.constant(static_cast<BufferId>(c))] = const_cast<void*>(g.constants[c].data.get());   // never written
+      bases_[table_.constant(static_cast<BufferId>(c))] = const_cast<void*>(g.constants[c].data.get());  // never written
     for (ValueId v : g.outputs) outputs_.push_back(window_of(*plan_, table_, v));
     staged_.resize(outputs_.size());
   }
@@ -71,8 +72,10 @@ class RegionRunner {
 
   // Copies output k, dense, to this address.
   void copy_output(std::size_t k, void* to) const noexcept {
-    if (staged_[k]) copy_bytes(to, staged_[k], byte_count(outputs_[k].view));
-    else copy_window(outputs_[k], to);
+    if (staged_[k])
+      copy_bytes(to, staged_[k], byte_count(outputs_[k].view));
+    else
+      copy_window(outputs_[k], to);
   }
 
   bool truth() const noexcept {
@@ -113,18 +116,21 @@ class RegionRunner {
   Program program_;
   std::vector<void*> bases_;
   std::vector<Window> outputs_;
-  std::vector<char*> staged_;   // by output: its copy in the frame, if it is an input
+  std::vector<char*> staged_;  // by output: its copy in the frame, if it is an input
 };
 
 // The bytes from one slice along the first axis to the next.
-std::size_t slice_bytes(const View& stack) { return stack.sizes[0] > 0 ? byte_count(stack) / static_cast<std::size_t>(stack.sizes[0]) : 0; }
+std::size_t slice_bytes(const View& stack) {
+  return stack.sizes[0] > 0 ? byte_count(stack) / static_cast<std::size_t>(stack.sizes[0]) : 0;
+}
 
 // The parts of the workspace (region_frames.h).
 std::int64_t* index_in(const KernelCall& call) { return static_cast<std::int64_t*>(call.workspace); }
 char* frame_in(const KernelCall& call) { return static_cast<char*>(call.workspace) + kFrameAlignment; }
 
 // Sets the inputs of a region of a loop: index, slices, captured. The caller sets the carried inputs.
-void give_pass(RegionRunner& region, const KernelCall& call, std::size_t first, std::size_t carried, std::size_t scanned, std::size_t operands, std::int64_t i) {
+void give_pass(RegionRunner& region, const KernelCall& call, std::size_t first, std::size_t carried, std::size_t scanned,
+               std::size_t operands, std::int64_t i) {
   *index_in(call) = i;
   region.input(0, index_in(call));
   for (std::size_t j = carried; j < operands; ++j) {
@@ -136,15 +142,18 @@ void give_pass(RegionRunner& region, const KernelCall& call, std::size_t first, 
 class WhileOrScan : public ControlStep {
  public:
   WhileOrScan(const Plan& plan, const Node& node)
-      : attrs_(*static_cast<const LoopAttrs*>(plan.graph.attributes(node))), is_while_(node.op == &ops::while_loop), body_(plan.region_plans_of(node).back()),
+      : attrs_(*static_cast<const LoopAttrs*>(plan.graph.attributes(node))),
+        is_while_(node.op == &ops::while_loop),
+        body_(plan.region_plans_of(node).back()),
         operands_(static_cast<std::size_t>(node.n_inputs)) {
     if (is_while_) condition_ = std::make_unique<RegionRunner>(plan.region_plans_of(node)[0]);
   }
 
   void run(const KernelCall& call) override {
     const auto carried = static_cast<std::size_t>(attrs_.carried);
-    const std::size_t first = is_while_ ? 1 : 0;   // of the carried results
-    for (std::size_t j = 0; j < carried; ++j) copy_bytes(call.outputs[first + j].data, call.inputs[j].data, byte_count(call.inputs[j]));
+    const std::size_t first = is_while_ ? 1 : 0;  // of the carried results
+    for (std::size_t j = 0; j < carried; ++j)
+      copy_bytes(call.outputs[first + j].data, call.inputs[j].data, byte_count(call.inputs[j]));
     for (std::int32_t k = static_cast<std::int32_t>(first + carried); k < call.n_outputs; ++k)
       if (is_while_) clear(call.outputs[k]);
     const std::int64_t most = attrs_.scanned > 0 ? call.inputs[carried].sizes[0] : attrs_.trips;
@@ -182,7 +191,8 @@ class WhileOrScan : public ControlStep {
 
 class Branch : public ControlStep {
  public:
-  Branch(const Plan& plan, const Node& node) : branches_{RegionRunner(plan.region_plans_of(node)[0]), RegionRunner(plan.region_plans_of(node)[1])} {}
+  Branch(const Plan& plan, const Node& node)
+      : branches_{RegionRunner(plan.region_plans_of(node)[0]), RegionRunner(plan.region_plans_of(node)[1])} {}
 
   void run(const KernelCall& call) override {
     RegionRunner& region = branches_[*static_cast<const bool*>(call.inputs[0].data) ? 0 : 1];
@@ -204,7 +214,7 @@ class TapePool {
   std::int32_t take() {
     const auto free = std::find(refs_.begin(), refs_.end(), 0);
     const auto k = static_cast<std::int32_t>(free - refs_.begin());
-    if (free == refs_.end()) {   // the number of passes was not known before the run
+    if (free == refs_.end()) {  // the number of passes was not known before the run
       refs_.push_back(0);
       grown_.emplace_back(Allocator::host(), std::max<std::int64_t>(entry_bytes_, 1));
       first_grown_ = std::min(first_grown_, k);
@@ -252,8 +262,11 @@ class TapeEntry {
 class LoopGrad : public ControlStep {
  public:
   LoopGrad(const Plan& plan, const Node& node)
-      : attrs_(*static_cast<const LoopGradAttrs*>(plan.graph.attributes(node))), pass_(plan.region_plans_of(node)[0]), back_(plan.region_plans_of(node)[1]),
-        tape_(loop_tape(plan.graph, node)), frame_(std::max(frame_bytes(*plan.region_plans_of(node)[0]), frame_bytes(*plan.region_plans_of(node)[1]))),
+      : attrs_(*static_cast<const LoopGradAttrs*>(plan.graph.attributes(node))),
+        pass_(plan.region_plans_of(node)[0]),
+        back_(plan.region_plans_of(node)[1]),
+        tape_(loop_tape(plan.graph, node)),
+        frame_(std::max(frame_bytes(*plan.region_plans_of(node)[0]), frame_bytes(*plan.region_plans_of(node)[1]))),
         operands_(attrs_.needs.view().size()) {
     const Graph& g = plan.graph;
     const auto carried = static_cast<std::size_t>(attrs_.carried), scanned = static_cast<std::size_t>(attrs_.scanned);
@@ -273,13 +286,16 @@ class LoopGrad : public ControlStep {
   void walk(const KernelCall& call) {
     const std::int64_t trips = *static_cast<const std::int64_t*>(call.inputs[0].data);
     for (std::size_t k = 0; k < handed_; ++k) {
-      if (trips == 0 && begins_[k]) clear(call.outputs[k]);
-      else copy_bytes(call.outputs[k].data, call.inputs[1 + operands_ + k].data, byte_count(call.outputs[k]));
+      if (trips == 0 && begins_[k])
+        clear(call.outputs[k]);
+      else
+        copy_bytes(call.outputs[k].data, call.inputs[1 + operands_ + k].data, byte_count(call.outputs[k]));
     }
     for (std::int32_t k = static_cast<std::int32_t>(handed_); k < call.n_outputs; ++k) clear(call.outputs[k]);
     TapePool pool(frame_in(call) + frame_, tape_.entries, tape_.entry_bytes);
     TapeEntry first(pool);
-    for (std::size_t j = 0; j < offsets_.size(); ++j) copy_bytes(first.data() + offsets_[j], call.inputs[1 + j].data, byte_count(call.inputs[1 + j]));
+    for (std::size_t j = 0; j < offsets_.size(); ++j)
+      copy_bytes(first.data() + offsets_[j], call.inputs[1 + j].data, byte_count(call.inputs[1 + j]));
     const auto at = [&](std::int64_t k) { return attrs_.reverse ? trips - 1 - k : k; };
     walk_back(
         trips, attrs_.checkpoint, std::move(first),
@@ -319,8 +335,8 @@ class LoopGrad : public ControlStep {
   const std::int64_t frame_;
   const std::size_t operands_;
   std::size_t handed_ = 0;
-  std::vector<bool> begins_;            // by gradient that is handed on: no other gradient was added to it before this node
-  std::vector<std::int64_t> offsets_;   // of carried values in an entry
+  std::vector<bool> begins_;           // by gradient that is handed on: no other gradient was added to it before this node
+  std::vector<std::int64_t> offsets_;  // of carried values in an entry
 };
 
 // Runs by the interpreter, on copies.
@@ -339,7 +355,8 @@ class Interpreted : public ControlStep {
       inputs.push_back(from_bytes(type, call.inputs[j].data));
     }
     const std::vector<Tensor> results = op_.run(regions_, inputs, attrs_, types_, {});
-    for (std::size_t k = 0; k < results.size(); ++k) results[k].copy_to(call.outputs[k].data, byte_count(call.outputs[k]), dtype_size(results[k].dtype()));
+    for (std::size_t k = 0; k < results.size(); ++k)
+      results[k].copy_to(call.outputs[k].data, byte_count(call.outputs[k]), dtype_size(results[k].dtype()));
   }
 
  private:

@@ -1,6 +1,6 @@
-// A node with regions as a step of a replay. Each region runs by its own plan (Plan::region_plans), in a frame inside the workspace of the node
-// (region_frames.h), so a loop allocates nothing. Other ops with regions run by the interpreter, on memory of their own: the sizes of their values
-// are not known before the run.
+// A node with regions as a step of a replay. Each region runs by its own plan (Plan::region_plans), in a frame inside the
+// workspace of the node (region_frames.h), so a loop allocates nothing. Other ops with regions run by the interpreter, on
+// memory of their own: the sizes of their values are not known before the run.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -13,7 +13,7 @@ namespace tapedeck::replay {
 class ControlStep {
  public:
   virtual ~ControlStep() = default;
-  virtual void run(const KernelCall& call) = 0;   // throws what its kernels throw
+  virtual void run(const KernelCall& call) = 0;  // throws what its kernels throw
 };
 
 // Throws InvalidGraphError or DeviceError as Program does. The plan outlives the step.

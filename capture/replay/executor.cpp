@@ -7,9 +7,9 @@
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/kernels/cuda/runtime.h>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstring>
-#include <fmt/format.h>
 
 namespace tapedeck {
 
@@ -31,7 +31,8 @@ Plan checked(Plan plan) {
     const Placement& p = plan.values[u.value];
     const std::int32_t slot = u.state - plan.graph.n_inputs;
     if (p.where != Where::state || p.slot != slot || p.offset != 0 || !p.dense)
-      throw InvalidGraphError(fmt::format("the plan leaves the new value of state %{} outside its buffer", plan.graph.value_name(u.state)));
+      throw InvalidGraphError(
+          fmt::format("the plan leaves the new value of state %{} outside its buffer", plan.graph.value_name(u.state)));
   }
   return plan;
 }
@@ -42,7 +43,8 @@ int checked_threads(const ExecutorOptions& options) {
     throw DeviceError(status.available ? "CUDA replay is not part of this version" : status.reason);
   }
   if (options.device != "cpu") throw UsageError("no device '" + options.device + "' (devices: cpu, cuda)");
-  if (options.threads < 0) throw UsageError(fmt::format("{} threads asked for; 0 means as many as the machine has", options.threads));
+  if (options.threads < 0)
+    throw UsageError(fmt::format("{} threads asked for; 0 means as many as the machine has", options.threads));
   return options.threads;
 }
 
@@ -116,7 +118,8 @@ void Executor::Impl::find_state() {
   const Graph& g = plan.graph;
   for (std::size_t s = 0; s < state_names.size(); ++s) {
     const Type& type = g.values[static_cast<std::size_t>(g.n_inputs) + s].type;
-    state.push_back(options.state == StateSharing::by_name ? memory->state_named(state_names[s], type, name) : memory->state_apart(state_names[s], type, name));
+    state.push_back(options.state == StateSharing::by_name ? memory->state_named(state_names[s], type, name)
+                                                           : memory->state_apart(state_names[s], type, name));
   }
 }
 
@@ -145,7 +148,9 @@ void Executor::Impl::follow_memory() {
   seen_changes = memory->changes;
 }
 
-void* Executor::Impl::base_of(BufferId buffer) const { return table.is_state(buffer) ? state[buffer - table.first_state]->base : bases[buffer]; }
+void* Executor::Impl::base_of(BufferId buffer) const {
+  return table.is_state(buffer) ? state[buffer - table.first_state]->base : bases[buffer];
+}
 
 std::int32_t Executor::Impl::find(const std::vector<std::string>& names, const char* kind, const std::string& name) const {
   const auto it = std::find(names.begin(), names.end(), name);
@@ -154,7 +159,8 @@ std::int32_t Executor::Impl::find(const std::vector<std::string>& names, const c
 }
 
 void Executor::Impl::check_type(const char* kind, const std::string& name, const Type& wanted, const Tensor& value) const {
-  if (!value.defined()) throw TypeError(fmt::format("{} '{}' wants {}, an undefined tensor was given", kind, name, to_string(wanted)));
+  if (!value.defined())
+    throw TypeError(fmt::format("{} '{}' wants {}, an undefined tensor was given", kind, name, to_string(wanted)));
   if (value.type() != wanted)
     throw TypeError(fmt::format("{} '{}' is {}, the graph wants {}", kind, name, to_string(value.type()), to_string(wanted)));
   if (value.abstract()) throw TypeError(fmt::format("{} '{}' is an abstract tensor: it has no data", kind, name));
@@ -177,7 +183,7 @@ void Executor::Impl::fill_constants() {
 void Executor::Impl::set_input(std::int32_t slot, const Tensor& value) {
   const BufferId b = table.input(slot);
   check_type("input", input_names[slot], plan.graph.values[slot].type, value);
-  if (buffers[b].use_count() > 1 && memory->step_of) claim_memory();   // a family has one buffer
+  if (buffers[b].use_count() > 1 && memory->step_of) claim_memory();  // a family has one buffer
   if (under_way()) check_unread(slot);
   keep_outputs_of(b);
   value.copy_to(bases[b], static_cast<std::size_t>(table.bytes[b]), dtype_size(value.dtype()));
@@ -201,7 +207,7 @@ void Executor::Impl::set_state(std::int32_t slot, const Tensor& value) {
 void Executor::Impl::bind_state(std::int32_t slot, const Tensor& value) {
   check_type("state", state_names[slot], plan.graph.values[plan.graph.n_inputs + slot].type, value);
   if (!value.dense()) throw TypeError(fmt::format("state '{}' must be dense to be bound", state_names[slot]));
-  value.data();   // not inside a capture, which would not see what is written there
+  value.data();  // not inside a capture, which would not see what is written there
   const auto at = static_cast<std::size_t>(slot);
   memory->check_apart(*this, at, value);
   refuse_mid_step("bind_state");
@@ -209,7 +215,7 @@ void Executor::Impl::bind_state(std::int32_t slot, const Tensor& value) {
     if (options.state == StateSharing::by_tensor) {
       memory->point_at(*this, at, value);
     } else {
-      memory->before_write(*state[at]);   // as good as that: for all who have it, other bytes are there
+      memory->before_write(*state[at]);  // as good as that: for all who have it, other bytes are there
       memory->bind(*this, at, value);
     }
   }
@@ -218,7 +224,8 @@ void Executor::Impl::bind_state(std::int32_t slot, const Tensor& value) {
 
 void Executor::Impl::refuse_mid_step(const char* what) {
   if (memory->step_of) claim_memory();
-  if (under_way()) throw ExecutionError(fmt::format("{}: a step is under way ({}); resume() finishes it, restart() drops it", what, due()));
+  if (under_way())
+    throw ExecutionError(fmt::format("{}: a step is under way ({}); resume() finishes it, restart() drops it", what, due()));
 }
 
 // ---- results ----
@@ -253,8 +260,9 @@ void Executor::Impl::note_versions() {
     if (state[s]->bound.defined()) bound_versions[s] = state[s]->version();
 }
 
-// The caller may have written bound tensors between two parts of a step. What no node has used yet the rest reads as it is now, like inputs; what
-// no node will read any more is his from here on. Where nodes have used the old bytes and others are still to read them, the step ends.
+// The caller may have written bound tensors between two parts of a step. What no node has used yet the rest reads as it is now,
+// like inputs; what no node will read any more is his from here on. Where nodes have used the old bytes and others are still to
+// read them, the step ends.
 void Executor::Impl::heed_callers_writes() {
   const Graph& g = plan.graph;
   for (std::int32_t s = 0; s < static_cast<std::int32_t>(state.size()); ++s) {
@@ -262,10 +270,11 @@ void Executor::Impl::heed_callers_writes() {
     if (const NodeId reader = stale_reader(s); reader != kNone) {
       const bool torn = memory->step_wrote;
       drop_step();
-      throw ExecutionError(fmt::format("the step has ended: the tensor bound to state '{}' was written in the middle of it, and `{}` was still to read "
-                                       "what earlier nodes had used; write it before the step or after it{}",
-                                       state_names[s], g.node_text(reader),
-                                       torn ? "; state had been written already, so it must be set again before the next run" : ""));
+      throw ExecutionError(fmt::format(
+          "the step has ended: the tensor bound to state '{}' was written in the middle of it, and `{}` was still to read "
+          "what earlier nodes had used; write it before the step or after it{}",
+          state_names[s], g.node_text(reader),
+          torn ? "; state had been written already, so it must be set again before the next run" : ""));
     }
     const auto is_to_come = [&](const Update& u) { return u.state == g.n_inputs + s && !has_run(g.values[u.value].node); };
     if (std::none_of(g.updates.begin(), g.updates.end(), is_to_come)) written_in_step[s] = true;
@@ -287,20 +296,24 @@ NodeId Executor::Impl::stale_reader(std::int32_t slot) const {
     const bool reads = std::any_of(operands.begin(), operands.end(), lies_there);
     bool uses = reads;
     for (std::int32_t k = 0; k < g.nodes[n].n_outputs; ++k) uses |= lies_there(g.nodes[n].first_output + k);
-    if (has_run(n)) used |= uses;
-    else if (reads && reader == kNone) reader = n;
+    if (has_run(n))
+      used |= uses;
+    else if (reads && reader == kNone)
+      reader = n;
   }
   return used ? reader : kNone;
 }
 
 bool Executor::Impl::written_by_caller(ValueId v) const {
   const Placement& p = plan.values[v];
-  return p.where == Where::state && state[p.slot]->bound.defined() && (written_in_step[p.slot] || state[p.slot]->version() != bound_versions[p.slot]);
+  return p.where == Where::state && state[p.slot]->bound.defined() &&
+         (written_in_step[p.slot] || state[p.slot]->version() != bound_versions[p.slot]);
 }
 
 // A value in the bytes of bound state is gone once the caller has written his tensor: nobody could keep it for him.
 void Executor::Impl::gone_to_caller(ValueId v) const {
-  gone(v, fmt::format("it lies in state '{}', and the tensor bound to that has been written since", state_names[plan.values[v].slot]));
+  gone(v, fmt::format("it lies in state '{}', and the tensor bound to that has been written since",
+                      state_names[plan.values[v].slot]));
 }
 
 // Names the graph, the node and its line.
@@ -309,9 +322,11 @@ void Executor::Impl::gone(ValueId v, const std::string& why) const {
   std::string made;
   if (maker != kNone) {
     const Name site = plan.graph.nodes[maker].origin.site;
-    made = fmt::format("; made by [{}] {}{}", plan.graph.nodes[maker].op->name, plan.graph.node_text(maker), site.empty() ? "" : fmt::format(" ({})", site.view()));
+    made = fmt::format("; made by [{}] {}{}", plan.graph.nodes[maker].op->name, plan.graph.node_text(maker),
+                       site.empty() ? "" : fmt::format(" ({})", site.view()));
   }
-  throw ExecutionError(fmt::format("%{} of '{}' is not there any more: {}{}", plan.graph.value_name(v), name.view(), why, made));
+  throw ExecutionError(
+      fmt::format("%{} of '{}' is not there any more: {}{}", plan.graph.value_name(v), name.view(), why, made));
 }
 
 Tensor Executor::Impl::read_state(std::int32_t slot) const {
@@ -321,8 +336,8 @@ Tensor Executor::Impl::read_state(std::int32_t slot) const {
   return from_bytes(type, base_of(table.state(slot)));
 }
 
-// Outputs that live in a buffer about to be set anew are copied out first: they stay those of the last run, unless the caller has written
-// there before.
+// Outputs that live in a buffer about to be set anew are copied out first: they stay those of the last run, unless the caller
+// has written there before.
 void Executor::Impl::keep_outputs_of(BufferId buffer) {
   if (!has_outputs) return;
   for (std::size_t i = 0; i < plan.graph.outputs.size(); ++i) {
@@ -340,14 +355,19 @@ void Executor::Impl::keep_outputs_in(const replay::StateValue& value) {
 
 Tensor Executor::Impl::output(std::size_t index) const {
   if (!has_outputs && !under_way())
-    throw ExecutionError(dropped_by.empty() ? "no outputs: run() has not succeeded yet"
-                                            : fmt::format("no outputs: the step of '{}' ended unfinished when '{}', which shares its memory, ran", name.view(), dropped_by.view()));
+    throw ExecutionError(
+        dropped_by.empty()
+            ? "no outputs: run() has not succeeded yet"
+            : fmt::format("no outputs: the step of '{}' ended unfinished when '{}', which shares its memory, ran", name.view(),
+                          dropped_by.view()));
   if (!has_outputs) check_computed(plan.graph.outputs[index]);
   const bool own = kept_outputs[index] || plan.values[plan.graph.outputs[index]].where != Where::output;
   if (!own && !family->finished && family->user != this)
-    throw ExecutionError(fmt::format("no outputs: a step of '{}', which writes those of '{}' anew, began and has not come to its end",
-                                     family->name.view(), name.view()));
-  if (lost_outputs[index] || (!kept_outputs[index] && written_by_caller(plan.graph.outputs[index]))) gone_to_caller(plan.graph.outputs[index]);
+    throw ExecutionError(
+        fmt::format("no outputs: a step of '{}', which writes those of '{}' anew, began and has not come to its end",
+                    family->name.view(), name.view()));
+  if (lost_outputs[index] || (!kept_outputs[index] && written_by_caller(plan.graph.outputs[index])))
+    gone_to_caller(plan.graph.outputs[index]);
   if (kept_outputs[index]) return from_bytes(kept_outputs[index]->type(), kept_outputs[index]->data());
   return read(plan.graph.outputs[index]);
 }
@@ -376,9 +396,10 @@ void Executor::set_input(const std::string& name, const Tensor& value) {
   const auto& outputs = impl_->output_names;
   const bool head = name.starts_with("grad.") && std::find(outputs.begin(), outputs.end(), name.substr(5)) != outputs.end();
   if (head && std::find(impl_->input_names.begin(), impl_->input_names.end(), name) == impl_->input_names.end())
-    throw UsageError(fmt::format("no input named '{}': the gradient that backward starts from is part of this graph; to give it, make the graph with "
-                                 "gradient() and heads_as_inputs, or pass it into the step",
-                                 name));
+    throw UsageError(fmt::format(
+        "no input named '{}': the gradient that backward starts from is part of this graph; to give it, make the graph with "
+        "gradient() and heads_as_inputs, or pass it into the step",
+        name));
   set_input(impl_->find(impl_->input_names, "input", name), value);
 }
 
@@ -440,7 +461,8 @@ std::int32_t Executor::run_to(const std::string& value) {
   const Busy busy(*impl_->memory, "run_to", impl_->name);
   const NodeId node = impl_->plan.graph.values[impl_->find_value(value)].node;
   if (node == kNone) throw UsageError(fmt::format("run_to: no node makes '{}'", value));
-  if (impl_->under_way() && impl_->has_run(node)) throw UsageError(fmt::format("run_to: the node that makes '{}' has run already", value));
+  if (impl_->under_way() && impl_->has_run(node))
+    throw UsageError(fmt::format("run_to: the node that makes '{}' has run already", value));
   return impl_->run_in_order(std::numeric_limits<std::int64_t>::max(), node);
 }
 

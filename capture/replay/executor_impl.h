@@ -2,12 +2,12 @@
 #pragma once
 
 #include <tapedeck/capture/replay/executor.h>
-#include <tapedeck/capture/replay/shared_memory.h>
 #include <tapedeck/capture/replay/monitors.h>
 #include <tapedeck/capture/replay/partial_step.h>
 #include <tapedeck/capture/replay/poison.h>
 #include <tapedeck/capture/replay/program.h>
 #include <tapedeck/capture/replay/segment_run.h>
+#include <tapedeck/capture/replay/shared_memory.h>
 #include <tapedeck/capture/replay/threads.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -29,7 +29,8 @@ struct Executor::Impl : replay::Member {
   using StepRange = replay::StepRange;
 
   Impl(Plan p, const ExecutorOptions& options);
-  // A plan of the same graph at other types, on the parent's memory. Throws TypeError where a buffer would have to grow and may not.
+  // A plan of the same graph at other types, on the parent's memory. Throws TypeError where a buffer would have to grow and may
+  // not.
   Impl(Plan p, const Impl& parent, bool allow_up_sizing);
   ~Impl() override;
 
@@ -125,41 +126,43 @@ struct Executor::Impl : replay::Member {
 
   const ExecutorOptions options;
   Allocator& allocator = memory->count;
-  std::vector<void*> bases;               // by buffer; the arena's and state's as of the last run
-  std::vector<std::uint64_t> state_stamps;        // by state slot: StateValue::written when the last run had begun to write
-  std::vector<std::uint32_t> bound_versions;      // by state slot, of bound tensors at the end of the last run, or part of one
-  std::vector<bool> written_in_step;              // by state slot: bound, and written by the caller in the middle of the step
-  std::vector<bool> input_set, state_written;     // state_written: has an update that is not itself
+  std::vector<void*> bases;                    // by buffer; the arena's and state's as of the last run
+  std::vector<std::uint64_t> state_stamps;     // by state slot: StateValue::written when the last run had begun to write
+  std::vector<std::uint32_t> bound_versions;   // by state slot, of bound tensors at the end of the last run, or part of one
+  std::vector<bool> written_in_step;           // by state slot: bound, and written by the caller in the middle of the step
+  std::vector<bool> input_set, state_written;  // state_written: has an update that is not itself
   replay::Program program;
-  bool moved = true;                      // some base changed since the program was resolved
+  bool moved = true;  // some base changed since the program was resolved
 
   replay::Threads threads;
-  bool serial = true;                     // one thread runs it all
-  std::unique_ptr<replay::SegmentRun[]> runs;            // by segment
-  std::vector<std::int32_t> first_writer; // by segment: its first step that writes state; past its end if none does
-  struct StateWriter { std::int32_t segment = kNone, step = kNone; };
-  std::vector<StateWriter> state_writers; // by state slot: who writes it, if anyone does
-  std::vector<std::int32_t> roots;        // segments that wait for nothing
-  char start = 0, finish = 0;             // addresses that stand for the fork and the join of a run
+  bool serial = true;                          // one thread runs it all
+  std::unique_ptr<replay::SegmentRun[]> runs;  // by segment
+  std::vector<std::int32_t> first_writer;      // by segment: its first step that writes state; past its end if none does
+  struct StateWriter {
+    std::int32_t segment = kNone, step = kNone;
+  };
+  std::vector<StateWriter> state_writers;              // by state slot: who writes it, if anyone does
+  std::vector<std::int32_t> roots;                     // segments that wait for nothing
+  char start = 0, finish = 0;                          // addresses that stand for the fork and the join of a run
   std::atomic<std::int32_t> stop_at{replay::kNoStop};  // lowest node known to be at fault
   std::string damage;                                  // to dead bytes, by whomever; written while nobody runs
 
   // Of this run.
-  const StepRange* ranges = nullptr;      // by segment: the steps to run
-  StepRange in_order;                     // segments, where they run one after the other
-  bool observed = false;                  // more is asked than to run
+  const StepRange* ranges = nullptr;  // by segment: the steps to run
+  StepRange in_order;                 // segments, where they run one after the other
+  bool observed = false;              // more is asked than to run
   Timeline* timeline = nullptr;
   std::int64_t start_ns = 0;
   replay::Gate gate;
   replay::Meter meter;
-  double total_cost = 0;                  // of all segments
+  double total_cost = 0;  // of all segments
 
   replay::Monitors monitors{plan.graph};
-  std::vector<bool> watched;              // by segment; empty if nobody watches
-  std::unique_ptr<replay::Poison> poison; // with TAPEDECK_POISON
-  std::unique_ptr<replay::Parts> parts;   // once a step was run in parts
+  std::vector<bool> watched;               // by segment; empty if nobody watches
+  std::unique_ptr<replay::Poison> poison;  // with TAPEDECK_POISON
+  std::unique_ptr<replay::Parts> parts;    // once a step was run in parts
 
-  std::uint64_t seen_changes = ~std::uint64_t{0};   // of the memory, when state was last found ready
+  std::uint64_t seen_changes = ~std::uint64_t{0};  // of the memory, when state was last found ready
   bool has_outputs = false;
   std::vector<std::optional<Tensor>> kept_outputs;  // copies made because the bytes below were about to be set anew
   std::vector<bool> lost_outputs;                   // for which that was too late: the caller had written there

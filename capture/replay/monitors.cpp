@@ -3,8 +3,8 @@
 #include <tapedeck/engine/control/dispatch_regions.h>
 #include <tapedeck/engine/ir/error.h>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 namespace tapedeck::replay {
 
@@ -51,7 +51,8 @@ std::int32_t Monitors::add(const std::string& pattern, MonitorFunction fn, const
 }
 
 void Monitors::remove(std::int32_t id) {
-  if (std::erase_if(monitors_, [&](const Monitor& m) { return m.id == id; }) == 0) throw UsageError(fmt::format("there is no monitor {}", id));
+  if (std::erase_if(monitors_, [&](const Monitor& m) { return m.id == id; }) == 0)
+    throw UsageError(fmt::format("there is no monitor {}", id));
   find_watched();
 }
 

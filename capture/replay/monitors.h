@@ -19,21 +19,24 @@ class Monitors {
  public:
   explicit Monitors(const Graph& graph) : graph_(graph) {}
 
-  // Watches the nodes whose op, module path or a result bears a name that matches, and with `operands` those that read such a value. Throws
-  // UsageError if there are none.
+  // Watches the nodes whose op, module path or a result bears a name that matches, and with `operands` those that read such a
+  // value. Throws UsageError if there are none.
   std::int32_t add(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options);
-  void remove(std::int32_t id);         // UsageError if there is no such monitor
+  void remove(std::int32_t id);  // UsageError if there is no such monitor
   bool watches(NodeId n) const { return !watched_.empty() && watched_[n]; }
   bool any() const { return !watched_.empty(); }
 
-  // Shows what a node is about to read, or what it has made, to those who watch it; `read` gives a copy of a value. Throws what they throw.
+  // Shows what a node is about to read, or what it has made, to those who watch it; `read` gives a copy of a value. Throws what
+  // they throw.
   template <class Read>
   void show_operands(NodeId n, const Read& read) {
     for (const Monitor& m : monitors_) {
       if (m.nodes[n] == kNothing) continue;
       ValueId before = kNone;
       for (const ValueId v : graph_.inputs(graph_.nodes[n])) {
-        if (v == before || !(m.nodes[n] & kAllOperands || (m.nodes[n] & kSomeOperands && matches(m.pattern, graph_.value_name(v))))) continue;
+        if (v == before ||
+            !(m.nodes[n] & kAllOperands || (m.nodes[n] & kSomeOperands && matches(m.pattern, graph_.value_name(v)))))
+          continue;
         before = v;
         call(m, {graph_.value_name(v), n, true, read(v)});
       }
@@ -53,7 +56,7 @@ class Monitors {
     std::int32_t id;
     std::string pattern;
     MonitorFunction fn;
-    std::vector<std::uint8_t> nodes;    // by node: what of it is shown
+    std::vector<std::uint8_t> nodes;  // by node: what of it is shown
   };
 
   std::uint8_t shown(const std::string& pattern, NodeId n, const MonitorOptions& options) const;
@@ -62,7 +65,7 @@ class Monitors {
 
   const Graph& graph_;
   std::vector<Monitor> monitors_;
-  std::vector<bool> watched_;           // by node; empty if nobody watches
+  std::vector<bool> watched_;  // by node; empty if nobody watches
   std::int32_t next_ = 0;
   std::mutex calling_;
 };

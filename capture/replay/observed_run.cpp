@@ -1,5 +1,5 @@
-// Runs of which more is asked than to run: times, monitors, cancelling, progress. All of it between segments, but for segments that hold
-// a watched node, which go node by node.
+// Runs of which more is asked than to run: times, monitors, cancelling, progress. All of it between segments, but for segments
+// that hold a watched node, which go node by node.
 #include <tapedeck/capture/replay/executor_impl.h>
 
 #include <tapedeck/capture/planner/planner.h>
@@ -37,15 +37,19 @@ void Executor::Impl::end_observing() {
 
 void Executor::Impl::run_observed(std::int32_t segment) noexcept {
   const StepRange range = ranges[segment];
-  const StepRange nodes = under_way() ? parts->nodes[segment] : StepRange{0, static_cast<std::int32_t>(plan.segments[segment].nodes.size())};
+  const StepRange nodes =
+      under_way() ? parts->nodes[segment] : StepRange{0, static_cast<std::int32_t>(plan.segments[segment].nodes.size())};
   if (nodes.first == nodes.end) return;
   if (!gate.enter(first_writer[segment] < range.end)) {
     runs[segment].stopped = range.first;
     return;
   }
-  if (!watched.empty() && watched[segment]) run_watched(segment);
-  else if (timeline || poison) run_steps_timed(segment);
-  else run_steps(segment);
+  if (!watched.empty() && watched[segment])
+    run_watched(segment);
+  else if (timeline || poison)
+    run_steps_timed(segment);
+  else
+    run_steps(segment);
   const auto share = static_cast<double>(nodes.end - nodes.first) / static_cast<double>(plan.segments[segment].nodes.size());
   if (meter.on() && !meter.add(cost_of(plan.segments[segment]) * share)) gate.stop();
 }

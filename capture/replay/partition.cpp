@@ -15,7 +15,8 @@ namespace {
 
 class Cutter {
  public:
-  Cutter(const Graph& graph, const Predicate& selected) : graph_(graph), selected_(graph.nodes.size()), level_(graph.nodes.size(), 0) {
+  Cutter(const Graph& graph, const Predicate& selected)
+      : graph_(graph), selected_(graph.nodes.size()), level_(graph.nodes.size(), 0) {
     for (NodeId n = 0; n < graph.node_count(); ++n) selected_[n] = selected(graph, n);
   }
 
@@ -82,8 +83,10 @@ class Cutter {
       if (selected_[n]) continue;
       first_of_level.resize(std::max(first_of_level.size(), static_cast<std::size_t>(level_[n]) + 1), kNone);
       NodeId& first = first_of_level[level_[n]];
-      if (first == kNone) first = n;
-      else join(first, n);
+      if (first == kNone)
+        first = n;
+      else
+        join(first, n);
     }
   }
 
@@ -144,27 +147,28 @@ class Cutter {
     map_ = std::move(splice).take_map();
     for (ValueId v : piece.inputs) map_[v] = kNone;
     for (NodeId n : piece.nodes)
-      for (ValueId v = graph_.nodes[n].first_output; v < graph_.nodes[n].first_output + graph_.nodes[n].n_outputs; ++v) map_[v] = kNone;
+      for (ValueId v = graph_.nodes[n].first_output; v < graph_.nodes[n].first_output + graph_.nodes[n].n_outputs; ++v)
+        map_[v] = kNone;
   }
 
   const Graph& graph_;
   std::vector<char> selected_;
   std::vector<std::int32_t> level_;
   std::vector<NodeId> joined_;
-  std::vector<ValueId> map_;            // of the splices, one after the other
-  std::vector<char> wanted_;            // by value: read by another piece, returned or stored
-  std::vector<std::int32_t> seen_by_;   // by value: the last piece that listed it as an input
+  std::vector<ValueId> map_;           // of the splices, one after the other
+  std::vector<char> wanted_;           // by value: read by another piece, returned or stored
+  std::vector<std::int32_t> seen_by_;  // by value: the last piece that listed it as an input
 };
 
 }  // namespace
 
 Partition partition(const Graph& graph, const Predicate& selected) { return Cutter(graph, selected).run(); }
 
-EagerResult run_pieces(const Graph& graph, const Partition& parts, const std::vector<Tensor>& inputs, const std::vector<Tensor>& state,
-                       const RunPiece& run) {
+EagerResult run_pieces(const Graph& graph, const Partition& parts, const std::vector<Tensor>& inputs,
+                       const std::vector<Tensor>& state, const RunPiece& run) {
   if (inputs.size() != static_cast<std::size_t>(graph.n_inputs) || state.size() != static_cast<std::size_t>(graph.n_state))
-    throw UsageError(fmt::format("{} inputs and {} state values given, the graph has {} and {}", inputs.size(), state.size(), graph.n_inputs,
-                                 graph.n_state));
+    throw UsageError(fmt::format("{} inputs and {} state values given, the graph has {} and {}", inputs.size(), state.size(),
+                                 graph.n_inputs, graph.n_state));
   std::vector<Tensor> values(graph.values.size());
   std::copy(inputs.begin(), inputs.end(), values.begin());
   std::copy(state.begin(), state.end(), values.begin() + graph.n_inputs);
@@ -172,7 +176,8 @@ EagerResult run_pieces(const Graph& graph, const Partition& parts, const std::ve
     std::vector<Tensor> given;
     for (ValueId v : piece.inputs) given.push_back(values[v]);
     const std::vector<Tensor> made = run ? run(piece, given) : run_eagerly(piece.graph, given, {}).outputs;
-    if (made.size() != piece.outputs.size()) throw UsageError(fmt::format("a piece of {} outputs gave {} results", piece.outputs.size(), made.size()));
+    if (made.size() != piece.outputs.size())
+      throw UsageError(fmt::format("a piece of {} outputs gave {} results", piece.outputs.size(), made.size()));
     for (std::size_t i = 0; i < made.size(); ++i) values[piece.outputs[i]] = made[i];
   }
   EagerResult result;

@@ -14,7 +14,7 @@ namespace tapedeck::replay {
 namespace {
 
 constexpr unsigned char kPattern = 0xFF;
-constexpr std::int64_t kBeside = 256;   // bytes looked at on either side of a result
+constexpr std::int64_t kBeside = 256;  // bytes looked at on either side of a result
 constexpr std::int64_t kUntouched = std::numeric_limits<std::int64_t>::min();
 
 bool floating(DType d) { return d == DType::f32 || d == DType::f64 || d == DType::f16 || d == DType::bf16; }
@@ -31,11 +31,16 @@ std::uint64_t bits_at(const unsigned char* at, std::int64_t size) {
 
 bool is_nan(std::uint64_t bits, DType d) {
   switch (d) {
-    case DType::f64: return (bits & 0x7FFFFFFFFFFFFFFFu) > 0x7FF0000000000000u;
-    case DType::f32: return (bits & 0x7FFFFFFFu) > 0x7F800000u;
-    case DType::f16: return (bits & 0x7FFFu) > 0x7C00u;
-    case DType::bf16: return (bits & 0x7FFFu) > 0x7F80u;
-    default: return false;
+    case DType::f64:
+      return (bits & 0x7FFFFFFFFFFFFFFFu) > 0x7FF0000000000000u;
+    case DType::f32:
+      return (bits & 0x7FFFFFFFu) > 0x7F800000u;
+    case DType::f16:
+      return (bits & 0x7FFFu) > 0x7C00u;
+    case DType::bf16:
+      return (bits & 0x7FFFu) > 0x7F80u;
+    default:
+      return false;
   }
 }
 
@@ -72,8 +77,19 @@ bool reads_nan(const KernelCall& call) {
 }  // namespace
 
 Poison::Poison(const Plan& plan, const std::vector<bool>& called, int level)
-    : plan_(plan), g_(plan.graph), chunks_(plan), level_(level), owner_(byte_owners(plan)), holder_of_(plan.values.size(), kNone),
-      workspace_(plan.graph.nodes.size(), kNone), uses_(plan.graph.nodes.size()), writes_(plan.graph.nodes.size()), snapshots_(plan.graph.nodes.size()), joined_(plan.values.size()), overwrites_(plan.graph.nodes.size()), carries_(plan.graph.nodes.size()),
+    : plan_(plan),
+      g_(plan.graph),
+      chunks_(plan),
+      level_(level),
+      owner_(byte_owners(plan)),
+      holder_of_(plan.values.size(), kNone),
+      workspace_(plan.graph.nodes.size(), kNone),
+      uses_(plan.graph.nodes.size()),
+      writes_(plan.graph.nodes.size()),
+      snapshots_(plan.graph.nodes.size()),
+      joined_(plan.values.size()),
+      overwrites_(plan.graph.nodes.size()),
+      carries_(plan.graph.nodes.size()),
       end_(place_of(chunks_.count() - 1) + chunks_.bytes(chunks_.count() - 1) + kCanary) {
   for (ValueId v = 0; v < g_.value_count(); ++v) {
     if (plan.values[v].reason == Reason::part) joined_[owner_[v]] = 1;
@@ -94,7 +110,8 @@ Poison::Poison(const Plan& plan, const std::vector<bool>& called, int level)
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
       use(v, false);
       overwrites_[n] |= plan.values[v].reason == Reason::in_place || plan.values[v].where == Where::state;
-      if (holder_of(v) != kNone && plan.values[v].reason != Reason::alias && g_.values[v].type.bytes() > 0) writes_[n].push_back(bytes_of(owner_[v]));
+      if (holder_of(v) != kNone && plan.values[v].reason != Reason::alias && g_.values[v].type.bytes() > 0)
+        writes_[n].push_back(bytes_of(owner_[v]));
     }
     std::sort(uses_[n].begin(), uses_[n].end());
     uses_[n].erase(std::unique(uses_[n].begin(), uses_[n].end()), uses_[n].end());
@@ -144,10 +161,13 @@ std::string Poison::about(const Piece& piece) const {
   if (piece.holder == kNone) return piece.dead ? "bytes of no value" : "";
   const Holder& h = holders_[piece.holder];
   const Name site = g_.nodes[h.maker].origin.site;
-  return fmt::format("{}bytes of {}{}", piece.dead ? "dead " : "", name(piece.holder), site.empty() ? "" : fmt::format(" (made at {})", site.view()));
+  return fmt::format("{}bytes of {}{}", piece.dead ? "dead " : "", name(piece.holder),
+                     site.empty() ? "" : fmt::format(" (made at {})", site.view()));
 }
 
-std::string Poison::arena_text(std::int32_t chunk) const { return chunks_.count() == 1 ? "the arena" : fmt::format("chunk {} of the arena", chunk); }
+std::string Poison::arena_text(std::int32_t chunk) const {
+  return chunks_.count() == 1 ? "the arena" : fmt::format("chunk {} of the arena", chunk);
+}
 
 std::string Poison::byte_text(std::int64_t place) const {
   const std::int32_t chunk = chunk_at(place);
@@ -221,8 +241,10 @@ void Poison::before(NodeId n, const KernelCall& call) {
   for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
     const Placement& p = plan_.values[v];
     if (p.reason == Reason::alias || g_.values[v].type.bytes() == 0) continue;
-    if (const std::int32_t h = holder_of(v); h != kNone) claim(n, v, bytes_of(owner_[v]), h);
-    else if (const View& out = call.outputs[v - node.first_output]; p.where == Where::output && owner_[v] == v && !joined_[v] && out.data)
+    if (const std::int32_t h = holder_of(v); h != kNone)
+      claim(n, v, bytes_of(owner_[v]), h);
+    else if (const View& out = call.outputs[v - node.first_output];
+             p.where == Where::output && owner_[v] == v && !joined_[v] && out.data)
       std::memset(out.data, kPattern, static_cast<std::size_t>(g_.values[v].type.bytes()));
   }
   if (const std::int32_t h = workspace_[n]; h != kNone) claim(n, kNone, workspace_of(n), h);
@@ -240,7 +262,8 @@ void Poison::check_operands(NodeId n) const {
   }
 }
 
-// The result gets its bytes: dead ones, those of the operand that it takes over, or, of a joined value, those its parts have written.
+// The result gets its bytes: dead ones, those of the operand that it takes over, or, of a joined value, those its parts have
+// written.
 void Poison::claim(NodeId n, ValueId v, const Stretch& s, std::int32_t holder) {
   const bool in_place = v != kNone && plan_.values[v].reason == Reason::in_place;
   const std::int32_t heir_of = in_place ? holder_of(plan_.values[v].other) : kNone;
@@ -264,10 +287,14 @@ void Poison::check_dead(NodeId n, const Stretch& s, bool just_now) const {
     if (touched == kUntouched) return;
     const std::int32_t chunk = chunk_at(touched);
     const bool beyond = touched < place_of(chunk) || touched >= place_of(chunk) + chunks_.bytes(chunk);
-    const std::string what = beyond ? fmt::format("which is beyond {}", chunks_.count() > 1 ? "the chunk" : "the arena") : about(piece);
-    complain(just_now ? fmt::format("writes outside its results: {}, {}", byte_text(touched), what)
-                      : fmt::format("finds {}, {}, changed before it is written by `{}`: some node since then wrote outside its results "
-                                    "(TAPEDECK_POISON=2 finds which)", byte_text(touched), what, g_.node_text(n)));
+    const std::string what =
+        beyond ? fmt::format("which is beyond {}", chunks_.count() > 1 ? "the chunk" : "the arena") : about(piece);
+    complain(
+        just_now
+            ? fmt::format("writes outside its results: {}, {}", byte_text(touched), what)
+            : fmt::format("finds {}, {}, changed before it is written by `{}`: some node since then wrote outside its results "
+                          "(TAPEDECK_POISON=2 finds which)",
+                          byte_text(touched), what, g_.node_text(n)));
   });
 }
 
@@ -279,7 +306,8 @@ void Poison::take_snapshots(NodeId n) {
     each_piece({std::max(s.first, -kCanary), std::min(s.end, end_)}, [&](const Stretch& part, const Piece& piece) {
       if (piece.dead || holders_[piece.holder].writers > 0) return;
       const unsigned char* const bytes = at(part.first);
-      list.push_back({part.first, piece.holder, holders_[piece.holder].version, std::vector<unsigned char>(bytes, bytes + (part.end - part.first))});
+      list.push_back({part.first, piece.holder, holders_[piece.holder].version,
+                      std::vector<unsigned char>(bytes, bytes + (part.end - part.first))});
     });
   };
   for (const Stretch& s : writes_[n]) {
@@ -290,13 +318,14 @@ void Poison::take_snapshots(NodeId n) {
 
 void Poison::check_snapshots(NodeId n) const {
   for (const Snapshot& shot : snapshots_[n])
-    each_piece({shot.first, shot.first + static_cast<std::int64_t>(shot.bytes.size())}, [&](const Stretch& part, const Piece& piece) {
-      if (piece.dead || piece.holder != shot.holder || holders_[piece.holder].version != shot.version) return;
-      const unsigned char* const now = at(part.first);
-      for (std::int64_t i = 0; i < part.end - part.first; ++i)
-        if (now[i] != shot.bytes[part.first - shot.first + i])
-          complain(fmt::format("writes outside its results: {}, {}, alive", byte_text(part.first + i), about(piece)));
-    });
+    each_piece(
+        {shot.first, shot.first + static_cast<std::int64_t>(shot.bytes.size())}, [&](const Stretch& part, const Piece& piece) {
+          if (piece.dead || piece.holder != shot.holder || holders_[piece.holder].version != shot.version) return;
+          const unsigned char* const now = at(part.first);
+          for (std::int64_t i = 0; i < part.end - part.first; ++i)
+            if (now[i] != shot.bytes[part.first - shot.first + i])
+              complain(fmt::format("writes outside its results: {}, {}, alive", byte_text(part.first + i), about(piece)));
+        });
 }
 
 void Poison::check_results(NodeId n, const KernelCall& call) const {
@@ -308,13 +337,14 @@ void Poison::check_results(NodeId n, const KernelCall& call) const {
     const std::int64_t at = find_pattern(out);
     if (at < 0) continue;
     if (!overwrites_[n] && reads_nan(call)) return;
-    complain(fmt::format("leaves the pattern of dead bytes in element {} of %{}: it was never written, or computed from bytes that are nobody's", at,
-                         g_.value_name(node.first_output + i)));
+    complain(fmt::format(
+        "leaves the pattern of dead bytes in element {} of %{}: it was never written, or computed from bytes that are nobody's",
+        at, g_.value_name(node.first_output + i)));
   }
 }
 
 void Poison::after(NodeId n, const KernelCall& call) {
-  check_results(n, call);   // its own bytes and its operands': nobody else writes them now
+  check_results(n, call);  // its own bytes and its operands': nobody else writes them now
   const std::lock_guard lock(mutex_);
   for (const Stretch& s : writes_[n]) {
     check_dead(n, {s.first - kBeside, s.first}, true);
@@ -325,7 +355,9 @@ void Poison::after(NodeId n, const KernelCall& call) {
   snapshots_[n].clear();
   const Node& node = g_.nodes[n];
   for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
-    if (const std::int32_t h = holder_of(v); h != kNone && plan_.values[v].reason != Reason::alias && g_.values[v].type.bytes() > 0) --holders_[h].writers;
+    if (const std::int32_t h = holder_of(v);
+        h != kNone && plan_.values[v].reason != Reason::alias && g_.values[v].type.bytes() > 0)
+      --holders_[h].writers;
   if (workspace_[n] != kNone) --holders_[workspace_[n]].writers;
   for (const std::int32_t h : uses_[n])
     if (--holders_[h].left == 0) release(h);
@@ -351,8 +383,9 @@ std::string Poison::all_dead_untouched() {
   for (const auto& [first, piece] : pieces_) {
     const std::int64_t touched = piece.dead ? first_touched({first, piece.end}) : kUntouched;
     if (touched == kUntouched) continue;
-    return fmt::format("[poison] {}, {}, is not as it was left: some node wrote outside its results (TAPEDECK_POISON=2 finds which)",
-                       byte_text(touched), about(piece));
+    return fmt::format(
+        "[poison] {}, {}, is not as it was left: some node wrote outside its results (TAPEDECK_POISON=2 finds which)",
+        byte_text(touched), about(piece));
   }
   return "";
 }

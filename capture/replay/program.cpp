@@ -1,18 +1,18 @@
-// From a plan to kernel calls. Eager dispatch decides at each call which operands are broadcast and which views need no kernel. The same
-// decisions are made here once, by the same rules: the traits of the op and its view rule.
+// From a plan to kernel calls. Eager dispatch decides at each call which operands are broadcast and which views need no kernel.
+// The same decisions are made here once, by the same rules: the traits of the op and its view rule.
 #include <tapedeck/capture/replay/program.h>
 
 #include <tapedeck/capture/analysis/parts.h>
-#include <tapedeck/capture/replay/control_step.h>
 #include <tapedeck/capture/plan/region_frames.h>
+#include <tapedeck/capture/replay/control_step.h>
 
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/op.h>
 #include <tapedeck/engine/ir/strides.h>
 #include <tapedeck/kernels/half.h>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 
 namespace tapedeck::replay {
 
@@ -22,8 +22,8 @@ constexpr std::int64_t kWorkspaceAlignment = 64;
 
 std::int64_t item_bytes(const View& v) { return static_cast<std::int64_t>(dtype_size(v.dtype)); }
 
-// The operand as seen from `shape`: missing leading dimensions and dimensions of size one are repeated with stride 0. The last `kept` dimensions
-// do not change.
+// The operand as seen from `shape`: missing leading dimensions and dimensions of size one are repeated with stride 0. The last
+// `kept` dimensions do not change.
 View expanded(const View& v, const Shape& shape, int kept) {
   View out = v;
   out.rank = shape.rank;
@@ -70,12 +70,18 @@ Address BufferTable::in_arena(std::int64_t offset) const {
 
 BufferId BufferTable::of(const Placement& p) const {
   switch (p.where) {
-    case Where::nowhere: return kNone;
-    case Where::arena: return in_arena(p.offset).buffer;
-    case Where::input: return input(p.slot);
-    case Where::state: return state(p.slot);
-    case Where::constant: return constant(p.slot);
-    case Where::output: return output(p.slot);
+    case Where::nowhere:
+      return kNone;
+    case Where::arena:
+      return in_arena(p.offset).buffer;
+    case Where::input:
+      return input(p.slot);
+    case Where::state:
+      return state(p.slot);
+    case Where::constant:
+      return constant(p.slot);
+    case Where::output:
+      return output(p.slot);
   }
   return kNone;
 }
@@ -121,7 +127,8 @@ class Lowering {
 
   void check_constant(NodeId n) const {
     const Placement& p = plan_.values[g_.nodes[n].first_output];
-    if (p.where != Where::constant || p.offset != 0 || !p.dense) refuse(n, "the plan puts a constant elsewhere than in its buffer");
+    if (p.where != Where::constant || p.offset != 0 || !p.dense)
+      refuse(n, "the plan puts a constant elsewhere than in its buffer");
     const Literal& literal = *g_.literal(g_.nodes[n]);
     if (&literal != &g_.constants[p.slot]) refuse(n, "the plan gives a constant the buffer of another");
     if (!literal.data && literal.type.bytes() > 0)
@@ -178,7 +185,8 @@ class Lowering {
     add_step(n, op->kernels[static_cast<int>(DeviceType::cpu)], nullptr, {from}, {to});
   }
 
-  // Does every operand of a node that only joins lie in its place already, and do the operands cover the result? Then the node needs no call.
+  // Does every operand of a node that only joins lie in its place already, and do the operands cover the result? Then the node
+  // needs no call.
   bool has_joined(const Node& node) const {
     if (!node.op->part || node.n_outputs != 1) return false;
     const auto window_as_analysed = [&](ValueId v) {
@@ -236,11 +244,13 @@ class Lowering {
     const Node& node = g_.nodes[n];
     const ValueId v = node.first_output + i;
     const Window w = window(v);
-    if (!writes_strides(*node.op, i, g_.values[v].type.shape, w.view.strides)) refuse(n, "the plan scatters a result that must be dense");
+    if (!writes_strides(*node.op, i, g_.values[v].type.shape, w.view.strides))
+      refuse(n, "the plan scatters a result that must be dense");
     return w;
   }
 
-  void add_step(NodeId n, Kernel kernel, const void* attrs, const std::vector<Window>& inputs, const std::vector<Window>& outputs) {
+  void add_step(NodeId n, Kernel kernel, const void* attrs, const std::vector<Window>& inputs,
+                const std::vector<Window>& outputs) {
     check_workspace(n);
     Step step;
     step.kernel = kernel;
@@ -251,7 +261,8 @@ class Lowering {
     step.call.n_outputs = static_cast<std::int32_t>(outputs.size());
     step.call.workspace_bytes = static_cast<std::size_t>(plan_.workspace[n].bytes);
     const auto index = static_cast<std::int32_t>(program_.steps.size());
-    program_.pending_.push_back({static_cast<std::int32_t>(program_.views_.size()), buffers_.in_arena(plan_.workspace[n].offset)});
+    program_.pending_.push_back(
+        {static_cast<std::int32_t>(program_.views_.size()), buffers_.in_arena(plan_.workspace[n].offset)});
     program_.steps.push_back(step);
     bool writes_state = false;
     for (const Window& w : inputs) add_view(w);
@@ -272,7 +283,8 @@ class Lowering {
     const Scratch& scratch = plan_.workspace[n];
     if (scratch.bytes != needed)
       refuse(n, fmt::format("the plan sets {} bytes of workspace aside, the op needs {}", scratch.bytes, needed));
-    if (needed > 0 && buffers_.in_arena(scratch.offset).offset % kWorkspaceAlignment != 0) refuse(n, "the plan's workspace is not 64-byte aligned");
+    if (needed > 0 && buffers_.in_arena(scratch.offset).offset % kWorkspaceAlignment != 0)
+      refuse(n, "the plan's workspace is not 64-byte aligned");
   }
 
   const Plan& plan_;

@@ -1,7 +1,7 @@
 #include <tapedeck/capture/replay/replay_pool.h>
 
-#include <tapedeck/capture/replay/shared_memory.h>
 #include <tapedeck/capture/formats/json.h>
+#include <tapedeck/capture/replay/shared_memory.h>
 
 #include <fmt/format.h>
 
@@ -66,7 +66,7 @@ std::map<std::string, std::string> shared_by(const PoolReport& report) {
 PoolReport ReplayPool::report() const {
   PoolReport report;
   std::set<const Buffer*> counted;
-  std::map<const replay::StateValue*, std::size_t> at;   // looked up only
+  std::map<const replay::StateValue*, std::size_t> at;  // looked up only
   memory_->each_member([&](const replay::Member& member) {
     add_member(&report, member, &counted);
     for (const auto& value : member.state) {
@@ -90,13 +90,15 @@ std::string ReplayPool::explain() const {
   for (const PoolReport::Member& m : r.members) width = std::max(width, m.name.size());
   std::string text = fmt::format("{:{}} {:>14} {:>14} {:>14} {:>14}\n", "member", width, "arena", "state", "own", "alone");
   for (const PoolReport::Member& m : r.members)
-    text += fmt::format("{:{}} {:>14} {:>14} {:>14} {:>14}{}\n", m.name, width, m.arena_bytes, m.state_bytes, m.own_bytes, m.peak_bytes,
-                        m.sets_arena ? "  sets the arena" : "");
-  text += fmt::format("{:{}} {:>14} {:>14} {:>14} {:>14}\n", "pool", width, r.arena_bytes, r.state_bytes, r.own_bytes, r.planned_peak_bytes);
-  if (r.blocks.size() > 1) text += fmt::format("the arena is {} blocks: {} bytes\n", r.blocks.size(), fmt::join(r.blocks, ", "));
+    text += fmt::format("{:{}} {:>14} {:>14} {:>14} {:>14}{}\n", m.name, width, m.arena_bytes, m.state_bytes, m.own_bytes,
+                        m.peak_bytes, m.sets_arena ? "  sets the arena" : "");
+  text += fmt::format("{:{}} {:>14} {:>14} {:>14} {:>14}\n", "pool", width, r.arena_bytes, r.state_bytes, r.own_bytes,
+                      r.planned_peak_bytes);
+  if (r.blocks.size() > 1)
+    text += fmt::format("the arena is {} blocks: {} bytes\n", r.blocks.size(), fmt::join(r.blocks, ", "));
   for (const auto& [members, values] : shared_by(r)) text += fmt::format("shared by {}: {}\n", members, values);
-  text += fmt::format("saved: {} of {} bytes against executors of their own; observed peak {} bytes\n", r.saved_bytes(), r.separate_bytes,
-                      observed_peak_bytes());
+  text += fmt::format("saved: {} of {} bytes against executors of their own; observed peak {} bytes\n", r.saved_bytes(),
+                      r.separate_bytes, observed_peak_bytes());
   return text;
 }
 

@@ -1,12 +1,12 @@
 // One executor becomes a family: the same graph at other sizes on the same memory.
 //
-// What the members share stands in shared_memory.h; the inputs and outputs of a member are the parent's buffers wherever they are
-// large enough.
+// What the members share stands in shared_memory.h; the inputs and outputs of a member are the parent's buffers wherever they
+// are large enough.
 #include <tapedeck/capture/replay/executor_impl.h>
 
 #include <tapedeck/capture/analysis/shapes.h>
-#include <tapedeck/capture/planner/fit_plan_to_sizes.h>
 #include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/planner/fit_plan_to_sizes.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/sizes/retype.h>
 
@@ -25,7 +25,7 @@ namespace {
 
 // Which buffer of the parent's stands for one of the child's: kNone if none does.
 BufferId counterpart(const replay::BufferTable& child, const replay::BufferTable& parent, BufferId b) {
-  if (b < child.first_constant) return b;   // arena, inputs, state: the same graph has the same
+  if (b < child.first_constant) return b;  // arena, inputs, state: the same graph has the same
   if (b < child.first_output) return kNone;
   const BufferId p = parent.output(b - child.first_output);
   return p < parent.first_chunk ? p : kNone;
@@ -35,12 +35,15 @@ BufferId counterpart(const replay::BufferTable& child, const replay::BufferTable
 
 void Executor::Impl::share_buffers(const Impl& parent, bool allow_up_sizing) {
   const auto named = [&](BufferId b) {
-    if (table.is_chunk(b)) return table.chunks.count() == 1 ? "the arena" : fmt::format("chunk {} of the arena", table.chunk_of(b));
-    return b < table.first_state ? fmt::format("input '{}'", input_names[b - 1]) : fmt::format("result {}", b - table.first_output);
+    if (table.is_chunk(b))
+      return table.chunks.count() == 1 ? "the arena" : fmt::format("chunk {} of the arena", table.chunk_of(b));
+    return b < table.first_state ? fmt::format("input '{}'", input_names[b - 1])
+                                 : fmt::format("result {}", b - table.first_output);
   };
   const auto refuse = [&](BufferId b, std::int64_t there) {
     if (allow_up_sizing) return;
-    throw TypeError(fmt::format("{} needs {} bytes and there are {}; allow_up_sizing gives it fresh memory", named(b), table.bytes[b], there));
+    throw TypeError(fmt::format("{} needs {} bytes and there are {}; allow_up_sizing gives it fresh memory", named(b),
+                                table.bytes[b], there));
   };
   for (std::int32_t c = 0; c < table.chunks.count(); ++c)
     if (const std::int64_t there = memory->block_bytes(c); table.chunks.bytes(c) > there) refuse(table.chunk(c), there);
@@ -107,18 +110,21 @@ std::map<std::string, Type> implied_inputs(const Graph& g, const std::map<std::s
   return types;
 }
 
-void check_named(const Graph& g, const std::map<std::string, Type>& named, const std::map<std::string, Type>& implied, const ReshapeOptions& options) {
+void check_named(const Graph& g, const std::map<std::string, Type>& named, const std::map<std::string, Type>& implied,
+                 const ReshapeOptions& options) {
   const std::map<std::string, Type> before = input_types(g);
   for (const auto& [name, type] : named) {
     const auto it = before.find(name);
     if (it == before.end()) throw TypeError(fmt::format("reshape: the graph has no input '{}'", name));
     if (it->second.dtype != type.dtype || it->second.shape.rank != type.shape.rank)
-      throw TypeError(fmt::format("reshape: input '{}' is {}: {} changes more than its sizes", name, to_string(it->second), to_string(type)));
+      throw TypeError(fmt::format("reshape: input '{}' is {}: {} changes more than its sizes", name, to_string(it->second),
+                                  to_string(type)));
   }
   for (const auto& [name, type] : implied) {
     if (named.count(name) || type == before.at(name) || options.partial_shaping) continue;
-    throw TypeError(fmt::format("reshape: input '{}' would change from {} to {} and was not named; name it, or allow partial_shaping", name,
-                                to_string(before.at(name)), to_string(type)));
+    throw TypeError(
+        fmt::format("reshape: input '{}' would change from {} to {} and was not named; name it, or allow partial_shaping", name,
+                    to_string(before.at(name)), to_string(type)));
   }
   for (const auto& [name, type] : implied)
     if (type.bytes() > before.at(name).bytes() && !options.allow_up_sizing)
@@ -139,11 +145,13 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after, bool may
   options.threads = plan.threads;
   options.ordering = plan.order == "recorded" ? Ordering::recorded : Ordering::automatic;
   options.find_floor = false;
-  options.near = std::shared_ptr<const Plan>(std::shared_ptr<const Plan>(), &plan);   // not owned; what has its size still stays where it was
+  options.near = std::shared_ptr<const Plan>(std::shared_ptr<const Plan>(),
+                                             &plan);  // not owned; what has its size still stays where it was
   if (!parse_strategy(plan.strategy, &options.strategy)) options.strategy = Strategy::automatic;
   Plan fresh = make_plan(after, options);
   options.near = nullptr;
-  if (!may_grow && fresh.arena_bytes > plan.arena_bytes) fresh = make_plan(after, options);   // keeping addresses may take what is not there
+  if (!may_grow && fresh.arena_bytes > plan.arena_bytes)
+    fresh = make_plan(after, options);  // keeping addresses may take what is not there
   if (!fresh.feasible) throw ExecutionError("reshape: " + fresh.infeasible_reason);
   return fresh;
 }
@@ -169,7 +177,8 @@ Executor Executor::reshape(const std::map<std::string, Type>& inputs, const Resh
   const std::map<std::string, Type> implied = implied_inputs(before, inputs, options.dims);
   check_named(before, inputs, implied, options);
   const bool named_dims = options.dims && !options.dims->empty();
-  const Graph after = named_dims ? retype(before, *options.dims, sizes_of(before, *options.dims, inputs)) : retype(before, implied);
+  const Graph after =
+      named_dims ? retype(before, *options.dims, sizes_of(before, *options.dims, inputs)) : retype(before, implied);
   return reshape(plan_at(impl_->plan, before, after, options.allow_up_sizing), options);
 }
 

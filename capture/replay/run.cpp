@@ -1,14 +1,15 @@
 // The run: a walk over segments.
 //
-// Within a segment, kernels are called in order; between them, a segment starts when the last of those it waits for has finished.
-// One thread is the same walk with one segment after the other, on the caller's thread: no arena is entered, and kernels are told not to
-// spread. Nothing here allocates or locks until all is done.
+// Within a segment, kernels are called in order; between them, a segment starts when the last of those it waits for has
+// finished. One thread is the same walk with one segment after the other, on the caller's thread: no arena is entered, and
+// kernels are told not to spread. Nothing here allocates or locks until all is done.
 //
-// Faults. A node whose kernel reports one, or throws, lowers `stop_at`, and from then on no node above it starts. Nodes below it all run,
-// so the lowest faulty node is the same one whatever the threads do. Each segment notes where it stopped; from that follows whether a
-// state value had been written already.
+// Faults. A node whose kernel reports one, or throws, lowers `stop_at`, and from then on no node above it starts. Nodes below
+// it all run, so the lowest faulty node is the same one whatever the threads do. Each segment notes where it stopped; from that
+// follows whether a state value had been written already.
 //
-// What is more than that - times, monitors, cancelling, progress - is observed_run.cpp, and costs a plain run one branch a segment.
+// What is more than that - times, monitors, cancelling, progress - is observed_run.cpp, and costs a plain run one branch a
+// segment.
 //
 // For the thread sanitizer, which does not see inside TBB, every hand-over is annotated: `start` opens a run, runs[s] hands
 // segment s to a task, `finish` closes the run. What one segment hands to the next travels through the counters themselves.
@@ -16,8 +17,8 @@
 
 #include <tapedeck/kernels/parallel.h>
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <algorithm>
 #include <utility>
 
 namespace tapedeck {
@@ -30,13 +31,15 @@ using replay::StepRange;
 
 namespace {
 constexpr std::int32_t kStart = -1, kInOrder = -2;  // tasks that open a run; the others are segments
-constexpr double kTooSmallToSpread = 40;            // microseconds: kernels cut their loops into pieces of some 20 (kernels/parallel.h)
-}
+constexpr double kTooSmallToSpread = 40;  // microseconds: kernels cut their loops into pieces of some 20 (kernels/parallel.h)
+}  // namespace
 
 // ---- once ----
 
 // Of a segment, in microseconds of the model; a node that costs nothing there still takes a moment.
-double Executor::Impl::cost_of(const Segment& segment) { return segment.cost_us + 0.05 * static_cast<double>(segment.nodes.size()); }
+double Executor::Impl::cost_of(const Segment& segment) {
+  return segment.cost_us + 0.05 * static_cast<double>(segment.nodes.size());
+}
 
 void Executor::Impl::prepare_segments() {
   const std::size_t n = plan.segments.size();
@@ -102,8 +105,9 @@ void Executor::Impl::check_ready(bool inputs) const {
     torn_by = state[s]->torn_by;
   }
   if (!torn.empty())
-    throw ExecutionError(fmt::format("an earlier run of '{}' failed after it had begun to write state; set it again first (still missing: {})",
-                                     torn_by.view(), listed(torn)));
+    throw ExecutionError(
+        fmt::format("an earlier run of '{}' failed after it had begun to write state; set it again first (still missing: {})",
+                    torn_by.view(), listed(torn)));
   for (std::size_t i = 0; inputs && i < input_names.size(); ++i)
     if (!input_set[i]) missing.push_back("input '" + input_names[i] + "'");
   for (std::size_t s = 0; s < state_names.size(); ++s)
@@ -114,16 +118,19 @@ void Executor::Impl::check_ready(bool inputs) const {
 // The run is going to write state: what others returned from it is saved first.
 void Executor::Impl::touch_state() {
   for (std::size_t s = 0; s < state.size(); ++s)
-    if (state_written[s] && state[s]->bound.defined()) state[s]->bound.data();   // not inside a capture, which would not see the write
+    if (state_written[s] && state[s]->bound.defined())
+      state[s]->bound.data();  // not inside a capture, which would not see the write
   for (std::size_t s = 0; s < state.size(); ++s)
     if (state_written[s]) memory->before_write(*state[s]);
 }
 
-// The caller's tensors that this run, or part of one, has written: their versions say so, and not before, as a run may end without writing.
+// The caller's tensors that this run, or part of one, has written: their versions say so, and not before, as a run may end
+// without writing.
 void Executor::Impl::note_written_state() {
   for (std::size_t s = 0; s < state.size(); ++s) {
     const auto& [segment, step] = state_writers[s];
-    if (step != kNone && ranges[segment].first <= step && step < runs[segment].stopped && state[s]->bound.defined()) state[s]->note_write();
+    if (step != kNone && ranges[segment].first <= step && step < runs[segment].stopped && state[s]->bound.defined())
+      state[s]->note_write();
   }
 }
 
@@ -139,7 +146,7 @@ void Executor::Impl::start_step(bool inputs) {
   *family = {this, name, false};
   touch_state();
   for (std::size_t s = 0; s < state.size(); ++s) state_stamps[s] = state[s]->written;
-  if (parts)   // a step in parts may have been dropped by another executor
+  if (parts)  // a step in parts may have been dropped by another executor
     for (std::size_t s = 0; s < first_writer.size(); ++s) runs[s].stopped = program.segments[s].end;
   if (moved) program.resolve(bases);
   moved = false;
@@ -149,7 +156,8 @@ void Executor::Impl::start_step(bool inputs) {
 }
 
 void Executor::Impl::run(const RunOptions* options) {
-  if (under_way()) throw ExecutionError(fmt::format("run: a step is under way ({}); resume() finishes it, restart() drops it", due()));
+  if (under_way())
+    throw ExecutionError(fmt::format("run: a step is under way ({}); resume() finishes it, restart() drops it", due()));
   start_step(true);
   walk(options);
   has_outputs = family->finished = true;
@@ -172,7 +180,8 @@ void Executor::Impl::walk(const RunOptions* options, StepRange one_by_one) {
     for (std::int32_t s = in_order.first; s < in_order.end; ++s) run_segment(s);
   } else {
     kernels::annotate_release(&start);
-    threads.run([](void* self, std::int32_t item) { static_cast<Impl*>(self)->hand_out(item); }, this, ordered ? kInOrder : kStart);
+    threads.run([](void* self, std::int32_t item) { static_cast<Impl*>(self)->hand_out(item); }, this,
+                ordered ? kInOrder : kStart);
     kernels::annotate_acquire(&finish);
   }
   note_written_state();
@@ -296,7 +305,8 @@ void Executor::Impl::drop_step() {
   }
 }
 
-// Throws the error of the lowest faulty node, or what no node is to blame for, and leaves everything ready for another run, unless state was written.
+// Throws the error of the lowest faulty node, or what no node is to blame for, and leaves everything ready for another run,
+// unless state was written.
 void Executor::Impl::fail() {
   const NodeId node = stop_at.exchange(kNoStop, std::memory_order_relaxed);
   std::exception_ptr thrown;

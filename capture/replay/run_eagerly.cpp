@@ -1,8 +1,9 @@
-// The oracle of replay: the nodes of a captured graph, one by one, through eager dispatch (engine/control/interpret.h). No plan, no passes, no arena.
+// The oracle of replay: the nodes of a captured graph, one by one, through eager dispatch (engine/control/interpret.h). No
+// plan, no passes, no arena.
 #include <tapedeck/capture/replay/executor.h>
 
-#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/control/interpret.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
 
@@ -18,8 +19,8 @@ void check_given(const Graph& g, ValueId first, std::int32_t count, const std::v
     if (!given[i].defined() || given[i].abstract())
       throw ExecutionError(fmt::format("{} '{}' has no data", kind, g.value_name(first + i)));
     if (given[i].type() != wanted)
-      throw TypeError(fmt::format("{} '{}' is {}, the graph wants {}", kind, g.value_name(first + i), to_string(given[i].type()),
-                                  to_string(wanted)));
+      throw TypeError(fmt::format("{} '{}' is {}, the graph wants {}", kind, g.value_name(first + i),
+                                  to_string(given[i].type()), to_string(wanted)));
   }
 }
 
@@ -51,7 +52,8 @@ EagerResult run_eagerly(const Graph& g, const std::vector<Tensor>& inputs, const
   EagerResult result;
   for (const Tensor& t : run.outputs) result.outputs.push_back(released(t, given));
   result.state = state;
-  for (std::size_t i = 0; i < g.updates.size(); ++i) result.state[g.updates[i].state - g.n_inputs] = released(run.updates[i], given);
+  for (std::size_t i = 0; i < g.updates.size(); ++i)
+    result.state[g.updates[i].state - g.n_inputs] = released(run.updates[i], given);
   return result;
 }
 

@@ -12,17 +12,17 @@
 
 namespace tapedeck::replay {
 
-// On a cache line of its own: neighbours run on different threads. Written by the thread that runs the segment, but for `waiting`, and for
-// the fault, which the kernel's own loops may report from anywhere.
+// On a cache line of its own: neighbours run on different threads. Written by the thread that runs the segment, but for
+// `waiting`, and for the fault, which the kernel's own loops may report from anywhere.
 struct alignas(64) SegmentRun {
-  std::atomic<std::int32_t> waiting{0}; // predecessors that have not finished; all of them, between runs
-  std::int32_t waits_for = 0;           // predecessors
+  std::atomic<std::int32_t> waiting{0};  // predecessors that have not finished; all of them, between runs
+  std::int32_t waits_for = 0;            // predecessors
   const std::int32_t* successors = nullptr;
   std::int32_t n_successors = 0;
-  NodeId faulty = kNone;                // the node at fault
-  KernelFault fault;                    // a segment stops at its first
-  std::exception_ptr thrown;            // what a kernel or a monitor threw
-  std::int32_t stopped = 0;             // first step that has not run
+  NodeId faulty = kNone;      // the node at fault
+  KernelFault fault;          // a segment stops at its first
+  std::exception_ptr thrown;  // what a kernel or a monitor threw
+  std::int32_t stopped = 0;   // first step that has not run
 
   // One predecessor less. True for the last of them, which also makes the segment ready to wait again.
   bool free() noexcept {
@@ -79,12 +79,12 @@ class Meter {
   const std::function<void(double)>* tell_ = nullptr;
   double total_ = 1;
   std::atomic<double> done_{0};
-  std::mutex telling_;                  // guards what follows
+  std::mutex telling_;  // guards what follows
   std::int64_t told_ns_ = 0;
   double told_ = 0;
   std::exception_ptr thrown_;
 };
 
-std::int64_t now_ns();                  // of a clock that only goes forward
+std::int64_t now_ns();  // of a clock that only goes forward
 
 }  // namespace tapedeck::replay

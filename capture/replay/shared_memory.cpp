@@ -1,8 +1,8 @@
 #include <tapedeck/capture/replay/shared_memory.h>
 
 #include <tapedeck/capture/replay/poison.h>
-#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
 
@@ -28,7 +28,8 @@ void StateValue::bind(Tensor tensor) {
 }
 
 bool StateValue::is_bound_to(const Tensor& tensor) const {
-  return bound.defined() && bound.impl()->storage == tensor.impl()->storage && base == tensor.impl()->data() && type == tensor.type();
+  return bound.defined() && bound.impl()->storage == tensor.impl()->storage && base == tensor.impl()->data() &&
+         type == tensor.type();
 }
 
 bool StateValue::overlaps(const void* at, std::int64_t bytes) const {
@@ -66,8 +67,8 @@ std::shared_ptr<StateValue> Memory::state_named(Name name, const Type& type, Nam
   if (!value) known = value = state_apart(name, type, graph);
   value->named = true;
   if (value->type != type)
-    throw TypeError(fmt::format("state '{}' cannot be shared: it is {} in '{}' and {} in '{}'", name.view(), to_string(value->type),
-                                value->graph.view(), to_string(type), graph.view()));
+    throw TypeError(fmt::format("state '{}' cannot be shared: it is {} in '{}' and {} in '{}'", name.view(),
+                                to_string(value->type), value->graph.view(), to_string(type), graph.view()));
   return value;
 }
 
@@ -78,8 +79,8 @@ void Memory::check_apart(const Member& member) const {
   for (std::size_t i = 0; i < state.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (state[i]->overlaps(*state[j]))
-        throw UsageError(fmt::format("'{}' cannot have state '{}' and '{}': they are bound to the same bytes", member.name.view(), member.state_names[j],
-                                     member.state_names[i]));
+        throw UsageError(fmt::format("'{}' cannot have state '{}' and '{}': they are bound to the same bytes",
+                                     member.name.view(), member.state_names[j], member.state_names[i]));
 }
 
 void Memory::check_apart(const Member& member, std::size_t slot, const Tensor& tensor) const {
@@ -87,13 +88,13 @@ void Memory::check_apart(const Member& member, std::size_t slot, const Tensor& t
   const auto check = [&](const Member& m, std::size_t own) {
     for (std::size_t other = 0; other < m.state.size(); ++other)
       if (other != own && m.state[other]->overlaps(tensor.impl()->data(), tensor.bytes()))
-        throw UsageError(fmt::format("state '{}' cannot be bound to bytes that '{}' is bound to{}", m.state_names[own], m.state_names[other],
-                                     &m == &member ? "" : fmt::format(": '{}' has both", m.name.view())));
+        throw UsageError(fmt::format("state '{}' cannot be bound to bytes that '{}' is bound to{}", m.state_names[own],
+                                     m.state_names[other], &m == &member ? "" : fmt::format(": '{}' has both", m.name.view())));
   };
   check(member, slot);
   if (!member.state[slot]->named) return;
   for (const Member* m : members_) {
-    if (m->family == member.family) continue;   // its state is the same
+    if (m->family == member.family) continue;  // its state is the same
     const auto it = std::find(m->state.begin(), m->state.end(), member.state[slot]);
     if (it != m->state.end()) check(*m, static_cast<std::size_t>(it - m->state.begin()));
   }
@@ -117,7 +118,7 @@ void Memory::point_at(Member& member, std::size_t slot, Tensor tensor) {
   };
   for (Member* m : members_)
     if (m->family == member.family && m->returns_state) m->keep_outputs_in(*member.state[slot]);
-  point();   // lets go of the old bytes before the new ones are counted
+  point();  // lets go of the old bytes before the new ones are counted
   const auto [first, end] = bound_.equal_range(tensor.impl()->data());
   for (auto it = first; it != end; ++it)
     if (const auto known = it->second.lock(); known && !known->named && known->is_bound_to(tensor)) {
@@ -172,7 +173,7 @@ void Memory::set(StateValue& value) {
   each_overlapping(value, [&](StateValue& other) {
     const auto* const theirs = static_cast<const char*>(other.base);
     const auto* const mine = static_cast<const char*>(value.base);
-    if (theirs < mine || theirs + other.type.bytes() > mine + value.type.bytes()) return;   // some of its bytes are as they were
+    if (theirs < mine || theirs + other.type.bytes() > mine + value.type.bytes()) return;  // some of its bytes are as they were
     other.set = true;
     other.torn = false;
   });
@@ -208,7 +209,7 @@ void Memory::leave(Member& member) {
 }
 
 void Memory::want() {
-  wanted_.assign(1, 0);   // also where there is no member
+  wanted_.assign(1, 0);  // also where there is no member
   for (const Member* m : members_) {
     if (m->chunks.size() > wanted_.size()) wanted_.resize(m->chunks.size(), 0);
     for (std::size_t i = 0; i < m->chunks.size(); ++i) wanted_[i] = std::max(wanted_[i], m->chunks[i]);
@@ -230,9 +231,9 @@ const std::vector<void*>& Memory::settle_arena() {
     wanted = wanted_;
     wants = wants_.load();
   }
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {   // what is outgrown goes before anything comes
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {  // what is outgrown goes before anything comes
     if (!blocks_[i] || (i < wanted.size() && blocks_[i]->bytes == wanted[i])) continue;
-    arena_user = nullptr;   // what was computed there is gone, whether or not other bytes are to be had
+    arena_user = nullptr;  // what was computed there is gone, whether or not other bytes are to be had
     count.forget(blocks_[i]->bytes);
     blocks_[i].reset();
   }
@@ -247,7 +248,7 @@ const std::vector<void*>& Memory::settle_arena() {
 }
 
 std::unique_ptr<Memory::Block> Memory::make_block(std::size_t i, const std::vector<std::int64_t>& wanted) {
-  const std::int64_t canary = poison ? Poison::kCanary : 0;   // not the plan's, so not counted
+  const std::int64_t canary = poison ? Poison::kCanary : 0;  // not the plan's, so not counted
   auto block = std::make_unique<Block>();
   try {
     block->buffer = Buffer(block->source, wanted[i] + 2 * canary);
@@ -265,10 +266,13 @@ std::unique_ptr<Memory::Block> Memory::make_block(std::size_t i, const std::vect
 
 void Busy::refuse(const char* what, Name member) const {
   const Name user = memory_.user_.load(std::memory_order_relaxed);
-  throw ExecutionError(user.empty() || user == member
-                           ? fmt::format("{}: the executor of '{}', or one that shares its memory, is in use by another thread", what, member.view())
-                           : fmt::format("{}: the executor of '{}' cannot be used now: '{}', which shares its memory, is in use by another thread", what,
-                                         member.view(), user.view()));
+  throw ExecutionError(
+      user.empty() || user == member
+          ? fmt::format("{}: the executor of '{}', or one that shares its memory, is in use by another thread", what,
+                        member.view())
+          : fmt::format(
+                "{}: the executor of '{}' cannot be used now: '{}', which shares its memory, is in use by another thread", what,
+                member.view(), user.view()));
 }
 
 }  // namespace tapedeck::replay

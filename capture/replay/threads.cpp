@@ -1,5 +1,5 @@
-// TBB's task_group in an arena of our own. Measured against flow::graph, level-by-level loops and spinning workers, it costs some
-// 20 ns a task and degrades gently when another program takes a core, which spinning does not.
+// TBB's task_group in an arena of our own. Measured against flow::graph, level-by-level loops and spinning workers, it costs
+// some 20 ns a task and degrades gently when another program takes a core, which spinning does not.
 //
 // The group has an isolated context: a replay started from a task of the caller's that is cancelled still runs to its end.
 #include <tapedeck/capture/replay/threads.h>

@@ -18,10 +18,10 @@ class Threads {
   // A task: must not throw.
   using Task = void (*)(void* context, std::int32_t item);
 
-  explicit Threads(int count);     // 0 = as many as the machine has
+  explicit Threads(int count);  // 0 = as many as the machine has
   ~Threads();
   int count() const;
-  int index() const;               // from inside a task: which of the threads runs it, 0..count-1
+  int index() const;  // from inside a task: which of the threads runs it, 0..count-1
 
   // Runs task(context, first) inside the arena, and returns once it and every task spawned from it, directly or not, is done.
   // One run at a time.

@@ -27,7 +27,8 @@ std::int32_t DimTable::find(std::string_view dim) const {
 
 namespace {
 
-// Sizes are at most 2^46 and rules have few factors, but nothing is assumed of a table from a file: beyond this nothing is a size.
+// Sizes are at most 2^46 and rules have few factors, but nothing is assumed of a table from a file: beyond this nothing is a
+// size.
 constexpr __int128 kMostSize = static_cast<__int128>(1) << 62;
 
 __int128 product_of(const std::vector<std::int32_t>& dims, const std::vector<std::int64_t>& sizes) {
@@ -72,10 +73,14 @@ std::string terms_text(const DimTable& table, const std::vector<DimRule::Term>& 
   std::string text;
   for (const DimRule::Term& t : terms) {
     if (!text.empty() && t.factor >= 0) text += '+';
-    if (t.dims.empty()) text += std::to_string(t.factor);
-    else if (t.factor == -1) text += "-" + dim_names(table, t.dims, "*");
-    else if (t.factor == 1) text += dim_names(table, t.dims, "*");
-    else text += fmt::format("{}*{}", t.factor, dim_names(table, t.dims, "*"));
+    if (t.dims.empty())
+      text += std::to_string(t.factor);
+    else if (t.factor == -1)
+      text += "-" + dim_names(table, t.dims, "*");
+    else if (t.factor == 1)
+      text += dim_names(table, t.dims, "*");
+    else
+      text += fmt::format("{}*{}", t.factor, dim_names(table, t.dims, "*"));
   }
   return text.empty() ? "0" : text;
 }
@@ -130,8 +135,9 @@ std::string print_with_dims(const Graph& graph, const DimTable& table) {
       if (a.input == graph.value_name(v)) add_statement(text, axis_text(table, a));
     return text.empty() ? text : "dims=" + quoted(text);
   };
-  std::map<std::string, std::string> by_node;   // inner nodes speak through the node around them
-  for (const DimTable::Entry& e : table.entries) add_statement(by_node[e.node.substr(0, e.node.find('/'))], entry_text(table, e));
+  std::map<std::string, std::string> by_node;  // inner nodes speak through the node around them
+  for (const DimTable::Entry& e : table.entries)
+    add_statement(by_node[e.node.substr(0, e.node.find('/'))], entry_text(table, e));
   options.extra_notes = [&](NodeId n) -> std::string {
     const Node& node = graph.nodes[n];
     const auto it = node.n_outputs > 0 ? by_node.find(graph.value_name(node.first_output)) : by_node.end();
@@ -160,8 +166,10 @@ class Reader {
       const std::string_view name = one.substr(0, equals), rule = one.substr(equals + 1);
       const bool is_range = rule.find("..") != rule.npos;
       if (is_range != ranges) continue;
-      if (is_range) read_range(one, name, rule);
-      else read_rule(one, name, rule);
+      if (is_range)
+        read_range(one, name, rule);
+      else
+        read_rule(one, name, rule);
     }
   }
 

@@ -1,17 +1,18 @@
-// Named dimensions: which axes of a graph's inputs vary together, between which bounds, and what else in the graph follows them.
+// Named dimensions: which axes of a graph's inputs vary together, between which bounds, and what else in the graph follows
+// them.
 //
 //     %x: f32[4,10] [dims="b=1..64, x@0=b"]     axis 0 of %x is `b`; the graph is written down at the sample size 4
 //     %h: f32[40] = reshape(%x) {shape=[40]}    [dims="h.shape.0=10*b"]
 //
-// Types follow the inputs by inference; what inference cannot know is what the author's code computed from a size and handed over
-// as an attribute (reshape {shape}, slice {stops}, full {shape}, the 1/n of a mean). For each such attribute the table holds a rule.
-// Rules name nodes by their first result, so a table stays good for every graph that keeps the names.
+// Types follow the inputs by inference; what inference cannot know is what the author's code computed from a size and handed
+// over as an attribute (reshape {shape}, slice {stops}, full {shape}, the 1/n of a mean). For each such attribute the table
+// holds a rule. Rules name nodes by their first result, so a table stays good for every graph that keeps the names.
 //
 // Values, safe to read from several threads.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/kernels/export.h>
 
 #include <cstdint>
 #include <limits>
@@ -38,7 +39,7 @@ std::string to_string(const Sizes& sizes);          // "b=4, s=16"
 
 // How an attribute follows the dimensions.
 struct DimRule {
-  struct Term {                          // factor * the product of these dims (indices, ascending, may repeat; none: a constant)
+  struct Term {  // factor * the product of these dims (indices, ascending, may repeat; none: a constant)
     std::int64_t factor = 1;
     std::vector<std::int32_t> dims;
     bool operator==(const Term&) const = default;
@@ -49,35 +50,35 @@ struct DimRule {
     fraction,  // factor / product of dims
   };
   Kind kind = Kind::size;
-  std::vector<Term> terms;               // of `size`
+  std::vector<Term> terms;  // of `size`
   std::int64_t divisor = 1;
-  double factor = 1;                     // of `multiple` and `fraction`
+  double factor = 1;  // of `multiple` and `fraction`
   std::vector<std::int32_t> dims;
-  bool single = false;                   // the number was rounded to f32
+  bool single = false;  // the number was rounded to f32
 
   bool operator==(const DimRule&) const = default;
 };
 
 struct DimTable {
-  struct Axis {                          // of an input
+  struct Axis {  // of an input
     std::string input;
     std::int32_t axis = 0;
     std::int32_t dim = 0;
     bool operator==(const Axis&) const = default;
   };
-  struct Entry {                         // of an attribute
-    std::string node;                    // its first result; inside a region "outer/0/inner": region 0 of the node that makes %outer
-    std::string field;                   // the attribute; "type0": a result's declared size; "value": a constant's element
-    std::int32_t element = -1;           // of a list; -1: the field itself
+  struct Entry {                // of an attribute
+    std::string node;           // its first result; inside a region "outer/0/inner": region 0 of the node that makes %outer
+    std::string field;          // the attribute; "type0": a result's declared size; "value": a constant's element
+    std::int32_t element = -1;  // of a list; -1: the field itself
     DimRule rule;
     bool operator==(const Entry&) const = default;
   };
   std::vector<DimRange> dims;
   std::vector<Axis> axes;
-  std::vector<Entry> entries;            // in node order
+  std::vector<Entry> entries;  // in node order
 
   bool empty() const { return dims.empty(); }
-  std::int32_t find(std::string_view dim) const;   // kNone if there is none
+  std::int32_t find(std::string_view dim) const;  // kNone if there is none
   bool operator==(const DimTable&) const = default;
 };
 
@@ -85,10 +86,10 @@ struct DimTable {
 std::int64_t size_at(const DimRule& rule, const std::vector<std::int64_t>& sizes, bool* whole);
 double scale_at(const DimRule& rule, const std::vector<std::int64_t>& sizes);
 
-std::string rule_text(const DimTable& table, const DimRule& rule);   // "4*b", "(b*s-2)/2", "single 1.0/b"
+std::string rule_text(const DimTable& table, const DimRule& rule);  // "4*b", "(b*s-2)/2", "single 1.0/b"
 
-// The graph's text with the table as notes `[dims="..."]`; erased, they change no result. print_with_dims(parse(s), parse_dims(s)) == s
-// for text that it printed. parse_dims throws ParseError; text without such notes gives an empty table.
+// The graph's text with the table as notes `[dims="..."]`; erased, they change no result. print_with_dims(parse(s),
+// parse_dims(s)) == s for text that it printed. parse_dims throws ParseError; text without such notes gives an empty table.
 std::string print_with_dims(const Graph& graph, const DimTable& table);
 DimTable parse_dims(std::string_view text, const std::string& file = "<text>");
 
@@ -97,4 +98,4 @@ std::string dims_text(const DimTable& table);
 DimTable dims_from_text(std::string_view text);
 inline constexpr const char* kDimsKey = "dims";
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

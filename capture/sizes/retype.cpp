@@ -37,8 +37,7 @@ class Retyper {
     for (const Update& u : g.updates)
       if (g.values[u.state].type != g.values[u.value].type)
         throw TypeError(fmt::format("state %{}: {} would be updated with {}{}: state keeps its type", g.value_name(u.state),
-                                    to_string(g.values[u.state].type),
-                                    to_string(g.values[u.value].type), when_));
+                                    to_string(g.values[u.state].type), to_string(g.values[u.value].type), when_));
   }
 
  private:
@@ -87,14 +86,16 @@ class Retyper {
   }
 
   [[noreturn]] void no_such(const Graph& g, NodeId n, const DimTable::Entry& e) const {
-    fail(g, n, fmt::format("the table of dimensions speaks of '{}', element {}, which the node does not have", e.field, e.element));
+    fail(g, n,
+         fmt::format("the table of dimensions speaks of '{}', element {}, which the node does not have", e.field, e.element));
   }
 
   void apply_rule(Graph& g, NodeId n, const DimTable::Entry& e, std::vector<Type>* declared) {
     const Node& node = g.nodes[n];
     if (e.field.starts_with("type") && node.op->is(kDeclaredTypes) && !g.literal(node)) {
       const std::size_t k = static_cast<std::size_t>(e.field.back() - '0');
-      if (e.field.size() != 5 || k >= declared->size() || e.element < 0 || e.element >= (*declared)[k].shape.rank) no_such(g, n, e);
+      if (e.field.size() != 5 || k >= declared->size() || e.element < 0 || e.element >= (*declared)[k].shape.rank)
+        no_such(g, n, e);
       (*declared)[k].shape[e.element] = size(g, n, e);
       return;
     }
@@ -109,7 +110,8 @@ class Retyper {
       } else if (field.kind == FieldKind::integer) {
         *static_cast<std::int64_t*>(at) = size(g, n, e);
       } else if (field.kind == FieldKind::real) {
-        *static_cast<double*>(at) = e.rule.kind == DimRule::Kind::size ? static_cast<double>(size(g, n, e)) : scale_at(e.rule, sizes_);
+        *static_cast<double*>(at) =
+            e.rule.kind == DimRule::Kind::size ? static_cast<double>(size(g, n, e)) : scale_at(e.rule, sizes_);
       } else {
         no_such(g, n, e);
       }
@@ -137,9 +139,9 @@ class Retyper {
 
   // ---- regions ----
 
-  // Regions read the node's operands in order, whole (loops, branches) or without their first axis (what a scan slices): the last of them,
-  // as many as the region has inputs beside a loop's index, or from the first on (gradients of loops). Which it is shows in the types as
-  // they were; whether it was right, the op's own rule decides afterwards.
+  // Regions read the node's operands in order, whole (loops, branches) or without their first axis (what a scan slices): the
+  // last of them, as many as the region has inputs beside a loop's index, or from the first on (gradients of loops). Which it
+  // is shows in the types as they were; whether it was right, the op's own rule decides afterwards.
   void retype_regions(Graph& g, const Graph& before, NodeId n, const std::string& path) {
     const Node& node = g.nodes[n];
     for (std::int32_t r = 0; r < node.n_regions; ++r) {
@@ -168,7 +170,8 @@ class Retyper {
     return true;
   }
 
-  static Type region_input(const Graph& g, const Graph& before, const Node& node, const Graph& region, std::int32_t i, std::int32_t k) {
+  static Type region_input(const Graph& g, const Graph& before, const Node& node, const Graph& region, std::int32_t i,
+                           std::int32_t k) {
     const Type& was = region.values[i].type;
     if (k < 0 || k >= node.n_inputs) return was;
     const ValueId v = g.inputs(node)[k];
@@ -177,9 +180,9 @@ class Retyper {
     return old.shape.rank > 0 && was == element(old) ? element(now) : was;
   }
 
-  std::string when_;                   // ", with b=4"
+  std::string when_;  // ", with b=4"
   const DimTable* table_;
-  std::vector<std::int64_t> sizes_;    // by dim
+  std::vector<std::int64_t> sizes_;  // by dim
   Entries entries_;
 };
 
@@ -215,8 +218,7 @@ class Suspects {
     }
     for (const Node& node : g_.nodes)
       for (ValueId v : g_.inputs(node))
-        for (std::int32_t i = 0; changed_[v] && i < node.n_outputs; ++i)
-          changed_[node.first_output + i] = true;
+        for (std::int32_t i = 0; changed_[v] && i < node.n_outputs; ++i) changed_[node.first_output + i] = true;
   }
 
   std::string first(const std::vector<NodeId>& but) {
@@ -228,8 +230,9 @@ class Suspects {
  private:
   // Fields that number axes or say how windows move: never computed from the size of a batch or a sequence.
   static bool is_size(const Field& field) {
-    static const std::set<std::string_view> others = {"axis", "axes", "axis1", "axis2", "steps", "stride", "dilation", "groups", "window",
-                                                      "padding", "batch_dims", "dims", "ignore_index", "offset", "diagonal", "blank", "interval", "n"};
+    static const std::set<std::string_view> others = {"axis",         "axes",   "axis1",    "axis2",   "steps",      "stride",
+                                                      "dilation",     "groups", "window",   "padding", "batch_dims", "dims",
+                                                      "ignore_index", "offset", "diagonal", "blank",   "interval",   "n"};
     return others.count(field.name) == 0;
   }
 
@@ -261,11 +264,16 @@ class Suspects {
   static double element(const Literal& literal) {
     const void* p = literal.data.get();
     switch (literal.type.dtype) {
-      case DType::f32: return *static_cast<const float*>(p);
-      case DType::f64: return *static_cast<const double*>(p);
-      case DType::i32: return *static_cast<const std::int32_t*>(p);
-      case DType::i64: return static_cast<double>(*static_cast<const std::int64_t*>(p));
-      default: return 0;
+      case DType::f32:
+        return *static_cast<const float*>(p);
+      case DType::f64:
+        return *static_cast<const double*>(p);
+      case DType::i32:
+        return *static_cast<const std::int32_t*>(p);
+      case DType::i64:
+        return static_cast<double>(*static_cast<const std::int64_t*>(p));
+      default:
+        return 0;
     }
   }
 
@@ -279,19 +287,20 @@ class Suspects {
       if (!(std::abs(whole) < 9e15)) continue;
       const double nearest = std::nearbyint(whole);
       const bool close = std::abs(whole - nearest) <= 1e-6 * std::abs(whole);
-      if (nearest >= 2 && close && numbers_.count(static_cast<std::int64_t>(nearest))) refuse(n, field, fmt::format("{}", value));
+      if (nearest >= 2 && close && numbers_.count(static_cast<std::int64_t>(nearest)))
+        refuse(n, field, fmt::format("{}", value));
     }
   }
 
   void refuse(NodeId n, const char* field, const std::string& value) {
     const Node& node = g_.nodes[n];
     const std::string_view site = node.origin.site.view();
-    found_ = fmt::format("[{}] '{}' holds {}, a size that changes, and one recording does not say how it follows: {}{}", node.op->name, field, value,
-                         g_.node_text(n), site.empty() ? "" : fmt::format(" ({})", site));
+    found_ = fmt::format("[{}] '{}' holds {}, a size that changes, and one recording does not say how it follows: {}{}",
+                         node.op->name, field, value, g_.node_text(n), site.empty() ? "" : fmt::format(" ({})", site));
   }
 
   const Graph& g_;
-  std::vector<bool> changed_;            // by value: its type changed, or an operand's did
+  std::vector<bool> changed_;  // by value: its type changed, or an operand's did
   std::set<std::int64_t> numbers_;
   std::string found_;
 };
@@ -316,10 +325,13 @@ Graph retype(const Graph& graph, const DimTable& table, const Sizes& sizes) {
       shape[a.axis] = by_dim[a.dim];
       found = true;
     }
-    if (!found) throw TypeError(fmt::format("the table of dimensions speaks of axis {} of '{}', which is no input of the graph", a.axis, a.input));
+    if (!found)
+      throw TypeError(
+          fmt::format("the table of dimensions speaks of axis {} of '{}', which is no input of the graph", a.axis, a.input));
   }
   std::string when;
-  for (std::size_t d = 0; d < by_dim.size(); ++d) when += fmt::format("{}{}={}", d ? ", " : ", with ", table.dims[d].name, by_dim[d]);
+  for (std::size_t d = 0; d < by_dim.size(); ++d)
+    when += fmt::format("{}{}={}", d ? ", " : ", with ", table.dims[d].name, by_dim[d]);
   Retyper(when, &table, by_dim).run(result, graph, "");
   return result;
 }
@@ -343,14 +355,17 @@ Graph retype(const Graph& graph, const std::map<std::string, Type>& inputs) {
   return result;
 }
 
-Graph inferred_again(Graph changed, const Graph& before, const std::string& when, const std::function<void(Graph&, NodeId)>& first) {
+Graph inferred_again(Graph changed, const Graph& before, const std::string& when,
+                     const std::function<void(Graph&, NodeId)>& first) {
   Retyper retyper(when);
   retyper.first = first;
   retyper.run(changed, before, "");
   return changed;
 }
 
-std::string held_size(const Graph& before, const Graph& after, const std::vector<NodeId>& but) { return Suspects(before, after).first(but); }
+std::string held_size(const Graph& before, const Graph& after, const std::vector<NodeId>& but) {
+  return Suspects(before, after).first(but);
+}
 
 Sizes sizes_of(const Graph& graph, const DimTable& table, const std::map<std::string, Type>& inputs) {
   Sizes sizes;
@@ -361,20 +376,23 @@ Sizes sizes_of(const Graph& graph, const DimTable& table, const std::map<std::st
     if (it == inputs.end()) continue;
     Type expected = graph.values[v].type;
     if (it->second.shape.rank != expected.shape.rank || it->second.dtype != expected.dtype)
-      throw TypeError(fmt::format("input '{}' is {}, the graph wants {} but for its named dimensions", name, to_string(it->second), to_string(expected)));
+      throw TypeError(fmt::format("input '{}' is {}, the graph wants {} but for its named dimensions", name,
+                                  to_string(it->second), to_string(expected)));
     for (const DimTable::Axis& a : table.axes) {
       if (a.input != name || a.axis >= expected.shape.rank) continue;
       const DimRange& d = table.dims[a.dim];
       const std::int64_t size = it->second.shape[a.axis];
       const auto [known, fresh] = sizes.emplace(d.name, size);
       if (!fresh && known->second != size)
-        throw TypeError(fmt::format("dimension '{}' is {} by {} and {} by axis {} of '{}'", d.name, known->second, said_by[d.name], size, a.axis, name));
+        throw TypeError(fmt::format("dimension '{}' is {} by {} and {} by axis {} of '{}'", d.name, known->second,
+                                    said_by[d.name], size, a.axis, name));
       if (fresh) said_by[d.name] = fmt::format("axis {} of '{}'", a.axis, name);
       check_range(d, size);
       expected.shape[a.axis] = size;
     }
     if (expected != it->second)
-      throw TypeError(fmt::format("input '{}' is {}, the graph wants {} but for its named dimensions", name, to_string(it->second), to_string(expected)));
+      throw TypeError(fmt::format("input '{}' is {}, the graph wants {} but for its named dimensions", name,
+                                  to_string(it->second), to_string(expected)));
   }
   return sizes;
 }

@@ -1,11 +1,11 @@
 #include <tapedeck/capture/step/captured_backward.h>
 
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
 #include <tapedeck/engine/ops/movement.h>
-#include <tapedeck/engine/eager/tensor_impl.h>
-#include <tapedeck/engine/eager/thread_state.h>
 
 #include <fmt/format.h>
 
@@ -45,8 +45,9 @@ CapturedBackward::CapturedBackward(const Captured& captured, PlanOptions plan, E
     if (captured.differentiable[i]) targets_.push_back(i);
   find_operands(captured);
   if (!captured.hidden_history.empty()) {
-    problem_ = fmt::format("its gradient is steered by {}, which the captured graph does not show; capture the backward pass too",
-        captured.hidden_history);
+    problem_ =
+        fmt::format("its gradient is steered by {}, which the captured graph does not show; capture the backward pass too",
+                    captured.hidden_history);
     return;
   }
   try {
@@ -63,14 +64,18 @@ void CapturedBackward::find_operands(const Captured& captured) {
   std::vector<bool> wants(static_cast<std::size_t>(g.n_inputs + g.n_state));
   std::unordered_map<const detail::TensorImpl*, bool> needs;
   for (const TensorUse& use : captured.uses) {
-    if (use.input != kNone) wants[use.input] = use.requires_grad;
-    else needs[use.tensor.impl()] = use.requires_grad;
+    if (use.input != kNone)
+      wants[use.input] = use.requires_grad;
+    else
+      needs[use.tensor.impl()] = use.requires_grad;
   }
   for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) {
     Operand o;
     o.value = v;
-    if (v < captured.declared_inputs) o.input = v;
-    else o.tensor = v < g.n_inputs ? captured.inputs[v] : captured.state[v - g.n_inputs];
+    if (v < captured.declared_inputs)
+      o.input = v;
+    else
+      o.tensor = v < g.n_inputs ? captured.inputs[v] : captured.state[v - g.n_inputs];
     o.wants_gradient = o.input != kNone ? wants[v] : needs.count(o.tensor.impl()) && needs[o.tensor.impl()];
     operands_.push_back(std::move(o));
   }
@@ -99,7 +104,8 @@ void CapturedBackward::generate(const Captured& captured) {
 std::string CapturedBackward::overwritten(const Captured& captured) const {
   for (const Update& u : captured.graph.updates)
     if (read_[u.state])
-      return fmt::format("it reads the state '{}', which the step overwrites; capture the backward pass too", captured.graph.value_name(u.state));
+      return fmt::format("it reads the state '{}', which the step overwrites; capture the backward pass too",
+                         captured.graph.value_name(u.state));
   return "";
 }
 
@@ -114,9 +120,8 @@ std::vector<Tensor> CapturedBackward::attach(const std::vector<Tensor>& inputs, 
   for (std::size_t i : targets_) targets.push_back(results[i]);
   const std::vector<Tensor> tracked = custom_gradient(
       xs, [&](const std::vector<Tensor>&) { return targets; },
-      [self = shared_from_this()](const std::vector<Tensor>& operands, const std::vector<Tensor>&, const std::vector<Tensor>& dys) {
-        return self->run(operands, dys);
-      });
+      [self = shared_from_this()](const std::vector<Tensor>& operands, const std::vector<Tensor>&,
+                                  const std::vector<Tensor>& dys) { return self->run(operands, dys); });
   std::vector<Tensor> all = results;
   for (std::size_t k = 0; k < targets_.size(); ++k) all[targets_[k]] = tracked[k];
   return all;
@@ -143,8 +148,9 @@ void CapturedBackward::give_state(std::size_t state, const std::string& name, co
 std::vector<Tensor> CapturedBackward::run(const std::vector<Tensor>& xs, const std::vector<Tensor>& dys) {
   if (!problem_.empty()) throw GradientError("[backward] a captured step has no gradient: " + problem_);
   if (thread_state().grad_enabled)
-    throw GradientError("[backward] a captured step gives no gradients of gradients; run it eagerly, or capture the backward pass too");
-  const auto n_inputs = static_cast<std::size_t>(graph_.n_inputs) - dys.size();   // of the captured graph
+    throw GradientError(
+        "[backward] a captured step gives no gradients of gradients; run it eagerly, or capture the backward pass too");
+  const auto n_inputs = static_cast<std::size_t>(graph_.n_inputs) - dys.size();  // of the captured graph
   if (!executor_) make_executor();
   const std::vector<std::string> state_names = executor_->state_names();
   std::size_t k = 0;
@@ -154,16 +160,20 @@ std::vector<Tensor> CapturedBackward::run(const std::vector<Tensor>& xs, const s
     // What is not read is set to anything.
     const auto slot = static_cast<ValueId>(i < n_inputs ? i : i + dys.size());
     const Tensor value = given ? xs[k++] : default_value(graph_.values[slot].type, 0, "");
-    if (i < n_inputs) executor_->set_input(static_cast<int>(i), value);
-    else give_state(i - n_inputs, state_names[i - n_inputs], value);
+    if (i < n_inputs)
+      executor_->set_input(static_cast<int>(i), value);
+    else
+      give_state(i - n_inputs, state_names[i - n_inputs], value);
   }
   for (std::size_t j = 0; j < dys.size(); ++j) executor_->set_input(static_cast<int>(n_inputs + j), dys[j]);
   const std::vector<Tensor> gradients = executor_->run_and_outputs();
   std::vector<Tensor> dxs;
   std::size_t next = 0;
   for (std::size_t i = 0; i < operands_.size(); ++i) {
-    if (operands_[i].wants_gradient) dxs.push_back(gradients[next++]);
-    else if (read_[i]) dxs.emplace_back();
+    if (operands_[i].wants_gradient)
+      dxs.push_back(gradients[next++]);
+    else if (read_[i])
+      dxs.emplace_back();
   }
   return dxs;
 }

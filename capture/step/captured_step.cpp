@@ -1,17 +1,17 @@
 // The callable: records its first two calls, compares them, replays after.
 #include <tapedeck/capture/step/captured_step.h>
 
-#include <tapedeck/capture/step/captured_backward.h>
-#include <tapedeck/capture/record/compare_recordings.h>
-#include <tapedeck/capture/record/call_conditions.h>
-#include <tapedeck/capture/step/size_families.h>
-#include <tapedeck/capture/replay/threads.h>
-#include <tapedeck/capture/step/explain_recordings.h>
 #include <tapedeck/capture/planner/planner.h>
-#include <tapedeck/capture/replay/replay_pool.h>
+#include <tapedeck/capture/record/call_conditions.h>
 #include <tapedeck/capture/record/checked_call.h>
-#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/capture/record/compare_recordings.h>
+#include <tapedeck/capture/replay/replay_pool.h>
+#include <tapedeck/capture/replay/threads.h>
+#include <tapedeck/capture/step/captured_backward.h>
+#include <tapedeck/capture/step/explain_recordings.h>
+#include <tapedeck/capture/step/size_families.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 
@@ -24,21 +24,21 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kMostPrograms = 64;   // of one step; the oldest is dropped
+constexpr std::size_t kMostPrograms = 64;  // of one step; the oldest is dropped
 
 // What was recorded for one list of input types, in one kind of surroundings.
 struct Recording {
   std::vector<Type> types;
   Surroundings surroundings;
-  std::optional<Captured> first;      // until a second call has confirmed it
+  std::optional<Captured> first;  // until a second call has confirmed it
   std::optional<Captured> captured;
   std::shared_ptr<Executor> executor;
-  bool made = false;                  // from recordings at other sizes
-  std::shared_ptr<CapturedBackward> backward;   // if results have gradients left to give
-  std::vector<const void*> bases;     // by state: the bytes that are bound
+  bool made = false;                           // from recordings at other sizes
+  std::shared_ptr<CapturedBackward> backward;  // if results have gradients left to give
+  std::vector<const void*> bases;              // by state: the bytes that are bound
   Watchlist watchlist;
   Draws draws;
-  std::vector<std::string> reasons;   // why it was recorded
+  std::vector<std::string> reasons;  // why it was recorded
 
   const Captured* known() const { return captured ? &*captured : first ? &*first : nullptr; }
 };
@@ -56,7 +56,8 @@ std::vector<Type> types_of(const std::vector<Tensor>& tensors) {
 }
 
 bool same_types(const std::vector<Type>& types, const std::vector<Tensor>& tensors) {
-  return std::equal(types.begin(), types.end(), tensors.begin(), tensors.end(), [](const Type& type, const Tensor& t) { return type == t.type(); });
+  return std::equal(types.begin(), types.end(), tensors.begin(), tensors.end(),
+                    [](const Type& type, const Tensor& t) { return type == t.type(); });
 }
 
 // One call at a time: a second one is told, not made to wait.
@@ -73,7 +74,8 @@ class OneCall {
   std::atomic<bool>& busy_;
 };
 
-// The inputs as the function sees them: handles of their own, so that a tensor the function reads by other ways is not taken for an input.
+// The inputs as the function sees them: handles of their own, so that a tensor the function reads by other ways is not taken
+// for an input.
 class StandIns {
  public:
   explicit StandIns(const std::vector<Tensor>& inputs) : given_(inputs) {
@@ -86,9 +88,12 @@ class StandIns {
     for (std::size_t i = 0; i < inside_.size(); ++i) {
       if (!inside_[i].impl()->requires_grad) continue;
       const Tensor g = inside_[i].grad();
-      if (given_[i].impl()->requires_grad) given_[i].set_grad(g);
+      if (given_[i].impl()->requires_grad)
+        given_[i].set_grad(g);
       else if (g.defined())
-        throw CaptureError(fmt::format("[capture] backward inside the step reached input {}, whose gradient history began before the step; detach() it", i));
+        throw CaptureError(fmt::format(
+            "[capture] backward inside the step reached input {}, whose gradient history began before the step; detach() it",
+            i));
     }
   }
 
@@ -108,7 +113,8 @@ class StandIns {
 };
 
 // Results that share no bytes with each other or with anything that lives on: the next call must not change them.
-std::vector<Tensor> own_results(const std::vector<Tensor>& results, const Captured& captured, const std::vector<Tensor>& inputs) {
+std::vector<Tensor> own_results(const std::vector<Tensor>& results, const Captured& captured,
+                                const std::vector<Tensor>& inputs) {
   std::unordered_set<const detail::Storage*> taken{nullptr};
   for (const auto* list : {&inputs, &captured.inputs, &captured.state, &captured.constants})
     for (const Tensor& t : *list) taken.insert(t.impl()->storage);
@@ -117,7 +123,9 @@ std::vector<Tensor> own_results(const std::vector<Tensor>& results, const Captur
   const NoGrad no_grad;
   std::vector<Tensor> own;
   for (const Tensor& t : results)
-    own.push_back(taken.insert(t.impl()->storage).second || t.abstract() ? Tensor(detail::new_view(*t.impl(), t.shape(), 0, t.strides())) : copy(t));
+    own.push_back(taken.insert(t.impl()->storage).second || t.abstract()
+                      ? Tensor(detail::new_view(*t.impl(), t.shape(), 0, t.strides()))
+                      : copy(t));
   return own;
 }
 
@@ -141,18 +149,20 @@ void keep_shared_constants(const Captured& first, Captured* second) {
 
 struct CapturedStep::Impl {
   StepFunction fn;
-  CapturedStepOptions options;        // executor: with a pool and by_tensor
-  ExecutorOptions given_executor;     // as given: backward passes may run in other threads, so they are in no pool unless the user says so
+  CapturedStepOptions options;  // executor: with a pool and by_tensor
+  ExecutorOptions
+      given_executor;  // as given: backward passes may run in other threads, so they are in no pool unless the user says so
   std::vector<std::unique_ptr<Recording>> cache;
-  const Recording* last = nullptr;    // ran last
+  const Recording* last = nullptr;  // ran last
   StepCounts counts;
   std::atomic<bool> busy{false};
-  std::unique_ptr<DimFamilies> families;   // if dimensions are named
+  std::unique_ptr<DimFamilies> families;  // if dimensions are named
 
   // ---- which recording ----
 
   std::string why_not(const Recording& r, const Surroundings& now, const std::vector<Tensor>& inputs) const {
-    if (!same_types(r.types, inputs)) return fmt::format("input types changed to ({}) from ({})", types_text(types_of(inputs)), types_text(r.types));
+    if (!same_types(r.types, inputs))
+      return fmt::format("input types changed to ({}) from ({})", types_text(types_of(inputs)), types_text(r.types));
     const Captured* known = r.known();
     const std::string other = now.difference(r.surroundings, known && draws(*known));
     if (!other.empty() || !known) return other;
@@ -179,7 +189,9 @@ struct CapturedStep::Impl {
 
   // ---- running the function ----
 
-  std::string input_name(std::size_t i) const { return i < options.input_names.size() ? options.input_names[i] : fmt::format("in{}", i); }
+  std::string input_name(std::size_t i) const {
+    return i < options.input_names.size() ? options.input_names[i] : fmt::format("in{}", i);
+  }
 
   // Runs the function inside a capture; `end` closes it.
   template <class End>
@@ -218,8 +230,10 @@ struct CapturedStep::Impl {
       r.first = std::move(captured);
     } else {
       compare_recordings(*r.first, captured);
-      if (trusted_counts(*r.first, captured)) build(r, std::move(captured));
-      else r.first = std::move(captured);
+      if (trusted_counts(*r.first, captured))
+        build(r, std::move(captured));
+      else
+        r.first = std::move(captured);
     }
     note_handles();
     return outputs;
@@ -257,8 +271,8 @@ struct CapturedStep::Impl {
   std::vector<Tensor> check(Recording& r, const std::vector<Tensor>& inputs) {
     StreamCheck watch(*r.captured->script);
     const Scoped<RecordWatch*> watching(watch_of_captures(), &watch);
-    std::vector<Tensor> outputs =
-        run_captured(inputs, [&](Capture&, const std::vector<Tensor>& results) { watch.finish(*thread_state().tape, results); });
+    std::vector<Tensor> outputs = run_captured(
+        inputs, [&](Capture&, const std::vector<Tensor>& results) { watch.finish(*thread_state().tape, results); });
     ++counts.checks;
     return own_results(outputs, *r.captured, inputs);
   }
@@ -297,8 +311,8 @@ struct CapturedStep::Impl {
   }
 
   void set_inputs(Recording& r, const std::vector<Tensor>& inputs) {
-    // Declared inputs come first; the marked ones (learning rates) are read from their tensors, which their owners may have set since;
-    // gradients come last.
+    // Declared inputs come first; the marked ones (learning rates) are read from their tensors, which their owners may have set
+    // since; gradients come last.
     const Captured& c = *r.captured;
     std::size_t n = c.inputs.size();
     for (const TensorUse& use : c.uses) {
@@ -316,12 +330,14 @@ struct CapturedStep::Impl {
   std::vector<Tensor> replay(Recording& r, const std::vector<Tensor>& inputs) {
     bind_state(r);
     set_inputs(r, inputs);
-    std::vector<Tensor> outputs = r.executor->run_and_outputs();   // or nothing has happened
+    std::vector<Tensor> outputs = r.executor->run_and_outputs();  // or nothing has happened
     r.draws.advance();
     ++counts.replays;
     for (const TensorUse& use : r.captured->uses) {
-      if (use.grad_output != kNone) used(use, inputs).set_grad(outputs[use.grad_output]);
-      else if (use.clears_grad) used(use, inputs).set_grad(Tensor());
+      if (use.grad_output != kNone)
+        used(use, inputs).set_grad(outputs[use.grad_output]);
+      else if (use.clears_grad)
+        used(use, inputs).set_grad(Tensor());
     }
     outputs.resize(static_cast<std::size_t>(r.captured->declared_outputs));
     return outputs;
@@ -333,8 +349,9 @@ struct CapturedStep::Impl {
   void make(Recording& r) {
     if (r.executor && !r.made) return;
     std::shared_ptr<Executor> executor = families->executor(r.types, r.surroundings);
-    if (!executor || executor == r.executor) return;   // what was evicted here is still good as long as this recording has it
-    // Recordings hold handles to state, which those that watch them must not take for the user's: whoever has no doubts now has none after.
+    if (!executor || executor == r.executor) return;  // what was evicted here is still good as long as this recording has it
+    // Recordings hold handles to state, which those that watch them must not take for the user's: whoever has no doubts now has
+    // none after.
     std::vector<Recording*> sure;
     for (const auto& other : cache)
       if (other->captured && other->watchlist.suspicion(*other->captured).empty()) sure.push_back(other.get());
@@ -347,7 +364,7 @@ struct CapturedStep::Impl {
     r.made = true;
     r.executor = std::move(executor);
     r.bases.assign(r.captured->state.size(), &r);
-    std::erase_if(cache, [&](const auto& other) {   // made for sizes whose executor was given up
+    std::erase_if(cache, [&](const auto& other) {  // made for sizes whose executor was given up
       const bool gone = other.get() != &r && other->made && other->executor.use_count() == 1;
       if (gone) std::erase(sure, other.get());
       if (gone && last == other.get()) last = nullptr;
@@ -372,7 +389,8 @@ struct CapturedStep::Impl {
   std::vector<Tensor> call(const std::vector<Tensor>& inputs) {
     const OneCall one(busy);
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (!inputs[i].defined()) throw CaptureError(fmt::format("[capture] input {} ('{}') of the step is undefined", i, input_name(i)));
+      if (!inputs[i].defined())
+        throw CaptureError(fmt::format("[capture] input {} ('{}') of the step is undefined", i, input_name(i)));
     // Part of something larger that records or recomputes: it sees the ops themselves.
     const ThreadState& state = thread_state();
     if (state.tape->capturing || state.abstract || state.region != kNone || state.calls) return fn(inputs);
@@ -397,7 +415,8 @@ struct CapturedStep::Impl {
     const Captured& c = *r.known();
     const bool any = std::find(c.differentiable.begin(), c.differentiable.end(), true) != c.differentiable.end();
     if (!any || !thread_state().grad_enabled) return results;
-    if (!r.backward) r.backward = std::make_shared<CapturedBackward>(c, options.plan, member_options(r, given_executor, "backward of "));
+    if (!r.backward)
+      r.backward = std::make_shared<CapturedBackward>(c, options.plan, member_options(r, given_executor, "backward of "));
     return r.backward->attach(inputs, results);
   }
 
@@ -405,7 +424,8 @@ struct CapturedStep::Impl {
     std::vector<Explanation> all;
     for (const auto& r : cache) {
       const Captured* known = r->known();
-      all.push_back({types_text(r->types), r->reasons, known ? &known->report : nullptr, r->executor ? &r->executor->plan() : nullptr});
+      all.push_back(
+          {types_text(r->types), r->reasons, known ? &known->report : nullptr, r->executor ? &r->executor->plan() : nullptr});
     }
     return all;
   }
@@ -436,7 +456,9 @@ void CapturedStep::forget() {
   if (impl_->families) impl_->families = std::make_unique<DimFamilies>(o.dims, o.plan, o.executor, o.input_names);
 }
 
-const Plan* CapturedStep::plan() const { return impl_->last && impl_->last->executor ? &impl_->last->executor->plan() : nullptr; }
+const Plan* CapturedStep::plan() const {
+  return impl_->last && impl_->last->executor ? &impl_->last->executor->plan() : nullptr;
+}
 
 int CapturedStep::recordings() const { return impl_->counts.recordings; }
 int CapturedStep::replays() const { return impl_->counts.replays; }

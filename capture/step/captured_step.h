@@ -1,12 +1,12 @@
 // A captured step: a callable that records the function it was given, and replays the recording.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
-#include <tapedeck/capture/record/capture.h>
-#include <tapedeck/capture/step/size_buckets.h>
-#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/plan/plan_options.h>
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/capture/step/size_buckets.h>
 #include <tapedeck/engine/eager/tensor.h>
+#include <tapedeck/kernels/export.h>
 
 #include <functional>
 #include <memory>
@@ -15,17 +15,20 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// A step that records its first two calls and replays after. Keyed by the types of the inputs and by everything else that eager code would
-// have seen: whether gradients are wanted, autocast, which modules train, which tensors need and have gradients, the thread's random state.
+// A step that records its first two calls and replays after. Keyed by the types of the inputs and by everything else that eager
+// code would have seen: whether gradients are wanted, autocast, which modules train, which tensors need and have gradients, the
+// thread's random state.
 //     auto step = capture([&](const std::vector<Tensor>& in) { ...; return std::vector<Tensor>{loss}; });
 //     Tensor loss = step({x, y})[0];
-// Results are the caller's own. Inside an open capture, a checkpoint region or abstract execution a call just runs the function. What a
-// replay cannot see of the host (a C++ number that changes after the second call) a checked call finds. README.md: what is refused.
+// Results are the caller's own. Inside an open capture, a checkpoint region or abstract execution a call just runs the
+// function. What a replay cannot see of the host (a C++ number that changes after the second call) a checked call finds.
+// README.md: what is refused.
 using StepFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 enum class CaptureMode : std::uint8_t {
   replay,
-  checked,   // the function runs eagerly every time, and its ops are compared with the capture as they come: CaptureError at the first that differs
+  checked,  // the function runs eagerly every time, and its ops are compared with the capture as they come: CaptureError at the
+            // first that differs
 };
 
 struct CapturedStepOptions {
@@ -33,8 +36,8 @@ struct CapturedStepOptions {
   ExecutorOptions executor = {};
   std::vector<std::string> input_names = {};  // default in0, in1, ...
   CaptureMode mode = CaptureMode::replay;
-  bool fully_static = false;                  // no unplanned regions: an op whose size only a run knows is an error
-  DimOptions dims = {};                       // named dimensions: sizes within their ranges are one step (size_buckets.h)
+  bool fully_static = false;  // no unplanned regions: an op whose size only a run knows is an error
+  DimOptions dims = {};       // named dimensions: sizes within their ranges are one step (size_buckets.h)
 };
 
 // One call at a time: a second one, from another thread or from inside the function, is a CaptureError.
@@ -46,13 +49,13 @@ class CapturedStep {
   std::vector<Tensor> operator()(const std::vector<Tensor>& inputs);
   CaptureMode mode() const;
   void set_mode(CaptureMode mode);
-  void forget();                          // drops every recording: the next call records. After a replay that failed half way, restore the state first
-  std::string explain() const;            // for every recording: inputs, state, constants, ..., and why it recorded (again)
-  std::string explain_json() const;       // the same; schema tapedeck.explain/1
-  const Plan* plan() const;               // of the program that ran last; null while it is not replayed yet. Valid until the next call
-  int recordings() const;                 // how often the function itself has run to be recorded
+  void forget();  // drops every recording: the next call records. After a replay that failed half way, restore the state first
+  std::string explain() const;       // for every recording: inputs, state, constants, ..., and why it recorded (again)
+  std::string explain_json() const;  // the same; schema tapedeck.explain/1
+  const Plan* plan() const;  // of the program that ran last; null while it is not replayed yet. Valid until the next call
+  int recordings() const;    // how often the function itself has run to be recorded
   int replays() const;
-  int checks() const;                     // calls in checked mode that agreed with the capture
+  int checks() const;  // calls in checked mode that agreed with the capture
 
  private:
   struct Impl;
@@ -63,4 +66,4 @@ inline CapturedStep capture(StepFunction fn, CapturedStepOptions options = {}) {
   return CapturedStep(std::move(fn), std::move(options));
 }
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -27,14 +27,16 @@ constexpr Section kSections[] = {{"inputs", "inputs", &CaptureReport::inputs},
 std::string text_of(const char* title, const Items& items) {
   if (items.empty()) return "";
   std::string text = fmt::format("{}:\n", title);
-  for (const auto& i : items) text += fmt::format("  {}: {}{}{}\n", i.name, to_string(i.type), i.detail.empty() ? "" : "  ", i.detail);
+  for (const auto& i : items)
+    text += fmt::format("  {}: {}{}{}\n", i.name, to_string(i.type), i.detail.empty() ? "" : "  ", i.detail);
   return text;
 }
 
 std::string mutated_text(const CaptureReport& report) {
   if (report.mutated.empty()) return "";
   std::string text = fmt::format("updated: {}\n", fmt::join(report.mutated, ", "));
-  for (std::size_t i = 0; i < report.mutated.size(); ++i) text += fmt::format("  {}: by {}\n", report.mutated[i], report.written_by[i]);
+  for (std::size_t i = 0; i < report.mutated.size(); ++i)
+    text += fmt::format("  {}: by {}\n", report.mutated[i], report.written_by[i]);
   return text;
 }
 
@@ -42,7 +44,14 @@ void write_items(JsonWriter& json, const char* key, const Items& items) {
   json.key(key).open('[');
   for (const auto& i : items) {
     json.line().open('{');
-    json.key("name").value(i.name).key("type").value(to_string(i.type)).key("bytes").value(i.type.bytes()).key("detail").value(i.detail);
+    json.key("name")
+        .value(i.name)
+        .key("type")
+        .value(to_string(i.type))
+        .key("bytes")
+        .value(i.type.bytes())
+        .key("detail")
+        .value(i.detail);
     json.close('}');
   }
   json.close(']');

@@ -12,10 +12,10 @@ class JsonWriter;
 
 // One recording of a captured step.
 struct Explanation {
-  std::string types;                     // of the inputs
-  std::vector<std::string> reasons;      // why it was recorded, and recorded again
-  const CaptureReport* report = nullptr; // null: no recording has succeeded
-  const Plan* plan = nullptr;            // null: not yet planned
+  std::string types;                      // of the inputs
+  std::vector<std::string> reasons;       // why it was recorded, and recorded again
+  const CaptureReport* report = nullptr;  // null: no recording has succeeded
+  const Plan* plan = nullptr;             // null: not yet planned
 };
 
 struct StepCounts {

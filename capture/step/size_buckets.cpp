@@ -18,7 +18,7 @@ namespace {
 
 struct Recorded {
   Graph graph;
-  std::vector<std::int64_t> sizes;   // by dim
+  std::vector<std::int64_t> sizes;  // by dim
   int times = 1;
 };
 
@@ -47,16 +47,16 @@ struct DimBuckets::Impl {
   DimTable table;
   std::vector<Recorded> recorded;
   bool general = false;
-  std::string why;                       // not general, and why
-  std::vector<std::string> history;      // what became of earlier recordings
+  std::string why;                   // not general, and why
+  std::vector<std::string> history;  // what became of earlier recordings
 
   // The graph that the upper-bound plan is fitted by: as recorded, or, where passes rewrite it, as they leave it.
-  std::optional<Graph> base, largest;    // at the first sizes recorded, at the upper bounds
+  std::optional<Graph> base, largest;  // at the first sizes recorded, at the upper bounds
   DimTable base_table;
-  std::unique_ptr<Executor> parent;      // replays `largest`: the memory all others share
+  std::unique_ptr<Executor> parent;  // replays `largest`: the memory all others share
   std::unique_ptr<Refit> refit;
-  std::string no_upper_bound;            // why there is no parent
-  std::list<Bucket> buckets;             // most recently used first
+  std::string no_upper_bound;  // why there is no parent
+  std::list<Bucket> buckets;   // most recently used first
   BucketStats stats;
 
   // ---- sizes ----
@@ -114,7 +114,8 @@ struct DimBuckets::Impl {
   void make_parent() {
     Sizes sizes;
     for (std::size_t d = 0; d < table.dims.size(); ++d) {
-      if (varied(d) && !table.dims[d].bounded()) return void(no_upper_bound = fmt::format("dimension '{}' has no upper bound", table.dims[d].name));
+      if (varied(d) && !table.dims[d].bounded())
+        return void(no_upper_bound = fmt::format("dimension '{}' has no upper bound", table.dims[d].name));
       sizes[table.dims[d].name] = varied(d) ? table.dims[d].max : recorded[0].sizes[d];
     }
     try {
@@ -141,7 +142,8 @@ struct DimBuckets::Impl {
     return true;
   }
 
-  // Passes have rewritten the graph: if they do the same at every recorded size and at the largest, what they leave is one graph too.
+  // Passes have rewritten the graph: if they do the same at every recorded size and at the largest, what they leave is one
+  // graph too.
   bool serves_prepared(const std::vector<std::int64_t>& most, const Plan& plan) {
     PassRunner passes;
     std::vector<std::vector<std::int64_t>> sizes;
@@ -159,13 +161,14 @@ struct DimBuckets::Impl {
   }
 
   std::unique_ptr<Executor> fitted(const std::vector<std::int64_t>& sizes, std::string* reason) {
-    std::optional<Plan> plan = fit_plan(parent->plan(), refit->planned_graph(retype(*base, base_table, by_name(sizes))), reason);
+    std::optional<Plan> plan =
+        fit_plan(parent->plan(), refit->planned_graph(retype(*base, base_table, by_name(sizes))), reason);
     if (!plan) return nullptr;
     try {
       auto executor = std::make_unique<Executor>(parent->reshape(std::move(*plan)));
       ++stats.fitted;
       return executor;
-    } catch (const InvalidGraphError& error) {   // what fitted is no plan at these sizes: then they get one of their own
+    } catch (const InvalidGraphError& error) {  // what fitted is no plan at these sizes: then they get one of their own
       *reason = error.what();
       return nullptr;
     }
@@ -228,7 +231,8 @@ struct DimBuckets::Impl {
 
 DimBuckets::DimBuckets(DimOptions dims, PlanOptions plan, ExecutorOptions executor) : impl_(std::make_unique<Impl>()) {
   for (const DimRange& d : dims.ranges) {
-    if (d.name.empty() || d.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != d.name.npos ||
+    if (d.name.empty() ||
+        d.name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != d.name.npos ||
         (d.name[0] >= '0' && d.name[0] <= '9'))
       throw UsageError(fmt::format("a dimension's name is a word that begins with a letter, not '{}'", d.name));
     if (impl_->table.find(d.name) != kNone) throw UsageError(fmt::format("dimension '{}' is declared twice", d.name));
@@ -239,11 +243,13 @@ DimBuckets::DimBuckets(DimOptions dims, PlanOptions plan, ExecutorOptions execut
     for (std::size_t axis = 0; axis < names.size(); ++axis) {
       if (names[axis].empty()) continue;
       const std::int32_t dim = impl_->table.find(names[axis]);
-      if (dim == kNone) throw UsageError(fmt::format("input '{}' names dimension '{}', which is not declared", input, names[axis]));
+      if (dim == kNone)
+        throw UsageError(fmt::format("input '{}' names dimension '{}', which is not declared", input, names[axis]));
       impl_->table.axes.push_back({input, static_cast<std::int32_t>(axis), dim});
     }
   for (std::size_t d = 0; d < impl_->table.dims.size(); ++d)
-    if (std::none_of(impl_->table.axes.begin(), impl_->table.axes.end(), [&](const auto& a) { return a.dim == static_cast<std::int32_t>(d); }))
+    if (std::none_of(impl_->table.axes.begin(), impl_->table.axes.end(),
+                     [&](const auto& a) { return a.dim == static_cast<std::int32_t>(d); }))
       throw UsageError(fmt::format("dimension '{}' is no axis of any input", impl_->table.dims[d].name));
   impl_->options = std::move(dims);
   impl_->plan_options = std::move(plan);
@@ -259,17 +265,21 @@ Sizes DimBuckets::sizes_of(const std::map<std::string, Type>& inputs) const {
   for (const DimTable::Axis& a : impl_->table.axes) {
     const DimRange& d = impl_->table.dims[a.dim];
     const auto it = inputs.find(a.input);
-    if (it == inputs.end()) throw TypeError(fmt::format("[capture] the step has no input '{}', whose axis {} is dimension '{}'", a.input, a.axis, d.name));
+    if (it == inputs.end())
+      throw TypeError(
+          fmt::format("[capture] the step has no input '{}', whose axis {} is dimension '{}'", a.input, a.axis, d.name));
     if (a.axis >= it->second.shape.rank)
-      throw TypeError(fmt::format("[capture] input '{}' is {}: it has no axis {} to be dimension '{}'", a.input, to_string(it->second), a.axis, d.name));
+      throw TypeError(fmt::format("[capture] input '{}' is {}: it has no axis {} to be dimension '{}'", a.input,
+                                  to_string(it->second), a.axis, d.name));
     const std::int64_t size = it->second.shape[a.axis];
     const auto [known, fresh] = sizes.emplace(d.name, size);
     if (!fresh && known->second != size)
-      throw TypeError(fmt::format("[capture] dimension '{}' is {} by {} and {} by axis {} of '{}'", d.name, known->second, said_by[d.name], size, a.axis, a.input));
+      throw TypeError(fmt::format("[capture] dimension '{}' is {} by {} and {} by axis {} of '{}'", d.name, known->second,
+                                  said_by[d.name], size, a.axis, a.input));
     if (fresh) said_by[d.name] = fmt::format("axis {} of '{}'", a.axis, a.input);
     if (size < d.min || size > d.max)
-      throw TypeError(fmt::format("[capture] dimension '{}' is {} by axis {} of '{}'; it was declared from {} to {}", d.name, size, a.axis, a.input, d.min,
-                                  d.bounded() ? std::to_string(d.max) : "any size"));
+      throw TypeError(fmt::format("[capture] dimension '{}' is {} by axis {} of '{}'; it was declared from {} to {}", d.name,
+                                  size, a.axis, a.input, d.min, d.bounded() ? std::to_string(d.max) : "any size"));
   }
   return sizes;
 }
@@ -312,7 +322,8 @@ std::string DimBuckets::explain() const {
     text += fmt::format("  {}: {} to {}", r.name, r.min, r.bounded() ? std::to_string(r.max) : "any size");
     std::string where;
     for (const DimTable::Axis& a : impl.table.axes)
-      if (a.dim == static_cast<std::int32_t>(d)) where += fmt::format("{}{} axis {}", where.empty() ? "; " : ", ", a.input, a.axis);
+      if (a.dim == static_cast<std::int32_t>(d))
+        where += fmt::format("{}{} axis {}", where.empty() ? "; " : ", ", a.input, a.axis);
     text += where + "\n";
   }
   std::string at;
@@ -321,16 +332,19 @@ std::string DimBuckets::explain() const {
   if (impl.general) {
     text += "one graph for all sizes\n";
     for (const DimTable::Entry& e : impl.table.entries)
-      text += fmt::format("  {}.{}{} = {}\n", e.node, e.field, e.element >= 0 ? fmt::format(".{}", e.element) : "", rule_text(impl.table, e.rule));
+      text += fmt::format("  {}.{}{} = {}\n", e.node, e.field, e.element >= 0 ? fmt::format(".{}", e.element) : "",
+                          rule_text(impl.table, e.rule));
   } else if (!impl.recorded.empty()) {
     text += fmt::format("not one graph for all sizes: {}\n", impl.why);
   }
-  if (impl.parent) text += fmt::format("upper bound: one plan of {} bytes serves every size\n", impl.parent->plan().peak_bytes);
-  else if (!impl.no_upper_bound.empty()) text += fmt::format("a plan for each size: {}\n", impl.no_upper_bound);
+  if (impl.parent)
+    text += fmt::format("upper bound: one plan of {} bytes serves every size\n", impl.parent->plan().peak_bytes);
+  else if (!impl.no_upper_bound.empty())
+    text += fmt::format("a plan for each size: {}\n", impl.no_upper_bound);
   for (const std::string& line : impl.history) text += fmt::format("  {}\n", line);
   const BucketStats& s = impl.stats;
-  text += fmt::format("buckets: {} in use, {} hits, {} misses ({} fitted, {} planned, {} evicted, {:.3f} ms in all)\n", impl.buckets.size(), s.hits, s.misses,
-                      s.fitted, s.planned, s.evicted, s.make_ms);
+  text += fmt::format("buckets: {} in use, {} hits, {} misses ({} fitted, {} planned, {} evicted, {:.3f} ms in all)\n",
+                      impl.buckets.size(), s.hits, s.misses, s.fitted, s.planned, s.evicted, s.make_ms);
   return text;
 }
 

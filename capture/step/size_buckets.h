@@ -1,18 +1,19 @@
 // What a captured step with named dimensions replays with: one graph for all sizes, and an executor for each size in use.
 //
-// Recordings come in as calls come (add). Once they tell how the graph follows its dimensions (dim_rules.h), the graph is planned once,
-// at the largest declared sizes; any other size is that plan fitted (planner/fit_plan_to_sizes.h), on the same memory. Executors are kept by size, the
-// least recently used goes first. Where a dimension has no upper bound, or the plan does not serve every size, each size has a plan
-// of its own; where the recordings do not tell, a size that was recorded twice is replayed at that size alone.
+// Recordings come in as calls come (add). Once they tell how the graph follows its dimensions (dim_rules.h), the graph is
+// planned once, at the largest declared sizes; any other size is that plan fitted (planner/fit_plan_to_sizes.h), on the same
+// memory. Executors are kept by size, the least recently used goes first. Where a dimension has no upper bound, or the plan
+// does not serve every size, each size has a plan of its own; where the recordings do not tell, a size that was recorded twice
+// is replayed at that size alone.
 //
 // Sizes are never rounded up: padding would change results.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
+#include <tapedeck/capture/plan/plan_options.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/sizes/dim_rules.h>
 #include <tapedeck/capture/sizes/dim_table.h>
-#include <tapedeck/capture/replay/executor.h>
-#include <tapedeck/capture/plan/plan_options.h>
+#include <tapedeck/kernels/export.h>
 
 #include <list>
 #include <map>
@@ -28,16 +29,16 @@ using InputDims = std::map<std::string, std::vector<std::string>>;
 struct DimOptions {
   std::vector<DimRange> ranges;
   InputDims inputs;
-  std::size_t capacity = 16;      // executors kept
-  std::size_t recordings = 2;     // least number of different sizes recorded before the graph is taken for all
+  std::size_t capacity = 16;   // executors kept
+  std::size_t recordings = 2;  // least number of different sizes recorded before the graph is taken for all
   bool empty() const { return inputs.empty(); }
 };
 
 struct BucketStats {
-  std::int64_t hits = 0, misses = 0;    // an executor was there, or had to be made
-  std::int64_t fitted = 0, planned = 0; // how it was made: from the upper-bound plan, or by planning
+  std::int64_t hits = 0, misses = 0;     // an executor was there, or had to be made
+  std::int64_t fitted = 0, planned = 0;  // how it was made: from the upper-bound plan, or by planning
   std::int64_t evicted = 0;
-  double make_ms = 0;                   // all misses together
+  double make_ms = 0;  // all misses together
 };
 
 class DimBuckets {
@@ -50,18 +51,19 @@ class DimBuckets {
   // The sizes these inputs mean. Throws TypeError naming the dimension, the inputs and the range.
   Sizes sizes_of(const std::map<std::string, Type>& inputs) const;
 
-  // A recording at these sizes. If it is not the same program as those before, but for what follows the sizes, there is no one graph for
-  // all sizes, and explain() says what differed; that is no error. Executors handed out before are gone.
+  // A recording at these sizes. If it is not the same program as those before, but for what follows the sizes, there is no one
+  // graph for all sizes, and explain() says what differed; that is no error. Executors handed out before are gone.
   void add(const Graph& graph, const Sizes& sizes);
-  // The executor for these sizes, state not bound; null if another recording is needed. Kept here as long as the capacity allows.
+  // The executor for these sizes, state not bound; null if another recording is needed. Kept here as long as the capacity
+  // allows.
   std::shared_ptr<Executor> find(const Sizes& sizes);
 
   // The graph at these sizes: what an executor of find() replays.
   Graph graph_at(const Sizes& sizes) const;
   const DimTable& table() const;
-  bool general() const;                 // one graph for all sizes
+  bool general() const;  // one graph for all sizes
   const BucketStats& stats() const;
-  std::int64_t upper_bound_bytes() const;   // peak of the upper-bound plan; -1 without one
+  std::int64_t upper_bound_bytes() const;  // peak of the upper-bound plan; -1 without one
   std::string explain() const;
 
  private:
@@ -69,4 +71,4 @@ class DimBuckets {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -9,13 +9,18 @@
 namespace tapedeck {
 
 DimFamilies::DimFamilies(DimOptions dims, PlanOptions plan, ExecutorOptions executor, std::vector<std::string> names)
-    : dims_(std::move(dims)), plan_(std::move(plan)), executor_(std::move(executor)), names_(std::move(names)), declared_(new_buckets()) {}
+    : dims_(std::move(dims)),
+      plan_(std::move(plan)),
+      executor_(std::move(executor)),
+      names_(std::move(names)),
+      declared_(new_buckets()) {}
 
 std::unique_ptr<DimBuckets> DimFamilies::new_buckets() const { return std::make_unique<DimBuckets>(dims_, plan_, executor_); }
 
 Sizes DimFamilies::sizes_of(const std::vector<Type>& types) const {
   std::map<std::string, Type> named;
-  for (std::size_t i = 0; i < types.size(); ++i) named.emplace(i < names_.size() ? names_[i] : fmt::format("in{}", i), types[i]);
+  for (std::size_t i = 0; i < types.size(); ++i)
+    named.emplace(i < names_.size() ? names_[i] : fmt::format("in{}", i), types[i]);
   return declared_->sizes_of(named);
 }
 
@@ -67,7 +72,8 @@ Captured DimFamilies::captured(const std::vector<Type>& types, const Surrounding
   made.graph = family.buckets->graph_at(sizes_of(types));
   made.script = nullptr;
   const Graph& g = made.graph;
-  for (std::size_t i = 0; i < made.report.inputs.size() && i < static_cast<std::size_t>(g.n_inputs); ++i) made.report.inputs[i].type = g.values[i].type;
+  for (std::size_t i = 0; i < made.report.inputs.size() && i < static_cast<std::size_t>(g.n_inputs); ++i)
+    made.report.inputs[i].type = g.values[i].type;
   for (std::size_t i = 0; i < made.report.outputs.size() && i < g.outputs.size(); ++i)
     made.report.outputs[i].type = g.values[g.outputs[i]].type;
   return made;

@@ -1,12 +1,12 @@
 // The recordings of a captured step that differ in named dimensions only, and what they make together.
 //
-// A family is a list of input types with the named axes left open, in one kind of surroundings. Recordings come in with the calls; once
-// they tell how the graph follows the sizes, a call at any size in range is served by a Captured and an executor made from them, without
-// running the function. Belongs to one captured step; not thread safe.
+// A family is a list of input types with the named axes left open, in one kind of surroundings. Recordings come in with the
+// calls; once they tell how the graph follows the sizes, a call at any size in range is served by a Captured and an executor
+// made from them, without running the function. Belongs to one captured step; not thread safe.
 #pragma once
 
-#include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/record/call_conditions.h>
+#include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/size_buckets.h>
 
 #include <memory>
@@ -21,7 +21,8 @@ class DimFamilies {
   // `names`: of the inputs of the step, those that were named. Throws UsageError as DimBuckets does.
   DimFamilies(DimOptions dims, PlanOptions plan, ExecutorOptions executor, std::vector<std::string> names);
 
-  // Throws TypeError for inputs that contradict the declaration: another rank, two sizes for one dimension, a size out of range.
+  // Throws TypeError for inputs that contradict the declaration: another rank, two sizes for one dimension, a size out of
+  // range.
   void check(const std::vector<Type>& types) const;
   // A recording. If it uses other tensors than the family's last, the family begins anew with it.
   void add(const std::vector<Type>& types, const Surroundings& surroundings, const Captured& captured);
@@ -30,7 +31,8 @@ class DimFamilies {
 
   // The executor for these types; null if the function has to run. State is not bound.
   std::shared_ptr<Executor> executor(const std::vector<Type>& types, const Surroundings& surroundings);
-  // What a recording at these types would be. REQUIRES: executor() gave one. It has no script: a checked call records to compare.
+  // What a recording at these types would be. REQUIRES: executor() gave one. It has no script: a checked call records to
+  // compare.
   Captured captured(const std::vector<Type>& types, const Surroundings& surroundings);
 
   std::string explain() const;
@@ -39,9 +41,9 @@ class DimFamilies {
   struct Family {
     std::vector<Type> pattern;
     Surroundings surroundings;
-    Captured model;                         // the last that was recorded
+    Captured model;  // the last that was recorded
     std::unique_ptr<DimBuckets> buckets;
-    std::string begun_anew;                 // why earlier recordings were set aside; empty if none were
+    std::string begun_anew;  // why earlier recordings were set aside; empty if none were
   };
   std::vector<Type> pattern_of(std::vector<Type> types) const;
   Sizes sizes_of(const std::vector<Type>& types) const;
@@ -52,7 +54,7 @@ class DimFamilies {
   PlanOptions plan_;
   ExecutorOptions executor_;
   std::vector<std::string> names_;
-  std::unique_ptr<DimBuckets> declared_;    // only ever asked for sizes
+  std::unique_ptr<DimBuckets> declared_;  // only ever asked for sizes
   std::vector<Family> families_;
 };
 

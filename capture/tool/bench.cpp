@@ -45,11 +45,13 @@ void set_warmup(const std::string& text, BenchOptions* how) {
   how->until_steady = false;
 }
 
-// Small enough that every model trains in moments, large enough that each is itself: convolutions that still have something to reduce,
-// attention with heads of 64.
+// Small enough that every model trains in moments, large enough that each is itself: convolutions that still have something to
+// reduce, attention with heads of 64.
 ModelOptions small_options(const Model& model) {
   ModelOptions o;
-  const auto takes = [&](const char* option) { return std::find(model.options.begin(), model.options.end(), option) != model.options.end(); };
+  const auto takes = [&](const char* option) {
+    return std::find(model.options.begin(), model.options.end(), option) != model.options.end();
+  };
   if (takes("batch")) o.batch = 2;
   if (takes("image")) o.image = 64;
   if (takes("seq")) o.seq = 16;
@@ -64,7 +66,7 @@ ModelOptions small_options(const Model& model) {
 // A file, or a model recorded in memory: a name that is no file and is a model's.
 struct Subject {
   std::string name;
-  Captured recording;              // keeps what the graph of a model calls alive
+  Captured recording;  // keeps what the graph of a model calls alive
   TapeFile file;
 };
 
@@ -108,8 +110,9 @@ class BenchRun {
       if (interrupted()) code = kInterrupted;
     }
     const double total_s = seconds_since(began_);
-    const std::string end = options_.json ? bench_report(rows_, total_s, code == kInterrupted)
-                                          : fmt::format("{} row{} in {:.1f} s\n", rows_.size(), rows_.size() == 1 ? "" : "s", total_s);
+    const std::string end = options_.json
+                                ? bench_report(rows_, total_s, code == kInterrupted)
+                                : fmt::format("{} row{} in {:.1f} s\n", rows_.size(), rows_.size() == 1 ? "" : "s", total_s);
     std::fwrite(end.data(), 1, end.size(), stdout);
     if (code == kInterrupted) std::fprintf(stderr, "tapedeck: interrupted\n");
     return code;
@@ -150,14 +153,15 @@ class BenchRun {
     if (file.plan && options_.budget.empty() && options_.chunk.empty()) return *file.plan;
     tapedeck::PlanOptions how = plan_;
     how.costs = choose_costs(options_.costs, file);
-    if (file.plan && options_.budget.empty()) how.budget = file.plan->budget_bytes;   // --chunk alone asks for nothing else
+    if (file.plan && options_.budget.empty()) how.budget = file.plan->budget_bytes;  // --chunk alone asks for nothing else
     return make_plan(file.captured, how);
   }
 
   void measure(const std::string& name, const Plan& plan, const Start& start, int threads, std::size_t first) {
     Executor executor(plan, {threads, "cpu"});
     set_start(&executor, start);
-    BenchRow row{name, plan.nodes, static_cast<std::int64_t>(plan.segments.size()), {}, plan.peak_bytes, 0, 1, plan.threads, plan.costs};
+    BenchRow row{name,         plan.nodes, static_cast<std::int64_t>(plan.segments.size()), {}, plan.peak_bytes, 0, 1,
+                 plan.threads, plan.costs};
     {
       Progress progress(fmt::format("{}, {} thread{}", name, threads, threads == 1 ? "" : "s"));
       how_.progress = [&](double fraction) { progress.at(fraction); };
@@ -174,8 +178,9 @@ class BenchRun {
   }
 
   void print_header() const {
-    std::printf("%-24s %7s %6s %10s %10s %10s %10s %11s %10s %8s %6s %10s %10s%s\n", "", "threads", "runs", "median ms", "p90", "p99", "min",
-                "in kernels", "outside", "outside", "busy", "planned", "observed", threads_.size() > 1 ? "  speedup" : "");
+    std::printf("%-24s %7s %6s %10s %10s %10s %10s %11s %10s %8s %6s %10s %10s%s\n", "", "threads", "runs", "median ms", "p90",
+                "p99", "min", "in kernels", "outside", "outside", "busy", "planned", "observed",
+                threads_.size() > 1 ? "  speedup" : "");
   }
 
   void print_row(const BenchRow& row) const {
@@ -184,8 +189,8 @@ class BenchRun {
     std::string text = fmt::format("{:<24} {:>7} {:>6} ", row.name, r.threads, r.run_ns.size());
     text += fmt::format("{:>10.4f} {:>10.4f} {:>10.4f} {:>10.4f} ", ms(50), ms(90), ms(99), ms(1e-9));
     if (r.timeline_runs > 0)
-      text += fmt::format("{:>11.4f} {:>10.4f} {:>6.2f} % {:>4.0f} % ", r.kernels_ns / 1e6, r.outside_ns / 1e6, 100 * r.outside_share(),
-                          100 * r.thread_busy);
+      text += fmt::format("{:>11.4f} {:>10.4f} {:>6.2f} % {:>4.0f} % ", r.kernels_ns / 1e6, r.outside_ns / 1e6,
+                          100 * r.outside_share(), 100 * r.thread_busy);
     else
       text += fmt::format("{:>11} {:>10} {:>8} {:>6} ", "-", "-", "-", "-");
     text += fmt::format("{:>10} {:>10}", short_size(row.planned_peak_bytes), short_size(row.observed_peak_bytes));

@@ -9,7 +9,8 @@ Json row_json(const BenchRow& row) {
   const BenchResult& r = row.result;
   const auto ms = [](double ns) { return ns / 1e6; };
   const auto at = [&](double percent) { return ms(static_cast<double>(percentile(r.run_ns, percent))); };
-  Json j = {{"name", row.name}, {"nodes", row.nodes}, {"segments", row.segments}, {"threads", r.threads}, {"runs", r.run_ns.size()}};
+  Json j = {
+      {"name", row.name}, {"nodes", row.nodes}, {"segments", row.segments}, {"threads", r.threads}, {"runs", r.run_ns.size()}};
   j["warmup_runs"] = r.warmup_runs;
   j["median_ms"] = at(50);
   j["p90_ms"] = at(90);
@@ -36,7 +37,8 @@ Json row_json(const BenchRow& row) {
 std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted) {
   Json list = Json::array();
   for (const BenchRow& row : rows) list.push_back(row_json(row));
-  const Json j = {{"schema", "tapedeck.bench/1"}, {"device", "cpu"}, {"interrupted", interrupted}, {"total_s", total_s}, {"results", list}};
+  const Json j = {
+      {"schema", "tapedeck.bench/1"}, {"device", "cpu"}, {"interrupted", interrupted}, {"total_s", total_s}, {"results", list}};
   return text_of(j);
 }
 

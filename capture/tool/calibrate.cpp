@@ -5,10 +5,10 @@
 #include <tapedeck/capture/tool/start.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/measure/calibrate.h>
-#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/cost/machine.h>
+#include <tapedeck/capture/measure/calibrate.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/executor.h>
 
 #include <fmt/format.h>
 
@@ -30,10 +30,11 @@ std::string listing(const Calibration& c) {
   text += fmt::format("{:<28} {:>10} {:>12} {:>10} {:>10} {:>7}\n", "op", "call us", "Gflop/s", "GB/s", "far GB/s", "sizes");
   const auto per_ns = [](double us) { return us > 0 ? fmt::format("{:.2f}", 1e-3 / us) : std::string("-"); };
   for (const auto& [name, r] : c.ops)
-    text += fmt::format("{:<28} {:>10.3f} {:>12} {:>10} {:>10} {:>7}\n", name, r.call_us, per_ns(r.us_per_flop), per_ns(r.us_per_byte),
-                        per_ns(r.us_per_far_byte > 0 ? r.us_per_byte + r.us_per_far_byte : 0), r.points);
+    text += fmt::format("{:<28} {:>10.3f} {:>12} {:>10} {:>10} {:>7}\n", name, r.call_us, per_ns(r.us_per_flop),
+                        per_ns(r.us_per_byte), per_ns(r.us_per_far_byte > 0 ? r.us_per_byte + r.us_per_far_byte : 0), r.points);
   text += "other ops, of their built-in estimate:";
-  for (int k = 0; k < kOpKinCount; ++k) text += fmt::format(" {} x{:.2f}{}", kin_name(static_cast<OpKin>(k)), c.kin_ratio[k], k + 1 < kOpKinCount ? "," : "\n");
+  for (int k = 0; k < kOpKinCount; ++k)
+    text += fmt::format(" {} x{:.2f}{}", kin_name(static_cast<OpKin>(k)), c.kin_ratio[k], k + 1 < kOpKinCount ? "," : "\n");
   return text;
 }
 
@@ -41,7 +42,10 @@ int show(const std::string& path, bool json) {
   std::string why;
   const std::optional<Calibration> c = load_calibration(path, &why);
   if (!c) {
-    std::fprintf(stderr, "tapedeck: %s\n", why.empty() ? fmt::format("no calibration in {}; plans use the built-in estimates", path.empty() ? "use" : path).c_str() : why.c_str());
+    std::fprintf(
+        stderr, "tapedeck: %s\n",
+        why.empty() ? fmt::format("no calibration in {}; plans use the built-in estimates", path.empty() ? "use" : path).c_str()
+                    : why.c_str());
     return kBadFile;
   }
   answer(json ? calibrate_report(path, *c) : fmt::format("{}: ", path) + listing(*c));
@@ -49,7 +53,8 @@ int show(const std::string& path, bool json) {
 }
 
 int measure(const std::string& path, bool quick, bool json) {
-  if (path.empty()) throw UsageError("there is no place for a calibration (TAPEDECK_CALIBRATION=off, or no home folder); name one with -o");
+  if (path.empty())
+    throw UsageError("there is no place for a calibration (TAPEDECK_CALIBRATION=off, or no home folder); name one with -o");
   CalibrateOptions how;
   how.quick = quick;
   how.cancel = &interrupted();
@@ -62,7 +67,8 @@ int measure(const std::string& path, bool quick, bool json) {
   }
   save_calibration(path, c);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  answer(json ? calibrate_report(path, c) : fmt::format("wrote {}: rates of {} ops, measured in {:.1f} s\n", path, c.ops.size(), seconds));
+  answer(json ? calibrate_report(path, c)
+              : fmt::format("wrote {}: rates of {} ops, measured in {:.1f} s\n", path, c.ops.size(), seconds));
   return kOk;
 }
 
@@ -71,7 +77,8 @@ int measure(const std::string& path, bool quick, bool json) {
 // Steps of a file in turns: one half is the profile, the other what it is judged by.
 class Checked {
  public:
-  explicit Checked(const std::string& path) : file_(load_any(path, Check::all)), executor_(file_.plan ? *file_.plan : make_plan(file_.captured)) {
+  explicit Checked(const std::string& path)
+      : file_(load_any(path, Check::all)), executor_(file_.plan ? *file_.plan : make_plan(file_.captured)) {
     result_.file = path;
     set_start(&executor_, starting_values(file_, {}));
   }
@@ -126,7 +133,7 @@ class Checked {
 
   TapeFile file_;
   Executor executor_;
-  std::map<std::string, double> times_;   // by node name, of the steps that judge
+  std::map<std::string, double> times_;  // by node name, of the steps that judge
   CostCheck result_;
 };
 
@@ -140,10 +147,12 @@ int check(const std::vector<std::string>& files, bool json) {
     answer(cost_check_report(checks));
     return kOk;
   }
-  std::string text = fmt::format("{:<32} {:>6} {:>10}  {:<12} {:>8} {:>8} {:>9}\n", "|ln(cost / measured)|", "nodes", "step us", "costs", "median", "p90", "sum");
+  std::string text = fmt::format("{:<32} {:>6} {:>10}  {:<12} {:>8} {:>8} {:>9}\n", "|ln(cost / measured)|", "nodes", "step us",
+                                 "costs", "median", "p90", "sum");
   for (const CostCheck& c : checks)
     for (const CostError& e : c.errors)
-      text += fmt::format("{:<32} {:>6} {:>10.1f}  {:<12} {:>8.3f} {:>8.3f} {:>9}\n", c.file, c.nodes, c.step_us, e.source, e.median, e.p90, fmt::format("x{:.2f}", e.total_ratio));
+      text += fmt::format("{:<32} {:>6} {:>10.1f}  {:<12} {:>8.3f} {:>8.3f} {:>9}\n", c.file, c.nodes, c.step_us, e.source,
+                          e.median, e.p90, fmt::format("x{:.2f}", e.total_ratio));
   answer(text);
   return kOk;
 }

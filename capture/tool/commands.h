@@ -1,8 +1,8 @@
-// The commands of `tapedeck`, one function each, behind plain option structs. main.cpp alone knows the command-line library, the
-// files *report.cpp alone the JSON library.
+// The commands of `tapedeck`, one function each, behind plain option structs. main.cpp alone knows the command-line library,
+// the files *report.cpp alone the JSON library.
 //
-// Each command prints its answer to stdout and everything else to stderr, returns an exit code, and throws tapedeck::Error, which
-// main.cpp turns into a line on stderr and a code.
+// Each command prints its answer to stdout and everything else to stderr, returns an exit code, and throws tapedeck::Error,
+// which main.cpp turns into a line on stderr and a code.
 #pragma once
 
 #include <tapedeck/capture/record/model_registry.h>
@@ -13,7 +13,16 @@
 
 namespace tapedeck::tool {
 
-enum ExitCode : int { kOk = 0, kDiffers = 1, kUsage = 2, kBadFile = 3, kInfeasible = 4, kExecution = 5, kNoDevice = 6, kInterrupted = 130 };
+enum ExitCode : int {
+  kOk = 0,
+  kDiffers = 1,
+  kUsage = 2,
+  kBadFile = 3,
+  kInfeasible = 4,
+  kExecution = 5,
+  kNoDevice = 6,
+  kInterrupted = 130
+};
 
 struct RecordOptions {
   std::string model;
@@ -23,7 +32,7 @@ struct RecordOptions {
 };
 struct PrintOptions {
   std::string file;
-  std::string after;                        // the graph as the pipeline has it after this pass
+  std::string after;  // the graph as the pipeline has it after this pass
   bool planned = false;
   bool no_notes = false;
   bool json = false;
@@ -32,62 +41,62 @@ struct FileOptions {
   std::string file;
   bool json = false;
 };
-inline constexpr double kParallelPeak = 1.15;   // as PlanOptions has it
+inline constexpr double kParallelPeak = 1.15;  // as PlanOptions has it
 struct PlanCommandOptions {
   std::string file;
-  std::string budget;               // "64MiB", "1.5GB", "4096", "50%"
-  std::string chunk;                // most bytes of one block of the arena; empty: it is one block
+  std::string budget;  // "64MiB", "1.5GB", "4096", "50%"
+  std::string chunk;   // most bytes of one block of the arena; empty: it is one block
   std::string strategy = "auto";
-  std::string order = "auto";       // or "recorded"
-  std::int64_t align = -1;          // as the device wants it
+  std::string order = "auto";  // or "recorded"
+  std::int64_t align = -1;     // as the device wants it
   std::string device = "cpu";
   std::string output;
   int threads = 1;
   double parallel_peak = kParallelPeak;
   double segment_us = 50;
   bool split_phases = false;
-  std::string explain;              // "", "choices", "segments", "peak", "memory"
-  std::string picture;              // .svg or .png: addresses x time
-  std::string csv;                  // the arena's buffers
-  std::string costs;                // estimate, calibrated, profile; empty: the best there is
+  std::string explain;  // "", "choices", "segments", "peak", "memory"
+  std::string picture;  // .svg or .png: addresses x time
+  std::string csv;      // the arena's buffers
+  std::string costs;    // estimate, calibrated, profile; empty: the best there is
   bool json = false;
 };
-inline constexpr int kProfileSteps = 23;   // of which three warm up
+inline constexpr int kProfileSteps = 23;  // of which three warm up
 struct ReplayOptions {
   std::string file;
   std::string device = "cpu";
-  int threads = 0;                  // 0 = all
-  double parallel_peak = kParallelPeak;   // of a plan that the file lacks
+  int threads = 0;                       // 0 = all
+  double parallel_peak = kParallelPeak;  // of a plan that the file lacks
   int steps = 1;
   std::vector<std::string> inputs;  // NAME=@F.npy | NAME=rand:SEED | NAME=zeros
   std::string weights;
   std::string save;
   std::uint64_t seed = 42;
   bool check_eager = false;
-  std::string trace;                // Chrome trace events of the last step
-  std::string memory_trace;         // its allocations: .pickle or .json
-  std::string chunk;                // plan anew with chunks of no more
-  std::string costs;                // of a plan that the file lacks
-  bool profile = false;             // time every node
+  std::string trace;         // Chrome trace events of the last step
+  std::string memory_trace;  // its allocations: .pickle or .json
+  std::string chunk;         // plan anew with chunks of no more
+  std::string costs;         // of a plan that the file lacks
+  bool profile = false;      // time every node
   bool json = false;
 };
 struct BenchCommandOptions {
-  std::vector<std::string> files;   // .tape, .graph, or the name of a model
-  bool zoo = false;                 // every model there is
-  bool small = false;               // models at small sizes
-  std::vector<int> threads;         // 0 = all; none: all
-  std::string warmup;               // "3" steps, "200ms", "1s"; empty: until steady
-  double min_time_s = 0;            // 0: 1, with --small 0.3
-  std::string budget;               // plan anew under it
-  std::string chunk;                // plan anew with chunks of no more
-  double parallel_peak = kParallelPeak;   // of plans made here
-  std::string costs;                // of plans made here
+  std::vector<std::string> files;        // .tape, .graph, or the name of a model
+  bool zoo = false;                      // every model there is
+  bool small = false;                    // models at small sizes
+  std::vector<int> threads;              // 0 = all; none: all
+  std::string warmup;                    // "3" steps, "200ms", "1s"; empty: until steady
+  double min_time_s = 0;                 // 0: 1, with --small 0.3
+  std::string budget;                    // plan anew under it
+  std::string chunk;                     // plan anew with chunks of no more
+  double parallel_peak = kParallelPeak;  // of plans made here
+  std::string costs;                     // of plans made here
   std::uint64_t seed = 42;
   bool json = false;
 };
 struct CalibrateCommandOptions {
-  std::string output;                       // empty: where the other commands look for it
-  std::vector<std::string> check;           // files to replay and compare costs with; nothing is calibrated
+  std::string output;              // empty: where the other commands look for it
+  std::vector<std::string> check;  // files to replay and compare costs with; nothing is calibrated
   bool quick = false;
   bool show = false;
   bool json = false;
@@ -100,7 +109,7 @@ struct GradientCommandOptions {
 };
 struct OptOptions {
   std::string file;
-  std::vector<std::string> passes;          // by name, in order; none: all that the pipeline simplifies with
+  std::vector<std::string> passes;  // by name, in order; none: all that the pipeline simplifies with
   std::string output;
   bool fast_math = false;
   bool list = false;
@@ -108,21 +117,21 @@ struct OptOptions {
 };
 struct ReduceCommandOptions {
   std::string file;
-  std::string check;                        // a shell command, {} for the candidate's file
-  int expect_exit = -1;                     // -1: as the command exits for FILE itself, which must not be 0
+  std::string check;     // a shell command, {} for the candidate's file
+  int expect_exit = -1;  // -1: as the command exits for FILE itself, which must not be 0
   std::int64_t max_checks = 20000;
   bool keep_sizes = false;
   std::string output;
   bool json = false;
 };
 struct OffsetsOptions {
-  std::string file;                         // .csv; "-": stdin
-  std::string capacity, chunk;              // sizes; empty: none
-  double seconds = 0;                       // > 0: instead of work
-  std::int64_t work = -1;                   // -1: some ten seconds' worth
-  std::int64_t align = 1;                   // of buffers that say none
-  bool anew = false;                        // offsets in the file are not looked at
-  int threads = 0;                          // 0 = all
+  std::string file;             // .csv; "-": stdin
+  std::string capacity, chunk;  // sizes; empty: none
+  double seconds = 0;           // > 0: instead of work
+  std::int64_t work = -1;       // -1: some ten seconds' worth
+  std::int64_t align = 1;       // of buffers that say none
+  bool anew = false;            // offsets in the file are not looked at
+  int threads = 0;              // 0 = all
   std::string output;
   bool json = false;
 };

@@ -10,12 +10,13 @@
 namespace tapedeck::tool {
 
 inline constexpr const char* kCostsHelp =
-    "where microseconds come from: estimate (the same on every machine), calibrated (`tapedeck calibrate`), profile (`replay --profile`); "
+    "where microseconds come from: estimate (the same on every machine), calibrated (`tapedeck calibrate`), profile (`replay "
+    "--profile`); "
     "default: the best there is";
 
-// `choice`: estimate, calibrated, profile, or empty: the file's profile, else this machine's calibration, else estimates (null). A profile is
-// completed by the calibration, if there is one. Says on stderr why a calibration is not used, and if a profile is of another machine. Throws
-// UsageError for a choice that is not there.
+// `choice`: estimate, calibrated, profile, or empty: the file's profile, else this machine's calibration, else estimates
+// (null). A profile is completed by the calibration, if there is one. Says on stderr why a calibration is not used, and if a
+// profile is of another machine. Throws UsageError for a choice that is not there.
 std::shared_ptr<const CostModel> choose_costs(const std::string& choice, const TapeFile& file);
 
 // "profile, 118 of 130 nodes measured": of a plan.

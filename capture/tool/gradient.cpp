@@ -85,7 +85,8 @@ int gradient(const GradientCommandOptions& options) {
   GraphGradientOptions how;
   how.heads = values.find(heads);
   if (!how.heads.empty() && how.heads.size() != targets.size())
-    throw UsageError(fmt::format("{} --head for {} --of: give one for each, in the same order, or none", how.heads.size(), targets.size()));
+    throw UsageError(
+        fmt::format("{} --head for {} --of: give one for each, in the same order, or none", how.heads.size(), targets.size()));
   GraphGradient made = tapedeck::gradient(graph, targets, values.find(wrt), how);
   add_outputs(&made.graph, wrt, made.gradients);
   tapedeck::verify(made.graph);

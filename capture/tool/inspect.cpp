@@ -1,6 +1,6 @@
 // record, info, print, verify and view.
-#include <tapedeck/capture/tool/commands.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/tool/commands.h>
 #include <tapedeck/capture/tool/outputs.h>
 #include <tapedeck/capture/tool/picture.h>
 #include <tapedeck/capture/tool/report.h>
@@ -8,16 +8,16 @@
 #include <tapedeck/capture/tool/support.h>
 
 #include <tapedeck/capture/analysis/fusion.h>
-#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/planner/pipeline.h>
-#include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/text/text.h>
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <cerrno>
 #include <cstdio>
@@ -36,8 +36,10 @@ int record(const RecordOptions& request) {
   Captured captured;
   const TapeFile file = record_tape(request.model, request.options, &captured);
   save_tape(request.output, file);
-  if (request.json) answer(record_report(request.output, captured));
-  else answer(fmt::format("wrote {}: {} nodes\n{}", request.output, captured.graph.node_count(), captured.report.to_string()));
+  if (request.json)
+    answer(record_report(request.output, captured));
+  else
+    answer(fmt::format("wrote {}: {} nodes\n{}", request.output, captured.graph.node_count(), captured.report.to_string()));
   return kOk;
 }
 
@@ -48,7 +50,8 @@ int info(const FileOptions& options) {
     return kOk;
   }
   const Graph& g = file.captured;
-  std::string text = fmt::format("{}: graph {}, {} nodes, {} values\n", options.file, g.name.view(), g.node_count(), g.value_count());
+  std::string text =
+      fmt::format("{}: graph {}, {} nodes, {} values\n", options.file, g.name.view(), g.node_count(), g.value_count());
   for (const auto& [key, value] : file.metadata) text += fmt::format("  {}: {}\n", key, value);
   auto list = [&](const char* title, ValueId first, ValueId last, const auto& stored) {
     if (first == last) return;
@@ -57,28 +60,30 @@ int info(const FileOptions& options) {
     text += fmt::format("{}: {}\n", title, human_size(bytes));
     for (ValueId v = first; v < last; ++v) {
       const Value& value = g.values[v];
-      text += fmt::format("  {:<32} {:<20} {}{}\n", g.value_name(v), to_string(value.type), role_name(value.role), stored.count(g.value_name(v)) ? "" : ", type only");
+      text += fmt::format("  {:<32} {:<20} {}{}\n", g.value_name(v), to_string(value.type), role_name(value.role),
+                          stored.count(g.value_name(v)) ? "" : ", type only");
     }
   };
   list("inputs", 0, g.n_inputs, file.inputs);
   list("state", g.n_inputs, g.n_inputs + g.n_state, file.state);
   if (file.plan) {
     const Plan& p = *file.plan;
-    text += fmt::format("plan: {}, peak {}, {} nodes of which {} recomputed, cost x{:.3f}, {} segments\n", p.strategy, human_size(p.peak_bytes), p.nodes,
-                        p.recomputed_nodes, p.recompute_cost_ratio(), p.segments.size());
+    text += fmt::format("plan: {}, peak {}, {} nodes of which {} recomputed, cost x{:.3f}, {} segments\n", p.strategy,
+                        human_size(p.peak_bytes), p.nodes, p.recomputed_nodes, p.recompute_cost_ratio(), p.segments.size());
   } else {
     text += "plan: none\n";
   }
   if (file.profile)
-    text += fmt::format("profile: {} nodes, {} steps of {:.1f} us on {}\n", file.profile->nodes.size(), file.profile->steps, file.profile->run_us, file.profile->machine);
+    text += fmt::format("profile: {} nodes, {} steps of {:.1f} us on {}\n", file.profile->nodes.size(), file.profile->steps,
+                        file.profile->run_us, file.profile->machine);
   answer(text);
   return kOk;
 }
 
 namespace {
 
-// "seg=0, at=2560, fuse=1" of a planned node: its segment, where its first result lies in the arena, and which pointwise nodes could be one
-// kernel with it.
+// "seg=0, at=2560, fuse=1" of a planned node: its segment, where its first result lies in the arena, and which pointwise nodes
+// could be one kernel with it.
 std::string plan_notes(const Plan& p, const FusionGroups& groups, NodeId n) {
   std::string notes;
   for (std::size_t s = 0; s < p.segments.size(); ++s)
@@ -140,8 +145,11 @@ int verify(const FileOptions& options) {
     problems = check_plan(*file.plan);
     for (std::string& p : check_clones(*file.plan)) problems.push_back(std::move(p));
   }
-  if (options.json) answer(verify_report(options.file, problems));
-  else if (problems.empty()) answer(fmt::format("{}: ok, {} nodes, {}\n", options.file, file.captured.node_count(), file.plan ? "plan checked" : "no plan"));
+  if (options.json)
+    answer(verify_report(options.file, problems));
+  else if (problems.empty())
+    answer(fmt::format("{}: ok, {} nodes, {}\n", options.file, file.captured.node_count(),
+                       file.plan ? "plan checked" : "no plan"));
   else
     for (const std::string& p : problems) answer(p + "\n");
   return problems.empty() ? kOk : kBadFile;

@@ -2,8 +2,8 @@
 #include <tapedeck/capture/tool/commands.h>
 #include <tapedeck/capture/tool/report.h>
 
-#include <tapedeck/engine/ir/op.h>
 #include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/engine/ir/op.h>
 #include <tapedeck/kernels/cuda/runtime.h>
 
 #include <fmt/format.h>
@@ -29,15 +29,16 @@ std::int64_t parameters(const Graph& g) {
 double forward_flops(const Graph& g) {
   double flops = 0;
   for (const Node& n : g.nodes)
-    if (n.origin.phase == Phase::forward && n.op->cost) flops += n.op->cost(g.input_types(n), g.output_types(n), g.attributes(n)).flops;
+    if (n.origin.phase == Phase::forward && n.op->cost)
+      flops += n.op->cost(g.input_types(n), g.output_types(n), g.attributes(n)).flops;
   return flops;
 }
 
 std::vector<std::pair<std::string, std::string>> default_values(const Model& model) {
   const ModelOptions d = with_defaults(model, {});
-  const std::pair<const char*, std::string> all[] = {{"batch", std::to_string(d.batch)},   {"image", std::to_string(d.image)},
-                                                     {"seq", std::to_string(d.seq)},       {"layers", std::to_string(d.layers)},
-                                                     {"width", std::to_string(d.width)},   {"dtype", d.dtype}};
+  const std::pair<const char*, std::string> all[] = {{"batch", std::to_string(d.batch)}, {"image", std::to_string(d.image)},
+                                                     {"seq", std::to_string(d.seq)},     {"layers", std::to_string(d.layers)},
+                                                     {"width", std::to_string(d.width)}, {"dtype", d.dtype}};
   std::vector<std::pair<std::string, std::string>> taken;
   for (const std::string& option : model.options)
     for (const auto& [name, value] : all)
@@ -94,9 +95,11 @@ int list_devices(const ListOptions& options) {
   const std::vector<DeviceLine> devices = {
       {"cpu", true, fmt::format("{} threads", std::thread::hardware_concurrency())},
       {"cuda", cuda.available, cuda.available ? fmt::format("{} devices", cuda.device_count) : cuda.reason}};
-  if (options.json) answer(devices_report(devices));
+  if (options.json)
+    answer(devices_report(devices));
   else
-    for (const DeviceLine& d : devices) answer(fmt::format("{:<6} {}  {}\n", d.name, d.available ? "available" : "absent   ", d.detail));
+    for (const DeviceLine& d : devices)
+      answer(fmt::format("{:<6} {}  {}\n", d.name, d.available ? "available" : "absent   ", d.detail));
   return kOk;
 }
 

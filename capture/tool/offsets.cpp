@@ -60,13 +60,14 @@ std::int64_t size_given(const char* option, const std::string& text) {
 }
 
 constexpr double kUsualSeconds = 10;
-constexpr double kMostSeconds = 30;   // a step may take longer than is thought
+constexpr double kMostSeconds = 30;  // a step may take longer than is thought
 
 PlaceOptions options_of(const OffsetsOptions& request) {
   PlaceOptions how;
   how.seconds = request.seconds;
   if (!request.capacity.empty()) how.capacity = size_given("--capacity", request.capacity);
-  if (!request.chunk.empty() && (how.chunk_bytes = size_given("--chunk", request.chunk)) == 0) throw UsageError("--chunk 0: an arena has to hold something");
+  if (!request.chunk.empty() && (how.chunk_bytes = size_given("--chunk", request.chunk)) == 0)
+    throw UsageError("--chunk 0: an arena has to hold something");
   how.threads = request.threads > 0 ? request.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   how.cancel = &interrupted();
   return how;
@@ -82,28 +83,35 @@ void set_usual_limit(const BufferList& list, PlaceOptions* how) {
 std::string name_of(const std::string& path) { return path == "-" ? "stdin" : path; }
 
 // The line of a buffer.
-std::string line_of(const OffsetsOptions& request, std::int32_t buffer) { return fmt::format("{}:{}", name_of(request.file), buffer + 2); }
+std::string line_of(const OffsetsOptions& request, std::int32_t buffer) {
+  return fmt::format("{}:{}", name_of(request.file), buffer + 2);
+}
 
 std::string ids_of(const BufferList& list, const std::vector<std::int32_t>& buffers) {
   std::string text;
-  for (const std::int32_t i : buffers) text += (text.empty() ? "buffer " : " and buffer ") + shown_id(list, static_cast<std::size_t>(i));
+  for (const std::int32_t i : buffers)
+    text += (text.empty() ? "buffer " : " and buffer ") + shown_id(list, static_cast<std::size_t>(i));
   return text;
 }
 
 BufferList read_list(const OffsetsOptions& request) {
   BufferList list = parse_buffers(read_text(request.file), name_of(request.file), request.align);
-  for (const std::string& doubt : list.doubts) fmt::print(stderr, "tapedeck: {}:1: warning: {}\n", name_of(request.file), doubt);
+  for (const std::string& doubt : list.doubts)
+    fmt::print(stderr, "tapedeck: {}:1: warning: {}\n", name_of(request.file), doubt);
   if (list.unread_lines > 0)
-    fmt::print(stderr, "tapedeck: {}: warning: {} line{} after line {} {} not read: a blank line ends the list\n", name_of(request.file), list.unread_lines,
-               list.unread_lines == 1 ? "" : "s", list.rows.size() + 2, list.unread_lines == 1 ? "is" : "are");
+    fmt::print(stderr, "tapedeck: {}: warning: {} line{} after line {} {} not read: a blank line ends the list\n",
+               name_of(request.file), list.unread_lines, list.unread_lines == 1 ? "" : "s", list.rows.size() + 2,
+               list.unread_lines == 1 ? "is" : "are");
   for (std::size_t i = 0; i < list.buffers.size(); ++i) {
     if (request.anew) list.buffers[i].fixed = -1;
     if (list.has_arenas && list.buffers[i].fixed >= 0)
-      throw UsageError(fmt::format("{}: {} has an offset in one of several arenas, which are not read back: say --anew, which places all",
-                                   line_of(request, static_cast<std::int32_t>(i)), ids_of(list, {static_cast<std::int32_t>(i)})));
+      throw UsageError(
+          fmt::format("{}: {} has an offset in one of several arenas, which are not read back: say --anew, which places all",
+                      line_of(request, static_cast<std::int32_t>(i)), ids_of(list, {static_cast<std::int32_t>(i)})));
     if (!request.chunk.empty() && list.buffers[i].fixed >= 0)
-      throw UsageError(fmt::format("{}: {} has an offset, which does not say in which of several arenas: with --chunk say --anew, which places all",
-                                   line_of(request, static_cast<std::int32_t>(i)), ids_of(list, {static_cast<std::int32_t>(i)})));
+      throw UsageError(fmt::format(
+          "{}: {} has an offset, which does not say in which of several arenas: with --chunk say --anew, which places all",
+          line_of(request, static_cast<std::int32_t>(i)), ids_of(list, {static_cast<std::int32_t>(i)})));
   }
   return list;
 }
@@ -113,7 +121,8 @@ Offsets place_list(const OffsetsOptions& request, const BufferList& list, const 
   try {
     return place(list.buffers, how);
   } catch (const PlaceError& e) {
-    throw FileError(fmt::format("{}: error: {} {}", line_of(request, e.buffers().back()), ids_of(list, e.buffers()), e.fault()));
+    throw FileError(
+        fmt::format("{}: error: {} {}", line_of(request, e.buffers().back()), ids_of(list, e.buffers()), e.fault()));
   }
 }
 
@@ -122,11 +131,15 @@ Offsets place_list(const OffsetsOptions& request, const BufferList& list, const 
 int offsets(const OffsetsOptions& request) {
   PlaceOptions how = options_of(request);
   const BufferList list = read_list(request);
-  if (request.work >= 0) how.work = request.work;
-  else if (request.seconds <= 0) set_usual_limit(list, &how);
+  if (request.work >= 0)
+    how.work = request.work;
+  else if (request.seconds <= 0)
+    set_usual_limit(list, &how);
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   if (terminal)
-    how.on_better = [](std::int64_t end, double seconds) { fmt::print(stderr, "\r\033[K{:.1f} s: {}", seconds, human_size(end)); };
+    how.on_better = [](std::int64_t end, double seconds) {
+      fmt::print(stderr, "\r\033[K{:.1f} s: {}", seconds, human_size(end));
+    };
   const auto start = std::chrono::steady_clock::now();
   const Offsets placed = place_list(request, list, how);
   OffsetsSummary s;
@@ -148,7 +161,8 @@ int offsets(const OffsetsOptions& request) {
   const std::string text = request.json ? offsets_report(s) : summary_text(name_of(request.file), s);
   std::fwrite(text.data(), 1, text.size(), answers_beside(request.output));
   if (how.capacity >= 0 && s.peak > how.capacity) {
-    std::fprintf(stderr, "tapedeck: the best found needs %s, more than the capacity%s\n", human_size(s.peak).c_str(), s.optimal ? "; none needs less" : "");
+    std::fprintf(stderr, "tapedeck: the best found needs %s, more than the capacity%s\n", human_size(s.peak).c_str(),
+                 s.optimal ? "; none needs less" : "");
     return kInfeasible;
   }
   return s.interrupted ? kInterrupted : kOk;

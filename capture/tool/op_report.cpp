@@ -1,10 +1,11 @@
-// The JSON of `tapedeck ops`: what the op blocks say, and what inference answers when their examples are tried with other dtypes.
+// The JSON of `tapedeck ops`: what the op blocks say, and what inference answers when their examples are tried with other
+// dtypes.
 #include <tapedeck/capture/tool/json_parts.h>
 #include <tapedeck/capture/tool/report.h>
 
 #include <tapedeck/engine/ir/error.h>
-#include <tapedeck/engine/text/example.h>
 #include <tapedeck/engine/ir/op.h>
+#include <tapedeck/engine/text/example.h>
 
 #include <cstring>
 
@@ -15,13 +16,20 @@ namespace {
 constexpr struct {
   Trait trait;
   const char* name;
-} kTraits[] = {{kElementwise, "elementwise"},        {kCheap, "cheap"},
-               {kView, "view"},                      {kRandom, "random"},
-               {kEffect, "effect"},                  {kAnyStrides, "any_strides"},
-               {kMatrixStrides, "matrix_strides"},   {kDeclaredTypes, "declared_types"},
-               {kNoGradient, "no_gradient"},         {kZeroCost, "zero_cost"},
-               {kPlanOnly, "plan_only"},             {kNativeHalf, "native_half"},
-               {kLowPrecision, "low_precision"},     {kFullPrecision, "full_precision"}};
+} kTraits[] = {{kElementwise, "elementwise"},
+               {kCheap, "cheap"},
+               {kView, "view"},
+               {kRandom, "random"},
+               {kEffect, "effect"},
+               {kAnyStrides, "any_strides"},
+               {kMatrixStrides, "matrix_strides"},
+               {kDeclaredTypes, "declared_types"},
+               {kNoGradient, "no_gradient"},
+               {kZeroCost, "zero_cost"},
+               {kPlanOnly, "plan_only"},
+               {kNativeHalf, "native_half"},
+               {kLowPrecision, "low_precision"},
+               {kFullPrecision, "full_precision"}};
 
 Json traits_of(const Op& op) {
   Json names = Json::array();
@@ -32,13 +40,20 @@ Json traits_of(const Op& op) {
 
 const char* kind_name(FieldKind kind) {
   switch (kind) {
-    case FieldKind::integer: return "int";
-    case FieldKind::real: return "float";
-    case FieldKind::boolean: return "bool";
-    case FieldKind::string: return "string";
-    case FieldKind::dtype: return "dtype";
-    case FieldKind::ints: return "ints";
-    case FieldKind::tensor: return "tensor";
+    case FieldKind::integer:
+      return "int";
+    case FieldKind::real:
+      return "float";
+    case FieldKind::boolean:
+      return "bool";
+    case FieldKind::string:
+      return "string";
+    case FieldKind::dtype:
+      return "dtype";
+    case FieldKind::ints:
+      return "ints";
+    case FieldKind::tensor:
+      return "tensor";
   }
   return "";
 }
@@ -53,21 +68,26 @@ T read(const void* from) {
 Json default_of(const Op& op, const Field& field) {
   const unsigned char* at = static_cast<const unsigned char*>(op.attrs->defaults) + field.offset;
   switch (field.kind) {
-    case FieldKind::integer: return read<std::int64_t>(at);
+    case FieldKind::integer:
+      return read<std::int64_t>(at);
     case FieldKind::real: {
       const auto value = read<double>(at);
       if (value - value == 0) return value;
       return value != value ? "nan" : value > 0 ? "inf" : "-inf";
     }
-    case FieldKind::boolean: return read<bool>(at);
-    case FieldKind::string: return read<Name>(at).str();
-    case FieldKind::dtype: return dtype_name(read<DType>(at));
+    case FieldKind::boolean:
+      return read<bool>(at);
+    case FieldKind::string:
+      return read<Name>(at).str();
+    case FieldKind::dtype:
+      return dtype_name(read<DType>(at));
     case FieldKind::ints: {
       Json list = Json::array();
       for (std::int64_t v : read<Ints>(at)) list.push_back(v);
       return list;
     }
-    case FieldKind::tensor: return nullptr;
+    case FieldKind::tensor:
+      return nullptr;
   }
   return nullptr;
 }
@@ -119,11 +139,15 @@ Json cost_of(const ParsedExample& e) {
   std::vector<Type> results;
   infer_types(*e.op, operands, e.attrs(), results);
   Cost cost;
-  if (e.op->cost) cost = e.op->cost(operands, results, e.attrs());
+  if (e.op->cost)
+    cost = e.op->cost(operands, results, e.attrs());
   else
     for (const std::vector<Type>* types : {&operands, static_cast<const std::vector<Type>*>(&results)})
       for (const Type& t : *types) cost.bytes += static_cast<double>(t.bytes());
-  return {{"example", e.text}, {"flops", cost.flops}, {"bytes", cost.bytes}, {"us", cost_us(*e.op, operands, results, e.attrs())},
+  return {{"example", e.text},
+          {"flops", cost.flops},
+          {"bytes", cost.bytes},
+          {"us", cost_us(*e.op, operands, results, e.attrs())},
           {"workspace", workspace_bytes(*e.op, operands, results, e.attrs())}};
 }
 

@@ -30,8 +30,8 @@ std::string list_text() {
 // What every pass won, on stderr.
 void say(const PassRecord& r) {
   if (r.skipped) return fmt::print(stderr, "{:<18} left out by TAPEDECK_DISABLE_PASSES\n", r.name);
-  fmt::print(stderr, "{:<18} {} -> {} nodes, {} -> {} live, {:.2f} ms\n", r.name, r.nodes_before, r.nodes_after, human_size(r.bytes_before),
-             human_size(r.bytes_after), r.ms);
+  fmt::print(stderr, "{:<18} {} -> {} nodes, {} -> {} live, {:.2f} ms\n", r.name, r.nodes_before, r.nodes_after,
+             human_size(r.bytes_before), human_size(r.bytes_after), r.ms);
 }
 
 }  // namespace
@@ -43,7 +43,8 @@ int opt(const OptOptions& options) {
   }
   if (options.file.empty()) throw UsageError("give a FILE, or --list");
   for (const std::string& name : options.passes)
-    if (pass_named(name).asked_for) throw UsageError(fmt::format("pass '{}' needs a function of yours: run it from code", name));
+    if (pass_named(name).asked_for)
+      throw UsageError(fmt::format("pass '{}' needs a function of yours: run it from code", name));
   if (options.file.ends_with(".graph")) check_outputs({options.file}, {{"-o", options.output, true}});
   TapeFile file = load_any(options.file, Check::all);
   PassOptions choices;
@@ -55,10 +56,14 @@ int opt(const OptOptions& options) {
 
   const std::string text = tapedeck::print(file.captured);
   file.plan.reset();
-  if (options.output.ends_with(".tape")) save_tape(options.output, file);
-  else if (!options.output.empty()) write_text(options.output, text);
-  if (options.json) answer(opt_report(passes.records(), options.output.empty() ? text : ""), answers_beside(options.output));
-  else if (options.output.empty()) answer(text);
+  if (options.output.ends_with(".tape"))
+    save_tape(options.output, file);
+  else if (!options.output.empty())
+    write_text(options.output, text);
+  if (options.json)
+    answer(opt_report(passes.records(), options.output.empty() ? text : ""), answers_beside(options.output));
+  else if (options.output.empty())
+    answer(text);
   return kOk;
 }
 

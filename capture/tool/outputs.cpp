@@ -19,8 +19,10 @@ bool same_file(const std::string& a, const std::string& b) {
   if (a == "-" || b == "-") return false;
   std::error_code failed;
   if (std::filesystem::equivalent(a, b, failed)) return true;
-  const auto whole = [&](const std::string& path) { return std::filesystem::weakly_canonical(std::filesystem::absolute(path, failed), failed); };
-  return whole(a) == whole(b) && !failed;   // neither is there yet
+  const auto whole = [&](const std::string& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path, failed), failed);
+  };
+  return whole(a) == whole(b) && !failed;  // neither is there yet
 }
 
 }  // namespace
@@ -28,11 +30,14 @@ bool same_file(const std::string& a, const std::string& b) {
 void check_outputs(const std::vector<std::string>& inputs, const std::vector<OutputFile>& outputs) {
   for (auto out = outputs.begin(); out != outputs.end(); ++out) {
     if (out->path.empty()) continue;
-    if (out->path == "-" && !out->is_text) throw UsageError(fmt::format("{} -: this is not written to stdout, give it a file", out->option));
+    if (out->path == "-" && !out->is_text)
+      throw UsageError(fmt::format("{} -: this is not written to stdout, give it a file", out->option));
     for (const std::string& in : inputs)
-      if (out->path != "-" && !in.empty() && same_file(in, out->path)) throw UsageError(fmt::format("{} {}: it would overwrite {}, which is read", out->option, out->path, in));
+      if (out->path != "-" && !in.empty() && same_file(in, out->path))
+        throw UsageError(fmt::format("{} {}: it would overwrite {}, which is read", out->option, out->path, in));
     for (auto other = outputs.begin(); other != out; ++other)
-      if (!other->path.empty() && same_file(other->path, out->path)) throw UsageError(fmt::format("{} {} and {} {} are one file", other->option, other->path, out->option, out->path));
+      if (!other->path.empty() && same_file(other->path, out->path))
+        throw UsageError(fmt::format("{} {} and {} {} are one file", other->option, other->path, out->option, out->path));
   }
 }
 

@@ -9,13 +9,13 @@
 namespace tapedeck::tool {
 
 struct OutputFile {
-  const char* option;          // "--csv"
-  std::string path;            // empty: not asked for
-  bool is_text = false;        // - is stdout; else it is refused
+  const char* option;    // "--csv"
+  std::string path;      // empty: not asked for
+  bool is_text = false;  // - is stdout; else it is refused
 };
 
-// UsageError if two of the outputs are one file, or one is among `inputs`, whatever they are called: links, ./x and x. Call it before anything is
-// computed.
+// UsageError if two of the outputs are one file, or one is among `inputs`, whatever they are called: links, ./x and x. Call it
+// before anything is computed.
 void check_outputs(const std::vector<std::string>& inputs, const std::vector<OutputFile>& outputs);
 
 // The whole file or none of it; "-": to stdout. Throws FileError.

@@ -36,7 +36,8 @@ std::string passes_report(const std::vector<const Pass*>& passes) {
   return text_of(j);
 }
 
-std::string reduce_report(const Graph& before, const Graph& after, std::int64_t checks, bool interrupted, const std::string& text) {
+std::string reduce_report(const Graph& before, const Graph& after, std::int64_t checks, bool interrupted,
+                          const std::string& text) {
   Json j;
   j["schema"] = "tapedeck.reduce/1";
   j["nodes_before"] = before.node_count();

@@ -1,8 +1,8 @@
 #include <tapedeck/capture/tool/picture.h>
 
-#include <tapedeck/capture/formats/atomic_write.h>
-#include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/explain/memory_svg.h>
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/capture/tool/commands.h>
 #include <tapedeck/capture/tool/support.h>
 #include <tapedeck/engine/ir/error.h>
@@ -48,14 +48,18 @@ void shoot(const std::string& viewer, const std::string& tape, const std::string
   if (child == 0) {
     pass_interrupts_on();
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    execl(viewer.c_str(), viewer.c_str(), tape.c_str(), "--panel", "memory", "--shot", picture.c_str(), static_cast<char*>(nullptr));
+    execl(viewer.c_str(), viewer.c_str(), tape.c_str(), "--panel", "memory", "--shot", picture.c_str(),
+          static_cast<char*>(nullptr));
     _exit(127);
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0)
     if (errno != EINTR) throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(errno)));
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (code != kOk && code != kInfeasible) throw ExecutionError(fmt::format("{} could not draw {}: it ended with {}", viewer, picture, WIFEXITED(status) ? fmt::format("exit code {}", code) : fmt::format("signal {}", WTERMSIG(status))));
+  if (code != kOk && code != kInfeasible)
+    throw ExecutionError(
+        fmt::format("{} could not draw {}: it ended with {}", viewer, picture,
+                    WIFEXITED(status) ? fmt::format("exit code {}", code) : fmt::format("signal {}", WTERMSIG(status))));
 }
 
 }  // namespace
@@ -63,7 +67,8 @@ void shoot(const std::string& viewer, const std::string& tape, const std::string
 std::string viewer_program() {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
   std::string viewer = (self.parent_path() / "tapedeck-viewer").string();
-  if (access(viewer.c_str(), X_OK) != 0) throw DeviceError("there is no tapedeck-viewer beside this tool; it was built without Qt or Dear ImGui");
+  if (access(viewer.c_str(), X_OK) != 0)
+    throw DeviceError("there is no tapedeck-viewer beside this tool; it was built without Qt or Dear ImGui");
   return viewer;
 }
 
@@ -84,7 +89,8 @@ void write_picture(const std::string& path, const Graph& captured, const Plan& p
     return out.commit();
   }
   if (!plan.feasible) {
-    std::fprintf(stderr, "tapedeck: --picture %s: not drawn; a plan that does not fit its budget is drawn as .svg only\n", path.c_str());
+    std::fprintf(stderr, "tapedeck: --picture %s: not drawn; a plan that does not fit its budget is drawn as .svg only\n",
+                 path.c_str());
     return;
   }
   const TemporaryFolder folder;

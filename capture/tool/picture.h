@@ -7,7 +7,8 @@
 
 namespace tapedeck::tool {
 
-// UsageError if the name ends in neither .svg nor .png, DeviceError if in .png and there is no viewer: before anything is planned.
+// UsageError if the name ends in neither .svg nor .png, DeviceError if in .png and there is no viewer: before anything is
+// planned.
 void check_picture(const std::string& path);
 // A plan that does not fit its budget is drawn as .svg only: for .png that is said on stderr, and nothing is written.
 void write_picture(const std::string& path, const Graph& captured, const Plan& plan);

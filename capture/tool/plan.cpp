@@ -67,7 +67,8 @@ int plan(const PlanCommandOptions& options) {
   tapedeck::PlanOptions how;
   how.budget_percent = parse_percent(options.budget);
   if (how.budget_percent < 0 && !options.budget.empty()) how.budget = parse_size(options.budget);
-  if (!parse_strategy(options.strategy, &how.strategy)) throw UsageError(fmt::format("unknown strategy '{}'", options.strategy));
+  if (!parse_strategy(options.strategy, &how.strategy))
+    throw UsageError(fmt::format("unknown strategy '{}'", options.strategy));
   how.ordering = options.order == "recorded" ? Ordering::recorded : Ordering::automatic;
   how.alignment = options.align;
   how.device = options.device == "cuda" ? DeviceType::cuda : DeviceType::cpu;
@@ -88,7 +89,8 @@ int plan(const PlanCommandOptions& options) {
   PlanBackground background;
   if (options.explain == "peak") background.node_us = cost_nodes(p.graph, how.costs.get()).us;
   if (options.explain == "memory") background.sharing = bounds_of(file.captured, how, p);
-  std::string text = options.json ? plan_report(p, options.explain, background) : summary(options.file, p) + explained(options.explain, p, background);
+  std::string text = options.json ? plan_report(p, options.explain, background)
+                                  : summary(options.file, p) + explained(options.explain, p, background);
   std::FILE* answers = answers_beside(options.csv);
   std::fwrite(text.data(), 1, text.size(), answers);
   std::fflush(answers);

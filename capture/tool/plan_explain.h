@@ -1,9 +1,9 @@
-// What `plan --explain` prints: choices (of recomputation), segments (how they were cut), peak (what lives there and what would lower it),
-// memory (totals, and what sharing earns).
+// What `plan --explain` prints: choices (of recomputation), segments (how they were cut), peak (what lives there and what would
+// lower it), memory (totals, and what sharing earns).
 #pragma once
 
-#include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/explain/sharing_bounds.h>
+#include <tapedeck/capture/plan/plan.h>
 
 #include <string>
 #include <vector>
@@ -12,8 +12,8 @@ namespace tapedeck::tool {
 
 // What an explanation needs besides the plan; empty where `what` does not ask for it.
 struct PlanBackground {
-  std::vector<double> node_us;          // peak: by node of the plan's graph
-  std::vector<SharingBound> sharing;    // memory: bounds with rules on and off
+  std::vector<double> node_us;        // peak: by node of the plan's graph
+  std::vector<SharingBound> sharing;  // memory: bounds with rules on and off
 };
 
 // Empty for an empty `what`.

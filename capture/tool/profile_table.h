@@ -2,8 +2,8 @@
 #pragma once
 
 #include <tapedeck/capture/cost/calibration.h>
-#include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/cost/profile.h>
+#include <tapedeck/capture/plan/plan.h>
 
 #include <cstdint>
 #include <string>
@@ -13,11 +13,11 @@ namespace tapedeck::tool {
 
 struct ProfileRow {
   std::string name, op;
-  double us = 0;                 // of one run
-  std::int32_t runs = 1;         // in a step: clones counted
-  double share = 0;              // of the step's time in kernels
+  double us = 0;          // of one run
+  std::int32_t runs = 1;  // in a step: clones counted
+  double share = 0;       // of the step's time in kernels
   double estimate_us = 0;
-  double ratio = 0;              // measured to estimated; 0 if nothing was expected
+  double ratio = 0;  // measured to estimated; 0 if nothing was expected
 };
 
 struct ProfileTable {
@@ -30,14 +30,14 @@ struct ProfileTable {
 };
 
 ProfileTable profile_table(const Plan& plan, const Profile& profile, const Calibration* calibration);
-std::string profile_text(const ProfileTable& table);   // the dearest twenty, and totals
+std::string profile_text(const ProfileTable& table);  // the dearest twenty, and totals
 
 // The steps of one replay, timed node by node on one thread; the first few warm up and do not count.
 class NodeTimer {
  public:
-  NodeTimer(const Plan& plan, int steps);   // `plan` must outlive it
-  Timeline* timeline() { return &step_; }   // for Executor::run
-  void step_done();                         // after each run
+  NodeTimer(const Plan& plan, int steps);  // `plan` must outlive it
+  Timeline* timeline() { return &step_; }  // for Executor::run
+  void step_done();                        // after each run
   Profile finish(std::int64_t observed_peak_bytes) const;
 
  private:

@@ -44,7 +44,8 @@ class Folder {
 
 std::string with_file(std::string command, const std::string& path) {
   if (command.find("{}") == std::string::npos) return command + " '" + path + "'";
-  for (std::size_t at = 0; (at = command.find("{}", at)) != std::string::npos; at += path.size() + 2) command.replace(at, 2, "'" + path + "'");
+  for (std::size_t at = 0; (at = command.find("{}", at)) != std::string::npos; at += path.size() + 2)
+    command.replace(at, 2, "'" + path + "'");
   return command;
 }
 
@@ -74,7 +75,8 @@ TapeFile tape_of(const TapeFile& file, const Graph& graph) {
     const Value& value = graph.values[v];
     for (const auto* stored : {&file.inputs, &file.state}) {
       const auto known = stored->find(value.name.str());
-      if (known != stored->end() && known->second.type() == value.type) (graph.is_state(v) ? result.state : result.inputs)[known->first] = known->second;
+      if (known != stored->end() && known->second.type() == value.type)
+        (graph.is_state(v) ? result.state : result.inputs)[known->first] = known->second;
     }
   }
   return result;
@@ -100,8 +102,10 @@ int reduce(const ReduceCommandOptions& request) {
   };
   const int wanted = request.expect_exit >= 0 ? request.expect_exit : check(file.captured);
   if (request.expect_exit < 0 && wanted == 0)
-    throw UsageError(fmt::format("'{}' exits 0 for {}: nothing fails (--expect-exit 0 if that is what is interesting)", request.check, request.file));
-  if (wanted == 127 && request.expect_exit < 0) throw UsageError(fmt::format("'{}' exits 127: the shell finds no such command", request.check));
+    throw UsageError(fmt::format("'{}' exits 0 for {}: nothing fails (--expect-exit 0 if that is what is interesting)",
+                                 request.check, request.file));
+  if (wanted == 127 && request.expect_exit < 0)
+    throw UsageError(fmt::format("'{}' exits 127: the shell finds no such command", request.check));
 
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   ReduceOptions options;
@@ -113,9 +117,11 @@ int reduce(const ReduceCommandOptions& request) {
     checks = p.checks;
     if (terminal) fmt::print(stderr, "\r\033[K{} nodes, {} elements, {} checks", p.nodes, p.elements, p.checks);
   };
-  const Graph small = tapedeck::reduce(file.captured, [&](const Graph& g) { return check(g) == wanted && !interrupted(); }, options);
+  const Graph small = tapedeck::reduce(
+      file.captured, [&](const Graph& g) { return check(g) == wanted && !interrupted(); }, options);
   if (terminal) fmt::print(stderr, "\r\033[K");
-  fmt::print(stderr, "{} -> {} nodes, {} checks{}\n", file.captured.node_count(), small.node_count(), checks, interrupted() ? ", interrupted" : "");
+  fmt::print(stderr, "{} -> {} nodes, {} checks{}\n", file.captured.node_count(), small.node_count(), checks,
+             interrupted() ? ", interrupted" : "");
 
   if (!request.output.empty()) write_graph(request.output, file, small);
   const std::string text = request.output.empty() ? tapedeck::print(small) : std::string();

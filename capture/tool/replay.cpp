@@ -6,11 +6,11 @@
 #include <tapedeck/capture/tool/start.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/capture/explain/chrome_trace.h>
-#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/explain/memory_snapshot.h>
+#include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/executor.h>
 
 #include <fmt/format.h>
 
@@ -35,7 +35,9 @@ class EagerCheck {
     EagerResult eager = run_eagerly(graph_, inputs_, state_);
     const std::vector<Tensor> outputs = executor.outputs();
     for (std::size_t i = 0; i < eager.outputs.size(); ++i)
-      compare(outputs[i], eager.outputs[i], i < graph_.output_names.size() && !graph_.output_names[i].empty() ? graph_.output_names[i].str() : graph_.value_name(graph_.outputs[i]));
+      compare(outputs[i], eager.outputs[i],
+              i < graph_.output_names.size() && !graph_.output_names[i].empty() ? graph_.output_names[i].str()
+                                                                                : graph_.value_name(graph_.outputs[i]));
     for (std::size_t i = 0; i < eager.state.size(); ++i) {
       const std::string name = name_of(graph_, graph_.n_inputs + static_cast<ValueId>(i));
       compare(executor.state(name), eager.state[i], name);
@@ -54,10 +56,13 @@ class EagerCheck {
 };
 
 std::string text_of(const std::string& path, const ReplaySummary& s) {
-  std::string text = fmt::format("{}: {} step{} on {} with {} thread{}\n", path, s.steps, s.steps == 1 ? "" : "s", s.device, s.threads, s.threads == 1 ? "" : "s");
-  text += fmt::format("  planned peak   {}\n  observed peak  {}\n", human_size(s.planned_peak_bytes), human_size(s.observed_peak_bytes));
+  std::string text = fmt::format("{}: {} step{} on {} with {} thread{}\n", path, s.steps, s.steps == 1 ? "" : "s", s.device,
+                                 s.threads, s.threads == 1 ? "" : "s");
+  text += fmt::format("  planned peak   {}\n  observed peak  {}\n", human_size(s.planned_peak_bytes),
+                      human_size(s.observed_peak_bytes));
   text += fmt::format("  step           median {:.3f} ms, min {:.3f}, max {:.3f}\n", s.median_ms, s.min_ms, s.max_ms);
-  if (s.equal_to_eager) text += fmt::format("  equal to eager {}\n", *s.equal_to_eager ? "yes" : "NO, first at '" + s.first_difference + "'");
+  if (s.equal_to_eager)
+    text += fmt::format("  equal to eager {}\n", *s.equal_to_eager ? "yes" : "NO, first at '" + s.first_difference + "'");
   if (s.profile) text += profile_text(*s.profile);
   return text;
 }
@@ -70,13 +75,15 @@ void time_summary(std::vector<double> ms, ReplaySummary* s) {
   s->median_ms = n % 2 ? ms[n / 2] : (ms[n / 2 - 1] + ms[n / 2]) / 2;
 }
 
-// The files that --trace and --memory-trace ask for. Opened before anything runs, so that a path that cannot be written costs no work.
+// The files that --trace and --memory-trace ask for. Opened before anything runs, so that a path that cannot be written costs
+// no work.
 class TraceFiles {
  public:
   explicit TraceFiles(const ReplayOptions& options) {
     as_pickle_ = options.memory_trace.ends_with(".pickle");
     if (!options.memory_trace.empty() && !as_pickle_ && !options.memory_trace.ends_with(".json"))
-      throw UsageError(fmt::format("--memory-trace {}: the name must end in .pickle (PyTorch's snapshot) or .json", options.memory_trace));
+      throw UsageError(
+          fmt::format("--memory-trace {}: the name must end in .pickle (PyTorch's snapshot) or .json", options.memory_trace));
     if (!options.trace.empty()) trace_.emplace(options.trace);
     if (!options.memory_trace.empty()) memory_.emplace(options.memory_trace);
   }
@@ -134,7 +141,7 @@ int replay(const ReplayOptions& options) {
   how.threads = threads;
   how.parallel_peak = options.parallel_peak;
   how.chunk_bytes = parse_chunk(options.chunk);
-  if (file.plan) how.budget = file.plan->budget_bytes;   // --chunk asks for nothing else
+  if (file.plan) how.budget = file.plan->budget_bytes;  // --chunk asks for nothing else
   Plan plan = keeps_plan ? *file.plan : make_plan(file.captured, how);
   if (!plan.feasible) {
     std::fprintf(stderr, "tapedeck: %s\n", plan.infeasible_reason.c_str());
@@ -154,7 +161,9 @@ int replay(const ReplayOptions& options) {
       if (interrupted()) throw Cancelled("interrupted");
       const auto begin = std::chrono::steady_clock::now();
       const bool traced = traces.wanted() && s + 1 == options.steps;
-      executor.run(RunOptions{.timeline = timer ? timer->timeline() : traced ? traces.timeline() : nullptr,
+      executor.run(RunOptions{.timeline = timer    ? timer->timeline()
+                                          : traced ? traces.timeline()
+                                                   : nullptr,
                               .cancel = &interrupted(),
                               .progress = [&](double done) { progress.at((s + done) / options.steps); }});
       ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
@@ -178,7 +187,8 @@ int replay(const ReplayOptions& options) {
   traces.write(executor.plan());
   if (timer) {
     file.profile = timer->finish(summary.observed_peak_bytes);
-    summary.profile = profile_table(executor.plan(), *file.profile, costs && costs->calibration ? &*costs->calibration : nullptr);
+    summary.profile =
+        profile_table(executor.plan(), *file.profile, costs && costs->calibration ? &*costs->calibration : nullptr);
     summary.profile->saved = options.save;
   }
   if (!options.save.empty()) {

@@ -7,16 +7,31 @@ namespace {
 
 Json value_json(const Graph& g, ValueId v) {
   const Value& value = g.values[v];
-  return {{"name", g.value_name(v)}, {"type", to_string(value.type)}, {"bytes", value.type.bytes()}, {"role", role_name(value.role)}};
+  return {{"name", g.value_name(v)},
+          {"type", to_string(value.type)},
+          {"bytes", value.type.bytes()},
+          {"role", role_name(value.role)}};
 }
 
 Json profile_json(const ProfileTable& t) {
   Json nodes = Json::array();
   for (const ProfileRow& r : t.rows)
-    nodes.push_back({{"name", r.name}, {"op", r.op}, {"us", r.us}, {"runs", r.runs}, {"share", r.share}, {"estimate_us", r.estimate_us},
+    nodes.push_back({{"name", r.name},
+                     {"op", r.op},
+                     {"us", r.us},
+                     {"runs", r.runs},
+                     {"share", r.share},
+                     {"estimate_us", r.estimate_us},
                      {"ratio", r.ratio > 0 ? Json(r.ratio) : Json(nullptr)}});
-  return {{"machine", t.profile.machine}, {"threads", t.profile.threads}, {"steps", t.profile.steps}, {"run_us", t.profile.run_us}, {"kernels_us", t.kernels_us},
-          {"estimate_us", t.estimate_us}, {"estimates", t.estimates}, {"saved", t.saved.empty() ? Json(nullptr) : Json(t.saved)}, {"nodes", nodes}};
+  return {{"machine", t.profile.machine},
+          {"threads", t.profile.threads},
+          {"steps", t.profile.steps},
+          {"run_us", t.profile.run_us},
+          {"kernels_us", t.kernels_us},
+          {"estimate_us", t.estimate_us},
+          {"estimates", t.estimates},
+          {"saved", t.saved.empty() ? Json(nullptr) : Json(t.saved)},
+          {"nodes", nodes}};
 }
 
 }  // namespace
@@ -68,7 +83,8 @@ std::string info_report(const std::string& path, const TapeFile& file) {
   j["plan"] = file.plan ? plan_json(*file.plan) : Json(nullptr);
   j["profile"] = nullptr;
   if (file.profile)
-    j["profile"] = {{"machine", file.profile->machine}, {"threads", file.profile->threads}, {"steps", file.profile->steps}, {"run_us", file.profile->run_us},
+    j["profile"] = {{"machine", file.profile->machine},       {"threads", file.profile->threads},
+                    {"steps", file.profile->steps},           {"run_us", file.profile->run_us},
                     {"peak_bytes", file.profile->peak_bytes}, {"nodes", file.profile->nodes.size()}};
   return text_of(j);
 }
@@ -85,15 +101,19 @@ std::string record_report(const std::string& path, const Captured& c) {
   return text_of(j);
 }
 
-std::string gradient_report(const Graph& graph, NodeId nodes_before, const std::vector<std::string>& wrt, const std::vector<ValueId>& gradients,
-                            const std::string& text) {
+std::string gradient_report(const Graph& graph, NodeId nodes_before, const std::vector<std::string>& wrt,
+                            const std::vector<ValueId>& gradients, const std::string& text) {
   Json list = Json::array();
   for (std::size_t i = 0; i < wrt.size(); ++i) {
     Json one = value_json(graph, gradients[i]);
     one["of"] = wrt[i];
     list.push_back(std::move(one));
   }
-  return text_of({{"schema", "tapedeck.gradient/1"}, {"nodes_before", nodes_before}, {"nodes", graph.node_count()}, {"gradients", list}, {"text", text}});
+  return text_of({{"schema", "tapedeck.gradient/1"},
+                  {"nodes_before", nodes_before},
+                  {"nodes", graph.node_count()},
+                  {"gradients", list},
+                  {"text", text}});
 }
 
 std::string print_report(const std::string& text) { return text_of({{"schema", "tapedeck.print/1"}, {"text", text}}); }
@@ -107,8 +127,13 @@ std::string models_report(const std::vector<ModelSummary>& models) {
   for (const ModelSummary& m : models) {
     Json defaults = Json::object();
     for (const auto& [name, value] : m.defaults) defaults[name] = value;
-    list.push_back({{"name", m.model.name}, {"doc", m.model.doc}, {"options", m.model.options}, {"defaults", defaults},
-                    {"parameters", m.parameters}, {"nodes", m.nodes}, {"flops", m.flops}});
+    list.push_back({{"name", m.model.name},
+                    {"doc", m.model.doc},
+                    {"options", m.model.options},
+                    {"defaults", defaults},
+                    {"parameters", m.parameters},
+                    {"nodes", m.nodes},
+                    {"flops", m.flops}});
   }
   return text_of({{"schema", "tapedeck.models/1"}, {"models", list}});
 }

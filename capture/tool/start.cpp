@@ -33,7 +33,9 @@ Tensor input_value(const std::string& spec, const std::string& name, const Type&
 
 // What a file says of the options it was recorded with: those that mean something for its model.
 std::map<std::string, std::string> record_metadata(const Model& model, const ModelOptions& options) {
-  std::map<std::string, std::string> metadata = {{"model", model.name}, {"optimizer", options.optimizer}, {"dtype", options.dtype},
+  std::map<std::string, std::string> metadata = {{"model", model.name},
+                                                 {"optimizer", options.optimizer},
+                                                 {"dtype", options.dtype},
                                                  {"seed", std::to_string(options.seed)}};
   const auto size = [&](const char* name, std::int64_t value) {
     if (value > 0) metadata[name] = std::to_string(value);
@@ -86,7 +88,8 @@ Start starting_values(const TapeFile& file, const StartOptions& options) {
       continue;
     }
     if (tensor.type() != type_of(g, v))
-      throw FileError(fmt::format("{}: '{}' is {}, the graph wants {}", options.weights, name, to_string(tensor.type()), to_string(type_of(g, v))));
+      throw FileError(fmt::format("{}: '{}' is {}, the graph wants {}", options.weights, name, to_string(tensor.type()),
+                                  to_string(type_of(g, v))));
     start.state[v - g.n_inputs] = tensor;
     ++used;
   }
@@ -114,9 +117,11 @@ TapeFile record_tape(const std::string& name, const ModelOptions& request, Captu
   file.metadata = record_metadata(*model, options);
   const Graph& g = file.captured;
   if (!options.abstract) {
-    for (std::size_t i = 0; i < captured.inputs.size(); ++i) file.inputs[name_of(g, static_cast<ValueId>(i))] = captured.inputs[i];
+    for (std::size_t i = 0; i < captured.inputs.size(); ++i)
+      file.inputs[name_of(g, static_cast<ValueId>(i))] = captured.inputs[i];
     // The state as it was before the captured step is gone - that step ran; what is stored continues from there.
-    for (std::size_t i = 0; i < captured.state.size(); ++i) file.state[name_of(g, g.n_inputs + static_cast<ValueId>(i))] = captured.state[i];
+    for (std::size_t i = 0; i < captured.state.size(); ++i)
+      file.state[name_of(g, g.n_inputs + static_cast<ValueId>(i))] = captured.state[i];
   }
   if (report) *report = std::move(captured);
   return file;

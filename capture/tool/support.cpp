@@ -18,9 +18,16 @@ struct Unit {
   const char* name;
   double bytes;
 };
-constexpr Unit kUnits[] = {{"", 1},      {"B", 1},      {"KB", 1e3},           {"MB", 1e6},
-                           {"GB", 1e9},  {"TB", 1e12},  {"KiB", 1024},         {"MiB", 1024.0 * 1024},
-                           {"GiB", 1024.0 * 1024 * 1024}, {"TiB", 1024.0 * 1024 * 1024 * 1024}};
+constexpr Unit kUnits[] = {{"", 1},
+                           {"B", 1},
+                           {"KB", 1e3},
+                           {"MB", 1e6},
+                           {"GB", 1e9},
+                           {"TB", 1e12},
+                           {"KiB", 1024},
+                           {"MiB", 1024.0 * 1024},
+                           {"GiB", 1024.0 * 1024 * 1024},
+                           {"TiB", 1024.0 * 1024 * 1024 * 1024}};
 
 bool same_ignoring_case(const std::string& a, const char* b) {
   std::size_t i = 0;
@@ -53,7 +60,8 @@ std::int64_t parse_size(const std::string& text) {
   const bool plain = !text.empty() && (std::isdigit(static_cast<unsigned char>(text[0])) || text[0] == '.');
   if (plain && end != text.c_str() && std::isfinite(number))
     for (const Unit& unit : kUnits)
-      if (same_ignoring_case(end, unit.name) && number * unit.bytes < 9e18) return static_cast<std::int64_t>(std::floor(number * unit.bytes));
+      if (same_ignoring_case(end, unit.name) && number * unit.bytes < 9e18)
+        return static_cast<std::int64_t>(std::floor(number * unit.bytes));
   throw UsageError(fmt::format("'{}' is not a size; write 4096, 64MiB or 1.5GB", text));
 }
 
@@ -67,7 +75,8 @@ double parse_percent(const std::string& text) {
   if (text.empty() || text.back() != '%') return -1;
   char* end = nullptr;
   const double percent = std::strtod(text.c_str(), &end);
-  if (end != text.c_str() + text.size() - 1 || !(percent >= 0) || percent > 1e6) throw UsageError(fmt::format("'{}' is not a percentage", text));
+  if (end != text.c_str() + text.size() - 1 || !(percent >= 0) || percent > 1e6)
+    throw UsageError(fmt::format("'{}' is not a percentage", text));
   return percent;
 }
 
@@ -107,10 +116,10 @@ void Progress::at(double fraction) {
 
 const std::atomic<bool>& interrupted() { return interrupt_flag; }
 
-// No handler: it would run on the stack of a thread that computes, and oneDNN's products point the stack pointer into small buffers on the
-// heap, which a signal's frame does not fit into. All threads block the signal, one waits for it.
+// No handler: it would run on the stack of a thread that computes, and oneDNN's products point the stack pointer into small
+// buffers on the heap, which a signal's frame does not fit into. All threads block the signal, one waits for it.
 void catch_interrupts() {
-  std::signal(SIGINT, SIG_DFL);   // a shell's background jobs inherit that it is ignored
+  std::signal(SIGINT, SIG_DFL);  // a shell's background jobs inherit that it is ignored
   const sigset_t set = interrupt_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::thread(wait_for_interrupts).detach();

@@ -15,7 +15,7 @@ std::int64_t parse_size(const std::string& text);
 std::int64_t parse_chunk(const std::string& text);
 // "50%" -> 50, anything else -> -1. Throws UsageError for a bad percentage.
 double parse_percent(const std::string& text);
-std::string human_size(std::int64_t bytes);       // "12.34 MiB (12,939,427 bytes)"
+std::string human_size(std::int64_t bytes);  // "12.34 MiB (12,939,427 bytes)"
 
 // A .tape, or a text graph (*.graph) as a tape that holds nothing else.
 TapeFile load_any(const std::string& path, Check check);
@@ -33,8 +33,8 @@ class Progress {
   int last_ = -1;
 };
 
-// Set by Ctrl-C once catch_interrupts() has been called, before any other thread is started. Programs started from here get their Ctrl-C
-// if pass_interrupts_on() is called between fork and exec.
+// Set by Ctrl-C once catch_interrupts() has been called, before any other thread is started. Programs started from here get
+// their Ctrl-C if pass_interrupts_on() is called between fork and exec.
 const std::atomic<bool>& interrupted();
 void catch_interrupts();
 void pass_interrupts_on();

@@ -1,8 +1,8 @@
 // Inside control flow: what inference, gradients, the interpreter and plans share about the nodes of ops/control.h.
 #pragma once
 
-#include <tapedeck/engine/ir/graph.h>
 #include <tapedeck/engine/eager/tensor.h>
+#include <tapedeck/engine/ir/graph.h>
 #include <tapedeck/kernels/attrs/control.h>
 
 #include <functional>
@@ -12,11 +12,11 @@
 
 namespace tapedeck {
 
-// How the operands and results of a loop are sorted. Operands: carried, scanned, captured; region inputs: i and these, slices for what is
-// scanned; region results: carried, stacked.
+// How the operands and results of a loop are sorted. Operands: carried, scanned, captured; region inputs: i and these, slices
+// for what is scanned; region results: carried, stacked.
 struct LoopLayout {
   std::size_t carried = 0, scanned = 0, captured = 0, stacked = 0;
-  std::int64_t trips = -1;   // -1: not known before it runs
+  std::int64_t trips = -1;  // -1: not known before it runs
   std::size_t operands() const { return carried + scanned + captured; }
 };
 // REQUIRES: the node's types were inferred.
@@ -35,7 +35,8 @@ class RegionTrace {
     Type type;
   };
   // Throws what the function throws; CaptureError if it writes an outside tensor in place, or runs backward() into one.
-  RegionTrace(const char* op, const std::vector<Input>& inputs, const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn, Site site);
+  RegionTrace(const char* op, const std::vector<Input>& inputs,
+              const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn, Site site);
   ~RegionTrace();
   RegionTrace(RegionTrace&&) noexcept;
 
@@ -53,8 +54,8 @@ class RegionTrace {
 
 // ---- gradients of regions ----
 
-// A scan's body that also gives what backward needs of each pass: `residuals` more results. Only values that a gradient reads, and no
-// operands that are scanned or captured, which are there anyway. `needs`: by operand, whether it needs a gradient.
+// A scan's body that also gives what backward needs of each pass: `residuals` more results. Only values that a gradient reads,
+// and no operands that are scanned or captured, which are there anyway. `needs`: by operand, whether it needs a gradient.
 Region with_residuals(const Region& body, const LoopLayout& layout, const std::vector<bool>& needs, std::int64_t* residuals);
 
 }  // namespace tapedeck

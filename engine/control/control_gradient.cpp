@@ -1,11 +1,11 @@
 #include <tapedeck/engine/control/control_gradient.h>
 
 #include <tapedeck/engine/control/control.h>
-#include <tapedeck/engine/eager/core_calls.h>
-#include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/control/dispatch_regions.h>
-#include <tapedeck/engine/ir/extract.h>
+#include <tapedeck/engine/eager/core_calls.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
+#include <tapedeck/engine/ir/core_ops.h>
+#include <tapedeck/engine/ir/extract.h>
 
 #include <algorithm>
 #include <optional>
@@ -21,10 +21,10 @@ bool floating(const Graph& g, ValueId v) { return is_floating(g.values[v].type.d
 // stacked), and its outputs are (d carried, d captured, d slices). The lists hold values of `graph`.
 struct PassGradient {
   Graph graph;
-  Values moved;                               // the value of `graph` for each value of the body
-  Values inputs;                              // i, carried, slices, captured
-  Values d_carried, d_captured, d_stacked;    // inputs
-  Values results;                             // d carried, d captured, d slices
+  Values moved;                             // the value of `graph` for each value of the body
+  Values inputs;                            // i, carried, slices, captured
+  Values d_carried, d_captured, d_stacked;  // inputs
+  Values results;                           // d carried, d captured, d slices
   std::size_t n_body_nodes = 0;
 };
 
@@ -42,7 +42,7 @@ PassGradient gradient_of_pass(const Graph& body, const LoopLayout& l, const std:
     }
   for (std::size_t j = l.carried + l.scanned; j < l.operands(); ++j)
     if (needs[j] && floating(body, input(j))) {
-      targets.push_back(input(j));   // the gradient from other passes is added to that of this pass
+      targets.push_back(input(j));  // the gradient from other passes is added to that of this pass
       wrt.push_back(input(j));
       ++n_captured;
     }
@@ -92,7 +92,8 @@ bool computed_again(const Graph& g, const Node& node, const std::vector<bool>& v
 // By value, whether it differs from pass to pass.
 std::vector<bool> varying(const Graph& g, std::size_t first_captured, std::size_t end_captured) {
   std::vector<bool> varies(g.values.size());
-  for (ValueId v = 0; v < g.n_inputs; ++v) varies[v] = static_cast<std::size_t>(v) < first_captured || static_cast<std::size_t>(v) >= end_captured;
+  for (ValueId v = 0; v < g.n_inputs; ++v)
+    varies[v] = static_cast<std::size_t>(v) < first_captured || static_cast<std::size_t>(v) >= end_captured;
   for (const Node& node : g.nodes) {
     const auto in = g.inputs(node);
     const bool any = std::any_of(in.begin(), in.end(), [&](ValueId v) { return varies[v]; });
@@ -113,8 +114,10 @@ Values residuals_of(const PassGradient& p, const LoopLayout& l) {
     bool runs = false;
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
       if (!needed[v]) continue;
-      if (forward[n] && !computed_again(g, node, varies)) kept.push_back(v);
-      else runs = true;
+      if (forward[n] && !computed_again(g, node, varies))
+        kept.push_back(v);
+      else
+        runs = true;
     }
     if (!runs) continue;
     for (ValueId v : g.inputs(node)) needed[v] = true;
@@ -178,8 +181,8 @@ void hand_out(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, std::
 
 // The gradients that the gradient of the last pass begins with: those of the carried results, and the first terms for captured
 // operands. `fresh` tells by operand whether it had no gradient before.
-std::vector<Tensor> first_handed(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, const PassGradient& p, std::size_t first_result,
-                                 std::vector<bool>* fresh) {
+std::vector<Tensor> first_handed(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, const PassGradient& p,
+                                 std::size_t first_result, std::vector<bool>* fresh) {
   fresh->assign(l.operands(), false);
   std::vector<Tensor> handed;
   for (std::size_t j = 0; j < l.carried; ++j)
@@ -210,7 +213,8 @@ Graph without_residuals(const Graph& body, const LoopLayout& l, std::size_t stac
   return extract(body, inputs, std::span<const ValueId>(body.outputs).first(l.carried + stacked));
 }
 
-void run_again(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph& body, std::size_t first_result, std::size_t stacked, const Tensor& trips) {
+void run_again(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph& body, std::size_t first_result,
+               std::size_t stacked, const Tensor& trips) {
   const std::vector<bool> needs = needs_of(b);
   const PassGradient p = gradient_of_pass(body, l, needs, stacked);
   LoopGradAttrs grad;
@@ -262,7 +266,8 @@ bool scan_back(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph&
   }
   const std::vector<Tensor> d_stacked = stacked_gradients(b, l, 0, stacked);
   scanned.insert(scanned.end(), d_stacked.begin(), d_stacked.end());
-  const Region region = region_of(extract(p.graph, joined(Values{0}, p.d_carried, p.d_captured, slices, p.d_stacked, captured), p.results));
+  const Region region =
+      region_of(extract(p.graph, joined(Values{0}, p.d_carried, p.d_captured, slices, p.d_stacked, captured), p.results));
   std::vector<bool> fresh;
   std::vector<Tensor> operands = first_handed(b, l, needs, p, 0, &fresh);
   LoopAttrs back;
@@ -311,7 +316,9 @@ void vjp_cond(Vjp& b) {
   std::vector<Tensor> begun;
   Values begun_operands;
   for (std::size_t j = 0; j < n; ++j)
-    if (const Tensor so_far = b.needs(static_cast<int>(j + 1)) && is_floating(b.xs[j + 1].dtype()) ? b.take(static_cast<int>(j + 1)) : Tensor(); so_far.defined()) {
+    if (const Tensor so_far =
+            b.needs(static_cast<int>(j + 1)) && is_floating(b.xs[j + 1].dtype()) ? b.take(static_cast<int>(j + 1)) : Tensor();
+        so_far.defined()) {
       begun.push_back(so_far);
       begun_operands.push_back(static_cast<ValueId>(j));
     }

@@ -1,10 +1,10 @@
 #include <tapedeck/engine/control/control_run.h>
 
 #include <tapedeck/engine/control/control.h>
-#include <tapedeck/engine/control/loop_checkpoints.h>
-#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/control/interpret.h>
+#include <tapedeck/engine/control/loop_checkpoints.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <cstring>
 #include <string_view>
@@ -25,7 +25,8 @@ Tensor slice_of(const Tensor& stack, std::int64_t i) {
 
 void put_slice(const Tensor& stack, std::int64_t i, const Tensor& slice) {
   const auto bytes = static_cast<std::size_t>(slice.bytes());
-  slice.copy_to(static_cast<char*>(stack.impl()->data()) + static_cast<std::size_t>(i) * bytes, bytes, dtype_size(slice.dtype()));
+  slice.copy_to(static_cast<char*>(stack.impl()->data()) + static_cast<std::size_t>(i) * bytes, bytes,
+                dtype_size(slice.dtype()));
 }
 
 Tensor zeros(const Type& type) {
@@ -38,7 +39,10 @@ Tensor zeros(const Type& type) {
 class Passes {
  public:
   Passes(const Graph& body, std::span<const Tensor> operands, std::size_t carried, std::size_t scanned)
-      : body_(body), carried_(carried), scanned_(operands.subspan(carried, scanned)), captured_(operands.subspan(carried + scanned)) {}
+      : body_(body),
+        carried_(carried),
+        scanned_(operands.subspan(carried, scanned)),
+        captured_(operands.subspan(carried + scanned)) {}
 
   // i, carried, slices, captured, and what comes after them.
   std::vector<Tensor> arguments(const Carry& c, std::int64_t i, std::span<const Tensor> more = {}) const {
@@ -92,21 +96,24 @@ std::vector<Tensor> new_stacks(std::span<const Type> types) {
 
 }  // namespace
 
-std::vector<Tensor> run_while(std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs, std::span<const Type> outputs, Site) {
+std::vector<Tensor> run_while(std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs,
+                              std::span<const Type> outputs, Site) {
   const auto& a = *static_cast<const LoopAttrs*>(attrs);
   const auto n = static_cast<std::size_t>(a.carried);
   const Passes passes(*regions[1], inputs, n, 0);
   const std::vector<Tensor> stacks = new_stacks(outputs.subspan(1 + n));
   Carry c(inputs.begin(), inputs.begin() + a.carried);
   std::int64_t i = 0;
-  while ((a.trips < 0 || i < a.trips) && truth(interpret(*regions[0], passes.arguments(c, i)).outputs[0])) passes.run(c, i++, stacks);
+  while ((a.trips < 0 || i < a.trips) && truth(interpret(*regions[0], passes.arguments(c, i)).outputs[0]))
+    passes.run(c, i++, stacks);
   std::vector<Tensor> results{index_tensor(i)};
   results.insert(results.end(), c.begin(), c.end());
   results.insert(results.end(), stacks.begin(), stacks.end());
   return results;
 }
 
-std::vector<Tensor> run_scan(std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs, std::span<const Type> outputs, Site) {
+std::vector<Tensor> run_scan(std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs,
+                             std::span<const Type> outputs, Site) {
   const auto& a = *static_cast<const LoopAttrs*>(attrs);
   const auto n = static_cast<std::size_t>(a.carried);
   const Passes passes(*regions[0], inputs, n, static_cast<std::size_t>(a.scanned));
@@ -118,18 +125,21 @@ std::vector<Tensor> run_scan(std::span<const Region> regions, std::span<const Te
   return c;
 }
 
-std::vector<Tensor> run_cond(std::span<const Region> regions, std::span<const Tensor> inputs, const void*, std::span<const Type>, Site) {
+std::vector<Tensor> run_cond(std::span<const Region> regions, std::span<const Tensor> inputs, const void*,
+                             std::span<const Type>, Site) {
   return interpret(*regions[truth(inputs[0]) ? 0 : 1], inputs.subspan(1)).outputs;
 }
 
-std::vector<Tensor> run_loop_grad(std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs, std::span<const Type> outputs, Site) {
+std::vector<Tensor> run_loop_grad(std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs,
+                                  std::span<const Type> outputs, Site) {
   const auto& a = *static_cast<const LoopGradAttrs*>(attrs);
   const std::size_t n = a.needs.view().size(), carried = static_cast<std::size_t>(a.carried);
   const std::int64_t trips = *static_cast<const std::int64_t*>(inputs[0].data());
   const Passes passes(*regions[0], inputs.subspan(1, n), carried, static_cast<std::size_t>(a.scanned));
   // Gradients handed from pass to pass: of carried and captured operands; then those of stacked results, read slice by slice.
   const std::size_t handed = handed_gradients(a, inputs);
-  std::vector<Tensor> d(inputs.begin() + static_cast<std::ptrdiff_t>(1 + n), inputs.begin() + static_cast<std::ptrdiff_t>(1 + n + handed));
+  std::vector<Tensor> d(inputs.begin() + static_cast<std::ptrdiff_t>(1 + n),
+                        inputs.begin() + static_cast<std::ptrdiff_t>(1 + n + handed));
   const std::span<const Tensor> d_stacked = inputs.subspan(1 + n + handed);
   const std::vector<Tensor> d_slices = new_stacks(outputs.subspan(handed));
   auto at = [&](std::int64_t k) { return a.reverse ? trips - 1 - k : k; };

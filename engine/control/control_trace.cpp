@@ -1,11 +1,11 @@
 // Makes regions of functions: each function runs once, on tensors without data, on a tape of its own.
 #include <tapedeck/engine/control/control.h>
 
+#include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/error.h>
-#include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/ir/site_note.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ struct RegionTrace::Impl {
   Recorder tape{true};
   std::vector<Tensor> inputs, outputs;
   std::vector<ValueId> input_values, output_values;
-  std::vector<bool> wanted_nodes, wanted_values;   // the nodes and values on which results depend, and nodes with effects
+  std::vector<bool> wanted_nodes, wanted_values;  // the nodes and values on which results depend, and nodes with effects
 
   const Outside& outside(ValueId v) const { return tape.outside[tape.info[v].outside]; }
   bool is_declared(const Outside& o) const {
@@ -31,7 +31,8 @@ struct RegionTrace::Impl {
   // Whether this is a number or table that the function made and nothing else holds.
   bool is_constant(const Outside& o) const {
     const TensorImpl& t = *o.tensor.impl();
-    return t.refs.load() == 1 && t.storage && t.storage->refs.load() == 1 && !t.requires_grad && t.role == Role::none && !t.link;
+    return t.refs.load() == 1 && t.storage && t.storage->refs.load() == 1 && !t.requires_grad && t.role == Role::none &&
+           !t.link;
   }
   void check_writes(const char* op) const;
   void find_wanted(const char* op);
@@ -40,8 +41,10 @@ struct RegionTrace::Impl {
 void RegionTrace::Impl::check_writes(const char* op) const {
   for (const Outside& o : tape.outside)
     if (o.last != o.first && !is_declared(o))
-      throw CaptureError(error_text(op, fmt::format("the function writes {} '{}' from outside in place; carry it instead", to_string(o.tensor.type()),
-                                                    o.tensor.name().view()), o.read_at));
+      throw CaptureError(error_text(op,
+                                    fmt::format("the function writes {} '{}' from outside in place; carry it instead",
+                                                to_string(o.tensor.type()), o.tensor.name().view()),
+                                    o.read_at));
 }
 
 void RegionTrace::Impl::find_wanted(const char* op) {
@@ -61,7 +64,8 @@ void RegionTrace::Impl::find_wanted(const char* op) {
   }
 }
 
-RegionTrace::RegionTrace(const char* op, const std::vector<Input>& inputs, const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn, Site site)
+RegionTrace::RegionTrace(const char* op, const std::vector<Input>& inputs,
+                         const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn, Site site)
     : impl_(std::make_unique<Impl>()) {
   Impl& i = *impl_;
   i.declared = inputs;
@@ -80,12 +84,13 @@ RegionTrace::RegionTrace(const char* op, const std::vector<Input>& inputs, const
     }
     i.outputs = fn(i.inputs);
     for (std::size_t k = 0; k < i.outputs.size(); ++k) {
-      if (!i.outputs[k].defined()) throw TypeError(error_text(op, fmt::format("result {} of the function is undefined", k), site));
+      if (!i.outputs[k].defined())
+        throw TypeError(error_text(op, fmt::format("result {} of the function is undefined", k), site));
       i.output_values.push_back(i.tape.value_of(i.outputs[k].impl(), site));
       results_.push_back(i.outputs[k].type());
     }
   }
-  i.outputs.clear();   // a tensor that only the function held now has a count of one
+  i.outputs.clear();  // a tensor that only the function held now has a count of one
   i.check_writes(op);
   i.find_wanted(op);
 }
@@ -139,7 +144,8 @@ Region RegionTrace::region(const std::vector<Tensor>& captured) const {
   std::vector<ValueId> map(i.tape.graph.values.size(), kNone);
   std::unordered_map<const TensorImpl*, ValueId> input_of;
   InputNames names;
-  for (std::size_t k = 0; k < i.declared.size(); ++k) map[i.input_values[k]] = graph->add_input(names.unique(i.declared[k].name), i.declared[k].type);
+  for (std::size_t k = 0; k < i.declared.size(); ++k)
+    map[i.input_values[k]] = graph->add_input(names.unique(i.declared[k].name), i.declared[k].type);
   for (const Tensor& t : captured)
     input_of.emplace(t.impl(), graph->add_input(names.unique(t.name().empty() ? "outer" : t.name().str()), t.type()));
   for (const Outside& o : i.tape.outside) {
@@ -155,9 +161,9 @@ Region RegionTrace::region(const std::vector<Tensor>& captured) const {
     for (ValueId v : i.tape.graph.inputs(node)) inputs.push_back(map[v]);
     Origin origin = node.origin;
     origin.site = site_note(i.tape.notes[n].site);
-    const NodeId made = graph->add_node(*node.op, inputs, i.tape.graph.attributes(node), i.tape.graph.output_types(node), origin, {}, i.tape.graph.regions_of(node));
-    for (std::int32_t k = 0; k < node.n_outputs; ++k)
-      map[node.first_output + k] = graph->nodes[made].first_output + k;
+    const NodeId made = graph->add_node(*node.op, inputs, i.tape.graph.attributes(node), i.tape.graph.output_types(node),
+                                        origin, {}, i.tape.graph.regions_of(node));
+    for (std::int32_t k = 0; k < node.n_outputs; ++k) map[node.first_output + k] = graph->nodes[made].first_output + k;
   }
   for (ValueId v : i.output_values) {
     graph->outputs.push_back(map[v]);

@@ -1,7 +1,7 @@
 #include <tapedeck/engine/control/dispatch_regions.h>
 
-#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
 
@@ -13,7 +13,8 @@ using detail::TensorImpl;
 
 namespace {
 
-std::vector<Type> infer(const Op& op, std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs, Site site) {
+std::vector<Type> infer(const Op& op, std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs,
+                        Site site) {
   std::vector<Type> types, outputs;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].defined()) throw TypeError(error_text(op.name, fmt::format("operand {} is undefined", i), site));
@@ -40,7 +41,8 @@ Tensor with_own_bytes(Tensor t) {
 std::vector<Tensor> run(const Op& op, std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs,
                         std::span<const Type> types, Site site) {
   std::vector<Tensor> results;
-  const bool abstract = thread_state().abstract || std::any_of(inputs.begin(), inputs.end(), [](const Tensor& t) { return t.abstract(); });
+  const bool abstract =
+      thread_state().abstract || std::any_of(inputs.begin(), inputs.end(), [](const Tensor& t) { return t.abstract(); });
   if (abstract) {
     for (const Type& t : types) results.push_back(abstract_tensor(t));
     return results;
@@ -53,13 +55,15 @@ std::vector<Tensor> run(const Op& op, std::span<const Region> regions, std::span
 
 }  // namespace
 
-std::vector<Tensor> apply_regions(const Op& op, std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs, Site site) {
+std::vector<Tensor> apply_regions(const Op& op, std::span<const Region> regions, std::span<const Tensor> inputs,
+                                  const void* attrs, Site site) {
   const std::vector<Type> types = infer(op, regions, inputs, attrs, site);
   std::vector<Tensor> results = run(op, regions, inputs, attrs, types, site);
   ThreadState& state = thread_state();
   Recorder& tape = *state.tape;
   bool needs = false;
-  for (const Tensor& t : inputs) needs = needs || (state.grad_enabled && !op.is(kNoGradient) && is_floating(t.dtype()) && tape.needs_grad(*t.impl()));
+  for (const Tensor& t : inputs)
+    needs = needs || (state.grad_enabled && !op.is(kNoGradient) && is_floating(t.dtype()) && tape.needs_grad(*t.impl()));
   if (!needs && !tape.capturing) return results;
   std::vector<TensorImpl*> in, out;
   for (const Tensor& t : inputs) in.push_back(t.impl());

@@ -1,10 +1,10 @@
 #include <tapedeck/engine/control/interpret.h>
 
-#include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/control/dispatch_regions.h>
-#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <tapedeck/engine/ir/site_note.h>
 
@@ -36,8 +36,8 @@ std::vector<NodeId> last_readers(const Graph& g) {
 Tensor constant(const Graph& g, const Node& node) {
   const Literal& literal = *g.literal(node);
   if (!literal.data && literal.type.bytes() > 0)
-    throw ExecutionError(fmt::format("[constant] %{}: {} is abstract: its data was not recorded", g.value_name(node.first_output),
-                                     to_string(literal.type)));
+    throw ExecutionError(fmt::format("[constant] %{}: {} is abstract: its data was not recorded",
+                                     g.value_name(node.first_output), to_string(literal.type)));
   return literal.type.bytes() > 0 ? from_bytes(literal.type, literal.data.get()) : empty(literal.type);
 }
 
@@ -62,7 +62,8 @@ void run_node(const Graph& g, const Node& node, std::vector<Tensor>& values, std
 
 Interpreted interpret(const Graph& g, std::span<const Tensor> given) {
   if (given.size() != static_cast<std::size_t>(g.n_inputs + g.n_state))
-    throw UsageError(fmt::format("{} values given, the graph {} has {} inputs and {} state values", given.size(), g.name.view(), g.n_inputs, g.n_state));
+    throw UsageError(fmt::format("{} values given, the graph {} has {} inputs and {} state values", given.size(), g.name.view(),
+                                 g.n_inputs, g.n_state));
   const Unrecorded unrecorded;
   const std::vector<NodeId> last = last_readers(g);
   std::vector<Tensor> values(g.values.size()), operands;

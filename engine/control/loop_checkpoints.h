@@ -1,5 +1,5 @@
-// Which carried values of a loop are kept while it is walked back, and what is computed again. A Carry is any copyable handle on the carried
-// values before a pass: tensors, or a place on a planned tape.
+// Which carried values of a loop are kept while it is walked back, and what is computed again. A Carry is any copyable handle
+// on the carried values before a pass: tensors, or a place on a planned tape.
 #pragma once
 
 #include <tapedeck/kernels/attrs/control.h>
@@ -17,7 +17,7 @@ std::int64_t tape_entries(std::int64_t trips, std::int64_t checkpoint);
 namespace schedule {
 
 std::int64_t block_length(std::int64_t trips, std::int64_t checkpoint);
-std::int64_t snapshots(std::int64_t trips);   // log2, rounded up
+std::int64_t snapshots(std::int64_t trips);  // log2, rounded up
 // How many passes can be walked back with s snapshots when none is run forward more than r times: (s + r) choose s, or at_most.
 std::int64_t reach(std::int64_t s, std::int64_t r, std::int64_t at_most);
 
@@ -50,7 +50,8 @@ void walk_blocks(std::int64_t trips, std::int64_t length, Carry c, const Advance
 }
 
 template <class Carry, class Advance, class Back>
-void walk_binomial(std::int64_t lo, std::int64_t hi, const Carry& first, std::int64_t s, const Advance& advance, const Back& back) {
+void walk_binomial(std::int64_t lo, std::int64_t hi, const Carry& first, std::int64_t s, const Advance& advance,
+                   const Back& back) {
   const std::int64_t trips = hi - lo;
   if (trips == 0) return;
   if (trips == 1) return back(first, lo);
@@ -68,9 +69,9 @@ void walk_binomial(std::int64_t lo, std::int64_t hi, const Carry& first, std::in
 
 }  // namespace schedule
 
-// Walks back over passes trips - 1 ... 0. `advance(c, i)` runs pass i and returns the next carry; `back(c, i)` is given the carry before
-// pass i. Alive at once: all carries for `checkpoint` 0, about trips / n + n for n, 2 sqrt(trips) for kCheckpointSqrt, log2(trips) + 2 for
-// kCheckpointLog (binomial schedule: Griewank and Walther, "revolve", TOMS 2000).
+// Walks back over passes trips - 1 ... 0. `advance(c, i)` runs pass i and returns the next carry; `back(c, i)` is given the
+// carry before pass i. Alive at once: all carries for `checkpoint` 0, about trips / n + n for n, 2 sqrt(trips) for
+// kCheckpointSqrt, log2(trips) + 2 for kCheckpointLog (binomial schedule: Griewank and Walther, "revolve", TOMS 2000).
 template <class Carry, class Advance, class Back>
 void walk_back(std::int64_t trips, std::int64_t checkpoint, Carry first, const Advance& advance, const Back& back) {
   if (trips <= 0) return;

@@ -1,13 +1,13 @@
 // while_loop, cond, scan and map. In eager code they run as ordinary loops and branches. If a capture is open or an operand is
 // abstract, they trace their functions into regions, and make one node with these regions.
-#include <tapedeck/engine/control/loops.h>
 #include <tapedeck/engine/control/control.h>
-#include <tapedeck/engine/eager/core_calls.h>
-#include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/control/dispatch_regions.h>
-#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/control/loops.h>
+#include <tapedeck/engine/eager/core_calls.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/core_ops.h>
+#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/kernels/attrs/random.h>
 
 #include <fmt/format.h>
@@ -20,7 +20,9 @@ namespace {
 
 using Function = std::function<Tensors(const Tensors&)>;
 
-[[noreturn]] void fail(const char* op, const std::string& message, Site site) { throw TypeError(error_text(op, message, site)); }
+[[noreturn]] void fail(const char* op, const std::string& message, Site site) {
+  throw TypeError(error_text(op, message, site));
+}
 
 Tensors joined(const Tensors& a, const Tensors& b, const Tensors& c = {}) {
   Tensors all = a;
@@ -36,7 +38,8 @@ void check_defined(const char* op, const Tensors& tensors, const char* what, Sit
 
 bool as_nodes(const Tensors& operands) {
   const ThreadState& state = thread_state();
-  return state.tape->capturing || state.abstract || std::any_of(operands.begin(), operands.end(), [](const Tensor& t) { return t.abstract(); });
+  return state.tape->capturing || state.abstract ||
+         std::any_of(operands.begin(), operands.end(), [](const Tensor& t) { return t.abstract(); });
 }
 
 // ---- randomness ----
@@ -73,13 +76,15 @@ Function with_streams(const Function& fn, Name stream, Site site) {
 std::vector<RegionTrace::Input> described(const Tensors& tensors, const char* unnamed) {
   std::vector<RegionTrace::Input> inputs;
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    inputs.push_back({tensors[i].name().empty() ? fmt::format("{}{}", unnamed, i) : tensors[i].name().str(), tensors[i].type()});
+    inputs.push_back(
+        {tensors[i].name().empty() ? fmt::format("{}{}", unnamed, i) : tensors[i].name().str(), tensors[i].type()});
   return inputs;
 }
 
 void add_reads(const RegionTrace& trace, Tensors* all) {
   for (const Tensor& t : trace.reads())
-    if (std::none_of(all->begin(), all->end(), [&](const Tensor& known) { return known.impl() == t.impl(); })) all->push_back(t);
+    if (std::none_of(all->begin(), all->end(), [&](const Tensor& known) { return known.impl() == t.impl(); }))
+      all->push_back(t);
 }
 
 std::vector<RegionTrace::Input> pass_inputs(const Tensors& carried, const Tensors& xs, const Tensors& captured) {
@@ -91,10 +96,14 @@ std::vector<RegionTrace::Input> pass_inputs(const Tensors& carried, const Tensor
 }
 
 void check_carried(const char* op, const std::vector<Type>& results, const Tensors& carried, Site site) {
-  if (results.size() < carried.size()) fail(op, fmt::format("the body gives {} results, but {} values are carried", results.size(), carried.size()), site);
+  if (results.size() < carried.size())
+    fail(op, fmt::format("the body gives {} results, but {} values are carried", results.size(), carried.size()), site);
   for (std::size_t i = 0; i < carried.size(); ++i)
     if (results[i] != carried[i].type())
-      fail(op, fmt::format("the body makes {} of carried value {}, which is {}", to_string(results[i]), i, to_string(carried[i].type())), site);
+      fail(op,
+           fmt::format("the body makes {} of carried value {}, which is {}", to_string(results[i]), i,
+                       to_string(carried[i].type())),
+           site);
 }
 
 std::vector<Type> types_of(const Tensors& tensors) {
@@ -105,19 +114,23 @@ std::vector<Type> types_of(const Tensors& tensors) {
 
 void check_condition(const std::vector<Type>& results, Site site) {
   if (results.size() != 1 || results[0] != Type{DType::boolean, {}})
-    fail("while", fmt::format("the condition must give one bool[], not {}", results.size() == 1 ? to_string(results[0]) : fmt::format("{} results", results.size())), site);
+    fail("while",
+         fmt::format("the condition must give one bool[], not {}",
+                     results.size() == 1 ? to_string(results[0]) : fmt::format("{} results", results.size())),
+         site);
 }
 
 LoopResult sorted(Tensors results, std::size_t carried, std::size_t residuals, const Tensor& trips) {
   LoopResult r;
   r.trips = trips;
   r.carried.assign(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(carried));
-  r.stacked.assign(results.begin() + static_cast<std::ptrdiff_t>(carried), results.end() - static_cast<std::ptrdiff_t>(residuals));
+  r.stacked.assign(results.begin() + static_cast<std::ptrdiff_t>(carried),
+                   results.end() - static_cast<std::ptrdiff_t>(residuals));
   return r;
 }
 
-LoopResult while_node(const Function& condition, const Function& body, const Tensors& carried, const Tensors& captured, const LoopOptions& options,
-                      Name stream, Site site) {
+LoopResult while_node(const Function& condition, const Function& body, const Tensors& carried, const Tensors& captured,
+                      const LoopOptions& options, Name stream, Site site) {
   const auto inputs = pass_inputs(carried, {}, captured);
   const RegionTrace test("while", inputs, with_streams(condition, Name(stream.str() + "?"), site), site);
   check_condition(test.results(), site);
@@ -137,8 +150,8 @@ LoopResult while_node(const Function& condition, const Function& body, const Ten
   return sorted(std::move(results), carried.size(), 0, trips);
 }
 
-LoopResult scan_node(const Function& body, const Tensors& carried, const Tensors& xs, const Tensors& captured, std::int64_t trips,
-                     const LoopOptions& options, Name stream, Site site) {
+LoopResult scan_node(const Function& body, const Tensors& carried, const Tensors& xs, const Tensors& captured,
+                     std::int64_t trips, const LoopOptions& options, Name stream, Site site) {
   const RegionTrace pass("scan", pass_inputs(carried, xs, captured), with_streams(body, stream, site), site);
   check_carried("scan", pass.results(), carried, site);
   Tensors outer;
@@ -153,7 +166,8 @@ LoopResult scan_node(const Function& body, const Tensors& carried, const Tensors
   Region region = pass.region(outer);
   const ThreadState& state = thread_state();
   std::vector<bool> needs;
-  for (const Tensor& t : operands) needs.push_back(state.grad_enabled && is_floating(t.dtype()) && state.tape->needs_grad(*t.impl()));
+  for (const Tensor& t : operands)
+    needs.push_back(state.grad_enabled && is_floating(t.dtype()) && state.tape->needs_grad(*t.impl()));
   if (options.checkpoint_every == 0 && std::count(needs.begin(), needs.end(), true) > 0)
     region = with_residuals(region, layout_of(attrs, types_of(operands), *region), needs, &attrs.residuals);
   Tensors results = apply_regions(ops::scan, {&region, 1}, operands, &attrs, site);
@@ -164,7 +178,10 @@ LoopResult scan_node(const Function& body, const Tensors& carried, const Tensors
 
 bool truth(const Tensor& pred, const char* op, Site site) {
   if (!pred.defined() || pred.type() != Type{DType::boolean, {}})
-    fail(op, fmt::format("the {} must be bool[], not {}", std::string_view(op) == "cond" ? "predicate" : "condition", pred.defined() ? to_string(pred.type()) : "undefined"), site);
+    fail(op,
+         fmt::format("the {} must be bool[], not {}", std::string_view(op) == "cond" ? "predicate" : "condition",
+                     pred.defined() ? to_string(pred.type()) : "undefined"),
+         site);
   return *static_cast<const bool*>(pred.data());
 }
 
@@ -179,7 +196,7 @@ Tensors own(const Tensors& carried) {
 struct Running {
   const char* op;
   Tensors carried;
-  std::vector<Tensors> stacked;   // the stacked results of each pass
+  std::vector<Tensors> stacked;  // the stacked results of each pass
   Site site;
 
   void take(Tensors results) {
@@ -187,7 +204,10 @@ struct Running {
     check_carried(op, types_of(results), carried, site);
     const auto n = static_cast<std::ptrdiff_t>(carried.size());
     if (!stacked.empty() && stacked[0].size() + carried.size() != results.size())
-      fail(op, fmt::format("the body gives {} results, after {} in the pass before", results.size(), stacked[0].size() + carried.size()), site);
+      fail(op,
+           fmt::format("the body gives {} results, after {} in the pass before", results.size(),
+                       stacked[0].size() + carried.size()),
+           site);
     carried.assign(results.begin(), results.begin() + n);
     stacked.emplace_back(results.begin() + n, results.end());
   }
@@ -204,8 +224,10 @@ void run_in_blocks(std::int64_t every, const std::function<bool()>& next_pass) {
       for (std::int64_t k = 0; (every == 0 || k < length) && more; ++k) more = next_pass();
       return Tensor();
     };
-    if (every == 0) block();
-    else checkpoint(block);
+    if (every == 0)
+      block();
+    else
+      checkpoint(block);
   }
 }
 
@@ -215,7 +237,11 @@ Tensors stack_all(const std::vector<Tensors>& passes, const std::vector<Type>& t
   for (std::size_t k = 0; k < types.size(); ++k) {
     std::vector<Tensor> slices;
     for (const Tensors& pass : passes) {
-      if (pass[k].type() != types[k]) fail("stack", fmt::format("stacked result {} is {} in one pass and {} in another", k, to_string(types[k]), to_string(pass[k].type())), site);
+      if (pass[k].type() != types[k])
+        fail("stack",
+             fmt::format("stacked result {} is {} in one pass and {} in another", k, to_string(types[k]),
+                         to_string(pass[k].type())),
+             site);
       slices.push_back(pass[k]);
     }
     while (static_cast<std::int64_t>(slices.size()) < trips) slices.push_back(full(types[k].shape, 0, types[k].dtype, site));
@@ -225,15 +251,16 @@ Tensors stack_all(const std::vector<Tensors>& passes, const std::vector<Type>& t
 }
 
 // The types of the stacked results. If the loop made no pass, tracing the body finds them.
-std::vector<Type> stacked_types(const Running& run, const Function& body, const Tensors& xs, const Tensors& captured, Name stream) {
+std::vector<Type> stacked_types(const Running& run, const Function& body, const Tensors& xs, const Tensors& captured,
+                                Name stream) {
   if (!run.stacked.empty()) return types_of(run.stacked[0]);
   const RegionTrace trace(run.op, pass_inputs(run.carried, xs, captured), with_streams(body, stream, run.site), run.site);
   check_carried(run.op, trace.results(), run.carried, run.site);
   return {trace.results().begin() + static_cast<std::ptrdiff_t>(run.carried.size()), trace.results().end()};
 }
 
-LoopResult while_eagerly(const Function& condition, const Function& body, const Tensors& carried, const Tensors& captured, const LoopOptions& options,
-                         Name stream, Site site) {
+LoopResult while_eagerly(const Function& condition, const Function& body, const Tensors& carried, const Tensors& captured,
+                         const LoopOptions& options, Name stream, Site site) {
   Running run{"while", own(carried), {}, site};
   const Function test = with_streams(condition, Name(stream.str() + "?"), site), pass = with_streams(body, stream, site);
   std::int64_t i = 0;
@@ -250,11 +277,11 @@ LoopResult while_eagerly(const Function& condition, const Function& body, const 
   return {run.carried, stack_all(run.stacked, types, options.max_trips, site), index_of(i)};
 }
 
-LoopResult scan_eagerly(const Function& body, const Tensors& carried, const Tensors& xs, const Tensors& captured, std::int64_t trips,
-                        const LoopOptions& options, Name stream, Site site) {
+LoopResult scan_eagerly(const Function& body, const Tensors& carried, const Tensors& xs, const Tensors& captured,
+                        std::int64_t trips, const LoopOptions& options, Name stream, Site site) {
   Running run{"scan", own(carried), {}, site};
   const Function pass = with_streams(body, stream, site);
-  std::vector<Tensors> slices;   // by scanned operand
+  std::vector<Tensors> slices;  // by scanned operand
   for (const Tensor& x : xs) slices.push_back(trips > 0 ? unbind(x, 0) : Tensors{});
   std::int64_t k = 0;
   run_in_blocks(options.checkpoint_every, [&] {
@@ -275,7 +302,8 @@ std::int64_t trips_of(const Tensors& xs, const LoopOptions& options, Site site) 
   std::int64_t trips = options.max_trips;
   for (std::size_t i = 0; i < xs.size(); ++i) {
     const int rank = xs[i].rank();
-    if (options.axis < -rank || options.axis >= rank) fail("scan", fmt::format("{} has no axis {} to be sliced along", to_string(xs[i].type()), options.axis), site);
+    if (options.axis < -rank || options.axis >= rank)
+      fail("scan", fmt::format("{} has no axis {} to be sliced along", to_string(xs[i].type()), options.axis), site);
     const std::int64_t n = xs[i].size(static_cast<int>(options.axis));
     if (trips >= 0 && n != trips) fail("scan", fmt::format("operand {} has {} slices, not {}", i, n, trips), site);
     trips = n;
@@ -285,14 +313,15 @@ std::int64_t trips_of(const Tensors& xs, const LoopOptions& options, Site site) 
 }
 
 void check_options(const char* op, const LoopOptions& options, Site site) {
-  if (options.checkpoint_every < kCheckpointLog) fail(op, fmt::format("checkpoint_every = {} makes no sense", options.checkpoint_every), site);
+  if (options.checkpoint_every < kCheckpointLog)
+    fail(op, fmt::format("checkpoint_every = {} makes no sense", options.checkpoint_every), site);
   if (options.max_trips < -1) fail(op, fmt::format("max_trips = {} makes no sense", options.max_trips), site);
 }
 
 }  // namespace
 
-LoopResult while_loop(const std::function<Tensor(const Tensors&)>& condition, const Function& body, const Tensors& carried, const Tensors& captured,
-                      const LoopOptions& options, Site site) {
+LoopResult while_loop(const std::function<Tensor(const Tensors&)>& condition, const Function& body, const Tensors& carried,
+                      const Tensors& captured, const LoopOptions& options, Site site) {
   check_options("while", options, site);
   check_defined("while", carried, "carried value", site);
   check_defined("while", captured, "captured value", site);
@@ -302,17 +331,19 @@ LoopResult while_loop(const std::function<Tensor(const Tensors&)>& condition, co
   return while_eagerly(test, body, carried, captured, options, stream, site);
 }
 
-LoopResult scan(const Function& body, const Tensors& carried, const Tensors& xs, const Tensors& captured, const LoopOptions& options, Site site) {
+LoopResult scan(const Function& body, const Tensors& carried, const Tensors& xs, const Tensors& captured,
+                const LoopOptions& options, Site site) {
   check_options("scan", options, site);
   check_defined("scan", carried, "carried value", site);
   check_defined("scan", xs, "scanned operand", site);
   check_defined("scan", captured, "captured value", site);
   const std::int64_t trips = trips_of(xs, options, site);
-  Tensors first;   // the scanned operands with the sliced axis first
+  Tensors first;  // the scanned operands with the sliced axis first
   for (const Tensor& x : xs) first.push_back(options.axis == 0 || options.axis == -x.rank() ? x : movedim(x, options.axis, 0));
   const Name stream = stream_of("scan");
-  LoopResult r = as_nodes(joined(carried, xs, captured)) ? scan_node(body, carried, first, captured, trips, options, stream, site)
-                                                         : scan_eagerly(body, carried, first, captured, trips, options, stream, site);
+  LoopResult r = as_nodes(joined(carried, xs, captured))
+                     ? scan_node(body, carried, first, captured, trips, options, stream, site)
+                     : scan_eagerly(body, carried, first, captured, trips, options, stream, site);
   if (options.axis != 0)
     for (Tensor& y : r.stacked) y = movedim(y, 0, options.axis);
   return r;
@@ -325,17 +356,21 @@ Tensors map(const Function& fn, const Tensors& xs, const LoopOptions& options, S
 
 Tensors cond(const Tensor& pred, const Function& then_branch, const Function& else_branch, const Tensors& operands, Site site) {
   if (!pred.defined() || pred.type() != Type{DType::boolean, {}})
-    fail("cond", fmt::format("the predicate must be bool[], not {}", pred.defined() ? to_string(pred.type()) : "undefined"), site);
+    fail("cond", fmt::format("the predicate must be bool[], not {}", pred.defined() ? to_string(pred.type()) : "undefined"),
+         site);
   check_defined("cond", operands, "operand", site);
   const Name stream = stream_of("cond");
   const Tensor rng = rng_state(), zero = index_of(0);
-  auto branch = [&](const Function& fn) { return [&](const Tensors& all) { return in_pass(rng, stream, zero, site, [&] { return fn(all); }); }; };
+  auto branch = [&](const Function& fn) {
+    return [&](const Tensors& all) { return in_pass(rng, stream, zero, site, [&] { return fn(all); }); };
+  };
   if (!as_nodes(joined(operands, {pred}))) {
     Tensors results = branch(truth(pred, "cond", site) ? then_branch : else_branch)(operands);
     check_defined("cond", results, "result", site);
     return results;
   }
-  const RegionTrace a("cond", described(operands, "operand"), branch(then_branch), site), b("cond", described(operands, "operand"), branch(else_branch), site);
+  const RegionTrace a("cond", described(operands, "operand"), branch(then_branch), site),
+      b("cond", described(operands, "operand"), branch(else_branch), site);
   Tensors outer;
   add_reads(a, &outer);
   add_reads(b, &outer);

@@ -22,14 +22,14 @@ struct LoopOptions {
   // Backward keeps the carried values of every pass if this is 0, and of every n-th pass if it is n. kCheckpointSqrt and
   // kCheckpointLog choose the passes by a schedule. Carried values that are not kept are computed again.
   std::int64_t checkpoint_every = 0;
-  std::int64_t axis = 0;            // scan and map slice xs along this axis, and stack results along it
-  bool reverse = false;             // scan begins with the last slice
+  std::int64_t axis = 0;  // scan and map slice xs along this axis, and stack results along it
+  bool reverse = false;   // scan begins with the last slice
 };
 
 struct LoopResult {
-  Tensors carried;                  // the carried values after the last pass
-  Tensors stacked;                  // the results of the body beyond the carried values, one slice for every pass
-  Tensor trips;                     // the number of passes, an i64[]
+  Tensors carried;  // the carried values after the last pass
+  Tensors stacked;  // the results of the body beyond the carried values, one slice for every pass
+  Tensor trips;     // the number of passes, an i64[]
 };
 
 // Repeats carried = body(carried) while condition(carried) is true. Both functions get `carried` and after it `captured`. The
@@ -38,9 +38,9 @@ struct LoopResult {
 // called once, on tensors without data: it must depend on nothing else (item() is an error there), and it must not write
 // tensors from outside in place. Throws TypeError if a carried value changes its type, if the condition gives anything but one
 // bool[], or if results are stacked without max_trips.
-LoopResult while_loop(const std::function<Tensor(const Tensors&)>& condition, const std::function<Tensors(const Tensors&)>& body,
-                      const Tensors& carried, const Tensors& captured = {}, const LoopOptions& options = {},
-                      Site site = {__builtin_FILE(), __builtin_LINE()});
+LoopResult while_loop(const std::function<Tensor(const Tensors&)>& condition,
+                      const std::function<Tensors(const Tensors&)>& body, const Tensors& carried, const Tensors& captured = {},
+                      const LoopOptions& options = {}, Site site = {__builtin_FILE(), __builtin_LINE()});
 
 // Returns then_branch(operands) if `pred` is true, and else_branch(operands) if it is false. Both must return the same types.
 Tensors cond(const Tensor& pred, const std::function<Tensors(const Tensors&)>& then_branch,
@@ -50,10 +50,11 @@ Tensors cond(const Tensor& pred, const std::function<Tensors(const Tensors&)>& t
 // Computes carried, ys = body(carried, slices of xs) for every slice along an axis. The body gets `carried`, the slices and
 // `captured`.
 LoopResult scan(const std::function<Tensors(const Tensors&)>& body, const Tensors& carried, const Tensors& xs,
-                const Tensors& captured = {}, const LoopOptions& options = {}, Site site = {__builtin_FILE(), __builtin_LINE()});
+                const Tensors& captured = {}, const LoopOptions& options = {},
+                Site site = {__builtin_FILE(), __builtin_LINE()});
 
 // Returns fn(slices of xs), stacked.
 Tensors map(const std::function<Tensors(const Tensors&)>& fn, const Tensors& xs, const LoopOptions& options = {},
             Site site = {__builtin_FILE(), __builtin_LINE()});
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

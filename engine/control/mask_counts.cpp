@@ -1,7 +1,7 @@
 #include <tapedeck/engine/control/mask_counts.h>
 
-#include <tapedeck/engine/eager/core_calls.h>
 #include <tapedeck/engine/control/dispatch_regions.h>
+#include <tapedeck/engine/eager/core_calls.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/kernels/attrs/index.h>
 
@@ -15,7 +15,9 @@ thread_local std::map<std::uint64_t, std::vector<NodeId>> noted;  // by the seri
 
 bool counts_elements(const Op& op) { return op.attrs == &attr_schema<CountAttrs>(); }
 
-std::int64_t count_of(const Graph& graph, const Node& node) { return static_cast<const CountAttrs*>(graph.attributes(node))->count; }
+std::int64_t count_of(const Graph& graph, const Node& node) {
+  return static_cast<const CountAttrs*>(graph.attributes(node))->count;
+}
 
 void set_count(void* attributes, std::int64_t count) { static_cast<CountAttrs*>(attributes)->count = count; }
 
@@ -31,7 +33,7 @@ std::int64_t read_count(const Tensor& mask) {
 
 void note_dynamic_count() {
   const Recorder& tape = *thread_state().tape;
-  NodeId n = tape.graph.node_count() - 1;   // nodes for its gradient may have been recorded after it
+  NodeId n = tape.graph.node_count() - 1;  // nodes for its gradient may have been recorded after it
   while (n >= 0 && !counts_elements(*tape.graph.nodes[n].op)) --n;
   if (n >= 0) noted[tape.serial].push_back(n);
 }

@@ -1,9 +1,10 @@
-// Counts that only a run knows: how many elements of a mask hold. Eager code reads them on the host; inside an open capture the read is
-// allowed and noted here, so that capture can keep what depends on it out of the plan (capture/record/dynamic_region.h).
+// Counts that only a run knows: how many elements of a mask hold. Eager code reads them on the host; inside an open capture the
+// read is allowed and noted here, so that capture can keep what depends on it out of the plan
+// (capture/record/dynamic_region.h).
 #pragma once
 
-#include <tapedeck/engine/ir/graph.h>
 #include <tapedeck/engine/eager/tensor.h>
+#include <tapedeck/engine/ir/graph.h>
 
 #include <cstdint>
 #include <vector>
@@ -24,4 +25,4 @@ void note_dynamic_count();
 // The nodes noted for the tape of this serial, ascending; they are forgotten here.
 std::vector<NodeId> take_dynamic_counts(std::uint64_t serial);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,6 +1,6 @@
-// Size classes: multiples of 64 bytes up to 4 KiB, then eight steps per power of two. Freed blocks go to the list of their class -
-// small ones of the host allocator to the freeing thread's own list - and come back from there. Blocks of 2 MiB and more ask for huge
-// pages.
+// Size classes: multiples of 64 bytes up to 4 KiB, then eight steps per power of two. Freed blocks go to the list of their
+// class - small ones of the host allocator to the freeing thread's own list - and come back from there. Blocks of 2 MiB and
+// more ask for huge pages.
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -24,7 +24,8 @@ constexpr int kMaxCachedPerThread = 256;
 
 std::int64_t rounded(std::int64_t bytes) {
   if (bytes <= kSmall) return (bytes + kStep - 1) / kStep * kStep;
-  const std::int64_t step = std::max<std::int64_t>(std::int64_t{1} << (std::bit_width(static_cast<std::uint64_t>(bytes - 1)) - 4), kStep);
+  const std::int64_t step =
+      std::max<std::int64_t>(std::int64_t{1} << (std::bit_width(static_cast<std::uint64_t>(bytes - 1)) - 4), kStep);
   return (bytes + step - 1) / step * step;
 }
 
@@ -86,7 +87,8 @@ struct Allocator::Impl {
   void count(std::int64_t bytes) {
     const std::int64_t now = in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     std::int64_t seen = peak.load(std::memory_order_relaxed);
-    while (now > seen && !peak.compare_exchange_weak(seen, now, std::memory_order_relaxed)) {}
+    while (now > seen && !peak.compare_exchange_weak(seen, now, std::memory_order_relaxed)) {
+    }
   }
 
   void* take(std::int64_t size) {
@@ -156,9 +158,7 @@ void Allocator::release(void* block, std::int64_t bytes) noexcept {
 void Allocator::adopt(std::int64_t bytes) noexcept { impl_->count(bytes); }
 void Allocator::forget(std::int64_t bytes) noexcept { impl_->in_use.fetch_sub(bytes, std::memory_order_relaxed); }
 
-MemoryStats Allocator::stats() const noexcept {
-  return {impl_->in_use.load(), impl_->peak.load(), impl_->blocks.load()};
-}
+MemoryStats Allocator::stats() const noexcept { return {impl_->in_use.load(), impl_->peak.load(), impl_->blocks.load()}; }
 
 void Allocator::reset_peak() noexcept { impl_->peak.store(impl_->in_use.load()); }
 

@@ -1,8 +1,8 @@
-// Memory of one device, counted. Blocks are cached by size and never handed back to the system while the allocator lives: a page
-// touched for the first time costs 20 to 80 times a reused one.
+// Memory of one device, counted. Blocks are cached by size and never handed back to the system while the allocator lives: a
+// page touched for the first time costs 20 to 80 times a reused one.
 //
-// bytes_in_use counts what was asked for, not what was rounded up to; peak_bytes is its running maximum. Thread safe: small blocks
-// come from per-thread free lists, the rest from a locked one; counters are atomic.
+// bytes_in_use counts what was asked for, not what was rounded up to; peak_bytes is its running maximum. Thread safe: small
+// blocks come from per-thread free lists, the rest from a locked one; counters are atomic.
 #pragma once
 
 #include <tapedeck/kernels/export.h>
@@ -48,11 +48,15 @@ class Allocator {
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Allocator& allocator, std::int64_t bytes)
-      : allocator_(&allocator), data_(allocator.allocate(bytes)), bytes_(bytes) {}
+  Buffer(Allocator& allocator, std::int64_t bytes) : allocator_(&allocator), data_(allocator.allocate(bytes)), bytes_(bytes) {}
   Buffer(Buffer&& o) noexcept { swap(o); }
-  Buffer& operator=(Buffer&& o) noexcept { swap(o); return *this; }
-  ~Buffer() { if (data_) allocator_->release(data_, bytes_); }
+  Buffer& operator=(Buffer&& o) noexcept {
+    swap(o);
+    return *this;
+  }
+  ~Buffer() {
+    if (data_) allocator_->release(data_, bytes_);
+  }
   void* data() const { return data_; }
   std::int64_t bytes() const { return bytes_; }
 
@@ -67,4 +71,4 @@ class Buffer {
   std::int64_t bytes_ = 0;
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,8 +1,8 @@
 // Checks the results of eager ops for NaN, and lists the ops that run (TAPEDECK_DEBUG).
-#include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/core_ops.h>
 
 #include <fmt/format.h>
 
@@ -37,8 +37,10 @@ void check_finite(const Call& c, const TensorImpl& result) {
   const std::vector<double> values = elements(result, c.site);
   const auto bad = std::find_if(values.begin(), values.end(), [](double v) { return !std::isfinite(v); });
   if (bad == values.end()) return;
-  throw ExecutionError(error_text(c.op.name, fmt::format("made {} at element {} of {} from ({})", std::isnan(*bad) ? "NaN" : "an infinity",
-                                                         bad - values.begin(), to_string(result.type()), types_of(c)), c.site));
+  throw ExecutionError(error_text(c.op.name,
+                                  fmt::format("made {} at element {} of {} from ({})", std::isnan(*bad) ? "NaN" : "an infinity",
+                                              bad - values.begin(), to_string(result.type()), types_of(c)),
+                                  c.site));
 }
 
 void list(const Call& c, TensorImpl* const* out, bool with_values) {

@@ -5,9 +5,9 @@
 // they are inline.
 #pragma once
 
-#include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/eager/tensor.h>
+#include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/kernels/export.h>
 
 #include <cstdint>
@@ -49,4 +49,4 @@ std::vector<Tensor> unbind(const Arg& x, std::int64_t axis);
 // ops/statistics.h
 Tensor count_nonzero(const Arg& x, const Ints& axes, bool keepdims);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

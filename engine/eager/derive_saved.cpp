@@ -47,9 +47,9 @@ class Trace {
 
   Recorder tape_{true};
   std::vector<ValueId> xs_, ys_, pieces_;
-  Marks wanted_;                  // values the pieces depend on
-  Marks gradient_, forward_;      // values that depend on a result's gradient, on an operand or result
-  std::vector<CallPart> parts_;   // by node
+  Marks wanted_;                 // values the pieces depend on
+  Marks gradient_, forward_;     // values that depend on a result's gradient, on an operand or result
+  std::vector<CallPart> parts_;  // by node
 };
 
 Trace::Trace(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need) {
@@ -106,8 +106,8 @@ bool Trace::may_be_kept(NodeId n) const {
   return true;
 }
 
-// Calls that read forward values alone, less those whose results backward reads and that cannot be kept, or whose operands it reads
-// anyway.
+// Calls that read forward values alone, less those whose results backward reads and that cannot be kept, or whose operands it
+// reads anyway.
 void Trace::choose_forward() {
   const NodeId n_nodes = tape_.graph.node_count();
   parts_.assign(static_cast<std::size_t>(n_nodes), CallPart::backward);
@@ -120,7 +120,8 @@ void Trace::choose_forward() {
       CallPart& part = parts_[n];
       if (part != CallPart::forward || !any_output(now, n)) continue;
       const auto in = tape_.graph.inputs(node(n));
-      const bool operands_there = std::all_of(in.begin(), in.end(), [&](ValueId v) { return has(now, v) || !has(forward_, v); });
+      const bool operands_there =
+          std::all_of(in.begin(), in.end(), [&](ValueId v) { return has(now, v) || !has(forward_, v); });
       if (may_be_kept(n) && !operands_there) continue;
       part = CallPart::backward;
       for (ValueId v : in) now[v] = 1;
@@ -218,8 +219,8 @@ const Derived& saving(SaveMask saves) {
   return *interned(std::move(d));
 }
 
-const Derived& derive(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need,
-                      bool two_parts) {
+const Derived& derive(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs,
+                      std::uint32_t need, bool two_parts) {
   static std::mutex mutex;
   static std::unordered_map<std::string, const Derived*>* cache = new std::unordered_map<std::string, const Derived*>;
   std::string key;
@@ -239,8 +240,8 @@ const Derived& derive(const Op& op, std::span<const Type> inputs, std::span<cons
   return *cache->emplace(std::move(key), interned(std::move(derived))).first->second;
 }
 
-std::vector<Tensor> run_forward_part(const Op& op, const Derived& derived, std::span<TensorImpl* const> in, std::span<TensorImpl* const> out,
-                                     const void* attrs, std::uint32_t need, Site site) {
+std::vector<Tensor> run_forward_part(const Op& op, const Derived& derived, std::span<TensorImpl* const> in,
+                                     std::span<TensorImpl* const> out, const void* attrs, std::uint32_t need, Site site) {
   ThreadState& state = thread_state();
   std::vector<Tensor> kept;
   VjpCalls calls{derived, kept, true};

@@ -2,9 +2,9 @@
 // kernel and records the node. In the common case, a signature that the op had in its last call on this thread, this takes no
 // lock. Once the pools are warm, it makes no system allocation.
 #include <tapedeck/engine/eager/dispatch.h>
-#include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/strides.h>
 #include <tapedeck/kernels/half.h>
 
@@ -176,7 +176,8 @@ TensorImpl* dense_copy(const TensorImpl& t, Site site) {
   return d;
 }
 
-void run_with_layouts(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out, Site site) {
+void run_with_layouts(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out,
+                      Site site) {
   const auto taken = [&](int i) { return takes_strides(op, i, in[i]->shape, in[i]->strides); };
   bool all_taken = true;
   for (int i = 0; i < n; ++i) all_taken = all_taken && taken(i);
@@ -219,7 +220,8 @@ void compute(Call& c, TensorImpl** out) {
   }
   int made = 0;
   try {
-    for (; made < c.n_out; ++made) out[made] = detail::new_impl(c.out_types[made], detail::new_storage(c.out_types[made].bytes()));
+    for (; made < c.n_out; ++made)
+      out[made] = detail::new_impl(c.out_types[made], detail::new_storage(c.out_types[made].bytes()));
     run_with_layouts(c.op, c.in, c.n, c.attrs, out, c.n_out, c.site);
     if (settings().watches_results()) watch_results(c, out);
   } catch (...) {
@@ -258,7 +260,8 @@ std::uint32_t need_of(const Call& c, const Recorder& tape) {
   std::uint32_t need = 0;
   if (thread_state().grad_enabled && !c.op.is(kNoGradient))
     for (int i = 0; i < c.n; ++i)
-      if (is_floating(c.in[i]->dtype) && tape.needs_grad(*c.in[i])) need |= 1u << std::min(i, 31);  // the last bit stands for all the rest
+      if (is_floating(c.in[i]->dtype) && tape.needs_grad(*c.in[i]))
+        need |= 1u << std::min(i, 31);  // the last bit stands for all the rest
   return need;
 }
 
@@ -266,7 +269,7 @@ NodeId record_node(Call& c, std::uint32_t need, TensorImpl* const* out, bool in_
   Recorder& tape = *thread_state().tape;
   const Derived* derived = need ? derived_of(c, need, in_place) : nullptr;
   std::vector<Tensor> kept;
-  const std::span<TensorImpl* const> in(c.in, static_cast<std::size_t>(c.n)), results(out, static_cast<std::size_t>(c.n_out));
+  const std::span<TensorImpl*const> in(c.in, static_cast<std::size_t>(c.n)), results(out, static_cast<std::size_t>(c.n_out));
   const NodeId n = tape.record(c.op, in, c.attrs, results, need != 0, derived, c.site);
   if (derived && derived->two_parts()) {
     kept = run_forward_part(c.op, *derived, in, results, c.attrs, need, c.site);
@@ -316,11 +319,14 @@ std::vector<Tensor> abstract_results(Call& c) {
   return results;
 }
 
-std::vector<Tensor> call_in_part(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site, std::span<const Type> declared) {
+std::vector<Tensor> call_in_part(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site,
+                                 std::span<const Type> declared) {
   VjpCalls& calls = *thread_state().calls;
   const std::size_t k = calls.next++;
   if (k >= calls.derived.calls.size() || calls.derived.calls[k] != &op)
-    throw GradientError(error_text(op.name, "a gradient function makes other calls than when it was traced: it may depend on types and attributes alone", site));
+    throw GradientError(error_text(
+        op.name, "a gradient function makes other calls than when it was traced: it may depend on types and attributes alone",
+        site));
   const CallPart part = calls.derived.parts[k];
   const bool here = part == CallPart::both || (part == CallPart::backward) != calls.forward;
   if (here) {
@@ -340,7 +346,8 @@ std::vector<Tensor> call_in_part(const Op& op, std::span<const Tensor> inputs, c
 }
 
 // Casts the operands: products run in the low type, losses and similar ops in f32. The casts are ops and are recorded.
-std::vector<Tensor> call_under_autocast(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site, std::span<const Type> declared) {
+std::vector<Tensor> call_under_autocast(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site,
+                                        std::span<const Type> declared) {
   ThreadState& state = thread_state();
   Scoped<bool> once(state.autocast, false);
   const DType to = op.is(kLowPrecision) ? state.autocast_dtype : DType::f32;
@@ -357,7 +364,8 @@ bool takes_uncommon_way(const ThreadState& state, const Op& op) {
   return (state.calls && !state.calls->inside) || (state.autocast && (op.is(kLowPrecision) || op.is(kFullPrecision)));
 }
 
-std::vector<Tensor> uncommon_way(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site, std::span<const Type> declared) {
+std::vector<Tensor> uncommon_way(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site,
+                                 std::span<const Type> declared) {
   const ThreadState& state = thread_state();
   if (state.calls && !state.calls->inside) return call_in_part(op, inputs, attrs, site, declared);
   return call_under_autocast(op, inputs, attrs, site, declared);
@@ -399,10 +407,12 @@ std::vector<Tensor> apply_all(const Op& op, std::span<const Tensor> inputs, cons
   return results;
 }
 
-std::vector<Tensor> execute(const Op& op, std::span<const Tensor> inputs, const void* attrs, std::span<const Type> outputs, Site site) {
+std::vector<Tensor> execute(const Op& op, std::span<const Tensor> inputs, const void* attrs, std::span<const Type> outputs,
+                            Site site) {
   std::vector<TensorImpl*> in;
   for (const Tensor& t : inputs) in.push_back(t.impl());
-  Call call{op, in.data(), static_cast<int>(in.size()), attrs, site, {}, outputs.data(), static_cast<int>(outputs.size()), nullptr};
+  Call call{op, in.data(),      static_cast<int>(in.size()),      attrs,  site,
+            {}, outputs.data(), static_cast<int>(outputs.size()), nullptr};
   std::vector<TensorImpl*> out(outputs.size());
   compute(call, out.data());
   std::vector<Tensor> results;

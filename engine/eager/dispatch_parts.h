@@ -18,7 +18,7 @@ struct Call {
   int n;
   const void* attrs;
   Site site;
-  std::vector<Type> spilled;       // output types where the signature cache does not serve
+  std::vector<Type> spilled;  // output types where the signature cache does not serve
   const Type* out_types = nullptr;
   int n_out = 0;
   Signature* signature = nullptr;
@@ -27,8 +27,10 @@ struct Call {
 // Types of the results, from the cache of signatures or by inference. Throws TypeError with the call's site.
 void infer(Call& c, std::span<const Type> declared);
 // Runs the kernel on operands of a layout it takes, or on any; into results that have memory.
-void run_kernel(const Op& op, detail::TensorImpl* const* in, int n, const void* attrs, detail::TensorImpl* const* out, int n_out, Site site);
-void run_with_layouts(const Op& op, detail::TensorImpl* const* in, int n, const void* attrs, detail::TensorImpl* const* out, int n_out, Site site);
+void run_kernel(const Op& op, detail::TensorImpl* const* in, int n, const void* attrs, detail::TensorImpl* const* out,
+                int n_out, Site site);
+void run_with_layouts(const Op& op, detail::TensorImpl* const* in, int n, const void* attrs, detail::TensorImpl* const* out,
+                      int n_out, Site site);
 detail::TensorImpl* dense_copy(const detail::TensorImpl& t, Site site);
 // Which operands need a gradient, as a bit set whose last bit stands for all the rest.
 std::uint32_t need_of(const Call& c, const Recorder& tape);

@@ -1,10 +1,10 @@
-#include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/core_calls.h>
-#include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/eager/dispatch_parts.h>
+#include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/settings.h>
-#include <tapedeck/engine/ir/strides.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/core_ops.h>
+#include <tapedeck/engine/ir/strides.h>
 
 #include <fmt/format.h>
 
@@ -18,7 +18,8 @@ using detail::ViewLink;
 namespace {
 
 bool same_window(const TensorImpl& a, const TensorImpl& b) {
-  return a.storage == b.storage && a.offset == b.offset && a.shape == b.shape && std::equal(a.strides, a.strides + a.shape.rank, b.strides);
+  return a.storage == b.storage && a.offset == b.offset && a.shape == b.shape &&
+         std::equal(a.strides, a.strides + a.shape.rank, b.strides);
 }
 
 // Whether operand i may be read while result k is written over `target`.
@@ -58,7 +59,8 @@ bool repeats(const TensorImpl& t) {
 // One write. It computes, records, and carries the new values up to the bases of the targets.
 class Write {
  public:
-  Write(Call& call, std::vector<TensorImpl*> targets) : call_(call), targets_(std::move(targets)), state_(thread_state()), tape_(*state_.tape) {}
+  Write(Call& call, std::vector<TensorImpl*> targets)
+      : call_(call), targets_(std::move(targets)), state_(thread_state()), tape_(*state_.tape) {}
 
   void run() {
     for (std::size_t i = 0; i < targets_.size(); ++i) check(*targets_[i], call_.out_types[i]);
@@ -75,23 +77,31 @@ class Write {
 
  private:
   struct Before {
-    ValueId value = kNone;        // kNone if the tensor has no history
-    std::vector<ValueId> bases;   // the values of the tensors that it is a view of, nearest first
+    ValueId value = kNone;       // kNone if the tensor has no history
+    std::vector<ValueId> bases;  // the values of the tensors that it is a view of, nearest first
   };
 
   void check(const TensorImpl& t, const Type& result) const {
     if (t.type() != result)
-      throw TypeError(error_text(call_.op.name, fmt::format("result {} does not fit in place of {}", to_string(result), to_string(t.type())), call_.site));
-    if (repeats(t)) throw TypeError(error_text(call_.op.name, fmt::format("cannot write {} in place: it is broadcast", to_string(t.type())), call_.site));
+      throw TypeError(error_text(call_.op.name,
+                                 fmt::format("result {} does not fit in place of {}", to_string(result), to_string(t.type())),
+                                 call_.site));
+    if (repeats(t))
+      throw TypeError(
+          error_text(call_.op.name, fmt::format("cannot write {} in place: it is broadcast", to_string(t.type())), call_.site));
     for (const TensorImpl* p = &t; p->link; p = p->link->parent)
       if (!p->link->op->unview && p->shape.numel() != p->link->parent->shape.numel())
-        throw TypeError(error_text(call_.op.name, fmt::format("cannot write {} in place: it shows {}, repeated by {}", to_string(t.type()),
-                                                              to_string(p->link->parent->type()), p->link->op->name), call_.site));
+        throw TypeError(error_text(call_.op.name,
+                                   fmt::format("cannot write {} in place: it shows {}, repeated by {}", to_string(t.type()),
+                                               to_string(p->link->parent->type()), p->link->op->name),
+                                   call_.site));
     if (!state_.grad_enabled) return;
     for (const TensorImpl* p = &t; p; p = p->link && p->link->tracked ? p->link->parent : nullptr)
       if (p->requires_grad && !tape_.owns(*p))
-        throw GradientError(error_text(call_.op.name, fmt::format("writes {}a leaf that requires a gradient in place; use NoGrad", p == &t ? "" : "a view of "),
-                                       call_.site));
+        throw GradientError(error_text(
+            call_.op.name,
+            fmt::format("writes {}a leaf that requires a gradient in place; use NoGrad", p == &t ? "" : "a view of "),
+            call_.site));
   }
 
   // Whether a target or one of its bases needs a gradient. A write changes such a tensor even if no operand needs a gradient.
@@ -109,7 +119,8 @@ class Write {
     // A view of state: its base is declared first.
     if (tape_.capturing && t->link && !tape_.owns(*t)) tape_.value_of(root_of(t), call_.site);
     if (tape_.capturing || tape_.owns(*t) || tape_.needs_grad(*t)) b.value = tape_.value_of(t, call_.site);
-    for (const ViewLink* link = t->link; link; link = link->parent->link) b.bases.push_back(tape_.value_of(link->parent, call_.site));
+    for (const ViewLink* link = t->link; link; link = link->parent->link)
+      b.bases.push_back(tape_.value_of(link->parent, call_.site));
     before_.push_back(std::move(b));
   }
 
@@ -139,7 +150,8 @@ class Write {
                                         tape_.graph.inputs(tape_.graph.nodes[n]).end());
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const detail::Storage* storage = call_.in[i]->storage;
-      const bool hit = storage && std::any_of(targets_.begin(), targets_.end(), [&](TensorImpl* t) { return t->storage == storage; });
+      const bool hit =
+          storage && std::any_of(targets_.begin(), targets_.end(), [&](TensorImpl* t) { return t->storage == storage; });
       if (!(saves & operand_bit(i)) || !hit || storage->version != tape_.info[operands[i]].version) continue;
       const Tensor copy(dense_copy(*call_.in[i], call_.site));
       tape_.keep_instead(operands[i], *copy.impl());
@@ -181,7 +193,9 @@ class Write {
     return t;
   }
 
-  static Tensor same_elements(const Tensor& piece, const Shape& shape) { return alias(piece.shape() == shape ? piece : reshape(piece, shape)); }
+  static Tensor same_elements(const Tensor& piece, const Shape& shape) {
+    return alias(piece.shape() == shape ? piece : reshape(piece, shape));
+  }
 
   // Records base' = base with the window replaced, for each base in turn. The bytes have been written already.
   void carry_up(TensorImpl* t, ValueId v, const Before& before) const {
@@ -189,8 +203,9 @@ class Write {
     for (ValueId base : before.bases) {
       const ViewLink& link = *t->link;
       const Tensor piece = handle(v);
-      const Tensor whole = link.op->unview ? link.op->unview(handle(base), piece, link.op->attrs ? link.attrs : nullptr, call_.site)
-                                           : same_elements(piece, link.parent->shape);
+      const Tensor whole = link.op->unview
+                               ? link.op->unview(handle(base), piece, link.op->attrs ? link.attrs : nullptr, call_.site)
+                               : same_elements(piece, link.parent->shape);
       const ValueId now = tape_.value_of(whole.impl(), call_.site);
       if (link.op->is(kNoGradient)) pass_through(now, base);
       tape_.info[v].parent = now;
@@ -223,7 +238,10 @@ Tensor fitted(const char* op, const Tensor& x, const Arg& y, Site site) {
   if (!y.is_scalar() && !y.tensor().defined()) throw TypeError(error_text(op, "an operand is undefined", site));
   const bool fraction = y.is_scalar() ? !y.is_integer() : is_floating(y.tensor().dtype());
   if (fraction && !is_floating(x.dtype()))
-    throw TypeError(error_text(op, fmt::format("cannot put {} into {} in place", y.is_scalar() ? "a fraction" : to_string(y.tensor().type()), to_string(x.type())), site));
+    throw TypeError(error_text(op,
+                               fmt::format("cannot put {} into {} in place",
+                                           y.is_scalar() ? "a fraction" : to_string(y.tensor().type()), to_string(x.type())),
+                               site));
   return y.is_scalar() ? scalar(y.number(), x.dtype()) : cast(Arg(y.tensor(), site.file, site.line), x.dtype());
 }
 
@@ -241,8 +259,7 @@ void apply_in_place(const Op& op, std::span<const Tensor> inputs, const void* at
   infer(call, {});
   std::vector<TensorImpl*> targets(static_cast<std::size_t>(call.n_out));
   for (const InplacePair& pair : op.inplace)
-    if (pair.output < call.n_out && pair.input < call.n && !targets[pair.output])
-      targets[pair.output] = in[pair.input];
+    if (pair.output < call.n_out && pair.input < call.n && !targets[pair.output]) targets[pair.output] = in[pair.input];
   for (const TensorImpl* t : targets)
     if (!t) throw TypeError(error_text(op.name, "cannot run in place", site));
   Write(call, std::move(targets)).run();

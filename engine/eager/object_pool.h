@@ -1,5 +1,5 @@
-// Free lists of fixed-size objects, one per thread: two pointer moves instead of a malloc. Objects may be freed on another thread
-// than they were made on; they then serve that one. Off under the sanitizers, so that they see every object's life.
+// Free lists of fixed-size objects, one per thread: two pointer moves instead of a malloc. Objects may be freed on another
+// thread than they were made on; they then serve that one. Off under the sanitizers, so that they see every object's life.
 #pragma once
 
 #include <cstddef>

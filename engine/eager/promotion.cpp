@@ -1,7 +1,7 @@
 // Makes two operands one dtype. Author functions of two operands begin with this.
-#include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/ir/core_ops.h>
 
 namespace tapedeck {
 

@@ -1,5 +1,5 @@
-// Records nodes, the values of tensors, and the bytes that backward keeps. recorder_collect.cpp drops nodes that nothing can reach
-// any more.
+// Records nodes, the values of tensors, and the bytes that backward keeps. recorder_collect.cpp drops nodes that nothing can
+// reach any more.
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/ir/core_ops.h>
 
@@ -114,7 +114,8 @@ bool Recorder::current(const TensorImpl& t, ValueId v, Site site) {
 // Makes a new value for a tensor whose bytes were written through another tensor. For a view, it records the view of the base
 // again.
 ValueId Recorder::take_again(TensorImpl* t, Site site) {
-  if (t->link && (owns(*t->link->parent) || find_outside(t->link->parent) || t->link->parent->requires_grad || linked_into_tape(*t->link->parent))) {
+  if (t->link && (owns(*t->link->parent) || find_outside(t->link->parent) || t->link->parent->requires_grad ||
+                  linked_into_tape(*t->link->parent))) {
     const detail::ViewLink& link = *t->link;
     const ValueId parent = value_of(link.parent, site);
     const Type type = t->type();
@@ -133,8 +134,10 @@ ValueId Recorder::take_again(TensorImpl* t, Site site) {
     return v;
   }
   if (capturing)
-    throw CaptureError(error_text("capture", fmt::format("reads {} after its bytes were written at {}:{} without the capture's knowledge",
-                                                         to_string(t->type()), t->storage->written_at.file, t->storage->written_at.line), site));
+    throw CaptureError(error_text("capture",
+                                  fmt::format("reads {} after its bytes were written at {}:{} without the capture's knowledge",
+                                              to_string(t->type()), t->storage->written_at.file, t->storage->written_at.line),
+                                  site));
   const ValueId old = bound_value(*t);
   const Type type = t->type();
   ++info[old].readers;
@@ -154,8 +157,11 @@ ValueId Recorder::value_of(TensorImpl* t, Site site) {
   }
   const ThreadState& state = thread_state();
   if (capturing && !nested && state.own && state.own->owns(*t) && state.own->needs_grad(*t) && state.grad_enabled)
-    throw CaptureError(error_text("capture", fmt::format("reads {}, whose gradient history began before the capture; detach() it or make it inside",
-                                                         to_string(t->type())), site));
+    throw CaptureError(
+        error_text("capture",
+                   fmt::format("reads {}, whose gradient history began before the capture; detach() it or make it inside",
+                               to_string(t->type())),
+                   site));
   // The values of the tape around a region belong to that tape. A region reads them, and records no view of them again.
   const bool of_another = nested && t->tape != 0;
   if (!of_another && !(capturing && find_outside(t)) && linked_into_tape(*t)) return take_again(t, site);
@@ -171,7 +177,8 @@ ValueId Recorder::declare(TensorImpl* t, Site site) {
       const TapeValue& v = info[o.last];
       if (t->storage && t->storage->version != v.version) {
         if (capturing)
-          throw CaptureError(error_text("capture", fmt::format("reads {} after it was modified behind the capture's back", to_string(t->type())), site));
+          throw CaptureError(error_text(
+              "capture", fmt::format("reads {} after it was modified behind the capture's back", to_string(t->type())), site));
       } else if (capturing || v.needs_grad == t->requires_grad) {  // else the user has switched requires_grad
         return o.last;
       }

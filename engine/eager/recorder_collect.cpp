@@ -1,5 +1,5 @@
-// Dropping what nobody can reach: a value without tensors and without readers, the node that made it, and so on back. The end of the tape
-// is cut off as it dies; holes inside are closed once they outnumber the rest.
+// Dropping what nobody can reach: a value without tensors and without readers, the node that made it, and so on back. The end
+// of the tape is cut off as it dies; holes inside are closed once they outnumber the rest.
 #include <tapedeck/engine/eager/recorder.h>
 
 #include <algorithm>
@@ -98,8 +98,10 @@ void Recorder::collect(ValueId first) noexcept {
     const TapeValue& at = info[v];
     if (at.dead || at.handles > 0 || at.readers > 0) continue;
     const NodeId n = graph.values[v].node;
-    if (n == kNone) drop_outside(v, &out);
-    else if (!reachable(n)) drop_node(n, &out);
+    if (n == kNone)
+      drop_outside(v, &out);
+    else if (!reachable(n))
+      drop_node(n, &out);
   }
   trim();
 }
@@ -179,7 +181,7 @@ void Recorder::compact() {
     std::vector<ValueId> in;
     for (ValueId v : graph.inputs(node)) in.push_back(moved[v]);
     moved_nodes[n] = packed.add_node(*node.op, in, graph.attributes(node), graph.output_types(node), node.origin, {},
-                                                                   graph.regions_of(node));
+                                     graph.regions_of(node));
     for (std::int32_t k = 0; k < node.n_outputs; ++k) take_value(node.first_output + k);
     packed_notes.push_back(std::move(notes[n]));
     NodeId& twin = packed_notes.back().twin;

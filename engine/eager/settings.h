@@ -22,7 +22,7 @@ struct Settings {
 
 // Both throw UsageError if a variable has a value it cannot have. Thread safe.
 const Settings& settings();
-Settings settings_from_environment();   // as it is now
+Settings settings_from_environment();  // as it is now
 
 // The table: name, values, default, meaning. A test holds it against engine/README.md.
 struct SettingDoc {
@@ -41,4 +41,4 @@ class ScopedSettings {
   Settings before_;
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

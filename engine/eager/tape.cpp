@@ -1,8 +1,8 @@
 // The scopes of tape.h, the random state, statistics of the tape, and checkpoint regions.
-#include <tapedeck/engine/eager/tape.h>
-#include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/ir/core_ops.h>
 
 #include <fmt/format.h>
 
@@ -100,7 +100,7 @@ Tensor checkpoint(const std::function<Tensor()>& fn) {
   ThreadState& state = thread_state();
   if (state.region != kNone) return fn();  // a region inside a region joins it
   Recorder& tape = *state.tape;
-  const Recorder::Hold hold(tape);         // no node is dropped before the region ends
+  const Recorder::Hold hold(tape);  // no node is dropped before the region ends
   const auto region = static_cast<std::int32_t>(tape.regions.size());
   tape.regions.push_back({tape.graph.node_count(), tape.graph.node_count(), false});
   Scoped<std::int32_t> scope(state.region, region);

@@ -66,8 +66,10 @@ void release(TensorImpl* t) noexcept {
   if (t->refs.load(std::memory_order_acquire) != 1 && t->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (t->tape != 0)
     if (ThreadState* state = thread_state_if_any()) {
-      if (state->tape->owns(*t)) state->tape->dropped(*t);
-      else if (state->own && state->own->owns(*t)) state->own->dropped(*t);
+      if (state->tape->owns(*t))
+        state->tape->dropped(*t);
+      else if (state->own && state->own->owns(*t))
+        state->own->dropped(*t);
     }
   if (t->link) unlink_view(t);
   if (t->storage) release(t->storage);
@@ -146,8 +148,10 @@ detail::Extra& extra(detail::TensorImpl& t) {
 void refuse_host_read(const detail::TensorImpl& t, const char* what, Site site = {}) {
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->capturing)
-    throw CaptureError(error_text(what, "reads a tensor on the host inside a capture, which a replay could not repeat; read it outside", site));
-  if (!t.storage) throw TypeError(error_text(what, fmt::format("{} is abstract: it has a type and no data", to_string(t.type())), site));
+    throw CaptureError(error_text(
+        what, "reads a tensor on the host inside a capture, which a replay could not repeat; read it outside", site));
+  if (!t.storage)
+    throw TypeError(error_text(what, fmt::format("{} is abstract: it has a type and no data", to_string(t.type())), site));
 }
 
 }  // namespace
@@ -176,7 +180,8 @@ void* Tensor::mutable_data(Site site) {
   need(impl_, "data");
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->capturing)
-    throw CaptureError(error_text("mutable_data", "writes a tensor from the host inside a capture, which a replay could not repeat", site));
+    throw CaptureError(
+        error_text("mutable_data", "writes a tensor from the host inside a capture, which a replay could not repeat", site));
   refuse_host_read(*impl_, "mutable_data", site);
   ++impl_->storage->version;
   impl_->storage->written_at = site;
@@ -185,17 +190,25 @@ void* Tensor::mutable_data(Site site) {
 
 double Tensor::item(Site site) const {
   refuse_host_read(need(impl_, "item"), "item", site);
-  if (numel() != 1) throw TypeError(error_text("item", fmt::format("{} has {} elements, not one", to_string(type()), numel()), site));
+  if (numel() != 1)
+    throw TypeError(error_text("item", fmt::format("{} has {} elements, not one", to_string(type()), numel()), site));
   const void* p = impl_->data();
   switch (impl_->dtype) {
-    case DType::f32: return *static_cast<const float*>(p);
-    case DType::f64: return *static_cast<const double*>(p);
-    case DType::i32: return *static_cast<const std::int32_t*>(p);
-    case DType::i64: return static_cast<double>(*static_cast<const std::int64_t*>(p));
+    case DType::f32:
+      return *static_cast<const float*>(p);
+    case DType::f64:
+      return *static_cast<const double*>(p);
+    case DType::i32:
+      return *static_cast<const std::int32_t*>(p);
+    case DType::i64:
+      return static_cast<double>(*static_cast<const std::int64_t*>(p));
     case DType::u8:
-    case DType::boolean: return *static_cast<const std::uint8_t*>(p);
-    case DType::f16: return kernels::to_f32(*static_cast<const kernels::F16*>(p));
-    case DType::bf16: return kernels::to_f32(*static_cast<const kernels::Bf16*>(p));
+    case DType::boolean:
+      return *static_cast<const std::uint8_t*>(p);
+    case DType::f16:
+      return kernels::to_f32(*static_cast<const kernels::F16*>(p));
+    case DType::bf16:
+      return kernels::to_f32(*static_cast<const kernels::Bf16*>(p));
   }
   return 0;
 }
@@ -203,7 +216,8 @@ double Tensor::item(Site site) const {
 void Tensor::copy_to(void* dst, std::size_t bytes, std::size_t element_size) const {
   refuse_host_read(need(impl_, "to_vector"), "to_vector");
   if (element_size != dtype_size(impl_->dtype))
-    throw TypeError(fmt::format("[to_vector] elements of {} have {} bytes, not {}", to_string(type()), dtype_size(impl_->dtype), element_size));
+    throw TypeError(fmt::format("[to_vector] elements of {} have {} bytes, not {}", to_string(type()), dtype_size(impl_->dtype),
+                                element_size));
   if (bytes == 0) return;
   const NoGrad no_grad;
   const Tensor d = dense() ? *this : copy(*this);
@@ -218,11 +232,15 @@ bool Tensor::requires_grad() const {
 
 Tensor& Tensor::requires_grad(bool on) {
   detail::TensorImpl& t = need(impl_, "requires_grad");
-  if (on && !is_floating(t.dtype)) throw TypeError(fmt::format("[requires_grad] {} holds integers: no gradient", to_string(t.type())));
+  if (on && !is_floating(t.dtype))
+    throw TypeError(fmt::format("[requires_grad] {} holds integers: no gradient", to_string(t.type())));
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->owns(t)) {
-    if (state->tape->needs_grad(t)) throw GradientError(fmt::format("[requires_grad] {} is a result and no leaf; detach() it first", to_string(t.type())));
-    if (on) throw CaptureError(fmt::format("[requires_grad] {} was computed inside the capture; make the leaf before it", to_string(t.type())));
+    if (state->tape->needs_grad(t))
+      throw GradientError(fmt::format("[requires_grad] {} is a result and no leaf; detach() it first", to_string(t.type())));
+    if (on)
+      throw CaptureError(
+          fmt::format("[requires_grad] {} was computed inside the capture; make the leaf before it", to_string(t.type())));
   }
   t.requires_grad = on;
   return *this;
@@ -328,20 +346,38 @@ Tensor from_values(const std::vector<T>& values, DType dtype, const Shape& shape
 }  // namespace
 
 Tensor from_vector(const std::vector<float>& values, const Shape& shape) { return from_values(values, DType::f32, shape); }
-Tensor from_vector(const std::vector<std::int32_t>& values, const Shape& shape) { return from_values(values, DType::i32, shape); }
+Tensor from_vector(const std::vector<std::int32_t>& values, const Shape& shape) {
+  return from_values(values, DType::i32, shape);
+}
 
 Tensor scalar(double value, DType dtype) {
   unsigned char raw[8];
   auto put = [&](auto v) { std::memcpy(raw, &v, sizeof v); };
   switch (dtype) {
-    case DType::f32: put(static_cast<float>(value)); break;
-    case DType::f64: put(value); break;
-    case DType::i32: put(static_cast<std::int32_t>(value)); break;
-    case DType::i64: put(static_cast<std::int64_t>(value)); break;
-    case DType::u8: put(static_cast<std::uint8_t>(value)); break;
-    case DType::boolean: put(static_cast<std::uint8_t>(value != 0)); break;
-    case DType::f16: put(kernels::to_f16(static_cast<float>(value)).bits); break;
-    case DType::bf16: put(kernels::to_bf16(static_cast<float>(value)).bits); break;
+    case DType::f32:
+      put(static_cast<float>(value));
+      break;
+    case DType::f64:
+      put(value);
+      break;
+    case DType::i32:
+      put(static_cast<std::int32_t>(value));
+      break;
+    case DType::i64:
+      put(static_cast<std::int64_t>(value));
+      break;
+    case DType::u8:
+      put(static_cast<std::uint8_t>(value));
+      break;
+    case DType::boolean:
+      put(static_cast<std::uint8_t>(value != 0));
+      break;
+    case DType::f16:
+      put(kernels::to_f16(static_cast<float>(value)).bits);
+      break;
+    case DType::bf16:
+      put(kernels::to_bf16(static_cast<float>(value)).bits);
+      break;
   }
   return from_bytes({dtype, {}}, raw);
 }

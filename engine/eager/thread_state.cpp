@@ -1,5 +1,5 @@
-#include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/eager/thread_state.h>
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@ struct StateOwner {
   ~StateOwner() {
     ThreadState* state = current_state;
     if (state) state->rng = Tensor();
-    current_state = nullptr;   // tensors dropped from here on find no tape to tell
+    current_state = nullptr;  // tensors dropped from here on find no tape to tell
     delete state;
   }
 };

@@ -1,10 +1,10 @@
 // Backward: walks over the tape in reverse, calls the vjp of each node, and adds up the gradients (backward_walk.h).
-#include <tapedeck/engine/gradient/backward_walk.h>
 #include <tapedeck/engine/eager/core_calls.h>
-#include <tapedeck/engine/ir/core_ops.h>
-#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/gradient/backward_walk.h>
+#include <tapedeck/engine/gradient/gradients.h>
+#include <tapedeck/engine/ir/core_ops.h>
 
 #include <fmt/format.h>
 
@@ -50,7 +50,8 @@ Tensor Vjp::take(int i) {
 BackwardWalk::BackwardWalk(Recorder& tape, bool retain, bool create_graph, Site site)
     : tape_(tape), hold_(tape), retain_(retain || create_graph), create_graph_(create_graph), site_(site) {}
 
-BackwardWalk::BackwardWalk(Recorder& graph, std::vector<ForwardPart>* forward_parts, Site site) : BackwardWalk(graph, true, false, site) {
+BackwardWalk::BackwardWalk(Recorder& graph, std::vector<ForwardPart>* forward_parts, Site site)
+    : BackwardWalk(graph, true, false, site) {
   forward_parts_ = forward_parts;
 }
 
@@ -60,12 +61,14 @@ std::string BackwardWalk::describe(NodeId n) const {
 }
 
 [[noreturn]] void BackwardWalk::fail_freed(NodeId n) const {
-  throw GradientError(error_text("backward", fmt::format("what {} saved was freed by an earlier backward; call that with retain", describe(n)), site_));
+  throw GradientError(error_text(
+      "backward", fmt::format("what {} saved was freed by an earlier backward; call that with retain", describe(n)), site_));
 }
 
 [[noreturn]] void BackwardWalk::fail_without_gradient(NodeId n) const {
   if (!forward_parts_) throw GradientError(error_text("backward", fmt::format("{} has no gradient", describe(n)), site_));
-  throw GradientError(error_text("gradient", fmt::format("{} has no gradient, in: {}", describe(n), tape_.graph.node_text(n)), site_));
+  throw GradientError(
+      error_text("gradient", fmt::format("{} has no gradient, in: {}", describe(n), tape_.graph.node_text(n)), site_));
 }
 
 bool BackwardWalk::has_gradient(const Node& node) const {
@@ -94,7 +97,10 @@ Tensor BackwardWalk::saved(ValueId v, NodeId reader) const {
   const Type& type = type_of(v);
   if (value.saved->version != value.version) {
     const Site at = value.saved->written_at;
-    throw GradientError(error_text("backward", fmt::format("{} saved for {} was modified in place at {}:{} since", to_string(type), describe(reader), at.file, at.line), site_));
+    throw GradientError(error_text("backward",
+                                   fmt::format("{} saved for {} was modified in place at {}:{} since", to_string(type),
+                                               describe(reader), at.file, at.line),
+                                   site_));
   }
   detail::retain(value.saved);
   TensorImpl* t = detail::new_impl(type, value.saved);
@@ -119,7 +125,8 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
       auto it = recomputed_.find(v);
       if (auto lost = lost_.find(v); lost != lost_.end()) saved(lost->second, reader);  // throws: the value was overwritten
       // The value is absent only if the region read an abstract tensor.
-      t = it == recomputed_.end() ? abstract_tensor(type_of(v)) : Tensor(detail::new_view(*it->second.impl(), it->second.shape(), 0, it->second.strides()));
+      t = it == recomputed_.end() ? abstract_tensor(type_of(v))
+                                  : Tensor(detail::new_view(*it->second.impl(), it->second.shape(), 0, it->second.strides()));
     } else {
       fail_freed(reader);
     }
@@ -154,14 +161,21 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
       auto it = recomputed_.find(v);
       // The region itself may have overwritten a value (running statistics). It is an error only if backward reads a value made
       // of it.
-      const auto overwritten = info(v).saved && info(v).saved->version != info(v).version ? v : lost_.count(v) ? lost_[v] : kNone;
-      if (it != recomputed_.end()) inputs.push_back(it->second);
-      else if (info(v).saved && overwritten == kNone) inputs.push_back(saved(v, reader));
-      else available = false;
-      for (std::int32_t k = 0; k < at.n_outputs && overwritten != kNone && it == recomputed_.end(); ++k) lost_[at.first_output + k] = overwritten;
+      const auto overwritten = info(v).saved && info(v).saved->version != info(v).version ? v
+                               : lost_.count(v)                                           ? lost_[v]
+                                                                                          : kNone;
+      if (it != recomputed_.end())
+        inputs.push_back(it->second);
+      else if (info(v).saved && overwritten == kNone)
+        inputs.push_back(saved(v, reader));
+      else
+        available = false;
+      for (std::int32_t k = 0; k < at.n_outputs && overwritten != kNone && it == recomputed_.end(); ++k)
+        lost_[at.first_output + k] = overwritten;
     }
     if (!available) continue;  // the operand was not kept, because no gradient needs it
-    const std::vector<Tensor> outputs = execute(*at.op, inputs, tape_.graph.attributes(at), tape_.graph.output_types(at), tape_.notes[n].site);
+    const std::vector<Tensor> outputs =
+        execute(*at.op, inputs, tape_.graph.attributes(at), tape_.graph.output_types(at), tape_.notes[n].site);
     for (std::size_t k = 0; k < outputs.size(); ++k) recomputed_[at.first_output + static_cast<ValueId>(k)] = outputs[k];
   }
 }
@@ -193,8 +207,10 @@ void BackwardWalk::add_in_place(Tensor* whole, const Vjp::Window& window) const 
   if (!pure) *whole = own_bytes(std::move(*whole));
   const Tensor sum = add(apply(ops::slice, {whole}, &window.at, site_), window.piece);
   const Tensor both[2] = {*whole, sum};
-  if (pure) *whole = apply(ops::slice_assign, {&both[0], &both[1]}, &window.at, site_);
-  else apply_in_place(ops::slice_assign, both, &window.at, site_);
+  if (pure)
+    *whole = apply(ops::slice_assign, {&both[0], &both[1]}, &window.at, site_);
+  else
+    apply_in_place(ops::slice_assign, both, &window.at, site_);
 }
 
 void BackwardWalk::settle_windows(ValueId v) {
@@ -231,7 +247,9 @@ void BackwardWalk::run_hook(const GradHook& hook, Tensor* g) const {
   const Tensor replaced = hook(*g);
   if (!replaced.defined()) return;
   if (replaced.type() != g->type())
-    throw GradientError(error_text("backward", fmt::format("a hook returned {} for a gradient of {}", to_string(replaced.type()), to_string(g->type())), site_));
+    throw GradientError(error_text(
+        "backward", fmt::format("a hook returned {} for a gradient of {}", to_string(replaced.type()), to_string(g->type())),
+        site_));
   *g = replaced;
 }
 
@@ -260,16 +278,20 @@ Vjp BackwardWalk::open(NodeId n, const std::vector<ValueId>& inputs) {
 }
 
 void BackwardWalk::run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n) {
-  const std::size_t n_xs = vjp->xs.size() - vjp->ys.size();   // the results of the forward function follow
+  const std::size_t n_xs = vjp->xs.size() - vjp->ys.size();  // the results of the forward function follow
   const std::vector<Tensor> xs(vjp->xs.begin(), vjp->xs.begin() + static_cast<std::ptrdiff_t>(n_xs));
   const std::vector<Tensor> dxs = backward(xs, vjp->ys, vjp->dys);
   if (dxs.size() != n_xs)
-    throw GradientError(error_text("backward", fmt::format("the custom gradient of {} returned {} gradients for {} operands", describe(n), dxs.size(), n_xs), site_));
+    throw GradientError(error_text(
+        "backward",
+        fmt::format("the custom gradient of {} returned {} gradients for {} operands", describe(n), dxs.size(), n_xs), site_));
   for (std::size_t i = 0; i < n_xs; ++i) {
     if (!dxs[i].defined()) continue;
     if (dxs[i].type() != xs[i].type())
-      throw GradientError(error_text("backward", fmt::format("the custom gradient of {} returned {} for operand {}, which is {}", describe(n),
-                                                             to_string(dxs[i].type()), i, to_string(xs[i].type())), site_));
+      throw GradientError(error_text("backward",
+                                     fmt::format("the custom gradient of {} returned {} for operand {}, which is {}",
+                                                 describe(n), to_string(dxs[i].type()), i, to_string(xs[i].type())),
+                                     site_));
     vjp->dx(static_cast<int>(i), dxs[i]);
   }
 }
@@ -316,7 +338,9 @@ void BackwardWalk::offer_gradients(const std::vector<ValueId>& inputs, Vjp* vjp)
   vjp->so_far.resize(inputs.size());
   vjp->taken.assign(inputs.size(), false);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!info(inputs[i]).needs_grad || !wanted(inputs[i]) || std::count(inputs.begin() + static_cast<std::ptrdiff_t>(i), inputs.end(), inputs[i]) > 1) continue;
+    if (!info(inputs[i]).needs_grad || !wanted(inputs[i]) ||
+        std::count(inputs.begin() + static_cast<std::ptrdiff_t>(i), inputs.end(), inputs[i]) > 1)
+      continue;
     settle_windows(inputs[i]);
     vjp->so_far[i] = grads_[inputs[i]];
   }
@@ -350,13 +374,15 @@ void BackwardWalk::visit(NodeId n) {
     ThreadState& state = thread_state();
     Scoped<NodeId> twin(state.twin, n);
     Scoped<Name> path(state.path, at.origin.path);
-    if (custom) run_custom(CustomBackward(extra->custom), &vjp, n);
-    else run_vjp(n, &vjp);
+    if (custom)
+      run_custom(CustomBackward(extra->custom), &vjp, n);
+    else
+      run_vjp(n, &vjp);
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       // An ordinary loop reads the first carried values and the slices before its passes, and captured values in its passes.
       // Backward adds the gradients in the reverse order.
       const std::size_t i = regions.empty() ? k : inputs.size() - 1 - k;
-      if (!vjp.taken.empty() && vjp.taken[i]) grads_[inputs[i]] = Tensor();   // the sum contains it
+      if (!vjp.taken.empty() && vjp.taken[i]) grads_[inputs[i]] = Tensor();  // the sum contains it
       if (vjp.dxs[i].defined()) add_piece(inputs[i], vjp.dxs[i]);
     }
     for (const Vjp::Window& window : vjp.windows) add_window(inputs[window.operand], window);
@@ -396,7 +422,8 @@ Tensor BackwardWalk::own_bytes(Tensor g) const {
 void BackwardWalk::write_leaf(ValueId v) {
   if (info(v).outside == kNone || !grads_[v].defined()) return;
   if (tape_.nested)
-    throw CaptureError(error_text("backward", "a loop or branch that is captured cannot write grad() of tensors outside; use gradients()", site_));
+    throw CaptureError(error_text(
+        "backward", "a loop or branch that is captured cannot write grad() of tensors outside; use gradients()", site_));
   Tensor leaf = tape_.outside[info(v).outside].tensor;
   if (const detail::Extra* extra = leaf.impl()->extra) {
     const std::vector<GradHook> hooks = extra->hooks;
@@ -442,8 +469,10 @@ std::vector<Tensor> BackwardWalk::ask_for(const std::vector<Tensor>& wrt) {
   wanted_.assign(tape_.graph.values.size(), false);
   std::unordered_multimap<const TensorImpl*, std::size_t> leaves;
   for (std::size_t i = 0; i < wrt.size(); ++i) {
-    if (tape_.owns(*wrt[i].impl())) ask(tape_.bound_value(*wrt[i].impl()), i);
-    else leaves.emplace(wrt[i].impl(), i);
+    if (tape_.owns(*wrt[i].impl()))
+      ask(tape_.bound_value(*wrt[i].impl()), i);
+    else
+      leaves.emplace(wrt[i].impl(), i);
   }
   // A leaf may have several values on the tape. All of them are asked for.
   for (ValueId v = 0; v < tape_.graph.value_count() && !leaves.empty(); ++v) {
@@ -503,11 +532,14 @@ Recorder& checked_tape(const char* what, const Tensor& target, const Tensor& hea
   if (!target.defined()) throw GradientError(error_text(what, "the loss is undefined", site));
   Recorder& tape = *thread_state().tape;
   if (!tape.owns(*target.impl()) || !tape.needs_grad(*target.impl()))
-    throw GradientError(error_text(what, fmt::format("{} has no gradient history on this thread's tape", to_string(target.type())), site));
+    throw GradientError(
+        error_text(what, fmt::format("{} has no gradient history on this thread's tape", to_string(target.type())), site));
   if (head.defined() && head.type() != target.type())
-    throw TypeError(error_text(what, fmt::format("the head gradient {} does not fit {}", to_string(head.type()), to_string(target.type())), site));
+    throw TypeError(error_text(
+        what, fmt::format("the head gradient {} does not fit {}", to_string(head.type()), to_string(target.type())), site));
   if (!head.defined() && !ones && target.numel() != 1)
-    throw GradientError(error_text(what, fmt::format("{} is not a scalar; give a head gradient", to_string(target.type())), site));
+    throw GradientError(
+        error_text(what, fmt::format("{} is not a scalar; give a head gradient", to_string(target.type())), site));
   return tape;
 }
 
@@ -520,22 +552,28 @@ void backward(const Tensor& loss, const BackwardOptions& options, Site site) {
   walk.run();
 }
 
-std::vector<Tensor> gradients(const std::vector<Tensor>& targets, const std::vector<Tensor>& wrt, const GradientOptions& options, Site site) {
+std::vector<Tensor> gradients(const std::vector<Tensor>& targets, const std::vector<Tensor>& wrt,
+                              const GradientOptions& options, Site site) {
   if (targets.empty()) throw GradientError(error_text("gradients", "there is no target", site));
   if (!options.heads.empty() && options.heads.size() != targets.size())
-    throw UsageError(error_text("gradients", fmt::format("{} head gradients for {} targets", options.heads.size(), targets.size()), site));
+    throw UsageError(
+        error_text("gradients", fmt::format("{} head gradients for {} targets", options.heads.size(), targets.size()), site));
   for (const Tensor& t : wrt) {
     if (!t.defined()) throw GradientError(error_text("gradients", "a wrt is undefined", site));
-    if (!is_floating(t.dtype())) throw TypeError(error_text("gradients", fmt::format("{} holds integers: no gradient", to_string(t.type())), site));
+    if (!is_floating(t.dtype()))
+      throw TypeError(error_text("gradients", fmt::format("{} holds integers: no gradient", to_string(t.type())), site));
   }
   Recorder* tape = nullptr;
-  for (std::size_t i = 0; i < targets.size(); ++i) tape = &checked_tape("gradients", targets[i], options.heads.empty() ? Tensor() : options.heads[i], true, site);
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    tape = &checked_tape("gradients", targets[i], options.heads.empty() ? Tensor() : options.heads[i], true, site);
   BackwardWalk walk(*tape, options.retain, options.create_graph, site);
-  for (std::size_t i = 0; i < targets.size(); ++i) walk.add_target(targets[i], options.heads.empty() ? Tensor() : options.heads[i]);
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    walk.add_target(targets[i], options.heads.empty() ? Tensor() : options.heads[i]);
   std::vector<Tensor> results = walk.ask_for(wrt);
   for (std::size_t i = 0; i < results.size(); ++i)
     if (!results[i].defined() && !options.allow_unused)
-      throw GradientError(error_text("gradients", fmt::format("no target depends on wrt {}: {}", i, to_string(wrt[i].type())), site));
+      throw GradientError(
+          error_text("gradients", fmt::format("no target depends on wrt {}: {}", i, to_string(wrt[i].type())), site));
   return results;
 }
 

@@ -1,5 +1,5 @@
-// One backward pass: gradients by value, collected while the tape is walked in reverse. The tape is what was run eagerly, or a graph put
-// on a capturing recorder (graph_gradient.cpp): the same steps in the same order, so the same bits.
+// One backward pass: gradients by value, collected while the tape is walked in reverse. The tape is what was run eagerly, or a
+// graph put on a capturing recorder (graph_gradient.cpp): the same steps in the same order, so the same bits.
 #pragma once
 
 #include <tapedeck/engine/eager/recorder.h>
@@ -23,13 +23,14 @@ struct ForwardPart {
 class BackwardWalk {
  public:
   BackwardWalk(Recorder& tape, bool retain, bool create_graph, Site site);
-  // Over a graph: all tensors are abstract, nothing was kept and nothing is freed. What each node keeps is derived as the walk passes.
+  // Over a graph: all tensors are abstract, nothing was kept and nothing is freed. What each node keeps is derived as the walk
+  // passes.
   BackwardWalk(Recorder& graph, std::vector<ForwardPart>* forward_parts, Site site);
   void add_target(const Tensor& target, const Tensor& head);
   void add_target(ValueId target, const Tensor& head) { targets_.push_back({target, head}); }
-  void run();                                                       // into the leaves' grad()
-  std::vector<Tensor> ask_for(const std::vector<Tensor>& wrt);      // of these alone, and nothing is written
-  std::vector<Tensor> ask_for(const std::vector<ValueId>& wrt);     // likewise; the results may share bytes
+  void run();                                                    // into the leaves' grad()
+  std::vector<Tensor> ask_for(const std::vector<Tensor>& wrt);   // of these alone, and nothing is written
+  std::vector<Tensor> ask_for(const std::vector<ValueId>& wrt);  // likewise; the results may share bytes
 
  private:
   const Node& node(NodeId n) const { return tape_.graph.nodes[n]; }
@@ -68,17 +69,18 @@ class BackwardWalk {
   Recorder& tape_;
   Recorder::Hold hold_;
   bool retain_, create_graph_;
-  std::vector<ForwardPart>* forward_parts_ = nullptr;   // of a walk over a graph
+  std::vector<ForwardPart>* forward_parts_ = nullptr;  // of a walk over a graph
   Site site_;
   std::vector<std::pair<ValueId, Tensor>> targets_;
-  std::vector<Tensor> grads_;                           // by value
-  std::unordered_map<ValueId, WindowSum> windows_;      // of values whose gradient has come in windows alone so far
-  std::unordered_map<ValueId, Tensor> recomputed_;      // of the region being walked
-  std::unordered_map<ValueId, ValueId> lost_;           // of that region: what cannot be recomputed, and the operand that was overwritten since
+  std::vector<Tensor> grads_;                       // by value
+  std::unordered_map<ValueId, WindowSum> windows_;  // of values whose gradient has come in windows alone so far
+  std::unordered_map<ValueId, Tensor> recomputed_;  // of the region being walked
+  std::unordered_map<ValueId, ValueId>
+      lost_;  // of that region: what cannot be recomputed, and the operand that was overwritten since
   std::int32_t open_region_ = kNone;
-  std::vector<bool> wanted_;                            // by value: on a way from a wrt
+  std::vector<bool> wanted_;  // by value: on a way from a wrt
   bool only_wanted_ = false;
-  std::unordered_multimap<ValueId, std::size_t> asked_; // value -> which wrt
+  std::unordered_multimap<ValueId, std::size_t> asked_;  // value -> which wrt
   std::vector<Tensor> results_;
   std::unordered_set<const detail::TensorImpl*> written_;
 };

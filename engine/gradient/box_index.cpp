@@ -104,9 +104,10 @@ void BoxIndex::build(Tree* tree, std::int32_t first, std::int32_t last) {
   for (int d = 1; d < bounds.rank; ++d)
     if (high[d] - low[d] > high[widest] - low[widest]) widest = d;
   const std::int32_t half = first + (last - first) / 2;
-  std::nth_element(tree->items.begin() + first, tree->items.begin() + half, tree->items.begin() + last, [&](const Item& a, const Item& b) {
-    return std::pair(middle(a.box, widest), a.id) < std::pair(middle(b.box, widest), b.id);
-  });
+  std::nth_element(tree->items.begin() + first, tree->items.begin() + half, tree->items.begin() + last,
+                   [&](const Item& a, const Item& b) {
+                     return std::pair(middle(a.box, widest), a.id) < std::pair(middle(b.box, widest), b.id);
+                   });
   build(tree, first, half);
   tree->spans[at].right = static_cast<std::int32_t>(tree->spans.size());
   build(tree, half, last);

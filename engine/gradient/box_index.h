@@ -4,8 +4,8 @@
 // O(n log^2 n) in all, in whatever order they come, a question O(log^2 n) and what it finds where boxes are disjoint.
 #pragma once
 
-#include <tapedeck/kernels/attrs.h>
 #include <tapedeck/engine/ir/type.h>
+#include <tapedeck/kernels/attrs.h>
 
 #include <cstdint>
 #include <vector>
@@ -21,8 +21,8 @@ struct Box {
   bool operator==(const Box& o) const;
   std::int64_t numel() const;
   Shape shape() const;
-  bool overlaps(const Box& o) const;          // they share an element; boxes of rank 0 always do
-  Box common(const Box& o) const;             // REQUIRES: they overlap
+  bool overlaps(const Box& o) const;  // they share an element; boxes of rank 0 always do
+  Box common(const Box& o) const;     // REQUIRES: they overlap
   // Disjoint boxes that make up this one without `hole`. REQUIRES: they overlap.
   std::vector<Box> without(const Box& hole) const;
 };
@@ -39,7 +39,7 @@ class BoxIndex {
     Box box;
     std::int32_t id;
   };
-  struct Span {   // items [first, last) of a tree and the box around them; halves: the next span, and `right` (0: a leaf)
+  struct Span {  // items [first, last) of a tree and the box around them; halves: the next span, and `right` (0: a leaf)
     Box bounds;
     std::int32_t first, last, right;
   };
@@ -50,8 +50,8 @@ class BoxIndex {
   static void build(Tree* tree, std::int32_t first, std::int32_t last);
   void search(const Tree& tree, std::int32_t span, const Box& box, std::vector<std::int32_t>* found) const;
 
-  std::vector<Tree> trees_;          // tree k is empty or holds up to 2^k items
-  std::vector<bool> removed_;        // by id
+  std::vector<Tree> trees_;    // tree k is empty or holds up to 2^k items
+  std::vector<bool> removed_;  // by id
 };
 
 }  // namespace tapedeck

@@ -2,11 +2,11 @@
 // of the nodes that were recorded.
 #include <tapedeck/engine/gradient/graph_gradient.h>
 
-#include <tapedeck/engine/gradient/backward_walk.h>
 #include <tapedeck/engine/eager/core_calls.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/gradient/backward_walk.h>
 #include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/site_note.h>
-#include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/ir/unique_names.h>
 
 #include <fmt/format.h>
@@ -24,9 +24,17 @@ namespace {
 class OwnState {
  public:
   explicit OwnState(Recorder* tape)
-      : state_(thread_state()), tape_(state_.tape, tape), grad_(state_.grad_enabled, false), abstract_(state_.abstract, true),
-        autocast_(state_.autocast, false), phase_(state_.phase, Phase::backward), twin_(state_.twin, kNone), path_(state_.path, Name()),
-        site_(state_.site, Site()), region_(state_.region, kNone), calls_(state_.calls, nullptr) {}
+      : state_(thread_state()),
+        tape_(state_.tape, tape),
+        grad_(state_.grad_enabled, false),
+        abstract_(state_.abstract, true),
+        autocast_(state_.autocast, false),
+        phase_(state_.phase, Phase::backward),
+        twin_(state_.twin, kNone),
+        path_(state_.path, Name()),
+        site_(state_.site, Site()),
+        region_(state_.region, kNone),
+        calls_(state_.calls, nullptr) {}
 
  private:
   ThreadState& state_;
@@ -42,7 +50,8 @@ class OwnState {
 
 class Generator {
  public:
-  Generator(const Graph& graph, std::span<const ValueId> targets, std::span<const ValueId> wrt, const GraphGradientOptions& options)
+  Generator(const Graph& graph, std::span<const ValueId> targets, std::span<const ValueId> wrt,
+            const GraphGradientOptions& options)
       : given_(graph), targets_(targets), wrt_(wrt), options_(options), names_(graph) {}
 
   GraphGradient run() {
@@ -86,20 +95,22 @@ class Generator {
   UniqueNames names_;
   Recorder tape_{true};
   std::vector<ForwardPart> forward_parts_;
-  std::vector<std::pair<ValueId, Name>> new_inputs_;   // of the tape: head gradients, and values to which gradients are added
-  std::vector<ValueId> results_;                       // by wrt: the value of the tape
-  std::vector<bool> live_;                             // by value of the tape
+  std::vector<std::pair<ValueId, Name>> new_inputs_;  // of the tape: head gradients, and values to which gradients are added
+  std::vector<ValueId> results_;                      // by wrt: the value of the tape
+  std::vector<bool> live_;                            // by value of the tape
 };
 
 // ---- checking the request ----
 
 void Generator::check_value(ValueId v, const char* what) const {
-  if (v < 0 || v >= given_.value_count()) fail_usage(fmt::format("there is no value {} to be a {}: the graph has {}", v, what, given_.value_count()));
+  if (v < 0 || v >= given_.value_count())
+    fail_usage(fmt::format("there is no value {} to be a {}: the graph has {}", v, what, given_.value_count()));
 }
 
 void Generator::check_real(ValueId v, const char* what) const {
   check_value(v, what);
-  if (!is_floating(type_of(v).dtype)) fail_type(fmt::format("the {} {} is not of a floating type: no gradient", what, text_of(v)));
+  if (!is_floating(type_of(v).dtype))
+    fail_type(fmt::format("the {} {} is not of a floating type: no gradient", what, text_of(v)));
 }
 
 void Generator::check() const {
@@ -115,13 +126,15 @@ void Generator::check() const {
     if (options_.heads.empty() || options_.heads[i] == kNone) continue;
     check_value(options_.heads[i], "head gradient");
     if (type_of(options_.heads[i]) != type_of(targets_[i]))
-      fail_type(fmt::format("the head gradient {} does not fit the target {}", text_of(options_.heads[i]), text_of(targets_[i])));
+      fail_type(
+          fmt::format("the head gradient {} does not fit the target {}", text_of(options_.heads[i]), text_of(targets_[i])));
   }
   for (std::size_t i = 0; i < wrt_.size(); ++i) {
     check_real(wrt_[i], "wrt");
     if (add_to(i) == kNone) continue;
     check_value(add_to(i), "value to add to");
-    if (type_of(add_to(i)) != type_of(wrt_[i])) fail_type(fmt::format("{} cannot be added to {}", text_of(wrt_[i]), text_of(add_to(i))));
+    if (type_of(add_to(i)) != type_of(wrt_[i]))
+      fail_type(fmt::format("{} cannot be added to {}", text_of(wrt_[i]), text_of(add_to(i))));
   }
 }
 
@@ -254,11 +267,14 @@ void Generator::add_constants(Rewriter* to, NodeId n) {
     const std::int32_t k = tape_.info[v].outside;
     if (k == kNone || to->at(v) != kNone) continue;
     const Tensor& t = tape_.outside[k].tensor;
-    if (t.abstract() || !t.dense()) throw GradientError(error_text(node.op->name, "a gradient function reads a tensor of its own that no constant can hold", {}));
+    if (t.abstract() || !t.dense())
+      throw GradientError(
+          error_text(node.op->name, "a gradient function reads a tensor of its own that no constant can hold", {}));
     auto bytes = std::make_shared<std::vector<unsigned char>>(static_cast<std::size_t>(t.bytes()));
     std::copy_n(static_cast<const unsigned char*>(t.impl()->data()), bytes->size(), bytes->data());
     const Name name = names_.unique(node.origin.phase == Phase::backward ? "grad.constant" : "constant");
-    Literal literal{t.type(), std::shared_ptr<const void>(bytes, bytes->data()), t.numel() > kMaxInlineConstant ? name : Name()};
+    Literal literal{t.type(), std::shared_ptr<const void>(bytes, bytes->data()),
+                    t.numel() > kMaxInlineConstant ? name : Name()};
     const ConstantAttrs attrs{{to->graph().add_constant(std::move(literal))}};
     Origin origin;
     origin.phase = node.origin.phase;
@@ -282,8 +298,10 @@ void Generator::copy_recorded(Rewriter* to, NodeId n, NodeId twin) {
   if (twin == kNone) return;
   const Node& of = given_.nodes[twin];
   node.origin.site = of.origin.site;
-  if (node.origin.phase == Phase::backward && of.n_outputs > 0) node.origin.twin = Name(g.value_name(to->at(of.first_output)));
-  else node.origin.region = of.origin.region;
+  if (node.origin.phase == Phase::backward && of.n_outputs > 0)
+    node.origin.twin = Name(g.value_name(to->at(of.first_output)));
+  else
+    node.origin.region = of.origin.region;
 }
 
 GraphGradient Generator::lay_out() {
@@ -312,7 +330,8 @@ GraphGradient Generator::lay_out() {
 
 }  // namespace
 
-GraphGradient gradient(const Graph& graph, std::span<const ValueId> targets, std::span<const ValueId> wrt, const GraphGradientOptions& options) {
+GraphGradient gradient(const Graph& graph, std::span<const ValueId> targets, std::span<const ValueId> wrt,
+                       const GraphGradientOptions& options) {
   return Generator(graph, targets, wrt, options).run();
 }
 

@@ -1,7 +1,7 @@
 // The functions of gradients.h that look at the tape, and custom_gradient().
-#include <tapedeck/engine/ir/core_ops.h>
-#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/gradient/gradients.h>
+#include <tapedeck/engine/ir/core_ops.h>
 
 #include <fmt/format.h>
 
@@ -11,7 +11,8 @@ namespace tapedeck {
 
 using detail::TensorImpl;
 
-std::vector<Tensor> custom_gradient(const std::vector<Tensor>& xs, const CustomForward& forward, CustomVjp backward, Site site) {
+std::vector<Tensor> custom_gradient(const std::vector<Tensor>& xs, const CustomForward& forward, CustomVjp backward,
+                                    Site site) {
   for (const Tensor& x : xs)
     if (!x.defined()) throw TypeError(error_text("custom_gradient", "an operand is undefined", site));
   std::vector<Tensor> ys;
@@ -53,7 +54,8 @@ bool depends(const Tensor& y, const Tensor& x) {
   for (ValueId v = 0; v <= last; ++v) {
     const std::int32_t outside = tape.info[v].outside;
     const NodeId n = tape.graph.values[v].node;
-    bool is = tape.owns(*x.impl()) ? tape.bound_value(*x.impl()) == v : outside != kNone && tape.outside[outside].tensor.impl() == x.impl();
+    bool is = tape.owns(*x.impl()) ? tape.bound_value(*x.impl()) == v
+                                   : outside != kNone && tape.outside[outside].tensor.impl() == x.impl();
     if (n != kNone && !tape.info[v].cut && !tape.notes[n].dead)
       for (ValueId operand : tape.graph.inputs(tape.graph.nodes[n])) is = is || from[operand];
     from[v] = is;
@@ -87,7 +89,8 @@ class SavedList {
     for (std::size_t i = 0; i < in.size(); ++i)
       if (region || (saves & operand_bit(i))) add(in[i], fmt::format("{}operand {}", region ? "checkpoint: " : "", i), n);
     for (std::int32_t k = 0; k < node.n_outputs && !region; ++k)
-      if (saves & result_bit(static_cast<std::size_t>(k))) add(node.first_output + k, fmt::format("result{}", node.n_outputs > 1 ? fmt::format(" {}", k) : ""), n);
+      if (saves & result_bit(static_cast<std::size_t>(k)))
+        add(node.first_output + k, fmt::format("result{}", node.n_outputs > 1 ? fmt::format(" {}", k) : ""), n);
   }
   void add(ValueId v, const std::string& what, NodeId n) {
     const TapeValue& value = tape_.info[v];
@@ -97,8 +100,10 @@ class SavedList {
     const Site site = tape_.notes[n].site;
     const std::string reason = fmt::format("{} of '{}' at {}:{}", what, tape_.graph.nodes[n].op->name, site.file, site.line);
     const auto [it, fresh] = index_.emplace(storage, all_.size());
-    if (fresh) all_.push_back({type, storage->bytes, reason});
-    else all_[it->second].reason += "; " + reason;
+    if (fresh)
+      all_.push_back({type, storage->bytes, reason});
+    else
+      all_[it->second].reason += "; " + reason;
   }
 
   const Recorder& tape_;

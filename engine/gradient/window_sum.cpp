@@ -49,8 +49,10 @@ void WindowSum::merge(const Box& box, const Tensor& piece, const Ids& overlapped
     insert(common, sum);
     std::vector<Box> left;
     for (const Box& b : rest) {
-      if (!b.overlaps(common)) left.push_back(b);
-      else for (const Box& beside : b.without(b.common(common))) left.push_back(beside);
+      if (!b.overlaps(common))
+        left.push_back(b);
+      else
+        for (const Box& beside : b.without(b.common(common))) left.push_back(beside);
     }
     rest = std::move(left);
   }
@@ -88,7 +90,8 @@ Tensor WindowSum::zeros_of(const Shape& shape) {
 // Cuts the region across the axis at every place where the cut divides no cell. `cells` gets the cells of each strip. Sorts
 // `ids` along the axis.
 std::vector<Box> WindowSum::strips(const Box& region, int axis, Ids* ids, std::vector<Ids>* cells) const {
-  std::sort(ids->begin(), ids->end(), [&](std::int32_t a, std::int32_t b) { return std::pair(box(a).low[axis], a) < std::pair(box(b).low[axis], b); });
+  std::sort(ids->begin(), ids->end(),
+            [&](std::int32_t a, std::int32_t b) { return std::pair(box(a).low[axis], a) < std::pair(box(b).low[axis], b); });
   std::vector<Box> all;
   const auto begin_strip = [&](std::int64_t low, std::int64_t high) {
     all.push_back(region);
@@ -99,7 +102,7 @@ std::vector<Box> WindowSum::strips(const Box& region, int axis, Ids* ids, std::v
   std::int64_t end = region.low[axis];
   for (std::int32_t id : *ids) {
     const std::int64_t low = box(id).low[axis], high = box(id).high[axis];
-    if (low > end) begin_strip(end, low);                       // a gap
+    if (low > end) begin_strip(end, low);  // a gap
     if (low >= end) begin_strip(low, high);
     all.back().high[axis] = end = std::max(all.back().high[axis], high);
     cells->back().push_back(id);

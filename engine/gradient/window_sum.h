@@ -3,17 +3,18 @@
 //     %a = slice(%x) {starts=[0], stops=[2]}    %b = slice(%x) {starts=[2], stops=[4]}      x: f32[4]
 //     the gradient of %x:  concat(%da, %db)  and not  add(pad(%da), pad(%db))
 //
-// Pieces are kept as they are, in disjoint cells. Where a piece falls on a cell it is added to it; where it falls on part of one the cells
-// are cut (with slices, which are views). In the end the cells are put together by concatenation, zeros only in the gaps: what the cells
-// cover is not filled with zeros first, however many they are. Every element is the sum of its pieces in the order in which they came, the
-// first written. A piece that falls on very many cells at once is refused: then it is cheaper to write the whole and add in place.
+// Pieces are kept as they are, in disjoint cells. Where a piece falls on a cell it is added to it; where it falls on part of
+// one the cells are cut (with slices, which are views). In the end the cells are put together by concatenation, zeros only in
+// the gaps: what the cells cover is not filled with zeros first, however many they are. Every element is the sum of its pieces
+// in the order in which they came, the first written. A piece that falls on very many cells at once is refused: then it is
+// cheaper to write the whole and add in place.
 //
-// ccv accumulates gradients of aliases likewise and leaves zero-fill out by coordinate compression, with fixed limits; here there are none.
-// n pieces that tile or overlap by a bounded number cost O(n log^2 n).
+// ccv accumulates gradients of aliases likewise and leaves zero-fill out by coordinate compression, with fixed limits; here
+// there are none. n pieces that tile or overlap by a bounded number cost O(n log^2 n).
 #pragma once
 
-#include <tapedeck/engine/gradient/box_index.h>
 #include <tapedeck/engine/eager/tensor.h>
+#include <tapedeck/engine/gradient/box_index.h>
 
 #include <map>
 #include <vector>
@@ -33,7 +34,7 @@ class WindowSum {
     Tensor piece;
     bool gone = false;
   };
-  struct Cut {          // of a region: across `axis`, between the cells of one side and those of the other
+  struct Cut {  // of a region: across `axis`, between the cells of one side and those of the other
     int axis = 0;
     std::int64_t at = 0;
   };
@@ -54,7 +55,7 @@ class WindowSum {
   std::vector<Cell> cells_;
   BoxIndex index_;
   Tensor zero_;
-  std::map<std::vector<std::int64_t>, Tensor> gaps_;   // by shape
+  std::map<std::vector<std::int64_t>, Tensor> gaps_;  // by shape
 };
 
 }  // namespace tapedeck

@@ -29,13 +29,20 @@ bool same_field(const Graph& a, const Node& na, const Graph& b, const Node& nb, 
     return std::memcmp(&field_of<T>(x, field), &field_of<T>(y, field), sizeof(T)) == 0;
   };
   switch (field.kind) {
-    case FieldKind::integer: return equal_as(std::int64_t{});
-    case FieldKind::real: return equal_as(double{});  // by bits: -0.0 and 0.0 differ, a NaN equals itself
-    case FieldKind::boolean: return equal_as(bool{});
-    case FieldKind::dtype: return equal_as(DType{});
-    case FieldKind::string: return field_of<Name>(x, field) == field_of<Name>(y, field);
-    case FieldKind::ints: return field_of<Ints>(x, field) == field_of<Ints>(y, field);
-    case FieldKind::tensor: return same_literal(a.literal(na), b.literal(nb));
+    case FieldKind::integer:
+      return equal_as(std::int64_t{});
+    case FieldKind::real:
+      return equal_as(double{});  // by bits: -0.0 and 0.0 differ, a NaN equals itself
+    case FieldKind::boolean:
+      return equal_as(bool{});
+    case FieldKind::dtype:
+      return equal_as(DType{});
+    case FieldKind::string:
+      return field_of<Name>(x, field) == field_of<Name>(y, field);
+    case FieldKind::ints:
+      return field_of<Ints>(x, field) == field_of<Ints>(y, field);
+    case FieldKind::tensor:
+      return same_literal(a.literal(na), b.literal(nb));
   }
   return false;
 }
@@ -201,19 +208,27 @@ void hash_literal(Hash& h, const Literal* literal) {
   if (!literal) return h.word(0);
   h.word(static_cast<std::uint64_t>(literal->type.dtype));
   h.bytes(literal->type.shape.sizes, static_cast<std::size_t>(literal->type.shape.rank) * sizeof(std::int64_t));
-  if (literal->data) h.bytes(literal->data.get(), static_cast<std::size_t>(literal->type.bytes()));
-  else h.text(literal->tensor);
+  if (literal->data)
+    h.bytes(literal->data.get(), static_cast<std::size_t>(literal->type.bytes()));
+  else
+    h.text(literal->tensor);
 }
 
 void hash_field(Hash& h, const Graph& graph, const Node& node, const Field& field) {
   const void* attrs = graph.attributes(node);
   switch (field.kind) {
-    case FieldKind::integer: return h.bytes(&field_of<std::int64_t>(attrs, field), sizeof(std::int64_t));
-    case FieldKind::real: return h.bytes(&field_of<double>(attrs, field), sizeof(double));
-    case FieldKind::boolean: return h.word(field_of<bool>(attrs, field));
-    case FieldKind::dtype: return h.word(static_cast<std::uint64_t>(field_of<DType>(attrs, field)));
-    case FieldKind::string: return h.text(field_of<Name>(attrs, field));
-    case FieldKind::tensor: return hash_literal(h, graph.literal(node));
+    case FieldKind::integer:
+      return h.bytes(&field_of<std::int64_t>(attrs, field), sizeof(std::int64_t));
+    case FieldKind::real:
+      return h.bytes(&field_of<double>(attrs, field), sizeof(double));
+    case FieldKind::boolean:
+      return h.word(field_of<bool>(attrs, field));
+    case FieldKind::dtype:
+      return h.word(static_cast<std::uint64_t>(field_of<DType>(attrs, field)));
+    case FieldKind::string:
+      return h.text(field_of<Name>(attrs, field));
+    case FieldKind::tensor:
+      return hash_literal(h, graph.literal(node));
     case FieldKind::ints: {
       const Ints& list = field_of<Ints>(attrs, field);
       h.word(static_cast<std::uint64_t>(list.size));

@@ -47,4 +47,4 @@ extern const Op& while_loop;
 extern const Op& custom_gradient;
 
 }  // namespace ops
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

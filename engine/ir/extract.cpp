@@ -17,8 +17,7 @@ std::vector<bool> needed_values(const Graph& g, std::span<const ValueId> stop, s
   for (NodeId n = g.node_count(); n-- > 0;) {
     const Node& node = g.nodes[n];
     bool runs = false;
-    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
-      runs = runs || (needed[v] && !given[v]);
+    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) runs = runs || (needed[v] && !given[v]);
     if (!runs) continue;
     for (ValueId v : g.inputs(node)) needed[v] = true;
   }
@@ -65,7 +64,8 @@ class Extraction {
     for (ValueId v : from_.inputs(node)) inputs.push_back(map_[v]);
     for (ValueId v : from_.after(node))
       if (map_[v] != kNone) after.push_back(map_[v]);
-    const NodeId made = to_.add_node(*node.op, inputs, from_.attributes(node), from_.output_types(node), node.origin, after, from_.regions_of(node));
+    const NodeId made = to_.add_node(*node.op, inputs, from_.attributes(node), from_.output_types(node), node.origin, after,
+                                     from_.regions_of(node));
     if (const Literal* literal = from_.literal(node)) {
       const TensorIndex index{to_.add_constant(*literal)};
       std::memcpy(GraphAccess::attributes(to_, to_.nodes[made]) + tensor_field(*node.op)->offset, &index, sizeof index);

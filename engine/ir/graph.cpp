@@ -172,7 +172,8 @@ Name moved_note(const Graph& from, const Graph& to, const std::vector<ValueId>& 
 
 // Copies the op, the attributes, the constant and the types of a node. The caller has already appended its operands to to.refs,
 // from first_input on, and after them the values that it waits for, from first_after on. They are values of `to`.
-NodeId append_copy(const Graph& from, Graph& to, const Node& n, std::size_t first_input, std::size_t first_after, const Origin& origin) {
+NodeId append_copy(const Graph& from, Graph& to, const Node& n, std::size_t first_input, std::size_t first_after,
+                   const Origin& origin) {
   if (to.refs.size() > kMaxPool || to.values.size() + static_cast<std::size_t>(n.n_outputs) > kMaxPool)
     throw InvalidGraphError("the graph is too large: indices have 31 bits");
   const NodeId id = to.node_count();

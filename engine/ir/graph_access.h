@@ -28,7 +28,8 @@ const T& field_of(const void* attrs, const Field& field) {
 }
 
 inline std::span<const Field> fields_of(const Op& op) {
-  return op.attrs ? std::span<const Field>(op.attrs->fields, static_cast<std::size_t>(op.attrs->n_fields)) : std::span<const Field>();
+  return op.attrs ? std::span<const Field>(op.attrs->fields, static_cast<std::size_t>(op.attrs->n_fields))
+                  : std::span<const Field>();
 }
 
 // The op's tensor field (what makes it a constant), or null.

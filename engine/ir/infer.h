@@ -5,10 +5,10 @@
 
 namespace tapedeck {
 
-void infer_same(Infer& f);                 // output 0 = the one input's type
-void infer_float(Infer& f);                // likewise, floating types only
-void infer_broadcast(Infer& f);            // all inputs of one dtype, broadcast
-void infer_like_first(Infer& f);           // all inputs have input 0's type, so has the output
+void infer_same(Infer& f);        // output 0 = the one input's type
+void infer_float(Infer& f);       // likewise, floating types only
+void infer_broadcast(Infer& f);   // all inputs of one dtype, broadcast
+void infer_like_first(Infer& f);  // all inputs have input 0's type, so has the output
 void infer_require_float(const Infer& f, const Type& t);
 bool valid_axis(std::int64_t axis, int rank);
 

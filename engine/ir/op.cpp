@@ -24,8 +24,8 @@ Registry& registry() {
 }
 
 // A nominal core: what the cost model is calibrated to. Plans depend on these, so they are constants and not measurements.
-constexpr double kFlopsPerUs = 100e3;   // 100 GF/s
-constexpr double kBytesPerUs = 20e3;    // 20 GB/s
+constexpr double kFlopsPerUs = 100e3;  // 100 GF/s
+constexpr double kBytesPerUs = 20e3;   // 20 GB/s
 constexpr double kDispatchUs = 0.05;
 
 }  // namespace
@@ -66,14 +66,15 @@ void infer_types(const Op& op, std::span<const Type> inputs, const void* attrs, 
   Infer infer{op, inputs, attrs, outputs, regions};
   const int n = static_cast<int>(inputs.size());
   if (n < op.min_inputs || (op.max_inputs >= 0 && n > op.max_inputs)) {
-    const std::string wanted = op.max_inputs < 0                  ? fmt::format("at least {}", op.min_inputs)
+    const std::string wanted = op.max_inputs < 0                ? fmt::format("at least {}", op.min_inputs)
                                : op.min_inputs == op.max_inputs ? fmt::format("{}", op.min_inputs)
                                                                 : fmt::format("{} to {}", op.min_inputs, op.max_inputs);
     infer.fail(fmt::format("takes {} operand{}, got {}", wanted, wanted == "1" ? "" : "s", n));
   }
   if ((op.attrs != nullptr) != (attrs != nullptr)) infer.fail(op.attrs ? "attributes are missing" : "takes no attributes");
   if (static_cast<int>(regions.size()) != op.n_regions)
-    infer.fail(fmt::format("takes {} region{}, got {}", static_cast<int>(op.n_regions), op.n_regions == 1 ? "" : "s", regions.size()));
+    infer.fail(
+        fmt::format("takes {} region{}, got {}", static_cast<int>(op.n_regions), op.n_regions == 1 ? "" : "s", regions.size()));
   if (op.infer) op.infer(infer);
   for (const Type& t : outputs)
     if (checked_bytes(t.dtype, {t.shape.sizes, static_cast<std::size_t>(t.shape.rank)}) < 0)

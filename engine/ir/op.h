@@ -1,10 +1,10 @@
 // An op is the definition of a computation: everything about it stands in one block in engine/ops/<family>.h.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/type.h>
 #include <tapedeck/kernels/attrs.h>
+#include <tapedeck/kernels/export.h>
 #include <tapedeck/kernels/kernel.h>
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class Graph;
 class Tensor;
 class Vjp;
 
-// A graph nested in a node: the body of a loop, a branch. Closed: outer values enter as operands. It has no state and no updates, is
-// immutable, and copies of a graph share it.
+// A graph nested in a node: the body of a loop, a branch. Closed: outer values enter as operands. It has no state and no
+// updates, is immutable, and copies of a graph share it.
 using Region = std::shared_ptr<const Graph>;
 
 enum Trait : std::uint32_t {
@@ -35,9 +35,9 @@ enum Trait : std::uint32_t {
   kNoGradient = 1u << 8,     // no gradient flows, and asking for one is not an error (comparisons, integer results)
   kZeroCost = 1u << 9,       // moves nothing worth counting
   kPlanOnly = 1u << 10,      // placeholder: `opaque`
-  kNativeHalf = 1u << 11,    // kernels take f16 and bf16 themselves; others are run in f32 on converted operands (kernels/half.h)
-  kLowPrecision = 1u << 12,  // under autocast, floating operands are cast to its dtype (products, convolutions)
-  kFullPrecision = 1u << 13, // under autocast, f16 and bf16 operands are cast to f32 (losses, exponentials, statistics)
+  kNativeHalf = 1u << 11,  // kernels take f16 and bf16 themselves; others are run in f32 on converted operands (kernels/half.h)
+  kLowPrecision = 1u << 12,   // under autocast, floating operands are cast to its dtype (products, convolutions)
+  kFullPrecision = 1u << 13,  // under autocast, f16 and bf16 operands are cast to f32 (losses, exponentials, statistics)
 };
 
 // In-place rule: output `output` may take over the bytes of input `input` if nobody reads that input afterwards.
@@ -64,8 +64,8 @@ struct Infer {
 
 struct Cost {
   double flops = 0;
-  double bytes = 0;   // moved, in and out
-  double us = -1;     // if >= 0, the cost is exactly this many microseconds, whatever the flops and bytes
+  double bytes = 0;  // moved, in and out
+  double us = -1;    // if >= 0, the cost is exactly this many microseconds, whatever the flops and bytes
 };
 
 // How a view op windows its input: the output's offset and strides in elements, from the input's.
@@ -73,25 +73,26 @@ struct Cost {
 using ViewRule = bool (*)(const Type& input, const std::int64_t* input_strides, const void* attrs, const Type& output,
                           std::int64_t* offset, std::int64_t* output_strides);
 
-// The mirror of a view, of ops that do nothing but join: the window of result 0 that holds operand `input`, in elements, from the result's
-// strides. Windows of different operands have no element in common. Whoever makes an operand may write it there at once (the plan decides:
-// capture/analysis/parts.h); the kernel writes results of any strides, and skips operands that lie in their windows already.
+// The mirror of a view, of ops that do nothing but join: the window of result 0 that holds operand `input`, in elements, from
+// the result's strides. Windows of different operands have no element in common. Whoever makes an operand may write it there at
+// once (the plan decides: capture/analysis/parts.h); the kernel writes results of any strides, and skips operands that lie in
+// their windows already.
 using PartRule = void (*)(std::span<const Type> inputs, int input, const void* attrs, const std::int64_t* result_strides,
                           std::int64_t* offset, std::int64_t* strides);
 
-// Operands and results that may lie image by image in something wider: the first dimension has any stride (of results, one at which images do
-// not overlap), the others are dense. Bits by index.
+// Operands and results that may lie image by image in something wider: the first dimension has any stride (of results, one at
+// which images do not overlap), the others are dense. Bits by index.
 struct BatchStrides {
   std::uint32_t inputs = 0;
   std::uint32_t outputs = 0;
 };
 
-// The inverse of a view for writing: `base` with the window replaced by `piece`, as ordinary ops. Recorded when a view is written in
-// place, so that the write reaches the base (and gradients flow through it).
+// The inverse of a view for writing: `base` with the window replaced by `piece`, as ordinary ops. Recorded when a view is
+// written in place, so that the write reaches the base (and gradients flow through it).
 using UnviewRule = Tensor (*)(const Tensor& base, const Tensor& piece, const void* attrs, Site site);
 
-// How a node with regions runs: its regions are interpreted, node by node (interpret.h). Results of the types inferred; they may share
-// bytes with operands.
+// How a node with regions runs: its regions are interpreted, node by node (interpret.h). Results of the types inferred; they
+// may share bytes with operands.
 using ControlRun = std::vector<Tensor> (*)(std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs,
                                            std::span<const Type> outputs, Site site);
 
@@ -104,14 +105,14 @@ struct Op {
   std::uint32_t traits = 0;
   std::vector<InplacePair> inplace = {};
   std::int8_t min_inputs = 0;
-  std::int8_t max_inputs = 0;   // -1 = any number
+  std::int8_t max_inputs = 0;  // -1 = any number
   std::int8_t min_outputs = 1;
   std::int8_t max_outputs = 1;  // -1 = any number
   std::int8_t n_regions = 0;    // control flow (ops/control.h): has `run`, and no kernel
   const AttrSchema* attrs = nullptr;
   void (*infer)(Infer&) = nullptr;
-  void (*vjp)(Vjp&) = nullptr;  // null and no kNoGradient: asking for a gradient is an error naming the op
-  const char* no_gradient = ""; // why there is none; never empty where vjp is null
+  void (*vjp)(Vjp&) = nullptr;   // null and no kNoGradient: asking for a gradient is an error naming the op
+  const char* no_gradient = "";  // why there is none; never empty where vjp is null
   Cost (*cost)(std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) = nullptr;  // null: bytes moved
   std::int64_t (*workspace)(std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) = nullptr;
   ViewRule view = nullptr;
@@ -119,26 +120,27 @@ struct Op {
   PartRule part = nullptr;      // null for ops that join nothing
   bool joins_in_turn = false;   // the result for a, b, c is that for (the result for a, b), c
   BatchStrides batch_strides = {};
-  ControlRun run = nullptr;     // of ops with regions
+  ControlRun run = nullptr;  // of ops with regions
   Kernel kernels[kDeviceTypeCount] = {};
   int version = 1;
   std::vector<const char*> examples = {};  // "log(f32[3,5] in (0.1,4)) {attr=..}": tests, fuzzers and benches read these
-  int id = -1;                  // dense, set by the registry
+  int id = -1;                             // dense, set by the registry
 
   bool is(std::uint32_t trait) const { return (traits & trait) != 0; }
 };
 
 // The registry. Ops are registered at start-up and when an op library is loaded; they live for the whole process, and their
 // addresses are stable. Lookups are thread safe.
-const Op* find_op(std::string_view name);               // null if unknown
-std::vector<const Op*> all_ops();                       // sorted by name
-const Op& register_op(const Op& op);                    // throws UsageError if the name is taken, or a kernel is missing
+const Op* find_op(std::string_view name);  // null if unknown
+std::vector<const Op*> all_ops();          // sorted by name
+const Op& register_op(const Op& op);       // throws UsageError if the name is taken, or a kernel is missing
 
 // Runs inference: checks the number of inputs and the attributes, fills in outputs. Throws TypeError.
 void infer_types(const Op& op, std::span<const Type> inputs, const void* attrs, std::vector<Type>& outputs,
                  std::span<const Region> regions = {});
 
-// The cost model: microseconds on a nominal core, a function of types and attributes only, so that plans are the same everywhere.
+// The cost model: microseconds on a nominal core, a function of types and attributes only, so that plans are the same
+// everywhere.
 double cost_us(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs);
 // Bytes of scratch a kernel needs, with what converting half-precision operands takes.
 std::int64_t workspace_bytes(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs);
@@ -146,4 +148,4 @@ std::int64_t workspace_bytes(const Op& op, std::span<const Type> inputs, std::sp
 // Whether the op's kernel has to be run in f32 on converted operands (kernels/half.h).
 bool runs_in_f32(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

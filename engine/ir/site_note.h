@@ -5,7 +5,7 @@
 
 namespace tapedeck {
 
-Name site_note(Site site);                 // file name without its folder, and line; empty if unknown
-Site site_of(const Origin& origin);        // the place a note names; line 0 if it names none
+Name site_note(Site site);           // file name without its folder, and line; empty if unknown
+Site site_of(const Origin& origin);  // the place a note names; line 0 if it names none
 
 }  // namespace tapedeck

@@ -66,7 +66,8 @@ bool broadcast_shapes(const Shape& a, const Shape& b, Shape* out) {
 
 DType promote(DType a, DType b) {
   if ((a == DType::f16 && b == DType::bf16) || (a == DType::bf16 && b == DType::f16)) return DType::f32;
-  constexpr int order[kDTypeCount] = {/*f32*/ 6, /*f64*/ 7, /*f16*/ 4, /*bf16*/ 5, /*i32*/ 2, /*i64*/ 3, /*u8*/ 1, /*bool*/ 0};
+  constexpr int order[kDTypeCount] = {/*f32*/ 6, /*f64*/ 7, /*f16*/ 4, /*bf16*/ 5,
+                                      /*i32*/ 2, /*i64*/ 3, /*u8*/ 1,  /*bool*/ 0};
   return order[static_cast<int>(a)] >= order[static_cast<int>(b)] ? a : b;
 }
 

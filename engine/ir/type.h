@@ -1,8 +1,8 @@
 // Shapes and types with inline storage.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/kernels/dtype.h>
+#include <tapedeck/kernels/export.h>
 #include <tapedeck/kernels/kernel.h>
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct Shape {
   std::int64_t sizes[kMaxRank];
 
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t> dims);         // throws TypeError above kMaxRank or below zero
-  explicit Shape(std::span<const std::int64_t> dims);      // likewise
+  Shape(std::initializer_list<std::int64_t> dims);     // throws TypeError above kMaxRank or below zero
+  explicit Shape(std::span<const std::int64_t> dims);  // likewise
 
   std::int64_t operator[](int i) const { return sizes[i]; }
   std::int64_t& operator[](int i) { return sizes[i]; }
@@ -39,8 +39,9 @@ struct Shape {
   bool operator!=(const Shape& o) const { return !(*this == o); }
 };
 
-// dtype + shape. Every Type that exists has numel * dtype_size <= kMaxTypeBytes: whoever makes one from the outside (parser, file
-// reader, tensor factory) calls checked_bytes first, so sizes can be multiplied and a graph's worth of them added without overflow.
+// dtype + shape. Every Type that exists has numel * dtype_size <= kMaxTypeBytes: whoever makes one from the outside (parser,
+// file reader, tensor factory) calls checked_bytes first, so sizes can be multiplied and a graph's worth of them added without
+// overflow.
 struct Type {
   DType dtype = DType::f32;
   Shape shape;
@@ -68,4 +69,4 @@ bool broadcast_shapes(const Shape& a, const Shape& b, Shape* out);
 // Promotion of two dtypes: the later in bool < u8 < i32 < i64 < f16 < bf16 < f32 < f64, except f16 with bf16, which gives f32.
 DType promote(DType a, DType b);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -30,7 +30,7 @@ class UniqueNames {
 
  private:
   std::unordered_set<const void*> taken_;
-  std::unordered_map<const void*, int> next_;   // by the name that was taken
+  std::unordered_map<const void*, int> next_;  // by the name that was taken
 };
 
 }  // namespace tapedeck

@@ -65,11 +65,10 @@ void check_values(const Graph& g) {
     const Value& value = g.values[v];
     if (v < g.n_inputs + g.n_state) {
       if (value.name.empty()) fail("{} {} has no name (invariant 4)", g.is_input(v) ? "input" : "state value", v);
-      if (value.node != kNone) fail("%{} is an input or state value, yet names node {} as its producer (invariant 2)",
-                                    g.value_name(v), value.node);
+      if (value.node != kNone)
+        fail("%{} is an input or state value, yet names node {} as its producer (invariant 2)", g.value_name(v), value.node);
     }
-    if (!value.name.empty() && !named.add(value.name.id()))
-      fail("two values are named %{} (invariant 4)", g.value_name(v));
+    if (!value.name.empty() && !named.add(value.name.id())) fail("two values are named %{} (invariant 4)", g.value_name(v));
   }
 }
 
@@ -81,12 +80,14 @@ void check_record(const Graph& g, NodeId id, ValueId expected_output) {
     fail("node {} ({}): its operand list is outside the pool", id, n.op->name);
   if (n.first_output != expected_output || !inside(n.first_output, n.n_outputs, g.values.size()))
     fail("node {} ({}): its outputs start at {}, expected {} (invariant 2)", id, n.op->name, n.first_output, expected_output);
-  if (!inside(n.first_region, n.n_regions, g.regions.size())) fail("node {} ({}): its regions are outside the pool", id, n.op->name);
+  if (!inside(n.first_region, n.n_regions, g.regions.size()))
+    fail("node {} ({}): its regions are outside the pool", id, n.op->name);
   for (const Region& region : g.regions_of(n))
     if (!region) fail("node {} ({}): a region is missing (invariant 7)", id, n.op->name);
   const std::size_t pool = GraphAccess::attr_pool(g).size();
   if ((n.attrs == kNone) != (n.op->attrs == nullptr))
-    fail("node {} ({}): {}", id, n.op->name, n.op->attrs ? "its attributes are missing" : "it has attributes the op does not take");
+    fail("node {} ({}): {}", id, n.op->name,
+         n.op->attrs ? "its attributes are missing" : "it has attributes the op does not take");
   if (n.attrs != kNone && (n.attrs < 0 || n.attrs % static_cast<std::int32_t>(kAttrAlignment) != 0 ||
                            static_cast<std::size_t>(n.attrs) + n.op->attrs->size > pool))
     fail("node {} ({}): its attributes are outside the pool", id, n.op->name);
@@ -103,7 +104,8 @@ void check_edges(const Graph& g, NodeId id) {
       fail("node {}: {}: operand %{} is not defined before it (invariant 1)", id, g.node_text(id), g.value_name(v));
   for (ValueId v : g.after(n))
     if (v < 0 || v >= n.first_output)
-      fail("node {}: {}: `after` names %{}, which is not defined before it (invariant 6)", id, g.node_text(id), g.value_name(v));
+      fail("node {}: {}: `after` names %{}, which is not defined before it (invariant 6)", id, g.node_text(id),
+           g.value_name(v));
 }
 
 void check_constant(const Graph& g, NodeId id) {
@@ -146,8 +148,10 @@ void check_regions(const Graph& g, NodeId id, int depth) {
   const Node& n = g.nodes[id];
   for (std::int32_t i = 0; i < n.n_regions; ++i) {
     const Graph& region = *g.regions_of(n)[i];
-    if (depth == kMaxNesting) fail("node {} ({}): regions are nested more than {} deep (invariant 7)", id, n.op->name, kMaxNesting);
-    if (region.n_state != 0 || !region.updates.empty()) fail("node {} ({}): region {} has state (invariant 7)", id, n.op->name, i);
+    if (depth == kMaxNesting)
+      fail("node {} ({}): regions are nested more than {} deep (invariant 7)", id, n.op->name, kMaxNesting);
+    if (region.n_state != 0 || !region.updates.empty())
+      fail("node {} ({}): region {} has state (invariant 7)", id, n.op->name, i);
     try {
       verify_nested(region, depth + 1);
     } catch (const InvalidGraphError& error) {
@@ -178,8 +182,10 @@ void check_results(const Graph& g) {
     fail("{} outputs, but {} output names", g.outputs.size(), g.output_names.size());
   std::vector<bool> updated(static_cast<std::size_t>(g.n_state));
   for (const Update& u : g.updates) {
-    if (!exists(u.state) || !g.is_state(u.state)) fail("update of %{}, which is not a state value (invariant 5)", g.value_name(u.state));
-    if (!exists(u.value)) fail("update of %{} from value {}, which does not exist (invariant 5)", g.value_name(u.state), u.value);
+    if (!exists(u.state) || !g.is_state(u.state))
+      fail("update of %{}, which is not a state value (invariant 5)", g.value_name(u.state));
+    if (!exists(u.value))
+      fail("update of %{} from value {}, which does not exist (invariant 5)", g.value_name(u.state), u.value);
     if (g.values[u.state].type != g.values[u.value].type)
       fail("update of %{}: {} from %{}: {}: the types differ (invariant 5)", g.value_name(u.state),
            to_string(g.values[u.state].type), g.value_name(u.value), to_string(g.values[u.value].type));

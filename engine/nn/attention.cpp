@@ -9,7 +9,8 @@ namespace tapedeck {
 namespace {
 
 std::int64_t checked_heads(std::int64_t size, std::int64_t heads) {
-  if (heads < 1 || size % heads != 0) throw UsageError(fmt::format("attention: a size of {} does not fall into {} heads", size, heads));
+  if (heads < 1 || size % heads != 0)
+    throw UsageError(fmt::format("attention: a size of {} does not fall into {} heads", size, heads));
   return heads;
 }
 

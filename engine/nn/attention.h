@@ -12,9 +12,11 @@ struct MultiheadOptions {
   bool bias = true;
 };
 
-// x [b,t,size] -> [b,t,size]. Queries, keys and values come from one product with in_weight [size, 3 size], each cut into heads.
+// x [b,t,size] -> [b,t,size]. Queries, keys and values come from one product with in_weight [size, 3 size], each cut into
+// heads.
 struct MultiheadAttention : Module {
-  MultiheadAttention(Module& parent, const std::string& name, std::int64_t size, std::int64_t heads, MultiheadOptions options = {});
+  MultiheadAttention(Module& parent, const std::string& name, std::int64_t size, std::int64_t heads,
+                     MultiheadOptions options = {});
   // The mask broadcasts to [b,heads,t,s]: bool (true: visible) or float, added to the scores.
   Tensor operator()(const Arg& x, const Tensor& mask = {});
   // Queries from x [b,t,size], keys and values from memory [b,s,size].
@@ -32,9 +34,9 @@ using Activation = Tensor (*)(const Arg&);
 
 struct TransformerOptions {
   std::int64_t heads = 8;
-  std::int64_t hidden = 0;         // of the perceptron; 0: four times the size
+  std::int64_t hidden = 0;  // of the perceptron; 0: four times the size
   bool causal = false;
-  double dropout = 0;              // of each branch's result
+  double dropout = 0;  // of each branch's result
   Activation activation = &relu;
 };
 
@@ -50,4 +52,4 @@ struct TransformerBlock : Module {
   Dropout drop1, drop2;
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -10,11 +10,16 @@ namespace {
 
 std::int64_t item(const Ints& list, int i) { return list.size == 1 ? list[0] : list[i]; }
 
-ConvOptions as_conv(const ConvTransposeLayerOptions& o) { return {o.kernel, o.stride, o.padding, o.dilation, o.groups, o.bias}; }
-ConvTransposeOptions as_call(const ConvTransposeLayerOptions& o) { return {o.stride, o.padding, o.output_padding, o.dilation, o.groups}; }
+ConvOptions as_conv(const ConvTransposeLayerOptions& o) {
+  return {o.kernel, o.stride, o.padding, o.dilation, o.groups, o.bias};
+}
+ConvTransposeOptions as_call(const ConvTransposeLayerOptions& o) {
+  return {o.stride, o.padding, o.output_padding, o.dilation, o.groups};
+}
 
 // Of a transposed layer: an output sums, on average, the inputs of one stride's share of the kernel.
-ConvParameters transposed_parameters(const char* layer, int dims, std::int64_t in, std::int64_t out, const ConvTransposeLayerOptions& o) {
+ConvParameters transposed_parameters(const char* layer, int dims, std::int64_t in, std::int64_t out,
+                                     const ConvTransposeLayerOptions& o) {
   ConvParameters p = conv_parameters(layer, dims, in, out, as_conv(o));
   p.weight[0] = in, p.weight[1] = out / o.groups;
   for (int i = 0; i < dims; ++i)
@@ -36,10 +41,11 @@ Tensor biased(const Tensor& y, const Tensor& bias) { return bias.defined() ? add
 
 ConvParameters conv_parameters(const char* layer, int dims, std::int64_t in, std::int64_t out, const ConvOptions& options) {
   if (in < 1 || out < 1 || options.groups < 1 || in % options.groups != 0 || out % options.groups != 0)
-    throw UsageError(fmt::format("[{}] {} channels in and {} out do not divide into {} groups", layer, in, out, options.groups));
+    throw UsageError(
+        fmt::format("[{}] {} channels in and {} out do not divide into {} groups", layer, in, out, options.groups));
   if (options.kernel.size != 1 && options.kernel.size != dims)
-    throw UsageError(fmt::format("[{}] kernel takes {}, got {}", layer, dims == 1 ? "one number" : fmt::format("1 or {} numbers", dims),
-                                 options.kernel.size));
+    throw UsageError(fmt::format("[{}] kernel takes {}, got {}", layer,
+                                 dims == 1 ? "one number" : fmt::format("1 or {} numbers", dims), options.kernel.size));
   ConvParameters p;
   p.weight.rank = dims + 2, p.bias.rank = dims + 1;
   p.weight[0] = out, p.weight[1] = in / options.groups, p.bias[0] = out;
@@ -55,7 +61,8 @@ ConvParameters conv_parameters(const char* layer, int dims, std::int64_t in, std
 
 Conv1d::Conv1d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvOptions& o)
     : Module(parent, name), attrs{o.stride, o.padding, o.dilation, o.groups} {
-  make_parameters(*this, conv_parameters("Conv1d", 1, in, out, o), o.bias, [&](const char* n, const Tensor& t) { return parameter(n, t); });
+  make_parameters(*this, conv_parameters("Conv1d", 1, in, out, o), o.bias,
+                  [&](const char* n, const Tensor& t) { return parameter(n, t); });
 }
 Tensor Conv1d::operator()(const Arg& x) {
   const ModuleScope scope(*this, x.site());
@@ -64,7 +71,8 @@ Tensor Conv1d::operator()(const Arg& x) {
 
 Conv3d::Conv3d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvOptions& o)
     : Module(parent, name), attrs{o.stride, o.padding, o.dilation, o.groups} {
-  make_parameters(*this, conv_parameters("Conv3d", 3, in, out, o), o.bias, [&](const char* n, const Tensor& t) { return parameter(n, t); });
+  make_parameters(*this, conv_parameters("Conv3d", 3, in, out, o), o.bias,
+                  [&](const char* n, const Tensor& t) { return parameter(n, t); });
 }
 Tensor Conv3d::operator()(const Arg& x) {
   const ModuleScope scope(*this, x.site());

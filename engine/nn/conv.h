@@ -5,7 +5,8 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// Sizes of a layer's parameters: weights [first, second / groups, kernel...], bias [out, 1...], and how many inputs an output sums.
+// Sizes of a layer's parameters: weights [first, second / groups, kernel...], bias [out, 1...], and how many inputs an output
+// sums.
 struct ConvParameters {
   Shape weight, bias;
   std::int64_t fan_in = 1;
@@ -62,4 +63,4 @@ struct ConvTranspose3d : Module {
   ConvTransposeOptions options;
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

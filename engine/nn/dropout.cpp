@@ -10,7 +10,8 @@ Tensor Dropout2d::operator()(const Arg& x) {
   return dropout2d(x, p);
 }
 
-AlphaDropout::AlphaDropout(Module& parent, const std::string& name, double probability) : Module(parent, name), p(probability) {}
+AlphaDropout::AlphaDropout(Module& parent, const std::string& name, double probability)
+    : Module(parent, name), p(probability) {}
 
 Tensor AlphaDropout::operator()(const Arg& x) {
   if (!training() || p == 0) return x.tensor();

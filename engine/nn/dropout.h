@@ -20,4 +20,4 @@ struct AlphaDropout : Module {
   double p;
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -12,4 +12,4 @@ struct Embedding : Module {
   Tensor weight;
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,7 +1,7 @@
-#include <tapedeck/engine/nn/grad_scaler.h>
 #include <tapedeck/engine/eager/call_scope.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/nn/grad_scaler.h>
+#include <tapedeck/engine/ops/ops.h>
 
 namespace tapedeck {
 namespace {
@@ -14,7 +14,8 @@ Tensor times(const Tensor& g, const Tensor& factor) {
 
 }  // namespace
 
-GradScaler::GradScaler(GradScalerOptions options) : options_(options), scale_(scalar(options.scale)), streak_(scalar(0, DType::i64)) {
+GradScaler::GradScaler(GradScalerOptions options)
+    : options_(options), scale_(scalar(options.scale)), streak_(scalar(0, DType::i64)) {
   if (!(options.scale > 0) || !(options.growth >= 1) || !(options.backoff > 0 && options.backoff <= 1) || options.interval < 1)
     throw UsageError("grad_scaler: needs scale > 0, growth >= 1, 0 < backoff <= 1 and interval >= 1");
   scale_.name("grad_scaler.scale").role(Role::statistic);

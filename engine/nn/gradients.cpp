@@ -1,7 +1,7 @@
-#include <tapedeck/engine/nn/gradients.h>
 #include <tapedeck/engine/eager/call_scope.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/nn/gradients.h>
+#include <tapedeck/engine/ops/ops.h>
 
 namespace tapedeck {
 namespace {

@@ -16,8 +16,8 @@ Tensor Linear::operator()(const Arg& x) {
   return add(matmul(x, weight), bias);
 }
 
-Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t padding,
-               std::int64_t stride)
+Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel,
+               std::int64_t padding, std::int64_t stride)
     : Conv2d(parent, name, in, out, ConvOptions{.kernel = {kernel}, .stride = {stride}, .padding = {padding}}) {}
 
 Conv2d::Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvOptions& options)

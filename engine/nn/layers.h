@@ -23,11 +23,11 @@ struct ConvOptions {
   bool bias = true;
 };
 
-// Convolution of [n,in,h,w] with weights [out,in/groups,kh,kw], and bias; `padding` on every side. Weights are drawn for relu: uniform
-// in +-sqrt(6/fan_in) (He et al., 2015), so that deep stacks keep their scale.
+// Convolution of [n,in,h,w] with weights [out,in/groups,kh,kw], and bias; `padding` on every side. Weights are drawn for relu:
+// uniform in +-sqrt(6/fan_in) (He et al., 2015), so that deep stacks keep their scale.
 struct Conv2d : Module {
-  Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t padding = 0,
-         std::int64_t stride = 1);
+  Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel,
+         std::int64_t padding = 0, std::int64_t stride = 1);
   Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvOptions& options);
   Tensor operator()(const Arg& x);
   Tensor weight;
@@ -41,4 +41,4 @@ struct Dropout : Module {
   double p;
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

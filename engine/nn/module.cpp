@@ -1,6 +1,6 @@
+#include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/nn/module.h>
 #include <tapedeck/engine/ops/random.h>
-#include <tapedeck/engine/eager/thread_state.h>
 
 #include <fmt/format.h>
 
@@ -11,8 +11,7 @@
 
 namespace tapedeck {
 
-Module::Module(Module& parent, const std::string& name)
-    : path_(parent.path_.empty() ? name : parent.path_ + "." + name) {
+Module::Module(Module& parent, const std::string& name) : path_(parent.path_.empty() ? name : parent.path_ + "." + name) {
   parent.children_.push_back(this);
 }
 
@@ -74,7 +73,8 @@ Tensor Module::buffer(const std::string& name, Tensor initial, Role role) {
 }
 
 ModuleScope::ModuleScope(const Module& m, Site site)
-    : path_before_(std::exchange(thread_state().path, Name(m.path()))), site_before_(std::exchange(thread_state().site, std::move(site))) {}
+    : path_before_(std::exchange(thread_state().path, Name(m.path()))),
+      site_before_(std::exchange(thread_state().site, std::move(site))) {}
 
 ModuleScope::~ModuleScope() {
   thread_state().path = path_before_;

@@ -1,8 +1,8 @@
 // A module is any struct that derives from Module and has members that register themselves by name.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/engine/eager/tensor.h>
+#include <tapedeck/kernels/export.h>
 
 #include <cstdint>
 #include <string>
@@ -23,7 +23,7 @@ class Module {
   std::vector<Tensor> buffers() const;
   const std::string& path() const { return path_; }
   bool training() const { return training_; }
-  void train(bool on = true);               // dropout and its like act only while training
+  void train(bool on = true);  // dropout and its like act only while training
   Module& operator[](const std::string& child);
 
  protected:
@@ -38,12 +38,12 @@ class Module {
   bool training_ = true;
 };
 
-// A number that says which modules of the process are training: equal again once all are as they were. Replays compare it with what it
-// was when they were recorded. Thread safe. O(1).
+// A number that says which modules of the process are training: equal again once all are as they were. Replays compare it with
+// what it was when they were recorded. Thread safe. O(1).
 std::uint64_t training_modes();
 
-// While one lives, what is recorded bears the module's whole path (modules know their names, the caller's scope does not matter) and
-// the site of the user's call of the module.
+// While one lives, what is recorded bears the module's whole path (modules know their names, the caller's scope does not
+// matter) and the site of the user's call of the module.
 class ModuleScope {
  public:
   ModuleScope(const Module& m, Site site);
@@ -59,4 +59,4 @@ class ModuleScope {
 Tensor initial_uniform(const Module& m, const std::string& name, const Shape& shape, std::int64_t fan_in, double gain = 1.0);
 Tensor initial_normal(const Module& m, const std::string& name, const Shape& shape, double deviation);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,6 +1,7 @@
 // Modules, layers, optimizers and their tools.
 #pragma once
 
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/attention.h>
 #include <tapedeck/engine/nn/conv.h>
 #include <tapedeck/engine/nn/dropout.h>
@@ -13,4 +14,3 @@
 #include <tapedeck/engine/nn/optimizer.h>
 #include <tapedeck/engine/nn/recurrent.h>
 #include <tapedeck/engine/nn/schedule.h>
-#include <tapedeck/engine/eager/tape.h>

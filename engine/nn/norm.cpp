@@ -1,6 +1,6 @@
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/norm.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <fmt/format.h>
 
@@ -23,7 +23,8 @@ Tensor BatchNorm::normalised(const Arg& x, int least_rank, int most_rank) {
   const Tensor& t = x.tensor();
   if (!t.defined()) throw TypeError(error_text("batch_norm", "the operand is undefined", x.site()));
   if (t.rank() < least_rank || t.rank() > most_rank) {
-    const std::string wanted = least_rank == most_rank ? fmt::format("{}", least_rank) : fmt::format("{} to {}", least_rank, most_rank);
+    const std::string wanted =
+        least_rank == most_rank ? fmt::format("{}", least_rank) : fmt::format("{} to {}", least_rank, most_rank);
     throw TypeError(error_text("batch_norm",
                                fmt::format("'{}' takes {} dimensions, got {}", path(), wanted, to_string(t.type())), x.site()));
   }

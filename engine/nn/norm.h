@@ -12,8 +12,8 @@ struct BatchNormOptions {
   bool affine = true;     // weight and bias
 };
 
-// While training, x [n,c,...] is normalised by its own statistics, and the running ones move towards them (the variance unbiased);
-// otherwise by the running ones.
+// While training, x [n,c,...] is normalised by its own statistics, and the running ones move towards them (the variance
+// unbiased); otherwise by the running ones.
 struct BatchNorm : Module {
   BatchNorm(Module& parent, const std::string& name, std::int64_t channels, BatchNormOptions options = {});
   Tensor operator()(const Arg& x);
@@ -39,7 +39,8 @@ struct BatchNorm3d : BatchNorm {  // [n,c,d,h,w]
 // Over the last dimensions, whose sizes are `sizes`.
 struct LayerNorm : Module {
   LayerNorm(Module& parent, const std::string& name, const Shape& sizes, double eps = 1e-5);
-  LayerNorm(Module& parent, const std::string& name, std::int64_t size, double eps = 1e-5) : LayerNorm(parent, name, Shape{size}, eps) {}
+  LayerNorm(Module& parent, const std::string& name, std::int64_t size, double eps = 1e-5)
+      : LayerNorm(parent, name, Shape{size}, eps) {}
   Tensor operator()(const Arg& x);
   Tensor weight, bias;
   double eps;
@@ -61,4 +62,4 @@ struct GroupNorm : Module {
   double eps;
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,7 +1,7 @@
-#include <tapedeck/engine/nn/optimizer.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/thread_state.h>
+#include <tapedeck/engine/nn/optimizer.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 
@@ -141,8 +141,7 @@ Sgd::Sgd(std::vector<Group> groups) : GroupedOptimizer(std::move(groups)) {
   bool dampens = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const SgdOptions& o = options(i);
-    if (o.nesterov && (o.momentum == 0 || o.dampening != 0))
-      throw UsageError("sgd: nesterov needs momentum and no dampening");
+    if (o.nesterov && (o.momentum == 0 || o.dampening != 0)) throw UsageError("sgd: nesterov needs momentum and no dampening");
     if (o.momentum != 0) moment(i, "velocity");
     dampens = dampens || (o.momentum != 0 && o.dampening != 0);
   }

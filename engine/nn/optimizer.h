@@ -1,32 +1,34 @@
 // Optimizers: state beside the parameters, updated in place.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
-#include <tapedeck/engine/ir/op.h>
 #include <tapedeck/engine/eager/tensor.h>
+#include <tapedeck/engine/ir/op.h>
+#include <tapedeck/kernels/export.h>
 
 #include <vector>
 
 namespace tapedeck TAPEDECK_API {
 
-// Learning rates are 0-d tensors, one for each group of parameters, so that a captured step takes them as inputs. step() updates every
-// parameter that has a gradient in place, advances the random step, and is recorded as update phase.
+// Learning rates are 0-d tensors, one for each group of parameters, so that a captured step takes them as inputs. step()
+// updates every parameter that has a gradient in place, advances the random step, and is recorded as update phase.
 class Optimizer {
  public:
-  explicit Optimizer(std::vector<Tensor> parameters, double lr);   // one group
+  explicit Optimizer(std::vector<Tensor> parameters, double lr);  // one group
   virtual ~Optimizer() = default;
   void step(Site site = {__builtin_FILE(), __builtin_LINE()});
-  // The same, but nothing except the random step changes where `when` (bool[]) does not hold. No host reads it: works in a capture.
+  // The same, but nothing except the random step changes where `when` (bool[]) does not hold. No host reads it: works in a
+  // capture.
   void step_if(const Tensor& when, Site site = {__builtin_FILE(), __builtin_LINE()});
-  void zero_grad();                       // drops the gradients
+  void zero_grad();  // drops the gradients
   const Tensor& lr(std::size_t group = 0) const;
-  void set_lr(double lr);                 // of all groups
-  void set_lr(const Tensor& lr);          // 0-d f32, e.g. an input of a capture
+  void set_lr(double lr);         // of all groups
+  void set_lr(const Tensor& lr);  // 0-d f32, e.g. an input of a capture
   void set_lr(double lr, std::size_t group);
   void set_lr(const Tensor& lr, std::size_t group);
   std::size_t groups() const { return lrs_.size(); }
-  const std::vector<Tensor>& parameters() const { return parameters_; }   // of all groups, in order
-  // Everything to save and restore beside the parameters: moments ("fc1.weight.m"), parameter by parameter, and the step counter.
+  const std::vector<Tensor>& parameters() const { return parameters_; }  // of all groups, in order
+  // Everything to save and restore beside the parameters: moments ("fc1.weight.m"), parameter by parameter, and the step
+  // counter.
   std::vector<Tensor> state() const;
 
  protected:
@@ -36,20 +38,20 @@ class Optimizer {
 
   void add_group(std::vector<Tensor> parameters, double lr);
   std::size_t group_of(std::size_t index) const { return groups_[index]; }
-  const Tensor& moment(std::size_t index, const char* suffix);     // adds zeros like the parameter to its state
-  void count_steps(const char* name);                              // adds an i64[] counter, advanced before every update
+  const Tensor& moment(std::size_t index, const char* suffix);  // adds zeros like the parameter to its state
+  void count_steps(const char* name);                           // adds an i64[] counter, advanced before every update
   // Runs an op on parameter, gradient, the parameter's moments, the counter if the op counts, and the learning rate, in place.
   void run(const Op& op, std::size_t index, const Tensor& grad, const void* attrs, bool counted, Site site);
 
   std::vector<Tensor> parameters_;
-  std::vector<std::vector<Tensor>> moments_;                       // by parameter, in the order of the op's operands
-  Tensor count_;                                                   // i64[]: steps taken; undefined if nobody counts
+  std::vector<std::vector<Tensor>> moments_;  // by parameter, in the order of the op's operands
+  Tensor count_;                              // i64[]: steps taken; undefined if nobody counts
 
  private:
   void advance_count(Site site);
-  std::vector<std::size_t> groups_;                                // by parameter
-  std::vector<Tensor> lrs_;                                        // by group
-  Tensor when_;                                                    // of the running step; undefined: always
+  std::vector<std::size_t> groups_;  // by parameter
+  std::vector<Tensor> lrs_;          // by group
+  Tensor when_;                      // of the running step; undefined: always
 };
 
 // Parameters with options of their own: Sgd({{biases, {.lr = 0.1}}, {weights, {.lr = 0.1, .weight_decay = 1e-4}}}).
@@ -77,29 +79,29 @@ class GroupedOptimizer : public Optimizer {
   std::vector<Options> options_;
 };
 
-#define TAPEDECK_OPTIMIZER(Name)                                                                                      \
-  class Name : public GroupedOptimizer<Name##Options> {                                                               \
-   public:                                                                                                            \
+#define TAPEDECK_OPTIMIZER(Name)                                                                                          \
+  class Name : public GroupedOptimizer<Name##Options> {                                                                   \
+   public:                                                                                                                \
     Name(std::vector<Tensor> parameters, Name##Options options = {}) : Name(one_group(std::move(parameters), options)) {} \
-    explicit Name(std::vector<Group> groups);                                                                         \
-                                                                                                                      \
-   protected:                                                                                                         \
-    void update(std::size_t index, const Tensor& parameter, const Tensor& grad, Site site) override;                  \
-                                                                                                                      \
-   private:                                                                                                           \
-    static std::vector<Group> one_group(std::vector<Tensor> parameters, const Name##Options& options) {               \
-      std::vector<Group> groups;                                                                                      \
-      groups.push_back({std::move(parameters), options});                                                             \
-      return groups;                                                                                                  \
-    }                                                                                                                 \
+    explicit Name(std::vector<Group> groups);                                                                             \
+                                                                                                                          \
+   protected:                                                                                                             \
+    void update(std::size_t index, const Tensor& parameter, const Tensor& grad, Site site) override;                      \
+                                                                                                                          \
+   private:                                                                                                               \
+    static std::vector<Group> one_group(std::vector<Tensor> parameters, const Name##Options& options) {                   \
+      std::vector<Group> groups;                                                                                          \
+      groups.push_back({std::move(parameters), options});                                                                 \
+      return groups;                                                                                                      \
+    }                                                                                                                     \
   };
 
 struct SgdOptions {
   double lr = 0.01;
   double momentum = 0;
   double weight_decay = 0;
-  double dampening = 0;                   // of every step but the first
-  bool nesterov = false;                  // needs momentum and no dampening
+  double dampening = 0;   // of every step but the first
+  bool nesterov = false;  // needs momentum and no dampening
 };
 TAPEDECK_OPTIMIZER(Sgd)
 
@@ -108,8 +110,8 @@ struct AdamOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-  double weight_decay = 0;                // added to the gradient, times the parameter
-  bool amsgrad = false;                   // divides by the largest second moment so far
+  double weight_decay = 0;  // added to the gradient, times the parameter
+  bool amsgrad = false;     // divides by the largest second moment so far
 };
 TAPEDECK_OPTIMIZER(Adam)
 
@@ -118,7 +120,7 @@ struct AdamWOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-  double weight_decay = 0.01;             // taken from the parameter itself
+  double weight_decay = 0.01;  // taken from the parameter itself
   bool amsgrad = false;
 };
 TAPEDECK_OPTIMIZER(AdamW)
@@ -159,4 +161,4 @@ TAPEDECK_OPTIMIZER(Lion)
 
 #undef TAPEDECK_OPTIMIZER
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -8,7 +8,9 @@ namespace tapedeck {
 namespace {
 
 // x W + b + b': both biases at once.
-Tensor project_all(const RecurrentWeights& w, const Tensor& x) { return add(matmul(x, w.weight_ih), add(w.bias_ih, w.bias_hh)); }
+Tensor project_all(const RecurrentWeights& w, const Tensor& x) {
+  return add(matmul(x, w.weight_ih), add(w.bias_ih, w.bias_hh));
+}
 Tensor project_input(const RecurrentWeights& w, const Tensor& x) { return add(matmul(x, w.weight_ih), w.bias_ih); }
 
 LstmState lstm_step(const RecurrentWeights& w, const Tensor& projected, const LstmState& before) {
@@ -24,7 +26,8 @@ Tensor rnn_step(const RecurrentWeights& w, const Tensor& projected, const Tensor
 void require_input(const Tensor& x, int rank, std::int64_t in, const char* form, Site site) {
   if (!x.defined()) throw TypeError(error_text("recurrent", "the operand is undefined", site));
   if (x.rank() != rank || x.size(-1) != in)
-    throw TypeError(error_text("recurrent", fmt::format("the operand must be [{}{}], not {}", form, in, to_string(x.type())), site));
+    throw TypeError(
+        error_text("recurrent", fmt::format("the operand must be [{}{}], not {}", form, in, to_string(x.type())), site));
 }
 
 // The state given, or zeros [n,hidden].
@@ -36,7 +39,8 @@ std::int64_t hidden_of(const RecurrentWeights& w) { return w.weight_hh.size(0); 
 
 }  // namespace
 
-RecurrentWeights RecurrentModule::make_weights(std::int64_t in, std::int64_t hidden, std::int64_t gates, const std::string& suffix) {
+RecurrentWeights RecurrentModule::make_weights(std::int64_t in, std::int64_t hidden, std::int64_t gates,
+                                               const std::string& suffix) {
   auto make = [&](const std::string& name, const Shape& shape) {
     return parameter(name + suffix, initial_uniform(*this, name + suffix, shape, hidden));
   };
@@ -76,13 +80,14 @@ RnnCell::RnnCell(Module& parent, const std::string& name, std::int64_t in, std::
 Tensor RnnCell::operator()(const Arg& x, const Tensor& h) {
   const ModuleScope scope(*this, x.site());
   require_input(x.tensor(), 2, weights.weight_ih.size(0), "batch,", x.site());
-  return rnn_step(weights, project_all(weights, x.tensor()), state_or_zeros(h, x.tensor(), hidden_of(weights), x.site()), activation);
+  return rnn_step(weights, project_all(weights, x.tensor()), state_or_zeros(h, x.tensor(), hidden_of(weights), x.site()),
+                  activation);
 }
 
 // ---- sequences ----
 
-RecurrentLayers::RecurrentLayers(Module& parent, const std::string& name, std::int64_t in, std::int64_t hidden, std::int64_t gates,
-                                 RecurrentOptions o)
+RecurrentLayers::RecurrentLayers(Module& parent, const std::string& name, std::int64_t in, std::int64_t hidden,
+                                 std::int64_t gates, RecurrentOptions o)
     : RecurrentModule(parent, name), options(o) {
   if (o.layers < 1) throw UsageError(fmt::format("recurrent: needs at least one layer, got {}", o.layers));
   const int directions = o.bidirectional ? 2 : 1;

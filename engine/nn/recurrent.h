@@ -32,7 +32,8 @@ struct GruCell : RecurrentModule {
   RecurrentWeights weights;
 };
 struct RnnCell : RecurrentModule {
-  RnnCell(Module& parent, const std::string& name, std::int64_t in, std::int64_t hidden, RnnActivation activation = RnnActivation::tanh);
+  RnnCell(Module& parent, const std::string& name, std::int64_t in, std::int64_t hidden,
+          RnnActivation activation = RnnActivation::tanh);
   Tensor operator()(const Arg& x, const Tensor& h = {});
   RecurrentWeights weights;
   RnnActivation activation;
@@ -46,15 +47,15 @@ struct RecurrentOptions {
   double dropout = 0;          // between layers, while training
 };
 
-// What the three share: weights "weight_ih_l0", "weight_ih_l0_reverse", ..., and the walk over layers, directions and steps. The
-// products with the input are made for all steps at once.
+// What the three share: weights "weight_ih_l0", "weight_ih_l0_reverse", ..., and the walk over layers, directions and steps.
+// The products with the input are made for all steps at once.
 class RecurrentLayers : public RecurrentModule {
  public:
   std::vector<RecurrentWeights> weights;  // layer by layer, forward before reverse
   RecurrentOptions options;
 
  protected:
-  using States = std::vector<Tensor>;     // h, or h and c
+  using States = std::vector<Tensor>;  // h, or h and c
   struct Result {
     Tensor y;
     States states;
@@ -107,4 +108,4 @@ struct Rnn : RecurrentLayers {
   States step(const RecurrentWeights& w, const Tensor& projected, const States& before) const override;
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,5 +1,5 @@
-// Products of many rows with one weight. Rows are first laid in one matrix: with leading dimensions left in place, the weight's gradient
-// would be made for each of them apart and then summed.
+// Products of many rows with one weight. Rows are first laid in one matrix: with leading dimensions left in place, the weight's
+// gradient would be made for each of them apart and then summed.
 #pragma once
 
 #include <tapedeck/engine/ops/ops.h>

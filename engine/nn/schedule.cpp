@@ -1,7 +1,7 @@
 // Every schedule is written once, for doubles and for 0-d f64 tensors alike.
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/schedule.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <fmt/format.h>
 
@@ -90,7 +90,8 @@ void require(bool holds, const char* name, const char* message) {
 }
 
 Tensor number_of(const char* name, const Tensor& step) {
-  const bool counts = step.dtype() == DType::i64 || step.dtype() == DType::i32 || step.dtype() == DType::f32 || step.dtype() == DType::f64;
+  const bool counts =
+      step.dtype() == DType::i64 || step.dtype() == DType::i32 || step.dtype() == DType::f32 || step.dtype() == DType::f64;
   if (step.rank() != 0 || !counts)
     throw TypeError(fmt::format("[schedule::{}] the step must be i64[], i32[] or f32[], not {}", name, to_string(step.type())));
   return cast(step, DType::f64);
@@ -107,37 +108,38 @@ double d(std::int64_t n) { return static_cast<double>(n); }
 }  // namespace
 
 // `checks` first, then the schedule of `x`, the step as a number of either kind.
-#define TAPEDECK_SCHEDULE(name, parameters, checks, ...)                                        \
-  Tensor name(const Tensor& step, TAPEDECK_UNWRAP parameters) {                                 \
-    checks;                                                                                     \
-    return of_tensor(#name, step, [&](const Tensor& x) -> Tensor { return __VA_ARGS__; });      \
-  }                                                                                             \
-  double name(std::int64_t step, TAPEDECK_UNWRAP parameters) {                                  \
-    checks;                                                                                     \
-    const double x = d(step);                                                                   \
-    return __VA_ARGS__;                                                                         \
+#define TAPEDECK_SCHEDULE(name, parameters, checks, ...)                                   \
+  Tensor name(const Tensor& step, TAPEDECK_UNWRAP parameters) {                            \
+    checks;                                                                                \
+    return of_tensor(#name, step, [&](const Tensor& x) -> Tensor { return __VA_ARGS__; }); \
+  }                                                                                        \
+  double name(std::int64_t step, TAPEDECK_UNWRAP parameters) {                             \
+    checks;                                                                                \
+    const double x = d(step);                                                              \
+    return __VA_ARGS__;                                                                    \
   }
 #define TAPEDECK_UNWRAP(...) __VA_ARGS__
 
 TAPEDECK_SCHEDULE(constant, (double lr), , x * 0.0 + lr)
-TAPEDECK_SCHEDULE(step_decay, (double lr, std::int64_t every, double gamma), require(every >= 1, "step_decay", "every must be at least 1"),
-                  rate_step_decay(x, lr, d(every), gamma))
+TAPEDECK_SCHEDULE(step_decay, (double lr, std::int64_t every, double gamma),
+                  require(every >= 1, "step_decay", "every must be at least 1"), rate_step_decay(x, lr, d(every), gamma))
 TAPEDECK_SCHEDULE(multi_step, (double lr, const std::vector<std::int64_t>& milestones, double gamma), ,
                   rate_multi_step(x, lr, milestones, gamma))
-TAPEDECK_SCHEDULE(exponential, (double lr, double gamma), , lr * power(gamma, x))
-TAPEDECK_SCHEDULE(linear, (double lr, double end, std::int64_t total), require(total >= 1, "linear", "total must be at least 1"),
-                  lr + (end - lr) * progress(x, d(total)))
+TAPEDECK_SCHEDULE(exponential, (double lr, double gamma), , lr* power(gamma, x))
+TAPEDECK_SCHEDULE(linear, (double lr, double end, std::int64_t total),
+                  require(total >= 1, "linear", "total must be at least 1"), lr + (end - lr) * progress(x, d(total)))
 TAPEDECK_SCHEDULE(polynomial, (double lr, std::int64_t total, double power, double end),
                   require(total >= 1, "polynomial", "total must be at least 1"), rate_polynomial(x, lr, d(total), power, end))
-TAPEDECK_SCHEDULE(cosine, (double lr, std::int64_t total, double end), require(total >= 1, "cosine", "total must be at least 1"),
-                  half_turn(progress(x, d(total)), lr, end))
+TAPEDECK_SCHEDULE(cosine, (double lr, std::int64_t total, double end),
+                  require(total >= 1, "cosine", "total must be at least 1"), half_turn(progress(x, d(total)), lr, end))
 TAPEDECK_SCHEDULE(warmup_cosine, (double lr, std::int64_t warmup, std::int64_t total, double end),
                   require(warmup >= 0 && total >= 1, "warmup_cosine", "warmup must be at least 0 and total at least 1"),
                   rate_warmup_cosine(x, lr, d(warmup), d(total), end))
-TAPEDECK_SCHEDULE(inverse_sqrt, (double lr, std::int64_t warmup), require(warmup >= 1, "inverse_sqrt", "warmup must be at least 1"),
-                  rate_inverse_sqrt(x, lr, d(warmup)))
+TAPEDECK_SCHEDULE(inverse_sqrt, (double lr, std::int64_t warmup),
+                  require(warmup >= 1, "inverse_sqrt", "warmup must be at least 1"), rate_inverse_sqrt(x, lr, d(warmup)))
 TAPEDECK_SCHEDULE(one_cycle, (double lr, std::int64_t total, double rise, double div, double final_div),
-                  require(total >= 1 && rise >= 0 && rise <= 1, "one_cycle", "total must be at least 1 and rise between 0 and 1"),
+                  require(total >= 1 && rise >= 0 && rise <= 1, "one_cycle",
+                          "total must be at least 1 and rise between 0 and 1"),
                   rate_one_cycle(x, lr, d(total), rise, div, final_div))
 
 #undef TAPEDECK_SCHEDULE

@@ -1,7 +1,7 @@
-#include <tapedeck/engine/ir/infer.h>
-#include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/ops/accumulate.h>
 #include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/accumulate.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 
@@ -20,14 +20,16 @@ void infer_add_n(Infer& f) {
 void infer_addcmul(Infer& f) {
   require_numbers(f);
   if (infer_broadcast_shape(f, 1) != f.inputs[0].shape || f.inputs[1].dtype != f.inputs[0].dtype)
-    f.fail(fmt::format("the product of {} and {} is no {}", to_string(f.inputs[1]), to_string(f.inputs[2]), to_string(f.inputs[0])));
+    f.fail(fmt::format("the product of {} and {} is no {}", to_string(f.inputs[1]), to_string(f.inputs[2]),
+                       to_string(f.inputs[0])));
   infer_same(f);
 }
 
 void infer_addmm(Infer& f) {
   std::vector<Type> product;
   infer_types(ops::matmul, f.inputs.subspan(1), nullptr, product);
-  if (product[0] != f.inputs[0]) f.fail(fmt::format("the product is {}, the sum {}", to_string(product[0]), to_string(f.inputs[0])));
+  if (product[0] != f.inputs[0])
+    f.fail(fmt::format("the product is {}, the sum {}", to_string(product[0]), to_string(f.inputs[0])));
   infer_same(f);
 }
 
@@ -48,9 +50,13 @@ constexpr Accumulating kForms[] = {{"matmul", "addmm"}, {"mul", "addcmul"}};
 
 Tensor add_n(const std::vector<Tensor>& tensors, Site site) { return apply_all(ops::add_n, tensors, nullptr, site)[0]; }
 
-Tensor addcmul(const Arg& sum, const Tensor& a, const Tensor& b) { return apply(ops::addcmul, {&sum.tensor(), &a, &b}, nullptr, sum.site()); }
+Tensor addcmul(const Arg& sum, const Tensor& a, const Tensor& b) {
+  return apply(ops::addcmul, {&sum.tensor(), &a, &b}, nullptr, sum.site());
+}
 
-Tensor addmm(const Arg& sum, const Tensor& a, const Tensor& b) { return apply(ops::addmm, {&sum.tensor(), &a, &b}, nullptr, sum.site()); }
+Tensor addmm(const Arg& sum, const Tensor& a, const Tensor& b) {
+  return apply(ops::addmm, {&sum.tensor(), &a, &b}, nullptr, sum.site());
+}
 
 std::vector<std::pair<const Op*, const Op*>> accumulating_forms() {
   std::vector<std::pair<const Op*, const Op*>> forms;

@@ -1,9 +1,9 @@
 #include <tapedeck/engine/ops/activation.h>
 
-#include <tapedeck/engine/ir/infer.h>
-#include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/ops/functions.h>
 #include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/functions.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 
@@ -65,7 +65,8 @@ void infer_prelu(Infer& f) {
     f.fail(fmt::format("the weight {} does not broadcast to {}", to_string(f.inputs[1]), to_string(f.inputs[0])));
 }
 
-// Second derivative of gelu: bell(x) (2 - x^2), or with t = tanh(u) and u = k (x + c x^3), (1 - t^2) (u' + x (u'' / 2 - t u'^2)).
+// Second derivative of gelu: bell(x) (2 - x^2), or with t = tanh(u) and u = k (x + c x^3), (1 - t^2) (u' + x (u'' / 2 - t
+// u'^2)).
 Tensor gelu_curvature(const Tensor& x, const GeluAttrs& a) {
   const Tensor z = square(x);
   if (a.approximate.view() == "none") return mul(mul(exp(mul(z, -0.5)), 0.39894228040143267794), sub(2, z));
@@ -110,7 +111,9 @@ void require_defined(const char* op, const Arg& x) {
 }  // namespace
 
 Tensor gelu(const Arg& x, std::string_view approximate) { return apply_one(ops::gelu, x, GeluAttrs{Name(approximate)}); }
-Tensor softplus(const Arg& x, double beta, double threshold) { return apply_one(ops::softplus, x, SoftplusAttrs{beta, threshold}); }
+Tensor softplus(const Arg& x, double beta, double threshold) {
+  return apply_one(ops::softplus, x, SoftplusAttrs{beta, threshold});
+}
 Tensor elu(const Arg& x, double alpha) { return apply_one(ops::elu, x, EluAttrs{alpha}); }
 Tensor celu(const Arg& x, double alpha) { return apply_one(ops::celu, x, EluAttrs{alpha}); }
 Tensor leaky_relu(const Arg& x, double slope) { return apply_one(ops::leaky_relu, x, LeakyReluAttrs{slope}); }

@@ -1,7 +1,7 @@
-#include <tapedeck/engine/ir/infer.h>
-#include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/ops/attention.h>
 #include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/attention.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 
@@ -69,7 +69,8 @@ void infer_attention_grad(Infer& f) {
 // Multiplications of one product of t x s scores with d + e columns, forward; backward has five products of blocks against two.
 double products(std::span<const Type> in, const void* attrs) {
   const Shape &q = in[0].shape, &v = in[2].shape;
-  const double scores = static_cast<double>(q[0]) * static_cast<double>(q[1]) * static_cast<double>(q[2]) * static_cast<double>(v[2]);
+  const double scores =
+      static_cast<double>(q[0]) * static_cast<double>(q[1]) * static_cast<double>(q[2]) * static_cast<double>(v[2]);
   return scores * static_cast<double>(q[3] + v[3]) * (static_cast<const AttentionAttrs*>(attrs)->causal ? 0.5 : 1);
 }
 
@@ -93,7 +94,8 @@ Tensor causal_mask(std::int64_t t, std::int64_t s) {
   return from_bytes({DType::boolean, {t, s}}, visible.data());
 }
 
-// The gradient of a float mask is that of the scores, P (dy v^T - sum(dy y) + dlogsumexp): as large as they are, whatever is done.
+// The gradient of a float mask is that of the scores, P (dy v^T - sum(dy y) + dlogsumexp): as large as they are, whatever is
+// done.
 Tensor mask_gradient(const Vjp& b) {
   const auto& a = b.attributes<AttentionAttrs>();
   const Tensor &logsumexp = b.y(1), &dy = b.dy(0);

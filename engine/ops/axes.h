@@ -1,9 +1,9 @@
-// Axes as authors give them (negative ones count from the end, none means all) and as attributes keep them (ascending, from zero).
-// For the .cpp files of op families.
+// Axes as authors give them (negative ones count from the end, none means all) and as attributes keep them (ascending, from
+// zero). For the .cpp files of op families.
 #pragma once
 
-#include <tapedeck/engine/ir/op.h>
 #include <tapedeck/engine/eager/tensor.h>
+#include <tapedeck/engine/ir/op.h>
 
 namespace tapedeck {
 

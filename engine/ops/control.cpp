@@ -3,8 +3,8 @@
 #include <tapedeck/engine/control/control.h>
 #include <tapedeck/engine/control/control_gradient.h>
 #include <tapedeck/engine/control/control_run.h>
-#include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/ir/infer.h>
 
 #include <fmt/format.h>
 
@@ -83,8 +83,10 @@ std::vector<Type> pass_types(const Infer& f, const LoopAttrs& a, std::int64_t* t
 void infer_body(Infer& f, const Graph& body, const std::vector<Type>& pass, const LoopAttrs& a, std::int64_t trips) {
   require_inputs(f, "the body", body, pass);
   const auto carried = static_cast<std::size_t>(a.carried);
-  if (body.outputs.size() < carried) f.fail(fmt::format("the body gives {} results, but {} values are carried", body.outputs.size(), carried));
-  if (static_cast<std::size_t>(a.residuals) > body.outputs.size() - carried) f.fail("there are more residuals than stacked results");
+  if (body.outputs.size() < carried)
+    f.fail(fmt::format("the body gives {} results, but {} values are carried", body.outputs.size(), carried));
+  if (static_cast<std::size_t>(a.residuals) > body.outputs.size() - carried)
+    f.fail("there are more residuals than stacked results");
   for (std::size_t i = 0; i < body.outputs.size(); ++i) {
     const Type t = result_type(body, i);
     if (i < carried && t != pass[i + 1])
@@ -94,7 +96,8 @@ void infer_body(Infer& f, const Graph& body, const std::vector<Type>& pass, cons
       continue;
     }
     if (trips < 0) f.fail("results are stacked, but the number of passes has no bound (trips)");
-    if (t.shape.rank == kMaxRank) f.fail(fmt::format("cannot stack {}: it would have more than {} dimensions", to_string(t), kMaxRank));
+    if (t.shape.rank == kMaxRank)
+      f.fail(fmt::format("cannot stack {}: it would have more than {} dimensions", to_string(t), kMaxRank));
     f.outputs.push_back(stack_type(trips, t));
   }
 }
@@ -108,7 +111,9 @@ void infer_while(Infer& f) {
   const Graph& condition = *f.regions[0];
   require_inputs(f, "the condition", condition, pass);
   if (condition.outputs.size() != 1 || result_type(condition, 0) != kBool)
-    f.fail(fmt::format("the condition must give one bool[], not {}", condition.outputs.size() == 1 ? to_string(result_type(condition, 0)) : fmt::format("{} results", condition.outputs.size())));
+    f.fail(fmt::format("the condition must give one bool[], not {}",
+                       condition.outputs.size() == 1 ? to_string(result_type(condition, 0))
+                                                     : fmt::format("{} results", condition.outputs.size())));
   f.outputs.assign(1, kIndex);
   infer_body(f, *f.regions[1], pass, a, trips);
 }
@@ -143,9 +148,11 @@ void infer_loop_grad(Infer& f) {
   const Graph &pass = *f.regions[0], &back = *f.regions[1];
   const std::string_view needs = a.needs.view();
   const auto carried = static_cast<std::size_t>(a.carried), scanned = static_cast<std::size_t>(a.scanned), n = needs.size();
-  if (a.carried < 0 || a.scanned < 0 || carried > n || scanned > n - carried || f.inputs.size() < n + 1 || f.inputs[0] != kIndex)
+  if (a.carried < 0 || a.scanned < 0 || carried > n || scanned > n - carried || f.inputs.size() < n + 1 ||
+      f.inputs[0] != kIndex)
     f.fail("operands do not fit the counts");
-  if (pass.n_inputs != static_cast<std::int32_t>(n + 1)) f.fail(fmt::format("a pass takes {} values, the loop gives it {}", pass.n_inputs, n + 1));
+  if (pass.n_inputs != static_cast<std::int32_t>(n + 1))
+    f.fail(fmt::format("a pass takes {} values, the loop gives it {}", pass.n_inputs, n + 1));
   std::vector<Type> wanted{kIndex}, d_carried, d_captured, d_stacked, d_slices;
   for (std::size_t i = 0; i < n; ++i) {
     const Type t = f.inputs[i + 1];
@@ -153,8 +160,10 @@ void infer_loop_grad(Infer& f) {
     if (is_scanned && t.shape.rank == 0) f.fail(fmt::format("operand {} is scanned, but has no axis", i + 1));
     wanted.push_back(is_scanned ? slice_type(t) : t);
     if (!is_floating(t.dtype)) continue;
-    if (i < carried) d_carried.push_back(t);
-    else if (needs[i] != '0') (is_scanned ? d_slices : d_captured).push_back(t);
+    if (i < carried)
+      d_carried.push_back(t);
+    else if (needs[i] != '0')
+      (is_scanned ? d_slices : d_captured).push_back(t);
   }
   require_inputs(f, "a pass", pass, wanted);
   if (pass.outputs.size() < carried) f.fail("a pass gives fewer results than are carried");
@@ -170,7 +179,9 @@ void infer_loop_grad(Infer& f) {
   for (std::size_t i = 0; i < f.outputs.size(); ++i) {
     const bool is_slice = i >= d_carried.size() + d_captured.size();
     const Type t = is_slice ? slice_type(f.outputs[i]) : f.outputs[i];
-    if (result_type(back, i) != t) f.fail(fmt::format("result {} of the gradient of a pass is {}, not {}", i, to_string(result_type(back, i)), to_string(t)));
+    if (result_type(back, i) != t)
+      f.fail(
+          fmt::format("result {} of the gradient of a pass is {}, not {}", i, to_string(result_type(back, i)), to_string(t)));
   }
 }
 

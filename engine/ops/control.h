@@ -15,38 +15,47 @@
 
 namespace tapedeck TAPEDECK_API {
 
-OP_CONTROL(while_loop, "while", {
-  .doc = "runs the second region as long as the first gives true; operands: carried, scanned, captured; results: the number of passes (i64[]), "
-         "carried values after the last pass, stacked results (zeros after the last pass)",
-  .max_inputs = -1, .max_outputs = -1,
-  .n_regions = 2,
-  .attrs = &attr_schema<LoopAttrs>(),
-  .infer = infer_while,
-  .vjp = vjp_while,
-  .run = run_while,
-})
+OP_CONTROL(while_loop, "while",
+           {
+               .doc = "runs the second region as long as the first gives true; operands: carried, scanned, captured; results: "
+                      "the number of passes (i64[]), "
+                      "carried values after the last pass, stacked results (zeros after the last pass)",
+               .max_inputs = -1,
+               .max_outputs = -1,
+               .n_regions = 2,
+               .attrs = &attr_schema<LoopAttrs>(),
+               .infer = infer_while,
+               .vjp = vjp_while,
+               .run = run_while,
+           })
 
-OP_CONTROL(scan, "scan", {
-  .doc = "runs the region once for every slice of the scanned operands; operands: carried, scanned, captured; results: carried values after "
-         "the last pass, stacked results",
-  .max_inputs = -1,
-  .min_outputs = 0, .max_outputs = -1,
-  .n_regions = 1,
-  .attrs = &attr_schema<LoopAttrs>(),
-  .infer = infer_scan,
-  .vjp = vjp_scan,
-  .run = run_scan,
-})
+OP_CONTROL(scan, "scan",
+           {
+               .doc = "runs the region once for every slice of the scanned operands; operands: carried, scanned, captured; "
+                      "results: carried values after "
+                      "the last pass, stacked results",
+               .max_inputs = -1,
+               .min_outputs = 0,
+               .max_outputs = -1,
+               .n_regions = 1,
+               .attrs = &attr_schema<LoopAttrs>(),
+               .infer = infer_scan,
+               .vjp = vjp_scan,
+               .run = run_scan,
+           })
 
-OP_CONTROL(cond, "cond", {
-  .doc = "runs the first region if operand 0 (bool[]) is true, else the second, on the other operands",
-  .min_inputs = 1, .max_inputs = -1,
-  .min_outputs = 0, .max_outputs = -1,
-  .n_regions = 2,
-  .infer = infer_cond,
-  .vjp = vjp_cond,
-  .run = run_cond,
-})
+OP_CONTROL(cond, "cond",
+           {
+               .doc = "runs the first region if operand 0 (bool[]) is true, else the second, on the other operands",
+               .min_inputs = 1,
+               .max_inputs = -1,
+               .min_outputs = 0,
+               .max_outputs = -1,
+               .n_regions = 2,
+               .infer = infer_cond,
+               .vjp = vjp_cond,
+               .run = run_cond,
+           })
 
 // Operands: trips (i64[]), the operands of the loop, the gradients of its floating carried results, the first terms of the
 // gradients of its captured operands, the gradients of its floating stacked results. The first region is one pass of the loop.
@@ -54,17 +63,20 @@ OP_CONTROL(cond, "cond", {
 // d captured, d slices). The loop runs again and keeps carried values as `checkpoint` says, on a tape of exactly that size. The
 // gradient walks back from the values kept. Results: the gradients of the floating carried operands, and of those captured and
 // scanned operands for which `needs` asks.
-OP_CONTROL(loop_grad, "loop_grad", {
-  .doc = "gradient of a loop, by running it again; see ops/control.h",
-  .min_inputs = 1, .max_inputs = -1,
-  .min_outputs = 0, .max_outputs = -1,
-  .n_regions = 2,
-  .attrs = &attr_schema<LoopGradAttrs>(),
-  .infer = infer_loop_grad,
-  .no_gradient = "a gradient that runs its loop again has no further gradient; a scan without checkpoints has",
-  .run = run_loop_grad,
-})
+OP_CONTROL(loop_grad, "loop_grad",
+           {
+               .doc = "gradient of a loop, by running it again; see ops/control.h",
+               .min_inputs = 1,
+               .max_inputs = -1,
+               .min_outputs = 0,
+               .max_outputs = -1,
+               .n_regions = 2,
+               .attrs = &attr_schema<LoopGradAttrs>(),
+               .infer = infer_loop_grad,
+               .no_gradient = "a gradient that runs its loop again has no further gradient; a scan without checkpoints has",
+               .run = run_loop_grad,
+           })
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API
 
 #endif

@@ -1,7 +1,7 @@
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/windows.h>
-#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/kernels/cpu/convolution/conv.h>
 
 #include <fmt/format.h>
@@ -16,7 +16,8 @@ void check_spatial(const Infer& f, const char* name, const Ints& list, int dims,
     f.fail(fmt::format("{} takes {}, got {}", name, most, list.size));
   }
   for (const std::int64_t v : list) {
-    if (v < low) f.fail(low == 0 ? fmt::format("{} must not be negative", name) : fmt::format("{} must be at least {}", name, low));
+    if (v < low)
+      f.fail(low == 0 ? fmt::format("{} must not be negative", name) : fmt::format("{} must be at least {}", name, low));
     if (v > kMaxWindowStep) f.fail(fmt::format("{} {} is too large", name, v));
   }
 }
@@ -57,7 +58,8 @@ void check_channels(const Infer& f, const Type& x, const Type& w, std::int64_t g
   if (w.shape[0] % groups != 0) f.fail(fmt::format("weights {} do not divide into {} groups", to_string(w), groups));
   if (x.shape[1] % groups == 0 && x.shape[1] / groups == w.shape[1]) return;
   const std::string each = groups == 1 ? "" : fmt::format(" in each of {} groups", groups);
-  f.fail(fmt::format("channels differ: x {} has {}, weights {} take {}{}", to_string(x), x.shape[1], to_string(w), w.shape[1], each));
+  f.fail(fmt::format("channels differ: x {} has {}, weights {} take {}{}", to_string(x), x.shape[1], to_string(w), w.shape[1],
+                     each));
 }
 
 // The type of the convolution of x with w, or f.fail.
@@ -70,7 +72,8 @@ Type conv_type(const Infer& f, int dims, const Type& x, const Type& w, const Att
   for (int i = 0; i < dims; ++i) {
     const std::int64_t padded = x.shape[2 + i] + padding_before(a.padding, i) + padding_after(a.padding, i, dims);
     const std::int64_t room = window_room(padded, w.shape[2 + i], item(a.dilation, i));
-    if (room < 0 || w.shape[2 + i] < 1) f.fail(fmt::format("the window of {} does not fit into {}", to_string(w), to_string(x)));
+    if (room < 0 || w.shape[2 + i] < 1)
+      f.fail(fmt::format("the window of {} does not fit into {}", to_string(w), to_string(x)));
     y.shape[2 + i] = room / item(a.stride, i) + 1;
   }
   return y;
@@ -83,7 +86,8 @@ void infer_conv(Infer& f) {
 }
 
 // [n, channels, size...]
-Type sized(const Infer& f, const Type& like, std::int64_t first, std::int64_t channels, const Ints& size, int dims, const char* whose) {
+Type sized(const Infer& f, const Type& like, std::int64_t first, std::int64_t channels, const Ints& size, int dims,
+           const char* whose) {
   if (size.size != dims) f.fail(fmt::format("size takes {} numbers, those of the {}", dims, whose));
   Type t{like.dtype, like.shape};
   t.shape[0] = first, t.shape[1] = channels;
@@ -99,13 +103,14 @@ void infer_conv_input_grad(Infer& f) {
   const Type &dy = f.inputs[0], &w = f.inputs[1];
   require_images(f, dy, w, kDims);
   check_geometry(f, kDims, a);
-  if (a.groups > w.shape[0] && w.shape[0] > 0) f.fail(fmt::format("weights {} do not divide into {} groups", to_string(w), a.groups));
+  if (a.groups > w.shape[0] && w.shape[0] > 0)
+    f.fail(fmt::format("weights {} do not divide into {} groups", to_string(w), a.groups));
   const std::int64_t groups = w.shape[0] > 0 ? a.groups : 1;
   const Type x = sized(f, dy, dy.shape[0], w.shape[1] * groups, a.size, kDims, "input");
   const Type fitting = conv_type(f, kDims, x, w, a);
   if (fitting != dy)
-    f.fail(fmt::format("the gradient {} does not fit weights {} and input {}, which give {}", to_string(dy), to_string(w), to_string(x),
-                       to_string(fitting)));
+    f.fail(fmt::format("the gradient {} does not fit weights {} and input {}, which give {}", to_string(dy), to_string(w),
+                       to_string(x), to_string(fitting)));
   f.outputs.assign(1, x);
 }
 
@@ -118,8 +123,8 @@ void infer_conv_weight_grad(Infer& f) {
   const Type w = sized(f, dy, dy.shape[1], x.shape[1] / a.groups, a.size, kDims, "kernel");
   const Type fitting = conv_type(f, kDims, x, w, a);
   if (fitting != dy)
-    f.fail(fmt::format("the gradient {} does not fit input {} and weights {}, which give {}", to_string(dy), to_string(x), to_string(w),
-                       to_string(fitting)));
+    f.fail(fmt::format("the gradient {} does not fit input {} and weights {}, which give {}", to_string(dy), to_string(x),
+                       to_string(w), to_string(fitting)));
   f.outputs.assign(1, w);
 }
 
@@ -168,8 +173,12 @@ Cost cost_of(std::span<const Type> in, std::span<const Type> out, const Type& y,
   return cost;
 }
 Cost cost_conv(std::span<const Type> in, std::span<const Type> out, const void*) { return cost_of(in, out, out[0], in[1]); }
-Cost cost_conv_input_grad(std::span<const Type> in, std::span<const Type> out, const void*) { return cost_of(in, out, in[0], in[1]); }
-Cost cost_conv_weight_grad(std::span<const Type> in, std::span<const Type> out, const void*) { return cost_of(in, out, in[0], out[0]); }
+Cost cost_conv_input_grad(std::span<const Type> in, std::span<const Type> out, const void*) {
+  return cost_of(in, out, in[0], in[1]);
+}
+Cost cost_conv_weight_grad(std::span<const Type> in, std::span<const Type> out, const void*) {
+  return cost_of(in, out, in[0], out[0]);
+}
 
 template <int kDims, class Attrs>
 std::int64_t workspace_of(ConvPass pass, const Type& x, const Type& w, const void* attrs) {
@@ -234,7 +243,9 @@ Tensor convolve(const Op& op, int dims, const Arg& a, const Tensor& b, const Att
 }
 
 // A list for one dimension as one for two, of which the first is trivial; and [n,c,w] as [n,c,1,w].
-Ints behind(std::int64_t first, const Ints& list) { return list.size == 2 ? Ints{first, list[0], first, list[1]} : Ints{first, list[0]}; }
+Ints behind(std::int64_t first, const Ints& list) {
+  return list.size == 2 ? Ints{first, list[0], first, list[1]} : Ints{first, list[0]};
+}
 Tensor as_rows(const Tensor& t, Site site) { return reshape(at(t, site), Shape{t.size(0), t.size(1), 1, t.size(2)}); }
 Tensor as_lines(const Tensor& t, Site site) { return reshape(at(t, site), Shape{t.size(0), t.size(1), t.size(3)}); }
 
@@ -261,7 +272,8 @@ ConvInputGradAttrs transposed(const Infer& f, int dims, const ConvTransposeOptio
   return for_dims(a, dims);
 }
 
-Tensor conv_transpose(const char* name, int dims, const Op& op, const Arg& x, const Tensor& w, const ConvTransposeOptions& options) {
+Tensor conv_transpose(const char* name, int dims, const Op& op, const Arg& x, const Tensor& w,
+                      const ConvTransposeOptions& options) {
   ConvInputGradAttrs attrs;
   check_call(name, x.site(), x.tensor(), w, [&](Infer& f) { attrs = transposed(f, dims, options); });
   return apply(op, {&x.tensor(), &w}, &attrs, x.site());

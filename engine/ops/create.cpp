@@ -11,12 +11,8 @@ namespace tapedeck {
 namespace {
 
 // How far whole numbers of a dtype reach, as doubles.
-double largest_of(DType dtype) {
-  return dtype == DType::u8 ? 255.0 : dtype == DType::i32 ? 2147483647.0 : 9007199254740992.0;
-}
-double smallest_of(DType dtype) {
-  return dtype == DType::u8 ? 0.0 : dtype == DType::i32 ? -2147483648.0 : -9007199254740992.0;
-}
+double largest_of(DType dtype) { return dtype == DType::u8 ? 255.0 : dtype == DType::i32 ? 2147483647.0 : 9007199254740992.0; }
+double smallest_of(DType dtype) { return dtype == DType::u8 ? 0.0 : dtype == DType::i32 ? -2147483648.0 : -9007199254740992.0; }
 
 void require_whole(const Infer& f, const ArangeAttrs& a) {
   const double lowest = smallest_of(a.dtype), highest = largest_of(a.dtype);
@@ -26,13 +22,14 @@ void require_whole(const Infer& f, const ArangeAttrs& a) {
     if (v < lowest - 1 || v > highest + 1) f.fail(fmt::format("{} is outside the range of {}", v, dtype_name(a.dtype)));
   if (a.start < lowest || a.start > highest || std::fabs(a.step) > largest_of(DType::i64))
     f.fail(fmt::format("{} is outside the range of {}", std::fabs(a.step) > largest_of(DType::i64) ? a.step : a.start,
-        dtype_name(a.dtype)));
+                       dtype_name(a.dtype)));
 }
 
 void infer_arange(Infer& f) {
   const auto& a = f.attributes<ArangeAttrs>();
   if (a.dtype == DType::boolean) f.fail("no range of bool");
-  if (!std::isfinite(a.start) || !std::isfinite(a.stop) || !std::isfinite(a.step)) f.fail("start, stop and step must be finite");
+  if (!std::isfinite(a.start) || !std::isfinite(a.stop) || !std::isfinite(a.step))
+    f.fail("start, stop and step must be finite");
   if (a.step == 0) f.fail("step must not be 0");
   if (!is_floating(a.dtype)) require_whole(f, a);
   const double count = std::ceil((a.stop - a.start) / a.step);

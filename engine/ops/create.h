@@ -10,37 +10,42 @@
 namespace tapedeck TAPEDECK_API {
 
 OP(arange, {
-  .doc = "start, start + step, ... before stop; of integers, whole numbers below 2^53",
-  .traits = kCheap | kNoGradient,
-  .min_inputs = 0, .max_inputs = 0,
-  .attrs = &attr_schema<ArangeAttrs>(),
-  .infer = infer_arange,
-  .no_gradient = "it has no operands",
-  .examples = {"arange() {start=1.0, stop=2.0, step=0.25, dtype=f32}", "arange() {start=5.0, stop=-4.0, step=-3.0, dtype=i64}",
-               "arange() {stop=0.0, dtype=i32}", "arange() {stop=7.0, dtype=f64}", "arange() {stop=255.5, step=51.0, dtype=f32}"},
-})
+               .doc = "start, start + step, ... before stop; of integers, whole numbers below 2^53",
+               .traits = kCheap | kNoGradient,
+               .min_inputs = 0,
+               .max_inputs = 0,
+               .attrs = &attr_schema<ArangeAttrs>(),
+               .infer = infer_arange,
+               .no_gradient = "it has no operands",
+               .examples = {"arange() {start=1.0, stop=2.0, step=0.25, dtype=f32}",
+                            "arange() {start=5.0, stop=-4.0, step=-3.0, dtype=i64}", "arange() {stop=0.0, dtype=i32}",
+                            "arange() {stop=7.0, dtype=f64}", "arange() {stop=255.5, step=51.0, dtype=f32}"},
+           })
 
 OP(linspace, {
-  .doc = "`count` numbers at equal distances from start to stop, both included",
-  .traits = kCheap | kNoGradient,
-  .min_inputs = 0, .max_inputs = 0,
-  .attrs = &attr_schema<LinspaceAttrs>(),
-  .infer = infer_linspace,
-  .no_gradient = "it has no operands",
-  .examples = {"linspace() {start=-1.0, stop=1.0, count=7, dtype=f32}", "linspace() {start=2.0, stop=0.5, count=4, dtype=f64}",
-               "linspace() {start=3.0, stop=9.0, count=1}", "linspace() {start=0.0, stop=1.0, count=0}"},
-})
+                 .doc = "`count` numbers at equal distances from start to stop, both included",
+                 .traits = kCheap | kNoGradient,
+                 .min_inputs = 0,
+                 .max_inputs = 0,
+                 .attrs = &attr_schema<LinspaceAttrs>(),
+                 .infer = infer_linspace,
+                 .no_gradient = "it has no operands",
+                 .examples = {"linspace() {start=-1.0, stop=1.0, count=7, dtype=f32}",
+                              "linspace() {start=2.0, stop=0.5, count=4, dtype=f64}",
+                              "linspace() {start=3.0, stop=9.0, count=1}", "linspace() {start=0.0, stop=1.0, count=0}"},
+             })
 
 OP(eye, {
-  .doc = "a matrix with ones on its main diagonal and zeros elsewhere",
-  .traits = kCheap | kNoGradient,
-  .min_inputs = 0, .max_inputs = 0,
-  .attrs = &attr_schema<EyeAttrs>(),
-  .infer = infer_eye,
-  .no_gradient = "it has no operands",
-  .examples = {"eye() {rows=3, columns=3}", "eye() {rows=2, columns=5, dtype=i32}", "eye() {rows=4, columns=2, dtype=bool}",
-               "eye() {rows=0, columns=3}"},
-})
+            .doc = "a matrix with ones on its main diagonal and zeros elsewhere",
+            .traits = kCheap | kNoGradient,
+            .min_inputs = 0,
+            .max_inputs = 0,
+            .attrs = &attr_schema<EyeAttrs>(),
+            .infer = infer_eye,
+            .no_gradient = "it has no operands",
+            .examples = {"eye() {rows=3, columns=3}", "eye() {rows=2, columns=5, dtype=i32}",
+                         "eye() {rows=4, columns=2, dtype=bool}", "eye() {rows=0, columns=3}"},
+        })
 
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
@@ -48,19 +53,20 @@ OP(eye, {
 // Of whole numbers: i64 unless another dtype is asked for; else f32.
 Tensor arange_of(double start, double stop, double step, DType dtype, Site site);
 template <class Stop>
-requires std::is_arithmetic_v<Stop>
-Tensor arange(Stop stop, DType dtype = std::is_integral_v<Stop> ? DType::i64 : DType::f32,
-              Site site = {__builtin_FILE(), __builtin_LINE()}) {
+requires std::is_arithmetic_v<Stop> Tensor arange(Stop stop, DType dtype = std::is_integral_v<Stop> ? DType::i64 : DType::f32,
+                                                  Site site = {__builtin_FILE(), __builtin_LINE()}) {
   return arange_of(0, static_cast<double>(stop), 1, dtype, site);
 }
 template <class Start, class Stop, class Step = int>
-requires(std::is_arithmetic_v<Start> && std::is_arithmetic_v<Stop> && std::is_arithmetic_v<Step>)
-Tensor arange(Start start, Stop stop, Step step = 1,
-              DType dtype = std::is_integral_v<Start> && std::is_integral_v<Stop> && std::is_integral_v<Step> ? DType::i64 : DType::f32,
-              Site site = {__builtin_FILE(), __builtin_LINE()}) {
+requires(std::is_arithmetic_v<Start>&& std::is_arithmetic_v<Stop>&& std::is_arithmetic_v<Step>) Tensor
+    arange(Start start, Stop stop, Step step = 1,
+           DType dtype = std::is_integral_v<Start> && std::is_integral_v<Stop> && std::is_integral_v<Step> ? DType::i64
+                                                                                                           : DType::f32,
+           Site site = {__builtin_FILE(), __builtin_LINE()}) {
   return arange_of(static_cast<double>(start), static_cast<double>(stop), static_cast<double>(step), dtype, site);
 }
-Tensor linspace(double start, double stop, std::int64_t count, DType dtype = DType::f32, Site site = {__builtin_FILE(), __builtin_LINE()});
+Tensor linspace(double start, double stop, std::int64_t count, DType dtype = DType::f32,
+                Site site = {__builtin_FILE(), __builtin_LINE()});
 Tensor eye(std::int64_t rows, DType dtype = DType::f32, Site site = {__builtin_FILE(), __builtin_LINE()});
 Tensor eye(std::int64_t rows, std::int64_t columns, DType dtype = DType::f32, Site site = {__builtin_FILE(), __builtin_LINE()});
 
@@ -70,5 +76,5 @@ Tensor zeros_like(const Arg& x);
 Tensor ones_like(const Arg& x);
 #endif
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API
 #endif

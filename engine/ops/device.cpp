@@ -12,7 +12,8 @@ namespace {
 bool is_device_name(std::string_view name) {
   const std::size_t colon = name.find(':');
   const std::string_view kind = name.substr(0, colon), number = colon == std::string_view::npos ? "0" : name.substr(colon + 1);
-  const bool digits = !number.empty() && number.size() <= 4 && std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool digits = !number.empty() && number.size() <= 4 &&
+                      std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
   return (kind == "cpu" || kind == "cuda") && digits;
 }
 

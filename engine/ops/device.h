@@ -10,18 +10,21 @@
 namespace tapedeck TAPEDECK_API {
 
 OP(to_device, {
-  .doc = "the same values in bytes of another device",
-  .traits = kCheap | kAnyStrides | kNativeHalf,
-  .min_inputs = 1, .max_inputs = 1,
-  .attrs = &attr_schema<ToDeviceAttrs>(),
-  .infer = infer_to_device,
-  .vjp = [](Vjp& b) {
-    const auto& a = b.attributes<ToDeviceAttrs>();
-    const ToDeviceAttrs back{a.from, a.device};
-    b.dx(0, apply(ops::to_device, {&b.dy()}, &back, b.site()));
-  },
-  .examples = {"to_device(f32[3,4]) {device=\"cpu:1\", from=\"cpu\"}", "to_device(i64[2]) {device=\"cpu\", from=\"cpu:1\"}"},
-})
+                  .doc = "the same values in bytes of another device",
+                  .traits = kCheap | kAnyStrides | kNativeHalf,
+                  .min_inputs = 1,
+                  .max_inputs = 1,
+                  .attrs = &attr_schema<ToDeviceAttrs>(),
+                  .infer = infer_to_device,
+                  .vjp =
+                      [](Vjp& b) {
+                        const auto& a = b.attributes<ToDeviceAttrs>();
+                        const ToDeviceAttrs back{a.from, a.device};
+                        b.dx(0, apply(ops::to_device, {&b.dy()}, &back, b.site()));
+                      },
+                  .examples = {"to_device(f32[3,4]) {device=\"cpu:1\", from=\"cpu\"}",
+                               "to_device(i64[2]) {device=\"cpu\", from=\"cpu:1\"}"},
+              })
 
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
@@ -30,5 +33,5 @@ OP(to_device, {
 Tensor to_device(const Arg& x, const std::string& device, const std::string& from = "cpu");
 #endif
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API
 #endif

@@ -1,8 +1,8 @@
 #include <tapedeck/engine/ops/dynamic.h>
 
-#include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/control/dispatch_regions.h>
 #include <tapedeck/engine/control/mask_counts.h>
+#include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/graph_access.h>
 #include <tapedeck/engine/ir/infer.h>
@@ -31,7 +31,7 @@ void note_bytes(std::int64_t bytes) {
 // An element of an attribute that is the size of a value.
 struct Follow {
   NodeId node = kNone;
-  std::size_t offset = 0;      // of the element, in the attributes
+  std::size_t offset = 0;  // of the element, in the attributes
   ValueId value = kNone;
   int axis = 0;
 };
@@ -58,10 +58,10 @@ Follow parse_follow(const Graph& g, std::string_view text) {
   left = left.substr(0, dot);
   const std::size_t field_dot = left.rfind('.');
   if (field_dot == left.npos) return {};
-  const ValueId made = value_named(g, left.substr(0, field_dot)), value = value_named(g, text.substr(equals + 1, at - equals - 1));
+  const ValueId made = value_named(g, left.substr(0, field_dot)),
+                value = value_named(g, text.substr(equals + 1, at - equals - 1));
   const int axis = small_number(text.substr(at + 1));
-  if (made == kNone || value == kNone || g.values[made].node == kNone || axis < 0 ||
-      axis >= g.values[value].type.shape.rank)
+  if (made == kNone || value == kNone || g.values[made].node == kNone || axis < 0 || axis >= g.values[value].type.shape.rank)
     return {};
   const NodeId n = g.values[made].node;
   const Node& node = g.nodes[n];
@@ -88,7 +88,8 @@ std::vector<Follow> parse_follows(const Graph& g, std::string_view text) {
 // One run of a region: its nodes one by one through dispatch, values gone after their last reader.
 class RegionRun {
  public:
-  RegionRun(const Graph& g, const std::vector<Follow>& follows) : g_(g), follows_(follows), values_(g.values.size()), shapes_(g.values.size()), last_(g.values.size(), kNone) {
+  RegionRun(const Graph& g, const std::vector<Follow>& follows)
+      : g_(g), follows_(follows), values_(g.values.size()), shapes_(g.values.size()), last_(g.values.size(), kNone) {
     for (NodeId n = 0; n < g.node_count(); ++n)
       for (ValueId v : g.inputs(g.nodes[n])) last_[v] = n;
     for (ValueId v : g.outputs) last_[v] = g.node_count();
@@ -109,7 +110,8 @@ class RegionRun {
  private:
   void run_node(NodeId n, const Node& node) {
     if (const Literal* literal = g_.literal(node)) {
-      values_[node.first_output] = literal->type.bytes() > 0 ? from_bytes(literal->type, literal->data.get()) : empty(literal->type);
+      values_[node.first_output] =
+          literal->type.bytes() > 0 ? from_bytes(literal->type, literal->data.get()) : empty(literal->type);
       return;
     }
     std::vector<Tensor> operands, results;
@@ -173,18 +175,23 @@ static void infer_dynamic(Infer& f) {
     if (f.inputs[i] != region.values[i].type)
       f.fail(fmt::format("operand {} is {}, the region wants {}", i, to_string(f.inputs[i]), to_string(region.values[i].type)));
   for (const Follow& follow : parse_follows(region, f.attributes<DynamicAttrs>().follows.view()))
-    if (follow.node == kNone) f.fail(fmt::format("`follows` speaks of what the region does not have: {}", f.attributes<DynamicAttrs>().follows.view()));
+    if (follow.node == kNone)
+      f.fail(fmt::format("`follows` speaks of what the region does not have: {}", f.attributes<DynamicAttrs>().follows.view()));
   f.outputs.clear();
   for (ValueId v : region.outputs) f.outputs.push_back(region.values[v].type);
 }
 
-static std::vector<Tensor> run_dynamic(std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs, std::span<const Type> outputs, Site site) {
+static std::vector<Tensor> run_dynamic(std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs,
+                                       std::span<const Type> outputs, Site site) {
   const Unrecorded unrecorded;
   const std::vector<Follow> follows = parse_follows(*regions[0], static_cast<const DynamicAttrs*>(attrs)->follows.view());
   std::vector<Tensor> results = RegionRun(*regions[0], follows).run(inputs);
   for (std::size_t i = 0; i < results.size(); ++i)
     if (results[i].type() != outputs[i])
-      throw ExecutionError(error_text("dynamic", fmt::format("result {} came out as {}, the plan has room for {}", i, to_string(results[i].type()), to_string(outputs[i])), site));
+      throw ExecutionError(error_text("dynamic",
+                                      fmt::format("result {} came out as {}, the plan has room for {}", i,
+                                                  to_string(results[i].type()), to_string(outputs[i])),
+                                      site));
   return results;
 }
 

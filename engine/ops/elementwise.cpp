@@ -19,7 +19,8 @@ void infer_where(Infer& f) {
   const Shape values = infer_broadcast_shape(f, 1);
   Shape all;
   if (!broadcast_shapes(f.inputs[0].shape, values, &all))
-    f.fail(fmt::format("shapes do not broadcast: {} and {}", to_string(f.inputs[0]), to_string(Type{f.inputs[1].dtype, values})));
+    f.fail(
+        fmt::format("shapes do not broadcast: {} and {}", to_string(f.inputs[0]), to_string(Type{f.inputs[1].dtype, values})));
   f.outputs.assign(1, Type{f.inputs[1].dtype, all});
 }
 

@@ -1,8 +1,8 @@
 #include <tapedeck/engine/ops/functions.h>
 
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 
@@ -25,7 +25,8 @@ void infer_loss_scale(Infer& f) {
   infer_require_float(f, f.inputs[0]);
   const Type expected[3] = {{f.inputs[0].dtype, {}}, {DType::i64, {}}, {DType::boolean, {}}};
   for (std::size_t i = 0; i < 3; ++i)
-    if (f.inputs[i] != expected[i]) f.fail(fmt::format("operand {} must be {}, not {}", i, to_string(expected[i]), to_string(f.inputs[i])));
+    if (f.inputs[i] != expected[i])
+      f.fail(fmt::format("operand {} must be {}, not {}", i, to_string(expected[i]), to_string(f.inputs[i])));
   const auto& a = f.attributes<LossScaleAttrs>();
   if (!(a.growth >= 1) || !(a.backoff > 0 && a.backoff <= 1) || a.interval < 1)
     f.fail("needs growth >= 1, 0 < backoff <= 1 and interval >= 1");
@@ -34,8 +35,12 @@ void infer_loss_scale(Infer& f) {
 
 }  // namespace
 
-Tensor all_finite(const std::vector<Tensor>& tensors, Site site) { return apply_all(ops::all_finite, tensors, nullptr, site)[0]; }
-Tensor global_norm(const std::vector<Tensor>& tensors, Site site) { return apply_all(ops::global_norm, tensors, nullptr, site)[0]; }
+Tensor all_finite(const std::vector<Tensor>& tensors, Site site) {
+  return apply_all(ops::all_finite, tensors, nullptr, site)[0];
+}
+Tensor global_norm(const std::vector<Tensor>& tensors, Site site) {
+  return apply_all(ops::global_norm, tensors, nullptr, site)[0];
+}
 
 }  // namespace tapedeck
 

@@ -1,9 +1,9 @@
 // Host calls: functions by number, what runs them in a replay, and how a capture records them.
+#include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ir/infer.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/host.h>
-#include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 
@@ -124,7 +124,8 @@ void run_on_host(const KernelCall& call) {
 void infer_on_host(Infer& f) {
   if (f.outputs.empty() || f.outputs[0] != kToken) f.fail(fmt::format("its first result is a token {}", to_string(kToken)));
   const bool chained = f.attributes<HostAttrs>().chained;
-  if (chained && (f.inputs.empty() || f.inputs.back() != kToken)) f.fail(fmt::format("its last operand must be a token {}", to_string(kToken)));
+  if (chained && (f.inputs.empty() || f.inputs.back() != kToken))
+    f.fail(fmt::format("its last operand must be a token {}", to_string(kToken)));
 }
 
 Tensor last_token(Recorder& tape) {
@@ -169,7 +170,8 @@ void require_defined(const Tensor& x, const char* what, Site site) {
 }
 
 // d sum(fn(xs) * dys) / d xs for the floating ones, zeros where none depends on them.
-std::vector<Tensor> gradients_of(const HostStretch& fn, const std::vector<Tensor>& xs, const std::vector<Tensor>& dys, Site site) {
+std::vector<Tensor> gradients_of(const HostStretch& fn, const std::vector<Tensor>& xs, const std::vector<Tensor>& dys,
+                                 Site site) {
   std::vector<Tensor> leaves, wrt, targets, heads;
   for (const Tensor& x : xs) {
     leaves.push_back(x);
@@ -203,7 +205,8 @@ const Tensor& on_host(const Tensor& x, HostFunction fn, const char* name, Site s
     return x;
   }
   if (state.abstract || x.abstract()) throw CaptureError(error_text("on_host", "cannot be recorded without data", site));
-  call_and_record({x}, [fn = std::move(fn)](const std::vector<Tensor>& xs) { return fn(xs[0]), std::vector<Tensor>(); }, name, site);
+  call_and_record(
+      {x}, [fn = std::move(fn)](const std::vector<Tensor>& xs) { return fn(xs[0]), std::vector<Tensor>(); }, name, site);
   return x;
 }
 
@@ -212,7 +215,8 @@ std::vector<Tensor> exclude_from_capture(const std::vector<Tensor>& xs, HostStre
   const ThreadState& state = thread_state();
   if (!state.tape->capturing) return fn(xs);
   if (state.region != kNone)
-    throw CaptureError(error_text("exclude_from_capture", "cannot stand inside a checkpoint region: backward would have to run it a third time", site));
+    throw CaptureError(error_text("exclude_from_capture",
+                                  "cannot stand inside a checkpoint region: backward would have to run it a third time", site));
   const bool abstract = state.abstract || std::any_of(xs.begin(), xs.end(), [](const Tensor& x) { return x.abstract(); });
   if (abstract) throw CaptureError(error_text("exclude_from_capture", "cannot be recorded without data", site));
   const bool wants_gradients = state.grad_enabled;
@@ -221,21 +225,28 @@ std::vector<Tensor> exclude_from_capture(const std::vector<Tensor>& xs, HostStre
     const std::vector<Tensor> ys = fn(own);
     for (const Tensor& y : ys)
       if (y.defined() && y.requires_grad())
-        throw CaptureError(error_text("exclude_from_capture",
-                                      fmt::format("its result {} depends on a tensor that needs a gradient and is no operand; pass it too", to_string(y.type())), site));
+        throw CaptureError(
+            error_text("exclude_from_capture",
+                       fmt::format("its result {} depends on a tensor that needs a gradient and is no operand; pass it too",
+                                   to_string(y.type())),
+                       site));
     return ys;
   };
   const std::string backward_name = std::string("grad.") + name;
   return custom_gradient(
       xs, [&](const std::vector<Tensor>& operands) { return call_and_record(operands, forward, name, site); },
-      [fn, backward_name, site](const std::vector<Tensor>& operands, const std::vector<Tensor>&, const std::vector<Tensor>& dys) {
+      [fn, backward_name, site](const std::vector<Tensor>& operands, const std::vector<Tensor>&,
+                                const std::vector<Tensor>& dys) {
         std::vector<Tensor> all = operands;
         all.insert(all.end(), dys.begin(), dys.end());
         const std::size_t n = operands.size();
-        const std::vector<Tensor> made = call_and_record(all, [fn, n, site](const std::vector<Tensor>& own) {
-          const auto middle = own.begin() + static_cast<std::ptrdiff_t>(n);
-          return gradients_of(fn, {own.begin(), middle}, {middle, own.end()}, site);
-        }, backward_name.c_str(), site);
+        const std::vector<Tensor> made = call_and_record(
+            all,
+            [fn, n, site](const std::vector<Tensor>& own) {
+              const auto middle = own.begin() + static_cast<std::ptrdiff_t>(n);
+              return gradients_of(fn, {own.begin(), middle}, {middle, own.end()}, site);
+            },
+            backward_name.c_str(), site);
         std::vector<Tensor> dxs;
         std::size_t k = 0;
         for (const Tensor& x : operands) dxs.push_back(is_floating(x.dtype()) ? made[k++] : Tensor());

@@ -18,33 +18,39 @@ namespace tapedeck TAPEDECK_API {
 
 // The token makes the order of calls an order of data: every later call reads the token of the one before.
 OP(on_host, {
-  .doc = "calls a function of this process with its operands; results: a token that the next call reads, then what the function returns",
-  .traits = kEffect | kDeclaredTypes | kNativeHalf,
-  .min_inputs = 0, .max_inputs = -1, .min_outputs = 1, .max_outputs = -1,
-  .attrs = &attr_schema<HostAttrs>(),
-  .infer = infer_on_host,
-  .no_gradient = "it calls back into the host; exclude_from_capture() takes gradients along",
-  .examples = {},
-})
+                .doc = "calls a function of this process with its operands; results: a token that the next call reads, then "
+                       "what the function returns",
+                .traits = kEffect | kDeclaredTypes | kNativeHalf,
+                .min_inputs = 0,
+                .max_inputs = -1,
+                .min_outputs = 1,
+                .max_outputs = -1,
+                .attrs = &attr_schema<HostAttrs>(),
+                .infer = infer_on_host,
+                .no_gradient = "it calls back into the host; exclude_from_capture() takes gradients along",
+                .examples = {},
+            })
 
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// Shows x to fn: at once, and in a capture also in every replay, in the order of all such calls. fn gets a dense copy of its own and may
-// read it freely (item()); nothing it does is recorded. In a replay it runs on whatever thread runs the node, and an exception becomes an
-// ExecutionError that carries its text and nests it. A capture keeps fn: capture by value what may not outlive the call. Returns x.
-// A graph with such a node cannot be saved to a file. Abstract execution does not call fn.
+// Shows x to fn: at once, and in a capture also in every replay, in the order of all such calls. fn gets a dense copy of its
+// own and may read it freely (item()); nothing it does is recorded. In a replay it runs on whatever thread runs the node, and
+// an exception becomes an ExecutionError that carries its text and nests it. A capture keeps fn: capture by value what may not
+// outlive the call. Returns x. A graph with such a node cannot be saved to a file. Abstract execution does not call fn.
 using HostFunction = std::function<void(const Tensor& x)>;
-const Tensor& on_host(const Tensor& x, HostFunction fn, const char* name = "", Site site = {__builtin_FILE(), __builtin_LINE()});
+const Tensor& on_host(const Tensor& x, HostFunction fn, const char* name = "",
+                      Site site = {__builtin_FILE(), __builtin_LINE()});
 
-// A stretch of a step that stays eager: fn(xs) runs as ordinary code, in a capture and in every replay, between captured stretches. It may
-// do what a capture refuses (item() that decides a branch), must return results of the same types every time, and gradients flow through
-// it to xs: backward runs fn a second time. Throws CaptureError in a capture if a result depends on another tensor that needs a gradient
-// (pass that too), or inside a checkpoint region. Outside a capture it is fn(xs). What is said of on_host holds here too.
+// A stretch of a step that stays eager: fn(xs) runs as ordinary code, in a capture and in every replay, between captured
+// stretches. It may do what a capture refuses (item() that decides a branch), must return results of the same types every time,
+// and gradients flow through it to xs: backward runs fn a second time. Throws CaptureError in a capture if a result depends on
+// another tensor that needs a gradient (pass that too), or inside a checkpoint region. Outside a capture it is fn(xs). What is
+// said of on_host holds here too.
 using HostStretch = std::function<std::vector<Tensor>(const std::vector<Tensor>& xs)>;
 std::vector<Tensor> exclude_from_capture(const std::vector<Tensor>& xs, HostStretch fn, const char* name = "",
                                          Site site = {__builtin_FILE(), __builtin_LINE()});
 #endif
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API
 #endif

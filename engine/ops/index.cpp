@@ -1,12 +1,12 @@
 #include <tapedeck/engine/ops/index.h>
 
 #include <tapedeck/engine/control/mask_counts.h>
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/axes.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/scan.h>
 #include <tapedeck/engine/ops/statistics.h>
-#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 
@@ -111,7 +111,8 @@ Shape named_shape(const Infer& f, std::int64_t batch_dims) {
     f.fail(fmt::format("batch_dims {} does not fit {} and {}", batch_dims, to_string(x), to_string(indices)));
   const int batch = static_cast<int>(batch_dims);
   for (int d = 0; d < batch; ++d)
-    if (x.shape[d] != indices.shape[d]) f.fail(fmt::format("batch dimensions differ: {} and {}", to_string(x), to_string(indices)));
+    if (x.shape[d] != indices.shape[d])
+      f.fail(fmt::format("batch dimensions differ: {} and {}", to_string(x), to_string(indices)));
   const std::int64_t k = indices.shape[q - 1];
   if (k > rank - batch) f.fail(fmt::format("tuples of {} are too long for {}", k, to_string(x)));
   for (int d = batch; d < batch + static_cast<int>(k); ++d) require_places(f, x.shape[d], x, indices);
@@ -129,8 +130,10 @@ void infer_gather_nd(Infer& f) {
 
 void infer_scatter_nd(Infer& f) {
   const auto& a = f.attributes<ScatterNdAttrs>();
-  if (a.reduction.view() == "add") require_addable(f);
-  else if (a.reduction.view() != "none") f.fail(fmt::format("reduction is \"none\" or \"add\", not \"{}\"", a.reduction.view()));
+  if (a.reduction.view() == "add")
+    require_addable(f);
+  else if (a.reduction.view() != "none")
+    f.fail(fmt::format("reduction is \"none\" or \"add\", not \"{}\"", a.reduction.view()));
   require_src(f, f.inputs[2], named_shape(f, a.batch_dims));
   infer_same(f);
 }
@@ -142,7 +145,8 @@ void require_count(const Infer& f, const Type& mask) {
 
 void require_mask(const Infer& f, const Type& mask) {
   if (mask.dtype != DType::boolean) f.fail(fmt::format("the mask must be bool, not {}", to_string(mask)));
-  if (mask.shape != f.inputs[0].shape) f.fail(fmt::format("the mask {} does not fit {}", to_string(mask), to_string(f.inputs[0])));
+  if (mask.shape != f.inputs[0].shape)
+    f.fail(fmt::format("the mask {} does not fit {}", to_string(mask), to_string(f.inputs[0])));
 }
 
 void infer_masked_select(Infer& f) {
@@ -176,7 +180,9 @@ std::int64_t grouping_bytes(std::int64_t n, std::int64_t m, std::int64_t inner) 
 }
 
 // kernels/cpu/movement/mask.cpp counts in blocks.
-std::int64_t compaction_bytes(const Type& mask) { return (mask.numel() / 16384 + 1) * static_cast<std::int64_t>(sizeof(std::int64_t)); }
+std::int64_t compaction_bytes(const Type& mask) {
+  return (mask.numel() / 16384 + 1) * static_cast<std::int64_t>(sizeof(std::int64_t));
+}
 
 // ---- gradients ----
 
@@ -232,7 +238,9 @@ Tensor counted_result(Tensor result, std::int64_t asked) {
   return result;
 }
 
-[[noreturn]] void refuse(const char* op, const Arg& x, const std::string& why) { throw TypeError(error_text(op, why, x.site())); }
+[[noreturn]] void refuse(const char* op, const Arg& x, const std::string& why) {
+  throw TypeError(error_text(op, why, x.site()));
+}
 
 void require_defined(const char* op, const Arg& x, const Tensor& other) {
   if (!x.tensor().defined() || !other.defined()) refuse(op, x, "an operand is undefined");
@@ -298,7 +306,8 @@ Tensor masked_select(const Arg& x, const Tensor& mask, std::int64_t count) {
   require_defined("masked_select", x, mask);
   Shape shape;
   if (!broadcast_shapes(x.tensor().shape(), mask.shape(), &shape))
-    refuse("masked_select", x, fmt::format("shapes do not broadcast: {} and {}", to_string(x.tensor().type()), to_string(mask.type())));
+    refuse("masked_select", x,
+           fmt::format("shapes do not broadcast: {} and {}", to_string(x.tensor().type()), to_string(mask.type())));
   const Tensor wide = x.tensor().shape() == shape ? x.tensor() : broadcast_to(x, shape);
   const Tensor held = mask.shape() == shape ? mask : broadcast_to(mask, shape);
   const CountAttrs attrs{counted(x, held, count)};
@@ -312,13 +321,14 @@ Tensor boolean_mask(const Arg& x, const Tensor& mask, std::int64_t count) {
                     std::equal(lead.begin(), lead.end(), shape.begin());
   if (!fits)
     refuse("boolean_mask", x,
-           fmt::format("the mask {} does not fit the first dimensions of {}", to_string(mask.type()), to_string(x.tensor().type())));
+           fmt::format("the mask {} does not fit the first dimensions of {}", to_string(mask.type()),
+                       to_string(x.tensor().type())));
   Shape rows{lead.numel()};
   for (int d = lead.rank; d < shape.rank; ++d) rows.sizes[rows.rank++] = shape[d];
   const Tensor flat = reshape(mask, Shape{lead.numel()}), table = reshape(x, rows);
   const Arg from(table, x.site().file, x.site().line);
   const Tensor places = nonzero(Arg(flat, x.site().file, x.site().line), count);
-  if (count < 0 && capturing_counts()) return gather_nd(from, places);   // no attribute holds the count
+  if (count < 0 && capturing_counts()) return gather_nd(from, places);  // no attribute holds the count
   return index_select(from, 0, reshape(places, Shape{places.size(0)}));
 }
 

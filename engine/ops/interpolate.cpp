@@ -1,8 +1,8 @@
 #include <tapedeck/engine/ops/interpolate.h>
 
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 
@@ -64,8 +64,8 @@ Tensor interpolate(const Arg& x, const Ints& size, std::string_view mode, bool a
     if (align_corners) throw TypeError(error_text("interpolate", "align_corners is for bilinear only", x.site()));
     return apply(ops::interpolate_nearest, {&x.tensor()}, &attrs, x.site());
   }
-  if (mode != "bilinear") throw TypeError(error_text("interpolate", fmt::format("mode must be nearest or bilinear, not '{}'", mode),
-      x.site()));
+  if (mode != "bilinear")
+    throw TypeError(error_text("interpolate", fmt::format("mode must be nearest or bilinear, not '{}'", mode), x.site()));
   const InterpolateBilinearAttrs attrs{size, align_corners};
   return apply(ops::interpolate_bilinear, {&x.tensor()}, &attrs, x.site());
 }

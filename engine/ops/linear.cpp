@@ -1,8 +1,8 @@
 #include <tapedeck/engine/ops/linear.h>
 
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 
@@ -47,7 +47,8 @@ Arg at(const Tensor& t, Site site) { return Arg(t, site.file, site.line); }
 void require_rank(const char* name, const Tensor& t, int rank, Site site) {
   if (!t.defined()) throw TypeError(error_text(name, "an operand is undefined", site));
   if (t.rank() != rank)
-    throw TypeError(error_text(name, fmt::format("needs {} dimension{}, got {}", rank, rank == 1 ? "" : "s", to_string(t.type())), site));
+    throw TypeError(
+        error_text(name, fmt::format("needs {} dimension{}, got {}", rank, rank == 1 ? "" : "s", to_string(t.type())), site));
 }
 
 // ---- einsum ----
@@ -157,9 +158,12 @@ class Einsum {
     for (std::size_t d = 0; d < term.indices.size(); ++d) {
       const std::int64_t size = term.t.size(static_cast<int>(d));
       const auto known = std::find_if(sizes_.begin(), sizes_.end(), [&](const auto& s) { return s.first == term.indices[d]; });
-      if (known == sizes_.end()) sizes_.emplace_back(term.indices[d], size);
-      else if (known->second == 1) known->second = size;
-      else if (size != 1 && size != known->second) fail_sizes(term.indices[d], known->second, size);
+      if (known == sizes_.end())
+        sizes_.emplace_back(term.indices[d], size);
+      else if (known->second == 1)
+        known->second = size;
+      else if (size != 1 && size != known->second)
+        fail_sizes(term.indices[d], known->second, size);
     }
   }
 
@@ -232,8 +236,10 @@ class Einsum {
     Ints summed;
     for (std::size_t d = 0; d < term.indices.size(); ++d) {
       const int index = term.indices[d];
-      if (needed(index, result, next) || (other && has(*other, index))) out.indices.push_back(index);
-      else summed.push_back(static_cast<int>(d));
+      if (needed(index, result, next) || (other && has(*other, index)))
+        out.indices.push_back(index);
+      else
+        summed.push_back(static_cast<int>(d));
     }
     if (summed.size > 0) out.t = sum(arg(term.t), summed);
     return out;
@@ -273,7 +279,8 @@ class Einsum {
     out.indices = batch;
     out.indices.insert(out.indices.end(), rows.begin(), rows.end());
     out.indices.insert(out.indices.end(), columns.begin(), columns.end());
-    if (out.indices.size() > static_cast<std::size_t>(kMaxRank)) fail(fmt::format("a product has more than {} dimensions", kMaxRank));
+    if (out.indices.size() > static_cast<std::size_t>(kMaxRank))
+      fail(fmt::format("a product has more than {} dimensions", kMaxRank));
     Shape shape;
     for (int index : out.indices) {
       const Term& owner = has(a.indices, index) ? a : b;
@@ -286,11 +293,12 @@ class Einsum {
 
   // [b,m,k] x [b,k,n] -> [b,m,n] in the cheapest way that says it.
   Tensor product(const Tensor& left, const Tensor& right, bool single, bool outer_product) const {
-    if (outer_product) return mul(arg(left), right);   // [b,m,1] * [b,1,n]
-    if (left.size(1) == 1 && right.size(2) == 1)       // rows times rows
+    if (outer_product) return mul(arg(left), right);  // [b,m,1] * [b,1,n]
+    if (left.size(1) == 1 && right.size(2) == 1)      // rows times rows
       return sum(arg(mul(arg(left), transpose(arg(right), {0, 2, 1}))), {2}, true);
     if (!single) return matmul(arg(left), right);
-    const Tensor a = reshape(arg(left), Shape{left.size(1), left.size(2)}), b = reshape(arg(right), Shape{right.size(1), right.size(2)});
+    const Tensor a = reshape(arg(left), Shape{left.size(1), left.size(2)}),
+                 b = reshape(arg(right), Shape{right.size(1), right.size(2)});
     return matmul(arg(a), b);
   }
 
@@ -306,15 +314,17 @@ class Einsum {
   std::string_view equation_;
   Site site_;
   std::vector<Term> terms_;
-  Indices counts_;                                    // every index of every operand, as often as it occurs
-  std::vector<std::pair<int, std::int64_t>> sizes_;   // of each index, after broadcasting
-  int hidden_ = 0;                                    // dimensions under the longest ellipsis
+  Indices counts_;                                   // every index of every operand, as often as it occurs
+  std::vector<std::pair<int, std::int64_t>> sizes_;  // of each index, after broadcasting
+  int hidden_ = 0;                                   // dimensions under the longest ellipsis
 };
 
 }  // namespace
 
 Tensor linear(const Arg& x, const Tensor& w) { return apply(ops::linear, {&x.tensor(), &w}, nullptr, x.site()); }
-Tensor linear(const Arg& x, const Tensor& w, const Tensor& bias) { return apply(ops::linear, {&x.tensor(), &w, &bias}, nullptr, x.site()); }
+Tensor linear(const Arg& x, const Tensor& w, const Tensor& bias) {
+  return apply(ops::linear, {&x.tensor(), &w, &bias}, nullptr, x.site());
+}
 
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, Site site) {
   if (operands.empty()) throw TypeError(error_text("einsum", "needs at least one tensor", site));
@@ -337,16 +347,17 @@ Tensor bmm(const Arg& a, const Tensor& b) {
   require_rank("bmm", a.tensor(), 3, a.site());
   require_rank("bmm", b, 3, a.site());
   if (a.tensor().size(0) != b.size(0))
-    throw TypeError(error_text("bmm", fmt::format("batches differ: {} and {}", to_string(a.tensor().type()), to_string(b.type())),
-        a.site()));
+    throw TypeError(error_text(
+        "bmm", fmt::format("batches differ: {} and {}", to_string(a.tensor().type()), to_string(b.type())), a.site()));
   return matmul(a, b);
 }
 
 Tensor tensordot(const Arg& a, const Tensor& b, int count) {
   if (!a.tensor().defined() || !b.defined()) throw TypeError(error_text("tensordot", "an operand is undefined", a.site()));
   if (count < 0 || count > a.tensor().rank() || count > b.rank())
-    throw TypeError(error_text("tensordot", fmt::format("cannot pair {} axes of {} and {}", count, to_string(a.tensor().type()),
-        to_string(b.type())), a.site()));
+    throw TypeError(error_text(
+        "tensordot", fmt::format("cannot pair {} axes of {} and {}", count, to_string(a.tensor().type()), to_string(b.type())),
+        a.site()));
   Ints axes_a, axes_b;
   for (int i = 0; i < count; ++i) axes_a.push_back(a.tensor().rank() - count + i), axes_b.push_back(i);
   return tensordot(a, b, axes_a, axes_b);
@@ -354,16 +365,19 @@ Tensor tensordot(const Arg& a, const Tensor& b, int count) {
 
 Tensor tensordot(const Arg& a, const Tensor& b, const Ints& axes_a, const Ints& axes_b) {
   if (!a.tensor().defined() || !b.defined()) throw TypeError(error_text("tensordot", "an operand is undefined", a.site()));
-  if (axes_a.size != axes_b.size) throw TypeError(error_text("tensordot", fmt::format("{} axes for {}", axes_a.size, axes_b.size),
-      a.site()));
+  if (axes_a.size != axes_b.size)
+    throw TypeError(error_text("tensordot", fmt::format("{} axes for {}", axes_a.size, axes_b.size), a.site()));
   std::string left, right, result;
   for (int i = 0; i < a.tensor().rank(); ++i) left += static_cast<char>('a' + i);
   for (int i = 0; i < b.rank(); ++i) right += static_cast<char>('A' + i);
   for (int k = 0; k < axes_a.size; ++k) {
-    const std::int64_t i = axes_a[k] < 0 ? axes_a[k] + a.tensor().rank() : axes_a[k], j = axes_b[k] < 0 ? axes_b[k] + b.rank() : axes_b[k];
+    const std::int64_t i = axes_a[k] < 0 ? axes_a[k] + a.tensor().rank() : axes_a[k],
+                       j = axes_b[k] < 0 ? axes_b[k] + b.rank() : axes_b[k];
     if (!valid_axis(i, a.tensor().rank()) || !valid_axis(j, b.rank()) || right[j] >= 'a')
-      throw TypeError(error_text("tensordot", fmt::format("cannot pair axis {} of {} with axis {} of {}", axes_a[k],
-                                                          to_string(a.tensor().type()), axes_b[k], to_string(b.type())), a.site()));
+      throw TypeError(error_text("tensordot",
+                                 fmt::format("cannot pair axis {} of {} with axis {} of {}", axes_a[k],
+                                             to_string(a.tensor().type()), axes_b[k], to_string(b.type())),
+                                 a.site()));
     right[j] = left[i];
   }
   for (char c : left)

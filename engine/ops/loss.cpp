@@ -1,7 +1,7 @@
 #include <tapedeck/engine/eager/call_scope.h>
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 
@@ -31,7 +31,8 @@ void infer_class_loss(Infer& f, const char* what, const Type& scores, const Type
   if (labels.shape != rows) f.fail(fmt::format("labels {} do not fit {} {}", to_string(labels), what, to_string(scores)));
   if (scores.shape[1] < 1) f.fail(fmt::format("no classes in {}", to_string(scores)));
   const Type expected{scores.dtype, {scores.shape[1]}};
-  if (weights && *weights != expected) f.fail(fmt::format("the weights must be {}, not {}", to_string(expected), to_string(*weights)));
+  if (weights && *weights != expected)
+    f.fail(fmt::format("the weights must be {}, not {}", to_string(expected), to_string(*weights)));
   require_reduction(f, reduction);
   f.outputs.assign(1, Type{scores.dtype, reduction.view() == "none" ? rows : Shape{}});
 }
@@ -106,7 +107,8 @@ void infer_ctc_loss(Infer& f) {
       f.fail(fmt::format("lengths must be i32[{0}] or i64[{0}], not {1}", batch[0], to_string(f.inputs[i])));
   const std::int64_t blank = f.attributes<CtcAttrs>().blank;
   if (blank < 0 || blank >= scores.shape[2]) f.fail(fmt::format("the blank {} is no class of {}", blank, to_string(scores)));
-  if (ctc_bytes(f.inputs, scores.shape[0] + 2) < 0) f.fail(fmt::format("{} and {} are too large", to_string(scores), to_string(targets)));
+  if (ctc_bytes(f.inputs, scores.shape[0] + 2) < 0)
+    f.fail(fmt::format("{} and {} are too large", to_string(scores), to_string(targets)));
   f.outputs.assign(1, Type{scores.dtype, batch});
 }
 
@@ -126,13 +128,15 @@ Cost cost_cross_entropy(std::span<const Type> inputs, std::span<const Type> outp
 
 Cost cost_ctc(std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) {
   Cost cost = cost_like_copy(inputs, outputs, attrs);
-  cost.flops = 100.0 * static_cast<double>(inputs[0].shape[0]) * static_cast<double>(inputs[1].numel() * 2 + inputs[1].shape[0]);
+  cost.flops =
+      100.0 * static_cast<double>(inputs[0].shape[0]) * static_cast<double>(inputs[1].numel() * 2 + inputs[1].shape[0]);
   return cost;
 }
 
 // ---- gradients ----
 
-Tensor class_loss(const Op& op, const Tensor& scores, const Tensor& labels, const Tensor* weights, const void* attrs, Site site) {
+Tensor class_loss(const Op& op, const Tensor& scores, const Tensor& labels, const Tensor* weights, const void* attrs,
+                  Site site) {
   if (weights) return apply(op, {&scores, &labels, weights}, attrs, site);
   return apply(op, {&scores, &labels}, attrs, site);
 }
@@ -149,7 +153,8 @@ Tensor nll_loss_grad(const Tensor& labels, const Tensor& dloss, const Tensor* we
 }
 
 // Per label its weight (1 without weights), 0 where it is ignored.
-Tensor label_weights(const Tensor& labels, const Tensor* weights, const Shape& scores, std::int64_t ignore_index, DType dtype, Site site) {
+Tensor label_weights(const Tensor& labels, const Tensor* weights, const Shape& scores, std::int64_t ignore_index, DType dtype,
+                     Site site) {
   const NllAttrs attrs{ignore_index, "none"};
   return class_loss(ops::nll_loss, full(scores, -1, dtype, site), labels, weights, &attrs, site);
 }
@@ -179,12 +184,13 @@ struct ClassLoss {
 
 // The gradient for the weights of classes of the sum of dloss * (per_class weighted by the smoothed targets), [n, c, ...] each.
 // A mean is `total` now, and shrinks as the weights of the labels grow.
-Tensor weight_gradient(const Tensor& per_class, const Tensor& labels, const Tensor& weights, const Tensor& dloss, const Tensor& total,
-                       const ClassLoss& a, Site site) {
+Tensor weight_gradient(const Tensor& per_class, const Tensor& labels, const Tensor& weights, const Tensor& dloss,
+                       const Tensor& total, const ClassLoss& a, Site site) {
   const DType dtype = per_class.dtype();
   const Shape& shape = per_class.shape();
   // -1 at the label of rows that count: the gradient of nll_loss.
-  const Tensor hot = nll_loss_grad(labels, full(labels.shape(), -1, dtype, site), nullptr, {shape[1], a.ignore_index, "none"}, site);
+  const Tensor hot =
+      nll_loss_grad(labels, full(labels.shape(), -1, dtype, site), nullptr, {shape[1], a.ignore_index, "none"}, site);
   Tensor targets = hot;
   if (a.smoothing != 0) {
     const Tensor counts = beside_classes(label_weights(labels, nullptr, shape, a.ignore_index, dtype, site));
@@ -207,7 +213,8 @@ void vjp_cross_entropy(Vjp& b) {
                             {a.label_smoothing, a.ignore_index, a.reduction}, b.site()));
 }
 
-// With p = softmax(x), the operand's gradient is u_k = s (A p_k - B_k) per row, where A and B hold weights and s the scale of the row.
+// With p = softmax(x), the operand's gradient is u_k = s (A p_k - B_k) per row, where A and B hold weights and s the scale of
+// the row.
 void vjp_cross_entropy_grad(Vjp& b) {
   const auto& a = b.attributes<CrossEntropyAttrs>();
   const Tensor* weights = b.n_inputs() > 3 ? &b.x(3) : nullptr;
@@ -240,7 +247,8 @@ void vjp_nll_loss(Vjp& b) {
   const Tensor* weights = b.n_inputs() > 2 ? &b.x(2) : nullptr;
   if (b.needs(0)) b.dx(0, nll_loss_grad(b.x(1), b.dy(), weights, {b.x(0).shape()[1], a.ignore_index, a.reduction}, b.site()));
   if (weights && b.needs(2))
-    b.dx(2, weight_gradient(neg(b.x(0)), b.x(1), *weights, b.dy(), mul(b.dy(), b.y()), {0, a.ignore_index, a.reduction}, b.site()));
+    b.dx(2, weight_gradient(neg(b.x(0)), b.x(1), *weights, b.dy(), mul(b.dy(), b.y()), {0, a.ignore_index, a.reduction},
+                            b.site()));
 }
 
 // Linear in dloss, and its transpose is nll_loss itself.
@@ -250,7 +258,8 @@ void vjp_nll_loss_grad(Vjp& b) {
   const NllAttrs forward{a.ignore_index, a.reduction};
   if (b.needs(1)) b.dx(1, class_loss(ops::nll_loss, b.dy(), b.x(0), weights, &forward, b.site()));
   if (weights && b.needs(2))
-    b.dx(2, weight_gradient(neg(b.dy()), b.x(0), *weights, b.x(1), sum(mul(b.dy(), b.y())), {0, a.ignore_index, a.reduction}, b.site()));
+    b.dx(2, weight_gradient(neg(b.dy()), b.x(0), *weights, b.x(1), sum(mul(b.dy(), b.y())), {0, a.ignore_index, a.reduction},
+                            b.site()));
 }
 
 // softplus(-x) is the loss of target 1.
@@ -274,7 +283,9 @@ void vjp_binary_cross_entropy_with_logits(Vjp& b) {
 
 // ---- what the author-facing functions share ----
 
-[[noreturn]] void refuse(const char* op, const std::string& message, Site site) { throw TypeError(error_text(op, message, site)); }
+[[noreturn]] void refuse(const char* op, const std::string& message, Site site) {
+  throw TypeError(error_text(op, message, site));
+}
 
 void require_defined(const char* op, std::initializer_list<const Tensor*> operands, Site site) {
   for (const Tensor* t : operands)
@@ -286,7 +297,8 @@ void require_pair(const char* op, const Arg& x, const Tensor& target) {
   require_defined(op, {&x.tensor(), &target}, x.site());
   const Type a = x.tensor().type(), b = target.type();
   if (!is_floating(a.dtype)) refuse(op, fmt::format("needs a floating type, got {}", to_string(a)), x.site());
-  if (a.shape != b.shape) refuse(op, fmt::format("the target {} does not have the shape of {}", to_string(b), to_string(a)), x.site());
+  if (a.shape != b.shape)
+    refuse(op, fmt::format("the target {} does not have the shape of {}", to_string(b), to_string(a)), x.site());
 }
 
 Tensor reduced(const char* op, const Tensor& losses, Name reduction, Site site) {
@@ -307,15 +319,18 @@ Tensor soft_cross_entropy(const Arg& logits, const Tensor& target, const CrossEn
   const Site site = logits.site();
   const CallScope scope(site);
   const Shape& shape = target.shape();
-  if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1)) refuse("cross_entropy", "label_smoothing must be between 0 and 1", site);
+  if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
+    refuse("cross_entropy", "label_smoothing must be between 0 and 1", site);
   if (shape.rank < 2)
-    refuse("cross_entropy", fmt::format("logits need at least two dimensions, got {}", to_string(logits.tensor().type())), site);
+    refuse("cross_entropy", fmt::format("logits need at least two dimensions, got {}", to_string(logits.tensor().type())),
+           site);
   Tensor q = target;
   if (o.label_smoothing != 0) q = add(mul(q, 1 - o.label_smoothing), o.label_smoothing / static_cast<double>(shape[1]));
   if (o.weights.defined()) {
     const Type expected{target.dtype(), {shape[1]}};
     if (o.weights.shape() != expected.shape)
-      refuse("cross_entropy", fmt::format("the weights must be {}, not {}", to_string(expected), to_string(o.weights.type())), site);
+      refuse("cross_entropy", fmt::format("the weights must be {}, not {}", to_string(expected), to_string(o.weights.type())),
+             site);
     Shape column = shape;
     for (int d = 0; d < column.rank; ++d)
       if (d != 1) column.sizes[d] = 1;
@@ -333,12 +348,14 @@ Tensor cross_entropy(const Arg& logits, const Tensor& labels, const CrossEntropy
   if (logits.tensor().defined() && labels.defined() && is_floating(labels.dtype()) && labels.shape() == logits.tensor().shape())
     return soft_cross_entropy(logits, labels, o);
   const CrossEntropyAttrs attrs{o.label_smoothing, o.ignore_index, o.reduction};
-  return class_loss(ops::cross_entropy, logits.tensor(), labels, o.weights.defined() ? &o.weights : nullptr, &attrs, logits.site());
+  return class_loss(ops::cross_entropy, logits.tensor(), labels, o.weights.defined() ? &o.weights : nullptr, &attrs,
+                    logits.site());
 }
 
 Tensor nll_loss(const Arg& log_probs, const Tensor& labels, const NllOptions& o) {
   const NllAttrs attrs{o.ignore_index, o.reduction};
-  return class_loss(ops::nll_loss, log_probs.tensor(), labels, o.weights.defined() ? &o.weights : nullptr, &attrs, log_probs.site());
+  return class_loss(ops::nll_loss, log_probs.tensor(), labels, o.weights.defined() ? &o.weights : nullptr, &attrs,
+                    log_probs.site());
 }
 
 // ---- differences ----
@@ -456,8 +473,8 @@ Tensor cosine_embedding_loss(const Arg& a, const Tensor& b, const Tensor& y, dou
   require_defined("cosine_embedding_loss", {&y}, a.site());
   const Tensor cosine = cosine_similarity(a, b, -1);
   if (y.shape() != cosine.shape())
-    refuse("cosine_embedding_loss", fmt::format("the target {} does not fit {}", to_string(y.type()), to_string(a.tensor().type())),
-           a.site());
+    refuse("cosine_embedding_loss",
+           fmt::format("the target {} does not fit {}", to_string(y.type()), to_string(a.tensor().type())), a.site());
   return reduced("cosine_embedding_loss", where(equal(y, 1), sub(1, cosine), relu(sub(cosine, margin))), reduction, a.site());
 }
 
@@ -497,7 +514,8 @@ Tensor poisson_nll_loss(const Arg& x, const Tensor& target, const PoissonOptions
   return reduced("poisson_nll_loss", losses, o.reduction, x.site());
 }
 
-Tensor gaussian_nll_loss(const Arg& x, const Tensor& target, const Tensor& variance, bool full_form, double eps, Name reduction) {
+Tensor gaussian_nll_loss(const Arg& x, const Tensor& target, const Tensor& variance, bool full_form, double eps,
+                         Name reduction) {
   const CallScope scope(x.site());
   require_pair("gaussian_nll_loss", x, target);
   require_defined("gaussian_nll_loss", {&variance}, x.site());
@@ -505,7 +523,8 @@ Tensor gaussian_nll_loss(const Arg& x, const Tensor& target, const Tensor& varia
   Tensor losses = mul(add(log(v), div(square(sub(x, target)), v)), 0.5);
   if (losses.shape() != x.tensor().shape())
     refuse("gaussian_nll_loss",
-           fmt::format("the variance {} does not broadcast to {}", to_string(variance.type()), to_string(x.tensor().type())), x.site());
+           fmt::format("the variance {} does not broadcast to {}", to_string(variance.type()), to_string(x.tensor().type())),
+           x.site());
   if (full_form) losses = add(losses, 0.5 * std::log(2 * M_PI));
   return reduced("gaussian_nll_loss", losses, reduction, x.site());
 }
@@ -516,7 +535,8 @@ Tensor ctc_loss(const Arg& log_probs, const Tensor& targets, const Tensor& input
                 const CtcOptions& o) {
   const CallScope scope(log_probs.site());
   const CtcAttrs attrs{o.blank, o.zero_infinity};
-  const Tensor losses = apply(ops::ctc_loss, {&log_probs.tensor(), &targets, &input_lengths, &target_lengths}, &attrs, log_probs.site());
+  const Tensor losses =
+      apply(ops::ctc_loss, {&log_probs.tensor(), &targets, &input_lengths, &target_lengths}, &attrs, log_probs.site());
   if (o.reduction.view() != "mean") return reduced("ctc_loss", losses, o.reduction, log_probs.site());
   return mean(div(losses, cast(maximum(target_lengths, 1), losses.dtype())));
 }

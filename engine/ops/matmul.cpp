@@ -1,6 +1,6 @@
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 
@@ -34,8 +34,10 @@ void vjp_matmul(Vjp& b) {
   if (b.needs(0)) b.dx(0, matmul(b.dy(), transpose_last(b.x(1))));
   if (!b.needs(1)) return;
   const bool one_matrix = b.x(0).rank() > 2 && b.x(1).rank() == 2 && b.x(0).numel() > 0 && b.dy().numel() > 0;
-  if (one_matrix) b.dx(1, matmul(transpose_last(rows_of(b.x(0))), rows_of(b.dy())));
-  else b.dx(1, matmul(transpose_last(b.x(0)), b.dy()));
+  if (one_matrix)
+    b.dx(1, matmul(transpose_last(rows_of(b.x(0))), rows_of(b.dy())));
+  else
+    b.dx(1, matmul(transpose_last(b.x(0)), b.dy()));
 }
 
 }  // namespace

@@ -7,26 +7,27 @@
 namespace tapedeck TAPEDECK_API {
 
 OP(matmul, {
-  .doc = "matrix product of [..,m,k] and [..,k,n]; leading dimensions broadcast",
-  .traits = kMatrixStrides | kLowPrecision,
-  .min_inputs = 2, .max_inputs = 2,
-  .infer = infer_matmul,
-  .vjp = vjp_matmul,
-  .cost = [](std::span<const Type> in, std::span<const Type> out, const void*) {
-    const double k = static_cast<double>(in[0].shape[in[0].shape.rank - 1]);
-    Cost cost = cost_like_copy(in, out, nullptr);
-    cost.flops = 2.0 * k * static_cast<double>(out[0].numel());
-    return cost;
-  },
-  .examples = {"matmul(f32[3,4], f32[4,5])", "matmul(f32[2,3,4], f32[4,5])", "matmul(f32[2,1,3,4], f32[5,4,2])",
-               "matmul(f32[3,0], f32[0,2])",
-               "matmul(f32[2,2,3,4], f32[4,2])", "matmul(f32[3,4], f32[2,4,5])"},
-})
+               .doc = "matrix product of [..,m,k] and [..,k,n]; leading dimensions broadcast",
+               .traits = kMatrixStrides | kLowPrecision,
+               .min_inputs = 2,
+               .max_inputs = 2,
+               .infer = infer_matmul,
+               .vjp = vjp_matmul,
+               .cost =
+                   [](std::span<const Type> in, std::span<const Type> out, const void*) {
+                     const double k = static_cast<double>(in[0].shape[in[0].shape.rank - 1]);
+                     Cost cost = cost_like_copy(in, out, nullptr);
+                     cost.flops = 2.0 * k * static_cast<double>(out[0].numel());
+                     return cost;
+                   },
+               .examples = {"matmul(f32[3,4], f32[4,5])", "matmul(f32[2,3,4], f32[4,5])", "matmul(f32[2,1,3,4], f32[5,4,2])",
+                            "matmul(f32[3,0], f32[0,2])", "matmul(f32[2,2,3,4], f32[4,2])", "matmul(f32[3,4], f32[2,4,5])"},
+           })
 
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-Tensor matmul_vectors(const Tensor& a, const Tensor& b, Site site);   // of matmul: at least one operand has no matrix dimensions
+Tensor matmul_vectors(const Tensor& a, const Tensor& b, Site site);  // of matmul: at least one operand has no matrix dimensions
 // As NumPy: a vector on the left is a row, one on the right a column, and the dimension it gained is dropped from the result.
 inline Tensor matmul(const Arg& a, const Arg& b) {
   auto [x, y] = promoted("matmul", a, b);
@@ -35,5 +36,5 @@ inline Tensor matmul(const Arg& a, const Arg& b) {
 }
 #endif
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API
 #endif

@@ -1,6 +1,6 @@
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 
@@ -24,12 +24,13 @@ void require_list(const Infer& f, const Ints& list, const char* name) {
 void infer_reshape(Infer& f) {
   const Shape shape = shape_of(f, f.attributes<ShapeAttrs>().shape);
   if (shape.numel() != f.inputs[0].numel())
-    f.fail(fmt::format("{} has {} elements, {} has {}", to_string(f.inputs[0]), f.inputs[0].numel(), to_string(shape), shape.numel()));
+    f.fail(fmt::format("{} has {} elements, {} has {}", to_string(f.inputs[0]), f.inputs[0].numel(), to_string(shape),
+                       shape.numel()));
   f.outputs.assign(1, Type{f.inputs[0].dtype, shape});
 }
 
-// Old dimensions that lie gap-free behind one another form a group, in which new dimensions may be cut at will. The reshape is a
-// view if every group's elements are exactly those of a run of new dimensions.
+// Old dimensions that lie gap-free behind one another form a group, in which new dimensions may be cut at will. The reshape is
+// a view if every group's elements are exactly those of a run of new dimensions.
 bool view_reshape(const Type& in, const std::int64_t* strides, const void*, const Type& out, std::int64_t* offset,
                   std::int64_t* out_strides) {
   *offset = 0;
@@ -195,8 +196,7 @@ bool view_broadcast_to(const Type& in, const std::int64_t* strides, const void*,
                        std::int64_t* out_strides) {
   *offset = 0;
   const int lead = out.shape.rank - in.shape.rank;
-  for (int i = 0; i < out.shape.rank; ++i)
-    out_strides[i] = i < lead || in.shape[i - lead] == 1 ? 0 : strides[i - lead];
+  for (int i = 0; i < out.shape.rank; ++i) out_strides[i] = i < lead || in.shape[i - lead] == 1 ? 0 : strides[i - lead];
   return true;
 }
 
@@ -238,8 +238,8 @@ void infer_concat(Infer& f) {
   f.outputs.assign(1, out);
 }
 
-void part_of_concat(std::span<const Type> inputs, int input, const void* attrs, const std::int64_t* result_strides, std::int64_t* offset,
-                    std::int64_t* strides) {
+void part_of_concat(std::span<const Type> inputs, int input, const void* attrs, const std::int64_t* result_strides,
+                    std::int64_t* offset, std::int64_t* strides) {
   const auto axis = static_cast<int>(static_cast<const AxisAttrs*>(attrs)->axis);
   *offset = 0;
   for (int i = 0; i < input; ++i) *offset += inputs[i].shape[axis] * result_strides[axis];
@@ -299,8 +299,10 @@ Tensor reshape(const Arg& x, std::initializer_list<std::int64_t> sizes) {
   std::vector<std::int64_t> all(sizes);
   if (open >= 0) {
     if (known == 0 || x.tensor().numel() % known != 0)
-      throw TypeError(error_text("reshape", fmt::format("no size for -1: {} has {} elements, the others make {}",
-                                                        to_string(x.tensor().type()), x.tensor().numel(), known), x.site()));
+      throw TypeError(error_text("reshape",
+                                 fmt::format("no size for -1: {} has {} elements, the others make {}",
+                                             to_string(x.tensor().type()), x.tensor().numel(), known),
+                                 x.site()));
     all[open] = x.tensor().numel() / known;
   }
   return reshape(x, Shape(std::span<const std::int64_t>(all)));
@@ -332,7 +334,8 @@ Tensor slice_along(const Arg& x, std::int64_t axis, std::int64_t start, std::int
   const Shape& shape = checked_shape("slice", x);
   const std::int64_t wanted = axis < 0 ? axis + shape.rank : axis;
   if (!valid_axis(wanted, shape.rank))
-    throw TypeError(error_text("slice", fmt::format("dimension {} is outside {}", axis, to_string(x.tensor().type())), x.site()));
+    throw TypeError(
+        error_text("slice", fmt::format("dimension {} is outside {}", axis, to_string(x.tensor().type())), x.site()));
   Ints starts, stops, steps;
   for (int i = 0; i < shape.rank; ++i) {
     starts.push_back(i == wanted ? start : 0);

@@ -1,10 +1,10 @@
-// Inference and gradients of the normalisations. Second gradients are written once, for x brought into a form in which statistics and
-// weights broadcast: see grad_vjp.
-#include <tapedeck/engine/ir/infer.h>
-#include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/ops/norm.h>
+// Inference and gradients of the normalisations. Second gradients are written once, for x brought into a form in which
+// statistics and weights broadcast: see grad_vjp.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/norm.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/kernels/cpu/normalization/norm_plan.h>
 
 #include <fmt/format.h>
@@ -88,7 +88,8 @@ struct Rows {
 Rows rows_of(const Infer& f) {
   const auto& a = f.attributes<LayerNormAttrs>();
   const Type& x = require_x(f, a.eps, 1);
-  if (a.dims < 1 || a.dims > x.shape.rank) f.fail(fmt::format("cannot normalise over {} dimensions of {}", a.dims, to_string(x)));
+  if (a.dims < 1 || a.dims > x.shape.rank)
+    f.fail(fmt::format("cannot normalise over {} dimensions of {}", a.dims, to_string(x)));
   const int kept = x.shape.rank - static_cast<int>(a.dims);
   Rows r{{x.dtype, {}}, {x.dtype, {}}};
   for (int i = 0; i < x.shape.rank; ++i) {
@@ -196,7 +197,8 @@ void vjp_layer_norm(Vjp& b) { vjp_centred(b, ops::layer_norm_grad); }
 void vjp_group_norm(Vjp& b) { vjp_centred(b, ops::group_norm_grad); }
 
 void vjp_rms_norm(Vjp& b) {
-  pass_on(b, apply_grad(ops::rms_norm_grad, {b.x(0), b.dy(0), b.y(1), b.dy(1)}, b.n_inputs() > 1 ? b.x(1) : Tensor(), b.attrs, b.site()));
+  pass_on(b, apply_grad(ops::rms_norm_grad, {b.x(0), b.dy(0), b.y(1), b.dy(1)}, b.n_inputs() > 1 ? b.x(1) : Tensor(), b.attrs,
+                        b.site()));
 }
 
 // The first gradient is, with xh = (x - mean) rstd, g = dy w, and averages over the `axes` that share statistics (n elements),
@@ -264,11 +266,16 @@ struct GradForm {
 // The operands of a centred gradient op in that form; its second statistic is rstd.
 GradVjp in_form(const Vjp& b, const GradForm& form) {
   const bool weighted = b.n_inputs() > 6;
-  return {shaped(b.x(0), form.x),          shaped(b.x(1), form.x),
-          shaped(b.x(2), form.statistic),  shaped(b.x(3), form.statistic),
-          shaped(b.x(5), form.statistic),  weighted ? shaped(b.x(6), form.weight) : Tensor(),
-          shaped(b.dy(0), form.x),         weighted ? shaped(b.dy(1), form.weight) : Tensor(),
-          weighted ? shaped(b.dy(2), form.weight) : Tensor(), form.axes};
+  return {shaped(b.x(0), form.x),
+          shaped(b.x(1), form.x),
+          shaped(b.x(2), form.statistic),
+          shaped(b.x(3), form.statistic),
+          shaped(b.x(5), form.statistic),
+          weighted ? shaped(b.x(6), form.weight) : Tensor(),
+          shaped(b.dy(0), form.x),
+          weighted ? shaped(b.dy(1), form.weight) : Tensor(),
+          weighted ? shaped(b.dy(2), form.weight) : Tensor(),
+          form.axes};
 }
 
 void pass_on_pieces(Vjp& b, const GradForm& form, const GradPieces& out) {
@@ -324,9 +331,16 @@ void vjp_batch_norm_grad(Vjp& b) {
 void vjp_rms_norm_grad(Vjp& b) {
   const Shape x = rows_shape(b), statistic{x[0], 1}, weight{1, x[1]};
   const bool weighted = b.n_inputs() > 4;
-  const GradPieces out = grad_vjp({shaped(b.x(0), x), shaped(b.x(1), x), Tensor(), shaped(b.x(2), statistic), shaped(b.x(3), statistic),
-                                   weighted ? shaped(b.x(4), weight) : Tensor(), shaped(b.dy(0), x),
-                                   weighted ? shaped(b.dy(1), weight) : Tensor(), Tensor(), {1}});
+  const GradPieces out = grad_vjp({shaped(b.x(0), x),
+                                   shaped(b.x(1), x),
+                                   Tensor(),
+                                   shaped(b.x(2), statistic),
+                                   shaped(b.x(3), statistic),
+                                   weighted ? shaped(b.x(4), weight) : Tensor(),
+                                   shaped(b.dy(0), x),
+                                   weighted ? shaped(b.dy(1), weight) : Tensor(),
+                                   Tensor(),
+                                   {1}});
   b.dx(0, reshape(out.x, b.x(0).shape()));
   b.dx(1, reshape(out.dy, b.x(1).shape()));
   b.dx(2, reshape(out.rstd, b.x(2).shape()));
@@ -361,7 +375,8 @@ void vjp_batch_norm_inference(Vjp& b) {
 // ---- what authors call ----
 
 // The operands with weight and bias behind them, as far as they are there.
-std::vector<Tensor> with_affine(const char* op, std::vector<Tensor> operands, const Tensor& weight, const Tensor& bias, Site site) {
+std::vector<Tensor> with_affine(const char* op, std::vector<Tensor> operands, const Tensor& weight, const Tensor& bias,
+                                Site site) {
   if (bias.defined() && !weight.defined()) throw TypeError(error_text(op, "a bias needs a weight", site));
   if (weight.defined()) operands.push_back(weight);
   if (bias.defined()) operands.push_back(bias);
@@ -372,7 +387,8 @@ std::vector<Tensor> with_affine(const char* op, std::vector<Tensor> operands, co
 
 BatchNormResult batch_norm(const Arg& x, const Tensor& weight, const Tensor& bias, double eps) {
   const BatchNormAttrs attrs{eps};
-  std::vector<Tensor> r = apply_all(ops::batch_norm, with_affine("batch_norm", {x.tensor()}, weight, bias, x.site()), &attrs, x.site());
+  std::vector<Tensor> r =
+      apply_all(ops::batch_norm, with_affine("batch_norm", {x.tensor()}, weight, bias, x.site()), &attrs, x.site());
   return {r[0], r[1], r[2]};
 }
 
@@ -380,7 +396,8 @@ Tensor batch_norm_inference(const Arg& x, const Tensor& mean, const Tensor& vari
                             double eps) {
   const BatchNormAttrs attrs{eps};
   const char* op = "batch_norm_inference";
-  return apply_all(ops::batch_norm_inference, with_affine(op, {x.tensor(), mean, variance}, weight, bias, x.site()), &attrs, x.site())[0];
+  return apply_all(ops::batch_norm_inference, with_affine(op, {x.tensor(), mean, variance}, weight, bias, x.site()), &attrs,
+                   x.site())[0];
 }
 
 void ema_in_place(const Arg& running, const Tensor& batch, double momentum) {
@@ -422,7 +439,8 @@ Tensor instance_norm(const Arg& x, const Tensor& weight, const Tensor& bias, dou
 
 Tensor local_response_norm(const Arg& x, std::int64_t size, double alpha, double beta, double k) {
   const Tensor& t = with_channels("local_response_norm", x);
-  if (size < 1) throw TypeError(error_text("local_response_norm", fmt::format("needs a size of at least 1, got {}", size), x.site()));
+  if (size < 1)
+    throw TypeError(error_text("local_response_norm", fmt::format("needs a size of at least 1, got {}", size), x.site()));
   const std::int64_t below = (size - 1) / 2, channels = t.size(1);
   Ints before, after;
   for (int d = 0; d < t.rank(); ++d) {
@@ -436,7 +454,8 @@ Tensor local_response_norm(const Arg& x, std::int64_t size, double alpha, double
 }
 
 Tensor normalize(const Arg& x, double p, std::int64_t axis, double eps) {
-  if (p == 2) return div(x, sqrt(maximum(sum(square(x), {axis}, true), eps * eps)));  // no root of 0, whose gradient is infinite
+  if (p == 2)
+    return div(x, sqrt(maximum(sum(square(x), {axis}, true), eps * eps)));  // no root of 0, whose gradient is infinite
   if (p == 1) return div(x, maximum(sum(abs(x), {axis}, true), eps));
   if (std::isinf(p) && p > 0) return div(x, maximum(max(abs(x), {axis}, true), eps));
   throw TypeError(error_text("normalize", fmt::format("p must be 1, 2 or infinity, not {}", p), x.site()));

@@ -25,7 +25,8 @@ void infer_weights(Infer& f, std::size_t states) {
   const Type w = f.inputs[0];
   infer_require_float(f, w);
   for (std::size_t i = 1; i < 2 + states; ++i)
-    if (f.inputs[i] != w) f.fail(fmt::format("operand {} has type {}, the parameter {}", i, to_string(f.inputs[i]), to_string(w)));
+    if (f.inputs[i] != w)
+      f.fail(fmt::format("operand {} has type {}, the parameter {}", i, to_string(f.inputs[i]), to_string(w)));
   f.outputs.assign(1 + states, w);
 }
 

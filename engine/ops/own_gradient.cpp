@@ -7,7 +7,8 @@
 namespace tapedeck {
 namespace {
 
-bool view_as_is(const Type& in, const std::int64_t* strides, const void*, const Type&, std::int64_t* offset, std::int64_t* out_strides) {
+bool view_as_is(const Type& in, const std::int64_t* strides, const void*, const Type&, std::int64_t* offset,
+                std::int64_t* out_strides) {
   *offset = 0;
   std::copy_n(strides, in.shape.rank, out_strides);
   return true;

@@ -1,8 +1,8 @@
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/pool.h>
 #include <tapedeck/engine/ops/windows.h>
-#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/kernels/cpu/pooling/pool.h>
 
 #include <fmt/format.h>
@@ -41,7 +41,8 @@ void check_windows(const Infer& f, const Windows& a, int dims) {
   std::int64_t taps = 1;
   for (int i = 0; i < dims; ++i) {
     const std::int64_t extent = item(a.dilation, i) * (item(a.window, i) - 1) + 1;
-    if (2 * item(a.padding, i) > extent) f.fail(fmt::format("padding {} is more than half of the window {}", item(a.padding, i), extent));
+    if (2 * item(a.padding, i) > extent)
+      f.fail(fmt::format("padding {} is more than half of the window {}", item(a.padding, i), extent));
     taps *= item(a.window, i);
     if (taps > INT32_MAX) f.fail("the window is too large");
   }
@@ -198,7 +199,8 @@ AvgPoolGradAttrs avg_grad_attrs(const AvgPoolAttrs& a, const Shape& x) {
 }
 AvgPoolAttrs avg_attrs(const AvgPoolGradAttrs& a) { return {a.window, a.stride, a.padding, a.ceil_mode, a.count_include_pad}; }
 
-template <Tensor (*index_of)(const Arg&, const PoolAttrs&), Tensor (*grad)(const Arg&, const Tensor&, const PoolIndexGradAttrs&)>
+template <Tensor (*index_of)(const Arg&, const PoolAttrs&),
+          Tensor (*grad)(const Arg&, const Tensor&, const PoolIndexGradAttrs&)>
 void vjp_max_pool(Vjp& b) {
   const auto& a = b.attributes<PoolAttrs>();
   b.dx(0, grad(index_of(b.x(0), a), b.dy(), index_grad_attrs(a, b.x(0).shape())));
@@ -258,7 +260,8 @@ Tensor pool_rows(const char* name, const Op& op, const Arg& x, const Attrs& attr
 bool equal_windows(const Tensor& x, const Ints& size, Ints* window) {
   if (!x.defined() || x.rank() != 4 || size.size != 2) return false;
   for (int i = 0; i < 2; ++i)
-    if (size[i] < 1 || x.size(2 + i) < 1 || x.size(2 + i) % size[i] != 0 || x.size(2 + i) / size[i] > kMaxWindowStep) return false;
+    if (size[i] < 1 || x.size(2 + i) < 1 || x.size(2 + i) % size[i] != 0 || x.size(2 + i) / size[i] > kMaxWindowStep)
+      return false;
   *window = {x.size(2) / size[0], x.size(3) / size[1]};
   return true;
 }
@@ -270,7 +273,8 @@ Tensor adaptive_windows(const Arg& dy, const AdaptivePoolAttrs& attrs) {
 Ints spatial_axes(const char* name, const Arg& x) {
   require_defined(name, x);
   const int rank = x.tensor().rank();
-  if (rank < 3) throw TypeError(error_text(name, fmt::format("needs [n,c,spatial], got {}", to_string(x.tensor().type())), x.site()));
+  if (rank < 3)
+    throw TypeError(error_text(name, fmt::format("needs [n,c,spatial], got {}", to_string(x.tensor().type())), x.site()));
   Ints axes;
   for (int i = 2; i < rank; ++i) axes.push_back(i);
   return axes;
@@ -321,7 +325,9 @@ Tensor adaptive_max_pool2d(const Arg& x, const Ints& size) {
 Tensor global_avg_pool(const Arg& x) { return mean(x, spatial_axes("global_avg_pool", x), true); }
 Tensor global_max_pool(const Arg& x) { return max(x, spatial_axes("global_max_pool", x), true); }
 
-Tensor max_pool2d_grad(const Arg& x, const Tensor& dy, const PoolAttrs& attrs) { return pool(ops::max_pool2d_grad, 2, x, dy, attrs); }
+Tensor max_pool2d_grad(const Arg& x, const Tensor& dy, const PoolAttrs& attrs) {
+  return pool(ops::max_pool2d_grad, 2, x, dy, attrs);
+}
 Tensor max_pool2d_index(const Arg& x, const PoolAttrs& attrs) { return pool(ops::max_pool2d_index, 2, x, attrs); }
 Tensor max_pool2d_grad_from_index(const Arg& index, const Tensor& dy, const PoolIndexGradAttrs& attrs) {
   return pool(ops::max_pool2d_grad_from_index, 2, index, dy, attrs);

@@ -1,8 +1,8 @@
 #include <tapedeck/engine/eager/call_scope.h>
-#include <tapedeck/engine/ir/infer.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/thread_state.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/kernels/alpha_dropout.h>
 
 #include <fmt/format.h>
@@ -86,7 +86,8 @@ void infer_multinomial(Infer& f) {
   Type out{DType::i64, p.shape};
   out.shape.sizes[p.shape.rank - 1] = a.samples;
   const std::int64_t wide[3] = {2, p.shape.rank == 2 ? p.shape[0] : 1, classes};  // workspace: 16 bytes a class
-  if (checked_bytes(out.dtype, {out.shape.sizes, static_cast<std::size_t>(out.shape.rank)}) < 0 || checked_bytes(DType::f64, wide) < 0)
+  if (checked_bytes(out.dtype, {out.shape.sizes, static_cast<std::size_t>(out.shape.rank)}) < 0 ||
+      checked_bytes(DType::f64, wide) < 0)
     f.fail("too many samples");
   f.outputs.assign(1, out);
 }

@@ -103,9 +103,13 @@ int checked_axis(const char* name, const Arg& x, std::int64_t axis, int slots) {
   return static_cast<int>(from_front);
 }
 
-int checked_axis(const char* name, const Arg& x, std::int64_t axis) { return checked_axis(name, x, axis, checked_shape(name, x).rank); }
+int checked_axis(const char* name, const Arg& x, std::int64_t axis) {
+  return checked_axis(name, x, axis, checked_shape(name, x).rank);
+}
 
-[[noreturn]] void refuse(const char* name, const Arg& x, const std::string& why) { throw TypeError(error_text(name, why, x.site())); }
+[[noreturn]] void refuse(const char* name, const Arg& x, const std::string& why) {
+  throw TypeError(error_text(name, why, x.site()));
+}
 
 // [product of the dimensions before `axis`, size of it, product of those after].
 std::array<std::int64_t, 3> around(const Shape& shape, int axis) {
@@ -221,7 +225,8 @@ std::vector<Tensor> split(const Arg& x, const std::vector<std::int64_t>& sizes, 
 }
 
 std::vector<Tensor> split(const Arg& x, std::int64_t size, std::int64_t axis) {
-  const std::int64_t whole = x.tensor().defined() ? x.tensor().shape()[checked_axis("split", x, axis)] : checked_axis("split", x, axis);
+  const std::int64_t whole =
+      x.tensor().defined() ? x.tensor().shape()[checked_axis("split", x, axis)] : checked_axis("split", x, axis);
   if (size < 1) refuse("split", x, fmt::format("parts cannot have the size {}", size));
   std::vector<std::int64_t> sizes;
   for (std::int64_t left = whole; left > 0; left -= size) sizes.push_back(std::min(size, left));
@@ -247,7 +252,8 @@ Tensor narrow(const Arg& x, std::int64_t axis, std::int64_t start, std::int64_t 
   const int d = checked_axis("narrow", x, axis);
   const std::int64_t size = x.tensor().shape()[d], first = start < 0 ? start + size : start;
   if (first < 0 || first > size || length < 0 || length > size - first)
-    refuse("narrow", x, fmt::format("{} elements from {} on are outside axis {} of {}", length, start, d, to_string(x.tensor().type())));
+    refuse("narrow", x,
+           fmt::format("{} elements from {} on are outside axis {} of {}", length, start, d, to_string(x.tensor().type())));
   return slice(x, d, first, first + length);
 }
 
@@ -268,8 +274,8 @@ Tensor stack(const std::vector<Tensor>& tensors, std::int64_t axis, Site site) {
   for (const Tensor& t : tensors) {
     if (!t.defined()) throw TypeError(error_text("stack", "an operand is undefined", site));
     if (t.type() != tensors[0].type())
-      throw TypeError(error_text("stack", fmt::format("operands differ in type: {} and {}", to_string(tensors[0].type()),
-          to_string(t.type())), site));
+      throw TypeError(error_text(
+          "stack", fmt::format("operands differ in type: {} and {}", to_string(tensors[0].type()), to_string(t.type())), site));
     layers.push_back(unsqueeze(at(t, site), d));
   }
   return concat(layers, d, site);
@@ -293,7 +299,8 @@ Tensor unsqueeze(const Arg& x, std::int64_t axis) {
   const int d = checked_axis("unsqueeze", x, axis, shape.rank + 1);
   std::vector<std::int64_t> sizes(shape.begin(), shape.end());
   sizes.insert(sizes.begin() + d, 1);
-  if (shape.rank == kMaxRank) refuse("unsqueeze", x, fmt::format("{} has no room for another dimension", to_string(x.tensor().type())));
+  if (shape.rank == kMaxRank)
+    refuse("unsqueeze", x, fmt::format("{} has no room for another dimension", to_string(x.tensor().type())));
   return reshape(x, Shape(std::span<const std::int64_t>(sizes)));
 }
 
@@ -304,8 +311,10 @@ Tensor flatten(const Arg& x, std::int64_t first, std::int64_t last) {
   if (from > to) refuse("flatten", x, fmt::format("axis {} comes after axis {}", first, last));
   Shape flat;
   for (int d = 0; d < shape.rank; ++d) {
-    if (d <= from || d > to) flat.sizes[flat.rank++] = shape[d];
-    else flat.sizes[flat.rank - 1] *= shape[d];
+    if (d <= from || d > to)
+      flat.sizes[flat.rank++] = shape[d];
+    else
+      flat.sizes[flat.rank - 1] *= shape[d];
   }
   return reshape(x, flat);
 }
@@ -348,8 +357,8 @@ std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors, Site s
     if (!t.defined()) throw TypeError(error_text("broadcast_tensors", "an operand is undefined", site));
     Shape both;
     if (!broadcast_shapes(shape, t.shape(), &both))
-      throw TypeError(error_text("broadcast_tensors", fmt::format("{} does not broadcast with {}", to_string(t.shape()),
-          to_string(shape)), site));
+      throw TypeError(error_text("broadcast_tensors",
+                                 fmt::format("{} does not broadcast with {}", to_string(t.shape()), to_string(shape)), site));
     shape = both;
   }
   std::vector<Tensor> expanded;
@@ -377,7 +386,8 @@ Tensor pixel_shuffle(const Arg& x, std::int64_t factor) {
   const int c = shape.rank - 3;
   if (c < 0) refuse("pixel_shuffle", x, fmt::format("needs at least three dimensions, got {}", to_string(x.tensor().type())));
   if (factor < 1 || factor > (1 << 20) || shape[c] % (factor * factor) != 0)
-    refuse("pixel_shuffle", x, fmt::format("the channels of {} do not come in squares of {}", to_string(x.tensor().type()), factor));
+    refuse("pixel_shuffle", x,
+           fmt::format("the channels of {} do not come in squares of {}", to_string(x.tensor().type()), factor));
   std::int64_t batch = 1;
   for (int d = 0; d < c; ++d) batch *= shape[d];
   const std::int64_t channels = shape[c] / (factor * factor), h = shape[c + 1], w = shape[c + 2];
@@ -406,9 +416,11 @@ Tensor pixel_unshuffle(const Arg& x, std::int64_t factor) {
 
 Tensor channel_shuffle(const Arg& x, std::int64_t groups) {
   const Shape& shape = checked_shape("channel_shuffle", x);
-  if (shape.rank < 2) refuse("channel_shuffle", x, fmt::format("needs at least two dimensions, got {}", to_string(x.tensor().type())));
+  if (shape.rank < 2)
+    refuse("channel_shuffle", x, fmt::format("needs at least two dimensions, got {}", to_string(x.tensor().type())));
   if (groups < 1 || shape[1] % groups != 0)
-    refuse("channel_shuffle", x, fmt::format("the channels of {} do not make {} equal groups", to_string(x.tensor().type()), groups));
+    refuse("channel_shuffle", x,
+           fmt::format("the channels of {} do not make {} equal groups", to_string(x.tensor().type()), groups));
   const auto [batch, channels, inner] = around(shape, 1);
   const Tensor apart = reshape(x, Shape{batch, groups, channels / groups, inner});
   return reshape(at(transpose(at(apart, x.site()), {0, 2, 1, 3}), x.site()), shape);

@@ -1,8 +1,9 @@
-// Inference and gradients of the recurrent cells; second gradients are the derivatives of the formulas in kernels/cpu/elementwise/recurrent.cpp.
+// Inference and gradients of the recurrent cells; second gradients are the derivatives of the formulas in
+// kernels/cpu/elementwise/recurrent.cpp.
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/recurrent.h>
-#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 
@@ -55,8 +56,10 @@ void infer_gru_cell_grad(Infer& f) {
 
 void infer_unstack(Infer& f) {
   const Type x = f.inputs[0];
-  if (x.shape.rank < 1 || x.shape[0] < 1) f.fail(fmt::format("needs at least one element along the first dimension, got {}", to_string(x)));
-  if (x.shape[0] > kMostResults) f.fail(fmt::format("{} has more than {} elements along the first dimension", to_string(x), kMostResults));
+  if (x.shape.rank < 1 || x.shape[0] < 1)
+    f.fail(fmt::format("needs at least one element along the first dimension, got {}", to_string(x)));
+  if (x.shape[0] > kMostResults)
+    f.fail(fmt::format("{} has more than {} elements along the first dimension", to_string(x), kMostResults));
   Type out{x.dtype, {}};
   for (int d = 1; d < x.shape.rank; ++d) out.shape.sizes[out.shape.rank++] = x.shape[d];
   f.outputs.assign(static_cast<std::size_t>(x.shape[0]), out);
@@ -89,8 +92,10 @@ void vjp_lstm_cell(Vjp& b) {
 
 void vjp_lstm_cell_grad(Vjp& b) {
   const Tensor &gates = b.x(0), &c = b.x(1), &dh = b.x(2), &dnext = b.x(3);
-  const Tensor i = sigmoid(gate(gates, c, 0)), f = sigmoid(gate(gates, c, 1)), g = tanh(gate(gates, c, 2)), o = sigmoid(gate(gates, c, 3));
-  const Tensor ai = gate(b.dy(0), c, 0), af = gate(b.dy(0), c, 1), ag = gate(b.dy(0), c, 2), ao = gate(b.dy(0), c, 3), ac = b.dy(1);
+  const Tensor i = sigmoid(gate(gates, c, 0)), f = sigmoid(gate(gates, c, 1)), g = tanh(gate(gates, c, 2)),
+               o = sigmoid(gate(gates, c, 3));
+  const Tensor ai = gate(b.dy(0), c, 0), af = gate(b.dy(0), c, 1), ag = gate(b.dy(0), c, 2), ao = gate(b.dy(0), c, 3),
+               ac = b.dy(1);
   const Tensor i_slope = sigmoid_slope(i), f_slope = sigmoid_slope(f), g_slope = tanh_slope(g), o_slope = sigmoid_slope(o);
   const Tensor t = tanh(add(mul(f, c), mul(i, g))), t_slope = tanh_slope(t);
   const Tensor dcell = add(dnext, mul(dh, mul(o, t_slope)));

@@ -1,7 +1,7 @@
-#include <tapedeck/engine/ir/infer.h>
-#include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/ops/axes.h>
 #include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/axes.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 
@@ -63,8 +63,10 @@ Shape infer_reduced_shape(const Infer& f, const Ints& axes, bool keepdims) {
   if (axes.size == 0 && x.shape.rank > 0) f.fail("axes must be listed");
   Shape shape;
   for (int i = 0; i < x.shape.rank; ++i) {
-    if (!reduces(axes, i)) shape.sizes[shape.rank++] = x.shape[i];
-    else if (keepdims) shape.sizes[shape.rank++] = 1;
+    if (!reduces(axes, i))
+      shape.sizes[shape.rank++] = x.shape[i];
+    else if (keepdims)
+      shape.sizes[shape.rank++] = 1;
   }
   return shape;
 }

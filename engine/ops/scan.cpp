@@ -1,10 +1,10 @@
 #include <tapedeck/engine/ops/scan.h>
 
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/axes.h>
 #include <tapedeck/engine/ops/index.h>
-#include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 
@@ -41,8 +41,8 @@ Tensor neighbour(const Tensor& x, std::int64_t axis, bool after) {
   return pad(slice(x, static_cast<int>(axis), after ? 1 : 0, after ? n : n - 1), front, behind);
 }
 
-// With e the product before x[i] and q[i] the sum over later results of dy times what lies between: dx = e q, where q is a linear
-// recurrence run backwards. Nothing is divided, so zeros are as good as any number.
+// With e the product before x[i] and q[i] the sum over later results of dy times what lies between: dx = e q, where q is a
+// linear recurrence run backwards. Nothing is divided, so zeros are as good as any number.
 void vjp_cumprod(Vjp& b) {
   const auto& a = b.attributes<ScanAttrs>();
   const Tensor& x = b.x(0);
@@ -52,8 +52,8 @@ void vjp_cumprod(Vjp& b) {
   b.dx(0, mul(before, linear_scan(neighbour(x, a.axis, after), dy, a.axis, !a.reverse)));
 }
 
-// dx[i] = exp(x[i] - y[i]) s[i], s[i] = dy[i] + exp(y[i] - y[i+1]) s[i+1]: y only grows, so no exponential exceeds 1. The lowest
-// finite number stands in for -inf, whose distance from itself would be NaN.
+// dx[i] = exp(x[i] - y[i]) s[i], s[i] = dy[i] + exp(y[i] - y[i+1]) s[i+1]: y only grows, so no exponential exceeds 1. The
+// lowest finite number stands in for -inf, whose distance from itself would be NaN.
 void vjp_logcumsumexp(Vjp& b) {
   const auto& a = b.attributes<LinearScanAttrs>();
   const Tensor y = maximum(b.y(), b.y().dtype() == DType::f16 ? -65504.0 : -3e38);

@@ -25,7 +25,8 @@ void infer_axis_like_first(Infer& f) {
 void infer_one_hot(Infer& f) {
   const auto& a = f.attributes<OneHotAttrs>();
   const Type& labels = f.inputs[0];
-  if (labels.dtype != DType::i32 && labels.dtype != DType::i64) f.fail(fmt::format("labels must be i32 or i64, not {}", to_string(labels)));
+  if (labels.dtype != DType::i32 && labels.dtype != DType::i64)
+    f.fail(fmt::format("labels must be i32 or i64, not {}", to_string(labels)));
   if (a.classes < 0 || a.classes > kMaxTypeBytes) f.fail("classes must not be negative");
   if (labels.shape.rank == kMaxRank) f.fail("too many dimensions");
   Type out{a.dtype, labels.shape};

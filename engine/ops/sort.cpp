@@ -1,10 +1,10 @@
 #include <tapedeck/engine/ops/sort.h>
 
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/axes.h>
 #include <tapedeck/engine/ops/index.h>
-#include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
 
@@ -27,7 +27,8 @@ void infer_topk(Infer& f) {
   const auto& a = f.attributes<TopkAttrs>();
   const Type& x = f.inputs[0];
   require_line(f, a.axis);
-  if (a.k < 0 || a.k > x.shape[static_cast<int>(a.axis)]) f.fail(fmt::format("k {} does not fit axis {} of {}", a.k, a.axis, to_string(x)));
+  if (a.k < 0 || a.k > x.shape[static_cast<int>(a.axis)])
+    f.fail(fmt::format("k {} does not fit axis {} of {}", a.k, a.axis, to_string(x)));
   Shape shape = x.shape;
   shape.sizes[a.axis] = a.k;
   f.outputs.assign({Type{x.dtype, shape}, Type{DType::i64, shape}});
@@ -36,7 +37,8 @@ void infer_topk(Infer& f) {
 void infer_searchsorted(Infer& f) {
   const Type &rows = f.inputs[0], &values = f.inputs[1];
   if (rows.dtype == DType::boolean) f.fail(fmt::format("needs numbers, got {}", to_string(rows)));
-  if (rows.dtype != values.dtype) f.fail(fmt::format("operands differ in dtype: {} and {}", to_string(rows), to_string(values)));
+  if (rows.dtype != values.dtype)
+    f.fail(fmt::format("operands differ in dtype: {} and {}", to_string(rows), to_string(values)));
   if (rows.shape.rank < 1) f.fail("the sorted operand needs at least one dimension");
   bool fits = rows.shape.rank == 1 || rows.shape.rank == values.shape.rank;
   for (int d = 0; fits && d + 1 < rows.shape.rank; ++d) fits = rows.shape[d] == values.shape[d];

@@ -7,55 +7,69 @@
 namespace tapedeck TAPEDECK_API {
 
 OP(full, {
-  .doc = "every element equals value",
-  .traits = kCheap | kNoGradient,
-  .min_inputs = 0, .max_inputs = 0,
-  .attrs = &attr_schema<FullAttrs>(),
-  .infer = [](Infer& f) {
-    const auto& a = f.attributes<FullAttrs>();
-    if (checked_bytes(a.dtype, {a.shape.items, static_cast<std::size_t>(a.shape.size)}) < 0) f.fail("bad shape");
-    Type out{a.dtype, {}};
-    for (std::int64_t s : a.shape) out.shape.sizes[out.shape.rank++] = s;
-    f.outputs.assign(1, out);
-  },
-  .no_gradient = "depends on no operand",
-  .examples = {"full() {shape=[3,5], dtype=f32, value=2.5}"},
-})
+             .doc = "every element equals value",
+             .traits = kCheap | kNoGradient,
+             .min_inputs = 0,
+             .max_inputs = 0,
+             .attrs = &attr_schema<FullAttrs>(),
+             .infer =
+                 [](Infer& f) {
+                   const auto& a = f.attributes<FullAttrs>();
+                   if (checked_bytes(a.dtype, {a.shape.items, static_cast<std::size_t>(a.shape.size)}) < 0) f.fail("bad shape");
+                   Type out{a.dtype, {}};
+                   for (std::int64_t s : a.shape) out.shape.sizes[out.shape.rank++] = s;
+                   f.outputs.assign(1, out);
+                 },
+             .no_gradient = "depends on no operand",
+             .examples = {"full() {shape=[3,5], dtype=f32, value=2.5}"},
+         })
 
 OP_WITHOUT_KERNEL(constant, {
-  .doc = "a tensor known when the graph was made",
-  .traits = kDeclaredTypes | kZeroCost | kNoGradient,
-  .min_inputs = 0, .max_inputs = 0,
-  .attrs = &attr_schema<ConstantAttrs>(),
-  .no_gradient = "depends on no operand",
-  .examples = {},
-})
+                                .doc = "a tensor known when the graph was made",
+                                .traits = kDeclaredTypes | kZeroCost | kNoGradient,
+                                .min_inputs = 0,
+                                .max_inputs = 0,
+                                .attrs = &attr_schema<ConstantAttrs>(),
+                                .no_gradient = "depends on no operand",
+                                .examples = {},
+                            })
 
 OP(opaque, {
-  .doc = "stands for any computation that takes `us` microseconds; replay fills its results from a hash of operands and position",
-  .traits = kDeclaredTypes | kPlanOnly,
-  .min_inputs = 0, .max_inputs = -1, .min_outputs = 0, .max_outputs = -1,
-  .attrs = &attr_schema<OpaqueAttrs>(),
-  .infer = [](Infer& f) {
-    if (!(f.attributes<OpaqueAttrs>().us >= 0)) f.fail("us must be a number of at least 0");
-  },
-  .vjp = nullptr,
-  .no_gradient = "stands for a computation that is not known",
-  .cost = [](std::span<const Type>, std::span<const Type>, const void* attrs) {
-    Cost cost;
-    cost.us = static_cast<const OpaqueAttrs*>(attrs)->us;
-    return cost;
-  },
-  .examples = {},
-})
+               .doc = "stands for any computation that takes `us` microseconds; replay fills its results from a hash of "
+                      "operands and position",
+               .traits = kDeclaredTypes | kPlanOnly,
+               .min_inputs = 0,
+               .max_inputs = -1,
+               .min_outputs = 0,
+               .max_outputs = -1,
+               .attrs = &attr_schema<OpaqueAttrs>(),
+               .infer =
+                   [](Infer& f) {
+                     if (!(f.attributes<OpaqueAttrs>().us >= 0)) f.fail("us must be a number of at least 0");
+                   },
+               .vjp = nullptr,
+               .no_gradient = "stands for a computation that is not known",
+               .cost =
+                   [](std::span<const Type>, std::span<const Type>, const void* attrs) {
+                     Cost cost;
+                     cost.us = static_cast<const OpaqueAttrs*>(attrs)->us;
+                     return cost;
+                   },
+               .examples = {},
+           })
 
-OP_WITHOUT_KERNEL(custom_gradient, {
-  .doc = "the last operands, with a gradient of the author's own for the first; on tapes only, never in a graph",
-  .traits = kDeclaredTypes | kPlanOnly,
-  .min_inputs = 1, .max_inputs = -1, .min_outputs = 1, .max_outputs = -1,
-  .no_gradient = "the author's function is called instead",
-  .examples = {},
-})
+OP_WITHOUT_KERNEL(
+    custom_gradient,
+    {
+        .doc = "the last operands, with a gradient of the author's own for the first; on tapes only, never in a graph",
+        .traits = kDeclaredTypes | kPlanOnly,
+        .min_inputs = 1,
+        .max_inputs = -1,
+        .min_outputs = 1,
+        .max_outputs = -1,
+        .no_gradient = "the author's function is called instead",
+        .examples = {},
+    })
 
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
@@ -69,5 +83,5 @@ inline Tensor ones(const Shape& shape, DType dtype = DType::f32, Site site = {__
 }
 #endif
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API
 #endif

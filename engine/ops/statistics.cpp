@@ -1,10 +1,10 @@
 #include <tapedeck/engine/ops/statistics.h>
 
-#include <tapedeck/engine/ir/infer.h>
-#include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/ops/axes.h>
-#include <tapedeck/engine/ops/scan.h>
 #include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/axes.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/ops/scan.h>
 
 #include <fmt/format.h>
 
@@ -84,8 +84,10 @@ void vjp_prod(Vjp& b) {
     const int d = static_cast<int>(order[i]);
     inverse.items[d] = i;
     moved.sizes[moved.rank++] = shape[d];
-    if (i < shape.rank - axes.size) lines.sizes[lines.rank++] = shape[d];
-    else length *= shape[d];
+    if (i < shape.rank - axes.size)
+      lines.sizes[lines.rank++] = shape[d];
+    else
+      length *= shape[d];
   }
   lines.sizes[lines.rank++] = length;
   const Tensor x = reshape(transpose(b.x(0), order), lines);
@@ -141,7 +143,9 @@ Tensor all(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::a
 Tensor count_nonzero(const Arg& x, const Ints& axes, bool keepdims) {
   return reduce(ops::count_nonzero, x, ReduceAttrs{}, axes, keepdims);
 }
-Tensor logsumexp(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::logsumexp, x, ReduceAttrs{}, axes, keepdims); }
+Tensor logsumexp(const Arg& x, const Ints& axes, bool keepdims) {
+  return reduce(ops::logsumexp, x, ReduceAttrs{}, axes, keepdims);
+}
 
 Tensor var(const Arg& x, const Ints& axes, bool keepdims, double correction) {
   VarAttrs attrs;

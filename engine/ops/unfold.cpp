@@ -1,8 +1,8 @@
 #include <tapedeck/engine/ops/unfold.h>
 
+#include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/vjp.h>
 
 #include <fmt/format.h>
 
@@ -55,7 +55,9 @@ void infer_fold(Infer& f) {
 }  // namespace
 
 Tensor unfold(const Arg& x, const UnfoldAttrs& attrs) { return apply(ops::unfold, {&x.tensor()}, &attrs, x.site()); }
-Tensor fold(const Arg& columns, const FoldAttrs& attrs) { return apply(ops::fold, {&columns.tensor()}, &attrs, columns.site()); }
+Tensor fold(const Arg& columns, const FoldAttrs& attrs) {
+  return apply(ops::fold, {&columns.tensor()}, &attrs, columns.site());
+}
 
 }  // namespace tapedeck
 

@@ -17,7 +17,13 @@ class AttrParser {
  public:
   AttrParser(Lexer& lexer, const Op& op, std::size_t op_at, std::span<const Type> outputs, const TensorLookup& lookup,
              ParsedAttrs* parsed)
-      : lex_(lexer), op_(op), op_at_(op_at), outputs_(outputs), lookup_(lookup), parsed_(*parsed), seen_(fields_of(op).size()) {}
+      : lex_(lexer),
+        op_(op),
+        op_at_(op_at),
+        outputs_(outputs),
+        lookup_(lookup),
+        parsed_(*parsed),
+        seen_(fields_of(op).size()) {}
 
   void parse() {
     parsed_.literal.reset();
@@ -27,12 +33,15 @@ class AttrParser {
       parsed_.bytes.assign(defaults, defaults + op_.attrs->size);
     }
     if (lex_.take_if('{')) {
-      if (!lex_.peek().is('}')) do parse_field(); while (lex_.take_if(','));
+      if (!lex_.peek().is('}')) do
+          parse_field();
+        while (lex_.take_if(','));
       lex_.expect('}', "after the attributes");
     }
     const auto fields = fields_of(op_);
     for (std::size_t i = 0; i < fields.size(); ++i)
-      if (fields[i].required && !seen_[i]) lex_.fail(op_at_, fmt::format("op '{}' needs the attribute '{}'", op_.name, fields[i].name));
+      if (fields[i].required && !seen_[i])
+        lex_.fail(op_at_, fmt::format("op '{}' needs the attribute '{}'", op_.name, fields[i].name));
   }
 
  private:
@@ -44,8 +53,10 @@ class AttrParser {
     if (seen_[index]) lex_.fail(key.at, fmt::format("the attribute '{}' is given twice", field.name));
     seen_[index] = true;
     lex_.expect('=', "after an attribute's name");
-    if (field.kind == FieldKind::tensor) parse_tensor(key, field);
-    else parse_plain(field);
+    if (field.kind == FieldKind::tensor)
+      parse_tensor(key, field);
+    else
+      parse_plain(field);
   }
 
   // A tensor field goes by its own name (inline elements), and by `tensor` and `abstract`.
@@ -85,9 +96,12 @@ class AttrParser {
 
   void parse_plain(const Field& field) {
     switch (field.kind) {
-      case FieldKind::integer: return parse_word<std::int64_t>(field, "an integer", parse_integer);
-      case FieldKind::real: return parse_word<double>(field, "a number", parse_real);
-      case FieldKind::boolean: return parse_word<bool>(field, "true or false", parse_boolean);
+      case FieldKind::integer:
+        return parse_word<std::int64_t>(field, "an integer", parse_integer);
+      case FieldKind::real:
+        return parse_word<double>(field, "a number", parse_real);
+      case FieldKind::boolean:
+        return parse_word<bool>(field, "true or false", parse_boolean);
       case FieldKind::dtype: {
         const Token token = take_word(field, "a dtype");
         DType dtype;
@@ -98,8 +112,10 @@ class AttrParser {
         if (lex_.peek().kind != TokenKind::string) lex_.fail_expected(fmt::format("a string for '{}'", field.name));
         return set(field, lex_.name(lex_.take()));
       }
-      case FieldKind::ints: return parse_ints(field);
-      case FieldKind::tensor: return;  // parse_tensor
+      case FieldKind::ints:
+        return parse_ints(field);
+      case FieldKind::tensor:
+        return;  // parse_tensor
     }
   }
 
@@ -135,7 +151,8 @@ class AttrParser {
     const Token token = lex_.take();
     const std::string name = lex_.decode(token);
     if (name.empty()) lex_.fail(token.at, "a tensor's name is empty");
-    if (lookup_ && !lookup_(name, &*parsed_.literal)) lex_.fail(token.at, fmt::format("there is no tensor {} here", quoted(name)));
+    if (lookup_ && !lookup_(name, &*parsed_.literal))
+      lex_.fail(token.at, fmt::format("there is no tensor {} here", quoted(name)));
     parsed_.literal->tensor = Name(name);
     if (parsed_.literal->type != outputs_[0])
       lex_.fail(token.at, fmt::format("the tensor {} is {}, but {} is declared", quoted(name), to_string(parsed_.literal->type),
@@ -157,7 +174,9 @@ class AttrParser {
     if (!lex_.take_if('[')) {
       parse_one();  // value=2.0 for a single element
     } else {
-      if (!lex_.peek().is(']')) do parse_one(); while (lex_.take_if(','));
+      if (!lex_.peek().is(']')) do
+          parse_one();
+        while (lex_.take_if(','));
       lex_.expect(']', "after the elements");
     }
     if (bytes.size() / step != static_cast<std::size_t>(count))

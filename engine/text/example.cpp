@@ -21,7 +21,9 @@ class ExampleParser {
     example.text = text_;
     take_word("an op's name");
     lex_.expect('(', "after the op's name");
-    if (!lex_.peek().is(')')) do example.operands.push_back(operand()); while (lex_.take_if(','));
+    if (!lex_.peek().is(')')) do
+        example.operands.push_back(operand());
+      while (lex_.take_if(','));
     lex_.expect(')', "after the operands");
     ParsedAttrs parsed;
     parse_attributes(lex_, op_, 0, {}, {}, &parsed);
@@ -47,8 +49,10 @@ class ExampleParser {
   ExampleOperand operand() {
     ExampleOperand o;
     o.type = type();
-    if (o.type.dtype == DType::boolean) o.low = 0, o.high = 2;
-    else if (!is_floating(o.type.dtype)) o.low = 0, o.high = 4;
+    if (o.type.dtype == DType::boolean)
+      o.low = 0, o.high = 2;
+    else if (!is_floating(o.type.dtype))
+      o.low = 0, o.high = 4;
     if (lex_.peek().is_word("in")) {
       lex_.take();
       lex_.expect('(', "before a range");
@@ -65,9 +69,12 @@ class ExampleParser {
     const Token name = take_word("a type");
     if (!parse_dtype(name.text, &t.dtype)) lex_.fail(name.at, fmt::format("unknown dtype '{}'", name.text));
     lex_.expect('[', "after a dtype");
-    if (!lex_.peek().is(']')) do add_size(t.shape); while (lex_.take_if(','));
+    if (!lex_.peek().is(']')) do
+        add_size(t.shape);
+      while (lex_.take_if(','));
     lex_.expect(']', "after the sizes");
-    if (checked_bytes(t.dtype, {t.shape.begin(), t.shape.end()}) < 0) lex_.fail(name.at, "a size is negative or the type too large");
+    if (checked_bytes(t.dtype, {t.shape.begin(), t.shape.end()}) < 0)
+      lex_.fail(name.at, "a size is negative or the type too large");
     return t;
   }
 

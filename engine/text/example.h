@@ -1,8 +1,8 @@
 // The examples in the op blocks, parsed: "log(f32[3,5] in (0.1,4)) {attr=..}" becomes operand types, ranges and attributes.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/engine/ir/op.h>
+#include <tapedeck/kernels/export.h>
 
 #include <string>
 #include <string_view>
@@ -10,7 +10,8 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// The range is half open and applies to the operand's elements; without one, floats lie in [-2,2), integers in [0,4), booleans are any.
+// The range is half open and applies to the operand's elements; without one, floats lie in [-2,2), integers in [0,4), booleans
+// are any.
 struct ExampleOperand {
   Type type;
   double low = -2, high = 2;
@@ -23,10 +24,10 @@ struct ParsedExample {
   std::vector<unsigned char> attributes;
 
   const void* attrs() const { return op->attrs ? attributes.data() : nullptr; }
-  std::vector<Type> types() const;   // of the operands
+  std::vector<Type> types() const;  // of the operands
 };
 
 // Throws ParseError, with the op's name as the file.
 ParsedExample parse_example(const Op& op, std::string_view text);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -12,9 +12,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-bool is_name_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.';
-}
+bool is_name_char(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '.'; }
 
 bool is_punctuation(char c) { return c != 0 && std::strchr("()[]{},:=", c) != nullptr; }
 
@@ -29,7 +27,10 @@ int hex_digit(char c) {
 std::size_t utf8_length(std::string_view s) {
   const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
   const unsigned first = byte(0);
-  const std::size_t n = first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+  const std::size_t n = first >= 0xC2 && first < 0xE0   ? 2
+                        : first >= 0xE0 && first < 0xF0 ? 3
+                        : first >= 0xF0 && first < 0xF5 ? 4
+                                                        : 0;
   for (std::size_t i = 1; i < n; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;
   const unsigned second = byte(1);
@@ -47,13 +48,20 @@ std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (c == '"' || c == '\\') out.append({'\\', c});
-    else if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (c == '\r') out += "\\r";
-    else if (c >= 0x20 && c < 0x7f) out += c;
-    else if (const std::size_t n = utf8_length(text.substr(i))) out += text.substr(i, n), i += n - 1;
-    else out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    if (c == '"' || c == '\\')
+      out.append({'\\', c});
+    else if (c == '\n')
+      out += "\\n";
+    else if (c == '\t')
+      out += "\\t";
+    else if (c == '\r')
+      out += "\\r";
+    else if (c >= 0x20 && c < 0x7f)
+      out += c;
+    else if (const std::size_t n = utf8_length(text.substr(i)))
+      out += text.substr(i, n), i += n - 1;
+    else
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   }
   return out += '"';
 }
@@ -68,9 +76,12 @@ Lexer::Lexer(std::string_view text, const std::string& file) : text_(text), file
 void Lexer::skip_blanks() {
   while (next_ < text_.size()) {
     const char c = text_[next_];
-    if (c == ' ' || c == '\t' || c == '\n' || c == '\r') ++next_;
-    else if (c == '/' && next_ + 1 < text_.size() && text_[next_ + 1] == '/') next_ = std::min(text_.find('\n', next_), text_.size());
-    else return;
+    if (c == ' ' || c == '\t' || c == '\n' || c == '\r')
+      ++next_;
+    else if (c == '/' && next_ + 1 < text_.size() && text_[next_ + 1] == '/')
+      next_ = std::min(text_.find('\n', next_), text_.size());
+    else
+      return;
   }
 }
 
@@ -95,7 +106,8 @@ std::string_view Lexer::scan_string() {
     if (text_[next_] == '"') return text_.substr(start + 1, next_++ - start - 1);
     if (text_[next_] != '\\') continue;
     const char c = next_ + 1 < text_.size() ? text_[next_ + 1] : 0;
-    const bool hex = c == 'x' && next_ + 3 < text_.size() && hex_digit(text_[next_ + 2]) >= 0 && hex_digit(text_[next_ + 3]) >= 0;
+    const bool hex =
+        c == 'x' && next_ + 3 < text_.size() && hex_digit(text_[next_ + 2]) >= 0 && hex_digit(text_[next_ + 3]) >= 0;
     if (!hex && (c == 0 || !std::strchr("\"\\ntr", c))) fail(next_, "unknown escape; known are \\\" \\\\ \\n \\t \\r \\xHH");
     next_ += hex ? 3 : 1;
   }
@@ -177,9 +189,12 @@ void Lexer::fail(std::size_t at, const std::string& message) const {
 
 void Lexer::fail_expected(const std::string& what) const {
   std::string got = "the end of the text";
-  if (token_.kind == TokenKind::value) got = "%" + (token_.quoted ? quoted(decode(token_)) : std::string(token_.text));
-  else if (token_.kind == TokenKind::string) got = "a string";
-  else if (token_.kind != TokenKind::end) got = fmt::format("'{}'", token_.text.substr(0, 40));
+  if (token_.kind == TokenKind::value)
+    got = "%" + (token_.quoted ? quoted(decode(token_)) : std::string(token_.text));
+  else if (token_.kind == TokenKind::string)
+    got = "a string";
+  else if (token_.kind != TokenKind::end)
+    got = fmt::format("'{}'", token_.text.substr(0, 40));
   fail(token_.at, fmt::format("expected {}, got {}", what, got));
 }
 

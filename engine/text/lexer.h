@@ -19,8 +19,8 @@ enum class TokenKind : std::uint8_t {
 
 struct Token {
   TokenKind kind = TokenKind::end;
-  bool quoted = false;   // a value spelt %"..."
-  std::size_t at = 0;    // byte offset in the text
+  bool quoted = false;  // a value spelt %"..."
+  std::size_t at = 0;   // byte offset in the text
   std::string_view text;
 
   bool is(char c) const { return kind == TokenKind::punctuation && text[0] == c; }
@@ -39,17 +39,17 @@ class Lexer {
   Lexer(std::string_view text, const std::string& file);
 
   const Token& peek() const { return token_; }
-  Token take();                                   // the token in hand; reads the next
+  Token take();  // the token in hand; reads the next
   bool take_if(char c);
-  void expect(char c, const char* where);         // or fails: "expected ':' after a value's name, got 'x'"
+  void expect(char c, const char* where);  // or fails: "expected ':' after a value's name, got 'x'"
 
-  std::string decode(const Token& token) const;   // undoes the escapes of a string or quoted value; other tokens as they are
-  Name name(const Token& token) const;            // decode() as a Name
+  std::string decode(const Token& token) const;  // undoes the escapes of a string or quoted value; other tokens as they are
+  Name name(const Token& token) const;           // decode() as a Name
 
   // Throws ParseError "FILE:LINE:COLUMN: error: message".
   [[noreturn]] void fail(std::size_t at, const std::string& message) const;
   [[noreturn]] void fail_expected(const std::string& what) const;  // "expected WHAT, got ..." at the token in hand
-  std::size_t line_of(std::size_t at) const;      // 1-based
+  std::size_t line_of(std::size_t at) const;                       // 1-based
 
  private:
   void skip_blanks();

@@ -58,9 +58,12 @@ constexpr Format<std::uint16_t> kBf16{7, 0x7f80};
 
 template <class Bits>
 void append_nan(std::string& out, Format<Bits> format, Bits bits) {
-  if (bits == format.quiet_nan()) out += "nan";
-  else if (bits == static_cast<Bits>(format.quiet_nan() | format.sign())) out += "-nan";
-  else fmt::format_to(std::back_inserter(out), "nan.{:0{}x}", static_cast<std::uint64_t>(bits), sizeof(Bits) * 2);
+  if (bits == format.quiet_nan())
+    out += "nan";
+  else if (bits == static_cast<Bits>(format.quiet_nan() | format.sign()))
+    out += "-nan";
+  else
+    fmt::format_to(std::back_inserter(out), "nan.{:0{}x}", static_cast<std::uint64_t>(bits), sizeof(Bits) * 2);
 }
 
 template <class T>
@@ -79,9 +82,12 @@ bool parse_special(std::string_view word, Format<Bits> format, Bits* bits) {
   }
   const bool negative = !word.empty() && word[0] == '-';
   if (negative) word.remove_prefix(1);
-  if (word == "inf") *bits = format.infinity;
-  else if (word == "nan") *bits = format.quiet_nan();
-  else return false;
+  if (word == "inf")
+    *bits = format.infinity;
+  else if (word == "nan")
+    *bits = format.quiet_nan();
+  else
+    return false;
   if (negative) *bits = static_cast<Bits>(*bits | format.sign());
   return true;
 }
@@ -138,13 +144,17 @@ T load(const void* element) {
 template <class T, class Bits>
 void append_float(std::string& out, Format<Bits> format, const void* element) {
   const Bits bits = load<Bits>(element);
-  if (format.is_nan(bits)) append_nan(out, format, bits);
-  else append_finite(out, std::bit_cast<T>(bits));
+  if (format.is_nan(bits))
+    append_nan(out, format, bits);
+  else
+    append_finite(out, std::bit_cast<T>(bits));
 }
 
 void append_float16(std::string& out, Format<std::uint16_t> format, std::uint16_t bits, float value) {
-  if (format.is_nan(bits)) append_nan(out, format, bits);
-  else append_finite(out, value);
+  if (format.is_nan(bits))
+    append_nan(out, format, bits);
+  else
+    append_finite(out, value);
 }
 
 }  // namespace
@@ -153,14 +163,26 @@ void append_real(std::string& out, double value) { append_float<double>(out, kF6
 
 void append_element(std::string& out, DType dtype, const void* element) {
   switch (dtype) {
-    case DType::f32: return append_float<float>(out, kF32, element);
-    case DType::f64: return append_float<double>(out, kF64, element);
-    case DType::f16: return append_float16(out, kF16, load<std::uint16_t>(element), half_to_float(load<std::uint16_t>(element)));
-    case DType::bf16: return append_float16(out, kBf16, load<std::uint16_t>(element), bfloat_to_float(load<std::uint16_t>(element)));
-    case DType::i32: out += std::to_string(load<std::int32_t>(element)); return;
-    case DType::i64: out += std::to_string(load<std::int64_t>(element)); return;
-    case DType::u8: out += std::to_string(load<std::uint8_t>(element)); return;
-    case DType::boolean: out += load<std::uint8_t>(element) ? "true" : "false"; return;
+    case DType::f32:
+      return append_float<float>(out, kF32, element);
+    case DType::f64:
+      return append_float<double>(out, kF64, element);
+    case DType::f16:
+      return append_float16(out, kF16, load<std::uint16_t>(element), half_to_float(load<std::uint16_t>(element)));
+    case DType::bf16:
+      return append_float16(out, kBf16, load<std::uint16_t>(element), bfloat_to_float(load<std::uint16_t>(element)));
+    case DType::i32:
+      out += std::to_string(load<std::int32_t>(element));
+      return;
+    case DType::i64:
+      out += std::to_string(load<std::int64_t>(element));
+      return;
+    case DType::u8:
+      out += std::to_string(load<std::uint8_t>(element));
+      return;
+    case DType::boolean:
+      out += load<std::uint8_t>(element) ? "true" : "false";
+      return;
   }
 }
 
@@ -180,13 +202,20 @@ const char* parse_boolean(std::string_view word, bool* value) {
 
 const char* parse_element(std::string_view word, DType dtype, void* element) {
   switch (dtype) {
-    case DType::f32: return parse_float<float>(word, kF32, element);
-    case DType::f64: return parse_float<double>(word, kF64, element);
-    case DType::f16: return parse_float16(word, kF16, element);
-    case DType::bf16: return parse_float16(word, kBf16, element);
-    case DType::i32: return parse_small_integer<std::int32_t>(word, element);
-    case DType::i64: return parse_small_integer<std::int64_t>(word, element);
-    case DType::u8: return parse_small_integer<std::uint8_t>(word, element);
+    case DType::f32:
+      return parse_float<float>(word, kF32, element);
+    case DType::f64:
+      return parse_float<double>(word, kF64, element);
+    case DType::f16:
+      return parse_float16(word, kF16, element);
+    case DType::bf16:
+      return parse_float16(word, kBf16, element);
+    case DType::i32:
+      return parse_small_integer<std::int32_t>(word, element);
+    case DType::i64:
+      return parse_small_integer<std::int64_t>(word, element);
+    case DType::u8:
+      return parse_small_integer<std::uint8_t>(word, element);
     case DType::boolean: {
       bool value = false;
       if (const char* wrong = parse_boolean(word, &value)) return wrong;

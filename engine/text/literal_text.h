@@ -1,8 +1,8 @@
 // Numbers and tensor elements as text, exact both ways: what is printed reads back to the same bits.
 //
-// Reals print as the shortest decimal that reads back (of the element's own width), always with a '.', an exponent, `inf` or `nan`,
-// so that they are never taken for integers. `nan` and `-nan` are the quiet NaNs with no payload; any other NaN prints its bits in
-// hexadecimal: nan.7fc00001.
+// Reals print as the shortest decimal that reads back (of the element's own width), always with a '.', an exponent, `inf` or
+// `nan`, so that they are never taken for integers. `nan` and `-nan` are the quiet NaNs with no payload; any other NaN prints
+// its bits in hexadecimal: nan.7fc00001.
 #pragma once
 
 #include <tapedeck/kernels/dtype.h>

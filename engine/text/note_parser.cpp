@@ -13,8 +13,7 @@
 namespace tapedeck {
 namespace {
 
-constexpr Role kRoles[] = {Role::none,      Role::input,   Role::parameter, Role::moment,
-                           Role::statistic, Role::counter, Role::rng};
+constexpr Role kRoles[] = {Role::none, Role::input, Role::parameter, Role::moment, Role::statistic, Role::counter, Role::rng};
 constexpr Phase kPhases[] = {Phase::forward, Phase::backward, Phase::update};
 
 Token take(Lexer& lex, TokenKind kind, const char* what) {
@@ -28,9 +27,12 @@ void skip_note(Lexer& lex) {
   do {
     const Token& t = lex.peek();
     const bool leaf = t.kind == TokenKind::word || t.kind == TokenKind::string || t.kind == TokenKind::value;
-    if (t.is('[')) ++depth;
-    else if (t.is(']') && depth > 0) --depth;
-    else if (!leaf && !(t.is(',') && depth > 0)) lex.fail_expected("a note's value");
+    if (t.is('['))
+      ++depth;
+    else if (t.is(']') && depth > 0)
+      --depth;
+    else if (!leaf && !(t.is(',') && depth > 0))
+      lex.fail_expected("a note's value");
     lex.take();
   } while (depth > 0);
 }
@@ -56,8 +58,10 @@ void for_each_note(Lexer& lex, Read read) {
       if (std::find(seen.begin(), seen.end(), key.text) != seen.end())
         lex.fail(key.at, fmt::format("the note '{}' is given twice", key.text));
       const bool has_value = lex.take_if('=');
-      if (read(key)) seen.push_back(key.text);
-      else if (has_value) skip_note(lex);
+      if (read(key))
+        seen.push_back(key.text);
+      else if (has_value)
+        skip_note(lex);
     } while (lex.take_if(','));
   }
   lex.expect(']', "after the notes");
@@ -66,7 +70,8 @@ void for_each_note(Lexer& lex, Read read) {
 void parse_after(Lexer& lex, const Symbols& symbols, std::vector<ValueId>* after) {
   const bool list = lex.take_if('[');
   if (!list || !lex.peek().is(']')) {
-    do after->push_back(symbols.find(take(lex, TokenKind::value, "a value such as %x"))); while (list && lex.take_if(','));
+    do after->push_back(symbols.find(take(lex, TokenKind::value, "a value such as %x")));
+    while (list && lex.take_if(','));
   }
   if (list) lex.expect(']', "after the list of values");
 }
@@ -100,15 +105,24 @@ void parse_notes(Lexer& lexer, const Symbols& symbols, ParsedNotes* notes) {
   Origin& origin = notes->origin;
   bool clone_said = false;
   for_each_note(lexer, [&](const Token& key) {
-    if (key.text == "phase") origin.phase = parse_one_of(lexer, kPhases, phase_name, "phase");
-    else if (key.text == "of") origin.of = parse_name_of_value(lexer);
-    else if (key.text == "twin") origin.twin = parse_name_of_value(lexer);
-    else if (key.text == "region") origin.region = parse_region_number(lexer);
-    else if (key.text == "path") origin.path = lexer.name(take(lexer, TokenKind::string, "a string for 'path'"));
-    else if (key.text == "site") origin.site = lexer.name(take(lexer, TokenKind::string, "a string for 'site'"));
-    else if (key.text == "after") parse_after(lexer, symbols, &notes->after);
-    else if (key.text == "clone") origin.clone = parse_flag(lexer), clone_said = true;
-    else return false;
+    if (key.text == "phase")
+      origin.phase = parse_one_of(lexer, kPhases, phase_name, "phase");
+    else if (key.text == "of")
+      origin.of = parse_name_of_value(lexer);
+    else if (key.text == "twin")
+      origin.twin = parse_name_of_value(lexer);
+    else if (key.text == "region")
+      origin.region = parse_region_number(lexer);
+    else if (key.text == "path")
+      origin.path = lexer.name(take(lexer, TokenKind::string, "a string for 'path'"));
+    else if (key.text == "site")
+      origin.site = lexer.name(take(lexer, TokenKind::string, "a string for 'site'"));
+    else if (key.text == "after")
+      parse_after(lexer, symbols, &notes->after);
+    else if (key.text == "clone")
+      origin.clone = parse_flag(lexer), clone_said = true;
+    else
+      return false;
     return true;
   });
   if (!clone_said) origin.clone = !origin.of.empty();

@@ -33,7 +33,7 @@ class Symbols {
     Name name;
   };
   const Lexer& lex_;
-  std::unordered_map<const void*, Definition> named_;        // by Name::id()
+  std::unordered_map<const void*, Definition> named_;  // by Name::id()
   std::unordered_map<std::string_view, Definition> numbered_;
 };
 

@@ -1,11 +1,12 @@
 // Text -> graph, in one pass over the tokens. Grammar and examples: engine/README.md.
 //
-// Everything is checked where it is read, so that an error names its line and column; verify() at the end then proves the result.
-// Regions are read by recursion, at most kMaxNesting deep; nothing is allocated for a number that the text merely states.
+// Everything is checked where it is read, so that an error names its line and column; verify() at the end then proves the
+// result. Regions are read by recursion, at most kMaxNesting deep; nothing is allocated for a number that the text merely
+// states.
 #include <tapedeck/engine/text/text.h>
 
-#include <tapedeck/engine/text/attr_parser.h>
 #include <tapedeck/engine/ir/graph_access.h>
+#include <tapedeck/engine/text/attr_parser.h>
 #include <tapedeck/engine/text/lexer.h>
 #include <tapedeck/engine/text/literal_text.h>
 #include <tapedeck/engine/text/note_parser.h>
@@ -26,7 +27,7 @@ constexpr std::int64_t kMaxGraphBytes = std::int64_t{1} << 60;  // as verify() d
 // A declared value: `%name: type`, or `_: type`.
 struct Declaration {
   Token token;
-  bool unnamed = false;   // `_`, or a number
+  bool unnamed = false;  // `_`, or a number
   std::size_t type_at = 0;
 };
 
@@ -89,7 +90,9 @@ class Parser {
 
   void parse_boundary(Role usual) {
     lex_.expect('(', "before the list of values");
-    if (!lex_.peek().is(')')) do parse_boundary_value(usual); while (lex_.take_if(','));
+    if (!lex_.peek().is(')')) do
+        parse_boundary_value(usual);
+      while (lex_.take_if(','));
     lex_.expect(')', "after the list of values");
   }
 
@@ -120,7 +123,9 @@ class Parser {
     }
     lex_.take();
     lex_.expect('[', "after a dtype");
-    if (!lex_.peek().is(']')) do parse_size(type.shape); while (lex_.take_if(','));
+    if (!lex_.peek().is(']')) do
+        parse_size(type.shape);
+      while (lex_.take_if(','));
     lex_.expect(']', "after the sizes");
     count_bytes(type, word.at);
     return type;
@@ -130,7 +135,8 @@ class Parser {
     if (lex_.peek().kind != TokenKind::word) lex_.fail_expected("a size");
     const Token token = lex_.take();
     std::int64_t size = 0;
-    if (const char* wrong = parse_integer(token.text, &size)) lex_.fail(token.at, fmt::format("{}: size {}", wrong, token.text));
+    if (const char* wrong = parse_integer(token.text, &size))
+      lex_.fail(token.at, fmt::format("{}: size {}", wrong, token.text));
     if (size < 0) lex_.fail(token.at, fmt::format("a size cannot be negative: {}", size));
     if (shape.rank == kMaxRank) lex_.fail(token.at, fmt::format("a type has at most {} dimensions", kMaxRank));
     shape[shape.rank++] = size;
@@ -149,7 +155,8 @@ class Parser {
     node_.declarations.clear();
     node_.types.clear();
     if (lex_.peek().kind == TokenKind::value || at_keyword("_")) {
-      do parse_declaration(); while (lex_.take_if(','));
+      do parse_declaration();
+      while (lex_.take_if(','));
       lex_.expect('=', "after the results of a node");
     }
     const Token op_token = lex_.peek();
@@ -202,7 +209,9 @@ class Parser {
   void parse_operands() {
     node_.operands.clear();
     lex_.expect('(', "after an op's name");
-    if (!lex_.peek().is(')')) do node_.operands.push_back(parse_ref()); while (lex_.take_if(','));
+    if (!lex_.peek().is(')')) do
+        node_.operands.push_back(parse_ref());
+      while (lex_.take_if(','));
     lex_.expect(')', "after the operands");
   }
 
@@ -223,13 +232,15 @@ class Parser {
       lex_.fail(op_token.at, error.what());
     }
     if (inferred_.size() != node_.types.size())
-      lex_.fail(op_token.at, fmt::format("[{}] gives {} result{}, but {} {} declared", op.name, inferred_.size(),
-                                         inferred_.size() == 1 ? "" : "s", node_.types.size(), node_.types.size() == 1 ? "is" : "are"));
+      lex_.fail(op_token.at,
+                fmt::format("[{}] gives {} result{}, but {} {} declared", op.name, inferred_.size(),
+                            inferred_.size() == 1 ? "" : "s", node_.types.size(), node_.types.size() == 1 ? "is" : "are"));
     for (std::size_t i = 0; i < node_.types.size(); ++i)
       if (inferred_[i] != node_.types[i])
-        lex_.fail(node_.declarations[i].type_at, fmt::format("[{}] gives {}, but {} is declared", op.name, to_string(inferred_[i]),
-                                                        to_string(node_.types[i])));
-    const NodeId id = graph().add_node(op, node_.operands, op.attrs ? node_.attrs.bytes.data() : nullptr, node_.types, node_.notes.origin, node_.notes.after, node_.regions);
+        lex_.fail(node_.declarations[i].type_at, fmt::format("[{}] gives {}, but {} is declared", op.name,
+                                                             to_string(inferred_[i]), to_string(node_.types[i])));
+    const NodeId id = graph().add_node(op, node_.operands, op.attrs ? node_.attrs.bytes.data() : nullptr, node_.types,
+                                       node_.notes.origin, node_.notes.after, node_.regions);
     if (node_.attrs.literal) {
       const TensorIndex index{graph().add_constant(std::move(*node_.attrs.literal))};
       std::memcpy(GraphAccess::attributes(graph(), graph().nodes[id]) + tensor_field(op)->offset, &index, sizeof index);
@@ -252,7 +263,8 @@ class Parser {
 
   // A word as a name: only the characters of names, not the signs of numbers.
   const Token& check_plain(const Token& token) {
-    if (token.kind == TokenKind::word && !is_plain_name(token.text)) lex_.fail(token.at, fmt::format("not a name: '{}'", token.text));
+    if (token.kind == TokenKind::word && !is_plain_name(token.text))
+      lex_.fail(token.at, fmt::format("not a name: '{}'", token.text));
     return token;
   }
 
@@ -283,7 +295,8 @@ class Parser {
       const Token token = lex_.peek();
       const ValueId state = parse_ref();
       if (!graph().is_state(state)) lex_.fail(token.at, fmt::format("%{} is not a state value", graph().value_name(state)));
-      if (updated[state - graph().n_inputs]) lex_.fail(token.at, fmt::format("%{} is updated twice", graph().value_name(state)));
+      if (updated[state - graph().n_inputs])
+        lex_.fail(token.at, fmt::format("%{} is updated twice", graph().value_name(state)));
       updated[state - graph().n_inputs] = true;
       lex_.expect('=', "after the state value");
       const std::size_t value_at = lex_.peek().at;
@@ -301,7 +314,7 @@ class Parser {
   int depth_ = 0;
   std::int64_t total_bytes_ = 0;
   NodeText node_;
-  std::vector<Type> input_types_, inferred_;   // kept for their memory
+  std::vector<Type> input_types_, inferred_;  // kept for their memory
 };
 
 }  // namespace

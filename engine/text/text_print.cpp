@@ -13,8 +13,8 @@
 namespace tapedeck {
 namespace {
 
-constexpr std::size_t kNotesColumn = 53;   // notes begin in this column, or one blank after a longer line
-constexpr std::size_t kMaxColumn = 120;    // the lists of the header, of return and of update wrap at this column
+constexpr std::size_t kNotesColumn = 53;  // notes begin in this column, or one blank after a longer line
+constexpr std::size_t kMaxColumn = 120;   // the lists of the header, of return and of update wrap at this column
 
 // ---- names ----
 
@@ -25,9 +25,12 @@ void append_value_name(std::string& out, const Graph& graph, ValueId v) {
     return;
   }
   const std::string_view name = graph.values[v].name.view();
-  if (name.empty()) out += std::to_string(v);
-  else if (is_plain_name(name) && !is_number_name(name)) out += name;
-  else out += quoted(name);
+  if (name.empty())
+    out += std::to_string(v);
+  else if (is_plain_name(name) && !is_number_name(name))
+    out += name;
+  else
+    out += quoted(name);
 }
 
 void append_ref(std::string& out, const Graph& graph, ValueId v) {
@@ -45,13 +48,17 @@ void append_refs(std::string& out, const Graph& graph, std::span<const ValueId> 
 // `of=` and `twin=` name values that may be gone. A number there means a value without a name.
 void append_note_ref(std::string& out, Name name) {
   out += '%';
-  if (is_plain_name(name.view())) out += name.view();
-  else out += quoted(name.view());
+  if (is_plain_name(name.view()))
+    out += name.view();
+  else
+    out += quoted(name.view());
 }
 
 void append_word(std::string& out, std::string_view name) {
-  if (is_plain_name(name) && name != "update") out += name;
-  else out += quoted(name);
+  if (is_plain_name(name) && name != "update")
+    out += name;
+  else
+    out += quoted(name);
 }
 
 void append_type(std::string& out, const Type& type) {
@@ -92,12 +99,23 @@ void append_literal(std::string& out, const Field& field, const Literal* literal
 void append_field(std::string& out, const void* attrs, const Field& field) {
   out.append(field.name).append("=");
   switch (field.kind) {
-    case FieldKind::integer: out += std::to_string(field_of<std::int64_t>(attrs, field)); return;
-    case FieldKind::real: append_real(out, field_of<double>(attrs, field)); return;
-    case FieldKind::boolean: out += field_of<bool>(attrs, field) ? "true" : "false"; return;
-    case FieldKind::string: out += quoted(field_of<Name>(attrs, field).view()); return;
-    case FieldKind::dtype: out += dtype_name(field_of<DType>(attrs, field)); return;
-    case FieldKind::tensor: return;  // append_literal prints it
+    case FieldKind::integer:
+      out += std::to_string(field_of<std::int64_t>(attrs, field));
+      return;
+    case FieldKind::real:
+      append_real(out, field_of<double>(attrs, field));
+      return;
+    case FieldKind::boolean:
+      out += field_of<bool>(attrs, field) ? "true" : "false";
+      return;
+    case FieldKind::string:
+      out += quoted(field_of<Name>(attrs, field).view());
+      return;
+    case FieldKind::dtype:
+      out += dtype_name(field_of<DType>(attrs, field));
+      return;
+    case FieldKind::tensor:
+      return;  // append_literal prints it
     case FieldKind::ints: {
       const Ints& list = field_of<Ints>(attrs, field);
       out += '[';
@@ -117,8 +135,10 @@ void append_attributes(std::string& out, const Graph& graph, const Node& node, s
   for (const Field& field : fields_of(*node.op)) {
     out += separator;
     separator = ", ";
-    if (field.kind == FieldKind::tensor) append_literal(out, field, graph.literal(node), max_inline);
-    else append_field(out, graph.attributes(node), field);
+    if (field.kind == FieldKind::tensor)
+      append_literal(out, field, graph.literal(node), max_inline);
+    else
+      append_field(out, graph.attributes(node), field);
   }
   out += '}';
 }
@@ -131,8 +151,10 @@ void append_node(std::string& out, const Graph& graph, const Node& node, const s
   for (std::int32_t i = 0; i < node.n_outputs; ++i) {
     const ValueId v = node.first_output + i;
     if (i > 0) out += ", ";
-    if (shown && !(*shown)[v]) out += '_';
-    else append_ref(out, graph, v);
+    if (shown && !(*shown)[v])
+      out += '_';
+    else
+      append_ref(out, graph, v);
     if (v < 0 || v >= graph.value_count()) continue;
     out += ": ";
     append_type(out, graph.values[v].type);
@@ -186,8 +208,10 @@ class List {
     if (!first_) out_ += ',';
     const std::size_t newline = out_.rfind('\n');
     const std::size_t column = newline == std::string::npos ? out_.size() : out_.size() - newline - 1;
-    if (!first_ && column + 1 + item.size() > kMaxColumn) out_ += "\n    ";
-    else if (!first_) out_ += ' ';
+    if (!first_ && column + 1 + item.size() > kMaxColumn)
+      out_ += "\n    ";
+    else if (!first_)
+      out_ += ' ';
     out_ += item;
     first_ = false;
   }
@@ -247,7 +271,7 @@ void append_body(std::string& out, const Graph& graph, const PrintOptions& optio
 
 void append_region(std::string& out, const Graph& region, const PrintOptions& options, std::size_t indent) {
   PrintOptions inner = options;
-  inner.extra_notes = {};   // they are notes on the nodes of the outer graph
+  inner.extra_notes = {};  // they are notes on the nodes of the outer graph
   append_declarations(out += ' ', region, 0, region.n_inputs, Role::input);
   out += " {\n";
   append_body(out, region, inner, indent + 2);
@@ -277,8 +301,10 @@ std::string print(const Graph& graph, const PrintOptions& options) {
   std::string out;
   out.reserve(64 * graph.nodes.size() + 64 * graph.values.size() + 256);
   out += "graph ";
-  if (is_plain_name(graph.name.view())) out += graph.name.view();
-  else out += quoted(graph.name.view());
+  if (is_plain_name(graph.name.view()))
+    out += graph.name.view();
+  else
+    out += quoted(graph.name.view());
   append_declarations(out, graph, 0, graph.n_inputs, Role::input, options.input_notes);
   if (graph.n_state > 0) append_declarations(out += " state", graph, graph.n_inputs, graph.n_state, Role::parameter);
   out += " {\n";

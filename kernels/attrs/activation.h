@@ -48,4 +48,4 @@ struct ThresholdAttrs {  // threshold: x where x > threshold, else value
   ATTR_FIELDS(ATTR_REQUIRED(ThresholdAttrs, threshold), ATTR_REQUIRED(ThresholdAttrs, value))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -11,4 +11,4 @@ struct AttentionAttrs {  // scores are scale q k^T; causal: query i sees keys 0 
   ATTR_FIELDS(ATTR_REQUIRED(AttentionAttrs, scale), ATTR_FIELD(AttentionAttrs, causal))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -30,4 +30,4 @@ struct EyeAttrs {
   ATTR_FIELDS(ATTR_REQUIRED(EyeAttrs, rows), ATTR_REQUIRED(EyeAttrs, columns), ATTR_FIELD(EyeAttrs, dtype))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

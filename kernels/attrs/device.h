@@ -7,8 +7,8 @@ namespace tapedeck TAPEDECK_API {
 
 struct ToDeviceAttrs {  // "cpu", "cpu:1", "cuda"
   Name device = "cpu";
-  Name from = "cpu";    // where the operand is: the gradient goes back there
+  Name from = "cpu";  // where the operand is: the gradient goes back there
   ATTR_FIELDS(ATTR_REQUIRED(ToDeviceAttrs, device), ATTR_FIELD(ToDeviceAttrs, from))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

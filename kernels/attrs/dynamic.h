@@ -5,9 +5,10 @@
 
 namespace tapedeck TAPEDECK_API {
 
-struct DynamicAttrs {  // dynamic: "a.shape.0=v@1, ...": in the node that makes %a, element 0 of `shape` is the size of axis 1 of %v
+struct DynamicAttrs {  // dynamic: "a.shape.0=v@1, ...": in the node that makes %a, element 0 of `shape` is the size of axis 1
+                       // of %v
   Name follows;
   ATTR_FIELDS(ATTR_FIELD(DynamicAttrs, follows))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -32,4 +32,4 @@ struct NanToNumAttrs {  // nan_to_num: what stands for NaN, inf and -inf
   ATTR_FIELDS(ATTR_FIELD(NanToNumAttrs, nan), ATTR_REQUIRED(NanToNumAttrs, posinf), ATTR_REQUIRED(NanToNumAttrs, neginf))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

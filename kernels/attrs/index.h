@@ -31,4 +31,4 @@ struct ScatterNdAttrs {  // scatter_nd: what meets an element: "none" replaces i
   ATTR_FIELDS(ATTR_FIELD(ScatterNdAttrs, reduction), ATTR_FIELD(ScatterNdAttrs, batch_dims))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -43,4 +43,4 @@ struct CtcAttrs {
   ATTR_FIELDS(ATTR_FIELD(CtcAttrs, blank), ATTR_FIELD(CtcAttrs, zero_infinity))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -25,4 +25,4 @@ inline DiagonalRange diagonal_range(std::int64_t rows, std::int64_t columns, std
   return {row, column, std::min(rows - row, columns - column)};
 }
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

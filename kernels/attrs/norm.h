@@ -27,4 +27,4 @@ struct EmaAttrs {
   ATTR_FIELDS(ATTR_FIELD(EmaAttrs, momentum))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -10,8 +10,8 @@ struct MomentumAttrs {
   double weight_decay = 0;
   double dampening = 0;
   bool nesterov = false;
-  ATTR_FIELDS(ATTR_FIELD(MomentumAttrs, momentum), ATTR_FIELD(MomentumAttrs, weight_decay), ATTR_FIELD(MomentumAttrs, dampening),
-              ATTR_FIELD(MomentumAttrs, nesterov))
+  ATTR_FIELDS(ATTR_FIELD(MomentumAttrs, momentum), ATTR_FIELD(MomentumAttrs, weight_decay),
+              ATTR_FIELD(MomentumAttrs, dampening), ATTR_FIELD(MomentumAttrs, nesterov))
 };
 
 struct RmspropAttrs {
@@ -51,4 +51,4 @@ struct LossScaleAttrs {  // times `growth` after `interval` finite steps in a ro
   ATTR_FIELDS(ATTR_FIELD(LossScaleAttrs, growth), ATTR_FIELD(LossScaleAttrs, backoff), ATTR_FIELD(LossScaleAttrs, interval))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

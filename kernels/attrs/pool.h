@@ -12,9 +12,9 @@ struct PoolIndexGradAttrs {  // the gradient of a maximum pool by its index must
   Ints dilation = {1};
   Ints size;
   bool ceil_mode = false;
-  ATTR_FIELDS(ATTR_FIELD(PoolIndexGradAttrs, window), ATTR_FIELD(PoolIndexGradAttrs, stride), ATTR_FIELD(PoolIndexGradAttrs, padding),
-              ATTR_FIELD(PoolIndexGradAttrs, dilation), ATTR_REQUIRED(PoolIndexGradAttrs, size),
-              ATTR_FIELD(PoolIndexGradAttrs, ceil_mode))
+  ATTR_FIELDS(ATTR_FIELD(PoolIndexGradAttrs, window), ATTR_FIELD(PoolIndexGradAttrs, stride),
+              ATTR_FIELD(PoolIndexGradAttrs, padding), ATTR_FIELD(PoolIndexGradAttrs, dilation),
+              ATTR_REQUIRED(PoolIndexGradAttrs, size), ATTR_FIELD(PoolIndexGradAttrs, ceil_mode))
 };
 
 struct AvgPoolAttrs {
@@ -44,4 +44,4 @@ struct AdaptivePoolAttrs {  // the spatial sizes of the result
   ATTR_FIELDS(ATTR_REQUIRED(AdaptivePoolAttrs, size))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -49,7 +49,8 @@ struct MultinomialAttrs {
   std::int64_t samples = 1;
   Name path;
   bool replacement = false;
-  ATTR_FIELDS(ATTR_FIELD(MultinomialAttrs, samples), ATTR_FIELD(MultinomialAttrs, path), ATTR_FIELD(MultinomialAttrs, replacement))
+  ATTR_FIELDS(ATTR_FIELD(MultinomialAttrs, samples), ATTR_FIELD(MultinomialAttrs, path),
+              ATTR_FIELD(MultinomialAttrs, replacement))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -32,7 +32,8 @@ struct PadConstantAttrs {
   Ints before;
   Ints after;
   double value = 0;
-  ATTR_FIELDS(ATTR_REQUIRED(PadConstantAttrs, before), ATTR_REQUIRED(PadConstantAttrs, after), ATTR_REQUIRED(PadConstantAttrs, value))
+  ATTR_FIELDS(ATTR_REQUIRED(PadConstantAttrs, before), ATTR_REQUIRED(PadConstantAttrs, after),
+              ATTR_REQUIRED(PadConstantAttrs, value))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -18,4 +18,4 @@ struct LinearScanAttrs {  // linear_scan
   ATTR_FIELDS(ATTR_FIELD(LinearScanAttrs, axis), ATTR_FIELD(LinearScanAttrs, reverse))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -16,7 +16,8 @@ struct TopkAttrs {  // topk: not sorted means in order of place
   std::int64_t axis = -1;
   bool largest = true;
   bool sorted = true;
-  ATTR_FIELDS(ATTR_REQUIRED(TopkAttrs, k), ATTR_FIELD(TopkAttrs, axis), ATTR_FIELD(TopkAttrs, largest), ATTR_FIELD(TopkAttrs, sorted))
+  ATTR_FIELDS(ATTR_REQUIRED(TopkAttrs, k), ATTR_FIELD(TopkAttrs, axis), ATTR_FIELD(TopkAttrs, largest),
+              ATTR_FIELD(TopkAttrs, sorted))
 };
 
 struct SearchAttrs {  // searchsorted: right = behind equal elements
@@ -24,4 +25,4 @@ struct SearchAttrs {  // searchsorted: right = behind equal elements
   ATTR_FIELDS(ATTR_FIELD(SearchAttrs, right))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

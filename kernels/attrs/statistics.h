@@ -19,4 +19,4 @@ struct NormAttrs {  // norm: p is any number, inf and -inf included; axes as in 
   ATTR_FIELDS(ATTR_FIELD(NormAttrs, axes), ATTR_FIELD(NormAttrs, p), ATTR_FIELD(NormAttrs, keepdims))
 };
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

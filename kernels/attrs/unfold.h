@@ -31,4 +31,4 @@ std::int64_t windows_along(const Attrs& a, int d, std::int64_t size) {
   return room < 0 ? 0 : room / a.stride[d] + 1;
 }
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

@@ -1,5 +1,5 @@
-// A tensor [n,c,...] whose images lie any number of elements apart: what an op's `batch_strides` lets a kernel meet. Nothing between the
-// images is read or written.
+// A tensor [n,c,...] whose images lie any number of elements apart: what an op's `batch_strides` lets a kernel meet. Nothing
+// between the images is read or written.
 #pragma once
 
 #include <tapedeck/kernels/kernel.h>
@@ -27,7 +27,9 @@ class Images {
 
   T* image(std::int64_t i) const { return first_ + i * stride_; }
   // Planes are counted through all images.
-  T* plane(std::int64_t i) const { return packed_ ? first_ + i * plane_ : first_ + i / channels_ * stride_ + i % channels_ * plane_; }
+  T* plane(std::int64_t i) const {
+    return packed_ ? first_ + i * plane_ : first_ + i / channels_ * stride_ + i % channels_ * plane_;
+  }
 
  private:
   T* first_;

@@ -1,5 +1,6 @@
 // The functions of cuDNN's backend interface that we call, found at run time (library.h). Everything cuDNN does goes through
-// descriptors, so a dozen functions are the whole of it. Declared by hand; held against NVIDIA's headers by tests/kernels/cuda/api_test.cpp.
+// descriptors, so a dozen functions are the whole of it. Declared by hand; held against NVIDIA's headers by
+// tests/kernels/cuda/api_test.cpp.
 #pragma once
 
 #include <tapedeck/kernels/cuda/library.h>
@@ -16,21 +17,22 @@ using DnnAttribute = int;       // cudnnBackendAttributeName_t
 using DnnAttributeType = int;   // cudnnBackendAttributeType_t
 using DnnStream = void*;        // cudaStream_t
 using DnnHandle = struct DnnHandleOpaque*;
-using DnnDescriptor = void*;    // cudnnBackendDescriptor_t
+using DnnDescriptor = void*;  // cudnnBackendDescriptor_t
 
-#define TAPEDECK_DNN_FUNCTIONS(F)                                                                                                 \
-  F(cudnnGetVersion, std::size_t, ())                                                                                             \
-  F(cudnnGetErrorString, const char*, (DnnStatus))                                                                                \
-  F(cudnnGetLastErrorString, void, (char* message, std::size_t bytes))                                                            \
-  F(cudnnCreate, DnnStatus, (DnnHandle*))                                                                                         \
-  F(cudnnDestroy, DnnStatus, (DnnHandle))                                                                                         \
-  F(cudnnSetStream, DnnStatus, (DnnHandle, DnnStream))                                                                            \
-  F(cudnnBackendCreateDescriptor, DnnStatus, (DnnDescriptorKind, DnnDescriptor*))                                                 \
-  F(cudnnBackendDestroyDescriptor, DnnStatus, (DnnDescriptor))                                                                    \
-  F(cudnnBackendSetAttribute, DnnStatus, (DnnDescriptor, DnnAttribute, DnnAttributeType, std::int64_t count, const void* values)) \
-  F(cudnnBackendGetAttribute, DnnStatus,                                                                                          \
-    (DnnDescriptor, DnnAttribute, DnnAttributeType, std::int64_t wanted, std::int64_t* count, void* values))                      \
-  F(cudnnBackendFinalize, DnnStatus, (DnnDescriptor))                                                                             \
+#define TAPEDECK_DNN_FUNCTIONS(F)                                                                             \
+  F(cudnnGetVersion, std::size_t, ())                                                                         \
+  F(cudnnGetErrorString, const char*, (DnnStatus))                                                            \
+  F(cudnnGetLastErrorString, void, (char* message, std::size_t bytes))                                        \
+  F(cudnnCreate, DnnStatus, (DnnHandle*))                                                                     \
+  F(cudnnDestroy, DnnStatus, (DnnHandle))                                                                     \
+  F(cudnnSetStream, DnnStatus, (DnnHandle, DnnStream))                                                        \
+  F(cudnnBackendCreateDescriptor, DnnStatus, (DnnDescriptorKind, DnnDescriptor*))                             \
+  F(cudnnBackendDestroyDescriptor, DnnStatus, (DnnDescriptor))                                                \
+  F(cudnnBackendSetAttribute, DnnStatus,                                                                      \
+    (DnnDescriptor, DnnAttribute, DnnAttributeType, std::int64_t count, const void* values))                  \
+  F(cudnnBackendGetAttribute, DnnStatus,                                                                      \
+    (DnnDescriptor, DnnAttribute, DnnAttributeType, std::int64_t wanted, std::int64_t * count, void* values)) \
+  F(cudnnBackendFinalize, DnnStatus, (DnnDescriptor))                                                         \
   F(cudnnBackendExecute, DnnStatus, (DnnHandle, DnnDescriptor plan, DnnDescriptor variant_pack))
 
 struct DnnApi {
@@ -41,5 +43,5 @@ struct DnnApi {
 const DnnApi* dnn_api(std::string* why = nullptr);
 const DnnApi* set_fake(const DnnApi* fake);  // for tests: see ScopedFake
 
-}  // namespace cuda
+}  // namespace TAPEDECK_API
 }  // namespace tapedeck::kernels

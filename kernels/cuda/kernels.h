@@ -1,9 +1,9 @@
-// Every CUDA kernel by name, for those who call them directly (tests, benches). Weak: null in a build without CUDA, so look at the
-// address before calling. The op registry declares its own (engine/ops/op_block.h).
+// Every CUDA kernel by name, for those who call them directly (tests, benches). Weak: null in a build without CUDA, so look at
+// the address before calling. The op registry declares its own (engine/ops/op_block.h).
 #pragma once
 
-#include <tapedeck/kernels/cuda/pointwise.inl>
 #include <tapedeck/kernels/export.h>
+#include <tapedeck/kernels/cuda/pointwise.inl>
 
 namespace tapedeck::kernels {
 namespace cuda TAPEDECK_API {
@@ -16,5 +16,5 @@ TAPEDECK_WEAK_KERNEL(dropout)
 TAPEDECK_WEAK_KERNEL(rng_next)
 #undef TAPEDECK_WEAK_KERNEL
 
-}  // namespace cuda
+}  // namespace TAPEDECK_API
 }  // namespace tapedeck::kernels

@@ -1,5 +1,5 @@
-// Launching on the device: on the call's stream, without waiting. What goes wrong at the launch is reported in the call; what goes
-// wrong later, on the device, shows at the next synchronisation (runtime.h).
+// Launching on the device: on the call's stream, without waiting. What goes wrong at the launch is reported in the call; what
+// goes wrong later, on the device, shows at the next synchronisation (runtime.h).
 #pragma once
 
 #pragma nv_diag_suppress 186  // scalar.h compares with zero whatever the type, and for unsigned ones that is pointless

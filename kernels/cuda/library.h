@@ -93,10 +93,11 @@ class ScopedFake {
   const Table* previous_;
 };
 
-// A table's functions are listed once, as F(name, result, (parameters)); the struct and the symbols are both made from the list.
+// A table's functions are listed once, as F(name, result, (parameters)); the struct and the symbols are both made from the
+// list.
 #define TAPEDECK_TABLE_FIELD(function, result, parameters) result(*function) parameters = nullptr;
 #define TAPEDECK_TABLE_ENTRY(function, result, parameters) \
   ::tapedeck::kernels::cuda::TableEntry{#function, offsetof(TAPEDECK_TABLE, function)},
 
-}  // namespace cuda
+}  // namespace TAPEDECK_API
 }  // namespace tapedeck::kernels

@@ -1,5 +1,6 @@
 // The functions of cuBLASLt that we call, found at run time (library.h). Declared by hand, so that no CUDA header is needed to
-// compile this and no cuBLAS to start; tests/kernels/cuda/api_test.cpp holds them against NVIDIA's headers where those are installed.
+// compile this and no cuBLAS to start; tests/kernels/cuda/api_test.cpp holds them against NVIDIA's headers where those are
+// installed.
 #pragma once
 
 #include <tapedeck/kernels/cuda/library.h>
@@ -32,25 +33,26 @@ struct LtHeuristic {  // cublasLtMatmulHeuristicResult_t
   int reserved[4];
 };
 
-#define TAPEDECK_LT_FUNCTIONS(F)                                                                                                  \
-  F(cublasLtGetVersion, std::size_t, ())                                                                                          \
-  F(cublasLtGetStatusString, const char*, (LtStatus))                                                                             \
-  F(cublasLtCreate, LtStatus, (LtHandle*))                                                                                        \
-  F(cublasLtDestroy, LtStatus, (LtHandle))                                                                                        \
-  F(cublasLtMatmulDescCreate, LtStatus, (LtMatmul*, LtComputeType, LtDataType scale_type))                                        \
-  F(cublasLtMatmulDescDestroy, LtStatus, (LtMatmul))                                                                              \
-  F(cublasLtMatmulDescSetAttribute, LtStatus, (LtMatmul, LtAttribute, const void* value, std::size_t bytes))                      \
-  F(cublasLtMatrixLayoutCreate, LtStatus,                                                                                         \
-    (LtLayout*, LtDataType, std::uint64_t rows, std::uint64_t columns, std::int64_t leading_dimension))                           \
-  F(cublasLtMatrixLayoutDestroy, LtStatus, (LtLayout))                                                                            \
-  F(cublasLtMatrixLayoutSetAttribute, LtStatus, (LtLayout, LtAttribute, const void* value, std::size_t bytes))                    \
-  F(cublasLtMatmulPreferenceCreate, LtStatus, (LtPreference*))                                                                    \
-  F(cublasLtMatmulPreferenceDestroy, LtStatus, (LtPreference))                                                                    \
-  F(cublasLtMatmulPreferenceSetAttribute, LtStatus, (LtPreference, LtAttribute, const void* value, std::size_t bytes))            \
-  F(cublasLtMatmulAlgoGetHeuristic, LtStatus,                                                                                     \
-    (LtHandle, LtMatmul, LtLayout a, LtLayout b, LtLayout c, LtLayout d, LtPreference, int wanted, LtHeuristic* found, int* count)) \
-  F(cublasLtMatmul, LtStatus,                                                                                                     \
-    (LtHandle, LtMatmul, const void* alpha, const void* a, LtLayout, const void* b, LtLayout, const void* beta, const void* c,    \
+#define TAPEDECK_LT_FUNCTIONS(F)                                                                                               \
+  F(cublasLtGetVersion, std::size_t, ())                                                                                       \
+  F(cublasLtGetStatusString, const char*, (LtStatus))                                                                          \
+  F(cublasLtCreate, LtStatus, (LtHandle*))                                                                                     \
+  F(cublasLtDestroy, LtStatus, (LtHandle))                                                                                     \
+  F(cublasLtMatmulDescCreate, LtStatus, (LtMatmul*, LtComputeType, LtDataType scale_type))                                     \
+  F(cublasLtMatmulDescDestroy, LtStatus, (LtMatmul))                                                                           \
+  F(cublasLtMatmulDescSetAttribute, LtStatus, (LtMatmul, LtAttribute, const void* value, std::size_t bytes))                   \
+  F(cublasLtMatrixLayoutCreate, LtStatus,                                                                                      \
+    (LtLayout*, LtDataType, std::uint64_t rows, std::uint64_t columns, std::int64_t leading_dimension))                        \
+  F(cublasLtMatrixLayoutDestroy, LtStatus, (LtLayout))                                                                         \
+  F(cublasLtMatrixLayoutSetAttribute, LtStatus, (LtLayout, LtAttribute, const void* value, std::size_t bytes))                 \
+  F(cublasLtMatmulPreferenceCreate, LtStatus, (LtPreference*))                                                                 \
+  F(cublasLtMatmulPreferenceDestroy, LtStatus, (LtPreference))                                                                 \
+  F(cublasLtMatmulPreferenceSetAttribute, LtStatus, (LtPreference, LtAttribute, const void* value, std::size_t bytes))         \
+  F(cublasLtMatmulAlgoGetHeuristic, LtStatus,                                                                                  \
+    (LtHandle, LtMatmul, LtLayout a, LtLayout b, LtLayout c, LtLayout d, LtPreference, int wanted, LtHeuristic* found,         \
+     int* count))                                                                                                              \
+  F(cublasLtMatmul, LtStatus,                                                                                                  \
+    (LtHandle, LtMatmul, const void* alpha, const void* a, LtLayout, const void* b, LtLayout, const void* beta, const void* c, \
      LtLayout, void* d, LtLayout, const LtAlgorithm*, void* workspace, std::size_t workspace_bytes, LtStream))
 
 struct LtApi {
@@ -61,5 +63,5 @@ struct LtApi {
 const LtApi* lt_api(std::string* why = nullptr);
 const LtApi* set_fake(const LtApi* fake);  // for tests: see ScopedFake
 
-}  // namespace cuda
+}  // namespace TAPEDECK_API
 }  // namespace tapedeck::kernels

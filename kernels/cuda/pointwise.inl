@@ -1,8 +1,8 @@
 // The pointwise kernels: out[i] = f(a[i], b[i], ...) over views of equal sizes and any strides (0 = broadcast).
 //
-// What one thread does is written here once, without a word of CUDA, so that g++ compiles it too: pointwise_*.cu launch it on the
-// device, tests/kernels/cuda/pointwise_test.cpp runs the same bodies on the host, thread by thread. The arithmetic is scalar.h's,
-// so that the device and the CPU kernels give the same f32 bits (compile with contraction off: --fmad=false).
+// What one thread does is written here once, without a word of CUDA, so that g++ compiles it too: pointwise_*.cu launch it on
+// the device, tests/kernels/cuda/pointwise_test.cpp runs the same bodies on the host, thread by thread. The arithmetic is
+// scalar.h's, so that the device and the CPU kernels give the same f32 bits (compile with contraction off: --fmad=false).
 //
 // A kernel is a family (which types it is compiled for) and a functor; the lists at the end name them all. A family calls
 // Launch::map<Out, In...>(call, f), and Launch decides where the threads run.
@@ -41,8 +41,10 @@ Walk<kOperands> make_walk(const KernelCall& call) {
     if (size == 1) continue;
     bool merges = walk.rank > 0;
     for (int k = 0; merges && k < kOperands; ++k) merges = walk.strides[k][walk.rank - 1] == views[k]->strides[d] * size;
-    if (merges) walk.sizes[walk.rank - 1] *= size;
-    else walk.sizes[walk.rank++] = size;
+    if (merges)
+      walk.sizes[walk.rank - 1] *= size;
+    else
+      walk.sizes[walk.rank++] = size;
     for (int k = 0; k < kOperands; ++k) walk.strides[k][walk.rank - 1] = views[k]->strides[d];
   }
   return walk;
@@ -155,7 +157,9 @@ void choose(const KernelCall& call) {
 
 struct Same {
   template <class T>
-  TAPEDECK_HD T operator()(T x) const { return x; }
+  TAPEDECK_HD T operator()(T x) const {
+    return x;
+  }
 };
 
 template <class Launch, class F>
@@ -185,6 +189,8 @@ void convert(const KernelCall& call) {
 }
 
 // ---- all of them: X(kernel, family, functor) ----
+// The formatter does not settle on a layout of these tables.
+// clang-format off
 
 #define TAPEDECK_POINTWISE_ARITHMETIC(X)                                                                                       \
   X(add, binary_numbers, Add) X(sub, binary_numbers, Sub) X(mul, binary_numbers, Mul) X(div, binary_numbers, Div)              \
@@ -206,5 +212,6 @@ void convert(const KernelCall& call) {
 
 #define TAPEDECK_POINTWISE_KERNELS(X) \
   TAPEDECK_POINTWISE_ARITHMETIC(X) TAPEDECK_POINTWISE_FUNCTIONS(X) TAPEDECK_POINTWISE_COMPARISONS(X) TAPEDECK_POINTWISE_CONVERSIONS(X)
+// clang-format on
 
 }  // namespace tapedeck::kernels::cuda

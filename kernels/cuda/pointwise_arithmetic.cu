@@ -1,11 +1,11 @@
 // Arithmetic, and the gradients that are arithmetic, on the device. The bodies and the list are in pointwise.inl.
-#include <tapedeck/kernels/cuda/launch.cuh>
 #include <tapedeck/kernels/export.h>
+#include <tapedeck/kernels/cuda/launch.cuh>
 
 namespace tapedeck::kernels {
 namespace cuda TAPEDECK_API {
 
 TAPEDECK_POINTWISE_ARITHMETIC(TAPEDECK_DEVICE_KERNEL)
 
-}  // namespace cuda
+}  // namespace TAPEDECK_API
 }  // namespace tapedeck::kernels

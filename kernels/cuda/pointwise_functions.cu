@@ -1,11 +1,11 @@
 // Functions of one operand, on the device. The bodies and the list are in pointwise.inl.
-#include <tapedeck/kernels/cuda/launch.cuh>
 #include <tapedeck/kernels/export.h>
+#include <tapedeck/kernels/cuda/launch.cuh>
 
 namespace tapedeck::kernels {
 namespace cuda TAPEDECK_API {
 
 TAPEDECK_POINTWISE_FUNCTIONS(TAPEDECK_DEVICE_KERNEL)
 
-}  // namespace cuda
+}  // namespace TAPEDECK_API
 }  // namespace tapedeck::kernels

@@ -16,7 +16,7 @@ namespace samples {
 constexpr int kSide = 8, kPixels = kSide * kSide;
 
 struct Digits {
-  std::vector<float> pixels;         // rows of 64 numbers in [0, 1]
+  std::vector<float> pixels;  // rows of 64 numbers in [0, 1]
   std::vector<std::int32_t> labels;
   int rows() const { return static_cast<int>(labels.size()); }
 };
@@ -34,8 +34,10 @@ inline Digits load_digits(const std::string& path, int least) {
       const long v = std::strtol(at, &end, 10);
       if (end == at || v < 0 || v > 16)
         throw tapedeck::FileError(path + ": row " + std::to_string(d.rows() + 1) + " is not 64 pixels and a label");
-      if (i < kPixels) d.pixels.push_back(static_cast<float>(v) / 16.0f);
-      else d.labels.push_back(static_cast<std::int32_t>(v));
+      if (i < kPixels)
+        d.pixels.push_back(static_cast<float>(v) / 16.0f);
+      else
+        d.labels.push_back(static_cast<std::int32_t>(v));
       at = *end == ',' ? end + 1 : end;
     }
   }

@@ -18,7 +18,7 @@ namespace samples {
 inline constexpr const char* kLicense = "/usr/share/common-licenses/GPL-3";
 
 struct Text {
-  std::string characters;             // by number
+  std::string characters;  // by number
   std::vector<std::int32_t> numbers;
   std::int64_t kinds() const { return static_cast<std::int64_t>(characters.size()); }
   std::int64_t length() const { return static_cast<std::int64_t>(numbers.size()); }

@@ -1,5 +1,5 @@
-// A plain convolutional net, deep enough that what it keeps for backward is most of its memory: fourteen 3x3 convolutions of equal
-// width on 32x32 images before the one pooling.
+// A plain convolutional net, deep enough that what it keeps for backward is most of its memory: fourteen 3x3 convolutions of
+// equal width on 32x32 images before the one pooling.
 #include <tapedeck/samples/zoo/training_step.h>
 
 #include <fmt/format.h>
@@ -16,7 +16,8 @@ struct Cnn : Module {
   Linear head{*this, "head", kWidth * 4 * 4, 10};
 
   Cnn() {
-    for (int i = 1; i < kDepth; ++i) convs.push_back(std::make_unique<Conv2d>(*this, fmt::format("conv{}", i), kWidth, kWidth, 3, 1));
+    for (int i = 1; i < kDepth; ++i)
+      convs.push_back(std::make_unique<Conv2d>(*this, fmt::format("conv{}", i), kWidth, kWidth, 3, 1));
   }
   Tensor operator()(const Tensor& x) {
     Tensor h = relu(stem(x));

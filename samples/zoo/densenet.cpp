@@ -75,7 +75,8 @@ struct Densenet121 : Module {
 };
 
 const bool registered = [] {
-  register_model({"densenet121", "densely connected net of 121 layers, 1000 classes",
+  register_model({"densenet121",
+                  "densely connected net of 121 layers, 1000 classes",
                   [](const ModelOptions& o) { return record_image_classifier<Densenet121>("densenet121", o); },
                   {"batch", "image", "dtype"},
                   {.batch = 8, .image = 224}});

@@ -21,7 +21,8 @@ struct DigitsNet : Module {
   Dropout drop1{*this, "drop1", 0.05}, drop2{*this, "drop2", 0.2};
 
   DigitsNet() {
-    for (int i = 1; i <= kBlocks; ++i) blocks.push_back(std::make_unique<Conv2d>(*this, "block" + std::to_string(i), kWidth, kWidth, 3, 1));
+    for (int i = 1; i <= kBlocks; ++i)
+      blocks.push_back(std::make_unique<Conv2d>(*this, "block" + std::to_string(i), kWidth, kWidth, 3, 1));
   }
   Tensor operator()(const Tensor& x) {
     Tensor h = relu(stem(x));

@@ -1,5 +1,5 @@
-// FCN-8s (Long et al., 2015): the convolutions of VGG-16, two wide ones instead of its linear layers, and scores of three depths that
-// are enlarged and added.
+// FCN-8s (Long et al., 2015): the convolutions of VGG-16, two wide ones instead of its linear layers, and scores of three
+// depths that are enlarged and added.
 #include <tapedeck/samples/zoo/vision.h>
 
 #include <array>
@@ -27,7 +27,10 @@ struct Fcn8 : Module {
         score7(*this, "score7", o.width, kClasses, 1) {}
 
   static std::array<Stack<Conv2d>, 5> convolutions(Module& net) {
-    const struct { int convs; std::int64_t channels; } rows[5] = {{2, 64}, {2, 128}, {3, 256}, {3, 512}, {3, 512}};
+    const struct {
+      int convs;
+      std::int64_t channels;
+    } rows[5] = {{2, 64}, {2, 128}, {3, 256}, {3, 512}, {3, 512}};
     std::array<Stack<Conv2d>, 5> groups;
     std::int64_t in = 3;
     for (std::size_t g = 0; g < 5; ++g)
@@ -56,8 +59,11 @@ Captured record(const ModelOptions& options) {
 }
 
 const bool registered = [] {
-  register_model({"fcn8", "fully convolutional VGG-16, scores of three depths, 21 classes per pixel; width: channels of fc6 and fc7",
-                  record, {"batch", "image", "width", "dtype"}, {.batch = 8, .image = 224, .width = 4096}});
+  register_model({"fcn8",
+                  "fully convolutional VGG-16, scores of three depths, 21 classes per pixel; width: channels of fc6 and fc7",
+                  record,
+                  {"batch", "image", "width", "dtype"},
+                  {.batch = 8, .image = 224, .width = 4096}});
   return true;
 }();
 

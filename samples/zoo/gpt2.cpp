@@ -1,5 +1,6 @@
-// GPT-2 (Radford et al., 2019), by default the small one: 124,439,808 parameters. Blocks with the norm in front, learned positions, the
-// table of embeddings also the output layer. A sequence longer than the 1024 of the original makes the table of positions longer.
+// GPT-2 (Radford et al., 2019), by default the small one: 124,439,808 parameters. Blocks with the norm in front, learned
+// positions, the table of embeddings also the output layer. A sequence longer than the 1024 of the original makes the table of
+// positions longer.
 #include <tapedeck/samples/zoo/language.h>
 
 #include <algorithm>
@@ -23,7 +24,8 @@ struct Gpt2 : Module {
         positions(*this, "positions", std::max(kContext, o.seq), o.width, 0.01),
         drop(*this, "drop", 0.1),
         norm(*this, "norm", o.width) {
-    const TransformerOptions how{.heads = zoo::heads_of("gpt2", o.width), .causal = true, .dropout = 0.1, .activation = &gelu_tanh};
+    const TransformerOptions how{
+        .heads = zoo::heads_of("gpt2", o.width), .causal = true, .dropout = 0.1, .activation = &gelu_tanh};
     for (std::int64_t i = 0; i < o.layers; ++i)
       blocks.push_back(std::make_unique<TransformerBlock>(*this, fmt::format("block{}", i), o.width, how));
   }
@@ -44,7 +46,9 @@ Captured record(const ModelOptions& options) {
 }
 
 const bool registered = [] {
-  register_model({"gpt2", "GPT-2 small: 12 causal transformer blocks of width 768, 124 million parameters", record,
+  register_model({"gpt2",
+                  "GPT-2 small: 12 causal transformer blocks of width 768, 124 million parameters",
+                  record,
                   {"batch", "seq", "layers", "width", "dtype"},
                   {.batch = 8, .seq = kContext, .layers = 12, .width = 768, .optimizer = "adamw"}});
   return true;

@@ -1,7 +1,9 @@
-// Translation with attention (Bahdanau et al., 2015): GRU layers read the source in both directions; at every step a GRU cell writes the
-// next word of the target from the word before (the true one: teacher forcing) and a mean of the source, weighted by a small perceptron.
+// Translation with attention (Bahdanau et al., 2015): GRU layers read the source in both directions; at every step a GRU cell
+// writes the next word of the target from the word before (the true one: teacher forcing) and a mean of the source, weighted by
+// a small perceptron.
 //
-//     scores[s] = v tanh(W state + U source[s]);   context = sum of softmax(scores)[s] source[s];   state = cell([word, context], state)
+//     scores[s] = v tanh(W state + U source[s]);   context = sum of softmax(scores)[s] source[s];   state = cell([word,
+//     context], state)
 #include <tapedeck/samples/zoo/language.h>
 
 #include <limits>
@@ -90,14 +92,17 @@ std::vector<zoo::Sample> samples(const ModelOptions& o) {
 }
 
 Captured record(const ModelOptions& options) {
-  return zoo::record_training<Translator>("gru_seq2seq_attention", options, samples, [](Translator& net, const std::vector<Tensor>& in) {
-    return cross_entropy(net(in[0], in[1], in[2]), reshape(in[3], {in[3].numel()}), {.ignore_index = kPadding});
-  });
+  return zoo::record_training<Translator>(
+      "gru_seq2seq_attention", options, samples, [](Translator& net, const std::vector<Tensor>& in) {
+        return cross_entropy(net(in[0], in[1], in[2]), reshape(in[3], {in[3].numel()}), {.ignore_index = kPadding});
+      });
 }
 
 const bool registered = [] {
-  register_model({"gru_seq2seq_attention", "translation: GRU encoder in both directions, GRU decoder with attention, teacher forcing",
-                  record, {"batch", "seq", "layers", "width", "dtype"},
+  register_model({"gru_seq2seq_attention",
+                  "translation: GRU encoder in both directions, GRU decoder with attention, teacher forcing",
+                  record,
+                  {"batch", "seq", "layers", "width", "dtype"},
                   {.batch = 32, .seq = 30, .layers = 1, .width = 512, .optimizer = "adamw"}});
   return true;
 }();

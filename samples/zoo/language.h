@@ -21,7 +21,9 @@ inline Tensor word_rows(const Tensor& x) { return reshape(x, {x.size(0) * x.size
 inline Tensor tied_logits(const Tensor& rows, const Tensor& table) { return matmul(rows, transpose_last(table)); }
 
 // Mean cross entropy of logits [b t,words] with labels [b,t].
-inline Tensor word_loss(const Tensor& logits, const Tensor& labels) { return cross_entropy(logits, reshape(labels, {labels.numel()})); }
+inline Tensor word_loss(const Tensor& logits, const Tensor& labels) {
+  return cross_entropy(logits, reshape(labels, {labels.numel()}));
+}
 
 // Which of `steps` positions come before each row's length: lengths [b] -> bool [b,steps].
 inline Tensor within(const Tensor& lengths, std::int64_t steps) {

@@ -17,8 +17,11 @@ struct Lenet : Module {
 };
 
 const bool registered = [] {
-  register_model({"lenet", "LeNet-5: two convolutions and three linear layers on 28x28 digits",
-                  [](const ModelOptions& o) { return record_classifier<Lenet>("lenet", o, {1, 28, 28}, 10); },
+  register_model({"lenet",
+                  "LeNet-5: two convolutions and three linear layers on 28x28 digits",
+                  [](const ModelOptions& o) {
+                    return record_classifier<Lenet>("lenet", o, {1, 28, 28}, 10);
+                  },
                   {"batch", "dtype"},
                   {.batch = 64}});
   return true;

@@ -1,6 +1,6 @@
-// A word-level language model of two LSTM layers, of the medium size of Zaremba et al. (2014). Text is read in pieces: the state at the
-// end of one is where the next begins, and no gradient goes further back. The output layer is the table of embeddings (Press and Wolf,
-// 2017), or one of its own.
+// A word-level language model of two LSTM layers, of the medium size of Zaremba et al. (2014). Text is read in pieces: the
+// state at the end of one is where the next begins, and no gradient goes further back. The output layer is the table of
+// embeddings (Press and Wolf, 2017), or one of its own.
 #include <tapedeck/samples/zoo/language.h>
 
 #include <tapedeck/engine/eager/inplace.h>
@@ -64,8 +64,10 @@ Captured record(const ModelOptions& options) {
 const bool registered = [] {
   const std::vector<std::string> taken = {"batch", "seq", "layers", "width", "dtype"};
   const ModelOptions defaults = {.batch = 20, .seq = 35, .layers = 2, .width = 650};
-  register_model({"lstm_lm", "LSTM language model, 2 layers of 650, output layer tied to the embeddings", record<Tied>, taken, defaults});
-  register_model({"lstm_lm_untied", "LSTM language model, 2 layers of 650, an output layer of its own", record<Untied>, taken, defaults});
+  register_model(
+      {"lstm_lm", "LSTM language model, 2 layers of 650, output layer tied to the embeddings", record<Tied>, taken, defaults});
+  register_model(
+      {"lstm_lm_untied", "LSTM language model, 2 layers of 650, an output layer of its own", record<Untied>, taken, defaults});
   return true;
 }();
 

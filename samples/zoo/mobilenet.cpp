@@ -1,4 +1,5 @@
-// MobileNet (Howard et al., 2017) and its second version (Sandler et al., 2018): convolutions of single channels between 1x1 ones.
+// MobileNet (Howard et al., 2017) and its second version (Sandler et al., 2018): convolutions of single channels between 1x1
+// ones.
 #include <tapedeck/samples/zoo/vision.h>
 
 namespace {
@@ -22,8 +23,10 @@ struct MobilenetV1 : Module {
 
   static Stack<Separable> separables(Module& net) {
     Stack<Separable> blocks;
-    const struct { std::int64_t out, stride; } rows[] = {{64, 1}, {128, 2}, {128, 1}, {256, 2}, {256, 1}, {512, 2}, {512, 1},
-                                                         {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1}};
+    const struct {
+      std::int64_t out, stride;
+    } rows[] = {{64, 1},  {128, 2}, {128, 1}, {256, 2}, {256, 1},  {512, 2}, {512, 1},
+                {512, 1}, {512, 1}, {512, 1}, {512, 1}, {1024, 2}, {1024, 1}};
     std::int64_t in = 32;
     for (const auto& row : rows) {
       blocks.add(net, "block" + std::to_string(blocks.layers.size()), in, row.out, row.stride);
@@ -39,7 +42,8 @@ struct InvertedResidual : Module {
   Stack<ConvNorm> body;
   bool residual;
 
-  InvertedResidual(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t stride, std::int64_t expansion)
+  InvertedResidual(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t stride,
+                   std::int64_t expansion)
       : Module(parent, name), residual(stride == 1 && in == out) {
     const std::int64_t wide = in * expansion;
     if (expansion != 1) body.add(*this, "expand", in, wide, same_size(1), &relu6);
@@ -62,8 +66,9 @@ struct MobilenetV2 : Module {
 
   static Stack<InvertedResidual> residuals(Module& net) {
     Stack<InvertedResidual> blocks;
-    const struct { std::int64_t expansion, out, repeats, stride; } rows[] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2},
-                                                                             {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+    const struct {
+      std::int64_t expansion, out, repeats, stride;
+    } rows[] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
     std::int64_t in = 32;
     for (const auto& row : rows)
       for (std::int64_t i = 0; i < row.repeats; ++i) {
@@ -77,12 +82,16 @@ struct MobilenetV2 : Module {
 
 const bool registered = [] {
   const ModelOptions defaults{.batch = 8, .image = 224};
-  register_model({"mobilenet_v1", "MobileNet of depthwise separable convolutions, 1000 classes",
+  register_model({"mobilenet_v1",
+                  "MobileNet of depthwise separable convolutions, 1000 classes",
                   [](const ModelOptions& o) { return record_image_classifier<MobilenetV1>("mobilenet_v1", o); },
-                  {"batch", "image", "dtype"}, defaults});
-  register_model({"mobilenet_v2", "MobileNet of inverted residuals, 1000 classes",
+                  {"batch", "image", "dtype"},
+                  defaults});
+  register_model({"mobilenet_v2",
+                  "MobileNet of inverted residuals, 1000 classes",
                   [](const ModelOptions& o) { return record_image_classifier<MobilenetV2>("mobilenet_v2", o); },
-                  {"batch", "image", "dtype"}, defaults});
+                  {"batch", "image", "dtype"},
+                  defaults});
   return true;
 }();
 

@@ -1,6 +1,6 @@
-// Two cells so small that a planner's every choice can be followed by eye. In `rnn_cell` nothing is gained by computing anything twice:
-// the sum under the tanh is as large as its result. In `mlp_attention` much is: each time the slots are asked, the perceptron makes a
-// row for every slot, all of which come back from one row of the state and what the slots gave once.
+// Two cells so small that a planner's every choice can be followed by eye. In `rnn_cell` nothing is gained by computing
+// anything twice: the sum under the tanh is as large as its result. In `mlp_attention` much is: each time the slots are asked,
+// the perceptron makes a row for every slot, all of which come back from one row of the state and what the slots gave once.
 #include <tapedeck/samples/zoo/training_step.h>
 
 namespace {
@@ -10,12 +10,13 @@ using namespace tapedeck;
 // tanh(W x + U h)
 struct RnnStep : Module {
   Linear of_input, of_state;
-  explicit RnnStep(const ModelOptions& o) : of_input(*this, "of_input", o.width, o.width), of_state(*this, "of_state", o.width, o.width) {}
+  explicit RnnStep(const ModelOptions& o)
+      : of_input(*this, "of_input", o.width, o.width), of_state(*this, "of_state", o.width, o.width) {}
   Tensor operator()(const Tensor& x, const Tensor& h) { return tanh(of_input(x) + of_state(h)); }
 };
 
-// A state [n,width] asks slots [n,s,width] `layers` times: each time it becomes tanh(C [context, state]) with context the slots' mean,
-// weighted by softmax of v tanh(W state + U slot).
+// A state [n,width] asks slots [n,s,width] `layers` times: each time it becomes tanh(C [context, state]) with context the
+// slots' mean, weighted by softmax of v tanh(W state + U slot).
 struct MlpAttention : Module {
   std::int64_t times;
   Linear of_state, of_slots, score, combine;
@@ -47,7 +48,8 @@ Tensor squared_error(Net& net, const std::vector<Tensor>& in) {
 Captured record_rnn_cell(const ModelOptions& options) {
   const auto samples = [](const ModelOptions& o) {
     const Shape rows{o.batch, o.width};
-    return std::vector<zoo::Sample>{{"x", zoo::sample_floats(rows)}, {"h", zoo::sample_floats(rows)}, {"target", zoo::sample_floats(rows)}};
+    return std::vector<zoo::Sample>{
+        {"x", zoo::sample_floats(rows)}, {"h", zoo::sample_floats(rows)}, {"target", zoo::sample_floats(rows)}};
   };
   return zoo::record_training<RnnStep>("rnn_cell", options, samples, squared_error<RnnStep>);
 }
@@ -63,10 +65,16 @@ Captured record_mlp_attention(const ModelOptions& options) {
 }
 
 const bool registered = [] {
-  register_model({"rnn_cell", "one step of a recurrent net: tanh of two products", record_rnn_cell, {"batch", "width", "dtype"},
+  register_model({"rnn_cell",
+                  "one step of a recurrent net: tanh of two products",
+                  record_rnn_cell,
+                  {"batch", "width", "dtype"},
                   {.batch = 64, .width = 128}});
-  register_model({"mlp_attention", "a recurrent cell that asks a few slots by attention, scored by a small perceptron",
-                  record_mlp_attention, {"batch", "seq", "layers", "width", "dtype"}, {.batch = 64, .seq = 16, .layers = 4, .width = 128}});
+  register_model({"mlp_attention",
+                  "a recurrent cell that asks a few slots by attention, scored by a small perceptron",
+                  record_mlp_attention,
+                  {"batch", "seq", "layers", "width", "dtype"},
+                  {.batch = 64, .seq = 16, .layers = 4, .width = 128}});
   return true;
 }();
 

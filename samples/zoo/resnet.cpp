@@ -1,4 +1,5 @@
-// ResNet (He et al., 2015), strides in the 3x3 convolutions: four stages of residual blocks, plain for 18 layers, bottlenecks for more.
+// ResNet (He et al., 2015), strides in the 3x3 convolutions: four stages of residual blocks, plain for 18 layers, bottlenecks
+// for more.
 #include <tapedeck/samples/zoo/vision.h>
 
 #include <array>
@@ -33,8 +34,9 @@ struct Residual : Module {
 template <int Depth>
 struct Resnet : Module {
   static constexpr bool kBottleneck = Depth > 34;
-  static constexpr std::array<int, 4> kBlocks =
-      Depth == 18 ? std::array{2, 2, 2, 2} : Depth == 50 ? std::array{3, 4, 6, 3} : std::array{3, 8, 36, 3};
+  static constexpr std::array<int, 4> kBlocks = Depth == 18   ? std::array{2, 2, 2, 2}
+                                                : Depth == 50 ? std::array{3, 4, 6, 3}
+                                                              : std::array{3, 8, 36, 3};
   ConvNorm stem;
   Stack<Residual> stages;
   Linear head;
@@ -64,8 +66,11 @@ struct Resnet : Module {
 template <int Depth>
 void add(const char* name, const char* doc) {
   static const std::string known_as = name;
-  register_model({name, doc, [](const ModelOptions& o) { return record_image_classifier<Resnet<Depth>>(known_as, o); },
-                  {"batch", "image", "width", "dtype"}, {.batch = 8, .image = 224, .width = 64}});
+  register_model({name,
+                  doc,
+                  [](const ModelOptions& o) { return record_image_classifier<Resnet<Depth>>(known_as, o); },
+                  {"batch", "image", "width", "dtype"},
+                  {.batch = 8, .image = 224, .width = 64}});
 }
 
 const bool registered = [] {

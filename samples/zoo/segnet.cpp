@@ -1,5 +1,5 @@
-// SegNet (Badrinarayanan et al., 2015): an encoder whose poolings remember where each maximum stood, and its mirror image, which puts
-// values back there.
+// SegNet (Badrinarayanan et al., 2015): an encoder whose poolings remember where each maximum stood, and its mirror image,
+// which puts values back there.
 #include <tapedeck/samples/zoo/vision.h>
 
 namespace {
@@ -22,10 +22,16 @@ struct Segnet : Module {
     const std::int64_t channels[5] = {o.width, 2 * o.width, 4 * o.width, 8 * o.width, 8 * o.width};
     for (int g = 0; g < 5; ++g)
       for (int i = 0; i < kConvs[g]; ++i)
-        down[g].add(*this, numbered("down", g, i), i > 0 ? channels[g] : g > 0 ? channels[g - 1] : 3, channels[g], same_size(3));
-    for (int g = 4; g >= 0; --g)  // the last convolution of a group narrows for the next; the first group leaves its last to the head
+        down[g].add(*this, numbered("down", g, i),
+                    i > 0   ? channels[g]
+                    : g > 0 ? channels[g - 1]
+                            : 3,
+                    channels[g], same_size(3));
+    for (int g = 4; g >= 0;
+         --g)  // the last convolution of a group narrows for the next; the first group leaves its last to the head
       for (int i = 0; i < kConvs[g] - (g == 0 ? 1 : 0); ++i)
-        up[g].add(*this, numbered("up", g, i), channels[g], g > 0 && i == kConvs[g] - 1 ? channels[g - 1] : channels[g], same_size(3));
+        up[g].add(*this, numbered("up", g, i), channels[g], g > 0 && i == kConvs[g] - 1 ? channels[g - 1] : channels[g],
+                  same_size(3));
     head = std::make_unique<Conv2d>(*this, "head", o.width, kClasses, 3, 1);
   }
   static std::string numbered(const char* what, int group, int i) {
@@ -49,8 +55,11 @@ Captured record(const ModelOptions& options) {
 }
 
 const bool registered = [] {
-  register_model({"segnet", "SegNet: 13 convolutions down, 13 up by the indices of poolings, 21 classes per pixel; width: first channels",
-                  record, {"batch", "image", "width", "dtype"}, {.batch = 8, .image = 128, .width = 64}});
+  register_model({"segnet",
+                  "SegNet: 13 convolutions down, 13 up by the indices of poolings, 21 classes per pixel; width: first channels",
+                  record,
+                  {"batch", "image", "width", "dtype"},
+                  {.batch = 8, .image = 128, .width = 64}});
   return true;
 }();
 

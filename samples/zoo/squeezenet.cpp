@@ -1,4 +1,5 @@
-// SqueezeNet 1.1 (Iandola et al., 2016): fire modules squeeze with 1x1 convolutions and expand with 1x1 and 3x3 ones side by side.
+// SqueezeNet 1.1 (Iandola et al., 2016): fire modules squeeze with 1x1 convolutions and expand with 1x1 and 3x3 ones side by
+// side.
 #include <tapedeck/samples/zoo/vision.h>
 
 namespace {
@@ -38,7 +39,8 @@ struct Squeezenet : Module {
 };
 
 const bool registered = [] {
-  register_model({"squeezenet", "SqueezeNet 1.1 of fire modules, 1000 classes",
+  register_model({"squeezenet",
+                  "SqueezeNet 1.1 of fire modules, 1000 classes",
                   [](const ModelOptions& o) { return record_image_classifier<Squeezenet>("squeezenet", o); },
                   {"batch", "image", "dtype"},
                   {.batch = 8, .image = 224}});

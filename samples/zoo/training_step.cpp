@@ -28,7 +28,8 @@ Captured capture_training(const std::string& name, const ModelOptions& options, 
   std::vector<Tensor> inputs;
   for (const Sample& s : samples) inputs.push_back(capture.input(s.name, s.value));
   const Tensor result = [&] {
-    const Autocast autocast(options.dtype == "f16" ? DType::f16 : DType::bf16, options.dtype == "f16" || options.dtype == "bf16");
+    const Autocast autocast(options.dtype == "f16" ? DType::f16 : DType::bf16,
+                            options.dtype == "f16" || options.dtype == "bf16");
     return loss(inputs);
   }();
   backward(result);

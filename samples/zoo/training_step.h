@@ -25,24 +25,29 @@ Tensor sample_floats(const Shape& shape);
 Tensor sample_integers(const Shape& shape, std::int64_t below, DType dtype = DType::i32);
 Tensor sample_images(const ModelOptions& options, std::int64_t channels);  // [batch, channels, image, image]
 
-// Captures forward (under autocast if options.dtype asks for it), backward and update; `loss` takes the inputs in the order of `samples`.
+// Captures forward (under autocast if options.dtype asks for it), backward and update; `loss` takes the inputs in the order of
+// `samples`.
 Captured capture_training(const std::string& name, const ModelOptions& options, const std::vector<Tensor>& parameters,
                           const std::vector<Sample>& samples, const std::function<Tensor(const std::vector<Tensor>&)>& loss);
 
-// Makes the net, from the options if it takes them (its parameters are drawn on construction, or abstract), then what `make_samples`
-// (options) gives as inputs, then captures one step with the loss that `loss`(net, inputs) gives:
-//     record_training<Net>("lm", options, [](const ModelOptions& o) { return std::vector<Sample>{{"ids", ...}, {"next", ...}}; },
+// Makes the net, from the options if it takes them (its parameters are drawn on construction, or abstract), then what
+// `make_samples` (options) gives as inputs, then captures one step with the loss that `loss`(net, inputs) gives:
+//     record_training<Net>("lm", options, [](const ModelOptions& o) { return std::vector<Sample>{{"ids", ...}, {"next", ...}};
+//     },
 //                          [](Net& net, const std::vector<Tensor>& in) { return cross_entropy(net(in[0]), in[1]); });
 template <class Net, class MakeSamples, class Loss>
 Captured record_training(const std::string& name, const ModelOptions& options, MakeSamples make_samples, Loss loss) {
   const AbstractMode abstract(options.abstract);
   manual_seed(options.seed);
   const auto net = [&] {
-    if constexpr (std::is_constructible_v<Net, const ModelOptions&>) return std::make_unique<Net>(options);
-    else return std::make_unique<Net>();
+    if constexpr (std::is_constructible_v<Net, const ModelOptions&>)
+      return std::make_unique<Net>(options);
+    else
+      return std::make_unique<Net>();
   }();
   const std::vector<Sample> samples = make_samples(options);
-  return capture_training(name, options, net->parameters(), samples, [&](const std::vector<Tensor>& in) { return loss(*net, in); });
+  return capture_training(name, options, net->parameters(), samples,
+                          [&](const std::vector<Tensor>& in) { return loss(*net, in); });
 }
 
 // Of a classifier: x of `shape` with the batch in front, labels y below `classes`, cross entropy.

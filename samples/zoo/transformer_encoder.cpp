@@ -1,5 +1,6 @@
-// An encoder in the manner of BERT (Devlin et al., 2019), by default of the base size: every word sees every other word of its row, and
-// the words that were masked are to be told. The norm stands in front of every branch. Rows are padded; `lengths` says where they end.
+// An encoder in the manner of BERT (Devlin et al., 2019), by default of the base size: every word sees every other word of its
+// row, and the words that were masked are to be told. The norm stands in front of every branch. Rows are padded; `lengths` says
+// where they end.
 #include <tapedeck/samples/zoo/language.h>
 
 #include <algorithm>
@@ -33,7 +34,8 @@ struct Encoder : Module {
         transform(*this, "transform", o.width, o.width),
         head_norm(*this, "head_norm", o.width),
         head_bias(parameter("head_bias", zeros({kWords}))) {
-    const TransformerOptions how{.heads = zoo::heads_of("transformer_encoder", o.width), .dropout = 0.1, .activation = &gelu_exact};
+    const TransformerOptions how{
+        .heads = zoo::heads_of("transformer_encoder", o.width), .dropout = 0.1, .activation = &gelu_exact};
     for (std::int64_t i = 0; i < o.layers; ++i)
       blocks.push_back(std::make_unique<TransformerBlock>(*this, fmt::format("block{}", i), o.width, how));
   }
@@ -59,13 +61,15 @@ std::vector<zoo::Sample> samples(const ModelOptions& o) {
 }
 
 Captured record(const ModelOptions& options) {
-  return zoo::record_training<Encoder>("transformer_encoder", options, samples, [](Encoder& net, const std::vector<Tensor>& in) {
-    return zoo::word_loss(net(in[0], in[1], in[2]), in[3]);
-  });
+  return zoo::record_training<Encoder>(
+      "transformer_encoder", options, samples,
+      [](Encoder& net, const std::vector<Tensor>& in) { return zoo::word_loss(net(in[0], in[1], in[2]), in[3]); });
 }
 
 const bool registered = [] {
-  register_model({"transformer_encoder", "BERT-like encoder: 12 transformer blocks of width 768, masked words to be told", record,
+  register_model({"transformer_encoder",
+                  "BERT-like encoder: 12 transformer blocks of width 768, masked words to be told",
+                  record,
                   {"batch", "seq", "layers", "width", "dtype"},
                   {.batch = 16, .seq = 128, .layers = 12, .width = 768, .optimizer = "adamw"}});
   return true;

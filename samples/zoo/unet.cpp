@@ -21,7 +21,8 @@ struct Unet : Module {
   std::unique_ptr<Conv2d> head;
 
   explicit Unet(const ModelOptions& o) {
-    for (int i = 0; i <= kLevels; ++i) down.add(*this, "down" + std::to_string(i), i == 0 ? 3 : o.width << (i - 1), o.width << i);
+    for (int i = 0; i <= kLevels; ++i)
+      down.add(*this, "down" + std::to_string(i), i == 0 ? 3 : o.width << (i - 1), o.width << i);
     for (int i = kLevels - 1; i >= 0; --i) {
       doublings.add(*this, "doubling" + std::to_string(i), o.width << (i + 1), o.width << i);
       up.add(*this, "up" + std::to_string(i), o.width << (i + 1), o.width << i);
@@ -35,7 +36,8 @@ struct Unet : Module {
       levels.push_back(h);
       h = (*down.layers[i])(max_pool2d(h));
     }
-    for (std::size_t i = 0; i < kLevels; ++i) h = (*up.layers[i])(concat({levels[kLevels - 1 - i], (*doublings.layers[i])(h)}, 1));
+    for (std::size_t i = 0; i < kLevels; ++i)
+      h = (*up.layers[i])(concat({levels[kLevels - 1 - i], (*doublings.layers[i])(h)}, 1));
     return (*head)(h);
   }
 };
@@ -46,8 +48,11 @@ Captured record(const ModelOptions& options) {
 }
 
 const bool registered = [] {
-  register_model({"unet", "U-Net with batch norm, two classes per pixel; width: channels of the first level", record,
-                  {"batch", "image", "width", "dtype"}, {.batch = 8, .image = 128, .width = 64}});
+  register_model({"unet",
+                  "U-Net with batch norm, two classes per pixel; width: channels of the first level",
+                  record,
+                  {"batch", "image", "width", "dtype"},
+                  {.batch = 8, .image = 128, .width = 64}});
   return true;
 }();
 

@@ -11,7 +11,8 @@ ConvOptions without_bias(ConvOptions options) {
 }
 }  // namespace
 
-ConvNorm::ConvNorm(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, ConvOptions options, Activation act)
+ConvNorm::ConvNorm(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, ConvOptions options,
+                   Activation act)
     : Module(parent, name), conv(*this, "conv", in, out, without_bias(options)), norm(*this, "norm", out), activation(act) {}
 
 Tensor ConvNorm::operator()(const Arg& x) {

@@ -29,7 +29,8 @@ struct Stack {
 
 // A convolution, batch norm instead of a bias, and what follows it.
 struct ConvNorm : Module {
-  ConvNorm(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, ConvOptions options, Activation activation = &relu);
+  ConvNorm(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, ConvOptions options,
+           Activation activation = &relu);
   Tensor operator()(const Arg& x);
   Conv2d conv;
   BatchNorm2d norm;
@@ -47,7 +48,8 @@ void require_multiple(const std::string& model, const ModelOptions& options, std
 
 // Images to classes, and images to a class for each pixel.
 template <class Net>
-Captured record_image_classifier(const std::string& name, const ModelOptions& options, std::int64_t classes = kImageNetClasses) {
+Captured record_image_classifier(const std::string& name, const ModelOptions& options,
+                                 std::int64_t classes = kImageNetClasses) {
   return record_classifier<Net>(name, options, {3, options.image, options.image}, classes);
 }
 

@@ -43,13 +43,17 @@ struct Vit : Module {
 Captured record(const ModelOptions& options) {
   require_multiple("vit_b16", options, kPatch);
   if (options.width % kHead != 0)
-    throw UsageError(fmt::format("model vit_b16: width must be a multiple of {}, the size of a head, not {}", kHead, options.width));
+    throw UsageError(
+        fmt::format("model vit_b16: width must be a multiple of {}, the size of a head, not {}", kHead, options.width));
   return record_image_classifier<Vit>("vit_b16", options);
 }
 
 const bool registered = [] {
-  register_model({"vit_b16", "vision transformer on patches of 16x16 pixels, 1000 classes; width: features of a patch, 64 to a head",
-                  record, {"batch", "image", "layers", "width", "dtype"}, {.batch = 8, .image = 224, .layers = 12, .width = 768}});
+  register_model({"vit_b16",
+                  "vision transformer on patches of 16x16 pixels, 1000 classes; width: features of a patch, 64 to a head",
+                  record,
+                  {"batch", "image", "layers", "width", "dtype"},
+                  {.batch = 8, .image = 224, .layers = 12, .width = 768}});
   return true;
 }();
 

@@ -5,9 +5,9 @@
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/inplace.h>
-#include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/ops/control.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/control.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <gtest/gtest.h>
@@ -33,7 +33,9 @@ Tensor filled(std::int64_t n, const std::function<double(std::int64_t)>& element
 
 struct Lora : Module {
   Lora(Module& parent, const std::string& name)
-      : Module(parent, name), base(*this, "base", 10, 10), down(parameter("down", initial_uniform(*this, "down", {10, 2}, 10))),
+      : Module(parent, name),
+        base(*this, "base", 10, 10),
+        down(parameter("down", initial_uniform(*this, "down", {10, 2}, 10))),
         up(parameter("up", zeros({2, 10}))) {
     base.weight.requires_grad(false);
     base.bias.requires_grad(false);
@@ -44,14 +46,14 @@ struct Lora : Module {
 };
 
 struct LoraTraining {
-  double worst = 0;              // |y - target| after the steps
+  double worst = 0;  // |y - target| after the steps
   bool base_moved = false, sides_moved = true;
 };
 using Loss = Tensor (*)(const Tensor& error);
 
 template <class Net>
-LoraTraining train_lora(const std::function<Tensor(Net&, const Tensor&)>& forward, const std::vector<Lora*> (*layers)(Net&), Loss loss_of, double lr, int steps,
-                        bool captured) {
+LoraTraining train_lora(const std::function<Tensor(Net&, const Tensor&)>& forward, const std::vector<Lora*> (*layers)(Net&),
+                        Loss loss_of, double lr, int steps, bool captured) {
   manual_seed(7);
   Net net;
   Tensors side, bases, before;
@@ -62,7 +64,8 @@ LoraTraining train_lora(const std::function<Tensor(Net&, const Tensor&)>& forwar
   for (const Tensors* all : {&bases, &side})
     for (const Tensor& t : *all) before.push_back(copied(t));
   Sgd sgd(side, {.lr = lr});
-  const Tensor x = reshape(filled(10, [](std::int64_t i) { return i; }), {1, 10}), target = reshape(filled(10, [](std::int64_t i) { return 10 - i; }), {1, 10});
+  const Tensor x = reshape(filled(10, [](std::int64_t i) { return i; }), {1, 10}),
+               target = reshape(filled(10, [](std::int64_t i) { return 10 - i; }), {1, 10});
   LoraTraining result;
   const auto step = [&](const Tensors& in) -> Tensors {
     const Tensor y = forward(net, in[0]);
@@ -79,8 +82,10 @@ LoraTraining train_lora(const std::function<Tensor(Net&, const Tensor&)>& forwar
   result.worst = max(errors).item();
   for (std::size_t i = 0; i < before.size(); ++i) {
     const bool moved = !bit_equal(before[i], i < bases.size() ? bases[i] : side[i - bases.size()]);
-    if (i < bases.size()) result.base_moved |= moved;
-    else result.sides_moved &= moved;
+    if (i < bases.size())
+      result.base_moved |= moved;
+    else
+      result.sides_moved &= moved;
   }
   return result;
 }
@@ -89,11 +94,14 @@ struct OneLora : Module {
   Lora layer{*this, "layer"};
 };
 const std::vector<Lora*> layers_of_one(OneLora& net) { return {&net.layer}; }
-Tensor checkpointed_layer(OneLora& net, const Tensor& x) { return checkpoint([&] { return net.layer(x); }); }
+Tensor checkpointed_layer(OneLora& net, const Tensor& x) {
+  return checkpoint([&] { return net.layer(x); });
+}
 
 TEST(Conformance, T44_LoraGemmWithCheckpointing) {
   for (bool captured : {false, true}) {
-    const LoraTraining r = train_lora<OneLora>(checkpointed_layer, layers_of_one, [](const Tensor& e) { return mean(square(e)); }, 0.01, 11, captured);
+    const LoraTraining r = train_lora<OneLora>(
+        checkpointed_layer, layers_of_one, [](const Tensor& e) { return mean(square(e)); }, 0.01, 11, captured);
     EXPECT_LE(r.worst, 1e-2) << "captured: " << captured;
     EXPECT_FALSE(r.base_moved);
     EXPECT_TRUE(r.sides_moved);
@@ -109,7 +117,8 @@ Tensor three_layers(ThreeLoras& net, const Tensor& x) { return net.c(gelu(net.b(
 TEST(Conformance, T45_LoraMlpWithCheckpointing) {
   const auto kept = [](ThreeLoras& net, const Tensor& x) { return checkpoint([&] { return three_layers(net, x); }); };
   for (bool captured : {false, true}) {
-    const LoraTraining r = train_lora<ThreeLoras>(kept, layers_of_three, [](const Tensor& e) { return sum(square(e)) * 0.5; }, 0.001, 101, captured);
+    const LoraTraining r = train_lora<ThreeLoras>(
+        kept, layers_of_three, [](const Tensor& e) { return sum(square(e)) * 0.5; }, 0.001, 101, captured);
     EXPECT_LE(r.worst, 1e-1) << "captured: " << captured;
     EXPECT_FALSE(r.base_moved);
     EXPECT_TRUE(r.sides_moved);
@@ -126,7 +135,8 @@ double loop_of_sums(int variant) {
   };
   const auto run = [&](const Tensors& in) -> Tensors {
     const Tensor none = zeros({1});
-    const LoopResult r = while_loop([](const Tensors& c) { return less(c[4], 6); }, once, {in[0], in[1], none, none, zeros({}, DType::i64)});
+    const LoopResult r =
+        while_loop([](const Tensors& c) { return less(c[4], 6); }, once, {in[0], in[1], none, none, zeros({}, DType::i64)});
     return {variant == 3 ? r.carried[2] + r.carried[3] + r.carried[0] : r.carried[variant == 1 ? 2 : 3] + r.carried[0]};
   };
   CapturedStep step = capture(run);
@@ -146,7 +156,10 @@ TEST(Conformance, T50_LoopsAreUnchangedBySimplification) {
 }
 
 Tensor fifth_power_times(const Tensor& x, const Tensor& y) {
-  const LoopResult r = while_loop([](const Tensors& c) { return less(c[1], 5); }, [=](const Tensors& c) -> Tensors { return {c[0] * x, c[1] + 1}; },
+  const LoopResult r = while_loop([](const Tensors& c) { return less(c[1], 5); },
+                                  [=](const Tensors& c) -> Tensors {
+                                    return {c[0] * x, c[1] + 1};
+                                  },
                                   {y, zeros({}, DType::i32)});
   return r.carried[0];
 }
@@ -182,10 +195,12 @@ TEST(Weakness, W2_ARegionWithTwoResults) {
   const Builder build = [](Program& p) {
     p.input({4});
     const Tensor w = p.parameter("w", {4});
-    p.train([=](const Tensors& in) -> Tensors {
-      const Tensors y = two_results(in[0], w);
-      return {sum(square(y[0]) * sin(y[1])), y[0], y[1]};
-    }, {w});
+    p.train(
+        [=](const Tensors& in) -> Tensors {
+          const Tensors y = two_results(in[0], w);
+          return {sum(square(y[0]) * sin(y[1])), y[0], y[1]};
+        },
+        {w});
   };
   expect_agreement(build);
   // The gradient is that of the same formula without a region.
@@ -206,10 +221,12 @@ TEST(Weakness, W3_DropoutInARegionDrawsTheSameMaskAgain) {
   expect_agreement([&](Program& p) {
     p.input({8, 8});
     const Tensor w = p.parameter("w", {8, 8});
-    p.train([=](const Tensors& in) -> Tensors {
-      const Tensor y = checkpoint([&] { return body(in[0] * w); });
-      return {sum(square(y)), y};
-    }, {w});
+    p.train(
+        [=](const Tensors& in) -> Tensors {
+          const Tensor y = checkpoint([&] { return body(in[0] * w); });
+          return {sum(square(y)), y};
+        },
+        {w});
   });
   // Where the mask dropped, and only there, there is no gradient: the recomputed mask is the one of the forward pass.
   manual_seed(3);
@@ -242,19 +259,20 @@ TEST(Weakness, W4_AClonesOperandIsNotKeptForTheCloneAlone) {
   const Type type{DType::f32, {64, 64}};
   const Captured captured = captured_training(
       [](const Tensor& x, const Tensor& w) {
-        const Tensor c = x * w;                                 // C
-        return sum(c + sin(sin(sin(c))));                       // add(C, f3(f2(f1(C))))
-      }, type);
+        const Tensor c = x * w;            // C
+        return sum(c + sin(sin(sin(c))));  // add(C, f3(f2(f1(C))))
+      },
+      type);
   const Plan keep_all = make_plan(captured.graph, {.strategy = Strategy::none});
   const Plan tight = make_plan(captured.graph, {.budget = keep_all.floor_bytes});
   ASSERT_TRUE(tight.feasible);
   EXPECT_LT(tight.peak_bytes, keep_all.peak_bytes);
   ASSERT_GT(tight.recomputed_nodes, 0);
-  // At the floor backward works from x and w: no value that forward made is read by a clone once backward has begun, C included.
+  // At the floor backward works from x and w: no value that forward made is read by a clone once backward has begun, C
+  // included.
   const Graph& g = tight.graph;
   NodeId backward_begins = 0;
-  while (g.nodes[backward_begins].origin.phase == Phase::forward && !g.nodes[backward_begins].origin.clone)
-    ++backward_begins;
+  while (g.nodes[backward_begins].origin.phase == Phase::forward && !g.nodes[backward_begins].origin.clone) ++backward_begins;
   int clones = 0;
   for (NodeId n = backward_begins; n < g.node_count(); ++n) {
     const Node& node = g.nodes[n];
@@ -291,8 +309,8 @@ TEST(Weakness, W9_PlansCountTheBytesOfTheirDtype) {
   }
 }
 
-// Kernels take f32 and f64 as they are, so twice the bytes per element is exactly twice the bytes. Halves are computed in f32 in the
-// workspace: that, and nothing else, is more than a quarter of what f64 takes.
+// Kernels take f32 and f64 as they are, so twice the bytes per element is exactly twice the bytes. Halves are computed in f32
+// in the workspace: that, and nothing else, is more than a quarter of what f64 takes.
 TEST(Weakness, W9_TwiceTheElementSizeIsTwiceThePeak) {
   const auto peak_of = [](DType dtype) {
     const Tensor x = drawn({dtype, {1024}}, {-1, 1}, 1), y = drawn({dtype, {1024}}, {-1, 1}, 2);
@@ -319,8 +337,8 @@ TEST(Weakness, W9_TwiceTheElementSizeIsTwiceThePeak) {
 TEST(Weakness, W9_PlansOfMovedBytesAreExact) {
   for (DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
     const std::string t = std::string(dtype_name(dtype)) + "[32,64]";
-    const Graph g = parse("graph moves(%x: " + t + ") {\n  %a: " + t + " = flip(%x) {axes=[0]}\n  %b: " + t + " = flip(%a) {axes=[1]}\n  %c: " + t +
-                          " = flip(%b) {axes=[0]}\n  return %c\n}");
+    const Graph g = parse("graph moves(%x: " + t + ") {\n  %a: " + t + " = flip(%x) {axes=[0]}\n  %b: " + t +
+                          " = flip(%a) {axes=[1]}\n  %c: " + t + " = flip(%b) {axes=[0]}\n  return %c\n}");
     const Plan plan = make_plan(g);
     const std::int64_t each = 32 * 64 * static_cast<std::int64_t>(dtype_size(dtype));
     EXPECT_EQ(plan.external_bytes, 2 * each) << t;

@@ -24,25 +24,31 @@ struct TwoLayers : Module {
 
 PROGRAM(dropout_module) {
   p.input({5, 6});
-  trained<TwoLayers>(p, [](TwoLayers& net, const Tensors& in) { return mean(square(net.fc2(net.drop(relu(net.fc1(in[0])))))); });
+  trained<TwoLayers>(p,
+                     [](TwoLayers& net, const Tensors& in) { return mean(square(net.fc2(net.drop(relu(net.fc1(in[0])))))); });
 }
 
 PROGRAM(dropout_functional) {
   p.input({5, 6});
   const Tensor w = p.parameter("w", {6});
-  p.train([=](const Tensors& in) -> Tensors {
-    const Tensor x = in[0] * w;
-    return {sum(dropout(x, 0.5) * dropout(x, 0.5)), dropout(in[0], 0.2)};
-  }, {w});
+  p.train(
+      [=](const Tensors& in) -> Tensors {
+        const Tensor x = in[0] * w;
+        return {sum(dropout(x, 0.5) * dropout(x, 0.5)), dropout(in[0], 0.2)};
+      },
+      {w});
 }
 
 PROGRAM(draws_of_every_kind) {
   p.input({3, 4});
   const Tensor w = p.parameter("w", {3, 4});
-  p.train([=](const Tensors& in) -> Tensors {
-    const Tensor x = in[0] * w + 0.1 * normal({3, 4}) + rand_like(in[0]);
-    return {sum(x * bernoulli({3, 4}, 0.5)), randint(0, 9, {4}), uniform({2}, -1, 1), randn_like(in[0]), multinomial(sigmoid(in[0]), 2)};
-  }, {w});
+  p.train(
+      [=](const Tensors& in) -> Tensors {
+        const Tensor x = in[0] * w + 0.1 * normal({3, 4}) + rand_like(in[0]);
+        return {sum(x * bernoulli({3, 4}, 0.5)), randint(0, 9, {4}), uniform({2}, -1, 1), randn_like(in[0]),
+                multinomial(sigmoid(in[0]), 2)};
+      },
+      {w});
 }
 
 PROGRAM(dropout_channels_and_alpha) {
@@ -213,33 +219,38 @@ PROGRAM(checkpoint_with_statistics) {
     Linear fc{*this, "fc", 4, 3};
     BatchNorm1d bn{*this, "bn", 3};
   };
-  trained<Net>(p, [](Net& net, const Tensors& in) { return mean(square(checkpoint([&] { return tanh(net.bn(net.fc(in[0]))); }))); });
+  trained<Net>(
+      p, [](Net& net, const Tensors& in) { return mean(square(checkpoint([&] { return tanh(net.bn(net.fc(in[0]))); }))); });
 }
 
 PROGRAM(checkpoint_of_a_buffer_written_later) {
   p.input({5});
   const Tensor w = p.parameter("w", {5}), mean_of_all = p.buffer("mean", {5});
-  p.train([=](const Tensors& in) -> Tensors {
-    const Tensor y = checkpoint([&] { return sin(w * tanh(mean_of_all)) * in[0]; });
-    const Tensor loss = sum(square(y));
-    const NoGrad no_grad;
-    add_(mean_of_all, in[0]);
-    return {loss, mean_of_all};
-  }, {w});
+  p.train(
+      [=](const Tensors& in) -> Tensors {
+        const Tensor y = checkpoint([&] { return sin(w * tanh(mean_of_all)) * in[0]; });
+        const Tensor loss = sum(square(y));
+        const NoGrad no_grad;
+        add_(mean_of_all, in[0]);
+        return {loss, mean_of_all};
+      },
+      {w});
 }
 
 PROGRAM(checkpoint_of_what_nobody_wants_written_later) {
   p.input({5});
   const Tensor w = p.parameter("w", {5});
-  p.train([=](const Tensors& in) -> Tensors {
-    const Tensor a = w * in[0], b = w + in[0];
-    const Tensor y = checkpoint([&] {
-      const Tensor unused = sin(b);
-      return cos(a);
-    });
-    mul_(b, 2);
-    return {sum(square(y)), b};
-  }, {w});
+  p.train(
+      [=](const Tensors& in) -> Tensors {
+        const Tensor a = w * in[0], b = w + in[0];
+        const Tensor y = checkpoint([&] {
+          const Tensor unused = sin(b);
+          return cos(a);
+        });
+        mul_(b, 2);
+        return {sum(square(y)), b};
+      },
+      {w});
 }
 
 PROGRAM(lora_with_checkpointing) {
@@ -254,10 +265,12 @@ PROGRAM(lora_with_checkpointing) {
   net.base.bias.requires_grad(false);
   p.watch(net);
   Sgd& sgd = p.own<Sgd>(Tensors{net.down, net.up}, SgdOptions{.lr = 0.01});
-  p.train([&net](const Tensors& in) -> Tensors {
-    const Tensor y = checkpoint([&] { return net(in[0]); });
-    return {mean(square(y - 1)), y};
-  }, {net.down, net.up}, &sgd);
+  p.train(
+      [&net](const Tensors& in) -> Tensors {
+        const Tensor y = checkpoint([&] { return net(in[0]); });
+        return {mean(square(y - 1)), y};
+      },
+      {net.down, net.up}, &sgd);
 }
 
 PROGRAM(lora_three_layers_with_checkpointing) {
@@ -280,39 +293,51 @@ PROGRAM(lora_three_layers_with_checkpointing) {
   p.watch(net);
   const Tensors side{net.a.down, net.a.up, net.b.down, net.b.up, net.c.down, net.c.up};
   Sgd& sgd = p.own<Sgd>(side, SgdOptions{.lr = 0.001});
-  p.train([&net](const Tensors& in) -> Tensors {
-    Tensor h = in[0];
-    for (Lora* layer : {&net.a, &net.b}) h = checkpoint([&] { return gelu((*layer)(h)); });
-    return {mean(square(checkpoint([&] { return net.c(h); })))};
-  }, side, &sgd);
+  p.train(
+      [&net](const Tensors& in) -> Tensors {
+        Tensor h = in[0];
+        for (Lora* layer : {&net.a, &net.b}) h = checkpoint([&] { return gelu((*layer)(h)); });
+        return {mean(square(checkpoint([&] { return net.c(h); })))};
+      },
+      side, &sgd);
 }
 
 PROGRAM(gradient_of_ones_own) {
   p.input({4});
   const Tensor w = p.parameter("w", {4});
-  p.train([=](const Tensors& in) -> Tensors {
-    const Tensors y = custom_gradient(
-        {in[0] * w}, [](const Tensors& xs) -> Tensors { return {round(xs[0] * 4) * 0.25}; },
-        [](const Tensors&, const Tensors&, const Tensors& dys) -> Tensors { return {clamp(dys[0], -0.5, 0.5)}; });  // straight through
-    return {sum(square(y[0])), y[0]};
-  }, {w});
+  p.train(
+      [=](const Tensors& in) -> Tensors {
+        const Tensors y = custom_gradient(
+            {in[0] * w}, [](const Tensors& xs) -> Tensors { return {round(xs[0] * 4) * 0.25}; },
+            [](const Tensors&, const Tensors&, const Tensors& dys) -> Tensors {
+              return {clamp(dys[0], -0.5, 0.5)};
+            });  // straight through
+        return {sum(square(y[0])), y[0]};
+      },
+      {w});
   p.own_gradients();
 }
 
 PROGRAM(stopped_gradients) {
   p.input({4});
   const Tensor w = p.parameter("w", {4}), v = p.parameter("v", {4});
-  p.train([=](const Tensors& in) -> Tensors {
-    const Tensor target = stop_gradient(tanh(in[0] * v));
-    const Tensor y = in[0] * w;
-    return {sum(square(y - target)) + sum(y.detach() * v), target};
-  }, {w, v});
+  p.train(
+      [=](const Tensors& in) -> Tensors {
+        const Tensor target = stop_gradient(tanh(in[0] * v));
+        const Tensor y = in[0] * w;
+        return {sum(square(y - target)) + sum(y.detach() * v), target};
+      },
+      {w, v});
 }
 
 PROGRAM(parameter_out_of_reach) {
   p.input({4});
   const Tensor w = p.parameter("w", {4}), unused = p.parameter("unused", {4}), stopped = p.parameter("stopped", {4});
-  p.train([=](const Tensors& in) -> Tensors { return {sum(in[0] * w * stop_gradient(stopped)), unused * 2}; }, {w, unused, stopped});
+  p.train(
+      [=](const Tensors& in) -> Tensors {
+        return {sum(in[0] * w * stop_gradient(stopped)), unused * 2};
+      },
+      {w, unused, stopped});
 }
 
 }  // namespace tapedeck::agree

@@ -1,4 +1,5 @@
-// Whole training steps: optimizers and their counters, schedules, clipping, loss scaling, accumulation, several losses, several dtypes.
+// Whole training steps: optimizers and their counters, schedules, clipping, loss scaling, accumulation, several losses, several
+// dtypes.
 #include <tapedeck/tests/agree/corpus.h>
 
 namespace tapedeck::agree {
@@ -95,7 +96,8 @@ PROGRAM(accumulated_over_micro_steps) {
   p.step([&](const Tensors& in) -> Tensors {
     Tensors losses;
     for (int half = 0; half < 2; ++half) {
-      losses.push_back(cross_entropy(net(slice(in[0], 0, 2 * half, 2 * half + 2)), slice(in[1], 0, 2 * half, 2 * half + 2)) * 0.5);
+      losses.push_back(cross_entropy(net(slice(in[0], 0, 2 * half, 2 * half + 2)), slice(in[1], 0, 2 * half, 2 * half + 2)) *
+                       0.5);
       backward(losses.back());
     }
     optimizer.step();
@@ -227,46 +229,55 @@ PROGRAM(everything_in_one_step) {
   Deep& net = p.own<Deep>();
   p.watch(net);
   AdamW& optimizer = p.own<AdamW>(net.parameters(), AdamWOptions{.lr = 0.01});
-  p.train([&net](const Tensors& in) -> Tensors {
-    const Tensor h = net.drop(relu(net.bn(net.fc1(in[0]))));
-    return {cross_entropy(net.fc2(h), in[1], {.label_smoothing = 0.1}), h};
-  }, net.parameters(), &optimizer);
+  p.train(
+      [&net](const Tensors& in) -> Tensors {
+        const Tensor h = net.drop(relu(net.bn(net.fc1(in[0]))));
+        return {cross_entropy(net.fc2(h), in[1], {.label_smoothing = 0.1}), h};
+      },
+      net.parameters(), &optimizer);
 }
 
 PROGRAM(autocast_to_bf16) {
   Net& net = net_of(p);
   Sgd& optimizer = p.own<Sgd>(net.parameters(), SgdOptions{.lr = 0.1});
-  p.train([&net](const Tensors& in) -> Tensors {
-    const Autocast autocast(DType::bf16);
-    const Tensor y = net(in[0]);
-    return {cross_entropy(y, in[1]), y};
-  }, net.parameters(), &optimizer);
+  p.train(
+      [&net](const Tensors& in) -> Tensors {
+        const Autocast autocast(DType::bf16);
+        const Tensor y = net(in[0]);
+        return {cross_entropy(y, in[1]), y};
+      },
+      net.parameters(), &optimizer);
 }
 
 PROGRAM(half_precision) {
   p.input({3, 4}, {}, DType::f16);
   const Tensor w = p.parameter("w", {4, 5}, {}, DType::f16), b = p.parameter("b", {5}, {}, DType::f32);
-  p.train([=](const Tensors& in) -> Tensors {
-    const Tensor h = matmul(in[0], w);
-    return {mean(softmax(h) * exp(h) + b), h, cast(h, DType::bf16)};
-  }, {w, b});
+  p.train(
+      [=](const Tensors& in) -> Tensors {
+        const Tensor h = matmul(in[0], w);
+        return {mean(softmax(h) * exp(h) + b), h, cast(h, DType::bf16)};
+      },
+      {w, b});
 }
 
 PROGRAM(double_precision) {
   p.input({3, 4}, {}, DType::f64);
   const Tensor w = p.parameter("w", {4, 4}, {}, DType::f64);
   Sgd& optimizer = p.own<Sgd>(Tensors{w}, SgdOptions{.lr = 0.1, .momentum = 0.9});
-  p.train([=](const Tensors& in) -> Tensors { return {mean(layer_norm(matmul(in[0], w) / 3.0) + sin(in[0]))}; }, {w}, &optimizer);
+  p.train([=](const Tensors& in) -> Tensors { return {mean(layer_norm(matmul(in[0], w) / 3.0) + sin(in[0]))}; }, {w},
+          &optimizer);
 }
 
 PROGRAM(mixed_dtypes) {
   p.input({3, 4}, {}, DType::bf16);
   p.input({4}, {-3, 3}, DType::i32);
   const Tensor w = p.parameter("w", {4}), v = p.parameter("v", {4}, {}, DType::f64);
-  p.train([=](const Tensors& in) -> Tensors {
-    const Tensor y = in[0] * w + in[1];
-    return {sum(cast(y * v, DType::f32)), y, cast(y, DType::i32)};
-  }, {w, v});
+  p.train(
+      [=](const Tensors& in) -> Tensors {
+        const Tensor y = in[0] * w + in[1];
+        return {sum(cast(y * v, DType::f32)), y, cast(y, DType::i32)};
+      },
+      {w, v});
 }
 
 }  // namespace tapedeck::agree

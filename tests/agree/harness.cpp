@@ -4,12 +4,12 @@
 #include <tapedeck/tests/agree/subject.h>
 #include <tapedeck/tests/capture/temporary_folder.h>
 
-#include <tapedeck/capture/record/capture.h>
-#include <tapedeck/capture/step/captured_step.h>
+#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/planner/pipeline.h>
-#include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -95,7 +95,8 @@ class Ways {
         const Tensors outputs = copied(step(program->inputs(i)));
         expect(difference({outputs, copied(program->state())}, twin_[i], i));
       }
-      if (step.recordings() != 2 || step.replays() != kSteps - 2) throw Differs{fmt::format("recorded {} times", step.recordings())};
+      if (step.recordings() != 2 || step.replays() != kSteps - 2)
+        throw Differs{fmt::format("recorded {} times", step.recordings())};
     }
   }
 
@@ -118,14 +119,16 @@ class Ways {
   void replay_from_here(Executor& executor) {
     const std::vector<std::string> names = executor.state_names();
     for (int k = 0; k < kReplayed; ++k) {
-      for (std::size_t i = 0; i < subject_.inputs[k].size(); ++i) executor.set_input(static_cast<int>(i), subject_.inputs[k][i]);
+      for (std::size_t i = 0; i < subject_.inputs[k].size(); ++i)
+        executor.set_input(static_cast<int>(i), subject_.inputs[k][i]);
       executor.run();
       Tensors state;
       for (const std::string& name : names) state.push_back(executor.state(name));
       expect(difference({executor.outputs(), state}, subject_.expected[k], kFirstReplayed + k));
     }
     if (executor.observed_peak_bytes() != executor.plan().peak_bytes)
-      throw Differs{fmt::format("held {} bytes at once, planned {}", executor.observed_peak_bytes(), executor.plan().peak_bytes)};
+      throw Differs{
+          fmt::format("held {} bytes at once, planned {}", executor.observed_peak_bytes(), executor.plan().peak_bytes)};
   }
 
   Plan planned(const Graph& g, PlanOptions options) {
@@ -223,7 +226,8 @@ class Ways {
     replay_from_here(executor);
   }
 
-  // The forward pass alone is captured; its gradient is generated on the graph, and must be what eager backward leaves in grad().
+  // The forward pass alone is captured; its gradient is generated on the graph, and must be what eager backward leaves in
+  // grad().
   void gradient() {
     if (!made(build_, harness_.seed)->forward()) return;
     way("gradient generated on the graph");

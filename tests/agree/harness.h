@@ -31,16 +31,16 @@ struct NamedPass {
 
 struct Harness {
   std::uint64_t seed = 1;
-  int orders = 8;                       // random orders of the passes
+  int orders = 8;  // random orders of the passes
   bool files = true;
   std::vector<NamedPass> planted = {};  // run and checked besides the real ones: to see the harness catch a wrong one
 };
 
 struct Verdict {
   enum class Kind { agrees, differs, illegal } kind = Kind::agrees;  // illegal: the program itself throws when run eagerly
-  std::string way;    // "passes: cse left out"
-  std::string what;   // "step 3, result 1 (f32[4,2]): element 5 is 0.25, not 0.5"
-  int ways = 0;       // how many were compared
+  std::string way;                                                   // "passes: cse left out"
+  std::string what;  // "step 3, result 1 (f32[4,2]): element 5 is 0.25, not 0.5"
+  int ways = 0;      // how many were compared
   bool agrees() const { return kind == Kind::agrees; }
   std::string text() const { return way + ": " + what; }
 };

@@ -1,4 +1,5 @@
-// The harness can fail: wrong passes, of kinds that real ones have been wrong in, are planted, found, and their programs shrunk.
+// The harness can fail: wrong passes, of kinds that real ones have been wrong in, are planted, found, and their programs
+// shrunk.
 #include <tapedeck/tests/agree/shrink.h>
 
 #include <tapedeck/engine/ops/ops.h>
@@ -59,7 +60,8 @@ TEST_P(Mutation, IsCaughtAndShrunk) {
     const Verdict verdict = check_agreement(builder_of(p), harness);
     return verdict.kind == Verdict::Kind::differs && verdict.way == std::string("pass ") + GetParam().name;
   };
-  // Shrinking ends where no single step goes further, so that one of a few programs may stay larger than the smallest that fails.
+  // Shrinking ends where no single step goes further, so that one of a few programs may stay larger than the smallest that
+  // fails.
   constexpr int kPrograms = 4;
   int found = 0, fewest = 1 << 30;
   for (std::uint64_t seed = 1; seed <= 400 && found < kPrograms; ++seed) {
@@ -86,7 +88,8 @@ INSTANTIATE_TEST_SUITE_P(Passes, Mutation,
 // Left alone, the same programs agree: what is found above is the planted pass.
 TEST(MutationControl, TheSameProgramsAgreeWithoutIt) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed)
-    EXPECT_TRUE(check_agreement(builder_of(random_program(seed)), {.seed = seed, .orders = 0, .files = false}).agrees()) << seed;
+    EXPECT_TRUE(check_agreement(builder_of(random_program(seed)), {.seed = seed, .orders = 0, .files = false}).agrees())
+        << seed;
 }
 
 }  // namespace

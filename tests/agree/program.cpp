@@ -1,7 +1,7 @@
 #include <tapedeck/tests/agree/program.h>
 
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/engine/half_values.h>
 
@@ -34,14 +34,21 @@ Tensor filled_half(const Type& type, Range range, std::mt19937_64& random) {
 Tensor drawn(const Type& type, Range range, std::uint64_t key) {
   std::mt19937_64 random(key);
   switch (type.dtype) {
-    case DType::f32: return filled<float>(type, range, random, false);
-    case DType::f64: return filled<double>(type, range, random, false);
+    case DType::f32:
+      return filled<float>(type, range, random, false);
+    case DType::f64:
+      return filled<double>(type, range, random, false);
     case DType::f16:
-    case DType::bf16: return filled_half(type, range, random);
-    case DType::i32: return filled<std::int32_t>(type, range, random, true);
-    case DType::i64: return filled<std::int64_t>(type, range, random, true);
-    case DType::u8: return filled<unsigned char>(type, range, random, true);
-    case DType::boolean: break;
+    case DType::bf16:
+      return filled_half(type, range, random);
+    case DType::i32:
+      return filled<std::int32_t>(type, range, random, true);
+    case DType::i64:
+      return filled<std::int64_t>(type, range, random, true);
+    case DType::u8:
+      return filled<unsigned char>(type, range, random, true);
+    case DType::boolean:
+      break;
   }
   return filled<unsigned char>(type, range, random, true);
 }
@@ -100,8 +107,10 @@ void Program::train(Step forward, Tensors wrt, Optimizer* optimizer) {
       if (branches_) p.set_grad(p.grad().defined() ? p.grad() + 0 : zeros(p.shape(), p.dtype()));
       results.push_back(p.grad().defined() ? p.grad() : zeros(p.shape(), p.dtype()));
     }
-    if (optimizer) optimizer->step();
-    else next_step();
+    if (optimizer)
+      optimizer->step();
+    else
+      next_step();
     for (Tensor p : wrt_) p.set_grad(Tensor());
     return results;
   };
@@ -110,7 +119,8 @@ void Program::train(Step forward, Tensors wrt, Optimizer* optimizer) {
 Tensors Program::inputs(int step) const {
   Tensors all;
   for (std::size_t i = 0; i < inputs_.size(); ++i)
-    all.push_back(drawn(inputs_[i].type, inputs_[i].range, (seed_ * 101 + i) * 7919 + static_cast<std::uint64_t>(step) * 104729 + 17));
+    all.push_back(
+        drawn(inputs_[i].type, inputs_[i].range, (seed_ * 101 + i) * 7919 + static_cast<std::uint64_t>(step) * 104729 + 17));
   return all;
 }
 

@@ -1,11 +1,12 @@
-// A program to be run in many ways: what it owns - parameters, buffers, modules, optimizers - and one step of it, from inputs to outputs.
+// A program to be run in many ways: what it owns - parameters, buffers, modules, optimizers - and one step of it, from inputs
+// to outputs.
 //
-// A builder makes the program anew, from the same seed, for every way of running it, so that all ways start alike. Inputs have other
-// elements at every step; state is carried from step to step.
+// A builder makes the program anew, from the same seed, for every way of running it, so that all ways start alike. Inputs have
+// other elements at every step; state is carried from step to step.
 #pragma once
 
-#include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/eager/tensor.h>
+#include <tapedeck/engine/nn/nn.h>
 
 #include <cstdint>
 #include <functional>
@@ -37,10 +38,11 @@ class Program {
   explicit Program(std::uint64_t seed);
 
   // ---- making it ----
-  void input(const Shape& shape, Range range = {}, DType dtype = DType::f32);   // the next operand of the step
+  void input(const Shape& shape, Range range = {}, DType dtype = DType::f32);  // the next operand of the step
   Tensor parameter(const std::string& name, const Shape& shape, Range range = {}, DType dtype = DType::f32);
-  Tensor buffer(const std::string& name, const Shape& shape, Range range = {}, DType dtype = DType::f32);  // state that is no parameter
-  Tensor constant(const Shape& shape, Range range = {}, DType dtype = DType::f32);                         // read only
+  Tensor buffer(const std::string& name, const Shape& shape, Range range = {},
+                DType dtype = DType::f32);                                          // state that is no parameter
+  Tensor constant(const Shape& shape, Range range = {}, DType dtype = DType::f32);  // read only
   // A module or an optimizer that lives as long as the program.
   template <class T, class... Args>
   T& own(Args&&... args) {
@@ -54,21 +56,23 @@ class Program {
   // Runs before every step, outside of any capture: a new learning rate.
   void before(std::function<void(int step)> fn) { before_ = std::move(fn); }
   void step(Step fn) { step_ = std::move(fn); }
-  // A step of training. The first result of `forward` is the loss; the step returns all of them, then the gradients of `wrt` (zeros
-  // where there is none), and updates. Without an optimizer it begins a new random step.
+  // A step of training. The first result of `forward` is the loss; the step returns all of them, then the gradients of `wrt`
+  // (zeros where there is none), and updates. Without an optimizer it begins a new random step.
   void train(Step forward, Tensors wrt, Optimizer* optimizer = nullptr);
-  // It has branches or loops. What only a branch not taken reads has no gradient in eager code, and in a graph one of zeros, of either sign:
-  // train() makes them the same before the optimizer sees them.
+  // It has branches or loops. What only a branch not taken reads has no gradient in eager code, and in a graph one of zeros, of
+  // either sign: train() makes them the same before the optimizer sees them.
   void branches() { branches_ = true; }
   // Its gradients are not those of its ops: a capture of the forward pass alone does not hold them.
   void own_gradients() { own_gradients_ = true; }
 
   // ---- running it ----
   Tensors inputs(int step) const;
-  void prepare(int step) const { if (before_) before_(step); }
+  void prepare(int step) const {
+    if (before_) before_(step);
+  }
   const Step& step() const { return step_; }
   const Tensors& state() const { return state_; }
-  const Step& forward() const { return forward_; }   // of train(); else empty
+  const Step& forward() const { return forward_; }  // of train(); else empty
   const Tensors& wrt() const { return wrt_; }
   bool has_own_gradients() const { return own_gradients_; }
   bool has_branches() const { return branches_; }

@@ -1,13 +1,13 @@
-// Draws a program line by line, running each as it comes: what is refused, or leaves a sensible range, is drawn again. What an op takes
-// is read off its block: its examples say which operands, ranges and attributes fit.
+// Draws a program line by line, running each as it comes: what is refused, or leaves a sensible range, is drawn again. What an
+// op takes is read off its block: its examples say which operands, ranges and attributes fit.
 #include <tapedeck/tests/agree/random_program.h>
 #include <tapedeck/tests/agree/subject.h>
 #include <tapedeck/tests/engine/all_ops.h>
 
-#include <tapedeck/engine/text/example.h>
-#include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/ops/control.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/control.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/text/example.h>
 #include <tapedeck/kernels/attrs/functions.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace tapedeck::agree {
 
 namespace {
 
-constexpr std::int64_t kMostElements = 600;   // of a value
+constexpr std::int64_t kMostElements = 600;  // of a value
 constexpr double kMostMagnitude = 50;
 
 // Every example that can stand in a program: computed from its operands alone, small enough.
@@ -32,7 +32,8 @@ const std::vector<std::vector<ParsedExample>>& usable_examples() {
       std::vector<ParsedExample> examples;
       for (const char* text : op->examples) {
         ParsedExample e = parse_example(*op, text);
-        const bool small = std::all_of(e.operands.begin(), e.operands.end(), [](const ExampleOperand& o) { return o.type.numel() <= kMostElements; });
+        const bool small = std::all_of(e.operands.begin(), e.operands.end(),
+                                       [](const ExampleOperand& o) { return o.type.numel() <= kMostElements; });
         if (small) examples.push_back(std::move(e));
       }
       if (!examples.empty()) found.push_back(std::move(examples));
@@ -50,9 +51,9 @@ bool has_default_range(const ExampleOperand& o) {
 struct Variable {
   int id = -1;
   Type type;
-  bool writable = false;             // its own bytes, or a view of such
-  std::optional<Range> integers;     // the range of a leaf's elements
-  bool gradient = false;             // depends on a parameter
+  bool writable = false;          // its own bytes, or a view of such
+  std::optional<Range> integers;  // the range of a leaf's elements
+  bool gradient = false;          // depends on a parameter
 };
 
 class Generator {
@@ -80,15 +81,21 @@ class Generator {
   }
 
   Shape any_shape() {
-    static const std::vector<Shape> shapes = {{}, {1}, {5}, {3, 5}, {3, 5}, {3, 1}, {1, 5}, {4, 4}, {2, 3, 4}, {2, 1, 4}, {1, 1}, {6}, {4, 6}};
+    static const std::vector<Shape> shapes = {{},     {1},       {5},       {3, 5}, {3, 5}, {3, 1}, {1, 5},
+                                              {4, 4}, {2, 3, 4}, {2, 1, 4}, {1, 1}, {6},    {4, 6}};
     return pick(shapes);
   }
-  LeafKind any_leaf() { return pick(std::vector<LeafKind>{LeafKind::input, LeafKind::input, LeafKind::parameter, LeafKind::parameter, LeafKind::buffer, LeafKind::constant}); }
+  LeafKind any_leaf() {
+    return pick(std::vector<LeafKind>{LeafKind::input, LeafKind::input, LeafKind::parameter, LeafKind::parameter,
+                                      LeafKind::buffer, LeafKind::constant});
+  }
 
   // ---- variables ----
   Operand operand(const Variable& v) const { return {v.id, v.type, 0.5}; }
 
-  Tensor elements_of(const Leaf& leaf) const { return drawn(leaf.type, leaf.range, program_.seed * 31 + static_cast<std::uint64_t>(leaf.var)); }
+  Tensor elements_of(const Leaf& leaf) const {
+    return drawn(leaf.type, leaf.range, program_.seed * 31 + static_cast<std::uint64_t>(leaf.var));
+  }
 
   const Variable& add_leaf(LeafKind kind, const Type& type, Range range) {
     if (kind == LeafKind::parameter && !is_floating(type.dtype)) kind = LeafKind::input;
@@ -149,7 +156,11 @@ class Generator {
     for (const Operand& o : line.operands) gradient = gradient || has_gradient(o.var);
     gradient = gradient && line.kind != LineKind::detach && !(line.op && line.op->is(kNoGradient));
     for (std::size_t i = 0; i < line.results.size(); ++i)
-      pool_.push_back({line.first_result + static_cast<int>(i), line.results[i], writable && i == 0, {}, gradient && is_floating(line.results[i].dtype)});
+      pool_.push_back({line.first_result + static_cast<int>(i),
+                       line.results[i],
+                       writable && i == 0,
+                       {},
+                       gradient && is_floating(line.results[i].dtype)});
     (body_ ? *body_ : program_.lines).push_back(std::move(line));
     return true;
   }
@@ -188,16 +199,26 @@ class Generator {
 
   void add_any() {
     const std::int64_t what = below(100);
-    if (what < 18) add_view();
-    else if (what < 30) add_write();
-    else if (what < 35) add_draw();
-    else if (what < 38) add_region();
-    else if (what < 42) add_control();
-    else if (what < 45) add_cast();
-    else if (what < 48) add_keep();
-    else if (what < 50) add_detached();
-    else if (what < 70) add_elementwise();
-    else add_example();
+    if (what < 18)
+      add_view();
+    else if (what < 30)
+      add_write();
+    else if (what < 35)
+      add_draw();
+    else if (what < 38)
+      add_region();
+    else if (what < 42)
+      add_control();
+    else if (what < 45)
+      add_cast();
+    else if (what < 48)
+      add_keep();
+    else if (what < 50)
+      add_detached();
+    else if (what < 70)
+      add_elementwise();
+    else
+      add_example();
   }
 
   void add_view() {
@@ -225,9 +246,12 @@ class Generator {
       case 2: {
         ShapeAttrs attrs;
         const std::int64_t n = s.numel();
-        if (n % 2 == 0 && n > 0 && chance(50)) attrs.shape = {2, n / 2};
-        else if (chance(50)) attrs.shape = {n};
-        else attrs.shape = {1, n, 1};
+        if (n % 2 == 0 && n > 0 && chance(50))
+          attrs.shape = {2, n / 2};
+        else if (chance(50))
+          attrs.shape = {n};
+        else
+          attrs.shape = {1, n, 1};
         add_op(ops::reshape, {*x}, attrs);
         return;
       }
@@ -238,13 +262,15 @@ class Generator {
         add_op(ops::broadcast_to, {*x}, attrs);
         return;
       }
-      default: add_op(chance(70) ? ops::alias : ops::stop_gradient, {*x}, {});
+      default:
+        add_op(chance(70) ? ops::alias : ops::stop_gradient, {*x}, {});
     }
   }
 
   void add_write() {
     // A body writes only what it has made.
-    const auto x = choose([&](const Variable& v) { return v.writable && is_floating(v.type.dtype) && v.id >= (body_ ? body_begins_ : 0); });
+    const auto x = choose(
+        [&](const Variable& v) { return v.writable && is_floating(v.type.dtype) && v.id >= (body_ ? body_begins_ : 0); });
     if (!x) return;
     const auto y = choose([&](const Variable& v) {
       Shape both;
@@ -296,7 +322,8 @@ class Generator {
 
   void add_cast() {
     const auto x = any_float();
-    if (x) add_op(ops::cast, {*x}, CastAttrs{pick(std::vector<DType>{DType::f32, DType::f32, DType::f16, DType::bf16, DType::f64})});
+    if (x)
+      add_op(ops::cast, {*x}, CastAttrs{pick(std::vector<DType>{DType::f32, DType::f32, DType::f16, DType::bf16, DType::f64})});
   }
 
   void add_keep() {
@@ -361,8 +388,10 @@ class Generator {
     Line line;
     line.kind = pick(std::vector<LineKind>{LineKind::scan, LineKind::loop, LineKind::branch});
     line.operands = {operand(*x)};
-    if (line.kind == LineKind::branch) line.operands.push_back(operand(*y));
-    else line.checkpoint = pick(std::vector<std::int64_t>{0, 0, 2, kCheckpointSqrt, kCheckpointLog});
+    if (line.kind == LineKind::branch)
+      line.operands.push_back(operand(*y));
+    else
+      line.checkpoint = pick(std::vector<std::int64_t>{0, 0, 2, kCheckpointSqrt, kCheckpointLog});
     line.number = line.kind == LineKind::scan ? static_cast<double>(below(4)) : 0.1 * static_cast<double>(1 + below(9));
     line.results = {x->type};
     // What the body sees of x: a variable of its own.
@@ -465,7 +494,9 @@ class Generator {
     SliceAttrs first;
     first.starts = {0};
     first.stops = {n};
-    if (!add_op(ops::reshape, {*larger}, flat) || !add_op(ops::slice, {pool_.back()}, first) || !add_op(ops::reshape, {pool_.back()}, wanted)) return {};
+    if (!add_op(ops::reshape, {*larger}, flat) || !add_op(ops::slice, {pool_.back()}, first) ||
+        !add_op(ops::reshape, {pool_.back()}, wanted))
+      return {};
     return in_range(pool_.back(), o);
   }
 
@@ -473,7 +504,8 @@ class Generator {
 
   void finish() {
     for (std::int64_t i = 1 + below(3); i > 0; --i)
-      if (const auto v = choose([](const Variable& c) { return c.gradient && c.type.numel() > 0; })) program_.losses.push_back(operand(*v));
+      if (const auto v = choose([](const Variable& c) { return c.gradient && c.type.numel() > 0; }))
+        program_.losses.push_back(operand(*v));
     for (const Leaf& leaf : program_.leaves)  // so that there is something to train
       if (leaf.kind == LeafKind::parameter && leaf.type.numel() > 0) {
         program_.losses.push_back({leaf.var, leaf.type, 0.5});
@@ -487,9 +519,9 @@ class Generator {
   RandomProgram program_;
   Tensors values_;
   std::vector<Variable> pool_;
-  std::vector<Line>* body_ = nullptr;      // being drawn
-  int body_begins_ = 0;                    // its first variable
-  int carried_ = -1, carried_from_ = -1;   // what it sees of what
+  std::vector<Line>* body_ = nullptr;     // being drawn
+  int body_begins_ = 0;                   // its first variable
+  int carried_ = -1, carried_from_ = -1;  // what it sees of what
 };
 
 bool legal(const RandomProgram& program) {
@@ -498,7 +530,8 @@ bool legal(const RandomProgram& program) {
   } catch (const Error&) {
     return false;
   }
-  // A loop or branch keeps its operands in a capture, ordinary ones only what their ops want: a later write is refused there alone.
+  // A loop or branch keeps its operands in a capture, ordinary ones only what their ops want: a later write is refused there
+  // alone.
   if (std::none_of(program.lines.begin(), program.lines.end(), is_control)) return true;
   try {
     captured_subject(builder_of(program), program.seed);
@@ -509,11 +542,14 @@ bool legal(const RandomProgram& program) {
   return true;
 }
 
-bool writes(const Line& line) { return line.kind == LineKind::write || line.kind == LineKind::copy_in || line.kind == LineKind::fill; }
+bool writes(const Line& line) {
+  return line.kind == LineKind::write || line.kind == LineKind::copy_in || line.kind == LineKind::fill;
+}
 
 }  // namespace
 
-// Writes may make stale what backward kept, and other steps have other elements: then the last write goes, or else the last line.
+// Writes may make stale what backward kept, and other steps have other elements: then the last write goes, or else the last
+// line.
 RandomProgram random_program(std::uint64_t seed) {
   RandomProgram program = Generator(seed).make();
   while (!program.lines.empty() && !legal(program)) {

@@ -2,9 +2,9 @@
 
 #include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/eager/inplace.h>
-#include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/ops/control.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/control.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <algorithm>
 
@@ -34,12 +34,20 @@ void keep(const Tensor& buffer, const Tensor& value) {
 
 void write(const Line& line, const Tensors& operands) {
   switch (line.kind) {
-    case LineKind::copy_in: copy_(operands[0], operands[1]); break;
-    case LineKind::fill: fill_(operands[0], line.number, kSite); break;
-    case LineKind::keep: keep(operands[0], operands[1]); break;
+    case LineKind::copy_in:
+      copy_(operands[0], operands[1]);
+      break;
+    case LineKind::fill:
+      fill_(operands[0], line.number, kSite);
+      break;
+    case LineKind::keep:
+      keep(operands[0], operands[1]);
+      break;
     default:
-      if (operands.size() == 1) apply_(*line.op, operands[0], line.attrs(), kSite);
-      else apply_in_place(*line.op, operands, line.attrs(), kSite);
+      if (operands.size() == 1)
+        apply_(*line.op, operands[0], line.attrs(), kSite);
+      else
+        apply_in_place(*line.op, operands, line.attrs(), kSite);
   }
 }
 
@@ -51,8 +59,8 @@ Tensor outcome_of(const Line& line, const Tensors& variables, const Tensor& carr
   return tanh(value_of(line.outcome, inside));
 }
 
-// What is carried is a value of its own: gradient pieces of a tensor that is both carried and captured add up in another order in eager
-// code, where both are one value, than in a graph, where they are two operands.
+// What is carried is a value of its own: gradient pieces of a tensor that is both carried and captured add up in another order
+// in eager code, where both are one value, than in a graph, where they are two operands.
 Tensor run_control(const Line& line, const Tensors& variables, const Tensors& operands) {
   const Tensor start = alias(operands[0]);
   const auto body = [&](const Tensors& c) { return outcome_of(line, variables, c[0]); };
@@ -65,11 +73,14 @@ Tensor run_control(const Line& line, const Tensors& variables, const Tensors& op
   if (line.kind == LineKind::loop) {
     options.max_trips = 4;
     const auto small = [&](const Tensors& c) { return less(mean(cast(abs(c[0]), DType::f32)), line.number); };
-    return while_loop(small, [&](const Tensors& c) -> Tensors { return {body(c) * 1.3}; }, {start}, {}, options, kSite).carried[0];
+    return while_loop(
+               small, [&](const Tensors& c) -> Tensors { return {body(c) * 1.3}; }, {start}, {}, options, kSite)
+        .carried[0];
   }
   const Tensor positive = greater(sum(cast(operands[1], DType::f32)), 0);
-  return cond(positive, [&](const Tensors& x) -> Tensors { return {body(x)}; }, [](const Tensors& x) -> Tensors { return {x[0] * 0.5}; },
-              {start}, kSite)[0];
+  return cond(
+      positive, [&](const Tensors& x) -> Tensors { return {body(x)}; },
+      [](const Tensors& x) -> Tensors { return {x[0] * 0.5}; }, {start}, kSite)[0];
 }
 
 }  // namespace
@@ -78,20 +89,27 @@ void run_line(const Line& line, Tensors& variables) {
   Tensors operands;
   for (const Operand& o : line.operands) operands.push_back(value_of(o, variables));
   switch (line.kind) {
-    case LineKind::op: return set_results(line, apply_all(*line.op, operands, line.attrs(), kSite), variables);
-    case LineKind::dropout: return set_results(line, {dropout(operands[0], line.number)}, variables);
-    case LineKind::uniform: return set_results(line, {uniform(line.results[0].shape, -1, 1, line.results[0].dtype, kSite)}, variables);
-    case LineKind::detach: return set_results(line, {operands[0].detach()}, variables);
+    case LineKind::op:
+      return set_results(line, apply_all(*line.op, operands, line.attrs(), kSite), variables);
+    case LineKind::dropout:
+      return set_results(line, {dropout(operands[0], line.number)}, variables);
+    case LineKind::uniform:
+      return set_results(line, {uniform(line.results[0].shape, -1, 1, line.results[0].dtype, kSite)}, variables);
+    case LineKind::detach:
+      return set_results(line, {operands[0].detach()}, variables);
     case LineKind::write:
     case LineKind::copy_in:
-    case LineKind::fill: return write(line, operands);
+    case LineKind::fill:
+      return write(line, operands);
     case LineKind::keep:
       if (variables[line.operands[0].var].defined()) write(line, operands);
       return;
     case LineKind::scan:
     case LineKind::loop:
-    case LineKind::branch: return set_results(line, {run_control(line, variables, operands)}, variables);
-    case LineKind::region: break;
+    case LineKind::branch:
+      return set_results(line, {run_control(line, variables, operands)}, variables);
+    case LineKind::region:
+      break;
   }
   const Tensor result = checkpoint([&] {
     Tensors inside = variables;
@@ -119,28 +137,36 @@ Builder builder_of(const RandomProgram& program) {
           p.input(leaf.type.shape, leaf.range, leaf.type.dtype);
           inputs.push_back(leaf.var);
           break;
-        case LeafKind::parameter: parameters.push_back(t = p.parameter(name, leaf.type.shape, leaf.range, leaf.type.dtype)); break;
-        case LeafKind::buffer: t = p.buffer(name, leaf.type.shape, leaf.range, leaf.type.dtype); break;
-        case LeafKind::constant: t = p.constant(leaf.type.shape, leaf.range, leaf.type.dtype); break;
+        case LeafKind::parameter:
+          parameters.push_back(t = p.parameter(name, leaf.type.shape, leaf.range, leaf.type.dtype));
+          break;
+        case LeafKind::buffer:
+          t = p.buffer(name, leaf.type.shape, leaf.range, leaf.type.dtype);
+          break;
+        case LeafKind::constant:
+          t = p.constant(leaf.type.shape, leaf.range, leaf.type.dtype);
+          break;
       }
     }
     if (std::any_of(program.lines.begin(), program.lines.end(), is_control)) p.branches();
     Optimizer* optimizer = nullptr;
     if (program.trainer == Trainer::sgd) optimizer = &p.own<Sgd>(parameters, SgdOptions{.lr = 0.05, .momentum = 0.5});
     if (program.trainer == Trainer::adamw) optimizer = &p.own<AdamW>(parameters, AdamWOptions{.lr = 0.01});
-    p.train([program, leaves, inputs](const Tensors& in) {
-      Tensors variables = leaves;
-      for (std::size_t i = 0; i < inputs.size(); ++i) variables[inputs[i]] = in[i];
-      run_lines(program.lines, variables);
-      Tensor loss;
-      for (const Operand& o : program.losses) {
-        const Tensor piece = mean(cast(value_of(o, variables), DType::f32));
-        loss = loss.defined() ? loss + piece : piece;
-      }
-      Tensors results{loss};
-      for (const Operand& o : program.outputs) results.push_back(value_of(o, variables));
-      return results;
-    }, parameters, optimizer);
+    p.train(
+        [program, leaves, inputs](const Tensors& in) {
+          Tensors variables = leaves;
+          for (std::size_t i = 0; i < inputs.size(); ++i) variables[inputs[i]] = in[i];
+          run_lines(program.lines, variables);
+          Tensor loss;
+          for (const Operand& o : program.losses) {
+            const Tensor piece = mean(cast(value_of(o, variables), DType::f32));
+            loss = loss.defined() ? loss + piece : piece;
+          }
+          Tensors results{loss};
+          for (const Operand& o : program.outputs) results.push_back(value_of(o, variables));
+          return results;
+        },
+        parameters, optimizer);
   };
 }
 
@@ -174,14 +200,30 @@ void add_line(const Line& line, const std::string& indent, std::string* text) {
   for (std::size_t i = 0; i < line.operands.size(); ++i) operands += (i ? ", " : "") + name_of(line.operands[i]);
   if (!results.empty()) results += " = ";
   switch (line.kind) {
-    case LineKind::op: *text += fmt::format("{}{}{}({}){};\n", indent, results, line.op->name, operands, attributes_text(line)); break;
-    case LineKind::dropout: *text += fmt::format("{}{}dropout({}, {});\n", indent, results, operands, line.number); break;
-    case LineKind::uniform: *text += fmt::format("{}{}uniform();\n", indent, results); break;
-    case LineKind::detach: *text += fmt::format("{}{}{}.detach();\n", indent, results, operands); break;
-    case LineKind::write: *text += fmt::format("{}{}_({}){};\n", indent, line.op->name, operands, attributes_text(line)); break;
-    case LineKind::copy_in: *text += fmt::format("{}copy_({});\n", indent, operands); break;
-    case LineKind::fill: *text += fmt::format("{}fill_({}, {});\n", indent, operands, line.number); break;
-    case LineKind::keep: *text += fmt::format("{}keep({});\n", indent, operands); break;
+    case LineKind::op:
+      *text += fmt::format("{}{}{}({}){};\n", indent, results, line.op->name, operands, attributes_text(line));
+      break;
+    case LineKind::dropout:
+      *text += fmt::format("{}{}dropout({}, {});\n", indent, results, operands, line.number);
+      break;
+    case LineKind::uniform:
+      *text += fmt::format("{}{}uniform();\n", indent, results);
+      break;
+    case LineKind::detach:
+      *text += fmt::format("{}{}{}.detach();\n", indent, results, operands);
+      break;
+    case LineKind::write:
+      *text += fmt::format("{}{}_({}){};\n", indent, line.op->name, operands, attributes_text(line));
+      break;
+    case LineKind::copy_in:
+      *text += fmt::format("{}copy_({});\n", indent, operands);
+      break;
+    case LineKind::fill:
+      *text += fmt::format("{}fill_({}, {});\n", indent, operands, line.number);
+      break;
+    case LineKind::keep:
+      *text += fmt::format("{}keep({});\n", indent, operands);
+      break;
     case LineKind::region:
       *text += fmt::format("{}{}checkpoint([&] {{\n", indent, results);
       for (const Line& inner : line.body) add_line(inner, indent + "  ", text);
@@ -190,10 +232,12 @@ void add_line(const Line& line, const std::string& indent, std::string* text) {
     case LineKind::scan:
     case LineKind::loop:
     case LineKind::branch: {
-      const std::string head = line.kind == LineKind::scan   ? fmt::format("scan {} times", line.number)
-                               : line.kind == LineKind::loop ? fmt::format("while mean(|v{}|) < {}, at most 4 times", line.carried, line.number)
-                                                             : fmt::format("if sum({}) > 0", name_of(line.operands[1]));
-      *text += fmt::format("{}{}{}, v{} = {}, checkpoint {} {{\n", indent, results, head, line.carried, name_of(line.operands[0]), line.checkpoint);
+      const std::string head = line.kind == LineKind::scan ? fmt::format("scan {} times", line.number)
+                               : line.kind == LineKind::loop
+                                   ? fmt::format("while mean(|v{}|) < {}, at most 4 times", line.carried, line.number)
+                                   : fmt::format("if sum({}) > 0", name_of(line.operands[1]));
+      *text += fmt::format("{}{}{}, v{} = {}, checkpoint {} {{\n", indent, results, head, line.carried,
+                           name_of(line.operands[0]), line.checkpoint);
       for (const Line& inner : line.body) add_line(inner, indent + "  ", text);
       *text += fmt::format("{}  -> tanh({});\n{}}}\n", indent, name_of(line.outcome), indent);
     }
@@ -212,14 +256,15 @@ std::string text_of(const RandomProgram& program) {
   const char* kinds[] = {"input", "parameter", "buffer", "constant"};
   std::string text;
   for (const Leaf& leaf : program.leaves)
-    text += fmt::format("v{}: {} = {}(in ({}, {}));\n", leaf.var, to_string(leaf.type), kinds[static_cast<int>(leaf.kind)], leaf.range.low,
-                        leaf.range.high);
+    text += fmt::format("v{}: {} = {}(in ({}, {}));\n", leaf.var, to_string(leaf.type), kinds[static_cast<int>(leaf.kind)],
+                        leaf.range.low, leaf.range.high);
   for (const Line& line : program.lines) add_line(line, "", &text);
   std::string losses, outputs;
   for (const Operand& o : program.losses) losses += (losses.empty() ? "mean(" : ") + mean(") + name_of(o);
   for (const Operand& o : program.outputs) outputs += ", " + name_of(o);
   const char* trainers[] = {"next_step()", "Sgd(momentum 0.5).step()", "AdamW().step()"};
-  return text + fmt::format("loss = {}); backward(loss); {}; return loss{}, gradients;\n", losses, trainers[static_cast<int>(program.trainer)], outputs);
+  return text + fmt::format("loss = {}); backward(loss); {}; return loss{}, gradients;\n", losses,
+                            trainers[static_cast<int>(program.trainer)], outputs);
 }
 
 int line_count(const RandomProgram& program) { return count(program.lines); }

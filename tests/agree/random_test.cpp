@@ -17,7 +17,7 @@ std::uint64_t number_of(const char* variable, std::uint64_t fallback) {
 }
 
 #ifdef TAPEDECK_SANITIZED
-constexpr int kPrograms = 500, kShards = 20;   // twenty times as slow; the release build runs them all
+constexpr int kPrograms = 500, kShards = 20;  // twenty times as slow; the release build runs them all
 #else
 constexpr int kPrograms = 2000, kShards = 20;
 #endif

@@ -1,5 +1,6 @@
-// Makes a failing program smaller while it still fails: lines, results, losses and leaves are dropped as long as the harness finds
-// something. Delta debugging (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002) over the list of lines.
+// Makes a failing program smaller while it still fails: lines, results, losses and leaves are dropped as long as the harness
+// finds something. Delta debugging (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002) over the
+// list of lines.
 #pragma once
 
 #include <tapedeck/tests/agree/harness.h>

@@ -2,8 +2,8 @@
 
 #include <tapedeck/tests/engine/all_ops.h>
 
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/ops.h>
 
 namespace tapedeck::agree {
 
@@ -13,12 +13,14 @@ std::string difference(const Tensors& got, const Tensors& expected, const char* 
   if (got.size() != expected.size()) return fmt::format("step {}: {} {}s, not {}", step, got.size(), what, expected.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (got[i].type() != expected[i].type())
-      return fmt::format("step {}, {} {} is {}, not {}", step, what, i, to_string(got[i].type()), to_string(expected[i].type()));
+      return fmt::format("step {}, {} {} is {}, not {}", step, what, i, to_string(got[i].type()),
+                         to_string(expected[i].type()));
     if (bit_equal(got[i], expected[i])) continue;
     const std::vector<double> a = testing::elements(got[i]), b = testing::elements(expected[i]);
     std::size_t at = 0;
     while (at + 1 < a.size() && std::memcmp(&a[at], &b[at], sizeof(double)) == 0) ++at;
-    return fmt::format("step {}, {} {} ({}): element {} is {}, not {}", step, what, i, to_string(got[i].type()), at, a[at], b[at]);
+    return fmt::format("step {}, {} {} ({}): element {} is {}, not {}", step, what, i, to_string(got[i].type()), at, a[at],
+                       b[at]);
   }
   return "";
 }

@@ -19,7 +19,8 @@ struct Subject {
   std::vector<Record> expected;  // likewise; state in the graph's order
 };
 
-// Step 0 runs eagerly (it may make what later steps only update), step 1 is captured, steps 2 and 3 are what replays must repeat.
+// Step 0 runs eagerly (it may make what later steps only update), step 1 is captured, steps 2 and 3 are what replays must
+// repeat.
 inline constexpr int kFirstReplayed = 2, kReplayed = 2, kSteps = kFirstReplayed + kReplayed;
 
 std::unique_ptr<Program> made(const Builder& build, std::uint64_t seed);
@@ -29,12 +30,13 @@ Subject captured_subject(const Builder& build, std::uint64_t seed);
 
 // The forward pass of a program that trains: its graph, and what eager backward makes of it.
 struct ForwardSubject {
-  bool comparable = true;      // false: the graph does not hold what the program says of gradients (Program::own_gradients)
+  bool comparable = true;  // false: the graph does not hold what the program says of gradients (Program::own_gradients)
   std::unique_ptr<Program> program;
   Captured captured;
-  Tensors start, inputs;       // state and inputs before it ran
-  std::vector<std::size_t> wrt;   // which state values are parameters of the program, by its wrt(); those it does not read are left out
-  Tensors expected;            // its results, then the gradients of `wrt`; zeros where eager backward left none
+  Tensors start, inputs;  // state and inputs before it ran
+  std::vector<std::size_t>
+      wrt;           // which state values are parameters of the program, by its wrt(); those it does not read are left out
+  Tensors expected;  // its results, then the gradients of `wrt`; zeros where eager backward left none
   // -0 becomes 0 in the gradients at the end of a list: zeros of a branch not taken have either sign.
   void add_zero(Tensors& results) const;
 };

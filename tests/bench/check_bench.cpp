@@ -1,5 +1,5 @@
-// Milliseconds to check a plan of 1,000 to 100,000 values: in chains of segments, one lane and four, eight nodes a segment or each by itself.
-// Ten times the values should take little more than ten times as long.
+// Milliseconds to check a plan of 1,000 to 100,000 values: in chains of segments, one lane and four, eight nodes a segment or
+// each by itself. Ten times the values should take little more than ten times as long.
 #include <tapedeck/capture/check/check_plan.h>
 
 #include <tapedeck/tests/capture/large_plan.h>
@@ -9,8 +9,8 @@
 namespace {
 
 void check(benchmark::State& state) {
-  const tapedeck::Plan plan =
-      tapedeck::test::large_plan(static_cast<tapedeck::NodeId>(state.range(0)), static_cast<int>(state.range(1)), static_cast<int>(state.range(2)));
+  const tapedeck::Plan plan = tapedeck::test::large_plan(static_cast<tapedeck::NodeId>(state.range(0)),
+                                                         static_cast<int>(state.range(1)), static_cast<int>(state.range(2)));
   for (auto _ : state)
     if (!tapedeck::check_plan(plan).empty()) return state.SkipWithError("a sound plan is refused");
 }

@@ -32,7 +32,8 @@ void DigitsReplay(benchmark::State& state) {
   capture.output("loss", zoo::train_step(s.net, s.optimizer, x, y));
   const Captured step = capture.finish();
   Plan plan = make_plan(step.graph, {.strategy = Strategy::none});
-  if (state.range(1)) plan = make_plan(step.graph, {.budget = plan.external_bytes + (plan.peak_bytes - plan.external_bytes) / 2});
+  if (state.range(1))
+    plan = make_plan(step.graph, {.budget = plan.external_bytes + (plan.peak_bytes - plan.external_bytes) / 2});
   Executor executor(plan, {.threads = static_cast<int>(state.range(0))});
   const std::vector<std::string> names = executor.state_names();
   for (std::size_t i = 0; i < names.size(); ++i) executor.bind_state(names[i], step.state[i]);

@@ -1,5 +1,5 @@
-// What gradient(graph) takes per forward node (`per_node`), from 1,000 to 100,000 forward nodes: a chain, one value with many readers, layers with a
-// weight and a bias each (100,000 nodes: 20,000 and 40,000 parameters), and windows that tile a vector.
+// What gradient(graph) takes per forward node (`per_node`), from 1,000 to 100,000 forward nodes: a chain, one value with many
+// readers, layers with a weight and a bias each (100,000 nodes: 20,000 and 40,000 parameters), and windows that tile a vector.
 #include <tapedeck/engine/gradient/graph_gradient.h>
 #include <tapedeck/engine/ops/ops.h>
 

@@ -2,9 +2,10 @@
 //
 //     memory_plan_bench [SECTION...] [--threads N] [--seconds S] [--json]
 //
-// Sections: anytime (end / bound of the challenging instances at 10 ms, 1 s, 30 s), capacity (seconds to the published capacity and to
-// +1, +5, +10, +20 %), large (real training graphs, 60,000 buffers), chunks (a cap of a quarter of the peak), hints (a plan redone). All of
-// them by default but for the 30 s of `anytime`, which --long adds. Instances: ../shared/data; what is missing is left out, with a word.
+// Sections: anytime (end / bound of the challenging instances at 10 ms, 1 s, 30 s), capacity (seconds to the published capacity
+// and to +1, +5, +10, +20 %), large (real training graphs, 60,000 buffers), chunks (a cap of a quarter of the peak), hints (a
+// plan redone). All of them by default but for the 30 s of `anytime`, which --long adds. Instances: ../shared/data; what is
+// missing is left out, with a word.
 #include <tapedeck/tests/capture/planner/place/instances.h>
 
 #include <tapedeck/capture/planner/place/buffers_csv.h>
@@ -32,13 +33,13 @@ using namespace tapedeck;
 struct Settings {
   std::set<std::string> sections;
   int threads = 2;
-  double limit_s = 60;   // for a capacity
+  double limit_s = 60;  // for a capacity
   bool longer = false, json = false;
 };
 
 struct Instance {
   std::string name;
-  std::int64_t capacity = -1;   // published, in the file's name
+  std::int64_t capacity = -1;  // published, in the file's name
   std::vector<Tenant> buffers;
 };
 
@@ -92,7 +93,9 @@ Result run(const Instance& instance, const PlaceOptions& options) {
   return r;
 }
 
-double ratio(const Offsets& placed) { return placed.bound > 0 ? static_cast<double>(placed.end) / static_cast<double>(placed.bound) : 1.0; }
+double ratio(const Offsets& placed) {
+  return placed.bound > 0 ? static_cast<double>(placed.end) / static_cast<double>(placed.bound) : 1.0;
+}
 
 // One line of the answer, in either form.
 class Table {
@@ -103,10 +106,13 @@ class Table {
   ~Table() {
     if (json_) fmt::print("\n]}}\n");
   }
-  void row(const std::string& section, const std::string& name, std::size_t buffers, const std::string& what, double value, const char* unit) {
+  void row(const std::string& section, const std::string& name, std::size_t buffers, const std::string& what, double value,
+           const char* unit) {
     if (json_)
-      fmt::print("{}\n  {{\"section\": \"{}\", \"name\": \"{}\", \"buffers\": {}, \"what\": \"{}\", \"value\": {:.6f}, \"unit\": \"{}\"}}", rows_ ? "," : "", section, name,
-                 buffers, what, value, unit);
+      fmt::print(
+          "{}\n  {{\"section\": \"{}\", \"name\": \"{}\", \"buffers\": {}, \"what\": \"{}\", \"value\": {:.6f}, \"unit\": "
+          "\"{}\"}}",
+          rows_ ? "," : "", section, name, buffers, what, value, unit);
     else
       fmt::print("{:<9} {:<26} {:>6}  {:<26} {:>10.4f} {}\n", section, name, buffers, what, value, unit);
     std::fflush(stdout);
@@ -128,10 +134,13 @@ void anytime(const Settings& settings, Table& table) {
       options.seconds = seconds;
       options.threads = settings.threads;
       const Result r = run(instance, options);
-      table.row("anytime", instance.name, instance.buffers.size(), fmt::format("after {:g} s", seconds), ratio(r.placed), "x bound");
+      table.row("anytime", instance.name, instance.buffers.size(), fmt::format("after {:g} s", seconds), ratio(r.placed),
+                "x bound");
       sum += std::log(ratio(r.placed));
     }
-    if (!all.empty()) table.row("anytime", "geometric mean", 0, fmt::format("after {:g} s", seconds), std::exp(sum / static_cast<double>(all.size())), "x bound");
+    if (!all.empty())
+      table.row("anytime", "geometric mean", 0, fmt::format("after {:g} s", seconds),
+                std::exp(sum / static_cast<double>(all.size())), "x bound");
   }
 }
 
@@ -147,7 +156,8 @@ void capacity(const Settings& settings, Table& table) {
       const Result r = run(instance, options);
       sum += r.seconds;
       const bool met = r.placed.end <= options.capacity;
-      table.row("capacity", instance.name, instance.buffers.size(), fmt::format("capacity +{} %{}", percent, met ? "" : " NOT MET"), r.seconds, "s");
+      table.row("capacity", instance.name, instance.buffers.size(),
+                fmt::format("capacity +{} %{}", percent, met ? "" : " NOT MET"), r.seconds, "s");
     }
     table.row("capacity", "sum", 0, fmt::format("capacity +{} %", percent), sum, "s");
   }
@@ -155,7 +165,8 @@ void capacity(const Settings& settings, Table& table) {
 
 std::vector<Instance> large_instances() {
   std::vector<Instance> all = instances_in("buffers");
-  for (unsigned seed : {1u, 2u}) all.push_back({fmt::format("60,000, seed {}", seed), -1, test::training_step(60000, seed, 30)});
+  for (unsigned seed : {1u, 2u})
+    all.push_back({fmt::format("60,000, seed {}", seed), -1, test::training_step(60000, seed, 30)});
   return all;
 }
 
@@ -169,7 +180,8 @@ void large(const Settings& settings, Table& table) {
       options.seconds = seconds;
       options.threads = settings.threads;
       const Result r = run(instance, options);
-      table.row("large", instance.name, instance.buffers.size(), fmt::format("within {:g} s", seconds), ratio(r.placed), "x bound");
+      table.row("large", instance.name, instance.buffers.size(), fmt::format("within {:g} s", seconds), ratio(r.placed),
+                "x bound");
       table.row("large", instance.name, instance.buffers.size(), fmt::format("within {:g} s", seconds), r.seconds, "s");
       if (r.placed.optimal) break;
     }
@@ -184,7 +196,8 @@ void chunks(Table& table) {
     PlaceOptions options;
     options.chunk_bytes = one.placed.end / 4;
     const Result several = run(instance, options);
-    table.row("chunks", instance.name, instance.buffers.size(), "cap of 1/4", static_cast<double>(several.placed.end) / static_cast<double>(one.placed.end), "x one arena");
+    table.row("chunks", instance.name, instance.buffers.size(), "cap of 1/4",
+              static_cast<double>(several.placed.end) / static_cast<double>(one.placed.end), "x one arena");
     table.row("chunks", instance.name, instance.buffers.size(), "cap of 1/4", several.seconds, "s");
   }
 }
@@ -220,13 +233,20 @@ int main(int argc, char** argv) {
   Settings settings;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--json") settings.json = true;
-    else if (word == "--long") settings.longer = true;
-    else if (word == "--threads" && i + 1 < argc) settings.threads = std::max(1, std::atoi(argv[++i]));
-    else if (word == "--seconds" && i + 1 < argc) settings.limit_s = std::atof(argv[++i]);
-    else if (word == "anytime" || word == "capacity" || word == "large" || word == "chunks" || word == "hints") settings.sections.insert(word);
+    if (word == "--json")
+      settings.json = true;
+    else if (word == "--long")
+      settings.longer = true;
+    else if (word == "--threads" && i + 1 < argc)
+      settings.threads = std::max(1, std::atoi(argv[++i]));
+    else if (word == "--seconds" && i + 1 < argc)
+      settings.limit_s = std::atof(argv[++i]);
+    else if (word == "anytime" || word == "capacity" || word == "large" || word == "chunks" || word == "hints")
+      settings.sections.insert(word);
     else {
-      std::fprintf(stderr, "usage: memory_plan_bench [anytime] [capacity] [large] [chunks] [hints] [--long] [--threads N] [--seconds S] [--json]\n");
+      std::fprintf(stderr,
+                   "usage: memory_plan_bench [anytime] [capacity] [large] [chunks] [hints] [--long] [--threads N] [--seconds "
+                   "S] [--json]\n");
       return 2;
     }
   }

@@ -1,13 +1,13 @@
-// The order of nodes of every zoo model's training step: live peaks (state, inputs and outputs included) as recorded, breadth first, depth
-// first, by least peak memory first, and what order search makes of it.
+// The order of nodes of every zoo model's training step: live peaks (state, inputs and outputs included) as recorded, breadth
+// first, depth first, by least peak memory first, and what order search makes of it.
 //
 //   order_bench [--only NAME] [--batch N]...        default: batch 1 and 32
 //
 // Last a random graph of 5,000 nodes, where the tape's order is far from good.
 #include <tapedeck/capture/planner/facts/facts.h>
-#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/planner/order/find_order.h>
 #include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <fmt/format.h>
@@ -39,7 +39,8 @@ Graph random_graph(int nodes) {
   for (int n = 0; n < nodes; ++n) {
     const int bytes = 10 << below(10);
     text += fmt::format("  %v{}: u8[{}] = opaque(%x", n, bytes);
-    for (int k = below(3); k >= 0 && n > 0; --k) text += fmt::format(", %v{}", std::max(0, n - 1 - below(below(8) == 0 ? n : 40)));
+    for (int k = below(3); k >= 0 && n > 0; --k)
+      text += fmt::format(", %v{}", std::max(0, n - 1 - below(below(8) == 0 ? n : 40)));
     text += ")\n";
   }
   return parse(text + fmt::format("  return %v{}\n}}\n", nodes - 1), "random");
@@ -62,7 +63,8 @@ void measure(const std::string& name, std::int64_t batch, const Graph& graph, Su
   const auto end = std::chrono::steady_clock::now();
   const auto ms = [](auto from, auto to) { return std::chrono::duration<double, std::milli>(to - from).count(); };
   const auto mb = [&](std::int64_t arena) { return static_cast<double>(facts.external_bytes + arena) / 1e6; };
-  std::string text = fmt::format("{:<21} {:>5} {:>6} {:>10.3f}", name, batch, graph.node_count(), static_cast<double>(facts.external_bytes) / 1e6);
+  std::string text = fmt::format("{:<21} {:>5} {:>6} {:>10.3f}", name, batch, graph.node_count(),
+                                 static_cast<double>(facts.external_bytes) / 1e6);
   for (const NodeOrder& list : lists) text += fmt::format(" {:>10.3f}", mb(list.live_peak));
   const double ratio = mb(found.live_peak) / mb(lists[0].live_peak);
   fmt::print("{} {:>10.3f}{} {:>6.3f} {:>6.3f} {:>8.1f}  {}\n", text, mb(found.live_peak), found.optimal ? '*' : ' ', ratio,
@@ -77,13 +79,19 @@ int main(int argc, char** argv) {
   std::string only;
   std::vector<std::int64_t> batches;
   for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::strcmp(argv[i], "--only") == 0) only = argv[i + 1];
-    else if (std::strcmp(argv[i], "--batch") == 0) batches.push_back(std::atoll(argv[i + 1]));
-    else return fmt::print(stderr, "order_bench [--only NAME] [--batch N]...\n"), 2;
+    if (std::strcmp(argv[i], "--only") == 0)
+      only = argv[i + 1];
+    else if (std::strcmp(argv[i], "--batch") == 0)
+      batches.push_back(std::atoll(argv[i + 1]));
+    else
+      return fmt::print(stderr, "order_bench [--only NAME] [--batch N]...\n"), 2;
   }
   if (batches.empty()) batches = {1, 32};
-  fmt::print("MB; * = no order has a lower peak; ratios: of the peak, of its arena\n{:<21} {:>5} {:>6} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>11} {:>6} {:>6} {:>8}\n",
-             "model", "batch", "nodes", "external", "recorded", "breadth", "depth", "lpmf", "demand", "ahead", "reversed", "ours", "peak", "arena", "ms");
+  fmt::print(
+      "MB; * = no order has a lower peak; ratios: of the peak, of its arena\n{:<21} {:>5} {:>6} {:>10} {:>10} {:>10} {:>10} "
+      "{:>10} {:>10} {:>10} {:>10} {:>11} {:>6} {:>6} {:>8}\n",
+      "model", "batch", "nodes", "external", "recorded", "breadth", "depth", "lpmf", "demand", "ahead", "reversed", "ours",
+      "peak", "arena", "ms");
   Sum sum;
   for (const Model& model : all_models()) {
     if (!only.empty() && model.name != only) continue;

@@ -1,7 +1,9 @@
-// What sharing costs: microseconds per run where members of a pool take turns, against the same executors with memory of their own.
+// What sharing costs: microseconds per run where members of a pool take turns, against the same executors with memory of their
+// own.
 //
 //   turns/N/pooled     N inference executors at different batch sizes run one after the other
-//   updates/pooled     a step that updates its weights and one that returns them in turn: what was returned is copied out before each update
+//   updates/pooled     a step that updates its weights and one that returns them in turn: what was returned is copied out
+//   before each update
 //
 // `us_per_run` is the figure to read; `peak_bytes` what all of them held.
 #include <tapedeck/tapedeck.h>
@@ -21,7 +23,8 @@ using namespace tapedeck;
 // Twenty small nodes: switching must not be lost behind kernels.
 Graph chain(int batch, bool updates) {
   const std::string rows = "f32[" + std::to_string(batch) + ",16]";
-  std::string text = "graph batch" + std::to_string(batch) + "(%x: " + rows + ") state(%w: f32[16]) {\n  %v0: " + rows + " = add(%x, %w)\n";
+  std::string text =
+      "graph batch" + std::to_string(batch) + "(%x: " + rows + ") state(%w: f32[16]) {\n  %v0: " + rows + " = add(%x, %w)\n";
   for (int i = 1; i < 20; ++i)
     text += "  %v" + std::to_string(i) + ": " + rows + " = " + (i % 2 ? "neg" : "tanh") + "(%v" + std::to_string(i - 1) + ")\n";
   text += "  %s: f32[16] = sum(%v19) {axes=[0]}\n";
@@ -51,8 +54,9 @@ struct Cast {
 void run(benchmark::State& state, Cast& cast) {
   for (auto _ : state)
     for (Executor& m : cast.members) m.run();
-  state.counters["us_per_run"] = benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(cast.members.size()) / 1e6,
-                                                    benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["us_per_run"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(cast.members.size()) / 1e6,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
   state.counters["peak_bytes"] = static_cast<double>(cast.peak_bytes());
 }
 

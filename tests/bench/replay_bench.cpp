@@ -1,4 +1,5 @@
-// What replay adds to the work itself: nanoseconds per node on 10,000 tiny ops, against a plain loop that walks (function, argument).
+// What replay adds to the work itself: nanoseconds per node on 10,000 tiny ops, against a plain loop that walks (function,
+// argument).
 //
 //   plain_loop/W      the reference: the same kernels on the same bytes, called from an array
 //   replay/W/T        the executor on T threads
@@ -20,8 +21,8 @@ using namespace tapedeck;
 constexpr int kNodes = 10000;
 constexpr std::int64_t kItems = 16;
 
-// `width` chains of sums, each reading a neighbour now and then so that they do not fall apart into independent programs. No pass has
-// anything to say about them, and the numbers stay ordinary.
+// `width` chains of sums, each reading a neighbour now and then so that they do not fall apart into independent programs. No
+// pass has anything to say about them, and the numbers stay ordinary.
 Graph chains(int width) {
   Graph g;
   const Type type{DType::f32, {kItems}};
@@ -42,8 +43,8 @@ Graph chains(int width) {
 
 void report(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kNodes);
-  state.counters["ns_per_node"] =
-      benchmark::Counter(static_cast<double>(state.iterations()) * kNodes / 1e9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_per_node"] = benchmark::Counter(static_cast<double>(state.iterations()) * kNodes / 1e9,
+                                                     benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void replay(benchmark::State& state) {
@@ -56,8 +57,8 @@ void replay(benchmark::State& state) {
 }
 BENCHMARK(replay)->ArgNames({"chains", "threads"})->Args({1, 1})->Args({1, 2})->Args({16, 1})->Args({16, 2})->UseRealTime();
 
-// Every node a segment of its own: what it costs to hand a segment over. `ns_per_segment` is thread time, kernels included; against
-// replay/16/1, which has the same kernels in few segments, the rest is the cost of a segment (for each thread).
+// Every node a segment of its own: what it costs to hand a segment over. `ns_per_segment` is thread time, kernels included;
+// against replay/16/1, which has the same kernels in few segments, the rest is the cost of a segment (for each thread).
 void segments(benchmark::State& state) {
   const Plan plan = make_plan(chains(16), {.segment_us = 0});
   const int threads = static_cast<int>(state.range(0));
@@ -66,7 +67,8 @@ void segments(benchmark::State& state) {
   for (auto _ : state) executor.run();
   const auto n = static_cast<double>(plan.segments.size());
   state.counters["segments"] = n;
-  state.counters["ns_per_segment"] = benchmark::Counter(static_cast<double>(state.iterations()) * n / 1e9 / threads, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_per_segment"] = benchmark::Counter(static_cast<double>(state.iterations()) * n / 1e9 / threads,
+                                                        benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(segments)->ArgNames({"threads"})->Arg(1)->Arg(2)->UseRealTime();
 

@@ -1,8 +1,9 @@
 // What the cutting of segments buys and costs.
 //
-//   branches/I/P/T  16 independent branches of 10 tanh that meet at the end, replayed on T threads with a plan for P; I: recorded step by step
-//                   over all branches (1), or branch by branch (0). `model_x` is what the plan expects threads to gain, `peak_x` the bytes that
-//                   it takes for that, over the plan for one thread.
+//   branches/I/P/T  16 independent branches of 10 tanh that meet at the end, replayed on T threads with a plan for P; I:
+//   recorded step by step
+//                   over all branches (1), or branch by branch (0). `model_x` is what the plan expects threads to gain,
+//                   `peak_x` the bytes that it takes for that, over the plan for one thread.
 //   cut/N/P         make_plan of N nodes in 16 branches for P threads; `ns_per_node` is to stay the same as N grows.
 #include <tapedeck/tapedeck.h>
 
@@ -32,7 +33,8 @@ Graph branches(int length, bool interleaved, std::int64_t items) {
   text += ") {\n";
   for (int i = 0; i < kBranches * length; ++i) interleaved ? line(i % kBranches, i / kBranches) : line(i / length, i % length);
   for (int b = 1; b < kBranches; ++b)
-    text += "%sum" + std::to_string(b) + ": " + size + " = add(" + (b == 1 ? v(0, length - 1) : "%sum" + std::to_string(b - 1)) + ", " + v(b, length - 1) + ")\n";
+    text += "%sum" + std::to_string(b) + ": " + size + " = add(" +
+            (b == 1 ? v(0, length - 1) : "%sum" + std::to_string(b - 1)) + ", " + v(b, length - 1) + ")\n";
   return parse(text + "return %sum" + std::to_string(kBranches - 1) + "\n}\n", "branches");
 }
 
@@ -54,16 +56,31 @@ void replay_branches(benchmark::State& state) {
   state.counters["model_x"] = plan.segment_rule.serial_us / plan.segment_rule.makespan_us;
   state.counters["peak_x"] = static_cast<double>(plan.peak_bytes) / static_cast<double>(one.peak_bytes);
 }
-BENCHMARK(replay_branches)->Name("branches")->ArgNames({"interleaved", "plan", "threads"})
-    ->Args({1, 1, 1})->Args({1, 1, 2})->Args({1, 2, 2})->Args({0, 1, 1})->Args({0, 1, 2})->Args({0, 2, 2})->UseRealTime();
+BENCHMARK(replay_branches)
+    ->Name("branches")
+    ->ArgNames({"interleaved", "plan", "threads"})
+    ->Args({1, 1, 1})
+    ->Args({1, 1, 2})
+    ->Args({1, 2, 2})
+    ->Args({0, 1, 1})
+    ->Args({0, 1, 2})
+    ->Args({0, 2, 2})
+    ->UseRealTime();
 
 void cut(benchmark::State& state) {
   const Graph graph = branches(static_cast<int>(state.range(0)) / kBranches, true, 1000);
   const PlanOptions options = for_threads(state.range(1));
   for (auto _ : state) benchmark::DoNotOptimize(make_plan(graph, options));
-  state.counters["ns_per_node"] = benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(graph.node_count()) / 1e9,
-                                                     benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_per_node"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(graph.node_count()) / 1e9,
+                         benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
-BENCHMARK(cut)->ArgNames({"nodes", "plan"})->Args({10000, 1})->Args({10000, 2})->Args({100000, 1})->Args({100000, 2})->Unit(benchmark::kMillisecond);
+BENCHMARK(cut)
+    ->ArgNames({"nodes", "plan"})
+    ->Args({10000, 1})
+    ->Args({10000, 2})
+    ->Args({100000, 1})
+    ->Args({100000, 2})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace

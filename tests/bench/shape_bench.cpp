@@ -1,10 +1,10 @@
-// A model whose batch is a named dimension: milliseconds to plan it at the largest size, to prove that the plan serves every size, and to fit it
-// to one. Fitting should be small beside planning: it is what a new size costs.
-#include <tapedeck/capture/sizes/dim_rules.h>
+// A model whose batch is a named dimension: milliseconds to plan it at the largest size, to prove that the plan serves every
+// size, and to fit it to one. Fitting should be small beside planning: it is what a new size costs.
 #include <tapedeck/capture/planner/fit_plan_to_sizes.h>
-#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/sizes/dim_rules.h>
 #include <tapedeck/capture/sizes/retype.h>
 
 #include <benchmark/benchmark.h>
@@ -34,7 +34,8 @@ struct Sizes {
     table.dims = {{"b", 1, 64}};
     for (ValueId v = 0; v < recorded.n_inputs; ++v)
       for (int axis = 0; axis < recorded.values[v].type.shape.rank; ++axis)
-        if (recorded.values[v].type.shape[axis] != other.values[v].type.shape[axis]) table.axes.push_back({recorded.value_name(v), axis, 0});
+        if (recorded.values[v].type.shape[axis] != other.values[v].type.shape[axis])
+          table.axes.push_back({recorded.value_name(v), axis, 0});
     find_rules(&table, {{&recorded, {2}}, {&other, {3}}});
     largest = retype(recorded, table, {{"b", 64}});
     base = as_passes_leave(recorded);
@@ -69,7 +70,8 @@ void fit(benchmark::State& state, const char* model) {
   if (!refit.obstacle().empty()) return state.SkipWithError(refit.obstacle().c_str());
   std::string why;
   for (auto _ : state)
-    if (!fit_plan(plan, refit.planned_graph(retype(sizes.base, sizes.table, {{"b", 37}})), &why)) return state.SkipWithError(why.c_str());
+    if (!fit_plan(plan, refit.planned_graph(retype(sizes.base, sizes.table, {{"b", 37}})), &why))
+      return state.SkipWithError(why.c_str());
 }
 
 BENCHMARK_CAPTURE(plan, vgg16, "vgg16")->Unit(benchmark::kMillisecond);

@@ -2,13 +2,14 @@
 //
 //   zoo_bench [--only NAME] [--seconds S] [--threads N]
 //
-// `eager` is run_eagerly(): dispatch, allocation and kernels, but no recording and no autograd, so less than what eager training costs; a replay
-// that is never slower than it is never slower than eager code. `outside` is what a serial replay spends outside kernels, by a timeline:
-// run time less the slices, less two clock reads a node. Each round runs every way once or more, one after the other; medians over rounds.
+// `eager` is run_eagerly(): dispatch, allocation and kernels, but no recording and no autograd, so less than what eager
+// training costs; a replay that is never slower than it is never slower than eager code. `outside` is what a serial replay
+// spends outside kernels, by a timeline: run time less the slices, less two clock reads a node. Each round runs every way once
+// or more, one after the other; medians over rounds.
 #include <tapedeck/tapedeck.h>
 
-#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/model_registry.h>
 
 #include <fmt/format.h>
 #include <oneapi/tbb/task_arena.h>
@@ -67,17 +68,20 @@ double clock_read_ns() {
 void set(Executor* executor, const Captured& values) {
   const Graph& g = values.graph;
   for (std::size_t i = 0; i < values.inputs.size(); ++i) executor->set_input(static_cast<int>(i), values.inputs[i]);
-  for (std::size_t s = 0; s < values.state.size(); ++s) executor->set_state(g.value_name(g.n_inputs + static_cast<ValueId>(s)), values.state[s]);
+  for (std::size_t s = 0; s < values.state.size(); ++s)
+    executor->set_state(g.value_name(g.n_inputs + static_cast<ValueId>(s)), values.state[s]);
 }
 
 void bench(const Case& c, double seconds, int threads, double read_ns) {
   const Captured captured = record_model(*find_model(c.model), c.options);
-  Executor one(make_plan(captured.graph), {.threads = 1}), many(make_plan(captured.graph, {.threads = threads}), {.threads = threads});
+  Executor one(make_plan(captured.graph), {.threads = 1}),
+      many(make_plan(captured.graph, {.threads = threads}), {.threads = threads});
   set(&one, captured);
   set(&many, captured);
   tbb::task_arena arena(1);
-  const std::function<void()> ways[] = {[&] { arena.execute([&] { run_eagerly(captured.graph, captured.inputs, captured.state); }); },
-                                        [&] { one.run(); }, [&] { many.run(); }};
+  const std::function<void()> ways[] = {
+      [&] { arena.execute([&] { run_eagerly(captured.graph, captured.inputs, captured.state); }); }, [&] { one.run(); },
+      [&] { many.run(); }};
   constexpr int kRounds = 7;
   std::vector<double> ms[3], outside;
   int times[3];
@@ -94,8 +98,9 @@ void bench(const Case& c, double seconds, int threads, double read_ns) {
     const double rest = static_cast<double>(t.run_ns) - kernels - static_cast<double>(t.slices.size()) * read_ns;
     outside.push_back(100 * std::max(rest, 0.0) / static_cast<double>(t.run_ns));
   }
-  fmt::print("{:<24} {:>6} {:>10.3f} {:>10.3f} {:>10.3f} {:>8.2f} {:>8.2f} {:>8.2f}\n", c.model, one.plan().nodes, median(ms[0]), median(ms[1]), median(ms[2]),
-             median(ms[0]) / median(ms[1]), median(ms[1]) / median(ms[2]), median(outside));
+  fmt::print("{:<24} {:>6} {:>10.3f} {:>10.3f} {:>10.3f} {:>8.2f} {:>8.2f} {:>8.2f}\n", c.model, one.plan().nodes,
+             median(ms[0]), median(ms[1]), median(ms[2]), median(ms[0]) / median(ms[1]), median(ms[1]) / median(ms[2]),
+             median(outside));
   std::fflush(stdout);
 }
 
@@ -107,13 +112,18 @@ int main(int argc, char** argv) {
   std::string only;
   for (int i = 1; i < argc; ++i) {
     const auto is = [&](const char* name) { return std::strcmp(argv[i], name) == 0 && i + 1 < argc; };
-    if (is("--only")) only = argv[++i];
-    else if (is("--seconds")) seconds = std::max(0.1, std::atof(argv[++i]));
-    else if (is("--threads")) threads = std::max(1, std::atoi(argv[++i]));
-    else return fmt::print(stderr, "zoo_bench [--only NAME] [--seconds S] [--threads N]\n"), 2;
+    if (is("--only"))
+      only = argv[++i];
+    else if (is("--seconds"))
+      seconds = std::max(0.1, std::atof(argv[++i]));
+    else if (is("--threads"))
+      threads = std::max(1, std::atoi(argv[++i]));
+    else
+      return fmt::print(stderr, "zoo_bench [--only NAME] [--seconds S] [--threads N]\n"), 2;
   }
   const double read_ns = clock_read_ns();
-  fmt::print("{:<24} {:>6} {:>10} {:>10} {:>10} {:>8} {:>8} {:>8}\n", "ms", "nodes", "eager", "replay", fmt::format("{} threads", threads), "eager/1", "1/many", "outside%");
+  fmt::print("{:<24} {:>6} {:>10} {:>10} {:>10} {:>8} {:>8} {:>8}\n", "ms", "nodes", "eager", "replay",
+             fmt::format("{} threads", threads), "eager/1", "1/many", "outside%");
   for (const Case& c : kCases)
     if (std::string(c.model).find(only) != std::string::npos) bench(c, seconds, threads, read_ns);
 }

@@ -1,30 +1,33 @@
-// Every zoo model's training step, planned: how far the peak is above the bound, what the order of nodes and the sharing of bytes win over
-// the tape as recorded, and what planning costs beside capturing.
+// Every zoo model's training step, planned: how far the peak is above the bound, what the order of nodes and the sharing of
+// bytes win over the tape as recorded, and what planning costs beside capturing.
 //
 //   zoo_plan_bench [--only NAME] [--batch 1,32] [--threads N] [--no-capture] [--no-rest]
 //
 // Steps are recorded by types alone at every batch, which takes no memory.
 //   naive     the recorded order, and no two values share bytes but by being dead
-//   peak      planned as for a captured step: without the search for the floor, which nobody asked for, and with as much search as the step is
+//   peak      planned as for a captured step: without the search for the floor, which nobody asked for, and with as much search
+//   as the step is
 //             worth; `/bound` is of that plan, `plan ms` what it took
-//   at rest   a plan that has the time, as `tapedeck plan` makes it (--no-rest: the same plan): `ours` and `arena` compare it with `naive`
-//   par.      planned for N threads: its peak beside the peak for one, and the simulated time beside that of bytes placed tightly
-//   chunks    the arena in chunks of a quarter of the peak: the peak beside that of one block, how many chunks, and the time of planning
-//   first     a process of its own captures the step, running it and freezing it (Captured::ms), and plans what it captured, each for the first
-//             time: what a person waits for, start-up of the libraries counted. Where it fits (kMostBytes, kMostSeconds; --no-capture: nowhere)
+//   at rest   a plan that has the time, as `tapedeck plan` makes it (--no-rest: the same plan): `ours` and `arena` compare it
+//   with `naive` par.      planned for N threads: its peak beside the peak for one, and the simulated time beside that of bytes
+//   placed tightly chunks    the arena in chunks of a quarter of the peak: the peak beside that of one block, how many chunks,
+//   and the time of planning first     a process of its own captures the step, running it and freezing it (Captured::ms), and
+//   plans what it captured, each for the first
+//             time: what a person waits for, start-up of the libraries counted. Where it fits (kMostBytes, kMostSeconds;
+//             --no-capture: nowhere)
 //   warm      the same, medians of three in this process, in which all has run before
 #include <tapedeck/tapedeck.h>
 
-#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/model_registry.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <sstream>
@@ -46,7 +49,7 @@ struct Asked {
 // What a step may need to be recorded for real: bytes in the recorded order, and time by the cost model.
 constexpr std::int64_t kMostBytes = std::int64_t{6} << 30;
 constexpr double kMostSeconds = 20;
-constexpr double kAimedShare = 0.05;   // of capturing, for planning
+constexpr double kAimedShare = 0.05;  // of capturing, for planning
 
 struct Means {  // geometric
   double log_sum = 0;
@@ -126,7 +129,7 @@ double ratio(std::int64_t a, std::int64_t b) { return b > 0 ? static_cast<double
 struct Shares {
   Means share;
   double plan_ms = 0, capture_ms = 0;
-  int within = 0;   // kAimedShare
+  int within = 0;  // kAimedShare
 
   std::string add(double plan, double capture) {
     share.add(plan / capture);
@@ -138,8 +141,10 @@ struct Shares {
 
   void print(const char* what) const {
     if (share.n == 0) return;
-    fmt::print("planning / capturing, {}: within {:.0f} % for {} of {}, geometric mean {:.2f} %, in all {:.0f} of {:.0f} ms, {:.2f} %\n", what,
-               100 * kAimedShare, within, share.n, 100 * share.mean(), plan_ms, capture_ms, 100 * plan_ms / capture_ms);
+    fmt::print(
+        "planning / capturing, {}: within {:.0f} % for {} of {}, geometric mean {:.2f} %, in all {:.0f} of {:.0f} ms, {:.2f} "
+        "%\n",
+        what, 100 * kAimedShare, within, share.n, 100 * share.mean(), plan_ms, capture_ms, 100 * plan_ms / capture_ms);
   }
 };
 
@@ -158,7 +163,7 @@ void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* t
   const Timed ours = planned(graph, options, 3);
   const Timed rested = asked.rest ? planned(graph, {}) : ours;
   PlanOptions naive = options;
-  naive.place_work = 100'000;   // all the search for offsets that it may want
+  naive.place_work = 100'000;  // all the search for offsets that it may want
   naive.ordering = Ordering::recorded;
   naive.sharing = Sharing::none;
   const Plan without = planned(graph, naive).plan;
@@ -169,8 +174,10 @@ void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* t
   parallel.threads = asked.threads;
   const Plan wide = planned(graph, parallel).plan;
 
-  const double gap = ratio(ours.plan.peak_bytes, ours.plan.lower_bound_bytes), won = ratio(rested.plan.peak_bytes, without.peak_bytes);
-  const double arena_won = ratio(rested.plan.arena_bytes, without.arena_bytes), wider = ratio(wide.peak_bytes, ours.plan.peak_bytes);
+  const double gap = ratio(ours.plan.peak_bytes, ours.plan.lower_bound_bytes),
+               won = ratio(rested.plan.peak_bytes, without.peak_bytes);
+  const double arena_won = ratio(rested.plan.arena_bytes, without.arena_bytes),
+               wider = ratio(wide.peak_bytes, ours.plan.peak_bytes);
   const double in_chunks = ratio(chunked.plan.peak_bytes, ours.plan.peak_bytes);
   totals->chunked.add(in_chunks);
   totals->worst_chunked = std::max(totals->worst_chunked, in_chunks);
@@ -184,9 +191,10 @@ void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* t
   totals->worst_parallel = std::max(totals->worst_parallel, wider);
   const auto& rule = wide.segment_rule;
   const double slower = rule.tight_makespan_us > 0 ? rule.makespan_us / rule.tight_makespan_us : 1.0;
-  std::string line = fmt::format("{:<22} {:>5} {:>6} {:>14} {:>8.5f} {:>8.5f} {:>7.0f} {:>14} {:>6.3f} {:>6.3f} {:<18} {:>6.3f} {:>6.3f}", model.name,
-                                 batch, ours.plan.nodes, ours.plan.peak_bytes, gap, rested_gap, rested.ms, without.peak_bytes, won, arena_won,
-                                 ours.plan.order, wider, slower);
+  std::string line =
+      fmt::format("{:<22} {:>5} {:>6} {:>14} {:>8.5f} {:>8.5f} {:>7.0f} {:>14} {:>6.3f} {:>6.3f} {:<18} {:>6.3f} {:>6.3f}",
+                  model.name, batch, ours.plan.nodes, ours.plan.peak_bytes, gap, rested_gap, rested.ms, without.peak_bytes, won,
+                  arena_won, ours.plan.order, wider, slower);
   line += fmt::format(" {:>7.4f} {:>3} {:>8.1f} {:>8.1f}", in_chunks, chunked.plan.chunks.size(), chunked.ms, ours.ms);
   if (asked.capture && without.peak_bytes <= kMostBytes && ours.plan.keep_all_cost_us <= 1e6 * kMostSeconds) {
     const First first = first_in_a_process(model.name, batch);
@@ -204,15 +212,20 @@ Asked parse(int argc, char** argv) {
       return std::string(argv[i]);
     };
     if (!std::strcmp(argv[i], "--first") && argc == 4) std::exit(print_first(argv[2], std::atoll(argv[3])));
-    if (!std::strcmp(argv[i], "--only")) asked.only = value();
-    else if (!std::strcmp(argv[i], "--threads")) asked.threads = std::max(1, std::atoi(value().c_str()));
-    else if (!std::strcmp(argv[i], "--no-capture")) asked.capture = false;
-    else if (!std::strcmp(argv[i], "--no-rest")) asked.rest = false;
+    if (!std::strcmp(argv[i], "--only"))
+      asked.only = value();
+    else if (!std::strcmp(argv[i], "--threads"))
+      asked.threads = std::max(1, std::atoi(value().c_str()));
+    else if (!std::strcmp(argv[i], "--no-capture"))
+      asked.capture = false;
+    else if (!std::strcmp(argv[i], "--no-rest"))
+      asked.rest = false;
     else if (!std::strcmp(argv[i], "--batch")) {
       asked.batches.clear();
       std::istringstream list(value());
       for (std::string one; std::getline(list, one, ',');) asked.batches.push_back(std::atoll(one.c_str()));
-    } else fmt::print(stderr, "zoo_plan_bench: unknown argument {}\n", argv[i]), std::exit(2);
+    } else
+      fmt::print(stderr, "zoo_plan_bench: unknown argument {}\n", argv[i]), std::exit(2);
   }
   return asked;
 }
@@ -221,18 +234,19 @@ Asked parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Asked asked = parse(argc, argv);
-  fmt::print("{:<22} {:>5} {:>6} {:>14} {:>8} {:>8} {:>7} {:>14} {:>6} {:>6} {:<18} {:>6} {:>6}", "model", "batch", "nodes", "peak", "/bound",
-             "at rest", "ms", "naive peak", "ours", "arena", "order", "par. B", "par. t");
-  fmt::print(" {:>7} {:>3} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "chunks", "", "ms", "plan ms", "first", "capture", "share", "warm",
-             "capture", "share");
+  fmt::print("{:<22} {:>5} {:>6} {:>14} {:>8} {:>8} {:>7} {:>14} {:>6} {:>6} {:<18} {:>6} {:>6}", "model", "batch", "nodes",
+             "peak", "/bound", "at rest", "ms", "naive peak", "ours", "arena", "order", "par. B", "par. t");
+  fmt::print(" {:>7} {:>3} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "chunks", "", "ms", "plan ms", "first",
+             "capture", "share", "warm", "capture", "share");
   Totals totals;
   for (const Model& model : all_models())
     for (const std::int64_t batch : asked.batches)
       if (asked.only.empty() || model.name == asked.only) bench(model, batch, asked, &totals);
-  fmt::print("geometric means: peak/bound {:.5f} (worst {:.5f}), at rest {:.5f} ({:.5f}), ours/naive {:.4f} (arena alone {:.3f})\n",
-             totals.gap.mean(), totals.worst_gap, totals.rested.mean(), totals.worst_rested, totals.won.mean(), totals.share.mean());
-  fmt::print("{} threads / one, worst: {:.3f}; in chunks {:.5f} (worst {:.5f})\n", asked.threads, totals.worst_parallel, totals.chunked.mean(),
-             totals.worst_chunked);
+  fmt::print(
+      "geometric means: peak/bound {:.5f} (worst {:.5f}), at rest {:.5f} ({:.5f}), ours/naive {:.4f} (arena alone {:.3f})\n",
+      totals.gap.mean(), totals.worst_gap, totals.rested.mean(), totals.worst_rested, totals.won.mean(), totals.share.mean());
+  fmt::print("{} threads / one, worst: {:.3f}; in chunks {:.5f} (worst {:.5f})\n", asked.threads, totals.worst_parallel,
+             totals.chunked.mean(), totals.worst_chunked);
   totals.first.print("first in a process");
   totals.warm.print("warm");
 }

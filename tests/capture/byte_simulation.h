@@ -82,7 +82,8 @@ class ByteSimulation {
 
   // Is what `writer` wrote a part of v, or a part of a part?
   bool is_part(ValueId writer, ValueId v) const {
-    while (writer != kNone && writer != v) writer = plan_.values[writer].reason == Reason::part ? plan_.values[writer].other : kNone;
+    while (writer != kNone && writer != v)
+      writer = plan_.values[writer].reason == Reason::part ? plan_.values[writer].other : kNone;
     return writer == v;
   }
 

@@ -11,7 +11,8 @@
 
 namespace tapedeck::test {
 
-// So many values that read two recent ones each, placed by a free list; `lanes` chains of segments that do not wait for one another.
+// So many values that read two recent ones each, placed by a free list; `lanes` chains of segments that do not wait for one
+// another.
 inline Plan large_plan(NodeId nodes, int lanes, int nodes_per_segment) {
   Plan p;
   Graph& g = p.graph;
@@ -19,9 +20,11 @@ inline Plan large_plan(NodeId nodes, int lanes, int nodes_per_segment) {
   g.add_input("x", type);
   OpaqueAttrs attrs;
   std::mt19937 random(5);
-  for (NodeId n = 0; n < nodes; ++n) {   // node n belongs to lane n % lanes and reads from there
+  for (NodeId n = 0; n < nodes; ++n) {  // node n belongs to lane n % lanes and reads from there
     std::vector<ValueId> in = {0};
-    if (n >= lanes) in = {1 + n - lanes, 1 + n - lanes * (1 + static_cast<NodeId>(random() % static_cast<unsigned>(std::min<NodeId>(n / lanes, 40))))};
+    if (n >= lanes)
+      in = {1 + n - lanes,
+            1 + n - lanes * (1 + static_cast<NodeId>(random() % static_cast<unsigned>(std::min<NodeId>(n / lanes, 40))))};
     g.add_node(*find_op("opaque"), in, &attrs, std::vector<Type>{type});
   }
   g.outputs = {1};
@@ -46,8 +49,10 @@ inline Plan large_plan(NodeId nodes, int lanes, int nodes_per_segment) {
       auto& list = free[n % lanes];
       q.where = Where::arena;
       q.offset = list.empty() ? p.arena_bytes : list.back();
-      if (list.empty()) p.arena_bytes += 192;
-      else list.pop_back();
+      if (list.empty())
+        p.arena_bytes += 192;
+      else
+        list.pop_back();
       dying[q.death].push_back(v);
     }
     for (const ValueId d : dying[n]) free[n % lanes].push_back(p.values[d].offset);
@@ -66,7 +71,8 @@ inline Plan large_plan(NodeId nodes, int lanes, int nodes_per_segment) {
       for (NodeId n = first + lane; n < std::min(nodes, first + lanes * run); n += lanes) s.nodes.push_back(n);
       if (s.nodes.empty()) continue;
       if (static_cast<std::int32_t>(p.segments.size()) >= lanes) {
-        p.segments[p.segments.size() - static_cast<std::size_t>(lanes)].successors.push_back(static_cast<std::int32_t>(p.segments.size()));
+        p.segments[p.segments.size() - static_cast<std::size_t>(lanes)].successors.push_back(
+            static_cast<std::int32_t>(p.segments.size()));
         s.n_predecessors = 1;
       }
       p.segments.push_back(std::move(s));

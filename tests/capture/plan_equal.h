@@ -1,5 +1,5 @@
-// Compares two plans field by field, and the plans of their regions; the graph and solve_ms are left out. Written out by hand on purpose: it shares
-// nothing with the code that stores plans.
+// Compares two plans field by field, and the plans of their regions; the graph and solve_ms are left out. Written out by hand
+// on purpose: it shares nothing with the code that stores plans.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -18,14 +18,15 @@ inline bool same_placement(const Placement& a, const Placement& b) {
 }
 
 inline bool same_segment(const Segment& a, const Segment& b) {
-  return a.nodes == b.nodes && a.cost_us == b.cost_us && a.successors == b.successors &&
-         a.n_predecessors == b.n_predecessors && a.end == b.end;
+  return a.nodes == b.nodes && a.cost_us == b.cost_us && a.successors == b.successors && a.n_predecessors == b.n_predecessors &&
+         a.end == b.end;
 }
 
 inline bool same_rule(const SegmentRule& a, const SegmentRule& b) {
-  return a.shape == b.shape && a.placement == b.placement && a.dispatch_us == b.dispatch_us && a.least_us == b.least_us && a.most_us == b.most_us &&
-         a.grain_us == b.grain_us && a.split_phases == b.split_phases && a.serial_us == b.serial_us && a.critical_path_us == b.critical_path_us &&
-         a.makespan_us == b.makespan_us && a.tight_makespan_us == b.tight_makespan_us && a.tight_peak_bytes == b.tight_peak_bytes;
+  return a.shape == b.shape && a.placement == b.placement && a.dispatch_us == b.dispatch_us && a.least_us == b.least_us &&
+         a.most_us == b.most_us && a.grain_us == b.grain_us && a.split_phases == b.split_phases && a.serial_us == b.serial_us &&
+         a.critical_path_us == b.critical_path_us && a.makespan_us == b.makespan_us &&
+         a.tight_makespan_us == b.tight_makespan_us && a.tight_peak_bytes == b.tight_peak_bytes;
 }
 
 inline bool same_decision(const Decision& a, const Decision& b) {

@@ -29,7 +29,8 @@ class RandomGraph {
   explicit RandomGraph(std::uint64_t seed) : dice_{seed * 0x9E3779B97F4A7C15u + 1} {}
 
   Graph make(int nodes) {
-    const Type types[] = {{DType::f32, {4, 6}}, {DType::f32, {6, 4}}, {DType::f32, {4, 4}}, {DType::f32, {6}}, {DType::f32, {}}};
+    const Type types[] = {
+        {DType::f32, {4, 6}}, {DType::f32, {6, 4}}, {DType::f32, {4, 4}}, {DType::f32, {6}}, {DType::f32, {}}};
     for (int i = 0; i < 3; ++i) g_.add_input("x" + std::to_string(i), types[dice_.below(5)]);
     for (int s = 0; s < 4; ++s) g_.add_state("s" + std::to_string(s), types[dice_.below(3)], Role::parameter);
     rng_ = g_.add_state("rng", {DType::i64, {2}}, Role::rng);
@@ -59,18 +60,28 @@ class RandomGraph {
   void add_any() {
     const ValueId a = any(), b = any();
     switch (dice_.below(12)) {
-      case 0: return add(dice_.pick<const char*>({"tanh", "relu", "neg", "sigmoid", "copy"}), {a});
+      case 0:
+        return add(dice_.pick<const char*>({"tanh", "relu", "neg", "sigmoid", "copy"}), {a});
       case 1:
-      case 2: return add_binary(a, b);
-      case 3: return add_transpose(a);
-      case 4: return add_slice(a);
-      case 5: return add_reshape(a);
-      case 6: return add_matmul(a, b);
-      case 7: return add_sum(a);
-      case 8: return add_opaque(a, b);
+      case 2:
+        return add_binary(a, b);
+      case 3:
+        return add_transpose(a);
+      case 4:
+        return add_slice(a);
+      case 5:
+        return add_reshape(a);
+      case 6:
+        return add_matmul(a, b);
+      case 7:
+        return add_sum(a);
+      case 8:
+        return add_opaque(a, b);
       case 9:
-      case 10: return add_concat(a, b);
-      default: return add_dropout(a);
+      case 10:
+        return add_concat(a, b);
+      default:
+        return add_dropout(a);
     }
   }
 
@@ -95,12 +106,15 @@ class RandomGraph {
   void add_reshape(ValueId a) {
     ShapeAttrs attrs;
     const std::int64_t n = shape(a).numel();
-    if (n % 2 == 0 && dice_.below(2)) attrs.shape = {2, n / 2};
-    else attrs.shape = {n};
+    if (n % 2 == 0 && dice_.below(2))
+      attrs.shape = {2, n / 2};
+    else
+      attrs.shape = {n};
     add("reshape", {a}, &attrs);
   }
   void add_matmul(ValueId a, ValueId b) {
-    if (shape(a).rank >= 2 && shape(b).rank >= 2 && shape(a)[shape(a).rank - 1] == shape(b)[shape(b).rank - 2]) add("matmul", {a, b});
+    if (shape(a).rank >= 2 && shape(b).rank >= 2 && shape(a)[shape(a).rank - 1] == shape(b)[shape(b).rank - 2])
+      add("matmul", {a, b});
   }
   void add_concat(ValueId a, ValueId b) {
     if (shape(a).rank == 0 || shape(a).numel() > 200) return;
@@ -108,8 +122,10 @@ class RandomGraph {
     attrs.axis = dice_.below(shape(a).rank);
     Shape like = shape(b);
     if (like.rank == shape(a).rank) like.sizes[attrs.axis] = shape(a).sizes[attrs.axis];
-    if (like == shape(a)) add("concat", {a, b}, &attrs);
-    else if (dice_.below(3) == 0) add("concat", {a, a}, &attrs);
+    if (like == shape(a))
+      add("concat", {a, b}, &attrs);
+    else if (dice_.below(3) == 0)
+      add("concat", {a, a}, &attrs);
   }
   void add_sum(ValueId a) {
     if (shape(a).rank == 0) return;

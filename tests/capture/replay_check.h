@@ -1,8 +1,8 @@
 // Replay against run_eagerly(), step by step: what every test of the executor does in the end.
 #pragma once
 
-#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/executor.h>
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,8 @@ inline void set_all(Executor& executor, const std::vector<Tensor>& inputs, const
 inline void expect_equal(const Executor& executor, const EagerResult& eager, const std::string& what) {
   const std::vector<Tensor> outputs = executor.outputs();
   ASSERT_EQ(outputs.size(), eager.outputs.size());
-  for (std::size_t i = 0; i < outputs.size(); ++i) EXPECT_TRUE(bit_equal(outputs[i], eager.outputs[i])) << what << ", output " << i;
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    EXPECT_TRUE(bit_equal(outputs[i], eager.outputs[i])) << what << ", output " << i;
   const std::vector<std::string> names = executor.state_names();
   for (std::size_t s = 0; s < names.size(); ++s)
     EXPECT_TRUE(bit_equal(executor.state(names[s]), eager.state[s])) << what << ", state " << names[s];

@@ -1,10 +1,10 @@
-// A small training step with everything a file can hold: inputs, state of two dtypes, a constant in the text and one outside of it,
-// several phases, and - under a budget - recomputation.
+// A small training step with everything a file can hold: inputs, state of two dtypes, a constant in the text and one outside of
+// it, several phases, and - under a budget - recomputation.
 #pragma once
 
-#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <memory>
@@ -45,7 +45,8 @@ inline Graph sample_graph() {
   %rng2: i64[2] = rng_next(%rng)
   return loss=%loss, %g
   update %w = %w2, %rng = %rng2
-})", "sample", lookup);
+})",
+               "sample", lookup);
 }
 
 // budget_percent as in PlanOptions; 0 = no plan.

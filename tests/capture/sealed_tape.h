@@ -1,9 +1,9 @@
-// Takes a .tape file apart, lets a test change it, and puts it together again with every length and checksum right: what a clever
-// forger, or an honest program with a bug, would write.
+// Takes a .tape file apart, lets a test change it, and puts it together again with every length and checksum right: what a
+// clever forger, or an honest program with a bug, would write.
 #pragma once
 
-#include <tapedeck/capture/formats/safetensors.h>
 #include <tapedeck/capture/file/tape_file.h>
+#include <tapedeck/capture/formats/safetensors.h>
 
 #include <map>
 #include <string>

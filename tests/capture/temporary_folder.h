@@ -1,8 +1,8 @@
 // A folder that goes away with the test, and small helpers on whole files.
 #pragma once
 
-#include <tapedeck/tests/engine/messages.h>
 #include <gtest/gtest.h>
+#include <tapedeck/tests/engine/messages.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -42,9 +42,7 @@ inline std::string read_all(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-inline void write_all(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
+inline void write_all(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
 using testing::message_of;
 

@@ -1,9 +1,9 @@
 // Timelines for tests: of a real replay, and one made up in the order of the plan.
 #pragma once
 
-#include <tapedeck/capture/replay/executor.h>
-#include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/cost/timeline.h>
+#include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/replay/executor.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
-// What the all-ops tests share. Each property is one test that goes through every example of every op, so that a run starts tens of
-// processes and not tens of thousands; an example that fails or throws does not stop the others. TAPEDECK_TEST_OP=name restricts all
-// of them to one op.
+// What the all-ops tests share. Each property is one test that goes through every example of every op, so that a run starts
+// tens of processes and not tens of thousands; an example that fails or throws does not stop the others. TAPEDECK_TEST_OP=name
+// restricts all of them to one op.
 #pragma once
 
 #include <tapedeck/tests/engine/reference.h>
@@ -86,8 +86,8 @@ inline bool runs(const Example& e) {
   }
 }
 
-// The example with every size multiplied by the largest power of two that inference accepts within these bounds; the example itself if
-// there is none.
+// The example with every size multiplied by the largest power of two that inference accepts within these bounds; the example
+// itself if there is none.
 inline Example enlarged(const Example& e, std::int64_t max_elements, double max_us) {
   for (const Operand& o : e.operands)
     if (o.type.numel() == 0) return e;
@@ -122,14 +122,20 @@ std::vector<double> doubles_of(const Tensor& t) {
 
 inline std::vector<double> elements(const Tensor& t) {
   switch (t.dtype()) {
-    case DType::f32: return doubles_of<float>(t);
-    case DType::f64: return doubles_of<double>(t);
-    case DType::i32: return doubles_of<std::int32_t>(t);
-    case DType::i64: return doubles_of<std::int64_t>(t);
+    case DType::f32:
+      return doubles_of<float>(t);
+    case DType::f64:
+      return doubles_of<double>(t);
+    case DType::i32:
+      return doubles_of<std::int32_t>(t);
+    case DType::i64:
+      return doubles_of<std::int64_t>(t);
     case DType::u8:
-    case DType::boolean: return doubles_of<std::uint8_t>(t);
+    case DType::boolean:
+      return doubles_of<std::uint8_t>(t);
     case DType::f16:
-    case DType::bf16: break;
+    case DType::bf16:
+      break;
   }
   std::vector<double> all;
   for (std::uint16_t bits : t.to_vector<std::uint16_t>()) all.push_back(half_value(t.dtype(), bits));

@@ -1,4 +1,5 @@
-// One number made of everything an op computes - all its f64 results, weighed with random heads - and how it changes with an operand.
+// One number made of everything an op computes - all its f64 results, weighed with random heads - and how it changes with an
+// operand.
 #pragma once
 
 #include <tapedeck/tests/engine/all_ops.h>
@@ -54,7 +55,8 @@ inline Tensor shifted(const Tensor& x, const std::vector<double>& direction, dou
 }
 
 // d f / d x along a direction.
-inline double central_difference(const Tensor& x, const std::vector<double>& direction, const std::function<double(const Tensor&)>& f) {
+inline double central_difference(const Tensor& x, const std::vector<double>& direction,
+                                 const std::function<double(const Tensor&)>& f) {
   constexpr double kStep = 1e-5;
   return (f(shifted(x, direction, kStep)) - f(shifted(x, direction, -kStep))) / (2 * kStep);
 }

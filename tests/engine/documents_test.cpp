@@ -1,6 +1,6 @@
 // The tables of engine/README.md say what the code does.
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/tests/engine/messages.h>
 
 #include <fmt/format.h>
@@ -72,7 +72,8 @@ struct Environment {
 };
 
 TEST(SettingsTest, AreReadFromTheEnvironment) {
-  const Environment debug("TAPEDECK_DEBUG", "2"), nan("TAPEDECK_CHECK_NAN", "1"), passes("TAPEDECK_DISABLE_PASSES", "cse,,dead_code");
+  const Environment debug("TAPEDECK_DEBUG", "2"), nan("TAPEDECK_CHECK_NAN", "1"),
+      passes("TAPEDECK_DISABLE_PASSES", "cse,,dead_code");
   const Settings s = settings_from_environment();
   EXPECT_EQ(s.debug, 2);
   EXPECT_TRUE(s.check_nan);

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <tapedeck/engine/eager/dispatch.h>
-#include <tapedeck/engine/text/example.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/text/example.h>
 
 #include <tapedeck/tests/engine/half_values.h>
 
@@ -73,13 +73,25 @@ inline std::vector<Tensor> make_operands(const Example& e, DType real, std::uint
     Type type = o.type;
     if (is_floating(type.dtype)) type.dtype = real;
     switch (type.dtype) {
-      case DType::f32: tensors.push_back(drawn<float>(type, o, random, false)); break;
-      case DType::f64: tensors.push_back(drawn<double>(type, o, random, false)); break;
+      case DType::f32:
+        tensors.push_back(drawn<float>(type, o, random, false));
+        break;
+      case DType::f64:
+        tensors.push_back(drawn<double>(type, o, random, false));
+        break;
       case DType::f16:
-      case DType::bf16: tensors.push_back(drawn_half(type, o, random)); break;
-      case DType::i32: tensors.push_back(drawn<std::int32_t>(type, o, random, true)); break;
-      case DType::i64: tensors.push_back(drawn<std::int64_t>(type, o, random, true)); break;
-      default: tensors.push_back(drawn<unsigned char>(type, o, random, true)); break;
+      case DType::bf16:
+        tensors.push_back(drawn_half(type, o, random));
+        break;
+      case DType::i32:
+        tensors.push_back(drawn<std::int32_t>(type, o, random, true));
+        break;
+      case DType::i64:
+        tensors.push_back(drawn<std::int64_t>(type, o, random, true));
+        break;
+      default:
+        tensors.push_back(drawn<unsigned char>(type, o, random, true));
+        break;
     }
   }
   return tensors;

@@ -12,9 +12,9 @@ namespace tapedeck::testing {
 
 struct Layout {
   const char* name;
-  bool reversed;         // dimensions in the other order in memory
-  std::int64_t gap;      // every stride is this many times what it need be
-  std::int64_t offset;   // elements before the first
+  bool reversed;        // dimensions in the other order in memory
+  std::int64_t gap;     // every stride is this many times what it need be
+  std::int64_t offset;  // elements before the first
 };
 inline constexpr Layout kLayouts[] = {
     {"transposed", true, 1, 0},
@@ -33,7 +33,8 @@ inline Tensor laid_out(const Tensor& t, const Layout& layout) {
     extent = extent * std::max<std::int64_t>(shape[d], 1) + (layout.offset ? 1 : 0);
   }
   const std::size_t size = dtype_size(t.dtype());
-  std::vector<unsigned char> bytes(static_cast<std::size_t>(layout.offset + extent + 1) * size, t.dtype() == DType::boolean ? 1 : 0x7f);
+  std::vector<unsigned char> bytes(static_cast<std::size_t>(layout.offset + extent + 1) * size,
+                                   t.dtype() == DType::boolean ? 1 : 0x7f);
   const Tensor dense = contiguous(t);
   const auto* from = static_cast<const unsigned char*>(dense.data());
   for (std::int64_t i = 0; i < t.numel(); ++i) {

@@ -1,8 +1,8 @@
 // The oracle of every op: a slow reference in f64, written from the op's definition and independent of the kernels.
 //
-// A reference takes the operands' elements in row-major order as doubles (integers and bools too) and returns the results' elements
-// likewise. tests/engine/reference/ registers them, a file for each family; the all-ops test runs every example of every op against them and
-// fails where an op has none.
+// A reference takes the operands' elements in row-major order as doubles (integers and bools too) and returns the results'
+// elements likewise. tests/engine/reference/ registers them, a file for each family; the all-ops test runs every example of
+// every op against them and fails where an op has none.
 #pragma once
 
 #include <tapedeck/tests/engine/examples.h>
@@ -16,15 +16,16 @@ namespace tapedeck::testing {
 
 struct Array {
   Type type;
-  std::vector<double> v;   // row-major
+  std::vector<double> v;  // row-major
 };
 
 // `out` are the inferred types of the results; the reference returns one array of each, in order.
-using Reference = std::function<std::vector<Array>(const Example& e, const std::vector<Array>& x, const std::vector<Type>& out)>;
+using Reference =
+    std::function<std::vector<Array>(const Example& e, const std::vector<Array>& x, const std::vector<Type>& out)>;
 
 struct ReferenceEntry {
   Reference run;
-  double tolerance = 1e-5;   // of an f32 result, relative to max(1, |expected|); f64 is held to 1e-11
+  double tolerance = 1e-5;  // of an f32 result, relative to max(1, |expected|); f64 is held to 1e-11
 };
 
 inline std::map<std::string, ReferenceEntry>& references() {
@@ -52,7 +53,9 @@ inline std::int64_t index_of(const std::vector<std::int64_t>& at, const Shape& s
   for (int d = 0; d < shape.rank; ++d) index = index * shape[d] + at[d];
   return index;
 }
-inline Array blank(const Type& type, double value = 0) { return {type, std::vector<double>(static_cast<std::size_t>(type.numel()), value)}; }
+inline Array blank(const Type& type, double value = 0) {
+  return {type, std::vector<double>(static_cast<std::size_t>(type.numel()), value)};
+}
 
 // Element of a (broadcast) operand at the coordinates `at` of the result.
 inline double broadcast_at(const Array& x, const std::vector<std::int64_t>& at) {

@@ -1,6 +1,6 @@
 // An op of one's own: one block and its kernel, in a library that is loaded while the program runs.
-#include <tapedeck/engine/ir/op_library.h>
 #include <tapedeck/engine/eager/vjp.h>
+#include <tapedeck/engine/ir/op_library.h>
 #include <tapedeck/tapedeck.h>
 
 namespace {
@@ -27,11 +27,13 @@ const Op cube{
     .doc = "x * x * x",
     .traits = kElementwise | kCheap | kAnyStrides,
     .inplace = {{0, 0}},
-    .min_inputs = 1, .max_inputs = 1,
-    .infer = [](Infer& f) {
-      if (f.inputs[0].dtype != DType::f32) f.fail("needs f32, got " + to_string(f.inputs[0]));
-      f.outputs.assign(1, f.inputs[0]);
-    },
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .infer =
+        [](Infer& f) {
+          if (f.inputs[0].dtype != DType::f32) f.fail("needs f32, got " + to_string(f.inputs[0]));
+          f.outputs.assign(1, f.inputs[0]);
+        },
     .vjp = [](Vjp& b) { b.dx(0, b.dy() * square(b.x(0)) * 3); },
     .kernels = {cube_kernel},
     .examples = {"acme.cube(f32[3,5])"},

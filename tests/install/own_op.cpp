@@ -21,7 +21,8 @@ int main(int, char** argv) {
   const Tensor y = cube(transpose(reshape(x, {3, 1}), {1, 0}));
   const Tensor g = gradients({sum(y)}, {x}, {.create_graph = true})[0];
   const Tensor h = gradients({sum(g)}, {x})[0];
-  const bool exact = bit_equal(reshape(y.detach(), {3}), tensor({1, 8, 27})) && bit_equal(g.detach(), tensor({3, 12, 27})) && bit_equal(h, tensor({6, 12, 18}));
+  const bool exact = bit_equal(reshape(y.detach(), {3}), tensor({1, 8, 27})) && bit_equal(g.detach(), tensor({3, 12, 27})) &&
+                     bit_equal(h, tensor({6, 12, 18}));
 
   Capture capture("own");
   const Tensor in = capture.input("x", tensor({1, -2}));

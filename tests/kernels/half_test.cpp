@@ -12,9 +12,11 @@ namespace {
 // The value of a pattern with this many exponent and fraction bits, by the definition of IEEE 754.
 double defined(std::uint32_t bits, int exponent_bits, int fraction_bits) {
   const double sign = (bits >> 15 & 1) ? -1 : 1;
-  const int exponent = static_cast<int>(bits >> fraction_bits & ((1u << exponent_bits) - 1)), bias = (1 << (exponent_bits - 1)) - 1;
+  const int exponent = static_cast<int>(bits >> fraction_bits & ((1u << exponent_bits) - 1)),
+            bias = (1 << (exponent_bits - 1)) - 1;
   const double fraction = static_cast<double>(bits & ((1u << fraction_bits) - 1)) / static_cast<double>(1u << fraction_bits);
-  if (exponent == (1 << exponent_bits) - 1) return fraction == 0 ? sign * std::numeric_limits<double>::infinity() : std::nan("");
+  if (exponent == (1 << exponent_bits) - 1)
+    return fraction == 0 ? sign * std::numeric_limits<double>::infinity() : std::nan("");
   if (exponent == 0) return sign * std::ldexp(fraction, 1 - bias);
   return sign * std::ldexp(1 + fraction, exponent - bias);
 }

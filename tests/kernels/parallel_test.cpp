@@ -72,9 +72,7 @@ TEST(Name, EqualTextsAreOne) {
   EXPECT_EQ(Name(""), Name());
   std::vector<const void*> ids(64);
   with_threads(2, [&] {
-    kernels::parallel_for(64, 1, [&](std::int64_t i, std::int64_t) {
-      ids[i] = Name("n" + std::to_string(i % 8)).id();
-    });
+    kernels::parallel_for(64, 1, [&](std::int64_t i, std::int64_t) { ids[i] = Name("n" + std::to_string(i % 8)).id(); });
   });
   for (std::size_t i = 8; i < 64; ++i) EXPECT_EQ(ids[i], ids[i % 8]);
 }

@@ -64,7 +64,8 @@ TEST(ScalarFunctions, Atan2WithinUlpsInEveryQuadrant) {
   double most = 0;
   for (int i = -300; i <= 300; ++i)
     for (int j = 0; j < 400; ++j) {
-      const float a = static_cast<float>(i) * 0.0137f, b = std::exp(static_cast<float>(j - 200) * 0.1f) * (j % 2 ? -1.0f : 1.0f);
+      const float a = static_cast<float>(i) * 0.0137f,
+                  b = std::exp(static_cast<float>(j - 200) * 0.1f) * (j % 2 ? -1.0f : 1.0f);
       most = std::max(most, ulps(atan2_f32(a, b), std::atan2(static_cast<long double>(a), static_cast<long double>(b))));
     }
   EXPECT_LE(most, 2.5);
@@ -83,8 +84,8 @@ TEST(ScalarFunctions, Atan2AgreesWithTheStandardAtItsEdges) {
 }
 
 TEST(ScalarFunctions, KeepTheSignOfZero) {
-  for (const float y : {expm1_f32(-0.0f), log1p_f32(-0.0f), sinh_f32(-0.0f), asinh_f32(-0.0f), atanh_f32(-0.0f), asin_f32(-0.0f),
-                        atan_f32(-0.0f), erf_f32(-0.0f), erfinv_f32(-0.0f), Frac{}(-2.0f), Round{}(-0.5f)}) {
+  for (const float y : {expm1_f32(-0.0f), log1p_f32(-0.0f), sinh_f32(-0.0f), asinh_f32(-0.0f), atanh_f32(-0.0f),
+                        asin_f32(-0.0f), atan_f32(-0.0f), erf_f32(-0.0f), erfinv_f32(-0.0f), Frac{}(-2.0f), Round{}(-0.5f)}) {
     EXPECT_EQ(y, 0);
     EXPECT_TRUE(std::signbit(y));
   }
@@ -112,8 +113,8 @@ TEST(ScalarFunctions, ErfinvInvertsErf) {
   EXPECT_TRUE(std::isnan(erfinv_f32(1.5f)) && std::isnan(erfinv_f64(-1.5)) && std::isnan(erfinv_f64(std::nan(""))));
 }
 
-// Closed forms: psi(1) = -gamma, psi(1/2) = -gamma - 2 log 2, trigamma(1) = pi^2/6, trigamma(1/2) = pi^2/2, psi2(1) = -2 zeta(3),
-// and the recurrence psi_n(x + 1) = psi_n(x) + (-1)^n n! / x^(n+1), which crosses zero.
+// Closed forms: psi(1) = -gamma, psi(1/2) = -gamma - 2 log 2, trigamma(1) = pi^2/6, trigamma(1/2) = pi^2/2, psi2(1) = -2
+// zeta(3), and the recurrence psi_n(x + 1) = psi_n(x) + (-1)^n n! / x^(n+1), which crosses zero.
 TEST(ScalarFunctions, DigammaAndItsDerivatives) {
   const double gamma = 0.57721566490153286, pi = 3.14159265358979324;
   EXPECT_NEAR(digamma_f64(1), -gamma, 1e-15);
@@ -135,7 +136,8 @@ TEST(ScalarFunctions, DigammaAndItsDerivatives) {
 }
 
 TEST(ScalarFunctions, DivisionsAgreeWithPython) {
-  const double a[] = {7, -7, 7, -7, 6, -6}, b[] = {3, 3, -3, -3, 3, -3}, r[] = {1, 2, -2, -1, 0, -0.0}, q[] = {2, -3, -3, 2, 2, 2};
+  const double a[] = {7, -7, 7, -7, 6, -6}, b[] = {3, 3, -3, -3, 3, -3}, r[] = {1, 2, -2, -1, 0, -0.0},
+               q[] = {2, -3, -3, 2, 2, 2};
   for (int i = 0; i < 6; ++i) {
     EXPECT_EQ(Remainder{}(a[i], b[i]), r[i]);
     EXPECT_EQ(FloorDivide{}(a[i], b[i]), q[i]);
@@ -179,11 +181,33 @@ TEST(ScalarFunctions, InfinitiesAndNan) {
   EXPECT_TRUE((IsClose{0, 0, false}(kInf, kInf)));
   EXPECT_FALSE((IsClose{1, 1, false}(kNan, kNan)));
   EXPECT_TRUE((IsClose{0, 0, true}(kNan, kNan)));
-  for (const float y : {expm1_f32(kNan), exp2_f32(kNan), log1p_f32(kNan), erf_f32(kNan), erfc_f32(kNan), asinh_f32(kNan), asin_f32(kNan),
-                        acos_f32(kNan), acosh_f32(kNan), sinh_f32(kNan), cosh_f32(kNan), Clamp<float>{0, 1}(kNan), Gelu{}(kNan),
-                        Silu{}(kNan), Mish{}(kNan), softplus_of(kNan), HardShrink<float>{1}(kNan), SoftShrink<float>{1}(kNan),
-                        HardSwish{}(kNan), Elu<float>{1, 1, 1}(kNan), Threshold<float>{0, 0}(kNan), LogAddExp{}(kNan, 1.0f),
-                        acosh_f32(0.5f), acosh_f32(-3), asin_f32(1.5f), atanh_f32(2), log1p_f32(-2)})
+  for (const float y : {expm1_f32(kNan),
+                        exp2_f32(kNan),
+                        log1p_f32(kNan),
+                        erf_f32(kNan),
+                        erfc_f32(kNan),
+                        asinh_f32(kNan),
+                        asin_f32(kNan),
+                        acos_f32(kNan),
+                        acosh_f32(kNan),
+                        sinh_f32(kNan),
+                        cosh_f32(kNan),
+                        Clamp<float>{0, 1}(kNan),
+                        Gelu{}(kNan),
+                        Silu{}(kNan),
+                        Mish{}(kNan),
+                        softplus_of(kNan),
+                        HardShrink<float>{1}(kNan),
+                        SoftShrink<float>{1}(kNan),
+                        HardSwish{}(kNan),
+                        Elu<float>{1, 1, 1}(kNan),
+                        Threshold<float>{0, 0}(kNan),
+                        LogAddExp{}(kNan, 1.0f),
+                        acosh_f32(0.5f),
+                        acosh_f32(-3),
+                        asin_f32(1.5f),
+                        atanh_f32(2),
+                        log1p_f32(-2)})
     EXPECT_TRUE(std::isnan(y));
 }
 

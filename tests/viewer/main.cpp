@@ -1,9 +1,9 @@
 // The viewer's tests need no display: Qt runs on its offscreen platform.
 #include <tapedeck/viewer/theme.h>
 
+#include <gtest/gtest.h>
 #include <QtCore/QStandardPaths>
 #include <QtWidgets/QApplication>
-#include <gtest/gtest.h>
 
 int main(int argc, char** argv) {
   qputenv("QT_QPA_PLATFORM", "offscreen");

@@ -53,7 +53,8 @@ TEST(PlanModel, RectanglesNeverOverlapAndStayInside) {
       EXPECT_LE(rects[i].address + rects[i].bytes, model.extent());
       for (std::size_t j = 0; j < i; ++j) {
         const bool apart = rects[i].end <= rects[j].begin || rects[j].end <= rects[i].begin ||
-                           rects[i].address + rects[i].bytes <= rects[j].address || rects[j].address + rects[j].bytes <= rects[i].address;
+                           rects[i].address + rects[i].bytes <= rects[j].address ||
+                           rects[j].address + rects[j].bytes <= rects[i].address;
         ASSERT_TRUE(apart) << "seed " << seed << ": values " << rects[i].value << " and " << rects[j].value;
       }
     }
@@ -94,11 +95,13 @@ TEST(PlanModel, AnEmptyGraphIsHarmless) {
 bool covered(const LodFrame& frame, const PlanRect& r, const PlanView& view) {
   const double x = (r.begin - view.time.low) / view.time.size() * frame.width;
   const double x1 = (r.end - view.time.low) / view.time.size() * frame.width;
-  const double y0 = frame.height - (static_cast<double>(r.address + r.bytes) - view.address.low) / view.address.size() * frame.height;
+  const double y0 =
+      frame.height - (static_cast<double>(r.address + r.bytes) - view.address.low) / view.address.size() * frame.height;
   const double y1 = frame.height - (static_cast<double>(r.address) - view.address.low) / view.address.size() * frame.height;
-  if (x1 <= 0 || x >= frame.width || y1 <= 0 || y0 >= frame.height) return true;   // out of view
+  if (x1 <= 0 || x >= frame.width || y1 <= 0 || y0 >= frame.height) return true;  // out of view
   // Some pixel within one of the rectangle's middle must be drawn.
-  const double cx = (std::max(x, 0.0) + std::min(x1, frame.width * 1.0)) / 2, cy = (std::max(y0, 0.0) + std::min(y1, frame.height * 1.0)) / 2;
+  const double cx = (std::max(x, 0.0) + std::min(x1, frame.width * 1.0)) / 2,
+               cy = (std::max(y0, 0.0) + std::min(y1, frame.height * 1.0)) / 2;
   for (int dy = -1; dy <= 1; ++dy)
     for (int dx = -1; dx <= 1; ++dx)
       if (frame.hit(static_cast<int>(std::floor(cx)) + dx, static_cast<int>(std::floor(cy)) + dy) >= 0) return true;
@@ -212,7 +215,8 @@ TEST(Ticks, RoundNumbersInsideTheRange) {
   EXPECT_TRUE(count_ticks(5, 5, 4).empty());
 }
 
-// Linear-light colours as a person with no green (deuteranopia) or no red (protanopia) cones sees them; matrices of Vienot 1999.
+// Linear-light colours as a person with no green (deuteranopia) or no red (protanopia) cones sees them; matrices of Vienot
+// 1999.
 std::array<double, 3> seen(Colour c, int kind) {
   const auto linear = [](int x) { return std::pow(x / 255.0, 2.2); };
   const double r = linear(c.r), g = linear(c.g), b = linear(c.b);
@@ -228,7 +232,8 @@ TEST(Colours, RolesLookAsInPicturesOfTheTool) {
   ASSERT_EQ(kRoleClassCount, kMemoryRoleCount);
   for (int i = 0; i < kRoleClassCount; ++i) {
     const Colour c = role_class_colour(static_cast<RoleClass>(i));
-    EXPECT_EQ(memory_role_colour(static_cast<MemoryRole>(i)), static_cast<std::uint32_t>(c.r) << 16 | static_cast<std::uint32_t>(c.g) << 8 | c.b);
+    EXPECT_EQ(memory_role_colour(static_cast<MemoryRole>(i)),
+              static_cast<std::uint32_t>(c.r) << 16 | static_cast<std::uint32_t>(c.g) << 8 | c.b);
     EXPECT_STREQ(memory_role_name(static_cast<MemoryRole>(i)), role_class_name(static_cast<RoleClass>(i)));
   }
 }
@@ -237,9 +242,11 @@ TEST(Colours, RolesStayApartForTheColourBlind) {
   for (int kind = 0; kind < 3; ++kind)
     for (int i = 0; i < kRoleClassCount; ++i)
       for (int j = 0; j < i; ++j) {
-        const auto a = seen(role_class_colour(static_cast<RoleClass>(i)), kind), b = seen(role_class_colour(static_cast<RoleClass>(j)), kind);
+        const auto a = seen(role_class_colour(static_cast<RoleClass>(i)), kind),
+                   b = seen(role_class_colour(static_cast<RoleClass>(j)), kind);
         const double distance = std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
-        EXPECT_GT(distance, 30) << role_class_name(static_cast<RoleClass>(i)) << " and " << role_class_name(static_cast<RoleClass>(j)) << ", sight " << kind;
+        EXPECT_GT(distance, 30) << role_class_name(static_cast<RoleClass>(i)) << " and "
+                                << role_class_name(static_cast<RoleClass>(j)) << ", sight " << kind;
       }
 }
 
@@ -277,7 +284,7 @@ TEST(NodeFilter, TermsAllHold) {
   EXPECT_EQ(count("is:clone") + count("-is:clone"), 100);
   EXPECT_EQ(count("bytes>3000B") + count("-bytes>3000B"), 100);
   EXPECT_GT(count("role:saved"), 0);
-  EXPECT_EQ(count("op: bytes>"), 100);   // half typed
+  EXPECT_EQ(count("op: bytes>"), 100);  // half typed
   EXPECT_EQ(count("%v1"), count("name:%v1"));
 }
 
@@ -293,7 +300,7 @@ TEST(Session, CallsBackAndKeepsTheSelectionByName) {
   Session session;
   Watcher watcher;
   session.attach(&watcher);
-  session.select_value(0);   // nothing open: nothing happens
+  session.select_value(0);  // nothing open: nothing happens
   session.step_node(1);
   EXPECT_EQ(watcher.selections, 0);
   Document document;

@@ -26,8 +26,8 @@ inline Type bytes_type(std::int64_t bytes) { return Type{DType::u8, Shape{bytes}
 // What is known of each value while the plan is made.
 struct MadePlan {
   Plan plan;
-  std::vector<ValueId> holder;            // whose bytes a value uses; itself if its own
-  std::vector<std::int64_t> curve;        // counted node by node from holders and lifetimes
+  std::vector<ValueId> holder;      // whose bytes a value uses; itself if its own
+  std::vector<std::int64_t> curve;  // counted node by node from holders and lifetimes
 };
 
 // A program of `n` nodes, half forward and half backward, with windows, in-place results, clones, workspace and state.
@@ -75,14 +75,18 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
     p.where = Where::arena;
     const Origin& origin = g.nodes[p.birth].origin;
     const bool late = p.reader != kNone && g.nodes[p.reader].origin.phase == Phase::backward;
-    p.reason = origin.clone ? Reason::recomputed : origin.phase == Phase::backward ? Reason::gradient : late ? Reason::saved : Reason::temporary;
+    p.reason = origin.clone                      ? Reason::recomputed
+               : origin.phase == Phase::backward ? Reason::gradient
+               : late                            ? Reason::saved
+                                                 : Reason::temporary;
     // Sometimes the bytes of the first operand: as a window, or in place where this is its last reader.
     const ValueId operand = g.inputs(g.nodes[p.birth])[0];
     const Placement& from = plan.values[operand];
     if (from.where != Where::arena) continue;
     const std::int64_t operand_bytes = g.values[operand].type.bytes();
     bool windowed = from.reason == Reason::alias;
-    for (std::size_t u = 0; u < v; ++u) windowed = windowed || (plan.values[u].other == operand && plan.values[u].where == Where::arena);
+    for (std::size_t u = 0; u < v; ++u)
+      windowed = windowed || (plan.values[u].other == operand && plan.values[u].where == Where::arena);
     if (below(4) == 0 && from.reason != Reason::in_place) {
       g.values[v].type = bytes_type(std::max<std::int64_t>(64, operand_bytes / 2));
       p.reason = Reason::alias;
@@ -100,8 +104,8 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
   for (std::size_t v = 0; v < values; ++v) {
     if (plan.values[v].reason != Reason::in_place) continue;
     for (std::size_t u = 0; u < values; ++u)
-      if (u != v && made.holder[u] == made.holder[v] && plan.values[u].reason == Reason::alias && plan.values[u].death >= plan.values[v].birth &&
-          plan.values[u].birth < plan.values[v].birth) {
+      if (u != v && made.holder[u] == made.holder[v] && plan.values[u].reason == Reason::alias &&
+          plan.values[u].death >= plan.values[v].birth && plan.values[u].birth < plan.values[v].birth) {
         plan.values[v].reason = Reason::gradient;
         plan.values[v].other = kNone;
         // Whatever was built on it follows.
@@ -132,7 +136,9 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
       for (std::size_t o = 0; o < s; ++o) {
         Storage& a = storages[s];
         const Storage& b = storages[o];
-        if (b.bytes == 0 || a.death < b.birth || b.death < a.birth || a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset) continue;
+        if (b.bytes == 0 || a.death < b.birth || b.death < a.birth || a.offset + a.bytes <= b.offset ||
+            b.offset + b.bytes <= a.offset)
+          continue;
         a.offset = b.offset + b.bytes;
         moved = true;
       }
@@ -169,17 +175,19 @@ inline std::string training_graph(int layers) {
   const auto s = [](int i) { return std::to_string(i); };
   for (int i = 0; i < layers; ++i) {
     state += (i ? ", " : "") + ("%w" + s(i)) + ": f32[64,64]";
-    forward += "  %h" + s(i + 1) + ": f32[256,64] = opaque(%h" + s(i) + ", %w" + s(i) + ") {us=100.0} [path=\"layer" + s(i) + "\"]\n";
+    forward +=
+        "  %h" + s(i + 1) + ": f32[256,64] = opaque(%h" + s(i) + ", %w" + s(i) + ") {us=100.0} [path=\"layer" + s(i) + "\"]\n";
   }
   for (int i = layers - 1; i >= 0; --i) {
     const std::string notes = " [phase=backward, twin=%h" + s(i + 1) + ", path=\"layer" + s(i) + "\"]\n";
     backward += "  %dw" + s(i) + ": f32[64,64] = opaque(%d" + s(i + 1) + ", %h" + s(i) + ") {us=100.0}" + notes;
-    backward += "  %d" + s(i) + ": f32[256,64] = opaque(%d" + s(i + 1) + ", %h" + s(i + 1) + ", %w" + s(i) + ") {us=100.0}" + notes;
+    backward +=
+        "  %d" + s(i) + ": f32[256,64] = opaque(%d" + s(i + 1) + ", %h" + s(i + 1) + ", %w" + s(i) + ") {us=100.0}" + notes;
     backward += "  %u" + s(i) + ": f32[64,64] = opaque(%w" + s(i) + ", %dw" + s(i) + ") {us=5.0} [phase=update]\n";
     updates += (updates.empty() ? "%w" : ", %w") + s(i) + " = %u" + s(i);
   }
-  return "graph step(%h0: f32[256,64]) state(" + state + ") {\n" + forward + "  %d" + s(layers) + ": f32[256,64] = opaque(%h" + s(layers) +
-         ") {us=20.0}\n" + backward + "  return %h" + s(layers) + "\n  update " + updates + "\n}\n";
+  return "graph step(%h0: f32[256,64]) state(" + state + ") {\n" + forward + "  %d" + s(layers) + ": f32[256,64] = opaque(%h" +
+         s(layers) + ") {us=20.0}\n" + backward + "  return %h" + s(layers) + "\n  update " + updates + "\n}\n";
 }
 
 }  // namespace tapedeck::viewer

@@ -76,8 +76,8 @@ bool inside(const std::int64_t (&x)[3], const std::int64_t (&y)[3], std::int64_t
 TEST(Raster, EveryPixelOfRandomTrianglesAgreesWithTheOracle) {
   for (unsigned seed = 1; seed <= 400; ++seed) {
     std::mt19937 random(seed);
-    const ImVec4 clip(static_cast<float>(random() % 10), static_cast<float>(random() % 10), static_cast<float>(30 + random() % 40),
-                      static_cast<float>(20 + random() % 40));
+    const ImVec4 clip(static_cast<float>(random() % 10), static_cast<float>(random() % 10),
+                      static_cast<float>(30 + random() % 40), static_cast<float>(20 + random() % 40));
     Scene scene(clip);
     std::int64_t x[3], y[3];
     for (int i = 0; i < 3; ++i) {
@@ -105,7 +105,7 @@ TEST(Raster, TwoTrianglesOfARectangleGiveTheSamePixelsAsTheShortWay) {
     float x0 = coordinate(), x1 = coordinate(), y0 = coordinate(), y1 = coordinate();
     if (x0 > x1) std::swap(x0, x1);
     if (y0 > y1) std::swap(y0, y1);
-    const ImU32 colour = 0x80ff4020u;   // half transparent: drawing a pixel twice would show
+    const ImU32 colour = 0x80ff4020u;  // half transparent: drawing a pixel twice would show
     Scene quick, slow;
     for (Scene* s : {&quick, &slow}) {
       s->vertex(x0, y0, colour);
@@ -114,7 +114,7 @@ TEST(Raster, TwoTrianglesOfARectangleGiveTheSamePixelsAsTheShortWay) {
     }
     quick.index(0), quick.index(2);
     quick.vertex(x0, y1, colour);
-    slow.vertex(x0, y0, colour), slow.vertex(x1, y1, colour), slow.vertex(x0, y1, colour);   // not shared: the long way
+    slow.vertex(x0, y0, colour), slow.vertex(x1, y1, colour), slow.vertex(x0, y1, colour);  // not shared: the long way
     ASSERT_EQ(quick.draw(), slow.draw()) << "seed " << seed;
   }
 }
@@ -128,7 +128,8 @@ TEST(Raster, AFanOfTrianglesLeavesNoGapAndNoSeam) {
     for (int i = 0; i < n; ++i) {
       const auto corner = [&](int k) {
         const double angle = 2 * 3.14159265358979 * (k % n) / n;
-        scene.vertex(cx + static_cast<float>(200 * std::cos(angle)), cy + static_cast<float>(200 * std::sin(angle)), 0x80ffffffu);
+        scene.vertex(cx + static_cast<float>(200 * std::cos(angle)), cy + static_cast<float>(200 * std::sin(angle)),
+                     0x80ffffffu);
       };
       scene.vertex(cx, cy, 0x80ffffffu);
       corner(i);
@@ -167,13 +168,12 @@ TEST(Raster, LettersAreCopiedTexelByTexel) {
   scene.vertex(20, 18, 0xffffffffu, u0, v1);
   const auto pixels = scene.draw(1, {texels.data(), 16, 16});
   for (int y = 0; y < 8; ++y)
-    for (int x = 0; x < 7; ++x)
-      EXPECT_EQ(pixels[(10 + y) * kWidth + 20 + x] & 255, texels[(3 + y) * 16 + 2 + x]);
+    for (int x = 0; x < 7; ++x) EXPECT_EQ(pixels[(10 + y) * kWidth + 20 + x] & 255, texels[(3 + y) * 16 + 2 + x]);
 }
 
 TEST(Raster, ScaleAndVertexOffsetAreHonoured) {
   Scene scene;
-  scene.vertex(-100, -100, 0xffffffffu);   // skipped by the offset
+  scene.vertex(-100, -100, 0xffffffffu);  // skipped by the offset
   scene.vertex(1, 1, 0xff0000ffu), scene.vertex(3, 1, 0xff0000ffu), scene.vertex(3, 3, 0xff0000ffu);
   scene.index(1), scene.index(3);
   scene.vertex(1, 3, 0xff0000ffu);

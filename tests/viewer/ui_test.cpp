@@ -8,6 +8,7 @@
 #include <tapedeck/viewer/shot.h>
 #include <tapedeck/viewer/window.h>
 
+#include <gtest/gtest.h>
 #include <QtCore/QElapsedTimer>
 #include <QtGui/QMouseEvent>
 #include <QtGui/QWheelEvent>
@@ -17,7 +18,6 @@
 #include <QtWidgets/QMessageBox>
 #include <QtWidgets/QSlider>
 #include <QtWidgets/QTreeView>
-#include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -69,7 +69,8 @@ void settle(Canvas& canvas) {
 
 void send_mouse(Canvas& canvas, QEvent::Type type, ImVec2 at, Qt::MouseButton button = Qt::NoButton) {
   const QPointF p(static_cast<double>(at.x), static_cast<double>(at.y));
-  QMouseEvent event(type, p, canvas.mapToGlobal(p), button, type == QEvent::MouseButtonPress ? button : Qt::NoButton, Qt::NoModifier);
+  QMouseEvent event(type, p, canvas.mapToGlobal(p), button, type == QEvent::MouseButtonPress ? button : Qt::NoButton,
+                    Qt::NoModifier);
   QApplication::sendEvent(&canvas, &event);
 }
 
@@ -83,7 +84,8 @@ void click(Canvas& canvas, ImVec2 at) {
 
 void wheel(Canvas& canvas, ImVec2 at, int steps, Qt::KeyboardModifiers modifiers = Qt::NoModifier) {
   const QPointF p(static_cast<double>(at.x), static_cast<double>(at.y));
-  QWheelEvent event(p, canvas.mapToGlobal(p), QPoint(), QPoint(0, 120 * steps), Qt::NoButton, modifiers, Qt::NoScrollPhase, false);
+  QWheelEvent event(p, canvas.mapToGlobal(p), QPoint(), QPoint(0, 120 * steps), Qt::NoButton, modifiers, Qt::NoScrollPhase,
+                    false);
   QApplication::sendEvent(&canvas, &event);
   settle(canvas);
 }
@@ -159,7 +161,8 @@ TEST_F(Window, ADecisionSelectsItsValue) {
   window.set_budget({-1, 60});
   window.wait_for_plan();
   ASSERT_GT(window.session().model()->plan().decisions.size(), 0u);
-  EXPECT_EQ(static_cast<std::size_t>(window.decisions().topLevelItemCount()), window.session().model()->plan().decisions.size());
+  EXPECT_EQ(static_cast<std::size_t>(window.decisions().topLevelItemCount()),
+            window.session().model()->plan().decisions.size());
   window.decisions().setCurrentItem(window.decisions().topLevelItem(0));
   expect_selected_everywhere(value(window.session().model()->plan().decisions[0].value));
 }
@@ -213,7 +216,7 @@ TEST_F(Window, TheSliderPlansAgainInTheBackground) {
   const std::int64_t before = window.session().model()->plan().peak_bytes;
   const std::uint64_t old = window.session().model()->serial();
   window.slider().setValue(kBudgetSteps / 4);
-  EXPECT_EQ(window.session().model()->serial(), old);   // nothing waited
+  EXPECT_EQ(window.session().model()->serial(), old);  // nothing waited
   ASSERT_TRUE(spin_until([&] { return window.session().model()->serial() != old && !window.session().solving(); }));
   const Plan& plan = window.session().model()->plan();
   EXPECT_TRUE(plan.feasible);
@@ -250,7 +253,7 @@ TEST_F(Window, TheFilterNarrowsTheTable) {
   EXPECT_EQ(window.nodes().table()->model()->rowCount(), backward);
   window.nodes().filter()->setText(QStringLiteral("no such node"));
   EXPECT_EQ(window.nodes().table()->model()->rowCount(), 0);
-  window.session().select_node(3);   // filtered out: no row, no crash
+  window.session().select_node(3);  // filtered out: no row, no crash
   window.nodes().filter()->clear();
   EXPECT_EQ(window.nodes().node_at(window.nodes().table()->currentIndex().row()), 3);
 }
@@ -391,9 +394,10 @@ TEST(Shot, DamagedFilesAreErrorsNeverCrashes) {
   }
   for (int i = 0; i < 60; ++i) {
     std::string bad = good;
-    for (unsigned flips = 1 + random() % 3; flips > 0; --flips) bad[random() % bad.size()] ^= static_cast<char>(1 << random() % 8);
+    for (unsigned flips = 1 + random() % 3; flips > 0; --flips)
+      bad[random() % bad.size()] ^= static_cast<char>(1 << random() % 8);
     folder.write("bad.tape", bad);
-    const int code = take_shot(options);   // padding may be hit, which changes nothing
+    const int code = take_shot(options);  // padding may be hit, which changes nothing
     EXPECT_TRUE(code == kBadFile || code == kOk) << "seed " << seed << " round " << i;
   }
 }
@@ -416,7 +420,9 @@ bool parsed(std::vector<std::string> arguments, Options* options, std::string* e
 TEST(CommandLine, ReadsWhatItKnows) {
   Options o;
   std::string error;
-  ASSERT_TRUE(parsed({"a.tape", "--shot", "x.png", "--size=800x600", "--panel", "curve", "--budget", "50%", "--renderer", "soft"}, &o, &error)) << error;
+  ASSERT_TRUE(parsed(
+      {"a.tape", "--shot", "x.png", "--size=800x600", "--panel", "curve", "--budget", "50%", "--renderer", "soft"}, &o, &error))
+      << error;
   EXPECT_EQ(o.file, "a.tape");
   EXPECT_EQ(o.shot, "x.png");
   EXPECT_EQ(o.width, 800);
@@ -431,10 +437,22 @@ TEST(CommandLine, ReadsWhatItKnows) {
 TEST(CommandLine, RefusesWhatItDoesNot) {
   Options o;
   std::string error;
-  const std::vector<std::vector<std::string>> bad = {
-      {"--frobnicate"}, {"a", "b"}, {"--shot"}, {"--shot", "x.png"}, {"a", "--size", "10"}, {"a", "--size", "0x0"}, {"a", "--size", "99999x10"},
-      {"a", "--shot", "x", "--panel", "nope"}, {"a", "--panel", "curve"}, {"a", "--budget", "lots"}, {"a", "--renderer", "vulkan"}, {"a", "--shot="},
-      {"--compare", "b"}, {"a", "--frob=1"}, {"a", "--size", "-5x100"}, {"a", "--shot", "x", "--panel", "nodes", "--compare", "b"}};
+  const std::vector<std::vector<std::string>> bad = {{"--frobnicate"},
+                                                     {"a", "b"},
+                                                     {"--shot"},
+                                                     {"--shot", "x.png"},
+                                                     {"a", "--size", "10"},
+                                                     {"a", "--size", "0x0"},
+                                                     {"a", "--size", "99999x10"},
+                                                     {"a", "--shot", "x", "--panel", "nope"},
+                                                     {"a", "--panel", "curve"},
+                                                     {"a", "--budget", "lots"},
+                                                     {"a", "--renderer", "vulkan"},
+                                                     {"a", "--shot="},
+                                                     {"--compare", "b"},
+                                                     {"a", "--frob=1"},
+                                                     {"a", "--size", "-5x100"},
+                                                     {"a", "--shot", "x", "--panel", "nodes", "--compare", "b"}};
   for (const auto& arguments : bad) {
     EXPECT_FALSE(parsed(arguments, &o, &error)) << arguments[0];
     EXPECT_FALSE(error.empty());
@@ -443,13 +461,16 @@ TEST(CommandLine, RefusesWhatItDoesNot) {
 
 #ifdef TAPEDECK_VIEWER_PROGRAM
 int run(const std::string& arguments) {
-  const int status = std::system(("env -u DISPLAY -u WAYLAND_DISPLAY -u QT_QPA_PLATFORM '" TAPEDECK_VIEWER_PROGRAM "' " + arguments + " >/dev/null 2>&1").c_str());
+  const int status = std::system(
+      ("env -u DISPLAY -u WAYLAND_DISPLAY -u QT_QPA_PLATFORM '" TAPEDECK_VIEWER_PROGRAM "' " + arguments + " >/dev/null 2>&1")
+          .c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 TEST(Program, ExitCodesWithoutAnyDisplay) {
   Folder folder;
-  const std::string good = folder.write("step.graph", training_graph(4)), bad = folder.write("bad.tape", "not a tape"), png = folder.file("x.png");
+  const std::string good = folder.write("step.graph", training_graph(4)), bad = folder.write("bad.tape", "not a tape"),
+                    png = folder.file("x.png");
   EXPECT_EQ(run("--help"), kOk);
   EXPECT_EQ(run("--version"), kOk);
   EXPECT_EQ(run("--no-such-option"), kUsage);
@@ -457,7 +478,7 @@ TEST(Program, ExitCodesWithoutAnyDisplay) {
   EXPECT_EQ(QImage(QString::fromStdString(png)).size(), QSize(640, 480));
   EXPECT_EQ(run(bad + " --shot " + png), kBadFile);
   EXPECT_EQ(run(good + " --shot " + png + " --budget 1"), kInfeasible);
-  EXPECT_EQ(run(good), kExecution);   // a window needs a display
+  EXPECT_EQ(run(good), kExecution);  // a window needs a display
 }
 #endif
 

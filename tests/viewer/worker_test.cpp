@@ -22,16 +22,17 @@ Plan answer(std::int64_t budget) {
 
 TEST(PlanWorker, TheNewestRequestWins) {
   std::atomic<int> solves{0}, cancelled{0};
-  PlanWorker worker([] {}, [&](const Graph&, const PlanOptions& options) {
-    ++solves;
-    // The first requests never end by themselves.
-    while (options.budget < 100 && !*options.cancel) std::this_thread::yield();
-    if (*options.cancel) {
-      ++cancelled;
-      throw Cancelled("cancelled");
-    }
-    return answer(options.budget);
-  });
+  PlanWorker worker([] {},
+                    [&](const Graph&, const PlanOptions& options) {
+                      ++solves;
+                      // The first requests never end by themselves.
+                      while (options.budget < 100 && !*options.cancel) std::this_thread::yield();
+                      if (*options.cancel) {
+                        ++cancelled;
+                        throw Cancelled("cancelled");
+                      }
+                      return answer(options.budget);
+                    });
   PlanOptions options;
   for (int i = 0; i < 50; ++i) {
     options.budget = i;
@@ -62,10 +63,11 @@ TEST(PlanWorker, ErrorsComeBackAsText) {
 
 TEST(PlanWorker, WakesAndReportsProgress) {
   std::atomic<int> wakes{0};
-  PlanWorker worker([&] { ++wakes; }, [](const Graph&, const PlanOptions& options) {
-    options.progress(0.5);
-    return answer(7);
-  });
+  PlanWorker worker([&] { ++wakes; },
+                    [](const Graph&, const PlanOptions& options) {
+                      options.progress(0.5);
+                      return answer(7);
+                    });
   worker.request(some_graph(), {});
   ASSERT_TRUE(worker.wait());
   EXPECT_DOUBLE_EQ(worker.progress(), 0.5);
@@ -75,11 +77,12 @@ TEST(PlanWorker, WakesAndReportsProgress) {
 TEST(PlanWorker, CancelForgetsAndDestructionDoesNotWait) {
   std::atomic<bool> started{false};
   {
-    PlanWorker worker([] {}, [&](const Graph&, const PlanOptions& options) -> Plan {
-      started = true;
-      while (!*options.cancel) std::this_thread::yield();
-      throw Cancelled("cancelled");
-    });
+    PlanWorker worker([] {},
+                      [&](const Graph&, const PlanOptions& options) -> Plan {
+                        started = true;
+                        while (!*options.cancel) std::this_thread::yield();
+                        throw Cancelled("cancelled");
+                      });
     worker.request(some_graph(), {});
     worker.cancel();
     EXPECT_FALSE(worker.busy());

@@ -20,7 +20,8 @@ std::int64_t BudgetScale::bytes_at(int step) const {
 int BudgetScale::step_of(std::int64_t bytes) const {
   if (keep_all <= floor || bytes >= keep_all) return kBudgetSteps;
   if (bytes <= floor) return 0;
-  return static_cast<int>(std::lround(static_cast<double>(bytes - floor) * kBudgetSteps / static_cast<double>(keep_all - floor)));
+  return static_cast<int>(
+      std::lround(static_cast<double>(bytes - floor) * kBudgetSteps / static_cast<double>(keep_all - floor)));
 }
 
 double BudgetScale::percent_of(std::int64_t bytes) const {

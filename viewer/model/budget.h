@@ -13,11 +13,12 @@ struct BudgetScale {
   std::int64_t floor = 0, keep_all = 0;
 
   static BudgetScale of(const Plan& plan);
-  // Step 0 is the floor, kBudgetSteps the keep-all peak, to the byte; in between the bytes grow evenly. REQUIRES 0 <= step <= steps.
+  // Step 0 is the floor, kBudgetSteps the keep-all peak, to the byte; in between the bytes grow evenly. REQUIRES 0 <= step <=
+  // steps.
   std::int64_t bytes_at(int step) const;
   // The step nearest to a size; sizes outside the scale go to its ends.
   int step_of(std::int64_t bytes) const;
-  double percent_of(std::int64_t bytes) const;        // of the keep-all peak
+  double percent_of(std::int64_t bytes) const;  // of the keep-all peak
   std::int64_t bytes_of_percent(double percent) const;
 };
 

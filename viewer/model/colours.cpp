@@ -13,9 +13,9 @@ struct Row {
 
 // In the order of RoleClass. Neighbours in hue differ in lightness, so that the table also survives a grey print.
 constexpr Row kRows[kRoleClassCount] = {
-    {"parameter/state", {38, 98, 168}},  {"input", {96, 190, 240}},      {"constant", {206, 210, 216}},
-    {"output", {245, 232, 92}},          {"saved", {232, 152, 20}},      {"recomputed", {226, 122, 190}},
-    {"gradient", {10, 150, 118}},        {"temporary", {120, 130, 150}}, {"workspace", {68, 74, 88}},
+    {"parameter/state", {38, 98, 168}}, {"input", {96, 190, 240}},      {"constant", {206, 210, 216}},
+    {"output", {245, 232, 92}},         {"saved", {232, 152, 20}},      {"recomputed", {226, 122, 190}},
+    {"gradient", {10, 150, 118}},       {"temporary", {120, 130, 150}}, {"workspace", {68, 74, 88}},
 };
 
 std::uint8_t clamped(double x) { return static_cast<std::uint8_t>(std::clamp(x, 0.0, 255.0)); }

@@ -1,5 +1,5 @@
-// The one table of colours. A value is coloured by its role in the plan; the nine role colours stay apart for a person with red-green
-// blindness (tests/viewer/colours_test.cpp measures it), and recomputed values are hatched as well.
+// The one table of colours. A value is coloured by its role in the plan; the nine role colours stay apart for a person with
+// red-green blindness (tests/viewer/colours_test.cpp measures it), and recomputed values are hatched as well.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace tapedeck::viewer {
 enum class RoleClass : std::uint8_t { state, input, constant, output, saved, recomputed, gradient, temporary, workspace };
 inline constexpr int kRoleClassCount = 9;
 
-const char* role_class_name(RoleClass role);   // "parameter/state", "input", ...
+const char* role_class_name(RoleClass role);  // "parameter/state", "input", ...
 
 struct Colour {
   std::uint8_t r = 0, g = 0, b = 0, a = 255;
@@ -17,11 +17,13 @@ struct Colour {
 };
 
 Colour role_class_colour(RoleClass role);
-Colour phase_colour(int phase);                // forward, backward, update; 3: clones
+Colour phase_colour(int phase);  // forward, backward, update; 3: clones
 
 namespace colours {
-inline constexpr Colour kWindow{24, 27, 33}, kCanvas{17, 20, 25}, kPlot{11, 13, 17}, kGrid{255, 255, 255, 18}, kFrame{70, 77, 90};
-inline constexpr Colour kText{226, 230, 237}, kFaint{146, 155, 170}, kPanel{31, 35, 43}, kButton{42, 47, 58}, kAccent{86, 156, 214};
+inline constexpr Colour kWindow{24, 27, 33}, kCanvas{17, 20, 25}, kPlot{11, 13, 17}, kGrid{255, 255, 255, 18},
+    kFrame{70, 77, 90};
+inline constexpr Colour kText{226, 230, 237}, kFaint{146, 155, 170}, kPanel{31, 35, 43}, kButton{42, 47, 58},
+    kAccent{86, 156, 214};
 inline constexpr Colour kPeak{255, 255, 255}, kBudget{255, 92, 92}, kHover{255, 221, 64}, kSelect{255, 255, 255};
 }  // namespace colours
 

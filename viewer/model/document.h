@@ -12,12 +12,12 @@ namespace tapedeck::viewer {
 
 struct Document {
   std::string path;
-  std::string name;                             // the file's own name, without folders
+  std::string name;  // the file's own name, without folders
   std::shared_ptr<const Graph> captured;
   std::optional<Plan> plan;
   std::map<std::string, std::string> metadata;
 
-  std::string title() const;                    // "digits.tape · train_step"
+  std::string title() const;  // "digits.tape · train_step"
 };
 
 // Files ending in .graph are graph text, all others .tape files. Header, graph and plan are verified, tensor data is not read.

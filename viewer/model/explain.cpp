@@ -29,12 +29,18 @@ std::string place_text(const Plan& plan, ValueId v) {
   const Placement& p = plan.values[at(v)];
   const std::string offset = ", offset " + grouped(p.offset);
   switch (p.where) {
-    case Where::arena: return "arena" + offset;
-    case Where::input: return "the caller's input buffer" + offset;
-    case Where::state: return "state buffer " + std::to_string(p.slot) + offset;
-    case Where::constant: return "constant " + std::to_string(p.slot) + offset;
-    case Where::output: return "output buffer " + std::to_string(p.slot) + offset;
-    case Where::nowhere: break;
+    case Where::arena:
+      return "arena" + offset;
+    case Where::input:
+      return "the caller's input buffer" + offset;
+    case Where::state:
+      return "state buffer " + std::to_string(p.slot) + offset;
+    case Where::constant:
+      return "constant " + std::to_string(p.slot) + offset;
+    case Where::output:
+      return "output buffer " + std::to_string(p.slot) + offset;
+    case Where::nowhere:
+      break;
   }
   return "nowhere: it needs no bytes";
 }
@@ -43,7 +49,8 @@ std::string lifetime_text(const Plan& plan, const Placement& p) {
   const NodeId nodes = plan.graph.node_count();
   const std::string from = p.birth == kNone ? "from the start" : "from node " + std::to_string(p.birth);
   if (p.death == kNone || p.death >= nodes) return from + " to the end";
-  return from + " to node " + std::to_string(p.death) + " (" + grouped(p.death - std::max(p.birth, 0) + 1) + " of " + grouped(nodes) + ")";
+  return from + " to node " + std::to_string(p.death) + " (" + grouped(p.death - std::max(p.birth, 0) + 1) + " of " +
+         grouped(nodes) + ")";
 }
 
 std::string lower(std::string text) {
@@ -68,19 +75,32 @@ std::string shown_name(const Graph& graph, ValueId v) {
 std::string reason_sentence(const Plan& plan, ValueId v) {
   const Placement& p = plan.values[at(v)];
   switch (p.reason) {
-    case Reason::input: return "Given by the caller; never overwritten.";
-    case Reason::state: return "Persists from one step to the next.";
-    case Reason::constant: return "A constant of the graph; never written.";
-    case Reason::output: return "Returned to the caller, in a buffer of its own.";
-    case Reason::temporary: return "Temporary: last read by " + reader_title(plan, p) + ".";
-    case Reason::saved: return "Saved by the forward pass for " + reader_title(plan, p) + " in backward.";
-    case Reason::recomputed: return "Recomputed just before " + reader_title(plan, p) + ", instead of kept since the forward pass.";
-    case Reason::gradient: return "Made by backward; last read by " + reader_title(plan, p) + ".";
-    case Reason::in_place: return "Computed in place, in the bytes of " + other_name(plan, p) + ", which nobody reads afterwards.";
-    case Reason::part: return "Written into its place in the bytes of " + other_name(plan, p) + ", which joins it with others.";
-    case Reason::alias: return "A window on the bytes of " + other_name(plan, p) + "; needs no bytes of its own.";
-    case Reason::update: return "Becomes the new value of a state buffer when the step ends.";
-    case Reason::unread: return "Nobody reads it; its bytes are free again after its node.";
+    case Reason::input:
+      return "Given by the caller; never overwritten.";
+    case Reason::state:
+      return "Persists from one step to the next.";
+    case Reason::constant:
+      return "A constant of the graph; never written.";
+    case Reason::output:
+      return "Returned to the caller, in a buffer of its own.";
+    case Reason::temporary:
+      return "Temporary: last read by " + reader_title(plan, p) + ".";
+    case Reason::saved:
+      return "Saved by the forward pass for " + reader_title(plan, p) + " in backward.";
+    case Reason::recomputed:
+      return "Recomputed just before " + reader_title(plan, p) + ", instead of kept since the forward pass.";
+    case Reason::gradient:
+      return "Made by backward; last read by " + reader_title(plan, p) + ".";
+    case Reason::in_place:
+      return "Computed in place, in the bytes of " + other_name(plan, p) + ", which nobody reads afterwards.";
+    case Reason::part:
+      return "Written into its place in the bytes of " + other_name(plan, p) + ", which joins it with others.";
+    case Reason::alias:
+      return "A window on the bytes of " + other_name(plan, p) + "; needs no bytes of its own.";
+    case Reason::update:
+      return "Becomes the new value of a state buffer when the step ends.";
+    case Reason::unread:
+      return "Nobody reads it; its bytes are free again after its node.";
   }
   return "";
 }
@@ -146,7 +166,8 @@ bool NodeFilter::holds(const Term& term, const Plan& plan, NodeId n) {
   const auto type_matches = [&](ValueId v) { return contains(to_string(graph.values[at(v)].type), term.word); };
   const auto name_matches = [&](ValueId v) { return contains("%" + graph.value_name(v), term.word); };
   const auto reason_matches = [&](ValueId v) {
-    return contains(reason_name(plan.values[at(v)].reason), term.word) || contains(role_class_name(role_of(plan, v)), term.word);
+    return contains(reason_name(plan.values[at(v)].reason), term.word) ||
+           contains(role_class_name(role_of(plan, v)), term.word);
   };
   if (term.key == "op") return contains(node.op->name, term.word);
   if (term.key == "phase") return contains(phase_name(node.origin.phase), term.word);

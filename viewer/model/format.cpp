@@ -81,9 +81,11 @@ std::string human_us(double us) {
 }
 
 bool parse_bytes(std::string_view text, std::int64_t* bytes) {
-  static constexpr struct { const char* name; double scale; } units[] = {
-      {"", 1},      {"B", 1},       {"KB", 1e3},        {"MB", 1e6},           {"GB", 1e9},
-      {"TB", 1e12}, {"KiB", 1024.}, {"MiB", 1048576.}, {"GiB", 1073741824.}, {"TiB", 1099511627776.}};
+  static constexpr struct {
+    const char* name;
+    double scale;
+  } units[] = {{"", 1},      {"B", 1},       {"KB", 1e3},       {"MB", 1e6},          {"GB", 1e9},
+               {"TB", 1e12}, {"KiB", 1024.}, {"MiB", 1048576.}, {"GiB", 1073741824.}, {"TiB", 1099511627776.}};
   text = trimmed(text);
   double value = 0;
   if (!take_number(&text, &value)) return false;

@@ -7,19 +7,20 @@
 
 namespace tapedeck::viewer {
 
-std::string human_bytes(std::int64_t bytes);   // "12.3 MiB"; whole bytes below 1 KiB
-std::string grouped(std::int64_t number);      // "1,234,567"
-std::string exact_bytes(std::int64_t bytes);   // "12.3 MiB (12,897,484 bytes)"; "512 bytes" below 1 KiB
-std::string percent(double ratio);             // 0.634 -> "63.4 %"
-std::string human_us(double us);               // "12.5 us", "3.1 ms", "2.0 s"
+std::string human_bytes(std::int64_t bytes);  // "12.3 MiB"; whole bytes below 1 KiB
+std::string grouped(std::int64_t number);     // "1,234,567"
+std::string exact_bytes(std::int64_t bytes);  // "12.3 MiB (12,897,484 bytes)"; "512 bytes" below 1 KiB
+std::string percent(double ratio);            // 0.634 -> "63.4 %"
+std::string human_us(double us);              // "12.5 us", "3.1 ms", "2.0 s"
 
-// "4096", "64MiB", "1.5GB", "2 KiB": a bare number is bytes; KB MB GB TB are 1000s, KiB MiB GiB TiB 1024s. False on anything else.
+// "4096", "64MiB", "1.5GB", "2 KiB": a bare number is bytes; KB MB GB TB are 1000s, KiB MiB GiB TiB 1024s. False on anything
+// else.
 bool parse_bytes(std::string_view text, std::int64_t* bytes);
 
 // A budget: a size, or "60%" of the peak of strategy none.
 struct Budget {
-  std::int64_t bytes = -1;      // -1 = not given
-  double percent = -1;          // -1 = not given
+  std::int64_t bytes = -1;  // -1 = not given
+  double percent = -1;      // -1 = not given
   bool given() const { return bytes >= 0 || percent >= 0; }
   bool operator==(const Budget& o) const { return bytes == o.bytes && percent == o.percent; }
 };

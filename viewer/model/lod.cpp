@@ -29,8 +29,9 @@ LodFrame make_lod(std::span<const PlanRect> rects, const PlanView& view, std::in
   frame.height = height;
   const auto row = static_cast<std::size_t>(width);
   const double sx = width / view.time.size(), sy = height / view.address.size();
-  std::vector<std::int32_t> starts(row * static_cast<std::size_t>(height), -1);   // by first pixel: the last thin rectangle there
-  std::vector<std::int32_t> previous;                                             // chains of those
+  std::vector<std::int32_t> starts(row * static_cast<std::size_t>(height),
+                                   -1);  // by first pixel: the last thin rectangle there
+  std::vector<std::int32_t> previous;    // chains of those
   for (std::size_t i = 0; i < rects.size(); ++i) {
     const PlanRect& r = rects[i];
     const double x0 = (r.begin - view.time.low) * sx, x1 = (r.end - view.time.low) * sx;

@@ -1,6 +1,6 @@
-// Level of detail: what of a plan is drawn at a zoom. Culls, snaps to pixels, and merges rectangles thinner than a pixel that start at
-// the same place; merged ones keep their count and bytes. Nothing that is in view is left out: the pixels drawn cover every rectangle.
-// The same pass fills a buffer of ids, so what is under the cursor is looked up, exactly, in O(1).
+// Level of detail: what of a plan is drawn at a zoom. Culls, snaps to pixels, and merges rectangles thinner than a pixel that
+// start at the same place; merged ones keep their count and bytes. Nothing that is in view is left out: the pixels drawn cover
+// every rectangle. The same pass fills a buffer of ids, so what is under the cursor is looked up, exactly, in O(1).
 #pragma once
 
 #include <tapedeck/viewer/model/plan_model.h>
@@ -12,16 +12,16 @@
 namespace tapedeck::viewer {
 
 struct LodRect {
-  std::int32_t x0 = 0, y0 = 0, x1 = 0, y1 = 0;   // pixels, [x0, x1) x [y0, y1), y downwards
-  std::int32_t rect = -1;                        // index of the longest of the merged rectangles
+  std::int32_t x0 = 0, y0 = 0, x1 = 0, y1 = 0;  // pixels, [x0, x1) x [y0, y1), y downwards
+  std::int32_t rect = -1;                       // index of the longest of the merged rectangles
   std::int32_t count = 1;
   std::int64_t bytes = 0;
 };
 
 struct LodFrame {
   std::int32_t width = 0, height = 0;
-  std::vector<LodRect> rects;          // in drawing order
-  std::vector<std::int32_t> ids;       // by pixel: index into rects, -1 = nothing
+  std::vector<LodRect> rects;     // in drawing order
+  std::vector<std::int32_t> ids;  // by pixel: index into rects, -1 = nothing
 
   std::int32_t hit(std::int32_t x, std::int32_t y) const {
     if (x < 0 || y < 0 || x >= width || y >= height) return -1;

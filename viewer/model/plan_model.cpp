@@ -11,14 +11,15 @@ namespace tapedeck::viewer {
 
 namespace {
 
-std::atomic<std::uint64_t> serials{0};   // models are made on the worker's thread as well
+std::atomic<std::uint64_t> serials{0};  // models are made on the worker's thread as well
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
 // Lifetimes clipped to the schedule: [begin, end).
 NodeId begin_of(const Placement& p) { return std::max<NodeId>(p.birth, 0); }
 NodeId end_of(const Placement& p, NodeId nodes) {
-  return std::clamp<NodeId>(p.death == kNone ? begin_of(p) + 1 : p.death + 1, begin_of(p) + 1, std::max(nodes, begin_of(p) + 1));
+  return std::clamp<NodeId>(p.death == kNone ? begin_of(p) + 1 : p.death + 1, begin_of(p) + 1,
+                            std::max(nodes, begin_of(p) + 1));
 }
 
 // A window on another value's bytes, or a part of a value that joins it with others: no bytes of its own.
@@ -53,8 +54,7 @@ PlanModel::PlanModel(std::shared_ptr<const Plan> plan, std::vector<std::int64_t>
     next_rect_[i] = std::exchange(first_rect_[at(rects_[i].value)], static_cast<std::int32_t>(i));
   }
   sum_roles();
-  if (!curve_.empty())
-    peak_node_ = static_cast<NodeId>(std::max_element(curve_.begin(), curve_.end()) - curve_.begin());
+  if (!curve_.empty()) peak_node_ = static_cast<NodeId>(std::max_element(curve_.begin(), curve_.end()) - curve_.begin());
 }
 
 std::shared_ptr<const PlanModel> PlanModel::of(Plan plan) {
@@ -84,11 +84,13 @@ void PlanModel::lay_out_externals() {
       for (auto& [slot, buffer] : buffers)
         if (slot >= 0 && at(slot) < plan_->output_slots.size()) buffer.bytes = plan_->output_slots[at(slot)].bytes();
     for (const auto& [slot, buffer] : buffers) {
-      // The buffer is there from the first node to the last, whoever uses it: its first user is drawn first, later ones over it.
+      // The buffer is there from the first node to the last, whoever uses it: its first user is drawn first, later ones over
+      // it.
       for (std::size_t i = 0; i < buffer.values.size(); ++i) {
         const Placement& p = plan_->values[at(buffer.values[i])];
         const std::int64_t bytes = i == 0 ? buffer.bytes : plan_->graph.values[at(buffer.values[i])].type.bytes();
-        PlanRect rect = rect_of(*plan_, buffer.values[i], i == 0 ? 0 : begin_of(p), nodes, external_bytes_ + (i == 0 ? 0 : p.offset), bytes);
+        PlanRect rect = rect_of(*plan_, buffer.values[i], i == 0 ? 0 : begin_of(p), nodes,
+                                external_bytes_ + (i == 0 ? 0 : p.offset), bytes);
         if (bytes > 0) rects_.push_back(rect);
       }
       external_bytes_ += buffer.bytes;
@@ -127,9 +129,8 @@ void PlanModel::lay_out_arena() {
     const Scratch& scratch = plan_->workspace[at(n)];
     if (scratch.bytes > 0) arena.push_back({kNone, n, n, n + 1, scratch.offset, scratch.bytes, RoleClass::workspace});
   }
-  std::sort(arena.begin(), arena.end(), [](const PlanRect& a, const PlanRect& b) {
-    return std::pair(a.begin, a.address) < std::pair(b.begin, b.address);
-  });
+  std::sort(arena.begin(), arena.end(),
+            [](const PlanRect& a, const PlanRect& b) { return std::pair(a.begin, a.address) < std::pair(b.begin, b.address); });
   for (PlanRect& rect : arena) {
     rect.address += external_bytes_;
     rects_.push_back(rect);
@@ -139,7 +140,7 @@ void PlanModel::lay_out_arena() {
 void PlanModel::sum_roles() {
   const std::size_t n = curve_.size();
   for (auto& curve : role_curves_) curve.assign(n + 1, 0);
-  std::int64_t drawn_to = 0;   // external buffers are stacked: what lies below this address is counted
+  std::int64_t drawn_to = 0;  // external buffers are stacked: what lies below this address is counted
   for (const PlanRect& rect : rects_) {
     present_[at(static_cast<int>(rect.role))] = true;
     auto& curve = role_curves_[at(static_cast<int>(rect.role))];

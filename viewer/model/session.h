@@ -1,5 +1,5 @@
-// Everything the panels share: the document, the plan shown, the selection and the view. Panels change it through here and hear of
-// changes through four callbacks. All of it belongs to the UI thread.
+// Everything the panels share: the document, the plan shown, the selection and the view. Panels change it through here and hear
+// of changes through four callbacks. All of it belongs to the UI thread.
 #pragma once
 
 #include <tapedeck/viewer/model/document.h>
@@ -18,10 +18,10 @@ class Session;
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void opened() = 0;              // a document was opened; there may be no plan yet
-  virtual void closed() = 0;              // the document is about to be replaced, or is gone: forget all ids
-  virtual void selection_changed() = 0;   // value, node or what is hovered
-  virtual void plan_changed() = 0;        // another plan is shown, or solving began or ended
+  virtual void opened() = 0;             // a document was opened; there may be no plan yet
+  virtual void closed() = 0;             // the document is about to be replaced, or is gone: forget all ids
+  virtual void selection_changed() = 0;  // value, node or what is hovered
+  virtual void plan_changed() = 0;       // another plan is shown, or solving began or ended
 };
 
 class Session {
@@ -30,7 +30,7 @@ class Session {
   void detach(Observer* observer);
 
   const Document* document() const { return document_.get(); }
-  const PlanModel* model() const { return model_.get(); }       // null until the first plan is there
+  const PlanModel* model() const { return model_.get(); }  // null until the first plan is there
   std::shared_ptr<const PlanModel> shared_model() const { return model_; }
   const Selection& selection() const { return selection_; }
   bool solving() const { return solving_; }
@@ -38,7 +38,7 @@ class Session {
 
   void open(Document document);
   void close();
-  void show(std::shared_ptr<const PlanModel> model);            // keeps the selection by name where it still exists
+  void show(std::shared_ptr<const PlanModel> model);  // keeps the selection by name where it still exists
   void set_solving(bool solving, double progress = 0);
 
   void select_value(ValueId v);
@@ -50,10 +50,10 @@ class Session {
   // The first operand's producer, or the first reader, of what is selected.
   void follow(bool to_reader);
 
-  PlanView view;                 // what the pictures show; whoever changes it calls view_changed()
+  PlanView view;  // what the pictures show; whoever changes it calls view_changed()
   void view_changed();
   void fit_all();
-  void fit_selection();          // centres the selected value; once centred, zooms to it
+  void fit_selection();  // centres the selected value; once centred, zooms to it
 
  private:
   void tell(void (Observer::*what)());

@@ -39,8 +39,8 @@ struct Range {
 };
 
 struct PlanView {
-  Range time;      // nodes
-  Range address;   // bytes, externals first
+  Range time;     // nodes
+  Range address;  // bytes, externals first
   bool operator==(const PlanView& o) const { return time == o.time && address == o.address; }
 };
 

@@ -10,7 +10,7 @@
 namespace tapedeck::viewer {
 
 struct ComparedPlan {
-  std::string title;                         // "digits.tape · train_step"
+  std::string title;  // "digits.tape · train_step"
   std::shared_ptr<const PlanModel> model;
 };
 

@@ -13,8 +13,9 @@ namespace {
 ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 
 // Bottom up: what is there anyway, then what the plan decides about.
-constexpr RoleClass kStack[kRoleClassCount] = {RoleClass::state,      RoleClass::constant, RoleClass::input,     RoleClass::output,   RoleClass::saved,
-                                               RoleClass::recomputed, RoleClass::gradient, RoleClass::temporary, RoleClass::workspace};
+constexpr RoleClass kStack[kRoleClassCount] = {RoleClass::state,    RoleClass::constant,  RoleClass::input,
+                                               RoleClass::output,   RoleClass::saved,     RoleClass::recomputed,
+                                               RoleClass::gradient, RoleClass::temporary, RoleClass::workspace};
 
 // The highest node among those in one column of pixels: a peak never hides between pixels.
 NodeId highest(const PlanModel& model, double from, double to) {
@@ -30,8 +31,10 @@ void draw_node(const Plot& plot, const PlanModel& model, NodeId n, float x0, flo
   for (RoleClass role : kStack) {
     const std::int64_t bytes = model.curve_of(role)[n];
     if (bytes == 0) continue;
-    const float y1 = std::round(plot.y_of(static_cast<double>(below))), y0 = std::round(plot.y_of(static_cast<double>(below + bytes)));
-    if (y1 > y0) list()->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), to_imgui(mixed(colours::kPlot, role_class_colour(role), 0.85)));
+    const float y1 = std::round(plot.y_of(static_cast<double>(below))),
+                y0 = std::round(plot.y_of(static_cast<double>(below + bytes)));
+    if (y1 > y0)
+      list()->AddRectFilled(ImVec2(x0, y0), ImVec2(x1, y1), to_imgui(mixed(colours::kPlot, role_class_colour(role), 0.85)));
     below += bytes;
   }
 }
@@ -46,13 +49,15 @@ void draw_peak_marker(const Plot& plot, const PlanModel& model) {
   list()->AddCircleFilled(ImVec2(x, y), 3.5f, to_imgui(colours::kPeak));
   const std::string text = "most live: " + human_bytes(bytes) + " at " + node_title(model.graph(), n);
   const bool left = x + text_width(TextSize::small, text) + 20 > plot.x1;
-  draw_plate(plot, left ? x - 10 : x + 10, y + 24, left, colours::kPeak, text);   // clear of the label of the line above
+  draw_plate(plot, left ? x - 10 : x + 10, y + 24, left, colours::kPeak, text);  // clear of the label of the line above
 }
 
 }  // namespace
 
 double curve_top(const Plan& plan) {
-  return static_cast<double>(std::max({plan.peak_bytes, plan.budget_bytes < plan.peak_bytes * 3 / 2 ? plan.budget_bytes : 0, std::int64_t{1}})) * 1.14;
+  return static_cast<double>(std::max(
+             {plan.peak_bytes, plan.budget_bytes < plan.peak_bytes * 3 / 2 ? plan.budget_bytes : 0, std::int64_t{1}})) *
+         1.14;
 }
 
 void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selection) {
@@ -66,7 +71,8 @@ void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selec
     if (from >= model.nodes()) break;
     const NodeId n = highest(model, from, from + nodes_per_pixel);
     int end = c + 1;
-    while (end < columns && highest(model, plot.across.low + end * nodes_per_pixel, plot.across.low + (end + 1) * nodes_per_pixel) == n &&
+    while (end < columns &&
+           highest(model, plot.across.low + end * nodes_per_pixel, plot.across.low + (end + 1) * nodes_per_pixel) == n &&
            plot.across.low + end * nodes_per_pixel < model.nodes())
       ++end;
     const float x0 = plot.x0 + static_cast<float>(c), x1 = plot.x0 + static_cast<float>(end);
@@ -74,7 +80,8 @@ void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selec
     const float top = std::round(plot.y_of(static_cast<double>(model.curve()[n])));
     list()->AddRectFilled(ImVec2(x0, top - 1), ImVec2(x1, top + 1), to_imgui(colours::kText));
     if (previous_top >= 0 && previous_top != top)
-      list()->AddRectFilled(ImVec2(x0, std::min(top, previous_top) - 1), ImVec2(x0 + 1, std::max(top, previous_top) + 1), to_imgui(colours::kText, 150));
+      list()->AddRectFilled(ImVec2(x0, std::min(top, previous_top) - 1), ImVec2(x0 + 1, std::max(top, previous_top) + 1),
+                            to_imgui(colours::kText, 150));
     previous_top = top;
     c = end;
   }
@@ -93,7 +100,8 @@ void CurvePanel::draw(float width, float height) {
   if (draw_nothing(width, height)) return;
   const PlanModel& model = *session_.model();
   const Plan& plan = model.plan();
-  const std::string title = "Live bytes" + (session_.document() != nullptr ? " · " + session_.document()->title() : std::string());
+  const std::string title =
+      "Live bytes" + (session_.document() != nullptr ? " · " + session_.document()->title() : std::string());
   draw_text_cut(TextSize::title, 12, 6, width - 24, colours::kText, title);
   plot_ = make_plot(60, 44, width - 62, height - kTimeAxisHeight - 6, session_.view.time, {0, curve_top(plan)});
   navigation_.update(plot_, session_, false);
@@ -113,8 +121,10 @@ void CurvePanel::draw(float width, float height) {
   const NodeId n = std::clamp(static_cast<NodeId>(plot_.across_at(mouse.x)), 0, model.nodes() - 1);
   session_.hover(kNone);
   if (!navigation_.dragging) node_tooltip(model, n);
-  if (navigation_.double_clicked) session_.fit_all();
-  else if (navigation_.clicked) session_.select_node(n);
+  if (navigation_.double_clicked)
+    session_.fit_all();
+  else if (navigation_.clicked)
+    session_.select_node(n);
 }
 
 ImVec2 CurvePanel::place_of(NodeId n) const { return ImVec2(plot_.x_of(n + 0.5), (plot_.y0 + plot_.y1) / 2); }

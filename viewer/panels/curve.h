@@ -6,13 +6,13 @@
 namespace tapedeck::viewer {
 
 void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selection);
-double curve_top(const Plan& plan);   // the upper end of the byte axis: whatever of peak and budget is higher
+double curve_top(const Plan& plan);  // the upper end of the byte axis: whatever of peak and budget is higher
 
 class CurvePanel : public PicturePanel {
  public:
   using PicturePanel::PicturePanel;
   void draw(float width, float height) override;
-  ImVec2 place_of(NodeId n) const;    // on the canvas, in the last frame. For tests.
+  ImVec2 place_of(NodeId n) const;  // on the canvas, in the last frame. For tests.
 
  private:
   Plot plot_;

@@ -44,8 +44,8 @@ QTreeWidgetItem* make_item(const Decision& decision, int number) {
 }  // namespace
 
 DecisionsPanel::DecisionsPanel(Session& session, QWidget* parent) : QTreeWidget(parent), session_(session) {
-  setHeaderLabels({QStringLiteral("#"), QStringLiteral("value"), QStringLiteral("bytes"), QStringLiteral("span"), QStringLiteral("cost"),
-                   QStringLiteral("clones"), QStringLiteral("most live"), QStringLiteral("reason")});
+  setHeaderLabels({QStringLiteral("#"), QStringLiteral("value"), QStringLiteral("bytes"), QStringLiteral("span"),
+                   QStringLiteral("cost"), QStringLiteral("clones"), QStringLiteral("most live"), QStringLiteral("reason")});
   setRootIsDecorated(false);
   setUniformRowHeights(true);
   setAlternatingRowColors(true);

@@ -19,7 +19,7 @@ class DecisionsPanel : public QTreeWidget, public Observer {
 
  private:
   Session& session_;
-  std::uint64_t shown_ = 0;    // serial of the model
+  std::uint64_t shown_ = 0;  // serial of the model
   bool following_ = false;
 };
 

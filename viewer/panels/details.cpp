@@ -40,7 +40,10 @@ std::string joined(const Items& items, One&& one) {
 std::string swatch(RoleClass role) {
   const Colour c = role_class_colour(role);
   return QStringLiteral("<span style='color:#%1%2%3'>&#9632;</span> ")
-             .arg(c.r, 2, 16, QLatin1Char('0')).arg(c.g, 2, 16, QLatin1Char('0')).arg(c.b, 2, 16, QLatin1Char('0')).toStdString() +
+             .arg(c.r, 2, 16, QLatin1Char('0'))
+             .arg(c.g, 2, 16, QLatin1Char('0'))
+             .arg(c.b, 2, 16, QLatin1Char('0'))
+             .toStdString() +
          role_class_name(role);
 }
 
@@ -51,7 +54,8 @@ std::string value_html(const Plan& plan, ValueId v) {
   std::string html = "<h3>" + escaped(facts.name) + "</h3><table cellspacing=0 cellpadding=2>";
   html += row("type", escaped(facts.type)) + row("bytes", exact_bytes(facts.bytes)) + row("role", swatch(facts.role));
   html += row("place", escaped(facts.place)) + row("lifetime", facts.lifetime) + row("reason", escaped(facts.reason));
-  if (p.other != kNone && (p.reason == Reason::in_place || p.reason == Reason::part || p.reason == Reason::alias)) html += row("shares bytes", value_link(graph, p.other));
+  if (p.other != kNone && (p.reason == Reason::in_place || p.reason == Reason::part || p.reason == Reason::alias))
+    html += row("shares bytes", value_link(graph, p.other));
   html += row("readers", joined(facts.readers, [&](NodeId n) { return node_link(graph, n); }));
   if (!facts.clones.empty()) html += row("clones", joined(facts.clones, [&](ValueId c) { return value_link(graph, c); }));
   if (facts.clone_of != kNone) html += row("clone of", value_link(graph, facts.clone_of));
@@ -79,19 +83,23 @@ std::string node_html(const Plan& plan, NodeId n) {
   if (scratch.bytes > 0) html += row("workspace", exact_bytes(scratch.bytes) + ", offset " + grouped(scratch.offset));
   for (std::size_t s = 0; s < plan.segments.size(); ++s)
     if (std::binary_search(plan.segments[s].nodes.begin(), plan.segments[s].nodes.end(), n))
-      html += row("segment", std::to_string(s) + " of " + std::to_string(plan.segments.size()) + ", " + human_us(plan.segments[s].cost_us));
+      html += row("segment", std::to_string(s) + " of " + std::to_string(plan.segments.size()) + ", " +
+                                 human_us(plan.segments[s].cost_us));
   return html + "</table>";
 }
 
 std::string plan_html(const PlanModel& model) {
   const Plan& plan = model.plan();
   std::string html = "<h3>" + escaped(plan.graph.name.str()) + "</h3><table cellspacing=0 cellpadding=2>";
-  html += row("peak", exact_bytes(plan.peak_bytes)) + row("external", exact_bytes(plan.external_bytes)) + row("arena", exact_bytes(plan.arena_bytes));
+  html += row("peak", exact_bytes(plan.peak_bytes)) + row("external", exact_bytes(plan.external_bytes)) +
+          row("arena", exact_bytes(plan.arena_bytes));
   html += row("lower bound", exact_bytes(plan.lower_bound_bytes)) + row("floor", exact_bytes(plan.floor_bytes));
   html += row("keep-all peak", exact_bytes(plan.keep_all_peak_bytes));
   html += row("budget", plan.budget_bytes < 0 ? "none" : exact_bytes(plan.budget_bytes));
-  html += row("strategy", escaped(plan.strategy)) + row("nodes", grouped(plan.nodes)) + row("recomputed", grouped(plan.recomputed_nodes));
-  html += row("cost", human_us(plan.cost_us) + " of the model, " + percent(plan.recompute_cost_ratio()) + " of keeping everything");
+  html += row("strategy", escaped(plan.strategy)) + row("nodes", grouped(plan.nodes)) +
+          row("recomputed", grouped(plan.recomputed_nodes));
+  html +=
+      row("cost", human_us(plan.cost_us) + " of the model, " + percent(plan.recompute_cost_ratio()) + " of keeping everything");
   html += row("segments", grouped(static_cast<std::int64_t>(plan.segments.size())));
   if (!plan.feasible) html += row("infeasible", "<span style='color:#ff5c5c'>" + escaped(plan.infeasible_reason) + "</span>");
   html += "</table>";
@@ -100,7 +108,8 @@ std::string plan_html(const PlanModel& model) {
   int shown = 0;
   for (const PlanRect& rect : model.alive(model.peak_node())) {
     if (shown++ == 16) break;
-    html += row(human_bytes(rect.bytes), (rect.value == kNone ? std::string("workspace") : value_link(plan.graph, rect.value)) + " &nbsp;" + swatch(rect.role));
+    html += row(human_bytes(rect.bytes), (rect.value == kNone ? std::string("workspace") : value_link(plan.graph, rect.value)) +
+                                             " &nbsp;" + swatch(rect.role));
   }
   return html + "</table>";
 }
@@ -114,8 +123,10 @@ DetailsPanel::DetailsPanel(Session& session, QWidget* parent) : QTextBrowser(par
     bool number = false;
     const int id = url.path().toInt(&number);
     if (!number) return;
-    if (url.scheme() == QLatin1String("value")) session_.select_value(id);
-    else session_.select_node(id);
+    if (url.scheme() == QLatin1String("value"))
+      session_.select_value(id);
+    else
+      session_.select_node(id);
   });
   session_.attach(this);
   fill();

@@ -21,7 +21,7 @@ class DetailsPanel : public QTextBrowser, public Observer {
   void fill();
 
   Session& session_;
-  std::uint64_t shown_model_ = 0;      // hovering changes nothing here
+  std::uint64_t shown_model_ = 0;  // hovering changes nothing here
   Selection shown_;
 };
 

@@ -18,7 +18,7 @@ bool is_light(Colour c) { return 0.299 * c.r + 0.587 * c.g + 0.114 * c.b > 125; 
 void hatch(ImVec2 low, ImVec2 high, Colour colour) {
   list()->PushClipRect(low, high, true);
   const float h = high.y - low.y;
-  const float phase = std::fmod(low.x + low.y, 8.0f);   // stripes of neighbours line up
+  const float phase = std::fmod(low.x + low.y, 8.0f);  // stripes of neighbours line up
   int stripes = 0;
   for (float x = low.x - h - phase; x < high.x && stripes < 400; x += 8, ++stripes)
     list()->AddLine(ImVec2(x, high.y), ImVec2(x + h, low.y), to_imgui(shaded(colour, 0.6)), 1.5f);
@@ -29,8 +29,8 @@ void hatch(ImVec2 low, ImVec2 high, Colour colour) {
 
 void MemoryPlot::update(const Plot& plot, const PlanModel& model) {
   const float scale = ImGui::GetIO().DisplayFramebufferScale.x;
-  const bool same = model_ == model.serial() && scale_ == scale && plot_.x0 == plot.x0 && plot_.x1 == plot.x1 && plot_.y0 == plot.y0 &&
-                    plot_.y1 == plot.y1 && plot_.across == plot.across && plot_.up == plot.up;
+  const bool same = model_ == model.serial() && scale_ == scale && plot_.x0 == plot.x0 && plot_.x1 == plot.x1 &&
+                    plot_.y0 == plot.y0 && plot_.y1 == plot.y1 && plot_.across == plot.across && plot_.up == plot.up;
   plot_ = plot;
   scale_ = scale;
   model_ = model.serial();
@@ -59,7 +59,8 @@ void MemoryPlot::draw_rect(const PlanModel& model, const LodRect& r, float pixel
   const float wide = text_width(TextSize::small, name);
   if (wide + 8 > w) return;
   const ImVec2 at(low.x + 4, low.y + std::round((h - 12) / 2));
-  if (rect.role == RoleClass::recomputed) list()->AddRectFilled(ImVec2(at.x - 2, at.y), ImVec2(at.x + wide + 2, at.y + 13), to_imgui(colour));
+  if (rect.role == RoleClass::recomputed)
+    list()->AddRectFilled(ImVec2(at.x - 2, at.y), ImVec2(at.x + wide + 2, at.y + 13), to_imgui(colour));
   draw_text(TextSize::small, at.x, at.y, is_light(colour) ? Colour{16, 18, 22} : Colour{240, 243, 248}, name);
 }
 
@@ -68,7 +69,8 @@ void MemoryPlot::outline(const PlanModel& model, ValueId v, Colour colour, float
     const ImVec2 low(plot_.x_of(r.begin), plot_.y_of(static_cast<double>(r.address + r.bytes)));
     const ImVec2 high(plot_.x_of(r.end), plot_.y_of(static_cast<double>(r.address)));
     if (high.x < plot_.x0 || low.x > plot_.x1 || high.y < plot_.y0 || low.y > plot_.y1) continue;
-    const ImVec2 a(std::round(low.x), std::round(low.y)), b(std::round(std::max(high.x, low.x + 2)), std::round(std::max(high.y, low.y + 2)));
+    const ImVec2 a(std::round(low.x), std::round(low.y)),
+        b(std::round(std::max(high.x, low.x + 2)), std::round(std::max(high.y, low.y + 2)));
     list()->AddRect(ImVec2(a.x - 1, a.y - 1), ImVec2(b.x + 1, b.y + 1), IM_COL32(0, 0, 0, 255), 0, 0, thickness + 2);
     list()->AddRect(a, b, to_imgui(colour), 0, 0, thickness);
   }
@@ -93,7 +95,8 @@ void MemoryPlot::draw(const Plot& plot, const PlanModel& model, const Selection&
 
 const LodRect* MemoryPlot::hit(const ImVec2& point) const {
   if (!plot_.contains(point)) return nullptr;
-  const std::int32_t id = lod_.hit(static_cast<std::int32_t>((point.x - plot_.x0) * scale_), static_cast<std::int32_t>((point.y - plot_.y0) * scale_));
+  const std::int32_t id = lod_.hit(static_cast<std::int32_t>((point.x - plot_.x0) * scale_),
+                                   static_cast<std::int32_t>((point.y - plot_.y0) * scale_));
   return id < 0 ? nullptr : &lod_.rects[id];
 }
 
@@ -136,14 +139,21 @@ void MemoryPanel::draw(float width, float height) {
   const PlanRect* rect = hit != nullptr ? &model.rects()[hit->rect] : nullptr;
   if (plot_.contains(ImGui::GetIO().MousePos) && !navigation_.dragging) {
     session_.hover(rect != nullptr ? rect->value : kNone);
-    if (hit != nullptr && hit->count > 1) ImGui::SetTooltip("%d values, %s", hit->count, human_bytes(hit->bytes).c_str());
-    else if (rect != nullptr && rect->value != kNone) value_tooltip(plan, rect->value);
-    else if (rect != nullptr) ImGui::SetTooltip("workspace of node %d, %s", rect->node, exact_bytes(rect->bytes).c_str());
+    if (hit != nullptr && hit->count > 1)
+      ImGui::SetTooltip("%d values, %s", hit->count, human_bytes(hit->bytes).c_str());
+    else if (rect != nullptr && rect->value != kNone)
+      value_tooltip(plan, rect->value);
+    else if (rect != nullptr)
+      ImGui::SetTooltip("workspace of node %d, %s", rect->node, exact_bytes(rect->bytes).c_str());
   }
-  if (navigation_.double_clicked) session_.fit_all();
-  else if (navigation_.clicked && rect == nullptr) session_.clear_selection();
-  else if (navigation_.clicked && rect->value != kNone) session_.select_value(rect->value);
-  else if (navigation_.clicked) session_.select_node(rect->node);
+  if (navigation_.double_clicked)
+    session_.fit_all();
+  else if (navigation_.clicked && rect == nullptr)
+    session_.clear_selection();
+  else if (navigation_.clicked && rect->value != kNone)
+    session_.select_value(rect->value);
+  else if (navigation_.clicked)
+    session_.select_node(rect->node);
 }
 
 std::optional<ImVec2> MemoryPanel::place_of(ValueId v) const {

@@ -21,7 +21,7 @@ class MemoryPlot {
 
   Plot plot_;
   float scale_ = 1;
-  std::uint64_t model_ = 0;   // serial
+  std::uint64_t model_ = 0;  // serial
   LodFrame lod_;
 };
 

@@ -33,18 +33,33 @@ QString text_of(const PlanModel& model, NodeId n, int column) {
   const Type* type = has_value ? &graph.values[first].type : nullptr;
   std::string text;
   switch (column) {
-    case kNumber: text = std::to_string(n); break;
-    case kOp: text = node.op->name; break;
+    case kNumber:
+      text = std::to_string(n);
+      break;
+    case kOp:
+      text = node.op->name;
+      break;
     case kValue:
       if (has_value) text = "%" + graph.value_name(first);
       if (node.n_outputs > 1) text += " +" + std::to_string(node.n_outputs - 1);
       break;
-    case kType: text = type != nullptr ? to_string(*type) : ""; break;
-    case kBytes: text = type != nullptr ? human_bytes(type->bytes()) : ""; break;
-    case kRole: text = has_value ? role_class_name(role_of(model.plan(), first)) : ""; break;
-    case kPhase: text = phase_name(node.origin.phase); break;
-    case kLive: text = human_bytes(model.curve()[n]); break;
-    default: break;
+    case kType:
+      text = type != nullptr ? to_string(*type) : "";
+      break;
+    case kBytes:
+      text = type != nullptr ? human_bytes(type->bytes()) : "";
+      break;
+    case kRole:
+      text = has_value ? role_class_name(role_of(model.plan(), first)) : "";
+      break;
+    case kPhase:
+      text = phase_name(node.origin.phase);
+      break;
+    case kLive:
+      text = human_bytes(model.curve()[n]);
+      break;
+    default:
+      break;
   }
   return QString::fromStdString(text);
 }
@@ -99,7 +114,12 @@ class NodesPanel::Rows : public QAbstractTableModel {
 };
 
 NodesPanel::NodesPanel(Session& session, QWidget* parent)
-    : QWidget(parent), session_(session), rows_(new Rows(this)), filter_(new QLineEdit), count_(new QLabel), table_(new QTreeView) {
+    : QWidget(parent),
+      session_(session),
+      rows_(new Rows(this)),
+      filter_(new QLineEdit),
+      count_(new QLabel),
+      table_(new QTreeView) {
   filter_->setPlaceholderText(QStringLiteral("Filter: conv  op:matmul  bytes>1MiB  role:saved  is:clone  -phase:backward"));
   filter_->setClearButtonEnabled(true);
   filter_->setAccessibleName(QStringLiteral("node filter"));
@@ -131,9 +151,7 @@ NodesPanel::NodesPanel(Session& session, QWidget* parent)
 
 NodesPanel::~NodesPanel() { session_.detach(this); }
 
-NodeId NodesPanel::node_at(int row) const {
-  return row >= 0 && row < rows_->rowCount() ? rows_->nodes[row] : kNone;
-}
+NodeId NodesPanel::node_at(int row) const { return row >= 0 && row < rows_->rowCount() ? rows_->nodes[row] : kNone; }
 
 int NodesPanel::row_of(NodeId n) const {
   const auto found = std::lower_bound(rows_->nodes.begin(), rows_->nodes.end(), n);
@@ -147,7 +165,8 @@ void NodesPanel::refill() {
   rows_->fill(model, NodeFilter(filter_->text().toStdString()));
   following_ = outer;
   const int all = model != nullptr ? model->nodes() : 0;
-  count_->setText(QString::fromStdString(rows_->rowCount() == all ? grouped(all) + " nodes" : grouped(rows_->rowCount()) + " of " + grouped(all)));
+  count_->setText(QString::fromStdString(rows_->rowCount() == all ? grouped(all) + " nodes"
+                                                                  : grouped(rows_->rowCount()) + " of " + grouped(all)));
   selection_changed();
 }
 

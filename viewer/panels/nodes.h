@@ -23,8 +23,8 @@ class NodesPanel : public QWidget, public Observer {
 
   QLineEdit* filter() { return filter_; }
   QTreeView* table() { return table_; }
-  NodeId node_at(int row) const;      // what the table shows there; kNone beyond the end
-  int row_of(NodeId n) const;         // -1: filtered out
+  NodeId node_at(int row) const;  // what the table shows there; kNone beyond the end
+  int row_of(NodeId n) const;     // -1: filtered out
 
  private:
   class Rows;
@@ -35,8 +35,8 @@ class NodesPanel : public QWidget, public Observer {
   QLineEdit* filter_;
   QLabel* count_;
   QTreeView* table_;
-  std::uint64_t shown_ = 0;           // serial of the model in the table
-  bool following_ = false;            // the table is following the session: do not answer back
+  std::uint64_t shown_ = 0;  // serial of the model in the table
+  bool following_ = false;   // the table is following the session: do not answer back
 };
 
 }  // namespace tapedeck::viewer

@@ -69,8 +69,8 @@ void draw_byte_axis(const Plot& plot, std::int64_t extent, const char* what) {
     if (y < plot.y0 || y > plot.y1) continue;
     list()->AddRectFilled(ImVec2(plot.x0, y), ImVec2(plot.x1, y + 1), to_imgui(colours::kGrid, 20));
     list()->AddRectFilled(ImVec2(plot.x0 - 4, y), ImVec2(plot.x0, y + 1), to_imgui(colours::kFaint));
-    draw_text(TextSize::small, plot.x0 - 8 - text_width(TextSize::small, tick.label), y - text_height(TextSize::small) / 2, colours::kFaint,
-              tick.label);
+    draw_text(TextSize::small, plot.x0 - 8 - text_width(TextSize::small, tick.label), y - text_height(TextSize::small) / 2,
+              colours::kFaint, tick.label);
   }
   draw_text(TextSize::small, plot.x0 - 52, plot.y0 - 18, colours::kFaint, std::string(what) + " (" + axis.unit + ")");
   list()->AddRectFilled(ImVec2(plot.x0 - 1, plot.y0), ImVec2(plot.x0, plot.y1), to_imgui(colours::kFrame));
@@ -90,7 +90,8 @@ void draw_time_axis(const Plot& plot, const PlanModel& model) {
     const int kind = kind_of(n);
     NodeId end = n;
     while (end < nodes && end < plot.across.high && kind_of(end) == kind) ++end;
-    const float a = std::max(std::round(plot.x_of(n)), plot.x0), b = std::min(std::max(std::round(plot.x_of(end)), a + 1), plot.x1);
+    const float a = std::max(std::round(plot.x_of(n)), plot.x0),
+                b = std::min(std::max(std::round(plot.x_of(end)), a + 1), plot.x1);
     list()->AddRectFilled(ImVec2(a, strip), ImVec2(b, strip + 14), to_imgui(phase_colour(kind)));
     const char* name = kind == 3 ? "recompute" : phase_name(static_cast<Phase>(kind));
     const float wide = text_width(TextSize::small, name);
@@ -142,7 +143,9 @@ float draw_legend(float x, float y, float width, const PlanModel& model) {
     list()->AddRectFilled(low, high, to_imgui(role_class_colour(role)));
     if (role == RoleClass::recomputed) {
       list()->PushClipRect(low, high, true);
-      for (float d = -11; d < 11; d += 4) list()->AddLine(ImVec2(low.x + d, high.y), ImVec2(low.x + d + 11, low.y), to_imgui(shaded(role_class_colour(role), 0.55)));
+      for (float d = -11; d < 11; d += 4)
+        list()->AddLine(ImVec2(low.x + d, high.y), ImVec2(low.x + d + 11, low.y),
+                        to_imgui(shaded(role_class_colour(role), 0.55)));
       list()->PopClipRect();
     }
     draw_text(TextSize::small, cx + 16, cy, colours::kText, role_class_name(role));
@@ -167,7 +170,8 @@ void draw_solving(const Plot& plot, const Session& session) {
   if (!session.solving()) return;
   list()->AddRectFilled(ImVec2(plot.x0, plot.y0), ImVec2(plot.x1, plot.y1), to_imgui(colours::kCanvas, 130));
   const std::string text = "planning… " + std::to_string(static_cast<int>(session.progress() * 100)) + " %";
-  draw_plate(plot, (plot.x0 + plot.x1 - text_width(TextSize::small, text)) / 2, (plot.y0 + plot.y1) / 2, false, colours::kHover, text);
+  draw_plate(plot, (plot.x0 + plot.x1 - text_width(TextSize::small, text)) / 2, (plot.y0 + plot.y1) / 2, false, colours::kHover,
+             text);
 }
 
 float draw_infeasible(float x, float y, float width, const Plan& plan) {
@@ -178,7 +182,8 @@ float draw_infeasible(float x, float y, float width, const Plan& plan) {
   const ImVec2 low(std::round(x), std::round(y)), high(low.x + width, std::round(low.y + size.y + 12));
   list()->AddRectFilled(low, high, IM_COL32(74, 20, 24, 255));
   list()->AddRect(low, high, to_imgui(colours::kBudget));
-  list()->AddText(font(TextSize::body), text_height(TextSize::body), ImVec2(low.x + 8, low.y + 6), to_imgui(colours::kText), text.c_str(), nullptr, wrap);
+  list()->AddText(font(TextSize::body), text_height(TextSize::body), ImVec2(low.x + 8, low.y + 6), to_imgui(colours::kText),
+                  text.c_str(), nullptr, wrap);
   return high.y - low.y + 6;
 }
 
@@ -226,7 +231,7 @@ bool Navigation::wheel(const Plot& plot, PlanView* view, bool has_addresses) con
     view->time.pan(-0.1 * static_cast<double>(io.MouseWheelH));
     return true;
   }
-  if (steps == 0) steps = io.MouseWheelH;   // some systems turn Alt+wheel sideways
+  if (steps == 0) steps = io.MouseWheelH;  // some systems turn Alt+wheel sideways
   const double factor = std::pow(io.KeyCtrl ? 0.95 : 0.8, static_cast<double>(steps));
   if (io.KeyShift) {
     view->time.pan(-0.1 * static_cast<double>(steps));
@@ -267,13 +272,20 @@ bool Navigation::keys(const Plot& plot, PlanView* view) const {
   const ImGuiIO& io = ImGui::GetIO();
   const double centre = plot.contains(io.MousePos) ? static_cast<double>((io.MousePos.x - plot.x0) / plot.width()) : 0.5;
   bool changed = true;
-  if (key_pressed(Key::w) || key_pressed(Key::plus)) view->time.zoom(centre, 0.8, 1);
-  else if (key_pressed(Key::s) || key_pressed(Key::minus)) view->time.zoom(centre, 1.25, 1);
-  else if (key_pressed(Key::a) || key_pressed(Key::left)) view->time.pan(-0.1);
-  else if (key_pressed(Key::d) || key_pressed(Key::right)) view->time.pan(0.1);
-  else if (key_pressed(Key::up)) view->address.pan(0.1);
-  else if (key_pressed(Key::down)) view->address.pan(-0.1);
-  else changed = false;
+  if (key_pressed(Key::w) || key_pressed(Key::plus))
+    view->time.zoom(centre, 0.8, 1);
+  else if (key_pressed(Key::s) || key_pressed(Key::minus))
+    view->time.zoom(centre, 1.25, 1);
+  else if (key_pressed(Key::a) || key_pressed(Key::left))
+    view->time.pan(-0.1);
+  else if (key_pressed(Key::d) || key_pressed(Key::right))
+    view->time.pan(0.1);
+  else if (key_pressed(Key::up))
+    view->address.pan(0.1);
+  else if (key_pressed(Key::down))
+    view->address.pan(-0.1);
+  else
+    changed = false;
   return changed;
 }
 

@@ -57,7 +57,7 @@ void node_tooltip(const PlanModel& model, NodeId n);
 // Wheel, dragging and W A S D + - arrows over a plot. Changes the session's view and tells it.
 struct Navigation {
   bool dragging = false;
-  bool clicked = false;          // this frame: a left click that was no drag
+  bool clicked = false;  // this frame: a left click that was no drag
   bool double_clicked = false;
   void update(const Plot& plot, Session& session, bool has_addresses);
 

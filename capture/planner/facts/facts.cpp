@@ -65,8 +65,10 @@ void add_node_lists(const Graph& graph, NodeId n, const std::vector<NodeId>& fir
   for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
     const Window& w = facts->windows[v];
     if (w.viewed != v) continue;
-    if (first_writer[w.root] == n) note(&facts->made, makes, w.root);
-    else note(&facts->read_lists, reads, w.root);
+    if (first_writer[w.root] == n)
+      note(&facts->made, makes, w.root);
+    else
+      note(&facts->read_lists, reads, w.root);
     fixed |= w.joined != kNone || first_writer[w.root] != n;
     if (!facts->in_arena(v)) extra += graph.values[v].type.bytes();
   }
@@ -75,7 +77,8 @@ void add_node_lists(const Graph& graph, NodeId n, const std::vector<NodeId>& fir
   facts->clone_extra.push_back(extra);
   for (const Takeover& t : find_takeovers(graph, n, facts->windows)) {
     const RootPair pair{facts->windows[graph.inputs(node)[t.input]].root, node.first_output + t.output};
-    if (has(facts->sharing, Sharing::in_place) && facts->in_arena(pair.from) && facts->in_arena(pair.to)) facts->pairs.push_back(pair);
+    if (has(facts->sharing, Sharing::in_place) && facts->in_arena(pair.from) && facts->in_arena(pair.to))
+      facts->pairs.push_back(pair);
   }
   facts->read_first.push_back(static_cast<std::int32_t>(facts->read_lists.size()));
   facts->made_first.push_back(static_cast<std::int32_t>(facts->made.size()));
@@ -106,7 +109,8 @@ void list_by_windows(std::vector<Window> windows, Facts* facts) {
   for (NodeId n = 0; n < graph.node_count(); ++n) {
     if (facts->is_window(n)) facts->cost[n] = 0;
     if (const std::int64_t joined = joined_already(graph, graph.nodes[n], window_of); joined > 0)
-      facts->cost[n] *= 1 - static_cast<double>(joined) / static_cast<double>(graph.values[graph.nodes[n].first_output].type.numel());
+      facts->cost[n] *=
+          1 - static_cast<double>(joined) / static_cast<double>(graph.values[graph.nodes[n].first_output].type.numel());
     facts->keep_all_cost += facts->cost[n];
   }
 }

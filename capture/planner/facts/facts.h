@@ -2,12 +2,12 @@
 // makes and costs. Windows count as their roots: whoever reads a window reads the root's bytes.
 #pragma once
 
-#include <tapedeck/kernels/export.h>
 #include <tapedeck/capture/analysis/alias.h>
 #include <tapedeck/capture/analysis/parts.h>
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/plan/sharing.h>
 #include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/kernels/export.h>
 
 #include <cstdint>
 #include <limits>
@@ -43,9 +43,9 @@ struct Facts {
   std::vector<std::int64_t> clone_extra;  // by node: arena bytes of a clone's outputs whose originals live elsewhere
   std::int64_t external_bytes = 0;
   double keep_all_cost = 0;
-  bool has_parts = false;               // some values lie in what joins them
-  std::string cost_source;              // as Plan::costs
-  std::int32_t measured_nodes = 0;      // whose cost was measured
+  bool has_parts = false;           // some values lie in what joins them
+  std::string cost_source;          // as Plan::costs
+  std::int32_t measured_nodes = 0;  // whose cost was measured
 
   static constexpr NodeId kNever = std::numeric_limits<NodeId>::max();
 
@@ -54,8 +54,8 @@ struct Facts {
   // Nodes whose results have bytes of their own in every run of them: the others are not made again.
   bool can_repeat(NodeId n) const { return !fixed_node[n] && !graph->nodes[n].op->is(kEffect); }
   std::span<const ValueId> reads(NodeId n) const { return list(read_lists, read_first, n); }  // distinct roots
-  // Roots that n is the first to write: its outputs, but none for a window, and of values that lie in what joins them the whole, at the first.
-  // Whoever writes into it later reads it in this sense.
+  // Roots that n is the first to write: its outputs, but none for a window, and of values that lie in what joins them the
+  // whole, at the first. Whoever writes into it later reads it in this sense.
   std::span<const ValueId> makes(NodeId n) const {
     return {made.data() + made_first[n], static_cast<std::size_t>(made_first[n + 1] - made_first[n])};
   }
@@ -64,10 +64,10 @@ struct Facts {
   }
 
   Sharing sharing = Sharing::all;
-  std::vector<double> kernel_cost;      // by node, were every node to run its kernel
-  std::vector<Home> own_homes;          // by value, had it bytes of its own
-  std::vector<char> window_node;        // by node: its result is a view that needs no bytes
-  std::vector<char> fixed_node;         // by node: it writes or joins parts
+  std::vector<double> kernel_cost;  // by node, were every node to run its kernel
+  std::vector<Home> own_homes;      // by value, had it bytes of its own
+  std::vector<char> window_node;    // by node: its result is a view that needs no bytes
+  std::vector<char> fixed_node;     // by node: it writes or joins parts
   std::vector<ValueId> read_lists, made;
   std::vector<RootPair> pairs;
   std::vector<std::int32_t> read_first, made_first, pair_first;
@@ -78,13 +78,13 @@ struct Facts {
   }
 };
 
-// Costs by `costs`, or by the built-in estimates. Of the sharing rules windows and in_place show here; parts are chosen later (join_choice.h).
-// REQUIRES: `graph` outlives the result and is in the form that insert_copies() leaves.
-// `workspaces`: bytes by node. The form without them takes those of the kernels; it is for graphs whose nodes have no regions.
+// Costs by `costs`, or by the built-in estimates. Of the sharing rules windows and in_place show here; parts are chosen later
+// (join_choice.h). REQUIRES: `graph` outlives the result and is in the form that insert_copies() leaves. `workspaces`: bytes by
+// node. The form without them takes those of the kernels; it is for graphs whose nodes have no regions.
 Facts collect_facts(const Graph& graph, std::vector<std::int64_t> workspaces, const CostModel* costs, Sharing sharing);
 Facts collect_facts(const Graph& graph, const CostModel* costs = nullptr, Sharing sharing = Sharing::all);
 
 // Facts with these parts in place. REQUIRES: `parts` are from find_parts().
 void use_parts(const std::vector<Window>& parts, const Readers& readers, Facts* facts);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

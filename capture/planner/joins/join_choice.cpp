@@ -18,8 +18,15 @@ std::vector<Room> rooms_of(const Facts& facts) {
 class JoinChooser {
  public:
   JoinChooser(const Readers& readers, const Facts& plain, int most_trials)
-      : readers_(readers), most_trials_(most_trials), plain_(plain), rooms_(rooms_of(plain)), join_facts_{*plain.graph, readers, plain.windows, rooms_},
-        all_(join_all(join_facts_)), joins_(joins_of(all_)), choice_(all_.size(), kNone), peak_(peak_without_clones(plain)) {}
+      : readers_(readers),
+        most_trials_(most_trials),
+        plain_(plain),
+        rooms_(rooms_of(plain)),
+        join_facts_{*plain.graph, readers, plain.windows, rooms_},
+        all_(join_all(join_facts_)),
+        joins_(joins_of(all_)),
+        choice_(all_.size(), kNone),
+        peak_(peak_without_clones(plain)) {}
 
   // The parts; empty if there are none.
   std::vector<Window> choose(const PartChoice& first) {

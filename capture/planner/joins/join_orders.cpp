@@ -47,8 +47,11 @@ std::vector<std::int64_t> in_order(const std::vector<std::int64_t>& by_node, con
 // The graph in an order, and what is known of it there.
 struct InOrder {
   InOrder(const Facts& plain, std::vector<NodeId> order)
-      : nodes(order.empty() ? own_sources(*plain.graph) : std::move(order)), graph(reorder(*plain.graph, nodes)),
-        facts(collect_facts(graph, in_order(plain.workspace, nodes), nullptr, plain.sharing)), readers(graph), place(places_of_values(*plain.graph, nodes, graph)) {}
+      : nodes(order.empty() ? own_sources(*plain.graph) : std::move(order)),
+        graph(reorder(*plain.graph, nodes)),
+        facts(collect_facts(graph, in_order(plain.workspace, nodes), nullptr, plain.sharing)),
+        readers(graph),
+        place(places_of_values(*plain.graph, nodes, graph)) {}
   InOrder(const InOrder&) = delete;
 
   PartChoice here(const PartChoice& choice) const { return renamed(choice, place); }
@@ -58,7 +61,7 @@ struct InOrder {
   const Graph graph;
   const Facts facts;
   const Readers readers;
-  const std::vector<ValueId> place;   // by value of the graph as it stands
+  const std::vector<ValueId> place;  // by value of the graph as it stands
 };
 
 class JoinedOrderFinder {
@@ -112,7 +115,8 @@ class JoinedOrderFinder {
     for (int round = 0; round < kMostRounds; ++round) {
       const std::int64_t before = best_.live_peak;
       const InOrder in(plain_, std::move(nodes));
-      const NodeOrder found = find_order(with_chosen(in.readers, in.facts, in.here(parts)), in.graph, own_sources(in.graph), options_);
+      const NodeOrder found =
+          find_order(with_chosen(in.readers, in.facts, in.here(parts)), in.graph, own_sources(in.graph), options_);
       nodes.clear();
       for (NodeId n : found.nodes.empty() ? own_sources(in.graph) : found.nodes) nodes.push_back(in.nodes[n]);
       take({found.name, nodes, parts, found.live_peak});
@@ -128,7 +132,8 @@ class JoinedOrderFinder {
       PartChoice alone(plain_.graph->values.size(), kNone);
       alone[place.part] = place.whole;
       if (!with_chosen(readers_, plain_, alone).has_parts) continue;
-      auto of_part = std::find_if(places.begin(), places.end(), [&](const auto& list) { return list.front().part == place.part; });
+      auto of_part =
+          std::find_if(places.begin(), places.end(), [&](const auto& list) { return list.front().part == place.part; });
       if (of_part == places.end()) of_part = places.insert(places.end(), std::vector<PartPlace>{});
       of_part->push_back(place);
     }
@@ -159,7 +164,8 @@ class JoinedOrderFinder {
   void try_choice(PartChoice parts) {
     OrderOptions options = options_;
     options.below = best_.live_peak;
-    const NodeOrder found = find_order(with_chosen(readers_, plain_, parts), *plain_.graph, own_sources(*plain_.graph), options);
+    const NodeOrder found =
+        find_order(with_chosen(readers_, plain_, parts), *plain_.graph, own_sources(*plain_.graph), options);
     take({found.name, found.nodes, std::move(parts), found.live_peak});
   }
 

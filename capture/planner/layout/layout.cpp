@@ -208,7 +208,8 @@ class LayoutMaker {
     how.slack = placing.slack;
     how.first_fit_only = placing.first_fit_only;
     how.retries = placing.retries;
-    Offsets placed = times_ ? place_apart(buffers, find_occupations(buffer_of, buffers.size()), placing.chunk_bytes) : place(buffers, how);
+    Offsets placed =
+        times_ ? place_apart(buffers, find_occupations(buffer_of, buffers.size()), placing.chunk_bytes) : place(buffers, how);
     layout_.arena_bytes = placed.end;
     layout_.near = placed.at_hints;
     if (placed.end < 0) return;
@@ -221,8 +222,8 @@ class LayoutMaker {
       layout_.workspace[n] = {placed.offsets[first_scratch + n], buffers[first_scratch + n].bytes};
   }
 
-  // From offsets within each chunk to one range with the chunks end to end, the largest first: members of a pool, block by block, then have the
-  // least to hold in sum.
+  // From offsets within each chunk to one range with the chunks end to end, the largest first: members of a pool, block by
+  // block, then have the least to hold in sum.
   void join_chunks(const std::vector<Tenant>& buffers, Offsets* placed) {
     std::vector<std::int64_t> held;
     for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -245,7 +246,8 @@ class LayoutMaker {
   }
 
   // By buffer.
-  std::vector<std::int64_t> offsets_in(const Layout& known, const std::vector<std::int32_t>& buffer_of, std::size_t n_buffers) const {
+  std::vector<std::int64_t> offsets_in(const Layout& known, const std::vector<std::int32_t>& buffer_of,
+                                       std::size_t n_buffers) const {
     std::vector<std::int64_t> offsets(n_buffers);
     for (ValueId v = 0; v < graph_.value_count(); ++v)
       if (buffer_of[v] != kNone) offsets[buffer_of[v]] = known.values[v].offset;
@@ -255,17 +257,21 @@ class LayoutMaker {
   }
 
   // Buffers and workspaces by the names of values; what has another size by now gets no hint.
-  void give_hints(const Plan& near, const std::vector<std::int32_t>& buffer_of, std::size_t first_scratch, std::vector<Tenant>* buffers) const {
+  void give_hints(const Plan& near, const std::vector<std::int32_t>& buffer_of, std::size_t first_scratch,
+                  std::vector<Tenant>* buffers) const {
     const std::vector<Named> named = values_by_name(near.graph);
     const auto there = [&](ValueId v) {
       const std::string name = graph_.value_name(v);
-      const auto at = std::lower_bound(named.begin(), named.end(), name, [](const Named& a, const std::string& b) { return a.first < b; });
+      const auto at =
+          std::lower_bound(named.begin(), named.end(), name, [](const Named& a, const std::string& b) { return a.first < b; });
       return at != named.end() && at->first == name ? at->second : kNone;
     };
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
       if (buffer_of[v] == kNone) continue;
       const ValueId old = there(v);
-      if (old == kNone || near.values[old].where != Where::arena || near.graph.values[old].type.bytes() != graph_.values[v].type.bytes()) continue;
+      if (old == kNone || near.values[old].where != Where::arena ||
+          near.graph.values[old].type.bytes() != graph_.values[v].type.bytes())
+        continue;
       (*buffers)[buffer_of[v]].hint = near.values[old].offset;
     }
     for (NodeId n = 0; n < graph_.node_count(); ++n) {
@@ -305,13 +311,13 @@ class LayoutMaker {
   static constexpr std::int64_t kWorkspaceAlignment = 64;  // what kernels are promised (kernels/kernel.h)
 
   const Facts& facts_;
-  const SegmentTimes* times_;                // null: for one thread
+  const SegmentTimes* times_;  // null: for one thread
   const Graph& graph_;
   const std::vector<NodeId>& source_;
-  std::vector<ValueId> original_;  // by value of the graph without clones: the first copy
-  std::vector<NodeId> last_;     // by root: the last node that needs its bytes, windows counted, heirs not
-  std::vector<ValueId> holder_;  // by root: the first of the chain whose bytes it took over, or kNone
-  std::vector<char> taken_;      // by root: an output took its bytes over
+  std::vector<ValueId> original_;           // by value of the graph without clones: the first copy
+  std::vector<NodeId> last_;                // by root: the last node that needs its bytes, windows counted, heirs not
+  std::vector<ValueId> holder_;             // by root: the first of the chain whose bytes it took over, or kNone
+  std::vector<char> taken_;                 // by root: an output took its bytes over
   std::vector<std::vector<NodeId>> users_;  // by root, with times_ only
   Layout layout_;
 };

@@ -132,6 +132,8 @@ class ReuseFinder {
 }  // namespace
 
 std::vector<Edge> find_reuse_edges(const Graph& graph, const Layout& layout) { return ReuseFinder(graph, layout).find(); }
-std::vector<Edge> find_update_edges(const Graph& graph, const Layout& layout) { return ReuseFinder(graph, layout).find_of_updates(); }
+std::vector<Edge> find_update_edges(const Graph& graph, const Layout& layout) {
+  return ReuseFinder(graph, layout).find_of_updates();
+}
 
 }  // namespace tapedeck

@@ -1,9 +1,9 @@
-// Order between nodes that the data does not give: whenever bytes change hands (reuse of the arena, a takeover in place, an overwritten
-// state buffer), whoever read the old bytes must have finished before the new ones are written.
+// Order between nodes that the data does not give: whenever bytes change hands (reuse of the arena, a takeover in place, an
+// overwritten state buffer), whoever read the old bytes must have finished before the new ones are written.
 #pragma once
 
-#include <tapedeck/capture/planner/layout/layout.h>
 #include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/planner/layout/layout.h>
 
 #include <vector>
 

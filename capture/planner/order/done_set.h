@@ -18,9 +18,9 @@ struct DownSet {
   std::vector<std::uint64_t> done;  // a bit by item
   std::vector<ReadyItem> ready;
   std::int64_t live = 0, peak = 0;
-  std::uint64_t hash = 0;           // of `done`
+  std::uint64_t hash = 0;  // of `done`
   std::int32_t n_done = 0;
-  std::int32_t last = kNone;        // for the search: where the items that have run are written down
+  std::int32_t last = kNone;  // for the search: where the items that have run are written down
 
   bool has_run(std::int32_t item) const { return done[static_cast<std::size_t>(item) / 64] >> (item % 64) & 1; }
 };

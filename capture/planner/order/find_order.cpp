@@ -1,7 +1,7 @@
 #include <tapedeck/capture/planner/order/find_order.h>
 
-#include <tapedeck/capture/planner/order/local_search.h>
 #include <tapedeck/capture/planner/order/list_schedules.h>
+#include <tapedeck/capture/planner/order/local_search.h>
 #include <tapedeck/capture/planner/order/set_search.h>
 #include <tapedeck/capture/planner/order/stretch_search.h>
 
@@ -18,11 +18,13 @@ namespace {
 
 constexpr std::int64_t kWorkPerItem = 500;
 constexpr std::int64_t kLeastWork = 100'000;
-constexpr std::int32_t kSmall = 24;             // items whose sets are all kept, if the work allows
+constexpr std::int32_t kSmall = 24;  // items whose sets are all kept, if the work allows
 constexpr std::int32_t kAllSets = 1 << 22;
-constexpr std::int64_t kFineness = 256;         // of the peak: finer steps are left to climbing
+constexpr std::int64_t kFineness = 256;  // of the peak: finer steps are left to climbing
 
-std::int64_t most(const std::vector<std::int64_t>& live) { return live.empty() ? 0 : *std::max_element(live.begin(), live.end()); }
+std::int64_t most(const std::vector<std::int64_t>& live) {
+  return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
+}
 
 class OrderFinder {
  public:
@@ -40,8 +42,10 @@ class OrderFinder {
     best_.peak = most(live_in_order(p_, best_.items));
     bound_ = order_bound(p_);
     if (!done()) try_lists();
-    if (!done() && p_.item_count() <= kSmall) search_all();
-    else search();
+    if (!done() && p_.item_count() <= kSmall)
+      search_all();
+    else
+      search();
     best_.optimal = best_.peak == bound_;
     return std::move(best_);
   }
@@ -68,10 +72,13 @@ class OrderFinder {
 
   // Every set: the answer is the least peak there is, or what was known already.
   void search_all() {
-    if (search(best_.peak, bound_, kAllSets, 0, p_.item_count() <= kExactItems ? std::int64_t{1} << 40 : options_.most_work).complete) bound_ = best_.peak;
+    if (search(best_.peak, bound_, kAllSets, 0, p_.item_count() <= kExactItems ? std::int64_t{1} << 40 : options_.most_work)
+            .complete)
+      bound_ = best_.peak;
   }
 
-  // Is there an order that needs no more than this? Asked for ever less; steps grow where the answer is yes, and shrink where none is found.
+  // Is there an order that needs no more than this? Asked for ever less; steps grow where the answer is yes, and shrink where
+  // none is found.
   void search_downwards() {
     const std::int64_t fine = std::max<std::int64_t>(1, best_.peak / kFineness);
     for (std::int32_t width : {4, 32}) {
@@ -87,7 +94,8 @@ class OrderFinder {
     }
   }
 
-  // Single nodes and stretches around the peak, in turn, as long as both win. Moving nodes may take half of what is left, stretches the rest.
+  // Single nodes and stretches around the peak, in turn, as long as both win. Moving nodes may take half of what is left,
+  // stretches the rest.
   void polish() {
     for (std::int64_t before = best_.peak + 1; best_.peak < before && !done() && work_left_ > 0;) {
       before = best_.peak;
@@ -104,7 +112,8 @@ class OrderFinder {
 
   // Work is added as long as it wins a hundredth.
   void search() {
-    for (std::int64_t work = base_work(), all = 0; !done() && all < options_.most_work; work = std::min(4 * work, options_.most_work - all)) {
+    for (std::int64_t work = base_work(), all = 0; !done() && all < options_.most_work;
+         work = std::min(4 * work, options_.most_work - all)) {
       const std::int64_t before = best_.peak;
       work_left_ = work;
       search_downwards();
@@ -116,7 +125,8 @@ class OrderFinder {
   }
 
   std::int64_t base_work() const {
-    return options_.work >= 0 ? options_.work : std::min(std::max(kWorkPerItem * p_.item_count(), kLeastWork), options_.most_work);
+    return options_.work >= 0 ? options_.work
+                              : std::min(std::max(kWorkPerItem * p_.item_count(), kLeastWork), options_.most_work);
   }
 
   const OrderProblem& p_;
@@ -136,11 +146,13 @@ NodeOrder find_order(const Facts& facts, const Graph& graph, const std::vector<N
   return order;
 }
 
-std::vector<NodeOrder> find_list_orders(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, bool split_phases) {
+std::vector<NodeOrder> find_list_orders(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source,
+                                        bool split_phases) {
   const OrderProblem problem = order_problem(facts, graph, source, split_phases);
   std::vector<NodeOrder> orders;
   for (const ListOrder& list : list_orders(problem))
-    orders.push_back({list.name, nodes_in_order(facts, graph, source, problem, list.items), most(live_in_order(problem, list.items)), false});
+    orders.push_back({list.name, nodes_in_order(facts, graph, source, problem, list.items),
+                      most(live_in_order(problem, list.items)), false});
   return orders;
 }
 
@@ -152,7 +164,8 @@ std::vector<NodeId> own_sources(const Graph& graph) {
 
 namespace {
 
-// Constants are buffers, and buffers keep their numbers: what is known of the graph that the clones were written into holds for this one.
+// Constants are buffers, and buffers keep their numbers: what is known of the graph that the clones were written into holds for
+// this one.
 void number_constants_as(const Graph& from, const std::vector<NodeId>& nodes, Graph* to) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Literal* literal = from.literal(from.nodes[nodes[i]]);
@@ -182,7 +195,9 @@ Graph reorder(const Graph& graph, const std::vector<NodeId>& nodes) {
 
 ClonedGraph reorder(const ClonedGraph& cloned, const std::vector<NodeId>& nodes) {
   const Graph& from = cloned.graph;
-  std::vector<char> made(cloned.source.empty() ? 0 : static_cast<std::size_t>(*std::max_element(cloned.source.begin(), cloned.source.end())) + 1, 0);
+  std::vector<char> made(
+      cloned.source.empty() ? 0 : static_cast<std::size_t>(*std::max_element(cloned.source.begin(), cloned.source.end())) + 1,
+      0);
   Rewriter rewriter(from);
   ClonedGraph result;
   ValueId before_clones = kNone;  // made by the last node that is neither a clone, nor late, nor a constant
@@ -192,14 +207,17 @@ ClonedGraph reorder(const ClonedGraph& cloned, const std::vector<NodeId>& nodes)
     if (!std::exchange(made[cloned.source[n]], 1)) {
       const NodeId copied = rewriter.copy(n);
       result.late.push_back(!cloned.late.empty() && cloned.late[n]);
-      if (result.late.back()) wait_for(&rewriter.graph(), copied, before_clones);
-      else if (node.n_outputs > 0 && !from.literal(node)) before_clones = rewriter.at(node.first_output + node.n_outputs - 1);
+      if (result.late.back())
+        wait_for(&rewriter.graph(), copied, before_clones);
+      else if (node.n_outputs > 0 && !from.literal(node))
+        before_clones = rewriter.at(node.first_output + node.n_outputs - 1);
       continue;
     }
     result.late.push_back(0);
     std::vector<ValueId> operands, after;
     for (ValueId v : from.inputs(node)) operands.push_back(rewriter.at(v));
-    if (before_clones != kNone && std::find(operands.begin(), operands.end(), before_clones) == operands.end()) after.push_back(before_clones);
+    if (before_clones != kNone && std::find(operands.begin(), operands.end(), before_clones) == operands.end())
+      after.push_back(before_clones);
     const ValueId first = rewriter.graph().nodes[rewriter.clone(n, operands, after)].first_output;
     for (std::int32_t i = 0; i < node.n_outputs; ++i) rewriter.replace(node.first_output + i, first + i);
   }

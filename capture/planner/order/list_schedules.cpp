@@ -37,7 +37,8 @@ ItemOrder walk(const OrderProblem& p, bool newest) {
   return order;
 }
 
-// The problem read backwards: what is made is what is read, and the other way round. Live bytes are those of the reversed order.
+// The problem read backwards: what is made is what is read, and the other way round. Live bytes are those of the reversed
+// order.
 OrderProblem reversed(const OrderProblem& p) {
   const std::int32_t n = p.item_count();
   OrderProblem r;
@@ -54,7 +55,8 @@ OrderProblem reversed(const OrderProblem& p) {
     append(&r.behind, p.before[i]);
     r.first_handover.push_back(0);
   }
-  // A value is born with the first of its users to run, whichever that is. That is more than a maker can say, so its last reader stands for it.
+  // A value is born with the first of its users to run, whichever that is. That is more than a maker can say, so its last
+  // reader stands for it.
   std::vector<std::vector<std::int32_t>> reads(static_cast<std::size_t>(n)), makes(static_cast<std::size_t>(n));
   for (std::int32_t v = 0; v < p.value_count(); ++v) {
     const auto readers = p.readers[v];
@@ -67,7 +69,7 @@ OrderProblem reversed(const OrderProblem& p) {
       continue;
     }
     for (std::size_t k = 1; k < readers.size(); ++k) reads[n - 1 - readers[k]].push_back(v);
-    if (p.maker[v] != kNone) {   // whoever opens a whole is among its readers
+    if (p.maker[v] != kNone) {  // whoever opens a whole is among its readers
       reads[n - 1 - p.maker[v]].push_back(v);
       r.readers.numbers.push_back(n - 1 - p.maker[v]);
     }
@@ -95,11 +97,13 @@ std::int64_t best_behind(const OrderProblem& p, const DownSet& set, std::int32_t
       if (!p.readers[v].empty()) net += p.bytes[v];
     for (std::int32_t v : p.opens[next]) {
       const auto openers = p.openers[v];
-      if (std::none_of(openers.begin(), openers.end(), [&](std::int32_t o) { return o == item || set.has_run(o); })) net += p.bytes[v];
+      if (std::none_of(openers.begin(), openers.end(), [&](std::int32_t o) { return o == item || set.has_run(o); }))
+        net += p.bytes[v];
     }
     for (std::int32_t v : p.reads[next]) {
       const auto readers = p.readers[v];
-      if (std::all_of(readers.begin(), readers.end(), [&](std::int32_t r) { return r == next || r == item || set.has_run(r); })) net -= p.bytes[v];
+      if (std::all_of(readers.begin(), readers.end(), [&](std::int32_t r) { return r == next || r == item || set.has_run(r); }))
+        net -= p.bytes[v];
     }
     best = std::min(best, net);
   }

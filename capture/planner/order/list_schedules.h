@@ -1,4 +1,5 @@
-// List schedules: of the items that could run next, one is taken by a simple rule. O(items x items that could run) and little of each.
+// List schedules: of the items that could run next, one is taken by a simple rule. O(items x items that could run) and little
+// of each.
 #pragma once
 
 #include <tapedeck/capture/planner/order/order_problem.h>
@@ -13,11 +14,12 @@ struct ListOrder {
 };
 
 ItemOrder recorded_order(const OrderProblem& problem);
-ItemOrder breadth_first(const OrderProblem& problem);   // whoever could run first
-ItemOrder depth_first(const OrderProblem& problem);     // whoever could run last: what the item before made ready
-ItemOrder on_demand(const OrderProblem& problem);       // each sink in turn, behind what it needs and has not been run yet
-// Least peak memory first: of the items that do not raise the peak the one that leaves the fewest bytes alive; else the one that raises it least.
-// `ahead`: bytes that the best of its successors would leave count instead, where it alone waits for it (the successor-aware variant).
+ItemOrder breadth_first(const OrderProblem& problem);  // whoever could run first
+ItemOrder depth_first(const OrderProblem& problem);    // whoever could run last: what the item before made ready
+ItemOrder on_demand(const OrderProblem& problem);      // each sink in turn, behind what it needs and has not been run yet
+// Least peak memory first: of the items that do not raise the peak the one that leaves the fewest bytes alive; else the one
+// that raises it least. `ahead`: bytes that the best of its successors would leave count instead, where it alone waits for it
+// (the successor-aware variant).
 ItemOrder least_peak_first(const OrderProblem& problem, bool ahead);
 ItemOrder reversed_least_peak(const OrderProblem& problem);  // the same rule from the end of the graph to its beginning
 

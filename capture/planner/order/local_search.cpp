@@ -188,11 +188,13 @@ class Climber {
   std::vector<char> in_block_;          // by item: scratch of the moves
   std::vector<std::int64_t> live_;      // by position
   std::int64_t peak_ = 0, work_ = 0;
-  std::int32_t at_ = 0;                 // the first position at the peak
+  std::int32_t at_ = 0;  // the first position at the peak
 };
 
 }  // namespace
 
-Climbed climb_order(const OrderProblem& problem, const ItemOrder& start, const OrderClimb& climb) { return Climber(problem, start, climb).climb(); }
+Climbed climb_order(const OrderProblem& problem, const ItemOrder& start, const OrderClimb& climb) {
+  return Climber(problem, start, climb).climb();
+}
 
 }  // namespace tapedeck

@@ -1,5 +1,6 @@
-// Local search on the exact peak. Of what is alive at the peak without being used there, something is made later, with all that hangs on it;
-// or its last readers run earlier, with all that they need. A move is kept if it lowers the peak, or the number of items at it.
+// Local search on the exact peak. Of what is alive at the peak without being used there, something is made later, with all that
+// hangs on it; or its last readers run earlier, with all that they need. A move is kept if it lowers the peak, or the number of
+// items at it.
 #pragma once
 
 #include <tapedeck/capture/planner/order/order_problem.h>
@@ -18,7 +19,7 @@ struct OrderClimb {
 struct Climbed {
   ItemOrder items;
   std::int64_t peak = 0;
-  std::int64_t work = 0;   // that it took
+  std::int64_t work = 0;  // that it took
 };
 
 // Never above the peak of `start`. Deterministic. A move costs the items that it passes over.

@@ -65,7 +65,7 @@ class Follower {
 
   const OrderProblem& p_;
   std::unordered_map<std::string_view, std::int32_t> item_of_;
-  std::vector<std::int32_t> left_;   // by item: how many of those it waits for have not run
+  std::vector<std::int32_t> left_;  // by item: how many of those it waits for have not run
   std::vector<char> has_run_, is_named_;
   ItemOrder items_;
 };

@@ -35,9 +35,15 @@ std::span<const ValueId> waits_for(const Facts& facts, const Graph& graph, NodeI
 class ProblemMaker {
  public:
   ProblemMaker(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, bool split_phases)
-      : facts_(facts), graph_(graph), source_(source), original_(first_copies(source, facts.graph->nodes.size())),
-        first_copy_(facts.graph->nodes.size(), kNone), root_(graph.values.size()), value_(graph.values.size(), kNone),
-        item_(graph.nodes.size(), kNone), last_reader_(graph.values.size(), kNone) {
+      : facts_(facts),
+        graph_(graph),
+        source_(source),
+        original_(first_copies(source, facts.graph->nodes.size())),
+        first_copy_(facts.graph->nodes.size(), kNone),
+        root_(graph.values.size()),
+        value_(graph.values.size(), kNone),
+        item_(graph.nodes.size(), kNone),
+        last_reader_(graph.values.size(), kNone) {
     for (NodeId n = graph.node_count(); n-- > 0;) first_copy_[source[n]] = n;
     if (split_phases) phases_ = run_phases(graph);
   }
@@ -173,7 +179,8 @@ class ProblemMaker {
   void add_opens(NodeId n, const std::vector<std::int32_t>& wholes) {
     for (std::int32_t whole : wholes) {
       const auto operands = graph_.inputs(graph_.nodes[n]);
-      if (std::none_of(operands.begin(), operands.end(), [&](ValueId v) { return value_[root_[v]] == whole; })) p_.opens.numbers.push_back(whole);
+      if (std::none_of(operands.begin(), operands.end(), [&](ValueId v) { return value_[root_[v]] == whole; }))
+        p_.opens.numbers.push_back(whole);
     }
     p_.opens.close();
   }
@@ -249,11 +256,11 @@ class ProblemMaker {
   const Facts& facts_;
   const Graph& graph_;
   const std::vector<NodeId>& source_;
-  const std::vector<NodeId> original_;       // by node
-  std::vector<NodeId> first_copy_;           // by node of facts.graph
-  std::vector<ValueId> root_;                // by value of the graph
-  std::vector<std::int32_t> value_, item_;   // by value, by node of the graph
-  std::vector<char> is_whole_;               // by value of the problem
+  const std::vector<NodeId> original_;      // by node
+  std::vector<NodeId> first_copy_;          // by node of facts.graph
+  std::vector<ValueId> root_;               // by value of the graph
+  std::vector<std::int32_t> value_, item_;  // by value, by node of the graph
+  std::vector<char> is_whole_;              // by value of the problem
   std::vector<NodeId> last_reader_;
   std::vector<Phase> phases_;
   Phase phase_ = Phase::forward;
@@ -305,7 +312,8 @@ namespace {
 class Reached {
  public:
   // Items in an order in which each is told of those that it is linked to before it is asked.
-  explicit Reached(std::int32_t items) : words_((static_cast<std::size_t>(items) + 63) / 64), bits_(words_ * static_cast<std::size_t>(items), 0) {}
+  explicit Reached(std::int32_t items)
+      : words_((static_cast<std::size_t>(items) + 63) / 64), bits_(words_ * static_cast<std::size_t>(items), 0) {}
   void link(std::int32_t i, std::span<const std::int32_t> to) {
     row(i)[i / 64] |= std::uint64_t{1} << (i % 64);
     for (std::int32_t k : to)
@@ -345,7 +353,8 @@ std::vector<std::int64_t> kept_across(const OrderProblem& p) {
     for (std::int32_t m : openers) drop(m);
     for (std::int32_t r : readers) drop(r);
     for (std::size_t w = first; w <= last; ++w)
-      for (std::uint64_t left = between[w]; left != 0; left &= left - 1) bytes[w * 64 + static_cast<std::size_t>(std::countr_zero(left))] += p.bytes[v];
+      for (std::uint64_t left = between[w]; left != 0; left &= left - 1)
+        bytes[w * 64 + static_cast<std::size_t>(std::countr_zero(left))] += p.bytes[v];
   }
   return bytes;
 }
@@ -426,8 +435,8 @@ class OrderWriter {
 
 }  // namespace
 
-std::vector<NodeId> nodes_in_order(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, const OrderProblem& problem,
-                                   const ItemOrder& order) {
+std::vector<NodeId> nodes_in_order(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source,
+                                   const OrderProblem& problem, const ItemOrder& order) {
   return OrderWriter(facts, graph, source).write(problem, order);
 }
 

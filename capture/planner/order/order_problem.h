@@ -1,12 +1,13 @@
 // What an order of nodes must respect and what it costs in live bytes, and nothing else of the graph.
 //
-// An *item* is a node that takes its turn. Windows and constants are none: they cost no bytes and stand just before their first reader.
-// Items are numbered as the graph has them, so the graph's own order is 0, 1, 2, ... A *value* is a root with bytes in the arena (planner/facts/facts.h).
-// Most have one maker. A *whole*, in which parts of it lie (analysis/parts.h), has those of the parts that write into it without need of each
-// other: whichever runs first opens it, and to all others, as to whoever reads the whole or a part, it is something they read.
+// An *item* is a node that takes its turn. Windows and constants are none: they cost no bytes and stand just before their first
+// reader. Items are numbered as the graph has them, so the graph's own order is 0, 1, 2, ... A *value* is a root with bytes in
+// the arena (planner/facts/facts.h). Most have one maker. A *whole*, in which parts of it lie (analysis/parts.h), has those of
+// the parts that write into it without need of each other: whichever runs first opens it, and to all others, as to whoever
+// reads the whole or a part, it is something they read.
 //
-// Live bytes while item i runs, to the byte what layout.h counts: values made before or by i and read by i or later; its scratch; less what
-// it computes in place of an operand that dies there.
+// Live bytes while item i runs, to the byte what layout.h counts: values made before or by i and read by i or later; its
+// scratch; less what it computes in place of an operand that dies there.
 #pragma once
 
 #include <tapedeck/capture/planner/rematerialize/rematerialize.h>
@@ -33,18 +34,18 @@ struct Handover {
 
 struct OrderProblem {
   // By item.
-  std::vector<NodeId> node;            // kNone: a fence between phases
-  NumberLists before, behind;          // items it waits for and that wait for it: operands, order edges, effects, old bytes of states
-  NumberLists reads, makes;            // values; a whole is in `reads` of all that touch it, in `makes` of none
-  NumberLists opens;                   // wholes that the item may be the first to write into
-  std::vector<std::int64_t> scratch;   // bytes
+  std::vector<NodeId> node;    // kNone: a fence between phases
+  NumberLists before, behind;  // items it waits for and that wait for it: operands, order edges, effects, old bytes of states
+  NumberLists reads, makes;    // values; a whole is in `reads` of all that touch it, in `makes` of none
+  NumberLists opens;           // wholes that the item may be the first to write into
+  std::vector<std::int64_t> scratch;  // bytes
   std::vector<Handover> handovers;
   std::vector<std::int32_t> first_handover = {0};
   // By value.
   std::vector<std::int64_t> bytes;
-  std::vector<std::int32_t> maker;     // kNone: a whole
-  NumberLists readers;                 // last first
-  NumberLists openers;                 // of a whole; of others none
+  std::vector<std::int32_t> maker;  // kNone: a whole
+  NumberLists readers;              // last first
+  NumberLists openers;              // of a whole; of others none
 
   std::int32_t item_count() const { return static_cast<std::int32_t>(node.size()); }
   std::int32_t value_count() const { return static_cast<std::int32_t>(bytes.size()); }
@@ -56,15 +57,17 @@ struct OrderProblem {
 
 using ItemOrder = std::vector<std::int32_t>;
 
-// Of a graph with or without clones: `source` names for each of its nodes the node of facts.graph that it is or repeats. New clones may go
-// anywhere behind what they repeat. With split_phases the graph's stretches of one phase each stay where they are. O(nodes + operands).
+// Of a graph with or without clones: `source` names for each of its nodes the node of facts.graph that it is or repeats. New
+// clones may go anywhere behind what they repeat. With split_phases the graph's stretches of one phase each stay where they
+// are. O(nodes + operands).
 OrderProblem order_problem(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, bool split_phases);
 
 // By position: the bytes alive while that item runs. O(items + reads).
 std::vector<std::int64_t> live_in_order(const OrderProblem& problem, const ItemOrder& order);
 
-// Bytes that any order has alive at once: some item with its operands, its results and all that is made before it and read behind it
-// whatever the order. O(items^2 / 64 + items x values); of more than 3,000 items only operands and results are counted.
+// Bytes that any order has alive at once: some item with its operands, its results and all that is made before it and read
+// behind it whatever the order. O(items^2 / 64 + items x values); of more than 3,000 items only operands and results are
+// counted.
 std::int64_t order_bound(const OrderProblem& problem);
 
 // Of the items that may make a value, the one that does where `position` says when each runs.
@@ -76,7 +79,7 @@ inline std::int32_t first_maker(const OrderProblem& problem, std::int32_t value,
 }
 
 // The nodes of the graph in this order of items, windows and constants put in.
-std::vector<NodeId> nodes_in_order(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source, const OrderProblem& problem,
-                                   const ItemOrder& order);
+std::vector<NodeId> nodes_in_order(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source,
+                                   const OrderProblem& problem, const ItemOrder& order);
 
 }  // namespace tapedeck

@@ -76,7 +76,11 @@ class SetPool {
 class Searcher {
  public:
   Searcher(const OrderProblem& problem, const OrderSearch& search)
-      : p_(problem), search_(search), width_(static_cast<std::size_t>(search.width)), stepper_(problem), by_size_(static_cast<std::size_t>(problem.item_count()) + 1) {}
+      : p_(problem),
+        search_(search),
+        width_(static_cast<std::size_t>(search.width)),
+        stepper_(problem),
+        by_size_(static_cast<std::size_t>(problem.item_count()) + 1) {}
 
   OrderFound search() {
     OrderFound found;
@@ -113,7 +117,8 @@ class Searcher {
       std::size_t best = set->ready.size();
       for (std::size_t i = 0; i < set->ready.size(); ++i) {
         const ReadyItem& r = set->ready[i];
-        if (r.net <= 0 && set->live + r.extra <= free && (best == set->ready.size() || r.item < set->ready[best].item)) best = i;
+        if (r.net <= 0 && set->live + r.extra <= free && (best == set->ready.size() || r.item < set->ready[best].item))
+          best = i;
       }
       if (best == set->ready.size()) break;
       run(set, best);
@@ -139,7 +144,8 @@ class Searcher {
     choices_.clear();
     for (std::size_t i = 0; i < set.ready.size(); ++i) {
       const ReadyItem& r = set.ready[i];
-      if (set.live + r.extra < search_.below) choices_.emplace_back(std::max({set.peak, set.live + r.extra, search_.good}), r.net, r.item, i);
+      if (set.live + r.extra < search_.below)
+        choices_.emplace_back(std::max({set.peak, set.live + r.extra, search_.good}), r.net, r.item, i);
     }
     std::sort(choices_.begin(), choices_.end());
     if (search_.branches > 0 && choices_.size() > static_cast<std::size_t>(search_.branches)) {
@@ -173,7 +179,8 @@ class Searcher {
   }
 
   static std::int64_t bytes_of(const DownSet& set) {
-    return static_cast<std::int64_t>(sizeof set + set.done.size() * sizeof set.done[0] + set.ready.size() * sizeof set.ready[0]);
+    return static_cast<std::int64_t>(sizeof set + set.done.size() * sizeof set.done[0] +
+                                     set.ready.size() * sizeof set.ready[0]);
   }
 
   // There are too many sets. Those of the size that is being looked at are not waiting any more.
@@ -199,14 +206,15 @@ class Searcher {
 
   const OrderProblem& p_;
   const OrderSearch& search_;
-  std::size_t width_;                 // sets of each size that are kept
-  std::int64_t waiting_bytes_ = 0;    // of sets larger than those that are being looked at
-  std::int32_t looked_at_ = -1;       // the size of these
+  std::size_t width_;               // sets of each size that are kept
+  std::int64_t waiting_bytes_ = 0;  // of sets larger than those that are being looked at
+  std::int32_t looked_at_ = -1;     // the size of these
   OrderStepper stepper_;
   SetPool pool_;
   std::vector<std::vector<std::int32_t>> by_size_;  // sets by how many items have run
   std::vector<Ran> ran_;
-  std::vector<std::tuple<std::int64_t, std::int64_t, std::int32_t, std::size_t>> choices_;  // the peak, what is left alive, the item, its place
+  std::vector<std::tuple<std::int64_t, std::int64_t, std::int32_t, std::size_t>>
+      choices_;  // the peak, what is left alive, the item, its place
   bool complete_ = true;
 };
 

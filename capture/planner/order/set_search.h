@@ -1,9 +1,11 @@
-// Search over sets of items that have run (down-sets): what is alive depends on the set alone, so of all orders that lead to a set only the
-// one with the lowest peak matters. With room for all sets this is the exact dynamic programming of SERENITY (MLSys 2020); with room for a few
-// of each size it is a beam. Graphs fall apart by themselves where an item is before or behind all others: only one set has that item last.
+// Search over sets of items that have run (down-sets): what is alive depends on the set alone, so of all orders that lead to a
+// set only the one with the lowest peak matters. With room for all sets this is the exact dynamic programming of SERENITY
+// (MLSys 2020); with room for a few of each size it is a beam. Graphs fall apart by themselves where an item is before or
+// behind all others: only one set has that item last.
 //
-// What cannot hurt is done at once: an item that leaves no more alive than before, and while it runs no more than some order has alive anyway,
-// may as well run now. (Whatever runs between now and its later place sees no more bytes than it would have: more readers are done.)
+// What cannot hurt is done at once: an item that leaves no more alive than before, and while it runs no more than some order
+// has alive anyway, may as well run now. (Whatever runs between now and its later place sees no more bytes than it would have:
+// more readers are done.)
 #pragma once
 
 #include <tapedeck/capture/planner/order/order_problem.h>
@@ -14,19 +16,21 @@
 namespace tapedeck {
 
 struct OrderSearch {
-  std::int64_t below = 0;    // only orders with a lower peak are wanted
-  std::int64_t good = 0;     // a peak up to this is as good as any: a lower bound, or what would do
-  std::int32_t width = 0;    // sets of each size that are kept; half as many, and so on, once those not yet looked at outgrow `bytes`
-  std::int32_t branches = 0; // items tried from a set; 0: all
-  std::int64_t work = 0;     // look-ups
+  std::int64_t below = 0;  // only orders with a lower peak are wanted
+  std::int64_t good = 0;   // a peak up to this is as good as any: a lower bound, or what would do
+  std::int32_t width =
+      0;  // sets of each size that are kept; half as many, and so on, once those not yet looked at outgrow `bytes`
+  std::int32_t branches = 0;  // items tried from a set; 0: all
+  std::int64_t work = 0;      // look-ups
   const std::atomic<bool>* cancel = nullptr;
-  std::int64_t bytes = std::int64_t{128} << 20;   // an estimate; sets of the size that is being looked at may take as many again
+  std::int64_t bytes = std::int64_t{128} << 20;  // an estimate; sets of the size that is being looked at may take as many again
 };
 
 struct OrderFound {
-  ItemOrder items;           // empty if nothing was found
+  ItemOrder items;  // empty if nothing was found
   std::int64_t peak = 0;
-  bool complete = false;     // nothing was left out: there is no such order if none was found; with good <= the least peak, none is lower
+  bool complete =
+      false;  // nothing was left out: there is no such order if none was found; with good <= the least peak, none is lower
   std::int64_t work = 0;
 };
 

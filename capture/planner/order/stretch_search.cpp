@@ -72,7 +72,8 @@ class WindowSearcher {
   OrderProblem make_window(std::int32_t first, std::int32_t last) {
     const std::int32_t end = last - first + 2;
     std::vector<Span> spans = find_spans(first, last);
-    std::vector<std::vector<std::int32_t>> before(static_cast<std::size_t>(end) + 1), behind = before, reads = before, makes = before, opens = before;
+    std::vector<std::vector<std::int32_t>> before(static_cast<std::size_t>(end) + 1), behind = before, reads = before,
+                                                                                      makes = before, opens = before;
     for (std::int32_t i = 1; i < end; ++i) {
       before[i].push_back(0);
       before[end].push_back(i);
@@ -127,8 +128,10 @@ class WindowSearcher {
       if (p_.maker[v] == kNone && span.maker > 0) find_openers(first, last, &span);
       bool later = false;
       for (std::int32_t r : p_.readers[v]) {
-        if (position_[r] > last) later = true;
-        else if (position_[r] >= first) span.readers.push_back(position_[r] - first + 1);
+        if (position_[r] > last)
+          later = true;
+        else if (position_[r] >= first)
+          span.readers.push_back(position_[r] - first + 1);
       }
       if (later) span.readers.push_back(last - first + 2);
       spans.push_back(std::move(span));
@@ -159,6 +162,8 @@ class WindowSearcher {
 
 }  // namespace
 
-std::int64_t search_windows(const OrderProblem& problem, WindowSearch* search, ItemOrder* order) { return WindowSearcher(problem, search, order).run(); }
+std::int64_t search_windows(const OrderProblem& problem, WindowSearch* search, ItemOrder* order) {
+  return WindowSearcher(problem, search, order).run();
+}
 
 }  // namespace tapedeck

@@ -1,5 +1,6 @@
-// Search within a stretch of an order: the items around the peak in another order, all others where they are. What comes into the stretch and
-// what is needed behind it are one item each, so a stretch is a problem like the whole and the search of sets takes it (set_search.h).
+// Search within a stretch of an order: the items around the peak in another order, all others where they are. What comes into
+// the stretch and what is needed behind it are one item each, so a stretch is a problem like the whole and the search of sets
+// takes it (set_search.h).
 #pragma once
 
 #include <tapedeck/capture/planner/order/order_problem.h>
@@ -15,8 +16,8 @@ struct WindowSearch {
   const std::atomic<bool>* cancel = nullptr;
 };
 
-// Lowers the peak of `order`, stretch by stretch, until none around the peak can be bettered or the work is done. Returns the peak; `work` of
-// `search` is what is left of it. Deterministic.
+// Lowers the peak of `order`, stretch by stretch, until none around the peak can be bettered or the work is done. Returns the
+// peak; `work` of `search` is what is left of it. Deterministic.
 std::int64_t search_windows(const OrderProblem& problem, WindowSearch* search, ItemOrder* order);
 
 }  // namespace tapedeck

@@ -10,7 +10,7 @@ namespace tapedeck {
 // Calls visit(Steps) for every stretch of steps between the buffer's holes, ascending.
 template <class Visit>
 void each_alive(const Tenant& b, Visit&& visit) {
-  std::int64_t from = b.birth;   // a hole may end with the last step there is
+  std::int64_t from = b.birth;  // a hole may end with the last step there is
   for (const Steps& hole : b.holes) {
     if (hole.first > from) visit(Steps{static_cast<std::int32_t>(from), hole.first - 1});
     from = std::max(from, std::int64_t{hole.last} + 1);
@@ -41,7 +41,7 @@ class Stretches {
 
  private:
   const Tenant& b_;
-  std::int64_t from_;   // a hole may end with the last step there is
+  std::int64_t from_;  // a hole may end with the last step there is
   std::size_t hole_ = 0;
   Steps now_;
   bool is_over_ = false;
@@ -53,9 +53,12 @@ inline bool alive_together(const Tenant& a, const Tenant& b) {
   if (a.holes.empty() && b.holes.empty()) return true;
   Stretches x(a), y(b);
   while (!x.is_over() && !y.is_over()) {
-    if (x.now().last < y.now().first) x.next();
-    else if (y.now().last < x.now().first) y.next();
-    else return true;
+    if (x.now().last < y.now().first)
+      x.next();
+    else if (y.now().last < x.now().first)
+      y.next();
+    else
+      return true;
   }
   return false;
 }

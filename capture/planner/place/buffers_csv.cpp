@@ -19,7 +19,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;       // of a size, an offset or an alignment
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;  // of a size, an offset or an alignment
 constexpr std::size_t kMostBuffers = std::size_t{1} << 26;
 
 enum Column { kId, kLower, kUpper, kEnd, kSize, kAlignment, kHint, kOffset, kGaps, kColumns };
@@ -28,8 +28,10 @@ struct ColumnName {
   const char* name;
   Column column;
 };
-constexpr ColumnName kNames[] = {{"id", kId},       {"buffer", kId}, {"buffer_id", kId}, {"lower", kLower},         {"start", kLower}, {"begin", kLower},  {"upper", kUpper},
-                                 {"end", kEnd},     {"size", kSize}, {"alignment", kAlignment}, {"hint", kHint}, {"offset", kOffset}, {"gaps", kGaps}};
+constexpr ColumnName kNames[] = {{"id", kId},       {"buffer", kId},           {"buffer_id", kId}, {"lower", kLower},
+                                 {"start", kLower}, {"begin", kLower},         {"upper", kUpper},  {"end", kEnd},
+                                 {"size", kSize},   {"alignment", kAlignment}, {"hint", kHint},    {"offset", kOffset},
+                                 {"gaps", kGaps}};
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -47,8 +49,8 @@ std::vector<std::string> split(std::string_view line, char at) {
   }
 }
 
-// As `split` at commas, but those within double quotes stand for themselves (RFC 4180). Fields keep their quotes, so that they can be written
-// as they were read. Nothing if a quote is left open.
+// As `split` at commas, but those within double quotes stand for themselves (RFC 4180). Fields keep their quotes, so that they
+// can be written as they were read. Nothing if a quote is left open.
 std::optional<std::vector<std::string>> split_row(std::string_view line) {
   std::vector<std::string> fields;
   for (std::size_t from = 0;;) {
@@ -70,7 +72,8 @@ std::string_view unquoted(std::string_view field) {
 
 // The column of this name in a header, kColumns if it is none that is looked at.
 Column column_named(std::string_view field) {
-  const auto known = std::find_if(std::begin(kNames), std::end(kNames), [&](const ColumnName& n) { return unquoted(field) == n.name; });
+  const auto known =
+      std::find_if(std::begin(kNames), std::end(kNames), [&](const ColumnName& n) { return unquoted(field) == n.name; });
   return known == std::end(kNames) ? kColumns : known->column;
 }
 
@@ -94,7 +97,8 @@ struct Life {
 
 class Parser {
  public:
-  Parser(std::string_view text, const std::string& name, std::int64_t default_alignment) : rest_(text), name_(name), default_alignment_(default_alignment) {}
+  Parser(std::string_view text, const std::string& name, std::int64_t default_alignment)
+      : rest_(text), name_(name), default_alignment_(default_alignment) {}
 
   BufferList parse() {
     if (!next_line()) {
@@ -113,7 +117,9 @@ class Parser {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& message) const { throw ParseError(fmt::format("{}:{}: error: {}", name_, line_number_, message)); }
+  [[noreturn]] void fail(const std::string& message) const {
+    throw ParseError(fmt::format("{}:{}: error: {}", name_, line_number_, message));
+  }
 
   // False at the end or at a blank line.
   bool next_line() {
@@ -141,8 +147,11 @@ class Parser {
     }
     if (at_[kUpper] && at_[kEnd]) fail("both 'upper' and 'end' (the last time itself): one is enough");
     for (const auto& [name, column] : {ColumnName{"id", kId}, ColumnName{"lower", kLower}, ColumnName{"size", kSize}})
-      if (!at_[column]) fail(fmt::format("no column '{}' in the header '{}'; there must be id, lower, upper and size", name, shown(trimmed(line_))));
-    if (!at_[kUpper] && !at_[kEnd]) fail(fmt::format("no column 'upper' in the header '{}'; there must be id, lower, upper and size", shown(trimmed(line_))));
+      if (!at_[column])
+        fail(fmt::format("no column '{}' in the header '{}'; there must be id, lower, upper and size", name,
+                         shown(trimmed(line_))));
+    if (!at_[kUpper] && !at_[kEnd])
+      fail(fmt::format("no column 'upper' in the header '{}'; there must be id, lower, upper and size", shown(trimmed(line_))));
     for (const std::string& column : list_.columns) look_for_misspelling(unquoted(column));
   }
 
@@ -153,7 +162,8 @@ class Parser {
     for (const ColumnName& n : kNames)
       if (!at_[n.column] && n.column != kUpper && n.column != kEnd) missing.push_back(n.name);
     std::string lower(column);
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (const std::string near = closest(lower, missing); !near.empty())
       list_.doubts.push_back(fmt::format("column '{}' is not looked at: did you mean '{}'?", shown(column), near));
   }
@@ -174,8 +184,10 @@ class Parser {
     const std::string_view text = field(column), what = named(column);
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc::result_out_of_range) fail(fmt::format("{} {} is too {}", what, shown(text), text.front() == '-' ? "small" : "large"));
-    if (error != std::errc() || end != text.data() + text.size()) fail(fmt::format("{} '{}' is not a whole number", what, shown(text)));
+    if (error == std::errc::result_out_of_range)
+      fail(fmt::format("{} {} is too {}", what, shown(text), text.front() == '-' ? "small" : "large"));
+    if (error != std::errc() || end != text.data() + text.size())
+      fail(fmt::format("{} '{}' is not a whole number", what, shown(text)));
     if (value < least || value > most) fail(fmt::format("{} {} is not within {}..{}", what, value, least, most));
     return value;
   }
@@ -202,7 +214,8 @@ class Parser {
     b.alignment = optional(kAlignment, 1, default_alignment_);
     b.hint = optional(kHint, 0, -1);
     b.fixed = optional(kOffset, 0, -1);
-    if (b.fixed >= 0 && b.fixed % b.alignment != 0) fail(fmt::format("offset {} is not a multiple of the alignment, {}", b.fixed, b.alignment));
+    if (b.fixed >= 0 && b.fixed % b.alignment != 0)
+      fail(fmt::format("offset {} is not a multiple of the alignment, {}", b.fixed, b.alignment));
     list_.buffers.push_back(std::move(b));
     read_life();
   }
@@ -219,9 +232,10 @@ class Parser {
         if (gap.find('@') == std::string::npos || is_empty_window(gap)) life.gaps.push_back(times);
       }
     std::sort(life.gaps.begin(), life.gaps.end(), [](const Times& a, const Times& b) { return a.first < b.first; });
-    std::int64_t from = life.whole.first;   // joined where they touch; then none may be left of the life
+    std::int64_t from = life.whole.first;  // joined where they touch; then none may be left of the life
     for (const Times& gap : life.gaps) from = gap.first <= from ? std::max(from, gap.end) : life.whole.first - 1;
-    if (!life.gaps.empty() && from == life.whole.end) fail(fmt::format("gaps leave nothing of the life of buffer {}", shown(field(kId))));
+    if (!life.gaps.empty() && from == life.whole.end)
+      fail(fmt::format("gaps leave nothing of the life of buffer {}", shown(field(kId))));
     lives_.push_back(std::move(life));
   }
 
@@ -235,15 +249,19 @@ class Parser {
   bool is_empty_window(const std::string& gap) const {
     const std::string window = gap.substr(gap.find('@') + 1);
     const std::size_t colon = window.find(':');
-    const char *const begin = window.data(), *const end = begin + window.size(), *const middle = colon == std::string::npos ? end : begin + colon;
+    const char *const begin = window.data(), *const end = begin + window.size(),
+                      *const middle = colon == std::string::npos ? end : begin + colon;
     std::int64_t low = 0, high = 0;
     if (middle == end || !is_number(begin, middle, &low) || !is_number(middle + 1, end, &high))
       fail(fmt::format("gap '{}' is not of the form a-b or a-b@lo:hi, of whole numbers", shown(gap)));
     const std::int64_t size = list_.buffers.back().bytes;
-    if (low < 0 || low > high || high > size) fail(fmt::format("gap '{}': its window is not within the {} bytes of the buffer", shown(gap), size));
+    if (low < 0 || low > high || high > size)
+      fail(fmt::format("gap '{}': its window is not within the {} bytes of the buffer", shown(gap), size));
     if (low != high && high - low != size)
-      fail(fmt::format("gap '{}': that part of a buffer is needed in a gap (a-b@lo:hi) is not supported, but none (0:0) and all of it (0:{})",
-                       shown(gap), size));
+      fail(
+          fmt::format("gap '{}': that part of a buffer is needed in a gap (a-b@lo:hi) is not supported, but none (0:0) and all "
+                      "of it (0:{})",
+                      shown(gap), size));
     return low == high;
   }
 
@@ -253,13 +271,15 @@ class Parser {
   }
 
   Times read_gap(const std::string& text, const Times& whole) const {
-    const std::size_t dash = text.find('-', 1);   // the first may be a sign
+    const std::size_t dash = text.find('-', 1);  // the first may be a sign
     if (dash == std::string::npos) fail(fmt::format("gap '{}' is not of the form a-b, of whole numbers", shown(text)));
     Times gap;
     const char *const begin = text.data(), *const middle = begin + dash, *const end = begin + text.size();
     const auto first = std::from_chars(begin, middle, gap.first), last = std::from_chars(middle + 1, end, gap.end);
-    if (first.ptr != middle || last.ptr != end || dash + 1 == text.size()) fail(fmt::format("gap '{}' is not of the form a-b, of whole numbers", shown(text)));
-    if (first.ec != std::errc() || last.ec != std::errc()) fail(fmt::format("gap '{}' is not within the life {}..{}", shown(text), whole.first, whole.end));
+    if (first.ptr != middle || last.ptr != end || dash + 1 == text.size())
+      fail(fmt::format("gap '{}' is not of the form a-b, of whole numbers", shown(text)));
+    if (first.ec != std::errc() || last.ec != std::errc())
+      fail(fmt::format("gap '{}' is not within the life {}..{}", shown(text), whole.first, whole.end));
     if (gap.first >= gap.end || gap.first < whole.first || gap.end > whole.end)
       fail(fmt::format("gap '{}' is not within the life {}..{}, or empty", shown(text), whole.first, whole.end));
     return gap;
@@ -274,7 +294,9 @@ class Parser {
     }
     std::sort(times.begin(), times.end());
     times.erase(std::unique(times.begin(), times.end()), times.end());
-    const auto step = [&](std::int64_t time) { return static_cast<std::int32_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin()); };
+    const auto step = [&](std::int64_t time) {
+      return static_cast<std::int32_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin());
+    };
     if (times.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) fail("too many different times");
     for (std::size_t i = 0; i < lives_.size(); ++i) {
       Tenant& b = list_.buffers[i];
@@ -292,7 +314,8 @@ class Parser {
 
   void find_arenas() {
     const auto named = [](const std::string& column) { return unquoted(column) == "arena"; };
-    const auto at = static_cast<std::size_t>(std::find_if(list_.columns.begin(), list_.columns.end(), named) - list_.columns.begin());
+    const auto at =
+        static_cast<std::size_t>(std::find_if(list_.columns.begin(), list_.columns.end(), named) - list_.columns.begin());
     if (at == list_.columns.size()) return;
     for (const std::vector<std::string>& row : list_.rows) list_.has_arenas |= row[at] != list_.rows[0][at];
   }
@@ -301,8 +324,8 @@ class Parser {
   const std::string& name_;
   const std::int64_t default_alignment_;
   std::size_t line_number_ = 0;
-  std::optional<std::size_t> at_[kColumns];   // where the columns are
-  std::unordered_map<std::string, std::size_t> ids_;   // and their lines
+  std::optional<std::size_t> at_[kColumns];           // where the columns are
+  std::unordered_map<std::string, std::size_t> ids_;  // and their lines
   std::int64_t sum_ = 0;
   std::vector<Life> lives_;
   BufferList list_;
@@ -310,7 +333,8 @@ class Parser {
 
 // Where the column is, made if need be.
 std::size_t column_of(std::vector<std::string>& columns, const char* name) {
-  const auto known = std::find_if(columns.begin(), columns.end(), [&](const std::string& column) { return unquoted(column) == name; });
+  const auto known =
+      std::find_if(columns.begin(), columns.end(), [&](const std::string& column) { return unquoted(column) == name; });
   const auto at = static_cast<std::size_t>(known - columns.begin());
   if (known == columns.end()) columns.emplace_back(name);
   return at;
@@ -323,7 +347,9 @@ BufferList parse_buffers(std::string_view text, const std::string& name, std::in
 }
 
 std::string shown_id(const BufferList& list, std::size_t i) {
-  const auto column = std::find_if(list.columns.begin(), list.columns.end(), [](const std::string& name) { return column_named(name) == kId; }) - list.columns.begin();
+  const auto column = std::find_if(list.columns.begin(), list.columns.end(),
+                                   [](const std::string& name) { return column_named(name) == kId; }) -
+                      list.columns.begin();
   return shown(unquoted(list.rows[i][column]));
 }
 
@@ -331,7 +357,7 @@ std::string print_buffers(const BufferList& list, const Offsets& placed) {
   std::vector<std::string> columns = list.columns;
   const std::size_t offset = column_of(columns, "offset"), arena = column_of(columns, "arena");
   const auto line = [&](std::vector<std::string> fields) {
-    if (placed.arena.empty()) fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(arena));   // of another placement
+    if (placed.arena.empty()) fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(arena));  // of another placement
     return fmt::format("{}\n", fmt::join(fields, ","));
   };
   std::string text = line(columns);

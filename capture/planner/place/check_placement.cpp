@@ -14,7 +14,7 @@ namespace tapedeck {
 namespace {
 
 std::string find_misplaced(const std::vector<Tenant>& buffers, const Offsets& placed, std::int64_t chunk_bytes) {
-  std::map<std::int32_t, std::int64_t> ends;   // by arena
+  std::map<std::int32_t, std::int64_t> ends;  // by arena
   std::map<std::int32_t, std::int64_t> largest;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const Tenant& b = buffers[i];
@@ -30,14 +30,15 @@ std::string find_misplaced(const std::vector<Tenant>& buffers, const Offsets& pl
   std::int64_t sum = 0;
   for (const auto& [arena, end] : ends) {
     sum += end;
-    if (chunk_bytes > 0 && end > std::max(chunk_bytes, largest[arena])) return fmt::format("arena {} holds {} bytes, more than {}", arena, end, chunk_bytes);
+    if (chunk_bytes > 0 && end > std::max(chunk_bytes, largest[arena]))
+      return fmt::format("arena {} holds {} bytes, more than {}", arena, end, chunk_bytes);
   }
   return sum == placed.end ? "" : fmt::format("the end is {}, not {}", sum, placed.end);
 }
 
 struct Event {
   std::int32_t step;
-  bool begins;        // ends come first
+  bool begins;  // ends come first
   std::int32_t buffer;
 };
 
@@ -56,7 +57,9 @@ std::string find_fault(const std::vector<Tenant>& buffers, const Offsets& placed
       if (steps.last < INT32_MAX) events.push_back({steps.last + 1, false, static_cast<std::int32_t>(i)});
     });
   }
-  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) { return std::tuple(a.step, a.begins, a.buffer) < std::tuple(b.step, b.begins, b.buffer); });
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return std::tuple(a.step, a.begins, a.buffer) < std::tuple(b.step, b.begins, b.buffer);
+  });
   // What is alive, by arena and offset: a newcomer can only meet the ones next to it.
   std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> alive;
   for (const Event& e : events) {
@@ -68,10 +71,12 @@ std::string find_fault(const std::vector<Tenant>& buffers, const Offsets& placed
     }
     const auto clash = [&](std::int32_t k) { return fmt::format("buffers {} and {} overlap in step {}", k, e.buffer, e.step); };
     const auto above = alive.lower_bound({arena, offset});
-    if (above != alive.end() && above->first.first == arena && above->first.second < offset + buffers[e.buffer].bytes) return clash(above->second);
+    if (above != alive.end() && above->first.first == arena && above->first.second < offset + buffers[e.buffer].bytes)
+      return clash(above->second);
     if (above != alive.begin()) {
       const auto below = std::prev(above);
-      if (below->first.first == arena && below->first.second + buffers[below->second].bytes > offset) return clash(below->second);
+      if (below->first.first == arena && below->first.second + buffers[below->second].bytes > offset)
+        return clash(below->second);
     }
     alive.emplace(std::pair(arena, offset), e.buffer);
   }

@@ -8,8 +8,9 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// What is wrong with a placement of these buffers, in a sentence; empty: nothing. Looks at sizes, alignments, fixed offsets, lives and holes
-// (buffers by number), arenas no larger than chunk_bytes (-1: one of any size) and the end, which must be as stated. O(n log n).
+// What is wrong with a placement of these buffers, in a sentence; empty: nothing. Looks at sizes, alignments, fixed offsets,
+// lives and holes (buffers by number), arenas no larger than chunk_bytes (-1: one of any size) and the end, which must be as
+// stated. O(n log n).
 std::string find_fault(const std::vector<Tenant>& buffers, const Offsets& placed, std::int64_t chunk_bytes = -1);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

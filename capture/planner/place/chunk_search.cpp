@@ -1,9 +1,10 @@
-// What is lost at the joints of arenas depends on how their size and those of the large buffers divide, so smaller arenas are often better than
-// the largest that are allowed. Beyond that, the order in which buffers are placed is changed at random and kept if it does no harm: a whole
-// placement for each step, which one arena's climbing (ejection_search.h) does without, but nothing need be known about what gives way at a joint.
+// What is lost at the joints of arenas depends on how their size and those of the large buffers divide, so smaller arenas are
+// often better than the largest that are allowed. Beyond that, the order in which buffers are placed is changed at random and
+// kept if it does no harm: a whole placement for each step, which one arena's climbing (ejection_search.h) does without, but
+// nothing need be known about what gives way at a joint.
 #include <tapedeck/capture/planner/place/chunks.h>
-#include <tapedeck/capture/planner/place/greedy_orders.h>
 #include <tapedeck/capture/planner/place/free_space.h>
+#include <tapedeck/capture/planner/place/greedy_orders.h>
 
 #include <chrono>
 #include <limits>
@@ -15,11 +16,13 @@ namespace {
 
 using PlaceClock = std::chrono::steady_clock;
 
-constexpr double kShares[] = {1, 0.85, 0.75, 0.6, 0.97, 0.94, 0.9, 0.8, 0.7, 0.66, 0.58, 0.55};   // of the largest arena; the best ones first
+constexpr double kShares[] = {1,   0.85, 0.75, 0.6,  0.97, 0.94,
+                              0.9, 0.8,  0.7,  0.66, 0.58, 0.55};  // of the largest arena; the best ones first
 constexpr std::size_t kSharesWithoutSearch = 4;
-constexpr std::int64_t kMayLose = 100;       // without search: the bound by this
-constexpr std::int64_t kPatience = 1000;     // placements in vain, and one for each two buffers, are enough unless there is time to spend
-constexpr std::size_t kFew = 1500;           // buffers, of which a placement is cheap
+constexpr std::int64_t kMayLose = 100;  // without search: the bound by this
+constexpr std::int64_t kPatience =
+    1000;  // placements in vain, and one for each two buffers, are enough unless there is time to spend
+constexpr std::size_t kFew = 1500;  // buffers, of which a placement is cheap
 
 class ChunkSearch {
  public:
@@ -34,7 +37,9 @@ class ChunkSearch {
     for (std::size_t s = 0; s < std::size(kShares) && !is_done(); ++s) {
       const bool is_enough = s > 0 && (is_good() || s >= kSharesWithoutSearch);
       if (is_enough && !(searches && has_time())) break;
-      place_greedily(s == 0 ? options_.chunk_bytes : std::max<std::int64_t>(static_cast<std::int64_t>(static_cast<double>(options_.chunk_bytes) * kShares[s]), 1));
+      place_greedily(s == 0 ? options_.chunk_bytes
+                            : std::max<std::int64_t>(
+                                  static_cast<std::int64_t>(static_cast<double>(options_.chunk_bytes) * kShares[s]), 1));
     }
     if (searches && p_.buffers.size() > 2) change_orders();
     best_.work = work_;
@@ -61,8 +66,9 @@ class ChunkSearch {
     how.stop = stop_;
     each_greedy_attempt(p_, chunks, large.offsets, how, [&](Attempt&& next) {
       work_ += work_of_one();
-      if (next.end < std::numeric_limits<std::int64_t>::max()) take(next, chunks, large);   // else it gave up
-      return is_done() ? p_.bound : std::numeric_limits<std::int64_t>::max();  // an attempt that ends higher may hold less in sum
+      if (next.end < std::numeric_limits<std::int64_t>::max()) take(next, chunks, large);  // else it gave up
+      return is_done() ? p_.bound
+                       : std::numeric_limits<std::int64_t>::max();  // an attempt that ends higher may hold less in sum
     });
   }
 
@@ -104,7 +110,7 @@ class ChunkSearch {
       }
       work_ += work_of_one();
       const Attempt made = place_in_order(next, chunks, large);
-      if (made.end == std::numeric_limits<std::int64_t>::max()) break;   // it gave up
+      if (made.end == std::numeric_limits<std::int64_t>::max()) break;  // it gave up
       const std::int64_t sum = split_up(p_, chunks, made, n_buffers_).end;
       if (sum > end) continue;
       if (sum < end) vain = 0;
@@ -139,7 +145,7 @@ class ChunkSearch {
   std::uint64_t random_ = 0xD1B54A32D192ED03u;
   std::int64_t work_ = 0;
   Offsets best_;
-  Attempt attempt_;       // what best_ was split from, and how
+  Attempt attempt_;  // what best_ was split from, and how
   Chunks chunks_;
   Oversized large_;
 };

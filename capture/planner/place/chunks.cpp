@@ -1,7 +1,7 @@
 #include <tapedeck/capture/planner/place/chunks.h>
 
-#include <tapedeck/capture/planner/place/greedy_orders.h>
 #include <tapedeck/capture/planner/place/free_space.h>
+#include <tapedeck/capture/planner/place/greedy_orders.h>
 
 #include <tuple>
 #include <utility>
@@ -14,7 +14,8 @@ Chunks::Chunks(const std::vector<std::int64_t>& sizes, std::int64_t chunk) : chu
 
 std::int32_t Chunks::arena_of(std::int64_t offset) const {
   if (chunk_ == 0) return 0;
-  if (offset >= starts_.back()) return static_cast<std::int32_t>(starts_.size() - 1 + static_cast<std::size_t>((offset - starts_.back()) / chunk_));
+  if (offset >= starts_.back())
+    return static_cast<std::int32_t>(starts_.size() - 1 + static_cast<std::size_t>((offset - starts_.back()) / chunk_));
   return static_cast<std::int32_t>(std::upper_bound(starts_.begin(), starts_.end(), offset) - starts_.begin() - 1);
 }
 
@@ -67,10 +68,11 @@ Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes) {
   return result;
 }
 
-Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes, const std::function<bool(std::int32_t, std::int32_t)>& meet) {
+Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes,
+                          const std::function<bool(std::int32_t, std::int32_t)>& meet) {
   Oversized result;
   result.offsets.assign(p.buffers.size(), -1);
-  std::vector<std::pair<std::int64_t, std::int32_t>> placed;   // by offset
+  std::vector<std::pair<std::int64_t, std::int32_t>> placed;  // by offset
   std::int64_t end = 0;
   for (std::int32_t i : larger_than(p, chunk_bytes)) {
     const Tenant& b = p.buffers[i];

@@ -7,13 +7,17 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::int64_t kFixed = std::int64_t{1} << 40;   // a weight that nothing outweighs
+constexpr std::int64_t kFixed = std::int64_t{1} << 40;  // a weight that nothing outweighs
 constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
 Climber::Climber(const PlaceProblem& p, std::uint64_t seed)
-    : p_(p), near_(p), random_(seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u), lowest_(p.bound), weight_(p.buffers.size(), 1) {
+    : p_(p),
+      near_(p),
+      random_(seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u),
+      lowest_(p.bound),
+      weight_(p.buffers.size(), 1) {
   if (random_ == 0) random_ = 1;
   patience_ = static_cast<std::int64_t>(near_.pairs()) + 1000;
   for (std::size_t i = 0; i < p_.buffers.size(); ++i) {
@@ -33,8 +37,8 @@ std::uint32_t Climber::random_below(std::uint32_t n) {
 
 std::int64_t Climber::first_step(const Attempt& best) const { return std::max<std::int64_t>((best.end - lowest_) / 2, 1); }
 
-// Half of the way to the bound; after a failure half of that, and when that has got too small all over again with more patience. A small
-// step costs about as much as a large one that succeeds: what takes time is to learn what is hard to place.
+// Half of the way to the bound; after a failure half of that, and when that has got too small all over again with more
+// patience. A small step costs about as much as a large one that succeeds: what takes time is to learn what is hard to place.
 bool Climber::climb(std::int64_t work, Attempt* best, const SearchStop& stop) {
   const std::int64_t before = best->end;
   if (!is_able()) return false;
@@ -79,7 +83,7 @@ void Climber::set_target(std::int64_t target, const Attempt& best) {
 }
 
 Climber::Outcome Climber::reach_target(std::int64_t* work, const SearchStop& stop) {
-  constexpr unsigned kLookEvery = 16;   // that are put back
+  constexpr unsigned kLookEvery = 16;  // that are put back
   for (unsigned n = 0; !out_.empty(); ++n) {
     if (left_ <= 0) return Outcome::failed;
     if (*work <= 0 || (n % kLookEvery == 0 && stop.now())) return Outcome::paused;
@@ -142,21 +146,22 @@ void Climber::sort_edges(std::vector<Edge>* edges) {
   sorted_.resize(edges->size());
   for (const Edge& e : *edges) sorted_[buckets_[e.at >> shift]++] = e;
   edges->swap(sorted_);
-  std::int32_t from = 0;   // buckets_[k] is by now where bucket k ends
+  std::int32_t from = 0;  // buckets_[k] is by now where bucket k ends
   for (std::int32_t to : buckets_) {
     if (to - from > 1) std::sort(edges->begin() + from, edges->begin() + to, by_place);
     from = std::max(from, to);
   }
 }
 
-// The offset where the least weight is in the way: on the floor, right above something, or right below something; the lowest where there is
-// none. -1: it does not fit below the target at all.
+// The offset where the least weight is in the way: on the floor, right above something, or right below something; the lowest
+// where there is none. -1: it does not fit below the target at all.
 std::int64_t Climber::find_cheapest(const Tenant& b) {
   cheapest_ = kNowhere;
   std::int64_t chosen = -1;
   std::uint32_t ties = 0;
   std::size_t s = 0, e = 0;
-  std::int64_t begun = 0, done = 0;  // weight of what starts below the end of what is considered, of what ends at its offset or below
+  std::int64_t begun = 0,
+               done = 0;  // weight of what starts below the end of what is considered, of what ends at its offset or below
   const auto consider = [&](std::int64_t offset) {
     if (offset < 0 || offset > target_ - b.bytes) return;
     while (s < starts_.size() && starts_[s].at < offset + b.bytes) begun += starts_[s++].weight;
@@ -171,7 +176,8 @@ std::int64_t Climber::find_cheapest(const Tenant& b) {
     }
   };
   consider(0);
-  for (std::size_t above = 0, below = 0; cheapest_ > 0 && (above < ends_.size() || below < starts_.size());) {  // ascending offsets
+  for (std::size_t above = 0, below = 0;
+       cheapest_ > 0 && (above < ends_.size() || below < starts_.size());) {  // ascending offsets
     const std::int64_t on = above < ends_.size() ? align_up(ends_[above].at, b.alignment) : kNowhere;
     const std::int64_t room = below < starts_.size() ? starts_[below].at - b.bytes : kNowhere;
     const std::int64_t under = below < starts_.size() && room >= 0 ? room / b.alignment * b.alignment : room;

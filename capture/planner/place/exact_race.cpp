@@ -18,8 +18,9 @@ ExactStrategy strategy_of(std::int32_t number, std::uint64_t seed) {
   using Niche = ExactStrategy::Niche;
   using Taste = ExactStrategy::Taste;
   constexpr Niche kNiches[] = {Niche::fewest_choices, Niche::lowest, Niche::least_slack};
-  constexpr std::pair<Taste, bool> kTastes[] = {{Taste::size, false}, {Taste::size, true},  {Taste::width, false}, {Taste::area, true},
-                                                {Taste::load, false}, {Taste::width, true}, {Taste::area, false},  {Taste::load, true}};
+  constexpr std::pair<Taste, bool> kTastes[] = {{Taste::size, false}, {Taste::size, true},  {Taste::width, false},
+                                                {Taste::area, true},  {Taste::load, false}, {Taste::width, true},
+                                                {Taste::area, false}, {Taste::load, true}};
   const auto& [taste, lift] = kTastes[number % 8];
   return {kNiches[number / 8], taste, lift, seed};
 }
@@ -29,7 +30,8 @@ constexpr std::int32_t kStrategies = 24;
 std::int32_t strategies_for(const PlacePart& part) {
   constexpr std::int64_t kMostWords = std::int64_t{1} << 25;
   const std::int64_t words_of_one = std::int64_t{part.size()} * (part.size() / 64 + 16);
-  return static_cast<std::int32_t>(std::clamp<std::int64_t>(kMostWords / (words_of_one * static_cast<std::int64_t>(kRungs)), 4, kStrategies));
+  return static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(kMostWords / (words_of_one * static_cast<std::int64_t>(kRungs)), 4, kStrategies));
 }
 
 std::int64_t end_of(const PlacePart& part, const std::vector<std::int64_t>& offsets) {
@@ -40,7 +42,8 @@ std::int64_t end_of(const PlacePart& part, const std::vector<std::int64_t>& offs
 
 }  // namespace
 
-Race::Race(const PlacePart& part, std::int64_t end) : part_(part), end_(end), proven_(part.bound), strategies_(strategies_for(part)) {}
+Race::Race(const PlacePart& part, std::int64_t end)
+    : part_(part), end_(end), proven_(part.bound), strategies_(strategies_for(part)) {}
 
 void Race::add_rung(std::int64_t capacity) {
   for (const Rung& r : ladder_)
@@ -77,8 +80,10 @@ std::vector<Race::Job> Race::next_jobs(std::int64_t most_steps) {
   const std::int64_t most = std::clamp<std::int64_t>(most_steps / (2 * part_.size()), 1, kJobsInRound);
   std::vector<Job> jobs;
   while (static_cast<std::int64_t>(jobs.size()) < most) {
-    const auto least = std::min_element(ladder_.begin(), ladder_.end(), [](const Rung& x, const Rung& y) { return x.turns < y.turns; });
-    if (least->turns >= strategies_ && !jobs.empty() && least->turns % strategies_ == 0) break;  // a search is not in two jobs of a round
+    const auto least =
+        std::min_element(ladder_.begin(), ladder_.end(), [](const Rung& x, const Rung& y) { return x.turns < y.turns; });
+    if (least->turns >= strategies_ && !jobs.empty() && least->turns % strategies_ == 0)
+      break;  // a search is not in two jobs of a round
     jobs.push_back(next_job(&*least));
   }
   return jobs;
@@ -113,7 +118,8 @@ std::int64_t Race::round(const Aim& aim, std::int64_t most_steps, const SearchSt
     const auto& search = j.rung->searches[j.strategy];
     j.steps = std::min(j.steps, share + (j.seed || !search ? 0 : search->steps()));
   }
-  tbb::parallel_for(std::size_t{0}, jobs.size(), [&](std::size_t k) { run(&jobs[k], stop); }, tbb::simple_partitioner());
+  tbb::parallel_for(
+      std::size_t{0}, jobs.size(), [&](std::size_t k) { run(&jobs[k], stop); }, tbb::simple_partitioner());
   std::int64_t taken = 0;
   for (const Job& j : jobs) {
     take(j);

@@ -1,8 +1,8 @@
 // A race for one part: exact searches of several strategies at several capacities, until the end is as low as can be.
 //
-// How hard a capacity is has little to do with how large it is: a tight one prunes best, and a loose one may be hopeless. So no search is
-// trusted for long: a ladder of capacities between what is proven and what is reached is tried by all strategies in turn, each time for four
-// times the steps of the last, with restarts whose tastes are perturbed.
+// How hard a capacity is has little to do with how large it is: a tight one prunes best, and a loose one may be hopeless. So no
+// search is trusted for long: a ladder of capacities between what is proven and what is reached is tried by all strategies in
+// turn, each time for four times the steps of the last, with restarts whose tastes are perturbed.
 #pragma once
 
 #include <tapedeck/capture/planner/place/exact_search.h>
@@ -21,9 +21,9 @@ class Race {
   // An end that is known to be possible. The part must be searchable and outlive it.
   Race(const PlacePart& part, std::int64_t end);
 
-  std::int64_t end() const { return end_; }        // of the best so far, or what is known to be possible
-  void note_end(std::int64_t end) { end_ = std::min(end_, end); }   // is possible too, as others have found
-  std::int64_t proven() const { return proven_; }  // none ends lower
+  std::int64_t end() const { return end_; }                              // of the best so far, or what is known to be possible
+  void note_end(std::int64_t end) { end_ = std::min(end_, end); }        // is possible too, as others have found
+  std::int64_t proven() const { return proven_; }                        // none ends lower
   const std::vector<std::int64_t>& offsets() const { return offsets_; }  // by member; empty until a lower end is found
 
   // No end below `low` is looked for; `goal` >= low is, before others (-1: no such).
@@ -31,8 +31,9 @@ class Race {
     std::int64_t low = 0, goal = -1;
   };
 
-  // One round of searches, at most `most_steps` (1 or more) together, on the threads of the TBB arena that it is called in. What it finds depends on the
-  // rounds before and the arguments, not on the threads (unless it is stopped). Returns the steps taken.
+  // One round of searches, at most `most_steps` (1 or more) together, on the threads of the TBB arena that it is called in.
+  // What it finds depends on the rounds before and the arguments, not on the threads (unless it is stopped). Returns the steps
+  // taken.
   std::int64_t round(const Aim& aim, std::int64_t most_steps, const SearchStop& stop);
 
  private:

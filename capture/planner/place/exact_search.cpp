@@ -16,7 +16,8 @@ ExactSearch::ExactSearch(const PlacePart& part, std::int64_t capacity, const Exa
 void ExactSearch::rank(const ExactStrategy& strategy) {
   std::vector<double> load(static_cast<std::size_t>(part_.sections), 0);
   for (std::int32_t t = 0; t < part_.sections; ++t)
-    for (std::int32_t k = part_.members_at[t]; k < part_.members_at[t + 1]; ++k) load[t] += static_cast<double>(part_.units[part_.members[k]]);
+    for (std::int32_t k = part_.members_at[t]; k < part_.members_at[t + 1]; ++k)
+      load[t] += static_cast<double>(part_.units[part_.members[k]]);
   std::mt19937_64 random(strategy.seed);
   std::vector<std::tuple<double, double, std::int32_t>> keys;
   for (std::int32_t i = 0; i < part_.size(); ++i) {
@@ -29,10 +30,18 @@ void ExactSearch::rank(const ExactStrategy& strategy) {
       }
     std::pair<double, double> key;
     switch (strategy.taste) {
-      case ExactStrategy::Taste::size: key = {size, width}; break;
-      case ExactStrategy::Taste::width: key = {width, size}; break;
-      case ExactStrategy::Taste::area: key = {size * width, size}; break;
-      case ExactStrategy::Taste::load: key = {most, width}; break;
+      case ExactStrategy::Taste::size:
+        key = {size, width};
+        break;
+      case ExactStrategy::Taste::width:
+        key = {width, size};
+        break;
+      case ExactStrategy::Taste::area:
+        key = {size * width, size};
+        break;
+      case ExactStrategy::Taste::load:
+        key = {most, width};
+        break;
     }
     if (strategy.seed != 0) key.first *= 1 + static_cast<double>(random() >> 11) * 0x1p-53;
     keys.emplace_back(-key.first, -key.second, i);
@@ -42,8 +51,8 @@ void ExactSearch::rank(const ExactStrategy& strategy) {
   for (std::size_t k = 0; k < keys.size(); ++k) rank_[std::get<2>(keys[k])] = static_cast<std::int32_t>(k);
 }
 
-// Of the sections of niches: runs of one floor between higher ones. With holes a buffer can reach over the wall of a niche into a lower one,
-// so only the lowest of all will do.
+// Of the sections of niches: runs of one floor between higher ones. With holes a buffer can reach over the wall of a niche into
+// a lower one, so only the lowest of all will do.
 std::int32_t ExactSearch::choose_section() const {
   std::int64_t lowest = Skyline::kClosed;
   if (part_.has_holes)
@@ -54,7 +63,8 @@ std::int32_t ExactSearch::choose_section() const {
     const std::int32_t first = t;
     const std::int64_t floor = skyline_.floor(t);
     while (t < part_.sections && skyline_.floor(t) == floor) ++t;
-    const bool is_niche = (first == 0 || skyline_.floor(first - 1) > floor) && (t == part_.sections || skyline_.floor(t) > floor);
+    const bool is_niche =
+        (first == 0 || skyline_.floor(first - 1) > floor) && (t == part_.sections || skyline_.floor(t) > floor);
     if (floor == Skyline::kClosed || !is_niche || floor > lowest) continue;
     for (std::int32_t s = first; s < t; ++s) {
       const std::int64_t slack = skyline_.slack(s), choices = skyline_.count(s) + (slack > 0);
@@ -81,7 +91,8 @@ void ExactSearch::open() {
       choices_.push_back(i);
     }
   }
-  std::sort(choices_.begin() + static_cast<std::ptrdiff_t>(f.first), choices_.end(), [&](std::int32_t x, std::int32_t y) { return rank_[x] < rank_[y]; });
+  std::sort(choices_.begin() + static_cast<std::ptrdiff_t>(f.first), choices_.end(),
+            [&](std::int32_t x, std::int32_t y) { return rank_[x] < rank_[y]; });
   drop_copies(f.first);
   choices_.push_back(kNothing);
   frames_.push_back(f);
@@ -121,7 +132,8 @@ bool ExactSearch::return_to_cause() {
   return false;
 }
 
-// All choices of the last frame have failed: the causes of these, and why there were no others, are a conflict of the frames before.
+// All choices of the last frame have failed: the causes of these, and why there were no others, are a conflict of the frames
+// before.
 bool ExactSearch::close() {
   const Frame& f = frames_.back();
   const auto level = static_cast<std::int32_t>(frames_.size() - 1);

@@ -1,10 +1,11 @@
 // Exact search for a placement within one capacity.
 //
-// From MiniMalloc (Moffitt, ASPLOS 2023) come solutions in canonical form, sections and their sums. The way of branching is that of filling
-// niches in strip packing (Cote, Dell'Amico, Iori 2014): some section whose floor is the bottom of a niche is chosen, and what starts at just
-// that point of the address x time plane is decided: one of the buffers that fit, or nothing. So no placement is met twice, and any niche
-// may come next, wherever fewest buffers fit. A failure names the decisions it came from, and the search returns to the last of these
-// (conflict-directed backjumping, Prosser 1993): parts of the instance that have nothing to do with each other do not multiply.
+// From MiniMalloc (Moffitt, ASPLOS 2023) come solutions in canonical form, sections and their sums. The way of branching is
+// that of filling niches in strip packing (Cote, Dell'Amico, Iori 2014): some section whose floor is the bottom of a niche is
+// chosen, and what starts at just that point of the address x time plane is decided: one of the buffers that fit, or nothing.
+// So no placement is met twice, and any niche may come next, wherever fewest buffers fit. A failure names the decisions it came
+// from, and the search returns to the last of these (conflict-directed backjumping, Prosser 1993): parts of the instance that
+// have nothing to do with each other do not multiply.
 #pragma once
 
 #include <tapedeck/capture/planner/place/exact_skyline.h>
@@ -44,7 +45,7 @@ class ExactSearch {
     std::int32_t section;
     std::size_t first, next;  // of its choices: they end where those of the next frame begin
     std::size_t mark;
-    bool has_floating;        // some that fit have nothing to rest on, and were left out
+    bool has_floating;  // some that fit have nothing to rest on, and were left out
   };
 
   void rank(const ExactStrategy& strategy);
@@ -64,7 +65,7 @@ class ExactSearch {
   std::vector<Frame> frames_;
   std::vector<std::int32_t> choices_;
   std::vector<Skyline::Word> causes_;  // by frame: of the failures of its choices so far
-  std::vector<std::int64_t> seen_;  // by kind: when it last was among the choices
+  std::vector<std::int64_t> seen_;     // by kind: when it last was among the choices
   std::int64_t opened_ = 0;
   std::int64_t steps_ = 0;
   bool begun_ = false;

@@ -45,7 +45,8 @@ std::int64_t Skyline::settle(std::int32_t i, std::int64_t offset) const {
     moved = false;
     for (std::int32_t k = part_.neighbours_at[i]; k < part_.neighbours_at[i + 1]; ++k) {
       const std::int32_t j = part_.neighbours[k];
-      if (part_.fixed[j] < 0 || part_.fixed[j] >= offset + part_.units[i] || part_.fixed[j] + part_.units[j] <= offset) continue;
+      if (part_.fixed[j] < 0 || part_.fixed[j] >= offset + part_.units[i] || part_.fixed[j] + part_.units[j] <= offset)
+        continue;
       offset = align_up(part_.fixed[j] + part_.units[j], part_.alignment[i]);
       moved = true;
     }
@@ -117,8 +118,8 @@ bool Skyline::rescan_touched() {
   return false;
 }
 
-// Free members that together do not fit above the section's floor. Those that are not needed for that are left out, first those with the
-// longest reasons; not all, since the floor is where one of them is.
+// Free members that together do not fit above the section's floor. Those that are not needed for that are left out, first those
+// with the longest reasons; not all, since the floor is where one of them is.
 void Skyline::explain(std::int32_t t) {
   by_reasons_.clear();
   for (std::int32_t k = part_.members_at[t]; k < part_.members_at[t + 1]; ++k) {
@@ -270,8 +271,10 @@ bool Skyline::is_supported(std::int32_t i) const {
 }
 
 void Skyline::add_reasons_of(std::int32_t i, Word* set) const {
-  if (is_placed(i)) Levels::add(set, bit(level_[i]));
-  else unite(set, reasons(i));
+  if (is_placed(i))
+    Levels::add(set, bit(level_[i]));
+  else
+    unite(set, reasons(i));
 }
 
 void Skyline::add_reasons_of_section(std::int32_t t, Word* set) const {
@@ -298,13 +301,17 @@ void Skyline::undo(std::size_t mark) {
         Levels::remove(reasons(log.index), log.other);
         --reason_count_[log.index];
         [[fallthrough]];
-      case Change::low: low_[log.index] = log.old; break;
+      case Change::low:
+        low_[log.index] = log.old;
+        break;
       case Change::section:
         floor_[log.index] = log.old;
         count_[log.index] = log.other;
         top_[log.index] = log.old_top;
         break;
-      case Change::placed: undo_placed(log.index); break;
+      case Change::placed:
+        undo_placed(log.index);
+        break;
       case Change::reasons:
         std::copy_n(kept_.end() - words_, words_, reasons(log.index));
         kept_.resize(kept_.size() - static_cast<std::size_t>(words_));

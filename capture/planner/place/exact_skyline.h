@@ -1,4 +1,5 @@
-// The state of the exact search: buffers placed bottom up, and for all others how low they can still lie, with the decisions that say so.
+// The state of the exact search: buffers placed bottom up, and for all others how low they can still lie, with the decisions
+// that say so.
 #pragma once
 
 #include <tapedeck/capture/planner/place/split_problem.h>
@@ -17,13 +18,14 @@ class Levels {
   static bool has(const Word* set, std::int32_t level) { return set[level >> 6] >> (level & 63) & 1; }
 };
 
-// Offsets are in the units of the part. Each section has a floor: the least low of its free (unplaced) members, so nothing more will lie
-// below it. A buffer is only put where the floor of all its sections is its low; then what lies below it is decided.
+// Offsets are in the units of the part. Each section has a floor: the least low of its free (unplaced) members, so nothing more
+// will lie below it. A buffer is only put where the floor of all its sections is its low; then what lies below it is decided.
 // Invariant: floor + free units of every section <= capacity, or the last call has returned false.
 class Skyline {
  public:
   using Word = Levels::Word;
-  static constexpr std::int64_t kClosed = std::int64_t{1} << 62;  // the floor of a section without free members, the low of a placed buffer
+  static constexpr std::int64_t kClosed = std::int64_t{1}
+                                          << 62;  // the floor of a section without free members, the low of a placed buffer
 
   // The part must outlive it.
   Skyline(const PlacePart& part, std::int64_t capacity);
@@ -39,9 +41,10 @@ class Skyline {
   bool is_placed(std::int32_t member) const { return level_[member] >= 0; }
   bool is_supported(std::int32_t member) const;  // something ends at its low, or that is the ground
 
-  // The decisions of `level`: a member lies at its low; or, of those that could, none lies on the floor of a section. With `lift`, the latter
-  // are raised to the lowest end of what they may yet rest on (in some solution all rest on something), else by one unit: that needs
-  // fewer reasons. False: it cannot be; conflict() names decisions of which at least one must be another.
+  // The decisions of `level`: a member lies at its low; or, of those that could, none lies on the floor of a section. With
+  // `lift`, the latter are raised to the lowest end of what they may yet rest on (in some solution all rest on something), else
+  // by one unit: that needs fewer reasons. False: it cannot be; conflict() names decisions of which at least one must be
+  // another.
   bool put(std::int32_t member, std::int32_t level);
   bool leave_empty(std::int32_t section, std::int32_t level, bool lift);
 
@@ -84,7 +87,9 @@ class Skyline {
   void keep_reasons(std::int32_t member);
   void add_reasons_of(std::int32_t member, Word* set) const;
 
-  const Word* reasons(std::int32_t member) const { return &reasons_[static_cast<std::size_t>(member) * static_cast<std::size_t>(words_)]; }
+  const Word* reasons(std::int32_t member) const {
+    return &reasons_[static_cast<std::size_t>(member) * static_cast<std::size_t>(words_)];
+  }
   Word* reasons(std::int32_t member) { return &reasons_[static_cast<std::size_t>(member) * static_cast<std::size_t>(words_)]; }
 
   const PlacePart& part_;
@@ -100,13 +105,13 @@ class Skyline {
   std::vector<std::int32_t> reason_count_;              // by member: of these
 
   std::vector<Log> trail_;
-  std::vector<Word> kept_;                // sets that were overwritten
-  std::vector<std::int64_t> kept_at_;     // by section: the decision since which it is in the trail
+  std::vector<Word> kept_;             // sets that were overwritten
+  std::vector<std::int64_t> kept_at_;  // by section: the decision since which it is in the trail
   std::int64_t decision_ = 0;
-  std::vector<std::int32_t> touched_;     // sections to be looked at again
+  std::vector<std::int32_t> touched_;  // sections to be looked at again
   std::vector<char> is_touched_;
-  std::vector<std::int32_t> rests_;       // by section of what is being put: changes of the number of those that rest on it
-  std::int32_t overfull_ = -1;            // the first section found to hold too much
+  std::vector<std::int32_t> rests_;  // by section of what is being put: changes of the number of those that rest on it
+  std::int32_t overfull_ = -1;       // the first section found to hold too much
   std::vector<Word> conflict_;
   std::vector<std::pair<std::int32_t, std::int32_t>> by_reasons_;
 };

@@ -29,7 +29,8 @@ void Space::add(Taken& taken, std::int64_t first, std::int64_t end) {
   constexpr std::int64_t kMovedAtOnce = 16;
   look_ups_ += 8 + static_cast<std::int64_t>(taken.size()) / kMovedAtOnce;
   // from..to: what the new bytes touch.
-  const auto from = std::lower_bound(taken.begin(), taken.end(), first, [](const Bytes& b, std::int64_t at) { return b.end < at; });
+  const auto from =
+      std::lower_bound(taken.begin(), taken.end(), first, [](const Bytes& b, std::int64_t at) { return b.end < at; });
   auto to = from;
   while (to != taken.end() && to->first <= end) ++to;
   if (from == to) {
@@ -49,7 +50,8 @@ void Space::insert(std::int32_t, const Tenant& b, std::int64_t offset) {
       add(any_[node], offset, end);
     };
     std::int32_t l = steps.first + leaves_, r = steps.last + leaves_ + 1;
-    // Nodes above the two ends of the lifetime are touched in part; each is met once: from the left, and from the right until the ways join.
+    // Nodes above the two ends of the lifetime are touched in part; each is met once: from the left, and from the right until
+    // the ways join.
     std::int32_t left = l, right = r - 1;
     for (; l < r; l /= 2, r /= 2) {
       if (l & 1) cover(l++);
@@ -87,7 +89,8 @@ std::int64_t Space::find(std::int32_t, const Tenant& b, Fit fit) {
   return fit == Fit::first ? first_fit(b) : best_fit(b);
 }
 
-// Goes up until nothing is in the way of `bytes` from there: each set is skipped to what ends above. `from` may only grow from call to call.
+// Goes up until nothing is in the way of `bytes` from there: each set is skipped to what ends above. `from` may only grow from
+// call to call.
 std::int64_t Space::next_fit(std::int64_t from, const Tenant& b) {
   std::int64_t at = chunks_.settle(from, b);
   for (std::size_t w = 0, quiet = 0; quiet < ways_.size(); w = w + 1 == ways_.size() ? 0 : w + 1) {
@@ -96,7 +99,8 @@ std::int64_t Space::next_fit(std::int64_t from, const Tenant& b) {
     if (way.at != way.end && way.at->end <= at) {
       ++way.at;
       if (way.at != way.end && way.at->end <= at)
-        way.at = std::lower_bound(way.at, way.end, at, [](const Bytes& taken, std::int64_t offset) { return taken.end <= offset; });
+        way.at =
+            std::lower_bound(way.at, way.end, at, [](const Bytes& taken, std::int64_t offset) { return taken.end <= offset; });
     }
     if (way.at != way.end && way.at->first < at + b.bytes) {
       at = chunks_.settle(way.at->end, b);
@@ -141,14 +145,16 @@ std::int64_t Space::best_of_all(const Tenant& b) {
 bool Space::is_free(const Tenant& b, std::int64_t offset) {
   gather(b);
   for (const Cursor& way : ways_) {
-    const Bytes* at = std::lower_bound(way.at, way.end, offset, [](const Bytes& taken, std::int64_t from) { return taken.end <= from; });
+    const Bytes* at =
+        std::lower_bound(way.at, way.end, offset, [](const Bytes& taken, std::int64_t from) { return taken.end <= from; });
     if (at != way.end && at->first < offset + b.bytes) return false;
   }
   return true;
 }
 
 void SmallSpace::insert(std::int32_t, const Tenant& b, std::int64_t offset) {
-  const auto at = std::upper_bound(by_offset_.begin(), by_offset_.end(), offset, [](std::int64_t from, const Entry& e) { return from < e.offset; });
+  const auto at = std::upper_bound(by_offset_.begin(), by_offset_.end(), offset,
+                                   [](std::int64_t from, const Entry& e) { return from < e.offset; });
   by_offset_.insert(at, {offset, offset + b.bytes, b.birth, b.death, b.holes.empty() ? nullptr : &b});
 }
 
@@ -156,7 +162,8 @@ std::int64_t SmallSpace::find(std::int32_t, const Tenant& b, Fit fit) {
   GapSearch search(b, fit, chunks_);
   for (const Entry& e : by_offset_) {
     if (e.birth > b.death || e.death < b.birth) continue;
-    const bool meets = e.with_holes ? alive_together(b, *e.with_holes) : b.holes.empty() || alive_together(b, {0, 1, e.birth, e.death});
+    const bool meets =
+        e.with_holes ? alive_together(b, *e.with_holes) : b.holes.empty() || alive_together(b, {0, 1, e.birth, e.death});
     if (meets && !search.pass(e.offset, e.end)) break;
   }
   return search.offset();

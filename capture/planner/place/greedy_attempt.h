@@ -51,21 +51,23 @@ class GapSearch {
 struct Attempt {
   std::vector<std::int64_t> offsets;
   std::int64_t end = 0;
-  bool at_hints = false;   // it was made to keep addresses
+  bool at_hints = false;  // it was made to keep addresses
 };
 
 // How far an attempt may go.
 struct AttemptLimit {
-  std::int64_t end = std::numeric_limits<std::int64_t>::max();        // it must end below
-  std::int64_t look_ups = std::numeric_limits<std::int64_t>::max();   // of the space
+  std::int64_t end = std::numeric_limits<std::int64_t>::max();       // it must end below
+  std::int64_t look_ups = std::numeric_limits<std::int64_t>::max();  // of the space
   const SearchStop* stop = nullptr;
 };
 
-// Gives up, with an end no better than the limit's, as soon as it cannot win or may go no further. Buffers that have an offset in `given`
+// Gives up, with an end no better than the limit's, as soon as it cannot win or may go no further. Buffers that have an offset
+// in `given`
 // (-1: none) lie there.
 template <class AnySpace>
-Attempt attempt(const PlaceProblem& p, const PlaceOrder& order, Fit fit, const AttemptLimit& limit, AnySpace& space, const std::vector<std::int64_t>& given = {}) {
-  constexpr std::size_t kLookEvery = 256;   // buffers
+Attempt attempt(const PlaceProblem& p, const PlaceOrder& order, Fit fit, const AttemptLimit& limit, AnySpace& space,
+                const std::vector<std::int64_t>& given = {}) {
+  constexpr std::size_t kLookEvery = 256;  // buffers
   Attempt result;
   result.offsets.assign(p.buffers.size(), 0);
   const auto put = [&](std::int32_t i, std::int64_t offset) {

@@ -73,17 +73,18 @@ std::vector<std::int64_t> fixed_offsets(const PlaceProblem& p) {
 
 namespace {
 
-constexpr std::size_t kFew = 1500;        // up to so many are best walked one by one
-constexpr std::size_t kFewMeetings = kFew * kFew;   // of a buffer and a stretch of another's life: so are more of these
-constexpr std::size_t kVeryFew = 64;      // and so are these, whatever their lives
-constexpr std::size_t kWorthThreads = 5000;   // and looking at the clock
-constexpr std::int64_t kMostLookUps = 45'000'000;   // of these, in all attempts: no other is begun then
-constexpr std::size_t kMany = 20000;      // beyond so many there is no time for all: first fit only, until it is close to the bound
+constexpr std::size_t kFew = 1500;                 // up to so many are best walked one by one
+constexpr std::size_t kFewMeetings = kFew * kFew;  // of a buffer and a stretch of another's life: so are more of these
+constexpr std::size_t kVeryFew = 64;               // and so are these, whatever their lives
+constexpr std::size_t kWorthThreads = 5000;        // and looking at the clock
+constexpr std::int64_t kMostLookUps = 45'000'000;  // of these, in all attempts: no other is begun then
+constexpr std::size_t kMany = 20000;  // beyond so many there is no time for all: first fit only, until it is close to the bound
 
 // Every order, first by first fit, then by best fit.
 class GreedyAttempts {
  public:
-  GreedyAttempts(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, const GreedyOptions& options)
+  GreedyAttempts(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given,
+                 const GreedyOptions& options)
       : p_(p), chunks_(chunks), given_(given), enough_(p.bound + options.slack), first_fit_only_(options.first_fit_only) {
     is_few_ = p.buffers.size() <= kVeryFew || p.stretches() * p.buffers.size() <= kFewMeetings;
   }
@@ -94,15 +95,18 @@ class GreedyAttempts {
 
   // `space` is kept from one attempt to the next for its memory.
   Attempt make(int number, const AttemptLimit& limit, std::optional<Space>* space) const {
-    static constexpr PlaceOrder (*kMakers[kOrders])(const PlaceProblem&) = {order_by_size, order_by_start, order_by_duration, order_by_area, order_by_breadth};
+    static constexpr PlaceOrder (*kMakers[kOrders])(const PlaceProblem&) = {order_by_size, order_by_start, order_by_duration,
+                                                                            order_by_area, order_by_breadth};
     const PlaceOrder order = kMakers[number / fits()](p_);
     const Fit fit = number % fits() == 0 ? Fit::first : Fit::best;
     if (is_few_) {
       SmallSpace few(chunks_);
       return attempt(p_, order, fit, limit, few, given_);
     }
-    if (*space) (*space)->clear();
-    else space->emplace(p_, chunks_);
+    if (*space)
+      (*space)->clear();
+    else
+      space->emplace(p_, chunks_);
     return attempt(p_, order, fit, limit, **space, given_);
   }
 
@@ -120,15 +124,16 @@ class GreedyAttempts {
 
 }  // namespace
 
-// On several threads all but the first are made at once, and may give up where the first ended: none that would be taken in turn does. They
-// are taken in turn all the same, so the answer is that of one thread.
-void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given, const GreedyOptions& options,
-                         const std::function<std::int64_t(Attempt&&)>& take) {
+// On several threads all but the first are made at once, and may give up where the first ended: none that would be taken in
+// turn does. They are taken in turn all the same, so the answer is that of one thread.
+void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given,
+                         const GreedyOptions& options, const std::function<std::int64_t(Attempt&&)>& take) {
   const GreedyAttempts attempts(p, chunks, given, options);
   const bool is_long = p.buffers.size() > kWorthThreads, at_once = options.threads > 1 && is_long;
   AttemptLimit limit;
   std::optional<Space> space;
-  if (attempts.is_many() && chunks.is_one() && std::all_of(given.begin(), given.end(), [](std::int64_t offset) { return offset < 0; })) {
+  if (attempts.is_many() && chunks.is_one() &&
+      std::all_of(given.begin(), given.end(), [](std::int64_t offset) { return offset < 0; })) {
     limit = {take(place_by_sweep(p)), kMostLookUps, &options.stop};
     if (attempts.is_enough(limit.end)) return;
   }
@@ -137,7 +142,7 @@ void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std:
   if (attempts.is_enough(limit.end)) return;
   if (is_long) limit.stop = &options.stop;
   int count = attempts.count();
-  if (attempts.is_many()) {   // as many more as the first leaves time for
+  if (attempts.is_many()) {  // as many more as the first leaves time for
     count = static_cast<int>(std::min<std::int64_t>(count, kMostLookUps / std::max<std::int64_t>(look_ups, 1)));
     limit.look_ups = 2 * look_ups;
   }
@@ -150,7 +155,8 @@ void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std:
         made[n] = attempts.make(n, limit, &own);
       });
     });
-  for (int n = 1; n < count && goes_on(); ++n) limit.end = take(made.empty() ? attempts.make(n, limit, &space) : std::move(made[n]));
+  for (int n = 1; n < count && goes_on(); ++n)
+    limit.end = take(made.empty() ? attempts.make(n, limit, &space) : std::move(made[n]));
 }
 
 bool has_hints(const PlaceProblem& p) {
@@ -158,7 +164,7 @@ bool has_hints(const PlaceProblem& p) {
 }
 
 Attempt place_at_hints(const PlaceProblem& p) {
-  constexpr std::int64_t kFarthest = std::int64_t{1} << 61;   // sums beyond could overflow
+  constexpr std::int64_t kFarthest = std::int64_t{1} << 61;  // sums beyond could overflow
   Attempt result;
   result.at_hints = true;
   result.offsets.assign(p.buffers.size(), -1);
@@ -173,7 +179,8 @@ Attempt place_at_hints(const PlaceProblem& p) {
   // From the top down: of two that clash since one has grown it is the lower that has.
   for (std::int32_t i : sorted_by(p, [](const Tenant& b) { return std::tuple(-b.hint, -b.bytes); })) {
     const Tenant& b = p.buffers[i];
-    if (result.offsets[i] < 0 && b.hint >= 0 && b.hint <= kFarthest && b.hint % b.alignment == 0 && space.is_free(b, b.hint)) put(i, b.hint);
+    if (result.offsets[i] < 0 && b.hint >= 0 && b.hint <= kFarthest && b.hint % b.alignment == 0 && space.is_free(b, b.hint))
+      put(i, b.hint);
   }
   for (std::int32_t i : order_by_size(p))
     if (result.offsets[i] < 0) put(i, space.find(i, p.buffers[i], Fit::first));
@@ -181,7 +188,7 @@ Attempt place_at_hints(const PlaceProblem& p) {
 }
 
 void move_few(const PlaceProblem& p, std::int64_t end, Attempt* kept, const SearchStop& stop) {
-  constexpr std::int64_t kWeight = 16;   // moving one that is at its hint is as bad as moving so many that are not
+  constexpr std::int64_t kWeight = 16;  // moving one that is at its hint is as bad as moving so many that are not
   Climber climber(p, 1);
   for (std::size_t i = 0; i < p.buffers.size(); ++i)
     if (p.buffers[i].hint >= 0 && kept->offsets[i] == p.buffers[i].hint) climber.weigh(static_cast<std::int32_t>(i), kWeight);
@@ -190,8 +197,8 @@ void move_few(const PlaceProblem& p, std::int64_t end, Attempt* kept, const Sear
 
 namespace {
 
-// With as many as possible at their hints, or if that ends too high another, which is not at_hints. In a hurry: one order is what it is
-// measured by.
+// With as many as possible at their hints, or if that ends too high another, which is not at_hints. In a hurry: one order is
+// what it is measured by.
 Attempt keep_hints(const PlaceProblem& p) {
   const std::int64_t more = p.bound / kHintsMayCost;
   Attempt kept = place_at_hints(p);
@@ -218,7 +225,7 @@ Attempt place_greedily(const PlaceProblem& p, const GreedyOptions& options) {
 }
 
 void place_with_first(const PlaceProblem& p, int attempts, Attempt* best) {
-  constexpr std::int64_t kWorthIt = 250;   // of the bound: so far above it an attempt more is not too much
+  constexpr std::int64_t kWorthIt = 250;  // of the bound: so far above it an attempt more is not too much
   if (p.buffers.size() > kFew) return;
   PlaceOrder order = order_by_size(p);
   const std::vector<std::int64_t> given = fixed_offsets(p);

@@ -1,5 +1,5 @@
-#include <tapedeck/capture/planner/place/neighbours.h>
 #include <tapedeck/capture/planner/place/alive_steps.h>
+#include <tapedeck/capture/planner/place/neighbours.h>
 
 #include <algorithm>
 
@@ -11,13 +11,15 @@ struct Stretch {
   std::int32_t first, last, buffer;
 };
 
-// Calls meet(i, k) for every two stretches that share a step; twice or more for buffers with holes that meet again. Stops when it says so.
+// Calls meet(i, k) for every two stretches that share a step; twice or more for buffers with holes that meet again. Stops when
+// it says so.
 template <class Meet>
 void each_meeting(const PlaceProblem& p, Meet&& meet) {
   std::vector<Stretch> all;
   for (std::size_t i = 0; i < p.buffers.size(); ++i)
     each_alive(p.buffers[i], [&](Steps steps) { all.push_back({steps.first, steps.last, static_cast<std::int32_t>(i)}); });
-  std::sort(all.begin(), all.end(), [](const Stretch& x, const Stretch& y) { return x.first != y.first ? x.first < y.first : x.buffer < y.buffer; });
+  std::sort(all.begin(), all.end(),
+            [](const Stretch& x, const Stretch& y) { return x.first != y.first ? x.first < y.first : x.buffer < y.buffer; });
   std::vector<Stretch> alive;
   for (const Stretch& next : all) {
     std::size_t kept = 0;
@@ -55,7 +57,8 @@ Neighbours::Neighbours(const PlaceProblem& p) {
   if (!holes) return;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const auto first = all_.begin() + static_cast<std::ptrdiff_t>(from_[i]), last = all_.begin() + static_cast<std::ptrdiff_t>(from_[i + 1]);
+    const auto first = all_.begin() + static_cast<std::ptrdiff_t>(from_[i]),
+               last = all_.begin() + static_cast<std::ptrdiff_t>(from_[i + 1]);
     std::sort(first, last);
     const auto end = std::copy(first, std::unique(first, last), all_.begin() + static_cast<std::ptrdiff_t>(kept));
     from_[i] = kept;

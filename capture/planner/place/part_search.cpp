@@ -8,9 +8,9 @@ namespace tapedeck {
 
 namespace {
 
-constexpr int kPatience = 6;             // rounds in vain before anything is climbed: what is easy for the race is over by then
-constexpr std::int64_t kShare = 3;       // of the race to one of the climber
-constexpr double kUsOfLookUp = 0.06;     // of one buffer, in climbing
+constexpr int kPatience = 6;          // rounds in vain before anything is climbed: what is easy for the race is over by then
+constexpr std::int64_t kShare = 3;    // of the race to one of the climber
+constexpr double kUsOfLookUp = 0.06;  // of one buffer, in climbing
 
 }  // namespace
 
@@ -19,7 +19,9 @@ double us_of_step(std::size_t stretches) {
   return std::min(n / 30, n * n / 31'000);
 }
 
-std::int64_t look_ups_of_step(std::size_t stretches) { return static_cast<std::int64_t>(us_of_step(stretches) / kUsOfLookUp) + 1; }
+std::int64_t look_ups_of_step(std::size_t stretches) {
+  return static_cast<std::int64_t>(us_of_step(stretches) / kUsOfLookUp) + 1;
+}
 
 PartSearch::PartSearch(const PlaceProblem& p, const PlacePart& part, Attempt known)
     : p_(p), part_(part), race_(part, (known.end + part.unit - 1) / part.unit), best_(std::move(known)) {}
@@ -56,10 +58,14 @@ std::int64_t PartSearch::turn(std::int64_t low, std::int64_t goal, std::int64_t 
   const std::int64_t before = race_.end(), look_ups = share * look_ups_of_step(part_.spans.size());
   if (share > 0) climber_->raise_lowest(std::max(low, proven()));
   Attempt climbed = best_;
-  const auto race = [&] { last_round_ = race_.round({low / part_.unit, goal < 0 ? -1 : goal / part_.unit}, most_steps - share, stop); };
+  const auto race = [&] {
+    last_round_ = race_.round({low / part_.unit, goal < 0 ? -1 : goal / part_.unit}, most_steps - share, stop);
+  };
   const auto climb = [&] { climber_->climb(look_ups, &climbed, stop); };
-  if (share == 0) race();
-  else tbb::parallel_invoke(race, climb);
+  if (share == 0)
+    race();
+  else
+    tbb::parallel_invoke(race, climb);
   const bool race_won = race_.end() < before;
   vain_rounds_ = race_won ? 0 : vain_rounds_ + 1;
   if (race_won) climber_won_ = false;

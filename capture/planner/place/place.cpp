@@ -19,13 +19,19 @@ namespace {
 
 using PlaceClock = std::chrono::steady_clock;
 
-constexpr double kLeastUs = 5000;      // that are worth looking whether a large part is to be searched or climbed
+constexpr double kLeastUs = 5000;  // that are worth looking whether a large part is to be searched or climbed
 
 // Improves on an attempt, part by part: always the part that ends highest.
 class Improver {
  public:
   Improver(const PlaceProblem& p, const PlaceOptions& options, PlaceClock::time_point begun, Attempt* best)
-      : p_(p), options_(options), stretches_(p.stretches()), begun_(begun), stop_(stop_for(options, begun)), best_(best), bound_(p.bound) {}
+      : p_(p),
+        options_(options),
+        stretches_(p.stretches()),
+        begun_(begun),
+        stop_(stop_for(options, begun)),
+        best_(best),
+        bound_(p.bound) {}
 
   // No threads are asked for where there is nothing to do for them.
   bool has_to_search() const { return !is_done() && !is_hopeless(); }
@@ -36,7 +42,8 @@ class Improver {
     for (std::size_t k = 0; k < parts_.size(); ++k) ends_.push_back(end_of(k));
     while (!is_done() && !is_stuck_ && work_left() > 0 && !stop_.now()) {
       const std::size_t worst = static_cast<std::size_t>(std::max_element(ends_.begin(), ends_.end()) - ends_.begin());
-      if (parts_[worst].is_searchable() && work_left() < parts_[worst].size()) break;   // a search takes a step for each buffer, if it never errs
+      if (parts_[worst].is_searchable() && work_left() < parts_[worst].size())
+        break;  // a search takes a step for each buffer, if it never errs
       work_ += parts_[worst].is_searchable() ? search(worst) : climb_all();
     }
   }
@@ -56,7 +63,8 @@ class Improver {
   // A search takes a step for each buffer of a part, and the part that ends highest is the one to begin with.
   bool is_hopeless() const {
     if (has_time_only() || options_.work >= static_cast<std::int64_t>(p_.buffers.size())) return false;
-    std::vector<std::int32_t> going(static_cast<std::size_t>(p_.steps) + 1, 0);  // by step: buffers alive there and at the step before
+    std::vector<std::int32_t> going(static_cast<std::size_t>(p_.steps) + 1,
+                                    0);  // by step: buffers alive there and at the step before
     const Tenant* highest = &p_.buffers.front();
     for (std::size_t i = 0; i < p_.buffers.size(); ++i) {
       const Tenant& b = p_.buffers[i];
@@ -69,7 +77,8 @@ class Improver {
     while (going[last + 1] > 0) ++last;
     const auto is_in = [&](const Tenant& b) { return b.birth >= first && b.death <= last; };
     const std::int64_t n = std::count_if(p_.buffers.begin(), p_.buffers.end(), is_in);
-    const bool may_be_climbed = n * n > options_.most_pairs && static_cast<double>(options_.work) * us_of_step(stretches_) > kLeastUs;
+    const bool may_be_climbed =
+        n * n > options_.most_pairs && static_cast<double>(options_.work) * us_of_step(stretches_) > kLeastUs;
     return options_.work < n && !may_be_climbed;
   }
 
@@ -104,7 +113,8 @@ class Improver {
     return steps;
   }
 
-  // On the whole instance: what ends highest is what it works on. One climber for all threads: two share the memory's bandwidth, not the work.
+  // On the whole instance: what ends highest is what it works on. One climber for all threads: two share the memory's
+  // bandwidth, not the work.
   std::int64_t climb_all() {
     constexpr std::int64_t kAtOnce = std::int64_t{1} << 20;
     const std::int64_t of_step = look_ups_of_step(stretches_);
@@ -117,7 +127,7 @@ class Improver {
       if (!searches_[k]) continue;
       searches_[k]->take(part_of_best(k));
       if (searches_[k]->best().end >= ends_[k]) continue;
-      put_in_place(k);   // what was found for it alone is lower than where it gave way to nothing
+      put_in_place(k);  // what was found for it alone is lower than where it gave way to nothing
       ends_[k] = end_of(k);
     }
     report();
@@ -140,8 +150,8 @@ class Improver {
   Attempt* best_;
   std::int64_t bound_;
   std::int64_t work_ = 0;
-  std::unique_ptr<Climber> climber_;                   // for parts that are too large for a race
-  bool is_stuck_ = false;                              // and too large for that
+  std::unique_ptr<Climber> climber_;  // for parts that are too large for a race
+  bool is_stuck_ = false;             // and too large for that
   std::vector<PlacePart> parts_;
   std::vector<std::unique_ptr<PartSearch>> searches_;  // by part, once there is one
   std::vector<std::int64_t> ends_;                     // by part, in bytes
@@ -159,7 +169,9 @@ Attempt known_placement(const PlaceProblem& p, const std::vector<std::int64_t>& 
 
 void refuse_fixed(const std::vector<Tenant>& buffers) {
   for (std::size_t i = 0; i < buffers.size(); ++i)
-    if (buffers[i].fixed >= 0) throw PlaceError({static_cast<std::int32_t>(i)}, "has a fixed offset, which does not say in which of several arenas it lies");
+    if (buffers[i].fixed >= 0)
+      throw PlaceError({static_cast<std::int32_t>(i)},
+                       "has a fixed offset, which does not say in which of several arenas it lies");
 }
 
 // Within one arena. Addresses that cost more than they may (`kept`) are given up only for what the search finds.
@@ -171,12 +183,13 @@ class OneArena {
     Attempt best = first();
     place_with_first(p_, best.at_hints ? 0 : options_.retries, &best);
     PlaceOptions how = options_;
-    if (kept_) how.seconds *= kShareOfSearch;   // and the rest for moving few
+    if (kept_) how.seconds *= kShareOfSearch;  // and the rest for moving few
     Improver improver(p_, how, begun_, &best);
     improver.report();
     // What keeps its addresses is searched further only for a capacity that it does not meet.
     const bool stays = best.at_hints && (options_.capacity < 0 || best.end <= options_.capacity);
-    if (!stays && searches() && improver.has_to_search()) tbb::task_arena(options_.threads).execute([&] { improver.improve(); });
+    if (!stays && searches() && improver.has_to_search())
+      tbb::task_arena(options_.threads).execute([&] { improver.improve(); });
     if (kept_) return_to_hints(&best);
     Offsets result = to_offsets(p_, best, n_buffers);
     result.optimal = best.end <= improver.bound();
@@ -216,14 +229,16 @@ class OneArena {
 
 // What is left of a limit.
 PlaceOptions rest_of(const PlaceOptions& options, std::int64_t work, PlaceClock::time_point begun) {
-  constexpr double kLeastSeconds = 1e-6;   // 0 would be no limit
+  constexpr double kLeastSeconds = 1e-6;  // 0 would be no limit
   PlaceOptions rest = options;
   if (options.work > 0) rest.work = std::max<std::int64_t>(options.work - work, 1);
-  if (options.seconds > 0) rest.seconds = std::max(options.seconds - std::chrono::duration<double>(PlaceClock::now() - begun).count(), kLeastSeconds);
+  if (options.seconds > 0)
+    rest.seconds = std::max(options.seconds - std::chrono::duration<double>(PlaceClock::now() - begun).count(), kLeastSeconds);
   return rest;
 }
 
-// Where all may fit into one chunk that is as good as any: half of the limit is for finding that out, and if so the rest for a lower end.
+// Where all may fit into one chunk that is as good as any: half of the limit is for finding that out, and if so the rest for a
+// lower end.
 Offsets place_in_chunks_or_one(const PlaceProblem& p, const PlaceOptions& options, std::size_t n_buffers) {
   if (p.bound > options.chunk_bytes) return place_in_chunks(p, options, n_buffers);
   const PlaceClock::time_point begun = PlaceClock::now();
@@ -257,13 +272,15 @@ Offsets place_in_chunks_or_one(const PlaceProblem& p, const PlaceOptions& option
 
 }  // namespace
 
-std::int64_t place_steps(double us, std::size_t stretches) { return static_cast<std::int64_t>(std::clamp(us / us_of_step(stretches), 0.0, 1e18)); }
+std::int64_t place_steps(double us, std::size_t stretches) {
+  return static_cast<std::int64_t>(std::clamp(us / us_of_step(stretches), 0.0, 1e18));
+}
 
 Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
   if (options.chunk_bytes > 0) refuse_fixed(buffers);
   PlaceProblem p = make_problem(buffers);
   PlaceOptions how = options;
-  how.threads = std::clamp(options.threads, 1, tbb::info::default_concurrency());   // more only wait for each other
+  how.threads = std::clamp(options.threads, 1, tbb::info::default_concurrency());  // more only wait for each other
   if (p.buffers.empty() && options.chunk_bytes <= 0) {
     Offsets nothing = to_offsets(p, {}, buffers.size());
     nothing.optimal = true;

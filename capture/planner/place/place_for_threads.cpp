@@ -15,7 +15,9 @@ bool is_done(const Occupation& first, const Occupation& second) {
   return first.ended < second.began || (first.last_segment == second.segment && first.others_ended < second.began);
 }
 
-bool meet(const Use& a, const Use& b) { return !(a.death < b.birth && is_done(a.when, b.when)) && !(b.death < a.birth && is_done(b.when, a.when)); }
+bool meet(const Use& a, const Use& b) {
+  return !(a.death < b.birth && is_done(a.when, b.when)) && !(b.death < a.birth && is_done(b.when, a.when));
+}
 
 // What has been placed so far, where segments that run side by side must not meet in the same bytes.
 class SpaceApart {
@@ -23,7 +25,8 @@ class SpaceApart {
   SpaceApart(const std::vector<Use>& uses, const Chunks& chunks) : uses_(uses), chunks_(chunks) {}
 
   void insert(std::int32_t i, const Tenant& b, std::int64_t offset) {
-    const auto at = std::upper_bound(by_offset_.begin(), by_offset_.end(), offset, [](std::int64_t from, const Entry& e) { return from < e.offset; });
+    const auto at = std::upper_bound(by_offset_.begin(), by_offset_.end(), offset,
+                                     [](std::int64_t from, const Entry& e) { return from < e.offset; });
     by_offset_.insert(at, {offset, offset + b.bytes, uses_[i]});
   }
 
@@ -53,9 +56,11 @@ Offsets place_apart(const std::vector<Tenant>& buffers, const std::vector<Occupa
   PlaceProblem p = make_problem(buffers);
   if (p.buffers.size() > kMostApart) return {{}, {}, -1, p.bound};
   std::vector<Use> uses;
-  for (std::size_t i = 0; i < p.buffers.size(); ++i) uses.push_back({p.buffers[i].birth, p.buffers[i].death, when[p.original[i]]});
+  for (std::size_t i = 0; i < p.buffers.size(); ++i)
+    uses.push_back({p.buffers[i].birth, p.buffers[i].death, when[p.original[i]]});
   Oversized large;
-  if (chunk_bytes > 0) large = place_oversized(p, chunk_bytes, [&](std::int32_t i, std::int32_t k) { return meet(uses[i], uses[k]); });
+  if (chunk_bytes > 0)
+    large = place_oversized(p, chunk_bytes, [&](std::int32_t i, std::int32_t k) { return meet(uses[i], uses[k]); });
   const Chunks chunks(large.sizes, std::max<std::int64_t>(chunk_bytes, 0));
   Offsets best;
   best.end = std::numeric_limits<std::int64_t>::max();
@@ -64,7 +69,8 @@ Offsets place_apart(const std::vector<Tenant>& buffers, const std::vector<Occupa
     if (best.end <= p.bound || (make_order != order_by_size && p.buffers.size() > kFew)) break;
     for (Fit fit : {Fit::first, Fit::best}) {
       SpaceApart space(uses, chunks);
-      const std::int64_t limit = chunks.is_one() ? best.end : std::numeric_limits<std::int64_t>::max();  // what ends higher may hold less in sum
+      const std::int64_t limit =
+          chunks.is_one() ? best.end : std::numeric_limits<std::int64_t>::max();  // what ends higher may hold less in sum
       const Attempt next = attempt(p, make_order(p), fit, {.end = limit}, space, large.offsets);
       if (next.end >= limit) continue;
       Offsets split = chunks.is_one() ? to_offsets(p, next, buffers.size()) : split_up(p, chunks, next, buffers.size());

@@ -40,10 +40,12 @@ void check(const std::vector<Tenant>& all) {
     const Tenant& b = all[i];
     if (b.bytes < 0) refuse(i, "has a negative size, " + std::to_string(b.bytes));
     if (b.alignment < 1) refuse(i, "has alignment " + std::to_string(b.alignment) + ": it must be at least 1");
-    if (b.death < b.birth) refuse(i, "dies at step " + std::to_string(b.death) + ", before its birth at " + std::to_string(b.birth));
+    if (b.death < b.birth)
+      refuse(i, "dies at step " + std::to_string(b.death) + ", before its birth at " + std::to_string(b.birth));
     check_holes(i, b);
     if (std::max(b.fixed, b.hint) > farthest) farthest = std::max(b.fixed, b.hint), who = i;
-    if (b.bytes > left || b.alignment > left - b.bytes) refuse(i, "makes it more than 2^62 bytes in all, each with its alignment");
+    if (b.bytes > left || b.alignment > left - b.bytes)
+      refuse(i, "makes it more than 2^62 bytes in all, each with its alignment");
     left -= b.bytes + b.alignment;
   }
   if (farthest > left) refuse(who, "has an offset beyond 2^62, " + std::to_string(farthest) + ", with what may lie above it");
@@ -101,7 +103,8 @@ class Clock {
 
 // In order of time; of those alive each has its neighbours in the order of offsets.
 void check_fixed(const PlaceProblem& p) {
-  std::vector<std::tuple<std::int32_t, bool, std::int32_t>> events;  // step, begins, buffer: ends (at the step after) come first
+  std::vector<std::tuple<std::int32_t, bool, std::int32_t>>
+      events;  // step, begins, buffer: ends (at the step after) come first
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(p.buffers.size()); ++i) {
     if (p.buffers[i].fixed < 0) continue;
     each_alive(p.buffers[i], [&](const Steps& range) {

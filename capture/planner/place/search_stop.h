@@ -15,12 +15,13 @@ struct SearchStop {
   std::chrono::steady_clock::time_point deadline = {};
 
   bool now() const {
-    return (cancel && cancel->load(std::memory_order_relaxed)) || (has_deadline && std::chrono::steady_clock::now() >= deadline);
+    return (cancel && cancel->load(std::memory_order_relaxed)) ||
+           (has_deadline && std::chrono::steady_clock::now() >= deadline);
   }
 };
 
 inline SearchStop stop_for(const PlaceOptions& options, std::chrono::steady_clock::time_point begun) {
-  constexpr double kMostSeconds = 1e8;   // the clock counts no further than some of these
+  constexpr double kMostSeconds = 1e8;  // the clock counts no further than some of these
   SearchStop stop{options.cancel, options.seconds > 0, {}};
   const std::chrono::duration<double> most(std::min(options.seconds, kMostSeconds));
   if (stop.has_deadline) stop.deadline = begun + std::chrono::duration_cast<std::chrono::steady_clock::duration>(most);

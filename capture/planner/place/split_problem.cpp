@@ -15,7 +15,8 @@ namespace {
 std::vector<std::vector<std::int32_t>> cut(const PlaceProblem& p) {
   std::vector<std::int32_t> order(p.buffers.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t x, std::int32_t y) { return p.buffers[x].birth < p.buffers[y].birth; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t x, std::int32_t y) { return p.buffers[x].birth < p.buffers[y].birth; });
   std::vector<std::vector<std::int32_t>> parts;
   std::int32_t last_death = -1;
   for (std::int32_t i : order) {
@@ -48,10 +49,12 @@ class PartMaker {
   const Tenant& buffer(std::int32_t i) const { return p_.buffers[part_.buffers[i]]; }
   std::int32_t count() const { return static_cast<std::int32_t>(part_.buffers.size()); }
 
-  // Where all rest on each other or the floor, offsets are sums of sizes rounded up to alignments: what divides all of these divides them.
+  // Where all rest on each other or the floor, offsets are sums of sizes rounded up to alignments: what divides all of these
+  // divides them.
   void find_unit() {
     std::int64_t unit = 0;
-    for (std::int32_t i = 0; i < count(); ++i) unit = std::gcd(std::gcd(unit, buffer(i).bytes), std::max<std::int64_t>(buffer(i).fixed, 0));
+    for (std::int32_t i = 0; i < count(); ++i)
+      unit = std::gcd(std::gcd(unit, buffer(i).bytes), std::max<std::int64_t>(buffer(i).fixed, 0));
     for (bool changed = true; changed;) {
       changed = false;
       for (std::int32_t i = 0; i < count(); ++i)
@@ -90,7 +93,9 @@ class PartMaker {
   void find_spans() {
     part_.spans_at.push_back(0);
     for (std::int32_t i = 0; i < count(); ++i) {
-      each_alive(buffer(i), [&](const Steps& r) { part_.spans.push_back({section_from_[r.first - first_], section_from_[r.last - first_]}); });
+      each_alive(buffer(i), [&](const Steps& r) {
+        part_.spans.push_back({section_from_[r.first - first_], section_from_[r.last - first_]});
+      });
       part_.spans_at.push_back(static_cast<std::int32_t>(part_.spans.size()));
     }
   }
@@ -100,7 +105,8 @@ class PartMaker {
     std::map<Look, std::int32_t> kinds;
     for (std::int32_t i = 0; i < count(); ++i) {
       std::vector<std::int32_t> life;
-      for (std::int32_t k = part_.spans_at[i]; k < part_.spans_at[i + 1]; ++k) life.insert(life.end(), {part_.spans[k].first, part_.spans[k].last});
+      for (std::int32_t k = part_.spans_at[i]; k < part_.spans_at[i + 1]; ++k)
+        life.insert(life.end(), {part_.spans[k].first, part_.spans[k].last});
       Look look(part_.units[i], part_.alignment[i], part_.fixed[i] < 0 ? -1 : i, std::move(life));
       part_.kind.push_back(kinds.emplace(std::move(look), i).first->second);
     }
@@ -144,7 +150,8 @@ class PartMaker {
   }
 
   void find_neighbours(std::int64_t most_pairs) {
-    std::vector<std::vector<std::int32_t>> begin(static_cast<std::size_t>(part_.sections));  // by section: whose spans begin there
+    std::vector<std::vector<std::int32_t>> begin(
+        static_cast<std::size_t>(part_.sections));  // by section: whose spans begin there
     for (std::int32_t i = 0; i < count(); ++i)
       for (std::int32_t k = part_.spans_at[i]; k < part_.spans_at[i + 1]; ++k) begin[part_.spans[k].first].push_back(i);
     std::vector<std::int32_t> seen(part_.buffers.size(), -1);

@@ -18,7 +18,7 @@ class Gaps {
  public:
   std::int64_t take(const Tenant& b) {
     auto at = by_size_.lower_bound({b.bytes, 0});
-    for (int looked = 0; at != by_size_.end(); ++at) {   // the tightest may not be aligned
+    for (int looked = 0; at != by_size_.end(); ++at) {  // the tightest may not be aligned
       if (align_up(at->second, b.alignment) + b.bytes <= at->second + at->first) return take_from(at->second, at->first, b);
       constexpr int kMostLooks = 4;
       if (++looked == kMostLooks) break;
@@ -65,15 +65,15 @@ class Gaps {
     return offset;
   }
 
-  ByOffset by_offset_;                                        // first to end
-  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;   // size, first
+  ByOffset by_offset_;                                       // first to end
+  std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  // size, first
   std::int64_t top_ = 0;
 };
 
 }  // namespace
 
 Attempt place_by_sweep(const PlaceProblem& p) {
-  using Death = std::pair<std::int32_t, std::int32_t>;   // step, buffer
+  using Death = std::pair<std::int32_t, std::int32_t>;  // step, buffer
   std::priority_queue<Death, std::vector<Death>, std::greater<>> alive;
   Gaps gaps;
   Attempt result;

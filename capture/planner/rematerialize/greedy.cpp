@@ -27,7 +27,8 @@ constexpr int kEstimates = 128;  // choices costed at a peak
 constexpr std::size_t kLongestChain = 128;
 constexpr std::size_t kRemembered = 64;  // choices for which the cost of an option is believed before it is worked out again
 constexpr std::int64_t kMostWork = 25'000'000;  // Schedule::work() and clones costed: seconds
-constexpr double kMoved = 0.5;  // of a node's cost is what moving it counts in a score: it takes no time, but what it reads is kept for it
+constexpr double kMoved =
+    0.5;  // of a node's cost is what moving it counts in a score: it takes no time, but what it reads is kept for it
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kCandidateSteps = 1000;  // candidates lower the peak by at least 1/1000 of keep-all's each
 

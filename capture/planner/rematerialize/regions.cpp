@@ -134,7 +134,8 @@ class RegionChooser {
 
 Choices choose_regions(const Facts& facts) {
   const auto& nodes = facts.graph->nodes;
-  if (std::any_of(nodes.begin(), nodes.end(), [](const Node& n) { return n.origin.region >= 0; })) return RegionChooser(facts).choose();
+  if (std::any_of(nodes.begin(), nodes.end(), [](const Node& n) { return n.origin.region >= 0; }))
+    return RegionChooser(facts).choose();
   const Candidate keep_all{0, 0, peak_without_clones(facts)};
   return {{}, {}, {keep_all, keep_all}};
 }

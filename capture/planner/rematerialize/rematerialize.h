@@ -21,9 +21,9 @@ struct ClonedGraph {
   std::vector<char> late = {};  // by node: the first run of its source, and later than where the source stands; empty: none is
 };
 
-// Writes the runs out: the first of a node's is the node itself, under its name, the others are clones of it. Windows are re-made where their
-// root was made again. Who runs later than recorded, clones too, gets an order edge to the node before its stage, so that it runs just in
-// time and not as soon as its operands allow.
+// Writes the runs out: the first of a node's is the node itself, under its name, the others are clones of it. Windows are
+// re-made where their root was made again. Who runs later than recorded, clones too, gets an order edge to the node before its
+// stage, so that it runs just in time and not as soon as its operands allow.
 ClonedGraph clone_graph(const Facts& facts, const RunLists& runs);
 
 // A point in a strategy's sequence of choices that is worth placing.

@@ -18,8 +18,8 @@ std::vector<char> passing_windows(const Facts& facts) {
 
 namespace {
 
-// By node: does nothing but its results say that it ran? Results that live elsewhere have one place; who waits for others, or is waited
-// for, stays where it is.
+// By node: does nothing but its results say that it ran? Results that live elsewhere have one place; who waits for others, or
+// is waited for, stays where it is.
 std::vector<char> movable_nodes(const Facts& facts) {
   const Graph& graph = *facts.graph;
   std::vector<char> movable(graph.nodes.size(), 0);
@@ -98,7 +98,9 @@ void Schedule::apply(const Step& step) {
   mark(step.stage);
 }
 
-bool Schedule::has_run(NodeId stage, NodeId node) const { return std::binary_search(runs_[stage].begin(), runs_[stage].end(), node); }
+bool Schedule::has_run(NodeId stage, NodeId node) const {
+  return std::binary_search(runs_[stage].begin(), runs_[stage].end(), node);
+}
 
 bool Schedule::waits(ValueId root, NodeId stage) const {
   const auto& touches = touches_[root];

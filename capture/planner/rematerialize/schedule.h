@@ -1,9 +1,10 @@
 // A schedule with recomputation, and the bytes alive in it, kept up to date choice by choice.
 //
-// The graph's nodes keep their order; node t is *stage* t. Before it, stage t may run earlier nodes again, in their order; and a
-// stage's own node need not run there if nobody reads its results before it runs in a later stage. That is the whole state:
-// whoever reads a value in stage t reads the copy made last, at stage t or before, and each copy is kept from where it is made to
-// its last reader before the next copy. A node's first run is the node itself, wherever it stands; the others are its clones.
+// The graph's nodes keep their order; node t is *stage* t. Before it, stage t may run earlier nodes again, in their order; and
+// a stage's own node need not run there if nobody reads its results before it runs in a later stage. That is the whole state:
+// whoever reads a value in stage t reads the copy made last, at stage t or before, and each copy is kept from where it is made
+// to its last reader before the next copy. A node's first run is the node itself, wherever it stands; the others are its
+// clones.
 //
 // Windows run where clones.h has to put them, and keep nothing alive that whoever reads them does not.
 //
@@ -45,8 +46,8 @@ class Schedule {
   // REQUIRES: node <= stage; all operands can be had at `stage` once all pending changes are made.
   void add_run(NodeId stage, NodeId node);
   void remove_run(NodeId stage, NodeId node);
-  // Removes the run if nobody reads its results, there or later, and then what made its operands, if they were for it alone. What runs in
-  // its own stage stays unless it runs again later.
+  // Removes the run if nobody reads its results, there or later, and then what made its operands, if they were for it alone.
+  // What runs in its own stage stays unless it runs again later.
   void remove_if_unread(NodeId stage, NodeId node);
   // Removes the run whether or not it is read, and what made its operands as above.
   void remove_with_operands(NodeId stage, NodeId node);

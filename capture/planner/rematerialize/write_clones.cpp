@@ -16,7 +16,8 @@ namespace {
 std::vector<char> late_windows(const Facts& facts, const RunLists& runs) {
   const Graph& graph = *facts.graph;
   std::vector<char> late = passing_windows(facts);
-  std::vector<std::int32_t> copies(graph.values.size(), 0), seen(graph.values.size(), 0);  // so far; by window: of what it views, in its stage
+  std::vector<std::int32_t> copies(graph.values.size(), 0),
+      seen(graph.values.size(), 0);  // so far; by window: of what it views, in its stage
   const auto read = [&](ValueId v) {
     for (; facts.windows[v].viewed != v; v = graph.inputs(graph.nodes[graph.values[v].node])[0])
       if (seen[v] == copies[facts.windows[v].viewed]) late[graph.values[v].node] = 0;
@@ -119,7 +120,7 @@ class CloneWriter {
   std::vector<ValueId> window_on_;  // by value: the copy of what it is a view of that the current copy of a view looks at
   std::vector<char> is_written_;    // by node
   NodeId stage_ = 0;
-  ValueId last_value_ = kNone;      // made by the last node written that makes any
+  ValueId last_value_ = kNone;  // made by the last node written that makes any
   ValueId before_stage_ = kNone;
   ClonedGraph result_;
 };

@@ -34,13 +34,15 @@ class Arranger {
     return {std::move(layout), std::move(edges), std::move(cut)};
   }
 
-  // Were no bytes used again, segments could be cut in more than one good way; they differ in the bytes that placing them apart takes.
+  // Were no bytes used again, segments could be cut in more than one good way; they differ in the bytes that placing them apart
+  // takes.
   std::optional<Arrangement> place_apart(const Arrangement& tight) const {
     std::optional<Arrangement> best;
     for (const Cut& free : cut_each_way(cloned_.graph, cost_, find_update_edges(cloned_.graph, tight.layout), options_)) {
       const Cut& to_beat = best ? best->cut : tight.cut;
       if (!gains(free, to_beat)) break;
-      if (std::optional<Arrangement> apart = place_apart(free, tight); apart && gains(apart->cut, to_beat)) best = std::move(apart);
+      if (std::optional<Arrangement> apart = place_apart(free, tight); apart && gains(apart->cut, to_beat))
+        best = std::move(apart);
     }
     return best;
   }
@@ -58,7 +60,8 @@ class Arranger {
   static bool gains(const Cut& cut, const Cut& over) { return cut.rule.makespan_us <= kWorthBytes * over.rule.makespan_us; }
 
   bool affordable(const Layout& layout, const Layout& tight) const {
-    const std::int64_t peak = facts_.external_bytes + layout.arena_bytes, tight_peak = facts_.external_bytes + tight.arena_bytes;
+    const std::int64_t peak = facts_.external_bytes + layout.arena_bytes,
+                       tight_peak = facts_.external_bytes + tight.arena_bytes;
     if (options_.budget >= 0 && peak > options_.budget) return false;
     return static_cast<double>(peak) <= std::floor(options_.parallel_peak * static_cast<double>(tight_peak));
   }
@@ -80,8 +83,8 @@ class Arranger {
 
 }  // namespace
 
-Arrangement arrange(const Facts& facts, const ClonedGraph& cloned, const std::vector<double>& node_cost, const PlanOptions& options,
-                    std::optional<Layout> tight) {
+Arrangement arrange(const Facts& facts, const ClonedGraph& cloned, const std::vector<double>& node_cost,
+                    const PlanOptions& options, std::optional<Layout> tight) {
   return Arranger(facts, cloned, node_cost, options).arrange(std::move(tight));
 }
 

@@ -1,12 +1,12 @@
 // Placing bytes for several threads.
 //
-// Placed for the order of nodes, bytes that one branch frees are used by the next, which then waits for it although no value leads from the
-// one to the other. Placed apart, segments that ran at the same time when nobody's bytes were used again keep doing so: that simulated run
-// stays possible, so nothing is lost but bytes.
+// Placed for the order of nodes, bytes that one branch frees are used by the next, which then waits for it although no value
+// leads from the one to the other. Placed apart, segments that ran at the same time when nobody's bytes were used again keep
+// doing so: that simulated run stays possible, so nothing is lost but bytes.
 #pragma once
 
-#include <tapedeck/capture/planner/layout/layout.h>
 #include <tapedeck/capture/plan/plan_options.h>
+#include <tapedeck/capture/planner/layout/layout.h>
 #include <tapedeck/capture/planner/rematerialize/rematerialize.h>
 #include <tapedeck/capture/planner/segments/cut_segments.h>
 
@@ -20,9 +20,10 @@ struct Arrangement {
   Cut cut;
 };
 
-// Bytes and segments for options.threads: placed tightly; or apart if that shortens the simulated run by a twentieth, keeps within the
-// budget (bytes) and makes the peak no more than options.parallel_peak times as high. `tight`: what lay_out gives, if that is known.
-Arrangement arrange(const Facts& facts, const ClonedGraph& cloned, const std::vector<double>& node_cost, const PlanOptions& options,
-                    std::optional<Layout> tight = std::nullopt);
+// Bytes and segments for options.threads: placed tightly; or apart if that shortens the simulated run by a twentieth, keeps
+// within the budget (bytes) and makes the peak no more than options.parallel_peak times as high. `tight`: what lay_out gives,
+// if that is known.
+Arrangement arrange(const Facts& facts, const ClonedGraph& cloned, const std::vector<double>& node_cost,
+                    const PlanOptions& options, std::optional<Layout> tight = std::nullopt);
 
 }  // namespace tapedeck

@@ -17,8 +17,13 @@ constexpr double kWorthThreads = 0.95;     // of the serial time: a critical pat
 
 class Cutter {
  public:
-  Cutter(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges, const PlanOptions& options)
-      : graph_(graph), cost_(node_cost), options_(options), precedence_(graph, reuse_edges), machine_{options.threads, options.dispatch_us} {
+  Cutter(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges,
+         const PlanOptions& options)
+      : graph_(graph),
+        cost_(node_cost),
+        options_(options),
+        precedence_(graph, reuse_edges),
+        machine_{options.threads, options.dispatch_us} {
     rule_.dispatch_us = options.dispatch_us;
     rule_.most_us = options.segment_us;
     rule_.least_us = std::min(options.dispatch_us / kShareOfDispatch, options.segment_us);
@@ -40,7 +45,8 @@ class Cutter {
       const auto of_shape = [&](const Cut& c) { return c.rule.shape == shape; };
       if (std::any_of(offers_.begin(), offers_.end(), of_shape)) best.push_back(choose(of_shape));
     }
-    std::stable_sort(best.begin(), best.end(), [](const Cut& a, const Cut& b) { return a.rule.makespan_us < b.rule.makespan_us; });
+    std::stable_sort(best.begin(), best.end(),
+                     [](const Cut& a, const Cut& b) { return a.rule.makespan_us < b.rule.makespan_us; });
     return best;
   }
 
@@ -68,7 +74,8 @@ class Cutter {
   void find_most_threads() {
     for (NodeId n = 0; n < graph_.node_count(); ++n) {
       const Node& node = graph_.nodes[n];
-      const double parts = node.n_regions > 0 || node.op->is(kEffect) ? 1 : std::min(cost_[n] / kPieceUs, static_cast<double>(options_.threads));
+      const double parts =
+          node.n_regions > 0 || node.op->is(kEffect) ? 1 : std::min(cost_[n] / kPieceUs, static_cast<double>(options_.threads));
       most_threads_.push_back(std::max<std::int32_t>(1, static_cast<std::int32_t>(parts)));
     }
   }
@@ -78,7 +85,8 @@ class Cutter {
     constexpr std::size_t kMost = 5;
     const double share = rule_.serial_us / options_.threads;
     std::vector<double> grains;
-    for (double grain = 2 * rule_.least_us; grain > 0 && grain < std::min(rule_.most_us, share) && grains.size() < kMost; grain *= 2)
+    for (double grain = 2 * rule_.least_us; grain > 0 && grain < std::min(rule_.most_us, share) && grains.size() < kMost;
+         grain *= 2)
       grains.push_back(grain);
     grains.push_back(rule_.most_us);
     return grains;
@@ -97,12 +105,13 @@ class Cutter {
     offers_.push_back(std::move(cut));
   }
 
-  // Many tiny segments may look good to the clock, which knows dispatch alone; the bound on its share holds all the same, unless the caller
-  // asks for tiny ones. The walk keeps it by construction.
+  // Many tiny segments may look good to the clock, which knows dispatch alone; the bound on its share holds all the same,
+  // unless the caller asks for tiny ones. The walk keeps it by construction.
   void drop_too_fine() {
     if (options_.segment_us < rule_.dispatch_us / kShareOfDispatch) return;
     std::erase_if(offers_, [&](const Cut& c) {
-      return c.rule.shape != "walk" && static_cast<double>(c.segments.size()) * rule_.dispatch_us > kShareOfDispatch * rule_.serial_us;
+      return c.rule.shape != "walk" &&
+             static_cast<double>(c.segments.size()) * rule_.dispatch_us > kShareOfDispatch * rule_.serial_us;
     });
   }
 
@@ -114,7 +123,8 @@ class Cutter {
       if (allowed(c)) shortest = std::min(shortest, c.rule.makespan_us);
     Cut* best = nullptr;
     for (Cut& c : offers_)
-      if (allowed(c) && c.rule.makespan_us <= shortest * kAsGood && (!best || c.segments.size() < best->segments.size())) best = &c;
+      if (allowed(c) && c.rule.makespan_us <= shortest * kAsGood && (!best || c.segments.size() < best->segments.size()))
+        best = &c;
     return std::move(*best);
   }
 
@@ -130,16 +140,18 @@ class Cutter {
 
 }  // namespace
 
-Cut cut_segments(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges, const PlanOptions& options) {
+Cut cut_segments(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges,
+                 const PlanOptions& options) {
   return Cutter(graph, node_cost, reuse_edges, options).cut();
 }
 
-std::vector<Cut> cut_each_way(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges, const PlanOptions& options) {
+std::vector<Cut> cut_each_way(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges,
+                              const PlanOptions& options) {
   return Cutter(graph, node_cost, reuse_edges, options).cut_each_way();
 }
 
-std::optional<Cut> with_reuse_edges(const Cut& cut, const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges,
-                                    const PlanOptions& options) {
+std::optional<Cut> with_reuse_edges(const Cut& cut, const Graph& graph, const std::vector<double>& node_cost,
+                                    const std::vector<Edge>& reuse_edges, const PlanOptions& options) {
   return Cutter(graph, node_cost, reuse_edges, options).recut(cut);
 }
 

@@ -1,5 +1,5 @@
-// Who must have finished before whom, node by node: operands, order edges, reuse edges, and effects in the order of the program.
-// Constants are there before a run begins, so nobody waits for them.
+// Who must have finished before whom, node by node: operands, order edges, reuse edges, and effects in the order of the
+// program. Constants are there before a run begins, so nobody waits for them.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>

@@ -1,9 +1,11 @@
-// Growing is bottom-up clustering of a task graph in the manner of Sarkar ("Partitioning and Scheduling Parallel Programs for Execution
-// on Multiprocessors", 1987) and of linear clustering (Kim and Browne, 1988), with the circles ruled out by construction:
+// Growing is bottom-up clustering of a task graph in the manner of Sarkar ("Partitioning and Scheduling Parallel Programs for
+// Execution on Multiprocessors", 1987) and of linear clustering (Kim and Browne, 1988), with the circles ruled out by
+// construction:
 //  - a piece that no other reads can take any node: nothing leads out of it, so nothing leads back into it;
 //  - a node whose operands all come from one piece can join that piece at any time: no edge arises;
 //  - pieces as deep in the graph as each other have no path between them;
-//  - a piece joins the only one it waits for, or the only one that waits for it: another path between the two would have to use that
+//  - a piece joins the only one it waits for, or the only one that waits for it: another path between the two would have to use
+//  that
 //    same edge.
 // Two such contractions of different pieces do not disturb each other, so a whole round of them is made at once.
 #include <tapedeck/capture/planner/segments/segment_pieces.h>
@@ -96,12 +98,17 @@ PieceGraph connect(const Precedence& precedence, const std::vector<SegmentPiece>
 class Builder {
  public:
   Builder(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule)
-      : graph_(graph), cost_(node_cost), precedence_(precedence), rule_(rule), phases_(phases_to_split(graph, rule)), piece_of_(graph.nodes.size(), kNone) {}
+      : graph_(graph),
+        cost_(node_cost),
+        precedence_(precedence),
+        rule_(rule),
+        phases_(phases_to_split(graph, rule)),
+        piece_of_(graph.nodes.size(), kNone) {}
 
  protected:
-  struct Times {                // by piece, in the run that the builder has in mind
+  struct Times {  // by piece, in the run that the builder has in mind
     double start = 0, finish = 0;
-    bool read = false;          // by another piece
+    bool read = false;  // by another piece
   };
 
   void find_sources(NodeId n) {
@@ -193,7 +200,7 @@ class Builder {
   std::vector<std::int32_t> piece_of_;  // by node
   std::vector<SegmentPiece> pieces_;
   std::vector<Times> times_;
-  std::vector<std::int32_t> sources_;   // of the node at hand: the pieces it reads from
+  std::vector<std::int32_t> sources_;  // of the node at hand: the pieces it reads from
 };
 
 // As if there were a thread for every piece.
@@ -229,11 +236,12 @@ class Grower : Builder {
   }
 };
 
-// As many lanes as threads, each with one open piece. A node goes to the lane where it starts first, and to another than the one that made
-// what it reads only if that is worth a piece of its own.
+// As many lanes as threads, each with one open piece. A node goes to the lane where it starts first, and to another than the
+// one that made what it reads only if that is worth a piece of its own.
 class LaneGrower : Builder {
  public:
-  LaneGrower(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule, std::int32_t lanes)
+  LaneGrower(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule,
+             std::int32_t lanes)
       : Builder(graph, node_cost, precedence, rule), lanes_(static_cast<std::size_t>(lanes)) {}
 
   std::vector<SegmentPiece> grow() {
@@ -307,7 +315,9 @@ class Merger {
     for (std::int32_t p = 0; p < static_cast<std::int32_t>(pieces_.size()); ++p)
       for (std::int32_t q : graph.before[p]) {
         const bool only_source = graph.before[p].size() == 1, only_reader = graph.after[q].size() == 1;
-        const bool wanted = only_source && only_reader ? true : only_source ? small(pieces_[p]) : only_reader && small(pieces_[q]);
+        const bool wanted = only_source && only_reader ? true
+                            : only_source              ? small(pieces_[p])
+                                                       : only_reader && small(pieces_[q]);
         if (wanted && join(q, p)) break;
       }
     return finish_round();
@@ -378,12 +388,13 @@ class Merger {
 
 }  // namespace
 
-std::vector<SegmentPiece> grow_pieces(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule) {
+std::vector<SegmentPiece> grow_pieces(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence,
+                                      const PieceRule& rule) {
   return Merger(precedence, rule, Grower(graph, node_cost, precedence, rule).grow()).merge();
 }
 
-std::vector<SegmentPiece> lane_pieces(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence, const PieceRule& rule,
-                               std::int32_t lanes) {
+std::vector<SegmentPiece> lane_pieces(const Graph& graph, const std::vector<double>& node_cost, const Precedence& precedence,
+                                      const PieceRule& rule, std::int32_t lanes) {
   return Merger(precedence, rule, LaneGrower(graph, node_cost, precedence, rule, lanes).grow()).merge();
 }
 

@@ -13,9 +13,14 @@ constexpr double kGainOfHelp = 0.8;  // of a whole thread that each thread helpi
 
 class Simulation {
  public:
-  Simulation(const std::vector<Segment>& segments, const std::vector<double>& node_cost, const std::vector<std::int32_t>& most_threads,
-             const SimulatedMachine& machine)
-      : segments_(segments), cost_(node_cost), most_threads_(most_threads), machine_(machine), crowded_us_(node_cost.size(), 0), node_us_(node_cost.size(), 0) {
+  Simulation(const std::vector<Segment>& segments, const std::vector<double>& node_cost,
+             const std::vector<std::int32_t>& most_threads, const SimulatedMachine& machine)
+      : segments_(segments),
+        cost_(node_cost),
+        most_threads_(most_threads),
+        machine_(machine),
+        crowded_us_(node_cost.size(), 0),
+        node_us_(node_cost.size(), 0) {
     run_.began.assign(segments.size(), 0);
     run_.ended.assign(segments.size(), 0);
     for (std::size_t s = 0; s < segments.size(); ++s) {
@@ -124,8 +129,8 @@ class Simulation {
 
 }  // namespace
 
-SimulatedRun simulate(const std::vector<Segment>& segments, const std::vector<double>& node_cost, const std::vector<std::int32_t>& most_threads,
-                      const SimulatedMachine& machine) {
+SimulatedRun simulate(const std::vector<Segment>& segments, const std::vector<double>& node_cost,
+                      const std::vector<std::int32_t>& most_threads, const SimulatedMachine& machine) {
   return Simulation(segments, node_cost, most_threads, machine).run();
 }
 

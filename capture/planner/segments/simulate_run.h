@@ -1,5 +1,5 @@
-// What a replay would do, by the costs of the model: the executor's rules (capture/replay/run.cpp) on a clock of its own. It decides
-// nothing at random and looks at no machine, so equal segments give equal answers.
+// What a replay would do, by the costs of the model: the executor's rules (capture/replay/run.cpp) on a clock of its own. It
+// decides nothing at random and looks at no machine, so equal segments give equal answers.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -21,10 +21,10 @@ struct SimulatedRun {
   std::vector<bool> crowded;               // by node: all threads had segments to run for most of its time
 };
 
-// A thread runs a segment's nodes in order; then the first segment this set free, else the one that has been free with the lowest number.
-// Threads with nothing to run help with kernels of `most_threads` (by node) above one, at less than full gain.
+// A thread runs a segment's nodes in order; then the first segment this set free, else the one that has been free with the
+// lowest number. Threads with nothing to run help with kernels of `most_threads` (by node) above one, at less than full gain.
 // O(nodes x threads + edges log segments).
-SimulatedRun simulate(const std::vector<Segment>& segments, const std::vector<double>& node_cost, const std::vector<std::int32_t>& most_threads,
-                      const SimulatedMachine& machine);
+SimulatedRun simulate(const std::vector<Segment>& segments, const std::vector<double>& node_cost,
+                      const std::vector<std::int32_t>& most_threads, const SimulatedMachine& machine);
 
 }  // namespace tapedeck

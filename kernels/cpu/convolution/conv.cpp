@@ -42,7 +42,8 @@ void convolve(const KernelCall& call, ConvPass pass, const ConvShape& shape) {
   const ConvStrides strides = strides_of(pass, call);
   if (out.dtype == DType::f32)
     for (const auto way : {&convolve_onednn, &convolve_products})
-      if (way(pass, shape, strides, a.as<float>(), b.as<float>(), out.as<float>(), call.workspace, call.workspace_bytes)) return;
+      if (way(pass, shape, strides, a.as<float>(), b.as<float>(), out.as<float>(), call.workspace, call.workspace_bytes))
+        return;
   for_floats(call, out.dtype, [&](auto t) {
     using T = decltype(t);
     convolve_directly<T>(pass, shape, strides, a.as<T>(), b.as<T>(), out.as<T>());
@@ -51,7 +52,8 @@ void convolve(const KernelCall& call, ConvPass pass, const ConvShape& shape) {
 
 template <int kDims>
 void forward(const KernelCall& call) {
-  convolve(call, ConvPass::forward, conv_shape(kDims, call.inputs[0].sizes, call.inputs[1].sizes, call.attributes<ConvAttrs>()));
+  convolve(call, ConvPass::forward,
+           conv_shape(kDims, call.inputs[0].sizes, call.inputs[1].sizes, call.attributes<ConvAttrs>()));
 }
 
 template <int kDims>

@@ -1,5 +1,5 @@
-// Convolution of [n,ci,spatial] with [co,ci/groups,spatial], two or three spatial dimensions, and its two gradients: what the kernels
-// and the op blocks share.
+// Convolution of [n,ci,spatial] with [co,ci/groups,spatial], two or three spatial dimensions, and its two gradients: what the
+// kernels and the op blocks share.
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
@@ -31,7 +31,9 @@ struct ConvShape {
   std::int64_t weight_size() const { return out_channels * in_per_group() * taps(); }
   bool empty() const { return batch == 0 || in_size() == 0 || out_size() == 0 || weight_size() == 0; }
   bool depthwise() const { return groups > 1 && in_channels == groups && out_channels == groups; }
-  bool flat() const { return in[0] == 1 && kernel[0] == 1 && before[0] == 0 && after[0] == 0; }  // two spatial dimensions will do
+  bool flat() const {
+    return in[0] == 1 && kernel[0] == 1 && before[0] == 0 && after[0] == 0;
+  }  // two spatial dimensions will do
   bool operator==(const ConvShape& o) const = default;
 };
 
@@ -42,7 +44,8 @@ inline std::int64_t padding_after(const Ints& padding, int i, int dims) {
   return padding.size == 2 * dims ? padding[dims + i] : item(padding, i);
 }
 
-// The convolution of attributes that inference has accepted; x [n,ci,spatial], w [co,ci/groups,spatial] as sizes, of `dims` + 2.
+// The convolution of attributes that inference has accepted; x [n,ci,spatial], w [co,ci/groups,spatial] as sizes, of `dims`
+// + 2.
 template <class Attrs>
 ConvShape conv_shape(int dims, const std::int64_t* x, const std::int64_t* w, const Attrs& attrs) {
   ConvShape s;
@@ -70,14 +73,15 @@ std::int64_t convolution_workspace(ConvPass pass, const ConvShape& shape, DType 
 
 // The plain loops: f64, and whatever the others refuse. Operands and result as in the kernel of that pass.
 template <class T>
-void convolve_directly(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const T* first, const T* second, T* output);
+void convolve_directly(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const T* first, const T* second,
+                       T* output);
 
 // The oneDNN way, f32. False if oneDNN has no fast way for the shape or the workspace is too small.
 bool convolve_onednn(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first, const float* second,
                      float* output, void* workspace, std::size_t workspace_bytes);
 
 // As matrix products over gathered columns, f32. False if the products would be too small to pay, or the workspace is.
-bool convolve_products(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first, const float* second,
-                       float* output, void* workspace, std::size_t workspace_bytes);
+bool convolve_products(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first,
+                       const float* second, float* output, void* workspace, std::size_t workspace_bytes);
 
 }  // namespace tapedeck::kernels::cpu

@@ -1,7 +1,7 @@
 // Convolution as plain loops, for f64 and for shapes that nothing faster takes.
 //
-// All three passes walk (out channel, in channel of its group, kernel element) and shift a row of x against a row of y; the inner
-// loop is contiguous for stride 1. Each result is summed in one fixed order by one thread.
+// All three passes walk (out channel, in channel of its group, kernel element) and shift a row of x against a row of y; the
+// inner loop is contiguous for stride 1. Each result is summed in one fixed order by one thread.
 #include <tapedeck/kernels/cpu/convolution/conv.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/parallel.h>
@@ -30,8 +30,8 @@ struct Tap {
         cols(inside(s, 2, tap % s.kernel[2])) {}
 };
 
-// Calls f(input offset, output offset, columns) for every output row that a kernel element touches; the offsets belong to output
-// column cols.begin.
+// Calls f(input offset, output offset, columns) for every output row that a kernel element touches; the offsets belong to
+// output column cols.begin.
 template <class F>
 void for_touched_rows(const ConvShape& s, const Tap& tap, F&& f) {
   const std::int64_t n = tap.cols.end - tap.cols.begin, out_height = s.out(1), out_width = s.out(2);
@@ -148,7 +148,8 @@ void weight_grad(const ConvShape& s, const ConvStrides& strides, const T* dy, co
 }  // namespace
 
 template <class T>
-void convolve_directly(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const T* first, const T* second, T* output) {
+void convolve_directly(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const T* first, const T* second,
+                       T* output) {
   switch (pass) {
     case ConvPass::forward:
       return forward(shape, strides, first, second, output);

@@ -97,7 +97,8 @@ bool for_groups(const Job& job, std::int64_t chunk, F&& f) {
 bool run_images(const Job& job, std::int64_t chunk, const float* in, const float* weights_plain, void* weights, float* out,
                 char* scratch) {
   const bool forward = job.pass == ConvPass::forward;
-  const std::int64_t in_stride = forward ? job.strides.in : job.strides.out, out_stride = forward ? job.strides.out : job.strides.in;
+  const std::int64_t in_stride = forward ? job.strides.in : job.strides.out,
+                     out_stride = forward ? job.strides.out : job.strides.in;
   return for_groups(job, chunk, [&](ConvRunner& r, std::int64_t image) {
     r.set_a(in + image * in_stride, in_stride, scratch);
     r.set_out(out + image * out_stride, out_stride, scratch + job.a_bytes);

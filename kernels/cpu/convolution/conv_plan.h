@@ -22,8 +22,8 @@ inline constexpr std::int64_t kConvScratchpad = 1024;           // per chunk, fo
 inline std::int64_t align64(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 inline std::int64_t round_up_16(std::int64_t channels) { return (channels + 15) / 16 * 16; }
 
-// Upper bounds of the bytes of one image and of the weights in any of oneDNN's fast layouts, which pad channels to 8 or 16; within
-// groups they do not, and depthwise weights are padded along the groups.
+// Upper bounds of the bytes of one image and of the weights in any of oneDNN's fast layouts, which pad channels to 8 or 16;
+// within groups they do not, and depthwise weights are padded along the groups.
 inline std::int64_t conv_image_bytes(const ConvShape& s) {
   return align64(4 * round_up_16(s.in_channels) * s.in_plane()) + align64(4 * round_up_16(s.out_channels) * s.out_plane());
 }
@@ -34,7 +34,8 @@ inline std::int64_t conv_weight_bytes(const ConvShape& s) {
 }
 
 inline double conv_flops(const ConvShape& s) {
-  return 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.out_size()) * static_cast<double>(s.in_per_group() * s.taps());
+  return 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.out_size()) *
+         static_cast<double>(s.in_per_group() * s.taps());
 }
 
 // The aim: about a quarter of the bytes of the larger activation.

@@ -105,8 +105,8 @@ ConvPrimitives make_primitives(ConvPass pass, const ConvShape& s, std::int64_t b
 
   const auto forward = [&](const memory::desc& weight_desc) {
     return dnnl::convolution_forward::primitive_desc(
-        {dnnl::prop_kind::forward_training, direct, x, weight_desc, y, plain.stride, plain.dilation, plain.before, plain.after}, attr,
-        cpu_engine());
+        {dnnl::prop_kind::forward_training, direct, x, weight_desc, y, plain.stride, plain.dilation, plain.before, plain.after},
+        attr, cpu_engine());
   };
   if (pass == ConvPass::forward) {
     const auto pd = forward(w);
@@ -191,7 +191,12 @@ memory unset(const memory::desc& desc) { return memory(desc, cpu_engine(), DNNL_
 }  // namespace
 
 ConvRunner::ConvRunner(const ConvPrimitives& p)
-    : primitives_(p), stream_(cpu_engine()), a_(make_side(p.a)), b_(make_side(p.b)), out_(make_side(p.out)), scratchpad_(unset(p.scratchpad)) {}
+    : primitives_(p),
+      stream_(cpu_engine()),
+      a_(make_side(p.a)),
+      b_(make_side(p.b)),
+      out_(make_side(p.out)),
+      scratchpad_(unset(p.scratchpad)) {}
 
 ConvRunner::Side ConvRunner::make_side(const ConvOperand& operand) {
   Side side;
@@ -231,7 +236,9 @@ bool ConvRunner::reorder_images(const ConvOperand& operand, Side& side, bool pac
     }
     side.image_plain.set_data_handle(image);
     side.image_wanted.set_data_handle(packed);
-    if (!execute(operand.image_reorder, pack ? side.image_plain : side.image_wanted, pack ? side.image_wanted : side.image_plain)) return false;
+    if (!execute(operand.image_reorder, pack ? side.image_plain : side.image_wanted,
+                 pack ? side.image_wanted : side.image_plain))
+      return false;
   }
   return true;
 }

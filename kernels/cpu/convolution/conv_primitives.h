@@ -15,8 +15,8 @@
 
 namespace tapedeck::kernels::cpu {
 
-// One operand: its plain layout, the layout in which oneDNN wants it, and the way from one to the other. Several images that do not
-// lie one behind the other go that way one by one, so that their distance needs no primitives of its own.
+// One operand: its plain layout, the layout in which oneDNN wants it, and the way from one to the other. Several images that do
+// not lie one behind the other go that way one by one, so that their distance needs no primitives of its own.
 struct ConvOperand {
   dnnl::memory::desc plain, wanted;
   dnnl::reorder reorder;  // empty if the layouts are the same

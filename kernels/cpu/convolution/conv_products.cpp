@@ -1,8 +1,10 @@
-// Convolution as matrix products, f32, for shapes that oneDNN has no fast way for (dilated and strided gradients, patches, groups).
+// Convolution as matrix products, f32, for shapes that oneDNN has no fast way for (dilated and strided gradients, patches,
+// groups).
 //
-// Of one group of one image, the elements of x that a block of output positions reads are gathered into columns [taps, positions];
-// then y = w columns, columns = w' dy (added back to where they came from), dw = sum of dy columns'. Images are cut into the same
-// chunks as for oneDNN, and the block of columns is as large as a chunk's part of the workspace: the shape decides, not the threads.
+// Of one group of one image, the elements of x that a block of output positions reads are gathered into columns [taps,
+// positions]; then y = w columns, columns = w' dy (added back to where they came from), dw = sum of dy columns'. Images are cut
+// into the same chunks as for oneDNN, and the block of columns is as large as a chunk's part of the workspace: the shape
+// decides, not the threads.
 #include <tapedeck/kernels/cpu/convolution/conv.h>
 #include <tapedeck/kernels/cpu/convolution/conv_plan.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
@@ -57,14 +59,16 @@ std::int64_t input_of(const ConvShape& s, std::size_t dim, std::int64_t o, std::
 }
 bool is_inside(const ConvShape& s, std::size_t dim, std::int64_t at) { return at >= 0 && at < s.in[dim]; }
 
-// Calls f(place in the block, input offset, n) for the runs of output positions that read inside x; their inputs lie a stride apart.
+// Calls f(place in the block, input offset, n) for the runs of output positions that read inside x; their inputs lie a stride
+// apart.
 template <class F>
 void for_runs(const ConvShape& s, std::int64_t tap, Block block, F&& f) {
   const std::int64_t kd = tap / (s.kernel[1] * s.kernel[2]), kh = tap / s.kernel[2] % s.kernel[1], kw = tap % s.kernel[2];
   const std::int64_t height = s.out(1), width = s.out(2), stride = s.stride[2];
   for (std::int64_t at = block.begin; at < block.end;) {
     const std::int64_t row = at / width, n = std::min(width - at % width, block.end - at);
-    const std::int64_t d = input_of(s, 0, row / height, kd), h = input_of(s, 1, row % height, kh), w = input_of(s, 2, at % width, kw);
+    const std::int64_t d = input_of(s, 0, row / height, kd), h = input_of(s, 1, row % height, kh),
+                       w = input_of(s, 2, at % width, kw);
     const std::int64_t from = w < 0 ? std::min(n, (stride - 1 - w) / stride) : 0;
     const std::int64_t to = w >= s.in[2] ? 0 : std::min(n, (s.in[2] - 1 - w) / stride + 1);
     if (is_inside(s, 0, d) && is_inside(s, 1, h) && from < to)
@@ -147,8 +151,8 @@ bool weight_grad(const Products& p, const float* dy, const float* x, float* dw, 
   const std::int64_t channels = s.out_per_group(), plane = s.out_plane();
   return for_blocks(p, [&](std::int64_t g, Block b) {
     gather(p, x + g * s.in_per_group() * s.in_plane(), b, columns);
-    return product('N', 'T', channels, p.rows, b.end - b.begin, dy + g * channels * plane + b.begin, plane, columns, p.positions,
-                   begin && b.begin == 0 ? 0.0f : 1.0f, dw + g * channels * p.rows, p.rows);
+    return product('N', 'T', channels, p.rows, b.end - b.begin, dy + g * channels * plane + b.begin, plane, columns,
+                   p.positions, begin && b.begin == 0 ? 0.0f : 1.0f, dw + g * channels * p.rows, p.rows);
   });
 }
 
@@ -178,8 +182,8 @@ void add_chunks(const Products& p, float* dw, char* workspace) {
 
 }  // namespace
 
-bool convolve_products(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first, const float* second,
-                       float* output, void* workspace, std::size_t workspace_bytes) {
+bool convolve_products(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first,
+                       const float* second, float* output, void* workspace, std::size_t workspace_bytes) {
   Products p;
   if (!prepare(p, pass, shape, static_cast<std::int64_t>(workspace_bytes))) return false;
   char* const scratch = static_cast<char*>(workspace);

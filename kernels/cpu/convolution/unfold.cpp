@@ -1,5 +1,5 @@
-// unfold lays out every window of an image as a column (im2col), fold adds such columns back up (col2im). A row of the columns holds
-// one place of the window: a copy, or a sum, over ranges of the image that are found once per row and not per element.
+// unfold lays out every window of an image as a column (im2col), fold adds such columns back up (col2im). A row of the columns
+// holds one place of the window: a copy, or a sum, over ranges of the image that are found once per row and not per element.
 #include <tapedeck/kernels/attrs/unfold.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/parallel.h>
@@ -41,7 +41,8 @@ void unfold_row(const Windows<Attrs>& s, std::int64_t place, const T* image, T* 
   const Reach rows = s.rows(place), columns = s.columns(place);
   std::fill(to, to + rows.first * s.ow, T(0));
   for (std::int64_t y = rows.first; y < rows.last; ++y) {
-    const std::int64_t at = (y * rows.stride + rows.shift) * s.w + columns.shift;  // may lie before the image where padding begins
+    const std::int64_t at =
+        (y * rows.stride + rows.shift) * s.w + columns.shift;  // may lie before the image where padding begins
     T* row = to + y * s.ow;
     std::fill(row, row + columns.first, T(0));
     if (columns.stride == 1 && columns.first < columns.last)
@@ -77,10 +78,11 @@ void unfold(const KernelCall& call) {
   const std::int64_t length = s.oh * s.ow;
   for_widths(y.dtype, [&](auto t) {
     using T = decltype(t);
-    parallel_for(y.numel() / length, grain_for(0.3 * static_cast<double>(length) + 10), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row)
-        unfold_row(s, row % s.places(), x.as<T>() + row / s.places() * s.h * s.w, y.as<T>() + row * length);
-    });
+    parallel_for(y.numel() / length, grain_for(0.3 * static_cast<double>(length) + 10),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t row = begin; row < end; ++row)
+                     unfold_row(s, row % s.places(), x.as<T>() + row / s.places() * s.h * s.w, y.as<T>() + row * length);
+                 });
   });
 }
 
@@ -93,14 +95,15 @@ void fold(const KernelCall& call) {
   const std::int64_t length = s.oh * s.ow;
   for_floats(call, y.dtype, [&](auto t) {
     using T = decltype(t);
-    parallel_for(planes, grain_for(0.5 * static_cast<double>(length * s.places()) + 10), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t plane = begin; plane < end; ++plane) {
-        T* image = y.as<T>() + plane * elements;
-        std::fill(image, image + elements, T(0));
-        for (std::int64_t place = 0; place < s.places(); ++place)
-          fold_row(s, place, x.as<T>() + (plane * s.places() + place) * length, image);
-      }
-    });
+    parallel_for(planes, grain_for(0.5 * static_cast<double>(length * s.places()) + 10),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t plane = begin; plane < end; ++plane) {
+                     T* image = y.as<T>() + plane * elements;
+                     std::fill(image, image + elements, T(0));
+                     for (std::int64_t place = 0; place < s.places(); ++place)
+                       fold_row(s, place, x.as<T>() + (plane * s.places() + place) * length, image);
+                   }
+                 });
   });
 }
 

@@ -41,7 +41,8 @@ void linspace(const KernelCall& call) {
   const double step = a.count > 1 ? (a.stop - a.start) / static_cast<double>(a.count - 1) : 0;
   for_floats(call, call.outputs[0].dtype, [&](auto t) {
     by_index<decltype(t)>(call.outputs[0], [&](std::int64_t i) {
-      return i < (a.count + 1) / 2 ? a.start + step * static_cast<double>(i) : a.stop - step * static_cast<double>(a.count - 1 - i);
+      return i < (a.count + 1) / 2 ? a.start + step * static_cast<double>(i)
+                                   : a.stop - step * static_cast<double>(a.count - 1 - i);
     });
   });
 }

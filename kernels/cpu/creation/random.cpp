@@ -103,14 +103,15 @@ void dropout_of(const KernelCall& call) {
                });
 }
 
-// Inputs stay as they are with probability 1 - p and become the lower limit of selu elsewhere; the result is shifted and scaled so that
-// standard normal inputs keep mean 0 and deviation 1 (Klambauer et al., 2017).
+// Inputs stay as they are with probability 1 - p and become the lower limit of selu elsewhere; the result is shifted and scaled
+// so that standard normal inputs keep mean 0 and deviation 1 (Klambauer et al., 2017).
 template <class T>
 void alpha_dropout_of(const KernelCall& call) {
   const auto& attrs = call.attributes<DropoutAttrs>();
   const AlphaDropout m(attrs.p);
   const float p = static_cast<float>(attrs.p);
-  const T scale = static_cast<T>(m.scale), shift = static_cast<T>(m.shift), dropped = static_cast<T>(m.scale * kSeluFloor + m.shift);
+  const T scale = static_cast<T>(m.scale), shift = static_cast<T>(m.shift),
+          dropped = static_cast<T>(m.scale * kSeluFloor + m.shift);
   const T* x = call.inputs[0].as<T>();
   T* out = call.outputs[0].as<T>();
   for_words<1>(stream_of(call.inputs[1], attrs.path), call.outputs[0].numel(),
@@ -131,7 +132,8 @@ void bernoulli_of(const KernelCall& call) {
                            [&](std::int64_t first, std::int64_t n, const std::uint32_t* words) {
                              for (std::int64_t i = 0; i < n; ++i) {
                                const T chance = p[first + i];
-                               if (!(chance >= T(0) && chance <= T(1))) call.fault->report("not a probability, at element", first + i);
+                               if (!(chance >= T(0) && chance <= T(1)))
+                                 call.fault->report("not a probability, at element", first + i);
                                out[first + i] = uniform_at(words, i, T{}) < chance ? T(1) : T(0);
                              }
                            });
@@ -175,35 +177,78 @@ double normal_quantile(double p) {
     const double r = 0.180625 - q * q;
     return q *
            (((((((2.5090809287301226727e+3 * r + 3.3430575583588128105e+4) * r + 6.7265770927008700853e+4) * r +
-                4.5921953931549871457e+4) * r + 1.3731693765509461125e+4) * r + 1.9715909503065514427e+3) * r +
-             1.3314166789178437745e+2) * r + 3.3871328727963666080e+0) /
+                4.5921953931549871457e+4) *
+                   r +
+               1.3731693765509461125e+4) *
+                  r +
+              1.9715909503065514427e+3) *
+                 r +
+             1.3314166789178437745e+2) *
+                r +
+            3.3871328727963666080e+0) /
            (((((((5.2264952788528545610e+3 * r + 2.8729085735721942674e+4) * r + 3.9307895800092710610e+4) * r +
-                2.1213794301586595867e+4) * r + 5.3941960214247511077e+3) * r + 6.8718700749205790830e+2) * r +
-             4.2313330701600911252e+1) * r + 1.0);
+                2.1213794301586595867e+4) *
+                   r +
+               5.3941960214247511077e+3) *
+                  r +
+              6.8718700749205790830e+2) *
+                 r +
+             4.2313330701600911252e+1) *
+                r +
+            1.0);
   }
   double r = std::sqrt(-log_f64(std::max(q < 0 ? p : 1 - p, std::numeric_limits<double>::min())));
   double z;
   if (r <= 5) {
     r -= 1.6;
     z = (((((((7.74545014278341407640e-4 * r + 2.27238449892691845833e-2) * r + 2.41780725177450611770e-1) * r +
-             1.27045825245236838258e+0) * r + 3.64784832476320460504e+0) * r + 5.76949722146069140550e+0) * r +
-          4.63033784615654529590e+0) * r + 1.42343711074968357734e+0) /
+             1.27045825245236838258e+0) *
+                r +
+            3.64784832476320460504e+0) *
+               r +
+           5.76949722146069140550e+0) *
+              r +
+          4.63033784615654529590e+0) *
+             r +
+         1.42343711074968357734e+0) /
         (((((((1.05075007164441684324e-9 * r + 5.47593808499534494600e-4) * r + 1.51986665636164571966e-2) * r +
-             1.48103976427480074590e-1) * r + 6.89767334985100004550e-1) * r + 1.67638483018380384940e+0) * r +
-          2.05319162663775882187e+0) * r + 1.0);
+             1.48103976427480074590e-1) *
+                r +
+            6.89767334985100004550e-1) *
+               r +
+           1.67638483018380384940e+0) *
+              r +
+          2.05319162663775882187e+0) *
+             r +
+         1.0);
   } else {
     r -= 5;
     z = (((((((2.01033439929228813265e-7 * r + 2.71155556874348757815e-5) * r + 1.24266094738807843860e-3) * r +
-             2.65321895265761230930e-2) * r + 2.96560571828504891230e-1) * r + 1.78482653991729133580e+0) * r +
-          5.46378491116411436990e+0) * r + 6.65790464350110377720e+0) /
+             2.65321895265761230930e-2) *
+                r +
+            2.96560571828504891230e-1) *
+               r +
+           1.78482653991729133580e+0) *
+              r +
+          5.46378491116411436990e+0) *
+             r +
+         6.65790464350110377720e+0) /
         (((((((2.04426310338993978564e-15 * r + 1.42151175831644588870e-7) * r + 1.84631831751005468180e-5) * r +
-             7.86869131145613259100e-4) * r + 1.48753612908506148525e-2) * r + 1.36929880922735805310e-1) * r +
-          5.99832206555887937690e-1) * r + 1.0);
+             7.86869131145613259100e-4) *
+                r +
+            1.48753612908506148525e-2) *
+               r +
+           1.36929880922735805310e-1) *
+              r +
+          5.99832206555887937690e-1) *
+             r +
+         1.0);
   }
   return q < 0 ? -z : z;
 }
 
-// The probability mass between two bounds, spread evenly over the draws. Bounds above the mean are mirrored: there the mass is exact.
+// The probability mass between two bounds, spread evenly over the draws. Bounds above the mean are mirrored: there the mass is
+// exact.
 template <class T>
 void trunc_normal_of(const KernelCall& call) {
   const auto& a = call.attributes<TruncNormalAttrs>();
@@ -217,7 +262,8 @@ void trunc_normal_of(const KernelCall& call) {
   for_words<sizeof(T) / 4>(stream_of(call.inputs[0], a.path), call.outputs[0].numel(),
                            [&](std::int64_t first, std::int64_t n, const std::uint32_t* words) {
                              for (std::int64_t i = 0; i < n; ++i) {
-                               const double z = normal_quantile(mass_from + mass * static_cast<double>(uniform_at(words, i, T{})));
+                               const double z =
+                                   normal_quantile(mass_from + mass * static_cast<double>(uniform_at(words, i, T{})));
                                out[first + i] = std::clamp(static_cast<T>(a.mean + side * a.deviation * z), low, high);
                              }
                            });
@@ -237,7 +283,8 @@ template <class T>
 bool add_up(const KernelCall& call, const T* p, std::int64_t classes, std::int64_t row, Ranked* sums) {
   double total = 0;
   for (std::int64_t k = 0; k < classes; ++k) {
-    if (!(p[k] >= T(0)) || std::isinf(p[k])) return call.fault->report("probability negative or not finite, of class", k), false;
+    if (!(p[k] >= T(0)) || std::isinf(p[k]))
+      return call.fault->report("probability negative or not finite, of class", k), false;
     total += static_cast<double>(p[k]);
     sums[k] = {total, k};
   }
@@ -250,8 +297,8 @@ double draw_f64(const RandomStream& stream, std::int64_t i) {
   return uniform_f64(b.word[2 * (i % 2)], b.word[2 * (i % 2) + 1]);
 }
 
-void draw_with_replacement(const RandomStream& stream, const Ranked* sums, std::int64_t classes, std::int64_t first, std::int64_t n,
-                           std::int64_t* out) {
+void draw_with_replacement(const RandomStream& stream, const Ranked* sums, std::int64_t classes, std::int64_t first,
+                           std::int64_t n, std::int64_t* out) {
   const double total = sums[classes - 1].key;
   for (std::int64_t i = 0; i < n; ++i) {
     const double at = draw_f64(stream, first + i) * total;  // below the total, so that some sum is above it
@@ -262,8 +309,8 @@ void draw_with_replacement(const RandomStream& stream, const Ranked* sums, std::
 
 // Classes as they arrive, each after an exponential time with its probability as rate (Efraimidis and Spirakis, 2006).
 template <class T>
-void draw_without_replacement(const KernelCall& call, const RandomStream& stream, const T* p, Ranked* times, std::int64_t classes,
-                              std::int64_t first, std::int64_t n, std::int64_t* out) {
+void draw_without_replacement(const KernelCall& call, const RandomStream& stream, const T* p, Ranked* times,
+                              std::int64_t classes, std::int64_t first, std::int64_t n, std::int64_t* out) {
   for (std::int64_t k = 0; k < classes; ++k) {
     const double wait = -log_f64(1 - draw_f64(stream, first + k));
     times[k] = {p[k] > T(0) ? wait / static_cast<double>(p[k]) : std::numeric_limits<double>::infinity(), k};
@@ -271,7 +318,8 @@ void draw_without_replacement(const KernelCall& call, const RandomStream& stream
   std::partial_sort(times, times + n, times + classes);
   for (std::int64_t i = 0; i < n; ++i) {
     out[i] = times[i].index;
-    if (!(p[times[i].index] > T(0))) call.fault->report("too few classes of nonzero probability for samples without replacement", n);
+    if (!(p[times[i].index] > T(0)))
+      call.fault->report("too few classes of nonzero probability for samples without replacement", n);
   }
 }
 

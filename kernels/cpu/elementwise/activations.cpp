@@ -44,7 +44,9 @@ bool by_tanh(const KernelCall& call) { return call.attributes<GeluAttrs>().appro
 }  // namespace
 
 void gelu(const KernelCall& call) { by_tanh(call) ? plain<GeluTanh>(call, 0.8, 8) : plain<Gelu>(call, 1, 15); }
-void gelu_grad(const KernelCall& call) { by_tanh(call) ? plain_grad<GeluTanhGrad>(call, 1, 8) : plain_grad<GeluGrad>(call, 1, 20); }
+void gelu_grad(const KernelCall& call) {
+  by_tanh(call) ? plain_grad<GeluTanhGrad>(call, 1, 8) : plain_grad<GeluGrad>(call, 1, 20);
+}
 void silu(const KernelCall& call) { plain<Silu>(call, 0.8, 6); }
 void silu_grad(const KernelCall& call) { plain_grad<SiluGrad>(call, 0.8, 6); }
 void hardsigmoid(const KernelCall& call) { plain<HardSigmoid>(call, 0.5, 1); }
@@ -88,13 +90,16 @@ void elu_grad(const KernelCall& call) {
 }
 
 void leaky_relu(const KernelCall& call) {
-  of_one(call, 0.5, 0.5, [&](auto t) { return LeakyRelu<decltype(t)>{static_cast<decltype(t)>(call.attributes<LeakyReluAttrs>().slope)}; });
+  of_one(call, 0.5, 0.5,
+         [&](auto t) { return LeakyRelu<decltype(t)>{static_cast<decltype(t)>(call.attributes<LeakyReluAttrs>().slope)}; });
 }
 void hardshrink(const KernelCall& call) {
-  of_one(call, 0.5, 0.5, [&](auto t) { return HardShrink<decltype(t)>{static_cast<decltype(t)>(call.attributes<ShrinkAttrs>().bound)}; });
+  of_one(call, 0.5, 0.5,
+         [&](auto t) { return HardShrink<decltype(t)>{static_cast<decltype(t)>(call.attributes<ShrinkAttrs>().bound)}; });
 }
 void softshrink(const KernelCall& call) {
-  of_one(call, 0.5, 0.5, [&](auto t) { return SoftShrink<decltype(t)>{static_cast<decltype(t)>(call.attributes<ShrinkAttrs>().bound)}; });
+  of_one(call, 0.5, 0.5,
+         [&](auto t) { return SoftShrink<decltype(t)>{static_cast<decltype(t)>(call.attributes<ShrinkAttrs>().bound)}; });
 }
 void threshold(const KernelCall& call) {
   const auto& a = call.attributes<ThresholdAttrs>();

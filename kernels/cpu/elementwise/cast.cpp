@@ -30,8 +30,10 @@ struct Then {
 // Any type to half precision: `Load` makes it f32.
 template <class From, class Load>
 void cast_to_half(const KernelCall& call) {
-  if (call.outputs[0].dtype == DType::f16) map<std::uint16_t, From>(call, Then<IntoF16, Load>{});
-  else map<std::uint16_t, From>(call, Then<IntoBf16, Load>{});
+  if (call.outputs[0].dtype == DType::f16)
+    map<std::uint16_t, From>(call, Then<IntoF16, Load>{});
+  else
+    map<std::uint16_t, From>(call, Then<IntoBf16, Load>{});
 }
 
 template <class H>

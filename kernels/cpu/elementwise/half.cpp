@@ -52,13 +52,17 @@ View without_repeats(const View& v) {
 
 void load(const View& half, const View& f32, KernelFault* fault) {
   const View from = without_repeats(half), to = without_repeats(f32);
-  if (half.dtype == DType::f16) cpu::map<float, std::uint16_t>(conversion(from, to, fault), FromHalf<F16>{});
-  else cpu::map<float, std::uint16_t>(conversion(from, to, fault), FromHalf<Bf16>{});
+  if (half.dtype == DType::f16)
+    cpu::map<float, std::uint16_t>(conversion(from, to, fault), FromHalf<F16>{});
+  else
+    cpu::map<float, std::uint16_t>(conversion(from, to, fault), FromHalf<Bf16>{});
 }
 
 void store(const View& f32, const View& half, KernelFault* fault) {
-  if (half.dtype == DType::f16) cpu::map<std::uint16_t, float>(conversion(f32, half, fault), IntoF16{});
-  else cpu::map<std::uint16_t, float>(conversion(f32, half, fault), IntoBf16{});
+  if (half.dtype == DType::f16)
+    cpu::map<std::uint16_t, float>(conversion(f32, half, fault), IntoF16{});
+  else
+    cpu::map<std::uint16_t, float>(conversion(f32, half, fault), IntoBf16{});
 }
 
 }  // namespace

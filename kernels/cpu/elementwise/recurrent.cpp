@@ -107,7 +107,8 @@ void unstack(const KernelCall& call) {
   if (bytes == 0) return;
   const auto* x = static_cast<const unsigned char*>(call.inputs[0].data);
   parallel_for(call.n_outputs, grain_for(0.1 * static_cast<double>(bytes) + 5), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) std::memcpy(call.outputs[i].data, x + static_cast<std::size_t>(i) * bytes, bytes);
+    for (std::int64_t i = begin; i < end; ++i)
+      std::memcpy(call.outputs[i].data, x + static_cast<std::size_t>(i) * bytes, bytes);
   });
 }
 

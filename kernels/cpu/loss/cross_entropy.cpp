@@ -33,7 +33,9 @@ struct Rows {
     rows = scores.sizes[0] * inner;
     if (weight_operand < call.n_inputs) weights = call.inputs[weight_operand].as<T>();
   }
-  std::int64_t offset(std::int64_t row) const { return inner == 1 ? row * classes : row / inner * classes * inner + row % inner; }
+  std::int64_t offset(std::int64_t row) const {
+    return inner == 1 ? row * classes : row / inner * classes * inner + row % inner;
+  }
   // The row's label, or -1 if the row counts for nothing.
   std::int64_t label(std::int64_t row) const {
     const std::int64_t label = labels[row];
@@ -111,8 +113,8 @@ T row_loss(const Rows<T, Label>& r, const T* scores, std::int64_t row, T smoothi
   return (T(1) - smoothing) * r.weight(label) * hard + smoothing / static_cast<T>(r.classes) * soft;
 }
 
-// dx = scale (total p - (1 - s) w[label] one_hot(label) - s / classes * w), where p = softmax(x) and `total` is what the weights of
-// all classes in the target add to.
+// dx = scale (total p - (1 - s) w[label] one_hot(label) - s / classes * w), where p = softmax(x) and `total` is what the
+// weights of all classes in the target add to.
 template <class T, class Label>
 void row_gradient(const Rows<T, Label>& r, const T* x, T* dx, std::int64_t label, T scale, T smoothing, T all_weights) {
   const std::int64_t n = r.classes, step = r.inner;
@@ -154,7 +156,8 @@ void cross_entropy_grad_of(const KernelCall& call) {
   parallel_for(r.rows, grain_for(1.5 * static_cast<double>(r.classes) + 10), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t at = r.offset(row);
-      row_gradient(r, call.inputs[0].as<T>() + at, call.outputs[0].as<T>() + at, r.label(row), scale(row), smoothing, all_weights);
+      row_gradient(r, call.inputs[0].as<T>() + at, call.outputs[0].as<T>() + at, r.label(row), scale(row), smoothing,
+                   all_weights);
     }
   });
 }

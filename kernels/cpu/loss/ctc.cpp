@@ -1,9 +1,9 @@
 // Connectionist temporal classification (Graves et al., 2006): -log of the probability that a sequence of class scores spells a
 // target, summed over all alignments, and its gradient.
 //
-// A target of n labels becomes 2 n + 1 states: blank, label, blank, label, ..., blank. With e[t, s] the log probability of state s's
-// class at time t, alpha[t, s] = e[t, s] + log sum exp of alpha[t - 1] over s, s - 1 and, where a label differs from the one before,
-// s - 2. beta runs the other way. One thread computes one sequence, so bits do not depend on threads.
+// A target of n labels becomes 2 n + 1 states: blank, label, blank, label, ..., blank. With e[t, s] the log probability of
+// state s's class at time t, alpha[t, s] = e[t, s] + log sum exp of alpha[t - 1] over s, s - 1 and, where a label differs from
+// the one before, s - 2. beta runs the other way. One thread computes one sequence, so bits do not depend on threads.
 #include <tapedeck/kernels/attrs/loss.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/parallel.h>
@@ -138,7 +138,8 @@ void gradient_of(const KernelCall& call) {
       Sequence<T> q;
       if (!make_sequence(call, n, &q)) continue;
       T* alpha = static_cast<T*>(call.workspace) + n * (scores.sizes[0] + 2) * width;
-      sequence_gradient(q, alpha, width, call.inputs[4].as<T>()[n], call.attributes<CtcAttrs>().zero_infinity, out + n * classes);
+      sequence_gradient(q, alpha, width, call.inputs[4].as<T>()[n], call.attributes<CtcAttrs>().zero_infinity,
+                        out + n * classes);
     }
   });
 }

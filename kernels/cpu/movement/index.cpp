@@ -145,9 +145,12 @@ void select_slices(const KernelCall& call, int axis) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t at = place_of(call, index.as<I>()[k], s.n);
       const auto bytes = static_cast<std::size_t>(s.inner) * sizeof(T);
-      if (s.inner == 1) out[row] = at < 0 ? T(0) : base[at];
-      else if (at < 0) std::memset(out + row * s.inner, 0, bytes);
-      else std::memcpy(out + row * s.inner, base + at * s.inner, bytes);
+      if (s.inner == 1)
+        out[row] = at < 0 ? T(0) : base[at];
+      else if (at < 0)
+        std::memset(out + row * s.inner, 0, bytes);
+      else
+        std::memcpy(out + row * s.inner, base + at * s.inner, bytes);
       if (++k < s.m) continue;
       k = 0;
       base += s.n * s.inner;
@@ -193,8 +196,10 @@ void add_short_slices(const KernelCall& call, const Slices& s, const I* index, c
   parallel_for(s.outer, grain_for(ns), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t o = begin; o < end; ++o) {
       T* to = out + o * block;
-      if (!base) std::fill(to, to + block, T(0));
-      else if (base != out) std::copy_n(base + o * block, block, to);
+      if (!base)
+        std::fill(to, to + block, T(0));
+      else if (base != out)
+        std::copy_n(base + o * block, block, to);
       const T* from = src + o * s.m * s.inner;
       for (std::int64_t k = 0; k < s.m; ++k) {
         const std::int64_t at = place_of(call, index[k], s.n);
@@ -219,8 +224,10 @@ void add_slices(const KernelCall& call, const Slices& s, const I* index, const T
       const std::int64_t column = job % strips * kColumns, row = job / strips, place = row % s.n, outer = row / s.n;
       const std::int64_t width = std::min(kColumns, s.inner - column);
       T* to = out + row * s.inner + column;
-      if (!base) std::fill(to, to + width, T(0));
-      else if (base != out) std::copy_n(base + row * s.inner + column, width, to);
+      if (!base)
+        std::fill(to, to + width, T(0));
+      else if (base != out)
+        std::copy_n(base + row * s.inner + column, width, to);
       for (std::int64_t g = groups.begin(place); g < groups.end(place); ++g) {
         const T* from = src + (outer * s.m + groups.order[g]) * s.inner + column;
         TAPEDECK_INDEPENDENT
@@ -234,7 +241,7 @@ void add_slices(const KernelCall& call, const Slices& s, const I* index, const T
 
 struct Tuples {
   std::int64_t batches, per_batch, k, slice, batch_stride;
-  const std::int64_t* sizes;    // of the named dimensions of x
+  const std::int64_t* sizes;  // of the named dimensions of x
   const std::int64_t* strides;
 
   Tuples(const View& x, const View& indices, std::int64_t batch_dims) {
@@ -269,8 +276,10 @@ void gather_tuples(const KernelCall& call) {
     for (std::int64_t tuple = begin; tuple < end; ++tuple) {
       const std::int64_t at = t.offset(call, call.inputs[1].as<I>(), tuple);
       T* to = call.outputs[0].as<T>() + tuple * t.slice;
-      if (at < 0) std::fill(to, to + t.slice, T(0));
-      else std::copy_n(call.inputs[0].as<T>() + at, t.slice, to);
+      if (at < 0)
+        std::fill(to, to + t.slice, T(0));
+      else
+        std::copy_n(call.inputs[0].as<T>() + at, t.slice, to);
     }
   });
 }
@@ -331,7 +340,8 @@ void index_add(const KernelCall& call) {
   for_numbers(call, call.outputs[0].dtype, [&](auto t) {
     using T = decltype(t);
     for_indices(call, call.inputs[1].dtype, [&](auto i) {
-      add_slices(call, s, call.inputs[1].as<decltype(i)>(), call.inputs[2].as<T>(), call.inputs[0].as<T>(), call.outputs[0].as<T>());
+      add_slices(call, s, call.inputs[1].as<decltype(i)>(), call.inputs[2].as<T>(), call.inputs[0].as<T>(),
+                 call.outputs[0].as<T>());
     });
   });
 }
@@ -372,8 +382,10 @@ void bincount(const KernelCall& call) {
     const auto* x = call.inputs[0].as<decltype(t)>();
     for (std::int64_t k = 0; k < m; ++k) {
       const auto at = static_cast<std::int64_t>(x[k]);
-      if (at < 0 || at >= bins) call.fault->report("number outside the bins", at);
-      else ++out[at];
+      if (at < 0 || at >= bins)
+        call.fault->report("number outside the bins", at);
+      else
+        ++out[at];
     }
   });
 }

@@ -20,9 +20,10 @@ namespace {
 
 constexpr std::int64_t kMaskBlock = 16384;  // the workspace rule in engine/ops/index.cpp knows it too
 
-// Calls fill(begin, end, number, stop) for stretches [begin, end) of n elements: the one held at or after `begin` is number `number`
-// of all, and those below `stop` are to be taken. An element may be taken for held until the next one that is takes its number:
-// there is one as long as the number is below `stop`, so that fills need no branch on what is held. Returns how many were taken.
+// Calls fill(begin, end, number, stop) for stretches [begin, end) of n elements: the one held at or after `begin` is number
+// `number` of all, and those below `stop` are to be taken. An element may be taken for held until the next one that is takes
+// its number: there is one as long as the number is below `stop`, so that fills need no branch on what is held. Returns how
+// many were taken.
 template <class Holds, class Fill>
 std::int64_t for_held(const KernelCall& call, std::int64_t n, std::int64_t count, const Holds& holds, const Fill& fill) {
   const std::int64_t blocks = (n + kMaskBlock - 1) / kMaskBlock;
@@ -39,7 +40,8 @@ std::int64_t for_held(const KernelCall& call, std::int64_t n, std::int64_t count
   if (total != count) call.fault->report("another number of elements than promised", total);
   parallel_for(blocks, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b)
-      fill(b * kMaskBlock, std::min(n, (b + 1) * kMaskBlock), before[b], std::min(count, b + 1 < blocks ? before[b + 1] : total));
+      fill(b * kMaskBlock, std::min(n, (b + 1) * kMaskBlock), before[b],
+           std::min(count, b + 1 < blocks ? before[b + 1] : total));
   });
   return std::min(count, total);
 }

@@ -1,5 +1,5 @@
-// flip, roll, triangles and pads that repeat what they find: copies between windows of views, some of which run backwards or stand
-// still; and the gradient of such a pad, which folds the edges back.
+// flip, roll, triangles and pads that repeat what they find: copies between windows of views, some of which run backwards or
+// stand still; and the gradient of such a pad, which folds the edges back.
 #include <tapedeck/kernels/attrs/rearrange.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/movement/movement.h>
@@ -42,16 +42,18 @@ void triangle(const KernelCall& call, Keep&& keep) {
   const auto width = static_cast<std::int64_t>(dtype_size(y.dtype));
   const std::int64_t total = y.numel();
   if (total == 0) return;
-  parallel_for(total / columns, grain_for(0.1 * static_cast<double>(columns * width) + 5), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const auto [first, last] = keep(row % rows, columns);
-      const char* from = x.as<char>() + row * columns * width;
-      char* to = y.as<char>() + row * columns * width;
-      std::memset(to, 0, static_cast<std::size_t>(first * width));
-      if (from != to) std::memcpy(to + first * width, from + first * width, static_cast<std::size_t>((last - first) * width));
-      std::memset(to + last * width, 0, static_cast<std::size_t>((columns - last) * width));
-    }
-  });
+  parallel_for(total / columns, grain_for(0.1 * static_cast<double>(columns * width) + 5),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t row = begin; row < end; ++row) {
+                   const auto [first, last] = keep(row % rows, columns);
+                   const char* from = x.as<char>() + row * columns * width;
+                   char* to = y.as<char>() + row * columns * width;
+                   std::memset(to, 0, static_cast<std::size_t>(first * width));
+                   if (from != to)
+                     std::memcpy(to + first * width, from + first * width, static_cast<std::size_t>((last - first) * width));
+                   std::memset(to + last * width, 0, static_cast<std::size_t>((columns - last) * width));
+                 }
+               });
 }
 
 // Saves callers from overflow: beyond the matrix, one diagonal is as good as another.
@@ -118,7 +120,8 @@ void fold_row(Mode mode, std::int64_t before, std::int64_t n, std::int64_t after
   const T *low = dy, *high = dy + before + n;
   for (std::int64_t k = 0; k < before; ++k)
     dx[mode == Mode::reflect ? before - k : mode == Mode::replicate ? 0 : n - before + k] += low[k];
-  for (std::int64_t k = 0; k < after; ++k) dx[mode == Mode::reflect ? n - 2 - k : mode == Mode::replicate ? n - 1 : k] += high[k];
+  for (std::int64_t k = 0; k < after; ++k)
+    dx[mode == Mode::reflect ? n - 2 - k : mode == Mode::replicate ? n - 1 : k] += high[k];
 }
 
 // All rows of dy from axis d on that show the row of dx at `index`.

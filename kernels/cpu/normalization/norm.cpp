@@ -1,8 +1,9 @@
 // Normalisations and their gradients: batch_norm, layer_norm, rms_norm, group_norm.
 //
-// Statistics are taken in blocks that fit the first-level cache: a block's mean first, then its squared deviations from that mean, in
-// kRowLanes lanes; blocks are merged in double, in order. That costs one pass over memory and loses nothing to cancellation.
-// Every gradient has the form dx = a dy w + (x - mean) q + p, with a, q, p constant within a group of elements that share statistics.
+// Statistics are taken in blocks that fit the first-level cache: a block's mean first, then its squared deviations from that
+// mean, in kRowLanes lanes; blocks are merged in double, in order. That costs one pass over memory and loses nothing to
+// cancellation. Every gradient has the form dx = a dy w + (x - mean) q + p, with a, q, p constant within a group of elements
+// that share statistics.
 #include <tapedeck/kernels/attrs/norm.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/images.h>
@@ -18,9 +19,9 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = 2048;      // elements summed in lanes before double takes over
-constexpr std::int64_t kStrip = 64;        // columns summed side by side
-constexpr std::int64_t kBlockRows = 64;    // of a strip
+constexpr std::int64_t kBlock = 2048;    // elements summed in lanes before double takes over
+constexpr std::int64_t kStrip = 64;      // columns summed side by side
+constexpr std::int64_t kBlockRows = 64;  // of a strip
 constexpr double kNsPerElement = 0.3;
 
 // Of a set of numbers: how many, their mean, the sum of squared deviations from it.
@@ -174,7 +175,8 @@ Moments channel_moments(const BatchPlan& p, const Images<T>& x, std::int64_t cha
 
 // Rows [begin, end) of `w` neighbouring columns, a full strip's loops with a width known to the compiler.
 template <bool kFull, class T>
-void strip_moments(const Images<T>& x, std::int64_t column, std::int64_t w, std::int64_t begin, std::int64_t end, Moments* all) {
+void strip_moments(const Images<T>& x, std::int64_t column, std::int64_t w, std::int64_t begin, std::int64_t end,
+                   Moments* all) {
   const std::int64_t width = kFull ? kStrip : w;
   for (std::int64_t at = begin; at < end; at += kBlockRows) {
     const std::int64_t stop = std::min(end, at + kBlockRows);
@@ -322,8 +324,8 @@ void batch_norm_inference_of(const KernelCall& call) {
 
 // Sums of dy and of dy (x - mean) over rows [begin, end) of `w` columns.
 template <bool kFull, class T>
-void strip_grad_sums(const BatchPlan& p, const Images<T>& x, const Images<T>& dy, const T* mean, std::int64_t column, std::int64_t w,
-                     std::int64_t begin, std::int64_t end, double (&totals)[2][kStrip]) {
+void strip_grad_sums(const BatchPlan& p, const Images<T>& x, const Images<T>& dy, const T* mean, std::int64_t column,
+                     std::int64_t w, std::int64_t begin, std::int64_t end, double (&totals)[2][kStrip]) {
   const std::int64_t width = kFull ? kStrip : w;
   T centre[kStrip];
   for (std::int64_t j = 0; j < width; ++j) centre[j] = mean[(column + j) / p.s];
@@ -373,7 +375,8 @@ void batch_grad_sums(const BatchPlan& p, const Images<T>& x, const Images<T>& dy
 
 // dx = scale dy + (x - mean) q + p
 template <class T>
-void apply_batch_grad(const BatchPlan& p, const Coefficients<T>& k, const Images<T>& x, const Images<T>& dy, const Images<T>& dx) {
+void apply_batch_grad(const BatchPlan& p, const Coefficients<T>& k, const Images<T>& x, const Images<T>& dy,
+                      const Images<T>& dx) {
   const T *mean = k.array(0), *scale = k.array(1), *q = k.array(2), *shift = k.array(3);
   for_all(
       p,
@@ -410,10 +413,11 @@ void batch_norm_grad_of(const KernelCall& call) {
       plain += sums[0];
       weighted += sums[1];
     }
-    const double rstd = 1 / std::sqrt(static_cast<double>(variance[channel]) + eps), w = weight ? static_cast<double>(weight[channel]) : 1;
+    const double rstd = 1 / std::sqrt(static_cast<double>(variance[channel]) + eps),
+                 w = weight ? static_cast<double>(weight[channel]) : 1;
     const double drstd = -2 * static_cast<double>(dvariance[channel]) / (rstd * rstd * rstd);
-    const GradCoefficients g =
-        grad_coefficients(static_cast<double>(p.n * p.s), rstd, plain * w, weighted * w, static_cast<double>(dmean[channel]), drstd);
+    const GradCoefficients g = grad_coefficients(static_cast<double>(p.n * p.s), rstd, plain * w, weighted * w,
+                                                 static_cast<double>(dmean[channel]), drstd);
     k.set(p, 0, channel, static_cast<double>(mean[channel]));
     k.set(p, 1, channel, g.scale * w);
     k.set(p, 2, channel, g.q);
@@ -488,7 +492,8 @@ void rms_norm_of(const KernelCall& call) {
 
 // One row's dx; if `dweight` is given, the row's part of the weight's and (unless null) the bias' gradient is added.
 template <class T>
-void row_grad(std::int64_t n, const T* x, const T* dy, const T* weight, T mean, T rstd, GradCoefficients k, T* dx, T* dweight, T* dbias) {
+void row_grad(std::int64_t n, const T* x, const T* dy, const T* weight, T mean, T rstd, GradCoefficients k, T* dx, T* dweight,
+              T* dbias) {
   const T a = static_cast<T>(k.scale), q = static_cast<T>(k.q), p = static_cast<T>(k.p);
   if (!weight) {
     TAPEDECK_INDEPENDENT
@@ -519,8 +524,8 @@ void add_pieces(const T* from, std::int64_t step, std::int64_t pieces, std::int6
   });
 }
 
-// Calls row(index, dweight, dbias) for all rows, each piece of rows with sums of its own, and adds these up. `results` is how many of
-// dweight and dbias are wanted.
+// Calls row(index, dweight, dbias) for all rows, each piece of rows with sums of its own, and adds these up. `results` is how
+// many of dweight and dbias are wanted.
 template <class T, class F>
 void for_grad_rows(const KernelCall& call, const RowPlan& p, int results, F&& row) {
   T* sums = static_cast<T*>(call.workspace);
@@ -532,7 +537,8 @@ void for_grad_rows(const KernelCall& call, const RowPlan& p, int results, F&& ro
       for (std::int64_t r = piece * p.piece; r < std::min(p.rows, (piece + 1) * p.piece); ++r) row(r, dweight, dbias);
     }
   });
-  for (int k = 0; k < results; ++k) add_pieces(sums + k * p.length, 2 * p.length, p.pieces, p.length, call.outputs[1 + k].as<T>());
+  for (int k = 0; k < results; ++k)
+    add_pieces(sums + k * p.length, 2 * p.length, p.pieces, p.length, call.outputs[1 + k].as<T>());
 }
 
 template <class T>
@@ -651,8 +657,8 @@ void group_norm_grad_of(const KernelCall& call) {
   auto number = [&](int input, std::int64_t row) { return static_cast<double>(call.inputs[input].as<T>()[row]); };
   for_rows(g.rows(), 2 * g.length(), [&](std::int64_t row) {
     const std::int64_t channels = row * g.per_group;
-    group_row_grad(g, row, static_cast<const T*>(g.row(x, row)), static_cast<const T*>(g.row(dy, row)), weight, number(2, row), number(3, row),
-                   number(4, row), number(5, row), plain + channels, product + channels, g.row(dx, row));
+    group_row_grad(g, row, static_cast<const T*>(g.row(x, row)), static_cast<const T*>(g.row(dy, row)), weight, number(2, row),
+                   number(3, row), number(4, row), number(5, row), plain + channels, product + channels, g.row(dx, row));
   });
   if (call.n_outputs < 3) return;
   for (std::int64_t channel = 0; channel < g.c; ++channel) {
@@ -677,9 +683,9 @@ struct Ema {
 
 }  // namespace
 
-#define TAPEDECK_NORM_KERNEL(name)                                                            \
-  void name(const KernelCall& call) {                                                         \
-    for_floats(call, call.outputs[0].dtype, [&](auto t) { name##_of<decltype(t)>(call); });   \
+#define TAPEDECK_NORM_KERNEL(name)                                                          \
+  void name(const KernelCall& call) {                                                       \
+    for_floats(call, call.outputs[0].dtype, [&](auto t) { name##_of<decltype(t)>(call); }); \
   }
 TAPEDECK_NORM_KERNEL(batch_norm)
 TAPEDECK_NORM_KERNEL(batch_norm_inference)

@@ -6,8 +6,9 @@
 
 namespace tapedeck::kernels::cpu {
 
-// batch_norm sees x as [n, c, s]. Long planes are summed along s, a channel's n * s elements cut into pieces. Short ones are seen as n
-// rows of c * s columns, summed column by column, the rows cut into pieces; a channel's columns are merged at the end.
+// batch_norm sees x as [n, c, s]. Long planes are summed along s, a channel's n * s elements cut into pieces. Short ones are
+// seen as n rows of c * s columns, summed column by column, the rows cut into pieces; a channel's columns are merged at the
+// end.
 struct BatchPlan {
   std::int64_t n, c, s;
   bool along;

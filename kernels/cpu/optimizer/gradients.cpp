@@ -80,7 +80,8 @@ void global_norm(const KernelCall& call) {
   double total = 0;
   for (int i = 0; i < call.n_inputs; ++i)
     for_floats(call, call.inputs[i].dtype, [&](auto t) { total += sum_of_squares<decltype(t)>(call.inputs[i]); });
-  for_floats(call, call.outputs[0].dtype, [&](auto t) { *call.outputs[0].as<decltype(t)>() = static_cast<decltype(t)>(std::sqrt(total)); });
+  for_floats(call, call.outputs[0].dtype,
+             [&](auto t) { *call.outputs[0].as<decltype(t)>() = static_cast<decltype(t)>(std::sqrt(total)); });
 }
 
 void loss_scale_next(const KernelCall& call) {

@@ -1,5 +1,5 @@
-// One step of an optimizer on one tensor. Every output may be the very bytes of the input it replaces. Where the last operand is a bool
-// that does not hold, outputs are the inputs they replace.
+// One step of an optimizer on one tensor. Every output may be the very bytes of the input it replaces. Where the last operand
+// is a bool that does not hold, outputs are the inputs they replace.
 #include <tapedeck/kernels/attrs/optimizer.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -206,8 +206,9 @@ void adam_step(const KernelCall& call) {
 
 template <bool kCentered, bool kMomentum>
 void rmsprop_step(const KernelCall& call) {
-  if (kCentered && kMomentum ? skipped(call, {0, 2, 3, 4})
-                             : kCentered || kMomentum ? skipped(call, {0, 2, 3}) : skipped(call, {0, 2}))
+  if (kCentered && kMomentum   ? skipped(call, {0, 2, 3, 4})
+      : kCentered || kMomentum ? skipped(call, {0, 2, 3})
+                               : skipped(call, {0, 2}))
     return;
   for_floats(call, call.outputs[0].dtype, [&](auto t) { rmsprop_of<decltype(t), kCentered, kMomentum>(call); });
 }

@@ -1,5 +1,5 @@
-// Adaptive pooling: output o of `out` along a dimension of `in` elements takes those from floor(o in / out) to ceil((o + 1) in / out).
-// The index of a maximum is its place in the plane.
+// Adaptive pooling: output o of `out` along a dimension of `in` elements takes those from floor(o in / out) to ceil((o + 1) in
+// / out). The index of a maximum is its place in the plane.
 #include <tapedeck/kernels/attrs/pool.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/images.h>
@@ -87,7 +87,8 @@ void adaptive_avg_pool2d(const KernelCall& call) {
   const Planes p(x, y);
   for_floats(call, x.dtype, [&](auto t) {
     using T = decltype(t);
-    pool(p, Images<T>(x), Images<T>(y), [&](const Window& w, const T* from) { return window_sum(p, w, from) / static_cast<T>(w.size()); });
+    pool(p, Images<T>(x), Images<T>(y),
+         [&](const Window& w, const T* from) { return window_sum(p, w, from) / static_cast<T>(w.size()); });
   });
 }
 

@@ -1,5 +1,5 @@
-// Resampling of planes [n,c,...]: nearest in up to three dimensions, bilinear in two, and their gradients. A piece of a loop owns
-// whole rows of the result, or whole planes where it scatters, so that every sum has one order.
+// Resampling of planes [n,c,...]: nearest in up to three dimensions, bilinear in two, and their gradients. A piece of a loop
+// owns whole rows of the result, or whole planes where it scatters, so that every sum has one order.
 #include <tapedeck/kernels/attrs/interpolate.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/images.h>
@@ -57,7 +57,8 @@ template <class T>
 void add_shown(const T* from, T* to, std::int64_t in, std::int64_t out) {
   const std::int64_t times = out % in == 0 ? out / in : 0;
   for (std::int64_t s = 0; s < in; ++s) {
-    const std::int64_t first = times ? s * times : first_shown(s, in, out), last = times ? first + times : first_shown(s + 1, in, out);
+    const std::int64_t first = times ? s * times : first_shown(s, in, out),
+                       last = times ? first + times : first_shown(s + 1, in, out);
     for (std::int64_t i = first; i < last; ++i) to[s] += from[i];
   }
 }
@@ -100,24 +101,26 @@ void interpolate_bilinear_of(const KernelCall& call) {
   const Images<T> from(x), result(y);
   const std::int64_t h = y.sizes[2], w = y.sizes[3], in_w = x.sizes[3];
   const Tap *row_taps = taps_of(call, x, y), *taps = row_taps + h;
-  parallel_for(y.sizes[0] * y.sizes[1] * h, grain_for(2 * static_cast<double>(w) + 10), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      const Tap& v = row_taps[row % h];
-      const T* plane = from.plane(row / h);
-      const T *upper = plane + v.low * in_w, *lower = plane + v.high * in_w, down = static_cast<T>(v.part);
-      T* to = result.plane(row / h) + row % h * w;
-      for (std::int64_t i = 0; i < w; ++i) {
-        const T right = static_cast<T>(taps[i].part);
-        const T top = upper[taps[i].low] * (T(1) - right) + upper[taps[i].high] * right;
-        const T bottom = lower[taps[i].low] * (T(1) - right) + lower[taps[i].high] * right;
-        to[i] = top * (T(1) - down) + bottom * down;
-      }
-    }
-  });
+  parallel_for(y.sizes[0] * y.sizes[1] * h, grain_for(2 * static_cast<double>(w) + 10),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t row = begin; row < end; ++row) {
+                   const Tap& v = row_taps[row % h];
+                   const T* plane = from.plane(row / h);
+                   const T *upper = plane + v.low * in_w, *lower = plane + v.high * in_w, down = static_cast<T>(v.part);
+                   T* to = result.plane(row / h) + row % h * w;
+                   for (std::int64_t i = 0; i < w; ++i) {
+                     const T right = static_cast<T>(taps[i].part);
+                     const T top = upper[taps[i].low] * (T(1) - right) + upper[taps[i].high] * right;
+                     const T bottom = lower[taps[i].low] * (T(1) - right) + lower[taps[i].high] * right;
+                     to[i] = top * (T(1) - down) + bottom * down;
+                   }
+                 }
+               });
 }
 
 template <class T>
-void scatter_bilinear(const T* dy, const Tap* row_taps, std::int64_t h, const Tap* taps, std::int64_t w, T* dx, std::int64_t in_w) {
+void scatter_bilinear(const T* dy, const Tap* row_taps, std::int64_t h, const Tap* taps, std::int64_t w, T* dx,
+                      std::int64_t in_w) {
   for (std::int64_t row = 0; row < h; ++row) {
     const T down = static_cast<T>(row_taps[row].part);
     T *upper = dx + row_taps[row].low * in_w, *lower = dx + row_taps[row].high * in_w;
@@ -137,19 +140,21 @@ void interpolate_bilinear_grad_of(const KernelCall& call) {
   const Images<T> from(dy), result(dx);
   const std::int64_t h = dy.sizes[2], w = dy.sizes[3], in_plane = dx.sizes[2] * dx.sizes[3];
   const Tap* taps = taps_of(call, dx, dy);
-  parallel_for(dx.sizes[0] * dx.sizes[1], grain_for(4 * static_cast<double>(h * w) + 10), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t plane = begin; plane < end; ++plane) {
-      T* to = result.plane(plane);
-      std::fill(to, to + in_plane, T(0));
-      scatter_bilinear(from.plane(plane), taps, h, taps + h, w, to, dx.sizes[3]);
-    }
-  });
+  parallel_for(dx.sizes[0] * dx.sizes[1], grain_for(4 * static_cast<double>(h * w) + 10),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t plane = begin; plane < end; ++plane) {
+                   T* to = result.plane(plane);
+                   std::fill(to, to + in_plane, T(0));
+                   scatter_bilinear(from.plane(plane), taps, h, taps + h, w, to, dx.sizes[3]);
+                 }
+               });
 }
 
 }  // namespace
 
 void interpolate_nearest(const KernelCall& call) {
-  if (call.outputs[0].numel() > 0) for_widths(call.outputs[0].dtype, [&](auto t) { interpolate_nearest_of<decltype(t)>(call); });
+  if (call.outputs[0].numel() > 0)
+    for_widths(call.outputs[0].dtype, [&](auto t) { interpolate_nearest_of<decltype(t)>(call); });
 }
 
 void interpolate_nearest_grad(const KernelCall& call) {
@@ -158,7 +163,8 @@ void interpolate_nearest_grad(const KernelCall& call) {
 }
 
 void interpolate_bilinear(const KernelCall& call) {
-  if (call.outputs[0].numel() > 0) for_floats(call, call.outputs[0].dtype, [&](auto t) { interpolate_bilinear_of<decltype(t)>(call); });
+  if (call.outputs[0].numel() > 0)
+    for_floats(call, call.outputs[0].dtype, [&](auto t) { interpolate_bilinear_of<decltype(t)>(call); });
 }
 
 void interpolate_bilinear_grad(const KernelCall& call) {

@@ -1,5 +1,5 @@
-// Maximum pooling and its index: the place in the window of the first maximum in row-major order, where the first NaN counts as the
-// maximum. The gradient goes there. Padding never wins.
+// Maximum pooling and its index: the place in the window of the first maximum in row-major order, where the first NaN counts as
+// the maximum. The gradient goes there. Padding never wins.
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/pooling/pool.h>
@@ -14,8 +14,8 @@ namespace {
 double row_ns(const Pool& p) { return 0.3 * static_cast<double>(p.out[2] * p.taps()) + 5; }
 double plane_ns(const Pool& p) { return 2.0 * static_cast<double>(p.out_plane() + p.in_plane()) + 5; }
 
-// The larger of two, the first NaN if there is one; and of what stands beside them, that of the larger. One plain select after the
-// other: compilers vectorise them, and maxima in real data defeat branch prediction.
+// The larger of two, the first NaN if there is one; and of what stands beside them, that of the larger. One plain select after
+// the other: compilers vectorise them, and maxima in real data defeat branch prediction.
 template <class T>
 T larger(T top, T x) {
   T m = x > top ? x : top;
@@ -224,21 +224,24 @@ void at_index(const KernelCall& call) {
 // The gradient that reads x: a row's index, used at once.
 template <class T>
 void grad_of_planes(const Pool& p, const Images<T>& x, const Images<T>& dy, const Images<T>& dx) {
-  parallel_for(p.planes, grain_for(plane_ns(p) + row_ns(p) * static_cast<double>(p.out_rows())), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t plane = begin; plane < end; ++plane) std::fill_n(dx.plane(plane), p.in_plane(), T(0));
-    Maxima<T> m;
-    for_parts(p, begin * p.out_rows(), end * p.out_rows(), [&](std::int64_t plane, const PoolRow& part, std::int64_t from) {
-      find_maxima<true>(p, part, x.plane(plane), m);
-      const T* const grad = dy.plane(plane) + from;
-      T* const to = dx.plane(plane);
-      for (std::int64_t i = 0; i < part.size(); ++i) {
-        if (m.at[i] < 0) continue;
-        const Place k = place_of(p, m.at[i]);
-        const std::int64_t d = p.position(0, part.depth, k.d), h = p.position(1, part.row, k.h), w = p.position(2, part.begin + i, k.w);
-        to[(d * p.in[1] + h) * p.in[2] + w] += grad[i];
-      }
-    });
-  });
+  parallel_for(p.planes, grain_for(plane_ns(p) + row_ns(p) * static_cast<double>(p.out_rows())),
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t plane = begin; plane < end; ++plane) std::fill_n(dx.plane(plane), p.in_plane(), T(0));
+                 Maxima<T> m;
+                 for_parts(p, begin * p.out_rows(), end * p.out_rows(),
+                           [&](std::int64_t plane, const PoolRow& part, std::int64_t from) {
+                             find_maxima<true>(p, part, x.plane(plane), m);
+                             const T* const grad = dy.plane(plane) + from;
+                             T* const to = dx.plane(plane);
+                             for (std::int64_t i = 0; i < part.size(); ++i) {
+                               if (m.at[i] < 0) continue;
+                               const Place k = place_of(p, m.at[i]);
+                               const std::int64_t d = p.position(0, part.depth, k.d), h = p.position(1, part.row, k.h),
+                                                  w = p.position(2, part.begin + i, k.w);
+                               to[(d * p.in[1] + h) * p.in[2] + w] += grad[i];
+                             }
+                           });
+               });
 }
 
 }  // namespace

@@ -10,7 +10,9 @@
 namespace tapedeck::kernels::cpu {
 
 // The stride of a pool along dimension i: none given means the window.
-inline std::int64_t pool_stride(const Ints& stride, const Ints& window, int i) { return item(stride.size ? stride : window, i); }
+inline std::int64_t pool_stride(const Ints& stride, const Ints& window, int i) {
+  return item(stride.size ? stride : window, i);
+}
 
 // Windows of [n,c,spatial]: tap k of output o along a dimension reads element o * stride + k * dilation - pad.
 struct Pool {
@@ -21,7 +23,9 @@ struct Pool {
   std::int64_t out_plane() const { return volume(out); }
   std::int64_t out_rows() const { return out[0] * out[1]; }
   std::int64_t taps() const { return volume(window); }
-  std::int64_t position(std::size_t dim, std::int64_t o, std::int64_t k) const { return o * stride[dim] + k * dilation[dim] - pad[dim]; }
+  std::int64_t position(std::size_t dim, std::int64_t o, std::int64_t k) const {
+    return o * stride[dim] + k * dilation[dim] - pad[dim];
+  }
   bool inside(std::size_t dim, std::int64_t at) const { return at >= 0 && at < in[dim]; }
   // 2 x 2 by 2, the usual one, whose windows lie inside the image.
   bool usual() const {
@@ -39,7 +43,8 @@ Pool make_pool(const View& x, const View& y, const Attrs& attrs) {
   for (int i = 0; i < dims; ++i) {
     const auto at = static_cast<std::size_t>(3 - dims + i);
     p.in[at] = x.sizes[2 + i], p.out[at] = y.sizes[2 + i];
-    p.window[at] = item(attrs.window, i), p.stride[at] = pool_stride(attrs.stride, attrs.window, i), p.pad[at] = item(attrs.padding, i);
+    p.window[at] = item(attrs.window, i), p.stride[at] = pool_stride(attrs.stride, attrs.window, i),
+    p.pad[at] = item(attrs.padding, i);
     if constexpr (requires { attrs.dilation; }) p.dilation[at] = item(attrs.dilation, i);
   }
   return p;
@@ -52,8 +57,8 @@ struct PoolRow {
 };
 inline constexpr std::int64_t kPoolPart = 128;
 
-// Calls f(tap, input offset, first, last) for every kernel element in row-major order, where the results [first, last) of the part
-// read elements that lie inside, stride[2] apart, from that offset of the plane on.
+// Calls f(tap, input offset, first, last) for every kernel element in row-major order, where the results [first, last) of the
+// part read elements that lie inside, stride[2] apart, from that offset of the plane on.
 template <class F>
 void for_taps(const Pool& p, const PoolRow& part, F&& f) {
   for (std::int64_t kd = 0; kd < p.window[0]; ++kd) {
@@ -66,19 +71,22 @@ void for_taps(const Pool& p, const PoolRow& part, F&& f) {
         const std::int64_t w = p.position(2, part.begin, kw), stride = p.stride[2];
         const std::int64_t first = w < 0 ? (stride - 1 - w) / stride : 0;
         const std::int64_t last = w >= p.in[2] ? 0 : std::min(part.size(), (p.in[2] - 1 - w) / stride + 1);
-        if (first < last) f((kd * p.window[1] + kh) * p.window[2] + kw, (d * p.in[1] + h) * p.in[2] + w + first * stride, first, last);
+        if (first < last)
+          f((kd * p.window[1] + kh) * p.window[2] + kw, (d * p.in[1] + h) * p.in[2] + w + first * stride, first, last);
       }
     }
   }
 }
 
-// Calls f(plane, part, offset of its first result in the plane) for the parts of result rows [begin, end), which are counted through all planes.
+// Calls f(plane, part, offset of its first result in the plane) for the parts of result rows [begin, end), which are counted
+// through all planes.
 template <class F>
 void for_parts(const Pool& p, std::int64_t begin, std::int64_t end, F&& f) {
   for (std::int64_t job = begin; job < end; ++job) {
     const std::int64_t row = job % p.out_rows();
     for (std::int64_t col = 0; col < p.out[2]; col += kPoolPart)
-      f(job / p.out_rows(), PoolRow{row / p.out[1], row % p.out[1], col, std::min(p.out[2], col + kPoolPart)}, row * p.out[2] + col);
+      f(job / p.out_rows(), PoolRow{row / p.out[1], row % p.out[1], col, std::min(p.out[2], col + kPoolPart)},
+        row * p.out[2] + col);
   }
 }
 

@@ -1,8 +1,9 @@
 // Attention without the matrix of scores: blocks of kRows queries by kCols keys live on the stack.
 //
-// Forward keeps, for every query, the largest score so far and the sum of exponentials relative to it, and rescales the result when a
-// larger score turns up. Backward computes each block of probabilities again from the saved logsumexp. The order in which blocks add up
-// is fixed: a query's over ascending keys, a key's over ascending queries, whichever way the work is shared out.
+// Forward keeps, for every query, the largest score so far and the sum of exponentials relative to it, and rescales the result
+// when a larger score turns up. Backward computes each block of probabilities again from the saved logsumexp. The order in
+// which blocks add up is fixed: a query's over ascending keys, a key's over ascending queries, whichever way the work is shared
+// out.
 #include <tapedeck/kernels/attrs/attention.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -55,7 +56,8 @@ void multiply_loop(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, Oper
 }
 
 template <class T>
-void multiply(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, Operand<T> a, Operand<T> b, T* c, std::int64_t c_stride, bool add) {
+void multiply(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, Operand<T> a, Operand<T> b, T* c, std::int64_t c_stride,
+              bool add) {
   if constexpr (std::is_same_v<T, float>) {
     if (m * n * k > kTinyProduct) {
       dnnl_sgemm(a.turned ? 'T' : 'N', b.turned ? 'T' : 'N', m, n, k, alpha, a.data, a.stride, b.data, b.stride,
@@ -75,9 +77,15 @@ struct Problem {
   std::int64_t mask_strides[4] = {};
 
   Problem(const KernelCall& call, int mask_operand)
-      : pairs(call.inputs[0].sizes[0] * call.inputs[0].sizes[1]), heads(call.inputs[0].sizes[1]), t(call.inputs[0].sizes[2]),
-        s(call.inputs[1].sizes[2]), d(call.inputs[0].sizes[3]), dv(call.inputs[2].sizes[3]), scale(call.attributes<AttentionAttrs>().scale),
-        causal(call.attributes<AttentionAttrs>().causal), mask(call.n_inputs > mask_operand ? &call.inputs[mask_operand] : nullptr) {
+      : pairs(call.inputs[0].sizes[0] * call.inputs[0].sizes[1]),
+        heads(call.inputs[0].sizes[1]),
+        t(call.inputs[0].sizes[2]),
+        s(call.inputs[1].sizes[2]),
+        d(call.inputs[0].sizes[3]),
+        dv(call.inputs[2].sizes[3]),
+        scale(call.attributes<AttentionAttrs>().scale),
+        causal(call.attributes<AttentionAttrs>().causal),
+        mask(call.n_inputs > mask_operand ? &call.inputs[mask_operand] : nullptr) {
     for (int i = 0; mask && i < mask->rank; ++i) {
       const int from = mask->rank - 1 - i;
       mask_strides[3 - i] = mask->sizes[from] == 1 ? 0 : mask->strides[from];
@@ -106,7 +114,8 @@ template <class T>
 void mask_scores(const Problem& p, const Window& w, T* scores) {
   if (p.mask) {
     const std::int64_t* strides = p.mask_strides;
-    const std::int64_t base = w.pair / p.heads * strides[0] + w.pair % p.heads * strides[1] + w.row * strides[2] + w.col * strides[3];
+    const std::int64_t base =
+        w.pair / p.heads * strides[0] + w.pair % p.heads * strides[1] + w.row * strides[2] + w.col * strides[3];
     for (std::int64_t i = 0; i < w.m; ++i)
       for (std::int64_t j = 0; j < w.n; ++j) {
         const std::int64_t at = base + i * strides[2] + j * strides[3];
@@ -119,7 +128,8 @@ void mask_scores(const Problem& p, const Window& w, T* scores) {
   }
   if (p.causal)
     for (std::int64_t i = 0; i < w.m; ++i)
-      for (std::int64_t j = std::max<std::int64_t>(0, w.row + i + 1 - w.col); j < w.n; ++j) scores[i * kCols + j] = -kInfinity<T>;
+      for (std::int64_t j = std::max<std::int64_t>(0, w.row + i + 1 - w.col); j < w.n; ++j)
+        scores[i * kCols + j] = -kInfinity<T>;
 }
 
 // scores = scale q k^T, masked.
@@ -164,7 +174,8 @@ void finish_row(T* y, std::int64_t dv, T top, T total, T* logsumexp) {
 }
 
 template <class T>
-void attend_rows(const Problem& p, std::int64_t pair, std::int64_t row_block, const T* q, const T* k, const T* v, T* y, T* logsumexp) {
+void attend_rows(const Problem& p, std::int64_t pair, std::int64_t row_block, const T* q, const T* k, const T* v, T* y,
+                 T* logsumexp) {
   alignas(64) T scores[kRows * kCols];
   T top[kRows], total[kRows];
   const Window rows = window(p, pair, row_block, 0);
@@ -180,7 +191,8 @@ void attend_rows(const Problem& p, std::int64_t pair, std::int64_t row_block, co
     const Operand<T> probabilities{scores, kCols}, values{v + (pair * p.s + w.col) * p.dv, p.dv};
     multiply(w.m, p.dv, w.n, T(1), probabilities, values, result, p.dv, true);
   }
-  for (std::int64_t i = 0; i < rows.m; ++i) finish_row(result + i * p.dv, p.dv, top[i], total[i], logsumexp + pair * p.t + rows.row + i);
+  for (std::int64_t i = 0; i < rows.m; ++i)
+    finish_row(result + i * p.dv, p.dv, top[i], total[i], logsumexp + pair * p.t + rows.row + i);
 }
 
 template <class T>
@@ -205,9 +217,16 @@ struct GradCall {
   T *dq, *dk, *dv;
 
   explicit GradCall(const KernelCall& call)
-      : q(call.inputs[0].as<T>()), k(call.inputs[1].as<T>()), v(call.inputs[2].as<T>()), y(call.inputs[3].as<T>()),
-        logsumexp(call.inputs[4].as<T>()), dy(call.inputs[5].as<T>()), dlogsumexp(call.inputs[6].as<T>()), dq(call.outputs[0].as<T>()),
-        dk(call.outputs[1].as<T>()), dv(call.outputs[2].as<T>()) {}
+      : q(call.inputs[0].as<T>()),
+        k(call.inputs[1].as<T>()),
+        v(call.inputs[2].as<T>()),
+        y(call.inputs[3].as<T>()),
+        logsumexp(call.inputs[4].as<T>()),
+        dy(call.inputs[5].as<T>()),
+        dlogsumexp(call.inputs[6].as<T>()),
+        dq(call.outputs[0].as<T>()),
+        dk(call.outputs[1].as<T>()),
+        dv(call.outputs[2].as<T>()) {}
 };
 
 // The block's probabilities P, and the gradient of its scores dS = P (dy v^T - sum(dy y) + dlogsumexp).
@@ -241,15 +260,17 @@ void add_block(const Problem& p, const GradCall<T>& g, const Window& w, bool for
   const std::int64_t row = w.pair * p.t + w.row, col = w.pair * p.s + w.col;
   const T scale = static_cast<T>(p.scale);
   grad_block(p, g, w, probabilities, dscores);
-  if (for_queries) multiply(w.m, p.d, w.n, scale, {dscores, kCols}, Operand<T>{g.k + col * p.d, p.d}, g.dq + row * p.d, p.d, true);
+  if (for_queries)
+    multiply(w.m, p.d, w.n, scale, {dscores, kCols}, Operand<T>{g.k + col * p.d, p.d}, g.dq + row * p.d, p.d, true);
   if (!for_keys) return;
   multiply(w.n, p.d, w.m, scale, {dscores, kCols, true}, Operand<T>{g.q + row * p.d, p.d}, g.dk + col * p.d, p.d, true);
-  multiply(w.n, p.dv, w.m, T(1), {probabilities, kCols, true}, Operand<T>{g.dy + row * p.dv, p.dv}, g.dv + col * p.dv, p.dv, true);
+  multiply(w.n, p.dv, w.m, T(1), {probabilities, kCols, true}, Operand<T>{g.dy + row * p.dv, p.dv}, g.dv + col * p.dv, p.dv,
+           true);
 }
 
 template <class T>
-void add_blocks(const Problem& p, const GradCall<T>& g, std::int64_t pair, std::int64_t rows, std::int64_t end_rows, std::int64_t cols,
-                std::int64_t end_cols, bool for_queries, bool for_keys) {
+void add_blocks(const Problem& p, const GradCall<T>& g, std::int64_t pair, std::int64_t rows, std::int64_t end_rows,
+                std::int64_t cols, std::int64_t end_cols, bool for_queries, bool for_keys) {
   for (std::int64_t col = cols; col < end_cols; ++col)
     for (std::int64_t row = rows; row < end_rows; ++row) {
       const Window w = window(p, pair, row, col);
@@ -267,10 +288,12 @@ void attention_grad_of(const KernelCall& call) {
   const std::int64_t rows = p.row_blocks(), cols = p.col_blocks();
   const double ns = 2.5 * p.ns_per_block();
   if (p.pairs >= kManyPairs || rows * cols < 4)
-    return parallel_for(p.pairs, grain_for(ns * static_cast<double>(rows * cols) + 10), [&](std::int64_t begin, std::int64_t end) {
-      const OneThread one_thread;
-      for (std::int64_t pair = begin; pair < end; ++pair) add_blocks(p, g, pair, 0, rows, 0, cols, true, true);
-    });
+    return parallel_for(p.pairs, grain_for(ns * static_cast<double>(rows * cols) + 10),
+                        [&](std::int64_t begin, std::int64_t end) {
+                          const OneThread one_thread;
+                          for (std::int64_t pair = begin; pair < end; ++pair)
+                            add_blocks(p, g, pair, 0, rows, 0, cols, true, true);
+                        });
   // Few pairs, many blocks: scores are computed twice, so that blocks of queries and of keys are tasks of their own.
   const std::int64_t jobs = rows + cols;
   parallel_for(p.pairs * jobs, grain_for(0.7 * ns * static_cast<double>(std::min(rows, cols)) + 10),

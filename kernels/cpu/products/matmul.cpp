@@ -1,6 +1,6 @@
-// matmul: batches of matrices, row- or column-major (any strides in fact), f32 f64 i32 i64. linear: one product of all rows, with a
-// bias added to each tile while it is in the cache. addmm: each tile of the product is made beside the result, then added to it: the bits
-// are those of matmul, then add.
+// matmul: batches of matrices, row- or column-major (any strides in fact), f32 f64 i32 i64. linear: one product of all rows,
+// with a bias added to each tile while it is in the cache. addmm: each tile of the product is made beside the result, then
+// added to it: the bits are those of matmul, then add.
 //
 // The product is cut into fixed tiles of the result, by shape alone; a tile runs over the inner dimension in fixed steps. Each
 // step is one call of dnnl_sgemm (f32) or of a small loop (other types, and f32 products too small to be worth a call). That
@@ -173,20 +173,20 @@ void multiply(bool tiny, std::int64_t m, std::int64_t n, std::int64_t k, Block<T
 
 // The m x n elements of one product from (row, col) on. `A` is a Matrix or Rows.
 template <class T, class A>
-void multiply_block(bool tiny, const A& a, const Matrix<const T>& b, std::int64_t row, std::int64_t col, std::int64_t m, std::int64_t n, T* to,
-                    std::int64_t to_stride) {
+void multiply_block(bool tiny, const A& a, const Matrix<const T>& b, std::int64_t row, std::int64_t col, std::int64_t m,
+                    std::int64_t n, T* to, std::int64_t to_stride) {
   alignas(64) T a_buffer[kTileRows * kTileInner];
   alignas(64) T b_buffer[kTileInner * kTileCols];
   for (std::int64_t inner = 0; inner < a.cols; inner += kTileInner) {
     const std::int64_t k = std::min(kTileInner, a.cols - inner);
-    multiply(tiny, m, n, k, row_major(a, row, inner, m, k, a_buffer), row_major(b, inner, col, k, n, b_buffer), to, to_stride, inner > 0);
+    multiply(tiny, m, n, k, row_major(a, row, inner, m, k, a_buffer), row_major(b, inner, col, k, n, b_buffer), to, to_stride,
+             inner > 0);
   }
 }
 
 // One tile of one product.
 template <class T, class A>
-void multiply_tile(bool tiny, const A& a, const Matrix<const T>& b, const Matrix<T>& c, std::int64_t row,
-                   std::int64_t col) {
+void multiply_tile(bool tiny, const A& a, const Matrix<const T>& b, const Matrix<T>& c, std::int64_t row, std::int64_t col) {
   const std::int64_t m = std::min(kTileRows, c.rows - row), n = std::min(kTileCols, c.cols - col);
   multiply_block(tiny, a, b, row, col, m, n, c.at(row, col), c.row_stride);
 }
@@ -197,8 +197,10 @@ void add_tile(bool tiny, const Matrix<const T>& old, const Matrix<const T>& a, c
               std::int64_t row, std::int64_t col) {
   alignas(64) T product[kTileRows * kTileCols];
   const std::int64_t m = std::min(kTileRows, c.rows - row), n = std::min(kTileCols, c.cols - col);
-  if (a.cols > 0) multiply_block(tiny, a, b, row, col, m, n, product, n);
-  else std::fill(product, product + m * n, T(0));
+  if (a.cols > 0)
+    multiply_block(tiny, a, b, row, col, m, n, product, n);
+  else
+    std::fill(product, product + m * n, T(0));
   for (std::int64_t i = 0; i < m; ++i)
     for (std::int64_t j = 0; j < n; ++j) *c.at(row + i, col + j) = Add{}(*old.at(row + i, col + j), product[i * n + j]);
 }
@@ -251,7 +253,8 @@ void addmm_of(const KernelCall& call) {
   const View &old = call.inputs[0], &a = call.inputs[1], &b = call.inputs[2], &c = call.outputs[0];
   if (c.numel() == 0) return;
   for_each_tile<T>(c, a.sizes[a.rank - 1], [&](bool tiny, std::int64_t index, std::int64_t row, std::int64_t col) {
-    add_tile<T>(tiny, matrix_of<const T>(old, index), matrix_of<const T>(a, index), matrix_of<const T>(b, index), matrix_of<T>(c, index), row, col);
+    add_tile<T>(tiny, matrix_of<const T>(old, index), matrix_of<const T>(a, index), matrix_of<const T>(b, index),
+                matrix_of<T>(c, index), row, col);
   });
 }
 
@@ -288,13 +291,16 @@ void linear_of(const KernelCall& call) {
   const Matrix<T> c{y.as<T>(), m, n, n, 1};
   const std::int64_t tile_rows = (m - 1) / kTileRows + 1, tile_cols = (n - 1) / kTileCols + 1;
   const bool tiny = m * n * k <= kTinyProduct;
-  const double multiplications = static_cast<double>(std::min(m, kTileRows) * std::min(n, kTileCols)) * static_cast<double>(k + 1);
+  const double multiplications =
+      static_cast<double>(std::min(m, kTileRows) * std::min(n, kTileCols)) * static_cast<double>(k + 1);
   parallel_for(tile_rows * tile_cols, grain_for(multiplications / (std::is_same_v<T, float> ? 50 : 2)),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t tile = begin; tile < end; ++tile) {
                    const std::int64_t row = tile / tile_cols * kTileRows, col = tile % tile_cols * kTileCols;
-                   if (k > 0) multiply_tile<T>(tiny, a, b, c, row, col);
-                   else clear_tile(c, row, col);
+                   if (k > 0)
+                     multiply_tile<T>(tiny, a, b, c, row, col);
+                   else
+                     clear_tile(c, row, col);
                    if (call.n_inputs > 2) add_bias(call.inputs[2], c, row, col);
                  }
                });

@@ -45,7 +45,8 @@ void index_of_extreme(const KernelCall& call) {
 template <bool kLargest>
 void extreme_of_any(const KernelCall& call) {
   const DType dtype = call.inputs[0].dtype;
-  for_numbers(call, dtype == DType::boolean ? DType::u8 : dtype, [&](auto t) { index_of_extreme<kLargest, decltype(t)>(call); });
+  for_numbers(call, dtype == DType::boolean ? DType::u8 : dtype,
+              [&](auto t) { index_of_extreme<kLargest, decltype(t)>(call); });
 }
 
 }  // namespace

@@ -291,8 +291,8 @@ void reduce_short(const Split& s, const X* x, Y* out, const Recipe& recipe) {
   });
 }
 
-// Reduces x over `axes` into the dense results `out`. recipe(fold, y) folds the sequences it is given, once or several times, and
-// writes fold.kWidth results.
+// Reduces x over `axes` into the dense results `out`. recipe(fold, y) folds the sequences it is given, once or several times,
+// and writes fold.kWidth results.
 template <class X, class Y, class Recipe>
 void reduce_view(const View& x, const Ints& axes, Y* out, const Recipe& recipe) {
   const Split s(x, axes);

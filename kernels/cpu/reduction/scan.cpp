@@ -1,4 +1,5 @@
-// Scans along one axis of dense views [outer, axis, inner]: one thread walks a line, or a strip of neighbouring lines, from end to end.
+// Scans along one axis of dense views [outer, axis, inner]: one thread walks a line, or a strip of neighbouring lines, from end
+// to end.
 #include <tapedeck/kernels/attrs/scan.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/parallel.h>
@@ -38,7 +39,8 @@ void for_strips(const View& x, std::int64_t axis, bool reverse, double ns_per_el
     for (std::int64_t job = begin; job < end; ++job) {
       const std::int64_t column = job % strips * kStripWidth;
       const std::int64_t first = job / strips * n * inner + column;
-      body(Strip{reverse ? first + (n - 1) * inner : first, n, reverse ? -inner : inner, std::min(kStripWidth, inner - column)});
+      body(
+          Strip{reverse ? first + (n - 1) * inner : first, n, reverse ? -inner : inner, std::min(kStripWidth, inner - column)});
     }
   });
 }
@@ -76,8 +78,10 @@ void scan(const KernelCall& call, int start) {
     const T* x = call.inputs[0].as<T>();
     T* y = call.outputs[0].as<T>();
     for_strips(call.inputs[0], a.axis, a.reverse, 1.0, [&](const Strip& s) {
-      if (a.exclusive) scan_strip<Step, true>(s, x, y, static_cast<T>(start));
-      else scan_strip<Step, false>(s, x, y, static_cast<T>(start));
+      if (a.exclusive)
+        scan_strip<Step, true>(s, x, y, static_cast<T>(start));
+      else
+        scan_strip<Step, false>(s, x, y, static_cast<T>(start));
     });
   });
 }
@@ -171,7 +175,8 @@ void logcumsumexp(const KernelCall& call) {
       RunningExp<T> running[kStripWidth];
       for (std::int64_t i = 0; i < s.n; ++i) {
         const std::int64_t at = s.at + i * s.stride;
-        for (std::int64_t j = 0; j < s.width; ++j) call.outputs[0].as<T>()[at + j] = running[j].next(call.inputs[0].as<T>()[at + j]);
+        for (std::int64_t j = 0; j < s.width; ++j)
+          call.outputs[0].as<T>()[at + j] = running[j].next(call.inputs[0].as<T>()[at + j]);
       }
     });
   });

@@ -1,8 +1,8 @@
 // sort, argsort, topk and searchsorted along one axis of dense views.
 //
-// An element becomes an item: an unsigned key in the order of the elements (turned around for descending order) and its number in
-// the line. Long lines are sorted by radix, eight bits at a time, short ones by comparison; items are distinct, so there is one
-// right order whichever way it is found.
+// An element becomes an item: an unsigned key in the order of the elements (turned around for descending order) and its number
+// in the line. Long lines are sorted by radix, eight bits at a time, short ones by comparison; items are distinct, so there is
+// one right order whichever way it is found.
 #include <tapedeck/kernels/attrs/sort.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/parallel.h>
@@ -20,8 +20,8 @@ void searchsorted(const KernelCall& call);
 
 namespace {
 
-constexpr std::int64_t kSlots = 16;        // lines in work at a time; the workspace rules in engine/ops/sort.cpp know it too
-constexpr std::int64_t kRadixFrom = 256;   // shorter lines are sorted by comparison
+constexpr std::int64_t kSlots = 16;       // lines in work at a time; the workspace rules in engine/ops/sort.cpp know it too
+constexpr std::int64_t kRadixFrom = 256;  // shorter lines are sorted by comparison
 
 template <class T>
 using KeyOf = std::conditional_t<(sizeof(T) > 4), std::uint64_t, std::uint32_t>;
@@ -81,7 +81,8 @@ struct SortLines {
   std::int64_t first(std::int64_t line, std::int64_t length) const { return line / inner * length * inner + line % inner; }
 };
 
-// Calls body(line, scratch of `items` items) for every line; neighbouring lines, which lie in the same cache lines, share a slot.
+// Calls body(line, scratch of `items` items) for every line; neighbouring lines, which lie in the same cache lines, share a
+// slot.
 template <class Key, class Body>
 void for_lines(const KernelCall& call, const SortLines& s, std::int64_t items, const Body& body) {
   const std::int64_t slots = std::min(s.lines, kSlots);
@@ -89,7 +90,8 @@ void for_lines(const KernelCall& call, const SortLines& s, std::int64_t items, c
   const std::int64_t grain = s.lines * s.n < 2048 ? slots : 1;
   parallel_for(slots, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t slot = begin; slot < end; ++slot)
-      for (std::int64_t line = s.lines * slot / slots; line < s.lines * (slot + 1) / slots; ++line) body(line, scratch + slot * items);
+      for (std::int64_t line = s.lines * slot / slots; line < s.lines * (slot + 1) / slots; ++line)
+        body(line, scratch + slot * items);
   });
 }
 
@@ -105,8 +107,10 @@ void sort_lines(const KernelCall& call, T* values, std::int64_t* indices) {
     const T* x = call.inputs[0].as<T>() + first;
     for (std::int64_t i = 0; i < s.n; ++i) items[i] = {static_cast<Key>(key_of(x[i * s.inner]) ^ turn), static_cast<Key>(i)};
     const Item<Key>* sorted = items;
-    if (s.n < kRadixFrom) std::sort(items, items + s.n);
-    else sorted = radix_sort(items, items + s.n, s.n);
+    if (s.n < kRadixFrom)
+      std::sort(items, items + s.n);
+    else
+      sorted = radix_sort(items, items + s.n, s.n);
     for (std::int64_t i = 0; i < s.n; ++i) {
       indices[first + i * s.inner] = static_cast<std::int64_t>(sorted[i].number);
       if (values) values[first + i * s.inner] = x[static_cast<std::int64_t>(sorted[i].number) * s.inner];
@@ -114,7 +118,8 @@ void sort_lines(const KernelCall& call, T* values, std::int64_t* indices) {
   });
 }
 
-// The k least items of a line in no order: a buffer takes what is below the k-th so far, and is cut back to k whenever it is full.
+// The k least items of a line in no order: a buffer takes what is below the k-th so far, and is cut back to k whenever it is
+// full.
 template <class Key, class ItemAt>
 void select_least(Item<Key>* items, std::int64_t capacity, std::int64_t n, std::int64_t k, const ItemAt& item_at) {
   std::int64_t held = 0;
@@ -144,10 +149,13 @@ void topk_lines(const KernelCall& call) {
   for_lines<Key>(call, s, capacity, [&](std::int64_t line, Item<Key>* items) {
     const T* x = call.inputs[0].as<T>() + s.first(line, s.n);
     const std::int64_t to = s.first(line, a.k);
-    select_least(items, capacity, s.n, a.k,
-                 [&](std::int64_t i) { return Item<Key>{static_cast<Key>(key_of(x[i * s.inner]) ^ turn), static_cast<Key>(i)}; });
-    if (a.sorted) std::sort(items, items + a.k);
-    else std::sort(items, items + a.k, [](const Item<Key>& l, const Item<Key>& r) { return l.number < r.number; });
+    select_least(items, capacity, s.n, a.k, [&](std::int64_t i) {
+      return Item<Key>{static_cast<Key>(key_of(x[i * s.inner]) ^ turn), static_cast<Key>(i)};
+    });
+    if (a.sorted)
+      std::sort(items, items + a.k);
+    else
+      std::sort(items, items + a.k, [](const Item<Key>& l, const Item<Key>& r) { return l.number < r.number; });
     for (std::int64_t i = 0; i < a.k; ++i) {
       const auto number = static_cast<std::int64_t>(items[i].number);
       call.outputs[0].as<T>()[to + i * s.inner] = x[number * s.inner];

@@ -50,7 +50,8 @@ void fold_truth(const KernelCall& call) {
   for_elements(call, call.inputs[0].dtype, [&](auto t) {
     using T = decltype(t);
     reduce_view<T>(call.inputs[0], call.attributes<ReduceAttrs>().axes, call.outputs[0].as<Y>(), [](const auto& fold, Y* out) {
-      fold(Op{}, [](T x, int) { return static_cast<Y>(x != T(0)); }, out);
+      fold(
+          Op{}, [](T x, int) { return static_cast<Y>(x != T(0)); }, out);
     });
   });
 }
@@ -68,14 +69,20 @@ void variance(const KernelCall& call, Finish finish) {
       T mean[kWidth];
       fold(Plus{}, AsIs{}, mean);
       for (int j = 0; j < kWidth; ++j) mean[j] /= count;
-      fold(Plus{}, [&mean](T x, int j) { const T d = x - mean[j]; return d * d; }, out);
+      fold(
+          Plus{},
+          [&mean](T x, int j) {
+            const T d = x - mean[j];
+            return d * d;
+          },
+          out);
       for (int j = 0; j < kWidth; ++j) out[j] = finish(out[j] / divisor);
     });
   });
 }
 
-// The largest first, then the exponentials of the distances from it: no overflow. Where the largest is no finite number nothing is
-// taken off, and the sum of exponentials is 0, inf or NaN by itself.
+// The largest first, then the exponentials of the distances from it: no overflow. Where the largest is no finite number nothing
+// is taken off, and the sum of exponentials is 0, inf or NaN by itself.
 template <class T>
 void log_sum_exp_of(const KernelCall& call) {
   reduce_view<T>(call.inputs[0], call.attributes<ReduceAttrs>().axes, call.outputs[0].as<T>(), [](const auto& fold, T* out) {
@@ -83,7 +90,8 @@ void log_sum_exp_of(const KernelCall& call) {
     T top[kWidth];
     fold(Larger{}, AsIs{}, top);
     for (int j = 0; j < kWidth; ++j) top[j] = std::isfinite(top[j]) ? top[j] : T(0);
-    fold(Plus{}, [&top](T x, int j) { return exp_of(x - top[j]); }, out);
+    fold(
+        Plus{}, [&top](T x, int j) { return exp_of(x - top[j]); }, out);
     for (int j = 0; j < kWidth; ++j) out[j] = top[j] + log_of(out[j]);
   });
 }
@@ -106,11 +114,14 @@ void norm_of(const KernelCall& call) {
   const auto size = [](T x, int) { return std::fabs(x); };
   if (p == 2)  // squared in f64, so that f32 neither overflows nor vanishes
     return fold_norm<T, double>(
-        call, Plus{}, [](T x, int) { return static_cast<double>(x) * static_cast<double>(x); }, [](double x) { return std::sqrt(x); });
+        call, Plus{}, [](T x, int) { return static_cast<double>(x) * static_cast<double>(x); },
+        [](double x) { return std::sqrt(x); });
   if (p == 1) return fold_norm<T, T>(call, Plus{}, size, as_is);
   if (p == std::numeric_limits<double>::infinity()) return fold_norm<T, T>(call, Larger{}, size, as_is);
   if (p == -std::numeric_limits<double>::infinity()) return fold_norm<T, T>(call, Smaller{}, size, as_is);
-  if (p == 0) return fold_norm<T, T>(call, Plus{}, [](T x, int) { return static_cast<T>(x != T(0)); }, as_is);
+  if (p == 0)
+    return fold_norm<T, T>(
+        call, Plus{}, [](T x, int) { return static_cast<T>(x != T(0)); }, as_is);
   const T power = static_cast<T>(p), root = static_cast<T>(1 / p);
   fold_norm<T, T>(
       call, Plus{}, [power](T x, int) { return std::pow(std::fabs(x), power); }, [root](T x) { return std::pow(x, root); });

@@ -115,8 +115,8 @@ std::string version() { return TORCH_VERSION; }
 void use_threads(int threads) { torch::set_num_threads(threads); }
 
 Step mlp_step(Mode mode, const MlpSize& s) {
-  Tensors parameters = {weight({s.width, s.width}), torch::zeros({s.width}), weight({s.width, s.width}), torch::zeros({s.width}),
-                        weight({s.classes, s.width}), torch::zeros({s.classes})};
+  Tensors parameters = {weight({s.width, s.width}), torch::zeros({s.width}),      weight({s.width, s.width}),
+                        torch::zeros({s.width}),    weight({s.classes, s.width}), torch::zeros({s.classes})};
   const torch::Tensor x = torch::randn({s.batch, s.width}), y = torch::randint(s.classes, {s.batch}, torch::kLong);
   return as_step(mode, std::move(parameters), [x, y](const Tensors& p) {
     const torch::Tensor h = torch::relu(torch::linear(x, p[0], p[1]));
@@ -125,9 +125,10 @@ Step mlp_step(Mode mode, const MlpSize& s) {
 }
 
 Step lstm_cell_step(Mode mode, const LstmCellSize& s) {
-  Tensors parameters = {weight({4 * s.width, s.width}), weight({4 * s.width, s.width}), torch::zeros({4 * s.width}), torch::zeros({4 * s.width})};
-  const torch::Tensor x = torch::randn({s.batch, s.width}), h = torch::randn({s.batch, s.width}), c = torch::randn({s.batch, s.width}),
-                      target = torch::randn({s.batch, s.width});
+  Tensors parameters = {weight({4 * s.width, s.width}), weight({4 * s.width, s.width}), torch::zeros({4 * s.width}),
+                        torch::zeros({4 * s.width})};
+  const torch::Tensor x = torch::randn({s.batch, s.width}), h = torch::randn({s.batch, s.width}),
+                      c = torch::randn({s.batch, s.width}), target = torch::randn({s.batch, s.width});
   return as_step(mode, std::move(parameters), [=](const Tensors& p) {
     const auto [h1, c1] = torch::lstm_cell(x, {h, c}, p[0], p[1], p[2], p[3]);
     return torch::mse_loss(h1, target);

@@ -16,9 +16,15 @@ enum class Mode : std::uint8_t {
   script,  // the forward pass traced to TorchScript once, then run by its graph executor, profiling runs done
 };
 
-struct MlpSize { std::int64_t batch, width, classes; };        // width -> width -> width -> classes, relu
-struct LstmCellSize { std::int64_t batch, width; };            // one cell, squared error
-struct ResnetSize { std::int64_t batch, image, classes; };     // resnet18
+struct MlpSize {
+  std::int64_t batch, width, classes;
+};  // width -> width -> width -> classes, relu
+struct LstmCellSize {
+  std::int64_t batch, width;
+};  // one cell, squared error
+struct ResnetSize {
+  std::int64_t batch, image, classes;
+};  // resnet18
 
 std::string version();
 void use_threads(int threads);

@@ -1,9 +1,10 @@
-// Training steps of Tapedeck beside the same steps of libtorch: eager, and TorchScript for replay. All on one thread unless told.
+// Training steps of Tapedeck beside the same steps of libtorch: eager, and TorchScript for replay. All on one thread unless
+// told.
 //
 //   torch_bench [--threads N] [--seconds S] [--only NAME]
 //
-// Every round runs each way for a while, one after the other, so that what else the machine does meets them all; the table gives medians
-// over rounds, and ratios to libtorch's eager step.
+// Every round runs each way for a while, one after the other, so that what else the machine does meets them all; the table
+// gives medians over rounds, and ratios to libtorch's eager step.
 #include <tapedeck/tests/bench/torch/peer.h>
 
 #include <tapedeck/samples/zoo/vision.h>
@@ -28,7 +29,7 @@ using peer::Step;
 
 struct Settings {
   int threads = 1;
-  double seconds = 2;      // for each way
+  double seconds = 2;  // for each way
   std::string only;
 };
 
@@ -71,7 +72,10 @@ class Deck {
   using Loss = std::function<Tensor(const std::vector<Tensor>&)>;
 
   Deck(std::vector<Tensor> parameters, std::vector<Tensor> inputs, Loss loss, int threads)
-      : inputs_(std::move(inputs)), loss_(std::move(loss)), optimizer_(std::move(parameters), SgdOptions{.lr = 0.01}), arena_(threads) {
+      : inputs_(std::move(inputs)),
+        loss_(std::move(loss)),
+        optimizer_(std::move(parameters), SgdOptions{.lr = 0.01}),
+        arena_(threads) {
     CapturedStepOptions options;
     options.executor.threads = threads;
     captured_ = std::make_unique<CapturedStep>([this](const std::vector<Tensor>& in) { return body(in); }, options);
@@ -93,7 +97,8 @@ class Deck {
       for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) {
         const Type& type = g.values[v].type;
         const Tensor value = default_value(type, 1, g.value_name(v));
-        executor_->set_state(g.value_name(v), type.dtype == DType::f32 ? value * 0.05 : value);  // small: no denormals after many steps
+        executor_->set_state(g.value_name(v),
+                             type.dtype == DType::f32 ? value * 0.05 : value);  // small: no denormals after many steps
       }
     }
     executor_->run();
@@ -132,14 +137,16 @@ Tensor labels(std::int64_t batch, std::int64_t classes) {
 
 struct Mlp : Module {
   Linear fc1, fc2, fc3;
-  explicit Mlp(const peer::MlpSize& s) : fc1(*this, "fc1", s.width, s.width), fc2(*this, "fc2", s.width, s.width), fc3(*this, "fc3", s.width, s.classes) {}
+  explicit Mlp(const peer::MlpSize& s)
+      : fc1(*this, "fc1", s.width, s.width), fc2(*this, "fc2", s.width, s.width), fc3(*this, "fc3", s.width, s.classes) {}
   Tensor operator()(const Tensor& x) { return fc3(relu(fc2(relu(fc1(x))))); }
 };
 
 void compare_mlp(const Settings& settings, const peer::MlpSize& size) {
   const auto net = std::make_shared<Mlp>(size);
-  const auto deck = std::make_shared<Deck>(net->parameters(), std::vector<Tensor>{normal({size.batch, size.width}), labels(size.batch, size.classes)},
-                                           [net](const std::vector<Tensor>& in) { return cross_entropy((*net)(in[0]), in[1]); }, settings.threads);
+  const auto deck = std::make_shared<Deck>(
+      net->parameters(), std::vector<Tensor>{normal({size.batch, size.width}), labels(size.batch, size.classes)},
+      [net](const std::vector<Tensor>& in) { return cross_entropy((*net)(in[0]), in[1]); }, settings.threads);
   compare(fmt::format("mlp {0}-{0}-{0}-{1}, batch {2}", size.width, size.classes, size.batch),
           ways_of(peer::mlp_step(peer::Mode::eager, size), peer::mlp_step(peer::Mode::script, size), deck), settings);
 }
@@ -151,19 +158,22 @@ void compare_lstm_cell(const Settings& settings, const peer::LstmCellSize& size)
   };
   const auto net = std::make_shared<Net>(size.width);
   const Shape shape{size.batch, size.width};
-  const auto deck = std::make_shared<Deck>(net->parameters(), std::vector<Tensor>{normal(shape), normal(shape), normal(shape), normal(shape)},
-                                           [net](const std::vector<Tensor>& in) {
-                                             return mse_loss(net->cell(in[0], {in[1], in[2]}).h, in[3]);
-                                           },
-                                           settings.threads);
+  const auto deck = std::make_shared<Deck>(
+      net->parameters(), std::vector<Tensor>{normal(shape), normal(shape), normal(shape), normal(shape)},
+      [net](const std::vector<Tensor>& in) {
+        return mse_loss(net->cell(in[0], {in[1], in[2]}).h, in[3]);
+      },
+      settings.threads);
   compare(fmt::format("lstm cell, width {}, batch {}", size.width, size.batch),
-          ways_of(peer::lstm_cell_step(peer::Mode::eager, size), peer::lstm_cell_step(peer::Mode::script, size), deck), settings);
+          ways_of(peer::lstm_cell_step(peer::Mode::eager, size), peer::lstm_cell_step(peer::Mode::script, size), deck),
+          settings);
 }
 
 // As the zoo's, small enough to stand here: its own net cannot be called outside a recording.
 struct Block : Module {
   zoo::Stack<zoo::ConvNorm> body, shortcut;
-  Block(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t stride) : Module(parent, name) {
+  Block(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t stride)
+      : Module(parent, name) {
     body.add(*this, "a", in, out, zoo::same_size(3, stride));
     body.add(*this, "b", out, out, zoo::same_size(3), nullptr);
     if (stride != 1) shortcut.add(*this, "shortcut", in, out, zoo::same_size(1, stride), nullptr);
@@ -180,13 +190,16 @@ struct Resnet18 : Module {
     for (const std::int64_t out : {64, 128, 256, 512})
       for (int i = 0; i < 2; ++i, in = out) blocks.add(*this, fmt::format("block{}_{}", out, i), in, out, in == out ? 1 : 2);
   }
-  Tensor operator()(const Tensor& x) { return fc(zoo::plane_means(blocks(max_pool2d(stem(x), {.window = {3}, .stride = {2}, .padding = {1}})))); }
+  Tensor operator()(const Tensor& x) {
+    return fc(zoo::plane_means(blocks(max_pool2d(stem(x), {.window = {3}, .stride = {2}, .padding = {1}}))));
+  }
 };
 
 void compare_resnet18(const Settings& settings, const peer::ResnetSize& size) {
   const auto net = std::make_shared<Resnet18>(size.classes);
-  const auto deck = std::make_shared<Deck>(net->parameters(), std::vector<Tensor>{normal({size.batch, 3, size.image, size.image}), labels(size.batch, size.classes)},
-                                           [net](const std::vector<Tensor>& in) { return cross_entropy((*net)(in[0]), in[1]); }, settings.threads);
+  const auto deck = std::make_shared<Deck>(
+      net->parameters(), std::vector<Tensor>{normal({size.batch, 3, size.image, size.image}), labels(size.batch, size.classes)},
+      [net](const std::vector<Tensor>& in) { return cross_entropy((*net)(in[0]), in[1]); }, settings.threads);
   compare(fmt::format("resnet18, batch {}, {}x{}", size.batch, size.image, size.image),
           ways_of(peer::resnet18_step(peer::Mode::eager, size), peer::resnet18_step(peer::Mode::script, size), deck), settings);
 }
@@ -195,9 +208,12 @@ Settings parse(int argc, char** argv) {
   Settings s;
   for (int i = 1; i < argc; ++i) {
     const auto is = [&](const char* name) { return std::strcmp(argv[i], name) == 0 && i + 1 < argc; };
-    if (is("--threads")) s.threads = std::max(1, std::atoi(argv[++i]));
-    else if (is("--seconds")) s.seconds = std::max(0.1, std::atof(argv[++i]));
-    else if (is("--only")) s.only = argv[++i];
+    if (is("--threads"))
+      s.threads = std::max(1, std::atoi(argv[++i]));
+    else if (is("--seconds"))
+      s.seconds = std::max(0.1, std::atof(argv[++i]));
+    else if (is("--only"))
+      s.only = argv[++i];
     else {
       std::fprintf(stderr, "torch_bench [--threads N] [--seconds S] [--only NAME]\n");
       std::exit(2);

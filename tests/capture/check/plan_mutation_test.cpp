@@ -1,15 +1,15 @@
-// The judge of plans is judged: good plans are broken in many ways, and whenever a run on pretend memory (byte_simulation.h) finds a reader
-// whose bytes are gone, the checker must have said so. Among 100,000 values, too.
+// The judge of plans is judged: good plans are broken in many ways, and whenever a run on pretend memory (byte_simulation.h)
+// finds a reader whose bytes are gone, the checker must have said so. Among 100,000 values, too.
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/large_plan.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
 
-#include <tapedeck/capture/explain/memory_map.h>
-#include <tapedeck/capture/record/model_registry.h>
-#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/check/byte_successions.h>
+#include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/explain/memory_map.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/model_registry.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -31,9 +31,11 @@ int pick(Random& random, std::size_t n) { return static_cast<int>(random() % n);
 void shift(Plan* p, std::int32_t buffer, std::int64_t by) {
   std::vector<char> moved(p->values.size(), 0);
   for (const MemoryBox& box : map_memory(*p).arena)
-    if (box.buffer == buffer && box.value != kNone) moved[box.value] = 1;
-    else if (box.buffer == buffer) p->workspace[box.node].offset += by;
-  for (ValueId v = p->graph.value_count(); v-- > 0;)   // parts go with what they are joined to, windows with what they look at
+    if (box.buffer == buffer && box.value != kNone)
+      moved[box.value] = 1;
+    else if (box.buffer == buffer)
+      p->workspace[box.node].offset += by;
+  for (ValueId v = p->graph.value_count(); v-- > 0;)  // parts go with what they are joined to, windows with what they look at
     if (p->values[v].reason == Reason::part) moved[v] = moved[p->values[v].other];
   for (ValueId v = 0; v < p->graph.value_count(); ++v) {
     Placement& q = p->values[v];
@@ -45,7 +47,8 @@ void shift(Plan* p, std::int32_t buffer, std::int64_t by) {
 std::vector<ValueId> parts_of(const Plan& p, ValueId whole) {
   std::vector<ValueId> parts;
   for (ValueId v = 0; v < p.graph.value_count(); ++v)
-    if (p.values[v].reason == Reason::part && p.values[v].other == whole && p.graph.values[v].type.bytes() > 0) parts.push_back(v);
+    if (p.values[v].reason == Reason::part && p.values[v].other == whole && p.graph.values[v].type.bytes() > 0)
+      parts.push_back(v);
   return parts;
 }
 
@@ -71,14 +74,16 @@ bool swap_buffers(Plan* p, Random& random) {
   return true;
 }
 
-// What is joined, with its parts, to where something lies that is alive when the first part is made; the arena grows if need be.
+// What is joined, with its parts, to where something lies that is alive when the first part is made; the arena grows if need
+// be.
 bool move_whole(Plan* p, Random& random) {
   const MemoryMap map = map_memory(*p);
   std::vector<std::pair<const MemoryBox*, const MemoryBox*>> clashes;
   for (const MemoryBox& whole : map.arena) {
     if (whole.value == kNone || parts_of(*p, whole.value).empty()) continue;
     for (const MemoryBox& tenant : map.arena)
-      if (tenant.buffer != whole.buffer && tenant.first < whole.first && tenant.last >= whole.first) clashes.push_back({&whole, &tenant});
+      if (tenant.buffer != whole.buffer && tenant.first < whole.first && tenant.last >= whole.first)
+        clashes.push_back({&whole, &tenant});
   }
   if (clashes.empty()) return false;
   const auto [whole, tenant] = clashes[pick(random, clashes.size())];
@@ -122,7 +127,7 @@ bool drop_edge(Plan* p, Random& random) {
   if (edges.empty()) return false;
   const auto [from, to] = edges[pick(random, edges.size())];
   drop_successor(p, from, to);
-  p->reuse_edges.clear();   // a record of them would give it away
+  p->reuse_edges.clear();  // a record of them would give it away
   return true;
 }
 
@@ -132,9 +137,13 @@ bool drop_reuse_edge(Plan* p, Random& random) {
   const Edge edge = p->reuse_edges[pick(random, p->reuse_edges.size())];
   for (std::size_t s = 0; s < p->segments.size(); ++s)
     for (std::size_t t = s + 1; t < p->segments.size(); ++t) {
-      const auto holds = [&](const Segment& segment, NodeId n) { return std::find(segment.nodes.begin(), segment.nodes.end(), n) != segment.nodes.end(); };
+      const auto holds = [&](const Segment& segment, NodeId n) {
+        return std::find(segment.nodes.begin(), segment.nodes.end(), n) != segment.nodes.end();
+      };
       const std::vector<std::int32_t>& next = p->segments[s].successors;
-      if (!holds(p->segments[s], edge.before) || !holds(p->segments[t], edge.after) || std::find(next.begin(), next.end(), static_cast<std::int32_t>(t)) == next.end()) continue;
+      if (!holds(p->segments[s], edge.before) || !holds(p->segments[t], edge.after) ||
+          std::find(next.begin(), next.end(), static_cast<std::int32_t>(t)) == next.end())
+        continue;
       drop_successor(p, s, static_cast<std::int32_t>(t));
       p->reuse_edges.clear();
       return true;
@@ -161,8 +170,11 @@ bool take_over(Plan* p, Random& random) {
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
       for (const ValueId from : p->graph.inputs(node)) {
         const Placement &a = p->values[v], &b = p->values[from];
-        const bool whole = a.where == Where::arena && b.where == Where::arena && a.reason != Reason::alias && b.reason != Reason::alias;
-        if (whole && a.reason != Reason::in_place && p->graph.values[v].type.bytes() == p->graph.values[from].type.bytes() && a.offset != b.offset) pairs.push_back({v, from});
+        const bool whole =
+            a.where == Where::arena && b.where == Where::arena && a.reason != Reason::alias && b.reason != Reason::alias;
+        if (whole && a.reason != Reason::in_place && p->graph.values[v].type.bytes() == p->graph.values[from].type.bytes() &&
+            a.offset != b.offset)
+          pairs.push_back({v, from});
       }
   }
   if (pairs.empty()) return false;
@@ -206,9 +218,11 @@ struct Mutation {
   const char* name;
   bool (*apply)(Plan*, Random&);
 };
-constexpr Mutation kMutations[] = {{"move_buffer", move_buffer}, {"swap_buffers", swap_buffers}, {"drop_edge", drop_edge},         {"drop_reuse_edge", drop_reuse_edge},
-                                   {"swap_nodes", swap_nodes},   {"take_over", take_over},       {"shift_window", shift_window}, {"write_elsewhere", write_elsewhere},
-                                   {"move_whole", move_whole},   {"overlap_parts", overlap_parts}};
+constexpr Mutation kMutations[] = {{"move_buffer", move_buffer},   {"swap_buffers", swap_buffers},
+                                   {"drop_edge", drop_edge},       {"drop_reuse_edge", drop_reuse_edge},
+                                   {"swap_nodes", swap_nodes},     {"take_over", take_over},
+                                   {"shift_window", shift_window}, {"write_elsewhere", write_elsewhere},
+                                   {"move_whole", move_whole},     {"overlap_parts", overlap_parts}};
 
 bool breaks(const Plan& plan, int runs) {
   for (int seed = 0; seed < runs; ++seed)
@@ -273,14 +287,17 @@ TEST(PlanMutation, WhateverReallyBreaksIsNoticed) {
 TEST(PlanMutation, InModelsToo) {
   Random random(8);
   std::map<std::string, int> confirmed;
-  const std::pair<const char*, ModelOptions> models[] = {{"rnn_cell", {.batch = 1, .width = 8, .abstract = true}},
-                                                         {"unet", {.batch = 1, .image = 16, .width = 2, .abstract = true}},
-                                                         {"mlp_attention", {.batch = 1, .seq = 4, .layers = 1, .width = 8, .abstract = true}}};
-  for (const auto& [model, request] : models) mutate(make_plan(record_model(*find_model(model), request).graph, {.segment_us = 0}), 2, 1, random, &confirmed);
+  const std::pair<const char*, ModelOptions> models[] = {
+      {"rnn_cell", {.batch = 1, .width = 8, .abstract = true}},
+      {"unet", {.batch = 1, .image = 16, .width = 2, .abstract = true}},
+      {"mlp_attention", {.batch = 1, .seq = 4, .layers = 1, .width = 8, .abstract = true}}};
+  for (const auto& [model, request] : models)
+    mutate(make_plan(record_model(*find_model(model), request).graph, {.segment_us = 0}), 2, 1, random, &confirmed);
   EXPECT_GE(confirmed.size(), 3u);
 }
 
-// An update computed in place must read of the state what it overwrites, element by element. Here rows 1 to 3 are made from row 0.
+// An update computed in place must read of the state what it overwrites, element by element. Here rows 1 to 3 are made from row
+// 0.
 TEST(PlanMutation, AnUpdateMadeInPlaceOfAPieceOfItsStateIsFound) {
   Plan plan = make_plan(parse(R"(graph g(%y: f32[1024]) state(%w: f32[4,256]) {
     %r: f32[1,256] = slice(%w) {starts=[0,0], stops=[1,256]}
@@ -322,7 +339,8 @@ TEST(PlanMutation, LifetimesAreTheGraphs) {
       if (last == kNone) continue;
       Plan plan = good;
       plan.values[v].death = last - 1 - pick(random, static_cast<std::size_t>(last) + 1);
-      EXPECT_FALSE(check_plan(plan).empty()) << "%" << good.graph.value_name(v) << " dies at " << plan.values[v].death << ", read by " << last;
+      EXPECT_FALSE(check_plan(plan).empty())
+          << "%" << good.graph.value_name(v) << " dies at " << plan.values[v].death << ", read by " << last;
       plan = good;
       plan.values[v].reader = kNone;
       EXPECT_FALSE(check_plan(plan).empty());
@@ -388,7 +406,8 @@ TEST(PlanCheckSweep, FindsAsManyPairsAsThereAreValues) {
   for (const NodeId nodes : {1000, 10000, 100000}) {
     const Plan plan = test::large_plan(nodes, 4, 8);
     std::vector<Stretch> stretches;
-    for (ValueId v = 2; v < plan.graph.value_count(); ++v) stretches.push_back({plan.values[v].offset, plan.values[v].offset + 192, plan.values[v].birth});
+    for (ValueId v = 2; v < plan.graph.value_count(); ++v)
+      stretches.push_back({plan.values[v].offset, plan.values[v].offset + 192, plan.values[v].birth});
     EXPECT_LE(successions(stretches).size(), stretches.size());
   }
 }

@@ -1,14 +1,15 @@
-// The plans of regions are part of the plan: the planner makes them, the file keeps them, the checker judges them, the executor runs them.
+// The plans of regions are part of the plan: the planner makes them, the file keeps them, the checker judges them, the executor
+// runs them.
+#include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/plan/region_frames.h>
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/replay/executor.h>
-#include <tapedeck/capture/file/file.h>
-#include <tapedeck/capture/check/check_plan.h>
-#include <tapedeck/capture/planner/planner.h>
-#include <tapedeck/capture/plan/region_frames.h>
-#include <tapedeck/engine/ir/error.h>
-#include <tapedeck/engine/gradient/gradients.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/gradient/gradients.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/capture/plan_equal.h>
@@ -35,8 +36,9 @@ Graph looped() {
   const LoopResult r = scan(
       [](const Tensors& t) {
         const Tensor mixed = tanh(exp(t[0] * 0.5) + exp(t[1]) * 0.25);
-        return Tensors{cond(less(sum(mixed), 4.0), [&](const Tensors&) { return Tensors{exp(exp(mixed)) * 0.5}; },
-                            [&](const Tensors&) { return Tensors{exp(mixed)}; })[0]};
+        return Tensors{cond(
+            less(sum(mixed), 4.0), [&](const Tensors&) { return Tensors{exp(exp(mixed)) * 0.5}; },
+            [&](const Tensors&) { return Tensors{exp(mixed)}; })[0]};
       },
       {start}, {rows});
   const Tensor last = r.carried[0];
@@ -58,7 +60,8 @@ void each_region(const Plan& plan, const std::function<void(const Plan&, const G
   }
 }
 
-// The plan with one plan of a region, on the path through the regions, changed. The regions above it show what is changed in its graph.
+// The plan with one plan of a region, on the path through the regions, changed. The regions above it show what is changed in
+// its graph.
 Plan with_region(const Plan& plan, std::vector<std::size_t> path, const std::function<void(Plan&)>& change) {
   Plan changed = plan;
   if (path.empty()) {
@@ -139,10 +142,12 @@ TEST(RegionPlans, TheCheckerFindsWhatOverlapsInARegion) {
       for (std::size_t v = 0; v < whole.values.size(); ++v)
         for (std::size_t w = 0; w < v; ++w) {
           const Placement &p = whole.values[v], &q = whole.values[w];
-          const bool own = p.where == Where::arena && q.where == Where::arena && p.reason != Reason::alias && q.reason != Reason::alias && p.reason != Reason::in_place;
+          const bool own = p.where == Where::arena && q.where == Where::arena && p.reason != Reason::alias &&
+                           q.reason != Reason::alias && p.reason != Reason::in_place;
           if (!own || p.birth > q.death || q.birth > p.death || p.offset == q.offset) continue;
           const Plan spoilt = with_region(good(), path, [&](Plan& r) { r.values[v].offset = q.offset; });
-          EXPECT_FALSE(check_plan(spoilt).empty()) << whole.graph.value_name(static_cast<ValueId>(v)) << " at " << whole.graph.value_name(static_cast<ValueId>(w));
+          EXPECT_FALSE(check_plan(spoilt).empty())
+              << whole.graph.value_name(static_cast<ValueId>(v)) << " at " << whole.graph.value_name(static_cast<ValueId>(w));
           expect_refused(spoilt, "has a bad plan");
           ++moved;
         }
@@ -225,7 +230,9 @@ TEST(RegionPlans, AnEqualCopyOfTheRegionIsTheSameProgram) {
 TEST(RegionPlans, TheCheckerFindsWhatAFrameCannotHold) {
   const std::vector<std::size_t> path = paths(good()).front();
   const Graph& region = *good().graph.regions[path.front()];
-  const auto with_options = [&](const PlanOptions& options) { return with_region(good(), {path.front()}, [&](Plan& r) { r = make_plan(region, options); }); };
+  const auto with_options = [&](const PlanOptions& options) {
+    return with_region(good(), {path.front()}, [&](Plan& r) { r = make_plan(region, options); });
+  };
   expect_refused(with_options({.strategy = Strategy::none, .alignment = 4096}), "is aligned to 4096 bytes");
   expect_refused(with_options({.strategy = Strategy::none, .chunk_bytes = 64}), "in chunks");
   const std::int64_t huge = std::int64_t{1} << 60;
@@ -248,7 +255,9 @@ Plan with_clones() {
   manual_seed(3);
   Capture capture("clones");
   const Tensor rows = capture.input("rows", ones({6, 8})), start = capture.input("start", ones({8}).requires_grad(true));
-  const Tensor last = checkpoint([&] { return scan([](const Tensors& t) { return Tensors{tanh(exp(t[0] * 0.5) + exp(t[1]))}; }, {tanh(start)}, {rows}).carried[0]; });
+  const Tensor last = checkpoint([&] {
+    return scan([](const Tensors& t) { return Tensors{tanh(exp(t[0] * 0.5) + exp(t[1]))}; }, {tanh(start)}, {rows}).carried[0];
+  });
   capture.output("gradient", gradients({sum(last * last)}, {start})[0]);
   return make_plan(capture.finish().graph);
 }
@@ -264,7 +273,8 @@ TEST(RegionPlans, ClonesOfANodeShareThem) {
   for (const Plan* p : {&plan, &back}) {
     int shared = 0;
     for (const Node& node : p->graph.nodes)
-      if (!node.origin.clone && node.op == clone->op && node.n_regions > 0) shared += p->region_plans_of(node)[0] == p->region_plans_of(p->graph.nodes[clone - plan.graph.nodes.data()])[0];
+      if (!node.origin.clone && node.op == clone->op && node.n_regions > 0)
+        shared += p->region_plans_of(node)[0] == p->region_plans_of(p->graph.nodes[clone - plan.graph.nodes.data()])[0];
     EXPECT_EQ(shared, 1);
   }
   expect_same_plan(plan, back);

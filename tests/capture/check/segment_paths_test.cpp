@@ -1,4 +1,5 @@
-// Paths between segments, as the judge of plans finds them, against all pairs; and that what a short look misses is not taken for granted.
+// Paths between segments, as the judge of plans finds them, against all pairs; and that what a short look misses is not taken
+// for granted.
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/check/segment_paths.h>
 #include <tapedeck/engine/text/text.h>
@@ -17,7 +18,7 @@ void connect(std::vector<Segment>* segments, std::int32_t from, std::int32_t to)
   if (at == after.end() || *at != to) after.insert(at, to);
 }
 
-using Pairs = std::vector<std::vector<bool>>;   // by source, by target
+using Pairs = std::vector<std::vector<bool>>;  // by source, by target
 
 Pairs all_paths(const std::vector<Segment>& segments) {
   Pairs paths(segments.size(), std::vector<bool>(segments.size(), false));
@@ -52,8 +53,7 @@ Found expect_paths(const std::vector<Segment>& segments) {
     reach.cover(sources);
     for (std::int32_t a = 0; a < n; ++a) {
       EXPECT_EQ(reach.covers(a), a % step == step - 1);
-      for (std::int32_t b = 0; b < n && reach.covers(a); ++b)
-        EXPECT_EQ(reach.has_path(a, b), paths[a][b]) << a << " to " << b;
+      for (std::int32_t b = 0; b < n && reach.covers(a); ++b) EXPECT_EQ(reach.has_path(a, b), paths[a][b]) << a << " to " << b;
     }
   }
   return found;
@@ -66,7 +66,8 @@ TEST(PlanCheckReach, EveryPairOfRandomSegments) {
     for (int edges_a_segment = 0; edges_a_segment < 4; ++edges_a_segment) {
       std::vector<Segment> segments = unconnected(n);
       for (std::int32_t to = 1; to < n; ++to)
-        for (int k = 0; k < edges_a_segment; ++k) connect(&segments, static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(to)), to);
+        for (int k = 0; k < edges_a_segment; ++k)
+          connect(&segments, static_cast<std::int32_t>(random() % static_cast<std::uint32_t>(to)), to);
       const Found found = expect_paths(segments);
       all.paths += found.paths;
       all.by_short_look += found.by_short_look;
@@ -74,7 +75,8 @@ TEST(PlanCheckReach, EveryPairOfRandomSegments) {
   EXPECT_LT(all.by_short_look, all.paths) << "some are meant to be missed";
 }
 
-// What plans are like: each waits for the one before or for one of the last few, and lanes fork and join. No path is missed there.
+// What plans are like: each waits for the one before or for one of the last few, and lanes fork and join. No path is missed
+// there.
 TEST(PlanCheckReach, AShortLookFindsThePathsOfChainsAndLanes) {
   for (const std::int32_t lanes : {1, 4, 20}) {
     std::vector<Segment> segments = unconnected(lanes * 12 + 3);
@@ -94,7 +96,8 @@ TEST(PlanCheckReach, AShortLookFindsThePathsOfChainsAndLanes) {
 TEST(PlanCheckReach, AnEdgeIsFoundAmongManyThatLeaveASegment) {
   std::vector<Segment> hub = unconnected(1000);
   for (std::int32_t t = 1; t < 1000; ++t) connect(&hub, 0, t);
-  for (std::int32_t t = 1; t < 999; t += 2) connect(&hub, t, t + 1);   // so that the hub is the latest predecessor of half of them only
+  for (std::int32_t t = 1; t < 999; t += 2)
+    connect(&hub, t, t + 1);  // so that the hub is the latest predecessor of half of them only
   const Reach reach(hub);
   for (std::int32_t t = 1; t < 1000; ++t) EXPECT_TRUE(reach.finds_path(0, t)) << t;
 }
@@ -115,9 +118,12 @@ Plan spread_out(const std::string& text) {
     const NodeId maker = g.values[v].node;
     q.birth = q.death = maker;
     const bool is_returned = v == g.outputs[0];
-    if (maker == kNone) q.where = Where::input, q.reason = Reason::input, q.slot = v, q.death = g.node_count();
-    else if (is_returned) q.where = Where::output, q.reason = Reason::output, q.slot = 0, q.death = g.node_count();
-    else q.where = Where::arena, q.reason = Reason::temporary, q.offset = p.arena_bytes, p.arena_bytes += 64;
+    if (maker == kNone)
+      q.where = Where::input, q.reason = Reason::input, q.slot = v, q.death = g.node_count();
+    else if (is_returned)
+      q.where = Where::output, q.reason = Reason::output, q.slot = 0, q.death = g.node_count();
+    else
+      q.where = Where::arena, q.reason = Reason::temporary, q.offset = p.arena_bytes, p.arena_bytes += 64;
   }
   p.output_slots = {g.values[g.outputs[0]].type};
   for (NodeId n = 0; n < g.node_count(); ++n) {
@@ -140,12 +146,13 @@ Plan spread_out(const std::string& text) {
   return p;
 }
 
-// %b gets the bytes of %s, which %a alone reads. %a comes before %b by way of %p only, behind a hundred others that wait for %a, and what %b
-// waited for last began by itself: no short look finds that.
+// %b gets the bytes of %s, which %a alone reads. %a comes before %b by way of %p only, behind a hundred others that wait for
+// %a, and what %b waited for last began by itself: no short look finds that.
 Plan handed_on(bool by_way_of_p) {
   std::string text = "graph g(%x: u8[64]) {\n  %s: u8[64] = opaque(%x)\n  %a: u8[64] = opaque(%s)\n";
   for (int i = 0; i < 100; ++i) text += "  %d" + std::to_string(i) + ": u8[64] = opaque(%a)\n";
-  text += "  %p: u8[64] = opaque(%a)\n  %q: u8[64] = opaque(%x)\n  %b: u8[64] = opaque(%q" + std::string(by_way_of_p ? ", %p" : "") + ")\n";
+  text += "  %p: u8[64] = opaque(%a)\n  %q: u8[64] = opaque(%x)\n  %b: u8[64] = opaque(%q" +
+          std::string(by_way_of_p ? ", %p" : "") + ")\n";
   text += "  %r: u8[64] = opaque(%b)\n  return %r\n}";
   Plan p = spread_out(text);
   const auto named = [&](const std::string& name) {

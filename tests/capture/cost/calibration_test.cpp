@@ -1,8 +1,8 @@
 // Rates: fitted where the answer is known, kept, read back, refused; and measured for real on a few ops.
 #include <tapedeck/capture/cost/calibration.h>
 
-#include <tapedeck/capture/measure/calibrate.h>
 #include <tapedeck/capture/cost/machine.h>
+#include <tapedeck/capture/measure/calibrate.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -17,13 +17,17 @@ namespace tapedeck {
 namespace {
 
 CostPoint point(const OpRates& r, double flops, double bytes) {
-  return {flops, bytes, r.call_us + flops * r.us_per_flop + bytes * r.us_per_byte + std::max(bytes - kNearBytes, 0.0) * r.us_per_far_byte};
+  return {flops, bytes,
+          r.call_us + flops * r.us_per_flop + bytes * r.us_per_byte + std::max(bytes - kNearBytes, 0.0) * r.us_per_far_byte};
 }
 
 TEST(Calibration, FitFindsTheRatesThatMadeThePoints) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {
-    const OpRates made = {.call_us = 0.1 + random() % 10 * 0.3, .us_per_flop = random() % 3 * 1e-5, .us_per_byte = 1e-5 * (1 + random() % 9), .us_per_far_byte = random() % 3 * 2e-5};
+    const OpRates made = {.call_us = 0.1 + random() % 10 * 0.3,
+                          .us_per_flop = random() % 3 * 1e-5,
+                          .us_per_byte = 1e-5 * (1 + random() % 9),
+                          .us_per_far_byte = random() % 3 * 2e-5};
     std::vector<CostPoint> points;
     for (const double bytes : {200.0, 5e4, 4e5, 3e6, 1e7})
       for (const double intensity : {0.25, 4.0, 100.0}) points.push_back(point(made, bytes * intensity, bytes));
@@ -86,7 +90,9 @@ Calibration sample_calibration() {
   return c;
 }
 
-TEST(Calibration, TextComesBack) { EXPECT_EQ(parse_calibration(calibration_to_json(sample_calibration())), sample_calibration()); }
+TEST(Calibration, TextComesBack) {
+  EXPECT_EQ(parse_calibration(calibration_to_json(sample_calibration())), sample_calibration());
+}
 
 TEST(Calibration, FileComesBackAndFoldersAreMade) {
   const TemporaryFolder folder;
@@ -131,7 +137,8 @@ TEST(Calibration, WhatCannotBeBelievedIsLeftAndSaidSo) {
 }
 
 struct Environment {
-  Environment(const char* name, const char* value) : name(name), before(std::getenv(name) ? std::getenv(name) : ""), was_set(std::getenv(name)) {
+  Environment(const char* name, const char* value)
+      : name(name), before(std::getenv(name) ? std::getenv(name) : ""), was_set(std::getenv(name)) {
     value ? ::setenv(name, value, 1) : ::unsetenv(name);
   }
   ~Environment() { was_set ? ::setenv(name, before.c_str(), 1) : ::unsetenv(name); }
@@ -170,7 +177,7 @@ TEST(Calibration, PathFollowsTheEnvironment) {
 TEST(Calibrate, MeasuresSeveralSizesOfAnOp) {
   CalibrateOptions options;
   options.quick = true;
-  options.op_seconds = 1000;   // every size, however busy the machine is
+  options.op_seconds = 1000;  // every size, however busy the machine is
   options.ops = {"matmul", "add"};
   std::vector<double> progress;
   options.progress = [&](double done) { progress.push_back(done); };

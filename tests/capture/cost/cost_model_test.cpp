@@ -33,7 +33,8 @@ Graph two_stretches() {
     %mid: u8[8] = opaque(%big) {us=1.0}
     %end: u8[8] = opaque(%mid, %cheap, %dear) {us=1.0} [phase=backward]
     return %end
-  })", "costs");
+  })",
+               "costs");
 }
 
 TEST(CostModel, WithoutOneCostsAreTheBuiltInEstimates) {
@@ -49,7 +50,10 @@ TEST(CostModel, WithoutOneCostsAreTheBuiltInEstimates) {
 TEST(CostModel, WhatWasNotMeasuredIsScaledByTheMedianRatio) {
   const Graph g = two_stretches();
   // ratios 3, 0.5 and 10: the median is 3
-  const CostModel model{{}, profile_of({{"cheap", "opaque", 3}, {"dear", "opaque", 50}, {"big", "opaque", 10}, {"gone", "exp", 7}, {"mid", "tanh", 7}})};
+  const CostModel model{
+      {},
+      profile_of(
+          {{"cheap", "opaque", 3}, {"dear", "opaque", 50}, {"big", "opaque", 10}, {"gone", "exp", 7}, {"mid", "tanh", 7}})};
   const NodeCosts costs = cost_nodes(g, &model);
   EXPECT_EQ(costs.us, (std::vector<double>{3, 50, 10, 3, 3}));
   EXPECT_EQ(costs.scale, 3.0);
@@ -82,7 +86,8 @@ TEST(CostModel, AProfileTurnsGreedysChoice) {
     %mid: u8[8] = opaque(%big) {us=1.0}
     %end: u8[8] = opaque(%mid, %cheap, %dear) {us=1.0} [phase=backward]
     return %end, %soon
-  })", "costs");
+  })",
+                        "costs");
   PlanOptions options;
   options.budget_percent = 85;
   options.strategy = Strategy::greedy;
@@ -126,7 +131,7 @@ TEST(CostModel, CalibratedRatesAreThePlansUnits) {
   const Graph g = parse("graph g(%x: f32[100]) {\n %a: f32[100] = exp(%x)\n %b: f32[100] = tanh(%a)\n return %b\n}\n", "two");
   Calibration c;
   c.ops["exp"] = {.version = find_op("exp")->version, .call_us = 2, .us_per_byte = 0.5};
-  c.ops["tanh"] = {.version = find_op("tanh")->version + 1, .call_us = 1e6};   // of another version: not believed
+  c.ops["tanh"] = {.version = find_op("tanh")->version + 1, .call_us = 1e6};  // of another version: not believed
   c.kin_ratio[OpKin::elementwise] = 4;
   const CostModel model{c, {}};
   const NodeCosts costs = cost_nodes(g, &model);

@@ -1,12 +1,12 @@
 // Profiles: exact medians of made-up timelines, text that comes back, text that lies.
-#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/cost/profile.h>
+#include <tapedeck/capture/planner/planner.h>
 
-#include <tapedeck/capture/replay/executor.h>
-#include <tapedeck/capture/file/file.h>
-#include <tapedeck/capture/cost/machine.h>
-#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/cost/machine.h>
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <tapedeck/tests/capture/planner_graphs.h>
@@ -29,7 +29,8 @@ Graph three_nodes() {
     %a2: f32[4] = exp(%x) [of=%a]
     %c: f32[4] = add(%b, %a2)
     return %c
-  })", "three");
+  })",
+               "three");
 }
 
 NodeId node_named(const Graph& g, const std::string& name) {
@@ -105,7 +106,8 @@ TEST(Profile, NeedsAStep) {
   EXPECT_THROW(ProfileBuilder(g).finish(), UsageError);
 }
 
-// Every kernel call of a real replay is in the profile, clones under the name of their original, which any other plan of the graph has too.
+// Every kernel call of a real replay is in the profile, clones under the name of their original, which any other plan of the
+// graph has too.
 TEST(Profile, NamesOfAReplayAreThoseOfEveryPlan) {
   const Graph captured = sample_graph();
   Executor executor(make_plan(captured, {.budget_percent = 85}));
@@ -179,7 +181,8 @@ TEST(Profile, StandsInTheTape) {
   TapeFile tape = sample_tape(85);
   tape.profile = sample_profile();
   save_tape(folder.file("t.tape"), tape);
-  for (const Check check : {Check::structure, Check::all}) EXPECT_EQ(load_tape(folder.file("t.tape"), check).profile, sample_profile());
+  for (const Check check : {Check::structure, Check::all})
+    EXPECT_EQ(load_tape(folder.file("t.tape"), check).profile, sample_profile());
   const std::string bytes = read_all(folder.file("t.tape"));
   save_tape(folder.file("t.tape"), load_tape(folder.file("t.tape")));
   EXPECT_EQ(read_all(folder.file("t.tape")), bytes);
@@ -194,12 +197,15 @@ TEST(Profile, DamagedInTheTapeItIsRefused) {
 
   std::string torn = bytes;
   torn[torn.find("51.25")] = '9';
-  const auto read = [&](const std::string& b) { return message_of<FileError>([&] { read_tape(bytes_of(b), "t.tape", Check::structure); }); };
+  const auto read = [&](const std::string& b) {
+    return message_of<FileError>([&] { read_tape(bytes_of(b), "t.tape", Check::structure); });
+  };
   EXPECT_NE(read(torn).find("profile\" is damaged (wrong checksum)"), std::string::npos) << read(torn);
 
   SealedTape forged(bytes);
   forged.set_text("profile", "{\"schema\":\"tapedeck.profile/1\"}");
-  EXPECT_NE(read(forged.seal()).find("t.tape: not a readable profile: there is no machine"), std::string::npos) << read(forged.seal());
+  EXPECT_NE(read(forged.seal()).find("t.tape: not a readable profile: there is no machine"), std::string::npos)
+      << read(forged.seal());
   forged.tensors["profile"] = {{DType::f64, {1}}, std::string(8, '\0')};
   EXPECT_NE(read(forged.seal()).find("should be text in u8"), std::string::npos);
 }

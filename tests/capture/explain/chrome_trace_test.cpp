@@ -1,4 +1,5 @@
-// A trace read back by the rules of its readers: slices of a thread nest, arrows end in slices, the counter stays under the peak.
+// A trace read back by the rules of its readers: slices of a thread nest, arrows end in slices, the counter stays under the
+// peak.
 #include <tapedeck/capture/explain/chrome_trace.h>
 
 #include <tapedeck/capture/formats/json.h>
@@ -27,7 +28,9 @@ std::int64_t cut_ns(const JsonValue& v) { return static_cast<std::int64_t>(v.as_
 
 std::vector<Event> events_of(const std::string& trace) {
   const JsonDocument document(trace);
-  const auto text = [](const JsonValue& from, const char* key) { return from.find(key) ? std::string(from.find(key)->as_string()) : std::string(); };
+  const auto text = [](const JsonValue& from, const char* key) {
+    return from.find(key) ? std::string(from.find(key)->as_string()) : std::string();
+  };
   std::vector<Event> events;
   for (const JsonValue& j : document.root().find("traceEvents")->items()) {
     Event e;
@@ -66,7 +69,9 @@ void expect_nesting(const std::vector<Event>& events) {
 const Event* slice_at(const std::vector<Event>& events, std::int64_t track, std::int64_t at) {
   const Event* found = nullptr;
   for (const Event& e : events)
-    if (e.phase == "X" && e.track == track && e.start <= at && at <= e.end && (!found || e.end - e.start < found->end - found->start)) found = &e;
+    if (e.phase == "X" && e.track == track && e.start <= at && at <= e.end &&
+        (!found || e.end - e.start < found->end - found->start))
+      found = &e;
   return found;
 }
 
@@ -89,7 +94,8 @@ Plan plan_with_clones() {
     %g3: f32[64,64] = mul(%g4, %b) [phase=backward]
     %g2: f32[64,64] = mul(%g3, %a) [phase=backward]
     return %l, %g2
-  })"), {.budget_percent = 85});
+  })"),
+                        {.budget_percent = 85});
   EXPECT_TRUE(plan.feasible) << plan.infeasible_reason;
   EXPECT_GT(plan.recomputed_nodes, 0);
   return plan;
@@ -179,7 +185,8 @@ TEST(ChromeTrace, TheCounterReadsAsThePeak) {
 
 TEST(ChromeTrace, RunsStandOneAfterTheOther) {
   const Plan plan = plan_with_clones();
-  const std::vector<Timeline> runs = {test::serial_timeline(plan, 0), test::serial_timeline(plan, 994), test::serial_timeline(plan)};
+  const std::vector<Timeline> runs = {test::serial_timeline(plan, 0), test::serial_timeline(plan, 994),
+                                      test::serial_timeline(plan)};
   const std::vector<Event> events = events_of(chrome_trace(plan, runs));
   expect_nesting(events);
   std::vector<const Event*> steps;
@@ -191,7 +198,7 @@ TEST(ChromeTrace, RunsStandOneAfterTheOther) {
   ASSERT_EQ(steps.size(), 3u);
   std::int64_t origin = 0;
   for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(steps[i]->start, origin);               // to the nanosecond, although the file has microseconds
+    EXPECT_EQ(steps[i]->start, origin);  // to the nanosecond, although the file has microseconds
     EXPECT_EQ(steps[i]->end - steps[i]->start, runs[i].run_ns);
     origin += runs[i].run_ns;
   }
@@ -207,7 +214,8 @@ TEST(ChromeTrace, NamesMayHoldAnything) {
   }
   const Timeline run = test::serial_timeline(plan);
   const std::vector<Event> events = events_of(chrome_trace(plan, {&run, 1}));
-  EXPECT_TRUE(std::any_of(events.begin(), events.end(), [](const Event& e) { return e.site == "C:\\x\"y.cpp:3" && e.path == "p\"\t\xEF\xBF\xBD"; }));
+  EXPECT_TRUE(std::any_of(events.begin(), events.end(),
+                          [](const Event& e) { return e.site == "C:\\x\"y.cpp:3" && e.path == "p\"\t\xEF\xBF\xBD"; }));
 }
 
 }  // namespace

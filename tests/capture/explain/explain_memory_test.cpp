@@ -1,18 +1,19 @@
-// What is said of a plan's memory, held against counts of the test's own: live bytes, byte by byte occupation, a graph done by hand.
+// What is said of a plan's memory, held against counts of the test's own: live bytes, byte by byte occupation, a graph done by
+// hand.
 #include <tapedeck/tests/capture/large_plan.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
 
-#include <tapedeck/capture/record/capture.h>
-#include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/capture/explain/explain_memory.h>
-#include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/explain/memory_map.h>
 #include <tapedeck/capture/explain/memory_svg.h>
-#include <tapedeck/capture/record/model_registry.h>
-#include <tapedeck/capture/planner/place/place.h>
 #include <tapedeck/capture/explain/plan_csv.h>
+#include <tapedeck/capture/formats/json.h>
+#include <tapedeck/capture/planner/place/place.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
@@ -87,7 +88,9 @@ Plan handmade() {
     %d: u8[8] = opaque(%s) {us=1.0}
     %e: u8[8] = opaque(%a, %c, %d) {us=1.0} [site="train.cpp:8"]
     return %e
-  })", "hand"), {.ordering = Ordering::recorded});
+  })",
+                         "hand"),
+                   {.ordering = Ordering::recorded});
 }
 
 const PeakTenant& tenant(const PeakExplanation& e, const std::string& name) {
@@ -113,11 +116,11 @@ TEST(ExplainPeak, SaysWhatLivesThereAndWhatWouldLowerIt) {
   EXPECT_EQ(a.recompute_us, 7);
   EXPECT_EQ(a.peak_after, e.live_bytes - 1000);
   EXPECT_EQ(a.read_at, "train.cpp:8");
-  EXPECT_FALSE(a.order_helps);   // its reader waits for %c
+  EXPECT_FALSE(a.order_helps);  // its reader waits for %c
   EXPECT_TRUE(tenant(e, "%s").order_helps);
   const std::string text = to_text(e);
-  for (const char* words :
-       {"%big", "train.cpp:5", "made again from 1 node (7.0 us)", "1000 less", "another order would free it", "--order auto", "placement"})
+  for (const char* words : {"%big", "train.cpp:5", "made again from 1 node (7.0 us)", "1000 less",
+                            "another order would free it", "--order auto", "placement"})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
 }
 
@@ -127,7 +130,8 @@ TEST(ExplainPeak, NodesThatBindReachTheBoundByThemselves) {
     %b: u8[5000] = opaque(%a) {us=1.0}
     %c: u8[10] = opaque(%b) {us=1.0}
     return %c
-  })", "g"));
+  })",
+                                    "g"));
   const PeakExplanation e = explain_peak(plan, {});
   EXPECT_EQ(e.binding[0].own_bytes, 100 + 10 + 10000);
   EXPECT_EQ(e.binding[0].node, 1);
@@ -143,7 +147,8 @@ TEST(ExplainPeak, WhatAnotherOrderComputesInPlaceDoesNotBind) {
     %f: f32[] = sum(%d) {axes=[0], keepdims=false}
     %e: f32[] = sum(%c) {axes=[0], keepdims=false}
     return %e, %f
-  })", "g");
+  })",
+                        "g");
   const Plan recorded = make_plan(g, {.ordering = Ordering::recorded});
   ASSERT_EQ(recorded.lower_bound_bytes, 12296);
   ASSERT_EQ(make_plan(g).lower_bound_bytes, 8200);
@@ -185,7 +190,7 @@ TEST(ExplainPeak, SaysWhatKeepingBytesApartCosts) {
     EXPECT_NE(e.gap_reason.find(words), std::string::npos) << e.gap_reason;
   EXPECT_EQ(e.gap_reason.find("not known"), std::string::npos) << e.gap_reason;
   EXPECT_NE(to_text(explain_memory(apart)).find("keeping bytes apart for 4 threads"), std::string::npos);
-  options.parallel_peak = 1;   // the cures that are named are cures
+  options.parallel_peak = 1;  // the cures that are named are cures
   EXPECT_LE(make_plan(g, options).peak_bytes, apart.segment_rule.tight_peak_bytes);
   options.parallel_peak = 1.15;
   options.budget = apart.segment_rule.tight_peak_bytes;
@@ -200,7 +205,9 @@ TEST(ExplainPeak, APartCountsForItselfAlone) {
     %w: f32[400] = concat(%p, %q) {axis=0}
     %e: f32[1] = opaque(%w) {us=1.0}
     return %e
-  })", "g"), {.ordering = Ordering::recorded});
+  })",
+                                    "g"),
+                              {.ordering = Ordering::recorded});
   ASSERT_TRUE(std::any_of(plan.values.begin(), plan.values.end(), [](const Placement& p) { return p.reason == Reason::part; }));
   std::map<std::string, std::int64_t> own;
   for (const BindingNode& b : explain_peak(plan, {}).binding) own[b.text.substr(0, 2)] = b.own_bytes - plan.external_bytes;
@@ -212,17 +219,23 @@ TEST(ExplainPeak, APartCountsForItselfAlone) {
 
 // The rest of the peak over the bound: proven, or said not to be.
 TEST(ExplainPeak, SaysOfTheGapWhatIsKnown) {
-  const auto reason = [](const std::string& text) { return explain_peak(make_plan(parse(text, "g"), {.ordering = Ordering::recorded}), {}).gap_reason; };
-  const std::string two = "graph g(%x: u8[64]) {\n%a: u8[65] = opaque(%x) {us=1.0}\n%b: u8[65] = opaque(%a) {us=1.0}\n%c: u8[1] = opaque(%b) {us=1.0}\nreturn %c\n}";
+  const auto reason = [](const std::string& text) {
+    return explain_peak(make_plan(parse(text, "g"), {.ordering = Ordering::recorded}), {}).gap_reason;
+  };
+  const std::string two =
+      "graph g(%x: u8[64]) {\n%a: u8[65] = opaque(%x) {us=1.0}\n%b: u8[65] = opaque(%a) {us=1.0}\n%c: u8[1] = opaque(%b) "
+      "{us=1.0}\nreturn %c\n}";
   EXPECT_EQ(reason(two), "all of it is sizes rounded up to 64 bytes: no placement of this order is smaller");
-  EXPECT_EQ(reason("graph g(%x: u8[64]) {\n%a: u8[128] = opaque(%x) {us=1.0}\n%b: u8[64] = opaque(%a) {us=1.0}\n%c: u8[1] = opaque(%b) {us=1.0}\nreturn %c\n}"),
+  EXPECT_EQ(reason("graph g(%x: u8[64]) {\n%a: u8[128] = opaque(%x) {us=1.0}\n%b: u8[64] = opaque(%a) {us=1.0}\n%c: u8[1] = "
+                   "opaque(%b) {us=1.0}\nreturn %c\n}"),
             "the arena ends where the most bytes are alive: no placement of this order is smaller");
   Plan loose = make_plan(parse(two, "g"), {.ordering = Ordering::recorded});
   for (Placement& p : loose.values)
     if (p.where == Where::arena && p.offset > 0) p.offset += 64;
   loose.arena_bytes += 64;
   loose.peak_bytes += 64;
-  EXPECT_NE(explain_peak(loose, {}).gap_reason.find("whether a placement of this order is smaller is not known"), std::string::npos);
+  EXPECT_NE(explain_peak(loose, {}).gap_reason.find("whether a placement of this order is smaller is not known"),
+            std::string::npos);
 }
 
 TEST(ExplainPeak, SaysWhyAResultIsNotInPlace) {
@@ -232,7 +245,8 @@ TEST(ExplainPeak, SaysWhyAResultIsNotInPlace) {
     %c: f32[1000] = opaque(%a, %b) {us=1.0}
     %d: f32[] = sum(%c) {axes=[0], keepdims=false}
     return %d
-  })", "g"));
+  })",
+                                    "g"));
   const PeakExplanation e = explain_peak(plan, {});
   std::string all;
   for (const PeakTenant& t : e.alive) all += t.advice + "\n";
@@ -318,11 +332,16 @@ std::vector<std::vector<std::string>> read_csv(const std::string& text) {
   bool quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (quoted && c == '"' && text[i + 1] == '"') row.back() += text[i++];
-    else if (c == '"') quoted = !quoted;
-    else if (c == ',' && !quoted) row.emplace_back();
-    else if (c == '\n' && !quoted) rows.push_back(std::exchange(row, std::vector<std::string>(1)));
-    else row.back() += c;
+    if (quoted && c == '"' && text[i + 1] == '"')
+      row.back() += text[i++];
+    else if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      row.emplace_back();
+    else if (c == '\n' && !quoted)
+      rows.push_back(std::exchange(row, std::vector<std::string>(1)));
+    else
+      row.back() += c;
   }
   return rows;
 }
@@ -367,10 +386,13 @@ TEST(MemorySvg, ShowsValuesLinesAndLegend) {
   const std::string svg = memory_svg(plan, {.title = "a <small> & plain one"});
   EXPECT_EQ(svg.find("<svg"), 0u);
   EXPECT_TRUE(svg.ends_with("</svg>\n"));
-  for (const char* words : {"%big 3000 bytes, u8[3000]", "nodes 2..3", "train.cpp:5", "peak", "temporary", "input", "output", "schedule", "a &lt;small&gt; &amp; plain one"})
+  for (const char* words : {"%big 3000 bytes, u8[3000]", "nodes 2..3", "train.cpp:5", "peak", "temporary", "input", "output",
+                            "schedule", "a &lt;small&gt; &amp; plain one"})
     EXPECT_NE(svg.find(words), std::string::npos) << words;
   for (const char* tag : {"g", "text", "title", "defs", "pattern", "svg"})
-    EXPECT_EQ(count_of(svg, std::string("<") + tag + " ") + count_of(svg, std::string("<") + tag + ">"), count_of(svg, std::string("</") + tag + ">")) << tag;
+    EXPECT_EQ(count_of(svg, std::string("<") + tag + " ") + count_of(svg, std::string("<") + tag + ">"),
+              count_of(svg, std::string("</") + tag + ">"))
+        << tag;
   PlanOptions tight;
   tight.budget_percent = 60;
   const std::string with_budget = memory_svg(make_plan(test::chain(12, 1000), tight));
@@ -380,11 +402,13 @@ TEST(MemorySvg, ShowsValuesLinesAndLegend) {
 
 // However many values there are, the file stays one that a browser opens.
 TEST(MemorySvg, ManyValuesStayASmallFile) {
-  for (const int lanes : {1, 4}) {   // of 4 lanes nearly all are larger than a pixel
+  for (const int lanes : {1, 4}) {  // of 4 lanes nearly all are larger than a pixel
     const std::string svg = memory_svg(test::large_plan(60000, lanes, 8));
     EXPECT_LT(svg.size(), 1200u << 10) << lanes;
     EXPECT_GT(count_of(svg, "<path"), 3u);
-    if (lanes == 4) { EXPECT_GE(count_of(svg, "<title>"), 3500u) << "the largest are drawn by themselves"; }
+    if (lanes == 4) {
+      EXPECT_GE(count_of(svg, "<title>"), 3500u) << "the largest are drawn by themselves";
+    }
   }
 }
 

@@ -89,7 +89,9 @@ TEST(LiveBlocks, WhatWasWrittenBeforeTheRunIsHeldFromItsStart) {
   for (Slice& s : later.slices)
     if (s.node < 4) s = Slice{};
   const LiveBlocks live = live_blocks(plan, later);
-  EXPECT_EQ(std::count_if(live.blocks.begin(), live.blocks.end(), [](const LiveBlock& b) { return b.first == kNone && b.start_ns == 0; }), 4);
+  EXPECT_EQ(std::count_if(live.blocks.begin(), live.blocks.end(),
+                          [](const LiveBlock& b) { return b.first == kNone && b.start_ns == 0; }),
+            4);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ TEST(MemorySnapshot, SegmentsAddUpToThePeakAndEventsStayInside) {
       const JsonDocument document(memory_trace_json(plan, test::replay_timeline(plan, threads)));
       const JsonValue root = document.root();
       EXPECT_EQ(root.find("schema")->as_string(), "tapedeck.memory_trace/1");
-      std::map<std::int64_t, std::int64_t> segments;   // end by address
+      std::map<std::int64_t, std::int64_t> segments;  // end by address
       std::int64_t reserved = 0;
       for (const JsonValue& s : root.find("segments")->items()) {
         const std::int64_t bytes = s.find("bytes")->as_integer();
@@ -33,7 +33,7 @@ TEST(MemorySnapshot, SegmentsAddUpToThePeakAndEventsStayInside) {
         reserved += bytes;
       }
       EXPECT_EQ(reserved, plan.peak_bytes);
-      std::map<std::int64_t, std::int64_t> alive;      // bytes by address
+      std::map<std::int64_t, std::int64_t> alive;  // bytes by address
       std::int64_t sum = 0, peak = 0, last = 0;
       for (const JsonValue& e : root.find("events")->items()) {
         const std::int64_t address = e.find("address")->as_integer(), bytes = e.find("bytes")->as_integer();
@@ -56,7 +56,7 @@ TEST(MemorySnapshot, SegmentsAddUpToThePeakAndEventsStayInside) {
         sum += bytes;
         peak = std::max(peak, sum);
       }
-      EXPECT_EQ(sum, plan.external_bytes);             // what is left is what is always held
+      EXPECT_EQ(sum, plan.external_bytes);  // what is left is what is always held
       EXPECT_EQ(root.find("live_peak_bytes")->as_integer(), peak);
       if (threads == 1) {
         EXPECT_EQ(peak, plan.lower_bound_bytes);
@@ -80,7 +80,8 @@ TEST(MemorySnapshot, SaysWhoseBytesTheyAre) {
     }
   }
   EXPECT_TRUE(found) << text;
-  for (const char* category : {"input", "parameter", "constant", "output", "activation"}) EXPECT_TRUE(categories.count(category)) << category;
+  for (const char* category : {"input", "parameter", "constant", "output", "activation"})
+    EXPECT_TRUE(categories.count(category)) << category;
 }
 
 // Opcode by opcode: what PyTorch's viewer knows, and nothing else. The walk is independent of the writer.
@@ -90,22 +91,59 @@ TEST(MemorySnapshot, ThePickleHoldsOnlyWhatTheViewerReads) {
   ASSERT_GT(bytes.size(), 100u);
   EXPECT_EQ(bytes.substr(0, 2), std::string("\x80\x02", 2));
   std::size_t at = 2;
-  int depth = 0;                                       // of the stack
-  const auto length = [&](std::size_t from) { return static_cast<unsigned char>(bytes[from]) | static_cast<unsigned char>(bytes[from + 1]) << 8; };
+  int depth = 0;  // of the stack
+  const auto length = [&](std::size_t from) {
+    return static_cast<unsigned char>(bytes[from]) | static_cast<unsigned char>(bytes[from + 1]) << 8;
+  };
   bool unknown = false;
   while (at < bytes.size() && bytes[at] != '.') {
     switch (static_cast<unsigned char>(bytes[at])) {
-      case '}': case ']': case 'N': case 0x88: case 0x89: ++depth; at += 1; break;
-      case 'a': --depth; at += 1; break;
-      case 's': depth -= 2; at += 1; break;
-      case 'K': ++depth; at += 2; break;
-      case 'M': ++depth; at += 3; break;
-      case 'J': ++depth; at += 5; break;
-      case 0x8a: ++depth; at += 2 + static_cast<unsigned char>(bytes[at + 1]); break;
-      case 'h': ++depth; at += 2; break;
-      case 'j': ++depth; at += 5; break;
-      case 'q': at += 2; break;
-      case 'r': at += 5; break;
+      case '}':
+      case ']':
+      case 'N':
+      case 0x88:
+      case 0x89:
+        ++depth;
+        at += 1;
+        break;
+      case 'a':
+        --depth;
+        at += 1;
+        break;
+      case 's':
+        depth -= 2;
+        at += 1;
+        break;
+      case 'K':
+        ++depth;
+        at += 2;
+        break;
+      case 'M':
+        ++depth;
+        at += 3;
+        break;
+      case 'J':
+        ++depth;
+        at += 5;
+        break;
+      case 0x8a:
+        ++depth;
+        at += 2 + static_cast<unsigned char>(bytes[at + 1]);
+        break;
+      case 'h':
+        ++depth;
+        at += 2;
+        break;
+      case 'j':
+        ++depth;
+        at += 5;
+        break;
+      case 'q':
+        at += 2;
+        break;
+      case 'r':
+        at += 5;
+        break;
       case 'X': {
         const auto n = static_cast<std::size_t>(length(at + 1));
         unknown = unknown || bytes.substr(at + 5, n) == "unknown";
@@ -113,13 +151,14 @@ TEST(MemorySnapshot, ThePickleHoldsOnlyWhatTheViewerReads) {
         at += 5 + n;
         break;
       }
-      default: FAIL() << "opcode " << static_cast<int>(static_cast<unsigned char>(bytes[at])) << " at " << at;
+      default:
+        FAIL() << "opcode " << static_cast<int>(static_cast<unsigned char>(bytes[at])) << " at " << at;
     }
     ASSERT_GE(depth, 1);
   }
   EXPECT_EQ(at, bytes.size() - 1);
   EXPECT_EQ(depth, 1);
-  EXPECT_TRUE(unknown);                                // without such an event the viewer fails
+  EXPECT_TRUE(unknown);  // without such an event the viewer fails
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
 
-#include <tapedeck/capture/explain/explain_memory.h>
-#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/check/checks.h>
+#include <tapedeck/capture/explain/explain_memory.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <gtest/gtest.h>
@@ -16,11 +16,12 @@
 namespace tapedeck {
 namespace {
 
-// The plan with nodes run again before a reader, which and whoever comes after read the clone of `value`. Who shares whose bytes stays as it
-// was; a clone takes over what its original took over, if that is a clone too. Offsets are of no account.
+// The plan with nodes run again before a reader, which and whoever comes after read the clone of `value`. Who shares whose
+// bytes stays as it was; a clone takes over what its original took over, if that is a clone too. Offsets are of no account.
 class WithClones {
  public:
-  WithClones(const Plan& plan, ValueId value, const std::vector<NodeId>& rerun, NodeId reader) : plan_(plan), g_(plan.graph), rewriter_(plan.graph) {
+  WithClones(const Plan& plan, ValueId value, const std::vector<NodeId>& rerun, NodeId reader)
+      : plan_(plan), g_(plan.graph), rewriter_(plan.graph) {
     note(kNone, false);
     for (NodeId n = 0; n < g_.node_count(); ++n) {
       if (n == reader) clone_all(value, rerun);
@@ -83,17 +84,19 @@ class WithClones {
       result.values.push_back(p);
     }
     for (NodeId n = 0; n < result.graph.node_count(); ++n)
-      for (const ValueId v : result.graph.inputs(result.graph.nodes[n])) result.values[v].death = std::max(result.values[v].death, n);
-    for (std::size_t v = 0; v < source_.size(); ++v)   // a whole is there from its first part on
+      for (const ValueId v : result.graph.inputs(result.graph.nodes[n]))
+        result.values[v].death = std::max(result.values[v].death, n);
+    for (std::size_t v = 0; v < source_.size(); ++v)  // a whole is there from its first part on
       for (ValueId w = static_cast<ValueId>(v); result.values[w].reason == Reason::part; w = result.values[w].other)
-        result.values[result.values[w].other].birth = std::min(result.values[result.values[w].other].birth, result.values[v].birth);
+        result.values[result.values[w].other].birth =
+            std::min(result.values[result.values[w].other].birth, result.values[v].birth);
   }
 
   const Plan& plan_;
   const Graph& g_;
   Rewriter rewriter_;
-  std::map<ValueId, ValueId> first_, again_;   // by value of the plan: its own place, and its clone's
-  std::vector<ValueId> source_;                // by new value
+  std::map<ValueId, ValueId> first_, again_;  // by value of the plan: its own place, and its clone's
+  std::vector<ValueId> source_;               // by new value
   std::vector<bool> is_clone_;
   std::vector<Scratch> scratch_;
 };
@@ -141,7 +144,9 @@ TEST(Rerun, ThePeakSaidToBeLeftIsTheOneThatIsLeft) {
       EXPECT_GT(t.rerun_before, e.node) << t.name;
       EXPECT_LE(t.rerun_before, reader) << t.name;
       const WithClones cloned(plan, t.value, t.rerun, t.rerun_before);
-      EXPECT_EQ(t.peak_after, live_peak_of(cloned.result)) << t.name << ", " << t.advice << "\n" << print(plan.graph) << "\n" << print(cloned.result.graph);
+      EXPECT_EQ(t.peak_after, live_peak_of(cloned.result)) << t.name << ", " << t.advice << "\n"
+                                                           << print(plan.graph) << "\n"
+                                                           << print(cloned.result.graph);
       (t.rerun.size() == 1 ? one : several)++;
       higher += t.peak_after > e.live_bytes;
       earlier += t.rerun_before < reader;
@@ -164,7 +169,9 @@ TEST(Rerun, IsDoneWhileWhatItNeedsIsThere) {
     %f: u8[8] = opaque(%d) {us=1.0}
     %e: u8[8] = opaque(%m, %f) {us=1.0}
     return %e
-  })", "g"), {.ordering = Ordering::recorded});
+  })",
+                                    "g"),
+                              {.ordering = Ordering::recorded});
   const PeakExplanation e = explain_peak(plan, {7, 1, 50, 1, 1, 1, 1});
   const auto m = std::find_if(e.alive.begin(), e.alive.end(), [](const PeakTenant& t) { return t.name == "%m"; });
   ASSERT_NE(m, e.alive.end());
@@ -172,7 +179,9 @@ TEST(Rerun, IsDoneWhileWhatItNeedsIsThere) {
   EXPECT_EQ(m->rerun_before, 4);
   EXPECT_EQ(m->recompute_us, 1);
   EXPECT_EQ(m->peak_after, e.live_bytes - 400);
-  EXPECT_NE(m->advice.find("made again from 1 node (1.0 us) just before node 4, while what it needs is there"), std::string::npos) << m->advice;
+  EXPECT_NE(m->advice.find("made again from 1 node (1.0 us) just before node 4, while what it needs is there"),
+            std::string::npos)
+      << m->advice;
 }
 
 // %p, %a and %k are alive together while %a is made again.
@@ -185,7 +194,9 @@ TEST(Rerun, WhatIsMadeOnTheWayCounts) {
     %k: u8[2500] = opaque(%c) {us=1.0}
     %e: u8[8] = opaque(%a, %k) {us=1.0}
     return %e
-  })", "g"), {.ordering = Ordering::recorded});
+  })",
+                                    "g"),
+                              {.ordering = Ordering::recorded});
   const PeakExplanation e = explain_peak(plan, {});
   EXPECT_EQ(e.live_bytes, 208 + 1000 + 4000 + 8);
   const auto a = std::find_if(e.alive.begin(), e.alive.end(), [](const PeakTenant& t) { return t.name == "%a"; });

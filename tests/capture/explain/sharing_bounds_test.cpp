@@ -3,11 +3,11 @@
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
 
-#include <tapedeck/capture/record/model_registry.h>
-#include <tapedeck/capture/planner/order/order_like.h>
-#include <tapedeck/capture/planner/order/find_order.h>
-#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/explain/sharing_bounds.h>
+#include <tapedeck/capture/planner/order/find_order.h>
+#include <tapedeck/capture/planner/order/order_like.h>
+#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <gtest/gtest.h>
@@ -34,8 +34,9 @@ void check_rows(const std::vector<SharingBound>& bounds, const Plan& shown) {
     EXPECT_GE(b.tight_peak_bytes, b.lower_bound_bytes) << b.rules;
     EXPECT_TRUE(shown.threads > 1 || b.peak_bytes == b.tight_peak_bytes) << b.rules;
   }
-  const std::size_t least = bounds[1].rules == "least found";   // no entry behind it is below one with more rules
-  EXPECT_TRUE(least == 0 || bounds[1].lower_bound_bytes < bounds[0].lower_bound_bytes || bounds[1].tight_peak_bytes < bounds[0].tight_peak_bytes);
+  const std::size_t least = bounds[1].rules == "least found";  // no entry behind it is below one with more rules
+  EXPECT_TRUE(least == 0 || bounds[1].lower_bound_bytes < bounds[0].lower_bound_bytes ||
+              bounds[1].tight_peak_bytes < bounds[0].tight_peak_bytes);
   for (std::size_t i = least; i < bounds.size(); ++i)
     for (std::size_t k = least; k < bounds.size(); ++k) {
       if (!has(bounds[i].sharing, bounds[k].sharing)) continue;

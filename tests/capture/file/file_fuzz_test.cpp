@@ -1,11 +1,11 @@
 // Bytes nobody vouches for: whatever is done to a file, loading it succeeds or throws one of our errors. Raw damage must be
 // found by the checksums; damage sealed with right checksums must be found by what stands behind them. Seeds are fixed and
 // printed on failure.
-#include <tapedeck/capture/file/file.h>
-#include <tapedeck/capture/formats/npy.h>
 #include <tapedeck/capture/check/check_plan.h>
-#include <tapedeck/capture/formats/safetensors.h>
+#include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/file/tape_file.h>
+#include <tapedeck/capture/formats/npy.h>
+#include <tapedeck/capture/formats/safetensors.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <tapedeck/tests/capture/sample_tape.h>

@@ -25,7 +25,8 @@ class RandomPlan {
     Plan p;
     for (int n = below(5); n > 0; --n) p.values.push_back(placement());
     for (int n = below(5); n > 0; --n) p.workspace.push_back({wide(), wide()});
-    for (int n = below(5); n > 0; --n) p.segments.push_back({{narrow(), narrow()}, real(), {narrow(), narrow()}, narrow(), static_cast<SegmentEnd>(below(7))});
+    for (int n = below(5); n > 0; --n)
+      p.segments.push_back({{narrow(), narrow()}, real(), {narrow(), narrow()}, narrow(), static_cast<SegmentEnd>(below(7))});
     p.segment_rule = {text(), text(), real(), real(), real(), real(), below(2) == 1, real(), real(), real(), real(), wide()};
     for (int n = below(5); n > 0; --n) p.reuse_edges.push_back({narrow(), narrow()});
     for (int n = below(5); n > 0; --n) p.output_slots.push_back({static_cast<DType>(below(kDTypeCount)), {below(9), below(9)}});
@@ -38,8 +39,8 @@ class RandomPlan {
     p.feasible = below(2);
     p.infeasible_reason = text();
     p.strategy = text();
-    for (std::int64_t* number : {&p.alignment, &p.budget_bytes, &p.arena_bytes, &p.chunk_bytes, &p.external_bytes, &p.peak_bytes,
-                                 &p.lower_bound_bytes, &p.floor_bytes, &p.keep_all_peak_bytes})
+    for (std::int64_t* number : {&p.alignment, &p.budget_bytes, &p.arena_bytes, &p.chunk_bytes, &p.external_bytes,
+                                 &p.peak_bytes, &p.lower_bound_bytes, &p.floor_bytes, &p.keep_all_peak_bytes})
       *number = wide();
     p.cost_us = real();
     p.keep_all_cost_us = real();
@@ -47,8 +48,10 @@ class RandomPlan {
     p.recomputed_nodes = narrow();
     for (int n = depth > 0 ? below(4) : 0; n > 0; --n) {
       const bool shared = !p.region_plans.empty() && below(2) == 0;
-      if (shared) p.region_plans.push_back(p.region_plans.back());
-      else p.region_plans.push_back(below(4) > 0 ? std::make_shared<const Plan>(make(depth - 1)) : nullptr);
+      if (shared)
+        p.region_plans.push_back(p.region_plans.back());
+      else
+        p.region_plans.push_back(below(4) > 0 ? std::make_shared<const Plan>(make(depth - 1)) : nullptr);
     }
     return p;
   }

@@ -1,8 +1,8 @@
 // The .tape file: what goes in comes out, the file is what FORMAT.md says, damage is found, and a failing disk harms nothing.
 #include <tapedeck/capture/file/file.h>
-#include <tapedeck/capture/planner/planner.h>
-#include <tapedeck/capture/formats/safetensors.h>
 #include <tapedeck/capture/file/tape_file.h>
+#include <tapedeck/capture/formats/safetensors.h>
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <tapedeck/tests/capture/plan_equal.h>
@@ -62,7 +62,9 @@ TEST(TapeFile, PlansMayLeaveOutUpdatesOfAStateByItself) {
       %e: f32[4] = mul(%w, %one)
       return %a
       update %w = {}, %v = %a
-    }})", same), "same");
+    }})",
+                                      same),
+                          "same");
     tape.plan = make_plan(tape.captured);
     ASSERT_EQ(tape.plan->graph.updates.size(), 1u) << print(tape.plan->graph);
     const TapeFile back = read_tape(bytes_of(saved(tape)), "t", Check::all);

@@ -54,7 +54,8 @@ TEST(AtomicWrite, KeepsTheOrderOfPieces) {
   for (const std::size_t size : {131'072u, 131'073u, 200'000u, 262'140u, 262'144u, 300'000u}) {
     const std::string large(size, 'x');
     AtomicWriter writer(folder.file("f"));
-    for (const std::string_view piece : {std::string_view("head"), std::string_view(large), std::string_view("tail")}) writer.write(piece);
+    for (const std::string_view piece : {std::string_view("head"), std::string_view(large), std::string_view("tail")})
+      writer.write(piece);
     writer.commit();
     EXPECT_TRUE(read_all(folder.file("f")) == "head" + large + "tail") << size;
   }

@@ -1,8 +1,8 @@
 // .npy files: written by hand as NumPy writes them, and damaged ones.
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/formats/npy.h>
-#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <tapedeck/tests/capture/temporary_folder.h>
 

@@ -64,8 +64,10 @@ TEST(Pickle, DictionariesAndListsNest) {
 
 TEST(Pickle, WhatIsNotUtf8IsReplaced) {
   const std::string mark = "\xEF\xBF\xBD";
-  EXPECT_EQ(pickled(std::string_view("gr\xC3\xB6\xC3")), framed(bytes({'X', 7, 0, 0, 0}) + "gr\xC3\xB6" + mark + bytes({'q', 0})));
-  EXPECT_EQ(pickled(std::string_view("\xFF\xF0\x9F\x98\x80")), framed(bytes({'X', 7, 0, 0, 0}) + mark + "\xF0\x9F\x98\x80" + bytes({'q', 0})));
+  EXPECT_EQ(pickled(std::string_view("gr\xC3\xB6\xC3")),
+            framed(bytes({'X', 7, 0, 0, 0}) + "gr\xC3\xB6" + mark + bytes({'q', 0})));
+  EXPECT_EQ(pickled(std::string_view("\xFF\xF0\x9F\x98\x80")),
+            framed(bytes({'X', 7, 0, 0, 0}) + mark + "\xF0\x9F\x98\x80" + bytes({'q', 0})));
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // The container: files written by hand, byte for byte, and every way in which a header can lie.
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/formats/safetensors.h>
-#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <tapedeck/tests/capture/temporary_folder.h>
 

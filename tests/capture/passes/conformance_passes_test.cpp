@@ -1,15 +1,15 @@
 // Cases of ../shared/SEEDS.md about passes and graph editing, named after them.
 #include <tapedeck/capture/analysis/fusion.h>
 #include <tapedeck/capture/analysis/reach.h>
-#include <tapedeck/capture/replay/executor.h>
-#include <tapedeck/capture/replay/partition.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/capture/replay/partition.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/tests/capture/passes/pass_graphs.h>
 
@@ -46,7 +46,8 @@ double run_scalar(const Graph& graph, std::vector<double> inputs) {
 
 TEST(ConformancePasses, T48_SquareOfASumHasOneAddition) {
   const Graph graph = parse(
-      "graph g(%x: f32[], %y: f32[]) {\n %a: f32[] = add(%x, %y)\n %b: f32[] = add(%x, %y)\n %c: f32[] = mul(%a, %b)\n return %c\n}\n");
+      "graph g(%x: f32[], %y: f32[]) {\n %a: f32[] = add(%x, %y)\n %b: f32[] = add(%x, %y)\n %c: f32[] = mul(%a, %b)\n return "
+      "%c\n}\n");
   const Graph simple = without_fast_math(graph);
   EXPECT_EQ(count(simple, "add"), 1);
   EXPECT_EQ(simple.node_count(), 2);
@@ -86,7 +87,9 @@ TEST(ConformancePasses, T49_FusedSoftmaxCrossEntropyHasTheSameGradient) {
 }
 
 TEST(ConformancePasses, T55_RemovingANodeLeavesOneSourceAndOneDestination) {
-  Graph graph = parse("graph g(%x: f32[4], %y: f32[4]) {\n %a: f32[4] = exp(%x)\n %b: f32[4] = neg(%y)\n %c: f32[4] = tanh(%a)\n %d: f32[4] = relu(%b)\n return %c, %d\n}\n");
+  Graph graph = parse(
+      "graph g(%x: f32[4], %y: f32[4]) {\n %a: f32[4] = exp(%x)\n %b: f32[4] = neg(%y)\n %c: f32[4] = tanh(%a)\n %d: f32[4] = "
+      "relu(%b)\n return %c, %d\n}\n");
   EXPECT_EQ(source_nodes(graph).size(), 2u);
   EXPECT_EQ(sink_nodes(graph).size(), 2u);
   graph.outputs.pop_back();
@@ -100,9 +103,9 @@ TEST(ConformancePasses, T56_MasksOfWhoReachesWhom) {
   const Graph graph = parse(
       "graph g(%x: f32[4]) {\n"
       " %s0: f32[4] = exp(%x)\n %s1: f32[4] = neg(%x)\n %s2: f32[4] = tanh(%x)\n %s3: f32[4] = relu(%x)\n"
-      " %a: f32[4] = add(%s1, %s2)\n %b: f32[4] = mul(%a, %s3)\n"       // 1, 2, 3
-      " %c: f32[4] = neg(%s0)\n"                                         // 0
-      " %d: f32[4] = add(%a, %x)    [after=[%c]]\n"                      // 0 by an order edge, 1, 2
+      " %a: f32[4] = add(%s1, %s2)\n %b: f32[4] = mul(%a, %s3)\n"  // 1, 2, 3
+      " %c: f32[4] = neg(%s0)\n"                                   // 0
+      " %d: f32[4] = add(%a, %x)    [after=[%c]]\n"                // 0 by an order edge, 1, 2
       " return %b, %c, %d\n}\n");
   const NodeId sources[] = {0, 1, 2, 3};
   const std::vector<std::uint64_t> masks = predecessor_masks(graph, sources);
@@ -119,12 +122,14 @@ TEST(ConformancePasses, T81_FastMathAndWhatItChanges) {
   EXPECT_TRUE(std::isnan(run_scalar(without_fast_math(ratio), {0})));
   EXPECT_EQ(run_scalar(with_fast_math(ratio), {0}), 1);
 
-  const Graph there_and_back = parse("graph g(%x: f32[]) {\n %e: f32[] = exp(%x)\n %l: f32[] = log(%e)\n %n: f32[] = neg(%l)\n return %n\n}\n");
+  const Graph there_and_back =
+      parse("graph g(%x: f32[]) {\n %e: f32[] = exp(%x)\n %l: f32[] = log(%e)\n %n: f32[] = neg(%l)\n return %n\n}\n");
   EXPECT_EQ(without_fast_math(there_and_back).node_count(), 3);
   EXPECT_EQ(with_fast_math(there_and_back).node_count(), 1);
 
   const Graph sum = parse(
-      "graph g(%x: f32[], %y: f32[]) {\n %a: f32[] = exp(%x)\n %b: f32[] = exp(%y)\n %s: f32[] = add(%a, %b)\n %l: f32[] = log(%s)\n return %l\n}\n");
+      "graph g(%x: f32[], %y: f32[]) {\n %a: f32[] = exp(%x)\n %b: f32[] = exp(%y)\n %s: f32[] = add(%a, %b)\n %l: f32[] = "
+      "log(%s)\n return %l\n}\n");
   EXPECT_FALSE(std::isfinite(run_scalar(without_fast_math(sum), {1e4, 0})));
   EXPECT_EQ(run_scalar(with_fast_math(sum), {1e4, 0}), 1e4);
 }
@@ -150,7 +155,8 @@ TEST(ConformancePasses, T100_ABadShapeAnywhereRaises) {
   }
   EXPECT_GT(tried, 30);
   // What is bound must fit as well.
-  const Graph small = parse("graph g(%x: f32[4]) state(%w: f32[4]) {\n %y: f32[4] = add(%x, %w)\n return %y\n update %w = %y\n}\n");
+  const Graph small =
+      parse("graph g(%x: f32[4]) state(%w: f32[4]) {\n %y: f32[4] = add(%x, %w)\n return %y\n update %w = %y\n}\n");
   Executor executor(make_plan(small));
   EXPECT_THROW(executor.set_input("x", empty({DType::f32, {5}})), TypeError);
   EXPECT_THROW(executor.bind_state("w", empty({DType::f32, {2, 2}})), TypeError);
@@ -163,7 +169,8 @@ bool has_cycle(const Graph& graph, const Partition& parts) {
   std::vector<std::vector<char>> waits(parts.pieces.size(), std::vector<char>(parts.pieces.size(), 0));
   for (NodeId n = 0; n < graph.node_count(); ++n)
     for (ValueId v : graph.inputs(graph.nodes[n]))
-      if (const NodeId p = graph.values[v].node; p != kNone && parts.of_node[p] != parts.of_node[n]) waits[parts.of_node[n]][parts.of_node[p]] = 1;
+      if (const NodeId p = graph.values[v].node; p != kNone && parts.of_node[p] != parts.of_node[n])
+        waits[parts.of_node[n]][parts.of_node[p]] = 1;
   std::vector<char> gone(parts.pieces.size(), 0);
   for (std::size_t left = parts.pieces.size(); left > 0; --left) {
     std::size_t free = parts.pieces.size();
@@ -183,7 +190,8 @@ TEST(ConformancePasses, T120_PartitionsMakeNoCyclesAndChangeNothing) {
   const Graph forward = parse(
       "graph g(%x: f32[4,4]) state(%w: f32[4,4], %mean: f32[4,4] [role=statistic]) {\n"
       " %e: f32[4,4] = exp(%x)\n %c: f32[4,4] = cos(%e)\n %s: f32[4,4] = sin(%w)\n %a: f32[4,4] = add(%s, %c)\n"
-      " %f: f32[4,4] = exp(%s)\n %m: f32[4,4] = add(%f, %a)\n %n: f32[4,4] = add(%mean, %e)\n %loss: f32[] = sum(%m) {axes=[0,1]}\n"
+      " %f: f32[4,4] = exp(%s)\n %m: f32[4,4] = add(%f, %a)\n %n: f32[4,4] = add(%mean, %e)\n %loss: f32[] = sum(%m) "
+      "{axes=[0,1]}\n"
       " return %loss, %a\n update %mean = %n\n}\n");
   const ValueId targets[] = {forward.outputs[0]}, wrt[] = {0, 1};
   GraphGradient made = gradient(forward, targets, wrt);
@@ -226,7 +234,8 @@ TEST(ConformancePasses, T120_PartitionsMakeNoCyclesAndChangeNothing) {
 TEST(ConformancePasses, T120_ExpCosAndSinAddAreNotTornIntoACycle) {
   // Joining exp with add and sin with cos would make each pair wait for the other.
   const Graph graph = parse(
-      "graph g(%x: f32[4], %y: f32[4]) {\n %e: f32[4] = exp(%x)\n %s: f32[4] = sin(%y)\n %c: f32[4] = cos(%e)\n %a: f32[4] = add(%s, %c)\n %b: f32[4] = mul(%a, %e)\n"
+      "graph g(%x: f32[4], %y: f32[4]) {\n %e: f32[4] = exp(%x)\n %s: f32[4] = sin(%y)\n %c: f32[4] = cos(%e)\n %a: f32[4] = "
+      "add(%s, %c)\n %b: f32[4] = mul(%a, %e)\n"
       " return %a, %b\n}\n");
   const Partition parts = partition(graph, [](const Graph& g, NodeId n) { return g.nodes[n].op->name != std::string("cos"); });
   EXPECT_FALSE(has_cycle(graph, parts));
@@ -236,7 +245,8 @@ TEST(ConformancePasses, T120_ExpCosAndSinAddAreNotTornIntoACycle) {
 
 void expect_squares_pass(int n) {
   std::string text = "graph g(%v0: f32[4]) {\n";
-  for (int i = 1; i <= n; ++i) text += " %v" + std::to_string(i) + ": f32[4] = mul(%v" + std::to_string(i - 1) + ", %v" + std::to_string(i - 1) + ")\n";
+  for (int i = 1; i <= n; ++i)
+    text += " %v" + std::to_string(i) + ": f32[4] = mul(%v" + std::to_string(i - 1) + ", %v" + std::to_string(i - 1) + ")\n";
   const Graph graph = parse(text + " return %v" + std::to_string(n) + "\n}\n");
   for (const Pass* pass : all_passes()) {
     for (bool fast : {false, true}) {

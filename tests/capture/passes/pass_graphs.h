@@ -1,5 +1,5 @@
-// Random programs for passes: views of views, casts, copies, known numbers, broadcasts, identities, loops and branches, clones, order edges,
-// dropout, dead nodes, state. And runs of them, compared.
+// Random programs for passes: views of views, casts, copies, known numbers, broadcasts, identities, loops and branches, clones,
+// order edges, dropout, dead nodes, state. And runs of them, compared.
 #pragma once
 
 #include <tapedeck/capture/replay/executor.h>
@@ -34,17 +34,20 @@ inline void expect_equal_results(const EagerResult& a, const EagerResult& b) {
 inline void expect_same_run(const Graph& before, const Graph& after, std::uint64_t seed) {
   ASSERT_EQ(before.n_inputs, after.n_inputs);
   ASSERT_EQ(before.n_state, after.n_state);
-  const auto inputs = operands_of(before, 0, before.n_inputs, seed), state = operands_of(before, before.n_inputs, before.n_state, seed + 1);
+  const auto inputs = operands_of(before, 0, before.n_inputs, seed),
+             state = operands_of(before, before.n_inputs, before.n_state, seed + 1);
   expect_equal_results(run_eagerly(before, inputs, state), run_eagerly(after, inputs, state));
 }
 
 inline void expect_near_run(const Graph& before, const Graph& after, std::uint64_t seed, double tolerance) {
-  const auto inputs = operands_of(before, 0, before.n_inputs, seed), state = operands_of(before, before.n_inputs, before.n_state, seed + 1);
+  const auto inputs = operands_of(before, 0, before.n_inputs, seed),
+             state = operands_of(before, before.n_inputs, before.n_state, seed + 1);
   const EagerResult a = run_eagerly(before, inputs, state), b = run_eagerly(after, inputs, state);
   ASSERT_EQ(a.outputs.size(), b.outputs.size());
   for (std::size_t i = 0; i < a.outputs.size(); ++i) {
     ASSERT_EQ(a.outputs[i].type(), b.outputs[i].type());
-    const auto left = cast(a.outputs[i], DType::f64).to_vector<double>(), right = cast(b.outputs[i], DType::f64).to_vector<double>();
+    const auto left = cast(a.outputs[i], DType::f64).to_vector<double>(),
+               right = cast(b.outputs[i], DType::f64).to_vector<double>();
     for (std::size_t k = 0; k < left.size(); ++k)
       if (std::isfinite(left[k])) {
         EXPECT_NEAR(left[k], right[k], tolerance * (1 + std::fabs(left[k]))) << "output " << i << ", element " << k;
@@ -59,7 +62,8 @@ class PassProgram {
   explicit PassProgram(std::uint64_t seed, Kind kind = Kind::any) : random_(seed * 2654435761u + 1), kind_(kind) {}
 
   Graph make(int nodes) {
-    const Type types[] = {{DType::f32, {4, 6}}, {DType::f32, {6, 4}}, {DType::f32, {6}}, {DType::f32, {}}, {DType::f32, {1, 6}}};
+    const Type types[] = {
+        {DType::f32, {4, 6}}, {DType::f32, {6, 4}}, {DType::f32, {6}}, {DType::f32, {}}, {DType::f32, {1, 6}}};
     for (int i = 0; i < 3; ++i) g_.add_input("x" + std::to_string(i), types[pick(5)]);
     g_.add_input("half", {DType::f16, {4, 6}});
     g_.add_input("whole", {DType::i32, {4, 6}});
@@ -78,7 +82,8 @@ class PassProgram {
   // An op's name by chance.
   const char* one_of(std::initializer_list<const char*> names) { return *(names.begin() + pick(names.size())); }
 
-  ValueId add(const char* name, std::vector<ValueId> inputs, const void* attrs = nullptr, const std::vector<Region>& regions = {}) {
+  ValueId add(const char* name, std::vector<ValueId> inputs, const void* attrs = nullptr,
+              const std::vector<Region>& regions = {}) {
     const Op& op = *find_op(name);
     std::vector<Type> in, out;
     for (ValueId v : inputs) in.push_back(type(v));
@@ -91,13 +96,15 @@ class PassProgram {
     if (chance(5) && g_.node_count() > 0) after.push_back(g_.nodes[pick(g_.nodes.size())].first_output);
     const NodeId n = g_.add_node(op, inputs, attrs, out, origin, after, regions);
     const ValueId first = g_.nodes[n].first_output;
-    for (std::size_t i = 0; i < out.size(); ++i) g_.values[static_cast<std::size_t>(first) + i].name = "v" + std::to_string(first + static_cast<ValueId>(i));
+    for (std::size_t i = 0; i < out.size(); ++i)
+      g_.values[static_cast<std::size_t>(first) + i].name = "v" + std::to_string(first + static_cast<ValueId>(i));
     return first;
   }
 
   ValueId any_of(DType dtype) {
     for (;;) {
-      const auto v = static_cast<ValueId>(chance(60) && g_.value_count() > 6 ? g_.value_count() - 1 - pick(6) : pick(g_.values.size()));
+      const auto v =
+          static_cast<ValueId>(chance(60) && g_.value_count() > 6 ? g_.value_count() - 1 - pick(6) : pick(g_.values.size()));
       if (type(v).dtype == dtype) return v;
     }
   }
@@ -106,20 +113,38 @@ class PassProgram {
 
   void add_any() {
     switch (pick(16)) {
-      case 0: add(one_of({"tanh", "relu", "neg", "sigmoid", "abs", "neg", kind_ == Kind::tame ? "tanh" : "floor"}), {any()}); return;
-      case 1: case 2: return add_binary();
-      case 3: case 4: return add_view();
-      case 5: return add_number();
-      case 6: return add_identity();
-      case 7: return add_casts();
-      case 8: return add_broadcast();
-      case 9: return add_sum();
-      case 10: return add_product();
-      case 11: return add_dropout();
-      case 12: return add_scan();
-      case 13: return add_branch();
-      case 14: return add_twice();
-      default: add(one_of({"copy", "alias", "stop_gradient"}), {chance(80) ? any() : any_of(chance(50) ? DType::f16 : DType::i32)}); return;
+      case 0:
+        add(one_of({"tanh", "relu", "neg", "sigmoid", "abs", "neg", kind_ == Kind::tame ? "tanh" : "floor"}), {any()});
+        return;
+      case 1:
+      case 2:
+        return add_binary();
+      case 3:
+      case 4:
+        return add_view();
+      case 5:
+        return add_number();
+      case 6:
+        return add_identity();
+      case 7:
+        return add_casts();
+      case 8:
+        return add_broadcast();
+      case 9:
+        return add_sum();
+      case 10:
+        return add_product();
+      case 11:
+        return add_dropout();
+      case 12:
+        return add_scan();
+      case 13:
+        return add_branch();
+      case 14:
+        return add_twice();
+      default:
+        add(one_of({"copy", "alias", "stop_gradient"}), {chance(80) ? any() : any_of(chance(50) ? DType::f16 : DType::i32)});
+        return;
     }
   }
 
@@ -150,8 +175,10 @@ class PassProgram {
       case 2: {
         ShapeAttrs attrs;
         const std::int64_t n = s.numel();
-        if (n % 2 == 0 && chance(70)) attrs.shape = chance(50) ? Ints{2, n / 2} : Ints{n / 2, 2};
-        else attrs.shape = {n};
+        if (n % 2 == 0 && chance(70))
+          attrs.shape = chance(50) ? Ints{2, n / 2} : Ints{n / 2, 2};
+        else
+          attrs.shape = {n};
         return add("reshape", {v}, &attrs);
       }
       default: {
@@ -186,16 +213,32 @@ class PassProgram {
   void add_identity() {
     const ValueId a = any(), w = any_of(DType::i32);
     switch (pick(8)) {
-      case 0: add("neg", {add("neg", {a})}); return;
-      case 1: add(one_of({"mul", "div", "sub", "add"}), {a, number(some_number() == 0 ? 1 : 1, {}, DType::f32)}); return;
-      case 2: add(one_of({"mul", "sub", "add"}), {a, number(some_number(), {}, DType::f32)}); return;
-      case 3: add(one_of({"maximum", "minimum", "sub"}), {a, a}); return;
-      case 4: add("relu", {add("relu", {a})}); return;
-      case 5: add(one_of({"mul", "add", "sub"}), {w, number(some_number() == 0 ? 0 : 1, {}, DType::i32)}); return;
-      case 6: add("abs", {add("neg", {a})}); return;
+      case 0:
+        add("neg", {add("neg", {a})});
+        return;
+      case 1:
+        add(one_of({"mul", "div", "sub", "add"}), {a, number(some_number() == 0 ? 1 : 1, {}, DType::f32)});
+        return;
+      case 2:
+        add(one_of({"mul", "sub", "add"}), {a, number(some_number(), {}, DType::f32)});
+        return;
+      case 3:
+        add(one_of({"maximum", "minimum", "sub"}), {a, a});
+        return;
+      case 4:
+        add("relu", {add("relu", {a})});
+        return;
+      case 5:
+        add(one_of({"mul", "add", "sub"}), {w, number(some_number() == 0 ? 0 : 1, {}, DType::i32)});
+        return;
+      case 6:
+        add("abs", {add("neg", {a})});
+        return;
       default:
-        if (kind_ == Kind::tame) add("log", {add("exp", {add("tanh", {a})})});
-        else add("where", {add("greater", {a, a}), a, a});
+        if (kind_ == Kind::tame)
+          add("log", {add("exp", {add("tanh", {a})})});
+        else
+          add("where", {add("greater", {a, a}), a, a});
     }
   }
 

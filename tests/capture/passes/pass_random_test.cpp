@@ -1,13 +1,13 @@
-// Every pass on programs nobody thought of: before and after run node by node, and give the same bits. The oracle is run_eagerly(), which
-// knows no pass.
-#include <tapedeck/capture/passes/devices.h>
+// Every pass on programs nobody thought of: before and after run node by node, and give the same bits. The oracle is
+// run_eagerly(), which knows no pass.
 #include <tapedeck/capture/analysis/fusion.h>
 #include <tapedeck/capture/analysis/reach.h>
-#include <tapedeck/capture/replay/partition.h>
+#include <tapedeck/capture/passes/devices.h>
 #include <tapedeck/capture/passes/identities.h>
 #include <tapedeck/capture/passes/pattern.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/replay/partition.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/tests/capture/passes/pass_graphs.h>
 #include <tapedeck/tests/engine/seeds.h>
@@ -22,9 +22,9 @@
 namespace tapedeck {
 namespace {
 
-using test::PassProgram;
 using test::expect_same_run;
 using test::operands_of;
+using test::PassProgram;
 
 std::uint64_t first_seed() {
   const char* seed = std::getenv("TAPEDECK_TEST_SEED");
@@ -129,7 +129,8 @@ TEST_P(PassesOnRandomPrograms, PiecesAndGroupsAreConvex) {
       if (groups.of_node[a] == kNone || groups.of_node[a] != groups.of_node[b]) continue;
       for (NodeId between = a + 1; between < b; ++between)  // whoever lies on a way from a to b is of the group
         if (groups.of_node[between] != groups.of_node[a]) {
-          EXPECT_FALSE(reachable(graph, a, between) && reachable(graph, between, b)) << a << " " << between << " " << b << "\n" << print(graph);
+          EXPECT_FALSE(reachable(graph, a, between) && reachable(graph, between, b)) << a << " " << between << " " << b << "\n"
+                                                                                     << print(graph);
         }
     }
   const Partition parts = partition(graph, [&](const Graph& g, NodeId n) { return (g.nodes[n].op->id + n) % 3 != 0; });
@@ -140,7 +141,8 @@ TEST_P(PassesOnRandomPrograms, PiecesAndGroupsAreConvex) {
         EXPECT_LT(parts.of_node[maker], static_cast<std::int32_t>(p));
       }
   }
-  const auto inputs = operands_of(graph, 0, graph.n_inputs, seed), state = operands_of(graph, graph.n_inputs, graph.n_state, seed + 1);
+  const auto inputs = operands_of(graph, 0, graph.n_inputs, seed),
+             state = operands_of(graph, graph.n_inputs, graph.n_state, seed + 1);
   test::expect_equal_results(run_eagerly(graph, inputs, state), run_pieces(graph, parts, inputs, state));
 }
 
@@ -149,7 +151,9 @@ TEST_P(PassesOnRandomPrograms, PlacedNodesFindTheirOperandsThere) {
   SCOPED_TRACE("TAPEDECK_TEST_SEED=" + std::to_string(seed));
   const Graph graph = PassProgram(seed).make(10 + GetParam() % 60);
   PassOptions options;
-  options.devices.of_node = [&](const Graph&, NodeId n) { return (static_cast<std::uint64_t>(n) * 7 + seed) % 5 == 0 ? "cpu:1" : (n % 4 == 0 ? "cpu" : ""); };
+  options.devices.of_node = [&](const Graph&, NodeId n) {
+    return (static_cast<std::uint64_t>(n) * 7 + seed) % 5 == 0 ? "cpu:1" : (n % 4 == 0 ? "cpu" : "");
+  };
   options.devices.of_value = [](const Graph&, ValueId v) { return v % 2 ? "cpu:1" : ""; };
   const Graph placed = run_pass(pass_named("place_devices"), graph, options);
   ASSERT_NO_THROW(verify(placed));
@@ -173,10 +177,13 @@ INSTANTIATE_TEST_SUITE_P(Seeds, PassesOnRandomPrograms, testing::Range(0, test::
 // Elements at which identities break: both zeros, infinities, NaNs, subnormal numbers, the largest.
 Tensor special_values(DType dtype, std::int64_t n, int from) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
-  const std::vector<double> floats = {0.0, -0.0, 1.0, -1.0, inf, -inf, nan, -nan, 1e-40, -1e-40, 6e-8, 3e38, 65504, 0.5, -2.5, 1e-310, 2.0};
+  const std::vector<double> floats = {0.0,    -0.0, 1.0,  -1.0,  inf, -inf, nan,    -nan, 1e-40,
+                                      -1e-40, 6e-8, 3e38, 65504, 0.5, -2.5, 1e-310, 2.0};
   const std::vector<double> wholes = {0, 1, 2, 3, 255, 7, 128, 64, 5};
   const std::vector<double> signed_wholes = {0, -1, 1, 2147483647.0, -2147483648.0, 7, -128};
-  const std::vector<double>& values = is_floating(dtype) ? floats : dtype == DType::u8 || dtype == DType::boolean ? wholes : signed_wholes;
+  const std::vector<double>& values = is_floating(dtype)                              ? floats
+                                      : dtype == DType::u8 || dtype == DType::boolean ? wholes
+                                                                                      : signed_wholes;
   Tensor t = empty({DType::f64, {n}});
   auto* at = static_cast<double*>(t.mutable_data());
   for (std::int64_t i = 0; i < n; ++i) at[i] = values[static_cast<std::size_t>(i + from) % values.size()];
@@ -186,7 +193,8 @@ Tensor special_values(DType dtype, std::int64_t n, int from) {
 const char* dtype_text(DType d) { return dtype_name(d); }
 
 // The pattern as lines of graph text; returns the name of its value. Numbers become `full`s.
-std::string lines_of(const Pattern& p, DType dtype, const std::string& shape, std::map<char, std::string>& variables, std::string* text, int* next) {
+std::string lines_of(const Pattern& p, DType dtype, const std::string& shape, std::map<char, std::string>& variables,
+                     std::string* text, int* next) {
   const std::string type = std::string(dtype_text(dtype)) + shape;
   if (p.kind == Pattern::Kind::value && p.variable != 't') return variables[p.variable] = std::string("%") + p.variable;
   const std::string name = "%v" + std::to_string((*next)++);
@@ -205,7 +213,8 @@ std::string lines_of(const Pattern& p, DType dtype, const std::string& shape, st
   }
   const double number = p.kind == Pattern::Kind::number ? p.number : p.variable == 'k' ? 2.0 : 3.0;
   const std::string value = std::signbit(number) ? "-" + std::to_string(-number) : std::to_string(number);
-  *text += "  " + name + ": " + dtype_text(dtype) + "[] = full() {shape=[], dtype=" + dtype_text(dtype) + ", value=" + value + "}\n";
+  *text +=
+      "  " + name + ": " + dtype_text(dtype) + "[] = full() {shape=[], dtype=" + dtype_text(dtype) + ", value=" + value + "}\n";
   return name;
 }
 
@@ -215,16 +224,22 @@ Graph graph_of(const Pattern& p, DType dtype) {
   int next = 0;
   const std::string result = lines_of(p, dtype, "[40]", variables, &body, &next);
   const std::string type = std::string(dtype_text(dtype)) + "[40]";
-  return parse("graph g(%x: " + type + ", %y: " + type + ", %t: bool[40]) {\n" + body + "  return " + result + "\n}\n", "identity");
+  return parse("graph g(%x: " + type + ", %y: " + type + ", %t: bool[40]) {\n" + body + "  return " + result + "\n}\n",
+               "identity");
 }
 
 bool named_dtype(Numbers of, DType d) {
   switch (of) {
-    case Numbers::floating: return is_floating(d);
-    case Numbers::whole: return !is_floating(d) && d != DType::boolean;
-    case Numbers::boolean: return d == DType::boolean;
-    case Numbers::arithmetic: return d != DType::boolean;
-    case Numbers::any: return true;
+    case Numbers::floating:
+      return is_floating(d);
+    case Numbers::whole:
+      return !is_floating(d) && d != DType::boolean;
+    case Numbers::boolean:
+      return d == DType::boolean;
+    case Numbers::arithmetic:
+      return d != DType::boolean;
+    case Numbers::any:
+      return true;
   }
   return false;
 }
@@ -246,7 +261,8 @@ TEST(Identities, ExactOnesKeepEveryBit) {
       ++dtypes;
       EXPECT_NE(print(after), print(graph)) << "the identity is not applied";
       for (int from = 0; from < 3; ++from) {
-        const std::vector<Tensor> inputs = {special_values(dtype, 40, from), special_values(dtype, 40, from + 5), special_values(DType::boolean, 40, from)};
+        const std::vector<Tensor> inputs = {special_values(dtype, 40, from), special_values(dtype, 40, from + 5),
+                                            special_values(DType::boolean, 40, from)};
         test::expect_equal_results(run_eagerly(graph, inputs, {}), run_eagerly(after, inputs, {}));
       }
     }

@@ -1,6 +1,7 @@
-// Golden files of the passes: passes/<pass>.graph holds cases of `// case: why`, a graph, `// becomes`, and the result, `same`, or
-// `// error: message`. A reason that begins with "fast_math:" is a case under that option. TAPEDECK_UPDATE_GOLDEN=1 writes what comes out into
-// the files; the difference is the review.
+// Golden files of the passes: passes/<pass>.graph holds cases of `// case: why`, a graph, `// becomes`, and the result, `same`,
+// or
+// `// error: message`. A reason that begins with "fast_math:" is a case under that option. TAPEDECK_UPDATE_GOLDEN=1 writes what
+// comes out into the files; the difference is the review.
 #include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
@@ -129,7 +130,8 @@ TEST(PassRegistry, TheReadmeListsEveryPass) {
   std::ifstream stream(TAPEDECK_SOURCE_DIR "/capture/README.md");
   const std::string readme((std::istreambuf_iterator<char>(stream)), {});
   for (const Pass* pass : all_passes())
-    EXPECT_NE(readme.find("| `" + std::string(pass->name) + "` | " + pass->doc + " |"), std::string::npos) << "no row: | `" << pass->name << "` | " << pass->doc << " |";
+    EXPECT_NE(readme.find("| `" + std::string(pass->name) + "` | " + pass->doc + " |"), std::string::npos)
+        << "no row: | `" << pass->name << "` | " << pass->doc << " |";
 }
 
 // ---- the wrapper ----
@@ -212,7 +214,8 @@ TEST(PassRunner, LooksAtNothingIfNobodyAsks) {
 // Planning a step is often in a hurry: where a pass has nothing to do the graph is not even copied.
 TEST(PassRunner, GraphsWithNothingToDoAreHandedOn) {
   const char* const text = "graph g(%x: f32[4], %y: f32[4]) {\n%a: f32[4] = exp(%x)\n%b: f32[4] = mul(%a, %y)\nreturn %b\n}\n";
-  for (const char* name : {"dead_code", "loop_results", "drop_copies", "fold_views", "constant_folding", "algebra", "cse", "chain_joins", "gradient_sums", "insert_copies"}) {
+  for (const char* name : {"dead_code", "loop_results", "drop_copies", "fold_views", "constant_folding", "algebra", "cse",
+                           "chain_joins", "gradient_sums", "insert_copies"}) {
     PassRunner runner({}, Looks::at_none);
     Graph graph = parse(text);
     const Node* const nodes = graph.nodes.data();

@@ -2,8 +2,8 @@
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
 
-#include <tapedeck/capture/plan/byte_owners.h>
 #include <tapedeck/capture/check/checks.h>
+#include <tapedeck/capture/plan/byte_owners.h>
 #include <tapedeck/capture/planner/planner.h>
 
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ TEST(ByteOwners, AreTheCheckersAndHoldersAreTheEndOfTheChain) {
     const Plan plan = make_plan(seed % 2 ? test::RandomProgram(seed).graph() : test::RandomGraph(seed).make(40));
     EXPECT_EQ(byte_owners(plan), bytes_owner(plan));
     const std::vector<ValueId> holder = byte_holders(plan);
-    for (ValueId v = 0; v < plan.graph.value_count(); ++v) EXPECT_EQ(holder[v], step_by_step(plan, v)) << "%" << plan.graph.value_name(v);
+    for (ValueId v = 0; v < plan.graph.value_count(); ++v)
+      EXPECT_EQ(holder[v], step_by_step(plan, v)) << "%" << plan.graph.value_name(v);
   }
 }
 

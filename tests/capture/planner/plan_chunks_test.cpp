@@ -1,20 +1,20 @@
 // Plans whose arena is allocated in chunks: none larger than asked, nothing across a joint, bits and bytes as planned.
-#include <tapedeck/capture/plan/arena_chunks.h>
+#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/explain/explain_memory.h>
-#include <tapedeck/capture/file/file.h>
-#include <tapedeck/capture/planner/fit_plan_to_sizes.h>
 #include <tapedeck/capture/explain/memory_snapshot.h>
 #include <tapedeck/capture/explain/memory_svg.h>
-#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/explain/plan_csv.h>
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/file/plan_json.h>
+#include <tapedeck/capture/plan/arena_chunks.h>
+#include <tapedeck/capture/planner/fit_plan_to_sizes.h>
 #include <tapedeck/capture/planner/place/buffers_csv.h>
 #include <tapedeck/capture/planner/place/check_placement.h>
-#include <tapedeck/capture/check/check_plan.h>
-#include <tapedeck/capture/explain/plan_csv.h>
-#include <tapedeck/capture/file/plan_json.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/replay/replay_pool.h>
-#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/plan_equal.h>
@@ -56,7 +56,8 @@ std::vector<Span> spans_of(const Plan& plan) {
   for (ValueId v = 0; v < plan.graph.value_count(); ++v) {
     const Placement& p = plan.values[v];
     const std::int64_t bytes = plan.graph.values[v].type.bytes();
-    if (p.where == Where::arena && p.reason != Reason::alias && p.reason != Reason::part && bytes > 0) spans.push_back({p.offset, bytes});
+    if (p.where == Where::arena && p.reason != Reason::alias && p.reason != Reason::part && bytes > 0)
+      spans.push_back({p.offset, bytes});
   }
   for (const Scratch& s : plan.workspace)
     if (s.bytes > 0) spans.push_back({s.offset, s.bytes});
@@ -142,7 +143,8 @@ TEST_P(PlanChunks, ReplayEqualsEagerAndHoldsWhatIsPlanned) {
   const PlanOptions options{.segment_us = 0.2};
   const Plan whole = make_plan(g, options);
   check_replay(g, in_chunks(random_cap(whole), options), 2);
-  check_replay(g, in_chunks(random_cap(whole), {.strategy = Strategy::none, .threads = 2, .segment_us = 0.2, .parallel_peak = 3}), 2);
+  check_replay(
+      g, in_chunks(random_cap(whole), {.strategy = Strategy::none, .threads = 2, .segment_us = 0.2, .parallel_peak = 3}), 2);
   for (const int level : {1, 2}) {
     Settings poisoned = settings();
     poisoned.poison = level;
@@ -231,7 +233,8 @@ void expect_rejected(const std::string& words, const std::function<void(Plan&)>&
   spoil(plan);
   const std::vector<std::string> violations = check_plan(plan);
   ASSERT_FALSE(violations.empty()) << "not noticed: " << words;
-  EXPECT_TRUE(std::any_of(violations.begin(), violations.end(), [&](const std::string& v) { return v.find(words) != std::string::npos; }))
+  EXPECT_TRUE(std::any_of(violations.begin(), violations.end(),
+                          [&](const std::string& v) { return v.find(words) != std::string::npos; }))
       << "wanted: " << words << "\ngot: " << violations[0];
   EXPECT_THROW(parse_plan(plan_to_json(plan), plan.graph), InvalidGraphError) << "in a file";
   Plan of_file = plan;
@@ -240,7 +243,7 @@ void expect_rejected(const std::string& words, const std::function<void(Plan&)>&
 
 TEST(PlanCheckChunks, RefusesWhatIsNotAsSaid) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max(), kLeast = std::numeric_limits<std::int64_t>::min();
-  expect_rejected("across a joint", [](Plan& p) {   // the joint moves into a value
+  expect_rejected("across a joint", [](Plan& p) {  // the joint moves into a value
     p.chunks[0] -= 32;
     p.chunks[1] += 32;
   });
@@ -309,7 +312,8 @@ TEST(PlanChunksFile, ATapeCarriesThem) {
 TEST(PlanChunksFile, ReadsNumbersThatLieAsErrors) {
   const auto with = [](const std::string& members) { return R"({"schema":"tapedeck.plan_data/1",)" + members + "}"; };
   EXPECT_EQ(read_plan_json(with(R"("chunk_bytes":5,"chunks":[3,2])")).chunks, (std::vector<std::int64_t>{3, 2}));
-  for (const char* bad : {R"("chunks":3)", R"("chunks":[1.5])", R"("chunks":["1"])", R"("chunks":[9223372036854775808])", R"("chunk_bytes":"64")"})
+  for (const char* bad : {R"("chunks":3)", R"("chunks":[1.5])", R"("chunks":["1"])", R"("chunks":[9223372036854775808])",
+                          R"("chunk_bytes":"64")"})
     EXPECT_TRUE(mentions(message_of<InvalidGraphError>([&] { read_plan_json(with(bad)); }), "chunk")) << bad;
   EXPECT_FALSE(mentions(plan_to_json(make_plan(sample_graph())), "chunk")) << "plans without chunks are the bytes they were";
 }
@@ -320,7 +324,8 @@ TEST(PlanChunksShown, JointsAreDrawnAndChunksListed) {
   const Plan plan = chunked_chain();
   const std::string svg = memory_svg(plan), plain = memory_svg(make_plan(plan.graph, {.strategy = Strategy::none}));
   std::size_t joints = 0;
-  for (std::size_t at = svg.find("class=\"joint\""); at != std::string::npos; at = svg.find("class=\"joint\"", at + 1)) ++joints;
+  for (std::size_t at = svg.find("class=\"joint\""); at != std::string::npos; at = svg.find("class=\"joint\"", at + 1))
+    ++joints;
   EXPECT_EQ(joints, plan.chunks.size() - 1);
   EXPECT_TRUE(mentions(svg, "joint of two chunks"));
   EXPECT_FALSE(mentions(plain, "joint"));
@@ -344,11 +349,13 @@ TEST(PlanChunksShown, AMemoryTraceHasASegmentForEach) {
   const Plan plan = make_plan(sample_graph(), in_chunks(256));
   ASSERT_GT(plan.chunks.size(), 1u);
   Executor executor(plan);
-  set_all(executor, stand_ins(plan.graph, 0, plan.graph.n_inputs, 1), stand_ins(plan.graph, plan.graph.n_inputs, plan.graph.n_state, 2));
+  set_all(executor, stand_ins(plan.graph, 0, plan.graph.n_inputs, 1),
+          stand_ins(plan.graph, plan.graph.n_inputs, plan.graph.n_state, 2));
   Timeline timeline;
   executor.run({.timeline = &timeline});
   const std::string json = memory_trace_json(plan, timeline);
-  for (std::size_t c = 0; c < plan.chunks.size(); ++c) EXPECT_TRUE(mentions(json, fmt::format("\"holds\":\"arena, chunk {}\"", c))) << json;
+  for (std::size_t c = 0; c < plan.chunks.size(); ++c)
+    EXPECT_TRUE(mentions(json, fmt::format("\"holds\":\"arena, chunk {}\"", c))) << json;
 }
 
 // ---- executors ----
@@ -410,13 +417,15 @@ TEST(PlanChunksPool, ShrinksWhenTheLargestHasLeft) {
 }
 
 TEST(PlanChunksRun, WantOfMemoryNamesTheChunk) {
-  const std::int64_t huge = std::int64_t{1} << 46;   // two of them are more than there are addresses
+  const std::int64_t huge = std::int64_t{1} << 46;  // two of them are more than there are addresses
   const std::string type = fmt::format("f32[{}]", huge / 4);
-  const Graph g = parse("graph g(%x: f32[1]) {\n %v: " + type + " = broadcast_to(%x) {shape=[" + std::to_string(huge / 4) + "]}\n %a: " + type +
-                        " = exp(%v)\n %b: " + type + " = tanh(%v)\n %c: " + type + " = add(%a, %b)\n %y: f32[] = sum(%c) {axes=[0]}\n return %y\n}");
+  const Graph g = parse("graph g(%x: f32[1]) {\n %v: " + type + " = broadcast_to(%x) {shape=[" + std::to_string(huge / 4) +
+                        "]}\n %a: " + type + " = exp(%v)\n %b: " + type + " = tanh(%v)\n %c: " + type +
+                        " = add(%a, %b)\n %y: f32[] = sum(%c) {axes=[0]}\n return %y\n}");
   EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { Executor{make_plan(g)}; }), "the arena, "));
   const std::string message = message_of<ExecutionError>([&] { Executor{make_plan(g, in_chunks(huge))}; });
-  EXPECT_TRUE(mentions(message, fmt::format("of 2 of the arena, {} bytes, cannot be had: out of memory: no block", huge))) << message;
+  EXPECT_TRUE(mentions(message, fmt::format("of 2 of the arena, {} bytes, cannot be had: out of memory: no block", huge)))
+      << message;
 }
 
 // A smaller size lies in the same chunks; so does one planned anew, if its chunks fit.

@@ -3,9 +3,9 @@
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/engine/seeds.h>
 
+#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/planner/pipeline.h>
-#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/planner.h>
 
 #include <fmt/format.h>
@@ -97,7 +97,8 @@ TEST_P(RandomPlans, LiveBytesOfEveryChoiceAreExact) {
   options.alignment = 1;
   for (const Choices& choices : {choose_regions(facts), choose_greedily(facts, Watch{})}) {
     for (const Candidate& candidate : choices.candidates) {
-      const Plan plan = finish_plan(facts, clone_graph(facts, runs_after(facts, choices.journal, candidate.journal)), 0, options, &passes);
+      const Plan plan =
+          finish_plan(facts, clone_graph(facts, runs_after(facts, choices.journal, candidate.journal)), 0, options, &passes);
       ASSERT_EQ(plan.lower_bound_bytes, graph.nodes.empty() ? plan.external_bytes : facts.external_bytes + candidate.live_peak)
           << print(plan.graph);
     }
@@ -331,7 +332,8 @@ std::pair<int, int> kept_and_all(const Plan& before, const Plan& after) {
   int kept = 0, all = 0;
   for (ValueId v = 0; v < after.graph.value_count(); ++v)
     for (ValueId w = 0; w < before.graph.value_count(); ++w) {
-      if (after.graph.value_name(v) != before.graph.value_name(w) || after.graph.values[v].type != before.graph.values[w].type) continue;
+      if (after.graph.value_name(v) != before.graph.value_name(w) || after.graph.values[v].type != before.graph.values[w].type)
+        continue;
       if (after.values[v].where != Where::arena || before.values[w].where != Where::arena) continue;
       ++all;
       kept += after.values[v].offset == before.values[w].offset;
@@ -351,7 +353,8 @@ TEST(Plan, NearAnotherKeepsItsAddresses) {
   EXPECT_GT(all, 70);
   EXPECT_LT(kept_alone, all_alone * 3 / 4) << "the change is too small to show anything";
   EXPECT_GE(kept, all * 8 / 10);
-  EXPECT_LE(static_cast<double>(near.peak_bytes), 1.02 * static_cast<double>(alone.peak_bytes)) << "a hundredth over greedy placement; `alone` is searched";
+  EXPECT_LE(static_cast<double>(near.peak_bytes), 1.02 * static_cast<double>(alone.peak_bytes))
+      << "a hundredth over greedy placement; `alone` is searched";
 
   const Plan same = make_plan(layered(false), {.ordering = Ordering::recorded, .near = before});
   EXPECT_EQ(kept_and_all(*before, same).first, kept_and_all(*before, same).second);

@@ -3,10 +3,10 @@
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/eager/inplace.h>
-#include <tapedeck/engine/nn/nn.h>
-#include <tapedeck/engine/ops/host.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/nn/nn.h>
+#include <tapedeck/engine/ops/host.h>
 
 #include <gtest/gtest.h>
 
@@ -19,13 +19,18 @@ using Tensors = std::vector<Tensor>;
 
 struct Stop {};
 
-// Forward with a checkpoint region, dropout, running statistics, writes in place, a host call; backward; an optimizer with moments.
+// Forward with a checkpoint region, dropout, running statistics, writes in place, a host call; backward; an optimizer with
+// moments.
 struct Trainer : Module {
   Linear fc1{*this, "fc1", 4, 6};
   BatchNorm1d bn{*this, "bn", 6};
   Dropout drop{*this, "drop", 0.5};
   Linear fc2{*this, "fc2", 6, 3};
-  Tensor seen = [] { Tensor t = zeros({3}); t.name("seen").role(Role::statistic); return t; }();
+  Tensor seen = [] {
+    Tensor t = zeros({3});
+    t.name("seen").role(Role::statistic);
+    return t;
+  }();
   AdamW optimizer{parameters(), {.lr = 0.1}};
 
   Tensors operator()(const Tensors& in) {
@@ -66,8 +71,10 @@ class Injector : public RecordWatch {
     const Node& node = tape.graph.nodes[n];
     ++phases_[static_cast<int>(node.origin.phase)];
     in_region_ += node.origin.region != kNone;
-    if (stop_at_ < 0) states_.push_back(trainer_.state());
-    else if (count_ == stop_at_) throw Stop{};
+    if (stop_at_ < 0)
+      states_.push_back(trainer_.state());
+    else if (count_ == stop_at_)
+      throw Stop{};
     ++count_;
   }
   int count() const { return count_; }
@@ -113,7 +120,10 @@ TEST(CaptureFailure, AtEveryOpInTurn) {
     manual_seed(8);
     Trainer undisturbed;
     Injector states(undisturbed);
-    { CapturedStep step = capture([&](const Tensors& in) { return undisturbed(in); }); stops(&states, [&] { step({input()}); }); }
+    {
+      CapturedStep step = capture([&](const Tensors& in) { return undisturbed(in); });
+      stops(&states, [&] { step({input()}); });
+    }
 
     manual_seed(8);
     Trainer trainer;
@@ -153,19 +163,21 @@ TEST(CaptureFailure, AtEveryOpOfACheckedCall) {
   options.mode = CaptureMode::checked;
   bool failing = false;
   int left = 0;
-  CapturedStep step = capture([&](const Tensors& in) {
-    // One op that the capture does not have, ever later: before the step, between its parts.
-    if (failing && left == 0) sin(in[0]);
-    const Tensor y = trainer.fc1(in[0]);
-    if (failing && left == 1) sin(y);
-    const Tensor loss = mean(square(y));
-    if (failing && left == 2) sin(loss);
-    backward(loss);
-    if (failing && left == 3) sin(in[0]);
-    trainer.optimizer.step();
-    trainer.optimizer.zero_grad();
-    return Tensors{loss};
-  }, options);
+  CapturedStep step = capture(
+      [&](const Tensors& in) {
+        // One op that the capture does not have, ever later: before the step, between its parts.
+        if (failing && left == 0) sin(in[0]);
+        const Tensor y = trainer.fc1(in[0]);
+        if (failing && left == 1) sin(y);
+        const Tensor loss = mean(square(y));
+        if (failing && left == 2) sin(loss);
+        backward(loss);
+        if (failing && left == 3) sin(in[0]);
+        trainer.optimizer.step();
+        trainer.optimizer.zero_grad();
+        return Tensors{loss};
+      },
+      options);
   const Tensor x = input();
   for (int i = 0; i < 3; ++i) step({x});
   const MemoryStats before = Allocator::host().stats();

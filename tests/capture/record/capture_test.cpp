@@ -1,12 +1,12 @@
-// The capture scope: what it finds, what its graph computes (run_eagerly() is the oracle), and what it refuses. Whatever happens
-// inside, the eager results stand and the next capture works.
+// The capture scope: what it finds, what its graph computes (run_eagerly() is the oracle), and what it refuses. Whatever
+// happens inside, the eager results stand and the next capture works.
 #include <tapedeck/capture/record/capture.h>
-#include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/allocator.h>
-#include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/engine/messages.h>
@@ -31,7 +31,9 @@ std::vector<Tensor> copied(const std::vector<Tensor>& tensors) {
 struct Net : Module {
   Linear fc1{*this, "fc1", 6, 16}, fc2{*this, "fc2", 16, 4};
   Dropout drop{*this, "drop", 0.5};
-  Tensor operator()(const Tensor& x) { return fc2(checkpoint([&] { return drop(relu(fc1(x))); })); }
+  Tensor operator()(const Tensor& x) {
+    return fc2(checkpoint([&] { return drop(relu(fc1(x))); }));
+  }
 };
 
 Tensor sample_x() { return normal({8, 6}); }
@@ -77,7 +79,8 @@ TEST(Capture, SortsWhatTheStepReads) {
   EXPECT_EQ(g.updates.size(), 1u);
   EXPECT_EQ(captured.state[0].impl(), w.impl());
   const std::string text = captured.report.to_string();
-  for (const char* part : {"inputs:", "x: f32[2]", "state:", "updated: mean", "constants baked in:", "outputs:"}) EXPECT_MENTIONS(text, part);
+  for (const char* part : {"inputs:", "x: f32[2]", "state:", "updated: mean", "constants baked in:", "outputs:"})
+    EXPECT_MENTIONS(text, part);
 }
 
 // A whole training step: the graph verifies, survives its text form, and computes what the step computed.
@@ -97,11 +100,13 @@ TEST(Capture, GraphComputesWhatTheStepComputed) {
   const Captured captured = capture.finish();
   verify(captured.graph);
   const std::string text = print(captured.graph);
-  EXPECT_EQ(print(parse(text, "text", [&](const std::string& name, Literal* literal) {
-    for (const Literal& l : captured.graph.constants)
-      if (l.tensor == Name(name)) return *literal = l, true;
-    return false;
-  })), text);
+  EXPECT_EQ(print(parse(text, "text",
+                        [&](const std::string& name, Literal* literal) {
+                          for (const Literal& l : captured.graph.constants)
+                            if (l.tensor == Name(name)) return *literal = l, true;
+                          return false;
+                        })),
+            text);
   EXPECT_EQ(captured.report.mutated.size(), 4u * 3 + 2) << "parameters, two moments each, the counter, the random state";
   EXPECT_FALSE(loss.requires_grad()) << "the history is on the capture's tape";
   EXPECT_EQ(tape_stats().nodes, 0);
@@ -233,38 +238,60 @@ std::string refused(F&& body) {
 }
 
 TEST(CaptureRefuses, HostReads) {
-  EXPECT_MENTIONS(refused([](Capture& c) { (c.input("x", tensor({1})) * 2).item(); }), "[item] reads a tensor on the host inside a capture");
-  EXPECT_MENTIONS(refused([](Capture& c) { (c.input("x", tensor({1})) * 2).to_vector<float>(); }), "[to_vector] reads a tensor on the host inside a capture");
-  EXPECT_MENTIONS(refused([](Capture& c) { (c.input("x", tensor({1})) * 2).data(); }), "[data] reads a tensor on the host inside a capture");
+  EXPECT_MENTIONS(refused([](Capture& c) { (c.input("x", tensor({1})) * 2).item(); }),
+                  "[item] reads a tensor on the host inside a capture");
+  EXPECT_MENTIONS(refused([](Capture& c) { (c.input("x", tensor({1})) * 2).to_vector<float>(); }),
+                  "[to_vector] reads a tensor on the host inside a capture");
+  EXPECT_MENTIONS(refused([](Capture& c) { (c.input("x", tensor({1})) * 2).data(); }),
+                  "[data] reads a tensor on the host inside a capture");
   // An input itself, or state, would be baked in as well.
-  EXPECT_MENTIONS(refused([](Capture& c) { c.input("x", tensor({1})).item(); }), "[item] reads a tensor on the host inside a capture");
+  EXPECT_MENTIONS(refused([](Capture& c) { c.input("x", tensor({1})).item(); }),
+                  "[item] reads a tensor on the host inside a capture");
 }
 
 TEST(CaptureRefuses, HostWrites) {
   Tensor t = tensor({1});
-  EXPECT_MENTIONS(refused([&](Capture&) { t.mutable_data(); }), "[mutable_data] writes a tensor from the host inside a capture");
+  EXPECT_MENTIONS(refused([&](Capture&) { t.mutable_data(); }),
+                  "[mutable_data] writes a tensor from the host inside a capture");
   EXPECT_MENTIONS(refused([](Capture&) { manual_seed(1); }), "[manual_seed] re-seeds inside a capture");
   Sgd optimizer({ones({1}).requires_grad(true)});
-  EXPECT_MENTIONS(refused([&](Capture&) { optimizer.set_lr(2); }), "[mutable_data] writes a tensor from the host inside a capture");
+  EXPECT_MENTIONS(refused([&](Capture&) { optimizer.set_lr(2); }),
+                  "[mutable_data] writes a tensor from the host inside a capture");
 }
 
 TEST(CaptureRefuses, NestedCaptures) {
   EXPECT_MENTIONS(refused([](Capture&) { Capture inner("inner"); }), "a capture is already open on this thread");
-  EXPECT_MENTIONS(message_of<CaptureError>([] { checkpoint([] { Capture inside("inside"); return tensor({1}); }); }), "cannot open inside a checkpoint region");
+  EXPECT_MENTIONS(message_of<CaptureError>([] {
+                    checkpoint([] {
+                      Capture inside("inside");
+                      return tensor({1});
+                    });
+                  }),
+                  "cannot open inside a checkpoint region");
   expect_clean();
 }
 
 TEST(CaptureRefuses, DuplicateNamesAndForeignInputs) {
-  EXPECT_MENTIONS(refused([](Capture& c) { c.input("x", tensor({1})); c.input("x", tensor({2})); }), "input 'x' is declared twice");
-  EXPECT_MENTIONS(refused([](Capture& c) { c.output("y", c.input("x", tensor({1}))); c.output("y", tensor({2})); }), "output 'y' is declared twice");
-  EXPECT_MENTIONS(refused([](Capture& c) { c.input("y", c.input("x", tensor({1})) * 2); }), "input 'y' was computed inside the capture");
+  EXPECT_MENTIONS(refused([](Capture& c) {
+                    c.input("x", tensor({1}));
+                    c.input("x", tensor({2}));
+                  }),
+                  "input 'x' is declared twice");
+  EXPECT_MENTIONS(refused([](Capture& c) {
+                    c.output("y", c.input("x", tensor({1})));
+                    c.output("y", tensor({2}));
+                  }),
+                  "output 'y' is declared twice");
+  EXPECT_MENTIONS(refused([](Capture& c) { c.input("y", c.input("x", tensor({1})) * 2); }),
+                  "input 'y' was computed inside the capture");
   EXPECT_MENTIONS(refused([](Capture& c) { c.input("x", Tensor()); }), "input 'x' is undefined");
   EXPECT_MENTIONS(refused([](Capture& c) { c.output("y", Tensor()); }), "output 'y' is undefined");
 }
 
 TEST(CaptureRefuses, ModifiedInputs) {
-  EXPECT_MENTIONS(refused([](Capture& c) { apply_in_place(ops::neg, std::vector<Tensor>{c.input("x", tensor({1}))}, nullptr, {}); }),
-                  "the input 'x' f32[1] is modified in place inside the step by 'neg' at ");
+  EXPECT_MENTIONS(
+      refused([](Capture& c) { apply_in_place(ops::neg, std::vector<Tensor>{c.input("x", tensor({1}))}, nullptr, {}); }),
+      "the input 'x' f32[1] is modified in place inside the step by 'neg' at ");
 }
 
 TEST(CaptureRefuses, HistoryFromBefore) {
@@ -278,7 +305,10 @@ TEST(CaptureRefuses, HistoryFromBefore) {
   }
   EXPECT_MENTIONS(text, "whose gradient history began before the capture; detach() it or make it inside");
   Capture capture("step");
-  const Tensor first = [&] { const NoGrad no_grad; return h * 3; }();
+  const Tensor first = [&] {
+    const NoGrad no_grad;
+    return h * 3;
+  }();
   EXPECT_THROW(h * 3, CaptureError) << "read first without a gradient, then with one";
 }
 
@@ -322,13 +352,18 @@ TEST(CaptureRefuses, SharedBytes) {
   w.name("w").role(Role::parameter);
   const Tensor outside = slice(w, 0, 0, 1);
   EXPECT_MENTIONS(refused([&](Capture&) {
-    add(outside, outside);
-    apply_in_place(ops::neg, std::vector<Tensor>{w}, nullptr, {});
-  }), "shares its bytes with 'w', which the step modifies in place");
+                    add(outside, outside);
+                    apply_in_place(ops::neg, std::vector<Tensor>{w}, nullptr, {});
+                  }),
+                  "shares its bytes with 'w', which the step modifies in place");
 }
 
 TEST(CaptureRefuses, LeavesMadeInside) {
-  EXPECT_MENTIONS(refused([](Capture& c) { Tensor y = c.input("x", tensor({1})) * 2; y.requires_grad(true); }), "was computed inside the capture");
+  EXPECT_MENTIONS(refused([](Capture& c) {
+                    Tensor y = c.input("x", tensor({1})) * 2;
+                    y.requires_grad(true);
+                  }),
+                  "was computed inside the capture");
 }
 
 // ---- failures half way ----
@@ -337,7 +372,9 @@ struct Stop {};
 
 // A step that stops after `k` of its parts. Returns false once k is beyond the end.
 bool run_until(int k, Net& net, Optimizer& optimizer, const Tensor& x, const Tensor& y) {
-  auto part = [&] { if (k-- == 0) throw Stop{}; };
+  auto part = [&] {
+    if (k-- == 0) throw Stop{};
+  };
   try {
     Capture capture("step");
     part();

@@ -1,9 +1,10 @@
-// Checked mode: the first op that is not the captured one is reported where it happens, with both ops, and the step stays usable (C8, I14).
+// Checked mode: the first op that is not the captured one is reported where it happens, with both ops, and the step stays
+// usable (C8, I14).
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/inplace.h>
-#include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/nn/nn.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -48,8 +49,17 @@ std::string line(int n) { return "(checked_call_test.cpp:" + std::to_string(n) +
 
 TEST(Checked, OperatorMismatch) {
   int then = 0, now = 0;
-  Switch s([&](const Tensors& in) -> Tensors { const Tensor a = in[0] + in[0]; then = __LINE__; return {exp(a)}; },
-           [&](const Tensors& in) -> Tensors { const Tensor a = in[0] + in[0]; now = __LINE__; return {sin(a)}; });
+  Switch s(
+      [&](const Tensors& in) -> Tensors {
+        const Tensor a = in[0] + in[0];
+        then = __LINE__;
+        return {exp(a)};
+      },
+      [&](const Tensors& in) -> Tensors {
+        const Tensor a = in[0] + in[0];
+        now = __LINE__;
+        return {sin(a)};
+      });
   const std::string text = s.report({tensor({1, 2})});
   EXPECT_MENTIONS(text, "operator mismatch at node 1: the capture has `");
   EXPECT_MENTIONS(text, "exp(");
@@ -59,19 +69,32 @@ TEST(Checked, OperatorMismatch) {
 }
 
 TEST(Checked, OperandMismatch) {
-  Switch s([](const Tensors& in) -> Tensors { const Tensor a = exp(in[0]), b = sin(in[0]); return {a - b}; },
-           [](const Tensors& in) -> Tensors { const Tensor a = exp(in[0]), b = sin(in[0]); return {b - a}; });
+  Switch s(
+      [](const Tensors& in) -> Tensors {
+        const Tensor a = exp(in[0]), b = sin(in[0]);
+        return {a - b};
+      },
+      [](const Tensors& in) -> Tensors {
+        const Tensor a = exp(in[0]), b = sin(in[0]);
+        return {b - a};
+      });
   EXPECT_MENTIONS(s.report({tensor({1})}), "operand mismatch (operand 0 is another value) at node 2");
 }
 
 TEST(Checked, OperandCountMismatch) {
-  Switch s([](const Tensors& in) -> Tensors { return {concat({in[0], in[0]}, 0)}; },
-           [](const Tensors& in) -> Tensors { return {concat({in[0], in[0], in[0]}, 0)}; });
+  Switch s(
+      [](const Tensors& in) -> Tensors {
+        return {concat({in[0], in[0]}, 0)};
+      },
+      [](const Tensors& in) -> Tensors {
+        return {concat({in[0], in[0], in[0]}, 0)};
+      });
   EXPECT_MENTIONS(s.report({tensor({1})}), "operand mismatch (2 operands, then 3) at node 0");
 }
 
 TEST(Checked, AnotherInput) {
-  Switch s([](const Tensors& in) -> Tensors { return {exp(in[0])}; }, [](const Tensors& in) -> Tensors { return {exp(in[1])}; });
+  Switch s([](const Tensors& in) -> Tensors { return {exp(in[0])}; },
+           [](const Tensors& in) -> Tensors { return {exp(in[1])}; });
   EXPECT_MENTIONS(s.report({tensor({1}), tensor({2})}), "operand mismatch (operand 0 is another value) at node 0");
 }
 
@@ -84,45 +107,68 @@ TEST(Checked, DtypeAndTypeMismatch) {
 }
 
 TEST(Checked, AttributeMismatch) {
-  Switch s([](const Tensors& in) -> Tensors { return {sum(in[0], {0})}; }, [](const Tensors& in) -> Tensors { return {sum(in[0], {1})}; });
+  Switch s([](const Tensors& in) -> Tensors { return {sum(in[0], {0})}; },
+           [](const Tensors& in) -> Tensors { return {sum(in[0], {1})}; });
   EXPECT_MENTIONS(s.report({ones({2, 2})}), "attribute mismatch at node 0");
 }
 
 TEST(Checked, ConstantDiffers) {
   Switch s([](const Tensors& in) -> Tensors { return {in[0] * 2}; }, [](const Tensors& in) -> Tensors { return {in[0] * 3}; });
-  EXPECT_MENTIONS(s.report({tensor({1})}), "constant differs (operand 1, f32[]; pass it as an input, or make it a HostScalar) at node 0");
+  EXPECT_MENTIONS(s.report({tensor({1})}),
+                  "constant differs (operand 1, f32[]; pass it as an input, or make it a HostScalar) at node 0");
 }
 
 TEST(Checked, AnotherStateTensor) {
   Tensor a = tensor({1}), b = tensor({1});
   a.name("a").role(Role::parameter);
   b.name("b").role(Role::parameter);
-  Switch s([&](const Tensors& in) -> Tensors { return {in[0] * a}; }, [&](const Tensors& in) -> Tensors { return {in[0] * b}; });
+  Switch s([&](const Tensors& in) -> Tensors { return {in[0] * a}; },
+           [&](const Tensors& in) -> Tensors { return {in[0] * b}; });
   EXPECT_MENTIONS(s.report({tensor({1})}), "operand 1 was the tensor 'a' f32[1], and is another tensor now");
 }
 
 TEST(Checked, TooManyAndTooFew) {
-  Switch more([](const Tensors& in) -> Tensors { return {exp(in[0])}; }, [](const Tensors& in) -> Tensors { const Tensor y = exp(in[0]); sin(y); return {y}; });
+  Switch more([](const Tensors& in) -> Tensors { return {exp(in[0])}; },
+              [](const Tensors& in) -> Tensors {
+                const Tensor y = exp(in[0]);
+                sin(y);
+                return {y};
+              });
   EXPECT_MENTIONS(more.report({tensor({1})}), "too many ops at node 1: the capture has the end, this call `");
-  Switch fewer([](const Tensors& in) -> Tensors { const Tensor y = exp(in[0]); sin(y); return {y}; }, [](const Tensors& in) -> Tensors { return {exp(in[0])}; });
+  Switch fewer(
+      [](const Tensors& in) -> Tensors {
+        const Tensor y = exp(in[0]);
+        sin(y);
+        return {y};
+      },
+      [](const Tensors& in) -> Tensors { return {exp(in[0])}; });
   const std::string text = fewer.report({tensor({1})});
   EXPECT_MENTIONS(text, "too few ops at node 1: the capture has `");
   EXPECT_MENTIONS(text, ", this call the end");
 }
 
 TEST(Checked, OtherResultsAndOtherWrites) {
-  Switch results([](const Tensors& in) -> Tensors { const Tensor a = exp(in[0]), b = sin(in[0]); return {a}; },
-                 [](const Tensors& in) -> Tensors { const Tensor a = exp(in[0]), b = sin(in[0]); return {b}; });
+  Switch results(
+      [](const Tensors& in) -> Tensors {
+        const Tensor a = exp(in[0]), b = sin(in[0]);
+        return {a};
+      },
+      [](const Tensors& in) -> Tensors {
+        const Tensor a = exp(in[0]), b = sin(in[0]);
+        return {b};
+      });
   EXPECT_MENTIONS(results.report({tensor({1})}), "result 0 of the step is another value than in the capture");
   Tensor w = tensor({1});
   w.name("w").role(Role::statistic);
   CapturedStepOptions options;
   options.mode = CaptureMode::checked;
   bool in_place = true;
-  CapturedStep writes = capture([&](const Tensors& in) -> Tensors { return {in_place ? add_(w, in[0]) * 1 : add(w, in[0]) * 1}; }, options);
+  CapturedStep writes =
+      capture([&](const Tensors& in) -> Tensors { return {in_place ? add_(w, in[0]) * 1 : add(w, in[0]) * 1}; }, options);
   for (int i = 0; i < 3; ++i) writes({tensor({1})});
   in_place = false;
-  EXPECT_MENTIONS(message_of<CaptureError>([&] { writes({tensor({1})}); }), "the step wrote 'w' f32[1] otherwise than in the capture");
+  EXPECT_MENTIONS(message_of<CaptureError>([&] { writes({tensor({1})}); }),
+                  "the step wrote 'w' f32[1] otherwise than in the capture");
 }
 
 // The check stops at the op: what comes after it has not run, what came before stands.
@@ -154,15 +200,17 @@ TEST(Checked, AFailedCheckStaysFailed) {
   bool odd = false;
   CapturedStepOptions options;
   options.mode = CaptureMode::checked;
-  CapturedStep step = capture([&](const Tensors& in) -> Tensors {
-    if (odd) {
-      try {
-        sin(in[0]);
-      } catch (const CaptureError&) {
-      }
-    }
-    return {exp(in[0])};
-  }, options);
+  CapturedStep step = capture(
+      [&](const Tensors& in) -> Tensors {
+        if (odd) {
+          try {
+            sin(in[0]);
+          } catch (const CaptureError&) {
+          }
+        }
+        return {exp(in[0])};
+      },
+      options);
   for (int i = 0; i < 3; ++i) step({tensor({1})});
   odd = true;
   EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({1})}); }), "operator mismatch at node 0");

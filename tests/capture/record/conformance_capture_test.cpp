@@ -1,19 +1,19 @@
-// Behaviours that other systems test of their captures, under the numbers they bear in our list. The oracle is eager code, or arithmetic
-// done by hand.
-#include <tapedeck/capture/record/capture.h>
-#include <tapedeck/capture/step/captured_step.h>
-#include <tapedeck/capture/replay/shared_memory.h>
+// Behaviours that other systems test of their captures, under the numbers they bear in our list. The oracle is eager code, or
+// arithmetic done by hand.
 #include <tapedeck/capture/file/file.h>
-#include <tapedeck/capture/record/host_scalar.h>
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/record/host_scalar.h>
 #include <tapedeck/capture/replay/replay_pool.h>
+#include <tapedeck/capture/replay/shared_memory.h>
+#include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/allocator.h>
-#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/host.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <tapedeck/tests/capture/temporary_folder.h>
 #include <tapedeck/tests/engine/messages.h>
@@ -42,7 +42,8 @@ TEST(ConformanceCapture, T47_DebugTap) {
   auto seen = std::make_shared<Floats>();
   auto body = [seen](const Tensors& in) -> Tensors {
     const Tensor a = in[0] + 0.75;
-    on_host(a, [seen](const Tensor& t) { seen->push_back(static_cast<float>(t.item())); }, "tap");
+    on_host(
+        a, [seen](const Tensor& t) { seen->push_back(static_cast<float>(t.item())); }, "tap");
     return {a * 1.75 + 2.5};
   };
   EXPECT_EQ(body({tensor({0.5f})})[0].item(), 4.6875) << "eager";
@@ -94,10 +95,17 @@ TEST(ConformanceCapture, T47_TapsInRegionsAndBackwardAreCalledOnce) {
 }
 
 TEST(ConformanceCapture, T47_AFailingTap) {
-  struct Mine : std::runtime_error { using std::runtime_error::runtime_error; };
+  struct Mine : std::runtime_error {
+    using std::runtime_error::runtime_error;
+  };
   auto fail = std::make_shared<bool>(true);
   CapturedStep step = capture([fail](const Tensors& in) -> Tensors {
-    on_host(in[0], [fail](const Tensor&) { if (*fail) throw Mine("no good"); }, "tap");
+    on_host(
+        in[0],
+        [fail](const Tensor&) {
+          if (*fail) throw Mine("no good");
+        },
+        "tap");
     return {in[0] * 2};
   });
   EXPECT_THROW(step({tensor({1})}), Mine) << "the same exception, while recording";
@@ -114,7 +122,8 @@ TEST(ConformanceCapture, T47_AFailingTap) {
 TEST(ConformanceCapture, T47_TapsCannotBeSaved) {
   Capture scope("main");
   const Tensor x = scope.input("x", tensor({1}));
-  on_host(x, [](const Tensor&) {}, "tap");
+  on_host(
+      x, [](const Tensor&) {}, "tap");
   scope.output("y", x + 1);
   TapeFile file;
   file.captured = scope.finish().graph;
@@ -135,7 +144,8 @@ TEST(ConformanceCapture, T57_BoundTensorsAreNotAllocated) {
   const Captured captured = scope.finish();
   PlanOptions options;
   options.alignment = 4;
-  EXPECT_LE(make_plan(captured.graph, options).arena_bytes, 2 * 4) << "the second of a*k and the sum takes over the bytes of the first";
+  EXPECT_LE(make_plan(captured.graph, options).arena_bytes, 2 * 4)
+      << "the second of a*k and the sum takes over the bytes of the first";
   options.sharing = Sharing::none;
   const Plan plan = make_plan(captured.graph, options);
   EXPECT_EQ(plan.arena_bytes, 2 * 4) << "a*k and the sum are unbound, and alive together; the result is handed out";
@@ -159,10 +169,12 @@ TEST(ConformanceCapture, T58_TwoStreams) {
   CapturedStepOptions options;
   options.executor.threads = 2;
   options.plan.segment_us = 0;
-  CapturedStep step = capture([](const Tensors& in) -> Tensors {
-    const Tensor q = (in[0] * 0.21) / (in[1] + 3.2);
-    return {log(q) + exp(q)};
-  }, options);
+  CapturedStep step = capture(
+      [](const Tensors& in) -> Tensors {
+        const Tensor q = (in[0] * 0.21) / (in[1] + 3.2);
+        return {log(q) + exp(q)};
+      },
+      options);
   for (int i = 0; i < 5; ++i)
     EXPECT_NEAR(step({tensor({2}), tensor({2.2f})})[0].item(), std::log(0.0777778) + std::exp(0.0777778), 1e-5);
 }
@@ -270,10 +282,13 @@ TEST(ConformanceCapture, T82_ExcludedStretch) {
     auto calls = std::make_shared<int>(0);
     auto body = [&net, &optimizer, calls](const Tensors& in) -> Tensors {
       const Tensor h = net.fc1(in[0]);
-      const Tensor g = exclude_from_capture({h}, [calls](const Tensors& xs) -> Tensors {
-        ++*calls;
-        return {sum(xs[0]).item() > 0.5 ? tanh(xs[0]) : xs[0] * xs[0]};  // a branch on a value
-      }, "branch")[0];
+      const Tensor g = exclude_from_capture(
+          {h},
+          [calls](const Tensors& xs) -> Tensors {
+            ++*calls;
+            return {sum(xs[0]).item() > 0.5 ? tanh(xs[0]) : xs[0] * xs[0]};  // a branch on a value
+          },
+          "branch")[0];
       const Tensor loss = cross_entropy(net.fc2(g), in[1]);
       backward(loss);
       optimizer.step();
@@ -301,21 +316,28 @@ TEST(ConformanceCapture, T82_ExcludedStretchThatHidesAGradient) {
   CapturedStep step = capture([&](const Tensors& in) -> Tensors {
     return exclude_from_capture({in[0]}, [&](const Tensors& xs) -> Tensors { return {xs[0] * w}; });
   });
-  EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({1})}); }), "depends on a tensor that needs a gradient and is no operand; pass it too");
+  EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({1})}); }),
+                  "depends on a tensor that needs a gradient and is no operand; pass it too");
 }
 
 TEST(ConformanceCapture, T82_ExcludedStretchOfAnotherType) {
   bool wide = false;
   CapturedStep step = capture([&wide](const Tensors& in) -> Tensors {
-    return exclude_from_capture({in[0]}, [&wide](const Tensors& xs) -> Tensors { return {wide ? concat({xs[0], xs[0]}, 0) : xs[0]}; });
+    return exclude_from_capture({in[0]}, [&wide](const Tensors& xs) -> Tensors {
+      return {wide ? concat({xs[0], xs[0]}, 0) : xs[0]};
+    });
   });
   for (int i = 0; i < 3; ++i) step({tensor({1})});
   wide = true;
-  EXPECT_MENTIONS(message_of<ExecutionError>([&] { step({tensor({1})}); }), "the function returned f32[2] as result 0, f32[1] when it was recorded");
+  EXPECT_MENTIONS(message_of<ExecutionError>([&] { step({tensor({1})}); }),
+                  "the function returned f32[2] as result 0, f32[1] when it was recorded");
 }
 
 TEST(ConformanceCapture, T82_OutputCopy) {
-  CapturedStep step = capture([](const Tensors& in) -> Tensors { const Tensor y = in[0] + 1; return {y, y}; });
+  CapturedStep step = capture([](const Tensors& in) -> Tensors {
+    const Tensor y = in[0] + 1;
+    return {y, y};
+  });
   for (int i = 0; i < 4; ++i) {
     const Tensors out = step({tensor({1})});
     add_(out[0], 5);
@@ -333,14 +355,18 @@ TEST(ConformanceCapture, T86_Bind) {
     double (*dy)(double x, double y);
   };
   const Case cases[] = {
-      {"add", [](const Arg& a, const Arg& b) { return add(a, b); }, [](double, double) { return 1.0; }, [](double, double) { return 1.0; }},
-      {"sub", [](const Arg& a, const Arg& b) { return sub(a, b); }, [](double, double) { return 1.0; }, [](double, double) { return -1.0; }},
-      {"mul", [](const Arg& a, const Arg& b) { return mul(a, b); }, [](double, double y) { return y; }, [](double x, double) { return x; }},
-      {"div", [](const Arg& a, const Arg& b) { return div(a, b); }, [](double, double y) { return 1 / y; }, [](double x, double y) { return -x / (y * y); }},
-      {"maximum", [](const Arg& a, const Arg& b) { return maximum(a, b); }, [](double x, double y) { return x >= y ? 1.0 : 0.0; },
-       [](double x, double y) { return y > x ? 1.0 : 0.0; }},
-      {"minimum", [](const Arg& a, const Arg& b) { return minimum(a, b); }, [](double x, double y) { return x <= y ? 1.0 : 0.0; },
-       [](double x, double y) { return y < x ? 1.0 : 0.0; }},
+      {"add", [](const Arg& a, const Arg& b) { return add(a, b); }, [](double, double) { return 1.0; },
+       [](double, double) { return 1.0; }},
+      {"sub", [](const Arg& a, const Arg& b) { return sub(a, b); }, [](double, double) { return 1.0; },
+       [](double, double) { return -1.0; }},
+      {"mul", [](const Arg& a, const Arg& b) { return mul(a, b); }, [](double, double y) { return y; },
+       [](double x, double) { return x; }},
+      {"div", [](const Arg& a, const Arg& b) { return div(a, b); }, [](double, double y) { return 1 / y; },
+       [](double x, double y) { return -x / (y * y); }},
+      {"maximum", [](const Arg& a, const Arg& b) { return maximum(a, b); },
+       [](double x, double y) { return x >= y ? 1.0 : 0.0; }, [](double x, double y) { return y > x ? 1.0 : 0.0; }},
+      {"minimum", [](const Arg& a, const Arg& b) { return minimum(a, b); },
+       [](double x, double y) { return x <= y ? 1.0 : 0.0; }, [](double x, double y) { return y < x ? 1.0 : 0.0; }},
   };
   for (const Case& c : cases)
     for (double segment_us : {0.0, 50.0}) {  // every node a task of its own, and bulked
@@ -348,19 +374,22 @@ TEST(ConformanceCapture, T86_Bind) {
       CapturedStepOptions options;
       options.plan.segment_us = segment_us;
       options.executor.threads = 2;
-      CapturedStep step = capture([&](const Tensors& in) -> Tensors {
-        a.set_grad(Tensor());
-        b.set_grad(Tensor());
-        const Tensor y = c.f(a, b);
-        BackwardOptions backward_options;
-        backward_options.head = in[0];
-        backward(y, backward_options);
-        return {y};
-      }, options);
+      CapturedStep step = capture(
+          [&](const Tensors& in) -> Tensors {
+            a.set_grad(Tensor());
+            b.set_grad(Tensor());
+            const Tensor y = c.f(a, b);
+            BackwardOptions backward_options;
+            backward_options.head = in[0];
+            backward(y, backward_options);
+            return {y};
+          },
+          options);
       for (int i = 1; i <= 4; ++i) {
         const Tensor g = tensor({1.f * static_cast<float>(i), 2, -1, 0.5f});
         step({g});
-        const Floats x = values(a.detach()), y = values(b.detach()), h = values(g), da = values(a.grad()), db = values(b.grad());
+        const Floats x = values(a.detach()), y = values(b.detach()), h = values(g), da = values(a.grad()),
+                     db = values(b.grad());
         for (std::size_t k = 0; k < 4; ++k) {
           EXPECT_NEAR(da[k], h[k] * c.dx(x[k], y[k]), 1e-5 * std::abs(da[k])) << c.name << " " << i;
           EXPECT_NEAR(db[k], h[k] * c.dy(x[k], y[k]), 1e-5 * std::abs(db[k])) << c.name << " " << i;
@@ -520,8 +549,10 @@ TEST(ConformanceCapture, T116_DropoutFollowsTheMode) {
     net.train(i % 4 < 2);
     next_step();
     const double total = sum(step({x})[0]).item();
-    if (i % 4 < 2) EXPECT_TRUE(total > 800 && total < 1200 && total != 1000) << total;
-    else EXPECT_EQ(total, 1000);
+    if (i % 4 < 2)
+      EXPECT_TRUE(total > 800 && total < 1200 && total != 1000) << total;
+    else
+      EXPECT_EQ(total, 1000);
   }
   EXPECT_EQ(step.recordings(), 4);
 }
@@ -547,7 +578,8 @@ TEST(ConformanceCapture, T117_ErrorsOfReplays) {
 
 // ---- state ----
 
-// Exactly what a step of batch norm, dropout and AdamW keeps, by name and role; learning rates are inputs, the counter is state.
+// Exactly what a step of batch norm, dropout and AdamW keeps, by name and role; learning rates are inputs, the counter is
+// state.
 TEST(ConformanceCapture, StateOfATrainingStep) {
   manual_seed(5);
   struct Net : Module {
@@ -566,18 +598,21 @@ TEST(ConformanceCapture, StateOfATrainingStep) {
   scope.output("loss", loss);
   const Captured c = scope.finish();
   std::vector<std::string> inputs, state;
-  for (ValueId v = 0; v < c.graph.n_inputs; ++v) inputs.push_back(c.graph.value_name(v) + " " + to_string(c.graph.values[v].type));
+  for (ValueId v = 0; v < c.graph.n_inputs; ++v)
+    inputs.push_back(c.graph.value_name(v) + " " + to_string(c.graph.values[v].type));
   for (ValueId v = c.graph.n_inputs; v < c.graph.n_inputs + c.graph.n_state; ++v)
     state.push_back(c.graph.value_name(v) + " " + role_name(c.graph.values[v].role));
   std::sort(state.begin(), state.end());
   EXPECT_EQ(inputs, (std::vector<std::string>{"x f32[5,3]", "lr f32[]"}));
-  EXPECT_EQ(state, (std::vector<std::string>{
-                       "adamw.steps counter", "bn.bias parameter", "bn.bias.m moment", "bn.bias.v moment", "bn.running_mean statistic",
-                       "bn.running_var statistic", "bn.weight parameter", "bn.weight.m moment", "bn.weight.v moment", "fc.bias parameter",
-                       "fc.bias.m moment", "fc.bias.v moment", "fc.weight parameter", "fc.weight.m moment", "fc.weight.v moment", "rng rng"}));
+  EXPECT_EQ(state, (std::vector<std::string>{"adamw.steps counter", "bn.bias parameter", "bn.bias.m moment", "bn.bias.v moment",
+                                             "bn.running_mean statistic", "bn.running_var statistic", "bn.weight parameter",
+                                             "bn.weight.m moment", "bn.weight.v moment", "fc.bias parameter",
+                                             "fc.bias.m moment", "fc.bias.v moment", "fc.weight parameter",
+                                             "fc.weight.m moment", "fc.weight.v moment", "rng rng"}));
   EXPECT_EQ(c.report.mutated.size(), state.size()) << "all of it is updated";
   EXPECT_EQ(c.graph.updates.size(), state.size());
-  for (const auto& constant : c.report.constants) EXPECT_EQ(constant.type.shape.rank, 0) << "numbers of the formulas: " << c.report.to_string();
+  for (const auto& constant : c.report.constants)
+    EXPECT_EQ(constant.type.shape.rank, 0) << "numbers of the formulas: " << c.report.to_string();
   ASSERT_EQ(c.report.random.size(), 2u);
   EXPECT_EQ(c.report.random[0].name, "rng");
 }
@@ -593,29 +628,34 @@ TEST(ConformanceCapture, ExplainSaysAllOfIt) {
   const Tensor table = ones({20});
   CapturedStepOptions options;
   options.input_names = {"x"};
-  CapturedStep step = capture([&](const Tensors& in) -> Tensors {
-    const Tensor y = dropout((*fc)(in[0]), 0.5);
-    on_host(y, [](const Tensor&) {}, "watch");
-    const Tensor loss = sum(y) + sum(table);
-    backward(loss);
-    optimizer.step();
-    return {loss};
-  }, options);
+  CapturedStep step = capture(
+      [&](const Tensors& in) -> Tensors {
+        const Tensor y = dropout((*fc)(in[0]), 0.5);
+        on_host(
+            y, [](const Tensor&) {}, "watch");
+        const Tensor loss = sum(y) + sum(table);
+        backward(loss);
+        optimizer.step();
+        return {loss};
+      },
+      options);
   for (int i = 0; i < 4; ++i) {
     optimizer.zero_grad();
     step({ones({2, 3})});
   }
   const std::string text = step.explain();
-  for (const char* part : {"recorded 2 times, replayed 2 times", "for (f32[2,3]): first call", "inputs:\n  x: f32[2,3]  declared", "  lr: f32[]",
-                           "  fc.weight: f32[3,4]  parameter", "updated: ", "  fc.weight: by 'sgd", "random:\n  rng: i64[2]  seed and step",
-                           "constants baked in:\n  constant: f32[20]  80 bytes, first read by 'sum' at conformance_capture_test.cpp:",
-                           "host calls:\n  watch: f32[2,4]", "outputs:\n  out0: f32[]", "gradients left:\n  grad.fc.weight", "segments"})
+  for (const char* part :
+       {"recorded 2 times, replayed 2 times", "for (f32[2,3]): first call", "inputs:\n  x: f32[2,3]  declared", "  lr: f32[]",
+        "  fc.weight: f32[3,4]  parameter", "updated: ", "  fc.weight: by 'sgd", "random:\n  rng: i64[2]  seed and step",
+        "constants baked in:\n  constant: f32[20]  80 bytes, first read by 'sum' at conformance_capture_test.cpp:",
+        "host calls:\n  watch: f32[2,4]", "outputs:\n  out0: f32[]", "gradients left:\n  grad.fc.weight", "segments"})
     EXPECT_MENTIONS(text, part);
   ASSERT_NE(step.plan(), nullptr);
   EXPECT_GT(step.plan()->peak_bytes, 0);
   const std::string json = step.explain_json();
   EXPECT_EQ(JsonDocument(json).root().find("programs")->size(), 1u) << "it is JSON";
-  for (const char* part : {"\"schema\":\"tapedeck.explain/1\"", "\"recordings\":2", "\"replays\":2", "\"reasons\":[\"first call\"]", "\"bytes\":80"})
+  for (const char* part : {"\"schema\":\"tapedeck.explain/1\"", "\"recordings\":2", "\"replays\":2",
+                           "\"reasons\":[\"first call\"]", "\"bytes\":80"})
     EXPECT_MENTIONS(json, part);
 }
 

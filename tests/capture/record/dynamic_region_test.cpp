@@ -1,12 +1,12 @@
-// Boolean masks inside a capture: what depends on the number of selected elements runs unplanned, and is never silently wrong. The oracle
-// is the eager run of the same code.
+// Boolean masks inside a capture: what depends on the number of selected elements runs unplanned, and is never silently wrong.
+// The oracle is the eager run of the same code.
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
-#include <tapedeck/capture/planner/planner.h>
-#include <tapedeck/engine/nn/nn.h>
-#include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/ops/dynamic.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/nn/nn.h>
+#include <tapedeck/engine/ops/dynamic.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/engine/messages.h>
@@ -27,7 +27,8 @@ Tensor mask_of(const std::vector<int>& held) {
 Tensor table() { return from_vector(std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8, 9}, {3, 3}); }
 
 std::size_t nodes_named(const Graph& g, std::string_view op) {
-  return static_cast<std::size_t>(std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return op == n.op->name; }));
+  return static_cast<std::size_t>(
+      std::count_if(g.nodes.begin(), g.nodes.end(), [&](const Node& n) { return op == n.op->name; }));
 }
 
 TEST(DynamicRegion, T118_RowsByAMaskAndTheirGradient) {
@@ -97,7 +98,8 @@ std::vector<Tensor> train(bool captured, const std::vector<std::vector<int>>& ma
   std::vector<Tensor> results;
   for (const std::vector<int>& held : masks) {
     std::vector<float> values;
-    for (int i = 0; i < 15; ++i) values.push_back(static_cast<float>((i * 7 + static_cast<int>(results.size()) * 3) % 11) / 4 - 1);
+    for (int i = 0; i < 15; ++i)
+      values.push_back(static_cast<float>((i * 7 + static_cast<int>(results.size()) * 3) % 11) / 4 - 1);
     const std::vector<Tensor> in{from_vector(values, {5, 3}), mask_of(held)};
     results.push_back((captured ? step(in) : fn(in))[0].detach());
   }
@@ -107,7 +109,8 @@ std::vector<Tensor> train(bool captured, const std::vector<std::vector<int>>& ma
 }
 
 TEST(DynamicRegion, ATrainingStepEqualsEagerWhateverTheMask) {
-  const std::vector<std::vector<int>> masks{{0, 1, 1, 0, 1}, {1, 1, 0, 0, 0}, {1, 1, 1, 1, 1}, {0, 0, 0, 0, 1}, {0, 0, 0, 0, 0}, {1, 0, 1, 1, 1}};
+  const std::vector<std::vector<int>> masks{{0, 1, 1, 0, 1}, {1, 1, 0, 0, 0}, {1, 1, 1, 1, 1},
+                                            {0, 0, 0, 0, 1}, {0, 0, 0, 0, 0}, {1, 0, 1, 1, 1}};
   int recordings = 0, none = 0;
   const std::vector<Tensor> eager = train(false, masks, &none), captured = train(true, masks, &recordings);
   EXPECT_EQ(recordings, 2);
@@ -125,14 +128,16 @@ TEST(DynamicRegion, ResultsOfASizeThatOnlyARunKnowsAreRefused) {
   // With a count it is a plan like any other.
   const StepFunction counted = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{boolean_mask(in[0], in[1], 2)}; };
   CapturedStep fixed = capture(counted);
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(bit_equal(fixed({table(), mask_of({1, 0, 1})})[0], boolean_mask(table(), mask_of({1, 0, 1}))));
+  for (int i = 0; i < 4; ++i)
+    EXPECT_TRUE(bit_equal(fixed({table(), mask_of({1, 0, 1})})[0], boolean_mask(table(), mask_of({1, 0, 1}))));
   EXPECT_EQ(fixed.replays(), 2);
 }
 
 TEST(DynamicRegion, AFullyStaticCaptureRefusesTheOp) {
   CapturedStepOptions options;
   options.fully_static = true;
-  CapturedStep step = capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{sum(boolean_mask(in[0], in[1]))}; }, options);
+  CapturedStep step =
+      capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{sum(boolean_mask(in[0], in[1]))}; }, options);
   const std::string refused = message_of<CaptureError>([&] { step({table(), mask_of({0, 1, 1})}); });
   EXPECT_TRUE(mentions(refused, "[nonzero]")) << refused;
   EXPECT_TRUE(mentions(refused, "fully static")) << refused;

@@ -1,4 +1,5 @@
-// The model registry, the options of its models, and every model in it: recorded twice alike, trainable, abstract without making data.
+// The model registry, the options of its models, and every model in it: recorded twice alike, trainable, abstract without
+// making data.
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/eager/tape.h>
@@ -37,7 +38,8 @@ TEST(Models, RecordTheSameGraphEveryTime) {
       const ModelOptions options{.batch = 2, .optimizer = optimizer};
       const Captured a = record_model(model, options), b = record_model(model, options);
       EXPECT_EQ(print(a.graph), print(b.graph)) << model.name << ' ' << optimizer;
-      for (std::size_t i = 0; i < a.state.size(); ++i) EXPECT_TRUE(bit_equal(a.state[i], b.state[i])) << a.state[i].name().view();
+      for (std::size_t i = 0; i < a.state.size(); ++i)
+        EXPECT_TRUE(bit_equal(a.state[i], b.state[i])) << a.state[i].name().view();
       verify(a.graph);
       EXPECT_EQ(a.graph.values[0].type.shape[0], 2);
     }
@@ -97,7 +99,9 @@ TEST(Models, DefaultsStandForWhatIsNotGiven) {
 
 TEST(Models, OptionsThatMakeNoSenseAreErrors) {
   const Model model{"net", "", nullptr, {"batch", "width"}, {.batch = 8, .width = 32}};
-  const auto mistake = [&](const ModelOptions& given) { return testing::message_of<UsageError>([&] { with_defaults(model, given); }); };
+  const auto mistake = [&](const ModelOptions& given) {
+    return testing::message_of<UsageError>([&] { with_defaults(model, given); });
+  };
   EXPECT_EQ(mistake({.image = 32}), "model net takes no image; it takes batch, width");
   EXPECT_EQ(mistake({.seq = 32}), "model net takes no seq; it takes batch, width");
   EXPECT_EQ(mistake({.layers = 1}), "model net takes no layers; it takes batch, width");

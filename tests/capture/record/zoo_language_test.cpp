@@ -1,7 +1,7 @@
 // The language models of the zoo: their sizes, that they are what they say, and that replays of them are eager runs.
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/record/model_registry.h>
-#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
 

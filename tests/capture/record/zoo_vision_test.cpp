@@ -1,7 +1,7 @@
 // The vision models: sizes as published, options that reach the graph, and small ones replayed bit for bit.
-#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/tests/capture/replay_check.h>
 #include <tapedeck/tests/engine/messages.h>
 
@@ -41,9 +41,11 @@ TEST(ZooVision, ParametersAreThePublishedOnes) {
 
 // Thirteen convolutions down with a batch norm each; their mirror image, of which the last has a bias and no batch norm.
 TEST(ZooVision, SegnetIsSymmetric) {
-  const std::int64_t down = 9 * (3 * 64 + 64 * 64 + 64 * 128 + 128 * 128 + 128 * 256 + 2 * 256 * 256 + 256 * 512 + 5 * 512 * 512);
+  const std::int64_t down =
+      9 * (3 * 64 + 64 * 64 + 64 * 128 + 128 * 128 + 128 * 256 + 2 * 256 * 256 + 256 * 512 + 5 * 512 * 512);
   const std::int64_t down_norms = 2 * (2 * 64 + 2 * 128 + 3 * 256 + 6 * 512);
-  const std::int64_t up = 9 * (5 * 512 * 512 + 512 * 256 + 2 * 256 * 256 + 256 * 128 + 128 * 128 + 128 * 64 + 64 * 64 + 64 * 21) + 21;
+  const std::int64_t up =
+      9 * (5 * 512 * 512 + 512 * 256 + 2 * 256 * 256 + 256 * 128 + 128 * 128 + 128 * 64 + 64 * 64 + 64 * 21) + 21;
   const std::int64_t up_norms = 2 * (5 * 512 + 3 * 256 + 2 * 128 + 2 * 64);
   EXPECT_EQ(parameters(types_of("segnet")), down + down_norms + up + up_norms);
 }
@@ -56,7 +58,8 @@ TEST(ZooVision, OptionsReachTheGraph) {
   const Graph unet = types_of("unet", {.batch = 1, .image = 48, .width = 4});
   EXPECT_EQ(unet.values[1].type, (Type{DType::i32, {1, 48, 48}}));
   const Graph vit = types_of("vit_b16", {.image = 32, .layers = 2, .width = 128});
-  EXPECT_EQ(parameters(vit), 3 * 16 * 16 * 128 + 128 + 128 + 5 * 128 + 2 * (12 * 128 * 128 + 13 * 128) + 2 * 128 + 128 * 1000 + 1000);
+  EXPECT_EQ(parameters(vit),
+            3 * 16 * 16 * 128 + 128 + 128 + 5 * 128 + 2 * (12 * 128 * 128 + 13 * 128) + 2 * 128 + 128 * 1000 + 1000);
 }
 
 // The expensive products run in the asked dtype, the parameters stay f32.
@@ -99,7 +102,9 @@ void expect_replay_is_eager(const char* model, const ModelOptions& options) {
 
 TEST(ZooVision, LenetReplays) { expect_replay_is_eager("lenet", {.batch = 3}); }
 TEST(ZooVision, Resnet18Replays) { expect_replay_is_eager("resnet18", {.batch = 2, .image = 32}); }
-TEST(ZooVision, Resnet50Replays) { expect_replay_is_eager("resnet50", {.batch = 2, .image = 32, .width = 8, .optimizer = "adamw"}); }
+TEST(ZooVision, Resnet50Replays) {
+  expect_replay_is_eager("resnet50", {.batch = 2, .image = 32, .width = 8, .optimizer = "adamw"});
+}
 TEST(ZooVision, MobilenetV1Replays) { expect_replay_is_eager("mobilenet_v1", {.batch = 2, .image = 32}); }
 TEST(ZooVision, MobilenetV2Replays) { expect_replay_is_eager("mobilenet_v2", {.batch = 2, .image = 32}); }
 TEST(ZooVision, DensenetReplays) { expect_replay_is_eager("densenet121", {.batch = 2, .image = 32}); }

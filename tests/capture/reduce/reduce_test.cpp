@@ -22,19 +22,26 @@ int count(const Graph& g, const char* op) {
 bool reads(const Graph& g, const char* op, const char* operand) {
   for (const Node& node : g.nodes)
     for (ValueId v : g.inputs(node))
-      if (node.op->name == std::string(op) && g.values[v].node != kNone && g.nodes[g.values[v].node].op->name == std::string(operand)) return true;
+      if (node.op->name == std::string(op) && g.values[v].node != kNone &&
+          g.nodes[g.values[v].node].op->name == std::string(operand))
+        return true;
   return false;
 }
 
 TEST(Reduce, LeavesOneNodeOfALongProgram) {
   std::string text = "graph g(%x: f32[4,6]) state(%w: f32[6,6], %unread: f32[3]) {\n %v0: f32[4,6] = matmul(%x, %w)\n";
   for (int i = 1; i < 200; ++i)
-    text += " %v" + std::to_string(i) + ": f32[4,6] = " + (i == 137 ? "sigmoid" : i % 2 ? "tanh" : "exp") + "(%v" + std::to_string(i - 1) + ")\n";
+    text += " %v" + std::to_string(i) + ": f32[4,6] = " +
+            (i == 137 ? "sigmoid"
+             : i % 2  ? "tanh"
+                      : "exp") +
+            "(%v" + std::to_string(i - 1) + ")\n";
   const Graph g = parse(text + " return %v199, %v3, %v77\n update %w = %w\n}\n");
   std::int64_t checks = 0;
   ReduceOptions options;
   options.progress = [&](const ReduceProgress& p) { checks = p.checks; };
-  const Graph small = reduce(g, [](const Graph& c) { return count(c, "sigmoid") > 0; }, options);
+  const Graph small = reduce(
+      g, [](const Graph& c) { return count(c, "sigmoid") > 0; }, options);
   EXPECT_EQ(small.node_count(), 1) << print(small);
   EXPECT_EQ(small.n_inputs, 1);
   EXPECT_EQ(small.n_state, 0);
@@ -44,8 +51,10 @@ TEST(Reduce, LeavesOneNodeOfALongProgram) {
 
 TEST(Reduce, KeepsWhatDependsOnEachOther) {
   const Graph g = parse(
-      "graph g(%x: f32[4,6], %y: f32[4,6]) {\n %a: f32[4,6] = exp(%x)\n %b: f32[4,6] = neg(%a)\n %c: f32[24] = reshape(%b) {shape=[24]}\n"
-      " %d: f32[24] = tanh(%c)\n %e: f32[2,12] = reshape(%d) {shape=[2,12]}\n %f: f32[12] = sum(%e) {axes=[0]}\n %g: f32[4,6] = add(%a, %y)\n"
+      "graph g(%x: f32[4,6], %y: f32[4,6]) {\n %a: f32[4,6] = exp(%x)\n %b: f32[4,6] = neg(%a)\n %c: f32[24] = reshape(%b) "
+      "{shape=[24]}\n"
+      " %d: f32[24] = tanh(%c)\n %e: f32[2,12] = reshape(%d) {shape=[2,12]}\n %f: f32[12] = sum(%e) {axes=[0]}\n %g: f32[4,6] "
+      "= add(%a, %y)\n"
       " return %f, %g\n}\n");
   const Graph small = reduce(g, [](const Graph& c) { return reads(c, "reshape", "neg") && count(c, "sum") == 1; });
   EXPECT_EQ(small.node_count(), 3) << print(small);  // neg, reshape, sum: the rest stands in for itself
@@ -87,7 +96,8 @@ int count_within(const Graph& g, const char* op) {
 const char* const kLoop =
     "graph g(%x: f32[4,6], %w: f32[4,6]) {\n %s: f32[4,6] = tanh(%x)\n"
     " %y: f32[4,6] = scan(%s, %w) {carried=1, trips=3} (%i: i64[], %c: f32[4,6], %v: f32[4,6]) {\n"
-    "  %a: f32[4,6] = exp(%v)\n  %b: f32[4,6] = sigmoid(%c)\n  %d: f32[4,6] = mul(%a, %b)\n  %e: f32[4,6] = neg(%d)\n  return %e\n }\n"
+    "  %a: f32[4,6] = exp(%v)\n  %b: f32[4,6] = sigmoid(%c)\n  %d: f32[4,6] = mul(%a, %b)\n  %e: f32[4,6] = neg(%d)\n  return "
+    "%e\n }\n"
     " %z: f32[4,6] = neg(%y)\n return %z\n}\n";
 
 TEST(Reduce, LoopsGoWhereTheirBodyIsWhatMatters) {
@@ -97,7 +107,8 @@ TEST(Reduce, LoopsGoWhereTheirBodyIsWhatMatters) {
 }
 
 TEST(Reduce, BodiesShrinkWhereTheLoopMatters) {
-  const Graph small = reduce(parse(kLoop), [](const Graph& c) { return count(c, "scan") == 1 && count_within(c, "sigmoid") == 1; });
+  const Graph small =
+      reduce(parse(kLoop), [](const Graph& c) { return count(c, "scan") == 1 && count_within(c, "sigmoid") == 1; });
   ASSERT_EQ(small.node_count(), 1) << print(small);
   EXPECT_EQ(small.regions[0]->node_count(), 1) << print(small);
   EXPECT_EQ(small.values[0].type, (Type{DType::f32, {1, 1}})) << print(small);

@@ -1,14 +1,14 @@
-// What lies in a tensor of the caller's, bound as state, is gone once it has been written: refused, never handed out changed. And a tensor counts
-// as written when it has been, neither earlier nor later.
-#include <tapedeck/capture/record/capture.h>
-#include <tapedeck/capture/step/captured_step.h>
-#include <tapedeck/capture/replay/executor.h>
+// What lies in a tensor of the caller's, bound as state, is gone once it has been written: refused, never handed out changed.
+// And a tensor counts as written when it has been, neither earlier nor later.
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/replay_pool.h>
-#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/inplace.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
@@ -98,9 +98,16 @@ TEST(BoundState, NeighboursOnOneStorageAreSavedTogether) {
   PlanOptions options;
   options.ordering = Ordering::recorded;
   const auto pool = std::make_shared<ReplayPool>();
-  Executor reads(make_plan(parse("graph reads(%x: f32[4]) state(%a: f32[4], %b: f32[4]) {\n  %y: f32[4] = add(%x, %a)\n  return %y, %b\n}"), options), {.pool = pool});
-  Executor writes(make_plan(parse("graph writes(%x: f32[4]) state(%a: f32[4], %b: f32[4]) {\n  %c: f32[4] = add(%a, %x)\n  %d: f32[4] = add(%b, %x)\n"
-                                  "  %s: f32[] = sum(%x) {axes=[0]}\n  return %s\n  update %a = %c, %b = %d\n}"), options), {.pool = pool});
+  Executor reads(
+      make_plan(
+          parse("graph reads(%x: f32[4]) state(%a: f32[4], %b: f32[4]) {\n  %y: f32[4] = add(%x, %a)\n  return %y, %b\n}"),
+          options),
+      {.pool = pool});
+  Executor writes(make_plan(parse("graph writes(%x: f32[4]) state(%a: f32[4], %b: f32[4]) {\n  %c: f32[4] = add(%a, %x)\n  %d: "
+                                  "f32[4] = add(%b, %x)\n"
+                                  "  %s: f32[] = sum(%x) {axes=[0]}\n  return %s\n  update %a = %c, %b = %d\n}"),
+                            options),
+                  {.pool = pool});
   const Tensor both = ones({8});
   reads.bind_state("a", slice_along(both, 0, 0, 4));
   reads.bind_state("b", slice_along(both, 0, 4, 8));
@@ -182,7 +189,8 @@ TEST(BoundState, NeitherIsAStepThatOnlyReadsIt) {
 }
 
 TEST(BoundState, AStateThatIsUpdatedByItselfIsNotWritten) {
-  Executor e = executor_of("graph reads(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y\n  update %w = %w\n}");
+  Executor e =
+      executor_of("graph reads(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y\n  update %w = %w\n}");
   Tensor w = full({4}, 3.0);
   w.requires_grad(true);
   e.bind_state("w", w);
@@ -201,8 +209,9 @@ TEST(BoundState, OthersWhoBindItLoseNoResult) {
     const auto pool = std::make_shared<ReplayPool>();
     const StateSharing sharing = how == by_tensor ? StateSharing::by_tensor : StateSharing::by_name;
     Executor a(plan_of(kReads), {.pool = pool, .state = sharing});
-    Executor b(plan_of("graph other(%x: f32[4]) state(%v: f32[4]) {\n  %n: f32[4] = add(%v, %x)\n  return %n\n  update %v = %n\n}"),
-               {.pool = how == outside ? nullptr : pool, .state = sharing});
+    Executor b(
+        plan_of("graph other(%x: f32[4]) state(%v: f32[4]) {\n  %n: f32[4] = add(%v, %x)\n  return %n\n  update %v = %n\n}"),
+        {.pool = how == outside ? nullptr : pool, .state = sharing});
     Tensor w = ones({4});
     a.bind_state("w", w);
     for (Executor* e : {&a, &b}) e->set_input("x", ones({4}));
@@ -211,8 +220,10 @@ TEST(BoundState, OthersWhoBindItLoseNoResult) {
     EXPECT_TRUE(bit_equal(a.outputs()[1], ones({4})));
     b.run();
     EXPECT_TRUE(bit_equal(w, full({4}, 2.0)));
-    if (how == outside) EXPECT_THROW(a.outputs(), ExecutionError);
-    else EXPECT_TRUE(bit_equal(a.outputs()[1], ones({4}))) << "saved before it was written";
+    if (how == outside)
+      EXPECT_THROW(a.outputs(), ExecutionError);
+    else
+      EXPECT_TRUE(bit_equal(a.outputs()[1], ones({4}))) << "saved before it was written";
   }
 }
 
@@ -287,7 +298,7 @@ TEST(BoundState, WhatNodesHaveReadAndOthersWillReadMayNotChange) {
   EXPECT_TRUE(mentions(text, "the tensor bound to state 'w' was written in the middle of it")) << text;
   EXPECT_TRUE(mentions(text, "%b")) << text;
   EXPECT_EQ(e.nodes_left(), 0) << "the step has ended";
-  e.run();   // and nothing is torn: no state had been written
+  e.run();  // and nothing is torn: no state had been written
   EXPECT_TRUE(bit_equal(e.outputs()[0], full({4}, 6.0)));
 }
 
@@ -327,11 +338,12 @@ TEST(BoundState, WhatTheStepWroteAndWillReadMayNotChange) {
 }
 
 TEST(BoundState, AbstractTensorsAreRefusedAlsoWithoutBytes) {
-  Executor e = executor_of("graph r(%x: f32[4], %e: f32[0]) state(%w: f32[0]) {\n  %y: f32[4] = add(%x, %x)\n  return %y, %w, %e\n}");
+  Executor e =
+      executor_of("graph r(%x: f32[4], %e: f32[0]) state(%w: f32[0]) {\n  %y: f32[4] = add(%x, %x)\n  return %y, %w, %e\n}");
   const Tensor nothing = abstract_tensor({DType::f32, {0}});
-  for (const std::string& text : {message_of<TypeError>([&] { e.bind_state("w", nothing); }),
-                                  message_of<TypeError>([&] { e.set_state("w", nothing); }),
-                                  message_of<TypeError>([&] { e.set_input("e", nothing); })})
+  for (const std::string& text :
+       {message_of<TypeError>([&] { e.bind_state("w", nothing); }), message_of<TypeError>([&] { e.set_state("w", nothing); }),
+        message_of<TypeError>([&] { e.set_input("e", nothing); })})
     EXPECT_TRUE(mentions(text, "is an abstract tensor: it has no data")) << text;
 }
 
@@ -355,7 +367,8 @@ TEST(BoundState, AWindowOnStateIsGoneOnceTheStateHasChanged) {
   a.set_state("w", w);
   seen();
   b.run();
-  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { a.value("r"); }), "%r of 'windows' is not there any more")) << "another member updated it";
+  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { a.value("r"); }), "%r of 'windows' is not there any more"))
+      << "another member updated it";
   seen();
   a.set_state("w", other);
   EXPECT_THROW(a.value("r"), ExecutionError) << "set anew";

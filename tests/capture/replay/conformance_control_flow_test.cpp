@@ -12,7 +12,11 @@ Tensor number(double x) { return scalar(x).requires_grad(true); }
 
 // x * 1.11 until five passes are counted.
 LoopResult power_loop(const Tensor& x, const Tensor& y, double passes) {
-  return while_loop([passes](const Tensors& c) { return less(c[1], passes); }, [&](const Tensors& c) { return Tensors{c[0] * y, c[1] + 1.0}; }, {x, scalar(0)});
+  return while_loop([passes](const Tensors& c) { return less(c[1], passes); },
+                    [&](const Tensors& c) {
+                      return Tensors{c[0] * y, c[1] + 1.0};
+                    },
+                    {x, scalar(0)});
 }
 
 TEST(WhileCases, T14_BackwardOfALoop) {
@@ -29,11 +33,19 @@ TEST(WhileCases, T14_BackwardOfALoop) {
 // Four branches: a constant, the operand itself, .5 x + .5, a constant.
 Tensor case_of(const Tensor& x) {
   auto pick = [&](double below, const std::function<Tensor()>& a, const std::function<Tensor()>& b) {
-    return cond(less(x, below), [&](const Tensors&) { return Tensors{a()}; }, [&](const Tensors&) { return Tensors{b()}; })[0];
+    return cond(
+        less(x, below), [&](const Tensors&) { return Tensors{a()}; }, [&](const Tensors&) { return Tensors{b()}; })[0];
   };
-  return pick(0, [&] { return full({}, 0); }, [&] {
-    return pick(1, [&] { return x * 1.0; }, [&] { return pick(2, [&] { return x * 0.5 + 0.5; }, [&] { return full({}, 1.5); }); });
-  });
+  return pick(
+      0, [&] { return full({}, 0); },
+      [&] {
+        return pick(
+            1, [&] { return x * 1.0; },
+            [&] {
+              return pick(
+                  2, [&] { return x * 0.5 + 0.5; }, [&] { return full({}, 1.5); });
+            });
+      });
 }
 
 void expect_case(double x, double y, double dx) {
@@ -72,7 +84,12 @@ TEST(WhileCases, T51_APowerInALoopAndAroundIt) {
   check_program(
       [](const Tensors& in) {
         // x^5 y: y grows by x in every pass.
-        const Tensor p = while_loop([](const Tensors& c) { return less(c[1], 5.0); }, [&](const Tensors& c) { return Tensors{c[0] * in[0], c[1] + 1.0}; }, {in[1], scalar(0)}).carried[0];
+        const Tensor p = while_loop([](const Tensors& c) { return less(c[1], 5.0); },
+                                    [&](const Tensors& c) {
+                                      return Tensors{c[0] * in[0], c[1] + 1.0};
+                                    },
+                                    {in[1], scalar(0)})
+                             .carried[0];
         return Tensors{p, in[2] * p + in[2]};
       },
       {scalar(0.92), scalar(3.2), scalar(1.2)}, &eager);
@@ -83,8 +100,9 @@ TEST(WhileCases, T51_APowerInALoopAndAroundIt) {
 TEST(BranchCases, T53_BranchesByNumberShareTheirMemory) {
   const double x = 1.1;
   const std::function<Tensor(const Tensor&)> branches[5] = {
-      [](const Tensor& v) { return exp(v * -2.0); }, [](const Tensor& v) { return log(v); }, [](const Tensor& v) { return v - 0.2; },
-      [](const Tensor& v) { return 1.0 / (v + v); }, [](const Tensor& v) { return v * 1001.0; }};
+      [](const Tensor& v) { return exp(v * -2.0); }, [](const Tensor& v) { return log(v); },
+      [](const Tensor& v) { return v - 0.2; }, [](const Tensor& v) { return 1.0 / (v + v); },
+      [](const Tensor& v) { return v * 1001.0; }};
   const double wanted[5] = {std::exp(-2.2), std::log(1.1), 0.9, 1 / 2.2, 1.1 * 1001};
   for (int taken = 0; taken < 5; ++taken) {
     Tensors eager;
@@ -92,8 +110,9 @@ TEST(BranchCases, T53_BranchesByNumberShareTheirMemory) {
         [&](const Tensors& in) {
           std::function<Tensor(int)> from = [&](int k) {
             if (k == 4) return branches[4](in[0]);
-            return cond(equal(in[1], static_cast<double>(k)), [&](const Tensors&) { return Tensors{branches[k](in[0])}; },
-                        [&](const Tensors&) { return Tensors{from(k + 1)}; })[0];
+            return cond(
+                equal(in[1], static_cast<double>(k)), [&](const Tensors&) { return Tensors{branches[k](in[0])}; },
+                [&](const Tensors&) { return Tensors{from(k + 1)}; })[0];
           };
           return Tensors{from(0)};
         },
@@ -129,20 +148,23 @@ TEST(BranchCases, T53_IntermediatesOfDifferentBranchesShareMemory) {
   for (int branches : {2, 4}) expect_shared_intermediates(branches);
 }
 
-// Three values change places in every pass: whatever their number leaves over when divided by three, each ends where the naive loop has it.
+// Three values change places in every pass: whatever their number leaves over when divided by three, each ends where the naive
+// loop has it.
 TEST(WhileCases, T54_RotatingCarriedValues) {
   for (int passes = 0; passes < 8; ++passes) {
     Tensors eager;
     check_program(
         [passes](const Tensors& in) {
           const LoopResult r = while_loop([passes](const Tensors& c) { return less(c[3], static_cast<double>(passes)); },
-                                          [](const Tensors& c) { return Tensors{c[1], c[2], c[0] + c[1], c[3] + 1.0}; },
+                                          [](const Tensors& c) {
+                                            return Tensors{c[1], c[2], c[0] + c[1], c[3] + 1.0};
+                                          },
                                           {in[0], in[1], in[2], scalar(0)});
           const Tensor all = r.carried[0] + r.carried[1] * 2.0 + r.carried[2] * 3.0;
           return Tensors{r.carried[0], r.carried[1], r.carried[2], gradients({all}, {in[0]})[0]};
         },
         {number(1), number(2), number(3)}, &eager);
-    double x[3] = {1, 2, 3}, dx[3] = {1, 0, 0};   // and how each depends on the first
+    double x[3] = {1, 2, 3}, dx[3] = {1, 0, 0};  // and how each depends on the first
     for (int i = 0; i < passes; ++i)
       for (double* v : {x, dx}) {
         const double next = v[0] + v[1];
@@ -172,12 +194,14 @@ TEST(WhileCases, T119_LoopsThatCountAndSum) {
   } cases[] = {{1, 5, 6, 15}, {1, 1000, 1001, 500500}, {1, 0, 1, 0}, {1, 100, 101, 5050}};
   for (const auto& c : cases) {
     Tensors eager;
-    check_program([&](const Tensors& in) { return summing(in[0], in[1], c.limit).carried; }, {scalar(c.first), scalar(0)}, &eager);
+    check_program([&](const Tensors& in) { return summing(in[0], in[1], c.limit).carried; }, {scalar(c.first), scalar(0)},
+                  &eager);
     EXPECT_EQ(eager[0].item(), c.i);
     EXPECT_EQ(eager[1].item(), c.s);
   }
   Tensors eager;
-  check_program([](const Tensors& in) { return summing(in[0], in[1], 100, 100, true).stacked; }, {scalar(1), scalar(0)}, &eager);
+  check_program([](const Tensors& in) { return summing(in[0], in[1], 100, 100, true).stacked; }, {scalar(1), scalar(0)},
+                &eager);
   const std::vector<float> counted = eager[0].to_vector<float>();
   ASSERT_EQ(counted.size(), 100u);
   for (std::size_t k = 0; k < counted.size(); ++k) EXPECT_EQ(counted[k], static_cast<float>(k + 1));

@@ -1,11 +1,12 @@
-// What other systems' tests say about replay on several devices, with bulking on and off, and with shared memory: the cases of the seeds
-// that name them, in our words. A group of nodes is a place in the device map; logical devices cpu and cpu:1 stand for two machines' devices.
+// What other systems' tests say about replay on several devices, with bulking on and off, and with shared memory: the cases of
+// the seeds that name them, in our words. A group of nodes is a place in the device map; logical devices cpu and cpu:1 stand
+// for two machines' devices.
 #include <tapedeck/capture/passes/devices.h>
-#include <tapedeck/capture/replay/executor.h>
-#include <tapedeck/capture/replay/shared_memory.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/replay_pool.h>
+#include <tapedeck/capture/replay/shared_memory.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
@@ -35,7 +36,8 @@ std::vector<ValueId> by_names(const Graph& g, const std::vector<std::string>& na
 }
 
 // The graph with its gradients as further outputs.
-Graph with_gradients(const Graph& g, const std::string& target, const std::vector<std::string>& wrt, const std::vector<GradRequest>& requests = {}) {
+Graph with_gradients(const Graph& g, const std::string& target, const std::vector<std::string>& wrt,
+                     const std::vector<GradRequest>& requests = {}) {
   GraphGradientOptions options;
   options.heads_as_inputs = true;
   options.requests = requests;
@@ -70,8 +72,10 @@ std::vector<Tensor> replayed(const Graph& g, const std::map<std::string, Tensor>
   for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) {
     const std::string name = g.value_name(v);
     const Tensor value = given.count(name) ? given.at(name) : default_value(g.values[v].type, 3, name);
-    if (g.is_input(v)) executor.set_input(name, value);
-    else executor.set_state(name, value);
+    if (g.is_input(v))
+      executor.set_input(name, value);
+    else
+      executor.set_state(name, value);
   }
   executor.run();
   return executor.outputs();
@@ -80,7 +84,8 @@ std::vector<Tensor> replayed(const Graph& g, const std::map<std::string, Tensor>
 // ---- devices ----
 
 TEST(ConformancePool, T103_EachArgumentLivesOnTheDeviceOfItsGroup) {
-  const Graph net = parse(R"(graph mlp(%data: f32[4,20]) state(%s1.w: f32[20,16], %s1.b: f32[16], %s2.w2: f32[16,8], %s2.b2: f32[8], %s2.w3: f32[8,5]) {
+  const Graph net = parse(
+      R"(graph mlp(%data: f32[4,20]) state(%s1.w: f32[20,16], %s1.b: f32[16], %s2.w2: f32[16,8], %s2.b2: f32[8], %s2.w3: f32[8,5]) {
     %s1.fc: f32[4,16] = matmul(%data, %s1.w)
     %s1.z: f32[4,16] = add(%s1.fc, %s1.b)
     %s1.act: f32[4,16] = relu(%s1.z)
@@ -100,7 +105,8 @@ TEST(ConformancePool, T103_EachArgumentLivesOnTheDeviceOfItsGroup) {
     const PassOptions options = on_second("s2.");
     const Graph placed = place_devices(g, options);
     const std::vector<Name> where = devices_of_values(placed, options.devices);
-    for (const std::string& a : arguments) EXPECT_EQ(where[by_name(placed, a)].view(), a.starts_with("s2.") ? "cpu:1" : "cpu") << a;
+    for (const std::string& a : arguments)
+      EXPECT_EQ(where[by_name(placed, a)].view(), a.starts_with("s2.") ? "cpu:1" : "cpu") << a;
     // Backward follows forward: what computes the gradient of a group's node runs on the group's device.
     std::map<std::string, NodeId> made_by;
     for (NodeId n = 0; n < placed.node_count(); ++n) made_by[placed.value_name(placed.nodes[n].first_output)] = n;
@@ -110,15 +116,15 @@ TEST(ConformancePool, T103_EachArgumentLivesOnTheDeviceOfItsGroup) {
       const auto twin = made_by.find(node.origin.twin.str());
       if (twin == made_by.end()) continue;
       ++followed;
-      EXPECT_EQ(where[node.first_output],
-                where[placed.nodes[twin->second].first_output]) << node.origin.twin.view();
+      EXPECT_EQ(where[node.first_output], where[placed.nodes[twin->second].first_output]) << node.origin.twin.view();
     }
     EXPECT_GT(followed, 5);
     EXPECT_GE(crossings(placed), 2) << "forward one way, backward the other";
     for (int threads : {1, 2}) {
       const std::vector<Tensor> one = replayed(g, {}, threads), two = replayed(placed, {}, threads);
       ASSERT_EQ(one.size(), two.size());
-      for (std::size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(bit_equal(one[i], two[i])) << "output " << i << ", threads " << threads;
+      for (std::size_t i = 0; i < one.size(); ++i)
+        EXPECT_TRUE(bit_equal(one[i], two[i])) << "output " << i << ", threads " << threads;
     }
   }
 }
@@ -126,14 +132,15 @@ TEST(ConformancePool, T103_EachArgumentLivesOnTheDeviceOfItsGroup) {
 TEST(ConformancePool, T104_AChainOverTwoDevices) {
   for (const std::string type : {"f16", "f32", "f64"}) {
     const std::string t = type + "[4,5]";
-    const Graph net = parse("graph chain(%data1: " + t + ", %data2: " + t + ", %data3: " + t + ") {\n  %d1.sum: " + t + " = add(%data1, %data2)\n  %three: " +
-                            type + "[] = constant() {value=3.0}\n  %d1.times: " + t + " = mul(%d1.sum, %three)\n  %d2.net: " + t +
-                            " = add(%d1.times, %data3)\n  return %d2.net\n}");
+    const Graph net = parse("graph chain(%data1: " + t + ", %data2: " + t + ", %data3: " + t + ") {\n  %d1.sum: " + t +
+                            " = add(%data1, %data2)\n  %three: " + type + "[] = constant() {value=3.0}\n  %d1.times: " + t +
+                            " = mul(%d1.sum, %three)\n  %d2.net: " + t + " = add(%d1.times, %data3)\n  return %d2.net\n}");
     const Graph g = with_gradients(net, "d2.net", {"data1", "data2", "data3"});
     const Graph placed = place_devices(g, on_second("d2."));
     EXPECT_GE(crossings(placed), 2);
     std::map<std::string, Tensor> given;
-    for (const auto& [name, number] : std::map<std::string, double>{{"data1", 1}, {"data2", 2}, {"data3", 3}, {"grad.d2.net", 1}})
+    for (const auto& [name, number] :
+         std::map<std::string, double>{{"data1", 1}, {"data2", 2}, {"data3", 3}, {"grad.d2.net", 1}})
       given[name] = full({4, 5}, number, g.values[0].type.dtype);
     const double expected[] = {12, 3, 3, 1};
     for (int threads : {1, 2}) {
@@ -147,7 +154,8 @@ TEST(ConformancePool, T104_AChainOverTwoDevices) {
   }
 }
 
-// Half of the rows on each device; rate 1, head gradient 1, rescaled by 1 / 7 throughout. The gradient of the bias is the sum of the head's rows.
+// Half of the rows on each device; rate 1, head gradient 1, rescaled by 1 / 7 throughout. The gradient of the bias is the sum
+// of the head's rows.
 TEST(ConformancePool, T88_BiasAfterAReshapeOnTwoDevices) {
   const Graph net = parse(R"(
     graph step(%x: f32[3,20], %s2.x: f32[4,20], %h: f32[3,20], %s2.h: f32[4,20], %rescale: f32[]) state(%w: f32[20,20], %b: f32[20]) {
@@ -168,7 +176,8 @@ TEST(ConformancePool, T88_BiasAfterAReshapeOnTwoDevices) {
     Executor small(make_plan(placed), {.threads = threads});
     small.set_state("w", zeros({20, 20}));
     small.set_state("b", zeros({20}));
-    Executor large = small.reshape({{"x", rows(7)}, {"s2.x", rows(7)}, {"h", rows(7)}, {"s2.h", rows(7)}}, {.allow_up_sizing = true});
+    Executor large =
+        small.reshape({{"x", rows(7)}, {"s2.x", rows(7)}, {"h", rows(7)}, {"s2.h", rows(7)}}, {.allow_up_sizing = true});
     double bias = -1;
     for (Executor* e : {&small, &large}) {
       for (ValueId v = 0; v < 4; ++v) {
@@ -178,7 +187,8 @@ TEST(ConformancePool, T88_BiasAfterAReshapeOnTwoDevices) {
       e->set_input("rescale", scalar(1.0 / 7));
       e->run();
       for (const Executor* reader : {&small, &large})
-        for (float b : reader->state("b").to_vector<float>()) EXPECT_FLOAT_EQ(b, static_cast<float>(bias)) << threads << " threads";
+        for (float b : reader->state("b").to_vector<float>())
+          EXPECT_FLOAT_EQ(b, static_cast<float>(bias)) << threads << " threads";
       bias = -3;
     }
     EXPECT_EQ(large.output("y").shape(), (Shape{7, 20}));
@@ -192,9 +202,11 @@ TEST(ConformancePool, T88_BiasAfterAReshapeOnTwoDevices) {
 TEST(ConformancePool, T105_ASharedGroupIsTheSameMemory) {
   const auto graph = [](const char* name, int batch) {
     const std::string rows = std::to_string(batch);
-    return parse("graph " + std::string(name) + "(%x: f32[" + rows + ",10]) state(%fc.w: f32[10,4], %grad.fc.w: f32[10,4], %" + name +
-                 ".own: f32[]) {\n  %y: f32[" + rows + ",4] = matmul(%x, %fc.w)\n  %xt: f32[10," + rows + "] = transpose(%x) {axes=[1,0]}\n  %g: f32[10,4] = matmul(%xt, %y)\n" +
-                 "  %sum: f32[10,4] = add(%grad.fc.w, %g)\n  %n: f32[] = neg(%" + name + ".own)\n  return %y\n  update %grad.fc.w = %sum, %" + name + ".own = %n\n}");
+    return parse("graph " + std::string(name) + "(%x: f32[" + rows + ",10]) state(%fc.w: f32[10,4], %grad.fc.w: f32[10,4], %" +
+                 name + ".own: f32[]) {\n  %y: f32[" + rows + ",4] = matmul(%x, %fc.w)\n  %xt: f32[10," + rows +
+                 "] = transpose(%x) {axes=[1,0]}\n  %g: f32[10,4] = matmul(%xt, %y)\n" +
+                 "  %sum: f32[10,4] = add(%grad.fc.w, %g)\n  %n: f32[] = neg(%" + name +
+                 ".own)\n  return %y\n  update %grad.fc.w = %sum, %" + name + ".own = %n\n}");
   };
   const auto pool = std::make_shared<ReplayPool>();
   const Graph large = graph("large", 16), small = graph("small", 4);
@@ -224,7 +236,8 @@ TEST(ConformancePool, T105_ASharedGroupIsTheSameMemory) {
     const EagerResult eager = run_eagerly(g, {x}, {shared[0], shared[1], scalar(1)});
     shared = {eager.state[0], eager.state[1]};
     EXPECT_TRUE(bit_equal(runs.outputs()[0], eager.outputs[0]));
-    for (const Executor* e : {&one, &two}) EXPECT_TRUE(bit_equal(e->state("grad.fc.w"), shared[1])) << "gradients add up in one place";
+    for (const Executor* e : {&one, &two})
+      EXPECT_TRUE(bit_equal(e->state("grad.fc.w"), shared[1])) << "gradients add up in one place";
   }
 }
 
@@ -240,7 +253,8 @@ TEST(ConformancePool, T86_BulkingOnAndOff) {
       {"add", [](double a, double b) { return a + b; }, one, one},
       {"sub", [](double a, double b) { return a - b; }, one, [](double, double) { return -1.0; }},
       {"mul", [](double a, double b) { return a * b; }, [](double, double b) { return b; }, [](double a, double) { return a; }},
-      {"div", [](double a, double b) { return a / b; }, [](double, double b) { return 1 / b; }, [](double a, double b) { return -a / (b * b); }},
+      {"div", [](double a, double b) { return a / b; }, [](double, double b) { return 1 / b; },
+       [](double a, double b) { return -a / (b * b); }},
       {"maximum", [](double a, double b) { return std::max(a, b); }, [](double a, double b) { return a >= b ? 1.0 : 0.0; },
        [](double a, double b) { return b > a ? 1.0 : 0.0; }},
       {"minimum", [](double a, double b) { return std::min(a, b); }, [](double a, double b) { return a <= b ? 1.0 : 0.0; },
@@ -248,20 +262,24 @@ TEST(ConformancePool, T86_BulkingOnAndOff) {
   };
   const Type type{DType::f32, {6, 7}};
   for (const Case& c : cases) {
-    const Graph g = with_gradients(parse("graph bind(%a: f32[6,7], %b: f32[6,7]) {\n  %y: f32[6,7] = " + std::string(c.op) + "(%a, %b)\n  return %y\n}"), "y", {"a", "b"});
+    const Graph g = with_gradients(
+        parse("graph bind(%a: f32[6,7], %b: f32[6,7]) {\n  %y: f32[6,7] = " + std::string(c.op) + "(%a, %b)\n  return %y\n}"),
+        "y", {"a", "b"});
     for (double segment_us : {0.0, 50.0})
       for (int threads : {1, 2})
-        for (std::uint64_t bind = 0; bind < 3; ++bind) {   // bound again and again, to other arrays
+        for (std::uint64_t bind = 0; bind < 3; ++bind) {  // bound again and again, to other arrays
           PlanOptions options;
           options.segment_us = segment_us;
           Executor executor(make_plan(g, options), {.threads = threads});
-          const Tensor a = default_value(type, bind, "a"), b = default_value(type, bind, "b"), head = default_value(type, bind, "head");
+          const Tensor a = default_value(type, bind, "a"), b = default_value(type, bind, "b"),
+                       head = default_value(type, bind, "head");
           executor.set_input("a", a);
           executor.set_input("b", b);
           executor.set_input("grad.y", head);
           executor.run();
           const std::vector<float> x = a.to_vector<float>(), z = b.to_vector<float>(), h = head.to_vector<float>();
-          const std::vector<float> y = executor.outputs()[0].to_vector<float>(), da = executor.outputs()[1].to_vector<float>(), db = executor.outputs()[2].to_vector<float>();
+          const std::vector<float> y = executor.outputs()[0].to_vector<float>(), da = executor.outputs()[1].to_vector<float>(),
+                                   db = executor.outputs()[2].to_vector<float>();
           for (std::size_t i = 0; i < x.size(); ++i) {
             const double scale = 1e-5 * std::max(1.0, std::abs(c.dy(x[i], z[i])));
             EXPECT_NEAR(y[i], c.y(x[i], z[i]), 1e-5 * std::max(1.0, std::abs(c.y(x[i], z[i])))) << c.op;

@@ -1,11 +1,12 @@
-// Behaviours that other systems test of their executors, under the numbers they bear in our list. The oracle is arithmetic done by hand.
-#include <tapedeck/tests/engine/messages.h>
-#include <tapedeck/capture/replay/executor.h>
+// Behaviours that other systems test of their executors, under the numbers they bear in our list. The oracle is arithmetic done
+// by hand.
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/eager/allocator.h>
-#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
+#include <tapedeck/tests/engine/messages.h>
 
 #include <tapedeck/tests/capture/random_graph.h>
 #include <tapedeck/tests/capture/replay_check.h>
@@ -65,8 +66,8 @@ TEST(ConformanceReplay, T58_StaticSchedule) {
   }
 }
 
-// MXNet pushes 10,000 random sums of 100 shared variables to each of its engines and to none. An engine's operation is a node here, a
-// variable what was last written to it: 100 state values, 10,000 nodes, and the oracle is a loop over doubles.
+// MXNet pushes 10,000 random sums of 100 shared variables to each of its engines and to none. An engine's operation is a node
+// here, a variable what was last written to it: 100 state values, 10,000 nodes, and the oracle is a loop over doubles.
 class RandSumExpr : public ::testing::TestWithParam<int> {};
 
 TEST_P(RandSumExpr, T124_EveryThreadCountEqualsTheSerialLoop) {
@@ -147,7 +148,8 @@ TEST(ConformanceReplay, T126_BadCountsAreRefused) {
 
 // Threads come and go with their executor, again and again, used or not.
 TEST(ConformanceReplay, T126_StartStop) {
-  const Plan plan = make_plan(parse("graph f(%x: f32[2]) { %y: f32[2] = neg(%x) %z: f32[2] = exp(%x) return %y, %z }"), {.segment_us = 0.0001});
+  const Plan plan = make_plan(parse("graph f(%x: f32[2]) { %y: f32[2] = neg(%x) %z: f32[2] = exp(%x) return %y, %z }"),
+                              {.segment_us = 0.0001});
   for (int i = 0; i < 50; ++i) {
     Executor e(plan, {.threads = 1 + i % 4});
     if (i % 3 == 0) continue;
@@ -164,7 +166,7 @@ TEST(ConformanceReplay, T126_Storage) {
   ASSERT_NE(block, nullptr);
   allocator.release(block, 1024);
   void* const again = allocator.allocate(1024);
-#ifndef TAPEDECK_SANITIZED   // under a sanitizer no block is kept, so that it sees every use after a release
+#ifndef TAPEDECK_SANITIZED  // under a sanitizer no block is kept, so that it sees every use after a release
   EXPECT_EQ(again, block) << "freed last, used first";
 #endif
   allocator.release(again, 1024);

@@ -1,13 +1,14 @@
-// A program with loops and branches, four ways: eagerly, inside a capture, its graph by the interpreter, and replayed from a plan on one and
-// two threads; once more from its text. All must give the same bits, and the planned peak must be the observed one.
+// A program with loops and branches, four ways: eagerly, inside a capture, its graph by the interpreter, and replayed from a
+// plan on one and two threads; once more from its text. All must give the same bits, and the planned peak must be the observed
+// one.
 #pragma once
 
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
-#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <gtest/gtest.h>

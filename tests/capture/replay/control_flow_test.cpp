@@ -35,7 +35,8 @@ TEST(WhileLoop, RunsAsOftenAsTheDataSay) {
     Tensors eager;
     const Graph g = check_program(
         [](const Tensors& x) {
-          const LoopResult r = while_loop([](const Tensors& c) { return below(c[0], 100); }, [](const Tensors& c) { return Tensors{c[0] * 1.5 + 0.25}; }, {x[0]});
+          const LoopResult r = while_loop([](const Tensors& c) { return below(c[0], 100); },
+                                          [](const Tensors& c) { return Tensors{c[0] * 1.5 + 0.25}; }, {x[0]});
           return Tensors{r.carried[0], r.trips};
         },
         {from_vector(std::vector<float>{start, 0.0f, 1.0f}, {3})}, &eager);
@@ -55,8 +56,9 @@ TEST(WhileLoop, GradientsOfCarriedAndCapturedValues) {
           const Tensor &x = in[0], &w = in[1], &b = in[2];
           LoopOptions options;
           options.checkpoint_every = every;
-          const LoopResult r = while_loop([](const Tensors& c) { return below(c[0] * c[0], 1000); },
-                                          [&](const Tensors& c) { return Tensors{tanh(c[0]) * w + c[0] * 1.1 + c[1]}; }, {x}, {b}, options);
+          const LoopResult r =
+              while_loop([](const Tensors& c) { return below(c[0] * c[0], 1000); },
+                         [&](const Tensors& c) { return Tensors{tanh(c[0]) * w + c[0] * 1.1 + c[1]}; }, {x}, {b}, options);
           const Tensor loss = sum(r.carried[0] * w);
           return with_gradients(loss, {x, w, b}, {r.trips});
         },
@@ -68,17 +70,21 @@ TEST(WhileLoop, NestedWithABranchInside) {
   const Graph g = check_program(
       [](const Tensors& in) {
         const Tensor &x = in[0], &w = in[1];
-        const LoopResult r = while_loop(
-            [](const Tensors& c) { return less(c[1], 3.0); },
-            [&](const Tensors& c) {
-              // The inner loop runs another number of times in every pass of the outer one.
-              const LoopResult inner = while_loop([&](const Tensors& d) { return less(d[1], c[1] + 1.0); },
-                                                  [&](const Tensors& d) { return Tensors{d[0] * w + 0.5, d[1] + 0.5}; }, {c[0], scalar(0.0)});
-              const Tensors y = cond(less(sum(inner.carried[0]), 4.0), [&](const Tensors& v) { return Tensors{v[0] * v[0]}; },
-                                     [&](const Tensors& v) { return Tensors{sqrt(abs(v[0]) + 1.0) + w}; }, {inner.carried[0]});
-              return Tensors{y[0], c[1] + 1.0};
-            },
-            {x, scalar(0.0)});
+        const LoopResult r =
+            while_loop([](const Tensors& c) { return less(c[1], 3.0); },
+                       [&](const Tensors& c) {
+                         // The inner loop runs another number of times in every pass of the outer one.
+                         const LoopResult inner = while_loop([&](const Tensors& d) { return less(d[1], c[1] + 1.0); },
+                                                             [&](const Tensors& d) {
+                                                               return Tensors{d[0] * w + 0.5, d[1] + 0.5};
+                                                             },
+                                                             {c[0], scalar(0.0)});
+                         const Tensors y = cond(
+                             less(sum(inner.carried[0]), 4.0), [&](const Tensors& v) { return Tensors{v[0] * v[0]}; },
+                             [&](const Tensors& v) { return Tensors{sqrt(abs(v[0]) + 1.0) + w}; }, {inner.carried[0]});
+                         return Tensors{y[0], c[1] + 1.0};
+                       },
+                       {x, scalar(0.0)});
         return with_gradients(sum(r.carried[0]), {x, w}, {r.trips});
       },
       {leaf({0.5f, 0.75f}, {2}), leaf({0.9f, 1.2f}, {2})});
@@ -93,7 +99,10 @@ TEST(WhileLoop, StacksResultsUpToABound) {
         LoopOptions options;
         options.max_trips = 6;
         const LoopResult r = while_loop([](const Tensors& c) { return less(c[0], 4.0); },
-                                        [&](const Tensors& c) { return Tensors{c[0] + 1.0, c[0] * in[1], c[0] * c[0]}; }, {in[0]}, {}, options);
+                                        [&](const Tensors& c) {
+                                          return Tensors{c[0] + 1.0, c[0] * in[1], c[0] * c[0]};
+                                        },
+                                        {in[0]}, {}, options);
         return with_gradients(sum(r.stacked[0] * r.stacked[1]), {in[0], in[1]}, {r.stacked[0], r.stacked[1]});
       },
       {leaf({1.0f}), leaf({2.0f})}, &eager);
@@ -106,7 +115,8 @@ TEST(WhileLoop, ABoundStopsIt) {
       [](const Tensors& in) {
         LoopOptions options;
         options.max_trips = 5;
-        const LoopResult r = while_loop([](const Tensors& c) { return less(c[0], 1e9); }, [](const Tensors& c) { return Tensors{c[0] + 1.0}; }, {in[0]}, {}, options);
+        const LoopResult r = while_loop([](const Tensors& c) { return less(c[0], 1e9); },
+                                        [](const Tensors& c) { return Tensors{c[0] + 1.0}; }, {in[0]}, {}, options);
         return Tensors{r.carried[0], r.trips};
       },
       {scalar(0)}, &eager);
@@ -117,7 +127,11 @@ TEST(WhileLoop, DropoutDrawsAnewInEveryPassAndTheSameInReplay) {
   Tensors eager;
   check_program(
       [](const Tensors& in) {
-        const LoopResult r = scan([&](const Tensors& c) { return Tensors{c[0], dropout(in[0], 0.5)}; }, {scalar(0.0)}, {}, {}, {.max_trips = 3});
+        const LoopResult r = scan(
+            [&](const Tensors& c) {
+              return Tensors{c[0], dropout(in[0], 0.5)};
+            },
+            {scalar(0.0)}, {}, {}, {.max_trips = 3});
         return with_gradients(sum(r.stacked[0]), {in[0]}, {r.stacked[0], dropout(in[0], 0.5)});
       },
       {leaf(std::vector<float>(64, 1.0f), {64})}, &eager);
@@ -142,11 +156,13 @@ TEST(Scan, AnRnnCellOverTime) {
                   return Tensors{h, h * 2.0};
                 },
                 {in[0]}, {in[1]}, {}, options);
-            return with_gradients(sum(r.stacked[0] * r.stacked[0]) + sum(r.carried[0]), {in[0], in[1], in[2], in[3]}, {r.carried[0], r.stacked[0]});
+            return with_gradients(sum(r.stacked[0] * r.stacked[0]) + sum(r.carried[0]), {in[0], in[1], in[2], in[3]},
+                                  {r.carried[0], r.stacked[0]});
           },
           {leaf({0.1f, -0.2f, 0.3f, 0.4f, 0.5f, -0.6f}, {2, 3}), leaf(std::vector<float>(7 * 2 * 2, 0.25f), {7, 2, 2}),
-           leaf({0.5f, -0.1f, 0.2f, 0.3f, 0.7f, -0.4f}, {2, 3}), leaf({0.1f, 0.2f, -0.3f, 0.4f, -0.5f, 0.6f, 0.7f, -0.8f, 0.9f}, {3, 3})});
-      EXPECT_EQ(count(g, "scan"), every == 0 ? 2 : 1);       // backward is a scan the other way
+           leaf({0.5f, -0.1f, 0.2f, 0.3f, 0.7f, -0.4f}, {2, 3}),
+           leaf({0.1f, 0.2f, -0.3f, 0.4f, -0.5f, 0.6f, 0.7f, -0.8f, 0.9f}, {3, 3})});
+      EXPECT_EQ(count(g, "scan"), every == 0 ? 2 : 1);  // backward is a scan the other way
       EXPECT_EQ(count(g, "loop_grad"), every == 0 ? 0 : 1);
     }
 }
@@ -157,7 +173,11 @@ TEST(Scan, AlongAnotherAxisAndOfSeveralOperands) {
       [](const Tensors& in) {
         LoopOptions options;
         options.axis = 1;
-        const LoopResult r = scan([](const Tensors& c) { return Tensors{c[0] + c[1] * c[2], c[0]}; }, {full({2}, 0)}, {in[0], in[1]}, {}, options);
+        const LoopResult r = scan(
+            [](const Tensors& c) {
+              return Tensors{c[0] + c[1] * c[2], c[0]};
+            },
+            {full({2}, 0)}, {in[0], in[1]}, {}, options);
         return with_gradients(sum(r.carried[0]), {in[0], in[1]}, {r.stacked[0]});
       },
       {leaf({1, 2, 3, 4, 5, 6}, {2, 3}), leaf({6, 5, 4, 3, 2, 1}, {2, 3})}, &eager);
@@ -186,8 +206,12 @@ TEST(Scan, ASecondGradient) {
 
 TEST(Map, AppliesAFunctionToEverySlice) {
   Tensors eager;
-  check_program([](const Tensors& in) { return with_gradients(sum(map([](const Tensors& x) { return Tensors{exp(x[0]) * x[1]}; }, {in[0], in[1]})[0]), {in[0], in[1]}); },
-                {leaf({0, 1, 2, 3}, {4}), leaf({1, 2, 3, 4}, {4})}, &eager);
+  check_program(
+      [](const Tensors& in) {
+        return with_gradients(sum(map([](const Tensors& x) { return Tensors{exp(x[0]) * x[1]}; }, {in[0], in[1]})[0]),
+                              {in[0], in[1]});
+      },
+      {leaf({0, 1, 2, 3}, {4}), leaf({1, 2, 3, 4}, {4})}, &eager);
   EXPECT_NEAR(eager[0].item(), 1 + 2 * std::exp(1.0) + 3 * std::exp(2.0) + 4 * std::exp(3.0), 1e-3);
 }
 
@@ -197,8 +221,15 @@ TEST(Cond, EitherBranchAndItsGradient) {
   for (float x : {-1.0f, 2.0f})
     check_program(
         [](const Tensors& in) {
-          const Tensors y = cond(less(sum(in[0]), 0.0), [&](const Tensors& v) { return Tensors{v[0] * in[1], v[0]}; },
-                                 [&](const Tensors& v) { return Tensors{exp(v[0]) + in[1] * in[1], in[1]}; }, {in[0]});
+          const Tensors y = cond(
+              less(sum(in[0]), 0.0),
+              [&](const Tensors& v) {
+                return Tensors{v[0] * in[1], v[0]};
+              },
+              [&](const Tensors& v) {
+                return Tensors{exp(v[0]) + in[1] * in[1], in[1]};
+              },
+              {in[0]});
           return with_gradients(sum(y[0] * y[1]), {in[0], in[1]}, {y[0]});
         },
         {leaf({x, x}, {2}), leaf({3, 4}, {2})});
@@ -225,13 +256,16 @@ TEST(ControlFlow, CheckpointsDropoutAndNoGradInsideABody) {
               {in[0]}, {in[2]}, {}, options);
           return with_gradients(sum(r.stacked[0]) + sum(r.carried[0]), {in[0], in[1], in[2]}, {r.carried[0]});
         },
-        {leaf(std::vector<float>(8, 0.5f), {8}), leaf(std::vector<float>(8, 1.25f), {8}), leaf(std::vector<float>(5 * 8, 0.125f), {5, 8})});
+        {leaf(std::vector<float>(8, 0.5f), {8}), leaf(std::vector<float>(8, 1.25f), {8}),
+         leaf(std::vector<float>(5 * 8, 0.125f), {5, 8})});
 }
 
 TEST(ControlFlow, GradientsOfWindowsReadInEveryPass) {
   check_program(
       [](const Tensors& in) {
-        const LoopResult r = scan([&](const Tensors& c) { return Tensors{c[0] * slice(in[1], 0, 0, 2) + slice(in[1], 0, 1, 3) * c[1]}; }, {in[0]}, {in[2]});
+        const LoopResult r =
+            scan([&](const Tensors& c) { return Tensors{c[0] * slice(in[1], 0, 0, 2) + slice(in[1], 0, 1, 3) * c[1]}; },
+                 {in[0]}, {in[2]});
         return with_gradients(sum(r.carried[0]), {in[0], in[1], in[2]});
       },
       {leaf({1, -2}, {2}), leaf({0.5f, -0.0f, 1.5f, 7, 8}, {5}), leaf({1, 2, 0, -1, 3, -0.0f}, {3, 2})});
@@ -244,8 +278,13 @@ TEST(ControlFlow, ATensorThatIsCarriedAndScannedAndCaptured) {
           const Tensor v = tanh(in[0]);
           LoopOptions options;
           options.checkpoint_every = every;
-          const LoopResult r = scan([&](const Tensors& c) { return Tensors{c[0] * v + c[1], c[0] * c[2]}; }, {v, exp(v)}, {v}, {}, options);
-          const LoopResult s = while_loop([](const Tensors& c) { return below(c[0], 50); }, [&](const Tensors& c) { return Tensors{c[0] * 1.5 + abs(v)}; }, {v * v});
+          const LoopResult r = scan(
+              [&](const Tensors& c) {
+                return Tensors{c[0] * v + c[1], c[0] * c[2]};
+              },
+              {v, exp(v)}, {v}, {}, options);
+          const LoopResult s = while_loop([](const Tensors& c) { return below(c[0], 50); },
+                                          [&](const Tensors& c) { return Tensors{c[0] * 1.5 + abs(v)}; }, {v * v});
           return with_gradients(sum(r.carried[0] * v) + sum(s.carried[0] * v), {in[0]});
         },
         {leaf({0.3f, 0.7f, -1.1f}, {3})});
@@ -256,7 +295,11 @@ TEST(ControlFlow, TracingLeavesTheHistoryOfWhatItReadsAlone) {
   const Tensor x = leaf(std::vector<float>(24, 0.5f), {4, 6}), window = slice(reshape(x, {24}), 0, 0, 15);
   LoopOptions options;
   options.max_trips = 4;
-  while_loop([](const Tensors& c) { return below(c[0], -1); }, [&](const Tensors& c) { return Tensors{c[0] + sum(x), window}; }, {full({}, 1)}, {}, options);
+  while_loop([](const Tensors& c) { return below(c[0], -1); },
+             [&](const Tensors& c) {
+               return Tensors{c[0] + sum(x), window};
+             },
+             {full({}, 1)}, {}, options);
   backward(mean(window) + mean(x));
   EXPECT_NEAR(x.grad().to_vector<float>()[0], 1.0 / 15 + 1.0 / 24, 1e-6);
 }
@@ -271,7 +314,8 @@ TEST(ControlFlow, ARecurrentNetTrainsAlikeEagerlyAndCaptured) {
     Recurrent net;
     AdamW optimizer(net.parameters(), {});
     auto step = [&](const Tensors& in) {
-      const LoopResult r = scan([&](const Tensors& c) { return Tensors{tanh(net.in(c[1]) + net.hidden(dropout(c[0], 0.1)))}; }, {full({4, 8}, 0)}, {in[0]});
+      const LoopResult r = scan([&](const Tensors& c) { return Tensors{tanh(net.in(c[1]) + net.hidden(dropout(c[0], 0.1)))}; },
+                                {full({4, 8}, 0)}, {in[0]});
       const Tensor loss = cross_entropy(net.out(r.carried[0]), in[1]);
       optimizer.zero_grad();
       backward(loss);
@@ -363,12 +407,31 @@ TEST(ControlFlow, MistakesAreNamed) {
   const Tensor x = tensor({1, 2});
   const auto yes = [](const Tensors&) { return from_bytes({DType::boolean, {}}, "\1"); };
   EXPECT_THROW(while_loop(yes, [](const Tensors&) { return Tensors{}; }, {x}), TypeError);
-  EXPECT_NE(message_of<TypeError>([&] { while_loop(yes, [](const Tensors&) { return Tensors{}; }, {x}); }).find("[while] the body gives 0 results, but 1 values are carried ("), std::string::npos);
-  EXPECT_NE(message_of<TypeError>([&] { while_loop(yes, [](const Tensors& c) { return Tensors{sum(c[0])}; }, {x}); }).find("the body makes f32[] of carried value 0, which is f32[2]"), std::string::npos);
-  EXPECT_NE(message_of<TypeError>([&] { while_loop([](const Tensors& c) { return c[0]; }, [](const Tensors& c) { return c; }, {x}); }).find("the condition must be bool[], not f32[2]"), std::string::npos);
-  EXPECT_NE(message_of<TypeError>([&] { scan([](const Tensors& c) { return c; }, {x}, {}); }).find("max_trips does not say how many passes"), std::string::npos);
-  EXPECT_NE(message_of<TypeError>([&] { scan([](const Tensors& c) { return c; }, {}, {x, tensor({1, 2, 3})}); }).find("operand 1 has 3 slices, not 2"), std::string::npos);
-  EXPECT_NE(message_of<TypeError>([&] { cond(x, [](const Tensors& v) { return v; }, [](const Tensors& v) { return v; }); }).find("[cond] the predicate must be bool[], not f32[2]"), std::string::npos);
+  EXPECT_NE(message_of<TypeError>([&] {
+              while_loop(yes, [](const Tensors&) { return Tensors{}; }, {x});
+            }).find("[while] the body gives 0 results, but 1 values are carried ("),
+            std::string::npos);
+  EXPECT_NE(message_of<TypeError>([&] {
+              while_loop(yes, [](const Tensors& c) { return Tensors{sum(c[0])}; }, {x});
+            }).find("the body makes f32[] of carried value 0, which is f32[2]"),
+            std::string::npos);
+  EXPECT_NE(message_of<TypeError>([&] {
+              while_loop([](const Tensors& c) { return c[0]; }, [](const Tensors& c) { return c; }, {x});
+            }).find("the condition must be bool[], not f32[2]"),
+            std::string::npos);
+  EXPECT_NE(message_of<TypeError>([&] {
+              scan([](const Tensors& c) { return c; }, {x}, {});
+            }).find("max_trips does not say how many passes"),
+            std::string::npos);
+  EXPECT_NE(message_of<TypeError>([&] {
+              scan([](const Tensors& c) { return c; }, {}, {x, tensor({1, 2, 3})});
+            }).find("operand 1 has 3 slices, not 2"),
+            std::string::npos);
+  EXPECT_NE(message_of<TypeError>([&] {
+              cond(
+                  x, [](const Tensors& v) { return v; }, [](const Tensors& v) { return v; });
+            }).find("[cond] the predicate must be bool[], not f32[2]"),
+            std::string::npos);
 }
 
 TEST(ControlFlow, MistakesInACaptureAreNamedAndTheNextCaptureWorks) {
@@ -382,19 +445,38 @@ TEST(ControlFlow, MistakesInACaptureAreNamedAndTheNextCaptureWorks) {
   };
   const CaptureError* const capture_error = nullptr;
   const TypeError* const type_error = nullptr;
-  EXPECT_NE(captured(capture_error, [&](const Tensor& in) {
-              while_loop([](const Tensors& c) { return below(c[0], 10); }, [&](const Tensors& c) {
-                add_(outer, c[0]);
-                return Tensors{c[0] + outer};
-              }, {in});
-            }).find("writes f32[2] 'outer' from outside in place; carry it instead"), std::string::npos);
-  EXPECT_NE(captured(capture_error, [&](const Tensor& in) {
-              while_loop([](const Tensors& c) { return below(c[0], 10); }, [&](const Tensors& c) { return Tensors{c[0] * c[0].item()}; }, {in});
-            }), "");
-  EXPECT_NE(captured(type_error, [&](const Tensor& in) {
-              cond(below(in, 1), [](const Tensors& v) { return v; }, [](const Tensors& v) { return Tensors{sum(v[0])}; }, {in});
-            }).find("result 0 is f32[2] in one branch and f32[] in the other"), std::string::npos);
-  check_program([](const Tensors& in) { return while_loop([](const Tensors& c) { return below(c[0], 10); }, [](const Tensors& c) { return Tensors{c[0] + 1.0}; }, {in[0]}).carried; }, {x});
+  EXPECT_NE(captured(capture_error,
+                     [&](const Tensor& in) {
+                       while_loop([](const Tensors& c) { return below(c[0], 10); },
+                                  [&](const Tensors& c) {
+                                    add_(outer, c[0]);
+                                    return Tensors{c[0] + outer};
+                                  },
+                                  {in});
+                     })
+                .find("writes f32[2] 'outer' from outside in place; carry it instead"),
+            std::string::npos);
+  EXPECT_NE(captured(capture_error,
+                     [&](const Tensor& in) {
+                       while_loop([](const Tensors& c) { return below(c[0], 10); },
+                                  [&](const Tensors& c) { return Tensors{c[0] * c[0].item()}; }, {in});
+                     }),
+            "");
+  EXPECT_NE(captured(type_error,
+                     [&](const Tensor& in) {
+                       cond(
+                           below(in, 1), [](const Tensors& v) { return v; },
+                           [](const Tensors& v) { return Tensors{sum(v[0])}; }, {in});
+                     })
+                .find("result 0 is f32[2] in one branch and f32[] in the other"),
+            std::string::npos);
+  check_program(
+      [](const Tensors& in) {
+        return while_loop([](const Tensors& c) { return below(c[0], 10); },
+                          [](const Tensors& c) { return Tensors{c[0] + 1.0}; }, {in[0]})
+            .carried;
+      },
+      {x});
 }
 
 }  // namespace

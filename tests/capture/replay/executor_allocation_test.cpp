@@ -1,10 +1,11 @@
-// A run allocates nothing after the first, whatever is asked of it: every malloc of the process is counted, so operator new and the libraries
-// below are too. (The sanitizers want malloc for themselves, and only glibc has another name for it, so elsewhere this file is empty.)
+// A run allocates nothing after the first, whatever is asked of it: every malloc of the process is counted, so operator new and
+// the libraries below are too. (The sanitizers want malloc for themselves, and only glibc has another name for it, so elsewhere
+// this file is empty.)
 #include <cstdlib>
 #if !defined(TAPEDECK_SANITIZED) && defined(__GLIBC__)
 
-#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/replay_pool.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -18,7 +19,7 @@
 namespace {
 std::atomic<long> allocations{0};
 void count() { allocations.fetch_add(1, std::memory_order_relaxed); }
-}
+}  // namespace
 
 extern "C" {
 void* __libc_malloc(std::size_t);
@@ -95,9 +96,10 @@ class ExecutorAllocation : public testing::TestWithParam<int> {
 
 TEST_P(ExecutorAllocation, CountsAtAll) {
   EXPECT_GT(counted([] {
-    int* volatile p = new int;
-    delete p;
-  }), 0);
+              int* volatile p = new int;
+              delete p;
+            }),
+            0);
 }
 
 TEST_P(ExecutorAllocation, ARunAllocatesNothing) {
@@ -118,9 +120,10 @@ TEST_P(ExecutorAllocation, NorWithInputsSetAnew) {
   Executor e = executor();
   const Tensor x = default_value({DType::f32, {8, 16}}, 2, "x");
   EXPECT_EQ(counted([&] {
-    e.set_input(0, x);
-    e.run();
-  }), 0);
+              e.set_input(0, x);
+              e.run();
+            }),
+            0);
 }
 
 TEST_P(ExecutorAllocation, NorWithTimesCancellingAndProgress) {
@@ -136,24 +139,29 @@ TEST_P(ExecutorAllocation, NorWithTimesCancellingAndProgress) {
 TEST_P(ExecutorAllocation, NorInPhases) {
   Executor e = executor();
   EXPECT_EQ(counted([&] {
-    e.run(Phase::forward);
-    e.run(Phase::backward);
-    e.run(Phase::update);
-  }), 0);
+              e.run(Phase::forward);
+              e.run(Phase::backward);
+              e.run(Phase::update);
+            }),
+            0);
 }
 
 TEST_P(ExecutorAllocation, NorWhereMembersOfAPoolTakeTurns) {
   const auto pool = std::make_shared<ReplayPool>();
-  const Graph train = parse("graph train(%x: f32[64,8]) state(%w: f32[8]) { %y: f32[64,8] = add(%x, %w)\n %z: f32[64,8] = tanh(%y)\n"
-                            "%s: f32[8] = sum(%z) {axes=[0]}\n return %s\n update %w = %s }");
-  const Graph infer = parse("graph infer(%x: f32[2,8]) state(%w: f32[8]) { %y: f32[2,8] = add(%x, %w)\n %z: f32[2,8] = tanh(%y)\n return %z }");
-  Executor one(make_plan(train), {.threads = GetParam(), .pool = pool}), two(make_plan(infer), {.threads = GetParam(), .pool = pool});
+  const Graph train = parse(
+      "graph train(%x: f32[64,8]) state(%w: f32[8]) { %y: f32[64,8] = add(%x, %w)\n %z: f32[64,8] = tanh(%y)\n"
+      "%s: f32[8] = sum(%z) {axes=[0]}\n return %s\n update %w = %s }");
+  const Graph infer =
+      parse("graph infer(%x: f32[2,8]) state(%w: f32[8]) { %y: f32[2,8] = add(%x, %w)\n %z: f32[2,8] = tanh(%y)\n return %z }");
+  Executor one(make_plan(train), {.threads = GetParam(), .pool = pool}),
+      two(make_plan(infer), {.threads = GetParam(), .pool = pool});
   set_all(one, stand_ins(train, 0, 1, 1), stand_ins(train, 1, 1, 1));
   set_all(two, stand_ins(infer, 0, 1, 1), {});
   EXPECT_EQ(counted([&] {
-    one.run();
-    two.run();
-  }), 0);
+              one.run();
+              two.run();
+            }),
+            0);
 }
 
 // Wide enough that segments are handed over in every run.
@@ -171,7 +179,7 @@ TEST_P(ExecutorAllocation, NorWithManySegments) {
   Executor e(make_plan(wide, {.segment_us = 5}), {.threads = GetParam()});
   set_all(e, stand_ins(wide, 0, wide.n_inputs, 1), {});
   EXPECT_GT(e.plan().segments.size(), 16u);
-  for (int i = 0; i < 50; ++i) e.run();   // TBB's threads come when they come, and set up pools of their own
+  for (int i = 0; i < 50; ++i) e.run();  // TBB's threads come when they come, and set up pools of their own
   EXPECT_EQ(counted([&] { e.run(); }), 0);
 }
 

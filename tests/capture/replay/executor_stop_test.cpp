@@ -1,12 +1,12 @@
 // Runs that end early: errors of callbacks, cancelling, progress.
-#include <tapedeck/tests/engine/messages.h>
-#include <tapedeck/capture/record/capture.h>
-#include <tapedeck/capture/step/captured_step.h>
-#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ops/host.h>
 #include <tapedeck/engine/text/text.h>
+#include <tapedeck/tests/engine/messages.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
 #include <tapedeck/tests/capture/test_op.h>
@@ -28,7 +28,8 @@ Floats values(const Tensor& t) { return t.to_vector<float>(); }
 
 // ---- kernels that throw ----
 
-std::atomic<int> trouble{0};  // what the kernel below does: 0 nothing, 1 throws, 2 runs out of memory, 3 throws what is no exception
+std::atomic<int> trouble{
+    0};  // what the kernel below does: 0 nothing, 1 throws, 2 runs out of memory, 3 throws what is no exception
 
 void troubled(const KernelCall& call) {
   if (trouble == 1) throw std::logic_error("a bug in an op library");
@@ -76,8 +77,8 @@ TEST(ExecutorErrors, WhatAKernelThrowsSurfacesOnceWithNodeAndCallSite) {
   }
 }
 
-// A function of the author's that fails: the error it threw is inside the one that run() throws. Reading what the run would have made throws
-// too, every time (older systems hand out garbage then); the next run is as if nothing had been.
+// A function of the author's that fails: the error it threw is inside the one that run() throws. Reading what the run would
+// have made throws too, every time (older systems hand out garbage then); the next run is as if nothing had been.
 TEST(ExecutorErrors, T117_AFailedRunHandsOutNothing) {
   for (int threads : {1, 2}) {
     auto fail = std::make_shared<bool>(false);
@@ -86,9 +87,12 @@ TEST(ExecutorErrors, T117_AFailedRunHandsOutNothing) {
     Capture scope("main");
     const Tensor x = scope.input("x", tensor({1, 2}));
     const Tensor y = exp(x);
-    on_host(y, [fail](const Tensor&) {
-      if (*fail) throw TypeError("no good");
-    }, "tap");
+    on_host(
+        y,
+        [fail](const Tensor&) {
+          if (*fail) throw TypeError("no good");
+        },
+        "tap");
     scope.output("first", slice(y, 0, 0, 1));
     scope.output("second", slice(y, 0, 1, 2));
     const Captured captured = scope.finish();
@@ -197,7 +201,7 @@ TEST(ExecutorCancel, EndsAStepInParts) {
   EXPECT_THROW(e.resume(RunOptions{.cancel = &wanted}), Cancelled);
   EXPECT_THROW(e.resume(), ExecutionError) << "the step is gone";
   wanted = false;
-  e.step(7);   // state is written by now
+  e.step(7);  // state is written by now
   wanted = true;
   e.resume(RunOptions{.cancel = &wanted});
   EXPECT_EQ(values(e.state("s")), Floats{107});
@@ -226,13 +230,20 @@ TEST(ExecutorProgress, GrowsToOne) {
 }
 
 TEST(ExecutorProgress, WhatItThrowsStopsTheRunAsItIs) {
-  struct Mine : std::runtime_error { using std::runtime_error::runtime_error; };
+  struct Mine : std::runtime_error {
+    using std::runtime_error::runtime_error;
+  };
   for (int threads : {1, 2}) {
     Executor e(make_plan(sleepy(80, 0), {.segment_us = 0.001}), {.threads = threads});
     set_all(e, {tensor({1})}, {tensor({0})});
     int calls = 0;
     naps = 0;
-    EXPECT_THROW(e.run(RunOptions{.progress = [&](double) { ++calls; throw Mine("enough"); }}), Mine);
+    EXPECT_THROW(e.run(RunOptions{.progress =
+                                      [&](double) {
+                                        ++calls;
+                                        throw Mine("enough");
+                                      }}),
+                 Mine);
     EXPECT_EQ(calls, 1);
     EXPECT_LT(naps, 80);
     EXPECT_EQ(values(e.state("s")), Floats{0});

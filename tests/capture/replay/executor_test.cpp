@@ -1,11 +1,11 @@
-// Replay against the oracle: run_eagerly() does the same work with none of the machinery. What the executor promises besides equal
-// bits - bytes counted, state torn or whole, errors of the lowest node - has a test each.
-#include <tapedeck/tests/engine/messages.h>
-#include <tapedeck/capture/replay/executor.h>
+// Replay against the oracle: run_eagerly() does the same work with none of the machinery. What the executor promises besides
+// equal bits - bytes counted, state torn or whole, errors of the lowest node - has a test each.
 #include <tapedeck/capture/planner/planner.h>
-#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
+#include <tapedeck/tests/engine/messages.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
 #include <tapedeck/tests/capture/test_op.h>
@@ -148,7 +148,7 @@ TEST(Executor, CountsBoundStateAsItsOwn) {
   Tensor w = default_value({DType::f32, {1000}}, 1, "w");
   executor.set_input("x", default_value({DType::f32, {1000}}, 1, "x"));
   executor.set_state("v", default_value({DType::f32, {1000}}, 1, "v"));
-  executor.set_state("w", w);   // first the executor's own, then the user's
+  executor.set_state("w", w);  // first the executor's own, then the user's
   executor.bind_state("w", w);
   executor.run();
   EXPECT_EQ(executor.observed_peak_bytes(), plan.peak_bytes);
@@ -173,7 +173,7 @@ TEST(Executor, BoundStateIsTheUsersTensor) {
   EXPECT_EQ(k.impl()->storage->version, untouched);
   executor.set_state("w", tensor({5, 5, 5}));
   EXPECT_EQ(w.to_vector<float>(), (std::vector<float>{5, 5, 5}));
-  executor.bind_state("w", tensor({7, 7, 7}));   // another tensor: the old one is let go
+  executor.bind_state("w", tensor({7, 7, 7}));  // another tensor: the old one is let go
   executor.run();
   EXPECT_EQ(w.to_vector<float>(), (std::vector<float>{5, 5, 5}));
   EXPECT_EQ(executor.state("w").to_vector<float>(), (std::vector<float>{17, 17, 17}));
@@ -284,7 +284,8 @@ TEST(Executor, AFaultAfterAStateWriteTearsIt) {
     expect_mentions(message_of<ExecutionError>([&] { executor.run(); }), {"[div]", "state"});
     executor.set_input("b", ints({1, 1, 1, 1}));
     expect_mentions(message_of<ExecutionError>([&] { executor.run(); }), {"failed", "'torn'", "(still missing: s)"});
-    EXPECT_EQ(executor.state("k").to_vector<std::int32_t>(), (std::vector<std::int32_t>{6, 6, 6, 6})) << "only read, so not torn";
+    EXPECT_EQ(executor.state("k").to_vector<std::int32_t>(), (std::vector<std::int32_t>{6, 6, 6, 6}))
+        << "only read, so not torn";
     executor.set_state("s", ints({0, 0, 0, 0}));
     executor.run();
     EXPECT_EQ(executor.state("s").to_vector<std::int32_t>(), (std::vector<std::int32_t>{1, 1, 1, 1}));

@@ -1,10 +1,10 @@
 // Monitors see what nodes make and read, and change nothing.
-#include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/monitors.h>
-#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
+#include <tapedeck/tests/engine/messages.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
 
@@ -20,13 +20,16 @@ using Names = std::vector<std::string>;
 
 TEST(ExecutorMonitor, PatternsAreGlobs) {
   using replay::matches;
-  EXPECT_TRUE(matches("", "") && matches("*", "") && matches("*", "abc") && matches("a?c", "abc") && matches("a*c", "ac") && matches("a*c", "abbc"));
-  EXPECT_TRUE(matches("fc*.weight", "fc1.weight") && matches("*a*b*", "xxaxxbxx") && matches("abc", "abc") && matches("*ab", "aab"));
-  EXPECT_FALSE(matches("", "a") || matches("a?c", "ac") || matches("a*c", "abd") || matches("abc", "ab") || matches("ab", "abc") || matches("*ab", "aba"));
+  EXPECT_TRUE(matches("", "") && matches("*", "") && matches("*", "abc") && matches("a?c", "abc") && matches("a*c", "ac") &&
+              matches("a*c", "abbc"));
+  EXPECT_TRUE(matches("fc*.weight", "fc1.weight") && matches("*a*b*", "xxaxxbxx") && matches("abc", "abc") &&
+              matches("*ab", "aab"));
+  EXPECT_FALSE(matches("", "a") || matches("a?c", "ac") || matches("a*c", "abd") || matches("abc", "ab") ||
+               matches("ab", "abc") || matches("*ab", "aba"));
 }
 
-// A pooling and a dense layer with relu, as MXNet's test has them. There operands bear the names of variables or "node_input0"; here every
-// value has one name, that of who made it, so an operand of one node is the output of another.
+// A pooling and a dense layer with relu, as MXNet's test has them. There operands bear the names of variables or "node_input0";
+// here every value has one name, that of who made it, so an operand of one node is the output of another.
 TEST(ExecutorMonitor, T107_OpHookOutputNames) {
   const Graph g = parse(R"(graph net(%data: f32[1,1,4,4]) state(%dense0_weight: f32[4,2], %dense0_bias: f32[2]) {
     %pool0_output: f32[1,1,2,2] = max_pool2d(%data) {window=[2,2], stride=[2,2]}  [path="pool0"]
@@ -52,14 +55,17 @@ TEST(ExecutorMonitor, T107_OpHookOutputNames) {
     seen.clear();
     const std::int32_t dense = e.monitor("dense0*", note, {.operands = true});
     e.run();
-    EXPECT_EQ(seen, (Names{"<flat", "<dense0_weight", ">dense0_product", "<dense0_product", "<dense0_bias", ">dense0_output", "<dense0_output", ">relu0_output"}));
+    EXPECT_EQ(seen, (Names{"<flat", "<dense0_weight", ">dense0_product", "<dense0_product", "<dense0_bias", ">dense0_output",
+                           "<dense0_output", ">relu0_output"}));
     e.remove_monitor(dense);
 
     seen.clear();
     e.monitor("*_output", note);
     e.run();
     e.run();
-    EXPECT_EQ(seen, (Names{">pool0_output", ">dense0_output", ">relu0_output", ">pool0_output", ">dense0_output", ">relu0_output"})) << "in every run";
+    EXPECT_EQ(seen,
+              (Names{">pool0_output", ">dense0_output", ">relu0_output", ">pool0_output", ">dense0_output", ">relu0_output"}))
+        << "in every run";
     expect_equal(e, eager, "monitored");
   }
 }
@@ -97,7 +103,7 @@ TEST(ExecutorMonitor, SeesEveryValueAsItWas) {
     return %r
     update %s = %s2
   })");
-  Graph all = g;   // every value a result: what eager code makes of it
+  Graph all = g;  // every value a result: what eager code makes of it
   all.outputs.clear();
   for (ValueId v = 0; v < g.value_count(); ++v) all.outputs.push_back(v);
   all.output_names.assign(all.outputs.size(), {});
@@ -108,13 +114,15 @@ TEST(ExecutorMonitor, SeesEveryValueAsItWas) {
     Executor e(plan, {.threads = threads});
     set_all(e, inputs, state);
     int results = 0, operands = 0;
-    e.monitor("*", [&](const Monitored& m) {
-      for (ValueId v = 0; v < g.value_count(); ++v) {
-        if (g.value_name(v) != m.name) continue;
-        EXPECT_TRUE(bit_equal(m.value, wanted[v])) << m.name << (m.operand ? " read" : " made");
-      }
-      ++(m.operand ? operands : results);
-    }, {.operands = true});
+    e.monitor("*",
+              [&](const Monitored& m) {
+                for (ValueId v = 0; v < g.value_count(); ++v) {
+                  if (g.value_name(v) != m.name) continue;
+                  EXPECT_TRUE(bit_equal(m.value, wanted[v])) << m.name << (m.operand ? " read" : " made");
+                }
+                ++(m.operand ? operands : results);
+              },
+              {.operands = true});
     e.run();
     EXPECT_EQ(results, 7);
     EXPECT_EQ(operands, 8);
@@ -124,14 +132,17 @@ TEST(ExecutorMonitor, SeesEveryValueAsItWas) {
 }
 
 TEST(ExecutorMonitor, SeesOperandsByTheirName) {
-  Executor e(make_plan(parse("graph f(%x: f32[2], %y: f32[2]) { %a: f32[2] = add(%x, %y) %b: f32[2] = mul(%a, %y) return %b }")));
+  Executor e(
+      make_plan(parse("graph f(%x: f32[2], %y: f32[2]) { %a: f32[2] = add(%x, %y) %b: f32[2] = mul(%a, %y) return %b }")));
   e.set_input(0, tensor({1, 2}));
   e.set_input(1, tensor({3, 4}));
   std::vector<NodeId> readers;
-  e.monitor("y", [&](const Monitored& m) {
-    EXPECT_EQ(m.value.to_vector<float>(), (std::vector<float>{3, 4}));
-    readers.push_back(m.node);
-  }, {.operands = true});
+  e.monitor("y",
+            [&](const Monitored& m) {
+              EXPECT_EQ(m.value.to_vector<float>(), (std::vector<float>{3, 4}));
+              readers.push_back(m.node);
+            },
+            {.operands = true});
   e.run();
   EXPECT_EQ(readers, (std::vector<NodeId>{0, 1}));
   EXPECT_MENTIONS(message_of<UsageError>([&] { e.monitor("z*", [](const Monitored&) {}); }), "'z*'");
@@ -176,7 +187,8 @@ TEST(ExecutorMonitor, MustNotCallItsExecutor) {
 
 // Also while a step runs in parts.
 TEST(ExecutorMonitor, SeesPartsOfAStep) {
-  Executor e(make_plan(parse("graph f(%x: f32[2]) { %a: f32[2] = neg(%x) %b: f32[2] = exp(%a) %c: f32[2] = tanh(%b) return %c }")));
+  Executor e(
+      make_plan(parse("graph f(%x: f32[2]) { %a: f32[2] = neg(%x) %b: f32[2] = exp(%a) %c: f32[2] = tanh(%b) return %c }")));
   e.set_input(0, tensor({1, 2}));
   Names seen;
   e.monitor("*", [&](const Monitored& m) { seen.push_back(m.name); });

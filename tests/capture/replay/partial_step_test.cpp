@@ -1,10 +1,10 @@
 // A step in parts gives what a whole one gives. The oracles: the same graph replayed whole, or run eagerly.
-#include <tapedeck/tests/engine/messages.h>
-#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/planner/planner.h>
-#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
+#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
+#include <tapedeck/tests/engine/messages.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
 
@@ -77,7 +77,7 @@ TEST(ExecutorParts, PhasesKeepTheirOrder) {
   EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.run(Phase::update); }), "update cannot run yet: backward is due");
   EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.run(Phase::backward); }), "never set: input 'grad.y'");
   EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.run(); }), "a step is under way (2 of 6 nodes have run, next is `%gh: ");
-  e.run(Phase::forward);   // another forward pass: the step begins anew
+  e.run(Phase::forward);  // another forward pass: the step begins anew
   e.set_input("grad.y", t.head);
   e.run(Phase::backward);
   EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.run(Phase::backward); }), "backward has run in this step");
@@ -90,14 +90,17 @@ TEST(ExecutorParts, ForwardOnlyOfATrainingGraph) {
   const Training t;
   Executor e = t.executor(1);
   for (double scale : {1.0, 2.0}) {
-    const Tensor x = run_eagerly(parse("graph m(%x: f32[4,3], %k: f32[]) { %y: f32[4,3] = mul(%x, %k) return %y }"), {t.x, scalar(scale)}, {}).outputs[0];
+    const Tensor x = run_eagerly(parse("graph m(%x: f32[4,3], %k: f32[]) { %y: f32[4,3] = mul(%x, %k) return %y }"),
+                                 {t.x, scalar(scale)}, {})
+                         .outputs[0];
     e.restart();
     e.set_input("x", x);
     e.run(Phase::forward);
     EXPECT_TRUE(bit_equal(e.output("y"), run_eagerly(t.graph, {x, t.head, t.lr}, {t.w}).outputs[0]));
     EXPECT_TRUE(bit_equal(e.state("w"), t.w));
   }
-  EXPECT_THROW(Executor(make_plan(parse("graph f(%x: f32[2]) { %y: f32[2] = neg(%x) return %y }"))).run(Phase::backward), UsageError);
+  EXPECT_THROW(Executor(make_plan(parse("graph f(%x: f32[2]) { %y: f32[2] = neg(%x) return %y }"))).run(Phase::backward),
+               UsageError);
 }
 
 TEST(ExecutorParts, AHeadGradientThatIsBakedInCannotBeGiven) {
@@ -214,7 +217,8 @@ TEST(ExecutorParts, AnInputCanChangeUntilItIsRead) {
   const Training t;
   Executor e = t.executor(1);
   e.run(Phase::forward);
-  EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.set_input("x", t.x); }), "'x' was read by `%h: f32[4,2] = matmul(%x, %w)`");
+  EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.set_input("x", t.x); }),
+                  "'x' was read by `%h: f32[4,2] = matmul(%x, %w)`");
   EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.set_state("w", t.w); }), "a step is under way");
   e.set_input("grad.y", t.head);
   e.set_input("grad.y", t.head);

@@ -1,11 +1,11 @@
-// TAPEDECK_POISON: kernels that touch what is not theirs, and plans that take bytes away too early, are caught and named; what is right
-// runs as ever.
-#include <tapedeck/capture/replay/poison.h>
-#include <tapedeck/capture/explain/memory_map.h>
+// TAPEDECK_POISON: kernels that touch what is not theirs, and plans that take bytes away too early, are caught and named; what
+// is right runs as ever.
 #include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/explain/memory_map.h>
 #include <tapedeck/capture/planner/planner.h>
-#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/capture/replay/poison.h>
 #include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/capture/byte_simulation.h>
@@ -41,7 +41,7 @@ struct Poisoned {
 
 enum Mischief : int { none, behind, before, far_away, reads_behind, unwritten };
 std::atomic<int> mischief{none};
-std::atomic<std::int64_t> distance{0};   // in floats, of far_away
+std::atomic<std::int64_t> distance{0};  // in floats, of far_away
 
 void rogue_kernel(const KernelCall& call) {
   const float* in = call.inputs[0].as<float>();
@@ -65,8 +65,8 @@ Graph with_rogue(int n) {
   test::unary_op("test.rogue", rogue_kernel);
   const std::string type = "f32[" + std::to_string(n) + "]";
   return parse("graph g(%x: " + type + ") {\n  %k: " + type + " = exp(%x)\n  %a: " + type + " = tanh(%x)\n  %r: " + type +
-               " = test.rogue(%a) [site=\"model.cpp:7\"]\n  %s: " + type + " = add(%r, %k)\n  %b: " + type + " = mul(%s, %k)\n  %t: " + type +
-               " = sub(%b, %a)\n  return %t\n}");
+               " = test.rogue(%a) [site=\"model.cpp:7\"]\n  %s: " + type + " = add(%r, %k)\n  %b: " + type +
+               " = mul(%s, %k)\n  %t: " + type + " = sub(%b, %a)\n  return %t\n}");
 }
 
 std::string run_once(const Graph& g, int threads = 1, const PlanOptions& options = {}) {
@@ -100,15 +100,16 @@ TEST(Poison, WritesIntoAGapBehindOrBeforeTheResult) {
   }
 }
 
-// The rogue beside branches that run meanwhile. It is the lowest node of those that may find the damage, so it is the one that is named, whoever
-// finds it first.
+// The rogue beside branches that run meanwhile. It is the lowest node of those that may find the damage, so it is the one that
+// is named, whoever finds it first.
 Graph with_rogue_and_branches() {
   test::unary_op("test.rogue", rogue_kernel);
   std::string text = "graph g(%x: f32[10]) {\n  %r: f32[10] = test.rogue(%x) [site=\"model.cpp:7\"]\n", sum = "%r";
   constexpr const char* ops[] = {"exp", "tanh", "relu", "neg", "sigmoid", "copy"};
   for (int i = 0; i < 6; ++i) {
     const std::string k = std::to_string(i);
-    text += "  %a" + k + ": f32[10] = " + ops[i] + "(%x)\n  %b" + k + ": f32[10] = tanh(%a" + k + ")\n  %s" + k + ": f32[10] = add(" + sum + ", %b" + k + ")\n";
+    text += "  %a" + k + ": f32[10] = " + ops[i] + "(%x)\n  %b" + k + ": f32[10] = tanh(%a" + k + ")\n  %s" + k +
+            ": f32[10] = add(" + sum + ", %b" + k + ")\n";
     sum = "%s" + k;
   }
   return parse(text + "  %t: f32[10] = neg(" + sum + ")\n  return %t\n}");
@@ -116,12 +117,14 @@ Graph with_rogue_and_branches() {
 
 TEST(Poison, WritesWhileOthersRun) {
   const Graph g = with_rogue_and_branches();
-  const auto run = [&](int threads) { return run_once(g, threads, {.ordering = Ordering::recorded, .threads = threads, .segment_us = 0}); };
+  const auto run = [&](int threads) {
+    return run_once(g, threads, {.ordering = Ordering::recorded, .threads = threads, .segment_us = 0});
+  };
   ASSERT_GT(make_plan(g, {.ordering = Ordering::recorded, .threads = 2, .segment_us = 0}).segments.size(), 10u);
   for (const int level : {1, 2}) {
     const Poisoned on(level);
     for (const int threads : {1, 2, 4}) EXPECT_EQ(run(threads), "") << threads;
-#ifndef __SANITIZE_THREAD__   // a write next to what others look at is a race
+#ifndef __SANITIZE_THREAD__  // a write next to what others look at is a race
     for (const Mischief what : {behind, before})
       for (const int threads : {1, 2, 4}) {
         const Misbehaving does(what);
@@ -145,7 +148,7 @@ TEST(Poison, WritesIntoNeighbours) {
       if (plan.graph.value_name(v) == "r") r = v;
     const std::int64_t hit = what == behind ? plan.values[r].offset + 64 : plan.values[r].offset - 4;
     std::string name = "beyond the arena";
-    for (const MemoryBox& box : map_memory(plan).arena)   // who is alive there, or was there last
+    for (const MemoryBox& box : map_memory(plan).arena)  // who is alive there, or was there last
       if (hit >= box.offset && hit < box.offset + box.bytes && box.first <= plan.values[r].birth) name = box_name(plan, box);
     EXPECT_TRUE(mentions(message, name)) << name << "\n" << message;
   }
@@ -159,7 +162,7 @@ TEST(Poison, WritesFarAway) {
   ValueId r = kNone;
   for (ValueId v = 0; v < plan.graph.value_count(); ++v)
     if (plan.graph.value_name(v) == "r") r = v;
-  distance = (plan.arena_bytes - plan.values[r].offset) / 4 + 500;   // in the canary, 2000 bytes behind the arena
+  distance = (plan.arena_bytes - plan.values[r].offset) / 4 + 500;  // in the canary, 2000 bytes behind the arena
   {
     const Poisoned on(1);
     const std::string message = run_once(g);
@@ -185,7 +188,7 @@ TEST(Poison, WritesOutsideAChunk) {
       EXPECT_TRUE(mentions(message, " of the arena, which is beyond the chunk")) << message;
     }
     const Misbehaving does(far_away);
-    distance = 516;   // 2064 bytes on, 2000 bytes behind the chunk
+    distance = 516;  // 2064 bytes on, 2000 bytes behind the chunk
     EXPECT_TRUE(mentions(run_once(g, 1, options), level == 2 ? "which is beyond the chunk" : "TAPEDECK_POISON=2 finds which"));
   }
 }
@@ -200,7 +203,8 @@ TEST(Poison, ReadsBehindItsOperandAndElementsNeverWritten) {
   for (const int n : {10, 16}) {
     PlanOptions options;
     options.segment_us = 0;
-    expect_named(run_once(with_rogue(n), 1, options), fmt::format("leaves the pattern of dead bytes in element {} of %r", n - 1));
+    expect_named(run_once(with_rogue(n), 1, options),
+                 fmt::format("leaves the pattern of dead bytes in element {} of %r", n - 1));
   }
 }
 
@@ -209,14 +213,17 @@ TEST(Poison, ResultsThatAreReturned) {
   test::unary_op("test.rogue", rogue_kernel);
   const Poisoned on;
   const Misbehaving does(unwritten);
-  const std::string message = run_once(parse("graph g(%x: f32[6]) {\n %r: f32[6] = test.rogue(%x) [site=\"model.cpp:7\"]\n return %r\n}"));
+  const std::string message =
+      run_once(parse("graph g(%x: f32[6]) {\n %r: f32[6] = test.rogue(%x) [site=\"model.cpp:7\"]\n return %r\n}"));
   expect_named(message, "in element 5 of %r");
 }
 
 // NaNs of the user's pass through, also those that look like the pattern.
 TEST(Poison, NaNsOfTheUsersAreNoMatter) {
   const Poisoned on(2);
-  const Graph g = parse("graph g(%x: f32[4]) {\n %a: f32[4] = neg(%x)\n %b: f32[4] = add(%a, %x)\n %c: f32[4] = relu(%b)\n %d: f32[4] = mul(%c, %a)\n return %d, %b\n}");
+  const Graph g = parse(
+      "graph g(%x: f32[4]) {\n %a: f32[4] = neg(%x)\n %b: f32[4] = add(%a, %x)\n %c: f32[4] = relu(%b)\n %d: f32[4] = mul(%c, "
+      "%a)\n return %d, %b\n}");
   for (const std::uint32_t bits : {0xFFFFFFFFu, 0x7FFFFFFFu, 0x7FC00000u, 0xFFC00000u}) {
     std::vector<std::uint32_t> words(4, bits);
     Executor e(make_plan(g));
@@ -230,7 +237,8 @@ TEST(Poison, NaNsOfTheUsersAreNoMatter) {
 // Walks the nodes of a plan with kernels that do nothing wrong, as one thread does.
 std::string walk(const Plan& plan) {
   std::vector<bool> called;
-  for (const Node& node : plan.graph.nodes) called.push_back(!plan.graph.literal(node) && plan.values[node.first_output].reason != Reason::alias);
+  for (const Node& node : plan.graph.nodes)
+    called.push_back(!plan.graph.literal(node) && plan.values[node.first_output].reason != Reason::alias);
   replay::Poison poison(plan, called, 1);
   std::vector<char> bytes(static_cast<std::size_t>(plan.arena_bytes + 2 * replay::Poison::kCanary));
   poison.begin({bytes.data() + replay::Poison::kCanary});
@@ -243,7 +251,9 @@ std::string walk(const Plan& plan) {
       poison.before(n, call);
       const Node& node = plan.graph.nodes[n];
       for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
-        if (plan.values[v].where == Where::arena) std::memset(bytes.data() + replay::Poison::kCanary + plan.values[v].offset, 1, static_cast<std::size_t>(plan.graph.values[v].type.bytes()));
+        if (plan.values[v].where == Where::arena)
+          std::memset(bytes.data() + replay::Poison::kCanary + plan.values[v].offset, 1,
+                      static_cast<std::size_t>(plan.graph.values[v].type.bytes()));
       poison.after(n, call);
     } catch (const ExecutionError& e) {
       return e.what();
@@ -267,7 +277,7 @@ TEST(Poison, AWrongLifetimeIsFoundWhereItMatters) {
       if (plan.graph.value_name(v) == name) return plan.values[v];
     throw std::out_of_range(name);
   };
-  at("c").offset = at("a").offset;   // as if %a were dead by then
+  at("c").offset = at("a").offset;  // as if %a were dead by then
   ASSERT_FALSE(check_plan(plan).empty());
   const std::string message = walk(plan);
   EXPECT_TRUE(mentions(message, "puts %c on bytes")) << message;
@@ -281,8 +291,8 @@ Plan in_order(Plan plan) {
   return plan;
 }
 
-// A buffer is moved: if some reader does not find what it reads, the walk stops; where it stops, the checker finds fault; plans left alone are
-// walked to the end.
+// A buffer is moved: if some reader does not find what it reads, the walk stops; where it stops, the checker finds fault; plans
+// left alone are walked to the end.
 TEST(Poison, AgreesWithTheCheckerOnMovedBuffers) {
   int caught = 0, broken = 0;
   for (unsigned seed = 1; seed <= 80; ++seed) {
@@ -291,7 +301,9 @@ TEST(Poison, AgreesWithTheCheckerOnMovedBuffers) {
     std::mt19937 random(seed);
     for (ValueId v = 0; v < good.graph.value_count(); ++v) {
       const Placement& p = good.values[v];
-      if (p.where != Where::arena || p.reason == Reason::alias || p.reason == Reason::in_place || good.graph.values[v].type.bytes() == 0) continue;
+      if (p.where != Where::arena || p.reason == Reason::alias || p.reason == Reason::in_place ||
+          good.graph.values[v].type.bytes() == 0)
+        continue;
       bool alone = true;
       for (ValueId w = 0; w < good.graph.value_count(); ++w) alone = alone && (good.values[w].other != v);
       const std::int64_t room = (good.arena_bytes - good.graph.values[v].type.bytes()) / 64;
@@ -299,9 +311,11 @@ TEST(Poison, AgreesWithTheCheckerOnMovedBuffers) {
       Plan plan = good;
       plan.values[v].offset = static_cast<std::int64_t>(random() % static_cast<unsigned>(room + 1)) * 64;
       const bool wrong = !check_plan(plan).empty(), found = !walk(plan).empty();
-      EXPECT_TRUE(!found || wrong) << "%" << good.graph.value_name(v) << " at " << plan.values[v].offset << "\n" << print(good.graph);
+      EXPECT_TRUE(!found || wrong) << "%" << good.graph.value_name(v) << " at " << plan.values[v].offset << "\n"
+                                   << print(good.graph);
       const bool breaks = !test::ByteSimulation(plan).run(1).empty();
-      EXPECT_TRUE(!breaks || found) << "%" << good.graph.value_name(v) << " at " << plan.values[v].offset << "\n" << print(good.graph);
+      EXPECT_TRUE(!breaks || found) << "%" << good.graph.value_name(v) << " at " << plan.values[v].offset << "\n"
+                                    << print(good.graph);
       caught += found;
       broken += breaks;
     }

@@ -9,7 +9,8 @@ namespace tapedeck {
 namespace {
 
 TEST(ReplayPool, D13_TheArenaIsTheLargestAndStateIsHeldOnce) {
-  const std::vector<Plan> plans = {make_plan(net("train", 64, true)), make_plan(net("infer", 8, false)), make_plan(net("evaluate", 128, false))};
+  const std::vector<Plan> plans = {make_plan(net("train", 64, true)), make_plan(net("infer", 8, false)),
+                                   make_plan(net("evaluate", 128, false))};
   const auto pool = new_pool();
   std::vector<Executor> members;
   for (const Plan& p : plans) members.emplace_back(p, ExecutorOptions{.pool = pool});
@@ -30,13 +31,14 @@ TEST(ReplayPool, D13_TheArenaIsTheLargestAndStateIsHeldOnce) {
 
 // DW5: neither the bytes nor what is said nor any bit depends on who came first, or on who ran before the others came.
 TEST(ReplayPool, DW5_TheOrderOfJoiningDoesNotMatter) {
-  const std::vector<Graph> graphs = {net("train", 24, true), net("infer", 1, false), net("evaluate", 40, false), net("fine_tune", 7, true)};
+  const std::vector<Graph> graphs = {net("train", 24, true), net("infer", 1, false), net("evaluate", 40, false),
+                                     net("fine_tune", 7, true)};
   std::vector<Plan> plans;
   for (const Graph& g : graphs) plans.push_back(make_plan(g));
   std::vector<std::size_t> order = {0, 1, 2, 3};
   std::string said, said_json;
   do {
-    for (const bool early : {false, true}) {   // members run before the next one joins
+    for (const bool early : {false, true}) {  // members run before the next one joins
       const auto pool = new_pool();
       std::map<std::size_t, Executor> members;
       std::vector<Plan> joined;
@@ -88,7 +90,8 @@ TEST(ReplayPool, TheArenaShrinksWhenTheLargestLeaves) {
   EXPECT_EQ(pool->planned_peak_bytes(), expected_peak({small}));
   stays.run();
   EXPECT_EQ(pool->observed_peak_bytes(), expected_peak({small, large})) << "the most there ever was";
-  const EagerResult eager = run_eagerly(small.graph, {value("x", f32({4, 16}))}, {value("w", f32({16, 16})), value("b", f32({16}))});
+  const EagerResult eager =
+      run_eagerly(small.graph, {value("x", f32({4, 16}))}, {value("w", f32({16, 16})), value("b", f32({16}))});
   EXPECT_TRUE(bit_equal(stays.outputs()[0], eager.outputs[0]));
 }
 
@@ -98,18 +101,21 @@ TEST(ReplayPool, DW4_TrueSizesOfEveryType) {
   for (const std::string type : {"f16", "f32", "f64"}) {
     // Ops that only move bytes: what computes in f16 may need f32 workspace.
     const std::string one_k = type + "[1024]", two_k = type + "[2048]", four_k = type + "[4096]";
-    const Graph g = parse("graph g(%x: " + one_k + ") state(%s: " + one_k + ") {\n  %a: " + two_k + " = concat(%x, %s) {axis=0}\n  %b: " + two_k +
-                          " = concat(%s, %x) {axis=0}\n  %c: " + four_k + " = concat(%b, %a) {axis=0}\n  %d: " + four_k + " = flip(%c) {axes=[0]}\n  return %d\n}");
+    const Graph g = parse("graph g(%x: " + one_k + ") state(%s: " + one_k + ") {\n  %a: " + two_k +
+                          " = concat(%x, %s) {axis=0}\n  %b: " + two_k + " = concat(%s, %x) {axis=0}\n  %c: " + four_k +
+                          " = concat(%b, %a) {axis=0}\n  %d: " + four_k + " = flip(%c) {axes=[0]}\n  return %d\n}");
     const auto pool = new_pool();
     const Executor one(make_plan(g), {.pool = pool, .name = "one"}), two(make_plan(g), {.pool = pool, .name = "two"});
     reports[type] = pool->report();
   }
-  for (const auto field : {&PoolReport::arena_bytes, &PoolReport::state_bytes, &PoolReport::own_bytes, &PoolReport::planned_peak_bytes}) {
+  for (const auto field :
+       {&PoolReport::arena_bytes, &PoolReport::state_bytes, &PoolReport::own_bytes, &PoolReport::planned_peak_bytes}) {
     EXPECT_GT(reports["f16"].*field, 0);
     EXPECT_EQ(reports["f16"].*field * 2, reports["f32"].*field);
     EXPECT_EQ(reports["f32"].*field * 2, reports["f64"].*field);
   }
-  EXPECT_EQ(reports["f16"].planned_peak_bytes, 2 * (1024 + 2 * (1024 + 4096) + 4096)) << "state, both members' input and output, the arena of one";
+  EXPECT_EQ(reports["f16"].planned_peak_bytes, 2 * (1024 + 2 * (1024 + 4096) + 4096))
+      << "state, both members' input and output, the arena of one";
 }
 
 TEST(ReplayPool, AFamilyInAPoolIsOneMemberOfMany) {

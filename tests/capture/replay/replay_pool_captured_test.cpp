@@ -1,9 +1,9 @@
 // Captured steps over one pool: the tensors are shared, whatever they are called.
+#include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
-#include <tapedeck/capture/planner/planner.h>
-#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/nn/nn.h>
 
 #include <tapedeck/tests/capture/replay/replay_pool_graphs.h>
@@ -23,7 +23,7 @@ struct Net : Module {
 struct Steps {
   Net model;
   AdamW optimizer{model.parameters(), {.lr = 0.02}};
-  Tensor hidden = zeros({4});   // unnamed state of one step, of the type of a bias in the other
+  Tensor hidden = zeros({4});  // unnamed state of one step, of the type of a bias in the other
 
   std::vector<Tensor> train(const std::vector<Tensor>& in) {
     const Tensor loss = mean(model(in[0]) * in[1]);
@@ -55,7 +55,8 @@ std::vector<Tensor> train_and_evaluate(bool captured, const std::shared_ptr<Repl
   };
   for (int i = 0; i < 9; ++i) {
     const std::int64_t batch = i % 3 == 2 ? 10 : 5;
-    const std::vector<Tensor> in = {value("x", f32({batch, 6}), static_cast<std::uint64_t>(i)), value("y", f32({batch, 4}), static_cast<std::uint64_t>(i))};
+    const std::vector<Tensor> in = {value("x", f32({batch, 6}), static_cast<std::uint64_t>(i)),
+                                    value("y", f32({batch, 4}), static_cast<std::uint64_t>(i))};
     steps.model.train(true);
     keep(captured ? train(in) : steps.train(in));
     steps.model.train(false);
@@ -89,11 +90,13 @@ TEST(ReplayPool, StepsThatCallDifferentTensorsAlike) {
   const auto step = [&](const Tensor& counter) {
     CapturedStepOptions options;
     options.executor.pool = pool;
-    return capture([counter](const std::vector<Tensor>& in) -> std::vector<Tensor> {
-      Tensor c = counter;
-      add_(c, in[0]);
-      return {copy(c)};
-    }, options);
+    return capture(
+        [counter](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+          Tensor c = counter;
+          add_(c, in[0]);
+          return {copy(c)};
+        },
+        options);
   };
   const Tensor one = zeros({3}), two = zeros({3});
   CapturedStep first = step(one), second = step(two);
@@ -131,10 +134,12 @@ TEST(ReplayPool, BackwardOfTwoStepsTakesTurns) {
   EXPECT_EQ(pool->observed_peak_bytes(), pool->planned_peak_bytes()) << pool->explain();
 }
 
-// A member by name has state of the name that the step's weight has: it is another value, whether the member's own or a tensor of the caller's.
+// A member by name has state of the name that the step's weight has: it is another value, whether the member's own or a tensor
+// of the caller's.
 TEST(ReplayPool, BackwardOfAStepLeavesStateOfItsNameAlone) {
   const auto pool = new_pool();
-  Executor mine(make_plan(parse("graph mine(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y\n}")), {.pool = pool});
+  Executor mine(make_plan(parse("graph mine(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y\n}")),
+                {.pool = pool});
   mine.set_state("w", ones({4}));
   mine.set_input("x", zeros({4}));
   Tensor w = full({4}, 7.0), bound = full({4}, 3.0);
@@ -165,13 +170,15 @@ TEST(ReplayPool, ACallOfAStepHappensOrDoesNot) {
   const auto counting = [&](const Tensor& counter) {
     CapturedStepOptions options;
     options.executor.pool = pool;
-    return capture([counter](const std::vector<Tensor>& in) {
-      const NoGrad off;
-      Tensor c = counter;
-      const Tensor y = tanh(matmul(in[0], in[0]));
-      add_(c, ones({1}));
-      return std::vector<Tensor>{y, add(y, 1.0)};
-    }, options);
+    return capture(
+        [counter](const std::vector<Tensor>& in) {
+          const NoGrad off;
+          Tensor c = counter;
+          const Tensor y = tanh(matmul(in[0], in[0]));
+          add_(c, ones({1}));
+          return std::vector<Tensor>{y, add(y, 1.0)};
+        },
+        options);
   };
   const Tensor counters[] = {zeros({1}), zeros({1})};
   CapturedStep steps[] = {counting(counters[0]), counting(counters[1])};

@@ -1,8 +1,8 @@
 // What the tests of pools share: graphs over one set of weights, and what a pool of their plans is to hold.
 #pragma once
 
-#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/replay_pool.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -18,13 +18,16 @@ inline std::shared_ptr<ReplayPool> new_pool() { return std::make_shared<ReplayPo
 
 // A member wants an arena that follows its batch; all of one `depth` share weights.
 inline Graph net(const char* name, int batch, bool train) {
-  std::string text = "graph " + std::string(name) + "(%x: f32[" + std::to_string(batch) + ",16]) state(%w: f32[16,16], %b: f32[16]) {\n";
+  std::string text =
+      "graph " + std::string(name) + "(%x: f32[" + std::to_string(batch) + ",16]) state(%w: f32[16,16], %b: f32[16]) {\n";
   const std::string wide = "f32[" + std::to_string(batch) + ",16]";
   text += "  %h: " + wide + " = matmul(%x, %w)\n  %z: " + wide + " = add(%h, %b)\n  %y: " + wide + " = tanh(%z)\n";
   text += "  %v: " + wide + " = matmul(%y, %w)\n  %s: f32[16] = sum(%v) {axes=[0]}\n";
   if (train) {
     text += "  %xt: f32[16," + std::to_string(batch) + "] = transpose(%x) {axes=[1,0]}\n  %g: f32[16,16] = matmul(%xt, %y)\n";
-    text += "  %t: f32[16,16] = tanh(%g)\n  %w2: f32[16,16] = add(%w, %t)\n  %u: f32[16] = tanh(%s)\n  %b2: f32[16] = add(%b, %u)\n";
+    text +=
+        "  %t: f32[16,16] = tanh(%g)\n  %w2: f32[16,16] = add(%w, %t)\n  %u: f32[16] = tanh(%s)\n  %b2: f32[16] = add(%b, "
+        "%u)\n";
   }
   return parse(text + "  return %s\n" + (train ? "  update %w = %w2, %b = %b2\n" : "") + "}");
 }

@@ -1,9 +1,9 @@
 // What is read after others have run: a result stays its member's own; a value that is gone says whose it was and who took it.
 #include <tapedeck/capture/planner/planner.h>
-#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <tapedeck/tests/capture/replay/replay_pool_graphs.h>
 #include <tapedeck/tests/engine/messages.h>
@@ -16,8 +16,8 @@ namespace {
 using testing::mentions;
 using testing::message_of;
 
-// Three members in every order, several rounds: what each returned stays its own, what is gone says whose it was, who took it, which op made
-// it and where. With poison: what one leaves in the arena is not there for the next.
+// Three members in every order, several rounds: what each returned stays its own, what is gone says whose it was, who took it,
+// which op made it and where. With poison: what one leaves in the arena is not there for the next.
 TEST(ReplayPool, DW5_EveryOrderOfThreeMembers) {
   Settings poisoned = settings();
   poisoned.poison = 2;
@@ -31,9 +31,11 @@ TEST(ReplayPool, DW5_EveryOrderOfThreeMembers) {
     std::vector<Tensor> inputs;
     for (int i = 0; i < 3; ++i) {
       const std::string batch = std::to_string(4 + 7 * i), type = "f32[" + batch + ",16]";
-      graphs.push_back(parse("graph " + std::string(names[i]) + "(%x: " + type + ") state(%w: f32[16,16]) {\n  %h: " + type + " = matmul(%x, %w) [site=\"net.cpp:" +
-                             std::to_string(10 + i) + "\"]\n  %y: " + type + " = tanh(%h)\n  %s: f32[16] = sum(%y) {axes=[0]}\n  %g: f32[16,16] = add(%w, %s)\n  return %s, %y" +
-                             (i == 1 ? "\n  update %w = %g\n}" : ", %w\n}")));
+      graphs.push_back(
+          parse("graph " + std::string(names[i]) + "(%x: " + type + ") state(%w: f32[16,16]) {\n  %h: " + type +
+                " = matmul(%x, %w) [site=\"net.cpp:" + std::to_string(10 + i) + "\"]\n  %y: " + type +
+                " = tanh(%h)\n  %s: f32[16] = sum(%y) {axes=[0]}\n  %g: f32[16,16] = add(%w, %s)\n  return %s, %y" +
+                (i == 1 ? "\n  update %w = %g\n}" : ", %w\n}")));
       members.emplace_back(make_plan(graphs.back(), {.segment_us = 0}), ExecutorOptions{.pool = pool});
       inputs.push_back(value(names[i], graphs.back().values[0].type));
       members.back().set_input("x", inputs.back());
@@ -51,11 +53,14 @@ TEST(ReplayPool, DW5_EveryOrderOfThreeMembers) {
           if (expected[k].empty()) continue;
           const std::vector<Tensor> got = members[k].outputs();
           for (std::size_t o = 0; o < got.size(); ++o)
-            EXPECT_TRUE(bit_equal(got[o], expected[k][o])) << names[k] << " after " << names[i] << " in round " << round << ", output " << o;
+            EXPECT_TRUE(bit_equal(got[o], expected[k][o]))
+                << names[k] << " after " << names[i] << " in round " << round << ", output " << o;
           if (k == i) continue;
           const std::string gone = message_of<ExecutionError>([&] { members[k].value("h"); });
-          for (const std::string& words : {fmt::format("%h of '{}' is not there any more: '{}', which shares its memory, has run since", names[k], names[i]),
-                                           std::string("made by [matmul] %h"), fmt::format("net.cpp:{}", 10 + k)})
+          for (const std::string& words :
+               {fmt::format("%h of '{}' is not there any more: '{}', which shares its memory, has run since", names[k],
+                            names[i]),
+                std::string("made by [matmul] %h"), fmt::format("net.cpp:{}", 10 + k)})
             EXPECT_TRUE(mentions(gone, words)) << words << "\n" << gone;
         }
         EXPECT_TRUE(bit_equal(members[order[0]].state("w"), w));
@@ -71,7 +76,8 @@ TEST(ReplayPool, AStepThatOthersEndedSaysByWhom) {
   other.set_input("x", value("x", f32({9, 16})));
   steps.run_to("y");
   other.run();
-  for (const std::string& message : {message_of<ExecutionError>([&] { steps.value("h"); }), message_of<ExecutionError>([&] { steps.outputs(); })})
+  for (const std::string& message :
+       {message_of<ExecutionError>([&] { steps.value("h"); }), message_of<ExecutionError>([&] { steps.outputs(); })})
     EXPECT_TRUE(mentions(message, "ended unfinished when 'other', which shares its memory, ran")) << message;
   EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { steps.value("h"); }), "%h of 'steps'"));
   steps.run();
@@ -91,7 +97,9 @@ TEST(ReplayPool, ANewStateIsGoneOnceTheStateIsSet) {
     EXPECT_NO_THROW(train.value("w2"));
     (through_other ? other : train).set_state("w", value("w", f32({16, 16}), 5));
     const std::string gone = message_of<ExecutionError>([&] { train.value("w2"); });
-    EXPECT_TRUE(mentions(gone, "%w2 of 'train' is not there any more: state 'w', in whose bytes it lies, has been set since; made by [add] %w2")) << gone;
+    EXPECT_TRUE(mentions(
+        gone, "%w2 of 'train' is not there any more: state 'w', in whose bytes it lies, has been set since; made by [add] %w2"))
+        << gone;
   }
 }
 
@@ -100,19 +108,23 @@ TEST(ReplayPool, AResultInBoundStateIsRefusedOnceTheTensorIsWritten) {
   PlanOptions as_recorded;
   as_recorded.ordering = Ordering::recorded;
   as_recorded.sharing = Sharing::all;
-  Executor reads(make_plan(parse("graph reads(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y, %w\n}"), as_recorded));
+  Executor reads(make_plan(parse("graph reads(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y, %w\n}"),
+                           as_recorded));
   Tensor w = ones({4});
   reads.bind_state("w", w);
   reads.set_input("x", ones({4}));
   reads.run();
-  ASSERT_EQ(reads.plan().values[reads.plan().graph.outputs[1]].where, Where::state) << "the plan copies the state that it returns";
+  ASSERT_EQ(reads.plan().values[reads.plan().graph.outputs[1]].where, Where::state)
+      << "the plan copies the state that it returns";
   EXPECT_TRUE(bit_equal(reads.outputs()[1], ones({4})));
   {
     NoGrad off;
     add_(w, ones({4}));
   }
   const std::string gone = message_of<ExecutionError>([&] { reads.outputs(); });
-  EXPECT_TRUE(mentions(gone, "%w of 'reads' is not there any more: it lies in state 'w', and the tensor bound to that has been written since")) << gone;
+  EXPECT_TRUE(mentions(
+      gone, "%w of 'reads' is not there any more: it lies in state 'w', and the tensor bound to that has been written since"))
+      << gone;
   EXPECT_TRUE(bit_equal(reads.output("y"), full({4}, 2.0)));
   reads.run();
   EXPECT_TRUE(bit_equal(reads.outputs()[1], full({4}, 2.0)));

@@ -1,11 +1,12 @@
-// DW5, wider: three members that are no copies of each other, made and run in every order, on one thread and two, with state of the pool's own
-// and with the user's tensors bound through whoever comes first. Poisoned, so that bytes that one member leaves to another are dead.
-#include <tapedeck/capture/replay/executor.h>
+// DW5, wider: three members that are no copies of each other, made and run in every order, on one thread and two, with state of
+// the pool's own and with the user's tensors bound through whoever comes first. Poisoned, so that bytes that one member leaves
+// to another are dead.
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/replay_pool.h>
-#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
@@ -30,8 +31,8 @@ struct Part {
   const char* text;
 };
 
-// A classifier that trains both weights, on two branches; an encoder that reads one and returns it; a statistic that updates the other from
-// integers, and has state of its own.
+// A classifier that trains both weights, on two branches; an encoder that reads one and returns it; a statistic that updates
+// the other from integers, and has state of its own.
 constexpr Part kParts[] = {
     {"trains", R"(graph trains(%x: f32[5,16]) state(%w: f32[16,16], %b: f32[16]) {
       %h: f32[5,16] = matmul(%x, %w) [site="net.cpp:10"]
@@ -86,7 +87,7 @@ class Round {
       inputs_[i] = default_value(graphs_[i].values[0].type, static_cast<std::uint64_t>(i) + 3, "x");
       members_.at(i).set_input("x", inputs_[i]);
     }
-    for (const int i : order_)   // each state through the first member that has it
+    for (const int i : order_)  // each state through the first member that has it
       for (const std::string& name : members_.at(i).state_names()) set_state(i, name);
   }
 
@@ -121,14 +122,16 @@ class Round {
     for (const auto& [i, outputs] : expected_) {
       const std::vector<Tensor> got = members_.at(i).outputs();
       ASSERT_EQ(got.size(), outputs.size());
-      for (std::size_t o = 0; o < got.size(); ++o) EXPECT_TRUE(bit_equal(got[o], outputs[o])) << kParts[i].name << " after " << kParts[ran].name << ", output " << o;
+      for (std::size_t o = 0; o < got.size(); ++o)
+        EXPECT_TRUE(bit_equal(got[o], outputs[o])) << kParts[i].name << " after " << kParts[ran].name << ", output " << o;
       if (i == ran) continue;
       const std::string gone = message_of<ExecutionError>([&, who = i] { members_.at(who).value("h"); });
       EXPECT_TRUE(mentions(gone, fmt::format("'{}', which shares its memory, has run since", kParts[ran].name))) << gone;
       EXPECT_TRUE(mentions(gone, fmt::format("net.cpp:{}", 10 + i))) << gone;
     }
     for (auto& [i, member] : members_)
-      for (const std::string& name : member.state_names()) EXPECT_TRUE(bit_equal(member.state(name), state_.at(name))) << name << " as " << kParts[i].name << " sees it";
+      for (const std::string& name : member.state_names())
+        EXPECT_TRUE(bit_equal(member.state(name), state_.at(name))) << name << " as " << kParts[i].name << " sees it";
     for (const auto& [name, tensor] : mine_) EXPECT_TRUE(bit_equal(tensor, state_.at(name))) << name << " of the user";
   }
 
@@ -138,7 +141,7 @@ class Round {
   std::vector<Graph> graphs_;
   std::map<int, Executor> members_;
   std::map<int, Tensor> inputs_;
-  std::map<std::string, Tensor> state_, mine_;     // as eager execution has it; the user's, where bound
+  std::map<std::string, Tensor> state_, mine_;  // as eager execution has it; the user's, where bound
   std::map<int, std::vector<Tensor>> expected_;
 };
 
@@ -155,13 +158,17 @@ TEST_P(ReplayPoolOrders, DW5_MakeAndRunInEveryOrder) {
       Round round(made, GetParam());
       for (int times = 0; times < 2; ++times)
         for (const int i : run) round.run(i);
-      if (HasFailure()) FAIL() << fmt::format("made in the order {}{}{}, run in the order {}{}{}", made[0], made[1], made[2], run[0], run[1], run[2]);
+      if (HasFailure())
+        FAIL() << fmt::format("made in the order {}{}{}, run in the order {}{}{}", made[0], made[1], made[2], run[0], run[1],
+                              run[2]);
     } while (std::next_permutation(run.begin(), run.end()));
   } while (std::next_permutation(made.begin(), made.end()));
 }
 
-INSTANTIATE_TEST_SUITE_P(StateAndThreads, ReplayPoolOrders, ::testing::Values(Case{1, false}, Case{1, true}, Case{2, false}, Case{2, true}),
-                         [](const auto& info) { return fmt::format("{}_threads_{}", info.param.threads, info.param.bound ? "bound" : "set"); });
+INSTANTIATE_TEST_SUITE_P(StateAndThreads, ReplayPoolOrders,
+                         ::testing::Values(Case{1, false}, Case{1, true}, Case{2, false}, Case{2, true}), [](const auto& info) {
+                           return fmt::format("{}_threads_{}", info.param.threads, info.param.bound ? "bound" : "set");
+                         });
 
 }  // namespace
 }  // namespace tapedeck

@@ -35,7 +35,8 @@ class RandomMember {
     rows_ = 1 + dice_.below(30);
     g_.add_input("x", f32({rows_, 6}));
     g_.add_input("q", {DType::i32, {5}});
-    const std::pair<const char*, Type> table[] = {{"a", f32({4, 6})}, {"b", f32({6, 4})}, {"c", f32({6, 6})}, {"d", f32({6})}, {"n", {DType::i32, {5}}}};
+    const std::pair<const char*, Type> table[] = {
+        {"a", f32({4, 6})}, {"b", f32({6, 4})}, {"c", f32({6, 6})}, {"d", f32({6})}, {"n", {DType::i32, {5}}}};
     for (const auto& [state, type] : table)
       if (dice_.below(3) > 0) g_.add_state(state, type, Role::parameter);
     if (g_.n_state == 0) g_.add_state("a", f32({4, 6}), Role::parameter);
@@ -66,13 +67,16 @@ class RandomMember {
     const ValueId v = any(DType::f32), o = any(DType::f32);
     Shape both;
     switch (dice_.below(7)) {
-      case 0: add(dice_.below(2) ? "tanh" : "neg", {v}); return;
+      case 0:
+        add(dice_.below(2) ? "tanh" : "neg", {v});
+        return;
       case 1:
       case 2:
         if (broadcast_shapes(type(v).shape, type(o).shape, &both)) add(dice_.below(2) ? "add" : "mul", {v, o});
         return;
       case 3:
-        if (type(v).shape.rank == 2 && type(o).shape.rank == 2 && type(v).shape[1] == type(o).shape[0]) add("tanh", {add("matmul", {v, o})});
+        if (type(v).shape.rank == 2 && type(o).shape.rank == 2 && type(v).shape[1] == type(o).shape[0])
+          add("tanh", {add("matmul", {v, o})});
         return;
       case 4:
         if (type(v).shape.rank > 0) {
@@ -88,8 +92,11 @@ class RandomMember {
         return;
       }
       default:
-        if (dice_.below(3)) add("add", {any(DType::i32), any(DType::i32)});
-        else g_.outputs.push_back(add("div", {any(DType::i32), any(DType::i32)}));   // returned, so that no pass drops it with its fault
+        if (dice_.below(3))
+          add("add", {any(DType::i32), any(DType::i32)});
+        else
+          g_.outputs.push_back(
+              add("div", {any(DType::i32), any(DType::i32)}));  // returned, so that no pass drops it with its fault
     }
   }
 
@@ -117,8 +124,8 @@ class RandomMember {
 
 using Table = std::map<std::string, Tensor>;
 
-// Members in random number, sizes and order over one pool, with members that come and go, results read late, state set by anybody, and
-// divisions by zero, against one table of state and run_eagerly().
+// Members in random number, sizes and order over one pool, with members that come and go, results read late, state set by
+// anybody, and divisions by zero, against one table of state and run_eagerly().
 class Interleaving {
  public:
   explicit Interleaving(std::uint64_t seed) : seed_(seed), dice_{seed * 0x9E3779B97F4A7C15u + 3} {}
@@ -128,17 +135,27 @@ class Interleaving {
     join();
     for (int step = 0; step < 30 && !::testing::Test::HasFatalFailure(); ++step) {
       switch (dice_.below(10)) {
-        case 0: join(); break;
-        case 1: leave(); break;
-        case 2: set_some_state(); break;
-        case 3: check_results(); break;
-        default: run_one(members_[dice_.below(static_cast<std::int64_t>(members_.size()))]);
+        case 0:
+          join();
+          break;
+        case 1:
+          leave();
+          break;
+        case 2:
+          set_some_state();
+          break;
+        case 3:
+          check_results();
+          break;
+        default:
+          run_one(members_[dice_.below(static_cast<std::int64_t>(members_.size()))]);
       }
     }
     for (const auto& m : members_) run_one(m);
     check_results();
     for (const auto& m : members_)
-      for (const std::string& s : m->executor->state_names()) EXPECT_TRUE(bit_equal(m->executor->state(s), table_.at(s))) << where() << ", state " << s;
+      for (const std::string& s : m->executor->state_names())
+        EXPECT_TRUE(bit_equal(m->executor->state(s), table_.at(s))) << where() << ", state " << s;
     EXPECT_LE(pool_->planned_peak_bytes(), pool_->observed_peak_bytes()) << where();
   }
 
@@ -158,7 +175,7 @@ class Interleaving {
       return from_bytes(type, seed_and_step);
     }
     std::vector<std::int32_t> values(5);
-    for (auto& v : values) v = static_cast<std::int32_t>(dice_.below(name == "q" ? 12 : 50));   // now and then a zero
+    for (auto& v : values) v = static_cast<std::int32_t>(dice_.below(name == "q" ? 12 : 50));  // now and then a zero
     return from_vector(values, {5});
   }
 
@@ -170,7 +187,8 @@ class Interleaving {
     if (dice_.below(3) == 0) options.budget_percent = 90;
     Plan plan = make_plan(m->graph, options);
     if (!plan.feasible) plan = make_plan(m->graph);
-    m->executor = std::make_unique<Executor>(std::move(plan), ExecutorOptions{.threads = 1 + static_cast<int>(dice_.below(2)), .pool = pool_});
+    m->executor = std::make_unique<Executor>(std::move(plan),
+                                             ExecutorOptions{.threads = 1 + static_cast<int>(dice_.below(2)), .pool = pool_});
     members_.push_back(m);
     for (const std::string& s : m->executor->state_names())
       if (!table_.count(s)) set(*m, s);
@@ -201,8 +219,10 @@ class Interleaving {
   void set(Member& m, const std::string& name) {
     const Tensor value = draw(name, state_type(m, name));
     table_[name] = copied(value);
-    if (dice_.below(4) == 0) m.executor->bind_state(name, copied(value));
-    else m.executor->set_state(name, value);
+    if (dice_.below(4) == 0)
+      m.executor->bind_state(name, copied(value));
+    else
+      m.executor->set_state(name, value);
   }
   void set_some_state() {
     Member& m = *members_[dice_.below(static_cast<std::int64_t>(members_.size()))];
@@ -212,7 +232,8 @@ class Interleaving {
 
   std::vector<Tensor> state_of(const Member& m) const {
     std::vector<Tensor> state;
-    for (ValueId v = m.graph.n_inputs; v < m.graph.n_inputs + m.graph.n_state; ++v) state.push_back(copied(table_.at(m.graph.value_name(v))));
+    for (ValueId v = m.graph.n_inputs; v < m.graph.n_inputs + m.graph.n_state; ++v)
+      state.push_back(copied(table_.at(m.graph.value_name(v))));
     return state;
   }
 
@@ -226,7 +247,8 @@ class Interleaving {
     if (!eager) return fail_one(*m);
     m->executor->run();
     m->results = eager->outputs;
-    for (std::size_t s = 0; s < eager->state.size(); ++s) table_[m->graph.value_name(m->graph.n_inputs + static_cast<ValueId>(s))] = eager->state[s];
+    for (std::size_t s = 0; s < eager->state.size(); ++s)
+      table_[m->graph.value_name(m->graph.n_inputs + static_cast<ValueId>(s))] = eager->state[s];
     if (dice_.below(2)) check_results_of(*m);
   }
 
@@ -235,7 +257,8 @@ class Interleaving {
     m.results.clear();
     const std::string text = message_of<ExecutionError>([&] { m.executor->run(); });
     if (!mentions(text, "state had been written already")) {
-      for (const std::string& s : m.executor->state_names()) EXPECT_TRUE(bit_equal(m.executor->state(s), table_.at(s))) << where() << ", whole state " << s;
+      for (const std::string& s : m.executor->state_names())
+        EXPECT_TRUE(bit_equal(m.executor->state(s), table_.at(s))) << where() << ", whole state " << s;
       return;
     }
     ++torn;
@@ -244,8 +267,10 @@ class Interleaving {
     for (const auto& other : members_) {
       const std::vector<std::string> has = other->executor->state_names();
       const bool refused = std::any_of(has.begin(), has.end(), [&](const std::string& s) { return updated.count(s) > 0; });
-      if (refused) EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { other->executor->run(); }), "still missing")) << where();
-      else run_one(other);
+      if (refused)
+        EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { other->executor->run(); }), "still missing")) << where();
+      else
+        run_one(other);
     }
     for (const std::string& s : updated) set(m, s);
   }
@@ -254,7 +279,8 @@ class Interleaving {
     if (m.results.empty()) return;
     const std::vector<Tensor> got = m.executor->outputs();
     ASSERT_EQ(got.size(), m.results.size());
-    for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(bit_equal(got[i], m.results[i])) << where() << ", " << m.graph.name.view() << ", output " << i;
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_TRUE(bit_equal(got[i], m.results[i])) << where() << ", " << m.graph.name.view() << ", output " << i;
   }
   void check_results() {
     for (const auto& m : members_) check_results_of(*m);

@@ -1,8 +1,8 @@
 // State of a pool is one value by name: set, bound and updated through any member; and results are not lost by it.
 #include <tapedeck/capture/planner/planner.h>
-#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <tapedeck/tests/capture/replay/replay_pool_graphs.h>
 #include <tapedeck/tests/engine/messages.h>
@@ -38,9 +38,11 @@ TEST(ReplayPool, StateIsSharedByNameFromWhoeverSetsOrBindsIt) {
 
 TEST(ReplayPool, D12_WhatCannotBeShared) {
   const auto pool = new_pool();
-  Executor train(make_plan(parse("graph train(%x: f32[4]) state(%w: f32[4]) { %y: f32[4] = add(%x, %w)\n return %y }")), {.pool = pool});
+  Executor train(make_plan(parse("graph train(%x: f32[4]) state(%w: f32[4]) { %y: f32[4] = add(%x, %w)\n return %y }")),
+                 {.pool = pool});
   const std::string text = message_of<TypeError>([&] {
-    Executor(make_plan(parse("graph infer(%x: f16[4]) state(%w: f16[4]) { %y: f16[4] = add(%x, %w)\n return %y }")), {.pool = pool});
+    Executor(make_plan(parse("graph infer(%x: f16[4]) state(%w: f16[4]) { %y: f16[4] = add(%x, %w)\n return %y }")),
+             {.pool = pool});
   });
   EXPECT_TRUE(mentions(text, "state 'w' cannot be shared: it is f32[4] in 'train' and f16[4] in 'infer'")) << text;
   EXPECT_EQ(pool->report().members.size(), 1u) << "who could not join is not there";
@@ -62,13 +64,15 @@ TEST(ReplayPool, StateLivesAsLongAsAMemberHasIt) {
   EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { third.state("w"); }), "never set"));
 }
 
-// Outputs lie in slots of their own, in inputs, and in state that the graph only reads: none changes before its own member runs again.
+// Outputs lie in slots of their own, in inputs, and in state that the graph only reads: none changes before its own member runs
+// again.
 TEST(ReplayPool, ResultsNotReadYetOutliveTheRunsOfOthers) {
   const auto pool = new_pool();
   Executor reads(make_plan(parse(R"(graph reads(%x: f32[16,16]) state(%w: f32[16,16], %b: f32[16]) {
     %y: f32[16,16] = add(%x, %w)
     return %y, %x, %w, %b, %y
-  })")), {.pool = pool});
+  })")),
+                 {.pool = pool});
   Executor train(make_plan(net("train", 50, true)), {.pool = pool});
   set_weights(train);
   const Tensor x = value("x", f32({16, 16})), w = value("w", f32({16, 16})), b = value("b", f32({16}));
@@ -106,7 +110,8 @@ constexpr const char* kUpdatesW = R"(graph updates(%x: f32[4]) state(%w: f32[4])
   update %w = %n
 })";
 
-Executor member(const char* text, const std::shared_ptr<ReplayPool>& pool, const char* name, StateSharing state = StateSharing::by_name) {
+Executor member(const char* text, const std::shared_ptr<ReplayPool>& pool, const char* name,
+                StateSharing state = StateSharing::by_name) {
   return Executor(make_plan(parse(text)), {.pool = pool, .name = name, .state = state});
 }
 
@@ -128,7 +133,7 @@ TEST(ReplayPool, NoMemberHasTwoStatesInTheSameBytes) {
     const std::string text = message_of<UsageError>([&] { q.bind_state("v", slice_along(shared, 0, 2, 6)); });
     EXPECT_TRUE(mentions(text, "state 'v' cannot be bound to bytes that 'u' is bound to: 'r' has both")) << text;
   }
-  q.bind_state("v", slice_along(shared, 0, 2, 6));   // with nobody who has both it is allowed
+  q.bind_state("v", slice_along(shared, 0, 2, 6));  // with nobody who has both it is allowed
   const std::string text = message_of<UsageError>([&] { member(both, pool, "r"); });
   EXPECT_TRUE(mentions(text, "'r' cannot have state 'u' and 'v': they are bound to the same bytes")) << text;
   q.bind_state("v", ones({4}));
@@ -138,7 +143,8 @@ TEST(ReplayPool, NoMemberHasTwoStatesInTheSameBytes) {
 // A refused binding is no use of the memory: the step of another stays.
 TEST(ReplayPool, ARefusedBindingDropsNobodysStep) {
   const auto pool = new_pool();
-  const char* const two_nodes = "graph steps(%x: f32[4]) state(%w: f32[4]) {\n  %t: f32[4] = tanh(%x)\n  %y: f32[4] = add(%t, %w)\n  return %y\n}";
+  const char* const two_nodes =
+      "graph steps(%x: f32[4]) state(%w: f32[4]) {\n  %t: f32[4] = tanh(%x)\n  %y: f32[4] = add(%t, %w)\n  return %y\n}";
   Executor steps = member(two_nodes, pool, "steps");
   Executor other = member(kReadsW, pool, "other");
   steps.set_state("w", ones({4}));

@@ -38,7 +38,9 @@ TEST(ReplayPool, AFailedRunTearsTheStateThatItsGraphUpdates) {
 
   EXPECT_EQ(has_s.outputs()[0].to_vector<std::int32_t>(), (std::vector<std::int32_t>{-1, -2})) << "its results are from before";
   const std::string text = message_of<ExecutionError>([&] { has_s.run(); });
-  EXPECT_TRUE(mentions(text, "an earlier run of 'breaks' failed after it had begun to write state; set it again first (still missing: s)")) << text;
+  EXPECT_TRUE(mentions(
+      text, "an earlier run of 'breaks' failed after it had begun to write state; set it again first (still missing: s)"))
+      << text;
   has_k.run();
   EXPECT_EQ(has_k.outputs()[0].to_vector<std::int32_t>(), (std::vector<std::int32_t>{-6, -8})) << "k was only read";
   EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { bad.run(); }), "still missing: s)"));
@@ -57,7 +59,7 @@ TEST(ReplayPool, AStepInPartsEndsWhenAnotherMemberRuns) {
   const Tensor x = value("x", f32({6, 16}));
   steps.set_input("x", x);
   steps.run_to("h");
-  other.set_input("x", value("x", f32({60, 16})));   // its own: disturbs nobody
+  other.set_input("x", value("x", f32({60, 16})));  // its own: disturbs nobody
   steps.resume();
   const std::vector<Tensor> state = {value("w", f32({16, 16})), value("b", f32({16}))};
   const EagerResult once = run_eagerly(train, {x}, state), twice = run_eagerly(train, {x}, once.state);
@@ -65,7 +67,7 @@ TEST(ReplayPool, AStepInPartsEndsWhenAnotherMemberRuns) {
   EXPECT_TRUE(bit_equal(other.state("w"), once.state[0]));
 
   steps.run_to("h");
-  other.run();   // the arena grows, and what was in it is gone
+  other.run();  // the arena grows, and what was in it is gone
   EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { steps.resume(); }), "no step is under way"));
   EXPECT_TRUE(bit_equal(steps.state("w"), once.state[0]));
   steps.run();
@@ -73,7 +75,9 @@ TEST(ReplayPool, AStepInPartsEndsWhenAnotherMemberRuns) {
   EXPECT_TRUE(bit_equal(steps.state("w"), twice.state[0]));
   other.run();
   const std::string gone = message_of<ExecutionError>([&] { steps.value("h"); });
-  EXPECT_TRUE(mentions(gone, "'other', which shares its memory, has run since; made by [matmul] %h") || mentions(gone, "has been computed in its bytes")) << gone;
+  EXPECT_TRUE(mentions(gone, "'other', which shares its memory, has run since; made by [matmul] %h") ||
+              mentions(gone, "has been computed in its bytes"))
+      << gone;
   EXPECT_TRUE(bit_equal(steps.outputs()[0], twice.outputs[0]));
 }
 
@@ -87,7 +91,8 @@ TEST(ReplayPool, AStepThatHasWrittenStateKeepsOthersOut) {
   steps->set_input("x", x);
   other.set_input("x", value("x", f32({2, 16})));
   steps->run_to("w2");
-  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { other.run(); }), "'train', which shares this memory, is in the middle of a step that has written state"));
+  EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { other.run(); }),
+                       "'train', which shares this memory, is in the middle of a step that has written state"));
   EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { other.set_state("b", zeros({16})); }), "in the middle of a step"));
   steps->resume();
   const EagerResult once = run_eagerly(train, {x}, {value("w", f32({16, 16})), value("b", f32({16}))});
@@ -96,7 +101,7 @@ TEST(ReplayPool, AStepThatHasWrittenStateKeepsOthersOut) {
   other.run();
 
   steps->run_to("w2");
-  steps.reset();   // and never comes to its end
+  steps.reset();  // and never comes to its end
   EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { other.run(); }), "(still missing: w, b)"));
   set_weights(other);
   other.run();

@@ -47,7 +47,9 @@ TEST(ReplayPool, AnotherMembersRunIsRefusedNamingBoth) {
   }
   done = true;
   thread.join();
-  EXPECT_TRUE(mentions(refused, "run: the executor of 'short' cannot be used now: 'long', which shares its memory, is in use by another thread")) << refused;
+  EXPECT_TRUE(mentions(
+      refused, "run: the executor of 'short' cannot be used now: 'long', which shares its memory, is in use by another thread"))
+      << refused;
   short_one.run();
 }
 

@@ -1,9 +1,9 @@
-// Replays of random graphs on two and four threads, with everything that can happen to a run: made for the thread sanitizer, and checked
-// against eager code bit for bit all the same. Each test covers 200 graphs.
-#include <tapedeck/tests/engine/messages.h>
-#include <tapedeck/capture/replay/executor.h>
+// Replays of random graphs on two and four threads, with everything that can happen to a run: made for the thread sanitizer,
+// and checked against eager code bit for bit all the same. Each test covers 200 graphs.
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/tests/engine/messages.h>
 
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
@@ -19,9 +19,10 @@
 namespace tapedeck {
 namespace {
 
-constexpr int kGroup = 10;   // graphs a test
+constexpr int kGroup = 10;  // graphs a test
 
-// Small segments, so that every graph has many, cut for one to four threads; half of them under a budget, which shares more bytes.
+// Small segments, so that every graph has many, cut for one to four threads; half of them under a budget, which shares more
+// bytes.
 Plan plan_of(const Graph& g, std::uint64_t seed, bool split_phases = false) {
   PlanOptions options;
   options.segment_us = 0.2;
@@ -45,7 +46,8 @@ Graph graph_of(std::uint64_t seed) {
 }
 
 // What every value of the planned graph is, by eager code.
-std::map<std::string, Tensor> all_values(const Graph& planned, const std::vector<Tensor>& inputs, const std::vector<Tensor>& state) {
+std::map<std::string, Tensor> all_values(const Graph& planned, const std::vector<Tensor>& inputs,
+                                         const std::vector<Tensor>& state) {
   Graph all = planned;
   all.outputs.clear();
   for (ValueId v = 0; v < planned.value_count(); ++v) all.outputs.push_back(v);
@@ -107,13 +109,15 @@ TEST_P(ReplayRandom, PartsEqualTheWhole) {
         try {
           seen = e.value(name);
         } catch (const ExecutionError&) {
-          continue;   // not yet, or not any more
+          continue;  // not yet, or not any more
         }
         EXPECT_TRUE(bit_equal(seen, value)) << name << " with " << left << " nodes left";
       }
     }
-    if (e.nodes_left() > 0) e.resume();
-    else if (left == planned.node_count()) e.run();   // not begun, or there is nothing to begin
+    if (e.nodes_left() > 0)
+      e.resume();
+    else if (left == planned.node_count())
+      e.run();  // not begun, or there is nothing to begin
     expect_equal(e, run_eagerly(g, inputs, state), "in parts");
   });
 }
@@ -138,8 +142,10 @@ TEST_P(ReplayRandom, PhasesEqualTheWhole) {
     } catch (const UsageError& error) {
       EXPECT_FALSE(split) << error.what();
       EXPECT_MENTIONS(std::string(error.what()), "plan with segments split at phases");
-      if (e.nodes_left() > 0) e.resume();
-      else e.run();
+      if (e.nodes_left() > 0)
+        e.resume();
+      else
+        e.run();
     }
     expect_equal(e, run_eagerly(g, inputs, state), "phases");
   });
@@ -149,7 +155,7 @@ TEST_P(ReplayRandom, PhasesEqualTheWhole) {
 TEST_P(ReplayRandom, FaultsAreThoseOfTheLowestNode) {
   each([](std::uint64_t seed, const Graph& g, int threads) {
     test::Dice dice{seed + 7};
-    constexpr int kDivisions = 6;   // among the other nodes
+    constexpr int kDivisions = 6;  // among the other nodes
     Graph with;
     with.name = g.name;
     const Type one{DType::i32, {1}};
@@ -157,7 +163,8 @@ TEST_P(ReplayRandom, FaultsAreThoseOfTheLowestNode) {
     const ValueId numerator = with.add_input("numerator", one);
     std::vector<ValueId> divisors;
     for (int i = 0; i < kDivisions; ++i) divisors.push_back(with.add_input(Name("divisor" + std::to_string(i)), one));
-    for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) with.add_state(g.values[v].name, g.values[v].type, g.values[v].role);
+    for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v)
+      with.add_state(g.values[v].name, g.values[v].type, g.values[v].role);
     std::vector<ValueId> map;
     for (ValueId v = 0; v < g.n_inputs; ++v) map.push_back(v);
     for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) map.push_back(v + kDivisions + 1);
@@ -258,11 +265,13 @@ TEST_P(ReplayRandom, MonitorsSeeEagerValues) {
     set_all(e, inputs, state);
     const std::map<std::string, Tensor> wanted = all_values(e.plan().graph, inputs, state);
     if (e.plan().graph.node_count() == 0) return;
-    std::size_t seen = 0;   // callbacks come one at a time
-    e.monitor("*", [&](const Monitored& m) {
-      ++seen;
-      EXPECT_TRUE(bit_equal(m.value, wanted.at(m.name))) << m.name;
-    }, {.operands = seed % 2 == 0});
+    std::size_t seen = 0;  // callbacks come one at a time
+    e.monitor("*",
+              [&](const Monitored& m) {
+                ++seen;
+                EXPECT_TRUE(bit_equal(m.value, wanted.at(m.name))) << m.name;
+              },
+              {.operands = seed % 2 == 0});
     Timeline times;
     e.run(&times);
     EXPECT_GE(seen, wanted.size() - static_cast<std::size_t>(g.n_inputs + g.n_state));

@@ -1,6 +1,6 @@
 // An executor at other sizes: a plan made anew is near the old one, and what the family shares is one for all.
-#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
@@ -25,8 +25,12 @@ Graph layers_beside_a_batch(int batch) {
     up += fmt::format("  %a{0}: {1} = exp(%w{0})\n  %s{0}: f32[] = sum(%a{0}) {{axes=[0]}}\n", i, type(i));
     if (i == 20) up += fmt::format("  %b: f32[{}] = tanh(%x)\n", batch);
   }
-  for (int i = 40; i >= 1; --i) down += fmt::format("  %m{0}: {1} = mul(%a{0}, %s{2})\n  %n{0}: f32[] = sum(%m{0}) {{axes=[0]}}\n  %t{0}: f32[] = add(%t{3}, %n{0})\n", i, type(i), 41 - i, i + 1);
-  return parse(fmt::format("graph f(%x: f32[{}]) state({}) {{\n{}  %t41: f32[] = sum(%b) {{axes=[0]}}\n{}  return %t1\n}}", batch, state, up, down));
+  for (int i = 40; i >= 1; --i)
+    down += fmt::format(
+        "  %m{0}: {1} = mul(%a{0}, %s{2})\n  %n{0}: f32[] = sum(%m{0}) {{axes=[0]}}\n  %t{0}: f32[] = add(%t{3}, %n{0})\n", i,
+        type(i), 41 - i, i + 1);
+  return parse(fmt::format("graph f(%x: f32[{}]) state({}) {{\n{}  %t41: f32[] = sum(%b) {{axes=[0]}}\n{}  return %t1\n}}",
+                           batch, state, up, down));
 }
 
 TEST(ExecutorReshape, WhatHasItsSizeStillStaysWhereItWas) {
@@ -118,7 +122,8 @@ TEST(ExecutorReshape, ToSizeZeroAndBack) {
       %t: f32[{2},6] = relu(%h)
       %s: f32[6] = sum(%t) {{axes=[0]}}
       return %s
-    }})", rows, more, 2 * rows + more));
+    }})",
+                             rows, more, 2 * rows + more));
   };
   for (const Ordering ordering : {Ordering::recorded, Ordering::automatic}) {
     Executor base(make_plan(graph(4, 3), {.ordering = ordering}));

@@ -1,8 +1,8 @@
 // The oracle itself, checked by hand, and the stand-in values of replays that lack data.
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/eager/allocator.h>
-#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <gtest/gtest.h>

@@ -1,13 +1,14 @@
-// Behaviours of MXNet's executor, shape inference and dynamic shapes that ours must show: the cases of SEEDS.md named in each test.
+// Behaviours of MXNet's executor, shape inference and dynamic shapes that ours must show: the cases of SEEDS.md named in each
+// test.
 #include <tapedeck/capture/analysis/shapes.h>
-#include <tapedeck/capture/record/capture.h>
-#include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/engine/messages.h>
@@ -18,10 +19,12 @@
 namespace tapedeck {
 namespace {
 
-using testing::message_of;
 using testing::mentions;
+using testing::message_of;
 
-Tensor filled(const Shape& shape, float value) { return from_vector(std::vector<float>(static_cast<std::size_t>(shape.numel()), value), shape); }
+Tensor filled(const Shape& shape, float value) {
+  return from_vector(std::vector<float>(static_cast<std::size_t>(shape.numel()), value), shape);
+}
 Type f32(const Shape& shape) { return {DType::f32, shape}; }
 
 // y = x w + b, x [5,4]: state w, b set to ones and zeros.
@@ -43,7 +46,7 @@ TEST(Reshape, T87_SmallerIsAPrefixOfTheSameMemoryLargerIsFresh) {
   EXPECT_TRUE(bit_equal(base.output("y"), filled({5, 4}, 4)));
 
   Executor small = base.reshape({{"x", f32({3, 4})}});
-  small.run();   // its input is the first rows of the base's
+  small.run();  // its input is the first rows of the base's
   EXPECT_TRUE(bit_equal(small.output("y"), filled({3, 4}, 4)));
   small.set_input("x", filled({3, 4}, 2));
   small.run();
@@ -57,9 +60,9 @@ TEST(Reshape, T87_SmallerIsAPrefixOfTheSameMemoryLargerIsFresh) {
   large.set_input("x", filled({6, 4}, 0));
   large.run();
   EXPECT_TRUE(bit_equal(large.output("y"), filled({6, 4}, 0)));
-  base.run();   // its data is its own: still 1
+  base.run();  // its data is its own: still 1
   EXPECT_TRUE(bit_equal(base.output("y"), filled({5, 4}, 4)));
-  large.set_state("w", filled({4, 4}, 0));   // weights are shared
+  large.set_state("w", filled({4, 4}, 0));  // weights are shared
   EXPECT_TRUE(bit_equal(base.state("w"), filled({4, 4}, 0)));
   base.run();
   EXPECT_TRUE(bit_equal(base.output("y"), filled({5, 4}, 0)));
@@ -106,7 +109,7 @@ TEST(Reshape, D15_AFamilyRunsOneAtATime) {
   base.set_input("a", filled({700, 700}, 0.001f));
   std::atomic<bool> done{false};
   std::thread thread([&] {
-    for (bool ran = false; !ran;) {   // the child may be setting its input just now, and then the base is the one refused
+    for (bool ran = false; !ran;) {  // the child may be setting its input just now, and then the base is the one refused
       try {
         base.run();
         ran = true;
@@ -152,8 +155,8 @@ TEST(Reshape, TheFamilySharesStateThatIsBoundOrLostLater) {
 }
 
 TEST(Reshape, T88_BiasAfterStepsAtTwoBatchSizes) {
-  // MXNet runs this on two devices, each with half of the batch; the sums are the same on one. Rate 1, head gradient 1, and gradients
-  // rescaled by 1 / 7 throughout, as its optimizer does.
+  // MXNet runs this on two devices, each with half of the batch; the sums are the same on one. Rate 1, head gradient 1, and
+  // gradients rescaled by 1 / 7 throughout, as its optimizer does.
   Tensor w = filled({20, 20}, 0), b = filled({20}, 0);
   w.name("w").role(Role::parameter);
   b.name("b").role(Role::parameter);
@@ -191,11 +194,14 @@ TEST(Reshape, T88_BiasAfterStepsAtTwoBatchSizes) {
 
 constexpr std::int64_t kNo = kUnknownSize;
 
-PartialShape found(const Graph& g, const std::map<std::string, PartialShape>& known, const std::string& name) { return infer_shapes(g, known).at(name); }
+PartialShape found(const Graph& g, const std::map<std::string, PartialShape>& known, const std::string& name) {
+  return infer_shapes(g, known).at(name);
+}
 
 TEST(InferShapes, T90_ElementwiseFillsInBothWays) {
   const Graph g = parse("graph f(%a: f32[4,5], %b: f32[4,5]) { %c: f32[4,5] = add(%a, %b) return %c }");
-  for (const char* name : {"a", "b", "c"}) EXPECT_EQ(found(g, {{"a", {kNo, 10}}, {"b", {12, kNo}}}, name), (PartialShape{12, 10})) << name;
+  for (const char* name : {"a", "b", "c"})
+    EXPECT_EQ(found(g, {{"a", {kNo, 10}}, {"b", {12, kNo}}}, name), (PartialShape{12, 10})) << name;
 }
 
 TEST(InferShapes, T90_ThroughAFullyConnectedLayer) {
@@ -246,7 +252,8 @@ TEST(InferShapes, T90_WeightFromTheOutput) {
     %wt: f32[5,2] = add(%w, %wshift)
     %y: f32[3,2] = linear(%data, %wt)
     return %y })");
-  EXPECT_EQ(found(g, {{"data", {7, 100}}, {"y", {kNo, 11}}, {"wshift", {1}}}, "w"), (PartialShape{100, 11})) << "ours are [in,out]";
+  EXPECT_EQ(found(g, {{"data", {7, 100}}, {"y", {kNo, 11}}, {"wshift", {1}}}, "w"), (PartialShape{100, 11}))
+      << "ours are [in,out]";
 }
 
 TEST(InferShapes, T91_ContradictionsNameTheNode) {
@@ -254,7 +261,9 @@ TEST(InferShapes, T91_ContradictionsNameTheNode) {
     %h: f32[4,7] = linear(%x, %w, %b)
     %y: f32[4,3] = linear(%h, %v)
     return %y })");
-  const std::string hidden = message_of<TypeError>([&] { infer_shapes(g, {{"x", {100, 100}}, {"w", {100, 30}}, {"v", {20, 10}}}); });
+  const std::string hidden = message_of<TypeError>([&] {
+    infer_shapes(g, {{"x", {100, 100}}, {"w", {100, 30}}, {"v", {20, 10}}});
+  });
   EXPECT_TRUE(mentions(hidden, "[linear]")) << hidden;
   EXPECT_TRUE(mentions(hidden, "30")) << hidden;
   EXPECT_TRUE(mentions(hidden, "20")) << hidden;

@@ -1,20 +1,20 @@
-// Named dimensions: rules found from recordings, graphs re-typed by them, plans fitted to smaller sizes. The oracle is always a capture
-// made at the size itself, or the eager run.
-#include <tapedeck/capture/record/capture.h>
-#include <tapedeck/capture/step/captured_step.h>
-#include <tapedeck/capture/step/size_buckets.h>
-#include <tapedeck/capture/sizes/dim_rules.h>
+// Named dimensions: rules found from recordings, graphs re-typed by them, plans fitted to smaller sizes. The oracle is always a
+// capture made at the size itself, or the eager run.
+#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/planner/fit_plan_to_sizes.h>
-#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/planner/pipeline.h>
-#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/sizes/dim_rules.h>
 #include <tapedeck/capture/sizes/retype.h>
+#include <tapedeck/capture/step/captured_step.h>
+#include <tapedeck/capture/step/size_buckets.h>
 #include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/capture/temporary_folder.h>
@@ -60,7 +60,8 @@ DimTable table_for(std::vector<DimRange> dims, std::vector<DimTable::Axis> axes)
 }
 
 // Rules from captures at `recorded` sizes of x's first axis; then a capture at each of `others` must be what retype() makes.
-void expect_general(const Program& program, const std::vector<std::int64_t>& recorded, const std::vector<std::int64_t>& others, const Shape& rest) {
+void expect_general(const Program& program, const std::vector<std::int64_t>& recorded, const std::vector<std::int64_t>& others,
+                    const Shape& rest) {
   const auto at = [&](std::int64_t n) {
     Shape shape = rest;
     shape.sizes[0] = n;
@@ -85,7 +86,8 @@ TEST(DimRules, AttributesThatFollowOneDimension) {
   expect_general([](const Tensor& x) { return mul(full({x.size(0), 10}, 2), x); }, {4, 6}, {1, 9}, {0, 10});
   expect_general([](const Tensor& x) { return sum(x, {0}); }, {4, 6}, {1, 9}, {0, 10});
   expect_general([](const Tensor& x) { return mean(x); }, {4, 6}, {1, 9}, {0, 10});
-  expect_general([](const Tensor& x) { return mul(sum(x), 1.0 / static_cast<double>(x.size(0))); }, {4, 6}, {3, 7, 11}, {0, 10});
+  expect_general([](const Tensor& x) { return mul(sum(x), 1.0 / static_cast<double>(x.size(0))); }, {4, 6}, {3, 7, 11},
+                 {0, 10});
   expect_general([](const Tensor& x) { return div(sum(x), static_cast<double>(x.size(0))); }, {4, 6}, {3, 7, 11}, {0, 10});
   expect_general([](const Tensor& x) { return concat({x, x}, 0); }, {4, 6}, {1, 9}, {0, 10});
 }
@@ -170,8 +172,8 @@ TEST(DimTable, TextRoundTrips) {
   EXPECT_EQ(print(parse(text)), print(p)) << "erasing the notes changes nothing";
   EXPECT_EQ(dims_from_text(dims_text(table)), table);
   EXPECT_TRUE(parse_dims(print(p)).empty());
-  for (const char* bad : {"b", "b=3", "b=1..x", "b=5..2", "b=1..4, b=1..4", "b=1..4, x@0=c", "b=1..4, x@99=b", "b=1..4, h.shape.0=(b/2", "b=1..4, h.shape.0=(b)/0",
-                          "b=1..4, h.value=real x/b", "b=1..4, h=b"})
+  for (const char* bad : {"b", "b=3", "b=1..x", "b=5..2", "b=1..4, b=1..4", "b=1..4, x@0=c", "b=1..4, x@99=b",
+                          "b=1..4, h.shape.0=(b/2", "b=1..4, h.shape.0=(b)/0", "b=1..4, h.value=real x/b", "b=1..4, h=b"})
     EXPECT_THROW(dims_from_text(bad), ParseError) << bad;
 }
 
@@ -216,7 +218,12 @@ TEST(DimTable, SurvivesATapeFile) {
 }
 
 TEST(Retype, T91_T100_WhatDoesNotFitNamesNodeAndDimensions) {
-  const Graph g = captured([](const Tensor& x) { return relu(matmul(x, reshape(sample({12}, 3), {4, 3}))); }, sample({2, 4}, 1)).graph;
+  const Graph g = captured(
+                      [](const Tensor& x) {
+                        return relu(matmul(x, reshape(sample({12}, 3), {4, 3})));
+                      },
+                      sample({2, 4}, 1))
+                      .graph;
   const DimTable table = table_for({{"k", 1, 64}}, {{"x", 1, 0}});
   const std::string refused = message_of<TypeError>([&] { retype(g, table, {{"k", 5}}); });
   EXPECT_TRUE(testing::mentions(refused, "[matmul]")) << refused;
@@ -231,16 +238,28 @@ TEST(Retype, ByInferenceAloneNamesWhatStandsInTheWay) {
   PrintOptions bare;
   bare.notes = false;
   EXPECT_EQ(print(retype(plain, {{"x", Type{DType::f32, {7, 10}}}}), bare),
-            print(captured([](const Tensor& x) { return relu(matmul(x, sample({10, 3}, 2))); }, sample({7, 10}, 1)).graph, bare));
+            print(captured(
+                      [](const Tensor& x) {
+                        return relu(matmul(x, sample({10, 3}, 2)));
+                      },
+                      sample({7, 10}, 1))
+                      .graph,
+                  bare));
   const Graph flat = captured([](const Tensor& x) { return reshape(x, {40}); }, sample({4, 10}, 1)).graph;
   const std::string refused = message_of<TypeError>([&] { retype(flat, {{"x", Type{DType::f32, {7, 10}}}}); });
   EXPECT_NE(refused.find("[reshape]"), std::string::npos) << refused;
   EXPECT_NE(refused.find("shapes_test.cpp"), std::string::npos) << refused;
   // Where inference would let it pass: the batch's 1/n, and a full batch of ones that broadcasts.
   const Graph average = captured([](const Tensor& x) { return mul(sum(x), 1.0 / 4); }, sample({4, 10}, 1)).graph;
-  EXPECT_NE(message_of<TypeError>([&] { retype(average, {{"x", Type{DType::f32, {7, 10}}}}); }).find("holds 0.25"), std::string::npos);
+  EXPECT_NE(message_of<TypeError>([&] {
+              retype(average, {{"x", Type{DType::f32, {7, 10}}}});
+            }).find("holds 0.25"),
+            std::string::npos);
   const Graph ones = captured([](const Tensor& x) { return add(x, full({4, 10}, 1)); }, sample({4, 10}, 1)).graph;
-  EXPECT_NE(message_of<TypeError>([&] { retype(ones, {{"x", Type{DType::f32, {1, 10}}}}); }).find("holds 4"), std::string::npos);
+  EXPECT_NE(message_of<TypeError>([&] {
+              retype(ones, {{"x", Type{DType::f32, {1, 10}}}});
+            }).find("holds 4"),
+            std::string::npos);
 }
 
 // ---- plans for smaller sizes ----
@@ -257,7 +276,8 @@ struct UpperBound {
   Plan plan;
 };
 
-UpperBound upper_bound(const Graph& a, std::int64_t at_a, const Graph& b, std::int64_t at_b, const DimTable& raw, std::int64_t most) {
+UpperBound upper_bound(const Graph& a, std::int64_t at_a, const Graph& b, std::int64_t at_b, const DimTable& raw,
+                       std::int64_t most) {
   UpperBound u;
   u.table = raw;
   EXPECT_TRUE(find_rules(&u.table, {{&a, {at_a}}, {&b, {at_b}}}).found);
@@ -290,17 +310,19 @@ TEST(FitPlan, ATrainingStepIsOneGraphAndOnePlan) {
 
 // At b = 16 both slices are [0:16] of the table and CSE makes them one.
 Tensor first_and_fixed(const Tensor& x) {
-  const Tensor table = concat({x, x, x}, 0);   // longer than any slice of it
+  const Tensor table = concat({x, x, x}, 0);  // longer than any slice of it
   return add(sum(slice(table, {0, 0}, {x.size(0), 4})), sum(slice(table, {0, 0}, {16, 4})));
 }
 
 TEST(FitPlan, WhatIsEqualOnlyAtTheLargestSizeIsNotMerged) {
-  const Graph a = as_passes_leave(captured(first_and_fixed, sample({6, 4}, 1)).graph), b = as_passes_leave(captured(first_and_fixed, sample({8, 4}, 1)).graph);
+  const Graph a = as_passes_leave(captured(first_and_fixed, sample({6, 4}, 1)).graph),
+              b = as_passes_leave(captured(first_and_fixed, sample({8, 4}, 1)).graph);
   DimTable table = table_for({{"b", 6, 16}}, {{"x", 0, 0}});
   ASSERT_TRUE(find_rules(&table, {{&a, {6}}, {&b, {8}}}).found);
   const Graph largest = retype(a, table, {{"b", 16}});
   const Plan plan = make_plan(largest);
-  EXPECT_NE(Refit(a, table, largest, plan).obstacle().find("largest size"), std::string::npos) << Refit(a, table, largest, plan).obstacle();
+  EXPECT_NE(Refit(a, table, largest, plan).obstacle().find("largest size"), std::string::npos)
+      << Refit(a, table, largest, plan).obstacle();
   EXPECT_EQ(Refit(a, table, a, make_plan(a)).obstacle(), "") << "at 6 they are two";
 }
 
@@ -308,8 +330,10 @@ TEST(CapturedDims, WhereTheLargestSizeIsSpecialEverySizeIsPlanned) {
   CapturedStepOptions options;
   options.dims.ranges = {{"b", 6, 16}};
   options.dims.inputs = {{"in0", {"b", ""}}};
-  CapturedStep step = capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{first_and_fixed(in[0])}; }, options);
-  for (std::int64_t n : {6, 8, 7, 16, 15, 6}) EXPECT_TRUE(bit_equal(step({sample({n, 4}, 1)})[0], first_and_fixed(sample({n, 4}, 1)))) << n;
+  CapturedStep step =
+      capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{first_and_fixed(in[0])}; }, options);
+  for (std::int64_t n : {6, 8, 7, 16, 15, 6})
+    EXPECT_TRUE(bit_equal(step({sample({n, 4}, 1)})[0], first_and_fixed(sample({n, 4}, 1)))) << n;
   EXPECT_EQ(step.recordings(), 2);
   EXPECT_TRUE(testing::mentions(step.explain(), "a plan for each size")) << step.explain();
 }
@@ -377,7 +401,8 @@ TEST(DimBuckets, RefusesWhatWasNotDeclared) {
     return message_of<TypeError>([&] { good.sizes_of({{"x", Type{DType::f32, {x, 3}}}, {"y", Type{DType::i32, {y}}}}); });
   };
   EXPECT_EQ(good.sizes_of({{"x", Type{DType::f32, {3, 3}}}, {"y", Type{DType::i32, {3}}}}), (Sizes{{"b", 3}}));
-  EXPECT_NE(sizes(5, 5).find("dimension 'b' is 5 by axis 0 of 'x'; it was declared from 2 to 4"), std::string::npos) << sizes(5, 5);
+  EXPECT_NE(sizes(5, 5).find("dimension 'b' is 5 by axis 0 of 'x'; it was declared from 2 to 4"), std::string::npos)
+      << sizes(5, 5);
   EXPECT_NE(sizes(1, 1).find("declared from 2 to 4"), std::string::npos);
   EXPECT_NE(sizes(3, 4).find("3 by axis 0 of 'x' and 4 by axis 0 of 'y'"), std::string::npos) << sizes(3, 4);
 }
@@ -393,7 +418,8 @@ CapturedStepOptions with_batch(std::int64_t max) {
 }
 
 // Trains over batches of these sizes, captured or not; the bits of all losses and parameters.
-std::vector<Tensor> train(bool captured, const std::vector<std::int64_t>& batches, CapturedStepOptions options, int* recordings, std::string* explained) {
+std::vector<Tensor> train(bool captured, const std::vector<std::int64_t>& batches, CapturedStepOptions options, int* recordings,
+                          std::string* explained) {
   manual_seed(5);
   Trainer trainer;
   CapturedStep step = capture([&](const std::vector<Tensor>& in) { return trainer.step(in); }, std::move(options));
@@ -474,7 +500,9 @@ TEST(CapturedDims, ABranchOnTheSizeIsRecordedSizeBySize) {
   CapturedStepOptions options;
   options.dims.ranges = {{"b", 1, 16}};
   options.dims.inputs = {{"in0", {"b", ""}}};
-  const StepFunction branch = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0].size(0) > 5 ? relu(in[0]) : exp(in[0])}; };
+  const StepFunction branch = [](const std::vector<Tensor>& in) {
+    return std::vector<Tensor>{in[0].size(0) > 5 ? relu(in[0]) : exp(in[0])};
+  };
   CapturedStep step = capture(branch, options);
   for (int round = 0; round < 3; ++round)
     for (std::int64_t n : {4, 6, 8, 3}) {
@@ -490,7 +518,12 @@ TEST(CapturedDims, OutOfRangeIsAnErrorBeforeAnythingRuns) {
   CapturedStepOptions options;
   options.dims.ranges = {{"b", 2, 8}};
   options.dims.inputs = {{"in0", {"b"}}};
-  CapturedStep step = capture([&](const std::vector<Tensor>& in) { ++calls; return std::vector<Tensor>{relu(in[0])}; }, options);
+  CapturedStep step = capture(
+      [&](const std::vector<Tensor>& in) {
+        ++calls;
+        return std::vector<Tensor>{relu(in[0])};
+      },
+      options);
   EXPECT_TRUE(testing::mentions(message_of<TypeError>([&] { step({sample({9}, 1)}); }), "declared from 2 to 8"));
   EXPECT_EQ(calls, 0);
 }
@@ -500,7 +533,11 @@ TEST(CapturedDims, CheckedModeComparesASizeThatWasNeverRecorded) {
   options.dims.ranges = {{"b", 1, 64}};
   options.dims.inputs = {{"in0", {"b", ""}}};
   // What two small recordings cannot show.
-  CapturedStep step = capture([](const std::vector<Tensor>& in) { return std::vector<Tensor>{reshape(in[0], {in[0].size(0) * (in[0].size(0) > 20 ? 3 : 1), in[0].size(0) > 20 ? 1 : 3})}; }, options);
+  CapturedStep step = capture(
+      [](const std::vector<Tensor>& in) {
+        return std::vector<Tensor>{reshape(in[0], {in[0].size(0) * (in[0].size(0) > 20 ? 3 : 1), in[0].size(0) > 20 ? 1 : 3})};
+      },
+      options);
   step({sample({4, 3}, 1)});
   step({sample({6, 3}, 1)});
   EXPECT_EQ(step({sample({30, 3}, 1)})[0].shape(), (Shape{30, 3})) << "the declared range promises one program";
@@ -521,7 +558,8 @@ TEST(CapturedDims, LoopsFollowBatchAndLength) {
     u.name("u");
     const StepFunction fn = [&, keep](const std::vector<Tensor>& in) {
       const Tensor h = zeros({in[0].size(1), 4});
-      const LoopResult r = scan([&](const Tensors& t) { return Tensors{tanh(add(matmul(t[1], w), matmul(t[0], u)))}; }, {h}, {in[0]}, {}, {.checkpoint_every = keep});
+      const LoopResult r = scan([&](const Tensors& t) { return Tensors{tanh(add(matmul(t[1], w), matmul(t[0], u)))}; }, {h},
+                                {in[0]}, {}, {.checkpoint_every = keep});
       const Tensor loss = mean(mul(r.carried[0], r.carried[0]));
       w.set_grad(Tensor());
       u.set_grad(Tensor());
@@ -547,7 +585,7 @@ TEST(CapturedDims, T109_StaticMemorySwitching) {
     Linear fc{*this, "fc", 8, 10};
     Tensor operator()(const Tensor& x) { return fc(mean(relu(conv(x)), {2, 3})); }
   };
-  for (const int mode : {0, 1, 2}) {   // types alone; a dimension with an upper bound; one without
+  for (const int mode : {0, 1, 2}) {  // types alone; a dimension with an upper bound; one without
     CapturedStepOptions options;
     if (mode > 0) {
       options.dims.ranges = {{"b", 1, mode == 1 ? 8 : DimRange::kUnbounded}};
@@ -582,7 +620,8 @@ TEST(CapturedDims, T109_StaticMemorySwitching) {
           for (std::size_t i = 0; i < before.size(); ++i) copy_(net.parameters()[i], before[i]);
         }
         EXPECT_TRUE(bit_equal(loss, training({x})[0].detach())) << mode << " " << n;
-        for (std::size_t i = 0; i < after.size(); ++i) EXPECT_TRUE(bit_equal(after[i], net.parameters()[i].detach())) << mode << " parameter " << i;
+        for (std::size_t i = 0; i < after.size(); ++i)
+          EXPECT_TRUE(bit_equal(after[i], net.parameters()[i].detach())) << mode << " parameter " << i;
       }
     EXPECT_EQ(recorded.recordings(), mode == 0 ? 6 : 2) << recorded.explain();
   }
@@ -603,15 +642,15 @@ DimTable batch_table(const Graph& a, const Graph& b) {
   table.dims = {{"b", 1, 64}};
   for (ValueId v = 0; v < a.n_inputs; ++v)
     for (int axis = 0; axis < a.values[v].type.shape.rank; ++axis)
-      if (a.values[v].type.shape[axis] != b.values[v].type.shape[axis])
-        table.axes.push_back({a.value_name(v), axis, 0});
+      if (a.values[v].type.shape[axis] != b.values[v].type.shape[axis]) table.axes.push_back({a.value_name(v), axis, 0});
   return table;
 }
 
 TEST(ZooDims, AModelIsOneGraphForEveryBatch) {
-  // Named here, because they are not: a batch norm's n / (n - 1) is no function that dim_rules.h knows, and a language model that carries
-  // its hidden state over has state of the batch's size, which keeps its type.
-  const std::set<std::string> batch_norm{"densenet121", "mobilenet_v1", "mobilenet_v2", "resnet152", "resnet18", "resnet50", "segnet", "unet"};
+  // Named here, because they are not: a batch norm's n / (n - 1) is no function that dim_rules.h knows, and a language model
+  // that carries its hidden state over has state of the batch's size, which keeps its type.
+  const std::set<std::string> batch_norm{"densenet121", "mobilenet_v1", "mobilenet_v2", "resnet152",
+                                         "resnet18",    "resnet50",     "segnet",       "unet"};
   const std::set<std::string> carried_state{"lstm_lm", "lstm_lm_untied"};
   int general = 0;
   for (const Model& model : all_models()) {
@@ -625,8 +664,9 @@ TEST(ZooDims, AModelIsOneGraphForEveryBatch) {
       findings = find_rules(&table, {{&graphs[0], {2}}, {&graphs[1], {3}}, {&graphs[2], {4}}});
     }
     if (!findings.found) {
-      const bool expected = batch_norm.count(model.name) ? testing::mentions(findings.why, "norm.cpp")
-                                                         : carried_state.count(model.name) && testing::mentions(findings.why, "slice");
+      const bool expected = batch_norm.count(model.name)
+                                ? testing::mentions(findings.why, "norm.cpp")
+                                : carried_state.count(model.name) && testing::mentions(findings.why, "slice");
       EXPECT_TRUE(expected) << findings.why;
       continue;
     }

@@ -1,10 +1,10 @@
 // The gradient of a captured forward pass is that of the eager code, or an error.
+#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/capture/planner/pipeline.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -14,8 +14,11 @@ namespace {
 TEST(CapturedGradient, AnAuthorsOwnGradientIsNotReplacedByTheDerivative) {
   Capture capture("forward");
   const Tensor x = capture.input("x", tensor({1, 2}).requires_grad(true));
-  const std::vector<Tensor> y = custom_gradient({x}, [](const std::vector<Tensor>& xs) { return std::vector<Tensor>{exp(xs[0])}; },
-                                                [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& dys) { return std::vector<Tensor>{dys[0] * 2.0}; });
+  const std::vector<Tensor> y = custom_gradient(
+      {x}, [](const std::vector<Tensor>& xs) { return std::vector<Tensor>{exp(xs[0])}; },
+      [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& dys) {
+        return std::vector<Tensor>{dys[0] * 2.0};
+      });
   capture.output("y", sum(y[0]));
   const Captured captured = capture.finish();
   const ValueId of = captured.graph.outputs[0], wrt = 0;
@@ -23,7 +26,7 @@ TEST(CapturedGradient, AnAuthorsOwnGradientIsNotReplacedByTheDerivative) {
   EXPECT_NE(message.find("own_gradient"), std::string::npos) << message;
   EXPECT_NE(message.find("captured_gradient_test.cpp:"), std::string::npos) << message;
   PassRunner passes;
-  const Graph simplified = simplify(captured.graph, &passes);   // no pass takes the mark away
+  const Graph simplified = simplify(captured.graph, &passes);  // no pass takes the mark away
   const ValueId of_simplified = simplified.outputs[0];
   EXPECT_THROW(gradient(simplified, {&of_simplified, 1}, {&wrt, 1}), GradientError);
 }

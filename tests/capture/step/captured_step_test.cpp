@@ -1,8 +1,8 @@
 // The callable: records two calls, replays after, and never gives other bits than an identical eager twin.
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
-#include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/nn/nn.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -71,7 +71,8 @@ Trace train(bool captured, const std::function<void(Trainer&, int)>& before = {}
 
 void expect_same(const Trace& a, const Trace& b) {
   for (std::size_t i = 0; i < a.losses.size(); ++i) EXPECT_TRUE(bit_equal(a.losses[i], b.losses[i])) << "loss of step " << i;
-  for (std::size_t i = 0; i < a.parameters.size(); ++i) EXPECT_TRUE(bit_equal(a.parameters[i], b.parameters[i])) << "parameter " << i;
+  for (std::size_t i = 0; i < a.parameters.size(); ++i)
+    EXPECT_TRUE(bit_equal(a.parameters[i], b.parameters[i])) << "parameter " << i;
 }
 
 TEST(CapturedStep, EqualsItsEagerTwin) {
@@ -107,7 +108,9 @@ TEST(CapturedStep, DrawsOutsideTheStepStayTheSame) {
 }
 
 TEST(CapturedStep, ReseedingActsOnReplays) {
-  auto reseed = [](Trainer&, int step) { if (step == 6) manual_seed(99); };
+  auto reseed = [](Trainer&, int step) {
+    if (step == 6) manual_seed(99);
+  };
   const Trace eager = train(false, reseed);
   expect_same(eager, train(true, reseed));
   EXPECT_FALSE(bit_equal(eager.losses[6], train(false).losses[6]));
@@ -177,8 +180,8 @@ TEST(CapturedStep, AHostNumberThatChangesIsAnError) {
   EXPECT_EQ(step({tensor({2})})[0].item(), 2);
   scale = 3;
   EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({2})}); }),
-                  "a constant f32[] differs between the first two calls of the step (first read at captured_step_test.cpp:" + std::to_string(line) +
-                      "); pass it as an input");
+                  "a constant f32[] differs between the first two calls of the step (first read at captured_step_test.cpp:" +
+                      std::to_string(line) + "); pass it as an input");
 }
 
 TEST(CapturedStep, AnAttributeThatChangesIsAnError) {
@@ -187,12 +190,14 @@ TEST(CapturedStep, AnAttributeThatChangesIsAnError) {
   step({tensor({2})});
   next_step();
   p = 0.25;
-  EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({2})}); }), "the step did something else on its second call: node 0 was `");
+  EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({2})}); }),
+                  "the step did something else on its second call: node 0 was `");
 }
 
 TEST(CapturedStep, AnotherStreamOfOpsIsAnError) {
   int call = 0;
-  CapturedStep step = capture([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{call++ ? exp(in[0]) : sin(in[0])}; });
+  CapturedStep step =
+      capture([&](const std::vector<Tensor>& in) { return std::vector<Tensor>{call++ ? exp(in[0]) : sin(in[0])}; });
   step({tensor({2})});
   EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({2})}); }), "the step did something else on its second call");
   call = 0;
@@ -203,7 +208,8 @@ TEST(CapturedStep, AnotherStreamOfOpsIsAnError) {
     return std::vector<Tensor>{in[0]};
   });
   longer({tensor({2})});
-  EXPECT_MENTIONS(message_of<CaptureError>([&] { longer({tensor({2})}); }), "recorded 1 nodes on its first call and 2 on its second");
+  EXPECT_MENTIONS(message_of<CaptureError>([&] { longer({tensor({2})}); }),
+                  "recorded 1 nodes on its first call and 2 on its second");
 }
 
 TEST(CapturedStep, OtherResultsAreAnError) {
@@ -224,14 +230,16 @@ TEST(CapturedStep, StateMadeAnewInEveryCallIsAnError) {
     return std::vector<Tensor>{total};
   });
   step({tensor({2})});
-  EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({2})}); }), "the state 'total' is another tensor on the second call of the step");
+  EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({2})}); }),
+                  "the state 'total' is another tensor on the second call of the step");
   CapturedStep rates = capture([](const std::vector<Tensor>& in) {
     Tensor rate = scalar(1);
     rate.name("rate").role(Role::input);
     return std::vector<Tensor>{in[0] * rate};
   });
   rates({tensor({2})});
-  EXPECT_MENTIONS(message_of<CaptureError>([&] { rates({tensor({2})}); }), "the input 'rate' is another tensor on the second call of the step");
+  EXPECT_MENTIONS(message_of<CaptureError>([&] { rates({tensor({2})}); }),
+                  "the input 'rate' is another tensor on the second call of the step");
 }
 
 TEST(CapturedStep, AnExceptionPassesAndTheNextCallRecords) {

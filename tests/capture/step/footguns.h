@@ -1,5 +1,5 @@
-// What the tests of footguns share. What has gone silently wrong elsewhere, here is right, or a typed error that names op and call
-// site. The oracle is the same function called eagerly.
+// What the tests of footguns share. What has gone silently wrong elsewhere, here is right, or a typed error that names op and
+// call site. The oracle is the same function called eagerly.
 #pragma once
 
 #include <tapedeck/capture/record/capture.h>

@@ -16,7 +16,10 @@ using testing::message_of;
 TEST(Footguns, AStepInsideAStepIsPartOfIt) {
   Tensor w = tensor({1});
   w.name("w").role(Role::parameter);
-  CapturedStep inner = capture([&](const Tensors& in) -> Tensors { add_(w, 1); return {in[0] * w}; });
+  CapturedStep inner = capture([&](const Tensors& in) -> Tensors {
+    add_(w, 1);
+    return {in[0] * w};
+  });
   CapturedStep outer = capture([&](const Tensors& in) -> Tensors { return {inner({in[0] + 1})[0] * 2}; });
   for (int i = 2; i < 8; ++i) EXPECT_EQ(values(outer({tensor({1})})[0]), Floats{4.f * static_cast<float>(i)});
   EXPECT_EQ(inner.recordings(), 0) << "the outer step recorded its ops";
@@ -30,18 +33,24 @@ TEST(Footguns, AStepThatCallsItself) {
   std::function<Tensors(const Tensors&)> again;
   CapturedStep step = capture([&](const Tensors& in) -> Tensors { return again(in); });
   again = [&](const Tensors& in) { return step(in); };
-  EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({1})}); }), "this captured step is in use: by another thread, or from inside itself");
+  EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({1})}); }),
+                  "this captured step is in use: by another thread, or from inside itself");
 }
 
 TEST(Footguns, ANestedScopeIsRefused) {
-  CapturedStep step = capture([](const Tensors& in) -> Tensors { Capture scope("inner"); return {in[0]}; });
+  CapturedStep step = capture([](const Tensors& in) -> Tensors {
+    Capture scope("inner");
+    return {in[0]};
+  });
   EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({1})}); }), "a capture is already open on this thread");
 }
 
 TEST(Footguns, AnExceptionHalfWay) {
   Tensor w = tensor({1});
   w.name("w").role(Role::parameter);
-  struct Mine : std::runtime_error { using std::runtime_error::runtime_error; };
+  struct Mine : std::runtime_error {
+    using std::runtime_error::runtime_error;
+  };
   int calls = 0;
   CapturedStep step = capture([&](const Tensors& in) -> Tensors {
     add_(w, 1);
@@ -84,7 +93,10 @@ TEST(Footguns, ForgettingRecordsAnew) {
 TEST(Footguns, TwoThreadsAtOnce) {
   Tensor total = tensor({0});
   total.name("total").role(Role::counter);
-  CapturedStep step = capture([&](const Tensors& in) -> Tensors { add_(total, 1); return {in[0] * 2}; });
+  CapturedStep step = capture([&](const Tensors& in) -> Tensors {
+    add_(total, 1);
+    return {in[0] * 2};
+  });
   for (int i = 0; i < 3; ++i) step({tensor({1})});
   std::atomic<int> done{0}, refused{0};
   auto work = [&] {

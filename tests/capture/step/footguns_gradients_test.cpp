@@ -1,6 +1,6 @@
 // Gradients in, of and around a captured step.
-#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/nn/nn.h>
 
 #include <tapedeck/tests/capture/step/footguns.h>
@@ -90,7 +90,10 @@ TEST(Footguns, AnOptimizerStepOnGradientsMadeOutside) {
   Tensor w = tensor({0, 0});
   w.name("w").role(Role::parameter).requires_grad(true);
   Sgd optimizer({w}, {.lr = 1});
-  CapturedStep step = capture([&](const Tensors&) -> Tensors { optimizer.step(); return {}; });
+  CapturedStep step = capture([&](const Tensors&) -> Tensors {
+    optimizer.step();
+    return {};
+  });
   Floats expected{0, 0};
   for (int i = 0; i < 5; ++i) {
     w.set_grad(tensor({static_cast<float>(i), 1}));
@@ -103,7 +106,10 @@ TEST(Footguns, AnOptimizerStepOnGradientsMadeOutside) {
 }
 
 TEST(Footguns, GradientOfAnInputLeaf) {
-  CapturedStep step = capture([](const Tensors& in) -> Tensors { backward(sum(in[0] * in[0])); return {}; });
+  CapturedStep step = capture([](const Tensors& in) -> Tensors {
+    backward(sum(in[0] * in[0]));
+    return {};
+  });
   for (float v : {1.f, 2.f, 3.f, 4.f}) {
     Tensor x = tensor({v});
     x.requires_grad(true);
@@ -117,8 +123,12 @@ TEST(Footguns, GradientOfAnInputLeaf) {
 TEST(Footguns, BackwardInsideThatWouldLeaveTheStep) {
   Tensor w = tensor({2});
   w.requires_grad(true);
-  CapturedStep step = capture([](const Tensors& in) -> Tensors { backward(sum(in[0] * 3)); return {}; });
-  EXPECT_MENTIONS(message_of<CaptureError>([&] { step({w * 2}); }), "backward inside the step reached input 0, whose gradient history began before the step");
+  CapturedStep step = capture([](const Tensors& in) -> Tensors {
+    backward(sum(in[0] * 3));
+    return {};
+  });
+  EXPECT_MENTIONS(message_of<CaptureError>([&] { step({w * 2}); }),
+                  "backward inside the step reached input 0, whose gradient history began before the step");
 }
 
 // Gradients of captured results, asked for after the capture.
@@ -157,13 +167,15 @@ TEST(Footguns, CapturedResultsWhoseGradientNoGraphShows) {
   Tensor w = tensor({1, 2});
   w.name("w").role(Role::parameter).requires_grad(true);
   CapturedStep step = capture([&](const Tensors& in) -> Tensors {
-    return custom_gradient({in[0] * w}, [](const Tensors& xs) -> Tensors { return {exp(xs[0])}; },
-                           [](const Tensors&, const Tensors&, const Tensors& dys) -> Tensors { return {dys[0]}; });
+    return custom_gradient(
+        {in[0] * w}, [](const Tensors& xs) -> Tensors { return {exp(xs[0])}; },
+        [](const Tensors&, const Tensors&, const Tensors& dys) -> Tensors { return {dys[0]}; });
   });
   for (int i = 0; i < 3; ++i) {
     const Tensor y = step({tensor({1, 1})})[0];
     const std::string text = message_of<GradientError>([&] { backward(sum(y)); });
-    EXPECT_MENTIONS(text, "a captured step has no gradient: its gradient is steered by a custom_gradient at footguns_gradients_test.cpp:");
+    EXPECT_MENTIONS(
+        text, "a captured step has no gradient: its gradient is steered by a custom_gradient at footguns_gradients_test.cpp:");
   }
 }
 
@@ -189,7 +201,8 @@ TEST(Footguns, NoGradientsOfGradientsThroughACapturedStep) {
   CapturedStep step = capture([&](const Tensors& in) -> Tensors { return {in[0] * w * w}; });
   for (int i = 0; i < 3; ++i) {
     const Tensor y = step({tensor({1})})[0];
-    EXPECT_MENTIONS(message_of<GradientError>([&] { gradients({sum(y)}, {w}, {.create_graph = true}); }), "gives no gradients of gradients");
+    EXPECT_MENTIONS(message_of<GradientError>([&] { gradients({sum(y)}, {w}, {.create_graph = true}); }),
+                    "gives no gradients of gradients");
   }
 }
 
@@ -198,7 +211,8 @@ TEST(Footguns, HistoryOfAnInputOfAScopeIsRefused) {
   w.requires_grad(true);
   const Tensor h = w * 2;
   Capture scope("step");
-  EXPECT_MENTIONS(message_of<CaptureError>([&] { scope.input("x", h); }), "the gradient history of input 'x' f32[1] began before the capture; detach() it");
+  EXPECT_MENTIONS(message_of<CaptureError>([&] { scope.input("x", h); }),
+                  "the gradient history of input 'x' f32[1] began before the capture; detach() it");
 }
 
 }  // namespace

@@ -29,14 +29,17 @@ TEST(Footguns, HostCopiesAreHostReadsToo) {
     return {in[0] * raw[0]};
   });
   EXPECT_MENTIONS(refused(copies, {tensor({1, 2})}), "on the host inside a capture");
-  CapturedStep pointers = capture([](const Tensors& in) -> Tensors { return {in[0] * *static_cast<const float*>(in[0].data())}; });
+  CapturedStep pointers =
+      capture([](const Tensors& in) -> Tensors { return {in[0] * *static_cast<const float*>(in[0].data())}; });
   EXPECT_MENTIONS(refused(pointers, {tensor({1, 2})}), "on the host inside a capture");
 }
 
 TEST(Footguns, TheBranchCanStayEager) {
   auto body = [](const Tensors& in) -> Tensors {
     const Tensor y = in[0] * 2;
-    return {exclude_from_capture({y}, [](const Tensors& xs) -> Tensors { return {sum(xs[0]).item() > 0 ? xs[0] + 1 : xs[0] * -1}; })[0] * 3};
+    return {exclude_from_capture(
+                {y}, [](const Tensors& xs) -> Tensors { return {sum(xs[0]).item() > 0 ? xs[0] + 1 : xs[0] * -1}; })[0] *
+            3};
   };
   CapturedStep step = capture(body);
   for (float v : {1.f, 2.f, -3.f, 4.f, -5.f}) EXPECT_TRUE(bit_equal(step({tensor({v})})[0], body({tensor({v})})[0])) << v;
@@ -65,8 +68,12 @@ TEST(Footguns, AHostScalarIsAnInput) {
   EXPECT_EQ(step.recordings(), 2);
   EXPECT_MENTIONS(step.explain(), "  scale: f32[]");
   EXPECT_MENTIONS(message_of<CaptureError>([&] {
-    capture([&](const Tensors& in) -> Tensors { scale.set(2); return {in[0]}; })({tensor({1})});
-  }), "[mutable_data] writes a tensor from the host inside a capture");
+                    capture([&](const Tensors& in) -> Tensors {
+                      scale.set(2);
+                      return {in[0]};
+                    })({tensor({1})});
+                  }),
+                  "[mutable_data] writes a tensor from the host inside a capture");
 }
 
 // What changes later a replay cannot see; a checked call does, at the op, and the step stays usable.

@@ -54,7 +54,8 @@ TEST(Footguns, AListOfInputs) {
     for (std::size_t i = 1; i < in.size(); ++i) total = total + in[i];
     return {total};
   });
-  for (int n : {1, 3, 1, 3, 1, 3, 3}) EXPECT_EQ(values(step(Tensors(static_cast<std::size_t>(n), tensor({2})))[0]), Floats{2.f * static_cast<float>(n)});
+  for (int n : {1, 3, 1, 3, 1, 3, 3})
+    EXPECT_EQ(values(step(Tensors(static_cast<std::size_t>(n), tensor({2})))[0]), Floats{2.f * static_cast<float>(n)});
   EXPECT_EQ(step.recordings(), 4);
   EXPECT_EQ(step.replays(), 3);
 }
@@ -62,7 +63,10 @@ TEST(Footguns, AListOfInputs) {
 TEST(Footguns, NoInputsAndUndefinedInputs) {
   Tensor w = tensor({1});
   w.name("w").role(Role::parameter);
-  CapturedStep step = capture([&](const Tensors&) -> Tensors { add_(w, 1); return {w * 2}; });
+  CapturedStep step = capture([&](const Tensors&) -> Tensors {
+    add_(w, 1);
+    return {w * 2};
+  });
   for (float v : {4.f, 6.f, 8.f, 10.f}) EXPECT_EQ(values(step({})[0]), Floats{v});
   EXPECT_EQ(values(w), Floats{5});
   CapturedStepOptions options;

@@ -27,7 +27,8 @@ TEST(Footguns, RandomOpsDrawAnewInEveryReplay) {
   EXPECT_FALSE(bit_equal(captured[3][0], captured[4][0]));
 }
 
-// A step that draws and never begins a new random step draws other bits in every call, as in eager code: it says so and does not replay.
+// A step that draws and never begins a new random step draws other bits in every call, as in eager code: it says so and does
+// not replay.
 TEST(Footguns, DrawsThatCountOn) {
   auto run = [](bool captured) {
     manual_seed(4);
@@ -53,7 +54,11 @@ TEST(Footguns, DrawsThatCountOn) {
 // Draws belong to the thread: another thread's random state is another program.
 TEST(Footguns, AnotherThreadDrawsFromItsOwnState) {
   manual_seed(1);
-  auto body = [](const Tensors& in) -> Tensors { const Tensor y = in[0] + uniform({2}); next_step(); return {y}; };
+  auto body = [](const Tensors& in) -> Tensors {
+    const Tensor y = in[0] + uniform({2});
+    next_step();
+    return {y};
+  };
   CapturedStep step = capture(body);
   for (int i = 0; i < 3; ++i) step({tensor({0, 0})});
   Tensor captured, eager;

@@ -1,7 +1,7 @@
 // What a step finds outside itself: parameters that are replaced, moved, frozen, and the modes around it.
 #include <tapedeck/engine/eager/inplace.h>
-#include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
+#include <tapedeck/engine/nn/nn.h>
 
 #include <tapedeck/tests/capture/step/footguns.h>
 
@@ -40,7 +40,10 @@ TEST(Footguns, AParameterThatIsReplaced) {
   auto run = [](bool captured) {
     manual_seed(3);
     TwoLayers net;
-    auto body = [&](const Tensors& in) -> Tensors { const NoGrad no_grad; return {net(in[0])}; };
+    auto body = [&](const Tensors& in) -> Tensors {
+      const NoGrad no_grad;
+      return {net(in[0])};
+    };
     CapturedStep step = capture(body);
     Tensors out;
     for (int i = 0; i < 9; ++i) {
@@ -65,7 +68,10 @@ TEST(Footguns, AHandleThatIsLetGoCostsOneEagerCall) {
   manual_seed(3);
   TwoLayers net;
   auto handles = std::make_unique<Tensors>(net.parameters());
-  CapturedStep step = capture([&](const Tensors& in) -> Tensors { const NoGrad no_grad; return {net(in[0])}; });
+  CapturedStep step = capture([&](const Tensors& in) -> Tensors {
+    const NoGrad no_grad;
+    return {net(in[0])};
+  });
   for (int i = 0; i < 3; ++i) step({input_of(i)});
   handles.reset();
   for (int i = 0; i < 3; ++i) step({input_of(i)});
@@ -82,7 +88,8 @@ TEST(Footguns, ParametersSwappedAreFoundByACheckedCall) {
   for (int i = 0; i < 3; ++i) step({tensor({1})});
   std::swap(a, b);
   step.set_mode(CaptureMode::checked);
-  EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({1})}); }), "operand mismatch (operand 1 was the tensor 'a' f32[1], and is another tensor now) at node 0");
+  EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({1})}); }),
+                  "operand mismatch (operand 1 was the tensor 'a' f32[1], and is another tensor now) at node 0");
 }
 
 TEST(Footguns, BytesThatMoveAreFollowed) {
@@ -123,7 +130,10 @@ TEST(Footguns, TrainAndEvalAreTwoPrograms) {
       Linear fc{*this, "fc", 3, 4};
       Dropout drop{*this, "drop", 0.5};
     } net;
-    auto body = [&](const Tensors& in) -> Tensors { const NoGrad no_grad; return {net.drop(net.fc(in[0]))}; };
+    auto body = [&](const Tensors& in) -> Tensors {
+      const NoGrad no_grad;
+      return {net.drop(net.fc(in[0]))};
+    };
     CapturedStep step = capture(body);
     Tensors out;
     for (int i = 0; i < 12; ++i) {
@@ -144,7 +154,9 @@ TEST(Footguns, TrainAndEvalAreTwoPrograms) {
 TEST(Footguns, NoGradAndAutocastAroundTheStep) {
   Tensor w = tensor({1, 2});
   w.name("w").role(Role::parameter).requires_grad(true);
-  CapturedStep step = capture([&](const Tensors& in) -> Tensors { return {matmul(reshape(in[0], {1, 2}), reshape(w, {2, 1}))}; });
+  CapturedStep step = capture([&](const Tensors& in) -> Tensors {
+    return {matmul(reshape(in[0], {1, 2}), reshape(w, {2, 1}))};
+  });
   const Tensor x = tensor({3, 4});
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(step({x})[0].requires_grad());
   {

@@ -1,8 +1,9 @@
-// gradient(graph) on whole training steps: the gradients that the step's own backward computed, bit for bit; and what plans make of it.
-#include <tapedeck/capture/replay/executor.h>
-#include <tapedeck/capture/record/model_registry.h>
+// gradient(graph) on whole training steps: the gradients that the step's own backward computed, bit for bit; and what plans
+// make of it.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -20,8 +21,7 @@ std::map<ValueId, ValueId> gradients_in_step(const Graph& g) {
   std::map<ValueId, ValueId> found;
   for (const Node& node : g.nodes) {
     const auto in = g.inputs(node);
-    if (node.origin.phase == Phase::update && in.size() >= 2 && g.values[in[0]].role == Role::parameter)
-      found[in[0]] = in[1];
+    if (node.origin.phase == Phase::update && in.size() >= 2 && g.values[in[0]].role == Role::parameter) found[in[0]] = in[1];
   }
   return found;
 }
@@ -113,8 +113,10 @@ TEST(GraphConformance, T96_WhatNoGradientFlowsThroughKeepsNothing) {
 TEST(GraphGradientOfModels, CheckpointRegionsAreRecomputed) {
   std::string text = "graph g(%h0: f32[16,64]) {\n";
   for (int i = 0; i < 12; ++i)
-    text += fmt::format("  %a{0}: f32[16,64] = exp(%h{0}) [region={2}]\n  %c{0}: f32[16,64] = sin(%a{0}) [region={2}]\n"
-                        "  %h{1}: f32[16,64] = maximum(%c{0}, %a{0}) [region={2}]\n", i, i + 1, i / 3);
+    text += fmt::format(
+        "  %a{0}: f32[16,64] = exp(%h{0}) [region={2}]\n  %c{0}: f32[16,64] = sin(%a{0}) [region={2}]\n"
+        "  %h{1}: f32[16,64] = maximum(%c{0}, %a{0}) [region={2}]\n",
+        i, i + 1, i / 3);
   const Graph g = parse(text + "  return %h12\n}");
   const ValueId target[] = {g.outputs[0]}, wrt[] = {0};
   GraphGradient made = gradient(g, target, wrt);
@@ -131,7 +133,8 @@ TEST(GraphGradientOfModels, CheckpointRegionsAreRecomputed) {
 // Gradients for the weight of a recurrent net, with the sums as generated and as the pass makes them.
 Graph recurrent(int steps) {
   std::string text = "graph g(%h0: f32[3,8]) state(%w: f32[8,8]) {\n";
-  for (int i = 0; i < steps; ++i) text += fmt::format("  %p{0}: f32[3,8] = matmul(%h{0}, %w)\n  %h{1}: f32[3,8] = tanh(%p{0})\n", i, i + 1);
+  for (int i = 0; i < steps; ++i)
+    text += fmt::format("  %p{0}: f32[3,8] = matmul(%h{0}, %w)\n  %h{1}: f32[3,8] = tanh(%p{0})\n", i, i + 1);
   const Graph g = parse(text + fmt::format("  return %h{}\n}}", steps));
   const ValueId target[] = {g.outputs[0]}, wrt[] = {1, 0};
   GraphGradient made = gradient(g, target, wrt);
@@ -188,11 +191,13 @@ TEST(GradientSums, OfModelsTakeNoMoreMemory) {
   }
 }
 
-// Pieces die as the sum grows: a weight used in 1000 steps has a peak that does not grow with them, but for what the steps keep.
+// Pieces die as the sum grows: a weight used in 1000 steps has a peak that does not grow with them, but for what the steps
+// keep.
 TEST(GraphConformance, W10_PiecesOfOneWeightDieEarly) {
   const auto peak_of = [](int steps) {
     std::string text = "graph g(%h0: f32[1,8]) state(%w: f32[8,8]) {\n";
-    for (int i = 0; i < steps; ++i) text += fmt::format("  %p{0}: f32[1,8] = matmul(%h{0}, %w)\n  %h{1}: f32[1,8] = tanh(%p{0})\n", i, i + 1);
+    for (int i = 0; i < steps; ++i)
+      text += fmt::format("  %p{0}: f32[1,8] = matmul(%h{0}, %w)\n  %h{1}: f32[1,8] = tanh(%p{0})\n", i, i + 1);
     const Graph g = parse(text + fmt::format("  return %h{}\n}}", steps));
     const ValueId target[] = {g.outputs[0]}, wrt[] = {1};
     GraphGradient made = gradient(g, target, wrt);

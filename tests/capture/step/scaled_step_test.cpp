@@ -1,13 +1,13 @@
 // A training step with a schedule, loss scaling and clipping, captured: none of it reads a value on the host.
 #include <tapedeck/capture/record/capture.h>
-#include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/capture/replay/executor.h>
-#include <tapedeck/engine/nn/nn.h>
+#include <tapedeck/capture/step/captured_step.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/grad_scaler.h>
 #include <tapedeck/engine/nn/gradients.h>
+#include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/nn/schedule.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Nodes with regions as text, and what the rules of control flow refuse.
-#include <tapedeck/engine/ir/extract.h>
 #include <tapedeck/engine/control/interpret.h>
+#include <tapedeck/engine/ir/extract.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/engine/messages.h>
@@ -52,7 +52,9 @@ TEST(ControlText, RoundTripsAndRuns) {
 }
 
 TEST(ControlText, ARegionSeesNoNamesFromOutside) {
-  EXPECT_NE(message_of<ParseError>([] { parse(changed("less(%s, %limit)", "less(%s, %x)"), "t"); }).find("error: undefined value %x"), std::string::npos);
+  EXPECT_NE(
+      message_of<ParseError>([] { parse(changed("less(%s, %limit)", "less(%s, %x)"), "t"); }).find("error: undefined value %x"),
+      std::string::npos);
 }
 
 TEST(ControlText, RulesNameWhatIsWrong) {
@@ -81,7 +83,8 @@ TEST(ControlText, NestingIsBounded) {
     text += "%y: f32[] = cond(%p, %p, %x) (%p: bool[], %x: f32[]) { ";
     end += " return %y }";
   }
-  EXPECT_NE(message_of<ParseError>([&] { parse(text + end + end); }).find("regions are nested more than 32 deep"), std::string::npos);
+  EXPECT_NE(message_of<ParseError>([&] { parse(text + end + end); }).find("regions are nested more than 32 deep"),
+            std::string::npos);
 }
 
 TEST(ControlText, VerifyLooksIntoRegions) {
@@ -106,9 +109,12 @@ TEST(Extract, TakesWhatIsNeededAndNamesWhatIsMissing) {
     return kNone;
   };
   const ValueId cut[] = {id("b"), id("x")}, wanted[] = {id("c")};
-  EXPECT_EQ(print(extract(g, cut, wanted)), "graph g(%b: f32[2], %x: f32[2]) {\n  %a: f32[2] = exp(%x)\n  %c: f32[2] = add(%b, %a)\n  return %c\n}\n");
+  EXPECT_EQ(print(extract(g, cut, wanted)),
+            "graph g(%b: f32[2], %x: f32[2]) {\n  %a: f32[2] = exp(%x)\n  %c: f32[2] = add(%b, %a)\n  return %c\n}\n");
   const ValueId too_little[] = {id("x")};
-  EXPECT_NE(message_of<InvalidGraphError>([&] { extract(g, too_little, wanted); }).find("%y is needed, and not among the inputs"), std::string::npos);
+  EXPECT_NE(
+      message_of<InvalidGraphError>([&] { extract(g, too_little, wanted); }).find("%y is needed, and not among the inputs"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // checkpoint(): the same bits with fewer bytes kept, whatever happens inside.
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -46,7 +46,9 @@ void expect_same(const Outcome& a, const Outcome& b) {
 }
 
 Tensor block(const Tensor& x, const Tensor& w) { return dropout(tanh(relu(matmul(x, w)) * 0.5), 0.3); }
-Tensor kept(const Tensor& x, const Tensor& w) { return checkpoint([&] { return block(x, w); }); }
+Tensor kept(const Tensor& x, const Tensor& w) {
+  return checkpoint([&] { return block(x, w); });
+}
 
 TEST(Checkpoint, GivesTheSameBitsAndKeepsLess) {
   const Outcome plain = train(block), region = train(kept);
@@ -70,7 +72,8 @@ TEST(Checkpoint, InALoop) {
 
 TEST(Checkpoint, NestedRegionsJoin) {
   const Outcome plain = train([](const Tensor& x, const Tensor& w) { return block(block(x, w), w); });
-  const Outcome nested = train([](const Tensor& x, const Tensor& w) { return checkpoint([&] { return kept(kept(x, w), w); }); });
+  const Outcome nested =
+      train([](const Tensor& x, const Tensor& w) { return checkpoint([&] { return kept(kept(x, w), w); }); });
   const Outcome one = train([](const Tensor& x, const Tensor& w) { return checkpoint([&] { return block(block(x, w), w); }); });
   expect_same(plain, nested);
   EXPECT_EQ(nested.saved_bytes, one.saved_bytes);
@@ -115,7 +118,8 @@ TEST(Checkpoint, PartsWithoutAGradientAreFine) {
 TEST(Checkpoint, OnlyTheResultStays) {
   const Tensor x = made(1, {8, 8}), w = made(2, {8, 8});
   const Tensor y = kept(x, w);
-  EXPECT_EQ(tape_stats().saved_bytes, x.bytes() + w.bytes() + rng_state().bytes() + 4) << "what the region read: the number 0.5 too";
+  EXPECT_EQ(tape_stats().saved_bytes, x.bytes() + w.bytes() + rng_state().bytes() + 4)
+      << "what the region read: the number 0.5 too";
 }
 
 TEST(Checkpoint, RetainWorksThroughARegion) {
@@ -131,9 +135,10 @@ TEST(Checkpoint, RetainWorksThroughARegion) {
 TEST(Checkpoint, AnExceptionLeavesNothingBehind) {
   const Tensor x = made(1, {8, 8}), w = made(2, {8, 8});
   EXPECT_THROW(checkpoint([&]() -> Tensor {
-    const Tensor h = matmul(x, w);
-    return matmul(h, tensor({1}));
-  }), TypeError);
+                 const Tensor h = matmul(x, w);
+                 return matmul(h, tensor({1}));
+               }),
+               TypeError);
   EXPECT_EQ(tape_stats().nodes, 0);
   EXPECT_EQ(tape_stats().saved_bytes, 0);
   expect_same(train(block), train(kept));

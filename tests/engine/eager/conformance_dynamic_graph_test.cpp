@@ -1,9 +1,9 @@
-// What the dynamic graph of an older system promised of a recorder, in our words and with numbers worked out by hand: recording,
-// freeing, accumulating. The numbers in the names are those of the list of conformance cases.
+// What the dynamic graph of an older system promised of a recorder, in our words and with numbers worked out by hand:
+// recording, freeing, accumulating. The numbers in the names are those of the list of conformance cases.
 #include <tapedeck/engine/eager/allocator.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-// What the executor of an older system promised of running ops and their gradients, for the eager engine: closed forms, identities,
-// modes, errors. The numbers in the names are those of the list of conformance cases.
+// What the executor of an older system promised of running ops and their gradients, for the eager engine: closed forms,
+// identities, modes, errors. The numbers in the names are those of the list of conformance cases.
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -36,9 +36,12 @@ struct Closed {
 
 TEST(Executor, T86_BinaryOpsAndTheirGradientsInClosedForm) {
   const Closed table[] = {
-      {"+", add, [](double x, double y) { return x + y; }, [](double, double) { return 1.0; }, [](double, double) { return 1.0; }},
-      {"-", sub, [](double x, double y) { return x - y; }, [](double, double) { return 1.0; }, [](double, double) { return -1.0; }},
-      {"*", mul, [](double x, double y) { return x * y; }, [](double, double y) { return y; }, [](double x, double) { return x; }},
+      {"+", add, [](double x, double y) { return x + y; }, [](double, double) { return 1.0; },
+       [](double, double) { return 1.0; }},
+      {"-", sub, [](double x, double y) { return x - y; }, [](double, double) { return 1.0; },
+       [](double, double) { return -1.0; }},
+      {"*", mul, [](double x, double y) { return x * y; }, [](double, double y) { return y; },
+       [](double x, double) { return x; }},
       {"/", div, [](double x, double y) { return x / y; }, [](double, double y) { return 1 / y; },
        [](double x, double y) { return -x / (y * y); }},
       {"max", maximum, [](double x, double y) { return std::max(x, y); }, [](double x, double y) { return x >= y ? 1.0 : 0.0; },
@@ -72,7 +75,10 @@ TEST(Executor, T84_ErrorsComeAtTheCall) {
   x.requires_grad(true);
   const Tensor y = x * 2;
   EXPECT_MENTIONS(message_of<TypeError>([&] { y + tensor({1, 2}); }), "[add]");
-  EXPECT_MENTIONS(message_of<ExecutionError>([&] { one_hot(from_vector(std::vector<std::int32_t>{0, 9}, {2}), 3); }), "[one_hot]");
+  EXPECT_MENTIONS(message_of<ExecutionError>([&] {
+                    one_hot(from_vector(std::vector<std::int32_t>{0, 9}, {2}), 3);
+                  }),
+                  "[one_hot]");
   backward(sum(y + 1));
   EXPECT_EQ(x.grad().to_vector<float>(), (Floats{2, 2, 2}));
 }

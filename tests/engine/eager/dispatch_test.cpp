@@ -1,6 +1,6 @@
 // Dispatch in place and out of place: aliasing, layouts, errors, threads. Oracles are plain loops over small numbers.
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -13,7 +13,9 @@ using Floats = std::vector<float>;
 using testing::message_of;
 
 Tensor matrix() { return from_vector(Floats{1, 2, 3, 4}, {2, 2}); }
-void in_place(const Op& op, const std::vector<Tensor>& operands, const void* attrs = nullptr) { apply_in_place(op, operands, attrs, {__FILE__, __LINE__}); }
+void in_place(const Op& op, const std::vector<Tensor>& operands, const void* attrs = nullptr) {
+  apply_in_place(op, operands, attrs, {__FILE__, __LINE__});
+}
 
 TEST(InPlace, WritesTheTensorAndEveryView) {
   const Tensor x = matrix(), row = slice(x, 0, 1, 2);
@@ -59,10 +61,17 @@ TEST(Dispatch, TakesAnyNumberOfOperands) {
 }
 
 TEST(InPlace, RefusesWhatDoesNotFit) {
-  EXPECT_MENTIONS(message_of<TypeError>([] { in_place(ops::equal, {tensor({1}), tensor({1})}); }), "[equal] cannot run in place");
-  EXPECT_MENTIONS(message_of<TypeError>([] { in_place(ops::add, {tensor({1}), tensor({1, 2})}); }), "[add] result f32[2] does not fit in place of f32[1]");
+  EXPECT_MENTIONS(message_of<TypeError>([] {
+                    in_place(ops::equal, {tensor({1}), tensor({1})});
+                  }),
+                  "[equal] cannot run in place");
+  EXPECT_MENTIONS(message_of<TypeError>([] {
+                    in_place(ops::add, {tensor({1}), tensor({1, 2})});
+                  }),
+                  "[add] result f32[2] does not fit in place of f32[1]");
   const Tensor repeated = broadcast_to(tensor({1}), {3});
-  EXPECT_MENTIONS(message_of<TypeError>([&] { in_place(ops::neg, {repeated}); }), "[neg] cannot write f32[3] in place: it is broadcast");
+  EXPECT_MENTIONS(message_of<TypeError>([&] { in_place(ops::neg, {repeated}); }),
+                  "[neg] cannot write f32[3] in place: it is broadcast");
   EXPECT_EQ(repeated.to_vector<float>(), (Floats{1, 1, 1}));
   const std::uint16_t raw[2] = {0x3c00, 0x4000};
   const Tensor half = from_bytes({DType::f16, {2}}, raw);

@@ -1,6 +1,7 @@
-// Half precision through the engine: every op in f32 on converted operands, whatever their layout; conversions; replays in the budget.
-#include <tapedeck/engine/gradient/gradients.h>
+// Half precision through the engine: every op in f32 on converted operands, whatever their layout; conversions; replays in the
+// budget.
 #include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/tests/engine/messages.h>
@@ -58,7 +59,8 @@ TEST_P(HalfOf, CastsFromAndToEveryType) {
   EXPECT_EQ(scalar(1.5, GetParam()).item(), 1.5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, HalfOf, ::testing::Values(DType::f16, DType::bf16), [](const auto& info) { return dtype_name(info.param); });
+INSTANTIATE_TEST_SUITE_P(Types, HalfOf, ::testing::Values(DType::f16, DType::bf16),
+                         [](const auto& info) { return dtype_name(info.param); });
 
 }  // namespace
 }  // namespace tapedeck

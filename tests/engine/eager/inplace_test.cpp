@@ -1,6 +1,6 @@
 // Writing in place: values, views and bases, gradients through writes, stale saved values, captures of writes.
-#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/tests/engine/messages.h>
 
@@ -47,8 +47,8 @@ TEST(InPlaceWrites, OverlappingOperandsAreReadBeforeTheyAreWritten) {
 TEST(InPlaceWrites, GradientsFlowThroughAWrittenTensor) {
   const Tensor w = leaf({1, 2, 3});
   Tensor y = w * 2;
-  add_(y, w);                 // y = 3 w
-  mul_(y, 5);                 // y = 15 w
+  add_(y, w);  // y = 3 w
+  mul_(y, 5);  // y = 15 w
   backward(sum(y));
   EXPECT_EQ(w.grad().to_vector<float>(), (Floats{15, 15, 15}));
 }
@@ -85,7 +85,7 @@ TEST(InPlaceWrites, AViewTakenBeforeTheWriteSeesItsGradient) {
 TEST(InPlaceWrites, ThroughATransposedSliceOfAReshape) {
   const Tensor w = leaf({2});
   Tensor x = leaf({1, 2, 3, 4, 5, 6}) * 1;
-  const Tensor corner = slice(transpose(reshape(x, {2, 3}), {1, 0}), {1, 0}, {3, 1});   // elements 1 and 2
+  const Tensor corner = slice(transpose(reshape(x, {2, 3}), {1, 0}), {1, 0}, {3, 1});  // elements 1 and 2
   mul_(corner, w);
   EXPECT_EQ(x.to_vector<float>(), (Floats{1, 4, 6, 4, 5, 6}));
   const std::vector<Tensor> g = gradients({sum(x * x)}, {w});
@@ -127,8 +127,10 @@ TEST(InPlaceWrites, WhatBackwardDoesNotReadMayBeOverwritten) {
 
 TEST(InPlaceWrites, OfLeavesAreRefused) {
   const Tensor w = leaf({1, 2});
-  EXPECT_MENTIONS(message_of<GradientError>([&] { add_(w, 1); }), "[add] writes a leaf that requires a gradient in place; use NoGrad");
-  EXPECT_MENTIONS(message_of<GradientError>([&] { zero_(slice(w, 0, 0, 1)); }), "[full] writes a view of a leaf that requires a gradient in place");
+  EXPECT_MENTIONS(message_of<GradientError>([&] { add_(w, 1); }),
+                  "[add] writes a leaf that requires a gradient in place; use NoGrad");
+  EXPECT_MENTIONS(message_of<GradientError>([&] { zero_(slice(w, 0, 0, 1)); }),
+                  "[full] writes a view of a leaf that requires a gradient in place");
   const NoGrad no_grad;
   add_(w, 1);
   EXPECT_EQ(w.to_vector<float>(), (Floats{2, 3}));
@@ -146,7 +148,8 @@ TEST(InPlaceWrites, ThroughABroadcastThatRepeatsNothing) {
 TEST(InPlaceWrites, OneElementOfARepeatedOneIsRefused) {
   const Tensor x = tensor({5});
   const Tensor one = slice(broadcast_to(x, {3}), 0, 1, 2);
-  EXPECT_MENTIONS(message_of<TypeError>([&] { zero_(one); }), "[full] cannot write f32[1] in place: it shows f32[1], repeated by broadcast_to");
+  EXPECT_MENTIONS(message_of<TypeError>([&] { zero_(one); }),
+                  "[full] cannot write f32[1] in place: it shows f32[1], repeated by broadcast_to");
   EXPECT_EQ(x.item(), 5);
 }
 
@@ -154,7 +157,10 @@ TEST(InPlaceWrites, RefuseWhatDoesNotFit) {
   const Tensor i = from_vector(std::vector<std::int32_t>{1, 2}, {2});
   EXPECT_MENTIONS(message_of<TypeError>([&] { add_(i, 0.5); }), "[add] cannot put a fraction into i32[2] in place");
   EXPECT_MENTIONS(message_of<TypeError>([&] { copy_(i, tensor({1, 2})); }), "[copy] cannot put f32[2] into i32[2] in place");
-  EXPECT_MENTIONS(message_of<TypeError>([&] { copy_(tensor({1, 2}), tensor({1, 2, 3})); }), "[broadcast_to] f32[3] does not broadcast to [2]");
+  EXPECT_MENTIONS(message_of<TypeError>([&] {
+                    copy_(tensor({1, 2}), tensor({1, 2, 3}));
+                  }),
+                  "[broadcast_to] f32[3] does not broadcast to [2]");
   EXPECT_MENTIONS(message_of<TypeError>([] { zero_(Tensor()); }), "[full] the tensor to write is undefined");
 }
 
@@ -187,9 +193,15 @@ TEST(InPlaceWrites, RandomProgramsAgreeWithPureOnes) {
       const Tensor window = slice(x, 0, start, stop), pure_window = slice(pure, 0, start, stop);
       Tensor next;
       switch (below(3)) {
-        case 0: add_(window, value), next = pure_window + pure_value; break;
-        case 1: copy_(window, value * 2), next = pure_value * 2; break;
-        default: sub_(window, 1), next = pure_window - 1; break;
+        case 0:
+          add_(window, value), next = pure_window + pure_value;
+          break;
+        case 1:
+          copy_(window, value * 2), next = pure_value * 2;
+          break;
+        default:
+          sub_(window, 1), next = pure_window - 1;
+          break;
       }
       pure = slice_assign(pure, next, {start}, {stop});
     }
@@ -197,7 +209,9 @@ TEST(InPlaceWrites, RandomProgramsAgreeWithPureOnes) {
     backward(sum(x * x));
     backward(sum(pure * pure));
     ASSERT_TRUE(bit_equal(a.grad(), a2.grad()));
-    if (b2.grad().defined()) { ASSERT_TRUE(bit_equal(b.grad(), b2.grad())); }
+    if (b2.grad().defined()) {
+      ASSERT_TRUE(bit_equal(b.grad(), b2.grad()));
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 // Randomness as a user sees it: seeds, steps, paths.
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <gtest/gtest.h>
 
@@ -68,7 +68,8 @@ TEST(Random, SeedWritesTheStateInPlace) {
 TEST(Random, UniformStaysInItsRangeAndNormalHasItsMoments) {
   manual_seed(1);
   double low = 1e9, high = -1e9, total = 0, squares = 0;
-  for (float v : uniform({100000}, -3, 5).to_vector<float>()) low = std::min<double>(low, v), high = std::max<double>(high, v), total += v;
+  for (float v : uniform({100000}, -3, 5).to_vector<float>())
+    low = std::min<double>(low, v), high = std::max<double>(high, v), total += v;
   EXPECT_GE(low, -3);
   EXPECT_LT(high, 5);
   EXPECT_NEAR(total / 1e5, 1, 0.03);  // deviation of the mean: 8 / sqrt(12 * 1e5) = 0.0073

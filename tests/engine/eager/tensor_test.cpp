@@ -1,6 +1,6 @@
 // Tensors by themselves: handles, views, reading, promotion. Values are small enough to be checked by eye.
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -11,7 +11,9 @@ using Floats = std::vector<float>;
 using testing::message_of;
 
 Tensor floats(const Floats& values, const Shape& shape) { return from_vector(values, shape); }
-Tensor integers(const std::vector<std::int32_t>& values) { return from_vector(values, Shape{static_cast<std::int64_t>(values.size())}); }
+Tensor integers(const std::vector<std::int32_t>& values) {
+  return from_vector(values, Shape{static_cast<std::int64_t>(values.size())});
+}
 Tensor of_type(DType dtype) { return full({2}, 1, dtype); }
 
 // ---- views ----
@@ -169,7 +171,8 @@ TEST(Broadcasting, FollowsNumPy) {
 TEST(Promotion, TakesTheLaterDtype) {
   const DType order[] = {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f32, DType::f64};
   for (int a = 0; a < 6; ++a)
-    for (int b = 0; b < 6; ++b) EXPECT_EQ(promoted("test", of_type(order[a]), of_type(order[b])).first.dtype(), order[std::max(a, b)]) << a << ' ' << b;
+    for (int b = 0; b < 6; ++b)
+      EXPECT_EQ(promoted("test", of_type(order[a]), of_type(order[b])).first.dtype(), order[std::max(a, b)]) << a << ' ' << b;
 }
 
 TEST(Promotion, NumbersTakeTheTensorsDtype) {

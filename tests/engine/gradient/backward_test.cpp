@@ -1,8 +1,8 @@
 // Eager backward: how pieces add up, what is kept, what is refused, and that nothing stays behind.
 #include <tapedeck/engine/eager/allocator.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -82,12 +82,14 @@ TEST(Backward, TakesAHeadGradient) {
   EXPECT_EQ(grad_of(x), (Floats{20, 200}));
   const Tensor y = x * 2;
   EXPECT_MENTIONS(message_of<GradientError>([&] { backward(y); }), "f32[2] is not a scalar; give a head gradient");
-  EXPECT_MENTIONS(message_of<TypeError>([&] { backward(y, {.head = tensor({1})}); }), "the head gradient f32[1] does not fit f32[2]");
+  EXPECT_MENTIONS(message_of<TypeError>([&] { backward(y, {.head = tensor({1})}); }),
+                  "the head gradient f32[1] does not fit f32[2]");
 }
 
 TEST(Backward, LossWithoutHistoryIsAnError) {
   const Tensor constant = sum(tensor({1, 2}));
-  EXPECT_MENTIONS(message_of<GradientError>([&] { backward(constant); }), "f32[] has no gradient history on this thread's tape");
+  EXPECT_MENTIONS(message_of<GradientError>([&] { backward(constant); }),
+                  "f32[] has no gradient history on this thread's tape");
   EXPECT_THROW(backward(Tensor()), GradientError);
   Tensor x = leaf({1});
   const Tensor cut = sum(x).detach();
@@ -98,24 +100,33 @@ TEST(Backward, OpWithoutAGradientIsNamed) {
   Tensor x = from_vector(std::vector<float>{1, 2, 3, 4}, {1, 1, 2, 2});
   x.requires_grad(true);
   const Tensor dy = ones({1, 1, 1, 1});
-  const Tensor loss = sum(max_pool2d_grad(x, dy, {})); const int line = __LINE__;
-  EXPECT_EQ(without_folders(message_of<GradientError>([&] { backward(loss); })).rfind(
-                "[backward] 'max_pool2d_grad' at backward_test.cpp:" + std::to_string(line) + " has no gradient (backward_test.cpp:", 0), 0u);
+  const Tensor loss = sum(max_pool2d_grad(x, dy, {}));
+  const int line = __LINE__;
+  EXPECT_EQ(without_folders(message_of<GradientError>([&] { backward(loss); }))
+                .rfind("[backward] 'max_pool2d_grad' at backward_test.cpp:" + std::to_string(line) +
+                           " has no gradient (backward_test.cpp:",
+                       0),
+            0u);
 }
 
 TEST(Backward, OverwrittenValueNamesBothPlaces) {
   Tensor x = leaf({1, 2}), w = tensor({3, 4});
-  const Tensor loss = sum(x * w); const int read = __LINE__;
-  apply_in_place(ops::add, std::vector<Tensor>{w, tensor({1, 1})}, nullptr, {__FILE__, __LINE__}); const int wrote = __LINE__;
+  const Tensor loss = sum(x * w);
+  const int read = __LINE__;
+  apply_in_place(ops::add, std::vector<Tensor>{w, tensor({1, 1})}, nullptr, {__FILE__, __LINE__});
+  const int wrote = __LINE__;
   const std::string text = without_folders(message_of<GradientError>([&] { backward(loss); }));
-  EXPECT_MENTIONS(text, "f32[2] saved for 'mul' at backward_test.cpp:" + std::to_string(read) + " was modified in place at backward_test.cpp:" + std::to_string(wrote));
+  EXPECT_MENTIONS(text, "f32[2] saved for 'mul' at backward_test.cpp:" + std::to_string(read) +
+                            " was modified in place at backward_test.cpp:" + std::to_string(wrote));
 }
 
 TEST(Backward, WriteThroughAPointerNamesItsPlaceToo) {
   Tensor x = leaf({1, 2}), w = tensor({3, 4});
   const Tensor loss = sum(x * w);
-  w.mutable_data(); const int wrote = __LINE__;
-  EXPECT_MENTIONS(without_folders(message_of<GradientError>([&] { backward(loss); })), "was modified in place at backward_test.cpp:" + std::to_string(wrote));
+  w.mutable_data();
+  const int wrote = __LINE__;
+  EXPECT_MENTIONS(without_folders(message_of<GradientError>([&] { backward(loss); })),
+                  "was modified in place at backward_test.cpp:" + std::to_string(wrote));
 }
 
 TEST(Backward, WritingAViewMakesTheBaseStale) {
@@ -269,11 +280,20 @@ TEST(SaveSet, IsWhatTheGradientReads) {
       {"neg keeps nothing", 0, [](const Tensor& a, const Tensor&) { return neg(a); }},
       {"sum keeps nothing", 0, [](const Tensor& a, const Tensor&) { return sum(a); }},
       {"mean keeps nothing", 0, [](const Tensor& a, const Tensor&) { return mean(a); }},
-      {"reshape keeps nothing", 0, [](const Tensor& a, const Tensor&) { return reshape(a, {50, 2}); }},
+      {"reshape keeps nothing", 0,
+       [](const Tensor& a, const Tensor&) {
+         return reshape(a, {50, 2});
+       }},
       {"slice keeps nothing", 0, [](const Tensor& a, const Tensor&) { return slice(a, 0, 1, 2); }},
-      {"concat keeps nothing", 0, [](const Tensor& a, const Tensor& b) { return concat({a, b}, 0); }},
+      {"concat keeps nothing", 0,
+       [](const Tensor& a, const Tensor& b) {
+         return concat({a, b}, 0);
+       }},
       {"dropout keeps the random state, no mask", 16, [](const Tensor& a, const Tensor&) { return dropout(a, 0.5); }},
-      {"matmul keeps both operands", 2 * kOne, [](const Tensor& a, const Tensor& b) { return matmul(a, transpose(b, {1, 0})); }},
+      {"matmul keeps both operands", 2 * kOne,
+       [](const Tensor& a, const Tensor& b) {
+         return matmul(a, transpose(b, {1, 0}));
+       }},
       {"softmax keeps its result", kOne, [](const Tensor& a, const Tensor&) { return softmax(a); }},
   };
   for (const Kept& kept : table) {

@@ -1,9 +1,9 @@
-// What the automatic differentiation of two older systems promised, in our words and with numbers worked out by hand. The numbers in
-// the names are those of the list of conformance cases.
+// What the automatic differentiation of two older systems promised, in our words and with numbers worked out by hand. The
+// numbers in the names are those of the list of conformance cases.
 #include <tapedeck/engine/eager/allocator.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -165,8 +165,8 @@ TEST(Autodiff, T75_IntegersHaveNoGradient) {
   EXPECT_FALSE(i.requires_grad());
 }
 
-// A scaled loss: the gradient carries the scale, and taking it out of one gradient leaves the others alone, although both parameters
-// were given the same gradient.
+// A scaled loss: the gradient carries the scale, and taking it out of one gradient leaves the others alone, although both
+// parameters were given the same gradient.
 TEST(Autodiff, T83_GradientsDoNotShareBytes) {
   const Tensor a = leaf({1, 2}), b = leaf({3, 4});
   constexpr float kScale = 1024;

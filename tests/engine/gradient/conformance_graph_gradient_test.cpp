@@ -1,10 +1,10 @@
-// Conformance cases of gradients generated on graphs. The numbers in the names are those of the list of conformance cases; expected values
-// that the list does not give were worked out by hand.
+// Conformance cases of gradients generated on graphs. The numbers in the names are those of the list of conformance cases;
+// expected values that the list does not give were worked out by hand.
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
 
-#include <tapedeck/tests/engine/messages.h>
 #include <tapedeck/tests/engine/gradient/run_graph.h>
+#include <tapedeck/tests/engine/messages.h>
 
 #include <fmt/format.h>
 
@@ -32,14 +32,12 @@ struct Ran {
   GraphGradient made;
   std::vector<Tensor> values;
 
-  double value(const Graph& g, const std::string& name) const {
-    return values[made.moved[value_named(g, name)]].item();
-  }
+  double value(const Graph& g, const std::string& name) const { return values[made.moved[value_named(g, name)]].item(); }
   Tensor gradient(std::size_t i) const { return values[made.gradients[i]]; }
 };
 
-Ran differentiated(const Graph& g, const std::vector<std::string>& targets, const std::vector<std::string>& wrt, const std::vector<Tensor>& given,
-                   const GraphGradientOptions& options = {}) {
+Ran differentiated(const Graph& g, const std::vector<std::string>& targets, const std::vector<std::string>& wrt,
+                   const std::vector<Tensor>& given, const GraphGradientOptions& options = {}) {
   Ran ran;
   ran.made = gradient_by_name(g, targets, wrt, options);
   ran.values = run_graph(ran.made.graph, given);
@@ -141,7 +139,8 @@ TEST(GraphConformance, T46_AWeightUsedTwice) {
     return %l0, %l1
   })");
   const double w = 0.7, b = -0.3;
-  const Ran ran = differentiated(g, {"l0", "l1"}, {"a0", "a1", "b0", "b1", "w", "bias"}, {number(2), number(2), number(2), number(3), number(w), number(b)});
+  const Ran ran = differentiated(g, {"l0", "l1"}, {"a0", "a1", "b0", "b1", "w", "bias"},
+                                 {number(2), number(2), number(2), number(3), number(w), number(b)});
   EXPECT_NEAR(ran.gradient(0).item(), 2 * w * (2 * w + b - 2), 1e-12);
   EXPECT_NEAR(ran.gradient(1).item(), 2 * w * (2 * w + b - 3), 1e-12);
   EXPECT_NEAR(ran.gradient(2).item(), -2 * (2 * w + b - 2), 1e-12);
@@ -247,7 +246,8 @@ TEST(GraphConformance, W1_WindowsThenAFullRead) {
   const Ran ran = differentiated(g, {"first", "a", "full", "b", "c"}, {"x"}, given, options);
   const Doubles got = values_of(ran.gradient(0));
   for (std::size_t i = 0; i < 4; ++i) {
-    const double expected = 2 * x[i] * h[0] + (i < 2 ? h[1] : 0) + std::cos(x[i]) * h[2] + (i >= 1 ? h[3] : 0) + (i >= 2 ? h[4] : 0);
+    const double expected =
+        2 * x[i] * h[0] + (i < 2 ? h[1] : 0) + std::cos(x[i]) * h[2] + (i >= 1 ? h[3] : 0) + (i >= 2 ? h[4] : 0);
     EXPECT_NEAR(got[i], expected, 1e-9) << i;
   }
 }
@@ -263,8 +263,9 @@ TEST(GraphConformance, T112_HeadsOfTheirOwn) {
   })");
   GraphGradientOptions options;
   options.heads = {kNone, value_named(g, "up"), value_named(g, "down")};
-  const Ran ran = differentiated(g, {"r0", "r1", "r2"}, {"x"}, {doubles(Doubles(15, 1), {3, 5}), doubles({1, 2, 3, 4, 5}, {1, 5}), doubles({5, 4, 3, 2, 1}, {1, 5})},
-                                 options);
+  const Ran ran = differentiated(
+      g, {"r0", "r1", "r2"}, {"x"},
+      {doubles(Doubles(15, 1), {3, 5}), doubles({1, 2, 3, 4, 5}, {1, 5}), doubles({5, 4, 3, 2, 1}, {1, 5})}, options);
   EXPECT_EQ(values_of(ran.gradient(0)), (Doubles{1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 5, 4, 3, 2, 1}));
 }
 
@@ -291,10 +292,12 @@ TEST(GraphConformance, T97_AnOpWithoutGradientUnderStopGradient) {
     t.replace(t.find("STOP"), 4, op);
     return parse(t);
   };
-  const Ran ran = differentiated(graph_with("stop_gradient"), {"y"}, {"x"}, {zeros({1, 1, 2, 2}), ones_like(zeros({1, 1, 1, 1}))});
+  const Ran ran =
+      differentiated(graph_with("stop_gradient"), {"y"}, {"x"}, {zeros({1, 1, 2, 2}), ones_like(zeros({1, 1, 1, 1}))});
   EXPECT_EQ(ran.gradient(0).to_vector<float>(), (std::vector<float>(4, 1)));
   const Graph without = graph_with("neg");
-  EXPECT_MENTIONS(message_of<GradientError>([&] { gradient_by_name(without, {"y"}, {"x"}); }), "'max_pool2d_grad' at train.cpp:3 has no gradient");
+  EXPECT_MENTIONS(message_of<GradientError>([&] { gradient_by_name(without, {"y"}, {"x"}); }),
+                  "'max_pool2d_grad' at train.cpp:3 has no gradient");
 }
 
 TEST(GraphConformance, W7_AnOpWithoutGradientOneOfWhoseResultsIsUnread) {
@@ -368,7 +371,8 @@ TEST(GraphConformance, T101_SumsOfSeveralOperands) {
   }
 }
 
-// Pieces add up in reverse order of their readers, the first written: floating-point sums that come out otherwise in another order.
+// Pieces add up in reverse order of their readers, the first written: floating-point sums that come out otherwise in another
+// order.
 TEST(GraphConformance, PiecesAddInReverseOrder) {
   const Graph g = parse(R"(graph g(%x: f32[], %a: f32[], %b: f32[], %c: f32[]) {
     %p: f32[] = mul(%x, %a)
@@ -390,8 +394,9 @@ TEST(GraphConformance, W8_MoreThan64OperandsOfOneOp) {
     operands += fmt::format("{}%x{}", i ? ", " : "", i);
     given.push_back(doubles({std::sin(i), std::cos(3 * i)}));
   }
-  const Graph g = parse("graph g(" + inputs + ") {\n  %c: f64[200] = concat(" + operands + ") {axis=0}\n  %n: f64[] = global_norm(" + operands +
-                        ")\n  %q: f64[200] = square(%c)\n  return %n, %q\n}");
+  const Graph g =
+      parse("graph g(" + inputs + ") {\n  %c: f64[200] = concat(" + operands + ") {axis=0}\n  %n: f64[] = global_norm(" +
+            operands + ")\n  %q: f64[200] = square(%c)\n  return %n, %q\n}");
   double norm = 0;
   for (const Tensor& t : given)
     for (double v : values_of(t)) norm += v * v;
@@ -413,7 +418,8 @@ TEST(GraphConformance, W8_MoreThan64OperandsOfOneOp) {
 // A recurrent net of 1000 steps: two pieces of the weight's gradient are alive at a time, the sum so far and the next.
 TEST(GraphConformance, W10_AThousandPiecesOfOneWeight) {
   std::string text = "graph g(%h0: f32[2,8]) state(%w: f32[8,8]) {\n";
-  for (int i = 0; i < 1000; ++i) text += fmt::format("  %p{0}: f32[2,8] = matmul(%h{0}, %w)\n  %h{1}: f32[2,8] = tanh(%p{0})\n", i, i + 1);
+  for (int i = 0; i < 1000; ++i)
+    text += fmt::format("  %p{0}: f32[2,8] = matmul(%h{0}, %w)\n  %h{1}: f32[2,8] = tanh(%p{0})\n", i, i + 1);
   const GraphGradient made = gradient_by_name(parse(text + "  return %h1000\n}"), {"h1000"}, {"w"});
   EXPECT_EQ(op_counts(made.graph, Phase::backward)["add"], 999);
   const Type square{DType::f32, {8, 8}};
@@ -427,7 +433,9 @@ std::string layers(int n) {
   for (int i = 0; i < n; ++i) text += fmt::format("{}%w{}: f32[4,4], %b{}: f32[4]", i ? ", " : "", i, i);
   text += ") {\n";
   for (int i = 0; i < n; ++i)
-    text += fmt::format("  %p{0}: f32[4,4] = matmul(%h{0}, %w{0})\n  %s{0}: f32[4,4] = add(%p{0}, %b{0})\n  %h{1}: f32[4,4] = tanh(%s{0})\n", i, i + 1);
+    text += fmt::format(
+        "  %p{0}: f32[4,4] = matmul(%h{0}, %w{0})\n  %s{0}: f32[4,4] = add(%p{0}, %b{0})\n  %h{1}: f32[4,4] = tanh(%s{0})\n", i,
+        i + 1);
   return text + fmt::format("  return %h{}\n}}", n);
 }
 

@@ -1,9 +1,9 @@
-// Conformance cases that need gradients as values, writes through views, or questions asked of the tape. The numbers in the names are
-// those of the list of conformance cases; all others were worked out by hand.
-#include <tapedeck/engine/gradient/gradients.h>
+// Conformance cases that need gradients as values, writes through views, or questions asked of the tape. The numbers in the
+// names are those of the list of conformance cases; all others were worked out by hand.
 #include <tapedeck/engine/eager/inplace.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/gradient/gradients.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -47,7 +47,8 @@ void expect_near(const Tensor& t, const Doubles& expected) {
   ASSERT_TRUE(t.defined());
   const Doubles got = values_of(t);
   ASSERT_EQ(got.size(), expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], kTolerance * std::max(1.0, std::fabs(expected[i]))) << i;
+  for (std::size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], expected[i], kTolerance * std::max(1.0, std::fabs(expected[i]))) << i;
 }
 
 // ---- views and writes through them ----

@@ -1,6 +1,6 @@
 // Gradients where single examples cannot show what is meant: ties, broadcasts, promotion. All ops: all_ops_gradient_test.cpp.
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <gtest/gtest.h>
 

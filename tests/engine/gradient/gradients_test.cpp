@@ -1,6 +1,6 @@
 // Gradients as values: higher orders, several targets, hooks, requests, custom gradients, what is kept and when it goes.
-#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/eager/inplace.h>
+#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/tests/engine/messages.h>
 
@@ -62,17 +62,18 @@ TEST(Gradients, WithHeadsOfTheirOwn) {
 TEST(Gradients, OfWhatIsNotReached) {
   const Tensor x = leaf({1}), unused = leaf({1});
   EXPECT_FALSE(gradients({x * 2}, {unused})[0].defined());
-  EXPECT_MENTIONS(message_of<GradientError>([&] { gradients({x * 2}, {unused}, {.allow_unused = false}); }), "no target depends on wrt 0: f32[1]");
+  EXPECT_MENTIONS(message_of<GradientError>([&] { gradients({x * 2}, {unused}, {.allow_unused = false}); }),
+                  "no target depends on wrt 0: f32[1]");
   EXPECT_FALSE(x.grad().defined()) << "gradients() writes no leaf";
 }
-
 
 TEST(Gradients, SecondUseWithoutRetainIsAnError) {
   const Tensor x = leaf({2}), y = x * x;
   backward(y, {.retain = true});
   backward(y);
   EXPECT_EQ(x.grad().item(), 8) << "two backwards add up";
-  EXPECT_MENTIONS(message_of<GradientError>([&] { backward(y); }), "saved was freed by an earlier backward; call that with retain");
+  EXPECT_MENTIONS(message_of<GradientError>([&] { backward(y); }),
+                  "saved was freed by an earlier backward; call that with retain");
 }
 
 TEST(Gradients, AddUpForAnyNumberOfUses) {
@@ -117,17 +118,19 @@ TEST(Gradients, PassThroughHooks) {
   EXPECT_EQ(seen, (Floats{6, 12}));
   EXPECT_EQ(y.grad().to_vector<float>(), (Floats{6, 12}));
   EXPECT_EQ(x.grad().to_vector<float>(), (Floats{180, 360}));
-  EXPECT_MENTIONS(message_of<GradientError>([] { tensor({1}).on_grad([](const Tensor& g) { return g; }); }), "needs no gradient");
+  EXPECT_MENTIONS(message_of<GradientError>([] { tensor({1}).on_grad([](const Tensor& g) { return g; }); }),
+                  "needs no gradient");
   Tensor z = x * 1;
   z.on_grad([](const Tensor&) { return tensor({1, 2, 3}); });
   EXPECT_MENTIONS(message_of<GradientError>([&] { backward(sum(z)); }), "a hook returned f32[3] for a gradient of f32[2]");
 }
 
 std::vector<Tensor> times_ten(const Tensor& x, int seen_as) {
-  return custom_gradient({x}, [](const std::vector<Tensor>& xs) { return std::vector<Tensor>{xs[0] * 10}; },
-                         [seen_as](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& dys) {
-                           return std::vector<Tensor>{dys[0] * seen_as};
-                         });
+  return custom_gradient(
+      {x}, [](const std::vector<Tensor>& xs) { return std::vector<Tensor>{xs[0] * 10}; },
+      [seen_as](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& dys) {
+        return std::vector<Tensor>{dys[0] * seen_as};
+      });
 }
 
 TEST(Gradients, OfOnesOwn) {
@@ -142,11 +145,13 @@ TEST(Gradients, OfOnesOwn) {
 TEST(Gradients, OfOnesOwnAreChecked) {
   const Tensor x = leaf({1, 2});
   auto with = [&](std::vector<Tensor> dxs) {
-    return custom_gradient({x}, [](const std::vector<Tensor>& xs) { return xs; },
-                           [dxs](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>&) { return dxs; })[0];
+    return custom_gradient(
+        {x}, [](const std::vector<Tensor>& xs) { return xs; },
+        [dxs](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>&) { return dxs; })[0];
   };
   EXPECT_MENTIONS(message_of<GradientError>([&] { backward(sum(with({}))); }), "returned 0 gradients for 1 operands");
-  EXPECT_MENTIONS(message_of<GradientError>([&] { backward(sum(with({tensor({1})}))); }), "returned f32[1] for operand 0, which is f32[2]");
+  EXPECT_MENTIONS(message_of<GradientError>([&] { backward(sum(with({tensor({1})}))); }),
+                  "returned f32[1] for operand 0, which is f32[2]");
   backward(sum(with({Tensor()})));
   EXPECT_FALSE(x.grad().defined());
 }
@@ -220,7 +225,9 @@ TEST(Freeing, AResultCarriedFromStepToStepDoesNotGrowTheTape) {
     const Tensor loss = current + previous.detach();
     backward(sum(loss));
     previous = current;
-    if (i % 1000 == 0) { ASSERT_LE(tape_stats().nodes, 4); }
+    if (i % 1000 == 0) {
+      ASSERT_LE(tape_stats().nodes, 4);
+    }
   }
   EXPECT_TRUE(depends(previous, w));
 }

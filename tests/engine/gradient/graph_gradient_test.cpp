@@ -1,11 +1,12 @@
-// gradient(graph): what it promises, on graphs written by hand; and of every op's examples, that it equals eager backward bit for bit.
+// gradient(graph): what it promises, on graphs written by hand; and of every op's examples, that it equals eager backward bit
+// for bit.
+#include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
-#include <tapedeck/engine/eager/recorder.h>
 
 #include <tapedeck/tests/engine/differences.h>
-#include <tapedeck/tests/engine/messages.h>
 #include <tapedeck/tests/engine/gradient/run_graph.h>
+#include <tapedeck/tests/engine/messages.h>
 
 namespace tapedeck::testing {
 namespace {
@@ -77,8 +78,8 @@ TEST(GraphGradient, TargetsAndWrtsAreAnyValues) {
   const Graph g = parse(R"(graph g(%x: f32[3]) { %y: f32[3] = square(%x) %z: f32[3] = square(%y) return %z })");
   const std::vector<Tensor> given = {tensor({1, 2, 3})};
   const std::vector<Tensor> grads = run_gradients(gradient_by_name(g, {"z", "y"}, {"y", "x", "z"}), given);
-  EXPECT_EQ(grads[0].to_vector<float>(), (std::vector<float>{3, 9, 19}));      // 2 y + 1
-  EXPECT_EQ(grads[1].to_vector<float>(), (std::vector<float>{6, 36, 114}));    // (2 y + 1) 2 x
+  EXPECT_EQ(grads[0].to_vector<float>(), (std::vector<float>{3, 9, 19}));    // 2 y + 1
+  EXPECT_EQ(grads[1].to_vector<float>(), (std::vector<float>{6, 36, 114}));  // (2 y + 1) 2 x
   EXPECT_EQ(grads[2].to_vector<float>(), (std::vector<float>{1, 1, 1}));
   const std::vector<Tensor> own = run_gradients(gradient_by_name(g, {"x"}, {"x"}), given);
   EXPECT_EQ(own[0].to_vector<float>(), (std::vector<float>{1, 1, 1}));
@@ -98,7 +99,8 @@ TEST(GraphGradient, WhatIsAskedTwiceIsTwoValues) {
   EXPECT_NE(made.gradients[0], made.gradients[1]);
   EXPECT_NE(made.gradients[0], made.gradients[2]);
   EXPECT_NE(made.gradients[1], made.gradients[2]);
-  for (const Tensor& t : run_gradients(made, {tensor({1, 2}), tensor({3, 4})})) EXPECT_EQ(t.to_vector<float>(), (std::vector<float>{1, 1}));
+  for (const Tensor& t : run_gradients(made, {tensor({1, 2}), tensor({3, 4})}))
+    EXPECT_EQ(t.to_vector<float>(), (std::vector<float>{1, 1}));
 }
 
 TEST(GraphGradient, RequestsAddWriteNone) {
@@ -168,16 +170,19 @@ TEST(GraphGradient, MistakesAreNamed) {
   })");
   EXPECT_MENTIONS(message_of<TypeError>([&] { gradient_by_name(g, {"z"}, {"i"}); }), "%i: i64[4] is not of a floating type");
   EXPECT_MENTIONS(message_of<TypeError>([&] { gradient_by_name(g, {"i"}, {"x"}); }), "the target %i: i64[4]");
-  EXPECT_MENTIONS(message_of<GradientError>([&] { gradient_by_name(g, {"z"}, {"x"}); }), "'opaque' at train.cpp:12 has no gradient");
+  EXPECT_MENTIONS(message_of<GradientError>([&] { gradient_by_name(g, {"z"}, {"x"}); }),
+                  "'opaque' at train.cpp:12 has no gradient");
   EXPECT_MENTIONS(message_of<GradientError>([&] { gradient_by_name(g, {"z"}, {"x"}); }), "%o: f32[4,4]");
   EXPECT_NO_THROW(gradient_by_name(g, {"z"}, {"o"})) << "the op is not on the way";
   const ValueId nobody[] = {17};
   EXPECT_MENTIONS(message_of<UsageError>([&] { gradient(g, nobody, nobody); }), "no value 17");
   GraphGradientOptions options;
   options.heads = {value_named(g, "k")};
-  EXPECT_MENTIONS(message_of<TypeError>([&] { gradient_by_name(g, {"z"}, {"o"}, options); }), "the head gradient %k: f32[] does not fit the target %z");
+  EXPECT_MENTIONS(message_of<TypeError>([&] { gradient_by_name(g, {"z"}, {"o"}, options); }),
+                  "the head gradient %k: f32[] does not fit the target %z");
   options.heads = {kNone, kNone};
-  EXPECT_MENTIONS(message_of<UsageError>([&] { gradient_by_name(g, {"z"}, {"o"}, options); }), "2 head gradients for 1 targets");
+  EXPECT_MENTIONS(message_of<UsageError>([&] { gradient_by_name(g, {"z"}, {"o"}, options); }),
+                  "2 head gradients for 1 targets");
 }
 
 // A second time over: the gradient of the sum of gradients.

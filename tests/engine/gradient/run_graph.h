@@ -2,10 +2,10 @@
 #pragma once
 
 #include <tapedeck/engine/eager/dispatch.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <gtest/gtest.h>
@@ -55,14 +55,15 @@ inline std::vector<Tensor> run_gradients(const GraphGradient& g, const std::vect
   return gradients;
 }
 
-inline GraphGradient gradient_by_name(const Graph& g, const std::vector<std::string>& targets, const std::vector<std::string>& wrt,
-                                      const GraphGradientOptions& options = {}) {
+inline GraphGradient gradient_by_name(const Graph& g, const std::vector<std::string>& targets,
+                                      const std::vector<std::string>& wrt, const GraphGradientOptions& options = {}) {
   return gradient(g, values_named(g, targets), values_named(g, wrt), options);
 }
 
 // The same through eager code: the graph's nodes are run with the wrts as leaves. `heads` may be empty.
-inline std::vector<Tensor> eager_gradients(const Graph& g, const std::vector<std::string>& targets, const std::vector<std::string>& wrt,
-                                    std::vector<Tensor> given, const std::vector<Tensor>& heads = {}) {
+inline std::vector<Tensor> eager_gradients(const Graph& g, const std::vector<std::string>& targets,
+                                           const std::vector<std::string>& wrt, std::vector<Tensor> given,
+                                           const std::vector<Tensor>& heads = {}) {
   for (Tensor& t : given) t = t.detach();
   for (const std::string& name : wrt) given[value_named(g, name)].requires_grad(true);
   std::vector<Tensor> values = given, wanted, asked;

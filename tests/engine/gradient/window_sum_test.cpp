@@ -1,11 +1,11 @@
 // Sums of windows against a plain loop over elements, and what is left out: zeros, additions, copies.
 #include <tapedeck/engine/gradient/box_index.h>
 #include <tapedeck/engine/gradient/gradients.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/gradient/window_sum.h>
+#include <tapedeck/engine/ops/ops.h>
 
-#include <tapedeck/tests/engine/reference.h>
 #include <tapedeck/tests/engine/gradient/run_graph.h>
+#include <tapedeck/tests/engine/reference.h>
 
 #include <algorithm>
 #include <random>
@@ -144,9 +144,10 @@ TEST(WindowSum, APinwheelNeedsNoZeros) {
   const GraphGradient made = gradient_by_name(g, {"a", "b", "c", "d", "e"}, {"x"}, options);
   const auto counts = op_counts(made.graph, Phase::backward);
   EXPECT_FALSE(counts.count("full") || counts.count("pad") || counts.count("add")) << print(made.graph);
-  const std::vector<Tensor> grads = run_gradients(made, {zeros({3, 3}), from_vector(std::vector<float>{1, 2}, {1, 2}), from_vector(std::vector<float>{3, 4}, {2, 1}),
-                                                         from_vector(std::vector<float>{5, 6}, {1, 2}), from_vector(std::vector<float>{7, 8}, {2, 1}),
-                                                         from_vector(std::vector<float>{9}, {1, 1})});
+  const std::vector<Tensor> grads =
+      run_gradients(made, {zeros({3, 3}), from_vector(std::vector<float>{1, 2}, {1, 2}),
+                           from_vector(std::vector<float>{3, 4}, {2, 1}), from_vector(std::vector<float>{5, 6}, {1, 2}),
+                           from_vector(std::vector<float>{7, 8}, {2, 1}), from_vector(std::vector<float>{9}, {1, 1})});
   EXPECT_EQ(grads[0].to_vector<float>(), (std::vector<float>{1, 2, 3, 7, 9, 4, 8, 5, 6}));
 }
 
@@ -222,7 +223,8 @@ TEST(WindowSum, SteppedWindowsAddUp) {
   EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 3, 3, 4, 2, 3, 2}));
 }
 
-// Windows of windows, of every kind of overlap, with whole reads between them: eager backward and the generated one, bit for bit.
+// Windows of windows, of every kind of overlap, with whole reads between them: eager backward and the generated one, bit for
+// bit.
 TEST(WindowSum, IsTheSameEagerlyAndOnGraphs) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     std::mt19937_64 random(seed);
@@ -268,7 +270,7 @@ TEST(WindowSum, OfHigherOrder) {
   GradientOptions options;
   options.create_graph = true;
   const Tensor g = gradients({sum(a * a * b)}, {x}, options)[0];
-  EXPECT_EQ(g.detach().to_vector<float>(), (std::vector<float>{4, 1 + 12, 4 + 24, 9}));   // 2 x0 x1; x0^2 + 2 x1 x2; ...
+  EXPECT_EQ(g.detach().to_vector<float>(), (std::vector<float>{4, 1 + 12, 4 + 24, 9}));  // 2 x0 x1; x0^2 + 2 x1 x2; ...
   EXPECT_EQ(gradients({sum(g)}, {x})[0].to_vector<float>(), (std::vector<float>{6, 12, 18, 6}));
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 struct Body {
   std::string text;
-  float element = 0;   // of the constants that the file holds
+  float element = 0;  // of the constants that the file holds
 };
 
 // The first node holds the body in its first region, or in a region of that region.

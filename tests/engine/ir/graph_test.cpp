@@ -125,7 +125,8 @@ TEST(Rewriter, drops_replaces_and_moves_notes) {
 }
 
 TEST(Rewriter, clones_carry_a_mark_and_their_own_operands) {
-  const Graph g = parse("graph g(%x: f32[2]) {\n %a: f32[2] = relu(%x)\n %2: f32[2] = exp(%a) [region=1]\n %d: f32[2] = neg(%2)\n return %d }");
+  const Graph g = parse(
+      "graph g(%x: f32[2]) {\n %a: f32[2] = relu(%x)\n %2: f32[2] = exp(%a) [region=1]\n %d: f32[2] = neg(%2)\n return %d }");
   Rewriter r(g);
   r.copy(0);
   r.copy(1);
@@ -204,7 +205,8 @@ TEST(Attributes, compare_and_hash_field_by_field) {
 TEST(Attributes, literals_compare_by_content) {
   Graph g, h;
   Literal nameless{Type{DType::f32, {1}}, nullptr, {}}, named{Type{DType::f32, {1}}, nullptr, "w"};
-  const NodeId one = add_constant(g, literal_of({1})), also_one = add_constant(g, literal_of({1})), two = add_constant(g, literal_of({2}));
+  const NodeId one = add_constant(g, literal_of({1})), also_one = add_constant(g, literal_of({1})),
+               two = add_constant(g, literal_of({2}));
   const NodeId zero = add_constant(g, literal_of({0.0f})), minus_zero = add_constant(g, literal_of({-0.0f}));
   const NodeId abstract = add_constant(g, nameless), other_abstract = add_constant(g, nameless);
   const NodeId w = add_constant(g, named), also_w = add_constant(g, named);

@@ -94,7 +94,8 @@ TEST(Registry, RefusesTheWrongNumberOfOperands) {
 TEST(Registry, RefusesOpsThatAreIncomplete) {
   register_op(minimal("test.registered"));
   EXPECT_NE(find_op("test.registered"), nullptr);
-  EXPECT_EQ(testing::message_of<UsageError>([] { register_op(minimal("test.registered")); }), "op 'test.registered' is registered twice");
+  EXPECT_EQ(testing::message_of<UsageError>([] { register_op(minimal("test.registered")); }),
+            "op 'test.registered' is registered twice");
   EXPECT_EQ(testing::message_of<UsageError>([] { register_op(minimal("add")); }), "op 'add' is registered twice");
   Op no_rule = minimal("test.no_rule");
   no_rule.infer = nullptr;

@@ -96,8 +96,8 @@ TEST(Type, promotion_takes_the_later_dtype) {
   const DType order[] = {DType::boolean, DType::u8, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64};
   for (int i = 0; i < kDTypeCount; ++i)
     for (int j = 0; j < kDTypeCount; ++j) {
-      const bool both_halves = i != j && (order[i] == DType::f16 || order[i] == DType::bf16) &&
-                               (order[j] == DType::f16 || order[j] == DType::bf16);
+      const bool both_halves =
+          i != j && (order[i] == DType::f16 || order[i] == DType::bf16) && (order[j] == DType::f16 || order[j] == DType::bf16);
       EXPECT_EQ(promote(order[i], order[j]), both_halves ? DType::f32 : order[i > j ? i : j]);
     }
 }

@@ -56,7 +56,8 @@ TEST(Verify, outputs_are_dense_and_know_their_node) {
   EXPECT_EQ(message_of([](Graph& g) { g.nodes[1].first_output = 4; }),
             "invalid graph: node 1 (sum): its outputs start at 4, expected 5 (invariant 2)");
   EXPECT_EQ(message_of([](Graph& g) { g.values[5].node = 0; }),
-            "invalid graph: node 1: %s: f32[3] = sum(%a) {axes=[0], keepdims=false}: output 0 names node 0 as its producer (invariant 2)");
+            "invalid graph: node 1: %s: f32[3] = sum(%a) {axes=[0], keepdims=false}: output 0 names node 0 as its producer "
+            "(invariant 2)");
   EXPECT_EQ(message_of([](Graph& g) { g.values[0].node = 2; }),
             "invalid graph: %x is an input or state value, yet names node 2 as its producer (invariant 2)");
   EXPECT_EQ(message_of([](Graph& g) { g.values.push_back({}); }), "invalid graph: 1 values belong to no node (invariant 2)");
@@ -66,8 +67,9 @@ TEST(Verify, outputs_are_dense_and_know_their_node) {
 TEST(Verify, types_agree_with_the_op) {
   EXPECT_EQ(message_of([](Graph& g) { g.values[4].type.dtype = DType::f64; }),
             "invalid graph: node 0: %a: f64[2,3] = add(%x, %w): the op gives f32[2,3] (invariant 3)");
-  EXPECT_EQ(message_of([](Graph& g) { g.values[0].type.dtype = DType::f64; }),
-            "invalid graph: node 0: %a: f32[2,3] = add(%x, %w): [add] operands differ in dtype: f64[2,3] and f32[3] (invariant 3)");
+  EXPECT_EQ(
+      message_of([](Graph& g) { g.values[0].type.dtype = DType::f64; }),
+      "invalid graph: node 0: %a: f32[2,3] = add(%x, %w): [add] operands differ in dtype: f64[2,3] and f32[3] (invariant 3)");
   EXPECT_EQ(message_of([](Graph& g) { g.values[6].type.shape = {4}; }),
             "invalid graph: node 2: %c: f32[4] = constant() {value=[1.0,2.0,3.0]}: its constant is f32[3] (invariant 3)");
   EXPECT_EQ(message_of([](Graph& g) { g.constants.clear(); }),
@@ -75,7 +77,8 @@ TEST(Verify, types_agree_with_the_op) {
   EXPECT_EQ(message_of([](Graph& g) { g.values[0].type.shape.sizes[0] = -2; }),
             "invalid graph: the type of %x is too large or has a negative size: f32[-2,3]");
   EXPECT_EQ(message_of([](Graph& g) { g.values[0].type.shape.rank = 9; }), "invalid graph: %x has rank 9");
-  EXPECT_EQ(message_of([](Graph& g) { g.values[0].type.dtype = static_cast<DType>(77); }), "invalid graph: %x has an unknown dtype");
+  EXPECT_EQ(message_of([](Graph& g) { g.values[0].type.dtype = static_cast<DType>(77); }),
+            "invalid graph: %x has an unknown dtype");
 }
 
 TEST(Verify, names_are_there_and_unique) {
@@ -88,16 +91,20 @@ TEST(Verify, names_are_there_and_unique) {
 TEST(Verify, updates_fit) {
   EXPECT_EQ(message_of([](Graph& g) { g.updates[0].value = 0; }),
             "invalid graph: update of %w: f32[3] from %x: f32[2,3]: the types differ (invariant 5)");
-  EXPECT_EQ(message_of([](Graph& g) { g.updates.push_back(g.updates[0]); }), "invalid graph: %w is updated twice (invariant 5)");
-  EXPECT_EQ(message_of([](Graph& g) { g.updates[0].state = 1; }), "invalid graph: update of %y, which is not a state value (invariant 5)");
+  EXPECT_EQ(message_of([](Graph& g) { g.updates.push_back(g.updates[0]); }),
+            "invalid graph: %w is updated twice (invariant 5)");
+  EXPECT_EQ(message_of([](Graph& g) { g.updates[0].state = 1; }),
+            "invalid graph: update of %y, which is not a state value (invariant 5)");
   EXPECT_EQ(message_of([](Graph& g) { g.updates[0].value = 99; }),
             "invalid graph: update of %w from value 99, which does not exist (invariant 5)");
-  EXPECT_EQ(message_of([](Graph& g) { g.updates[0].state = -1; }), "invalid graph: update of %?-1, which is not a state value (invariant 5)");
+  EXPECT_EQ(message_of([](Graph& g) { g.updates[0].state = -1; }),
+            "invalid graph: update of %?-1, which is not a state value (invariant 5)");
 }
 
 TEST(Verify, order_edges_and_outputs_name_values_that_exist) {
   EXPECT_EQ(message_of([](Graph& g) { g.refs[g.nodes[1].first_after] = 6; }),
-            "invalid graph: node 1: %s: f32[3] = sum(%a) {axes=[0], keepdims=false}: `after` names %c, which is not defined before it "
+            "invalid graph: node 1: %s: f32[3] = sum(%a) {axes=[0], keepdims=false}: `after` names %c, which is not defined "
+            "before it "
             "(invariant 6)");
   EXPECT_EQ(message_of([](Graph& g) { g.outputs[0] = 9; }), "invalid graph: return names value 9, which does not exist");
   EXPECT_EQ(message_of([](Graph& g) { g.output_names.pop_back(); }), "invalid graph: 2 outputs, but 1 output names");
@@ -107,8 +114,10 @@ TEST(Verify, attributes_are_in_the_pool) {
   EXPECT_EQ(message_of([](Graph& g) { g.nodes[1].attrs = kNone; }), "invalid graph: node 1 (sum): its attributes are missing");
   EXPECT_EQ(message_of([](Graph& g) { g.nodes[0].attrs = 0; }),
             "invalid graph: node 0 (add): it has attributes the op does not take");
-  EXPECT_EQ(message_of([](Graph& g) { g.nodes[1].attrs = 1 << 20; }), "invalid graph: node 1 (sum): its attributes are outside the pool");
-  EXPECT_EQ(message_of([](Graph& g) { g.nodes[1].attrs = 3; }), "invalid graph: node 1 (sum): its attributes are outside the pool");
+  EXPECT_EQ(message_of([](Graph& g) { g.nodes[1].attrs = 1 << 20; }),
+            "invalid graph: node 1 (sum): its attributes are outside the pool");
+  EXPECT_EQ(message_of([](Graph& g) { g.nodes[1].attrs = 3; }),
+            "invalid graph: node 1 (sum): its attributes are outside the pool");
   EXPECT_EQ(message_of([](Graph& g) { g.nodes[1].op = nullptr; }), "invalid graph: node 1 has no op");
 }
 

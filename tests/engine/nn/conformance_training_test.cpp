@@ -49,7 +49,8 @@ Floats fit(const std::function<std::unique_ptr<Optimizer>(std::vector<Tensor>)>&
 }
 
 TEST(Training, T59_LeastSquaresByGradientDescent) {
-  const Floats y = fit([](std::vector<Tensor> p) { return std::make_unique<Sgd>(std::move(p), SgdOptions{.lr = 0.004}); }, 2000);
+  const Floats y =
+      fit([](std::vector<Tensor> p) { return std::make_unique<Sgd>(std::move(p), SgdOptions{.lr = 0.004}); }, 2000);
   EXPECT_NEAR(y[0], -1, 1e-3);
   EXPECT_NEAR(y[1], 1, 1e-1);
 }
@@ -58,7 +59,9 @@ TEST(Training, T59_LeastSquaresByAdaptiveSteps) {
   const std::vector<std::function<std::unique_ptr<Optimizer>(std::vector<Tensor>)>> all = {
       [](std::vector<Tensor> p) { return std::make_unique<Adam>(std::move(p), AdamOptions{.lr = 0.01}); },
       [](std::vector<Tensor> p) { return std::make_unique<Rmsprop>(std::move(p), RmspropOptions{.lr = 0.001}); },
-      [](std::vector<Tensor> p) { return std::make_unique<AdamW>(std::move(p), AdamWOptions{.lr = 0.01, .weight_decay = 1e-4}); }};
+      [](std::vector<Tensor> p) {
+        return std::make_unique<AdamW>(std::move(p), AdamWOptions{.lr = 0.01, .weight_decay = 1e-4});
+      }};
   for (std::size_t i = 0; i < all.size(); ++i) {
     SCOPED_TRACE(i);
     const Floats y = fit(all[i], 2000);
@@ -84,10 +87,11 @@ TEST(Training, T63_GradientsOfSomeStatisticsOnly) {
 }
 
 Tensor ten_times(const Tensor& x) {
-  return custom_gradient({x}, [](const std::vector<Tensor>& xs) { return std::vector<Tensor>{xs[0] * 10}; },
-                         [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& dys) {
-                           return std::vector<Tensor>{dys[0] * 20};
-                         })[0];
+  return custom_gradient(
+      {x}, [](const std::vector<Tensor>& xs) { return std::vector<Tensor>{xs[0] * 10}; },
+      [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& dys) {
+        return std::vector<Tensor>{dys[0] * 20};
+      })[0];
 }
 
 TEST(Training, T76_ACustomFunctionTrainsByItsOwnGradient) {
@@ -105,16 +109,22 @@ TEST(Training, T76_ACustomFunctionTrainsByItsOwnGradient) {
 
 TEST(Training, T77_UndefinedGradientsAreSkippedBothWays) {
   const Tensor a = tensor({3}).requires_grad(true), b = tensor({5}).requires_grad(true);
-  const std::vector<Tensor> ys =
-      custom_gradient({a, b}, [](const std::vector<Tensor>& xs) { return std::vector<Tensor>{xs[0] * 1, xs[1] * 1}; },
-                      [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& dys) {
-                        EXPECT_EQ(dys[1].item(), 0) << "the second result is not used";
-                        return std::vector<Tensor>{dys[0] * 2, Tensor()};
-                      });
+  const std::vector<Tensor> ys = custom_gradient(
+      {a, b},
+      [](const std::vector<Tensor>& xs) {
+        return std::vector<Tensor>{xs[0] * 1, xs[1] * 1};
+      },
+      [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& dys) {
+        EXPECT_EQ(dys[1].item(), 0) << "the second result is not used";
+        return std::vector<Tensor>{dys[0] * 2, Tensor()};
+      });
   backward(ys[0]);
   EXPECT_EQ(a.grad().item(), 2);
   EXPECT_FALSE(b.grad().defined());
-  EXPECT_MENTIONS(message_of<TypeError>([&] { custom_gradient({a, Tensor()}, {}, {}); }), "[custom_gradient] an operand is undefined");
+  EXPECT_MENTIONS(message_of<TypeError>([&] {
+                    custom_gradient({a, Tensor()}, {}, {});
+                  }),
+                  "[custom_gradient] an operand is undefined");
 }
 
 TEST(Training, T118_RowsByMask) {

@@ -1,9 +1,9 @@
-// Normalising, attention and recurrent layers: names and counts of parameters, running statistics, agreement with the definition
-// written with plain ops, messages.
+// Normalising, attention and recurrent layers: names and counts of parameters, running statistics, agreement with the
+// definition written with plain ops, messages.
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/attention.h>
 #include <tapedeck/engine/nn/norm.h>
 #include <tapedeck/engine/nn/recurrent.h>
-#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/tests/engine/messages.h>
 
 #include <cmath>
@@ -17,7 +17,8 @@ using testing::without_folders;
 void expect_near(const Tensor& got, const std::vector<double>& wanted, double tolerance = 1e-6) {
   const std::vector<float> values = got.to_vector<float>();
   ASSERT_EQ(values.size(), wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(static_cast<double>(values[i]), wanted[i], tolerance) << "element " << i;
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_NEAR(static_cast<double>(values[i]), wanted[i], tolerance) << "element " << i;
 }
 
 void expect_close(const Tensor& got, const Tensor& wanted, double tolerance = 1e-5) {
@@ -105,7 +106,10 @@ TEST(NormLayers, AreTheirOps) {
 
 TEST(NormLayers, CountDimensions) {
   NormNet net;
-  EXPECT_MENTIONS(message_of<TypeError>([&] { net.bn(zeros({2, 1, 3})); }), "[batch_norm] 'bn' takes 4 dimensions, got f32[2,1,3]");
+  EXPECT_MENTIONS(message_of<TypeError>([&] {
+                    net.bn(zeros({2, 1, 3}));
+                  }),
+                  "[batch_norm] 'bn' takes 4 dimensions, got f32[2,1,3]");
   EXPECT_MENTIONS(message_of<TypeError>([&] {
                     net.plain(zeros({2, 3, 1, 1}));
                   }),
@@ -128,7 +132,8 @@ Tensor plain_attention(const MultiheadAttention& a, const Tensor& x, const Tenso
     auto part = [&](const Tensor& t, std::int64_t which) {
       return slice(t, 2, which * size + head * per_head, which * size + (head + 1) * per_head);
     };
-    Tensor scores = matmul(part(from_x, 0), transpose_last(part(from_memory, 1))) * (1 / std::sqrt(static_cast<double>(per_head)));
+    Tensor scores =
+        matmul(part(from_x, 0), transpose_last(part(from_memory, 1))) * (1 / std::sqrt(static_cast<double>(per_head)));
     if (causal) {
       std::vector<float> hidden;
       for (std::int64_t i = 0; i < x.size(1); ++i)
@@ -174,7 +179,8 @@ TEST(AttentionLayers, MistakesSayWhatIsWrong) {
                     net.attention(zeros({1, 5, 8}), Tensor(), Tensor());
                   }),
                   "[attention] the memory is undefined");
-  EXPECT_EQ(message_of<UsageError>([&] { MultiheadAttention(net, "odd", 8, 3); }), "attention: a size of 8 does not fall into 3 heads");
+  EXPECT_EQ(message_of<UsageError>([&] { MultiheadAttention(net, "odd", 8, 3); }),
+            "attention: a size of 8 does not fall into 3 heads");
 }
 
 // ---- recurrent ----
@@ -217,8 +223,14 @@ TEST(RecurrentOps, MistakesSayWhatIsWrong) {
   };
   EXPECT_EQ(text([] { lstm_cell(zeros({2, 9}), zeros({2, 3})); }), "[lstm_cell] the gates must be f32[2,12], not f32[2,9]");
   EXPECT_EQ(text([] { lstm_cell(zeros({12}), zeros({3})); }), "[lstm_cell] the state needs two dimensions, got f32[3]");
-  EXPECT_EQ(text([] { gru_cell(zeros({2, 9}), zeros({3, 9}), zeros({2, 3})); }), "[gru_cell] the gates must be f32[2,9], not f32[3,9]");
-  EXPECT_EQ(text([] { unstack(zeros({0, 3})); }), "[unstack] needs at least one element along the first dimension, got f32[0,3]");
+  EXPECT_EQ(text([] {
+              gru_cell(zeros({2, 9}), zeros({3, 9}), zeros({2, 3}));
+            }),
+            "[gru_cell] the gates must be f32[2,9], not f32[3,9]");
+  EXPECT_EQ(text([] {
+              unstack(zeros({0, 3}));
+            }),
+            "[unstack] needs at least one element along the first dimension, got f32[0,3]");
 }
 
 struct RecurrentNet : Module {
@@ -306,8 +318,8 @@ TEST(RecurrentLayers, LayersStackAndDirectionsMeet) {
   const LstmResult r = net.lstm(x);
   expect_close(r.y, layer);
   ASSERT_EQ(r.state.h.shape(), (Shape{4, 2, 4}));
-  expect_close(row(r.state.h, 2), slice(row(layer, 3), 1, 0, 4));   // last layer: forward ends at the last step
-  expect_close(row(r.state.h, 3), slice(row(layer, 0), 1, 4, 8));   // and reverse at the first
+  expect_close(row(r.state.h, 2), slice(row(layer, 3), 1, 0, 4));  // last layer: forward ends at the last step
+  expect_close(row(r.state.h, 3), slice(row(layer, 0), 1, 4, 8));  // and reverse at the first
   EXPECT_EQ(r.state.c.shape(), (Shape{4, 2, 4}));
 }
 
@@ -327,12 +339,16 @@ TEST(RecurrentLayers, MistakesSayWhatIsWrong) {
                     net.lstm(zeros({4, 3}));
                   }),
                   "[recurrent] the operand must be [length,batch,3], not f32[4,3]");
-  EXPECT_MENTIONS(message_of<TypeError>([&] { net.gru_cell(zeros({4, 2})); }), "[recurrent] the operand must be [batch,3], not f32[4,2]");
+  EXPECT_MENTIONS(message_of<TypeError>([&] {
+                    net.gru_cell(zeros({4, 2}));
+                  }),
+                  "[recurrent] the operand must be [batch,3], not f32[4,2]");
   EXPECT_MENTIONS(message_of<TypeError>([&] {
                     net.gru(zeros({5, 2, 3}), zeros({2, 4}));
                   }),
                   "[recurrent] the initial state must be f32[1,2,4], not f32[2,4]");
-  EXPECT_EQ(message_of<UsageError>([&] { Gru(net, "none", 3, 4, {.layers = 0}); }), "recurrent: needs at least one layer, got 0");
+  EXPECT_EQ(message_of<UsageError>([&] { Gru(net, "none", 3, 4, {.layers = 0}); }),
+            "recurrent: needs at least one layer, got 0");
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ TEST(Module, NamesItsParametersByPath) {
     EXPECT_TRUE(p.requires_grad());
     EXPECT_EQ(p.role(), Role::parameter);
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"fc1.weight", "fc1.bias", "inner.fc.weight", "inner.fc.bias", "conv.weight", "conv.bias"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"fc1.weight", "fc1.bias", "inner.fc.weight", "inner.fc.bias", "conv.weight",
+                                             "conv.bias"}));
   EXPECT_EQ(net["inner"]["fc"].path(), "inner.fc");
   EXPECT_EQ(testing::message_of<UsageError>([&] { net["inner"]["fd"]; }), "module 'inner' has no child 'fd'");
 }

@@ -1,10 +1,10 @@
 // Optimizers against their published formulas in double, groups, state; clipping, loss scaling and schedules.
-#include <tapedeck/engine/nn/nn.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/grad_scaler.h>
 #include <tapedeck/engine/nn/gradients.h>
+#include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/nn/schedule.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -26,7 +26,8 @@ Tensor parameter(std::initializer_list<float> values, const char* name = "w") {
   return w;
 }
 
-// Five steps down sum(w^4 / 4 - w), whose gradient is w^3 - 1, on two elements, with `update(element, w, g)` in double beside them.
+// Five steps down sum(w^4 / 4 - w), whose gradient is w^3 - 1, on two elements, with `update(element, w, g)` in double beside
+// them.
 template <class Update>
 void expect_follows(Optimizer& optimizer, Tensor w, Update&& update) {
   std::vector<double> v;
@@ -73,8 +74,10 @@ void check_adam(Options options, bool decoupled) {
   AdamKind optimizer({w}, options);
   Pair m = {}, s = {}, largest = {};
   expect_follows(optimizer, w, [&](std::size_t i, int t, double& v, double g) {
-    if (decoupled) v -= options.lr * options.weight_decay * v;
-    else g += options.weight_decay * v;
+    if (decoupled)
+      v -= options.lr * options.weight_decay * v;
+    else
+      g += options.weight_decay * v;
     m[i] = options.beta1 * m[i] + (1 - options.beta1) * g;
     s[i] = options.beta2 * s[i] + (1 - options.beta2) * g * g;
     largest[i] = options.amsgrad ? std::max(largest[i], s[i]) : s[i];
@@ -205,7 +208,8 @@ TEST(Optimizers, AStepThatDoesNotHoldChangesNothing) {
   optimizer.step_if(full({}, 1, DType::boolean));
   EXPECT_NE(w.to_vector<float>(), before);
   EXPECT_EQ(optimizer.state()[2].item(), 2);
-  EXPECT_MENTIONS(message_of<TypeError>([&] { optimizer.step_if(scalar(1)); }), "[step_if] the condition must be bool[], not f32[]");
+  EXPECT_MENTIONS(message_of<TypeError>([&] { optimizer.step_if(scalar(1)); }),
+                  "[step_if] the condition must be bool[], not f32[]");
 }
 
 // ---- gradients ----

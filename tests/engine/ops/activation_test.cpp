@@ -2,8 +2,8 @@
 #include <tapedeck/engine/ops/activation.h>
 #include <tapedeck/engine/ops/functions.h>
 
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/tests/engine/messages.h>
 
 #include <cmath>
@@ -39,7 +39,8 @@ TEST(Activation, GeluOfBothKinds) {
   const double t = std::tanh(std::sqrt(2 / 3.14159265358979) * 1.044715);
   expect_near(floats(gelu(x, "tanh")), {-0.5 * (1 - t), 0, 0.5 * (1 + t)});
   EXPECT_EQ(complaint([&] { gelu(x, "sigmoid"); }), "[gelu] approximate must be \"none\" or \"tanh\", not \"sigmoid\"");
-  EXPECT_EQ(complaint([&] { gelu(from_vector(std::vector<std::int32_t>{1}, {1})); }), "[gelu] needs a floating type, got i32[1]");
+  EXPECT_EQ(complaint([&] { gelu(from_vector(std::vector<std::int32_t>{1}, {1})); }),
+            "[gelu] needs a floating type, got i32[1]");
 }
 
 TEST(Activation, SoftplusAndItsStraightPart) {

@@ -17,7 +17,8 @@ Tensor f32(const Shape& shape) { return zeros(shape); }
 void expect_near(const Tensor& got, const std::vector<double>& wanted, double tolerance = 1e-6) {
   const std::vector<float> values = got.to_vector<float>();
   ASSERT_EQ(values.size(), wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(static_cast<double>(values[i]), wanted[i], tolerance) << "element " << i;
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_NEAR(static_cast<double>(values[i]), wanted[i], tolerance) << "element " << i;
 }
 
 // Scores 0 and log 3: probabilities 1/4 and 3/4.
@@ -29,7 +30,7 @@ struct OneQuery {
 
 TEST(Attention, WeighsValuesByTheSoftmaxOfScores) {
   const OneQuery a;
-  expect_near(scaled_dot_product_attention(a.q, a.k, a.v), {7});                     // the scale is 1 / sqrt(4)
+  expect_near(scaled_dot_product_attention(a.q, a.k, a.v), {7});  // the scale is 1 / sqrt(4)
   expect_near(scaled_dot_product_attention(a.q, a.k, a.v, {.scale = 1}), {(4 + 9 * 8) / 10.0});
 }
 
@@ -59,7 +60,8 @@ TEST(Attention, LaterKeysDoNotReachEarlierQueries) {
   manual_seed(3);
   const Tensor q = normal({1, 2, 150, 8}), k = normal({1, 2, 150, 8}), v = normal({1, 2, 150, 8});
   const Tensor whole = scaled_dot_product_attention(q, k, v, {.causal = true});
-  const Tensor part = scaled_dot_product_attention(slice(q, 2, 0, 64), slice(k, 2, 0, 64), slice(v, 2, 0, 64), {.causal = true});
+  const Tensor part =
+      scaled_dot_product_attention(slice(q, 2, 0, 64), slice(k, 2, 0, 64), slice(v, 2, 0, 64), {.causal = true});
   const std::vector<float> wanted = part.to_vector<float>();
   expect_near(slice(whole, 2, 0, 64), {wanted.begin(), wanted.end()}, 1e-5);
 }
@@ -126,7 +128,8 @@ TEST_P(LargeAttention, AgreesWithItsReference) {
     check(forward, &y);
     testing::Example grad = forward;
     grad.op = &ops::scaled_dot_product_attention_grad;
-    std::vector<Tensor> with_heads = {operands[0], operands[1], operands[2], y[0], y[1], sin(mul(y[0], 7)), full(y[1].shape(), 0.25, real)};
+    std::vector<Tensor> with_heads = {
+        operands[0], operands[1], operands[2], y[0], y[1], sin(mul(y[0], 7)), full(y[1].shape(), 0.25, real)};
     if (operands.size() > 3) with_heads.push_back(operands[3]);
     operands = with_heads;
     check(grad, &grads);
@@ -135,19 +138,23 @@ TEST_P(LargeAttention, AgreesWithItsReference) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, LargeAttention,
-    ::testing::Values("scaled_dot_product_attention(f32[1,2,150,16], f32[1,2,300,16], f32[1,2,300,9]) {scale=0.25}",
-                      "scaled_dot_product_attention(f32[3,3,70,20], f32[3,3,140,20], f32[3,3,140,20]) {scale=0.25}",
-                      "scaled_dot_product_attention(f32[1,1,300,16], f32[1,1,300,16], f32[1,1,300,16]) {scale=0.25, causal=true}",
-                      "scaled_dot_product_attention(f32[2,4,130,24], f32[2,4,130,24], f32[2,4,130,24]) {scale=0.25, causal=true}",
-                      "scaled_dot_product_attention(f32[2,1,65,5], f32[2,1,129,5], f32[2,1,129,4], bool[2,1,1,129]) {scale=0.5}",
-                      "scaled_dot_product_attention(f32[2,2,65,5], f32[2,2,129,5], f32[2,2,129,4], f32[65,129]) {scale=0.5, causal=true}"));
+    ::testing::Values(
+        "scaled_dot_product_attention(f32[1,2,150,16], f32[1,2,300,16], f32[1,2,300,9]) {scale=0.25}",
+        "scaled_dot_product_attention(f32[3,3,70,20], f32[3,3,140,20], f32[3,3,140,20]) {scale=0.25}",
+        "scaled_dot_product_attention(f32[1,1,300,16], f32[1,1,300,16], f32[1,1,300,16]) {scale=0.25, causal=true}",
+        "scaled_dot_product_attention(f32[2,4,130,24], f32[2,4,130,24], f32[2,4,130,24]) {scale=0.25, causal=true}",
+        "scaled_dot_product_attention(f32[2,1,65,5], f32[2,1,129,5], f32[2,1,129,4], bool[2,1,1,129]) {scale=0.5}",
+        "scaled_dot_product_attention(f32[2,2,65,5], f32[2,2,129,5], f32[2,2,129,4], f32[65,129]) {scale=0.5, causal=true}"));
 
 struct Mistake {
   int line;
   const char* message;
   void (*program)();
 };
-#define MISTAKE(message, ...) {__LINE__, message, [] { __VA_ARGS__; }}
+#define MISTAKE(message, ...)              \
+  {                                        \
+    __LINE__, message, [] { __VA_ARGS__; } \
+  }
 
 const Mistake kMistakes[] = {
     MISTAKE("[scaled_dot_product_attention] needs [batch,heads,length,size], got f32[2,3,4]",

@@ -1,7 +1,7 @@
 // What authors call: values worked out by hand, identities between convolutions, and each mistake's message.
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/conv.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -44,8 +44,8 @@ TEST(Conv1d, KeepsGroupsApart) {
 TEST(Conv2d, PadsEverySideAsTold) {
   const Tensor x = made({1, 2, 3, 4}, {1, 1, 2, 2}), w = made({1, 10, 100, 1000}, {1, 1, 2, 2});
   EXPECT_EQ(conv2d(x, w).to_vector<float>(), (Floats{4321}));
-  EXPECT_EQ(conv2d(x, w, {.padding = {1, 0, 0, 0}}).to_vector<float>(), (Floats{2100, 4321}));            // above
-  EXPECT_EQ(conv2d(x, w, {.padding = {0, 0, 0, 1}}).to_vector<float>(), (Floats{4321, 402}));             // to the right
+  EXPECT_EQ(conv2d(x, w, {.padding = {1, 0, 0, 0}}).to_vector<float>(), (Floats{2100, 4321}));  // above
+  EXPECT_EQ(conv2d(x, w, {.padding = {0, 0, 0, 1}}).to_vector<float>(), (Floats{4321, 402}));   // to the right
   EXPECT_EQ(conv2d(x, w, {.padding = {1}, .dilation = {2}}).to_vector<float>(), (Floats{4000, 300, 20, 1}));
 }
 
@@ -75,7 +75,8 @@ TEST(Conv2d, DilationIsAKernelWithHoles) {
 TEST(Conv3d, OfOneSliceIsConv2d) {
   const Tensor x = normal({2, 4, 1, 6, 5}), w = normal({6, 2, 1, 3, 3});
   const Tensor y = conv3d(x, w, {.stride = {1, 2, 1}, .padding = {0, 1, 1}, .groups = 2});
-  const Tensor flat = conv2d(reshape(x, {2, 4, 6, 5}), reshape(w, {6, 2, 3, 3}), {.stride = {2, 1}, .padding = {1}, .groups = 2});
+  const Tensor flat =
+      conv2d(reshape(x, {2, 4, 6, 5}), reshape(w, {6, 2, 3, 3}), {.stride = {2, 1}, .padding = {1}, .groups = 2});
   EXPECT_EQ(y.shape(), (Shape{2, 6, 1, 3, 5}));
   expect_near(reshape(y, {2, 6, 3, 5}), flat);
 }
@@ -130,7 +131,8 @@ TEST(ConvTranspose, GradientsAreThoseOfTheConvolutionReversed) {
 
 TEST(ConvAttributes, AreStoredForEveryDimension) {
   const Tensor x = normal({1, 2, 6, 6}), w = normal({2, 2, 3, 3});
-  EXPECT_TRUE(bit_equal(conv2d(x, w, {.stride = {2}, .padding = {1}}), conv2d(x, w, {.stride = {2, 2}, .padding = {1, 1, 1, 1}})));
+  EXPECT_TRUE(
+      bit_equal(conv2d(x, w, {.stride = {2}, .padding = {1}}), conv2d(x, w, {.stride = {2, 2}, .padding = {1, 1, 1, 1}})));
 }
 
 TEST(ConvCost, CountsGroups) {
@@ -149,7 +151,10 @@ struct Mistake {
   const char* message;
   void (*program)();
 };
-#define MISTAKE(message, ...) {__builtin_LINE(), message, [] { __VA_ARGS__; }}
+#define MISTAKE(message, ...)                      \
+  {                                                \
+    __builtin_LINE(), message, [] { __VA_ARGS__; } \
+  }
 
 Tensor z(const Shape& shape) { return zeros(shape); }
 
@@ -162,14 +167,17 @@ const Mistake kMistakes[] = {
     MISTAKE("[conv1d] an operand is undefined", conv1d(z({1, 1, 3}), Tensor())),
     MISTAKE("[conv1d] bias needs 2 numbers, got f32[3]", conv1d(z({1, 1, 3}), z({2, 1, 2}), z({3}))),
     MISTAKE("[conv2d] operands need four dimensions: f32[1,5,5] and f32[1,1,2,2]", conv2d(z({1, 5, 5}), z({1, 1, 2, 2}))),
-    MISTAKE("[conv2d] needs a floating type, got i32[1,1,5,5]", conv2d(zeros({1, 1, 5, 5}, DType::i32), zeros({1, 1, 2, 2}, DType::i32))),
+    MISTAKE("[conv2d] needs a floating type, got i32[1,1,5,5]",
+            conv2d(zeros({1, 1, 5, 5}, DType::i32), zeros({1, 1, 2, 2}, DType::i32))),
     MISTAKE("[conv2d] channels differ: x f32[1,4,5,5] has 4, weights f32[6,3,3,3] take 3 in each of 2 groups",
             conv2d(z({1, 4, 5, 5}), z({6, 3, 3, 3}), {.groups = 2})),
-    MISTAKE("[conv2d] weights f32[5,2,3,3] do not divide into 2 groups", conv2d(z({1, 4, 5, 5}), z({5, 2, 3, 3}), {.groups = 2})),
+    MISTAKE("[conv2d] weights f32[5,2,3,3] do not divide into 2 groups",
+            conv2d(z({1, 4, 5, 5}), z({5, 2, 3, 3}), {.groups = 2})),
     MISTAKE("[conv2d] groups must be at least 1", conv2d(z({1, 4, 5, 5}), z({5, 2, 3, 3}), {.groups = 0})),
     MISTAKE("[conv2d] dilation must be at least 1", conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.dilation = {0}})),
     MISTAKE("[conv2d] padding must not be negative", conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.padding = {-1}})),
-    MISTAKE("[conv2d] padding takes 1, 2 or 4 numbers, got 3", conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.padding = {1, 1, 1}})),
+    MISTAKE("[conv2d] padding takes 1, 2 or 4 numbers, got 3",
+            conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.padding = {1, 1, 1}})),
     MISTAKE("[conv2d] stride takes 1 or 2 numbers, got 3", conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.stride = {1, 1, 1}})),
     MISTAKE("[conv2d] stride 2000000 is too large", conv2d(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.stride = {2000000}})),
     MISTAKE("[conv2d] the window of f32[1,1,3,3] does not fit into f32[1,1,5,5]",
@@ -177,9 +185,9 @@ const Mistake kMistakes[] = {
     MISTAKE("[conv2d] bias needs 4 numbers, got an undefined tensor", conv2d(z({1, 1, 5, 5}), z({4, 1, 3, 3}), Tensor())),
     MISTAKE("[conv2d_input_grad] size takes 2 numbers, those of the input",
             conv2d_input_grad(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.size = {5}})),
-    MISTAKE(
-        "[conv2d_input_grad] the gradient f32[1,1,5,5] does not fit weights f32[1,1,3,3] and input f32[1,1,5,5], which give f32[1,1,3,3]",
-        conv2d_input_grad(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.size = {5, 5}})),
+    MISTAKE("[conv2d_input_grad] the gradient f32[1,1,5,5] does not fit weights f32[1,1,3,3] and input f32[1,1,5,5], which "
+            "give f32[1,1,3,3]",
+            conv2d_input_grad(z({1, 1, 5, 5}), z({1, 1, 3, 3}), {.size = {5, 5}})),
     MISTAKE("[conv2d_weight_grad] size does not fit a type: f32[1,1,-1,3]",
             conv2d_weight_grad(z({1, 1, 5, 5}), z({1, 1, 7, 7}), {.size = {-1, 3}})),
     MISTAKE("[conv3d] operands need five dimensions: f32[1,1,5,5] and f32[1,1,3,3]", conv3d(z({1, 1, 5, 5}), z({1, 1, 3, 3}))),
@@ -189,12 +197,14 @@ const Mistake kMistakes[] = {
             conv_transpose2d(z({1, 4, 5, 5}), z({4, 2, 3, 3}), {.stride = {2}, .output_padding = {2}})),
     MISTAKE("[conv_transpose2d] padding leaves nothing of the result of f32[1,4,1,1] and f32[4,2,3,3]",
             conv_transpose2d(z({1, 4, 1, 1}), z({4, 2, 3, 3}), {.padding = {2}})),
-    MISTAKE("[conv_transpose1d] no elements to convolve in f32[1,4,0] and f32[4,2,3]", conv_transpose1d(z({1, 4, 0}), z({4, 2, 3}))),
+    MISTAKE("[conv_transpose1d] no elements to convolve in f32[1,4,0] and f32[4,2,3]",
+            conv_transpose1d(z({1, 4, 0}), z({4, 2, 3}))),
 };
 
 TEST(ConvErrors, NameTheFunctionTheTypesAndTheLine) {
   for (const Mistake& m : kMistakes)
-    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)), m.message + (" (conv_test.cpp:" + std::to_string(m.line) + ")"));
+    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)),
+              m.message + (" (conv_test.cpp:" + std::to_string(m.line) + ")"));
 }
 
 // ---- layers ----
@@ -226,8 +236,9 @@ TEST(ConvLayers, AreTheirFunctions) {
 
 TEST(ConvLayers, BoundsFollowTheInputsOfAnOutput) {
   Net net;
-  for (const float v : net.line.weight.to_vector<float>()) EXPECT_LE(std::fabs(v), std::sqrt(6 / 6.0f));    // 2 channels, 3 wide
-  for (const float v : net.up2.weight.to_vector<float>()) EXPECT_LE(std::fabs(v), std::sqrt(6 / 8.0f));     // 2 channels, 16 / 4 each
+  for (const float v : net.line.weight.to_vector<float>()) EXPECT_LE(std::fabs(v), std::sqrt(6 / 6.0f));  // 2 channels, 3 wide
+  for (const float v : net.up2.weight.to_vector<float>())
+    EXPECT_LE(std::fabs(v), std::sqrt(6 / 8.0f));  // 2 channels, 16 / 4 each
 }
 
 TEST(ConvLayers, RefuseChannelsThatDoNotDivide) {
@@ -235,7 +246,10 @@ TEST(ConvLayers, RefuseChannelsThatDoNotDivide) {
   Bad bad;
   EXPECT_EQ(message_of<UsageError>([&] { Conv2d(bad, "c", 3, 4, {.groups = 2}); }),
             "[Conv2d] 3 channels in and 4 out do not divide into 2 groups");
-  EXPECT_EQ(message_of<UsageError>([&] { Conv1d(bad, "c", 2, 4, {.kernel = {1, 2}}); }), "[Conv1d] kernel takes one number, got 2");
+  EXPECT_EQ(message_of<UsageError>([&] {
+              Conv1d(bad, "c", 2, 4, {.kernel = {1, 2}});
+            }),
+            "[Conv1d] kernel takes one number, got 2");
   EXPECT_EQ(message_of<UsageError>([&] { Conv3d(bad, "c", 2, 4, {.kernel = {0}}); }), "[Conv3d] kernel must be at least 1");
 }
 

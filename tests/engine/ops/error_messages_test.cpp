@@ -20,7 +20,10 @@ struct Mistake {
   void (*program)();
 };
 
-#define MISTAKE(message, ...) {__LINE__, message, [] { __VA_ARGS__; }}
+#define MISTAKE(message, ...)              \
+  {                                        \
+    __LINE__, message, [] { __VA_ARGS__; } \
+  }
 
 const Mistake kMistakes[] = {
     MISTAKE("[add] shapes do not broadcast: f32[2,3] and f32[2]", f32({2, 3}) + f32({2})),
@@ -58,7 +61,8 @@ const Mistake kMistakes[] = {
     MISTAKE("[cross_entropy] labels must be i32 or i64, not f32[4]", cross_entropy(f32({4, 10}), f32({4}))),
     MISTAKE("[cross_entropy] logits need at least two dimensions, got f32[4]", cross_entropy(f32({4}), i32({4}))),
     MISTAKE("[one_hot] labels must be i32 or i64, not f32[4]", one_hot(f32({4}), 3)),
-    MISTAKE("[conv2d] channels differ: x f32[1,2,5,5] has 2, weights f32[4,3,3,3] take 3", conv2d(f32({1, 2, 5, 5}), f32({4, 3, 3, 3}))),
+    MISTAKE("[conv2d] channels differ: x f32[1,2,5,5] has 2, weights f32[4,3,3,3] take 3",
+            conv2d(f32({1, 2, 5, 5}), f32({4, 3, 3, 3}))),
     MISTAKE("[conv2d] the window of f32[4,3,7,7] does not fit into f32[1,3,5,5]", conv2d(f32({1, 3, 5, 5}), f32({4, 3, 7, 7}))),
     MISTAKE("[conv2d] operands differ in dtype: f32[1,3,5,5] and f64[4,3,3,3]", conv2d(f32({1, 3, 5, 5}), f64({4, 3, 3, 3}))),
     MISTAKE("[conv2d] stride must be at least 1", conv2d(f32({1, 3, 5, 5}), f32({4, 3, 3, 3}), {.stride = {0, 1}})),
@@ -66,14 +70,17 @@ const Mistake kMistakes[] = {
     MISTAKE("[dropout] p must be at least 0 and below 1", dropout(f32({3}), 1.5)),
     MISTAKE("[dropout] needs a floating type, got i32[3]", dropout(i32({3}), 0.5)),
     MISTAKE("[uniform] draws floating types, not i32", uniform({3}, 0, 1, DType::i32)),
-    MISTAKE("[rng_next] the random state must be i64[2], not i64[0]", apply_all(ops::rng_next, std::vector<Tensor>{zeros({0}, DType::i64)}, nullptr, {__FILE__, __LINE__})),
-    MISTAKE("[count_next] the step count must be i64[], not i64[2]", apply_all(ops::count_next, std::vector<Tensor>{zeros({2}, DType::i64)}, nullptr, {__FILE__, __LINE__})),
+    MISTAKE("[rng_next] the random state must be i64[2], not i64[0]",
+            apply_all(ops::rng_next, std::vector<Tensor>{zeros({0}, DType::i64)}, nullptr, {__FILE__, __LINE__})),
+    MISTAKE("[count_next] the step count must be i64[], not i64[2]",
+            apply_all(ops::count_next, std::vector<Tensor>{zeros({2}, DType::i64)}, nullptr, {__FILE__, __LINE__})),
     MISTAKE("[add] operand 0 is undefined", Tensor() + f32({3})),
 };
 
 TEST(ErrorMessages, NameTheOpTheTypesAndTheLine) {
   for (const Mistake& m : kMistakes)
-    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)), std::string(m.message) + " (error_messages_test.cpp:" + std::to_string(m.line) + ")");
+    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)),
+              std::string(m.message) + " (error_messages_test.cpp:" + std::to_string(m.line) + ")");
 }
 
 TEST(ErrorMessages, ModulesReportTheCallOfTheModule) {
@@ -83,7 +90,8 @@ TEST(ErrorMessages, ModulesReportTheCallOfTheModule) {
   const Tensor x = f32({2, 5});
   const int line = __LINE__ + 1;
   const std::string text = message_of<TypeError>([&] { net.fc(x); });
-  EXPECT_EQ(without_folders(text), "[matmul] inner sizes differ: f32[2,5] x f32[4,3] (error_messages_test.cpp:" + std::to_string(line) + ")");
+  EXPECT_EQ(without_folders(text),
+            "[matmul] inner sizes differ: f32[2,5] x f32[4,3] (error_messages_test.cpp:" + std::to_string(line) + ")");
 }
 
 TEST(ErrorMessages, KernelsReportWhatTheyMet) {

@@ -2,8 +2,8 @@
 #include <tapedeck/engine/ops/bitwise.h>
 #include <tapedeck/engine/ops/functions.h>
 
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/tests/engine/messages.h>
 
 #include <cmath>
@@ -25,7 +25,9 @@ std::vector<int> bytes(const Tensor& t) {
 }
 Tensor i32(const std::vector<std::int32_t>& v) { return from_vector(v, {static_cast<std::int64_t>(v.size())}); }
 std::vector<std::int32_t> ints(const Tensor& t) { return t.to_vector<std::int32_t>(); }
-Tensor bools(const std::vector<unsigned char>& v) { return from_bytes({DType::boolean, {static_cast<std::int64_t>(v.size())}}, v.data()); }
+Tensor bools(const std::vector<unsigned char>& v) {
+  return from_bytes({DType::boolean, {static_cast<std::int64_t>(v.size())}}, v.data());
+}
 
 // What an error says before the place of the call.
 template <class F>
@@ -136,7 +138,8 @@ TEST(Functions, AddcmulAndAddcdiv) {
 }
 
 TEST(Functions, IscloseIsRelativeToItsSecondOperand) {
-  EXPECT_EQ(bytes(isclose(tensor({100, 110, kNan, kInf}), tensor({110, 100, kNan, kInf}), 0.095, 0)), (std::vector<int>{1, 0, 0, 1}));
+  EXPECT_EQ(bytes(isclose(tensor({100, 110, kNan, kInf}), tensor({110, 100, kNan, kInf}), 0.095, 0)),
+            (std::vector<int>{1, 0, 0, 1}));
   EXPECT_EQ(bytes(isclose(tensor({kNan}), tensor({kNan}), 0, 0, true)), (std::vector<int>{1}));
   EXPECT_EQ(bytes(isclose(i32({3, 5}), i32({4, 5}), 0, 1)), (std::vector<int>{1, 1}));
   EXPECT_EQ(complaint([&] { isclose(tensor({1}), 1, -1); }), "[isclose] tolerances must not be negative: rtol -1, atol 1e-08");

@@ -1,8 +1,9 @@
-// Indexing, as authors call it: places from the front and from the end, equal places, places that do not exist, and what a mask picks.
-#include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/ops/index.h>
-#include <tapedeck/engine/ops/scan.h>
+// Indexing, as authors call it: places from the front and from the end, equal places, places that do not exist, and what a mask
+// picks.
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/index.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/ops/scan.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -36,7 +37,8 @@ TEST(Index, GatherTakesOneElementPerPlace) {
   EXPECT_EQ(floats(gather(x, places({2, 0, -1, -3}, {2, 2}), 1)), (Floats{3, 1, 6, 4}));
   EXPECT_EQ(floats(gather(x, places({1, 0, 1}, {1, 3}), 0)), (Floats{4, 2, 6}));
   EXPECT_EQ(floats(gather(x, places({0}, {1, 1}), -2)), (Floats{1}));
-  EXPECT_EQ(gather(cast(x, DType::u8), places({1, 1}, {2, 1}), 1).to_vector<unsigned char>(), (std::vector<unsigned char>{2, 5}));
+  EXPECT_EQ(gather(cast(x, DType::u8), places({1, 1}, {2, 1}), 1).to_vector<unsigned char>(),
+            (std::vector<unsigned char>{2, 5}));
 }
 
 TEST(Index, GradientOfGatherAddsUpEqualPlaces) {
@@ -220,7 +222,11 @@ TEST(Index, MistakesAreRefused) {
   says([&] { gather(x, at, 0); }, "[gather] the index i64[2] does not fit f32[2,3] along axis 0");
   says([&] { gather(x, places({0, 0, 0}, {3, 1}), 1); }, "[gather] the index i64[3,1] does not fit f32[2,3] along axis 1");
   says([&] { gather(x, places({0}, {1, 1}), 2); }, "[gather] axis 2 is outside f32[2,3]");
-  says([&] { gather(none, places({0}, {1, 1}), 0); }, "[gather] the index i64[1,1] names elements of an empty axis of f32[0,3]");
+  says(
+      [&] {
+        gather(none, places({0}, {1, 1}), 0);
+      },
+      "[gather] the index i64[1,1] names elements of an empty axis of f32[0,3]");
   says([&] { scatter(x, places({0}, {1, 1}), wide, 0); }, "[scatter] the source must be f32[1,1], not f32[2,2]");
   says([&] { scatter_add(bools({1, 0}, {2}), at, bools({1, 0}, {2}), 0); }, "[scatter_add] needs numbers, got bool[2]");
   says([&] { index_select(x, 0, places({0}, {1, 1})); }, "[index_select] the index needs one dimension, got i64[1,1]");
@@ -234,14 +240,19 @@ TEST(Index, MistakesAreRefused) {
   says([&] { gather_nd(x, at, 1); }, "[gather_nd] batch_dims 1 does not fit f32[2,3] and i64[2]");
   says([&] { gather_nd(x, places({0}, {1, 1}), 1); }, "[gather_nd] batch dimensions differ: f32[2,3] and i64[1,1]");
   says([&] { scatter_nd(x, at, wide); }, "[scatter_nd] the source must be f32[], not f32[2,2]");
-  says([&] { scatter_nd(x, at, scalar(1), {.reduction = "mul"}); }, "[scatter_nd] reduction is \"none\" or \"add\", not \"mul\"");
+  says([&] { scatter_nd(x, at, scalar(1), {.reduction = "mul"}); },
+       "[scatter_nd] reduction is \"none\" or \"add\", not \"mul\"");
   says([&] { nonzero(x, 7); }, "[nonzero] a count of 7 does not fit f32[2,3]");
   says([&] { masked_select(x, at); }, "[masked_select] shapes do not broadcast: f32[2,3] and i64[2]");
   says([&] { masked_select(x, places({1}), 0); }, "[masked_select] the mask must be bool, not i64[2,3]");
   says([&] { masked_scatter(x, bools({1, 0}, {2}), reals); }, "[masked_scatter] the mask bool[2] does not fit f32[2,3]");
   says([&] { masked_scatter(reals, bools({1, 0}, {2}), wide); }, "[masked_scatter] the source must be f32[n], not f32[2,2]");
   says([&] { masked_scatter(reals, bools({1, 0}, {2}), zeros({3})); }, "[masked_scatter] f32[3] holds more than f32[2]");
-  says([&] { boolean_mask(x, bools({1, 0, 1}, {3})); }, "[boolean_mask] the mask bool[3] does not fit the first dimensions of f32[2,3]");
+  says(
+      [&] {
+        boolean_mask(x, bools({1, 0, 1}, {3}));
+      },
+      "[boolean_mask] the mask bool[3] does not fit the first dimensions of f32[2,3]");
   says([&] { bincount(reals); }, "[bincount] needs integers, got f32[2]");
 }
 

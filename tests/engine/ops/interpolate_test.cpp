@@ -1,11 +1,11 @@
 // Resampled images and windows as columns, by small examples worked out by hand.
 #include <tapedeck/tests/engine/messages.h>
 
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/create.h>
 #include <tapedeck/engine/ops/interpolate.h>
-#include <tapedeck/engine/ops/unfold.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/unfold.h>
 
 namespace tapedeck {
 namespace {
@@ -55,15 +55,23 @@ TEST(Interpolate, GradientsGiveBackEveryWeight) {
 
 TEST(Interpolate, RefusesSizesAndModes) {
   const Tensor x = counting({1, 1, 2, 2});
-  EXPECT_EQ(refusal([&] { interpolate(here(x), {3}); }), "[interpolate_nearest] size lists 1 numbers for f32[1,1,2,2] (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { interpolate(here(x), {3, 0}); }),
-      "[interpolate_nearest] cannot resample f32[1,1,2,2] to 0 in dimension 3 (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { interpolate(here(x), {3, 3}, "cubic"); }),
-      "[interpolate] mode must be nearest or bilinear, not 'cubic' (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { interpolate(here(x), {3, 3}, "nearest", true); }), "[interpolate] align_corners is for bilinear only (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { interpolate(here(x), {3}); }),
+            "[interpolate_nearest] size lists 1 numbers for f32[1,1,2,2] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] {
+              interpolate(here(x), {3, 0});
+            }),
+            "[interpolate_nearest] cannot resample f32[1,1,2,2] to 0 in dimension 3 (a.cpp:1)");
+  EXPECT_EQ(refusal([&] {
+              interpolate(here(x), {3, 3}, "cubic");
+            }),
+            "[interpolate] mode must be nearest or bilinear, not 'cubic' (a.cpp:1)");
+  EXPECT_EQ(refusal([&] {
+              interpolate(here(x), {3, 3}, "nearest", true);
+            }),
+            "[interpolate] align_corners is for bilinear only (a.cpp:1)");
   const Tensor row = counting({2, 2});
   EXPECT_EQ(refusal([&] { interpolate(here(row), {3}); }),
-      "[interpolate_nearest] needs [n,c] and one to three dimensions, got f32[2,2] (a.cpp:1)");
+            "[interpolate_nearest] needs [n,c] and one to three dimensions, got f32[2,2] (a.cpp:1)");
 }
 
 TEST(Unfold, WindowsAreColumns) {
@@ -80,13 +88,21 @@ TEST(Fold, AddsWindowsUp) {
 
 TEST(Unfold, RefusesWindowsThatDoNotFit) {
   const Tensor x = counting({1, 1, 2, 3});
-  EXPECT_EQ(refusal([&] { unfold(here(x), {.window = {3, 1}}); }), "[unfold] the window does not fit an image of [2,3] (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { unfold(here(x), {.window = {1}}); }), "[unfold] window lists 1 numbers, not height and width (a.cpp:1)");
+  EXPECT_EQ(refusal([&] {
+              unfold(here(x), {.window = {3, 1}});
+            }),
+            "[unfold] the window does not fit an image of [2,3] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { unfold(here(x), {.window = {1}}); }),
+            "[unfold] window lists 1 numbers, not height and width (a.cpp:1)");
   EXPECT_EQ(refusal([&] { unfold(here(x), {.window = {1, 1}, .stride = {0, 1}}); }), "[unfold] stride cannot be 0 (a.cpp:1)");
   const Tensor columns = ones({1, 4, 2});
-  EXPECT_EQ(refusal([&] { fold(here(columns), {.size = {3, 3}, .window = {2, 2}}); }),
+  EXPECT_EQ(refusal([&] {
+              fold(here(columns), {.size = {3, 3}, .window = {2, 2}});
+            }),
             "[fold] f32[1,4,2] has 2 columns, the image 4 windows (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { fold(here(columns), {.size = {2, 2}, .window = {1, 3}, .padding = {0, 1}}); }),
+  EXPECT_EQ(refusal([&] {
+              fold(here(columns), {.size = {2, 2}, .window = {1, 3}, .padding = {0, 1}});
+            }),
             "[fold] rows of f32[1,4,2] do not come in windows of 3 (a.cpp:1)");
 }
 

@@ -1,11 +1,11 @@
 // Products: vectors as NumPy has them, linear layers, einsum against its own definition.
 #include <tapedeck/tests/engine/messages.h>
 
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/create.h>
 #include <tapedeck/engine/ops/linear.h>
-#include <tapedeck/engine/ops/rearrange.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/rearrange.h>
 
 #include <map>
 #include <random>
@@ -62,7 +62,8 @@ TEST(Linear, AgreesWithMatmulAndAdd) {
 TEST(Linear, RefusesWhatDoesNotFit) {
   const Tensor x = counting({2, 3}), w = counting({4, 5}), bias = counting({4});
   EXPECT_EQ(refusal([&] { linear(here(x), w); }), "[linear] inner sizes differ: f32[2,3] x f32[4,5] (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { linear(here(w), transpose_last(w), w); }), "[linear] bias f32[4,5] does not fit weights f32[5,4] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { linear(here(w), transpose_last(w), w); }),
+            "[linear] bias f32[4,5] does not fit weights f32[5,4] (a.cpp:1)");
   EXPECT_EQ(refusal([&] { linear(here(w), bias); }), "[linear] weights need two dimensions, got f32[4] (a.cpp:1)");
 }
 
@@ -96,14 +97,39 @@ Doubles by_definition(const std::vector<std::string>& inputs, const std::string&
 }
 
 TEST(Einsum, IsWhatTheEquationSays) {
-  struct Case { std::vector<std::string> inputs; std::string output; };
+  struct Case {
+    std::vector<std::string> inputs;
+    std::string output;
+  };
   const std::map<char, std::int64_t> size = {{'a', 2}, {'b', 3}, {'i', 4}, {'j', 5}, {'k', 3}, {'l', 2}};
-  const Case cases[] = {{{"ij", "jk"}, "ik"}, {{"ij", "jk"}, "ki"}, {{"ij"}, "ji"}, {{"ij"}, "j"}, {{"ij"}, ""}, {{"i", "i"}, ""},
-                        {{"i", "j"}, "ij"}, {{"i", "j"}, ""}, {{"ij", "ij"}, "ij"}, {{"ij", "ij"}, "i"}, {{"bij", "bjk"}, "bik"},
-                        {{"abij", "abkj"}, "abik"}, {{"bij", "jk"}, "bik"}, {{"bij", "kj"}, "kbi"}, {{"ii"}, "i"}, {{"ii"}, ""},
-                        {{"iij"}, "ji"}, {{"iii"}, "i"}, {{"ii", "ij"}, "j"}, {{"ij", "jk", "kl"}, "il"}, {{"ab", "ab", "bk"}, "k"},
-                        {{"i", "ij", "j"}, ""}, {{"aij", "l"}, "alj"}, {{"bi", "bj", "bk"}, "bijk"}, {{"ijk", "kl", "il"}, "j"},
-                        {{"ij", "kl"}, "ljki"}, {{"", "ij"}, "ij"}, {{"aibj", "jbk"}, "kia"}};
+  const Case cases[] = {{{"ij", "jk"}, "ik"},
+                        {{"ij", "jk"}, "ki"},
+                        {{"ij"}, "ji"},
+                        {{"ij"}, "j"},
+                        {{"ij"}, ""},
+                        {{"i", "i"}, ""},
+                        {{"i", "j"}, "ij"},
+                        {{"i", "j"}, ""},
+                        {{"ij", "ij"}, "ij"},
+                        {{"ij", "ij"}, "i"},
+                        {{"bij", "bjk"}, "bik"},
+                        {{"abij", "abkj"}, "abik"},
+                        {{"bij", "jk"}, "bik"},
+                        {{"bij", "kj"}, "kbi"},
+                        {{"ii"}, "i"},
+                        {{"ii"}, ""},
+                        {{"iij"}, "ji"},
+                        {{"iii"}, "i"},
+                        {{"ii", "ij"}, "j"},
+                        {{"ij", "jk", "kl"}, "il"},
+                        {{"ab", "ab", "bk"}, "k"},
+                        {{"i", "ij", "j"}, ""},
+                        {{"aij", "l"}, "alj"},
+                        {{"bi", "bj", "bk"}, "bijk"},
+                        {{"ijk", "kl", "il"}, "j"},
+                        {{"ij", "kl"}, "ljki"},
+                        {{"", "ij"}, "ij"},
+                        {{"aibj", "jbk"}, "kia"}};
   for (const Case& c : cases) {
     std::string equation;
     std::vector<Tensor> operands;
@@ -180,7 +206,9 @@ TEST(Products, CommonCases) {
   EXPECT_EQ(tensordot(a, b, 0).rank(), 6);
   EXPECT_EQ(refusal([&] { dot(here(a), b); }), "[dot] needs 1 dimension, got f32[2,3,4] (a.cpp:1)");
   EXPECT_EQ(refusal([&] { bmm(here(a), b); }), "[bmm] batches differ: f32[2,3,4] and f32[3,4,2] (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { tensordot(here(a), b, {0, 1}, {0, 0}); }),
+  EXPECT_EQ(refusal([&] {
+              tensordot(here(a), b, {0, 1}, {0, 0});
+            }),
             "[tensordot] cannot pair axis 1 of f32[2,3,4] with axis 0 of f32[3,4,2] (a.cpp:1)");
 }
 

@@ -1,7 +1,7 @@
 // Losses as an author calls them: closed-form values, options, what backward keeps, and every refusal.
-#include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/ops/loss.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/loss.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -20,14 +20,18 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 Tensor f64(const std::vector<double>& values, const Shape& shape) { return from_bytes({DType::f64, shape}, values.data()); }
 Tensor f64(const std::vector<double>& values) { return f64(values, {static_cast<std::int64_t>(values.size())}); }
-Tensor labels(const std::vector<std::int32_t>& values) { return from_vector(values, {static_cast<std::int64_t>(values.size())}); }
+Tensor labels(const std::vector<std::int32_t>& values) {
+  return from_vector(values, {static_cast<std::int64_t>(values.size())});
+}
 
 void expect_values(const Tensor& t, const std::vector<double>& expected, double tolerance = 1e-12) {
   const std::vector<double> got = cast(t, DType::f64).to_vector<double>();
   ASSERT_EQ(got.size(), expected.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
-    if (std::isinf(expected[i])) EXPECT_EQ(got[i], expected[i]) << i;
-    else EXPECT_NEAR(got[i], expected[i], tolerance) << i;
+    if (std::isinf(expected[i]))
+      EXPECT_EQ(got[i], expected[i]) << i;
+    else
+      EXPECT_NEAR(got[i], expected[i], tolerance) << i;
   }
 }
 
@@ -125,7 +129,7 @@ TEST(DifferenceLosses, FollowTheirDefinitions) {
   expect_values(mse_loss(x, t, "sum"), {16.25});
   expect_values(mse_loss(x, t, "none"), {0.25, 0, 16});
   expect_values(l1_loss(x, t), {1.5});
-  expect_values(huber_loss(x, t, 2, "none"), {0.125, 0, 6});          // 2 (4 - 1)
+  expect_values(huber_loss(x, t, 2, "none"), {0.125, 0, 6});  // 2 (4 - 1)
   expect_values(smooth_l1_loss(x, t, 2, "none"), {0.0625, 0, 3});
   expect_values(smooth_l1_loss(x, t), {(0.125 + 3.5) / 3});
   expect_values(smooth_l1_loss(x, t, 0), {1.5});
@@ -153,7 +157,8 @@ TEST(BinaryCrossEntropy, FollowsItsDefinition) {
 TEST(BinaryCrossEntropy, OfLogitsIsThatOfTheSigmoidAndRightInTheTails) {
   const Tensor x = f64({0, 1, -2}), t = f64({1, 0.3, 0});
   expect_values(binary_cross_entropy_with_logits(x, t), {binary_cross_entropy(sigmoid(x), t).item()});
-  expect_values(binary_cross_entropy_with_logits(f64({1000, -1000, 1000}), f64({0, 0, 1}), {.reduction = "none"}), {1000, 0, 0});
+  expect_values(binary_cross_entropy_with_logits(f64({1000, -1000, 1000}), f64({0, 0, 1}), {.reduction = "none"}),
+                {1000, 0, 0});
   const Tensor tiny = binary_cross_entropy_with_logits(tensor({20}), tensor({1}));
   EXPECT_NEAR(tiny.item(), std::exp(-20), 1e-15) << "log1p, not log";
   expect_values(binary_cross_entropy_with_logits(f64({0, 0}), f64({1, 0}), {.pos_weight = f64({3, 3}), .reduction = "none"}),
@@ -174,7 +179,8 @@ TEST(KlDiv, FollowsItsDefinition) {
 
 TEST(MarginLosses, FollowTheirDefinitions) {
   const Tensor x = f64({2, 0.25, -3}), y = f64({1, -1, -1});
-  expect_values(soft_margin_loss(x, y, "none"), {std::log1p(std::exp(-2)), std::log1p(std::exp(0.25)), std::log1p(std::exp(-3))});
+  expect_values(soft_margin_loss(x, y, "none"),
+                {std::log1p(std::exp(-2)), std::log1p(std::exp(0.25)), std::log1p(std::exp(-3))});
   expect_values(hinge_embedding_loss(x, y, 1, "none"), {2, 0.75, 4});
   expect_values(margin_ranking_loss(x, f64({1, 1, 1}), y, 0.5, "none"), {0, 0, 0});
   expect_values(margin_ranking_loss(x, f64({3, -1, -4}), y, 0.5, "none"), {1.5, 1.75, 1.5});
@@ -215,7 +221,8 @@ TEST(PoissonLoss, FollowsItsDefinition) {
 TEST(GaussianLoss, FollowsItsDefinition) {
   const Tensor x = f64({1, 2}), t = f64({0, 4}), v = f64({2, 0});
   expect_values(gaussian_nll_loss(x, t, v, false, 0.5, "none"), {0.5 * (std::log(2) + 0.5), 0.5 * (std::log(0.5) + 8)});
-  expect_values(gaussian_nll_loss(x, t, f64({1}), true, 1e-6, "none"), {0.5 + 0.5 * std::log(2 * M_PI), 2 + 0.5 * std::log(2 * M_PI)});
+  expect_values(gaussian_nll_loss(x, t, f64({1}), true, 1e-6, "none"),
+                {0.5 + 0.5 * std::log(2 * M_PI), 2 + 0.5 * std::log(2 * M_PI)});
 }
 
 // ---- ctc ----
@@ -278,18 +285,25 @@ struct Mistake {
   const char* message;
   void (*program)();
 };
-#define MISTAKE(message, ...) {__LINE__, message, [] { __VA_ARGS__; }}
+#define MISTAKE(message, ...)              \
+  {                                        \
+    __LINE__, message, [] { __VA_ARGS__; } \
+  }
 
 Tensor f32(const Shape& shape) { return zeros(shape); }
 Tensor i32(const Shape& shape) { return zeros(shape, DType::i32); }
 
 const Mistake kMistakes[] = {
-    MISTAKE("[cross_entropy] label_smoothing must be between 0 and 1", cross_entropy(f32({4, 3}), i32({4}), {.label_smoothing = 1.5})),
-    MISTAKE("[cross_entropy] reduction must be none, mean or sum, not 'avg'", cross_entropy(f32({4, 3}), i32({4}), {.reduction = "avg"})),
-    MISTAKE("[cross_entropy] the weights must be f32[3], not f32[4]", cross_entropy(f32({4, 3}), i32({4}), {.weights = f32({4})})),
+    MISTAKE("[cross_entropy] label_smoothing must be between 0 and 1",
+            cross_entropy(f32({4, 3}), i32({4}), {.label_smoothing = 1.5})),
+    MISTAKE("[cross_entropy] reduction must be none, mean or sum, not 'avg'",
+            cross_entropy(f32({4, 3}), i32({4}), {.reduction = "avg"})),
+    MISTAKE("[cross_entropy] the weights must be f32[3], not f32[4]",
+            cross_entropy(f32({4, 3}), i32({4}), {.weights = f32({4})})),
     MISTAKE("[cross_entropy] no classes in f32[4,0]", cross_entropy(f32({4, 0}), i32({4}))),
     MISTAKE("[cross_entropy] labels i32[4] do not fit logits f32[4,3,2]", cross_entropy(f32({4, 3, 2}), i32({4}))),
-    MISTAKE("[cross_entropy] the weights must be f32[3], not f32[2]", cross_entropy(f32({4, 3}), f32({4, 3}), {.weights = f32({2})})),
+    MISTAKE("[cross_entropy] the weights must be f32[3], not f32[2]",
+            cross_entropy(f32({4, 3}), f32({4, 3}), {.weights = f32({2})})),
     MISTAKE("[nll_loss] labels i32[3] do not fit log probabilities f32[4,3]", nll_loss(f32({4, 3}), i32({3}))),
     MISTAKE("[mse_loss] the target f32[4] does not have the shape of f32[4,1]", mse_loss(f32({4, 1}), f32({4}))),
     MISTAKE("[mse_loss] needs a floating type, got i32[4]", mse_loss(i32({4}), i32({4}))),
@@ -297,16 +311,23 @@ const Mistake kMistakes[] = {
     MISTAKE("[l1_loss] reduction must be none, mean or sum, not 'batchmean'", l1_loss(f32({4}), f32({4}), "batchmean")),
     MISTAKE("[huber] delta must be above 0", huber_loss(f32({4}), f32({4}), 0)),
     MISTAKE("[smooth_l1_loss] beta must be at least 0", smooth_l1_loss(f32({4}), f32({4}), -1)),
-    MISTAKE("[binary_cross_entropy] pos_weight is for logits only", binary_cross_entropy(f32({4}), f32({4}), {.pos_weight = f32({})})),
+    MISTAKE("[binary_cross_entropy] pos_weight is for logits only",
+            binary_cross_entropy(f32({4}), f32({4}), {.pos_weight = f32({})})),
     MISTAKE("[kl_div] batchmean needs a dimension to divide by", kl_div(f32({}), f32({}), "batchmean")),
     MISTAKE("[cosine_similarity] axis 2 is outside f32[4,3]", cosine_similarity(f32({4, 3}), f32({4, 3}), 2)),
-    MISTAKE("[cosine_embedding_loss] the target i32[3] does not fit f32[4,3]", cosine_embedding_loss(f32({4, 3}), f32({4, 3}), i32({3}))),
+    MISTAKE("[cosine_embedding_loss] the target i32[3] does not fit f32[4,3]",
+            cosine_embedding_loss(f32({4, 3}), f32({4, 3}), i32({3}))),
     MISTAKE("[pairwise_distance] p must be above 0", pairwise_distance(f32({4}), f32({4}), 0)),
-    MISTAKE("[gaussian_nll_loss] the variance f32[2,4] does not broadcast to f32[4]", gaussian_nll_loss(f32({4}), f32({4}), f32({2, 4}))),
-    MISTAKE("[ctc_loss] log probabilities must be [time, n, classes], got f32[5,3]", ctc_loss(f32({5, 3}), i32({2}), i32({2}), i32({2}))),
-    MISTAKE("[ctc_loss] targets must be i32 or i64 [2, length], not i32[3,2]", ctc_loss(f32({5, 2, 3}), i32({3, 2}), i32({2}), i32({2}))),
-    MISTAKE("[ctc_loss] lengths must be i32[2] or i64[2], not i32[3]", ctc_loss(f32({5, 2, 3}), i32({2, 2}), i32({3}), i32({2}))),
-    MISTAKE("[ctc_loss] the blank 3 is no class of f32[5,2,3]", ctc_loss(f32({5, 2, 3}), i32({2, 2}), i32({2}), i32({2}), {.blank = 3})),
+    MISTAKE("[gaussian_nll_loss] the variance f32[2,4] does not broadcast to f32[4]",
+            gaussian_nll_loss(f32({4}), f32({4}), f32({2, 4}))),
+    MISTAKE("[ctc_loss] log probabilities must be [time, n, classes], got f32[5,3]",
+            ctc_loss(f32({5, 3}), i32({2}), i32({2}), i32({2}))),
+    MISTAKE("[ctc_loss] targets must be i32 or i64 [2, length], not i32[3,2]",
+            ctc_loss(f32({5, 2, 3}), i32({3, 2}), i32({2}), i32({2}))),
+    MISTAKE("[ctc_loss] lengths must be i32[2] or i64[2], not i32[3]",
+            ctc_loss(f32({5, 2, 3}), i32({2, 2}), i32({3}), i32({2}))),
+    MISTAKE("[ctc_loss] the blank 3 is no class of f32[5,2,3]",
+            ctc_loss(f32({5, 2, 3}), i32({2, 2}), i32({2}), i32({2}), {.blank = 3})),
 };
 
 TEST(LossErrors, NameTheLossTheTypesAndTheLine) {

@@ -1,9 +1,9 @@
 // Views and their inverses: which bytes a view shows, and what writing through it leaves.
 #include <tapedeck/tests/engine/messages.h>
 
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/movement.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <numeric>
 
@@ -43,7 +43,9 @@ TEST(Slice, RefusesStepsThatDoNotAdvance) {
   const Tensor x = counting({4});
   EXPECT_EQ(without_folders(message_of<TypeError>([&] { slice(Arg(x, "a.cpp", 1), {0}, {4}, {0}); })),
             "[slice] step 0 in dimension 0 is not positive (a.cpp:1)");
-  EXPECT_EQ(without_folders(message_of<TypeError>([&] { slice(Arg(x, "a.cpp", 1), {0}, {4}, {2, 2}); })),
+  EXPECT_EQ(without_folders(message_of<TypeError>([&] {
+              slice(Arg(x, "a.cpp", 1), {0}, {4}, {2, 2});
+            })),
             "[slice] steps lists 2 numbers for f32[4] (a.cpp:1)");
 }
 
@@ -105,9 +107,9 @@ TEST(Alias, IsTheSameBytesAndPassesTheGradient) {
 // A reshape takes no copy where every group of dimensions is contiguous in itself.
 TEST(Reshape, IsAViewWhereverStridesAllow) {
   const Tensor x = counting({4, 6, 5});
-  const Tensor rows = slice(x, {1, 0, 0}, {3, 6, 5});             // a block of whole rows
+  const Tensor rows = slice(x, {1, 0, 0}, {3, 6, 5});  // a block of whole rows
   EXPECT_TRUE(shares_bytes(reshape(rows, {60}), x));
-  const Tensor columns = slice(x, {0, 0, 0}, {4, 6, 3});          // gaps behind every row of the last dimension
+  const Tensor columns = slice(x, {0, 0, 0}, {4, 6, 3});  // gaps behind every row of the last dimension
   EXPECT_TRUE(shares_bytes(reshape(columns, {24, 3}), x));
   EXPECT_TRUE(shares_bytes(reshape(columns, {2, 2, 3, 1, 2, 3}), x));
   EXPECT_FALSE(shares_bytes(reshape(columns, {4, 18}), x));
@@ -140,10 +142,8 @@ TEST(Unview, WritesTheWindowOfEveryView) {
     return std::vector<unsigned char>(from, from + sizeof a);
   };
   const std::pair<const Op*, std::vector<unsigned char>> cases[] = {
-      {&ops::reshape, bytes(ShapeAttrs{{2, 6}})},
-      {&ops::transpose, bytes(PermuteAttrs{{1, 0}})},
-      {&ops::slice, bytes(SliceAttrs{{1, 0}, {3, 4}, {}})},
-      {&ops::slice, bytes(SliceAttrs{{0, 1}, {3, 4}, {2, 2}})},
+      {&ops::reshape, bytes(ShapeAttrs{{2, 6}})},           {&ops::transpose, bytes(PermuteAttrs{{1, 0}})},
+      {&ops::slice, bytes(SliceAttrs{{1, 0}, {3, 4}, {}})}, {&ops::slice, bytes(SliceAttrs{{0, 1}, {3, 4}, {2, 2}})},
       {&ops::diagonal, bytes(DiagonalAttrs{1, 0, 1})},
   };
   for (const auto& [op, attrs] : cases) {

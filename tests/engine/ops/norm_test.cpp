@@ -17,7 +17,8 @@ Tensor f32(const Shape& shape) { return zeros(shape); }
 void expect_near(const Tensor& got, const std::vector<double>& wanted, double tolerance = 1e-6) {
   const std::vector<float> values = got.to_vector<float>();
   ASSERT_EQ(values.size(), wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(static_cast<double>(values[i]), wanted[i], tolerance) << "element " << i;
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_NEAR(static_cast<double>(values[i]), wanted[i], tolerance) << "element " << i;
 }
 
 TEST(Norm, BatchNormOfTwoChannels) {
@@ -28,7 +29,8 @@ TEST(Norm, BatchNormOfTwoChannels) {
   expect_near(r.variance, {5, 1});
   const double a = 1 / std::sqrt(5.0);
   expect_near(r.y, {-3 * a, -a, 8, 8, a, 3 * a, 12, 12});
-  expect_near(batch_norm_inference(x, r.mean, r.variance, tensor({1, 2}), tensor({0, 10}), 0), {-3 * a, -a, 8, 8, a, 3 * a, 12, 12});
+  expect_near(batch_norm_inference(x, r.mean, r.variance, tensor({1, 2}), tensor({0, 10}), 0),
+              {-3 * a, -a, 8, 8, a, 3 * a, 12, 12});
 }
 
 TEST(Norm, LayerNormAndRmsNormOfOneRow) {
@@ -137,7 +139,8 @@ TEST_P(LargeNorm, AgreesWithItsReference) {
       // Sums of many terms that cancel: an f32 result is as exact as its largest partial sums.
       const double tolerance = real == DType::f32 ? 2e-4 : 1e-10;
       for (std::size_t i = 0; i < got.size(); ++i)
-        ASSERT_NEAR(got[i], wanted[k].v[i], tolerance * std::max(1.0, std::fabs(wanted[k].v[i]))) << "result " << k << ", element " << i;
+        ASSERT_NEAR(got[i], wanted[k].v[i], tolerance * std::max(1.0, std::fabs(wanted[k].v[i])))
+            << "result " << k << ", element " << i;
     }
   }
 }
@@ -164,7 +167,10 @@ struct Mistake {
   const char* message;
   void (*program)();
 };
-#define MISTAKE(message, ...) {__LINE__, message, [] { __VA_ARGS__; }}
+#define MISTAKE(message, ...)              \
+  {                                        \
+    __LINE__, message, [] { __VA_ARGS__; } \
+  }
 
 const Mistake kMistakes[] = {
     MISTAKE("[batch_norm] needs at least 2 dimensions, got f32[3]", batch_norm(f32({3}))),
@@ -173,7 +179,8 @@ const Mistake kMistakes[] = {
     MISTAKE("[batch_norm] a bias needs a weight", batch_norm(f32({2, 4, 5}), {}, f32({4}))),
     MISTAKE("[batch_norm] eps must not be negative", batch_norm(f32({2, 4, 5}), {}, {}, -1)),
     MISTAKE("[batch_norm] needs a floating type, got i32[2,3]", batch_norm(zeros({2, 3}, DType::i32))),
-    MISTAKE("[batch_norm_inference] the variance must be f32[4], not f32[5]", batch_norm_inference(f32({2, 4}), f32({4}), f32({5}))),
+    MISTAKE("[batch_norm_inference] the variance must be f32[4], not f32[5]",
+            batch_norm_inference(f32({2, 4}), f32({4}), f32({5}))),
     MISTAKE("[batch_norm_inference] operand 1 is undefined", batch_norm_inference(f32({2, 4}), {}, f32({5}))),
     MISTAKE("[layer_norm] the weight must be f32[5], not f32[4]", layer_norm(f32({2, 5}), f32({4}))),
     MISTAKE("[layer_norm] cannot normalise over 3 dimensions of f32[2,5]", layer_norm(f32({2, 5}), {}, {}, 1e-5, 3)),

@@ -1,6 +1,6 @@
 // What authors call: values worked out by hand, what backward keeps, and each mistake's message.
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/ops.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -58,7 +58,8 @@ TEST(MaxPool, CeilingKeepsWindowsThatBeginInside) {
   const Tensor x = line({1, 2, 3, 4, 5});
   EXPECT_EQ(max_pool1d(x, {.window = {2}, .ceil_mode = true}).to_vector<float>(), (Floats{2, 4, 5}));
   // A third window would begin in the padding behind the image.
-  EXPECT_EQ(max_pool1d(x, {.window = {2}, .stride = {3}, .padding = {1}, .ceil_mode = true}).to_vector<float>(), (Floats{1, 4}));
+  EXPECT_EQ(max_pool1d(x, {.window = {2}, .stride = {3}, .padding = {1}, .ceil_mode = true}).to_vector<float>(),
+            (Floats{1, 4}));
 }
 
 TEST(MaxPool, PropagatesNanAndInfinity) {
@@ -70,20 +71,23 @@ TEST(MaxPool, PropagatesNanAndInfinity) {
 
 TEST(MaxPool, FirstMaximumGetsTheGradient) {
   const auto pool = [](const Tensor& x) { return max_pool2d(x); };
-  EXPECT_EQ(gradient(made({1, 2, 2, 2, 3, 3, 0, kNan}, {2, 1, 2, 2}), pool).to_vector<float>(), (Floats{0, 1, 0, 0, 0, 0, 0, 2}));
+  EXPECT_EQ(gradient(made({1, 2, 2, 2, 3, 3, 0, kNan}, {2, 1, 2, 2}), pool).to_vector<float>(),
+            (Floats{0, 1, 0, 0, 0, 0, 0, 2}));
   EXPECT_EQ(gradient(full({1, 1, 2, 2}, -kInf), pool).to_vector<float>(), (Floats{1, 0, 0, 0}));
-  EXPECT_EQ(gradient(line({1, 5, 2, 7}), [](const Tensor& x) { return max_pool1d(x, {.window = {3}, .stride = {1}}); }).to_vector<float>(),
+  EXPECT_EQ(gradient(line({1, 5, 2, 7}), [](const Tensor& x) { return max_pool1d(x, {.window = {3}, .stride = {1}}); })
+                .to_vector<float>(),
             (Floats{0, 1, 0, 2}));
-  EXPECT_EQ(gradient(line({1, 9, 2}), [](const Tensor& x) { return max_pool1d(x, {.window = {2}, .stride = {1}}); }).to_vector<float>(),
+  EXPECT_EQ(gradient(line({1, 9, 2}), [](const Tensor& x) { return max_pool1d(x, {.window = {2}, .stride = {1}}); })
+                .to_vector<float>(),
             (Floats{0, 3, 0}));
 }
 
 TEST(MaxPool, IndexIsThePlaceInTheWindow) {
   EXPECT_EQ(max_pool2d_index(made({1, 2, 4, 3, 5, 5, 0, 1}, {1, 1, 2, 4})).to_vector<unsigned char>(), (Bytes{2, 0}));
   // Windows {_, a, b} of which the first place is padding.
-  EXPECT_EQ(
-      max_pool2d_index(made({1, 3, 2, 4}, {1, 1, 1, 4}), {.window = {1, 3}, .stride = {2}, .padding = {0, 1}}).to_vector<unsigned char>(),
-      (Bytes{2, 2}));
+  EXPECT_EQ(max_pool2d_index(made({1, 3, 2, 4}, {1, 1, 1, 4}), {.window = {1, 3}, .stride = {2}, .padding = {0, 1}})
+                .to_vector<unsigned char>(),
+            (Bytes{2, 2}));
   EXPECT_EQ(max_pool2d_index(zeros({1, 1, 16, 16}), {.window = {16}}).dtype(), DType::u8);
   const Tensor large = max_pool2d_index(counted({1, 1, 17, 17}), {.window = {17}});
   EXPECT_EQ(large.dtype(), DType::i32);
@@ -100,7 +104,9 @@ TEST(MaxPool, WindowsOfPaddingAloneHaveNoElement) {
 
 TEST(MaxPool, IndexOutsideTheWindowIsAFault) {
   const Tensor index = indices({4}, {1, 1, 1, 1}), dy = ones({1, 1, 1, 1});
-  EXPECT_MENTIONS(message_of<ExecutionError>([&] { max_pool2d_grad_from_index(index, dy, {.size = {2, 2}}); }),
+  EXPECT_MENTIONS(message_of<ExecutionError>([&] {
+                    max_pool2d_grad_from_index(index, dy, {.size = {2, 2}});
+                  }),
                   "[max_pool2d_grad_from_index] index outside the window (4)");
 }
 
@@ -125,7 +131,8 @@ TEST(AvgPool, DividesByWhatItCounts) {
 }
 
 TEST(AvgPool, SpreadsTheGradient) {
-  EXPECT_EQ(gradient(line({0, 0, 0}), [](const Tensor& x) { return avg_pool1d(x, {.window = {2}, .stride = {1}}); }).to_vector<float>(),
+  EXPECT_EQ(gradient(line({0, 0, 0}), [](const Tensor& x) { return avg_pool1d(x, {.window = {2}, .stride = {1}}); })
+                .to_vector<float>(),
             (Floats{0.5f, 1.5f, 1}));
 }
 
@@ -133,11 +140,20 @@ TEST(AvgPool, SpreadsTheGradient) {
 
 TEST(AdaptivePool, WindowsShareThePlane) {
   const Tensor x = made({1, 2, 3, 4, 5}, {1, 1, 1, 5});
-  EXPECT_EQ(adaptive_avg_pool2d(x, {1, 2}).to_vector<float>(), (Floats{2, 4}));        // {1,2,3} {3,4,5}
-  EXPECT_EQ(adaptive_max_pool2d(x, {1, 3}).to_vector<float>(), (Floats{2, 4, 5}));     // {1,2} {2,3,4} {4,5}
+  EXPECT_EQ(adaptive_avg_pool2d(x, {1, 2}).to_vector<float>(), (Floats{2, 4}));     // {1,2,3} {3,4,5}
+  EXPECT_EQ(adaptive_max_pool2d(x, {1, 3}).to_vector<float>(), (Floats{2, 4, 5}));  // {1,2} {2,3,4} {4,5}
   EXPECT_EQ(adaptive_avg_pool2d(x, {2, 5}).to_vector<float>(), (Floats{1, 2, 3, 4, 5, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(gradient(x, [](const Tensor& t) { return adaptive_max_pool2d(t, {1, 3}); }).to_vector<float>(), (Floats{0, 1, 0, 2, 3}));
-  EXPECT_EQ(gradient(x, [](const Tensor& t) { return adaptive_avg_pool2d(t, {1, 2}); }).to_vector<float>(),
+  EXPECT_EQ(gradient(x,
+                     [](const Tensor& t) {
+                       return adaptive_max_pool2d(t, {1, 3});
+                     })
+                .to_vector<float>(),
+            (Floats{0, 1, 0, 2, 3}));
+  EXPECT_EQ(gradient(x,
+                     [](const Tensor& t) {
+                       return adaptive_avg_pool2d(t, {1, 2});
+                     })
+                .to_vector<float>(),
             (Floats{1 / 3.0f, 1 / 3.0f, 1 / 3.0f + 2 / 3.0f, 2 / 3.0f, 2 / 3.0f}));
 }
 
@@ -161,7 +177,10 @@ struct Mistake {
   const char* message;
   void (*program)();
 };
-#define MISTAKE(message, ...) {__builtin_LINE(), message, [] { __VA_ARGS__; }}
+#define MISTAKE(message, ...)                      \
+  {                                                \
+    __builtin_LINE(), message, [] { __VA_ARGS__; } \
+  }
 
 Tensor z(const Shape& shape) { return zeros(shape); }
 
@@ -175,7 +194,8 @@ const Mistake kMistakes[] = {
     MISTAKE("[max_pool2d] the window does not fit into f32[1,1,0,4]", max_pool2d(z({1, 1, 0, 4}))),
     MISTAKE("[max_pool2d] window takes 1 or 2 numbers, got 3", max_pool2d(z({1, 1, 4, 4}), {.window = {1, 1, 1}})),
     MISTAKE("[max_pool2d] window must be at least 1", max_pool2d(z({1, 1, 4, 4}), {.window = {0}})),
-    MISTAKE("[max_pool2d] padding 2 is more than half of the window 3", max_pool2d(z({1, 1, 4, 4}), {.window = {3}, .padding = {2}})),
+    MISTAKE("[max_pool2d] padding 2 is more than half of the window 3",
+            max_pool2d(z({1, 1, 4, 4}), {.window = {3}, .padding = {2}})),
     MISTAKE("[max_pool2d] the window is too large", max_pool2d(z({1, 1, 4, 4}), {.window = {1 << 16}})),
     MISTAKE("[max_pool2d_grad_from_index] the index has type u8[1,1,1,1], not u8[1,1,2,2]",
             max_pool2d_grad_from_index(zeros({1, 1, 1, 1}, DType::u8), z({1, 1, 2, 2}), {.size = {4, 4}})),
@@ -195,7 +215,8 @@ const Mistake kMistakes[] = {
 
 TEST(PoolErrors, NameTheFunctionTheTypesAndTheLine) {
   for (const Mistake& m : kMistakes)
-    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)), m.message + (" (pool_test.cpp:" + std::to_string(m.line) + ")"));
+    EXPECT_EQ(without_folders(message_of<TypeError>(m.program)),
+              m.message + (" (pool_test.cpp:" + std::to_string(m.line) + ")"));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Random ops as an author calls them: ranges, moments, what backward draws again, and every refusal.
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/dropout.h>
 #include <tapedeck/engine/ops/ops.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -58,7 +58,10 @@ TEST(Random, BernoulliHoldsWithItsProbability) {
   const Tensor p = tensor({0, 1, 0, 1});
   EXPECT_EQ(bernoulli(p).to_vector<float>(), (std::vector<float>{0, 1, 0, 1}));
   EXPECT_EQ(bernoulli({3}, 1, DType::f64).dtype(), DType::f64);
-  EXPECT_MENTIONS(message_of<ExecutionError>([] { bernoulli(tensor({0.5, -0.1f})); }), "[bernoulli] not a probability, at element (1)");
+  EXPECT_MENTIONS(message_of<ExecutionError>([] {
+                    bernoulli(tensor({0.5, -0.1f}));
+                  }),
+                  "[bernoulli] not a probability, at element (1)");
   EXPECT_MENTIONS(message_of<ExecutionError>([] { bernoulli(tensor({NAN})); }), "not a probability");
 }
 
@@ -72,7 +75,7 @@ TEST(Random, TruncatedNormalKeepsItsBoundsAndMoments) {
   const Moments tail(trunc_normal({50000}, 0, 1, 6, 7, DType::f64));
   EXPECT_GE(tail.low, 6);
   EXPECT_LE(tail.high, 7);
-  EXPECT_NEAR(tail.mean, 6.158, 0.005);      // the mass lies at the bound
+  EXPECT_NEAR(tail.mean, 6.158, 0.005);  // the mass lies at the bound
 }
 
 TEST(Random, ExponentialAndGumbelHaveTheirMoments) {
@@ -116,8 +119,13 @@ TEST(Random, MultinomialWithoutReplacementDrawsNothingTwice) {
   EXPECT_NEAR(two_first, 1000, 130);
   EXPECT_MENTIONS(message_of<ExecutionError>([&] { multinomial(p, 4); }),
                   "[multinomial] too few classes of nonzero probability for samples without replacement (4)");
-  EXPECT_MENTIONS(message_of<ExecutionError>([] { multinomial(tensor({0, 0}), 1); }), "[multinomial] probabilities add to zero, in row (0)");
-  EXPECT_MENTIONS(message_of<ExecutionError>([] { multinomial(tensor({1, -1}), 1); }),
+  EXPECT_MENTIONS(message_of<ExecutionError>([] {
+                    multinomial(tensor({0, 0}), 1);
+                  }),
+                  "[multinomial] probabilities add to zero, in row (0)");
+  EXPECT_MENTIONS(message_of<ExecutionError>([] {
+                    multinomial(tensor({1, -1}), 1);
+                  }),
                   "[multinomial] probability negative or not finite, of class (1)");
 }
 
@@ -173,7 +181,10 @@ struct Mistake {
   const char* message;
   void (*program)();
 };
-#define MISTAKE(message, ...) {__LINE__, message, [] { __VA_ARGS__; }}
+#define MISTAKE(message, ...)              \
+  {                                        \
+    __LINE__, message, [] { __VA_ARGS__; } \
+  }
 
 const Mistake kMistakes[] = {
     MISTAKE("[randint] no integers in [3, 3)", randint(3, 3, {2})),

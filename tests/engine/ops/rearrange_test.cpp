@@ -1,10 +1,10 @@
 // Flips, rolls, triangles, pads, ranges, and the functions that authors cut and join tensors with.
 #include <tapedeck/tests/engine/messages.h>
 
-#include <tapedeck/engine/ops/create.h>
-#include <tapedeck/engine/ops/rearrange.h>
-#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/create.h>
+#include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/ops/rearrange.h>
 
 #include <numeric>
 
@@ -32,8 +32,16 @@ Arg here(const Tensor& t) { return Arg(t, "a.cpp", 1); }
 TEST(Flip, ReversesAxes) {
   EXPECT_EQ(values(flip(counting({2, 3}), {1})), (Floats{2, 1, 0, 5, 4, 3}));
   EXPECT_EQ(values(flip(counting({2, 3}), {-1, 0})), (Floats{5, 4, 3, 2, 1, 0}));
-  EXPECT_EQ(refusal([] { const Tensor x = counting({2}); flip(here(x), {1}); }), "[flip] axis 1 is outside f32[2] (a.cpp:1)");
-  EXPECT_EQ(refusal([] { const Tensor x = counting({2}); flip(here(x), {0, -1}); }), "[flip] axes must ascend and not repeat (a.cpp:1)");
+  EXPECT_EQ(refusal([] {
+              const Tensor x = counting({2});
+              flip(here(x), {1});
+            }),
+            "[flip] axis 1 is outside f32[2] (a.cpp:1)");
+  EXPECT_EQ(refusal([] {
+              const Tensor x = counting({2});
+              flip(here(x), {0, -1});
+            }),
+            "[flip] axes must ascend and not repeat (a.cpp:1)");
 }
 
 TEST(Roll, WrapsAround) {
@@ -42,7 +50,11 @@ TEST(Roll, WrapsAround) {
   EXPECT_EQ(values(roll(counting({2, 3}), {1, 1}, {0, 1})), (Floats{5, 3, 4, 2, 0, 1}));
   EXPECT_EQ(values(roll(counting({2, 3}), {1})), (Floats{5, 0, 1, 2, 3, 4}));
   EXPECT_EQ(values(roll(counting({3}), {1, 1}, {0, 0})), (Floats{1, 2, 0}));
-  EXPECT_EQ(refusal([] { const Tensor x = counting({2}); roll(here(x), {1, 2}, {0}); }), "[roll] 2 shifts for 1 axes (a.cpp:1)");
+  EXPECT_EQ(refusal([] {
+              const Tensor x = counting({2});
+              roll(here(x), {1, 2}, {0});
+            }),
+            "[roll] 2 shifts for 1 axes (a.cpp:1)");
 }
 
 TEST(Triangle, KeepsOneSideOfADiagonal) {
@@ -52,7 +64,11 @@ TEST(Triangle, KeepsOneSideOfADiagonal) {
   EXPECT_EQ(values(triu(counting({2, 3}), -1)), values(counting({2, 3})));
   EXPECT_EQ(values(tril(counting({1, 2}), INT64_MIN)), (Floats{0, 0}));
   EXPECT_EQ(values(triu(counting({1, 2}), INT64_MAX)), (Floats{0, 0}));
-  EXPECT_EQ(refusal([] { const Tensor x = counting({2}); tril(here(x)); }), "[tril] needs at least two dimensions, got f32[2] (a.cpp:1)");
+  EXPECT_EQ(refusal([] {
+              const Tensor x = counting({2});
+              tril(here(x));
+            }),
+            "[tril] needs at least two dimensions, got f32[2] (a.cpp:1)");
 }
 
 TEST(Pad, ModesOfOneRow) {
@@ -85,12 +101,16 @@ TEST(Pad, GradientCountsThePlacesThatShowAnElement) {
 
 TEST(Pad, RefusesWhatAModeCannotGive) {
   const Tensor x = counting({3}), nothing = counting({0});
-  EXPECT_EQ(refusal([&] { pad(here(x), {3}, {0}, "reflect"); }), "[pad_mode] 3 elements give no reflect padding of 3 (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { pad(here(x), {0}, {4}, "circular"); }), "[pad_mode] 3 elements give no circular padding of 4 (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { pad(here(nothing), {1}, {0}, "replicate"); }), "[pad_mode] 0 elements give no replicate padding of 1 (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { pad(here(x), {3}, {0}, "reflect"); }),
+            "[pad_mode] 3 elements give no reflect padding of 3 (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { pad(here(x), {0}, {4}, "circular"); }),
+            "[pad_mode] 3 elements give no circular padding of 4 (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { pad(here(nothing), {1}, {0}, "replicate"); }),
+            "[pad_mode] 0 elements give no replicate padding of 1 (a.cpp:1)");
   EXPECT_EQ(refusal([&] { pad(here(x), {1}, {0}, "mirror"); }),
             "[pad_mode] mode must be reflect, replicate or circular, not 'mirror' (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { pad(here(x), {-1}, {0}, "reflect"); }), "[pad_mode] padding must not be negative or absurdly large (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { pad(here(x), {-1}, {0}, "reflect"); }),
+            "[pad_mode] padding must not be negative or absurdly large (a.cpp:1)");
 }
 
 TEST(Tile, RepeatsTheWhole) {
@@ -100,7 +120,11 @@ TEST(Tile, RepeatsTheWhole) {
   EXPECT_EQ(tile(counting({2, 3}), {0, 2}).shape(), (Shape{0, 6}));
   EXPECT_EQ(values(repeat_interleave(counting({3}), 2, 0)), (Floats{0, 0, 1, 1, 2, 2}));
   EXPECT_EQ(values(repeat_interleave(counting({2, 2}), 2, 0)), (Floats{0, 1, 0, 1, 2, 3, 2, 3}));
-  EXPECT_EQ(refusal([] { const Tensor x = counting({2}); tile(here(x), {-1}); }), "[tile] cannot repeat -1 times (a.cpp:1)");
+  EXPECT_EQ(refusal([] {
+              const Tensor x = counting({2});
+              tile(here(x), {-1});
+            }),
+            "[tile] cannot repeat -1 times (a.cpp:1)");
   Tensor x = counting({2});
   x.requires_grad(true);
   backward(sum(mul(tile(x, {2}), tensor({1, 2, 3, 4}))));
@@ -120,10 +144,14 @@ TEST(Split, PartsAreViewsInOrder) {
   EXPECT_EQ(chunk(x, 2, 0)[0].shape(), (Shape{3, 2}));
   EXPECT_EQ(chunk(x, 9, 1).size(), 2u);
   EXPECT_EQ(values(unbind(x, 1)[1]), (Floats{1, 3, 5, 7, 9}));
-  EXPECT_EQ(refusal([&] { split(here(x), std::vector<std::int64_t>{1, 5}, 0); }),
-      "[split] the parts do not make up axis 0 of f32[5,2] (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { split(here(x), std::vector<std::int64_t>{1, 3}, 0); }),
-      "[split] the parts do not make up axis 0 of f32[5,2] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] {
+              split(here(x), std::vector<std::int64_t>{1, 5}, 0);
+            }),
+            "[split] the parts do not make up axis 0 of f32[5,2] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] {
+              split(here(x), std::vector<std::int64_t>{1, 3}, 0);
+            }),
+            "[split] the parts do not make up axis 0 of f32[5,2] (a.cpp:1)");
   EXPECT_EQ(refusal([&] { split(here(x), 0); }), "[split] parts cannot have the size 0 (a.cpp:1)");
   EXPECT_EQ(refusal([&] { chunk(here(x), 0); }), "[chunk] cannot make 0 chunks (a.cpp:1)");
 }
@@ -135,15 +163,18 @@ TEST(Select, OneSliceWithoutItsAxis) {
   EXPECT_EQ(values(narrow(x, 1, 1, 2)), (Floats{1, 2, 4, 5}));
   EXPECT_EQ(values(narrow(x, 1, -2, 1)), (Floats{1, 4}));
   EXPECT_EQ(refusal([&] { select(here(x), 0, 2); }), "[select] index 2 is outside axis 0 of f32[2,3] (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { narrow(here(x), 1, 2, 2); }), "[narrow] 2 elements from 2 on are outside axis 1 of f32[2,3] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { narrow(here(x), 1, 2, 2); }),
+            "[narrow] 2 elements from 2 on are outside axis 1 of f32[2,3] (a.cpp:1)");
 }
 
 TEST(Stack, AddsAnAxis) {
   EXPECT_EQ(values(stack({tensor({1, 2}), tensor({3, 4})})), (Floats{1, 2, 3, 4}));
   EXPECT_EQ(values(stack({tensor({1, 2}), tensor({3, 4})}, -1)), (Floats{1, 3, 2, 4}));
   EXPECT_EQ(refusal([] { stack({}, 0, {"a.cpp", 1}); }), "[stack] needs at least one tensor (a.cpp:1)");
-  EXPECT_EQ(refusal([] { stack({tensor({1}), tensor({1, 2})}, 0, {"a.cpp", 1}); }),
-      "[stack] operands differ in type: f32[1] and f32[2] (a.cpp:1)");
+  EXPECT_EQ(refusal([] {
+              stack({tensor({1}), tensor({1, 2})}, 0, {"a.cpp", 1});
+            }),
+            "[stack] operands differ in type: f32[1] and f32[2] (a.cpp:1)");
 }
 
 TEST(Shapes, ViewsUnderOtherShapes) {
@@ -185,9 +216,9 @@ TEST(PixelShuffle, DealsChannelsOutAsPixels) {
   EXPECT_TRUE(bit_equal(pixel_unshuffle(pixel_shuffle(x, 2), 2), x));
   EXPECT_EQ(values(channel_shuffle(counting({1, 6}), 2)), (Floats{0, 3, 1, 4, 2, 5}));
   EXPECT_EQ(refusal([&] { pixel_shuffle(here(x), 3); }),
-      "[pixel_shuffle] the channels of f32[2,8,3,2] do not come in squares of 3 (a.cpp:1)");
+            "[pixel_shuffle] the channels of f32[2,8,3,2] do not come in squares of 3 (a.cpp:1)");
   EXPECT_EQ(refusal([&] { channel_shuffle(here(x), 3); }),
-      "[channel_shuffle] the channels of f32[2,8,3,2] do not make 3 equal groups (a.cpp:1)");
+            "[channel_shuffle] the channels of f32[2,8,3,2] do not make 3 equal groups (a.cpp:1)");
 }
 
 TEST(Arange, WholeNumbersAndFractions) {
@@ -197,8 +228,10 @@ TEST(Arange, WholeNumbersAndFractions) {
   EXPECT_EQ(values(arange(0.0, 1.0, 0.25)), (Floats{0, 0.25f, 0.5f, 0.75f}));
   EXPECT_EQ(arange(3, DType::u8).dtype(), DType::u8);
   EXPECT_EQ(refusal([] { arange(0, 1, 0, DType::i64, {"a.cpp", 1}); }), "[arange] step must not be 0 (a.cpp:1)");
-  EXPECT_EQ(refusal([] { arange(0, 1, 0.5, DType::i32, {"a.cpp", 1}); }),
-      "[arange] start 0 and step 0.5 are not whole numbers, as i32 needs (a.cpp:1)");
+  EXPECT_EQ(refusal([] {
+              arange(0, 1, 0.5, DType::i32, {"a.cpp", 1});
+            }),
+            "[arange] start 0 and step 0.5 are not whole numbers, as i32 needs (a.cpp:1)");
   EXPECT_EQ(refusal([] { arange(300, DType::u8, {"a.cpp", 1}); }), "[arange] 300 is outside the range of u8 (a.cpp:1)");
 }
 

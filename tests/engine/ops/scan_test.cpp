@@ -1,7 +1,7 @@
 // Scans, as authors call them.
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/scan.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <tapedeck/tests/engine/messages.h>
 

@@ -1,7 +1,7 @@
 // Sorting, as authors call it: order, ties, NaN, and gradients that follow the elements.
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/sort.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -42,7 +42,8 @@ TEST(Sort, NaNIsTheLargestNumber) {
 TEST(Sort, ExtremeIntegersOfEveryWidth) {
   const std::int64_t wide[] = {0, std::numeric_limits<std::int64_t>::max(), -1, std::numeric_limits<std::int64_t>::min(), 1};
   EXPECT_EQ(places(argsort(from_bytes({DType::i64, {5}}, wide))), (Places{3, 2, 0, 4, 1}));
-  const std::vector<std::int32_t> narrow{0, std::numeric_limits<std::int32_t>::max(), -1, std::numeric_limits<std::int32_t>::min(), 1};
+  const std::vector<std::int32_t> narrow{0, std::numeric_limits<std::int32_t>::max(), -1,
+                                         std::numeric_limits<std::int32_t>::min(), 1};
   EXPECT_EQ(places(argsort(from_vector(narrow, {5}))), (Places{3, 2, 0, 4, 1}));
   const unsigned char bytes[] = {200, 0, 255, 100};
   EXPECT_EQ(places(argsort(from_bytes({DType::u8, {4}}, bytes))), (Places{1, 3, 0, 2}));
@@ -120,7 +121,8 @@ TEST(Sort, MistakesAreRefused) {
   says([&] { kthvalue(x, 0); }, "[kthvalue] k counts from 1, got 0");
   says([&] { searchsorted(scalar(1), x); }, "[searchsorted] the sorted operand needs at least one dimension");
   says([&] { searchsorted(x, zeros({2, 5})); }, "[searchsorted] values f32[2,5] do not fit rows f32[3,5]");
-  says([&] { searchsorted(zeros({2}, DType::boolean), zeros({2}, DType::boolean)); }, "[searchsorted] needs numbers, got bool[2]");
+  says([&] { searchsorted(zeros({2}, DType::boolean), zeros({2}, DType::boolean)); },
+       "[searchsorted] needs numbers, got bool[2]");
 }
 
 }  // namespace

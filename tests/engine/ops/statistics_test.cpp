@@ -1,7 +1,7 @@
 // Statistics over axes, as authors call them: values known from the definitions, corner cases, and every message.
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/statistics.h>
-#include <tapedeck/engine/eager/tape.h>
 
 #include <tapedeck/tests/engine/messages.h>
 
@@ -67,9 +67,7 @@ TEST(Statistics, VarianceDividesByCountLessCorrection) {
   EXPECT_EQ(var(tensor({7}), {}, false, 0).item(), 0);
 }
 
-TEST(Statistics, VarianceOfNumbersFarFromZero) {
-  EXPECT_EQ(var(tensor({16777216, 16777218, 16777220})).item(), 4);
-}
+TEST(Statistics, VarianceOfNumbersFarFromZero) { EXPECT_EQ(var(tensor({16777216, 16777218, 16777220})).item(), 4); }
 
 TEST(Statistics, GradientOfTheDeviationOfEqualNumbersIsZero) {
   Tensor x = tensor({3, 3, 3});

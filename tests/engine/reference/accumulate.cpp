@@ -7,10 +7,10 @@ namespace {
 using Args = const std::vector<double>&;
 
 const AddReference add_n_reference("add_n", elementwise([](Args x) {
-  double sum = 0;
-  for (double v : x) sum += v;
-  return sum;
-}));
+                                     double sum = 0;
+                                     for (double v : x) sum += v;
+                                     return sum;
+                                   }));
 
 const AddReference addcmul_reference("addcmul", elementwise([](Args x) { return x[0] + x[1] * x[2]; }));
 

@@ -44,16 +44,17 @@ const AddReference scatter_add("scatter_add", [](const Example& e, const std::ve
   return std::vector<Array>{y};
 });
 
-const AddReference index_select("index_select", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
-  const auto axis = static_cast<std::size_t>(attributes_of<AxisAttrs>(e).axis);
-  Array y = blank(out[0]);
-  for (std::size_t i = 0; i < y.v.size(); ++i) {
-    At at = coordinates(static_cast<std::int64_t>(i), out[0].shape);
-    at[axis] = wrapped(x[1].v[at[axis]], x[0].type.shape[static_cast<int>(axis)]);
-    y.v[i] = element(x[0], at);
-  }
-  return std::vector<Array>{y};
-});
+const AddReference index_select("index_select",
+                                [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+                                  const auto axis = static_cast<std::size_t>(attributes_of<AxisAttrs>(e).axis);
+                                  Array y = blank(out[0]);
+                                  for (std::size_t i = 0; i < y.v.size(); ++i) {
+                                    At at = coordinates(static_cast<std::int64_t>(i), out[0].shape);
+                                    at[axis] = wrapped(x[1].v[at[axis]], x[0].type.shape[static_cast<int>(axis)]);
+                                    y.v[i] = element(x[0], at);
+                                  }
+                                  return std::vector<Array>{y};
+                                });
 
 const AddReference index_add("index_add", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>&) {
   const auto axis = static_cast<std::size_t>(attributes_of<AxisAttrs>(e).axis);
@@ -76,7 +77,8 @@ const AddReference embedding("embedding", [](const Example&, const std::vector<A
   return std::vector<Array>{y};
 });
 
-const AddReference embedding_grad("embedding_grad", [](const Example&, const std::vector<Array>& x, const std::vector<Type>& out) {
+const AddReference embedding_grad("embedding_grad", [](const Example&, const std::vector<Array>& x,
+                                                       const std::vector<Type>& out) {
   Array y = blank(out[0]);
   const std::int64_t d = out[0].shape[1];
   for (std::size_t i = 0; i < x[1].v.size(); ++i) {
@@ -128,12 +130,13 @@ const AddReference nonzero("nonzero", [](const Example&, const std::vector<Array
   return std::vector<Array>{y};
 });
 
-const AddReference masked_select("masked_select", [](const Example&, const std::vector<Array>& x, const std::vector<Type>& out) {
-  Array y{out[0], {}};
-  for (std::size_t i = 0; i < x[0].v.size(); ++i)
-    if (x[1].v[i] != 0) y.v.push_back(x[0].v[i]);
-  return std::vector<Array>{y};
-});
+const AddReference masked_select("masked_select",
+                                 [](const Example&, const std::vector<Array>& x, const std::vector<Type>& out) {
+                                   Array y{out[0], {}};
+                                   for (std::size_t i = 0; i < x[0].v.size(); ++i)
+                                     if (x[1].v[i] != 0) y.v.push_back(x[0].v[i]);
+                                   return std::vector<Array>{y};
+                                 });
 
 const AddReference masked_scatter("masked_scatter", [](const Example&, const std::vector<Array>& x, const std::vector<Type>&) {
   Array y = x[0];

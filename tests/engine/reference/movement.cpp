@@ -49,7 +49,8 @@ const AddReference transpose_("transpose", [](const Example& e, const Arrays& x,
 
 const AddReference broadcast_to_("broadcast_to", [](const Example&, const Arrays& x, const Types& out) {
   Array y = blank(out[0]);
-  for (std::size_t i = 0; i < y.v.size(); ++i) y.v[i] = broadcast_at(x[0], coordinates(static_cast<std::int64_t>(i), out[0].shape));
+  for (std::size_t i = 0; i < y.v.size(); ++i)
+    y.v[i] = broadcast_at(x[0], coordinates(static_cast<std::int64_t>(i), out[0].shape));
   return Arrays{y};
 });
 

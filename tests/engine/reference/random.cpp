@@ -60,17 +60,18 @@ double truncated_quantile(double share, double low, double high) {
   return from;
 }
 
-const AddReference kTruncNormal("trunc_normal", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
-  const auto& a = attributes_of<TruncNormalAttrs>(e);
-  const RandomStream stream = stream_of(x[0], a.path);
-  Array y = blank(out[0]);
-  const double low = (a.low - a.mean) / a.deviation, high = (a.high - a.mean) / a.deviation;
-  for (std::size_t i = 0; i < y.v.size(); ++i) {
-    const double u = fraction(stream, i, a.dtype);
-    y.v[i] = a.mean + a.deviation * truncated_quantile(low > 0 ? 1 - u : u, low, high);
-  }
-  return std::vector<Array>{y};
-});
+const AddReference kTruncNormal("trunc_normal",
+                                [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+                                  const auto& a = attributes_of<TruncNormalAttrs>(e);
+                                  const RandomStream stream = stream_of(x[0], a.path);
+                                  Array y = blank(out[0]);
+                                  const double low = (a.low - a.mean) / a.deviation, high = (a.high - a.mean) / a.deviation;
+                                  for (std::size_t i = 0; i < y.v.size(); ++i) {
+                                    const double u = fraction(stream, i, a.dtype);
+                                    y.v[i] = a.mean + a.deviation * truncated_quantile(low > 0 ? 1 - u : u, low, high);
+                                  }
+                                  return std::vector<Array>{y};
+                                });
 
 const AddReference kRandint("randint", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
   const auto& a = attributes_of<RandintAttrs>(e);
@@ -88,7 +89,8 @@ const AddReference kRandperm("randperm", [](const Example& e, const std::vector<
   const RandomStream stream = stream_of(x[0], a.path);
   Array y{out[0], {}};
   for (std::size_t i = 0; i < static_cast<std::size_t>(a.n); ++i) {
-    const auto place = static_cast<std::size_t>(static_cast<long double>(bits64(stream, i)) * 0x1p-64L * static_cast<long double>(i + 1));
+    const auto place =
+        static_cast<std::size_t>(static_cast<long double>(bits64(stream, i)) * 0x1p-64L * static_cast<long double>(i + 1));
     y.v.push_back(static_cast<double>(i));
     std::swap(y.v[place], y.v.back());
   }
@@ -106,7 +108,8 @@ const AddReference kBernoulli("bernoulli", [](const Example& e, const std::vecto
 const AddReference kMultinomial("multinomial", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
   const auto& a = attributes_of<MultinomialAttrs>(e);
   const RandomStream stream = stream_of(x[1], a.path);
-  const auto classes = static_cast<std::size_t>(x[0].type.shape[x[0].type.shape.rank - 1]), n = static_cast<std::size_t>(a.samples);
+  const auto classes = static_cast<std::size_t>(x[0].type.shape[x[0].type.shape.rank - 1]),
+             n = static_cast<std::size_t>(a.samples);
   Array y{out[0], {}};
   for (std::size_t row = 0; row < x[0].v.size() / classes; ++row) {
     const double* p = x[0].v.data() + row * classes;
@@ -118,7 +121,8 @@ const AddReference kMultinomial("multinomial", [](const Example& e, const std::v
     std::sort(arrivals.begin(), arrivals.end());
     for (std::size_t i = 0; i < n; ++i) {
       std::size_t k = 0;
-      for (double left = fraction(stream, row * n + i, DType::f64) * total - p[0]; left >= 0; left -= p[++k]) {}
+      for (double left = fraction(stream, row * n + i, DType::f64) * total - p[0]; left >= 0; left -= p[++k]) {
+      }
       y.v.push_back(a.replacement ? static_cast<double>(k) : arrivals[i].second);
     }
   }
@@ -139,10 +143,10 @@ Reference dropping(double (*value)(double x, double p, bool kept)) {
 const AddReference kDropout("dropout", dropping([](double x, double p, bool kept) { return kept ? x / (1 - p) : 0; }));
 
 const AddReference kAlphaDropout("alpha_dropout", dropping([](double x, double p, bool kept) {
-  const double floor = -1.0507009873554805 * 1.6732632423543772;
-  const double scale = 1 / std::sqrt((1 - p) * (1 + p * floor * floor));
-  return scale * ((kept ? x : floor) - floor * p);
-}));
+                                   const double floor = -1.0507009873554805 * 1.6732632423543772;
+                                   const double scale = 1 / std::sqrt((1 - p) * (1 + p * floor * floor));
+                                   return scale * ((kept ? x : floor) - floor * p);
+                                 }));
 
 const AddReference kNext("rng_next", [](const Example&, const std::vector<Array>& x, const std::vector<Type>& out) {
   return std::vector<Array>{{out[0], {x[0].v[0], x[0].v[1] + 1}}};
@@ -151,12 +155,13 @@ const AddReference kNext("rng_next", [](const Example&, const std::vector<Array>
 const AddReference kFoldIn("fold_in", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
   const RandomStream stream = stream_of(x[0], attributes_of<FoldInAttrs>(e).path);
   const auto i = static_cast<std::size_t>(x[1].v[0]);
-  const double seed = static_cast<double>(word(stream, 4 * i)) + static_cast<double>(word(stream, 4 * i + 1) % (1u << 21)) * 0x1p32;
+  const double seed =
+      static_cast<double>(word(stream, 4 * i)) + static_cast<double>(word(stream, 4 * i + 1) % (1u << 21)) * 0x1p32;
   return std::vector<Array>{{out[0], {seed, x[0].v[1]}}};
 });
 
 const AddReference kCount("count_next", [](const Example&, const std::vector<Array>& x, const std::vector<Type>&) {
-  const bool counts = x.size() < 2 || x[1].v[0] != 0;   // an operand says whether the step is taken
+  const bool counts = x.size() < 2 || x[1].v[0] != 0;  // an operand says whether the step is taken
   return std::vector<Array>{{x[0].type, {x[0].v[0] + (counts ? 1 : 0)}}};
 });
 

@@ -41,22 +41,28 @@ const AddReference triu_("triu", triangle(false));
 
 const AddReference pad_constant_("pad_constant", [](const Example& e, const Arrays& x, const Types& out) {
   const auto a = attributes_of<PadConstantAttrs>(e);
-  return Arrays{gather(x[0], out[0], [&](At here) {
-    for (std::size_t d = 0; d < here.size(); ++d) {
-      here[d] -= a.before[static_cast<int>(d)];
-      if (here[d] < 0 || here[d] >= x[0].type.shape[static_cast<int>(d)]) return At{};
-    }
-    return here;
-  }, a.value)};
+  return Arrays{gather(
+      x[0], out[0],
+      [&](At here) {
+        for (std::size_t d = 0; d < here.size(); ++d) {
+          here[d] -= a.before[static_cast<int>(d)];
+          if (here[d] < 0 || here[d] >= x[0].type.shape[static_cast<int>(d)]) return At{};
+        }
+        return here;
+      },
+      a.value)};
 });
 
 // From a place in the padded shape to the place in `inner` that it shows.
 At shown(const PadModeAttrs& a, const Shape& inner, At here) {
   for (std::size_t d = 0; d < here.size(); ++d) {
     const std::int64_t n = inner[static_cast<int>(d)], i = here[d] - a.before[static_cast<int>(d)];
-    if (a.mode == Name("reflect")) here[d] = i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
-    else if (a.mode == Name("replicate")) here[d] = std::clamp<std::int64_t>(i, 0, n - 1);
-    else here[d] = (i + n) % n;
+    if (a.mode == Name("reflect"))
+      here[d] = i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
+    else if (a.mode == Name("replicate"))
+      here[d] = std::clamp<std::int64_t>(i, 0, n - 1);
+    else
+      here[d] = (i + n) % n;
   }
   return here;
 }

@@ -1,4 +1,5 @@
-// References of the reductions: every element of the operand is visited in row-major order and folded into its place in the result.
+// References of the reductions: every element of the operand is visited in row-major order and folded into its place in the
+// result.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <algorithm>
@@ -13,8 +14,10 @@ bool listed(const Ints& axes, int d) { return std::find(axes.begin(), axes.end()
 std::int64_t place(const std::vector<std::int64_t>& at, const ReduceAttrs& a, const Shape& out) {
   std::vector<std::int64_t> kept;
   for (int d = 0; d < static_cast<int>(at.size()); ++d) {
-    if (!listed(a.axes, d)) kept.push_back(at[d]);
-    else if (a.keepdims) kept.push_back(0);
+    if (!listed(a.axes, d))
+      kept.push_back(at[d]);
+    else if (a.keepdims)
+      kept.push_back(0);
   }
   return index_of(kept, out);
 }

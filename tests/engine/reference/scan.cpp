@@ -30,15 +30,15 @@ Reference scan(const std::function<double(const Line&)>& f) {
 }
 
 const AddReference cumsum("cumsum", scan([](const Line& v) {
-  double total = 0;
-  for (double x : v) total += x;
-  return total;
-}));
+                            double total = 0;
+                            for (double x : v) total += x;
+                            return total;
+                          }));
 const AddReference cumprod("cumprod", scan([](const Line& v) {
-  double total = 1;
-  for (double x : v) total *= x;
-  return total;
-}));
+                             double total = 1;
+                             for (double x : v) total *= x;
+                             return total;
+                           }));
 
 const AddReference logcumsumexp("logcumsumexp", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>&) {
   const auto& a = attributes_of<LinearScanAttrs>(e);

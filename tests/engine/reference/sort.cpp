@@ -50,20 +50,22 @@ const AddReference topk("topk", [](const Example& e, const std::vector<Array>& x
   return std::vector<Array>{values, indices};
 });
 
-const AddReference searchsorted("searchsorted", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
-  const bool right = attributes_of<SearchAttrs>(e).right;
-  Array y = blank(out[0]);
-  const auto n = static_cast<std::size_t>(x[0].type.shape[x[0].type.shape.rank - 1]);
-  for (std::size_t i = 0; i < y.v.size(); ++i) {
-    std::size_t row = 0;
-    if (x[0].type.shape.rank > 1) row = i / static_cast<std::size_t>(out[0].shape[out[0].shape.rank - 1]);
-    for (std::size_t k = 0; k < n; ++k) {
-      const double element = x[0].v[row * n + k];
-      y.v[i] += right ? element <= x[1].v[i] : element < x[1].v[i];
-    }
-  }
-  return std::vector<Array>{y};
-});
+const AddReference searchsorted("searchsorted",
+                                [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+                                  const bool right = attributes_of<SearchAttrs>(e).right;
+                                  Array y = blank(out[0]);
+                                  const auto n = static_cast<std::size_t>(x[0].type.shape[x[0].type.shape.rank - 1]);
+                                  for (std::size_t i = 0; i < y.v.size(); ++i) {
+                                    std::size_t row = 0;
+                                    if (x[0].type.shape.rank > 1)
+                                      row = i / static_cast<std::size_t>(out[0].shape[out[0].shape.rank - 1]);
+                                    for (std::size_t k = 0; k < n; ++k) {
+                                      const double element = x[0].v[row * n + k];
+                                      y.v[i] += right ? element <= x[1].v[i] : element < x[1].v[i];
+                                    }
+                                  }
+                                  return std::vector<Array>{y};
+                                });
 
 }  // namespace
 }  // namespace tapedeck::testing

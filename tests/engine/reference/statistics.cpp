@@ -66,8 +66,9 @@ double p_norm(const std::vector<double>& v, double p) {
 
 const AddReference prod("prod", statistic(product));
 const AddReference any("any", statistic([](const std::vector<double>& v) { return count(v) > 0 ? 1.0 : 0.0; }));
-const AddReference all("all",
-                       statistic([](const std::vector<double>& v) { return count(v) == static_cast<double>(v.size()) ? 1.0 : 0.0; }));
+const AddReference all("all", statistic([](const std::vector<double>& v) {
+                         return count(v) == static_cast<double>(v.size()) ? 1.0 : 0.0;
+                       }));
 const AddReference count_nonzero("count_nonzero", statistic(count));
 const AddReference logsumexp("logsumexp", statistic(log_sum_exp));
 

@@ -1,6 +1,6 @@
 // The parser of the examples in op blocks.
-#include <tapedeck/engine/text/example.h>
 #include <tapedeck/engine/ops/ops.h>
+#include <tapedeck/engine/text/example.h>
 
 #include <tapedeck/tests/engine/messages.h>
 

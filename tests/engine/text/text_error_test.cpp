@@ -63,7 +63,8 @@ TEST(TextError, types) {
       {"graph g(%x: f32) { return }", "1:16: error: expected '[' after a dtype, got ')'"},
       {"graph g(%x: f32[-1]) { return }", "1:17: error: a size cannot be negative: -1"},
       {"graph g(%x: f32[n]) { return }", "1:17: error: expected an integer: size n"},
-      {"graph g(%x: f32[99999999999999999999]) { return }", "1:17: error: the number is out of range: size 99999999999999999999"},
+      {"graph g(%x: f32[99999999999999999999]) { return }",
+       "1:17: error: the number is out of range: size 99999999999999999999"},
       {"graph g(%x: f32[1,1,1,1,1,1,1,1,1]) { return }", "1:33: error: a type has at most 8 dimensions"},
       {"graph g(%x: f32[70368744177664]) { return }",
        "1:13: error: the type f32[70368744177664] is too large (more than 2^46 bytes)"},
@@ -72,7 +73,8 @@ TEST(TextError, types) {
   });
   std::string many = "graph g(";
   for (int i = 0; i < (1 << 14) + 1; ++i) many += (i ? ",%x" : "%x") + std::to_string(i) + ": u8[70368744177664]\n";
-  EXPECT_EQ(message_of(many + ") { return }"), "t.graph:16385:11: error: the values up to here together hold more than 2^60 bytes");
+  EXPECT_EQ(message_of(many + ") { return }"),
+            "t.graph:16385:11: error: the values up to here together hold more than 2^60 bytes");
 }
 
 TEST(TextError, nodes) {
@@ -91,7 +93,8 @@ TEST(TextError, nodes) {
       {"graph g(%x: f32[]) { %y: f32[] = relu(%y) return }", "1:39: error: undefined value %y"},
       {"graph g(%x: f32[]) {\n%x: f32[] = relu(%x) return }", "2:1: error: %x is already defined, on line 1"},
       {"graph g() { %a: f32[], %a: f32[] = opaque() return }", "1:24: error: %a is already defined, on line 1"},
-      {"graph g(%x: f32[]) { %1: f32[] = relu(%x) %1: f32[] = relu(%x) return }", "1:43: error: %1 is already defined, on line 1"},
+      {"graph g(%x: f32[]) { %1: f32[] = relu(%x) %1: f32[] = relu(%x) return }",
+       "1:43: error: %1 is already defined, on line 1"},
       {"graph g(%x: f32[2]) { %y: f32[3] = relu(%x) return }", "1:27: error: [relu] gives f32[2], but f32[3] is declared"},
       {"graph g(%x: f32[2]) { relu(%x) return }", "1:23: error: [relu] gives 1 result, but 0 are declared"},
       {"graph g(%x: f32[2]) { %a: f32[2], %b: f32[2] = relu(%x) return }",
@@ -99,7 +102,8 @@ TEST(TextError, nodes) {
       {"graph g(%x: f32[2]) { %y: f32[2] = relu(%x, %x) return }", "1:36: error: [relu] takes 1 operand, got 2"},
       {"graph g(%x: f32[2], %y: f64[2]) {\n %z: f32[2] = add(%x, %y) return }",
        "2:15: error: [add] operands differ in dtype: f32[2] and f64[2]"},
-      {"graph g(%x: f32[2]) { %y: f32[2] relu(%x) return }", "1:34: error: expected '=' after the results of a node, got 'relu'"},
+      {"graph g(%x: f32[2]) { %y: f32[2] relu(%x) return }",
+       "1:34: error: expected '=' after the results of a node, got 'relu'"},
       {"graph g(%x: f32[2]) { %y: f32[2] = %x return }", "1:36: error: expected the name of an op, got %x"},
       {"graph g(%x: f32[2]) { %y: f32[2] = relu(x) return }", "1:41: error: expected a value such as %x, got 'x'"},
       {"graph g(%x: f32[2]) { %y: f32[2] = relu(%x return }", "1:44: error: expected ')' after the operands, got 'return'"},
@@ -147,7 +151,8 @@ TEST(TextError, constants) {
       {"graph g() { %c: u8[] = constant() {value=[256]} return }", "1:43: error: the number is out of range of u8: 256"},
       {"graph g() { %c: f32[] = constant() {value=[1e39]} return }", "1:44: error: the number is out of range of f32: 1e39"},
       {"graph g() { %c: bool[] = constant() {value=[1]} return }", "1:45: error: expected true or false of bool: 1"},
-      {"graph g() { %c: f32[] = constant() {value=[1], tensor=\"a\"} return }", "1:48: error: the attribute 'value' is given twice"},
+      {"graph g() { %c: f32[] = constant() {value=[1], tensor=\"a\"} return }",
+       "1:48: error: the attribute 'value' is given twice"},
       {"graph g() { %c: f32[] = constant() {tensor=a} return }", "1:44: error: expected a tensor's name in quotes, got 'a'"},
       {"graph g() { %c: f32[] = constant() {tensor=\"\"} return }", "1:44: error: a tensor's name is empty"},
       {"graph g() { %c: f32[] = constant() {abstract=false} return }", "1:46: error: expected abstract=true"},

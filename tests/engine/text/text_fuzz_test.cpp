@@ -1,5 +1,5 @@
-// Random graphs that use every corner of the representation must round-trip through the text, and no mangled text may do worse than a
-// ParseError. Seeds are fixed, and printed where a case fails.
+// Random graphs that use every corner of the representation must round-trip through the text, and no mangled text may do worse
+// than a ParseError. Seeds are fixed, and printed where a case fails.
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -43,8 +43,9 @@ class RandomGraph {
   ValueId any_value() { return pick(graph_.value_count()); }
 
   std::string odd_name() {
-    static const char* const names[] = {"12", "0", "_", "a.b", "update", "return", "a b", "q\"uote", "back\\slash", "new\nline", "naïve",
-                                        "\x01\x7f", "\xff\xfe", "f32", "true", "1e", "1e5", "-1", "%", "state", "x=y", "[", "//"};
+    static const char* const names[] = {
+        "12",       "0",   "_",    "a.b", "update", "return", "a b", "q\"uote", "back\\slash", "new\nline", "naïve", "\x01\x7f",
+        "\xff\xfe", "f32", "true", "1e",  "1e5",    "-1",     "%",   "state",   "x=y",         "[",         "//"};
     return names[pick(static_cast<int>(std::size(names)))];
   }
 
@@ -86,11 +87,16 @@ class RandomGraph {
 
   void add_node() {
     switch (graph_.value_count() == 0 ? pick(3) : pick(7)) {
-      case 0: return add_constant();
-      case 1: return add_opaque();
-      case 2: return add_full();
-      case 3: return add_transpose();
-      case 4: return add_cast();
+      case 0:
+        return add_constant();
+      case 1:
+        return add_opaque();
+      case 2:
+        return add_full();
+      case 3:
+        return add_transpose();
+      case 4:
+        return add_cast();
       default: {
         const ValueId x = any_value();
         return append("stop_gradient", {x}, nullptr, {graph_.values[x].type});
@@ -100,7 +106,8 @@ class RandomGraph {
 
   double real() {
     static const double special[] = {0.0, -0.0, 1.0, 2.5, 1e-5, 1e300, -1e300, 5e-324, 0.1, 1.0 / 3, 1e16, 123456789.0};
-    return chance(2) ? special[pick(static_cast<int>(std::size(special)))] : std::ldexp(static_cast<double>(random_()), pick(200) - 100);
+    return chance(2) ? special[pick(static_cast<int>(std::size(special)))]
+                     : std::ldexp(static_cast<double>(random_()), pick(200) - 100);
   }
 
   void add_full() {
@@ -151,7 +158,8 @@ class RandomGraph {
     if (!chance(4)) {
       const auto n = static_cast<std::size_t>(literal.type.bytes());
       auto* data = static_cast<unsigned char*>(std::malloc(n + 1));
-      for (std::size_t i = 0; i < n; ++i) data[i] = static_cast<unsigned char>(literal.type.dtype == DType::boolean ? pick(2) : pick(256));
+      for (std::size_t i = 0; i < n; ++i)
+        data[i] = static_cast<unsigned char>(literal.type.dtype == DType::boolean ? pick(2) : pick(256));
       literal.data = std::shared_ptr<const void>(data, [](void* p) { std::free(p); });
     } else if (chance(2)) {
       literal.tensor = Name(odd_name());
@@ -200,7 +208,8 @@ bool same_literal_text(const Literal* a, const Literal* b) {
   return std::memcmp(a->data.get(), b->data.get(), static_cast<std::size_t>(a->type.bytes())) == 0;
 }
 
-// The oracle: where two graphs differ, in words; empty if they are equal. Names of results that nobody reads do not count: the text shows none.
+// The oracle: where two graphs differ, in words; empty if they are equal. Names of results that nobody reads do not count: the
+// text shows none.
 std::string difference(const Graph& a, const Graph& b) {
   if (a.name != b.name) return "name";
   if (a.n_inputs != b.n_inputs || a.n_state != b.n_state) return "number of inputs or state values";
@@ -209,15 +218,16 @@ std::string difference(const Graph& a, const Graph& b) {
   for (ValueId v = 0; v < a.value_count(); ++v) {
     const Value &x = a.values[v], &y = b.values[v];
     const bool named = x.node == kNone || read[v];
-    if (x.type != y.type || x.node != y.node || x.role != y.role || (named && x.name != y.name)) return "value " + a.value_name(v);
+    if (x.type != y.type || x.node != y.node || x.role != y.role || (named && x.name != y.name))
+      return "value " + a.value_name(v);
   }
   if (a.nodes.size() != b.nodes.size()) return "number of nodes";
   for (NodeId n = 0; n < a.node_count(); ++n) {
     const Node &x = a.nodes[n], &y = b.nodes[n];
     const auto list = [](std::span<const ValueId> s) { return std::vector<ValueId>(s.begin(), s.end()); };
     const Origin &o = x.origin, &p = y.origin;
-    const bool same_origin = o.phase == p.phase && o.clone == p.clone && o.region == p.region && o.twin == p.twin && o.of == p.of &&
-                             o.path == p.path && o.site == p.site;
+    const bool same_origin = o.phase == p.phase && o.clone == p.clone && o.region == p.region && o.twin == p.twin &&
+                             o.of == p.of && o.path == p.path && o.site == p.site;
     const bool abstract = a.literal(x) && !a.literal(x)->data;  // without data two constants are never known to be equal
     if (x.op != y.op || list(a.inputs(x)) != list(b.inputs(y)) || list(a.after(x)) != list(b.after(y)) ||
         x.first_output != y.first_output || x.n_outputs != y.n_outputs || !same_origin ||
@@ -227,7 +237,8 @@ std::string difference(const Graph& a, const Graph& b) {
   if (a.outputs != b.outputs || a.output_names != b.output_names) return "outputs";
   if (a.updates.size() != b.updates.size()) return "number of updates";
   for (std::size_t i = 0; i < a.updates.size(); ++i)
-    if (a.updates[i].state != b.updates[i].state || a.updates[i].value != b.updates[i].value) return "update " + std::to_string(i);
+    if (a.updates[i].state != b.updates[i].state || a.updates[i].value != b.updates[i].value)
+      return "update " + std::to_string(i);
   return {};
 }
 
@@ -265,12 +276,27 @@ std::string mangled(std::string text, std::mt19937& random) {
   for (std::size_t edit = 0, n = 1 + below(4); edit < n && !text.empty(); ++edit) {
     const std::size_t at = below(text.size());
     switch (below(6)) {
-      case 0: text[at] = static_cast<char>(random()); break;
-      case 1: text[at] = interesting[below(interesting.size())]; break;
-      case 2: text.insert(at, 1, interesting[below(interesting.size())]); break;
-      case 3: text.erase(at, 1 + below(8)); break;
-      case 4: text.insert(at, text.substr(below(text.size()), below(40))); break;
-      default: if (below(10) == 0) text.resize(at); else text.insert(at, "9999999999999999999"); break;
+      case 0:
+        text[at] = static_cast<char>(random());
+        break;
+      case 1:
+        text[at] = interesting[below(interesting.size())];
+        break;
+      case 2:
+        text.insert(at, 1, interesting[below(interesting.size())]);
+        break;
+      case 3:
+        text.erase(at, 1 + below(8));
+        break;
+      case 4:
+        text.insert(at, text.substr(below(text.size()), below(40)));
+        break;
+      default:
+        if (below(10) == 0)
+          text.resize(at);
+        else
+          text.insert(at, "9999999999999999999");
+        break;
     }
   }
   return text;
@@ -303,7 +329,8 @@ TEST(TextFuzz, mangled_text_gives_parse_errors_only) {
 }
 
 // One line for every op, so that inference rules meet mangled attributes as well.
-const char kManyOps[] = R"(graph ops(%x: f32[2,3,8,8], %w: f32[4,3,3,3], %a: f32[5,6], %b: f32[6,7], %y: i32[5]) state(%rng: i64[2] [role=rng]) {
+const char kManyOps[] =
+    R"(graph ops(%x: f32[2,3,8,8], %w: f32[4,3,3,3], %a: f32[5,6], %b: f32[6,7], %y: i32[5]) state(%rng: i64[2] [role=rng]) {
   %c: f32[2,4,8,8] = conv2d(%x, %w) {stride=[1,1], padding=[1,1]}
   %p: f32[2,4,4,4] = max_pool2d(%c) {window=[2,2], stride=[2,2]}
   %r: f32[2,64] = reshape(%p) {shape=[2,64]}

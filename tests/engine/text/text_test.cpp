@@ -14,9 +14,7 @@ namespace {
 
 // ---- golden text: exactly what print gives, and what parse then print gives back ----
 
-void expect_golden(const std::string& text) {
-  EXPECT_EQ(print(parse(text, "golden")), text);
-}
+void expect_golden(const std::string& text) { EXPECT_EQ(print(parse(text, "golden")), text); }
 
 TEST(Text, a_training_step) {
   expect_golden(R"(graph train_step(%x: f32[64,784], %y: i32[64], %lr: f32[]) state(%w: f32[784,10], %rng: i64[2] [role=rng]) {
@@ -193,7 +191,7 @@ std::uint16_t half_bits(const std::string& number) {
 }
 
 TEST(Text, decimals_round_to_16_bit_floats_with_ties_to_even) {
-  EXPECT_EQ(half_bits("2049"), 0x6800);   // half way between 2048 and 2050
+  EXPECT_EQ(half_bits("2049"), 0x6800);  // half way between 2048 and 2050
   EXPECT_EQ(half_bits("2051"), 0x6802);
   EXPECT_EQ(half_bits("65519"), 0x7bff);
   EXPECT_EQ(half_bits("2e-8"), 0);
@@ -207,8 +205,7 @@ TEST(Text, decimals_round_to_16_bit_floats_with_ties_to_even) {
 
 TEST(Text, a_graph_of_100000_nodes) {
   std::string text = "graph chain(%v0: f32[4,4]) {\n";
-  for (int i = 1; i <= 100000; ++i)
-    text += "  %v" + std::to_string(i) + ": f32[4,4] = relu(%v" + std::to_string(i - 1) + ")\n";
+  for (int i = 1; i <= 100000; ++i) text += "  %v" + std::to_string(i) + ": f32[4,4] = relu(%v" + std::to_string(i - 1) + ")\n";
   text += "  return %v100000\n}\n";
   EXPECT_EQ(print(parse(text)), text);
 }

@@ -36,8 +36,8 @@ using cpu::Spatial;
 constexpr unsigned kSeed = 4711;
 
 // Two dimensions, one group, the same padding before and after.
-ConvShape flat(std::int64_t batch, std::int64_t in, std::int64_t height, std::int64_t width, std::int64_t out, std::int64_t kernel_height,
-               std::int64_t kernel_width, Spatial stride, Spatial pad) {
+ConvShape flat(std::int64_t batch, std::int64_t in, std::int64_t height, std::int64_t width, std::int64_t out,
+               std::int64_t kernel_height, std::int64_t kernel_width, Spatial stride, Spatial pad) {
   ConvShape s;
   s.batch = batch, s.in_channels = in, s.out_channels = out;
   s.in = {1, height, width}, s.kernel = {1, kernel_height, kernel_width};
@@ -46,13 +46,16 @@ ConvShape flat(std::int64_t batch, std::int64_t in, std::int64_t height, std::in
 }
 
 // Any number of dimensions: {batch, in, out, groups}.
-ConvShape general(const std::int64_t (&n)[4], Spatial in, Spatial kernel, Spatial stride, Spatial dilation, Spatial before, Spatial after) {
+ConvShape general(const std::int64_t (&n)[4], Spatial in, Spatial kernel, Spatial stride, Spatial dilation, Spatial before,
+                  Spatial after) {
   return {n[0], n[1], n[2], n[3], in, kernel, stride, dilation, before, after};
 }
 
 // Row-major places.
 std::int64_t place(const Spatial& at, const Spatial& size) { return (at[0] * size[1] + at[1]) * size[2] + at[2]; }
-Spatial spread(std::int64_t at, const Spatial& size) { return {at / (size[1] * size[2]), at / size[2] % size[1], at % size[2]}; }
+Spatial spread(std::int64_t at, const Spatial& size) {
+  return {at / (size[1] * size[2]), at / size[2] % size[1], at % size[2]};
+}
 
 // Calls f(x, w, y) with all triples of flat indices whose product belongs to the convolution.
 template <class F>
@@ -111,11 +114,14 @@ Results convolve(const Operands& in, const ConvShape& s, bool with_workspace = t
   const Results out{like(in.y), like(in.x), like(in.w)};
   const auto bytes = [&](ConvPass pass) { return with_workspace ? cpu::convolution_workspace(pass, s, in.x.view.dtype) : 0; };
   EXPECT_EQ(run(flat ? cpu::conv2d : cpu::conv3d, {in.x, in.w}, {out.y}, &forward, bytes(ConvPass::forward)).fault, nullptr);
-  EXPECT_EQ(run(flat ? cpu::conv2d_input_grad : cpu::conv3d_input_grad, {in.y, in.w}, {out.dx}, &input, bytes(ConvPass::input_grad)).fault,
-            nullptr);
   EXPECT_EQ(
-      run(flat ? cpu::conv2d_weight_grad : cpu::conv3d_weight_grad, {in.y, in.x}, {out.dw}, &weight, bytes(ConvPass::weight_grad)).fault,
+      run(flat ? cpu::conv2d_input_grad : cpu::conv3d_input_grad, {in.y, in.w}, {out.dx}, &input, bytes(ConvPass::input_grad))
+          .fault,
       nullptr);
+  EXPECT_EQ(run(flat ? cpu::conv2d_weight_grad : cpu::conv3d_weight_grad, {in.y, in.x}, {out.dw}, &weight,
+                bytes(ConvPass::weight_grad))
+                .fault,
+            nullptr);
   return out;
 }
 
@@ -208,7 +214,8 @@ TEST_P(Conv, ThreadsDoNotChangeTheBits) {
 INSTANTIATE_TEST_SUITE_P(Shapes, Conv, ::testing::ValuesIn(kShapes));
 
 // What a way of computing gives in the workspace of the rule; no results if it refuses.
-using Way = bool (*)(ConvPass, const ConvShape&, const cpu::ConvStrides&, const float*, const float*, float*, void*, std::size_t);
+using Way = bool (*)(ConvPass, const ConvShape&, const cpu::ConvStrides&, const float*, const float*, float*, void*,
+                     std::size_t);
 int passes_taken(Way way, const Operands& in, const ConvShape& s, const Results& out) {
   int taken = 0;
   const cpu::ConvStrides strides{cpu::image_stride(in.x.view), cpu::image_stride(in.y.view)};
@@ -216,7 +223,8 @@ int passes_taken(Way way, const Operands& in, const ConvShape& s, const Results&
     const std::int64_t bytes = cpu::conv_workspace(pass, s);
     std::vector<std::uint64_t> scratch(static_cast<std::size_t>(bytes) / 8 + 16);
     void* const workspace = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
-    taken += way(pass, s, strides, a.view.as<float>(), b.view.as<float>(), to.view.as<float>(), workspace, static_cast<std::size_t>(bytes));
+    taken += way(pass, s, strides, a.view.as<float>(), b.view.as<float>(), to.view.as<float>(), workspace,
+                 static_cast<std::size_t>(bytes));
   };
   runs(ConvPass::forward, in.x, in.w, out.y);
   runs(ConvPass::input_grad, in.y, in.w, out.dx);
@@ -229,10 +237,12 @@ int passes_taken(Way way, const Operands& in, const ConvShape& s, const Results&
 TEST(ConvWorkspace, IsEnoughForOneDnn) {
   Random random(kSeed);
   for (const ConvShape& s : kShapes) {
-    if (s.groups != 1 || s.dilation != Spatial{1, 1, 1} || s.kernel != Spatial{1, 3, 3} || s.stride != Spatial{1, 1, 1} || s.before[1] != 1)
+    if (s.groups != 1 || s.dilation != Spatial{1, 1, 1} || s.kernel != Spatial{1, 3, 3} || s.stride != Spatial{1, 1, 1} ||
+        s.before[1] != 1)
       continue;
     const Operands in(random, DType::f32, s);
-    EXPECT_EQ(passes_taken(cpu::convolve_onednn, in, s, {like(in.y), like(in.x), like(in.w)}), 3) << ::testing::PrintToString(s);
+    EXPECT_EQ(passes_taken(cpu::convolve_onednn, in, s, {like(in.y), like(in.x), like(in.w)}), 3)
+        << ::testing::PrintToString(s);
   }
 }
 
@@ -275,8 +285,8 @@ TEST_P(Conv, ImagesMayLieApart) {
   const Operands in(random, DType::f32, s);
   Operands apart = in;
   apart.x = with_gaps(in.x, 7), apart.y = with_gaps(in.y, 24);
-  const Way directly = [](ConvPass pass, const ConvShape& shape, const cpu::ConvStrides& strides, const float* first, const float* second,
-                          float* output, void*, std::size_t) {
+  const Way directly = [](ConvPass pass, const ConvShape& shape, const cpu::ConvStrides& strides, const float* first,
+                          const float* second, float* output, void*, std::size_t) {
     cpu::convolve_directly<float>(pass, shape, strides, first, second, output);
     return true;
   };

@@ -22,8 +22,7 @@ void expect_product(const Array& a, const Array& b, const Array& c, double toler
     const std::int64_t batch = i / (m * n), row = i / n % m, col = i % n;
     double total = 0, size = 0;
     for (std::int64_t p = 0; p < k; ++p) {
-      const double term = left[(batch * m + row) * k + p] *
-                          right[(batch * k + p) * n + col];
+      const double term = left[(batch * m + row) * k + p] * right[(batch * k + p) * n + col];
       total += term, size += std::fabs(term);
     }
     ASSERT_NEAR(c.get(i), total, size * tolerance) << m << "x" << n << "x" << k << " element " << i;

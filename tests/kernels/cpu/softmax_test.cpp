@@ -118,7 +118,8 @@ TEST(CrossEntropy, LabelOutOfRange) {
     EXPECT_STREQ(loss.fault, "label out of range");
     EXPECT_EQ(loss.value, 3);
     const Array one = array_of(DType::f32, {}, {1});
-    EXPECT_STREQ(run(cpu::cross_entropy_grad, {x, labels, one}, {make_array(DType::f32, {5, 3})}, &kMean).fault, "label out of range");
+    EXPECT_STREQ(run(cpu::cross_entropy_grad, {x, labels, one}, {make_array(DType::f32, {5, 3})}, &kMean).fault,
+                 "label out of range");
   });
 }
 

@@ -93,20 +93,25 @@ TEST(CudaApi, FakesNest) {
 // ---- held against NVIDIA's headers ----
 
 template <class Ours, class Theirs>
-constexpr bool same_value =
-    (std::is_void_v<Ours> && std::is_void_v<Theirs>) || (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>) ||
-    ((std::is_integral_v<Ours> || std::is_enum_v<Ours>)&&(std::is_integral_v<Theirs> || std::is_enum_v<Theirs>)&&[] {
-      if constexpr (std::is_void_v<Ours> || std::is_void_v<Theirs>) return false;
-      else return sizeof(Ours) == sizeof(Theirs);
-    }());
+constexpr bool same_value = (std::is_void_v<Ours> && std::is_void_v<Theirs>) ||
+                            (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>) ||
+                            ((std::is_integral_v<Ours> || std::is_enum_v<Ours>)&&(std::is_integral_v<Theirs> ||
+                                                                                  std::is_enum_v<Theirs>)&&[] {
+                              if constexpr (std::is_void_v<Ours> || std::is_void_v<Theirs>)
+                                return false;
+                              else
+                                return sizeof(Ours) == sizeof(Theirs);
+                            }());
 
 // Passed the same way: as many parameters, each a pointer in both or an integer of one size in both.
 template <class Ours, class Theirs>
 constexpr bool same_call = false;
 template <class R, class... A, class S, class... B>
 constexpr bool same_call<R (*)(A...), S (*)(B...)> = [] {
-  if constexpr (sizeof...(A) != sizeof...(B)) return false;
-  else return same_value<R, S> && (same_value<A, B> && ...);
+  if constexpr (sizeof...(A) != sizeof...(B))
+    return false;
+  else
+    return same_value<R, S> && (same_value<A, B> && ...);
 }();
 
 static_assert(same_call<int (*)(void*, std::size_t), unsigned (*)(const char*, unsigned long)>);

@@ -1,13 +1,14 @@
-// Orders and parts in place that suit each other: against every order with every choice, against the list schedules, and through the planner.
+// Orders and parts in place that suit each other: against every order with every choice, against the list schedules, and
+// through the planner.
 #include <tapedeck/capture/planner/joins/join_orders.h>
 
+#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/joins/join_choice.h>
-#include <tapedeck/capture/planner/order/local_search.h>
 #include <tapedeck/capture/planner/order/list_schedules.h>
+#include <tapedeck/capture/planner/order/local_search.h>
 #include <tapedeck/capture/planner/order/set_search.h>
 #include <tapedeck/capture/planner/order/stretch_search.h>
 #include <tapedeck/capture/planner/pipeline.h>
-#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -60,10 +61,14 @@ Graph random_rows(std::uint64_t seed, int nodes) {
       continue;
     }
     a.is_read = true;
-    if (kind == 3 && size > 64) define(size / 2, fmt::format("slice(%{}) {{starts=[0], stops=[{}]}}", name, size / 2));
-    else if (kind == 4) define(size, fmt::format("cumsum(%{}) {{axis=0}}", name));
-    else if (kind == 5) define(size, fmt::format("mul(%{0}, %{0})", name));
-    else define(size, fmt::format("tanh(%{})", name));
+    if (kind == 3 && size > 64)
+      define(size / 2, fmt::format("slice(%{}) {{starts=[0], stops=[{}]}}", name, size / 2));
+    else if (kind == 4)
+      define(size, fmt::format("cumsum(%{}) {{axis=0}}", name));
+    else if (kind == 5)
+      define(size, fmt::format("mul(%{0}, %{0})", name));
+    else
+      define(size, fmt::format("tanh(%{})", name));
   }
   std::string results;
   for (const Row& row : rows) {
@@ -79,7 +84,9 @@ Graph random_rows(std::uint64_t seed, int nodes) {
 class AllOrders {
  public:
   AllOrders(const Graph& graph, std::size_t most) : graph_(graph), most_(most), done_(graph.nodes.size(), 0) { extend(); }
-  std::vector<std::vector<NodeId>> orders() && { return orders_.size() > most_ ? std::vector<std::vector<NodeId>>{} : std::move(orders_); }
+  std::vector<std::vector<NodeId>> orders() && {
+    return orders_.size() > most_ ? std::vector<std::vector<NodeId>>{} : std::move(orders_);
+  }
 
  private:
   void extend() {
@@ -87,7 +94,8 @@ class AllOrders {
     if (now_.size() == done_.size()) orders_.push_back(now_);
     for (NodeId n = 0; n < graph_.node_count(); ++n) {
       const auto inputs = graph_.inputs(graph_.nodes[n]);
-      if (done_[n] || std::any_of(inputs.begin(), inputs.end(), [&](ValueId v) { return graph_.values[v].node != kNone && !done_[graph_.values[v].node]; }))
+      if (done_[n] || std::any_of(inputs.begin(), inputs.end(),
+                                  [&](ValueId v) { return graph_.values[v].node != kNone && !done_[graph_.values[v].node]; }))
         continue;
       done_[n] = 1;
       now_.push_back(n);
@@ -105,7 +113,8 @@ class AllOrders {
 };
 
 // Of this order, whatever is joined.
-std::int64_t least_peak_of_choices(const Graph& graph, const std::vector<PartPlace>& places, std::size_t at, PartChoice* choice) {
+std::int64_t least_peak_of_choices(const Graph& graph, const std::vector<PartPlace>& places, std::size_t at,
+                                   PartChoice* choice) {
   if (at == places.size()) {
     const Facts facts = collect_facts(graph);
     return peak_without_clones(with_chosen(Readers(graph), facts, *choice));
@@ -123,7 +132,8 @@ std::int64_t least_peak(const Graph& graph, const std::vector<std::vector<NodeId
   for (const std::vector<NodeId>& order : orders) {
     const Graph in_order = reorder(graph, order);
     PartChoice choice(in_order.values.size(), kNone);
-    least = std::min(least, least_peak_of_choices(in_order, part_places(Readers(in_order), collect_facts(in_order)), 0, &choice));
+    least =
+        std::min(least, least_peak_of_choices(in_order, part_places(Readers(in_order), collect_facts(in_order)), 0, &choice));
   }
   return least;
 }
@@ -137,7 +147,8 @@ std::int64_t peak_of(const JoinedOrder& order, const Graph& graph) {
   const std::vector<NodeId> nodes = order.nodes.empty() ? own_sources(graph) : order.nodes;
   const Graph in_order = reorder(graph, nodes);
   verify(in_order);
-  return peak_without_clones(with_chosen(Readers(in_order), collect_facts(in_order), move_choice(order.parts, graph, nodes, in_order)));
+  return peak_without_clones(
+      with_chosen(Readers(in_order), collect_facts(in_order), move_choice(order.parts, graph, nodes, in_order)));
 }
 
 Plan plan_of(const Graph& graph) {
@@ -214,7 +225,9 @@ TEST(JoinOrders, InAHurryLongStepsAreOrderedShortOnesWait) {
       %s: f32[] = sum(%a) {{axes=[0], keepdims=false}}
       %t: f32[] = sum(%c) {{axes=[0], keepdims=false}}
       return %s, %t
-    }})", rows, 2 * rows)), hurried);
+    }})",
+                                                  rows, 2 * rows)),
+                                hurried);
     EXPECT_EQ(check_plan(plan), std::vector<std::string>{});
     return plan.peak_bytes - 4 * rows - 8;
   };
@@ -262,7 +275,9 @@ TEST(JoinOrders, LiveBytesAreThoseOfTheReorderedGraph) {
       const ItemOrder order = k == 0 ? recorded_order(p) : random_order(p, &dice);
       const std::int64_t peak = most_live(p, order);
       EXPECT_LE(bound, peak) << "seed " << seed;
-      EXPECT_EQ(peak_of({"", nodes_in_order(facts, graph, own_sources(graph), p, order), choice_of(facts.windows), 0}, graph), peak) << "seed " << seed;
+      EXPECT_EQ(peak_of({"", nodes_in_order(facts, graph, own_sources(graph), p, order), choice_of(facts.windows), 0}, graph),
+                peak)
+          << "seed " << seed;
       const Climbed climbed = climb_order(p, order, {bound, 100'000});
       EXPECT_EQ(most_live(p, climbed.items), climbed.peak) << "seed " << seed;
       EXPECT_LE(climbed.peak, peak) << "seed " << seed;
@@ -279,7 +294,8 @@ TEST(JoinOrders, LiveBytesAreThoseOfTheReorderedGraph) {
     const OrderFound found = search_orders(p, search);
     ASSERT_EQ(found.items.size(), static_cast<std::size_t>(p.item_count())) << "seed " << seed;
     EXPECT_EQ(most_live(p, found.items), found.peak) << "seed " << seed;
-    for (const ListOrder& list : list_orders(p)) EXPECT_EQ(list.items.size(), found.items.size()) << list.name << ", seed " << seed;
+    for (const ListOrder& list : list_orders(p))
+      EXPECT_EQ(list.items.size(), found.items.size()) << list.name << ", seed " << seed;
   }
   EXPECT_GT(wholes, 40);
 }

@@ -1,16 +1,17 @@
-// Values written straight into their place in what joins them: exact bytes, calls that are not made, and bits that never change.
+// Values written straight into their place in what joins them: exact bytes, calls that are not made, and bits that never
+// change.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/random_graph.h>
 #include <tapedeck/tests/capture/replay_check.h>
 
-#include <tapedeck/capture/planner/joins/join_choice.h>
-#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/explain/sharing_bounds.h>
+#include <tapedeck/capture/planner/joins/join_choice.h>
+#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/engine/eager/dispatch.h>
-#include <tapedeck/engine/text/example.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
+#include <tapedeck/engine/text/example.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <fmt/format.h>
@@ -43,7 +44,8 @@ ValueId named(const Plan& plan, const std::string& name) {
 // Ops whose kernels a replay calls.
 std::multiset<std::string> calls(const Plan& plan) {
   Executor executor(plan);
-  set_all(executor, stand_ins(plan.graph, 0, plan.graph.n_inputs, 0), stand_ins(plan.graph, plan.graph.n_inputs, plan.graph.n_state, 7));
+  set_all(executor, stand_ins(plan.graph, 0, plan.graph.n_inputs, 0),
+          stand_ins(plan.graph, plan.graph.n_inputs, plan.graph.n_state, 7));
   Timeline timeline;
   executor.run(&timeline);
   std::multiset<std::string> ops;
@@ -58,10 +60,12 @@ Graph growing(int layers, int batch, bool lists) {
   for (int i = 1; i <= layers; ++i) {
     const int channels = 4 * i;
     const std::string so_far = i == 1 ? "%y0" : fmt::format("%c{}", i - 1);
-    text += fmt::format("  %s{}: {} = slice({}) {{starts=[0,{},0,0], stops=[{},{},3,5]}}\n", i, type(4), so_far, channels - 4, batch, channels);
+    text += fmt::format("  %s{}: {} = slice({}) {{starts=[0,{},0,0], stops=[{},{},3,5]}}\n", i, type(4), so_far, channels - 4,
+                        batch, channels);
     text += fmt::format("  %y{0}: {1} = tanh(%s{0})\n", i, type(4));
     all += fmt::format(", %y{}", i);
-    text += fmt::format("  %c{}: {} = concat({}) {{axis=1}}\n", i, type(channels + 4), lists ? all : fmt::format("{}, %y{}", so_far, i));
+    text += fmt::format("  %c{}: {} = concat({}) {{axis=1}}\n", i, type(channels + 4),
+                        lists ? all : fmt::format("{}, %y{}", so_far, i));
   }
   return parse(text + fmt::format("  %r: f32[] = sum(%c{}) {{axes=[0,1,2,3]}}\n  return %r\n}}", layers));
 }
@@ -96,7 +100,8 @@ TEST(Parts, WithoutThemAChainCopiesAtEachJoin) {
   for (const Placement& p : plan.values) EXPECT_NE(p.reason, Reason::part);
 }
 
-// What backward needs of a join is a window on the gradient of the whole; the last layer's, which is read once, is joined from what is there.
+// What backward needs of a join is a window on the gradient of the whole; the last layer's, which is read once, is joined from
+// what is there.
 TEST(Parts, TheGradientOfAChainCopiesNothingOfItsLayers) {
   for (const int batch : {1, 4}) {
     const Graph g = growing(50, batch, true);
@@ -120,7 +125,9 @@ Graph dense_block(int layers, int batch) {
     body += fmt::format("  %y{0}: f32[{1},4,6,6] = conv2d(%c{2}, %w{0}) {{padding=[1,1]}}\n", i, batch, i - 1);
     body += fmt::format("  %c{0}: f32[{1},{2},6,6] = concat(%c{3}, %y{0}) {{axis=1}}\n", i, batch, channels + 4, i - 1);
   }
-  return parse(fmt::format("graph g(%x: f32[{},8,6,6]) state({}) {{\n{}  %r: f32[] = sum(%c{}) {{axes=[0,1,2,3]}}\n  return %r\n}}", batch, state, body, layers));
+  return parse(
+      fmt::format("graph g(%x: f32[{},8,6,6]) state({}) {{\n{}  %r: f32[] = sum(%c{}) {{axes=[0,1,2,3]}}\n  return %r\n}}",
+                  batch, state, body, layers));
 }
 
 TEST(Parts, ConvolutionsWriteIntoTheBlock) {
@@ -139,7 +146,8 @@ Graph densenet(int layers, int batch) {
   std::string state, body = fmt::format("  %y0: {} = relu(%x)\n", type(8)), all = "%y0";
   const auto norm = [&](int i, const std::string& x, int channels) {
     state += fmt::format("%g{0}: f32[{1}], %b{0}: f32[{1}], ", i, channels);
-    body += fmt::format("  %n{0}: {1}, %m{0}: f32[{2}], %v{0}: f32[{2}] = batch_norm({3}, %g{0}, %b{0})\n", i, type(channels), channels, x);
+    body += fmt::format("  %n{0}: {1}, %m{0}: f32[{2}], %v{0}: f32[{2}] = batch_norm({3}, %g{0}, %b{0})\n", i, type(channels),
+                        channels, x);
     body += fmt::format("  %a{0}: {1} = relu(%n{0})\n", i, type(channels));
   };
   for (int i = 1; i <= layers; ++i) {
@@ -263,7 +271,8 @@ TEST(Parts, WhatIsPaddedLiesWithinTheZeros) {
   check_replay(g);
 }
 
-// None is a part: inputs, state, constants, what is returned or stored, what a reader wants dense, what is made again in a region.
+// None is a part: inputs, state, constants, what is returned or stored, what a reader wants dense, what is made again in a
+// region.
 TEST(Parts, WhoHasBytesElsewhereIsCopied) {
   const Graph g = parse(R"(graph g(%x: f32[2,3]) state(%s: f32[2,3]) {
     %k: f32[2,3] = constant() {value=[1.0,2.0,3.0,4.0,5.0,6.0]}
@@ -334,10 +343,15 @@ TEST(Parts, TheJoinIsNotBornTooEarly) {
 TEST(Parts, AThousandPiecesTakeTheBytesOfTheSum) {
   std::string text = "graph g(%x: f32[1000,8], %d: f32[1000,6]) {\n";
   for (int i = 0; i < 1000; ++i) {
-    text += fmt::format("  %a{0}: f32[1,8] = slice(%x) {{starts=[{0},0], stops=[{1},8]}}\n  %t{0}: f32[8,1] = transpose(%a{0}) {{axes=[1,0]}}\n", i, i + 1);
+    text += fmt::format(
+        "  %a{0}: f32[1,8] = slice(%x) {{starts=[{0},0], stops=[{1},8]}}\n  %t{0}: f32[8,1] = transpose(%a{0}) "
+        "{{axes=[1,0]}}\n",
+        i, i + 1);
     text += fmt::format("  %b{0}: f32[1,6] = slice(%d) {{starts=[{0},0], stops=[{1},6]}}\n", i, i + 1);
     text += fmt::format("  %p{0}: f32[8,6] = matmul(%t{0}, %b{0}) [phase=backward]\n", i);
-    if (i > 0) text += fmt::format("  %s{0}: f32[8,6] = add({1}, %p{0}) [phase=backward]\n", i, i == 1 ? "%p0" : fmt::format("%s{}", i - 1));
+    if (i > 0)
+      text +=
+          fmt::format("  %s{0}: f32[8,6] = add({1}, %p{0}) [phase=backward]\n", i, i == 1 ? "%p0" : fmt::format("%s{}", i - 1));
   }
   const Graph g = parse(text + "  %r: f32[8,6] = neg(%s999)\n  return %r\n}");
   const Plan plan = make_plan(g);  // which CTest has checked; simulating it byte by byte takes minutes
@@ -374,7 +388,8 @@ TEST(SharingBounds, SayWhatEachRuleEarns) {
   })");
   const std::vector<SharingBound> bounds = sharing_bounds(g, options);
   ASSERT_EQ(bounds.size(), 7u);
-  const char* const names[] = {"all", "without windows", "without in_place", "without add_to", "without parts", "without updates", "none"};
+  const char* const names[] = {
+      "all", "without windows", "without in_place", "without add_to", "without parts", "without updates", "none"};
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     EXPECT_EQ(bounds[i].rules, names[i]);
     EXPECT_GE(bounds[i].lower_bound_bytes, bounds[0].lower_bound_bytes) << names[i];
@@ -425,7 +440,8 @@ TEST(Parts, DeclarationsHoldOnTheExamples) {
           std::int64_t at = offset, rest = k;
           for (int d = shape.rank; d-- > 0; rest /= shape[d]) at += rest % shape[d] * strides[d];
           EXPECT_TRUE(taken.insert(at).second) << "operand " << i << ", element " << k;
-          const char *there = static_cast<const char*>(whole.data()) + at * item, *here = static_cast<const char*>(operands[i].data()) + k * item;
+          const char *there = static_cast<const char*>(whole.data()) + at * item,
+                     *here = static_cast<const char*>(operands[i].data()) + k * item;
           EXPECT_EQ(std::memcmp(there, here, static_cast<std::size_t>(item)), 0) << "operand " << i << ", element " << k;
         }
       }
@@ -460,15 +476,23 @@ Graph random_joins(std::uint64_t seed) {
     const auto any = [&] { return known[dice.below(3) ? n - 1 - dice.below(std::min<std::int64_t>(n, 5)) : dice.below(n)]; };
     const Known a = any();
     switch (dice.below(8)) {
-      case 0: define(a.rows, a.columns, fmt::format("tanh(%{})", a.name)); break;
-      case 1: define(a.rows, a.columns, fmt::format("mul(%{0}, %{0})", a.name)); break;
-      case 2: define(a.rows, a.columns, fmt::format("softmax(%{}) {{axis=1}}", a.name)); break;
+      case 0:
+        define(a.rows, a.columns, fmt::format("tanh(%{})", a.name));
+        break;
+      case 1:
+        define(a.rows, a.columns, fmt::format("mul(%{0}, %{0})", a.name));
+        break;
+      case 2:
+        define(a.rows, a.columns, fmt::format("softmax(%{}) {{axis=1}}", a.name));
+        break;
       case 3: {
         const std::int64_t from = dice.below(a.columns), to = from + 1 + dice.below(a.columns - from);
         define(a.rows, to - from, fmt::format("slice(%{}) {{starts=[0,{}], stops=[{},{}]}}", a.name, from, a.rows, to));
         break;
       }
-      case 4: define(a.columns, a.rows, fmt::format("transpose(%{}) {{axes=[1,0]}}", a.name)); break;
+      case 4:
+        define(a.columns, a.rows, fmt::format("transpose(%{}) {{axes=[1,0]}}", a.name));
+        break;
       default: {
         const auto axis = dice.below(2);
         std::string operands = "%" + a.name;
@@ -530,9 +554,15 @@ Graph random_image_joins(std::uint64_t seed) {
     const auto any = [&] { return dice.below(3) ? n - 1 - dice.below(std::min<std::int64_t>(n, 4)) : dice.below(n); };
     const std::int64_t a = any(), c = channels[a];
     switch (dice.below(9)) {
-      case 0: define(c, fmt::format("relu(%v{})", a)); break;
-      case 1: define(c, fmt::format("softmax(%v{}) {{axis=1}}", a)); break;
-      case 2: define(c, fmt::format("max_pool2d(%v{}) {{window=[3], stride=[1], padding=[1]}}", a)); break;
+      case 0:
+        define(c, fmt::format("relu(%v{})", a));
+        break;
+      case 1:
+        define(c, fmt::format("softmax(%v{}) {{axis=1}}", a));
+        break;
+      case 2:
+        define(c, fmt::format("max_pool2d(%v{}) {{window=[3], stride=[1], padding=[1]}}", a));
+        break;
       case 3:
         body += fmt::format("  %v{0}: {1}, %m{0}: f32[{2}], %s{0}: f32[{2}] = batch_norm(%v{3})\n", n, type(c), c, a);
         channels.push_back(c);
@@ -562,7 +592,9 @@ Graph random_image_joins(std::uint64_t seed) {
   std::string state = "%s: " + type(4);
   for (std::int64_t c : convolved) state += fmt::format(", %w{0}: f32[4,{0},3,3]", c);
   const std::size_t last = channels.size() - 1;
-  return parse(fmt::format("graph random(%v0: {}) state({}) {{\n{}  return %v{}, %v{}\n}}\n", type(4), state, body, last, last / 2), "random");
+  return parse(
+      fmt::format("graph random(%v0: {}) state({}) {{\n{}  return %v{}, %v{}\n}}\n", type(4), state, body, last, last / 2),
+      "random");
 }
 
 TEST_P(RandomJoins, OfImagesReplayEagerBits) {
@@ -618,7 +650,8 @@ TEST_P(RandomJoins, EveryRuleCanBeLeftOut) {
   for (int k = 0; k < 10; ++k) {
     const Graph g = random_joins(static_cast<std::uint64_t>(1000 + GetParam() * 10 + k));
     const Plan all = sound_plan(g);
-    for (const Sharing off : {Sharing::windows, Sharing::in_place, Sharing::add_to, Sharing::parts, Sharing::updates, Sharing::all}) {
+    for (const Sharing off :
+         {Sharing::windows, Sharing::in_place, Sharing::add_to, Sharing::parts, Sharing::updates, Sharing::all}) {
       PlanOptions options;
       options.sharing = Sharing::all & ~off;
       const Plan plan = sound_plan(g, options);

@@ -2,13 +2,13 @@
 #include <tapedeck/capture/planner/order/find_order.h>
 
 #include <tapedeck/capture/analysis/phases.h>
-#include <tapedeck/capture/record/model_registry.h>
-#include <tapedeck/capture/planner/order/local_search.h>
+#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/order/list_schedules.h>
+#include <tapedeck/capture/planner/order/local_search.h>
 #include <tapedeck/capture/planner/order/set_search.h>
 #include <tapedeck/capture/planner/pipeline.h>
-#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/capture/plan_equal.h>
@@ -39,7 +39,8 @@ struct RandomDag {
     for (int n = 0; n < nodes; ++n) {
       reads.emplace_back();
       const auto reach = std::max<std::int64_t>(1, dice.below(nodes));
-      for (std::int64_t k = dice.below(3); k > 0 && n > 0; --k) reads[n].push_back(static_cast<int>(n - 1 - dice.below(std::min<std::int64_t>(n, reach))));
+      for (std::int64_t k = dice.below(3); k > 0 && n > 0; --k)
+        reads[n].push_back(static_cast<int>(n - 1 - dice.below(std::min<std::int64_t>(n, reach))));
       std::sort(reads[n].begin(), reads[n].end());
       reads[n].erase(std::unique(reads[n].begin(), reads[n].end()), reads[n].end());
       bytes.push_back(1 + dice.below(dice.below(4) == 0 ? 1000 : 30));
@@ -51,7 +52,8 @@ struct RandomDag {
     std::string ends;
     std::vector<int> last;
     for (int n = 0; n < nodes; ++n) {
-      const bool is_read = std::any_of(reads.begin(), reads.end(), [&](const std::vector<int>& r) { return std::find(r.begin(), r.end(), n) != r.end(); });
+      const bool is_read = std::any_of(reads.begin(), reads.end(),
+                                       [&](const std::vector<int>& r) { return std::find(r.begin(), r.end(), n) != r.end(); });
       if (is_read) continue;
       last.push_back(n);
       ends += (ends.empty() ? "%v" : ", %v") + std::to_string(n);
@@ -69,7 +71,8 @@ struct RandomDag {
     if (known != least_.end()) return known->second;
     std::int64_t least = std::int64_t{1} << 60;
     for (int next = 0; next < n; ++next) {
-      const bool can_run = !(done >> next & 1) && std::all_of(reads[next].begin(), reads[next].end(), [&](int r) { return done >> r & 1; });
+      const bool can_run =
+          !(done >> next & 1) && std::all_of(reads[next].begin(), reads[next].end(), [&](int r) { return done >> r & 1; });
       if (can_run) least = std::min(least, std::max(alive_while(next, done), least_peak(done | std::uint32_t{1} << next)));
     }
     return least_[done] = least;
@@ -126,7 +129,7 @@ TEST(Order, SetsAreKeptWithinTheirBytes) {
     search.work = std::int64_t{1} << 40;
     const OrderFound all = search_orders(problem, search);
     ASSERT_TRUE(all.complete) << "seed " << seed;
-    search.bytes = 2000;   // a handful
+    search.bytes = 2000;  // a handful
     const OrderFound few = search_orders(problem, search);
     ASSERT_EQ(few.items.size(), all.items.size()) << "seed " << seed;
     EXPECT_GE(few.peak, all.peak) << "seed " << seed;
@@ -145,7 +148,8 @@ TEST(Order, ClimbingSaysWhatWorkItTook) {
     const ItemOrder start = recorded_order(problem);
     const Climbed few = climb_order(problem, start, {0, 500}), many = climb_order(problem, start, {0, 1'000'000});
     EXPECT_GT(few.work, 0) << "seed " << seed;
-    EXPECT_LE(few.work, 500 + 10 * problem.item_count()) << "seed " << seed << ": no more than it may, but for the move it is at";
+    EXPECT_LE(few.work, 500 + 10 * problem.item_count())
+        << "seed " << seed << ": no more than it may, but for the move it is at";
     EXPECT_LE(few.work, many.work) << "seed " << seed;
     EXPECT_LE(many.peak, few.peak) << "seed " << seed;
   }
@@ -165,7 +169,8 @@ TEST(Order, PeaksAreExactAndNeverAboveAListSchedule) {
       options.work = work;
       const NodeOrder found = find_order(facts, graph, source, options);
       EXPECT_EQ(peak_of(found, graph), found.live_peak) << "seed " << seed << ", work " << work;
-      for (const NodeOrder& list : lists) EXPECT_LE(found.live_peak, list.live_peak) << list.name << ", seed " << seed << ", work " << work;
+      for (const NodeOrder& list : lists)
+        EXPECT_LE(found.live_peak, list.live_peak) << list.name << ", seed " << seed << ", work " << work;
       const NodeOrder again = find_order(facts, graph, source, options);
       EXPECT_EQ(found.nodes, again.nodes) << "seed " << seed;
       moved += !found.nodes.empty();
@@ -182,7 +187,8 @@ TEST(Order, LargeGraphsGetFarBelowTheListSchedules) {
     std::string text = "graph g(%x: u8[8]) {\n";
     for (int n = 0; n < 400; ++n) {
       text += "  %v" + std::to_string(n) + ": u8[" + std::to_string(10 << dice.below(10)) + "] = opaque(%x";
-      for (std::int64_t k = dice.below(3); k >= 0 && n > 0; --k) text += ", %v" + std::to_string(std::max<std::int64_t>(0, n - 1 - dice.below(40)));
+      for (std::int64_t k = dice.below(3); k >= 0 && n > 0; --k)
+        text += ", %v" + std::to_string(std::max<std::int64_t>(0, n - 1 - dice.below(40)));
       text += ")\n";
     }
     const Graph graph = parse(text + "  return %v399\n}\n", "random");
@@ -270,7 +276,8 @@ Graph training_step(int layers) {
     text += "  " + name("%h", i) + ": f32[256] = opaque(" + name("%h", i - 1) + ", " + name("%w", i) + ")\n";
   text += "  " + name("%g", layers) + ": f32[256] = exp(" + name("%h", layers) + ") [phase=backward]\n";
   for (int i = layers; i >= 1; --i) {
-    text += "  " + name("%d", i) + ": f32[256,256] = opaque(" + name("%g", i) + ", " + name("%h", i - 1) + ") [phase=backward]\n";
+    text +=
+        "  " + name("%d", i) + ": f32[256,256] = opaque(" + name("%g", i) + ", " + name("%h", i - 1) + ") [phase=backward]\n";
     text += "  " + name("%g", i - 1) + ": f32[256] = opaque(" + name("%g", i) + ", " + name("%w", i) + ") [phase=backward]\n";
   }
   for (int i = 1; i <= layers; ++i) {
@@ -318,7 +325,8 @@ TEST(Order, PlansAreNoWorseThanInTheRecordedOrder) {
     const Plan recorded = make_plan(graph, options);
     EXPECT_LE(automatic.peak_bytes, recorded.peak_bytes) << "seed " << seed;
     EXPECT_LE(automatic.floor_bytes, recorded.floor_bytes) << "seed " << seed;
-    EXPECT_EQ(automatic.peak_bytes == recorded.peak_bytes, automatic.order == "recorded") << "seed " << seed << ": ties keep the tape's order";
+    EXPECT_EQ(automatic.peak_bytes == recorded.peak_bytes, automatic.order == "recorded")
+        << "seed " << seed << ": ties keep the tape's order";
     EXPECT_EQ(recorded.order, "recorded");
     better += automatic.peak_bytes < recorded.peak_bytes;
     lower_floors += automatic.floor_bytes < recorded.floor_bytes;
@@ -373,8 +381,8 @@ TEST(Order, ReplaysInOtherOrdersEqualEager) {
   EXPECT_GT(moved, 10);
 }
 
-// A plan that is asked to keep phases apart, or to lie in chunks, is a plan; what it reaches is no less than the floor. Placed greedily, what keeps
-// the fewest bytes alive may look worse than others, and the way to it may begin at the recorded order.
+// A plan that is asked to keep phases apart, or to lie in chunks, is a plan; what it reaches is no less than the floor. Placed
+// greedily, what keeps the fewest bytes alive may look worse than others, and the way to it may begin at the recorded order.
 TEST(Order, TheFloorIsAsLowAsThatOfPlansWithLessFreedom) {
   const auto floor_of = [](const char* model, bool split_phases, std::int64_t chunk) {
     PlanOptions options;

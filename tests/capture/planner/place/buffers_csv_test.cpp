@@ -18,8 +18,9 @@ std::string message_of(const std::string& text) {
 }
 
 TEST(BufferCsv, ColumnsInAnyOrderAndTheirOtherNames) {
-  for (const char* text : {"id,lower,upper,size\na,3,7,100\n", "size,upper,id,lower\n100,7,a,3\n", "buffer,start,end,size\na,3,6,100\n", "buffer_id,begin,end,size\r\na, 3 ,6,100\r\n",
-                           "\xEF\xBB\xBFid,lower,upper,size\na,3,7,100"}) {
+  for (const char* text :
+       {"id,lower,upper,size\na,3,7,100\n", "size,upper,id,lower\n100,7,a,3\n", "buffer,start,end,size\na,3,6,100\n",
+        "buffer_id,begin,end,size\r\na, 3 ,6,100\r\n", "\xEF\xBB\xBFid,lower,upper,size\na,3,7,100"}) {
     const BufferList list = parse_buffers(text, "b.csv", 64);
     ASSERT_EQ(list.buffers.size(), 1u) << text;
     EXPECT_EQ(list.buffers[0].bytes, 100);
@@ -47,14 +48,16 @@ TEST(BufferCsv, TheFirstBlankLineEndsTheList) {
     const char* tail;
     std::int64_t unread;
   } tails[] = {{"", 0}, {"\n", 0}, {"\n \n\r\n", 0}, {"\nwhatever", 1}, {"  \r\nb,0,1,1\n\n# c\n\n", 2}};
-  for (const auto& t : tails) EXPECT_EQ(parse_buffers(std::string("id,lower,upper,size\na,0,1,1\n") + t.tail, "b.csv").unread_lines, t.unread) << t.tail;
+  for (const auto& t : tails)
+    EXPECT_EQ(parse_buffers(std::string("id,lower,upper,size\na,0,1,1\n") + t.tail, "b.csv").unread_lines, t.unread) << t.tail;
 }
 
 // Whatever is taken for a list, the message about it can be printed.
 TEST(BufferCsv, MessagesRepeatLittleAndNothingThatCannotBePrinted) {
   std::string bytes;
   for (int i = 0; i < 4000; ++i) bytes += static_cast<char>(i * 7 % 256);
-  for (const std::string& text : {"TAPE" + bytes, "id,lower,upper,size\na,0,1," + std::string(500, 'x'), "id,lower,upper,size\n\x1b[31mred" + std::string(500, '\x7f') + ",2,1,8"}) {
+  for (const std::string& text : {"TAPE" + bytes, "id,lower,upper,size\na,0,1," + std::string(500, 'x'),
+                                  "id,lower,upper,size\n\x1b[31mred" + std::string(500, '\x7f') + ",2,1,8"}) {
     const std::string message = message_of(text);
     EXPECT_NE(message, "");
     EXPECT_LT(message.size(), 180u) << message;
@@ -64,7 +67,8 @@ TEST(BufferCsv, MessagesRepeatLittleAndNothingThatCannotBePrinted) {
 }
 
 TEST(BufferCsv, GapsHintsFixedOffsetsAlignments) {
-  const BufferList list = parse_buffers("id,lower,upper,size,gaps,hint,offset,alignment\na,0,10,8,7-9 2-4 4-5,24,,8\nb,2,5,8,,-1,16,\n", "b.csv", 4);
+  const BufferList list = parse_buffers(
+      "id,lower,upper,size,gaps,hint,offset,alignment\na,0,10,8,7-9 2-4 4-5,24,,8\nb,2,5,8,,-1,16,\n", "b.csv", 4);
   const Tenant &a = list.buffers[0], &b = list.buffers[1];
   EXPECT_EQ(a.hint, 24);
   EXPECT_EQ(a.fixed, -1);
@@ -72,7 +76,7 @@ TEST(BufferCsv, GapsHintsFixedOffsetsAlignments) {
   EXPECT_EQ(b.hint, -1);
   EXPECT_EQ(b.fixed, 16);
   EXPECT_EQ(b.alignment, 4);
-  ASSERT_EQ(a.holes.size(), 2u);   // 2..4 and 7..8, of which the first is what `b` lives through
+  ASSERT_EQ(a.holes.size(), 2u);  // 2..4 and 7..8, of which the first is what `b` lives through
   EXPECT_EQ(a.holes[0].first, b.birth);
   EXPECT_EQ(a.holes[0].last, b.death);
   EXPECT_GT(a.holes[1].first, a.holes[0].last + 1);
@@ -81,7 +85,8 @@ TEST(BufferCsv, GapsHintsFixedOffsetsAlignments) {
 
 // A window of no bytes is a gap, one of all bytes is none.
 TEST(BufferCsv, GapsWithWindows) {
-  const BufferList list = parse_buffers("id,lower,upper,size,gaps\na,0,10,8,2-4@0:0 5-7@0:8 8-9@3:3\nb,2,5,8,\nc,8,9,8,\n", "b.csv", 4);
+  const BufferList list =
+      parse_buffers("id,lower,upper,size,gaps\na,0,10,8,2-4@0:0 5-7@0:8 8-9@3:3\nb,2,5,8,\nc,8,9,8,\n", "b.csv", 4);
   const Tenant& a = list.buffers[0];
   ASSERT_EQ(a.holes.size(), 2u);
   EXPECT_EQ(a.holes[0].first, list.buffers[1].birth);
@@ -117,7 +122,8 @@ TEST(BufferCsv, QuotedFieldsHoldCommas) {
   EXPECT_EQ(list.buffers[1].bytes, 16);
   Offsets placed;
   placed.offsets = {16, 0};
-  EXPECT_EQ(print_buffers(list, placed), "id,name,lower,upper,size,offset\n\"a,1\",\"say \"\"x, y\"\"\",0,2,8,16\nb,\"\",1,3,\"16\",0\n");
+  EXPECT_EQ(print_buffers(list, placed),
+            "id,name,lower,upper,size,offset\n\"a,1\",\"say \"\"x, y\"\"\",0,2,8,16\nb,\"\",1,3,\"16\",0\n");
   EXPECT_EQ(parse_buffers(print_buffers(list, placed), "b.csv").buffers[0].fixed, 16);
   EXPECT_THROW(parse_buffers("id,lower,upper,size\n\"a,0,1,8\n", "b.csv"), ParseError);
   EXPECT_THROW(parse_buffers("id,lower,upper,size\n\"a,0,1,8\nb\",0,1,8\n", "b.csv"), ParseError);
@@ -125,7 +131,8 @@ TEST(BufferCsv, QuotedFieldsHoldCommas) {
 
 // Spreadsheets quote whatever they write.
 TEST(BufferCsv, QuotedColumns) {
-  const BufferList list = parse_buffers("\"id\",\"lower\",\"upper\",\"size\",\"offset\"\n\"a\",\"0\",\"2\",\"8\",\"\"\n", "b.csv");
+  const BufferList list =
+      parse_buffers("\"id\",\"lower\",\"upper\",\"size\",\"offset\"\n\"a\",\"0\",\"2\",\"8\",\"\"\n", "b.csv");
   ASSERT_EQ(list.buffers.size(), 1u);
   EXPECT_EQ(list.buffers[0].bytes, 8);
   EXPECT_EQ(shown_id(list, 0), "a");
@@ -138,11 +145,15 @@ TEST(BufferCsv, QuotedColumns) {
 
 // Any column may stand in a list; one that only just is none of ours is spoken of.
 TEST(BufferCsv, ColumnsThatMayBeMisspelt) {
-  const auto doubts = [](const std::string& more) { return parse_buffers("id,lower,upper,size," + more + "\n", "b.csv").doubts; };
+  const auto doubts = [](const std::string& more) {
+    return parse_buffers("id,lower,upper,size," + more + "\n", "b.csv").doubts;
+  };
   EXPECT_EQ(doubts("aligment"), std::vector<std::string>{"column 'aligment' is not looked at: did you mean 'alignment'?"});
-  EXPECT_EQ(doubts("GAPS,Offset"), (std::vector<std::string>{"column 'GAPS' is not looked at: did you mean 'gaps'?", "column 'Offset' is not looked at: did you mean 'offset'?"}));
+  EXPECT_EQ(doubts("GAPS,Offset"), (std::vector<std::string>{"column 'GAPS' is not looked at: did you mean 'gaps'?",
+                                                             "column 'Offset' is not looked at: did you mean 'offset'?"}));
   EXPECT_EQ(doubts("offset,offsets,alignment,gaps,hint"), std::vector<std::string>{}) << "what is there already is not meant";
-  EXPECT_EQ(doubts("offset,alignment,name,where,reason,node,phase,site,dtype,shape"), std::vector<std::string>{}) << "the CSV of a plan";
+  EXPECT_EQ(doubts("offset,alignment,name,where,reason,node,phase,site,dtype,shape"), std::vector<std::string>{})
+      << "the CSV of a plan";
 }
 
 TEST(BufferCsv, MistakesNameTheLine) {
@@ -165,7 +176,8 @@ TEST(BufferCsv, MistakesNameTheLine) {
       {head + "a,0,1,1.5,,,,\n", "size '1.5' is not a whole number"},
       {head + "a,0,1,,,,,\n", "size '' is not a whole number"},
       {head + "a,0,1,99999999999999999999,,,,\n", "size 99999999999999999999 is too large"},
-      {head + "a,0,1,9223372036854775807,,,,\n", "b.csv:2: error: size 9223372036854775807 is not within 0..1152921504606846976"},
+      {head + "a,0,1,9223372036854775807,,,,\n",
+       "b.csv:2: error: size 9223372036854775807 is not within 0..1152921504606846976"},
       {head + "a,0,1,9223372036854775808,,,,\n", "size 9223372036854775808 is too large"},
       {head + "a,0,1,-9223372036854775809,,,,\n", "size -9223372036854775809 is too small"},
       {head + "a,0,1,1152921504606846976,,,,\nb,0,1,1,,,,\n", "b.csv:3: error: the sizes up to here sum up to more than"},
@@ -202,7 +214,8 @@ TEST(BufferCsv, MistakesNameTheLine) {
   };
   for (const auto& c : cases) {
     const std::string message = message_of(c.text);
-    EXPECT_NE(message.find(c.says), std::string::npos) << "for " << c.text << "\n  it says '" << message << "', not '" << c.says << "'";
+    EXPECT_NE(message.find(c.says), std::string::npos)
+        << "for " << c.text << "\n  it says '" << message << "', not '" << c.says << "'";
   }
 }
 
@@ -211,7 +224,7 @@ TEST(BufferCsv, CutAndScrambledListsAreReadOrRefused) {
   std::mt19937 random(1);
   for (std::size_t length = 0; length < good.size(); ++length) {
     std::string text = good.substr(0, length);
-    message_of(text);   // any other exception fails the test
+    message_of(text);  // any other exception fails the test
     for (int k = 0; k < 3 && length > 0; ++k) text[random() % length] = static_cast<char>(random() % 256);
     message_of(text);
   }

@@ -32,7 +32,8 @@ std::int64_t fall(const std::vector<Tenant>& buffers, std::size_t i, const std::
     moved = false;
     while (offset % buffers[i].alignment != 0) ++offset;
     for (std::size_t k = 0; k < buffers.size(); ++k)
-      if (offsets[k] >= 0 && meet(buffers[i], buffers[k]) && offset < offsets[k] + buffers[k].bytes && offsets[k] < offset + buffers[i].bytes) {
+      if (offsets[k] >= 0 && meet(buffers[i], buffers[k]) && offset < offsets[k] + buffers[k].bytes &&
+          offsets[k] < offset + buffers[i].bytes) {
         offset = offsets[k] + buffers[k].bytes;
         moved = true;
       }
@@ -80,7 +81,8 @@ std::vector<Tenant> few_tenants(unsigned seed, int most) {
 std::string describe(const std::vector<Tenant>& buffers) {
   std::ostringstream out;
   for (const Tenant& b : buffers) {
-    out << "\n  " << b.bytes << " bytes, steps " << b.birth << ".." << b.death << ", alignment " << b.alignment << ", fixed " << b.fixed;
+    out << "\n  " << b.bytes << " bytes, steps " << b.birth << ".." << b.death << ", alignment " << b.alignment << ", fixed "
+        << b.fixed;
     for (const Steps& hole : b.holes) out << ", hole " << hole.first << ".." << hole.last;
   }
   return out.str();
@@ -139,7 +141,8 @@ TEST(PlaceExact, EveryStrategyIsComplete) {
     const PlaceProblem p = make_problem(buffers);
     const std::vector<PlacePart> parts = split(p);
     for (int s = 0; s < 24; ++s) {
-      const ExactStrategy strategy{static_cast<ExactStrategy::Niche>(s % 3), static_cast<ExactStrategy::Taste>(s / 3 % 4), s >= 12, seed % 3};
+      const ExactStrategy strategy{static_cast<ExactStrategy::Niche>(s % 3), static_cast<ExactStrategy::Taste>(s / 3 % 4),
+                                   s >= 12, seed % 3};
       for (std::int64_t capacity : {best, best - 1}) {
         bool found = true;
         for (const PlacePart& part : parts) {
@@ -148,7 +151,8 @@ TEST(PlaceExact, EveryStrategyIsComplete) {
           ASSERT_NE(outcome, ExactSearch::Outcome::unfinished);
           found = found && outcome == ExactSearch::Outcome::found;
         }
-        ASSERT_EQ(found, capacity == best) << "seed " << seed << ", strategy " << s << ", capacity " << capacity << describe(buffers);
+        ASSERT_EQ(found, capacity == best) << "seed " << seed << ", strategy " << s << ", capacity " << capacity
+                                           << describe(buffers);
       }
     }
   }
@@ -285,7 +289,7 @@ TEST(PlaceExact, IsCancelledInTheMiddle) {
     options.cancel = &cancel;
     options.on_better = [&](std::int64_t end, double) {
       ends.push_back(end);
-      cancel = ends.size() == 2;   // the first is greedy's
+      cancel = ends.size() == 2;  // the first is greedy's
     };
     const Offsets placed = place(buffers, options);
     ASSERT_EQ(judge(buffers, placed), "") << "seed " << seed;
@@ -320,17 +324,17 @@ TEST(PlaceExact, TellsOfEveryBetterEnd) {
 TEST(PlaceExact, RefusesWhatIsNotAnInstance) {
   const std::int64_t large = std::int64_t{1} << 61;
   const std::vector<std::vector<Tenant>> bad = {
-      {{-1, 1, 0, 1}},                                                // a negative size
-      {{1, 0, 0, 1}},                                                 // no alignment
-      {{1, 1, 2, 1}},                                                 // dies before its birth
-      {{1, 1, 0, 9, -1, -1, {{3, 2}}}},                               // an empty hole
-      {{1, 1, 0, 9, -1, -1, {{4, 5}, {2, 3}}}},                       // out of order
-      {{1, 1, 0, 9, -1, -1, {{2, 4}, {4, 5}}}},                       // that meet
-      {{1, 1, 1, 9, -1, -1, {{0, 4}}}},                               // outside
+      {{-1, 1, 0, 1}},                           // a negative size
+      {{1, 0, 0, 1}},                            // no alignment
+      {{1, 1, 2, 1}},                            // dies before its birth
+      {{1, 1, 0, 9, -1, -1, {{3, 2}}}},          // an empty hole
+      {{1, 1, 0, 9, -1, -1, {{4, 5}, {2, 3}}}},  // out of order
+      {{1, 1, 0, 9, -1, -1, {{2, 4}, {4, 5}}}},  // that meet
+      {{1, 1, 1, 9, -1, -1, {{0, 4}}}},          // outside
       {{1, 1, 1, 9, -1, -1, {{4, 10}}}},
-      {{2, 1, 0, 1, 0}, {2, 1, 1, 2, 1}},                             // fixed, and overlapping
+      {{2, 1, 0, 1, 0}, {2, 1, 1, 2, 1}},  // fixed, and overlapping
       {{2, 1, 0, 9, 5}, {9, 1, 2, 3, 0}},
-      {{large, 1, 0, 1}, {large, 1, 2, 3}, {large, 1, 4, 5}},         // sums beyond 2^62
+      {{large, 1, 0, 1}, {large, 1, 2, 3}, {large, 1, 4, 5}},  // sums beyond 2^62
       {{1, large, 0, 1}, {1, large, 0, 1}, {1, large, 0, 1}},
       {{1, 1, 0, 1, std::numeric_limits<std::int64_t>::max()}},
   };
@@ -344,10 +348,11 @@ TEST(PlaceExact, RefusesWhatIsNotAnInstance) {
     return std::vector<std::int32_t>{};
   };
   EXPECT_EQ(culprits({{0, 1, 0, 9}, {2, 1, 0, 9, 5}, {1, 1, 0, 9}, {9, 1, 2, 3, 0}}), (std::vector<std::int32_t>{1, 3}));
-  EXPECT_EQ(culprits({{1, 1, 0, 1, 4}, {1, 1, 0, 1, std::numeric_limits<std::int64_t>::max()}, {1, 1, 0, 1}}), (std::vector<std::int32_t>{1}));
+  EXPECT_EQ(culprits({{1, 1, 0, 1, 4}, {1, 1, 0, 1, std::numeric_limits<std::int64_t>::max()}, {1, 1, 0, 1}}),
+            (std::vector<std::int32_t>{1}));
   EXPECT_EQ(culprits({{1, 1, 0, 1}, {1, 1, 2, 1}}), (std::vector<std::int32_t>{1}));
   EXPECT_NO_THROW(place({{2, 1, 0, 1, 0}, {2, 1, 2, 3, 1}}));                                // never alive together
-  EXPECT_NO_THROW(place({{2, 1, 0, 9, 5, -1, {{2, 3}}}, {9, 1, 2, 3, 0}}));                   // nor here: in a hole
+  EXPECT_NO_THROW(place({{2, 1, 0, 9, 5, -1, {{2, 3}}}, {9, 1, 2, 3, 0}}));                  // nor here: in a hole
   EXPECT_NO_THROW(place({{1, 1, 0, 9, -1, -1, {{0, 9}}}, {1, 1, 0, 9, -1, -1, {{0, 3}}}}));  // holes at either end
 }
 
@@ -376,7 +381,8 @@ void expect_reached(const Target& target) {
     end = std::max(end, placed.offsets[i] + buffers[i].bytes);
     for (std::size_t k = 0; k < i; ++k)
       ASSERT_TRUE(buffers[i].death < buffers[k].birth || buffers[k].death < buffers[i].birth ||
-                  placed.offsets[i] + buffers[i].bytes <= placed.offsets[k] || placed.offsets[k] + buffers[k].bytes <= placed.offsets[i])
+                  placed.offsets[i] + buffers[i].bytes <= placed.offsets[k] ||
+                  placed.offsets[k] + buffers[k].bytes <= placed.offsets[i])
           << target.file << ": " << i << " and " << k;
   }
   EXPECT_EQ(placed.end, end);

@@ -2,11 +2,11 @@
 #include <tapedeck/tests/capture/planner/place/instances.h>
 
 #include <tapedeck/capture/planner/place/alive_steps.h>
-#include <tapedeck/capture/planner/place/ejection_search.h>
 #include <tapedeck/capture/planner/place/buffers_csv.h>
-#include <tapedeck/capture/planner/place/greedy_orders.h>
 #include <tapedeck/capture/planner/place/check_placement.h>
+#include <tapedeck/capture/planner/place/ejection_search.h>
 #include <tapedeck/capture/planner/place/free_space.h>
+#include <tapedeck/capture/planner/place/greedy_orders.h>
 #include <tapedeck/capture/planner/place/time_sweep.h>
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(PlaceGreedy, TreeAndWalkFindTheSameOffsets) {
     for (Fit fit : {Fit::first, Fit::best}) {
       Space tree(p);
       SmallSpace walk;
-      std::vector<Tenant> round = p.buffers;   // sizes without padding: the two count slack alike
+      std::vector<Tenant> round = p.buffers;  // sizes without padding: the two count slack alike
       for (Tenant& b : round) b.bytes = align_up(b.bytes, 8);
       for (std::size_t i = 0; i < round.size(); ++i) {
         const auto n = static_cast<std::int32_t>(i);
@@ -106,7 +106,8 @@ TEST(PlaceGreedy, AddressesStayWhenALittleChanges) {
       unchanged += !changed[i];
       kept += !changed[i] && before.offsets[i] == after.offsets[i];
     }
-    EXPECT_GE(kept * 100, unchanged * 97) << "seed " << seed << ": " << kept << " of " << unchanged << " that are as they were stay";
+    EXPECT_GE(kept * 100, unchanged * 97) << "seed " << seed << ": " << kept << " of " << unchanged
+                                          << " that are as they were stay";
     all_kept += kept == unchanged;
   }
   EXPECT_GE(all_kept, 10) << "of 20";
@@ -202,7 +203,8 @@ TEST(PlaceGreedy, SixtyThousandBuffers) {
   for (unsigned seed : {1u, 2u}) {
     const std::vector<Tenant> buffers = training_step(60000, seed, 30);
     const Offsets placed = place(buffers);
-    std::printf("seed %u: %zu buffers, end / bound = %.4f\n", seed, buffers.size(), static_cast<double>(placed.end) / static_cast<double>(placed.bound));
+    std::printf("seed %u: %zu buffers, end / bound = %.4f\n", seed, buffers.size(),
+                static_cast<double>(placed.end) / static_cast<double>(placed.bound));
     EXPECT_EQ(find_fault(buffers, placed), "");
     EXPECT_LE(static_cast<double>(placed.end), 1.02 * static_cast<double>(placed.bound));
   }
@@ -242,7 +244,7 @@ TEST(PlaceInChunks, NoArenaIsLargerThanTheCap) {
     std::vector<Tenant> buffers = random_tenants(seed);
     SCOPED_TRACE("seed " + std::to_string(seed));
     PlaceOptions options;
-    options.chunk_bytes = 500 + seed * 20;   // some buffers are larger, most are not
+    options.chunk_bytes = 500 + seed * 20;  // some buffers are larger, most are not
     const Offsets placed = place(buffers, options);
     ASSERT_EQ(judge(buffers, placed), "");
     ASSERT_EQ(placed.arena.size(), buffers.size());
@@ -318,9 +320,11 @@ TEST(PlaceInChunks, OversizedBuffersLieWhereAWalkHasThem) {
   }
 }
 
-// Buffers that are larger than a chunk and never alive together are in one, whoever comes first; smaller ones fill what they leave.
+// Buffers that are larger than a chunk and never alive together are in one, whoever comes first; smaller ones fill what they
+// leave.
 TEST(PlaceInChunks, LargeBuffersShare) {
-  const std::vector<Tenant> buffers = {{100, 1, 4, 5}, {90, 1, 2, 3}, {100, 1, 0, 1}, {80, 1, 6, 7}, {10, 1, 2, 3}, {45, 1, 0, 9}};
+  const std::vector<Tenant> buffers = {{100, 1, 4, 5}, {90, 1, 2, 3}, {100, 1, 0, 1},
+                                       {80, 1, 6, 7},  {10, 1, 2, 3}, {45, 1, 0, 9}};
   PlaceOptions options;
   options.chunk_bytes = 50;
   const Offsets placed = place(buffers, options);
@@ -352,14 +356,17 @@ TEST(FindFault, SaysWhatTheOracleSays) {
     const std::vector<Tenant> buffers = random_tenants(seed, {12, 12, true, {1, 4}});
     Offsets placed = place(buffers);
     std::mt19937 random(seed);
-    if (seed % 3) placed.offsets[random() % buffers.size()] = static_cast<std::int64_t>(random() % 500) * 4;   // may be right all the same
+    if (seed % 3)
+      placed.offsets[random() % buffers.size()] = static_cast<std::int64_t>(random() % 500) * 4;  // may be right all the same
     if (seed % 3 == 2) placed.end = 0;
     std::int64_t end = 0;
-    for (std::size_t i = 0; i < buffers.size(); ++i) end = std::max(end, buffers[i].bytes ? placed.offsets[i] + buffers[i].bytes : 0);
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+      end = std::max(end, buffers[i].bytes ? placed.offsets[i] + buffers[i].bytes : 0);
     if (seed % 3 == 1) placed.end = end;
     const bool is_wrong = !judge(buffers, placed).empty();
     wrong += is_wrong;
-    ASSERT_EQ(!find_fault(buffers, placed).empty(), is_wrong) << "seed " << seed << ": " << judge(buffers, placed) << " / " << find_fault(buffers, placed);
+    ASSERT_EQ(!find_fault(buffers, placed).empty(), is_wrong)
+        << "seed " << seed << ": " << judge(buffers, placed) << " / " << find_fault(buffers, placed);
   }
   EXPECT_GT(wrong, 200);
   EXPECT_LT(wrong, 450);

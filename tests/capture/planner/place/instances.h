@@ -1,5 +1,5 @@
-// Buffers to place: random ones with everything that a Tenant may say, and such as training steps have; and the oracle that judges
-// placements, which looks at every pair and every step.
+// Buffers to place: random ones with everything that a Tenant may say, and such as training steps have; and the oracle that
+// judges placements, which looks at every pair and every step.
 #pragma once
 
 #include <tapedeck/capture/planner/place/place.h>
@@ -45,19 +45,22 @@ inline std::string judge(const std::vector<Tenant>& buffers, const Offsets& plac
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const std::string name = "buffer " + std::to_string(i);
     if (placed.offsets[i] < 0 || placed.offsets[i] % buffers[i].alignment != 0) return name + " is not aligned";
-    if (buffers[i].bytes > 0 && buffers[i].fixed >= 0 && placed.offsets[i] != buffers[i].fixed) return name + " is not where it is fixed";
+    if (buffers[i].bytes > 0 && buffers[i].fixed >= 0 && placed.offsets[i] != buffers[i].fixed)
+      return name + " is not where it is fixed";
     for (std::size_t k = 0; k < i; ++k) {
       if (arena_of(placed, i) != arena_of(placed, k) || placed.offsets[i] >= placed.offsets[k] + buffers[k].bytes ||
           placed.offsets[k] >= placed.offsets[i] + buffers[i].bytes)
         continue;
       for (std::int32_t step = 0; step <= last; ++step)
-        if (needs(buffers[i], step) && needs(buffers[k], step)) return name + " overlaps " + std::to_string(k) + " in step " + std::to_string(step);
+        if (needs(buffers[i], step) && needs(buffers[k], step))
+          return name + " overlaps " + std::to_string(k) + " in step " + std::to_string(step);
     }
   }
   std::vector<std::int64_t> ends;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     ends.resize(std::max(ends.size(), static_cast<std::size_t>(arena_of(placed, i)) + 1), 0);
-    if (buffers[i].bytes > 0) ends[arena_of(placed, i)] = std::max(ends[arena_of(placed, i)], placed.offsets[i] + buffers[i].bytes);
+    if (buffers[i].bytes > 0)
+      ends[arena_of(placed, i)] = std::max(ends[arena_of(placed, i)], placed.offsets[i] + buffers[i].bytes);
   }
   std::int64_t sum = 0;
   for (std::int64_t end : ends) sum += end;
@@ -90,8 +93,8 @@ inline std::vector<Tenant> random_tenants(unsigned seed, const Kind& kind = {}) 
   return buffers;
 }
 
-// A training step of about n buffers: what forward saves for backward, what it needs for a while, workspace, gradients that are passed on and
-// such as stay to the end. `longest`: of what is needed for a while, in steps.
+// A training step of about n buffers: what forward saves for backward, what it needs for a while, workspace, gradients that are
+// passed on and such as stay to the end. `longest`: of what is needed for a while, in steps.
 inline std::vector<Tenant> training_step(int n, unsigned seed, int longest) {
   std::mt19937 random(seed);
   const auto pick = [&](int k) { return static_cast<std::int32_t>(random() % static_cast<unsigned>(k)); };
@@ -112,15 +115,19 @@ inline std::vector<Tenant> training_step(int n, unsigned seed, int longest) {
   return buffers;
 }
 
-// A rectangle of `bytes` x `steps` cut into pieces, the largest first, each time in two: they fit into `bytes` again, without any gap.
+// A rectangle of `bytes` x `steps` cut into pieces, the largest first, each time in two: they fit into `bytes` again, without
+// any gap.
 inline std::vector<Tenant> cut_up(unsigned seed, int pieces, std::int64_t bytes, std::int32_t steps) {
   std::mt19937 random(seed);
   const auto pick = [&](std::int64_t k) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(k)); };
   std::vector<Tenant> buffers = {{bytes, 1, 0, steps - 1}};
-  const auto shape = [&](const Tenant& b) { return std::pair(static_cast<double>(b.bytes) / static_cast<double>(bytes), (b.death - b.birth + 1.0) / steps); };
+  const auto shape = [&](const Tenant& b) {
+    return std::pair(static_cast<double>(b.bytes) / static_cast<double>(bytes), (b.death - b.birth + 1.0) / steps);
+  };
   const auto area = [&](const Tenant& b) { return shape(b).first * shape(b).second; };
   while (static_cast<int>(buffers.size()) < pieces) {
-    Tenant& whole = *std::max_element(buffers.begin(), buffers.end(), [&](const Tenant& x, const Tenant& y) { return area(x) < area(y); });
+    Tenant& whole =
+        *std::max_element(buffers.begin(), buffers.end(), [&](const Tenant& x, const Tenant& y) { return area(x) < area(y); });
     Tenant part = whole;
     const std::int64_t length = whole.death - whole.birth + 1;
     if (whole.bytes == 1 || (length > 1 && (pick(5) == 0 || shape(whole).first < shape(whole).second))) {

@@ -21,7 +21,8 @@ std::vector<Tenant> stretches(unsigned seed) {
   for (int k = 0; k < 5; ++k) {
     const int pieces = k % 2 ? 14 + static_cast<int>(random() % 6) : 40 + static_cast<int>(random() % 30);
     const std::int32_t steps = 12 + static_cast<std::int32_t>(random() % 12);
-    for (Tenant b : test::cut_up(static_cast<unsigned>(random()), pieces, 900 + static_cast<std::int64_t>(random() % 120), steps)) {
+    for (Tenant b :
+         test::cut_up(static_cast<unsigned>(random()), pieces, 900 + static_cast<std::int64_t>(random() % 120), steps)) {
       b.birth += from;
       b.death += from;
       all.push_back(b);
@@ -31,7 +32,7 @@ std::vector<Tenant> stretches(unsigned seed) {
   return all;
 }
 
-constexpr std::int64_t kSomePairs = 400;   // the smaller parts have fewer, the larger ones more
+constexpr std::int64_t kSomePairs = 400;  // the smaller parts have fewer, the larger ones more
 
 TEST(PlaceMixedParts, EndsAreWhatOffsetsNeedWhateverTheWork) {
   for (unsigned seed = 0; seed < 40; ++seed) {
@@ -67,7 +68,8 @@ TEST(PlaceMixedParts, EqualWorkGivesEqualAnswers) {
   }
 }
 
-// Few pairs, but so many buffers that a search would have to remember too much: it is climbed, also with less work than a search would need.
+// Few pairs, but so many buffers that a search would have to remember too much: it is climbed, also with less work than a
+// search would need.
 TEST(PlaceMixedParts, AVeryLongChainIsClimbedNotSearched) {
   std::vector<Tenant> buffers;
   for (std::int32_t i = 0; i < 12'000; ++i) buffers.push_back({64 + i * 7919 % 4096, 64, i, i + 1 + i * 31 % 6});

@@ -1,9 +1,9 @@
 // Race and climber together: neither is left to itself where the other would find more.
 #include <tapedeck/tests/capture/planner/place/instances.h>
 
+#include <tapedeck/capture/planner/place/check_placement.h>
 #include <tapedeck/capture/planner/place/ejection_search.h>
 #include <tapedeck/capture/planner/place/greedy_orders.h>
-#include <tapedeck/capture/planner/place/check_placement.h>
 #include <tapedeck/capture/planner/place/part_search.h>
 
 #include <gtest/gtest.h>
@@ -19,7 +19,8 @@ namespace {
 std::vector<Tenant> loose_pieces(unsigned seed, int pieces) {
   std::vector<Tenant> buffers = test::cut_up(seed, pieces, 1 << 20, 200);
   std::mt19937 random(seed);
-  for (Tenant& b : buffers) b.bytes = std::max<std::int64_t>(b.bytes - b.bytes * static_cast<std::int64_t>(random() % 100) / 2000, 1);
+  for (Tenant& b : buffers)
+    b.bytes = std::max<std::int64_t>(b.bytes - b.bytes * static_cast<std::int64_t>(random() % 100) / 2000, 1);
   return buffers;
 }
 

@@ -126,7 +126,8 @@ TEST(Place, NothingAndNoBytes) {
 
 // Where holes leave nothing of a life there is nothing to place, and what is fixed stays where it is.
 TEST(Place, WhatIsNeverAliveIsInNobodysWay) {
-  const std::vector<Tenant> buffers = {{100, 1, 0, 9, 40, -1, {{0, 3}, {4, 9}}}, {50, 1, 0, 9}, {8, 4, 2, 2, -1, -1, {{2, 2}}}, {0, 1, 0, 9, 7}};
+  const std::vector<Tenant> buffers = {
+      {100, 1, 0, 9, 40, -1, {{0, 3}, {4, 9}}}, {50, 1, 0, 9}, {8, 4, 2, 2, -1, -1, {{2, 2}}}, {0, 1, 0, 9, 7}};
   const Offsets placed = place(buffers);
   EXPECT_EQ(find_fault(buffers, placed), "");
   EXPECT_EQ(placed.offsets, (std::vector<std::int64_t>{40, 0, 0, 7}));

@@ -14,7 +14,8 @@
 
 namespace tapedeck::test {
 
-// Columns id,lower,upper,size and no others; half-open lifetimes. Reads as little of the dialect as that, without the library's reader.
+// Columns id,lower,upper,size and no others; half-open lifetimes. Reads as little of the dialect as that, without the library's
+// reader.
 inline std::vector<Tenant> read_instance(const std::filesystem::path& path) {
   std::vector<Tenant> buffers;
   std::ifstream stream(path);

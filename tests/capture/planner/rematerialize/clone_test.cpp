@@ -2,11 +2,11 @@
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/temporary_folder.h>
 
+#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/passes/pass_runner.h>
-#include <tapedeck/capture/planner/pipeline.h>
-#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/candidates.h>
+#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/planner.h>
 
 #include <fmt/format.h>

@@ -1,10 +1,10 @@
 // The greedy strategy: how low it gets, what it costs, and the structures under it against simple models.
 #include <tapedeck/tests/capture/planner_graphs.h>
 
-#include <tapedeck/capture/planner/facts/facts.h>
-#include <tapedeck/capture/passes/pass_runner.h>
-#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/passes/pass_runner.h>
+#include <tapedeck/capture/planner/facts/facts.h>
+#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/rematerialize/live_tree.h>
 
@@ -47,7 +47,8 @@ TEST(Greedy, AQuarterOfMemoryForAboutOneMoreForward) {
 }
 
 TEST(Greedy, ExpensiveValuesAreKept) {
-  // Two equal stretches; one node costs a hundred times the other. Both are read at once, too: else they would be made later for nothing.
+  // Two equal stretches; one node costs a hundred times the other. Both are read at once, too: else they would be made later
+  // for nothing.
   const Graph graph = parse(R"(graph g(%x: u8[8]) {
     %cheap: u8[1000] = opaque(%x) {us=1.0}
     %dear: u8[1000] = opaque(%x) {us=100.0}

@@ -5,11 +5,11 @@
 #include <tapedeck/tests/engine/seeds.h>
 
 #include <tapedeck/capture/analysis/phases.h>
-#include <tapedeck/capture/replay/executor.h>
-#include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/segments/simulate_run.h>
+#include <tapedeck/capture/replay/executor.h>
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,9 @@ std::string joined(const std::vector<std::string>& lines) {
 // Independent chains that meet at the end, recorded one after the other or step by step.
 Graph branches(int count, int length, bool interleaved, double us = 10, const std::string& type = "u8[1000]") {
   const auto v = [](int b, int i) { return i < 0 ? std::string("%x") : "%b" + std::to_string(b) + "_" + std::to_string(i); };
-  const auto line = [&](int b, int i) { return v(b, i) + ": " + type + " = opaque(" + v(b, i - 1) + ") {us=" + std::to_string(us) + "}\n"; };
+  const auto line = [&](int b, int i) {
+    return v(b, i) + ": " + type + " = opaque(" + v(b, i - 1) + ") {us=" + std::to_string(us) + "}\n";
+  };
   std::string text = "graph wide(%x: " + type + ") {\n";
   if (interleaved)
     for (int i = 0; i < length; ++i)
@@ -97,8 +99,10 @@ TEST_P(RandomSegments, AreSoundForAnyThreads) {
     for (const Segment& s : plan.segments) {
       const double largest = std::max(r.most_us, 2 * r.least_us);
       double one_node = 0;  // for one thread a segment is closed once it costs enough, so the last node may lead beyond
-      for (NodeId n : s.nodes) one_node = std::max(one_node, cost_us(*plan.graph.nodes[n].op, plan.graph.input_types(plan.graph.nodes[n]),
-                                                                     plan.graph.output_types(plan.graph.nodes[n]), plan.graph.attributes(plan.graph.nodes[n])));
+      for (NodeId n : s.nodes)
+        one_node = std::max(one_node,
+                            cost_us(*plan.graph.nodes[n].op, plan.graph.input_types(plan.graph.nodes[n]),
+                                    plan.graph.output_types(plan.graph.nodes[n]), plan.graph.attributes(plan.graph.nodes[n])));
       EXPECT_LE(s.cost_us, largest + one_node + 1e-9);
       if (!options.split_phases) continue;
       for (NodeId n : s.nodes) EXPECT_EQ(phases[n], phases[s.nodes[0]]);
@@ -156,8 +160,10 @@ TEST(Segments, DispatchIsAFiftiethOfTheTimeOrLess) {
 TEST(Segments, BranchesRecordedStepByStepRunSideBySide) {
   const Graph graph = branches(16, 10, true);
   const Plan one = make_plan(graph), two = make_plan(graph, for_threads(2)), four = make_plan(graph, for_threads(4));
-  EXPECT_LE(two.segment_rule.makespan_us, 0.6 * two.segment_rule.serial_us) << two.segment_rule.shape << " " << two.segment_rule.placement;
-  EXPECT_LE(four.segment_rule.makespan_us, 0.35 * four.segment_rule.serial_us) << four.segment_rule.shape << " " << four.segment_rule.placement;
+  EXPECT_LE(two.segment_rule.makespan_us, 0.6 * two.segment_rule.serial_us)
+      << two.segment_rule.shape << " " << two.segment_rule.placement;
+  EXPECT_LE(four.segment_rule.makespan_us, 0.35 * four.segment_rule.serial_us)
+      << four.segment_rule.shape << " " << four.segment_rule.placement;
   EXPECT_EQ(two.segment_rule.placement, "apart") << "placed tightly, every branch waits for the bytes of the one before";
   EXPECT_GT(two.segment_rule.tight_makespan_us, 0.9 * two.segment_rule.serial_us);
   EXPECT_LE(static_cast<double>(two.peak_bytes), 1.15 * static_cast<double>(one.peak_bytes));
@@ -213,7 +219,8 @@ TEST(Segments, KernelsUseIdleThreadsOnlyWhereThereAreAny) {
     %b: u8[8] = opaque(%x) {us=400.0}
     %c: u8[8] = opaque(%a, %b) {us=400.0}
     return %c
-  })", "g");
+  })",
+                            "g");
   const Plan plan = make_plan(graph, for_threads(2));
   ASSERT_EQ(plan.intra_op.size(), 3u);
   EXPECT_FALSE(plan.intra_op[0]);
@@ -244,7 +251,8 @@ TEST(Segments, SayWhyTheyEnd) {
     %t: u8[8] = to_device(%b) {device="cpu:1", from="cpu"}
     %c: u8[8] = opaque(%t) {us=1.0}
     return %c
-  })", "g");
+  })",
+                            "g");
   const Plan plan = make_plan(graph);
   ASSERT_EQ(plan.segments.size(), 3u);
   EXPECT_EQ(plan.segments[0].end, SegmentEnd::alone);
@@ -265,7 +273,8 @@ TEST(Segments, NobodyWaitsForConstants) {
     %c: f16[4] = erf(%y)
     %d: f16[4] = mul(%c, %k)
     return %b, %d
-  })", "constants");
+  })",
+                            "constants");
   for (double segment_us : {0.0, 0.2, 50.0}) {
     PlanOptions options = for_threads(2);
     options.segment_us = segment_us;
@@ -290,7 +299,8 @@ TEST(Segments, T58_StaticSchedule) {
     %e: f32[] = exp(%q)
     %y: f32[] = add(%l, %e)
     return %y
-  })", "streams");
+  })",
+                            "streams");
   PlanOptions options = for_threads(2);
   options.segment_us = 0;
   options.parallel_peak = 4;  // so that exp need not take the bytes that log reads
@@ -316,9 +326,11 @@ TEST(Segments, T86_BulkingOnAndOffGiveTheSameBits) {
     %d: f32[64] = div(%b, %y)
     %e: f32[64] = sub(%c, %d)
     return %e, %a
-  })", "bind");
+  })",
+                            "bind");
   std::vector<float> x, y;
-  for (int i = 0; i < 64; ++i) x.push_back(0.3f * static_cast<float>(i - 30)), y.push_back(1.7f - 0.1f * static_cast<float>(i) + 0.05f);
+  for (int i = 0; i < 64; ++i)
+    x.push_back(0.3f * static_cast<float>(i - 30)), y.push_back(1.7f - 0.1f * static_cast<float>(i) + 0.05f);
   std::vector<std::vector<float>> results;
   for (double segment_us : {0.0, 0.5, 50.0})
     for (int threads : {1, 2}) {
@@ -351,7 +363,8 @@ TEST(Simulate, ByHand) {
   EXPECT_DOUBLE_EQ(simulate(three_segments(), cost, alone, {1, 1}).makespan_us, 73);
   const SimulatedRun two = simulate(three_segments(), cost, alone, {2, 1});
   EXPECT_DOUBLE_EQ(two.makespan_us, 1 + 20 + 1 + 40);
-  EXPECT_EQ(two.crowded, (std::vector<bool>{true, false, false})) << "node 1 has company for 10 of its 20 us, not more than half";
+  EXPECT_EQ(two.crowded, (std::vector<bool>{true, false, false}))
+      << "node 1 has company for 10 of its 20 us, not more than half";
   EXPECT_LT(two.ended[1], two.began[2]);
   EXPECT_LT(two.began[1], two.ended[0]);
   EXPECT_DOUBLE_EQ(simulate(three_segments(), cost, helped, {2, 1}).makespan_us, 1 + 20 + 1 + 40 / 1.8);
@@ -404,8 +417,9 @@ TEST(Segments, FormerFilesHoldRunsOfNodes) {
 TEST(Segments, BadOptionsAreUsageErrors) {
   const Graph graph = test::chain(2, 8);
   for (auto change : std::initializer_list<void (*)(PlanOptions&)>{
-           [](PlanOptions& o) { o.threads = 0; }, [](PlanOptions& o) { o.threads = 100000; }, [](PlanOptions& o) { o.dispatch_us = -1; },
-           [](PlanOptions& o) { o.dispatch_us = std::nan(""); }, [](PlanOptions& o) { o.parallel_peak = 0.5; }, [](PlanOptions& o) { o.segment_us = -1; }}) {
+           [](PlanOptions& o) { o.threads = 0; }, [](PlanOptions& o) { o.threads = 100000; },
+           [](PlanOptions& o) { o.dispatch_us = -1; }, [](PlanOptions& o) { o.dispatch_us = std::nan(""); },
+           [](PlanOptions& o) { o.parallel_peak = 0.5; }, [](PlanOptions& o) { o.segment_us = -1; }}) {
     PlanOptions options;
     change(options);
     EXPECT_THROW(make_plan(graph, options), UsageError);

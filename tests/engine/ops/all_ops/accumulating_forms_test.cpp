@@ -1,5 +1,5 @@
-// Every declaration of an accumulating form, on all examples of the op: the op, then add, gives the bits that the form gives, in memory of
-// its own and over the bytes of the sum.
+// Every declaration of an accumulating form, on all examples of the op: the op, then add, gives the bits that the form gives,
+// in memory of its own and over the bytes of the sum.
 #include <tapedeck/engine/ops/accumulate.h>
 
 #include <tapedeck/tests/engine/layouts.h>
@@ -14,11 +14,16 @@ Tensor random_like(const Tensor& t, std::uint64_t seed) {
   o.low = -3;
   o.high = 3;
   switch (t.dtype()) {
-    case DType::f64: return drawn<double>(t.type(), o, random, false);
-    case DType::f32: return drawn<float>(t.type(), o, random, false);
-    case DType::i32: return drawn<std::int32_t>(t.type(), o, random, true);
-    case DType::i64: return drawn<std::int64_t>(t.type(), o, random, true);
-    default: return drawn<unsigned char>(t.type(), o, random, true);
+    case DType::f64:
+      return drawn<double>(t.type(), o, random, false);
+    case DType::f32:
+      return drawn<float>(t.type(), o, random, false);
+    case DType::i32:
+      return drawn<std::int32_t>(t.type(), o, random, true);
+    case DType::i64:
+      return drawn<std::int64_t>(t.type(), o, random, true);
+    default:
+      return drawn<unsigned char>(t.type(), o, random, true);
   }
 }
 
@@ -49,7 +54,9 @@ TEST(AccumulatingForms, AreTheOpThenAddBitForBit) {
     ASSERT_NE(form, nullptr) << op->name;
     EXPECT_EQ(form->max_inputs, op->max_inputs + 1) << form->name;
     EXPECT_EQ(form->attrs, op->attrs) << form->name;
-    EXPECT_TRUE(std::any_of(form->inplace.begin(), form->inplace.end(), [](const InplacePair& p) { return p.input == 0 && p.output == 0; })) << form->name;
+    EXPECT_TRUE(std::any_of(form->inplace.begin(), form->inplace.end(), [](const InplacePair& p) {
+      return p.input == 0 && p.output == 0;
+    })) << form->name;
     int checked = 0;
     for (const char* text : op->examples)
       guarded(*op, text, [&] {
@@ -80,7 +87,8 @@ TEST(AddN, IsTheChainBitForBit) {
       Tensor chain;
       for (int i = 0; i < n; ++i) {
         Tensor t = random_like(empty({DType::f32, shape}), random());
-        if (i % 3 == 1 && shape.rank == 2) t = transpose(random_like(empty({DType::f32, {shape[1], shape[0]}}), random()), {1, 0});
+        if (i % 3 == 1 && shape.rank == 2)
+          t = transpose(random_like(empty({DType::f32, {shape[1], shape[0]}}), random()), {1, 0});
         if (i % 3 == 2) t = broadcast_to(random_like(empty({DType::f32, {}}), random()), shape);
         pieces.push_back(t);
         chain = i ? add(chain, t) : copy(t);

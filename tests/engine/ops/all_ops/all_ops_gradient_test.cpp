@@ -9,7 +9,8 @@
 namespace tapedeck::testing {
 namespace {
 
-std::vector<Tensor> gradients_of(const Example& e, const std::vector<Tensor>& operands, const std::vector<Tensor>& heads, unsigned wanted) {
+std::vector<Tensor> gradients_of(const Example& e, const std::vector<Tensor>& operands, const std::vector<Tensor>& heads,
+                                 unsigned wanted) {
   std::vector<Tensor> xs = leaves(operands, wanted);
   const Tensor loss = loss_of(run(e, xs), heads);
   if (loss.defined()) backward(loss);
@@ -64,7 +65,8 @@ constexpr Unchecked kUnchecked[] = {{"cast", "an f32 result is too coarse for di
 
 TEST(AllOpsGradient, EveryVjpIsChecked) {
   for_every_op([](const Op& op) {
-    if (!differentiable(op) || op.n_regions > 0) return;   // control flow is held against ordinary loops and branches (tests/capture)
+    if (!differentiable(op) || op.n_regions > 0)
+      return;  // control flow is held against ordinary loops and branches (tests/capture)
     for (const Unchecked& u : kUnchecked)
       if (std::string(u.op) == op.name) return;
     bool checked = false;
@@ -116,7 +118,8 @@ TEST(AllOpsGradient, OfOneResultAmongSeveral) {
           moved[i] = x;
           return weighed(e, moved, one);
         });
-        expect_same_slope(along(gradients[i], direction), numeric, 1e-6, "result " + std::to_string(k) + ", operand " + std::to_string(i));
+        expect_same_slope(along(gradients[i], direction), numeric, 1e-6,
+                          "result " + std::to_string(k) + ", operand " + std::to_string(i));
       }
     }
   });
@@ -169,7 +172,8 @@ TEST(AllOpsGradient, SinglePrecisionFollowsDouble) {
       const std::vector<double> got = elements(f[i]), expected = elements(d[i]);
       double largest = 1;
       for (double v : expected) largest = std::max(largest, std::fabs(v));
-      for (std::size_t k = 0; k < got.size(); ++k) EXPECT_NEAR(got[k], expected[k], 1e-4 * largest) << "operand " << i << ", element " << k;
+      for (std::size_t k = 0; k < got.size(); ++k)
+        EXPECT_NEAR(got[k], expected[k], 1e-4 * largest) << "operand " << i << ", element " << k;
     }
   });
 }

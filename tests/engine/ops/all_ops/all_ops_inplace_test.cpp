@@ -22,8 +22,10 @@ std::vector<Tensor> run_kernel_over(const Example& e, const std::vector<Tensor>&
   std::vector<View> in(operands.size() + 1), out(results.size());
   std::vector<Type> in_types, out_types;
   for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (e.op->is(kElementwise)) detail::fill_view_expanded(*operands[i].impl(), like[0].shape(), &in[i]);
-    else detail::fill_view(*operands[i].impl(), &in[i]);
+    if (e.op->is(kElementwise))
+      detail::fill_view_expanded(*operands[i].impl(), like[0].shape(), &in[i]);
+    else
+      detail::fill_view(*operands[i].impl(), &in[i]);
     in_types.push_back(operands[i].type());
   }
   for (std::size_t k = 0; k < results.size(); ++k) {
@@ -63,9 +65,7 @@ TEST(AllOpsInPlace, EveryPairOfTheKernel) {
 }
 
 TEST(AllOpsInPlace, LargerKernelCallsToo) {
-  for_every_example([](const Example& e) {
-    expect_every_pair(enlarged(e, 200000, 2000), DType::f32);
-  });
+  for_every_example([](const Example& e) { expect_every_pair(enlarged(e, 200000, 2000), DType::f32); });
 }
 
 // Every operand that is one and the same tensor: x += x.

@@ -1,4 +1,5 @@
-// Every op on operands of every layout: strides never change the bits, and empty or 0-d operands work or are refused by their types.
+// Every op on operands of every layout: strides never change the bits, and empty or 0-d operands work or are refused by their
+// types.
 #include <tapedeck/tests/engine/layouts.h>
 
 #include <tapedeck/tests/engine/differences.h>
@@ -12,7 +13,8 @@ namespace {
 
 constexpr DType kReals[] = {DType::f32, DType::f64};
 
-void expect_same_bits(const Example& e, const std::vector<Tensor>& dense, const std::vector<Tensor>& others, const std::string& what) {
+void expect_same_bits(const Example& e, const std::vector<Tensor>& dense, const std::vector<Tensor>& others,
+                      const std::string& what) {
   const NoGrad no_grad;
   const std::vector<Tensor> expected = run(e, dense);
   expect_equal_bits(run(e, others), expected, what);

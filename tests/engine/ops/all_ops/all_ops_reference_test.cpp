@@ -6,7 +6,8 @@
 namespace tapedeck::testing {
 namespace {
 
-// Control flow computes what its regions say: tests/capture/replay/control_flow_test.cpp holds it against ordinary loops and branches.
+// Control flow computes what its regions say: tests/capture/replay/control_flow_test.cpp holds it against ordinary loops and
+// branches.
 bool computes(const Op& op) { return !op.is(kDeclaredTypes) && !op.is(kPlanOnly) && op.n_regions == 0; }
 
 // Integers wrap around: what the reference says, in the range of the result.
@@ -19,10 +20,14 @@ double wrapped(double v, DType d) {
 
 double tolerance_of(DType d, const ReferenceEntry& entry) {
   switch (d) {
-    case DType::f64: return 1e-11;
-    case DType::f16: return std::max(0x1p-9, entry.tolerance);
-    case DType::bf16: return std::max(0x1p-6, entry.tolerance);
-    default: return entry.tolerance;
+    case DType::f64:
+      return 1e-11;
+    case DType::f16:
+      return std::max(0x1p-9, entry.tolerance);
+    case DType::bf16:
+      return std::max(0x1p-6, entry.tolerance);
+    default:
+      return entry.tolerance;
   }
 }
 
@@ -55,7 +60,9 @@ void expect_close(const Tensor& got, const Array& expected, double tolerance, st
 
 // The coarsest floating type around decides how exact a result can be.
 DType coarsest(const std::vector<Tensor>& operands, DType result) {
-  auto digits = [](DType d) { return d == DType::f64 ? 53 : d == DType::f32 ? 24 : d == DType::f16 ? 11 : d == DType::bf16 ? 8 : 64; };
+  auto digits = [](DType d) {
+    return d == DType::f64 ? 53 : d == DType::f32 ? 24 : d == DType::f16 ? 11 : d == DType::bf16 ? 8 : 64;
+  };
   DType worst = result;
   for (const Tensor& t : operands)
     if (digits(t.dtype()) < digits(worst)) worst = t.dtype();
@@ -78,7 +85,9 @@ void expect_reference(const Example& e, DType real, std::uint64_t seed, double s
 TEST(AllOpsReference, EveryOpThatComputesHasAReference) {
   for_every_op([](const Op& op) {
     const bool has = references().count(op.name) > 0;
-    if (computes(op)) { EXPECT_TRUE(has) << "add one to tests/engine/reference"; }
+    if (computes(op)) {
+      EXPECT_TRUE(has) << "add one to tests/engine/reference";
+    }
   });
 }
 
@@ -89,7 +98,8 @@ TEST(AllOpsReference, EveryReferenceIsOfAnOp) {
 // usable_real() lets a test go on in f32 where inference refuses a type; nothing here should need it.
 TEST(AllOpsReference, EveryOpTakesEveryFloatingType) {
   for_every_example([](const Example& e) {
-    for (DType real : {DType::f32, DType::f64, DType::f16, DType::bf16}) EXPECT_EQ(usable_real(e, real), real) << dtype_name(real);
+    for (DType real : {DType::f32, DType::f64, DType::f16, DType::bf16})
+      EXPECT_EQ(usable_real(e, real), real) << dtype_name(real);
   });
 }
 
@@ -195,7 +205,8 @@ TEST(AllOpsReference, HalfPrecisionStaysHalf) {
       ASSERT_EQ(results.size(), single.size());
       for (std::size_t k = 0; k < single.size(); ++k) {
         const bool half = is_floating(single[k].dtype) && !single_result(*e.op, k);
-        EXPECT_EQ(to_string(results[k].type()), to_string(Type{half ? real : single[k].dtype, single[k].shape})) << "result " << k;
+        EXPECT_EQ(to_string(results[k].type()), to_string(Type{half ? real : single[k].dtype, single[k].shape}))
+            << "result " << k;
       }
     }
   });

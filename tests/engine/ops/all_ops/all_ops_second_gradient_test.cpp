@@ -1,5 +1,5 @@
-// The gradient of the gradient of every op, against central differences of its first gradient. It is taken through operands and heads
-// alike: the gradient that comes in may have a history too.
+// The gradient of the gradient of every op, against central differences of its first gradient. It is taken through operands and
+// heads alike: the gradient that comes in may have a history too.
 #include <tapedeck/engine/gradient/gradients.h>
 
 #include <tapedeck/tests/engine/differences.h>

@@ -1,9 +1,8 @@
 // Every op as text: a graph of one node prints, parses and prints the same, whatever its attributes.
-#include <tapedeck/engine/text/attr_parser.h>
 #include <tapedeck/engine/ir/graph_access.h>
-#include <tapedeck/engine/text/text.h>
 #include <tapedeck/engine/text/attr_parser.h>
 #include <tapedeck/engine/text/lexer.h>
+#include <tapedeck/engine/text/text.h>
 #include <tapedeck/tests/engine/all_ops.h>
 
 #include <cstring>
@@ -72,25 +71,39 @@ const Ints kLists[] = {{7, -2, 0, 1, 2, 3, 4, 5}, {std::int64_t{1} << 62}, {}, {
 void change(std::vector<unsigned char>& attrs, const Field& field, int seed) {
   constexpr double kReals[] = {0.1, -1e300, 5e-324, -0.0};
   switch (field.kind) {
-    case FieldKind::integer: return store(attrs, field, field_of<std::int64_t>(attrs.data(), field) - 1 - (std::int64_t{1} << (20 * seed)));
-    case FieldKind::real: return store(attrs, field, kReals[seed]);
-    case FieldKind::boolean: return store(attrs, field, !field_of<bool>(attrs.data(), field));
-    case FieldKind::string: return store(attrs, field, Name("a \"quoted\"\n name " + std::to_string(seed)));
-    case FieldKind::dtype: return store(attrs, field, seed % 2 ? DType::bf16 : DType::boolean);
-    case FieldKind::ints: return store(attrs, field, kLists[seed]);
-    case FieldKind::tensor: return;
+    case FieldKind::integer:
+      return store(attrs, field, field_of<std::int64_t>(attrs.data(), field) - 1 - (std::int64_t{1} << (20 * seed)));
+    case FieldKind::real:
+      return store(attrs, field, kReals[seed]);
+    case FieldKind::boolean:
+      return store(attrs, field, !field_of<bool>(attrs.data(), field));
+    case FieldKind::string:
+      return store(attrs, field, Name("a \"quoted\"\n name " + std::to_string(seed)));
+    case FieldKind::dtype:
+      return store(attrs, field, seed % 2 ? DType::bf16 : DType::boolean);
+    case FieldKind::ints:
+      return store(attrs, field, kLists[seed]);
+    case FieldKind::tensor:
+      return;
   }
 }
 
 bool same_field(const void* a, const void* b, const Field& field) {
   switch (field.kind) {
-    case FieldKind::integer: return field_of<std::int64_t>(a, field) == field_of<std::int64_t>(b, field);
-    case FieldKind::real: return std::memcmp(&field_of<double>(a, field), &field_of<double>(b, field), sizeof(double)) == 0;
-    case FieldKind::boolean: return field_of<bool>(a, field) == field_of<bool>(b, field);
-    case FieldKind::string: return field_of<Name>(a, field) == field_of<Name>(b, field);
-    case FieldKind::dtype: return field_of<DType>(a, field) == field_of<DType>(b, field);
-    case FieldKind::ints: return field_of<Ints>(a, field) == field_of<Ints>(b, field);
-    case FieldKind::tensor: return true;
+    case FieldKind::integer:
+      return field_of<std::int64_t>(a, field) == field_of<std::int64_t>(b, field);
+    case FieldKind::real:
+      return std::memcmp(&field_of<double>(a, field), &field_of<double>(b, field), sizeof(double)) == 0;
+    case FieldKind::boolean:
+      return field_of<bool>(a, field) == field_of<bool>(b, field);
+    case FieldKind::string:
+      return field_of<Name>(a, field) == field_of<Name>(b, field);
+    case FieldKind::dtype:
+      return field_of<DType>(a, field) == field_of<DType>(b, field);
+    case FieldKind::ints:
+      return field_of<Ints>(a, field) == field_of<Ints>(b, field);
+    case FieldKind::tensor:
+      return true;
   }
   return false;
 }
@@ -153,7 +166,8 @@ TEST(AllOpsText, InferenceSurvivesEveryAttribute) {
         for (int i = 0; i < e.op->attrs->n_fields; ++i)
           if (one < 0 || one == i) change(other.attributes, e.op->attrs->fields[i], seed);
         if (const auto outputs = inferred(other)) {
-          for (const Type& t : *outputs) EXPECT_GE(checked_bytes(t.dtype, {t.shape.sizes, static_cast<std::size_t>(t.shape.rank)}), 0);
+          for (const Type& t : *outputs)
+            EXPECT_GE(checked_bytes(t.dtype, {t.shape.sizes, static_cast<std::size_t>(t.shape.rank)}), 0);
           EXPECT_GE(cost_us(*e.op, operand_types(other), *outputs, other.attrs()), 0);
         }
       }

@@ -75,7 +75,8 @@ void expect_same_on_all_threads(const Example& e, DType real) {
 }
 
 TEST(AllOpsThreads, EqualBitsOnAnyNumber) {
-  for_every_example([](const Example& e) { expect_same_on_all_threads(enlarged(e, 5 * kElements, 10 * kMicroseconds), DType::f32); });
+  for_every_example(
+      [](const Example& e) { expect_same_on_all_threads(enlarged(e, 5 * kElements, 10 * kMicroseconds), DType::f32); });
 }
 
 TEST(AllOpsThreads, EqualBitsInDoublePrecision) {

@@ -1,5 +1,5 @@
-// Ops whose kernels take or write images that lie apart (Op::batch_strides): the bits are those of dense ones, and what lies between the
-// images is neither read nor written.
+// Ops whose kernels take or write images that lie apart (Op::batch_strides): the bits are those of dense ones, and what lies
+// between the images is neither read nor written.
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/ir/strides.h>
 #include <tapedeck/tests/engine/layouts.h>
@@ -43,7 +43,7 @@ Wide widened(const Type& type) {
 void copy_images(const Tensor& dense, const Wide& wide, bool into) {
   const std::int64_t n = dense.shape()[0], size = n > 0 ? dense.bytes() / n : 0;
   const std::int64_t step = wide.window.strides()[0] * static_cast<std::int64_t>(dtype_size(dense.dtype()));
-  for (std::int64_t i = 0; size > 0 && i < n; ++i) {   // an empty tensor has no address
+  for (std::int64_t i = 0; size > 0 && i < n; ++i) {  // an empty tensor has no address
     char* const there = static_cast<char*>(wide.window.impl()->data()) + i * step;
     char* const here = static_cast<char*>(dense.impl()->data()) + i * size;
     std::memcpy(into ? there : here, into ? here : there, static_cast<std::size_t>(size));
@@ -100,7 +100,8 @@ void expect_same_apart(const Example& e, const Dense& d, std::uint32_t inputs, s
     kept.push_back(apart ? wide[i].window : Tensor(detail::new_impl(d.out[i].type(), detail::new_storage(d.out[i].bytes()))));
     out.push_back(kept.back().impl());
   }
-  run_kernel(*e.op, in.data(), static_cast<int>(in.size()), e.attrs(), out.data(), static_cast<int>(out.size()), {__FILE__, __LINE__});
+  run_kernel(*e.op, in.data(), static_cast<int>(in.size()), e.attrs(), out.data(), static_cast<int>(out.size()),
+             {__FILE__, __LINE__});
   for (std::size_t i = 0; i < d.out.size(); ++i) {
     Tensor got = kept[d.in.size() + i];
     if (has_bit(outputs, i)) {
@@ -128,7 +129,8 @@ void check_example(const Example& e) {
   }
 }
 
-// Several images in a group for oneDNN, whose layouts are its own or plain ones; what it leaves to matrix products; long planes and short.
+// Several images in a group for oneDNN, whose layouts are its own or plain ones; what it leaves to matrix products; long planes
+// and short.
 const char* const kLarger[] = {
     "conv2d(f32[37,10,9,7], f32[13,10,3,3]) {padding=[1]}",
     "conv2d(f32[64,1,8,8], f32[16,1,3,3]) {padding=[1]}",
@@ -164,7 +166,8 @@ const char* const kLarger[] = {
     "max_pool2d_index(f32[9,7,20,19]) {window=[3], stride=[2], padding=[1]}",
     "max_pool2d_grad(f32[3,2,5,5], f32[3,2,3,3]) {window=[3], stride=[2], padding=[1]}",
     "max_pool2d_at_index(f32[3,2,7,7], u8[3,2,4,4] in (0,9)) {window=[3], stride=[2], padding=[1]}",
-    "max_pool3d_grad_from_index(u8[3,2,3,3,3] in (0,18), f32[3,2,3,3,3]) {window=[3,2,3], stride=[2,1,2], padding=[1,0,1], size=[5,4,5]}",
+    "max_pool3d_grad_from_index(u8[3,2,3,3,3] in (0,18), f32[3,2,3,3,3]) {window=[3,2,3], stride=[2,1,2], padding=[1,0,1], "
+    "size=[5,4,5]}",
     "max_pool3d_at_index(f32[3,2,5,4,5], u8[3,2,3,3,3] in (0,18)) {window=[3,2,3], stride=[2,1,2], padding=[1,0,1]}",
     "avg_pool2d(f32[9,7,20,150])",
     "avg_pool2d_grad(f32[9,7,10,75]) {size=[20,150]}",
@@ -202,11 +205,12 @@ TEST(BatchStrides, OfEveryOpAreSeenWithSeveralImages) {
 // ---- who takes what ----
 
 TEST(BatchStrides, AreAskedOfTheOp) {
-  const Op &conv = *find_op("conv2d"), &weight_grad = *find_op("conv2d_weight_grad"), &softmax = *find_op("softmax"), &relu = *find_op("relu"),
-           &matmul = *find_op("matmul");
+  const Op &conv = *find_op("conv2d"), &weight_grad = *find_op("conv2d_weight_grad"), &softmax = *find_op("softmax"),
+           &relu = *find_op("relu"), &matmul = *find_op("matmul");
   const Shape shape{2, 3, 4, 5}, empty{0, 3, 4, 5};
-  const std::int64_t dense[] = {60, 20, 5, 1}, apart[] = {100, 20, 5, 1}, overlapping[] = {20, 20, 5, 1}, repeated[] = {0, 20, 5, 1},
-                     backwards[] = {-60, 20, 5, 1}, channels_apart[] = {100, 30, 5, 1}, rows_apart[] = {160, 40, 10, 1};
+  const std::int64_t dense[] = {60, 20, 5, 1}, apart[] = {100, 20, 5, 1}, overlapping[] = {20, 20, 5, 1},
+                     repeated[] = {0, 20, 5, 1}, backwards[] = {-60, 20, 5, 1}, channels_apart[] = {100, 30, 5, 1},
+                     rows_apart[] = {160, 40, 10, 1};
   for (const Op* op : {&conv, &weight_grad, &softmax, &relu, &matmul}) {
     EXPECT_TRUE(takes_strides(*op, 0, shape, dense));
     EXPECT_TRUE(writes_strides(*op, 0, shape, dense));

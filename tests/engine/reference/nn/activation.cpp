@@ -58,7 +58,9 @@ double hardsigmoid(double x) { return std::min(std::max((x + 3) / 6, 0.0), 1.0);
 double elu(double x, double alpha) { return x > 0 ? x : alpha * (std::exp(x) - 1); }
 double selu(double x) { return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717); }
 double celu(const EluAttrs& a, Args v) { return std::max(v[0], 0.0) + std::min(0.0, a.alpha * (std::exp(v[0] / a.alpha) - 1)); }
-double elu_grad(const EluGradAttrs& a, Args v) { return v[0] > 0 ? v[1] * a.scale : v[1] * a.slope * (v[0] + a.alpha * a.scale); }
+double elu_grad(const EluGradAttrs& a, Args v) {
+  return v[0] > 0 ? v[1] * a.scale : v[1] * a.slope * (v[0] + a.alpha * a.scale);
+}
 
 double scaled_softplus(const SoftplusAttrs& a, Args v) {
   return v[0] * a.beta > a.threshold ? v[0] : softplus(v[0] * a.beta) / a.beta;

@@ -12,12 +12,14 @@ double element(const Array& a, std::int64_t pair, std::int64_t row, std::int64_t
 }
 
 // The masked scores of query `row` of pair number `pair`.
-std::vector<double> scores_of(const Example& e, const std::vector<Array>& x, std::size_t mask, std::int64_t pair, std::int64_t row) {
+std::vector<double> scores_of(const Example& e, const std::vector<Array>& x, std::size_t mask, std::int64_t pair,
+                              std::int64_t row) {
   const auto& a = attributes_of<AttentionAttrs>(e);
   std::vector<double> scores;
   for (std::int64_t key = 0; key < x[1].type.shape[2]; ++key) {
     double score = 0;
-    for (std::int64_t c = 0; c < x[0].type.shape[3]; ++c) score += a.scale * element(x[0], pair, row, c) * element(x[1], pair, key, c);
+    for (std::int64_t c = 0; c < x[0].type.shape[3]; ++c)
+      score += a.scale * element(x[0], pair, row, c) * element(x[1], pair, key, c);
     if (x.size() > mask) {
       const std::int64_t heads = x[0].type.shape[1];
       const double m = broadcast_at(x[mask], {pair / heads, pair % heads, row, key});

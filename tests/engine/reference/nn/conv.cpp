@@ -58,7 +58,8 @@ constexpr double kTolerance = 1e-4;
 
 const AddReference conv2d_reference("conv2d", forward, kTolerance), conv3d_reference("conv3d", forward, kTolerance);
 const AddReference input2d("conv2d_input_grad", input_grad, kTolerance), input3d("conv3d_input_grad", input_grad, kTolerance);
-const AddReference weight2d("conv2d_weight_grad", weight_grad, kTolerance), weight3d("conv3d_weight_grad", weight_grad, kTolerance);
+const AddReference weight2d("conv2d_weight_grad", weight_grad, kTolerance),
+    weight3d("conv3d_weight_grad", weight_grad, kTolerance);
 
 }  // namespace
 }  // namespace tapedeck::testing

@@ -106,7 +106,8 @@ std::vector<Array> nll_loss_grad(const Example& e, const std::vector<Array>& x, 
   const Problem p{Rows(out[0].shape), kNone, x[0].v, x.size() > 2 ? x[2].v : kNone, a.ignore_index, a.reduction.str()};
   Array dx = blank(out[0]);
   for (std::int64_t i = 0; i < p.rows.rows; ++i)
-    for (std::int64_t k = 0; k < p.rows.classes && p.counts(i); ++k) dx.v[p.rows.at(i, k)] = -p.target(i, k) * row_scale(p, x[1], i);
+    for (std::int64_t k = 0; k < p.rows.classes && p.counts(i); ++k)
+      dx.v[p.rows.at(i, k)] = -p.target(i, k) * row_scale(p, x[1], i);
   return {dx};
 }
 
@@ -123,13 +124,14 @@ const AddReference kHuber("huber", [](const Example& e, const std::vector<Array>
 });
 
 const AddReference kBce("binary_cross_entropy", elementwise([](const std::vector<double>& a) {
-  return -(a[1] * std::log(a[0]) + (1 - a[1]) * std::log(1 - a[0]));
-}));
+                          return -(a[1] * std::log(a[0]) + (1 - a[1]) * std::log(1 - a[0]));
+                        }));
 
 const AddReference kBceWithLogits("binary_cross_entropy_with_logits", elementwise([](const std::vector<double>& a) {
-  const double positive = a.size() > 2 ? a[2] : 1;
-  return positive * a[1] * std::log1p(std::exp(-a[0])) + (1 - a[1]) * std::log1p(std::exp(a[0]));
-}));
+                                    const double positive = a.size() > 2 ? a[2] : 1;
+                                    return positive * a[1] * std::log1p(std::exp(-a[0])) +
+                                           (1 - a[1]) * std::log1p(std::exp(a[0]));
+                                  }));
 
 const AddReference kKlDiv("kl_div", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
   const bool log_target = attributes_of<KlDivAttrs>(e).log_target;
@@ -196,8 +198,7 @@ const AddReference kCtcGrad("ctc_loss_grad", [](const Example& e, const std::vec
     const double total = ctc_probability(p);
     for_paths(p, [&](const std::vector<std::int64_t>& path, double probability) {
       for (std::size_t t = 0; t < path.size(); ++t)
-        dx.v[(static_cast<std::int64_t>(t) * p.batch + n) * p.classes + path[t]] -=
-            probability / total * x[4].v[n];
+        dx.v[(static_cast<std::int64_t>(t) * p.batch + n) * p.classes + path[t]] -= probability / total * x[4].v[n];
     });
   }
   return std::vector<Array>{dx};

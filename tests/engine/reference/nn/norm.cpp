@@ -26,7 +26,8 @@ Grouping by_row(const Shape& x, std::int64_t dims) {
     for (int d = from; d < to; ++d) i = i * x[d] + at[d];
     return static_cast<std::size_t>(i);
   };
-  return {[=](const Coordinates& at) { return index(at, 0, kept); }, [=](const Coordinates& at) { return index(at, kept, x.rank); }};
+  return {[=](const Coordinates& at) { return index(at, 0, kept); },
+          [=](const Coordinates& at) { return index(at, kept, x.rank); }};
 }
 
 Grouping by_group(const Shape& x, std::int64_t groups) {
@@ -57,7 +58,8 @@ struct Places {
 };
 
 // y, mean, variance or rstd.
-std::vector<Array> forward(const Grouping& g, double eps, bool variance, const std::vector<Array>& x, const std::vector<Type>& out) {
+std::vector<Array> forward(const Grouping& g, double eps, bool variance, const std::vector<Array>& x,
+                           const std::vector<Type>& out) {
   Array y = blank(out[0]), mean = blank(out[1]), second = blank(out[2]);
   const Places p(g, x[0], mean.v.size());
   mean.v = p.average(x[0].v);
@@ -74,8 +76,8 @@ std::vector<Array> forward(const Grouping& g, double eps, bool variance, const s
   return {y, mean, second};
 }
 
-// dx, dweight, dbias by the chain rule: mean and rstd depend on x, and have gradients of their own besides. `mean` and `dmean` are
-// empty for rms_norm.
+// dx, dweight, dbias by the chain rule: mean and rstd depend on x, and have gradients of their own besides. `mean` and `dmean`
+// are empty for rms_norm.
 std::vector<Array> backward(const Grouping& g, const std::vector<double>& x, const Array& dy, const std::vector<double>& mean,
                             const std::vector<double>& rstd, const std::vector<double>& dmean, const std::vector<double>& drstd,
                             const std::vector<double>& weight, const std::vector<Type>& out) {
@@ -104,7 +106,8 @@ std::vector<Array> centred_backward(const Grouping& g, const std::vector<Array>&
   return backward(g, x[0].v, x[1], x[2].v, x[3].v, x[4].v, x[5].v, x.size() > 6 ? x[6].v : std::vector<double>(), out);
 }
 
-const AddReference batch_norm_reference("batch_norm", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+const AddReference batch_norm_reference("batch_norm", [](const Example& e, const std::vector<Array>& x,
+                                                         const std::vector<Type>& out) {
   return forward(by_channel(x[0].type.shape), attributes_of<BatchNormAttrs>(e).eps, true, x, out);
 });
 
@@ -130,27 +133,30 @@ const AddReference inference_reference("batch_norm_inference", [](const Example&
   return std::vector<Array>{y};
 });
 
-const AddReference layer_norm_reference("layer_norm", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
-  const auto& a = attributes_of<LayerNormAttrs>(e);
-  return forward(by_row(x[0].type.shape, a.dims), a.eps, false, x, out);
-});
+const AddReference layer_norm_reference("layer_norm",
+                                        [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+                                          const auto& a = attributes_of<LayerNormAttrs>(e);
+                                          return forward(by_row(x[0].type.shape, a.dims), a.eps, false, x, out);
+                                        });
 
 const AddReference layer_norm_grad_reference("layer_norm_grad", [](const Example& e, const std::vector<Array>& x,
                                                                    const std::vector<Type>& out) {
   return centred_backward(by_row(x[0].type.shape, attributes_of<LayerNormAttrs>(e).dims), x, out);
 });
 
-const AddReference group_norm_reference("group_norm", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
-  const auto& a = attributes_of<GroupNormAttrs>(e);
-  return forward(by_group(x[0].type.shape, a.groups), a.eps, false, x, out);
-});
+const AddReference group_norm_reference("group_norm",
+                                        [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+                                          const auto& a = attributes_of<GroupNormAttrs>(e);
+                                          return forward(by_group(x[0].type.shape, a.groups), a.eps, false, x, out);
+                                        });
 
 const AddReference group_norm_grad_reference("group_norm_grad", [](const Example& e, const std::vector<Array>& x,
                                                                    const std::vector<Type>& out) {
   return centred_backward(by_group(x[0].type.shape, attributes_of<GroupNormAttrs>(e).groups), x, out);
 });
 
-const AddReference rms_norm_reference("rms_norm", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
+const AddReference rms_norm_reference("rms_norm", [](const Example& e, const std::vector<Array>& x,
+                                                     const std::vector<Type>& out) {
   const auto& a = attributes_of<LayerNormAttrs>(e);
   Array y = blank(out[0]), rstd = blank(out[1]);
   const Places p(by_row(x[0].type.shape, a.dims), x[0], rstd.v.size());
@@ -158,7 +164,8 @@ const AddReference rms_norm_reference("rms_norm", [](const Example& e, const std
   for (double v : x[0].v) squares.push_back(v * v);
   rstd.v = p.average(squares);
   for (double& s : rstd.v) s = 1 / std::sqrt(s + a.eps);
-  for (std::size_t i = 0; i < y.v.size(); ++i) y.v[i] = x[0].v[i] * rstd.v[p.statistic[i]] * (x.size() > 1 ? x[1].v[p.weight[i]] : 1);
+  for (std::size_t i = 0; i < y.v.size(); ++i)
+    y.v[i] = x[0].v[i] * rstd.v[p.statistic[i]] * (x.size() > 1 ? x[1].v[p.weight[i]] : 1);
   return std::vector<Array>{y, rstd};
 });
 

@@ -30,16 +30,16 @@ Reference stepping(std::vector<std::size_t> replaced, Step step) {
 }
 
 const AddReference kSgd("sgd", stepping({0}, [](const Example& e, std::vector<double>& x) {
-  x[0] -= x[2] * (x[1] + attributes_of<SgdAttrs>(e).weight_decay * x[0]);
-}));
+                          x[0] -= x[2] * (x[1] + attributes_of<SgdAttrs>(e).weight_decay * x[0]);
+                        }));
 
 const AddReference kMomentum("sgd_momentum", stepping({0, 2}, [](const Example& e, std::vector<double>& x) {
-  const auto& a = attributes_of<MomentumAttrs>(e);
-  const double g = x[1] + a.weight_decay * x[0];
-  const bool first = x.size() == 5 && x[3] == 1;
-  x[2] = a.momentum * x[2] + (first ? 1 : 1 - a.dampening) * g;
-  x[0] -= x.back() * (a.nesterov ? g + a.momentum * x[2] : x[2]);
-}));
+                               const auto& a = attributes_of<MomentumAttrs>(e);
+                               const double g = x[1] + a.weight_decay * x[0];
+                               const bool first = x.size() == 5 && x[3] == 1;
+                               x[2] = a.momentum * x[2] + (first ? 1 : 1 - a.dampening) * g;
+                               x[0] -= x.back() * (a.nesterov ? g + a.momentum * x[2] : x[2]);
+                             }));
 
 void adam(const Example& e, std::vector<double>& x, bool decoupled, bool amsgrad) {
   const auto& a = attributes_of<AdamAttrs>(e);
@@ -52,14 +52,14 @@ void adam(const Example& e, std::vector<double>& x, bool decoupled, bool amsgrad
   const double m = x[2] / (1 - std::pow(a.beta1, t)), v = (amsgrad ? x[4] : x[3]) / (1 - std::pow(a.beta2, t));
   x[0] -= rate * m / (std::sqrt(v) + a.eps);
 }
-const AddReference kAdam("adam", stepping({0, 2, 3}, [](const Example& e, std::vector<double>& x) { adam(e, x, false, false); }));
-const AddReference kAdamw("adamw", stepping({0, 2, 3}, [](const Example& e, std::vector<double>& x) { adam(e, x, true, false); }));
-const AddReference kAdamMax("adam_amsgrad", stepping({0, 2, 3, 4}, [](const Example& e, std::vector<double>& x) {
-  adam(e, x, false, true);
-}));
-const AddReference kAdamwMax("adamw_amsgrad", stepping({0, 2, 3, 4}, [](const Example& e, std::vector<double>& x) {
-  adam(e, x, true, true);
-}));
+const AddReference kAdam("adam",
+                         stepping({0, 2, 3}, [](const Example& e, std::vector<double>& x) { adam(e, x, false, false); }));
+const AddReference kAdamw("adamw",
+                          stepping({0, 2, 3}, [](const Example& e, std::vector<double>& x) { adam(e, x, true, false); }));
+const AddReference kAdamMax("adam_amsgrad",
+                            stepping({0, 2, 3, 4}, [](const Example& e, std::vector<double>& x) { adam(e, x, false, true); }));
+const AddReference kAdamwMax("adamw_amsgrad",
+                             stepping({0, 2, 3, 4}, [](const Example& e, std::vector<double>& x) { adam(e, x, true, true); }));
 
 void rmsprop(const Example& e, std::vector<double>& x, double* mean, double* velocity) {
   const auto& a = attributes_of<RmspropAttrs>(e);
@@ -74,39 +74,41 @@ void rmsprop(const Example& e, std::vector<double>& x, double* mean, double* vel
   if (velocity) way = *velocity = a.momentum * *velocity + way;
   x[0] -= x.back() * way;
 }
-const AddReference kRmsprop("rmsprop", stepping({0, 2}, [](const Example& e, std::vector<double>& x) { rmsprop(e, x, nullptr, nullptr); }));
+const AddReference kRmsprop("rmsprop", stepping({0, 2}, [](const Example& e, std::vector<double>& x) {
+                              rmsprop(e, x, nullptr, nullptr);
+                            }));
 const AddReference kRmspropMomentum("rmsprop_momentum", stepping({0, 2, 3}, [](const Example& e, std::vector<double>& x) {
-  rmsprop(e, x, nullptr, &x[3]);
-}));
+                                      rmsprop(e, x, nullptr, &x[3]);
+                                    }));
 const AddReference kRmspropCentered("rmsprop_centered", stepping({0, 2, 3}, [](const Example& e, std::vector<double>& x) {
-  rmsprop(e, x, &x[3], nullptr);
-}));
-const AddReference kRmspropBoth("rmsprop_centered_momentum", stepping({0, 2, 3, 4}, [](const Example& e, std::vector<double>& x) {
-  rmsprop(e, x, &x[3], &x[4]);
-}));
+                                      rmsprop(e, x, &x[3], nullptr);
+                                    }));
+const AddReference kRmspropBoth("rmsprop_centered_momentum",
+                                stepping({0, 2, 3, 4},
+                                         [](const Example& e, std::vector<double>& x) { rmsprop(e, x, &x[3], &x[4]); }));
 
 const AddReference kAdagrad("adagrad", stepping({0, 2}, [](const Example& e, std::vector<double>& x) {
-  const auto& a = attributes_of<AdagradAttrs>(e);
-  const double g = x[1] + a.weight_decay * x[0];
-  x[2] += g * g;
-  x[0] -= x[4] / (1 + (x[3] - 1) * a.lr_decay) * g / (std::sqrt(x[2]) + a.eps);
-}));
+                              const auto& a = attributes_of<AdagradAttrs>(e);
+                              const double g = x[1] + a.weight_decay * x[0];
+                              x[2] += g * g;
+                              x[0] -= x[4] / (1 + (x[3] - 1) * a.lr_decay) * g / (std::sqrt(x[2]) + a.eps);
+                            }));
 
 const AddReference kAdadelta("adadelta", stepping({0, 2, 3}, [](const Example& e, std::vector<double>& x) {
-  const auto& a = attributes_of<AdadeltaAttrs>(e);
-  const double g = x[1] + a.weight_decay * x[0];
-  x[2] = a.rho * x[2] + (1 - a.rho) * g * g;
-  const double way = std::sqrt(x[3] + a.eps) / std::sqrt(x[2] + a.eps) * g;
-  x[3] = a.rho * x[3] + (1 - a.rho) * way * way;
-  x[0] -= x[4] * way;
-}));
+                               const auto& a = attributes_of<AdadeltaAttrs>(e);
+                               const double g = x[1] + a.weight_decay * x[0];
+                               x[2] = a.rho * x[2] + (1 - a.rho) * g * g;
+                               const double way = std::sqrt(x[3] + a.eps) / std::sqrt(x[2] + a.eps) * g;
+                               x[3] = a.rho * x[3] + (1 - a.rho) * way * way;
+                               x[0] -= x[4] * way;
+                             }));
 
 const AddReference kLion("lion", stepping({0, 2}, [](const Example& e, std::vector<double>& x) {
-  const auto& a = attributes_of<LionAttrs>(e);
-  const double way = a.beta1 * x[2] + (1 - a.beta1) * x[1];
-  x[2] = a.beta2 * x[2] + (1 - a.beta2) * x[1];
-  x[0] -= x[3] * ((way > 0) - (way < 0) + a.weight_decay * x[0]);
-}));
+                           const auto& a = attributes_of<LionAttrs>(e);
+                           const double way = a.beta1 * x[2] + (1 - a.beta1) * x[1];
+                           x[2] = a.beta2 * x[2] + (1 - a.beta2) * x[1];
+                           x[0] -= x[3] * ((way > 0) - (way < 0) + a.weight_decay * x[0]);
+                         }));
 
 const AddReference kCount("count_next", stepping({0}, [](const Example&, std::vector<double>& x) { x[0] += 1; }));
 

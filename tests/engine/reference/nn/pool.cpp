@@ -143,7 +143,8 @@ std::vector<Member> adaptive_members(const Shape& x, const Shape& y, const Index
   std::vector<Member> all;
   for (std::int64_t h = 0; h < x[2]; ++h)
     for (std::int64_t w = 0; w < x[3]; ++w) {
-      const auto touches = [](std::int64_t at, std::int64_t in, std::int64_t o, std::int64_t n) {  // [at, at + 1) and [o, o + 1) in / n
+      const auto touches = [](std::int64_t at, std::int64_t in, std::int64_t o,
+                              std::int64_t n) {  // [at, at + 1) and [o, o + 1) in / n
         return at * n < (o + 1) * in && (at + 1) * n > o * in;
       };
       if (touches(h, x[2], c[2], y[2]) && touches(w, x[3], c[3], y[3]))

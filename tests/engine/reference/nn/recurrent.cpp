@@ -27,10 +27,12 @@ const AddReference lstm_reference("lstm_cell", [](const Example&, const std::vec
   return std::vector<Array>{h, c};
 });
 
-const AddReference lstm_grad_reference("lstm_cell_grad", [](const Example&, const std::vector<Array>& x, const std::vector<Type>& out) {
+const AddReference lstm_grad_reference("lstm_cell_grad", [](const Example&, const std::vector<Array>& x,
+                                                            const std::vector<Type>& out) {
   Array dgates = blank(out[0]), dc = blank(out[1]);
   for_each_cell(out[1], 4, [&](std::size_t at, auto gate) {
-    const double i = sigma(x[0].v[gate(0)]), f = sigma(x[0].v[gate(1)]), g = std::tanh(x[0].v[gate(2)]), o = sigma(x[0].v[gate(3)]);
+    const double i = sigma(x[0].v[gate(0)]), f = sigma(x[0].v[gate(1)]), g = std::tanh(x[0].v[gate(2)]),
+                 o = sigma(x[0].v[gate(3)]);
     const double before = x[1].v[at], next = f * before + i * g, dh = x[2].v[at];
     const double dnext = x[3].v[at] + dh * o / std::pow(std::cosh(next), 2);
     const double di = dnext * g, df = dnext * before, dg = dnext * i, d_o = dh * std::tanh(next);
@@ -53,7 +55,8 @@ const AddReference gru_reference("gru_cell", [](const Example&, const std::vecto
   return std::vector<Array>{next};
 });
 
-const AddReference gru_grad_reference("gru_cell_grad", [](const Example&, const std::vector<Array>& x, const std::vector<Type>& out) {
+const AddReference gru_grad_reference("gru_cell_grad", [](const Example&, const std::vector<Array>& x,
+                                                          const std::vector<Type>& out) {
   Array dx = blank(out[0]), ds = blank(out[1]), dh = blank(out[2]);
   for_each_cell(out[2], 3, [&](std::size_t at, auto gate) {
     const double r = sigma(x[0].v[gate(0)] + x[1].v[gate(0)]), z = sigma(x[0].v[gate(1)] + x[1].v[gate(1)]);

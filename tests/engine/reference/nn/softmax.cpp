@@ -18,8 +18,7 @@ Reference along_axis(std::function<Line(const std::vector<Line>&)> f) {
       auto at = coordinates(static_cast<std::int64_t>(i), shape);
       if (at[axis] != 0) continue;
       std::vector<std::size_t> places;
-      for (auto& k = at[axis]; k < shape[axis]; ++k)
-        places.push_back(static_cast<std::size_t>(index_of(at, shape)));
+      for (auto& k = at[axis]; k < shape[axis]; ++k) places.push_back(static_cast<std::size_t>(index_of(at, shape)));
       std::vector<Line> lines;
       for (const Array& a : x) {
         lines.emplace_back();
@@ -49,9 +48,8 @@ const AddReference softmaxes[] = {
     {"softmax", along_axis([](const std::vector<Line>& x) {
        return mapped(x[0], [s = log_sum(x[0])](double v) { return std::exp(v - s); });
      })},
-    {"log_softmax", along_axis([](const std::vector<Line>& x) {
-       return mapped(x[0], [s = log_sum(x[0])](double v) { return v - s; });
-     })},
+    {"log_softmax",
+     along_axis([](const std::vector<Line>& x) { return mapped(x[0], [s = log_sum(x[0])](double v) { return v - s; }); })},
     {"softmax_grad", along_axis([](const std::vector<Line>& x) {
        double inner = 0;
        for (std::size_t k = 0; k < x[0].size(); ++k) inner += x[0][k] * x[1][k];
