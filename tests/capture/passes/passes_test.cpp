@@ -127,7 +127,7 @@ TEST(PassRegistry, FindsByNameAndAliasAndSuggests) {
 }
 
 TEST(PassRegistry, TheReadmeListsEveryPass) {
-  std::ifstream stream(TAPEDECK_SOURCE_DIR "/capture/README.md");
+  std::ifstream stream(TAPEDECK_SOURCE_DIR "/capture/passes/README.md");
   const std::string readme((std::istreambuf_iterator<char>(stream)), {});
   for (const Pass* pass : all_passes())
     EXPECT_NE(readme.find("| `" + std::string(pass->name) + "` | " + pass->doc + " |"), std::string::npos)
