@@ -324,8 +324,8 @@ class Painter {
 
   void legend() {
     std::array<std::int64_t, kMemoryRoleCount> bytes{};
-    for (const MemoryBox& b : map_.external) bytes[b.role] += b.bytes;
-    for (const MemoryBox& b : map_.arena) bytes[b.role] += b.bytes;
+    for (const MemoryBox& b : map_.external) bytes[static_cast<std::size_t>(b.role)] += b.bytes;
+    for (const MemoryBox& b : map_.arena) bytes[static_cast<std::size_t>(b.role)] += b.bytes;
     double y = height_ - 18.0 * kMemoryRoleCount - 18;
     for (int r = 0; r < kMemoryRoleCount; ++r) {
       if (bytes[r] == 0) continue;

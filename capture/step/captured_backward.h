@@ -1,7 +1,9 @@
 // A captured forward inside eager code: its results get a history whose gradient is generated from the captured graph.
 #pragma once
 
+#include <tapedeck/capture/plan/plan_options.h>
 #include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/replay/executor.h>
 
 #include <memory>
 #include <string>

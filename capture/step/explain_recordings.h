@@ -1,6 +1,7 @@
 // What explain() says, as text and as JSON.
 #pragma once
 
+#include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/record/capture.h>
 
 #include <string>

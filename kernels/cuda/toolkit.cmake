@@ -1,10 +1,14 @@
-# Finds the CUDA toolkit, if it is wanted and there. Sets TAPEDECK_HAS_CUDA.
+# Finds the CUDA toolkit, if it is wanted and there. Sets TAPEDECK_HAS_CUDA. AUTO wants it where the machine has a GPU: compiling the kernels
+# takes a minute or two, and a machine without a GPU cannot run them.
 #
 # The runtime is linked statically and the vendor libraries are loaded on first use, so a machine without a GPU runs the same
 # binaries. CUDA::nvrtc and CUDA::cuda_driver are never linked: they would make libcuda.so.1 a condition of starting.
 
 set(TAPEDECK_HAS_CUDA OFF)
 if(TAPEDECK_CUDA STREQUAL "OFF")
+  return()
+endif()
+if(TAPEDECK_CUDA STREQUAL "AUTO" AND NOT EXISTS /dev/nvidiactl AND NOT EXISTS /dev/dxg)  # the second is a GPU inside WSL
   return()
 endif()
 
