@@ -44,8 +44,8 @@ class PlanModel {
   std::vector<PlanRect> rects_of(ValueId v) const;               // of a window: those of the value it looks at
   const std::vector<std::int64_t>& curve() const { return curve_; }
   // Live bytes by role, parallel to curve(): they sum to it.
-  const std::vector<std::int64_t>& curve_of(RoleClass role) const { return role_curves_[role]; }
-  bool has(RoleClass role) const { return present_[role]; }
+  const std::vector<std::int64_t>& curve_of(RoleClass role) const { return role_curves_[static_cast<std::size_t>(role)]; }
+  bool has(RoleClass role) const { return present_[static_cast<std::size_t>(role)]; }
   NodeId peak_node() const { return peak_node_; }                  // the first node of the curve's maximum; kNone if no nodes
   std::int64_t external_bytes() const { return external_bytes_; }  // where the arena starts on the address axis
   std::int64_t extent() const { return external_bytes_ + plan_->arena_bytes; }
