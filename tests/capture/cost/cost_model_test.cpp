@@ -132,7 +132,7 @@ TEST(CostModel, CalibratedRatesAreThePlansUnits) {
   Calibration c;
   c.ops["exp"] = {.version = find_op("exp")->version, .call_us = 2, .us_per_byte = 0.5};
   c.ops["tanh"] = {.version = find_op("tanh")->version + 1, .call_us = 1e6};  // of another version: not believed
-  c.kin_ratio[OpKin::elementwise] = 4;
+  c.kin_ratio[static_cast<std::size_t>(OpKin::elementwise)] = 4;
   const CostModel model{c, {}};
   const NodeCosts costs = cost_nodes(g, &model);
   EXPECT_EQ(costs.source, "calibrated");
