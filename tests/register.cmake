@@ -1,7 +1,8 @@
-# tapedeck_tests(NAME FOLDER [OWN_MAIN] [ONLY file] [LABEL label] LINK targets...): one executable from tests/FOLDER (or one file of
-# it), its cases known to CTest.
+# tapedeck_tests(NAME FOLDER [OWN_MAIN] [ONLY file] [LABEL label] [SHARDS n] [SOURCES globs...] LINK targets...): one executable from
+# tests/FOLDER, from one file of it, or from the files that the globs name; its cases are known to CTest.
 #
-# Ordinary builds list every case by itself. Under a sanitizer, where starting is slow, an executable is one case.
+# Ordinary builds list every case by itself. Under a sanitizer, where starting is slow, an executable is n cases: GoogleTest deals its tests
+# out to them in turn.
 
 # The environment of every test, set in the ctest process itself so that listing the cases has it too: Qt needs no display here; the
 # options of the sanitizers' run time are ignored by builds without one.
@@ -25,10 +26,13 @@ file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/environment.cmake CONTENT "${co
 set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/environment.cmake)
 
 function(tapedeck_tests name folder)
-  cmake_parse_arguments(ARG "OWN_MAIN" "ONLY;LABEL" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "OWN_MAIN" "ONLY;LABEL;SHARDS" "LINK;SOURCES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   if(ARG_OWN_MAIN AND NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/main.cpp)
     return()
+  endif()
+  if(ARG_SOURCES)
+    file(GLOB sources CONFIGURE_DEPENDS ${ARG_SOURCES})
   endif()
   if(ARG_ONLY)
     list(FILTER sources INCLUDE REGEX "/${folder}/${ARG_ONLY}$")
@@ -65,8 +69,15 @@ function(tapedeck_tests name folder)
   endif()
 
   if(TAPEDECK_SANITIZE)
-    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 2700 LABELS "${ARG_LABEL}")
+    if(NOT ARG_SHARDS)
+      set(ARG_SHARDS 1)
+    endif()
+    math(EXPR last "${ARG_SHARDS} - 1")
+    foreach(shard RANGE ${last})
+      add_test(NAME ${name}.${shard} COMMAND ${name} --gtest_brief=1)
+      set_tests_properties(${name}.${shard} PROPERTIES TIMEOUT 1800 LABELS "${ARG_LABEL}"
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${shard}")
+    endforeach()
   else()
     gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120
                          PROPERTIES TIMEOUT 300 LABELS "${ARG_LABEL}")
