@@ -1,4 +1,9 @@
-// Comparing and hashing the attributes of nodes, and the regions that nodes hold.
+// Compares and hashes the attributes of nodes, and compares the regions that nodes hold.
+//
+// Attributes go field by field, by the schema of the op. Regions compare as their text would: a value that prints as `_` has
+// no name for the comparison, and literals that the text writes out compare by their elements.
+//
+//       %a: f32[2] = relu(%x)     same region as     %b: f32[2] = relu(%x)     if nothing reads %a and %b: both print `_`
 #include <tapedeck/engine/ir/compare_nodes.h>
 
 #include <tapedeck/engine/ir/graph_access.h>
@@ -32,7 +37,7 @@ bool same_field(const Graph& a, const Node& na, const Graph& b, const Node& nb, 
     case FieldKind::integer:
       return equal_as(std::int64_t{});
     case FieldKind::real:
-      return equal_as(double{});  // by bits: -0.0 and 0.0 differ, a NaN equals itself
+      return equal_as(double{});  // bits are compared: -0.0 and 0.0 differ, and a NaN equals itself
     case FieldKind::boolean:
       return equal_as(bool{});
     case FieldKind::dtype:
@@ -66,8 +71,8 @@ bool same_attributes(const Graph& a, const Node& na, const Graph& b, const Node&
 
 namespace {
 
-// A clone's note `of=` names a value: its name is shown, read or not. A note that holds the number of a value without a name
-// shows nothing, because the value has another number once the text is read back.
+// Marks the values that a clone's note `of=` names: the text shows their names even if nothing reads them. A note that holds
+// the number of a value without a name marks nothing, because the value gets another number when the text is parsed.
 void add_repeated(const Graph& graph, std::vector<bool>* shown) {
   std::unordered_set<std::string_view> repeated;
   for (const Node& node : graph.nodes)
@@ -80,7 +85,8 @@ void add_repeated(const Graph& graph, std::vector<bool>* shown) {
   }
 }
 
-// The text form writes the elements of a small constant, and of one without a name in the file. It names any other constant.
+// Whether the text form writes the elements of a constant. It does so for a small constant, and for a constant without a name
+// in the file. It writes the name of any other constant.
 bool written_out(const Literal* literal) {
   return literal && literal->data && (literal->type.numel() <= kMaxInlineConstant || literal->tensor.empty());
 }
@@ -138,7 +144,7 @@ bool same_declarations(const Graph& a, const Graph& b) {
   return true;
 }
 
-// A result that is named like the value it returns has no name of its own.
+// The name of output i in the `return` line. It is empty if the output has the same name as its value.
 Name own_name(const Graph& graph, std::size_t i) {
   const Name name = i < graph.output_names.size() ? graph.output_names[i] : Name();
   return name == graph.values[graph.outputs[i]].name ? Name() : name;
@@ -152,7 +158,7 @@ bool same_return(const Graph& a, const Graph& b) {
   return std::equal(a.updates.begin(), a.updates.end(), b.updates.begin(), b.updates.end(), same);
 }
 
-// Regions nest at most kMaxNesting deep, and so does this.
+// Recursion through nested regions is at most kMaxNesting deep.
 bool same_body(const Graph& a, const Graph& b) {
   if (a.nodes.size() != b.nodes.size() || a.values.size() != b.values.size()) return false;
   if (!same_declarations(a, b) || !same_return(a, b)) return false;
@@ -182,7 +188,7 @@ bool same_region(const Graph& a, const Graph& b) { return a.name == b.name && sa
 
 namespace {
 
-// FNV-1a over eight bytes at a time, and the rest singly.
+// The FNV-1a hash, but of eight bytes at a time; the last bytes enter one by one.
 struct Hash {
   std::uint64_t state = 0xcbf29ce484222325u;
   void word(std::uint64_t w) {

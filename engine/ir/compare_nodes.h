@@ -1,5 +1,5 @@
-// Comparing the regions of nodes, as their text form would compare but without printing them. Nodes compare by same_attributes
-// (graph.h).
+// Compares the regions of two nodes. The result is the same as comparing the printed text of the regions, but nothing is
+// printed. same_attributes (graph.h) compares two nodes.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -8,11 +8,13 @@
 
 namespace tapedeck {
 
-// By value, whether the text form shows its name or number. It shows `_` for a value that no one reads and no note `of=` names.
+// For each value of `graph`: whether the text form prints the value's own name or number. The text form prints `_` for a
+// value that no node, output or update reads and that no note `of=` names. O(nodes + values).
 std::vector<bool> shown_values(const Graph& graph);
 
-// Whether two regions print to the same text: they have the same name, inputs, nodes, notes and results. The name of a nested
-// region and the names that the text does not show do not count. REQUIRES: both keep the invariants of graph.h.
+// Whether two regions print to the same text, that is, whether their names, inputs, nodes, notes and results are equal. The
+// names of regions nested inside them do not count, and neither do the names of values that print as `_`. REQUIRES: both
+// graphs keep the invariants of graph.h.
 bool same_region(const Graph& a, const Graph& b);
 
 }  // namespace tapedeck

@@ -1,8 +1,8 @@
-// The ops that the engine itself runs or recognizes, outside of their own blocks. Each one is defined by its block in
-// engine/ops/.
+// The ops that the engine itself runs or recognizes by name, outside of their own blocks. The block of each op in engine/ops/
+// defines it.
 //
-// Every block reads this header (op_block.h), so that a declaration of another type than the definition is a compile error. A
-// declaration without a definition is a link error.
+// Every op block includes this header (through op_block.h). So a declaration whose type differs from its definition is a
+// compile error, and a declaration without a definition is a link error.
 #pragma once
 
 #include <tapedeck/engine/ir/op.h>
@@ -43,7 +43,7 @@ extern const Op& loop_grad;
 extern const Op& scan;
 extern const Op& while_loop;
 
-// The author's own gradient.
+// A node with the author's own gradient.
 extern const Op& custom_gradient;
 
 }  // namespace ops

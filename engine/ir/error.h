@@ -1,5 +1,5 @@
-// Every mistake a user can make is an Error with a kind, a message that names the op and the types, and the place of the user's
-// call. what() reads "[op] message (file:line)".
+// The exceptions that Tapedeck throws. Every mistake of a user is an Error. The class tells the kind of mistake; the message
+// names the op, the types and the place of the user's call. what() reads "[op] message (file:line)".
 #pragma once
 
 #include <tapedeck/kernels/export.h>
@@ -8,7 +8,8 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// A place in the user's source, filled in by default arguments (clang 14 has no std::source_location, so this is it).
+// A place in the user's source. Default arguments fill it in at each call. It stands in for std::source_location, which clang
+// 14 does not have.
 struct Site {
   const char* file = "";
   int line = 0;
@@ -24,12 +25,13 @@ class TypeError : public Error {
  public:
   using Error::Error;
 };
-// Backward asked for something that is not there: no history, freed, or overwritten since it was saved.
+// Backward needs a value that does not exist: the tensor has no history, the history was freed, or the value was overwritten
+// after it was saved.
 class GradientError : public Error {
  public:
   using Error::Error;
 };
-// Running code that a capture cannot represent.
+// Code inside a capture that a graph cannot represent.
 class CaptureError : public Error {
  public:
   using Error::Error;
@@ -54,7 +56,7 @@ class DeviceError : public Error {
  public:
   using Error::Error;
 };
-// A kernel reported a fault while running (an index out of range), or memory ran out.
+// A kernel reported a fault while it ran (for example an index out of range), or memory ran out.
 class ExecutionError : public Error {
  public:
   using Error::Error;
@@ -64,13 +66,14 @@ class UsageError : public Error {
  public:
   using Error::Error;
 };
-// Work that its caller cancelled before it was done: planning, calibrating, reducing.
+// The caller cancelled work before it was done: planning, calibrating or reducing.
 class Cancelled : public Error {
  public:
   using Error::Error;
 };
 
-// "[op] message (file:line)"; the site is left out when it has no line.
+// The text "[op] message (file:line)". "(file:line)" is left out if `site.line` is 0, and "[op]" is left out if `op` is null
+// or empty.
 std::string error_text(const char* op, const std::string& message, Site site);
 
 }  // namespace TAPEDECK_API

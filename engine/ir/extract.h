@@ -1,4 +1,4 @@
-// A part of a graph as a graph of its own.
+// Takes a part out of a graph and makes it a graph of its own.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -9,13 +9,14 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// The nodes that `outputs` depend on, no further back than `inputs` (any values of the graph, in the order wanted; one given
-// twice makes two inputs, of which the first is read). Names and notes come along; order edges to nodes left out go. Throws
-// InvalidGraphError naming an input or state value that is needed and not given. O(nodes).
+// Returns a graph of the nodes that `outputs` depend on. The search back from `outputs` stops at `inputs`, which may be any
+// values of the graph and become the inputs of the new graph, in the given order. A value that is given twice becomes two
+// inputs; the nodes read the first one. Names and notes are kept. Order edges to nodes that are left out are dropped. Throws
+// InvalidGraphError if an input or a state value is needed and is not in `inputs`; the message names it. O(nodes).
 Graph extract(const Graph& graph, std::span<const ValueId> inputs, std::span<const ValueId> outputs);
 
-// What `outputs` depend on, by value, no further back than `stop`: those of `stop` are marked if they are needed themselves.
-// O(nodes).
+// For each value of `graph`: whether `outputs` depend on it. The search back from `outputs` stops at the values in `stop`. A
+// value in `stop` is marked if it is needed itself. O(nodes).
 std::vector<bool> needed_values(const Graph& graph, std::span<const ValueId> stop, std::span<const ValueId> outputs);
 
 }  // namespace TAPEDECK_API

@@ -1,5 +1,8 @@
-// Building a graph node by node, and copying the nodes that a pass keeps. graph.h states the invariants and verify.cpp checks
-// them. compare_nodes.cpp compares nodes. text_print.cpp writes the text form.
+// Builds graphs node by node (Graph) and copies the nodes that a pass keeps (Rewriter). graph.h states the invariants,
+// verify.cpp checks them, compare_nodes.cpp compares nodes, and text_print.cpp writes the text form.
+//
+// Notes can refer to a value by its number (`of=%12`). A copied graph numbers its values anew, so the Rewriter also rewrites
+// these notes.
 #include <tapedeck/engine/ir/graph.h>
 
 #include <tapedeck/engine/ir/error.h>
@@ -61,10 +64,10 @@ ValueId Graph::add_state(Name value_name, const Type& type, Role role) {
 
 namespace {
 
-constexpr std::size_t kMaxPool = std::numeric_limits<std::int32_t>::max();  // the index of a pool is a 32-bit integer
+constexpr std::size_t kMaxPool = std::numeric_limits<std::int32_t>::max();  // positions in the pools are 32-bit integers
 
-// The caller may pass a list or struct that lies in the pool itself, to repeat a node of this graph. Growing the pool would
-// move it, so it is copied by its position in that case.
+// Appends `n` items to a pool. The caller may pass items that lie in the pool itself, to repeat a node of this graph. The
+// pool can move when it grows, so such items are copied by their position.
 template <class T>
 void append_to_pool(std::vector<T>& pool, const T* items, std::size_t n) {
   if (n == 0) return;
@@ -91,7 +94,7 @@ NodeId Graph::add_node(const Op& op, std::span<const ValueId> inputs, const void
   n.n_inputs = static_cast<std::int32_t>(inputs.size());
   n.n_after = static_cast<std::int32_t>(after.size());
   n.n_outputs = static_cast<std::int32_t>(outputs.size());
-  // `after` may lie in refs as well, and appending the inputs may move refs: copy it first.
+  // `after` may lie in refs as well. Appending the inputs may move refs, so `after` is copied first.
   const std::vector<ValueId> after_copy(after.begin(), after.end());
   n.first_input = static_cast<std::int32_t>(refs.size());
   append_to_pool(refs, inputs.data(), inputs.size());
@@ -106,7 +109,7 @@ NodeId Graph::add_node(const Op& op, std::span<const ValueId> inputs, const void
     n.attrs = static_cast<std::int32_t>(offset);
   }
 
-  // The regions may be those of another node of this graph, so they are copied first, too.
+  // The regions may belong to another node of this graph, so they are copied first as well.
   const std::vector<Region> regions_copy(node_regions.begin(), node_regions.end());
   n.first_region = static_cast<std::int32_t>(regions.size());
   n.n_regions = static_cast<std::int32_t>(regions_copy.size());
@@ -132,7 +135,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// A note such as `of=%12` refers to a value without a name by its number. Returns this value if it lies before `end`, else
+// A note such as `of=%12` can refer by number to a value without a name. Returns that value if it lies before `end`, else
 // kNone.
 ValueId numbered_value(const Graph& graph, Name note, ValueId end) {
   if (note.empty() || !is_number(note.view()) || note.view().size() > 9) return kNone;
@@ -163,15 +166,16 @@ Rewriter::Rewriter(const Graph& from) : from_(from), map_(from.values.size(), kN
 
 namespace {
 
-// A note that refers to a value by number gets the new number of the value, or `_` if the value is gone.
+// The note for the copied node. A note that refers to a value by number gets the value's new number, or `_` if the value is
+// gone.
 Name moved_note(const Graph& from, const Graph& to, const std::vector<ValueId>& map, const Node& n, Name note) {
   const ValueId v = numbered_value(from, note, n.first_output);
   if (v == kNone) return note;
   return map[v] == kNone ? Name("_") : name_or_number(to, map[v]);
 }
 
-// Copies the op, the attributes, the constant and the types of a node. The caller has already appended its operands to to.refs,
-// from first_input on, and after them the values that it waits for, from first_after on. They are values of `to`.
+// Appends a copy of node `n`: its op, attributes, constant and output types. The caller has already appended two lists to
+// to.refs: the operands from first_input on, and the `after` values from first_after on. Both lists hold values of `to`.
 NodeId append_copy(const Graph& from, Graph& to, const Node& n, std::size_t first_input, std::size_t first_after,
                    const Origin& origin) {
   if (to.refs.size() > kMaxPool || to.values.size() + static_cast<std::size_t>(n.n_outputs) > kMaxPool)
@@ -223,7 +227,8 @@ NodeId Rewriter::copy(NodeId n) {
   const NodeId id = append_copy(from_, to_, node, first_input, first_after, origin);
   for (std::int32_t i = 0; i < node.n_outputs; ++i) {
     const ValueId old_value = node.first_output + i, new_value = to_.nodes[id].first_output + i;
-    if (map_[old_value] == kNone) to_.values[new_value].name = from_.values[old_value].name;  // a second copy gets no name
+    if (map_[old_value] == kNone)
+      to_.values[new_value].name = from_.values[old_value].name;  // only the first copy keeps the name
     map_[old_value] = new_value;
   }
   return id;

@@ -1,20 +1,22 @@
-// The one representation. A tape is nodes in execution order, as recorded; a graph is a tape with named inputs, state and
-// outputs.
+// The one representation of a program. A tape is a list of nodes in execution order, as they were recorded. A graph is a tape
+// with named inputs, state and outputs.
 //
-// Values are dense integers: 0 .. n_values-1, inputs first, then state, then the outputs of the nodes in node order (a node's
-// outputs are consecutive). Whatever else is known about values or nodes - lifetimes, offsets, costs - is a vector indexed by
-// them. Recording is in SSA: no node writes its operands. `update` takes effect after all nodes.
+// Values are dense integers from 0 to n_values - 1: first the inputs, then the state, then the outputs of the nodes in node
+// order. The outputs of one node are consecutive. All other knowledge about values or nodes (lifetimes, offsets, costs) is
+// kept in vectors with the value or the node as index. A graph is in SSA form: no node writes its operands. An `update` takes
+// effect after all nodes.
 //
 // Invariants (verify() checks them):
-//  (1) every operand of node n is defined by an input, a state value, or a node before n;
-//  (2) a node's outputs are first_output .. first_output + n_outputs - 1, and Value::node names the node;
-//  (3) types agree with the op's inference rule; (4) no two values share a name, and inputs and state all have one;
-//  (5) an update's source has its state value's type, and a state value is updated at most once;
-//  (6) `after` edges name values defined before the node;
-//  (7) a node has as many regions as its op says; each keeps all of these, has neither state nor updates, and nests at most
-//  kMaxNesting deep.
+//   (1) every operand of node n is an input, a state value, or an output of a node before n;
+//   (2) the outputs of a node are the values first_output .. first_output + n_outputs - 1, and Value::node of each is the node;
+//   (3) types agree with the inference rule of the op; (4) no two values share a name, and all inputs and state have names;
+//   (5) the new value of an update has the type of the state value, and a state value is updated at most once;
+//   (6) `after` edges name values defined before the node;
+//   (7) a node has as many regions as its op says. Each region keeps all of these invariants, has neither state nor updates,
+//       and nests at most kMaxNesting deep.
 //
-// Graph is a value: copies are deep (constants are shared, they are immutable). Not thread safe while written; const access is.
+// Graph is a value type: a copy is deep, except that copies share constants and regions, which are immutable. Any number of
+// threads may read a graph at once. A thread that writes a graph must be the only one that uses it.
 #pragma once
 
 #include <tapedeck/engine/ir/op.h>
@@ -33,51 +35,51 @@ namespace tapedeck TAPEDECK_API {
 using ValueId = std::int32_t;
 using NodeId = std::int32_t;
 inline constexpr std::int32_t kNone = -1;
-inline constexpr int kMaxNesting = 32;  // of regions in regions
+inline constexpr int kMaxNesting = 32;  // the deepest nesting of regions in regions
 // The text form writes out the elements of a constant that has at most this many.
 inline constexpr std::int64_t kMaxInlineConstant = 16;
 
 enum class Phase : std::uint8_t { forward, backward, update };
 enum class Role : std::uint8_t { none, input, parameter, moment, statistic, counter, rng };
 
-const char* phase_name(Phase phase);  // "forward" ...
-const char* role_name(Role role);     // "parameter" ...
+const char* phase_name(Phase phase);  // for example "forward"
+const char* role_name(Role role);     // for example "parameter"
 
-// Where a node comes from: notes that survive every pass. Erasing them changes no result.
+// The origin of a node. These notes survive every pass. Erasing them changes no result.
 struct Origin {
   Phase phase = Phase::forward;
-  bool clone = false;           // a recomputed copy of an earlier node: CSE leaves it alone
+  bool clone = false;           // a copy of an earlier node that recomputes its result; CSE does not merge it
   std::int32_t region = kNone;  // checkpoint region
-  Name twin;                    // backward nodes: name of the first output of the forward node whose gradient this computes
-  Name of;                      // clones: name of the first output of the node this one repeats
+  Name twin;                    // of a backward node: the first output's name of the forward node that it differentiates
+  Name of;                      // of a clone: the first output's name of the node that it repeats
   Name path;                    // module path, "fc1"
-  Name site;                    // the user's call, "train.cpp:12"
+  Name site;                    // the place of the user's call, "train.cpp:12"
 };
 
-// Fixed size; lists live in the graph's pools.
+// One application of an op. A node has a fixed size; its lists lie in the pools of the graph.
 struct Node {
   const Op* op = nullptr;
-  std::int32_t first_input = 0, n_inputs = 0;  // into refs
-  std::int32_t first_after = 0, n_after = 0;   // into refs: values whose producers must run before this node (order edges)
+  std::int32_t first_input = 0, n_inputs = 0;  // position in Graph::refs
+  std::int32_t first_after = 0, n_after = 0;   // position in Graph::refs: values whose nodes must run before this node
   ValueId first_output = 0;
   std::int32_t n_outputs = 0;
-  std::int32_t attrs = kNone;                    // byte offset into the attribute pool, or kNone
-  std::int32_t first_region = 0, n_regions = 0;  // into regions
+  std::int32_t attrs = kNone;                    // offset in bytes in the attribute pool, or kNone
+  std::int32_t first_region = 0, n_regions = 0;  // position in Graph::regions
   Origin origin;
 };
 
 struct Value {
   Type type;
-  NodeId node = kNone;     // producer; kNone for inputs and state
+  NodeId node = kNone;     // the node that makes the value; kNone for inputs and state
   Role role = Role::none;  // of inputs and state
-  Name name;               // empty: prints as %N by order of definition
+  Name name;               // if empty, the value prints as %N, its number
 };
 
-// Immutable tensor data kept beside the nodes: constants. Shared between copies of a graph.
+// The data of a constant. It is immutable, stands beside the nodes, and is shared by copies of the graph.
 struct Literal {
   Type type;
-  std::shared_ptr<const void> data;  // type.bytes() dense bytes; null for an abstract constant
-  Name tensor;                       // large ones: the name in the file
+  std::shared_ptr<const void> data;  // type.bytes() bytes in dense row-major order; null for an abstract constant
+  Name tensor;                       // the name of a large constant's data in the file
 };
 
 struct Update {
@@ -94,9 +96,9 @@ class Graph {
   std::vector<Value> values;
   std::vector<std::int32_t> refs;  // operand and order lists
   std::vector<Literal> constants;
-  std::vector<Region> regions;     // of nodes of control flow
-  std::vector<ValueId> outputs;    // what `return` names, in order; may repeat
-  std::vector<Name> output_names;  // parallel to outputs; empty names allowed
+  std::vector<Region> regions;     // regions of control-flow nodes
+  std::vector<ValueId> outputs;    // the values of the `return` line, in order; a value may repeat
+  std::vector<Name> output_names;  // parallel to outputs; a name may be empty
   std::vector<Update> updates;
 
   // ---- reading ----
@@ -114,11 +116,11 @@ class Graph {
   bool is_state(ValueId v) const { return v >= n_inputs && v < n_inputs + n_state; }
   ValueId value_count() const { return static_cast<ValueId>(values.size()); }
   NodeId node_count() const { return static_cast<NodeId>(nodes.size()); }
-  // The name a value prints under, without '%': its own name, or its number. O(1).
+  // The name that the text form prints for `v`, without '%': its own name, or its number. O(1).
   std::string value_name(ValueId v) const;
-  // The node as one line of text, notes left out: for messages.
+  // The node as one line of text without its notes. Error messages use it.
   std::string node_text(NodeId n) const;
-  const Literal* literal(const Node& n) const;  // of a constant node, else null
+  const Literal* literal(const Node& n) const;  // the data of a constant node; null for other nodes
   std::vector<Type> input_types(const Node& n) const;
   std::span<const Value> output_values(const Node& n) const {
     return {values.data() + n.first_output, static_cast<std::size_t>(n.n_outputs)};
@@ -128,18 +130,20 @@ class Graph {
   // ---- building: inputs, then state, then nodes ----
   ValueId add_input(Name name, const Type& type);
   ValueId add_state(Name name, const Type& type, Role role);
-  // Appends a node; output types as given (verify() checks them). Attributes are copied (op.attrs->size bytes).
+  // Appends a node and copies its attributes (op.attrs->size bytes). The output types are taken as given; verify() checks
+  // them later.
   NodeId add_node(const Op& op, std::span<const ValueId> inputs, const void* attrs, std::span<const Type> outputs,
                   const Origin& origin = {}, std::span<const ValueId> after = {}, std::span<const Region> node_regions = {});
-  std::int32_t add_constant(Literal literal);  // index for ConstantAttrs
-  // Takes the last node off, but not its values.
+  std::int32_t add_constant(Literal literal);  // returns the index for ConstantAttrs
+  // Removes the last node and its lists from the pools. Its output values stay.
   void pop_node() {
     refs.resize(static_cast<std::size_t>(nodes.back().first_input));
     if (nodes.back().attrs != kNone) attr_pool_.resize(static_cast<std::size_t>(nodes.back().attrs));
     regions.resize(static_cast<std::size_t>(nodes.back().first_region));
     nodes.pop_back();
   }
-  // Forgets nodes, values and constants but keeps the memory: the eager tape is emptied once a step.
+  // Removes all nodes, values and constants but keeps the memory, so that the eager tape can be filled again without
+  // allocation.
   void clear_body() {
     n_inputs = n_state = 0;
     nodes.clear();
@@ -158,21 +162,21 @@ class Graph {
   std::vector<unsigned char> attr_pool_;
 };
 
-// Copies what stays of `from` while a pass decides node by node: inputs and state come over at once, `map` translates values.
-// The shape of nearly every pass:
-//     Rewriter r(g);
-//     for (NodeId n = 0; n < g.node_count(); ++n) if (keep(n)) r.copy(n); else r.replace(v, by);
-//     return r.finish();
+// Copies a graph for a pass that decides node by node which nodes stay. The constructor copies inputs and state. A map
+// translates each value of the old graph to its value in the new graph. Nearly every pass has this form:
+//       Rewriter r(g);
+//       for (NodeId n = 0; n < g.node_count(); ++n) if (keep(n)) r.copy(n); else r.replace(v, by);
+//       return r.finish();
 class Rewriter {
  public:
   explicit Rewriter(const Graph& from);
-  NodeId copy(NodeId n);  // appends the node with translated operands; returns the new id
+  NodeId copy(NodeId n);  // appends the node with translated operands; returns its id in the new graph
   NodeId clone(NodeId n, std::span<const ValueId> new_inputs,
-               std::span<const ValueId> new_after);    // a marked clone, operands already new ids
-  void replace(ValueId old_value, ValueId new_value);  // later readers of old_value read new_value
+               std::span<const ValueId> new_after);    // appends a marked clone; the operands are values of the new graph
+  void replace(ValueId old_value, ValueId new_value);  // old nodes that are copied later read new_value in place of old_value
   ValueId at(ValueId old_value) const { return map_[old_value]; }
   Graph& graph() { return to_; }
-  Graph finish();  // translates outputs and updates; REQUIRES: all of them were copied
+  Graph finish();  // translates outputs and updates; REQUIRES: every one of them has a new value
 
  private:
   const Graph& from_;
@@ -180,11 +184,11 @@ class Rewriter {
   std::vector<ValueId> map_;
 };
 
-// Throws InvalidGraphError naming the node and the broken invariant. O(nodes).
+// Throws InvalidGraphError if an invariant is broken; the message names the node and the invariant. O(nodes).
 void verify(const Graph& graph);
 
-// Attribute equality and hashing through the schema (padding never counts). Literals compare by content. Regions are
-// the same if their text is (compare_nodes.h).
+// Equality and hash of the attributes of nodes. Both go field by field, so padding bytes never count. Literals compare by
+// content. Two regions are equal if same_region (compare_nodes.h) says so.
 bool same_attributes(const Graph& a, const Node& na, const Graph& b, const Node& nb);
 std::uint64_t hash_attributes(const Graph& graph, const Node& node);
 

@@ -1,4 +1,4 @@
-// The attribute pool of a graph, for the few files of the engine that check or fill it directly.
+// Direct access to the attribute pool of a graph, for the few files of the engine that check it or fill it.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -32,7 +32,7 @@ inline std::span<const Field> fields_of(const Op& op) {
                   : std::span<const Field>();
 }
 
-// The op's tensor field (what makes it a constant), or null.
+// The op's field that holds a tensor (only constants have one), or null.
 inline const Field* tensor_field(const Op& op) {
   for (const Field& field : fields_of(op))
     if (field.kind == FieldKind::tensor) return &field;

@@ -1,4 +1,6 @@
-// The registry of ops, and the questions asked of any op: its types, its cost, its workspace.
+// The registry of ops, and the functions that answer questions about any op: its output types, its cost, its workspace.
+//
+//       cost_us(matmul, f32[64,784] x f32[784,10]) = max(flops / kFlopsPerUs, bytes / kBytesPerUs) + kDispatchUs
 #include <tapedeck/engine/ir/op.h>
 #include <tapedeck/kernels/half.h>
 
@@ -14,16 +16,16 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::deque<Op> ops;  // stable addresses
+  std::deque<Op> ops;  // a deque keeps the address of each op
   std::unordered_map<std::string_view, const Op*> by_name;
 };
 
 Registry& registry() {
-  static Registry* r = new Registry;  // outlives every static op
+  static Registry* r = new Registry;  // never destroyed, so that it outlives every static op
   return *r;
 }
 
-// A nominal core: what the cost model is calibrated to. Plans depend on these, so they are constants and not measurements.
+// The nominal core of the cost model. Plans depend on these numbers, so the numbers are constants and not measurements.
 constexpr double kFlopsPerUs = 100e3;  // 100 GF/s
 constexpr double kBytesPerUs = 20e3;   // 20 GB/s
 constexpr double kDispatchUs = 0.05;
@@ -110,7 +112,7 @@ bool runs_in_f32(const Op& op, std::span<const Type> inputs, std::span<const Typ
 
 namespace {
 
-// The types a kernel that runs in f32 sees; adds up what converting them takes.
+// The types that a kernel sees when it runs in f32. Adds to *scratch the bytes that the conversion of these tensors takes.
 std::vector<Type> in_f32(std::span<const Type> types, std::int64_t* scratch) {
   std::vector<Type> converted(types.begin(), types.end());
   for (Type& t : converted) {

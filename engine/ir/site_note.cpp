@@ -20,7 +20,7 @@ Site site_of(const Origin& origin) {
   if (colon == std::string_view::npos) return {};
   int line = 0;
   std::from_chars(text.data() + colon + 1, text.data() + text.size(), line);
-  return {Name(text.substr(0, colon)).view().data(), line};  // a Name lives for the whole process
+  return {Name(text.substr(0, colon)).view().data(), line};  // the characters of a Name live as long as the process
 }
 
 }  // namespace tapedeck

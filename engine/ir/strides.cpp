@@ -4,7 +4,7 @@ namespace tapedeck {
 
 namespace {
 
-// From dimension `first` on; then *elements is how many those dimensions have.
+// Whether dimensions `first`, first + 1, ... are dense. If so, *elements is the number of elements that they span.
 bool is_dense_from(int first, const Shape& shape, const std::int64_t* strides, std::int64_t* elements) {
   *elements = 1;
   for (int i = shape.rank - 1; i >= first; --i) {
@@ -14,7 +14,7 @@ bool is_dense_from(int first, const Shape& shape, const std::int64_t* strides, s
   return true;
 }
 
-// Row- or column-major in the last two dimensions, without overlap; leading dimensions are free.
+// Whether the last two dimensions are row-major or column-major without overlap. The leading dimensions may have any strides.
 bool is_matrix(const Shape& shape, const std::int64_t* strides) {
   if (shape.rank < 2) return false;
   const std::int64_t rows = shape[shape.rank - 2], cols = shape[shape.rank - 1];

@@ -17,8 +17,8 @@ Shape::Shape(std::span<const std::int64_t> dims) {
   }
 }
 
-// A zero size counts as one here, although it makes the product zero: numel() multiplies from the left, and so do strides, and
-// neither may overflow before it meets the zero.
+// A zero size counts as 1 here, although it makes the true product zero. numel() and dense_strides() multiply the sizes one
+// after the other, and they must not overflow before they reach the zero.
 std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> sizes) {
   std::int64_t bytes = static_cast<std::int64_t>(dtype_size(dtype));
   bool empty = false;
@@ -54,7 +54,7 @@ void dense_strides(const Shape& shape, std::int64_t* strides) {
 bool broadcast_shapes(const Shape& a, const Shape& b, Shape* out) {
   Shape result;
   result.rank = std::max(a.rank, b.rank);
-  for (int i = 0; i < result.rank; ++i) {  // i counts dimensions from the right, where shapes are aligned
+  for (int i = 0; i < result.rank; ++i) {  // i counts dimensions from the right, where the shapes are aligned
     const std::int64_t x = i < a.rank ? a[a.rank - 1 - i] : 1;
     const std::int64_t y = i < b.rank ? b[b.rank - 1 - i] : 1;
     if (x != y && x != 1 && y != 1) return false;

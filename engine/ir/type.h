@@ -1,4 +1,4 @@
-// Shapes and types with inline storage.
+// Shapes and types of tensors. Both have inline storage and never allocate.
 #pragma once
 
 #include <tapedeck/kernels/dtype.h>
@@ -12,14 +12,15 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// Sizes of up to kMaxRank dimensions. Zero sizes are legal.
+// The sizes of up to kMaxRank dimensions. A size may be zero.
 struct Shape {
   std::int32_t rank = 0;
   std::int64_t sizes[kMaxRank];
 
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t> dims);     // throws TypeError above kMaxRank or below zero
-  explicit Shape(std::span<const std::int64_t> dims);  // likewise
+  Shape(std::initializer_list<std::int64_t>
+            dims);  // throws TypeError if there are more than kMaxRank sizes or a size is negative
+  explicit Shape(std::span<const std::int64_t> dims);  // throws likewise
 
   std::int64_t operator[](int i) const { return sizes[i]; }
   std::int64_t& operator[](int i) { return sizes[i]; }
@@ -39,9 +40,9 @@ struct Shape {
   bool operator!=(const Shape& o) const { return !(*this == o); }
 };
 
-// dtype + shape. Every Type that exists has numel * dtype_size <= kMaxTypeBytes: whoever makes one from the outside (parser,
-// file reader, tensor factory) calls checked_bytes first, so sizes can be multiplied and a graph's worth of them added without
-// overflow.
+// A dtype and a shape. Every Type has numel() * dtype_size <= kMaxTypeBytes. Code that makes a Type from outside data (the
+// parser, a file reader, a tensor factory) must call checked_bytes first. So sizes can be multiplied, and the byte counts of
+// a whole graph can be added, without overflow.
 struct Type {
   DType dtype = DType::f32;
   Shape shape;
@@ -54,19 +55,20 @@ struct Type {
 
 inline constexpr std::int64_t kMaxTypeBytes = std::int64_t{1} << 46;  // 64 TiB
 
-// The byte count, or -1 if a size is negative or the product exceeds kMaxTypeBytes.
+// The number of bytes, or -1 if a size is negative or the number exceeds kMaxTypeBytes.
 std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> sizes);
 
 std::string to_string(const Shape& shape);  // "[64,784]"
 std::string to_string(const Type& type);    // "f32[64,784]"
 
-// Row-major strides of a dense tensor of this shape.
+// Computes the row-major strides, in elements, of a dense tensor of this shape.
 void dense_strides(const Shape& shape, std::int64_t* strides);
 
-// NumPy broadcasting: false if the shapes do not fit.
+// Computes the broadcast shape by NumPy's rules. Returns false if the shapes do not fit.
 bool broadcast_shapes(const Shape& a, const Shape& b, Shape* out);
 
-// Promotion of two dtypes: the later in bool < u8 < i32 < i64 < f16 < bf16 < f32 < f64, except f16 with bf16, which gives f32.
+// The dtype that operands of two dtypes are promoted to: the later one in the order bool < u8 < i32 < i64 < f16 < bf16 < f32
+// < f64. The exception is f16 with bf16, which gives f32.
 DType promote(DType a, DType b);
 
 }  // namespace TAPEDECK_API

@@ -1,4 +1,4 @@
-// Names that no two values share: a taken one gets ".1", ".2", ...
+// Makes names that no two values share. If a name is taken, the new name ends in ".1", ".2", and so on.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -30,7 +30,7 @@ class UniqueNames {
 
  private:
   std::unordered_set<const void*> taken_;
-  std::unordered_map<const void*, int> next_;  // by the name that was taken
+  std::unordered_map<const void*, int> next_;  // the last number tried, by the taken name
 };
 
 }  // namespace tapedeck

@@ -1,4 +1,8 @@
-// The invariants of graph.h, checked from the ground up: each check may rely on those before it, and none trusts an index.
+// Checks the invariants of graph.h. The checks run in an order in which each one relies only on facts that earlier ones have
+// proved, so that no index is used before its range is checked:
+//
+//       inputs, state, names -> pools and outputs of each node -> operands defined before -> regions -> inferred types ->
+//       updates
 #include <tapedeck/engine/ir/graph.h>
 
 #include <tapedeck/engine/ir/error.h>
@@ -12,7 +16,7 @@
 namespace tapedeck {
 namespace {
 
-// All values together stay below this, so that sums of byte counts cannot overflow.
+// The limit for the bytes of all values of a graph together. It keeps sums of byte counts from overflowing.
 constexpr std::int64_t kMaxGraphBytes = std::int64_t{1} << 60;
 
 template <class... Args>
@@ -35,7 +39,7 @@ void check_value(const Graph& g, ValueId v, std::int64_t* total) {
   if (*total > kMaxGraphBytes) fail("the values up to %{} together hold more than 2^60 bytes", g.value_name(v));
 }
 
-// Names met so far: a table never more than half full.
+// The set of names seen so far: a hash table that is at most half full.
 class NamesSeen {
  public:
   explicit NamesSeen(std::size_t most) : slots_(std::bit_ceil(2 * most + 1), nullptr) {}
@@ -72,7 +76,7 @@ void check_values(const Graph& g) {
   }
 }
 
-// Pools and outputs of one node: after this, its text can be printed.
+// Checks the pools and the outputs of one node. If this check passes, the node can be printed.
 void check_record(const Graph& g, NodeId id, ValueId expected_output) {
   const Node& n = g.nodes[id];
   if (!n.op) fail("node {} has no op", id);
@@ -117,7 +121,8 @@ void check_constant(const Graph& g, NodeId id) {
     fail("node {}: {}: its constant is {} (invariant 3)", id, g.node_text(id), to_string(literal->type));
 }
 
-// Buffers are kept between nodes: this runs for every node of every graph that is parsed or rewritten.
+// Checks the inferred types of nodes (invariant 3). The buffers are kept between nodes, because this check runs for every
+// node of every graph that is parsed or rewritten.
 struct Inference {
   std::vector<Type> inputs, outputs;
 
@@ -143,7 +148,8 @@ struct Inference {
 
 void verify_nested(const Graph& g, int depth);
 
-// Before the node's own types are inferred: the rules of control flow read their regions.
+// Checks the regions of node `id`. This check runs before the types of the node are inferred, because the inference rules of
+// control flow read the regions.
 void check_regions(const Graph& g, NodeId id, int depth) {
   const Node& n = g.nodes[id];
   for (std::int32_t i = 0; i < n.n_regions; ++i) {
