@@ -1,3 +1,8 @@
+// Parses the attributes of one node. The schema of the op tells the offset and the kind of each field in its struct.
+//
+//       {axes=[1], keepdims=true}    ->   fields found by name; a missing field gets its default, or is an error
+//       {value=[1.0,2.0]}            ->   the elements of a constant, as a Literal
+//       {tensor="const.0"}           ->   the elements of a constant, from the caller's lookup
 #include <tapedeck/engine/text/attr_parser.h>
 
 #include <tapedeck/engine/ir/graph_access.h>
@@ -59,7 +64,8 @@ class AttrParser {
       parse_plain(field);
   }
 
-  // A tensor field goes by its own name (inline elements), and by `tensor` and `abstract`.
+  // Returns the index of the field with this name. A tensor field has three names: its own (for elements in the text),
+  // `tensor` and `abstract`.
   std::size_t find_field(const Token& key) {
     const auto fields = fields_of(op_);
     std::vector<std::string_view> names;
@@ -115,7 +121,7 @@ class AttrParser {
       case FieldKind::ints:
         return parse_ints(field);
       case FieldKind::tensor:
-        return;  // parse_tensor
+        return;  // parse_tensor handles it
     }
   }
 
@@ -159,7 +165,7 @@ class AttrParser {
                                       to_string(outputs_[0])));
   }
 
-  // Grows with the elements that are really there: a declared size alone takes no memory.
+  // The buffer grows with each element that is parsed. A large declared size alone takes no memory.
   void parse_elements(const Field& field) {
     const DType dtype = outputs_[0].dtype;
     const std::int64_t count = outputs_[0].numel();
@@ -172,7 +178,7 @@ class AttrParser {
       if (wrong) lex_.fail(token.at, fmt::format("{} of {}: {}", wrong, dtype_name(dtype), token.text));
     };
     if (!lex_.take_if('[')) {
-      parse_one();  // value=2.0 for a single element
+      parse_one();  // value=2.0 is allowed for a single element
     } else {
       if (!lex_.peek().is(']')) do
           parse_one();

@@ -1,4 +1,4 @@
-// Reads `{field=literal, ...}` into an op's attribute struct.
+// Parses `{field=literal, ...}` into the attribute struct of an op.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -12,12 +12,13 @@
 namespace tapedeck {
 
 struct ParsedAttrs {
-  std::vector<unsigned char> bytes;  // op.attrs->size of them; empty if the op takes none
-  std::optional<Literal> literal;    // of a constant; whoever adds the node sets the struct's TensorIndex
+  std::vector<unsigned char> bytes;  // op.attrs->size bytes; empty if the op has no attributes
+  std::optional<Literal> literal;    // the data of a constant; the caller that adds the node sets the TensorIndex in the struct
 };
 
-// Reads the braces if the lexer is at one; otherwise every field has its default. `outputs` are the declared types, which give
-// a constant's type. Fails at the position of an unknown, duplicate or missing field, or a literal of the wrong kind.
+// Parses the braces if the next token is '{'. A field that the text does not give gets its default. `outputs` holds the
+// declared types; a constant takes its type from there. `op_at` is the byte offset of the op's name. Throws ParseError at the
+// position of an unknown, duplicate or missing field, or of a literal of the wrong kind.
 void parse_attributes(Lexer& lexer, const Op& op, std::size_t op_at, std::span<const Type> outputs, const TensorLookup& lookup,
                       ParsedAttrs* parsed);
 

@@ -1,3 +1,7 @@
+// Parses the examples of op blocks. An example looks like a node without results, with types in place of operands:
+//
+//       log(f32[3,5] in (0.1,4))      ->   one operand f32[3,5] with elements in [0.1,4)
+//       sum(f32[2,3]) {axes=[1]}      ->   one operand with the usual range, and attributes
 #include <tapedeck/engine/text/example.h>
 
 #include <tapedeck/engine/text/attr_parser.h>

@@ -1,4 +1,5 @@
-// The examples in the op blocks, parsed: "log(f32[3,5] in (0.1,4)) {attr=..}" becomes operand types, ranges and attributes.
+// Parses the examples of op blocks: "log(f32[3,5] in (0.1,4)) {attr=..}" becomes operand types, ranges of elements, and
+// attributes.
 #pragma once
 
 #include <tapedeck/engine/ir/op.h>
@@ -10,8 +11,8 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// The range is half open and applies to the operand's elements; without one, floats lie in [-2,2), integers in [0,4), booleans
-// are any.
+// The elements of the operand lie in [low, high). If the example gives no range, floats lie in [-2,2), integers in [0,4), and
+// booleans are false or true.
 struct ExampleOperand {
   Type type;
   double low = -2, high = 2;
@@ -27,7 +28,7 @@ struct ParsedExample {
   std::vector<Type> types() const;  // of the operands
 };
 
-// Throws ParseError, with the op's name as the file.
+// Throws ParseError. The message has the op's name in place of a file name.
 ParsedExample parse_example(const Op& op, std::string_view text);
 
 }  // namespace TAPEDECK_API

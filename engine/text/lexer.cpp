@@ -1,3 +1,8 @@
+// Splits graph text into tokens, undoes escapes, and reports errors with line and column:
+//
+//       %h: f32[2] = relu(%x)    ->    value h | : | word f32 | [ | word 2 | ] | = | word relu | ( | value x | )
+//
+// A token is a view of the text and allocates nothing. Blanks and // comments between tokens are skipped.
 #include <tapedeck/engine/text/lexer.h>
 
 #include <tapedeck/engine/ir/error.h>
@@ -23,7 +28,8 @@ int hex_digit(char c) {
   return -1;
 }
 
-// Length of the well-formed UTF-8 sequence at the start of `s` (two to four bytes, shortest form, no surrogates), or 0.
+// The number of bytes of the UTF-8 sequence at the start of `s`, or 0 if it is not well formed. The sequence must have two to
+// four bytes, be the shortest form, and not be a surrogate.
 std::size_t utf8_length(std::string_view s) {
   const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
   const unsigned first = byte(0);
@@ -99,7 +105,7 @@ Token Lexer::scan_word() {
   return {TokenKind::word, false, start, text_.substr(start, next_ - start)};
 }
 
-// What stands between the quotes; next_ is on the opening one. Escapes are checked here, so decode() cannot fail.
+// Returns the text between the quotes; next_ is at the opening quote. Escapes are checked here, so decode() cannot fail.
 std::string_view Lexer::scan_string() {
   const std::size_t start = next_++;
   for (; next_ < text_.size() && text_[next_] != '\n'; ++next_) {

@@ -1,4 +1,5 @@
-// Tokens of the graph text. A lexer runs once over the text, keeps one token in hand, and knows where everything stands.
+// Splits the graph text into tokens. A lexer goes once over the text, holds one token at a time, and knows the position of
+// each token.
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
@@ -11,15 +12,15 @@ namespace tapedeck {
 
 enum class TokenKind : std::uint8_t {
   end,
-  word,         // name, keyword or number: letters, digits, '_' and '.', a sign before, an exponent's sign inside
-  string,       // "...": text without the quotes, escapes undone only by decode()
-  value,        // %name: text without the '%'
+  word,         // a name, keyword or number: letters, digits, '_' and '.'; also a leading sign, and the sign of an exponent
+  string,       // "...": the text without the quotes, with its escapes; decode() undoes the escapes
+  value,        // %name: the text without the '%'
   punctuation,  // one of ( ) [ ] { } , : =
 };
 
 struct Token {
   TokenKind kind = TokenKind::end;
-  bool quoted = false;  // a value spelt %"..."
+  bool quoted = false;  // a value written as %"..."
   std::size_t at = 0;   // byte offset in the text
   std::string_view text;
 
@@ -27,11 +28,11 @@ struct Token {
   bool is_word(std::string_view w) const { return kind == TokenKind::word && text == w; }
 };
 
-// Names that need no quotes: one or more of A-Z a-z 0-9 _ and '.'.
+// Whether the text is a name that needs no quotes: one or more of A-Z a-z 0-9 _ and '.'.
 bool is_plain_name(std::string_view text);
-bool is_number_name(std::string_view text);  // digits only: how unnamed values are spelt
+bool is_number_name(std::string_view text);  // only digits: the form of values without names
 
-// "text" with escapes \" \\ \n \t \r \xHH, so that the result is printable and valid UTF-8.
+// The text in quotes, with the escapes \" \\ \n \t \r \xHH. The result is printable and valid UTF-8.
 std::string quoted(std::string_view text);
 
 class Lexer {
@@ -39,17 +40,18 @@ class Lexer {
   Lexer(std::string_view text, const std::string& file);
 
   const Token& peek() const { return token_; }
-  Token take();  // the token in hand; reads the next
+  Token take();  // returns the current token and reads the next one
   bool take_if(char c);
-  void expect(char c, const char* where);  // or fails: "expected ':' after a value's name, got 'x'"
+  void expect(char c, const char* where);  // throws ParseError, for example "expected ':' after a value's name, got 'x'"
 
-  std::string decode(const Token& token) const;  // undoes the escapes of a string or quoted value; other tokens as they are
-  Name name(const Token& token) const;           // decode() as a Name
+  std::string decode(const Token& token)
+      const;  // undoes the escapes of a string or a quoted value; returns the text of other tokens unchanged
+  Name name(const Token& token) const;  // decode() as a Name
 
   // Throws ParseError "FILE:LINE:COLUMN: error: message".
   [[noreturn]] void fail(std::size_t at, const std::string& message) const;
-  [[noreturn]] void fail_expected(const std::string& what) const;  // "expected WHAT, got ..." at the token in hand
-  std::size_t line_of(std::size_t at) const;                       // 1-based
+  [[noreturn]] void fail_expected(const std::string& what) const;  // "expected WHAT, got ..." at the current token
+  std::size_t line_of(std::size_t at) const;                       // counts from 1
 
  private:
   void skip_blanks();

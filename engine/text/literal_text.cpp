@@ -1,3 +1,8 @@
+// Prints and parses integers, reals, booleans and dtypes, so that printed text parses to the same bits.
+//
+//       0.1f -> "0.1"     2.0 -> "2.0"     -0.0 -> "-0.0"     quiet NaN -> "nan"     other NaN -> "nan.7fc00001"
+//
+// f16 and bf16 have no standard conversion in C++20. Here they are rounded once from a double, with ties to even.
 #include <tapedeck/engine/text/literal_text.h>
 
 #include <fmt/format.h>
@@ -15,7 +20,7 @@ namespace {
 
 constexpr const char* kOutOfRange = "the number is out of range";
 
-// ---- 16-bit floats: exact to float, and back with ties to even ----
+// ---- 16-bit floats: conversion to float is exact, conversion back rounds ties to even ----
 
 float half_to_float(std::uint16_t h) {
   const std::uint32_t sign = std::uint32_t{h} >> 15 << 31, exponent = (h >> 10) & 31, fraction = h & 1023;
@@ -27,13 +32,15 @@ float half_to_float(std::uint16_t h) {
 
 float bfloat_to_float(std::uint16_t b) { return std::bit_cast<float>(std::uint32_t{b} << 16); }
 
-// Rounds a finite double once to `fraction_bits` of fraction; false if it overflows. Exponents are those of the format.
+// Rounds a finite double once to a format with `fraction_bits` bits of fraction. The exponents are unbiased ones of that
+// format. Returns false if the result overflows.
 bool round_to_bits(double value, int fraction_bits, int min_exponent, int max_exponent, std::uint16_t* bits) {
   const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   const double magnitude = std::fabs(value);
   int exponent = min_exponent;
   if (magnitude > 0) exponent = std::max(std::ilogb(magnitude), min_exponent);
-  // In units of the last place; the default rounding mode makes nearbyint round ties to even. A carry runs into the exponent.
+  // The magnitude in units of the last place. The default rounding mode makes nearbyint round ties to even. A carry goes into
+  // the exponent, as it should.
   const auto units = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(magnitude, fraction_bits - exponent)));
   const std::uint32_t packed = (static_cast<std::uint32_t>(exponent - min_exponent) << fraction_bits) + units;
   if (packed >= static_cast<std::uint32_t>(max_exponent - min_exponent + 2) << fraction_bits) return false;
@@ -41,12 +48,12 @@ bool round_to_bits(double value, int fraction_bits, int min_exponent, int max_ex
   return true;
 }
 
-// ---- one description of each floating format: its bits as an integer ----
+// ---- the layout of each floating format, with its bits as an integer ----
 
 template <class Bits>
 struct Format {
   int fraction_bits;
-  Bits infinity;  // exponent all ones, fraction zero
+  Bits infinity;  // all exponent bits 1, all fraction bits 0
   Bits sign() const { return static_cast<Bits>(Bits{1} << (sizeof(Bits) * 8 - 1)); }
   Bits quiet_nan() const { return static_cast<Bits>(infinity | Bits{1} << (fraction_bits - 1)); }
   bool is_nan(Bits b) const { return static_cast<Bits>(b & ~sign()) > infinity; }
@@ -70,10 +77,10 @@ template <class T>
 void append_finite(std::string& out, T value) {
   const std::size_t start = out.size();
   fmt::format_to(std::back_inserter(out), "{}", value);
-  if (out.find_first_of(".en", start) == std::string::npos) out += ".0";  // 'n' as in inf
+  if (out.find_first_of(".en", start) == std::string::npos) out += ".0";  // 'n' is in "inf" and "nan"
 }
 
-// inf, nan and their like; true if the word was one.
+// Parses inf, nan and nan.HEX, each with an optional '-' where allowed. Returns false if the word is none of these.
 template <class Bits>
 bool parse_special(std::string_view word, Format<Bits> format, Bits* bits) {
   if (word.substr(0, 4) == "nan." && word.size() == 4 + sizeof(Bits) * 2) {

@@ -1,3 +1,7 @@
+// Parses the notes of nodes, inputs and state values. Notes that a graph keeps go into the Origin or the `after` list; all
+// others are skipped, since plans and other tools add their own:
+//
+//       [phase=backward, twin=%h, seg=0, at=2560]    ->    Origin{phase, twin}; seg and at are skipped
 #include <tapedeck/engine/text/note_parser.h>
 
 #include <tapedeck/engine/text/literal_text.h>
@@ -21,7 +25,8 @@ Token take(Lexer& lex, TokenKind kind, const char* what) {
   return lex.take();
 }
 
-// A literal, a value that need not exist, or a list of such, however deep.
+// Skips the value of an unknown note: a literal, a value that may be undefined, or a nested list of these. A loop counts the
+// brackets, so deep lists need no recursion.
 void skip_note(Lexer& lex) {
   std::size_t depth = 0;
   do {
@@ -47,11 +52,12 @@ T parse_one_of(Lexer& lex, const T (&known)[N], const char* (*name)(T), const ch
   lex.fail(token.at, fmt::format("unknown {} '{}'; known are: {}", what, token.text, all));
 }
 
-// Calls `read(key)` for every note up to the closing bracket, past its '='; read() returns false to have the note read over.
+// Calls `read(key)` for every note up to the closing bracket. The '=' after the key is already consumed. If read() returns
+// false, the value of the note is skipped.
 template <class Read>
 void for_each_note(Lexer& lex, Read read) {
   lex.expect('[', "before notes");
-  std::vector<std::string_view> seen;  // of the notes that are kept: a handful
+  std::vector<std::string_view> seen;  // only the notes that are kept: a handful
   if (!lex.peek().is(']')) {
     do {
       const Token key = take(lex, TokenKind::word, "a note's name");

@@ -1,4 +1,4 @@
-// Reads `[note, note=literal, ...]`. Notes that the graph does not keep (seg=0, at=2560) are read over.
+// Parses `[note, note=literal, ...]`. Notes that the graph does not keep (seg=0, at=2560) are skipped.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -14,10 +14,10 @@ struct ParsedNotes {
   std::vector<ValueId> after;
 };
 
-// The lexer is at '['.
+// Parses the notes of a node. REQUIRES: the current token is '['.
 void parse_notes(Lexer& lexer, const Symbols& symbols, ParsedNotes* notes);
 
-// Notes of an input or state value: its role, or `usual`.
+// Parses the notes of an input or a state value. Returns the role that the notes give, or `usual` if they give none.
 Role parse_role(Lexer& lexer, Role usual);
 
 }  // namespace tapedeck

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kLongest = 64;
 
-// Optimal string alignment distance, three rows at a time.
+// Optimal string alignment distance (edit distance with swaps of neighbours). Three rows of the table are kept.
 int edit_distance(std::string_view a, std::string_view b) {
   int rows[3][kLongest + 1];
   int *older = rows[0], *above = rows[1], *row = rows[2];

@@ -15,7 +15,7 @@ bool is_number(const Token& token) { return !token.quoted && is_number_name(toke
 
 }  // namespace
 
-// An input called %0 in the text has the name "0" and may be read as %0: it goes into both tables.
+// The text may call an input %0. Its name is then "0", and nodes may read it as %0. So it goes into both tables.
 void Symbols::define(const Token& token, Name name, ValueId v) {
   const Definition definition{v, token.at, name};
   const auto taken = [&](std::size_t at) {
@@ -48,7 +48,7 @@ std::size_t Symbols::later_definition(const Token& token) const {
     for (Token t = ahead.take(); t.kind != TokenKind::end; t = ahead.take())
       if (t.kind == TokenKind::value && t.text == token.text && ahead.peek().is(':')) return lex_.line_of(t.at);
   } catch (const ParseError&) {
-    // The error at hand comes first; what is wrong further on does not matter.
+    // The caller reports an earlier error, so an error further down in the text is ignored.
   }
   return 0;
 }
@@ -57,7 +57,7 @@ void Symbols::fail_undefined(const Token& token) const {
   const std::string name = lex_.decode(token);
   if (const std::size_t line = later_definition(token))
     lex_.fail(token.at, fmt::format("%{} is read before its definition on line {}", name, line));
-  constexpr std::size_t kNearby = 10000;  // definitions to search for the one that was meant: the latest, the nearer first
+  constexpr std::size_t kNearby = 10000;  // how many definitions, latest first, are searched for a similar name
   std::vector<std::pair<ValueId, std::string_view>> known;
   for (const auto& [id, definition] : named_) known.emplace_back(definition.value, definition.name.view());
   std::sort(known.rbegin(), known.rend());

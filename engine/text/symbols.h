@@ -1,4 +1,4 @@
-// The values a graph text has defined so far, by the way they are spelt.
+// The table of the values that the graph text has defined so far.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -10,21 +10,24 @@
 
 namespace tapedeck {
 
-// Named values go by their name, unnamed ones by the number in the text (which becomes the value's id once printed).
+// Finds named values by name, and values without names by their number in the text. After printing, that number is the id of
+// the value.
 class Symbols {
  public:
   explicit Symbols(const Lexer& lexer) : lex_(lexer) {}
 
-  // Fails if the spelling is taken. `name` is empty for an unnamed value; values are defined in ascending order.
+  // Enters a value. Throws ParseError if the name or number is taken. `name` is empty for a value without a name. Callers
+  // define values in ascending order.
   void define(const Token& token, Name name, ValueId v);
-  // Fails, with the nearest spelling or the later definition, if there is no such value.
+  // Throws ParseError if the value is not defined. The message names the line of a later definition, or else the nearest
+  // known name.
   ValueId find(const Token& token) const;
-  // `of=%7` and `twin=%7` mean the unnamed value that the text called %7: makes them say its id.
+  // `of=%7` and `twin=%7` refer to the value that the text calls %7. This function replaces the 7 by the id of that value.
   void renumber_notes(Graph& graph) const;
 
  private:
   [[noreturn]] void fail_undefined(const Token& token) const;
-  // Line of a definition that is still to come, or 0.
+  // The line of a definition further down in the text, or 0.
   std::size_t later_definition(const Token& token) const;
 
   struct Definition {

@@ -1,8 +1,8 @@
-// Text -> graph, in one pass over the tokens. Grammar and examples: engine/README.md.
+// Parses text into a graph in one pass over the tokens. engine/README.md has the grammar and examples.
 //
-// Everything is checked where it is read, so that an error names its line and column; verify() at the end then proves the
-// result. Regions are read by recursion, at most kMaxNesting deep; nothing is allocated for a number that the text merely
-// states.
+// Each rule is checked where its text is read, so every error names a line and a column. At the end verify() checks the whole
+// graph. A function calls itself for each nested region, at most kMaxNesting deep. A large number in the text does not by
+// itself cause an allocation.
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/engine/ir/graph_access.h>
@@ -22,23 +22,23 @@
 namespace tapedeck {
 namespace {
 
-constexpr std::int64_t kMaxGraphBytes = std::int64_t{1} << 60;  // as verify() demands
+constexpr std::int64_t kMaxGraphBytes = std::int64_t{1} << 60;  // the limit that verify() checks
 
-// A declared value: `%name: type`, or `_: type`.
+// A value that the text declares: `%name: type` or `_: type`.
 struct Declaration {
   Token token;
-  bool unnamed = false;  // `_`, or a number
+  bool unnamed = false;  // written as `_` or as a number
   std::size_t type_at = 0;
 };
 
-// A graph or region being read, and the names it defines.
+// A graph or region that is being parsed, with the names that it defines.
 struct Scope {
   explicit Scope(const Lexer& lexer) : symbols(lexer) {}
   Graph graph;
   Symbols symbols;
 };
 
-// What a node's text has said so far. Kept from node to node for the memory.
+// The parts of a node that have been parsed so far. One object serves all nodes, so that its memory is reused.
 struct NodeText {
   std::vector<Declaration> declarations;
   std::vector<Type> types;
@@ -96,7 +96,7 @@ class Parser {
     lex_.expect(')', "after the list of values");
   }
 
-  // Inputs and state have names: here even a number is one.
+  // Inputs and state always have names. So a number such as %0 is a name here.
   void parse_boundary_value(Role usual) {
     if (lex_.peek().kind != TokenKind::value) lex_.fail_expected("a value (%name: type)");
     const Token token = lex_.take();
@@ -170,7 +170,7 @@ class Parser {
     add_node(op, op_token);
   }
 
-  // A region knows nothing of the values around it: names are looked up in its own scope.
+  // Parses a region. Its names are looked up in its own scope only, so it cannot read values of the graph around it.
   void parse_region() {
     if (++depth_ > kMaxNesting) lex_.fail(lex_.peek().at, fmt::format("regions are nested more than {} deep", kMaxNesting));
     Scope inner(lex_);
@@ -220,7 +220,7 @@ class Parser {
     return symbols().find(lex_.take());
   }
 
-  // Types agree with the op's rule, and the node goes into the graph.
+  // Checks that the stated types agree with the op's inference rule, and adds the node to the graph.
   void add_node(const Op& op, const Token& op_token) {
     input_types_.clear();
     for (ValueId v : node_.operands) input_types_.push_back(graph().values[v].type);
@@ -261,7 +261,7 @@ class Parser {
 
   // ---- return, update ----
 
-  // A word as a name: only the characters of names, not the signs of numbers.
+  // Throws ParseError if a word is used as a name and has characters that a plain name cannot have (such as signs).
   const Token& check_plain(const Token& token) {
     if (token.kind == TokenKind::word && !is_plain_name(token.text))
       lex_.fail(token.at, fmt::format("not a name: '{}'", token.text));
@@ -314,7 +314,7 @@ class Parser {
   int depth_ = 0;
   std::int64_t total_bytes_ = 0;
   NodeText node_;
-  std::vector<Type> input_types_, inferred_;  // kept for their memory
+  std::vector<Type> input_types_, inferred_;  // members, so that their memory is reused
 };
 
 }  // namespace

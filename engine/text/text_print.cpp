@@ -1,4 +1,8 @@
-// Prints a graph. The text is a function of the graph alone. engine/README.md has the grammar and examples.
+// Prints a graph. The text depends on the graph and the options only. engine/README.md has the grammar and examples.
+//
+//       header      graph g(%x: f32[2]) state(%w: f32[2]) {
+//       nodes         %h: f32[2] = mul(%x, %w)                      [path="fc1"]       notes begin in one column
+//       return        return %h
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/engine/ir/compare_nodes.h>
@@ -13,14 +17,14 @@
 namespace tapedeck {
 namespace {
 
-constexpr std::size_t kNotesColumn = 53;  // notes begin in this column, or one blank after a longer line
-constexpr std::size_t kMaxColumn = 120;   // the lists of the header, of return and of update wrap at this column
+constexpr std::size_t kNotesColumn = 53;  // notes begin at this column, or one blank after a longer line
+constexpr std::size_t kMaxColumn = 120;   // the lists of the header, `return` and `update` wrap at this column
 
 // ---- names ----
 
-// A name that consists of digits is quoted, so that it does not read as the number of a value without a name.
+// Quotes a name that consists of digits only, because a number stands for a value without a name.
 void append_value_name(std::string& out, const Graph& graph, ValueId v) {
-  if (v < 0 || v >= graph.value_count()) {  // this happens only in messages about broken graphs
+  if (v < 0 || v >= graph.value_count()) {  // only messages about broken graphs can get here
     out.append("?").append(std::to_string(v));
     return;
   }
@@ -45,7 +49,7 @@ void append_refs(std::string& out, const Graph& graph, std::span<const ValueId> 
   }
 }
 
-// `of=` and `twin=` name values that may be gone. A number there means a value without a name.
+// Appends the value of `of=` or `twin=`. The value may no longer exist. A number stands for a value without a name.
 void append_note_ref(std::string& out, Name name) {
   out += '%';
   if (is_plain_name(name.view()))
@@ -83,7 +87,7 @@ void append_elements(std::string& out, const Literal& literal) {
   out += ']';
 }
 
-// Data without a name in the file is written out whatever its size is, so that it is not lost.
+// Writes the data of a constant. Data without a name in the file is written out at any size, because it stands nowhere else.
 void append_literal(std::string& out, const Field& field, const Literal* literal, std::int64_t max_inline) {
   const bool has_data = literal && literal->data;
   if (has_data && (literal->type.numel() <= max_inline || literal->tensor.empty())) {
@@ -145,7 +149,8 @@ void append_attributes(std::string& out, const Graph& graph, const Node& node, s
 
 // ---- nodes ----
 
-// `shown` tells which results are printed by name or number (shown_values); if it is null, all are.
+// Appends one node. `shown` tells for each value whether the text has its name or number (see shown_values); a null `shown`
+// means that all values are shown.
 void append_node(std::string& out, const Graph& graph, const Node& node, const std::vector<bool>* shown,
                  std::int64_t max_inline) {
   for (std::int32_t i = 0; i < node.n_outputs; ++i) {
@@ -166,7 +171,7 @@ void append_node(std::string& out, const Graph& graph, const Node& node, const s
   append_attributes(out, graph, node, max_inline);
 }
 
-// Collects "a, b, c".
+// Builds the list of notes "a, b, c".
 struct Notes {
   std::string text;
   std::string& add(std::string_view key) {
@@ -182,7 +187,7 @@ std::string node_notes(const Graph& graph, NodeId id, const PrintOptions& option
   Notes notes;
   if (origin.phase != Phase::forward) notes.add("phase") += phase_name(origin.phase);
   if (!origin.of.empty()) append_note_ref(notes.add("of"), origin.of);
-  // `of` implies a clone.
+  // The note `of` already implies a clone. `clone` is printed only if `of` does not tell it.
   if (origin.clone == origin.of.empty()) notes.add("clone") += origin.clone ? "true" : "false";
   if (!origin.twin.empty()) append_note_ref(notes.add("twin"), origin.twin);
   if (origin.region != kNone) notes.add("region") += std::to_string(origin.region);
@@ -200,7 +205,7 @@ std::string node_notes(const Graph& graph, NodeId id, const PrintOptions& option
 
 // ---- header, return, update ----
 
-// Appends items with ", " between them and wraps lines that would pass kMaxColumn.
+// Appends items with ", " between them. Wraps a line before it passes kMaxColumn.
 class List {
  public:
   explicit List(std::string& out) : out_(out) {}
@@ -271,7 +276,7 @@ void append_body(std::string& out, const Graph& graph, const PrintOptions& optio
 
 void append_region(std::string& out, const Graph& region, const PrintOptions& options, std::size_t indent) {
   PrintOptions inner = options;
-  inner.extra_notes = {};  // they are notes on the nodes of the outer graph
+  inner.extra_notes = {};  // extra notes belong to nodes of the outer graph
   append_declarations(out += ' ', region, 0, region.n_inputs, Role::input);
   out += " {\n";
   append_body(out, region, inner, indent + 2);
@@ -328,7 +333,8 @@ std::string Graph::node_text(NodeId n) const {
     append_node(out, *this, nodes[n], nullptr, kMaxInlineConstant);
     return out;
   }
-  // A message does not show a page of numbers. The node is printed without its constant, and with the number of elements.
+  // A message must not show a long list of numbers. So the node is printed without its constant, followed by the number of
+  // elements.
   Node bare = nodes[n];
   bare.attrs = kNone;
   append_node(out, *this, bare, nullptr, 0);
