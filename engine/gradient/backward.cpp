@@ -1,4 +1,9 @@
-// Backward: walks over the tape in reverse, calls the vjp of each node, and adds up the gradients (backward_walk.h).
+// Backward walks over the tape in reverse, calls the vjp of each node, and adds up the gradients (backward_walk.h):
+//
+//       tape        %h = matmul(%x, %w)     %y = relu(%h)     %l = sum(%y)
+//       the walk    dl = 1  ->  vjp of sum gives dy  ->  vjp of relu gives dh  ->  vjp of matmul gives dx and dw
+//
+// A vjp reads values that the tape has saved, or values that a checkpoint region recomputes.
 #include <tapedeck/engine/eager/core_calls.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/vjp.h>
@@ -123,7 +128,8 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
     } else if (region != kNone) {
       if (open_region_ != region) recompute(region, reader);
       auto it = recomputed_.find(v);
-      if (auto lost = lost_.find(v); lost != lost_.end()) saved(lost->second, reader);  // throws: the value was overwritten
+      if (auto lost = lost_.find(v); lost != lost_.end())
+        saved(lost->second, reader);  // throws, because the value was overwritten
       // The value is absent only if the region read an abstract tensor.
       t = it == recomputed_.end() ? abstract_tensor(type_of(v))
                                   : Tensor(detail::new_view(*it->second.impl(), it->second.shape(), 0, it->second.strides()));
@@ -144,9 +150,9 @@ bool BackwardWalk::carries_gradient(NodeId n) const {
   return false;
 }
 
-// Runs those nodes of the region again through which gradients flow, without recording them. They read values from outside the
-// region, and the results of the other nodes of the region. A capture records these other nodes too. One example is the node
-// that makes the new running statistics of a batch norm, whose old bytes have been overwritten.
+// Runs the nodes of the region again, without recording them. Only nodes that carry a gradient run. They read values from
+// outside the region and results of each other. A capture also records other nodes in the region, such as the node that makes
+// the new running statistics of a batch norm. Those do not run again, since their old operands have been overwritten.
 void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   recomputed_.clear();
   lost_.clear();
@@ -154,7 +160,7 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   const CheckpointRegion range = tape_.regions[region];
   for (NodeId n = range.first; n < range.last; ++n) {
     const Node& at = node(n);
-    if (at.origin.region != region || !carries_gradient(n) || at.op->is(kEffect)) continue;  // an effect happens once
+    if (at.origin.region != region || !carries_gradient(n) || at.op->is(kEffect)) continue;  // an effect happens once only
     std::vector<Tensor> inputs;
     bool available = true;
     for (ValueId v : tape_.graph.inputs(at)) {
@@ -187,8 +193,8 @@ void BackwardWalk::add_piece(ValueId v, const Tensor& piece) {
   g = g.defined() ? add(g, piece) : piece;
 }
 
-// As long as only windows arrive, their sum is kept as windows. Once there is a whole gradient, a window is added to it in
-// place.
+// Adds the gradient of a window of v. While all pieces are windows, their sum is kept as windows. If a gradient of the whole
+// value exists, the window is added to it in place.
 void BackwardWalk::add_window(ValueId v, const Vjp::Window& window) {
   if (!wanted(v)) return;
   Tensor& g = grads_[v];
@@ -200,8 +206,8 @@ void BackwardWalk::add_window(ValueId v, const Vjp::Window& window) {
   add_in_place(&g, window);
 }
 
-// The walk alone holds the bytes that this writes. Abstract gradients, and gradients that are recorded, get a new value
-// instead.
+// Adds a window to a gradient of the whole value. It writes the bytes in place, because only the walk holds them. A gradient
+// that is abstract or recorded gets a new value instead.
 void BackwardWalk::add_in_place(Tensor* whole, const Vjp::Window& window) const {
   const bool pure = whole->abstract() || create_graph_;
   if (!pure) *whole = own_bytes(std::move(*whole));
@@ -278,7 +284,7 @@ Vjp BackwardWalk::open(NodeId n, const std::vector<ValueId>& inputs) {
 }
 
 void BackwardWalk::run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n) {
-  const std::size_t n_xs = vjp->xs.size() - vjp->ys.size();  // the results of the forward function follow
+  const std::size_t n_xs = vjp->xs.size() - vjp->ys.size();  // the results of the forward function follow the operands
   const std::vector<Tensor> xs(vjp->xs.begin(), vjp->xs.begin() + static_cast<std::ptrdiff_t>(n_xs));
   const std::vector<Tensor> dxs = backward(xs, vjp->ys, vjp->dys);
   if (dxs.size() != n_xs)
@@ -318,7 +324,7 @@ std::vector<Tensor> BackwardWalk::run_forward(NodeId n, const Vjp& vjp, const De
 // Runs the vjp. If it has two parts, the calls of the forward pass have run already, and the vjp takes the values that they
 // kept.
 void BackwardWalk::run_vjp(NodeId n, Vjp* vjp) {
-  constexpr std::size_t kMask = 32;  // `need` has a bit for each operand only if there are fewer operands than this
+  constexpr std::size_t kMask = 32;  // `need` is a mask of 32 bits, so this path is for nodes with fewer operands
   const Op& op = *node(n).op;
   const Derived* derived = tape_.notes[n].derived;
   if (forward_parts_ && vjp->xs.size() < kMask && op.n_regions == 0) {
@@ -379,10 +385,11 @@ void BackwardWalk::visit(NodeId n) {
     else
       run_vjp(n, &vjp);
     for (std::size_t k = 0; k < inputs.size(); ++k) {
-      // An ordinary loop reads the first carried values and the slices before its passes, and captured values in its passes.
-      // Backward adds the gradients in the reverse order.
+      // An ordinary loop reads the first carried values and the slices before its passes, and the captured values in its
+      // passes. Backward adds the gradients in the reverse order, so for a loop it starts with the last operand.
       const std::size_t i = regions.empty() ? k : inputs.size() - 1 - k;
-      if (!vjp.taken.empty() && vjp.taken[i]) grads_[inputs[i]] = Tensor();  // the sum contains it
+      if (!vjp.taken.empty() && vjp.taken[i])
+        grads_[inputs[i]] = Tensor();  // the vjp took the sum so far, so its piece already contains the sum
       if (vjp.dxs[i].defined()) add_piece(inputs[i], vjp.dxs[i]);
     }
     for (const Vjp::Window& window : vjp.windows) add_window(inputs[window.operand], window);
@@ -390,8 +397,8 @@ void BackwardWalk::visit(NodeId n) {
   if (!retain_) tape_.release_saved(n);
 }
 
-// Frees the values that the region read from outside, once backward has visited all nodes of the region. Until then another
-// loss may need them.
+// Frees the values that the region read from outside. This happens after backward has visited all nodes of the region. Until
+// then the gradient of another loss may need these values.
 void BackwardWalk::release_region(std::int32_t region) {
   CheckpointRegion& range = tape_.regions[region];
   auto inside = [&](NodeId n) { return n != kNone && node(n).origin.region == region && carries_gradient(n); };

@@ -1,5 +1,6 @@
-// One backward pass: gradients by value, collected while the tape is walked in reverse. The tape is what was run eagerly, or a
-// graph put on a capturing recorder (graph_gradient.cpp): the same steps in the same order, so the same bits.
+// One backward pass. It walks a tape from the last node to the first and collects the gradient of each value. The tape is
+// either the record of eager code, or a graph that was put on a capturing recorder (graph_gradient.cpp). Both take the same
+// steps in the same order, so both give the same bits.
 #pragma once
 
 #include <tapedeck/engine/eager/recorder.h>
@@ -14,7 +15,8 @@
 
 namespace tapedeck {
 
-// Of a walk over a graph: what a vjp moved into the forward pass stands at the end of the tape as nodes [first, last).
+// Used in a walk over a graph. The calls of a vjp that belong to the forward pass stand at the end of the tape, as nodes
+// [first, last). `twin` is the node whose vjp made these calls.
 struct ForwardPart {
   NodeId twin = kNone;
   NodeId first = 0, last = 0;
@@ -23,14 +25,14 @@ struct ForwardPart {
 class BackwardWalk {
  public:
   BackwardWalk(Recorder& tape, bool retain, bool create_graph, Site site);
-  // Over a graph: all tensors are abstract, nothing was kept and nothing is freed. What each node keeps is derived as the walk
-  // passes.
+  // Walks over a graph. All tensors are abstract; nothing was kept, and nothing is freed. The walk itself derives which
+  // values each node keeps.
   BackwardWalk(Recorder& graph, std::vector<ForwardPart>* forward_parts, Site site);
   void add_target(const Tensor& target, const Tensor& head);
   void add_target(ValueId target, const Tensor& head) { targets_.push_back({target, head}); }
-  void run();                                                    // into the leaves' grad()
-  std::vector<Tensor> ask_for(const std::vector<Tensor>& wrt);   // of these alone, and nothing is written
-  std::vector<Tensor> ask_for(const std::vector<ValueId>& wrt);  // likewise; the results may share bytes
+  void run();                                                    // adds the gradients to grad() of the leaves
+  std::vector<Tensor> ask_for(const std::vector<Tensor>& wrt);   // returns the gradients of `wrt` only, and writes no grad()
+  std::vector<Tensor> ask_for(const std::vector<ValueId>& wrt);  // likewise for values of the tape; the results may share bytes
 
  private:
   const Node& node(NodeId n) const { return tape_.graph.nodes[n]; }
@@ -69,18 +71,18 @@ class BackwardWalk {
   Recorder& tape_;
   Recorder::Hold hold_;
   bool retain_, create_graph_;
-  std::vector<ForwardPart>* forward_parts_ = nullptr;  // of a walk over a graph
+  std::vector<ForwardPart>* forward_parts_ = nullptr;  // set only in a walk over a graph
   Site site_;
   std::vector<std::pair<ValueId, Tensor>> targets_;
-  std::vector<Tensor> grads_;                       // by value
-  std::unordered_map<ValueId, WindowSum> windows_;  // of values whose gradient has come in windows alone so far
-  std::unordered_map<ValueId, Tensor> recomputed_;  // of the region being walked
+  std::vector<Tensor> grads_;                       // by value: the gradient so far
+  std::unordered_map<ValueId, WindowSum> windows_;  // values whose gradient has only windows so far
+  std::unordered_map<ValueId, Tensor> recomputed_;  // the recomputed values of open_region_
   std::unordered_map<ValueId, ValueId>
-      lost_;  // of that region: what cannot be recomputed, and the operand that was overwritten since
+      lost_;  // values of open_region_ that cannot be recomputed -> the operand that was overwritten
   std::int32_t open_region_ = kNone;
-  std::vector<bool> wanted_;  // by value: on a way from a wrt
+  std::vector<bool> wanted_;  // by value: whether it was computed from a wrt
   bool only_wanted_ = false;
-  std::unordered_multimap<ValueId, std::size_t> asked_;  // value -> which wrt
+  std::unordered_multimap<ValueId, std::size_t> asked_;  // value -> the positions in `wrt` that ask for its gradient
   std::vector<Tensor> results_;
   std::unordered_set<const detail::TensorImpl*> written_;
 };

@@ -1,3 +1,7 @@
+// Boxes, and a search for the boxes that overlap a given box. The index is a list of trees; tree k has at most 2^k boxes. A
+// new box is a tree of one. Trees of equal size are merged, as a carry in binary addition:
+//
+//       trees of 1, 2, 4 boxes   + 1 box   ->   one tree of 8 boxes
 #include <tapedeck/engine/gradient/box_index.h>
 
 #include <algorithm>
@@ -43,7 +47,8 @@ Box Box::common(const Box& o) const {
   return box;
 }
 
-// Below and above the hole in the first dimension, then in the second of what lies beside it, and so on.
+// Cuts off the parts of the box below and above the hole in the first dimension. Then cuts the rest in the second dimension,
+// and so on.
 std::vector<Box> Box::without(const Box& hole) const {
   std::vector<Box> parts;
   Box rest = *this;
@@ -81,7 +86,8 @@ void BoxIndex::add(const Box& box, std::int32_t id) {
 
 void BoxIndex::remove(std::int32_t id) { removed_[id] = true; }
 
-// Halves by the middles of the boxes along the dimension in which these are spread most.
+// Builds the subtree of items [first, last). It splits the items at the median of the boxes' middles, in the dimension in
+// which the middles are spread most.
 void BoxIndex::build(Tree* tree, std::int32_t first, std::int32_t last) {
   constexpr std::int32_t kLeaf = 4;
   Box bounds = tree->items[first].box;

@@ -1,7 +1,8 @@
-// Boxes in a lattice - windows of a tensor - and which of them overlap a given one.
+// Boxes of integer coordinates (windows of a tensor), and an index that finds the boxes that overlap a given box.
 //
-// A forest of bounding-volume trees whose sizes are powers of two (Bentley and Saxe's logarithmic method): adding n boxes costs
-// O(n log^2 n) in all, in whatever order they come, a question O(log^2 n) and what it finds where boxes are disjoint.
+// The index is a forest of bounding-volume trees whose sizes are powers of two (the logarithmic method of Bentley and Saxe).
+// To add n boxes costs O(n log^2 n) in all, in any order. If the boxes are disjoint, a search costs O(log^2 n) plus the
+// number of boxes found.
 #pragma once
 
 #include <tapedeck/engine/ir/type.h>
@@ -12,7 +13,7 @@
 
 namespace tapedeck {
 
-// [low, high) in every dimension.
+// A box holds the indices [low, high) in every dimension.
 struct Box {
   int rank = 0;
   std::int64_t low[kMaxRank] = {}, high[kMaxRank] = {};
@@ -21,9 +22,9 @@ struct Box {
   bool operator==(const Box& o) const;
   std::int64_t numel() const;
   Shape shape() const;
-  bool overlaps(const Box& o) const;  // they share an element; boxes of rank 0 always do
-  Box common(const Box& o) const;     // REQUIRES: they overlap
-  // Disjoint boxes that make up this one without `hole`. REQUIRES: they overlap.
+  bool overlaps(const Box& o) const;  // whether both share an element; two boxes of rank 0 always do
+  Box common(const Box& o) const;     // the elements in both boxes; REQUIRES: the boxes overlap
+  // The elements of this box that are not in `hole`, as disjoint boxes. REQUIRES: the boxes overlap.
   std::vector<Box> without(const Box& hole) const;
 };
 
@@ -31,7 +32,7 @@ class BoxIndex {
  public:
   void add(const Box& box, std::int32_t id);
   void remove(std::int32_t id);
-  // Ids of the boxes that overlap this one, in ascending order.
+  // The ids of the boxes that overlap `box`, in ascending order.
   std::vector<std::int32_t> overlapping(const Box& box) const;
 
  private:
@@ -39,7 +40,8 @@ class BoxIndex {
     Box box;
     std::int32_t id;
   };
-  struct Span {  // items [first, last) of a tree and the box around them; halves: the next span, and `right` (0: a leaf)
+  struct Span {  // a node of a tree: items [first, last) and the box around them. Its halves are the next span and span `right`
+                 // (0: a leaf)
     Box bounds;
     std::int32_t first, last, right;
   };

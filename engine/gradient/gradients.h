@@ -1,4 +1,5 @@
-// Gradients as values, and what else can be asked of the tape: what it keeps, what depends on what, gradients of one's own.
+// Gradients as values, gradients of the author's own, and questions about the tape: which values it keeps, and which values
+// depend on which.
 #pragma once
 
 #include <tapedeck/engine/eager/tape.h>
@@ -11,35 +12,40 @@
 namespace tapedeck TAPEDECK_API {
 
 struct GradientOptions {
-  std::vector<Tensor> heads = {};  // gradients of the targets, parallel to them; an undefined one, or none at all: ones
+  std::vector<Tensor> heads =
+      {};  // gradients of the targets, parallel to them; an undefined head, or an empty list, means ones
+  // If true, keeps the tape's saved values for another backward pass
   bool retain = false;
-  bool create_graph = false;  // the result can be differentiated again; implies retain
-  bool allow_unused = true;   // else a wrt that no target depends on is a GradientError
+  bool create_graph = false;  // records the gradients, so that they can be differentiated again; implies retain
+  bool allow_unused = true;   // if false, a wrt that no target depends on is a GradientError
 };
 
-// d sum(targets * heads) / d wrt, one tensor for each wrt: a leaf or any tensor with history; undefined for one that no target
-// depends on. A target given twice counts twice. Writes no grad(). Only nodes on a way from a wrt to a target are visited.
-// Throws as backward().
+// Returns d sum(targets * heads) / d wrt: one tensor for each wrt, undefined if no target depends on that wrt. A wrt is a
+// leaf or any other tensor with history. A target that is given twice counts twice. No grad() is written. Only nodes between
+// a wrt and a target are visited. Throws the same errors as backward().
 std::vector<Tensor> gradients(const std::vector<Tensor>& targets, const std::vector<Tensor>& wrt,
                               const GradientOptions& options = {}, Site site = {__builtin_FILE(), __builtin_LINE()});
 
-// y = forward(x...) whose gradient is what `backward` says: given operands, results and the results' gradients it returns one
-// gradient per operand (undefined: none). The forward function runs unrecorded; operands and results are kept. Works the same
-// in a capture, where the ops of both functions are recorded.
+// Returns forward(xs), with `backward` as its gradient. `backward` gets the operands, the results and the gradients of the
+// results, and returns one gradient for each operand (undefined: no gradient). The ops of the forward function are not
+// recorded one by one; the operands and results are kept. A capture works the same way, but records the ops of both
+// functions.
 using CustomForward = std::function<std::vector<Tensor>(const std::vector<Tensor>& xs)>;
 using CustomVjp = std::function<std::vector<Tensor>(const std::vector<Tensor>& xs, const std::vector<Tensor>& ys,
                                                     const std::vector<Tensor>& dys)>;
 std::vector<Tensor> custom_gradient(const std::vector<Tensor>& xs, const CustomForward& forward, CustomVjp backward,
                                     Site site = {__builtin_FILE(), __builtin_LINE()});
 
-// Whether y was computed from x, as the tape knows it. O(nodes before y).
+// Whether y was computed from x, according to the tape. O(nodes before y).
 bool depends(const Tensor& y, const Tensor& x);
 
-// What this thread's tape keeps for backward: one entry for every storage, with who wants it and why.
+// A storage that this thread's tape keeps for backward. There is one entry for each storage, with the nodes that need it as
+// the reason.
 struct Saved {
   Type type;
-  std::int64_t bytes = 0;  // of the storage
-  std::string reason;      // "operand 1 of 'matmul' at train.cpp:12"; "forward part of 'maximum' ..."; more readers follow
+  std::int64_t bytes = 0;  // size of the storage
+  std::string
+      reason;  // "operand 1 of 'matmul' at train.cpp:12" or "forward part of 'maximum' ..."; a list if several nodes read it
 };
 std::vector<Saved> saved();
 

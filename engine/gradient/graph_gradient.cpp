@@ -1,5 +1,7 @@
-// The gradient of a graph. Puts the graph on a capturing recorder, walks it as eager backward walks a tape, and makes a graph
-// of the nodes that were recorded.
+// The gradient of a graph. It puts the graph on a capturing recorder, walks over it as eager backward walks over a tape, and
+// makes a graph of the given nodes and the recorded ones:
+//
+//       given nodes | nodes that the walk recorded    ->    given nodes, each with its forward parts | backward nodes in use
 #include <tapedeck/engine/gradient/graph_gradient.h>
 
 #include <tapedeck/engine/eager/core_calls.h>
@@ -20,7 +22,7 @@ namespace {
 [[noreturn]] void fail_usage(const std::string& message) { throw UsageError(error_text("gradient", message, {})); }
 [[noreturn]] void fail_type(const std::string& message) { throw TypeError(error_text("gradient", message, {})); }
 
-// The scopes of the caller do not reach the graph: there is no autocast, no module path and no checkpoint region.
+// Hides the caller's modes from the walk: no autocast, no module path and no checkpoint region.
 class OwnState {
  public:
   explicit OwnState(Recorder* tape)
@@ -95,9 +97,10 @@ class Generator {
   UniqueNames names_;
   Recorder tape_{true};
   std::vector<ForwardPart> forward_parts_;
-  std::vector<std::pair<ValueId, Name>> new_inputs_;  // of the tape: head gradients, and values to which gradients are added
-  std::vector<ValueId> results_;                      // by wrt: the value of the tape
-  std::vector<bool> live_;                            // by value of the tape
+  std::vector<std::pair<ValueId, Name>>
+      new_inputs_;                // values of the tape that become inputs: heads, and values that gradients are added to
+  std::vector<ValueId> results_;  // for each wrt: its gradient, a value of the tape
+  std::vector<bool> live_;        // by value of the tape: whether a gradient depends on it
 };
 
 // ---- checking the request ----
@@ -141,7 +144,8 @@ void Generator::check() const {
 // ---- the walk ----
 
 void Generator::put_on_tape() {
-  // Backward is as long as the graph, or twice as long. Growing large pools costs page faults.
+  // The tape grows to about two or three times the length of the graph. Memory is reserved at once, because large pools that
+  // grow cause page faults.
   tape_.graph.nodes.reserve(4 * given_.nodes.size());
   tape_.graph.values.reserve(4 * given_.values.size());
   tape_.graph = given_;
@@ -197,14 +201,14 @@ void Generator::walk() {
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     const bool reached = tape_.info[targets_[i]].needs_grad;
     if (!reached && !options_.heads_as_inputs) continue;
-    const Tensor h = head(i);  // an input exists even if it is not read
+    const Tensor h = head(i);  // the input is made even if no node reads it
     if (reached) walk.add_target(targets_[i], h);
   }
   settle_results(asked, walk.ask_for(asked));
 }
 
-// Makes one value for each request. The gradient is added to the given value, if the request says so. A request without a
-// gradient gets zeros, and a request whose value another request has already gets a copy.
+// Makes one result for each request. If the request says `add`, the gradient is added to the given value. A wrt without a
+// gradient gets zeros. If an earlier request already has the same value as its result, this one gets a copy.
 void Generator::settle_results(const std::vector<ValueId>& asked, std::vector<Tensor> found) {
   std::unordered_map<ValueId, Tensor> gradient_of;
   for (std::size_t i = 0; i < asked.size(); ++i) gradient_of.emplace(asked[i], std::move(found[i]));
@@ -227,7 +231,7 @@ void Generator::settle_results(const std::vector<ValueId>& asked, std::vector<Te
 
 // ---- the graph ----
 
-// Marks the recorded nodes from which a gradient is computed.
+// Marks the recorded nodes that a gradient depends on.
 void Generator::mark_live() {
   live_.assign(tape_.graph.values.size(), false);
   for (ValueId v : results_)
@@ -260,7 +264,8 @@ std::string Generator::node_name(const Node& node) const {
   return path.empty() ? fmt::format("{}{}", grad, node.op->name) : fmt::format("{}{}.{}", grad, path, node.op->name);
 }
 
-// A number in a vjp is a tensor made outside of the tape. It becomes a constant right before its first reader.
+// Makes constants of the tensors that a vjp made itself (such as a number). Each constant stands directly before its first
+// reader.
 void Generator::add_constants(Rewriter* to, NodeId n) {
   const Node& node = tape_.graph.nodes[n];
   for (ValueId v : tape_.graph.inputs(node)) {
@@ -286,7 +291,7 @@ void Generator::add_constants(Rewriter* to, NodeId n) {
   }
 }
 
-// Copies a node that the walk recorded. `twin` is the node of the given graph to which it belongs.
+// Copies a node that the walk recorded. `twin` is the node of the given graph whose vjp recorded it.
 void Generator::copy_recorded(Rewriter* to, NodeId n, NodeId twin) {
   const ValueId first_output = tape_.graph.nodes[n].first_output;
   if (!live_[first_output]) return;

@@ -1,17 +1,18 @@
-// The backward of a graph, generated from the same vjps that eager backward runs, by the same walk: gradients equal eager ones
-// bit for bit. The graph given is not changed; the result holds it with backward nodes (phase=backward, twin notes, names
-// "grad....") behind it, and the parts of vjps that belong into the forward pass (eager/derive_saved.h) right behind their
-// twins.
+// Generates the backward of a graph. It uses the same vjps and the same walk as eager backward, so the gradients equal the
+// eager ones bit for bit. The given graph is not changed. The result is a copy of it with backward nodes at the end
+// (phase=backward, twin notes, names "grad...."). The calls of vjps that belong to the forward pass (eager/derive_saved.h)
+// stand directly after their twins.
 //
-// What is promised:
-//  - a node gets backward nodes only if it lies on a way from a wrt to a target, and those only what is read in the end;
-//  - gradient pieces of one value add up in reverse order of the nodes that read it, operands of one node in their order; the
-//  first piece
-//    is written, not added to zero;
-//  - the gradient of a wrt that no target depends on is exactly zero; a target given twice counts twice; of wrts that have one
-//  gradient
-//    all but the first get a copy.
-// Works as ccv's symbolic backward and nnvm's Gradient pass do; time and memory are linear in nodes, operands and wrts.
+// Promises:
+//   - a node gets backward nodes only if it lies on a path from a wrt to a target, and only nodes that a gradient depends on
+//   stay;
+//   - gradient pieces of one value add up in reverse order of the nodes that read the value, and for one node in the order of
+//     its operands; the first piece is written, not added to zero;
+//   - the gradient of a wrt that no target depends on is exactly zero; a target given twice counts twice;
+//   - if several wrts have the same gradient, all but the first get a copy.
+//
+// The method is that of ccv's symbolic backward and of nnvm's Gradient pass. Time and memory are linear in the number of
+// nodes, operands and wrts.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>
@@ -25,23 +26,23 @@ namespace tapedeck TAPEDECK_API {
 
 struct GraphGradientOptions {
   std::vector<ValueId> heads =
-      {};                        // gradients of the targets, parallel to them, values of the graph; kNone, or none at all: ones
-  bool heads_as_inputs = false;  // adds an input for every target's head, "grad.<target>", after the graph's inputs
-  std::vector<GradRequest> requests = {};  // parallel to wrt: none, write (default), add
+      {};  // gradients of the targets, parallel to them, as values of the graph; kNone or an empty list means ones
+  bool heads_as_inputs = false;  // adds an input "grad.<target>" for each target's head, after the inputs of the graph
+  std::vector<GradRequest> requests = {};  // parallel to wrt: none, write (the default) or add
   std::vector<ValueId> add_to =
-      {};  // parallel to wrt: what `add` adds to, a value of the graph; kNone: an input "grad_in.<wrt>" is added
+      {};  // parallel to wrt: the value of the graph to which `add` adds; kNone adds an input "grad_in.<wrt>" for it
 };
 
 struct GraphGradient {
-  Graph graph;                     // outputs and updates are those of the graph given
-  std::vector<ValueId> gradients;  // parallel to wrt, values of `graph`; kNone where none was requested
-  std::vector<ValueId> moved;      // by value of the graph given: its number in `graph`
+  Graph graph;                     // the outputs and updates are those of the given graph
+  std::vector<ValueId> gradients;  // parallel to wrt: values of `graph`; kNone where the request is none
+  std::vector<ValueId> moved;      // for each value of the given graph: its number in `graph`
 };
 
-// d sum(targets * heads) / d wrt. Targets and wrts are any values of the graph: inputs, state, results; they may repeat, and be
-// the same. Throws TypeError (a target, wrt or head of a type that does not fit), GradientError (an op on the way has no
-// gradient: names node and call site), UsageError (numbers of no value, lists of unequal length). Safe to call from several
-// threads, inside a capture too.
+// Computes d sum(targets * heads) / d wrt. Targets and wrts are any values of the graph: inputs, state or results. They may
+// repeat, and a target may also be a wrt. Throws TypeError if a target, wrt or head has a type that does not fit;
+// GradientError if an op on the path has no gradient (the message names the node and the call site); UsageError if a number
+// is not a value of the graph or a list has the wrong length. Thread safe. May be called inside a capture.
 GraphGradient gradient(const Graph& graph, std::span<const ValueId> targets, std::span<const ValueId> wrt,
                        const GraphGradientOptions& options = {});
 

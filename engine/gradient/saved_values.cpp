@@ -1,4 +1,6 @@
-// The functions of gradients.h that look at the tape, and custom_gradient().
+// The functions of gradients.h that ask about the tape (saved() and depends()), and custom_gradient().
+//
+// saved() goes over the nodes of the tape and joins the entries of values that share a storage.
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ir/core_ops.h>

@@ -1,3 +1,8 @@
+// Keeps gradient pieces in disjoint cells, and concatenates the cells at the end (window_sum.h). To concatenate, a region is
+// cut into strips along an axis at places that divide no cell, then each strip is cut along another axis, and so on:
+//
+//       | a a | c c |        strips by columns: [a / b] and [c];   the first strip by rows: [a] and [b]
+//       | b b | c c |        result: concat(concat(a, b), c)
 #include <tapedeck/engine/gradient/window_sum.h>
 
 #include <tapedeck/engine/eager/core_calls.h>
@@ -9,7 +14,7 @@ namespace tapedeck {
 // ---- taking pieces ----
 
 bool WindowSum::add(const Tensor& piece, const SliceAttrs& window) {
-  constexpr std::size_t kFew = 4;  // one piece may cut this many cells
+  constexpr std::size_t kFew = 4;  // a piece that overlaps more cells than this is refused
   if (window.steps.size) return false;
   if (piece.numel() == 0) return true;
   Box box = Box::whole(whole_.shape);
@@ -36,7 +41,7 @@ void WindowSum::insert(const Box& box, const Tensor& piece) {
   cells_.push_back({box, piece, false});
 }
 
-// Cuts the cells and the piece, and adds up their common parts.
+// Adds a piece that overlaps cells: cuts the cells and the piece, and adds their common parts.
 void WindowSum::merge(const Box& box, const Tensor& piece, const Ids& overlapped) {
   std::vector<Box> rest = {box};
   for (std::int32_t id : overlapped) {
@@ -59,7 +64,7 @@ void WindowSum::merge(const Box& box, const Tensor& piece, const Ids& overlapped
   for (const Box& b : rest) insert(b, part(piece, box, b));
 }
 
-// Takes the elements of `box` out of a piece that holds the elements of `of`.
+// The elements of `box`, from a piece that covers the box `of`.
 Tensor WindowSum::part(const Tensor& piece, const Box& of, const Box& box) const {
   if (of == box) return piece;
   Ints starts, stops;
@@ -79,7 +84,7 @@ Tensor WindowSum::assemble() {
   return put_together(Box::whole(whole_.shape), std::move(ids));
 }
 
-// Zeros that are one element, broadcast.
+// Zeros of this shape: one element, broadcast.
 Tensor WindowSum::zeros_of(const Shape& shape) {
   if (!zero_.defined()) zero_ = full({}, 0, whole_.dtype, site_);
   Tensor& gap = gaps_[std::vector<std::int64_t>(shape.begin(), shape.end())];
@@ -87,8 +92,8 @@ Tensor WindowSum::zeros_of(const Shape& shape) {
   return gap;
 }
 
-// Cuts the region across the axis at every place where the cut divides no cell. `cells` gets the cells of each strip. Sorts
-// `ids` along the axis.
+// Cuts the region across the axis at every place where the cut divides no cell, and returns the strips. `cells` gets the
+// cells of each strip. The function sorts `ids` along the axis.
 std::vector<Box> WindowSum::strips(const Box& region, int axis, Ids* ids, std::vector<Ids>* cells) const {
   std::sort(ids->begin(), ids->end(),
             [&](std::int32_t a, std::int32_t b) { return std::pair(box(a).low[axis], a) < std::pair(box(b).low[axis], b); });
@@ -140,7 +145,8 @@ Tensor WindowSum::put_together(const Box& region, Ids ids) {
   return concat(parts, best_axis, site_);
 }
 
-// For cells between which no straight cut exists (a pinwheel): the first of the cuts that divide the fewest cells.
+// The cut for cells between which no straight cut exists (a pinwheel): it divides the fewest cells, and is the first of
+// several such cuts.
 WindowSum::Cut WindowSum::best_cut(const Box& region, const Ids& ids) const {
   Cut best;
   std::size_t fewest = ids.size() + 1;

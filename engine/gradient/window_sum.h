@@ -1,16 +1,17 @@
-// A gradient that arrives in windows: pieces of a tensor, zero everywhere else.
+// The sum of gradient pieces that arrive in windows. A piece is the gradient of one window of a tensor, and is zero
+// elsewhere.
 //
-//     %a = slice(%x) {starts=[0], stops=[2]}    %b = slice(%x) {starts=[2], stops=[4]}      x: f32[4]
-//     the gradient of %x:  concat(%da, %db)  and not  add(pad(%da), pad(%db))
+//       %a = slice(%x) {starts=[0], stops=[2]}    %b = slice(%x) {starts=[2], stops=[4]}      x: f32[4]
+//       the gradient of %x:  concat(%da, %db)  and not  add(pad(%da), pad(%db))
 //
-// Pieces are kept as they are, in disjoint cells. Where a piece falls on a cell it is added to it; where it falls on part of
-// one the cells are cut (with slices, which are views). In the end the cells are put together by concatenation, zeros only in
-// the gaps: what the cells cover is not filled with zeros first, however many they are. Every element is the sum of its pieces
-// in the order in which they came, the first written. A piece that falls on very many cells at once is refused: then it is
-// cheaper to write the whole and add in place.
+// The sum is kept as disjoint cells. A new piece that covers exactly one cell is added to the cell. A new piece that overlaps
+// part of a cell cuts the cell (with slices, which are views), and the common part is added. At the end the cells are
+// concatenated, with zeros in the gaps only. Every element is the sum of its pieces in the order of their arrival, and the
+// first piece is written. A piece that overlaps many cells at once is refused; the caller then writes the whole tensor and
+// adds in place, which is cheaper.
 //
-// ccv accumulates gradients of aliases likewise and leaves zero-fill out by coordinate compression, with fixed limits; here
-// there are none. n pieces that tile or overlap by a bounded number cost O(n log^2 n).
+// ccv accumulates gradients of aliases in a similar way, and avoids filling with zeros by coordinate compression with fixed
+// limits. This class has no such limits. n pieces cost O(n log^2 n) if each overlaps a bounded number of others.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>
@@ -24,8 +25,10 @@ namespace tapedeck {
 class WindowSum {
  public:
   WindowSum(const Type& whole, Site site) : whole_(whole), site_(site) {}
-  // False: not added. `window` as slice() takes it; one with steps is refused.
+  // Adds a piece. `window` has the form that slice() takes. Returns false, and adds nothing, if the window has steps or if
+  // the piece overlaps too many cells.
   bool add(const Tensor& piece, const SliceAttrs& window);
+  // The whole gradient, put together from the cells.
   Tensor assemble();
 
  private:
@@ -34,7 +37,7 @@ class WindowSum {
     Tensor piece;
     bool gone = false;
   };
-  struct Cut {  // of a region: across `axis`, between the cells of one side and those of the other
+  struct Cut {  // a cut of a region across `axis` at coordinate `at`
     int axis = 0;
     std::int64_t at = 0;
   };
@@ -55,7 +58,7 @@ class WindowSum {
   std::vector<Cell> cells_;
   BoxIndex index_;
   Tensor zero_;
-  std::map<std::vector<std::int64_t>, Tensor> gaps_;  // by shape
+  std::map<std::vector<std::int64_t>, Tensor> gaps_;  // zeros by shape
 };
 
 }  // namespace tapedeck
