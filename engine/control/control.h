@@ -1,4 +1,4 @@
-// Inside control flow: what inference, gradients, the interpreter and plans share about the nodes of ops/control.h.
+// Internals of control flow: what type inference, gradients, the interpreter and plans share about the ops of ops/control.h.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>
@@ -12,38 +12,43 @@
 
 namespace tapedeck {
 
-// How the operands and results of a loop are sorted. Operands: carried, scanned, captured; region inputs: i and these, slices
-// for what is scanned; region results: carried, stacked.
+// The numbers of operands and results of a loop, by kind:
+//   operands        carried, scanned, captured
+//   region inputs   the number i of the pass, carried, a slice of each scanned operand, captured
+//   region results  carried, then the results to be stacked
 struct LoopLayout {
   std::size_t carried = 0, scanned = 0, captured = 0, stacked = 0;
-  std::int64_t trips = -1;  // -1: not known before it runs
+  std::int64_t trips = -1;  // the number of passes; -1 if it is not known before the loop runs
   std::size_t operands() const { return carried + scanned + captured; }
 };
-// REQUIRES: the node's types were inferred.
+// Counts the operands and results of a loop. REQUIRES: the types of the node were inferred.
 LoopLayout layout_of(const LoopAttrs& attrs, std::span<const Type> operands, const Graph& body);
 
-Type slice_type(const Type& stack);                      // without the first axis
-Type stack_type(std::int64_t trips, const Type& slice);  // rank + 1
+Type slice_type(const Type& stack);                      // the type without the first axis
+Type stack_type(std::int64_t trips, const Type& slice);  // the type with a new first axis of size `trips`
 
 // ---- traced regions ----
 
-// A function run once on abstract tensors, and what it read from outside.
+// A function that ran once on abstract tensors, with the tensors that it read from outside.
 class RegionTrace {
  public:
   struct Input {
     std::string name;
     Type type;
   };
-  // Throws what the function throws; CaptureError if it writes an outside tensor in place, or runs backward() into one.
+  // Runs `fn` once. Passes on the errors of `fn`. Throws CaptureError if `fn` writes a tensor from outside in place, or if it
+  // runs backward() into such a tensor.
   RegionTrace(const char* op, const std::vector<Input>& inputs,
               const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& fn, Site site);
   ~RegionTrace();
   RegionTrace(RegionTrace&&) noexcept;
 
   const std::vector<Type>& results() const { return results_; }
-  // Tensors from outside that it reads, in order; small ones that only it holds are constants and not listed.
+  // The tensors from outside that the function reads, in the order of their first use. A small tensor that only the function
+  // holds becomes a constant and is not in the list.
   std::vector<Tensor> reads() const;
-  // The region, with an input for each of `captured` after those declared. REQUIRES: `captured` holds all that it reads.
+  // The region. Its inputs are the declared ones and then one for each tensor of `captured`. REQUIRES: `captured` holds all
+  // tensors of reads().
   Region region(const std::vector<Tensor>& captured) const;
 
  private:
@@ -54,8 +59,9 @@ class RegionTrace {
 
 // ---- gradients of regions ----
 
-// A scan's body that also gives what backward needs of each pass: `residuals` more results. Only values that a gradient reads,
-// and no operands that are scanned or captured, which are there anyway. `needs`: by operand, whether it needs a gradient.
+// A scan's body that also returns the values that backward needs of each pass. *residuals is the number of these further
+// results. They are values that the gradient reads, except scanned and captured operands, which exist anyway. `needs` tells
+// for each operand whether it needs a gradient.
 Region with_residuals(const Region& body, const LoopLayout& layout, const std::vector<bool>& needs, std::int64_t* residuals);
 
 }  // namespace tapedeck

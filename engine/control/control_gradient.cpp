@@ -1,3 +1,10 @@
+// Gradients of loops and branches (control_gradient.h). The gradient of one pass comes from gradient(graph), applied to the
+// body. It is then run for all passes in reverse:
+//
+//       scan forward     pass 0, pass 1, pass 2      keeps the residuals r0, r1, r2
+//       scan backward    d carried <- gradient of pass 2 (r2) <- pass 1 (r1) <- pass 0 (r0)
+//
+// If residuals were not kept, a loop_grad node runs the loop again and then the same gradients of passes.
 #include <tapedeck/engine/control/control_gradient.h>
 
 #include <tapedeck/engine/control/control.h>
@@ -17,19 +24,20 @@ using Values = std::vector<ValueId>;
 
 bool floating(const Graph& g, ValueId v) { return is_floating(g.values[v].type.dtype); }
 
-// One pass of a loop and its gradient, in one graph. Its inputs are (i, carried, slices, captured, d carried, d captured, d
-// stacked), and its outputs are (d carried, d captured, d slices). The lists hold values of `graph`.
+// One pass of a loop and its gradient, in one graph. The inputs of the graph are i, carried, slices, captured, d carried, d
+// captured and d stacked. Its outputs are d carried, d captured and d slices. ("d x" is the gradient of x.) The lists hold
+// values of `graph`.
 struct PassGradient {
   Graph graph;
   Values moved;                             // the value of `graph` for each value of the body
   Values inputs;                            // i, carried, slices, captured
-  Values d_carried, d_captured, d_stacked;  // inputs
+  Values d_carried, d_captured, d_stacked;  // inputs of `graph`
   Values results;                           // d carried, d captured, d slices
   std::size_t n_body_nodes = 0;
 };
 
-// `needs` tells for each operand of the loop whether it needs a gradient. The first `stacked` of the stacked results have a
-// gradient to give.
+// Generates the gradient of one pass. `needs` tells for each operand of the loop whether it needs a gradient. Only the first
+// `stacked` of the stacked results have gradients.
 PassGradient gradient_of_pass(const Graph& body, const LoopLayout& l, const std::vector<bool>& needs, std::size_t stacked) {
   Values targets, wrt;
   auto input = [&](std::size_t operand) { return static_cast<ValueId>(operand + 1); };
@@ -42,7 +50,7 @@ PassGradient gradient_of_pass(const Graph& body, const LoopLayout& l, const std:
     }
   for (std::size_t j = l.carried + l.scanned; j < l.operands(); ++j)
     if (needs[j] && floating(body, input(j))) {
-      targets.push_back(input(j));  // the gradient from other passes is added to that of this pass
+      targets.push_back(input(j));  // the gradient from the other passes is added to the gradient from this pass
       wrt.push_back(input(j));
       ++n_captured;
     }
@@ -71,8 +79,8 @@ Values joined(const Lists&... lists) {
   return all;
 }
 
-// By node, whether it belongs to the forward pass: it is a node of the body, or a part of a gradient that runs in the forward
-// pass.
+// For each node, whether it belongs to the forward pass. These are the nodes of the body and the parts of vjps that run in
+// the forward pass.
 std::vector<bool> forward_nodes(const PassGradient& p) {
   std::vector<bool> forward(p.graph.nodes.size());
   for (std::size_t n = 0; n < forward.size(); ++n) forward[n] = p.graph.nodes[n].origin.phase != Phase::backward;
@@ -102,7 +110,8 @@ std::vector<bool> varying(const Graph& g, std::size_t first_captured, std::size_
   return varies;
 }
 
-// The values of the forward pass that the gradient reads, beside the operands of the pass, which are there without being kept.
+// The values of the forward pass that the gradient reads and that must be kept. Operands of the pass exist anyway and need
+// not be kept.
 Values residuals_of(const PassGradient& p, const LoopLayout& l) {
   const Graph& g = p.graph;
   const std::vector<bool> forward = forward_nodes(p), varies = varying(g, 1 + l.carried + l.scanned, 1 + l.operands());
@@ -128,9 +137,9 @@ Values residuals_of(const PassGradient& p, const LoopLayout& l) {
   return kept;
 }
 
-// The first term of the gradient of a captured operand. It is the sum of the gradients so far, if there is one. Otherwise it is
-// -0, which changes no sum. If the passes add to windows only, it is 0 outside of the windows. `fresh` tells whether there was
-// no sum so far.
+// The first term of the gradient of a captured operand. It is the gradient so far, if there is one. Otherwise it is -0, which
+// changes no sum; but if the passes only add to windows, it is 0 outside of the windows. *fresh tells whether there was no
+// gradient so far.
 Tensor begin_of(Vjp& b, std::size_t operand, const PassGradient& p, std::size_t k, bool* fresh) {
   const Type type = b.xs[operand].type();
   *fresh = false;
@@ -168,7 +177,8 @@ std::vector<bool> needs_of(const Vjp& b) {
   return needs;
 }
 
-// Hands out gradients that come in the order of PassGradient::results. The gradients of slices are stacked.
+// Gives each operand its gradient. `results` are in the order of PassGradient::results; the gradients of slices are already
+// stacked.
 void hand_out(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, std::span<const Tensor> results) {
   std::size_t next = 0;
   for (std::size_t j = 0; j < l.carried; ++j)
@@ -179,8 +189,8 @@ void hand_out(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, std::
     if (needs[j]) b.dx(static_cast<int>(j), results[next++]);
 }
 
-// The gradients that the gradient of the last pass begins with: those of the carried results, and the first terms for captured
-// operands. `fresh` tells by operand whether it had no gradient before.
+// The gradients that go into the gradient of the last pass: those of the carried results, and the first terms for captured
+// operands. *fresh tells for each operand whether it had no gradient so far.
 std::vector<Tensor> first_handed(Vjp& b, const LoopLayout& l, const std::vector<bool>& needs, const PassGradient& p,
                                  std::size_t first_result, std::vector<bool>* fresh) {
   fresh->assign(l.operands(), false);
@@ -236,8 +246,9 @@ void run_again(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph&
   hand_out(b, l, needs, apply_regions(ops::loop_grad, regions, operands, &grad, b.site()));
 }
 
-// A scan in the other direction. It carries the gradients from pass to pass. It scans the values that the passes kept, the
-// slices, and the gradients of the stacked results. Returns false if the passes did not keep a value that the gradient needs.
+// The gradient of a scan as a scan in the other direction. It carries the gradients from pass to pass, and scans the kept
+// values, the slices, and the gradients of the stacked results. Returns false if the passes did not keep a value that the
+// gradient needs.
 bool scan_back(Vjp& b, const LoopAttrs& attrs, const LoopLayout& l, const Graph& body, std::size_t stacked) {
   const std::vector<bool> needs = needs_of(b);
   const PassGradient p = gradient_of_pass(body, l, needs, stacked);
@@ -308,8 +319,8 @@ void vjp_scan(Vjp& b) {
   run_again(b, attrs, l, body, 0, stacked, full({}, static_cast<double>(l.trips), DType::i64, b.site()));
 }
 
-// The gradient that an operand has so far goes into the branches, and they add to it. If an operand has no gradient so far, a
-// branch that does not use the operand gives zeros for it.
+// The gradient of a cond. The gradient that an operand has so far goes into the branches, which add to it. If there is none
+// so far, a branch that does not use the operand gives zeros for it.
 void vjp_cond(Vjp& b) {
   const std::size_t n = b.xs.size() - 1;
   std::vector<bool> read(n);

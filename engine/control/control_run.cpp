@@ -1,3 +1,9 @@
+// Runs loops and branches eagerly. The interpreter runs the region for each pass, on tensors; slices of scanned operands are
+// views, and stacked results are written slice by slice:
+//
+//       scan    c1, y = body(0, c0, x[0])    stack[0] = y    c2, y = body(1, c1, x[1])    stack[1] = y    ...
+//
+// run_loop_grad runs the passes again and walks back over them (loop_checkpoints.h).
 #include <tapedeck/engine/control/control_run.h>
 
 #include <tapedeck/engine/control/control.h>
@@ -18,7 +24,7 @@ Tensor index_tensor(std::int64_t i) { return from_bytes({DType::i64, {}}, &i); }
 
 bool truth(const Tensor& pred) { return *static_cast<const bool*>(pred.data()); }
 
-// Slice i along the first axis, on the same bytes.
+// Slice i along the first axis. It shares the bytes of `stack`.
 Tensor slice_of(const Tensor& stack, std::int64_t i) {
   return Tensor(detail::new_view(*stack.impl(), slice_type(stack.type()).shape, i * stack.strides()[0], stack.strides() + 1));
 }
@@ -35,7 +41,7 @@ Tensor zeros(const Type& type) {
   return t;
 }
 
-// One run of a loop's body at a time.
+// Runs the body of a loop, one pass at a time.
 class Passes {
  public:
   Passes(const Graph& body, std::span<const Tensor> operands, std::size_t carried, std::size_t scanned)
@@ -44,7 +50,7 @@ class Passes {
         scanned_(operands.subspan(carried, scanned)),
         captured_(operands.subspan(carried + scanned)) {}
 
-  // i, carried, slices, captured, and what comes after them.
+  // The arguments of the body in pass i: i, carried, slices, captured, and then `more`.
   std::vector<Tensor> arguments(const Carry& c, std::int64_t i, std::span<const Tensor> more = {}) const {
     std::vector<Tensor> all{index_tensor(i)};
     all.insert(all.end(), c.begin(), c.end());
@@ -54,7 +60,7 @@ class Passes {
     return all;
   }
 
-  // Runs pass i: `c` becomes the next carried values, stacked results go into `stacks`.
+  // Runs pass i. `c` becomes the next carried values. The results to be stacked go into slice i of `stacks`.
   void run(Carry& c, std::int64_t i, std::span<const Tensor> stacks) const {
     const std::vector<Tensor> results = interpret(body_, arguments(c, i)).outputs;
     for (std::size_t k = 0; k < stacks.size(); ++k) put_slice(stacks[k], i, results[carried_ + k]);
@@ -76,7 +82,7 @@ std::size_t handed_gradients(const LoopGradAttrs& a, std::span<const Tensor> inp
   return n;
 }
 
-// Where no pass came, a sum that had not begun is zero.
+// Sets the sums that have not begun to zero, for a loop that made no pass.
 void begin_at_zero(const LoopGradAttrs& a, std::span<const Tensor> inputs, std::vector<Tensor>* handed) {
   const std::string_view needs = a.needs.view();
   const auto carried = static_cast<std::size_t>(a.carried), scanned = static_cast<std::size_t>(a.scanned);
@@ -136,7 +142,8 @@ std::vector<Tensor> run_loop_grad(std::span<const Region> regions, std::span<con
   const std::size_t n = a.needs.view().size(), carried = static_cast<std::size_t>(a.carried);
   const std::int64_t trips = *static_cast<const std::int64_t*>(inputs[0].data());
   const Passes passes(*regions[0], inputs.subspan(1, n), carried, static_cast<std::size_t>(a.scanned));
-  // Gradients handed from pass to pass: of carried and captured operands; then those of stacked results, read slice by slice.
+  // `d` has the gradients that are handed from pass to pass: of carried and of captured operands. The gradients of stacked
+  // results follow in `inputs` and are read slice by slice.
   const std::size_t handed = handed_gradients(a, inputs);
   std::vector<Tensor> d(inputs.begin() + static_cast<std::ptrdiff_t>(1 + n),
                         inputs.begin() + static_cast<std::ptrdiff_t>(1 + n + handed));

@@ -1,4 +1,4 @@
-// Control flow by the interpreter (ControlRun of the ops in ops/control.h).
+// Runs the ops of ops/control.h by interpreting their regions. Each function is the ControlRun of one op.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>

@@ -1,4 +1,8 @@
-// Makes regions of functions: each function runs once, on tensors without data, on a tape of its own.
+// Turns functions into regions. Each function runs once on abstract tensors, with a tape of its own. The nodes on which its
+// results depend become the region:
+//
+//       [&](x) { return x * w + 1; }    ->    region (%x, %w) { %1 = mul(%x, %w)  %2 = constant()  %3 = add(%1, %2)  return %3
+//       }
 #include <tapedeck/engine/control/control.h>
 
 #include <tapedeck/engine/eager/recorder.h>
@@ -22,13 +26,13 @@ struct RegionTrace::Impl {
   Recorder tape{true};
   std::vector<Tensor> inputs, outputs;
   std::vector<ValueId> input_values, output_values;
-  std::vector<bool> wanted_nodes, wanted_values;  // the nodes and values on which results depend, and nodes with effects
+  std::vector<bool> wanted_nodes, wanted_values;  // whether a result depends on it, or it has an effect
 
   const Outside& outside(ValueId v) const { return tape.outside[tape.info[v].outside]; }
   bool is_declared(const Outside& o) const {
     return std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.impl() == o.tensor.impl(); });
   }
-  // Whether this is a number or table that the function made and nothing else holds.
+  // Whether the tensor is a number or a table that the function made and that no other code holds.
   bool is_constant(const Outside& o) const {
     const TensorImpl& t = *o.tensor.impl();
     return t.refs.load() == 1 && t.storage && t.storage->refs.load() == 1 && !t.requires_grad && t.role == Role::none &&
@@ -90,7 +94,7 @@ RegionTrace::RegionTrace(const char* op, const std::vector<Input>& inputs,
       results_.push_back(i.outputs[k].type());
     }
   }
-  i.outputs.clear();  // a tensor that only the function held now has a count of one
+  i.outputs.clear();  // a tensor that only the function held now has a reference count of one
   i.check_writes(op);
   i.find_wanted(op);
 }

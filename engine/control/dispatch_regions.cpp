@@ -29,7 +29,7 @@ std::vector<Type> infer(const Op& op, std::span<const Region> regions, std::span
   return outputs;
 }
 
-// A result is a value of its own: nothing else holds its bytes, so that a later write in place reaches nobody.
+// Returns `t`, or a copy if other tensors hold its bytes. So a later write in place into the result changes no other tensor.
 Tensor with_own_bytes(Tensor t) {
   TensorImpl& i = *t.impl();
   if (i.refs.load() == 1 && i.storage && i.storage->refs.load() == 1 && !i.link && t.dense()) return t;

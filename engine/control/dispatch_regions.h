@@ -1,4 +1,4 @@
-// Dispatch of ops with regions: infer, run the regions, record one node.
+// One call of an op with regions: infers the types, runs the regions, and records one node.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>
@@ -10,12 +10,13 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// Applies an op of control flow. Results have bytes of their own. On abstract operands, and in abstract mode, results are
-// abstract and nothing runs. Throws TypeError "[op] ... (file:line)" before anything is recorded.
+// Applies an op of control flow. The results have bytes of their own. If an operand is abstract, or the thread is in abstract
+// mode, the results are abstract and nothing runs. Throws TypeError "[op] ... (file:line)" before anything is recorded.
 std::vector<Tensor> apply_regions(const Op& op, std::span<const Region> regions, std::span<const Tensor> inputs,
                                   const void* attrs, Site site);
 
-// While one lives this thread computes and records nothing: no tape, no gradients, no autocast, no checkpoint region.
+// As long as an object of this class lives, its thread computes without recording: no tape, no gradients, no autocast, no
+// checkpoint region.
 class Unrecorded {
  public:
   Unrecorded();

@@ -23,7 +23,7 @@ Unrecorded::Unrecorded()
 
 namespace {
 
-// By value: the last node that reads it; node_count() if it is returned or becomes state.
+// For each value: the last node that reads it, or node_count() if the value is an output or an update.
 std::vector<NodeId> last_readers(const Graph& g) {
   std::vector<NodeId> last(g.values.size(), kNone);
   for (NodeId n = 0; n < g.node_count(); ++n)

@@ -1,6 +1,6 @@
-// Runs a graph eagerly: its nodes one by one through dispatch, unplanned. Every value has memory of its own (or is a view, as
-// in eager code) and goes after its last reader. The oracle of replay, what loops and branches run by outside of a plan, and
-// how an optimizing pass evaluates a piece of a graph.
+// Runs a graph eagerly, without a plan: one node after another, each through the usual dispatch. Every value has its own
+// memory (or is a view, as in eager code), which is freed after the last node that reads the value. Tests compare replays
+// with the interpreter. Loops and branches outside of a plan run by it, and passes use it to compute a part of a graph.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>
@@ -13,14 +13,14 @@
 namespace tapedeck TAPEDECK_API {
 
 struct Interpreted {
-  std::vector<Tensor> outputs;  // by output of the graph; may share bytes with `given`
-  std::vector<Tensor> updates;  // by update
+  std::vector<Tensor> outputs;  // parallel to the outputs of the graph; may share bytes with `given`
+  std::vector<Tensor> updates;  // the new state values, parallel to the updates of the graph
 };
 
-// `given` holds inputs, then state. Nothing is recorded, whatever tape is open. If something given is abstract, so is what is
-// computed from it. Types are not checked against the graph's beyond what each op demands, so that a region may run on other
-// sizes than it was recorded with (attributes stay as they are). Throws what the ops throw; ExecutionError for an abstract
-// constant. Cost: that of the ops, one dispatch per node.
+// Runs `graph`. `given` holds its inputs and then its state. Nothing is recorded on any tape. Values that are computed from
+// an abstract tensor are abstract. The only checks of types are those of the ops, so a region may run on other sizes than
+// those of its recording (attributes stay the same). Throws the errors of the ops, and ExecutionError for an abstract
+// constant. The cost is that of the ops, with one dispatch for each node.
 Interpreted interpret(const Graph& graph, std::span<const Tensor> given);
 
 }  // namespace TAPEDECK_API

@@ -29,7 +29,7 @@ std::int64_t snapshots(std::int64_t trips) {
 std::int64_t reach(std::int64_t s, std::int64_t r, std::int64_t at_most) {
   std::int64_t n = 1;
   for (std::int64_t k = 1; k <= s; ++k) {
-    n = n * (r + k) / k;  // exact: a binomial coefficient at each step
+    n = n * (r + k) / k;  // exact, because each step gives a binomial coefficient
     if (n >= at_most) return at_most;
   }
   return n;

@@ -1,5 +1,5 @@
-// Which carried values of a loop are kept while it is walked back, and what is computed again. A Carry is any copyable handle
-// on the carried values before a pass: tensors, or a place on a planned tape.
+// Which carried values of a loop are kept while backward walks over its passes, and which are computed again. Carry is the
+// type of the carried values before one pass. It is any handle that can be copied: tensors, or a place on a planned tape.
 #pragma once
 
 #include <tapedeck/kernels/attrs/control.h>
@@ -11,17 +11,18 @@
 
 namespace tapedeck {
 
-// The most carries that walk_back holds at once, and one that is being computed.
+// The largest number of carries that exist at once during walk_back, including the one that is being computed.
 std::int64_t tape_entries(std::int64_t trips, std::int64_t checkpoint);
 
 namespace schedule {
 
 std::int64_t block_length(std::int64_t trips, std::int64_t checkpoint);
-std::int64_t snapshots(std::int64_t trips);  // log2, rounded up
-// How many passes can be walked back with s snapshots when none is run forward more than r times: (s + r) choose s, or at_most.
+std::int64_t snapshots(std::int64_t trips);  // log2(trips), rounded up
+// How many passes can be walked back with s snapshots if no pass runs forward more than r times: the binomial coefficient (s
+// + r) over s, or at_most if that is smaller.
 std::int64_t reach(std::int64_t s, std::int64_t r, std::int64_t at_most);
 
-// Passes lo ... hi - 1 from their first carry, keeping all.
+// Walks back over passes hi - 1 ... lo. `first` is the carry before pass lo. All carries of the block are kept.
 template <class Carry, class Advance, class Back>
 void walk_block(std::int64_t lo, std::int64_t hi, Carry first, const Advance& advance, const Back& back) {
   std::vector<Carry> kept{std::move(first)};
@@ -32,6 +33,8 @@ void walk_block(std::int64_t lo, std::int64_t hi, Carry first, const Advance& ad
   }
 }
 
+// Walks back block by block. Keeps the carry before each block of `length` passes, and runs the passes of one block again at
+// a time.
 template <class Carry, class Advance, class Back>
 void walk_blocks(std::int64_t trips, std::int64_t length, Carry c, const Advance& advance, const Back& back) {
   std::vector<Carry> starts;
@@ -49,6 +52,8 @@ void walk_blocks(std::int64_t trips, std::int64_t length, Carry c, const Advance
   }
 }
 
+// Walks back over passes hi - 1 ... lo with at most s kept carries. Keeps a carry in the middle, walks the right part, then
+// walks the left part from `first`.
 template <class Carry, class Advance, class Back>
 void walk_binomial(std::int64_t lo, std::int64_t hi, const Carry& first, std::int64_t s, const Advance& advance,
                    const Back& back) {
@@ -57,7 +62,7 @@ void walk_binomial(std::int64_t lo, std::int64_t hi, const Carry& first, std::in
   if (trips == 1) return back(first, lo);
   std::int64_t r = 1;
   while (reach(s, r, trips) < trips) ++r;
-  // The right part is as long as it may be with one snapshot less; the left one then needs no more runs than r - 1.
+  // The right part is as long as s - 1 snapshots and r runs allow. The left part then needs no more than r - 1 runs.
   const std::int64_t middle = lo + std::max<std::int64_t>(trips - reach(s - 1, r, trips - 1), 1);
   {
     Carry c = first;
@@ -69,9 +74,12 @@ void walk_binomial(std::int64_t lo, std::int64_t hi, const Carry& first, std::in
 
 }  // namespace schedule
 
-// Walks back over passes trips - 1 ... 0. `advance(c, i)` runs pass i and returns the next carry; `back(c, i)` is given the
-// carry before pass i. Alive at once: all carries for `checkpoint` 0, about trips / n + n for n, 2 sqrt(trips) for
-// kCheckpointSqrt, log2(trips) + 2 for kCheckpointLog (binomial schedule: Griewank and Walther, "revolve", TOMS 2000).
+// Walks back over the passes trips - 1 ... 0. `advance(c, i)` runs pass i from carry c and returns the next carry. `back(c,
+// i)` gets the carry before pass i. The number of carries that exist at once depends on `checkpoint`:
+//   0                 all carries
+//   n                 about trips / n + n
+//   kCheckpointSqrt   about 2 sqrt(trips)
+//   kCheckpointLog    log2(trips) + 2, by the binomial schedule "revolve" (Griewank and Walther, TOMS 2000)
 template <class Carry, class Advance, class Back>
 void walk_back(std::int64_t trips, std::int64_t checkpoint, Carry first, const Advance& advance, const Back& back) {
   if (trips <= 0) return;

@@ -1,5 +1,9 @@
-// while_loop, cond, scan and map. In eager code they run as ordinary loops and branches. If a capture is open or an operand is
-// abstract, they trace their functions into regions, and make one node with these regions.
+// while_loop, cond, scan and map. In eager code they run as ordinary loops and branches. If a capture is open or an operand
+// is abstract, they trace their functions into regions and make one node:
+//
+//       scan(body, {c}, {xs})    ->    %c2, %ys = scan(%c, %xs) {...} (%i, %c, %x) { ...  return %c1, %y }
+//
+// Both ways name the random streams of passes alike, so both draw the same numbers.
 #include <tapedeck/engine/control/control.h>
 #include <tapedeck/engine/control/dispatch_regions.h>
 #include <tapedeck/engine/control/loops.h>
@@ -51,7 +55,7 @@ Name stream_of(const char* op) {
   return next_draw_path();
 }
 
-// Draws in `fn` come from the random state of pass i, and count from zero. Eager passes and recorded passes draw the same
+// Calls `fn` with the random state of pass i. Its draws count from zero. So eager passes and recorded passes draw the same
 // numbers.
 Tensors in_pass(const Tensor& rng, Name stream, const Tensor& i, Site site, const std::function<Tensors()>& fn) {
   ThreadState& state = thread_state();
@@ -63,7 +67,7 @@ Tensors in_pass(const Tensor& rng, Name stream, const Tensor& i, Site site, cons
 
 Tensor index_of(std::int64_t i) { return scalar(static_cast<double>(i), DType::i64); }
 
-// Makes a function of one pass of `fn`: i is its first argument.
+// Wraps `fn` so that it takes the number i of the pass as its first argument and draws from the random state of that pass.
 Function with_streams(const Function& fn, Name stream, Site site) {
   const Tensor rng = rng_state();
   return [fn, rng, stream, site](const Tensors& all) {
@@ -196,7 +200,7 @@ Tensors own(const Tensors& carried) {
 struct Running {
   const char* op;
   Tensors carried;
-  std::vector<Tensors> stacked;  // the stacked results of each pass
+  std::vector<Tensors> stacked;  // for each pass, its results to be stacked
   Site site;
 
   void take(Tensors results) {
@@ -231,7 +235,8 @@ void run_in_blocks(std::int64_t every, const std::function<bool()>& next_pass) {
   }
 }
 
-// Stacks the results, one tensor for each position. Slices of passes that were not made are zeros.
+// Stacks the results of all passes: one tensor for each position in the results. Slices of passes that were not made are
+// zeros.
 Tensors stack_all(const std::vector<Tensors>& passes, const std::vector<Type>& types, std::int64_t trips, Site site) {
   Tensors all;
   for (std::size_t k = 0; k < types.size(); ++k) {
@@ -250,7 +255,7 @@ Tensors stack_all(const std::vector<Tensors>& passes, const std::vector<Type>& t
   return all;
 }
 
-// The types of the stacked results. If the loop made no pass, tracing the body finds them.
+// The types of the stacked results. If the loop made no pass, the body is traced to find them.
 std::vector<Type> stacked_types(const Running& run, const Function& body, const Tensors& xs, const Tensors& captured,
                                 Name stream) {
   if (!run.stacked.empty()) return types_of(run.stacked[0]);
@@ -281,7 +286,7 @@ LoopResult scan_eagerly(const Function& body, const Tensors& carried, const Tens
                         std::int64_t trips, const LoopOptions& options, Name stream, Site site) {
   Running run{"scan", own(carried), {}, site};
   const Function pass = with_streams(body, stream, site);
-  std::vector<Tensors> slices;  // by scanned operand
+  std::vector<Tensors> slices;  // for each scanned operand, its slices
   for (const Tensor& x : xs) slices.push_back(trips > 0 ? unbind(x, 0) : Tensors{});
   std::int64_t k = 0;
   run_in_blocks(options.checkpoint_every, [&] {
@@ -338,7 +343,7 @@ LoopResult scan(const Function& body, const Tensors& carried, const Tensors& xs,
   check_defined("scan", xs, "scanned operand", site);
   check_defined("scan", captured, "captured value", site);
   const std::int64_t trips = trips_of(xs, options, site);
-  Tensors first;  // the scanned operands with the sliced axis first
+  Tensors first;  // the scanned operands, with the sliced axis moved to the front
   for (const Tensor& x : xs) first.push_back(options.axis == 0 || options.axis == -x.rank() ? x : movedim(x, options.axis, 0));
   const Name stream = stream_of("scan");
   LoopResult r = as_nodes(joined(carried, xs, captured))

@@ -10,7 +10,7 @@
 namespace tapedeck {
 
 namespace {
-thread_local std::map<std::uint64_t, std::vector<NodeId>> noted;  // by the serial of the tape
+thread_local std::map<std::uint64_t, std::vector<NodeId>> noted;  // for each tape, by its serial number
 }
 
 bool counts_elements(const Op& op) { return op.attrs == &attr_schema<CountAttrs>(); }
@@ -33,7 +33,7 @@ std::int64_t read_count(const Tensor& mask) {
 
 void note_dynamic_count() {
   const Recorder& tape = *thread_state().tape;
-  NodeId n = tape.graph.node_count() - 1;  // nodes for its gradient may have been recorded after it
+  NodeId n = tape.graph.node_count() - 1;  // nodes for the gradient of the count may have been recorded after it
   while (n >= 0 && !counts_elements(*tape.graph.nodes[n].op)) --n;
   if (n >= 0) noted[tape.serial].push_back(n);
 }
