@@ -1,6 +1,8 @@
-// Size classes: multiples of 64 bytes up to 4 KiB, then eight steps per power of two. Freed blocks go to the list of their
-// class - small ones of the host allocator to the freeing thread's own list - and come back from there. Blocks of 2 MiB and
-// more ask for huge pages.
+// Allocates memory in size classes and reuses freed blocks.
+//
+// The classes are the multiples of 64 bytes up to 4 KiB, and above that eight sizes between each power of two and the next. A
+// freed block goes to the list of its class. Small blocks of the host allocator go to a list of the thread that frees them.
+// Blocks of 2 MiB and more ask the system for huge pages.
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -40,7 +42,7 @@ void* system_allocate(std::int64_t bytes) {
 }
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kCacheBlocks = false;  // so that the sanitizers see every block's life
+constexpr bool kCacheBlocks = false;  // off, so that the sanitizers see when each block lives
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 constexpr bool kCacheBlocks = false;
@@ -55,8 +57,8 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-// A thread's own small free blocks of the host allocator; handed to the C library when the thread ends. The cache itself has no
-// destructor, so that using it needs no initialisation check.
+// The free small blocks of the host allocator that belong to one thread. They go back to the C library when the thread ends.
+// The cache has no destructor, so that using it needs no check for initialisation.
 struct ThreadCache {
   FreeBlock* lists[kSmallClasses];
   int counts[kSmallClasses];
@@ -128,7 +130,7 @@ struct Allocator::Impl {
       std::lock_guard lock(mutex);
       free[size].push_back(block);
     } catch (...) {
-      std::free(block);  // no memory even for the list
+      std::free(block);  // there is no memory for the list itself
     }
   }
 };
@@ -164,7 +166,7 @@ void Allocator::reset_peak() noexcept { impl_->peak.store(impl_->in_use.load());
 
 Allocator& Allocator::host() {
   static Allocator* host = [] {
-    auto* a = new Allocator;  // lives as long as any tensor could
+    auto* a = new Allocator;  // never destroyed, because tensors may live until the end of the process
     a->impl_->per_thread = true;
     return a;
   }();

@@ -1,7 +1,10 @@
-// Memory of one device, counted. Blocks are cached by size and never handed back to the system while the allocator lives: a
-// page touched for the first time costs 20 to 80 times a reused one.
+// The memory of one device, with counts of the bytes in use. Freed blocks are kept in lists by size and reused. They go back
+// to the system only when the allocator is destroyed, because the first touch of a page costs 20 to 80 times as much as a
+// reused page.
 //
-// bytes_in_use counts what was asked for, not what was rounded up to; peak_bytes is its running maximum. Thread safe: small
+// bytes_in_use counts the bytes that callers asked for, without rounding up. peak_bytes is the largest bytes_in_use so far.
+// Thread safe: small blocks come from lists of the thread, other blocks from one list under a lock, and the counters are
+// atomic.
 // blocks come from per-thread free lists, the rest from a locked one; counters are atomic.
 #pragma once
 
@@ -26,17 +29,19 @@ class Allocator {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  // 64-byte aligned; null for zero bytes. Throws ExecutionError when memory runs out, naming the size. Contents are undefined.
+  // Returns a block aligned to 64 bytes, with undefined contents, or null for zero bytes. Throws ExecutionError if memory
+  // runs out; the message names the size.
   void* allocate(std::int64_t bytes);
+  // `bytes` must be the number of bytes that allocate() was called with.
   void release(void* block, std::int64_t bytes) noexcept;
-  // Counts bytes that live elsewhere (a caller's tensor bound to a replay) as in use here, until forgotten.
+  // Counts bytes outside of this allocator (such as a caller's tensor bound to a replay) as in use. forget() ends that.
   void adopt(std::int64_t bytes) noexcept;
   void forget(std::int64_t bytes) noexcept;
 
   MemoryStats stats() const noexcept;
-  void reset_peak() noexcept;  // peak = in use
+  void reset_peak() noexcept;  // sets the peak to the bytes in use
 
-  // The process-wide one, behind eager tensors.
+  // The allocator of eager tensors. There is one in the process.
   static Allocator& host();
 
  private:
@@ -44,7 +49,7 @@ class Allocator {
   std::unique_ptr<Impl> impl_;
 };
 
-// One block, freed with its owner.
+// Owns one block of an allocator and releases the block when it is destroyed.
 class Buffer {
  public:
   Buffer() = default;

@@ -1,4 +1,4 @@
-// Checks the results of eager ops for NaN, and lists the ops that run (TAPEDECK_DEBUG).
+// Checks the results of eager ops for NaN and infinity (TAPEDECK_CHECK_NAN), and lists the ops that run (TAPEDECK_DEBUG).
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/eager/tape.h>

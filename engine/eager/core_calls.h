@@ -1,8 +1,8 @@
-// The author functions that the engine itself calls, outside of the ops: in backward, in writes in place, in loops.
+// The author functions that the engine itself calls outside of op blocks: in backward, in writes in place, and in loops.
 //
-// Every family of ops reads this header (op_block.h), so that a declaration that differs from the definition is a compile error
-// or a link error. The default arguments stand in the header of the family. add(), cast() and copy() are defined here, because
-// they are inline.
+// Every op block includes this header (through op_block.h), so a declaration that differs from its definition is a compile
+// error or a link error. Default arguments stand in the header of the op's family. add(), cast() and copy() are defined here,
+// because they are inline.
 #pragma once
 
 #include <tapedeck/engine/eager/dispatch.h>
@@ -22,7 +22,7 @@ inline Tensor add(const Arg& a, const Arg& b) {
   return apply(ops::add, {&x, &y}, nullptr, a.site());
 }
 inline Tensor copy(const Arg& x) { return apply(ops::copy, {&x.tensor()}, nullptr, x.site()); }
-// A tensor that has the dtype already is returned as it is.
+// Returns x itself if it already has the dtype.
 inline Tensor cast(const Arg& x, DType dtype) {
   if (x.tensor().defined() && x.tensor().dtype() == dtype) return x.tensor();
   const CastAttrs attrs{dtype};

@@ -1,3 +1,10 @@
+// Derives which values backward keeps of a node (derive_saved.h). The vjp runs once on abstract tensors, and each of its
+// calls becomes a node on a tape of its own. Calls that read only forward values are candidates for the forward pass:
+//
+//       vjp of maximum(a, b):    %m = less(%a, %b)  |  %da = where(%m, 0, %dy)   %db = where(%m, %dy, 0)
+//                                forward part       |  backward part, which reads %m and %dy
+//
+// The two parts are used only if the values they keep have fewer bytes than the values that the whole vjp reads.
 #include <tapedeck/engine/eager/derive_saved.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/vjp.h>
@@ -15,7 +22,7 @@ namespace {
 
 bool needed(std::uint32_t need, std::size_t i) { return (need >> std::min<std::size_t>(i, 31)) & 1; }
 
-// One vjp on abstract tensors, recorded on a tape of its own: one node per call.
+// The trace of one vjp on abstract tensors: a tape with one node for each call.
 class Trace {
  public:
   Trace(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need);
@@ -47,9 +54,9 @@ class Trace {
 
   Recorder tape_{true};
   std::vector<ValueId> xs_, ys_, pieces_;
-  Marks wanted_;                 // values the pieces depend on
-  Marks gradient_, forward_;     // values that depend on a result's gradient, on an operand or result
-  std::vector<CallPart> parts_;  // by node
+  Marks wanted_;                 // the values that the gradient pieces depend on
+  Marks gradient_, forward_;     // values that depend on the gradient of a result; values that depend on an operand or a result
+  std::vector<CallPart> parts_;  // for each node
 };
 
 Trace::Trace(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs, std::uint32_t need) {
@@ -57,7 +64,7 @@ Trace::Trace(const Op& op, std::span<const Type> inputs, std::span<const Type> o
   Scoped<Recorder*> tape(state.tape, &tape_);
   Scoped<bool> abstract(state.abstract, true), no_grad(state.grad_enabled, false), autocast(state.autocast, false);
   Scoped<std::int32_t> region(state.region, kNone);
-  Scoped<NodeId> twin(state.twin, kNone);  // of another tape
+  Scoped<NodeId> twin(state.twin, kNone);  // the caller's node belongs to another tape
   Scoped<VjpCalls*> calls(state.calls, nullptr);
   Vjp vjp;
   vjp.attrs = attrs;
@@ -98,7 +105,8 @@ void Trace::mark_sources() {
   }
 }
 
-// Kept values have no history, so no gradient may pass through them.
+// Whether the result of a call may be kept in the forward pass. Kept values have no history, so a result that gradients could
+// pass through may not be kept.
 bool Trace::may_be_kept(NodeId n) const {
   if (node(n).op->is(kNoGradient)) return true;
   for (const Value& v : tape_.graph.output_values(node(n)))
@@ -106,8 +114,8 @@ bool Trace::may_be_kept(NodeId n) const {
   return true;
 }
 
-// Calls that read forward values alone, less those whose results backward reads and that cannot be kept, or whose operands it
-// reads anyway.
+// Chooses the calls of the forward part. They read only forward values. A call goes back to the backward part if backward
+// reads its result and the result may not be kept, or if backward reads the operands of the call anyway.
 void Trace::choose_forward() {
   const NodeId n_nodes = tape_.graph.node_count();
   parts_.assign(static_cast<std::size_t>(n_nodes), CallPart::backward);
@@ -157,7 +165,7 @@ SaveMask Trace::mask(const Marks& read) const {
   return saves;
 }
 
-// Settles which forward calls are kept, and which calls without operands both parts make.
+// Decides which results of the forward part are kept, and which calls without operands run in both parts.
 void Trace::keep_what_is_read() {
   const Marks read = read_in_backward();
   for (NodeId n = 0; n < tape_.graph.node_count(); ++n)
@@ -197,7 +205,8 @@ void append(std::string& key, const Type& t) {
   append(key, t.shape.sizes, static_cast<std::size_t>(t.shape.rank) * sizeof(std::int64_t));
 }
 
-// Equal answers are one object, so that the cache can be emptied while tapes hold them.
+// Returns one object for all equal answers. It is never destroyed, so the cache can be emptied while tapes point to its
+// answers.
 const Derived* interned(Derived d) {
   static std::mutex mutex;
   std::lock_guard lock(mutex);

@@ -1,7 +1,12 @@
-// What backward must keep of a node, derived from the op's vjp: it is traced once per signature on abstract tensors.
+// Derives which operands and results of a node backward must keep. The op's vjp is traced once per signature, on abstract
+// tensors, to see which values it reads.
 //
-// Where a part of the traced fragment reads only forward values and makes something smaller that carries no gradient (a mask,
-// an index), that part moves into the forward pass and its small result is kept instead of the operands (MegEngine's optimized
+// Some calls of a vjp read only operands and results, and make a smaller value that has no gradient (a mask, an index). Such
+// calls move into the forward pass, and their small result is kept in place of the operands:
+//
+//       maximum(a, b)     backward reads less(a, b)     keep the bool mask, not a and b
+//
+// MegEngine's optimized backward graph does this for each op with a list of cheap ops. Here the number of bytes decides.
 // backward graph does this per op, by a list of cheap ops; here the bytes decide).
 #pragma once
 
@@ -14,45 +19,48 @@
 
 namespace tapedeck {
 
-// Bit i = operand i, bit 32 + i = result i; bits 31 and 63 stand for operand or result 31 and all after it.
+// Bit i stands for operand i, and bit 32 + i for result i. Bit 31 stands for operand 31 and all after it, and bit 63 for
+// result 31 and all after it.
 using SaveMask = std::uint64_t;
 constexpr SaveMask operand_bit(std::size_t i) { return SaveMask{1} << (i < 31 ? i : 31); }
 constexpr SaveMask result_bit(std::size_t k) { return SaveMask{1} << (k < 31 ? 32 + k : 63); }
 
-// Where a call of the vjp runs.
+// In which pass a call of a vjp runs.
 enum class CallPart : std::uint8_t {
   backward,
-  forward,  // in the forward pass, and only other such calls read it
+  forward,  // in the forward pass; only other calls of the forward pass read its results
   kept,     // in the forward pass; its results are kept for backward
-  both,     // reads no value at all, and both parts want it
+  both,     // in both passes: it reads no value, and calls of both passes read its results
 };
 
 struct Derived {
-  SaveMask saves = 0;            // operands and results that backward reads as they are
-  std::vector<const Op*> calls;  // the vjp's calls in order; empty if all of it runs in backward
+  SaveMask saves = 0;            // operands and results that backward reads
+  std::vector<const Op*> calls;  // the calls of the vjp in order; empty if all of them run in backward
   std::vector<CallPart> parts;   // parallel to calls
   bool two_parts() const { return !calls.empty(); }
 };
 
-// Cached per op, types, attributes and need; the answer lives for the whole process. `need` marks operands that need a
-// gradient; its last bit stands for operand 31 and all after it. `two_parts`: whether a part may move into the forward pass.
-// Thread safe.
+// Derives what a node keeps. Answers are cached by op, types, attributes and `need`, and live as long as the process. `need`
+// has a bit for each operand that needs a gradient; bit 31 stands for operand 31 and all after it. `two_parts` allows calls
+// to move into the forward pass. Thread safe.
 const Derived& derive(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs,
                       std::uint32_t need, bool two_parts = true);
 
-// The answer that keeps these operands and results, whatever the op.
+// An answer that keeps the operands and results in `saves`, for any op.
 const Derived& saving(SaveMask saves);
 
-// A vjp that runs in two parts, counted call by call: dispatch asks what to do with each.
+// A vjp that runs in two parts. Dispatch looks up the part of each call by its number.
 struct VjpCalls {
   const Derived& derived;
-  std::vector<Tensor>& kept;  // filled by the forward part, read by the backward part
+  std::vector<Tensor>& kept;  // results that the forward part keeps and the backward part reads
+  // Whether the forward part is running.
   bool forward = false;
-  bool inside = false;  // a call is being made
+  bool inside = false;  // a call is running
   std::size_t next = 0, taken = 0;
 };
 
-// Runs the forward part of a node's vjp and returns what it keeps. Operands and results must have data (or all be abstract).
+// Runs the forward part of a node's vjp and returns the values that it keeps. REQUIRES: all operands and results have data,
+// or all are abstract.
 std::vector<Tensor> run_forward_part(const Op& op, const Derived& derived, std::span<detail::TensorImpl* const> in,
                                      std::span<detail::TensorImpl* const> out, const void* attrs, std::uint32_t need,
                                      Site site);

@@ -1,6 +1,10 @@
-// Runs an eager op: it infers the types (cached for the last signature), adapts the layouts of operands, takes memory, runs the
-// kernel and records the node. In the common case, a signature that the op had in its last call on this thread, this takes no
-// lock. Once the pools are warm, it makes no system allocation.
+// Runs one call of an op: infers the types, adapts the layouts of operands, takes memory, runs the kernel, and records the
+// node.
+//
+//       apply(mul, {a, b})   ->   infer   ->   compute   ->   record
+//
+// If the op had the same types and attributes in its last call on this thread, the call takes no lock. After the first steps
+// have filled the free lists, it makes no system allocation either.
 #include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/eager/settings.h>
@@ -17,7 +21,7 @@ namespace tapedeck {
 
 using detail::TensorImpl;
 
-// The signature of the last call of an op on this thread, and the results of inference for it.
+// The types and attributes of the last call of an op on this thread, with the results of inference for them.
 struct Signature {
   static constexpr int kInputs = 4, kOutputs = 3;
   static constexpr std::size_t kAttrBytes = 400;
@@ -34,8 +38,8 @@ namespace {
 
 constexpr int kFewOperands = 8;
 
-// By op id. It is a plain pointer, so that reading it needs no check for initialisation. The owner frees it when the thread
-// ends.
+// The signatures by op id. The pointer has no destructor, so reading it needs no check for initialisation. The owner frees
+// the signatures when the thread ends.
 constinit thread_local std::vector<std::unique_ptr<Signature>>* signatures = nullptr;
 struct SignaturesOwner {
   ~SignaturesOwner() { delete std::exchange(signatures, nullptr); }
@@ -110,8 +114,8 @@ void infer(Call& c, std::span<const Type> declared) {
 
 namespace {
 
-// Makes the view of an operand that the kernel takes. It is broadcast for elementwise ops. For matrix products its leading
-// dimensions are.
+// Makes the view of an operand that the kernel gets. For an elementwise op the operand is broadcast. For a matrix product its
+// leading dimensions are broadcast.
 void operand_view(const Op& op, const TensorImpl& t, const Shape* out, View* view) {
   if (op.is(kElementwise) && t.shape != *out) return detail::fill_view_expanded(t, *out, view);
   if (op.is(kMatrixStrides) && t.shape.rank >= 2) {
@@ -132,7 +136,7 @@ bool any_half(TensorImpl* const* t, int n) {
 
 // Runs the kernel into `out`. REQUIRES: the kernel takes the strides of the operands.
 void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out, Site site) {
-  alignas(View) unsigned char few[sizeof(View) * (kFewOperands + 4)];  // not initialised: the views are made below
+  alignas(View) unsigned char few[sizeof(View) * (kFewOperands + 4)];  // not initialised: the views are filled in below
   std::vector<View> many;
   View* views = reinterpret_cast<View*>(few);
   if (n + n_out > kFewOperands + 4) {
@@ -167,8 +171,8 @@ void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, T
     throw ExecutionError(error_text(op.name, fmt::format("{} ({})", what, fault.value.load()), site));
 }
 
-// A dense copy of an operand whose strides the kernel does not take. The copy is not recorded, because the plan makes the same
-// choice.
+// Returns a dense copy of an operand whose strides the kernel does not take. The copy is not recorded, because the plan
+// decides about such copies itself.
 TensorImpl* dense_copy(const TensorImpl& t, Site site) {
   TensorImpl* d = detail::new_impl(t.type(), detail::new_storage(t.type().bytes()));
   TensorImpl* in[1] = {const_cast<TensorImpl*>(&t)};
@@ -208,7 +212,8 @@ void compute(Call& c, TensorImpl** out) {
   if (c.op.view) {
     bool window = false;
     out[0] = make_view(c.op, *c.in[0], c.attrs, c.out_types[0], c.site, &window);
-    // A detached view must not keep the history of its base alive. Only a capture follows writes through it.
+    // A detached view must not keep the history of its base alive, so it gets no link. In a capture it gets one, so that the
+    // capture can follow writes through it.
     const ThreadState& state = thread_state();
     const bool tracked = state.grad_enabled && !c.op.is(kNoGradient);
     if (window && (tracked || state.tape->capturing)) detail::link_view(out[0], c.in[0], c.op, c.attrs, tracked);
@@ -237,8 +242,8 @@ const Derived* derived_of(Call& c, std::uint32_t need, bool in_place) {
   for (int i = 0; i < c.n; ++i) inputs.push_back(c.in[i]->type());
   const std::vector<Type> outputs(c.out_types, c.out_types + c.n_out);
   const Derived& derived = derive(c.op, inputs, outputs, c.attrs, need, !in_place);
-  // derive() runs ops, which may have replaced the signature. The result is stored only if the signature is still that of this
-  // call.
+  // derive() runs ops, and they may have replaced the cached signature. So the answer is stored only if the signature still
+  // belongs to this call.
   if (!in_place && c.signature && matches(*c.signature, c.op, c.in, c.n, c.attrs)) {
     c.signature->need = need;
     c.signature->derived = &derived;
@@ -246,7 +251,8 @@ const Derived* derived_of(Call& c, std::uint32_t need, bool in_place) {
   return &derived;
 }
 
-// Under NoGrad, a capture records that no gradient passes, so that the graph says it too.
+// Whether a capture must record a stop_gradient after this call, because it runs under NoGrad. The graph then shows that no
+// gradient passes.
 bool cut_gradient(const ThreadState& state, const Op& op, const Recorder& tape, TensorImpl* const* in, int n) {
   if (state.grad_enabled || !tape.capturing || state.phase != Phase::forward || !op.vjp || state.calls) return false;
   for (int i = 0; i < n; ++i)
@@ -261,7 +267,7 @@ std::uint32_t need_of(const Call& c, const Recorder& tape) {
   if (thread_state().grad_enabled && !c.op.is(kNoGradient))
     for (int i = 0; i < c.n; ++i)
       if (is_floating(c.in[i]->dtype) && tape.needs_grad(*c.in[i]))
-        need |= 1u << std::min(i, 31);  // the last bit stands for all the rest
+        need |= 1u << std::min(i, 31);  // bit 31 stands for operand 31 and all after it
   return need;
 }
 
@@ -282,7 +288,7 @@ NodeId record_node(Call& c, std::uint32_t need, TensorImpl* const* out, bool in_
 
 namespace {
 
-// Whether this is a call in a vjp on an operand that backward does not read. An abstract tensor stands for such an operand, and
+// Whether this is a call inside a vjp with an operand that backward does not read. Such an operand is an abstract tensor, and
 // the result of the call is not used.
 bool idle_in_backward(const ThreadState& state, const Call& c) {
   if (state.phase != Phase::backward || state.abstract) return false;
@@ -311,7 +317,7 @@ void record(Call& c, TensorImpl* const* out) {
   tape.record(c.op, in, c.attrs, {out, static_cast<std::size_t>(c.n_out)}, false, nullptr, c.site);
 }
 
-// ---- the uncommon calls: in a vjp of two parts, under autocast ----
+// ---- uncommon calls: in a vjp that runs in two parts, and under autocast ----
 
 std::vector<Tensor> abstract_results(Call& c) {
   std::vector<Tensor> results;
@@ -345,7 +351,7 @@ std::vector<Tensor> call_in_part(const Op& op, std::span<const Tensor> inputs, c
   return {first, first + call.n_out};
 }
 
-// Casts the operands: products run in the low type, losses and similar ops in f32. The casts are ops and are recorded.
+// Casts the operands: products run in the low dtype, losses and similar ops in f32. The casts are ops and are recorded.
 std::vector<Tensor> call_under_autocast(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site,
                                         std::span<const Type> declared) {
   ThreadState& state = thread_state();

@@ -1,4 +1,4 @@
-// The steps of a call, shared by dispatch.cpp and inplace.cpp.
+// The steps of a call of an op. dispatch.cpp and inplace.cpp share them.
 #pragma once
 
 #include <tapedeck/engine/eager/dispatch.h>
@@ -11,32 +11,34 @@ namespace tapedeck {
 
 struct Signature;
 
-// One run of an op: operands in, results out.
+// One call of an op and its operands. infer() fills in the output types.
 struct Call {
   const Op& op;
   detail::TensorImpl* const* in;
   int n;
   const void* attrs;
   Site site;
-  std::vector<Type> spilled;  // output types where the signature cache does not serve
+  std::vector<Type> spilled;  // the output types, if the signature cache does not hold them
   const Type* out_types = nullptr;
   int n_out = 0;
   Signature* signature = nullptr;
 };
 
-// Types of the results, from the cache of signatures or by inference. Throws TypeError with the call's site.
+// Finds the types of the results in the signature cache, or by inference. Throws TypeError with the site of the call.
 void infer(Call& c, std::span<const Type> declared);
-// Runs the kernel on operands of a layout it takes, or on any; into results that have memory.
+// Both functions run the kernel and write into results that have memory. run_kernel REQUIRES operands with strides that the
+// kernel takes; run_with_layouts copies operands whose strides it does not take.
 void run_kernel(const Op& op, detail::TensorImpl* const* in, int n, const void* attrs, detail::TensorImpl* const* out,
                 int n_out, Site site);
 void run_with_layouts(const Op& op, detail::TensorImpl* const* in, int n, const void* attrs, detail::TensorImpl* const* out,
                       int n_out, Site site);
 detail::TensorImpl* dense_copy(const detail::TensorImpl& t, Site site);
-// Which operands need a gradient, as a bit set whose last bit stands for all the rest.
+// A bit for each operand that needs a gradient. Bit 31 stands for operand 31 and all after it.
 std::uint32_t need_of(const Call& c, const Recorder& tape);
-// Appends the node, with what its vjp keeps. In place nothing moves into the forward pass: the operands may be gone.
+// Appends the node and keeps the values that its vjp reads. With `in_place`, no call of the vjp moves into the forward pass,
+// because the operands may already be overwritten.
 NodeId record_node(Call& c, std::uint32_t need, detail::TensorImpl* const* out, bool in_place = false);
-// NaN check and dumps, where the settings ask for them.
+// Checks results for NaN and lists the op, as far as the settings ask for it.
 void watch_results(const Call& c, detail::TensorImpl* const* out);
 
 }  // namespace tapedeck

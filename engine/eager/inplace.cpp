@@ -1,3 +1,9 @@
+// Writes into tensors in place (inplace.h). The bytes are written at once; the tape records pure nodes, for the written
+// tensor and then for each base that it is a view of:
+//
+//       x = b * 1;  v = slice(x, ..);  copy_(v, w)     ->    %v2 = copy(%w)   %x2 = slice_assign(%x, %v2)
+//
+// Operands that backward needs, and whose bytes are about to be overwritten, are copied first.
 #include <tapedeck/engine/eager/core_calls.h>
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/eager/inplace.h>
@@ -22,7 +28,7 @@ bool same_window(const TensorImpl& a, const TensorImpl& b) {
          std::equal(a.strides, a.strides + a.shape.rank, b.strides);
 }
 
-// Whether operand i may be read while result k is written over `target`.
+// Whether the kernel may read operand i while it writes result k over `target`.
 bool may_share(const Op& op, const TensorImpl& operand, const TensorImpl& target, std::size_t i, std::size_t k) {
   if (operand.storage != target.storage) return true;
   return same_window(operand, target) && std::any_of(op.inplace.begin(), op.inplace.end(), [&](const InplacePair& p) {
@@ -30,8 +36,9 @@ bool may_share(const Op& op, const TensorImpl& operand, const TensorImpl& target
          });
 }
 
-// Computes `out` over the bytes of operands. If an operand overlaps a target and no in-place rule allows it, the kernel reads a
-// copy. If the kernel does not write the strides of a target, it writes dense results, which are then copied to the target.
+// Computes the results over the bytes of `out`. If an operand overlaps a target and no in-place rule allows this, the kernel
+// reads a copy of the operand. If the kernel cannot write the strides of a target, it writes a dense result, which is then
+// copied.
 void compute_over(const Call& c, const std::vector<TensorImpl*>& out) {
   std::vector<Tensor> owned;
   std::vector<TensorImpl*> in(c.in, c.in + c.n);
@@ -48,7 +55,7 @@ void compute_over(const Call& c, const std::vector<TensorImpl*>& out) {
     if (made[k] != out[k]) run_kernel(ops::copy, &made[k], 1, nullptr, &out[k], 1, c.site);
 }
 
-// Whether the window shows one element at several places. Such a window cannot be written element by element.
+// Whether the tensor shows one element at several places. Such a tensor cannot be written element by element.
 bool repeats(const TensorImpl& t) {
   if (t.shape.numel() == 0) return false;
   for (int i = 0; i < t.shape.rank; ++i)
@@ -56,7 +63,7 @@ bool repeats(const TensorImpl& t) {
   return false;
 }
 
-// One write. It computes, records, and carries the new values up to the bases of the targets.
+// One write. It computes the results, records the node, and records the new values of the targets' bases.
 class Write {
  public:
   Write(Call& call, std::vector<TensorImpl*> targets)
@@ -78,7 +85,7 @@ class Write {
  private:
   struct Before {
     ValueId value = kNone;       // kNone if the tensor has no history
-    std::vector<ValueId> bases;  // the values of the tensors that it is a view of, nearest first
+    std::vector<ValueId> bases;  // the values of its bases, nearest first
   };
 
   void check(const TensorImpl& t, const Type& result) const {
@@ -104,7 +111,7 @@ class Write {
             call_.site));
   }
 
-  // Whether a target or one of its bases needs a gradient. A write changes such a tensor even if no operand needs a gradient.
+  // Whether a target or one of its bases needs a gradient. If so, the write is recorded even if no operand needs a gradient.
   bool tracks_a_target() const {
     if (!state_.grad_enabled) return false;
     return std::any_of(targets_.begin(), targets_.end(), [&](const TensorImpl* t) {
@@ -116,7 +123,7 @@ class Write {
 
   void note_values(TensorImpl* t) {
     Before b;
-    // A view of state: its base is declared first.
+    // For a view of state, the base is declared first.
     if (tape_.capturing && t->link && !tape_.owns(*t)) tape_.value_of(root_of(t), call_.site);
     if (tape_.capturing || tape_.owns(*t) || tape_.needs_grad(*t)) b.value = tape_.value_of(t, call_.site);
     for (const ViewLink* link = t->link; link; link = link->parent->link)
@@ -143,7 +150,7 @@ class Write {
       }
   }
 
-  // Keeps a copy of each operand that backward reads and that the write is about to overwrite.
+  // Keeps a copy of each operand that backward reads and that the write will overwrite.
   void rescue(NodeId n) const {
     const SaveMask saves = tape_.notes[n].saves();
     const std::vector<ValueId> operands(tape_.graph.inputs(tape_.graph.nodes[n]).begin(),
@@ -158,8 +165,7 @@ class Write {
     }
   }
 
-  // The operands of the node are the values from before the write. So the node is recorded before the bytes and the versions
-  // change.
+  // Records the node. Its operands are the values before the write, so this happens before the bytes and the versions change.
   void record(std::uint32_t need) {
     std::vector<Tensor> results;
     std::vector<TensorImpl*> fresh;
@@ -180,7 +186,7 @@ class Write {
     }
   }
 
-  // Under NoGrad gradients pass as if there had been no write.
+  // For a write under NoGrad: gradients pass as if nothing had been written.
   void pass_through(ValueId v, ValueId old) const {
     if (old == kNone || !tape_.info[old].needs_grad) return;
     tape_.info[v].through = old;
@@ -197,7 +203,8 @@ class Write {
     return alias(piece.shape() == shape ? piece : reshape(piece, shape));
   }
 
-  // Records base' = base with the window replaced, for each base in turn. The bytes have been written already.
+  // Records base' = base with the elements of the view replaced, for each base from the nearest to the farthest. The bytes
+  // are already written.
   void carry_up(TensorImpl* t, ValueId v, const Before& before) const {
     Scoped<bool> abstract(state_.abstract, true), grad(state_.grad_enabled, true);
     for (ValueId base : before.bases) {
@@ -232,7 +239,7 @@ void require_defined(const char* op, const Tensor& x, Site site) {
   if (!x.defined()) throw TypeError(error_text(op, "the tensor to write is undefined", site));
 }
 
-// The operand, converted to the dtype of the tensor to write.
+// The operand, converted to the dtype of the tensor that is written.
 Tensor fitted(const char* op, const Tensor& x, const Arg& y, Site site) {
   require_defined(op, x, site);
   if (!y.is_scalar() && !y.tensor().defined()) throw TypeError(error_text(op, "an operand is undefined", site));

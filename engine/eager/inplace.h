@@ -1,12 +1,14 @@
-// Writing tensors in place. Every function returns the tensor it wrote.
+// Writes into tensors in place. Every function returns the tensor that it wrote.
 //
-// The write happens at once, bumps the version of the bytes, and is recorded as a pure node: from now on the tensor, its base,
-// and (when they are next read) the base's other views are new values, so gradients flow through writes and through views. What
-// backward had saved of the bytes before is stale; using it is a GradientError that names both places. A leaf that requires a
-// gradient, or a view of one, can be written under NoGrad only; gradients then pass as if it had not been written.
+// The write happens at once, raises the version of the bytes, and is recorded as a pure node. After the write, the tensor and
+// its base stand for new values, and so do other views of the base when they are next read. So gradients flow through writes
+// and through views. Values that backward had saved from the old bytes are stale; using one is a GradientError that names
+// both places. A leaf that requires a gradient, or a view of one, can be written under NoGrad only. Gradients then pass as if
+// nothing had been written.
 //
-// The result takes the tensor's dtype and shape: operands are cast and broadcast to it. Throws TypeError if they cannot be (a
-// fraction into integers), or if the tensor shows one element at several places (broadcast_to). O(elements written).
+// The result keeps the dtype and shape of the tensor: operands are cast and broadcast to it. Throws TypeError if that is not
+// possible (a fraction into integers), or if the tensor shows one element at several places (broadcast_to). O(elements
+// written).
 #pragma once
 
 #include <tapedeck/engine/eager/dispatch.h>
@@ -25,15 +27,15 @@ const Tensor& copy_(const Tensor& x, const Arg& y);  // x = y
 const Tensor& fill_(const Tensor& x, double value, Site site = {__builtin_FILE(), __builtin_LINE()});
 const Tensor& zero_(const Tensor& x, Site site = {__builtin_FILE(), __builtin_LINE()});
 const Tensor& masked_fill_(const Tensor& x, const Tensor& mask,
-                           const Arg& value);  // x[mask] = value; mask: bool, broadcast to x
-// x[starts:stops:steps] = value, as slice() reads it.
+                           const Arg& value);  // x[mask] = value; the mask is bool and is broadcast to x
+// x[starts:stops:steps] = value, with the arguments of slice().
 const Tensor& slice_assign_(const Tensor& x, const Ints& starts, const Ints& stops, const Arg& value);
 const Tensor& slice_assign_(const Tensor& x, const Ints& starts, const Ints& stops, const Ints& steps, const Arg& value);
-// Any op of one operand that can run in place: relu_ is apply_(ops::relu, x).
+// Applies an op of one operand in place. For example, apply_(ops::relu, x) is relu_.
 const Tensor& apply_(const Op& op, const Tensor& x, const void* attrs = nullptr,
                      Site site = {__builtin_FILE(), __builtin_LINE()});
 
-// Writes the op's one result over `target`, whatever the operands are.
+// Writes the only result of the op over `target`. The operands may be any tensors.
 void apply_over(const Op& op, std::span<const Tensor> inputs, const void* attrs, const Tensor& target, Site site);
 
 }  // namespace TAPEDECK_API

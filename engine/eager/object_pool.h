@@ -1,5 +1,6 @@
-// Free lists of fixed-size objects, one per thread: two pointer moves instead of a malloc. Objects may be freed on another
-// thread than they were made on; they then serve that one. Off under the sanitizers, so that they see every object's life.
+// Free lists for objects of a fixed size, one list per thread and type. To take an object costs two moves of a pointer and no
+// malloc. An object may be freed on another thread than the one that took it; it then joins the list of that thread. Under
+// the sanitizers the lists are off, so that the sanitizers see when each object lives.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,8 @@ class Pool {
   struct Link {
     Link* next;
   };
-  // Without a destructor, so that using it needs no initialisation check; Owner empties it at the thread's end.
+  // The list has no destructor, so that using it needs no check for initialisation. Owner frees its objects when the thread
+  // ends.
   struct List {
     Link* head;
     bool open;

@@ -1,4 +1,4 @@
-// Makes two operands one dtype. Author functions of two operands begin with this.
+// Gives two operands one dtype. Author functions of two operands call this first.
 #include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/ir/core_ops.h>

@@ -1,5 +1,9 @@
-// Records nodes, the values of tensors, and the bytes that backward keeps. recorder_collect.cpp drops nodes that nothing can
-// reach any more.
+// Records nodes, the values of tensors, and the bytes that backward keeps. recorder_collect.cpp drops nodes that are no
+// longer needed.
+//
+//       value_of(t)    bound to this tape and not written since   ->  its value
+//                      bound, but its base was written since      ->  the view is recorded again
+//                      made outside                               ->  a new value without a node
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/ir/core_ops.h>
 
@@ -13,7 +17,7 @@ namespace tapedeck {
 using detail::TensorImpl;
 
 namespace {
-// Serials are unique in the process. Each thread takes them in blocks.
+// Returns a serial number that is unique in the process. Each thread takes numbers in blocks.
 std::uint64_t next_serial() {
   constexpr std::uint64_t kBlock = 1 << 20;
   static std::atomic<std::uint64_t> blocks{0};
@@ -38,7 +42,7 @@ Recorder::~Recorder() { clear(); }
 void Recorder::clear() {
   for (TapeValue& v : info)
     if (v.saved) detail::release(std::exchange(v.saved, nullptr));
-  gone_.swap(outside);  // dropping these tensors may call this recorder, which must be empty by then
+  gone_.swap(outside);  // dropped at the end: that may call this recorder, which must be empty by then
   if (!outside_of_.empty()) outside_of_.clear();
   mapped_ = 0;
   serial = next_serial();
@@ -56,8 +60,8 @@ void Recorder::clear() {
   gone_notes_.clear();
 }
 
-// Looks at each of the outside tensors if they are few, and in a map if they are many. A leaf that was updated in place after
-// it was read has more than one entry, and the last entry counts.
+// Finds the latest entry of a tensor in `outside`, or null. A leaf that was written in place has several entries. A few
+// entries are searched one by one; many are found by a map.
 const Outside* Recorder::find_outside(const TensorImpl* t) const {
   constexpr std::size_t kFew = 8;
   if (outside.size() <= kFew) {
@@ -70,7 +74,7 @@ const Outside* Recorder::find_outside(const TensorImpl* t) const {
   return it == outside_of_.end() ? nullptr : &outside[it->second];
 }
 
-// Whether a view that is not bound to this tape shows a window of a tensor that this tape tracks.
+// Whether a tensor that is not bound to this tape is a view of a tensor that this tape tracks.
 bool Recorder::linked_into_tape(const TensorImpl& t) const {
   if (!t.link) return false;
   const TensorImpl& parent = *t.link->parent;
@@ -83,7 +87,7 @@ bool Recorder::needs_grad(const TensorImpl& t) const {
     const TapeValue& value = info[bound_value(t)];
     if (value.cut) return false;
     if (value.needs_grad) return true;
-    // The base may have been written in the meantime.
+    // The base may have been written since the view was made.
     return t.link && t.link->tracked && owns(*t.link->parent) && needs_grad(*t.link->parent);
   }
   if (nested) return is_floating(t.dtype);
@@ -104,15 +108,15 @@ void Recorder::add_info(const TensorImpl& t) {
   v.version = t.storage ? t.storage->version : 0;
 }
 
-// Whether the memory of an owned tensor still holds the value it is bound to.
+// Whether a bound tensor's memory still holds value v, that is, whether its bytes were not written through another tensor.
 bool Recorder::current(const TensorImpl& t, ValueId v, Site site) {
   const TapeValue& value = info[v];
   if (t.storage) return t.storage->version == value.version;
   return !t.link || value.parent == kNone || value_of(t.link->parent, site) == value.parent;
 }
 
-// Makes a new value for a tensor whose bytes were written through another tensor. For a view, it records the view of the base
-// again.
+// Makes a new value for a bound tensor whose bytes were written through another tensor. If the tensor is a view, the view of
+// its base is recorded again.
 ValueId Recorder::take_again(TensorImpl* t, Site site) {
   if (t->link && (owns(*t->link->parent) || find_outside(t->link->parent) || t->link->parent->requires_grad ||
                   linked_into_tape(*t->link->parent))) {
@@ -162,14 +166,16 @@ ValueId Recorder::value_of(TensorImpl* t, Site site) {
                    fmt::format("reads {}, whose gradient history began before the capture; detach() it or make it inside",
                                to_string(t->type())),
                    site));
-  // The values of the tape around a region belong to that tape. A region reads them, and records no view of them again.
+  // In a region, a tensor that is bound to the tape around the region is an operand of the region. So no view of its base is
+  // recorded.
   const bool of_another = nested && t->tape != 0;
   if (!of_another && !(capturing && find_outside(t)) && linked_into_tape(*t)) return take_again(t, site);
   return declare(t, site);
 }
 
 ValueId Recorder::declare(TensorImpl* t, Site site) {
-  // The tensor may have a value already: a leaf collects its gradient in one place, and a capture must know its inputs and
+  // The tensor may already have a value: a leaf must have one place for its gradient, and a capture must know its inputs and
+  // state.
   // state.
   if (capturing || t->requires_grad) {
     if (const Outside* known = find_outside(t)) {
@@ -179,7 +185,7 @@ ValueId Recorder::declare(TensorImpl* t, Site site) {
         if (capturing)
           throw CaptureError(error_text(
               "capture", fmt::format("reads {} after it was modified behind the capture's back", to_string(t->type())), site));
-      } else if (capturing || v.needs_grad == t->requires_grad) {  // else the user has switched requires_grad
+      } else if (capturing || v.needs_grad == t->requires_grad) {  // otherwise the user has switched requires_grad since
         return o.last;
       }
     }
@@ -224,7 +230,7 @@ void Recorder::release_one(ValueId v) {
   detail::release(std::exchange(value.saved, nullptr));
 }
 
-// Whether a node of the open region made the value, and gradients flow through that node.
+// Whether a node of the open checkpoint region made the value, and gradients flow through that node.
 bool Recorder::made_in_open_region(ValueId v) const {
   const NodeId maker = graph.values[v].node;
   if (maker == kNone) return false;
@@ -254,7 +260,7 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   origin.path = state.path;
   origin.region = state.region;
   const NodeId n = graph.add_node(op, {ids, in.size()}, attrs, {types, out.size()}, origin, {}, node_regions);
-  // Inside a vjp, the site is the user's call in the forward pass. Inside a module, it is the call of the module.
+  // Inside a vjp, the site is the user's call in the forward pass. Inside a module, the site is the call of the module.
   NodeInfo& note = notes.emplace_back();
   note.site = state.twin != kNone ? notes[state.twin].site : state.site.line ? state.site : site;
   note.twin = state.twin;
@@ -263,9 +269,9 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   const SaveMask saves = note.saves();
   const bool in_region = state.region != kNone;
   for (std::size_t i = 0; i < in.size(); ++i) {
-    // A region keeps every value that it reads from outside, and no value that it makes. A capture also records nodes that need
-    // no gradient. Their results are kept like values from outside. Eager code does the same: it does not record such nodes, so
-    // their results come from outside.
+    // A checkpoint region keeps every value that it reads from outside, and no value that it makes. Nodes that need no
+    // gradient count as outside: eager code does not record them, and a capture records them but keeps their results like
+    // values from outside.
     const bool wanted = saves & operand_bit(i);
     if (in_region ? (needs && !made_in_open_region(ids[i])) : wanted) keep(ids[i], *in[i]);
   }

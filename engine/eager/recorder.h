@@ -1,11 +1,11 @@
-// The tape itself: nodes in execution order, and what backward needs beside them.
+// The tape itself: nodes in execution order, with the data that backward needs about them.
 //
-// An eager tape records only what a gradient can flow through. A node stays as long as a tensor that was computed from it
-// exists; what nobody can reach any more is dropped at once, with everything it kept. A capture's tape records and keeps
-// everything; capture turns it into a Graph. Belongs to one thread.
+// An eager tape records only nodes that a gradient can flow through. It drops a node, and all values kept for the node, as
+// soon as no tensor and no later node needs the node's results. The tape of a capture records and keeps every node; the
+// capture then makes a Graph of it. A tape belongs to one thread.
 //
-// Recording is in SSA: a write in place makes a new value of the tensor written and, through views, of its base; views of the
-// base are taken again when they are next read.
+// Recording is in SSA form. A write in place makes a new value of the written tensor, and of its base if the tensor is a
+// view. Other views of the base are recorded again when they are next read.
 #pragma once
 
 #include <tapedeck/engine/eager/derive_saved.h>
@@ -19,76 +19,76 @@
 
 namespace tapedeck {
 
-// What the tape knows about a value beside its type.
+// What the tape knows about a value, beside its type and name.
 struct TapeValue {
-  detail::Storage* saved = nullptr;  // one reference while kept for backward
-  std::int64_t offset = 0;           // elements, of the saved window
-  std::uint32_t version = 0;         // of the storage when the value was made or first read
-  std::int32_t saves = 0;            // nodes that still want it
-  std::int32_t handles = 0;          // tensors bound to it
-  std::int32_t readers = 0;          // live nodes that read it
-  std::int32_t strides = kNone;      // into Recorder::strides if not dense
-  std::int32_t outside = kNone;      // index into Recorder::outside: made before the tape began
-  ValueId parent = kNone;            // of a view's value: its base's value that it shows
-  ValueId through = kNone;           // written under NoGrad: gradients go on to this value, which it replaced
+  detail::Storage* saved = nullptr;  // the bytes kept for backward (one reference), or null
+  std::int64_t offset = 0;           // in elements: where the value begins in `saved`
+  std::uint32_t version = 0;         // the version of the storage when the value was made or first read
+  std::int32_t saves = 0;            // the number of nodes whose backward still needs the saved bytes
+  std::int32_t handles = 0;          // the number of tensors bound to the value
+  std::int32_t readers = 0;          // the number of live nodes that read the value
+  std::int32_t strides = kNone;      // position in Recorder::strides; kNone if dense
+  std::int32_t outside = kNone;      // position in Recorder::outside; kNone if a node of the tape made it
+  ValueId parent = kNone;            // for a view: the value of its base that it shows
+  ValueId through = kNone;           // for a value written under NoGrad: the value it replaced, to which gradients pass on
   bool needs_grad = false;
   bool has_hooks = false;
-  bool cut = false;   // detached: no gradient goes further back
-  bool dead = false;  // nobody can reach it
+  bool cut = false;   // detached: no gradient passes to earlier values
+  bool dead = false;  // no tensor and no live node needs it
 };
 
-// A tensor made before the tape began.
+// A tensor that was made before the tape began.
 struct Outside {
   Tensor tensor;
-  ValueId first = kNone;  // the value as first read
-  ValueId last = kNone;   // the value now: differs if it was mutated in place
+  ValueId first = kNone;  // its value when it was first read
+  ValueId last = kNone;   // its value now; it differs from `first` if the tensor was written in place
   Site read_at;
   NodeId before_node = 0;  // the node that first read it
 };
 
-// A checkpoint region: nodes [first, last) of the tape that carry its number.
+// A checkpoint region. It consists of the nodes from `first` to last - 1 whose `region` note has its number.
 struct CheckpointRegion {
   NodeId first = 0;
   NodeId last = 0;
-  bool released = false;  // backward has passed it and freed what it kept
+  bool released = false;  // backward has visited all its nodes and freed the values it kept
 };
 
 using CustomBackward = std::function<std::vector<Tensor>(const std::vector<Tensor>& xs, const std::vector<Tensor>& ys,
                                                          const std::vector<Tensor>& dys)>;
 
-// What few nodes have.
+// The data that only a few nodes have.
 struct NodeExtra {
-  std::vector<Tensor> kept;  // by the forward part of its vjp
-  CustomBackward custom;     // of a custom gradient
+  std::vector<Tensor> kept;  // the values that the forward part of the vjp keeps
+  CustomBackward custom;     // for a custom gradient: the author's backward function
 };
 
 struct NodeInfo {
   Site site;
-  const Derived* derived = nullptr;  // null: nothing is kept for backward
+  const Derived* derived = nullptr;  // what backward keeps; null: nothing
   std::unique_ptr<NodeExtra> extra;
   NodeId twin = kNone;
-  bool released = false;  // backward has run and freed what it kept
-  bool dead = false;      // nobody can reach it
+  bool released = false;  // backward has run and freed the saved values
+  bool dead = false;      // no tensor and no live node needs it
   SaveMask saves() const { return derived ? derived->saves : 0; }
 };
 
 class Recorder;
 
-// Sees every node of a capture as it is recorded. What it throws comes out of the user's call; an in-place op has not written
-// yet.
+// Gets every node of a capture as it is recorded. An exception that recorded() throws comes out of the user's call; an
+// in-place op has not yet written then.
 class RecordWatch {
  public:
   virtual ~RecordWatch() = default;
   virtual void recorded(const Recorder& tape, NodeId n) = 0;
 };
-// Watches the captures opened on this thread from now on; null: nobody.
+// The watch for captures that open on this thread from now on; null: none.
 RecordWatch*& watch_of_captures();
 
-// The first time a capture sets grad() of a tensor from outside.
+// Notes the first time that a capture sets grad() of a tensor from outside.
 struct GradEvent {
   Tensor leaf;
-  Tensor before;         // the gradient it had when the capture began
-  bool cleared = false;  // set to none: what was there does not matter
+  Tensor before;         // the gradient of the leaf when the capture began
+  bool cleared = false;  // grad() was set to none, so `before` is not needed
 };
 
 class Recorder {
@@ -98,8 +98,8 @@ class Recorder {
   Recorder(const Recorder&) = delete;
 
   const bool capturing;
-  bool nested = false;   // records a region: every floating value may need a gradient outside, and leaves are not written
-  std::uint64_t serial;  // unique; tensors name their tape by it
+  bool nested = false;   // records a region: any floating value may need a gradient outside of it, and leaves are not written
+  std::uint64_t serial;  // unique in the process; a tensor names its tape by this number
   Graph graph;
   std::vector<TapeValue> info;  // by value
   std::vector<NodeInfo> notes;  // by node
@@ -107,8 +107,9 @@ class Recorder {
   std::vector<std::int64_t> strides;
   std::vector<CheckpointRegion> regions;
   std::unordered_map<ValueId, std::vector<GradHook>> hooks;
-  std::int64_t live = 0;  // tensors bound to values of this tape
-  // Of a capture: who watches, gradients set, host functions its nodes call (on_host), the token of the last of these calls.
+  std::int64_t live = 0;  // the number of tensors bound to values of this tape
+  // For a capture: its watch, the gradients that were set, the host functions that its nodes call (on_host), and the token of
+  // the last such call.
   RecordWatch* watch = nullptr;
   std::vector<GradEvent> grad_events;
   std::vector<std::shared_ptr<const void>> held;
@@ -117,30 +118,32 @@ class Recorder {
 
   bool owns(const detail::TensorImpl& t) const { return t.tape == serial; }
   bool needs_grad(const detail::TensorImpl& t) const;
-  // The value a tensor has here; makes an outside value of a tensor not yet seen, and takes a view again whose base was written
-  // since.
+  // The value of tensor `t` on this tape. A tensor that the tape does not know gets an outside value. A view whose base was
+  // written since is recorded again.
   ValueId value_of(detail::TensorImpl* t, Site site);
-  // Appends a node. `in` and `out` hold the tensors; outputs are bound to their new values.
+  // Appends a node with the operands `in` and the results `out`, and binds each result to its new value.
   NodeId record(const Op& op, std::span<detail::TensorImpl* const> in, const void* attrs,
                 std::span<detail::TensorImpl* const> out, bool needs_grad, const Derived* derived, Site site,
                 std::span<const Region> node_regions = {});
-  // The value of a tensor that this tape owns.
+  // The value of a tensor. REQUIRES: owns(t).
   ValueId bound_value(const detail::TensorImpl& t) const { return slots_[t.slot]; }
-  // `t` is from now on value v: whatever it was bound to before, or, for a tensor made outside, as its latest value.
+  // bind() makes `t` stand for value v. rebind() does the same for a tensor that already stands for another value, or that
+  // was made outside.
   void bind(detail::TensorImpl* t, ValueId v);
   void rebind(detail::TensorImpl* t, ValueId v);
-  // A tensor made outside and declared so: never taken as a view of something known.
+  // Makes an outside value for a tensor that was made outside, even if the tensor is a view of a known tensor.
   ValueId declare(detail::TensorImpl* t, Site site);
-  void keep(ValueId v, const detail::TensorImpl& t);             // one more node wants the value
-  void keep_instead(ValueId v, const detail::TensorImpl& copy);  // what is kept of v is about to be overwritten
+  void keep(ValueId v, const detail::TensorImpl& t);             // one more node needs the saved bytes of v
+  void keep_instead(ValueId v, const detail::TensorImpl& copy);  // v's bytes will change; keeps `copy` instead
   void release_one(ValueId v);
-  void cut(ValueId v);                                     // no gradient goes further back; what only made v is dropped
-  void release_saved(NodeId n);                            // what a node keeps
-  void dropped(detail::TensorImpl& t) noexcept;            // a bound tensor is gone
-  void note_grad(detail::TensorImpl* leaf, bool cleared);  // grad() of a tensor is about to be set
-  void clear();                                            // forgets everything; a new serial
+  void cut(ValueId v);                           // no gradient passes to values before v; nodes that only v needs are dropped
+  void release_saved(NodeId n);                  // frees the values that backward kept for node n
+  void dropped(detail::TensorImpl& t) noexcept;  // a bound tensor is destroyed
+  void note_grad(detail::TensorImpl* leaf, bool cleared);  // grad() of a tensor will be set
+  void clear();                                            // drops everything and takes a new serial number
 
-  // While one lives nothing is dropped: backward walks the tape, or a region is open.
+  // As long as a Hold lives, the tape drops nothing. Backward needs this while it walks the tape, and a region while it is
+  // open.
   class Hold {
    public:
     explicit Hold(Recorder& tape) : tape_(tape) { ++tape_.busy_; }
@@ -171,18 +174,18 @@ class Recorder {
   void compact();
   void settle() noexcept;
 
-  mutable std::unordered_map<const detail::TensorImpl*, std::int32_t> outside_of_;  // filled once there are many
+  mutable std::unordered_map<const detail::TensorImpl*, std::int32_t> outside_of_;  // index of `outside`, if it is long
   mutable std::size_t mapped_ = 0;
   std::unordered_map<const detail::TensorImpl*, std::int32_t> grad_event_of_;
   std::vector<Outside> gone_;
   std::vector<NodeInfo> gone_notes_;
-  std::vector<ValueId> slots_;  // by slot of a bound tensor: its value. Compacting the tape renumbers values, not slots
+  std::vector<ValueId> slots_;  // by slot of a bound tensor: its value. compact() renumbers values, but slots stay
   std::vector<std::int32_t> free_slots_;
-  std::vector<ValueId> pending_;  // let go of during a hold
+  std::vector<ValueId> pending_;  // values that lost a tensor or a reader during a hold
   int busy_ = 0;
 };
 
-// Runs an op without recording it: same kernels, same bits.
+// Runs an op without recording it. The kernels and the bits are the same as in apply().
 std::vector<Tensor> execute(const Op& op, std::span<const Tensor> inputs, const void* attrs, std::span<const Type> outputs,
                             Site site);
 

@@ -1,5 +1,9 @@
-// Dropping what nobody can reach: a value without tensors and without readers, the node that made it, and so on back. The end
-// of the tape is cut off as it dies; holes inside are closed once they outnumber the rest.
+// Drops values that no tensor and no node needs, then the nodes that made them, then the operands of those nodes, and so on.
+//
+//       nodes   A B C D     C and D die: they are cut off the end     A dies: it leaves a hole
+//
+// Dead nodes at the end of the tape are removed at once. If holes inside outnumber the live nodes by far, compact() closes
+// them.
 #include <tapedeck/engine/eager/recorder.h>
 
 #include <algorithm>
@@ -9,7 +13,7 @@ namespace tapedeck {
 
 using detail::TensorImpl;
 
-// Tensors that the tape held are let go last: dropping them may come back to the tape.
+// Things that a collection drops. The tensors are destroyed last, because their destruction may call the tape again.
 struct Recorder::Dropped {
   std::vector<ValueId> unread;
   std::vector<Tensor> tensors;
@@ -45,7 +49,7 @@ void Recorder::release_saved(NodeId n) {
   const Node& node = graph.nodes[n];
   if (note.extra) note.extra->kept.clear();
   const SaveMask saves = note.saves();
-  if (node.origin.region != kNone) return;  // a region's operands go when its first node has been passed
+  if (node.origin.region != kNone) return;  // release_region() frees the operands of a whole region
   const auto in = graph.inputs(node);
   for (std::size_t i = 0; i < in.size(); ++i)
     if (saves & operand_bit(i)) release_one(in[i]);
@@ -145,7 +149,7 @@ void Recorder::trim() noexcept {
   if ((nodes || values) && regions.empty()) compact();
 }
 
-// Renumbers values and nodes so that only live ones remain. Bound tensors know slots, which stay.
+// Renumbers values and nodes, so that only live ones remain. Bound tensors refer to slots, which keep their numbers.
 void Recorder::compact() {
   std::vector<ValueId> moved(info.size(), kNone);
   std::vector<NodeId> moved_nodes(notes.size(), kNone);
@@ -202,11 +206,11 @@ void Recorder::compact() {
   dead_nodes = dead_values = 0;
 }
 
-// After a hold: what was let go meanwhile.
+// Called at the end of the last hold. Collects the values that lost a tensor or a reader during the hold.
 void Recorder::settle() noexcept {
   if (capturing) return;
   if (live == 0) return clear();
-  // Collecting one may take the values after it off the tape; those are looked at first.
+  // Collecting a value may remove later values from the tape, so later values come first.
   std::sort(pending_.begin(), pending_.end());
   const std::vector<ValueId> pending = std::move(pending_);
   pending_.clear();

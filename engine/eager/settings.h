@@ -1,4 +1,5 @@
-// Settings from the environment, read once when first asked for. The table of all of them is in engine/README.md.
+// Settings from environment variables. They are read once, when a setting is first asked for. engine/README.md has the table
+// of all settings.
 #pragma once
 
 #include <tapedeck/kernels/export.h>
@@ -13,24 +14,24 @@ struct Settings {
   bool check_nan = false;                    // TAPEDECK_CHECK_NAN
   bool check_plans = false;                  // TAPEDECK_CHECK_PLANS
   int poison = 0;                            // TAPEDECK_POISON
-  std::string dump;                          // TAPEDECK_DUMP: a folder for graphs
-  std::string calibration;                   // TAPEDECK_CALIBRATION: a file, or off
+  std::string dump;                          // TAPEDECK_DUMP: the folder where graphs are written
+  std::string calibration;                   // TAPEDECK_CALIBRATION: a file, or "off"
   std::vector<std::string> disabled_passes;  // TAPEDECK_DISABLE_PASSES
 
   bool watches_results() const { return check_nan || debug >= 3; }
 };
 
-// Both throw UsageError if a variable has a value it cannot have. Thread safe.
+// Both functions throw UsageError if a variable has a value that is not allowed. Thread safe.
 const Settings& settings();
-Settings settings_from_environment();  // as it is now
+Settings settings_from_environment();  // the environment as it is now
 
-// The table: name, values, default, meaning. A test holds it against engine/README.md.
+// A row of the table of settings: name, values, default and meaning. A test compares the rows with engine/README.md.
 struct SettingDoc {
   const char *name, *values, *fallback, *meaning;
 };
 const std::vector<SettingDoc>& setting_docs();
 
-// For tests: other settings until the scope ends. Not thread safe.
+// For tests: replaces the settings until the object is destroyed. Not thread safe.
 class ScopedSettings {
  public:
   explicit ScopedSettings(Settings s);

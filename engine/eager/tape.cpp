@@ -1,4 +1,4 @@
-// The scopes of tape.h, the random state, statistics of the tape, and checkpoint regions.
+// The functions of tape.h except backward(): scopes, the random state, statistics of the tape, and checkpoint regions.
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/vjp.h>
@@ -63,7 +63,7 @@ void manual_seed(std::uint64_t seed) {
     state.rng = make_rng(seed);
     return;
   }
-  // The state is written in place, so that a captured step that holds this tensor as its state draws from the new seed too.
+  // The seed is written in place. So a captured step that holds this tensor as its state also draws from the new seed.
   auto* raw = static_cast<std::int64_t*>(state.rng.mutable_data());
   raw[0] = static_cast<std::int64_t>(seed);
   raw[1] = 0;
@@ -98,9 +98,9 @@ TapeStats tape_stats() {
 
 Tensor checkpoint(const std::function<Tensor()>& fn) {
   ThreadState& state = thread_state();
-  if (state.region != kNone) return fn();  // a region inside a region joins it
+  if (state.region != kNone) return fn();  // a region inside another region is part of the outer one
   Recorder& tape = *state.tape;
-  const Recorder::Hold hold(tape);  // no node is dropped before the region ends
+  const Recorder::Hold hold(tape);  // no node is dropped until the region ends
   const auto region = static_cast<std::int32_t>(tape.regions.size());
   tape.regions.push_back({tape.graph.node_count(), tape.graph.node_count(), false});
   Scoped<std::int32_t> scope(state.region, region);

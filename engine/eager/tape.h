@@ -1,7 +1,9 @@
-// The tape of the running thread: recording, eager backward, and the scopes that steer them.
+// The tape of the running thread: recording, eager backward, and the scopes that change how ops run and are recorded.
 //
-// Ops whose operands need a gradient are appended to the thread's linear tape; backward() walks it once in reverse. What a node
-// keeps for backward is derived from its vjp, traced once per signature on abstract tensors. A node that no tensor was computed
+// An op with an operand that needs a gradient is appended to the thread's tape. backward() walks over the tape once, from the
+// last node to the first. The values that a node keeps for backward are derived from the op's vjp (derive_saved.h). A node is
+// dropped with all it kept as soon as no tensor and no later node needs its results. A tape belongs to its thread.
+// gradients.h has more functions on gradients.
 // from any more is dropped with all it kept. A tape belongs to its thread. More to ask of gradients: gradients.h.
 #pragma once
 
@@ -15,20 +17,20 @@
 namespace tapedeck TAPEDECK_API {
 
 struct BackwardOptions {
-  bool retain = false;  // keep what was saved, so that backward can run again
-  Tensor head = {};     // gradient of the loss; default: ones
-  // Record backward itself, so that gradients can be differentiated; implies retain. A leaf's grad() then has history: leaf,
-  // gradient and tape hold each other until set_grad(Tensor()). gradients() has no such cycle.
+  bool retain = false;  // keep the saved values, so that backward can run again
+  Tensor head = {};     // the gradient of the loss; if undefined: ones
+  // Records backward itself, so that the gradients can be differentiated again. Implies retain. The grad() of a leaf then has
+  // history: leaf, gradient and tape keep each other alive until set_grad(Tensor()). gradients() makes no such cycle.
   bool create_graph = false;
 };
 
-// Puts d loss / d leaf into every leaf's grad(), as the leaf requests: added, written or not computed. Gradients share no
-// bytes. Gradient pieces add left to right in reverse recording order; the first is written, not added to zero. Throws
-// GradientError: no history, saved values freed by an earlier backward, or overwritten since they were saved (naming both
-// places), or an op on the way that has no gradient.
+// Computes d loss / d leaf for every leaf, and adds it to grad(), writes it there, or skips it, as the leaf requests.
+// Gradients share no bytes with other tensors. Pieces of a gradient add up in reverse recording order, and the first piece is
+// written, not added to zero. Throws GradientError if the loss has no history, if an earlier backward has freed the saved
+// values, if a saved value was overwritten (the message names both places), or if an op on the path has no gradient.
 void backward(const Tensor& loss, const BackwardOptions& options = {}, Site site = {__builtin_FILE(), __builtin_LINE()});
 
-// While one lives, nothing is recorded for backward on this thread.
+// As long as a NoGrad lives, this thread records nothing for backward.
 class NoGrad {
  public:
   NoGrad();
@@ -39,7 +41,8 @@ class NoGrad {
   bool before_;
 };
 
-// While one lives, ops on this thread compute types only: results are abstract, no memory is taken, no kernel runs.
+// As long as an AbstractMode lives, ops on this thread compute types only. Results are abstract: they have no memory, and no
+// kernel runs.
 class AbstractMode {
  public:
   explicit AbstractMode(bool on = true);
@@ -51,9 +54,9 @@ class AbstractMode {
 };
 bool abstract_mode();
 
-// While one lives, products and convolutions on this thread run in `dtype` (f16 or bf16; accumulation is f32) and losses, norms
-// and exponentials in f32: their floating operands are cast, and the casts recorded. f64 is left alone. Not in force during
-// backward, which runs in the types of the forward pass.
+// As long as an Autocast lives, products and convolutions on this thread run in `dtype` (f16 or bf16, with sums in f32), and
+// losses, norms and exponentials run in f32. Floating operands are cast, and the casts are recorded. f64 operands stay f64.
+// Backward is not affected: it runs in the types of the forward pass.
 class Autocast {
  public:
   explicit Autocast(DType dtype = DType::bf16, bool on = true, Site site = {__builtin_FILE(), __builtin_LINE()});
@@ -65,7 +68,7 @@ class Autocast {
   DType dtype_before_;
 };
 
-// A module's name on the path of everything recorded inside: "fc1", nested "block3.fc1".
+// As long as a PathScope lives, the module path of recorded nodes ends in its name: "fc1", nested "block3.fc1".
 class PathScope {
  public:
   explicit PathScope(const std::string& name);
@@ -76,20 +79,20 @@ class PathScope {
   Name before_;
 };
 
-// Runs fn as a checkpoint region: of the values made inside, only the results stay in memory; backward computes the others
-// again from what the region read. Works the same eagerly and captured (there the plan decides). Regions inside a region join
-// it.
+// Runs fn as a checkpoint region. Of the values made inside, only the results stay in memory. Backward computes the other
+// values again, from the values that the region read. In a capture the plan decides instead which values are computed again.
+// A region inside another region is part of the outer one.
 Tensor checkpoint(const std::function<Tensor()>& fn);
 
-// ---- randomness: Philox, keyed by seed, step and the path of the drawing op ----
-void manual_seed(std::uint64_t seed);                              // of this thread; the step restarts at zero
-void next_step(Site site = {__builtin_FILE(), __builtin_LINE()});  // optimizers call it: the next step draws other bits
+// ---- randomness: Philox, keyed by the seed, the step and the path of the op that draws ----
+void manual_seed(std::uint64_t seed);                              // sets the seed of this thread; the step restarts at zero
+void next_step(Site site = {__builtin_FILE(), __builtin_LINE()});  // called by optimizers: the next step draws other bits
 const Tensor& rng_state();                                         // i64[2]: seed, step
 
 struct TapeStats {
-  std::int64_t nodes = 0;        // recorded and not yet dropped
-  std::int64_t values = 0;       // their results, and what they read from outside
-  std::int64_t saved_bytes = 0;  // distinct storage kept for backward
+  std::int64_t nodes = 0;        // recorded and not dropped
+  std::int64_t values = 0;       // results of these nodes, and values that they read from outside
+  std::int64_t saved_bytes = 0;  // bytes kept for backward; a storage that is kept several times counts once
 };
 TapeStats tape_stats();
 

@@ -1,4 +1,10 @@
-// Tensor handles, storage and views.
+// Tensor handles, storage and views. A handle counts references to a TensorImpl, and the TensorImpl counts references to its
+// Storage:
+//
+//       Tensor x, Tensor y = x   ->   TensorImpl (f32[2,3])  --+
+//       Tensor v = slice(x)      ->   TensorImpl (f32[1,3])  --+->   Storage (24 bytes)
+//
+// Objects come from free lists (object_pool.h), bytes from the allocator.
 #include <tapedeck/engine/eager/core_calls.h>
 #include <tapedeck/engine/eager/object_pool.h>
 #include <tapedeck/engine/eager/recorder.h>
@@ -49,7 +55,7 @@ TensorImpl* new_impl(const Type& type, Storage* storage) {
 TensorImpl* new_view(const TensorImpl& base, const Shape& shape, std::int64_t offset, const std::int64_t* strides) {
   if (base.storage) retain(base.storage);
   TensorImpl* t = new_impl({base.dtype, shape}, base.storage);
-  // A window of an empty storage has the offset 0: there is no address from which to step.
+  // A view of an empty storage always has offset 0, because its null address cannot be stepped from.
   t->offset = base.storage && base.storage->bytes == 0 ? 0 : base.offset + offset;
   for (int i = 0; i < shape.rank; ++i) t->strides[i] = strides[i];
   return t;
@@ -62,7 +68,7 @@ TensorImpl* new_dense(const Type& type) {
 void retain(TensorImpl* t) noexcept { t->refs.fetch_add(1, std::memory_order_relaxed); }
 
 void release(TensorImpl* t) noexcept {
-  // The only reference needs no atomic subtraction.
+  // If there is only one reference, no other thread can change the count, so no atomic subtraction is needed.
   if (t->refs.load(std::memory_order_acquire) != 1 && t->refs.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   if (t->tape != 0)
     if (ThreadState* state = thread_state_if_any()) {
@@ -144,7 +150,7 @@ detail::Extra& extra(detail::TensorImpl& t) {
   return *t.extra;
 }
 
-// Refuses to read values in a capture: a replay would use the values of the recording.
+// Refuses to read elements on the host inside a capture: a replay would use the values of the recording.
 void refuse_host_read(const detail::TensorImpl& t, const char* what, Site site = {}) {
   const ThreadState* state = thread_state_if_any();
   if (state && state->tape->capturing)
@@ -294,7 +300,7 @@ Tensor& Tensor::on_grad(GradHook hook) {
 
 Tensor& Tensor::retain_grad() {
   detail::TensorImpl& t = need(impl_, "retain_grad");
-  if (t.requires_grad) return *this;  // a leaf keeps its gradient without being asked
+  if (t.requires_grad) return *this;  // a leaf keeps its gradient anyway
   extra(t);
   // The tape holds the hook, and this tensor keeps the tape alive. So the hook must not hold a reference to the tensor.
   return on_grad([impl = impl_](const Tensor& g) {

@@ -1,7 +1,6 @@
-// Tensor: a handle with value semantics on a typed window of shared storage.
-//
-// Copying a Tensor copies the handle; views (reshape, transpose, slice) share storage. Handles may be shared between threads
-// for reading. An undefined Tensor (default-constructed) is legal to hold and to test, and an error to use.
+// Tensor: a handle to elements of one type in a storage. To copy a Tensor copies the handle. Views (reshape, transpose,
+// slice) share the storage. Several threads may read one handle. A default-constructed Tensor is undefined: it may be held
+// and tested, but using it is an error.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -27,10 +26,11 @@ void release(TensorImpl* impl) noexcept;
 class Arg;
 class Tensor;
 
-// Sees a gradient when it is complete; what it returns takes its place (an undefined tensor leaves it as it is).
+// A function that gets a gradient when it is complete. The gradient is replaced by the returned tensor, or stays as it is if
+// that is undefined.
 using GradHook = std::function<Tensor(const Tensor& grad)>;
 
-// What backward() does with a leaf's gradient: add it to grad(), write it over grad(), or not compute it.
+// How backward() treats the gradient of a leaf: add it to grad(), write it over grad(), or not compute it.
 enum class GradRequest : std::uint8_t { add, write, none };
 
 class Tensor {
@@ -54,20 +54,22 @@ class Tensor {
   const Shape& shape() const;
   Type type() const;
   int rank() const { return shape().rank; }
-  std::int64_t size(int dim) const;  // negative counts from the end
+  std::int64_t size(int dim) const;  // a negative dim counts from the end
   std::int64_t numel() const { return shape().numel(); }
   std::int64_t bytes() const;
   const std::int64_t* strides() const;  // in elements
   bool dense() const;
-  bool abstract() const;  // a type without data
+  bool abstract() const;  // whether it has a type but no data
 
-  // Raw memory of this window. Reading inside an open capture is a CaptureError (a host read bakes a value in).
+  // The memory of this tensor's elements. Reading it inside an open capture is a CaptureError, because a replay would use the
+  // value of the recording.
   const void* data() const;
   void* mutable_data(Site site = {__builtin_FILE(),
-                                  __builtin_LINE()});  // bumps the version; `site` is named if that makes a saved value stale
-  // The one element of a 0-d or single-element tensor, converted. CaptureError inside a capture; TypeError if there are more.
+                                  __builtin_LINE()});  // raises the version; errors about stale values name `site`
+  // The only element of the tensor, converted to double. Throws CaptureError inside a capture, and TypeError unless there is
+  // exactly one element.
   double item(Site site = {__builtin_FILE(), __builtin_LINE()}) const;
-  // All elements in row-major order. T must be the C++ type of the dtype (bool as unsigned char).
+  // All elements in row-major order. T must be the C++ type of the dtype (unsigned char for bool).
   template <class T>
   std::vector<T> to_vector() const {
     std::vector<T> out(static_cast<std::size_t>(numel()));
@@ -76,19 +78,19 @@ class Tensor {
   }
   void copy_to(void* dst, std::size_t bytes, std::size_t element_size) const;
 
-  // Autograd.
+  // ---- gradients ----
   bool requires_grad() const;
   Tensor& requires_grad(bool on);  // leaves only; floating types only
-  Tensor grad() const;             // undefined until backward() has written it
+  Tensor grad() const;             // undefined until backward() has set it
   void set_grad(Tensor g);
   GradRequest grad_request() const;
   Tensor& grad_request(GradRequest request);
-  Tensor detach() const;           // same storage, no history
-  Tensor& detach_();               // no gradient goes further back from here, also from what was computed of it before
-  Tensor& on_grad(GradHook hook);  // hooks run in the order they were added; the tensor must need a gradient
-  Tensor& retain_grad();           // makes backward() fill grad() of a tensor that is no leaf
+  Tensor detach() const;           // shares the storage, but has no history
+  Tensor& detach_();               // no gradient passes through this tensor any more, even from tensors computed before
+  Tensor& on_grad(GradHook hook);  // hooks run in the order in which they were added; REQUIRES: the tensor needs a gradient
+  Tensor& retain_grad();           // makes backward() set grad() of a tensor that is not a leaf
 
-  // Names, roles: parameters are named by their module; state in a capture bears these.
+  // ---- names and roles: modules name their parameters; the state of a capture has these names and roles ----
   Name name() const;
   Tensor& name(Name n);
   Role role() const;
@@ -100,19 +102,19 @@ class Tensor {
   detail::TensorImpl* impl_ = nullptr;
 };
 
-// ---- making tensors (plain data; recorded nowhere) ----
+// ---- making tensors (nothing is recorded) ----
 Tensor empty(const Type& type);
-Tensor from_bytes(const Type& type, const void* bytes);                    // copies; a dense row-major image
-Tensor tensor(std::initializer_list<float> values);                        // 1-d f32
-Tensor from_vector(const std::vector<float>& values, const Shape& shape);  // TypeError if the count differs
+Tensor from_bytes(const Type& type, const void* bytes);  // copies the bytes, which must be dense and row-major
+Tensor tensor(std::initializer_list<float> values);      // 1-d f32
+Tensor from_vector(const std::vector<float>& values, const Shape& shape);  // TypeError if the number of values differs
 Tensor from_vector(const std::vector<std::int32_t>& values, const Shape& shape);
 Tensor scalar(double value, DType dtype = DType::f32);  // 0-d
 Tensor abstract_tensor(const Type& type);
-bool bit_equal(const Tensor& a, const Tensor& b);  // same type, same bits
+bool bit_equal(const Tensor& a, const Tensor& b);  // whether both have the same type and the same bits
 
-// An operand with the place of the user's call: made implicitly from a Tensor or a C++ number. A number takes the other
-// operand's dtype (a fraction beside integers makes both f32). For parameters only: it points at the caller's tensor and counts
-// no reference.
+// An operand, with the place of the user's call. It is made implicitly from a Tensor or a C++ number. A number takes the
+// dtype of the other operand (a fraction with integers makes both f32). Arg is for parameters only: it points to the caller's
+// tensor and does not count as a reference.
 class Arg {
  public:
   Arg(const Tensor& t, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT

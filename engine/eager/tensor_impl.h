@@ -1,4 +1,4 @@
-// Inside a Tensor. Internal to the engine and to the replay oracle; not installed for users to rely on.
+// The data behind a Tensor. It is internal to the engine and the executor of replays; user code must not rely on it.
 #pragma once
 
 #include <tapedeck/engine/eager/allocator.h>
@@ -11,7 +11,7 @@
 
 namespace tapedeck::detail {
 
-// Bytes shared by views. `version` counts in-place writes; `written_at` is the last of them.
+// Bytes that views share. `version` counts writes in place, and `written_at` is the place of the last write.
 struct Storage {
   std::atomic<std::int32_t> refs{1};
   std::uint32_t version = 0;
@@ -20,21 +20,22 @@ struct Storage {
   Site written_at;
 };
 
-// What few tensors have.
+// The data that only a few tensors have.
 struct Extra {
   Name name;
   Tensor grad;
-  std::vector<GradHook> hooks;  // of a leaf; other tensors keep theirs on the tape, by value
+  std::vector<GradHook> hooks;  // of a leaf; the hooks of other tensors are on the tape
 };
 
-// How a view came from the tensor it shows a window of, so that it can be taken again after a write to either.
+// How a view was made from its parent. With this data the view can be recorded again after a write to the parent or to the
+// view.
 struct ViewLink {
-  static constexpr int kMaxDepth = 64;  // longer chains of unrecorded views are not followed
+  static constexpr int kMaxDepth = 64;  // views in longer chains of unrecorded views get no link
   static constexpr std::size_t kAttrBytes = 256;
   struct TensorImpl* parent = nullptr;  // one reference
   const Op* op = nullptr;
   int depth = 0;
-  bool tracked = false;  // taken while gradients were enabled
+  bool tracked = false;  // gradients were enabled when the view was made
   alignas(8) unsigned char attrs[kAttrBytes];
 };
 
@@ -42,12 +43,12 @@ struct TensorImpl {
   std::atomic<std::int32_t> refs{1};
   DType dtype = DType::f32;
   Role role = Role::none;
-  bool requires_grad = false;  // a leaf the user marked; results of ops carry their need on the tape
+  bool requires_grad = false;  // the user marked this leaf; the tape tells whether results of ops need a gradient
   GradRequest request = GradRequest::add;
-  Storage* storage = nullptr;  // null: abstract
-  std::int64_t offset = 0;     // elements
-  std::uint64_t tape = 0;      // serial of the tape that recorded this value, 0 = none
-  std::int32_t slot = kNone;   // there: which of its bound tensors this is
+  Storage* storage = nullptr;  // null for an abstract tensor
+  std::int64_t offset = 0;     // in elements
+  std::uint64_t tape = 0;      // serial number of the tape that has the value of this tensor; 0: none
+  std::int32_t slot = kNone;   // the number of this tensor among the bound tensors of that tape
   Extra* extra = nullptr;
   ViewLink* link = nullptr;
   Shape shape;
@@ -59,19 +60,20 @@ struct TensorImpl {
   Type type() const { return {dtype, shape}; }
 };
 
-Storage* new_storage(std::int64_t bytes);  // one reference
+Storage* new_storage(std::int64_t bytes);  // with one reference
 void retain(Storage* s) noexcept;
 void release(Storage* s) noexcept;
 
-TensorImpl* new_impl(const Type& type, Storage* storage);  // dense; takes over the storage reference; null storage = abstract
+TensorImpl* new_impl(const Type& type, Storage* storage);  // dense; takes over one reference; null storage: abstract
 TensorImpl* new_view(const TensorImpl& base, const Shape& shape, std::int64_t offset, const std::int64_t* strides);
-TensorImpl* new_dense(const Type& type);  // fresh memory, or abstract in abstract mode
-// Notes that `view` is `op` of `parent`. Does nothing where the chain would become too long.
+TensorImpl* new_dense(const Type& type);  // with new memory; abstract in abstract mode
+// Notes that `view` is `op` applied to `parent`. Does nothing if the chain of views would become too long.
 void link_view(TensorImpl* view, TensorImpl* parent, const Op& op, const void* attrs, bool tracked);
 void unlink_view(TensorImpl* view) noexcept;  // REQUIRES: it has a link
 
 void fill_view(const TensorImpl& t, View* view);
-// The operand's view broadcast to `shape`: missing leading and size-1 dimensions get stride 0. REQUIRES: it broadcasts.
+// Fills in the kernel's view of the operand, broadcast to `shape`: added dimensions and expanded dimensions of size 1 get
+// stride 0. REQUIRES: the tensor broadcasts to `shape`.
 void fill_view_expanded(const TensorImpl& t, const Shape& shape, View* view);
 bool is_dense(const Shape& shape, const std::int64_t* strides);
 

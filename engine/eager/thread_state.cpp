@@ -11,7 +11,7 @@ struct StateOwner {
   ~StateOwner() {
     ThreadState* state = current_state;
     if (state) state->rng = Tensor();
-    current_state = nullptr;  // tensors dropped from here on find no tape to tell
+    current_state = nullptr;  // tensors that are destroyed later find no tape and do not report to it
     delete state;
   }
 };

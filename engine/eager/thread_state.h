@@ -1,4 +1,4 @@
-// The modes of the running thread: which tape records, whether gradients are wanted, where in the model we are.
+// The modes of the running thread: which tape records, whether gradients are wanted, and the module path.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>
@@ -13,32 +13,32 @@ class Recorder;
 struct VjpCalls;
 
 struct ThreadState {
-  Recorder* tape = nullptr;       // the open capture's, or the thread's own
+  Recorder* tape = nullptr;       // the tape of the open capture, or else `own`
   std::unique_ptr<Recorder> own;  // the thread's eager tape
   bool grad_enabled = true;
   bool abstract = false;
-  bool autocast = false;  // autocast_dtype says to what
+  bool autocast = false;  // casts operands to autocast_dtype
   DType autocast_dtype = DType::bf16;
   Phase phase = Phase::forward;
-  NodeId twin = kNone;  // forward node whose vjp is running
+  NodeId twin = kNone;  // the forward node whose vjp is running
   Name path;
-  Site site;                                            // of the module call around, if any: what its ops report
-  std::int32_t region = kNone;                          // open checkpoint region
-  VjpCalls* calls = nullptr;                            // a vjp is running in two parts (derive_saved.h)
-  Tensor rng;                                           // i64[2]: seed, step
-  std::unordered_map<const void*, std::int32_t> draws;  // per path, in this step
+  Site site;                    // the call of the outermost module, if one is running; its ops report this site
+  std::int32_t region = kNone;  // the open checkpoint region
+  VjpCalls* calls = nullptr;    // set while a vjp runs in two parts (derive_saved.h)
+  Tensor rng;                   // i64[2]: seed, step
+  std::unordered_map<const void*, std::int32_t> draws;  // draws in this step, by module path
 
   ThreadState();
   ~ThreadState();
 };
 
 ThreadState& thread_state();
-ThreadState* thread_state_if_any() noexcept;  // null before the first use and after the thread's end
+ThreadState* thread_state_if_any() noexcept;  // null before the first use and after the end of the thread
 
-// The path of the next draw: module path and occurrence in the step, "fc.drop#0".
+// The path of the next draw: the module path and the number of the draw in this step, "fc.drop#0".
 Name next_draw_path();
 
-// Sets a member of the thread's state for a scope.
+// Sets a member of the thread's state, and restores the old value at the end of the scope.
 template <class T>
 class Scoped {
  public:

@@ -1,6 +1,6 @@
-// What an op's vjp sees: the operands and results of one recorded node, the gradients of its results, and where to put the
-// gradients of its operands. A vjp is ordinary calls of ops on tensors. Run on real tensors it is eager backward; run on
-// abstract tensors it tells what backward reads.
+// The view that the vjp of an op has of one recorded node: its operands, its results, the gradients of its results, and the
+// place for the gradients of its operands. A vjp consists of ordinary calls of ops. On real tensors it computes eager
+// backward. On abstract tensors it shows which values backward reads.
 #pragma once
 
 #include <tapedeck/engine/eager/dispatch.h>
@@ -12,8 +12,8 @@ namespace tapedeck TAPEDECK_API {
 
 class Vjp {
  public:
-  // Operand and result. Where the derived save set says that backward does not read the data, this is an abstract tensor: its
-  // type can be asked, its data cannot be used.
+  // Operand i and result i. If the vjp does not read its data (according to derive_saved.h), the tensor is abstract: its type
+  // is known, but it has no data.
   const Tensor& x(int i) const { return xs[i]; }
   const Tensor& y(int i = 0) const { return ys[i]; }
   const Tensor& dy(int i = 0) const { return dys[i]; }
@@ -24,20 +24,20 @@ class Vjp {
   const A& attributes() const {
     return *static_cast<const A*>(attrs);
   }
-  // A piece of operand i's gradient. A piece of a broadcast operand is summed over the broadcast dimensions. Ignored if the
-  // operand needs no gradient.
+  // Adds a piece to the gradient of operand i. If the operand was broadcast, the piece is summed over the broadcast
+  // dimensions. Does nothing if the operand needs no gradient.
   void dx(int i, const Tensor& piece);
-  // A piece that is zero outside a window of operand i, which is given as slice takes it: only the window is summed
-  // (window_sum.h).
+  // Adds a piece that is zero outside of a window of operand i. `window` has the form that slice() takes. Only the elements
+  // in the window are added (gradient/window_sum.h).
   void dx_window(int i, const Tensor& piece, const SliceAttrs& window);
 
-  // Of control flow, which adds up pass by pass: takes over the gradient that operand i has so far, or an undefined tensor.
-  // dx() then gives the whole sum, so that pieces add up in the order in which an ordinary loop adds them. Of a tensor that
-  // stands twice the last operand does.
+  // For control flow, whose gradient adds up pass by pass. Takes over the gradient that operand i has so far, or an undefined
+  // tensor. dx() must then give the whole sum. So pieces add up in the order of an ordinary loop. If one tensor is an operand
+  // twice, only the last of the two can take it.
   Tensor take(int i);
 
-  // Set up by the tape.
-  std::vector<Tensor> so_far;  // by operand; empty where nothing can be taken
+  // The members below are set by the walk.
+  std::vector<Tensor> so_far;  // by operand: the gradient so far; undefined if it cannot be taken
   std::vector<bool> taken;
   struct Window {
     int operand = 0;
@@ -48,11 +48,11 @@ class Vjp {
   std::vector<Window> windows;
   std::vector<bool> need;
   const void* attrs = nullptr;
-  std::span<const Region> regions = {};  // of a node of control flow
+  std::span<const Region> regions = {};  // the regions of a control-flow node
   Site where;
 };
 
-// t summed down to `shape`, from which it was broadcast.
+// Sums t over the dimensions along which `shape` was broadcast to t's shape.
 Tensor sum_to(const Tensor& t, const Shape& shape, Site site);
 
 }  // namespace TAPEDECK_API
