@@ -34,7 +34,7 @@ enum Trait : std::uint32_t {
   kDeclaredTypes = 1u << 7,   // the graph text or the user states the output types; they do not follow from the inputs
   kNoGradient = 1u << 8,      // no gradient flows; asking for one is not an error (comparisons, integer results)
   kZeroCost = 1u << 9,        // moves so few bytes that its cost is zero
-  kPlanOnly = 1u << 10,       // a placeholder that can be planned but not run: `opaque`
+  kPlanOnly = 1u << 10,       // a placeholder that passes leave alone: `opaque`, `custom_gradient`
   kNativeHalf = 1u << 11,     // the kernel takes f16 and bf16; other kernels run in f32 on converted operands (kernels/half.h)
   kLowPrecision = 1u << 12,   // autocast casts floating operands to its low dtype (products, convolutions)
   kFullPrecision = 1u << 13,  // autocast casts f16 and bf16 operands to f32 (losses, exponentials, statistics)
