@@ -43,7 +43,8 @@ struct Accumulating {
   const char* op;
   const char* form;
 };
-// A product of f16 or bf16 is rounded before it is added, which no form does: accumulating_form() leaves those out.
+// Ops and their accumulating forms. A product in f16 or bf16 is rounded before it is added, but a form rounds only once. So
+// accumulating_form() returns no form for these dtypes.
 constexpr Accumulating kForms[] = {{"matmul", "addmm"}, {"mul", "addcmul"}};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Sums that run on: what sums of gradient pieces become (capture/passes/gradient_sums.cpp).
+// Ops that add to a sum. The pass capture/passes/gradient_sums.cpp turns sums of gradient pieces into these ops.
 #if !defined(TAPEDECK_ENGINE_OPS_ACCUMULATE_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_ACCUMULATE_H
 
@@ -64,15 +64,15 @@ OP(addmm,
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-Tensor add_n(const std::vector<Tensor>& tensors, Site site = {__builtin_FILE(), __builtin_LINE()});  // of one type
+Tensor add_n(const std::vector<Tensor>& tensors, Site site = {__builtin_FILE(), __builtin_LINE()});  // tensors of one type
 Tensor addcmul(const Arg& sum, const Tensor& a, const Tensor& b);
 Tensor addmm(const Arg& sum, const Tensor& a, const Tensor& b);
 
-// The op `form` with form(sum, operands...) == add(sum, op(operands...)) bit for bit, attributes being the op's own, where such
-// a one is declared and holds for these types; else null. Declared in the family's .cpp; a test proves every declaration on the
-// op's examples.
+// Returns the op `form` with form(sum, operands...) == add(sum, op(operands...)) bit for bit. `form` takes the attributes of
+// `op`. Returns null if no form is declared for the op or if it does not hold for these types. accumulate.cpp declares the
+// forms. A test proves each of them on the examples of the op.
 const Op* accumulating_form(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs);
-std::vector<std::pair<const Op*, const Op*>> accumulating_forms();  // all that are declared: op, form
+std::vector<std::pair<const Op*, const Op*>> accumulating_forms();  // all declared pairs: the op, its form
 #endif
 
 }  // namespace TAPEDECK_API

@@ -1,3 +1,5 @@
+// Inference and gradients of the activations. A gradient op of a smooth activation has a gradient of its own, which needs the
+// second derivative; the functions named ..._curvature compute it.
 #include <tapedeck/engine/ops/activation.h>
 
 #include <tapedeck/engine/eager/vjp.h>
@@ -65,8 +67,8 @@ void infer_prelu(Infer& f) {
     f.fail(fmt::format("the weight {} does not broadcast to {}", to_string(f.inputs[1]), to_string(f.inputs[0])));
 }
 
-// Second derivative of gelu: bell(x) (2 - x^2), or with t = tanh(u) and u = k (x + c x^3), (1 - t^2) (u' + x (u'' / 2 - t
-// u'^2)).
+// Second derivative of gelu: bell(x) (2 - x^2). For the tanh form, with t = tanh(u) and u = k (x + c x^3): (1 - t^2) (u' + x
+// (u'' / 2 - t u'^2)).
 Tensor gelu_curvature(const Tensor& x, const GeluAttrs& a) {
   const Tensor z = square(x);
   if (a.approximate.view() == "none") return mul(mul(exp(mul(z, -0.5)), 0.39894228040143267794), sub(2, z));
@@ -88,7 +90,9 @@ Tensor mish_curvature(const Tensor& x) {
   return mul(slope, add(mul(x, sub(1, mul(s, add(mul(t, 2), 1)))), 2));
 }
 
-// From 20 on the logarithm and x agree but for 2e-9, so that the result tells which side it is from; below, a mask of x does.
+// The gradient of softplus reads the result if it can. From a threshold of 20 on, log(1 + exp(x)) and x differ by less than
+// 2.1e-9, so the result tells on which side of the threshold x lies. For a smaller threshold, a bool mask of x tells the
+// side.
 void softplus_vjp(Vjp& b) {
   SoftplusAttrs a = b.attributes<SoftplusAttrs>();
   if (a.threshold >= 20) return b.dx(0, softplus_grad(b.y(), b.dy(), a));

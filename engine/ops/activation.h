@@ -1,4 +1,5 @@
-// Activations. All are of floating types; where the gradient can read the result instead of x, or a mask of either, it does.
+// Activations, for floating types. The gradient reads the result instead of x, or a bool mask of x or of the result, wherever
+// that is enough.
 #if !defined(TAPEDECK_ENGINE_OPS_ACTIVATION_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_ACTIVATION_H
 
@@ -10,7 +11,7 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// ---- smooth gates: x times something between 0 and 1 ----
+// ---- smooth gates: x times a number between 0 and 1 ----
 
 OP(gelu, {
              .doc = "x cdf(x) of the normal distribution; approximate \"tanh\": x sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3))",
@@ -119,7 +120,7 @@ OP(hardswish_grad, {
                        .examples = {"hardswish_grad(f32[3,5], f32[3,5])", "hardswish_grad(f32[4] in (3.5,9), f32[4])"},
                    })
 
-// ---- smooth and monotonous ----
+// ---- smooth and monotonic ----
 
 OP(softplus, {
                  .doc = "log(1 + exp(beta x)) / beta, and x itself where beta x > threshold",
@@ -269,7 +270,7 @@ OP(leaky_relu, {
                        [](Vjp& b) {
                          const double slope = b.attributes<LeakyReluAttrs>().slope;
                          const Tensor positive =
-                             greater(slope >= 0 ? b.y() : b.x(0), 0);  // the same where the slope turns no sign
+                             greater(slope >= 0 ? b.y() : b.x(0), 0);  // if slope >= 0, x and y have the same sign
                          b.dx(0, where(positive, b.dy(), mul(b.dy(), slope)));
                        },
                    .examples = {"leaky_relu(f32[3,5]) {}", "leaky_relu(f32[4]) {slope=0.2}",
@@ -381,15 +382,15 @@ Tensor leaky_relu(const Arg& x, double slope = 0.01);
 Tensor hardshrink(const Arg& x, double bound = 0.5);
 Tensor softshrink(const Arg& x, double bound = 0.5);
 Tensor threshold(const Arg& x, double threshold, double value);
-// clamp(x, min, max), by default to [-1, 1], and clamp(x, 0, 6).
+// clamp(x, min, max) with the default bounds -1 and 1; and clamp(x, 0, 6).
 Tensor hardtanh(const Arg& x, double min = -1, double max = 1);
 Tensor relu6(const Arg& x);
-// One weight for all of x, or one for each of its channels (dimension 1) if the weight is a vector and x has more than one
-// dimension.
+// The weight is one number for all of x. If it is a vector and x has more than one dimension, it has one number for each
+// channel (dimension 1).
 Tensor prelu(const Arg& x, const Tensor& weight);
-// Of halves a and b along an axis of even size: a sigmoid(b).
+// x is cut into halves a and b along an axis of even size; the result is a sigmoid(b).
 Tensor glu(const Arg& x, std::int64_t axis = -1);
-// silu(gate) x, the product inside a gated feed-forward layer.
+// silu(gate) x: the product inside a gated feed-forward layer.
 Tensor swiglu(const Arg& gate, const Tensor& x);
 #endif
 

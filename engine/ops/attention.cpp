@@ -1,3 +1,7 @@
+// Inference, cost and gradients of attention. The kernels work on blocks of scores, so neither forward nor backward needs the
+// whole matrix [t,s] of scores. Only the gradient of a float mask is as large as the scores, and is written here with matmul:
+//
+//       q [b,h,t,d]   k [b,h,s,d]   v [b,h,s,e]   ->   y [b,h,t,e], logsumexp [b,h,t]
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/attention.h>
@@ -18,7 +22,7 @@ void require_mask(const Infer& f, const Type& mask, const Shape& scores) {
     f.fail(fmt::format("the mask {} does not broadcast to {}", to_string(mask), to_string(scores)));
 }
 
-// Checks q, k, v and, as operand `mask`, the mask.
+// Checks q, k and v, and the mask if there is an operand number `mask`.
 void require_attention(const Infer& f, std::size_t mask) {
   const Type &q = f.inputs[0], &k = f.inputs[1], &v = f.inputs[2];
   infer_require_float(f, q);
@@ -66,7 +70,8 @@ void infer_attention_grad(Infer& f) {
   f.outputs = {q, k, v};
 }
 
-// Multiplications of one product of t x s scores with d + e columns, forward; backward has five products of blocks against two.
+// The number of multiplications of a forward pass: t x s scores times d + e columns. Backward multiplies five blocks where
+// forward multiplies two.
 double products(std::span<const Type> in, const void* attrs) {
   const Shape &q = in[0].shape, &v = in[2].shape;
   const double scores =
@@ -86,7 +91,7 @@ Cost cost_attention_grad(std::span<const Type> in, std::span<const Type> out, co
   return cost;
 }
 
-// [t,s]: whether query i sees key j.
+// A mask [t,s]: whether query i sees key j.
 Tensor causal_mask(std::int64_t t, std::int64_t s) {
   std::vector<unsigned char> visible(static_cast<std::size_t>(t * s + 1));
   for (std::int64_t i = 0; i < t; ++i)
@@ -94,13 +99,13 @@ Tensor causal_mask(std::int64_t t, std::int64_t s) {
   return from_bytes({DType::boolean, {t, s}}, visible.data());
 }
 
-// The gradient of a float mask is that of the scores, P (dy v^T - sum(dy y) + dlogsumexp): as large as they are, whatever is
-// done.
+// The gradient of a float mask is the gradient of the scores, P (dy v^T - sum(dy y) + dlogsumexp). So it always takes as much
+// memory as the scores.
 Tensor mask_gradient(const Vjp& b) {
   const auto& a = b.attributes<AttentionAttrs>();
   const Tensor &logsumexp = b.y(1), &dy = b.dy(0);
   const Shape column{logsumexp.size(0), logsumexp.size(1), logsumexp.size(2), 1};
-  const Tensor shift = where(equal(logsumexp, -INFINITY), INFINITY, logsumexp);  // a query that sees no key: probabilities of 0
+  const Tensor shift = where(equal(logsumexp, -INFINITY), INFINITY, logsumexp);  // if a query sees no key: probabilities of 0
   const Tensor scores = add(mul(matmul(b.x(0), transpose_last(b.x(1))), a.scale), b.x(3));
   Tensor p = exp(sub(scores, reshape(shift, column)));
   if (a.causal) p = where(causal_mask(b.x(0).size(2), b.x(1).size(2)), p, 0);

@@ -1,5 +1,5 @@
-// Attention that never holds the matrix of scores: forward keeps a logsumexp for every query, backward computes scores again in
-// blocks.
+// Attention that never stores the matrix of scores. Forward keeps one logsumexp for each query, and backward computes the
+// scores again in blocks.
 #if !defined(TAPEDECK_ENGINE_OPS_ATTENTION_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_ATTENTION_H
 
@@ -57,11 +57,11 @@ OP(scaled_dot_product_attention_grad,
 
 struct AttentionOptions {
   Tensor mask = {};     // bool (true: visible) or q's dtype (added to the scores), broadcast to [b,h,t,s]
-  bool causal = false;  // query i sees keys 0 ... i
-  double scale = 0;     // of the scores; 0: 1 / sqrt(d)
+  bool causal = false;  // query i sees keys 0 to i only
+  double scale = 0;     // the factor of the scores; 0: 1 / sqrt(d)
 };
-// q [b,h,t,d], k [b,h,s,d], v [b,h,s,e] -> [b,h,t,e]. Memory is linear in t and s, forward and backward; only the
-// gradient of a mask, if one is wanted, takes t x s.
+// q [b,h,t,d], k [b,h,s,d], v [b,h,s,e] -> [b,h,t,e]. Forward and backward take memory linear in t and s. Only the gradient
+// of a float mask, if it is wanted, takes t * s elements.
 Tensor scaled_dot_product_attention(const Arg& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {});
 #endif
 

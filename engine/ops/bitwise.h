@@ -1,4 +1,4 @@
-// Bits of integers, and logic's exclusive or.
+// Operations on the bits of integers, and exclusive or of bools.
 #if !defined(TAPEDECK_ENGINE_OPS_BITWISE_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_BITWISE_H
 
@@ -95,7 +95,7 @@ OP(bitwise_not, {
     return apply(ops::f, {&x, &y}, nullptr, a.site()); \
   }
 
-// Of i32, i64, u8, and except for shifts bool; broadcast and promote as add does.
+// For i32, i64 and u8, and except for shifts also for bool. Operands broadcast and promote as in add().
 TAPEDECK_BINARY(bitwise_and)
 TAPEDECK_BINARY(bitwise_or)
 TAPEDECK_BINARY(bitwise_xor)

@@ -1,3 +1,7 @@
+// Inference of loops and branches: checks that the regions take exactly the values that the node gives them, and finds the
+// types of the results.
+//
+//       scan(%c, %xs, %w), body (i, c, slice of xs, w) -> (c, y)    results: c as carried, and y stacked once per pass
 #include <tapedeck/engine/ops/control.h>
 
 #include <tapedeck/engine/control/control.h>
@@ -40,7 +44,7 @@ namespace {
 const Type kIndex{DType::i64, {}};
 const Type kBool{DType::boolean, {}};
 
-// A region takes exactly these.
+// Checks that a region takes inputs of exactly the types `wanted`.
 void require_inputs(const Infer& f, const char* which, const Graph& region, const std::vector<Type>& wanted) {
   if (region.n_inputs != static_cast<std::int32_t>(wanted.size()))
     f.fail(fmt::format("{} takes {} values, the node gives it {}", which, region.n_inputs, wanted.size()));
@@ -61,7 +65,7 @@ void check_counts(const Infer& f, const LoopAttrs& a) {
   if (a.residuals < 0) f.fail("residuals cannot be negative");
 }
 
-// Index, carried, slices, captured.
+// The types of the inputs of a loop body: the number of the pass, carried values, slices, captured values.
 std::vector<Type> pass_types(const Infer& f, const LoopAttrs& a, std::int64_t* trips) {
   std::vector<Type> types{kIndex};
   *trips = a.trips;

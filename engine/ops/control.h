@@ -1,9 +1,9 @@
-// Control flow as nodes: loops and branches with regions, which are graphs of their own. Outer values enter a region as
+// Ops of control flow: loops and branches with regions. A region is a graph of its own; values from outside enter it as
 // operands.
 //
-// The region of a loop is (i: i64[], carried..., slices..., captured...) -> (carried..., stacked...). Its i counts the passes,
-// and a reversed scan counts from the last pass down to 0. The condition of `while` has the same operands and gives bool[]. A
-// region of `cond` has the operands after the first.
+// The region of a loop is (i: i64[], carried..., slices..., captured...) -> (carried..., stacked...). `i` is the number of
+// the pass; a reversed scan counts from the last pass down to 0. The condition of `while` has the same inputs and returns
+// bool[]. The inputs of a region of `cond` are all operands of the node but the first.
 //
 // Authors write loops and branches with the functions of control/loops.h.
 #if !defined(TAPEDECK_ENGINE_OPS_CONTROL_H) || defined(TAPEDECK_DEFINE_OPS)
@@ -57,12 +57,15 @@ OP_CONTROL(cond, "cond",
                .run = run_cond,
            })
 
-// Operands: trips (i64[]), the operands of the loop, the gradients of its floating carried results, the first terms of the
-// gradients of its captured operands, the gradients of its floating stacked results. The first region is one pass of the loop.
-// The second one is one pass and its gradient: (i, carried, slices, captured, d carried, d captured, d stacked) -> (d carried,
-// d captured, d slices). The loop runs again and keeps carried values as `checkpoint` says, on a tape of exactly that size. The
-// gradient walks back from the values kept. Results: the gradients of the floating carried operands, and of those captured and
-// scanned operands for which `needs` asks.
+// The gradient of a loop that keeps no residuals. ("d x" is the gradient of x.)
+//   operands       trips (i64[]), the operands of the loop, the gradients of its floating carried results, the first terms of
+//                  the gradients of its captured operands, the gradients of its floating stacked results
+//   first region   one pass of the loop
+//   second region  one pass and its gradient: (i, carried, slices, captured, d carried, d captured, d stacked)
+//                  -> (d carried, d captured, d slices)
+//   results        the gradients of the floating carried operands, and of the captured and scanned operands that `needs` marks
+// The loop runs again and keeps carried values as `checkpoint` says, on a tape whose size is known before. Then the gradient
+// walks back over the passes.
 OP_CONTROL(loop_grad, "loop_grad",
            {
                .doc = "gradient of a loop, by running it again; see ops/control.h",

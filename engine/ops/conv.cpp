@@ -1,3 +1,9 @@
+// Inference, gradients and cost of convolutions, and the functions for authors. One template serves two and three spatial
+// dimensions. One-dimensional calls become two-dimensional ones with a first dimension of size 1:
+//
+//       conv1d: x [n,c,w], w [co,ci,k]    ->    conv2d: x [n,c,1,w], w [co,ci,1,k]
+//
+// A transposed convolution is the gradient op of a convolution for its input.
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -62,7 +68,7 @@ void check_channels(const Infer& f, const Type& x, const Type& w, std::int64_t g
                      each));
 }
 
-// The type of the convolution of x with w, or f.fail.
+// The type of the convolution of x with w. Calls f.fail if they do not fit.
 template <class Attrs>
 Type conv_type(const Infer& f, int dims, const Type& x, const Type& w, const Attrs& a) {
   check_geometry(f, dims, a);
@@ -85,7 +91,7 @@ void infer_conv(Infer& f) {
   f.outputs.assign(1, conv_type(f, kDims, f.inputs[0], f.inputs[1], f.attributes<ConvAttrs>()));
 }
 
-// [n, channels, size...]
+// The type [first, channels, size...] with the dtype of `like`. `whose` names the tensor in error messages.
 Type sized(const Infer& f, const Type& like, std::int64_t first, std::int64_t channels, const Ints& size, int dims,
            const char* whose) {
   if (size.size != dims) f.fail(fmt::format("size takes {} numbers, those of the {}", dims, whose));
@@ -128,7 +134,7 @@ void infer_conv_weight_grad(Infer& f) {
   f.outputs.assign(1, w);
 }
 
-// ---- gradients: the three ops are each other's, with the same attributes ----
+// ---- gradients: each of the three ops is the gradient of the others, with the same attributes ----
 
 template <class To, class From>
 To with_size(const From& a, const Shape& images) {
@@ -164,7 +170,7 @@ void vjp_conv_weight_grad(Vjp& b) {
 
 // ---- cost and workspace ----
 
-// The three convolutions do the same multiplications: one per element of y and tap of w.
+// The three convolution ops do the same multiplications: one for each element of y and each tap of w that it reads.
 Cost cost_of(std::span<const Type> in, std::span<const Type> out, const Type& y, const Type& w) {
   Cost cost = cost_like_copy(in, out, nullptr);
   double taps = 1;
@@ -200,7 +206,8 @@ std::int64_t workspace_conv_weight_grad(std::span<const Type> in, std::span<cons
 
 // ---- what authors call ----
 
-// Inference as an op of this name would do it, for functions that are made of other ops: f(Infer&) with the caller's own types.
+// Checks a call of a function that is made of other ops. f(Infer&) checks the author's own types under the author's function
+// name, so errors name the function that the author called.
 template <class F>
 void check_call(const char* name, Site site, const Tensor& x, const Tensor& w, F&& f) {
   if (!x.defined() || !w.defined()) throw TypeError(error_text(name, "an operand is undefined", site));
@@ -242,14 +249,15 @@ Tensor convolve(const Op& op, int dims, const Arg& a, const Tensor& b, const Att
   return apply(op, {&a.tensor(), &b}, &each, a.site());
 }
 
-// A list for one dimension as one for two, of which the first is trivial; and [n,c,w] as [n,c,1,w].
+// The first function puts a trivial dimension in front of a list for one dimension. as_rows makes [n,c,1,w] of [n,c,w], and
+// as_lines does the opposite.
 Ints behind(std::int64_t first, const Ints& list) {
   return list.size == 2 ? Ints{first, list[0], first, list[1]} : Ints{first, list[0]};
 }
 Tensor as_rows(const Tensor& t, Site site) { return reshape(at(t, site), Shape{t.size(0), t.size(1), 1, t.size(2)}); }
 Tensor as_lines(const Tensor& t, Site site) { return reshape(at(t, site), Shape{t.size(0), t.size(1), t.size(3)}); }
 
-// The gradient op's attributes that make it this transposed convolution, or f.fail.
+// The attributes with which the gradient op is this transposed convolution. Calls f.fail if the operands do not fit.
 ConvInputGradAttrs transposed(const Infer& f, int dims, const ConvTransposeOptions& o) {
   const Type &x = f.inputs[0], &w = f.inputs[1];
   require_images(f, x, w, dims);

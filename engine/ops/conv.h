@@ -1,4 +1,4 @@
-// Convolution: one, two and three spatial dimensions, channels first.
+// Convolutions over one, two and three spatial dimensions. Tensors are [n,channels,spatial].
 #if !defined(TAPEDECK_ENGINE_OPS_CONV_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_CONV_H
 
@@ -111,8 +111,8 @@ OP(conv3d_weight_grad,
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// Cross-correlation of x [n,ci,spatial] with w [co,ci/groups,spatial] (and, with it, a bias [co]); one dtype, floating. Lists
-// of `attrs` are as in kernels/attrs.h: one number serves all dimensions.
+// Cross-correlation of x [n,ci,spatial] with w [co,ci/groups,spatial], plus a bias [co] if one is given. All have one
+// floating dtype. Lists in `attrs` hold one number for all dimensions, or one for each (kernels/attrs.h).
 Tensor conv1d(const Arg& x, const Tensor& w, const ConvAttrs& attrs = {});
 Tensor conv1d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvAttrs& attrs = {});
 Tensor conv2d(const Arg& x, const Tensor& w, const ConvAttrs& attrs = {});
@@ -120,24 +120,24 @@ Tensor conv2d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvAttrs
 Tensor conv3d(const Arg& x, const Tensor& w, const ConvAttrs& attrs = {});
 Tensor conv3d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvAttrs& attrs = {});
 
-// The gradients of convolutions, for their two operands.
+// The gradients of convolutions for their two operands.
 Tensor conv2d_input_grad(const Arg& dy, const Tensor& w, const ConvInputGradAttrs& attrs);
 Tensor conv2d_weight_grad(const Arg& dy, const Tensor& x, const ConvWeightGradAttrs& attrs);
 Tensor conv3d_input_grad(const Arg& dy, const Tensor& w, const ConvInputGradAttrs& attrs);
 Tensor conv3d_weight_grad(const Arg& dy, const Tensor& x, const ConvWeightGradAttrs& attrs);
 
-// How a transposed convolution is laid; lists as in ConvAttrs.
+// The geometry of a transposed convolution. Lists are as in ConvAttrs.
 struct ConvTransposeOptions {
   Ints stride = {1};
-  Ints padding = {0};         // of the convolution that it transposes: cut off the result
-  Ints output_padding = {0};  // rows more at the end of every dimension, less than the stride
+  Ints padding = {0};         // padding of the convolution that it transposes; the result gets smaller by it
+  Ints output_padding = {0};  // rows added at the end of each dimension; less than the stride
   Ints dilation = {1};
   std::int64_t groups = 1;
 };
 
-// Transposed convolution (the gradient of a convolution for its input, as a layer) of x [n,ci,spatial] with w
-// [ci,co/groups,spatial]
-// -> [n,co,spatial], where a result's size is (size - 1) stride - padding + dilation (k - 1) + 1 + output_padding.
+// Transposed convolution: the gradient of a convolution for its input, as a layer. x [n,ci,spatial] with w
+// [ci,co/groups,spatial] -> [n,co,spatial]. A spatial size of the result is (size - 1) stride - padding + dilation (k - 1) +
+// 1 + output_padding, where `padding` counts both sides.
 Tensor conv_transpose1d(const Arg& x, const Tensor& w, const ConvTransposeOptions& options = {});
 Tensor conv_transpose1d(const Arg& x, const Tensor& w, const Tensor& bias, const ConvTransposeOptions& options = {});
 Tensor conv_transpose2d(const Arg& x, const Tensor& w, const ConvTransposeOptions& options = {});

@@ -10,7 +10,7 @@
 namespace tapedeck {
 namespace {
 
-// How far whole numbers of a dtype reach, as doubles.
+// The largest and the smallest whole numbers that a dtype holds, as doubles.
 double largest_of(DType dtype) { return dtype == DType::u8 ? 255.0 : dtype == DType::i32 ? 2147483647.0 : 9007199254740992.0; }
 double smallest_of(DType dtype) { return dtype == DType::u8 ? 0.0 : dtype == DType::i32 ? -2147483648.0 : -9007199254740992.0; }
 
@@ -18,7 +18,7 @@ void require_whole(const Infer& f, const ArangeAttrs& a) {
   const double lowest = smallest_of(a.dtype), highest = largest_of(a.dtype);
   if (a.start != std::floor(a.start) || a.step != std::floor(a.step))
     f.fail(fmt::format("start {} and step {} are not whole numbers, as {} needs", a.start, a.step, dtype_name(a.dtype)));
-  for (double v : {a.start, a.stop})  // stop itself is not in the range, so it may lie one beyond
+  for (double v : {a.start, a.stop})  // `stop` itself is not in the range, so it may be one more than the limit
     if (v < lowest - 1 || v > highest + 1) f.fail(fmt::format("{} is outside the range of {}", v, dtype_name(a.dtype)));
   if (a.start < lowest || a.start > highest || std::fabs(a.step) > largest_of(DType::i64))
     f.fail(fmt::format("{} is outside the range of {}", std::fabs(a.step) > largest_of(DType::i64) ? a.step : a.start,

@@ -1,4 +1,4 @@
-// Tensors made from a rule: ranges, identity matrices, and tensors like another.
+// Tensors made from a rule: ranges, identity matrices, and constants of another tensor's type.
 #if !defined(TAPEDECK_ENGINE_OPS_CREATE_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_CREATE_H
 
@@ -50,7 +50,7 @@ OP(eye, {
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// Of whole numbers: i64 unless another dtype is asked for; else f32.
+// The dtype is i64 if all arguments are integers, else f32, unless `dtype` is given.
 Tensor arange_of(double start, double stop, double step, DType dtype, Site site);
 template <class Stop>
 requires std::is_arithmetic_v<Stop> Tensor arange(Stop stop, DType dtype = std::is_integral_v<Stop> ? DType::i64 : DType::f32,
@@ -70,7 +70,7 @@ Tensor linspace(double start, double stop, std::int64_t count, DType dtype = DTy
 Tensor eye(std::int64_t rows, DType dtype = DType::f32, Site site = {__builtin_FILE(), __builtin_LINE()});
 Tensor eye(std::int64_t rows, std::int64_t columns, DType dtype = DType::f32, Site site = {__builtin_FILE(), __builtin_LINE()});
 
-// Constants of x's type; x's elements are not read.
+// Constants of x's type. The elements of x are not read.
 Tensor full_like(const Arg& x, double value);
 Tensor zeros_like(const Arg& x);
 Tensor ones_like(const Arg& x);

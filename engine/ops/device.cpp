@@ -8,7 +8,7 @@
 namespace tapedeck {
 namespace {
 
-// "cpu" or "cuda", with ":" and a number or without.
+// Whether the name is "cpu" or "cuda", alone or with ":" and a number.
 bool is_device_name(std::string_view name) {
   const std::size_t colon = name.find(':');
   const std::string_view kind = name.substr(0, colon), number = colon == std::string_view::npos ? "0" : name.substr(colon + 1);

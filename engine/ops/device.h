@@ -1,4 +1,5 @@
-// Copies between devices. "cpu", "cpu:1", ... are logical devices of one machine: a copy between them is a copy in its memory.
+// Copies between devices. "cpu", "cpu:1", ... are logical devices in one memory; a copy between them is a copy in that
+// memory.
 #if !defined(TAPEDECK_ENGINE_OPS_DEVICE_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_DEVICE_H
 
@@ -29,7 +30,8 @@ OP(to_device, {
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// `from` is where x is; graphs show both, and the gradient is copied back. Throws TypeError for a name that is no device's.
+// Copies x from the device `from` to `device`. The graph shows both names, and the gradient is copied back. Throws TypeError
+// if a name is not the name of a device.
 Tensor to_device(const Arg& x, const std::string& device, const std::string& from = "cpu");
 #endif
 

@@ -1,3 +1,9 @@
+// Runs a dynamic region: a part of a step whose sizes are known only while it runs (dynamic.h).
+//
+// The nodes run one by one through dispatch. Ops that count elements count again. The attribute `follows` of the node lists
+// elements of attributes that are sizes of values, such as
+//
+//       y.shape.0=x@1      element 0 of the attribute `shape` of the node that makes %y is the size of %x along axis 1
 #include <tapedeck/engine/ops/dynamic.h>
 
 #include <tapedeck/engine/control/dispatch_regions.h>
@@ -28,10 +34,10 @@ void note_bytes(std::int64_t bytes) {
   }
 }
 
-// An element of an attribute that is the size of a value.
+// An element of an attribute that must equal the size of a value.
 struct Follow {
   NodeId node = kNone;
-  std::size_t offset = 0;  // of the element, in the attributes
+  std::size_t offset = 0;  // of the element, in bytes from the start of the attribute struct
   ValueId value = kNone;
   int axis = 0;
 };
@@ -47,7 +53,7 @@ int small_number(std::string_view text) {
   return std::stoi(std::string(text));
 }
 
-// One statement of `follows`; node == kNone if it makes no sense in this region.
+// Parses one statement of `follows`. The result has node == kNone if the statement does not fit the region.
 Follow parse_follow(const Graph& g, std::string_view text) {
   const std::size_t equals = text.rfind('='), at = text.rfind('@');
   if (equals == text.npos || at == text.npos || at < equals) return {};
@@ -85,7 +91,7 @@ std::vector<Follow> parse_follows(const Graph& g, std::string_view text) {
   return follows;
 }
 
-// One run of a region: its nodes one by one through dispatch, values gone after their last reader.
+// One run of a region. The nodes run one by one through dispatch, and each value is freed after the last node that reads it.
 class RegionRun {
  public:
   RegionRun(const Graph& g, const std::vector<Follow>& follows)
@@ -157,8 +163,8 @@ class RegionRun {
   const Graph& g_;
   const std::vector<Follow>& follows_;
   std::vector<Tensor> values_;
-  std::vector<Shape> shapes_;  // by value, kept after it is gone
-  std::vector<NodeId> last_;   // by value: its last reader
+  std::vector<Shape> shapes_;  // by value; kept after the value is freed
+  std::vector<NodeId> last_;   // by value: the last node that reads it
   std::int64_t bytes_ = 0;
 };
 

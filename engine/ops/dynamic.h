@@ -1,4 +1,4 @@
-// What does not fit into a plan because only a run knows how large it is.
+// Parts of a step that a plan cannot hold, because their sizes are known only while they run.
 #if !defined(TAPEDECK_ENGINE_OPS_DYNAMIC_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_DYNAMIC_H
 
@@ -7,10 +7,10 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// Operands and results have the types that the region states. Inside, the ops that count (nonzero, masked_select) count again
-// in every run, and types follow by inference; those that the region states are a sample, with every element of a mask holding.
-// Attributes are taken as they are, but for those that `follows` names. Made by capture (capture/record/dynamic_region.h),
-// after gradients were recorded.
+// A region that runs without a plan. Its operands and results have the types that the region states. Inside, the ops that
+// count elements (nonzero, masked_select) count again in every run, and the types after them follow by inference; the types
+// that the region states inside are those for masks that are all true. Attributes do not change, except those that `follows`
+// names. A capture makes this op after gradients were recorded (capture/record/dynamic_region.h).
 OP_CONTROL(dynamic, "dynamic",
            {
                .doc = "runs its region on the operands, unplanned: sizes inside are found while it runs",
@@ -25,7 +25,8 @@ OP_CONTROL(dynamic, "dynamic",
            })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// The most bytes that dynamic regions of this process held at once, beside every plan, since the last reset. Thread safe.
+// The most bytes that the dynamic regions of this process held at once, outside of all plans, since the last reset. Thread
+// safe.
 std::int64_t dynamic_peak_bytes();
 void reset_dynamic_peak();
 #endif

@@ -1,4 +1,4 @@
-// Elementwise ops: arithmetic, comparison, logic, the usual functions. Operands broadcast as in NumPy.
+// Elementwise ops: arithmetic, comparisons, logic, and common functions. Operands broadcast as in NumPy.
 #if !defined(TAPEDECK_ENGINE_OPS_ELEMENTWISE_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_ELEMENTWISE_H
 

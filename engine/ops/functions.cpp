@@ -1,3 +1,5 @@
+// Inference and gradients of mathematical functions, and the functions for authors that have options. Gradients avoid terms
+// that lose precision or are not finite, and keep bool masks in place of operands where they can.
 #include <tapedeck/engine/ops/functions.h>
 
 #include <tapedeck/engine/eager/vjp.h>
@@ -69,10 +71,10 @@ Cost cost_of_function(std::span<const Type> in, std::span<const Type> out, const
   return cost;
 }
 
-// (1 - x)(1 + x): right next to 1, where x^2 is rounded.
+// 1 - x^2, computed as (1 - x)(1 + x). This stays exact near x = 1, where x^2 would be rounded.
 Tensor one_minus_square(const Tensor& x) { return mul(sub(1, x), add(x, 1)); }
 
-// One bool mask of x, and no mask for a bound that is not there.
+// The gradient of clamp. It needs one bool mask of x, and ignores a bound that is infinite.
 void clamp_vjp(Vjp& b) {
   const auto& a = b.attributes<ClampAttrs>();
   const bool low = !std::isinf(a.min) || a.min > 0, high = !std::isinf(a.max) || a.max < 0;

@@ -169,7 +169,7 @@ OP(atanh, {
               .examples = {"atanh(f32[3,5] in (-0.9,0.9))"},
           })
 
-// ---- error functions and the gamma function's family ----
+// ---- error functions, and the gamma function and its derivatives ----
 
 OP(erf, {
             .doc = "error function, 2/sqrt(pi) times the integral of exp(-t^2) from 0 to x",
@@ -242,7 +242,7 @@ OP(polygamma, {
                                "polygamma(f32[4] in (-0.7,-0.3)) {n=2}"},
               })
 
-// ---- rounding: the gradient is zero wherever there is one, so none flows ----
+// ---- rounding: the gradient is zero between jumps, so none flows ----
 
 OP(floor, {
               .doc = "the largest whole number <= x; integers stay",
@@ -335,7 +335,7 @@ OP(nan_to_num, {
                    .examples = {"nan_to_num(f32[3,5]) {nan=0.0, posinf=1e+30, neginf=-1e+30}"},
                })
 
-// ---- classification: bool results ----
+// ---- tests of numbers: bool results ----
 
 OP(isnan, {
               .doc = "whether x is NaN",
@@ -516,7 +516,7 @@ OP(lerp, {
 #define TAPEDECK_UNARY(f) \
   inline Tensor f(const Arg& x) { return apply(ops::f, {&x.tensor()}, nullptr, x.site()); }
 
-// f32 and f64 (f16, bf16 by way of f32), elementwise.
+// Elementwise functions for f32 and f64; f16 and bf16 are computed in f32.
 TAPEDECK_UNARY(exp2)
 TAPEDECK_UNARY(expm1)
 TAPEDECK_UNARY(log2)
@@ -538,7 +538,7 @@ TAPEDECK_UNARY(lgamma)
 TAPEDECK_UNARY(digamma)
 TAPEDECK_UNARY(reciprocal)
 TAPEDECK_UNARY(frac)
-// Any numbers; rounding keeps the dtype, tests give bool.
+// Elementwise functions for all numbers. The rounding functions keep the dtype; isnan, isinf and isfinite return bool.
 TAPEDECK_UNARY(floor)
 TAPEDECK_UNARY(ceil)
 TAPEDECK_UNARY(round)
@@ -546,7 +546,7 @@ TAPEDECK_UNARY(trunc)
 TAPEDECK_UNARY(isnan)
 TAPEDECK_UNARY(isinf)
 TAPEDECK_UNARY(isfinite)
-// Broadcast and promote as add does. The first three take integers too.
+// Operands broadcast and promote as in add(). The first three functions also take integers.
 TAPEDECK_BINARY(remainder)
 TAPEDECK_BINARY(fmod)
 TAPEDECK_BINARY(floor_divide)
@@ -559,16 +559,17 @@ TAPEDECK_BINARY(copysign)
 
 // The n-th derivative of digamma; polygamma(0, x) is digamma(x).
 Tensor polygamma(std::int64_t n, const Arg& x);
-// min(max(x, min), max). An integer x takes whole bounds.
+// min(max(x, min), max). The bounds must be whole numbers if x has an integer dtype.
 Tensor clamp(const Arg& x, double min = -std::numeric_limits<double>::infinity(),
              double max = std::numeric_limits<double>::infinity());
-// Whether |a - b| <= atol + rtol |b|, elementwise.
+// Elementwise: whether |a - b| <= atol + rtol |b|.
 Tensor isclose(const Arg& a, const Arg& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
-// Infinities become the dtype's extreme finite numbers unless told otherwise. Integers stay as they are.
+// Replaces NaN by `nan` and infinities by `posinf` and `neginf`, or else by the largest and the smallest finite number of the
+// dtype. Integers stay unchanged.
 Tensor nan_to_num(const Arg& x, double nan = 0, std::optional<double> posinf = {}, std::optional<double> neginf = {});
-// a + weight (b - a); a number or a tensor as weight. All three broadcast and promote.
+// a + weight (b - a). The weight is a number or a tensor. All three broadcast and promote.
 Tensor lerp(const Arg& a, const Arg& b, const Arg& weight);
-// x + value a b and x + value a / b.
+// x + value a b, and x + value a / b.
 Tensor addcmul(const Arg& x, const Arg& a, const Arg& b, double value = 1);
 Tensor addcdiv(const Arg& x, const Arg& a, const Arg& b, double value = 1);
 #endif

@@ -1,4 +1,4 @@
-// Tools for gradients: their common length, whether they are finite, and the scale of a loss that keeps them so.
+// Tools for gradients: their common norm, a test whether all are finite, and the scale of the loss that keeps them finite.
 #if !defined(TAPEDECK_ENGINE_OPS_GRADIENTS_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_GRADIENTS_H
 

@@ -1,4 +1,9 @@
-// Host calls: functions by number, what runs them in a replay, and how a capture records them.
+// Host calls: a table of functions by number, the kernel that calls them in a replay, and the functions that record them.
+//
+//       capture    on_host(x, fn)    ->    fn(copy of x) now;   node on_host(%x, %token) {function=7}
+//       replay     the node          ->    function number 7, with tensors made of the node's operands
+//
+// A graph holds only the number. The capture keeps the function itself alive.
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ir/infer.h>
@@ -20,7 +25,7 @@ namespace {
 
 const Type kToken{DType::u8, {0}};
 
-// The functions that recorded nodes call, as long as somebody holds them.
+// The functions that recorded nodes call, by number. The table does not keep a function alive; the captures do.
 class HostFunctions {
  public:
   std::int64_t add(const std::shared_ptr<HostStretch>& fn) {
@@ -51,7 +56,7 @@ HostFunctions& host_functions() {
   return *functions;
 }
 
-// Runs f as ordinary code: on the thread's own tape, outside of whatever capture, region or vjp is open.
+// Runs f as ordinary code: on the thread's own tape, outside of any open capture, checkpoint region or vjp.
 template <class F>
 auto as_ordinary_code(F&& f) {
   ThreadState& state = thread_state();
@@ -64,7 +69,7 @@ auto as_ordinary_code(F&& f) {
   return f();
 }
 
-// Copies that belong to the function: it may write or keep them.
+// A copy that belongs to the author's function, which may write or keep it.
 Tensor own_copy(const Tensor& t) {
   const NoGrad no_grad;
   return copy(t);
@@ -116,7 +121,8 @@ void call_function(const KernelCall& call) {
     results[i].copy_to(call.outputs[i + 1].data, static_cast<std::size_t>(results[i].bytes()), dtype_size(results[i].dtype()));
 }
 
-// The kernel. Unlike others it allocates, and throws what its function throws: the replay catches that.
+// The kernel of on_host. Unlike other kernels it allocates, and it throws the exceptions of the author's function; the replay
+// catches them.
 void run_on_host(const KernelCall& call) {
   as_ordinary_code([&] { call_function(call); });
 }
@@ -134,7 +140,7 @@ Tensor last_token(Recorder& tape) {
   return token;
 }
 
-// Calls fn now and appends the node that calls it again.
+// Calls fn now, and records a node that calls fn again in every replay.
 std::vector<Tensor> call_and_record(const std::vector<Tensor>& xs, HostStretch fn, const char* name, Site site) {
   ThreadState& state = thread_state();
   Recorder& tape = *state.tape;
@@ -169,7 +175,7 @@ void require_defined(const Tensor& x, const char* what, Site site) {
   if (!x.defined()) throw TypeError(error_text(what, "an operand is undefined", site));
 }
 
-// d sum(fn(xs) * dys) / d xs for the floating ones, zeros where none depends on them.
+// d sum(fn(xs) * dys) / d xs for each floating x. It is zeros if no result depends on that x.
 std::vector<Tensor> gradients_of(const HostStretch& fn, const std::vector<Tensor>& xs, const std::vector<Tensor>& dys,
                                  Site site) {
   std::vector<Tensor> leaves, wrt, targets, heads;

@@ -1,4 +1,4 @@
-// Calling the author's own code from inside a step, in a capture and in every replay of it.
+// Calls of the author's own C++ code inside a step, in a capture and in every replay of it.
 #if !defined(TAPEDECK_ENGINE_OPS_HOST_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_HOST_H
 
@@ -9,14 +9,14 @@
 #include <vector>
 
 #ifdef TAPEDECK_DEFINE_OPS
-// The kernel stands in host.cpp: it deals in tensors, which kernels/ does not know.
+// The kernel stands in host.cpp, because it works with tensors, which kernels/ does not know.
 #undef OP
 #define OP(op_name, ...) TAPEDECK_OP_DEFINE(op_name, &run_##op_name, nullptr, __VA_ARGS__)
 #endif
 
 namespace tapedeck TAPEDECK_API {
 
-// The token makes the order of calls an order of data: every later call reads the token of the one before.
+// Every call reads the token that the call before it returned. So the order of calls follows from the order of data.
 OP(on_host, {
                 .doc = "calls a function of this process with its operands; results: a token that the next call reads, then "
                        "what the function returns",
@@ -34,19 +34,20 @@ OP(on_host, {
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// Shows x to fn: at once, and in a capture also in every replay, in the order of all such calls. fn gets a dense copy of its
-// own and may read it freely (item()); nothing it does is recorded. In a replay it runs on whatever thread runs the node, and
-// an exception becomes an ExecutionError that carries its text and nests it. A capture keeps fn: capture by value what may not
-// outlive the call. Returns x. A graph with such a node cannot be saved to a file. Abstract execution does not call fn.
+// Calls fn with x: now, and inside a capture also in every replay. All such calls keep their order. fn gets its own dense
+// copy of x and may read it (item()); nothing that fn does is recorded. A replay calls fn on the thread that runs the node.
+// An exception of fn becomes an ExecutionError with the same text and with the exception nested in it. A capture keeps fn, so
+// fn must hold copies of objects that may not live as long. Returns x. A graph with such a node cannot be saved to a file.
+// Abstract execution does not call fn.
 using HostFunction = std::function<void(const Tensor& x)>;
 const Tensor& on_host(const Tensor& x, HostFunction fn, const char* name = "",
                       Site site = {__builtin_FILE(), __builtin_LINE()});
 
-// A stretch of a step that stays eager: fn(xs) runs as ordinary code, in a capture and in every replay, between captured
-// stretches. It may do what a capture refuses (item() that decides a branch), must return results of the same types every time,
-// and gradients flow through it to xs: backward runs fn a second time. Throws CaptureError in a capture if a result depends on
-// another tensor that needs a gradient (pass that too), or inside a checkpoint region. Outside a capture it is fn(xs). What is
-// said of on_host holds here too.
+// Runs a part of a step eagerly: fn(xs) runs as ordinary code, in a capture and in every replay, between the captured parts.
+// fn may do things that a capture refuses (a branch on item()), but must return results of the same types each time.
+// Gradients flow to xs; for them, backward runs fn a second time. Outside a capture this function is fn(xs). In a capture it
+// throws CaptureError if a result depends on a tensor that needs a gradient and is not in xs, and inside a checkpoint region.
+// The rules of on_host for threads, exceptions and lifetimes hold here too.
 using HostStretch = std::function<std::vector<Tensor>(const std::vector<Tensor>& xs)>;
 std::vector<Tensor> exclude_from_capture(const std::vector<Tensor>& xs, HostStretch fn, const char* name = "",
                                          Site site = {__builtin_FILE(), __builtin_LINE()});

@@ -1,3 +1,8 @@
+// Inference and gradients of indexing, and the functions for authors. The gradient of a read is a sum into zeros at the same
+// indices, and the gradient of a write is a read:
+//
+//       y = gather(x, index)        dx = scatter_add(zeros, index, dy)
+//       y = scatter_add(x, index, src)        dx = dy,   dsrc = gather(dy, index)
 #include <tapedeck/engine/ops/index.h>
 
 #include <tapedeck/engine/control/mask_counts.h>
@@ -22,7 +27,7 @@ void require_index(const Infer& f, const Type& index) {
     f.fail(fmt::format("the index must be i32 or i64, not {}", to_string(index)));
 }
 
-// An empty axis has no places to name.
+// Calls f.fail if an index with elements refers to an axis of size 0.
 void require_places(const Infer& f, std::int64_t n, const Type& x, const Type& index) {
   if (n == 0 && index.numel() > 0)
     f.fail(fmt::format("the index {} names elements of an empty axis of {}", to_string(index), to_string(x)));
@@ -37,7 +42,7 @@ void require_src(const Infer& f, const Type& src, const Shape& shape) {
   if (src != wanted) f.fail(fmt::format("the source must be {}, not {}", to_string(wanted), to_string(src)));
 }
 
-// x, index of one rank, index no longer than x beside the axis.
+// Checks that x and index have the same rank, and that index is not longer than x except along the axis.
 void infer_axis_index(Infer& f) {
   const Type &x = f.inputs[0], &index = f.inputs[1];
   const std::int64_t axis = f.attributes<AxisAttrs>().axis;
@@ -55,7 +60,7 @@ void infer_scatter(Infer& f) {
   infer_same(f);
 }
 
-// x with its axis as long as the index of one dimension.
+// The shape of x, with the axis as long as the one-dimensional index.
 Shape selected_shape(const Infer& f) {
   const Type &x = f.inputs[0], &index = f.inputs[1];
   const std::int64_t axis = f.attributes<AxisAttrs>().axis;
@@ -101,7 +106,7 @@ void infer_embedding_grad(Infer& f) {
   require_places(f, rows, f.outputs[0], ids);
 }
 
-// The shape of what the tuples of `indices` name in x.
+// The shape of the slices of x that the tuples of `indices` name.
 Shape named_shape(const Infer& f, std::int64_t batch_dims) {
   const Type &x = f.inputs[0], &indices = f.inputs[1];
   require_index(f, indices);
@@ -174,24 +179,26 @@ void infer_bincount(Infer& f) {
 
 // ---- workspace ----
 
-// kernels/cpu/movement/index.cpp sorts m indices by the n places they name, unless slices are short.
+// The kernel (kernels/cpu/movement/index.cpp) sorts the m indices by the n positions that they name, unless slices are short.
+// This is the memory for it.
 std::int64_t grouping_bytes(std::int64_t n, std::int64_t m, std::int64_t inner) {
   return inner < 16 ? 0 : (n + 1 + m) * static_cast<std::int64_t>(sizeof(std::int64_t));
 }
 
-// kernels/cpu/movement/mask.cpp counts in blocks.
+// The kernel (kernels/cpu/movement/mask.cpp) counts elements in blocks of 16384. This is the memory for the counts.
 std::int64_t compaction_bytes(const Type& mask) {
   return (mask.numel() / 16384 + 1) * static_cast<std::int64_t>(sizeof(std::int64_t));
 }
 
 // ---- gradients ----
 
-// 0 1 2 ...
+// The numbers 0, 1, 2, ... in this shape.
 Tensor numbers(const Shape& shape) {
   return reshape(cumsum(full({shape.numel()}, 1, DType::i64), 0, {.exclusive = true}), shape);
 }
 
-// Only the source element that stayed gets a gradient. Writing their numbers instead of them tells which ones did.
+// The gradient of scatter. Of several source elements for one position only the last one stays, and only that one gets a
+// gradient. To find these elements, their row-major numbers are scattered in their place.
 void vjp_scatter(Vjp& b) {
   const std::int64_t axis = b.attributes<AxisAttrs>().axis;
   const Tensor &index = b.x(1), &dy = b.dy();
@@ -232,7 +239,7 @@ std::int64_t counted(const Arg& x, const Tensor& mask, std::int64_t count) {
   return static_cast<std::int64_t>(count_nonzero(Arg(mask, x.site().file, x.site().line)).item(x.site()));
 }
 
-// A count that was read in a capture is not the replay's.
+// Notes a node whose count was read in a capture, because a replay may count another number.
 Tensor counted_result(Tensor result, std::int64_t asked) {
   if (asked < 0 && capturing_counts()) note_dynamic_count();
   return result;

@@ -1,7 +1,8 @@
-// Indexing: reading and writing elements and rows at places held in tensors.
+// Indexing: reads and writes elements and slices at positions that stand in tensors.
 //
-// Indices are i32 or i64; negative ones count from the end; one that is out of range is a fault when the op runs. Where several
-// places are the same, writes happen in row-major order of the indices: the last one stays, sums add up in that order.
+// Indices are i32 or i64. Negative indices count from the end. An index out of range is an ExecutionError when the op runs.
+// If several indices name one position, writes happen in row-major order of the indices: the last write stays, and sums add
+// up in that order.
 #if !defined(TAPEDECK_ENGINE_OPS_INDEX_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_INDEX_H
 
@@ -242,29 +243,31 @@ OP(bincount,
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// x and index have one rank; index is no longer than x except along the axis. src has index's shape and x's dtype.
+// x and index have the same rank, and index is at most as long as x in every dimension except the axis. src has the shape of
+// index and the dtype of x.
 Tensor gather(const Arg& x, const Tensor& index, std::int64_t axis);
 Tensor scatter(const Arg& x, const Tensor& index, const Tensor& src, std::int64_t axis);
 Tensor scatter_add(const Arg& x, const Tensor& index, const Tensor& src, std::int64_t axis);
-// index [m] names slices of x along the axis.
+// index [m] lists slices of x along the axis.
 Tensor index_select(const Arg& x, std::int64_t axis, const Tensor& index);
 Tensor index_add(const Arg& x, std::int64_t axis, const Tensor& index, const Tensor& src);
-// Elements of x by their row-major number; the result has index's shape.
+// The elements of x at row-major positions. The result has the shape of index.
 Tensor take(const Arg& x, const Tensor& index);
 // table [n,d], ids of any shape -> [ids...,d].
 Tensor embedding(const Arg& table, const Tensor& ids);
 Tensor embedding_grad(const Arg& ids, const Tensor& dy, std::int64_t rows);
-// The last dimension of indices holds tuples that name slices of x; the first batch_dims dimensions are common to both.
+// The last dimension of indices holds tuples that name slices of x. The first batch_dims dimensions are common to x and
+// indices.
 Tensor gather_nd(const Arg& x, const Tensor& indices, std::int64_t batch_dims = 0);
 Tensor scatter_nd(const Arg& x, const Tensor& indices, const Tensor& src, const ScatterNdAttrs& attrs = {});
-// How many elements there are decides the result's type, so it is counted first: a host read, and a CaptureError inside a
-// capture, unless `count` says it beforehand.
+// The type of the result depends on the number of elements found. If `count` does not state this number, it is read on the
+// host (inside a capture of running code, see control/mask_counts.h).
 Tensor nonzero(const Arg& x, std::int64_t count = -1);
-Tensor masked_select(const Arg& x, const Tensor& mask, std::int64_t count = -1);  // mask and x are broadcast
+Tensor masked_select(const Arg& x, const Tensor& mask, std::int64_t count = -1);  // mask and x broadcast to each other
 Tensor boolean_mask(const Arg& x, const Tensor& mask, std::int64_t count = -1);   // mask [a,b], x [a,b,...] -> [count,...]
 Tensor masked_scatter(const Arg& x, const Tensor& mask, const Tensor& src);
-Tensor masked_fill(const Arg& x, const Tensor& mask, const Arg& value);  // value where the mask holds
-Tensor bincount(const Arg& x, std::int64_t bins = -1);                   // -1: up to the largest, counted on the host
+Tensor masked_fill(const Arg& x, const Tensor& mask, const Arg& value);  // writes `value` where the mask is true
+Tensor bincount(const Arg& x, std::int64_t bins = -1);  // -1: the largest element of x plus one, read on the host
 #endif
 
 }  // namespace TAPEDECK_API

@@ -9,7 +9,7 @@
 namespace tapedeck {
 namespace {
 
-// [n,c] of the input and `size` for the rest.
+// The type of the result: [n,c] of the input, then `size`.
 void infer_size(Infer& f, const Ints& size) {
   const Type& x = f.inputs[0];
   if (size.size != x.shape.rank - 2) f.fail(fmt::format("size lists {} numbers for {}", size.size, to_string(x)));
@@ -34,7 +34,7 @@ void infer_bilinear(Infer& f) {
   infer_size(f, f.attributes<InterpolateBilinearAttrs>().size);
 }
 
-// dy taken by `op` to the size of x: each op and its gradient resample to the other's size.
+// Applies `op` to dy, with the size of x. Each op and its gradient op resample to each other's size.
 Tensor resampled(const Op& op, Vjp& b) {
   Ints size;
   for (int d = 2; d < b.x(0).rank(); ++d) size.push_back(b.x(0).size(d));
@@ -52,7 +52,7 @@ std::int64_t bytes_of_taps(const Type& large) {
 
 Cost cost_bilinear(std::span<const Type> in, std::span<const Type> out, const void*) {
   Cost cost = cost_like_copy(in, out, nullptr);
-  cost.flops = 60.0 * static_cast<double>(std::max(in[0].numel(), out[0].numel()));  // mostly looking things up
+  cost.flops = 60.0 * static_cast<double>(std::max(in[0].numel(), out[0].numel()));  // mostly reads of elements and weights
   return cost;
 }
 

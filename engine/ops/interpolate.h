@@ -1,4 +1,4 @@
-// Resampling of images and signals [n,c,...] to a target size.
+// Resampling of images and signals [n,c,...] to another size.
 #if !defined(TAPEDECK_ENGINE_OPS_INTERPOLATE_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_INTERPOLATE_H
 
@@ -79,7 +79,8 @@ OP(interpolate_bilinear_grad,
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// `mode` is "nearest" (any dtype, one to three dimensions behind [n,c]) or "bilinear" (floating, two).
+// `mode` is "nearest" (any dtype, one to three dimensions after [n,c]) or "bilinear" (floating types, two dimensions after
+// [n,c]).
 Tensor interpolate(const Arg& x, const Ints& size, std::string_view mode = "nearest", bool align_corners = false);
 #endif
 

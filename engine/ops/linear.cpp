@@ -1,3 +1,9 @@
+// Linear layers, einsum, and products that are made from einsum's parts.
+//
+// einsum gives each operand a list of indices, sums the indices that nothing later reads, and multiplies from left to right.
+// Each product becomes one batched matmul, with the dimensions of each operand merged into three:
+//
+//       "bhqd,bhkd->bhqk"     batch bh, rows q, inner d, columns k:     [bh,q,d] x [bh,d,k] -> [bh,q,k]
 #include <tapedeck/engine/ops/linear.h>
 
 #include <tapedeck/engine/eager/vjp.h>
@@ -28,7 +34,7 @@ void infer_linear(Infer& f) {
   f.outputs.assign(1, y);
 }
 
-// All but the last dimension as one.
+// Merges all dimensions except the last one.
 Tensor as_matrix(const Tensor& t) {
   std::int64_t rows = 1;
   for (int d = 0; d + 1 < t.rank(); ++d) rows *= t.size(d);
@@ -53,12 +59,13 @@ void require_rank(const char* name, const Tensor& t, int rank, Site site) {
 
 // ---- einsum ----
 //
-// Indices are numbers: a letter's code, or, for a dimension under an ellipsis, kEllipsis plus its place counted from the right.
+// An index is a number: the code of its letter, or for a dimension under an ellipsis kEllipsis plus its position from the
+// right.
 
 constexpr int kEllipsis = 1000;
 using Indices = std::vector<int>;
 
-// An operand on its way: which index each of its dimensions bears.
+// An operand, or a product of operands, with the index of each of its dimensions.
 struct Term {
   Tensor t;
   Indices indices;
@@ -91,9 +98,9 @@ class Einsum {
   static bool has(const Indices& list, int index) { return std::find(list.begin(), list.end(), index) != list.end(); }
   static std::string text_of(int index) { return index >= kEllipsis ? "..." : std::string(1, static_cast<char>(index)); }
 
-  // ---- reading the equation ----
+  // ---- parsing the equation ----
 
-  // The indices of one operand's text; an ellipsis stands for `hidden` dimensions.
+  // The indices in the text of one operand. An ellipsis stands for `hidden` dimensions.
   Indices indices_of(std::string_view text, int hidden) const {
     Indices indices;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -107,7 +114,7 @@ class Einsum {
     return indices;
   }
 
-  // Letters and at most one ellipsis; returns the number of letters.
+  // Checks that the text has only letters and at most one ellipsis. Returns the number of letters.
   int check_text(std::string_view text) const {
     int letters = 0;
     bool ellipsis = false;
@@ -190,7 +197,8 @@ class Einsum {
 
   // ---- computing ----
 
-  // An index twice in one operand: the diagonal of its two dimensions, which comes last.
+  // If an index occurs twice in one operand, takes the diagonal of the two dimensions. The diagonal becomes the last
+  // dimension.
   void take_diagonals(Term& term) const {
     for (std::size_t i = 0; i < term.indices.size(); ++i)
       for (std::size_t j = i + 1; j < term.indices.size(); ++j) {
@@ -205,7 +213,7 @@ class Einsum {
       }
   }
 
-  // Whether the result or an operand from number `next` on reads the index.
+  // Whether the index is in the result or in an operand from number `next` on.
   bool needed(int index, const Indices& result, std::size_t next) const {
     if (has(result, index)) return true;
     for (std::size_t k = next; k < terms_.size(); ++k)
@@ -217,7 +225,7 @@ class Einsum {
     return std::find_if(sizes_.begin(), sizes_.end(), [&](const auto& s) { return s.first == index; })->second;
   }
 
-  // Dimensions of size one that another operand has in full add nothing.
+  // Drops dimensions of size 1 whose index has a larger size in another operand.
   void drop_broadcast(Term& term) const {
     Shape kept;
     Indices indices;
@@ -230,7 +238,8 @@ class Einsum {
     if (kept.rank < term.t.rank()) term = {reshape(arg(term.t), kept), indices};
   }
 
-  // Sums dimensions that neither the result, nor an operand from `next` on, nor the other side of a product reads.
+  // Sums the dimensions whose index is in none of these: the result, an operand from `next` on, and `other`, the other side
+  // of the next product.
   Term sum_unneeded(const Term& term, const Indices& result, std::size_t next, const Indices* other = nullptr) const {
     Term out{term.t, {}};
     Ints summed;
@@ -245,7 +254,7 @@ class Einsum {
     return out;
   }
 
-  // The tensor with its dimensions in three runs, each merged into one.
+  // Orders the dimensions of the tensor in three groups, and merges each group into one dimension.
   Tensor merged(const Term& term, const Indices (&runs)[3], Shape* shape) const {
     Ints order;
     shape->rank = 3;
@@ -266,7 +275,8 @@ class Einsum {
     return t;
   }
 
-  // One product: indices of both that are still needed run along, those that are not are summed.
+  // Multiplies two terms. A common index that is needed later becomes a batch dimension. A common index that is not needed is
+  // summed.
   Term contract(const Term& a, const Term& b, const Indices& result, std::size_t next) const {
     Indices batch, inner, rows, columns;
     for (int index : a.indices) (has(b.indices, index) ? (needed(index, result, next) ? batch : inner) : rows).push_back(index);
@@ -291,10 +301,10 @@ class Einsum {
     return out;
   }
 
-  // [b,m,k] x [b,k,n] -> [b,m,n] in the cheapest way that says it.
+  // [b,m,k] x [b,k,n] -> [b,m,n], by the cheapest op that computes it.
   Tensor product(const Tensor& left, const Tensor& right, bool single, bool outer_product) const {
     if (outer_product) return mul(arg(left), right);  // [b,m,1] * [b,1,n]
-    if (left.size(1) == 1 && right.size(2) == 1)      // rows times rows
+    if (left.size(1) == 1 && right.size(2) == 1)      // a row times a column for each batch
       return sum(arg(mul(arg(left), transpose(arg(right), {0, 2, 1}))), {2}, true);
     if (!single) return matmul(arg(left), right);
     const Tensor a = reshape(arg(left), Shape{left.size(1), left.size(2)}),
@@ -314,9 +324,9 @@ class Einsum {
   std::string_view equation_;
   Site site_;
   std::vector<Term> terms_;
-  Indices counts_;                                   // every index of every operand, as often as it occurs
-  std::vector<std::pair<int, std::int64_t>> sizes_;  // of each index, after broadcasting
-  int hidden_ = 0;                                   // dimensions under the longest ellipsis
+  Indices counts_;                                   // each index of each operand, once for each time it occurs
+  std::vector<std::pair<int, std::int64_t>> sizes_;  // the size of each index, after broadcasting
+  int hidden_ = 0;                                   // the number of dimensions under the longest ellipsis
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Linear layers and sums of products: linear, einsum and its common cases.
+// Products along listed axes: linear layers, einsum, and common cases of einsum.
 #if !defined(TAPEDECK_ENGINE_OPS_LINEAR_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_LINEAR_H
 
@@ -31,22 +31,22 @@ OP(linear,
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// y = x w + bias over the last dimension of x; w is [in,out].
+// y = x w + bias, over the last dimension of x. w is [in,out].
 Tensor linear(const Arg& x, const Tensor& w);
 Tensor linear(const Arg& x, const Tensor& w, const Tensor& bias);
 
-// Sums of products, as the equation says: "ij,jk->ik", "bhqd,bhkd->bhqk", "...ij->...ji", "ii->i", "ij,j". Indices that the
-// result does not list are summed; without "->" the result lists those that occur once, in alphabetical order, behind the
-// ellipsis. Sizes of one broadcast. Operands are contracted from left to right.
+// Sums of products by an equation: "ij,jk->ik", "bhqd,bhkd->bhqk", "...ij->...ji", "ii->i", "ij,j". Each letter is an index.
+// Indices that the result does not list are summed. Without "->", the result lists the ellipsis and then the indices that
+// occur once, in alphabetical order. A size of 1 broadcasts. The operands are multiplied from left to right.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands, Site site = {__builtin_FILE(), __builtin_LINE()});
 
-Tensor dot(const Arg& a, const Tensor& b);    // of two vectors
+Tensor dot(const Arg& a, const Tensor& b);    // for two vectors
 Tensor outer(const Arg& a, const Tensor& b);  // [m] and [n] -> [m,n]
 Tensor bmm(const Arg& a, const Tensor& b);    // [b,m,k] and [b,k,n] -> [b,m,n]
-// The sum over pairs of axes; `count` takes a's last and b's first ones.
+// The sum of products over pairs of axes. `count` pairs the last axes of a with the first axes of b.
 Tensor tensordot(const Arg& a, const Tensor& b, int count = 2);
 Tensor tensordot(const Arg& a, const Tensor& b, const Ints& axes_a, const Ints& axes_b);
-Tensor trace(const Arg& x, std::int64_t offset = 0, std::int64_t axis1 = 0, std::int64_t axis2 = 1);  // sum of a diagonal
+Tensor trace(const Arg& x, std::int64_t offset = 0, std::int64_t axis1 = 0, std::int64_t axis2 = 1);  // the sum of a diagonal
 #endif
 
 }  // namespace TAPEDECK_API

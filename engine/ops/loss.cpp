@@ -1,3 +1,9 @@
+// Inference, cost and gradients of the losses, and the functions for authors.
+//
+// Losses over classes have a gradient op with a gradient of its own, so second gradients work; weights of classes get
+// gradients too. The other losses are one elementwise op or a composition, then a reduction ("mean", "sum", "none"):
+//
+//       mse_loss(x, t)  =  mean(square(x - t))
 #include <tapedeck/engine/eager/call_scope.h>
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
@@ -20,7 +26,7 @@ void require_reduction(const Infer& f, Name reduction) {
   if (r != "none" && r != "mean" && r != "sum") f.fail(fmt::format("reduction must be none, mean or sum, not '{}'", r));
 }
 
-// The loss of scores [n, c, ...] of type `scores`, labels [n, ...] and perhaps weights [c], written to output 0.
+// Infers the loss of scores [n, c, ...] with labels [n, ...] and optional weights [c], and writes it to output 0.
 void infer_class_loss(Infer& f, const char* what, const Type& scores, const Type& labels, const Type* weights, Name reduction) {
   infer_require_float(f, scores);
   if (scores.shape.rank < 2) f.fail(fmt::format("{} need at least two dimensions, got {}", what, to_string(scores)));
@@ -88,7 +94,7 @@ void infer_broadcast_float(Infer& f) {
   infer_broadcast(f);
 }
 
-// Bytes of `rows` rows of states for every sequence, or -1 if that overflows.
+// The bytes of `rows` rows of states for each sequence, or -1 if the number is too large.
 std::int64_t ctc_bytes(std::span<const Type> inputs, std::int64_t rows) {
   const std::int64_t sizes[3] = {inputs[1].shape[0], rows, 2 * inputs[1].shape[1] + 5};
   return checked_bytes(inputs[0].dtype, sizes);
@@ -152,14 +158,14 @@ Tensor nll_loss_grad(const Tensor& labels, const Tensor& dloss, const Tensor* we
   return apply(ops::nll_loss_grad, {&labels, &dloss}, &attrs, site);
 }
 
-// Per label its weight (1 without weights), 0 where it is ignored.
+// The weight of each label: 1 without weights, and 0 for labels that are ignored.
 Tensor label_weights(const Tensor& labels, const Tensor* weights, const Shape& scores, std::int64_t ignore_index, DType dtype,
                      Site site) {
   const NllAttrs attrs{ignore_index, "none"};
   return class_loss(ops::nll_loss, full(scores, -1, dtype, site), labels, weights, &attrs, site);
 }
 
-// [n, ...] beside [n, c, ...].
+// Gives rows [n, ...] a dimension of size 1 for the classes, so that they broadcast to [n, c, ...].
 Tensor beside_classes(const Tensor& rows) {
   Shape shape = rows.shape();
   std::copy_backward(shape.sizes + 1, shape.sizes + shape.rank, shape.sizes + shape.rank + 1);
@@ -168,7 +174,7 @@ Tensor beside_classes(const Tensor& rows) {
   return reshape(rows, shape);
 }
 
-// All axes but the classes'.
+// All axes except that of the classes.
 Ints row_axes(int rank) {
   Ints axes;
   for (int d = 0; d < rank; ++d)
@@ -182,13 +188,14 @@ struct ClassLoss {
   Name reduction;
 };
 
-// The gradient for the weights of classes of the sum of dloss * (per_class weighted by the smoothed targets), [n, c, ...] each.
-// A mean is `total` now, and shrinks as the weights of the labels grow.
+// The gradient with respect to the class weights w, for a loss sum(w * targets * per_class) over [n, c, ...] with the
+// gradient dloss; `targets` are the smoothed labels. With "mean" the loss is divided by the sum of the labels' weights. A
+// larger weight then makes the divisor larger too; `total` is dloss times the loss, which this part of the gradient needs.
 Tensor weight_gradient(const Tensor& per_class, const Tensor& labels, const Tensor& weights, const Tensor& dloss,
                        const Tensor& total, const ClassLoss& a, Site site) {
   const DType dtype = per_class.dtype();
   const Shape& shape = per_class.shape();
-  // -1 at the label of rows that count: the gradient of nll_loss.
+  // -1 at the label of each row that is not ignored. This is the gradient of nll_loss.
   const Tensor hot =
       nll_loss_grad(labels, full(labels.shape(), -1, dtype, site), nullptr, {shape[1], a.ignore_index, "none"}, site);
   Tensor targets = hot;
@@ -213,8 +220,8 @@ void vjp_cross_entropy(Vjp& b) {
                             {a.label_smoothing, a.ignore_index, a.reduction}, b.site()));
 }
 
-// With p = softmax(x), the operand's gradient is u_k = s (A p_k - B_k) per row, where A and B hold weights and s the scale of
-// the row.
+// The gradient of cross_entropy is u_k = s (A p_k - B_k) for each row, with p = softmax(x). A and B hold weights, and s is
+// the scale of the row. This is the gradient of u.
 void vjp_cross_entropy_grad(Vjp& b) {
   const auto& a = b.attributes<CrossEntropyAttrs>();
   const Tensor* weights = b.n_inputs() > 3 ? &b.x(3) : nullptr;
@@ -251,7 +258,7 @@ void vjp_nll_loss(Vjp& b) {
                             b.site()));
 }
 
-// Linear in dloss, and its transpose is nll_loss itself.
+// nll_loss_grad is linear in dloss, and its transpose is nll_loss.
 void vjp_nll_loss_grad(Vjp& b) {
   const auto& a = b.attributes<NllGradAttrs>();
   const Tensor* weights = b.n_inputs() > 2 ? &b.x(2) : nullptr;
@@ -262,7 +269,7 @@ void vjp_nll_loss_grad(Vjp& b) {
                             b.site()));
 }
 
-// softplus(-x) is the loss of target 1.
+// The vjp uses that softplus(-x) is the loss for the target 1.
 void vjp_binary_cross_entropy_with_logits(Vjp& b) {
   const Tensor &x = b.x(0), &t = b.x(1);
   const bool weighted = b.n_inputs() > 2;
@@ -281,7 +288,7 @@ void vjp_binary_cross_entropy_with_logits(Vjp& b) {
   if (b.needs(2)) b.dx(2, mul(b.dy(), mul(t, tail())));
 }
 
-// ---- what the author-facing functions share ----
+// ---- helpers of the functions for authors ----
 
 [[noreturn]] void refuse(const char* op, const std::string& message, Site site) {
   throw TypeError(error_text(op, message, site));
@@ -292,7 +299,7 @@ void require_defined(const char* op, std::initializer_list<const Tensor*> operan
     if (!t->defined()) refuse(op, "an operand is undefined", site);
 }
 
-// Both defined, floating and of one shape.
+// Checks that both are defined and floating, and have the same shape.
 void require_pair(const char* op, const Arg& x, const Tensor& target) {
   require_defined(op, {&x.tensor(), &target}, x.site());
   const Type a = x.tensor().type(), b = target.type();
@@ -314,7 +321,7 @@ Tensor of_pair(const Op& op, const Arg& x, const Tensor& target, const void* att
   return apply(op, {&a, &b}, attrs, x.site());
 }
 
-// Targets given as probabilities [n, c, ...].
+// The cross entropy of targets that are probabilities [n, c, ...].
 Tensor soft_cross_entropy(const Arg& logits, const Tensor& target, const CrossEntropyOptions& o) {
   const Site site = logits.site();
   const CallScope scope(site);
@@ -462,7 +469,7 @@ Tensor cosine_similarity(const Arg& a, const Tensor& b, std::int64_t axis, doubl
   const std::int64_t at_axis = axis < 0 ? axis + products.rank() : axis;
   if (!valid_axis(at_axis, products.rank()))
     refuse("cosine_similarity", fmt::format("axis {} is outside {}", axis, to_string(products.type())), a.site());
-  const Ints axes{at_axis - products.rank()};  // from the end, where broadcast operands agree
+  const Ints axes{at_axis - products.rank()};  // counted from the end, where operands of different rank are aligned
   auto inverse_norm = [&](const Tensor& t) { return rsqrt(maximum(sum(square(t), axes), eps * eps)); };
   return mul(sum(products, axes), mul(inverse_norm(a.tensor()), inverse_norm(b)));
 }

@@ -1,4 +1,4 @@
-// Losses. Where a composition of other ops keeps no more memory than an op of its own, it is a function; the rest are ops.
+// Losses. A loss that keeps no more memory as a composition of other ops is a function. Any other loss is an op of its own.
 #if !defined(TAPEDECK_ENGINE_OPS_LOSS_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_LOSS_H
 
@@ -195,12 +195,12 @@ OP(ctc_loss_grad,
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 //
-// `reduction` is "mean", "sum" or "none". Unless a function says otherwise the two operands have one shape: a target that would
-// have to broadcast is a TypeError, since it is usually a mistake.
+// `reduction` is "mean", "sum" or "none". Unless a function says otherwise, both operands must have the same shape. A target
+// that would broadcast is a TypeError, because it is usually a mistake.
 
 struct CrossEntropyOptions {
-  Tensor weights = {};               // of classes, [c]; a mean divides by the weights of the labels
-  std::int64_t ignore_index = -100;  // rows with this label count for nothing
+  Tensor weights = {};               // one weight for each class, [c]; "mean" divides by the sum of the labels' weights
+  std::int64_t ignore_index = -100;  // a row with this label adds nothing to the loss
   double label_smoothing = 0;        // in [0, 1]
   Name reduction = "mean";
 };
@@ -209,8 +209,8 @@ struct NllOptions {
   std::int64_t ignore_index = -100;
   Name reduction = "mean";
 };
-// logits or log_probs [n,c] or [n,c,...]; labels i32 or i64 [n,...]. cross_entropy also takes probabilities: floating targets
-// of the logits' shape (their mean divides by the number of rows).
+// logits or log_probs are [n,c] or [n,c,...]; labels are i32 or i64 [n,...]. cross_entropy also takes probabilities: a
+// floating target with the shape of the logits. The mean of these divides by the number of rows.
 Tensor cross_entropy(const Arg& logits, const Tensor& labels, const CrossEntropyOptions& options = {});
 Tensor nll_loss(const Arg& log_probs, const Tensor& labels, const NllOptions& options = {});
 
@@ -218,10 +218,10 @@ Tensor mse_loss(const Arg& x, const Tensor& target, Name reduction = "mean");
 Tensor l1_loss(const Arg& x, const Tensor& target, Name reduction = "mean");
 Tensor huber_loss(const Arg& x, const Tensor& target, double delta = 1, Name reduction = "mean");
 Tensor smooth_l1_loss(const Arg& x, const Tensor& target, double beta = 1,
-                      Name reduction = "mean");  // huber_loss / beta; beta 0: l1_loss
+                      Name reduction = "mean");  // huber_loss / beta; l1_loss if beta is 0
 Tensor huber(const Arg& d, double delta = 1);
 
-// `weight` and `pos_weight` broadcast to the operands.
+// `weight` and `pos_weight` broadcast to the shape of the operands.
 struct BceOptions {
   Tensor weight = {};
   Tensor pos_weight = {};  // binary_cross_entropy_with_logits only
@@ -229,18 +229,19 @@ struct BceOptions {
 };
 Tensor binary_cross_entropy(const Arg& p, const Tensor& target, const BceOptions& options = {});
 Tensor binary_cross_entropy_with_logits(const Arg& x, const Tensor& target, const BceOptions& options = {});
-// `reduction` may also be "batchmean": the sum over the first size, the divergence as it is defined.
+// `reduction` may also be "batchmean": the sum divided by the first size, which is the mathematical definition of the
+// divergence.
 Tensor kl_div(const Arg& x, const Tensor& target, Name reduction = "mean", bool log_target = false);
 
-// y holds 1 and -1.
+// The elements of y are 1 or -1.
 Tensor soft_margin_loss(const Arg& x, const Tensor& y, Name reduction = "mean");  // log(1 + exp(-y x))
 Tensor hinge_embedding_loss(const Arg& x, const Tensor& y, double margin = 1,
-                            Name reduction = "mean");  // x, or max(0, margin - x)
+                            Name reduction = "mean");  // x where y is 1, max(0, margin - x) where y is -1
 Tensor margin_ranking_loss(const Arg& a, const Tensor& b, const Tensor& y, double margin = 0, Name reduction = "mean");
 
-// Along an axis of operands that broadcast: a b / (max(|a|, eps) max(|b|, eps)).
+// a b / (max(|a|, eps) max(|b|, eps)), summed along the axis. The operands broadcast.
 Tensor cosine_similarity(const Arg& a, const Tensor& b, std::int64_t axis = 1, double eps = 1e-8);
-// a, b: [n,d] or [d]; 1 - cosine where y is 1, max(0, cosine - margin) where it is -1.
+// a and b are [n,d] or [d]. The loss is 1 - cosine where y is 1, and max(0, cosine - margin) where y is -1.
 Tensor cosine_embedding_loss(const Arg& a, const Tensor& b, const Tensor& y, double margin = 0, Name reduction = "mean");
 // The p-norm of a - b + eps along the last axis.
 Tensor pairwise_distance(const Arg& a, const Tensor& b, double p = 2, double eps = 1e-6, bool keepdims = false);
@@ -248,13 +249,13 @@ struct TripletOptions {
   double margin = 1;
   double p = 2;
   double eps = 1e-6;
-  bool swap = false;  // takes the distance of positive and negative where that is smaller
+  bool swap = false;  // uses the distance from positive to negative if it is the smaller one
   Name reduction = "mean";
 };
 Tensor triplet_margin_loss(const Arg& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletOptions& options = {});
 
-// exp(x) - t x, or without log_input x - t log(x + eps); `full` adds Stirling's approximation of log t!.
+// exp(x) - t x with log_input, else x - t log(x + eps). `full` adds Stirling's approximation of log t!.
 struct PoissonOptions {
   bool log_input = true;
   bool full = false;
@@ -262,14 +263,14 @@ struct PoissonOptions {
   Name reduction = "mean";
 };
 Tensor poisson_nll_loss(const Arg& x, const Tensor& target, const PoissonOptions& options = {});
-// (log v + (x - t)^2 / v) / 2 with v = max(variance, eps), which broadcasts to x; `full` adds log(2 pi) / 2.
+// (log v + (x - t)^2 / v) / 2 with v = max(variance, eps). The variance broadcasts to x. `full` adds log(2 pi) / 2.
 Tensor gaussian_nll_loss(const Arg& x, const Tensor& target, const Tensor& variance, bool full = false, double eps = 1e-6,
                          Name reduction = "mean");
 
-// log_probs [t,n,c], targets [n,s] without blanks, lengths [n]; a mean divides every loss by its target's length first.
+// log_probs [t,n,c]; targets [n,s] without blanks; lengths [n]. "mean" divides every loss by the length of its target first.
 struct CtcOptions {
   std::int64_t blank = 0;
-  bool zero_infinity = false;  // targets longer than any alignment cost 0 instead of inf
+  bool zero_infinity = false;  // a target that no alignment can reach costs 0 instead of inf
   Name reduction = "mean";
 };
 Tensor ctc_loss(const Arg& log_probs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,

@@ -26,10 +26,11 @@ void infer_matmul(Infer& f) {
   f.outputs.assign(1, Type{a.dtype, batch});
 }
 
-// All but the last dimension as one.
+// Merges all dimensions except the last one.
 Tensor rows_of(const Tensor& t) { return reshape(t, {t.numel() / std::max<std::int64_t>(t.size(-1), 1), t.size(-1)}); }
 
-// A single matrix on the right serves all of the left's batch: its gradient is then one product and no sum of many.
+// The gradient of matmul. If one matrix on the right serves a whole batch on the left, the rows of the batch are merged
+// first. The matrix's gradient is then one product instead of a sum over the batch.
 void vjp_matmul(Vjp& b) {
   if (b.needs(0)) b.dx(0, matmul(b.dy(), transpose_last(b.x(1))));
   if (!b.needs(1)) return;

@@ -27,8 +27,9 @@ OP(matmul, {
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-Tensor matmul_vectors(const Tensor& a, const Tensor& b, Site site);  // of matmul: at least one operand has no matrix dimensions
-// As NumPy: a vector on the left is a row, one on the right a column, and the dimension it gained is dropped from the result.
+Tensor matmul_vectors(const Tensor& a, const Tensor& b, Site site);  // matmul with a vector as operand
+// The matrix product as in NumPy. A vector on the left counts as a row, and a vector on the right as a column. The dimension
+// that the vector gains is dropped from the result.
 inline Tensor matmul(const Arg& a, const Arg& b) {
   auto [x, y] = promoted("matmul", a, b);
   if (x.defined() && y.defined() && (x.rank() < 2 || y.rank() < 2)) return matmul_vectors(x, y, a.site());

@@ -1,3 +1,8 @@
+// Inference, view rules and gradients of the ops that move data. A view rule computes the offset and strides of the result
+// from the strides of the operand:
+//
+//       x: f32[3,4], strides 4 1      transpose(x) {axes=[1,0]}    ->  offset 0, strides 1 4
+//                                     slice(x) {starts=[1,0], ...} ->  offset 4, strides 4 1
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -29,8 +34,8 @@ void infer_reshape(Infer& f) {
   f.outputs.assign(1, Type{f.inputs[0].dtype, shape});
 }
 
-// Old dimensions that lie gap-free behind one another form a group, in which new dimensions may be cut at will. The reshape is
-// a view if every group's elements are exactly those of a run of new dimensions.
+// Old dimensions that follow each other without gaps form a group. A group can be cut into new dimensions in any way. The
+// reshape is a view if every group has exactly the elements of a run of new dimensions.
 bool view_reshape(const Type& in, const std::int64_t* strides, const void*, const Type& out, std::int64_t* offset,
                   std::int64_t* out_strides) {
   *offset = 0;
@@ -125,7 +130,7 @@ Tensor unview_slice(const Tensor& base, const Tensor& piece, const void* attrs, 
   return apply(ops::slice_assign, {&base, &piece}, attrs, site);
 }
 
-// Zeros of a type without bytes of their own: one element, seen everywhere.
+// Zeros of this type: one element, broadcast.
 Tensor zeros_for(const Type& type, Site site) {
   const Tensor zero = full({}, 0, type.dtype, site);
   return broadcast_to(Arg(zero, site.file, site.line), type.shape);
@@ -166,7 +171,8 @@ Tensor unview_diagonal(const Tensor& base, const Tensor& piece, const void* attr
 
 // ---- slice_assign, diagonal_assign ----
 
-// After the window's own rule: the piece must have the window's type, the result has the base's.
+// Call this after the rule of the view has set output 0 to the view's type. Checks that the piece has that type, and sets
+// output 0 to the type of the base.
 void infer_assign(Infer& f) {
   if (f.inputs[1] != f.outputs[0])
     f.fail(fmt::format("the piece is {}, the window {}", to_string(f.inputs[1]), to_string(f.outputs[0])));
@@ -259,7 +265,8 @@ const Shape& checked_shape(const char* op, const Arg& x) {
   return x.tensor().shape();
 }
 
-// Bounds as in Python, steps left out where all are 1. Lists of a wrong length go to inference as they are, to be refused.
+// Limits the bounds as Python does, and leaves out the steps if all are 1. Lists of a wrong length are passed on; inference
+// refuses them.
 SliceAttrs normalised(const Shape& shape, const Ints& starts, const Ints& stops, const Ints& steps) {
   SliceAttrs attrs{starts, stops, {}};
   auto clamp = [](std::int64_t v, std::int64_t size) { return std::clamp<std::int64_t>(v < 0 ? v + size : v, 0, size); };
@@ -373,7 +380,7 @@ Tensor pad(const Arg& x, const Ints& before, const Ints& after) {
 }
 
 namespace {
-// The tensors cast to the dtype that all of them promote to; undefined ones are left for inference to refuse.
+// Casts the tensors to the dtype that they all promote to. Undefined tensors are passed on; inference refuses them.
 std::vector<Tensor> of_one_dtype(std::vector<Tensor> tensors, Site site) {
   DType dtype = tensors[0].dtype();
   for (const Tensor& t : tensors)

@@ -1,4 +1,4 @@
-// Views and other movements of data.
+// Views of tensors, and ops that move data without computing.
 #if !defined(TAPEDECK_ENGINE_OPS_MOVEMENT_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_MOVEMENT_H
 
@@ -10,7 +10,7 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// ---- views: windows on the operand's bytes wherever its strides allow it ----
+// ---- views: share the operand's bytes if its strides allow it, else copy ----
 
 OP_WITHOUT_KERNEL(reshape, {
                                .doc = "the same elements in row-major order under another shape",
@@ -114,7 +114,7 @@ OP_WITHOUT_KERNEL(stop_gradient, {
                                      .examples = {"stop_gradient(f32[3,4])"},
                                  })
 
-// ---- the inverse of views: the base with a window replaced ----
+// ---- the opposite of views: the base with some elements replaced ----
 
 OP(slice_assign, {
                      .doc = "base with base[starts:stops:steps] replaced by piece; steps as in slice",
@@ -154,7 +154,7 @@ OP(diagonal_assign,
                     "diagonal_assign(f32[2,3], f32[0]) {offset=3}", "diagonal_assign(i64[3,3], i64[2]) {offset=-1}"},
    })
 
-// ---- movements that copy ----
+// ---- ops that copy ----
 
 OP(pad, {
             .doc = "zeros before and after every dimension",
@@ -209,20 +209,20 @@ OP(concat, {
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// One size may be -1: whatever is left.
+// One size may be -1. It is then computed from the others.
 Tensor reshape(const Arg& x, const Shape& shape);
 Tensor reshape(const Arg& x, std::initializer_list<std::int64_t> shape);
 Tensor transpose(const Arg& x, const Ints& axes);  // result dimension i is input dimension axes[i]
 Tensor transpose_last(const Arg& x);               // swaps the last two dimensions
-// Negative bounds count from the end; bounds are clamped as in Python. Steps are positive.
+// Negative bounds count from the end. Bounds are limited to the size, as in Python. Steps are positive.
 Tensor slice(const Arg& x, const Ints& starts, const Ints& stops, const Ints& steps = {});
 Tensor slice_along(const Arg& x, std::int64_t axis, std::int64_t start, std::int64_t stop, std::int64_t step = 1);
-template <std::integral Axis>  // a template, so that lists of one number mean the lists above
+template <std::integral Axis>  // a template, so that a braced list of one number selects slice() with lists
 Tensor slice(const Arg& x, Axis axis, std::int64_t start, std::int64_t stop, std::int64_t step = 1) {
   return slice_along(x, axis, start, stop, step);
 }
 Tensor slice_assign(const Arg& base, const Tensor& piece, const Ints& starts, const Ints& stops, const Ints& steps = {});
-// Elements [.., i, .., i + offset, ..] of two axes become the last dimension; the other axes keep their order.
+// The elements [.., i, .., i + offset, ..] of two axes become the last dimension. The other axes keep their order.
 Tensor diagonal(const Arg& x, std::int64_t offset = 0, std::int64_t axis1 = 0, std::int64_t axis2 = 1);
 Tensor diagonal_assign(const Arg& base, const Tensor& piece, std::int64_t offset = 0, std::int64_t axis1 = 0,
                        std::int64_t axis2 = 1);
@@ -230,9 +230,9 @@ Tensor broadcast_to(const Arg& x, const Shape& shape);
 Tensor pad(const Arg& x, const Ints& before, const Ints& after);
 Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis,
               Site site = {__builtin_FILE(), __builtin_LINE()});  // dtypes promote
-Tensor alias(const Arg& x);                                       // the same value, bytes and gradient in another tensor
+Tensor alias(const Arg& x);                                       // the same value, bytes and gradient under another handle
 Tensor stop_gradient(const Arg& x);
-Tensor contiguous(const Arg& x);  // x itself if dense, else a copy
+Tensor contiguous(const Arg& x);  // x itself if it is dense, else a copy
 #endif
 
 }  // namespace TAPEDECK_API

@@ -1,5 +1,9 @@
-// Inference and gradients of the normalisations. Second gradients are written once, for x brought into a form in which
-// statistics and weights broadcast: see grad_vjp.
+// Inference and gradients of the normalizations, and the functions for authors.
+//
+// The gradient ops have gradients too. That formula is written once, in grad_vjp(), for x in a common form in which
+// statistics and weights broadcast. Each op reshapes its operands to that form and its results back:
+//
+//       batch_norm x [n,c,h,w] -> [n, c, h w], statistics [1,c,1]      layer_norm x [..., d] -> [rows, d], statistics [rows,1]
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
@@ -26,7 +30,7 @@ void require_type(const Infer& f, std::size_t i, const char* what, const Type& w
     f.fail(fmt::format("the {} must be {}, not {}", what, to_string(wanted), to_string(f.inputs[i])));
 }
 
-// Checks eps and that x is floating and has at least `rank` dimensions.
+// Checks that eps is not negative, that x is floating, and that x has at least `rank` dimensions.
 const Type& require_x(const Infer& f, double eps, int rank) {
   const Type& x = f.inputs[0];
   infer_require_float(f, x);
@@ -61,7 +65,8 @@ void infer_batch_norm_inference(Infer& f) {
   f.outputs.assign(1, x);
 }
 
-// x, dy, mean, the other statistic, their gradients, weight.
+// Checks the operands of a gradient op: x, dy, the mean, the second statistic, the gradients of both statistics, and the
+// weight.
 void infer_grad(Infer& f, const Type& x, const Type& statistic, const Type& weight, const char* second) {
   require_type(f, 1, "gradient", x);
   require_type(f, 2, "mean", statistic);
@@ -80,7 +85,7 @@ void infer_batch_norm_grad(Infer& f) {
   infer_grad(f, x, channels, channels, "variance");
 }
 
-// The types of one row and of one number for every row.
+// The type of one row, and the type of a statistic with one number for each row.
 struct Rows {
   Type row, statistic;
 };
@@ -186,7 +191,7 @@ void pass_on(Vjp& b, const std::vector<Tensor>& grads) {
   for (int i = 0; i < b.n_inputs(); ++i) b.dx(i, grads[i]);
 }
 
-// Of batch_norm, layer_norm and group_norm alike: y and two statistics.
+// The gradient of batch_norm, layer_norm and group_norm: each has the result y and two statistics.
 void vjp_centred(Vjp& b, const Op& grad) {
   pass_on(b, apply_grad(grad, {b.x(0), b.dy(0), b.y(1), b.y(2), b.dy(1), b.dy(2)}, b.n_inputs() > 1 ? b.x(1) : Tensor(),
                         b.attrs, b.site()));
@@ -201,9 +206,10 @@ void vjp_rms_norm(Vjp& b) {
                         b.site()));
 }
 
-// The first gradient is, with xh = (x - mean) rstd, g = dy w, and averages over the `axes` that share statistics (n elements),
-//   dx = rstd (g - avg(g) - xh avg(g xh)) + dmean / n - drstd rstd^2 xh / n,   dw = sum(dy xh),   db = sum(dy)
-// where rms_norm has no mean and so no avg(g). This is its gradient: statistics have size 1 along `axes`, weights broadcast.
+// The gradient of a gradient op. The gradient op computes, with xh = (x - mean) rstd, g = dy w, and averages over the `axes`
+// that share a statistic (n elements),
+//     dx = rstd (g - avg(g) - xh avg(g xh)) + dmean / n - drstd rstd^2 xh / n,   dw = sum(dy xh),   db = sum(dy)
+// For rms_norm there is no mean and no avg(g). Statistics have size 1 along `axes`, and weights broadcast.
 struct GradVjp {
   Tensor x, dy, mean, rstd, drstd, weight;  // operands; mean and weight may be undefined
   Tensor ddx, ddweight, ddbias;             // gradients of the results; the last two may be undefined
@@ -254,16 +260,16 @@ GradPieces grad_vjp(const GradVjp& v) {
   return out;
 }
 
-// A tensor under another shape, if there is one.
+// Reshapes a tensor if it is defined.
 Tensor shaped(const Tensor& t, const Shape& shape) { return t.defined() ? reshape(t, shape) : t; }
 
-// How x, the statistics and the weights are brought into that form, and where the pieces go.
+// The shapes of x, the statistics and the weights in the common form, and the axes that share a statistic.
 struct GradForm {
   Shape x, statistic, weight;
   Ints axes;
 };
 
-// The operands of a centred gradient op in that form; its second statistic is rstd.
+// The operands of a gradient op in the common form. The op has a mean, and its second statistic is rstd.
 GradVjp in_form(const Vjp& b, const GradForm& form) {
   const bool weighted = b.n_inputs() > 6;
   return {shaped(b.x(0), form.x),
@@ -310,7 +316,8 @@ void vjp_group_norm_grad(Vjp& b) {
   pass_on_pieces(b, form, grad_vjp(in_form(b, form)));
 }
 
-// rstd = (variance + eps)^-1/2 and drstd = -2 dvariance / rstd^3 lead from the variance to the common form and back.
+// batch_norm has the variance in place of rstd. rstd = (variance + eps)^-1/2 and drstd = -2 dvariance / rstd^3 convert to the
+// common form, and their derivatives convert back.
 void vjp_batch_norm_grad(Vjp& b) {
   const Tensor& x = b.x(0);
   std::int64_t plane = 1;
@@ -348,7 +355,7 @@ void vjp_rms_norm_grad(Vjp& b) {
   if (weighted && b.needs(4)) b.dx(4, reshape(sum_to(out.weight, weight, b.site()), b.x(4).shape()));
 }
 
-// y = (x - mean) (variance + eps)^-1/2 weight + bias
+// The gradient of y = (x - mean) (variance + eps)^-1/2 weight + bias.
 void vjp_batch_norm_inference(Vjp& b) {
   const std::int64_t channels = b.x(0).size(1);
   Shape spread;
@@ -374,7 +381,7 @@ void vjp_batch_norm_inference(Vjp& b) {
 
 // ---- what authors call ----
 
-// The operands with weight and bias behind them, as far as they are there.
+// The operands, followed by the weight and the bias if they are defined.
 std::vector<Tensor> with_affine(const char* op, std::vector<Tensor> operands, const Tensor& weight, const Tensor& bias,
                                 Site site) {
   if (bias.defined() && !weight.defined()) throw TypeError(error_text(op, "a bias needs a weight", site));
@@ -455,7 +462,8 @@ Tensor local_response_norm(const Arg& x, std::int64_t size, double alpha, double
 
 Tensor normalize(const Arg& x, double p, std::int64_t axis, double eps) {
   if (p == 2)
-    return div(x, sqrt(maximum(sum(square(x), {axis}, true), eps * eps)));  // no root of 0, whose gradient is infinite
+    return div(x,
+               sqrt(maximum(sum(square(x), {axis}, true), eps * eps)));  // maximum first: the gradient of sqrt(0) is infinite
   if (p == 1) return div(x, maximum(sum(abs(x), {axis}, true), eps));
   if (std::isinf(p) && p > 0) return div(x, maximum(max(abs(x), {axis}, true), eps));
   throw TypeError(error_text("normalize", fmt::format("p must be 1, 2 or infinity, not {}", p), x.site()));

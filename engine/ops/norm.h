@@ -1,4 +1,4 @@
-// Normalisations: each result beside the statistics it was made with, which are all that a gradient needs besides x.
+// Normalizations. Each op also returns the statistics that it used. The gradient needs only these and x.
 #if !defined(TAPEDECK_ENGINE_OPS_NORM_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_NORM_H
 
@@ -200,27 +200,27 @@ OP(ema, {
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// Weight and bias may be undefined; a bias needs a weight.
+// Weight and bias may be undefined. A bias needs a weight.
 
 struct BatchNormResult {
-  Tensor y, mean, variance;  // the variance is the biased one: the sum of squares over n
+  Tensor y, mean, variance;  // the biased variance: the sum of squares divided by n
 };
-// Training: x [n,c,...] normalised by its own statistics.
+// For training: x [n,c,...] is normalized by its own statistics.
 BatchNormResult batch_norm(const Arg& x, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
-// Evaluation: by statistics gathered before.
+// For evaluation: x is normalized by the given statistics.
 Tensor batch_norm_inference(const Arg& x, const Tensor& mean, const Tensor& variance, const Tensor& weight = {},
                             const Tensor& bias = {}, double eps = 1e-5);
-// running += momentum (batch - running), in place and without history.
+// running += momentum (batch - running), in place and without gradient history.
 void ema_in_place(const Arg& running, const Tensor& batch, double momentum = 0.1);
-// Over the last weight.rank() dimensions, or the last `dims` without a weight.
+// Normalizes over the last weight.rank() dimensions, or over the last `dims` dimensions if there is no weight.
 Tensor layer_norm(const Arg& x, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5, std::int64_t dims = 1);
 Tensor rms_norm(const Arg& x, const Tensor& weight = {}, double eps = 1e-5, std::int64_t dims = 1);
-// Of x [n,c,...], weight and bias [c]; instance_norm has one group for every channel.
+// x is [n,c,...]; weight and bias are [c]. instance_norm has one group for each channel.
 Tensor group_norm(const Arg& x, std::int64_t groups, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
 Tensor instance_norm(const Arg& x, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
-// x / (k + alpha / size * sum of x^2 over `size` neighbouring channels) ^ beta, x [n,c,...].
+// x / (k + alpha / size * sum of x^2 over `size` neighbouring channels) ^ beta, for x [n,c,...].
 Tensor local_response_norm(const Arg& x, std::int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1);
-// x / max(|x|, eps), the p-norm |x| along an axis; p is 1, 2 or infinity.
+// x / max(|x|, eps), where |x| is the p-norm along an axis. p is 1, 2 or infinity.
 Tensor normalize(const Arg& x, double p = 2, std::int64_t axis = -1, double eps = 1e-12);
 // exp(-x) / sum exp(-x) along an axis.
 Tensor softmin(const Arg& x, std::int64_t axis = -1);

@@ -1,10 +1,11 @@
-// OP(name, {...}) is the one block that says everything about an op. The header of a family of ops is read twice. Users read it
-// first: for them the block declares `ops::name` and nothing more. The .cpp of the family reads it a second time with
-// TAPEDECK_DEFINE_OPS: there the block defines the op. The block declares the kernels of the op itself: a missing CPU kernel is
-// a link error, a missing CUDA kernel is a null slot.
+// OP(name, {...}) is the one block that defines an op. Two kinds of files read the header of an op family:
+//   users                   the block declares `ops::name`, nothing more
+//   the .cpp of the family  it defines TAPEDECK_DEFINE_OPS and reads the header a second time; then the block defines the op
+// The block also declares the kernels of the op. A missing CPU kernel is a link error. A missing CUDA kernel is a null
+// pointer.
 //
-// This header has no include guard, because the header of a family includes it in each reading. The header of a family has a
-// guard, so that users read it once.
+// This header has no include guard, because the header of a family includes it in both readings. The header of a family has a
+// guard that is open in the second reading.
 #include <tapedeck/engine/eager/core_calls.h>
 #include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/eager/tensor.h>
@@ -43,9 +44,10 @@
     }                                                        \
   }                                                          \
   TAPEDECK_OP_DEFINE(op_name, &kernels::cpu::op_name, &kernels::cuda::op_name, __VA_ARGS__)
-// Views and placeholders: no kernel of their own.
+// For views and placeholders, which have no kernel of their own.
 #define OP_WITHOUT_KERNEL(op_name, ...) TAPEDECK_OP_DEFINE(op_name, nullptr, nullptr, __VA_ARGS__)
-// Control flow: regions instead of a kernel, and names that C++ reserves.
+// For control flow: the op has regions instead of a kernel. `variable` is its C++ name, because C++ reserves names such as
+// `while`.
 #define OP_CONTROL(variable, op_name, ...)                \
   static Op make_op_##variable() {                        \
     Op op __VA_ARGS__;                                    \

@@ -1,4 +1,4 @@
-// Every op an author can call, family by family.
+// All ops that an author can call: includes the header of every family.
 #pragma once
 
 #include <tapedeck/engine/ops/activation.h>

@@ -20,7 +20,8 @@ void require_rate(const Infer& f, const Type& w, const Type& rate) {
   f.fail(fmt::format("the learning rate must be f32[]{}, not {}", own, to_string(rate)));
 }
 
-// Parameter, gradient and `states` more of the parameter's type; each but the gradient is replaced by a result.
+// Checks the parameter, the gradient, and `states` further operands of the parameter's type. Each of them except the gradient
+// has a result that replaces it.
 void infer_weights(Infer& f, std::size_t states) {
   const Type w = f.inputs[0];
   infer_require_float(f, w);
@@ -30,7 +31,8 @@ void infer_weights(Infer& f, std::size_t states) {
   f.outputs.assign(1 + states, w);
 }
 
-// Behind the weights: a step count if `counted`, the learning rate, and perhaps the condition.
+// Checks the operands of one update: after those of infer_weights() a step count if `counted`, the learning rate, and an
+// optional condition.
 void infer_step(Infer& f, std::size_t states, bool counted) {
   infer_weights(f, states);
   std::size_t at = 2 + states;
@@ -39,7 +41,7 @@ void infer_step(Infer& f, std::size_t states, bool counted) {
   if (at < f.inputs.size()) require_condition(f, f.inputs[at]);
 }
 
-// Only dampening counts steps.
+// Infers sgd_momentum. It takes a step count only for dampening.
 void infer_sgd_momentum(Infer& f) {
   const bool counted = !is_floating(f.inputs[3].dtype);
   if (f.inputs.size() < 4 + (counted ? 1u : 0u)) f.fail("the learning rate is missing");

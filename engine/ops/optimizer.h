@@ -1,8 +1,8 @@
-// Optimizer updates: pure in a graph, in place where the plan can. The learning rate is a 0-d tensor, f32 or of the parameter's
-// dtype.
+// The updates of optimizers. In a graph each one is a pure op; a plan writes the results in place if it can. The learning
+// rate is a 0-d tensor of f32 or of the parameter's dtype.
 //
-// Every update takes one more operand, bool[]: where it does not hold, nothing changes. So a step can be skipped without the
-// host reading whether its gradients are finite.
+// Every update takes one more optional operand, a bool[]. If it is false, nothing changes. So a step with gradients that are
+// not finite can be skipped without reading a value on the host.
 #if !defined(TAPEDECK_ENGINE_OPS_OPTIMIZER_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_OPTIMIZER_H
 

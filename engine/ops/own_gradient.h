@@ -1,4 +1,4 @@
-// Where an author's own gradient (custom_gradient) stood on the tape.
+// Marks results of custom_gradient() in a captured graph.
 #if !defined(TAPEDECK_ENGINE_OPS_OWN_GRADIENT_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_OWN_GRADIENT_H
 
@@ -6,10 +6,10 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// A captured graph holds what the author's forward function did, and not his gradient function, which is C++. This stands on
-// its results, so that gradient(graph) says so instead of differentiating the forward function; a captured step whose backward
-// ran has the gradient in its nodes and is not touched by it. Passes leave it where it is. Operands: the result, then what the
-// author's function was given.
+// A captured graph has the ops of the author's forward function, but not the author's gradient function, which is C++ code.
+// This op stands on the results of the forward function. gradient(graph) then reports that the gradient is missing, and does
+// not differentiate the forward function. A captured step whose backward already ran has its gradient as nodes, and this op
+// changes nothing there. Passes do not move or remove it. Operands: the result, then the operands of the author's function.
 OP_WITHOUT_KERNEL(own_gradient, {
                                     .doc = "operand 0; its gradient is a function of the author's that no graph holds",
                                     .traits = kView | kAnyStrides | kNativeHalf,

@@ -1,3 +1,9 @@
+// Inference, gradients and cost of pooling, and the functions for authors. Forward keeps no operand of max_pool: it keeps the
+// index of each maximum in its window, as u8 if that fits:
+//
+//       x [n,c,h,w]  ->  y [n,c,oh,ow]         backward: index u8 [n,c,oh,ow], dy  ->  dx [n,c,h,w]
+//
+// max_pool1d and avg_pool1d run as two-dimensional pools of [n,c,1,w].
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -48,7 +54,8 @@ void check_windows(const Infer& f, const Windows& a, int dims) {
   }
 }
 
-// How many windows stand along a dimension; -1 if none fits. The last one begins inside the image or the padding before it.
+// The number of windows along a dimension, or -1 if none fits. The last window begins inside the image or in the padding
+// before it.
 std::int64_t count_windows(std::int64_t size, const Windows& a, int i) {
   const std::int64_t pad = item(a.padding, i), stride = pool_stride(a.stride, a.window, i);
   const std::int64_t room = size < 1 ? -1 : window_room(size + 2 * pad, item(a.window, i), item(a.dilation, i));
@@ -58,7 +65,7 @@ std::int64_t count_windows(std::int64_t size, const Windows& a, int i) {
   return last * stride >= size + pad ? last : last + 1;
 }
 
-// The type of the pool of x, or f.fail.
+// The type of the pool of x. Calls f.fail if the windows do not fit.
 Type pool_type(const Infer& f, const Type& x, const Windows& a, int dims) {
   require_rank(f, x, dims);
   check_windows(f, a, dims);
@@ -90,7 +97,7 @@ void infer_max_pool_grad(Infer& f) {
   f.outputs.assign(1, x);
 }
 
-// u8 while a place in the window fits into it.
+// u8 if every position in a window fits into it, else i32.
 DType index_dtype(const Windows& a, int dims) {
   std::int64_t taps = 1;
   for (int i = 0; i < dims; ++i) taps *= item(a.window, i);
@@ -109,7 +116,7 @@ void require_index(const Infer& f, const Type& index, DType dtype, const Type& y
   if (index != wanted) f.fail(fmt::format("the index has type {}, not {}", to_string(index), to_string(wanted)));
 }
 
-// dy's planes with other spatial sizes, as `size` says.
+// The type of dy with the spatial sizes `size`.
 Type resized(const Infer& f, const Type& dy, const Ints& size, int dims) {
   require_rank(f, dy, dims);
   if (size.size != dims) f.fail(fmt::format("size takes {} numbers, got {}", dims, size.size));
@@ -235,7 +242,7 @@ void require_defined(const char* name, const Arg& x) {
   if (!x.tensor().defined()) throw TypeError(error_text(name, "the operand is undefined", x.site()));
 }
 
-// A pool of [n,c,w] as one of [n,c,1,w]; faults are named after the caller.
+// Runs a pool of [n,c,w] as a pool of [n,c,1,w]. Errors name the function that the author called.
 template <class Attrs>
 Tensor pool_rows(const char* name, const Op& op, const Arg& x, const Attrs& attrs) {
   require_defined(name, x);
@@ -256,7 +263,7 @@ Tensor pool_rows(const char* name, const Op& op, const Arg& x, const Attrs& attr
   return reshape(at(y, x.site()), Shape{y.size(0), y.size(1), y.size(3)});
 }
 
-// Whether equal windows side by side are the adaptive ones; then, their size.
+// Whether the adaptive windows are equal windows side by side. If so, *window is their size.
 bool equal_windows(const Tensor& x, const Ints& size, Ints* window) {
   if (!x.defined() || x.rank() != 4 || size.size != 2) return false;
   for (int i = 0; i < 2; ++i)
@@ -280,7 +287,7 @@ Ints spatial_axes(const char* name, const Arg& x) {
   return axes;
 }
 
-// Every element of a window is looked at once.
+// The cost counts each element of each window once.
 template <class Attrs>
 Cost cost_of(std::span<const Type> in, std::span<const Type> out, const Type& y, const Attrs& attrs) {
   Cost cost = cost_like_copy(in, out, nullptr);

@@ -1,4 +1,4 @@
-// Pooling: maxima and means of windows of [n,c,spatial], channels first.
+// Pooling: maximum and mean over windows of [n,c,spatial].
 #if !defined(TAPEDECK_ENGINE_OPS_POOL_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_POOL_H
 
@@ -281,8 +281,9 @@ OP(avg_pool3d_grad,
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// Pools of x [n,c,spatial], floating. Lists hold one number for all dimensions or one for each; without a stride, windows stand
-// side by side. Padding is at most half a window. ceil_mode keeps the windows at the end that do not fit whole.
+// Pools of x [n,c,spatial], for floating types. Lists hold one number for all dimensions or one for each. Without a stride,
+// the stride is the window. Padding is at most half a window. With ceil_mode, a last window that reaches over the end counts
+// too.
 Tensor max_pool1d(const Arg& x, const PoolAttrs& attrs = {});
 Tensor max_pool2d(const Arg& x, const PoolAttrs& attrs = {});
 Tensor max_pool3d(const Arg& x, const PoolAttrs& attrs = {});
@@ -290,15 +291,15 @@ Tensor avg_pool1d(const Arg& x, const AvgPoolAttrs& attrs = {});
 Tensor avg_pool2d(const Arg& x, const AvgPoolAttrs& attrs = {});
 Tensor avg_pool3d(const Arg& x, const AvgPoolAttrs& attrs = {});
 
-// Pools of x [n,c,h,w] to [n,c,size]; the windows are floor(i h / size) to ceil((i + 1) h / size).
+// Pools of x [n,c,h,w] to [n,c,size]. Window i covers the elements from floor(i h / size) to ceil((i + 1) h / size).
 Tensor adaptive_avg_pool2d(const Arg& x, const Ints& size);
 Tensor adaptive_max_pool2d(const Arg& x, const Ints& size);
 
-// Mean and maximum over all spatial dimensions of x [n,c,spatial], kept with size 1; equal maxima share the gradient.
+// Mean and maximum over all spatial dimensions of x [n,c,spatial], which stay with size 1. Equal maxima share the gradient.
 Tensor global_avg_pool(const Arg& x);
 Tensor global_max_pool(const Arg& x);
 
-// What the gradients are made of.
+// The ops that the gradients use.
 Tensor max_pool2d_grad(const Arg& x, const Tensor& dy, const PoolAttrs& attrs);
 Tensor max_pool2d_index(const Arg& x, const PoolAttrs& attrs = {});
 Tensor max_pool2d_grad_from_index(const Arg& index, const Tensor& dy, const PoolIndexGradAttrs& attrs);

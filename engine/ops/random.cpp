@@ -1,3 +1,9 @@
+// Inference of random ops, and the functions for authors, which add two things to a call: the random state of the thread and
+// the path of the draw.
+//
+//       uniform({2,3})    ->    uniform(%rng) {shape=[2,3], path="fc.drop#0"}
+//
+// So a draw depends only on seed, step and path, not on the order of calls in other modules.
 #include <tapedeck/engine/eager/call_scope.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/thread_state.h>
@@ -27,7 +33,7 @@ void infer_fold_in(Infer& f) {
   infer_same(f);
 }
 
-// Output 0 of this dtype and these sizes.
+// Sets output 0 to this dtype and these sizes.
 void infer_drawn(Infer& f, DType dtype, std::span<const std::int64_t> sizes) {
   require_state(f, f.inputs[0]);
   if (checked_bytes(dtype, sizes) < 0) f.fail("bad shape");
@@ -85,7 +91,7 @@ void infer_multinomial(Infer& f) {
     f.fail(fmt::format("cannot take {} samples of {} classes without replacement", a.samples, classes));
   Type out{DType::i64, p.shape};
   out.shape.sizes[p.shape.rank - 1] = a.samples;
-  const std::int64_t wide[3] = {2, p.shape.rank == 2 ? p.shape[0] : 1, classes};  // workspace: 16 bytes a class
+  const std::int64_t wide[3] = {2, p.shape.rank == 2 ? p.shape[0] : 1, classes};  // workspace: 16 bytes for each class
   if (checked_bytes(out.dtype, {out.shape.sizes, static_cast<std::size_t>(out.shape.rank)}) < 0 ||
       checked_bytes(DType::f64, wide) < 0)
     f.fail("too many samples");
@@ -132,7 +138,8 @@ Tensor trunc_normal(const Shape& shape, double mean, double deviation, double lo
 }
 
 namespace {
-// Half precision would round a draw up to the open end, whose logarithm is infinite.
+// In half precision a draw near 1 would be rounded up to 1, and the logarithm of 1 - draw would be infinite. So draws are
+// made in f32 at least.
 DType at_least_f32(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype; }
 }  // namespace
 
@@ -144,7 +151,7 @@ Tensor exponential(const Shape& shape, double rate, DType dtype, Site site) {
 
 Tensor gumbel(const Shape& shape, DType dtype, Site site) {
   const CallScope scope(site);
-  constexpr double kSmallest = 0x1p-54;  // the logarithm of 0 would make -inf
+  constexpr double kSmallest = 0x1p-54;  // the logarithm of 0 would be -inf
   return cast(neg(log(neg(log(uniform(shape, kSmallest, 1, at_least_f32(dtype), site))))), dtype);
 }
 

@@ -1,4 +1,4 @@
-// Random ops: pure functions of an rng operand (seed, step) and the path that names their stream.
+// Random ops. Each is a pure function of an rng operand (seed and step) and of the path that names its random stream.
 #if !defined(TAPEDECK_ENGINE_OPS_RANDOM_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_RANDOM_H
 
@@ -130,7 +130,7 @@ OP(alpha_dropout,
        .attrs = &attr_schema<DropoutAttrs>(),
        .infer = infer_dropout,
        .vjp =
-           [](Vjp& b) {  // dropout of the same stream drops the same elements
+           [](Vjp& b) {  // dropout with the same stream drops the same elements
              const double p = b.attributes<DropoutAttrs>().p;
              b.dx(0, mul(apply(ops::dropout, {&b.dy(), &b.x(1)}, b.attrs, b.site()), kernels::AlphaDropout(p).scale * (1 - p)));
            },
@@ -163,8 +163,8 @@ OP(fold_in, {
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// Draws come from this thread's random state (manual_seed, next_step), under the path of the modules around the call and the
-// occurrence of the call in the step.
+// Draws use this thread's random state (manual_seed, next_step). The stream of a draw is named by the module path of the call
+// and by the number of the draw in this step.
 Tensor uniform(const Shape& shape, double low = 0, double high = 1, DType dtype = DType::f32,
                Site site = {__builtin_FILE(), __builtin_LINE()});
 Tensor normal(const Shape& shape, double mean = 0, double deviation = 1, DType dtype = DType::f32,
@@ -177,15 +177,17 @@ Tensor gumbel(const Shape& shape, DType dtype = DType::f32, Site site = {__built
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype = DType::i64,
                Site site = {__builtin_FILE(), __builtin_LINE()});
 Tensor randperm(std::int64_t n, DType dtype = DType::i64, Site site = {__builtin_FILE(), __builtin_LINE()});
-// Of x's shape and dtype: uniform in [0, 1), standard normal.
+// Uniform in [0, 1) and standard normal, with the shape and dtype of x.
 Tensor rand_like(const Arg& x);
 Tensor randn_like(const Arg& x);
-// 1 with probability p, else 0, of p's shape and dtype; or of one probability.
+// 1 with probability p, else 0. The first form has one probability for each element, and the result has the shape and dtype
+// of p.
 Tensor bernoulli(const Arg& p);
 Tensor bernoulli(const Shape& shape, double p, DType dtype = DType::f32, Site site = {__builtin_FILE(), __builtin_LINE()});
 Tensor multinomial(const Arg& p, std::int64_t samples, bool replacement = false);
 
-// Of single elements; of whole channels of x [n,c,...]; to the lower limit of selu.
+// dropout drops single elements. dropout2d drops whole channels of x [n,c,...]. alpha_dropout sets dropped elements to the
+// lower limit of selu.
 Tensor dropout(const Arg& x, double p);
 Tensor dropout2d(const Arg& x, double p);
 Tensor alpha_dropout(const Arg& x, double p);

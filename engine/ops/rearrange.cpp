@@ -1,3 +1,7 @@
+// Inference and gradients of ops that move elements, and functions for authors that are made of views: split, tile, stack,
+// squeeze, meshgrid, pixel_shuffle and others.
+//
+//       tile(x [2], {3})    ->    reshape [1,2], broadcast_to [3,2], reshape [6]
 #include <tapedeck/engine/ops/rearrange.h>
 
 #include <tapedeck/engine/ir/infer.h>
@@ -54,7 +58,7 @@ void infer_padded(Infer& f, const Ints& before, const Ints& after) {
   f.outputs.assign(1, out);
 }
 
-// What a mode can draw from `size` elements.
+// Checks the mode, and that the paddings are no wider than the mode allows for this shape.
 void require_mode(const Infer& f, const PadModeAttrs& a, const Shape& unpadded) {
   const auto mode = a.mode.view();
   if (mode != "reflect" && mode != "replicate" && mode != "circular")
@@ -95,7 +99,7 @@ const Shape& checked_shape(const char* name, const Arg& x) {
   return x.tensor().shape();
 }
 
-// The axis counted from the front; `slots` is the rank, or one more where a new axis may come last.
+// The axis counted from the front. `slots` is the rank, or one more if a new axis may be added at the end.
 int checked_axis(const char* name, const Arg& x, std::int64_t axis, int slots) {
   const std::int64_t from_front = axis < 0 ? axis + slots : axis;
   if (!valid_axis(from_front, slots))
@@ -111,7 +115,7 @@ int checked_axis(const char* name, const Arg& x, std::int64_t axis) {
   throw TypeError(error_text(name, why, x.site()));
 }
 
-// [product of the dimensions before `axis`, size of it, product of those after].
+// The product of the sizes before `axis`, the size of `axis`, and the product of the sizes after it.
 std::array<std::int64_t, 3> around(const Shape& shape, int axis) {
   std::array<std::int64_t, 3> sizes = {1, shape[axis], 1};
   for (int i = 0; i < axis; ++i) sizes[0] *= shape[i];
@@ -119,7 +123,7 @@ std::array<std::int64_t, 3> around(const Shape& shape, int axis) {
   return sizes;
 }
 
-// The shape with dimension `axis` replaced by `with`.
+// The shape with dimension `axis` replaced by the dimensions `with`.
 Shape replaced(const Shape& shape, int axis, std::initializer_list<std::int64_t> with) {
   std::vector<std::int64_t> sizes(shape.begin(), shape.end());
   sizes.erase(sizes.begin() + axis);
@@ -127,7 +131,8 @@ Shape replaced(const Shape& shape, int axis, std::initializer_list<std::int64_t>
   return Shape(std::span<const std::int64_t>(sizes));
 }
 
-// An axis of n elements as one of n * repeats: all n again and again, or every element at once.
+// Makes an axis of n * repeats elements of an axis of n: repeats all n elements as a whole, or with `interleave` each element
+// in a row.
 Tensor repeat_axis(const Arg& x, int axis, std::int64_t repeats, bool interleave) {
   const Shape& shape = x.tensor().shape();
   if (repeats == 1) return x.tensor();
@@ -196,7 +201,7 @@ Tensor tile(const Arg& x, const Ints& repeats) {
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(rank - shape.rank), 1);
   sizes.insert(sizes.end(), shape.begin(), shape.end());
   Tensor tiled = reshape(x, Shape(std::span<const std::int64_t>(sizes)));
-  for (int i = repeats.size - 1; i >= 0; --i) {  // from the last: small copies first
+  for (int i = repeats.size - 1; i >= 0; --i) {  // the last dimension first, so that the first copies are small
     check_repeats("tile", x, repeats[i]);
     tiled = repeat_axis(at(tiled, x.site()), rank - repeats.size + i, repeats[i], false);
   }

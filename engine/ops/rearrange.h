@@ -1,4 +1,4 @@
-// Elements in other places: flips, rolls, triangles, pads that repeat what they find, and what authors build from views.
+// Elements in other positions: flips, rolls, triangles, pads that repeat elements, and functions made from views.
 #if !defined(TAPEDECK_ENGINE_OPS_REARRANGE_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_REARRANGE_H
 
@@ -126,49 +126,50 @@ OP(pad_mode_grad,
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call: any dtype, axes may be negative ----
+// ---- what authors call: any dtype; axes may be negative ----
 
 Tensor flip(const Arg& x, const Ints& axes);
-Tensor roll(const Arg& x, const Ints& shifts, const Ints& axes = {});  // no axes: as if x were flat
+Tensor roll(const Arg& x, const Ints& shifts, const Ints& axes = {});  // without axes, x is rolled as if it were flat
 Tensor tril(const Arg& x, std::int64_t diagonal = 0);
 Tensor triu(const Arg& x, std::int64_t diagonal = 0);
 // `mode` is "constant" (with `value`), "reflect", "replicate" or "circular".
 Tensor pad(const Arg& x, const Ints& before, const Ints& after, std::string_view mode, double value = 0);
 
-// The whole tensor side by side repeats[d] times in dimension d; the shorter of shape and repeats is filled up with leading
-// ones.
+// Repeats the whole tensor repeats[d] times along dimension d. If the shape and `repeats` differ in length, the shorter one
+// gets leading ones.
 Tensor tile(const Arg& x, const Ints& repeats);
-// Every element of an axis `repeats` times in a row.
+// Repeats every element of an axis `repeats` times in a row.
 Tensor repeat_interleave(const Arg& x, std::int64_t repeats, std::int64_t axis);
 
-// Parts of an axis, as views: of equal size (the last may be smaller), of the sizes listed, or into about equal chunks.
+// Cuts an axis into parts, which are views: parts of `size` elements (the last may be smaller), parts of the listed sizes, or
+// `chunks` parts of about equal size.
 std::vector<Tensor> split(const Arg& x, std::int64_t size, std::int64_t axis = 0);
 std::vector<Tensor> split(const Arg& x, const std::vector<std::int64_t>& sizes, std::int64_t axis = 0);
 std::vector<Tensor> chunk(const Arg& x, std::int64_t chunks, std::int64_t axis = 0);
-std::vector<Tensor> unbind(const Arg& x, std::int64_t axis = 0);  // slices without the axis
+std::vector<Tensor> unbind(const Arg& x, std::int64_t axis = 0);  // all slices along the axis, without that axis
 Tensor narrow(const Arg& x, std::int64_t axis, std::int64_t start, std::int64_t length);
 Tensor select(const Arg& x, std::int64_t axis, std::int64_t index);  // one slice, without the axis
-// Tensors of one type along a new axis.
+// Joins tensors of one type along a new axis.
 Tensor stack(const std::vector<Tensor>& tensors, std::int64_t axis = 0, Site site = {__builtin_FILE(), __builtin_LINE()});
 
-// Views under another shape or order.
-Tensor squeeze(const Arg& x);                       // without all dimensions of size one
-Tensor squeeze(const Arg& x, std::int64_t axis);    // without this one, if its size is one
-Tensor unsqueeze(const Arg& x, std::int64_t axis);  // a dimension of size one before `axis`
+// Views with another shape or order of dimensions.
+Tensor squeeze(const Arg& x);                       // drops all dimensions of size 1
+Tensor squeeze(const Arg& x, std::int64_t axis);    // drops this dimension if its size is 1
+Tensor unsqueeze(const Arg& x, std::int64_t axis);  // adds a dimension of size 1 before `axis`
 Tensor flatten(const Arg& x, std::int64_t first = 0, std::int64_t last = -1);
-Tensor expand(const Arg& x, const Ints& shape);  // broadcast_to; -1 keeps a size
-Tensor permute(const Arg& x, const Ints& axes);  // transpose
+Tensor expand(const Arg& x, const Ints& shape);  // as broadcast_to; a size of -1 is kept
+Tensor permute(const Arg& x, const Ints& axes);  // as transpose
 Tensor movedim(const Arg& x, std::int64_t from, std::int64_t to);
 Tensor swapaxes(const Arg& x, std::int64_t axis1, std::int64_t axis2);
 std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors, Site site = {__builtin_FILE(), __builtin_LINE()});
-// Coordinates of a grid from its axes; indexing is "ij" or "xy" (the first two dimensions swapped).
+// The coordinates of all points of a grid, from its axes. `indexing` is "ij", or "xy" (the first two dimensions swapped).
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& axes, std::string_view indexing = "ij",
                              Site site = {__builtin_FILE(), __builtin_LINE()});
 
-// [.., c r r, h, w] <-> [.., c, h r, w r].
+// pixel_shuffle: [.., c r r, h, w] -> [.., c, h r, w r] for the factor r. pixel_unshuffle does the opposite.
 Tensor pixel_shuffle(const Arg& x, std::int64_t factor);
 Tensor pixel_unshuffle(const Arg& x, std::int64_t factor);
-// [n, c, ..]: channels dealt out again, one from each group in turn.
+// x is [n,c,...]. The channels get a new order: one channel from each group in turn.
 Tensor channel_shuffle(const Arg& x, std::int64_t groups);
 #endif
 

@@ -1,5 +1,7 @@
-// Inference and gradients of the recurrent cells; second gradients are the derivatives of the formulas in
+// Inference and gradients of the recurrent cells. The gradient ops have gradients too: the derivatives of the formulas in
 // kernels/cpu/elementwise/recurrent.cpp.
+//
+//       lstm:  gates [n,4h] = i f g o      c' = sigmoid(f) c + sigmoid(i) tanh(g)      h' = sigmoid(o) tanh(c')
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -12,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMostResults = 1 << 16;
 
-// Operand `state` is [n,h] and operand `gates` is [n, count h].
+// Checks that operand `state` is [n,h] and operand `gates` is [n, count * h].
 void require_gates(const Infer& f, std::size_t gates, std::size_t state, std::int64_t count) {
   const Type &g = f.inputs[gates], &s = f.inputs[state];
   infer_require_float(f, s);
@@ -73,13 +75,13 @@ void vjp_unstack(Vjp& b) {
   b.dx(0, concat(pieces, 0, b.site()));
 }
 
-// Gate number `index` of gates as wide as `state`.
+// Gate number `index`, as wide as `state`.
 Tensor gate(const Tensor& gates, const Tensor& state, std::int64_t index) {
   return slice(gates, 1, index * state.size(1), (index + 1) * state.size(1));
 }
 
 Tensor one_minus(const Tensor& x) { return sub(1, x); }
-// The slopes of sigmoid and tanh at the results s and t.
+// The derivatives of sigmoid and tanh, from their results s and t.
 Tensor sigmoid_slope(const Tensor& s) { return mul(s, one_minus(s)); }
 Tensor tanh_slope(const Tensor& t) { return one_minus(square(t)); }
 
@@ -99,7 +101,7 @@ void vjp_lstm_cell_grad(Vjp& b) {
   const Tensor i_slope = sigmoid_slope(i), f_slope = sigmoid_slope(f), g_slope = tanh_slope(g), o_slope = sigmoid_slope(o);
   const Tensor t = tanh(add(mul(f, c), mul(i, g))), t_slope = tanh_slope(t);
   const Tensor dcell = add(dnext, mul(dh, mul(o, t_slope)));
-  // How the head meets dcell (u) and, through tanh, the next c (v).
+  // u is the gradient with respect to dcell. v is the gradient with respect to the next c, through t = tanh(next c).
   const Tensor u = add(add(mul(ai, mul(g, i_slope)), mul(af, mul(c, f_slope))), add(mul(ag, mul(i, g_slope)), mul(ac, f)));
   const Tensor v = mul(mul(dh, t_slope), sub(mul(ao, o_slope), mul(mul(o, t), mul(u, 2))));
   const Tensor by_i = add(mul(dcell, add(mul(mul(ai, g), sub(1, mul(i, 2))), mul(ag, g_slope))), mul(v, g));
@@ -127,7 +129,7 @@ void vjp_gru_cell_grad(Vjp& b) {
   const Tensor ar = add(gate(b.dy(0), h, 0), gate(b.dy(1), h, 0)), az = add(gate(b.dy(0), h, 1), gate(b.dy(1), h, 1));
   const Tensor as = gate(b.dy(1), h, 2), ah = b.dy(2), from_n = sub(h, n);
   const Tensor dn = mul(head, mul(one_minus(z), n_slope));
-  // How the head meets dn, and the head's meeting with z.
+  // w is the gradient with respect to dn. through_z is the gradient with respect to the product head (h - n).
   const Tensor w = add(mul(ar, mul(state, r_slope)), add(gate(b.dy(0), h, 2), mul(as, r)));
   const Tensor through_z = mul(az, z_slope);
   const Tensor by_r = mul(dn, add(mul(mul(ar, state), sub(1, mul(r, 2))), as));

@@ -1,4 +1,5 @@
-// One step of recurrent cells, after their matrix products. Gates stand in one tensor, side by side, each of the state's size.
+// One step of a recurrent cell, after its matrix products. All gates are in one tensor, side by side; each has the size of
+// the state.
 #if !defined(TAPEDECK_ENGINE_OPS_RECURRENT_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_RECURRENT_H
 
@@ -79,8 +80,8 @@ OP(unstack,
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// The t results of x [t,...]. Where every slice is read, the gradient is one concatenation (of slices: a sum of t padded
-// tensors).
+// Returns the t slices of x [t,...]. Its gradient is one concatenation. The gradient of t calls of slice() would be a sum of
+// t padded tensors.
 std::vector<Tensor> unstack(const Arg& x);
 
 struct LstmState {
@@ -88,12 +89,12 @@ struct LstmState {
 };
 // gates = x W + b + h U + b', [n,4h] in the order i f g o; c [n,h].
 LstmState lstm_cell(const Arg& gates, const Tensor& c);
-// x = input W + b, s = h U + b', both [n,3h] in the order r z n; h [n,h] -> the next h.
+// x = input W + b and s = h U + b', both [n,3h] in the order r z n. Returns the next h [n,h].
 inline Tensor gru_cell(const Arg& x, const Tensor& s, const Tensor& h) {
   return apply(ops::gru_cell, {&x.tensor(), &s, &h}, nullptr, x.site());
 }
 enum class RnnActivation { tanh, relu };
-// x = input W + b, s = h U + b', both [n,h] -> the next h.
+// x = input W + b and s = h U + b', both [n,h]. Returns the next h [n,h].
 Tensor rnn_cell(const Arg& x, const Tensor& s, RnnActivation activation = RnnActivation::tanh);
 #endif
 

@@ -23,7 +23,7 @@ void infer_reduce(Infer& f) {
   f.outputs.assign(1, out);
 }
 
-// Equal extremes share the gradient evenly.
+// The gradient of max and min. Equal extremes share it evenly.
 void vjp_extreme(Vjp& b) {
   const auto& a = b.attributes<ReduceAttrs>();
   const Shape& shape = b.x(0).shape();

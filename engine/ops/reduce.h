@@ -1,4 +1,4 @@
-// Reductions over listed axes; the accumulation order is a function of the shape alone.
+// Reductions over listed axes. The order of the sums depends on the shape only.
 #if !defined(TAPEDECK_ENGINE_OPS_REDUCE_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_REDUCE_H
 
@@ -85,13 +85,13 @@ OP(argmax, {
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// Axes may be negative; an empty list means all of them.
+// Axes may be negative. An empty list means all axes.
 Tensor sum(const Arg& x, const Ints& axes = {}, bool keepdims = false);
 Tensor mean(const Arg& x, const Ints& axes = {}, bool keepdims = false);
 Tensor max(const Arg& x, const Ints& axes = {}, bool keepdims = false);
 Tensor min(const Arg& x, const Ints& axes = {}, bool keepdims = false);
 Tensor argmax(const Arg& x, std::int64_t axis = -1);
-// dy of a reduction, broadcast back over the reduced axes.
+// Broadcasts the gradient dy of a reduction back over the reduced axes.
 Tensor expand_reduced(const Tensor& dy, const Shape& shape, const ReduceAttrs& attrs);
 #endif
 

@@ -1,3 +1,7 @@
+// Inference and gradients of scans. The gradient of a running sum is a running sum in the other direction; the other
+// gradients are linear recurrences in the other direction:
+//
+//       y = cumsum(x)     dx = cumsum(dy) {reverse=true}
 #include <tapedeck/engine/ops/scan.h>
 
 #include <tapedeck/engine/eager/vjp.h>
@@ -29,7 +33,7 @@ void infer_running_extreme(Infer& f) {
   f.outputs.assign({f.inputs[0], Type{DType::i64, f.inputs[0].shape}});
 }
 
-// Every element replaced by the next one along the axis (`after`) or the one before; 0 where there is none.
+// Replaces every element by the next one along the axis (`after`) or by the one before. If there is none, the result is 0.
 Tensor neighbour(const Tensor& x, std::int64_t axis, bool after) {
   const std::int64_t n = x.size(static_cast<int>(axis));
   if (n == 0) return x;
@@ -41,8 +45,9 @@ Tensor neighbour(const Tensor& x, std::int64_t axis, bool after) {
   return pad(slice(x, static_cast<int>(axis), after ? 1 : 0, after ? n : n - 1), front, behind);
 }
 
-// With e the product before x[i] and q[i] the sum over later results of dy times what lies between: dx = e q, where q is a
-// linear recurrence run backwards. Nothing is divided, so zeros are as good as any number.
+// The gradient of cumprod: dx = e q. e is the product of the elements before x[i]. q[i] sums dy over result i and all later
+// results, each times the product of the elements between; it is a linear recurrence in the other direction. Nothing is
+// divided, so zeros in x do no harm.
 void vjp_cumprod(Vjp& b) {
   const auto& a = b.attributes<ScanAttrs>();
   const Tensor& x = b.x(0);
@@ -52,8 +57,8 @@ void vjp_cumprod(Vjp& b) {
   b.dx(0, mul(before, linear_scan(neighbour(x, a.axis, after), dy, a.axis, !a.reverse)));
 }
 
-// dx[i] = exp(x[i] - y[i]) s[i], s[i] = dy[i] + exp(y[i] - y[i+1]) s[i+1]: y only grows, so no exponential exceeds 1. The
-// lowest finite number stands in for -inf, whose distance from itself would be NaN.
+// The gradient of logcumsumexp: dx[i] = exp(x[i] - y[i]) s[i] with s[i] = dy[i] + exp(y[i] - y[i+1]) s[i+1]. y never falls,
+// so no exponential is above 1. The lowest finite number replaces -inf, because -inf minus -inf is NaN.
 void vjp_logcumsumexp(Vjp& b) {
   const auto& a = b.attributes<LinearScanAttrs>();
   const Tensor y = maximum(b.y(), b.y().dtype() == DType::f16 ? -65504.0 : -3e38);

@@ -1,4 +1,4 @@
-// Scans: running sums, products and extremes along an axis. A linear recurrence closes them under differentiation.
+// Scans: running sums, products and extremes along an axis. The gradient of a scan is a scan or a linear recurrence.
 #if !defined(TAPEDECK_ENGINE_OPS_SCAN_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_SCAN_H
 
@@ -119,16 +119,16 @@ OP(cummin,
 // ---- what authors call ----
 
 struct ScanOptions {
-  bool exclusive = false;  // without the element itself: starts with 0 (or 1)
-  bool reverse = false;    // from the end
+  bool exclusive = false;  // result i leaves out element i, and result 0 is 0 (or 1)
+  bool reverse = false;    // starts at the end of the axis
 };
-// Of x's shape and dtype (bools are counted in i64). The axis may be negative.
+// Results have the shape and dtype of x (bools are counted in i64). The axis may be negative.
 Tensor cumsum(const Arg& x, std::int64_t axis = -1, ScanOptions options = {});
 Tensor cumprod(const Arg& x, std::int64_t axis = -1, ScanOptions options = {});
 Tensor logcumsumexp(const Arg& x, std::int64_t axis = -1, bool reverse = false);
-// y[i] = b[i] + a[i] y[i-1]; a and b have one type.
+// y[i] = b[i] + a[i] y[i-1]. a and b have one type.
 Tensor linear_scan(const Arg& a, const Arg& b, std::int64_t axis = -1, bool reverse = false);
-// Values and i64 indices.
+// Return the values and their i64 indices.
 std::pair<Tensor, Tensor> cummax(const Arg& x, std::int64_t axis = -1);
 std::pair<Tensor, Tensor> cummin(const Arg& x, std::int64_t axis = -1);
 #endif

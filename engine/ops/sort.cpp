@@ -1,3 +1,5 @@
+// Inference, cost and gradients of sorting. The gradient of a sort moves each element of dy back to the position that the
+// saved index names; no operand is kept.
 #include <tapedeck/engine/ops/sort.h>
 
 #include <tapedeck/engine/eager/vjp.h>
@@ -14,7 +16,7 @@
 namespace tapedeck {
 namespace {
 
-// The kernels number the elements of a line in 32 bits.
+// The kernels number the elements of a line with 32 bits.
 void require_line(const Infer& f, std::int64_t axis) {
   infer_require_axis(f, axis);
   if (f.inputs[0].shape[static_cast<int>(axis)] > 0x7fffffff)
@@ -46,7 +48,7 @@ void infer_searchsorted(Infer& f) {
   f.outputs.assign(1, Type{DType::i64, values.shape});
 }
 
-// kernels/cpu/reduction/sort.cpp: at most so many lines are sorted at a time, each between two buffers of items.
+// kernels/cpu/reduction/sort.cpp sorts at most this many lines at a time. Each line has two buffers of items.
 constexpr std::int64_t kSlots = 16;
 
 std::int64_t slot_bytes(const Type& x, std::int64_t axis, std::int64_t items) {
@@ -65,7 +67,7 @@ std::int64_t topk_workspace(std::span<const Type> inputs, std::span<const Type>,
   return slot_bytes(inputs[0], a.axis, std::min(inputs[0].shape[static_cast<int>(a.axis)], 2 * a.k + 64));
 }
 
-// About what a comparison of a sort costs on the nominal core.
+// The cost of one comparison of a sort on the nominal core, in flops.
 constexpr double kFlopsPerComparison = 150;
 
 template <class Attrs>

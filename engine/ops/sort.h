@@ -1,4 +1,5 @@
-// Sorting along an axis. NaN counts as the largest number; equal elements stay in order. Gradients read the saved indices only.
+// Sorting along an axis. NaN counts as the largest number. Equal elements keep their order. Gradients read only the saved
+// indices.
 #if !defined(TAPEDECK_ENGINE_OPS_SORT_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_SORT_H
 
@@ -87,13 +88,13 @@ OP(searchsorted, {
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// Values and i64 indices.
+// sort and topk return the values and their i64 indices.
 std::pair<Tensor, Tensor> sort(const Arg& x, std::int64_t axis = -1, bool descending = false);
 std::pair<Tensor, Tensor> topk(const Arg& x, std::int64_t k, std::int64_t axis = -1, bool largest = true, bool sorted = true);
 Tensor argsort(const Arg& x, std::int64_t axis = -1, bool descending = false);
-// The k-th smallest element along the axis (k from 1) and its index; the axis is dropped unless kept.
+// The k-th smallest element along the axis (k counts from 1) and its index. The axis is dropped unless keepdims.
 std::pair<Tensor, Tensor> kthvalue(const Arg& x, std::int64_t k, std::int64_t axis = -1, bool keepdims = false);
-// Where values would go in rows that are sorted: before equal elements, or behind them.
+// The positions at which the values would be inserted into sorted rows: before equal elements, or after them if `right`.
 Tensor searchsorted(const Arg& sorted, const Arg& values, bool right = false);
 #endif
 

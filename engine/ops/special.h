@@ -1,4 +1,4 @@
-// Constants and placeholders.
+// Constants, and placeholders for computations that a graph cannot hold.
 #if !defined(TAPEDECK_ENGINE_OPS_SPECIAL_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_SPECIAL_H
 

@@ -1,3 +1,5 @@
+// Inference and gradients of products, variances, norms and counts over axes. Some plain formulas would divide by zero or
+// subtract infinities: std of equal elements, prod with zeros, logsumexp of -inf. Their gradients use a safe form.
 #include <tapedeck/engine/ops/statistics.h>
 
 #include <tapedeck/engine/eager/vjp.h>
@@ -48,7 +50,7 @@ void infer_argmin(Infer& f) {
 
 // ---- gradients ----
 
-// With the reduced dimensions as ones, ready to broadcast against operand 0.
+// Reshapes a reduced tensor so that it broadcasts to operand 0: the reduced dimensions get size 1.
 Tensor spread(const Tensor& t, const Shape& shape, const Ints& axes) {
   Shape kept = shape;
   for (std::int64_t axis : axes) kept.sizes[axis] = 1;
@@ -56,7 +58,7 @@ Tensor spread(const Tensor& t, const Shape& shape, const Ints& axes) {
 }
 Tensor spread(const Vjp& b, const Tensor& t) { return spread(t, b.x(0).shape(), b.attributes<VarAttrs>().axes); }
 
-// dy / y, or 0 where y is 0.
+// dy / y, and 0 where y is 0.
 Tensor unless_zero(const Tensor& y, const Tensor& dy) {
   const Tensor zero = equal(y, 0);
   return where(zero, 0, div(dy, where(zero, 1, y)));
@@ -69,7 +71,8 @@ double divisor(const Vjp& b) {
   return std::max(count - b.attributes<VarAttrs>().correction, 0.0);
 }
 
-// The product of all the others, also where there are zeros: what lies before times what lies behind.
+// The gradient of prod: for each element the product of all others, computed as the product of the elements before it times
+// the product of the elements after it. So it is right for zeros too.
 void vjp_prod(Vjp& b) {
   const Ints& axes = b.attributes<ReduceAttrs>().axes;
   const Shape& shape = b.x(0).shape();
@@ -95,7 +98,7 @@ void vjp_prod(Vjp& b) {
   b.dx(0, mul(transpose(reshape(others, moved), inverse), spread(b.dy(), shape, axes)));
 }
 
-// The lowest finite number stands in for -inf, whose distance from itself would be NaN.
+// The gradient of logsumexp. The lowest finite number replaces -inf, because -inf minus -inf is NaN.
 void vjp_logsumexp(Vjp& b) {
   const Ints& axes = b.attributes<ReduceAttrs>().axes;
   const Shape& shape = b.x(0).shape();
@@ -103,13 +106,13 @@ void vjp_logsumexp(Vjp& b) {
   b.dx(0, mul(exp(sub(b.x(0), spread(maximum(b.y(), lowest), shape, axes))), spread(b.dy(), shape, axes)));
 }
 
-// Equal extremes share the gradient evenly.
+// The gradient of the norms for p = inf and p = -inf. Equal extremes share it evenly.
 Tensor extreme_share(const Tensor& x, const Tensor& y, const Ints& axes) {
   const Tensor hit = cast(equal(abs(x), y), x.dtype());
   return mul(sign(x), div(hit, sum(hit, axes, true)));
 }
 
-// sign(x) |x|^(p-1), or 0 where x is 0.
+// sign(x) |x|^(p-1), and 0 where x is 0.
 Tensor signed_power(const Tensor& x, double p) {
   const Tensor size = abs(x), zero = equal(size, 0);
   return mul(sign(x), where(zero, 0, pow(where(zero, 1, size), p - 1)));

@@ -1,4 +1,4 @@
-// Statistics over listed axes: products, variances, norms and counts. The accumulation order is a function of the shape alone.
+// Statistics over listed axes: products, variances, norms and counts. The order of the sums depends on the shape only.
 #if !defined(TAPEDECK_ENGINE_OPS_STATISTICS_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_STATISTICS_H
 
@@ -140,7 +140,8 @@ OP(argmin, {
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- what authors call ----
 
-// Axes may be negative; an empty list means all of them. any, all: bool; count_nonzero: i64; the others keep the dtype.
+// Axes may be negative. An empty list means all axes. any and all return bool, and count_nonzero returns i64. The others keep
+// the dtype.
 Tensor prod(const Arg& x, const Ints& axes = {}, bool keepdims = false);
 Tensor any(const Arg& x, const Ints& axes = {}, bool keepdims = false);
 Tensor all(const Arg& x, const Ints& axes = {}, bool keepdims = false);

@@ -17,7 +17,7 @@ void require_pair(const Infer& f, const Ints& list, const char* name, std::int64
     if (v < least || v > kLargest) f.fail(fmt::format("{} cannot be {}", name, v));
 }
 
-// Number of windows on an image of h x w.
+// The number of windows on an image of h x w.
 template <class Attrs>
 std::int64_t count_windows(const Infer& f, const Attrs& a, std::int64_t h, std::int64_t w) {
   require_pair(f, a.window, "window", 1);

@@ -1,4 +1,4 @@
-// Windows of images as columns, and columns added back up to images.
+// unfold makes columns of the windows of images. fold adds such columns back into images.
 #if !defined(TAPEDECK_ENGINE_OPS_UNFOLD_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_UNFOLD_H
 
@@ -44,7 +44,7 @@ OP(fold, {
          })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call: {height, width} each ----
+// ---- what authors call: lists of attributes are {height, width} ----
 
 Tensor unfold(const Arg& x, const UnfoldAttrs& attrs);
 Tensor fold(const Arg& columns, const FoldAttrs& attrs);
