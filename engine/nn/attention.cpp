@@ -14,7 +14,7 @@ std::int64_t checked_heads(std::int64_t size, std::int64_t heads) {
   return heads;
 }
 
-// Heads and rows of t [b,n,size]: [b,heads,n,size/heads].
+// t [b,n,size] cut into heads: [b,heads,n,size/heads].
 Tensor in_heads(const Tensor& t, std::int64_t heads) {
   return transpose(reshape(t, {t.size(0), t.size(1), heads, t.size(2) / heads}), {0, 2, 1, 3});
 }
@@ -38,7 +38,7 @@ MultiheadAttention::MultiheadAttention(Module& parent, const std::string& name, 
       heads(checked_heads(size, head_count)),
       options(o) {}
 
-// `count` of the three projections from number `first` on: [b,n,count size].
+// Computes `count` of the three projections (queries, keys, values), from number `first` on: [b,n,count size].
 Tensor MultiheadAttention::projected(const Tensor& x, std::int64_t first, std::int64_t count) const {
   const std::int64_t size = in_weight.size(0);
   const bool all = count == 3;

@@ -12,14 +12,14 @@ struct MultiheadOptions {
   bool bias = true;
 };
 
-// x [b,t,size] -> [b,t,size]. Queries, keys and values come from one product with in_weight [size, 3 size], each cut into
-// heads.
+// x [b,t,size] -> [b,t,size]. One product with in_weight [size, 3 size] makes the queries, keys and values. Each of them is
+// cut into heads.
 struct MultiheadAttention : Module {
   MultiheadAttention(Module& parent, const std::string& name, std::int64_t size, std::int64_t heads,
                      MultiheadOptions options = {});
-  // The mask broadcasts to [b,heads,t,s]: bool (true: visible) or float, added to the scores.
+  // The mask broadcasts to [b,heads,t,s]. It is bool (true: visible) or float (added to the scores).
   Tensor operator()(const Arg& x, const Tensor& mask = {});
-  // Queries from x [b,t,size], keys and values from memory [b,s,size].
+  // The queries come from x [b,t,size], and the keys and values from memory [b,s,size].
   Tensor operator()(const Arg& x, const Tensor& memory, const Tensor& mask);
   Tensor in_weight, in_bias, out_weight, out_bias;
   std::int64_t heads;
@@ -34,13 +34,13 @@ using Activation = Tensor (*)(const Arg&);
 
 struct TransformerOptions {
   std::int64_t heads = 8;
-  std::int64_t hidden = 0;  // of the perceptron; 0: four times the size
+  std::int64_t hidden = 0;  // width of the perceptron; 0: four times the size
   bool causal = false;
-  double dropout = 0;  // of each branch's result
+  double dropout = 0;  // probability, for the result of each branch
   Activation activation = &relu;
 };
 
-// x + attention(norm1(x)), then + perceptron(norm2(x)); x [b,t,size].
+// a = x + attention(norm1(x)); the result is a + perceptron(norm2(a)). x is [b,t,size].
 struct TransformerBlock : Module {
   TransformerBlock(Module& parent, const std::string& name, std::int64_t size, TransformerOptions options = {});
   Tensor operator()(const Arg& x, const Tensor& mask = {});

@@ -1,3 +1,5 @@
+// Convolution layers: checks options, makes parameters, and calls the op. A transposed layer checks its options as a
+// convolution and then swaps the channel dimensions of the weights.
 #include <tapedeck/engine/nn/conv.h>
 
 #include <fmt/format.h>
@@ -17,7 +19,8 @@ ConvTransposeOptions as_call(const ConvTransposeLayerOptions& o) {
   return {o.stride, o.padding, o.output_padding, o.dilation, o.groups};
 }
 
-// Of a transposed layer: an output sums, on average, the inputs of one stride's share of the kernel.
+// The parameters of a transposed layer. The kernel is larger than the stride by some factor in each dimension. An output
+// sums, on average, this factor of the inputs.
 ConvParameters transposed_parameters(const char* layer, int dims, std::int64_t in, std::int64_t out,
                                      const ConvTransposeLayerOptions& o) {
   ConvParameters p = conv_parameters(layer, dims, in, out, as_conv(o));
@@ -28,7 +31,7 @@ ConvParameters transposed_parameters(const char* layer, int dims, std::int64_t i
   return p;
 }
 
-// Weight and bias for a layer of any of these kinds; `make` registers one by name.
+// Makes the weight and the bias of a layer. `make` registers one parameter by name.
 template <class Layer, class Make>
 void make_parameters(Layer& layer, const ConvParameters& p, bool bias, Make&& make) {
   layer.weight = make("weight", initial_uniform(layer, "weight", p.weight, p.fan_in, std::sqrt(6.0)));

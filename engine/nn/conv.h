@@ -1,21 +1,22 @@
-// Convolution layers of one and three dimensions, and transposed ones; Conv2d is in layers.h.
+// Convolution layers of one and three dimensions, and transposed convolutions. Conv2d is in layers.h.
 #pragma once
 
 #include <tapedeck/engine/nn/layers.h>
 
 namespace tapedeck TAPEDECK_API {
 
-// Sizes of a layer's parameters: weights [first, second / groups, kernel...], bias [out, 1...], and how many inputs an output
-// sums.
+// The shapes of a layer's parameters: weights [first, second / groups, kernel...] and bias [out, 1...]. `fan_in` is the
+// number of inputs that one output sums.
 struct ConvParameters {
   Shape weight, bias;
   std::int64_t fan_in = 1;
 };
 
-// UsageError naming the layer if channels, groups or kernel are not positive, or do not divide.
+// Throws UsageError if channels, groups or kernel are not positive, or if the groups do not divide the channels. The message
+// names the layer.
 ConvParameters conv_parameters(const char* layer, int dims, std::int64_t in, std::int64_t out, const ConvOptions& options);
 
-// As Conv2d, of [n,in,w] and [n,in,d,h,w].
+// As Conv2d, but x is [n,in,w] for Conv1d and [n,in,d,h,w] for Conv3d.
 struct Conv1d : Module {
   Conv1d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvOptions& options = {});
   Tensor operator()(const Arg& x);
@@ -29,7 +30,7 @@ struct Conv3d : Module {
   ConvAttrs attrs;
 };
 
-// `output_padding` adds rows at the end of every dimension, less than the stride.
+// `output_padding` is the number of rows added at the end of each dimension. It must be less than the stride.
 struct ConvTransposeLayerOptions {
   Ints kernel = {2};
   Ints stride = {2};
@@ -40,7 +41,7 @@ struct ConvTransposeLayerOptions {
   bool bias = true;
 };
 
-// Transposed convolutions, weights [in,out/groups,kernel]; as they stand they double every spatial size.
+// Transposed convolutions with weights [in,out/groups,kernel]. With the default options they double every spatial size.
 struct ConvTranspose1d : Module {
   ConvTranspose1d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out,
                   const ConvTransposeLayerOptions& options = {});

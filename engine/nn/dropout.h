@@ -1,4 +1,4 @@
-// Layers that drop while training, and pass everything on otherwise.
+// Layers that drop elements while training. In evaluation they return x unchanged.
 #pragma once
 
 #include <tapedeck/engine/nn/module.h>
@@ -13,7 +13,7 @@ struct Dropout2d : Module {
   double p;
 };
 
-// For nets of selu: keeps mean and deviation.
+// Dropout for networks with selu: it keeps the mean and the deviation.
 struct AlphaDropout : Module {
   AlphaDropout(Module& parent, const std::string& name, double p);
   Tensor operator()(const Arg& x);

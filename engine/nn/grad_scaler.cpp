@@ -6,7 +6,7 @@
 namespace tapedeck {
 namespace {
 
-// Multiplied in f32 at least: the inverse of a scale is too small for f16.
+// Multiplies in f32 at least, because the inverse of a scale is too small for f16.
 Tensor times(const Tensor& g, const Tensor& factor) {
   const bool half = g.dtype() == DType::f16 || g.dtype() == DType::bf16;
   return cast(mul(half ? cast(g, DType::f32) : g, factor), g.dtype());

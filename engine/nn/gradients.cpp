@@ -6,7 +6,7 @@
 namespace tapedeck {
 namespace {
 
-// Recorded as what happens between backward and update, without a history.
+// As long as a Between lives, nodes are recorded in the update phase and without gradient history.
 struct Between {
   NoGrad no_grad;
   Scoped<Phase> phase{thread_state().phase, Phase::update};

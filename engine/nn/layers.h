@@ -1,4 +1,4 @@
-// Layers: thin holders of named parameters.
+// Layers: linear, two-dimensional convolution, and dropout. A layer holds named parameters and calls a few ops.
 #pragma once
 
 #include <tapedeck/engine/nn/module.h>
@@ -6,7 +6,7 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// y = x W + b, x: [..., in], W: [in, out]. Initialised uniform in +-1/sqrt(in).
+// y = x W + b with x [..., in] and W [in, out]. The first values are uniform in +-1/sqrt(in).
 struct Linear : Module {
   Linear(Module& parent, const std::string& name, std::int64_t in, std::int64_t out);
   Tensor operator()(const Arg& x);
@@ -23,15 +23,16 @@ struct ConvOptions {
   bool bias = true;
 };
 
-// Convolution of [n,in,h,w] with weights [out,in/groups,kh,kw], and bias; `padding` on every side. Weights are drawn for relu:
-// uniform in +-sqrt(6/fan_in) (He et al., 2015), so that deep stacks keep their scale.
+// Convolution of [n,in,h,w] with weights [out,in/groups,kh,kw] and a bias. `padding` rows are added on every side. The first
+// weights are drawn for relu, uniform in +-sqrt(6/fan_in) (He et al., 2015), so that deep networks keep the scale of their
+// values.
 struct Conv2d : Module {
   Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t kernel,
          std::int64_t padding = 0, std::int64_t stride = 1);
   Conv2d(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, const ConvOptions& options);
   Tensor operator()(const Arg& x);
   Tensor weight;
-  Tensor bias;  // [out,1,1]; undefined without one
+  Tensor bias;  // [out,1,1]; undefined if there is no bias
   ConvAttrs attrs;
 };
 

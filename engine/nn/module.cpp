@@ -24,7 +24,8 @@ std::vector<Tensor> Module::parameters() const {
 
 namespace {
 
-// The modules that do not train, each mixed into one number: the order in which they were switched does not matter.
+// The exclusive or of one number for each module that does not train. So the order in which modules were switched does not
+// matter.
 std::atomic<std::uint64_t> resting{0};
 
 std::uint64_t mixed(const Module* m) {

@@ -17,13 +17,14 @@ class Module {
   Module(const Module&) = delete;
   virtual ~Module();
 
-  // All parameters below this module, in registration order, named "fc1.weight". The tensors are the module's own handles.
+  // All parameters of this module and its children, in the order of registration, with names such as "fc1.weight". The
+  // tensors are the module's own handles.
   std::vector<Tensor> parameters() const;
-  // State that is no parameter (running statistics), likewise, named "bn1.running_mean".
+  // All state that is not a parameter (running statistics), in the same order, with names such as "bn1.running_mean".
   std::vector<Tensor> buffers() const;
   const std::string& path() const { return path_; }
   bool training() const { return training_; }
-  void train(bool on = true);  // dropout and its like act only while training
+  void train(bool on = true);  // dropout and batch norm behave differently while training
   Module& operator[](const std::string& child);
 
  protected:
@@ -38,12 +39,12 @@ class Module {
   bool training_ = true;
 };
 
-// A number that says which modules of the process are training: equal again once all are as they were. Replays compare it with
-// what it was when they were recorded. Thread safe. O(1).
+// A number that tells which modules of the process are training. If all modules have the same modes again, the number is the
+// same again. A replay compares it with the number at its recording. Thread safe. O(1).
 std::uint64_t training_modes();
 
-// While one lives, what is recorded bears the module's whole path (modules know their names, the caller's scope does not
-// matter) and the site of the user's call of the module.
+// As long as a ModuleScope lives, recorded nodes get the full path of the module and the site of the user's call of the
+// module. The path does not depend on the scope of the caller.
 class ModuleScope {
  public:
   ModuleScope(const Module& m, Site site);
@@ -55,7 +56,8 @@ class ModuleScope {
   Site site_before_;
 };
 
-// Initial values of parameter `name` of module m: uniform in +-gain/sqrt(fan_in), drawn from the stream "m.path.name".
+// First values for parameter `name` of module m: uniform in +-gain/sqrt(fan_in), or normal with this deviation. They are
+// drawn from the stream "m.path.name".
 Tensor initial_uniform(const Module& m, const std::string& name, const Shape& shape, std::int64_t fan_in, double gain = 1.0);
 Tensor initial_normal(const Module& m, const std::string& name, const Shape& shape, double deviation);
 

@@ -1,4 +1,4 @@
-// Modules, layers, optimizers and their tools.
+// All of engine/nn: modules, layers, optimizers and their tools.
 #pragma once
 
 #include <tapedeck/engine/eager/tape.h>

@@ -1,4 +1,4 @@
-// Normalising layers.
+// Normalization layers.
 #pragma once
 
 #include <tapedeck/engine/nn/module.h>
@@ -8,12 +8,12 @@ namespace tapedeck TAPEDECK_API {
 
 struct BatchNormOptions {
   double eps = 1e-5;
-  double momentum = 0.1;  // of the running statistics
-  bool affine = true;     // weight and bias
+  double momentum = 0.1;  // the weight of the new batch in the running statistics
+  bool affine = true;     // has weight and bias
 };
 
-// While training, x [n,c,...] is normalised by its own statistics, and the running ones move towards them (the variance
-// unbiased); otherwise by the running ones.
+// While training, x [n,c,...] is normalized by its own statistics, and the running statistics move towards them (with the
+// unbiased variance). In evaluation, x is normalized by the running statistics.
 struct BatchNorm : Module {
   BatchNorm(Module& parent, const std::string& name, std::int64_t channels, BatchNormOptions options = {});
   Tensor operator()(const Arg& x);
@@ -36,7 +36,7 @@ struct BatchNorm3d : BatchNorm {  // [n,c,d,h,w]
   Tensor operator()(const Arg& x) { return normalised(x, 5, 5); }
 };
 
-// Over the last dimensions, whose sizes are `sizes`.
+// Normalizes over the last dimensions, which must have the sizes `sizes`.
 struct LayerNorm : Module {
   LayerNorm(Module& parent, const std::string& name, const Shape& sizes, double eps = 1e-5);
   LayerNorm(Module& parent, const std::string& name, std::int64_t size, double eps = 1e-5)
@@ -53,7 +53,7 @@ struct RmsNorm : Module {
   double eps;
 };
 
-// x [n,c,...]; as many groups as channels: instance normalisation.
+// x is [n,c,...]. With as many groups as channels this is instance normalization.
 struct GroupNorm : Module {
   GroupNorm(Module& parent, const std::string& name, std::int64_t groups, std::int64_t channels, double eps = 1e-5);
   Tensor operator()(const Arg& x);

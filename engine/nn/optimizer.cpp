@@ -1,3 +1,7 @@
+// Optimizers: groups of parameters with a learning rate each, moments and step counters as named state, and one call of an op
+// for each parameter and step.
+//
+//       AdamW, parameter fc1.weight:    adamw(fc1.weight, gradient, fc1.weight.m, fc1.weight.v, adamw.steps, lr)  in place
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/nn/optimizer.h>
@@ -20,7 +24,7 @@ void Optimizer::add_group(std::vector<Tensor> parameters, double lr) {
     moments_.emplace_back();
   }
   lrs_.push_back(scalar(lr));
-  lrs_.back().name(group == 0 ? "lr" : fmt::format("lr.{}", group)).role(Role::input);  // a capture takes it as an input
+  lrs_.back().name(group == 0 ? "lr" : fmt::format("lr.{}", group)).role(Role::input);  // a capture takes the rate as an input
 }
 
 // ---- learning rates ----
@@ -35,7 +39,7 @@ void Optimizer::set_lr(double rate, std::size_t group) {
   if (own.abstract()) {
     lrs_[group] = scalar(rate);
     lrs_[group].name("lr").role(Role::input);
-  } else {  // the same tensor: a captured step that reads it sees the new rate
+  } else {  // the same tensor, so a captured step that reads it sees the new rate
     *static_cast<float*>(own.mutable_data()) = static_cast<float>(rate);
   }
 }
@@ -59,7 +63,7 @@ void Optimizer::set_lr(const Tensor& rate) {
 
 namespace {
 
-// Zeros like a parameter, named "fc1.weight.m".
+// Zeros with the type of a parameter. The name is, for example, "fc1.weight.m".
 Tensor moment_of(const Tensor& parameter, const char* suffix) {
   Tensor m;
   if (parameter.abstract()) {
@@ -135,7 +139,7 @@ void Optimizer::zero_grad() {
   for (Tensor& p : parameters_) p.set_grad(Tensor());
 }
 
-// ---- each optimizer: which moments it keeps, and the op it runs ----
+// ---- for each optimizer: its moments, and the op that it runs ----
 
 Sgd::Sgd(std::vector<Group> groups) : GroupedOptimizer(std::move(groups)) {
   bool dampens = false;

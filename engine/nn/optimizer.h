@@ -1,4 +1,4 @@
-// Optimizers: state beside the parameters, updated in place.
+// Optimizers. Their state stands beside the parameters, and both are updated in place.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>
@@ -9,26 +9,27 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// Learning rates are 0-d tensors, one for each group of parameters, so that a captured step takes them as inputs. step()
-// updates every parameter that has a gradient in place, advances the random step, and is recorded as update phase.
+// The base of all optimizers. Learning rates are 0-d tensors, one for each group of parameters, so that a captured step has
+// them as inputs. step() updates every parameter that has a gradient, in place, and advances the random step. Its nodes are
+// recorded in the update phase.
 class Optimizer {
  public:
-  explicit Optimizer(std::vector<Tensor> parameters, double lr);  // one group
+  explicit Optimizer(std::vector<Tensor> parameters, double lr);  // makes one group
   virtual ~Optimizer() = default;
   void step(Site site = {__builtin_FILE(), __builtin_LINE()});
-  // The same, but nothing except the random step changes where `when` (bool[]) does not hold. No host reads it: works in a
-  // capture.
+  // Does the same as step(), but if `when` (a bool[]) is false, only the random step changes. `when` is not read on the host,
+  // so this works in a capture.
   void step_if(const Tensor& when, Site site = {__builtin_FILE(), __builtin_LINE()});
   void zero_grad();  // drops the gradients
   const Tensor& lr(std::size_t group = 0) const;
-  void set_lr(double lr);         // of all groups
-  void set_lr(const Tensor& lr);  // 0-d f32, e.g. an input of a capture
+  void set_lr(double lr);         // sets the rate of all groups
+  void set_lr(const Tensor& lr);  // 0-d f32, for example an input of a capture
   void set_lr(double lr, std::size_t group);
   void set_lr(const Tensor& lr, std::size_t group);
   std::size_t groups() const { return lrs_.size(); }
-  const std::vector<Tensor>& parameters() const { return parameters_; }  // of all groups, in order
-  // Everything to save and restore beside the parameters: moments ("fc1.weight.m"), parameter by parameter, and the step
-  // counter.
+  const std::vector<Tensor>& parameters() const { return parameters_; }  // the parameters of all groups, in order
+  // All state to save and restore beside the parameters: the moments ("fc1.weight.m"), parameter by parameter, and then the
+  // step counter.
   std::vector<Tensor> state() const;
 
  protected:
@@ -38,23 +39,24 @@ class Optimizer {
 
   void add_group(std::vector<Tensor> parameters, double lr);
   std::size_t group_of(std::size_t index) const { return groups_[index]; }
-  const Tensor& moment(std::size_t index, const char* suffix);  // adds zeros like the parameter to its state
-  void count_steps(const char* name);                           // adds an i64[] counter, advanced before every update
-  // Runs an op on parameter, gradient, the parameter's moments, the counter if the op counts, and the learning rate, in place.
+  const Tensor& moment(std::size_t index, const char* suffix);  // adds zeros like the parameter to the parameter's moments
+  void count_steps(const char* name);  // makes an i64[] counter, which step() advances before the updates
+  // Runs an op in place. Its operands are the parameter, its gradient, its moments, the counter if `counted`, and the
+  // learning rate.
   void run(const Op& op, std::size_t index, const Tensor& grad, const void* attrs, bool counted, Site site);
 
   std::vector<Tensor> parameters_;
-  std::vector<std::vector<Tensor>> moments_;  // by parameter, in the order of the op's operands
-  Tensor count_;                              // i64[]: steps taken; undefined if nobody counts
+  std::vector<std::vector<Tensor>> moments_;  // for each parameter, in the order of the op's operands
+  Tensor count_;                              // i64[]: the number of steps; undefined if the optimizer does not count
 
  private:
   void advance_count(Site site);
-  std::vector<std::size_t> groups_;  // by parameter
-  std::vector<Tensor> lrs_;          // by group
-  Tensor when_;                      // of the running step; undefined: always
+  std::vector<std::size_t> groups_;  // for each parameter
+  std::vector<Tensor> lrs_;          // for each group
+  Tensor when_;                      // the condition of the running step; undefined: none
 };
 
-// Parameters with options of their own: Sgd({{biases, {.lr = 0.1}}, {weights, {.lr = 0.1, .weight_decay = 1e-4}}}).
+// Parameters with their own options: Sgd({{biases, {.lr = 0.1}}, {weights, {.lr = 0.1, .weight_decay = 1e-4}}}).
 template <class Options>
 struct ParameterGroup {
   std::vector<Tensor> parameters;
@@ -100,7 +102,7 @@ struct SgdOptions {
   double lr = 0.01;
   double momentum = 0;
   double weight_decay = 0;
-  double dampening = 0;   // of every step but the first
+  double dampening = 0;   // of every step except the first
   bool nesterov = false;  // needs momentum and no dampening
 };
 TAPEDECK_OPTIMIZER(Sgd)
@@ -110,7 +112,7 @@ struct AdamOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-  double weight_decay = 0;  // added to the gradient, times the parameter
+  double weight_decay = 0;  // this times the parameter is added to the gradient
   bool amsgrad = false;     // divides by the largest second moment so far
 };
 TAPEDECK_OPTIMIZER(Adam)
@@ -120,7 +122,7 @@ struct AdamWOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-  double weight_decay = 0.01;  // taken from the parameter itself
+  double weight_decay = 0.01;  // shrinks the parameter itself, not through the gradient
   bool amsgrad = false;
 };
 TAPEDECK_OPTIMIZER(AdamW)

@@ -1,3 +1,7 @@
+// Recurrent cells and layers. A layer computes the products with the input for all steps in one matrix product, then runs the
+// steps one after another:
+//
+//       projected = x [t,n,in] W_ih + b      h_t = cell(projected[t], h_{t-1} W_hh)      y = concat(h_0, h_1, ...)
 #include <tapedeck/engine/nn/recurrent.h>
 #include <tapedeck/engine/nn/rows.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -7,7 +11,7 @@
 namespace tapedeck {
 namespace {
 
-// x W + b + b': both biases at once.
+// x W + b + b': adds both biases at once.
 Tensor project_all(const RecurrentWeights& w, const Tensor& x) {
   return add(matmul(x, w.weight_ih), add(w.bias_ih, w.bias_hh));
 }
@@ -30,7 +34,7 @@ void require_input(const Tensor& x, int rank, std::int64_t in, const char* form,
         error_text("recurrent", fmt::format("the operand must be [{}{}], not {}", form, in, to_string(x.type())), site));
 }
 
-// The state given, or zeros [n,hidden].
+// The given state, or zeros [n,hidden] if it is undefined.
 Tensor state_or_zeros(const Tensor& state, const Tensor& x, std::int64_t hidden, Site site) {
   return state.defined() ? state : zeros({x.size(0), hidden}, x.dtype(), site);
 }
@@ -97,7 +101,8 @@ RecurrentLayers::RecurrentLayers(Module& parent, const std::string& name, std::i
                                      fmt::format("_l{}{}", layer, direction ? "_reverse" : "")));
 }
 
-// One layer in one direction: y [t,n,hidden]; `states` goes from the first step's to the last's.
+// Runs one layer in one direction, and returns y [t,n,hidden]. On entry *states holds the states before the first step, and
+// on return those after the last step.
 Tensor RecurrentLayers::run_direction(const RecurrentWeights& w, const Tensor& x, bool reverse, States* states) const {
   const std::vector<Tensor> projected = unstack(rows_like(project(w, as_rows(x)), x));
   std::vector<Tensor> outputs(projected.size());

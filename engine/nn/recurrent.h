@@ -1,4 +1,5 @@
-// Recurrent layers. Gates stand in torch's order (i f g o; r z n), weights as in Linear ([in, gates]), with two bias vectors.
+// Recurrent layers. Gates have PyTorch's order (i f g o for LSTM, r z n for GRU). Weights are [in, gates] as in Linear, and
+// there are two bias vectors.
 #pragma once
 
 #include <tapedeck/engine/nn/module.h>
@@ -12,14 +13,14 @@ struct RecurrentWeights {
   Tensor weight_ih, weight_hh, bias_ih, bias_hh;
 };
 
-// A module that makes such weights: "weight_ih", "weight_hh", "bias_ih", "bias_hh" and a suffix.
+// A module with weights named "weight_ih", "weight_hh", "bias_ih" and "bias_hh", each with a suffix.
 class RecurrentModule : public Module {
  protected:
   using Module::Module;
   RecurrentWeights make_weights(std::int64_t in, std::int64_t hidden, std::int64_t gates, const std::string& suffix = "");
 };
 
-// ---- one step: x [n,in] and the state [n,hidden] -> the next state; an undefined state is zeros ----
+// ---- one step: x [n,in] and the state [n,hidden] -> the next state. An undefined state means zeros ----
 
 struct LstmCell : RecurrentModule {
   LstmCell(Module& parent, const std::string& name, std::int64_t in, std::int64_t hidden);
@@ -39,19 +40,19 @@ struct RnnCell : RecurrentModule {
   RnnActivation activation;
 };
 
-// ---- sequences: x [t,n,in] -> y [t,n,hidden] and the states after the last step [layers,n,hidden] ----
+// ---- sequences: x [t,n,in] -> y [t,n,hidden] and the states after the last step, [layers,n,hidden] ----
 
 struct RecurrentOptions {
-  int layers = 1;              // each takes the outputs of the one before
-  bool bidirectional = false;  // y is [t,n,2 hidden], the states [2 layers,n,hidden], forward before reverse
-  double dropout = 0;          // between layers, while training
+  int layers = 1;              // each layer takes the outputs of the layer before
+  bool bidirectional = false;  // y is [t,n,2 hidden]; states are [2 layers,n,hidden], forward before reverse
+  double dropout = 0;          // applied between layers while training
 };
 
-// What the three share: weights "weight_ih_l0", "weight_ih_l0_reverse", ..., and the walk over layers, directions and steps.
-// The products with the input are made for all steps at once.
+// The base of Lstm, Gru and Rnn: the weights "weight_ih_l0", "weight_ih_l0_reverse", ..., and the loop over layers,
+// directions and steps. The products with the input are computed for all steps at once.
 class RecurrentLayers : public RecurrentModule {
  public:
-  std::vector<RecurrentWeights> weights;  // layer by layer, forward before reverse
+  std::vector<RecurrentWeights> weights;  // layer by layer; in each layer forward before reverse
   RecurrentOptions options;
 
  protected:

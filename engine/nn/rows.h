@@ -1,5 +1,5 @@
-// Products of many rows with one weight. Rows are first laid in one matrix: with leading dimensions left in place, the weight's
-// gradient would be made for each of them apart and then summed.
+// Merges leading dimensions, for products with one weight. Without this, the gradient of the weight would be one product for
+// each leading index, and a sum of these.
 #pragma once
 
 #include <tapedeck/engine/ops/ops.h>
@@ -13,7 +13,7 @@ inline Tensor as_rows(const Tensor& x) {
   return reshape(x, Shape{rows, x.size(-1)});
 }
 
-// rows [n, k] as the rows of `like`: [..., k].
+// rows [n, k] with the leading dimensions of `like`: [..., k].
 inline Tensor rows_like(const Tensor& rows, const Tensor& like) {
   Shape shape = like.shape();
   shape[shape.rank - 1] = rows.size(1);

@@ -1,4 +1,6 @@
-// Every schedule is written once, for doubles and for 0-d f64 tensors alike.
+// Learning rate schedules. Each schedule is written once, as a template: V is double, or a 0-d f64 tensor.
+//
+//       rate_step_decay<V>(step, lr, every, gamma)  =  lr * power(gamma, whole(step / every))
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/schedule.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -11,7 +13,7 @@
 namespace tapedeck::schedule {
 namespace {
 
-// ---- one spelling for both kinds of number ----
+// ---- the same functions for doubles and for tensors ----
 
 double least(double a, double b) { return std::min(a, b); }
 double most(double a, double b) { return std::max(a, b); }
@@ -32,7 +34,7 @@ Tensor whole(const Tensor& x) { return cast(cast(x, DType::i64), DType::f64); }
 Tensor at_least(const Tensor& a, double b) { return cast(greater_equal(a, b), DType::f64); }
 Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b) { return where(not_equal(condition, 0), a, b); }
 
-// ---- the schedules, of steps as V ----
+// ---- the schedules; V is the type of the step ----
 
 template <class V>
 V rate_step_decay(const V& step, double lr, double every, double gamma) {
@@ -46,7 +48,7 @@ V rate_multi_step(const V& step, double lr, const std::vector<std::int64_t>& mil
   return lr * power(gamma, passed);
 }
 
-// From 0 to 1 over `total` steps.
+// The part of `total` steps that is done, from 0 to 1.
 template <class V>
 V progress(const V& step, double total) {
   return most(least(step / total, 1.0), 0.0);
@@ -83,7 +85,7 @@ V rate_one_cycle(const V& step, double lr, double total, double rise, double div
   return choose(at_least(step, peak), down, up);
 }
 
-// ---- how they are called ----
+// ---- the public functions ----
 
 void require(bool holds, const char* name, const char* message) {
   if (!holds) throw UsageError(fmt::format("schedule::{}: {}", name, message));
@@ -107,7 +109,8 @@ double d(std::int64_t n) { return static_cast<double>(n); }
 
 }  // namespace
 
-// `checks` first, then the schedule of `x`, the step as a number of either kind.
+// Defines both forms of a schedule. `checks` runs first. The last argument is the schedule as a function of x, the step as a
+// double or a tensor.
 #define TAPEDECK_SCHEDULE(name, parameters, checks, ...)                                   \
   Tensor name(const Tensor& step, TAPEDECK_UNWRAP parameters) {                            \
     checks;                                                                                \
