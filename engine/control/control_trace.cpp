@@ -129,7 +129,7 @@ ValueId add_constant(Graph& g, const Outside& o) {
   Literal literal;
   literal.type = t.type();
   auto bytes = std::make_shared<std::vector<unsigned char>>(static_cast<std::size_t>(t.bytes()));
-  // The tensor is dense, because the function alone made it.
+  // The tensor is dense, because the function itself made it.
   std::copy_n(static_cast<const unsigned char*>(t.impl()->data()), bytes->size(), bytes->data());
   literal.data = std::shared_ptr<const void>(bytes, bytes->data());
   const ConstantAttrs attrs{{g.add_constant(literal)}};

@@ -15,7 +15,7 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// ops/elementwise.h
+// ---- of ops/elementwise.h ----
 inline Tensor add(const Arg& a, const Arg& b) {
   if (same_dtype(a, b)) return apply(ops::add, {&a.tensor(), &b.tensor()}, nullptr, a.site());
   auto [x, y] = promoted("add", a, b);
@@ -29,10 +29,10 @@ inline Tensor cast(const Arg& x, DType dtype) {
   return apply(ops::cast, {&x.tensor()}, &attrs, x.site());
 }
 
-// ops/special.h
+// ---- of ops/special.h ----
 Tensor full(const Shape& shape, double value, DType dtype, Site site);
 
-// ops/movement.h
+// ---- of ops/movement.h ----
 Tensor alias(const Arg& x);
 Tensor broadcast_to(const Arg& x, const Shape& shape);
 Tensor concat(const std::vector<Tensor>& tensors, std::int64_t axis, Site site);
@@ -41,12 +41,12 @@ Tensor reshape(const Arg& x, const Shape& shape);
 Tensor slice(const Arg& x, const Ints& starts, const Ints& stops, const Ints& steps);
 Tensor stop_gradient(const Arg& x);
 
-// ops/rearrange.h
+// ---- of ops/rearrange.h ----
 Tensor movedim(const Arg& x, std::int64_t from, std::int64_t to);
 Tensor stack(const std::vector<Tensor>& tensors, std::int64_t axis, Site site);
 std::vector<Tensor> unbind(const Arg& x, std::int64_t axis);
 
-// ops/statistics.h
+// ---- of ops/statistics.h ----
 Tensor count_nonzero(const Arg& x, const Ints& axes, bool keepdims);
 
 }  // namespace TAPEDECK_API

@@ -19,7 +19,7 @@
 
 namespace tapedeck {
 
-// What the tape knows about a value, beside its type and name.
+// The tape's data about a value, beside its type and name.
 struct TapeValue {
   detail::Storage* saved = nullptr;  // the bytes kept for backward (one reference), or null
   std::int64_t offset = 0;           // in elements: where the value begins in `saved`
@@ -101,8 +101,8 @@ class Recorder {
   bool nested = false;   // records a region: any floating value may need a gradient outside of it, and leaves are not written
   std::uint64_t serial;  // unique in the process; a tensor names its tape by this number
   Graph graph;
-  std::vector<TapeValue> info;  // by value
-  std::vector<NodeInfo> notes;  // by node
+  std::vector<TapeValue> info;  // for each value
+  std::vector<NodeInfo> notes;  // for each node
   std::vector<Outside> outside;
   std::vector<std::int64_t> strides;
   std::vector<CheckpointRegion> regions;

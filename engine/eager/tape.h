@@ -87,7 +87,7 @@ Tensor checkpoint(const std::function<Tensor()>& fn);
 // ---- randomness: Philox, keyed by the seed, the step and the path of the op that draws ----
 void manual_seed(std::uint64_t seed);                              // sets the seed of this thread; the step restarts at zero
 void next_step(Site site = {__builtin_FILE(), __builtin_LINE()});  // called by optimizers: the next step draws other bits
-const Tensor& rng_state();                                         // i64[2]: seed, step
+const Tensor& rng_state();                                         // the random state, i64[2]: seed, step
 
 struct TapeStats {
   std::int64_t nodes = 0;        // recorded and not dropped

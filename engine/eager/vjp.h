@@ -37,7 +37,7 @@ class Vjp {
   Tensor take(int i);
 
   // The members below are set by the walk.
-  std::vector<Tensor> so_far;  // by operand: the gradient so far; undefined if it cannot be taken
+  std::vector<Tensor> so_far;  // for each operand: the gradient so far; undefined if it cannot be taken
   std::vector<bool> taken;
   struct Window {
     int operand = 0;

@@ -82,7 +82,8 @@ bool BackwardWalk::has_gradient(const Node& node) const {
   return false;
 }
 
-// Whether the tape shows that the gradients of all results are zeros by construction. Then no gradient needs to pass the node.
+// Whether the gradients of all results of the node are known to be zeros (made by `full` with value 0). Then the node needs no
+// gradient.
 bool BackwardWalk::has_only_zeros(const Node& at) const {
   if (!forward_parts_) return false;
   for (std::int32_t k = 0; k < at.n_outputs; ++k) {
@@ -165,8 +166,8 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
     bool available = true;
     for (ValueId v : tape_.graph.inputs(at)) {
       auto it = recomputed_.find(v);
-      // The region itself may have overwritten a value (running statistics). It is an error only if backward reads a value made
-      // of it.
+      // The region itself may have overwritten this operand (running statistics). That is an error only if backward reads a
+      // value that is computed from the operand.
       const auto overwritten = info(v).saved && info(v).saved->version != info(v).version ? v
                                : lost_.count(v)                                           ? lost_[v]
                                                                                           : kNone;
@@ -230,7 +231,7 @@ void BackwardWalk::settle_windows(ValueId v) {
   windows_.erase(it);
 }
 
-// Called when the gradient of v is complete. Its hooks run, and it goes to the results that were asked for.
+// Called when the gradient of v is complete. Runs the hooks of v, and stores the gradient as the result of each request for v.
 void BackwardWalk::complete(ValueId v) {
   settle_windows(v);
   Tensor& g = grads_[v];
@@ -259,7 +260,8 @@ void BackwardWalk::run_hook(const GradHook& hook, Tensor* g) const {
   *g = replaced;
 }
 
-// Fills in what the vjp of the node reads. Abstract tensors stand for values whose data backward does not read.
+// Makes the Vjp of a node: its operands, results and gradients. If backward does not read a value, an abstract tensor takes
+// the place of the value.
 Vjp BackwardWalk::open(NodeId n, const std::vector<ValueId>& inputs) {
   const Node at = node(n);
   const SaveMask saves = tape_.notes[n].saves();
@@ -302,8 +304,8 @@ void BackwardWalk::run_custom(const CustomBackward& backward, Vjp* vjp, NodeId n
   }
 }
 
-// Used for the gradient of a graph. Records those calls of the vjp that belong to the forward pass as nodes of the forward
-// pass.
+// For the gradient of a graph: runs the forward part of the node's vjp, so that its calls are recorded as nodes of the forward
+// pass. Returns the values that backward keeps.
 std::vector<Tensor> BackwardWalk::run_forward(NodeId n, const Vjp& vjp, const Derived& derived) {
   ThreadState& state = thread_state();
   Scoped<Phase> phase(state.phase, node(n).origin.phase);
@@ -412,8 +414,9 @@ void BackwardWalk::release_region(std::int32_t region) {
         if (!inside(tape_.graph.values[v].node)) tape_.release_one(v);
 }
 
-// Gradients share no bytes with each other or with any tensor of the user. A view has its own bytes if nothing else holds its
-// bases. Abstract tensors have no bytes: their handles alone decide, and the answer is the same.
+// Returns g, or a copy of g if its bytes are shared. A gradient must not share bytes with another gradient or with a tensor of
+// the user. A view has its own bytes if no other handle refers to its bases. For an abstract tensor, which has no bytes, only
+// the handles are counted; the answer is the same as for a real tensor.
 Tensor BackwardWalk::own_bytes(Tensor g) const {
   TensorImpl& t = *g.impl();
   std::int32_t holders = 0;
@@ -481,7 +484,7 @@ std::vector<Tensor> BackwardWalk::ask_for(const std::vector<Tensor>& wrt) {
     else
       leaves.emplace(wrt[i].impl(), i);
   }
-  // A leaf may have several values on the tape. All of them are asked for.
+  // A leaf may have several values on the tape. The gradients of all of them are requested.
   for (ValueId v = 0; v < tape_.graph.value_count() && !leaves.empty(); ++v) {
     if (info(v).outside == kNone || info(v).through != kNone) continue;
     for (auto [it, end] = leaves.equal_range(tape_.outside[info(v).outside].tensor.impl()); it != end; ++it) ask(v, it->second);

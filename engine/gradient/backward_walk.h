@@ -74,13 +74,13 @@ class BackwardWalk {
   std::vector<ForwardPart>* forward_parts_ = nullptr;  // set only in a walk over a graph
   Site site_;
   std::vector<std::pair<ValueId, Tensor>> targets_;
-  std::vector<Tensor> grads_;                       // by value: the gradient so far
+  std::vector<Tensor> grads_;                       // for each value: the gradient so far
   std::unordered_map<ValueId, WindowSum> windows_;  // values whose gradient has only windows so far
   std::unordered_map<ValueId, Tensor> recomputed_;  // the recomputed values of open_region_
   std::unordered_map<ValueId, ValueId>
       lost_;  // values of open_region_ that cannot be recomputed -> the operand that was overwritten
   std::int32_t open_region_ = kNone;
-  std::vector<bool> wanted_;  // by value: whether it was computed from a wrt
+  std::vector<bool> wanted_;  // for each value: whether it was computed from a wrt
   bool only_wanted_ = false;
   std::unordered_multimap<ValueId, std::size_t> asked_;  // value -> the positions in `wrt` that ask for its gradient
   std::vector<Tensor> results_;

@@ -53,7 +53,7 @@ class BoxIndex {
   void search(const Tree& tree, std::int32_t span, const Box& box, std::vector<std::int32_t>* found) const;
 
   std::vector<Tree> trees_;    // tree k is empty or holds up to 2^k items
-  std::vector<bool> removed_;  // by id
+  std::vector<bool> removed_;  // for each id
 };
 
 }  // namespace tapedeck

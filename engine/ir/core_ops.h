@@ -27,7 +27,7 @@ extern const Op& copy;
 extern const Op& constant;
 extern const Op& full;
 
-// Views and windows.
+// Views, and writes through views.
 extern const Op& alias;
 extern const Op& slice;
 extern const Op& slice_assign;

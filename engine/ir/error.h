@@ -20,7 +20,7 @@ class Error : public std::runtime_error {
   explicit Error(const std::string& message) : std::runtime_error(message) {}
 };
 
-// Wrong shapes, dtypes or attributes at an op, or in a graph.
+// Wrong shapes, dtypes or attributes in a call of an op or in a graph.
 class TypeError : public Error {
  public:
   using Error::Error;
@@ -41,17 +41,17 @@ class ParseError : public Error {
  public:
   using Error::Error;
 };
-// A graph or plan that breaks its own rules.
+// A graph or a plan that breaks an invariant.
 class InvalidGraphError : public Error {
  public:
   using Error::Error;
 };
-// A file that is missing, truncated, corrupt, foreign, or cannot be written.
+// A file that is missing, truncated, corrupt, of another format, or cannot be written.
 class FileError : public Error {
  public:
   using Error::Error;
 };
-// A device that is not there, or was not built in.
+// A device that the machine does not have, or that this build does not support.
 class DeviceError : public Error {
  public:
   using Error::Error;

@@ -71,7 +71,7 @@ struct Node {
 struct Value {
   Type type;
   NodeId node = kNone;     // the node that makes the value; kNone for inputs and state
-  Role role = Role::none;  // of inputs and state
+  Role role = Role::none;  // role of inputs and state; none for other values
   Name name;               // if empty, the value prints as %N, its number
 };
 

@@ -1,4 +1,4 @@
-// Attention layers.
+// Attention layers: multi-head attention, and a transformer block.
 #pragma once
 
 #include <tapedeck/engine/nn/layers.h>

@@ -1,4 +1,5 @@
-// A module is any struct that derives from Module and has members that register themselves by name.
+// The base of modules. A module is a struct that derives from Module. Its parameters and its child modules register themselves
+// by name in their constructors.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>

@@ -56,7 +56,7 @@ class RecurrentLayers : public RecurrentModule {
   RecurrentOptions options;
 
  protected:
-  using States = std::vector<Tensor>;  // h, or h and c
+  using States = std::vector<Tensor>;  // the tensor h, or h and c
   struct Result {
     Tensor y;
     States states;

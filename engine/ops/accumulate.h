@@ -62,7 +62,7 @@ OP(addmm,
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 Tensor add_n(const std::vector<Tensor>& tensors, Site site = {__builtin_FILE(), __builtin_LINE()});  // tensors of one type
 Tensor addcmul(const Arg& sum, const Tensor& a, const Tensor& b);

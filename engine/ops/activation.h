@@ -344,7 +344,7 @@ OP(threshold,
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 #define TAPEDECK_UNARY(f) \
   inline Tensor f(const Arg& x) { return apply(ops::f, {&x.tensor()}, nullptr, x.site()); }
@@ -355,7 +355,7 @@ OP(threshold,
     return apply(ops::f, {&x.tensor(), &dy}, &attrs, x.site());         \
   }
 
-// Elementwise, of floating types.
+// Elementwise functions for floating types.
 TAPEDECK_UNARY(silu)
 TAPEDECK_UNARY(mish)
 TAPEDECK_UNARY(hardsigmoid)

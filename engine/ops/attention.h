@@ -53,7 +53,7 @@ OP(scaled_dot_product_attention_grad,
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 struct AttentionOptions {
   Tensor mask = {};     // bool (true: visible) or q's dtype (added to the scores), broadcast to [b,h,t,s]

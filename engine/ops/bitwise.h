@@ -87,7 +87,7 @@ OP(bitwise_not, {
                 })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 #define TAPEDECK_BINARY(f)                             \
   inline Tensor f(const Arg& a, const Arg& b) {        \

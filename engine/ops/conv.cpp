@@ -204,7 +204,7 @@ std::int64_t workspace_conv_weight_grad(std::span<const Type> in, std::span<cons
   return workspace_of<kDims, ConvWeightGradAttrs>(ConvPass::weight_grad, in[1], out[0], attrs);
 }
 
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // Checks a call of a function that is made of other ops. f(Infer&) checks the author's own types under the author's function
 // name, so errors name the function that the author called.

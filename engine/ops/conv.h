@@ -109,7 +109,7 @@ OP(conv3d_weight_grad,
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // Cross-correlation of x [n,ci,spatial] with w [co,ci/groups,spatial], plus a bias [co] if one is given. All have one
 // floating dtype. Lists in `attrs` hold one number for all dimensions, or one for each (kernels/attrs.h).

@@ -48,7 +48,7 @@ OP(eye, {
         })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // The dtype is i64 if all arguments are integers, else f32, unless `dtype` is given.
 Tensor arange_of(double start, double stop, double step, DType dtype, Site site);

@@ -28,7 +28,7 @@ OP(to_device, {
               })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // Copies x from the device `from` to `device`. The graph shows both names, and the gradient is copied back. Throws TypeError
 // if a name is not the name of a device.

@@ -164,7 +164,7 @@ class RegionRun {
   const std::vector<Follow>& follows_;
   std::vector<Tensor> values_;
   std::vector<Shape> shapes_;  // by value; kept after the value is freed
-  std::vector<NodeId> last_;   // by value: the last node that reads it
+  std::vector<NodeId> last_;   // for each value: the last node that reads it
   std::int64_t bytes_ = 0;
 };
 

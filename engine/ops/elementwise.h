@@ -431,7 +431,7 @@ OP(copy, {
          })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 #define TAPEDECK_BINARY(f)                                                                     \
   inline Tensor f(const Arg& a, const Arg& b) {                                                \

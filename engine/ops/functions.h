@@ -505,7 +505,7 @@ OP(lerp, {
          })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 #define TAPEDECK_BINARY(f)                                                                     \
   inline Tensor f(const Arg& a, const Arg& b) {                                                \

@@ -51,7 +51,7 @@ OP(loss_scale_next, {
                     })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 Tensor all_finite(const std::vector<Tensor>& tensors, Site site = {__builtin_FILE(), __builtin_LINE()});
 Tensor global_norm(const std::vector<Tensor>& tensors, Site site = {__builtin_FILE(), __builtin_LINE()});

@@ -32,7 +32,7 @@ OP(on_host, {
             })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // Calls fn with x: now, and inside a capture also in every replay. All such calls keep their order. fn gets its own dense
 // copy of x and may read it (item()); nothing that fn does is recorded. A replay calls fn on the thread that runs the node.

@@ -231,7 +231,7 @@ void vjp_scatter_nd(Vjp& b) {
   b.dx(2, where(stayed, gather_nd(dy, indices, a.batch_dims), 0));
 }
 
-// ---- what authors call ----
+// ---- functions for authors ----
 
 std::int64_t counted(const Arg& x, const Tensor& mask, std::int64_t count) {
   if (count >= 0) return count;

@@ -241,7 +241,7 @@ OP(bincount,
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // x and index have the same rank, and index is at most as long as x in every dimension except the axis. src has the shape of
 // index and the dtype of x.

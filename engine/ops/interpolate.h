@@ -77,7 +77,7 @@ OP(interpolate_bilinear_grad,
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // `mode` is "nearest" (any dtype, one to three dimensions after [n,c]) or "bilinear" (floating types, two dimensions after
 // [n,c]).

@@ -29,7 +29,7 @@ OP(linear,
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // y = x w + bias, over the last dimension of x. w is [in,out].
 Tensor linear(const Arg& x, const Tensor& w);

@@ -193,7 +193,7 @@ OP(ctc_loss_grad,
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 //
 // `reduction` is "mean", "sum" or "none". Unless a function says otherwise, both operands must have the same shape. A target
 // that would broadcast is a TypeError, because it is usually a mistake.

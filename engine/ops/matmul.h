@@ -1,4 +1,4 @@
-// Matrix products.
+// The matrix product.
 #if !defined(TAPEDECK_ENGINE_OPS_MATMUL_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_MATMUL_H
 
@@ -25,7 +25,7 @@ OP(matmul, {
            })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 Tensor matmul_vectors(const Tensor& a, const Tensor& b, Site site);  // matmul with a vector as operand
 // The matrix product as in NumPy. A vector on the left counts as a row, and a vector on the right as a column. The dimension

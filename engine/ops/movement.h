@@ -207,7 +207,7 @@ OP(concat, {
            })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // One size may be -1. It is then computed from the others.
 Tensor reshape(const Arg& x, const Shape& shape);

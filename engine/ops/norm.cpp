@@ -379,7 +379,7 @@ void vjp_batch_norm_inference(Vjp& b) {
   }
 }
 
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // The operands, followed by the weight and the bias if they are defined.
 std::vector<Tensor> with_affine(const char* op, std::vector<Tensor> operands, const Tensor& weight, const Tensor& bias,

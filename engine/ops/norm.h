@@ -198,7 +198,7 @@ OP(ema, {
         })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // Weight and bias may be undefined. A bias needs a weight.
 

@@ -252,7 +252,7 @@ OP(count_next, {
                })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call: the optimizers of engine/nn/optimizer.h ----
+// ---- functions for authors: the optimizers of engine/nn/optimizer.h ----
 #endif
 
 }  // namespace TAPEDECK_API

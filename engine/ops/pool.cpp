@@ -189,7 +189,7 @@ void infer_adaptive_at_index(Infer& f) {
   f.outputs.assign(1, y);
 }
 
-// ---- attributes of one op from those of another ----
+// ---- the attributes of one op, made from the attributes of another ----
 
 Ints spatial(const Shape& shape) {
   Ints size;
@@ -213,7 +213,7 @@ void vjp_max_pool(Vjp& b) {
   b.dx(0, grad(index_of(b.x(0), a), b.dy(), index_grad_attrs(a, b.x(0).shape())));
 }
 
-// ---- what authors call ----
+// ---- functions for authors ----
 
 template <class Attrs>
 Attrs for_dims(Attrs a, int dims) {

@@ -279,7 +279,7 @@ OP(avg_pool3d_grad,
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // Pools of x [n,c,spatial], for floating types. Lists hold one number for all dimensions or one for each. Without a stride,
 // the stride is the window. Padding is at most half a window. With ceil_mode, a last window that reaches over the end counts

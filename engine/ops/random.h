@@ -161,7 +161,7 @@ OP(fold_in, {
             })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // Draws use this thread's random state (manual_seed, next_step). The stream of a draw is named by the module path of the call
 // and by the number of the draw in this step.

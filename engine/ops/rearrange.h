@@ -126,7 +126,7 @@ OP(pad_mode_grad,
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call: any dtype; axes may be negative ----
+// ---- functions for authors: any dtype; axes may be negative ----
 
 Tensor flip(const Arg& x, const Ints& axes);
 Tensor roll(const Arg& x, const Ints& shifts, const Ints& axes = {});  // without axes, x is rolled as if it were flat

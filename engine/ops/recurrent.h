@@ -78,7 +78,7 @@ OP(unstack,
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // Returns the t slices of x [t,...]. Its gradient is one concatenation. The gradient of t calls of slice() would be a sum of
 // t padded tensors.

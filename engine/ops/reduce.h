@@ -83,7 +83,7 @@ OP(argmax, {
            })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // Axes may be negative. An empty list means all axes.
 Tensor sum(const Arg& x, const Ints& axes = {}, bool keepdims = false);

@@ -116,7 +116,7 @@ OP(cummin,
    })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 struct ScanOptions {
   bool exclusive = false;  // result i leaves out element i, and result 0 is 0 (or 1)

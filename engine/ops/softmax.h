@@ -74,7 +74,7 @@ OP(one_hot, {
             })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 Tensor softmax(const Arg& x, std::int64_t axis = -1);
 Tensor log_softmax(const Arg& x, std::int64_t axis = -1);

@@ -86,7 +86,7 @@ OP(searchsorted, {
                  })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // sort and topk return the values and their i64 indices.
 std::pair<Tensor, Tensor> sort(const Arg& x, std::int64_t axis = -1, bool descending = false);

@@ -72,7 +72,7 @@ OP_WITHOUT_KERNEL(
     })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32, Site site = {__builtin_FILE(), __builtin_LINE()});
 inline Tensor zeros(const Shape& shape, DType dtype = DType::f32, Site site = {__builtin_FILE(), __builtin_LINE()}) {

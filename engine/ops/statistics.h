@@ -138,7 +138,7 @@ OP(argmin, {
            })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call ----
+// ---- functions for authors ----
 
 // Axes may be negative. An empty list means all axes. any and all return bool, and count_nonzero returns i64. The others keep
 // the dtype.

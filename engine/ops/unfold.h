@@ -44,7 +44,7 @@ OP(fold, {
          })
 
 #ifndef TAPEDECK_DEFINE_OPS
-// ---- what authors call: lists of attributes are {height, width} ----
+// ---- functions for authors: lists of attributes are {height, width} ----
 
 Tensor unfold(const Arg& x, const UnfoldAttrs& attrs);
 Tensor fold(const Arg& columns, const FoldAttrs& attrs);
