@@ -97,7 +97,7 @@ bool computed_again(const Graph& g, const Node& node, const std::vector<bool>& v
   return node.op->is(kCheap) && std::none_of(in.begin(), in.end(), [&](ValueId v) { return varies[v]; });
 }
 
-// By value, whether it differs from pass to pass.
+// For each value: whether it differs from pass to pass.
 std::vector<bool> varying(const Graph& g, std::size_t first_captured, std::size_t end_captured) {
   std::vector<bool> varies(g.values.size());
   for (ValueId v = 0; v < g.n_inputs; ++v)

@@ -18,8 +18,8 @@ namespace schedule {
 
 std::int64_t block_length(std::int64_t trips, std::int64_t checkpoint);
 std::int64_t snapshots(std::int64_t trips);  // log2(trips), rounded up
-// How many passes can be walked back with s snapshots if no pass runs forward more than r times: the binomial coefficient (s
-// + r) over s, or at_most if that is smaller.
+// How many passes can be walked back with s snapshots if no pass runs forward more than r times. This is the binomial
+// coefficient C(s + r, s), or at_most if at_most is smaller.
 std::int64_t reach(std::int64_t s, std::int64_t r, std::int64_t at_most);
 
 // Walks back over passes hi - 1 ... lo. `first` is the carry before pass lo. All carries of the block are kept.
@@ -33,8 +33,8 @@ void walk_block(std::int64_t lo, std::int64_t hi, Carry first, const Advance& ad
   }
 }
 
-// Walks back block by block. Keeps the carry before each block of `length` passes, and runs the passes of one block again at
-// a time.
+// Walks back block by block. Keeps the carry before each block of `length` passes. To walk back over a block, runs its passes
+// again and keeps their carries.
 template <class Carry, class Advance, class Back>
 void walk_blocks(std::int64_t trips, std::int64_t length, Carry c, const Advance& advance, const Back& back) {
   std::vector<Carry> starts;

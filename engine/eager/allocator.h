@@ -5,7 +5,6 @@
 // bytes_in_use counts the bytes that callers asked for, without rounding up. peak_bytes is the largest bytes_in_use so far.
 // Thread safe: small blocks come from lists of the thread, other blocks from one list under a lock, and the counters are
 // atomic.
-// blocks come from per-thread free lists, the rest from a locked one; counters are atomic.
 #pragma once
 
 #include <tapedeck/kernels/export.h>

@@ -7,7 +7,6 @@
 //       maximum(a, b)     backward reads less(a, b)     keep the bool mask, not a and b
 //
 // MegEngine's optimized backward graph does this for each op with a list of cheap ops. Here the number of bytes decides.
-// backward graph does this per op, by a list of cheap ops; here the bytes decide).
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>
@@ -36,7 +35,7 @@ enum class CallPart : std::uint8_t {
 struct Derived {
   SaveMask saves = 0;            // operands and results that backward reads
   std::vector<const Op*> calls;  // the calls of the vjp in order; empty if all of them run in backward
-  std::vector<CallPart> parts;   // parallel to calls
+  std::vector<CallPart> parts;   // where each call runs; parallel to calls
   bool two_parts() const { return !calls.empty(); }
 };
 

@@ -251,8 +251,8 @@ const Derived* derived_of(Call& c, std::uint32_t need, bool in_place) {
   return &derived;
 }
 
-// Whether a capture must record a stop_gradient after this call, because it runs under NoGrad. The graph then shows that no
-// gradient passes.
+// Whether a capture must record a stop_gradient for the operands of this call, because the call runs under NoGrad. The graph
+// then shows that no gradient passes.
 bool cut_gradient(const ThreadState& state, const Op& op, const Recorder& tape, TensorImpl* const* in, int n) {
   if (state.grad_enabled || !tape.capturing || state.phase != Phase::forward || !op.vjp || state.calls) return false;
   for (int i = 0; i < n; ++i)

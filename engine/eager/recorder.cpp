@@ -176,7 +176,6 @@ ValueId Recorder::value_of(TensorImpl* t, Site site) {
 ValueId Recorder::declare(TensorImpl* t, Site site) {
   // The tensor may already have a value: a leaf must have one place for its gradient, and a capture must know its inputs and
   // state.
-  // state.
   if (capturing || t->requires_grad) {
     if (const Outside* known = find_outside(t)) {
       const Outside& o = *known;

@@ -40,8 +40,8 @@ struct TapeValue {
 // A tensor that was made before the tape began.
 struct Outside {
   Tensor tensor;
-  ValueId first = kNone;  // its value when it was first read
-  ValueId last = kNone;   // its value now; it differs from `first` if the tensor was written in place
+  ValueId first = kNone;  // the value of the tensor when it was first read
+  ValueId last = kNone;   // the value of the tensor now; it differs from `first` if the tensor was written in place
   Site read_at;
   NodeId before_node = 0;  // the node that first read it
 };
@@ -50,7 +50,7 @@ struct Outside {
 struct CheckpointRegion {
   NodeId first = 0;
   NodeId last = 0;
-  bool released = false;  // backward has visited all its nodes and freed the values it kept
+  bool released = false;  // backward has visited all nodes of the region and freed their values
 };
 
 using CustomBackward = std::function<std::vector<Tensor>(const std::vector<Tensor>& xs, const std::vector<Tensor>& ys,
@@ -179,7 +179,7 @@ class Recorder {
   std::unordered_map<const detail::TensorImpl*, std::int32_t> grad_event_of_;
   std::vector<Outside> gone_;
   std::vector<NodeInfo> gone_notes_;
-  std::vector<ValueId> slots_;  // by slot of a bound tensor: its value. compact() renumbers values, but slots stay
+  std::vector<ValueId> slots_;  // the value of the tensor in each slot. compact() renumbers values, but not slots
   std::vector<std::int32_t> free_slots_;
   std::vector<ValueId> pending_;  // values that lost a tensor or a reader during a hold
   int busy_ = 0;

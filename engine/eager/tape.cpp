@@ -1,4 +1,6 @@
-// The functions of tape.h except backward(): scopes, the random state, statistics of the tape, and checkpoint regions.
+// The functions of tape.h except backward(): scopes, the random state, statistics of the tape, and checkpoint regions. A scope
+// sets a member of the thread's state, and its destructor restores the old value. The random state is a tensor i64[2] with the
+// seed and the step, so that a captured step can have it as its state.
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/vjp.h>

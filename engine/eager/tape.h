@@ -4,7 +4,6 @@
 // last node to the first. The values that a node keeps for backward are derived from the op's vjp (derive_saved.h). A node is
 // dropped with all it kept as soon as no tensor and no later node needs its results. A tape belongs to its thread.
 // gradients.h has more functions on gradients.
-// from any more is dropped with all it kept. A tape belongs to its thread. More to ask of gradients: gradients.h.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>

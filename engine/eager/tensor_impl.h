@@ -32,7 +32,7 @@ struct Extra {
 struct ViewLink {
   static constexpr int kMaxDepth = 64;  // views in longer chains of unrecorded views get no link
   static constexpr std::size_t kAttrBytes = 256;
-  struct TensorImpl* parent = nullptr;  // one reference
+  struct TensorImpl* parent = nullptr;  // the link holds one reference
   const Op* op = nullptr;
   int depth = 0;
   bool tracked = false;  // gradients were enabled when the view was made

@@ -25,7 +25,7 @@ struct ThreadState {
   Site site;                    // the call of the outermost module, if one is running; its ops report this site
   std::int32_t region = kNone;  // the open checkpoint region
   VjpCalls* calls = nullptr;    // set while a vjp runs in two parts (derive_saved.h)
-  Tensor rng;                   // i64[2]: seed, step
+  Tensor rng;                   // the random state, i64[2]: seed, step
   std::unordered_map<const void*, std::int32_t> draws;  // draws in this step, by module path
 
   ThreadState();

@@ -163,7 +163,7 @@ class RegionRun {
   const Graph& g_;
   const std::vector<Follow>& follows_;
   std::vector<Tensor> values_;
-  std::vector<Shape> shapes_;  // by value; kept after the value is freed
+  std::vector<Shape> shapes_;  // for each value; kept after the value is freed
   std::vector<NodeId> last_;   // for each value: the last node that reads it
   std::int64_t bytes_ = 0;
 };

@@ -1,4 +1,5 @@
-// Scans: running sums, products and extremes along an axis. The gradient of a scan is a scan or a linear recurrence.
+// Scans: running sums, products and extremes along an axis. The gradient of a running sum is a running sum; the gradient of a
+// product or of a linear recurrence is a linear recurrence.
 #if !defined(TAPEDECK_ENGINE_OPS_SCAN_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_SCAN_H
 

@@ -39,8 +39,8 @@ bool round_to_bits(double value, int fraction_bits, int min_exponent, int max_ex
   const double magnitude = std::fabs(value);
   int exponent = min_exponent;
   if (magnitude > 0) exponent = std::max(std::ilogb(magnitude), min_exponent);
-  // The magnitude in units of the last place. The default rounding mode makes nearbyint round ties to even. A carry goes into
-  // the exponent, as it should.
+  // The magnitude in units of the last place. The default rounding mode makes nearbyint round ties to even. A carry goes
+  // into the exponent.
   const auto units = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(magnitude, fraction_bits - exponent)));
   const std::uint32_t packed = (static_cast<std::uint32_t>(exponent - min_exponent) << fraction_bits) + units;
   if (packed >= static_cast<std::uint32_t>(max_exponent - min_exponent + 2) << fraction_bits) return false;
