@@ -82,7 +82,7 @@ std::size_t handed_gradients(const LoopGradAttrs& a, std::span<const Tensor> inp
   return n;
 }
 
-// Sets the sums that have not begun to zero, for a loop that made no pass.
+// Called if the loop made no pass. Sets the gradients of captured operands that began with -0 to zero.
 void begin_at_zero(const LoopGradAttrs& a, std::span<const Tensor> inputs, std::vector<Tensor>* handed) {
   const std::string_view needs = a.needs.view();
   const auto carried = static_cast<std::size_t>(a.carried), scanned = static_cast<std::size_t>(a.scanned);

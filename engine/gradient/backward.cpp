@@ -129,8 +129,7 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
     } else if (region != kNone) {
       if (open_region_ != region) recompute(region, reader);
       auto it = recomputed_.find(v);
-      if (auto lost = lost_.find(v); lost != lost_.end())
-        saved(lost->second, reader);  // throws, because the value was overwritten
+      if (auto lost = lost_.find(v); lost != lost_.end()) saved(lost->second, reader);  // throws: overwritten
       // The value is absent only if the region read an abstract tensor.
       t = it == recomputed_.end() ? abstract_tensor(type_of(v))
                                   : Tensor(detail::new_view(*it->second.impl(), it->second.shape(), 0, it->second.strides()));
@@ -390,8 +389,7 @@ void BackwardWalk::visit(NodeId n) {
       // An ordinary loop reads the first carried values and the slices before its passes, and the captured values in its
       // passes. Backward adds the gradients in the reverse order, so for a loop it starts with the last operand.
       const std::size_t i = regions.empty() ? k : inputs.size() - 1 - k;
-      if (!vjp.taken.empty() && vjp.taken[i])
-        grads_[inputs[i]] = Tensor();  // the vjp took the sum so far, so its piece already contains the sum
+      if (!vjp.taken.empty() && vjp.taken[i]) grads_[inputs[i]] = Tensor();  // the new piece contains the sum
       if (vjp.dxs[i].defined()) add_piece(inputs[i], vjp.dxs[i]);
     }
     for (const Vjp::Window& window : vjp.windows) add_window(inputs[window.operand], window);

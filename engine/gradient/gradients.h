@@ -12,8 +12,7 @@
 namespace tapedeck TAPEDECK_API {
 
 struct GradientOptions {
-  std::vector<Tensor> heads =
-      {};  // gradients of the targets, parallel to them; an undefined head, or an empty list, means ones
+  std::vector<Tensor> heads = {};  // gradients of the targets, parallel to them; undefined or an empty list: ones
   // If true, keeps the tape's saved values for another backward pass
   bool retain = false;
   bool create_graph = false;  // records the gradients, so that they can be differentiated again; implies retain
@@ -44,8 +43,7 @@ bool depends(const Tensor& y, const Tensor& x);
 struct Saved {
   Type type;
   std::int64_t bytes = 0;  // size of the storage
-  std::string
-      reason;  // "operand 1 of 'matmul' at train.cpp:12" or "forward part of 'maximum' ..."; a list if several nodes read it
+  std::string reason;      // "operand 1 of 'matmul' at train.cpp:12", "forward part of 'maximum' ..."; a list if needed
 };
 std::vector<Saved> saved();
 

@@ -97,10 +97,9 @@ class Generator {
   UniqueNames names_;
   Recorder tape_{true};
   std::vector<ForwardPart> forward_parts_;
-  std::vector<std::pair<ValueId, Name>>
-      new_inputs_;                // values of the tape that become inputs: heads, and values that gradients are added to
-  std::vector<ValueId> results_;  // for each wrt: its gradient, a value of the tape
-  std::vector<bool> live_;        // for each value of the tape: whether a gradient depends on it
+  std::vector<std::pair<ValueId, Name>> new_inputs_;  // values of the tape that become inputs (heads, for example)
+  std::vector<ValueId> results_;                      // for each wrt: its gradient, a value of the tape
+  std::vector<bool> live_;                            // for each value of the tape: whether a gradient depends on it
 };
 
 // ---- checking the request ----

@@ -74,7 +74,7 @@ struct Cost {
 using ViewRule = bool (*)(const Type& input, const std::int64_t* input_strides, const void* attrs, const Type& output,
                           std::int64_t* offset, std::int64_t* output_strides);
 
-// The opposite of a view, for ops that only join their operands (concat, stack). It computes where operand `input` lies in
+// The opposite of a view, for ops that only join their operands (concat, pad). It computes where operand `input` lies in
 // result 0: the offset and the strides in elements, from the strides of the result. The places of different operands have no
 // element in common. So the node that makes an operand may write it there directly, if the plan says so
 // (capture/analysis/parts.h). The kernel of the join writes results of any strides, and skips operands that already lie in

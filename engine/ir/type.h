@@ -18,9 +18,8 @@ struct Shape {
   std::int64_t sizes[kMaxRank];
 
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t>
-            dims);  // throws TypeError if there are more than kMaxRank sizes or a size is negative
-  explicit Shape(std::span<const std::int64_t> dims);  // throws likewise
+  Shape(std::initializer_list<std::int64_t> dims);     // TypeError if there are too many or a size is negative
+  explicit Shape(std::span<const std::int64_t> dims);  // throws the same TypeError
 
   std::int64_t operator[](int i) const { return sizes[i]; }
   std::int64_t& operator[](int i) { return sizes[i]; }

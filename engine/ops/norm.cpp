@@ -461,9 +461,7 @@ Tensor local_response_norm(const Arg& x, std::int64_t size, double alpha, double
 }
 
 Tensor normalize(const Arg& x, double p, std::int64_t axis, double eps) {
-  if (p == 2)
-    return div(x,
-               sqrt(maximum(sum(square(x), {axis}, true), eps * eps)));  // maximum first: the gradient of sqrt(0) is infinite
+  if (p == 2) return div(x, sqrt(maximum(sum(square(x), {axis}, true), eps * eps)));  // the gradient of sqrt(0) is infinite
   if (p == 1) return div(x, maximum(sum(abs(x), {axis}, true), eps));
   if (std::isinf(p) && p > 0) return div(x, maximum(max(abs(x), {axis}, true), eps));
   throw TypeError(error_text("normalize", fmt::format("p must be 1, 2 or infinity, not {}", p), x.site()));

@@ -44,9 +44,8 @@ class Lexer {
   bool take_if(char c);
   void expect(char c, const char* where);  // throws ParseError, for example "expected ':' after a value's name, got 'x'"
 
-  std::string decode(const Token& token)
-      const;  // undoes the escapes of a string or a quoted value; returns the text of other tokens unchanged
-  Name name(const Token& token) const;  // decode() as a Name
+  std::string decode(const Token& token) const;  // the text, with the escapes of strings and quoted values undone
+  Name name(const Token& token) const;           // decode() as a Name
 
   // Throws ParseError "FILE:LINE:COLUMN: error: message".
   [[noreturn]] void fail(std::size_t at, const std::string& message) const;
