@@ -227,7 +227,7 @@ NodeId Rewriter::copy(NodeId n) {
   const NodeId id = append_copy(from_, to_, node, first_input, first_after, origin);
   for (std::int32_t i = 0; i < node.n_outputs; ++i) {
     const ValueId old_value = node.first_output + i, new_value = to_.nodes[id].first_output + i;
-    if (map_[old_value] == kNone) to_.values[new_value].name = from_.values[old_value].name;  // the first copy only
+    if (map_[old_value] == kNone) to_.values[new_value].name = from_.values[old_value].name;  // a second copy gets no name
     map_[old_value] = new_value;
   }
   return id;

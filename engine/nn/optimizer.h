@@ -51,8 +51,8 @@ class Optimizer {
 
  private:
   void advance_count(Site site);
-  std::vector<std::size_t> groups_;  // for each parameter
-  std::vector<Tensor> lrs_;          // for each group
+  std::vector<std::size_t> groups_;  // the group of each parameter
+  std::vector<Tensor> lrs_;          // the learning rate of each group
   Tensor when_;                      // the condition of the running step; undefined: none
 };
 

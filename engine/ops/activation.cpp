@@ -67,8 +67,8 @@ void infer_prelu(Infer& f) {
     f.fail(fmt::format("the weight {} does not broadcast to {}", to_string(f.inputs[1]), to_string(f.inputs[0])));
 }
 
-// Second derivative of gelu: bell(x) (2 - x^2). For the tanh form, with t = tanh(u) and u = k (x + c x^3): (1 - t^2) (u' + x
-// (u'' / 2 - t u'^2)).
+// Second derivative of gelu: bell(x) (2 - x^2), where bell is the density of the normal distribution. For the tanh form, with t
+// = tanh(u) and u = k (x + c x^3): (1 - t^2) (u' + x (u'' / 2 - t u'^2)).
 Tensor gelu_curvature(const Tensor& x, const GeluAttrs& a) {
   const Tensor z = square(x);
   if (a.approximate.view() == "none") return mul(mul(exp(mul(z, -0.5)), 0.39894228040143267794), sub(2, z));

@@ -249,7 +249,7 @@ Tensor convolve(const Op& op, int dims, const Arg& a, const Tensor& b, const Att
   return apply(op, {&a.tensor(), &b}, &each, a.site());
 }
 
-// The first function puts a trivial dimension in front of a list for one dimension. as_rows makes [n,c,1,w] of [n,c,w], and
+// behind() puts a trivial dimension in front of a list for one dimension. as_rows makes [n,c,1,w] of [n,c,w], and
 // as_lines does the opposite.
 Ints behind(std::int64_t first, const Ints& list) {
   return list.size == 2 ? Ints{first, list[0], first, list[1]} : Ints{first, list[0]};

@@ -1,4 +1,4 @@
-// Marks results of custom_gradient() in a captured graph.
+// An op that marks the results of custom_gradient() in a captured graph.
 #if !defined(TAPEDECK_ENGINE_OPS_OWN_GRADIENT_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_OWN_GRADIENT_H
 
