@@ -51,7 +51,8 @@ double calibrated_us(const Calibration& c, const Op& op, std::span<const Type> i
   const Cost cost = counted_cost(op, inputs, outputs, attrs);
   if (cost.us >= 0) return built_in;  // declared, not estimated
   const auto it = c.ops.find(op.name);
-  if (it == c.ops.end() || it->second.version != op.version) return built_in * c.kin_ratio[static_cast<std::size_t>(kin_of(op))];
+  if (it == c.ops.end() || it->second.version != op.version)
+    return built_in * c.kin_ratio[static_cast<std::size_t>(kin_of(op))];
   const OpRates& r = it->second;
   return r.call_us + cost.flops * r.us_per_flop + cost.bytes * r.us_per_byte +
          std::max(cost.bytes - kNearBytes, 0.0) * r.us_per_far_byte;
