@@ -1,11 +1,12 @@
-// What alpha dropout multiplies with and adds, shared by the kernels and the gradient.
+// The scale and the shift of alpha dropout, shared by the kernels and the gradient. They keep mean 0 and variance 1 (Klambauer
+// et al., "Self-Normalizing Neural Networks", 2017).
 #pragma once
 
 #include <cmath>
 
 namespace tapedeck::kernels {
 
-inline constexpr double kSeluFloor = -1.7580993408473766;  // the limit of selu at minus infinity
+inline constexpr double kSeluFloor = -1.7580993408473766;  // the limit of selu(x) as x goes to minus infinity
 
 struct AlphaDropout {
   double scale, shift;

@@ -1,8 +1,9 @@
-// Attributes: one plain struct per op (or family of ops) with one field list, which the printer, the parser, hashing and the
-// kernels all share. The structs are trivially copyable and live in the attribute pools of tapes and graphs.
+// Attributes of ops: one plain struct per op, or per family of ops. Each struct lists its fields once, with ATTR_FIELDS. The
+// printer, the parser, the hash and the kernels all use this list. The structs are trivially copyable, and they live in the
+// attribute pools of tapes and graphs.
 //
-// A struct lists its fields with ATTR_FIELDS; a default-constructed struct holds the defaults. A field without a sensible
-// default is marked required with ATTR_REQUIRED, and text that leaves it out is refused.
+// A default-constructed struct holds the default values. A field that has no sensible default is listed with ATTR_REQUIRED: the
+// parser refuses a text that leaves this field out.
 #pragma once
 
 #include <tapedeck/kernels/dtype.h>
@@ -17,7 +18,7 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// A short list of integers with inline storage: axes, sizes, strides.
+// A list of at most kMaxRank integers, stored inside the object: axes, sizes or strides.
 struct Ints {
   std::int32_t size = 0;
   std::int64_t items[kMaxRank] = {};
@@ -39,7 +40,8 @@ struct Ints {
   }
 };
 
-// An interned string: equal text, equal pointer; lives for the whole process. Empty by default. Thread safe.
+// An interned string: two Names of equal text hold the same pointer. The text lives until the process ends. A
+// default-constructed Name is the empty text. Thread safe.
 class Name {
  public:
   Name() = default;
@@ -57,7 +59,7 @@ class Name {
   const std::string* text_ = nullptr;
 };
 
-// A number in a pool of tensor data kept beside the nodes (constants). -1 = none.
+// The number of a constant in the pool of tensor data that a tape or graph keeps beside its nodes. -1 means no tensor.
 struct TensorIndex {
   std::int32_t index = -1;
 };
@@ -79,7 +81,8 @@ struct Field {
   bool required;
 };
 
-// The type-erased face of an attribute struct.
+// The description of one attribute struct for code that does not know its C++ type: the fields, the size in bytes, and a
+// pointer to a default-constructed struct.
 struct AttrSchema {
   const Field* fields = nullptr;
   int n_fields = 0;
@@ -107,36 +110,43 @@ const AttrSchema& attr_schema() {
 
 // ---- the attribute structs, by family ----
 
-struct ReduceAttrs {  // sum mean max; axes empty = all; axes are normalised (0 <= a < rank, ascending) before a kernel sees
-                      // them
+// sum mean max and other reductions. Empty `axes` means all axes. The axes are normalised (0 <= axis < rank, ascending) before
+// a kernel sees them.
+struct ReduceAttrs {
   Ints axes;
   bool keepdims = false;
   ATTR_FIELDS(ATTR_FIELD(ReduceAttrs, axes), ATTR_FIELD(ReduceAttrs, keepdims))
 };
 
-struct AxisAttrs {  // softmax log_softmax concat argmax: one axis, normalised
+// softmax log_softmax concat argmax. The axis is normalised (0 <= axis < rank) before a kernel sees it.
+struct AxisAttrs {
   std::int64_t axis = -1;
   ATTR_FIELDS(ATTR_FIELD(AxisAttrs, axis))
 };
 
-struct ShapeAttrs {  // reshape broadcast_to: the result's sizes
+// reshape broadcast_to: `shape` holds the sizes of the result.
+struct ShapeAttrs {
   Ints shape;
   ATTR_FIELDS(ATTR_REQUIRED(ShapeAttrs, shape))
 };
 
-struct PermuteAttrs {  // transpose: result dimension i is input dimension axes[i]
+// transpose: dimension i of the result is dimension axes[i] of the input.
+struct PermuteAttrs {
   Ints axes;
   ATTR_FIELDS(ATTR_REQUIRED(PermuteAttrs, axes))
 };
 
-struct SliceAttrs {  // slice, slice_assign: x[starts[i] : stops[i] : steps[i]] in every dimension, normalised; no steps = all 1
+// slice slice_assign: x[starts[i] : stops[i] : steps[i]] in every dimension i. Starts and stops are normalised. An empty
+// `steps` means a step of 1 in every dimension.
+struct SliceAttrs {
   Ints starts;
   Ints stops;
   Ints steps;
   ATTR_FIELDS(ATTR_REQUIRED(SliceAttrs, starts), ATTR_REQUIRED(SliceAttrs, stops), ATTR_FIELD(SliceAttrs, steps))
 };
 
-struct PadAttrs {  // pad: zeros before and after every dimension
+// pad: before[i] zeros in front of dimension i, and after[i] zeros behind it.
+struct PadAttrs {
   Ints before;
   Ints after;
   ATTR_FIELDS(ATTR_REQUIRED(PadAttrs, before), ATTR_REQUIRED(PadAttrs, after))
@@ -147,7 +157,8 @@ struct CastAttrs {
   ATTR_FIELDS(ATTR_REQUIRED(CastAttrs, dtype))
 };
 
-struct FullAttrs {  // full: every element equals value
+// full: a tensor in which every element equals `value`.
+struct FullAttrs {
   Ints shape;
   DType dtype = DType::f32;
   double value = 0;
@@ -160,9 +171,11 @@ struct OneHotAttrs {
   ATTR_FIELDS(ATTR_REQUIRED(OneHotAttrs, classes), ATTR_FIELD(OneHotAttrs, dtype))
 };
 
-// Lists of convolutions and pools: one number for all spatial dimensions, or one for each; padding also twice as many, those
-// before every dimension and then those after.
-struct ConvAttrs {  // conv2d conv3d: x [n,ci,spatial] with weights [co,ci/groups,spatial]
+// conv2d conv3d: x [n,ci,spatial...] with weights [co,ci/groups,spatial...].
+//
+// The lists of convolutions and pools hold one number for all spatial dimensions, or one number for each. `padding` may also
+// hold two numbers for each: first the padding in front of every dimension, then the padding behind every dimension.
+struct ConvAttrs {
   Ints stride = {1};
   Ints padding = {0};
   Ints dilation = {1};
@@ -171,7 +184,9 @@ struct ConvAttrs {  // conv2d conv3d: x [n,ci,spatial] with weights [co,ci/group
               ATTR_FIELD(ConvAttrs, groups))
 };
 
-struct ConvInputGradAttrs {  // must be told the input's spatial sizes
+// conv2d_input_grad and conv3d_input_grad: the gradient with respect to x. `size` holds the spatial sizes of x, because the
+// other operands do not determine them.
+struct ConvInputGradAttrs {
   Ints stride = {1};
   Ints padding = {0};
   Ints dilation = {1};
@@ -182,7 +197,9 @@ struct ConvInputGradAttrs {  // must be told the input's spatial sizes
               ATTR_REQUIRED(ConvInputGradAttrs, size))
 };
 
-struct ConvWeightGradAttrs {  // must be told the kernel's spatial sizes
+// conv2d_weight_grad and conv3d_weight_grad: the gradient with respect to the weights. `size` holds the spatial sizes of the
+// weights, because the other operands do not determine them.
+struct ConvWeightGradAttrs {
   Ints stride = {1};
   Ints padding = {0};
   Ints dilation = {1};
@@ -193,7 +210,8 @@ struct ConvWeightGradAttrs {  // must be told the kernel's spatial sizes
               ATTR_REQUIRED(ConvWeightGradAttrs, size))
 };
 
-struct PoolAttrs {  // max_pool2d max_pool3d and their indices; no stride = the window
+// max_pool2d max_pool3d, and the ops that return the indices of the maxima. An empty `stride` means the stride of the window.
+struct PoolAttrs {
   Ints window = {2};
   Ints stride = {};
   Ints padding = {0};
@@ -204,12 +222,13 @@ struct PoolAttrs {  // max_pool2d max_pool3d and their indices; no stride = the 
 };
 
 struct DropoutAttrs {
-  double p = 0.5;  // probability of dropping
-  Name path;       // names the random stream; see kernels/philox.h
+  double p = 0.5;  // the probability that an element becomes zero
+  Name path;       // the name of the random stream; see kernels/philox.h
   ATTR_FIELDS(ATTR_FIELD(DropoutAttrs, p), ATTR_FIELD(DropoutAttrs, path))
 };
 
-struct RandomAttrs {  // uniform: [low, high); normal: mean low, deviation high
+// uniform draws from [low, high). normal draws with mean `low` and standard deviation `high`.
+struct RandomAttrs {
   Ints shape;
   DType dtype = DType::f32;
   double low = 0;
@@ -239,7 +258,9 @@ struct ConstantAttrs {
   ATTR_FIELDS(ATTR_REQUIRED(ConstantAttrs, value))
 };
 
-struct OpaqueAttrs {  // stands for any computation; costs exactly `us` microseconds in the model, takes none when replayed
+// opaque: a placeholder for any computation. The cost model charges exactly `us` microseconds; the kernel itself takes almost
+// no time.
+struct OpaqueAttrs {
   double us = 0;
   ATTR_FIELDS(ATTR_FIELD(OpaqueAttrs, us))
 };

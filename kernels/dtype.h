@@ -1,4 +1,4 @@
-// Element types. f16 and bf16 are storage: they are computed with in f32 (half.h).
+// The element types. f16 and bf16 only store numbers: kernels compute with them in f32 (half.h).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ constexpr std::size_t dtype_size(DType d) {
   return sizes[static_cast<int>(d)];
 }
 
-// "f32", ..., "bool": the spelling of the graph text.
+// The name of a type in the graph text: "f32", ..., "bool".
 constexpr const char* dtype_name(DType d) {
   constexpr const char* names[kDTypeCount] = {"f32", "f64", "f16", "bf16", "i32", "i64", "u8", "bool"};
   return names[static_cast<int>(d)];

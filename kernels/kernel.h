@@ -1,14 +1,19 @@
-// The one call signature of every kernel, on every device.
+// KernelCall is the one call signature of every kernel, on every device.
 //
-// A kernel computes its outputs from its inputs and attributes, and nothing else: it never throws, never allocates, keeps no
-// state, and its bits do not depend on strides, alignment or the number of threads. Kernels run concurrently on distinct calls.
+// A kernel computes its outputs from its inputs and its attributes, and from nothing else. A kernel never throws, never
+// allocates and keeps no state. The bits of its results do not depend on strides, alignment or the number of threads. Several
+// threads may run one kernel at the same time, each with its own KernelCall.
 //
-// Layout: inputs of ops with trait `any_strides` may have any strides (0 = broadcast); of `matrix_strides` the last two
-// dimensions may be row- or column-major and the leading ones are arbitrary; those in an op's `batch_strides` are dense but for
-// their first dimension; all others are dense (row-major without gaps). Outputs are dense, except for elementwise and joining
-// kernels, which also write strided outputs (an in-place op on a view), and those in `batch_strides`. An output may be the very
-// same bytes as an input where the op declares the pair in-place; otherwise outputs overlap nothing.
-// Views with zero elements are legal everywhere and may have a null pointer.
+// Strides of inputs. The traits of the op (engine/ops) say which strides a kernel must accept:
+//   any_strides      any strides; a stride of 0 repeats one element (broadcast)
+//   matrix_strides   the last two dimensions are row-major or column-major; the leading dimensions have any strides
+//   batch_strides    the inputs that the op lists there are dense but for the stride of the first dimension
+//   none of these    dense: row-major without gaps
+// Strides of outputs. Outputs are dense, with two exceptions: elementwise and joining kernels also write outputs of any strides
+// (an in-place op on a view), and an output that the op lists in `batch_strides` is dense but for its first dimension.
+// Overlap. An output may lie on exactly the bytes of an input where the op declares this pair in-place. Otherwise an output
+// overlaps no other view.
+// A view with zero elements is legal everywhere, and its pointer may be null.
 #pragma once
 
 #include <tapedeck/kernels/dtype.h>
@@ -21,7 +26,8 @@ namespace tapedeck {
 
 inline constexpr int kMaxRank = 8;
 
-// A typed window on memory. Strides count elements, not bytes.
+// A typed view of memory that the view does not own. Sizes and strides count elements, not bytes; entries at `rank` and beyond
+// mean nothing.
 struct View {
   void* data = nullptr;
   DType dtype = DType::f32;
@@ -48,8 +54,8 @@ struct View {
   }
 };
 
-// What a kernel found wrong at run time: the first report wins, from whatever thread. `what` is a string literal,
-// `value` the offending number (an index out of range).
+// The report of an error that a kernel finds while it runs, for example an index out of range. Several threads may report; the
+// first report is kept and later reports are dropped. `what` is a string literal; `value` is the offending number.
 struct KernelFault {
   std::atomic<const char*> what{nullptr};
   std::atomic<std::int64_t> value{0};
@@ -68,12 +74,12 @@ struct KernelCall {
   const View* outputs = nullptr;
   std::int32_t n_inputs = 0;
   std::int32_t n_outputs = 0;
-  const void* attrs = nullptr;  // the op's attribute struct (kernels/attrs.h), or null if it has none
-  void* workspace = nullptr;    // 64-byte aligned scratch of the size the op's `workspace` rule gave
+  const void* attrs = nullptr;  // the attribute struct of the op (kernels/attrs.h), or null if the op has none
+  void* workspace = nullptr;    // scratch memory, aligned to 64 bytes; the op's `workspace` rule gives its size
   std::size_t workspace_bytes = 0;
-  void* stream = nullptr;        // CUDA stream; null on the CPU
+  void* stream = nullptr;        // the CUDA stream to launch on; null on the CPU
   KernelFault* fault = nullptr;  // never null
-  Kernel f32_kernel = nullptr;   // of run_in_f32 (half.h) alone: what to run
+  Kernel f32_kernel = nullptr;   // read by run_in_f32 (half.h) only: the kernel to run on the converted operands
 
   template <class A>
   const A& attributes() const {

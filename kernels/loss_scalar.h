@@ -1,11 +1,11 @@
-// Scalar bodies of the elementwise losses, in the manner of scalar.h.
+// Scalar functors of the elementwise losses. They follow the rules of scalar.h.
 #pragma once
 
 #include <tapedeck/kernels/scalar.h>
 
 namespace tapedeck::kernels {
 
-// log(1 + e) for 0 <= e <= 1: the logarithm of the rounded sum, corrected by what the rounding lost.
+// log(1 + e) for 0 <= e <= 1: the logarithm of the rounded sum, times a factor that corrects the rounding of the sum.
 template <class T>
 TAPEDECK_HD inline T log1p_of(T e) {
   if constexpr (std::is_same_v<T, float>) {
@@ -16,7 +16,7 @@ TAPEDECK_HD inline T log1p_of(T e) {
   }
 }
 
-// log(1 + e^x), right in both tails.
+// log(1 + e^x), precise for large and for small x.
 template <class T>
 TAPEDECK_HD inline T softplus_of(T x) {
   return log1p_of(exp_of(-std::fabs(x))) + (x > T(0) ? x : T(0));
@@ -31,7 +31,8 @@ struct Huber {
   }
 };
 
-struct BinaryCrossEntropy {  // logarithms stop at -100, so that p = 0 and p = 1 give finite losses
+// The loss of a probability p. Both logarithms are at least -100, so that p = 0 and p = 1 give finite losses.
+struct BinaryCrossEntropy {
   template <class T>
   TAPEDECK_HD T operator()(T p, T target) const {
     const T floor = T(-100);
@@ -50,7 +51,8 @@ struct BinaryCrossEntropyWithLogits {
   }
 };
 
-struct KlDiv {  // a target of 0 adds nothing
+// target (log target - x). A target of 0 gives 0.
+struct KlDiv {
   template <class T>
   TAPEDECK_HD T operator()(T x, T target) const {
     const T plain = target * (log_of(target) - x);

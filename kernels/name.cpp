@@ -1,4 +1,4 @@
-// The table of interned strings behind Name. Texts are never freed: a Name may outlive everything, static destructors included.
+// The table of interned strings behind Name. The table never frees a text, because a Name may outlive even static destructors.
 #include <tapedeck/kernels/attrs.h>
 
 #include <mutex>
@@ -10,7 +10,7 @@ namespace {
 
 struct Table {
   std::mutex mutex;
-  std::unordered_set<std::string> texts;  // node based: addresses of elements are stable
+  std::unordered_set<std::string> texts;  // each text has its own node, so that its address stays the same when the table grows
 };
 
 Table& table() {

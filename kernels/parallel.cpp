@@ -1,4 +1,4 @@
-// parallel_for over oneTBB. Pieces are cut here, by the grain alone; TBB only decides who runs which piece and when.
+// parallel_for over oneTBB. The grain alone cuts the pieces; TBB only decides when and on which thread each piece runs.
 #include <tapedeck/kernels/parallel.h>
 
 #include <oneapi/tbb/blocked_range.h>

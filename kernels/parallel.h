@@ -1,19 +1,21 @@
-// The one door to threads: every parallel loop of a kernel goes through here.
+// The only door to threads: every parallel loop of every kernel calls parallel_for.
 //
-// Loops run in the caller's TBB arena (the replay executor's, or TBB's default), are isolated (a thread that waits for its own
-// loop does not pick up foreign tasks), and are annotated for the thread sanitizer, which does not see inside TBB. The grain is
-// a function of the work, never of the number of threads, so the pieces - and with them the bits - are the same on any machine.
+// A loop runs in the TBB arena of the calling thread: the arena of the replay executor, or TBB's default arena. Loops are
+// isolated: a thread that waits for its own loop does not start unrelated tasks. Loops are annotated for the thread sanitizer,
+// which does not see inside TBB. The grain is a function of the work, never of the number of threads. So every machine cuts the
+// same pieces and computes the same bits.
 #pragma once
 
 #include <cstdint>
 
 namespace tapedeck::kernels {
 
-// A loop body as a plain function and a context, so that the header needs no templates of TBB.
+// A loop body as a plain function and a context pointer, so that this header needs no TBB.
 using RangeBody = void (*)(void* context, std::int64_t begin, std::int64_t end);
 
-// Calls body on [0, n) in pieces of `grain` (the last may be shorter), each piece exactly once, in any order, concurrently.
-// A single piece runs at once on the calling thread. Never throws if body does not.
+// Calls body(context, begin, end) on [0, n) in pieces of `grain` items; the last piece may be shorter. Each piece runs exactly
+// once, in any order, perhaps on several threads at the same time. A loop of a single piece runs at once on the calling thread.
+// Throws only if body throws.
 void parallel_for(std::int64_t n, std::int64_t grain, RangeBody body, void* context);
 
 template <class F>
@@ -27,14 +29,14 @@ void parallel_for(std::int64_t n, std::int64_t grain, F&& f) {
       const_cast<void*>(static_cast<const void*>(&f)));
 }
 
-// Elements per piece for a loop that costs about `ns_per_item`: pieces of roughly 20 microseconds.
+// The grain of a loop whose items cost about `ns_per_item` nanoseconds each: a piece takes roughly 20 microseconds.
 constexpr std::int64_t grain_for(double ns_per_item) {
   const double grain = 20000.0 / (ns_per_item > 0.01 ? ns_per_item : 0.01);
   return grain < 1 ? 1 : static_cast<std::int64_t>(grain);
 }
 
-// While one lives, loops that its thread opens run piece by piece on that thread alone: for a kernel whose neighbours keep the
-// other threads busy. Same pieces, same bits. Scopes nest.
+// While an object of this class lives, the loops of its thread run all their pieces on that thread alone. A replay uses it for
+// kernels that run while other kernels keep the other threads busy. The pieces and the bits stay the same. Scopes nest.
 class OneThreadScope {
  public:
   explicit OneThreadScope(bool one_thread = true);
@@ -45,7 +47,8 @@ class OneThreadScope {
   bool before_;
 };
 
-// Fork and join, for the sanitizer: a write before fork() is seen after the matching join_task(). No-ops in ordinary builds.
+// A fork and a join for the thread sanitizer: writes before annotate_release(token) are visible after annotate_acquire(token).
+// Ordinary builds do nothing here.
 void annotate_release(void* token);
 void annotate_acquire(void* token);
 

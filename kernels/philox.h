@@ -1,15 +1,15 @@
-// Philox4x32-10 (Salmon et al., SC 2011): random numbers as a pure function of a key and a counter, on every device alike.
+// Philox4x32-10 (Salmon et al., SC 2011): random numbers as a pure function of a key and a counter, the same on every device.
 //
-// A draw has an operand rng = i64[2] (seed, step) and an attribute `path` that names its stream:
+// A random op has an operand rng = i64[2] (seed, step) and an attribute `path` that names its stream. Its numbers come from
 //   key     = 64 bits mixed from the seed and the FNV-1a hash of the path
 //   counter = (block low, block high, step low, step high)
-// Every block gives four 32-bit words. f32 draws use one word an element: element i takes word i % 4 of block i / 4.
-// f64 draws use two: element i takes words 2 (i % 2) and 2 (i % 2) + 1 of block i / 2, low word first.
+// Every block gives four 32-bit words. An f32 draw uses one word per element: element i takes word i % 4 of block i / 4.
+// An f64 draw uses two: element i takes words 2 (i % 2) and 2 (i % 2) + 1 of block i / 2, the low word first.
 //   uniform: the top 24 (f32) or 53 (f64) bits as a fraction in [0, 1)
-//   normal:  Box-Muller; elements 2j and 2j + 1 are cosine and sine of one pair of uniforms, in order of their words
-//   dropout: one word an element whatever the type, so that the mask depends on the shape alone
-// Integers below a bound use two words an element, as f64 draws do: the high half of the product of 64 bits and the bound.
-// The logarithm, sine and cosine are polynomials of our own: the bits of a draw do not depend on a math library.
+//   normal:  Box-Muller; elements 2j and 2j + 1 are the cosine and the sine of one pair of uniforms, in the order of their
+//   words dropout: one word per element for every type, so that the mask depends on the shape alone
+// An integer below a bound uses two words per element, like an f64 draw: the high 64 bits of the product of these 64 bits and
+// the bound. Logarithm, sine and cosine are polynomials of this file: the bits of a draw do not depend on a math library.
 #pragma once
 
 #include <tapedeck/kernels/scalar.h>
@@ -56,7 +56,7 @@ inline std::uint64_t fnv1a64(std::string_view text) {
   return hash;
 }
 
-// One stream of random numbers: what is left once seed, step and path are known.
+// One stream of random numbers: the key made from seed and path, and the step.
 struct RandomStream {
   PhiloxKey key;
   std::uint64_t step;
@@ -79,7 +79,7 @@ TAPEDECK_HD inline double uniform_f64(std::uint32_t low, std::uint32_t high) {
   return static_cast<double>(bits) * 1.1102230246251565e-16;
 }
 
-// An integer in [0, bound): each is drawn as often as any other to within bound / 2^64.
+// An integer in [0, bound). The probabilities of any two results differ by at most 2^-64.
 TAPEDECK_HD inline std::uint64_t below(std::uint32_t low, std::uint32_t high, std::uint64_t bound) {
   const std::uint64_t bound_low = bound & 0xFFFFFFFFu, bound_high = bound >> 32;
   const std::uint64_t middle = std::uint64_t{high} * bound_low + (std::uint64_t{low} * bound_low >> 32);
@@ -87,7 +87,7 @@ TAPEDECK_HD inline std::uint64_t below(std::uint32_t low, std::uint32_t high, st
   return std::uint64_t{high} * bound_high + (middle >> 32) + (carry >> 32);
 }
 
-// log x for normal x in (0, 1], after fdlibm.
+// log x for a normal x in (0, 1]. The polynomial is that of fdlibm.
 TAPEDECK_HD inline double log_f64(double x) {
   const std::uint64_t shifted = double_bits(x) - 0x3FE6A09E00000000u;  // exponents count from about sqrt(1/2)
   const double n = static_cast<double>(static_cast<std::int64_t>(shifted) >> 52);
@@ -100,7 +100,8 @@ TAPEDECK_HD inline double log_f64(double x) {
   return n * 6.93147180369123816490e-01 - ((half - (s * (half + (even + odd)) + n * 1.90821492927058770002e-10)) - f);
 }
 
-// cos and sin of 2 pi u for u in [0, 1): reduced exactly to an eighth of a turn around a quarter, then two short polynomials.
+// cos and sin of 2 pi u for u in [0, 1). An exact reduction leaves at most an eighth of a turn on either side of the nearest
+// quarter turn; two short polynomials do the rest.
 template <class T>
 TAPEDECK_HD inline void cos_sin_turn(T u, T* cosine, T* sine) {
   const T quarters = u * T(4) + T(0.5);

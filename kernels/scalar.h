@@ -1,10 +1,11 @@
-// Scalar bodies, written once: the CPU kernels, the CUDA kernels and the fused kernels of both call these functors.
+// Scalar functions, written once as functors: the CPU kernels, the CUDA kernels and the fused kernels of both call them.
 //
-// Everything is plain C++ on values, with selects instead of branches where it counts, so that loops over it vectorise and give
-// the same bits as one call at a time. The f32 exp, log, tanh and sigmoid are polynomials of our own: no library is in the way
-// of equal bits on every device (compile with contraction of floating-point expressions off). f64 uses std:: functions.
+// Every functor is plain C++ on values. The f32 functors select instead of branch where speed matters, so that a loop over them
+// vectorises and gives the same bits as single calls. exp, log, tanh and sigmoid of f32 are polynomials written here, not calls
+// of a math library, so that every device gives equal bits. The compiler must not contract floating-point expressions
+// (-ffp-contract=off). The f64 versions call std:: functions.
 //
-// Integers wrap around. max and min propagate NaN. Booleans are bytes that hold 0 or 1; any other byte reads as true.
+// Integers wrap around. max and min propagate NaN. A boolean is a byte that holds 0 or 1; any other byte reads as true.
 #pragma once
 
 #include <cmath>
@@ -48,10 +49,10 @@ TAPEDECK_HD inline double bits_double(std::uint64_t u) {
 // 2^n for -126 <= n <= 127.
 TAPEDECK_HD inline float power_of_two(std::int32_t n) { return bits_float(static_cast<std::uint32_t>(n + 127) << 23); }
 
-// e^x = 2^n e^r with |r| <= ln2/2. 2^n is applied in two halves, so that results that are denormal or next to overflow are
-// right; beyond the clamps the halves give exactly 0 and inf. About 1 ulp.
+// e^x = 2^n e^r with |r| <= ln2/2, within about 1 ulp. The factor 2^n is applied as two factors, so that denormal results and
+// results close to overflow are right. Beyond the two clamps the product of the factors is exactly 0 or inf.
 TAPEDECK_HD inline float exp_f32(float x) {
-  const float clamped = x > 89.0f ? 89.0f : (x < -105.0f ? -105.0f : x);  // NaN passes
+  const float clamped = x > 89.0f ? 89.0f : (x < -105.0f ? -105.0f : x);  // a NaN stays NaN
   const float shifter = 12582912.0f;                                      // 1.5 * 2^23: adding it rounds to an integer
   const float t = clamped * 1.44269504088896341f + shifter;
   const float nf = t - shifter;
@@ -64,16 +65,16 @@ TAPEDECK_HD inline float exp_f32(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   const float e = (p * (r * r) + r) + 1.0f;
-  const std::int32_t safe = n > 128 ? 128 : (n < -152 ? -152 : n);  // only a NaN's n is out of range
+  const std::int32_t safe = n > 128 ? 128 : (n < -152 ? -152 : n);  // only a NaN gives n outside this range
   const std::int32_t half = safe >> 1;
   return e * power_of_two(half) * power_of_two(safe - half);
 }
 
-// log x = n log 2 + log m with sqrt(1/2) <= m < sqrt(2). About 1 ulp.
+// log x = n log 2 + log m with sqrt(1/2) <= m < sqrt(2), within about 1 ulp.
 TAPEDECK_HD inline float log_f32(float x) {
   const bool tiny = x < 1.17549435e-38f;
   const std::uint32_t u = float_bits(tiny ? x * 8388608.0f : x);
-  const std::uint32_t shifted = u - 0x3F3504F3u;  // the exponent field now counts from sqrt(1/2)
+  const std::uint32_t shifted = u - 0x3F3504F3u;  // now the exponent field counts from sqrt(1/2)
   const std::int32_t n = (static_cast<std::int32_t>(shifted) >> 23) - (tiny ? 23 : 0);
   const float m = bits_float((shifted & 0x007FFFFFu) + 0x3F3504F3u) - 1.0f;
   const float z = m * m;
@@ -98,7 +99,7 @@ TAPEDECK_HD inline float log_f32(float x) {
   return x >= 0.0f ? y : (x < 0.0f ? nan : x);
 }
 
-// Odd polynomial near zero, 1 - 2 / (e^2|x| + 1) elsewhere; the sign bit is carried over. At most 3 ulp.
+// An odd polynomial near zero, and 1 - 2 / (e^(2|x|) + 1) elsewhere, with the sign bit of x. Within 3 ulp.
 TAPEDECK_HD inline float tanh_f32(float x) {
   const std::uint32_t sign = float_bits(x) & 0x80000000u;
   const float a = bits_float(float_bits(x) & 0x7FFFFFFFu);
@@ -114,7 +115,7 @@ TAPEDECK_HD inline float tanh_f32(float x) {
   return bits_float(float_bits(y) | sign);
 }
 
-// From e^-|x|, which never overflows: right in both tails.
+// 1 / (1 + e^-x), computed from e^-|x|, which never overflows. Both tails keep their relative precision.
 TAPEDECK_HD inline float sigmoid_f32(float x) {
   const float e = exp_f32(-bits_float(float_bits(x) & 0x7FFFFFFFu));
   return (x < 0.0f ? e : 1.0f) / (1.0f + e);
@@ -122,7 +123,7 @@ TAPEDECK_HD inline float sigmoid_f32(float x) {
 
 // ---- one name for each function over all the types ----
 
-// Arithmetic type in which T adds and multiplies: unsigned for integers, so that overflow wraps.
+// The type in which values of type T are added and multiplied: unsigned for integers, so that overflow wraps around.
 template <class T, bool kInteger = std::is_integral_v<T>>
 struct WrapType {
   using type = T;
@@ -185,7 +186,8 @@ struct Mul {
     return static_cast<T>(static_cast<Wrap<T>>(a) * static_cast<Wrap<T>>(b));
   }
 };
-// Integers round toward zero; dividing by zero gives 0, which callers report. The lowest number over -1 wraps to itself.
+// Integers round toward zero. An integer divided by zero gives 0; the kernel that calls Div reports the fault. The lowest
+// integer divided by -1 wraps around to itself.
 struct Div {
   template <class T>
   TAPEDECK_HD T operator()(T a, T b) const {
@@ -206,7 +208,7 @@ struct Maximum {
     if constexpr (std::is_integral_v<T>)
       return a > b ? a : b;
     else
-      return (a > b || a != a) ? a : b;  // b is chosen when it is NaN: no comparison with it is true
+      return (a > b || a != a) ? a : b;  // a NaN in b fails both tests, so b is the result
   }
 };
 struct Minimum {
@@ -218,8 +220,8 @@ struct Minimum {
       return (a < b || a != a) ? a : b;
   }
 };
-// Integers: by squaring, wrapping. A negative exponent gives the truncated reciprocal: 0 unless the base is 1 or -1 (callers
-// report a base of 0).
+// Integers are raised by repeated squaring and wrap around. A negative exponent gives the reciprocal, truncated: 0 unless the
+// base is 1 or -1. The kernel that calls Pow reports a base of 0 with a negative exponent.
 struct Pow {
   template <class T>
   TAPEDECK_HD T operator()(T a, T b) const {
@@ -265,7 +267,7 @@ struct Sign {
   template <class T>
   TAPEDECK_HD T operator()(T a) const {
     if constexpr (std::is_floating_point_v<T>)
-      return a > T(0) ? T(1) : (a < T(0) ? T(-1) : a);  // zeros and NaN stay
+      return a > T(0) ? T(1) : (a < T(0) ? T(-1) : a);  // zeros keep their sign, and NaN stays NaN
     else if constexpr (std::is_signed_v<T>)
       return static_cast<T>((a > T(0)) - (a < T(0)));
     else
@@ -411,14 +413,15 @@ struct Where {
 
 // ---- casts ----
 
-// Number to number: floats to integers truncate and saturate, NaN becomes 0; integers to narrower integers wrap; the rest
-// rounds to nearest. Booleans, which share their C++ type with u8, have their own casts below.
+// Casts between numbers. A float becomes an integer by truncation and saturation, and NaN becomes 0. An integer that becomes a
+// narrower integer wraps around. All other casts round to nearest. bool shares its C++ type with u8, and has its own casts
+// below.
 template <class To>
 struct Cast {
   template <class From>
   TAPEDECK_HD To operator()(From x) const {
     if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-      const From lowest = static_cast<From>(std::numeric_limits<To>::lowest());  // exact: a power of two or 0
+      const From lowest = static_cast<From>(std::numeric_limits<To>::lowest());  // exact: this is 0 or a power of two
       const From beyond = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * From(2);
       if (!(x >= lowest)) return x != x ? To(0) : std::numeric_limits<To>::lowest();
       return x >= beyond ? std::numeric_limits<To>::max() : static_cast<To>(x);

@@ -1,14 +1,14 @@
-// Scalar bodies of activations and their gradients, in the manner of scalar.h. What a gradient reads - x or the result y - is
-// named.
+// Scalar functors of activations and their gradients. They follow the rules of scalar.h. A gradient functor names the forward
+// value that it reads: x for the operand, y for the result.
 //
-// Attributes come as members, already of type T.
+// Attributes are members of the functor, already converted to type T.
 #pragma once
 
 #include <tapedeck/kernels/scalar_functions.h>
 
 namespace tapedeck::kernels {
 
-// log(1 + e^x) without overflow or loss on either side.
+// log(1 + e^x), without overflow for large x and without loss of precision for small x.
 template <class T>
 TAPEDECK_HD_INLINE T softplus_of(T x) {
   return (x < T(0) ? T(0) : x) + Log1p{}(exp_of(-std::fabs(x)));
@@ -27,7 +27,8 @@ struct GeluGrad {
     return dy * (n.cdf + x * n.bell * T(0.39894228040143267794));
   }
 };
-// x sigmoid(2u), which is x (1 + tanh u) / 2 without loss in the tail; u = sqrt(2/pi) (x + 0.044715 x^3).
+// The tanh approximation of gelu: x (1 + tanh u) / 2 with u = sqrt(2/pi) (x + 0.044715 x^3), computed as x sigmoid(2u), which
+// keeps its precision for large negative x.
 inline constexpr double kGeluLinear = 1.59576912160573071176;  // 2 sqrt(2/pi)
 inline constexpr double kGeluCubic = kGeluLinear * 0.044715;
 struct GeluTanh {
@@ -41,7 +42,7 @@ struct GeluTanhGrad {
   TAPEDECK_HD_INLINE T operator()(T x, T dy) const {
     const T z = x * x;
     const T s = sigmoid_of(x * (T(kGeluLinear) + T(kGeluCubic) * z));
-    const T slope = x * (T(kGeluLinear) + T(3 * kGeluCubic) * z);  // of 2u, times x
+    const T slope = x * (T(kGeluLinear) + T(3 * kGeluCubic) * z);  // x times the derivative of 2u
     return dy * (s + s * (T(1) - s) * slope);
   }
 };
@@ -77,7 +78,7 @@ struct SoftplusGrad {
   }
 };
 
-// scale (x if x > 0, else alpha (e^(slope x) - 1)): elu, selu and celu.
+// scale * (x if x > 0, else alpha (e^(slope x) - 1)). elu, selu and celu are special cases.
 template <class T>
 struct Elu {
   T alpha, scale, slope;
@@ -88,7 +89,7 @@ struct Elu {
 };
 template <class T>
 struct EluGrad {
-  T offset, scale, slope;  // -offset = -alpha scale is the least result
+  T offset, scale, slope;  // offset = alpha * scale; the smallest result y is -offset
   TAPEDECK_HD_INLINE T operator()(T y, T dy) const {
     const T left = slope * (y + offset), right = scale;
     return dy * (y > T(0) ? right : left);
@@ -131,7 +132,7 @@ struct HardSwishGrad {
   }
 };
 
-// tanh(softplus(x)) = n / (n + 2) with n = e^x (e^x + 2); from 20 on it is 1 in every type.
+// tanh(softplus(x)) = n / (n + 2) with n = e^x (e^x + 2). From x = 20 on the result is 1 in every type.
 template <class T>
 TAPEDECK_HD_INLINE T mish_gate(T x) {
   const T e = exp_of(x > T(20) ? T(20) : x);

@@ -1,15 +1,17 @@
-// Scalar bodies of the mathematical functions, in the manner of scalar.h: once for the CPU, CUDA and fused kernels.
+// Scalar functors of the mathematical functions, written once for the CPU, CUDA and fused kernels. They follow the rules of
+// scalar.h.
 //
-// f32 functions are polynomials of our own with selects instead of branches, so that loops over them vectorise and every device
-// gives the same bits; most are within 2 ulp, the bounds stand in tests/kernels/scalar_functions_test.cpp. std::fma is exact
-// everywhere, with the instruction or without it. f64 uses std:: functions.
+// The f32 functions are polynomials of this file. They select instead of branch, so that loops over them vectorise and every
+// device gives the same bits. Most are within 2 ulp; tests/kernels/scalar_functions_test.cpp states the bound of each. std::fma
+// is exact everywhere, also on a processor without the instruction. The f64 versions call std:: functions.
 #pragma once
 
 #include <tapedeck/kernels/scalar.h>
 
 #include <math.h>  // lgamma_r, which unlike std::lgamma writes no global
 
-// For bodies that must vectorise: a call left in a loop keeps it scalar, and compilers tire of inlining in large files.
+// For functions that must vectorise. A call left inside a loop keeps the loop scalar, and compilers inline less in large files,
+// so these functions are always inlined.
 #define TAPEDECK_HD_INLINE TAPEDECK_HD inline __attribute__((always_inline))
 
 namespace tapedeck::kernels {
@@ -27,7 +29,7 @@ struct ExpParts {
   std::int32_t n;
 };
 TAPEDECK_HD_INLINE ExpParts split_exp_f32(float x) {
-  const float clamped = x > 90.0f ? 90.0f : (x < -105.0f ? -105.0f : x);  // NaN passes
+  const float clamped = x > 90.0f ? 90.0f : (x < -105.0f ? -105.0f : x);  // a NaN stays NaN
   const float shifter = 12582912.0f;                                      // 1.5 * 2^23: adding it rounds to an integer
   const float t = clamped * 1.44269504088896341f + shifter;
   const float nf = t - shifter;
@@ -39,14 +41,15 @@ TAPEDECK_HD_INLINE ExpParts split_exp_f32(float x) {
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
-  return {p * (r * r) + r, n > 130 ? 130 : (n < -152 ? -152 : n)};  // only a NaN's n is out of range
+  return {p * (r * r) + r, n > 130 ? 130 : (n < -152 ? -152 : n)};  // only a NaN gives n outside this range
 }
-TAPEDECK_HD_INLINE float scale_f32(float x, std::int32_t n) {  // x 2^n, in two halves: denormals and overflow come out right
+// x 2^n, applied as two factors, so that denormal results and overflow come out right.
+TAPEDECK_HD_INLINE float scale_f32(float x, std::int32_t n) {
   const std::int32_t half = n >> 1;
   return x * power_of_two(half) * power_of_two(n - half);
 }
 
-// e^x / 2, which overflows only where sinh and cosh do.
+// e^x / 2. It overflows only where sinh and cosh overflow.
 TAPEDECK_HD_INLINE float half_exp_f32(float x) {
   const ExpParts e = split_exp_f32(x);
   return scale_f32(e.p + 1.0f, e.n - 1);
@@ -91,14 +94,14 @@ TAPEDECK_HD_INLINE float cosh_f32(float x) {
 
 // ---- logarithms ----
 
-// log x = n log 2 + (m + y) with sqrt(1/2) <= 1 + m < sqrt(2); y is the small part. For 0 < x < inf.
+// log x = n log 2 + (m + y) with sqrt(1/2) <= 1 + m < sqrt(2); y is small against m. Valid for 0 < x < inf.
 struct LogParts {
   float n, m, y;
 };
 TAPEDECK_HD_INLINE LogParts split_log_f32(float x) {
   const bool tiny = x < 1.17549435e-38f;
   const std::uint32_t u = float_bits(tiny ? x * 8388608.0f : x);
-  const std::uint32_t shifted = u - 0x3F3504F3u;  // the exponent field now counts from sqrt(1/2)
+  const std::uint32_t shifted = u - 0x3F3504F3u;  // now the exponent field counts from sqrt(1/2)
   const std::int32_t n = (static_cast<std::int32_t>(shifted) >> 23) - (tiny ? 23 : 0);
   const float m = bits_float((shifted & 0x007FFFFFu) + 0x3F3504F3u) - 1.0f;
   const float z = m * m;
@@ -113,7 +116,7 @@ TAPEDECK_HD_INLINE LogParts split_log_f32(float x) {
   p = p * m + 3.3333331174e-1f;
   return {static_cast<float>(n), m, p * m * z - 0.5f * z};
 }
-// A logarithm y of x, put right where x is 0, inf, negative or NaN.
+// Takes y as the logarithm of a positive finite x, and replaces it where x is 0, inf, negative or NaN.
 TAPEDECK_HD_INLINE float log_edges_f32(float x, float y) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   y = x == inf ? inf : y;
@@ -128,14 +131,14 @@ TAPEDECK_HD_INLINE float log2_f32(float x) {
 }
 TAPEDECK_HD_INLINE float log10_f32(float x) {
   const LogParts l = split_log_f32(x);
-  float y = (l.m + l.y) * 7.00731903251827651129e-4f;  // log10(e) and log10(2) in two parts each
+  float y = (l.m + l.y) * 7.00731903251827651129e-4f;  // log10(e) and log10(2), each as the sum of two constants
   y = y + l.n * 2.48745663981195213739e-4f;
   y = y + l.y * 4.3359375e-1f;
   y = y + l.m * 4.3359375e-1f;
   return log_edges_f32(x, y + l.n * 3.0078125e-1f);
 }
 
-// log(u) + (what rounding u = 1 + x lost) / u.
+// log(1 + x) = log(u) + lost / u, where u is 1 + x rounded and `lost` is the rounding error of u.
 TAPEDECK_HD_INLINE float log1p_f32(float x) {
   const float u = 1.0f + x;
   const float lost = (x - (u - 1.0f)) / u;
@@ -167,13 +170,14 @@ TAPEDECK_HD_INLINE float atanh_f32(float x) {
 
 // ---- inverse trigonometric functions ----
 
-// The angle of (x, y) from the smaller over the larger magnitude, turned by pi/4 where that is nearer; one division.
+// The angle of the point (x, y). One division: the smaller magnitude over the larger, turned by pi/4 if that gives a smaller
+// quotient.
 TAPEDECK_HD_INLINE float atan2_f32(float y, float x) {
   const float ay = magnitude_f32(y), ax = magnitude_f32(x);
   const bool steep = ay > ax;
-  const float scale = (steep ? ay : ax) > 8.5e37f ? 0.25f : 1.0f;  // so that low + high does not overflow
+  const float scale = (steep ? ay : ax) > 8.5e37f ? 0.25f : 1.0f;  // keeps low + high from overflowing
   const float less = (steep ? ax : ay) * scale, more = (steep ? ay : ax) * scale;
-  const bool infinite = less == std::numeric_limits<float>::infinity();  // then both are
+  const bool infinite = less == std::numeric_limits<float>::infinity();  // then x and y are both infinite
   const float low = infinite ? 1.0f : less, high = infinite ? 1.0f : more;
   const bool turned = low > 0.41421356f * high;
   const float top = turned ? low - high : low;
@@ -203,7 +207,7 @@ TAPEDECK_HD_INLINE float asin_excess_f32(float z) {
 TAPEDECK_HD_INLINE float asin_f32(float x) {
   const float a = magnitude_f32(x);
   const bool far = a > 0.5f;
-  const float z = far ? 0.5f * (1.0f - a) : a * a;  // negative outside [-1,1]: its root is NaN
+  const float z = far ? 0.5f * (1.0f - a) : a * a;  // |x| > 1 gives a negative z, and its square root is NaN
   const float s = far ? std::sqrt(z) : a;
   const float half = asin_excess_f32(z) * s + s;
   const float y = far ? 1.57079637f - (half + half + 4.37113883e-8f) : half;
@@ -221,7 +225,7 @@ TAPEDECK_HD_INLINE float acos_f32(float x) {
 
 // ---- error functions ----
 
-// e^(a^2) erfc(a) for 0 <= a <= 11, smooth and slow to change (after Shepherd and Laframboise).
+// e^(a^2) erfc(a) for 0 <= a <= 11: a smooth, slowly changing function (Shepherd and Laframboise, 1981).
 TAPEDECK_HD_INLINE float scaled_erfc_f32(float a) {
   const float q = (a - 2.0f) / (a + 2.0f);
   float p = -4.01139259e-4f;
@@ -236,7 +240,7 @@ TAPEDECK_HD_INLINE float scaled_erfc_f32(float a) {
   p = p * q + 2.76978403e-1f;
   return (1.0f + p) / (1.0f + (a + a));
 }
-// e^(-scale x^2) for scale 1 or 1/2, with what rounding x^2 lost put back.
+// e^(-scale x^2) for scale 1 or 1/2, corrected for the rounding error of x^2.
 TAPEDECK_HD_INLINE float bell_f32(float x, float scale) {
   const float s = x * x;
   const float e = exp_f32(-scale * s);
@@ -249,7 +253,7 @@ TAPEDECK_HD_INLINE float erfc_f32(float x) {
   return x < 0.0f ? 2.0f - tail : tail;
 }
 
-// Odd polynomial near zero, 1 - e^polynomial elsewhere.
+// An odd polynomial near zero, and 1 - e^(a polynomial) elsewhere.
 TAPEDECK_HD_INLINE float erf_f32(float x) {
   const float magnitude = magnitude_f32(x), a = magnitude > 5.0f ? 5.0f : magnitude;
   const float z = a * a;
@@ -271,7 +275,7 @@ TAPEDECK_HD_INLINE float erf_f32(float x) {
   return with_sign_of_f32(a < 0.927734375f ? near_zero : far_away, x);
 }
 
-// After Giles: a polynomial in w = -log(1 - x^2), or in its root far out.
+// After Giles, "Approximating the erfinv function" (2010): a polynomial in w = -log(1 - x^2), or in sqrt(w) for large w.
 TAPEDECK_HD_INLINE float erfinv_f32(float x) {
   const float w = -log_f32(std::fma(-x, x, 1.0f));
   const float c = w - 2.5f;
@@ -298,7 +302,7 @@ TAPEDECK_HD_INLINE float erfinv_f32(float x) {
   return magnitude_f32(x) == 1.0f ? x * std::numeric_limits<float>::infinity() : y;
 }
 
-// A rough guess (within 1 %) and four cubic steps, taken in erfc where erf is flat.
+// A first guess within 1 %, then four cubic steps. The steps solve for erfc where erf is flat.
 TAPEDECK_HD inline double erfinv_f64(double x) {
   const double a = std::fabs(x);
   if (!(a < 1)) return a == 1 ? x * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();

@@ -1,16 +1,18 @@
-// Attributes of the activations. Defaults are those that networks are published with.
+// Attributes of the activations. The defaults are the ones that PyTorch uses.
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
 
 namespace tapedeck TAPEDECK_API {
 
-struct GeluAttrs {  // gelu gelu_grad: "none" = the normal distribution itself, "tanh" = its approximation by tanh
+// gelu gelu_grad: "none" uses the normal distribution itself, "tanh" its approximation by tanh.
+struct GeluAttrs {
   Name approximate = "none";
   ATTR_FIELDS(ATTR_FIELD(GeluAttrs, approximate))
 };
 
-struct SoftplusAttrs {  // softplus softplus_grad: x itself where beta x > threshold
+// softplus softplus_grad: log(1 + e^(beta x)) / beta, and x itself where beta x > threshold.
+struct SoftplusAttrs {
   double beta = 1;
   double threshold = 20;
   ATTR_FIELDS(ATTR_FIELD(SoftplusAttrs, beta), ATTR_FIELD(SoftplusAttrs, threshold))
@@ -21,11 +23,12 @@ struct EluAttrs {  // elu celu
   ATTR_FIELDS(ATTR_FIELD(EluAttrs, alpha))
 };
 
-// selu's constants: a layer of zero mean and unit variance keeps both.
+// The constants of selu. With them a layer keeps inputs of mean 0 and variance 1 at mean 0 and variance 1.
 inline constexpr double kSeluAlpha = 1.67326324235437728481;
 inline constexpr double kSeluScale = 1.05070098735548049342;
 
-struct EluGradAttrs {  // elu_grad: of y = scale (x if x > 0, else alpha (exp(slope x) - 1))
+// elu_grad: the gradient of y = scale * (x if x > 0, else alpha (e^(slope x) - 1)).
+struct EluGradAttrs {
   double alpha = 1;
   double scale = 1;
   double slope = 1;
@@ -37,12 +40,14 @@ struct LeakyReluAttrs {
   ATTR_FIELDS(ATTR_FIELD(LeakyReluAttrs, slope))
 };
 
-struct ShrinkAttrs {  // hardshrink softshrink: 0 where |x| <= bound
+// hardshrink softshrink: the result is 0 where |x| <= bound.
+struct ShrinkAttrs {
   double bound = 0.5;
   ATTR_FIELDS(ATTR_FIELD(ShrinkAttrs, bound))
 };
 
-struct ThresholdAttrs {  // threshold: x where x > threshold, else value
+// threshold: the result is x where x > threshold, else value.
+struct ThresholdAttrs {
   double threshold = 0;
   double value = 0;
   ATTR_FIELDS(ATTR_REQUIRED(ThresholdAttrs, threshold), ATTR_REQUIRED(ThresholdAttrs, value))

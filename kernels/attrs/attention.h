@@ -1,11 +1,12 @@
-// Attributes of attention.
+// Attributes of the attention ops.
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
 
 namespace tapedeck TAPEDECK_API {
 
-struct AttentionAttrs {  // scores are scale q k^T; causal: query i sees keys 0 ... i
+// The scores are scale * q k^T. With `causal`, query i sees only keys 0 ... i.
+struct AttentionAttrs {
   double scale = 1;
   bool causal = false;
   ATTR_FIELDS(ATTR_REQUIRED(AttentionAttrs, scale), ATTR_FIELD(AttentionAttrs, causal))

@@ -1,11 +1,12 @@
-// Attributes of tensors made from a rule: arange, linspace, eye.
+// Attributes of ops that make a tensor from a rule: arange, linspace, eye.
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
 
 namespace tapedeck TAPEDECK_API {
 
-struct ArangeAttrs {  // start, start + step, ... before stop
+// arange: start, start + step, start + 2 step, ..., all before stop.
+struct ArangeAttrs {
   double start = 0;
   double stop = 0;
   double step = 1;
@@ -14,7 +15,8 @@ struct ArangeAttrs {  // start, start + step, ... before stop
               ATTR_REQUIRED(ArangeAttrs, dtype))
 };
 
-struct LinspaceAttrs {  // count numbers from start to stop, both included
+// linspace: `count` numbers from start to stop, both included.
+struct LinspaceAttrs {
   double start = 0;
   double stop = 0;
   std::int64_t count = 0;

@@ -5,9 +5,10 @@
 
 namespace tapedeck TAPEDECK_API {
 
-struct ToDeviceAttrs {  // "cpu", "cpu:1", "cuda"
+// to_device: devices are named "cpu", "cpu:1", "cuda", ...
+struct ToDeviceAttrs {
   Name device = "cpu";
-  Name from = "cpu";  // where the operand is: the gradient goes back there
+  Name from = "cpu";  // the device of the operand: the gradient is copied back to it
   ATTR_FIELDS(ATTR_REQUIRED(ToDeviceAttrs, device), ATTR_FIELD(ToDeviceAttrs, from))
 };
 

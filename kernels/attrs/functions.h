@@ -7,25 +7,29 @@
 
 namespace tapedeck TAPEDECK_API {
 
-struct ClampAttrs {  // clamp: bounds; infinite = none
+// clamp: the two bounds; an infinite bound does not bind.
+struct ClampAttrs {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
   ATTR_FIELDS(ATTR_FIELD(ClampAttrs, min), ATTR_FIELD(ClampAttrs, max))
 };
 
-struct PolygammaAttrs {  // polygamma: which derivative of digamma
+// polygamma: the n-th derivative of digamma.
+struct PolygammaAttrs {
   std::int64_t n = 1;
   ATTR_FIELDS(ATTR_REQUIRED(PolygammaAttrs, n))
 };
 
-struct IsCloseAttrs {  // isclose: |a - b| <= atol + rtol |b|
+// isclose: true where |a - b| <= atol + rtol |b|.
+struct IsCloseAttrs {
   double rtol = 1e-5;
   double atol = 1e-8;
   bool equal_nan = false;
   ATTR_FIELDS(ATTR_FIELD(IsCloseAttrs, rtol), ATTR_FIELD(IsCloseAttrs, atol), ATTR_FIELD(IsCloseAttrs, equal_nan))
 };
 
-struct NanToNumAttrs {  // nan_to_num: what stands for NaN, inf and -inf
+// nan_to_num: the values that replace NaN, inf and -inf.
+struct NanToNumAttrs {
   double nan = 0;
   double posinf = 0;
   double neginf = 0;

@@ -5,27 +5,32 @@
 
 namespace tapedeck TAPEDECK_API {
 
-struct RowsAttrs {  // embedding_grad: rows of the table
+// embedding_grad: the number of rows of the table.
+struct RowsAttrs {
   std::int64_t rows = 0;
   ATTR_FIELDS(ATTR_REQUIRED(RowsAttrs, rows))
 };
 
-struct CountAttrs {  // nonzero masked_select: how many elements there are, known beforehand
+// nonzero masked_select: the number of elements of the result, which is fixed before the op runs.
+struct CountAttrs {
   std::int64_t count = 0;
   ATTR_FIELDS(ATTR_REQUIRED(CountAttrs, count))
 };
 
-struct BinsAttrs {  // bincount
+// bincount: the number of bins.
+struct BinsAttrs {
   std::int64_t bins = 0;
   ATTR_FIELDS(ATTR_REQUIRED(BinsAttrs, bins))
 };
 
-struct GatherNdAttrs {  // gather_nd: so many leading dimensions are common to x and the indices
+// gather_nd: the number of leading dimensions that x and the indices share.
+struct GatherNdAttrs {
   std::int64_t batch_dims = 0;
   ATTR_FIELDS(ATTR_FIELD(GatherNdAttrs, batch_dims))
 };
 
-struct ScatterNdAttrs {  // scatter_nd: what meets an element: "none" replaces it, "add" adds to it
+// scatter_nd: "none" replaces the old element, "add" adds to it. `batch_dims` as in GatherNdAttrs.
+struct ScatterNdAttrs {
   Name reduction = "none";
   std::int64_t batch_dims = 0;
   ATTR_FIELDS(ATTR_FIELD(ScatterNdAttrs, reduction), ATTR_FIELD(ScatterNdAttrs, batch_dims))

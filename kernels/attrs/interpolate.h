@@ -1,4 +1,4 @@
-// Attributes of resampling: the sizes of the spatial dimensions [n,c,...] of the result.
+// Attributes of resampling. `size` holds the spatial sizes of the result [n,c,spatial...].
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
@@ -10,14 +10,16 @@ struct InterpolateNearestAttrs {
   ATTR_FIELDS(ATTR_REQUIRED(InterpolateNearestAttrs, size))
 };
 
-struct InterpolateBilinearAttrs {  // align_corners: the corner elements' centres coincide, else the corners of their areas
+// align_corners: true aligns the centres of the corner elements of input and result, false aligns the outer edges of the corner
+// elements.
+struct InterpolateBilinearAttrs {
   Ints size;
   bool align_corners = false;
   ATTR_FIELDS(ATTR_REQUIRED(InterpolateBilinearAttrs, size), ATTR_FIELD(InterpolateBilinearAttrs, align_corners))
 };
 
-// Between which two of `in` elements result element i of `out` lies, and how far towards the second. Computed in f64, whatever
-// the type of the elements.
+// The place of result element i between two of the `in` input elements: between `low` and `high`, with the fraction `part` of
+// the way from low to high. The computation is in f64 for every element type.
 struct Tap {
   std::int32_t low = 0;
   std::int32_t high = 0;

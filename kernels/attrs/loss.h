@@ -5,9 +5,9 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// `reduction` is "none", "mean" or "sum".
+// cross_entropy cross_entropy_grad. `reduction` is "none", "mean" or "sum", here and in the structs below.
 struct CrossEntropyAttrs {
-  double label_smoothing = 0;
+  double label_smoothing = 0;        // rows with this label are left out: of the sum, and of the count that a mean divides by
   std::int64_t ignore_index = -100;  // rows with this label count for nothing
   Name reduction = "mean";
   ATTR_FIELDS(ATTR_FIELD(CrossEntropyAttrs, label_smoothing), ATTR_FIELD(CrossEntropyAttrs, ignore_index),
@@ -20,7 +20,8 @@ struct NllAttrs {
   ATTR_FIELDS(ATTR_FIELD(NllAttrs, ignore_index), ATTR_FIELD(NllAttrs, reduction))
 };
 
-struct NllGradAttrs {  // nll_loss_grad must be told the number of classes
+// nll_loss_grad: as NllAttrs, and the number of classes, because the operands do not determine it.
+struct NllGradAttrs {
   std::int64_t classes = 0;
   std::int64_t ignore_index = -100;
   Name reduction = "mean";

@@ -1,4 +1,4 @@
-// Attributes of the diagonal ops, and where a diagonal lies inside a matrix.
+// Attributes of the diagonal ops, and the place of a diagonal inside a matrix.
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
@@ -7,14 +7,16 @@
 
 namespace tapedeck TAPEDECK_API {
 
-struct DiagonalAttrs {  // elements [.., i, .., i + offset, ..] of axis1 and axis2, both normalised
+// The elements [.., i, .., i + offset, ..], where i counts along axis1 and i + offset along axis2. Both axes are normalised.
+struct DiagonalAttrs {
   std::int64_t offset = 0;
   std::int64_t axis1 = 0;
   std::int64_t axis2 = 1;
   ATTR_FIELDS(ATTR_FIELD(DiagonalAttrs, offset), ATTR_FIELD(DiagonalAttrs, axis1), ATTR_FIELD(DiagonalAttrs, axis2))
 };
 
-// The first element's row and column, and how many there are: none if the offset leaves the matrix.
+// The row and column of the first element of a diagonal, and the number of its elements: 0 if the diagonal lies outside the
+// matrix.
 struct DiagonalRange {
   std::int64_t row = 0, column = 0, length = 0;
 };

@@ -10,7 +10,8 @@ struct BatchNormAttrs {
   ATTR_FIELDS(ATTR_FIELD(BatchNormAttrs, eps))
 };
 
-struct LayerNormAttrs {  // layer_norm rms_norm and their gradients: statistics over the last `dims` dimensions
+// layer_norm rms_norm and their gradients. The statistics go over the last `dims` dimensions.
+struct LayerNormAttrs {
   std::int64_t dims = 1;
   double eps = 1e-5;
   ATTR_FIELDS(ATTR_FIELD(LayerNormAttrs, dims), ATTR_FIELD(LayerNormAttrs, eps))

@@ -1,4 +1,4 @@
-// Attributes of the optimizers' steps and of the tools around them.
+// Attributes of the optimizers' update ops, and of the loss scale.
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
@@ -44,7 +44,9 @@ struct LionAttrs {
   ATTR_FIELDS(ATTR_FIELD(LionAttrs, beta1), ATTR_FIELD(LionAttrs, beta2), ATTR_FIELD(LionAttrs, weight_decay))
 };
 
-struct LossScaleAttrs {  // times `growth` after `interval` finite steps in a row, times `backoff` after one that is not
+// The loss scale is multiplied by `growth` after `interval` finite steps in a row, and by `backoff` after a step that is not
+// finite.
+struct LossScaleAttrs {
   double growth = 2;
   double backoff = 0.5;
   std::int64_t interval = 2000;

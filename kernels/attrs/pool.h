@@ -1,11 +1,13 @@
-// Attributes of the pools that attrs.h does not hold: gradients by index, averages, adaptive windows.
+// Attributes of pooling ops other than the maximum pool itself: gradients by index, averages, adaptive windows.
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
 
 namespace tapedeck TAPEDECK_API {
 
-struct PoolIndexGradAttrs {  // the gradient of a maximum pool by its index must be told the input's spatial sizes
+// The gradient of a maximum pool by the indices of the maxima. `size` holds the spatial sizes of the input, because the
+// operands do not determine them.
+struct PoolIndexGradAttrs {
   Ints window = {2};
   Ints stride = {};
   Ints padding = {0};
@@ -22,12 +24,13 @@ struct AvgPoolAttrs {
   Ints stride = {};
   Ints padding = {0};
   bool ceil_mode = false;
-  bool count_include_pad = true;  // the divisor counts the zeros of the padding
+  bool count_include_pad = true;  // true: the divisor also counts the zeros of the padding
   ATTR_FIELDS(ATTR_FIELD(AvgPoolAttrs, window), ATTR_FIELD(AvgPoolAttrs, stride), ATTR_FIELD(AvgPoolAttrs, padding),
               ATTR_FIELD(AvgPoolAttrs, ceil_mode), ATTR_FIELD(AvgPoolAttrs, count_include_pad))
 };
 
-struct AvgPoolGradAttrs {  // must be told the input's spatial sizes
+// As AvgPoolAttrs, and `size`: the spatial sizes of the input, because the operands do not determine them.
+struct AvgPoolGradAttrs {
   Ints window = {2};
   Ints stride = {};
   Ints padding = {0};
@@ -39,7 +42,8 @@ struct AvgPoolGradAttrs {  // must be told the input's spatial sizes
               ATTR_FIELD(AvgPoolGradAttrs, count_include_pad))
 };
 
-struct AdaptivePoolAttrs {  // the spatial sizes of the result
+// `size` holds the spatial sizes of the result.
+struct AdaptivePoolAttrs {
   Ints size;
   ATTR_FIELDS(ATTR_REQUIRED(AdaptivePoolAttrs, size))
 };

@@ -10,7 +10,8 @@ struct BernoulliAttrs {
   ATTR_FIELDS(ATTR_FIELD(BernoulliAttrs, path))
 };
 
-struct RandintAttrs {  // low <= x < high
+// randint: integers in low <= x < high.
+struct RandintAttrs {
   Ints shape;
   DType dtype = DType::i64;
   std::int64_t low = 0;

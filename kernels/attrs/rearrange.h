@@ -1,27 +1,31 @@
-// Attributes of flip, roll, tril and triu, and of pads that repeat what they find.
+// Attributes of flip, roll, tril, triu, and of paddings that repeat elements of the input.
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
 
 namespace tapedeck TAPEDECK_API {
 
-struct FlipAttrs {  // axes are normalised, ascending
+// flip: the axes are normalised and ascending.
+struct FlipAttrs {
   Ints axes;
   ATTR_FIELDS(ATTR_REQUIRED(FlipAttrs, axes))
 };
 
-struct RollAttrs {  // axes are normalised, ascending; 0 <= shifts[i] < size of axes[i]
+// roll: the axes are normalised and ascending, and 0 <= shifts[i] < size of axes[i].
+struct RollAttrs {
   Ints shifts;
   Ints axes;
   ATTR_FIELDS(ATTR_REQUIRED(RollAttrs, shifts), ATTR_REQUIRED(RollAttrs, axes))
 };
 
-struct TriangleAttrs {  // tril triu: the diagonal that is the last to be kept, counted from the main one upwards
+// tril triu: the last diagonal that is kept. 0 is the main diagonal; positive diagonals lie above it.
+struct TriangleAttrs {
   std::int64_t diagonal = 0;
   ATTR_FIELDS(ATTR_FIELD(TriangleAttrs, diagonal))
 };
 
-struct PadModeAttrs {  // mode is "reflect", "replicate" or "circular"
+// pad with a mode: "reflect", "replicate" or "circular".
+struct PadModeAttrs {
   Ints before;
   Ints after;
   Name mode;

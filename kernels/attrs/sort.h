@@ -11,7 +11,8 @@ struct SortAttrs {  // sort argsort
   ATTR_FIELDS(ATTR_FIELD(SortAttrs, axis), ATTR_FIELD(SortAttrs, descending))
 };
 
-struct TopkAttrs {  // topk: not sorted means in order of place
+// topk: the k largest (or smallest) elements. sorted = false keeps them in the order of their places in the input.
+struct TopkAttrs {
   std::int64_t k = 1;
   std::int64_t axis = -1;
   bool largest = true;
@@ -20,7 +21,8 @@ struct TopkAttrs {  // topk: not sorted means in order of place
               ATTR_FIELD(TopkAttrs, sorted))
 };
 
-struct SearchAttrs {  // searchsorted: right = behind equal elements
+// searchsorted: the place of a value among sorted elements. right = true puts it behind equal elements, false in front of them.
+struct SearchAttrs {
   bool right = false;
   ATTR_FIELDS(ATTR_FIELD(SearchAttrs, right))
 };

@@ -5,14 +5,16 @@
 
 namespace tapedeck TAPEDECK_API {
 
-struct VarAttrs {  // var std: the divisor is count - correction; axes as in ReduceAttrs
+// var std: the divisor is count - correction. `axes` as in ReduceAttrs.
+struct VarAttrs {
   Ints axes;
   double correction = 1;
   bool keepdims = false;
   ATTR_FIELDS(ATTR_FIELD(VarAttrs, axes), ATTR_FIELD(VarAttrs, correction), ATTR_FIELD(VarAttrs, keepdims))
 };
 
-struct NormAttrs {  // norm: p is any number, inf and -inf included; axes as in ReduceAttrs
+// norm: the p-norm, where p is any number, inf and -inf included. `axes` as in ReduceAttrs.
+struct NormAttrs {
   Ints axes;
   double p = 2;
   bool keepdims = false;

@@ -1,4 +1,4 @@
-// Attributes of unfold and fold: a window {height, width} sliding over padded images.
+// Attributes of unfold and fold, which slide a window {height, width} over padded images.
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
@@ -14,7 +14,8 @@ struct UnfoldAttrs {
               ATTR_FIELD(UnfoldAttrs, dilation))
 };
 
-struct FoldAttrs {  // size is the image's height and width
+// fold: `size` holds the height and width of the image.
+struct FoldAttrs {
   Ints size;
   Ints window;
   Ints stride = {1, 1};
@@ -24,7 +25,7 @@ struct FoldAttrs {  // size is the image's height and width
               ATTR_FIELD(FoldAttrs, padding), ATTR_FIELD(FoldAttrs, dilation))
 };
 
-// How often the window fits along dimension d (0 height, 1 width) of `size` elements; 0 if not at all.
+// How many places the window has along dimension d (0 = height, 1 = width) of `size` elements; 0 if it does not fit.
 template <class Attrs>
 std::int64_t windows_along(const Attrs& a, int d, std::int64_t size) {
   const std::int64_t room = size + 2 * a.padding[d] - a.dilation[d] * (a.window[d] - 1) - 1;

@@ -1,13 +1,15 @@
-// From a run-time element type to a C++ type: one switch per kernel call. A type that a kernel does not compute in is a fault;
-// type inference refuses it long before, so that users do not meet it.
+// From an element type at run time to a C++ type: one switch per kernel call. A kernel reports a fault for a type that it does
+// not support. Users never see this fault, because type inference refuses such a type earlier.
 #pragma once
 
 #include <tapedeck/kernels/kernel.h>
 
 #include <cstdint>
 
-// Before loops. TAPEDECK_INDEPENDENT: an output equals an input element for element or overlaps none, so vectorise unchecked.
-// TAPEDECK_SHORT_LOOP: a few fixed steps that should vectorise, where gcc would unroll them into scalars first.
+// Pragmas in front of loops.
+// TAPEDECK_INDEPENDENT: an output either equals an input element for element or does not overlap it, so the compiler may
+// vectorise without a check.
+// TAPEDECK_SHORT_LOOP: a loop of a few fixed steps that should vectorise. Without the pragma gcc unrolls it into scalar code.
 #if defined(__GNUC__) && !defined(__clang__)
 #define TAPEDECK_INDEPENDENT _Pragma("GCC ivdep")
 #define TAPEDECK_SHORT_LOOP _Pragma("GCC unroll 1")
@@ -22,7 +24,7 @@ inline void unsupported(const KernelCall& call, DType dtype) {
   call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(dtype));
 }
 
-// f(T{}) for f32 f64.
+// Calls f(T{}) for f32 and f64.
 template <class F>
 void for_floats(const KernelCall& call, DType dtype, F&& f) {
   switch (dtype) {
@@ -35,7 +37,7 @@ void for_floats(const KernelCall& call, DType dtype, F&& f) {
   }
 }
 
-// f(T{}) for f32 f64 i32 i64 u8.
+// Calls f(T{}) for f32, f64, i32, i64 and u8.
 template <class F>
 void for_numbers(const KernelCall& call, DType dtype, F&& f) {
   switch (dtype) {
@@ -54,7 +56,7 @@ void for_numbers(const KernelCall& call, DType dtype, F&& f) {
   }
 }
 
-// f(U{}) for the unsigned integer as wide as an element: for kernels that only move bytes. Any type.
+// Calls f(U{}) with the unsigned integer that is as wide as an element, for kernels that only move bytes. Accepts every type.
 template <class F>
 void for_widths(DType dtype, F&& f) {
   switch (dtype_size(dtype)) {

@@ -1,5 +1,5 @@
-// A tensor [n,c,...] whose images lie any number of elements apart: what an op's `batch_strides` lets a kernel meet. Nothing
-// between the images is read or written.
+// A tensor [n,c,...] whose images may lie any number of elements apart, as the trait `batch_strides` of an op allows. A kernel
+// neither reads nor writes the memory between the images.
 #pragma once
 
 #include <tapedeck/kernels/kernel.h>
@@ -8,7 +8,8 @@
 
 namespace tapedeck::kernels::cpu {
 
-// Elements from one image to the next; of a single one the view's stride means nothing.
+// The number of elements from one image to the next. The stride of a single image has no meaning, so the size of an image is
+// used instead.
 inline std::int64_t image_stride(const View& v) {
   if (v.rank > 0 && v.sizes[0] > 1) return v.strides[0];
   std::int64_t size = 1;
@@ -26,7 +27,7 @@ class Images {
   }
 
   T* image(std::int64_t i) const { return first_ + i * stride_; }
-  // Planes are counted through all images.
+  // Plane i, counted through all images: plane i % channels of image i / channels.
   T* plane(std::int64_t i) const {
     return packed_ ? first_ + i * plane_ : first_ + i / channels_ * stride_ + i % channels_ * plane_;
   }

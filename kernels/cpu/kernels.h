@@ -1,4 +1,4 @@
-// Every CPU kernel by name. The op blocks name them; tests call them directly.
+// CPU kernels by name, for tests that call them directly. The op blocks (engine/ops) declare the kernels that they name.
 #pragma once
 
 #include <tapedeck/kernels/kernel.h>

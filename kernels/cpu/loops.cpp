@@ -1,4 +1,4 @@
-// Walking several strided views together; see loops.h.
+// Walks several strided views together; see loops.h.
 #include <tapedeck/kernels/cpu/loops.h>
 
 #include <algorithm>
@@ -6,7 +6,8 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-// Dimension d of the views can be walked as the inner part of the merged dimension before it.
+// True if dimension d of all views can be merged with the last dimension of the walk: in every view the last dimension's stride
+// is the whole length of dimension d.
 bool merges(const Walk& walk, const View* const* views, int d) {
   const int last = walk.rank - 1;
   for (int k = 0; k < walk.operands; ++k) {
@@ -33,7 +34,7 @@ Walk make_walk(const View* const* views, int operands) {
     for (int k = 0; k < operands; ++k)
       walk.strides[k][walk.rank - 1] = views[k]->strides[d] * static_cast<std::int64_t>(dtype_size(views[k]->dtype));
   }
-  if (walk.rank == 0) {  // a single element
+  if (walk.rank == 0) {  // the views have a single element
     walk.rank = 1;
     walk.sizes[0] = 1;
     for (int k = 0; k < operands; ++k) walk.strides[k][0] = static_cast<std::int64_t>(dtype_size(views[k]->dtype));

@@ -1,8 +1,8 @@
-// The elementwise loop: out[i] = f(a[i], b[i], ...) over views of equal sizes and any strides.
-//
-// Three ways through, with the same bits, since f sees the same values: all views dense (the hot path of eager code: no set-up
-// at all), rows whose operands are contiguous or one repeated element (bias, scalar), and rows of any strides. Dimensions that
-// can be walked as one are merged first.
+// The elementwise loop: out[i] = f(a[i], b[i], ...) over views of equal sizes and any strides. It takes one of three ways:
+//   dense     all views are dense; the fast path of eager code, without any set-up
+//   rows      every operand of a row is contiguous, or one element read again and again (a bias, a scalar)
+//   strided   rows of any strides
+// All three call f on the same values, so they give the same bits. Neighbouring dimensions are merged where all views allow it.
 #pragma once
 
 #include <tapedeck/kernels/cpu/dispatch.h>
@@ -16,7 +16,7 @@ namespace tapedeck::kernels::cpu {
 
 inline constexpr int kMaxOperands = 4;
 
-// Sizes and strides of several views walked together; operand 0 sets the order. Strides count bytes.
+// The sizes and strides of several views walked together in the order of operand 0, the output. Strides count bytes.
 struct Walk {
   int rank = 0;
   int operands = 0;
@@ -25,16 +25,17 @@ struct Walk {
   char* base[kMaxOperands];
 };
 
-// One row: n elements from ptr[k], strides[k] bytes apart. `f` is the functor.
+// Computes one row of n elements. Operand k begins at ptr[k], and its elements lie strides[k] bytes apart. `f` points to the
+// functor.
 using RowBody = void (*)(const void* f, char* const* ptr, const std::int64_t* strides, std::int64_t n);
 
-// Views of equal sizes, neighbouring dimensions merged where every operand allows it.
+// Makes a walk from views of equal sizes. Neighbouring dimensions are merged where every operand allows it.
 Walk make_walk(const View* const* views, int operands);
 
-// Runs body over elements [begin, end) of the walk, counted row-major.
+// Runs body over the elements [begin, end) of the walk, counted row-major.
 void walk_range(const Walk& walk, std::int64_t begin, std::int64_t end, RowBody body, const void* f);
 
-// Walks the output (operand 0) and the inputs, in parallel if there are more than `grain` elements.
+// Walks the output (operand 0) and the inputs. A walk of more than `grain` elements runs in parallel.
 void walk_call(const KernelCall& call, RowBody body, const void* f, std::int64_t grain);
 
 namespace detail {
@@ -45,7 +46,7 @@ void dense_run(F f, std::int64_t begin, std::int64_t end, Out* out, const In*...
   for (std::int64_t i = begin; i < end; ++i) out[i] = f(in[i]...);
 }
 
-// Bit k of kRepeated: input k is a single element, read again and again.
+// Bit k of kRepeated says that input k is a single element, which every step reads.
 template <unsigned kRepeated, class Out, class... In, class F, std::size_t... I>
 void row_of(F f, char* const* ptr, std::int64_t n, std::index_sequence<I...>) {
   Out* out = reinterpret_cast<Out*>(ptr[0]);
@@ -59,7 +60,8 @@ void strided_row(F f, char* const* ptr, const std::int64_t* strides, std::int64_
     *reinterpret_cast<Out*>(ptr[0] + i * strides[0]) = f(*reinterpret_cast<const In*>(ptr[I + 1] + i * strides[I + 1])...);
 }
 
-// Finds the pattern of repeated inputs among all 2^n at compile time's leisure.
+// Compiles a loop for each of the 2^n patterns of repeated inputs, and runs the loop of the pattern `repeated`. Returns false
+// if no pattern matches.
 template <class F, class Out, class... In, unsigned... P>
 bool patterned_row(const F& f, unsigned repeated, char* const* ptr, std::int64_t n, std::integer_sequence<unsigned, P...>) {
   return ((repeated == P && (row_of<P, Out, In...>(f, ptr, n, std::index_sequence_for<In...>{}), true)) || ...);
@@ -104,7 +106,7 @@ inline bool all_dense(const KernelCall& call, int n_inputs) {
   return true;
 }
 
-// The whole kernel: out = f(in...). `ns_per_item` is a rough cost that sets the grain.
+// A whole elementwise kernel: out = f(in...). `ns_per_item` is the rough cost of one element in nanoseconds; it sets the grain.
 template <class Out, class... In, class F>
 void map(const KernelCall& call, const F& f, double ns_per_item = 0.5) {
   const std::int64_t grain = grain_for(ns_per_item);

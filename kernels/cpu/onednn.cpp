@@ -1,5 +1,6 @@
-// Finds the OpenMP runtime that oneDNN brought along. Asking the loader, instead of linking to one, always meets the same
-// runtime as oneDNN does; a oneDNN built without OpenMP has none, and then there is nothing to set.
+// Sets the number of OpenMP threads for oneDNN. The functions of OpenMP are looked up in the loaded libraries and not linked,
+// so that they belong to the same OpenMP runtime that oneDNN uses. A oneDNN built without OpenMP has no such runtime, and then
+// nothing is set.
 #include <tapedeck/kernels/cpu/onednn.h>
 
 #include <dlfcn.h>

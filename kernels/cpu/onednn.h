@@ -1,10 +1,10 @@
-// What every caller of oneDNN does first: run it on one thread. Our threads come from parallel_for.
+// Every caller of oneDNN runs it on one thread, because all threads of kernels come from parallel_for.
 #pragma once
 
 namespace tapedeck::kernels::cpu {
 
-// While it lives, OpenMP regions entered by this thread run on this thread alone. The setting that OpenMP keeps per thread is
-// put back afterwards, because the thread may be the user's.
+// While an object of this class lives, the OpenMP regions that this thread enters run on this thread alone. OpenMP keeps this
+// setting per thread. The destructor restores it, because the thread may belong to the user.
 class OneThread {
  public:
   OneThread();

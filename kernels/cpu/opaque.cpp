@@ -1,5 +1,6 @@
-// opaque: stands for any computation. Fills its outputs from a hash of all input bytes, in order, and of the position, so that
-// a replay that hands it wrong bytes is found out. Burns no time: a few tenths of a nanosecond a byte.
+// opaque stands for any computation. It hashes the bytes of all inputs in order, and fills its outputs with numbers made from
+// the hash and the position of the element. A replay that gives the kernel wrong bytes therefore gives wrong outputs, and tests
+// notice. The kernel takes a few tenths of a nanosecond per byte.
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/loops.h>
 #include <tapedeck/kernels/philox.h>
@@ -10,7 +11,8 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-// A hash of a stream of bytes, eight at a time in four lanes; how the stream is cut into calls makes no difference.
+// A hash of a stream of bytes, eight bytes at a time in four lanes. Splitting the stream into more or fewer calls of add() does
+// not change the hash.
 class StreamHash {
  public:
   void add(const char* bytes, std::int64_t n) {
@@ -82,7 +84,7 @@ void hash_view(const View& view, StreamHash& hash) {
   });
 }
 
-// An element from `bits`, of which sizeof(T) bytes count. Floats are finite and in [-1, 1).
+// One element of type kType, made from the low sizeof(T) bytes of `bits`. Floats are finite and lie in [-1, 1).
 template <DType kType, class T>
 T element(std::uint64_t bits) {
   if constexpr (kType == DType::f32)

@@ -1,4 +1,5 @@
-// Folding one row of n elements at a stride: the maxima and sums of softmax and cross entropy, in an order fixed by n.
+// Maxima and sums of one row of n elements at a stride, for softmax and cross entropy. The order of additions depends on n
+// alone.
 #pragma once
 
 #include <tapedeck/kernels/cpu/dispatch.h>
@@ -19,7 +20,7 @@ T add_lanes(T (&lane)[kRowLanes]) {
   return lane[0];
 }
 
-// Sum of f(0) ... f(n - 1): lane l takes i = l, l + 16, ..., and the lanes are added pairwise.
+// The sum of f(0) ... f(n - 1). Lane l adds f(l), f(l + 16), f(l + 32), ...; then the lanes are added pairwise.
 template <class T, class F>
 T row_sum(std::int64_t n, F&& f) {
   T lane[kRowLanes] = {};
@@ -32,7 +33,7 @@ T row_sum(std::int64_t n, F&& f) {
   return add_lanes(lane);
 }
 
-// The largest element, or NaN if there is one.
+// The largest element of the row, or NaN if the row holds a NaN.
 template <class T>
 T row_max(const T* x, std::int64_t n, std::int64_t stride) {
   T lane[kRowLanes];
@@ -50,8 +51,8 @@ T row_max(const T* x, std::int64_t n, std::int64_t stride) {
   return lane[0];
 }
 
-// Sum of e^(x - top) in the lanes of row_sum. Calls use(i, count, e) with the exponentials of elements [i, i + count); they are
-// computed kRowLanes at a time, so that short rows vectorise too.
+// The sum of e^(x - top), added in the same lanes as row_sum. Calls use(i, count, e) with the exponentials e[0 ... count) of
+// the elements [i, i + count). Exponentials are computed kRowLanes at a time, so that short rows vectorise too.
 template <class T, class F>
 T row_exp_sum(const T* x, std::int64_t n, std::int64_t stride, T top, F&& use) {
   T lane[kRowLanes] = {};
@@ -72,7 +73,7 @@ T row_exp_sum(const T* x, std::int64_t n, std::int64_t stride, T top, F&& use) {
   return add_lanes(lane);
 }
 
-// log(sum(exp(x))), safe against overflow. Rows of -inf give -inf, rows with +inf give +inf.
+// log(sum(exp(x))) without overflow. A row of -inf gives -inf; a row that holds +inf gives +inf.
 template <class T>
 T log_sum_exp(const T* x, std::int64_t n, std::int64_t stride) {
   const T top = row_max(x, n, stride);

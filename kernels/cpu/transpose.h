@@ -1,5 +1,5 @@
-// Turning a block of a matrix around: to[i * to_stride + j] = from[j * from_stride + i]. Four-byte elements go by 8 x 8 in
-// registers.
+// Transposes a block of a matrix: to[i * to_stride + j] = from[j * from_stride + i]. Elements of four bytes are transposed in
+// registers, 8 x 8 elements at a time.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace detail {
 
 using Eight = std::uint32_t __attribute__((vector_size(32)));
 
-// Rows r[0..7] become columns: pairs, then pairs of pairs, then halves.
+// Transposes the 8 x 8 elements of r in three steps: pairs of rows, groups of four, halves.
 inline void transpose_eight(Eight (&r)[8]) {
   Eight pairs[8], fours[8];
   for (int i = 0; i < 8; i += 2) {
@@ -38,7 +38,7 @@ void transpose_small(const T* from, std::int64_t from_stride, T* to, std::int64_
 
 }  // namespace detail
 
-// rows and cols count the result.
+// `rows` and `cols` are the sizes of the result.
 template <class T>
 void transpose(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows, std::int64_t cols) {
   constexpr std::int64_t step = 8;

@@ -1,6 +1,6 @@
-// The functions of cuDNN's backend interface that we call, found at run time (library.h). Everything cuDNN does goes through
-// descriptors, so a dozen functions are the whole of it. Declared by hand; held against NVIDIA's headers by
-// tests/kernels/cuda/api_test.cpp.
+// The functions of cuDNN's backend interface that the kernels call, loaded at run time (library.h). cuDNN does all its work
+// through descriptors, so a dozen functions suffice. They are declared by hand; tests/kernels/cuda/api_test.cpp compares the
+// declarations with NVIDIA's headers.
 #pragma once
 
 #include <tapedeck/kernels/cuda/library.h>
@@ -39,7 +39,7 @@ struct DnnApi {
   TAPEDECK_DNN_FUNCTIONS(TAPEDECK_TABLE_FIELD)
 };
 
-// Null if cuDNN cannot be had; then *why (if given) says why not, in one line.
+// Returns null if cuDNN cannot be loaded; *why (if given) then holds the reason, one line. Thread safe.
 const DnnApi* dnn_api(std::string* why = nullptr);
 const DnnApi* set_fake(const DnnApi* fake);  // for tests: see ScopedFake
 

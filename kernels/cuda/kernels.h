@@ -1,5 +1,6 @@
-// Every CUDA kernel by name, for those who call them directly (tests, benches). Weak: null in a build without CUDA, so look at
-// the address before calling. The op registry declares its own (engine/ops/op_block.h).
+// Every CUDA kernel by name, for tests and benches that call kernels directly. The symbols are weak: a build without CUDA
+// leaves the addresses null, so check the address before a call. The op registry has its own declarations
+// (engine/ops/op_block.h).
 #pragma once
 
 #include <tapedeck/kernels/export.h>

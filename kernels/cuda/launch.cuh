@@ -1,8 +1,9 @@
-// Launching on the device: on the call's stream, without waiting. What goes wrong at the launch is reported in the call; what
-// goes wrong later, on the device, shows at the next synchronisation (runtime.h).
+// Launches kernels on the call's stream, without waiting. An error of the launch itself is reported in the call. An error that
+// happens later on the device is reported at the next synchronisation (runtime.h).
 #pragma once
 
-#pragma nv_diag_suppress 186  // scalar.h compares with zero whatever the type, and for unsigned ones that is pointless
+#pragma nv_diag_suppress 186  // scalar.h compares with zero for every type; for unsigned types nvcc warns that the comparison
+                              // is pointless
 
 #include <tapedeck/kernels/cuda/pointwise.inl>
 
@@ -11,12 +12,13 @@
 namespace tapedeck::kernels::cuda {
 
 inline constexpr unsigned kThreads = 256;
-inline constexpr std::int64_t kMaxBlocks = 4096;  // a million threads fill any device; each takes several elements beyond that
+inline constexpr std::int64_t kMaxBlocks =
+    4096;  // a million threads fill any device; a longer loop gives each thread several elements
 
 __device__ inline std::int64_t thread_index() { return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ inline std::int64_t thread_count() { return static_cast<std::int64_t>(gridDim.x) * blockDim.x; }
 
-// Runs kernel(argument) with a thread per item, up to a limit: the kernel strides over the rest.
+// Runs kernel(argument) with one thread per item, up to kMaxBlocks blocks. The kernel itself loops over the remaining items.
 template <class Argument>
 void launch(const KernelCall& call, void (*kernel)(Argument), std::int64_t items, std::type_identity_t<Argument> argument) {
   if (items == 0) return;
@@ -26,7 +28,7 @@ void launch(const KernelCall& call, void (*kernel)(Argument), std::int64_t items
   const cudaError_t error = cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, dim3(kThreads), arguments, 0,
                                              static_cast<cudaStream_t>(call.stream));
   if (error == cudaSuccess) return;
-  cudaGetLastError();  // it is reported here, and nowhere else
+  cudaGetLastError();  // clears the error, which is reported here
   call.fault->report(cudaGetErrorString(error), error);
 }
 
@@ -43,7 +45,7 @@ struct DeviceLaunch {
   }
 };
 
-// Defines the kernel that the op registry looks for under this name.
+// Defines the function that the op registry links to under this name.
 #define TAPEDECK_DEVICE_KERNEL(name, family, functor) \
   void name(const KernelCall& call) { family<DeviceLaunch, functor>(call); }
 

@@ -1,3 +1,9 @@
+// Finds and opens vendor libraries; library.h describes the search order. The search tries each candidate with dlopen, and
+// keeps the reason of the first failure, so that a user learns why a library is not available:
+//
+//   libcudnn.so.9 not found anywhere       -> missing
+//   found, but dlopen refuses the file     -> broken, with the loader's message
+//   opened, but dlsym misses a function    -> incomplete
 #include <tapedeck/kernels/cuda/library.h>
 
 #include <dlfcn.h>
@@ -14,7 +20,7 @@ namespace {
 #define TAPEDECK_CUDA_LIBRARY_DIR ""
 #endif
 
-// Environments first, then what pip and the distribution install for everybody.
+// The site-packages folders: those of active environments first, then those of the user and of the system.
 std::vector<std::string> site_packages() {
   std::vector<std::string> patterns;
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"})
@@ -36,8 +42,8 @@ std::vector<std::string> site_packages() {
 
 std::string text_of(const char* text) { return text ? text : "unknown error"; }
 
-// Opens the first candidate that loads. A file that is there and does not load is remembered: it explains more than "not
-// found".
+// Opens the first candidate that loads. If a file exists but does not load, the result keeps the loader's message: this message
+// explains more than "not found".
 void* open_first(const LibraryName& name, const std::vector<std::string>& candidates, LoadedTable& result) {
   for (const std::string& candidate : candidates) {
     const bool bare = candidate.find('/') == std::string::npos;

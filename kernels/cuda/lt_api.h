@@ -1,6 +1,6 @@
-// The functions of cuBLASLt that we call, found at run time (library.h). Declared by hand, so that no CUDA header is needed to
-// compile this and no cuBLAS to start; tests/kernels/cuda/api_test.cpp holds them against NVIDIA's headers where those are
-// installed.
+// The functions of cuBLASLt that the kernels call, loaded at run time (library.h). They are declared by hand, so that this file
+// compiles without CUDA headers and the program starts without cuBLAS. tests/kernels/cuda/api_test.cpp compares the
+// declarations with NVIDIA's headers, on machines that have them.
 #pragma once
 
 #include <tapedeck/kernels/cuda/library.h>
@@ -14,14 +14,15 @@ namespace cuda TAPEDECK_API {
 using LtStatus = int;       // cublasStatus_t: 0 is success
 using LtComputeType = int;  // cublasComputeType_t
 using LtDataType = int;     // cudaDataType_t
-using LtAttribute = int;    // cublasLtMatmulDescAttributes_t and its like
+using LtAttribute = int;    // cublasLtMatmulDescAttributes_t and the other attribute enums
 using LtStream = void*;     // cudaStream_t
 using LtHandle = struct LtHandleOpaque*;
 using LtMatmul = struct LtMatmulOpaque*;          // cublasLtMatmulDesc_t
 using LtLayout = struct LtLayoutOpaque*;          // cublasLtMatrixLayout_t
 using LtPreference = struct LtPreferenceOpaque*;  // cublasLtMatmulPreference_t
 
-struct LtAlgorithm {  // cublasLtMatmulAlgo_t: plain bytes, may be kept and used again with the same version
+// cublasLtMatmulAlgo_t: plain bytes. They may be stored, and used again with the same version of cuBLASLt.
+struct LtAlgorithm {
   std::uint64_t data[8];
 };
 
@@ -59,7 +60,7 @@ struct LtApi {
   TAPEDECK_LT_FUNCTIONS(TAPEDECK_TABLE_FIELD)
 };
 
-// Null if cuBLASLt cannot be had; then *why (if given) says why not, in one line.
+// Returns null if cuBLASLt cannot be loaded; *why (if given) then holds the reason, one line. Thread safe.
 const LtApi* lt_api(std::string* why = nullptr);
 const LtApi* set_fake(const LtApi* fake);  // for tests: see ScopedFake
 

@@ -1,11 +1,13 @@
 // The pointwise kernels: out[i] = f(a[i], b[i], ...) over views of equal sizes and any strides (0 = broadcast).
 //
-// What one thread does is written here once, without a word of CUDA, so that g++ compiles it too: pointwise_*.cu launch it on
-// the device, tests/kernels/cuda/pointwise_test.cpp runs the same bodies on the host, thread by thread. The arithmetic is
-// scalar.h's, so that the device and the CPU kernels give the same f32 bits (compile with contraction off: --fmad=false).
+// The work of one thread is written here once, in plain C++ without CUDA keywords, so that g++ compiles it too. pointwise_*.cu
+// launch it on the device; tests/kernels/cuda/pointwise_test.cpp runs the same functions on the host, one thread after the
+// other. The arithmetic is that of scalar.h, so that the device and the CPU kernels give the same f32 bits (compile with
+// --fmad=false, which turns contraction off).
 //
-// A kernel is a family (which types it is compiled for) and a functor; the lists at the end name them all. A family calls
-// Launch::map<Out, In...>(call, f), and Launch decides where the threads run.
+// A kernel is a pair of a family and a functor. The family is the set of types that the kernel is compiled for. The lists at
+// the end of this file name all kernels. A family calls Launch::map<Out, In...>(call, f), and the Launch type runs the threads:
+// on the device, or in a loop on the host.
 #pragma once
 
 #include <tapedeck/kernels/cpu/dispatch.h>
@@ -19,11 +21,13 @@
 
 namespace tapedeck::kernels::cuda {
 
-// Several views walked together; operand 0 is the output. Passed to the device by value. Strides count elements.
+// Several views of equal sizes, walked together; operand 0 is the output. Strides count elements. The device receives the
+// struct by value.
 template <int kOperands>
 struct Walk {
   std::int64_t n = 0;
-  std::int32_t rank = 0;  // dimensions of one element dropped, neighbours merged where every operand allows it
+  std::int32_t rank =
+      0;  // dimensions of size 1 are dropped, and neighbouring dimensions are merged where every operand allows it
   std::int64_t sizes[kMaxRank];
   std::int64_t strides[kOperands][kMaxRank];
   void* data[kOperands];
@@ -50,7 +54,8 @@ Walk<kOperands> make_walk(const KernelCall& call) {
   return walk;
 }
 
-// Where element i of the walk lies in every operand. Index is 32 bits wide where that is enough: division is the cost here.
+// Computes the offset of element i of the walk in every operand. Division is the expensive part, so Index has 32 bits where the
+// walk is short enough.
 template <class Index, int kOperands>
 TAPEDECK_HD inline void locate(const Walk<kOperands>& walk, std::int64_t element, std::int64_t (&at)[kOperands]) {
   for (int k = 0; k < kOperands; ++k) at[k] = 0;
@@ -69,7 +74,7 @@ TAPEDECK_HD inline void apply_at(const F& f, void* const* data, const std::int64
   static_cast<Out*>(data[0])[at[0]] = f(static_cast<const In*>(data[I + 1])[at[I + 1]]...);
 }
 
-// The work of one thread: elements first, first + step, ... of the walk.
+// The work of one thread: the elements first, first + step, first + 2 step, ... of the walk.
 template <class Out, class... In, class F>
 TAPEDECK_HD inline void map_thread(const Walk<1 + sizeof...(In)>& walk, const F& f, std::int64_t first, std::int64_t step) {
   constexpr int kOperands = 1 + sizeof...(In);
@@ -93,7 +98,7 @@ TAPEDECK_HD inline void map_thread(const Walk<1 + sizeof...(In)>& walk, const F&
   }
 }
 
-// ---- families: the types a functor is compiled for ----
+// ---- families: each compiles a functor for a set of types ----
 
 template <class Launch, class F>
 void unary_numbers(const KernelCall& call) {
@@ -127,7 +132,7 @@ void binary_floats(const KernelCall& call) {
   });
 }
 
-// Booleans compare as bytes.
+// Booleans are compared as bytes.
 template <class Launch, class F>
 void compare(const KernelCall& call) {
   const DType dtype = call.inputs[0].dtype;
@@ -170,7 +175,7 @@ void move_bytes(const KernelCall& call) {
   });
 }
 
-// The functor follows from the two types; the list's is unused.
+// The two types determine the functor of a cast, so the functor in the list is unused.
 template <class Launch, class>
 void convert(const KernelCall& call) {
   const DType from = call.inputs[0].dtype, to = call.outputs[0].dtype;
@@ -189,7 +194,7 @@ void convert(const KernelCall& call) {
 }
 
 // ---- all of them: X(kernel, family, functor) ----
-// The formatter does not settle on a layout of these tables.
+// clang-format would change these tables again on every run.
 // clang-format off
 
 #define TAPEDECK_POINTWISE_ARITHMETIC(X)                                                                                       \

@@ -1,4 +1,4 @@
-// Arithmetic, and the gradients that are arithmetic, on the device. The bodies and the list are in pointwise.inl.
+// The CUDA kernels of arithmetic, and of gradients that are arithmetic. The functions and the list are in pointwise.inl.
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/kernels/cuda/launch.cuh>
 

@@ -1,4 +1,4 @@
-// Comparisons, logic, and choosing by a condition, on the device. The bodies and the list are in pointwise.inl.
+// The CUDA kernels of comparisons, logic, and selection by a condition. The functions and the list are in pointwise.inl.
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/kernels/cuda/launch.cuh>
 

@@ -1,4 +1,4 @@
-// Casts between all types, and copies, on the device. The bodies and the list are in pointwise.inl.
+// The CUDA kernels of casts between all types, and of copies. The functions and the list are in pointwise.inl.
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/kernels/cuda/launch.cuh>
 

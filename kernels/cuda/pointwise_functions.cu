@@ -1,4 +1,4 @@
-// Functions of one operand, on the device. The bodies and the list are in pointwise.inl.
+// The CUDA kernels of functions of one operand. The functions and the list are in pointwise.inl.
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/kernels/cuda/launch.cuh>
 

@@ -1,4 +1,4 @@
-// Random draws on the device. The bodies are in random.inl; the streams are described in philox.h.
+// The CUDA kernels of random draws. The work of one thread is in random.inl; philox.h describes the streams.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/export.h>
 #include <tapedeck/kernels/cuda/launch.cuh>

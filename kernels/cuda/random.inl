@@ -1,5 +1,6 @@
-// Random draws by Philox (philox.h): what one thread does, free of CUDA, so that the host tests the same body. A thread takes
-// whole Philox blocks: four f32 or two f64 elements each, as the CPU kernels do, with the same bits. Outputs are dense.
+// Random draws by Philox (philox.h): the work of one thread, in plain C++ without CUDA keywords, so that host tests run the
+// same functions. A thread computes whole Philox blocks, four f32 or two f64 elements each. The bits equal those of the CPU
+// kernels. Outputs are dense.
 #pragma once
 
 #include <tapedeck/kernels/kernel.h>
@@ -9,20 +10,20 @@
 
 namespace tapedeck::kernels::cuda {
 
-// The rng operand lies in device memory, so the key is mixed there; the path's hash is taken on the host. Equals
-// random_stream().
+// The same stream as random_stream(). The operand rng lies in device memory, so the device mixes the key; the host computes the
+// hash of the path.
 TAPEDECK_HD inline RandomStream device_stream(const std::int64_t* rng, std::uint64_t path_hash) {
   const std::uint64_t key = splitmix64(splitmix64(static_cast<std::uint64_t>(rng[0])) ^ path_hash);
   return {{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)}, static_cast<std::uint64_t>(rng[1])};
 }
 
-// Element i of the block's uniforms in [0, 1).
+// Uniform number i of one block, in [0, 1).
 TAPEDECK_HD inline float uniform_of(const PhiloxBlock& block, int i, float) { return uniform_f32(block.word[i]); }
 TAPEDECK_HD inline double uniform_of(const PhiloxBlock& block, int i, double) {
   return uniform_f64(block.word[2 * i], block.word[2 * i + 1]);
 }
 
-// What a kernel that draws is told. `a` and `b` are low and high, or mean and deviation.
+// The arguments of a drawing kernel. `a` and `b` are the bounds of a uniform draw, or the mean and deviation of a normal draw.
 template <class T>
 struct Draw {
   const std::int64_t* rng;
@@ -45,7 +46,8 @@ TAPEDECK_HD inline void uniform_thread(const Draw<T>& draw, std::int64_t first, 
     for (int i = 0; i < Draw<T>::kPerBlock; ++i) {
       const std::int64_t at = index * Draw<T>::kPerBlock + i;
       const T x = draw.a + span * uniform_of(block, i, T{});
-      if (at < draw.n) draw.out[at] = x < draw.b ? x : draw.a;  // rounding must not reach the open end
+      if (at < draw.n)
+        draw.out[at] = x < draw.b ? x : draw.a;  // rounding may reach the open upper bound; such a draw becomes the lower bound
     }
   }
 }
@@ -72,10 +74,10 @@ struct Dropout {
   std::int64_t n;
   const T* x;
   T* out;
-  float p;  // probability of dropping
+  float p;  // the probability that an element becomes zero
   T scale;  // 1 / (1 - p)
 
-  static constexpr int kPerBlock = 4;  // one word an element, whatever the type
+  static constexpr int kPerBlock = 4;  // one word per element, for every type
   std::int64_t blocks() const { return (n + kPerBlock - 1) / kPerBlock; }
 };
 

@@ -1,6 +1,6 @@
-// The functions of NVRTC, the run-time compiler, that we call, found at run time (library.h). NVRTC needs no GPU: it compiles
-// for any architecture it knows, so generated kernels are tested on machines without one. Declared by hand; held against
-// NVIDIA's headers by tests/kernels/cuda/api_test.cpp.
+// The functions of NVRTC, NVIDIA's run-time compiler, that the code calls, loaded at run time (library.h). NVRTC needs no GPU:
+// it compiles for any architecture that it knows, so machines without a GPU can test generated kernels. The functions are
+// declared by hand; tests/kernels/cuda/api_test.cpp compares the declarations with NVIDIA's headers.
 #pragma once
 
 #include <tapedeck/kernels/cuda/library.h>
@@ -31,7 +31,7 @@ struct RtcApi {
   TAPEDECK_RTC_FUNCTIONS(TAPEDECK_TABLE_FIELD)
 };
 
-// Null if NVRTC cannot be had; then *why (if given) says why not, in one line.
+// Returns null if NVRTC cannot be loaded; *why (if given) then holds the reason, one line. Thread safe.
 const RtcApi* rtc_api(std::string* why = nullptr);
 const RtcApi* set_fake(const RtcApi* fake);  // for tests: see ScopedFake
 

@@ -1,3 +1,5 @@
+// Calls the CUDA runtime for runtime.h. The file has two halves: with CUDA every function calls cuda*() and returns NVIDIA's
+// text for an error; without CUDA every function returns one fixed reason.
 #include <tapedeck/kernels/cuda/runtime.h>
 
 #if TAPEDECK_HAS_CUDA
@@ -9,14 +11,14 @@ namespace {
 
 const char* text_of(cudaError_t error) {
   if (error == cudaSuccess) return nullptr;
-  cudaGetLastError();  // these errors are answered here; a later launch must not find them
+  cudaGetLastError();  // clears the error, which is reported here, so that a later launch does not report it again
   return cudaGetErrorString(error);
 }
 
-// Three ways in which the runtime says that this machine has no CUDA; anything else is a fault worth its own words.
+// Three errors mean that this machine has no usable CUDA device. Any other error gets NVIDIA's own text.
 std::string why_unavailable(cudaError_t error) {
   switch (error) {
-    case cudaErrorInsufficientDriver: {  // also the answer where there is no driver at all
+    case cudaErrorInsufficientDriver: {  // the runtime returns this error also on a machine without any driver
       int driver = 0;
       if (cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0)
         return "no CUDA device: the NVIDIA driver is too old (it knows CUDA " + std::to_string(driver / 1000) + "." +
@@ -47,7 +49,7 @@ CudaStatus probe() {
   return status;
 }
 
-// The calling thread's current device, put back at the end of the scope.
+// Makes `device` the calling thread's current device, and restores the previous one at the end of the scope.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device) {

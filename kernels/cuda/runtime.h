@@ -1,8 +1,8 @@
-// The CUDA runtime, as far as anything outside the .cu files sees it: is there a device, what is it, and its memory and
-// streams. Compiles and answers without CUDA too; then nothing is available, and the status says why.
+// The part of the CUDA runtime that code outside the .cu files needs: whether a device exists, its properties, its memory and
+// its streams. The file also compiles without CUDA: then no device is available, and CudaStatus::reason says so.
 //
-// Functions that can fail return null for success, else NVIDIA's text for the error (a string that lives for ever).
-// Thread safety: everything here may be called from any thread.
+// Functions that can fail return null on success, otherwise NVIDIA's text for the error (a string that lives for ever).
+// Thread safety: any thread may call every function of this file.
 #pragma once
 
 #include <tapedeck/kernels/export.h>
@@ -14,31 +14,31 @@ namespace tapedeck::kernels {
 namespace cuda TAPEDECK_API {
 
 struct CudaStatus {
-  bool built = false;      // compiled with CUDA
-  bool available = false;  // and there is at least one device that can be used
+  bool built = false;      // the build has CUDA
+  bool available = false;  // the build has CUDA, and the machine has at least one usable device
   int device_count = 0;
-  std::string reason;  // empty if available, else one line
+  std::string reason;  // empty if available, otherwise one line
 };
 
-// Asked of the driver once, at the first call (0.1 ms without a driver); the answer holds for the process.
+// Asks the driver at the first call (0.1 ms without a driver). The answer holds until the process ends.
 const CudaStatus& cuda_status();
 
 struct DeviceProperties {
   std::string name;
   std::size_t memory_bytes = 0;
-  int sm = 0;  // 80 for compute capability 8.0, 90 for 9.0
+  int sm = 0;  // the compute capability: 80 for 8.0, 90 for 9.0
   int multiprocessors = 0;
-  int driver_version = 0;   // 13000 = the newest CUDA the driver knows is 13.0
-  int runtime_version = 0;  // the runtime linked in
+  int driver_version = 0;   // the newest CUDA version that the driver supports: 13000 is 13.0
+  int runtime_version = 0;  // the version of the CUDA runtime linked in
 };
 
 const char* device_properties(int device, DeviceProperties* properties);
 
 using Stream = void*;  // cudaStream_t; null is the default stream
 
-const char* stream_create(int device, Stream* stream);  // never synchronises with the default stream
+const char* stream_create(int device, Stream* stream);  // the stream never waits for the default stream
 const char* stream_destroy(Stream stream);
-const char* synchronize(Stream stream);  // also reports what failed on the device since the last time
+const char* synchronize(Stream stream);  // waits for the stream; also reports errors of earlier work on the device
 
 const char* device_allocate(int device, std::size_t bytes, void** memory);
 const char* device_free(void* memory);

@@ -1,4 +1,4 @@
-// The three vendor libraries: their file names, and the one lazily filled table of each.
+// The three vendor libraries: their file names, and one LazyTable for each.
 #include <tapedeck/kernels/cuda/dnn_api.h>
 #include <tapedeck/kernels/cuda/lt_api.h>
 #include <tapedeck/kernels/cuda/rtc_api.h>
@@ -16,7 +16,7 @@ constexpr TableEntry kDnnEntries[] = {TAPEDECK_DNN_FUNCTIONS(TAPEDECK_TABLE_ENTR
 constexpr TableEntry kRtcEntries[] = {TAPEDECK_RTC_FUNCTIONS(TAPEDECK_TABLE_ENTRY)};
 #undef TAPEDECK_TABLE
 
-// Never destroyed: a thread that still runs at exit may ask.
+// The tables are never destroyed, because a thread that still runs at exit may use them.
 LazyTable<LtApi>& lt_table() {
   static auto* table = new LazyTable<LtApi>({"cuBLASLt", "libcublasLt.so.13", "nvidia/cu13/lib"}, kLtEntries);
   return *table;

@@ -1,4 +1,4 @@
-// The convolution kernels: shapes from views, and the choice between oneDNN, matrix products and the plain loops.
+// The convolution kernels. They make a ConvShape from the views and choose between oneDNN, matrix products and plain loops.
 #include <tapedeck/kernels/cpu/convolution/conv.h>
 
 #include <tapedeck/kernels/cpu/convolution/conv_plan.h>
@@ -38,7 +38,8 @@ ConvStrides strides_of(ConvPass pass, const KernelCall& call) {
 
 void convolve(const KernelCall& call, ConvPass pass, const ConvShape& shape) {
   const View &a = call.inputs[0], &b = call.inputs[1], &out = call.outputs[0];
-  if (shape.empty()) return for_floats(call, out.dtype, [&](auto t) { fill_with_zeros<decltype(t)>(out); });  // sums of nothing
+  if (shape.empty())
+    return for_floats(call, out.dtype, [&](auto t) { fill_with_zeros<decltype(t)>(out); });  // every element is an empty sum
   const ConvStrides strides = strides_of(pass, call);
   if (out.dtype == DType::f32)
     for (const auto way : {&convolve_onednn, &convolve_products})

@@ -1,5 +1,5 @@
-// Convolution of [n,ci,spatial] with [co,ci/groups,spatial], two or three spatial dimensions, and its two gradients: what the
-// kernels and the op blocks share.
+// The shape of a convolution, and the three ways to compute it; shared by the kernels and the op blocks. A convolution takes
+// x [n,ci,spatial] and weights [co,ci/groups,spatial], with two or three spatial dimensions, and has two gradients.
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
@@ -26,26 +26,25 @@ struct ConvShape {
   std::int64_t taps() const { return volume(kernel); }
   std::int64_t in_per_group() const { return in_channels / groups; }
   std::int64_t out_per_group() const { return out_channels / groups; }
-  std::int64_t in_size() const { return in_channels * in_plane(); }  // elements of one image
+  std::int64_t in_size() const { return in_channels * in_plane(); }  // the number of elements of one image
   std::int64_t out_size() const { return out_channels * out_plane(); }
   std::int64_t weight_size() const { return out_channels * in_per_group() * taps(); }
   bool empty() const { return batch == 0 || in_size() == 0 || out_size() == 0 || weight_size() == 0; }
   bool depthwise() const { return groups > 1 && in_channels == groups && out_channels == groups; }
-  bool flat() const {
-    return in[0] == 1 && kernel[0] == 1 && before[0] == 0 && after[0] == 0;
-  }  // two spatial dimensions will do
+  // True if the convolution has only two spatial dimensions, and depth plays no part.
+  bool flat() const { return in[0] == 1 && kernel[0] == 1 && before[0] == 0 && after[0] == 0; }
   bool operator==(const ConvShape& o) const = default;
 };
 
-// Number i of a list for `dims` dimensions (attrs.h), and the padding before and after dimension i.
+// Entry i of an attribute list for `dims` dimensions (attrs.h), and the padding in front of and behind dimension i.
 inline std::int64_t item(const Ints& list, int i) { return list.size == 1 ? list[0] : list[i]; }
 inline std::int64_t padding_before(const Ints& padding, int i) { return item(padding, i); }
 inline std::int64_t padding_after(const Ints& padding, int i, int dims) {
   return padding.size == 2 * dims ? padding[dims + i] : item(padding, i);
 }
 
-// The convolution of attributes that inference has accepted; x [n,ci,spatial], w [co,ci/groups,spatial] as sizes, of `dims`
-// + 2.
+// The convolution that x, w and the attributes describe. x holds the sizes [n,ci,spatial] and w the sizes
+// [co,ci/groups,spatial], each of dims + 2 numbers. REQUIRES: type inference has accepted the attributes.
 template <class Attrs>
 ConvShape conv_shape(int dims, const std::int64_t* x, const std::int64_t* w, const Attrs& attrs) {
   ConvShape s;
@@ -61,26 +60,28 @@ ConvShape conv_shape(int dims, const std::int64_t* x, const std::int64_t* w, con
 
 enum class ConvPass : std::uint8_t { forward, input_grad, weight_grad };
 
-// Elements from one image to the next: of x or its gradient, and of y or its gradient. They do not change the bits.
+// Elements from one image to the next: `in` for x or its gradient, `out` for y or its gradient. Strides do not change the bits.
 struct ConvStrides {
   std::int64_t in = 0, out = 0;
 };
 inline ConvStrides packed_images(const ConvShape& s) { return {s.in_size(), s.out_size()}; }
 
-// Bytes of workspace that a pass wants: a function of these numbers alone, on every machine and for any number of threads.
-// A kernel that is handed less (or none) still computes, more slowly and with other rounding.
+// The bytes of workspace for one pass. They depend on these arguments alone, not on the machine or the number of threads. A
+// kernel with less workspace, or none, still computes the result, but more slowly and with other rounding.
 std::int64_t convolution_workspace(ConvPass pass, const ConvShape& shape, DType dtype);
 
-// The plain loops: f64, and whatever the others refuse. Operands and result as in the kernel of that pass.
+// Computes the pass with plain loops: for f64, and for shapes that the other two ways refuse. The operands and the result are
+// those of the kernel of that pass.
 template <class T>
 void convolve_directly(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const T* first, const T* second,
                        T* output);
 
-// The oneDNN way, f32. False if oneDNN has no fast way for the shape or the workspace is too small.
+// Computes the pass with oneDNN, f32. Returns false if oneDNN has no fast way for the shape, or if the workspace is too small.
 bool convolve_onednn(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first, const float* second,
                      float* output, void* workspace, std::size_t workspace_bytes);
 
-// As matrix products over gathered columns, f32. False if the products would be too small to pay, or the workspace is.
+// Computes the pass as matrix products over gathered columns, f32. Returns false if the products would be too small to be fast,
+// or if the workspace is too small.
 bool convolve_products(ConvPass pass, const ConvShape& shape, const ConvStrides& strides, const float* first,
                        const float* second, float* output, void* workspace, std::size_t workspace_bytes);
 

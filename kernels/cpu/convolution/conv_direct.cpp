@@ -1,7 +1,7 @@
-// Convolution as plain loops, for f64 and for shapes that nothing faster takes.
+// Convolution as plain loops, for f64 and for shapes that the faster ways refuse.
 //
-// All three passes walk (out channel, in channel of its group, kernel element) and shift a row of x against a row of y; the
-// inner loop is contiguous for stride 1. Each result is summed in one fixed order by one thread.
+// All three passes walk over (out channel, in channel of its group, kernel element), and combine a row of x with the shifted
+// row of y. The inner loop is contiguous for stride 1. One thread sums each result in one fixed order.
 #include <tapedeck/kernels/cpu/convolution/conv.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/parallel.h>
@@ -11,7 +11,7 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-// Where kernel element k along one dimension lands: output o reads input o * stride + shift, for begin <= o < end only.
+// The outputs that kernel element k reaches along one dimension: output o reads input o * stride + shift, for begin <= o < end.
 struct Range {
   std::int64_t begin, end, shift;
 };
@@ -30,7 +30,7 @@ struct Tap {
         cols(inside(s, 2, tap % s.kernel[2])) {}
 };
 
-// Calls f(input offset, output offset, columns) for every output row that a kernel element touches; the offsets belong to
+// Calls f(input offset, output offset, columns) for every output row that a kernel element reaches. The offsets are those of
 // output column cols.begin.
 template <class F>
 void for_touched_rows(const ConvShape& s, const Tap& tap, F&& f) {
@@ -102,7 +102,7 @@ void input_grad(const ConvShape& s, const ConvStrides& strides, const T* dy, con
   });
 }
 
-// In eight sums side by side: one would wait for itself.
+// The sum of a[i * step] * b[i], added in eight lanes, because a single sum would wait for each addition.
 template <class T>
 T product_sum(const T* a, const T* b, std::int64_t step, std::int64_t n) {
   constexpr int kLanes = 8;

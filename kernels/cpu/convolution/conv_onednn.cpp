@@ -1,8 +1,8 @@
-// Convolution through oneDNN: chunks of images run as tasks, each in groups of a few images; see conv_plan.h.
+// Convolution with oneDNN. Chunks of images run as tasks, and each chunk runs in groups of a few images; see conv_plan.h.
 //
-// The workspace holds, in this order: the weights in oneDNN's layout (forward and input gradient), then for every chunk a group
-// of images in and out, oneDNN's scratchpad, and (weight gradient) the chunk's sum of dw and the dw of one group. The chunks'
-// sums are added in order of the chunks.
+// The workspace holds, in this order: the weights in oneDNN's layout (forward and input gradient); then for every chunk one
+// group of input images and one of output images, oneDNN's scratchpad, and (weight gradient) the chunk's sum of dw and the dw
+// of one group. The sums of the chunks are added in order.
 #include <tapedeck/kernels/cpu/convolution/conv.h>
 #include <tapedeck/kernels/cpu/convolution/conv_plan.h>
 #include <tapedeck/kernels/cpu/convolution/conv_primitives.h>
@@ -16,7 +16,7 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-// A runner on loan from its entry.
+// A runner that is taken from its entry and given back at the end of the scope.
 class Loan {
  public:
   explicit Loan(ConvEntry& entry) : entry_(entry), runner_(entry.take()) {}
@@ -30,15 +30,15 @@ class Loan {
   std::unique_ptr<ConvRunner> runner_;
 };
 
-// Everything a task needs to know.
+// One convolution, as all its tasks see it.
 struct Job {
   ConvPass pass;
   ConvShape shape;
   ConvStrides strides;
   ConvPlan plan;
-  ConvEntry* main = nullptr;  // for whole groups
-  ConvEntry* rest = nullptr;  // for the last group of a chunk, if it is shorter
-  ConvEntry* tail = nullptr;  // for the last group of the last chunk, if that one differs
+  ConvEntry* main = nullptr;  // the primitives for a full group
+  ConvEntry* rest = nullptr;  // the primitives for the last group of a chunk, if that group is smaller
+  ConvEntry* tail = nullptr;  // the primitives for the last group of the last chunk, if that group is smaller
   std::int64_t a_bytes = 0, b_bytes = 0, out_bytes = 0, scratch_bytes = 0;
 
   std::int64_t rest_of(std::int64_t images) const { return images % plan.group; }
@@ -68,7 +68,7 @@ void count_bytes(Job& job, ConvEntry* entry) {
   grow(job.scratch_bytes, p.scratchpad.get_size());
 }
 
-// False if oneDNN refuses the shape.
+// Finds the primitives of the job. Returns false if oneDNN refuses the shape.
 bool prepare(Job& job) {
   const auto entry = [&](std::int64_t images) { return conv_entry(job.pass, job.shape, images, job.plan.group); };
   job.rest = job.tail = nullptr;
@@ -81,7 +81,7 @@ bool prepare(Job& job) {
   return true;
 }
 
-// Calls f(runner, first image, number of images) for the groups of a chunk.
+// Calls f(runner, first image) for the groups of a chunk, and stops where f returns false.
 template <class F>
 bool for_groups(const Job& job, std::int64_t chunk, F&& f) {
   const std::int64_t end = std::min(job.shape.batch, (chunk + 1) * job.plan.images_per_chunk);
@@ -93,7 +93,7 @@ bool for_groups(const Job& job, std::int64_t chunk, F&& f) {
   return true;
 }
 
-// Forward and input gradient of one chunk; the weights are ready.
+// Computes the forward pass or the input gradient of one chunk. The weights are already in oneDNN's layout.
 bool run_images(const Job& job, std::int64_t chunk, const float* in, const float* weights_plain, void* weights, float* out,
                 char* scratch) {
   const bool forward = job.pass == ConvPass::forward;
@@ -134,7 +134,7 @@ void add_to(float* sum, const float* x, std::int64_t bytes) {
   for (std::int64_t i = 0; i < bytes / 4; ++i) sum[i] += x[i];
 }
 
-// The weight gradient of one chunk: the first group writes the sum, the others add to it.
+// Computes the weight gradient of one chunk: the first group writes the chunk's sum, and the other groups add to it.
 bool run_weights(const Job& job, std::int64_t chunk, const float* dy, const float* x, char* workspace) {
   char* const scratch = workspace + chunk * job.chunk_bytes();
   float* const sum = sum_of_chunk(job, workspace, chunk);
@@ -188,7 +188,7 @@ bool convolve_onednn(ConvPass pass, const ConvShape& shape, const ConvStrides& s
   job.plan = conv_plan(pass, shape);
   if (!prepare(job)) return false;
   const auto room = static_cast<std::int64_t>(workspace_bytes);
-  if (job.bytes() > room && job.plan.group > 1) {  // image by image nothing need be packed
+  if (job.bytes() > room && job.plan.group > 1) {  // groups of one image need no room for packed images
     job.plan.group = 1;
     if (!prepare(job)) return false;
   }

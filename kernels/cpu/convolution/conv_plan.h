@@ -1,5 +1,5 @@
-// How a convolution is cut into chunks of images (one task each) and groups of images (one oneDNN call each), and what it may
-// take of the workspace. Functions of the shape alone, so that neither bits nor memory depend on the machine's threads.
+// How a convolution is cut, and the size of its workspace. A chunk of images is one task; a group of images is one call of
+// oneDNN. Both depend on the shape alone, so that neither bits nor memory depend on the number of threads.
 #pragma once
 
 #include <tapedeck/kernels/cpu/convolution/conv.h>
@@ -11,19 +11,19 @@ namespace tapedeck::kernels::cpu {
 struct ConvPlan {
   std::int64_t chunks = 1;
   std::int64_t images_per_chunk = 1;
-  std::int64_t group = 1;  // images per call of oneDNN
+  std::int64_t group = 1;  // the number of images in one call of oneDNN
 };
 
 inline constexpr std::int64_t kMaxConvChunks = 8;
-inline constexpr std::int64_t kConvChunkWork = 5'000'000;       // flops that are worth a task: some 25 microseconds
-inline constexpr std::int64_t kConvWorkspaceFloor = 64 * 1024;  // spending this much is always fine
-inline constexpr std::int64_t kConvScratchpad = 1024;           // per chunk, for oneDNN itself
+inline constexpr std::int64_t kConvChunkWork = 5'000'000;  // the flops of a task that is worth a thread: about 25 microseconds
+inline constexpr std::int64_t kConvWorkspaceFloor = 64 * 1024;  // bytes of workspace that every convolution may use
+inline constexpr std::int64_t kConvScratchpad = 1024;           // bytes per chunk for oneDNN itself
 
 inline std::int64_t align64(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 inline std::int64_t round_up_16(std::int64_t channels) { return (channels + 15) / 16 * 16; }
 
-// Upper bounds of the bytes of one image and of the weights in any of oneDNN's fast layouts, which pad channels to 8 or 16;
-// within groups they do not, and depthwise weights are padded along the groups.
+// Upper bounds of the bytes of one image, and of the weights, in any of oneDNN's fast layouts. These layouts pad channels to a
+// multiple of 8 or 16. Channels inside groups are not padded; depthwise weights are padded along the groups.
 inline std::int64_t conv_image_bytes(const ConvShape& s) {
   return align64(4 * round_up_16(s.in_channels) * s.in_plane()) + align64(4 * round_up_16(s.out_channels) * s.out_plane());
 }
@@ -38,7 +38,7 @@ inline double conv_flops(const ConvShape& s) {
          static_cast<double>(s.in_per_group() * s.taps());
 }
 
-// The aim: about a quarter of the bytes of the larger activation.
+// Cuts a convolution so that the workspace is about a quarter of the bytes of the larger activation.
 inline ConvPlan conv_plan(ConvPass pass, const ConvShape& s) {
   const std::int64_t allowance = std::max(kConvWorkspaceFloor, s.batch * std::max(s.in_size(), s.out_size()));
   const double tasks = conv_flops(s) / kConvChunkWork + 1;

@@ -1,4 +1,5 @@
-// Making and keeping oneDNN's primitives; see conv_primitives.h.
+// Makes oneDNN's primitives and keeps them in a cache: (pass, shape, group) -> ConvEntry, or null if oneDNN refuses the shape.
+// Making a primitive takes milliseconds, so a shape pays only once; see conv_primitives.h.
 #include <tapedeck/kernels/cpu/convolution/conv_primitives.h>
 
 #include <tapedeck/kernels/cpu/onednn.h>
@@ -14,7 +15,7 @@ namespace {
 
 using dnnl::memory;
 
-// Never destroyed: runners may outlive static destructors.
+// The engine is never destroyed, because runners may outlive static destructors.
 const dnnl::engine& cpu_engine() {
   static const dnnl::engine* const forever = new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return *forever;
@@ -57,7 +58,7 @@ ConvOperand images_operand(const memory::desc& plain, const memory::desc& wanted
   return o;
 }
 
-// The three descriptors that every pass is made of, and the geometry. oneDNN counts dilation from 0.
+// The three descriptors and the geometry, from which every pass is made. oneDNN counts dilation from 0.
 struct Descs {
   memory::desc x, w, y;
   memory::dims stride, dilation, before, after;
@@ -86,7 +87,8 @@ Descs plain_descs(const ConvShape& s, std::int64_t batch) {
   return d;
 }
 
-// Whether this is one of oneDNN's fast ways. Its reference loops and, with groups, its matrix products are slower than ours.
+// Throws if oneDNN would use one of its slow ways. Its reference loops, and its matrix products for groups, are slower than
+// convolve_products and convolve_directly.
 template <class Desc>
 void require_fast(const Desc& pd, const ConvShape& s) {
   const std::string_view way = pd.impl_info_str();
@@ -168,7 +170,7 @@ struct KeyHash {
 
 struct Cache {
   std::mutex mutex;
-  std::unordered_map<Key, std::unique_ptr<ConvEntry>, KeyHash> entries;  // null: oneDNN refused
+  std::unordered_map<Key, std::unique_ptr<ConvEntry>, KeyHash> entries;  // null if oneDNN refused the shape
 };
 
 Cache& cache() {
@@ -281,7 +283,7 @@ ConvEntry* conv_entry(ConvPass pass, const ConvShape& shape, std::int64_t group,
   const std::lock_guard<std::mutex> lock(c.mutex);
   const auto found = c.entries.find(key);
   if (found != c.entries.end()) return found->second.get();
-  const OneThread one_thread;  // primitives remember for how many threads they were made
+  const OneThread one_thread;  // a primitive remembers the number of threads at its creation
   return (c.entries[key] = make_entry(pass, shape, group, weights)).get();
 }
 

@@ -1,8 +1,11 @@
-// oneDNN's convolution primitives for one shape, made once and kept for the life of the process.
+// oneDNN's convolution primitives for one shape. They are made once and kept until the process ends.
 //
-// Every pass reads two operands a and b and writes `out`: forward x, w -> y; input gradient dy, w -> dx; weight gradient dy, x
-// -> dw. oneDNN chooses the layouts ("any"); operands that it wants otherwise than plain NCHW or OIHW are reordered into the
-// workspace.
+// Every pass reads two operands a and b and writes `out`:
+//   forward           a = x,  b = w,  out = y
+//   input gradient    a = dy, b = w,  out = dx
+//   weight gradient   a = dy, b = x,  out = dw
+// oneDNN chooses the layouts ("any"). An operand for which it chooses another layout than plain NCHW or OIHW is reordered into
+// the workspace.
 #pragma once
 
 #include <tapedeck/kernels/cpu/convolution/conv.h>
@@ -15,20 +18,21 @@
 
 namespace tapedeck::kernels::cpu {
 
-// One operand: its plain layout, the layout in which oneDNN wants it, and the way from one to the other. Several images that do
-// not lie one behind the other go that way one by one, so that their distance needs no primitives of its own.
+// One operand: its plain layout, the layout that oneDNN wants, and the reorder from one to the other. Images that do not lie
+// one behind the other are reordered one by one, so that no primitive depends on the distance between images.
 struct ConvOperand {
   dnnl::memory::desc plain, wanted;
   dnnl::reorder reorder;  // empty if the layouts are the same
   std::int64_t images = 1;
-  std::int64_t image_size = 0;   // elements from one image to the next: as plain,
-  std::int64_t image_bytes = 0;  // and bytes as wanted; of several only, as are
+  std::int64_t image_size = 0;  // elements from one image to the next in the plain layout
+  std::int64_t image_bytes =
+      0;  // bytes from one image to the next in the wanted layout; this and the next three fields are set if images > 1
   dnnl::memory::desc image_plain, image_wanted;
   dnnl::reorder image_reorder;
 
   bool reordered() const { return static_cast<bool>(reorder); }
   bool apart(std::int64_t stride) const { return images > 1 && stride != image_size; }
-  // Of workspace. Several images have room however they lie: strides do not choose the way.
+  // Bytes of workspace for this operand. Several images always get room, so that strides do not change the size.
   std::size_t bytes() const { return reordered() || images > 1 ? wanted.get_size() : 0; }
 };
 
@@ -39,12 +43,14 @@ struct ConvPrimitives {
   int a_argument, b_argument, out_argument;
 };
 
-// The memory objects and the stream of one running task; making them costs more than a small convolution, so they are kept.
+// The memory objects and the stream of one running task. They are kept for later tasks, because making them takes longer than a
+// small convolution.
 class ConvRunner {
  public:
   explicit ConvRunner(const ConvPrimitives& p);
 
-  // Where operands are, and the workspace for what must be moved there; `stride` is from one image to the next.
+  // Set the addresses of the operands and of the workspace for reordered operands. `stride` is the number of elements from one
+  // image to the next.
   void set_a(const float* images, std::int64_t stride, void* wanted) { set(a_, primitives_.a, images, stride, wanted); }
   void set_b(const float* images, std::int64_t stride, void* wanted) { set(b_, primitives_.b, images, stride, wanted); }
   void set_b(const float* weights, void* wanted) { set(b_, primitives_.b, weights, 0, wanted); }
@@ -60,8 +66,8 @@ class ConvRunner {
  private:
   struct Side {
     dnnl::memory plain, wanted, image_plain, image_wanted;
-    float* images = nullptr;  // where they lie apart, and
-    char* packed = nullptr;   // the workspace in which they do not
+    float* images = nullptr;  // the images, if they lie apart
+    char* packed = nullptr;   // the workspace that holds them one behind the other
     std::int64_t stride = 0;
   };
 
@@ -77,7 +83,7 @@ class ConvRunner {
   dnnl::memory scratchpad_;
 };
 
-// The primitives of one shape and the idle runners on them. Thread safe.
+// The primitives of one shape, and the idle runners for them. Thread safe.
 class ConvEntry {
  public:
   explicit ConvEntry(ConvPrimitives primitives) : primitives_(std::move(primitives)) {}
@@ -91,8 +97,8 @@ class ConvEntry {
   std::vector<std::unique_ptr<ConvRunner>> idle_;
 };
 
-// The entry for calls of `group` images (`shape.batch` is not looked at), or null if oneDNN refuses the shape. Entries for a
-// rest of images say in `main_group` whose layout of the weights they share. Thread safe.
+// The entry for calls of `group` images, or null if oneDNN refuses the shape. `shape.batch` is ignored. The entry for a last,
+// smaller group shares the layout of the weights with the entry for `main_group` images. Thread safe.
 ConvEntry* conv_entry(ConvPass pass, const ConvShape& shape, std::int64_t group, std::int64_t main_group);
 
 }  // namespace tapedeck::kernels::cpu

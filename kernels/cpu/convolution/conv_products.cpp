@@ -1,10 +1,10 @@
-// Convolution as matrix products, f32, for shapes that oneDNN has no fast way for (dilated and strided gradients, patches,
-// groups).
+// Convolution as matrix products, f32, for shapes without a fast way in oneDNN: dilated and strided gradients, patches, groups.
 //
-// Of one group of one image, the elements of x that a block of output positions reads are gathered into columns [taps,
-// positions]; then y = w columns, columns = w' dy (added back to where they came from), dw = sum of dy columns'. Images are cut
-// into the same chunks as for oneDNN, and the block of columns is as large as a chunk's part of the workspace: the shape
-// decides, not the threads.
+// For one group of one image, the elements of x that a block of output positions reads are gathered into columns
+// [taps, positions]. Then
+//   y = w columns        columns = w' dy, added back to the elements of x        dw = sum of dy columns'
+// Images are cut into the same chunks as for oneDNN. A block of columns is as large as the chunk's share of the workspace
+// allows, so the shape decides, not the threads.
 #include <tapedeck/kernels/cpu/convolution/conv.h>
 #include <tapedeck/kernels/cpu/convolution/conv_plan.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
@@ -19,15 +19,15 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kBlockBytes = 512 * 1024;  // of columns: about what stays in the second cache
+constexpr std::int64_t kBlockBytes = 512 * 1024;  // bytes of columns: about as much as stays in the second-level cache
 constexpr std::int64_t kFewestColumns = 16;
 
 struct Products {
   ConvShape shape;
   ConvPlan plan;
-  std::int64_t rows;           // of columns: elements of a group that one output position reads
-  std::int64_t positions;      // in a block
-  std::int64_t sum_bytes = 0;  // per chunk: dw of the chunk's images
+  std::int64_t rows;           // rows of the columns: the elements of a group that one output position reads
+  std::int64_t positions;      // output positions in a block
+  std::int64_t sum_bytes = 0;  // bytes per chunk for the dw of the chunk's images
   std::int64_t chunk_bytes = 0;
 
   float* sum(char* workspace, std::int64_t chunk) const { return reinterpret_cast<float*>(workspace + chunk * chunk_bytes); }
@@ -36,7 +36,7 @@ struct Products {
   }
 };
 
-// False if columns would be few, or products so small that gathering costs more than it saves.
+// Returns false if a block would hold few columns, or if the products would be too small to make up for the gathering.
 bool prepare(Products& p, ConvPass pass, const ConvShape& shape, std::int64_t workspace_bytes) {
   p.shape = shape;
   p.plan = conv_plan(pass, shape);
@@ -53,14 +53,14 @@ struct Block {
   std::int64_t begin, end;  // output positions
 };
 
-// Along one dimension, whether output o of a kernel element reads inside, and where.
+// The input that kernel element k of output o reads along one dimension. It may lie outside the image; is_inside tells.
 std::int64_t input_of(const ConvShape& s, std::size_t dim, std::int64_t o, std::int64_t k) {
   return o * s.stride[dim] + k * s.dilation[dim] - s.before[dim];
 }
 bool is_inside(const ConvShape& s, std::size_t dim, std::int64_t at) { return at >= 0 && at < s.in[dim]; }
 
-// Calls f(place in the block, input offset, n) for the runs of output positions that read inside x; their inputs lie a stride
-// apart.
+// Calls f(place in the block, input offset, n) for every run of n output positions that read elements inside x. The elements
+// lie `stride` apart.
 template <class F>
 void for_runs(const ConvShape& s, std::int64_t tap, Block block, F&& f) {
   const std::int64_t kd = tap / (s.kernel[1] * s.kernel[2]), kh = tap / s.kernel[2] % s.kernel[1], kw = tap % s.kernel[2];
@@ -77,7 +77,7 @@ void for_runs(const ConvShape& s, std::int64_t tap, Block block, F&& f) {
   }
 }
 
-// x points at the group's first channel.
+// Fills the columns of one block. x points to the first channel of the group.
 void gather(const Products& p, const float* x, Block block, float* columns) {
   const ConvShape& s = p.shape;
   const std::int64_t stride = s.stride[2], taps = s.taps(), n = block.end - block.begin;
@@ -107,7 +107,7 @@ void scatter(const Products& p, const float* columns, Block block, float* dx) {
   }
 }
 
-// Calls f(group, block of positions) for one image, and stops where it says false.
+// Calls f(group, block of positions) for one image. Stops and returns false if f returns false.
 template <class F>
 bool for_blocks(const Products& p, F&& f) {
   const std::int64_t plane = p.shape.out_plane();
@@ -145,7 +145,7 @@ bool input_grad(const Products& p, const float* dy, const float* w, float* dx, f
   });
 }
 
-// Adds to `dw`, or begins it.
+// Adds the gradient of one image to `dw`. If `begin`, the gradient replaces the old content of `dw`.
 bool weight_grad(const Products& p, const float* dy, const float* x, float* dw, float* columns, bool begin) {
   const ConvShape& s = p.shape;
   const std::int64_t channels = s.out_per_group(), plane = s.out_plane();

@@ -1,5 +1,9 @@
-// unfold lays out every window of an image as a column (im2col), fold adds such columns back up (col2im). A row of the columns
-// holds one place of the window: a copy, or a sum, over ranges of the image that are found once per row and not per element.
+// unfold writes every window of an image as a column (im2col); fold adds such columns back to an image (col2im). A row of the
+// columns holds one place of the window for all windows. Each row copies or adds ranges of the image, and these ranges are
+// computed once per row, not once per element.
+//
+//   unfold [a b c], window 2   ->   [a b]     place 0 of both windows
+//                                   [b c]     place 1
 #include <tapedeck/kernels/attrs/unfold.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/parallel.h>
@@ -9,8 +13,8 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-// Along one dimension, for one place of the window: windows [first, last) lie inside the image, and window o shows element
-// o * stride + shift.
+// One place of the window along one dimension: for the windows [first, last) it lies inside the image, and window o shows
+// element o * stride + shift.
 struct Reach {
   std::int64_t first, last, shift, stride;
 };
@@ -23,7 +27,7 @@ Reach reach(const Attrs& a, int d, std::int64_t place, std::int64_t size, std::i
   return {first, last, shift, stride};
 }
 
-// What both kernels loop over.
+// The sizes that both kernels loop over: image h x w, windows oh x ow.
 template <class Attrs>
 struct Windows {
   const Attrs& attrs;
@@ -42,7 +46,7 @@ void unfold_row(const Windows<Attrs>& s, std::int64_t place, const T* image, T* 
   std::fill(to, to + rows.first * s.ow, T(0));
   for (std::int64_t y = rows.first; y < rows.last; ++y) {
     const std::int64_t at =
-        (y * rows.stride + rows.shift) * s.w + columns.shift;  // may lie before the image where padding begins
+        (y * rows.stride + rows.shift) * s.w + columns.shift;  // padding makes this negative for places in front of the image
     T* row = to + y * s.ow;
     std::fill(row, row + columns.first, T(0));
     if (columns.stride == 1 && columns.first < columns.last)
@@ -86,7 +90,7 @@ void unfold(const KernelCall& call) {
   });
 }
 
-// One piece owns whole images of the result.
+// Each task owns whole images of the result.
 void fold(const KernelCall& call) {
   const View &x = call.inputs[0], &y = call.outputs[0];
   const std::int64_t planes = y.sizes[0] * y.sizes[1], elements = y.sizes[2] * y.sizes[3];

@@ -1,4 +1,4 @@
-// Tensors made from a rule alone: arange, linspace, eye.
+// Tensors made from a rule: arange, linspace, eye.
 #include <tapedeck/kernels/attrs/create.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/parallel.h>
@@ -21,7 +21,7 @@ void by_index(const View& out, F&& f) {
 
 }  // namespace
 
-// Whole numbers are exact; floats are rounded once, from f64.
+// Integers are exact. Floats are computed in f64 and rounded once.
 void arange(const KernelCall& call) {
   const auto& a = call.attributes<ArangeAttrs>();
   for_numbers(call, call.outputs[0].dtype, [&](auto t) {
@@ -35,7 +35,7 @@ void arange(const KernelCall& call) {
   });
 }
 
-// Counted from the nearer end, so that both ends are exact.
+// Each half is counted from its own end, so that both ends are exact.
 void linspace(const KernelCall& call) {
   const auto& a = call.attributes<LinspaceAttrs>();
   const double step = a.count > 1 ? (a.stop - a.start) / static_cast<double>(a.count - 1) : 0;

@@ -1,4 +1,7 @@
-// Random draws; see philox.h for the streams.
+// Random draws: uniform, normal, dropout, integers, permutations, truncated normal, multinomial. Each kernel draws words from
+// the stream that `rng` and `path` name, and turns them into elements; philox.h says which word becomes which element:
+//
+//   rng = (seed, step), path  ->  key, counter  ->  blocks of four words  ->  elements
 #include <tapedeck/kernels/alpha_dropout.h>
 #include <tapedeck/kernels/attrs/random.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
@@ -14,15 +17,16 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kGrain = 16 * 1024;  // a multiple of every batch below
-constexpr std::int64_t kBatch = 64;         // blocks drawn together
+constexpr std::int64_t kGrain = 16 * 1024;  // a multiple of all batch sizes below
+constexpr std::int64_t kBatch = 64;         // the number of Philox blocks drawn together
 
 RandomStream stream_of(const View& rng, Name path) {
   const std::int64_t* state = rng.as<std::int64_t>();
   return random_stream(state[0], state[1], path.view());
 }
 
-// Words of blocks [block, block + kBatch): philox() for many counters side by side, so that it vectorises over blocks.
+// Draws the words of the blocks [block, block + kBatch). It runs philox() for many counters side by side, so that the loop
+// vectorises over blocks.
 void draw(const RandomStream& stream, std::uint64_t block, std::uint32_t (&words)[kBatch * 4]) {
   std::uint32_t c0[kBatch], c1[kBatch], c2[kBatch], c3[kBatch];
   for (std::int64_t b = 0; b < kBatch; ++b) {
@@ -39,7 +43,7 @@ void draw(const RandomStream& stream, std::uint64_t block, std::uint32_t (&words
     words[4 * b] = c0[b], words[4 * b + 1] = c1[b], words[4 * b + 2] = c2[b], words[4 * b + 3] = c3[b];
 }
 
-// Calls f(first, n, words): elements [first, first + n) and their words, kWords an element.
+// Calls f(first, n, words) for batches of elements [first, first + n) and their words, kWords per element.
 template <int kWords, class F>
 void for_words(const RandomStream& stream, std::int64_t n, F&& f) {
   constexpr std::int64_t batch = kBatch * 4 / kWords;
@@ -62,13 +66,14 @@ void uniform_of(const KernelCall& call) {
   const auto& attrs = call.attributes<RandomAttrs>();
   const T low = static_cast<T>(attrs.low), high = static_cast<T>(attrs.high), span = high - low;
   T* out = call.outputs[0].as<T>();
-  for_words<sizeof(T) / 4>(stream_of(call.inputs[0], attrs.path), call.outputs[0].numel(),
-                           [&](std::int64_t first, std::int64_t n, const std::uint32_t* words) {
-                             for (std::int64_t i = 0; i < n; ++i) {
-                               const T x = low + span * uniform_at(words, i, T{});
-                               out[first + i] = x < high ? x : low;  // rounding must not reach the open end
-                             }
-                           });
+  for_words<sizeof(T) / 4>(
+      stream_of(call.inputs[0], attrs.path), call.outputs[0].numel(),
+      [&](std::int64_t first, std::int64_t n, const std::uint32_t* words) {
+        for (std::int64_t i = 0; i < n; ++i) {
+          const T x = low + span * uniform_at(words, i, T{});
+          out[first + i] = x < high ? x : low;  // rounding may reach the open upper bound; such a draw becomes the lower bound
+        }
+      });
 }
 
 template <class T>
@@ -103,8 +108,8 @@ void dropout_of(const KernelCall& call) {
                });
 }
 
-// Inputs stay as they are with probability 1 - p and become the lower limit of selu elsewhere; the result is shifted and scaled
-// so that standard normal inputs keep mean 0 and deviation 1 (Klambauer et al., 2017).
+// An input stays as it is with probability 1 - p, and otherwise becomes the lower limit of selu. The result is scaled and
+// shifted so that standard normal inputs keep mean 0 and deviation 1 (Klambauer et al., 2017).
 template <class T>
 void alpha_dropout_of(const KernelCall& call) {
   const auto& attrs = call.attributes<DropoutAttrs>();
@@ -151,7 +156,7 @@ void randint_of(const KernelCall& call) {
                });
 }
 
-// Fisher and Yates, from the inside out: element i moves to the end from a place drawn among the first i + 1.
+// The shuffle of Fisher and Yates in its inside-out form: element i swaps with a random place among the first i + 1.
 template <class T>
 void randperm_of(const KernelCall& call) {
   const auto& attrs = call.attributes<RandpermAttrs>();
@@ -170,7 +175,7 @@ void randperm_of(const KernelCall& call) {
 
 // ---- truncated normal ----
 
-// The quantile of the normal distribution (Wichura, 1988, algorithm AS 241): about 16 digits.
+// The quantile function of the normal distribution, to about 16 digits (Wichura, 1988, algorithm AS 241).
 double normal_quantile(double p) {
   const double q = p - 0.5;
   if (std::fabs(q) <= 0.425) {
@@ -247,8 +252,8 @@ double normal_quantile(double p) {
   return q < 0 ? -z : z;
 }
 
-// The probability mass between two bounds, spread evenly over the draws. Bounds above the mean are mirrored: there the mass is
-// exact.
+// Spreads the probability mass between the two bounds evenly over the draws, and takes quantiles. Bounds above the mean are
+// mirrored to the side below the mean, where the mass is computed without cancellation.
 template <class T>
 void trunc_normal_of(const KernelCall& call) {
   const auto& a = call.attributes<TruncNormalAttrs>();
@@ -271,14 +276,15 @@ void trunc_normal_of(const KernelCall& call) {
 
 // ---- multinomial ----
 
-// One class and what orders it: the sum of probabilities up to it, or the time at which it is drawn.
+// A class and its sort key: the sum of the probabilities up to the class, or the random time at which the class is drawn.
 struct Ranked {
   double key;
   std::int64_t index;
   bool operator<(const Ranked& o) const { return key != o.key ? key < o.key : index < o.index; }
 };
 
-// Sums of the row's probabilities, or false and a fault where they are none.
+// Writes the running sums of one row of probabilities. Returns false and reports a fault if the row holds no valid
+// probabilities.
 template <class T>
 bool add_up(const KernelCall& call, const T* p, std::int64_t classes, std::int64_t row, Ranked* sums) {
   double total = 0;
@@ -301,13 +307,14 @@ void draw_with_replacement(const RandomStream& stream, const Ranked* sums, std::
                            std::int64_t n, std::int64_t* out) {
   const double total = sums[classes - 1].key;
   for (std::int64_t i = 0; i < n; ++i) {
-    const double at = draw_f64(stream, first + i) * total;  // below the total, so that some sum is above it
+    const double at = draw_f64(stream, first + i) * total;  // below the total, so that at least one sum is above it
     const auto above = std::upper_bound(sums, sums + classes, at, [](double x, const Ranked& r) { return x < r.key; });
     out[i] = std::min(above, sums + classes - 1)->index;
   }
 }
 
-// Classes as they arrive, each after an exponential time with its probability as rate (Efraimidis and Spirakis, 2006).
+// Draws classes in the order of random times: the time of a class has an exponential distribution whose rate is the class's
+// probability (Efraimidis and Spirakis, 2006).
 template <class T>
 void draw_without_replacement(const KernelCall& call, const RandomStream& stream, const T* p, Ranked* times,
                               std::int64_t classes, std::int64_t first, std::int64_t n, std::int64_t* out) {
@@ -392,7 +399,7 @@ void rng_next(const KernelCall& call) {
   out[1] = Add{}(in[1], std::int64_t{1});
 }
 
-// The first two words of block `i` of the stream become the seed (53 bits of them, which a double holds too); the step stays.
+// The first two words of block `i` of the stream become the new seed: 53 bits, so that an f64 holds it exactly. The step stays.
 void fold_in(const KernelCall& call) {
   const std::int64_t step = call.inputs[0].as<std::int64_t>()[1];
   const RandomStream stream = stream_of(call.inputs[0], static_cast<const FoldInAttrs*>(call.attrs)->path);

@@ -1,4 +1,4 @@
-// Sums that run on: of many operands of one type, and of a running sum and a product.
+// add_n: the sum of many operands of one type. addcmul: a running sum plus a product.
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/loops.h>
 #include <tapedeck/kernels/parallel.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kBlock = 512;
 
-// f(k, element k), for reading or writing, of n elements from number `first` on, counted row-major.
+// Calls f(k, element) for n elements of v, beginning with number `first` in row-major order. f may write the element.
 template <class T, class F>
 void for_elements(const View& v, std::int64_t first, std::int64_t n, F&& f) {
   if (v.dense()) {
@@ -37,7 +37,8 @@ void for_elements(const View& v, std::int64_t first, std::int64_t n, F&& f) {
   }
 }
 
-// Left to right, block by block: all operands of a block are read before its result is written, which may be over one of them.
+// Adds the operands left to right, block by block. A block of the result is written after all operands of this block are read,
+// because the result may lie on an operand.
 template <class T>
 void add_n_of(const KernelCall& call) {
   parallel_for(call.outputs[0].numel(), grain_for(0.2 * call.n_inputs), [&](std::int64_t begin, std::int64_t end) {

@@ -1,4 +1,4 @@
-// Binary arithmetic, and the gradients that are arithmetic on a result and its gradient.
+// Arithmetic of two operands, and gradients that are arithmetic on a result and its gradient.
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/loops.h>
 #include <tapedeck/kernels/scalar.h>

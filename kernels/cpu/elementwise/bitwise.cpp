@@ -1,11 +1,11 @@
-// Bits of integers, and of booleans as truth values.
+// Bitwise ops on integers. On booleans they are logical ops.
 #include <tapedeck/kernels/cpu/loops.h>
 #include <tapedeck/kernels/scalar_functions.h>
 
 namespace tapedeck::kernels::cpu {
 namespace {
 
-// f(T{}) for i32 i64 u8.
+// Calls f(T{}) for i32, i64 and u8.
 template <class F>
 void for_integers(const KernelCall& call, DType dtype, F&& f) {
   switch (dtype) {
@@ -31,7 +31,7 @@ void combine(const KernelCall& call) {
   });
 }
 
-// A shift by F, which reports negative counts.
+// Shifts by F and reports negative counts.
 template <class F>
 struct Checked {
   KernelFault* fault;

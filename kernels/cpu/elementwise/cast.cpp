@@ -1,4 +1,4 @@
-// Conversions between all types; f16 and bf16 go by way of f32.
+// Casts between all types. A cast to or from f16 or bf16 goes through f32.
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/loops.h>
 #include <tapedeck/kernels/half.h>
@@ -18,7 +18,7 @@ struct IntoBf16 {
   std::uint16_t operator()(float x) const { return to_bf16(x).bits; }
 };
 
-// f(g(x)).
+// The composition of two functors: x -> F(G(x)).
 template <class F, class G>
 struct Then {
   template <class From>
@@ -27,7 +27,7 @@ struct Then {
   }
 };
 
-// Any type to half precision: `Load` makes it f32.
+// Casts any type to f16 or bf16; Load converts an element to f32 first.
 template <class From, class Load>
 void cast_to_half(const KernelCall& call) {
   if (call.outputs[0].dtype == DType::f16)

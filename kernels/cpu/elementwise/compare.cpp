@@ -1,4 +1,4 @@
-// Comparisons, logic, and choosing by a condition.
+// Comparisons, logic, and selection by a condition.
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/loops.h>
 #include <tapedeck/kernels/scalar.h>
@@ -6,7 +6,7 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-// Booleans compare as bytes.
+// Booleans are compared as bytes.
 template <class F>
 void compare(const KernelCall& call) {
   const DType dtype = call.inputs[0].dtype;

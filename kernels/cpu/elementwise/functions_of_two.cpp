@@ -14,7 +14,7 @@ void floats(const KernelCall& call, double f32_ns, double f64_ns) {
   });
 }
 
-// F, which reports integer division by zero.
+// Calls F and reports an integer division by zero.
 template <class F>
 struct Checked {
   KernelFault* fault;

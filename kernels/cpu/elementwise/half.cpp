@@ -27,7 +27,7 @@ KernelCall conversion(const View& from, const View& to, KernelFault* fault) {
   return call;
 }
 
-// The same window as f32 in scratch: dense, but dimensions that repeat one element still do.
+// The f32 copy of a half-precision view, in the workspace. It is dense, but a dimension of stride 0 keeps its stride 0.
 View in_scratch(const View& half, char** scratch) {
   View v = half;
   v.dtype = DType::f32;
@@ -42,7 +42,7 @@ View in_scratch(const View& half, char** scratch) {
   return v;
 }
 
-// One element of each repeated dimension.
+// The view with size 1 in every dimension of stride 0, so that a repeated element is converted once.
 View without_repeats(const View& v) {
   View once = v;
   for (int d = 0; d < v.rank; ++d)

@@ -1,4 +1,8 @@
-// One step of recurrent cells, from what the matrix products give to the next state, and its gradient: one pass over the bytes.
+// One step of LSTM and GRU cells, and the gradient of one step. A step reads the results of the matrix products and the old
+// state, and writes the new state; each kernel makes one pass over memory.
+//
+//   lstm_cell   gates [n,4h] (i f g o), c [n,h]               ->  h [n,h], next c [n,h]
+//   gru_cell    xi [n,3h], hi [n,3h] (r z n), h [n,h]         ->  next h [n,h]
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -11,7 +15,7 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-// Calls f(row) for all rows of `state` [n,h].
+// Calls f(row) for every row of `state` [n,h].
 template <class F>
 void for_states(const View& state, double ns_per_element, F&& f) {
   const double ns = ns_per_element * static_cast<double>(state.sizes[1]) + 5;

@@ -1,4 +1,4 @@
-// Unary functions.
+// Functions of one operand: one functor of scalar.h per kernel.
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/loops.h>
 #include <tapedeck/kernels/scalar.h>

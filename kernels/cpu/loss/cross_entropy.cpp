@@ -1,6 +1,7 @@
-// cross_entropy and nll_loss: losses of rows of class scores [n, classes, ...] against labels [n, ...], and their gradients.
+// cross_entropy and nll_loss, and their gradients: losses of rows of class scores [n, classes, ...] against labels [n, ...].
 //
-// A row is one label's scores, `inner` elements apart. Sums over rows are cut by the number of rows alone and added pairwise.
+// A row is the scores of one label; its elements lie `inner` elements apart. A sum over rows is cut into pieces by the number
+// of rows alone, and each piece is added pairwise.
 #include <tapedeck/kernels/attrs/loss.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -19,7 +20,7 @@ Reduction reduction_of(Name name) {
   return name.view() == "none" ? Reduction::none : name.view() == "sum" ? Reduction::sum : Reduction::mean;
 }
 
-// Scores [n, classes, inner], labels [n, inner], and for each class a weight or none at all.
+// Scores [n, classes, inner], labels [n, inner], and optionally one weight per class.
 template <class T, class Label>
 struct Rows {
   std::int64_t rows = 1, classes = 1, inner = 1, ignore_index = 0;
@@ -36,7 +37,7 @@ struct Rows {
   std::int64_t offset(std::int64_t row) const {
     return inner == 1 ? row * classes : row / inner * classes * inner + row % inner;
   }
-  // The row's label, or -1 if the row counts for nothing.
+  // The label of a row, or -1 if the row is ignored. A label out of range is reported, and the row is ignored.
   std::int64_t label(std::int64_t row) const {
     const std::int64_t label = labels[row];
     if (label == ignore_index) return -1;
@@ -47,7 +48,7 @@ struct Rows {
   T weight(std::int64_t label) const { return weights ? weights[label] : T(1); }
 };
 
-// Sum of f(0) ... f(rows - 1): threads sum pieces, which are added in order.
+// The sum of f(0) ... f(rows - 1). Threads sum the pieces, and the sums of the pieces are added in order.
 template <class T, class F>
 T sum_rows(std::int64_t rows, F&& f) {
   const std::int64_t piece = std::max<std::int64_t>(256, (rows + kMaxPieces - 1) / kMaxPieces);
@@ -60,7 +61,7 @@ T sum_rows(std::int64_t rows, F&& f) {
   return parts[0];
 }
 
-// What a mean divides by: the weights of the labels that count.
+// The divisor of a mean: the sum of the weights of all labels that are not ignored.
 template <class T, class Label>
 T total_weight(const Rows<T, Label>& r) {
   if (!r.weights)
@@ -71,7 +72,7 @@ T total_weight(const Rows<T, Label>& r) {
   });
 }
 
-// Writes the losses of the rows, or their sum or mean.
+// Writes the loss of every row, or the sum or the mean of all losses.
 template <class T, class Label, class F>
 void reduce_rows(const KernelCall& call, const Rows<T, Label>& r, Reduction reduction, double ns_per_row, F&& loss) {
   T* out = call.outputs[0].as<T>();
@@ -85,7 +86,7 @@ void reduce_rows(const KernelCall& call, const Rows<T, Label>& r, Reduction redu
   *out = reduction == Reduction::sum ? total : total / total_weight(r);
 }
 
-// What row i's gradient is multiplied by.
+// The factor of a row's gradient: the gradient of its loss, divided by the divisor of a mean.
 template <class T>
 struct RowScale {
   const T* dloss;
@@ -100,7 +101,7 @@ RowScale<T> row_scale(const Rows<T, Label>& r, const View& dloss, Reduction redu
 
 // ---- cross entropy ----
 
-// (1 - s) w[label] (lse - x[label]) + s / classes * sum of w (lse - x), with s the smoothing and lse = log(sum(exp(x))).
+// (1 - s) w[label] (lse - x[label]) + s / classes * sum of w (lse - x), where s is the smoothing and lse = log(sum(exp(x))).
 template <class T, class Label>
 T row_loss(const Rows<T, Label>& r, const T* scores, std::int64_t row, T smoothing) {
   const std::int64_t label = r.label(row);
@@ -113,8 +114,8 @@ T row_loss(const Rows<T, Label>& r, const T* scores, std::int64_t row, T smoothi
   return (T(1) - smoothing) * r.weight(label) * hard + smoothing / static_cast<T>(r.classes) * soft;
 }
 
-// dx = scale (total p - (1 - s) w[label] one_hot(label) - s / classes * w), where p = softmax(x) and `total` is what the
-// weights of all classes in the target add to.
+// dx = scale (total p - (1 - s) w[label] one_hot(label) - s / classes * w), where p = softmax(x) and `total` is the sum of the
+// weights in the smoothed target.
 template <class T, class Label>
 void row_gradient(const Rows<T, Label>& r, const T* x, T* dx, std::int64_t label, T scale, T smoothing, T all_weights) {
   const std::int64_t n = r.classes, step = r.inner;
@@ -191,7 +192,7 @@ void nll_loss_grad_of(const KernelCall& call) {
   });
 }
 
-// f(T{}, Label{}) for the types of the results and of the labels.
+// Calls f(T{}, Label{}) for the types of the results and of the labels.
 template <class F>
 void for_types(const KernelCall& call, const View& labels, F&& f) {
   for_floats(call, call.outputs[0].dtype, [&](auto t) {

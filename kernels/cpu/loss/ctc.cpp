@@ -1,9 +1,10 @@
 // Connectionist temporal classification (Graves et al., 2006): -log of the probability that a sequence of class scores spells a
 // target, summed over all alignments, and its gradient.
 //
-// A target of n labels becomes 2 n + 1 states: blank, label, blank, label, ..., blank. With e[t, s] the log probability of
-// state s's class at time t, alpha[t, s] = e[t, s] + log sum exp of alpha[t - 1] over s, s - 1 and, where a label differs from
-// the one before, s - 2. beta runs the other way. One thread computes one sequence, so bits do not depend on threads.
+// A target of n labels becomes 2 n + 1 states: blank, label, blank, label, ..., blank. Let e[t, s] be the log probability of
+// the class of state s at time t. Then alpha[t, s] = e[t, s] + log sum exp of alpha[t - 1] over s, s - 1 and, where a label
+// differs from the previous label, s - 2. beta is the same recurrence backwards in time. One thread computes one sequence, so
+// the bits do not depend on the number of threads.
 #include <tapedeck/kernels/attrs/loss.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/parallel.h>
@@ -15,13 +16,14 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kPad = 2;  // states of probability 0 around the real ones
+constexpr std::int64_t kPad =
+    2;  // the number of states of probability 0 at one end of a row, so that a recurrence needs no special case there
 
 std::int64_t integer_at(const View& v, std::int64_t i) {
   return v.dtype == DType::i32 ? v.as<std::int32_t>()[i] : v.as<std::int64_t>()[i];
 }
 
-// log(e^a + e^b + e^c), where any may be -inf.
+// log(e^a + e^b + e^c). Each of the three may be -inf.
 template <class T>
 T log_add(T a, T b, T c) {
   const T top = std::max(a, std::max(b, c));
@@ -34,14 +36,15 @@ template <class T>
 struct Sequence {
   static constexpr T kNever = -std::numeric_limits<T>::infinity();
   const View* targets = nullptr;
-  const T* scores = nullptr;  // of time 0
+  const T* scores = nullptr;  // the scores of time 0
   std::int64_t first_target = 0, time_step = 0, times = 0, states = 0, blank = 0;
 
   std::int64_t label(std::int64_t s) const { return s % 2 ? integer_at(*targets, first_target + s / 2) : blank; }
   T emission(std::int64_t t, std::int64_t s) const { return scores[t * time_step + label(s)]; }
   bool may_skip_to(std::int64_t s) const { return s % 2 && s >= 2 && label(s) != label(s - 2); }
 
-  // alpha of time t into row[kPad ...] from that of the time before; rows begin with kPad impossible states.
+  // Computes alpha of time t into row[kPad ...] from alpha of the previous time. Both rows begin with kPad states of
+  // probability 0.
   void forward(std::int64_t t, const T* before, T* row) const {
     std::fill(row, row + kPad, kNever);
     for (std::int64_t s = 0; s < states; ++s) {
@@ -50,19 +53,20 @@ struct Sequence {
       row[kPad + s] = reached + emission(t, s);
     }
   }
-  // What is left after time t from state s, from next[s] = beta + emission of time t + 1; rows end with kPad impossible states.
+  // Returns beta of state s at time t, from next[s] = beta + emission of time t + 1. Rows end with kPad states of probability
+  // 0.
   T backward(std::int64_t t, std::int64_t s, const T* next) const {
     if (t == times - 1) return s + 2 >= states ? T(0) : kNever;
     return log_add(next[s], next[s + 1], s + 2 < states && may_skip_to(s + 2) ? next[s + 2] : kNever);
   }
-  // log of the probability of the target, from the last row of alpha.
+  // The log probability of the target, from alpha of the last time.
   T log_probability(const T* row) const {
     if (times == 0) return states == 1 ? T(0) : kNever;
     return log_add(row[kPad + states - 1], row[kPad + states - 2], kNever);
   }
 };
 
-// Sequence n, or false and a fault where its lengths or labels are out of range.
+// Makes sequence n of the batch. Returns false and reports a fault if a length or a label is out of range.
 template <class T>
 bool make_sequence(const KernelCall& call, std::int64_t n, Sequence<T>* out) {
   const View &scores = call.inputs[0], &targets = call.inputs[1];
@@ -108,7 +112,7 @@ void loss_of(const KernelCall& call) {
   });
 }
 
-// d log p[t, k] = -dloss * (the probability of being in a state of class k at time t, given the target).
+// d log p[t, k] = -dloss * (the probability, given the target, that the state at time t has class k).
 template <class T>
 void sequence_gradient(const Sequence<T>& q, T* alpha, std::int64_t width, T dloss, bool zero_infinity, T* out) {
   if (q.times == 0) return;

@@ -1,4 +1,4 @@
-// Elementwise losses: one pass, no temporaries. Their reductions are ops of their own.
+// Elementwise losses: one pass without temporaries. A reduction of the losses is a separate op.
 #include <tapedeck/kernels/attrs/loss.h>
 #include <tapedeck/kernels/cpu/loops.h>
 #include <tapedeck/kernels/loss_scalar.h>

@@ -1,6 +1,10 @@
-// Reading and writing at places held in tensors. All views are dense.
+// Kernels that read or write elements at places which a tensor of indices names: gather, scatter, slices by index, gather_nd,
+// scatter_nd. All views are dense.
 //
-// Writes to one place happen on one thread, in row-major order of the indices; an index out of range is reported and skipped.
+//   gather  x = [a b c d], index = [3 0 0]   ->   [d a a]
+//
+// Several indices may name one place: then one thread does all writes to this place, in row-major order of the indices. An
+// index out of range is reported and skipped.
 #include <tapedeck/kernels/attrs/index.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/movement/movement.h>
@@ -32,7 +36,8 @@ struct Replace {
   }
 };
 
-// The place that an index names among n, or -1 after reporting that there is none.
+// The place that an index names among n places; a negative index counts from the end. Returns -1 for an index out of range, and
+// reports it.
 template <class I>
 std::int64_t place_of(const KernelCall& call, I index, std::int64_t n) {
   const std::int64_t raw = index, at = raw < 0 ? raw + n : raw;
@@ -41,7 +46,7 @@ std::int64_t place_of(const KernelCall& call, I index, std::int64_t n) {
   return -1;
 }
 
-// f(I{}) for the types of indices.
+// Calls f(I{}) for i32 and i64, the types of indices.
 template <class F>
 void for_indices(const KernelCall& call, DType dtype, F&& f) {
   if (dtype == DType::i32) return f(std::int32_t{});
@@ -55,7 +60,8 @@ std::int64_t product(const View& v, int begin, int end) {
   return n;
 }
 
-// Offset in x of coordinates given by number among the dimensions [begin, end) of index.
+// The offset in x of the element whose coordinates in the dimensions [begin, end) of `index` have the row-major number
+// `number`.
 std::int64_t offset_in(const View& x, const View& index, int begin, int end, std::int64_t number) {
   std::int64_t offset = 0;
   for (int d = end - 1; d >= begin; --d) {
@@ -65,7 +71,7 @@ std::int64_t offset_in(const View& x, const View& index, int begin, int end, std
   return offset;
 }
 
-// Results, by rows of the last dimension.
+// gather: computes the result row by row, where a row is the last dimension.
 template <class T, class I>
 void gather_rows(const KernelCall& call) {
   const View &x = call.inputs[0], &index = call.inputs[1];
@@ -89,7 +95,8 @@ void gather_rows(const KernelCall& call) {
   });
 }
 
-// The lines of index along its axis never meet in the result: each job is a line, or a strip of neighbouring ones.
+// Two lines of `index` along the axis never write to the same element of the result. So each job takes one line, or a strip of
+// neighbouring lines.
 template <class Meet, class T, class I>
 void scatter_lines(const KernelCall& call) {
   constexpr std::int64_t kColumns = 256;
@@ -124,7 +131,7 @@ void copy_unless_same(const View& from, const View& to) {
   if (from.data != to.data) copy_view(from, to);
 }
 
-// ---- whole slices: x [outer, n, inner], index [m] ----
+// ---- whole slices by index: x [outer, n, inner], index [m] ----
 
 struct Slices {
   std::int64_t outer = 1, n = 1, inner = 1, m = 0;
@@ -165,7 +172,8 @@ void select_any(const KernelCall& call, int axis) {
   });
 }
 
-// The numbers 0 ... m-1 sorted by the place their index names: those of place p are order[ends[p-1]] ... order[ends[p] - 1].
+// The numbers 0 ... m-1 of the indices, sorted by the place that each index names. The numbers for place p are
+// order[ends[p-1]] ... order[ends[p] - 1], in ascending order.
 struct Groups {
   std::int64_t* ends;
   std::int64_t* order;
@@ -188,7 +196,7 @@ struct Groups {
   std::int64_t end(std::int64_t place) const { return ends[place]; }
 };
 
-// Slices of few elements: each thread takes whole blocks out[o] and goes through the index.
+// For slices of few elements: each thread takes whole blocks out[o], and goes through all indices.
 template <class T, class I>
 void add_short_slices(const KernelCall& call, const Slices& s, const I* index, const T* src, const T* base, T* out) {
   const std::int64_t block = s.n * s.inner;
@@ -210,10 +218,11 @@ void add_short_slices(const KernelCall& call, const Slices& s, const I* index, c
   });
 }
 
-// out[o][p] += the sum of src[o][k] over the k that name p, in order; out starts as `base`, or as zeros if there is none.
+// out[o][p] = base[o][p] + the sum of src[o][k] over all k whose index is p, in ascending order of k. A null `base` means
+// zeros.
 template <class T, class I>
 void add_slices(const KernelCall& call, const Slices& s, const I* index, const T* src, const T* base, T* out) {
-  constexpr std::int64_t kColumns = 2048, kShort = 16;  // the workspace rule in engine/ops/index.cpp knows kShort too
+  constexpr std::int64_t kColumns = 2048, kShort = 16;  // the workspace rule in engine/ops/index.cpp uses the same kShort
   if (s.inner < kShort) return add_short_slices(call, s, index, src, base, out);
   const Groups groups(call, index, s.m, s.n);
   const std::int64_t strips = (s.inner + kColumns - 1) / kColumns;
@@ -237,11 +246,11 @@ void add_slices(const KernelCall& call, const Slices& s, const I* index, const T
   });
 }
 
-// ---- tuples of indices: x [batch, named..., slice], indices [batch, tuples, k] ----
+// ---- tuples of indices: x [batch, indexed dimensions..., slice], indices [batch, tuples, k] ----
 
 struct Tuples {
   std::int64_t batches, per_batch, k, slice, batch_stride;
-  const std::int64_t* sizes;  // of the named dimensions of x
+  const std::int64_t* sizes;  // of the indexed dimensions of x
   const std::int64_t* strides;
 
   Tuples(const View& x, const View& indices, std::int64_t batch_dims) {
@@ -255,7 +264,7 @@ struct Tuples {
     strides = x.strides + batch;
   }
 
-  // Offset in x of the slice that a tuple names, or -1.
+  // The offset in x of the slice that tuple number `tuple` names, or -1 if an index is out of range.
   template <class I>
   std::int64_t offset(const KernelCall& call, const I* indices, std::int64_t tuple) const {
     std::int64_t at = tuple / per_batch * batch_stride;
@@ -284,7 +293,7 @@ void gather_tuples(const KernelCall& call) {
   });
 }
 
-// Each job is a strip of the columns of the slices of one batch, and takes all its tuples in order.
+// Each job takes a strip of the columns of one batch's slices, and goes through all tuples of the batch in order.
 template <class Meet, class T, class I>
 void scatter_tuples(const KernelCall& call) {
   constexpr std::int64_t kColumns = 256;

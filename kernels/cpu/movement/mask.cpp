@@ -1,7 +1,11 @@
-// Picking out the elements where a mask holds: nonzero, masked_select, and masked_scatter, which puts them back. Dense views.
+// Kernels that select the elements where a mask is true: nonzero, masked_select, and masked_scatter, which puts selected
+// elements back. All views are dense.
 //
-// The elements are counted in blocks, each block learns how many come before it, and then all blocks write at once. Where the
-// count is not the one that the types promise, that is reported and nothing is read or written beyond them.
+//   masked_select  x = [a b c d], mask = [0 1 0 1]   ->   [b d]
+//
+// The elements are counted in blocks, then each block learns how many selected elements precede it, then all blocks write in
+// parallel. The type of the result promises a count. A different count is reported, and no element beyond the promise is read
+// or written.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/movement/movement.h>
@@ -18,12 +22,12 @@ void masked_scatter(const KernelCall& call);
 
 namespace {
 
-constexpr std::int64_t kMaskBlock = 16384;  // the workspace rule in engine/ops/index.cpp knows it too
+constexpr std::int64_t kMaskBlock = 16384;  // the workspace rule in engine/ops/index.cpp uses the same number
 
-// Calls fill(begin, end, number, stop) for stretches [begin, end) of n elements: the one held at or after `begin` is number
-// `number` of all, and those below `stop` are to be taken. An element may be taken for held until the next one that is takes
-// its number: there is one as long as the number is below `stop`, so that fills need no branch on what is held. Returns how
-// many were taken.
+// Calls fill(begin, end, number, stop) for blocks [begin, end) of the n elements. The first selected element at or after
+// `begin` has the number `number` among all selected elements, and elements numbered below `stop` are to be written. fill may
+// write an unselected element to the current number: the next selected element overwrites it, and one follows as long as the
+// number is below `stop`. So fill needs no branch on the mask. Returns how many elements were selected.
 template <class Holds, class Fill>
 std::int64_t for_held(const KernelCall& call, std::int64_t n, std::int64_t count, const Holds& holds, const Fill& fill) {
   const std::int64_t blocks = (n + kMaskBlock - 1) / kMaskBlock;
@@ -53,7 +57,7 @@ void coordinates_of_held(const KernelCall& call) {
   std::int64_t* out = call.outputs[0].as<std::int64_t>();
   const auto holds = [=](std::int64_t i) { return from[i] != T(0); };
   const auto fill = [&](std::int64_t begin, std::int64_t end, std::int64_t number, std::int64_t stop) {
-    if (x.rank == 0) return;  // a number has no coordinates
+    if (x.rank == 0) return;  // a tensor of rank 0 has no coordinates
     const int last = x.rank - 1;
     std::int64_t at[kMaxRank], rest = begin;
     for (int d = last; d >= 0; --d) {

@@ -1,4 +1,9 @@
-// Kernels that move elements without looking at them: copy, concat, pad, slice_assign, diagonal_assign, full, one_hot.
+// Kernels that move elements and do not compute with them: copy, concat, pad, slice_assign, diagonal_assign, full, one_hot.
+// Most of them copy between windows of views:
+//
+//   concat [a b] and [c]   ->   copy [a b] into elements 0 ... 1 of the result, copy [c] into element 2
+//
+// An operand that already lies at its place in the result is not copied.
 #include <tapedeck/kernels/cpu/movement/movement.h>
 
 #include <tapedeck/kernels/attrs.h>
@@ -31,8 +36,8 @@ void copy_dense(const View& from, const View& to) {
   });
 }
 
-// A walk whose last two dimensions are a transposed matrix: the input is contiguous along the last but one. Copied in square
-// tiles, so that both sides stay in the cache.
+// True if the last two dimensions of the walk are a transposed matrix: the input is contiguous along the last dimension but
+// one. copy_transposed copies such a walk in square tiles, so that both sides stay in the cache.
 template <class T>
 bool is_transposed(const Walk& w) {
   const std::int64_t width = sizeof(T);
@@ -40,7 +45,7 @@ bool is_transposed(const Walk& w) {
          w.strides[1][w.rank - 1] > width && w.sizes[w.rank - 1] >= kTile && w.sizes[w.rank - 2] >= kTile;
 }
 
-// One piece of the loop is a band of kTile rows of one matrix.
+// Each piece of the parallel loop is a band of kTile rows of one matrix.
 template <class T>
 void copy_transposed(const Walk& w) {
   constexpr std::int64_t width = sizeof(T);
@@ -98,11 +103,11 @@ View window(View view, int axis, std::int64_t start, std::int64_t size) {
 }
 
 void copy(const KernelCall& call) { copy_view(call.inputs[0], call.outputs[0]); }
-void to_device(const KernelCall& call) { copy(call); }  // between logical devices of one memory
+void to_device(const KernelCall& call) { copy(call); }  // a copy between logical CPU devices, which share one memory
 
 namespace {
 
-// A part of the result that its maker wrote there at once.
+// True if an operand already lies at its place in the result, because the kernel that made it wrote it there.
 bool lies_there(const View& part, const View& place) {
   if (part.data != place.data) return false;
   for (int d = 0; d < part.rank; ++d)
@@ -134,7 +139,7 @@ void concat(const KernelCall& call) {
   }
 }
 
-// Zeros go beside the operand only, dimension by dimension: it may lie in place already.
+// Writes zeros beside the operand, dimension by dimension, and never onto it: the operand may already lie at its place.
 void pad(const KernelCall& call) {
   const auto& attrs = call.attributes<PadAttrs>();
   View inside = call.outputs[0];
@@ -150,7 +155,7 @@ void pad(const KernelCall& call) {
 
 namespace {
 
-// The base, unless it is written over.
+// Copies the base to the result, unless both are the same memory.
 void copy_base(const KernelCall& call) {
   if (call.inputs[0].data != call.outputs[0].data) copy_view(call.inputs[0], call.outputs[0]);
 }

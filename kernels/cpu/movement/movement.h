@@ -1,13 +1,14 @@
-// Copying between views of equal sizes and type, whatever their strides: what copy, concat and pad are made of.
+// Copies between views. copy, concat and pad are built from these two functions.
 #pragma once
 
 #include <tapedeck/kernels/kernel.h>
 
 namespace tapedeck::kernels::cpu {
 
+// Copies all elements. REQUIRES: equal sizes and equal types; any strides; `to` does not overlap `from`.
 void copy_view(const View& from, const View& to);
 
-// The part of `view` that starts at `start` in dimension `axis` and is `size` long there.
+// The window of `view` that begins at `start` along `axis` and has `size` elements there.
 View window(View view, int axis, std::int64_t start, std::int64_t size);
 
 }  // namespace tapedeck::kernels::cpu

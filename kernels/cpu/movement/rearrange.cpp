@@ -1,5 +1,8 @@
-// flip, roll, triangles and pads that repeat what they find: copies between windows of views, some of which run backwards or
-// stand still; and the gradient of such a pad, which folds the edges back.
+// flip, roll, tril, triu, and paddings that repeat elements of the input. Each is a set of copies between windows of views: a
+// window may run backwards (a negative stride) or repeat one element (stride 0). The file also holds the gradient of such a
+// padding, which adds the edges back to the elements that they show.
+//
+//   reflect, before 2, after 1:   [a b c d]   ->   [c b | a b c d | c]
 #include <tapedeck/kernels/attrs/rearrange.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/movement/movement.h>
@@ -12,14 +15,14 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-// The same elements seen from the other end of an axis.
+// The same elements in reverse order along one axis.
 View backwards(View view, int axis) {
   view = window(view, axis, view.sizes[axis] - 1, view.sizes[axis]);
   view.strides[axis] = -view.strides[axis];
   return view;
 }
 
-// One element of an axis, seen `size` times.
+// The element `index` of an axis, repeated `size` times.
 View repeated(View view, int axis, std::int64_t index, std::int64_t size) {
   view = window(view, axis, index, size);
   view.strides[axis] = 0;
@@ -34,7 +37,7 @@ void roll_axes(const RollAttrs& attrs, int k, const View& from, const View& to) 
   if (shift > 0) roll_axes(attrs, k + 1, window(from, axis, rest, shift), window(to, axis, 0, shift));
 }
 
-// Keeps columns [first, last) of every row, given by its number in its matrix, and clears the others.
+// Keeps the columns [first, last) = keep(row) of every row and clears the others. `row` is the row's number in its matrix.
 template <class Keep>
 void triangle(const KernelCall& call, Keep&& keep) {
   const View &x = call.inputs[0], &y = call.outputs[0];
@@ -56,7 +59,8 @@ void triangle(const KernelCall& call, Keep&& keep) {
                });
 }
 
-// Saves callers from overflow: beyond the matrix, one diagonal is as good as another.
+// Limits the diagonal to the size of the matrix, so that callers cannot overflow. All diagonals beyond the matrix mean the
+// same.
 std::int64_t clamped_diagonal(const KernelCall& call) {
   const View& y = call.outputs[0];
   return std::clamp(call.attributes<TriangleAttrs>().diagonal, -y.sizes[y.rank - 2], y.sizes[y.rank - 1]);
@@ -68,7 +72,7 @@ Mode mode_of(const PadModeAttrs& attrs) {
   return attrs.mode.view() == "reflect" ? Mode::reflect : attrs.mode.view() == "replicate" ? Mode::replicate : Mode::circular;
 }
 
-// `whole` is complete in axis `axis` from `before` on, for n elements; its edges are copied from there.
+// `whole` is already filled along `axis` in [before, before + n). Fills the edges on both sides from these elements.
 void fill_edges(const View& whole, int axis, Mode mode, std::int64_t before, std::int64_t n, std::int64_t after) {
   const View low = window(whole, axis, 0, before), high = window(whole, axis, before + n, after);
   View low_source, high_source;
@@ -90,7 +94,7 @@ void fill_edges(const View& whole, int axis, Mode mode, std::int64_t before, std
   if (after > 0) copy_view(high_source, high);
 }
 
-// Calls use(o) for every index of the padded axis that shows element s of n, the element itself first.
+// Calls use(o) for every index o of the padded axis that shows element s of the n elements, first for the element itself.
 template <class Use>
 void for_shown(Mode mode, std::int64_t s, std::int64_t before, std::int64_t n, std::int64_t after, Use&& use) {
   use(before + s);
@@ -112,7 +116,7 @@ void for_shown(Mode mode, std::int64_t s, std::int64_t before, std::int64_t n, s
   }
 }
 
-// dx += the last axis of dy folded onto it.
+// Adds a padded row dy to the row dx of n elements: every element of dy goes to the element of dx that it shows.
 template <class T>
 void fold_row(Mode mode, std::int64_t before, std::int64_t n, std::int64_t after, const T* dy, T* dx) {
   TAPEDECK_INDEPENDENT
@@ -124,7 +128,7 @@ void fold_row(Mode mode, std::int64_t before, std::int64_t n, std::int64_t after
     dx[mode == Mode::reflect ? n - 2 - k : mode == Mode::replicate ? n - 1 : k] += high[k];
 }
 
-// All rows of dy from axis d on that show the row of dx at `index`.
+// Adds to the row of dx at `index` all rows of dy, from dimension d on, that show it.
 template <class T>
 void fold_rows(const KernelCall& call, const PadModeAttrs& a, Mode mode, const std::int64_t* index, int d, const T* dy, T* dx) {
   const View &in = call.inputs[0], &out = call.outputs[0];

@@ -1,9 +1,9 @@
 // Normalisations and their gradients: batch_norm, layer_norm, rms_norm, group_norm.
 //
-// Statistics are taken in blocks that fit the first-level cache: a block's mean first, then its squared deviations from that
-// mean, in kRowLanes lanes; blocks are merged in double, in order. That costs one pass over memory and loses nothing to
-// cancellation. Every gradient has the form dx = a dy w + (x - mean) q + p, with a, q, p constant within a group of elements
-// that share statistics.
+// Statistics are computed in blocks that fit the first-level cache. A block's mean comes first, then its squared deviations
+// from this mean, both in kRowLanes lanes. The blocks are merged in f64, in order (Chan, Golub and LeVeque, 1979). This takes
+// one pass over memory and avoids cancellation. Every gradient has the form dx = a dy w + (x - mean) q + p, where a, q and p
+// are constant for the elements that share statistics.
 #include <tapedeck/kernels/attrs/norm.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/images.h>
@@ -19,12 +19,12 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kBlock = 2048;    // elements summed in lanes before double takes over
-constexpr std::int64_t kStrip = 64;      // columns summed side by side
-constexpr std::int64_t kBlockRows = 64;  // of a strip
+constexpr std::int64_t kBlock = 2048;    // the number of elements summed in lanes before f64 takes over
+constexpr std::int64_t kStrip = 64;      // the number of columns summed side by side
+constexpr std::int64_t kBlockRows = 64;  // the number of rows of a block of a strip
 constexpr double kNsPerElement = 0.3;
 
-// Of a set of numbers: how many, their mean, the sum of squared deviations from it.
+// The moments of a set of numbers: the count, the mean, and the sum of squared deviations from the mean (m2).
 struct Moments {
   double count = 0, mean = 0, m2 = 0;
 
@@ -86,12 +86,13 @@ double blocked_sum(std::int64_t n, F&& f) {
   return total;
 }
 
-// How dx follows from x and dy within a group: dx = scale dy w + (x - mean) q + p.
+// The coefficients of the gradient of one group: dx = scale dy w + (x - mean) q + p.
 struct GradCoefficients {
   double scale, q, p;
 };
 
-// From the group's size, its sums of g = dy w and of g (x - mean), and the gradients of its statistics.
+// Computes the coefficients from the size n of the group, the sums over the group of g = dy w and of g (x - mean), and the
+// gradients of its mean and of its 1 / deviation.
 GradCoefficients grad_coefficients(double n, double rstd, double sum_g, double sum_gx, double dmean, double drstd) {
   const double inverse = n > 0 ? 1 / n : 0, cube = rstd * rstd * rstd;
   return {rstd, -(cube * sum_gx + drstd * cube) * inverse, (dmean - rstd * sum_g) * inverse};
@@ -110,7 +111,7 @@ BatchPlan batch_plan(const View& x) {
   return {x.sizes[0], x.sizes[1], plane};
 }
 
-// Calls f(image, offset in it, count) for the contiguous stretches of elements [begin, end) of a channel.
+// Calls f(image, offset in the image, count) for the contiguous runs that make up the elements [begin, end) of a channel.
 template <class F>
 void for_stretches(const BatchPlan& p, std::int64_t channel, std::int64_t begin, std::int64_t end, F&& f) {
   std::int64_t image = begin / p.s, within = begin % p.s;
@@ -121,12 +122,12 @@ void for_stretches(const BatchPlan& p, std::int64_t channel, std::int64_t begin,
   }
 }
 
-// The two doubles of piece `piece` of column `column`.
+// The two doubles of one piece of one column in the workspace.
 double* partial(const BatchPlan& p, double* workspace, std::int64_t column, std::int64_t piece) {
   return workspace + 2 * (column * p.pieces + piece);
 }
 
-// For every piece of every channel: f(channel, begin, end, out) with room for its two doubles.
+// Calls f(channel, begin, end, out) for every piece of every channel; `out` points to the piece's two doubles.
 template <class F>
 void for_channel_pieces(const BatchPlan& p, double* workspace, F&& f) {
   const double ns = kNsPerElement * static_cast<double>(std::min(p.piece, p.length)) + 20;
@@ -138,7 +139,7 @@ void for_channel_pieces(const BatchPlan& p, double* workspace, F&& f) {
   });
 }
 
-// For every piece of rows of every strip of columns: f(first column, width, first row, end row, piece).
+// Calls f(first column, width, first row, end row, piece) for every piece of rows of every strip of columns.
 template <class F>
 void for_strip_pieces(const BatchPlan& p, F&& f) {
   const std::int64_t strips = (p.columns + kStrip - 1) / kStrip;
@@ -173,7 +174,7 @@ Moments channel_moments(const BatchPlan& p, const Images<T>& x, std::int64_t cha
   return all;
 }
 
-// Rows [begin, end) of `w` neighbouring columns, a full strip's loops with a width known to the compiler.
+// Moments of `w` neighbouring columns over the rows [begin, end). For a full strip the compiler knows the width of the loops.
 template <bool kFull, class T>
 void strip_moments(const Images<T>& x, std::int64_t column, std::int64_t w, std::int64_t begin, std::int64_t end,
                    Moments* all) {
@@ -199,7 +200,7 @@ void strip_moments(const Images<T>& x, std::int64_t column, std::int64_t w, std:
   }
 }
 
-// Moments of every piece of every column, into the workspace.
+// Writes the moments of every piece of every column to the workspace.
 template <class T>
 void batch_moments(const BatchPlan& p, const Images<T>& x, double* workspace) {
   auto store = [](const Moments& m, double* out) {
@@ -233,7 +234,7 @@ Moments merged_moments(const BatchPlan& p, double* workspace, std::int64_t chann
   return all;
 }
 
-// Up to four coefficients of every column, one array after the other.
+// Up to four coefficients of every column, stored as one array per coefficient.
 template <class T>
 struct Coefficients {
   T* first;
@@ -248,7 +249,7 @@ struct Coefficients {
   }
 };
 
-// Calls plane(image, channel) or row(image) over all of x.
+// Calls plane(image, channel) for all planes, or row(image) for all rows, as the plan sums along planes or not.
 template <class Plane, class Row>
 void for_all(const BatchPlan& p, Plane&& plane, Row&& row) {
   if (p.s == 0) return;
@@ -322,7 +323,7 @@ void batch_norm_inference_of(const KernelCall& call) {
   apply_channels(p, k, Images<T>(call.inputs[0]), Images<T>(call.outputs[0]));
 }
 
-// Sums of dy and of dy (x - mean) over rows [begin, end) of `w` columns.
+// Sums of dy and of dy (x - mean) over the rows [begin, end) of `w` columns.
 template <bool kFull, class T>
 void strip_grad_sums(const BatchPlan& p, const Images<T>& x, const Images<T>& dy, const T* mean, std::int64_t column,
                      std::int64_t w, std::int64_t begin, std::int64_t end, double (&totals)[2][kStrip]) {
@@ -341,7 +342,7 @@ void strip_grad_sums(const BatchPlan& p, const Images<T>& x, const Images<T>& dy
   }
 }
 
-// Sums of dy and of dy (x - mean) of every piece of every column, into the workspace.
+// Writes the sums of dy and of dy (x - mean), of every piece of every column, to the workspace.
 template <class T>
 void batch_grad_sums(const BatchPlan& p, const Images<T>& x, const Images<T>& dy, const T* mean, double* workspace) {
   if (p.along)
@@ -431,7 +432,7 @@ void batch_norm_grad_of(const KernelCall& call) {
 
 // ---- layer_norm and rms_norm: rows ----
 
-// x as `rows` rows of `length` elements.
+// Sees x as `rows` rows of `length` elements.
 RowPlan row_plan(const KernelCall& call, const View& x) {
   const int kept = x.rank - static_cast<int>(call.attributes<LayerNormAttrs>().dims);
   std::int64_t rows = 1, length = 1;
@@ -490,7 +491,8 @@ void rms_norm_of(const KernelCall& call) {
   });
 }
 
-// One row's dx; if `dweight` is given, the row's part of the weight's and (unless null) the bias' gradient is added.
+// Computes dx of one row. If `dweight` is given, also adds the row's contribution to the gradient of the weight, and of the
+// bias unless `dbias` is null.
 template <class T>
 void row_grad(std::int64_t n, const T* x, const T* dy, const T* weight, T mean, T rstd, GradCoefficients k, T* dx, T* dweight,
               T* dbias) {
@@ -512,7 +514,7 @@ void row_grad(std::int64_t n, const T* x, const T* dy, const T* weight, T mean, 
   }
 }
 
-// Adds the pieces' sums: `to` from the arrays at from, from + step, ...
+// Adds the sums of all pieces: to[j] = the sum of from[p * step + j] over the pieces p.
 template <class T>
 void add_pieces(const T* from, std::int64_t step, std::int64_t pieces, std::int64_t length, T* to) {
   parallel_for(length, grain_for(0.5 * static_cast<double>(pieces) + 1), [&](std::int64_t begin, std::int64_t end) {
@@ -524,8 +526,8 @@ void add_pieces(const T* from, std::int64_t step, std::int64_t pieces, std::int6
   });
 }
 
-// Calls row(index, dweight, dbias) for all rows, each piece of rows with sums of its own, and adds these up. `results` is how
-// many of dweight and dbias are wanted.
+// Calls row(index, dweight, dbias) for all rows. Each piece of rows has its own sums, and the sums of the pieces are added up.
+// `results` says how many gradients are needed: 0 = none, 1 = of the weight, 2 = of weight and bias.
 template <class T, class F>
 void for_grad_rows(const KernelCall& call, const RowPlan& p, int results, F&& row) {
   T* sums = static_cast<T*>(call.workspace);
@@ -576,7 +578,7 @@ void rms_norm_grad_of(const KernelCall& call) {
   });
 }
 
-// ---- group_norm: rows of several channels ----
+// ---- group_norm: a row holds several channels ----
 
 struct GroupLayout {
   std::int64_t n, c, s, groups, per_group;
@@ -615,7 +617,7 @@ void group_norm_of(const KernelCall& call) {
   });
 }
 
-// Planes of a few elements are not worth lanes.
+// The sum of f over one plane. A plane of few elements is summed without lanes.
 template <class T, class F>
 double plane_sum(std::int64_t n, F&& f) {
   if (n >= kRowLanes) return blocked_sum<T>(n, f);
@@ -624,7 +626,7 @@ double plane_sum(std::int64_t n, F&& f) {
   return static_cast<double>(total);
 }
 
-// Sums of dy and dy (x - mean) of one row's channels go to plain[k] and product[k]; the row's dx follows from them.
+// Computes dx of one row. The sums of dy and of dy (x - mean) of the row's channel k go to plain[k] and product[k].
 template <class T>
 void group_row_grad(const GroupLayout& g, std::int64_t row, const T* x, const T* dy, const T* weight, double mean, double rstd,
                     double dmean, double drstd, double* plain, double* product, T* dx) {

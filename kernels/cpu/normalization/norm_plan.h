@@ -1,4 +1,4 @@
-// How the normalisations are cut into tasks and what they take of the workspace: functions of the shape alone.
+// The tasks of the normalisation kernels and the size of their workspace. Both are functions of the shape alone.
 #pragma once
 
 #include <algorithm>
@@ -6,14 +6,16 @@
 
 namespace tapedeck::kernels::cpu {
 
-// batch_norm sees x as [n, c, s]. Long planes are summed along s, a channel's n * s elements cut into pieces. Short ones are
-// seen as n rows of c * s columns, summed column by column, the rows cut into pieces; a channel's columns are merged at the
-// end.
+// batch_norm sees x as [n, c, s], where s is the number of elements of a plane. There are two ways to sum:
+//   long planes (along)   the n * s elements of a channel are one column; its sequence is cut into pieces
+//   short planes          x is n rows of c * s columns; each column is summed over pieces of rows, and the s columns of a
+//   channel
+//                         are merged at the end
 struct BatchPlan {
   std::int64_t n, c, s;
   bool along;
-  std::int64_t columns;  // c, or c * s
-  std::int64_t length;   // elements of a column's sequence
+  std::int64_t columns;  // c for long planes, c * s for short planes
+  std::int64_t length;   // the number of elements of one column
   std::int64_t piece, pieces;
 
   BatchPlan(std::int64_t batch, std::int64_t channels, std::int64_t plane)
@@ -23,11 +25,12 @@ struct BatchPlan {
     piece = std::max<std::int64_t>(along ? 32768 : 512, (length + 31) / 32);
     pieces = std::max<std::int64_t>(1, (length + piece - 1) / piece);
   }
-  // Two doubles for every piece of every column, then four coefficients of every column.
+  // The workspace in bytes: two doubles for every piece of every column, then four coefficients for every column.
   std::int64_t workspace() const { return 8 * columns * (2 * pieces + 4); }
 };
 
-// layer_norm_grad and rms_norm_grad: pieces of rows, each with its own sums for the weight's and the bias' gradient.
+// layer_norm_grad and rms_norm_grad cut the rows into pieces. Each piece has its own sums for the gradients of the weight and
+// the bias.
 struct RowPlan {
   std::int64_t rows, length, piece, pieces;
 

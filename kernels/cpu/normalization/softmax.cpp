@@ -1,6 +1,6 @@
-// softmax and log_softmax along one axis, and their gradients from the result. Dense views: [outer, axis, inner].
+// softmax and log_softmax along one axis, and their gradients, which read the result. Views are dense: [outer, axis, inner].
 //
-// Every sum along the axis is folded in kLanes interleaved lanes and then pairwise, whatever the inner size.
+// Every sum along the axis is added in interleaved lanes and then pairwise (row_sums.h), for every inner size.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -10,7 +10,7 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-// Calls body(offset of the row's first element) for every row along the axis.
+// Calls body(offset of the row's first element) for every row along the axis, and sets the row's length n and its stride.
 template <class Body>
 void for_rows(const KernelCall& call, double ns_per_element, std::int64_t* n, std::int64_t* stride, Body&& body) {
   const View& x = call.outputs[0];

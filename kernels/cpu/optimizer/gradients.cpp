@@ -1,4 +1,4 @@
-// What is asked of all gradients at once: are they finite, how long are they together. And the loss scale that follows from it.
+// Kernels over all gradients at once: whether all are finite, and the norm of all together; and the update of the loss scale.
 #include <tapedeck/kernels/attrs/optimizer.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/row_sums.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMaxPieces = 64;
 
-// Infinite and NaN elements are those whose exponent is all ones.
+// True if no element is infinite or NaN: such an element has an exponent of all ones.
 template <class Bits>
 bool all_below(const View& v, Bits exponent) {
   const Bits* bits = v.as<Bits>();
@@ -40,7 +40,8 @@ bool finite(const View& v) {
   }
 }
 
-// In double, so that neither overflow nor the number of elements matters. Pieces are cut by the size alone and added in order.
+// The sum of squares in f64, so that it neither overflows nor loses precision for many elements. The size alone cuts the
+// pieces, and the sums of the pieces are added in order.
 template <class T>
 double sum_of_squares(const View& v) {
   const T* x = v.as<T>();

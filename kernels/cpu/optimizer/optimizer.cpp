@@ -1,5 +1,6 @@
-// One step of an optimizer on one tensor. Every output may be the very bytes of the input it replaces. Where the last operand
-// is a bool that does not hold, outputs are the inputs they replace.
+// One update of one tensor by an optimizer: sgd, momentum, adam, rmsprop and others. An output may lie on exactly the bytes of
+// the input that it replaces. A last operand of type bool can switch the step off: if it is false, the outputs equal the inputs
+// that they replace.
 #include <tapedeck/kernels/attrs/optimizer.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -13,7 +14,7 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-// The learning rate may be of another floating type than the weights.
+// A scalar operand as T. The learning rate may have another floating type than the weights.
 template <class T>
 T scalar_of(const View& v) {
   return v.dtype == DType::f64 ? static_cast<T>(*v.as<double>()) : static_cast<T>(*v.as<float>());
@@ -21,7 +22,7 @@ T scalar_of(const View& v) {
 
 double count_of(const View& v) { return static_cast<double>(*v.as<std::int64_t>()); }
 
-// Output k replaces input replaced[k]. True if the step is to be skipped, which then is done.
+// Output k replaces input replaced[k]. Returns true if the step is switched off; the outputs are then already copied.
 bool skipped(const KernelCall& call, std::initializer_list<int> replaced) {
   const View& last = call.inputs[call.n_inputs - 1];
   if (last.dtype != DType::boolean || *last.as<unsigned char>() != 0) return false;
@@ -39,7 +40,7 @@ bool skipped(const KernelCall& call, std::initializer_list<int> replaced) {
   return true;
 }
 
-// Calls body(i) for every element; the bodies are independent.
+// Calls body(i) for every element i, in parallel.
 template <class Body>
 void for_elements(const KernelCall& call, double ns, Body&& body) {
   parallel_for(call.outputs[0].numel(), grain_for(ns), [&](std::int64_t begin, std::int64_t end) {
@@ -56,7 +57,7 @@ void sgd_of(const KernelCall& call) {
   for_elements(call, 0.5, [=](std::int64_t i) { next[i] = w[i] - rate * (g[i] + decay * w[i]); });
 }
 
-// Operands w, g, v, [step count,] lr. With a count the first step does not dampen.
+// Operands: w, g, v, [step count,] lr. With a step count, the first step ignores the dampening.
 template <class T>
 void sgd_momentum_of(const KernelCall& call) {
   const auto& attrs = call.attributes<MomentumAttrs>();
@@ -83,7 +84,7 @@ void sgd_momentum_of(const KernelCall& call) {
   });
 }
 
-// Adam in both its ways of decaying, and with the largest second moment so far instead of the present one.
+// Adam: with decoupled weight decay (AdamW) or without, and with the largest second moment so far (AMSGrad) or the present one.
 template <class T, bool kDecoupled, bool kLargest>
 void adam_of(const KernelCall& call) {
   const auto& attrs = call.attributes<AdamAttrs>();
@@ -112,7 +113,7 @@ void adam_of(const KernelCall& call) {
   });
 }
 
-// Operands w, g, mean of squares, [mean,] [velocity,] lr.
+// Operands: w, g, mean of squares, [mean,] [velocity,] lr.
 template <class T, bool kCentered, bool kMomentum>
 void rmsprop_of(const KernelCall& call) {
   const auto& attrs = call.attributes<RmspropAttrs>();
@@ -131,7 +132,7 @@ void rmsprop_of(const KernelCall& call) {
     T spread = squares;
     if constexpr (kCentered) {
       const T mean = alpha * a[i] + rest * gradient;
-      spread = Maximum{}(squares - mean * mean, T(0));  // rounding must not make it negative
+      spread = Maximum{}(squares - mean * mean, T(0));  // rounding must not make the variance negative
       next_a[i] = mean;
     }
     T way = gradient / (std::sqrt(spread) + eps);
@@ -190,7 +191,7 @@ void lion_of(const KernelCall& call) {
   T *next_w = call.outputs[0].as<T>(), *next_m = call.outputs[1].as<T>();
   for_elements(call, 0.8, [=](std::int64_t i) {
     const T way = beta1 * m[i] + rest1 * g[i];
-    const T sign = way > T(0) ? T(1) : way < T(0) ? T(-1) : way;  // 0 and NaN stay
+    const T sign = way > T(0) ? T(1) : way < T(0) ? T(-1) : way;  // 0 and NaN stay as they are
     const T mean = beta2 * m[i] + rest2 * g[i];
     const T weight = w[i] * keep - rate * sign;
     next_m[i] = mean;

@@ -1,5 +1,6 @@
-// Adaptive pooling: output o of `out` along a dimension of `in` elements takes those from floor(o in / out) to ceil((o + 1) in
-// / out). The index of a maximum is its place in the plane.
+// Adaptive pooling, mean and maximum, and the gradients. The size of the result is given: along a dimension of `in` elements,
+// output o of `out` covers the elements from floor(o in / out) to ceil((o + 1) in / out). The index of a maximum is the number
+// of the element in its plane.
 #include <tapedeck/kernels/attrs/pool.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/images.h>
@@ -26,7 +27,7 @@ struct Window {
   std::int64_t size() const { return (bottom - top) * (right - left); }
 };
 
-// Calls f(window, result) for the results of a plane.
+// Calls f(window, result) for every result of a plane.
 template <class F>
 void for_windows(const Planes& p, F&& f) {
   for (std::int64_t r = 0; r < p.out_height; ++r)
@@ -58,7 +59,7 @@ std::int64_t first_maximum(const Planes& p, const Window& w, const T* x) {
   return best;
 }
 
-// f(plane of x, plane of y, plane number) for all planes; a plane belongs to one task.
+// Calls f(plane of x, plane of y, plane number) for all planes. One task owns a plane.
 template <class X, class Y, class F>
 void for_planes(const Planes& p, const Images<X>& x, const Images<Y>& y, F&& f) {
   parallel_for(p.planes, p.grain(), [&](std::int64_t begin, std::int64_t end) {

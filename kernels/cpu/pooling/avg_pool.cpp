@@ -1,4 +1,5 @@
-// Mean pooling and its gradient: rows of sums, kernel element by kernel element, each divided by what its window counts.
+// Mean pooling and its gradient. A row of sums adds up tap by tap, and each sum is divided by the number of elements that its
+// window counts: the padding too, or only the elements inside the image (count_include_pad).
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/pooling/pool.h>
@@ -10,20 +11,21 @@ namespace {
 
 double row_ns(const Pool& p) { return 0.3 * static_cast<double>(p.out[2] * p.taps()) + 5; }
 
-// How many elements of window o along a dimension count; those that a ceiling has put beyond the padding never do.
+// The number of elements that window o counts along a dimension. Elements beyond the padding, which ceil_mode can add, never
+// count.
 std::int64_t counted(const Pool& p, std::size_t dim, std::int64_t o, bool count_pad) {
   const std::int64_t begin = p.position(dim, o, 0), end = std::min(begin + p.window[dim], p.in[dim] + p.pad[dim]);
   return count_pad ? end - begin : std::min(end, p.in[dim]) - std::max(begin, std::int64_t{0});
 }
 
-// The divisors of a part of a row.
+// The divisors of one piece of a row.
 template <class T>
 void divisors(const Pool& p, const PoolRow& part, bool count_pad, T* to) {
   const std::int64_t rows = counted(p, 0, part.depth, count_pad) * counted(p, 1, part.row, count_pad);
   for (std::int64_t i = 0; i < part.size(); ++i) to[i] = static_cast<T>(rows * counted(p, 2, part.begin + i, count_pad));
 }
 
-// Each row of a window is summed for itself, so that large windows lose less to rounding.
+// Each row of a window gets a sum of its own, so that large windows lose less to rounding.
 template <class T>
 void average(const Pool& p, bool count_pad, const Images<T>& x, const Images<T>& y) {
   parallel_for(p.planes * p.out_rows(), grain_for(row_ns(p)), [&](std::int64_t begin, std::int64_t end) {

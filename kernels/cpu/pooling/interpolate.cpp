@@ -1,5 +1,5 @@
-// Resampling of planes [n,c,...]: nearest in up to three dimensions, bilinear in two, and their gradients. A piece of a loop
-// owns whole rows of the result, or whole planes where it scatters, so that every sum has one order.
+// Resampling of planes [n,c,...]: nearest in up to three dimensions, bilinear in two, and the gradients. One task owns whole
+// rows of the result, or whole planes where a kernel scatters, so that every sum has one order.
 #include <tapedeck/kernels/attrs/interpolate.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/images.h>
@@ -10,7 +10,7 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-// Spatial sizes of [n,c,...], filled up with leading ones to three.
+// The sizes of [n,c,spatial], with up to three spatial sizes. Missing spatial sizes are ones in front.
 struct Volume {
   std::int64_t planes, size[3];
 
@@ -20,7 +20,8 @@ struct Volume {
   std::int64_t numel() const { return size[0] * size[1] * size[2]; }
 };
 
-// Element i of `out` shows this element of `in`; and the first of `out` that shows element s.
+// nearest(): the element of the `in` elements that result element i of `out` shows. first_shown(): the first result element
+// that shows element s.
 std::int64_t nearest(std::int64_t i, std::int64_t in, std::int64_t out) { return i * in / out; }
 std::int64_t first_shown(std::int64_t s, std::int64_t in, std::int64_t out) { return (s * out + in - 1) / in; }
 
@@ -52,7 +53,7 @@ void interpolate_nearest_of(const KernelCall& call) {
   });
 }
 
-// to[s] += each of the `out` elements that show element s, from the left.
+// Adds to to[s] all result elements that show element s, in order.
 template <class T>
 void add_shown(const T* from, T* to, std::int64_t in, std::int64_t out) {
   const std::int64_t times = out % in == 0 ? out / in : 0;
@@ -63,7 +64,7 @@ void add_shown(const T* from, T* to, std::int64_t in, std::int64_t out) {
   }
 }
 
-// dx[s] = sum of the dy that show element s.
+// The gradient of nearest: dx[s] = the sum of the dy that show element s.
 template <class T>
 void interpolate_nearest_grad_of(const KernelCall& call) {
   const Volume dy(call.inputs[0]), dx(call.outputs[0]);
@@ -85,7 +86,7 @@ void interpolate_nearest_grad_of(const KernelCall& call) {
   });
 }
 
-// The taps of all rows, then of all columns, in the workspace.
+// Computes the bilinear taps of all rows, then of all columns, in the workspace.
 const Tap* taps_of(const KernelCall& call, const View& small, const View& large) {
   Tap* taps = static_cast<Tap*>(call.workspace);
   const bool align = call.attributes<InterpolateBilinearAttrs>().align_corners;

@@ -1,5 +1,6 @@
-// Maximum pooling and its index: the place in the window of the first maximum in row-major order, where the first NaN counts as
-// the maximum. The gradient goes there. Padding never wins.
+// Maximum pooling, the index of the maximum, and the gradients. The index is the tap of the first maximum of the window, in
+// row-major order; the first NaN counts as the maximum. The gradient of a result goes to the element at its index. Padding is
+// never a maximum.
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/pooling/pool.h>
@@ -14,8 +15,8 @@ namespace {
 double row_ns(const Pool& p) { return 0.3 * static_cast<double>(p.out[2] * p.taps()) + 5; }
 double plane_ns(const Pool& p) { return 2.0 * static_cast<double>(p.out_plane() + p.in_plane()) + 5; }
 
-// The larger of two, the first NaN if there is one; and of what stands beside them, that of the larger. One plain select after
-// the other: compilers vectorise them, and maxima in real data defeat branch prediction.
+// The larger of two numbers, or the first NaN. The second form also carries the tap of the larger number. The selects
+// vectorise; a branch would often be mispredicted on real data.
 template <class T>
 T larger(T top, T x) {
   T m = x > top ? x : top;
@@ -29,7 +30,7 @@ I beside_larger(T top, T x, I at, I x_at) {
   return top == top ? m : at;
 }
 
-// The maxima of a part of a row, and the taps that hold them, as integers of the same width.
+// The maxima of one piece of a row, and the taps that hold them. A tap is an integer as wide as T.
 template <class T>
 struct Maxima {
   using Index = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
@@ -37,7 +38,7 @@ struct Maxima {
   Index at[kPoolPart];
 };
 
-// The first tap of a result's window that reads inside; -1 if none does.
+// The first tap of a result's window that lies inside the image, or -1 if none does.
 std::int64_t first_tap(const Pool& p, const PoolRow& part, std::int64_t col) {
   std::int64_t first = -1;
   for_taps(p, {part.depth, part.row, col, col + 1}, [&](std::int64_t tap, std::int64_t, std::int64_t, std::int64_t) {
@@ -46,7 +47,8 @@ std::int64_t first_tap(const Pool& p, const PoolRow& part, std::int64_t col) {
   return first;
 }
 
-// Where nothing beats -inf, the first element that there is has it: at is -1 where there is none.
+// Finds the maxima of one piece of a row. If no element is above -inf, the first element inside the image is the maximum; `at`
+// is -1 if there is no such element.
 template <bool kIndex, class T>
 void find_maxima(const Pool& p, const PoolRow& part, const T* plane, Maxima<T>& m) {
   using Index = typename Maxima<T>::Index;
@@ -71,7 +73,7 @@ void find_maxima(const Pool& p, const PoolRow& part, const T* plane, Maxima<T>& 
       if (m.at[i] < 0) m.at[i] = static_cast<Index>(first_tap(p, part, part.begin + i));
 }
 
-// Two by two: both rows of two elements, without a detour.
+// The usual pool, 2 x 2 at stride 2: compares the two rows of two elements directly.
 template <class T, class Y>
 void usual_maxima(const Pool& p, std::int64_t begin, std::int64_t end, const Images<T>& x, const Images<Y>& y) {
   using Index = typename Maxima<T>::Index;
@@ -95,7 +97,7 @@ void usual_maxima(const Pool& p, std::int64_t begin, std::int64_t end, const Ima
   }
 }
 
-// Y is T for the maxima, an integer for their index.
+// Y is T for the maxima, and an integer type for their indices.
 template <class T, class Y>
 void pool(const Pool& p, const Images<T>& x, const Images<Y>& y) {
   constexpr bool kIndex = !std::is_same_v<T, Y>;
@@ -115,7 +117,7 @@ void pool(const Pool& p, const Images<T>& x, const Images<Y>& y) {
   });
 }
 
-// f(Index{}) for the type of an index.
+// Calls f(Index{}) for u8 and i32, the types of an index.
 template <class F>
 void for_index(const KernelCall& call, DType dtype, F&& f) {
   if (dtype == DType::u8) return f(std::uint8_t{});
@@ -123,7 +125,7 @@ void for_index(const KernelCall& call, DType dtype, F&& f) {
   unsupported(call, dtype);
 }
 
-// Where a tap stands in its window, before dilation.
+// The position of a tap in its window, before dilation.
 struct Place {
   std::int64_t d, h, w;
 };
@@ -132,7 +134,7 @@ Place place_of(const Pool& p, std::int64_t tap) {
   return {rest / p.window[1], rest % p.window[1], tap % p.window[2]};
 }
 
-// The places of all taps that a byte can name, so that no result divides; larger windows do.
+// The positions of the first 256 taps, so that windows of up to 256 elements need no division per result.
 struct Places {
   Place all[256];
   explicit Places(const Pool& p) {
@@ -140,7 +142,7 @@ struct Places {
   }
 };
 
-// Calls f(input offset, result offset) for every result of a plane whose index names an element inside.
+// Calls f(input offset, result offset) for every result of a plane whose index names an element inside the image.
 template <class I, class F>
 void for_chosen(const KernelCall& call, const Pool& p, const Places& places, const I* index, F&& f) {
   const std::int64_t taps = p.taps();
@@ -221,7 +223,7 @@ void at_index(const KernelCall& call) {
   });
 }
 
-// The gradient that reads x: a row's index, used at once.
+// The gradient that reads x: it finds the indices of a piece of a row and uses them at once.
 template <class T>
 void grad_of_planes(const Pool& p, const Images<T>& x, const Images<T>& dy, const Images<T>& dx) {
   parallel_for(p.planes, grain_for(plane_ns(p) + row_ns(p) * static_cast<double>(p.out_rows())),

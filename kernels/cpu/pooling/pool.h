@@ -1,4 +1,4 @@
-// Pooling windows over two or three spatial dimensions: what the pooling kernels share.
+// Windows over two or three spatial dimensions, shared by the pooling kernels.
 #pragma once
 
 #include <tapedeck/kernels/attrs/pool.h>
@@ -9,12 +9,12 @@
 
 namespace tapedeck::kernels::cpu {
 
-// The stride of a pool along dimension i: none given means the window.
+// The stride of a pool along dimension i. An empty `stride` means the window.
 inline std::int64_t pool_stride(const Ints& stride, const Ints& window, int i) {
   return item(stride.size ? stride : window, i);
 }
 
-// Windows of [n,c,spatial]: tap k of output o along a dimension reads element o * stride + k * dilation - pad.
+// The windows of a pool over [n,c,spatial]. Along a dimension, tap k of output o reads element o * stride + k * dilation - pad.
 struct Pool {
   std::int64_t planes = 0;
   Spatial in = {1, 1, 1}, out = {1, 1, 1}, window = {1, 1, 1}, stride = {1, 1, 1}, pad = {0, 0, 0}, dilation = {1, 1, 1};
@@ -27,14 +27,14 @@ struct Pool {
     return o * stride[dim] + k * dilation[dim] - pad[dim];
   }
   bool inside(std::size_t dim, std::int64_t at) const { return at >= 0 && at < in[dim]; }
-  // 2 x 2 by 2, the usual one, whose windows lie inside the image.
+  // True for the most common pool: windows of 2 x 2 at stride 2, all inside the image.
   bool usual() const {
     return in[0] == 1 && window == Spatial{1, 2, 2} && stride[1] == 2 && stride[2] == 2 && pad == Spatial{} &&
            dilation[1] == 1 && dilation[2] == 1 && 2 * out[1] <= in[1] && 2 * out[2] <= in[2];
   }
 };
 
-// `x` is the view of the pooled images, `y` of the results.
+// Makes a Pool from x, the pooled images, and y, the result.
 template <class Attrs>
 Pool make_pool(const View& x, const View& y, const Attrs& attrs) {
   Pool p;
@@ -50,15 +50,15 @@ Pool make_pool(const View& x, const View& y, const Attrs& attrs) {
   return p;
 }
 
-// A part of one row of results. Rows are walked in parts that fit into arrays on the stack.
+// A piece of one row of results. A row is walked in pieces of at most kPoolPart results, which fit into arrays on the stack.
 struct PoolRow {
   std::int64_t depth, row, begin, end;
   std::int64_t size() const { return end - begin; }
 };
 inline constexpr std::int64_t kPoolPart = 128;
 
-// Calls f(tap, input offset, first, last) for every kernel element in row-major order, where the results [first, last) of the
-// part read elements that lie inside, stride[2] apart, from that offset of the plane on.
+// Calls f(tap, input offset, first, last) for every tap in row-major order. The results [first, last) of the piece read
+// elements inside the image at this tap: the first at `input offset` in the plane, the next each stride[2] further.
 template <class F>
 void for_taps(const Pool& p, const PoolRow& part, F&& f) {
   for (std::int64_t kd = 0; kd < p.window[0]; ++kd) {
@@ -78,8 +78,8 @@ void for_taps(const Pool& p, const PoolRow& part, F&& f) {
   }
 }
 
-// Calls f(plane, part, offset of its first result in the plane) for the parts of result rows [begin, end), which are counted
-// through all planes.
+// Calls f(plane, piece, offset of its first result in the plane) for all pieces of the result rows [begin, end). Rows are
+// counted through all planes.
 template <class F>
 void for_parts(const Pool& p, std::int64_t begin, std::int64_t end, F&& f) {
   for (std::int64_t job = begin; job < end; ++job) {
@@ -90,7 +90,7 @@ void for_parts(const Pool& p, std::int64_t begin, std::int64_t end, F&& f) {
   }
 }
 
-// g(stride) with the strides that compilers can vectorise as constants.
+// Calls g(stride), with strides 1 and 2 as constants, so that the compiler vectorises these loops.
 template <class G>
 void with_stride(std::int64_t stride, G&& g) {
   if (stride == 1) return g(std::integral_constant<std::int64_t, 1>{});

@@ -1,9 +1,9 @@
-// Attention without the matrix of scores: blocks of kRows queries by kCols keys live on the stack.
+// Attention that never stores the matrix of scores (Rabe and Staats, 2021; Dao et al., "FlashAttention", 2022): blocks of kRows
+// queries by kCols keys live on the stack.
 //
-// Forward keeps, for every query, the largest score so far and the sum of exponentials relative to it, and rescales the result
-// when a larger score turns up. Backward computes each block of probabilities again from the saved logsumexp. The order in
-// which blocks add up is fixed: a query's over ascending keys, a key's over ascending queries, whichever way the work is shared
-// out.
+// Forward keeps for every query the largest score so far, and the sum of exponentials relative to it. A larger score rescales
+// the query's result. Backward computes each block of probabilities again from the saved logsumexp. Blocks are added in a fixed
+// order: those of a query over ascending keys, those of a key over ascending queries, however the threads share the work.
 #include <tapedeck/kernels/attrs/attention.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -23,12 +23,12 @@ namespace {
 
 constexpr std::int64_t kRows = 64, kCols = 128;
 constexpr std::int64_t kTinyProduct = 20 * 20 * 20;
-constexpr std::int64_t kManyPairs = 8;  // from here on, a (batch, head) pair is a task of backward
+constexpr std::int64_t kManyPairs = 8;  // with this many (batch, head) pairs or more, backward makes each pair one task
 
 template <class T>
 constexpr T kInfinity = std::numeric_limits<T>::infinity();
 
-// A row-major matrix; `turned` reads it transposed.
+// A row-major matrix. `turned` means that at(i, j) reads its transpose.
 template <class T>
 struct Operand {
   const T* data;
@@ -38,7 +38,7 @@ struct Operand {
   const T& at(std::int64_t i, std::int64_t j) const { return turned ? data[j * stride + i] : data[i * stride + j]; }
 };
 
-// c (+)= alpha a b for c [m,n], a [m,k], b [k,n], the inner index in order.
+// c = alpha a b, or c += alpha a b if `add`, for c [m,n], a [m,k], b [k,n]. The inner index is summed in order.
 template <class T>
 void multiply_loop(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, Operand<T> a, Operand<T> b, T* c,
                    std::int64_t c_stride, bool add) {
@@ -68,12 +68,12 @@ void multiply(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, Operand<T
   multiply_loop(m, n, k, alpha, a, b, c, c_stride, add);
 }
 
-// The sizes, the mask, and where each (batch, head) pair's matrices start.
+// The sizes and the mask of one call, and the place of each (batch, head) pair's matrices.
 struct Problem {
   std::int64_t pairs, heads, t, s, d, dv;
   double scale;
   bool causal;
-  const View* mask;  // null if there is none
+  const View* mask;  // null if the call has no mask
   std::int64_t mask_strides[4] = {};
 
   Problem(const KernelCall& call, int mask_operand)
@@ -93,14 +93,14 @@ struct Problem {
   }
   std::int64_t row_blocks() const { return (t + kRows - 1) / kRows; }
   std::int64_t col_blocks() const { return (s + kCols - 1) / kCols; }
-  // Whether any query of the rows up to `last_row` sees a key from `col` on.
+  // True if some query among the rows up to `last_row` sees a key at `col` or later.
   bool visible(std::int64_t last_row, std::int64_t col) const { return !causal || col <= last_row; }
   double ns_per_block() const {
     return static_cast<double>(std::min(t, kRows) * std::min(s, kCols)) * (0.02 * static_cast<double>(d + dv) + 0.5);
   }
 };
 
-// Rows [row, row + m) of columns [col, col + n) of one pair.
+// One block of scores: the queries [row, row + m) and the keys [col, col + n) of one pair.
 struct Window {
   std::int64_t pair, row, m, col, n;
 };
@@ -132,7 +132,7 @@ void mask_scores(const Problem& p, const Window& w, T* scores) {
         scores[i * kCols + j] = -kInfinity<T>;
 }
 
-// scores = scale q k^T, masked.
+// scores = scale q k^T, with the mask applied.
 template <class T>
 void score_block(const Problem& p, const Window& w, const T* q, const T* k, T* scores) {
   const Operand<T> queries{q + (w.pair * p.t + w.row) * p.d, p.d}, keys{k + (w.pair * p.s + w.col) * p.d, p.d, true};
@@ -146,12 +146,13 @@ void exp_row(T* row, std::int64_t n, T shift) {
   for (std::int64_t j = 0; j < n; ++j) row[j] = exp_of(row[j] - shift);
 }
 
-// One row's scores become exponentials relative to the largest so far; the row's result so far is rescaled to it.
+// Adds one row of scores to a query. The scores become exponentials relative to the largest score so far, and the query's
+// result so far is rescaled to it.
 template <class T>
 void absorb_row(T* scores, std::int64_t n, T* y, std::int64_t dv, T* top, T* total) {
   const T before = *top, now = Maximum{}(before, row_max(scores, n, 1));
   *top = now;
-  if (now == -kInfinity<T>) {  // nothing visible yet
+  if (now == -kInfinity<T>) {  // the query has seen no key yet
     std::fill_n(scores, n, T(0));
     return;
   }
@@ -229,7 +230,7 @@ struct GradCall {
         dv(call.outputs[2].as<T>()) {}
 };
 
-// The block's probabilities P, and the gradient of its scores dS = P (dy v^T - sum(dy y) + dlogsumexp).
+// Computes one block of probabilities P, and the gradient of its scores dS = P (dy v^T - sum(dy y) + dlogsumexp).
 template <class T>
 void grad_block(const Problem& p, const GradCall<T>& g, const Window& w, T* probabilities, T* dscores) {
   const std::int64_t first = w.pair * p.t + w.row;
@@ -239,7 +240,7 @@ void grad_block(const Problem& p, const GradCall<T>& g, const Window& w, T* prob
   for (std::int64_t i = 0; i < w.m; ++i) {
     T *row = probabilities + i * kCols, *drow = dscores + i * kCols;
     const T shift = g.logsumexp[first + i];
-    if (shift == -kInfinity<T>) {  // sees no key
+    if (shift == -kInfinity<T>) {  // the query sees no key
       std::fill_n(row, w.n, T(0));
       std::fill_n(drow, w.n, T(0));
       continue;
@@ -252,7 +253,7 @@ void grad_block(const Problem& p, const GradCall<T>& g, const Window& w, T* prob
   }
 }
 
-// Adds one block's part of dq, of dk and dv, or of all three.
+// Adds the contribution of one block to dq (for_queries), to dk and dv (for_keys), or to all three.
 template <class T>
 void add_block(const Problem& p, const GradCall<T>& g, const Window& w, bool for_queries, bool for_keys) {
   alignas(64) T probabilities[kRows * kCols];
@@ -294,7 +295,7 @@ void attention_grad_of(const KernelCall& call) {
                           for (std::int64_t pair = begin; pair < end; ++pair)
                             add_blocks(p, g, pair, 0, rows, 0, cols, true, true);
                         });
-  // Few pairs, many blocks: scores are computed twice, so that blocks of queries and of keys are tasks of their own.
+  // For few pairs of many blocks: blocks of queries and blocks of keys are separate tasks, so the scores are computed twice.
   const std::int64_t jobs = rows + cols;
   parallel_for(p.pairs * jobs, grain_for(0.7 * ns * static_cast<double>(std::min(rows, cols)) + 10),
                [&](std::int64_t begin, std::int64_t end) {

@@ -1,12 +1,12 @@
-// matmul: batches of matrices, row- or column-major (any strides in fact), f32 f64 i32 i64. linear: one product of all rows,
-// with a bias added to each tile while it is in the cache. addmm: each tile of the product is made beside the result, then
-// added to it: the bits are those of matmul, then add.
+// matmul: batches of matrices of f32, f64, i32 or i64, of any strides. linear: one product of all rows; a bias is added to each
+// tile while the tile is in the cache. addmm: each tile of the product is computed in a buffer and then added to the result, so
+// the bits are those of matmul followed by add.
 //
-// The product is cut into fixed tiles of the result, by shape alone; a tile runs over the inner dimension in fixed steps. Each
-// step is one call of dnnl_sgemm (f32) or of a small loop (other types, and f32 products too small to be worth a call). That
-// call always sees plain row-major blocks: oneDNN's bits differ between plain and transposed operands, so a block that lies
-// otherwise is first turned around into a buffer on the stack. Tiles are small enough that oneDNN chooses its kernel by size
-// alone, not by leading dimensions. So the bits depend on shape and values only.
+// The shape alone cuts the result into tiles. A tile runs over the inner dimension in fixed steps. Each step is one call of
+// dnnl_sgemm (f32), or of a small loop (other types, and f32 products too small for a call). The step always gets plain
+// row-major blocks, because oneDNN gives different bits for plain and for transposed operands: other blocks are first
+// transposed into a buffer on the stack. Tiles are so small that oneDNN chooses its kernel by their size alone. So the bits
+// depend on the shape and the values only.
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/onednn.h>
@@ -28,7 +28,7 @@ constexpr std::int64_t kTileCols = 256;
 constexpr std::int64_t kTileInner = 256;
 constexpr std::int64_t kTinyProduct = 20 * 20 * 20;
 
-// A matrix inside a view.
+// A matrix inside a view, with any row and column strides (in elements).
 template <class T>
 struct Matrix {
   T* data;
@@ -37,7 +37,7 @@ struct Matrix {
   T* at(std::int64_t r, std::int64_t c) const { return data + r * row_stride + c * col_stride; }
 };
 
-// A block that rows of a plain loop can run over.
+// A block of a matrix: its rows are contiguous, `stride` elements apart.
 template <class T>
 struct Block {
   const T* data;
@@ -51,7 +51,8 @@ void copy_into(const Matrix<const T>& m, std::int64_t row, std::int64_t col, std
     for (std::int64_t j = 0; j < cols; ++j) to[i * cols + j] = *m.at(row + i, col + j);
 }
 
-// Rows [row, row + rows) x columns [col, col + cols) as a row-major block: in place if it is one, else copied to `buffer`.
+// The rows [row, row + rows) and columns [col, col + cols) as a row-major block: the matrix itself if it is row-major,
+// otherwise a copy in `buffer`.
 template <class T>
 Block<T> row_major(const Matrix<const T>& m, std::int64_t row, std::int64_t col, std::int64_t rows, std::int64_t cols,
                    T* buffer) {
@@ -61,7 +62,7 @@ Block<T> row_major(const Matrix<const T>& m, std::int64_t row, std::int64_t col,
   return {buffer, cols};
 }
 
-// The rows of a view of any rank and strides: its last dimension is a row.
+// A view of any rank and strides as a matrix: the last dimension is a row, and all other dimensions are counted row-major.
 template <class T>
 struct Rows {
   const View& view;
@@ -77,7 +78,7 @@ struct Rows {
   }
 };
 
-// In place if the rows lie at equal distances without gaps inside, else copied.
+// A row-major block of the view: the view itself if it is dense, otherwise a copy in `buffer`.
 template <class T>
 Block<T> row_major(const Rows<T>& x, std::int64_t row, std::int64_t col, std::int64_t rows, std::int64_t cols, T* buffer) {
   const std::int64_t step = x.view.rank > 0 ? x.view.strides[x.view.rank - 1] : 1;
@@ -89,7 +90,7 @@ Block<T> row_major(const Rows<T>& x, std::int64_t row, std::int64_t col, std::in
   return {buffer, cols};
 }
 
-// Integers multiply unsigned, so that overflow wraps. kLanes neighbours of a row go together in one register.
+// Integers are multiplied as unsigned numbers, so that overflow wraps around. One register holds kLanes neighbours of a row.
 template <class T>
 constexpr int kLanes = 32 / static_cast<int>(sizeof(T));
 template <class T>
@@ -106,7 +107,8 @@ Lanes<T> load(const T* from) {
   return lanes;
 }
 
-// kRows rows and kVectors registers of c (+)= a b, each element summed in order of the inner index.
+// Computes kRows rows by kVectors registers of c = a b, or of c += a b if `accumulate`. Each element is summed in the order of
+// the inner index.
 template <int kRows, int kVectors, class T>
 void multiply_cell(std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride, bool accumulate) {
   Lanes<T> sums[kRows][kVectors] = {};
@@ -124,7 +126,7 @@ void multiply_cell(std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_
     for (int j = 0; j < kVectors; ++j) std::memcpy(c + i * c_stride + j * kLanes<T>, &sums[i][j], sizeof(Lanes<T>));
 }
 
-// A single column.
+// Computes c = a b, or c += a b, for a single column.
 template <class T>
 void multiply_column(std::int64_t m, std::int64_t k, Block<T> a, Block<T> b, T* c, std::int64_t c_stride, bool accumulate) {
   for (std::int64_t i = 0; i < m; ++i) {
@@ -134,7 +136,7 @@ void multiply_column(std::int64_t m, std::int64_t k, Block<T> a, Block<T> b, T* 
   }
 }
 
-// All full cells from column `col` on; returns the first column left over.
+// Computes all full cells of kVectors registers from column `col` on, and returns the first column that is left over.
 template <int kVectors, class T>
 std::int64_t multiply_columns(std::int64_t m, std::int64_t n, std::int64_t k, Block<T> a, Block<T> b, T* c,
                               std::int64_t c_stride, bool accumulate, std::int64_t col) {
@@ -171,7 +173,7 @@ void multiply(bool tiny, std::int64_t m, std::int64_t n, std::int64_t k, Block<T
   multiply_loop(m, n, k, a, b, c, c_stride, accumulate);
 }
 
-// The m x n elements of one product from (row, col) on. `A` is a Matrix or Rows.
+// Computes m x n elements of one product, beginning at (row, col). `A` is a Matrix or Rows.
 template <class T, class A>
 void multiply_block(bool tiny, const A& a, const Matrix<const T>& b, std::int64_t row, std::int64_t col, std::int64_t m,
                     std::int64_t n, T* to, std::int64_t to_stride) {
@@ -184,14 +186,14 @@ void multiply_block(bool tiny, const A& a, const Matrix<const T>& b, std::int64_
   }
 }
 
-// One tile of one product.
+// Computes one tile of one product.
 template <class T, class A>
 void multiply_tile(bool tiny, const A& a, const Matrix<const T>& b, const Matrix<T>& c, std::int64_t row, std::int64_t col) {
   const std::int64_t m = std::min(kTileRows, c.rows - row), n = std::min(kTileCols, c.cols - col);
   multiply_block(tiny, a, b, row, col, m, n, c.at(row, col), c.row_stride);
 }
 
-// One tile of `old` plus a product. `old` may lie where the result does.
+// Computes one tile of `old` plus a product. `old` and the result may be the same memory.
 template <class T>
 void add_tile(bool tiny, const Matrix<const T>& old, const Matrix<const T>& a, const Matrix<const T>& b, const Matrix<T>& c,
               std::int64_t row, std::int64_t col) {
@@ -205,7 +207,7 @@ void add_tile(bool tiny, const Matrix<const T>& old, const Matrix<const T>& a, c
     for (std::int64_t j = 0; j < n; ++j) *c.at(row + i, col + j) = Add{}(*old.at(row + i, col + j), product[i * n + j]);
 }
 
-// Matrix number `index` of a view's leading dimensions, which broadcast with stride 0.
+// Matrix number `index` of a view. The leading dimensions count the matrices; a broadcast dimension has stride 0.
 template <class T>
 Matrix<T> matrix_of(const View& v, std::int64_t index) {
   std::int64_t offset = 0;
@@ -217,7 +219,8 @@ Matrix<T> matrix_of(const View& v, std::int64_t index) {
   return {static_cast<T*>(v.data) + offset, v.sizes[r], v.sizes[c], v.strides[r], v.strides[c]};
 }
 
-// f(tiny, index, row, col) for each tile of each of a batch of products.
+// Calls f(tiny, index, row, col) for every tile of every product of a batch. `tiny` says that the product is too small for a
+// call of oneDNN.
 template <class T, class F>
 void for_each_tile(const View& c, std::int64_t k, const F& f) {
   const std::int64_t m = c.sizes[c.rank - 2], n = c.sizes[c.rank - 1], batch = c.numel() / (m * n);
@@ -264,7 +267,7 @@ void clear_tile(const Matrix<T>& c, std::int64_t row, std::int64_t col) {
     std::fill(c.at(i, col), c.at(i, std::min(col + kTileCols, c.cols)), T(0));
 }
 
-// One row of the bias under all rows of a tile.
+// Adds the bias to every row of a tile.
 template <class T>
 void add_bias(const View& bias, const Matrix<T>& c, std::int64_t row, std::int64_t col) {
   const std::int64_t m = std::min(kTileRows, c.rows - row), n = std::min(kTileCols, c.cols - col), step = bias.strides[0];

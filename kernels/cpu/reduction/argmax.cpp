@@ -1,4 +1,5 @@
-// argmax and argmin along one axis, of a view of any strides: the first of the extremes; the first NaN counts as extreme.
+// argmax and argmin along one axis of a view of any strides. Equal extremes give the first index, and a NaN counts as the
+// extreme.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>

@@ -1,4 +1,4 @@
-// sum mean max min over any set of axes, of views of any strides.
+// sum, mean, max and min over any set of axes of views of any strides.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cpu/reduction/reduce_tree.h>

@@ -1,11 +1,11 @@
-// Folding the elements of a view over any set of its axes, in an order fixed by the shape: what every reduction is made of.
+// Folds the elements of a view over any set of axes, in an order that depends on the shape alone. Every reduction uses it.
 //
-// The elements that fall into one result form a sequence (row-major over the reduced axes), and
-//   - the sequence is cut into pieces (at most kMaxPieces; threads take pieces),
-//   - a piece into blocks of kBlock elements, whose results are folded in pairs, pairs of pairs, ... ,
-//   - a block into kLanes interleaved lanes, each folded in order and then pairwise.
-// That is as fast as a plain loop, as accurate as pairwise summation, and the same whichever way the memory is walked: along
-// the reduced axes if they are innermost, else along a strip of neighbouring results at a time.
+// The elements that belong to one result form a sequence: row-major over the reduced axes. The fold works on three levels:
+//   - the sequence is cut into at most kMaxPieces pieces, and threads share the pieces,
+//   - a piece is cut into blocks of kBlock elements, and the results of the blocks are folded in pairs, pairs of pairs, ...
+//   - a block is dealt to kLanes interleaved lanes; each lane is folded in order, then the lanes are folded pairwise.
+// This is as fast as a plain loop and as accurate as pairwise summation. The memory is walked along the reduced axes if these
+// are innermost, otherwise along a strip of neighbouring results; both walks give the same bits.
 #pragma once
 
 #include <tapedeck/kernels/attrs.h>
@@ -23,8 +23,8 @@ inline constexpr int kLanes = 16;
 inline constexpr std::int64_t kBlock = 1024;
 inline constexpr std::int64_t kMinPiece = 32 * kBlock;
 inline constexpr std::int64_t kMaxPieces = 32;
-inline constexpr int kStrip = 32;   // neighbouring results folded together
-inline constexpr int kLevels = 56;  // of the pairwise tree: enough for any length
+inline constexpr int kStrip = 32;   // the number of neighbouring results that are folded together
+inline constexpr int kLevels = 56;  // the levels of the pairwise tree: enough for a sequence of any length
 
 struct Plus {
   template <class T>
@@ -67,7 +67,7 @@ struct Smaller {
   }
 };
 
-// What a fold does with an element of result j before it adds it up: nothing.
+// The map of a plain fold: an element of result j enters the fold unchanged.
 struct AsIs {
   template <class T>
   T operator()(T x, int) const {
@@ -75,7 +75,8 @@ struct AsIs {
   }
 };
 
-// The view's dimensions sorted into kept and reduced ones; ones of size 1 dropped, neighbours merged where strides allow.
+// The dimensions of a view, split into kept and reduced ones. Dimensions of size 1 are dropped, and neighbouring dimensions are
+// merged where the strides allow it.
 struct Split {
   int kept = 0, reduced = 0;
   std::int64_t kept_sizes[kMaxRank], kept_strides[kMaxRank];
@@ -121,7 +122,7 @@ inline std::int64_t offset_of(std::int64_t index, int rank, const std::int64_t* 
   return offset;
 }
 
-// Calls f(offset, n, stride) for stretches of the reduced sequence [begin, end) that lie at a constant stride.
+// Calls f(offset, n, stride) for the runs of elements with a constant stride that make up [begin, end) of the reduced sequence.
 template <class F>
 void for_stretches(const Split& s, std::int64_t begin, std::int64_t end, F&& f) {
   if (s.reduced == 0) {
@@ -136,7 +137,7 @@ void for_stretches(const Split& s, std::int64_t begin, std::int64_t end, F&& f) 
   }
 }
 
-// Folds the lanes of kWidth neighbouring results, lane by lane: lanes[l][j].
+// Folds the lanes of kWidth neighbouring results, pairwise; lanes[l][j] is lane l of result j. Lane 0 receives the result.
 template <class Op, class A, int kWidth>
 void fold_lanes(A (&lanes)[kLanes][kWidth]) {
   for (int half = kLanes / 2; half > 0; half /= 2)
@@ -144,7 +145,7 @@ void fold_lanes(A (&lanes)[kLanes][kWidth]) {
       for (int j = 0; j < kWidth; ++j) lanes[l][j] = Op{}(lanes[l][j], lanes[l + half][j]);
 }
 
-// The pairwise tree over blocks, as a binary counter: level k holds the fold of 2^k blocks.
+// The pairwise tree over blocks, kept like a binary counter: level k holds the fold of 2^k blocks.
 template <class Op, class A, int kWidth>
 struct Tree {
   A level[kLevels][kWidth];
@@ -171,7 +172,7 @@ struct Tree {
   }
 };
 
-// kLanes neighbouring elements into kLanes lanes.
+// Folds kLanes neighbouring elements into kLanes lanes, one element per lane.
 template <class Op, class A, class X, class Map>
 void feed_lanes(A* acc, const X* x, const Map& map) {
   if constexpr (std::is_same_v<Map, AsIs>) {
@@ -184,7 +185,7 @@ void feed_lanes(A* acc, const X* x, const Map& map) {
   }
 }
 
-// Feeds n elements at `stride`, the first of which is number `at` of its block, into the lanes of one result.
+// Folds n elements at `stride` into the lanes of one result. `at` is the number of the first element in its block.
 template <class Op, class A, class X, class Map>
 void feed_along(A (&lanes)[kLanes][1], const X* x, std::int64_t n, std::int64_t stride, std::int64_t at, const Map& map) {
   std::int64_t i = 0;
@@ -204,7 +205,7 @@ void feed_along(A (&lanes)[kLanes][1], const X* x, std::int64_t n, std::int64_t 
   }
 }
 
-// The same for kWidth results that are neighbours in memory.
+// As feed_along, for kWidth results that are neighbours in memory.
 template <class Op, class A, int kWidth, class X, class Map>
 void feed_across(A (&lanes)[kLanes][kWidth], const X* x, std::int64_t n, std::int64_t stride, std::int64_t at, const Map& map) {
   for (std::int64_t i = 0; i < n; ++i) {
@@ -214,7 +215,7 @@ void feed_across(A (&lanes)[kLanes][kWidth], const X* x, std::int64_t n, std::in
   }
 }
 
-// Elements [begin, end) of the sequences of kWidth neighbouring results, the first of which starts at x.
+// Folds the elements [begin, end) of the sequences of kWidth neighbouring results. The first sequence starts at x.
 template <class Op, class A, int kWidth, class X, class Map>
 void fold_piece(const Split& s, const X* x, std::int64_t begin, std::int64_t end, const Map& map, A* out) {
   Tree<Op, A, kWidth> tree;
@@ -235,7 +236,7 @@ void fold_piece(const Split& s, const X* x, std::int64_t begin, std::int64_t end
   tree.result(out);
 }
 
-// The sequences of W neighbouring results, ready to be folded: fold(op, map, out) leaves the fold of map(x, j) in out[j].
+// The sequences of W neighbouring results. fold(op, map, out) folds map(x, j) and writes the fold of result j to out[j].
 template <class X, int W>
 struct ShortFold {
   static constexpr int kWidth = W;
@@ -247,7 +248,7 @@ struct ShortFold {
   }
 };
 
-// One long sequence: threads share its pieces.
+// One long sequence, whose pieces are shared by threads.
 template <class X>
 struct LongFold {
   static constexpr int kWidth = 1;
@@ -267,7 +268,7 @@ struct LongFold {
   }
 };
 
-// All results whose sequences are one piece, in strips where results are neighbours in memory.
+// Reduces views whose sequences are one piece each. Results that are neighbours in memory are folded in strips.
 template <class X, class Y, class Recipe>
 void reduce_short(const Split& s, const X* x, Y* out, const Recipe& recipe) {
   const bool across = s.kept > 0 && s.kept_strides[s.kept - 1] == 1 && s.kept_sizes[s.kept - 1] >= kStrip;
@@ -279,7 +280,7 @@ void reduce_short(const Split& s, const X* x, Y* out, const Recipe& recipe) {
     for (std::int64_t job = begin; job < end; ++job) {
       const std::int64_t first = job / strips * row + job % strips * kStrip;
       const std::int64_t width = across ? std::min<std::int64_t>(kStrip, row - job % strips * kStrip) : 1;
-      // Sequences of nothing are nowhere: there is no address to step from.
+      // An empty sequence has no first element, so no address is computed for it.
       const X* from = s.length > 0 ? x + offset_of(first, s.kept, s.kept_sizes, s.kept_strides) : nullptr;
       Y result[kStrip];
       if (width == kStrip)
@@ -291,8 +292,8 @@ void reduce_short(const Split& s, const X* x, Y* out, const Recipe& recipe) {
   });
 }
 
-// Reduces x over `axes` into the dense results `out`. recipe(fold, y) folds the sequences it is given, once or several times,
-// and writes fold.kWidth results.
+// Reduces x over `axes` into the dense results `out`. recipe(fold, y) folds the given sequences, once or several times, and
+// writes fold.kWidth results to y.
 template <class X, class Y, class Recipe>
 void reduce_view(const View& x, const Ints& axes, Y* out, const Recipe& recipe) {
   const Split s(x, axes);

@@ -1,5 +1,8 @@
-// Scans along one axis of dense views [outer, axis, inner]: one thread walks a line, or a strip of neighbouring lines, from end
-// to end.
+// Scans along one axis of dense views [outer, axis, inner]: cumsum, cumprod, cummax, cummin, logcumsumexp, linear_scan. One
+// thread walks a line from end to end, or a strip of neighbouring lines, so the order of additions is the order of the
+// elements.
+//
+//   cumsum [1 2 3]   ->   [1 3 6];   exclusive: [0 1 3];   reverse: [6 5 3]
 #include <tapedeck/kernels/attrs/scan.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/parallel.h>
@@ -18,14 +21,15 @@ void cummin(const KernelCall& call);
 
 namespace {
 
-constexpr std::int64_t kStripWidth = 512;  // neighbouring lines walked together: wide enough for the prefetcher
+constexpr std::int64_t kStripWidth =
+    512;  // the number of neighbouring lines that are walked together: wide enough for the prefetcher
 
-// width neighbouring lines: element i of line j is at + i * stride + j, from the first to be visited to the last.
+// `width` neighbouring lines of n elements. Visited element i of line j lies at `at + i * stride + j`.
 struct Strip {
   std::int64_t at, n, stride, width;
 };
 
-// Calls body(strip) for all lines along the axis, in strips.
+// Calls body(strip) for strips that cover all lines along the axis.
 template <class Body>
 void for_strips(const View& x, std::int64_t axis, bool reverse, double ns_per_element, const Body& body) {
   std::int64_t outer = 1, inner = 1;
@@ -102,7 +106,7 @@ void linear_strip(const Strip& s, const T* a, const T* b, T* y) {
   }
 }
 
-// The largest so far and the sum of the exponentials of the distances from it.
+// The largest element so far, and the sum of e^(x - largest) over the elements so far.
 template <class T>
 struct RunningExp {
   T top = -std::numeric_limits<T>::infinity();

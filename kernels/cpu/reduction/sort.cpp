@@ -1,8 +1,8 @@
 // sort, argsort, topk and searchsorted along one axis of dense views.
 //
-// An element becomes an item: an unsigned key in the order of the elements (turned around for descending order) and its number
-// in the line. Long lines are sorted by radix, eight bits at a time, short ones by comparison; items are distinct, so there is
-// one right order whichever way it is found.
+// Every element becomes an item: an unsigned key, and the number of the element in its line. The keys have the order of the
+// elements, or the reverse order for a descending sort. Long lines are sorted by radix, eight bits at a time, and short lines
+// by comparison. All items of a line are distinct, so both ways give the same order.
 #include <tapedeck/kernels/attrs/sort.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/parallel.h>
@@ -20,7 +20,8 @@ void searchsorted(const KernelCall& call);
 
 namespace {
 
-constexpr std::int64_t kSlots = 16;       // lines in work at a time; the workspace rules in engine/ops/sort.cpp know it too
+constexpr std::int64_t kSlots =
+    16;  // the number of lines sorted at a time; the workspace rules in engine/ops/sort.cpp use the same number
 constexpr std::int64_t kRadixFrom = 256;  // shorter lines are sorted by comparison
 
 template <class T>
@@ -33,7 +34,7 @@ struct Item {
   bool operator<(const Item& o) const { return key != o.key ? key < o.key : number < o.number; }
 };
 
-// Keys compare as elements do: both zeros are equal, every NaN is equal and above infinity.
+// A key in the order of the elements. Both zeros have one key; every NaN has one key, above the key of infinity.
 template <class T>
 KeyOf<T> key_of(T x) {
   using Key = KeyOf<T>;
@@ -51,7 +52,7 @@ KeyOf<T> key_of(T x) {
   }
 }
 
-// Sorts items[0, n) by key, stably, with the help of `other`; the result lies in the array that is returned.
+// Sorts items[0, n) by key, stably; `other` is scratch for n items. Returns the array that holds the result.
 template <class Key>
 Item<Key>* radix_sort(Item<Key>* items, Item<Key>* other, std::int64_t n) {
   constexpr int kDigits = sizeof(Key);
@@ -60,7 +61,7 @@ Item<Key>* radix_sort(Item<Key>* items, Item<Key>* other, std::int64_t n) {
     for (int d = 0; d < kDigits; ++d) ++counts[d][items[i].key >> (8 * d) & 255];
   for (int d = 0; d < kDigits; ++d) {
     std::uint32_t* count = counts[d];
-    if (count[items[0].key >> (8 * d) & 255] == n) continue;  // one digit everywhere
+    if (count[items[0].key >> (8 * d) & 255] == n) continue;  // all items have the same digit
     std::uint32_t before = 0;
     for (int b = 0; b < 256; ++b) before += std::exchange(count[b], before);
     for (std::int64_t i = 0; i < n; ++i) other[count[items[i].key >> (8 * d) & 255]++] = items[i];
@@ -69,7 +70,7 @@ Item<Key>* radix_sort(Item<Key>* items, Item<Key>* other, std::int64_t n) {
   return items;
 }
 
-// Lines [outer, n, inner] along an axis; elements of one line lie `inner` apart.
+// The lines of a view [outer, n, inner] along an axis. The elements of one line lie `inner` elements apart.
 struct SortLines {
   std::int64_t n, inner = 1, lines = 1;
   SortLines(const View& x, std::int64_t axis) : n(x.sizes[axis]) {
@@ -77,12 +78,12 @@ struct SortLines {
       if (d != axis) lines *= x.sizes[d];
     for (int d = static_cast<int>(axis) + 1; d < x.rank; ++d) inner *= x.sizes[d];
   }
-  // The first element of a line in a view whose axis is `length` long.
+  // The offset of the first element of a line, in a view whose axis has `length` elements.
   std::int64_t first(std::int64_t line, std::int64_t length) const { return line / inner * length * inner + line % inner; }
 };
 
-// Calls body(line, scratch of `items` items) for every line; neighbouring lines, which lie in the same cache lines, share a
-// slot.
+// Calls body(line, scratch of `items` items) for every line. Neighbouring lines share cache lines, so one slot takes them one
+// after the other.
 template <class Key, class Body>
 void for_lines(const KernelCall& call, const SortLines& s, std::int64_t items, const Body& body) {
   const std::int64_t slots = std::min(s.lines, kSlots);
@@ -118,8 +119,8 @@ void sort_lines(const KernelCall& call, T* values, std::int64_t* indices) {
   });
 }
 
-// The k least items of a line in no order: a buffer takes what is below the k-th so far, and is cut back to k whenever it is
-// full.
+// Moves the k smallest items of a line to items[0, k), in no order. A buffer collects the items below the k-th smallest so far,
+// and is cut back to k items whenever it is full.
 template <class Key, class ItemAt>
 void select_least(Item<Key>* items, std::int64_t capacity, std::int64_t n, std::int64_t k, const ItemAt& item_at) {
   std::int64_t held = 0;
@@ -127,7 +128,7 @@ void select_least(Item<Key>* items, std::int64_t capacity, std::int64_t n, std::
   Key bound = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const Item<Key> item = item_at(i);
-    if (bounded && item.key >= bound) continue;  // later and not less
+    if (bounded && item.key >= bound) continue;  // the item comes later and is not smaller
     items[held++] = item;
     if (held < capacity || i + 1 == n) continue;
     std::nth_element(items, items + k - 1, items + held);
@@ -181,7 +182,7 @@ void search_rows(const KernelCall& call) {
   });
 }
 
-// f(T{}) for all types that kernels compute in, bools as u8.
+// Calls f(T{}) for all types that kernels compute in; booleans are sorted as u8.
 template <class F>
 void for_sortable(const KernelCall& call, F&& f) {
   const DType dtype = call.inputs[0].dtype;

@@ -1,4 +1,7 @@
-// prod any all count_nonzero var std logsumexp norm: recipes for the folds of reduce_tree.h.
+// prod, any, all, count_nonzero, var, std, logsumexp and norm. Each kernel is a recipe for the folds of reduce_tree.h:
+//
+//   var         fold the mean, then fold the squared distances from the mean
+//   logsumexp   fold the maximum, then fold the exponentials of the distances from the maximum
 #include <tapedeck/kernels/attrs/statistics.h>
 #include <tapedeck/kernels/cpu/reduction/reduce_tree.h>
 
@@ -38,13 +41,13 @@ struct Both {
   }
 };
 
-// f(T{}) for all types that kernels compute in, bools as u8.
+// Calls f(T{}) for all types that kernels compute in; booleans are read as u8.
 template <class F>
 void for_elements(const KernelCall& call, DType dtype, F&& f) {
   for_numbers(call, dtype == DType::boolean ? DType::u8 : dtype, f);
 }
 
-// Folds 1 for elements other than zero and 0 for zeros.
+// Folds 1 for every element other than zero, and 0 for every zero.
 template <class Op, class Y>
 void fold_truth(const KernelCall& call) {
   for_elements(call, call.inputs[0].dtype, [&](auto t) {
@@ -56,7 +59,7 @@ void fold_truth(const KernelCall& call) {
   });
 }
 
-// The mean first, then the squared distances from it: no cancellation.
+// Folds the mean first, then the squared distances from the mean: this avoids cancellation.
 template <class Finish>
 void variance(const KernelCall& call, Finish finish) {
   const auto& a = call.attributes<VarAttrs>();
@@ -81,8 +84,8 @@ void variance(const KernelCall& call, Finish finish) {
   });
 }
 
-// The largest first, then the exponentials of the distances from it: no overflow. Where the largest is no finite number nothing
-// is taken off, and the sum of exponentials is 0, inf or NaN by itself.
+// Folds the maximum first, then the exponentials of the distances from the maximum: this avoids overflow. If the maximum is not
+// finite, nothing is subtracted: then the plain sum of exponentials is already 0, inf or NaN, as it should be.
 template <class T>
 void log_sum_exp_of(const KernelCall& call) {
   reduce_view<T>(call.inputs[0], call.attributes<ReduceAttrs>().axes, call.outputs[0].as<T>(), [](const auto& fold, T* out) {
@@ -96,7 +99,7 @@ void log_sum_exp_of(const KernelCall& call) {
   });
 }
 
-// Folds map(x), of which y = finish(fold).
+// Folds map(x) with op, and writes finish(fold) as the result.
 template <class T, class A, class Op, class Map, class Finish>
 void fold_norm(const KernelCall& call, Op op, Map map, Finish finish) {
   reduce_view<T>(call.inputs[0], call.attributes<NormAttrs>().axes, call.outputs[0].as<T>(), [=](const auto& fold, T* out) {
@@ -112,7 +115,7 @@ void norm_of(const KernelCall& call) {
   const double p = call.attributes<NormAttrs>().p;
   const auto as_is = [](auto x) { return x; };
   const auto size = [](T x, int) { return std::fabs(x); };
-  if (p == 2)  // squared in f64, so that f32 neither overflows nor vanishes
+  if (p == 2)  // squares are added in f64, so that squares of f32 neither overflow nor become 0
     return fold_norm<T, double>(
         call, Plus{}, [](T x, int) { return static_cast<double>(x) * static_cast<double>(x); },
         [](double x) { return std::sqrt(x); });
