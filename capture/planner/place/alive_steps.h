@@ -7,10 +7,10 @@
 
 namespace tapedeck {
 
-// Calls visit(Steps) for every stretch of steps between the buffer's holes, ascending.
+// Calls visit(Steps) for every interval between the buffer's holes, in ascending order.
 template <class Visit>
 void each_alive(const Tenant& b, Visit&& visit) {
-  std::int64_t from = b.birth;  // a hole may end with the last step there is
+  std::int64_t from = b.birth;  // 64 bits, because a hole may end at the last possible step
   for (const Steps& hole : b.holes) {
     if (hole.first > from) visit(Steps{static_cast<std::int32_t>(from), hole.first - 1});
     from = std::max(from, std::int64_t{hole.last} + 1);
@@ -18,7 +18,7 @@ void each_alive(const Tenant& b, Visit&& visit) {
   if (from <= b.death) visit(Steps{static_cast<std::int32_t>(from), b.death});
 }
 
-// The stretches that each_alive() visits, one after the other.
+// An iterator over the intervals that each_alive() visits.
 class Stretches {
  public:
   explicit Stretches(const Tenant& b) : b_(b), from_(b.birth) { next(); }
@@ -41,13 +41,13 @@ class Stretches {
 
  private:
   const Tenant& b_;
-  std::int64_t from_;  // a hole may end with the last step there is
+  std::int64_t from_;  // 64 bits, because a hole may end at the last possible step
   std::size_t hole_ = 0;
   Steps now_;
   bool is_over_ = false;
 };
 
-// Whether both need their bytes at some step. O(holes of both), less where they soon meet.
+// True if both buffers need their bytes at some common step. O(holes of both buffers), and less if an early interval is common.
 inline bool alive_together(const Tenant& a, const Tenant& b) {
   if (a.death < b.birth || b.death < a.birth) return false;
   if (a.holes.empty() && b.holes.empty()) return true;

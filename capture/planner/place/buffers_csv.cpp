@@ -1,3 +1,8 @@
+// Reads and prints lists of buffers as CSV; buffers_csv.h describes the format. Parsing works in three stages:
+//
+//   1. the header: the place of each known column, and names that look misspelt
+//   2. the rows: numbers, lives and gaps, each checked; the first fault throws a ParseError
+//   3. steps: the times of the file, which may lie far apart, become dense numbers
 #include <tapedeck/capture/planner/place/buffers_csv.h>
 
 #include <tapedeck/engine/ir/error.h>
@@ -19,7 +24,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;  // of a size, an offset or an alignment
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;  // the most bytes of a size, an offset or an alignment
 constexpr std::size_t kMostBuffers = std::size_t{1} << 26;
 
 enum Column { kId, kLower, kUpper, kEnd, kSize, kAlignment, kHint, kOffset, kGaps, kColumns };
@@ -49,8 +54,8 @@ std::vector<std::string> split(std::string_view line, char at) {
   }
 }
 
-// As `split` at commas, but those within double quotes stand for themselves (RFC 4180). Fields keep their quotes, so that they
-// can be written as they were read. Nothing if a quote is left open.
+// Splits a line at commas, except for commas inside double quotes (RFC 4180). The fields keep their quotes, so that they can be
+// printed as they were read. Returns nothing if a quote is not closed.
 std::optional<std::vector<std::string>> split_row(std::string_view line) {
   std::vector<std::string> fields;
   for (std::size_t from = 0;;) {
@@ -70,14 +75,14 @@ std::string_view unquoted(std::string_view field) {
   return quoted ? field.substr(1, field.size() - 2) : field;
 }
 
-// The column of this name in a header, kColumns if it is none that is looked at.
+// The column with this name in a header, or kColumns for an unknown column.
 Column column_named(std::string_view field) {
   const auto known =
       std::find_if(std::begin(kNames), std::end(kNames), [&](const ColumnName& n) { return unquoted(field) == n.name; });
   return known == std::end(kNames) ? kColumns : known->column;
 }
 
-// What a message may repeat of a file that can be anything: printable, and not too long.
+// A piece of the file for a message: printable, and cut if it is long.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMost = 60;
   for (std::size_t n = std::min(text.size(), kMost);; --n) {
@@ -86,7 +91,7 @@ std::string shown(std::string_view text) {
   }
 }
 
-// Half open.
+// A half-open interval of times, [first, end).
 struct Times {
   std::int64_t first = 0, end = 0;
 };
@@ -121,7 +126,7 @@ class Parser {
     throw ParseError(fmt::format("{}:{}: error: {}", name_, line_number_, message));
   }
 
-  // False at the end or at a blank line.
+  // Moves to the next line. Returns false at the end of the text, or at a blank line.
   bool next_line() {
     if (rest_.empty()) return false;
     const std::size_t end = rest_.find('\n');
@@ -155,7 +160,8 @@ class Parser {
     for (const std::string& column : list_.columns) look_for_misspelling(unquoted(column));
   }
 
-  // Other columns are anybody's, but an `aligment` is none that its author wants passed over.
+  // Refuses nothing, but notes a column like `aligment`: unknown columns are allowed, and this one is probably a misspelt known
+  // column.
   void look_for_misspelling(std::string_view column) {
     if (column_named(column) != kColumns) return;
     std::vector<std::string_view> missing;
@@ -168,7 +174,7 @@ class Parser {
       list_.doubts.push_back(fmt::format("column '{}' is not looked at: did you mean '{}'?", shown(column), near));
   }
 
-  // What the file calls a column that it has.
+  // The name that the file gives to a column which it has.
   std::string_view named(Column column) const { return unquoted(list_.columns[*at_[column]]); }
 
   std::vector<std::string> fields_of_line() const {
@@ -179,7 +185,7 @@ class Parser {
 
   std::string_view field(Column column) const { return unquoted(list_.rows.back()[*at_[column]]); }
 
-  // REQUIRES, as do the others below: there is such a column.
+  // The number in a column of the current row. REQUIRES, like the functions below: the file has this column.
   std::int64_t number(Column column, std::int64_t least, std::int64_t most) const {
     const std::string_view text = field(column), what = named(column);
     std::int64_t value = 0;
@@ -232,7 +238,8 @@ class Parser {
         if (gap.find('@') == std::string::npos || is_empty_window(gap)) life.gaps.push_back(times);
       }
     std::sort(life.gaps.begin(), life.gaps.end(), [](const Times& a, const Times& b) { return a.first < b.first; });
-    std::int64_t from = life.whole.first;  // joined where they touch; then none may be left of the life
+    std::int64_t from = life.whole.first;  // the end of the gaps so far, if they cover the life from its start; gaps that cover
+                                           // the whole life are refused
     for (const Times& gap : life.gaps) from = gap.first <= from ? std::max(from, gap.end) : life.whole.first - 1;
     if (!life.gaps.empty() && from == life.whole.end)
       fail(fmt::format("gaps leave nothing of the life of buffer {}", shown(field(kId))));
@@ -245,7 +252,7 @@ class Parser {
                      last == kUpper ? "above" : "at or above", named(kLower), field(kLower)));
   }
 
-  // Of a gap a-b@lo:hi. False: it is all of the buffer.
+  // True if the window of a gap a-b@lo:hi is empty, false if it is the whole buffer. Throws for any other window.
   bool is_empty_window(const std::string& gap) const {
     const std::string window = gap.substr(gap.find('@') + 1);
     const std::size_t colon = window.find(':');
@@ -271,7 +278,7 @@ class Parser {
   }
 
   Times read_gap(const std::string& text, const Times& whole) const {
-    const std::size_t dash = text.find('-', 1);  // the first may be a sign
+    const std::size_t dash = text.find('-', 1);  // the first '-' may be a sign
     if (dash == std::string::npos) fail(fmt::format("gap '{}' is not of the form a-b, of whole numbers", shown(text)));
     Times gap;
     const char *const begin = text.data(), *const middle = begin + dash, *const end = begin + text.size();
@@ -285,7 +292,7 @@ class Parser {
     return gap;
   }
 
-  // From times to steps: what lies between two times that the file names is one step.
+  // Turns times into steps: everything between two times that the file names becomes one step.
   void set_steps() {
     std::vector<std::int64_t> times;
     for (const Life& life : lives_) {
@@ -324,14 +331,14 @@ class Parser {
   const std::string& name_;
   const std::int64_t default_alignment_;
   std::size_t line_number_ = 0;
-  std::optional<std::size_t> at_[kColumns];           // where the columns are
-  std::unordered_map<std::string, std::size_t> ids_;  // and their lines
+  std::optional<std::size_t> at_[kColumns];           // where each known column is, if the file has it
+  std::unordered_map<std::string, std::size_t> ids_;  // the line of each id
   std::int64_t sum_ = 0;
   std::vector<Life> lives_;
   BufferList list_;
 };
 
-// Where the column is, made if need be.
+// The index of a column; adds the column if it does not exist.
 std::size_t column_of(std::vector<std::string>& columns, const char* name) {
   const auto known =
       std::find_if(columns.begin(), columns.end(), [&](const std::string& column) { return unquoted(column) == name; });
@@ -357,7 +364,8 @@ std::string print_buffers(const BufferList& list, const Offsets& placed) {
   std::vector<std::string> columns = list.columns;
   const std::size_t offset = column_of(columns, "offset"), arena = column_of(columns, "arena");
   const auto line = [&](std::vector<std::string> fields) {
-    if (placed.arena.empty()) fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(arena));  // of another placement
+    if (placed.arena.empty())
+      fields.erase(fields.begin() + static_cast<std::ptrdiff_t>(arena));  // the column belongs to an earlier placement
     return fmt::format("{}\n", fmt::join(fields, ","));
   };
   std::string text = line(columns);

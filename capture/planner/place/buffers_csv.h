@@ -1,22 +1,23 @@
-// Lists of buffers as CSV, in the dialect of MiniMalloc (github.com/google/minimalloc), which idealloc's instances use too.
+// Lists of buffers as CSV, in the dialect of MiniMalloc (github.com/google/minimalloc). The instances of idealloc use it too.
 //
-//     id,lower,upper,size                  a header row; columns in any order; others are kept and not looked at
+//     id,lower,upper,size                  a header row; columns in any order; unknown columns are kept and ignored
 //     0,16,40,4096                         alive at the times lower..upper-1
 //
 //     column               aliases            meaning
-//     id                   buffer, buffer_id  a name, each once
-//     lower                start, begin       first time
-//     upper                                   time after the last; `end` is the last time itself
+//     id                   buffer, buffer_id  a name; no two buffers have the same
+//     lower                start, begin       the first time
+//     upper                                   the time after the last; a column `end` holds the last time itself
 //     size                                    bytes
 //     alignment                               of the offset; empty: the default
-//     hint                                    the offset it had: all lie there again if that costs little; empty or -1: none
-//     offset                                  it lies there, and others make way; empty or -1: anywhere
-//     gaps                                    "a-b c-d": its bytes are not needed during a..b-1
+//     hint                                    the earlier offset: all buffers keep their hints if that costs little; empty
+//                                             or -1: none
+//     offset                                  a fixed offset; empty or -1: any offset
+//     gaps                                    "a-b c-d": the bytes are not needed at the times a..b-1 and c..d-1
 //
-// A gap may have a window, a-b@lo:hi: only bytes lo..hi-1 of the buffer are needed then. An empty window makes it a gap like
-// any other, one of the whole size makes it none; all others are refused, for a buffer is needed whole or not at all. The first
-// blank line ends the list, whatever follows. Times need not be dense. Numbers are whole; fields may be quoted as in RFC 4180,
-// but go over one line. Messages name a column as the file does.
+// A gap may have a window, a-b@lo:hi: during the gap only the bytes lo..hi-1 of the buffer are needed. An empty window makes an
+// ordinary gap, and a window of the whole size makes no gap. Other windows are refused, because place() keeps a buffer whole.
+// The first blank line ends the list. Times need not be dense. Numbers are integers. A field may be quoted as in RFC 4180, but
+// must not contain a line break. Messages name a column as the file does.
 #pragma once
 
 #include <tapedeck/capture/planner/place/place.h>
@@ -29,22 +30,22 @@
 namespace tapedeck TAPEDECK_API {
 
 struct BufferList {
-  std::vector<std::string> columns;            // as the header has them
+  std::vector<std::string> columns;            // the names in the header
   std::vector<std::vector<std::string>> rows;  // by buffer, by column
-  std::vector<Tenant> buffers;                 // at dense times; that of row i is in line i + 2
-  std::vector<std::string> doubts;             // columns that are not looked at and look like misspelt ones that would be
-  bool has_arenas = false;                     // a column `arena` says two things: offsets count within arenas, from 0 in each
-  std::int64_t unread_lines = 0;               // that follow the blank line that ended the list and are not blank
+  std::vector<Tenant> buffers;                 // with dense times; buffer i is in line i + 2 of the file
+  std::vector<std::string> doubts;             // ignored columns whose names look like misspelt known columns
+  bool has_arenas = false;        // the column `arena` holds two values or more; offsets count from 0 in each arena
+  std::int64_t unread_lines = 0;  // lines that are not blank after the blank line that ended the list
 };
 
-// `name` is what messages call it. Throws ParseError, "NAME:LINE: error: ...", for the first line that is wrong.
+// Parses a list. Messages call it `name`. Throws ParseError, "NAME:LINE: error: ...", for the first faulty line.
 BufferList parse_buffers(std::string_view text, const std::string& name, std::int64_t default_alignment = 1);
 
-// The id of buffer i as messages say it: printable, and not too long.
+// The id of buffer i for messages: printable, and cut if it is long.
 std::string shown_id(const BufferList& list, std::size_t i);
 
-// The columns that were read, with the offset of each in `offset`, and with several arenas its number in `arena`: a column that
-// is gone if there is one arena.
+// Prints the columns that were read. The column `offset` holds the offset of each buffer. The column `arena` holds its arena if
+// there are several; with one arena this column is left out.
 std::string print_buffers(const BufferList& list, const Offsets& placed);
 
 }  // namespace TAPEDECK_API

@@ -38,7 +38,7 @@ std::string find_misplaced(const std::vector<Tenant>& buffers, const Offsets& pl
 
 struct Event {
   std::int32_t step;
-  bool begins;  // ends come first
+  bool begins;  // sorts ends before beginnings at the same step
   std::int32_t buffer;
 };
 
@@ -60,7 +60,8 @@ std::string find_fault(const std::vector<Tenant>& buffers, const Offsets& placed
   std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return std::tuple(a.step, a.begins, a.buffer) < std::tuple(b.step, b.begins, b.buffer);
   });
-  // What is alive, by arena and offset: a newcomer can only meet the ones next to it.
+  // The live buffers, by arena and offset. They do not overlap, so a new buffer can only overlap its two neighbours in this
+  // map.
   std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> alive;
   for (const Event& e : events) {
     const std::int64_t offset = placed.offsets[e.buffer];

@@ -1,4 +1,4 @@
-// Whether a placement is right, found in another way than any that makes one: by a sweep over time.
+// Checks a placement. The method, a sweep over time, differs from all methods that make placements.
 #pragma once
 
 #include <tapedeck/capture/planner/place/place.h>
@@ -7,9 +7,9 @@
 #include <vector>
 
 namespace tapedeck TAPEDECK_API {
-
-// What is wrong with a placement of these buffers, in a sentence; empty: nothing. Looks at sizes, alignments, fixed offsets,
-// lives and holes (buffers by number), arenas no larger than chunk_bytes (-1: one of any size) and the end, which must be as
+// Returns one sentence about the first fault of a placement, or an empty text if there is none. The check covers sizes,
+// alignments, fixed offsets, overlaps of buffers that need their bytes at the same step, the size of every arena (at most
+// chunk_bytes, -1: any size), and the stated end. Messages name buffers by number. O(n log n).
 // stated. O(n log n).
 std::string find_fault(const std::vector<Tenant>& buffers, const Offsets& placed, std::int64_t chunk_bytes = -1);
 

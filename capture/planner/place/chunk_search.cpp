@@ -1,7 +1,11 @@
-// What is lost at the joints of arenas depends on how their size and those of the large buffers divide, so smaller arenas are
-// often better than the largest that are allowed. Beyond that, the order in which buffers are placed is changed at random and
-// kept if it does no harm: a whole placement for each step, which one arena's climbing (ejection_search.h) does without, but
-// nothing need be known about what gives way at a joint.
+// Placement into several arenas. The bytes lost at the joints depend on how the size of the arenas and the sizes of the large
+// buffers divide, so smaller arenas are often better than the largest allowed ones. The search has two stages:
+//
+//   1. greedy placements into arenas of several sizes (1, 0.85, 0.75, ... of the largest)
+//   2. random changes of the order of the best placement; a change is kept if the result is no worse
+//
+// Stage 2 makes a whole placement for every step. The ejection search (ejection_search.h) avoids this for one arena, but it
+// would have to know which buffers give way at a joint.
 #include <tapedeck/capture/planner/place/chunks.h>
 #include <tapedeck/capture/planner/place/free_space.h>
 #include <tapedeck/capture/planner/place/greedy_orders.h>
@@ -16,13 +20,13 @@ namespace {
 
 using PlaceClock = std::chrono::steady_clock;
 
-constexpr double kShares[] = {1,   0.85, 0.75, 0.6,  0.97, 0.94,
-                              0.9, 0.8,  0.7,  0.66, 0.58, 0.55};  // of the largest arena; the best ones first
+constexpr double kShares[] = {1,   0.85, 0.75, 0.6,  0.97, 0.94, 0.9,
+                              0.8, 0.7,  0.66, 0.58, 0.55};  // sizes of arenas, as shares of the largest; good shares first
 constexpr std::size_t kSharesWithoutSearch = 4;
-constexpr std::int64_t kMayLose = 100;  // without search: the bound by this
-constexpr std::int64_t kPatience =
-    1000;  // placements in vain, and one for each two buffers, are enough unless there is time to spend
-constexpr std::size_t kFew = 1500;  // buffers, of which a placement is cheap
+constexpr std::int64_t kMayLose = 100;  // without a search, a loss of the bound divided by this is accepted
+// The search gives up after so many placements without a win, plus one for each two buffers, unless only time limits it.
+constexpr std::int64_t kPatience = 1000;
+constexpr std::size_t kFew = 1500;  // instances of at most so many buffers are placed quickly
 
 class ChunkSearch {
  public:
@@ -56,7 +60,7 @@ class ChunkSearch {
     return work_ < options_.work || (options_.seconds > 0 && options_.work == 0);
   }
 
-  // About as many of the steps that the search in one arena counts as take the time of one placement.
+  // The work of one placement: the steps of the search in one arena that take about as long.
   std::int64_t work_of_one() const { return static_cast<std::int64_t>(p_.buffers.size()) / 2 + 8; }
 
   void place_greedily(std::int64_t chunk) {
@@ -66,9 +70,9 @@ class ChunkSearch {
     how.stop = stop_;
     each_greedy_attempt(p_, chunks, large.offsets, how, [&](Attempt&& next) {
       work_ += work_of_one();
-      if (next.end < std::numeric_limits<std::int64_t>::max()) take(next, chunks, large);  // else it gave up
+      if (next.end < std::numeric_limits<std::int64_t>::max()) take(next, chunks, large);  // otherwise the attempt gave up
       return is_done() ? p_.bound
-                       : std::numeric_limits<std::int64_t>::max();  // an attempt that ends higher may hold less in sum
+                       : std::numeric_limits<std::int64_t>::max();  // an attempt that ends higher may use fewer bytes in sum
     });
   }
 
@@ -83,7 +87,7 @@ class ChunkSearch {
     return true;
   }
 
-  // In the order of offsets each buffer comes to lie where it did, or lower.
+  // The order of the offsets of the best placement. In this order each buffer lies where it did, or lower.
   PlaceOrder order_of_best() const {
     PlaceOrder order(p_.buffers.size());
     std::iota(order.begin(), order.end(), 0);
@@ -93,7 +97,7 @@ class ChunkSearch {
     return order;
   }
 
-  // One buffer at a time is placed earlier or later.
+  // Moves one buffer at a time to an earlier or a later place in the order.
   void change_orders() {
     PlaceOrder order = order_of_best();
     const Chunks chunks = chunks_;
@@ -110,7 +114,7 @@ class ChunkSearch {
       }
       work_ += work_of_one();
       const Attempt made = place_in_order(next, chunks, large);
-      if (made.end == std::numeric_limits<std::int64_t>::max()) break;  // it gave up
+      if (made.end == std::numeric_limits<std::int64_t>::max()) break;  // the attempt gave up
       const std::int64_t sum = split_up(p_, chunks, made, n_buffers_).end;
       if (sum > end) continue;
       if (sum < end) vain = 0;
@@ -129,7 +133,7 @@ class ChunkSearch {
     return attempt(p_, order, Fit::first, {.stop = &stop_}, space, large.offsets);
   }
 
-  // xorshift64*: small, and the same on every machine.
+  // The generator xorshift64*: small, and equal on every machine.
   std::uint32_t random_below(std::uint32_t n) {
     random_ ^= random_ >> 12;
     random_ ^= random_ << 25;
@@ -145,7 +149,7 @@ class ChunkSearch {
   std::uint64_t random_ = 0xD1B54A32D192ED03u;
   std::int64_t work_ = 0;
   Offsets best_;
-  Attempt attempt_;  // what best_ was split from, and how
+  Attempt attempt_;  // the placement in one range of offsets from which best_ was split
   Chunks chunks_;
   Oversized large_;
 };

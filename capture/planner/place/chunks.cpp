@@ -1,3 +1,8 @@
+// Arenas laid end to end in one range of offsets (chunks.h): settle() finds the next offset inside one arena, place_oversized()
+// makes arenas for buffers that are larger than a chunk, and split_up() turns one range of offsets into arenas.
+//
+//   range    | arena 0        | arena 1     | arena 2 (chunk) | ...
+//   buffer      [...]  ok           [....]  crosses a joint: settle() moves it to the start of arena 2
 #include <tapedeck/capture/planner/place/chunks.h>
 
 #include <tapedeck/capture/planner/place/free_space.h>
@@ -34,7 +39,8 @@ std::int64_t Chunks::settle_in_one(std::int64_t offset, const Tenant& b) const {
 
 namespace {
 
-// Largest first; those of one size by birth, in which order they take as few places as can be.
+// The buffers larger than a chunk, largest first. Buffers of one size are sorted by birth: in this order they need the fewest
+// places.
 PlaceOrder larger_than(const PlaceProblem& p, std::int64_t chunk_bytes) {
   PlaceOrder order;
   for (std::size_t i = 0; i < p.buffers.size(); ++i)
@@ -72,7 +78,7 @@ Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes,
                           const std::function<bool(std::int32_t, std::int32_t)>& meet) {
   Oversized result;
   result.offsets.assign(p.buffers.size(), -1);
-  std::vector<std::pair<std::int64_t, std::int32_t>> placed;  // by offset
+  std::vector<std::pair<std::int64_t, std::int32_t>> placed;  // sorted by offset
   std::int64_t end = 0;
   for (std::int32_t i : larger_than(p, chunk_bytes)) {
     const Tenant& b = p.buffers[i];

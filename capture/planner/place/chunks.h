@@ -1,5 +1,6 @@
-// Several arenas instead of one, none larger than a cap: all are laid end to end in one range of offsets, and no buffer may lie
-// across a joint. What places buffers in one arena places them in several, if it asks settle() where it would have aligned.
+// Several arenas instead of one, none larger than a limit. All arenas lie end to end in one range of offsets, and no buffer may
+// cross the joint of two arenas. The placement code is the same for one arena and for several: it calls settle() instead of
+// align_up().
 #pragma once
 
 #include <tapedeck/capture/planner/place/place_problem.h>
@@ -14,14 +15,14 @@ struct Attempt;
 
 class Chunks {
  public:
-  Chunks() = default;  // one arena, of any size
-  // Arenas of these sizes, then as many of `chunk` bytes as it takes.
+  Chunks() = default;  // one arena of any size
+  // Arenas of the given sizes, followed by as many arenas of `chunk` bytes as needed.
   Chunks(const std::vector<std::int64_t>& sizes, std::int64_t chunk);
 
   bool is_one() const { return chunk_ == 0; }
-  void add(std::int64_t bytes) { starts_.push_back(starts_.back() + bytes); }  // an arena more of a given size
+  void add(std::int64_t bytes) { starts_.push_back(starts_.back() + bytes); }  // adds one arena
   void set_chunk(std::int64_t bytes) { chunk_ = bytes; }
-  // The lowest offset from `offset` on where the buffer is aligned, in its arena, and lies in one.
+  // The lowest offset at or above `offset` at which the buffer lies inside one arena, and is aligned relative to that arena.
   std::int64_t settle(std::int64_t offset, const Tenant& b) const {
     return chunk_ == 0 ? align_up(offset, b.alignment) : settle_in_one(offset, b);
   }
@@ -31,28 +32,29 @@ class Chunks {
  private:
   std::int64_t settle_in_one(std::int64_t offset, const Tenant& b) const;
 
-  std::vector<std::int64_t> starts_{0};  // of the arenas of given sizes, and of the first that follows
-  std::int64_t chunk_ = 0;               // 0: there is one arena
+  std::vector<std::int64_t> starts_{0};  // the starts of the arenas of given sizes, and of the first arena that follows them
+  std::int64_t chunk_ = 0;               // the size of the arenas that follow; 0: there is one arena
 };
 
-// Buffers larger than a chunk, largest first, each as low as may be in the arenas made for those before it, or else at the
-// start of one of its own size. So what is larger than a chunk is as large as one buffer in it. `meet` says whether two buffers
-// may not share bytes; without it that is when both are alive, and is found without looking at every two.
+// Places the buffers that are larger than a chunk: largest first, each as low as possible in the arenas made for earlier ones,
+// or else at the start of a new arena of exactly its size. So an arena that is larger than a chunk is as large as one buffer in
+// it. `meet` says whether two buffers must not share bytes. The first form takes the buffers that are alive together, and finds
+// them without a test of every pair.
 struct Oversized {
-  std::vector<std::int64_t> sizes;    // of their arenas
-  std::vector<std::int64_t> offsets;  // by buffer; -1: not one of these
+  std::vector<std::int64_t> sizes;    // the sizes of the new arenas
+  std::vector<std::int64_t> offsets;  // by buffer; -1: the buffer is not larger than a chunk
 };
 Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes);
 Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes,
                           const std::function<bool(std::int32_t, std::int32_t)>& meet);
 
-// From one range of offsets to arenas. `end` is the sum of what each holds.
+// Turns one range of offsets into offsets inside arenas. `end` is the sum of the bytes that the arenas use.
 Offsets split_up(const PlaceProblem& p, const Chunks& chunks, const Attempt& found, std::size_t n_buffers);
 
-// Placement into arenas of at most options.chunk_bytes; larger buffers are in arenas of their own size, which others may use as
-// well. Greedy, into arenas of that size and, where more than a hundredth of the bound is lost at the joints, of several
-// smaller ones; then, for the work or the time that the options give, random changes of the best order. Hints are not looked
-// at. (chunk_search.cpp)
+// Places buffers into arenas of at most options.chunk_bytes. A larger buffer gets an arena of its own size, which other buffers
+// may use as well. First come greedy placements into arenas of chunk_bytes and, if the joints cost more than a hundredth of the
+// bound, into smaller arenas of several sizes. Then the best order is changed at random, for the work or the time that the
+// options give. Hints are ignored. (chunk_search.cpp)
 Offsets place_in_chunks(const PlaceProblem& p, const PlaceOptions& options, std::size_t n_buffers);
 
 }  // namespace tapedeck

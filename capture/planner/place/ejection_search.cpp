@@ -1,3 +1,10 @@
+// The ejection search; see ejection_search.h. One target is tried like this:
+//
+//   take out every buffer that ends above the target
+//   while some buffer is out:
+//     choose the offset where the buffers in the way weigh least; take them out; put the buffer there
+//     if buffers were in the way: the weight of the buffer that was put back grows by 1
+//   found: the placement ends at the target or below
 #include <tapedeck/capture/planner/place/ejection_search.h>
 
 #include <algorithm>
@@ -7,7 +14,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::int64_t kFixed = std::int64_t{1} << 40;  // a weight that nothing outweighs
+constexpr std::int64_t kFixed = std::int64_t{1} << 40;  // the weight of a fixed buffer: no other weight exceeds it
 constexpr std::int64_t kNowhere = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
@@ -27,7 +34,7 @@ Climber::Climber(const PlaceProblem& p, std::uint64_t seed)
   }
 }
 
-// xorshift64*: small, and the same on every machine.
+// The generator xorshift64*: small, and equal on every machine.
 std::uint32_t Climber::random_below(std::uint32_t n) {
   random_ ^= random_ >> 12;
   random_ ^= random_ << 25;
@@ -37,8 +44,9 @@ std::uint32_t Climber::random_below(std::uint32_t n) {
 
 std::int64_t Climber::first_step(const Attempt& best) const { return std::max<std::int64_t>((best.end - lowest_) / 2, 1); }
 
-// Half of the way to the bound; after a failure half of that, and when that has got too small all over again with more
-// patience. A small step costs about as much as a large one that succeeds: what takes time is to learn what is hard to place.
+// The first target lies half of the way to the bound. A failure halves the distance to the target. When the distance is too
+// small, the search begins again with half of the way, and twice the patience. A small distance costs about as much as a large
+// one that succeeds, because the time goes into learning which buffers are hard to place.
 bool Climber::climb(std::int64_t work, Attempt* best, const SearchStop& stop) {
   const std::int64_t before = best->end;
   if (!is_able()) return false;
@@ -77,13 +85,13 @@ void Climber::set_target(std::int64_t target, const Attempt& best) {
   out_.clear();
   for (std::size_t i = 0; i < offset_.size(); ++i)
     if (offset_[i] + p_.buffers[i].bytes > target) take_out(static_cast<std::int32_t>(i));
-  std::sort(out_.begin(), out_.end(), [&](std::int32_t x, std::int32_t y) {  // the largest goes back first
+  std::sort(out_.begin(), out_.end(), [&](std::int32_t x, std::int32_t y) {  // the largest is put back first
     return p_.buffers[x].bytes != p_.buffers[y].bytes ? p_.buffers[x].bytes < p_.buffers[y].bytes : x < y;
   });
 }
 
 Climber::Outcome Climber::reach_target(std::int64_t* work, const SearchStop& stop) {
-  constexpr unsigned kLookEvery = 16;  // that are put back
+  constexpr unsigned kLookEvery = 16;  // buffers put back between two looks at the clock
   for (unsigned n = 0; !out_.empty(); ++n) {
     if (left_ <= 0) return Outcome::failed;
     if (*work <= 0 || (n % kLookEvery == 0 && stop.now())) return Outcome::paused;
@@ -102,7 +110,7 @@ void Climber::take_out(std::int32_t i) {
   out_.push_back(i);
 }
 
-// False: only a fixed buffer could give way.
+// Puts buffer i back. Returns false if only a fixed buffer could give way.
 bool Climber::put_back(std::int32_t i) {
   const Tenant& b = p_.buffers[i];
   gather_edges(i);
@@ -129,7 +137,7 @@ void Climber::gather_edges(std::int32_t i) {
   sort_edges(&ends_);
 }
 
-// Many are first thrown into buckets by place, which are small then.
+// Sorts the edges by place. A long list is first distributed into buckets by place, and each short bucket is then sorted.
 void Climber::sort_edges(std::vector<Edge>* edges) {
   constexpr std::size_t kFew = 200;
   constexpr int kBits = 11;
@@ -146,22 +154,23 @@ void Climber::sort_edges(std::vector<Edge>* edges) {
   sorted_.resize(edges->size());
   for (const Edge& e : *edges) sorted_[buckets_[e.at >> shift]++] = e;
   edges->swap(sorted_);
-  std::int32_t from = 0;  // buckets_[k] is by now where bucket k ends
+  std::int32_t from = 0;  // buckets_[k] now holds the end of bucket k
   for (std::int32_t to : buckets_) {
     if (to - from > 1) std::sort(edges->begin() + from, edges->begin() + to, by_place);
     from = std::max(from, to);
   }
 }
 
-// The offset where the least weight is in the way: on the floor, right above something, or right below something; the lowest
-// where there is none. -1: it does not fit below the target at all.
+// The offset at which the buffers in the way weigh least: offset 0, or directly above a buffer, or directly below one. If no
+// buffer is in the way at several offsets, the lowest of these is chosen. -1: the buffer does not fit below the target.
 std::int64_t Climber::find_cheapest(const Tenant& b) {
   cheapest_ = kNowhere;
   std::int64_t chosen = -1;
   std::uint32_t ties = 0;
   std::size_t s = 0, e = 0;
-  std::int64_t begun = 0,
-               done = 0;  // weight of what starts below the end of what is considered, of what ends at its offset or below
+  // The weight of the buffers that start below the end of b at the offset considered, and of those that end at or below this
+  // offset. The difference of the two is the weight in the way.
+  std::int64_t begun = 0, done = 0;
   const auto consider = [&](std::int64_t offset) {
     if (offset < 0 || offset > target_ - b.bytes) return;
     while (s < starts_.size() && starts_[s].at < offset + b.bytes) begun += starts_[s++].weight;

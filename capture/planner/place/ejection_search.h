@@ -1,8 +1,13 @@
-// Search for a lower end than greedy orders give, by ejection: below the end of the best placement a target is set; what
-// reaches above it is taken out, and put back one by one where the least is in the way, which is taken out in turn. What was
-// hard to put back weighs more from then on, so that the next time others give way. After Nagata and Braysy's ejection pools
-// for vehicle routing (2009) and the breakout weights of local search for constraints (Morris, 1993). Climbing over orders, as
-// TVM does it, needs a whole placement for every step.
+// Local search for a lower end than the greedy orders give. The search sets a target below the end of the best placement, and
+// takes out the buffers that reach above it. It puts them back one by one, at the offset where the buffers in the way weigh
+// least, and takes out those buffers in turn. A buffer that was hard to put back weighs more from then on, so that others give
+// way the next time. The method follows the ejection pools of Nagata and Braysy for vehicle routing (2009), and the breakout
+// weights of local search for constraints (Morris, 1993). Local search over orders, as in TVM, needs a whole placement for
+// every step.
+//
+//     target ---------------------------+-----+----------
+//              the buffer above it      | c   |      c is taken out and put back lower;
+//              +-----------+            +-----+      if b lies in its way, b is taken out and put back next
 #pragma once
 
 #include <tapedeck/capture/planner/place/greedy_attempt.h>
@@ -15,22 +20,22 @@
 
 namespace tapedeck {
 
-// Not thread safe; `p` must outlive it. Holds 8 bytes for every two buffers that are alive together.
+// The search. Not thread safe; `p` must outlive it. It holds 8 bytes for every pair of buffers that are alive together.
 class Climber {
  public:
   Climber(const PlaceProblem& p, std::uint64_t seed);
 
-  // Too many pairs (Neighbours::kMostPairs) to hold: it then finds nothing.
+  // False if the pairs are too many to hold (Neighbours::kMostPairs). The search then changes nothing.
   bool is_able() const { return near_.complete(); }
 
-  // Makes *best (a whole placement of p) end lower, if it finds how within `work` examined buffers. Whether it did. A later
-  // call goes on where the last one stopped. Equal calls, equal answers, unless stopped. O(work log work).
+  // Lowers the end of *best, a complete placement of p, as far as `work` examined buffers allow. Returns true if the end is
+  // lower now. A later call continues this search. Equal calls give equal answers, unless `stop` stops them. O(work log work).
   bool climb(std::int64_t work, Attempt* best, const SearchStop& stop = {});
 
-  // The same for one target: whether *best ends there or lower now. What is heavy stays where it is rather than what is light
-  // (1).
+  // As climb(), for one target. Returns true if *best ends at the target or lower now. Weights decide which buffers stay; the
+  // default weight is 1.
   bool reach(std::int64_t target, std::int64_t work, Attempt* best, const SearchStop& stop = {});
-  void raise_lowest(std::int64_t end) { lowest_ = std::max(lowest_, end); }  // nothing lower is looked for
+  void raise_lowest(std::int64_t end) { lowest_ = std::max(lowest_, end); }  // the search looks for no lower end
   void weigh(std::int32_t i, std::int64_t weight) { weight_[i] = std::max(weight_[i], weight); }
 
  private:
@@ -53,22 +58,22 @@ class Climber {
   const PlaceProblem& p_;
   const Neighbours near_;
   std::uint64_t random_;
-  std::int64_t lowest_;    // nothing can end lower: the bound, or a fixed buffer
-  std::int64_t step_ = 0;  // from the best end down to the target
-  std::int64_t patience_;  // work that a target is worth
-  std::int64_t left_ = 0;  // of the patience
+  std::int64_t lowest_;    // no placement ends lower: the bound, or the end of a fixed buffer
+  std::int64_t step_ = 0;  // the distance from the best end down to the target
+  std::int64_t patience_;  // the work that one target may take
+  std::int64_t left_ = 0;  // the work that is left for the current target
   bool has_target_ = false;
   std::int64_t target_ = 0;
-  std::vector<std::int64_t> offset_;  // -1: out
+  std::vector<std::int64_t> offset_;  // by buffer; -1: the buffer is taken out
   std::vector<std::int32_t> out_;
   std::vector<std::int64_t> weight_;
-  std::vector<Edge> starts_, ends_;  // of what stands in the way of one buffer
+  std::vector<Edge> starts_, ends_;  // the starts and ends of the buffers in the way of one buffer
   std::vector<Edge> sorted_;         // scratch of sort_edges()
   std::vector<std::int32_t> buckets_;
-  std::int64_t cheapest_ = 0;  // the weight in the way of what find_cheapest() chose
+  std::int64_t cheapest_ = 0;  // the weight in the way at the offset that find_cheapest() chose
 };
 
-// One call of a Climber of its own.
+// Runs a new Climber once.
 bool climb(const PlaceProblem& p, std::int64_t work, std::uint64_t seed, Attempt* best);
 
 }  // namespace tapedeck

@@ -1,3 +1,9 @@
+// The race of exact searches; see exact_race.h. The rungs of the ladder are capacities between the proven bound and the best
+// end, and each rung hands out jobs to strategies in turn:
+//
+//   wave 1    every strategy, few steps
+//   wave 2    every strategy continues, with four times the steps; then every strategy restarts with another seed
+//   wave 3    the same, with four times the steps of wave 2; and so on
 #include <tapedeck/capture/planner/place/exact_race.h>
 
 #include <tbb/parallel_for.h>
@@ -13,7 +19,7 @@ constexpr std::int64_t kFirstSteps = 1000;
 constexpr std::int32_t kMostWaves = 20;
 constexpr std::size_t kRungs = 5;
 
-// In the order in which they are tried.
+// The strategies, in the order in which they are tried.
 ExactStrategy strategy_of(std::int32_t number, std::uint64_t seed) {
   using Niche = ExactStrategy::Niche;
   using Taste = ExactStrategy::Taste;
@@ -26,7 +32,7 @@ ExactStrategy strategy_of(std::int32_t number, std::uint64_t seed) {
 }
 constexpr std::int32_t kStrategies = 24;
 
-// Searches that are kept must not fill the memory: fewer strategies for large parts.
+// Fewer strategies for large parts, so that the kept searches do not fill the memory.
 std::int32_t strategies_for(const PlacePart& part) {
   constexpr std::int64_t kMostWords = std::int64_t{1} << 25;
   const std::int64_t words_of_one = std::int64_t{part.size()} * (part.size() / 64 + 16);
@@ -52,7 +58,7 @@ void Race::add_rung(std::int64_t capacity) {
   ladder_.back().searches.resize(static_cast<std::size_t>(strategies_));
 }
 
-// The lowest, the goal, and some between what is lowest and what is reached.
+// The rungs are the lowest capacity, the goal, and some capacities between the lowest and the best end.
 void Race::build_ladder(const Aim& aim) {
   const std::int64_t low = std::max(aim.low, proven_), gap = end_ - 1 - low;
   std::erase_if(ladder_, [&](const Rung& r) { return r.capacity < low || r.capacity >= end_; });
@@ -65,7 +71,8 @@ void Race::build_ladder(const Aim& aim) {
   }
 }
 
-// Each wave goes through all strategies with four times the steps of the last, and from the second on through as many restarts.
+// Each wave gives every strategy four times the steps of the wave before. From the second wave on, it also restarts every
+// strategy with another seed.
 Race::Job Race::next_job(Rung* rung) const {
   const std::int32_t turn = rung->turns++ + strategies_;
   const std::int32_t wave = std::min(turn / (2 * strategies_), kMostWaves), at = turn % (2 * strategies_);
@@ -75,7 +82,8 @@ Race::Job Race::next_job(Rung* rung) const {
   return {rung, at - strategies_, static_cast<std::uint64_t>(turn), steps / 4};
 }
 
-// If there is little work left it goes to few: a search that never errs takes a step for each buffer.
+// Makes the jobs of one round. Little work goes to few jobs, because even a search without a wrong decision takes one step per
+// buffer.
 std::vector<Race::Job> Race::next_jobs(std::int64_t most_steps) {
   const std::int64_t most = std::clamp<std::int64_t>(most_steps / (2 * part_.size()), 1, kJobsInRound);
   std::vector<Job> jobs;
@@ -83,7 +91,7 @@ std::vector<Race::Job> Race::next_jobs(std::int64_t most_steps) {
     const auto least =
         std::min_element(ladder_.begin(), ladder_.end(), [](const Rung& x, const Rung& y) { return x.turns < y.turns; });
     if (least->turns >= strategies_ && !jobs.empty() && least->turns % strategies_ == 0)
-      break;  // a search is not in two jobs of a round
+      break;  // a round must not run the same search twice
     jobs.push_back(next_job(&*least));
   }
   return jobs;

@@ -1,8 +1,9 @@
-// A race for one part: exact searches of several strategies at several capacities, until the end is as low as can be.
+// A race of exact searches for one part: several strategies at several capacities, until the end is proven to be the lowest.
 //
-// How hard a capacity is has little to do with how large it is: a tight one prunes best, and a loose one may be hopeless. So no
-// search is trusted for long: a ladder of capacities between what is proven and what is reached is tried by all strategies in
-// turn, each time for four times the steps of the last, with restarts whose tastes are perturbed.
+// The size of a capacity says little about how hard the search is: a tight capacity prunes best, and a loose one may take for
+// ever. So no search runs for long at first. The race keeps a ladder of capacities between the proven bound and the best end.
+// All strategies try each rung in turn, each time with four times the steps of the last time, and also restart with randomly
+// changed tastes.
 #pragma once
 
 #include <tapedeck/capture/planner/place/exact_search.h>
@@ -15,39 +16,41 @@
 
 namespace tapedeck {
 
-// All in units of the part.
+// One race. All sizes are in units of the part.
 class Race {
  public:
-  // An end that is known to be possible. The part must be searchable and outlive it.
+  // `end` is an end that is known to be possible. The part must be searchable, and must outlive the race.
   Race(const PlacePart& part, std::int64_t end);
 
-  std::int64_t end() const { return end_; }                              // of the best so far, or what is known to be possible
-  void note_end(std::int64_t end) { end_ = std::min(end_, end); }        // is possible too, as others have found
-  std::int64_t proven() const { return proven_; }                        // none ends lower
-  const std::vector<std::int64_t>& offsets() const { return offsets_; }  // by member; empty until a lower end is found
+  std::int64_t end() const { return end_; }  // the lowest end found, or the lowest end known to be possible
+  void note_end(std::int64_t end) { end_ = std::min(end_, end); }  // tells the race that another search has reached this end
+  std::int64_t proven() const { return proven_; }                  // no placement ends lower
+  const std::vector<std::int64_t>& offsets() const {
+    return offsets_;
+  }  // by member of the part; empty until the race finds a lower end
 
-  // No end below `low` is looked for; `goal` >= low is, before others (-1: no such).
+  // The race looks for no end below `low`. It tries `goal` (>= low) before other ends; -1: no goal.
   struct Aim {
     std::int64_t low = 0, goal = -1;
   };
 
-  // One round of searches, at most `most_steps` (1 or more) together, on the threads of the TBB arena that it is called in.
-  // What it finds depends on the rounds before and the arguments, not on the threads (unless it is stopped). Returns the steps
-  // taken.
+  // Runs one round of searches on the threads of the calling TBB arena: at most `most_steps` (1 or more) steps in all. The
+  // result depends on earlier rounds and on the arguments, not on the number of threads (unless `stop` stops the round).
+  // Returns the steps taken.
   std::int64_t round(const Aim& aim, std::int64_t most_steps, const SearchStop& stop);
 
  private:
   using Outcome = ExactSearch::Outcome;
   struct Rung {
     std::int64_t capacity;
-    std::int32_t turns;                                  // jobs handed out
-    std::vector<std::unique_ptr<ExactSearch>> searches;  // by strategy: they go on where they were
+    std::int32_t turns;                                  // the number of jobs that this rung has had
+    std::vector<std::unique_ptr<ExactSearch>> searches;  // by strategy: searches that continue where they stopped
   };
   struct Job {
     Rung* rung;
     std::int32_t strategy;
-    std::uint64_t seed;  // other than 0: a new search, dropped after its steps
-    std::int64_t steps;  // in all
+    std::uint64_t seed;  // 0: continue the kept search; otherwise a new search, dropped after its steps
+    std::int64_t steps;  // the limit for all steps of this search
     Outcome outcome = Outcome::unfinished;
     std::int64_t taken = 0;
     std::vector<std::int64_t> offsets = {};
@@ -64,7 +67,7 @@ class Race {
   std::vector<std::int64_t> offsets_;
   std::int64_t end_, proven_;
   std::int32_t strategies_;
-  std::deque<Rung> ladder_;  // capacities within proven_..end_ - 1
+  std::deque<Rung> ladder_;  // the rungs, with capacities within proven_..end_ - 1
 };
 
 }  // namespace tapedeck

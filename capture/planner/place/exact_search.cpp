@@ -1,3 +1,10 @@
+// The exact search; see exact_search.h. Each level of the search has a frame with the choices for one point of the address x
+// time plane, and tries them in order of rank:
+//
+//   open()             choose a section, list the buffers that fit at its floor, and the choice of no buffer
+//   decide()           try the next choice; the skyline raises the lows of all neighbours
+//   close()            all choices failed: combine their causes
+//   return_to_cause()  go back to the last decision among the causes
 #include <tapedeck/capture/planner/place/exact_search.h>
 
 #include <algorithm>
@@ -51,8 +58,8 @@ void ExactSearch::rank(const ExactStrategy& strategy) {
   for (std::size_t k = 0; k < keys.size(); ++k) rank_[std::get<2>(keys[k])] = static_cast<std::int32_t>(k);
 }
 
-// Of the sections of niches: runs of one floor between higher ones. With holes a buffer can reach over the wall of a niche into
-// a lower one, so only the lowest of all will do.
+// Chooses a section at the bottom of a niche: sections of one floor between sections of higher floors. A buffer with holes can
+// reach across the wall of a niche into a lower niche, so with holes only the lowest of all floors is allowed.
 std::int32_t ExactSearch::choose_section() const {
   std::int64_t lowest = Skyline::kClosed;
   if (part_.has_holes)
@@ -100,7 +107,7 @@ void ExactSearch::open() {
   std::fill_n(causes(frames_.size() - 1), skyline_.words(), 0);
 }
 
-// Of buffers that are alike in all, the first stands for all.
+// Among choices of the same kind, keeps the first.
 void ExactSearch::drop_copies(std::size_t first) {
   std::size_t kept = first;
   for (std::size_t k = first; k < choices_.size(); ++k) {
@@ -117,7 +124,7 @@ bool ExactSearch::decide(std::int32_t level) {
   return choice == kNothing ? skyline_.leave_empty(f.section, level, lift_) : skyline_.put(choice, level);
 }
 
-// To the last decision that the conflict names. False: there is none.
+// Undoes levels up to the last decision that the conflict names. Returns false if the conflict names no decision.
 bool ExactSearch::return_to_cause() {
   while (!frames_.empty()) {
     skyline_.undo(frames_.back().mark);
@@ -132,8 +139,8 @@ bool ExactSearch::return_to_cause() {
   return false;
 }
 
-// All choices of the last frame have failed: the causes of these, and why there were no others, are a conflict of the frames
-// before.
+// All choices of the last frame have failed. The causes of their failures, together with the reasons why there were no other
+// choices, become a conflict among the earlier levels.
 bool ExactSearch::close() {
   const Frame& f = frames_.back();
   const auto level = static_cast<std::int32_t>(frames_.size() - 1);

@@ -1,3 +1,9 @@
+// The state of the exact search; see exact_skyline.h. A decision changes the state in small logged steps, and undo() takes them
+// back in reverse order:
+//
+//   put(member)            the member lies at its low; every neighbour below its end is raised to the end
+//   leave_empty(section)   every member that could lie on the section's floor is raised
+//   after either           floors are found again; a section that holds more than the capacity is a conflict
 #include <tapedeck/capture/planner/place/exact_skyline.h>
 
 #include <algorithm>
@@ -6,7 +12,8 @@
 namespace tapedeck {
 
 Skyline::Skyline(const PlacePart& part, std::int64_t capacity) : part_(part), capacity_(capacity), free_(part.size()) {
-  constexpr std::int32_t kEmptyDecisions = 256;  // beside those that put a buffer: more of them share the last bit
+  constexpr std::int32_t kEmptyDecisions =
+      256;  // decisions that leave a section empty get so many bits; more of them share the last bit
   words_ = (part.size() + kEmptyDecisions) / 64 + 1;
   last_bit_ = words_ * 64 - 1;
   const auto n = static_cast<std::size_t>(part.size()), sections = static_cast<std::size_t>(part.sections);
@@ -36,7 +43,7 @@ Skyline::Skyline(const PlacePart& part, std::int64_t capacity) : part_(part), ca
   trail_.clear();
 }
 
-// The lowest offset from here that is aligned and where no fixed neighbour is in the way.
+// The lowest offset from `offset` on that is aligned, and at which no fixed neighbour is in the way.
 std::int64_t Skyline::settle(std::int32_t i, std::int64_t offset) const {
   if (part_.fixed[i] >= 0) return offset;
   offset = align_up(offset, part_.alignment[i]);
@@ -66,7 +73,7 @@ void Skyline::keep_section(std::int32_t t) {
   trail_.push_back({Change::section, t, count_[t], floor_[t], top_[t]});
 }
 
-// `reason`: the bit of one more, -1: none.
+// Raises the low of a member to `offset`. `reason` is the bit of one more decision that forces this low; -1: none.
 void Skyline::raise(std::int32_t i, std::int64_t offset, std::int32_t reason) {
   const std::int64_t old = low_[i];
   const bool is_new = reason >= 0 && !Levels::has(reasons(i), reason);
@@ -118,8 +125,8 @@ bool Skyline::rescan_touched() {
   return false;
 }
 
-// Free members that together do not fit above the section's floor. Those that are not needed for that are left out, first those
-// with the longest reasons; not all, since the floor is where one of them is.
+// Builds a conflict: free members of a section that together do not fit above its floor. Members that the conflict does not
+// need are left out, those with the most reasons first. One member must stay, because the floor is where some member is.
 void Skyline::explain(std::int32_t t) {
   by_reasons_.clear();
   for (std::int32_t k = part_.members_at[t]; k < part_.members_at[t + 1]; ++k) {
@@ -145,12 +152,12 @@ void Skyline::take_sections(std::int32_t i) {
     for (std::int32_t t = part_.spans[k].first; t <= part_.spans[k].last; ++t) {
       keep_section(t);
       top_[t] = end;
-      floor_[t] = -1;  // no low is this: raise() passes over it
+      floor_[t] = -1;  // no low has this value, so raise() does not scan the section
       free_units_[t] -= part_.units[i];
     }
 }
 
-// Adds to rests_ where both are alive.
+// Counts member i as a support of neighbour j: adds to rests_ at the sections in which both are alive.
 void Skyline::count_at(std::int32_t j, std::int32_t i) {
   std::int32_t a = part_.spans_at[i], b = part_.spans_at[j];
   while (a < part_.spans_at[i + 1] && b < part_.spans_at[j + 1]) {
@@ -183,7 +190,8 @@ bool Skyline::raise_neighbours(std::int32_t i, std::int32_t level) {
   return true;
 }
 
-// Where a neighbour rests on the member now, its end is the floor; elsewhere the floor must be looked for.
+// Sets the floors of the placed member's sections. Where a neighbour now rests on the member, the member's end is the floor;
+// elsewhere the section is scanned.
 void Skyline::settle_sections(std::int32_t i) {
   const std::int64_t end = offset_[i] + part_.units[i];
   for (std::int32_t k = part_.spans_at[i]; k < part_.spans_at[i + 1]; ++k) {

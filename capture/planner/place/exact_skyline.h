@@ -1,5 +1,5 @@
-// The state of the exact search: buffers placed bottom up, and for all others how low they can still lie, with the decisions
-// that say so.
+// The state of the exact search: the buffers placed so far, bottom up, and for every other buffer its lowest possible offset,
+// with the decisions that force this offset.
 #pragma once
 
 #include <tapedeck/capture/planner/place/split_problem.h>
@@ -9,7 +9,8 @@
 
 namespace tapedeck {
 
-// A set of decisions, by level. Levels beyond the last bit share it, so a set may name too many, never too few.
+// A set of decisions, by level of the search. Levels beyond the last bit share that bit, so a set may name too many decisions,
+// never too few.
 class Levels {
  public:
   using Word = std::uint64_t;
@@ -18,14 +19,15 @@ class Levels {
   static bool has(const Word* set, std::int32_t level) { return set[level >> 6] >> (level & 63) & 1; }
 };
 
-// Offsets are in the units of the part. Each section has a floor: the least low of its free (unplaced) members, so nothing more
-// will lie below it. A buffer is only put where the floor of all its sections is its low; then what lies below it is decided.
-// Invariant: floor + free units of every section <= capacity, or the last call has returned false.
+// Offsets are in units of the part. `low` of a free (unplaced) member is its lowest possible offset. The floor of a section is
+// the least low of its free members, so no further buffer lies below the floor. A buffer is only placed where its low equals
+// the floor of all its sections; then everything below it is decided. Invariant: floor + free units of every section <=
+// capacity, or the last call has returned false.
 class Skyline {
  public:
   using Word = Levels::Word;
-  static constexpr std::int64_t kClosed = std::int64_t{1}
-                                          << 62;  // the floor of a section without free members, the low of a placed buffer
+  // The floor of a section without free members, and the low of a placed member.
+  static constexpr std::int64_t kClosed = std::int64_t{1} << 62;
 
   // The part must outlive it.
   Skyline(const PlacePart& part, std::int64_t capacity);
@@ -34,17 +36,18 @@ class Skyline {
   std::int32_t free_count() const { return free_; }
 
   std::int64_t floor(std::int32_t section) const { return floor_[section]; }
-  std::int32_t count(std::int32_t section) const { return count_[section]; }  // free members that could lie on the floor
+  std::int32_t count(std::int32_t section) const { return count_[section]; }  // the free members that could lie on the floor
   std::int64_t slack(std::int32_t section) const { return capacity_ - floor_[section] - free_units_[section]; }
   std::int64_t low(std::int32_t member) const { return low_[member]; }
   std::int64_t offset(std::int32_t member) const { return offset_[member]; }
   bool is_placed(std::int32_t member) const { return level_[member] >= 0; }
-  bool is_supported(std::int32_t member) const;  // something ends at its low, or that is the ground
+  bool is_supported(std::int32_t member) const;  // true if another buffer ends at its low, or if its low is the ground
 
-  // The decisions of `level`: a member lies at its low; or, of those that could, none lies on the floor of a section. With
-  // `lift`, the latter are raised to the lowest end of what they may yet rest on (in some solution all rest on something), else
-  // by one unit: that needs fewer reasons. False: it cannot be; conflict() names decisions of which at least one must be
-  // another.
+  // The two decisions of a level. put() places a member at its low. leave_empty() decides that no buffer lies on the floor of a
+  // section, and raises all members that could. With `lift`, a raised member goes to the lowest end of a buffer on which it may
+  // still rest, because in some solution every buffer rests on another. Without `lift` it goes up by one unit, which needs
+  // fewer reasons. Both return false if the decision is impossible; conflict() then names decisions, at least one of which must
+  // change.
   bool put(std::int32_t member, std::int32_t level);
   bool leave_empty(std::int32_t section, std::int32_t level, bool lift);
 
@@ -59,7 +62,8 @@ class Skyline {
     for (std::int32_t w = 0; w < words_; ++w) set[w] |= other[w];
   }
 
-  // Adds why a section is as it is: where its placed members lie, why the free ones are not lower.
+  // Adds the reasons for the state of a section: the levels that placed its members, and the reasons why its free members lie
+  // no lower.
   void add_reasons_of_section(std::int32_t section, Word* set) const;
   void add_reasons_of_neighbours(std::int32_t member, Word* set) const;
 
@@ -67,7 +71,7 @@ class Skyline {
   enum class Change : std::int32_t { low, low_and_reason, reasons, section, placed };
   struct Log {
     Change change;
-    std::int32_t index, other;  // other: the level of a reason, the count of a section or of reasons
+    std::int32_t index, other;  // `other`: the level of a reason, or the count of a section or of reasons
     std::int64_t old, old_top;
   };
 
@@ -98,20 +102,20 @@ class Skyline {
   std::int32_t free_, words_, last_bit_;
 
   std::vector<std::int64_t> low_, offset_;              // by member
-  std::vector<std::int32_t> level_;                     // by member: of the decision that placed it, -1: free
-  std::vector<std::int64_t> floor_, free_units_, top_;  // by section; top: end of what is placed
-  std::vector<std::int32_t> count_;                     // by section
-  std::vector<Word> reasons_;                           // by member: the decisions that make its low what it is
-  std::vector<std::int32_t> reason_count_;              // by member: of these
+  std::vector<std::int32_t> level_;                     // by member: the level of the decision that placed it; -1: free
+  std::vector<std::int64_t> floor_, free_units_, top_;  // by section; top_: the end of the highest placed member
+  std::vector<std::int32_t> count_;                     // by section: the free members that could lie on the floor
+  std::vector<Word> reasons_;                           // by member: the decisions that force its low
+  std::vector<std::int32_t> reason_count_;              // by member: the number of these decisions
 
   std::vector<Log> trail_;
-  std::vector<Word> kept_;             // sets that were overwritten
-  std::vector<std::int64_t> kept_at_;  // by section: the decision since which it is in the trail
+  std::vector<Word> kept_;             // the sets of reasons that were overwritten, for undo()
+  std::vector<std::int64_t> kept_at_;  // by section: the decision whose trail already holds the old state of the section
   std::int64_t decision_ = 0;
-  std::vector<std::int32_t> touched_;  // sections to be looked at again
+  std::vector<std::int32_t> touched_;  // the sections to be scanned again
   std::vector<char> is_touched_;
-  std::vector<std::int32_t> rests_;  // by section of what is being put: changes of the number of those that rest on it
-  std::int32_t overfull_ = -1;       // the first section found to hold too much
+  std::vector<std::int32_t> rests_;  // by section: changes of the number of members that rest on the member being placed
+  std::int32_t overfull_ = -1;       // the first section found to hold more than the capacity
   std::vector<Word> conflict_;
   std::vector<std::pair<std::int32_t, std::int32_t>> by_reasons_;
 };

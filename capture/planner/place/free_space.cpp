@@ -1,3 +1,10 @@
+// The segment tree of taken bytes; see free_space.h. A buffer with the lifetime [2, 7] of 8 steps covers two nodes:
+//
+//                  [0..7]                 any
+//          [0..3]          [4..7]         [0..3]: any       [4..7]: covering and any
+//      [0..1] [2..3]   [4..5] [6..7]      [2..3]: covering and any
+//
+// The bytes of the buffer go into `covering` of the nodes that it covers, and into `any` of these nodes and of all nodes above.
 #include <tapedeck/capture/planner/place/free_space.h>
 
 #include <tapedeck/capture/planner/place/alive_steps.h>
@@ -28,7 +35,7 @@ void Space::clear() {
 void Space::add(Taken& taken, std::int64_t first, std::int64_t end) {
   constexpr std::int64_t kMovedAtOnce = 16;
   look_ups_ += 8 + static_cast<std::int64_t>(taken.size()) / kMovedAtOnce;
-  // from..to: what the new bytes touch.
+  // from..to are the ranges that the new bytes touch.
   const auto from =
       std::lower_bound(taken.begin(), taken.end(), first, [](const Bytes& b, std::int64_t at) { return b.end < at; });
   auto to = from;
@@ -50,8 +57,8 @@ void Space::insert(std::int32_t, const Tenant& b, std::int64_t offset) {
       add(any_[node], offset, end);
     };
     std::int32_t l = steps.first + leaves_, r = steps.last + leaves_ + 1;
-    // Nodes above the two ends of the lifetime are touched in part; each is met once: from the left, and from the right until
-    // the ways join.
+    // The lifetime covers a part of the nodes above its two ends. Each of these nodes is visited once: on the way up from the
+    // left end, and on the way up from the right end until the two ways join.
     std::int32_t left = l, right = r - 1;
     for (; l < r; l /= 2, r /= 2) {
       if (l & 1) cover(l++);
@@ -89,8 +96,8 @@ std::int64_t Space::find(std::int32_t, const Tenant& b, Fit fit) {
   return fit == Fit::first ? first_fit(b) : best_fit(b);
 }
 
-// Goes up until nothing is in the way of `bytes` from there: each set is skipped to what ends above. `from` may only grow from
-// call to call.
+// The lowest offset from `from` on where nothing is in the way of b. Every cursor is moved to the first range that ends above
+// the current offset, until a whole round of cursors moves nothing. `from` must not decrease from call to call.
 std::int64_t Space::next_fit(std::int64_t from, const Tenant& b) {
   std::int64_t at = chunks_.settle(from, b);
   for (std::size_t w = 0, quiet = 0; quiet < ways_.size(); w = w + 1 == ways_.size() ? 0 : w + 1) {
@@ -116,7 +123,7 @@ std::int64_t Space::first_fit(const Tenant& b) { return next_fit(0, b); }
 
 std::int64_t Space::best_fit(const Tenant& b) {
   if (!chunks_.is_one() || b.alignment != granule_) return best_of_all(b);
-  // All ends are aligned as the buffer is: gaps begin where it can lie.
+  // All ends are aligned like the buffer, so a gap begins at an offset where the buffer can lie.
   std::int64_t chosen = -1, slack = 0, at = 0;
   for (;;) {
     at = next_fit(at, b);
@@ -131,7 +138,7 @@ std::int64_t Space::best_fit(const Tenant& b) {
   }
 }
 
-// The same whatever the alignment.
+// Best fit for any alignment, over the sorted list of all taken ranges.
 std::int64_t Space::best_of_all(const Tenant& b) {
   found_.clear();
   for (const Cursor& way : ways_) found_.insert(found_.end(), way.at, way.end);

@@ -1,4 +1,5 @@
-// Buffers taken in some order, each given the lowest or the tightest gap that its lifetime leaves.
+// One greedy placement: buffers are taken in a given order, and each gets the lowest or the tightest gap that its lifetime
+// leaves.
 #pragma once
 
 #include <tapedeck/capture/planner/place/chunks.h>
@@ -16,12 +17,12 @@ using PlaceOrder = std::vector<std::int32_t>;
 
 enum class Fit { first, best };
 
-// Fed with the occupied bytes in ascending order of their first, says where a buffer goes.
+// Finds the gap for one buffer. The caller passes the taken ranges of bytes in ascending order of their starts.
 class GapSearch {
  public:
   GapSearch(const Tenant& b, Fit fit, const Chunks& chunks) : b_(b), fit_(fit), chunks_(chunks) {}
 
-  // Bytes first..end-1 are taken. False: no more need be known.
+  // The bytes first..end-1 are taken. Returns false if no further range can change the answer.
   bool pass(std::int64_t first, std::int64_t end) {
     if (first > top_) {
       const std::int64_t offset = chunks_.settle(top_, b_);
@@ -44,30 +45,29 @@ class GapSearch {
   const Tenant& b_;
   const Fit fit_;
   const Chunks& chunks_;
-  std::int64_t top_ = 0;  // end of everything seen so far
+  std::int64_t top_ = 0;  // the end of all ranges passed so far
   std::int64_t chosen_ = -1, slack_ = 0;
 };
 
 struct Attempt {
   std::vector<std::int64_t> offsets;
   std::int64_t end = 0;
-  bool at_hints = false;  // it was made to keep addresses
+  bool at_hints = false;  // the attempt keeps buffers at their hints
 };
 
-// How far an attempt may go.
+// The limits of one attempt.
 struct AttemptLimit {
-  std::int64_t end = std::numeric_limits<std::int64_t>::max();       // it must end below
-  std::int64_t look_ups = std::numeric_limits<std::int64_t>::max();  // of the space
+  std::int64_t end = std::numeric_limits<std::int64_t>::max();       // the attempt must end below this
+  std::int64_t look_ups = std::numeric_limits<std::int64_t>::max();  // the most look-ups of the space
   const SearchStop* stop = nullptr;
 };
 
-// Gives up, with an end no better than the limit's, as soon as it cannot win or may go no further. Buffers that have an offset
-// in `given`
-// (-1: none) lie there.
+// Places all buffers in the given order, except those with an offset >= 0 in `given`, which lie there. As soon as the attempt
+// cannot end below the limit, or reaches another limit, it gives up: its end is then no better than the limit's.
 template <class AnySpace>
 Attempt attempt(const PlaceProblem& p, const PlaceOrder& order, Fit fit, const AttemptLimit& limit, AnySpace& space,
                 const std::vector<std::int64_t>& given = {}) {
-  constexpr std::size_t kLookEvery = 256;  // buffers
+  constexpr std::size_t kLookEvery = 256;  // buffers between two looks at the limits
   Attempt result;
   result.offsets.assign(p.buffers.size(), 0);
   const auto put = [&](std::int32_t i, std::int64_t offset) {

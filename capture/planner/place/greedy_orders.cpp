@@ -1,3 +1,9 @@
+// Greedy placement in several orders; see greedy_orders.h. The attempts are numbered order by order:
+//
+//   by size: first fit, best fit; by start: first fit, best fit; by duration; by area; by breadth
+//
+// Few buffers use a sorted list (SmallSpace), many buffers use a segment tree (Space), and very many begin with one sweep over
+// time. The file also places buffers at their hints, and repeats the placement by size with troublesome buffers first.
 #include <tapedeck/capture/planner/place/greedy_orders.h>
 
 #include <tapedeck/capture/planner/place/ejection_search.h>
@@ -47,9 +53,9 @@ PlaceOrder order_by_start(const PlaceProblem& p) {
   return sorted_by(p, [](const Tenant& b) { return std::tuple(b.birth, -b.bytes, -duration(b)); });
 }
 
-// Each buffer belongs to the busiest step of its life.
+// Each buffer belongs to the step of its life with the most bytes alive.
 PlaceOrder order_by_breadth(const PlaceProblem& p) {
-  // Busiest step of a range by a sparse table of maxima.
+  // A sparse table of maxima finds the busiest step of any range in O(1).
   std::vector<std::vector<std::int64_t>> most{p.load};
   for (std::size_t width = 1; width * 2 <= p.load.size(); width *= 2) {
     const auto& last = most.back();
@@ -73,14 +79,16 @@ std::vector<std::int64_t> fixed_offsets(const PlaceProblem& p) {
 
 namespace {
 
-constexpr std::size_t kFew = 1500;                 // up to so many are best walked one by one
-constexpr std::size_t kFewMeetings = kFew * kFew;  // of a buffer and a stretch of another's life: so are more of these
-constexpr std::size_t kVeryFew = 64;               // and so are these, whatever their lives
-constexpr std::size_t kWorthThreads = 5000;        // and looking at the clock
-constexpr std::int64_t kMostLookUps = 45'000'000;  // of these, in all attempts: no other is begun then
-constexpr std::size_t kMany = 20000;  // beyond so many there is no time for all: first fit only, until it is close to the bound
+constexpr std::size_t kFew = 1500;  // at most so many buffers are placed fastest with SmallSpace
+constexpr std::size_t kFewMeetings =
+    kFew * kFew;                      // so are instances with at most so many pairs of a buffer and an interval of another
+constexpr std::size_t kVeryFew = 64;  // so are instances of at most so many buffers, whatever their lives
+constexpr std::size_t kWorthThreads = 5000;        // from so many buffers on, attempts run on threads and watch the clock
+constexpr std::int64_t kMostLookUps = 45'000'000;  // all attempts together take so many look-ups; no new attempt begins beyond
+// Beyond so many buffers, only first fit is tried, and only until an attempt is close to the bound.
+constexpr std::size_t kMany = 20000;
 
-// Every order, first by first fit, then by best fit.
+// All attempts: every order, each by first fit and then by best fit.
 class GreedyAttempts {
  public:
   GreedyAttempts(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given,
@@ -93,7 +101,7 @@ class GreedyAttempts {
   bool is_many() const { return p_.buffers.size() > kMany; }
   bool is_enough(std::int64_t end) const { return end <= enough_ || (is_many() && end - p_.bound <= p_.bound / 50); }
 
-  // `space` is kept from one attempt to the next for its memory.
+  // Makes attempt number `number`. `space` lives on between attempts, so that its memory is reused.
   Attempt make(int number, const AttemptLimit& limit, std::optional<Space>* space) const {
     static constexpr PlaceOrder (*kMakers[kOrders])(const PlaceProblem&) = {order_by_size, order_by_start, order_by_duration,
                                                                             order_by_area, order_by_breadth};
@@ -124,8 +132,8 @@ class GreedyAttempts {
 
 }  // namespace
 
-// On several threads all but the first are made at once, and may give up where the first ended: none that would be taken in
-// turn does. They are taken in turn all the same, so the answer is that of one thread.
+// On several threads, all attempts but the first run at once, and stop at the end of the first attempt: an attempt that ends
+// higher would not be taken anyway. The attempts are taken in the order of their numbers, so the answer is that of one thread.
 void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given,
                          const GreedyOptions& options, const std::function<std::int64_t(Attempt&&)>& take) {
   const GreedyAttempts attempts(p, chunks, given, options);
@@ -142,7 +150,7 @@ void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std:
   if (attempts.is_enough(limit.end)) return;
   if (is_long) limit.stop = &options.stop;
   int count = attempts.count();
-  if (attempts.is_many()) {  // as many more as the first leaves time for
+  if (attempts.is_many()) {  // as many further attempts as the first one leaves time for
     count = static_cast<int>(std::min<std::int64_t>(count, kMostLookUps / std::max<std::int64_t>(look_ups, 1)));
     limit.look_ups = 2 * look_ups;
   }
@@ -164,7 +172,7 @@ bool has_hints(const PlaceProblem& p) {
 }
 
 Attempt place_at_hints(const PlaceProblem& p) {
-  constexpr std::int64_t kFarthest = std::int64_t{1} << 61;  // sums beyond could overflow
+  constexpr std::int64_t kFarthest = std::int64_t{1} << 61;  // larger sums could overflow
   Attempt result;
   result.at_hints = true;
   result.offsets.assign(p.buffers.size(), -1);
@@ -176,7 +184,7 @@ Attempt place_at_hints(const PlaceProblem& p) {
   };
   for (std::size_t i = 0; i < p.buffers.size(); ++i)
     if (p.buffers[i].fixed >= 0) put(static_cast<std::int32_t>(i), p.buffers[i].fixed);
-  // From the top down: of two that clash since one has grown it is the lower that has.
+  // From the highest hint down. Two hints clash because a buffer has grown, and the grown buffer is the lower one.
   for (std::int32_t i : sorted_by(p, [](const Tenant& b) { return std::tuple(-b.hint, -b.bytes); })) {
     const Tenant& b = p.buffers[i];
     if (result.offsets[i] < 0 && b.hint >= 0 && b.hint <= kFarthest && b.hint % b.alignment == 0 && space.is_free(b, b.hint))
@@ -188,7 +196,7 @@ Attempt place_at_hints(const PlaceProblem& p) {
 }
 
 void move_few(const PlaceProblem& p, std::int64_t end, Attempt* kept, const SearchStop& stop) {
-  constexpr std::int64_t kWeight = 16;  // moving one that is at its hint is as bad as moving so many that are not
+  constexpr std::int64_t kWeight = 16;  // moving one buffer from its hint counts as much as moving so many other buffers
   Climber climber(p, 1);
   for (std::size_t i = 0; i < p.buffers.size(); ++i)
     if (p.buffers[i].hint >= 0 && kept->offsets[i] == p.buffers[i].hint) climber.weigh(static_cast<std::int32_t>(i), kWeight);
@@ -197,8 +205,8 @@ void move_few(const PlaceProblem& p, std::int64_t end, Attempt* kept, const Sear
 
 namespace {
 
-// With as many as possible at their hints, or if that ends too high another, which is not at_hints. In a hurry: one order is
-// what it is measured by.
+// Returns a placement with as many buffers as possible at their hints. If it ends too high, returns another placement that is
+// not at_hints. The comparison uses only one greedy order, because this function must be fast.
 Attempt keep_hints(const PlaceProblem& p) {
   const std::int64_t more = p.bound / kHintsMayCost;
   Attempt kept = place_at_hints(p);
@@ -225,7 +233,8 @@ Attempt place_greedily(const PlaceProblem& p, const GreedyOptions& options) {
 }
 
 void place_with_first(const PlaceProblem& p, int attempts, Attempt* best) {
-  constexpr std::int64_t kWorthIt = 250;  // of the bound: so far above it an attempt more is not too much
+  constexpr std::int64_t kWorthIt =
+      250;  // the bound divided by this: a best end that is further above the bound is worth more attempts
   if (p.buffers.size() > kFew) return;
   PlaceOrder order = order_by_size(p);
   const std::vector<std::int64_t> given = fixed_offsets(p);

@@ -1,4 +1,4 @@
-// The orders in which greedy placement takes buffers. No order wins everywhere, so all are tried.
+// The orders in which greedy placement takes buffers. No order wins everywhere, so place_greedily() tries all of them.
 #pragma once
 
 #include <tapedeck/capture/planner/place/greedy_attempt.h>
@@ -10,40 +10,44 @@
 
 namespace tapedeck {
 
-PlaceOrder order_by_size(const PlaceProblem& p);      // largest first (ties: longest first): TFLite's and XLA's
-PlaceOrder order_by_area(const PlaceProblem& p);      // largest bytes x steps first
+PlaceOrder order_by_size(const PlaceProblem& p);  // largest first, and longest first among equals: the order of TFLite and XLA
+PlaceOrder order_by_area(const PlaceProblem& p);  // largest product of bytes and steps first
 PlaceOrder order_by_duration(const PlaceProblem& p);  // longest first
-PlaceOrder order_by_start(
-    const PlaceProblem& p);  // first born first, larger first among those: what an allocator at run time would do
-PlaceOrder order_by_breadth(const PlaceProblem& p);  // by the busiest steps: all that is alive there, largest first
+// Earliest birth first, and largest first among equals: the order of a run-time allocator.
+PlaceOrder order_by_start(const PlaceProblem& p);
+PlaceOrder order_by_breadth(
+    const PlaceProblem& p);  // by step, the step with the most bytes alive first: all buffers alive there, largest first
 
-// Each of these by first and by best fit (beyond 20,000 buffers a sweep, then as many of them by first fit only as take a
-// second together, until one is within a fiftieth of the bound), the lowest end of all; stops as soon as one meets the bound.
-// Buffers that are fixed lie where they must. Where there are hints, all that can lie at theirs do, and the others are placed
-// around them, unless that ends more than a hundredth of the bound higher. More than 5,000 buffers are tried in several orders
-// at once if there are threads; the answer is the same.
-inline constexpr std::int64_t kHintsMayCost = 100;  // the bound by this
+// Tries each of these orders by first and by best fit, and returns the placement with the lowest end. Stops as soon as one
+// placement meets the bound. Fixed buffers lie where they must.
+//   - Beyond 20,000 buffers: one sweep over time, then the orders by first fit only, as many as take about a second together,
+//     until one is within a fiftieth of the bound.
+//   - Beyond 5,000 buffers: several orders run at once if there are threads; the answer stays the same.
+//   - With hints: all buffers that can lie at their hints do, and the others are placed around them. This placement is dropped
+//   if
+//     it ends higher than the others by more than a hundredth of the bound.
+inline constexpr std::int64_t kHintsMayCost = 100;  // the bound divided by this
 struct GreedyOptions {
   int threads = 1;
-  std::int64_t slack = 0;  // above the bound, and as good
+  std::int64_t slack = 0;  // bytes above the bound that count as good as the bound
   bool first_fit_only = false;
-  bool hints = true;     // false: they are not looked at
-  SearchStop stop = {};  // of all attempts but one, if there are more than 5,000 buffers
+  bool hints = true;     // false: hints are ignored
+  SearchStop stop = {};  // stops all attempts but the first; read beyond 5,000 buffers
 };
 Attempt place_greedily(const PlaceProblem& p, const GreedyOptions& options = {});
 
-// Largest first again and again, cut short where something would not end below the best: that goes first from then on. While
-// the best is a 250th above the bound, for instances of at most 1,500 buffers, whose attempts are cheap; `attempts` of them at
-// most.
+// Repeats the placement by size, at most `attempts` times. Each attempt stops at the first buffer that would not end below the
+// best placement, and the next attempt places that buffer first. Only for at most 1,500 buffers, whose attempts are cheap, and
+// only while the best end is more than a 250th above the bound.
 void place_with_first(const PlaceProblem& p, int attempts, Attempt* best);
 
-// The parts of it, for those who want something else of them. `take` is given each attempt, and says from what end on the next
-// may give up.
+// The steps of place_greedily(), for callers that need only some of them. each_greedy_attempt() gives each attempt to `take`,
+// which returns the end from which on the next attempt may give up.
 void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given,
                          const GreedyOptions& options, const std::function<std::int64_t(Attempt&&)>& take);
 bool has_hints(const PlaceProblem& p);
 Attempt place_at_hints(const PlaceProblem& p);
-// Down to an end, with as few as possible moved from their hints, if it finds how.
+// Lowers a placement at hints to `end`, if the search finds a way, and moves few buffers from their hints.
 void move_few(const PlaceProblem& p, std::int64_t end, Attempt* kept, const SearchStop& stop = {});
 std::vector<std::int64_t> fixed_offsets(const PlaceProblem& p);  // by buffer; -1: not fixed
 

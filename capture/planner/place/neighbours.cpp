@@ -11,8 +11,8 @@ struct Stretch {
   std::int32_t first, last, buffer;
 };
 
-// Calls meet(i, k) for every two stretches that share a step; twice or more for buffers with holes that meet again. Stops when
-// it says so.
+// Calls meet(i, k) for every two intervals of buffers i and k that share a step. Buffers with holes may meet several times.
+// Stops as soon as meet returns false.
 template <class Meet>
 void each_meeting(const PlaceProblem& p, Meet&& meet) {
   std::vector<Stretch> all;

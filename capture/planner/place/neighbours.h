@@ -1,4 +1,4 @@
-// Which buffers are alive together, as lists.
+// For every buffer, the list of buffers that are alive at the same time.
 #pragma once
 
 #include <tapedeck/capture/planner/place/place_problem.h>
@@ -19,7 +19,7 @@ class Neighbours {
     std::size_t size() const { return static_cast<std::size_t>(last - first); }
   };
 
-  explicit Neighbours(const PlaceProblem& p);  // O(pairs); gives up beyond `kMostPairs`
+  explicit Neighbours(const PlaceProblem& p);  // O(pairs); incomplete beyond `kMostPairs`
   bool complete() const { return complete_; }
   std::size_t pairs() const { return all_.size(); }
   List of(std::int32_t i) const { return {all_.data() + from_[i], all_.data() + from_[i + 1]}; }

@@ -8,9 +8,10 @@ namespace tapedeck {
 
 namespace {
 
-constexpr int kPatience = 6;          // rounds in vain before anything is climbed: what is easy for the race is over by then
-constexpr std::int64_t kShare = 3;    // of the race to one of the climber
-constexpr double kUsOfLookUp = 0.06;  // of one buffer, in climbing
+constexpr int kPatience =
+    6;  // rounds of the race without a win before the ejection search begins: easy parts are solved by then
+constexpr std::int64_t kShare = 3;    // the race gets so many times the work of the ejection search
+constexpr double kUsOfLookUp = 0.06;  // microseconds to look up one buffer in the ejection search
 
 }  // namespace
 
@@ -38,7 +39,7 @@ void PartSearch::begin_to_climb() {
   climber_ = std::make_unique<Climber>(alone_, 1);
 }
 
-// As much as the race if it wins and the race does not.
+// The ejection search gets as much work as the race if it had the last win.
 std::int64_t PartSearch::share_of_climber(std::int64_t most_steps) const {
   return std::min(climber_won_ ? last_round_ : last_round_ / kShare, most_steps / (kShare + 1));
 }

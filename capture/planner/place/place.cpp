@@ -1,3 +1,9 @@
+// place(): greedy orders first, then search; see place.h. One arena runs through these stages:
+//
+//   first()             the given start, or the greedy placement; or the placement at hints, if it ends low enough
+//   place_with_first()  more greedy attempts, with buffers that ended too high placed first
+//   Improver            splits the instance into parts, and always searches the part that ends highest
+//   return_to_hints()   takes the placement at hints after all, if it ends at most 1 % higher
 #include <tapedeck/capture/planner/place/place.h>
 
 #include <tapedeck/capture/planner/place/chunks.h>
@@ -19,7 +25,8 @@ namespace {
 
 using PlaceClock = std::chrono::steady_clock;
 
-constexpr double kLeastUs = 5000;  // that are worth looking whether a large part is to be searched or climbed
+constexpr double kLeastUs =
+    5000;  // microseconds of search that are worth a check whether a large part should be searched exactly or by ejection
 
 // Improves on an attempt, part by part: always the part that ends highest.
 class Improver {
@@ -33,7 +40,7 @@ class Improver {
         best_(best),
         bound_(p.bound) {}
 
-  // No threads are asked for where there is nothing to do for them.
+  // False if there is nothing to search, so that the caller asks for no threads.
   bool has_to_search() const { return !is_done() && !is_hopeless(); }
 
   void improve() {
@@ -42,8 +49,9 @@ class Improver {
     for (std::size_t k = 0; k < parts_.size(); ++k) ends_.push_back(end_of(k));
     while (!is_done() && !is_stuck_ && work_left() > 0 && !stop_.now()) {
       const std::size_t worst = static_cast<std::size_t>(std::max_element(ends_.begin(), ends_.end()) - ends_.begin());
-      if (parts_[worst].is_searchable() && work_left() < parts_[worst].size())
-        break;  // a search takes a step for each buffer, if it never errs
+      if (parts_[worst].is_searchable() &&
+          work_left() < parts_[worst].size())  // even a search without a wrong decision takes one step per buffer
+        break;                                 // a search takes a step for each buffer, if it never errs
       work_ += parts_[worst].is_searchable() ? search(worst) : climb_all();
     }
   }
@@ -60,11 +68,11 @@ class Improver {
   bool has_time_only() const { return options_.seconds > 0 && options_.work == 0; }
   std::int64_t work_left() const { return has_time_only() ? std::int64_t{1} << 62 : options_.work - work_; }
 
-  // A search takes a step for each buffer of a part, and the part that ends highest is the one to begin with.
+  // True if the work does not suffice for the part that ends highest: a search takes at least one step per buffer of the part.
   bool is_hopeless() const {
     if (has_time_only() || options_.work >= static_cast<std::int64_t>(p_.buffers.size())) return false;
-    std::vector<std::int32_t> going(static_cast<std::size_t>(p_.steps) + 1,
-                                    0);  // by step: buffers alive there and at the step before
+    // By step: the number of buffers alive at this step and at the step before.
+    std::vector<std::int32_t> going(static_cast<std::size_t>(p_.steps) + 1, 0);
     const Tenant* highest = &p_.buffers.front();
     for (std::size_t i = 0; i < p_.buffers.size(); ++i) {
       const Tenant& b = p_.buffers[i];
@@ -100,7 +108,7 @@ class Improver {
     for (std::size_t m = 0; m < offsets.size(); ++m) best_->offsets[parts_[k].buffers[m]] = offsets[m];
   }
 
-  // What is lower than the bound of all is as good as the bound.
+  // Runs one turn of the search in part k. The turn looks for no end below the bound of the whole instance.
   std::int64_t search(std::size_t k) {
     if (!searches_[k]) searches_[k] = std::make_unique<PartSearch>(p_, parts_[k], part_of_best(k));
     PartSearch& search = *searches_[k];
@@ -113,8 +121,8 @@ class Improver {
     return steps;
   }
 
-  // On the whole instance: what ends highest is what it works on. One climber for all threads: two share the memory's
-  // bandwidth, not the work.
+  // Runs the ejection search on the whole instance; it works on the part that ends highest. One climber serves all threads,
+  // because several would share the bandwidth of the memory.
   std::int64_t climb_all() {
     constexpr std::int64_t kAtOnce = std::int64_t{1} << 20;
     const std::int64_t of_step = look_ups_of_step(stretches_);
@@ -127,7 +135,7 @@ class Improver {
       if (!searches_[k]) continue;
       searches_[k]->take(part_of_best(k));
       if (searches_[k]->best().end >= ends_[k]) continue;
-      put_in_place(k);  // what was found for it alone is lower than where it gave way to nothing
+      put_in_place(k);  // the part's own search had found a lower end than the ejection search on the whole
       ends_[k] = end_of(k);
     }
     report();
@@ -150,14 +158,14 @@ class Improver {
   Attempt* best_;
   std::int64_t bound_;
   std::int64_t work_ = 0;
-  std::unique_ptr<Climber> climber_;  // for parts that are too large for a race
-  bool is_stuck_ = false;             // and too large for that
+  std::unique_ptr<Climber> climber_;  // the ejection search, for parts that are too large for a race
+  bool is_stuck_ = false;             // the instance is too large for the ejection search too
   std::vector<PlacePart> parts_;
   std::vector<std::unique_ptr<PartSearch>> searches_;  // by part, once there is one
   std::vector<std::int64_t> ends_;                     // by part, in bytes
 };
 
-// What is known already, as a greedy attempt would have it.
+// The placement that the caller gave, as an Attempt.
 Attempt known_placement(const PlaceProblem& p, const std::vector<std::int64_t>& start) {
   Attempt known;
   for (std::size_t i = 0; i < p.buffers.size(); ++i) {
@@ -174,7 +182,7 @@ void refuse_fixed(const std::vector<Tenant>& buffers) {
                        "has a fixed offset, which does not say in which of several arenas it lies");
 }
 
-// Within one arena. Addresses that cost more than they may (`kept`) are given up only for what the search finds.
+// Placement in one arena. A placement at hints that ends too high (`kept`) is given up only if the search finds a lower end.
 class OneArena {
  public:
   OneArena(const PlaceProblem& p, const PlaceOptions& options) : p_(p), options_(options), begun_(PlaceClock::now()) {}
@@ -183,10 +191,10 @@ class OneArena {
     Attempt best = first();
     place_with_first(p_, best.at_hints ? 0 : options_.retries, &best);
     PlaceOptions how = options_;
-    if (kept_) how.seconds *= kShareOfSearch;  // and the rest for moving few
+    if (kept_) how.seconds *= kShareOfSearch;  // the rest of the time is for move_few()
     Improver improver(p_, how, begun_, &best);
     improver.report();
-    // What keeps its addresses is searched further only for a capacity that it does not meet.
+    // A placement at hints is searched further only if it ends above the capacity.
     const bool stays = best.at_hints && (options_.capacity < 0 || best.end <= options_.capacity);
     if (!stays && searches() && improver.has_to_search())
       tbb::task_arena(options_.threads).execute([&] { improver.improve(); });
@@ -227,9 +235,9 @@ class OneArena {
   std::optional<Attempt> kept_;
 };
 
-// What is left of a limit.
+// The options with the work and the time that are left.
 PlaceOptions rest_of(const PlaceOptions& options, std::int64_t work, PlaceClock::time_point begun) {
-  constexpr double kLeastSeconds = 1e-6;  // 0 would be no limit
+  constexpr double kLeastSeconds = 1e-6;  // 0 would mean no limit
   PlaceOptions rest = options;
   if (options.work > 0) rest.work = std::max<std::int64_t>(options.work - work, 1);
   if (options.seconds > 0)
@@ -237,8 +245,8 @@ PlaceOptions rest_of(const PlaceOptions& options, std::int64_t work, PlaceClock:
   return rest;
 }
 
-// Where all may fit into one chunk that is as good as any: half of the limit is for finding that out, and if so the rest for a
-// lower end.
+// If all buffers may fit into one chunk, tries one arena with half of the work and time. If they fit, the rest is spent on a
+// lower end; if not, on a placement into chunks.
 Offsets place_in_chunks_or_one(const PlaceProblem& p, const PlaceOptions& options, std::size_t n_buffers) {
   if (p.bound > options.chunk_bytes) return place_in_chunks(p, options, n_buffers);
   const PlaceClock::time_point begun = PlaceClock::now();
@@ -280,7 +288,8 @@ Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
   if (options.chunk_bytes > 0) refuse_fixed(buffers);
   PlaceProblem p = make_problem(buffers);
   PlaceOptions how = options;
-  how.threads = std::clamp(options.threads, 1, tbb::info::default_concurrency());  // more only wait for each other
+  how.threads = std::clamp(options.threads, 1,
+                           tbb::info::default_concurrency());  // more threads than cores would only wait for each other
   if (p.buffers.empty() && options.chunk_bytes <= 0) {
     Offsets nothing = to_offsets(p, {}, buffers.size());
     nothing.optimal = true;

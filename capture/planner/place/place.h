@@ -1,11 +1,13 @@
-// Dynamic storage allocation: offsets for buffers whose lifetimes are known, so that no two that are alive at the same time
-// overlap and the end of the highest is low. A library of its own: it knows nothing of graphs.
+// Dynamic storage allocation: finds offsets for buffers whose lifetimes are known, so that no two buffers alive at the same
+// time overlap, and the end of the highest buffer is low. The room is a library of its own: it knows nothing of graphs.
 //
-// NP-hard. place() is anytime: greedy orders first (XLA's, TFLite's and a run-time allocator's, each by first and by best fit),
-// done if one meets the bound; else the instance is split where nothing is alive, and in each part exact searches
-// (exact_search.h) are raced over a ladder of capacities from the bound up (exact_race.h), and where that wins nothing, or the
-// part is too big for it, buffers are ejected (ejection_search.h). In several arenas the orders of greedy placement are changed
-// instead (chunks.h). Whatever the limit, there is an answer, and `bound` says how far from the best it can be.
+// The problem is NP-hard. place() is anytime; it works in stages and stops as soon as a placement ends at the bound:
+//   1. Greedy orders: those of XLA, TFLite and a run-time allocator, each by first and by best fit (greedy_orders.h).
+//   2. The instance is split at the times when no buffer is alive (split_problem.h).
+//   3. In each part, exact searches (exact_search.h) race over a ladder of capacities from the bound up (exact_race.h).
+//   4. Where the race wins nothing, or the part is too large for it, buffers are ejected (ejection_search.h).
+// With several arenas, stages 2 to 4 are replaced by random changes of the greedy orders (chunks.h). Every limit on work or
+// time gives an answer, and Offsets::bound says how far the answer can be from the best one.
 #pragma once
 
 #include <tapedeck/engine/ir/error.h>
@@ -19,88 +21,104 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// Steps first..last, both included.
+// The steps first..last, both included.
 struct Steps {
   std::int32_t first = 0, last = 0;
 };
 
-// Alive during steps birth..death, both included.
+// A buffer. It is alive during the steps birth..death, both included.
 struct Tenant {
   std::int64_t bytes = 0;
   std::int64_t alignment = 1;  // a power of two or any other positive number
   std::int32_t birth = 0;
   std::int32_t death = 0;
-  std::int64_t fixed = -1;  // >= 0: it lies there, and others make way
-  std::int64_t hint =
-      -1;  // >= 0: all lie at theirs if that costs 1 % at most: a plan redone after a small change keeps its addresses
-  std::vector<Steps> holes = {};  // within birth..death, ascending, disjoint: its bytes are not needed then
+  std::int64_t fixed = -1;  // >= 0: the buffer must lie at this offset
+  // >= 0: the earlier offset. All buffers lie at their hints if that costs at most 1 %, so that a plan that is made again after
+  // a small change keeps its addresses.
+  std::int64_t hint = -1;
+  std::vector<Steps> holes = {};  // steps inside birth..death at which the bytes are not needed; ascending and disjoint
 };
 
 struct PlaceOptions {
-  std::int64_t work = 0;  // steps of search beyond the greedy orders; equal work, equal answer, on any number of threads
-  double seconds = 0;  // > 0: no more time than this, even if work (unless 0) is left; answers may then differ from run to run
-  std::int64_t capacity = -1;            // >= 0: any end up to it will do, and nothing lower is looked for
-  std::int64_t slack = 0;                // an end that is no further above the bound is as good as the bound
-  int retries = 0;                       // greedy attempts with what ended too high in front, up to so many (greedy_orders.h)
-  bool first_fit_only = false;           // of the greedy orders: half the time, and seldom a higher end
-  std::int64_t chunk_bytes = -1;         // > 0: several arenas, none larger (but for a buffer that is larger itself); hints and
-                                         // `start` are not looked at then
-  std::vector<std::int64_t> start = {};  // by buffer, if not empty: a right placement to improve on instead of greedy ones
-  std::int64_t most_pairs =
-      std::int64_t{1} << 23;  // of buffers alive together in a part: beyond, it is climbed, not searched (each counts twice)
-  int threads = 1;            // that search, as far as there are cores; more than 5,000 buffers are placed greedily on them too
-  const std::atomic<bool>* cancel = nullptr;  // the best so far is the answer
-  std::function<void(std::int64_t end, double seconds)> on_better =
-      {};  // greedy's end, then each lower one; one call at a time, maybe from another thread
+  // The number of steps of search after the greedy orders. Equal work gives equal answers on any number of threads.
+  std::int64_t work = 0;
+  // > 0: a limit of time, in seconds, that holds even if `work` is left; 0 work then means no limit of work. The answers of two
+  // runs may differ.
+  double seconds = 0;
+  std::int64_t capacity = -1;  // >= 0: an end up to this capacity is good enough, and the search looks for nothing lower
+  std::int64_t slack = 0;      // an end up to `slack` bytes above the bound counts as good as the bound
+  // The largest number of extra greedy attempts, each with the buffers that ended too high placed first (greedy_orders.h).
+  int retries = 0;
+  bool first_fit_only = false;  // use first fit only in the greedy orders: half the time, and seldom a higher end
+  // > 0: several arenas, none larger than this, except for a buffer that is itself larger. Hints and `start` are then ignored.
+  std::int64_t chunk_bytes = -1;
+  // If not empty: a valid placement, by buffer, that the search improves on instead of the greedy ones.
+  std::vector<std::int64_t> start = {};
+  // A part with more pairs of buffers alive together gets the ejection search only, no exact search. Each pair counts twice.
+  std::int64_t most_pairs = std::int64_t{1} << 23;
+  // The number of search threads, at most the number of cores. More than 5,000 buffers are also placed greedily on them.
+  int threads = 1;
+  const std::atomic<bool>* cancel = nullptr;  // set to true: place() stops and returns the best placement so far
+  // Called with the end of the greedy placement, then with each lower end, and the seconds since the start. One call at a time,
+  // perhaps from another thread.
+  std::function<void(std::int64_t end, double seconds)> on_better = {};
 };
 
 struct Offsets {
-  std::vector<std::int64_t> offsets;  // by buffer, within its arena; of no bytes, or never alive: where it is fixed, or 0
-  std::vector<std::int32_t> arena;    // by buffer; empty unless chunk_bytes is given
-  std::int64_t end = 0;               // the highest offset + bytes; of several arenas the sum of these
-  std::int64_t bound = 0;  // most bytes alive at once, or the end of a fixed buffer that ends higher: no placement ends lower
-  bool optimal = false;    // no placement ends lower: it meets the bound, or all lower ends were searched
-  bool at_hints = false;   // kept where the hints say, but for what was moved out of the way
-  std::int64_t work = 0;   // steps of search that were taken
+  // By buffer: the offset inside its arena. A buffer without bytes, or never alive, has its fixed offset, or 0.
+  std::vector<std::int64_t> offsets;
+  std::vector<std::int32_t> arena;  // by buffer: the number of its arena; empty unless chunk_bytes is given
+  std::int64_t end = 0;             // the highest offset + bytes; with several arenas, the sum over the arenas
+  // No placement ends lower: the most bytes alive at one step, or the end of a fixed buffer if that is higher.
+  std::int64_t bound = 0;
+  bool optimal = false;   // no placement ends lower: the end meets the bound, or the search has excluded all lower ends
+  bool at_hints = false;  // the buffers lie at their hints, except for the few that were moved
+  std::int64_t work = 0;  // the steps of search that were taken
 };
 
-// What place() says of buffers that are no instance: "buffer 3 " or "buffer 3 and buffer 5 ", and what is wrong with them.
+// The error of place() for buffers that are not a valid instance. The message begins with "buffer 3 " or
+// "buffer 3 and buffer 5 ", followed by the fault.
 class PlaceError : public UsageError {
  public:
   PlaceError(std::vector<std::int32_t> buffers, const std::string& fault);
-  const std::vector<std::int32_t>& buffers() const { return buffers_; }  // numbers in what place() was given; one or two
-  const std::string& fault() const { return fault_; }                    // without them: "have ..."
+  const std::vector<std::int32_t>& buffers() const { return buffers_; }  // one or two indices into the list given to place()
+  const std::string& fault() const { return fault_; }                    // the message without the buffers: "have ..."
 
  private:
   std::vector<std::int32_t> buffers_;
   std::string fault_;
 };
 
-// Deterministic unless `seconds` is given. Throws PlaceError for a negative size, an alignment below one, a death before the
-// birth, holes that are not as said, fixed buffers that overlap while alive, fixed buffers with chunk_bytes (a fixed offset
-// does not say in which arena), and sums beyond 2^62. Thread safe. Cost of the greedy part: O(n log n + pairs alive together)
-// for each of ten attempts, n counting the stretches between holes, and a pair as many times as both have stretches; beyond
-// 20,000 buffers about a second at most.
+// Places all buffers. Deterministic unless `seconds` is given. Thread safe.
+//
+// Throws PlaceError for a negative size, an alignment below one, a death before the birth, holes that are not ascending,
+// disjoint and inside the lifetime, fixed buffers that overlap while alive, fixed buffers together with chunk_bytes (a fixed
+// offset does not name its arena), and sums above 2^62.
+//
+// The greedy part costs O(n log n + pairs) for each of ten attempts. n counts the intervals between holes, and a pair of
+// buffers counts once for each pair of their intervals that meet. Beyond 20,000 buffers the greedy part takes about one second
+// at most.
 Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options = {});
 
-// PlaceOptions::work that takes about so many microseconds on a nominal core: a step of search looks at the buffers around one.
-// `stretches`: of all lives, between holes.
+// The value of PlaceOptions::work that takes about `us` microseconds on a nominal core. A step of search looks at the buffers
+// around one buffer. `stretches` is the number of intervals between holes, over all buffers.
 std::int64_t place_steps(double us, std::size_t stretches);
 
-// Who writes a buffer and who is done with it when, in a run on several threads: moments of the simulated run
+// When a buffer is in use, in a run on several threads. The times are moments of the simulated run
 // (capture/planner/segments/simulate_run.h).
 struct Occupation {
-  std::int32_t segment = -1;       // of the first writer
-  std::int32_t began = 0;          // when that segment began
-  std::int32_t last_segment = -1;  // of its users the one that ended last
-  std::int32_t ended = -1;         // when that was
-  std::int32_t others_ended = -1;  // the same of all other users
+  std::int32_t segment = -1;       // the segment of the first writer
+  std::int32_t began = 0;          // the moment at which this segment began
+  std::int32_t last_segment = -1;  // the segment that ended last among the users of the buffer
+  std::int32_t ended = -1;         // the moment at which that segment ended
+  std::int32_t others_ended = -1;  // the latest end of all other segments that use the buffer
 };
 
-// Two buffers share bytes only if the second is born after the death of the first and, as the run has it, all segments that use
-// the first have ended when the second's begins, or the last of them is the second's own. Holes, hints and fixed offsets are
-// not looked at. Quadratic in the buffers that have bytes: nothing (end == -1) if these are more than kMostApart. chunk_bytes >
-// 0: several arenas, as in PlaceOptions.
+// Places buffers for a run on several threads. Two buffers share bytes only if the second is born after the death of the first,
+// and one of these holds: all segments that use the first buffer end before the segment of the second buffer begins; or the
+// last of them is the segment of the second buffer, and all others end before it begins. Holes, hints and fixed offsets are
+// ignored. Cost: quadratic in the number of buffers with bytes; beyond kMostApart of them the result is empty (end == -1).
+// chunk_bytes > 0 asks for several arenas, as in PlaceOptions.
 Offsets place_apart(const std::vector<Tenant>& buffers, const std::vector<Occupation>& when, std::int64_t chunk_bytes = -1);
 inline constexpr std::size_t kMostApart = 12000;
 

@@ -1,3 +1,5 @@
+// place_apart(): greedy placement for a run on several threads. Two buffers meet if their lives overlap, or if the segments
+// that use them may run at the same time; see place.h.
 #include <tapedeck/capture/planner/place/greedy_orders.h>
 
 #include <limits>
@@ -19,7 +21,7 @@ bool meet(const Use& a, const Use& b) {
   return !(a.death < b.birth && is_done(a.when, b.when)) && !(b.death < a.birth && is_done(b.when, a.when));
 }
 
-// What has been placed so far, where segments that run side by side must not meet in the same bytes.
+// The buffers placed so far. Buffers that meet must not share bytes.
 class SpaceApart {
  public:
   SpaceApart(const std::vector<Use>& uses, const Chunks& chunks) : uses_(uses), chunks_(chunks) {}
@@ -52,7 +54,7 @@ class SpaceApart {
 }  // namespace
 
 Offsets place_apart(const std::vector<Tenant>& buffers, const std::vector<Occupation>& when, std::int64_t chunk_bytes) {
-  constexpr std::size_t kFew = 3000;  // so many can be tried in several orders
+  constexpr std::size_t kFew = 3000;  // at most so many buffers are tried in several orders
   PlaceProblem p = make_problem(buffers);
   if (p.buffers.size() > kMostApart) return {{}, {}, -1, p.bound};
   std::vector<Use> uses;
@@ -70,7 +72,8 @@ Offsets place_apart(const std::vector<Tenant>& buffers, const std::vector<Occupa
     for (Fit fit : {Fit::first, Fit::best}) {
       SpaceApart space(uses, chunks);
       const std::int64_t limit =
-          chunks.is_one() ? best.end : std::numeric_limits<std::int64_t>::max();  // what ends higher may hold less in sum
+          chunks.is_one() ? best.end : std::numeric_limits<std::int64_t>::max();  // a placement that ends higher may use fewer
+                                                                                  // bytes in sum over the arenas
       const Attempt next = attempt(p, make_order(p), fit, {.end = limit}, space, large.offsets);
       if (next.end >= limit) continue;
       Offsets split = chunks.is_one() ? to_offsets(p, next, buffers.size()) : split_up(p, chunks, next, buffers.size());

@@ -1,3 +1,8 @@
+// Checks the buffers given to place(), and makes the instance that the searches work on:
+//
+//   buffers of no bytes, or whose holes cover their life, are left out
+//   times become numbers of the steps at which some buffer's bytes begin to be needed
+//   load and bound are computed, and fixed buffers are checked for overlaps
 #include <tapedeck/capture/planner/place/place_problem.h>
 
 #include <tapedeck/capture/planner/place/alive_steps.h>
@@ -51,7 +56,7 @@ void check(const std::vector<Tenant>& all) {
   if (farthest > left) refuse(who, "has an offset beyond 2^62, " + std::to_string(farthest) + ", with what may lie above it");
 }
 
-// Life without what begins or ends it as a hole. False: nothing is left.
+// Removes the holes at the beginning and the end of a life. Returns false if nothing of the life is left.
 bool trim(Tenant* b) {
   while (!b->holes.empty() && b->holes.front().first == b->birth) {
     if (b->holes.front().last == b->death) return false;
@@ -65,7 +70,7 @@ bool trim(Tenant* b) {
   return true;
 }
 
-// Steps as indices of those in `begins`.
+// Renumbers steps as indices into `begins`.
 class Clock {
  public:
   explicit Clock(std::vector<std::int32_t> begins) : begins_(std::move(begins)) {
@@ -101,10 +106,10 @@ class Clock {
   std::vector<std::int32_t> begins_;
 };
 
-// In order of time; of those alive each has its neighbours in the order of offsets.
+// A sweep over time. A fixed buffer is compared with its neighbours in the order of offsets among the fixed buffers alive.
 void check_fixed(const PlaceProblem& p) {
-  std::vector<std::tuple<std::int32_t, bool, std::int32_t>>
-      events;  // step, begins, buffer: ends (at the step after) come first
+  // Step, begins, buffer. An end stands at the step after the last one, and is sorted before the beginnings at that step.
+  std::vector<std::tuple<std::int32_t, bool, std::int32_t>> events;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(p.buffers.size()); ++i) {
     if (p.buffers[i].fixed < 0) continue;
     each_alive(p.buffers[i], [&](const Steps& range) {

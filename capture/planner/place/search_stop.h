@@ -1,4 +1,4 @@
-// When a search is to end before it has done its work.
+// When a search must end before it has used its work: at a deadline, or on request.
 #pragma once
 
 #include <tapedeck/capture/planner/place/place.h>
@@ -21,7 +21,7 @@ struct SearchStop {
 };
 
 inline SearchStop stop_for(const PlaceOptions& options, std::chrono::steady_clock::time_point begun) {
-  constexpr double kMostSeconds = 1e8;  // the clock counts no further than some of these
+  constexpr double kMostSeconds = 1e8;  // the clock cannot count much more than this
   SearchStop stop{options.cancel, options.seconds > 0, {}};
   const std::chrono::duration<double> most(std::min(options.seconds, kMostSeconds));
   if (stop.has_deadline) stop.deadline = begun + std::chrono::duration_cast<std::chrono::steady_clock::duration>(most);

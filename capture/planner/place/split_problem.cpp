@@ -1,3 +1,8 @@
+// Splits an instance into parts, and gives each part the form of the exact search; see split_problem.h.
+//
+//   buffers   [0,2] [1,3]      [5,6] [5,9]       no buffer lives across step 4
+//   parts     {[0,2] [1,3]}    {[5,6] [5,9]}
+//   sections  the steps 2, 3         6, 9        at which lives end
 #include <tapedeck/capture/planner/place/split_problem.h>
 
 #include <tapedeck/capture/planner/place/alive_steps.h>
@@ -11,7 +16,7 @@ namespace tapedeck {
 
 namespace {
 
-// Numbers of buffers, part by part, within a part by birth.
+// The numbers of the buffers, part by part, and inside a part by number.
 std::vector<std::vector<std::int32_t>> cut(const PlaceProblem& p) {
   std::vector<std::int32_t> order(p.buffers.size());
   std::iota(order.begin(), order.end(), 0);
@@ -49,8 +54,8 @@ class PartMaker {
   const Tenant& buffer(std::int32_t i) const { return p_.buffers[part_.buffers[i]]; }
   std::int32_t count() const { return static_cast<std::int32_t>(part_.buffers.size()); }
 
-  // Where all rest on each other or the floor, offsets are sums of sizes rounded up to alignments: what divides all of these
-  // divides them.
+  // In a placement where every buffer rests on another one or on the ground, an offset is a sum of sizes rounded up to
+  // alignments. So a number that divides all sizes, alignments and fixed offsets divides all offsets.
   void find_unit() {
     std::int64_t unit = 0;
     for (std::int32_t i = 0; i < count(); ++i)
@@ -89,7 +94,7 @@ class PartMaker {
     }
   }
 
-  // Any range holds the step at which it ends, so none is lost.
+  // Every interval contains the section at its own last step, so no range of sections is empty.
   void find_spans() {
     part_.spans_at.push_back(0);
     for (std::int32_t i = 0; i < count(); ++i) {
@@ -140,7 +145,7 @@ class PartMaker {
     for (std::int64_t c : change) part_.bound = std::max(part_.bound, alive += c);
   }
 
-  // A search keeps for every member which decisions raised it (exact_skyline.h).
+  // The words that a search needs: for every member, the set of decisions that raised it (exact_skyline.h).
   std::int64_t words_of_a_search() const { return std::int64_t{count()} * (count() / 64 + 1); }
 
   std::int64_t memberships() const {
@@ -150,8 +155,8 @@ class PartMaker {
   }
 
   void find_neighbours(std::int64_t most_pairs) {
-    std::vector<std::vector<std::int32_t>> begin(
-        static_cast<std::size_t>(part_.sections));  // by section: whose spans begin there
+    // By section: the members with a range that begins there.
+    std::vector<std::vector<std::int32_t>> begin(static_cast<std::size_t>(part_.sections));
     for (std::int32_t i = 0; i < count(); ++i)
       for (std::int32_t k = part_.spans_at[i]; k < part_.spans_at[i + 1]; ++k) begin[part_.spans[k].first].push_back(i);
     std::vector<std::int32_t> seen(part_.buffers.size(), -1);
@@ -179,7 +184,7 @@ class PartMaker {
   const PlaceProblem& p_;
   PlacePart part_;
   std::int32_t first_ = 0;
-  std::vector<std::int32_t> section_from_;  // by step of the part: the first section at or after it
+  std::vector<std::int32_t> section_from_;  // by step of the part: the number of the first section at or after this step
 };
 
 }  // namespace

@@ -13,12 +13,12 @@ namespace tapedeck {
 
 namespace {
 
-// What is free below the highest end there has been: gaps that do not touch, by offset and by size.
+// The free bytes below the highest end so far, as gaps that do not touch, sorted by offset and by size.
 class Gaps {
  public:
   std::int64_t take(const Tenant& b) {
     auto at = by_size_.lower_bound({b.bytes, 0});
-    for (int looked = 0; at != by_size_.end(); ++at) {  // the tightest may not be aligned
+    for (int looked = 0; at != by_size_.end(); ++at) {  // the tightest gap may not hold an aligned offset
       if (align_up(at->second, b.alignment) + b.bytes <= at->second + at->first) return take_from(at->second, at->first, b);
       constexpr int kMostLooks = 4;
       if (++looked == kMostLooks) break;
@@ -31,7 +31,7 @@ class Gaps {
     return offset;
   }
 
-  // Bytes first..end-1 are free again.
+  // Frees the bytes first..end-1.
   void give_back(std::int64_t first, std::int64_t end) {
     auto above = by_offset_.lower_bound(first);
     if (above != by_offset_.begin() && std::prev(above)->second == first) {
@@ -65,7 +65,7 @@ class Gaps {
     return offset;
   }
 
-  ByOffset by_offset_;                                       // first to end
+  ByOffset by_offset_;                                       // from the first byte to the end
   std::set<std::pair<std::int64_t, std::int64_t>> by_size_;  // size, first
   std::int64_t top_ = 0;
 };
