@@ -1,3 +1,7 @@
+// The canvas: passes Qt's events to ImGui, and ImGui's frames to the screen. With the rasteriser, paintEvent draws an image;
+// with OpenGL, a child widget (GlSurface) draws through ImGui's own backend.
+//
+//   Qt event --> InputEvent --> ImGuiHost::queue --> frame --> rasteriser or GlSurface --> screen
 #include <tapedeck/viewer/canvas.h>
 
 #include <backends/imgui_impl_opengl3.h>
@@ -21,7 +25,7 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr int kSettleFrames = 3;  // ImGui answers an event a frame or two later
+constexpr int kSettleFrames = 3;  // frames after an event: ImGui reacts to an event one or two frames later
 
 Key to_key(int qt) {
   if (qt >= Qt::Key_A && qt <= Qt::Key_Z) return static_cast<Key>(static_cast<int>(Key::a) + qt - Qt::Key_A);
@@ -67,7 +71,7 @@ Key to_key(int qt) {
   }
 }
 
-// Keys the pictures use themselves; all others go on to Qt's shortcuts.
+// Keys that the pictures use. All other keys go to Qt's shortcuts.
 bool used_by_pictures(Key key) {
   return key == Key::w || key == Key::a || key == Key::s || key == Key::d || key == Key::plus || key == Key::minus ||
          (key >= Key::left && key <= Key::down);
@@ -104,12 +108,12 @@ QImage rasterized(const ImGuiHost& host, int width, int height) {
 
 }  // namespace
 
-// Draws with ImGui's own OpenGL backend. The mouse goes through it to the canvas.
+// The child widget that draws with ImGui's OpenGL backend. Mouse events pass through it to the canvas.
 class Canvas::GlSurface : public QOpenGLWidget {
  public:
   GlSurface(Canvas& canvas) : QOpenGLWidget(&canvas), canvas_(canvas) { setAttribute(Qt::WA_TransparentForMouseEvents); }
   ~GlSurface() override {
-    disconnect(lost_);  // else it fires on a half-destroyed widget
+    disconnect(lost_);  // otherwise the signal reaches a half-destroyed widget
     if (context() == nullptr) return;
     makeCurrent();
     shut_down();
@@ -121,7 +125,7 @@ class Canvas::GlSurface : public QOpenGLWidget {
     canvas_.host_->make_current();
     shut_down();
     ready_ = ImGui_ImplOpenGL3_Init(context()->isOpenGLES() ? "#version 300 es" : "#version 330 core");
-    // Docking can take the context away; it comes back through here.
+    // Docking can destroy the context. A new context is set up in this function again.
     lost_ = connect(context(), &QOpenGLContext::aboutToBeDestroyed, this, [this] {
       makeCurrent();
       shut_down();
@@ -199,7 +203,7 @@ Canvas::Canvas(Picture& picture, Renderer renderer, QWidget* parent)
   refresh();
 }
 
-Canvas::~Canvas() { delete surface_; }  // before the ImGui context it draws with
+Canvas::~Canvas() { delete surface_; }  // the surface must go before the ImGui context that it draws with
 
 void Canvas::refresh() {
   frames_due_ = kSettleFrames;
@@ -216,7 +220,7 @@ double Canvas::seconds() { return static_cast<double>(clock_.restart()) / 1000; 
 void Canvas::after_frame() {
   if (frames_due_ > 0) --frames_due_;
   if (settled()) return;
-  // Not from inside the paint event: that request would be merged away.
+  // The next frame is requested from the event loop, because Qt would merge a request made inside the paint event.
   QMetaObject::invokeMethod(
       this, [this] { surface_ != nullptr ? surface_->update() : update(); }, Qt::QueuedConnection);
 }
@@ -256,7 +260,7 @@ bool Canvas::handle(QEvent* event) {
       return true;
     }
     case QEvent::MouseButtonPress:
-    case QEvent::MouseButtonDblClick:  // comes instead of the second press
+    case QEvent::MouseButtonDblClick:  // Qt sends this instead of the second press
     case QEvent::MouseButtonRelease: {
       const auto* e = static_cast<QMouseEvent*>(event);
       input(moved(e->position(), e->modifiers()));
@@ -319,7 +323,7 @@ bool Canvas::event(QEvent* event) { return handle(event) || QWidget::event(event
 
 QImage render_picture(Picture& picture, int width, int height, double scale) {
   ImGuiHost host(scale);
-  // Windows inside a picture (tooltips) know their size from the second frame on.
+  // A window inside the picture, such as a tooltip, has its final size from the second frame on.
   for (int i = 0; i < kSettleFrames; ++i)
     host.frame(picture, static_cast<float>(width / scale), static_cast<float>(height / scale), 1.0 / 60);
   return rasterized(host, width, height);

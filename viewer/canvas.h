@@ -1,5 +1,5 @@
-// A picture inside a Qt window: the only place that knows both toolkits. Two renderers draw the same frame: our rasteriser into
-// an image, and OpenGL. Frames are drawn when something happened, none while idle.
+// A canvas shows a picture inside a Qt window. No other file knows both Qt and ImGui. Two renderers draw the same frame: the
+// rasteriser of raster.h, into an image, and OpenGL. A canvas draws frames only after something has changed.
 #pragma once
 
 #include <tapedeck/viewer/imgui_host.h>
@@ -14,18 +14,19 @@
 
 namespace tapedeck::viewer {
 
-// What `automatic` comes to here: OpenGL needs a real display, version 3.2 and a GPU; drawing by a software OpenGL is slower
-// than ours. `why` (may be null) gets a few words for the status bar. Call after QApplication exists.
+// The renderer for this machine: `wanted`, or a choice if `wanted` is automatic. The choice is OpenGL if there is a real
+// display, OpenGL 3.2 or later, and a GPU; a software OpenGL is slower than the rasteriser. `*why` (may be null) gets a few
+// words for the status bar. REQUIRES a QApplication.
 Renderer choose_renderer(Renderer wanted, std::string* why);
 
 class Canvas : public QWidget {
  public:
-  // `picture` outlives the canvas. `renderer` is not automatic.
+  // `picture` must outlive the canvas. `renderer` must not be automatic.
   Canvas(Picture& picture, Renderer renderer, QWidget* parent = nullptr);
   ~Canvas() override;
 
-  void refresh();        // something changed: draw again soon
-  bool settled() const;  // no frame is due
+  void refresh();        // draws again soon; call after a change
+  bool settled() const;  // true if no frame is left to draw
   Picture& picture() { return picture_; }
 
  protected:
@@ -39,17 +40,17 @@ class Canvas : public QWidget {
   class GlSurface;
   bool handle(QEvent* event);
   void input(const InputEvent& event);
-  double seconds();  // since the last frame
+  double seconds();  // the seconds since the last frame
   void after_frame();
 
   Picture& picture_;
   std::unique_ptr<ImGuiHost> host_;
-  GlSurface* surface_ = nullptr;  // null: software
+  GlSurface* surface_ = nullptr;  // null if the renderer is the rasteriser
   QElapsedTimer clock_;
   int frames_due_ = 0;
 };
 
-// A picture without any window: width x height pixels at `scale` pixels per unit.
+// Draws a picture without any window: width x height pixels, `scale` pixels per unit.
 QImage render_picture(Picture& picture, int width, int height, double scale = 1);
 
 }  // namespace tapedeck::viewer

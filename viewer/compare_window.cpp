@@ -19,7 +19,7 @@ class CompareWindow : public QMainWindow {
     setWindowTitle(QStringLiteral("Compare - Tapedeck"));
     setCentralWidget(new Canvas(*picture_, renderer));
   }
-  ~CompareWindow() override { delete takeCentralWidget(); }  // before the picture it draws
+  ~CompareWindow() override { delete takeCentralWidget(); }  // the canvas must go before the picture that it draws
 
  private:
   std::unique_ptr<ComparePicture> picture_;

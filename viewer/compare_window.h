@@ -8,10 +8,11 @@
 
 namespace tapedeck::viewer {
 
-// The plan in the file; planned here if there is none, or if a budget is given. Throws what open_document and make_plan throw.
+// Loads the plan of a file for a comparison. Makes the plan here if the file has none, or if a budget is given. Throws the
+// errors of open_document and make_plan.
 ComparedPlan load_compared(const std::string& path, const Budget& budget = {});
 
-// A window that deletes itself when closed.
+// Shows a window that deletes itself when it is closed.
 void show_compare_window(ComparedPlan left, ComparedPlan right, Renderer renderer, int width = 1600, int height = 900);
 
 }  // namespace tapedeck::viewer

@@ -1,3 +1,7 @@
+// Sets up a Dear ImGui context without a windowing system: the fonts at the size of the screen, the mapping of keys for old and
+// new versions of ImGui, and the queue of input.
+//
+//   queue: move, press, release        frame 1 takes: move, press        frame 2 takes: release
 #include <tapedeck/viewer/imgui_host.h>
 
 #include <algorithm>
@@ -9,7 +13,7 @@ namespace tapedeck::viewer {
 
 namespace {
 
-// Latin letters, and the signs the pictures use: dashes, ellipsis, bullet, arrows, less-or-equal.
+// The characters of the fonts: Latin letters, dashes, ellipsis, bullet, arrows, less-or-equal.
 const ImWchar kGlyphs[] = {0x20, 0xff, 0x2010, 0x2027, 0x2190, 0x2193, 0x2264, 0x2265, 0};
 
 std::string find_font(const char* file) {
@@ -32,7 +36,7 @@ ImGuiKey to_imgui_key(Key key) {
   return key == Key::plus ? ImGuiKey_Equal : ImGuiKey_Minus;
 }
 #else
-int to_imgui_key(Key key) { return static_cast<int>(key); }  // indices into KeysDown are ours to choose
+int to_imgui_key(Key key) { return static_cast<int>(key); }  // this program chooses the indices into KeysDown
 
 void map_keys(ImGuiIO& io) {
   static constexpr std::pair<int, Key> pairs[] = {{ImGuiKey_Tab, Key::tab},
@@ -66,7 +70,7 @@ void style() {
   s.WindowRounding = s.FrameRounding = s.PopupRounding = 0;
   s.WindowBorderSize = 1;
   s.WindowPadding = ImVec2(10, 8);
-  s.AntiAliasedLinesUseTex = false;  // the rasteriser reads the nearest texel
+  s.AntiAliasedLinesUseTex = false;  // smooth lines would need a filtered texture, but the rasteriser reads the nearest texel
   const auto vec = [](Colour c, float alpha) { return ImVec4(c.r / 255.0f, c.g / 255.0f, c.b / 255.0f, alpha); };
   s.Colors[ImGuiCol_PopupBg] = vec(colours::kPanel, 0.97f);
   s.Colors[ImGuiCol_Border] = vec(colours::kFrame, 1);
@@ -120,7 +124,7 @@ void ImGuiHost::set_scale(double scale) {
 
 bool ImGuiHost::fonts_changed() { return std::exchange(fonts_changed_, false); }
 
-// Letters are made at the size they have on the screen, at whole pixels: sharp at every scale.
+// Letters are rendered at their size on the screen, at whole pixels, so that they are sharp at every scale.
 void ImGuiHost::build_fonts() {
   ImGuiIO& io = ImGui::GetIO();
   io.Fonts->Clear();
@@ -136,7 +140,7 @@ void ImGuiHost::build_fonts() {
     }
   }
   io.Fonts->Build();
-  // Never null: ImGui drops text that it believes has no texture. Renderers put their own name here.
+  // The texture id must not be null, because ImGui drops text without a texture. A renderer replaces this id with its own.
   io.Fonts->SetTexID(reinterpret_cast<ImTextureID>(static_cast<std::intptr_t>(1)));
   io.FontDefault = font(TextSize::body);
   io.FontGlobalScale = static_cast<float>(1 / scale_);
@@ -144,7 +148,7 @@ void ImGuiHost::build_fonts() {
 }
 
 void ImGuiHost::queue(const InputEvent& event) {
-  // A run of moves is one move.
+  // A move replaces a move that is still in the queue.
   if (!queue_.empty() && event.kind == InputEvent::Kind::move && queue_.back().kind == event.kind)
     queue_.back() = event;
   else
@@ -162,7 +166,7 @@ void ImGuiHost::take_input() {
   bool clicked = false, wheeled = false, typed = false;
   while (!queue_.empty()) {
     const InputEvent& e = queue_.front();
-    // What would blur with something already in this frame waits for the next.
+    // An event waits for the next frame if ImGui would confuse it with an event that this frame has taken.
     if ((e.kind == Kind::move || e.kind == Kind::leave) && (clicked || wheeled || typed)) break;
     if (e.kind == Kind::button && (clicked || wheeled || typed)) break;
     if (e.kind == Kind::wheel && (clicked || typed)) break;

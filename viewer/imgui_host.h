@@ -1,7 +1,8 @@
-// One Dear ImGui context with its fonts and its queue of input. Knows no windowing system.
+// One Dear ImGui context with its fonts and its queue of input events. This file knows no windowing system.
 //
-// ImGui 1.86 looks at the state of mouse and keys once a frame, so a press and a release between two frames would be lost.
-// Events are queued, and a frame takes only as many as it can tell apart (later versions of ImGui do this themselves).
+// ImGui 1.86 reads the state of the mouse and the keys once per frame, so it would miss a press and a release between two
+// frames. Events are therefore queued, and a frame takes only as many events as ImGui can tell apart. Later versions of ImGui
+// do this themselves.
 #pragma once
 
 #include <tapedeck/viewer/model/colours.h>
@@ -67,7 +68,7 @@ enum class Key : int {
 struct InputEvent {
   enum class Kind { move, leave, button, wheel, key, text, focus_lost };
   Kind kind = Kind::move;
-  float x = 0, y = 0;  // position, or wheel steps
+  float x = 0, y = 0;  // the position, or the steps of the wheel
   int button = 0;      // 0 left, 1 right, 2 middle
   Key key = Key::none;
   unsigned character = 0;
@@ -76,9 +77,9 @@ struct InputEvent {
 };
 
 enum class TextSize { small, body, title };
-ImFont* font(TextSize size);  // of the current context
-bool key_down(Key key);       // inside a frame
-bool key_pressed(Key key);    // likewise; held keys repeat
+ImFont* font(TextSize size);  // a font of the current context
+bool key_down(Key key);       // REQUIRES a frame in progress
+bool key_pressed(Key key);    // REQUIRES a frame in progress; a held key repeats
 inline ImU32 to_imgui(Colour c) { return IM_COL32(c.r, c.g, c.b, c.a); }
 inline ImU32 to_imgui(Colour c, int alpha) { return IM_COL32(c.r, c.g, c.b, alpha); }
 
@@ -89,22 +90,22 @@ class ImGuiHost {
     std::function<void(const std::string&)> set;
   };
 
-  explicit ImGuiHost(double scale = 1);  // device pixels per unit
+  explicit ImGuiHost(double scale = 1);  // `scale`: device pixels per unit
   ~ImGuiHost();
   ImGuiHost(const ImGuiHost&) = delete;
 
   void make_current() const;
-  void set_scale(double scale);  // rebuilds the fonts if it changed
-  bool fonts_changed();          // once after each rebuild: a texture made of them is out of date
+  void set_scale(double scale);  // builds the fonts again if the scale changed
+  bool fonts_changed();          // true once after each build of the fonts: a texture made from them is out of date
   void set_clipboard(Clipboard clipboard) { clipboard_ = std::move(clipboard); }
 
   void queue(const InputEvent& event);
-  bool input_waits() const { return !queue_.empty(); }
-  bool wants_text() const;  // a text field has the keyboard
+  bool input_waits() const { return !queue_.empty(); }  // true if the queue holds events
+  bool wants_text() const;                              // true if a text field has the keyboard
 
-  // One frame of `picture`. The result is valid until the next frame.
+  // Draws one frame of `picture`. The result is valid until the next frame.
   const ImDrawData& frame(Picture& picture, float width, float height, double seconds);
-  // The last frame in memory.
+  // Draws the last frame into memory.
   void rasterize_to(const Pixels& target) const;
 
  private:

@@ -1,4 +1,4 @@
-// tapedeck-viewer: see usage_text() in options.cpp.
+// The program tapedeck-viewer. usage_text() in options.cpp describes its command line.
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/shot.h>
@@ -17,14 +17,14 @@ using namespace tapedeck::viewer;
 
 namespace {
 
-// Unattended rendering never depends on a display, unless OpenGL is asked for by name.
+// Unattended rendering needs no display, unless the command line asks for OpenGL.
 void choose_platform(const Options& options) {
   if (options.shot.empty() || !qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM")) return;
   const bool display = !qEnvironmentVariableIsEmpty("DISPLAY") || !qEnvironmentVariableIsEmpty("WAYLAND_DISPLAY");
   if (!display || options.renderer != Renderer::gl) qputenv("QT_QPA_PLATFORM", "offscreen");
 }
 
-// Qt's warnings about the offscreen platform mean nothing to a script.
+// Drops Qt's warnings about the offscreen platform, which mean nothing to a script.
 void quiet(QtMsgType type, const QMessageLogContext&, const QString& text) {
   if (type == QtCriticalMsg || type == QtFatalMsg) std::fprintf(stderr, "tapedeck-viewer: %s\n", text.toUtf8().constData());
 }
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
   format.setVersion(3, 3);
   format.setProfile(QSurfaceFormat::CoreProfile);
   QSurfaceFormat::setDefaultFormat(format);
-  QCoreApplication::setAttribute(Qt::AA_ShareOpenGLContexts);  // docking keeps the OpenGL contexts
+  QCoreApplication::setAttribute(Qt::AA_ShareOpenGLContexts);  // docking then keeps the OpenGL contexts
   QApplication app(argc, argv);
   apply_theme(app);
   try {

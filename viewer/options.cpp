@@ -1,3 +1,5 @@
+// Parses the command line of tapedeck-viewer: a file, and options with values. Every error is one line that names the argument
+// and the accepted form.
 #include <tapedeck/viewer/options.h>
 
 #include <algorithm>
@@ -91,7 +93,7 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     else if (name == "--panel")
       options->panel = value;
     else if (name == "-platform" || name == "-style")
-      continue;  // Qt's own
+      continue;  // an option of Qt itself
     else if (name == "--size") {
       if (!parse_size(value, &options->width, &options->height))
         return fail("--size wants WIDTHxHEIGHT, each 64 to 16384, not '" + value + "'");

@@ -9,7 +9,7 @@
 
 namespace tapedeck::viewer {
 
-// Exit codes, the same as the tool's.
+// The exit codes, equal to those of the command-line tool.
 enum ExitCode { kOk = 0, kUsage = 2, kBadFile = 3, kInfeasible = 4, kExecution = 5 };
 
 struct Options {
@@ -20,9 +20,9 @@ struct Options {
   bool help = false, version = false;
 };
 
-// False with a one-line `error` on anything it does not know. `arguments` are those after the program's name.
+// Parses the arguments after the program's name. Returns false and sets `error`, one line, for an unknown or wrong argument.
 bool parse_options(const std::vector<std::string>& arguments, Options* options, std::string* error);
 const char* usage_text();
-const std::vector<std::string>& panel_names();  // memory curve nodes details decisions
+const std::vector<std::string>& panel_names();  // memory, curve, nodes, details, decisions
 
 }  // namespace tapedeck::viewer

@@ -1,5 +1,5 @@
-// A picture is what Dear ImGui draws inside a canvas: a function of the session, drawn again whenever something changed.
-// Pictures know ImGui and no Qt; a canvas (canvas.h) gives them pixels and input.
+// A picture is a function of the session that Dear ImGui draws inside a canvas. It is drawn again after every change. Pictures
+// know ImGui and no Qt; a canvas (canvas.h) gives them pixels and input.
 #pragma once
 
 namespace tapedeck::viewer {
@@ -7,11 +7,11 @@ namespace tapedeck::viewer {
 class Picture {
  public:
   virtual ~Picture() = default;
-  // Inside an ImGui frame; the picture's own window of that size, at (0, 0), is current.
+  // Draws the picture. ImGui has begun a frame, and a window of this size at (0, 0) is current.
   virtual void draw(float width, float height) = 0;
 };
 
-// What draws the frames: our rasteriser, OpenGL, or whichever suits the machine.
+// The renderers of a canvas: the rasteriser (soft), OpenGL (gl), or the better of both for the machine.
 enum class Renderer { automatic, gl, soft };
 
 }  // namespace tapedeck::viewer

@@ -1,6 +1,8 @@
-// A triangle is the intersection of three half planes. In fixed point the pixels of one row inside a half plane are everything
-// left or right of one integer division, so each row of a triangle is a span found by three divisions, with no rounding
-// anywhere.
+// The rasteriser; see raster.h. A triangle is the intersection of three half planes. In fixed point, the pixels of one row
+// inside a half plane are all pixels on one side of the quotient of an integer division. So each row of a triangle is a run of
+// pixels found by three divisions, without any rounding error.
+//
+//     row y    . . . . x0 # # # # x1 . .      x0, x1: the largest left end and the smallest right end of the three half planes
 #include <tapedeck/viewer/raster.h>
 
 #include <imgui.h>
@@ -12,18 +14,18 @@ namespace tapedeck::viewer {
 
 namespace {
 
-constexpr int kSub = 16;         // subpixel steps
-constexpr float kFar = 1 << 20;  // vertices are kept within this many pixels: products stay below 2^50
+constexpr int kSub = 16;         // steps per pixel
+constexpr float kFar = 1 << 20;  // vertices are limited to this many pixels, so that products stay below 2^50
 
 struct Clip {
   int x0, y0, x1, y1;
 };
 
 struct Point {
-  std::int64_t x, y;  // in 1/16 pixels
+  std::int64_t x, y;  // in 1/16 of a pixel
 };
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {  // b > 0
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {  // REQUIRES b > 0
   return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return -floor_div(-a, b); }
@@ -79,7 +81,7 @@ class Painter {
 
   std::uint32_t texel(float u, float v) const {
     if (texture_.data == nullptr) return 255;
-    // Not a number becomes zero.
+    // NaN becomes 0.
     const auto nearest = [](float share, int size) {
       const float x = share * static_cast<float>(size);
       return x > 0 ? static_cast<int>(std::min(x, static_cast<float>(size - 1))) : 0;
@@ -98,7 +100,8 @@ class Painter {
     }
   }
 
-  // Corners a b c, a c d of an upright rectangle in one colour, as ImGui writes boxes and letters. False: not one.
+  // Draws the triangles (a b c), (a c d) if they form an upright rectangle of one colour, as ImGui writes boxes and letters.
+  // Returns false if they do not.
   bool rectangle(const ImDrawVert* vertices, const ImDrawIdx* i) const {
     if (i[3] != i[0] || i[4] != i[2]) return false;
     const ImDrawVert &a = vertices[i[0]], &b = vertices[i[1]], &c = vertices[i[2]], &d = vertices[i[5]];
@@ -106,7 +109,7 @@ class Painter {
     if (a.pos.y != b.pos.y || b.pos.x != c.pos.x || c.pos.y != d.pos.y || d.pos.x != a.pos.x) return false;
     if (a.uv.y != b.uv.y || b.uv.x != c.uv.x || c.uv.y != d.uv.y || d.uv.x != a.uv.x) return false;
     Point low, high;
-    if (!to_point(a.pos, &low) || !to_point(c.pos, &high)) return true;  // not finite: nothing to draw
+    if (!to_point(a.pos, &low) || !to_point(c.pos, &high)) return true;  // a vertex is not finite: nothing is drawn
     if (low.x > high.x || low.y > high.y) return false;
     const std::int64_t x0 = std::max<std::int64_t>(first_centre(low.x), clip_.x0),
                        x1 = std::min<std::int64_t>(first_centre(high.x), clip_.x1);
@@ -132,11 +135,12 @@ class Painter {
     return true;
   }
 
-  struct HalfPlane {  // holds at a pixel centre (x, y) when a*x + b*y + c >= 0
+  struct HalfPlane {  // a pixel centre (x, y) is inside if a*x + b*y + c >= 0
     std::int64_t a, b, c;
   };
 
-  // To the right of p -> q seen with y downwards. A centre on an upper or left edge counts as inside, on others not.
+  // The half plane to the right of p -> q, with y downwards. A centre on an upper or a left edge is inside, on other edges
+  // outside.
   static HalfPlane half_plane(const Point& p, const Point& q) {
     const std::int64_t a = p.y - q.y, b = q.x - p.x;
     const bool inclusive = a > 0 || (a == 0 && b > 0);
@@ -163,7 +167,7 @@ class Painter {
       std::int64_t x0 = clip_.x0, x1 = clip_.x1;
       const std::int64_t cy = y * kSub + kSub / 2;
       for (const HalfPlane& e : edges) {
-        // a * (16 x + 8) + rest >= 0
+        // The condition is a * (16 x + 8) + b * cy + c >= 0.
         const std::int64_t rest = e.b * cy + e.c + e.a * (kSub / 2), a = e.a * kSub;
         if (a > 0) {
           x0 = std::max(x0, ceil_div(-rest, a));
@@ -177,7 +181,7 @@ class Painter {
     }
   }
 
-  // Colour and texture position as affine functions of the pixel centre.
+  // The colour and the texture position as affine functions of the pixel centre.
   struct Shade {
     Shade(const ImDrawVert* const* v, const Point* p) {
       flat = v[0]->col == v[1]->col && v[0]->col == v[2]->col;

@@ -17,7 +17,7 @@ QImage grabbed(QWidget& widget, int width, int height) {
   widget.setAttribute(Qt::WA_DontShowOnScreen, widget.isWindow());
   widget.resize(width, height);
   widget.show();
-  // Layouts settle, canvases draw what follows from their last frame.
+  // A few rounds of events let layouts settle and canvases draw their last frames.
   for (int i = 0; i < 6; ++i) QCoreApplication::processEvents();
   QImage image(width, height, QImage::Format_RGB32);
   image.fill(Qt::black);
@@ -32,7 +32,7 @@ QImage drawn(const Options& options, MainWindow& window) {
   QWidget* panel = &window.nodes();
   if (options.panel == "details") panel = &window.details();
   if (options.panel == "decisions") panel = &window.decisions();
-  // Out of its dock, so that it may have any size; back to it for its destruction.
+  // The panel leaves its dock, so that it can have any size. It returns to the dock, which destroys it.
   QWidget* dock = panel->parentWidget();
   panel->setParent(nullptr);
   const QImage image = grabbed(*panel, options.width, options.height);

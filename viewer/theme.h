@@ -1,4 +1,4 @@
-// The look of the Qt side, from the same table of colours as the pictures.
+// The look of the Qt side. It uses the same table of colours as the pictures.
 #pragma once
 
 class QApplication;

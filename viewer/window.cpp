@@ -1,3 +1,7 @@
+// The main window: opening files, asking the worker for plans, and showing the results. window_parts.cpp builds the docks,
+// menus and bars. A change of the budget goes this way:
+//
+//   slider --> ask_for() --> request() --> worker --> poll() --> take() --> session --> panels
 #include <tapedeck/viewer/window.h>
 
 #include <tapedeck/engine/ir/error.h>
@@ -20,7 +24,7 @@ namespace {
 
 constexpr const char* kFilter = "Tapes and graphs (*.tape *.graph);;All files (*)";
 
-// Never blocks: a test or a script must be able to go on.
+// Shows an error without blocking, so that a test or a script can continue.
 void show_error(QWidget* parent, const std::string& text) {
   auto* box =
       new QMessageBox(QMessageBox::Critical, QStringLiteral("Tapedeck"), QString::fromStdString(text), QMessageBox::Ok, parent);
@@ -63,7 +67,7 @@ MainWindow::~MainWindow() {
   session_.detach(this);
   memory_.set_repaint({});
   curve_.set_repaint({});
-  // Panels detach from the session, canvases draw its pictures: they go before both.
+  // The panels detach from the session and the canvases draw its pictures, so they must be destroyed before the session.
   for (QDockWidget* dock : docks_) delete dock;
   delete takeCentralWidget();
 }

@@ -1,5 +1,5 @@
-// The main window: docks, menus, the budget, the status bar. It owns the session and the worker; panels hear through the
-// session.
+// The main window: docks, menus, the controls of the budget, the status bar. The window owns the session and the worker. Panels
+// learn of changes through the session.
 #pragma once
 
 #include <tapedeck/viewer/canvas.h>
@@ -35,24 +35,25 @@ namespace tapedeck::viewer {
 class MainWindow : public QMainWindow, public Observer {
  public:
   struct Setup {
-    Renderer renderer = Renderer::soft;      // not automatic
-    std::string renderer_text = "software";  // for the status bar
-    bool remember = true;                    // layout and recent files, in the user's settings
+    Renderer renderer = Renderer::soft;      // must not be automatic
+    std::string renderer_text = "software";  // the renderer's name in the status bar
+    bool remember = true;                    // keep the layout and the recent files in the user's settings
   };
 
   explicit MainWindow(const Setup& setup);
   ~MainWindow() override;
 
-  // Throws what open_document throws; what was open stays open then.
+  // Throws the errors of open_document; the open document then stays open.
   void open(const std::string& path, const Budget& budget = {});
-  // The same for menus and drops: an error becomes a message box. False: it failed.
+  // As open(), for menus and dropped files: shows an error in a message box and returns false.
   bool try_open(const std::string& path);
-  void set_budget(const Budget& budget);  // plans again, in the background
-  void wait_for_plan();                   // blocks: unattended rendering, and a second file dropped with the first
+  void set_budget(const Budget& budget);  // makes a new plan in the background
+  void
+  wait_for_plan();  // blocks until the plan is there; for unattended rendering, and for a second file dropped with the first
   bool export_png(const std::string& path);
 
   Session& session() { return session_; }
-  const std::string& error() const { return error_; }  // of the last request to plan; empty if none
+  const std::string& error() const { return error_; }  // the error of the last request for a plan; empty if there was none
   MemoryPanel& memory() { return memory_; }
   CurvePanel& curve() { return curve_; }
   NodesPanel& nodes() { return *nodes_; }
@@ -77,11 +78,11 @@ class MainWindow : public QMainWindow, public Observer {
   void make_menus();
   void make_budget_bar();
   void make_status_bar();
-  void poll();  // what has the worker got?
+  void poll();  // takes the worker's result, if there is one
   void take(std::optional<PlanWorker::Result> result);
   void request();
-  void ask_for(std::int64_t bytes);  // a control moved
-  void show_budget();                // the controls follow the plan
+  void ask_for(std::int64_t bytes);  // plans for the budget that a control asks for
+  void show_budget();                // sets the controls to the budget of the shown plan
   void show_numbers();
   void restore_layout();
   void remember_recent(const std::string& path);
@@ -111,11 +112,12 @@ class MainWindow : public QMainWindow, public Observer {
   QProgressBar* progress_ = nullptr;
   QLabel* message_ = nullptr;
   std::vector<std::pair<std::string, QLabel*>> numbers_;
-  QTimer coalesce_;  // a dragged slider asks at most so often
+  QTimer coalesce_;  // a dragged slider asks for a new plan at most once per interval
   BudgetScale scale_;
   Budget budget_;
   std::string error_;
-  std::unique_ptr<PlanWorker> worker_;  // last: joined before anything it wakes is gone
+  std::unique_ptr<PlanWorker>
+      worker_;  // the last member: its destructor joins the thread before the members that the thread wakes are destroyed
 };
 
 }  // namespace tapedeck::viewer

@@ -1,5 +1,5 @@
-// The parts of the main window that are built once: docks, menus, the budget's controls, the status bar; and what is
-// remembered.
+// The parts of the main window that are built once: docks, menus, the controls of the budget, the status bar. Also the settings
+// that the viewer keeps between runs: the layout and the recent files.
 #include <tapedeck/viewer/window.h>
 
 #include <QtCore/QSettings>
@@ -43,7 +43,7 @@ void MainWindow::make_docks() {
     docks_.push_back(made);
     return made;
   };
-  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);  // the curve stays as wide as the plan above it
+  setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);  // the curve stays as wide as the memory plan above it
   QDockWidget* curve = dock("Live bytes", curve_canvas_, Qt::BottomDockWidgetArea);
   QDockWidget* nodes = dock("Nodes", nodes_, Qt::RightDockWidgetArea);
   QDockWidget* details = dock("Details", details_, Qt::RightDockWidgetArea);
@@ -176,7 +176,7 @@ void MainWindow::show_budget() {
     widget->setEnabled(model != nullptr);
   progress_->setVisible(session_.solving());
   progress_->setValue(static_cast<int>(session_.progress() * 100));
-  if (model == nullptr || session_.solving() || coalesce_.isActive()) return;  // the person is ahead of the plan
+  if (model == nullptr || session_.solving() || coalesce_.isActive()) return;  // the controls are newer than the plan
   const Plan& plan = model->plan();
   scale_ = BudgetScale::of(plan);
   const std::int64_t budget = plan.budget_bytes >= 0 ? plan.budget_bytes : scale_.keep_all;

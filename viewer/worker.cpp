@@ -32,7 +32,7 @@ void PlanWorker::cancel() {
   std::lock_guard lock(mutex_);
   waiting_.reset();
   done_.reset();
-  solved_ = ++newest_;  // whatever is being solved is out of date now
+  solved_ = ++newest_;  // the plan in progress is out of date now
   cancel_ = true;
 }
 

@@ -1,7 +1,7 @@
-// Plans in the background: one thread, newer requests replace older ones, and the UI thread never waits.
+// Makes plans in the background, on one thread. A newer request replaces an older one, and the UI thread never waits.
 //
-// request() and take() are called by one thread (the UI's). A request cancels the one being solved and forgets the one waiting;
-// each gets a number, and only the result of the newest is ever handed out.
+// Only one thread (the UI's) may call request() and take(). A request cancels the plan in progress and drops the waiting
+// request. Every request gets a number, and take() returns the result of the newest request only.
 #pragma once
 
 #include <tapedeck/capture/planner/planner.h>
@@ -28,18 +28,18 @@ class PlanWorker {
   };
   using Solve = std::function<Plan(const Graph&, const PlanOptions&)>;
 
-  // `wake` is called from the worker's thread when a result waits, and now and then while solving; it must only post a message.
+  // The worker's thread calls `wake` when a result is ready, and from time to time during planning. `wake` must only post a
+  // message.
   explicit PlanWorker(std::function<void()> wake, Solve solve = make_plan);
   ~PlanWorker();  // cancels and joins
   PlanWorker(const PlanWorker&) = delete;
 
   std::uint64_t request(std::shared_ptr<const Graph> graph, const PlanOptions& options);
-  void cancel();                 // forgets everything asked for
-  std::optional<Result> take();  // the newest request's result, once
-  bool busy() const;             // asked for and not yet taken
+  void cancel();                 // drops all requests
+  std::optional<Result> take();  // the result of the newest request, once
+  bool busy() const;             // true if a request has no taken result yet
   double progress() const { return progress_.load(); }
-  // For unattended rendering, where there is nothing else to do: blocks until the newest request is solved, then takes its
-  // result.
+  // Blocks until the newest request is solved, and takes its result. Only for unattended rendering, which has no UI to block.
   std::optional<Result> wait();
 
  private:

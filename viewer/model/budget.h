@@ -1,4 +1,5 @@
-// The budget slider: whole steps between the floor (the least peak any strategy reaches) and the peak of keeping everything.
+// The scale of the budget slider: whole steps between the floor (the least peak that any strategy reaches) and the peak of the
+// plan that keeps everything. All sizes are bytes.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -13,12 +14,12 @@ struct BudgetScale {
   std::int64_t floor = 0, keep_all = 0;
 
   static BudgetScale of(const Plan& plan);
-  // Step 0 is the floor, kBudgetSteps the keep-all peak, to the byte; in between the bytes grow evenly. REQUIRES 0 <= step <=
-  // steps.
+  // Step 0 is exactly the floor, and step kBudgetSteps exactly the keep-all peak; the steps between grow evenly.
+  // REQUIRES 0 <= step <= kBudgetSteps.
   std::int64_t bytes_at(int step) const;
-  // The step nearest to a size; sizes outside the scale go to its ends.
+  // The step nearest to a size. A size outside the scale gives the first or the last step.
   int step_of(std::int64_t bytes) const;
-  double percent_of(std::int64_t bytes) const;  // of the keep-all peak
+  double percent_of(std::int64_t bytes) const;  // in percent of the keep-all peak
   std::int64_t bytes_of_percent(double percent) const;
 };
 

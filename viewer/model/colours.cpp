@@ -11,7 +11,7 @@ struct Row {
   Colour colour;
 };
 
-// In the order of RoleClass. Neighbours in hue differ in lightness, so that the table also survives a grey print.
+// In the order of RoleClass. Colours of similar hue differ in lightness, so that the table also works in grey.
 constexpr Row kRows[kRoleClassCount] = {
     {"parameter/state", {38, 98, 168}}, {"input", {96, 190, 240}},      {"constant", {206, 210, 216}},
     {"output", {245, 232, 92}},         {"saved", {232, 152, 20}},      {"recomputed", {226, 122, 190}},

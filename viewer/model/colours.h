@@ -1,5 +1,5 @@
-// The one table of colours. A value is coloured by its role in the plan; the nine role colours stay apart for a person with
-// red-green blindness (tests/viewer/colours_test.cpp measures it), and recomputed values are hatched as well.
+// The table of all colours. A value has the colour of its role in the plan. A person with red-green blindness can tell the nine
+// role colours apart (tests/viewer/colours_test.cpp measures it), and recomputed values are hatched as well.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Colour {
 };
 
 Colour role_class_colour(RoleClass role);
-Colour phase_colour(int phase);  // forward, backward, update; 3: clones
+Colour phase_colour(int phase);  // 0 forward, 1 backward, 2 update, 3 clones
 
 namespace colours {
 inline constexpr Colour kWindow{24, 27, 33}, kCanvas{17, 20, 25}, kPlot{11, 13, 17}, kGrid{255, 255, 255, 18},
@@ -27,9 +27,9 @@ inline constexpr Colour kText{226, 230, 237}, kFaint{146, 155, 170}, kPanel{31, 
 inline constexpr Colour kPeak{255, 255, 255}, kBudget{255, 92, 92}, kHover{255, 221, 64}, kSelect{255, 255, 255};
 }  // namespace colours
 
-// The same colour with its brightness scaled; for outlines and dimming.
+// The colour with its brightness multiplied by `factor`, for outlines and dimming.
 Colour shaded(Colour c, double factor);
-// As much of `over` as `share` says, the rest `under`.
+// A mixture: the share `share` of `over`, the rest of `under`.
 Colour mixed(Colour under, Colour over, double share);
 
 }  // namespace tapedeck::viewer

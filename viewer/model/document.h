@@ -1,4 +1,4 @@
-// What was opened: a .tape file or the text of a graph, and the plan that came with it if there was one.
+// An opened file: a .tape file or the text of a graph, with the plan of the file if it has one.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -20,8 +20,8 @@ struct Document {
   std::string title() const;  // "digits.tape · train_step"
 };
 
-// Files ending in .graph are graph text, all others .tape files. Header, graph and plan are verified, tensor data is not read.
-// Throws FileError, ParseError, InvalidGraphError.
+// Opens a file. A name that ends in .graph means graph text; any other name means a .tape file. Header, graph and plan are
+// verified; tensor data is not read. Throws FileError, ParseError, InvalidGraphError.
 Document open_document(const std::string& path);
 
 // The file name of a path.

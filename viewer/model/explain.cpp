@@ -1,3 +1,6 @@
+// Facts about values and nodes in words, and the filter of the table of nodes; see explain.h.
+//
+//   "conv bytes>1MiB -is:clone"  ->  the terms {word conv}, {bytes> 1048576}, {not is clone}; a node must meet all of them
 #include <tapedeck/viewer/model/explain.h>
 
 #include <tapedeck/viewer/model/format.h>
@@ -146,7 +149,7 @@ NodeFilter::NodeFilter(const std::string& text) {
     if (split != std::string::npos && split > 0) {
       term.key = word[split] == ':' ? lower(word.substr(0, split)) : lower(word.substr(0, split)) + word[split];
       word.erase(0, split + 1);
-      // Half-typed terms ("op:", "bytes>1k") filter nothing.
+      // A term that is only half typed ("op:", "bytes>1k") is ignored.
       const bool sized = term.key == "bytes>" || term.key == "bytes<";
       if (word.empty() || (sized && !parse_bytes(word, &term.bytes))) continue;
     }

@@ -1,4 +1,4 @@
-// What the plan says about a value or a node, in words. The tooltip, the details panel and the tests read the same facts.
+// Facts about a value or a node of a plan, in words. The tooltip, the details panel and the tests use the same facts.
 #pragma once
 
 #include <tapedeck/viewer/model/plan_model.h>
@@ -10,27 +10,30 @@ namespace tapedeck::viewer {
 
 struct ValueFacts {
   std::string name;      // "%h"
-  std::string op;        // of the producer; "input", "parameter", ... where there is none
+  std::string op;        // the op of the producer, or "input", "parameter", ... for a value without a producer
   std::string type;      // "f32[64,10]"
   std::string place;     // "arena, offset 12,288"
   std::string lifetime;  // "nodes 3 to 41 of 80"
-  std::string reason;    // one sentence
+  std::string reason;    // why the bytes are kept: one sentence
   RoleClass role = RoleClass::temporary;
   std::int64_t bytes = 0;
   std::vector<NodeId> readers;
-  std::vector<ValueId> clones;  // values that repeat this one
+  std::vector<ValueId> clones;  // the values that compute this one again
   ValueId clone_of = kNone;
 };
 
 ValueFacts explain_value(const Plan& plan, ValueId v);
 std::string node_title(const Graph& graph, NodeId n);  // "node 12 (conv2d)"
-// "%h"; an unnamed clone is called after what it repeats: "%h again".
+// The name of a value: "%h". An unnamed clone is named after the value that it repeats: "%h again".
 std::string shown_name(const Graph& graph, ValueId v);
 std::string reason_sentence(const Plan& plan, ValueId v);
 
-// What can be found in a plan's table of nodes: words are looked for in names, op and type; `op:conv`, `phase:backward`,
-// `reason:saved`, `type:f32` in that column; `bytes>16MiB`, `bytes<4KiB`; `is:clone`; a leading '-' turns a term round. All
-// terms must hold.
+// The filter of the table of nodes. A node passes if all terms of the text hold. The terms are:
+//   word                                         the word occurs in names, op or type
+//   op:conv phase:backward reason:saved type:f32 the word occurs in this column
+//   bytes>16MiB bytes<4KiB                       the size of the result
+//   is:clone                                     the node is a clone
+//   -term                                        the term does not hold
 class NodeFilter {
  public:
   explicit NodeFilter(const std::string& text);

@@ -1,3 +1,4 @@
+// Converts sizes, counts and budgets to text and back: 12897484 <-> "12.3 MiB", 0.634 -> "63.4 %", "60%" -> a Budget.
 #include <tapedeck/viewer/model/format.h>
 
 #include <cmath>
@@ -14,7 +15,7 @@ std::string printf_number(const char* format, double value) {
   return text;
 }
 
-// Reads a plain decimal number ("12", "1.5") off the front of `text`; no signs, exponents or locales.
+// Takes a plain decimal number ("12", "1.5") from the front of `text`. Signs, exponents and locales are not read.
 bool take_number(std::string_view* text, double* value) {
   std::size_t n = 0;
   int digits = 0, points = 0;
@@ -52,7 +53,7 @@ std::string human_bytes(std::int64_t bytes) {
   if (std::llabs(bytes) < 1024) return std::to_string(bytes) + " B";
   double value = static_cast<double>(bytes);
   int unit = 0;
-  // 1023.95 would print as "1024.0".
+  // The limit is below 1024, because 1023.95 would print as "1024.0".
   while (std::fabs(value) >= 1023.95 && unit < 5) {
     value /= 1024;
     ++unit;

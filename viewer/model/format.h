@@ -1,4 +1,4 @@
-// Sizes, counts and budgets as a person reads and writes them.
+// Sizes, counts and budgets as text for people.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ std::string exact_bytes(std::int64_t bytes);  // "12.3 MiB (12,897,484 bytes)"; 
 std::string percent(double ratio);            // 0.634 -> "63.4 %"
 std::string human_us(double us);              // "12.5 us", "3.1 ms", "2.0 s"
 
-// "4096", "64MiB", "1.5GB", "2 KiB": a bare number is bytes; KB MB GB TB are 1000s, KiB MiB GiB TiB 1024s. False on anything
-// else.
+// Parses "4096", "64MiB", "1.5GB" or "2 KiB". A bare number is bytes; KB MB GB TB are powers of 1000, KiB MiB GiB TiB powers of
+// 1024. Returns false for any other text.
 bool parse_bytes(std::string_view text, std::int64_t* bytes);
 
-// A budget: a size, or "60%" of the peak of strategy none.
+// A budget: a size in bytes, or a percentage of the peak of the plan that keeps everything ("60%").
 struct Budget {
-  std::int64_t bytes = -1;  // -1 = not given
-  double percent = -1;      // -1 = not given
+  std::int64_t bytes = -1;  // -1: not given
+  double percent = -1;      // -1: not given
   bool given() const { return bytes >= 0 || percent >= 0; }
   bool operator==(const Budget& o) const { return bytes == o.bytes && percent == o.percent; }
 };

@@ -11,7 +11,7 @@ struct Snapped {
   std::int32_t low, high;
 };
 
-// [a, b) in pixels to at least one whole pixel inside [0, size).
+// Rounds [a, b) to pixels inside [0, size), at least one pixel wide.
 Snapped snap(double a, double b, std::int32_t size) {
   const auto low = static_cast<std::int32_t>(std::lround(std::clamp(a, 0.0, static_cast<double>(size))));
   const auto high = static_cast<std::int32_t>(std::lround(std::clamp(b, 0.0, static_cast<double>(size))));

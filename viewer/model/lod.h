@@ -1,6 +1,7 @@
-// Level of detail: what of a plan is drawn at a zoom. Culls, snaps to pixels, and merges rectangles thinner than a pixel that
-// start at the same place; merged ones keep their count and bytes. Nothing that is in view is left out: the pixels drawn cover
-// every rectangle. The same pass fills a buffer of ids, so what is under the cursor is looked up, exactly, in O(1).
+// Level of detail: the part of a plan that is drawn at a zoom. make_lod() drops rectangles out of view, rounds the others to
+// pixels, and merges rectangles that are thinner than a pixel and start at the same pixel; a merged rectangle keeps the count
+// and the bytes. The drawn pixels cover every rectangle in view. The same pass fills a buffer of ids, so that hit() finds the
+// rectangle under the cursor exactly, in O(1).
 #pragma once
 
 #include <tapedeck/viewer/model/plan_model.h>

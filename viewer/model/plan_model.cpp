@@ -1,3 +1,9 @@
+// Turns a plan into rectangles and curves; see plan_model.h.
+//
+//   address |  +--------+ arena: one rectangle per value, from its birth to the end of its last view
+//           |  +--------+--------+
+//           |=====================  external buffers: rectangles through the whole schedule
+//           +----------------------> node
 #include <tapedeck/viewer/model/plan_model.h>
 
 #include <tapedeck/capture/explain/memory_map.h>
@@ -11,21 +17,23 @@ namespace tapedeck::viewer {
 
 namespace {
 
-std::atomic<std::uint64_t> serials{0};  // models are made on the worker's thread as well
+std::atomic<std::uint64_t> serials{0};  // atomic, because the worker's thread makes models as well
 
 std::size_t at(std::int32_t i) { return static_cast<std::size_t>(i); }
 
-// Lifetimes clipped to the schedule: [begin, end).
+// The lifetime of a value, clipped to the schedule: [begin_of, end_of).
 NodeId begin_of(const Placement& p) { return std::max<NodeId>(p.birth, 0); }
 NodeId end_of(const Placement& p, NodeId nodes) {
   return std::clamp<NodeId>(p.death == kNone ? begin_of(p) + 1 : p.death + 1, begin_of(p) + 1,
                             std::max(nodes, begin_of(p) + 1));
 }
 
-// A window on another value's bytes, or a part of a value that joins it with others: no bytes of its own.
+// True for a view of another value's bytes, and for a part of a value that joins it with others: such a value has no bytes of
+// its own.
 bool lies_in_another(const Placement& p) { return p.reason == Reason::alias || p.reason == Reason::part; }
 
-// The value whose bytes v lies in, through any number of steps. Bounded, in case a plan goes round in circles.
+// The value that owns the bytes of v, found through any number of steps. The number of steps is limited, in case a faulty plan
+// has a cycle.
 ValueId root_of(const Plan& plan, ValueId v) {
   for (std::size_t steps = 0; steps < plan.values.size(); ++steps) {
     const Placement& p = plan.values[at(v)];
@@ -62,8 +70,8 @@ std::shared_ptr<const PlanModel> PlanModel::of(Plan plan) {
   return std::make_shared<const PlanModel>(shared, live_bytes(*shared));
 }
 
-// State at the bottom, then constants, inputs, outputs: what outlives the step longest lies lowest. Several values may use one
-// buffer one after the other (a parameter and its new value); the buffer counts once.
+// State lies at the bottom, then constants, inputs and outputs: a buffer that outlives the step longer lies lower. Several
+// values may use one buffer in turn (a parameter and its new value); the buffer counts once.
 void PlanModel::lay_out_externals() {
   struct Buffer {
     std::int64_t bytes = 0;
@@ -84,8 +92,8 @@ void PlanModel::lay_out_externals() {
       for (auto& [slot, buffer] : buffers)
         if (slot >= 0 && at(slot) < plan_->output_slots.size()) buffer.bytes = plan_->output_slots[at(slot)].bytes();
     for (const auto& [slot, buffer] : buffers) {
-      // The buffer is there from the first node to the last, whoever uses it: its first user is drawn first, later ones over
-      // it.
+      // The buffer exists from the first node to the last. Its first user is drawn as the whole buffer, and later users are
+      // drawn over it.
       for (std::size_t i = 0; i < buffer.values.size(); ++i) {
         const Placement& p = plan_->values[at(buffer.values[i])];
         const std::int64_t bytes = i == 0 ? buffer.bytes : plan_->graph.values[at(buffer.values[i])].type.bytes();
@@ -105,13 +113,13 @@ void PlanModel::lay_out_arena() {
   std::vector<NodeId> ends(plan_->values.size(), 0);
   std::vector<bool> saved(plan_->values.size(), false);
   for (ValueId v = 0; v < graph.value_count(); ++v) {
-    // Whoever needs a window needs the bytes it looks at.
+    // The bytes of a value live as long as its views.
     const ValueId root = root_of(*plan_, v);
     ends[at(root)] = std::max(ends[at(root)], end_of(plan_->values[at(v)], nodes));
     if (role_of(*plan_, v) == RoleClass::saved) saved[at(root)] = true;
   }
   for (ValueId v = 0; v < graph.value_count(); ++v) {
-    // From its birth on, an in-place result owns the bytes.
+    // An in-place result owns the bytes from its birth on.
     const Placement& p = plan_->values[at(v)];
     if (p.reason != Reason::in_place || p.other == kNone) continue;
     const ValueId operand = root_of(*plan_, p.other);
@@ -140,7 +148,7 @@ void PlanModel::lay_out_arena() {
 void PlanModel::sum_roles() {
   const std::size_t n = curve_.size();
   for (auto& curve : role_curves_) curve.assign(n + 1, 0);
-  std::int64_t drawn_to = 0;  // external buffers are stacked: what lies below this address is counted
+  std::int64_t drawn_to = 0;  // external buffers are stacked, so the bytes below this address are already counted
   for (const PlanRect& rect : rects_) {
     present_[at(static_cast<int>(rect.role))] = true;
     auto& curve = role_curves_[at(static_cast<int>(rect.role))];

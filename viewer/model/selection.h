@@ -1,4 +1,4 @@
-// What is selected and hovered: one of these is shared by all panels. A value is selected together with its producer.
+// The selected and the hovered value. All panels share one Selection. A value is selected together with its producer.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>

@@ -1,3 +1,5 @@
+// The shared state of the panels; see session.h. Every change goes through tell(), which calls one callback of all observers. A
+// new plan has new ids, so show() finds the old selection again by the name of its value.
 #include <tapedeck/viewer/model/session.h>
 
 #include <algorithm>
@@ -31,7 +33,7 @@ void Session::show(std::shared_ptr<const PlanModel> model) {
   const std::shared_ptr<const PlanModel> before = std::exchange(model_, std::move(model));
   const Selection old = std::exchange(selection_, Selection{});
   const bool same_length = before && model_ && before->nodes() == model_->nodes();
-  // Unnamed values cannot be told again: their numbers change with the plan.
+  // An unnamed value cannot be found again, because numbers change with the plan.
   const Name name = before && old.value != kNone ? before->graph().values[old.value].name : Name();
   if (model_ && !name.empty()) {
     for (ValueId v = 0; v < model_->graph().value_count(); ++v) {

@@ -1,5 +1,5 @@
-// Everything the panels share: the document, the plan shown, the selection and the view. Panels change it through here and hear
-// of changes through four callbacks. All of it belongs to the UI thread.
+// The state that all panels share: the document, the shown plan, the selection and the view. Panels change the state through a
+// Session, and learn of changes through four callbacks. Not thread safe: only the UI thread uses a session.
 #pragma once
 
 #include <tapedeck/viewer/model/document.h>
@@ -14,14 +14,14 @@ namespace tapedeck::viewer {
 
 class Session;
 
-// The four callbacks of a panel. While they run the session is consistent; a callback must not attach or detach observers.
+// The four callbacks of a panel. The session is consistent during a callback. A callback must not attach or detach observers.
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void opened() = 0;             // a document was opened; there may be no plan yet
-  virtual void closed() = 0;             // the document is about to be replaced, or is gone: forget all ids
-  virtual void selection_changed() = 0;  // value, node or what is hovered
-  virtual void plan_changed() = 0;       // another plan is shown, or solving began or ended
+  virtual void opened() = 0;             // a document was opened; the plan may come later
+  virtual void closed() = 0;             // the document is about to be replaced or closed: all ids become invalid
+  virtual void selection_changed() = 0;  // the selected value or node, or the hovered value, changed
+  virtual void plan_changed() = 0;       // another plan is shown, or planning began or ended
 };
 
 class Session {
@@ -30,7 +30,7 @@ class Session {
   void detach(Observer* observer);
 
   const Document* document() const { return document_.get(); }
-  const PlanModel* model() const { return model_.get(); }  // null until the first plan is there
+  const PlanModel* model() const { return model_.get(); }  // null until the first plan is shown
   std::shared_ptr<const PlanModel> shared_model() const { return model_; }
   const Selection& selection() const { return selection_; }
   bool solving() const { return solving_; }
@@ -38,22 +38,22 @@ class Session {
 
   void open(Document document);
   void close();
-  void show(std::shared_ptr<const PlanModel> model);  // keeps the selection by name where it still exists
+  void show(std::shared_ptr<const PlanModel> model);  // selects the value of the same name in the new plan, if there is one
   void set_solving(bool solving, double progress = 0);
 
   void select_value(ValueId v);
   void select_node(NodeId n);
   void hover(ValueId v);
   void clear_selection();
-  // Steps through the schedule; from no selection, to the first or the last node.
+  // Selects the node `by` steps further in the schedule. Without a selection, selects the first or the last node.
   void step_node(int by);
-  // The first operand's producer, or the first reader, of what is selected.
+  // Selects the producer of the first operand of the selection, or the first reader of the selection.
   void follow(bool to_reader);
 
-  PlanView view;  // what the pictures show; whoever changes it calls view_changed()
+  PlanView view;  // the part of the plan that the pictures show; call view_changed() after a change
   void view_changed();
   void fit_all();
-  void fit_selection();  // centres the selected value; once centred, zooms to it
+  void fit_selection();  // centres the selected value; if it is already centred, zooms to it
 
  private:
   void tell(void (Observer::*what)());

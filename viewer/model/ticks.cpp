@@ -38,7 +38,7 @@ ByteAxis byte_ticks(double low, double high, std::int64_t extent, int most) {
   static const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   int unit = 0;
   double scale = 1;
-  // MiB from a quarter of one on: most plans are read in MiB.
+  // MiB is the unit from a quarter of a MiB on, because most plans are read in MiB.
   while (unit < 4 && static_cast<double>(extent) >= scale * 1024 * (unit == 1 ? 0.25 : 1.0)) {
     scale *= 1024;
     ++unit;

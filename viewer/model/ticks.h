@@ -1,4 +1,4 @@
-// Round numbers along an axis.
+// Ticks at round numbers along an axis.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,15 @@ struct Tick {
   std::string label;
 };
 
-// Ticks on [low, high], at most `most` of them (REQUIRES most >= 1), steps of 1, 2 or 5 times a power of ten.
-std::vector<Tick> count_ticks(double low, double high, int most);  // whole numbers
+// At most `most` ticks on [low, high], with steps of 1, 2 or 5 times a power of ten. REQUIRES most >= 1.
+std::vector<Tick> count_ticks(double low, double high, int most);  // ticks at whole numbers
 
 struct ByteAxis {
-  std::vector<Tick> ticks;  // labels are bare numbers in `unit`
+  std::vector<Tick> ticks;  // the labels are numbers in `unit`, without the unit
   std::string unit;         // "MiB"
 };
-// `extent` picks the unit, so that the unit stays while a person zooms in.
+// Ticks of a byte axis. `extent`, the length of the whole axis, determines the unit, so that the unit stays when a person zooms
+// in.
 ByteAxis byte_ticks(double low, double high, std::int64_t extent, int most);
 
 }  // namespace tapedeck::viewer

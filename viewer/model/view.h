@@ -1,4 +1,4 @@
-// The window on the plan that a person looks at: a range of the schedule (shared by all pictures) and a range of addresses.
+// The part of the plan that is in view: a range of the schedule (shared by all pictures) and a range of addresses.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ struct Range {
   double size() const { return high - low; }
   double at(double share) const { return low + size() * share; }
 
-  // Zooms so that the point at `share` of the range stays where it is; factor < 1 zooms in.
+  // Zooms so that the point at the fraction `share` of the range stays in place. A factor below 1 zooms in.
   void zoom(double share, double factor, double least_size) {
     const double fixed = at(share), wanted = std::max(size() * factor, least_size);
     low = fixed - wanted * share;
@@ -22,7 +22,7 @@ struct Range {
     low += by;
     high += by;
   }
-  // Keeps the range inside [least, most]; a wider one becomes all of it.
+  // Moves the range inside [least, most]. A range that is wider becomes [least, most].
   void clamp(double least, double most) {
     if (size() >= most - least) {
       low = least;
@@ -39,8 +39,8 @@ struct Range {
 };
 
 struct PlanView {
-  Range time;     // nodes
-  Range address;  // bytes, externals first
+  Range time;     // node indices
+  Range address;  // bytes; external buffers lie below the arena
   bool operator==(const PlanView& o) const { return time == o.time && address == o.address; }
 };
 

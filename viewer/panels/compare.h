@@ -1,4 +1,4 @@
-// Two plans side by side: both memory plans and both curves, on the same scales.
+// Two plans side by side: two memory plans and two curves, drawn to the same scales.
 #pragma once
 
 #include <tapedeck/viewer/panels/memory.h>

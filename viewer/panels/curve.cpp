@@ -1,3 +1,5 @@
+// Draws the curve of live bytes. Each column of pixels shows the highest of its nodes, and the roles are stacked from bottom to
+// top: first the bytes that are always there, then the bytes that the plan decides about.
 #include <tapedeck/viewer/panels/curve.h>
 
 #include <tapedeck/viewer/model/explain.h>
@@ -12,12 +14,12 @@ namespace {
 
 ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 
-// Bottom up: what is there anyway, then what the plan decides about.
+// The order of the stack, from bottom to top.
 constexpr RoleClass kStack[kRoleClassCount] = {RoleClass::state,    RoleClass::constant,  RoleClass::input,
                                                RoleClass::output,   RoleClass::saved,     RoleClass::recomputed,
                                                RoleClass::gradient, RoleClass::temporary, RoleClass::workspace};
 
-// The highest node among those in one column of pixels: a peak never hides between pixels.
+// The highest node in one column of pixels, so that a peak never falls between pixels.
 NodeId highest(const PlanModel& model, double from, double to) {
   const NodeId last = model.nodes() - 1;
   const NodeId a = std::clamp(static_cast<NodeId>(from), 0, last);
@@ -49,7 +51,7 @@ void draw_peak_marker(const Plot& plot, const PlanModel& model) {
   list()->AddCircleFilled(ImVec2(x, y), 3.5f, to_imgui(colours::kPeak));
   const std::string text = "most live: " + human_bytes(bytes) + " at " + node_title(model.graph(), n);
   const bool left = x + text_width(TextSize::small, text) + 20 > plot.x1;
-  draw_plate(plot, left ? x - 10 : x + 10, y + 24, left, colours::kPeak, text);  // clear of the label of the line above
+  draw_plate(plot, left ? x - 10 : x + 10, y + 24, left, colours::kPeak, text);  // below the label of the line above
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The curve of live bytes over the schedule, stacked by role, with its peak, the plan's peak and the budget.
+// The curve of live bytes over the schedule, stacked by role, with lines for the peak of the plan and the budget.
 #pragma once
 
 #include <tapedeck/viewer/panels/plot.h>
@@ -6,13 +6,13 @@
 namespace tapedeck::viewer {
 
 void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selection);
-double curve_top(const Plan& plan);  // the upper end of the byte axis: whatever of peak and budget is higher
+double curve_top(const Plan& plan);  // the upper end of the byte axis: the peak or the budget, whichever is higher
 
 class CurvePanel : public PicturePanel {
  public:
   using PicturePanel::PicturePanel;
   void draw(float width, float height) override;
-  ImVec2 place_of(NodeId n) const;  // on the canvas, in the last frame. For tests.
+  ImVec2 place_of(NodeId n) const;  // the place of a node on the canvas in the last frame, for tests
 
  private:
   Plot plot_;

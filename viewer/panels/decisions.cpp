@@ -1,3 +1,5 @@
+// The table of decisions: number, value, bytes, span, cost and reason. A click on a row selects the value, and a selection
+// marks its row.
 #include <tapedeck/viewer/panels/decisions.h>
 
 #include <tapedeck/viewer/model/explain.h>
@@ -15,7 +17,7 @@ namespace {
 enum Column { kNumber, kValue, kBytes, kSpan, kCost, kClones, kLivePeak, kReason };
 constexpr int kWidths[] = {36, 100, 76, 54, 76, 56, 80, 400};
 
-// The value of the planned graph that bears a name; kNone if it went away.
+// The value of the planned graph with this name; kNone if the graph has none.
 ValueId find_value(const Graph& graph, const std::string& name) {
   for (ValueId v = 0; v < graph.value_count(); ++v)
     if (graph.value_name(v) == name) return v;

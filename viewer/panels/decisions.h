@@ -1,4 +1,4 @@
-// What the strategy chose to recompute, in the order it chose, with its reasons.
+// The list of values that the strategy recomputes, in the order of its decisions, with the reasons.
 #pragma once
 
 #include <tapedeck/viewer/model/session.h>
@@ -19,7 +19,7 @@ class DecisionsPanel : public QTreeWidget, public Observer {
 
  private:
   Session& session_;
-  std::uint64_t shown_ = 0;  // serial of the model
+  std::uint64_t shown_ = 0;  // the serial number of the shown model
   bool following_ = false;
 };
 

@@ -1,3 +1,5 @@
+// Writes the details of the selection as HTML with links. A link "value:12" or "node:3" selects this value or node; without a
+// selection the panel shows the numbers of the plan.
 #include <tapedeck/viewer/panels/details.h>
 
 #include <tapedeck/viewer/model/explain.h>
@@ -25,7 +27,7 @@ std::string link(const std::string& to, const std::string& text) {
 std::string value_link(const Graph& graph, ValueId v) { return link("value:" + std::to_string(v), shown_name(graph, v)); }
 std::string node_link(const Graph& graph, NodeId n) { return link("node:" + std::to_string(n), node_title(graph, n)); }
 
-// The first few of a list, and how many more there are.
+// Joins the first twelve items of a list, and says how many more there are.
 template <class Items, class One>
 std::string joined(const Items& items, One&& one) {
   std::string html;

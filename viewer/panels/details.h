@@ -1,4 +1,4 @@
-// Everything about what is selected: type, place, reason, readers, clones, call site. Nothing selected: the plan itself.
+// All facts about the selection: type, place, reason, readers, clones, call site. Without a selection: facts about the plan.
 #pragma once
 
 #include <tapedeck/viewer/model/session.h>
@@ -21,7 +21,7 @@ class DetailsPanel : public QTextBrowser, public Observer {
   void fill();
 
   Session& session_;
-  std::uint64_t shown_model_ = 0;  // hovering changes nothing here
+  std::uint64_t shown_model_ = 0;  // hovering does not change this panel
   Selection shown_;
 };
 

@@ -1,3 +1,5 @@
+// Draws the memory plan: rectangles at the level of detail of the zoom, then outlines of the selection, axes, limits, legend
+// and tooltip. The level of detail is computed again only if the plot, the scale or the model changed.
 #include <tapedeck/viewer/panels/memory.h>
 
 #include <tapedeck/viewer/model/explain.h>
@@ -14,11 +16,11 @@ ImDrawList* list() { return ImGui::GetWindowDrawList(); }
 
 bool is_light(Colour c) { return 0.299 * c.r + 0.587 * c.g + 0.114 * c.b > 125; }
 
-// Diagonal stripes: recomputed values differ by more than colour.
+// Draws diagonal stripes, so that recomputed values differ from others by more than colour.
 void hatch(ImVec2 low, ImVec2 high, Colour colour) {
   list()->PushClipRect(low, high, true);
   const float h = high.y - low.y;
-  const float phase = std::fmod(low.x + low.y, 8.0f);  // stripes of neighbours line up
+  const float phase = std::fmod(low.x + low.y, 8.0f);  // aligns the stripes of neighbouring rectangles
   int stripes = 0;
   for (float x = low.x - h - phase; x < high.x && stripes < 400; x += 8, ++stripes)
     list()->AddLine(ImVec2(x, high.y), ImVec2(x + h, low.y), to_imgui(shaded(colour, 0.6)), 1.5f);
@@ -49,7 +51,7 @@ void MemoryPlot::draw_rect(const PlanModel& model, const LodRect& r, float pixel
     list()->AddRectFilled(low, high, to_imgui(colour));
     return;
   }
-  // A darker edge on two sides keeps neighbours of one colour apart.
+  // A darker edge on two sides separates neighbours of the same colour.
   list()->AddRectFilled(low, high, to_imgui(shaded(colour, 0.55)));
   const ImVec2 inner_low(low.x, low.y + pixel), inner_high(high.x - pixel, high.y);
   list()->AddRectFilled(inner_low, inner_high, to_imgui(colour));
@@ -126,7 +128,7 @@ void MemoryPanel::draw(float width, float height) {
   picture_.draw(plot_, model, session_.selection());
   draw_time_axis(plot_, model);
   draw_limits(plot_, plan);
-  // Which bytes are whose, beside the plot.
+  // Names of the two bands of addresses, beside the plot.
   const auto band = [&](double low, double high, const char* name) {
     const float top = std::max(plot_.y_of(high), plot_.y0), bottom = std::min(plot_.y_of(low), plot_.y1);
     if (bottom - top > 15) draw_text(TextSize::small, plot_.x1 + 7, (top + bottom) / 2 - 7, colours::kFaint, name);

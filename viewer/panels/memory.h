@@ -1,4 +1,4 @@
-// The memory plan: every value as a rectangle of addresses x time, coloured by its role.
+// The memory plan: every value is a rectangle of addresses x time, coloured by its role.
 #pragma once
 
 #include <tapedeck/viewer/panels/plot.h>
@@ -7,11 +7,11 @@
 
 namespace tapedeck::viewer {
 
-// The rectangles, their names, the limits; no interaction. Keeps the level of detail between frames.
+// Draws the rectangles, their names and the limits; handles no input. The level of detail is kept from frame to frame.
 class MemoryPlot {
  public:
   void draw(const Plot& plot, const PlanModel& model, const Selection& selection);
-  // What is at a point of the last frame; null: nothing.
+  // The rectangle at a point of the last frame, or null.
   const LodRect* hit(const ImVec2& point) const;
 
  private:
@@ -21,7 +21,7 @@ class MemoryPlot {
 
   Plot plot_;
   float scale_ = 1;
-  std::uint64_t model_ = 0;  // serial
+  std::uint64_t model_ = 0;  // the serial number of the model
   LodFrame lod_;
 };
 
@@ -29,7 +29,7 @@ class MemoryPanel : public PicturePanel {
  public:
   using PicturePanel::PicturePanel;
   void draw(float width, float height) override;
-  // Where a value is on the canvas, in units, in the last frame. For tests.
+  // The place of a value on the canvas in the last frame, in units, for tests.
   std::optional<ImVec2> place_of(ValueId v) const;
 
  private:

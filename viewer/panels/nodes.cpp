@@ -1,3 +1,5 @@
+// The table of nodes: one row per node that passes the filter. A click on a row selects the node in the session; a selection
+// elsewhere scrolls the table to its row.
 #include <tapedeck/viewer/panels/nodes.h>
 
 #include <tapedeck/viewer/model/explain.h>
@@ -71,7 +73,7 @@ int alignment(int column) {
 
 }  // namespace
 
-// The rows that pass the filter. Filtering happens here: a proxy model would be many times slower.
+// The rows that pass the filter. The model itself filters, because a proxy model of Qt would be many times slower.
 class NodesPanel::Rows : public QAbstractTableModel {
  public:
   using QAbstractTableModel::QAbstractTableModel;

@@ -1,4 +1,4 @@
-// The table of nodes with its filter; the selected row is the selected node.
+// The table of nodes and its filter. The selected row is the selected node.
 #pragma once
 
 #include <tapedeck/viewer/model/session.h>
@@ -23,8 +23,8 @@ class NodesPanel : public QWidget, public Observer {
 
   QLineEdit* filter() { return filter_; }
   QTreeView* table() { return table_; }
-  NodeId node_at(int row) const;  // what the table shows there; kNone beyond the end
-  int row_of(NodeId n) const;     // -1: filtered out
+  NodeId node_at(int row) const;  // the node in a row of the table; kNone beyond the last row
+  int row_of(NodeId n) const;     // -1 if the filter hides the node
 
  private:
   class Rows;
@@ -35,8 +35,9 @@ class NodesPanel : public QWidget, public Observer {
   QLineEdit* filter_;
   QLabel* count_;
   QTreeView* table_;
-  std::uint64_t shown_ = 0;  // serial of the model in the table
-  bool following_ = false;   // the table is following the session: do not answer back
+  std::uint64_t shown_ = 0;  // the serial number of the model in the table
+  bool following_ =
+      false;  // true while the table copies the session's selection, so that the table does not change the session
 };
 
 }  // namespace tapedeck::viewer

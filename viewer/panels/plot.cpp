@@ -1,3 +1,5 @@
+// Draws the parts that all pictures share: text, axes, limits, legend and tooltips; and changes the view by wheel, drag and
+// keys. All places are in units of the canvas, and lines lie at whole pixels.
 #include <tapedeck/viewer/panels/plot.h>
 
 #include <tapedeck/viewer/model/explain.h>
@@ -41,7 +43,7 @@ void draw_text(TextSize size, float x, float y, Colour colour, const std::string
 void draw_text_cut(TextSize size, float x, float y, float width, Colour colour, const std::string& text) {
   std::string shown = text;
   while (!shown.empty() && text_width(size, shown == text ? shown : shown + "…") > width) {
-    // Whole characters of UTF-8 go.
+    // Removes whole characters of UTF-8.
     do shown.pop_back();
     while (!shown.empty() && (static_cast<unsigned char>(shown.back()) & 0xc0) == 0xc0);
   }
@@ -80,7 +82,7 @@ void draw_time_axis(const Plot& plot, const PlanModel& model) {
   const Graph& graph = model.graph();
   const NodeId nodes = graph.node_count();
   const float strip = plot.y1 + 3;
-  // Runs of one phase, cut to the view; clones stand apart.
+  // Draws runs of nodes of one phase, cut to the view. Clones form runs of their own.
   const auto kind_of = [&](NodeId n) {
     const Origin& origin = graph.nodes[n].origin;
     return origin.clone ? 3 : static_cast<int>(origin.phase);
@@ -122,7 +124,8 @@ void draw_limits(const Plot& plot, const Plan& plan) {
     const float above = y - height - 1;
     draw_plate(plot, right ? plot.x1 - 4 : plot.x0 + 4, below || above < plot.y0 ? y + 3 : above, right, colour, text);
   };
-  // Lines first, so that none crosses a label; the peak's goes below its line where the budget's line is close above.
+  // The lines come first, so that no line crosses a label. The label of the peak goes below its line if the line of the budget
+  // is close above.
   const float peak = line(plan.peak_bytes, colours::kPeak);
   const float budget = plan.budget_bytes >= 0 ? line(plan.budget_bytes, colours::kBudget) : -1e9f;
   label(peak, budget < peak && budget > peak - height - 4, true, colours::kPeak, "peak " + human_bytes(plan.peak_bytes));
@@ -231,7 +234,7 @@ bool Navigation::wheel(const Plot& plot, PlanView* view, bool has_addresses) con
     view->time.pan(-0.1 * static_cast<double>(io.MouseWheelH));
     return true;
   }
-  if (steps == 0) steps = io.MouseWheelH;  // some systems turn Alt+wheel sideways
+  if (steps == 0) steps = io.MouseWheelH;  // some systems report Alt and the wheel as a horizontal wheel
   const double factor = std::pow(io.KeyCtrl ? 0.95 : 0.8, static_cast<double>(steps));
   if (io.KeyShift) {
     view->time.pan(-0.1 * static_cast<double>(steps));

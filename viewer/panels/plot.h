@@ -1,4 +1,4 @@
-// What the pictures have in common: boxes, axes, labelled lines, the legend, tooltips. ImGui only.
+// Drawing functions that the pictures share: boxes, axes, labelled lines, the legend, tooltips. This file uses ImGui only.
 #pragma once
 
 #include <tapedeck/viewer/imgui_host.h>
@@ -11,7 +11,7 @@
 
 namespace tapedeck::viewer {
 
-// A rectangle of the canvas, in units, with the ranges its sides stand for.
+// A rectangle of the canvas, in units, and the ranges of values along its sides.
 struct Plot {
   float x0 = 0, y0 = 0, x1 = 1, y1 = 1;
   Range across, up;
@@ -24,40 +24,40 @@ struct Plot {
   bool contains(const ImVec2& p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
 };
 
-// At whole pixels, and never smaller than one.
+// Makes a plot whose edges lie at whole pixels, at least one pixel wide and high.
 Plot make_plot(float x0, float y0, float x1, float y1, const Range& across, const Range& up);
 
 float text_width(TextSize size, const std::string& text);
 void draw_text(TextSize size, float x, float y, Colour colour, const std::string& text);
-// Text cut to `width` with an ellipsis.
+// Draws text, cut to `width` units with an ellipsis.
 void draw_text_cut(TextSize size, float x, float y, float width, Colour colour, const std::string& text);
-// Text on a dark plate, kept inside the plot; (x, y) is its upper left corner, or upper right one.
+// Draws text on a dark plate, moved inside the plot. (x, y) is the upper left corner of the plate, or the upper right corner.
 void draw_plate(const Plot& plot, float x, float y, bool right_aligned, Colour colour, const std::string& text);
 
 void draw_plot_ground(const Plot& plot);
-// Byte axis on the left and its grid; `extent` picks the unit.
+// Draws the byte axis on the left, and its grid. `extent`, the length of the whole axis in bytes, determines the unit.
 void draw_byte_axis(const Plot& plot, std::int64_t extent, const char* what);
-// Below the plot: a strip of the phases, then node numbers. Takes kTimeAxisHeight.
+// Draws the strip of phases and the node numbers below the plot. They need kTimeAxisHeight units.
 inline constexpr float kTimeAxisHeight = 40;
 void draw_time_axis(const Plot& plot, const PlanModel& model);
-// Peak (label on the right) and budget (label on the left): they never touch, however near the lines are.
+// Draws the line of the peak (label on the right) and of the budget (label on the left). The labels never overlap.
 void draw_limits(const Plot& plot, const Plan& plan);
-// The roles present in the model, in one or more rows; returns the height used.
+// Draws the roles that occur in the model, in one or more rows. Returns the height used.
 float draw_legend(float x, float y, float width, const PlanModel& model);
-// "peak 12.3 MiB · lower bound ..": the numbers of the plan.
+// The numbers of the plan in one line: "peak 12.3 MiB · lower bound ..".
 std::string plan_summary(const Plan& plan);
-// Over the last plan while a new one is being solved.
+// Draws the progress of planning over the old plan, while a new plan is being made.
 void draw_solving(const Plot& plot, const Session& session);
-// Why no plan fits the budget, in a box; returns the height used, 0 if one fits.
+// Draws a box that says why no plan fits the budget. Returns the height used, 0 if a plan fits.
 float draw_infeasible(float x, float y, float width, const Plan& plan);
 
 void value_tooltip(const Plan& plan, ValueId v);
 void node_tooltip(const PlanModel& model, NodeId n);
 
-// Wheel, dragging and W A S D + - arrows over a plot. Changes the session's view and tells it.
+// Zooms and moves the view of the session by wheel, drag and the keys W A S D + - and arrows over a plot.
 struct Navigation {
   bool dragging = false;
-  bool clicked = false;  // this frame: a left click that was no drag
+  bool clicked = false;  // true in the frame of a left click that was no drag
   bool double_clicked = false;
   void update(const Plot& plot, Session& session, bool has_addresses);
 
@@ -68,7 +68,7 @@ struct Navigation {
   bool pressed_ = false;
 };
 
-// A panel that is a picture: all four callbacks ask for a new frame.
+// A panel that is a picture. Each of the four callbacks asks for a new frame.
 class PicturePanel : public Picture, public Observer {
  public:
   explicit PicturePanel(Session& session) : session_(session) { session_.attach(this); }
@@ -85,7 +85,7 @@ class PicturePanel : public Picture, public Observer {
   void repaint() const {
     if (repaint_) repaint_();
   }
-  // True, and says so on the canvas, if there is no plan to draw.
+  // If there is no plan, draws a note about it and returns true.
   bool draw_nothing(float width, float height) const;
 
   Session& session_;
