@@ -1,4 +1,4 @@
-// The main job, from eager training to replay under a budget.
+// The main job of the library, from eager training to a replay under a budget.
 //
 //   train eagerly --> capture one step while it runs --> plan it twice: keep everything | half the memory
 //                                                             replay both, compare with eager bit for bit
@@ -30,7 +30,7 @@ constexpr int kTestRows = 360, kBatch = 64, kCompareSteps = 20;
 
 // ---- data ----
 
-// A row moved by (dx, dy) pixels, zeros coming in.
+// Shifts an image by (dx, dy) pixels; zeros fill the free edge.
 void shifted(const float* from, int dx, int dy, float* to) {
   for (int y = 0; y < kSide; ++y)
     for (int x = 0; x < kSide; ++x) {
@@ -102,7 +102,7 @@ struct Row {
 using Clock = std::chrono::steady_clock;
 double ms_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
 
-// The tensors as they are now, apart from what training does to them next.
+// Copies of the tensors, which later training does not change.
 std::vector<Tensor> snapshot(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> copies;
   for (const Tensor& t : tensors) copies.push_back(from_bytes(t.type(), t.data()));
@@ -142,7 +142,7 @@ int run(const std::string& data, const std::string& out, int epochs, unsigned se
   train(net, optimizer, d, epochs, random);
   std::printf("test accuracy: %.1f %%\n", test_accuracy(net, d));
 
-  // Capture one more step while it runs.
+  // Capture one more step while it runs eagerly.
   std::vector<int> rows(kBatch);
   for (int& r : rows) r = static_cast<int>(random() % static_cast<unsigned>(d.rows() - kTestRows));
   const Batch sample = make_batch(d, rows, &random);
@@ -152,13 +152,13 @@ int run(const std::string& data, const std::string& out, int epochs, unsigned se
   const Captured step = capture.finish();
   std::printf("\ncaptured one step while it ran: %d nodes\n%s\n", step.graph.node_count(), step.report.to_string().c_str());
 
-  // Plan it twice.
+  // Make two plans: one keeps everything, the other has half the memory for the arena.
   const Plan keep_all = make_plan(step.graph, {.strategy = Strategy::none});
   const std::int64_t held = keep_all.external_bytes;
   const Plan budgeted = make_plan(step.graph, {.budget = held + (keep_all.peak_bytes - held) / 2});
   if (!budgeted.feasible) throw ExecutionError(budgeted.infeasible_reason);
 
-  // Twenty more steps three times from here: eagerly, and by both replays.
+  // Run twenty more steps three times from the same state: eagerly, and by the replays of both plans.
   const std::vector<Tensor> start = snapshot(step.state);
   std::vector<Batch> batches;
   for (int i = 0; i < kCompareSteps; ++i) {

@@ -1,4 +1,4 @@
-// A whole training step in forty lines: written eagerly, recorded while it runs, planned under a budget, replayed.
+// A whole training step in forty lines: written as eager code, recorded while it runs, planned, and replayed.
 #include <tapedeck/tapedeck.h>
 
 #include <cstdio>
@@ -16,9 +16,9 @@ int main() {
   Net net;
   AdamW optimizer(net.parameters(), {.lr = 3e-3});
   const Tensor x = normal({1024, 16});
-  const Tensor y = cast(argmax(matmul(x, normal({16, 4}))), DType::i32);  // a rule to learn
+  const Tensor y = cast(argmax(matmul(x, normal({16, 4}))), DType::i32);  // the rule to learn
 
-  // Ordinary eager C++. The first two calls run it and record it, later ones replay the plan.
+  // Ordinary eager C++. The first two calls run and record the function; later calls replay the plan.
   CapturedStep step = capture(
       [&](const std::vector<Tensor>& in) {
         const Tensor loss = cross_entropy(net(in[0]), in[1]);
@@ -35,6 +35,7 @@ int main() {
   }
   std::printf("recorded %d times, replayed %d times\n", step.recordings(), step.replays());
 
+  // The program prints:
   // step   0  loss 1.3996
   // step  50  loss 0.0368
   // step 100  loss 0.0040

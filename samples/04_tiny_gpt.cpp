@@ -1,6 +1,6 @@
-// A budget: a small GPT learns a text, in a step planned to hold 60 % of the bytes that it would take with everything kept for
-// backward. The plan computes again what it gave up; losses and text are those of the plan that keeps all. Then the net writes
-// on its own.
+// A memory budget: a small GPT learns a text, with a plan whose peak is 60 % of the peak of the plan that keeps everything for
+// backward. The plan computes the dropped values again, so the losses and the text are those of the plan that keeps everything.
+// Then the net writes a text itself.
 //
 // Usage: 04_tiny_gpt [--data FILE] [--steps N] [--seed N]
 #include <tapedeck/samples/data/text.h>
@@ -30,7 +30,7 @@ struct TinyGpt : Module {
           std::make_unique<TransformerBlock>(*this, "block" + std::to_string(i), kWidth,
                                              TransformerOptions{.heads = kHeads, .causal = true, .activation = &gelu_tanh}));
   }
-  // text [rows,t] -> logits of what follows each character: [rows t,kinds].
+  // text [rows,t] -> the logits of the character after each character: [rows t,kinds].
   Tensor operator()(const Tensor& text) {
     const std::int64_t rows = text.size(0), t = text.size(1);
     Tensor h = characters(text) + slice(positions.weight, 0, 0, t);
@@ -39,7 +39,7 @@ struct TinyGpt : Module {
   }
 };
 
-// Goes on from `start`, drawing every next character from what the net expects.
+// Continues the text `start`: draws each next character from the probabilities that the net gives.
 std::string compose(TinyGpt& net, const samples::Text& text, const std::string& start, int length, std::mt19937& random) {
   const NoGrad no_grad;
   std::string written = start;
@@ -91,7 +91,8 @@ int main(int argc, char** argv) {
   const std::string start(1, text.characters[text.numbers[0]]);
   std::printf("\n%s\n", compose(net, text, start, 300, random).c_str());
 
-  // 45 seconds on one core. With everything kept the peak is 12,234,016 bytes, and the rest the same:
+  // The program prints, in 45 seconds on one core (the plan that keeps everything has a peak of 12,234,016 bytes, and gives the
+  // same losses and text):
   // step  200  loss 2.697
   // step  600  loss 1.831
   // step 1000  loss 1.443

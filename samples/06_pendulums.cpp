@@ -1,6 +1,6 @@
-// Loops: find the length and the friction of a thousand pendulums from where they are after a minute, by gradients through
-// every step of the simulation. A captured loop is one node, and what its backward keeps is a choice: the state of every step,
-// of every n-th, of about sqrt(steps), or of log2(steps); what is not kept is computed again.
+// Loops: finds the length and the friction of a thousand pendulums from their positions after a minute, by gradients through
+// every step of the simulation. A captured loop is one node. Its backward may keep the state of every step, of every n-th step,
+// of about sqrt(steps) steps, or of log2(steps) steps. It computes the other states again.
 //
 //     scan:  (angle, speed) --step--> (angle, speed) --step--> ...        backward: <-- <-- <--
 //
@@ -20,7 +20,7 @@ constexpr double kTick = 0.01;
 struct World : Module {
   Tensor length = parameter("length", full({}, 1.0)), friction = parameter("friction", full({}, 0.0));
 
-  // Angles after kTicks ticks, by the semi-implicit Euler method.
+  // The angles after kTicks ticks, by the semi-implicit Euler method.
   Tensor simulate(const Tensor& angle, const Tensor& speed, std::int64_t checkpoint_every) {
     LoopOptions options;
     options.max_trips = kTicks;
@@ -36,7 +36,7 @@ struct World : Module {
   }
 };
 
-// One training step, captured; `keep` says what backward keeps.
+// One captured training step; `keep` says which states of the loop are kept for backward.
 struct Trainer {
   World world;
   AdamW optimizer{world.parameters(), {.lr = 2e-2, .weight_decay = 0}};
@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
   std::printf("%-18s %14s %12s %10s\n", "backward keeps", "planned peak", "ms per step", "loss");
   for (const auto& choice : choices) {
     Trainer trainer(choice.keep);
-    for (int i = 0; i < 2; ++i) trainer.step({angle, speed, seen});  // recorded
+    for (int i = 0; i < 2; ++i) trainer.step({angle, speed, seen});  // the two recordings
     const auto start = std::chrono::steady_clock::now();
     constexpr int kRuns = 5;
     double loss = 0;
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
                   trainer.world.friction.item());
   }
 
-  // On one core:
+  // The program prints, on one core:
   // backward keeps       planned peak  ms per step       loss
   // every step                7426500         7.71   0.065104
   // every 50th step            561668        15.57   0.065104

@@ -1,12 +1,13 @@
-// One arena for several programs: a training step, an evaluation at another batch and a step for single digits are replayed in
-// turn. They never run at once, so they need the largest of their arenas and not the sum, and the weights that all three read
-// are held once.
+// One arena for several programs: a training step, an evaluation with a larger batch, and a step for single digits are replayed
+// in turn. They never run at the same time, so they need the largest of their three arenas, not the sum. The weights, which all
+// three read, are held once.
 //
 //     train    (64 digits) --.
 //     evaluate (360 digits) --+--> one arena, one set of weights
 //     single   (1 digit)    --'
 //
-// The same training is done again with memory of each step's own: what the pool saves is printed, and that no bit has changed.
+// The program does the same training again without a pool, and prints the memory that the pool saves and that all bits are
+// equal.
 //
 // Usage: 07_shared_pool [--data digits.csv.gz] [--steps N] [--seed N]
 #include <tapedeck/samples/data/digits.h>
@@ -49,11 +50,12 @@ Batch batch(const samples::Digits& d, const std::vector<int>& rows) {
 struct Outcome {
   Tensor last_loss, scores;
   std::vector<Tensor> parameters;
-  double right = 0;          // of the digits that it never saw
-  std::int64_t planned = 0;  // peaks of the three steps' plans, added up
+  double right = 0;          // the number of correct answers for digits that the training did not use
+  std::int64_t planned = 0;  // the sum of the peaks of the three plans
 };
 
-// Trains; evaluates every ten steps, and looks at a single digit after each. `pool`: none for memory of each step's own.
+// Trains, evaluates every ten steps, and classifies a single digit after each evaluation. A null `pool` gives each step its own
+// memory.
 Outcome train(const samples::Digits& d, const samples::Options& options, const std::shared_ptr<ReplayPool>& pool) {
   manual_seed(options.seed);
   std::mt19937 random(options.seed);
@@ -130,7 +132,7 @@ int main(int argc, char** argv) {
   }
 }
 
-// 3 seconds on one core:
+// The program prints, in 3 seconds on one core:
 // member                                      arena          state            own          alone
 // evaluate(f32[360,1,8,8], i32[360])        1843200          24360          93604        1961164  sets the arena
 // train(f32[64,1,8,8], i32[64])              701608          73104          16648         791360

@@ -1,4 +1,4 @@
-// The command line of the programs that train: --steps N --seed N, and where the data is.
+// The command line of the programs that train: --steps N --seed N --data FILE.
 #pragma once
 
 #include <cstdio>
@@ -14,7 +14,7 @@ struct Options {
   unsigned seed = 7;
 };
 
-// Leaves the program with 2 and a line on how it is used if that is not what stands there.
+// Parses the command line. If an argument is wrong, prints one line about the usage and ends the program with exit code 2.
 inline Options parse_options(int argc, char** argv, Options options) {
   const char* slash = std::strrchr(argv[0], '/');
   for (int i = 1; i < argc; ++i) {

@@ -16,12 +16,12 @@ namespace samples {
 constexpr int kSide = 8, kPixels = kSide * kSide;
 
 struct Digits {
-  std::vector<float> pixels;  // rows of 64 numbers in [0, 1]
+  std::vector<float> pixels;  // rows of 64 pixels, scaled to [0, 1]
   std::vector<std::int32_t> labels;
   int rows() const { return static_cast<int>(labels.size()); }
 };
 
-// FileError unless there are more than `least` rows.
+// Reads the file. Throws FileError unless it has more than `least` rows.
 inline Digits load_digits(const std::string& path, int least) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(gzopen(path.c_str(), "rb"), gzclose);
   if (!file) throw tapedeck::FileError(path + ": cannot be opened");

@@ -1,4 +1,4 @@
-// A text as numbers: every character that occurs in it has one, in the order of their codes.
+// A text as numbers. Each kind of character that occurs in the text has a number, in the order of the character codes.
 #pragma once
 
 #include <tapedeck/tapedeck.h>
@@ -14,11 +14,11 @@
 
 namespace samples {
 
-// The text that the programs learn unless they are given another; Debian and its kin install it everywhere.
+// The text that the programs learn by default. Debian and related systems install it everywhere.
 inline constexpr const char* kLicense = "/usr/share/common-licenses/GPL-3";
 
 struct Text {
-  std::string characters;  // by number
+  std::string characters;  // the character of each number
   std::vector<std::int32_t> numbers;
   std::int64_t kinds() const { return static_cast<std::int64_t>(characters.size()); }
   std::int64_t length() const { return static_cast<std::int64_t>(numbers.size()); }
@@ -28,7 +28,7 @@ struct Text {
     for (char c : text) result.push_back(static_cast<std::int32_t>(characters.find(c)));
     return result;
   }
-  // `rows` pieces of `steps` characters, from the places given: [rows,steps].
+  // `rows` pieces of `steps` characters, one from each place: [rows,steps].
   tapedeck::Tensor pieces(const std::vector<std::int64_t>& places, std::int64_t steps) const {
     std::vector<std::int32_t> all;
     for (std::int64_t at : places) all.insert(all.end(), numbers.begin() + at, numbers.begin() + at + steps);
@@ -36,7 +36,7 @@ struct Text {
   }
 };
 
-// Empty, with a word to stderr, if there is no such file.
+// Reads a text. If there is no such file, prints a note to stderr and returns an empty text.
 inline Text read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) {

@@ -1,5 +1,5 @@
-// A plain convolutional net, deep enough that what it keeps for backward is most of its memory: fourteen 3x3 convolutions of
-// equal width on 32x32 images before the one pooling.
+// A plain convolutional net: fourteen 3x3 convolutions of equal width on 32x32 images, then one pooling. It is so deep that the
+// values kept for backward take most of the memory.
 #include <tapedeck/samples/zoo/training_step.h>
 
 #include <fmt/format.h>

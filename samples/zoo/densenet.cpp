@@ -1,4 +1,4 @@
-// DenseNet (Huang et al., 2016) with 121 layers: every layer of a block reads the concatenation of all before it.
+// DenseNet (Huang et al., 2016) with 121 layers: every layer of a block reads the concatenation of all earlier layers.
 #include <tapedeck/samples/zoo/vision.h>
 
 namespace {
@@ -43,7 +43,7 @@ struct DenseBlock : Module {
   }
 };
 
-// Halves channels and planes between blocks.
+// Halves the number of channels and the size of the planes between two blocks.
 struct Transition : Module {
   BatchNorm2d norm;
   Conv2d conv;

@@ -1,4 +1,4 @@
-// The net of samples/01_digits.cpp and one step of its training; tests/bench measures the same.
+// The net of samples/01_digits.cpp and one step of its training. tests/bench measures the same step.
 #pragma once
 
 #include <tapedeck/tapedeck.h>
@@ -11,7 +11,7 @@ namespace zoo {
 
 using namespace tapedeck;
 
-// A stem and residual 3x3 convolutions of one width: most of a step's memory is what backward needs of them.
+// A stem and residual 3x3 convolutions of one width. Most of the memory of a step holds values that backward reads.
 struct DigitsNet : Module {
   static constexpr int kBlocks = 5;
   static constexpr std::int64_t kWidth = 24;

@@ -1,5 +1,5 @@
-// FCN-8s (Long et al., 2015): the convolutions of VGG-16, two wide ones instead of its linear layers, and scores of three
-// depths that are enlarged and added.
+// FCN-8s (Long et al., 2015): the convolutions of VGG-16, then two wide convolutions instead of the linear layers. The class
+// scores of three depths are enlarged to one size and added.
 #include <tapedeck/samples/zoo/vision.h>
 
 #include <array>

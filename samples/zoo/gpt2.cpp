@@ -1,6 +1,6 @@
-// GPT-2 (Radford et al., 2019), by default the small one: 124,439,808 parameters. Blocks with the norm in front, learned
-// positions, the table of embeddings also the output layer. A sequence longer than the 1024 of the original makes the table of
-// positions longer.
+// GPT-2 (Radford et al., 2019), by default the small model of 124,439,808 parameters. Each block begins with its norm.
+// Positions are learned, and the table of embeddings is also the output layer. A sequence longer than the original's 1024 gets
+// a longer table of positions.
 #include <tapedeck/samples/zoo/language.h>
 
 #include <algorithm>

@@ -1,9 +1,10 @@
-// Translation with attention (Bahdanau et al., 2015): GRU layers read the source in both directions; at every step a GRU cell
-// writes the next word of the target from the word before (the true one: teacher forcing) and a mean of the source, weighted by
-// a small perceptron.
+// Translation with attention (Bahdanau et al., 2015). GRU layers read the source in both directions. At every step a GRU cell
+// computes the next word of the target from two inputs: the true previous word (teacher forcing), and a mean of the source
+// whose weights come from a small perceptron.
 //
-//     scores[s] = v tanh(W state + U source[s]);   context = sum of softmax(scores)[s] source[s];   state = cell([word,
-//     context], state)
+//     scores[s] = v tanh(W state + U source[s])
+//     context   = sum of softmax(scores)[s] source[s]
+//     state     = cell([word, context], state)
 #include <tapedeck/samples/zoo/language.h>
 
 #include <limits>
@@ -13,9 +14,10 @@ namespace {
 using namespace tapedeck;
 
 constexpr std::int64_t kWords = 8000;
-constexpr int kPadding = 0;  // the word behind the end of a target; no loss is counted there
+constexpr int kPadding = 0;  // the word behind the end of a target; its loss is ignored
 
-// Source [b,s,in] -> the mean that a state [b,width] asks for, [b,in]. Of the source everything is computed once.
+// Attention over a source [b,s,in]: the state [b,width] determines a weighted mean [b,in]. The part that depends on the source
+// alone is computed once.
 struct Attention : Module {
   Linear of_state, of_source;
   Tensor v;
@@ -63,11 +65,11 @@ struct Translator : Module {
         out(*this, "out", o.width, kWords),
         drop(*this, "drop", 0.2) {}
 
-  // source [b,s], lengths [b], target [b,t] -> logits of the words after each of the target's: [b t,words].
+  // source [b,s], lengths [b], target [b,t] -> the logits of the word after each target word: [b t,words].
   Tensor operator()(const Tensor& source, const Tensor& lengths, const Tensor& target) {
     const RecurrentResult read = encoder(source_words(transpose_last(source)));
     const Attention::Source memory = attention.read(transpose(read.y, {1, 0, 2}), lengths);
-    // The reverse direction of the last layer has just read the first word.
+    // The backward direction of the last layer read the first source word last, so its final state starts the target.
     Tensor state = tanh(bridge(select(read.h, 0, read.h.size(0) - 1)));
     std::vector<Tensor> rows;
     for (const Tensor& word : unstack(target_words(transpose_last(target)))) {
@@ -79,7 +81,7 @@ struct Translator : Module {
   }
 };
 
-// Words 0 stand for padding where a sentence is short of its row.
+// Word 0 is padding: it fills a row behind the end of its sentence.
 std::vector<zoo::Sample> samples(const ModelOptions& o) {
   const auto words = [&] { return zoo::sample_integers({o.batch, o.seq}, kWords - 1) + 1; };
   const auto lengths = [&] { return zoo::sample_integers({o.batch}, o.seq) + 1; };

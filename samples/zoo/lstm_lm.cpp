@@ -1,6 +1,6 @@
-// A word-level language model of two LSTM layers, of the medium size of Zaremba et al. (2014). Text is read in pieces: the
-// state at the end of one is where the next begins, and no gradient goes further back. The output layer is the table of
-// embeddings (Press and Wolf, 2017), or one of its own.
+// A language model over words with two LSTM layers, of the medium size of Zaremba et al. (2014). Text is read in pieces: the
+// state at the end of a piece is the state at the start of the next, and no gradient goes back across pieces. The output layer
+// is the table of embeddings (Press and Wolf, 2017), or a table of its own.
 #include <tapedeck/samples/zoo/language.h>
 
 #include <tapedeck/engine/eager/inplace.h>
@@ -16,7 +16,7 @@ struct LstmLm : Module {
   Embedding words;
   Dropout drop_in, drop_out;
   Lstm lstm;
-  Tensor h, c;  // [layers,batch,width], carried from step to step
+  Tensor h, c;  // [layers,batch,width]; carried from step to step
 
   LstmLm(const ModelOptions& o, double deviation)
       : words(*this, "words", kWords, o.width, deviation),
@@ -26,7 +26,7 @@ struct LstmLm : Module {
         h(buffer("h", zeros({o.layers, o.batch, o.width}))),
         c(buffer("c", zeros({o.layers, o.batch, o.width}))) {}
 
-  // tokens [b,t] -> [b t,width]. The state is copied before it is used, since backward reads it after it was written over.
+  // tokens [b,t] -> [b t,width]. The state is copied before its use, because backward reads the old state after the update.
   Tensor features(const Tensor& tokens) {
     const Tensor x = drop_in(words(transpose_last(tokens)));
     const LstmResult r = lstm(x, {copy(h), copy(c)});

@@ -1,4 +1,4 @@
-// A perceptron with two hidden layers, the size of those on MNIST.
+// A perceptron with two hidden layers, of the size common for MNIST.
 #include <tapedeck/samples/zoo/training_step.h>
 
 namespace {

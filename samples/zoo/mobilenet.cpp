@@ -1,12 +1,12 @@
 // MobileNet (Howard et al., 2017) and its second version (Sandler et al., 2018): convolutions of single channels between 1x1
-// ones.
+// convolutions.
 #include <tapedeck/samples/zoo/vision.h>
 
 namespace {
 
 using namespace zoo;
 
-// A 3x3 convolution of each channel, then one that mixes them.
+// A 3x3 convolution of each channel alone, then a 1x1 convolution that mixes the channels.
 struct Separable : Module {
   ConvNorm depthwise, pointwise;
   Separable(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t stride)
@@ -37,7 +37,8 @@ struct MobilenetV1 : Module {
   Tensor operator()(const Tensor& x) { return head(plane_means(blocks(stem(x)))); }
 };
 
-// Widens, convolves each channel, narrows without activation; added to its input where the sizes agree.
+// Widens the channels, convolves each channel alone, and narrows them without an activation. The input is added if the sizes
+// are equal.
 struct InvertedResidual : Module {
   Stack<ConvNorm> body;
   bool residual;

@@ -1,13 +1,13 @@
-// Two cells so small that a planner's every choice can be followed by eye. In `rnn_cell` nothing is gained by computing
-// anything twice: the sum under the tanh is as large as its result. In `mlp_attention` much is: each time the slots are asked,
-// the perceptron makes a row for every slot, all of which come back from one row of the state and what the slots gave once.
+// Two models so small that a person can follow every choice of a planner by eye. In `rnn_cell` recomputation saves nothing: the
+// sum under the tanh is as large as its result. In `mlp_attention` it saves much: each question to the slots makes a row for
+// every slot, and all these rows can be computed again from one row of the state and one projection of the slots.
 #include <tapedeck/samples/zoo/training_step.h>
 
 namespace {
 
 using namespace tapedeck;
 
-// tanh(W x + U h)
+// h' = tanh(W x + U h).
 struct RnnStep : Module {
   Linear of_input, of_state;
   explicit RnnStep(const ModelOptions& o)
@@ -15,8 +15,8 @@ struct RnnStep : Module {
   Tensor operator()(const Tensor& x, const Tensor& h) { return tanh(of_input(x) + of_state(h)); }
 };
 
-// A state [n,width] asks slots [n,s,width] `layers` times: each time it becomes tanh(C [context, state]) with context the
-// slots' mean, weighted by softmax of v tanh(W state + U slot).
+// A state [n,width] asks slots [n,s,width] `layers` times. Each time, the state becomes tanh(C [context, state]). The context
+// is the mean of the slots, weighted by softmax of v tanh(W state + U slot).
 struct MlpAttention : Module {
   std::int64_t times;
   Linear of_state, of_slots, score, combine;

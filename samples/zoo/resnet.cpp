@@ -1,5 +1,5 @@
-// ResNet (He et al., 2015), strides in the 3x3 convolutions: four stages of residual blocks, plain for 18 layers, bottlenecks
-// for more.
+// ResNet (He et al., 2015), with the strides in the 3x3 convolutions: four stages of residual blocks. The blocks are plain with
+// 18 layers, and bottlenecks with more.
 #include <tapedeck/samples/zoo/vision.h>
 
 #include <array>
@@ -8,7 +8,8 @@ namespace {
 
 using namespace zoo;
 
-// `in` channels to `width` or, in a bottleneck, 4 `width`; where the sizes differ the shortcut is a 1x1 convolution.
+// A residual block from `in` channels to `width`, or to 4 `width` in a bottleneck. If the sizes differ, the shortcut is a 1x1
+// convolution.
 struct Residual : Module {
   Stack<ConvNorm> body, shortcut;
 

@@ -1,5 +1,5 @@
-// SegNet (Badrinarayanan et al., 2015): an encoder whose poolings remember where each maximum stood, and its mirror image,
-// which puts values back there.
+// SegNet (Badrinarayanan et al., 2015): the poolings of the encoder keep the place of each maximum, and the decoder, a mirror
+// image of the encoder, puts values back at these places.
 #include <tapedeck/samples/zoo/vision.h>
 
 namespace {
@@ -9,7 +9,8 @@ using namespace zoo;
 constexpr std::int64_t kClasses = 21;
 constexpr int kConvs[5] = {2, 2, 3, 3, 3};
 
-// x [n,c,h,w] in planes twice as high and wide, each element where `index` says its window's maximum stood, zeros elsewhere.
+// x [n,c,h,w] in planes of twice the height and width: each element stands where `index` says that the maximum of its window
+// stood, and all other elements are zero.
 Tensor unpooled(const Tensor& x, const Tensor& index) {
   return max_pool2d_grad_from_index(index, x, {.size = {2 * x.size(2), 2 * x.size(3)}});
 }
@@ -27,8 +28,9 @@ struct Segnet : Module {
                     : g > 0 ? channels[g - 1]
                             : 3,
                     channels[g], same_size(3));
-    for (int g = 4; g >= 0;
-         --g)  // the last convolution of a group narrows for the next; the first group leaves its last to the head
+    // The last convolution of a group narrows the channels for the next group. In group 0 the head takes the place of the last
+    // convolution.
+    for (int g = 4; g >= 0; --g)
       for (int i = 0; i < kConvs[g] - (g == 0 ? 1 : 0); ++i)
         up[g].add(*this, numbered("up", g, i), channels[g], g > 0 && i == kConvs[g] - 1 ? channels[g - 1] : channels[g],
                   same_size(3));

@@ -1,5 +1,5 @@
-// SqueezeNet 1.1 (Iandola et al., 2016): fire modules squeeze with 1x1 convolutions and expand with 1x1 and 3x3 ones side by
-// side.
+// SqueezeNet 1.1 (Iandola et al., 2016): a fire module squeezes the channels with a 1x1 convolution, and expands them with a
+// 1x1 and a 3x3 convolution side by side.
 #include <tapedeck/samples/zoo/vision.h>
 
 namespace {

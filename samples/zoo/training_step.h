@@ -1,4 +1,4 @@
-// What all zoo models share: make a net and sample data, and capture one step of its training.
+// The frame of all zoo models: makes a net and sample data, and captures one step of training.
 #pragma once
 
 #include <tapedeck/capture/record/model_registry.h>
@@ -14,24 +14,25 @@ namespace zoo {
 
 using namespace tapedeck;
 
-// An input of the step, by the name it has in the graph.
+// An input of the step, and its name in the graph.
 struct Sample {
   std::string name;
   Tensor value;
 };
 
-// Sample data, drawn from the seed; in abstract mode types alone. Floats are normal, integers lie in [0, below).
+// Sample data, drawn from the current seed. In abstract mode the tensors have types and no data. Floats are normal; integers
+// lie in [0, below).
 Tensor sample_floats(const Shape& shape);
 Tensor sample_integers(const Shape& shape, std::int64_t below, DType dtype = DType::i32);
 Tensor sample_images(const ModelOptions& options, std::int64_t channels);  // [batch, channels, image, image]
 
-// Captures forward (under autocast if options.dtype asks for it), backward and update; `loss` takes the inputs in the order of
-// `samples`.
+// Captures one training step: forward (under autocast if options.dtype asks for it), backward and update. `loss` gets the
+// inputs in the order of `samples`.
 Captured capture_training(const std::string& name, const ModelOptions& options, const std::vector<Tensor>& parameters,
                           const std::vector<Sample>& samples, const std::function<Tensor(const std::vector<Tensor>&)>& loss);
 
-// Makes the net, from the options if it takes them (its parameters are drawn on construction, or abstract), then what
-// `make_samples` (options) gives as inputs, then captures one step with the loss that `loss`(net, inputs) gives:
+// Makes the net, from the options if its constructor takes them; the parameters are drawn, or abstract. Then
+// make_samples(options) makes the inputs, and one training step is captured, whose loss is loss(net, inputs):
 //     record_training<Net>("lm", options, [](const ModelOptions& o) { return std::vector<Sample>{{"ids", ...}, {"next", ...}};
 //     },
 //                          [](Net& net, const std::vector<Tensor>& in) { return cross_entropy(net(in[0]), in[1]); });
@@ -50,7 +51,8 @@ Captured record_training(const std::string& name, const ModelOptions& options, M
                           [&](const std::vector<Tensor>& in) { return loss(*net, in); });
 }
 
-// Of a classifier: x of `shape` with the batch in front, labels y below `classes`, cross entropy.
+// record_training for a classifier: the inputs are x, of `shape` with the batch in front, and labels y in [0, classes). The
+// loss is the cross entropy.
 template <class Net>
 Captured record_classifier(const std::string& name, const ModelOptions& options, const Shape& shape, std::int64_t classes) {
   return record_training<Net>(

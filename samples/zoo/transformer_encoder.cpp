@@ -1,6 +1,6 @@
-// An encoder in the manner of BERT (Devlin et al., 2019), by default of the base size: every word sees every other word of its
-// row, and the words that were masked are to be told. The norm stands in front of every branch. Rows are padded; `lengths` says
-// where they end.
+// An encoder like BERT (Devlin et al., 2019), by default of the base size. Every word sees every other word of its row, and the
+// net learns to predict the masked words. The norm is the first layer of every branch. Rows are padded at the end; `lengths`
+// holds their true lengths.
 #include <tapedeck/samples/zoo/language.h>
 
 #include <algorithm>
@@ -10,7 +10,8 @@ namespace {
 using namespace tapedeck;
 
 constexpr std::int64_t kWords = 30522, kContext = 512, kSegments = 2;
-constexpr int kMask = 103, kUnmasked = -100;  // the word that hides another; the label of words that are not to be told
+constexpr int kMask = 103,
+              kUnmasked = -100;  // the word that replaces a masked word; the label of a word that is not to be predicted
 
 Tensor gelu_exact(const Arg& x) { return gelu(x); }
 
@@ -50,7 +51,7 @@ struct Encoder : Module {
   }
 };
 
-// Every seventh word is masked.
+// Masks every seventh word.
 std::vector<zoo::Sample> samples(const ModelOptions& o) {
   const Tensor text = zoo::sample_integers({o.batch, o.seq}, kWords);
   const Tensor masked = equal(remainder(arange(o.seq, DType::i32), 7), 0);

@@ -1,4 +1,4 @@
-// U-Net (Ronneberger et al., 2015), padded and with batch norm: four halvings, four doublings, joined level by level.
+// U-Net (Ronneberger et al., 2015), with padding and batch norm: four halvings and four doublings, joined level by level.
 #include <tapedeck/samples/zoo/vision.h>
 
 namespace {

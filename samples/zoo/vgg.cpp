@@ -1,4 +1,5 @@
-// VGG (Simonyan and Zisserman, 2014): 3x3 convolutions with a pooling after each of five groups, and three wide linear layers.
+// VGG (Simonyan and Zisserman, 2014): five groups of 3x3 convolutions, each followed by a pooling, then three wide linear
+// layers.
 #include <tapedeck/samples/zoo/vision.h>
 
 #include <array>
@@ -9,7 +10,7 @@ using namespace zoo;
 
 constexpr std::int64_t kChannels[5] = {64, 128, 256, 512, 512};
 
-// `Depth` counts the layers with weights: thirteen or sixteen convolutions, three linear layers.
+// `Depth` counts the layers with weights: 13 or 16 convolutions, and three linear layers.
 template <int Depth>
 struct Vgg : Module {
   static constexpr std::array<int, 5> kConvs = Depth == 16 ? std::array{2, 2, 3, 3, 3} : std::array{2, 2, 4, 4, 4};

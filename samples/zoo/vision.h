@@ -1,4 +1,4 @@
-// Pieces that the vision models share.
+// Modules and functions that the vision models share.
 #pragma once
 
 #include <tapedeck/samples/zoo/training_step.h>
@@ -12,7 +12,7 @@ namespace zoo {
 
 inline constexpr std::int64_t kImageNetClasses = 1000;
 
-// Layers applied one after the other; they belong to the parent under the names they are given.
+// Layers that are applied one after the other. Each layer is a submodule of the parent, under its given name.
 template <class Layer>
 struct Stack {
   std::vector<std::unique_ptr<Layer>> layers;
@@ -27,26 +27,26 @@ struct Stack {
   }
 };
 
-// A convolution, batch norm instead of a bias, and what follows it.
+// A convolution without a bias, a batch norm, and an activation.
 struct ConvNorm : Module {
   ConvNorm(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, ConvOptions options,
            Activation activation = &relu);
   Tensor operator()(const Arg& x);
   Conv2d conv;
   BatchNorm2d norm;
-  Activation activation;  // null: none
+  Activation activation;  // null: no activation
 };
 
-// Same size for odd kernels and stride 1.
+// Options of a convolution whose padding keeps the size of the image, for odd kernels and stride 1.
 ConvOptions same_size(std::int64_t kernel, std::int64_t stride = 1, std::int64_t groups = 1);
 
-// Mean over each channel's plane: [n,c,h,w] -> [n,c].
+// The mean of each channel's plane: [n,c,h,w] -> [n,c].
 Tensor plane_means(const Tensor& x);
 
-// UsageError unless images fall into blocks of this size.
+// Throws UsageError unless the image size is a multiple of `block`.
 void require_multiple(const std::string& model, const ModelOptions& options, std::int64_t block);
 
-// Images to classes, and images to a class for each pixel.
+// Captures a training step of a net that gives one class per image, or one class per pixel.
 template <class Net>
 Captured record_image_classifier(const std::string& name, const ModelOptions& options,
                                  std::int64_t classes = kImageNetClasses) {

@@ -1,4 +1,4 @@
-// The vision transformer (Dosovitskiy et al., 2020): patches of 16x16 pixels as words, and one more for the class.
+// The vision transformer (Dosovitskiy et al., 2020): patches of 16x16 pixels are the words, and one more word is for the class.
 #include <tapedeck/samples/zoo/vision.h>
 
 #include <fmt/format.h>
