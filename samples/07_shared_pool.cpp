@@ -54,8 +54,8 @@ struct Outcome {
   std::int64_t planned = 0;  // the sum of the peaks of the three plans
 };
 
-// Trains, evaluates every ten steps, and classifies a single digit after each evaluation. A null `pool` gives each step its own
-// memory.
+// Trains. Classifies a single digit after every training step, and evaluates after every tenth. With a null `pool` each of the
+// three programs has its own memory.
 Outcome train(const samples::Digits& d, const samples::Options& options, const std::shared_ptr<ReplayPool>& pool) {
   manual_seed(options.seed);
   std::mt19937 random(options.seed);

@@ -9,8 +9,8 @@ namespace tapedeck TAPEDECK_API {
 struct LoopAttrs {
   std::int64_t carried = 0;  // how many operands pass from one pass to the next
   std::int64_t scanned = 0;  // how many operands give each pass one slice along their first axis
-  std::int64_t trips =
-      -1;  // while: the largest number of passes, -1 = no bound; scan: the number of passes, -1 = the number of slices
+  // While: the largest number of passes, -1 = no bound; scan: the number of passes, -1 = the number of slices.
+  std::int64_t trips = -1;
   bool reverse = false;        // scan only: begin with the last slice
   std::int64_t residuals = 0;  // how many results, the last ones, hold values of each pass for backward
   // Which carried values are kept for backward: 0 = those of every pass, n = those of every n-th pass, or one of the two
@@ -20,16 +20,16 @@ struct LoopAttrs {
               ATTR_FIELD(LoopAttrs, reverse), ATTR_FIELD(LoopAttrs, residuals), ATTR_FIELD(LoopAttrs, checkpoint))
 };
 
-inline constexpr std::int64_t kCheckpointSqrt =
-    -1;  // keep the carried values at the start of each block of about sqrt(passes) passes
-inline constexpr std::int64_t kCheckpointLog =
-    -2;  // keep a logarithmic number of snapshots (the binomial schedule of Griewank and Walther, 2000)
+// Keep the carried values at the start of each block of about sqrt(passes) passes.
+inline constexpr std::int64_t kCheckpointSqrt = -1;
+// Keep a logarithmic number of snapshots (the binomial schedule of Griewank and Walther, 2000).
+inline constexpr std::int64_t kCheckpointLog = -2;
 
 struct LoopGradAttrs {
   std::int64_t carried = 0;
   std::int64_t scanned = 0;
-  std::int64_t trips =
-      -1;  // the largest number of passes; -1 = no bound, and then the tape of the loop is not part of the plan
+  // The largest number of passes; -1 = no bound, and then the tape of the loop is not part of the plan.
+  std::int64_t trips = -1;
   bool reverse = false;
   std::int64_t checkpoint = 0;
   // One character for every operand of the loop, in the order carried, scanned, captured:

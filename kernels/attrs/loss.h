@@ -5,10 +5,11 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// cross_entropy cross_entropy_grad. `reduction` is "none", "mean" or "sum", here and in the structs below.
+// cross_entropy cross_entropy_grad. `reduction` is "none", "mean" or "sum", here and in the structs below. Rows with the label
+// `ignore_index` are left out: of the sum, and of the count that a mean divides by.
 struct CrossEntropyAttrs {
-  double label_smoothing = 0;        // rows with this label are left out: of the sum, and of the count that a mean divides by
-  std::int64_t ignore_index = -100;  // rows with this label count for nothing
+  double label_smoothing = 0;
+  std::int64_t ignore_index = -100;
   Name reduction = "mean";
   ATTR_FIELDS(ATTR_FIELD(CrossEntropyAttrs, label_smoothing), ATTR_FIELD(CrossEntropyAttrs, ignore_index),
               ATTR_FIELD(CrossEntropyAttrs, reduction))

@@ -2,8 +2,8 @@
 // happens later on the device is reported at the next synchronisation (runtime.h).
 #pragma once
 
-#pragma nv_diag_suppress 186  // scalar.h compares with zero for every type; for unsigned types nvcc warns that the comparison
-                              // is pointless
+// scalar.h compares with zero for every type; for unsigned types nvcc warns that the comparison is pointless.
+#pragma nv_diag_suppress 186
 
 #include <tapedeck/kernels/cuda/pointwise.inl>
 
@@ -12,8 +12,8 @@
 namespace tapedeck::kernels::cuda {
 
 inline constexpr unsigned kThreads = 256;
-inline constexpr std::int64_t kMaxBlocks =
-    4096;  // a million threads fill any device; a longer loop gives each thread several elements
+// A million threads fill any device; a longer loop gives each thread several elements.
+inline constexpr std::int64_t kMaxBlocks = 4096;
 
 __device__ inline std::int64_t thread_index() { return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ inline std::int64_t thread_count() { return static_cast<std::int64_t>(gridDim.x) * blockDim.x; }

@@ -26,8 +26,8 @@ namespace tapedeck::kernels::cuda {
 template <int kOperands>
 struct Walk {
   std::int64_t n = 0;
-  std::int32_t rank =
-      0;  // dimensions of size 1 are dropped, and neighbouring dimensions are merged where every operand allows it
+  // Dimensions of size 1 are dropped, and neighbouring dimensions are merged where every operand allows it.
+  std::int32_t rank = 0;
   std::int64_t sizes[kMaxRank];
   std::int64_t strides[kOperands][kMaxRank];
   void* data[kOperands];

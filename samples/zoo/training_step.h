@@ -32,10 +32,11 @@ Captured capture_training(const std::string& name, const ModelOptions& options, 
                           const std::vector<Sample>& samples, const std::function<Tensor(const std::vector<Tensor>&)>& loss);
 
 // Makes the net, from the options if its constructor takes them; the parameters are drawn, or abstract. Then
-// make_samples(options) makes the inputs, and one training step is captured, whose loss is loss(net, inputs):
-//     record_training<Net>("lm", options, [](const ModelOptions& o) { return std::vector<Sample>{{"ids", ...}, {"next", ...}};
-//     },
-//                          [](Net& net, const std::vector<Tensor>& in) { return cross_entropy(net(in[0]), in[1]); });
+// make_samples(options) makes the inputs, and loss(net, inputs) computes the loss of the captured training step:
+//     record_training<Net>(
+//         "lm", options,
+//         [](const ModelOptions& o) { return std::vector<Sample>{{"ids", ...}, {"next", ...}}; },
+//         [](Net& net, const std::vector<Tensor>& in) { return cross_entropy(net(in[0]), in[1]); });
 template <class Net, class MakeSamples, class Loss>
 Captured record_training(const std::string& name, const ModelOptions& options, MakeSamples make_samples, Loss loss) {
   const AbstractMode abstract(options.abstract);

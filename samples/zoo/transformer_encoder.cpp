@@ -10,8 +10,8 @@ namespace {
 using namespace tapedeck;
 
 constexpr std::int64_t kWords = 30522, kContext = 512, kSegments = 2;
-constexpr int kMask = 103,
-              kUnmasked = -100;  // the word that replaces a masked word; the label of a word that is not to be predicted
+// kMask is the word that replaces a masked word. kUnmasked is the label of a word that the net need not predict.
+constexpr int kMask = 103, kUnmasked = -100;
 
 Tensor gelu_exact(const Arg& x) { return gelu(x); }
 

@@ -29,9 +29,9 @@ LodFrame make_lod(std::span<const PlanRect> rects, const PlanView& view, std::in
   frame.height = height;
   const auto row = static_cast<std::size_t>(width);
   const double sx = width / view.time.size(), sy = height / view.address.size();
-  std::vector<std::int32_t> starts(row * static_cast<std::size_t>(height),
-                                   -1);  // by first pixel: the last thin rectangle there
-  std::vector<std::int32_t> previous;    // chains of those
+  // By first pixel: the last thin rectangle that starts there, or -1. `previous` links it to the earlier ones at this pixel.
+  std::vector<std::int32_t> starts(row * static_cast<std::size_t>(height), -1);
+  std::vector<std::int32_t> previous;
   for (std::size_t i = 0; i < rects.size(); ++i) {
     const PlanRect& r = rects[i];
     const double x0 = (r.begin - view.time.low) * sx, x1 = (r.end - view.time.low) * sx;

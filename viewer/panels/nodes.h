@@ -36,8 +36,8 @@ class NodesPanel : public QWidget, public Observer {
   QLabel* count_;
   QTreeView* table_;
   std::uint64_t shown_ = 0;  // the serial number of the model in the table
-  bool following_ =
-      false;  // true while the table copies the session's selection, so that the table does not change the session
+  // True while the table copies the session's selection, so that the table does not change the session.
+  bool following_ = false;
 };
 
 }  // namespace tapedeck::viewer

@@ -238,8 +238,8 @@ class Parser {
         if (gap.find('@') == std::string::npos || is_empty_window(gap)) life.gaps.push_back(times);
       }
     std::sort(life.gaps.begin(), life.gaps.end(), [](const Times& a, const Times& b) { return a.first < b.first; });
-    std::int64_t from = life.whole.first;  // the end of the gaps so far, if they cover the life from its start; gaps that cover
-                                           // the whole life are refused
+    // The end of the gaps so far, if they cover the life from its start. Gaps that cover the whole life are refused.
+    std::int64_t from = life.whole.first;
     for (const Times& gap : life.gaps) from = gap.first <= from ? std::max(from, gap.end) : life.whole.first - 1;
     if (!life.gaps.empty() && from == life.whole.end)
       fail(fmt::format("gaps leave nothing of the life of buffer {}", shown(field(kId))));

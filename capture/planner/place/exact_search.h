@@ -44,9 +44,8 @@ class ExactSearch {
   Outcome run(std::int64_t most_steps, const SearchStop& stop = {});
 
   std::int64_t steps() const { return steps_; }
-  std::int64_t offset(std::int32_t member) const {
-    return skyline_.offset(member);
-  }  // in units; valid after the outcome `found`
+  // In units; valid after the outcome `found`.
+  std::int64_t offset(std::int32_t member) const { return skyline_.offset(member); }
 
  private:
   static constexpr std::int32_t kNothing = -1;  // the choice that leaves the point empty

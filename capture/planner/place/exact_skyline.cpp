@@ -12,8 +12,8 @@
 namespace tapedeck {
 
 Skyline::Skyline(const PlacePart& part, std::int64_t capacity) : part_(part), capacity_(capacity), free_(part.size()) {
-  constexpr std::int32_t kEmptyDecisions =
-      256;  // decisions that leave a section empty get so many bits; more of them share the last bit
+  // Decisions that leave a section empty get so many bits; more of them share the last bit.
+  constexpr std::int32_t kEmptyDecisions = 256;
   words_ = (part.size() + kEmptyDecisions) / 64 + 1;
   last_bit_ = words_ * 64 - 1;
   const auto n = static_cast<std::size_t>(part.size()), sections = static_cast<std::size_t>(part.sections);

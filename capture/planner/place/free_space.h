@@ -57,9 +57,9 @@ class SmallSpace {
 
   void insert(std::int32_t i, const Tenant& b, std::int64_t offset);
   std::int64_t find(std::int32_t i, const Tenant& b, Fit fit);
-  std::int64_t look_ups() const { return 0; }  // few, that is
+  std::int64_t look_ups() const { return 0; }  // not counted, because the buffers are few
 
- private:  // not counted, because the buffers are few
+ private:
   struct Entry {
     std::int64_t offset, end;
     std::int32_t birth, death;

@@ -80,9 +80,9 @@ std::vector<std::int64_t> fixed_offsets(const PlaceProblem& p) {
 namespace {
 
 constexpr std::size_t kFew = 1500;  // at most so many buffers are placed fastest with SmallSpace
-constexpr std::size_t kFewMeetings =
-    kFew * kFew;                      // so are instances with at most so many pairs of a buffer and an interval of another
-constexpr std::size_t kVeryFew = 64;  // so are instances of at most so many buffers, whatever their lives
+// SmallSpace is also fastest for instances with at most so many pairs of a buffer and an interval of another buffer.
+constexpr std::size_t kFewMeetings = kFew * kFew;
+constexpr std::size_t kVeryFew = 64;               // so are instances of at most so many buffers, whatever their lives
 constexpr std::size_t kWorthThreads = 5000;        // from so many buffers on, attempts run on threads and watch the clock
 constexpr std::int64_t kMostLookUps = 45'000'000;  // all attempts together take so many look-ups; no new attempt begins beyond
 // Beyond so many buffers, only first fit is tried, and only until an attempt is close to the bound.
@@ -233,8 +233,8 @@ Attempt place_greedily(const PlaceProblem& p, const GreedyOptions& options) {
 }
 
 void place_with_first(const PlaceProblem& p, int attempts, Attempt* best) {
-  constexpr std::int64_t kWorthIt =
-      250;  // the bound divided by this: a best end that is further above the bound is worth more attempts
+  // The bound divided by this: a best end that is further above the bound is worth more attempts.
+  constexpr std::int64_t kWorthIt = 250;
   if (p.buffers.size() > kFew) return;
   PlaceOrder order = order_by_size(p);
   const std::vector<std::int64_t> given = fixed_offsets(p);

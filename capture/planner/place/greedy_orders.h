@@ -15,8 +15,8 @@ PlaceOrder order_by_area(const PlaceProblem& p);  // largest product of bytes an
 PlaceOrder order_by_duration(const PlaceProblem& p);  // longest first
 // Earliest birth first, and largest first among equals: the order of a run-time allocator.
 PlaceOrder order_by_start(const PlaceProblem& p);
-PlaceOrder order_by_breadth(
-    const PlaceProblem& p);  // by step, the step with the most bytes alive first: all buffers alive there, largest first
+// By step, the step with the most bytes alive first: all buffers alive there, largest first.
+PlaceOrder order_by_breadth(const PlaceProblem& p);
 
 // Tries each of these orders by first and by best fit, and returns the placement with the lowest end. Stops as soon as one
 // placement meets the bound. Fixed buffers lie where they must.

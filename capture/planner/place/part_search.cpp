@@ -8,8 +8,8 @@ namespace tapedeck {
 
 namespace {
 
-constexpr int kPatience =
-    6;  // rounds of the race without a win before the ejection search begins: easy parts are solved by then
+// Rounds of the race without a win before the ejection search begins: easy parts are solved by then.
+constexpr int kPatience = 6;
 constexpr std::int64_t kShare = 3;    // the race gets so many times the work of the ejection search
 constexpr double kUsOfLookUp = 0.06;  // microseconds to look up one buffer in the ejection search
 

@@ -25,8 +25,8 @@ namespace {
 
 using PlaceClock = std::chrono::steady_clock;
 
-constexpr double kLeastUs =
-    5000;  // microseconds of search that are worth a check whether a large part should be searched exactly or by ejection
+// Microseconds of search that are worth a check whether a large part should be searched exactly or by ejection.
+constexpr double kLeastUs = 5000;
 
 // Improves on an attempt, part by part: always the part that ends highest.
 class Improver {
@@ -49,9 +49,8 @@ class Improver {
     for (std::size_t k = 0; k < parts_.size(); ++k) ends_.push_back(end_of(k));
     while (!is_done() && !is_stuck_ && work_left() > 0 && !stop_.now()) {
       const std::size_t worst = static_cast<std::size_t>(std::max_element(ends_.begin(), ends_.end()) - ends_.begin());
-      if (parts_[worst].is_searchable() &&
-          work_left() < parts_[worst].size())  // even a search without a wrong decision takes one step per buffer
-        break;                                 // a search takes a step for each buffer, if it never errs
+      // Even a search without a wrong decision takes one step per buffer.
+      if (parts_[worst].is_searchable() && work_left() < parts_[worst].size()) break;
       work_ += parts_[worst].is_searchable() ? search(worst) : climb_all();
     }
   }

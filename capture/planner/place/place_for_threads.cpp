@@ -71,9 +71,8 @@ Offsets place_apart(const std::vector<Tenant>& buffers, const std::vector<Occupa
     if (best.end <= p.bound || (make_order != order_by_size && p.buffers.size() > kFew)) break;
     for (Fit fit : {Fit::first, Fit::best}) {
       SpaceApart space(uses, chunks);
-      const std::int64_t limit =
-          chunks.is_one() ? best.end : std::numeric_limits<std::int64_t>::max();  // a placement that ends higher may use fewer
-                                                                                  // bytes in sum over the arenas
+      // With several arenas, a placement that ends higher may use fewer bytes in sum.
+      const std::int64_t limit = chunks.is_one() ? best.end : std::numeric_limits<std::int64_t>::max();
       const Attempt next = attempt(p, make_order(p), fit, {.end = limit}, space, large.offsets);
       if (next.end >= limit) continue;
       Offsets split = chunks.is_one() ? to_offsets(p, next, buffers.size()) : split_up(p, chunks, next, buffers.size());

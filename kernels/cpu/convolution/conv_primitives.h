@@ -25,8 +25,8 @@ struct ConvOperand {
   dnnl::reorder reorder;  // empty if the layouts are the same
   std::int64_t images = 1;
   std::int64_t image_size = 0;  // elements from one image to the next in the plain layout
-  std::int64_t image_bytes =
-      0;  // bytes from one image to the next in the wanted layout; this and the next three fields are set if images > 1
+  // Bytes from one image to the next in the wanted layout; this and the next three fields are set if images > 1.
+  std::int64_t image_bytes = 0;
   dnnl::memory::desc image_plain, image_wanted;
   dnnl::reorder image_reorder;
 

@@ -16,8 +16,8 @@
 namespace tapedeck::kernels::cpu {
 namespace {
 
-constexpr std::int64_t kPad =
-    2;  // the number of states of probability 0 at one end of a row, so that a recurrence needs no special case there
+// The number of states of probability 0 at one end of a row, so that a recurrence needs no special case there.
+constexpr std::int64_t kPad = 2;
 
 std::int64_t integer_at(const View& v, std::int64_t i) {
   return v.dtype == DType::i32 ? v.as<std::int32_t>()[i] : v.as<std::int64_t>()[i];

@@ -15,8 +15,8 @@ namespace {
 double row_ns(const Pool& p) { return 0.3 * static_cast<double>(p.out[2] * p.taps()) + 5; }
 double plane_ns(const Pool& p) { return 2.0 * static_cast<double>(p.out_plane() + p.in_plane()) + 5; }
 
-// The larger of two numbers, or the first NaN. The second form also carries the tap of the larger number. The selects
-// vectorise; a branch would often be mispredicted on real data.
+// larger(): the larger of two numbers, or the first NaN. beside_larger(): of the two numbers that belong to `top` and `x`, the
+// one that belongs to the larger. The selects vectorise; a branch would often be mispredicted on real data.
 template <class T>
 T larger(T top, T x) {
   T m = x > top ? x : top;

@@ -21,8 +21,8 @@ void cummin(const KernelCall& call);
 
 namespace {
 
-constexpr std::int64_t kStripWidth =
-    512;  // the number of neighbouring lines that are walked together: wide enough for the prefetcher
+// The number of neighbouring lines that are walked together: wide enough for the prefetcher.
+constexpr std::int64_t kStripWidth = 512;
 
 // `width` neighbouring lines of n elements. Visited element i of line j lies at `at + i * stride + j`.
 struct Strip {

@@ -20,8 +20,8 @@ void searchsorted(const KernelCall& call);
 
 namespace {
 
-constexpr std::int64_t kSlots =
-    16;  // the number of lines sorted at a time; the workspace rules in engine/ops/sort.cpp use the same number
+// The number of lines sorted at a time; the workspace rules in engine/ops/sort.cpp use the same number.
+constexpr std::int64_t kSlots = 16;
 constexpr std::int64_t kRadixFrom = 256;  // shorter lines are sorted by comparison
 
 template <class T>
