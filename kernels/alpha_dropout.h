@@ -8,6 +8,7 @@ namespace tapedeck::kernels {
 
 inline constexpr double kSeluFloor = -1.7580993408473766;  // the limit of selu(x) as x goes to minus infinity
 
+// `p` is the probability of dropping an element. The result is scale * x + shift, where x is kSeluFloor for a dropped element.
 struct AlphaDropout {
   double scale, shift;
   explicit AlphaDropout(double p) {

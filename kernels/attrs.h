@@ -64,6 +64,7 @@ struct TensorIndex {
   std::int32_t index = -1;
 };
 
+// The type of a field: int64, double, bool, Name, DType, Ints, TensorIndex. field_kind() gives the kind of a C++ type.
 enum class FieldKind : std::uint8_t { integer, real, boolean, string, dtype, ints, tensor };
 
 constexpr FieldKind field_kind(const std::int64_t*) { return FieldKind::integer; }
@@ -74,6 +75,7 @@ constexpr FieldKind field_kind(const DType*) { return FieldKind::dtype; }
 constexpr FieldKind field_kind(const Ints*) { return FieldKind::ints; }
 constexpr FieldKind field_kind(const TensorIndex*) { return FieldKind::tensor; }
 
+// One field of an attribute struct: its name in the text, its type, its offset in bytes, and whether a text must state it.
 struct Field {
   const char* name;
   FieldKind kind;
@@ -90,11 +92,13 @@ struct AttrSchema {
   const void* defaults = nullptr;
 };
 
+// ATTR_FIELD(struct, field) describes a field with a default, and ATTR_REQUIRED a field that a text must state.
 #define ATTR_FIELD(S, f) \
   ::tapedeck::Field { #f, ::tapedeck::field_kind(static_cast <const decltype(S::f)*>(nullptr)), offsetof(S, f), false }
 #define ATTR_REQUIRED(S, f) \
   ::tapedeck::Field { #f, ::tapedeck::field_kind(static_cast <const decltype(S::f)*>(nullptr)), offsetof(S, f), true }
 
+// The schema of the attribute struct A. Made at the first call; lives until the process ends. Thread safe.
 template <class A>
 const AttrSchema& attr_schema() {
   static const A defaults{};
@@ -102,6 +106,7 @@ const AttrSchema& attr_schema() {
   return schema;
 }
 
+// ATTR_FIELDS(...) stands inside an attribute struct and lists its fields.
 #define ATTR_FIELDS(...)                                                        \
   static const std::initializer_list<::tapedeck::Field>& fields() {             \
     static const std::initializer_list<::tapedeck::Field> list = {__VA_ARGS__}; \
@@ -152,6 +157,7 @@ struct PadAttrs {
   ATTR_FIELDS(ATTR_REQUIRED(PadAttrs, before), ATTR_REQUIRED(PadAttrs, after))
 };
 
+// cast: the element type of the result.
 struct CastAttrs {
   DType dtype = DType::f32;
   ATTR_FIELDS(ATTR_REQUIRED(CastAttrs, dtype))
@@ -165,6 +171,7 @@ struct FullAttrs {
   ATTR_FIELDS(ATTR_REQUIRED(FullAttrs, shape), ATTR_REQUIRED(FullAttrs, dtype), ATTR_REQUIRED(FullAttrs, value))
 };
 
+// one_hot: the number of classes and the element type of the result.
 struct OneHotAttrs {
   std::int64_t classes = 0;
   DType dtype = DType::f32;
@@ -221,6 +228,7 @@ struct PoolAttrs {
               ATTR_FIELD(PoolAttrs, dilation), ATTR_FIELD(PoolAttrs, ceil_mode))
 };
 
+// dropout alpha_dropout.
 struct DropoutAttrs {
   double p = 0.5;  // the probability that an element becomes zero
   Name path;       // the name of the random stream; see kernels/philox.h
@@ -238,12 +246,14 @@ struct RandomAttrs {
               ATTR_FIELD(RandomAttrs, high), ATTR_FIELD(RandomAttrs, path))
 };
 
+// sgd. For sgd with momentum see MomentumAttrs (attrs/optimizer.h).
 struct SgdAttrs {
   double momentum = 0;
   double weight_decay = 0;
   ATTR_FIELDS(ATTR_FIELD(SgdAttrs, momentum), ATTR_FIELD(SgdAttrs, weight_decay))
 };
 
+// adam adamw and their variants: the decay rates of both moments, the constant in the denominator, and the weight decay.
 struct AdamAttrs {
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -253,6 +263,7 @@ struct AdamAttrs {
               ATTR_FIELD(AdamAttrs, weight_decay))
 };
 
+// constant: the tensor that the node yields.
 struct ConstantAttrs {
   TensorIndex value;
   ATTR_FIELDS(ATTR_REQUIRED(ConstantAttrs, value))

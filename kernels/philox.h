@@ -43,6 +43,7 @@ TAPEDECK_HD inline PhiloxBlock philox(PhiloxBlock counter, PhiloxKey key) {
   return counter;
 }
 
+// The mixing function of SplitMix64 (Steele, Lea and Flood, 2014).
 TAPEDECK_HD inline std::uint64_t splitmix64(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -50,6 +51,7 @@ TAPEDECK_HD inline std::uint64_t splitmix64(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+// The hash FNV-1a of a text, 64 bits.
 inline std::uint64_t fnv1a64(std::string_view text) {
   std::uint64_t hash = 0xCBF29CE484222325u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
@@ -68,11 +70,13 @@ struct RandomStream {
   TAPEDECK_HD PhiloxBlock block(std::uint64_t index) const { return philox(counter(index), key); }
 };
 
+// The stream for a seed, a step and a path.
 inline RandomStream random_stream(std::int64_t seed, std::int64_t step, std::string_view path) {
   const std::uint64_t key = splitmix64(splitmix64(static_cast<std::uint64_t>(seed)) ^ fnv1a64(path));
   return {{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)}, static_cast<std::uint64_t>(step)};
 }
 
+// A number in [0, 1) from the top 24 bits of one word (f32), or from the top 53 bits of two words (f64).
 TAPEDECK_HD inline float uniform_f32(std::uint32_t word) { return static_cast<float>(word >> 8) * 5.9604644775390625e-8f; }
 TAPEDECK_HD inline double uniform_f64(std::uint32_t low, std::uint32_t high) {
   const std::uint64_t bits = (std::uint64_t{high} << 32 | low) >> 11;

@@ -8,6 +8,7 @@
 
 namespace samples {
 
+// The options of a sample program, with their defaults.
 struct Options {
   std::string data;
   int steps = 0;

@@ -19,6 +19,7 @@ namespace tapedeck::viewer {
 // words for the status bar. REQUIRES a QApplication.
 Renderer choose_renderer(Renderer wanted, std::string* why);
 
+// The widget of one picture. Only the UI thread may use it.
 class Canvas : public QWidget {
  public:
   // `picture` must outlive the canvas. `renderer` must not be automatic.

@@ -17,6 +17,7 @@
 
 namespace tapedeck::viewer {
 
+// The keys that pictures and text fields know.
 enum class Key : int {
   none,
   tab,
@@ -65,6 +66,7 @@ enum class Key : int {
   count
 };
 
+// One event of the mouse or the keyboard.
 struct InputEvent {
   enum class Kind { move, leave, button, wheel, key, text, focus_lost };
   Kind kind = Kind::move;
@@ -76,6 +78,7 @@ struct InputEvent {
   bool ctrl = false, shift = false, alt = false;
 };
 
+// The sizes of text: 11, 13 and 15 units.
 enum class TextSize { small, body, title };
 ImFont* font(TextSize size);  // a font of the current context
 bool key_down(Key key);       // REQUIRES a frame in progress
@@ -83,6 +86,7 @@ bool key_pressed(Key key);    // REQUIRES a frame in progress; a held key repeat
 inline ImU32 to_imgui(Colour c) { return IM_COL32(c.r, c.g, c.b, c.a); }
 inline ImU32 to_imgui(Colour c, int alpha) { return IM_COL32(c.r, c.g, c.b, alpha); }
 
+// Owns an ImGui context. Not thread safe: ImGui has one current context per process.
 class ImGuiHost {
  public:
   struct Clipboard {

@@ -12,6 +12,7 @@ namespace tapedeck::viewer {
 // The exit codes, equal to those of the command-line tool.
 enum ExitCode { kOk = 0, kUsage = 2, kBadFile = 3, kInfeasible = 4, kExecution = 5 };
 
+// The parsed command line. Empty texts mean that the option is not given.
 struct Options {
   std::string file, compare, shot, panel;
   int width = 1600, height = 900;

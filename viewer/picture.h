@@ -4,6 +4,7 @@
 
 namespace tapedeck::viewer {
 
+// The interface of all pictures.
 class Picture {
  public:
   virtual ~Picture() = default;

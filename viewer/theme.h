@@ -5,6 +5,7 @@ class QApplication;
 
 namespace tapedeck::viewer {
 
+// Sets the style, the palette and the font of the application.
 void apply_theme(QApplication& app);
 
 }  // namespace tapedeck::viewer

@@ -32,6 +32,7 @@ class QToolButton;
 
 namespace tapedeck::viewer {
 
+// The window. Only the UI thread may use it.
 class MainWindow : public QMainWindow, public Observer {
  public:
   struct Setup {

@@ -19,6 +19,7 @@
 
 namespace tapedeck::viewer {
 
+// The worker of one window.
 class PlanWorker {
  public:
   struct Result {

@@ -35,6 +35,7 @@ struct EluGradAttrs {
   ATTR_FIELDS(ATTR_FIELD(EluGradAttrs, alpha), ATTR_FIELD(EluGradAttrs, scale), ATTR_FIELD(EluGradAttrs, slope))
 };
 
+// leaky_relu: the factor of negative x.
 struct LeakyReluAttrs {
   double slope = 0.01;
   ATTR_FIELDS(ATTR_FIELD(LeakyReluAttrs, slope))

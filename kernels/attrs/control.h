@@ -25,6 +25,7 @@ inline constexpr std::int64_t kCheckpointSqrt = -1;
 // Keep a logarithmic number of snapshots (the binomial schedule of Griewank and Walther, 2000).
 inline constexpr std::int64_t kCheckpointLog = -2;
 
+// The backward of a loop. The fields of the same name are those of LoopAttrs.
 struct LoopGradAttrs {
   std::int64_t carried = 0;
   std::int64_t scanned = 0;

@@ -25,6 +25,7 @@ struct LinspaceAttrs {
               ATTR_FIELD(LinspaceAttrs, dtype))
 };
 
+// eye: a matrix with ones on the main diagonal and zeros elsewhere.
 struct EyeAttrs {
   std::int64_t rows = 0;
   std::int64_t columns = 0;

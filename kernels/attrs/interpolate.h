@@ -5,6 +5,7 @@
 
 namespace tapedeck TAPEDECK_API {
 
+// interpolate_nearest.
 struct InterpolateNearestAttrs {
   Ints size;
   ATTR_FIELDS(ATTR_REQUIRED(InterpolateNearestAttrs, size))

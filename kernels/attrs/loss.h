@@ -15,6 +15,7 @@ struct CrossEntropyAttrs {
               ATTR_FIELD(CrossEntropyAttrs, reduction))
 };
 
+// nll_loss: as CrossEntropyAttrs, without smoothing.
 struct NllAttrs {
   std::int64_t ignore_index = -100;
   Name reduction = "mean";
@@ -29,16 +30,19 @@ struct NllGradAttrs {
   ATTR_FIELDS(ATTR_REQUIRED(NllGradAttrs, classes), ATTR_FIELD(NllGradAttrs, ignore_index), ATTR_FIELD(NllGradAttrs, reduction))
 };
 
+// huber: quadratic where |x - target| <= delta, linear beyond.
 struct HuberAttrs {
   double delta = 1;
   ATTR_FIELDS(ATTR_FIELD(HuberAttrs, delta))
 };
 
+// kl_div. With `log_target`, the target holds logarithms of probabilities.
 struct KlDivAttrs {
   bool log_target = false;
   ATTR_FIELDS(ATTR_FIELD(KlDivAttrs, log_target))
 };
 
+// ctc_loss: `blank` is the class of the blank. With `zero_infinity`, a target that no alignment can spell has loss 0.
 struct CtcAttrs {
   std::int64_t blank = 0;
   bool zero_infinity = false;

@@ -5,6 +5,7 @@
 
 namespace tapedeck TAPEDECK_API {
 
+// sgd_momentum.
 struct MomentumAttrs {
   double momentum = 0.9;
   double weight_decay = 0;
@@ -14,6 +15,7 @@ struct MomentumAttrs {
               ATTR_FIELD(MomentumAttrs, dampening), ATTR_FIELD(MomentumAttrs, nesterov))
 };
 
+// rmsprop and its variants: `alpha` is the decay rate of the mean of squares.
 struct RmspropAttrs {
   double alpha = 0.99;
   double eps = 1e-8;
@@ -23,6 +25,7 @@ struct RmspropAttrs {
               ATTR_FIELD(RmspropAttrs, momentum))
 };
 
+// adagrad: the learning rate of step t is lr / (1 + (t - 1) lr_decay).
 struct AdagradAttrs {
   double lr_decay = 0;
   double eps = 1e-10;
@@ -30,6 +33,7 @@ struct AdagradAttrs {
   ATTR_FIELDS(ATTR_FIELD(AdagradAttrs, lr_decay), ATTR_FIELD(AdagradAttrs, eps), ATTR_FIELD(AdagradAttrs, weight_decay))
 };
 
+// adadelta: `rho` is the decay rate of both means of squares.
 struct AdadeltaAttrs {
   double rho = 0.9;
   double eps = 1e-6;
@@ -37,6 +41,7 @@ struct AdadeltaAttrs {
   ATTR_FIELDS(ATTR_FIELD(AdadeltaAttrs, rho), ATTR_FIELD(AdadeltaAttrs, eps), ATTR_FIELD(AdadeltaAttrs, weight_decay))
 };
 
+// lion: `beta1` mixes the momentum and the gradient into the step, `beta2` is the decay rate of the momentum.
 struct LionAttrs {
   double beta1 = 0.9;
   double beta2 = 0.99;

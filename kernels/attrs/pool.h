@@ -19,6 +19,7 @@ struct PoolIndexGradAttrs {
               ATTR_REQUIRED(PoolIndexGradAttrs, size), ATTR_FIELD(PoolIndexGradAttrs, ceil_mode))
 };
 
+// avg_pool2d avg_pool3d. An empty `stride` means the window. With `ceil_mode` the size of the result is rounded up.
 struct AvgPoolAttrs {
   Ints window = {2};
   Ints stride = {};

@@ -5,6 +5,7 @@
 
 namespace tapedeck TAPEDECK_API {
 
+// bernoulli: each element of the result is 1 with the probability in the operand, otherwise 0.
 struct BernoulliAttrs {
   Name path;
   ATTR_FIELDS(ATTR_FIELD(BernoulliAttrs, path))
@@ -21,6 +22,7 @@ struct RandintAttrs {
               ATTR_REQUIRED(RandintAttrs, high), ATTR_FIELD(RandintAttrs, path))
 };
 
+// randperm: a random permutation of 0 ... n-1.
 struct RandpermAttrs {
   std::int64_t n = 0;
   DType dtype = DType::i64;
@@ -28,11 +30,13 @@ struct RandpermAttrs {
   ATTR_FIELDS(ATTR_REQUIRED(RandpermAttrs, n), ATTR_FIELD(RandpermAttrs, dtype), ATTR_FIELD(RandpermAttrs, path))
 };
 
+// fold_in: makes a new rng from an rng and an integer, for example the iteration of a loop.
 struct FoldInAttrs {
   Name path;
   ATTR_FIELDS(ATTR_FIELD(FoldInAttrs, path))
 };
 
+// trunc_normal: a normal distribution restricted to [low, high].
 struct TruncNormalAttrs {
   Ints shape;
   DType dtype = DType::f32;
@@ -46,6 +50,7 @@ struct TruncNormalAttrs {
               ATTR_FIELD(TruncNormalAttrs, path))
 };
 
+// multinomial: `samples` indices per row of probabilities, with or without replacement.
 struct MultinomialAttrs {
   std::int64_t samples = 1;
   Name path;

@@ -32,6 +32,7 @@ struct PadModeAttrs {
   ATTR_FIELDS(ATTR_REQUIRED(PadModeAttrs, before), ATTR_REQUIRED(PadModeAttrs, after), ATTR_REQUIRED(PadModeAttrs, mode))
 };
 
+// pad with a constant: before[i] times `value` in front of dimension i, and after[i] times behind it.
 struct PadConstantAttrs {
   Ints before;
   Ints after;

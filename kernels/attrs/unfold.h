@@ -5,6 +5,7 @@
 
 namespace tapedeck TAPEDECK_API {
 
+// unfold: every list holds the height first, then the width. `padding` applies on both sides.
 struct UnfoldAttrs {
   Ints window;
   Ints stride = {1, 1};

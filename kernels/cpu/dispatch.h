@@ -20,6 +20,7 @@
 
 namespace tapedeck::kernels::cpu {
 
+// Reports an element type that the kernel does not support.
 inline void unsupported(const KernelCall& call, DType dtype) {
   call.fault->report("element type not supported by this kernel", static_cast<std::int64_t>(dtype));
 }

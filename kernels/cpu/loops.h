@@ -99,6 +99,7 @@ void dense_call(const KernelCall& call, const F& f, std::int64_t n, std::int64_t
 
 }  // namespace detail
 
+// True if the first output and the first `n_inputs` inputs are dense, so that one loop runs over all elements.
 inline bool all_dense(const KernelCall& call, int n_inputs) {
   if (!call.outputs[0].dense()) return false;
   for (int k = 0; k < n_inputs; ++k)

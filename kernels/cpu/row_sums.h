@@ -13,6 +13,7 @@ namespace tapedeck::kernels::cpu {
 
 inline constexpr int kRowLanes = 16;
 
+// Adds the lanes pairwise: lane l and lane l + 8, then l and l + 4, and so on. Overwrites the lanes.
 template <class T>
 T add_lanes(T (&lane)[kRowLanes]) {
   for (int half = kRowLanes / 2; half > 0; half /= 2)

@@ -13,6 +13,7 @@
 namespace tapedeck::kernels {
 namespace cuda TAPEDECK_API {
 
+// Whether this process can use CUDA.
 struct CudaStatus {
   bool built = false;      // the build has CUDA
   bool available = false;  // the build has CUDA, and the machine has at least one usable device
@@ -23,6 +24,7 @@ struct CudaStatus {
 // Asks the driver at the first call (0.1 ms without a driver). The answer holds until the process ends.
 const CudaStatus& cuda_status();
 
+// The properties of one device.
 struct DeviceProperties {
   std::string name;
   std::size_t memory_bytes = 0;
@@ -40,6 +42,7 @@ const char* stream_create(int device, Stream* stream);  // the stream never wait
 const char* stream_destroy(Stream stream);
 const char* synchronize(Stream stream);  // waits for the stream; also reports errors of earlier work on the device
 
+// Device memory, in bytes. Copies run on `stream`; the host memory must stay valid until the stream has finished.
 const char* device_allocate(int device, std::size_t bytes, void** memory);
 const char* device_free(void* memory);
 const char* copy_to_device(void* to, const void* from, std::size_t bytes, Stream stream);

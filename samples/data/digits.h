@@ -15,6 +15,7 @@ namespace samples {
 
 constexpr int kSide = 8, kPixels = kSide * kSide;
 
+// The digits of the file, in its order.
 struct Digits {
   std::vector<float> pixels;  // rows of 64 pixels, scaled to [0, 1]
   std::vector<std::int32_t> labels;

@@ -17,6 +17,7 @@ namespace samples {
 // The text that the programs learn by default. Debian and related systems install it everywhere.
 inline constexpr const char* kLicense = "/usr/share/common-licenses/GPL-3";
 
+// A text and its kinds of characters.
 struct Text {
   std::string characters;  // the character of each number
   std::vector<std::int32_t> numbers;

@@ -32,6 +32,7 @@ struct DigitsNet : Module {
   }
 };
 
+// One training step on images x [n,1,8,8] and labels y [n]. Returns the loss.
 inline Tensor train_step(DigitsNet& net, Optimizer& optimizer, const Tensor& x, const Tensor& y) {
   const Tensor loss = cross_entropy(net(x), y);
   backward(loss);

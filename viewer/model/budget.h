@@ -10,6 +10,7 @@ namespace tapedeck::viewer {
 
 inline constexpr int kBudgetSteps = 1000;
 
+// Converts between steps of the slider, bytes and percent.
 struct BudgetScale {
   std::int64_t floor = 0, keep_all = 0;
 

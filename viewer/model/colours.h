@@ -6,11 +6,13 @@
 
 namespace tapedeck::viewer {
 
+// The roles of values in a plan.
 enum class RoleClass : std::uint8_t { state, input, constant, output, saved, recomputed, gradient, temporary, workspace };
 inline constexpr int kRoleClassCount = 9;
 
 const char* role_class_name(RoleClass role);  // "parameter/state", "input", ...
 
+// A colour; 255 is full intensity, or opaque.
 struct Colour {
   std::uint8_t r = 0, g = 0, b = 0, a = 255;
   bool operator==(const Colour& o) const { return r == o.r && g == o.g && b == o.b && a == o.a; }

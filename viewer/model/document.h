@@ -10,6 +10,7 @@
 
 namespace tapedeck::viewer {
 
+// An opened file.
 struct Document {
   std::string path;
   std::string name;  // the file's own name, without folders

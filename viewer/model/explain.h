@@ -8,6 +8,7 @@
 
 namespace tapedeck::viewer {
 
+// The facts about one value, as text to show.
 struct ValueFacts {
   std::string name;      // "%h"
   std::string op;        // the op of the producer, or "input", "parameter", ... for a value without a producer
@@ -22,10 +23,12 @@ struct ValueFacts {
   ValueId clone_of = kNone;
 };
 
+// Collects the facts about value v of a plan.
 ValueFacts explain_value(const Plan& plan, ValueId v);
 std::string node_title(const Graph& graph, NodeId n);  // "node 12 (conv2d)"
 // The name of a value: "%h". An unnamed clone is named after the value that it repeats: "%h again".
 std::string shown_name(const Graph& graph, ValueId v);
+// One sentence that says why the plan keeps the bytes of v where it does.
 std::string reason_sentence(const Plan& plan, ValueId v);
 
 // The filter of the table of nodes. A node passes if all terms of the text hold. The terms are:

@@ -24,6 +24,7 @@ struct Budget {
   bool given() const { return bytes >= 0 || percent >= 0; }
   bool operator==(const Budget& o) const { return bytes == o.bytes && percent == o.percent; }
 };
+// Parses a size or a percentage. Returns false for any other text.
 bool parse_budget(std::string_view text, Budget* budget);
 
 }  // namespace tapedeck::viewer

@@ -12,6 +12,7 @@
 
 namespace tapedeck::viewer {
 
+// A rectangle as drawn, perhaps merged from several.
 struct LodRect {
   std::int32_t x0 = 0, y0 = 0, x1 = 0, y1 = 0;  // pixels, [x0, x1) x [y0, y1), y downwards
   std::int32_t rect = -1;                       // index of the longest of the merged rectangles
@@ -19,6 +20,7 @@ struct LodRect {
   std::int64_t bytes = 0;
 };
 
+// All drawn rectangles of one frame. Sizes are pixels.
 struct LodFrame {
   std::int32_t width = 0, height = 0;
   std::vector<LodRect> rects;     // in drawing order

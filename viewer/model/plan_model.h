@@ -20,6 +20,7 @@
 
 namespace tapedeck::viewer {
 
+// One rectangle. Addresses and sizes are bytes.
 struct PlanRect {
   ValueId value = kNone;      // kNone: the workspace of `node`
   NodeId node = kNone;        // the producer; kNone for external buffers
@@ -31,6 +32,7 @@ struct PlanRect {
 // The role of a value in the plan: the kind of its memory and, inside the arena, the reason why its bytes are kept.
 RoleClass role_of(const Plan& plan, ValueId v);
 
+// The rectangles and curves of one plan. Immutable, so any thread may read it.
 class PlanModel {
  public:
   // `curve` is live_bytes(plan), one entry per node.

@@ -5,6 +5,7 @@
 
 namespace tapedeck::viewer {
 
+// The selection. Ids belong to the plan that is shown.
 struct Selection {
   ValueId value = kNone;
   NodeId node = kNone;

@@ -24,6 +24,7 @@ class Observer {
   virtual void plan_changed() = 0;       // another plan is shown, or planning began or ended
 };
 
+// The shared state of one window.
 class Session {
  public:
   void attach(Observer* observer) { observers_.push_back(observer); }

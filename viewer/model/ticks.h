@@ -7,6 +7,7 @@
 
 namespace tapedeck::viewer {
 
+// One tick: its place on the axis and its label.
 struct Tick {
   double at = 0;
   std::string label;
@@ -15,6 +16,7 @@ struct Tick {
 // At most `most` ticks on [low, high], with steps of 1, 2 or 5 times a power of ten. REQUIRES most >= 1.
 std::vector<Tick> count_ticks(double low, double high, int most);  // ticks at whole numbers
 
+// The ticks of an axis of bytes, and the unit of their labels.
 struct ByteAxis {
   std::vector<Tick> ticks;  // the labels are numbers in `unit`, without the unit
   std::string unit;         // "MiB"

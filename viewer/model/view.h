@@ -5,6 +5,7 @@
 
 namespace tapedeck::viewer {
 
+// An interval of a coordinate that is in view. `share` is a fraction of the interval, 0 at `low` and 1 at `high`.
 struct Range {
   double low = 0, high = 1;
 
@@ -38,6 +39,7 @@ struct Range {
   bool operator==(const Range& o) const { return low == o.low && high == o.high; }
 };
 
+// Both ranges that are in view.
 struct PlanView {
   Range time;     // node indices
   Range address;  // bytes; external buffers lie below the arena

@@ -9,11 +9,13 @@
 
 namespace tapedeck::viewer {
 
+// One of the two plans.
 struct ComparedPlan {
   std::string title;  // "digits.tape · train_step"
   std::shared_ptr<const PlanModel> model;
 };
 
+// The picture of the comparison.
 class ComparePicture : public Picture {
  public:
   ComparePicture(ComparedPlan left, ComparedPlan right);

@@ -7,6 +7,7 @@
 
 namespace tapedeck::viewer {
 
+// One row per decision. A click on a row selects the value.
 class DecisionsPanel : public QTreeWidget, public Observer {
  public:
   explicit DecisionsPanel(Session& session, QWidget* parent = nullptr);

@@ -7,6 +7,7 @@
 
 namespace tapedeck::viewer {
 
+// The facts as text with links to values and nodes.
 class DetailsPanel : public QTextBrowser, public Observer {
  public:
   explicit DetailsPanel(Session& session, QWidget* parent = nullptr);

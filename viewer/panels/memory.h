@@ -25,6 +25,7 @@ class MemoryPlot {
   LodFrame lod_;
 };
 
+// The panel: the plot with axes, legend, tooltip and navigation.
 class MemoryPanel : public PicturePanel {
  public:
   using PicturePanel::PicturePanel;

@@ -11,6 +11,7 @@ class QTreeView;
 
 namespace tapedeck::viewer {
 
+// The filter, the number of nodes that pass, and the table.
 class NodesPanel : public QWidget, public Observer {
  public:
   explicit NodesPanel(Session& session, QWidget* parent = nullptr);

@@ -29,6 +29,7 @@
 
 namespace tapedeck TAPEDECK_API {
 
+// A parsed list of buffers.
 struct BufferList {
   std::vector<std::string> columns;            // the names in the header
   std::vector<std::vector<std::string>> rows;  // by buffer, by column

@@ -13,6 +13,7 @@ namespace tapedeck {
 
 struct Attempt;
 
+// The sizes of all arenas in one range of offsets. Default: one arena without a limit.
 class Chunks {
  public:
   Chunks() = default;  // one arena of any size

@@ -32,6 +32,7 @@ struct ExactStrategy {
   std::uint64_t seed = 0;  // 0: no randomness; otherwise the order of buffers is perturbed
 };
 
+// One exact search: a strategy at a capacity. Not thread safe.
 class ExactSearch {
  public:
   enum class Outcome { found, none, unfinished };

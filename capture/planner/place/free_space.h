@@ -14,6 +14,8 @@
 
 namespace tapedeck {
 
+// The placed buffers of one attempt. insert() adds a buffer at an offset; find() returns the lowest (first fit) or the tightest
+// (best fit) free offset for a buffer. Not thread safe.
 class Space {
  public:
   explicit Space(const PlaceProblem& p, const Chunks& chunks = {});

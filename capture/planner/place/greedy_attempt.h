@@ -13,8 +13,10 @@
 
 namespace tapedeck {
 
+// The numbers of all buffers, in the order in which they are placed.
 using PlaceOrder = std::vector<std::int32_t>;
 
+// first: the lowest gap that is large enough. best: the gap that leaves the fewest bytes unused.
 enum class Fit { first, best };
 
 // Finds the gap for one buffer. The caller passes the taken ranges of bytes in ascending order of their starts.
@@ -49,6 +51,7 @@ class GapSearch {
   std::int64_t chosen_ = -1, slack_ = 0;
 };
 
+// A placement of all buffers of a problem.
 struct Attempt {
   std::vector<std::int64_t> offsets;
   std::int64_t end = 0;

@@ -46,11 +46,13 @@ void place_with_first(const PlaceProblem& p, int attempts, Attempt* best);
 void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std::vector<std::int64_t>& given,
                          const GreedyOptions& options, const std::function<std::int64_t(Attempt&&)>& take);
 bool has_hints(const PlaceProblem& p);
+// All buffers that can lie at their hints do; the others are placed around them by first fit, largest first.
 Attempt place_at_hints(const PlaceProblem& p);
 // Lowers a placement at hints to `end`, if the search finds a way, and moves few buffers from their hints.
 void move_few(const PlaceProblem& p, std::int64_t end, Attempt* kept, const SearchStop& stop = {});
 std::vector<std::int64_t> fixed_offsets(const PlaceProblem& p);  // by buffer; -1: not fixed
 
+// The result of place(), for all `n_buffers` buffers that it was given, from a placement of the problem.
 Offsets to_offsets(const PlaceProblem& p, const Attempt& best, std::size_t n_buffers);
 
 }  // namespace tapedeck

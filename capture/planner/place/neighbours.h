@@ -8,6 +8,7 @@
 
 namespace tapedeck {
 
+// The lists for all buffers of a problem. of(i) is the list of buffer i. 4 bytes per entry; each pair has two entries.
 class Neighbours {
  public:
   static constexpr std::size_t kMostPairs = std::size_t{1} << 26;

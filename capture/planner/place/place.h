@@ -39,6 +39,7 @@ struct Tenant {
   std::vector<Steps> holes = {};  // steps inside birth..death at which the bytes are not needed; ascending and disjoint
 };
 
+// Limits and wishes for place(). All sizes are bytes.
 struct PlaceOptions {
   // The number of steps of search after the greedy orders. Equal work gives equal answers on any number of threads.
   std::int64_t work = 0;
@@ -64,6 +65,7 @@ struct PlaceOptions {
   std::function<void(std::int64_t end, double seconds)> on_better = {};
 };
 
+// The result of place(). All sizes are bytes.
 struct Offsets {
   // By buffer: the offset inside its arena. A buffer without bytes, or never alive, has its fixed offset, or 0.
   std::vector<std::int64_t> offsets;

@@ -9,6 +9,7 @@
 
 namespace tapedeck {
 
+// The conditions under which a search stops. now() is true if one of them holds.
 struct SearchStop {
   const std::atomic<bool>* cancel = nullptr;
   bool has_deadline = false;
@@ -20,6 +21,7 @@ struct SearchStop {
   }
 };
 
+// The conditions that the options of place() ask for; `begun` is the time at which place() began.
 inline SearchStop stop_for(const PlaceOptions& options, std::chrono::steady_clock::time_point begun) {
   constexpr double kMostSeconds = 1e8;  // the clock cannot count much more than this
   SearchStop stop{options.cancel, options.seconds > 0, {}};

@@ -14,6 +14,8 @@ using Spatial = std::array<std::int64_t, 3>;  // {depth, height, width}
 
 inline std::int64_t volume(const Spatial& s) { return s[0] * s[1] * s[2]; }
 
+// The sizes of one convolution. Two spatial dimensions are stored as three with a depth of 1. `before` and `after` are the
+// paddings.
 struct ConvShape {
   std::int64_t batch = 0, in_channels = 0, out_channels = 0, groups = 1;
   Spatial in = {1, 1, 1}, kernel = {1, 1, 1}, stride = {1, 1, 1}, dilation = {1, 1, 1}, before = {0, 0, 0}, after = {0, 0, 0};
@@ -58,6 +60,7 @@ ConvShape conv_shape(int dims, const std::int64_t* x, const std::int64_t* w, con
   return s;
 }
 
+// The three kernels of a convolution: the result, the gradient of x, and the gradient of the weights.
 enum class ConvPass : std::uint8_t { forward, input_grad, weight_grad };
 
 // Elements from one image to the next: `in` for x or its gradient, `out` for y or its gradient. Strides do not change the bits.

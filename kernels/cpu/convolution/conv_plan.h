@@ -8,6 +8,7 @@
 
 namespace tapedeck::kernels::cpu {
 
+// How the images of a batch are cut.
 struct ConvPlan {
   std::int64_t chunks = 1;
   std::int64_t images_per_chunk = 1;

@@ -36,6 +36,7 @@ struct ConvOperand {
   std::size_t bytes() const { return reordered() || images > 1 ? wanted.get_size() : 0; }
 };
 
+// The primitive that computes a pass, its operands, and oneDNN's own scratch memory.
 struct ConvPrimitives {
   dnnl::primitive compute;
   ConvOperand a, b, out;

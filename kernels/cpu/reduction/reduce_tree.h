@@ -26,6 +26,7 @@ inline constexpr std::int64_t kMaxPieces = 32;
 inline constexpr int kStrip = 32;   // the number of neighbouring results that are folded together
 inline constexpr int kLevels = 56;  // the levels of the pairwise tree: enough for a sequence of any length
 
+// The operations of folds. identity() is the value that changes no other value when it is folded in.
 struct Plus {
   template <class T>
   static constexpr T identity() {
