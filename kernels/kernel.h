@@ -69,8 +69,8 @@ struct KernelFault {
 struct KernelCall;
 using Kernel = void (*)(const KernelCall&);
 
-// One call of a kernel. The struct owns nothing, and it must stay valid until the kernel has finished: on CUDA, until the
-// stream has run the kernel.
+// One call of a kernel. The struct owns nothing, and the kernel reads it only until it returns. The memory of the views and the
+// workspace must live until the results are there: on CUDA, until the stream has run the kernel.
 struct KernelCall {
   const View* inputs = nullptr;
   const View* outputs = nullptr;

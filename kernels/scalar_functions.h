@@ -343,7 +343,8 @@ TAPEDECK_HD inline double lgamma_f64(double x) {
 #endif
 }
 
-// Recurrence up to 10, then the asymptotic series; below 0 by reflection. Poles give NaN, but digamma(+-0) = -+inf.
+// The recurrence raises x to 10 or more, and the asymptotic series follows. A negative x is reflected first. A pole gives NaN,
+// but digamma(+0) = -inf and digamma(-0) = +inf.
 TAPEDECK_HD inline double digamma_f64(double x) {
   if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
   double y = 0;
@@ -367,7 +368,8 @@ TAPEDECK_HD inline double digamma_f64(double x) {
 
 inline constexpr int kMaxPolygamma = 20;
 
-// The n-th derivative of cot at pi f, over pi^n, from cot' = -(1 + cot^2).
+// The n-th derivative of cot(pi f) with respect to f, divided by pi^n. The derivative is a polynomial in cot, because
+// cot' = -(1 + cot^2); c holds its coefficients.
 TAPEDECK_HD inline double cotangent_derivative(int n, double f) {
   double c[kMaxPolygamma + 2] = {0, 1};
   for (int k = 0; k < n; ++k) {
@@ -384,7 +386,8 @@ TAPEDECK_HD inline double cotangent_derivative(int n, double f) {
   return y;
 }
 
-// For 1 <= n <= kMaxPolygamma: recurrence, then Euler and Maclaurin's sum; below 0 by reflection.
+// For 1 <= n <= kMaxPolygamma. The recurrence raises x to 10 + n or more, and the sum formula of Euler and Maclaurin follows. A
+// negative x is reflected.
 TAPEDECK_HD inline double polygamma_f64(int n, double x) {
   const double sign = n % 2 ? 1 : -1;
   double factorial = 1, reflected = 0;
@@ -483,7 +486,7 @@ struct Reciprocal {
   }
 };
 
-// Rounding; integers are whole already.
+// Rounding. An integer stays as it is.
 struct Floor {
   template <class T>
   TAPEDECK_HD T operator()(T x) const {
@@ -502,7 +505,8 @@ struct Ceil {
       return std::ceil(x);
   }
 };
-struct Round {  // half to even
+// Halves round to the even neighbour.
+struct Round {
   template <class T>
   TAPEDECK_HD T operator()(T x) const {
     if constexpr (std::is_integral_v<T>)
@@ -520,7 +524,8 @@ struct Trunc {
       return std::trunc(x);
   }
 };
-struct Frac {  // keeps x's sign; 0 for an infinity
+// The fraction of x, with the sign of x. An infinity has the fraction 0.
+struct Frac {
   template <class T>
   TAPEDECK_HD T operator()(T x) const {
     const T whole = std::trunc(x);
@@ -553,12 +558,12 @@ struct IsFinite {
   }
 };
 
-// The bounds are T's own, low <= high; NaN stays.
+// Limits x to [low, high]; the bounds have the type T, and low <= high. NaN stays NaN.
 template <class T>
 struct Clamp {
   T low, high;
   TAPEDECK_HD T operator()(T x) const {
-    const T least = low, most = high;  // read ahead, so that the loop holds selects only
+    const T least = low, most = high;  // local copies, so that the loop holds selects only
     const bool below = x<least, above = x> most;
     return above ? most : (below ? least : x);
   }
@@ -575,7 +580,7 @@ struct NanToNum {
 
 // ---- functors of two and three operands ----
 
-// The remainder with the sign of b, as in Python. An integer divided by zero gives 0, which callers report.
+// The remainder with the sign of b, as in Python. An integer divided by zero gives 0, and the kernel reports the fault.
 struct Remainder {
   template <class T>
   TAPEDECK_HD T operator()(T a, T b) const {
@@ -595,7 +600,8 @@ struct Remainder {
     }
   }
 };
-struct Fmod {  // with the sign of a
+// The remainder with the sign of a, as in C.
+struct Fmod {
   template <class T>
   TAPEDECK_HD T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
@@ -609,7 +615,7 @@ struct Fmod {  // with the sign of a
     }
   }
 };
-// floor(a / b) of the exact quotient: by way of the exact remainder.
+// The floor of the exact quotient a / b, computed from the exact remainder.
 struct FloorDivide {
   template <class T>
   TAPEDECK_HD T operator()(T a, T b) const {
@@ -657,7 +663,8 @@ struct CopySign {
     return std::copysign(a, b);
   }
 };
-struct Lerp {  // from the nearer end, so that weight 1 gives b
+// a + weight (b - a), computed from the nearer end, so that weight 0 gives exactly a and weight 1 exactly b.
+struct Lerp {
   template <class T>
   TAPEDECK_HD_INLINE T operator()(T a, T b, T weight) const {
     const T gap = b - a;
@@ -705,7 +712,7 @@ struct BitwiseNot {
 struct LogicalXor {
   TAPEDECK_HD std::uint8_t operator()(std::uint8_t a, std::uint8_t b) const { return (a != 0) != (b != 0); }
 };
-// Counts of the width or more shift everything out; a negative count gives 0, which callers report.
+// A count of the width of T or more shifts all bits out. A negative count gives 0, and the kernel reports the fault.
 struct LeftShift {
   template <class T>
   TAPEDECK_HD T operator()(T a, T b) const {
@@ -713,7 +720,8 @@ struct LeftShift {
     return static_cast<T>(static_cast<Wrap<T>>(a) << b);
   }
 };
-struct RightShift {  // of negative numbers: rounds down
+// A right shift of a negative number rounds down.
+struct RightShift {
   template <class T>
   TAPEDECK_HD T operator()(T a, T b) const {
     if (b < T(0)) return T(0);

@@ -18,7 +18,8 @@ struct SoftplusAttrs {
   ATTR_FIELDS(ATTR_FIELD(SoftplusAttrs, beta), ATTR_FIELD(SoftplusAttrs, threshold))
 };
 
-struct EluAttrs {  // elu celu
+// elu celu: a very negative x gives -alpha.
+struct EluAttrs {
   double alpha = 1;
   ATTR_FIELDS(ATTR_FIELD(EluAttrs, alpha))
 };

@@ -5,14 +5,17 @@
 
 namespace tapedeck TAPEDECK_API {
 
-struct ScanAttrs {  // cumsum cumprod: exclusive leaves out the element itself; reverse starts at the end
+// cumsum cumprod. With `exclusive`, a result leaves out the element at its own place. With `reverse`, the scan starts at the
+// end.
+struct ScanAttrs {
   std::int64_t axis = -1;
   bool exclusive = false;
   bool reverse = false;
   ATTR_FIELDS(ATTR_FIELD(ScanAttrs, axis), ATTR_FIELD(ScanAttrs, exclusive), ATTR_FIELD(ScanAttrs, reverse))
 };
 
-struct LinearScanAttrs {  // linear_scan
+// linear_scan logcumsumexp. With `reverse`, the scan starts at the end.
+struct LinearScanAttrs {
   std::int64_t axis = -1;
   bool reverse = false;
   ATTR_FIELDS(ATTR_FIELD(LinearScanAttrs, axis), ATTR_FIELD(LinearScanAttrs, reverse))

@@ -5,7 +5,8 @@
 
 namespace tapedeck TAPEDECK_API {
 
-struct SortAttrs {  // sort argsort
+// sort argsort: both are stable.
+struct SortAttrs {
   std::int64_t axis = -1;
   bool descending = false;
   ATTR_FIELDS(ATTR_FIELD(SortAttrs, axis), ATTR_FIELD(SortAttrs, descending))

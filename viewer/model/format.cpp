@@ -1,4 +1,6 @@
-// Converts sizes, counts and budgets to text and back: 12897484 <-> "12.3 MiB", 0.634 -> "63.4 %", "60%" -> a Budget.
+// Converts sizes, counts and budgets to text and back:
+//   12897484 -> "12.3 MiB" or "12.3 MiB (12,897,484 bytes)"      0.634 -> "63.4 %"      "1.5GB" -> 1500000000      "60%" -> a
+//   Budget
 #include <tapedeck/viewer/model/format.h>
 
 #include <cmath>

@@ -7,7 +7,8 @@ namespace tapedeck::viewer {
 
 // Draws the curve of a model into a plot, with the selected and hovered value marked.
 void draw_curve(const Plot& plot, const PlanModel& model, const Selection& selection);
-double curve_top(const Plan& plan);  // the upper end of the byte axis: the peak or the budget, whichever is higher
+// The upper end of the byte axis: some space above the peak, and above the budget if it is at most half as high again.
+double curve_top(const Plan& plan);
 
 // The panel: the curve with axes, legend, tooltip and navigation.
 class CurvePanel : public PicturePanel {

@@ -5,9 +5,11 @@
 // weights of local search for constraints (Morris, 1993). Local search over orders, as in TVM, needs a whole placement for
 // every step.
 //
-//     target ---------------------------+-----+----------
-//              the buffer above it      | c   |      c is taken out and put back lower;
-//              +-----------+            +-----+      if b lies in its way, b is taken out and put back next
+//     end of the best  - - - - - - - - +-----+ - - -
+//     target           ----------------| c   |------     c reaches above the target: it is taken out, and put back lower
+//                        +--------+    +-----+
+//                        | b      |                      if b is in the way there, b is taken out, and put back next
+//                        +--------+
 #pragma once
 
 #include <tapedeck/capture/planner/place/greedy_attempt.h>

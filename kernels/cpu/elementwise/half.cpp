@@ -1,3 +1,5 @@
+// run_in_f32: converts f16 and bf16 operands to f32 in the workspace, runs the f32 kernel on them, and converts the results
+// back. A dimension of stride 0 is converted once, not once per repetition.
 #include <tapedeck/kernels/half.h>
 
 #include <tapedeck/kernels/cpu/loops.h>

@@ -24,7 +24,7 @@ void for_states(const View& state, double ns_per_element, F&& f) {
   });
 }
 
-// gates [i f g o], c -> h, next c
+// (gates [i f g o], c) -> (h, next c), row by row.
 template <class T>
 void lstm_cell_of(const KernelCall& call) {
   const std::int64_t size = call.inputs[1].sizes[1];
@@ -40,7 +40,7 @@ void lstm_cell_of(const KernelCall& call) {
   });
 }
 
-// gates, c, dh, dnext -> dgates, dc
+// (gates, c, dh, dnext) -> (dgates, dc), where dnext is the gradient of the next c.
 template <class T>
 void lstm_cell_grad_of(const KernelCall& call) {
   const std::int64_t size = call.inputs[1].sizes[1];
@@ -63,7 +63,7 @@ void lstm_cell_grad_of(const KernelCall& call) {
   });
 }
 
-// xi and hi [r z n], h -> next h
+// (xi, hi, h) -> next h, where xi and hi hold three gates each: r z n.
 template <class T>
 void gru_cell_of(const KernelCall& call) {
   const std::int64_t size = call.inputs[2].sizes[1];
@@ -80,7 +80,7 @@ void gru_cell_of(const KernelCall& call) {
   });
 }
 
-// xi, hi, h, dnext -> dxi, dhi, dh
+// (xi, hi, h, dnext) -> (dxi, dhi, dh), where dnext is the gradient of the next h.
 template <class T>
 void gru_cell_grad_of(const KernelCall& call) {
   const std::int64_t size = call.inputs[2].sizes[1];
