@@ -1,9 +1,11 @@
-# How everything is compiled. Arithmetic must not depend on how the compiler fuses it, so contraction is off for every file.
+# Compiler flags of all targets. Contraction of floating-point expressions is off for every file, so that the results do not
+# depend on the compiler's choice of instructions.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-# clang forgets the visibility of a namespace block where a function is defined outside of it, so there the library shows more.
+# clang ignores the visibility of a namespace block for a function that is defined outside the block, so with clang the library
+# exports more symbols.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 endif()
@@ -19,33 +21,33 @@ include(GNUInstallDirs)
 include(CheckLinkerFlag)
 include(CheckCXXSourceCompiles)
 
-# The installed tools find the library beside them, wherever the prefix is moved.
+# The installed programs find the library by a relative path, so that a user may move the installation.
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 
-# Host flags stay away from nvcc, which does not know most of them.
+# These flags go to the host compiler only, because nvcc does not know most of them.
 function(tapedeck_cxx_options)
   foreach(flag IN LISTS ARGN)
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:${flag}>)
   endforeach()
 endfunction()
 
-# Call sites and error messages name files as the tree does, whatever machine built them.
+# Call sites and error messages name files relative to the root of the tree, on every machine.
 tapedeck_cxx_options(-Wall -Wextra -ffp-contract=off -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
-# g++ 12 sees overlapping copies in std::string's own insert and operator+ (GCC bug 105651, fixed in 13).
+# g++ 12 warns wrongly about overlapping copies inside std::string::insert and operator+ (GCC bug 105651, fixed in 13).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   tapedeck_cxx_options(-Wno-restrict)
 endif()
 if(TAPEDECK_WERROR)
   tapedeck_cxx_options(-Werror)
 endif()
-# Kernels are compiled for AVX2 (kernels/CMakeLists.txt) where the target is x86-64, whatever the machine that builds.
+# Kernels are compiled for AVX2 (kernels/CMakeLists.txt) if the target is x86-64. The machine that builds does not matter.
 check_cxx_source_compiles("
   #ifndef __x86_64__
   #error not x86-64
   #endif
   int main() {}" TAPEDECK_TARGETS_X86_64)
 
-# Qt, TBB and oneDNN are not instrumented; tests/*.supp says what is silenced and why.
+# Qt, TBB and oneDNN are not instrumented. tests/*.supp lists the reports that are suppressed, with the reasons.
 if(TAPEDECK_SANITIZE)
   add_compile_options(-fsanitize=${TAPEDECK_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${TAPEDECK_SANITIZE})
@@ -59,7 +61,7 @@ find_program(TAPEDECK_CCACHE ccache)
 if(TAPEDECK_CCACHE)
   foreach(language CXX CUDA)
     if(NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
-      # Precompiled headers are cached only if ccache may trust them.
+      # ccache caches precompiled headers only with this setting.
       set(CMAKE_${language}_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${TAPEDECK_CCACHE})
     endif()
   endforeach()
@@ -70,8 +72,8 @@ if(TAPEDECK_HAS_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# Every include of ours reads <tapedeck/FOLDER/...>, here and installed alike: in the build tree a folder of links
-# stands for it (with samples and tests, which are not installed).
+# Every include of this project reads <tapedeck/FOLDER/...>, in the tree and after installation. In the build tree, `tapedeck` is a
+# folder of links to the source folders, including samples and tests, which are not installed.
 set(TAPEDECK_INCLUDE_DIR ${PROJECT_BINARY_DIR}/include)
 file(MAKE_DIRECTORY ${TAPEDECK_INCLUDE_DIR}/tapedeck)
 foreach(folder kernels engine capture viewer samples tests)
@@ -79,8 +81,8 @@ foreach(folder kernels engine capture viewer samples tests)
 endforeach()
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/capture/tapedeck.h ${TAPEDECK_INCLUDE_DIR}/tapedeck/tapedeck.h SYMBOLIC)
 
-# Half of what compiling a source file takes is reading the same headers: these are read once for each target. A source file still includes
-# what it uses. -fpch-preprocess lets ccache see through the precompiled header.
+# Compiling a source file spends half of its time on the same headers, so these headers are precompiled once per target. A source file
+# still includes every header that it uses. With -fpch-preprocess, ccache sees the content of the precompiled header.
 function(tapedeck_precompile target)
   target_precompile_headers(${target} PRIVATE <algorithm> <cstdint> <functional> <map> <memory> <optional> <span> <string> <unordered_map>
     <utility> <vector> <fmt/format.h> <tapedeck/engine/eager/tensor.h> <tapedeck/engine/ir/graph.h> ${ARGN})

@@ -1,8 +1,8 @@
-# Finds the CUDA toolkit, if it is wanted and there. Sets TAPEDECK_HAS_CUDA. AUTO wants it where the machine has a GPU: compiling the kernels
-# takes a minute or two, and a machine without a GPU cannot run them.
+# Finds the CUDA toolkit, if TAPEDECK_CUDA asks for it and it is installed. Sets TAPEDECK_HAS_CUDA. The setting AUTO asks for CUDA only
+# on a machine with a GPU: compiling the kernels takes a minute or two, and a machine without a GPU cannot run them.
 #
 # The runtime is linked statically and the vendor libraries are loaded on first use, so a machine without a GPU runs the same
-# binaries. CUDA::nvrtc and CUDA::cuda_driver are never linked: they would make libcuda.so.1 a condition of starting.
+# binaries. CUDA::nvrtc and CUDA::cuda_driver are never linked, because a program linked to them cannot start without libcuda.so.1.
 
 set(TAPEDECK_HAS_CUDA OFF)
 if(TAPEDECK_CUDA STREQUAL "OFF")
@@ -15,7 +15,7 @@ endif()
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES "80-real;90" CACHE STRING "SASS for sm_80 and sm_90, and PTX for newer ones")
 endif()
-# nvcc's host pass needs a g++ whatever compiles the rest: clang 14 fails on <ranges> there.
+# nvcc uses g++ as its host compiler even if clang compiles the rest, because clang 14 fails on <ranges> there.
 if(NOT DEFINED CMAKE_CUDA_HOST_COMPILER AND NOT DEFINED ENV{CUDAHOSTCXX} AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   find_program(TAPEDECK_CUDA_HOST_CXX g++)
   if(TAPEDECK_CUDA_HOST_CXX)
@@ -35,7 +35,7 @@ endif()
 enable_language(CUDA)
 find_package(CUDAToolkit REQUIRED)
 
-# CMake 3.25 knows CUDA only up to C++17: both options must be given, or the flag is dropped without a word.
+# CMake 3.25 knows CUDA only up to C++17. Both options must be given, otherwise CMake drops the flag silently.
 if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
