@@ -1,4 +1,5 @@
-// A whole training step in forty lines: written as eager code, recorded while it runs, planned, and replayed.
+// A whole training step in forty lines: written as eager code, recorded while it runs, planned under a memory budget, and
+// replayed.
 #include <tapedeck/tapedeck.h>
 
 #include <cstdio>

@@ -18,7 +18,7 @@ struct SoftplusAttrs {
   ATTR_FIELDS(ATTR_FIELD(SoftplusAttrs, beta), ATTR_FIELD(SoftplusAttrs, threshold))
 };
 
-// elu celu: a very negative x gives -alpha.
+// elu celu: the result tends to -alpha as x goes to minus infinity.
 struct EluAttrs {
   double alpha = 1;
   ATTR_FIELDS(ATTR_FIELD(EluAttrs, alpha))

@@ -82,7 +82,7 @@ void draw_time_axis(const Plot& plot, const PlanModel& model) {
   const Graph& graph = model.graph();
   const NodeId nodes = graph.node_count();
   const float strip = plot.y1 + 3;
-  // Draws runs of nodes of one phase, cut to the view. Clones form runs of their own.
+  // The strip shows runs of nodes of one phase, cut to the view. Clones form runs of their own.
   const auto kind_of = [&](NodeId n) {
     const Origin& origin = graph.nodes[n].origin;
     return origin.clone ? 3 : static_cast<int>(origin.phase);

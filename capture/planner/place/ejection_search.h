@@ -37,7 +37,7 @@ class Climber {
   // As climb(), for one target. Returns true if *best ends at the target or lower now. Weights decide which buffers stay; the
   // default weight is 1.
   bool reach(std::int64_t target, std::int64_t work, Attempt* best, const SearchStop& stop = {});
-  void raise_lowest(std::int64_t end) { lowest_ = std::max(lowest_, end); }  // the search looks for no lower end
+  void raise_lowest(std::int64_t end) { lowest_ = std::max(lowest_, end); }  // the search looks for no end below `end`
   void weigh(std::int32_t i, std::int64_t weight) { weight_[i] = std::max(weight_[i], weight); }
 
  private:
