@@ -184,7 +184,8 @@ Attempt place_at_hints(const PlaceProblem& p) {
   };
   for (std::size_t i = 0; i < p.buffers.size(); ++i)
     if (p.buffers[i].fixed >= 0) put(static_cast<std::int32_t>(i), p.buffers[i].fixed);
-  // From the highest hint down. Two hints clash because a buffer has grown, and the grown buffer is the lower one.
+  // From the highest hint down. Two hints usually clash because the lower of the two buffers has grown. So the higher buffer
+  // keeps its hint, and the grown buffer moves.
   for (std::int32_t i : sorted_by(p, [](const Tenant& b) { return std::tuple(-b.hint, -b.bytes); })) {
     const Tenant& b = p.buffers[i];
     if (result.offsets[i] < 0 && b.hint >= 0 && b.hint <= kFarthest && b.hint % b.alignment == 0 && space.is_free(b, b.hint))

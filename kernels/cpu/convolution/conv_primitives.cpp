@@ -1,5 +1,5 @@
 // Makes oneDNN's primitives and keeps them in a cache: (pass, shape, group) -> ConvEntry, or null if oneDNN refuses the shape.
-// Making a primitive takes milliseconds, so a shape pays only once; see conv_primitives.h.
+// Making a primitive is slow, so each shape makes its primitives once; see conv_primitives.h.
 #include <tapedeck/kernels/cpu/convolution/conv_primitives.h>
 
 #include <tapedeck/kernels/cpu/onednn.h>

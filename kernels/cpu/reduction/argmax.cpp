@@ -1,4 +1,4 @@
-// argmax and argmin along one axis of a view of any strides. Equal extremes give the first index, and a NaN counts as the
+// argmax and argmin along one axis of a view of any strides. Of equal extremes the first counts; the first NaN counts as the
 // extreme.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
