@@ -2,8 +2,10 @@
 
 #include <tapedeck/capture/analysis/alias.h>
 #include <tapedeck/capture/analysis/parts.h>
+#include <tapedeck/capture/analysis/same_program.h>
 #include <tapedeck/capture/plan/region_frames.h>
 #include <tapedeck/capture/planner/region_plans.h>
+#include <tapedeck/engine/ir/compare_nodes.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/graph_access.h>
 
@@ -205,8 +207,8 @@ class Matcher {
   std::string match(std::vector<NodeId>* source) {
     if (planned_.n_inputs != captured_.n_inputs || planned_.n_state != captured_.n_state)
       return "the plan has other inputs or state";
-    of_.assign(planned_.values.size(), kNone);
-    for (ValueId v = 0; v < planned_.n_inputs + planned_.n_state; ++v) of_[v] = v;
+    planned_classes_.assign(planned_.values.size(), kNone);
+    for (ValueId v = 0; v < planned_.n_inputs + planned_.n_state; ++v) planned_classes_[v] = classes_[v];
     for (NodeId n = 0; n < planned_.node_count(); ++n) {
       std::string wrong = match_node(n, source);
       if (!wrong.empty()) return wrong;
@@ -219,32 +221,39 @@ class Matcher {
     const Node& node = planned_.nodes[n];
     if (node.n_outputs == 0) return fmt::format("`{}` has no result to know it by", planned_.node_text(n));
     const NodeId c = counterpart(node);
-    const Node* twin = c == kNone ? nullptr : &largest_.nodes[c];
-    if (twin && (twin->op != node.op || twin->n_outputs != node.n_outputs || twin->n_inputs != node.n_inputs ||
-                 !same_attributes(c, node)))
-      twin = nullptr;
-    if (!twin) {
+    std::string merged;
+    if (c == kNone || !is_node(c, n, &merged)) {
       if (!is_copy(node)) return fmt::format("`{}` was made by a pass at the largest size", planned_.node_text(n));
       source->push_back(kNone);
-      of_[node.first_output] = of_[planned_.inputs(node)[0]];
+      planned_classes_[node.first_output] = planned_classes_[planned_.inputs(node)[0]];
       return "";
     }
-    for (std::int32_t i = 0; i < node.n_inputs; ++i)
-      if (!equal(planned_.inputs(node)[i], captured_.inputs(*twin)[i]))
-        return fmt::format("a pass merged operand {} of `{}` with what equals it at the largest size only", i,
-                           planned_.node_text(n));
+    if (!merged.empty()) return merged;
+    const Node& twin = captured_.nodes[c];
     source->push_back(c);
-    for (std::int32_t i = 0; i < node.n_outputs; ++i) of_[node.first_output + i] = twin->first_output + i;
+    for (std::int32_t i = 0; i < node.n_outputs; ++i) planned_classes_[node.first_output + i] = classes_[twin.first_output + i];
     return "";
   }
 
-  // Has node c of the largest graph these attributes and these regions? The regions of a planned graph are those of their
-  // plans.
-  bool same_attributes(NodeId c, const Node& node) {
-    if (tapedeck::same_attributes(largest_, largest_.nodes[c], planned_, node)) return true;
-    if (node.n_regions == 0) return false;
+  // Whether planned node n is node c of the largest graph. `merged` says which of its operands equals the captured one at the
+  // largest size only.
+  bool is_node(NodeId c, NodeId n, std::string* merged) {
+    using Kind = ProgramDifference::Kind;
+    const ProgramSide sides[] = {{&largest_, c, classes_}, {&planned_, n, planned_classes_}};
+    return same_node(sides, [&](const ProgramDifference& d) {
+      if (d.kind == Kind::region) return is_planned_region(d);
+      if (d.kind == Kind::operand && merged->empty())
+        *merged = fmt::format("a pass merged operand {} of `{}` with what equals it at the largest size only", d.index,
+                              planned_.node_text(n));
+      return d.kind == Kind::operand || d.kind == Kind::operand_type || d.kind == Kind::result_type;
+    });
+  }
+
+  // The regions of a planned graph are those of their plans.
+  bool is_planned_region(const ProgramDifference& d) {
     if (!largest_planned_) largest_planned_ = with_planned_regions(largest_);
-    return tapedeck::same_attributes(*largest_planned_, largest_planned_->nodes[c], planned_, node);
+    const Node &node = largest_planned_->nodes[d.first().id], &planned = d.second().node();
+    return same_region(*largest_planned_->regions_of(node)[d.index], *planned_.regions_of(planned)[d.index]);
   }
 
   // The node of the captured graph, found by name. Nodes that passes made have no name; if the passes ran on the captured graph
@@ -256,10 +265,7 @@ class Matcher {
     return in_order_ && !node.origin.clone ? originals_ - 1 : kNone;
   }
 
-  bool equal(ValueId planned, ValueId captured) const {
-    const ValueId v = of_[planned];
-    return v != kNone && classes_[v] == classes_[captured];
-  }
+  bool equal(ValueId planned, ValueId captured) const { return planned_classes_[planned] == classes_[captured]; }
 
   std::string match_results() const {
     if (planned_.outputs.size() != captured_.outputs.size()) return "the plan returns other results";
@@ -276,12 +282,12 @@ class Matcher {
   }
 
   const Graph &captured_, &largest_, &planned_;
-  std::optional<Graph> largest_planned_;  // with planned regions; made when it is first asked for
-  std::vector<std::int32_t> classes_;
+  std::optional<Graph> largest_planned_;       // with planned regions; made when it is first asked for
+  std::vector<std::int32_t> classes_;          // by value of the captured graph and of the largest, which number values alike
+  std::vector<std::int32_t> planned_classes_;  // by planned value: the class of the captured value it holds
   std::unordered_map<std::string, NodeId> by_name_;
-  NodeId originals_ = 0;     // nodes of the planned graph so far that are no clones
-  bool in_order_ = false;    // the planned graph has as many such nodes as the captured graph has nodes
-  std::vector<ValueId> of_;  // by planned value: the captured value it holds
+  NodeId originals_ = 0;   // nodes of the planned graph so far that are no clones
+  bool in_order_ = false;  // the planned graph has as many such nodes as the captured graph has nodes
 };
 
 }  // namespace

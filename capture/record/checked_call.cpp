@@ -1,5 +1,6 @@
 #include <tapedeck/capture/record/checked_call.h>
 
+#include <tapedeck/capture/analysis/same_program.h>
 #include <tapedeck/capture/record/freeze_tape.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ir/site_note.h>
@@ -18,6 +19,31 @@ std::string at(const std::string& site) { return site.empty() ? "" : fmt::format
 const Outside* outside_of(const Recorder& tape, ValueId v) {
   const std::int32_t k = tape.info[v].outside;
   return k == kNone ? nullptr : &tape.outside[k];
+}
+
+std::string difference_text(const ProgramDifference& d) {
+  using Kind = ProgramDifference::Kind;
+  const auto operand_type = [&](const ProgramSide& side) {
+    return side.graph->values[side.graph->inputs(side.node())[d.index]].type;
+  };
+  switch (d.kind) {
+    case Kind::op:
+      return "operator mismatch";
+    case Kind::operand_count:
+      return fmt::format("operand mismatch ({} operands, then {})", d.first().node().n_inputs, d.second().node().n_inputs);
+    case Kind::operand_type: {
+      const Type then = operand_type(d.first()), now = operand_type(d.second());
+      return fmt::format("{} mismatch of operand {} ({}, then {})", then.dtype != now.dtype ? "dtype" : "type", d.index,
+                         to_string(then), to_string(now));
+    }
+    case Kind::operand:
+      return fmt::format("operand mismatch (operand {} is another value)", d.index);
+    case Kind::result_count:
+    case Kind::result_type:
+      return "type mismatch of results";
+    default:
+      return "attribute mismatch";
+  }
 }
 
 // The bytes are read past the capture, which would refuse a host read.
@@ -49,30 +75,19 @@ void StreamCheck::recorded(const Recorder& tape, NodeId n) {
 
 void StreamCheck::compare(const Recorder& tape, NodeId n) {
   if (n >= script_.n_nodes) mismatch(tape, n, "too many ops");
-  const Node &then = script_.graph.nodes[n], &now = tape.graph.nodes[n];
-  if (then.op != now.op) mismatch(tape, n, "operator mismatch");
-  if (then.n_inputs != now.n_inputs)
-    mismatch(tape, n, fmt::format("operand mismatch ({} operands, then {})", then.n_inputs, now.n_inputs));
-  compare_operands(tape, n);
-  if (!same_attributes(script_.graph, then, tape.graph, now)) mismatch(tape, n, "attribute mismatch");
-  if (script_.graph.output_types(then) != tape.graph.output_types(now)) mismatch(tape, n, "type mismatch of results");
+  const ProgramSide sides[] = {{&script_.graph, n}, {&tape.graph, n}};
+  same_node(sides, [&](const ProgramDifference& d) -> bool { mismatch(tape, n, difference_text(d)); });
+  compare_sources(tape, n);
 }
 
-void StreamCheck::compare_operands(const Recorder& tape, NodeId n) {
-  const auto then = script_.graph.inputs(script_.graph.nodes[n]);
-  const auto now = tape.graph.inputs(tape.graph.nodes[n]);
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    const Type &a = script_.graph.values[then[i]].type, &b = tape.graph.values[now[i]].type;
-    if (a.dtype != b.dtype)
-      mismatch(tape, n, fmt::format("dtype mismatch of operand {} ({}, then {})", i, to_string(a), to_string(b)));
-    if (a != b) mismatch(tape, n, fmt::format("type mismatch of operand {} ({}, then {})", i, to_string(a), to_string(b)));
-  }
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    const bool outside_then = script_.source_of[then[i]] != kNone;
-    const bool outside_now = outside_of(tape, now[i]) && tape.graph.values[now[i]].node == kNone;
-    if (then[i] != now[i] || outside_then != outside_now)
-      mismatch(tape, n, fmt::format("operand mismatch (operand {} is another value)", i));
-    if (outside_now) compare_source(tape, n, i, now[i]);
+void StreamCheck::compare_sources(const Recorder& tape, NodeId n) {
+  const auto operands = tape.graph.inputs(tape.graph.nodes[n]);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const ValueId v = operands[i];
+    const bool outside_then = script_.source_of[v] != kNone;
+    const bool outside_now = outside_of(tape, v) && tape.graph.values[v].node == kNone;
+    if (outside_then != outside_now) mismatch(tape, n, fmt::format("operand mismatch (operand {} is another value)", i));
+    if (outside_now) compare_source(tape, n, i, v);
   }
 }
 

@@ -21,7 +21,7 @@ class StreamCheck : public RecordWatch {
 
  private:
   void compare(const Recorder& tape, NodeId n);
-  void compare_operands(const Recorder& tape, NodeId n);
+  void compare_sources(const Recorder& tape, NodeId n);
   void compare_source(const Recorder& tape, NodeId n, std::size_t operand, ValueId v);
   [[noreturn]] void mismatch(const Recorder& tape, NodeId n, const std::string& what);
 

@@ -1,45 +1,62 @@
+// Two recordings of a step are one program if same_program() finds no difference and both use the same tensors.
+//
+//     first call                       second call
+//     %h = add(%x, constant 2)         %h = add(%x, constant 3)      error: the constant differs; pass it as an input
+//     %h = exp(%x)                     %h = tanh(%x)                 error: the step did something else
+//     state: tensor 'w'                state: another tensor 'w'     error: make the tensor once, outside
 #include <tapedeck/capture/record/compare_recordings.h>
+
+#include <tapedeck/capture/analysis/same_program.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace tapedeck {
 
 namespace {
 
-bool same_literal(const Literal& a, const Literal& b) {
-  if (a.type != b.type || !a.data != !b.data) return false;
-  return !a.data || std::memcmp(a.data.get(), b.data.get(), static_cast<std::size_t>(a.type.bytes())) == 0;
-}
-
-// Two recordings must be the same program with the same constants; the first difference is an error that says what to do.
-void compare_graphs(const Graph& a, const Graph& b) {
-  const NodeId n = std::min(a.node_count(), b.node_count());
-  for (NodeId i = 0; i < n; ++i) {
-    const Node &x = a.nodes[i], &y = b.nodes[i];
-    const Literal *p = a.literal(x), *q = b.literal(y);
-    if (p && q && p->type == q->type && !same_literal(*p, *q))
+// The first two recordings must be the same program with the same constants; the first node that differs is an error that says
+// what to do.
+[[noreturn]] void refuse_node(const ProgramDifference& d) {
+  const ProgramSide &first = d.first(), &second = d.second();
+  const Origin &then = first.node().origin, &now = second.node().origin;
+  if (d.kind == ProgramDifference::Kind::literal) {
+    const Type &type = first.graph->literal(first.node())->type, &type_now = second.graph->literal(second.node())->type;
+    if (type == type_now)
       throw CaptureError(
           fmt::format("[capture] a constant {} differs between the first two calls of the step (first read at {}); pass it as "
                       "an input, or make it a HostScalar",
-                      to_string(p->type), x.origin.site.view()));
-    const bool same_inputs = std::equal(a.inputs(x).begin(), a.inputs(x).end(), b.inputs(y).begin(), b.inputs(y).end());
-    if (x.op != y.op || !same_inputs || a.output_types(x) != b.output_types(y) || (!p && !same_attributes(a, x, b, y)))
-      throw CaptureError(
-          fmt::format("[capture] the step did something else on its second call: node {} was `{}` ({}), then `{}` ({})", i,
-                      a.node_text(i), x.origin.site.view(), b.node_text(i), y.origin.site.view()));
+                      to_string(type), then.site.view()));
   }
-  if (a.node_count() != b.node_count())
-    throw CaptureError(fmt::format("[capture] the step recorded {} nodes on its first call and {} on its second",
-                                   a.node_count(), b.node_count()));
-  const bool same_updates =
-      std::equal(a.updates.begin(), a.updates.end(), b.updates.begin(), b.updates.end(),
-                 [](const Update& x, const Update& y) { return x.state == y.state && x.value == y.value; });
-  if (!same_updates) throw CaptureError("[capture] the step wrote other state on its second call");
-  if (a.n_inputs != b.n_inputs || a.outputs != b.outputs || a.output_names != b.output_names)
-    throw CaptureError("[capture] the step returned other results on its second call");
+  throw CaptureError(
+      fmt::format("[capture] the step did something else on its second call: node {} was `{}` ({}), then `{}` ({})", first.id,
+                  first.graph->node_text(first.id), then.site.view(), second.graph->node_text(second.id), now.site.view()));
+}
+
+std::string difference_of_graphs(const ProgramDifference& d) {
+  switch (d.kind) {
+    case ProgramDifference::Kind::node_count:
+      return fmt::format("the step recorded {} nodes on its first call and {} on its second", d.first().graph->node_count(),
+                         d.second().graph->node_count());
+    case ProgramDifference::Kind::updates:
+    case ProgramDifference::Kind::state:
+      return "the step wrote other state on its second call";
+    default:
+      return "the step returned other results on its second call";
+  }
+}
+
+// A node that differs says more than a difference of the graphs as a whole, so that difference waits for the end.
+void compare_graphs(const Graph& a, const Graph& b) {
+  std::string whole;
+  const Graph* const graphs[] = {&a, &b};
+  same_program(graphs, [&](const ProgramDifference& d) {
+    if (d.first().id != kNone) refuse_node(d);
+    if (whole.empty()) whole = difference_of_graphs(d);
+    return true;
+  });
+  if (!whole.empty()) throw CaptureError("[capture] " + whole);
 }
 
 // A tensor made anew in every call cannot be what a replay reads and writes.

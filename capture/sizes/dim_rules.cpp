@@ -1,5 +1,11 @@
+// Numbers that differ between recordings at different sizes become rules of a DimTable. Comparer walks the recordings side by
+// side; Solver finds the one function of the dimensions that explains a number at every recorded size.
+//
+//     b = 4    %h: f32[40] = reshape(%x) {shape=[40]}
+//     b = 6    %h: f32[60] = reshape(%x) {shape=[60]}          h.shape.0 = 10*b
 #include <tapedeck/capture/sizes/dim_rules.h>
 
+#include <tapedeck/capture/analysis/same_program.h>
 #include <tapedeck/capture/sizes/retype.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/graph_access.h>
@@ -185,175 +191,161 @@ class Solver {
   std::vector<Monomial> single_, products_;
 };
 
-// ---- walking the recordings side by side ----
+// ---- the recordings side by side ----
 
+// Explains each difference that same_program() finds by a rule, or throws an Obstacle.
 class Comparer {
  public:
   Comparer(DimTable* table, const std::vector<DimSample>& samples) : table_(*table), solver_(samples) {}
 
+  // `path`: the nodes and regions around the graphs, in the words of DimTable::Entry.
   void compare(const std::vector<const Graph*>& graphs, const std::string& path) {
-    const Graph& a = *graphs[0];
-    for (const Graph* g : graphs) {
-      if (g->node_count() != a.node_count())
-        different(fmt::format("{} nodes were recorded at one size, {} at another", a.node_count(), g->node_count()));
-      if (g->n_inputs != a.n_inputs || g->n_state != a.n_state || g->outputs != a.outputs ||
-          g->updates.size() != a.updates.size())
-        different("inputs, state or results are others at another size");
-      for (std::size_t u = 0; u < a.updates.size(); ++u)
-        if (g->updates[u].state != a.updates[u].state || g->updates[u].value != a.updates[u].value)
-          different("updates are others at another size");
-    }
-    for (NodeId n = 0; n < a.node_count(); ++n) compare_node(graphs, n, path);
+    same_program(graphs, [&](const ProgramDifference& d) {
+      explain(d, path);
+      return true;
+    });
   }
 
  private:
+  using Kind = ProgramDifference::Kind;
+
   [[noreturn]] static void different(const std::string& why) { throw Obstacle{why, false}; }
 
-  static const Node& node_of(const Graph* g, NodeId n) { return g->nodes[n]; }
-
-  void compare_node(const std::vector<const Graph*>& graphs, NodeId n, const std::string& path) {
-    const Graph& a = *graphs[0];
-    const Node& x = node_of(&a, n);
-    for (const Graph* g : graphs) {
-      const Node& y = node_of(g, n);
-      const auto p = a.inputs(x), q = g->inputs(y);
-      if (x.op != y.op || x.n_outputs != y.n_outputs || x.n_regions != y.n_regions ||
-          !std::equal(p.begin(), p.end(), q.begin(), q.end()))
-        different(fmt::format("node {} was `{}` at one size and `{}` at another ({})", n, a.node_text(n), g->node_text(n),
-                              x.origin.site.view()));
-    }
-    name_ = x.n_outputs > 0 ? path + a.value_name(x.first_output) : "";
-    if (a.literal(x))
-      compare_literals(graphs, n);
-    else
-      compare_fields(graphs, n);
-    for (std::int32_t r = 0; r < x.n_regions; ++r) {
-      std::vector<const Graph*> regions;
-      for (const Graph* g : graphs) regions.push_back(g->regions_of(node_of(g, n))[r].get());
-      const std::string inner = x.n_outputs > 0 ? fmt::format("{}{}/{}/", path, a.value_name(x.first_output), r) : path;
-      compare(regions, inner);
+  void explain(const ProgramDifference& d, const std::string& path) {
+    const bool of_node = d.first().id != kNone;
+    name_ = of_node && d.first().node().n_outputs > 0 ? path + first_result(d) : "";
+    switch (d.kind) {
+      case Kind::node_count:
+        different(fmt::format("{} nodes were recorded at one size, {} at another", d.first().graph->node_count(),
+                              d.second().graph->node_count()));
+      case Kind::inputs:
+      case Kind::state:
+      case Kind::outputs:
+        different("inputs, state or results are others at another size");
+      case Kind::updates:
+        different("updates are others at another size");
+      case Kind::op:
+      case Kind::operand_count:
+      case Kind::result_count:
+      case Kind::operand:
+        other_node(d);
+      case Kind::literal:
+        return explain_literal(d);
+      case Kind::field:
+        return explain_field(d);
+      case Kind::region:
+        return explain_region(d, path);
+      case Kind::result_type:
+        return explain_declared_type(d);
+      case Kind::operand_type:
+      case Kind::output_names:
+        return;
     }
   }
 
-  std::string what(const Graph& g, NodeId n, const std::string& field) const {
-    return fmt::format("'{}' of `{}` ({})", field, g.node_text(n), node_of(&g, n).origin.site.view());
+  static std::string first_result(const ProgramDifference& d) {
+    return d.first().graph->value_name(d.first().node().first_output);
   }
 
-  void add(const Graph& g, NodeId n, const std::string& field, std::int32_t element, DimRule rule) {
+  [[noreturn]] static void other_node(const ProgramDifference& d) {
+    const ProgramSide &first = d.first(), &second = d.second();
+    different(fmt::format("node {} was `{}` at one size and `{}` at another ({})", first.id, first.graph->node_text(first.id),
+                          second.graph->node_text(second.id), first.node().origin.site.view()));
+  }
+
+  static std::string what(const ProgramDifference& d, const std::string& field) {
+    const ProgramSide& first = d.first();
+    return fmt::format("'{}' of `{}` ({})", field, first.graph->node_text(first.id), first.node().origin.site.view());
+  }
+
+  void add(const ProgramDifference& d, const std::string& field, std::int32_t element, DimRule rule) {
     if (name_.empty() || name_.find_first_of(",=@") != name_.npos)
-      different(fmt::format("the attribute {} changes, and its node has no name to speak of it by", what(g, n, field)));
+      different(fmt::format("the attribute {} changes, and its node has no name to speak of it by", what(d, field)));
     table_.entries.push_back({name_, field, element, std::move(rule)});
   }
 
   template <class Get>
-  void compare_sizes(const std::vector<const Graph*>& graphs, NodeId n, const std::string& field, std::int32_t element,
-                     Get get) {
+  void explain_sizes(const ProgramDifference& d, const std::string& field, std::int32_t element, Get get) {
     std::vector<std::int64_t> values;
-    for (const Graph* g : graphs) values.push_back(get(*g, node_of(g, n)));
+    for (const ProgramSide& side : d.sides) values.push_back(get(side));
     if (std::all_of(values.begin(), values.end(), [&](std::int64_t v) { return v == values[0]; })) return;
-    add(*graphs[0], n, field, element, solver_.size_rule(values, what(*graphs[0], n, field)));
+    add(d, field, element, solver_.size_rule(values, what(d, field)));
   }
 
-  void compare_fields(const std::vector<const Graph*>& graphs, NodeId n) {
-    const Graph& a = *graphs[0];
-    const Op& op = *node_of(&a, n).op;
-    for (const Field& field : fields_of(op)) {
-      const auto at = [&](const Graph& g, const Node& node) { return g.attributes(node); };
-      switch (field.kind) {
-        case FieldKind::integer:
-          compare_sizes(graphs, n, field.name, -1,
-                        [&](const Graph& g, const Node& node) { return field_of<std::int64_t>(at(g, node), field); });
-          break;
-        case FieldKind::ints: {
-          const std::int32_t size = field_of<Ints>(at(a, node_of(&a, n)), field).size;
-          for (const Graph* g : graphs)
-            if (field_of<Ints>(at(*g, node_of(g, n)), field).size != size)
-              different(what(a, n, field.name) + " has another length at another size");
-          for (std::int32_t i = 0; i < size; ++i)
-            compare_sizes(graphs, n, field.name, i,
-                          [&](const Graph& g, const Node& node) { return field_of<Ints>(at(g, node), field)[i]; });
-          break;
-        }
-        case FieldKind::real: {
-          std::vector<double> values;
-          for (const Graph* g : graphs) values.push_back(field_of<double>(at(*g, node_of(g, n)), field));
-          compare_reals(a, n, field.name, values);
-          break;
-        }
-        case FieldKind::boolean:
-        case FieldKind::dtype:
-        case FieldKind::string:
-        case FieldKind::tensor:
-          for (const Graph* g : graphs)
-            if (!same_word(field, at(a, node_of(&a, n)), at(*g, node_of(g, n))))
-              different(what(a, n, field.name) + " is another at another size");
-          break;
-      }
-    }
-    if (op.is(kDeclaredTypes)) compare_declared(graphs, n);
+  void explain_reals(const ProgramDifference& d, const std::string& field, const std::vector<double>& values) {
+    add(d, field, -1, solver_.real_rule(values, what(d, field)));
   }
 
-  static bool same_word(const Field& field, const void* x, const void* y) {
+  void explain_field(const ProgramDifference& d) {
+    if (!d.field) other_node(d);
+    const Field& field = *d.field;
+    const auto at = [](const ProgramSide& side) { return side.graph->attributes(side.node()); };
     switch (field.kind) {
+      case FieldKind::integer:
+        return explain_sizes(d, field.name, -1,
+                             [&](const ProgramSide& side) { return field_of<std::int64_t>(at(side), field); });
+      case FieldKind::ints: {
+        const std::int32_t size = field_of<Ints>(at(d.first()), field).size;
+        for (const ProgramSide& side : d.sides)
+          if (field_of<Ints>(at(side), field).size != size)
+            different(what(d, field.name) + " has another length at another size");
+        for (std::int32_t i = 0; i < size; ++i)
+          explain_sizes(d, field.name, i, [&](const ProgramSide& side) { return field_of<Ints>(at(side), field)[i]; });
+        return;
+      }
+      case FieldKind::real: {
+        std::vector<double> values;
+        for (const ProgramSide& side : d.sides) values.push_back(field_of<double>(at(side), field));
+        return explain_reals(d, field.name, values);
+      }
       case FieldKind::boolean:
-        return field_of<bool>(x, field) == field_of<bool>(y, field);
       case FieldKind::dtype:
-        return field_of<DType>(x, field) == field_of<DType>(y, field);
       case FieldKind::string:
-        return field_of<Name>(x, field) == field_of<Name>(y, field);
-      default:
-        return true;
+      case FieldKind::tensor:
+        different(what(d, field.name) + " is another at another size");
     }
   }
 
-  void compare_reals(const Graph& a, NodeId n, const std::string& field, const std::vector<double>& values) {
-    const auto same = [&](double v) { return std::memcmp(&v, &values[0], sizeof v) == 0; };
-    if (std::all_of(values.begin(), values.end(), same)) return;
-    add(a, n, field, -1, solver_.real_rule(values, what(a, n, field)));
+  void explain_region(const ProgramDifference& d, const std::string& path) {
+    std::vector<const Graph*> regions;
+    for (const ProgramSide& side : d.sides) regions.push_back(side.graph->regions_of(side.node())[d.index].get());
+    const bool named = d.first().node().n_outputs > 0;
+    compare(regions, named ? fmt::format("{}{}/{}/", path, first_result(d), d.index) : path);
   }
 
-  void compare_declared(const std::vector<const Graph*>& graphs, NodeId n) {
-    const Graph& a = *graphs[0];
-    const Node& x = node_of(&a, n);
-    for (std::int32_t i = 0; i < std::min(x.n_outputs, 10); ++i) {
-      const auto type = [&](const Graph& g, const Node& node) -> const Type& { return g.values[node.first_output + i].type; };
-      for (const Graph* g : graphs)
-        if (type(*g, node_of(g, n)).shape.rank != type(a, x).shape.rank)
-          different(what(a, n, "type") + " has another rank at another size");
-      for (std::int32_t axis = 0; axis < type(a, x).shape.rank; ++axis)
-        compare_sizes(graphs, n, fmt::format("type{}", i), axis,
-                      [&](const Graph& g, const Node& node) { return type(g, node).shape[axis]; });
-    }
+  // Inference gives the types of most results. A declared type is like an attribute.
+  void explain_declared_type(const ProgramDifference& d) {
+    if (!d.first().node().op->is(kDeclaredTypes) || d.first().graph->literal(d.first().node()) || d.index > 9) return;
+    const auto shape = [&](const ProgramSide& side) -> const Shape& {
+      return side.graph->output_values(side.node())[d.index].type.shape;
+    };
+    for (const ProgramSide& side : d.sides)
+      if (shape(side).rank != shape(d.first()).rank) different(what(d, "type") + " has another rank at another size");
+    for (std::int32_t axis = 0; axis < shape(d.first()).rank; ++axis)
+      explain_sizes(d, fmt::format("type{}", d.index), axis, [&](const ProgramSide& side) { return shape(side)[axis]; });
   }
 
   // Constants baked in must be the same, but for a single floating number that follows a dimension (the 1/n of a mean).
-  void compare_literals(const std::vector<const Graph*>& graphs, NodeId n) {
-    const Graph& a = *graphs[0];
-    const Literal& p = *a.literal(node_of(&a, n));
-    bool same = true;
-    for (const Graph* g : graphs) {
-      const Literal& q = *g->literal(node_of(g, n));
-      if (p.type != q.type)
+  void explain_literal(const ProgramDifference& d) {
+    const auto literal = [](const ProgramSide& side) -> const Literal& { return *side.graph->literal(side.node()); };
+    const Literal& first = literal(d.first());
+    const std::string_view site = d.first().node().origin.site.view();
+    for (const ProgramSide& side : d.sides)
+      if (first.type != literal(side).type)
         different(fmt::format(
             "the constant %{}: {} is baked in as {} at another size ({}); compute it inside the step, or pass it as an input",
-            a.value_name(node_of(&a, n).first_output), to_string(p.type), to_string(q.type),
-            node_of(&a, n).origin.site.view()));
-      same = same &&
-             (p.data == q.data ||
-              (p.data && q.data && std::memcmp(p.data.get(), q.data.get(), static_cast<std::size_t>(p.type.bytes())) == 0));
-    }
-    if (same) return;
+            first_result(d), to_string(first.type), to_string(literal(side).type), site));
     std::vector<double> values;
-    for (const Graph* g : graphs) {
-      const Literal& q = *g->literal(node_of(g, n));
+    for (const ProgramSide& side : d.sides) {
+      const Literal& q = literal(side);
       if (q.type.numel() != 1 || !q.data || (q.type.dtype != DType::f32 && q.type.dtype != DType::f64))
         different(
             fmt::format("the constant %{}: {} differs between sizes ({}); compute it inside the step, or pass it as an input",
-                        a.value_name(node_of(&a, n).first_output), to_string(p.type), node_of(&a, n).origin.site.view()));
+                        first_result(d), to_string(first.type), site));
       values.push_back(q.type.dtype == DType::f32 ? static_cast<double>(*static_cast<const float*>(q.data.get()))
                                                   : *static_cast<const double*>(q.data.get()));
     }
-    compare_reals(a, n, tensor_field(*node_of(&a, n).op)->name, values);
+    explain_reals(d, tensor_field(*d.first().node().op)->name, values);
   }
 
   DimTable& table_;

@@ -26,6 +26,8 @@ bool same_literal(const Literal* a, const Literal* b) {
   return a->data == b->data || std::memcmp(a->data.get(), b->data.get(), static_cast<std::size_t>(a->type.bytes())) == 0;
 }
 
+}  // namespace
+
 bool same_field(const Graph& a, const Node& na, const Graph& b, const Node& nb, const Field& field) {
   const void* x = a.attributes(na);
   const void* y = b.attributes(nb);
@@ -51,8 +53,6 @@ bool same_field(const Graph& a, const Node& na, const Graph& b, const Node& nb, 
   }
   return false;
 }
-
-}  // namespace
 
 bool same_attributes(const Graph& a, const Node& na, const Graph& b, const Node& nb) {
   if (na.n_regions != nb.n_regions) return false;

@@ -8,6 +8,9 @@
 
 namespace tapedeck {
 
+// Whether an attribute of two nodes of one op is the same. REQUIRES: both nodes have attributes.
+bool same_field(const Graph& a, const Node& na, const Graph& b, const Node& nb, const Field& field);
+
 // For each value of `graph`: whether the text form prints the value's own name or number. The text form prints `_` for a
 // value that no node, output or update reads and that no note `of=` names. O(nodes + values).
 std::vector<bool> shown_values(const Graph& graph);
