@@ -123,6 +123,7 @@ void describe(V&& field, std::type_identity<Plan>) {
   field("reuse_edges", &Plan::reuse_edges);
   field("output_slots", &Plan::output_slots);
   field("decisions", &Plan::decisions);
+  field("unchanged_state", &Plan::unchanged_state);
 }
 
 template <class T>

@@ -41,8 +41,12 @@ inline bool is_reserved(std::string_view key) { return key.starts_with(kReserved
 // XXH64 of the length and the header with the digits at kDigitsAt taken as zeros. REQUIRES: at least kDigitsAt + kDigits bytes.
 std::uint64_t header_checksum(Bytes length_and_header);
 
-// What the two graphs of a file must share - inputs, state, outputs, updated state. Empty if they do, else what differs.
+// The two graphs of a file must have the same inputs, state and outputs. Empty if they have, else the difference.
 std::string signature_difference(const Graph& captured, const Graph& planned);
+
+// A plan must update the state that the captured graph updates; only updates of a state by itself may be left out. Empty if it
+// does, else the difference. REQUIRES: the graphs have one signature.
+std::string updates_difference(const Graph& captured, const Plan& plan);
 
 }  // namespace tape_file
 

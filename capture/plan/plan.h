@@ -144,6 +144,8 @@ struct Plan {
   std::vector<Edge> reuse_edges;    // edges added because bytes are used again
   std::vector<Type> output_slots;   // buffers handed to the caller, one per distinct returned value that needs one
   std::vector<Decision> decisions;
+  std::vector<std::string>
+      unchanged_state;  // names of state that the captured graph updates with its own value: no node writes it
 
   bool feasible = true;
   std::string infeasible_reason;   // names the floor, and the node and the tensors that set the floor

@@ -372,6 +372,17 @@ Plan plan_and_verify(const Graph& graph, const PlanOptions& options) {
   return plan;
 }
 
+// Passes leave out an update where they find that its value is the state itself.
+std::vector<std::string> unchanged_state(const Graph& captured, const Graph& planned) {
+  std::vector<std::string> names;
+  for (const Update& u : captured.updates) {
+    const bool stored = std::any_of(planned.updates.begin(), planned.updates.end(),
+                                    [&](const Update& other) { return other.state == u.state; });
+    if (!stored) names.push_back(captured.value_name(u.state));
+  }
+  return names;
+}
+
 // Clones that were captured so are not the planner's.
 void throw_if_broken(const Graph& captured, const Plan& plan) {
   std::vector<std::string> violations = check_plan(plan);
@@ -388,6 +399,7 @@ Plan make_plan(const Graph& graph, const PlanOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   check_options(options);
   Plan plan = plan_and_verify(graph, options);
+  plan.unchanged_state = unchanged_state(graph, plan.graph);
   plan.solve_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (checks_plans()) throw_if_broken(graph, plan);
   return plan;

@@ -47,6 +47,7 @@ inline void expect_same_plan(const Plan& a, const Plan& b) {
   EXPECT_EQ(a.reuse_edges, b.reuse_edges);
   EXPECT_EQ(a.output_slots, b.output_slots);
   EXPECT_TRUE(std::equal(a.decisions.begin(), a.decisions.end(), b.decisions.begin(), b.decisions.end(), same_decision));
+  EXPECT_EQ(a.unchanged_state, b.unchanged_state);
   EXPECT_EQ(a.feasible, b.feasible);
   EXPECT_EQ(a.infeasible_reason, b.infeasible_reason);
   EXPECT_EQ(a.strategy, b.strategy);
