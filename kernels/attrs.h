@@ -4,6 +4,7 @@
 //
 // A default-constructed struct holds the default values. A field that has no sensible default is listed with ATTR_REQUIRED: the
 // parser refuses a text that leaves this field out.
+// never_size(), size_list() and may_scale() around a field state its FieldUse.
 #pragma once
 
 #include <tapedeck/kernels/dtype.h>
@@ -75,13 +76,31 @@ constexpr FieldKind field_kind(const DType*) { return FieldKind::dtype; }
 constexpr FieldKind field_kind(const Ints*) { return FieldKind::ints; }
 constexpr FieldKind field_kind(const TensorIndex*) { return FieldKind::tensor; }
 
+// Whether the author of a program computes an attribute from the size of a tensor. If one graph serves several sizes, such an
+// attribute has to follow (capture/sizes).
+enum class FieldUse : std::uint8_t {
+  any,         // an integer may hold a size; a real number holds none
+  never_size,  // it numbers axes, or says how windows move
+  size_list,   // the sizes or the ends of a result, one for each axis: a gradient repeats them
+  may_scale,   // a real number that may be a size n, or 1/n
+};
+
 // One field of an attribute struct: its name in the text, its type, its offset in bytes, and whether a text must state it.
 struct Field {
   const char* name;
   FieldKind kind;
   std::uint16_t offset;
   bool required;
+  FieldUse use = FieldUse::any;
 };
+
+constexpr Field with_use(Field field, FieldUse use) {
+  field.use = use;
+  return field;
+}
+constexpr Field never_size(const Field& field) { return with_use(field, FieldUse::never_size); }
+constexpr Field size_list(const Field& field) { return with_use(field, FieldUse::size_list); }
+constexpr Field may_scale(const Field& field) { return with_use(field, FieldUse::may_scale); }
 
 // The description of one attribute struct for code that does not know its C++ type: the fields, the size in bytes, and a
 // pointer to a default-constructed struct.
@@ -120,25 +139,25 @@ const AttrSchema& attr_schema() {
 struct ReduceAttrs {
   Ints axes;
   bool keepdims = false;
-  ATTR_FIELDS(ATTR_FIELD(ReduceAttrs, axes), ATTR_FIELD(ReduceAttrs, keepdims))
+  ATTR_FIELDS(never_size(ATTR_FIELD(ReduceAttrs, axes)), ATTR_FIELD(ReduceAttrs, keepdims))
 };
 
 // softmax log_softmax concat argmax. The axis is normalised (0 <= axis < rank) before a kernel sees it.
 struct AxisAttrs {
   std::int64_t axis = -1;
-  ATTR_FIELDS(ATTR_FIELD(AxisAttrs, axis))
+  ATTR_FIELDS(never_size(ATTR_FIELD(AxisAttrs, axis)))
 };
 
 // reshape broadcast_to: `shape` holds the sizes of the result.
 struct ShapeAttrs {
   Ints shape;
-  ATTR_FIELDS(ATTR_REQUIRED(ShapeAttrs, shape))
+  ATTR_FIELDS(size_list(ATTR_REQUIRED(ShapeAttrs, shape)))
 };
 
 // transpose: dimension i of the result is dimension axes[i] of the input.
 struct PermuteAttrs {
   Ints axes;
-  ATTR_FIELDS(ATTR_REQUIRED(PermuteAttrs, axes))
+  ATTR_FIELDS(never_size(ATTR_REQUIRED(PermuteAttrs, axes)))
 };
 
 // slice slice_assign: x[starts[i] : stops[i] : steps[i]] in every dimension i. Starts and stops are normalised. An empty
@@ -147,7 +166,8 @@ struct SliceAttrs {
   Ints starts;
   Ints stops;
   Ints steps;
-  ATTR_FIELDS(ATTR_REQUIRED(SliceAttrs, starts), ATTR_REQUIRED(SliceAttrs, stops), ATTR_FIELD(SliceAttrs, steps))
+  ATTR_FIELDS(ATTR_REQUIRED(SliceAttrs, starts), size_list(ATTR_REQUIRED(SliceAttrs, stops)),
+              never_size(ATTR_FIELD(SliceAttrs, steps)))
 };
 
 // pad: before[i] zeros in front of dimension i, and after[i] zeros behind it.
@@ -168,7 +188,8 @@ struct FullAttrs {
   Ints shape;
   DType dtype = DType::f32;
   double value = 0;
-  ATTR_FIELDS(ATTR_REQUIRED(FullAttrs, shape), ATTR_REQUIRED(FullAttrs, dtype), ATTR_REQUIRED(FullAttrs, value))
+  ATTR_FIELDS(size_list(ATTR_REQUIRED(FullAttrs, shape)), ATTR_REQUIRED(FullAttrs, dtype),
+              may_scale(ATTR_REQUIRED(FullAttrs, value)))
 };
 
 // one_hot: the number of classes and the element type of the result.
@@ -187,8 +208,8 @@ struct ConvAttrs {
   Ints padding = {0};
   Ints dilation = {1};
   std::int64_t groups = 1;
-  ATTR_FIELDS(ATTR_FIELD(ConvAttrs, stride), ATTR_FIELD(ConvAttrs, padding), ATTR_FIELD(ConvAttrs, dilation),
-              ATTR_FIELD(ConvAttrs, groups))
+  ATTR_FIELDS(never_size(ATTR_FIELD(ConvAttrs, stride)), never_size(ATTR_FIELD(ConvAttrs, padding)),
+              never_size(ATTR_FIELD(ConvAttrs, dilation)), never_size(ATTR_FIELD(ConvAttrs, groups)))
 };
 
 // conv2d_input_grad and conv3d_input_grad: the gradient with respect to x. `size` holds the spatial sizes of x, because the
@@ -199,9 +220,9 @@ struct ConvInputGradAttrs {
   Ints dilation = {1};
   std::int64_t groups = 1;
   Ints size;
-  ATTR_FIELDS(ATTR_FIELD(ConvInputGradAttrs, stride), ATTR_FIELD(ConvInputGradAttrs, padding),
-              ATTR_FIELD(ConvInputGradAttrs, dilation), ATTR_FIELD(ConvInputGradAttrs, groups),
-              ATTR_REQUIRED(ConvInputGradAttrs, size))
+  ATTR_FIELDS(never_size(ATTR_FIELD(ConvInputGradAttrs, stride)), never_size(ATTR_FIELD(ConvInputGradAttrs, padding)),
+              never_size(ATTR_FIELD(ConvInputGradAttrs, dilation)), never_size(ATTR_FIELD(ConvInputGradAttrs, groups)),
+              size_list(ATTR_REQUIRED(ConvInputGradAttrs, size)))
 };
 
 // conv2d_weight_grad and conv3d_weight_grad: the gradient with respect to the weights. `size` holds the spatial sizes of the
@@ -212,9 +233,9 @@ struct ConvWeightGradAttrs {
   Ints dilation = {1};
   std::int64_t groups = 1;
   Ints size;
-  ATTR_FIELDS(ATTR_FIELD(ConvWeightGradAttrs, stride), ATTR_FIELD(ConvWeightGradAttrs, padding),
-              ATTR_FIELD(ConvWeightGradAttrs, dilation), ATTR_FIELD(ConvWeightGradAttrs, groups),
-              ATTR_REQUIRED(ConvWeightGradAttrs, size))
+  ATTR_FIELDS(never_size(ATTR_FIELD(ConvWeightGradAttrs, stride)), never_size(ATTR_FIELD(ConvWeightGradAttrs, padding)),
+              never_size(ATTR_FIELD(ConvWeightGradAttrs, dilation)), never_size(ATTR_FIELD(ConvWeightGradAttrs, groups)),
+              size_list(ATTR_REQUIRED(ConvWeightGradAttrs, size)))
 };
 
 // max_pool2d max_pool3d, and the ops that return the indices of the maxima. An empty `stride` means the stride of the window.
@@ -224,8 +245,9 @@ struct PoolAttrs {
   Ints padding = {0};
   Ints dilation = {1};
   bool ceil_mode = false;
-  ATTR_FIELDS(ATTR_FIELD(PoolAttrs, window), ATTR_FIELD(PoolAttrs, stride), ATTR_FIELD(PoolAttrs, padding),
-              ATTR_FIELD(PoolAttrs, dilation), ATTR_FIELD(PoolAttrs, ceil_mode))
+  ATTR_FIELDS(never_size(ATTR_FIELD(PoolAttrs, window)), never_size(ATTR_FIELD(PoolAttrs, stride)),
+              never_size(ATTR_FIELD(PoolAttrs, padding)), never_size(ATTR_FIELD(PoolAttrs, dilation)),
+              ATTR_FIELD(PoolAttrs, ceil_mode))
 };
 
 // dropout alpha_dropout.
@@ -242,8 +264,8 @@ struct RandomAttrs {
   double low = 0;
   double high = 1;
   Name path;
-  ATTR_FIELDS(ATTR_REQUIRED(RandomAttrs, shape), ATTR_FIELD(RandomAttrs, dtype), ATTR_FIELD(RandomAttrs, low),
-              ATTR_FIELD(RandomAttrs, high), ATTR_FIELD(RandomAttrs, path))
+  ATTR_FIELDS(size_list(ATTR_REQUIRED(RandomAttrs, shape)), ATTR_FIELD(RandomAttrs, dtype),
+              may_scale(ATTR_FIELD(RandomAttrs, low)), may_scale(ATTR_FIELD(RandomAttrs, high)), ATTR_FIELD(RandomAttrs, path))
 };
 
 // sgd. For sgd with momentum see MomentumAttrs (attrs/optimizer.h).

@@ -4,7 +4,6 @@
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/formats/safetensors.h>
-#include <tapedeck/engine/ops/host.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <fmt/format.h>
@@ -63,7 +62,7 @@ class ConstantNames {
 void refuse_host_calls(const Graph& g) {
   for (NodeId n = 0; n < g.node_count(); ++n) {
     const Node& node = g.nodes[n];
-    if (node.op == &ops::on_host)
+    if (node.op->is(kHostCall))
       throw UsageError(fmt::format("save_tape: `{}`{} calls back into this process and cannot be saved", g.node_text(n),
                                    node.origin.site.empty() ? "" : fmt::format(" ({})", node.origin.site.view())));
     for (const Region& region : g.regions_of(node)) refuse_host_calls(*region);
@@ -80,7 +79,8 @@ class TapeWriter {
 
     add_text(kGraph, print(captured, kPrint));
     if (file.plan) {
-      const std::string difference = signature_difference(captured, planned);
+      std::string difference = signature_difference(captured, planned);
+      if (difference.empty()) difference = updates_difference(captured, *file.plan);
       if (!difference.empty()) throw UsageError("save_tape: the plan is not the captured graph's: " + difference);
       add_text(kPlannedGraph, print(planned, kPrint));
       add_text(kPlan, plan_to_json(*file.plan));

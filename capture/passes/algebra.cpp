@@ -9,6 +9,7 @@
 #include <tapedeck/capture/passes/pattern.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/passes/uniform.h>
+#include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/graph_access.h>
 
@@ -287,7 +288,7 @@ class Algebra {
     attrs.dtype = type.dtype;
     attrs.value = value;
     const Type types[] = {type};
-    return to_.nodes[to_.add_node(*find_op("full"), {}, &attrs, types, *origin_)].first_output;
+    return to_.nodes[to_.add_node(ops::full, {}, &attrs, types, *origin_)].first_output;
   }
 
   const Graph& from_;

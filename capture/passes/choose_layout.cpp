@@ -10,7 +10,9 @@
 #include <tapedeck/capture/analysis/liveness.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ops/movement.h>
 
 #include <fmt/format.h>
 
@@ -97,7 +99,7 @@ class LayoutPass {
   Readers readers_;
   Rewriter rewriter_;
   Graph& to_;
-  const Op *transpose_ = find_op("transpose"), *copy_ = find_op("copy");
+  const Op *transpose_ = &ops::transpose, *copy_ = &ops::copy;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/graph_access.h>
 
@@ -134,7 +135,7 @@ class Folder {
     const Type types[] = {t.type()};
     const std::optional<FullAttrs> attrs = as_full(t);
     const ValueId v =
-        attrs ? to().nodes[to().add_node(*find_op("full"), {}, &*attrs, types, origin)].first_output : add_constant(t, origin);
+        attrs ? to().nodes[to().add_node(ops::full, {}, &*attrs, types, origin)].first_output : add_constant(t, origin);
     known_.resize(to().values.size());
     known_[v] = t;
     return v;
@@ -146,7 +147,7 @@ class Folder {
     if (t.bytes() > 0) std::memcpy(bytes.get(), t.data(), static_cast<std::size_t>(t.bytes()));
     const Type types[] = {t.type()};
     const ConstantAttrs attrs{{to().add_constant({t.type(), bytes, Name()})}};
-    return to().nodes[to().add_node(*find_op("constant"), {}, &attrs, types, origin)].first_output;
+    return to().nodes[to().add_node(ops::constant, {}, &attrs, types, origin)].first_output;
   }
 
   // The attributes of the `full` that makes the very bits of t, if there is one.
@@ -162,9 +163,9 @@ class Folder {
     const CastAttrs to_f64{DType::f64};
     const Type f64[] = {{DType::f64, {}}};
     const Tensor one[] = {from_bytes(scalar, bytes)};
-    execute(*find_op("cast"), one, &to_f64, f64, {})[0].copy_to(&value, sizeof value, sizeof value);
+    execute(ops::cast, one, &to_f64, f64, {})[0].copy_to(&value, sizeof value, sizeof value);
     FullAttrs attrs{{}, t.dtype(), value};
-    const Tensor again = execute(*find_op("full"), {}, &attrs, std::span<const Type>(&scalar, 1), {})[0];
+    const Tensor again = execute(ops::full, {}, &attrs, std::span<const Type>(&scalar, 1), {})[0];
     if (std::isnan(value) || std::memcmp(again.data(), bytes, step) != 0) return std::nullopt;
     for (std::int64_t s : t.shape()) attrs.shape.push_back(s);
     return attrs;

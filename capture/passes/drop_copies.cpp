@@ -44,22 +44,21 @@ class CopyFinder {
   explicit CopyFinder(const Graph& graph) : graph_(graph) {}
 
   bool may_drop(const Node& node) const {
-    if (node.op == copy_) return true;
-    if (node.op == cast_)
-      return is_made_by(graph_.inputs(node)[0], cast_) ||
+    if (node.op->is(kCopy)) return true;
+    if (node.op->is(kConversion))
+      return is_made_by(graph_.inputs(node)[0], kConversion) ||
              graph_.values[graph_.inputs(node)[0]].type == graph_.values[node.first_output].type;
     if (!node.op->is(kElementwise) || node.n_inputs < 2) return false;
     const auto operands = graph_.inputs(node);
-    return std::any_of(operands.begin(), operands.end(), [&](ValueId v) { return is_made_by(v, broadcast_to_); });
+    return std::any_of(operands.begin(), operands.end(), [&](ValueId v) { return is_made_by(v, kBroadcast); });
   }
 
  private:
-  bool is_made_by(ValueId v, const Op* op) const {
-    return graph_.values[v].node != kNone && graph_.nodes[graph_.values[v].node].op == op;
+  bool is_made_by(ValueId v, Trait trait) const {
+    return graph_.values[v].node != kNone && graph_.nodes[graph_.values[v].node].op->is(trait);
   }
 
   const Graph& graph_;
-  const Op *copy_ = find_op("copy"), *cast_ = find_op("cast"), *broadcast_to_ = find_op("broadcast_to");
 };
 
 class CopyDropper {
@@ -74,19 +73,19 @@ class CopyDropper {
 
  private:
   // The node that makes v in the new graph, if it is one that may be read through.
-  const Node* maker(ValueId v, const Op* op) const {
+  const Node* maker(ValueId v, Trait trait) const {
     const NodeId n = to_.values[v].node;
-    return n != kNone && to_.nodes[n].op == op && !to_.nodes[n].origin.clone ? &to_.nodes[n] : nullptr;
+    return n != kNone && to_.nodes[n].op->is(trait) && !to_.nodes[n].origin.clone ? &to_.nodes[n] : nullptr;
   }
 
   bool drop(NodeId n) {
     const Node& node = from_.nodes[n];
     if (node.origin.clone || node.n_after > 0) return false;
-    if (node.op == copy_) {
+    if (node.op->is(kCopy)) {
       rewriter_.replace(node.first_output, rewriter_.at(from_.inputs(node)[0]));
       return true;
     }
-    if (node.op == cast_) return drop_cast(node);
+    if (node.op->is(kConversion)) return drop_cast(node);
     if (node.op->is(kElementwise) && node.n_inputs > 1) return drop_broadcasts(node);
     return false;
   }
@@ -95,7 +94,7 @@ class CopyDropper {
     ValueId operand = rewriter_.at(from_.inputs(node)[0]);
     const Type& type = from_.values[node.first_output].type;
     bool shorter = false;
-    for (const Node* inner; (inner = maker(operand, cast_)) != nullptr; shorter = true) {
+    for (const Node* inner; (inner = maker(operand, kConversion)) != nullptr; shorter = true) {
       const ValueId before = to_.inputs(*inner)[0];
       if (!holds(to_.values[operand].type.dtype, to_.values[before].type.dtype)) break;
       operand = before;
@@ -116,7 +115,7 @@ class CopyDropper {
     bool any = false;
     for (ValueId v : from_.inputs(node)) {
       operands.push_back(rewriter_.at(v));
-      for (const Node* broadcast; (broadcast = maker(operands.back(), broadcast_to_)) != nullptr; any = true)
+      for (const Node* broadcast; (broadcast = maker(operands.back(), kBroadcast)) != nullptr; any = true)
         operands.back() = to_.inputs(*broadcast)[0];
       types.push_back(to_.values[operands.back()].type);
     }
@@ -158,7 +157,6 @@ class CopyDropper {
   const Graph& from_;
   Rewriter rewriter_;
   Graph& to_;
-  const Op *copy_ = find_op("copy"), *cast_ = find_op("cast"), *broadcast_to_ = find_op("broadcast_to");
 };
 
 }  // namespace

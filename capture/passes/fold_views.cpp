@@ -10,6 +10,7 @@
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ops/movement.h>
 
 #include <algorithm>
 #include <cstring>
@@ -124,19 +125,18 @@ bool is_right(const OneView& view, const Type& from, const Type& to, const Strid
 std::optional<OneView> one_view(const Type& from, const Type& to, const Strided& window) {
   OneView view;
   view.shape.shape = sizes_of(to.shape);
-  static const Op *const reshape = find_op("reshape"), *const broadcast_to = find_op("broadcast_to");
-  view.op = reshape;
+  view.op = &ops::reshape;
   if (from.numel() == to.numel() && is_right(view, from, to, window)) return view;
   Shape both;
-  view.op = broadcast_to;
+  view.op = &ops::broadcast_to;
   if (broadcast_shapes(from.shape, to.shape, &both) && both == to.shape && is_right(view, from, to, window)) return view;
   if (const auto permutation = as_permutation(from.shape, to.shape, window)) {
-    view.op = find_op("transpose");
+    view.op = &ops::transpose;
     view.permute = *permutation;
     if (is_right(view, from, to, window)) return view;
   }
   if (const auto slice = as_slice(from.shape, to.shape, window)) {
-    view.op = find_op("slice");
+    view.op = &ops::slice;
     view.slice = *slice;
     if (is_right(view, from, to, window)) return view;
   }

@@ -11,6 +11,7 @@
 #include <tapedeck/capture/passes/registry.h>
 
 #include <tapedeck/capture/analysis/alias.h>
+#include <tapedeck/engine/ir/core_ops.h>
 
 #include <algorithm>
 
@@ -96,14 +97,14 @@ Copies find_copies(const Graph& graph, bool straight) {
 
 class CopyWriter {
  public:
-  CopyWriter(const Graph& from, Graph& to) : from_(from), to_(to), op_(*find_op("copy")) {}
+  CopyWriter(const Graph& from, Graph& to) : from_(from), to_(to) {}
 
   ValueId copy(ValueId v, Phase phase) {
     Origin origin;
     origin.phase = phase;
     const ValueId operand[] = {v};
     const Type type[] = {to_.values[v].type};
-    return to_.nodes[to_.add_node(op_, operand, nullptr, type, origin)].first_output;
+    return to_.nodes[to_.add_node(ops::copy, operand, nullptr, type, origin)].first_output;
   }
 
   // Copies `pending` (in ids of `to`) in an order in which each state is read before it is written; what a cycle reads is
@@ -138,7 +139,6 @@ class CopyWriter {
 
   const Graph& from_;
   Graph& to_;
-  const Op& op_;
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <tapedeck/capture/passes/devices.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/kernels/attrs/device.h>
+#include <tapedeck/engine/ops/device.h>
 
 #include <map>
 #include <unordered_map>
@@ -77,7 +77,7 @@ class Placer {
     const ToDeviceAttrs attrs{device, place_of(v)};
     const ValueId operand[] = {rewriter_.at(v)};
     const Type type[] = {from_.values[v].type};
-    return copy = to_.nodes[to_.add_node(*find_op("to_device"), operand, &attrs, type, origin)].first_output;
+    return copy = to_.nodes[to_.add_node(ops::to_device, operand, &attrs, type, origin)].first_output;
   }
 
   void append(NodeId n) {

@@ -1,7 +1,6 @@
 #include <tapedeck/capture/passes/registry.h>
 
 #include <tapedeck/engine/ir/error.h>
-#include <tapedeck/engine/ops/dynamic.h>
 #include <tapedeck/engine/text/suggest.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -85,7 +84,7 @@ Region rewritten(const Pass& pass, const Region& region, const PassOptions& opti
 
 Graph run_inside_out(const Pass& pass, Graph graph, const PassOptions& options, Done& done) {
   for (const Node& node : graph.nodes) {
-    if (node.op == &ops::dynamic) continue;  // its types are a sample: what holds of them need not hold in a run
+    if (node.op->is(kSampleTypes)) continue;  // a fact about the types need not hold in another run
     for (std::int32_t r = 0; r < node.n_regions; ++r) {
       Region& region = graph.regions[node.first_region + r];
       region = rewritten(pass, region, options, done);

@@ -81,9 +81,8 @@ std::optional<double> UniformValues::find(ValueId v) {
     const std::optional<double> number = uniform_literal(*literal);
     return number && !std::isnan(*number) ? number : std::nullopt;
   }
-  static const Op* const full = find_op("full");
-  if (node.op != full || node.origin.clone) return std::nullopt;
-  const double value = static_cast<const FullAttrs*>(graph_.attributes(node))->value;
+  if (!node.op->uniform || node.origin.clone) return std::nullopt;
+  const double value = node.op->uniform(graph_.attributes(node));
   return std::isnan(value) ? std::nullopt : std::optional(value);
 }
 

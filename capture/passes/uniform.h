@@ -1,4 +1,5 @@
-// Values whose elements are all one known number: a `full`, a constant of equal elements, a view of such.
+// Values whose elements are all one known number: the result of an op that says so (Op::uniform), a constant of equal elements,
+// a view of such.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>

@@ -4,7 +4,6 @@
 #include <tapedeck/engine/control/loop_checkpoints.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ops/control.h>
-#include <tapedeck/engine/ops/dynamic.h>
 
 #include <fmt/format.h>
 
@@ -12,7 +11,7 @@
 
 namespace tapedeck {
 
-bool runs_regions_by_plan(const Node& node) { return node.n_regions > 0 && node.op != &ops::dynamic; }
+bool runs_regions_by_plan(const Node& node) { return node.n_regions > 0 && !node.op->is(kSampleTypes); }
 
 std::int64_t frame_bytes(const Plan& plan) {
   std::int64_t bytes = framed(plan.arena_bytes);

@@ -154,8 +154,6 @@ std::optional<Plan> fit_plan(const Plan& plan, Graph graph, std::string* why) {
 
 namespace {
 
-bool is_copy(const Node& node) { return node.n_inputs == 1 && node.n_outputs == 1 && std::strcmp(node.op->name, "copy") == 0; }
-
 // By value of the captured graph: a number. Values with equal numbers are equal at every size.
 std::vector<std::int32_t> classes_of(const Graph& g, const DimTable& table) {
   std::unordered_map<std::string, std::string> rules;  // by node
@@ -170,7 +168,7 @@ std::vector<std::int32_t> classes_of(const Graph& g, const DimTable& table) {
     const Node& node = g.nodes[n];
     for (std::int32_t i = 0; i < node.n_outputs; ++i) classes[node.first_output + i] = node.first_output + i;
     if (node.op->is(kEffect | kDeclaredTypes) && !g.literal(node)) continue;
-    if (is_copy(node)) {
+    if (node.op->is(kCopy)) {
       classes[node.first_output] = classes[g.inputs(node)[0]];
       continue;
     }
@@ -223,7 +221,7 @@ class Matcher {
     const NodeId c = counterpart(node);
     std::string merged;
     if (c == kNone || !is_node(c, n, &merged)) {
-      if (!is_copy(node)) return fmt::format("`{}` was made by a pass at the largest size", planned_.node_text(n));
+      if (!node.op->is(kCopy)) return fmt::format("`{}` was made by a pass at the largest size", planned_.node_text(n));
       source->push_back(kNone);
       planned_classes_[node.first_output] = planned_classes_[planned_.inputs(node)[0]];
       return "";

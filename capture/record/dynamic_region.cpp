@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string_view>
 #include <utility>
 
 namespace tapedeck {
@@ -102,8 +101,7 @@ class Grouper {
     std::vector<ValueId> values(g_.inputs(twin).begin(), g_.inputs(twin).end());
     for (std::int32_t i = 0; i < twin.n_outputs; ++i) values.push_back(twin.first_output + i);
     for (const Field& field : fields_of(*node.op)) {
-      static const std::set<std::string_view> sizes = {"shape", "size", "stops"};
-      if (field.kind != FieldKind::ints || sizes.count(field.name) == 0) continue;
+      if (field.kind != FieldKind::ints || field.use != FieldUse::size_list) continue;
       for (ValueId v : values)
         if (follow_value(now, n, field, v)) break;
     }

@@ -228,20 +228,6 @@ class Suspects {
   }
 
  private:
-  // Fields that number axes or say how windows move: never computed from the size of a batch or a sequence.
-  static bool is_size(const Field& field) {
-    static const std::set<std::string_view> others = {"axis",         "axes",   "axis1",    "axis2",   "steps",      "stride",
-                                                      "dilation",     "groups", "window",   "padding", "batch_dims", "dims",
-                                                      "ignore_index", "offset", "diagonal", "blank",   "interval",   "n"};
-    return others.count(field.name) == 0;
-  }
-
-  // Rates, probabilities and tolerances are the author's own numbers.
-  static bool is_scale(const Field& field) {
-    static const std::set<std::string_view> scales = {"value", "scale", "start", "stop", "step", "low", "high"};
-    return scales.count(field.name) > 0;
-  }
-
   void check_node(NodeId n) {
     const Node& node = g_.nodes[n];
     bool concerned = node.n_inputs == 0 || node.op->is(kRandom);
@@ -252,10 +238,11 @@ class Suspects {
       return;
     }
     for (const Field& field : fields_of(*node.op)) {
-      if (!is_size(field)) continue;
+      if (field.use == FieldUse::never_size) continue;
       const void* attrs = g_.attributes(node);
       if (field.kind == FieldKind::integer) check_size(n, field.name, field_of<std::int64_t>(attrs, field));
-      if (field.kind == FieldKind::real && is_scale(field)) check_real(n, field.name, field_of<double>(attrs, field));
+      if (field.kind == FieldKind::real && field.use == FieldUse::may_scale)
+        check_real(n, field.name, field_of<double>(attrs, field));
       if (field.kind == FieldKind::ints)
         for (std::int64_t item : field_of<Ints>(attrs, field)) check_size(n, field.name, item);
     }

@@ -29,7 +29,13 @@ constexpr struct {
                {kPlanOnly, "plan_only"},
                {kNativeHalf, "native_half"},
                {kLowPrecision, "low_precision"},
-               {kFullPrecision, "full_precision"}};
+               {kFullPrecision, "full_precision"},
+               {kCopy, "copy"},
+               {kConversion, "conversion"},
+               {kBroadcast, "broadcast"},
+               {kOwnSegment, "own_segment"},
+               {kSampleTypes, "sample_types"},
+               {kHostCall, "host_call"}};
 
 Json traits_of(const Op& op) {
   Json names = Json::array();

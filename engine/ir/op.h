@@ -38,6 +38,12 @@ enum Trait : std::uint32_t {
   kNativeHalf = 1u << 11,     // the kernel takes f16 and bf16; other kernels run in f32 on converted operands (kernels/half.h)
   kLowPrecision = 1u << 12,   // autocast casts floating operands to its low dtype (products, convolutions)
   kFullPrecision = 1u << 13,  // autocast casts f16 and bf16 operands to f32 (losses, exponentials, statistics)
+  kCopy = 1u << 14,           // the result is operand 0, bit for bit, in bytes of its own
+  kConversion = 1u << 15,     // the result is operand 0 in the dtype of the result
+  kBroadcast = 1u << 16,      // the result is operand 0, repeated until it has the shape of the result
+  kOwnSegment = 1u << 17,     // never runs in one segment with other nodes: its time depends on more than its types
+  kSampleTypes = 1u << 18,    // types in its regions are those of one run: no pass rewrites a region, no plan lays it out
+  kHostCall = 1u << 19,       // calls a function of this process: no file can hold the node
 };
 
 // An in-place rule: output `output` may be written over the bytes of input `input` if no later node reads that input.
@@ -124,6 +130,7 @@ struct Op {
   PartRule part = nullptr;      // null for ops that do not join operands
   bool joins_in_turn = false;   // whether op(a, b, c) equals op(op(a, b), c)
   BatchStrides batch_strides = {};
+  double (*uniform)(const void* attrs) = nullptr;  // for ops whose result holds one number throughout: the number
   ControlRun run = nullptr;  // for ops with regions
   Kernel kernels[kDeviceTypeCount] = {};
   int version = 1;

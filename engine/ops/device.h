@@ -12,7 +12,7 @@ namespace tapedeck TAPEDECK_API {
 
 OP(to_device, {
                   .doc = "the same values in bytes of another device",
-                  .traits = kCheap | kAnyStrides | kNativeHalf,
+                  .traits = kCheap | kAnyStrides | kNativeHalf | kOwnSegment,
                   .min_inputs = 1,
                   .max_inputs = 1,
                   .attrs = &attr_schema<ToDeviceAttrs>(),

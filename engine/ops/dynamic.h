@@ -14,6 +14,7 @@ namespace tapedeck TAPEDECK_API {
 OP_CONTROL(dynamic, "dynamic",
            {
                .doc = "runs its region on the operands, unplanned: sizes inside are found while it runs",
+               .traits = kOwnSegment | kSampleTypes,
                .max_inputs = -1,
                .min_outputs = 0,
                .max_outputs = -1,

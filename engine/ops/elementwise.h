@@ -410,7 +410,7 @@ OP(where, {
 
 OP(cast, {
              .doc = "converts to another dtype; to bool: x != 0; float to integer truncates",
-             .traits = kElementwise | kCheap | kAnyStrides | kNativeHalf,
+             .traits = kElementwise | kCheap | kAnyStrides | kNativeHalf | kConversion,
              .min_inputs = 1,
              .max_inputs = 1,
              .attrs = &attr_schema<CastAttrs>(),
@@ -421,7 +421,7 @@ OP(cast, {
 
 OP(copy, {
              .doc = "the same values in bytes of their own",
-             .traits = kElementwise | kCheap | kAnyStrides | kNativeHalf,
+             .traits = kElementwise | kCheap | kAnyStrides | kNativeHalf | kCopy,
              .inplace = {{0, 0}},
              .min_inputs = 1,
              .max_inputs = 1,

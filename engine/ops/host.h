@@ -20,7 +20,7 @@ namespace tapedeck TAPEDECK_API {
 OP(on_host, {
                 .doc = "calls a function of this process with its operands; results: a token that the next call reads, then "
                        "what the function returns",
-                .traits = kEffect | kDeclaredTypes | kNativeHalf,
+                .traits = kEffect | kDeclaredTypes | kNativeHalf | kHostCall,
                 .min_inputs = 0,
                 .max_inputs = -1,
                 .min_outputs = 1,

@@ -80,7 +80,7 @@ OP_WITHOUT_KERNEL(diagonal,
 
 OP_WITHOUT_KERNEL(broadcast_to, {
                                     .doc = "repeats size-1 and missing leading dimensions up to a shape",
-                                    .traits = kView | kAnyStrides | kNativeHalf,
+                                    .traits = kView | kAnyStrides | kNativeHalf | kBroadcast,
                                     .min_inputs = 1,
                                     .max_inputs = 1,
                                     .attrs = &attr_schema<ShapeAttrs>(),

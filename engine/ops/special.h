@@ -21,6 +21,7 @@ OP(full, {
                    f.outputs.assign(1, out);
                  },
              .no_gradient = "depends on no operand",
+             .uniform = [](const void* attrs) { return static_cast<const FullAttrs*>(attrs)->value; },
              .examples = {"full() {shape=[3,5], dtype=f32, value=2.5}"},
          })
 

@@ -33,7 +33,7 @@ struct EluGradAttrs {
   double alpha = 1;
   double scale = 1;
   double slope = 1;
-  ATTR_FIELDS(ATTR_FIELD(EluGradAttrs, alpha), ATTR_FIELD(EluGradAttrs, scale), ATTR_FIELD(EluGradAttrs, slope))
+  ATTR_FIELDS(ATTR_FIELD(EluGradAttrs, alpha), may_scale(ATTR_FIELD(EluGradAttrs, scale)), ATTR_FIELD(EluGradAttrs, slope))
 };
 
 // leaky_relu: the factor of negative x.
@@ -52,7 +52,7 @@ struct ShrinkAttrs {
 struct ThresholdAttrs {
   double threshold = 0;
   double value = 0;
-  ATTR_FIELDS(ATTR_REQUIRED(ThresholdAttrs, threshold), ATTR_REQUIRED(ThresholdAttrs, value))
+  ATTR_FIELDS(ATTR_REQUIRED(ThresholdAttrs, threshold), may_scale(ATTR_REQUIRED(ThresholdAttrs, value)))
 };
 
 }  // namespace TAPEDECK_API

@@ -9,7 +9,7 @@ namespace tapedeck TAPEDECK_API {
 struct AttentionAttrs {
   double scale = 1;
   bool causal = false;
-  ATTR_FIELDS(ATTR_REQUIRED(AttentionAttrs, scale), ATTR_FIELD(AttentionAttrs, causal))
+  ATTR_FIELDS(may_scale(ATTR_REQUIRED(AttentionAttrs, scale)), ATTR_FIELD(AttentionAttrs, causal))
 };
 
 }  // namespace TAPEDECK_API

@@ -11,8 +11,8 @@ struct ArangeAttrs {
   double stop = 0;
   double step = 1;
   DType dtype = DType::f32;
-  ATTR_FIELDS(ATTR_FIELD(ArangeAttrs, start), ATTR_REQUIRED(ArangeAttrs, stop), ATTR_FIELD(ArangeAttrs, step),
-              ATTR_REQUIRED(ArangeAttrs, dtype))
+  ATTR_FIELDS(may_scale(ATTR_FIELD(ArangeAttrs, start)), may_scale(ATTR_REQUIRED(ArangeAttrs, stop)),
+              may_scale(ATTR_FIELD(ArangeAttrs, step)), ATTR_REQUIRED(ArangeAttrs, dtype))
 };
 
 // linspace: `count` numbers from start to stop, both included.
@@ -21,8 +21,8 @@ struct LinspaceAttrs {
   double stop = 0;
   std::int64_t count = 0;
   DType dtype = DType::f32;
-  ATTR_FIELDS(ATTR_REQUIRED(LinspaceAttrs, start), ATTR_REQUIRED(LinspaceAttrs, stop), ATTR_REQUIRED(LinspaceAttrs, count),
-              ATTR_FIELD(LinspaceAttrs, dtype))
+  ATTR_FIELDS(may_scale(ATTR_REQUIRED(LinspaceAttrs, start)), may_scale(ATTR_REQUIRED(LinspaceAttrs, stop)),
+              ATTR_REQUIRED(LinspaceAttrs, count), ATTR_FIELD(LinspaceAttrs, dtype))
 };
 
 // eye: a matrix with ones on the main diagonal and zeros elsewhere.

@@ -17,7 +17,7 @@ struct ClampAttrs {
 // polygamma: the n-th derivative of digamma.
 struct PolygammaAttrs {
   std::int64_t n = 1;
-  ATTR_FIELDS(ATTR_REQUIRED(PolygammaAttrs, n))
+  ATTR_FIELDS(never_size(ATTR_REQUIRED(PolygammaAttrs, n)))
 };
 
 // isclose: true where |a - b| <= atol + rtol |b|.

@@ -26,14 +26,14 @@ struct BinsAttrs {
 // gather_nd: the number of leading dimensions that x and the indices share.
 struct GatherNdAttrs {
   std::int64_t batch_dims = 0;
-  ATTR_FIELDS(ATTR_FIELD(GatherNdAttrs, batch_dims))
+  ATTR_FIELDS(never_size(ATTR_FIELD(GatherNdAttrs, batch_dims)))
 };
 
 // scatter_nd: "none" replaces the old element, "add" adds to it. `batch_dims` as in GatherNdAttrs.
 struct ScatterNdAttrs {
   Name reduction = "none";
   std::int64_t batch_dims = 0;
-  ATTR_FIELDS(ATTR_FIELD(ScatterNdAttrs, reduction), ATTR_FIELD(ScatterNdAttrs, batch_dims))
+  ATTR_FIELDS(ATTR_FIELD(ScatterNdAttrs, reduction), never_size(ATTR_FIELD(ScatterNdAttrs, batch_dims)))
 };
 
 }  // namespace TAPEDECK_API

@@ -8,7 +8,7 @@ namespace tapedeck TAPEDECK_API {
 // interpolate_nearest.
 struct InterpolateNearestAttrs {
   Ints size;
-  ATTR_FIELDS(ATTR_REQUIRED(InterpolateNearestAttrs, size))
+  ATTR_FIELDS(size_list(ATTR_REQUIRED(InterpolateNearestAttrs, size)))
 };
 
 // align_corners: true aligns the centres of the corner elements of input and result, false aligns the outer edges of the corner
@@ -16,7 +16,7 @@ struct InterpolateNearestAttrs {
 struct InterpolateBilinearAttrs {
   Ints size;
   bool align_corners = false;
-  ATTR_FIELDS(ATTR_REQUIRED(InterpolateBilinearAttrs, size), ATTR_FIELD(InterpolateBilinearAttrs, align_corners))
+  ATTR_FIELDS(size_list(ATTR_REQUIRED(InterpolateBilinearAttrs, size)), ATTR_FIELD(InterpolateBilinearAttrs, align_corners))
 };
 
 // The place of result element i between two of the `in` input elements: between `low` and `high`, with the fraction `part` of

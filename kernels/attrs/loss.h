@@ -11,7 +11,7 @@ struct CrossEntropyAttrs {
   double label_smoothing = 0;
   std::int64_t ignore_index = -100;
   Name reduction = "mean";
-  ATTR_FIELDS(ATTR_FIELD(CrossEntropyAttrs, label_smoothing), ATTR_FIELD(CrossEntropyAttrs, ignore_index),
+  ATTR_FIELDS(ATTR_FIELD(CrossEntropyAttrs, label_smoothing), never_size(ATTR_FIELD(CrossEntropyAttrs, ignore_index)),
               ATTR_FIELD(CrossEntropyAttrs, reduction))
 };
 
@@ -19,7 +19,7 @@ struct CrossEntropyAttrs {
 struct NllAttrs {
   std::int64_t ignore_index = -100;
   Name reduction = "mean";
-  ATTR_FIELDS(ATTR_FIELD(NllAttrs, ignore_index), ATTR_FIELD(NllAttrs, reduction))
+  ATTR_FIELDS(never_size(ATTR_FIELD(NllAttrs, ignore_index)), ATTR_FIELD(NllAttrs, reduction))
 };
 
 // nll_loss_grad: as NllAttrs, and the number of classes, because the operands do not determine it.
@@ -27,7 +27,8 @@ struct NllGradAttrs {
   std::int64_t classes = 0;
   std::int64_t ignore_index = -100;
   Name reduction = "mean";
-  ATTR_FIELDS(ATTR_REQUIRED(NllGradAttrs, classes), ATTR_FIELD(NllGradAttrs, ignore_index), ATTR_FIELD(NllGradAttrs, reduction))
+  ATTR_FIELDS(ATTR_REQUIRED(NllGradAttrs, classes), never_size(ATTR_FIELD(NllGradAttrs, ignore_index)),
+              ATTR_FIELD(NllGradAttrs, reduction))
 };
 
 // huber: quadratic where |x - target| <= delta, linear beyond.
@@ -46,7 +47,7 @@ struct KlDivAttrs {
 struct CtcAttrs {
   std::int64_t blank = 0;
   bool zero_infinity = false;
-  ATTR_FIELDS(ATTR_FIELD(CtcAttrs, blank), ATTR_FIELD(CtcAttrs, zero_infinity))
+  ATTR_FIELDS(never_size(ATTR_FIELD(CtcAttrs, blank)), ATTR_FIELD(CtcAttrs, zero_infinity))
 };
 
 }  // namespace TAPEDECK_API

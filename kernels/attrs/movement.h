@@ -12,7 +12,8 @@ struct DiagonalAttrs {
   std::int64_t offset = 0;
   std::int64_t axis1 = 0;
   std::int64_t axis2 = 1;
-  ATTR_FIELDS(ATTR_FIELD(DiagonalAttrs, offset), ATTR_FIELD(DiagonalAttrs, axis1), ATTR_FIELD(DiagonalAttrs, axis2))
+  ATTR_FIELDS(never_size(ATTR_FIELD(DiagonalAttrs, offset)), never_size(ATTR_FIELD(DiagonalAttrs, axis1)),
+              never_size(ATTR_FIELD(DiagonalAttrs, axis2)))
 };
 
 // The row and column of the first element of a diagonal, and the number of its elements: 0 if the diagonal lies outside the

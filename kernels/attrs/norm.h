@@ -15,14 +15,14 @@ struct BatchNormAttrs {
 struct LayerNormAttrs {
   std::int64_t dims = 1;
   double eps = 1e-5;
-  ATTR_FIELDS(ATTR_FIELD(LayerNormAttrs, dims), ATTR_FIELD(LayerNormAttrs, eps))
+  ATTR_FIELDS(never_size(ATTR_FIELD(LayerNormAttrs, dims)), ATTR_FIELD(LayerNormAttrs, eps))
 };
 
 // group_norm and its gradients: the number of groups of channels that share statistics.
 struct GroupNormAttrs {
   std::int64_t groups = 1;
   double eps = 1e-5;
-  ATTR_FIELDS(ATTR_REQUIRED(GroupNormAttrs, groups), ATTR_FIELD(GroupNormAttrs, eps))
+  ATTR_FIELDS(never_size(ATTR_REQUIRED(GroupNormAttrs, groups)), ATTR_FIELD(GroupNormAttrs, eps))
 };
 
 // ema: the exponential moving average of batch statistics, running + momentum * (batch - running).

@@ -55,7 +55,8 @@ struct LossScaleAttrs {
   double growth = 2;
   double backoff = 0.5;
   std::int64_t interval = 2000;
-  ATTR_FIELDS(ATTR_FIELD(LossScaleAttrs, growth), ATTR_FIELD(LossScaleAttrs, backoff), ATTR_FIELD(LossScaleAttrs, interval))
+  ATTR_FIELDS(ATTR_FIELD(LossScaleAttrs, growth), ATTR_FIELD(LossScaleAttrs, backoff),
+              never_size(ATTR_FIELD(LossScaleAttrs, interval)))
 };
 
 }  // namespace TAPEDECK_API

@@ -14,9 +14,9 @@ struct PoolIndexGradAttrs {
   Ints dilation = {1};
   Ints size;
   bool ceil_mode = false;
-  ATTR_FIELDS(ATTR_FIELD(PoolIndexGradAttrs, window), ATTR_FIELD(PoolIndexGradAttrs, stride),
-              ATTR_FIELD(PoolIndexGradAttrs, padding), ATTR_FIELD(PoolIndexGradAttrs, dilation),
-              ATTR_REQUIRED(PoolIndexGradAttrs, size), ATTR_FIELD(PoolIndexGradAttrs, ceil_mode))
+  ATTR_FIELDS(never_size(ATTR_FIELD(PoolIndexGradAttrs, window)), never_size(ATTR_FIELD(PoolIndexGradAttrs, stride)),
+              never_size(ATTR_FIELD(PoolIndexGradAttrs, padding)), never_size(ATTR_FIELD(PoolIndexGradAttrs, dilation)),
+              size_list(ATTR_REQUIRED(PoolIndexGradAttrs, size)), ATTR_FIELD(PoolIndexGradAttrs, ceil_mode))
 };
 
 // avg_pool2d avg_pool3d. An empty `stride` means the window. With `ceil_mode` the size of the result is rounded up.
@@ -26,8 +26,9 @@ struct AvgPoolAttrs {
   Ints padding = {0};
   bool ceil_mode = false;
   bool count_include_pad = true;  // true: the divisor also counts the zeros of the padding
-  ATTR_FIELDS(ATTR_FIELD(AvgPoolAttrs, window), ATTR_FIELD(AvgPoolAttrs, stride), ATTR_FIELD(AvgPoolAttrs, padding),
-              ATTR_FIELD(AvgPoolAttrs, ceil_mode), ATTR_FIELD(AvgPoolAttrs, count_include_pad))
+  ATTR_FIELDS(never_size(ATTR_FIELD(AvgPoolAttrs, window)), never_size(ATTR_FIELD(AvgPoolAttrs, stride)),
+              never_size(ATTR_FIELD(AvgPoolAttrs, padding)), ATTR_FIELD(AvgPoolAttrs, ceil_mode),
+              ATTR_FIELD(AvgPoolAttrs, count_include_pad))
 };
 
 // As AvgPoolAttrs, and `size`: the spatial sizes of the input, because the operands do not determine them.
@@ -38,15 +39,15 @@ struct AvgPoolGradAttrs {
   Ints size;
   bool ceil_mode = false;
   bool count_include_pad = true;
-  ATTR_FIELDS(ATTR_FIELD(AvgPoolGradAttrs, window), ATTR_FIELD(AvgPoolGradAttrs, stride), ATTR_FIELD(AvgPoolGradAttrs, padding),
-              ATTR_REQUIRED(AvgPoolGradAttrs, size), ATTR_FIELD(AvgPoolGradAttrs, ceil_mode),
-              ATTR_FIELD(AvgPoolGradAttrs, count_include_pad))
+  ATTR_FIELDS(never_size(ATTR_FIELD(AvgPoolGradAttrs, window)), never_size(ATTR_FIELD(AvgPoolGradAttrs, stride)),
+              never_size(ATTR_FIELD(AvgPoolGradAttrs, padding)), size_list(ATTR_REQUIRED(AvgPoolGradAttrs, size)),
+              ATTR_FIELD(AvgPoolGradAttrs, ceil_mode), ATTR_FIELD(AvgPoolGradAttrs, count_include_pad))
 };
 
 // `size` holds the spatial sizes of the result.
 struct AdaptivePoolAttrs {
   Ints size;
-  ATTR_FIELDS(ATTR_REQUIRED(AdaptivePoolAttrs, size))
+  ATTR_FIELDS(size_list(ATTR_REQUIRED(AdaptivePoolAttrs, size)))
 };
 
 }  // namespace TAPEDECK_API

@@ -18,7 +18,7 @@ struct RandintAttrs {
   std::int64_t low = 0;
   std::int64_t high = 0;
   Name path;
-  ATTR_FIELDS(ATTR_REQUIRED(RandintAttrs, shape), ATTR_FIELD(RandintAttrs, dtype), ATTR_FIELD(RandintAttrs, low),
+  ATTR_FIELDS(size_list(ATTR_REQUIRED(RandintAttrs, shape)), ATTR_FIELD(RandintAttrs, dtype), ATTR_FIELD(RandintAttrs, low),
               ATTR_REQUIRED(RandintAttrs, high), ATTR_FIELD(RandintAttrs, path))
 };
 
@@ -27,7 +27,7 @@ struct RandpermAttrs {
   std::int64_t n = 0;
   DType dtype = DType::i64;
   Name path;
-  ATTR_FIELDS(ATTR_REQUIRED(RandpermAttrs, n), ATTR_FIELD(RandpermAttrs, dtype), ATTR_FIELD(RandpermAttrs, path))
+  ATTR_FIELDS(never_size(ATTR_REQUIRED(RandpermAttrs, n)), ATTR_FIELD(RandpermAttrs, dtype), ATTR_FIELD(RandpermAttrs, path))
 };
 
 // fold_in: makes a new rng from an rng and an integer, for example the iteration of a loop.
@@ -45,8 +45,9 @@ struct TruncNormalAttrs {
   double low = -2;
   double high = 2;
   Name path;
-  ATTR_FIELDS(ATTR_REQUIRED(TruncNormalAttrs, shape), ATTR_FIELD(TruncNormalAttrs, dtype), ATTR_FIELD(TruncNormalAttrs, mean),
-              ATTR_FIELD(TruncNormalAttrs, deviation), ATTR_FIELD(TruncNormalAttrs, low), ATTR_FIELD(TruncNormalAttrs, high),
+  ATTR_FIELDS(size_list(ATTR_REQUIRED(TruncNormalAttrs, shape)), ATTR_FIELD(TruncNormalAttrs, dtype),
+              ATTR_FIELD(TruncNormalAttrs, mean), ATTR_FIELD(TruncNormalAttrs, deviation),
+              may_scale(ATTR_FIELD(TruncNormalAttrs, low)), may_scale(ATTR_FIELD(TruncNormalAttrs, high)),
               ATTR_FIELD(TruncNormalAttrs, path))
 };
 

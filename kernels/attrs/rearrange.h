@@ -8,20 +8,20 @@ namespace tapedeck TAPEDECK_API {
 // flip: the axes are normalised and ascending.
 struct FlipAttrs {
   Ints axes;
-  ATTR_FIELDS(ATTR_REQUIRED(FlipAttrs, axes))
+  ATTR_FIELDS(never_size(ATTR_REQUIRED(FlipAttrs, axes)))
 };
 
 // roll: the axes are normalised and ascending, and 0 <= shifts[i] < size of axes[i].
 struct RollAttrs {
   Ints shifts;
   Ints axes;
-  ATTR_FIELDS(ATTR_REQUIRED(RollAttrs, shifts), ATTR_REQUIRED(RollAttrs, axes))
+  ATTR_FIELDS(ATTR_REQUIRED(RollAttrs, shifts), never_size(ATTR_REQUIRED(RollAttrs, axes)))
 };
 
 // tril triu: the last diagonal that is kept. 0 is the main diagonal; positive diagonals lie above it.
 struct TriangleAttrs {
   std::int64_t diagonal = 0;
-  ATTR_FIELDS(ATTR_FIELD(TriangleAttrs, diagonal))
+  ATTR_FIELDS(never_size(ATTR_FIELD(TriangleAttrs, diagonal)))
 };
 
 // pad with a mode: "reflect", "replicate" or "circular".
@@ -38,7 +38,7 @@ struct PadConstantAttrs {
   Ints after;
   double value = 0;
   ATTR_FIELDS(ATTR_REQUIRED(PadConstantAttrs, before), ATTR_REQUIRED(PadConstantAttrs, after),
-              ATTR_REQUIRED(PadConstantAttrs, value))
+              may_scale(ATTR_REQUIRED(PadConstantAttrs, value)))
 };
 
 }  // namespace TAPEDECK_API

@@ -11,14 +11,14 @@ struct ScanAttrs {
   std::int64_t axis = -1;
   bool exclusive = false;
   bool reverse = false;
-  ATTR_FIELDS(ATTR_FIELD(ScanAttrs, axis), ATTR_FIELD(ScanAttrs, exclusive), ATTR_FIELD(ScanAttrs, reverse))
+  ATTR_FIELDS(never_size(ATTR_FIELD(ScanAttrs, axis)), ATTR_FIELD(ScanAttrs, exclusive), ATTR_FIELD(ScanAttrs, reverse))
 };
 
 // linear_scan logcumsumexp. With `reverse`, the scan starts at the end.
 struct LinearScanAttrs {
   std::int64_t axis = -1;
   bool reverse = false;
-  ATTR_FIELDS(ATTR_FIELD(LinearScanAttrs, axis), ATTR_FIELD(LinearScanAttrs, reverse))
+  ATTR_FIELDS(never_size(ATTR_FIELD(LinearScanAttrs, axis)), ATTR_FIELD(LinearScanAttrs, reverse))
 };
 
 }  // namespace TAPEDECK_API

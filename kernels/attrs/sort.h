@@ -9,7 +9,7 @@ namespace tapedeck TAPEDECK_API {
 struct SortAttrs {
   std::int64_t axis = -1;
   bool descending = false;
-  ATTR_FIELDS(ATTR_FIELD(SortAttrs, axis), ATTR_FIELD(SortAttrs, descending))
+  ATTR_FIELDS(never_size(ATTR_FIELD(SortAttrs, axis)), ATTR_FIELD(SortAttrs, descending))
 };
 
 // topk: the k largest (or smallest) elements. sorted = false keeps them in the order of their places in the input.
@@ -18,7 +18,7 @@ struct TopkAttrs {
   std::int64_t axis = -1;
   bool largest = true;
   bool sorted = true;
-  ATTR_FIELDS(ATTR_REQUIRED(TopkAttrs, k), ATTR_FIELD(TopkAttrs, axis), ATTR_FIELD(TopkAttrs, largest),
+  ATTR_FIELDS(ATTR_REQUIRED(TopkAttrs, k), never_size(ATTR_FIELD(TopkAttrs, axis)), ATTR_FIELD(TopkAttrs, largest),
               ATTR_FIELD(TopkAttrs, sorted))
 };
 

@@ -10,7 +10,7 @@ struct VarAttrs {
   Ints axes;
   double correction = 1;
   bool keepdims = false;
-  ATTR_FIELDS(ATTR_FIELD(VarAttrs, axes), ATTR_FIELD(VarAttrs, correction), ATTR_FIELD(VarAttrs, keepdims))
+  ATTR_FIELDS(never_size(ATTR_FIELD(VarAttrs, axes)), ATTR_FIELD(VarAttrs, correction), ATTR_FIELD(VarAttrs, keepdims))
 };
 
 // norm: the p-norm, where p is any number, inf and -inf included. `axes` as in ReduceAttrs.
@@ -18,7 +18,7 @@ struct NormAttrs {
   Ints axes;
   double p = 2;
   bool keepdims = false;
-  ATTR_FIELDS(ATTR_FIELD(NormAttrs, axes), ATTR_FIELD(NormAttrs, p), ATTR_FIELD(NormAttrs, keepdims))
+  ATTR_FIELDS(never_size(ATTR_FIELD(NormAttrs, axes)), ATTR_FIELD(NormAttrs, p), ATTR_FIELD(NormAttrs, keepdims))
 };
 
 }  // namespace TAPEDECK_API

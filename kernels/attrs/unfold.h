@@ -11,8 +11,8 @@ struct UnfoldAttrs {
   Ints stride = {1, 1};
   Ints padding = {0, 0};
   Ints dilation = {1, 1};
-  ATTR_FIELDS(ATTR_REQUIRED(UnfoldAttrs, window), ATTR_FIELD(UnfoldAttrs, stride), ATTR_FIELD(UnfoldAttrs, padding),
-              ATTR_FIELD(UnfoldAttrs, dilation))
+  ATTR_FIELDS(never_size(ATTR_REQUIRED(UnfoldAttrs, window)), never_size(ATTR_FIELD(UnfoldAttrs, stride)),
+              never_size(ATTR_FIELD(UnfoldAttrs, padding)), never_size(ATTR_FIELD(UnfoldAttrs, dilation)))
 };
 
 // fold: `size` holds the height and width of the image.
@@ -22,8 +22,9 @@ struct FoldAttrs {
   Ints stride = {1, 1};
   Ints padding = {0, 0};
   Ints dilation = {1, 1};
-  ATTR_FIELDS(ATTR_REQUIRED(FoldAttrs, size), ATTR_REQUIRED(FoldAttrs, window), ATTR_FIELD(FoldAttrs, stride),
-              ATTR_FIELD(FoldAttrs, padding), ATTR_FIELD(FoldAttrs, dilation))
+  ATTR_FIELDS(size_list(ATTR_REQUIRED(FoldAttrs, size)), never_size(ATTR_REQUIRED(FoldAttrs, window)),
+              never_size(ATTR_FIELD(FoldAttrs, stride)), never_size(ATTR_FIELD(FoldAttrs, padding)),
+              never_size(ATTR_FIELD(FoldAttrs, dilation)))
 };
 
 // How many places the window has along dimension d (0 = height, 1 = width) of `size` elements; 0 if it does not fit.

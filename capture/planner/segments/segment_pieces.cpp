@@ -12,8 +12,6 @@
 
 #include <tapedeck/capture/analysis/phases.h>
 #include <tapedeck/capture/analysis/traits.h>
-#include <tapedeck/engine/ops/device.h>
-#include <tapedeck/engine/ops/dynamic.h>
 
 #include <algorithm>
 #include <functional>
@@ -22,7 +20,7 @@
 namespace tapedeck {
 
 bool stands_alone(const Graph& graph, const Node& node) {
-  return node.op == &ops::dynamic || node.op == &ops::to_device || (traits_within(graph, node) & kEffect) != 0;
+  return node.op->is(kOwnSegment) || (traits_within(graph, node) & kEffect) != 0;
 }
 
 namespace {
