@@ -1,3 +1,6 @@
+// Windows are found in two steps. First each view asks the rule of its op for offset and strides on the bytes of its operand.
+// Then every reader is asked whether it takes these strides; a view that some reader does not take gets bytes of its own.
+//     %t = transpose(%w)    offset 0, strides [1,10] on %w      readers: matmul takes them, so %t is a window
 #include <tapedeck/capture/analysis/alias.h>
 
 #include <algorithm>
@@ -13,7 +16,7 @@ bool every_reader_takes(const Graph& graph, const Readers& readers, ValueId v, c
   return true;
 }
 
-// Does an operand other than `input` lie on the same bytes? The very same value is harmless where element i is read before it
+// Whether an operand other than `input` lies on the same bytes. The same value twice is harmless if element i is read before it
 // is written.
 bool shared_with_other_operand(const Graph& graph, const Node& node, int input, const std::vector<Window>& windows) {
   const auto operands = graph.inputs(node);
@@ -53,7 +56,8 @@ Window view_window(const Graph& graph, const Node& node, const Window& operand) 
   result.viewed = operand.viewed;
   result.offset = operand.offset + (to.numel() == 0 ? 0 : offset * static_cast<std::int64_t>(dtype_size(to.dtype)));
   result.dense = is_dense(to.shape, result.strides);
-  if (result.dense) dense_strides(to.shape, result.strides);  // those of sizes 1 and 0 mean nothing: one spelling
+  if (result.dense)
+    dense_strides(to.shape, result.strides);  // strides of dimensions of size 1 or 0 mean nothing; one spelling serves all
   if (to.numel() == 0) result.offset = 0;
   return result;
 }

@@ -36,7 +36,7 @@ class Grouping {
     return node.op->is(kElementwise) && !node.op->is(kEffect) && node.n_outputs == 1 && node.n_regions == 0;
   }
 
-  // One iteration space: what is handed over is as large as what is made of it.
+  // One iteration space: an operand that is handed over is as large as the result.
   bool fusable(NodeId from, NodeId to) const {
     const Node &a = graph_.nodes[from], &b = graph_.nodes[to];
     return pointwise(a) && pointwise(b) && graph_.values[a.first_output].type.shape == graph_.values[b.first_output].type.shape;
@@ -54,7 +54,8 @@ class Grouping {
       if (const NodeId p = graph_.values[v].node; p != kNone) level = std::max(level, level_[p] + 1);
     for (ValueId v : graph_.inputs(node))
       if (const NodeId p = graph_.values[v].node; p != kNone) level = std::max(level, level_[p] + (fusable(p, n) ? 0 : 1));
-    // All that this node reads on its own level is of one group with it, or the level would not keep groups apart.
+    // All operands that this node reads on its own level belong to one group with it; otherwise the level would not keep groups
+    // apart.
     std::vector<NodeId> with;
     std::int32_t nodes = 1;
     for (ValueId v : graph_.inputs(node)) {
@@ -79,7 +80,7 @@ class Grouping {
   const Graph& graph_;
   const std::int32_t most_;
   std::vector<std::int32_t> level_;
-  std::vector<NodeId> group_;       // union-find; the first node stands for its group
+  std::vector<NodeId> group_;       // union-find; the first node of a group stands for the group
   std::vector<std::int32_t> size_;  // by first node
 };
 

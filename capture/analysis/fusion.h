@@ -3,9 +3,10 @@
 //
 //     %a = exp(%x); %b = sum(%a); %c = neg(%a); %d = add(%c, %y)      a, c and d are a group; b is none of it, but reads it
 //
-// Groups are convex: no way leads out of a group and back into it, so each can run as one node. Every node gets a level: one
-// more than what it reads, but equal to it where the two are fused; then a way that leaves a group climbs, and cannot come
-// back. (The same idea orders kernels in schedulers of tensor compilers; unlike a search for cycles it is one walk.)
+// Groups are convex: no path leads out of a group and back into it, so each group can run as one node. Every node gets a level.
+// The level is one more than the level of each operand, but equal to it where the two are fused. A path that leaves a group
+// therefore climbs and cannot come back. (Schedulers of tensor compilers order kernels by the same idea. It is one walk, not a
+// search for cycles.)
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>

@@ -18,7 +18,7 @@ std::vector<ValueId> roots_of(const Graph& graph) {
   return roots;
 }
 
-// By root: the last node that needs it; node_count() if it stays to the end.
+// By root: the last node that needs it; node_count() if it stays alive to the end.
 std::vector<NodeId> deaths(const Graph& graph, const std::vector<ValueId>& roots) {
   std::vector<NodeId> death(graph.values.size(), kNone);
   for (ValueId v = 0; v < graph.value_count(); ++v) death[roots[v]] = std::max(death[roots[v]], graph.values[v].node);
@@ -29,7 +29,7 @@ std::vector<NodeId> deaths(const Graph& graph, const std::vector<ValueId>& roots
   return death;
 }
 
-// Of the nested graphs of a node, beyond the operands that it holds anyway.
+// The bytes of the nested graphs of a node, without the operands that the node holds anyway.
 std::int64_t inside(const Graph& graph, const Node& node) {
   std::int64_t most = 0;
   for (const Region& region : graph.regions_of(node)) {

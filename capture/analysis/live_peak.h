@@ -1,5 +1,5 @@
-// The most bytes alive at once if a graph's nodes ran in their order, nothing were computed in place and every view were a
-// window: what passes are measured by. A plan knows better; this costs one walk.
+// The most bytes alive at once if the nodes ran in their order, computed nothing in place, and made every view a window. Passes
+// are measured by this number. A plan knows the peak more exactly; this is one walk.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -8,8 +8,8 @@
 
 namespace tapedeck {
 
-// Inputs, state and constants count all along, outputs and sources of updates until the end. Nested graphs count while their
-// node runs: the largest of them, their inputs left out. O(nodes).
+// Inputs, state and constants count all the time; results and sources of updates count until the end. Nested graphs count while
+// their node runs: the largest of them, without its inputs. O(nodes).
 std::int64_t live_peak(const Graph& graph);
 
 }  // namespace tapedeck

@@ -14,7 +14,7 @@ Readers::Readers(const Graph& graph) : first_(graph.values.size() + 2, 0) {
       }
     }
   };
-  // Counting sort: counts two places up, so that filling leaves first_[v] at the start of v's list.
+  // Counting sort. It counts two places further up, so that first_[v] is the start of the list of v after filling.
   each_reader([&](ValueId v, NodeId) { ++first_[v + 2]; });
   for (std::size_t i = 2; i < first_.size(); ++i) first_[i] += first_[i - 1];
   nodes_.resize(static_cast<std::size_t>(first_.back()));

@@ -9,7 +9,8 @@
 
 namespace tapedeck {
 
-// The readers of every value, in node order; a node that reads a value twice stands once. Order edges (`after`) are no readers.
+// The readers of every value, in node order. A node that reads a value twice appears once. Order edges (`after`) are not
+// counted.
 class Readers {
  public:
   explicit Readers(const Graph& graph);

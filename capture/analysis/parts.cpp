@@ -1,3 +1,6 @@
+// Parts are placed from the last join back to the first, so that the place of a whole is known before the places of its parts.
+//     %c = concat(%a, %b) {axis=1}    %e = concat(%c, %d) {axis=1}
+//     %e is the whole; %c is a part of %e; %a and %b are parts of %c, and so they lie in the bytes of %e too
 #include <tapedeck/capture/analysis/parts.h>
 
 #include <algorithm>
@@ -6,15 +9,15 @@ namespace tapedeck {
 
 namespace {
 
-// Whose bytes the operand shows, all of them and in their order; kNone if it shows but some.
+// The value whose bytes the operand shows, all of them and in their order; kNone if the operand shows only some.
 ValueId whole_of(const Graph& graph, ValueId operand, const std::vector<Window>& windows) {
   const Window& w = windows[operand];
   const bool covers = w.dense && w.offset == 0 && graph.values[operand].type.bytes() == graph.values[w.viewed].type.bytes();
   return covers ? w.viewed : kNone;
 }
 
-// Strides of `to`, whose elements are those of `from` in the same order, where `from` has strides `given`: sizes of one come
-// and go.
+// The strides of `to`, which has the elements of `from` in the same order, if `from` has the strides `given`. Dimensions of
+// size 1 may come and go.
 bool carry_strides(const Shape& from, const std::int64_t* given, const Shape& to, std::int64_t* strides) {
   if (is_dense(from, given)) {
     dense_strides(to, strides);
@@ -68,7 +71,7 @@ class PartFinder {
     return places;
   }
 
-  // From the last join back, so that the place of the whole is known before those of its parts.
+  // From the last join back, so that the place of the whole is known before the places of its parts.
   std::vector<Window> find(const PartChoice& choice) {
     parts_.assign(graph_.values.size(), {});
     for (NodeId n = graph_.node_count(); n-- > 0;)
@@ -110,7 +113,7 @@ class PartFinder {
     return writes_strides(*maker.op, v - maker.first_output, graph_.values[v].type.shape, place.strides);
   }
 
-  // Through what are views of it now, and stay so.
+  // Through views that are windows now and stay windows.
   bool readers_take(ValueId v, const Window& place) const {
     for (NodeId n : facts_.readers.of(v)) {
       const Node& reader = graph_.nodes[n];

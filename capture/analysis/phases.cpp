@@ -7,8 +7,8 @@ namespace tapedeck {
 std::vector<Phase> run_phases(const Graph& graph) {
   std::vector<Phase> phases;
   for (const Node& node : graph.nodes) phases.push_back(node.origin.phase);
-  // Clones, and what else runs later than recorded, go with their first reader. Readers stand behind, and may be such
-  // themselves.
+  // Clones and other nodes that run later than recorded go with their first reader. A reader stands behind them, and may itself
+  // be such a node.
   std::vector<Phase> read_in(graph.values.size(), Phase::update);
   std::vector<char> read(graph.values.size(), 0);
   for (NodeId n = graph.node_count() - 1; n >= 0; --n) {

@@ -1,6 +1,6 @@
-// Which part of a step a node runs in when forward, backward and update are run apart.
+// In which part of a step a node runs when forward, backward and update run apart.
 //
-// Mostly its own phase. Three kinds of nodes bear a phase and run in a later one:
+// Most nodes run in their own phase. Three kinds of nodes run in a later phase than the one that they bear:
 //
 //     %h2 = relu(%a)    [of=%h]             a clone of a forward node, made for a backward reader: runs with that reader
 //     %h = relu(%a)     [after=[%g]]        a node that was moved to just before its first reader: runs with that reader
@@ -13,7 +13,7 @@
 
 namespace tapedeck {
 
-// By node. No node runs in an earlier phase than what it reads, or waits for by an order edge. O(nodes + operands).
+// By node. No node runs in an earlier phase than its operands or the nodes that it waits for. O(nodes + operands).
 std::vector<Phase> run_phases(const Graph& graph);
 
 }  // namespace tapedeck

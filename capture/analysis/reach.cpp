@@ -21,7 +21,7 @@ void each_predecessor(const Graph& graph, NodeId n, F f) {
 
 bool reachable(const Graph& graph, NodeId from, NodeId to) {
   if (from >= to) return from == to;
-  std::vector<char> reached(static_cast<std::size_t>(to - from) + 1, 0);  // by node from `from` on: nodes stand in order
+  std::vector<char> reached(static_cast<std::size_t>(to - from) + 1, 0);  // by node, from `from` on; nodes stand in order
   reached[0] = 1;
   for (NodeId n = from + 1; n <= to; ++n)
     each_predecessor(graph, n, [&](NodeId p) {

@@ -1,5 +1,5 @@
-// Who reaches whom: questions of order about the nodes of a graph. Order edges count as edges. All are one walk over nodes and
-// operands.
+// Which node reaches which: questions of order about the nodes of a graph. Order edges count as edges. Each question is one
+// walk over nodes and operands. Planning stages that need the order of two nodes ask here.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -11,14 +11,14 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// Is there a way from node `from` to node `to`? A node reaches itself. O(nodes between them).
+// Whether a path leads from node `from` to node `to`. A node reaches itself. O(nodes between them).
 bool reachable(const Graph& graph, NodeId from, NodeId to);
 
-// By node: bit k is set if a way leads from sources[k] to it (a source reaches itself). At most 64 sources: more are asked for
-// 64 at a time, and each word costs one walk. Throws UsageError for more.
+// By node: bit k is set if a path leads from sources[k] to the node. A source reaches itself. Takes at most 64 sources and
+// throws UsageError for more; callers ask for 64 sources at a time.
 std::vector<std::uint64_t> predecessor_masks(const Graph& graph, std::span<const NodeId> sources);
 
-std::vector<NodeId> source_nodes(const Graph& graph);  // that wait for no node
-std::vector<NodeId> sink_nodes(const Graph& graph);    // for which no node waits
+std::vector<NodeId> source_nodes(const Graph& graph);  // nodes that wait for no node
+std::vector<NodeId> sink_nodes(const Graph& graph);    // nodes that no node waits for
 
 }  // namespace TAPEDECK_API

@@ -1,3 +1,7 @@
+// Shapes are spread in two steps. Relations asks the inference rule of each op twice and three times the size of one axis, and
+// notes which axes answer. Then known sizes spread along equal axes and sums until nothing new is found.
+//     concat(%a [2,3], %b [4,3]) {axis=0}      axis 1 of %a, of %b and of the result are equal
+//                                              axis 0 of the result = axis 0 of %a + axis 0 of %b
 #include <tapedeck/capture/analysis/shapes.h>
 
 #include <tapedeck/engine/ir/error.h>
@@ -14,13 +18,13 @@ namespace tapedeck {
 
 namespace {
 
-using Axis = std::int32_t;  // of a node: its operands' axes one after another, then its results'
+using Axis = std::int32_t;  // the axes of the operands one after another, then the axes of the results
 
 // result = sum of sign * group + offset, where a group is a set of operand axes that are equal.
 struct Relation {
   Axis result = 0;
   std::vector<Axis> groups;  // one axis of each
-  std::vector<int> signs;    // 1 or -1: the window of a convolution takes away
+  std::vector<int> signs;    // 1 or -1: the window of a convolution subtracts
   std::int64_t offset = 0;
 };
 
@@ -29,7 +33,7 @@ struct Relations {
   std::vector<Relation> sums;
 };
 
-// Asks one node's inference rule what its axes have to do with each other.
+// Asks the inference rule of one node how its axes depend on each other.
 class Probe {
  public:
   Probe(const Graph& g, const Node& node) : g_(g), node_(node), sample_(g.input_types(node)) {
@@ -66,7 +70,7 @@ class Probe {
     return {operand, a - first_[operand]};
   }
 
-  // The results' types if these axes are `times` as large as in the sample; nothing if the op refuses.
+  // The types of the results if these axes are `times` as large as in the sample; nothing if the op refuses.
   std::optional<std::vector<Type>> grown(const std::vector<Axis>& axes, std::int64_t times) const {
     std::vector<Type> inputs = sample_;
     std::vector<unsigned char> attrs;
@@ -89,7 +93,7 @@ class Probe {
     return outputs;
   }
 
-  // A slice of a whole axis, a shape that repeats the operand's: written as numbers, meant as "all of it".
+  // An attribute that covers a whole axis (of a slice, or a shape that repeats the operand's) stands for "the whole axis".
   void follow(unsigned char* attrs, int axis, std::int64_t old_size, std::int64_t new_size) const {
     const int rank = sample_[0].shape.rank;
     const auto list = [&](const char* name) -> Ints* {
@@ -104,7 +108,7 @@ class Probe {
     if (shape && shape->size == rank && shape->items[axis] == old_size) shape->items[axis] = new_size;
   }
 
-  // The axes that must grow with `a`: none if it may alone, one other, or all of its size that cannot be left out.
+  // The axes that must grow with `a`: none if `a` may grow alone, one other axis, or all axes of its size that must grow too.
   std::vector<Axis> partners(Axis a, const std::vector<Axis>& group) const {
     if (grown({a}, 2)) return {};
     std::vector<Axis> alike;
@@ -282,7 +286,7 @@ class Spread {
     sums_.back() = std::move(relations.sums);
   }
 
-  // Of the sizes in a sum, the one that is not known.
+  // The one size in a sum that is not known.
   void solve(NodeId n, const Relation& r) {
     std::int64_t rest = sizes_[find(axis_of_node(n, r.result))];
     const bool result_known = rest != kUnknownSize;
@@ -303,7 +307,7 @@ class Spread {
     set(missing, sign * (rest - total), n);
   }
 
-  // Once all operands are known, and only then, the op itself can say.
+  // The op itself gives the result types once all operands are known.
   void infer_forward(NodeId n) {
     const Node& node = g_.nodes[n];
     if (g_.literal(node) || node.op->is(kDeclaredTypes)) return;

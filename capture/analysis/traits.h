@@ -1,4 +1,4 @@
-// What a node does, with what its nested graphs do.
+// The traits of a node together with the traits of its nested graphs.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>

@@ -13,10 +13,10 @@ struct Held {
   std::int32_t by = 0;
 };
 
-// The bytes as they are held by the stretches so far: from each key to its end, by the one that came last.
+// The bytes as the stretches so far hold them: from each key to its end, the last stretch that took them.
 class Holders {
  public:
-  // Gives [first, end) to `by`; calls each(holder) for every piece that somebody held.
+  // Gives [first, end) to `by`; calls each(holder) for every piece that a stretch held.
   template <class Each>
   void give(std::int64_t first, std::int64_t end, std::int32_t by, Each each) {
     auto it = held_.upper_bound(first);

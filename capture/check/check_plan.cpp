@@ -1,3 +1,7 @@
+// The judge of plans. First the structure: sizes of lists, ranges of indices, sums of bytes. Only then the other files look at
+// the contents, because they use the indices without asking again:
+//     structure -> regions -> placements -> lifetimes -> happens_before
+// Each step appends sentences. A step runs only if the steps that it relies on found nothing.
 #include <tapedeck/capture/check/check_plan.h>
 
 #include <tapedeck/capture/check/checks.h>
@@ -81,7 +85,7 @@ void check_sizes(const Plan& plan, Violations* out) {
     out->push_back(fmt::format("alignment {} is not a power of two up to 2^30", plan.alignment));
 }
 
-// Adds the chunks without overflow, however large they are.
+// Adds the sizes of the chunks without overflow, however large they are.
 void check_chunks(const Plan& plan, Violations* out) {
   if (plan.chunk_bytes < 0) out->push_back(fmt::format("chunk_bytes is {}", plan.chunk_bytes));
   if (plan.chunks.empty()) {
@@ -107,7 +111,7 @@ bool type_is_sound(const Type& t) {
 
 void check_structure(const Plan& plan, Violations* out) {
   try {
-    verify(plan.graph);  // checks every index before use, too
+    verify(plan.graph);  // verify() also checks every index before it uses it
   } catch (const Error& e) {
     return out->push_back(e.what());
   }

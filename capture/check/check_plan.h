@@ -10,15 +10,15 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// One sentence per violation of Plan's invariants, empty if there is none. The plans of regions are judged too, at any depth; a
-// sentence about one of them begins with the node and the region. Safe on plans from hostile files: every index is checked
-// before use. Cost: O(values log values) where paths between segments are easily found, as they are in the planner's plans;
-// else (segments + edges) words for every 64 segments whose paths are not.
+// One sentence for each violation of the invariants of Plan; empty if there is none. The plans of regions are judged too, at
+// any depth; a sentence about a region begins with the node and the region. Plans from hostile files are safe: every index is
+// checked before use. Cost: O(values log values) if paths between segments are easy to find, as in the planner's plans;
+// otherwise (segments + edges) words for every 64 segments whose paths are hard to find.
 std::vector<std::string> check_plan(const Plan& plan);
 
-// Is `planned` a rearrangement of `captured` with marked clones: same inputs, state, outputs and updates, every captured node
-// once, every clone equal in op, attributes and (recursively) operands to the node it names? Empty if so. Ignores nodes DCE and
-// CSE removed.
+// Whether each clone in the plan computes the value of the node that it names: the same op, attributes and (recursively)
+// operands, and no effect. Also whether the plan counts its nodes and clones correctly, and whether no result of the graph
+// comes from a clone. One sentence for each violation.
 std::vector<std::string> check_clones(const Plan& plan);
 
 }  // namespace TAPEDECK_API

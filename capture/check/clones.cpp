@@ -8,7 +8,8 @@ namespace tapedeck {
 
 namespace {
 
-// Maps every value to the original that it is or repeats, node by node, so that a clone's operands are known before the clone.
+// Maps every value to the original that it is or repeats, node by node, so that the operands of a clone are known before the
+// clone.
 class CloneChecker {
  public:
   explicit CloneChecker(const Plan& plan) : plan_(plan), g_(plan.graph) {}
@@ -34,7 +35,7 @@ class CloneChecker {
   }
 
  private:
-  // The first output of the node that clone n repeats; its own if it repeats none properly.
+  // The first output of the node that clone n repeats; its own first output if it repeats no node correctly.
   ValueId check_clone(NodeId n) {
     const Node& clone = g_.nodes[n];
     const auto it = by_name_.find(clone.origin.of.str());

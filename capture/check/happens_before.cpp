@@ -1,6 +1,8 @@
-// Invariants (1) and (3) of a plan between values. Within a segment nodes run in order; between segments only the paths of the
-// segment DAG order them. So bytes may change hands only if everybody who used the old ones stands before the new writer,
-// either in its segment or in one with a path to it.
+// Invariants (1) and (3) of a plan between values. Inside a segment nodes run in order; between segments only the paths of the
+// segment DAG order them. So bytes may change hands only if every user of the old bytes stands before the new writer, in the
+// same segment or in a segment with a path to it.
+//     segment 0: %a = exp(%x)  %s = sum(%a)            no path: on two threads %c may be written while sum reads %a,
+//     segment 1: %c = tanh(%x)                         so %a and %c may not share bytes
 #include <tapedeck/capture/check/byte_successions.h>
 #include <tapedeck/capture/check/checks.h>
 #include <tapedeck/capture/check/segment_paths.h>
@@ -63,10 +65,10 @@ std::vector<std::int32_t> segment_of_nodes(const Plan& plan) {
 // A stretch of the arena: a value's own bytes, or a node's workspace.
 struct Tenant {
   std::int64_t first = 0, end = 0;
-  NodeId writer = kNone;        // the first
+  NodeId writer = kNone;        // the first writer
   ValueId value = kNone;        // kNone for workspace
   std::vector<NodeId> users;    // writers and readers, ascending
-  std::vector<NodeId> writers;  // the maker; or those of parts, and what joins them
+  std::vector<NodeId> writers;  // the maker; for a joined value the makers of its parts and the join
 };
 
 class OrderChecker {
@@ -90,7 +92,8 @@ class OrderChecker {
     find_tenants();
   }
 
-  // Once over everything, with what a short look finds; then what that left open, so many segments at a time.
+  // The first look goes over everything by the short search for paths. The second look takes the open questions, a bounded
+  // number of segments at a time.
   void check() {
     check_all();
     std::vector<std::int32_t> doubtful;
@@ -114,7 +117,8 @@ class OrderChecker {
     check_overlaps();
   }
 
-  // Of the users in one segment the last is done last: the others are ordered before whatever it is ordered before.
+  // Of the users in one segment only the last matters: the others are ordered before every node that the last is ordered
+  // before.
   void keep_last_of_segments(std::vector<NodeId>* users) const {
     const auto later_first = [&](NodeId a, NodeId b) {
       const std::int32_t sa = segment_of_[a], sb = segment_of_[b];
@@ -126,7 +130,7 @@ class OrderChecker {
     std::sort(users->begin(), users->end());
   }
 
-  // False only when it is certain: what is in doubt is kept in mind, and said to be ordered until it is looked at exactly.
+  // False only if it is certain. A doubtful pair is noted and called ordered until it is looked at exactly.
   bool ordered(NodeId before, NodeId after) {
     const std::int32_t from = segment_of_[before], to = segment_of_[after];
     if (is_exact_) return !reach_.covers(from) || (from == to ? before < after : reach_.has_path(from, to));
@@ -154,12 +158,12 @@ class OrderChecker {
       if (!ordered(e.before, e.after)) return out_->push_back("a reuse edge is not in the segment DAG");
   }
 
-  // Constants are copied before a run and only looked at by it.
+  // Constants are copied before a run, and the run only reads them.
   bool is_constant(NodeId n) const {
     return g_.literal(g_.nodes[n]) && plan_.values[g_.nodes[n].first_output].where == Where::constant;
   }
 
-  // What the host is told comes in the order of the program.
+  // Calls of the host keep the order of the program.
   void check_effects() {
     NodeId last = kNone;
     for (NodeId n = 0; n < g_.node_count() && more(); ++n) {
@@ -196,7 +200,7 @@ class OrderChecker {
     pairs_ = successions(stretches);
   }
 
-  // Whoever gets bytes gets them from somebody who is done with them.
+  // A value gets bytes only from a value whose users are done.
   void check_overlaps() {
     for (const auto& [earlier, later] : pairs_) {
       if (!more()) return;
@@ -204,8 +208,8 @@ class OrderChecker {
     }
   }
 
-  // `later` writes bytes that `earlier` holds: all of its users must be done before any writer, but for the writer itself where
-  // it computes in place.
+  // `later` writes bytes that `earlier` holds. All users of `earlier` must be done before any writer of `later`, except the
+  // writer itself if it computes in place.
   void check_pair(const Tenant& earlier, const Tenant& later) {
     const bool takes_over = later.value != kNone && plan_.values[later.value].reason == Reason::in_place &&
                             owner_[plan_.values[later.value].other] == earlier.value;
@@ -224,12 +228,12 @@ class OrderChecker {
   std::vector<ValueId> owner_;
   std::vector<std::int32_t> segment_of_;  // by node
   Reach reach_;
-  std::vector<bool> is_doubtful_;             // by segment: a path from there was asked for, and not found by a short look
-  bool is_exact_ = false;                     // every answer is that of paths from the segments that are covered
-  std::vector<std::vector<NodeId>> users_;    // by owner: who makes and reads it, its windows and its parts
-  std::vector<std::vector<NodeId>> writers_;  // by owner: who makes it and its parts
+  std::vector<bool> is_doubtful_;             // by segment: the short search did not find a path that was asked for
+  bool is_exact_ = false;                     // every answer comes from the paths of the covered segments
+  std::vector<std::vector<NodeId>> users_;    // by owner: the nodes that make and read it, its windows and its parts
+  std::vector<std::vector<NodeId>> writers_;  // by owner: the nodes that make it and its parts
   std::vector<Tenant> tenants_;
-  std::vector<std::pair<std::int32_t, std::int32_t>> pairs_;  // of tenants: the second has bytes next after the first
+  std::vector<std::pair<std::int32_t, std::int32_t>> pairs_;  // of tenants: the second has the bytes next after the first
 };
 
 }  // namespace

@@ -1,3 +1,7 @@
+// Lifetimes: birth, death and last reader of each value, worked out again from the graph and compared with the plan; and the
+// lower bound, summed from the intervals in which bytes are held.
+//     %a = exp(%x)    node 0      birth 0
+//     %b = neg(%a)    node 1      %a: reader 1, death 1
 #include <tapedeck/capture/check/checks.h>
 
 #include <fmt/format.h>
@@ -23,7 +27,7 @@ std::vector<Reads> find_reads(const Plan& plan) {
   return reads;
 }
 
-// By value: the node that first writes its bytes. What is joined from parts is there from the first of them on.
+// By value: the node that first writes its bytes. A value that is joined from parts is there from its first part on.
 std::vector<NodeId> find_births(const Plan& plan) {
   const Graph& g = plan.graph;
   std::vector<NodeId> births(plan.values.size());
@@ -38,7 +42,7 @@ std::vector<NodeId> find_births(const Plan& plan) {
   return births;
 }
 
-// By value: the first of the chain whose bytes were taken over one after the other. Each link is walked once, and circles end
+// By value: the first value of a chain of takeovers. Each link is walked once, and circles end.
 // somewhere.
 std::vector<ValueId> first_holders(const Plan& plan) {
   const std::vector<ValueId> owner = bytes_owner(plan);
@@ -57,7 +61,7 @@ std::vector<ValueId> first_holders(const Plan& plan) {
   return holder;
 }
 
-// The most bytes alive at once in the arena, nodes run one by one: summed up from where bytes come and go.
+// The most bytes alive at once in the arena if nodes run one by one, summed from the points where bytes come and go.
 __int128 most_alive(const Plan& plan, const std::vector<Reads>& reads, const std::vector<NodeId>& births) {
   const Graph& g = plan.graph;
   const std::vector<ValueId> holder = first_holders(plan);

@@ -28,7 +28,8 @@ class PlacementChecker {
       if (reason != Reason::alias && reason != Reason::part) check_own_bytes(v);
       if (reason == Reason::in_place) check_takeover(v);
     }
-    for (ValueId v = g_.value_count(); v-- > 0 && out_->empty();)  // the whole before its parts: their strides come from it
+    for (ValueId v = g_.value_count();
+         v-- > 0 && out_->empty();)  // the whole before its parts, because the strides of the parts come from it
       if (plan_.values[v].reason == Reason::part) check_part(v);
     for (ValueId v = 0; v < g_.value_count() && more(); ++v)
       if (plan_.values[v].reason == Reason::alias) check_window(v);
@@ -422,7 +423,7 @@ class PlacementChecker {
     }
   }
 
-  // Has v all bytes of the state? The op reads a window on some of them for elements that lie elsewhere.
+  // Whether v has all bytes of the state. A window on some of them does not hold each element where the op writes it.
   bool covers(ValueId v, ValueId state) const {
     return plan_.values[v].offset == plan_.values[state].offset && type(v).bytes() == type(state).bytes();
   }

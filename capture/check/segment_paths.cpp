@@ -13,8 +13,8 @@ constexpr std::size_t kShortLook = 64;  // segments
 
 }  // namespace
 
-// The latest predecessors make a forest. Numbered so that what hangs on a segment has the numbers after its own, "hangs on" is
-// a comparison.
+// The latest predecessors make a forest. Segments are numbered so that the segments below a segment have the numbers after its
+// own. Then "is below" is a comparison.
 Reach::Reach(const std::vector<Segment>& segments)
     : segments_(segments), start_(segments.size()), end_(segments.size()), bit_of_(segments.size(), kNotCovered) {
   constexpr std::int32_t kRoot = -1;
@@ -25,7 +25,7 @@ Reach::Reach(const std::vector<Segment>& segments)
   for (std::size_t s = n; s-- > 0;)
     if (latest[s] != kRoot) hanging[latest[s]] += hanging[s];
   std::int32_t next_root = 0;
-  std::vector<std::int32_t> next(n);  // by segment: the number of what hangs on it and comes next
+  std::vector<std::int32_t> next(n);  // by segment: the number of the next segment below it
   for (std::size_t s = 0; s < n; ++s) {
     std::int32_t& number = latest[s] == kRoot ? next_root : next[latest[s]];
     start_[s] = number;
@@ -39,7 +39,7 @@ bool Reach::leads_straight(std::int32_t from, std::int32_t to) const {
   return start_[a] <= start_[b] && start_[b] < end_[a];
 }
 
-// Breadth first from `from`, until one leads straight to `to` or enough were looked at.
+// Searches breadth first from `from`, until a segment leads straight to `to` or enough segments were looked at.
 bool Reach::finds_path(std::int32_t from, std::int32_t to) const {
   if (from > to) return false;
   const std::vector<std::int32_t>& waiting = segments_[from].successors;

@@ -1,5 +1,4 @@
-// Which segments have a path to which: what check_order() asks. Its own file so that a test can hold it against every pair
-// there is.
+// Which segments have a path to which; check_order() asks. It has its own file, so that a test can compare it with all pairs.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -10,39 +9,39 @@
 
 namespace tapedeck {
 
-// Two ways to know, since all pairs would be a square: a short look that proves nearly every path a sound plan has and never
-// errs when it says there is one, and a bit for each pair of so many sources and all segments, for what the short look leaves
-// open.
+// All pairs would be a square, so there are two ways to know. A short look proves nearly every path of a sound plan, and is
+// never wrong when it says that there is a path. For questions that stay open there is a bit for each pair of a covered source
+// and a segment.
 class Reach {
  public:
   // REQUIRES: the successors of each segment are later ones, ascending. `segments` outlives this. O(segments + edges).
   explicit Reach(const std::vector<Segment>& segments);
 
-  // True: there is a path. False: perhaps. O(1) in what is mostly a chain and for edges, and bounded in everything else.
+  // True: there is a path. False: there may be one. O(1) for edges and for graphs that are mostly a chain, bounded otherwise.
   bool finds_path(std::int32_t from, std::int32_t to) const;
 
-  // How many sources cover() takes at once, so that its memory is bounded.
+  // The number of sources that cover() takes at once, so that its memory is bounded.
   std::size_t width() const;
 
-  // From here on has_path() knows of these sources alone. O((segments + edges) * sources / 64).
+  // From now on has_path() answers for these sources alone. O((segments + edges) * sources / 64).
   void cover(std::span<const std::int32_t> sources);
   bool covers(std::int32_t s) const { return bit_of_[s] != kNotCovered; }
 
-  // Is there a path? A segment has one to itself. REQUIRES: covers(from).
+  // Whether there is a path. A segment has a path to itself. REQUIRES: covers(from).
   bool has_path(std::int32_t from, std::int32_t to) const;
 
  private:
   static constexpr std::int32_t kNotCovered = -1;
 
-  // Is `from` on the way that leads from `to` back over latest predecessors?
+  // Whether `from` is on the way that leads from `to` back over latest predecessors.
   bool leads_straight(std::int32_t from, std::int32_t to) const;
 
   const std::vector<Segment>& segments_;
   std::vector<std::int32_t> start_,
       end_;                           // by segment: what the tree of latest predecessors numbers it and all that hang on it
   std::vector<std::int32_t> bit_of_;  // by segment: its bit, if it is covered
-  std::size_t words_ = 0;             // of a row
-  std::vector<std::uint64_t> bits_;   // a row by segment: which covered ones have a path to it
+  std::size_t words_ = 0;             // words in a row of bits
+  std::vector<std::uint64_t> bits_;   // a row for each segment: the covered segments that have a path to it
 };
 
 }  // namespace tapedeck

@@ -1,3 +1,7 @@
+// Rates of ops: the estimate by rates, the fit of rates to measured points, and the file that keeps them.
+//     points    (flops, bytes, us) of one op at several sizes
+//     fit       least squares on relative errors with every set of active rates; then one rate at a time, by the logarithm
+//     us  =  call  +  flops * per_flop  +  bytes * per_byte  +  bytes beyond the near cache * per_far_byte
 #include <tapedeck/capture/cost/calibration.h>
 
 #include <tapedeck/capture/cost/machine.h>
@@ -23,7 +27,7 @@ namespace {
 constexpr const char* kSchema = "tapedeck.calibration/1";
 constexpr const char* kKinNames[kOpKinCount] = {"elementwise", "counted", "moving"};
 constexpr double kMostRatio = 1e6;        // of a calibrated to a built-in estimate
-constexpr double kLeastLarge = 32 << 10;  // bytes: from points below these no rate per byte can be told
+constexpr double kLeastLarge = 32 << 10;  // bytes: points below this size show no rate per byte
 
 }  // namespace
 
@@ -67,7 +71,8 @@ using Row = std::array<double, kRates>;
 
 Row features(const CostPoint& p) { return {1, p.flops, p.bytes, std::max(p.bytes - kNearBytes, 0.0)}; }
 
-// Relative least squares with these rates active, by the normal equations on scaled columns; false if they are singular.
+// Least squares on relative errors with these rates active, by the normal equations on scaled columns. False if they are
+// singular.
 bool solve(std::span<const CostPoint> points, unsigned active, const Row& scale, Row* rates) {
   double a[kRates][kRates + 1] = {};
   int columns[kRates], n = 0;
@@ -78,7 +83,7 @@ bool solve(std::span<const CostPoint> points, unsigned active, const Row& scale,
     for (int i = 0; i < n; ++i) {
       const double fi = f[columns[i]] / scale[columns[i]] / p.us;
       for (int j = 0; j < n; ++j) a[i][j] += fi * f[columns[j]] / scale[columns[j]] / p.us;
-      a[i][n] += fi;  // times us / us: the target is one
+      a[i][n] += fi;  // the time of the point divided by itself: the target is one
     }
   }
   for (int i = 0; i < n; ++i) {
@@ -111,7 +116,7 @@ double log_error(std::span<const CostPoint> points, const Row& rates) {
   return sum;
 }
 
-// The best start that linear least squares knows: every set of active rates, of those that come out negative nowhere.
+// The best start that linear least squares finds: it tries every set of active rates and skips solutions with a negative rate.
 std::optional<Row> linear_rates(std::span<const CostPoint> points, const Row& scale) {
   std::optional<Row> best;
   double least = std::numeric_limits<double>::infinity();
@@ -127,8 +132,9 @@ std::optional<Row> linear_rates(std::span<const CostPoint> points, const Row& sc
   return best;
 }
 
-// Down from there by the logarithm, for which twice too much and half of it are equally wrong: one rate at a time by a factor
-// that shrinks, on to a hundredth of the whole if it is nothing, or off.
+// Improves the start by the logarithm, for which twice the time and half the time are equally wrong. It changes one rate at a
+// time by a factor that shrinks; it also tries to switch a rate of zero on, at a hundredth of the whole, and to switch a rate
+// off.
 Row descend(std::span<const CostPoint> points, const Row& scale, Row rates) {
   double least = log_error(points, rates);
   std::vector<double> times;
@@ -272,7 +278,8 @@ std::string calibration_path() {
   if (!chosen.empty()) return chosen;
   const auto folder = [](const char* name) {
     const char* value = std::getenv(name);
-    return value && value[0] == '/' ? std::string(value) : std::string();  // a relative cache folder is to be ignored (XDG)
+    return value && value[0] == '/' ? std::string(value)
+                                    : std::string();  // the XDG rules say that a relative cache folder is ignored
   };
   if (const std::string cache = folder("XDG_CACHE_HOME"); !cache.empty()) return cache + "/tapedeck/calibration.json";
   if (const std::string home = folder("HOME"); !home.empty()) return home + "/.cache/tapedeck/calibration.json";

@@ -1,5 +1,6 @@
-// How fast ops run on one machine: rates measured once by `tapedeck calibrate` and kept per user. With them the planner's
-// estimates are microseconds of this machine; without, those of a nominal core, the same everywhere.
+// How fast ops run on one machine: rates that `tapedeck calibrate` measures once and keeps for the user. With rates, the
+// estimates of the planner are microseconds of this machine. Without rates, they are microseconds of a nominal core, the same
+// everywhere.
 #pragma once
 
 #include <tapedeck/engine/ir/op.h>
@@ -27,10 +28,10 @@ struct OpRates {
   bool operator==(const OpRates&) const = default;
 };
 
-// Bytes that one core's own caches hold, about: beyond, every byte costs more.
+// About the number of bytes that the caches of one core hold. Each byte beyond costs more.
 inline constexpr double kNearBytes = 1 << 20;
 
-// Ops for which nothing was measured are as much faster or slower than the built-in estimate as the median of their kin.
+// An op without measurements is scaled by the median of its kin: measured time over built-in estimate.
 enum class OpKin : std::uint8_t { elementwise, counted, moving };  // counted: the op says its flops and bytes
 inline constexpr int kOpKinCount = 3;
 const char* kin_name(OpKin kin);
@@ -45,10 +46,11 @@ struct Calibration {
   bool operator==(const Calibration&) const = default;
 };
 
-// What the cost model counts of an op: as the op says, or its operands and results moved once.
+// The flops and bytes that the cost model counts for an op: the numbers that the op says, or its operands and results moved
+// once.
 Cost counted_cost(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs);
 
-// As cost_us() (engine/ir/op.h), of the calibrated machine. Views and what costs nothing cost nothing here either.
+// Like cost_us() (engine/ir/op.h), for the calibrated machine. Views and ops without cost cost nothing here either.
 double calibrated_us(const Calibration& calibration, const Op& op, std::span<const Type> inputs, std::span<const Type> outputs,
                      const void* attrs);
 
@@ -56,25 +58,25 @@ struct CostPoint {  // one measurement
   double flops = 0, bytes = 0, us = 0;
 };
 
-// Whether rates can be told from the points at all: two or more, one of them large.
+// Whether rates can be computed from the points: two points or more, one of them large.
 bool can_carry_rates(std::span<const CostPoint> points);
 
-// Rates that are not negative for which the sum of ln(us by the rates / us measured)^2 cannot be bettered by changing one of
-// them. Nothing if the points cannot carry rates.
+// Rates, none of them negative, whose sum of ln(us by the rates / us measured)^2 no change of one rate makes smaller. Empty if
+// the points cannot carry rates.
 std::optional<OpRates> fit_rates(std::span<const CostPoint> points);
 
-// JSON text both ways. parse_calibration() throws FileError for rates that cannot be.
+// Rates as JSON text, and back. parse_calibration() throws FileError for impossible rates.
 std::string calibration_to_json(const Calibration& calibration);
 Calibration parse_calibration(std::string_view json);
 
-// Where this user's is kept: TAPEDECK_CALIBRATION, else $XDG_CACHE_HOME/tapedeck/calibration.json, else
-// ~/.cache/tapedeck/calibration.json; empty if TAPEDECK_CALIBRATION=off or the user has no home.
+// The file of this user: TAPEDECK_CALIBRATION, else $XDG_CACHE_HOME/tapedeck/calibration.json, else
+// ~/.cache/tapedeck/calibration.json. Empty if TAPEDECK_CALIBRATION=off or if the user has no home.
 std::string calibration_path();
 
-// Writes it whole or not at all, and makes the folders above. Throws FileError.
+// Writes the file whole or not at all, and makes its folders. Throws FileError.
 void save_calibration(const std::string& path, const Calibration& calibration);
 
-// Nothing if there is no such file; also if it is damaged, or of another machine or program: then `why` says so.
+// Empty if there is no such file, or if it is damaged or of another machine or program; `why` says which.
 std::optional<Calibration> load_calibration(const std::string& path, std::string* why);
 
 }  // namespace TAPEDECK_API

@@ -1,4 +1,4 @@
-// What nodes with regions cost: the cost of the nodes inside, times the number of passes.
+// The cost of nodes with regions: the cost of the nodes inside, times the number of passes.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>

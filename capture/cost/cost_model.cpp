@@ -8,7 +8,7 @@ namespace tapedeck {
 
 namespace {
 
-// Ratios of times too short to be measured well say nothing about the rest.
+// Times that are too short to measure well give no ratio.
 constexpr double kLeastUs = 0.1;
 
 class Measured {

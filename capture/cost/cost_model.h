@@ -1,5 +1,5 @@
-// Where the planner's microseconds come from. Rematerialization, segments and the ratios that a plan states all use the same
-// ones.
+// The source of the planner's microseconds. The choice of values to recompute, the segments, and the ratios that a plan states
+// all use the same numbers.
 //
 //   nothing        the built-in estimates of a nominal core (engine/ir/op.h): plans are the same everywhere
 //   calibration    rates of this machine
@@ -31,11 +31,11 @@ struct NodeCosts {
   std::vector<double> us;           // by node, finite and >= 0
   std::string source = "estimate";  // estimate, calibrated, profile: as Plan::costs
   std::int32_t measured = 0;        // nodes that the profile knows
-  std::int32_t strangers = 0;       // names of the profile that no node has, or one of another op
+  std::int32_t strangers = 0;       // names in the profile that no node has, or that belong to another op
   double scale = 1;                 // of the estimates of nodes that were not measured
 };
 
-// `model` may be null. Never throws for what a profile holds: times that no time can be are taken as not measured.
+// `model` may be null. Impossible times in a profile are treated as not measured; nothing is thrown for them.
 NodeCosts cost_nodes(const Graph& graph, const CostModel* model);
 
 }  // namespace TAPEDECK_API

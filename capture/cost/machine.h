@@ -1,4 +1,4 @@
-// Which machine this is, so that what was measured on one is not believed on another.
+// Which machine this is, so that measurements of one machine are not used on another.
 #pragma once
 
 #include <tapedeck/kernels/export.h>
@@ -8,11 +8,11 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// "AMD EPYC 9B45 x 2": the processor as the system names it, and how many of them this process sees. Never empty, one line.
-// Thread safe.
+// "AMD EPYC 9B45 x 2": the processor as the system names it, and the number of processors that this process sees. One line,
+// never empty. Thread safe.
 std::string machine_name();
 
-// What one reading of the clock costs here, in nanoseconds. Measures for about a millisecond.
+// The nanoseconds that one reading of the clock takes. The measurement takes about a millisecond.
 double measure_clock_read_ns();
 
 // The same in whole nanoseconds, measured once: every slice of a Timeline holds the cost of one reading. Thread safe.

@@ -1,4 +1,4 @@
-// What nodes cost: microseconds of the model and bytes of workspace. Functions of op, types and attributes only.
+// The cost of nodes: microseconds of the model and bytes of workspace, as functions of op, types and attributes only.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -14,8 +14,7 @@ struct Calibration;
 // (cost_model.h) adds what a profile knows.
 std::vector<double> node_costs(const Graph& graph, const Calibration* calibration = nullptr);
 
-// One node must not drown the sum of all others: larger than any real computation, small enough to add a million of them
-// exactly.
+// The most that one node may cost. It is larger than any real computation, and a million such nodes still add up exactly.
 inline constexpr double kMostUs = 1e15;
 inline bool plausible_us(double us) { return us >= 0 && us <= kMostUs; }  // a NaN compares false
 inline double sane_us(double us) { return us >= 0 ? (us < kMostUs ? us : kMostUs) : 0.0; }

@@ -1,3 +1,6 @@
+// A profile is built from the timelines of several steps and kept as JSON.
+//     step 1: h 50 us, y 8 us     step 2: h 53 us, y 7 us     step 3: h 51 us, y 8 us      ->      h 51 us, y 8 us
+// A node and its clones have one entry. The entry holds the median of all their runs.
 #include <tapedeck/capture/cost/profile.h>
 
 #include <tapedeck/capture/cost/machine.h>
@@ -39,7 +42,7 @@ ProfileBuilder::ProfileBuilder(const Graph& planned, std::int64_t clock_ns) : gr
   for (const Node& node : graph_.nodes) {
     const std::string name = profile_name(graph_, node);
     entry_of_.push_back(kNone);
-    if (name.empty() || !valid_utf8(name)) continue;  // JSON could not say which
+    if (name.empty() || !valid_utf8(name)) continue;  // JSON could not hold such a name
     const auto [it, fresh] = known.try_emplace(name, static_cast<std::int32_t>(names_.size()));
     if (fresh) names_.emplace_back(name, node.op->name);
     if (names_[it->second].second == node.op->name) entry_of_.back() = it->second;

@@ -1,9 +1,8 @@
-// What the nodes of a graph took when it was replayed: measured microseconds by node, which planning believes more than
-// estimates.
+// The time of each node of a graph when it was replayed. Planning prefers these measured microseconds to estimates.
 //
-// A node is known by its name, that of its first result in the prepared graph (pipeline.h), which is the same in every plan of
-// one captured graph; and by its op, so that a name that now means another computation is not believed. Clones count as runs of
-// their original.
+// A profile knows a node by its name, the name of its first result in the prepared graph (pipeline.h), which is the same in
+// every plan of one captured graph. It also notes the op, so that a name that now belongs to another computation is not used.
+// Runs of a clone count as runs of its original.
 #pragma once
 
 #include <tapedeck/capture/cost/timeline.h>
@@ -35,10 +34,11 @@ struct Profile {
   bool operator==(const Profile&) const = default;
 };
 
-// The name a profile knows a node by; empty for a node without results or with an unnamed one.
+// The name by which a profile knows a node; empty for a node without results or with an unnamed first result.
 std::string profile_name(const Graph& graph, const Node& node);
 
-// Gathers steps of one executor, then takes medians. `clock_ns` is what a slice holds beside the work. Not thread safe.
+// Gathers steps of one executor, then takes medians. `clock_ns` is the part of each slice that reading the clock takes. Not
+// thread safe.
 class ProfileBuilder {
  public:
   explicit ProfileBuilder(const Graph& planned, std::int64_t clock_ns = 0);  // `planned` must outlive the builder
@@ -54,12 +54,12 @@ class ProfileBuilder {
   std::vector<double> run_us_;
 };
 
-// JSON text both ways, as it stands in the file (FORMAT.md). parse_profile() throws FileError for whatever a profile cannot be:
-// a time that is negative or no number, a name twice.
+// A profile as JSON text, as it stands in the file (FORMAT.md), and back. parse_profile() throws FileError for an impossible
+// profile: a time that is negative or no number, or a name twice.
 std::string profile_to_json(const Profile& profile);
 Profile parse_profile(std::string_view json);
 
-// Of a list that is not empty: the middle, or the mean of the two in the middle.
+// The median of a list that is not empty: the middle number, or the mean of the two in the middle.
 double median(std::vector<double> numbers);
 
 }  // namespace TAPEDECK_API

@@ -1,4 +1,4 @@
-// When and where every node of one run ran: what `--trace`, `--profile` and `bench` read.
+// When and where every node of one run ran. `--trace`, `--profile` and `bench` read it.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -17,8 +17,8 @@ struct Slice {
   std::int64_t start_ns = 0, end_ns = 0;
 };
 
-// Reads of the clock come on top of the work (some 20 ns a node): the sum of slices against run_ns says what a timed run spent
-// outside kernels, a run without a timeline is the one to quote.
+// Each slice contains a reading of the clock beside the work (some 20 ns). The sum of slices against run_ns shows the time that
+// a timed run spent outside kernels. Quote times of a run without a timeline.
 struct Timeline {
   std::vector<Slice>
       slices;  // one per kernel call, in no order that matters; nodes without a call (aliases, constants) have none

@@ -1,10 +1,11 @@
-// Algebra: identities (identities.h) that make a value or a cheaper node out of a few nodes. By default those that change no
-// bit.
+// Algebra: identities (identities.h) that make a value or a cheaper node of a few nodes. By default only identities that change
+// no bit.
 //     %a = neg(%x); %b = neg(%a); %c = mul(%b, %one); %d = add(%c, %y)      becomes      %a = neg(%x); %d = add(%x, %y)
-// With fast_math also those that change rounding, or what becomes of NaN, infinities and -0:
+// With fast_math also identities that change rounding, or the results for NaN, infinities and -0:
 //     %a = exp(%x); %b = log(%a)      becomes      %a = exp(%x); and %x for %b
-// Leaves alone: clones, and what reads through them; nodes with order edges. Leaves dead nodes behind: dead_code comes after.
-// One walk: what a rewrite makes is itself rewritten at once, so the pass is idempotent. Cost: O(nodes * identities of an op).
+// Leaves alone: clones, and patterns that go through clones; nodes with order edges. Leaves dead nodes behind for dead_code.
+// The result of a rewrite is rewritten at once in the same walk, so the pass is idempotent. Cost: O(nodes * identities of an
+// op).
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/pattern.h>
 #include <tapedeck/capture/passes/registry.h>
@@ -109,7 +110,7 @@ std::span<const Rule* const> rules_of(const RulesByOp& rules, const Op& op) {
                                                         : std::span<const Rule* const>();
 }
 
-// Of nodes that are looked at at all.
+// Whether the pass looks at the node at all.
 bool may_go(const Node& node) { return !node.origin.clone && node.n_after == 0 && node.n_outputs == 1; }
 
 // Whether the left side of an identity stands in a graph, which may grow meanwhile.
@@ -121,7 +122,7 @@ class Matcher {
     if (!matches_application(rule.from, op, operands, attrs, match)) return false;
     const ValueId x = match.values['x'];
     if (!holds_for(rule.identity.of, graph_.values[x].type.dtype) || !carries_attributes(rule, match)) return false;
-    // Known numbers are gathered behind a value that is none; among themselves they would go round for ever.
+    // Known numbers are gathered behind a value that is not known; among known values the rewrite would never end.
     return match.values['k'] == kNone || !uniform_.of(x);
   }
 
@@ -162,7 +163,7 @@ class Matcher {
     return true;
   }
 
-  // Attributes that the pattern states must be so.
+  // Attributes that the pattern states must have the stated values.
   static bool attributes_match(const Pattern& p, const Op& op, const void* attrs) {
     for (const auto& [name, value] : p.attributes)
       for (const Field& field : fields_of(op))
@@ -170,7 +171,7 @@ class Matcher {
     return true;
   }
 
-  // Others the right side must have too, or they are the defaults.
+  // Any other attribute must also exist on the right side, or have its default value.
   static bool carries_attributes(const Rule& rule, const Match& match) {
     for (const auto& [op, attrs] : match.attributes)
       for (const Field& field : fields_of(*op)) {
@@ -186,7 +187,7 @@ class Matcher {
   UniformValues uniform_;
 };
 
-// Most graphs have nothing of the kind. The first node that is rewritten finds before it what stands in the old graph.
+// Most graphs have no match. The left side of the first match stands in the old graph, so one look at the old graph is enough.
 bool may_rewrite(const Graph& graph, const RulesByOp& rules) {
   Matcher matcher(graph);
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
@@ -224,7 +225,7 @@ class Algebra {
     return true;
   }
 
-  // The value that an identity has in place of the application; kNone if none applies.
+  // The value that an identity gives for the application; kNone if no identity applies.
   ValueId simplified(const Application& root) {
     for (const Rule* rule : rules_of(rules_, *root.op)) {
       Match match;
@@ -237,7 +238,7 @@ class Algebra {
 
   // ---- building ----
 
-  // Attributes of the right side's op: its defaults, with what nodes of the left have under the same name.
+  // The attributes of the op on the right side: its defaults, and for names that a node on the left has too, the values there.
   static AttributeBytes attributes_for(const Op& op, const Match& match) {
     AttributeBytes store(op.attrs ? op.attrs->size / sizeof(std::max_align_t) + 1 : 0);
     if (!op.attrs) return store;

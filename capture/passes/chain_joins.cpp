@@ -1,10 +1,10 @@
-// A join whose first operands an earlier one has joined begins with that one's result. A DenseNet that joins all it has so far
-// before each layer is a chain then, which the plan lays into one buffer (analysis/parts.h); without that it copies as many
-// bytes as before.
+// A join whose first operands an earlier join has joined begins with the result of that join. A DenseNet joins all its features
+// before each layer. With this pass its joins are a chain, which the plan lays into one buffer (analysis/parts.h). Without it
+// the joins copy all these bytes.
 //     %c = concat(%a, %b); %d = f(%c); %e = concat(%a, %b, %d)      becomes      %e = concat(%c, %d)
 // For ops that declare joins_in_turn (engine/ir/op.h). The longest such beginning is taken, and of equal ones the first. Leaves
-// alone: clones, nodes with order edges, nodes of different checkpoint regions, and joins of what no node computes (inputs,
-// state, constants): that has bytes already, and its copy would live on. Cost: O(operands), by hashes of beginnings.
+// alone: clones, nodes with order edges, nodes of different checkpoint regions, and joins of inputs, state and constants alone:
+// these have bytes already, and a copy of them would live on. Cost: O(operands), by hashes of beginnings.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 
@@ -34,7 +34,7 @@ class Chains {
  private:
   const Node& node(NodeId n) const { return graph_.nodes[n]; }
 
-  // Of the first operand, the first two, ... with the attributes.
+  // Hashes of the first operand, of the first two operands, and so on, with the attributes.
   std::vector<std::size_t> hash_beginnings(NodeId n) const {
     std::size_t hash = hash_attributes(graph_, node(n)) + static_cast<std::size_t>(node(n).op->id);
     std::vector<std::size_t> hashes;
@@ -66,7 +66,7 @@ class Chains {
   }
 
   const Graph& graph_;
-  std::unordered_map<std::size_t, std::vector<NodeId>> by_hash_;  // looked up alone, never walked
+  std::unordered_map<std::size_t, std::vector<NodeId>> by_hash_;  // used for lookups alone; its order does not matter
   std::vector<NodeId> joined_;
 };
 

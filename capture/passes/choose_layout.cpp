@@ -1,12 +1,12 @@
-// Layout: a result's dimensions lie in memory in the order that the user's function gives, outermost first.
+// Layout: the dimensions of a result lie in memory in the order that the user's function gives, outermost first.
 //     %a: f32[2,3,4] = exp(%x)                       with a function that says {0,2,1}
 // becomes
 //     %1: f32[2,3,4] = exp(%x); %2: f32[2,4,3] = transpose(%1) {axes=[0,2,1]}; %3 = copy(%2); %a: f32[2,3,4] = transpose(%3)
 //     {axes=[0,2,1]}
-// The function is asked about every node with one result of at least two dimensions; it may change where elements lie and
-// nothing else, so no bit of a result changes. Leaves alone: clones, nodes with order edges. Throws UsageError for an order
-// that is no permutation. Later passes that drop copies would undo it: it comes after them. Does nothing without a function.
-// Cost: O(nodes).
+// The function is asked about every node with one result of at least two dimensions. Only the place of elements changes, so no
+// bit of a result changes. Leaves alone: clones, nodes with order edges. Throws UsageError for an order that is no permutation.
+// Passes that drop copies would undo the result, so this pass comes after them. Does nothing without a function. Cost:
+// O(nodes).
 #include <tapedeck/capture/analysis/liveness.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
@@ -20,7 +20,7 @@ namespace tapedeck {
 
 namespace {
 
-// How the dimensions get back: the order that undoes `axes`. Throws UsageError if it is no permutation of the dimensions.
+// The order that undoes `axes`. Throws UsageError if `axes` is no permutation of the dimensions.
 PermuteAttrs undone(const Graph& graph, NodeId n, const Ints& axes) {
   const int rank = graph.values[graph.nodes[n].first_output].type.shape.rank;
   PermuteAttrs back;
@@ -63,7 +63,7 @@ class LayoutPass {
   }
 
  private:
-  // Has an earlier run of the pass done it? Then one transpose reads the result, and one copy that.
+  // Whether an earlier run of the pass has done it: then one transpose reads the result, and one copy reads the transpose.
   bool is_laid(NodeId n, const Ints& axes) const {
     const auto readers = readers_.of(from_.nodes[n].first_output);
     if (readers.size() != 1 || from_.nodes[readers[0]].op != transpose_) return false;

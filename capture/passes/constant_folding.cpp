@@ -1,11 +1,12 @@
-// Constant folding: what can be computed when the graph is made is, by the ops' own kernels, so the bits are those of a run.
+// Constant folding: values that do not depend on a run are computed now, by the kernels of the ops, so the bits are those of a
+// run.
 //     %a = constant() {value=[1.0,2.0]}; %b = neg(%a); %y = add(%x, %b)
 // becomes
 //     %b = constant() {value=[-1.0,-2.0]}; %y = add(%x, %b)
 // A result whose elements are all equal becomes a `full`, which holds no bytes between runs. Only results of at most
-// `fold_bytes` are folded (a constant is held all along), from operands of at most `fold_operand_bytes`. Leaves alone: effects,
-// random ops, `opaque`, control flow, clones, nodes with order edges, views that only make a result larger, and nodes whose
-// kernel reports a fault, which is for the run to report. Needs dead_code after it. Cost: what is folded, computed once.
+// `fold_bytes` are folded (a constant is held all the time), from operands of at most `fold_operand_bytes`. Leaves alone:
+// effects, random ops, `opaque`, control flow, clones, nodes with order edges, views that only make a result larger, and nodes
+// whose kernel reports a fault, because the run reports it. Needs dead_code after it. Cost: each folded node is computed once.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/eager/recorder.h>
@@ -30,8 +31,8 @@ std::int64_t bytes_of(std::span<const Value> values) {
                          [](std::int64_t n, const Value& v) { return n + v.type.bytes(); });
 }
 
-// A quick look that all nodes of most graphs fail: no first node is folded unless it reads nothing but what nodes without
-// operands make.
+// A quick look that fails for all nodes of most graphs: the first node to be folded reads only values of nodes without
+// operands.
 bool may_fold(const Graph& graph, const Node& node) {
   const auto operands = graph.inputs(node);
   return node.n_inputs > 0 && std::all_of(operands.begin(), operands.end(), [&](ValueId v) {
@@ -52,7 +53,7 @@ class Folder {
  private:
   Graph& to() { return rewriter_.graph(); }
 
-  // Ops that are functions of what they are given, here and now.
+  // Ops whose results depend on their operands and attributes alone.
   static bool pure(const Node& node) {
     return !node.op->is(kEffect) && !node.op->is(kPlanOnly) && !node.op->is(kRandom) && !node.op->is(kDeclaredTypes) &&
            node.n_regions == 0 && !node.origin.clone && node.n_after == 0 && node.n_outputs > 0;
@@ -66,7 +67,7 @@ class Folder {
     return true;
   }
 
-  // Worth computing now?
+  // Whether the node is worth computing now.
   bool small(const Node& node) const {
     const std::int64_t made = bytes_of(from_.output_values(node));
     std::int64_t read = 0;
@@ -76,7 +77,7 @@ class Folder {
     return cost_us(*node.op, from_.input_types(node), from_.output_types(node), from_.attributes(node)) <= kMostMicroseconds;
   }
 
-  // The tensor that value v of the new graph always is, or an undefined one.
+  // The tensor that value v of the new graph always is; an undefined tensor if v is not known.
   Tensor known(ValueId v) {
     known_.resize(to().values.size());
     if (known_[v].defined() || to().values[v].node == kNone) return known_[v];
@@ -93,7 +94,7 @@ class Folder {
     return known_[v];
   }
 
-  // The node's results, dense; none if the kernel reports a fault.
+  // The results of the node, dense; none if the kernel reports a fault.
   static std::vector<Tensor> compute(const Graph& graph, const Node& node, const std::vector<Tensor>& operands) {
     const AbstractMode concrete(false);
     const NoGrad no_grad;
@@ -150,7 +151,7 @@ class Folder {
     return to().nodes[to().add_node(ops::constant, {}, &attrs, types, origin)].first_output;
   }
 
-  // The attributes of the `full` that makes the very bits of t, if there is one.
+  // The attributes of the `full` that makes exactly the bits of t, if there is one.
   static std::optional<FullAttrs> as_full(const Tensor& t) {
     if (t.numel() == 0) return std::nullopt;
     const std::size_t step = dtype_size(t.dtype());
@@ -182,7 +183,7 @@ class Folder {
 Graph constant_folding(Graph graph, const PassOptions& options) {
   if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) { return may_fold(graph, node); }))
     return graph;
-  // A capture around this must neither record it nor take its reading of results for a host read.
+  // A capture around this code must not record the ops, and must not take the reading of results for a host read.
   const Scoped<Recorder*> tape(thread_state().tape, thread_state().own.get());
   return Folder(graph, options).run();
 }

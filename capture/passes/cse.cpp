@@ -1,7 +1,8 @@
-// Common subexpression elimination: equal op, operands, attributes and types compute equal values, so keep the first.
+// Common subexpression elimination: equal op, operands, attributes and types compute equal values, so only the first is kept.
 //     %a = exp(%x); %b = exp(%x); %c = add(%a, %b)      becomes      %a = exp(%x); %c = add(%a, %a)
-// Leaves alone: effects; clones, which are there to be computed again; nodes with order edges; and `opaque` and its like, which
-// stand for computations that only look equal. Random ops are pure, so two draws on one path are one. Cost: a hash per node.
+// Leaves alone: effects; clones, which exist to be computed again; nodes with order edges; `opaque` and other placeholders,
+// which stand for computations that only look equal. Random ops are pure, so two draws on one path are one. Cost: a hash for
+// each node.
 #include <tapedeck/capture/analysis/traits.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
@@ -21,7 +22,7 @@ bool mergeable(const Graph& graph, const Node& node) {
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t word) { return (hash ^ word) * 0x9e3779b97f4a7c15u + (hash >> 29); }
 
-// By value: the first that is computed in the same way.
+// By value: the first value that is computed in the same way.
 using Firsts = std::vector<ValueId>;
 
 std::uint64_t hash_node(const Graph& graph, const Node& node, const Firsts& first) {
@@ -46,12 +47,12 @@ bool same_node(const Graph& graph, const Node& a, const Node& b, const Firsts& f
 
 namespace {
 
-// Nodes by hash: a table that is never more than half full, searched from where the hash points on.
+// Nodes by hash: a table that is never more than half full, searched from the place of the hash onwards.
 class SeenNodes {
  public:
   explicit SeenNodes(std::size_t nodes) : slots_(std::bit_ceil(2 * nodes + 1), {0, kNone}) {}
 
-  // The node seen earlier for which `same` says so; kNone if there is none, and then n stands for its like from now on.
+  // The earlier node for which `same` returns true; kNone if there is none, and then n is entered.
   template <class Same>
   NodeId find_or_add(std::uint64_t hash, NodeId n, Same&& same) {
     std::size_t i = hash >> 7;
@@ -69,7 +70,7 @@ class SeenNodes {
   std::vector<std::pair<std::uint64_t, NodeId>> slots_;
 };
 
-// By node: an earlier one that computes the same; kNone if there is none.
+// By node: an earlier node that computes the same; kNone if there is none.
 std::vector<NodeId> find_equals(const Graph& graph) {
   std::vector<NodeId> equals(graph.nodes.size(), kNone);
   Firsts first(graph.values.size());

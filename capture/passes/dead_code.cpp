@@ -1,7 +1,7 @@
 // Dead code: a node is needed if the graph returns or stores one of its results, if it has an effect, or if a needed node reads
-// it.
+// one of its results.
 //     %a = exp(%x); %b = neg(%x); return %a      becomes      %a = exp(%x); return %a
-// Order edges keep nothing alive: an edge to a dropped node is dropped with it. Cost: one walk.
+// Order edges keep no node alive: an edge to a dropped node is dropped too. Cost: one walk.
 #include <tapedeck/capture/analysis/traits.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>

@@ -1,5 +1,5 @@
-// Where values are, read off a graph: inputs and state where the map puts them, results of to_device where it says, other
-// results where their operands are.
+// On which device each value is, read from the graph: inputs and state where the map puts them, results of to_device where its
+// attribute says, other results where their operands are.
 #pragma once
 
 #include <tapedeck/capture/passes/pass_options.h>
@@ -10,8 +10,8 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// By value; empty for what has no operands, which can be made anywhere. Throws InvalidGraphError naming the node if its
-// operands are on different devices, or if a to_device says it comes from where its operand is not. O(nodes and operands).
+// By value; empty for a value without operands, which can be made anywhere. Throws InvalidGraphError that names the node if its
+// operands are on different devices, or if a to_device names another device than its operand is on. O(nodes and operands).
 std::vector<Name> devices_of_values(const Graph& graph, const DeviceMap& map);
 
 }  // namespace TAPEDECK_API

@@ -1,11 +1,11 @@
-// Redundant copies and conversions: a copy is its operand (in a graph nothing is written in place); so is a cast to the
-// operand's own dtype, and a cast there and back through a dtype that holds every value of it; and ops that broadcast their
-// operands by themselves need no broadcast_to before them.
+// Redundant copies and conversions. A copy is its operand, because nothing in a graph is written in place. A cast to the dtype
+// of the operand is its operand, and so is a cast there and back through a dtype that holds every value. An op that broadcasts
+// its operands needs no broadcast_to before it. Ops say what they are: kCopy, kConversion, kBroadcast.
 //     %a = copy(%x); %b = cast(%a) {dtype=f64}; %c = cast(%b) {dtype=f32}; %d = broadcast_to(%s) {shape=[4]}; %e = add(%c, %d)
-// becomes, but for what is dead then,
+// becomes, apart from nodes that are dead then,
 //     %e = add(%x, %s)
-// The copies that updates and outputs need come later, from insert_copies, and only where bytes cannot be shared. Leaves alone:
-// clones, nodes with order edges. Leaves dead nodes behind: dead_code comes after. Cost: O(nodes).
+// insert_copies makes the copies that updates and outputs need later, and only where bytes cannot be shared. Leaves alone:
+// clones, nodes with order edges. Leaves dead nodes behind for dead_code. Cost: O(nodes).
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/ir/error.h>
@@ -16,7 +16,7 @@ namespace tapedeck {
 
 namespace {
 
-// Does every value of `from` survive in `through`, NaN and -0 included?
+// Whether every value of `from` survives in `through`, including NaN and -0.
 bool holds(DType through, DType from) {
   if (through == from) return true;
   switch (from) {
@@ -38,7 +38,7 @@ bool holds(DType through, DType from) {
   return false;
 }
 
-// A look at a graph that spares writing it anew where nothing is to be done, as in most.
+// A look at the graph that saves writing it anew if nothing is to be done, as in most graphs.
 class CopyFinder {
  public:
   explicit CopyFinder(const Graph& graph) : graph_(graph) {}
@@ -72,7 +72,7 @@ class CopyDropper {
   }
 
  private:
-  // The node that makes v in the new graph, if it is one that may be read through.
+  // The node that makes v in the new graph, if it has the trait and is no clone.
   const Node* maker(ValueId v, Trait trait) const {
     const NodeId n = to_.values[v].node;
     return n != kNone && to_.nodes[n].op->is(trait) && !to_.nodes[n].origin.clone ? &to_.nodes[n] : nullptr;
@@ -120,7 +120,7 @@ class CopyDropper {
       types.push_back(to_.values[operands.back()].type);
     }
     if (!any) return false;
-    // Where all operands were broadcast, one of them has to stay large; the first that makes it right does.
+    // If all operands were broadcast, one of them has to stay large; the first that makes the result right stays.
     for (std::size_t kept = 0; kept <= operands.size(); ++kept) {
       try {
         outputs.clear();
@@ -130,7 +130,7 @@ class CopyDropper {
           append(node, operands);
           return true;
         }
-      } catch (const TypeError&) {  // an op that takes no broadcast
+      } catch (const TypeError&) {  // the op takes no broadcast
       }
       if (kept == operands.size()) break;
       operands[kept] = rewriter_.at(from_.inputs(node)[kept]);

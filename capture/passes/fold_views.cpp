@@ -1,12 +1,12 @@
-// View folding: a view of a view is one view where one op can say it, and none where it shows the operand as it is.
+// View folding: a view of a view becomes one view if one op can express it, and no view if it shows the operand as it is.
 //     %a = transpose(%x) {axes=[1,0]}; %b = transpose(%a) {axes=[1,0]}; %c = reshape(%b) {shape=[24]}; %d = reshape(%c)
 //     {shape=[2,12]}
-// becomes, but for what is dead then,
+// becomes, apart from nodes that are dead then,
 //     %d = reshape(%x) {shape=[2,12]}
-// Asks the ops' own view rules: the window (offset and strides) of a chain of views on dense bytes says which element is where,
-// and whatever reshape, transpose, slice or broadcast_to has the same window is the same value. Leaves alone: views through
-// which no gradient passes, clones, nodes with order edges, chains whose window no single op has. Leaves dead views behind:
-// dead_code comes after. Cost: O(nodes), for at most kMostLinks views of a chain are looked at.
+// Asks the view rules of the ops: the window (offset and strides) of a chain of views on dense bytes says where each element
+// is. A reshape, transpose, slice or broadcast_to with the same window is the same value. Leaves alone: views through which no
+// gradient passes, clones, nodes with order edges, chains whose window no single op has. Leaves dead views behind for
+// dead_code. Cost: O(nodes), because at most kMostLinks views of a chain are looked at.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/ir/error.h>
@@ -70,7 +70,7 @@ Ints sizes_of(const Shape& shape) {
   return sizes;
 }
 
-// Axes in the order in which their strides come.
+// The axes in the order of their strides.
 std::optional<PermuteAttrs> as_permutation(const Shape& from, const Shape& to, const Strided& window) {
   if (from.rank != to.rank || window.offset != 0) return std::nullopt;
   const Strided dense = dense_window(from);
@@ -109,7 +109,7 @@ std::optional<SliceAttrs> as_slice(const Shape& from, const Shape& to, const Str
   return attrs;
 }
 
-// The op must itself say that this is its result and its window.
+// The op itself must give this result and this window.
 bool is_right(const OneView& view, const Type& from, const Type& to, const Strided& wanted) {
   std::vector<Type> outputs;
   try {
@@ -150,7 +150,7 @@ bool foldable(const Node& node) {
          !node.origin.clone && node.n_after == 0;
 }
 
-// A quick look that most graphs fail at all of their nodes: views of views, and views with their operand's type.
+// A quick look that fails for all nodes of most graphs: views of views, and views with the type of their operand.
 bool may_fold(const Graph& graph, const Node& node) {
   if (!foldable(node)) return false;
   const Value& operand = graph.values[graph.inputs(node)[0]];
@@ -173,7 +173,8 @@ class ViewFolder {
     if (!foldable(node)) return false;
     const ValueId result = node.first_output;
     const Type& type = from_.values[result].type;
-    // Values of the new graph from the operand back to the far end of its chain of views; then nearer and nearer ends.
+    // Values of the new graph, from the operand back to the far end of its chain of views. The loop tries the far end first,
+    // then nearer ends.
     std::vector<ValueId> chain = {rewriter_.at(from_.inputs(node)[0])};
     for (NodeId k;
          static_cast<int>(chain.size()) < kMostLinks && (k = to_.values[chain.back()].node) != kNone && foldable(to_.nodes[k]);)
@@ -201,7 +202,7 @@ class ViewFolder {
     return false;
   }
 
-  // The window of `node` (of the old graph) on chain[links - 1], were that dense, through the views between.
+  // The window of `node` (of the old graph) on chain[links - 1], if that value were dense, through the views between.
   std::optional<Strided> window_on(const std::vector<ValueId>& chain, std::size_t links, const Node& node,
                                    const Type& type) const {
     std::optional<Strided> window = dense_window(to_.values[chain[links - 1]].type.shape);

@@ -1,15 +1,16 @@
-// Sums of gradient pieces, each in the form that keeps the fewest bytes alive. Backward writes them as chains: the first piece,
-// and the others added to it one after another, in reverse order of the nodes that read the value.
+// Sums of gradient pieces, each in the form that keeps the fewest bytes alive. Backward writes a sum as a chain: the first
+// piece, to which the other pieces are added one after another, in reverse order of the nodes that read the value.
 //     %d = matmul(%t, %g); %s = add(%sum, %d)            becomes      %s = addmm(%sum, %t, %g)
-// where the op that makes a piece declares a form that adds to a running sum (ops/accumulate.h): the piece is never stored. The
-// form takes the place of the op, so the sum must be there by then; its bytes are then overwritten, if nobody else reads them.
+// if the op that makes a piece declares a form that adds to a running sum (ops/accumulate.h). Then the piece is never stored.
+// The form takes the place of the op, so the sum must exist by then. The form overwrites the bytes of the sum if nobody else
+// reads them.
 //     %s = add(%p, %q); %u = add(%s, %r)                 becomes      %u = add_n(%p, %q, %r)
-// where at most one of the pieces would be dead before the last is added: the rest lives on for others anyway, so that holding
+// if at most one of the pieces would be dead before the last is added. The others live on for other readers anyway, so holding
 // them costs no more than holding the sum so far. All other chains stay as they are; the plan runs them in place.
 //
-// The order of additions is that of the chain in every form, so no bit changes. Leaves alone: sums of f16 and bf16, which round
-// after each addition; sums outside of backward; pieces that others read too; clones and nodes with order edges. Cost: O(nodes
-// and operands).
+// The order of additions is the order of the chain in every form, so no bit changes. Leaves alone: sums of f16 and bf16, which
+// round after each addition; sums outside of backward; pieces that other nodes read too; clones and nodes with order edges.
+// Cost: O(nodes and operands).
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/ops/accumulate.h>
@@ -50,11 +51,11 @@ class Sums {
   }
 
  private:
-  // Sums in a row that might become one.
+  // Sums in a row that might become one sum.
   struct Run {
     std::vector<NodeId> sums;
     std::vector<ValueId> pieces;
-    std::set<std::pair<NodeId, std::size_t>> alive;  // others read the piece of this number, the last of them there
+    std::set<std::pair<NodeId, std::size_t>> alive;  // by last other reader: the number of a piece that other nodes read
     std::unordered_set<ValueId> seen;
     std::vector<std::size_t> dead;
 
@@ -62,7 +63,8 @@ class Sums {
       if (seen.insert(v).second) alive.emplace(last[v], pieces.size());
       pieces.push_back(v);
     }
-    // Whether after node n no more is held than the sum would take: at most one piece, over which the result can be written.
+    // Whether after node n no more is held than the sum would take: at most one dead piece, over which the result can be
+    // written.
     bool may_go_on(NodeId n) {
       for (; !alive.empty() && alive.begin()->first <= n; alive.erase(alive.begin())) dead.push_back(alive.begin()->second);
       if (dead.empty()) return true;
@@ -72,7 +74,7 @@ class Sums {
     }
   };
 
-  enum class Part : std::uint8_t { none, gone, form, n_ary };  // of a node: dropped; becomes the form its sum is; becomes add_n
+  enum class Part : std::uint8_t { none, gone, form, n_ary };  // of a node: dropped; becomes the form of its sum; becomes add_n
 
   const Node& node(NodeId n) const { return graph_.nodes[n]; }
   std::size_t index(const Value& v) const { return static_cast<std::size_t>(&v - graph_.values.data()); }
@@ -98,8 +100,8 @@ class Sums {
   Graph graph_;
   std::vector<GradientSum>* chosen_;
   std::vector<int> uses_;        // by value: operands, outputs and updates that name it
-  std::vector<NodeId> last_;     // by value: the last that reads it; node_count() if it lives to the end
-  std::vector<NodeId> made_at_;  // by value: where it will be made
+  std::vector<NodeId> last_;     // by value: the last node that reads it; node_count() if it lives to the end
+  std::vector<NodeId> made_at_;  // by value: the node that will make it
   std::vector<Part> role_;       // by node
   std::vector<NodeId> partner_;  // of a node that becomes a form: the sum
   std::unordered_map<NodeId, std::vector<ValueId>> pieces_;  // of a node that becomes add_n
@@ -118,11 +120,11 @@ void Sums::count() {
   for (ValueId v : graph_.outputs) keep(v);
   for (const Update& u : graph_.updates) keep(u.value);
   for (ValueId v = 0; v < graph_.n_inputs + graph_.n_state; ++v) last_[v] = graph_.node_count();
-  for (const Node& n : graph_.nodes)  // order edges name values that must stay
+  for (const Node& n : graph_.nodes)  // values that order edges name must stay
     for (ValueId v : graph_.after(n)) ++uses_[v];
 }
 
-// Of operands as large as the result, in a type whose sums are not rounded differently when they are made at once.
+// Whether node n adds operands as large as the result, in a type whose sums round alike if they are made at once.
 bool Sums::is_sum(NodeId n) const {
   if (node(n).op != &ops::add || !movable(n)) return false;
   const auto type = [&](ValueId v) -> const Type& { return graph_.values[v].type; };
@@ -169,7 +171,7 @@ void Sums::find_runs() {
   }
 }
 
-// Cuts the run where a second piece would be held for nothing; what has three pieces or more becomes one node.
+// Cuts the run where a second dead piece would be held. A run of three pieces or more becomes one node.
 void Sums::take_run(const std::vector<NodeId>& run) {
   Run so_far;
   so_far.add(operand(run[0], 0), last_);

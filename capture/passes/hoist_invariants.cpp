@@ -1,16 +1,17 @@
-// Loop-invariant code: what a loop computes anew in every pass from captured operands alone is computed once before it, and
-// captured.
+// Loop-invariant code: a value that a loop computes anew in every pass from captured operands alone is computed once before the
+// loop, and captured.
 //     %r: i64[], %c: f32[4] = while(%x, %w) {carried=1, ...} (..) { .. } (%i: i64[], %c: f32[4], %w: f32[4]) { %a: f32[4] =
 //     exp(%w) .. }
 // becomes
 //     %a: f32[4] = exp(%w)
 //     %r: i64[], %c: f32[4] = while(%x, %w, %a) {carried=1, ...} (..) { .. } (%i: i64[], %c: f32[4], %w: f32[4], %a: f32[4]) {
 //     .. }
-// Nodes that are worth it: not views and not what has no operands (those stay, and go along where a hoisted node reads them);
-// at most `hoist_bytes` of results per loop, for they are held until it ends. A loop that makes no pass must not fail for them:
-// unless at least one pass is certain, only pointwise ops, views and products of floating and bool operands go, which report no
-// faults. Leaves alone: effects, random ops, `opaque`, nested loops, clones, nodes with order edges. The wrapper does inner
-// loops first, so what is hoisted may be hoisted further. Cost: O(nodes, those in loops included).
+// Hoists nodes that are worth it. Views and nodes without operands are not; they stay, and a copy goes along if a hoisted node
+// reads them. The results of one loop have at most `hoist_bytes`, because they are held until the loop ends. A loop without any
+// pass must not fail because of them: unless at least one pass is certain, only pointwise ops, views, and products of floating
+// and bool operands are hoisted, because they report no faults. Leaves alone: effects, random ops, `opaque`, nested loops,
+// clones, nodes with order edges. The wrapper takes inner loops first, so a hoisted node may be hoisted further. Cost:
+// O(nodes), nodes in loops included.
 #include <tapedeck/capture/analysis/traits.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
@@ -23,7 +24,7 @@ namespace tapedeck {
 
 namespace {
 
-// `while` and `scan`: what has the attributes of a loop.
+// `while` and `scan`: the ops with the attributes of a loop.
 const LoopAttrs* loop_attributes(const Graph& graph, const Node& node) {
   return node.n_regions > 0 && node.op->attrs == &attr_schema<LoopAttrs>()
              ? static_cast<const LoopAttrs*>(graph.attributes(node))
@@ -36,10 +37,10 @@ bool has_no_faults(const Graph& g, const Node& node) {
   return node.op->is(kElementwise) || node.op->is(kView) || node.op->is(kLowPrecision);
 }
 
-// What of one region can go before its loop.
+// The nodes of one region that can go before the loop.
 struct Invariants {
-  std::vector<char> hoisted;       // by node: goes
-  std::vector<char> along;         // by node: stays, and is copied before the loop for a hoisted one
+  std::vector<char> hoisted;       // by node: it goes
+  std::vector<char> along;         // by node: it stays, and is copied before the loop for a hoisted node
   std::vector<ValueId> handed_in;  // results of hoisted nodes that the region still reads or returns
   bool any = false;
 };
@@ -69,7 +70,7 @@ Invariants find_invariants(const Graph& region, std::int32_t first_captured, boo
   return found;
 }
 
-// What goes along, and what is handed in.
+// Finds the nodes that go along and the values that are handed in.
 void find_borders(const Graph& region, Invariants& found) {
   std::vector<char> read_inside(region.values.size(), 0);
   for (NodeId n = region.node_count() - 1; n >= 0; --n) {
@@ -140,7 +141,7 @@ class Hoister {
     whole_.splice.copy_as(n, nullptr, g.output_types(g.nodes[n]), smaller, further);
   }
 
-  // Copies what goes out of a region before the loop.
+  // Copies the nodes that leave a region to the place before the loop.
   Splice compute_before(NodeId loop, const Graph& region, const Invariants& found, std::int32_t first_captured) {
     Splice outside(region, whole_.to, hoisted_names_);
     const auto operands = whole_.from.inputs(whole_.from.nodes[loop]);
@@ -150,7 +151,7 @@ class Hoister {
     return outside;
   }
 
-  // The region with an input for everything that is handed in, to whichever region of the loop: all take the same.
+  // The region with an input for every value that is handed in to any region of the loop, because all regions take the same.
   Graph without_hoisted(const Graph& region, const Invariants& found, const std::vector<std::pair<ValueId, std::size_t>>& given,
                         const std::vector<ValueId>& further) const {
     Rebuild r(region);
@@ -170,7 +171,7 @@ class Hoister {
 
   const PassOptions& options_;
   Rebuild whole_;
-  TakenNames hoisted_names_;  // apart from all that nodes outside have
+  TakenNames hoisted_names_;  // apart from the names of all nodes outside
 };
 
 bool has_loops(const Graph& graph) {

@@ -4,7 +4,7 @@ namespace tapedeck {
 
 namespace {
 
-// x + 0 is not among them: -0 + 0 is 0. Nor is x * 0: NaN, infinities and -0.
+// x + 0 is not in the list, because -0 + 0 is 0. x * 0 is not in the list, because of NaN, infinities and -0.
 constexpr Identity kExact[] = {
     {Numbers::arithmetic, "mul(x, 1)", "x"},
     {Numbers::arithmetic, "mul(1, x)", "x"},
@@ -14,7 +14,7 @@ constexpr Identity kExact[] = {
     {Numbers::floating, "add(-0, x)", "x"},
     {Numbers::arithmetic, "neg(neg(x))", "x"},
     {Numbers::arithmetic, "abs(abs(x))", "abs(x)"},
-    {Numbers::floating, "abs(neg(x))", "abs(x)"},  // of u8 -1 is 255
+    {Numbers::floating, "abs(neg(x))", "abs(x)"},  // for u8, -1 is 255
     {Numbers::arithmetic, "relu(relu(x))", "relu(x)"},
     {Numbers::arithmetic, "sign(sign(x))", "sign(x)"},
     {Numbers::arithmetic, "maximum(x, x)", "x"},
@@ -78,7 +78,7 @@ constexpr Identity kFast[] = {
     {Numbers::floating, "log(add(exp(x), exp(y)))", "logaddexp(x, y)"},
     {Numbers::floating, "log(softmax(x))", "log_softmax(x)"},
     {Numbers::floating, "nll_loss(log_softmax{axis=1}(x), y)", "cross_entropy(x, y)"},
-    // Known numbers gather on the right, where constant_folding makes one of them.
+    // Known numbers gather on the right, where constant_folding makes one number of them.
     {Numbers::floating, "add(add(x, k), l)", "add(x, add(k, l))"},
     {Numbers::floating, "add(l, add(x, k))", "add(x, add(k, l))"},
     {Numbers::floating, "add(add(k, x), l)", "add(x, add(k, l))"},

@@ -1,12 +1,12 @@
-// Copies that the plan needs so that every output and every updated state has bytes of its own.
+// Copies that the plan needs, so that every output and every updated state has bytes of its own.
 //     state(%a, %b) { return %a  update %a = %b, %b = %a }
 // becomes
 //     %0 = copy(%a); %1 = copy(%a); %2 = copy(%b); %3 = copy(%1); return %0  update %a = %2, %b = %3
-// After it: (1) an update's source is made by a node, is neither returned nor stored twice, and may be written straight into
-// its state, because every reader of the old bytes stands before that node (or is that node, reading them through a declared
-// in-place pair); (2) nothing returned is a state value with an update. Copies for outputs stand first (outputs have their
-// bytes all along), copies for updates last, staged through the arena where updates form a cycle. Updates of a state by itself
-// are dropped.
+// After it: (1) the source of an update is made by a node, and is neither returned nor stored twice. It may be written straight
+// into its state, because every reader of the old bytes stands before that node, or is that node and reads them through a
+// declared in-place pair. (2) No state value with an update is returned. Copies for outputs stand first, because outputs have
+// their bytes all the time. Copies for updates stand last, and go through the arena if updates form a cycle. Updates of a state
+// by itself are dropped.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 
@@ -23,7 +23,8 @@ namespace {
 struct Pending {
   ValueId state = kNone;
   ValueId value = kNone;
-  ValueId reads = kNone;  // the state whose bytes the copy reads: `value` itself, or what it is a window on; kNone if none
+  ValueId reads =
+      kNone;  // the state whose bytes the copy reads: `value` itself, or the state that it is a window on; kNone if none
 };
 
 struct Copies {
@@ -31,7 +32,7 @@ struct Copies {
   std::vector<char> copied_output;  // by value: a returned state value whose old bytes will be overwritten
 };
 
-// Does node n read `state` other than through an in-place pair that turns it into output value `made`?
+// Whether node n reads `state` in another way than through an in-place pair that turns it into output `made`.
 bool reads_otherwise(const Graph& graph, NodeId n, ValueId state, ValueId made, const std::vector<Window>& windows) {
   const Node& node = graph.nodes[n];
   const auto operands = graph.inputs(node);
@@ -42,15 +43,15 @@ bool reads_otherwise(const Graph& graph, NodeId n, ValueId state, ValueId made, 
   return true;
 }
 
-// May update `u` be written straight into its state by the node that makes its source?
+// Whether the node that makes the source of update `u` may write it straight into the state.
 bool writes_directly(const Graph& graph, const Update& u, NodeId last_reader, const std::vector<Window>& windows) {
   const NodeId maker = graph.values[u.value].node;
   if (maker == kNone || graph.literal(graph.nodes[maker]) || last_reader > maker) return false;
   return !reads_otherwise(graph, maker, u.state, u.value, windows);
 }
 
-// By value that some update stores: the state whose bytes it would look at if updates did not keep it from being a window;
-// kNone if none. Of what is no view that is the value itself.
+// By value that an update stores: the state whose bytes it would look at, if updates did not keep it from being a window; kNone
+// if there is none. For a value that is no view, this is the value itself.
 std::vector<ValueId> states_looked_at(const Graph& graph, const Readers& readers) {
   std::vector<ValueId> states(graph.values.size(), kNone);
   bool any_view = false;
@@ -107,8 +108,8 @@ class CopyWriter {
     return to_.nodes[to_.add_node(ops::copy, operand, nullptr, type, origin)].first_output;
   }
 
-  // Copies `pending` (in ids of `to`) in an order in which each state is read before it is written; what a cycle reads is
-  // staged.
+  // Copies `pending` (in ids of `to`) in an order in which each state is read before it is written. Values that a cycle reads
+  // are copied into the arena first.
   void store(std::vector<Pending> pending) {
     std::vector<int> unread(from_.values.size(), 0);  // by state: pending copies that still read its old bytes
     for (const Pending& p : pending)
@@ -127,7 +128,7 @@ class CopyWriter {
   }
 
  private:
-  // Copies into the arena whatever pending copies read of `state`; one value is copied once.
+  // Copies into the arena every value of `state` that pending copies read. Each value is copied once.
   void stage(std::vector<Pending>& pending, ValueId state) {
     for (std::size_t i = 0; i < pending.size(); ++i) {
       if (pending[i].reads != state) continue;

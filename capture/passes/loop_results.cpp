@@ -1,6 +1,7 @@
-// Stacked results of a loop that nobody reads are not made: what was kept for a backward that is not there, or given and not
-// used. Done from the last node to the first, so that a result read only by one that goes is gone too (dead_code has taken
-// nodes that nobody reads).
+// Stacked results of a loop that nobody reads are not made: values kept for a backward that does not exist, or results that are
+// not used.
+//     %y, %all = scan(%x, %s) (..) {..}; return %y         becomes         %y = scan(%x, %s) (..) {..}; return %y
+// Nodes without readers are gone already, because dead_code comes before.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/ir/extract.h>
@@ -24,7 +25,7 @@ std::vector<bool> read_values(const Graph& g) {
   return read;
 }
 
-// A node with fewer results.
+// A loop node with fewer results.
 class Trimmed {
  public:
   Trimmed(const Graph& g, const Node& node, const std::vector<bool>& read)

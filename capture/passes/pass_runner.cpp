@@ -1,3 +1,6 @@
+// The wrapper around every pass, in the order of a run: skip it if it is disabled, run it, look at the result (verify, live
+// bytes), note the numbers, write a dump if the graph changed.
+//     TAPEDECK_DEBUG=1      pass dead_code      120 ->     96 nodes      4096 ->     2048 bytes      0.40 ms
 #include <tapedeck/capture/passes/pass_runner.h>
 
 #include <tapedeck/capture/analysis/live_peak.h>
@@ -31,7 +34,7 @@ std::int64_t count_nodes(const Graph& graph) {
   return n;
 }
 
-// Steps of the pipeline that are no passes of their own. All but `order` run whatever is disabled.
+// Steps of the pipeline that are no passes of their own. All of them but `order` run even if they are disabled.
 bool is_step(const std::string& name) { return name == "name_values" || name == "order" || name == "rematerialize"; }
 
 }  // namespace

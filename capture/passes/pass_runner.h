@@ -1,6 +1,6 @@
-// The one wrapper that runs every pass: skips it if disabled, times it, verifies what it made, dumps the graph if it changed,
-// and says what was won. Takes passes into the nested graphs of control flow (registry.h).
-// Who plans a program that waits for it looks at the last graph alone: Looks::at_none.
+// The one wrapper that runs every pass. It skips a disabled pass, measures the time, verifies the result, dumps the graph if it
+// changed, and says how much was saved. It takes passes into the nested graphs of control flow (registry.h). The planner looks
+// at the last graph alone (Looks::at_none), because a program waits for it.
 //
 //     TAPEDECK_DISABLE_PASSES=cse,dead_code   leaves these out (passes that the planner cannot do without run anyway;
 //                                            a name that no pass has is a UsageError)
@@ -27,7 +27,8 @@ struct PassRecord {
   bool skipped = false;
 };
 
-// Of which graphs the runner looks at types, invariants and live bytes. What passes took and left is noted in any case.
+// At which graphs the runner looks for types, invariants and live bytes. The time and the number of nodes are noted in any
+// case.
 enum class Looks { at_each, at_none };
 
 class PassRunner {
@@ -37,11 +38,11 @@ class PassRunner {
 
   // A registered pass. Throws UsageError for a name that no pass has.
   Graph run(const char* name, Graph graph);
-  // A step of the pipeline's own.
+  // A step of the pipeline that is no registered pass.
   enum class Need { optional, always };
-  // Throws InvalidGraphError that names the pass if its result does not verify and anybody looks.
+  // Throws InvalidGraphError that names the pass if its result does not verify; looks only if asked to.
   Graph run(const char* name, Graph graph, const std::function<Graph(Graph)>& pass, Need need = Need::optional);
-  // Calls `seen` with the name and the result of every step from now on, skipped ones left out.
+  // From now on, calls `seen` with the name and the result of every step that was not skipped.
   void watch(std::function<void(const std::string&, const Graph&)> seen) { seen_ = std::move(seen); }
   const std::vector<PassRecord>& records() const { return records_; }
   const PassOptions& options() const { return options_; }

@@ -1,5 +1,5 @@
-// Every pass, one line each. A pass is a plain function from graph to graph; none changes the bits of any result but under
-// fast_math. By name, with their documentation: registry.h.
+// Every pass, one line each. A pass is a plain function from graph to graph. Only fast_math lets a pass change bits of a
+// result. registry.h has the passes by name, with their documentation.
 #pragma once
 
 #include <tapedeck/capture/passes/pass_options.h>
@@ -17,12 +17,12 @@ Graph constant_folding(Graph graph,
 Graph algebra(Graph graph, const PassOptions& options = {});  // identities such as x * 1 = x
 Graph fold_views(Graph graph);                                // a view of a view becomes one view, or none
 Graph drop_copies(Graph graph);                               // copies, casts and broadcasts that change nothing
-Graph hoist_invariants(Graph graph, const PassOptions& options = {});  // what does not change in a loop is computed before it
-Graph loop_results(Graph graph);  // stacked results of loops that nobody reads are not made
-Graph chain_joins(Graph graph);   // a join whose first operands another has joined begins with that one
-Graph place_devices(Graph graph, const PassOptions& options = {});  // copies where values cross from device to device
-Graph choose_layout(Graph graph, const PassOptions& options = {});  // the user's order of dimensions in memory
-// The form of every sum of gradient pieces, with the reason, if `chosen` is given.
+Graph hoist_invariants(Graph graph, const PassOptions& options = {});  // computes before a loop what does not change in it
+Graph loop_results(Graph graph);                                       // leaves out stacked results of loops that nobody reads
+Graph chain_joins(Graph graph);  // lets a join begin with the result of a join of its first operands
+Graph place_devices(Graph graph, const PassOptions& options = {});  // copies values that cross from device to device
+Graph choose_layout(Graph graph, const PassOptions& options = {});  // lays results in memory in the user's order of dimensions
+// If `chosen` is given, it gets the form of every sum of gradient pieces, with the reason.
 struct GradientSum {
   std::string value;  // the sum, by the name it prints under
   std::string form;   // "add-to", "add_n", "chain"
@@ -30,7 +30,7 @@ struct GradientSum {
   std::string reason;
 };
 Graph gradient_sums(Graph graph, std::vector<GradientSum>* chosen = nullptr);
-// Gives every output and every updated state bytes that the plan can write; without `straight`, every update is a copy at the
+// Gives every output and every updated state bytes that the plan can write. Without `straight`, every update is a copy at the
 // end.
 Graph insert_copies(Graph graph, bool straight = true);
 

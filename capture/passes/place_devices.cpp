@@ -1,13 +1,13 @@
-// Device placement: every node runs where the user's map says, and a copy stands wherever a value crosses.
+// Device placement: every node runs where the user's map says, and a copy stands wherever a value crosses between devices.
 //     %a = exp(%x); %b = tanh(%a)        with a map that puts tanh on cpu:1
 // becomes
 //     %a = exp(%x); %1 = to_device(%a) {device="cpu:1", from="cpu"}; %b = tanh(%1); %3 = to_device(%b) {device="cpu",
 //     from="cpu:1"}
-// A node without a wish runs where its forward twin runs (backward), where the node it repeats runs (clones), else where its
-// first operand is; what has no operands is made where it is first read. A value crosses to a device once, whoever reads it
-// there. What is returned is returned on the fallback device, and a state's new value goes where the state is. Where a value is
-// can be read off the graph (devices.h); the plan lays all logical devices of one memory into one arena. Does nothing without a
-// map. Cost: O(nodes and operands).
+// A node without a wish runs where its forward twin runs (backward), where the node that it repeats runs (clones), and
+// otherwise where its first operand is. A node without operands runs where its result is first read. A value crosses to a
+// device once, for all its readers there. Results are returned on the fallback device, and the new value of a state goes where
+// the state is. The graph shows where each value is (devices.h). The plan lays all logical devices of one memory into one
+// arena. Does nothing without a map. Cost: O(nodes and operands).
 #include <tapedeck/capture/passes/devices.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
@@ -56,7 +56,7 @@ class Placer {
     return node.n_inputs == 0 ? Name() : Name(map_.fallback);
   }
 
-  // What has no operands and no wish is made where it is first read.
+  // A node without operands and without a wish runs where its result is first read.
   void settle_sources() {
     for (NodeId n = 0; n < from_.node_count(); ++n)
       for (ValueId v : from_.inputs(from_.nodes[n]))
@@ -65,7 +65,7 @@ class Placer {
       if (device.empty()) device = map_.fallback;
   }
 
-  // Value v of the old graph on a device, in the new graph; copied there if it is elsewhere.
+  // Value v of the old graph on a device, in the new graph; it is copied there if it is on another device.
   ValueId on(ValueId v, Name device, const Origin& reader) {
     if (place_of(v) == device) return rewriter_.at(v);
     ValueId& copy = copies_.try_emplace({v, device.id()}, kNone).first->second;
@@ -84,7 +84,8 @@ class Placer {
     const Node& node = from_.nodes[n];
     const bool moves = node.op->attrs == &attr_schema<ToDeviceAttrs>();
     const Name here = moves ? static_cast<const ToDeviceAttrs*>(from_.attributes(node))->from : device_[n];
-    std::vector<std::pair<ValueId, ValueId>> before;  // operands that are read in another place, and what they were mapped to
+    std::vector<std::pair<ValueId, ValueId>>
+        before;  // operands that are read in another place, and the values that they were mapped to
     for (ValueId v : from_.inputs(node)) {
       const ValueId there = on(v, here, node.origin);
       if (there == rewriter_.at(v)) continue;
@@ -113,7 +114,7 @@ class Placer {
   std::vector<Name> device_;  // by node
   std::vector<Name> home_;    // of inputs and state
   std::unordered_map<const void*, ValueId> by_name_;
-  std::map<std::pair<ValueId, const void*>, ValueId> copies_;  // looked up only
+  std::map<std::pair<ValueId, const void*>, ValueId> copies_;  // used for lookups alone
   Rewriter rewriter_;
   Graph& to_;
 };

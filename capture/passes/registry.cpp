@@ -1,3 +1,6 @@
+// The registry of passes, and the way of a pass into regions: innermost regions first, and each shared region once.
+//     main { while { cond { a | b } } }        order: a, b, the body of while, main
+// A region whose text does not change stays the same object, so that clones go on sharing it.
 #include <tapedeck/capture/passes/registry.h>
 
 #include <tapedeck/engine/ir/error.h>
@@ -65,7 +68,7 @@ const Pass& pass_named(const std::string& name) {
 
 namespace {
 
-// Regions already done: a body that several nodes share is rewritten once. `before` keeps the address from being used again.
+// Regions that are done. A region that several nodes share is rewritten once. `before` keeps its address from being used again.
 struct Rewritten {
   Region before, after;
 };

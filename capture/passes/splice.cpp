@@ -20,7 +20,7 @@ Name TakenNames::fresh(const std::string& stem) {
   return name;
 }
 
-// A note that names an unnamed value by its number follows it; once the value is gone the note says `_`.
+// A note that names an unnamed value by its number follows the value. Once the value is gone, the note says `_`.
 Name Splice::moved_note(const Node& node, Name note) const {
   const std::string_view text = note.view();
   ValueId v = kNone;

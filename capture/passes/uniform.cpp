@@ -18,7 +18,7 @@ T load(const void* bytes) {
   return value;
 }
 
-// Element 0 as a number. Integers beyond 2^53 are none: a double would round them.
+// Element 0 as a number. Integers beyond 2^53 give no number, because a double would round them.
 std::optional<double> first_element(DType dtype, const void* bytes) {
   switch (dtype) {
     case DType::f32:
@@ -59,7 +59,7 @@ std::optional<double> uniform_literal(const Literal& literal) {
 std::optional<double> UniformValues::of(ValueId v) {
   if (known_.size() < graph_.values.size()) known_.resize(graph_.values.size());
   if (!known_[v].asked) {
-    // Down a chain of views first, so that a long one costs no stack.
+    // Walks down a chain of views first, so that a long chain needs no deep recursion.
     std::vector<ValueId> chain = {v};
     for (NodeId n;
          (n = graph_.values[chain.back()].node) != kNone && graph_.nodes[n].op->is(kView) && graph_.nodes[n].n_inputs == 1;) {

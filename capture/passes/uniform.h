@@ -9,7 +9,7 @@
 
 namespace tapedeck {
 
-// Answers about a graph that is being built: values may be added between questions, not changed.
+// Answers questions about a graph that is being built. Between questions values may be added, but not changed.
 class UniformValues {
  public:
   explicit UniformValues(const Graph& graph) : graph_(graph) {}

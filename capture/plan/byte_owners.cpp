@@ -15,7 +15,7 @@ ValueId shares_with(const Plan& plan, ValueId v, bool takeovers) {
   return kNone;
 }
 
-// Each value is walked over once: who comes by later takes the answer that is there.
+// Each value is walked over once; a later walk takes the answer that it finds.
 std::vector<ValueId> follow(const Plan& plan, bool takeovers) {
   std::vector<ValueId> end(plan.values.size(), kNone), path;
   for (ValueId v = 0; v < static_cast<ValueId>(end.size()); ++v) {

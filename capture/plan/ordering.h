@@ -6,8 +6,8 @@
 namespace tapedeck {
 
 enum class Ordering : std::uint8_t {
-  recorded,   // as the tape has it
-  automatic,  // whichever of the tape's, several list schedules and what search makes of them keeps the fewest bytes alive
+  recorded,   // the order of the tape
+  automatic,  // the order that keeps the fewest bytes alive: of the tape, of several list schedules, or found by search
 };
 
 }  // namespace tapedeck

@@ -33,7 +33,7 @@ Reason reason_of(const Plan& plan, ValueId v, const std::vector<Phase>& phases, 
 
 void give_reasons(Plan* plan) {
   const Graph& graph = plan->graph;
-  const std::vector<Phase> phases = run_phases(graph);  // what is made when it is needed was not saved
+  const std::vector<Phase> phases = run_phases(graph);  // a value that is made when it is needed was not saved
   std::vector<char> read_after_forward(graph.values.size(), 0);
   for (const Node& node : graph.nodes) {
     if (node.origin.phase == Phase::forward) continue;

@@ -1,4 +1,4 @@
-// Why every value is where it is, and why a budget cannot be met.
+// Why every value lies in its place, and why a budget cannot be met.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -7,7 +7,7 @@
 
 namespace tapedeck {
 
-// Fills in Placement::reason. Where several hold, the first of this list is given:
+// Fills in Placement::reason. If several reasons hold, the first of this list is given:
 //   input, state, constant (the buffer itself) - alias - in_place - output - update - recomputed - unread -
 //   saved (made in forward, read in backward or update) - gradient (made in backward) - temporary
 void give_reasons(Plan* plan);

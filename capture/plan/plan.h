@@ -168,7 +168,7 @@ struct Plan {
   std::int32_t nodes = 0;             // clones counted
   std::int32_t recomputed_nodes = 0;  // the number of clones
 
-  // The plans of the node's regions. REQUIRES: region_plans has an entry for each region of the graph.
+  // The plans of the regions of the node. REQUIRES: region_plans has an entry for each region of the graph.
   std::span<const std::shared_ptr<const Plan>> region_plans_of(const Node& node) const {
     return {region_plans.data() + node.first_region, static_cast<std::size_t>(node.n_regions)};
   }

@@ -26,41 +26,41 @@ struct PlanOptions {
   double budget_percent = -1;  // of the peak of strategy none; -1 = not given
   // Without a budget `automatic` means regions (honour the user's checkpoints), with one it means greedy.
   Strategy strategy = Strategy::automatic;
-  // What lies in the arena is aligned to this, a power of two; -1: as the device wants it (default_alignment). A value's own
-  // dtype size is always respected. All values of a plan are on one device: there to_device is a copy. Plans can be made for
-  // any; executors run those of the CPU.
+  // The alignment of values in the arena, a power of two; -1: the alignment of the device (default_alignment). The size of a
+  // value's dtype is always respected. All values of a plan lie on one device, on which to_device is a copy. Plans can be made
+  // for any device; executors run plans for the CPU.
   std::int64_t alignment = -1;
   DeviceType device = DeviceType::cpu;
-  // The arena is allocated in chunks of no more than this, but for a value or workspace that is larger by itself: it gets a
-  // chunk of its own size, which others may use as well. 0: as one block. Inputs, state, constants and outputs are blocks of
-  // their own anyway; what a loop or branch needs inside is the workspace of its node.
+  // The arena is allocated in chunks of at most this many bytes. A value or workspace that is larger gets a chunk of its own
+  // size, which other values may share. 0: one block. Inputs, state, constants and outputs are blocks of their own in any case;
+  // the memory inside a loop or branch is the workspace of its node.
   std::int64_t chunk_bytes = 0;
   Ordering ordering = Ordering::automatic;
   Sharing sharing = Sharing::all;
   // Steps of search for offsets where greedy placement misses the bound (planner/place/place.h). -1: by the size of the graph,
-  // a second at most; without find_floor no more than a fiftieth of what the step itself costs.
+  // at most a second; without find_floor at most a fiftieth of the time of the step.
   std::int64_t place_work = -1;
-  // A plan of nearly the same graph: values that have their names and sizes there keep their offsets if the budget holds;
-  // without a budget, if the peak grows by no more than a fiftieth (the arena by a hundredth over greedy placement). What is
-  // chosen does not depend on it. Not with chunk_bytes (where a chunk begins depends on all others), and not for values that
-  // are placed apart for several threads.
+  // A plan of nearly the same graph. Values with a name and size of that plan keep their offsets if the budget holds; without a
+  // budget, if the peak grows by at most a fiftieth (the arena by a hundredth over greedy placement). The choice of the plan
+  // does not depend on it. It has no effect with chunk_bytes, because the beginning of a chunk depends on all others, and on
+  // values that are placed apart for several threads.
   std::shared_ptr<const Plan> near = {};
   bool find_floor = true;  // false: without a budget nothing is recomputed to find the floor, and floor_bytes is the peak
-  // Segments (capture/planner/segments/cut_segments.h). The plan is valid for any number of threads; `threads` is what it is
-  // good for.
+  // Segments (capture/planner/segments/cut_segments.h). The plan is valid for any number of threads and is made to run well on
+  // `threads`.
   std::int32_t threads = 1;
   double segment_us = 50;     // a segment is closed once its nodes cost this much; 0: every node is a task of its own
-  double dispatch_us = 0.15;  // what starting a segment costs
+  double dispatch_us = 0.15;  // the cost of starting a segment
   bool split_phases = false;  // no segment holds nodes of two phases: forward, backward and update can be run apart
-  // With several threads, bytes may be placed so that branches need not wait for each other's, if the peak grows by no more
-  // than this factor and the budget still holds.
+  // With several threads, bytes may be placed so that branches need not wait for each other, if the peak grows by no more than
+  // this factor and the budget still holds.
   double parallel_peak = 1.15;
   std::shared_ptr<const CostModel> costs = {};  // where microseconds come from (cost_model.h); null: built-in estimates
   const std::atomic<bool>* cancel = nullptr;    // checked between choices; throws Cancelled (engine/ir/error.h)
   std::function<void(double)> progress = {};    // 0..1, from the calling thread
 };
 
-// What offsets on a device are multiples of: 64 bytes (a cache line) on a CPU, 256 on a GPU, as its own allocations are.
+// Offsets on a device are multiples of this number: 64 bytes (a cache line) on a CPU, 256 on a GPU, as in its own allocations.
 std::int64_t default_alignment(DeviceType device);
 std::int64_t alignment_of(const PlanOptions& options);
 

@@ -1,5 +1,4 @@
-// Which values may share bytes: one switch per rule. Plans use all of them; switched off one at a time they show what each
-// earns.
+// Which values may share bytes: one switch for each rule. Plans use all rules. Switching one off shows how much it saves.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +8,9 @@ namespace tapedeck {
 enum class Sharing : std::uint32_t {
   none = 0,
   windows = 1u << 0,   // a view is a window on its operand's bytes (analysis/alias.h)
-  in_place = 1u << 1,  // an output takes over the bytes of an operand that dies there
+  in_place = 1u << 1,  // a result takes over the bytes of an operand that dies there
   add_to = 1u << 2,    // gradient pieces are added into the running sum where they arise (passes/gradient_sums)
-  parts = 1u << 3,     // what a concat or stack joins is written into its place in the result at once
+  parts = 1u << 3,     // the operands of a concat or stack are written into their places in the result from the start
   updates = 1u << 4,   // an updated state value is written straight into the state's bytes
   all = (1u << 5) - 1,
 };

@@ -1,3 +1,7 @@
+// Call conditions: what a recording relies on beside the types of its inputs. Three parts:
+//     Surroundings   the modes of the thread: gradients, autocast, training, the random state
+//     Draws          how often each random stream was read, because the bits of a draw depend on its number
+//     Watchlist      signs that a constant was written or that a handle to state was let go
 #include <tapedeck/capture/record/call_conditions.h>
 
 #include <tapedeck/engine/eager/tape.h>
@@ -44,7 +48,7 @@ bool draws(const Captured& captured) {
 
 namespace {
 
-// The path attribute of a drawing op, "fc.drop#1", as path and number.
+// Reads the path attribute of a drawing op, "fc.drop#1", as path and number.
 bool draw_of(const Graph& g, const Node& node, Name* path, std::int32_t* number) {
   if ((!node.op->is(kRandom) && node.op != &ops::fold_in) || !node.op->attrs) return false;
   for (int i = 0; i < node.op->attrs->n_fields; ++i) {
@@ -61,7 +65,7 @@ bool draw_of(const Graph& g, const Node& node, Name* path, std::int32_t* number)
   return false;
 }
 
-// The number that a loop or branch has of its stream: what its regions derive their random states by.
+// The number that a loop or branch has in its stream. The random states of its regions are derived from this number.
 bool loop_number(const Graph& g, const Node& node, Name stream, std::int32_t* number) {
   for (const Region& region : g.regions_of(node))
     for (const Node& inner : region->nodes) {
@@ -82,7 +86,7 @@ std::int32_t* find(std::vector<std::pair<Name, std::int32_t>>& counts, Name path
 Draws::Draws(const Graph& captured) { count(captured); }
 
 void Draws::count(const Graph& g) {
-  std::unordered_map<const void*, std::int32_t> loops;  // by stream: how many loops have taken a number of it
+  std::unordered_map<const void*, std::int32_t> loops;  // by stream: the loops that have taken a number from it
   for (const Node& node : g.nodes) {
     Name path;
     std::int32_t number = 0;
@@ -94,7 +98,8 @@ void Draws::count(const Graph& g) {
       drawn(path, number, number + 1);
     }
     if (node.n_regions == 0 || node.origin.phase != Phase::forward) continue;
-    // Draws inside a loop or branch count for themselves; the loop takes one number of its stream, seen where a pass draws.
+    // Draws inside a loop or branch are counted inside it. The loop itself takes one number of its stream, which shows where a
+    // pass draws.
     const Name stream = node.origin.path.empty() ? Name(node.op->name) : Name(node.origin.path.str() + "." + node.op->name);
     const std::int32_t before = loops[stream.id()]++;
     if (loop_number(g, node, stream, &number)) drawn(stream, number - before, number + 1);

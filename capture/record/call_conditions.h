@@ -1,5 +1,5 @@
-// What a recording of a step relied on beside the types of its inputs. Where it no longer holds, eager code would do something
-// else, so the step is recorded again.
+// The conditions that a recording of a step relies on beside the types of its inputs. Where a condition no longer holds, eager
+// code would compute something else, so the step is recorded again.
 #pragma once
 
 #include <tapedeck/capture/record/capture.h>
@@ -20,40 +20,42 @@ struct Surroundings {
   const detail::TensorImpl* rng = nullptr;  // the thread's random state
 
   static Surroundings now();
-  // Why what was recorded in `then` does not hold here; empty if it does. `draws`: it read the random state.
+  // Says why the recording made under `then` does not hold under these modes; empty if it holds. `draws`: the recording reads
+  // the random state.
   std::string difference(const Surroundings& then, bool draws) const;
 };
 
 bool draws(const Captured& captured);  // whether it reads a random state
 
-// How often a step draws under which paths, before and after it begins a new random step itself: the bits depend on these
-// counts.
+// How often a step draws under each path, before and after it begins a new random step itself. The bits of the draws depend on
+// these counts.
 class Draws {
  public:
   Draws() = default;
   explicit Draws(const Graph& captured);
-  std::string misfit() const;  // why the thread's counts are not those the step was recorded with; empty if they are
-  void advance() const;        // the thread's counts after a replay, as after an eager call
+  std::string misfit() const;  // why the counts of the thread are not the recorded ones; empty if they are
+  void advance() const;        // sets the counts of the thread after a replay to what an eager call would leave
 
  private:
   void drawn(Name path, std::int32_t first, std::int32_t after);
   void count(const Graph& graph);
   using Counts = std::vector<std::pair<Name, std::int32_t>>;
-  Counts before_;       // of the paths drawn under, at the beginning
+  Counts before_;       // of the paths that the step draws under, at the beginning
   Counts after_;        // at the end
-  bool steps_ = false;  // next_step() was called inside: other counts start anew
+  bool steps_ = false;  // the step calls next_step(), so later draws count from zero
 };
 
-// Why the captured program is not what eager code would do now: a tensor needs a gradient that did not, has one that had none,
-// ... Empty if it is.
+// Says why eager code would no longer compute what the recorded program computes: for instance, a tensor needs a gradient now.
+// Empty if it would.
 std::string misfit(const Captured& captured, const std::vector<Tensor>& inputs);
 
-// Signs that the user's tensors are not those of the recording any more: a constant was modified, or a handle to state was let
-// go, so that another tensor may stand in its place. Cheap to look for, and no proof: only recording again shows what is so.
+// Signs that the user's tensors may have changed since the recording: a constant was modified, or the user let go of a handle
+// to state, so another tensor may have taken its place. The signs are cheap to find and prove nothing; only another recording
+// does.
 class Watchlist {
  public:
   void note(const Captured& captured);
-  void note_handles(const Captured& captured);            // after any recording: it may hold handles of its own
+  void note_handles(const Captured& captured);            // call it after any recording, because a recording holds handles too
   std::string suspicion(const Captured& captured) const;  // empty: none
 
  private:

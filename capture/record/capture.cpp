@@ -1,4 +1,5 @@
-// The scope: opens a tape of its own on this thread, and hands it to the freezer when it is finished.
+// The scope Capture: it opens a tape of its own on this thread, sorts declared inputs and outputs, and hands the tape to the
+// freezer when it is finished. Nodes that depend on a count then move into one unplanned node (dynamic_region.h).
 #include <tapedeck/capture/record/capture.h>
 
 #include <tapedeck/capture/record/dynamic_region.h>
@@ -20,7 +21,7 @@ namespace {
 
 [[noreturn]] void fail(const std::string& message, Site site) { throw CaptureError(error_text("capture", message, site)); }
 
-// What TAPEDECK_DEBUG=2 and TAPEDECK_DUMP ask for.
+// Writes the output that TAPEDECK_DEBUG=2 and TAPEDECK_DUMP ask for.
 void show(const Captured& captured) {
   const Settings s = settings_from_environment();
   if (s.debug >= 2)
@@ -54,7 +55,7 @@ struct Capture::Impl {
     ThreadState& state = thread_state();
     state.tape = before;
     take_dynamic_counts(tape.serial);
-    // Draws made before count on, unless a new step began inside.
+    // Draws from before the capture count, unless a new random step begins inside.
     if (!draws_continue && !stepped()) state.draws = std::move(draws_before);
   }
 
@@ -119,7 +120,7 @@ void Capture::compares_counts() { impl_->compares_counts = true; }
 
 namespace {
 
-// What depends on counts of selected elements becomes one unplanned node.
+// Moves the nodes that depend on numbers of selected elements into one unplanned node.
 void group_counted(Captured* captured, const std::vector<NodeId>& counted, bool fully_static, bool compares_counts) {
   if (counted.empty()) return;
   const Graph& g = captured->graph;
@@ -167,7 +168,7 @@ Captured Capture::finish() {
     Impl& impl;
     ~Close() { impl.close(); }
   } close{*impl_};
-  // The tape is set aside first, so that reading constants is not refused as a host read.
+  // The tape is set aside first; otherwise the reading of constants would be refused as a host read.
   thread_state().tape = impl_->before;
   std::vector<NodeId> counted;
   Captured captured = freeze(impl_->tape, Name(impl_->name), impl_->inputs, impl_->outputs, impl_->gradients, &counted);

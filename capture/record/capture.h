@@ -19,49 +19,50 @@ struct CaptureReport {
     std::string detail;  // role, where it was first read, who writes it, ...
   };
   std::vector<Item> inputs, state, constants, outputs, random;
-  std::vector<Item> host_calls;         // on_host(), exclude_from_capture(): what reads values on the host
-  std::vector<Item> gradients;          // what the step leaves in grad() of tensors from outside
+  std::vector<Item> host_calls;         // calls of on_host() and exclude_from_capture(), which read values on the host
+  std::vector<Item> gradients;          // the gradients that the step leaves in grad() of tensors from outside
   std::vector<std::string> mutated;     // names of state with an update
-  std::vector<std::string> written_by;  // parallel: op and place of the last write
+  std::vector<std::string> written_by;  // the op and place of the last write, in the order of `mutated`
   std::string to_string() const;        // what explain() prints
 };
 
-// What a step relied on in a tensor from outside besides its type and bytes, and what it does to its gradient.
+// How a step uses a tensor from outside beside its type and bytes, and what the step does to the gradient of the tensor.
 struct TensorUse {
   enum class Grad : std::uint8_t { ignored, absent, present };
   Tensor tensor;
-  std::int32_t input = kNone;  // which declared input it is, if any
+  std::int32_t input = kNone;  // the declared input that the tensor is; kNone if it is none
   bool requires_grad = false;
   GradRequest request = GradRequest::add;
-  std::size_t hooks = 0;             // on_grad()
-  Grad grad = Grad::ignored;         // what grad() must be when the step begins
+  std::size_t hooks = 0;             // the number of on_grad() hooks
+  Grad grad = Grad::ignored;         // the state of grad() that the step needs at its beginning
   std::int32_t grad_input = kNone;   // the graph input that reads grad()
   std::int32_t grad_output = kNone;  // the graph output that the step leaves in grad()
   bool clears_grad = false;          // the step leaves no grad()
 };
 
-struct TapeScript;  // tape_script.h: the tape as recorded, for later calls to be compared with
+struct TapeScript;  // tape_script.h: the tape as recorded, with which later calls are compared
 
 struct Captured {
   Graph graph;
   std::vector<Tensor> state;   // the user's tensors, by state index
-  std::vector<Tensor> inputs;  // by input index: what input() was given, then what was marked as an input, then gradients
+  std::vector<Tensor> inputs;  // by input index: the tensors given to input(), then tensors marked as inputs, then gradients
   CaptureReport report;
-  std::vector<Tensor> constants;  // the tensors that were baked in, by constant
+  std::vector<Tensor> constants;  // by constant: the tensors whose bytes the graph holds
   std::vector<TensorUse> uses;
-  std::int32_t declared_inputs = 0, declared_outputs = 0;  // of input() and output(): the first of the graph's
-  std::vector<bool> differentiable;                        // by declared output: its gradient history was not used up inside
+  std::int32_t declared_inputs = 0, declared_outputs = 0;  // the declared ones come first in the graph
+  std::vector<bool> differentiable;  // by declared output: no backward inside used up its gradient history
   std::string
       hidden_history;  // what steered gradients and no graph shows, so that none can be generated for it; empty: nothing
   std::vector<std::shared_ptr<const void>> held;  // functions that the graph calls (on_host)
-  std::shared_ptr<const TapeScript> script;       // null if sizes depend on counts: the op stream is not the same in every run
-  std::vector<std::int64_t> counts;  // of elements selected by masks, which every run counts again (dynamic_region.h)
-  double ms = 0;                     // since the scope was opened: the step itself, and freezing it
-  std::string count_suspicion;  // not empty: something may have been computed from a count; only another recording can tell
+  std::shared_ptr<const TapeScript> script;       // null if sizes depend on counts, because the ops then differ between runs
+  std::vector<std::int64_t> counts;  // numbers of elements selected by masks; every run counts them again (dynamic_region.h)
+  double ms = 0;                     // from the opening of the scope to the end of freezing, the step included
+  std::string count_suspicion;  // not empty: the author's code may have computed something from a count; only another recording
+                                // can tell
 };
 
-// Opens on construction, on this thread. If it is destroyed without finish() (an exception half way), recording stops,
-// everything recorded is dropped, and the eager results stand. One capture per thread at a time: a nested one is a
+// The scope opens on construction, on this thread. If it is destroyed without finish() (after an exception), the recording
+// stops, the tape is dropped, and the eager results stay valid. A thread has one capture at a time; a nested capture is a
 // CaptureError.
 class Capture {
  public:
@@ -71,15 +72,16 @@ class Capture {
 
   Tensor input(const std::string& name, const Tensor& value);  // returns the tensor to use inside
   void output(const std::string& name, const Tensor& value);
-  // What the code inside leaves in grad() of tensors from outside becomes outputs named "grad.<tensor>", after all others.
+  // Makes the gradients that the code inside leaves in grad() of tensors from outside into outputs named "grad.<tensor>", after
+  // all other outputs.
   void output_gradients();
-  // Ops whose result has a size that only a run knows (boolean_mask, nonzero without `count`) are a CaptureError.
+  // Makes ops whose result has a size that only a run knows (boolean_mask, nonzero without `count`) a CaptureError.
   void fully_static();
-  // finish() does not refuse what may have been computed from such a size: the caller compares recordings with different
-  // counts.
+  // Lets finish() accept attributes that may have been computed from such a size. The caller then compares recordings with
+  // different counts.
   void compares_counts();
-  // Draws count on from those before the capture, as in eager code; else they count from zero, as in a step that begins with
-  // next_step().
+  // Lets draws count on from the draws before the capture, as in eager code. Without this call draws count from zero, as in a
+  // step that begins with next_step().
   void continue_draws();
   Captured finish();  // throws CaptureError; the capture is closed either way
 

@@ -1,3 +1,8 @@
+// Checked mode compares each op of a running step with the node of the capture that has the same number.
+//     capture    2: add(%1, constant)       3: relu(%2)
+//     this call  2: add(%1, constant)       3: tanh(%2)        CaptureError: operator mismatch at node 3
+// Nodes are compared by same_node(). Values from outside are compared once, when the first node reads them: a tensor must be
+// the same tensor, and a constant must hold the same bytes.
 #include <tapedeck/capture/record/checked_call.h>
 
 #include <tapedeck/capture/analysis/same_program.h>
@@ -46,7 +51,7 @@ std::string difference_text(const ProgramDifference& d) {
   }
 }
 
-// The bytes are read past the capture, which would refuse a host read.
+// Reads the bytes past the capture, because the capture would refuse a host read.
 bool holds(const Tensor& t, const Literal& literal) {
   if (t.type() != literal.type) return false;
   if (t.bytes() == 0 || !literal.data) return true;
@@ -99,7 +104,7 @@ void StreamCheck::compare_source(const Recorder& tape, NodeId n, std::size_t ope
   const Tensor& now = outside_of(tape, v)->tensor;
   switch (then.kind) {
     case TapeScript::Kind::input:
-      return;  // declared in the same order, or the value would be another
+      return;  // inputs are declared in the same order, so the value number says it
     case TapeScript::Kind::tensor:
       if (then.tensor.impl() != now.impl())
         mismatch(tape, n,

@@ -9,14 +9,15 @@
 
 namespace tapedeck {
 
-// Watches one capture. Throws CaptureError from the first op that is not what the script says - another op, other operands,
-// types, attributes, another constant, one too many - naming both nodes, their index and call sites. O(nodes), plus the bytes
-// of constants.
+// Watches one capture. It throws CaptureError from the first op that differs from the script: another op, other operands, types
+// or attributes, another constant, or an op too many. The message names both nodes, their index and call sites. O(nodes), plus
+// the bytes of constants.
 class StreamCheck : public RecordWatch {
  public:
   explicit StreamCheck(const TapeScript& script) : script_(script), seen_(script.sources.size()) {}
   void recorded(const Recorder& tape, NodeId n) override;
-  // The end of the step: whether nodes are missing, and whether it returned and wrote what the script says.
+  // Checks at the end of the step that no node is missing, and that the step returned and wrote the values that the script
+  // says.
   void finish(const Recorder& tape, const std::vector<Tensor>& outputs);
 
  private:
@@ -26,9 +27,9 @@ class StreamCheck : public RecordWatch {
   [[noreturn]] void mismatch(const Recorder& tape, NodeId n, const std::string& what);
 
   const TapeScript& script_;
-  std::vector<bool> seen_;  // by source: compared already
+  std::vector<bool> seen_;  // by source: whether it was compared
   NodeId next_ = 0;
-  std::string failure_;  // a failed check stays failed, whatever the step does with the error
+  std::string failure_;  // once a check has failed it stays failed, even if the step catches the error
 };
 
 }  // namespace tapedeck

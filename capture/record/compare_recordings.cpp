@@ -71,7 +71,8 @@ void compare_tensors(const std::vector<Tensor>& a, const std::vector<Tensor>& b,
                       b[i].name().view()));
 }
 
-// Declared inputs are others in every call, and so are gradients; what stands between was marked as an input by its owner.
+// The caller passes other declared inputs and other gradients in every call. The inputs between them were marked by their
+// owners.
 std::vector<Tensor> marked(const Captured& c) {
   std::vector<Tensor> tensors(c.inputs.begin() + c.declared_inputs, c.inputs.end());
   for (const TensorUse& use : c.uses) tensors.resize(tensors.size() - (use.grad_input != kNone ? 1 : 0));

@@ -5,12 +5,12 @@
 
 namespace tapedeck {
 
-// Throws CaptureError at the first difference, saying what to do: another op, other attributes, a constant that differs, a
-// tensor made anew in every call. O(nodes).
+// Throws CaptureError at the first difference and says what to do: for another op, other attributes, a constant that differs,
+// or a tensor made anew in every call. O(nodes).
 void compare_recordings(const Captured& first, const Captured& second);
 
-// What keeps two recordings from being one step at two sizes: other tensors read or written, or other things relied on in them.
-// Empty if nothing does.
+// Says why two recordings are not one step at two sizes: they read or write other tensors, or rely on other conditions. Empty
+// if they may be one step.
 std::string tensors_difference(const Captured& first, const Captured& second);
 
 }  // namespace tapedeck

@@ -1,3 +1,7 @@
+// The Grouper finds the nodes whose types change with a count, moves them into the region of one `dynamic` node, and puts that
+// node between the nodes before it and after it.
+//     nonzero(%mask) -> gather_nd -> mul -> sum -> add(%b)     becomes     dynamic(%x, %mask) -> add(%b)
+// Attributes in backward that repeat a size are noted in DynamicAttrs, so that a run can set them to the size it found.
 #include <tapedeck/capture/record/dynamic_region.h>
 
 #include <tapedeck/capture/sizes/retype.h>
@@ -59,7 +63,7 @@ class Grouper {
     return g_.values[mask].type.numel();
   }
 
-  // Backward may count once more what forward has counted, with the number it found.
+  // Backward may count again where forward has counted, and it uses the number that forward found.
   void count_again_too() {
     const std::vector<NodeId> first = counted_;
     for (NodeId n = 0; n < g_.node_count(); ++n) {
@@ -74,7 +78,7 @@ class Grouper {
     std::sort(counted_.begin(), counted_.end());
   }
 
-  // The graph as if all but so many elements of every mask held.
+  // The graph with other counts: all elements of every mask hold, but for `fewer` of them.
   Graph at(std::int64_t fewer) {
     Graph changed = g_;
     for (NodeId n : counted_)
@@ -90,8 +94,9 @@ class Grouper {
     }
   }
 
-  // Backward is made from types alone, and shapes that it writes down are those of its forward twin's operands and results:
-  // where such a value changes its size, so does what repeats it. Anything else that holds the size is found by held_size().
+  // Backward is generated from types alone. The shapes that it writes down are shapes of the operands and results of its
+  // forward twin. Where the size of such a value changes, the attribute that repeats it changes too. held_size() finds any
+  // other attribute that holds the size.
   void follow_twin(Graph& now, NodeId n) {
     const Node& node = now.nodes[n];
     if (node.origin.phase != Phase::backward || node.origin.twin.empty() || node.attrs == kNone || node.n_outputs == 0) return;
@@ -198,7 +203,7 @@ class Grouper {
     }
   }
 
-  // First all that does not depend on the group, then the group, then the rest.
+  // The order of the new graph: nodes that do not depend on the group, the group, all other nodes.
   bool before(NodeId n) const { return !in(n) && !below_[n]; }
 
   void check_effects() const {
@@ -274,10 +279,10 @@ class Grouper {
   const Graph& g_;
   std::vector<NodeId> counted_;
   std::map<std::string, NodeId> by_name_;  // by first result
-  std::set<std::string> follows_;          // statements of DynamicAttrs
+  std::set<std::string> follows_;          // the statements of DynamicAttrs
   std::vector<NodeId> followers_;
   std::vector<char> sized_;           // by value: its type depends on a count
-  std::vector<char> member_, below_;  // by node: in the group; depends on it
+  std::vector<char> member_, below_;  // by node: whether it is in the group; whether it depends on the group
   std::vector<ValueId> operands_, results_;
 };
 

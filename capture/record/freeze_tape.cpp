@@ -1,3 +1,7 @@
+// The Freezer makes a graph of a finished tape in four steps: it sorts the tensors from outside, adds them as inputs, state and
+// constants, copies the nodes, and adds outputs and updates. It refuses tapes that no graph can express.
+//     tape      outside: x w c      nodes: matmul(x, w), add(0, c)      w written by: sub
+//     graph     (%x) state(%w)      %0 = constant()  %1 = matmul(%x, %w)  %2 = add(%1, %0) ...      update %w = %3
 #include <tapedeck/capture/record/freeze_tape.h>
 
 #include <tapedeck/capture/record/tape_script.h>
@@ -108,7 +112,7 @@ Captured Freezer::freeze() {
   return std::move(result_);
 }
 
-// ---- what there is ----
+// ---- the tensors from outside ----
 
 const Outside* Freezer::outside_of(const Tensor& t) const {
   const auto it = outside_index_.find(t.impl());
@@ -148,7 +152,7 @@ std::string Freezer::read_by(const Outside& o) const {
   return fmt::format("first read {}at {}", by_node ? fmt::format("by '{}' ", op) : "", site_text(o.read_at));
 }
 
-// Outputs are what the tensors hold now: views of bases written since are taken again, on the tape.
+// Outputs are the values that the tensors hold at the end. A view whose base was written since is taken again, on the tape.
 void Freezer::note_outputs() {
   for (const Outside& o : tape_.outside) outside_index_[o.tensor.impl()] = static_cast<std::size_t>(&o - tape_.outside.data());
   for (const Declared& d : outputs_) {
@@ -169,7 +173,7 @@ void Freezer::note_outputs() {
 void Freezer::collect_uses(bool gradients) {
   std::unordered_map<const TensorImpl*, const GradEvent*> events;
   for (const GradEvent& e : tape_.grad_events) events[e.leaf.impl()] = &e;
-  const std::size_t n = tape_.outside.size();  // looking at gradients may add to them
+  const std::size_t n = tape_.outside.size();  // the walk over gradients may add to them
   for (std::size_t k = 0; k < n; ++k) {
     const Tensor t = tape_.outside[k].tensor;
     const auto it = events.find(t.impl());
@@ -203,7 +207,7 @@ void Freezer::add_use(const Tensor& t, const GradEvent* event, bool gradients) {
   result_.uses.push_back(std::move(use));
 }
 
-// What steers gradients on a tape and is no part of a graph's nodes.
+// Notes the causes that steer gradients on a tape and that no node of the graph shows.
 void Freezer::note_hidden_history() {
   std::string& why = result_.hidden_history;
   for (std::size_t n = 0; n < tape_.graph.nodes.size() && why.empty(); ++n)
@@ -219,7 +223,7 @@ void Freezer::note_hidden_history() {
   }
 }
 
-// Writes that the tape did not see, and tensors that share bytes with mutated ones, would replay wrongly.
+// Refuses writes that the tape did not see, and tensors that share bytes with written tensors: a replay would be wrong.
 void Freezer::check_outside() const {
   std::unordered_map<const detail::Storage*, const Outside*> mutated;
   for (const Outside& o : tape_.outside)
@@ -347,7 +351,7 @@ void Freezer::add_nodes() {
     Origin origin = node.origin;
     const NodeInfo& note = tape_.notes[k];
     origin.site = site_note(note.site);
-    if (node.op == &ops::custom_gradient) {  // the author's function has run already: its results are the last operands
+    if (node.op == &ops::custom_gradient) {  // the author's function has run already, and the last operands are its results
       for (std::int32_t i = 0; i < node.n_outputs; ++i) {
         std::vector<ValueId> operands{inputs[node.n_inputs - node.n_outputs + i]};
         operands.insert(operands.end(), inputs.begin(), inputs.end() - node.n_outputs);

@@ -1,5 +1,6 @@
-// From a finished tape to a graph: what the code read from outside is sorted into inputs (declared, marked as such like
-// learning rates, gradients that were there before), state (mutated inside, or marked as a parameter or moment), and constants.
+// From a finished tape to a graph. Tensors that the code read from outside are sorted into three kinds: inputs (declared,
+// marked as inputs like learning rates, or gradients from before), state (written inside, or marked as a parameter or moment),
+// and constants.
 #pragma once
 
 #include <tapedeck/capture/record/capture.h>
@@ -15,8 +16,8 @@ struct Declared {
   Tensor tensor;
 };
 
-// Takes the tape's nodes: it records no more. Throws CaptureError for what no graph can say, naming op and place.
-// `counted`: the nodes of the graph whose count was read while recording.
+// Takes the nodes of the tape; the tape cannot record after that. Throws CaptureError that names op and place if no graph can
+// express the step. `counted`: the nodes of the graph whose count was read while recording.
 Captured freeze(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs,
                 bool gradients, std::vector<NodeId>* counted);
 

@@ -1,5 +1,4 @@
-// A number of the host that a step reads: in a capture it is an input of the graph, read anew before every replay, and not a
-// constant.
+// A number of the host that a step reads. In a capture it is an input of the graph: every replay reads its value anew.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>

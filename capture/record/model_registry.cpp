@@ -31,7 +31,7 @@ void require_taken(const Model& model, const char* option) {
     throw UsageError(fmt::format("model {} takes no {}; it takes {}", model.name, option, fmt::join(model.options, ", ")));
 }
 
-// `given`, or if it is empty the model's default, or if that is empty the first of the choices.
+// Returns `given`; if that is empty, the default of the model; if that is empty too, the first of the choices.
 std::string chosen(const char* option, const std::string& given, const std::string& by_default,
                    std::initializer_list<const char*> choices) {
   const std::string text = !given.empty() ? given : !by_default.empty() ? by_default : *choices.begin();

@@ -10,7 +10,8 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// Zero and empty mean the model's own default. Models refuse, with a UsageError, what makes no sense for them.
+// Zero and empty values stand for the model's own defaults. A model refuses options that make no sense for it with a
+// UsageError.
 struct ModelOptions {
   std::int64_t batch = 0;
   std::int64_t image = 0;  // height and width
@@ -26,20 +27,20 @@ struct ModelOptions {
 struct Model {
   std::string name;
   std::string doc;                                        // one sentence
-  Captured (*record)(const ModelOptions& options);        // captures one training step; takes what with_defaults gives
-  std::vector<std::string> options = {"batch", "dtype"};  // the sizes it takes, and dtype, by the names above
-  ModelOptions defaults = {};                             // what zero and empty stand for
+  Captured (*record)(const ModelOptions& options);        // captures one training step; its options come from with_defaults()
+  std::vector<std::string> options = {"batch", "dtype"};  // the sizes that the model takes, and dtype, by the names above
+  ModelOptions defaults = {};                             // the values that zero and empty stand for
 };
 
 void register_model(Model model);
 const Model* find_model(const std::string& name);  // null if unknown
 std::vector<Model> all_models();                   // sorted by name
 
-// `given` with the model's defaults in place of zero and empty. UsageError for an option that the model does not take, a
-// negative size, or an unknown dtype or optimizer.
+// `given` with the model's defaults in place of zero and empty values. Throws UsageError for an option that the model does not
+// take, a negative size, or an unknown dtype or optimizer.
 ModelOptions with_defaults(const Model& model, ModelOptions given);
 
-// One training step of the model, captured.
+// Captures one training step of the model.
 Captured record_model(const Model& model, const ModelOptions& given = {});
 
 }  // namespace TAPEDECK_API

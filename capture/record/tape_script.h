@@ -12,18 +12,18 @@ namespace tapedeck {
 
 struct TapeScript {
   enum class Kind : std::uint8_t { input, tensor, gradient, constant };
-  // A value that came from outside.
+  // A value that comes from outside.
   struct Source {
     Kind kind = Kind::constant;
-    std::int32_t input = kNone;  // of an input: which
-    Tensor tensor;               // which tensor; of a gradient: whose
-    Literal literal;             // of a constant: what it holds
+    std::int32_t input = kNone;  // of an input: its number
+    Tensor tensor;               // the tensor; of a gradient: the tensor that has it
+    Literal literal;             // of a constant: its bytes
     ValueId last = kNone;        // the value at the end of the step
     std::string name;
   };
 
   Graph graph;                          // values and nodes as on the tape; nodes carry their site
-  NodeId n_nodes = 0;                   // of the step itself
+  NodeId n_nodes = 0;                   // the number of nodes that the step itself recorded
   std::vector<std::int32_t> source_of;  // by value: into sources, or kNone
   std::vector<Source> sources;
   std::vector<ValueId> outputs;

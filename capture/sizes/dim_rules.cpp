@@ -23,13 +23,13 @@ namespace tapedeck {
 
 namespace {
 
-// What stands in the way; `more` as in DimFindings.
+// A reason why no rule is found; `more` as in DimFindings.
 struct Obstacle {
   std::string why;
   bool more = false;
 };
 
-using Monomial = std::vector<std::int32_t>;  // dims whose product it is; none: 1
+using Monomial = std::vector<std::int32_t>;  // the dims that are multiplied; none: 1
 
 // ---- solving one number ----
 
@@ -102,7 +102,8 @@ class Solver {
     return p;
   }
 
-  // The one candidate of a kind that fits; throws if several do, or if it is not yet confirmed by a recording of its own.
+  // The one candidate of a kind that fits. Throws if several candidates fit, or if no recording is left to confirm the
+  // candidate.
   std::optional<DimRule> only_fit(const std::vector<std::vector<Monomial>>& kind, const std::vector<std::int64_t>& values,
                                   const std::string& what) const {
     std::vector<DimRule> fits;
@@ -118,7 +119,7 @@ class Solver {
     return fits.empty() ? std::nullopt : std::optional(fits[0]);
   }
 
-  // Coefficients of one or two monomials that explain every value, exactly.
+  // Coefficients of one or two monomials that explain every value exactly.
   std::optional<DimRule> fit(const std::vector<Monomial>& support, const std::vector<std::int64_t>& values) const {
     for (std::size_t i = 0; i < values.size(); ++i)
       for (std::size_t k = support.size() == 1 ? i : i + 1; k < values.size(); ++k)
@@ -156,7 +157,7 @@ class Solver {
     return true;
   }
 
-  // c / m or c * m, the same bits at every sample; c is looked for among plain numbers first.
+  // c / m or c * m with the same bits at every sample. Plain numbers are tried for c first.
   std::optional<DimRule> fraction(const Monomial& m, const std::vector<double>& values) const {
     for (const DimRule::Kind kind : {DimRule::Kind::fraction, DimRule::Kind::multiple})
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -325,7 +326,7 @@ class Comparer {
       explain_sizes(d, fmt::format("type{}", d.index), axis, [&](const ProgramSide& side) { return shape(side)[axis]; });
   }
 
-  // Constants baked in must be the same, but for a single floating number that follows a dimension (the 1/n of a mean).
+  // Recorded constants must be the same. One exception: a single floating number may follow a dimension (the 1/n of a mean).
   void explain_literal(const ProgramDifference& d) {
     const auto literal = [](const ProgramSide& side) -> const Literal& { return *side.graph->literal(side.node()); };
     const Literal& first = literal(d.first());
@@ -350,7 +351,7 @@ class Comparer {
 
   DimTable& table_;
   Solver solver_;
-  std::string name_;  // of the node at hand, in the words of DimTable::Entry
+  std::string name_;  // of the node that is compared now, in the words of DimTable::Entry
 };
 
 // The graph at each recorded size must be what was recorded there.

@@ -1,12 +1,13 @@
-// From recordings of one step at different sizes to one graph and the rules by which it follows its dimensions.
+// From recordings of one step at different sizes to one graph, and to the rules by which the graph follows its dimensions.
 //
-// The recordings must be the same program: same nodes, operands, regions, results. Whatever number differs between them is
-// solved as a function of the sizes, in this order: a multiple of one dimension or of a product of two; affine in one; a sum
-// over two dimensions; real numbers as c * n or c / n. A function is taken if it explains every recording, with one more
-// recording than it has coefficients (so that a coincidence shows), and if no other function of its kind does. At the end the
-// graph is re-typed at every recorded size and must be what was recorded there.
+// The recordings must be the same program: same nodes, operands, regions and results. Each number that differs between them is
+// solved as a function of the sizes, in this order: a multiple of one dimension or of a product of two; affine in one
+// dimension; a sum over two dimensions; for real numbers c * n or c / n. A function is taken if it explains every recording, if
+// there is one more recording than the function has coefficients (so that a coincidence shows), and if no other function of its
+// kind explains them. At the end the graph is typed again at every recorded size and must equal the recording.
 //
-// What this cannot see: code that turns another way only at sizes never recorded (`min(n, 16)`). Checked mode compares replays.
+// Recordings cannot show a turn that the code takes only at sizes that were never recorded (`min(n, 16)`). Checked mode
+// compares replays and finds it.
 #pragma once
 
 #include <tapedeck/capture/sizes/dim_table.h>
@@ -24,8 +25,8 @@ struct DimSample {
 
 struct DimFindings {
   bool found = false;
-  bool more = false;  // not found, and recordings at other sizes could change that
-  std::string why;    // why not
+  bool more = false;  // no rule was found, and recordings at other sizes could change that
+  std::string why;    // why no rule was found
 };
 
 // Fills in table->entries for the graph of samples.front(). REQUIRES: table->dims and ->axes are set; at least two samples, of

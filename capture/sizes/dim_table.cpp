@@ -1,3 +1,6 @@
+// The rules of a DimTable: their value at given sizes, and the text form of the table as notes of a graph.
+//     rule      terms {10 * b}, divisor 1          at b=4: 40
+//     text      h.shape.0=10*b                     "(b*s-2)/2", "single 1.0/b"
 #include <tapedeck/capture/sizes/dim_table.h>
 
 #include <tapedeck/engine/text/lexer.h>
@@ -27,7 +30,7 @@ std::int32_t DimTable::find(std::string_view dim) const {
 
 namespace {
 
-// Sizes are at most 2^46 and rules have few factors, but nothing is assumed of a table from a file: beyond this nothing is a
+// Sizes are at most 2^46 and rules have few factors. A table from a file may hold anything, so a result beyond this bound is no
 // size.
 constexpr __int128 kMostSize = static_cast<__int128>(1) << 62;
 
@@ -129,13 +132,13 @@ std::string print_with_dims(const Graph& graph, const DimTable& table) {
   PrintOptions options;
   options.input_notes = [&](ValueId v) {
     std::string text;
-    if (v == 0)  // ranges stand once, with the first input
+    if (v == 0)  // the ranges stand once, with the first input
       for (const DimRange& d : table.dims) add_statement(text, range_text(d));
     for (const DimTable::Axis& a : table.axes)
       if (a.input == graph.value_name(v)) add_statement(text, axis_text(table, a));
     return text.empty() ? text : "dims=" + quoted(text);
   };
-  std::map<std::string, std::string> by_node;  // inner nodes speak through the node around them
+  std::map<std::string, std::string> by_node;  // nodes in regions are written with the node around them
   for (const DimTable::Entry& e : table.entries)
     add_statement(by_node[e.node.substr(0, e.node.find('/'))], entry_text(table, e));
   options.extra_notes = [&](NodeId n) -> std::string {
@@ -155,7 +158,7 @@ class Reader {
  public:
   Reader(std::string_view text, DimTable* table) : text_(text), table_(*table) {}
 
-  // First the ranges, for rules name dims.
+  // The ranges come first, because rules name dims.
   void read(bool ranges) {
     for (std::string_view rest = text_; !rest.empty();) {
       const std::size_t comma = rest.find(", ");

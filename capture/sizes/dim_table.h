@@ -1,14 +1,14 @@
-// Named dimensions: which axes of a graph's inputs vary together, between which bounds, and what else in the graph follows
+// Named dimensions: which axes of the inputs vary together, between which bounds, and which attributes of the graph follow
 // them.
 //
 //     %x: f32[4,10] [dims="b=1..64, x@0=b"]     axis 0 of %x is `b`; the graph is written down at the sample size 4
 //     %h: f32[40] = reshape(%x) {shape=[40]}    [dims="h.shape.0=10*b"]
 //
-// Types follow the inputs by inference; what inference cannot know is what the author's code computed from a size and handed
-// over as an attribute (reshape {shape}, slice {stops}, full {shape}, the 1/n of a mean). For each such attribute the table
-// holds a rule. Rules name nodes by their first result, so a table stays good for every graph that keeps the names.
+// Types follow the inputs by inference. Inference cannot know a number that the author's code computed from a size and handed
+// over as an attribute (shape of `reshape`, stops of `slice`, the 1/n of a mean). For each such attribute the table holds a
+// rule. A rule names its node by the first result of the node, so a table stays good for every graph that keeps the names.
 //
-// Values, safe to read from several threads.
+// The types here are plain values. Several threads may read them at once.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -39,13 +39,13 @@ std::string to_string(const Sizes& sizes);          // "b=4, s=16"
 
 // How an attribute follows the dimensions.
 struct DimRule {
-  struct Term {  // factor * the product of these dims (indices, ascending, may repeat; none: a constant)
+  struct Term {  // factor * the product of these dims (indices, ascending, may repeat); without dims a constant
     std::int64_t factor = 1;
     std::vector<std::int32_t> dims;
     bool operator==(const Term&) const = default;
   };
   enum class Kind : std::uint8_t {
-    size,      // (sum of terms) / divisor; must come out whole
+    size,      // (sum of terms) / divisor, which must be a whole number
     multiple,  // factor * product of dims
     fraction,  // factor / product of dims
   };
@@ -66,9 +66,9 @@ struct DimTable {
     std::int32_t dim = 0;
     bool operator==(const Axis&) const = default;
   };
-  struct Entry {                // of an attribute
-    std::string node;           // its first result; inside a region "outer/0/inner": region 0 of the node that makes %outer
-    std::string field;          // the attribute; "type0": a result's declared size; "value": a constant's element
+  struct Entry {        // of an attribute
+    std::string node;   // the first result of its node; inside a region "outer/0/inner": region 0 of the node that makes %outer
+    std::string field;  // the attribute; "type0": a result's declared size; "value": a constant's element
     std::int32_t element = -1;  // of a list; -1: the field itself
     DimRule rule;
     bool operator==(const Entry&) const = default;
@@ -82,18 +82,19 @@ struct DimTable {
   bool operator==(const DimTable&) const = default;
 };
 
-// The rule at these sizes (by dim). `whole` is false if a size does not come out as a whole number that is not negative.
+// The value of the rule at these sizes (by dim). `whole` is false if the value is negative or no whole number.
 std::int64_t size_at(const DimRule& rule, const std::vector<std::int64_t>& sizes, bool* whole);
 double scale_at(const DimRule& rule, const std::vector<std::int64_t>& sizes);
 
 std::string rule_text(const DimTable& table, const DimRule& rule);  // "4*b", "(b*s-2)/2", "single 1.0/b"
 
-// The graph's text with the table as notes `[dims="..."]`; erased, they change no result. print_with_dims(parse(s),
-// parse_dims(s)) == s for text that it printed. parse_dims throws ParseError; text without such notes gives an empty table.
+// The text of the graph with the table as notes `[dims="..."]`; without the notes the graph computes the same. For printed
+// text, print_with_dims(parse(s), parse_dims(s)) == s. parse_dims throws ParseError; text without such notes gives an empty
+// table.
 std::string print_with_dims(const Graph& graph, const DimTable& table);
 DimTable parse_dims(std::string_view text, const std::string& file = "<text>");
 
-// The statements of the notes, comma-separated: how a .tape file keeps the table, under the metadata key "dims".
+// The statements of the notes, separated by commas. A .tape file keeps the table so, under the metadata key "dims".
 std::string dims_text(const DimTable& table);
 DimTable dims_from_text(std::string_view text);
 inline constexpr const char* kDimsKey = "dims";

@@ -1,3 +1,8 @@
+// The Retyper walks over a graph whose inputs have new types: it applies the rules of the table to the attributes of each node,
+// retypes its regions, and asks the inference rule of its op. Suspects looks for attributes that hold a changed size although
+// no rule covers them.
+//     %x: f32[6,10]   %h: f32[40] = reshape(%x) {shape=[40]}      rule h.shape.0=10*b, b=6:  {shape=[60]},  %h: f32[60]
+// Which attributes may hold a size is stated with the attributes (FieldUse in kernels/attrs.h).
 #include <tapedeck/capture/sizes/retype.h>
 
 #include <tapedeck/engine/ir/error.h>
@@ -28,7 +33,7 @@ class Retyper {
 
   std::function<void(Graph&, NodeId)> first;
 
-  // `g` with the types of its inputs set already; `before` is the graph as it was.
+  // `g` has the new types of its inputs already; `before` is the graph with the old types.
   void run(Graph& g, const Graph& before, const std::string& path) {
     for (NodeId n = 0; n < g.node_count(); ++n) {
       if (first && path.empty()) first(g, n);
@@ -139,9 +144,9 @@ class Retyper {
 
   // ---- regions ----
 
-  // Regions read the node's operands in order, whole (loops, branches) or without their first axis (what a scan slices): the
-  // last of them, as many as the region has inputs beside a loop's index, or from the first on (gradients of loops). Which it
-  // is shows in the types as they were; whether it was right, the op's own rule decides afterwards.
+  // A region reads operands of the node in order, whole (loops, branches) or without their first axis (in a scan). It reads the
+  // last operands, as many as the region has inputs beside the index of a loop, or the operands from the first on (gradients of
+  // loops). The old types show which of the two it is; the rule of the op decides afterwards whether that was right.
   void retype_regions(Graph& g, const Graph& before, NodeId n, const std::string& path) {
     const Node& node = g.nodes[n];
     for (std::int32_t r = 0; r < node.n_regions; ++r) {
@@ -203,7 +208,7 @@ void check_range(const DimRange& d, std::int64_t size) {
 
 // ---- what inference alone cannot know ----
 
-// Numbers that changed with the inputs, and the attributes that hold them.
+// Finds attributes that hold a number that changed with the inputs.
 class Suspects {
  public:
   Suspects(const Graph& before, const Graph& after) : g_(before) {
@@ -268,7 +273,7 @@ class Suspects {
     if (numbers_.count(value)) refuse(n, field, std::to_string(value));
   }
 
-  // n, or one over n, as f64 or f32.
+  // Refuses n, or one over n, as f64 or f32.
   void check_real(NodeId n, const char* field, double value) {
     for (const double whole : {value, 1 / value}) {
       if (!(std::abs(whole) < 9e15)) continue;
@@ -287,7 +292,7 @@ class Suspects {
   }
 
   const Graph& g_;
-  std::vector<bool> changed_;  // by value: its type changed, or an operand's did
+  std::vector<bool> changed_;  // by value: whether its type changed, or the type of an operand
   std::set<std::int64_t> numbers_;
   std::string found_;
 };

@@ -131,7 +131,7 @@ struct Op {
   bool joins_in_turn = false;   // whether op(a, b, c) equals op(op(a, b), c)
   BatchStrides batch_strides = {};
   double (*uniform)(const void* attrs) = nullptr;  // for ops whose result holds one number throughout: the number
-  ControlRun run = nullptr;  // for ops with regions
+  ControlRun run = nullptr;                        // for ops with regions
   Kernel kernels[kDeviceTypeCount] = {};
   int version = 1;
   std::vector<const char*> examples = {};  // such as "log(f32[3,5] in (0.1,4)) {attr=..}"; tests, fuzzers and benches run them

@@ -69,11 +69,19 @@ TEST(TapeFile, PlansMayLeaveOutUpdatesOfAStateByItself) {
     ASSERT_EQ(tape.plan->graph.updates.size(), 1u) << print(tape.plan->graph);
     const TapeFile back = read_tape(bytes_of(saved(tape)), "t", Check::all);
     EXPECT_EQ(back.plan->graph.updates.size(), 1u);
+    EXPECT_EQ(back.plan->unchanged_state, std::vector<std::string>{"w"});
+
+    TapeFile former = tape;  // plans of earlier versions do not name the state
+    former.plan->unchanged_state.clear();
+    EXPECT_EQ(read_tape(bytes_of(saved(former)), "t", Check::all).plan->graph.updates.size(), 1u);
 
     Plan without = *tape.plan;
     without.graph.updates.clear();
     const TapeFile wrong{tape.captured, without, {}, {}, {}, {}};
     EXPECT_THROW(saved(wrong), UsageError) << "%v is another value";
+    without.unchanged_state.clear();
+    const TapeFile wrong_too{tape.captured, without, {}, {}, {}, {}};
+    EXPECT_THROW(saved(wrong_too), UsageError) << "%v does not depend on itself";
   }
 }
 
