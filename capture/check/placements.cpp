@@ -3,6 +3,7 @@
 #include <tapedeck/capture/check/checks.h>
 #include <tapedeck/capture/plan/arena_chunks.h>
 #include <tapedeck/capture/plan/region_frames.h>
+#include <tapedeck/kernels/workspace_alignment.h>
 
 #include <fmt/format.h>
 
@@ -14,8 +15,6 @@
 namespace tapedeck {
 
 namespace {
-
-constexpr std::int64_t kWorkspaceAlignment = 64;
 
 class PlacementChecker {
  public:

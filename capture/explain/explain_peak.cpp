@@ -1,6 +1,6 @@
 #include <tapedeck/capture/explain/explain_memory.h>
 
-#include <tapedeck/capture/analysis/alias.h>
+#include <tapedeck/capture/analysis/takeovers.h>
 #include <tapedeck/capture/explain/recompute_cost.h>
 #include <tapedeck/capture/planner/place/place_problem.h>
 
@@ -240,15 +240,11 @@ class PeakExplainer {
   std::vector<char> may_be_in_place(NodeId n) const {
     const Node& node = g_.nodes[n];
     std::vector<char> may(static_cast<std::size_t>(node.n_outputs), 0);
-    std::vector<ValueId> given;
-    for (const Takeover& t : find_takeovers(g_, n, windows_)) {
-      const ValueId operand = windows_[g_.inputs(node)[t.input]].root;
-      const bool both_in_arena =
-          plan_.values[operand].where == Where::arena && plan_.values[node.first_output + t.output].where == Where::arena;
-      if (!both_in_arena || may[t.output] || std::find(given.begin(), given.end(), operand) != given.end()) continue;
-      may[t.output] = 1;
-      given.push_back(operand);
-    }
+    const std::vector<RootPair> pairs =
+        takeovers_in_arena(g_, n, windows_, [&](ValueId v) { return plan_.values[v].where == Where::arena; });
+    take_over_in_place(
+        std::span<const RootPair>(pairs), [](ValueId) { return true; },
+        [&](const RootPair& pair) { may[pair.to - node.first_output] = 1; });
     return may;
   }
 

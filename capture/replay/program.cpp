@@ -10,6 +10,7 @@
 #include <tapedeck/engine/ir/op.h>
 #include <tapedeck/engine/ir/strides.h>
 #include <tapedeck/kernels/half.h>
+#include <tapedeck/kernels/workspace_alignment.h>
 
 #include <fmt/format.h>
 #include <algorithm>
@@ -17,8 +18,6 @@
 namespace tapedeck::replay {
 
 namespace {
-
-constexpr std::int64_t kWorkspaceAlignment = 64;
 
 std::int64_t item_bytes(const View& v) { return static_cast<std::int64_t>(dtype_size(v.dtype)); }
 

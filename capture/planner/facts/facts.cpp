@@ -75,11 +75,10 @@ void add_node_lists(const Graph& graph, NodeId n, const std::vector<NodeId>& fir
   facts->fixed_node.push_back(fixed);
   facts->window_node.push_back(node.n_outputs == 1 && facts->windows[node.first_output].viewed != node.first_output);
   facts->clone_extra.push_back(extra);
-  for (const Takeover& t : find_takeovers(graph, n, facts->windows)) {
-    const RootPair pair{facts->windows[graph.inputs(node)[t.input]].root, node.first_output + t.output};
-    if (has(facts->sharing, Sharing::in_place) && facts->in_arena(pair.from) && facts->in_arena(pair.to))
+  if (has(facts->sharing, Sharing::in_place))
+    for (const RootPair& pair :
+         takeovers_in_arena(graph, n, facts->windows, [&](ValueId root) { return facts->in_arena(root); }))
       facts->pairs.push_back(pair);
-  }
   facts->read_first.push_back(static_cast<std::int32_t>(facts->read_lists.size()));
   facts->made_first.push_back(static_cast<std::int32_t>(facts->made.size()));
   facts->pair_first.push_back(static_cast<std::int32_t>(facts->pairs.size()));

@@ -4,6 +4,7 @@
 
 #include <tapedeck/capture/analysis/alias.h>
 #include <tapedeck/capture/analysis/parts.h>
+#include <tapedeck/capture/analysis/takeovers.h>
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/plan/sharing.h>
 #include <tapedeck/engine/ir/graph.h>
@@ -23,12 +24,6 @@ struct CostModel;
 struct Home {
   Where where = Where::arena;
   std::int32_t slot = kNone;
-};
-
-// A takeover in terms of roots: both in the arena, so it is the plan's choice.
-struct RootPair {
-  ValueId from = kNone;  // root of the operand
-  ValueId to = kNone;    // the output
 };
 
 struct Facts {

@@ -1,6 +1,8 @@
 #include <tapedeck/capture/planner/layout/layout.h>
 
+#include <tapedeck/capture/analysis/takeovers.h>
 #include <tapedeck/capture/planner/place/place.h>
+#include <tapedeck/kernels/workspace_alignment.h>
 
 #include <algorithm>
 #include <numeric>
@@ -20,8 +22,7 @@ class LayoutMaker {
         source_(cloned.source),
         original_(facts.graph->values.size(), kNone),
         last_(graph_.values.size(), kNone),
-        holder_(graph_.values.size(), kNone),
-        taken_(graph_.values.size(), 0) {
+        holder_(graph_.values.size(), kNone) {
     layout_.values.resize(graph_.values.size());
     layout_.workspace.resize(graph_.nodes.size());
     layout_.root.resize(graph_.values.size());
@@ -113,26 +114,38 @@ class LayoutMaker {
     }
   }
 
-  // Lets outputs of node n have the bytes of operands that die here. The same rule, in the same order, as
-  // Schedule::take_over_local.
-  void take_over(NodeId n) {
+  // A takeover in this graph, in which clones have values of their own.
+  struct ClonedPair {
+    ValueId from = kNone;     // root of the operand
+    ValueId to = kNone;       // the output
+    ValueId operand = kNone;  // the operand itself
+  };
+
+  std::vector<ClonedPair> takeovers_of(NodeId n) const {
+    std::vector<ClonedPair> pairs;
     const Node& node = graph_.nodes[n];
     const Node& source = facts_.graph->nodes[source_[n]];
     const auto operands = graph_.inputs(node);
     const auto originals = facts_.graph->inputs(source);
     for (const RootPair& pair : facts_.takeovers(source_[n])) {
-      const ValueId to = node.first_output + (pair.to - source.first_output);
-      for (std::size_t i = 0; i < operands.size(); ++i) {
-        if (facts_.windows[originals[i]].root != pair.from) continue;
-        const ValueId from = layout_.root[operands[i]];
-        if (last_[from] != n || taken_[from] || holder_[to] != kNone || (times_ && !done_before(from, n))) break;
-        holder_[to] = holder_of(from);
-        layout_.values[to].reason = Reason::in_place;
-        layout_.values[to].other = operands[i];
-        taken_[from] = 1;
-        break;
-      }
+      const auto at =
+          std::find_if(originals.begin(), originals.end(), [&](ValueId v) { return facts_.windows[v].root == pair.from; });
+      if (at == originals.end()) continue;
+      const ValueId operand = operands[static_cast<std::size_t>(at - originals.begin())];
+      pairs.push_back({layout_.root[operand], node.first_output + (pair.to - source.first_output), operand});
     }
+    return pairs;
+  }
+
+  // Lets outputs of node n have the bytes of operands that die here.
+  void take_over(NodeId n) {
+    const std::vector<ClonedPair> pairs = takeovers_of(n);
+    const auto dies_here = [&](ValueId root) { return last_[root] == n && (!times_ || done_before(root, n)); };
+    take_over_in_place(std::span<const ClonedPair>(pairs), dies_here, [&](const ClonedPair& pair) {
+      holder_[pair.to] = holder_of(pair.from);
+      layout_.values[pair.to].reason = Reason::in_place;
+      layout_.values[pair.to].other = pair.operand;
+    });
   }
 
   // By root: who makes or reads its bytes, windows included.
@@ -308,7 +321,6 @@ class LayoutMaker {
   }
 
   static constexpr std::int32_t kSeveral = -2;
-  static constexpr std::int64_t kWorkspaceAlignment = 64;  // what kernels are promised (kernels/kernel.h)
 
   const Facts& facts_;
   const SegmentTimes* times_;  // null: for one thread
@@ -317,7 +329,6 @@ class LayoutMaker {
   std::vector<ValueId> original_;           // by value of the graph without clones: the first copy
   std::vector<NodeId> last_;                // by root: the last node that needs its bytes, windows counted, heirs not
   std::vector<ValueId> holder_;             // by root: the first of the chain whose bytes it took over, or kNone
-  std::vector<char> taken_;                 // by root: an output took its bytes over
   std::vector<std::vector<NodeId>> users_;  // by root, with times_ only
   Layout layout_;
 };

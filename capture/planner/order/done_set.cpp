@@ -1,5 +1,7 @@
 #include <tapedeck/capture/planner/order/done_set.h>
 
+#include <tapedeck/capture/analysis/takeovers.h>
+
 #include <algorithm>
 
 namespace tapedeck {
@@ -90,16 +92,9 @@ ReadyItem OrderStepper::look(const DownSet& set, std::int32_t item) {
     if (!is_open(set, v)) made += p_.bytes[v];
   for (std::int32_t v : p_.reads[item])
     if (dies_with(set, v, item)) freed += p_.bytes[v];
-  const auto pairs = p_.handovers_of(item);
-  std::uint64_t done = 0;  // as live_in_order has it
-  for (std::size_t k = 0; k < std::min<std::size_t>(pairs.size(), 64); ++k) {
-    bool free = dies_with(set, pairs[k].from, item);
-    for (std::size_t j = 0; j < k && free; ++j)
-      free = !(done >> j & 1) || (pairs[j].from != pairs[k].from && pairs[j].to != pairs[k].to);
-    if (!free) continue;
-    done |= std::uint64_t{1} << k;
-    taken += p_.bytes[pairs[k].from];
-  }
+  take_over_in_place(
+      p_.handovers_of(item), [&](std::int32_t v) { return dies_with(set, v, item); },
+      [&](const Handover& h) { taken += p_.bytes[h.from]; });
   return {item, made + p_.scratch[item] - taken, made - freed};
 }
 

@@ -1,5 +1,7 @@
 #include <tapedeck/capture/planner/order/local_search.h>
 
+#include <tapedeck/capture/analysis/takeovers.h>
+
 #include <algorithm>
 
 namespace tapedeck {
@@ -167,17 +169,10 @@ class Climber {
   }
 
   std::int64_t taken_over(std::int32_t item, std::int32_t at) const {
-    const auto pairs = p_.handovers_of(item);
     std::int64_t bytes = 0;
-    std::uint64_t done = 0;
-    for (std::size_t k = 0; k < std::min<std::size_t>(pairs.size(), 64); ++k) {
-      bool free = last_use(pairs[k].from) == at;
-      for (std::size_t j = 0; j < k && free; ++j)
-        free = !(done >> j & 1) || (pairs[j].from != pairs[k].from && pairs[j].to != pairs[k].to);
-      if (!free) continue;
-      done |= std::uint64_t{1} << k;
-      bytes += p_.bytes[pairs[k].from];
-    }
+    take_over_in_place(
+        p_.handovers_of(item), [&](std::int32_t v) { return last_use(v) == at; },
+        [&](const Handover& h) { bytes += p_.bytes[h.from]; });
     return bytes;
   }
 

@@ -1,5 +1,7 @@
 #include <tapedeck/capture/planner/order/order_problem.h>
 
+#include <tapedeck/capture/analysis/takeovers.h>
+
 #include <tapedeck/capture/analysis/phases.h>
 #include <tapedeck/capture/analysis/traits.h>
 
@@ -292,16 +294,9 @@ std::vector<std::int64_t> live_in_order(const OrderProblem& p, const ItemOrder& 
   for (std::int32_t i = 0; i < p.item_count(); ++i) {
     const std::int32_t at = position[i];
     live[at] += p.scratch[i];
-    const auto pairs = p.handovers_of(i);
-    std::uint64_t done = 0;  // pairs that are taken; of more than 64 the rest is not
-    for (std::size_t k = 0; k < std::min<std::size_t>(pairs.size(), 64); ++k) {
-      bool free = last[pairs[k].from] == at;
-      for (std::size_t j = 0; j < k && free; ++j)
-        free = !(done >> j & 1) || (pairs[j].from != pairs[k].from && pairs[j].to != pairs[k].to);
-      if (!free) continue;
-      done |= std::uint64_t{1} << k;
-      live[at] -= p.bytes[pairs[k].from];
-    }
+    take_over_in_place(
+        p.handovers_of(i), [&](std::int32_t v) { return last[v] == at; },
+        [&](const Handover& h) { live[at] -= p.bytes[h.from]; });
   }
   return live;
 }

@@ -1,5 +1,7 @@
 #include <tapedeck/capture/planner/rematerialize/schedule.h>
 
+#include <tapedeck/capture/analysis/takeovers.h>
+
 #include <algorithm>
 
 namespace tapedeck {
@@ -265,7 +267,7 @@ void Schedule::note_local(ValueId root, std::int32_t position, bool made) {
   Span& span = spans_[root];
   if (stamp_[root] != now_) {
     stamp_[root] = now_;
-    span = {made ? position : 0, position, false, false};
+    span = {made ? position : 0, position, false};
     in_stage_.push_back(root);
   }
   span.last = position;
@@ -282,16 +284,11 @@ void Schedule::add_local(NodeId node, std::int32_t position, bool clone) {
 // An operand that dies here gives its bytes to an output: they are counted once.
 void Schedule::take_over_local(NodeId node, std::int32_t position) {
   if (passes_on_[node]) return;
-  const auto pairs = facts_.takeovers(node);
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    Span& from = spans_[pairs[i].from];
-    const bool output_served = std::any_of(pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(i),
-                                           [&](const RootPair& p) { return p.to == pairs[i].to && spans_[p.from].taken; });
-    if (from.exits || from.last != position || from.taken || output_served) continue;
-    from.taken = true;
-    delta_[position] -= facts_.bytes[pairs[i].from];
-    delta_[position + 1] += facts_.bytes[pairs[i].from];
-  }
+  const auto dies_here = [&](ValueId root) { return !spans_[root].exits && spans_[root].last == position; };
+  take_over_in_place(facts_.takeovers(node), dies_here, [&](const RootPair& pair) {
+    delta_[position] -= facts_.bytes[pair.from];
+    delta_[position + 1] += facts_.bytes[pair.from];
+  });
 }
 
 std::int64_t Schedule::measure_local(NodeId stage) {
@@ -327,17 +324,12 @@ std::vector<NodeId> last_touches(const Facts& facts) {
   return last;
 }
 
-// The bytes of operands that outputs of node n take over. As Schedule::take_over_local.
-std::int64_t taken_over(const Facts& facts, NodeId n, const std::vector<NodeId>& last, std::vector<char>* taken) {
-  const auto pairs = facts.takeovers(n);
+// The bytes of operands that results of node n take over.
+std::int64_t taken_over(const Facts& facts, NodeId n, const std::vector<NodeId>& last) {
   std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    const bool served = std::any_of(pairs.begin(), pairs.begin() + static_cast<std::ptrdiff_t>(i),
-                                    [&](const RootPair& p) { return p.to == pairs[i].to && (*taken)[p.from]; });
-    if (last[pairs[i].from] != n || (*taken)[pairs[i].from] || served) continue;
-    (*taken)[pairs[i].from] = 1;
-    bytes += facts.bytes[pairs[i].from];
-  }
+  take_over_in_place(
+      facts.takeovers(n), [&](ValueId root) { return last[root] == n; },
+      [&](const RootPair& pair) { bytes += facts.bytes[pair.from]; });
   return bytes;
 }
 
@@ -345,11 +337,10 @@ std::int64_t taken_over(const Facts& facts, NodeId n, const std::vector<NodeId>&
 
 std::int64_t peak_without_clones(const Facts& facts) {
   const std::vector<NodeId> last = last_touches(facts);
-  std::vector<char> taken(facts.graph->values.size(), 0);  // by root; it dies there, so no later node looks at it
   std::int64_t alive = 0, peak = 0;
   for (NodeId n = 0; n < facts.graph->node_count(); ++n) {
     for (ValueId v : facts.makes(n)) alive += facts.bytes[v];
-    peak = std::max(peak, alive + facts.workspace[n] - taken_over(facts, n, last, &taken));
+    peak = std::max(peak, alive + facts.workspace[n] - taken_over(facts, n, last));
     for (ValueId root : facts.reads(n))
       if (last[root] == n) alive -= facts.bytes[root];
     for (ValueId v : facts.makes(n))

@@ -126,7 +126,6 @@ class Schedule {
   struct Span {
     std::int32_t first = 0, last = 0;
     bool exits = false;  // kept beyond the stage
-    bool taken = false;  // its bytes were taken over by an output
   };
   std::vector<Span> spans_;          // by value
   std::vector<std::int32_t> stamp_;  // by value: the measurement that wrote spans_[v]
