@@ -1,5 +1,7 @@
 #include <tapedeck/capture/planner/candidate_layouts.h>
 
+#include <tapedeck/capture/planner/planning.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,61 +10,68 @@ namespace {
 
 constexpr std::int64_t kNearMayCost = 50;  // the peak by this, where no budget says what it may cost
 
-StepSize size_of(const Offer& offer) {
-  return {offer.line->graph.nodes.size(), offer.line->graph.values.size(), offer.line->facts.keep_all_cost};
-}
-
 }  // namespace
 
-PlacedOffer OfferLayouts::lay_out_offer(const Offer& offer, ClonedGraph cloned, const Placing& how) const {
-  PlacedOffer placed{offer.number, 0, std::move(cloned), {}};
-  placed.layout = lay_out(offer.line->facts, placed.cloned, how);
-  placed.peak = offer.line->facts.external_bytes + placed.layout.arena_bytes;
+PlacedCandidate CandidateLayouts::lay_out_candidate(const Candidate& candidate, ClonedGraph cloned, const Placing& how) const {
+  PlacedCandidate placed{candidate.number, 0, std::move(cloned), {}};
+  placed.layout = lay_out(candidate.order->facts, placed.cloned, how);
+  placed.peak = candidate.order->facts.external_bytes + placed.layout.arena_bytes;
   return placed;
 }
 
-std::int64_t OfferLayouts::peak(Offer& offer) {
-  if (offer.peak >= 0) return offer.peak;
+std::int64_t CandidateLayouts::peak(Candidate& candidate) {
+  if (candidate.peak >= 0) return candidate.peak;
   watch_.check();
-  PlacedOffer placed = lay_out_offer(offer, graph_of(offer), effort_.greedy(size_of(offer)));
-  offer.peak = placed.peak;
-  if (!lowest_ || offer.peak < lowest_->peak) lowest_ = std::move(placed);
-  return offer.peak;
+  PlacedCandidate placed = lay_out_candidate(candidate, graph_of(candidate), effort_.greedy(size_of(*candidate.order)));
+  candidate.peak = placed.peak;
+  if (!lowest_ || candidate.peak < lowest_->peak) lowest_ = std::move(placed);
+  return candidate.peak;
 }
 
-std::int64_t OfferLayouts::searched_peak(Offer& offer) {
-  if (std::exchange(offer.searched, true)) return offer.peak;
-  if (peak(offer) <= offer.live_peak) return offer.peak;
-  std::optional<PlacedOffer> greedy = take(offer);
-  if (!greedy) greedy = lay_out_offer(offer, graph_of(offer), effort_.greedy(size_of(offer)));
-  PlacedOffer searched = lay_out_offer(offer, std::move(greedy->cloned), effort_.search(size_of(offer), greedy->layout));
+std::int64_t CandidateLayouts::searched_peak(Candidate& candidate) {
+  if (std::exchange(candidate.searched, true)) return candidate.peak;
+  if (peak(candidate) <= candidate.live_peak) return candidate.peak;
+  std::optional<PlacedCandidate> greedy = take(candidate);
+  if (!greedy) greedy = lay_out_candidate(candidate, graph_of(candidate), effort_.greedy(size_of(*candidate.order)));
+  PlacedCandidate searched =
+      lay_out_candidate(candidate, std::move(greedy->cloned), effort_.search(size_of(*candidate.order), greedy->layout));
   watch_.check();
-  if (searched.peak > offer.peak || beats_the_floor(searched)) {
+  if (searched.peak > candidate.peak || beats_the_floor(searched)) {
     searched.layout = std::move(greedy->layout);
-    searched.peak = offer.peak;
+    searched.peak = candidate.peak;
   }
-  offer.peak = searched.peak;
-  kept_[offer.number] = std::move(searched);
-  return offer.peak;
+  candidate.peak = searched.peak;
+  kept_[candidate.number] = std::move(searched);
+  return candidate.peak;
 }
 
-void OfferLayouts::keep_addresses(Offer& offer, std::int64_t budget) {
+void CandidateLayouts::keep_addresses(Candidate& candidate, std::int64_t budget) {
   if (!options_.near || options_.chunk_bytes > 0) return;
-  Placing how = effort_.greedy(size_of(offer));
+  Placing how = effort_.greedy(size_of(*candidate.order));
   how.near = options_.near.get();
   how.cancel = options_.cancel;
-  PlacedOffer placed = lay_out_offer(offer, graph_of(offer), how);
+  PlacedCandidate placed = lay_out_candidate(candidate, graph_of(candidate), how);
   const bool costs_too_much =
-      placed.peak > (budget < 0 ? offer.peak + offer.peak / kNearMayCost : std::max(budget, offer.peak));
+      placed.peak > (budget < 0 ? candidate.peak + candidate.peak / kNearMayCost : std::max(budget, candidate.peak));
   if (!placed.layout.near || beats_the_floor(placed) || costs_too_much) return;
-  offer.peak = placed.peak;
-  kept_[offer.number] = std::move(placed);
+  candidate.peak = placed.peak;
+  kept_[candidate.number] = std::move(placed);
 }
 
-std::optional<PlacedOffer> OfferLayouts::take(const Offer& offer) {
-  if (auto kept = kept_.extract(offer.number)) return std::move(kept.mapped());
-  if (lowest_ && lowest_->number == offer.number) return std::exchange(lowest_, std::nullopt);
+std::optional<PlacedCandidate> CandidateLayouts::take(const Candidate& candidate) {
+  if (auto kept = kept_.extract(candidate.number)) return std::move(kept.mapped());
+  if (lowest_ && lowest_->number == candidate.number) return std::exchange(lowest_, std::nullopt);
   return std::nullopt;
+}
+
+PlacedCandidate place_candidate(Candidate& candidate, std::int64_t budget, Planning* p) {
+  p->layouts.searched_peak(candidate);
+  p->layouts.keep_addresses(candidate, budget);
+  if (std::optional<PlacedCandidate> kept = p->layouts.take(candidate)) return std::move(*kept);
+  PlacedCandidate placed{candidate.number, candidate.peak, graph_of(candidate), {}};
+  placed.layout = lay_out(candidate.order->facts, placed.cloned,
+                          {.alignment = alignment_of(p->options), .chunk_bytes = p->options.chunk_bytes});
+  return placed;
 }
 
 }  // namespace tapedeck

@@ -1,88 +1,64 @@
 #include <tapedeck/capture/planner/candidates.h>
 
-#include <tapedeck/capture/planner/joins/join_choice.h>
+#include <tapedeck/capture/planner/improve_in_turn.h>
 #include <tapedeck/capture/planner/order/find_order.h>
-#include <tapedeck/capture/planner/pipeline.h>
-#include <tapedeck/capture/planner/region_plans.h>
+#include <tapedeck/capture/planner/planning.h>
 
-#include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace tapedeck {
 
-std::unique_ptr<Line> make_line(std::string order, Graph graph, const PlanOptions& options, double keep_all_cost) {
-  auto line = std::make_unique<Line>();
-  line->order = std::move(order);
-  line->graph = std::move(graph);
-  line->facts =
-      collect_facts(line->graph, node_workspaces(line->graph), options.costs.get(), options.sharing & ~Sharing::parts);
-  if (keep_all_cost >= 0) line->facts.keep_all_cost = keep_all_cost;
-  return line;
+namespace {
+
+std::vector<const StrategyEntry*> strategies_to_ask(const Planning& p) {
+  std::vector<const StrategyEntry*> asked;
+  for (const StrategyEntry* s : all_strategies()) {
+    if (!s->automatic && s != find_strategy(p.options.strategy)) continue;
+    if (s->taken_for == TakenFor::wishes || p.effort.looks_for_floor()) asked.push_back(s);
+  }
+  return asked;
 }
 
-// Summed by size, so that equal copies saved are equal costs in every order.
-static double saved_by_parts(const Facts& apart, const Facts& joined) {
-  std::vector<double> saved;
-  for (std::size_t n = 0; n < apart.cost.size(); ++n)
-    if (apart.cost[n] != joined.cost[n]) saved.push_back(apart.cost[n] - joined.cost[n]);
-  std::sort(saved.begin(), saved.end());
-  return std::accumulate(saved.begin(), saved.end(), 0.0);
-}
-
-std::unique_ptr<Line> with_parts(const Line& apart, int join_trials, const PartChoice& first) {
-  if (!may_share_parts(apart.facts)) return nullptr;
-  auto line = std::make_unique<Line>();
-  line->facts = apart.facts;
-  share_parts(Readers(apart.graph), &line->facts, join_trials, first);
-  if (!line->facts.has_parts) return nullptr;
-  line->order = apart.order;
-  line->graph = apart.graph;
-  line->nodes = apart.nodes;
-  line->facts.graph = &line->graph;
-  line->facts.keep_all_cost = apart.facts.keep_all_cost - saved_by_parts(apart.facts, line->facts);
-  return line;
-}
-
-// Of the candidates first..last-1.
-static void append_offers(Strategy strategy, const Line& line, const Choices& choices, std::size_t first, std::size_t last,
-                          std::deque<Offer>* offers) {
-  RunLists runs = runs_as_recorded(line.facts);
+void add_points(const Order& order, const StrategyChoices& chosen, std::deque<Candidate>* candidates) {
+  RunLists runs = runs_as_recorded(order.facts);
   std::size_t done = 0;
-  for (std::size_t i = first; i < last; ++i) {
-    const Candidate& candidate = choices.candidates[i];
-    apply_steps(choices.journal, done, candidate.journal, &runs);
-    done = candidate.journal;
-    const double cost = schedule_cost(line.facts, runs);
-    offers->push_back(
-        {strategy, &line, &choices, candidate, cost, line.facts.external_bytes + candidate.live_peak, -1, offers->size()});
+  for (const ChoicePoint& point : chosen.choices.points) {
+    if (point.journal == 0) continue;  // keeps all
+    apply_steps(chosen.choices.journal, done, point.journal, &runs);
+    done = point.journal;
+    const double cost = schedule_cost(order.facts, runs);
+    const std::int64_t live_peak = order.facts.external_bytes + point.live_peak;
+    candidates->push_back({chosen.strategy, &order, &chosen.choices, point, cost, live_peak, -1, candidates->size()});
   }
 }
 
-void add_offers(Line* line, bool looks_for_floor, const Watch& watch, std::deque<Offer>* offers) {
-  line->regions = choose_regions(line->facts);
-  line->has_regions = line->regions.candidates.back().journal > 0;
-  if (looks_for_floor) {
-    line->greedy = choose_greedily(line->facts, watch);
-    append_offers(Strategy::greedy, *line, line->greedy, 0, line->greedy.candidates.size(), offers);
-  } else {
-    append_offers(Strategy::greedy, *line, line->regions, 0, 1, offers);  // keep all is the first of both
-  }
-  if (line->has_regions) append_offers(Strategy::regions, *line, line->regions, 1, line->regions.candidates.size(), offers);
+}  // namespace
+
+StepSize size_of(const Order& order) {
+  return {order.graph.nodes.size(), order.graph.values.size(), order.facts.keep_all_cost};
 }
 
-ClonedGraph graph_of(const Offer& offer) {
-  ClonedGraph cloned =
-      clone_graph(offer.line->facts, runs_after(offer.line->facts, offer.choices->journal, offer.candidate.journal));
-  return offer.moved.empty() ? cloned : reorder(cloned, offer.moved);
+void add_keep_all(const Order& order, Planning* p) {
+  static const Choices none;
+  const ChoicePoint point{0, 0, order.live_peak - order.facts.external_bytes};
+  p->candidates.push_back(
+      {nullptr, &order, &none, point, order.facts.keep_all_cost, order.live_peak, -1, p->candidates.size()});
 }
 
-Graph without_clones(const Line& line, const ClonedGraph& cloned) {
-  std::vector<char> seen(line.graph.nodes.size(), 0);
-  std::vector<NodeId> nodes;
-  for (NodeId source : cloned.source)
-    if (!std::exchange(seen[source], 1)) nodes.push_back(source);
-  return reorder(line.graph, nodes);
+void add_candidates(Order* order, Planning* p) {
+  for (const StrategyEntry* s : strategies_to_ask(*p)) order->chosen.push_back({s, s->choose(order->facts, p->watch)});
+  add_keep_all(*order, p);
+  for (const StrategyChoices& chosen : order->chosen) add_points(*order, chosen, &p->candidates);
+}
+
+void rematerialize(Planning* p) {
+  for (const auto& order : p->orders) add_candidates(order.get(), p);
+  if (p->effort.looks_for_floor()) improve_in_turn(p);
+}
+
+ClonedGraph graph_of(const Candidate& c) {
+  ClonedGraph cloned = clone_graph(c.order->facts, runs_after(c.order->facts, c.choices->journal, c.point.journal));
+  return c.moved.empty() ? cloned : reorder(cloned, c.moved);
 }
 
 }  // namespace tapedeck

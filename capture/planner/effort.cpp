@@ -2,6 +2,7 @@
 
 #include <tapedeck/capture/planner/joins/join_choice.h>
 #include <tapedeck/capture/planner/place/place.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
 
 #include <algorithm>
 
@@ -18,11 +19,14 @@ constexpr std::int64_t kLeastOrderWork = 60'000;  // look-ups; even the smallest
 constexpr double kMostSearchUs = 1e6;
 constexpr int kRetries = 12;  // of greedy placement where nobody waits for more
 
+bool is_for_a_budget(Strategy strategy) {
+  const StrategyEntry* entry = find_strategy(strategy);
+  return entry && entry->taken_for == TakenFor::budget;
+}
+
 }  // namespace
 
-bool PlanEffort::looks_for_floor() const {
-  return options_.find_floor || has_budget() || options_.strategy == Strategy::greedy;
-}
+bool PlanEffort::looks_for_floor() const { return options_.find_floor || has_budget() || is_for_a_budget(options_.strategy); }
 
 OrderOptions PlanEffort::order(const StepSize& step) const {
   OrderOptions how;

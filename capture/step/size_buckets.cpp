@@ -1,8 +1,8 @@
 #include <tapedeck/capture/step/size_buckets.h>
 
 #include <tapedeck/capture/planner/fit_plan_to_sizes.h>
-#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/sizes/retype.h>
 #include <tapedeck/engine/ir/error.h>
 

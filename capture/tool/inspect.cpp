@@ -10,7 +10,7 @@
 #include <tapedeck/capture/analysis/fusion.h>
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/text/text.h>
 

@@ -3,7 +3,7 @@
 #include <tapedeck/capture/tool/costs.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/op_library.h>
 
@@ -103,8 +103,7 @@ void add_plan(Line& l) {
       "plan", "plan the memory of a step, under a budget or without", [&l] { return tool::plan(l.plan); }, &l.plan.json);
   c->add_option("FILE", l.plan.file, kFile)->required();
   c->add_option("--budget", l.plan.budget, "most bytes a replay may hold: 64MiB, 1.5GB, 50%");
-  c->add_option("--strategy", l.plan.strategy, "none, regions, greedy or auto (with a budget greedy, else regions)")
-      ->check(CLI::IsMember({"none", "regions", "greedy", "auto"}))
+  c->add_option("--strategy", l.plan.strategy, "which values are computed again instead of kept; `list` lists the strategies")
       ->capture_default_str();
   c->add_option("--order", l.plan.order, "of nodes: recorded, or auto (whichever of several keeps the fewest bytes alive)")
       ->check(CLI::IsMember({"recorded", "auto"}))
@@ -136,6 +135,7 @@ void add_plan(Line& l) {
                 "write the arena's buffers here, - for stdout: id,lower,upper,size,offset,alignment and what they hold; "
                 "`tapedeck offsets` reads it");
   c->add_option("--costs", l.plan.costs, kCostsHelp)->check(CLI::IsMember({"estimate", "calibrated", "profile"}));
+  c->footer(std::string("Strategies:\n") + list_strategies() + kFooter);
 }
 
 // A profile wants more than one step, and some to warm up.

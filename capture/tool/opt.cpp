@@ -4,7 +4,7 @@
 #include <tapedeck/capture/tool/report.h>
 #include <tapedeck/capture/tool/support.h>
 
-#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <fmt/format.h>

@@ -9,6 +9,7 @@
 #include <tapedeck/capture/cost/cost_model.h>
 #include <tapedeck/capture/explain/plan_csv.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
 
 #include <fmt/format.h>
 
@@ -67,8 +68,7 @@ int plan(const PlanCommandOptions& options) {
   tapedeck::PlanOptions how;
   how.budget_percent = parse_percent(options.budget);
   if (how.budget_percent < 0 && !options.budget.empty()) how.budget = parse_size(options.budget);
-  if (!parse_strategy(options.strategy, &how.strategy))
-    throw UsageError(fmt::format("unknown strategy '{}'", options.strategy));
+  how.strategy = strategy_named(options.strategy);
   how.ordering = options.order == "recorded" ? Ordering::recorded : Ordering::automatic;
   how.alignment = options.align;
   how.device = options.device == "cuda" ? DeviceType::cuda : DeviceType::cpu;

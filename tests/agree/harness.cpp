@@ -7,7 +7,7 @@
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>

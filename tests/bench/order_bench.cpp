@@ -6,7 +6,7 @@
 // Last a random graph of 5,000 nodes, where the tape's order is far from good.
 #include <tapedeck/capture/planner/facts/facts.h>
 #include <tapedeck/capture/planner/order/find_order.h>
-#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/text/text.h>
 

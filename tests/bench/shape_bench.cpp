@@ -1,8 +1,8 @@
 // A model whose batch is a named dimension: milliseconds to plan it at the largest size, to prove that the plan serves every
 // size, and to fit it to one. Fitting should be small beside planning: it is what a new size costs.
 #include <tapedeck/capture/planner/fit_plan_to_sizes.h>
-#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/sizes/dim_rules.h>
 #include <tapedeck/capture/sizes/retype.h>

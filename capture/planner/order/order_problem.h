@@ -10,7 +10,7 @@
 // scratch; less what it computes in place of an operand that dies there.
 #pragma once
 
-#include <tapedeck/capture/planner/rematerialize/rematerialize.h>
+#include <tapedeck/capture/planner/rematerialize/write_clones.h>
 
 #include <cstdint>
 #include <span>

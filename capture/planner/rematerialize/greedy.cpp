@@ -10,7 +10,7 @@
 // Live bytes are exact after every choice. A choice counts only if it lowers the peak, or the number of stages at the peak;
 // others are taken back and the next best is tried. So the sequence ends, and since it never looks at a budget, the first of
 // its prefixes that fits a budget is monotone in the budget. Cost: a few touched stages per choice, and a walk over live bytes.
-#include <tapedeck/capture/planner/rematerialize/rematerialize.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ constexpr std::int64_t kMostWork = 25'000'000;  // Schedule::work() and clones c
 constexpr double kMoved =
     0.5;  // of a node's cost is what moving it counts in a score: it takes no time, but what it reads is kept for it
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kCandidateSteps = 1000;  // candidates lower the peak by at least 1/1000 of keep-all's each
+constexpr std::int64_t kPointSteps = 1000;  // each point lowers the peak by at least 1/1000 of the peak with everything kept
 
 // How operands that are not at hand may be had.
 struct Ways {
@@ -69,25 +69,24 @@ class GreedyChooser {
 
   Choices choose() {
     const std::int64_t keep_all = schedule_.peak().bytes;
-    choices_.candidates.push_back({0, 0, keep_all});
+    choices_.points.push_back({0, 0, keep_all});
     while (schedule_.clone_count() < most_clones_ && schedule_.work() + costed_ < kMostWork) {
       watch_.check();
       peak_ = schedule_.peak();
       watch_.report(keep_all > 0 ? 1.0 - static_cast<double>(peak_.bytes) / static_cast<double>(keep_all) : 1.0);
       if (!improve()) break;
       const std::int64_t now = schedule_.peak().bytes;
-      if (choices_.candidates.back().live_peak - now > keep_all / kCandidateSteps) record(now);
+      if (choices_.points.back().live_peak - now > keep_all / kPointSteps) record(now);
     }
     const std::int64_t last = schedule_.peak().bytes;
-    if (last < choices_.candidates.back().live_peak) record(last);
+    if (last < choices_.points.back().live_peak) record(last);
     choices_.journal = schedule_.journal();
     return std::move(choices_);
   }
 
  private:
   void record(std::int64_t live_peak) {
-    choices_.candidates.push_back(
-        {static_cast<std::int32_t>(choices_.decisions.size()), schedule_.journal().size(), live_peak});
+    choices_.points.push_back({static_cast<std::int32_t>(choices_.decisions.size()), schedule_.journal().size(), live_peak});
   }
 
   // ---- one choice ----
@@ -269,14 +268,12 @@ class GreedyChooser {
 
 }  // namespace
 
-void Watch::check() const {
-  if (cancel && cancel->load()) throw Cancelled("planning was cancelled");
-}
-
-void Watch::report(double done) const {
-  if (progress) progress(std::clamp(done, 0.0, 1.0));
-}
-
-Choices choose_greedily(const Facts& facts, const Watch& watch) { return GreedyChooser(facts, watch).choose(); }
+namespace {
+const Strategy registered = register_strategy({
+    .name = "greedy",
+    .doc = "recomputes, again and again, the value that frees the most bytes for its cost, as far as a budget needs it",
+    .choose = [](const Facts& facts, const Watch& watch) { return GreedyChooser(facts, watch).choose(); },
+});
+}  // namespace
 
 }  // namespace tapedeck

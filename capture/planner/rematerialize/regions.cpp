@@ -6,7 +6,7 @@
 //     [phase=backward]
 // What other forward nodes read (the region's outputs) stays stored. Only what is needed runs again. A value stays stored as
 // well if it cannot be made again: an effect is in the way, or a state that it reads has been overwritten by then.
-#include <tapedeck/capture/planner/rematerialize/rematerialize.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
 
 #include <fmt/format.h>
 
@@ -30,14 +30,14 @@ class RegionChooser {
   }
 
   Choices choose() {
-    choices_.candidates.push_back({0, 0, schedule_.peak().bytes});
+    choices_.points.push_back({0, 0, schedule_.peak().bytes});
     std::map<std::int32_t, std::vector<NodeId>> regions;
     for (NodeId n = 0; n < graph_.node_count(); ++n)
       if (graph_.nodes[n].origin.phase == Phase::forward && graph_.nodes[n].origin.region >= 0)
         regions[graph_.nodes[n].origin.region].push_back(n);
     for (const auto& [region, nodes] : regions) recompute(region, nodes);
     choices_.journal = schedule_.journal();
-    choices_.candidates.push_back(
+    choices_.points.push_back(
         {static_cast<std::int32_t>(choices_.decisions.size()), choices_.journal.size(), schedule_.peak().bytes});
     return std::move(choices_);
   }
@@ -130,14 +130,21 @@ class RegionChooser {
   Choices choices_;
 };
 
-}  // namespace
-
-Choices choose_regions(const Facts& facts) {
+Choices choose_regions(const Facts& facts, const Watch&) {
   const auto& nodes = facts.graph->nodes;
   if (std::any_of(nodes.begin(), nodes.end(), [](const Node& n) { return n.origin.region >= 0; }))
     return RegionChooser(facts).choose();
-  const Candidate keep_all{0, 0, peak_without_clones(facts)};
+  const ChoicePoint keep_all{0, 0, peak_without_clones(facts)};
   return {{}, {}, {keep_all, keep_all}};
 }
+
+const Strategy registered = register_strategy({
+    .name = "regions",
+    .doc = "recomputes the user's checkpoint regions, each once, just before the first reader in backward",
+    .choose = choose_regions,
+    .taken_for = TakenFor::wishes,
+});
+
+}  // namespace
 
 }  // namespace tapedeck

@@ -4,9 +4,10 @@
 //     %h = relu(%x); %y = exp(%h); ... ; %9 = relu(%x) [clone, of=%h, after=[..]]; %d = mul(%g, %9)
 // and were it not for exp, relu would run in mul's stage only, and be the relu of this graph:
 //     ... ; %h = relu(%x) [after=[..]]; %d = mul(%g, %h)
-#include <tapedeck/capture/planner/rematerialize/rematerialize.h>
+#include <tapedeck/capture/planner/rematerialize/write_clones.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tapedeck {
 
@@ -150,6 +151,15 @@ RunLists runs_after(const Facts& facts, const std::vector<Step>& journal, std::s
   RunLists runs = runs_as_recorded(facts);
   apply_steps(journal, 0, steps, &runs);
   return runs;
+}
+
+double schedule_cost(const Facts& facts, const RunLists& runs) {
+  double us = facts.keep_all_cost;
+  std::vector<char> has_run(facts.graph->nodes.size(), 0);
+  for (const auto& stage : runs)
+    for (NodeId n : stage)
+      if (std::exchange(has_run[n], 1)) us += facts.cost[n];
+  return us;
 }
 
 }  // namespace tapedeck

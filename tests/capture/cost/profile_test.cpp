@@ -5,7 +5,7 @@
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/cost/machine.h>
 #include <tapedeck/capture/file/file.h>
-#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/ir/error.h>
 

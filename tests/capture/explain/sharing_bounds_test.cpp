@@ -6,7 +6,7 @@
 #include <tapedeck/capture/explain/sharing_bounds.h>
 #include <tapedeck/capture/planner/order/find_order.h>
 #include <tapedeck/capture/planner/order/order_like.h>
-#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/text/text.h>
 

@@ -3,8 +3,8 @@
 #include <tapedeck/capture/analysis/reach.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/partition.h>
 #include <tapedeck/engine/eager/tape.h>

@@ -6,7 +6,7 @@
 #include <tapedeck/capture/passes/identities.h>
 #include <tapedeck/capture/passes/pattern.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/replay/partition.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/tests/capture/passes/pass_graphs.h>

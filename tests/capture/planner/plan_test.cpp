@@ -5,8 +5,11 @@
 
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/passes/pass_runner.h>
-#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/planner/finish_plan.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/prepare.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
+#include <tapedeck/capture/planner/rematerialize/write_clones.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -95,11 +98,11 @@ TEST_P(RandomPlans, LiveBytesOfEveryChoiceAreExact) {
   const Facts facts = collect_facts(graph);
   PlanOptions options;
   options.alignment = 1;
-  for (const Choices& choices : {choose_regions(facts), choose_greedily(facts, Watch{})}) {
-    for (const Candidate& candidate : choices.candidates) {
+  for (const Choices& choices : {strategy_entry("regions").choose(facts, {}), strategy_entry("greedy").choose(facts, {})}) {
+    for (const ChoicePoint& point : choices.points) {
       const Plan plan =
-          finish_plan(facts, clone_graph(facts, runs_after(facts, choices.journal, candidate.journal)), 0, options, &passes);
-      ASSERT_EQ(plan.lower_bound_bytes, graph.nodes.empty() ? plan.external_bytes : facts.external_bytes + candidate.live_peak)
+          finish_plan(facts, clone_graph(facts, runs_after(facts, choices.journal, point.journal)), 0, options, &passes);
+      ASSERT_EQ(plan.lower_bound_bytes, graph.nodes.empty() ? plan.external_bytes : facts.external_bytes + point.live_peak)
           << print(plan.graph);
     }
   }

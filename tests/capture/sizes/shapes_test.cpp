@@ -3,8 +3,8 @@
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/planner/fit_plan_to_sizes.h>
-#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/sizes/dim_rules.h>

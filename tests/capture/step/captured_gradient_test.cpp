@@ -1,5 +1,5 @@
 // The gradient of a captured forward pass is that of the eager code, or an error.
-#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/gradient/gradients.h>

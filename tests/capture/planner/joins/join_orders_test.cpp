@@ -8,8 +8,8 @@
 #include <tapedeck/capture/planner/order/local_search.h>
 #include <tapedeck/capture/planner/order/set_search.h>
 #include <tapedeck/capture/planner/order/stretch_search.h>
-#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/capture/random_graph.h>

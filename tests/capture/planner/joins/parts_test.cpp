@@ -1,14 +1,17 @@
 // Values written straight into their place in what joins them: exact bytes, calls that are not made, and bits that never
 // change.
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
+#include <tapedeck/capture/planner/rematerialize/write_clones.h>
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/random_graph.h>
 #include <tapedeck/tests/capture/replay_check.h>
 
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/explain/sharing_bounds.h>
+#include <tapedeck/capture/planner/finish_plan.h>
 #include <tapedeck/capture/planner/joins/join_choice.h>
-#include <tapedeck/capture/planner/pipeline.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
 #include <tapedeck/engine/text/example.h>
@@ -623,11 +626,11 @@ TEST_P(RandomJoins, LiveBytesOfEveryChoiceAreExact) {
     share_parts(Readers(graph), &facts);
     PlanOptions options;
     options.alignment = 1;
-    const Choices choices = choose_greedily(facts, Watch{});
-    for (const Candidate& candidate : choices.candidates) {
-      const RunLists runs = runs_after(facts, choices.journal, candidate.journal);
+    const Choices choices = strategy_entry("greedy").choose(facts, {});
+    for (const ChoicePoint& point : choices.points) {
+      const RunLists runs = runs_after(facts, choices.journal, point.journal);
       const Plan plan = finish_plan(facts, clone_graph(facts, runs), schedule_cost(facts, runs), options, &passes);
-      ASSERT_EQ(plan.lower_bound_bytes, facts.external_bytes + candidate.live_peak) << print(plan.graph);
+      ASSERT_EQ(plan.lower_bound_bytes, facts.external_bytes + point.live_peak) << print(plan.graph);
       ASSERT_EQ(complaints(plan), "");
     }
   }

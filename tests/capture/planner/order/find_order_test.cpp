@@ -3,11 +3,14 @@
 
 #include <tapedeck/capture/analysis/phases.h>
 #include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/planner/finish_plan.h>
 #include <tapedeck/capture/planner/order/list_schedules.h>
 #include <tapedeck/capture/planner/order/local_search.h>
 #include <tapedeck/capture/planner/order/set_search.h>
-#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/prepare.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
+#include <tapedeck/capture/planner/rematerialize/write_clones.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -244,8 +247,8 @@ TEST(Order, GraphsWithClonesAreReordered) {
     PassRunner passes;
     const Graph graph = prepare(test::RandomProgram(seed, 60).graph(), &passes);
     const Facts facts = collect_facts(graph);
-    const Choices choices = choose_greedily(facts, Watch{});
-    const ClonedGraph cloned = clone_graph(facts, runs_after(facts, choices.journal, choices.candidates.back().journal));
+    const Choices choices = strategy_entry("greedy").choose(facts, {});
+    const ClonedGraph cloned = clone_graph(facts, runs_after(facts, choices.journal, choices.points.back().journal));
     const NodeOrder found = find_order(facts, cloned.graph, cloned.source);
     PlanOptions options;
     options.alignment = 1;

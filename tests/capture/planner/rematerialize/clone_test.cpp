@@ -5,9 +5,10 @@
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/passes/pass_runner.h>
-#include <tapedeck/capture/planner/candidates.h>
-#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/prepare.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
+#include <tapedeck/capture/planner/rematerialize/write_clones.h>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -131,11 +132,11 @@ TEST(Clones, CostIsThatOfTheNodesInTheGraph) {
     PassRunner passes;
     const Graph graph = prepare(test::RandomProgram(seed).graph(), &passes);
     const Facts facts = collect_facts(graph);
-    for (const Choices& choices : {choose_regions(facts), choose_greedily(facts, Watch{})}) {
+    for (const Choices& choices : {strategy_entry("regions").choose(facts, {}), strategy_entry("greedy").choose(facts, {})}) {
       double decided = facts.keep_all_cost;
       std::int32_t done = 0, clones = 0;
-      for (const Candidate& candidate : choices.candidates) {
-        const RunLists runs = runs_after(facts, choices.journal, candidate.journal);
+      for (const ChoicePoint& point : choices.points) {
+        const RunLists runs = runs_after(facts, choices.journal, point.journal);
         const ClonedGraph cloned = clone_graph(facts, runs);
         double us = 0;
         std::int32_t marked = 0;
@@ -143,7 +144,7 @@ TEST(Clones, CostIsThatOfTheNodesInTheGraph) {
           us += facts.cost[cloned.source[n]];
           marked += cloned.graph.nodes[n].origin.clone;
         }
-        for (; done < candidate.decisions; ++done) {
+        for (; done < point.decisions; ++done) {
           decided += choices.decisions[done].cost_us;
           clones += choices.decisions[done].clones;
         }

@@ -4,9 +4,10 @@
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/planner/facts/facts.h>
-#include <tapedeck/capture/planner/pipeline.h>
 #include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/planner/rematerialize/live_tree.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
 
 #include <gtest/gtest.h>
 
@@ -178,7 +179,7 @@ TEST(Schedule, UndoRestoresLiveBytes) {
     const Graph graph = prepare(test::RandomProgram(seed).graph(), &passes);
     if (graph.nodes.empty()) continue;
     const Facts facts = collect_facts(graph);
-    const Choices choices = choose_greedily(facts, Watch{});
+    const Choices choices = strategy_entry("greedy").choose(facts, {});
     Schedule schedule(facts);
     std::vector<std::int64_t> before;
     for (NodeId n = 0; n < graph.node_count(); ++n) before.push_back(schedule.live(n));

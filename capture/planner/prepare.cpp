@@ -1,12 +1,16 @@
-#include <tapedeck/capture/planner/pipeline.h>
+// The first stage of planning. What it makes of a captured graph:
+//
+//     graph g(%x: f32[4]) state(%s: f32[4]) {         graph g(%x: f32[4]) state(%s: f32[4]) {
+//       %0: f32[4] = copy(%x)                           %y: f32[4] = exp(%x)
+//       %y: f32[4] = exp(%0)                            %v2: f32[4] = copy(%x)       an update gets bytes of its own
+//       return %y  update %s = %x                       return %y  update %s = %v2
+//     }                                               }
+//
+// simplify() is the list of passes that change no bit, in the order that suits them.
+#include <tapedeck/capture/planner/prepare.h>
 
 #include <tapedeck/capture/passes/passes.h>
-#include <tapedeck/capture/plan/placement_reasons.h>
-#include <tapedeck/capture/planner/layout/layout.h>
-#include <tapedeck/capture/planner/region_plans.h>
-#include <tapedeck/capture/planner/segments/arrange_for_threads.h>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <unordered_set>
@@ -95,59 +99,6 @@ Graph prepare(const Graph& captured, PassRunner* passes, Sharing sharing) {
   if (has(sharing, Sharing::updates)) return passes->run("insert_copies", std::move(graph));
   return passes->run(
       "insert_copies", std::move(graph), [](Graph g) { return insert_copies(std::move(g), false); }, PassRunner::Need::always);
-}
-
-Plan finish_plan(const Facts& facts, ClonedGraph cloned, double cost_us, const PlanOptions& options, PassRunner* passes,
-                 std::optional<Layout> laid_out) {
-  Plan plan;
-  plan.alignment = alignment_of(options);
-  plan.chunk_bytes = options.chunk_bytes;
-
-  // Clones stand in the graph, in execution order, with edges that make them run just in time.
-  cloned.graph = passes->run(
-      "rematerialize", *facts.graph, [&](Graph) { return std::move(cloned.graph); }, PassRunner::Need::always);
-
-  // Every value and every workspace gets its bytes; bytes that are used again order the nodes that use them; then nodes become
-  // tasks.
-  std::vector<double> cost;
-  for (NodeId source : cloned.source) cost.push_back(facts.cost[source]);
-  Arrangement arranged = arrange(facts, cloned, cost, options, std::move(laid_out));
-  Layout& layout = arranged.layout;
-  plan.arena_bytes = layout.arena_bytes;
-  plan.chunks = std::move(layout.chunks);
-  plan.external_bytes = facts.external_bytes;
-  plan.peak_bytes = plan.external_bytes + plan.arena_bytes;
-  plan.output_slots = facts.output_slots;
-  plan.reuse_edges = std::move(arranged.reuse_edges);
-  plan.threads = options.threads;
-  plan.intra_op = choose_intra_op(arranged.cut, options);
-  plan.segment_rule = std::move(arranged.cut.rule);
-  plan.segments = std::move(arranged.cut.segments);
-
-  plan.graph = std::move(cloned.graph);
-  plan.values = std::move(layout.values);
-  plan.workspace = std::move(layout.workspace);
-  plan_regions(&plan);
-  give_reasons(&plan);
-
-  plan.costs = facts.cost_source;
-  plan.measured_nodes = facts.measured_nodes;
-  plan.cost_us = cost_us;
-  plan.keep_all_cost_us = facts.keep_all_cost;
-  plan.nodes = plan.graph.node_count();
-  for (const Node& node : plan.graph.nodes) plan.recomputed_nodes += node.origin.clone;
-  const std::vector<std::int64_t> live = live_bytes(plan);
-  plan.lower_bound_bytes = live.empty() ? plan.external_bytes : *std::max_element(live.begin(), live.end());
-  return plan;
-}
-
-double schedule_cost(const Facts& facts, const RunLists& runs) {
-  double us = facts.keep_all_cost;
-  std::vector<char> has_run(facts.graph->nodes.size(), 0);
-  for (const auto& stage : runs)
-    for (NodeId n : stage)
-      if (std::exchange(has_run[n], 1)) us += facts.cost[n];
-  return us;
 }
 
 }  // namespace tapedeck

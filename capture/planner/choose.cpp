@@ -1,0 +1,138 @@
+// The stage that chooses. The floor is the least placed peak of all candidates. With a budget the cheapest candidate that fits
+// is taken, or the lowest one if none fits. Without a budget it is the candidate that the user wished for, or keep-all.
+//
+// No candidate depends on the budget, so the choice is monotone: a larger budget never costs more recomputation.
+#include <tapedeck/capture/planner/choose.h>
+
+#include <tapedeck/capture/plan/placement_reasons.h>
+#include <tapedeck/capture/planner/planning.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tapedeck {
+
+namespace {
+
+constexpr std::size_t kMostSearched = 1;  // candidates that may lower the floor, beyond the lowest one
+
+bool is_lower(Candidate& a, Candidate& b, CandidateLayouts* layouts) {
+  if (layouts->peak(a) != layouts->peak(b)) return layouts->peak(a) < layouts->peak(b);
+  return a.cost != b.cost ? a.cost < b.cost : a.number < b.number;
+}
+
+// Of two that cost the same. Nothing is recomputed for its own sake, even where it costs nothing.
+bool is_plainer(Candidate& a, Candidate& b, CandidateLayouts* layouts) {
+  return a.keeps_all() != b.keeps_all() ? a.keeps_all() : is_lower(a, b, layouts);
+}
+
+template <class Key>
+std::vector<Candidate*> sorted_by(Key key, const Allowed& allowed, std::deque<Candidate>* candidates) {
+  std::vector<Candidate*> sorted;
+  for (Candidate& c : *candidates)
+    if (allowed(c)) sorted.push_back(&c);
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const Candidate* a, const Candidate* b) { return key(*a) < key(*b); });
+  return sorted;
+}
+
+std::int64_t live_peak_of(const Candidate& c) { return c.live_peak; }
+double cost_of(const Candidate& c) { return c.cost; }
+bool keeps_all(const Candidate& c) { return c.keeps_all(); }
+
+std::int64_t budget_in_bytes(const PlanOptions& options, std::int64_t keep_all_peak) {
+  if (options.budget_percent < 0) return options.budget;
+  return static_cast<std::int64_t>(std::floor(options.budget_percent / 100.0 * static_cast<double>(keep_all_peak)));
+}
+
+// Greedy placement may leave the candidate that keeps the fewest bytes alive above others, so the layouts of a few of those are
+// searched, too.
+std::int64_t find_floor(Planning* p) {
+  std::int64_t floor = p->layouts.searched_peak(least_peak([](const Candidate&) { return true; }, p));
+  const auto may_be_lower = [floor](const Candidate& c) { return c.live_peak < floor; };
+  const std::vector<Candidate*> lowest = sorted_by(live_peak_of, may_be_lower, &p->candidates);
+  for (std::size_t i = 0; i < lowest.size() && i < kMostSearched && lowest[i]->live_peak < floor; ++i)
+    floor = std::min(floor, p->layouts.searched_peak(*lowest[i]));
+  return floor;
+}
+
+Candidate* cheapest_that_fits(std::int64_t budget, const Allowed& allowed, Planning* p) {
+  const auto may_fit = [&](const Candidate& c) { return allowed(c) && c.live_peak <= budget; };
+  Candidate* best = nullptr;
+  for (Candidate* c : sorted_by(cost_of, may_fit, &p->candidates)) {
+    if (best && c->cost > best->cost) break;
+    if (p->layouts.peak(*c) <= budget && (!best || is_plainer(*c, *best, &p->layouts))) best = c;
+  }
+  return best;
+}
+
+// The user's wishes if there are any to honour, else keep all.
+bool is_wanted_without_budget(const Candidate& c) { return c.order->has_wishes() ? c.is_wish() : c.keeps_all(); }
+
+// Which candidates the options allow.
+bool is_allowed(const Candidate& c, const PlanOptions& options, std::int64_t budget) {
+  if (options.strategy == Strategy::none) return c.keeps_all();
+  if (options.strategy == Strategy::automatic) return budget >= 0 || is_wanted_without_budget(c);
+  const StrategyEntry* asked = find_strategy(options.strategy);
+  if (asked->taken_for == TakenFor::wishes) return c.order->has_wishes(asked) ? c.strategy == asked : c.keeps_all();
+  return (budget >= 0 && c.strategy == asked) || c.keeps_all();
+}
+
+Candidate* choose_candidate(std::int64_t budget, Planning* p) {
+  const Allowed allowed = [&](const Candidate& c) { return is_allowed(c, p->options, budget); };
+  Candidate* fits = budget < 0 ? nullptr : cheapest_that_fits(budget, allowed, p);
+  return fits ? fits : &least_peak(allowed, p);
+}
+
+// A strategy has a name even where it leaves everything as it is.
+const char* strategy_of(const Candidate& c, const PlanOptions& options, std::int64_t budget) {
+  if (options.strategy != Strategy::automatic) return strategy_name(options.strategy);
+  if (c.strategy) return c.strategy->name;
+  return strategy_name(budget < 0 ? Strategy::regions : Strategy::greedy);
+}
+
+std::string why_infeasible(const Plan& plan, const Choice& choice) {
+  std::string text = fmt::format("a budget of {} bytes cannot be met: ", choice.budget);
+  if (plan.peak_bytes > choice.floor) text += fmt::format("strategy {} needs {} bytes, ", plan.strategy, plan.peak_bytes);
+  return text + fmt::format("the floor is {} bytes; {}", choice.floor, describe_peak(plan));
+}
+
+}  // namespace
+
+Candidate& least_peak(const Allowed& allowed, Planning* p) {
+  Candidate* best = nullptr;
+  for (Candidate* c : sorted_by(live_peak_of, allowed, &p->candidates)) {
+    if (best && c->live_peak > best->peak) break;
+    if (!best || is_lower(*c, *best, &p->layouts)) best = c;
+    p->layouts.peak(*best);
+  }
+  return *best;
+}
+
+Choice choose(Planning* p) {
+  Choice choice;
+  choice.keep_all_peak = p->layouts.searched_peak(least_peak(keeps_all, p));
+  choice.budget = budget_in_bytes(p->options, choice.keep_all_peak);
+  if (p->effort.looks_for_floor()) {
+    choice.floor = find_floor(p);
+    p->layouts.hold_floor(choice.floor);
+  }
+  choice.candidate = choose_candidate(choice.budget, p);
+  return choice;
+}
+
+void note_choice(const Choice& choice, const Planning& p, Plan* plan) {
+  const Candidate& c = *choice.candidate;
+  plan->strategy = strategy_of(c, p.options, choice.budget);
+  plan->order = c.moved.empty() ? c.order->name : "searched";
+  plan->budget_bytes = choice.budget;
+  // Placed for several threads, a plan may get by with less than the floor.
+  plan->floor_bytes = choice.floor < 0 ? plan->peak_bytes : std::min(choice.floor, plan->peak_bytes);
+  plan->keep_all_peak_bytes = choice.keep_all_peak;
+  plan->decisions.assign(c.choices->decisions.begin(), c.choices->decisions.begin() + c.point.decisions);
+  plan->feasible = choice.budget < 0 || plan->peak_bytes <= choice.budget;
+  if (!plan->feasible) plan->infeasible_reason = why_infeasible(*plan, choice);
+}
+
+}  // namespace tapedeck

@@ -1,0 +1,41 @@
+// The choice among the candidates: the cheapest candidate whose placed peak fits the budget.
+//
+//     candidate                live peak     placed peak     cost         budget 12,400: the third is the cheapest that fits
+//     keeps all                   16,384          16,384    10 us         floor: 9,004, the least placed peak of all
+//     greedy, 1 decision          12,292          12,544    11 us
+//     greedy, 2 decisions         11,020          12,288    13 us
+//     greedy, 3 decisions          9,004           9,004    17 us
+//
+// Live bytes bound placed peaks from below, so candidates are placed only as far as the answer needs it.
+#pragma once
+
+#include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/planner/candidates.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace tapedeck {
+
+struct Planning;
+
+struct Choice {
+  Candidate* candidate = nullptr;
+  std::int64_t budget = -1;  // bytes; -1: none
+  std::int64_t keep_all_peak = 0;
+  std::int64_t floor = -1;  // -1: not looked for
+};
+
+// The stage. REQUIRES: every order has its candidates.
+Choice choose(Planning* planning);
+
+using Allowed = std::function<bool(const Candidate&)>;
+
+// Of the candidates that are allowed, the one with the least placed peak; of several the cheapest, and of these the first.
+// REQUIRES: one is allowed.
+Candidate& least_peak(const Allowed& allowed, Planning* planning);
+
+// Writes into the plan of the chosen candidate how it was chosen: strategy, order, decisions, budget, floor, feasibility.
+void note_choice(const Choice& choice, const Planning& planning, Plan* plan);
+
+}  // namespace tapedeck

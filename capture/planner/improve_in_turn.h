@@ -1,0 +1,16 @@
+// Order and recomputation improve each other. The candidate that keeps the fewest bytes alive gets an order of its own, clones
+// included. In that order, of the nodes that are no clones, there may be more to give up:
+//
+//     order 1 --> candidates --> the least, its nodes moved --> order 2 --> candidates --> ... as long as it wins
+//
+// Budgets play no part, so a larger budget never costs more.
+#pragma once
+
+namespace tapedeck {
+
+struct Planning;
+
+// Appends the orders and the candidates that are found. REQUIRES: every order has its candidates.
+void improve_in_turn(Planning* planning);
+
+}  // namespace tapedeck

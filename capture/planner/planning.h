@@ -1,0 +1,37 @@
+// The things that all stages of one planning share: the options, the work that the stages may take, the orders found and the
+// candidates made from them.
+#pragma once
+
+#include <tapedeck/capture/passes/pass_runner.h>
+#include <tapedeck/capture/plan/plan_options.h>
+#include <tapedeck/capture/planner/candidate_layouts.h>
+#include <tapedeck/capture/planner/candidates.h>
+#include <tapedeck/capture/planner/effort.h>
+#include <tapedeck/capture/planner/orders.h>
+#include <tapedeck/capture/planner/rematerialize/watch.h>
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace tapedeck {
+
+struct Planning {
+  Planning(const PlanOptions& how, Looks looks)
+      : options(how), effort(how), watch{how.cancel, how.progress}, passes({}, looks), layouts(how, watch) {}
+  Planning(const Planning&) = delete;
+  Planning& operator=(const Planning&) = delete;
+
+  const Order& recorded() const { return *orders.front(); }
+  StepSize step_size() const { return size_of(recorded()); }
+
+  const PlanOptions& options;  // they outlive the planning
+  const PlanEffort effort;
+  const Watch watch;
+  PassRunner passes;
+  CandidateLayouts layouts;
+  std::vector<std::unique_ptr<Order>> orders;  // the recorded order first
+  std::deque<Candidate> candidates;            // a deque: references stay good
+};
+
+}  // namespace tapedeck

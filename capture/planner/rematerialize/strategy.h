@@ -1,0 +1,65 @@
+// Strategies of rematerialization: the form of a strategy, and the registry that knows all of them.
+//
+// A strategy is one file that ends with one registered entry. It reads the facts of a graph in one order of nodes, and answers
+// with a sequence of decisions. Points on the way are candidates for the plan:
+//
+//     point 0            decision 1: give up %h         point 1             decision 2: give up %t         point 2
+//     keeps all                                         12,292 bytes                                       9,004 bytes
+//
+// A strategy never looks at a budget. The planner takes the first point whose plan fits.
+#pragma once
+
+#include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/plan/plan_options.h>
+#include <tapedeck/capture/planner/facts/facts.h>
+#include <tapedeck/capture/planner/rematerialize/schedule.h>
+#include <tapedeck/capture/planner/rematerialize/watch.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tapedeck TAPEDECK_API {
+
+// A point in a strategy's sequence of decisions that is worth placing.
+struct ChoicePoint {
+  std::int32_t decisions = 0;  // the number of decisions made
+  std::size_t journal = 0;     // the number of steps of the journal that lead here
+  std::int64_t live_peak = 0;  // arena bytes
+};
+
+struct Choices {
+  std::vector<Step> journal;
+  std::vector<Decision> decisions;
+  std::vector<ChoicePoint> points;  // ascending in decisions; the first point keeps all
+};
+
+// Why a plan takes the choices of a strategy.
+enum class TakenFor : std::uint8_t {
+  wishes,  // the user wished for them: all of them are taken, without a budget too
+  budget,  // a budget needs them: as few of them are taken as fit the budget, and none without a budget
+};
+
+struct StrategyEntry {
+  const char* name = "";
+  const char* doc = "";  // one sentence
+  Choices (*choose)(const Facts& facts, const Watch& watch) = nullptr;
+  TakenFor taken_for = TakenFor::budget;
+  bool automatic = true;  // `auto` takes its choices too; false: only a plan that names the strategy asks it
+};
+
+// Returns the value that PlanOptions::strategy takes for this strategy. Entries live for the whole process. Registering happens
+// at start-up; reading is thread safe. Throws UsageError if the name is taken.
+Strategy register_strategy(StrategyEntry entry);
+
+std::vector<const StrategyEntry*> all_strategies();          // sorted by name
+const StrategyEntry* find_strategy(Strategy strategy);       // null for none and automatic
+Strategy strategy_named(std::string_view name);              // throws UsageError that lists all names with their sentences
+const StrategyEntry& strategy_entry(std::string_view name);  // throws as strategy_named, for none and auto too
+
+// One line for each value of `--strategy`: the name and one sentence.
+std::string list_strategies();
+
+}  // namespace TAPEDECK_API
