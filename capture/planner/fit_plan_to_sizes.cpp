@@ -1,3 +1,9 @@
+// Fits the placements of a plan to smaller sizes (Fitter), and proves that the planned graph is the captured graph at all
+// sizes, not only at the largest sizes, for which it was planned (Matcher).
+//
+//     planned at n = 64                       at n = 16
+//     %a: f32[64] at 0, 256 bytes             %a: f32[16] at 0, 64 bytes: the same offset, fewer bytes
+//     %c = concat(%a, %b), %b at 256          %b is a part and moves with the whole: offset 64
 #include <tapedeck/capture/planner/fit_plan_to_sizes.h>
 
 #include <tapedeck/capture/analysis/alias.h>

@@ -1,3 +1,5 @@
+// Collects the facts: homes of values, windows on roots, then by node the roots it reads and makes, its takeovers and its cost.
+// list_by_windows() is repeated when parts are chosen, because a part is a window on the value that joins it.
 #include <tapedeck/capture/planner/facts/facts.h>
 
 #include <tapedeck/capture/cost/cost_model.h>

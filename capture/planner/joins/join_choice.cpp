@@ -1,3 +1,6 @@
+// Tries choices of parts by the peak of live bytes: first all joins; if the peak grows, halves of the joins in turn, down to
+// single joins; of a single join then the operands from the middle on, then the last operand. A choice stays if the peak does
+// not grow.
 #include <tapedeck/capture/planner/joins/join_choice.h>
 
 #include <tapedeck/capture/planner/rematerialize/schedule.h>

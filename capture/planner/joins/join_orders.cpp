@@ -1,3 +1,6 @@
+// Looks for an order and a choice of parts together: an order for the parts, then parts for that order, a few rounds at most.
+// For small graphs with few choices of parts it searches an order for each choice, which is exact. A choice is by value, so it
+// is renamed whenever the nodes change their order (places_of_values).
 #include <tapedeck/capture/planner/joins/join_orders.h>
 
 #include <tapedeck/capture/planner/joins/join_choice.h>

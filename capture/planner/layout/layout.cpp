@@ -1,3 +1,11 @@
+// Lays a graph out in three steps: the home of each value, the lifetimes of roots with the takeovers in place, and the offsets
+// of buffers by place().
+//
+//     %a = exp(%x)          root %a, nodes 0..1     --+
+//     %t = transpose(%a)    window on %a              +-- one buffer, nodes 0..2: %b takes over the bytes of %a
+//     %b = neg(%a)          root %b, nodes 1..2     --+
+//
+// Clones have values of their own, and take their homes and windows from the values that they repeat.
 #include <tapedeck/capture/planner/layout/layout.h>
 
 #include <tapedeck/capture/analysis/takeovers.h>

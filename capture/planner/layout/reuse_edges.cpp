@@ -1,3 +1,7 @@
+// Finds the edges in three passes: takeovers in place, updated states, and bytes of the arena that several values hold one
+// after the other. The third pass walks the values by birth and keeps, for each stretch of the arena, its last holder:
+//
+//     bytes 0..4096:  %a until node 1 (reads it)  -->  %b from node 2      edge 1 -> 2, unless an operand implies it
 #include <tapedeck/capture/planner/layout/reuse_edges.h>
 
 #include <algorithm>

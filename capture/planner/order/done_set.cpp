@@ -1,3 +1,6 @@
+// Runs items one by one and keeps three things up to date: the bytes alive, the items that could run next, and for each of
+// these items the bytes that would be alive while and after it runs. Running an item changes only items that read what it
+// reads, or that wait for it.
 #include <tapedeck/capture/planner/order/done_set.h>
 
 #include <tapedeck/capture/analysis/takeovers.h>

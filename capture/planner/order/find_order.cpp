@@ -1,3 +1,9 @@
+// Finds an order in steps, each only if the order found so far is above the bound that all orders have:
+//
+//     recorded --> list schedules --> search of sets --> single nodes moved <--> stretches around the peak searched
+//
+// Small problems have all their sets searched, which is exact. For others the search asks for less and less, and the whole is
+// repeated with four times the work as long as that lowers the peak by a hundredth.
 #include <tapedeck/capture/planner/order/find_order.h>
 
 #include <tapedeck/capture/planner/order/list_schedules.h>
@@ -102,10 +108,10 @@ class OrderFinder {
       Climbed climbed = climb_order(p_, best_.items, {bound_, (work_left_ + 1) / 2, options_.cancel});
       work_left_ -= std::max<std::int64_t>(climbed.work, 1);
       take("searched", std::move(climbed.items));
-      WindowSearch windows{bound_, work_left_, options_.cancel};
+      StretchSearch stretches{bound_, work_left_, options_.cancel};
       ItemOrder items = best_.items;
-      search_windows(p_, &windows, &items);
-      work_left_ = windows.work;
+      search_stretches(p_, &stretches, &items);
+      work_left_ = stretches.work;
       take("searched", std::move(items));
     }
   }

@@ -1,3 +1,8 @@
+// The list schedules, each one walk over the items. Items that wait for nothing stand in a row, and a rule takes one of them:
+//
+//     ready: b c d       breadth first takes b      depth first takes d      least peak first takes the item that leaves least
+//
+// reversed_least_peak() walks the problem backwards: makers become readers and the other way round (reversed).
 #include <tapedeck/capture/planner/order/list_schedules.h>
 
 #include <tapedeck/capture/planner/order/done_set.h>

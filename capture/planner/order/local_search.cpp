@@ -1,3 +1,8 @@
+// Moves single items until no move helps. A value that is alive at the peak without being used there gives two moves:
+//
+//     a  P  s  t      a is made before the peak P and read by s behind it
+//     P  a  s  t      made later, with all that depends on it
+//     a  s  P  t      read earlier, with all that the reader needs
 #include <tapedeck/capture/planner/order/local_search.h>
 
 #include <tapedeck/capture/analysis/takeovers.h>

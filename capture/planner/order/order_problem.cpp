@@ -1,3 +1,11 @@
+// Makes the problem of orders from a graph, counts the live bytes of an order, bounds all orders from below, and writes an
+// order back as nodes of the graph.
+//
+//     graph                          items             item 2 waits for 0, reads value 0, makes value 1
+//     0 %a = exp(%x)                 0 %a              value 0: made by item 0, read by items 1 and 2
+//     1 %t = transpose(%a)           (rides along)     windows and constants are no items: they stand before their first reader
+//     2 %s = sum(%a)                 1 %s
+//     3 %y = matmul(%t, %a)          2 %y
 #include <tapedeck/capture/planner/order/order_problem.h>
 
 #include <tapedeck/capture/analysis/takeovers.h>

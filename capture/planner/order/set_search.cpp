@@ -1,3 +1,8 @@
+// Walks from the set in which nothing has run to the set in which all has run, size by size. Of all orders that lead to the
+// same set only the one with the lowest peak is kept, and of all sets of one size only the best `width`:
+//
+//     {} --> {a} --> {a,b} --> {a,b,c}
+//        --> {b} --> {a,b}                 reached twice: the lower peak stays
 #include <tapedeck/capture/planner/order/set_search.h>
 
 #include <tapedeck/capture/planner/order/done_set.h>

@@ -1,3 +1,9 @@
+// Takes 32, 128, then 512 items around the peak out of the order, and has their sets searched as a problem of its own:
+//
+//     order      0 1 2 [3 4 5 6] 7 8 9
+//     problem    s  3 4 5 6  e          s makes the bytes that come in, e reads the bytes that are needed behind
+//
+// The search asks for a sixteenth less than the peak first, then for any less.
 #include <tapedeck/capture/planner/order/stretch_search.h>
 
 #include <tapedeck/capture/planner/order/set_search.h>
@@ -11,9 +17,9 @@ namespace {
 constexpr std::int32_t kWidth = 8;
 constexpr std::int32_t kSizes[] = {32, 128, 512};  // items of a stretch
 
-class WindowSearcher {
+class StretchSearcher {
  public:
-  WindowSearcher(const OrderProblem& problem, WindowSearch* search, ItemOrder* order)
+  StretchSearcher(const OrderProblem& problem, StretchSearch* search, ItemOrder* order)
       : p_(problem), search_(search), order_(*order), position_(order->size()), local_(problem.bytes.size(), kNone) {
     refresh();
   }
@@ -44,21 +50,21 @@ class WindowSearcher {
     const auto n = static_cast<std::int32_t>(order_.size());
     for (std::int32_t size : kSizes) {
       const std::int32_t first = std::clamp(at_ - size / 2, 0, std::max(0, n - size)), last = std::min(n, first + size) - 1;
-      if (better_window(first, last)) return true;
+      if (better_stretch(first, last)) return true;
       if (tired() || size >= n) break;
     }
     return false;
   }
 
-  bool better_window(std::int32_t first, std::int32_t last) {
-    const OrderProblem window = make_window(first, last);
+  bool better_stretch(std::int32_t first, std::int32_t last) {
+    const OrderProblem stretch = make_stretch(first, last);
     ItemOrder as_is;
-    for (std::int32_t i = 0; i < window.item_count(); ++i) as_is.push_back(i);
-    const std::int64_t elsewhere = live_[first] - live_in_order(window, as_is)[1];
+    for (std::int32_t i = 0; i < stretch.item_count(); ++i) as_is.push_back(i);
+    const std::int64_t elsewhere = live_[first] - live_in_order(stretch, as_is)[1];
     const std::int64_t now = peak() - elsewhere;
     for (const std::int64_t wanted : {now - now / 16 - 1, now - 1}) {
       if (wanted < 0 || tired()) continue;
-      const OrderFound found = search_orders(window, {wanted + 1, wanted, kWidth, kWidth, search_->work, search_->cancel});
+      const OrderFound found = search_orders(stretch, {wanted + 1, wanted, kWidth, kWidth, search_->work, search_->cancel});
       search_->work -= found.work;
       if (found.items.empty()) continue;
       const ItemOrder old(order_.begin() + first, order_.begin() + last + 1);
@@ -69,7 +75,7 @@ class WindowSearcher {
   }
 
   // Item 0 makes what comes in, items 1.. are those of the stretch, the last one reads what is needed behind it.
-  OrderProblem make_window(std::int32_t first, std::int32_t last) {
+  OrderProblem make_stretch(std::int32_t first, std::int32_t last) {
     const std::int32_t end = last - first + 2;
     std::vector<Span> spans = find_spans(first, last);
     std::vector<std::vector<std::int32_t>> before(static_cast<std::size_t>(end) + 1), behind = before, reads = before,
@@ -152,7 +158,7 @@ class WindowSearcher {
   }
 
   const OrderProblem& p_;
-  WindowSearch* search_;
+  StretchSearch* search_;
   ItemOrder& order_;
   std::vector<std::int32_t> position_;  // by item
   std::vector<std::int32_t> local_;     // by value: its number in the stretch
@@ -162,8 +168,8 @@ class WindowSearcher {
 
 }  // namespace
 
-std::int64_t search_windows(const OrderProblem& problem, WindowSearch* search, ItemOrder* order) {
-  return WindowSearcher(problem, search, order).run();
+std::int64_t search_stretches(const OrderProblem& problem, StretchSearch* search, ItemOrder* order) {
+  return StretchSearcher(problem, search, order).run();
 }
 
 }  // namespace tapedeck

@@ -10,7 +10,7 @@
 
 namespace tapedeck {
 
-struct WindowSearch {
+struct StretchSearch {
   std::int64_t bound = 0;  // no need to go below
   std::int64_t work = 0;   // look-ups
   const std::atomic<bool>* cancel = nullptr;
@@ -18,6 +18,6 @@ struct WindowSearch {
 
 // Lowers the peak of `order`, stretch by stretch, until none around the peak can be bettered or the work is done. Returns the
 // peak; `work` of `search` is what is left of it. Deterministic.
-std::int64_t search_windows(const OrderProblem& problem, WindowSearch* search, ItemOrder* order);
+std::int64_t search_stretches(const OrderProblem& problem, StretchSearch* search, ItemOrder* order);
 
 }  // namespace tapedeck

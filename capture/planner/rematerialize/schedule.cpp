@@ -1,3 +1,11 @@
+// Keeps the schedule and its live bytes up to date. A touch is a stage in which a value is read or made; a gap is the stretch
+// between two touches over which the value is kept. Adding a run splits a gap:
+//
+//     stage    0 makes %h      3 reads %h                    7 reads %h
+//     before      |-----gap-----|-------------gap-------------|
+//     after       |-----gap-----|                     stage 7 makes %h again, and the gap is gone from the live bytes
+//
+// Live bytes of a stage are the gaps across it (live_tree.h) and the bytes that its own runs see (measure_local).
 #include <tapedeck/capture/planner/rematerialize/schedule.h>
 
 #include <tapedeck/capture/analysis/takeovers.h>

@@ -1,3 +1,9 @@
+// Cuts the nodes in several ways and grains, runs each cut on the simulated clock, and chooses:
+//
+//     way       grain       segments    done after
+//     walk      50 us              3      130.0 us
+//     graph     15 us              4      105.4 us    taken: it is done first
+//     lanes     15 us              5      108.1 us
 #include <tapedeck/capture/planner/segments/cut_segments.h>
 
 #include <tapedeck/capture/planner/segments/segment_pieces.h>
@@ -34,16 +40,16 @@ class Cutter {
   }
 
   Cut cut() {
-    offer_all();
+    try_all();
     return choose([](const Cut&) { return true; });
   }
 
   std::vector<Cut> cut_each_way() {
-    offer_all();
+    try_all();
     std::vector<Cut> best;
     for (const char* shape : {"walk", "graph", "lanes"}) {
       const auto of_shape = [&](const Cut& c) { return c.rule.shape == shape; };
-      if (std::any_of(offers_.begin(), offers_.end(), of_shape)) best.push_back(choose(of_shape));
+      if (std::any_of(cuts_.begin(), cuts_.end(), of_shape)) best.push_back(choose(of_shape));
     }
     std::stable_sort(best.begin(), best.end(),
                      [](const Cut& a, const Cut& b) { return a.rule.makespan_us < b.rule.makespan_us; });
@@ -53,17 +59,17 @@ class Cutter {
   std::optional<Cut> recut(const Cut& from) {
     std::vector<SegmentPiece> pieces;
     for (const Segment& s : from.segments) pieces.push_back({s.nodes, s.cost_us, s.end, Phase::forward, false});
-    offer(pieces, from.rule.shape.c_str(), from.rule.grain_us);
-    return offers_.empty() ? std::nullopt : std::optional<Cut>(std::move(offers_[0]));
+    try_pieces(pieces, from.rule.shape.c_str(), from.rule.grain_us);
+    return cuts_.empty() ? std::nullopt : std::optional<Cut>(std::move(cuts_[0]));
   }
 
  private:
-  void offer_all() {
-    offer(walk_pieces(graph_, cost_, piece_rule(options_.segment_us)), "walk", options_.segment_us);
+  void try_all() {
+    try_pieces(walk_pieces(graph_, cost_, piece_rule(options_.segment_us)), "walk", options_.segment_us);
     if (options_.threads == 1 || options_.segment_us == 0 || rule_.critical_path_us >= kWorthThreads * rule_.serial_us) return;
     for (double grain : grains()) {
-      offer(grow_pieces(graph_, cost_, precedence_, piece_rule(grain)), "graph", grain);
-      offer(lane_pieces(graph_, cost_, precedence_, piece_rule(grain), options_.threads), "lanes", grain);
+      try_pieces(grow_pieces(graph_, cost_, precedence_, piece_rule(grain)), "graph", grain);
+      try_pieces(lane_pieces(graph_, cost_, precedence_, piece_rule(grain), options_.threads), "lanes", grain);
     }
     drop_too_fine();
   }
@@ -92,7 +98,7 @@ class Cutter {
     return grains;
   }
 
-  void offer(const std::vector<SegmentPiece>& pieces, const char* shape, double grain) {
+  void try_pieces(const std::vector<SegmentPiece>& pieces, const char* shape, double grain) {
     std::optional<std::vector<Segment>> segments = make_segments(precedence_, pieces);
     if (!segments) return;
     Cut cut;
@@ -102,14 +108,14 @@ class Cutter {
     cut.rule.shape = shape;
     cut.rule.grain_us = grain;
     cut.rule.makespan_us = cut.run.makespan_us;
-    offers_.push_back(std::move(cut));
+    cuts_.push_back(std::move(cut));
   }
 
   // Many tiny segments may look good to the clock, which knows dispatch alone; the bound on its share holds all the same,
   // unless the caller asks for tiny ones. The walk keeps it by construction.
   void drop_too_fine() {
     if (options_.segment_us < rule_.dispatch_us / kShareOfDispatch) return;
-    std::erase_if(offers_, [&](const Cut& c) {
+    std::erase_if(cuts_, [&](const Cut& c) {
       return c.rule.shape != "walk" &&
              static_cast<double>(c.segments.size()) * rule_.dispatch_us > kShareOfDispatch * rule_.serial_us;
     });
@@ -119,10 +125,10 @@ class Cutter {
   template <class Allowed>
   Cut choose(Allowed allowed) {
     double shortest = std::numeric_limits<double>::infinity();
-    for (const Cut& c : offers_)
+    for (const Cut& c : cuts_)
       if (allowed(c)) shortest = std::min(shortest, c.rule.makespan_us);
     Cut* best = nullptr;
-    for (Cut& c : offers_)
+    for (Cut& c : cuts_)
       if (allowed(c) && c.rule.makespan_us <= shortest * kAsGood && (!best || c.segments.size() < best->segments.size()))
         best = &c;
     return std::move(*best);
@@ -135,7 +141,7 @@ class Cutter {
   const SimulatedMachine machine_;
   SegmentRule rule_;
   std::vector<std::int32_t> most_threads_;  // by node
-  std::vector<Cut> offers_;
+  std::vector<Cut> cuts_;
 };
 
 }  // namespace

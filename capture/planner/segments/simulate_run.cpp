@@ -1,3 +1,8 @@
+// The simulated clock. Each thread has one segment and works through its nodes; each step of the clock goes to the next moment
+// at which a node or a dispatch ends. Threads without a segment help with kernels that may use more than one thread.
+//
+//     thread 0   | dispatch | %a ...... | dispatch | %c ...... |
+//     thread 1   | dispatch | %b .... |  helps with %a, at 0.8 of its speed
 #include <tapedeck/capture/planner/segments/simulate_run.h>
 
 #include <algorithm>

@@ -282,8 +282,8 @@ TEST(JoinOrders, LiveBytesAreThoseOfTheReorderedGraph) {
       EXPECT_EQ(most_live(p, climbed.items), climbed.peak) << "seed " << seed;
       EXPECT_LE(climbed.peak, peak) << "seed " << seed;
       ItemOrder stretched = order;
-      WindowSearch windows{bound, 100'000};
-      const std::int64_t stretched_peak = search_windows(p, &windows, &stretched);
+      StretchSearch windows{bound, 100'000};
+      const std::int64_t stretched_peak = search_stretches(p, &windows, &stretched);
       EXPECT_EQ(stretched_peak, most_live(p, stretched)) << "seed " << seed;
       EXPECT_LE(stretched_peak, peak) << "seed " << seed;
     }
