@@ -2,7 +2,7 @@
 
 #include <tapedeck/capture/cost/machine.h>
 #include <tapedeck/capture/cost/profile.h>
-#include <tapedeck/capture/replay/segment_run.h>
+#include <tapedeck/capture/replay/meter.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,122 +1,157 @@
-// Runs of which more is asked than to run: times, monitors, cancelling, progress. All of it between segments, but for segments
-// that hold a watched node, which go node by node.
-#include <tapedeck/capture/replay/executor_impl.h>
-
-#include <tapedeck/capture/planner/planner.h>
+// Observed runs. run_segment() stands in for the plain loop over the instructions of a segment:
+//
+//     may the segment start?      gate: cancelled, and no state written yet -> it does not
+//     a watched node in it        node by node; monitors see operands before, results after
+//     a timeline or poison        instruction by instruction
+//     neither                     the plain loop
+//     how far is the step?        meter
+#include <tapedeck/capture/replay/observed_run.h>
 
 #include <algorithm>
+#include <utility>
 
-namespace tapedeck {
+namespace tapedeck::replay {
 
-using replay::now_ns;
+namespace {
 
-void Executor::Impl::begin_observing(const RunOptions& options) {
-  timeline = options.timeline;
-  if (timeline) {
-    timeline->slices.assign(program.steps.size(), Slice{});
-    start_ns = now_ns();
-  }
-  const bool part = under_way();
-  gate.open(options.cancel, part && memory->step_wrote);
-  const double all = plan.graph.node_count(), left = part ? parts->left : all;
-  meter.begin(&options.progress, total_cost * (1 - left / std::max(all, 1.0)), total_cost);
+std::unique_ptr<Poison> make_poison(const Plan& plan, const Program& program, int level) {
+  if (level == 0) return nullptr;
+  std::vector<bool> called(plan.graph.nodes.size());
+  for (const Instruction& instruction : program.instructions) called[instruction.node] = true;
+  return std::make_unique<Poison>(plan, called, level);
 }
 
-// Throws if the run was stopped: Cancelled, or what the progress callback threw. A fault goes before.
-void Executor::Impl::end_observing() {
-  if (timeline) {
-    timeline->run_ns = now_ns() - start_ns;
-    std::erase_if(timeline->slices, [](const Slice& s) { return s.node == kNone; });
-    timeline = nullptr;
-  }
-  if (!gate.stopped() || failed()) return;
-  drop_step();
-  meter.end(false);
-  throw Cancelled("the run was cancelled; no state has been written");
+}  // namespace
+
+ObservedRun::ObservedRun(const Plan& plan, const Program& program, SegmentWalk& walk, const Buffers& buffers, int poison_level)
+    : plan_(plan),
+      program_(program),
+      walk_(walk),
+      buffers_(buffers),
+      monitors_(plan.graph),
+      poison_(make_poison(plan, program, poison_level)) {}
+
+// ---- monitors ----
+
+std::int32_t ObservedRun::add_monitor(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options) {
+  const std::int32_t id = monitors_.add(pattern, std::move(fn), options);
+  find_watched_segments();
+  return id;
 }
 
-void Executor::Impl::run_observed(std::int32_t segment) noexcept {
-  const StepRange range = ranges[segment];
-  const StepRange nodes =
-      under_way() ? parts->nodes[segment] : StepRange{0, static_cast<std::int32_t>(plan.segments[segment].nodes.size())};
+void ObservedRun::remove_monitor(std::int32_t id) {
+  monitors_.remove(id);
+  find_watched_segments();
+}
+
+void ObservedRun::find_watched_segments() {
+  watched_.assign(monitors_.any() ? plan_.segments.size() : 0, false);
+  for (std::size_t s = 0; s < watched_.size(); ++s)
+    for (const NodeId n : plan_.segments[s].nodes) watched_[s] = watched_[s] || monitors_.watches(n);
+}
+
+// ---- a run ----
+
+void ObservedRun::begin_step(const std::vector<void*>& blocks) {
+  if (poison_) poison_->begin(blocks);
+}
+
+bool ObservedRun::is_asked(const RunOptions* options) const {
+  return monitors_.any() || poison_ || (options && (options->timeline || options->cancel || options->progress));
+}
+
+void ObservedRun::begin(const RunOptions& options, const RunExtent& extent) {
+  nodes_ = extent.nodes;
+  timeline_ = options.timeline;
+  if (timeline_) {
+    timeline_->slices.assign(program_.instructions.size(), Slice{});
+    start_ns_ = now_ns();
+  }
+  gate_.open(options.cancel, extent.wrote_state);
+  const double all = plan_.graph.node_count(), left = all - extent.nodes_done;
+  meter_.begin(&options.progress, walk_.total_cost() * (1 - left / std::max(all, 1.0)), walk_.total_cost());
+}
+
+void ObservedRun::end() {
+  if (poison_ && !walk_.failed()) damage_ = poison_->all_dead_untouched();
+  if (!timeline_) return;
+  timeline_->run_ns = now_ns() - start_ns_;
+  std::erase_if(timeline_->slices, [](const Slice& s) { return s.node == kNone; });
+  timeline_ = nullptr;
+}
+
+std::string ObservedRun::take_damage() { return std::exchange(damage_, ""); }
+
+// ---- a segment ----
+
+IndexRange ObservedRun::nodes_of(std::int32_t segment) const {
+  return nodes_ ? nodes_[segment] : IndexRange{0, static_cast<std::int32_t>(plan_.segments[segment].nodes.size())};
+}
+
+void ObservedRun::run_segment(std::int32_t segment) noexcept {
+  const IndexRange nodes = nodes_of(segment);
   if (nodes.first == nodes.end) return;
-  if (!gate.enter(first_writer[segment] < range.end)) {
-    runs[segment].stopped = range.first;
-    return;
-  }
-  if (!watched.empty() && watched[segment])
+  if (!gate_.enter(walk_.writes_state(segment))) return walk_.stop(segment, walk_.range(segment).first);
+  if (!watched_.empty() && watched_[segment])
     run_watched(segment);
-  else if (timeline || poison)
-    run_steps_timed(segment);
+  else if (timeline_ || poison_)
+    run_one_by_one(segment);
   else
-    run_steps(segment);
-  const auto share = static_cast<double>(nodes.end - nodes.first) / static_cast<double>(plan.segments[segment].nodes.size());
-  if (meter.on() && !meter.add(cost_of(plan.segments[segment]) * share)) gate.stop();
+    walk_.run_instructions(segment);
+  const Segment& all = plan_.segments[segment];
+  const auto share = static_cast<double>(nodes.end - nodes.first) / static_cast<double>(all.nodes.size());
+  if (meter_.on() && !meter_.add(SegmentWalk::cost_of(all) * share)) gate_.stop();
 }
 
-void Executor::Impl::run_steps_timed(std::int32_t segment) noexcept {
-  const StepRange range = ranges[segment];
+void ObservedRun::run_one_by_one(std::int32_t segment) noexcept {
+  const IndexRange range = walk_.range(segment);
   for (std::int32_t i = range.first; i < range.end; ++i)
-    if (!run_step_timed(segment, i)) return;
+    if (!run_timed(segment, i)) return;
 }
 
-bool Executor::Impl::run_step_timed(std::int32_t segment, std::int32_t i) noexcept {
-  if (!timeline) return poison ? run_step_poisoned(segment, i) : run_step(segment, i);
-  const std::int64_t began = now_ns() - start_ns;
-  const bool go_on = poison ? run_step_poisoned(segment, i) : run_step(segment, i);
-  timeline->slices[i] = {program.steps[i].node, segment, serial ? 0 : threads.index(), began, now_ns() - start_ns};
+bool ObservedRun::run_timed(std::int32_t segment, std::int32_t i) noexcept {
+  const auto run = [&] { return poison_ ? run_poisoned(segment, i) : walk_.run_instruction(segment, i); };
+  if (!timeline_) return run();
+  const std::int64_t began = now_ns() - start_ns_;
+  const bool go_on = run();
+  timeline_->slices[i] = {program_.instructions[i].node, segment, walk_.thread(), began, now_ns() - start_ns_};
   return go_on;
 }
 
-// What the node does to bytes that are not its own is its fault.
-bool Executor::Impl::run_step_poisoned(std::int32_t segment, std::int32_t i) noexcept {
-  const replay::Step& step = program.steps[i];
-  if (step.node > stop_at.load(std::memory_order_relaxed)) return run_step(segment, i);
+// A node that changes bytes that are not its own is at fault.
+bool ObservedRun::run_poisoned(std::int32_t segment, std::int32_t i) noexcept {
+  const Instruction& instruction = program_.instructions[i];
+  if (walk_.is_stopped_before(instruction.node)) return walk_.run_instruction(segment, i);
   bool ran = false;
   try {
-    poison->before(step.node, step.call);
+    poison_->before(instruction.node, instruction.call);
     ran = true;
-    if (!run_step(segment, i)) return false;
-    poison->after(step.node, step.call);
+    if (!walk_.run_instruction(segment, i)) return false;
+    poison_->after(instruction.node, instruction.call);
     return true;
   } catch (...) {
-    note_fault(segment, step.node, ran ? i + 1 : i, std::current_exception());
+    walk_.note_fault(segment, instruction.node, ran ? i + 1 : i, std::current_exception());
     return false;
   }
 }
 
-// Once nobody runs: damage that no node was caught at fails the run, and no node is blamed for it.
-void Executor::Impl::check_dead_bytes() {
-  if (stop_at.load(std::memory_order_relaxed) == replay::kNoStop) damage = poison->all_dead_untouched();
-}
-
-// Node by node: those without a call, windows and constants, can be watched too.
-void Executor::Impl::run_watched(std::int32_t segment) noexcept {
-  const StepRange steps = ranges[segment];
-  const std::vector<NodeId>& all = plan.segments[segment].nodes;
-  const StepRange nodes = under_way() ? parts->nodes[segment] : StepRange{0, static_cast<std::int32_t>(all.size())};
-  const auto copy = [this](ValueId v) { return read(v); };
-  std::int32_t i = steps.first;
+// Node by node: a node without a call, which is a view or a constant, can be watched too.
+void ObservedRun::run_watched(std::int32_t segment) noexcept {
+  const IndexRange range = walk_.range(segment), nodes = nodes_of(segment);
+  const std::vector<NodeId>& all = plan_.segments[segment].nodes;
+  const auto copy = [this](ValueId v) { return buffers_.read(v); };
+  std::int32_t i = range.first;
   for (std::int32_t k = nodes.first; k < nodes.end; ++k) {
     const NodeId n = all[k];
-    if (n > stop_at.load(std::memory_order_relaxed)) {
-      runs[segment].stopped = i;
-      return;
-    }
+    if (walk_.is_stopped_before(n)) return walk_.stop(segment, i);
     try {
-      if (monitors.watches(n)) monitors.show_operands(n, copy);
-      if (i < steps.end && program.steps[i].node == n && !run_step_timed(segment, i++)) return;
-      if (monitors.watches(n)) monitors.show_results(n, copy);
+      if (monitors_.watches(n)) monitors_.show_operands(n, copy);
+      if (i < range.end && program_.instructions[i].node == n && !run_timed(segment, i++)) return;
+      if (monitors_.watches(n)) monitors_.show_results(n, copy);
     } catch (...) {
-      return note_fault(segment, n, i, std::current_exception());
+      return walk_.note_fault(segment, n, i, std::current_exception());
     }
   }
 }
 
-void Executor::Impl::monitors_changed() {
-  watched.assign(monitors.any() ? plan.segments.size() : 0, false);
-  for (std::size_t s = 0; s < watched.size(); ++s)
-    for (const NodeId n : plan.segments[s].nodes) watched[s] = watched[s] || monitors.watches(n);
-}
-
-}  // namespace tapedeck
+}  // namespace tapedeck::replay

@@ -1,35 +1,71 @@
-// How far a step is that runs in parts, and what is looked up on the way.
+// A step in parts: forward, backward and update apart, some nodes at a time, to any node and on from there.
+//
+// Every part goes from the cut that the step has reached (step_progress.h) to a later cut. A segment begins only when the
+// segments that it waits for are complete. So for any parts the nodes run in an order that the segments allow, and what the
+// plan says of bytes holds.
 #pragma once
 
+#include <tapedeck/capture/analysis/phases.h>
+#include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/replay/byte_uses.h>
+#include <tapedeck/capture/replay/input_slots.h>
+#include <tapedeck/capture/replay/observed_run.h>
 #include <tapedeck/capture/replay/program.h>
+#include <tapedeck/capture/replay/run_options.h>
+#include <tapedeck/capture/replay/segment_walk.h>
+#include <tapedeck/capture/replay/state_slots.h>
+#include <tapedeck/capture/replay/step_progress.h>
+#include <tapedeck/capture/replay/step_runner.h>
 
 #include <cstdint>
 #include <vector>
 
 namespace tapedeck::replay {
 
-struct Parts {
-  Parts(const Plan& plan, const Program& program);
+class PartialStep {
+ public:
+  // REQUIRES: all that is passed by reference outlives this.
+  PartialStep(const Plan& plan, Member& member, const InputSlots& inputs, StateSlots& states, const Program& program,
+              SegmentWalk& walk, ObservedRun& observed, StepProgress& progress, ByteUses& uses, StepRunner& runner);
 
-  // How many steps of a segment belong to its first `nodes` nodes, counted from the first step of all.
-  std::int32_t step_at(std::int32_t segment, std::int32_t nodes) const;
+  // Each of these runs one part, as Executor says of them, and throws what Executor says.
+  void run_phase(Phase phase, const RunOptions& options);
+  std::int32_t run_nodes(std::int64_t n);  // the next n, one after the other; returns how many are left
+  std::int32_t run_through(NodeId last);   // likewise, up to and including this one
+  void resume(const RunOptions& options);
 
-  std::vector<std::int32_t> reached;    // by segment: how many of its nodes have run
-  std::int32_t left = 0;                // nodes that have not
-  std::int32_t run_phase = kNone;       // the last one that was run apart
-  std::vector<std::int32_t> until;      // by segment: how many are to have run after this part
-  std::vector<StepRange> nodes, steps;  // by segment: the part that runs now
-
-  std::vector<ValueId> owner;            // by value: whose bytes it looks at
-  std::vector<std::int32_t> segment_of;  // by node
-  std::vector<std::int32_t> place;       // by node: in its segment
-  std::vector<bool> called;              // by node: it has a kernel call (windows and constants have none)
-  std::vector<Phase> phases;             // by node: in which it runs
-  std::vector<std::int32_t> cuts[3];     // by phase, by segment: nodes to run by its end; empty until asked for
+  // Throws ExecutionError if a node of the step under way has read the input: it may not change any more.
+  void check_unread(std::int32_t input) const;
 
  private:
+  using Cut = StepProgress::Cut;
+
+  void prepare();
+  bool has_nodes(Phase phase) const;
+  const Cut& phase_cut(Phase phase);
+  Cut find_phase_cut(Phase phase) const;
+  std::int32_t run_in_order(std::int64_t n, NodeId last);
+  void run_to(const Cut& until, bool one_by_one, const RunOptions* options);
+  void check_inputs(const Cut& until) const;
+  void set_ranges(const Cut& until);
+  std::int32_t instruction_at(std::int32_t segment, std::int32_t nodes) const;
+  void heed_callers_writes();
+
   const Plan& plan_;
+  Member& member_;
+  const InputSlots& inputs_;
+  StateSlots& states_;
   const Program& program_;
+  SegmentWalk& walk_;
+  ObservedRun& observed_;
+  StepProgress& progress_;
+  ByteUses& uses_;
+  StepRunner& runner_;
+
+  std::vector<Phase> phases_;                     // by node: in which it runs; empty until prepare()
+  Cut cuts_[3];                                   // by phase: nodes to run by its end; empty until asked for
+  std::int32_t last_phase_ = kNone;               // the last that was run apart in this step
+  std::vector<IndexRange> nodes_, instructions_;  // by segment: the part that runs now
 };
 
 }  // namespace tapedeck::replay

@@ -4,7 +4,7 @@
 
 #include <tapedeck/capture/analysis/parts.h>
 #include <tapedeck/capture/plan/region_frames.h>
-#include <tapedeck/capture/replay/control_step.h>
+#include <tapedeck/capture/replay/control_runner.h>
 
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/op.h>
@@ -47,62 +47,6 @@ bool broadcasts(const View& v, const Shape& shape, int kept) {
 
 }  // namespace
 
-BufferTable::BufferTable(const Plan& plan) : chunks(plan) {
-  const Graph& g = plan.graph;
-  bytes.push_back(chunks.bytes(0));
-  for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) bytes.push_back(g.values[v].type.bytes());
-  first_state = 1 + g.n_inputs;
-  first_constant = first_state + g.n_state;
-  first_output = first_constant + static_cast<BufferId>(g.constants.size());
-  bytes.resize(static_cast<std::size_t>(first_output), -1);
-  for (const Placement& p : plan.values)
-    if (p.where == Where::constant) bytes[constant(p.slot)] = g.constants[p.slot].type.bytes();
-  for (const Type& t : plan.output_slots) bytes.push_back(t.bytes());
-  first_chunk = static_cast<BufferId>(bytes.size());
-  for (std::int32_t c = 1; c < chunks.count(); ++c) bytes.push_back(chunks.bytes(c));
-}
-
-Address BufferTable::in_arena(std::int64_t offset) const {
-  const std::int32_t c = chunks.of(offset);
-  return {chunk(c), offset - chunks.start(c)};
-}
-
-BufferId BufferTable::of(const Placement& p) const {
-  switch (p.where) {
-    case Where::nowhere:
-      return kNone;
-    case Where::arena:
-      return in_arena(p.offset).buffer;
-    case Where::input:
-      return input(p.slot);
-    case Where::state:
-      return state(p.slot);
-    case Where::constant:
-      return constant(p.slot);
-    case Where::output:
-      return output(p.slot);
-  }
-  return kNone;
-}
-
-Window window_of(const Plan& plan, const BufferTable& buffers, ValueId v) {
-  const Placement& p = plan.values[v];
-  const Type& type = plan.graph.values[v].type;
-  Window w;
-  w.buffer = buffers.of(p);
-  w.offset = p.where == Where::arena ? buffers.in_arena(p.offset).offset : p.offset;
-  if (w.buffer == kNone && type.bytes() > 0)
-    throw InvalidGraphError(fmt::format("the plan has no place for %{}: {}", plan.graph.value_name(v), to_string(type)));
-  w.view.dtype = type.dtype;
-  w.view.rank = type.shape.rank;
-  std::copy_n(type.shape.sizes, type.shape.rank, w.view.sizes);
-  if (p.dense)
-    dense_strides(type.shape, w.view.strides);
-  else
-    std::copy_n(p.strides, type.shape.rank, w.view.strides);
-  return w;
-}
-
 // Builds a Program node by node.
 class Lowering {
  public:
@@ -122,7 +66,7 @@ class Lowering {
     throw InvalidGraphError(fmt::format("[{}] {}: {}", g_.nodes[n].op->name, why, g_.node_text(n)));
   }
 
-  Window window(ValueId v) const { return window_of(plan_, buffers_, v); }
+  BufferView window(ValueId v) const { return buffer_view_of(plan_, buffers_, v); }
 
   void check_constant(NodeId n) const {
     const Placement& p = plan_.values[g_.nodes[n].first_output];
@@ -136,7 +80,7 @@ class Lowering {
   }
 
   // The window that the op's view rule opens on its input; false if no strides express it.
-  bool view_window(const Node& node, Window* out) const {
+  bool view_window(const Node& node, BufferView* out) const {
     const ValueId source = g_.inputs(node)[0];
     const Type& to = g_.values[node.first_output].type;
     *out = window(source);
@@ -152,7 +96,7 @@ class Lowering {
 
   void lower_view(NodeId n) {
     const Node& node = g_.nodes[n];
-    Window from, to = window(node.first_output);
+    BufferView from, to = window(node.first_output);
     const bool expressible = view_window(node, &from);
     if (plan_.values[node.first_output].reason == Reason::alias) {
       if (!expressible || !same_window(from, to)) refuse(n, "the plan's alias is not the view that the op makes");
@@ -171,7 +115,7 @@ class Lowering {
     copy(n, from, to);
   }
 
-  static bool same_window(const Window& a, const Window& b) {
+  static bool same_window(const BufferView& a, const BufferView& b) {
     if (a.view.numel() == 0) return true;
     if (a.buffer != b.buffer || a.offset != b.offset || a.view.rank != b.view.rank) return false;
     for (int i = 0; i < a.view.rank; ++i)
@@ -179,9 +123,9 @@ class Lowering {
     return true;
   }
 
-  void copy(NodeId n, const Window& from, const Window& to) {
+  void copy(NodeId n, const BufferView& from, const BufferView& to) {
     static const Op* const op = find_op("copy");
-    add_step(n, op->kernels[static_cast<int>(DeviceType::cpu)], nullptr, {from}, {to});
+    add_instruction(n, op->kernels[static_cast<int>(DeviceType::cpu)], nullptr, {from}, {to});
   }
 
   // Does every operand of a node that only joins lie in its place already, and do the operands cover the result? Then the node
@@ -189,7 +133,7 @@ class Lowering {
   bool has_joined(const Node& node) const {
     if (!node.op->part || node.n_outputs != 1) return false;
     const auto window_as_analysed = [&](ValueId v) {
-      const Window own = window(v);
+      const BufferView own = window(v);
       tapedeck::Window w;
       w.root = own.buffer;
       w.offset = own.offset;
@@ -205,29 +149,29 @@ class Lowering {
     const Op& op = *node.op;
     const Kernel kernel = op.kernels[static_cast<int>(DeviceType::cpu)];
     if (!kernel) throw DeviceError(fmt::format("[{}] has no CPU kernel: {}", op.name, g_.node_text(n)));
-    std::vector<Window> inputs, outputs;
+    std::vector<BufferView> inputs, outputs;
     for (int i = 0; i < node.n_inputs; ++i) inputs.push_back(operand(n, i));
     for (int i = 0; i < node.n_outputs; ++i) outputs.push_back(result(n, i));
     const bool in_f32 = runs_in_f32(op, g_.input_types(node), g_.output_types(node));
-    add_step(n, in_f32 ? kernels::run_in_f32 : kernel, g_.attributes(node), inputs, outputs);
-    if (in_f32) program_.steps.back().call.f32_kernel = kernel;
+    add_instruction(n, in_f32 ? kernels::run_in_f32 : kernel, g_.attributes(node), inputs, outputs);
+    if (in_f32) program_.instructions.back().call.f32_kernel = kernel;
   }
 
   void lower_control(NodeId n) {
     const Node& node = g_.nodes[n];
-    std::vector<Window> inputs, outputs;
+    std::vector<BufferView> inputs, outputs;
     for (int i = 0; i < node.n_inputs; ++i) inputs.push_back(operand(n, i));
     for (int i = 0; i < node.n_outputs; ++i) outputs.push_back(result(n, i));
-    program_.control.push_back(make_control_step(plan_, node));
-    add_step(n, run_control_step, program_.control.back().get(), inputs, outputs);
+    program_.control.push_back(make_control_runner(plan_, node));
+    add_instruction(n, run_control, program_.control.back().get(), inputs, outputs);
   }
 
   // The operand in the form that the op's kernel takes.
-  Window operand(NodeId n, int i) const {
+  BufferView operand(NodeId n, int i) const {
     const Node& node = g_.nodes[n];
     const Op& op = *node.op;
     const ValueId v = g_.inputs(node)[i];
-    Window w = window(v);
+    BufferView w = window(v);
     if (!takes_strides(op, i, g_.values[v].type.shape, w.view.strides))
       refuse(n, fmt::format("the plan gives the kernel %{} in strides that it does not take", g_.value_name(v)));
     if (op.is(kElementwise) || op.is(kMatrixStrides)) {
@@ -239,40 +183,40 @@ class Lowering {
     return w;
   }
 
-  Window result(NodeId n, int i) const {
+  BufferView result(NodeId n, int i) const {
     const Node& node = g_.nodes[n];
     const ValueId v = node.first_output + i;
-    const Window w = window(v);
+    const BufferView w = window(v);
     if (!writes_strides(*node.op, i, g_.values[v].type.shape, w.view.strides))
       refuse(n, "the plan scatters a result that must be dense");
     return w;
   }
 
-  void add_step(NodeId n, Kernel kernel, const void* attrs, const std::vector<Window>& inputs,
-                const std::vector<Window>& outputs) {
+  void add_instruction(NodeId n, Kernel kernel, const void* attrs, const std::vector<BufferView>& inputs,
+                       const std::vector<BufferView>& outputs) {
     check_workspace(n);
-    Step step;
-    step.kernel = kernel;
-    step.node = n;
-    step.intra_op = plan_.intra_op.empty() || plan_.intra_op[n];
-    step.call.attrs = attrs;
-    step.call.n_inputs = static_cast<std::int32_t>(inputs.size());
-    step.call.n_outputs = static_cast<std::int32_t>(outputs.size());
-    step.call.workspace_bytes = static_cast<std::size_t>(plan_.workspace[n].bytes);
-    const auto index = static_cast<std::int32_t>(program_.steps.size());
+    Instruction instruction;
+    instruction.kernel = kernel;
+    instruction.node = n;
+    instruction.intra_op = plan_.intra_op.empty() || plan_.intra_op[n];
+    instruction.call.attrs = attrs;
+    instruction.call.n_inputs = static_cast<std::int32_t>(inputs.size());
+    instruction.call.n_outputs = static_cast<std::int32_t>(outputs.size());
+    instruction.call.workspace_bytes = static_cast<std::size_t>(plan_.workspace[n].bytes);
+    const auto index = static_cast<std::int32_t>(program_.instructions.size());
     program_.pending_.push_back(
         {static_cast<std::int32_t>(program_.views_.size()), buffers_.in_arena(plan_.workspace[n].offset)});
-    program_.steps.push_back(step);
+    program_.instructions.push_back(instruction);
     bool writes_state = false;
-    for (const Window& w : inputs) add_view(w);
-    for (const Window& w : outputs) {
+    for (const BufferView& w : inputs) add_view(w);
+    for (const BufferView& w : outputs) {
       add_view(w);
       writes_state |= w.buffer >= buffers_.first_state && w.buffer < buffers_.first_constant;
     }
     if (writes_state) program_.state_writers.push_back(index);
   }
 
-  void add_view(const Window& w) {
+  void add_view(const BufferView& w) {
     program_.views_.push_back(w.view);
     program_.addresses_.push_back({w.buffer, w.offset});
   }
@@ -297,14 +241,14 @@ Program::~Program() = default;
 Program::Program(const Plan& plan, const BufferTable& buffers) {
   Lowering lowering(plan, buffers, *this);
   for (const Segment& s : plan.segments) {
-    StepRange range;
-    range.first = static_cast<std::int32_t>(steps.size());
+    IndexRange range;
+    range.first = static_cast<std::int32_t>(instructions.size());
     for (const NodeId n : s.nodes) lowering.lower(n);
-    range.end = static_cast<std::int32_t>(steps.size());
+    range.end = static_cast<std::int32_t>(instructions.size());
     segments.push_back(range);
   }
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    KernelCall& call = steps[i].call;
+  for (std::size_t i = 0; i < instructions.size(); ++i) {
+    KernelCall& call = instructions[i].call;
     call.inputs = views_.data() + pending_[i].first_view;
     call.outputs = call.inputs + call.n_inputs;
   }
@@ -316,8 +260,8 @@ void Program::resolve(const std::vector<void*>& bases) {
     return static_cast<char*>(bases[at.buffer]) + at.offset;
   };
   for (std::size_t i = 0; i < views_.size(); ++i) views_[i].data = pointer(addresses_[i]);
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    steps[i].call.workspace = steps[i].call.workspace_bytes > 0 ? pointer(pending_[i].workspace) : nullptr;
+  for (std::size_t i = 0; i < instructions.size(); ++i)
+    instructions[i].call.workspace = instructions[i].call.workspace_bytes > 0 ? pointer(pending_[i].workspace) : nullptr;
 }
 
 }  // namespace tapedeck::replay

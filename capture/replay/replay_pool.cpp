@@ -26,7 +26,7 @@ void add_member(PoolReport* report, const replay::Member& member, std::set<const
   row.chunks = member.chunks;
   row.arena_bytes = std::accumulate(row.chunks.begin(), row.chunks.end(), std::int64_t{0});
   row.peak_bytes = member.peak_bytes;
-  for (const auto& buffer : member.buffers)
+  for (const auto& buffer : member.own_buffers())
     if (buffer && counted->insert(buffer.get()).second) row.own_bytes += buffer->bytes();
   for (const auto& value : member.state) row.state_bytes += value->type.bytes();
   report->separate_bytes += row.peak_bytes;

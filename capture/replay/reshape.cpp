@@ -1,7 +1,10 @@
 // One executor becomes a family: the same graph at other sizes on the same memory.
 //
-// What the members share stands in shared_memory.h; the inputs and outputs of a member are the parent's buffers wherever they
-// are large enough.
+//     reshape({{"x", f32[32,784]}})
+//       the types of the other inputs follow              implied_inputs()
+//       the graph before recomputation gets these types   without_clones(), retype()
+//       the old plan is fitted, or a new one made         plan_at()
+//       an executor of that plan on the parent's memory   Buffers::share(), StateSlots::share()
 #include <tapedeck/capture/replay/executor_impl.h>
 
 #include <tapedeck/capture/analysis/shapes.h>
@@ -16,54 +19,6 @@
 #include <unordered_map>
 
 namespace tapedeck {
-
-using replay::BufferId;
-
-// ---- memory ----
-
-namespace {
-
-// Which buffer of the parent's stands for one of the child's: kNone if none does.
-BufferId counterpart(const replay::BufferTable& child, const replay::BufferTable& parent, BufferId b) {
-  if (b < child.first_constant) return b;  // arena, inputs, state: the same graph has the same
-  if (b < child.first_output) return kNone;
-  const BufferId p = parent.output(b - child.first_output);
-  return p < parent.first_chunk ? p : kNone;
-}
-
-}  // namespace
-
-void Executor::Impl::share_buffers(const Impl& parent, bool allow_up_sizing) {
-  const auto named = [&](BufferId b) {
-    if (table.is_chunk(b))
-      return table.chunks.count() == 1 ? "the arena" : fmt::format("chunk {} of the arena", table.chunk_of(b));
-    return b < table.first_state ? fmt::format("input '{}'", input_names[b - 1])
-                                 : fmt::format("result {}", b - table.first_output);
-  };
-  const auto refuse = [&](BufferId b, std::int64_t there) {
-    if (allow_up_sizing) return;
-    throw TypeError(fmt::format("{} needs {} bytes and there are {}; allow_up_sizing gives it fresh memory", named(b),
-                                table.bytes[b], there));
-  };
-  for (std::int32_t c = 0; c < table.chunks.count(); ++c)
-    if (const std::int64_t there = memory->block_bytes(c); table.chunks.bytes(c) > there) refuse(table.chunk(c), there);
-  for (std::size_t s = 0; s < state_names.size(); ++s)
-    if (table.bytes[table.state(static_cast<std::int32_t>(s))] != parent.state[s]->type.bytes())
-      throw TypeError(fmt::format("state '{}' would change its size", state_names[s]));
-  state = parent.state;
-  for (BufferId b = 1; b < static_cast<BufferId>(bases.size()); ++b) {
-    if (table.bytes[b] < 0 || table.is_state(b) || table.is_chunk(b)) continue;
-    const BufferId p = counterpart(table, parent.table, b);
-    if (p != kNone && parent.buffers[p]->bytes() >= table.bytes[b]) {
-      buffers[b] = parent.buffers[p];
-      if (b < table.first_state) input_set[b - 1] = parent.input_set[b - 1];
-    } else {
-      if (p != kNone) refuse(b, parent.buffers[p]->bytes());
-      buffers[b] = std::make_shared<Buffer>(allocator, table.bytes[b]);
-    }
-    bases[b] = buffers[b]->data();
-  }
-}
 
 // ---- the graph and its plan at other sizes ----
 

@@ -186,6 +186,16 @@ void Memory::tear(StateValue& value, Name by) {
   ++changes;
 }
 
+void Memory::end_step_for(const Member& by) {
+  if (step_wrote)
+    throw ExecutionError(
+        fmt::format("'{}', which shares this memory, is in the middle of a step that has written state; it must resume() or "
+                    "restart() first",
+                    step_of.load()->name.view()));
+  step_of.load()->dropped_by = by.name;
+  step_of = nullptr;
+}
+
 // ---- members ----
 
 void Memory::join(Member& member) {
@@ -198,10 +208,9 @@ void Memory::join(Member& member) {
 
 void Memory::leave(Member& member) {
   const std::lock_guard lock(mutex_);
-  std::erase(members_, &member);
+  if (std::erase(members_, &member) > 0) returning_ -= member.returns_state;  // it may have failed to join
   const Member* self = &member;
   arena_user.compare_exchange_strong(self, nullptr);
-  returning_ -= member.returns_state;
   want();
   member.state.clear();
   std::erase_if(named_, [](const auto& entry) { return entry.second.expired(); });

@@ -79,14 +79,14 @@ struct Member {
   explicit Member(std::shared_ptr<Memory> m, std::shared_ptr<Family> f = std::make_shared<Family>())
       : memory(std::move(m)), family(std::move(f)) {}
   virtual ~Member() = default;
-  virtual void keep_outputs_in(const StateValue& value) = 0;  // it is about to be written
+  virtual void keep_outputs_in(const StateValue& value) = 0;                    // it is about to be written
+  virtual const std::vector<std::shared_ptr<Buffer>>& own_buffers() const = 0;  // inputs, constants, outputs; others are null
 
   const std::shared_ptr<Memory> memory;  // outlives all below
   const std::shared_ptr<Family> family;
   Name name;
-  std::vector<std::int64_t> chunks;              // of its plan's arena; one of all bytes if it is one block
-  std::int64_t peak_bytes = 0;                   // of its plan: what it would hold alone
-  std::vector<std::shared_ptr<Buffer>> buffers;  // inputs, constants, outputs; null for what is elsewhere
+  std::vector<std::int64_t> chunks;  // of its plan's arena; one of all bytes if it is one block
+  std::int64_t peak_bytes = 0;       // of its plan: what it would hold alone
   State state;
   std::vector<std::string> state_names;
   bool returns_state = false;  // some output lies in a state buffer
@@ -127,6 +127,11 @@ class Memory {
   }
   void set(StateValue& value);            // its bytes are whole, and so is what else is bound to them
   void tear(StateValue& value, Name by);  // and what shares bytes with it
+  // The member is about to overwrite what the others have computed. The step of another member that is under way ends. Throws
+  // ExecutionError instead if that step has written state.
+  void claim(const Member& by) {
+    if (const Member* other = step_of.load(); other && other != &by) end_step_for(by);
+  }
 
   // Calls f(member) for each, in the order in which they joined. No member comes or goes meanwhile.
   template <class F>
@@ -156,6 +161,7 @@ class Memory {
 
   std::unique_ptr<Block> make_block(std::size_t i, const std::vector<std::int64_t>& wanted);
   void check_apart(const Member& member) const;
+  void end_step_for(const Member& by);
   void tell_of_write(const StateValue& value);
   void add_bound(const std::shared_ptr<StateValue>& value);
   void remove_bound(const StateValue& value);

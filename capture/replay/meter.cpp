@@ -1,4 +1,4 @@
-#include <tapedeck/capture/replay/segment_run.h>
+#include <tapedeck/capture/replay/meter.h>
 
 #include <algorithm>
 #include <chrono>
@@ -36,7 +36,7 @@ bool Meter::add(double cost) noexcept {
   return say(std::min((done + cost) / total_, 1.0));
 }
 
-// Never less than before: threads may be overtaken between adding and telling.
+// Never tells less than before: another thread may add and tell between the two acts of this one.
 bool Meter::say(double fraction) noexcept {
   told_ = std::max(told_, fraction);
   try {

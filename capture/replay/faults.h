@@ -1,0 +1,21 @@
+// What goes wrong in a run, as the error that the run throws.
+#pragma once
+
+#include <tapedeck/engine/ir/graph.h>
+
+#include <exception>
+#include <string>
+
+namespace tapedeck::replay {
+
+// The fault of one node: something that it threw, or a text that its kernel reported.
+struct Fault {
+  NodeId node = kNone;
+  std::exception_ptr thrown;
+  std::string reported;  // empty if something was thrown
+};
+
+// Throws an ExecutionError that names the node and its call site; `end` is its last words. What was thrown is nested in it.
+[[noreturn]] void throw_fault(const Graph& graph, const Fault& fault, const std::string& end);
+
+}  // namespace tapedeck::replay

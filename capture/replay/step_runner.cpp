@@ -1,0 +1,117 @@
+// The order of a step:
+//
+//     start    everything is given; the arena and state are followed to where they are; what others returned is saved
+//     walk     the segments run (segment_walk.h); then bound tensors that were written get new versions
+//     the end  outputs are there, or fail() throws the error of the lowest faulty node and leaves all ready for another run
+#include <tapedeck/capture/replay/step_runner.h>
+
+#include <tapedeck/capture/replay/slot_checks.h>
+#include <tapedeck/engine/ir/error.h>
+
+#include <fmt/format.h>
+
+namespace tapedeck::replay {
+
+StepRunner::StepRunner(const Plan& plan, Member& member, Buffers& buffers, const InputSlots& inputs, StateSlots& states,
+                       Program& program, SegmentWalk& walk, ObservedRun& observed, StepProgress& progress, Results& results)
+    : plan_(plan),
+      member_(member),
+      buffers_(buffers),
+      inputs_(inputs),
+      states_(states),
+      program_(program),
+      walk_(walk),
+      observed_(observed),
+      progress_(progress),
+      results_(results) {}
+
+void StepRunner::run(const RunOptions* options) {
+  if (progress_.under_way())
+    throw ExecutionError(
+        fmt::format("run: a step is under way ({}); resume() finishes it, restart() drops it", progress_.due()));
+  start(true);
+  const bool observed = walk(options, {});
+  progress_.set_complete(true);
+  member_.family->finished = true;
+  states_.note_versions();
+  if (observed) observed_.tell_end(true);
+}
+
+// ---- before ----
+
+void StepRunner::check_ready(bool inputs) const {
+  if (states_.ready() && (!inputs || inputs_.all_set())) return;
+  states_.refuse_if_torn();
+  std::vector<std::string> missing;
+  if (inputs) inputs_.list_missing(&missing);
+  states_.list_missing(&missing);
+  if (!missing.empty()) throw ExecutionError("never set: " + listed(missing));
+}
+
+void StepRunner::refuse_mid_step(const char* what) {
+  member_.memory->claim(member_);
+  if (progress_.under_way())
+    throw ExecutionError(
+        fmt::format("{}: a step is under way ({}); resume() finishes it, restart() drops it", what, progress_.due()));
+}
+
+void StepRunner::start(bool inputs) {
+  Memory& memory = *member_.memory;
+  check_ready(inputs);
+  memory.claim(member_);
+  const std::vector<void*>& blocks = memory.settle_arena();
+  buffers_.follow_arena(blocks);
+  states_.follow(buffers_);
+  memory.arena_user = &member_;
+  memory.arena_user_name = member_.name;
+  member_.dropped_by = Name();
+  observed_.begin_step(blocks);
+  progress_.set_complete(false);
+  *member_.family = {&member_, member_.name, false};
+  states_.begin_writing();
+  if (progress_.prepared()) walk_.forget_stops();  // another executor may have ended a step in parts
+  buffers_.resolve(program_);
+  results_.begin_step();
+}
+
+// ---- the walk ----
+
+bool StepRunner::walk(const RunOptions* options, const RunExtent& extent) {
+  static const RunOptions none;  // the meter keeps a pointer to `progress`, so no copy may be handed on
+  const bool observed = observed_.is_asked(options);
+  if (observed) observed_.begin(options ? *options : none, extent);
+  walk_.run(observed ? &observed_ : nullptr, extent.in_order);
+  states_.note_writes(walk_);
+  if (observed) {
+    observed_.end();
+    if (observed_.stopped() && !failed()) {
+      drop();
+      observed_.tell_end(false);
+      throw Cancelled("the run was cancelled; no state has been written");
+    }
+  }
+  if (failed()) fail();
+  return observed;
+}
+
+// ---- a step that comes to no good end ----
+
+void StepRunner::drop() {
+  if (progress_.under_way()) {
+    member_.memory->step_of = nullptr;
+    if (member_.memory->step_wrote) states_.tear();
+  }
+  walk_.clear_faults();
+}
+
+void StepRunner::fail() {
+  const Fault fault = walk_.take_fault();
+  member_.memory->step_of = &member_;
+  const bool torn = member_.memory->step_wrote = walk_.wrote_state();
+  drop();
+  const std::string end = torn ? "; state had been written already, so it must be set again before the next run" : "";
+  if (observed_.damaged()) throw ExecutionError(observed_.take_damage() + end);
+  throw_fault(plan_.graph, fault, end);
+}
+
+}  // namespace tapedeck::replay

@@ -1,0 +1,53 @@
+// One step from its start to its end, or to the error that ends it. A step in parts (partial_step.h) is started once and walked
+// several times.
+#pragma once
+
+#include <tapedeck/capture/plan/plan.h>
+#include <tapedeck/capture/replay/buffers.h>
+#include <tapedeck/capture/replay/input_slots.h>
+#include <tapedeck/capture/replay/observed_run.h>
+#include <tapedeck/capture/replay/program.h>
+#include <tapedeck/capture/replay/results.h>
+#include <tapedeck/capture/replay/run_options.h>
+#include <tapedeck/capture/replay/segment_walk.h>
+#include <tapedeck/capture/replay/state_slots.h>
+#include <tapedeck/capture/replay/step_progress.h>
+
+namespace tapedeck::replay {
+
+class StepRunner {
+ public:
+  // REQUIRES: all that is passed by reference outlives this.
+  StepRunner(const Plan& plan, Member& member, Buffers& buffers, const InputSlots& inputs, StateSlots& states, Program& program,
+             SegmentWalk& walk, ObservedRun& observed, StepProgress& progress, Results& results);
+
+  void run(const RunOptions* options);  // a whole step; `options` may be null
+  // Ends the step under way, if there is one. If it had written state, that state is torn.
+  void drop();
+  // Throws ExecutionError if a step of this executor is under way, or a step of another member that has written state.
+  void refuse_mid_step(const char* what);
+
+  // ---- for steps in parts ----
+  void check_ready(bool inputs) const;  // all state is there, and, if asked, all inputs
+  void start(bool inputs);
+  // Walks what SegmentWalk::limit() allows. Throws what went wrong: then the step has ended. True if the run was observed; then
+  // ObservedRun::tell_end() is due.
+  bool walk(const RunOptions* options, const RunExtent& extent);
+
+ private:
+  bool failed() const { return walk_.failed() || observed_.damaged(); }
+  [[noreturn]] void fail();
+
+  const Plan& plan_;
+  Member& member_;
+  Buffers& buffers_;
+  const InputSlots& inputs_;
+  StateSlots& states_;
+  Program& program_;
+  SegmentWalk& walk_;
+  ObservedRun& observed_;
+  StepProgress& progress_;
+  Results& results_;
+};
+
+}  // namespace tapedeck::replay

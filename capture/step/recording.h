@@ -1,0 +1,38 @@
+// One program of a captured step: what was recorded for one list of input types in one kind of surroundings, and how it is
+// replayed.
+#pragma once
+
+#include <tapedeck/capture/record/call_conditions.h>
+#include <tapedeck/capture/record/capture.h>
+#include <tapedeck/capture/replay/executor.h>
+#include <tapedeck/capture/step/captured_backward.h>
+#include <tapedeck/engine/eager/tensor.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tapedeck {
+
+struct Recording {
+  std::vector<Type> types;
+  Surroundings surroundings;
+  std::optional<Captured> first;     // until a second call has confirmed it
+  std::optional<Captured> captured;  // from then on
+  std::shared_ptr<Executor> executor;
+  bool made = false;                           // from recordings at other sizes
+  std::shared_ptr<CapturedBackward> backward;  // if results have gradients left to give
+  std::vector<const void*> bases;              // by state: the bytes that are bound
+  Watchlist watchlist;
+  Draws draws;
+  std::vector<std::string> reasons;  // why it was recorded
+
+  const Captured* known() const { return captured ? &*captured : first ? &*first : nullptr; }
+};
+
+std::vector<Type> types_of(const std::vector<Tensor>& tensors);
+std::string types_text(const std::vector<Type>& types);
+bool same_types(const std::vector<Type>& types, const std::vector<Tensor>& tensors);
+
+}  // namespace tapedeck

@@ -1,0 +1,42 @@
+// The recordings of one captured step, and which of them a call belongs to.
+#pragma once
+
+#include <tapedeck/capture/step/explain_recordings.h>
+#include <tapedeck/capture/step/recording.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tapedeck {
+
+class RecordingCache {
+ public:
+  // The recording for these inputs in the surroundings of now; a new one, which holds the reason for it, if there is none. The
+  // oldest goes when there are too many.
+  Recording& find(const std::vector<Tensor>& inputs);
+  void clear() { all_.clear(); }
+
+  // Recordings hold handles to the tensors of the user. A recording takes a change in the number of handles for a sign that the
+  // user let one go. So whoever adds or drops handles calls this afterwards, for the recordings whose count was right before.
+  void note_handles();
+  std::vector<Recording*> without_doubts() const;
+
+  // Drops the recordings that were made from other sizes and whose executor nobody else has any more, but for `kept`; calls
+  // dropped(recording) for each before.
+  template <class F>
+  void drop_unused(const Recording& kept, F&& dropped) {
+    std::erase_if(all_, [&](const std::unique_ptr<Recording>& r) {
+      const bool unused = r.get() != &kept && r->made && r->executor.use_count() == 1;
+      if (unused) dropped(r.get());
+      return unused;
+    });
+  }
+
+  std::vector<Explanation> explanations() const;
+
+ private:
+  std::vector<std::unique_ptr<Recording>> all_;  // oldest first
+};
+
+}  // namespace tapedeck

@@ -1,0 +1,96 @@
+// How a recording is replayed:
+//
+//     bind_state    state that has moved is bound again to where its bytes are now
+//     set_inputs    declared inputs, then marked ones (learning rates), then gradients that were there before
+//     run           by the executor
+//     gradients     set where the function would have set them
+#include <tapedeck/capture/step/replay_recording.h>
+
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace tapedeck {
+
+namespace {
+
+// Constants that both recordings read as the very same tensor belong to the user, who may write them.
+void keep_shared_constants(const Captured& first, Captured* second) {
+  std::vector<Tensor> kept;
+  for (std::size_t i = 0; i < second->constants.size(); ++i)
+    if (second->constants[i].impl() == first.constants[i].impl()) kept.push_back(second->constants[i]);
+  second->constants = std::move(kept);
+}
+
+// State is the user's tensors, wherever their bytes are now.
+void bind_state(Recording& r) {
+  const Graph& g = r.captured->graph;
+  for (std::size_t i = 0; i < r.bases.size(); ++i) {
+    const void* base = r.captured->state[i].impl()->data();
+    if (base == r.bases[i]) continue;
+    r.executor->bind_state(g.values[static_cast<std::size_t>(g.n_inputs) + i].name.str(), r.captured->state[i]);
+    r.bases[i] = base;
+  }
+}
+
+Tensor used(const TensorUse& use, const std::vector<Tensor>& inputs) {
+  return use.input == kNone ? use.tensor : inputs[use.input];
+}
+
+void set_inputs(Recording& r, const std::vector<Tensor>& inputs) {
+  // Declared inputs come first; the marked ones (learning rates) are read from their tensors, which their owners may have set
+  // since; gradients come last.
+  const Captured& c = *r.captured;
+  std::size_t n = c.inputs.size();
+  for (const TensorUse& use : c.uses) {
+    if (use.grad_input == kNone) continue;
+    n = std::min(n, static_cast<std::size_t>(use.grad_input));
+    r.executor->set_input(use.grad_input, used(use, inputs).grad());
+  }
+  for (std::size_t i = 0; i < n; ++i) r.executor->set_input(static_cast<int>(i), i < inputs.size() ? inputs[i] : c.inputs[i]);
+}
+
+}  // namespace
+
+ExecutorOptions member_options(const Recording& r, ExecutorOptions executor, const char* what) {
+  executor.name = fmt::format("{}{}({})", what, executor.name.empty() ? "step" : executor.name, types_text(r.types));
+  return executor;
+}
+
+RecordingReplayer::RecordingReplayer(PlanOptions plan, ExecutorOptions executor)
+    : plan_(std::move(plan)), executor_(std::move(executor)) {}
+
+void RecordingReplayer::build(Recording& r, Captured captured) const {
+  PlanOptions how = plan_;
+  how.find_floor = false;  // nobody asks a step how low it could go
+  Plan plan = make_plan(captured.graph, how);
+  if (!plan.feasible) throw CaptureError("[capture] " + plan.infeasible_reason);
+  r.executor = std::make_unique<Executor>(std::move(plan), member_options(r, executor_));
+  keep_shared_constants(*r.first, &captured);
+  r.first.reset();
+  r.captured = std::move(captured);
+  r.bases.assign(r.captured->state.size(), &r);  // nobody's bytes
+  bind_state(r);
+  r.watchlist.note(*r.captured);
+}
+
+std::vector<Tensor> RecordingReplayer::replay(Recording& r, const std::vector<Tensor>& inputs) const {
+  bind_state(r);
+  set_inputs(r, inputs);
+  std::vector<Tensor> outputs = r.executor->run_and_outputs();  // or nothing has happened
+  r.draws.advance();
+  for (const TensorUse& use : r.captured->uses) {
+    if (use.grad_output != kNone)
+      used(use, inputs).set_grad(outputs[use.grad_output]);
+    else if (use.clears_grad)
+      used(use, inputs).set_grad(Tensor());
+  }
+  outputs.resize(static_cast<std::size_t>(r.captured->declared_outputs));
+  return outputs;
+}
+
+}  // namespace tapedeck
