@@ -1,5 +1,5 @@
-// Stand-ins for values that a file lacks: an abstract capture has types only, and still wants to be replayed and timed.
-// Each name draws from a stream of its own, so that adding an input changes no other.
+// Values for a graph that was captured without data: such a capture has types only, and can still be replayed and timed.
+// Each name has a random stream of its own, so a new input does not change the values of the others.
 #include <tapedeck/capture/replay/executor.h>
 
 #include <tapedeck/kernels/philox.h>

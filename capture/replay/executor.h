@@ -1,6 +1,6 @@
-// Replays a Plan: one arena, no allocation and no exceptions on the hot path. No locks either, but for a step that writes state
-// while a member of its pool returns state, or has it bound to the same bytes by another tensor: what they returned is saved
-// behind the pool's mutex, once a step.
+// Replays a Plan: one arena, no allocation and no exceptions on the hot path, and no locks but one. A step takes the mutex of its
+// pool once if it writes state while a member of the pool returns state, or has state bound to the same bytes by another tensor:
+// then the results of that member are saved.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -18,17 +18,17 @@ namespace tapedeck TAPEDECK_API {
 
 class ReplayPool;
 
-// Which state values of a pool's members are one.
+// Which state values of the members of a pool are one value.
 enum class StateSharing : std::uint8_t {
-  by_name,    // those of one name: they must agree in type
-  by_tensor,  // those bound to the same tensor, whatever their names (captured steps)
+  by_name,    // values of the same name; their types must agree
+  by_tensor,  // values bound to the same tensor, under any names (captured steps)
 };
 
 struct ExecutorOptions {
   int threads = 1;                             // 1 = serial walk; 0 = as many as the machine has
   std::string device = "cpu";                  // "cuda": DeviceError unless built in and present
   std::shared_ptr<ReplayPool> pool = nullptr;  // one arena and one set of state for several executors (replay_pool.h)
-  std::string name = {};                       // in messages and in a pool's tables; empty: the graph's
+  std::string name = {};                       // in messages and in the tables of a pool; empty: the name of the graph
   StateSharing state = StateSharing::by_name;
 };
 
@@ -36,15 +36,16 @@ struct DimTable;
 
 // What Executor::reshape() allows.
 struct ReshapeOptions {
-  bool partial_shaping = false;    // inputs that were not named may change, where the named ones make them
-  bool allow_up_sizing = false;    // what becomes larger gets fresh memory
-  const DimTable* dims = nullptr;  // how attributes follow sizes (sizes/dim_table.h); without it inference alone, and what it
-                                   // cannot know is an error
+  bool partial_shaping = false;    // inputs that were not named may change if the named ones demand it
+  bool allow_up_sizing = false;    // a value that becomes larger gets fresh memory
+  const DimTable* dims = nullptr;  // how attributes follow sizes (sizes/dim_table.h); without it sizes are inferred, and
+                                   // a size that inference cannot know is an error
 };
 
-// Owns the arena, and copies of everything persistent unless a tensor is bound; in a pool both are shared with its members. Not
-// thread safe: a second run() while one is under way is refused with ExecutionError. A failure that strikes once state has been
-// written tears the state values that the graph updates: no executor that has them runs until they are set again.
+// Owns the arena, and copies of inputs, constants, results and state that is not bound to a tensor. In a pool the arena and the
+// state are shared with the other members. Not thread safe: a second run() while one is under way is refused with an
+// ExecutionError. A step that fails after it has written state tears the state values that the graph updates: no executor that
+// has these values runs until they are set again.
 class Executor {
  public:
   explicit Executor(Plan plan, const ExecutorOptions& options = {});
@@ -53,81 +54,82 @@ class Executor {
 
   const Plan& plan() const;
 
-  // Inputs by name or index; copied in (dtype and shape must agree: TypeError), and kept until set again.
+  // Inputs by name or index. The tensor is copied in, and the copy is kept until the input is set again. TypeError if dtype or
+  // shape differ.
   void set_input(const std::string& name, const Tensor& value);
   void set_input(int index, const Tensor& value);
-  // State by name: copied in.
+  // State by name. The tensor is copied in.
   void set_state(const std::string& name, const Tensor& value);
-  // State that *is* the user's tensor: read and written in place; its version bumps with every run, or part of one, that has
-  // written it. The tensor must be dense, and no member's other state may be bound to its bytes (UsageError). Results and
-  // values that lie in it are refused once the caller has written it, or another tensor on its storage (versions count writes
-  // to the storage). What is refused changes nothing.
+  // From now on the state *is* the user's tensor, which is read and written in place. The version of the tensor rises with every
+  // run, or part of a run, that has written it. The tensor must be dense, and no other state of a member may be bound to its
+  // bytes (UsageError). Results and values that lie in the tensor are refused once the caller has written the tensor, or another
+  // tensor on its storage (versions count writes to the storage). A refused call changes nothing.
   void bind_state(const std::string& name, const Tensor& value);
   Tensor state(const std::string& name) const;  // a copy
   std::vector<std::string> state_names() const;
   std::vector<std::string> input_names() const;
 
-  // One step. Inputs and state never set are an ExecutionError naming them.
-  // What goes wrong in it - a kernel's fault, or anything that a kernel, a function given to on_host or a monitor throws - is
-  // thrown here once, as the ExecutionError of the lowest node, naming node and call site; what was thrown is nested in it
-  // (std::rethrow_if_nested). No outputs are handed out then, and the executor can run again, unless it is torn.
+  // One step. ExecutionError that names the inputs and state that were never set.
+  // A kernel may report a fault; a kernel, a function given to on_host and a monitor may throw. run() throws once, for the lowest
+  // node at fault: an ExecutionError that names the node and its call site, with the original exception nested in it
+  // (std::rethrow_if_nested). There are no outputs then. The executor can run again, unless its state is torn.
   void run();
-  std::vector<Tensor> run_and_outputs();  // run() and outputs(), and nobody who shares the memory gets in between
-  void run(Timeline* timeline);           // likewise, and notes when each node ran
+  std::vector<Tensor> run_and_outputs();  // run() and outputs(); no executor that shares the memory comes in between
+  void run(Timeline* timeline);           // as run(), and notes when each node ran
   void run(const RunOptions& options);
 
   // ---- a step in parts ----
-  // From the first part on a step is under way until all of it has run; then state and outputs are as after run(), bit for bit.
-  // Meanwhile run() and set_state() are refused, an input can be set until a node has read it, outputs can be read once they
-  // are there. A part that fails or is cancelled ends the step. Executors that share memory drop each other's steps (but for
-  // one that has written state). A bound tensor that the caller writes in between is an ExecutionError at the next part, and
-  // ends the step, if nodes have used its bytes and others are still to read them.
+  // The first part begins a step. The step is under way until all its nodes have run; then state and outputs are as after run(),
+  // bit for bit. Meanwhile run() and set_state() are refused, an input can be set until a node has read it, and an output can be
+  // read once its node has run. A part that fails or is cancelled ends the step. A run of another executor on the same memory ends
+  // the step too, or is refused if the step has written state. The caller may write a bound tensor between two parts. If nodes
+  // have used its old bytes and others are still to read them, the next part throws an ExecutionError, and the step ends.
 
-  // The nodes of one phase on all threads: forward, then backward, then update. ExecutionError naming what is due for any other
-  // order; forward again drops the step and begins a new one. Head gradients are inputs of the graph (gradient():
-  // heads_as_inputs), to be set in between. A node runs no earlier than what it reads (analysis/phases.h). UsageError naming
-  // the nodes if a segment would have to stop in the middle of others: plan with segments split at phases.
+  // The nodes of one phase on all threads: forward, then backward, then update. Any other order is an ExecutionError that names
+  // the phase that is due; but forward may come again, which drops the step and begins a new one. Head gradients are inputs of the
+  // graph (gradient(): heads_as_inputs), to be set in between. A node runs no earlier than the nodes that it reads from
+  // (analysis/phases.h). UsageError that names the nodes if a segment would have to stop in the middle: plan with
+  // PlanOptions::split_phases.
   void run(Phase phase, const RunOptions& options = {});
-  // The next n nodes, one after the other, in the order in which one thread runs the plan. Returns how many are left; past the
-  // end 0. MXNet's PartialForward.
+  // The next n nodes, one after the other, in the order in which one thread runs the plan. Returns how many are left of the step;
+  // at its end 0. MXNet's PartialForward.
   std::int32_t step(std::int32_t n = 1);
-  // Likewise, up to and including the node that makes the value. UsageError if it has run already.
+  // The next nodes in that order, up to and including the node that makes the value. UsageError if that node has run already.
   std::int32_t run_to(const std::string& value);
   void resume(const RunOptions& options = {});  // the rest, on all threads. ExecutionError if no step is under way
   void restart();                               // drops the step. If it had written state, the executor is torn
   std::int32_t nodes_left() const;              // of the step under way; 0 if there is none
-  // A copy of any value of plan().graph, by name, while its bytes are there: from when its node has run until something else
-  // lies there. ExecutionError naming the node that is due or that overwrote it, or what else took the bytes since: another
-  // executor's run on the same memory, state set anew, the caller's writing the tensor that the state is bound to,
+  // A copy of any value of plan().graph, by name, while its bytes are there: from the moment when its node has run until its bytes
+  // are written again. The ExecutionError names the reason if it is not there: the node that is due, the node that overwrote it,
+  // a run of another executor on the same memory, state that was set anew, a write by the caller to a bound tensor, or
   // TAPEDECK_POISON.
   Tensor value(const std::string& name) const;
 
-  // Shows `fn` what nodes make whose op, module path or result bears a name that the pattern matches ('*' any characters, '?'
-  // one), in every run from now on. Neither plan nor bits change; segments without such a node run as ever. UsageError if
-  // nothing matches. Returns a number for remove_monitor().
+  // From now on shows `fn` the results of every node whose op, module path or result has a name that the pattern matches ('*': any
+  // characters, '?': one). Neither plan nor bits change; segments without such a node run as before. UsageError if nothing
+  // matches. Returns a number for remove_monitor().
   std::int32_t monitor(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options = {});
   void remove_monitor(std::int32_t id);
 
-  // The caller's own copies, in the order of `return`; overwritten by nobody. ExecutionError for a result that lay in bound
-  // state (it returns the state as it was updated) and was not asked for before the caller wrote that tensor.
+  // Copies that belong to the caller, in the order of `return`. ExecutionError for a result that lies in bound state (the graph
+  // returns the updated state) if the caller has written that tensor since.
   std::vector<Tensor> outputs() const;
   Tensor output(const std::string& name) const;
 
-  // Another executor of the same graph with inputs of other sizes, by name, on the same memory: what is as large or smaller
-  // lies in the first bytes of the old (inputs, outputs), so either's run overwrites what the other returned and was given;
-  // what is larger is fresh. The arena is as large as the larger of the two needs. State is one and the same, whatever happens
-  // to either. The plan is fitted where it can be, made anew where it cannot. The two run one after the other: a run while the
-  // other is under way is an ExecutionError; one that does not come to its end takes the other's results along. Throws
-  // TypeError for an unknown input, for what ReshapeOptions does not allow, and wherever inference refuses, naming the node.
+  // Another executor of the same graph with inputs of other sizes, by name, on the same memory. Inputs and outputs that are not
+  // larger lie in the first bytes of the old buffers, so a run of either executor overwrites the inputs and results of the other;
+  // larger ones are fresh. The arena is as large as the larger of the two plans needs. State is one and the same. The old plan is
+  // fitted to the sizes if possible; otherwise a new plan is made. The two run one after the other: a run while the other is under
+  // way is an ExecutionError, and a run that does not come to its end takes the results of the other along. Throws TypeError for
+  // an unknown input, for a change that ReshapeOptions does not allow, and for sizes that inference refuses, with the node.
   // MXNet's executor.reshape.
   Executor reshape(const std::map<std::string, Type>& inputs, const ReshapeOptions& options = {}) const;
-  // Likewise, for a plan at hand (planner/fit_plan_to_sizes.h) of the same graph at other types.
+  // The same, for a plan of the same graph at other types that is there already (planner/fit_plan_to_sizes.h).
   Executor reshape(Plan plan, const ReshapeOptions& options = {}) const;
 
-  // The most bytes the replay held at once, counted by its allocator while running: equals plan().peak_bytes. In a family or a
-  // pool: of all.
+  // The most bytes that the replay held at once, counted by its allocator: equals plan().peak_bytes. In a family or a pool: the
+  // bytes of all members. Copies of outputs and state belong to the caller and are not counted.
   std::int64_t observed_peak_bytes() const;
-  // Copies of outputs and state views handed out are the caller's and are not counted.
 
  private:
   struct Impl;
@@ -135,14 +137,14 @@ class Executor {
   std::unique_ptr<Impl> impl_;
 };
 
-// Runs the nodes of `captured` one by one through eager dispatch, unplanned and unoptimized. The oracle of replay.
+// Runs the nodes of `captured` one by one through eager dispatch, without a plan and without passes. Replays are compared with it.
 struct EagerResult {
   std::vector<Tensor> outputs;
   std::vector<Tensor> state;  // by state index, after the updates
 };
 EagerResult run_eagerly(const Graph& captured, const std::vector<Tensor>& inputs, const std::vector<Tensor>& state);
 
-// Values for a replay that lacks them: floats uniform in [-1,1) from the seed and the name, integers and bools zero.
+// A value for a replay that has none: floats uniform in [-1,1) from the seed and the name, integers and bools zero.
 Tensor default_value(const Type& type, std::uint64_t seed, const std::string& name);
 
 }  // namespace TAPEDECK_API

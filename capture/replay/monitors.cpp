@@ -8,7 +8,7 @@
 
 namespace tapedeck::replay {
 
-// Greedy, going back to the last star alone: linear but for patterns of many stars.
+// Greedy: a mismatch goes back to the last star only. Linear, except for patterns of many stars.
 bool matches(std::string_view pattern, std::string_view text) {
   std::size_t p = 0, t = 0, star = pattern.npos, resume = 0;
   while (t < text.size()) {
@@ -62,7 +62,7 @@ void Monitors::find_watched() {
     for (std::size_t n = 0; n < m.nodes.size(); ++n) watched_[n] = watched_[n] || m.nodes[n] != kNothing;
 }
 
-// Whatever eager ops the function calls are nobody's to record.
+// Eager ops that the function calls are not recorded.
 void Monitors::call(const Monitor& m, const Monitored& seen) {
   const std::lock_guard lock(calling_);
   const Unrecorded unrecorded;

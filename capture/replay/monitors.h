@@ -1,4 +1,4 @@
-// Who watches which nodes. Segments without a watched node run as if there were no monitors.
+// The monitors of an executor, and the nodes that they watch. Segments without a watched node run as if there were no monitors.
 #pragma once
 
 #include <tapedeck/capture/replay/run_options.h>
@@ -12,22 +12,22 @@
 
 namespace tapedeck::replay {
 
-// '*' stands for any characters, '?' for one, all others for themselves.
+// '*' stands for any characters, '?' for one character, every other character for itself.
 bool matches(std::string_view pattern, std::string_view text);
 
 class Monitors {
  public:
   explicit Monitors(const Graph& graph) : graph_(graph) {}
 
-  // Watches the nodes whose op, module path or a result bears a name that matches, and with `operands` those that read such a
-  // value. Throws UsageError if there are none.
+  // Watches the nodes whose op, module path or result has a name that matches, and with `operands` also the nodes that read such
+  // a value. Throws UsageError if there are none.
   std::int32_t add(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options);
   void remove(std::int32_t id);  // UsageError if there is no such monitor
   bool watches(NodeId n) const { return !watched_.empty() && watched_[n]; }
   bool any() const { return !watched_.empty(); }
 
-  // Shows what a node is about to read, or what it has made, to those who watch it; `read` gives a copy of a value. Throws what
-  // they throw.
+  // Shows the operands of a node before it runs, or its results after, to the monitors that watch it; `read` gives a copy of a
+  // value. Throws what the monitors throw.
   template <class Read>
   void show_operands(NodeId n, const Read& read) {
     for (const Monitor& m : monitors_) {
@@ -56,7 +56,7 @@ class Monitors {
     std::int32_t id;
     std::string pattern;
     MonitorFunction fn;
-    std::vector<std::uint8_t> nodes;  // by node: what of it is shown
+    std::vector<std::uint8_t> nodes;  // by node: which of its values are shown
   };
 
   std::uint8_t shown(const std::string& pattern, NodeId n, const MonitorOptions& options) const;
@@ -65,7 +65,7 @@ class Monitors {
 
   const Graph& graph_;
   std::vector<Monitor> monitors_;
-  std::vector<bool> watched_;  // by node; empty if nobody watches
+  std::vector<bool> watched_;  // by node; empty if there are no monitors
   std::int32_t next_ = 0;
   std::mutex calling_;
 };

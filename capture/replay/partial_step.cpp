@@ -4,8 +4,8 @@
 //     0: a b c           2            3                 3
 //     1: d e  (after 0)  0            1                 2          c and d run first, then e
 //
-// run_to() checks the inputs that the part reads, starts the step if none is under way, limits the walk to the part, and moves
-// the cut.
+// run_part() checks the inputs that the part reads, starts the step if none is under way, limits the walk to the part, and
+// moves the cut.
 #include <tapedeck/capture/replay/partial_step.h>
 
 #include <tapedeck/capture/replay/slot_checks.h>
@@ -91,9 +91,9 @@ void PartialStep::run_phase(Phase phase, const RunOptions& options) {
   for (const Phase before : {Phase::forward, Phase::backward})
     if (before < phase && has_nodes(before) && !(progress_.under_way() && progress_.reached(phase_cut(before))))
       throw ExecutionError(fmt::format("{} cannot run yet: {} is due", phase_name(phase), phase_name(before)));
-  Cut until = phase_cut(phase);
-  for (std::size_t s = 0; s < until.size(); ++s) until[s] = std::max(until[s], progress_.cut()[s]);
-  run_to(until, false, &options);
+  until_ = phase_cut(phase);
+  for (std::size_t s = 0; s < until_.size(); ++s) until_[s] = std::max(until_[s], progress_.cut()[s]);
+  run_part(false, &options);
   last_phase_ = static_cast<std::int32_t>(phase);
 }
 
@@ -105,31 +105,31 @@ std::int32_t PartialStep::run_through(NodeId last) { return run_in_order(std::nu
 // The next n nodes of the serial order, or all up to `last`.
 std::int32_t PartialStep::run_in_order(std::int64_t n, NodeId last) {
   prepare();
-  Cut until = progress_.cut();
-  for (std::size_t s = 0; s < until.size() && n > 0; ++s) {
+  until_ = progress_.cut();
+  for (std::size_t s = 0; s < until_.size() && n > 0; ++s) {
     const auto size = static_cast<std::int32_t>(plan_.segments[s].nodes.size());
     const bool ends_here = last != kNone && progress_.segment_of(last) == static_cast<std::int32_t>(s);
-    const std::int64_t wanted = ends_here ? progress_.place(last) + 1 - until[s] : n;
-    const auto taken = static_cast<std::int32_t>(std::min<std::int64_t>(wanted, size - until[s]));
-    until[s] += taken;
+    const std::int64_t wanted = ends_here ? progress_.place(last) + 1 - until_[s] : n;
+    const auto taken = static_cast<std::int32_t>(std::min<std::int64_t>(wanted, size - until_[s]));
+    until_[s] += taken;
     n = ends_here ? 0 : n - taken;
   }
-  run_to(until, true, nullptr);
+  run_part(true, nullptr);
   return progress_.left();
 }
 
 void PartialStep::resume(const RunOptions& options) {
   if (!progress_.under_way()) throw ExecutionError("resume: no step is under way");
-  Cut until;
-  for (const Segment& s : plan_.segments) until.push_back(static_cast<std::int32_t>(s.nodes.size()));
-  run_to(until, false, &options);
+  until_.clear();
+  for (const Segment& s : plan_.segments) until_.push_back(static_cast<std::int32_t>(s.nodes.size()));
+  run_part(false, &options);
 }
 
 // ---- one part ----
 
-// Runs every segment from where it is to where `until` says.
-void PartialStep::run_to(const Cut& until, bool one_by_one, const RunOptions* options) {
-  const Cut& from = progress_.cut();
+// Runs every segment from where it is to where `until_` says.
+void PartialStep::run_part(bool one_by_one, const RunOptions* options) {
+  const Cut &from = progress_.cut(), &until = until_;
   const std::int32_t before = progress_.left();
   std::int32_t left = before;
   RunExtent extent;
@@ -138,7 +138,7 @@ void PartialStep::run_to(const Cut& until, bool one_by_one, const RunOptions* op
     left -= until[s] - from[s];
     if (one_by_one) extent.in_order = {extent.in_order.end == 0 ? s : extent.in_order.first, s + 1};
   }
-  check_inputs(until);
+  check_inputs();
   if (left == 0 || !progress_.under_way()) runner_.check_ready(left == 0);
   Memory& memory = *member_.memory;
   if (progress_.under_way()) {
@@ -148,7 +148,7 @@ void PartialStep::run_to(const Cut& until, bool one_by_one, const RunOptions* op
     memory.step_of = &member_;
     memory.step_wrote = false;
   }
-  set_ranges(until);
+  set_ranges();
   struct Unlimited {  // whatever happens, the next run() is a whole one
     SegmentWalk& walk;
     ~Unlimited() { walk.limit(nullptr); }
@@ -168,11 +168,11 @@ void PartialStep::run_to(const Cut& until, bool one_by_one, const RunOptions* op
 }
 
 // The inputs that the nodes of the part read must have been given.
-void PartialStep::check_inputs(const Cut& until) const {
+void PartialStep::check_inputs() const {
   const Graph& g = plan_.graph;
   std::vector<std::string> missing;
-  for (std::size_t s = 0; s < until.size(); ++s)
-    for (std::int32_t k = progress_.cut()[s]; k < until[s]; ++k)
+  for (std::size_t s = 0; s < until_.size(); ++s)
+    for (std::int32_t k = progress_.cut()[s]; k < until_[s]; ++k)
       for (const ValueId v : g.inputs(g.nodes[plan_.segments[s].nodes[k]]))
         if (const ValueId from = uses_.owner(v); g.is_input(from) && !inputs_.is_set(from))
           missing.push_back("input '" + inputs_.names()[from] + "'");
@@ -180,11 +180,11 @@ void PartialStep::check_inputs(const Cut& until) const {
   if (!missing.empty()) throw ExecutionError("never set: " + listed(missing));
 }
 
-void PartialStep::set_ranges(const Cut& until) {
-  nodes_.resize(until.size());
-  instructions_.resize(until.size());
-  for (std::int32_t s = 0; s < static_cast<std::int32_t>(until.size()); ++s) {
-    nodes_[s] = {progress_.cut()[s], until[s]};
+void PartialStep::set_ranges() {
+  nodes_.resize(until_.size());
+  instructions_.resize(until_.size());
+  for (std::int32_t s = 0; s < static_cast<std::int32_t>(until_.size()); ++s) {
+    nodes_[s] = {progress_.cut()[s], until_[s]};
     instructions_[s] = {instruction_at(s, nodes_[s].first), instruction_at(s, nodes_[s].end)};
   }
 }

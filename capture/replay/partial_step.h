@@ -45,9 +45,9 @@ class PartialStep {
   const Cut& phase_cut(Phase phase);
   Cut find_phase_cut(Phase phase) const;
   std::int32_t run_in_order(std::int64_t n, NodeId last);
-  void run_to(const Cut& until, bool one_by_one, const RunOptions* options);
-  void check_inputs(const Cut& until) const;
-  void set_ranges(const Cut& until);
+  void run_part(bool one_by_one, const RunOptions* options);
+  void check_inputs() const;
+  void set_ranges();
   std::int32_t instruction_at(std::int32_t segment, std::int32_t nodes) const;
   void heed_callers_writes();
 
@@ -64,6 +64,7 @@ class PartialStep {
 
   std::vector<Phase> phases_;                     // by node: in which it runs; empty until prepare()
   Cut cuts_[3];                                   // by phase: nodes to run by its end; empty until asked for
+  Cut until_;                                     // the end of the part that runs now
   std::int32_t last_phase_ = kNone;               // the last that was run apart in this step
   std::vector<IndexRange> nodes_, instructions_;  // by segment: the part that runs now
 };

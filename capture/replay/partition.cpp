@@ -1,3 +1,8 @@
+// A piece is found in three steps: levels, connected nodes of one level, borders. With exp and add selected:
+//
+//     %a = exp(%x)     level 1   piece 0, selected
+//     %b = sin(%a)     level 2   piece 1
+//     %c = add(%b,%x)  level 3   piece 2, selected
 #include <tapedeck/capture/replay/partition.h>
 
 #include <tapedeck/capture/analysis/traits.h>
@@ -31,7 +36,7 @@ class Cutter {
   }
 
  private:
-  // Calls f with every node that n waits for; `data`: it reads a result of that node.
+  // Calls f with every node that n waits for.
   template <class F>
   void each_predecessor(NodeId n, F f) const {
     const Node& node = graph_.nodes[n];
@@ -61,7 +66,7 @@ class Cutter {
     return n;
   }
 
-  // Selected nodes are joined by the edges of their level, others are all one piece.
+  // Selected nodes of one level that are connected are one piece. All other nodes of one level are one piece.
   void connect() {
     joined_.resize(graph_.nodes.size());
     std::iota(joined_.begin(), joined_.end(), 0);
@@ -155,7 +160,7 @@ class Cutter {
   std::vector<char> selected_;
   std::vector<std::int32_t> level_;
   std::vector<NodeId> joined_;
-  std::vector<ValueId> map_;           // of the splices, one after the other
+  std::vector<ValueId> map_;           // of the pieces, one after the other
   std::vector<char> wanted_;           // by value: read by another piece, returned or stored
   std::vector<std::int32_t> seen_by_;  // by value: the last piece that listed it as an input
 };

@@ -1,13 +1,12 @@
-// Cuts a graph into pieces by a user's predicate: the nodes another backend takes, and the others.
+// Cuts a graph into pieces by a predicate of the user: the nodes that another backend takes, and the others.
 //
 //     Partition p = partition(graph, [](const Graph& g, NodeId n) { return g.nodes[n].op->is(kElementwise); });
 //     run_pieces(graph, p, inputs, state, [&](const Piece& piece, const auto& given) { return mine(piece) ? ... : interpret
 //     ...; });
 //
-// Pieces are convex: they can run one after the other, each as a whole. With exp, sin, cos, add selected apart from each
-// other's way, exp->cos and sin->add never end up waiting for each other. Every node gets a level, one more than what it reads
-// where exactly one of the two is selected; a piece is what is connected on one level. Order edges and the order of effects are
-// kept.
+// Pieces are convex: they can run one after the other, each as a whole, and no two pieces wait for each other. Every node gets a
+// level: the level of the node that it reads, or one more if exactly one of the two is selected. The selected nodes of one level
+// that are connected are a piece. Order edges and the order of effects are kept.
 #pragma once
 
 #include <tapedeck/capture/replay/executor.h>

@@ -1,3 +1,10 @@
+// Poison keeps a map of the arena: ranges of bytes, each with the value or workspace that holds it, or held it last.
+//
+//     -kCanary          0                    4096                  end
+//     | canary, dead    | %a, alive          | dead, last %b        | canary, dead |
+//
+// A result claims its bytes before its node runs. They are filled with the pattern, and the holding is marked as dead, when the
+// last node that uses the value has run.
 #include <tapedeck/capture/replay/poison.h>
 
 #include <tapedeck/capture/plan/byte_owners.h>
@@ -65,7 +72,7 @@ std::int64_t find_pattern(const View& view) {
   return find_element(view, [pattern](std::uint64_t bits) { return bits == pattern; });
 }
 
-// From a NaN of the user's any other may come, the pattern too.
+// A NaN of the user may become any other NaN, and so the pattern.
 bool reads_nan(const KernelCall& call) {
   for (std::int32_t k = 0; k < call.n_inputs; ++k) {
     const DType d = call.inputs[k].dtype;
@@ -127,13 +134,13 @@ Poison::Poison(const Plan& plan, const std::vector<bool>& called, int level)
 
 // ---- places ----
 
-Poison::Stretch Poison::stretch(std::int64_t offset, std::int64_t bytes) const {
+Poison::ByteRange Poison::range_of(std::int64_t offset, std::int64_t bytes) const {
   const std::int64_t first = offset + 2 * kCanary * chunks_.of(offset);
   return {first, first + bytes};
 }
 
-Poison::Stretch Poison::bytes_of(ValueId v) const { return stretch(plan_.values[v].offset, g_.values[v].type.bytes()); }
-Poison::Stretch Poison::workspace_of(NodeId n) const { return stretch(plan_.workspace[n].offset, plan_.workspace[n].bytes); }
+Poison::ByteRange Poison::bytes_of(ValueId v) const { return range_of(plan_.values[v].offset, g_.values[v].type.bytes()); }
+Poison::ByteRange Poison::workspace_of(NodeId n) const { return range_of(plan_.workspace[n].offset, plan_.workspace[n].bytes); }
 
 // Canaries belong to the chunk they surround.
 std::int32_t Poison::chunk_at(std::int64_t place) const {
@@ -157,11 +164,11 @@ std::string Poison::name(std::int32_t holder) const {
   return h.value != kNone ? "%" + g_.value_name(h.value) : "the workspace of `" + g_.node_text(h.maker) + "`";
 }
 
-std::string Poison::about(const Piece& piece) const {
-  if (piece.holder == kNone) return piece.dead ? "bytes of no value" : "";
-  const Holder& h = holders_[piece.holder];
+std::string Poison::about(const Holding& holding) const {
+  if (holding.holder == kNone) return holding.dead ? "bytes of no value" : "";
+  const Holder& h = holders_[holding.holder];
   const Name site = g_.nodes[h.maker].origin.site;
-  return fmt::format("{}bytes of {}{}", piece.dead ? "dead " : "", name(piece.holder),
+  return fmt::format("{}bytes of {}{}", holding.dead ? "dead " : "", name(holding.holder),
                      site.empty() ? "" : fmt::format(" (made at {})", site.view()));
 }
 
@@ -174,42 +181,42 @@ std::string Poison::byte_text(std::int64_t place) const {
   return fmt::format("byte {} of {}", place - place_of(chunk), arena_text(chunk));
 }
 
-std::string Poison::bytes_text(const Stretch& s) const {
+std::string Poison::bytes_text(const ByteRange& s) const {
   const std::int32_t chunk = chunk_at(s.first);
   return fmt::format("bytes {}..{} of {}", s.first - place_of(chunk), s.end - 1 - place_of(chunk), arena_text(chunk));
 }
 
 void Poison::complain(const std::string& what) const { throw ExecutionError("[poison] " + what); }
 
-// ---- pieces ----
+// ---- holdings ----
 
 template <class F>
-void Poison::each_piece(const Stretch& s, F&& f) const {
+void Poison::each_holding(const ByteRange& s, F&& f) const {
   if (s.first >= s.end) return;
-  for (auto it = std::prev(pieces_.upper_bound(s.first)); it != pieces_.end() && it->first < s.end; ++it)
-    f(Stretch{std::max(it->first, s.first), std::min(it->second.end, s.end)}, it->second);
+  for (auto it = std::prev(holdings_.upper_bound(s.first)); it != holdings_.end() && it->first < s.end; ++it)
+    f(ByteRange{std::max(it->first, s.first), std::min(it->second.end, s.end)}, it->second);
 }
 
-// A piece begins at `at` from here on.
+// A holding begins at `at` from here on.
 void Poison::split(std::int64_t at) {
   if (at >= end_) return;
-  auto it = std::prev(pieces_.upper_bound(at));
+  auto it = std::prev(holdings_.upper_bound(at));
   if (it->first == at) return;
-  Piece second = it->second;
+  Holding second = it->second;
   it->second.end = at;
-  pieces_.emplace(at, second);
+  holdings_.emplace(at, second);
 }
 
-void Poison::give(const Stretch& s, std::int32_t holder, bool dead) {
+void Poison::give(const ByteRange& s, std::int32_t holder, bool dead) {
   split(s.first);
   split(s.end);
-  pieces_.erase(pieces_.lower_bound(s.first), pieces_.lower_bound(s.end));
-  pieces_[s.first] = {s.end, holder, dead};
+  holdings_.erase(holdings_.lower_bound(s.first), holdings_.lower_bound(s.end));
+  holdings_[s.first] = {s.end, holder, dead};
 }
 
-void Poison::fill(const Stretch& s) const { std::memset(at(s.first), kPattern, static_cast<std::size_t>(s.end - s.first)); }
+void Poison::fill(const ByteRange& s) const { std::memset(at(s.first), kPattern, static_cast<std::size_t>(s.end - s.first)); }
 
-std::int64_t Poison::first_touched(const Stretch& s) const {
+std::int64_t Poison::first_touched(const ByteRange& s) const {
   if (s.first >= s.end) return kUntouched;
   const unsigned char* const bytes = at(s.first);
   if (is_pattern(bytes, static_cast<std::size_t>(s.end - s.first))) return kUntouched;
@@ -223,11 +230,11 @@ std::int64_t Poison::first_touched(const Stretch& s) const {
 void Poison::begin(const std::vector<void*>& blocks) {
   const std::lock_guard lock(mutex_);
   blocks_.clear();
-  pieces_.clear();
+  holdings_.clear();
   for (std::int32_t c = 0; c < chunks_.count(); ++c) {
     blocks_.push_back(static_cast<unsigned char*>(blocks[c]));
     const std::int64_t first = place_of(c) - kCanary, end = place_of(c) + chunks_.bytes(c) + kCanary;
-    pieces_[first] = {end, kNone, true};
+    holdings_[first] = {end, kNone, true};
     if (blocks_.back()) fill({first, end});
   }
   for (Holder& h : holders_) h.left = h.users, h.writers = 0, h.idle = false;
@@ -255,40 +262,40 @@ void Poison::check_operands(NodeId n) const {
   for (const ValueId v : g_.inputs(g_.nodes[n])) {
     const std::int32_t wanted = holder_of(v);
     if (wanted == kNone || g_.values[v].type.bytes() == 0) continue;
-    each_piece(bytes_of(owner_[v]), [&](const Stretch& s, const Piece& piece) {
-      if (piece.dead || piece.holder != wanted)
-        complain(fmt::format("reads %{}, but {} are {} by now", g_.value_name(v), bytes_text(s), about(piece)));
+    each_holding(bytes_of(owner_[v]), [&](const ByteRange& s, const Holding& holding) {
+      if (holding.dead || holding.holder != wanted)
+        complain(fmt::format("reads %{}, but {} are {} by now", g_.value_name(v), bytes_text(s), about(holding)));
     });
   }
 }
 
-// The result gets its bytes: dead ones, those of the operand that it takes over, or, of a joined value, those its parts have
-// written.
-void Poison::claim(NodeId n, ValueId v, const Stretch& s, std::int32_t holder) {
+// The result gets its bytes: dead bytes, the bytes of the operand that it takes over, or, for a joined value, the bytes that
+// its operands in place have written.
+void Poison::claim(NodeId n, ValueId v, const ByteRange& s, std::int32_t holder) {
   const bool in_place = v != kNone && plan_.values[v].reason == Reason::in_place;
   const std::int32_t heir_of = in_place ? holder_of(plan_.values[v].other) : kNone;
   check_dead(n, s, false);
-  std::vector<Stretch> stale;
-  each_piece(s, [&](const Stretch& part, const Piece& piece) {
-    if (piece.dead || piece.holder == holder || piece.holder == heir_of) return;
-    if (!holders_[piece.holder].idle)
-      complain(fmt::format("puts {} on {}, which are {}, still to be read", name(holder), bytes_text(part), about(piece)));
-    stale.push_back(part);
+  std::vector<ByteRange> stale;
+  each_holding(s, [&](const ByteRange& range, const Holding& holding) {
+    if (holding.dead || holding.holder == holder || holding.holder == heir_of) return;
+    if (!holders_[holding.holder].idle)
+      complain(fmt::format("puts {} on {}, which are {}, still to be read", name(holder), bytes_text(range), about(holding)));
+    stale.push_back(range);
   });
-  for (const Stretch& part : stale) fill(part);
+  for (const ByteRange& range : stale) fill(range);
   give(s, holder, false);
   ++holders_[holder].version;
   ++holders_[holder].writers;
 }
 
-void Poison::check_dead(NodeId n, const Stretch& s, bool just_now) const {
-  each_piece({std::max(s.first, -kCanary), std::min(s.end, end_)}, [&](const Stretch& part, const Piece& piece) {
-    const std::int64_t touched = piece.dead ? first_touched(part) : kUntouched;
+void Poison::check_dead(NodeId n, const ByteRange& s, bool just_now) const {
+  each_holding({std::max(s.first, -kCanary), std::min(s.end, end_)}, [&](const ByteRange& range, const Holding& holding) {
+    const std::int64_t touched = holding.dead ? first_touched(range) : kUntouched;
     if (touched == kUntouched) return;
     const std::int32_t chunk = chunk_at(touched);
     const bool beyond = touched < place_of(chunk) || touched >= place_of(chunk) + chunks_.bytes(chunk);
     const std::string what =
-        beyond ? fmt::format("which is beyond {}", chunks_.count() > 1 ? "the chunk" : "the arena") : about(piece);
+        beyond ? fmt::format("which is beyond {}", chunks_.count() > 1 ? "the chunk" : "the arena") : about(holding);
     complain(
         just_now
             ? fmt::format("writes outside its results: {}, {}", byte_text(touched), what)
@@ -302,15 +309,15 @@ void Poison::check_dead(NodeId n, const Stretch& s, bool just_now) const {
 void Poison::take_snapshots(NodeId n) {
   std::vector<Snapshot>& list = snapshots_[n];
   list.clear();
-  const auto take = [&](const Stretch& s) {
-    each_piece({std::max(s.first, -kCanary), std::min(s.end, end_)}, [&](const Stretch& part, const Piece& piece) {
-      if (piece.dead || holders_[piece.holder].writers > 0) return;
-      const unsigned char* const bytes = at(part.first);
-      list.push_back({part.first, piece.holder, holders_[piece.holder].version,
-                      std::vector<unsigned char>(bytes, bytes + (part.end - part.first))});
+  const auto take = [&](const ByteRange& s) {
+    each_holding({std::max(s.first, -kCanary), std::min(s.end, end_)}, [&](const ByteRange& range, const Holding& holding) {
+      if (holding.dead || holders_[holding.holder].writers > 0) return;
+      const unsigned char* const bytes = at(range.first);
+      list.push_back({range.first, holding.holder, holders_[holding.holder].version,
+                      std::vector<unsigned char>(bytes, bytes + (range.end - range.first))});
     });
   };
-  for (const Stretch& s : writes_[n]) {
+  for (const ByteRange& s : writes_[n]) {
     take({s.first - kBeside, s.first});
     take({s.end, s.end + kBeside});
   }
@@ -318,14 +325,14 @@ void Poison::take_snapshots(NodeId n) {
 
 void Poison::check_snapshots(NodeId n) const {
   for (const Snapshot& shot : snapshots_[n])
-    each_piece(
-        {shot.first, shot.first + static_cast<std::int64_t>(shot.bytes.size())}, [&](const Stretch& part, const Piece& piece) {
-          if (piece.dead || piece.holder != shot.holder || holders_[piece.holder].version != shot.version) return;
-          const unsigned char* const now = at(part.first);
-          for (std::int64_t i = 0; i < part.end - part.first; ++i)
-            if (now[i] != shot.bytes[part.first - shot.first + i])
-              complain(fmt::format("writes outside its results: {}, {}, alive", byte_text(part.first + i), about(piece)));
-        });
+    each_holding({shot.first, shot.first + static_cast<std::int64_t>(shot.bytes.size())}, [&](const ByteRange& range,
+                                                                                              const Holding& holding) {
+      if (holding.dead || holding.holder != shot.holder || holders_[holding.holder].version != shot.version) return;
+      const unsigned char* const now = at(range.first);
+      for (std::int64_t i = 0; i < range.end - range.first; ++i)
+        if (now[i] != shot.bytes[range.first - shot.first + i])
+          complain(fmt::format("writes outside its results: {}, {}, alive", byte_text(range.first + i), about(holding)));
+    });
 }
 
 void Poison::check_results(NodeId n, const KernelCall& call) const {
@@ -346,7 +353,7 @@ void Poison::check_results(NodeId n, const KernelCall& call) const {
 void Poison::after(NodeId n, const KernelCall& call) {
   check_results(n, call);  // its own bytes and its operands': nobody else writes them now
   const std::lock_guard lock(mutex_);
-  for (const Stretch& s : writes_[n]) {
+  for (const ByteRange& s : writes_[n]) {
     check_dead(n, {s.first - kBeside, s.first}, true);
     check_dead(n, {s.end, s.end + kBeside}, true);
   }
@@ -363,29 +370,29 @@ void Poison::after(NodeId n, const KernelCall& call) {
     if (--holders_[h].left == 0) release(h);
 }
 
-// All who use it have run.
+// All nodes that use it have run.
 void Poison::release(std::int32_t holder) {
   Holder& h = holders_[holder];
   if (!h.read) return void(h.idle = true);
-  std::vector<Stretch> held;
-  const Stretch all = h.value != kNone ? bytes_of(h.value) : workspace_of(h.maker);
-  each_piece(all, [&](const Stretch& part, const Piece& piece) {
-    if (!piece.dead && piece.holder == holder) held.push_back(part);
+  std::vector<ByteRange> held;
+  const ByteRange all = h.value != kNone ? bytes_of(h.value) : workspace_of(h.maker);
+  each_holding(all, [&](const ByteRange& range, const Holding& holding) {
+    if (!holding.dead && holding.holder == holder) held.push_back(range);
   });
-  for (const Stretch& part : held) {
-    fill(part);
-    give(part, holder, true);
+  for (const ByteRange& range : held) {
+    fill(range);
+    give(range, holder, true);
   }
 }
 
 std::string Poison::all_dead_untouched() {
   const std::lock_guard lock(mutex_);
-  for (const auto& [first, piece] : pieces_) {
-    const std::int64_t touched = piece.dead ? first_touched({first, piece.end}) : kUntouched;
+  for (const auto& [first, holding] : holdings_) {
+    const std::int64_t touched = holding.dead ? first_touched({first, holding.end}) : kUntouched;
     if (touched == kUntouched) continue;
     return fmt::format(
         "[poison] {}, {}, is not as it was left: some node wrote outside its results (TAPEDECK_POISON=2 finds which)",
-        byte_text(touched), about(piece));
+        byte_text(touched), about(holding));
   }
   return "";
 }
@@ -395,7 +402,8 @@ bool Poison::is_dead(ValueId v) const {
   const std::int32_t h = holder_of(v);
   if (h == kNone || g_.values[v].type.bytes() == 0) return false;
   bool dead = false;
-  each_piece(bytes_of(owner_[v]), [&](const Stretch&, const Piece& piece) { dead |= piece.dead && piece.holder == h; });
+  each_holding(bytes_of(owner_[v]),
+               [&](const ByteRange&, const Holding& holding) { dead |= holding.dead && holding.holder == h; });
   return dead;
 }
 

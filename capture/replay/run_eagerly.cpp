@@ -1,5 +1,5 @@
-// The oracle of replay: the nodes of a captured graph, one by one, through eager dispatch (engine/control/interpret.h). No
-// plan, no passes, no arena.
+// Runs the nodes of a captured graph one by one through eager dispatch (engine/control/interpret.h): no plan, no passes, no arena.
+// Tests and `replay --check-eager` compare replays with it.
 #include <tapedeck/capture/replay/executor.h>
 
 #include <tapedeck/engine/control/interpret.h>
@@ -24,7 +24,7 @@ void check_given(const Graph& g, ValueId first, std::int32_t count, const std::v
   }
 }
 
-// The tensor itself, or a copy if it is a window on something the caller gave and may overwrite.
+// The tensor itself, or a copy if it is a view of a tensor that the caller gave and may overwrite.
 Tensor released(const Tensor& t, const std::vector<Tensor>& given) {
   const auto inside = [&](const Tensor& other) {
     const auto* first = static_cast<const char*>(other.data());

@@ -1,5 +1,4 @@
-// What a run may be asked beside running: to note times, to stop early, to say how far it is; and who wants to see values as
-// they come.
+// Further requests to a run: to note times, to stop early, to tell how far it is. And monitors, which see values as they come.
 #pragma once
 
 #include <tapedeck/capture/cost/timeline.h>
@@ -14,29 +13,30 @@ namespace tapedeck TAPEDECK_API {
 
 struct RunOptions {
   Timeline* timeline = nullptr;  // when each node ran; its first run allocates the slices
-  // Looked at between segments, until the first write of state begins: then run() throws Cancelled (planner.h), no state has
-  // changed, and the executor can run again; the outputs of the run before are gone. Raised later, the step runs to its end.
+  // The run looks at the flag between segments, until the first write of state begins. If the flag is up, run() throws Cancelled:
+  // no state has changed, the executor can run again, and the outputs of the run before are gone. If the flag goes up later, the
+  // step runs to its end.
   const std::atomic<bool>* cancel = nullptr;
-  // Called with the fraction of the cost of the step that is done, from any thread, one call at a time, some 20 ms apart, and
-  // with 1 at the end. What it throws stops the run as `cancel` does and leaves run() as it is; after the first write of state
-  // the step ends first.
+  // Called with the fraction of the cost of the step that is done: from any thread, one call at a time, some 20 ms apart, and with
+  // 1 at the end. An exception that it throws stops the run as `cancel` does, and run() throws it; after the first write of state
+  // the step runs to its end before that.
   std::function<void(double)> progress = {};
 };
 
 // A value that a monitor is shown.
 struct Monitored {
   std::string name;     // of the value, in the plan's graph
-  NodeId node = kNone;  // of the plan's graph: the one that made it, or, for an operand, that is going to read it
+  NodeId node = kNone;  // of the plan's graph: its maker, or, for an operand, the node that is going to read it
   bool operand = false;
   Tensor value;  // a copy of its own
 };
 
 struct MonitorOptions {
-  bool operands = false;  // show what the nodes read too, just before they run
+  bool operands = false;  // show the operands of the nodes too, just before the nodes run
 };
 
-// Called one at a time, on whatever thread runs the node, in the order in which nodes run (with one thread, the plan's). What
-// it throws ends the run as a kernel's error at that node does. It must not call the executor that calls it.
+// Called on the thread that runs the node, one call at a time, in the order in which nodes run (on one thread, the order of the
+// plan). An exception ends the run as an error of the kernel of that node does. It must not call the executor that calls it.
 using MonitorFunction = std::function<void(const Monitored& seen)>;
 
 }  // namespace TAPEDECK_API

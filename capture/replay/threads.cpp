@@ -1,7 +1,7 @@
-// TBB's task_group in an arena of our own. Measured against flow::graph, level-by-level loops and spinning workers, it costs
-// some 20 ns a task and degrades gently when another program takes a core, which spinning does not.
+// TBB's task_group in an arena of the replay. It costs some 20 ns for each task, and it slows down little when another program
+// takes a core. Spinning workers slow down much; flow::graph and loops level by level were measured too, and are slower.
 //
-// The group has an isolated context: a replay started from a task of the caller's that is cancelled still runs to its end.
+// The group has an isolated context. So a replay runs to its end even if it was started from a task that is cancelled.
 #include <tapedeck/capture/replay/threads.h>
 
 #include <oneapi/tbb/global_control.h>

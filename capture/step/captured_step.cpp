@@ -17,7 +17,8 @@
 #include <tapedeck/capture/step/recording_cache.h>
 #include <tapedeck/capture/step/replay_recording.h>
 #include <tapedeck/capture/step/size_families.h>
-#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/eager/thread_state.h>
 
 #include <fmt/format.h>
 
