@@ -1,4 +1,4 @@
-// The executor: its parts are made in order and wired to the public calls. Each part is described in its header.
+// The executor: its components are made in order and wired to the public calls. The header of each describes it.
 //
 //     set_input   InputSlots, Buffers        set_state, bind_state   StateSlots
 //     run         StepRunner, SegmentWalk    run(Phase), step, ...   PartialStep
@@ -69,7 +69,7 @@ Executor::Impl::Impl(Plan p, const ExecutorOptions& o, Shared shared)
       uses(plan, program, progress),
       results(plan, *this, buffers, inputs, states, observed, progress, uses),
       runner(plan, *this, buffers, inputs, states, program, walk, observed, progress, results),
-      parts(plan, *this, inputs, states, program, walk, observed, progress, uses, runner) {
+      partial(plan, *this, inputs, states, program, walk, observed, progress, uses, runner) {
   name = options.name.empty() ? plan.graph.name : Name(options.name);
 }
 
@@ -111,7 +111,7 @@ void Executor::Impl::set_input(std::int32_t slot, const Tensor& value) {
   inputs.check(slot, value);
   const replay::BufferId b = buffers.table().input(slot);
   if (buffers.is_shared(b)) memory->claim(*this);
-  if (progress.under_way()) parts.check_unread(slot);
+  if (progress.under_way()) partial.check_unread(slot);
   results.keep_those_in(b);
   buffers.write(b, value);
   inputs.mark_set(slot);
@@ -191,13 +191,13 @@ void Executor::run(const RunOptions& options) {
 
 void Executor::run(Phase phase, const RunOptions& options) {
   const Busy busy(*impl_->memory, "run", impl_->name);
-  impl_->parts.run_phase(phase, options);
+  impl_->partial.run_phase(phase, options);
 }
 
 std::int32_t Executor::step(std::int32_t n) {
   const Busy busy(*impl_->memory, "step", impl_->name);
   if (n < 0) throw UsageError(fmt::format("step: {} nodes", n));
-  return impl_->parts.run_nodes(n);
+  return impl_->partial.run_nodes(n);
 }
 
 std::int32_t Executor::run_to(const std::string& value) {
@@ -206,12 +206,12 @@ std::int32_t Executor::run_to(const std::string& value) {
   if (node == kNone) throw UsageError(fmt::format("run_to: no node makes '{}'", value));
   if (impl_->progress.under_way() && impl_->progress.has_run(node))
     throw UsageError(fmt::format("run_to: the node that makes '{}' has run already", value));
-  return impl_->parts.run_through(node);
+  return impl_->partial.run_through(node);
 }
 
 void Executor::resume(const RunOptions& options) {
   const Busy busy(*impl_->memory, "resume", impl_->name);
-  impl_->parts.resume(options);
+  impl_->partial.resume(options);
 }
 
 void Executor::restart() {

@@ -1,6 +1,6 @@
-// Replays a Plan: one arena, no allocation and no exceptions on the hot path, and no locks but one. A step takes the mutex of its
-// pool once if it writes state while a member of the pool returns state, or has state bound to the same bytes by another tensor:
-// then the results of that member are saved.
+// Replays a Plan: one arena, no allocation and no exceptions on the hot path, and no locks but one. A step takes the mutex of
+// its pool once if it writes state while a member of the pool returns state, or has state bound to the same bytes by another
+// tensor: then the results of that member are saved.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -60,18 +60,18 @@ class Executor {
   void set_input(int index, const Tensor& value);
   // State by name. The tensor is copied in.
   void set_state(const std::string& name, const Tensor& value);
-  // From now on the state *is* the user's tensor, which is read and written in place. The version of the tensor rises with every
-  // run, or part of a run, that has written it. The tensor must be dense, and no other state of a member may be bound to its
-  // bytes (UsageError). Results and values that lie in the tensor are refused once the caller has written the tensor, or another
-  // tensor on its storage (versions count writes to the storage). A refused call changes nothing.
+  // From now on the state *is* the user's tensor, which is read and written in place. The version of the tensor rises with
+  // every run, or part of a run, that has written it. The tensor must be dense, and no other state of a member may be bound to
+  // its bytes (UsageError). Results and values that lie in the tensor are refused once the caller has written the tensor, or
+  // another tensor on its storage (versions count writes to the storage). A refused call changes nothing.
   void bind_state(const std::string& name, const Tensor& value);
   Tensor state(const std::string& name) const;  // a copy
   std::vector<std::string> state_names() const;
   std::vector<std::string> input_names() const;
 
   // One step. ExecutionError that names the inputs and state that were never set.
-  // A kernel may report a fault; a kernel, a function given to on_host and a monitor may throw. run() throws once, for the lowest
-  // node at fault: an ExecutionError that names the node and its call site, with the original exception nested in it
+  // A kernel may report a fault; a kernel, a function given to on_host and a monitor may throw. run() throws once, for the
+  // lowest node at fault: an ExecutionError that names the node and its call site, with the original exception nested in it
   // (std::rethrow_if_nested). There are no outputs then. The executor can run again, unless its state is torn.
   void run();
   std::vector<Tensor> run_and_outputs();  // run() and outputs(); no executor that shares the memory comes in between
@@ -79,34 +79,35 @@ class Executor {
   void run(const RunOptions& options);
 
   // ---- a step in parts ----
-  // The first part begins a step. The step is under way until all its nodes have run; then state and outputs are as after run(),
-  // bit for bit. Meanwhile run() and set_state() are refused, an input can be set until a node has read it, and an output can be
-  // read once its node has run. A part that fails or is cancelled ends the step. A run of another executor on the same memory ends
-  // the step too, or is refused if the step has written state. The caller may write a bound tensor between two parts. If nodes
-  // have used its old bytes and others are still to read them, the next part throws an ExecutionError, and the step ends.
+  // The first part begins a step. The step is under way until all its nodes have run; then state and outputs are as after
+  // run(), bit for bit. Meanwhile run() and set_state() are refused, an input can be set until a node has read it, and an
+  // output can be read once its node has run. A part that fails or is cancelled ends the step. A run of another executor on the
+  // same memory ends the step too, or is refused if the step has written state. The caller may write a bound tensor between two
+  // parts. If nodes have used its old bytes and others are still to read them, the next part throws an ExecutionError, and the
+  // step ends.
 
   // The nodes of one phase on all threads: forward, then backward, then update. Any other order is an ExecutionError that names
-  // the phase that is due; but forward may come again, which drops the step and begins a new one. Head gradients are inputs of the
-  // graph (gradient(): heads_as_inputs), to be set in between. A node runs no earlier than the nodes that it reads from
+  // the phase that is due; but forward may come again, which drops the step and begins a new one. Head gradients are inputs of
+  // the graph (gradient(): heads_as_inputs), to be set in between. A node runs no earlier than the nodes that it reads from
   // (analysis/phases.h). UsageError that names the nodes if a segment would have to stop in the middle: plan with
   // PlanOptions::split_phases.
   void run(Phase phase, const RunOptions& options = {});
-  // The next n nodes, one after the other, in the order in which one thread runs the plan. Returns how many are left of the step;
-  // at its end 0. MXNet's PartialForward.
+  // The next n nodes, one after the other, in the order in which one thread runs the plan. Returns how many are left of the
+  // step; at its end 0. MXNet's PartialForward.
   std::int32_t step(std::int32_t n = 1);
   // The next nodes in that order, up to and including the node that makes the value. UsageError if that node has run already.
   std::int32_t run_to(const std::string& value);
   void resume(const RunOptions& options = {});  // the rest, on all threads. ExecutionError if no step is under way
   void restart();                               // drops the step. If it had written state, the executor is torn
   std::int32_t nodes_left() const;              // of the step under way; 0 if there is none
-  // A copy of any value of plan().graph, by name, while its bytes are there: from the moment when its node has run until its bytes
-  // are written again. The ExecutionError names the reason if it is not there: the node that is due, the node that overwrote it,
-  // a run of another executor on the same memory, state that was set anew, a write by the caller to a bound tensor, or
-  // TAPEDECK_POISON.
+  // A copy of any value of plan().graph, by name, while its bytes are there: from the moment when its node has run until its
+  // bytes are written again. The ExecutionError names the reason if it is not there: the node that is due, the node that
+  // overwrote it, a run of another executor on the same memory, state that was set anew, a write by the caller to a bound
+  // tensor, or TAPEDECK_POISON.
   Tensor value(const std::string& name) const;
 
-  // From now on shows `fn` the results of every node whose op, module path or result has a name that the pattern matches ('*': any
-  // characters, '?': one). Neither plan nor bits change; segments without such a node run as before. UsageError if nothing
+  // From now on shows `fn` the results of every node whose op, module path or result has a name that the pattern matches ('*':
+  // any characters, '?': one). Neither plan nor bits change; segments without such a node run as before. UsageError if nothing
   // matches. Returns a number for remove_monitor().
   std::int32_t monitor(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options = {});
   void remove_monitor(std::int32_t id);
@@ -117,12 +118,12 @@ class Executor {
   Tensor output(const std::string& name) const;
 
   // Another executor of the same graph with inputs of other sizes, by name, on the same memory. Inputs and outputs that are not
-  // larger lie in the first bytes of the old buffers, so a run of either executor overwrites the inputs and results of the other;
-  // larger ones are fresh. The arena is as large as the larger of the two plans needs. State is one and the same. The old plan is
-  // fitted to the sizes if possible; otherwise a new plan is made. The two run one after the other: a run while the other is under
-  // way is an ExecutionError, and a run that does not come to its end takes the results of the other along. Throws TypeError for
-  // an unknown input, for a change that ReshapeOptions does not allow, and for sizes that inference refuses, with the node.
-  // MXNet's executor.reshape.
+  // larger lie in the first bytes of the old buffers, so a run of either executor overwrites the inputs and results of the
+  // other; larger ones are fresh. The arena is as large as the larger of the two plans needs. State is one and the same. The
+  // old plan is fitted to the sizes if possible; otherwise a new plan is made. The two run one after the other: a run while the
+  // other is under way is an ExecutionError, and a run that does not come to its end takes the results of the other along.
+  // Throws TypeError for an unknown input, for a change that ReshapeOptions does not allow, and for sizes that inference
+  // refuses, with the node. MXNet's executor.reshape.
   Executor reshape(const std::map<std::string, Type>& inputs, const ReshapeOptions& options = {}) const;
   // The same, for a plan of the same graph at other types that is there already (planner/fit_plan_to_sizes.h).
   Executor reshape(Plan plan, const ReshapeOptions& options = {}) const;
@@ -137,7 +138,8 @@ class Executor {
   std::unique_ptr<Impl> impl_;
 };
 
-// Runs the nodes of `captured` one by one through eager dispatch, without a plan and without passes. Replays are compared with it.
+// Runs the nodes of `captured` one by one through eager dispatch, without a plan and without passes. Replays are compared with
+// it.
 struct EagerResult {
   std::vector<Tensor> outputs;
   std::vector<Tensor> state;  // by state index, after the updates

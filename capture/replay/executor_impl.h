@@ -1,4 +1,4 @@
-// The parts of an Executor. Each part owns its fields and refers to the parts above it.
+// The components of an Executor. A component owns its fields and refers to components above it.
 #pragma once
 
 #include <tapedeck/capture/replay/buffers.h>
@@ -45,7 +45,7 @@ struct Executor::Impl final : replay::Member {
   replay::ByteUses uses;
   replay::Results results;
   replay::StepRunner runner;
-  replay::PartialStep parts;
+  replay::PartialStep partial;
 
  private:
   struct Shared {

@@ -19,8 +19,8 @@ class Monitors {
  public:
   explicit Monitors(const Graph& graph) : graph_(graph) {}
 
-  // Watches the nodes whose op, module path or result has a name that matches, and with `operands` also the nodes that read such
-  // a value. Throws UsageError if there are none.
+  // Watches the nodes whose op, module path or result has a name that matches, and with `operands` also the nodes that read
+  // such a value. Throws UsageError if there are none.
   std::int32_t add(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options);
   void remove(std::int32_t id);  // UsageError if there is no such monitor
   bool watches(NodeId n) const { return !watched_.empty() && watched_[n]; }

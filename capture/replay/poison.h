@@ -45,7 +45,7 @@ class Poison {
   // Looks at all dead bytes once more. Returns the violation, or "". REQUIRES: no node is running.
   std::string all_dead_untouched();
 
-  // Have the bytes of the value (or those it is a window on) been filled since it was made? REQUIRES: no node is running.
+  // Have the bytes of the value (or of the value that it is a view of) been filled since it was made? REQUIRES: no node is running.
   bool is_dead(ValueId v) const;
 
  private:

@@ -1,5 +1,10 @@
-// From a plan to kernel calls. Eager dispatch decides at each call which operands are broadcast and which views need no kernel.
-// The same decisions are made here once, by the same rules: the traits of the op and its view rule.
+// From a plan to kernel calls. Eager dispatch decides at each call how an operand is broadcast and which views need no kernel.
+// Here the same decisions are made once, by the same rules: the traits of the op and its view rule.
+//
+//     plan                                       instructions
+//     %t = transpose(%a)   alias of %a           none: its strides stand in the view that its readers get
+//     %y = matmul(%t, %w)  arena, offset 2560    matmul(view of %a, view of %w) -> view of %y
+//     %c = concat(%a, %b)  both lie in place     none
 #include <tapedeck/capture/replay/program.h>
 
 #include <tapedeck/capture/analysis/parts.h>
@@ -21,8 +26,8 @@ namespace {
 
 std::int64_t item_bytes(const View& v) { return static_cast<std::int64_t>(dtype_size(v.dtype)); }
 
-// The operand as seen from `shape`: missing leading dimensions and dimensions of size one are repeated with stride 0. The last
-// `kept` dimensions do not change.
+// The operand in `shape`: missing leading dimensions and dimensions of size one are repeated with stride 0. The last `kept`
+// dimensions do not change.
 View expanded(const View& v, const Shape& shape, int kept) {
   View out = v;
   out.rank = shape.rank;
@@ -66,7 +71,7 @@ class Lowering {
     throw InvalidGraphError(fmt::format("[{}] {}: {}", g_.nodes[n].op->name, why, g_.node_text(n)));
   }
 
-  BufferView window(ValueId v) const { return buffer_view_of(plan_, buffers_, v); }
+  BufferView view_of(ValueId v) const { return buffer_view_of(plan_, buffers_, v); }
 
   void check_constant(NodeId n) const {
     const Placement& p = plan_.values[g_.nodes[n].first_output];
@@ -79,11 +84,11 @@ class Lowering {
                                        g_.value_name(g_.nodes[n].first_output), to_string(literal.type)));
   }
 
-  // The window that the op's view rule opens on its input; false if no strides express it.
-  bool view_window(const Node& node, BufferView* out) const {
+  // The view that the rule of the op makes of its input; false if no strides express it.
+  bool make_view(const Node& node, BufferView* out) const {
     const ValueId source = g_.inputs(node)[0];
     const Type& to = g_.values[node.first_output].type;
-    *out = window(source);
+    *out = view_of(source);
     std::int64_t strides[kMaxRank] = {}, offset = 0;
     if (!node.op->view || !node.op->view(g_.values[source].type, out->view.strides, g_.attributes(node), to, &offset, strides))
       return false;
@@ -96,16 +101,16 @@ class Lowering {
 
   void lower_view(NodeId n) {
     const Node& node = g_.nodes[n];
-    BufferView from, to = window(node.first_output);
-    const bool expressible = view_window(node, &from);
+    BufferView from, to = view_of(node.first_output);
+    const bool expressible = make_view(node, &from);
     if (plan_.values[node.first_output].reason == Reason::alias) {
-      if (!expressible || !same_window(from, to)) refuse(n, "the plan's alias is not the view that the op makes");
+      if (!expressible || !same_view(from, to)) refuse(n, "the plan's alias is not the view that the op makes");
       return;
     }
     if (expressible) return copy(n, from, to);
     if (node.op->kernels[static_cast<int>(DeviceType::cpu)]) return lower_call(n);
     // A view that no strides express is a reshape of scattered elements: the same elements in the same order, packed.
-    from = window(g_.inputs(node)[0]);
+    from = view_of(g_.inputs(node)[0]);
     if (from.view.numel() != to.view.numel() || !to.view.dense()) refuse(n, "this view cannot be copied");
     Shape shape;
     shape.rank = to.view.rank = from.view.rank;
@@ -115,7 +120,7 @@ class Lowering {
     copy(n, from, to);
   }
 
-  static bool same_window(const BufferView& a, const BufferView& b) {
+  static bool same_view(const BufferView& a, const BufferView& b) {
     if (a.view.numel() == 0) return true;
     if (a.buffer != b.buffer || a.offset != b.offset || a.view.rank != b.view.rank) return false;
     for (int i = 0; i < a.view.rank; ++i)
@@ -132,15 +137,15 @@ class Lowering {
   // needs no call.
   bool has_joined(const Node& node) const {
     if (!node.op->part || node.n_outputs != 1) return false;
-    const auto window_as_analysed = [&](ValueId v) {
-      const BufferView own = window(v);
+    const auto view_as_analysed = [&](ValueId v) {
+      const BufferView own = view_of(v);
       tapedeck::Window w;
       w.root = own.buffer;
       w.offset = own.offset;
       std::copy_n(own.view.strides, own.view.rank, w.strides);
       return w;
     };
-    return joined_already(g_, node, window_as_analysed) == g_.values[node.first_output].type.numel();
+    return joined_already(g_, node, view_as_analysed) == g_.values[node.first_output].type.numel();
   }
 
   void lower_call(NodeId n) {
@@ -171,7 +176,7 @@ class Lowering {
     const Node& node = g_.nodes[n];
     const Op& op = *node.op;
     const ValueId v = g_.inputs(node)[i];
-    BufferView w = window(v);
+    BufferView w = view_of(v);
     if (!takes_strides(op, i, g_.values[v].type.shape, w.view.strides))
       refuse(n, fmt::format("the plan gives the kernel %{} in strides that it does not take", g_.value_name(v)));
     if (op.is(kElementwise) || op.is(kMatrixStrides)) {
@@ -186,7 +191,7 @@ class Lowering {
   BufferView result(NodeId n, int i) const {
     const Node& node = g_.nodes[n];
     const ValueId v = node.first_output + i;
-    const BufferView w = window(v);
+    const BufferView w = view_of(v);
     if (!writes_strides(*node.op, i, g_.values[v].type.shape, w.view.strides))
       refuse(n, "the plan scatters a result that must be dense");
     return w;

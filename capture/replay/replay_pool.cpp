@@ -1,3 +1,5 @@
+// The report of a pool, as data, as a table and as JSON. The members are counted one by one; a buffer that a family shares
+// counts once. Everything is sorted, so that the report does not depend on the order of joining.
 #include <tapedeck/capture/replay/replay_pool.h>
 
 #include <tapedeck/capture/formats/json.h>
@@ -36,7 +38,7 @@ void add_member(PoolReport* report, const replay::Member& member, std::set<const
   report->members.push_back(std::move(row));
 }
 
-// Equal whatever the order of joining: members that agree in all that is shown may stand in any.
+// Members that agree in everything that is shown may stand in any order.
 void sort(PoolReport* report) {
   for (PoolReport::Member& m : report->members)
     for (std::size_t i = 0; i < m.chunks.size(); ++i) m.sets_arena |= m.chunks[i] == report->blocks[i];
@@ -50,7 +52,7 @@ void sort(PoolReport* report) {
   });
 }
 
-// What the same members share, on one line.
+// One line for each set of members: the state that they share.
 std::map<std::string, std::string> shared_by(const PoolReport& report) {
   std::map<std::string, std::string> lines;
   for (const PoolReport::State& s : report.state) {

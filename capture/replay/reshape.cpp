@@ -101,12 +101,12 @@ Plan plan_at(const Plan& plan, const Graph& before, const Graph& after, bool may
   options.ordering = plan.order == "recorded" ? Ordering::recorded : Ordering::automatic;
   options.find_floor = false;
   options.near = std::shared_ptr<const Plan>(std::shared_ptr<const Plan>(),
-                                             &plan);  // not owned; what has its size still stays where it was
+                                             &plan);  // not owned; values of the same size stay where they were
   if (!parse_strategy(plan.strategy, &options.strategy)) options.strategy = Strategy::automatic;
   Plan fresh = make_plan(after, options);
   options.near = nullptr;
   if (!may_grow && fresh.arena_bytes > plan.arena_bytes)
-    fresh = make_plan(after, options);  // keeping addresses may take what is not there
+    fresh = make_plan(after, options);  // keeping addresses may need more bytes than there are
   if (!fresh.feasible) throw ExecutionError("reshape: " + fresh.infeasible_reason);
   return fresh;
 }

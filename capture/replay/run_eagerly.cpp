@@ -1,5 +1,5 @@
-// Runs the nodes of a captured graph one by one through eager dispatch (engine/control/interpret.h): no plan, no passes, no arena.
-// Tests and `replay --check-eager` compare replays with it.
+// Runs the nodes of a captured graph one by one through eager dispatch (engine/control/interpret.h): no plan, no passes, no
+// arena. Tests and `replay --check-eager` compare replays with it.
 #include <tapedeck/capture/replay/executor.h>
 
 #include <tapedeck/engine/control/interpret.h>

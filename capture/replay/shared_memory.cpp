@@ -1,3 +1,8 @@
+// Memory: which state values are one, which of them have bytes in common, and how large the blocks of the arena are.
+//
+//     member      chunks           blocks of the arena
+//     train       100, 40          max(100, 60) = 100
+//     infer       60               max(40)      = 40
 #include <tapedeck/capture/replay/shared_memory.h>
 
 #include <tapedeck/capture/replay/poison.h>
@@ -10,49 +15,6 @@
 #include <iterator>
 
 namespace tapedeck::replay {
-
-// ---- a state value ----
-
-void StateValue::own() {
-  if (bound.defined() || base) return;
-  bytes_ = Buffer(count_, type.bytes());
-  base = bytes_.data();
-}
-
-void StateValue::bind(Tensor tensor) {
-  void* const data = tensor.impl()->data();
-  release();
-  count_.adopt(tensor.bytes());
-  bound = std::move(tensor);
-  base = data;
-}
-
-bool StateValue::is_bound_to(const Tensor& tensor) const {
-  return bound.defined() && bound.impl()->storage == tensor.impl()->storage && base == tensor.impl()->data() &&
-         type == tensor.type();
-}
-
-bool StateValue::overlaps(const void* at, std::int64_t bytes) const {
-  if (!bound.defined() || bytes == 0 || type.bytes() == 0) return false;
-  const auto* const mine = static_cast<const char*>(base);
-  const auto* const theirs = static_cast<const char*>(at);
-  return mine < theirs + bytes && theirs < mine + type.bytes();
-}
-
-std::uint32_t StateValue::version() const { return bound.impl()->storage->version; }
-
-void StateValue::note_write() {
-  detail::Storage& storage = *bound.impl()->storage;
-  ++storage.version;
-  storage.written_at = {__builtin_FILE(), __builtin_LINE()};
-}
-
-void StateValue::release() {
-  if (bound.defined()) count_.forget(bound.bytes());
-  bound = Tensor();
-  bytes_ = Buffer();
-  base = nullptr;
-}
 
 // ---- state ----
 
@@ -118,7 +80,7 @@ void Memory::point_at(Member& member, std::size_t slot, Tensor tensor) {
   };
   for (Member* m : members_)
     if (m->family == member.family && m->returns_state) m->keep_outputs_in(*member.state[slot]);
-  point();  // lets go of the old bytes before the new ones are counted
+  point();  // lets go of the old bytes before the new bytes are counted
   const auto [first, end] = bound_.equal_range(tensor.impl()->data());
   for (auto it = first; it != end; ++it)
     if (const auto known = it->second.lock(); known && !known->named && known->is_bound_to(tensor)) {
@@ -129,7 +91,7 @@ void Memory::point_at(Member& member, std::size_t slot, Tensor tensor) {
   add_bound(value);
 }
 
-// Whoever begins between the new bytes' neighbours lies apart from all, as long as all lay apart before.
+// If all values lay apart before, it is enough to look at the two neighbours of the new one.
 void Memory::add_bound(const std::shared_ptr<StateValue>& value) {
   if (value->type.bytes() == 0) return;
   const auto next = bound_.emplace(value->base, value);
@@ -150,7 +112,7 @@ void Memory::remove_bound(const StateValue& value) {
     if (it->second.lock().get() == &value) return void(bound_.erase(it));
 }
 
-// Calls f(state value) for each member's that is bound to bytes in common with this one, itself among them.
+// Calls f(state value) for each state value of a member that is bound to bytes in common with this one, itself included.
 template <class F>
 void Memory::each_overlapping(const StateValue& value, F&& f) {
   if (!overlapping_.load(std::memory_order_relaxed)) return;
@@ -173,7 +135,8 @@ void Memory::set(StateValue& value) {
   each_overlapping(value, [&](StateValue& other) {
     const auto* const theirs = static_cast<const char*>(other.base);
     const auto* const mine = static_cast<const char*>(value.base);
-    if (theirs < mine || theirs + other.type.bytes() > mine + value.type.bytes()) return;  // some of its bytes are as they were
+    if (theirs < mine || theirs + other.type.bytes() > mine + value.type.bytes())
+      return;  // some of its bytes are not among the bytes that were set
     other.set = true;
     other.torn = false;
   });
@@ -240,9 +203,9 @@ const std::vector<void*>& Memory::settle_arena() {
     wanted = wanted_;
     wants = wants_.load();
   }
-  for (std::size_t i = 0; i < blocks_.size(); ++i) {  // what is outgrown goes before anything comes
+  for (std::size_t i = 0; i < blocks_.size(); ++i) {  // blocks of the wrong size go before any new block comes
     if (!blocks_[i] || (i < wanted.size() && blocks_[i]->bytes == wanted[i])) continue;
-    arena_user = nullptr;  // what was computed there is gone, whether or not other bytes are to be had
+    arena_user = nullptr;  // the values in it are gone, even if no other bytes can be had
     count.forget(blocks_[i]->bytes);
     blocks_[i].reset();
   }
@@ -257,7 +220,7 @@ const std::vector<void*>& Memory::settle_arena() {
 }
 
 std::unique_ptr<Memory::Block> Memory::make_block(std::size_t i, const std::vector<std::int64_t>& wanted) {
-  const std::int64_t canary = poison ? Poison::kCanary : 0;  // not the plan's, so not counted
+  const std::int64_t canary = poison ? Poison::kCanary : 0;  // the plan knows nothing of it, so it is not counted
   auto block = std::make_unique<Block>();
   try {
     block->buffer = Buffer(block->source, wanted[i] + 2 * canary);

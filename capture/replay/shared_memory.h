@@ -1,16 +1,21 @@
-// What executors share: the arena's blocks, state, the count of bytes and the right to run. A lone executor has a Memory to
-// itself; a family (Executor::reshape) and a pool (replay_pool.h) have one in common.
+// The memory that executors share: the blocks of the arena, state, the count of bytes and the right to run. An executor alone
+// has a Memory to itself; a family (Executor::reshape) and a pool (replay_pool.h) have one in common.
 //
-// The rule. Members run one at a time. There are as many blocks as the member with the most chunks has, each as large as the
-// largest chunk of that number (a plan without chunks has one, its arena), and they hold nothing between runs. A state value is
-// one and the same for all members that share it, from whoever sets, binds or tears it. Inputs, outputs and constants are each
-// member's own; of a family, as large as they are equal. Outputs that a member returned from state it only reads are copied out
-// before another member writes that state, or state bound to bytes in common with it.
+// The rule:
+//  - Members run one at a time.
+//  - The arena has as many blocks as the member with the most chunks has chunks. Each block is as large as the largest chunk of
+//  its
+//    number. A plan without chunks has one, its arena. The blocks hold nothing between runs.
+//  - A state value is one value for all members that share it: setting, binding or tearing it through one member holds for all.
+//  - Inputs, outputs and constants belong to each member; in a family, members share the buffers that are large enough.
+//  - A member may return state that it only reads. These results are copied out before another member writes that state, or
+//    state bound to bytes in common with it.
 //
-// Thread safety: the list of members is behind a mutex, so executors may be made and destroyed while others run. All else
-// belongs to whoever holds Busy.
+// Thread safety: the list of members is behind a mutex, so executors may be made and destroyed while others run. Everything
+// else belongs to the caller that holds Busy.
 #pragma once
 
+#include <tapedeck/capture/replay/state_value.h>
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/eager/tensor.h>
@@ -28,53 +33,20 @@
 
 namespace tapedeck::replay {
 
-// A state value and its bytes: ours, or those of the caller's tensor. No bytes before it is first set.
-struct StateValue {
-  StateValue(Allocator& count, Name name, const Type& type, Name graph) : name(name), type(type), graph(graph), count_(count) {}
-  ~StateValue() { release(); }
-  StateValue(const StateValue&) = delete;
-
-  void own();                // has bytes of its own from here on, unless it is bound
-  void bind(Tensor tensor);  // which is not written by that: its version stays
-  bool is_bound_to(const Tensor& tensor) const;
-  bool overlaps(const void* at, std::int64_t bytes) const;  // is bound to some of these bytes
-  bool overlaps(const StateValue& other) const { return other.bound.defined() && overlaps(other.base, other.type.bytes()); }
-  std::uint32_t version() const;  // of what it is bound to: counts writes. REQUIRES: bound
-  void note_write();              // likewise: its bytes have been written
-  void tear(Name by) { set = false, torn = true, torn_by = by; }
-
-  const Name name;
-  const Type type;
-  const Name graph;      // of the member that had it first
-  bool named = false;    // found by its name, never by its tensor
-  Tensor bound;          // undefined: the bytes are ours
-  void* base = nullptr;  // where the bytes are now
-  bool set = false;
-  std::uint64_t written = 0;  // a number that no other write has (Memory::before_write)
-  bool torn = false;          // a run that updates it failed after it had begun to write state
-  Name torn_by;
-
- private:
-  void release();
-
-  Allocator& count_;
-  Buffer bytes_;
-};
-
 using State = std::vector<std::shared_ptr<StateValue>>;  // by state slot of a member
 
 class Memory;
 struct Member;
 
-// What Executor::reshape() made of one executor: the same state in the same slots, and results in the same buffers. Only
-// whoever holds Busy looks or writes.
+// The executors that Executor::reshape() made of one: the same state in the same slots, and results in the same buffers. Only
+// the caller that holds Busy reads or writes it.
 struct Family {
-  const Member* user = nullptr;  // who ran last, or runs: what others returned is overwritten; only compared
-  Name name;                     // of that one
-  bool finished = true;          // that step came to its end
+  const Member* user = nullptr;  // ran last, or runs: the results of the others are overwritten. Only compared
+  Name name;                     // of the user
+  bool finished = true;          // the step of the user came to its end
 };
 
-// An executor as the others see it.
+// An executor as the other executors on the same memory see it.
 struct Member {
   explicit Member(std::shared_ptr<Memory> m, std::shared_ptr<Family> f = std::make_shared<Family>())
       : memory(std::move(m)), family(std::move(f)) {}
@@ -90,7 +62,7 @@ struct Member {
   State state;
   std::vector<std::string> state_names;
   bool returns_state = false;  // some output lies in a state buffer
-  Name dropped_by;  // who ended this member's step by running; empty: nobody. Only whoever holds Busy looks or writes
+  Name dropped_by;             // the member that ended the step of this one by running; empty if none did
 };
 
 class Memory {
@@ -103,30 +75,30 @@ class Memory {
   // A state value of its own.
   std::shared_ptr<StateValue> state_apart(Name name, const Type& type, Name graph);
 
-  // From here on the blocks are to be large enough for it. Throws UsageError if two of its state values are bound to bytes in
-  // common.
+  // From now on the blocks are made large enough for the member. Throws UsageError if two of its state values are bound to
+  // bytes in common.
   void join(Member& member);
-  void leave(Member& member);                          // lets go of its state too
-  std::int64_t block_bytes(std::int32_t block) const;  // that the members need by now; 0 where there is no such block
+  void leave(Member& member);                          // the member lets go of its state, too
+  std::int64_t block_bytes(std::int32_t block) const;  // that the members need by now; 0 if there is no such block
 
   // REQUIRES of all below, but for each_member: the caller holds Busy.
 
-  // Throws UsageError if a member would have two state values bound to bytes in common, were this one bound to the tensor: a
-  // value that goes by its name is bound for all who have it.
+  // Throws UsageError if binding this value to the tensor would leave a member with two state values that are bound to bytes in
+  // common. A value that is found by its name is bound for all members that have it.
   void check_apart(const Member& member, std::size_t slot, const Tensor& tensor) const;
-  // The member's state value, and that of all who have it, is the tensor from here on.
+  // From now on this state value, which other members may have too, is the tensor.
   void bind(Member& member, std::size_t slot, Tensor tensor);
-  // From here on the family's state value is the one that is bound to this tensor's bytes, whoever bound it.
+  // From now on the family has the state value that is bound to the bytes of this tensor: a known one, or a new one.
   void point_at(Member& member, std::size_t slot, Tensor tensor);
-  // Where the blocks of the arena are, made as large as the members need by now. Those that change their size move, and what is
-  // in them is lost. Throws ExecutionError for want of memory, which names the block.
+  // The addresses of the blocks of the arena, after they were made as large as the members need by now. A block that changes
+  // its size moves, and its bytes are lost. Throws ExecutionError, which names the block, if there is not enough memory.
   const std::vector<void*>& settle_arena();
   void before_write(StateValue& value) {
     value.written = ++writes_;
     if (returning_.load(std::memory_order_relaxed) > 0 || overlapping_.load(std::memory_order_relaxed)) tell_of_write(value);
   }
-  void set(StateValue& value);            // its bytes are whole, and so is what else is bound to them
-  void tear(StateValue& value, Name by);  // and what shares bytes with it
+  void set(StateValue& value);            // its bytes are whole, and so are other values bound to them
+  void tear(StateValue& value, Name by);  // and the values that share bytes with it
   // The member is about to overwrite what the others have computed. The step of another member that is under way ends. Throws
   // ExecutionError instead if that step has written state.
   void claim(const Member& by) {
@@ -141,19 +113,19 @@ class Memory {
   }
 
   const int poison =
-      settings().poison;      // TAPEDECK_POISON when this was made: then there are canaries around each block of the arena
-  Allocator count;            // counts the replays' bytes and nobody else's
-  std::uint64_t changes = 0;  // of state: set, bound, torn. Equal: every base is where it was
-  std::atomic<Member*> step_of{nullptr};           // who is in the middle of a step
+      settings().poison;      // TAPEDECK_POISON when this was made; unless 0, each block of the arena has canaries around it
+  Allocator count;            // counts the bytes of the replays on this memory, and no others
+  std::uint64_t changes = 0;  // of state: set, bound, torn. While it is equal, every base is where it was
+  std::atomic<Member*> step_of{nullptr};           // the member that is in the middle of a step in parts
   bool step_wrote = false;                         // that step has written state
-  std::atomic<const Member*> arena_user{nullptr};  // who ran last: what others left in the arena is gone; only compared
-  Name arena_user_name;                            // likewise, but plain: only whoever holds Busy reads or writes it
+  std::atomic<const Member*> arena_user{nullptr};  // ran last: the values of others in the arena are gone. Only compared
+  Name arena_user_name;                            // its name. Plain: only the caller that holds Busy reads or writes it
 
  private:
   friend class Busy;
 
   struct Block {
-    Allocator source;        // of this block alone: when it is outgrown it goes back to the system at once
+    Allocator source;        // of this block alone, so that a block that is too small goes back to the system at once
     Buffer buffer;           // with the canaries
     std::int64_t bytes = 0;  // without
     void* base = nullptr;
@@ -173,8 +145,8 @@ class Memory {
   std::vector<Member*> members_;
   std::map<std::string, std::weak_ptr<StateValue>> named_;
   std::multimap<const void*, std::weak_ptr<StateValue>>
-      bound_;                             // by where their bytes begin; a tensor may be read as several types
-  std::atomic<bool> overlapping_{false};  // some two of them had bytes in common; until then nobody need look
+      bound_;                             // by the address of their first byte; a tensor may be read as several types
+  std::atomic<bool> overlapping_{false};  // two of them had bytes in common at some time; before that no search is needed
   std::vector<std::int64_t> wanted_;      // by block
   std::atomic<std::uint64_t> wants_{1};   // changes of it
   std::uint64_t writes_ = 0;              // of state values
@@ -185,10 +157,10 @@ class Memory {
   std::vector<void*> bases_;  // by block
 
   std::atomic<bool> busy_{false};
-  std::atomic<Name> user_{Name()};  // who holds Busy, for messages
+  std::atomic<Name> user_{Name()};  // holds Busy; for messages
 };
 
-// One caller at a time: a second one is told, not made to wait.
+// One caller at a time: a second one gets an error and does not wait.
 class Busy {
  public:
   Busy(Memory& memory, const char* what, Name member) : memory_(memory) {

@@ -1,7 +1,7 @@
 // The threads of one replay: a TBB arena of its own, and tasks that are plain numbers.
 //
-// All of the replay that touches TBB is in here. Kernels that open parallel loops of their own (kernels/parallel.h) run inside the
-// same arena: a replay never uses more threads than it was given, and one thread means one.
+// All of the replay that touches TBB is in here. Kernels that open parallel loops of their own (kernels/parallel.h) run inside
+// the same arena: a replay never uses more threads than it was given, and one thread means one.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class Threads {
   int count() const;
   int index() const;  // from inside a task: the number of the thread that runs it, 0..count-1
 
-  // Runs task(context, first) inside the arena. Returns when this task and all tasks that were spawned from it, directly or not,
-  // are done. One run at a time.
+  // Runs task(context, first) inside the arena. Returns when this task and all tasks that were spawned from it, directly or
+  // not, are done. One run at a time.
   void run(Task task, void* context, std::int32_t first);
   // From inside a task: task(context, item) may now run, on any thread of the arena that is free.
   void spawn(std::int32_t item);

@@ -1,3 +1,8 @@
+// The gradient of a captured step, in three steps:
+//
+//     find_operands   the inputs and state that the step read, and which of them want a gradient
+//     generate        gradient() of the captured graph, cut down to the nodes that the gradients need
+//     run             in the eager backward pass: an executor of that graph, made when it is first needed
 #include <tapedeck/capture/step/captured_backward.h>
 
 #include <tapedeck/capture/planner/planner.h>
@@ -16,7 +21,7 @@ namespace tapedeck {
 
 namespace {
 
-// The nodes that the outputs need: no updates, and no calls of the host but those whose results are read.
+// The nodes that the outputs need. Updates go, and so do calls of the host whose results are not read.
 Graph needed_nodes(const Graph& graph) {
   std::vector<bool> needed(graph.values.size());
   for (ValueId v : graph.outputs) needed[v] = true;
@@ -58,7 +63,7 @@ CapturedBackward::CapturedBackward(const Captured& captured, PlanOptions plan, E
   }
 }
 
-// Everything the step took from outside, by value of the graph.
+// Every tensor that the step took from outside, by value of the graph.
 void CapturedBackward::find_operands(const Captured& captured) {
   const Graph& g = captured.graph;
   std::vector<bool> wants(static_cast<std::size_t>(g.n_inputs + g.n_state));
@@ -100,7 +105,7 @@ void CapturedBackward::generate(const Captured& captured) {
   for (const Operand& o : operands_) read_.push_back(read[made.moved[o.value]]);
 }
 
-// State that the step itself overwrites is gone when backward wants to read it.
+// State that the step itself overwrites is gone when backward would read it.
 std::string CapturedBackward::overwritten(const Captured& captured) const {
   for (const Update& u : captured.graph.updates)
     if (read_[u.state])
@@ -110,7 +115,7 @@ std::string CapturedBackward::overwritten(const Captured& captured) const {
 }
 
 std::vector<Tensor> CapturedBackward::attach(const std::vector<Tensor>& inputs, const std::vector<Tensor>& results) {
-  // Operands that backward reads are kept by the tape, and checked for writes since; others only carry gradients.
+  // The tape keeps the operands that backward reads, and checks that they were not written since. Others only carry gradients.
   std::vector<Tensor> xs;
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     const Operand& o = operands_[i];
@@ -136,7 +141,8 @@ void CapturedBackward::make_executor() {
   bases_.assign(static_cast<std::size_t>(graph_.n_state), nullptr);
 }
 
-// State is only read, so it is read where it lies; what has gaps is copied. Never set: that would write into what is bound.
+// State is only read, so it is bound where it lies; a tensor with gaps is copied first. It is never set, because set_state()
+// would write into the bound tensor.
 void CapturedBackward::give_state(std::size_t state, const std::string& name, const Tensor& value) {
   const Tensor dense = contiguous(value);
   const void* const base = dense.impl()->data();
@@ -157,7 +163,7 @@ std::vector<Tensor> CapturedBackward::run(const std::vector<Tensor>& xs, const s
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     const bool given = operands_[i].wants_gradient || read_[i];
     if (!given && i >= n_inputs && bases_[i - n_inputs]) continue;
-    // What is not read is set to anything.
+    // A value that no node reads is set to anything.
     const auto slot = static_cast<ValueId>(i < n_inputs ? i : i + dys.size());
     const Tensor value = given ? xs[k++] : default_value(graph_.values[slot].type, 0, "");
     if (i < n_inputs)

@@ -31,7 +31,7 @@ namespace tapedeck {
 
 namespace {
 
-// One call at a time: a second one is told, not made to wait.
+// One call at a time: a second one gets an error and does not wait.
 class OneCall {
  public:
   explicit OneCall(std::atomic<bool>& busy) : busy_(busy) {
@@ -45,7 +45,8 @@ class OneCall {
   std::atomic<bool>& busy_;
 };
 
-// Whether masks selected different numbers of elements in both, or nothing may have been computed from how many they selected.
+// True if masks selected different numbers of elements in the two recordings, or if nothing can have been computed from these
+// numbers.
 bool trusted_counts(const Captured& first, const Captured& second) {
   if (first.count_suspicion.empty() && second.count_suspicion.empty()) return true;
   for (std::size_t i = 0; i < first.counts.size(); ++i)
@@ -78,7 +79,7 @@ struct CapturedStep::Impl {
   const FunctionRecorder recorder;
   const RecordingReplayer replayer;
   RecordingCache cache;
-  const Recording* last = nullptr;        // ran last
+  const Recording* last = nullptr;        // the one that ran last
   std::unique_ptr<DimFamilies> families;  // if dimensions are named
   StepCounts counts;
   std::atomic<bool> busy{false};
@@ -114,7 +115,7 @@ struct CapturedStep::Impl {
     return outputs;
   }
 
-  // The recorded program has new reasons for doubt: if the function still is the same program, the replay stays.
+  // Something that the recording relied on may not hold any more. If the function is still the same program, the replay stays.
   std::vector<Tensor> confirm(Recording& r, const std::vector<Tensor>& inputs, const std::string& suspicion) {
     std::vector<Tensor> outputs;
     std::optional<Captured> captured = record_once(inputs, &outputs);
@@ -151,11 +152,11 @@ struct CapturedStep::Impl {
 
   // ---- named dimensions ----
 
-  // What recordings at other sizes know of this one.
+  // Makes the recording from recordings at other sizes, if they are enough.
   void make(Recording& r) {
     if (r.executor && !r.made) return;
     std::shared_ptr<Executor> executor = families->executor(r.types, r.surroundings);
-    if (!executor || executor == r.executor) return;  // what was evicted here is still good as long as this recording has it
+    if (!executor || executor == r.executor) return;  // an evicted executor serves as long as this recording has it
     std::vector<Recording*> sure = cache.without_doubts();
     if (!r.captured) {
       r.captured = families->captured(r.types, r.surroundings);
@@ -182,7 +183,7 @@ struct CapturedStep::Impl {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (!inputs[i].defined())
         throw CaptureError(fmt::format("[capture] input {} ('{}') of the step is undefined", i, recorder.input_name(i)));
-    // Part of something larger that records or recomputes: it sees the ops themselves.
+    // The code around the call records or recomputes, so it must see the ops themselves.
     const ThreadState& state = thread_state();
     if (state.tape->capturing || state.abstract || state.region != kNone || state.calls) return recorder.run(inputs);
     if (families) families->check(types_of(inputs));
@@ -207,7 +208,7 @@ struct CapturedStep::Impl {
     return outputs;
   }
 
-  // Results whose gradient the function did not take itself give it to eager code around the step.
+  // Results whose gradient the function did not take itself get a history, for eager code around the step.
   std::vector<Tensor> with_history(Recording& r, const std::vector<Tensor>& inputs, const std::vector<Tensor>& results) {
     const Captured& c = *r.known();
     const bool any = std::find(c.differentiable.begin(), c.differentiable.end(), true) != c.differentiable.end();

@@ -15,20 +15,20 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// A step that records its first two calls and replays after. Keyed by the types of the inputs and by everything else that eager
-// code would have seen: whether gradients are wanted, autocast, which modules train, which tensors need and have gradients, the
-// thread's random state.
+// A step that records its first two calls and replays the others. It has a program for each list of input types, and for
+// everything else that eager code would have seen: whether gradients are wanted, autocast, which modules train, which tensors
+// need and have gradients, the random state of the thread.
 //     auto step = capture([&](const std::vector<Tensor>& in) { ...; return std::vector<Tensor>{loss}; });
 //     Tensor loss = step({x, y})[0];
-// Results are the caller's own. Inside an open capture, a checkpoint region or abstract execution a call just runs the
-// function. What a replay cannot see of the host (a C++ number that changes after the second call) a checked call finds.
-// README.md: what is refused.
+// Results belong to the caller. Inside an open capture, a checkpoint region or abstract execution a call just runs the
+// function. A replay does not see changes on the host, for example a C++ number that changes after the second call; a checked
+// call finds them. capture/README.md lists the steps that are refused.
 using StepFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 enum class CaptureMode : std::uint8_t {
   replay,
   checked,  // the function runs eagerly every time, and its ops are compared with the capture as they come: CaptureError at the
-            // first that differs
+            // first difference
 };
 
 struct CapturedStepOptions {
@@ -36,7 +36,7 @@ struct CapturedStepOptions {
   ExecutorOptions executor = {};
   std::vector<std::string> input_names = {};  // default in0, in1, ...
   CaptureMode mode = CaptureMode::replay;
-  bool fully_static = false;  // no unplanned regions: an op whose size only a run knows is an error
+  bool fully_static = false;  // no unplanned regions: an op with a result whose size is known only in a run is an error
   DimOptions dims = {};       // named dimensions: sizes within their ranges are one step (size_buckets.h)
 };
 
@@ -50,7 +50,7 @@ class CapturedStep {
   CaptureMode mode() const;
   void set_mode(CaptureMode mode);
   void forget();  // drops every recording: the next call records. After a replay that failed half way, restore the state first
-  std::string explain() const;       // for every recording: inputs, state, constants, ..., and why it recorded (again)
+  std::string explain() const;       // for every recording: inputs, state, constants, ..., and why it was recorded (again)
   std::string explain_json() const;  // the same; schema tapedeck.explain/1
   const Plan* plan() const;  // of the program that ran last; null while it is not replayed yet. Valid until the next call
   int recordings() const;    // how often the function itself has run to be recorded

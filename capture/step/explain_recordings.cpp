@@ -1,3 +1,10 @@
+// explain() of a captured step. Text and JSON have the same sections, which stand in one table:
+//
+//     recorded 2 times, replayed 10 times
+//     for (f32[32,784], i64[32]): first call
+//     inputs:
+//       in0: f32[32,784]
+//     ...
 #include <tapedeck/capture/step/explain_recordings.h>
 
 #include <tapedeck/capture/formats/json.h>

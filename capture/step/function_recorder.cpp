@@ -28,7 +28,7 @@ class StandIns {
   }
   const std::vector<Tensor>& inside() const { return inside_; }
 
-  // After the function: a leaf among the inputs gets the gradient that its stand-in got.
+  // After the function: an input that is a leaf gets the gradient that its stand-in got.
   void hand_back() {
     for (std::size_t i = 0; i < inside_.size(); ++i) {
       if (!inside_[i].impl()->requires_grad) continue;
@@ -57,7 +57,7 @@ class StandIns {
   std::vector<Tensor> given_, inside_;
 };
 
-// Results that share no bytes with each other or with anything that lives on: the next call must not change them.
+// Results that share no bytes with each other, nor with any tensor that lives on: the next call must not change them.
 std::vector<Tensor> own_results(const std::vector<Tensor>& results, const Captured& captured,
                                 const std::vector<Tensor>& inputs) {
   std::unordered_set<const detail::Storage*> taken{nullptr};

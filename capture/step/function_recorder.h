@@ -18,7 +18,7 @@ class FunctionRecorder {
 
   std::string input_name(std::size_t i) const;  // "in0", "in1", ... where none was given
 
-  std::vector<Tensor> run(const std::vector<Tensor>& inputs) const { return fn_(inputs); }  // recorded by whoever is around
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs) const { return fn_(inputs); }  // not inside a capture of its own
   Captured record(const std::vector<Tensor>& inputs, std::vector<Tensor>* outputs) const;
   // Throws CaptureError at the first op that differs from the recording. REQUIRES: the recording has a script.
   std::vector<Tensor> check(const Captured& captured, const std::vector<Tensor>& inputs) const;

@@ -1,3 +1,5 @@
+// A call belongs to the first recording of its types that would run the same program now. If there is none, the new recording
+// keeps the reason: the difference to the last recording of these types, or to the last one at all.
 #include <tapedeck/capture/step/recording_cache.h>
 
 #include <fmt/format.h>

@@ -18,7 +18,7 @@ namespace tapedeck {
 
 namespace {
 
-// Constants that both recordings read as the very same tensor belong to the user, who may write them.
+// A constant that both recordings read as the same tensor belongs to the user, who may write it.
 void keep_shared_constants(const Captured& first, Captured* second) {
   std::vector<Tensor> kept;
   for (std::size_t i = 0; i < second->constants.size(); ++i)
@@ -26,7 +26,7 @@ void keep_shared_constants(const Captured& first, Captured* second) {
   second->constants = std::move(kept);
 }
 
-// State is the user's tensors, wherever their bytes are now.
+// The state is the tensors of the user. A tensor whose bytes have moved is bound again.
 void bind_state(Recording& r) {
   const Graph& g = r.captured->graph;
   for (std::size_t i = 0; i < r.bases.size(); ++i) {
@@ -42,8 +42,8 @@ Tensor used(const TensorUse& use, const std::vector<Tensor>& inputs) {
 }
 
 void set_inputs(Recording& r, const std::vector<Tensor>& inputs) {
-  // Declared inputs come first; the marked ones (learning rates) are read from their tensors, which their owners may have set
-  // since; gradients come last.
+  // Declared inputs come first, then marked ones (learning rates), whose tensors may have other values by now. Gradients come
+  // last.
   const Captured& c = *r.captured;
   std::size_t n = c.inputs.size();
   for (const TensorUse& use : c.uses) {
@@ -66,14 +66,14 @@ RecordingReplayer::RecordingReplayer(PlanOptions plan, ExecutorOptions executor)
 
 void RecordingReplayer::build(Recording& r, Captured captured) const {
   PlanOptions how = plan_;
-  how.find_floor = false;  // nobody asks a step how low it could go
+  how.find_floor = false;  // a step does not tell its floor
   Plan plan = make_plan(captured.graph, how);
   if (!plan.feasible) throw CaptureError("[capture] " + plan.infeasible_reason);
   r.executor = std::make_unique<Executor>(std::move(plan), member_options(r, executor_));
   keep_shared_constants(*r.first, &captured);
   r.first.reset();
   r.captured = std::move(captured);
-  r.bases.assign(r.captured->state.size(), &r);  // nobody's bytes
+  r.bases.assign(r.captured->state.size(), &r);  // no address of bytes: all state will be bound
   bind_state(r);
   r.watchlist.note(*r.captured);
 }
@@ -81,7 +81,7 @@ void RecordingReplayer::build(Recording& r, Captured captured) const {
 std::vector<Tensor> RecordingReplayer::replay(Recording& r, const std::vector<Tensor>& inputs) const {
   bind_state(r);
   set_inputs(r, inputs);
-  std::vector<Tensor> outputs = r.executor->run_and_outputs();  // or nothing has happened
+  std::vector<Tensor> outputs = r.executor->run_and_outputs();  // if it throws before it writes state, nothing has happened
   r.draws.advance();
   for (const TensorUse& use : r.captured->uses) {
     if (use.grad_output != kNone)

@@ -1,3 +1,10 @@
+// How find() gets an executor:
+//
+//     kept from an earlier call                           hit
+//     one graph for all sizes, and an upper-bound plan    fitted()     the plan at the largest sizes, fitted
+//     one graph for all sizes, but no such plan           planned()    a plan of its own
+//     no one graph, and recorded twice at these sizes     planned()    the recorded graph
+//     otherwise                                           none: the function runs
 #include <tapedeck/capture/step/size_buckets.h>
 
 #include <tapedeck/capture/planner/fit_plan_to_sizes.h>
@@ -47,13 +54,13 @@ struct DimBuckets::Impl {
   DimTable table;
   std::vector<Recorded> recorded;
   bool general = false;
-  std::string why;                   // not general, and why
-  std::vector<std::string> history;  // what became of earlier recordings
+  std::string why;                   // the reason if it is not general
+  std::vector<std::string> history;  // sizes that were planned by themselves or refused, and why
 
-  // The graph that the upper-bound plan is fitted by: as recorded, or, where passes rewrite it, as they leave it.
+  // The graph by which the upper-bound plan is fitted: as recorded, or, if passes rewrite it, as they leave it.
   std::optional<Graph> base, largest;  // at the first sizes recorded, at the upper bounds
   DimTable base_table;
-  std::unique_ptr<Executor> parent;  // replays `largest`: the memory all others share
+  std::unique_ptr<Executor> parent;  // replays `largest`; all other executors share its memory
   std::unique_ptr<Refit> refit;
   std::string no_upper_bound;  // why there is no parent
   std::list<Bucket> buckets;   // most recently used first
@@ -77,7 +84,7 @@ struct DimBuckets::Impl {
     return std::any_of(recorded.begin(), recorded.end(), [&](const Recorded& r) { return r.sizes[d] != recorded[0].sizes[d]; });
   }
 
-  // Whether the rules cover these sizes: a dimension that was the same in all recordings may not change.
+  // True if the rules cover these sizes: a dimension that was the same in all recordings may not change.
   bool covers(const std::vector<std::int64_t>& sizes) const {
     for (std::size_t d = 0; d < sizes.size(); ++d)
       if (!varied(d) && sizes[d] != recorded[0].sizes[d]) return false;
@@ -132,7 +139,7 @@ struct DimBuckets::Impl {
     }
   }
 
-  // Whether the plan is that of this graph at every size; then the graph is kept.
+  // True if the plan serves this graph at every size; then the graph is kept.
   bool serves(const Graph& graph, const DimTable& rules, const Graph& at_most, const Plan& plan) {
     no_upper_bound = Refit(graph, rules, at_most, plan).obstacle();
     if (!no_upper_bound.empty()) return false;
@@ -142,8 +149,8 @@ struct DimBuckets::Impl {
     return true;
   }
 
-  // Passes have rewritten the graph: if they do the same at every recorded size and at the largest, what they leave is one
-  // graph too.
+  // Passes have rewritten the graph. If they do the same at every recorded size and at the largest, the rewritten graph follows
+  // the sizes by rules too.
   bool serves_prepared(const std::vector<std::int64_t>& most, const Plan& plan) {
     PassRunner passes;
     std::vector<std::vector<std::int64_t>> sizes;
@@ -168,7 +175,7 @@ struct DimBuckets::Impl {
       auto executor = std::make_unique<Executor>(parent->reshape(std::move(*plan)));
       ++stats.fitted;
       return executor;
-    } catch (const InvalidGraphError& error) {  // what fitted is no plan at these sizes: then they get one of their own
+    } catch (const InvalidGraphError& error) {  // the fitted plan is no plan at these sizes, so they get one of their own
       *reason = error.what();
       return nullptr;
     }
@@ -215,7 +222,7 @@ struct DimBuckets::Impl {
     try {
       executor = make(sizes);
     } catch (const TypeError& error) {
-      // Inference refuses this size. The step itself has the last word: it is run, and its own error is the one to show.
+      // Inference refuses this size. The function is run instead, and the user sees its own error.
       const std::string line = fmt::format("{}: {}", to_string(by_name(sizes)), error.what());
       if (std::find(history.begin(), history.end(), line) == history.end()) history.push_back(line);
       return nullptr;
@@ -253,7 +260,7 @@ DimBuckets::DimBuckets(DimOptions dims, PlanOptions plan, ExecutorOptions execut
       throw UsageError(fmt::format("dimension '{}' is no axis of any input", impl_->table.dims[d].name));
   impl_->options = std::move(dims);
   impl_->plan_options = std::move(plan);
-  impl_->plan_options.find_floor = false;  // nobody asks how low they could go
+  impl_->plan_options.find_floor = false;  // a step does not tell its floor
   impl_->executor_options = std::move(executor);
 }
 DimBuckets::~DimBuckets() = default;
@@ -289,7 +296,7 @@ void DimBuckets::add(const Graph& graph, const Sizes& sizes) {
   const std::vector<std::int64_t> list = impl.by_dim(sizes);
   for (Recorded& r : impl.recorded) {
     if (r.sizes != list) continue;
-    // The same size again: the second look at the step that every capture takes (the caller has compared the two).
+    // The second recording at this size (the caller has compared the two).
     ++r.times;
     r.graph = graph;
     impl.solve();

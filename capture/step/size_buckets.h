@@ -1,10 +1,12 @@
-// What a captured step with named dimensions replays with: one graph for all sizes, and an executor for each size in use.
+// The executors of a captured step with named dimensions: one graph for all sizes, and an executor for each size in use.
 //
-// Recordings come in as calls come (add). Once they tell how the graph follows its dimensions (dim_rules.h), the graph is
-// planned once, at the largest declared sizes; any other size is that plan fitted (planner/fit_plan_to_sizes.h), on the same
-// memory. Executors are kept by size, the least recently used goes first. Where a dimension has no upper bound, or the plan
-// does not serve every size, each size has a plan of its own; where the recordings do not tell, a size that was recorded twice
-// is replayed at that size alone.
+//     recorded at b = 4, b = 8     how the graph follows b is solved (dim_rules.h)
+//     planned once, at b = 64      the largest declared size
+//     called with b = 10           that plan fitted to b = 10 (planner/fit_plan_to_sizes.h), on the same memory
+//
+// Executors are kept by size; the least recently used goes first. If a dimension has no upper bound, or the plan does not serve
+// every size, each size has a plan of its own. If the recordings do not tell how the graph follows the sizes, a size that was
+// recorded twice is replayed at that size alone.
 //
 // Sizes are never rounded up: padding would change results.
 #pragma once
@@ -23,14 +25,14 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// Which axes of an input are which dimension: {"b", "", "s"}; empty names are plain sizes. By input name.
+// By input name: the dimension of each axis, as in {"b", "", "s"}. An axis with an empty name has a plain size.
 using InputDims = std::map<std::string, std::vector<std::string>>;
 
 struct DimOptions {
   std::vector<DimRange> ranges;
   InputDims inputs;
   std::size_t capacity = 16;   // executors kept
-  std::size_t recordings = 2;  // least number of different sizes recorded before the graph is taken for all
+  std::size_t recordings = 2;  // least number of different recorded sizes before one graph serves all sizes
   bool empty() const { return inputs.empty(); }
 };
 
@@ -48,17 +50,17 @@ class DimBuckets {
   ~DimBuckets();
   DimBuckets(DimBuckets&&) noexcept;
 
-  // The sizes these inputs mean. Throws TypeError naming the dimension, the inputs and the range.
+  // The sizes that these inputs have. Throws TypeError that names the dimension, the inputs and the range.
   Sizes sizes_of(const std::map<std::string, Type>& inputs) const;
 
-  // A recording at these sizes. If it is not the same program as those before, but for what follows the sizes, there is no one
-  // graph for all sizes, and explain() says what differed; that is no error. Executors handed out before are gone.
+  // Adds a recording at these sizes. If it differs from the recordings before in more than sizes, there is no one graph for all
+  // sizes, and explain() names the difference; that is no error. The executors that were handed out before are dropped here.
   void add(const Graph& graph, const Sizes& sizes);
-  // The executor for these sizes, state not bound; null if another recording is needed. Kept here as long as the capacity
-  // allows.
+  // The executor for these sizes, its state not bound; null if another recording is needed. It is kept here as long as the
+  // capacity allows.
   std::shared_ptr<Executor> find(const Sizes& sizes);
 
-  // The graph at these sizes: what an executor of find() replays.
+  // The graph at these sizes: the one that an executor of find() replays.
   Graph graph_at(const Sizes& sizes) const;
   const DimTable& table() const;
   bool general() const;  // one graph for all sizes

@@ -1,8 +1,8 @@
-// The recordings of a captured step that differ in named dimensions only, and what they make together.
+// The recordings of a captured step that differ in named dimensions only.
 //
-// A family is a list of input types with the named axes left open, in one kind of surroundings. Recordings come in with the
-// calls; once they tell how the graph follows the sizes, a call at any size in range is served by a Captured and an executor
-// made from them, without running the function. Belongs to one captured step; not thread safe.
+// A family is a list of input types with the named axes left open, in one kind of surroundings. Every recorded call adds a
+// recording. Once the recordings tell how the graph follows the sizes, a call at any size in range gets a Captured and an
+// executor that are made from them, and the function does not run. Belongs to one captured step; not thread safe.
 #pragma once
 
 #include <tapedeck/capture/record/call_conditions.h>
@@ -18,21 +18,21 @@ namespace tapedeck {
 
 class DimFamilies {
  public:
-  // `names`: of the inputs of the step, those that were named. Throws UsageError as DimBuckets does.
+  // `names`: the names that the inputs of the step were given. Throws UsageError as DimBuckets does.
   DimFamilies(DimOptions dims, PlanOptions plan, ExecutorOptions executor, std::vector<std::string> names);
 
   // Throws TypeError for inputs that contradict the declaration: another rank, two sizes for one dimension, a size out of
   // range.
   void check(const std::vector<Type>& types) const;
-  // A recording. If it uses other tensors than the family's last, the family begins anew with it.
+  // Adds a recording. If it uses other tensors than the last one of its family, the family begins anew with it.
   void add(const std::vector<Type>& types, const Surroundings& surroundings, const Captured& captured);
-  // What was recorded was found not to hold any more.
+  // The recordings of this family do not hold any more: drops them.
   void forget(const std::vector<Type>& types, const Surroundings& surroundings);
 
   // The executor for these types; null if the function has to run. State is not bound.
   std::shared_ptr<Executor> executor(const std::vector<Type>& types, const Surroundings& surroundings);
-  // What a recording at these types would be. REQUIRES: executor() gave one. It has no script: a checked call records to
-  // compare.
+  // The recording that a call at these types would make. REQUIRES: executor() gave one. It has no script, so a checked call is
+  // recorded and compared whole.
   Captured captured(const std::vector<Type>& types, const Surroundings& surroundings);
 
   std::string explain() const;
@@ -41,7 +41,7 @@ class DimFamilies {
   struct Family {
     std::vector<Type> pattern;
     Surroundings surroundings;
-    Captured model;  // the last that was recorded
+    Captured model;  // the last recording
     std::unique_ptr<DimBuckets> buckets;
     std::string begun_anew;  // why earlier recordings were set aside; empty if none were
   };
@@ -54,7 +54,7 @@ class DimFamilies {
   PlanOptions plan_;
   ExecutorOptions executor_;
   std::vector<std::string> names_;
-  std::unique_ptr<DimBuckets> declared_;  // only ever asked for sizes
+  std::unique_ptr<DimBuckets> declared_;  // asked for sizes only
   std::vector<Family> families_;
 };
 
