@@ -3,7 +3,7 @@
 //     chunk 0 of the arena   inputs      state       constants   output slots   chunks 1, 2, ... of the arena
 //     shared memory          own         shared      own         own            shared memory
 //
-// Members of a family have one buffer for an input or a result wherever the older buffer is large enough for both.
+// Members of a family have one buffer for an input or a result if the older buffer is large enough for both.
 #include <tapedeck/capture/replay/buffers.h>
 
 #include <tapedeck/engine/ir/error.h>

@@ -60,7 +60,7 @@ class Buffers {
   const Member& member_;
   const BufferTable table_;
   std::vector<std::shared_ptr<Buffer>> own_;
-  std::vector<void*> bases_;  // by buffer; those of the arena and of state are as of the last step
+  std::vector<void*> bases_;  // by buffer; the addresses of the arena and of state are as of the last step
   bool moved_ = true;         // some base has changed since the last resolve()
 };
 

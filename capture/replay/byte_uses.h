@@ -1,4 +1,5 @@
-// Which nodes have used which bytes in the step so far: what the caller may still set, and what can still be read.
+// The nodes that have used some bytes in the step so far. From these follows which inputs the caller may still set, and which
+// values can still be read.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>

@@ -13,7 +13,7 @@ namespace tapedeck::replay {
 class ControlRunner {
  public:
   virtual ~ControlRunner() = default;
-  virtual void run(const KernelCall& call) = 0;  // throws what its kernels throw
+  virtual void run(const KernelCall& call) = 0;  // throws the exceptions of its kernels
 };
 
 // Throws InvalidGraphError or DeviceError as Program does. The plan outlives the runner.

@@ -34,7 +34,7 @@ struct ExecutorOptions {
 
 struct DimTable;
 
-// What Executor::reshape() allows.
+// The changes that Executor::reshape() allows.
 struct ReshapeOptions {
   bool partial_shaping = false;    // inputs that were not named may change if the named ones demand it
   bool allow_up_sizing = false;    // a value that becomes larger gets fresh memory

@@ -1,4 +1,4 @@
-// What goes wrong in a run, as the error that the run throws.
+// The fault of a node, and the error that a run throws for it.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -15,7 +15,8 @@ struct Fault {
   std::string reported;  // empty if something was thrown
 };
 
-// Throws an ExecutionError that names the node and its call site; `end` is its last words. What was thrown is nested in it.
+// Throws an ExecutionError that names the node and its call site; the message ends with `end`. The original exception is
+// nested in it.
 [[noreturn]] void throw_fault(const Graph& graph, const Fault& fault, const std::string& end);
 
 }  // namespace tapedeck::replay

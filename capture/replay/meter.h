@@ -15,7 +15,7 @@ class Meter {
   bool on() const { return tell_ != nullptr; }
   // False once `tell` has thrown: it is not called again.
   bool add(double cost) noexcept;
-  // Says that all is done, if it is; throws what `tell` threw.
+  // Tells that all is done, if it is. Throws the exception that `tell` threw.
   void end(bool complete);
 
  private:
@@ -24,7 +24,7 @@ class Meter {
   const std::function<void(double)>* tell_ = nullptr;
   double total_ = 1;
   std::atomic<double> done_{0};
-  std::mutex telling_;  // guards what follows
+  std::mutex telling_;  // guards the members below
   std::int64_t told_ns_ = 0;
   double told_ = 0;
   std::exception_ptr thrown_;

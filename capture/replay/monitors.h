@@ -27,7 +27,7 @@ class Monitors {
   bool any() const { return !watched_.empty(); }
 
   // Shows the operands of a node before it runs, or its results after, to the monitors that watch it; `read` gives a copy of a
-  // value. Throws what the monitors throw.
+  // value. Throws the exceptions of the monitors.
   template <class Read>
   void show_operands(NodeId n, const Read& read) {
     for (const Monitor& m : monitors_) {

@@ -23,11 +23,10 @@ namespace tapedeck::replay {
 
 // Which part of a step a run covers; by default all of it.
 struct RunExtent {
-  const IndexRange* nodes = nullptr;         // by segment; null: all nodes
-  const IndexRange* instructions = nullptr;  // likewise
-  IndexRange in_order;                       // of segments; empty: on all threads
-  std::int32_t nodes_done = 0;               // that ran in earlier parts
-  bool wrote_state = false;                  // in earlier parts
+  const IndexRange* nodes = nullptr;  // by segment; null: all nodes
+  IndexRange in_order;                // of segments; empty: on all threads
+  std::int32_t nodes_done = 0;        // that ran in earlier parts
+  bool wrote_state = false;           // in earlier parts
 };
 
 class ObservedRun final : public SegmentObserver {
@@ -48,7 +47,7 @@ class ObservedRun final : public SegmentObserver {
   void run_segment(std::int32_t segment) noexcept override;
   void end();
   bool stopped() const { return gate_.stopped(); }        // cancelled, or progress() has thrown
-  void tell_end(bool complete) { meter_.end(complete); }  // throws what progress() threw
+  void tell_end(bool complete) { meter_.end(complete); }  // throws the exception of progress()
 
   // Damage to dead bytes that no node was caught at; no node is blamed for it.
   bool damaged() const { return !damage_.empty(); }

@@ -149,7 +149,7 @@ void PartialStep::run_part(bool one_by_one, const RunOptions* options) {
     memory.step_wrote = false;
   }
   set_ranges();
-  struct Unlimited {  // whatever happens, the next run() is a whole one
+  struct Unlimited {  // also after an error the next run() is a whole one
     SegmentWalk& walk;
     ~Unlimited() { walk.limit(nullptr); }
   } const unlimited{walk_};

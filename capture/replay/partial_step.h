@@ -28,10 +28,10 @@ class PartialStep {
   PartialStep(const Plan& plan, Member& member, const InputSlots& inputs, StateSlots& states, const Program& program,
               SegmentWalk& walk, ObservedRun& observed, StepProgress& progress, ByteUses& uses, StepRunner& runner);
 
-  // Each of these runs one part, as Executor says of them, and throws what Executor says.
+  // Each of these runs one part. Executor describes them and their errors.
   void run_phase(Phase phase, const RunOptions& options);
   std::int32_t run_nodes(std::int64_t n);  // the next n, one after the other; returns how many are left
-  std::int32_t run_through(NodeId last);   // likewise, up to and including this one
+  std::int32_t run_through(NodeId last);   // the next nodes, up to and including this one; returns how many are left
   void resume(const RunOptions& options);
 
   // Throws ExecutionError if a node of the step under way has read the input: it may not change any more.

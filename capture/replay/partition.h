@@ -37,7 +37,7 @@ using Predicate = std::function<bool(const Graph&, NodeId)>;
 // O(nodes and operands); the predicate is asked once per node, in order.
 Partition partition(const Graph& graph, const Predicate& selected);
 
-// How a piece is run: its results, by output. By default its nodes run eagerly.
+// Runs a piece: returns its results, by output. By default the nodes of a piece run eagerly.
 using RunPiece = std::function<std::vector<Tensor>(const Piece&, const std::vector<Tensor>& inputs)>;
 
 // Runs the pieces in order: the same results and state as run_eagerly(graph, inputs, state).

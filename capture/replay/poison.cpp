@@ -305,7 +305,7 @@ void Poison::check_dead(NodeId n, const ByteRange& s, bool just_now) const {
   });
 }
 
-// Live bytes beside the results, of values that nobody is writing.
+// Live bytes beside the results, of values that no node is writing.
 void Poison::take_snapshots(NodeId n) {
   std::vector<Snapshot>& list = snapshots_[n];
   list.clear();
@@ -351,7 +351,7 @@ void Poison::check_results(NodeId n, const KernelCall& call) const {
 }
 
 void Poison::after(NodeId n, const KernelCall& call) {
-  check_results(n, call);  // its own bytes and its operands': nobody else writes them now
+  check_results(n, call);  // its own bytes and the bytes of its operands: no other node writes them now
   const std::lock_guard lock(mutex_);
   for (const ByteRange& s : writes_[n]) {
     check_dead(n, {s.first - kBeside, s.first}, true);

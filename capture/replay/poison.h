@@ -1,7 +1,7 @@
 // TAPEDECK_POISON: a replay that watches its arena. It finds kernels that write outside their results, kernels that read bytes
 // that they were not given, and plans that take bytes away too early.
 //
-// Dead bytes belong to no value: those before their value is made, after all nodes that use it have run, between buffers, and
+// Dead bytes belong to no value: bytes before their value is made, after all nodes that use it have run, between buffers, and
 // kCanary bytes on either side of each chunk of the arena. They hold 0xFF, which is a NaN in every floating dtype. Poison looks
 // at them around every node:
 //   before: the bytes of its operands still belong to the operands; the bytes that its results get are dead, and nobody has
@@ -45,11 +45,12 @@ class Poison {
   // Looks at all dead bytes once more. Returns the violation, or "". REQUIRES: no node is running.
   std::string all_dead_untouched();
 
-  // Have the bytes of the value (or of the value that it is a view of) been filled since it was made? REQUIRES: no node is running.
+  // Have the bytes of the value (or of the value that it is a view of) been filled since it was made? REQUIRES: no node is
+  // running.
   bool is_dead(ValueId v) const;
 
  private:
-  // Who holds some bytes of the arena: a value, with the operands that lie in place in it, or the workspace of a node.
+  // A holder of bytes of the arena: a value, with the operands that lie in place in it, or the workspace of a node.
   struct Holder {
     ValueId value = kNone;      // kNone: workspace
     NodeId maker = kNone;       // a node that writes it
@@ -58,11 +59,11 @@ class Poison {
     std::int32_t left = 0;      // users that have not run in this step
     std::int32_t writers = 0;   // running now
     std::uint64_t version = 0;  // counts writers
-    bool idle = false;          // all users have run, nobody read it
+    bool idle = false;          // all users have run, and none of them read it
   };
   struct Holding {  // a range of bytes, from its key in holdings_ on
     std::int64_t end = 0;
-    std::int32_t holder = kNone;  // who holds it, or held it last; kNone: nobody yet
+    std::int32_t holder = kNone;  // the value or workspace that holds it, or held it last; kNone: none so far
     bool dead = true;
   };
   // A place is an offset in a range that has all chunks, each with its canaries. A ByteRange never reaches from one chunk into

@@ -33,8 +33,8 @@ struct IndexRange {
 };
 
 struct Program {
-  // Throws InvalidGraphError naming the node if the plan hands a kernel what it cannot take, and DeviceError for an op without
-  // a CPU kernel. REQUIRES: check_plan(plan) found nothing; `plan` outlives the program (attributes are read in place).
+  // Throws InvalidGraphError that names the node if a kernel cannot take the strides of the plan, and DeviceError for an op
+  // without a CPU kernel. REQUIRES: check_plan(plan) found nothing; `plan` outlives the program (attributes are read in place).
   Program(const Plan& plan, const BufferTable& buffers);
 
   ~Program();

@@ -46,7 +46,7 @@ namespace replay {
 class Memory;
 }
 
-// What a pool holds, in an order that does not depend on the order of joining.
+// The contents of a pool, in an order that does not depend on the order of joining.
 struct PoolReport {
   struct Member {
     std::string name;

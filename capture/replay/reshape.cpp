@@ -24,7 +24,7 @@ namespace tapedeck {
 
 namespace {
 
-// The planned graph with every clone's readers reading the original: what it was before recomputation was chosen.
+// The planned graph as it was before recomputation was chosen: readers of a clone read the original.
 Graph without_clones(const Graph& planned) {
   std::unordered_map<std::string, ValueId> by_name;
   for (const Node& node : planned.nodes)
@@ -48,7 +48,7 @@ std::map<std::string, Type> input_types(const Graph& g) {
   return types;
 }
 
-// The types of all inputs once those named are as asked; others follow what they meet.
+// The types of all inputs once the named inputs have the types that were asked for. The other inputs follow.
 std::map<std::string, Type> implied_inputs(const Graph& g, const std::map<std::string, Type>& named, const DimTable* dims) {
   if (dims && !dims->empty()) return input_types(retype(g, *dims, sizes_of(g, *dims, named)));
   std::map<std::string, PartialShape> known;

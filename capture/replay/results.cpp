@@ -120,7 +120,7 @@ Tensor Results::value(ValueId v) const {
     gone(v, memory.arena_user.load()
                 ? fmt::format("'{}', which shares its memory, has run since", memory.arena_user_name.view())
                 : "an executor that shared its memory has run since, and left");
-  // A view of state shows what the step saw there.
+  // A view of state shows the bytes that the step saw.
   const bool shows = made || (g.is_state(own) && v != own && progress_.has_run(g.values[v].node));
   if (shows && p.where == Where::state && states_.overwritten(p.slot))
     gone(v, fmt::format("state '{}', in whose bytes it lies, has been set since", states_.names()[p.slot]));
@@ -131,7 +131,7 @@ Tensor Results::value(ValueId v) const {
   return buffers_.read(v);
 }
 
-// ---- what is not there ----
+// ---- values that are gone ----
 
 void Results::check_computed(ValueId v) const {
   ValueId shown = v;  // the bytes of an operand that lies in place are there before the joined value is

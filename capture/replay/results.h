@@ -1,4 +1,4 @@
-// What an executor hands out: its outputs, and any value of the graph while its bytes are there. All of it as copies.
+// The results of an executor: its outputs, and any value of the graph while its bytes are there. All are handed out as copies.
 //
 // An output may lie in state. Before that state is written again, by whichever member of the pool, the output is copied out and
 // kept here. The caller's own writes to a bound tensor come without warning: an output that lay there is refused from then on.

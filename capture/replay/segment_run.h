@@ -1,4 +1,4 @@
-// What a run keeps of every segment.
+// The state of one segment in a run.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -19,7 +19,7 @@ struct alignas(64) SegmentRun {
   std::int32_t n_successors = 0;
   NodeId faulty = kNone;      // the node at fault
   KernelFault fault;          // a segment stops at its first
-  std::exception_ptr thrown;  // what a kernel or a monitor threw
+  std::exception_ptr thrown;  // the exception of a kernel or a monitor
   std::int32_t stopped = 0;   // the first instruction that has not run
 
   // One predecessor less. True for the last of them, which also makes the segment ready to wait again.

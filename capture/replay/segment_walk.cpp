@@ -192,7 +192,7 @@ bool SegmentWalk::run_instruction(std::int32_t segment, std::int32_t i) noexcept
   return false;
 }
 
-// ---- what went wrong, and what was written ----
+// ---- faults, and state that was written ----
 
 void SegmentWalk::note_fault(std::int32_t segment, NodeId node, std::int32_t stopped, std::exception_ptr thrown) noexcept {
   SegmentRun& run = runs_[segment];

@@ -35,7 +35,7 @@ class SegmentWalk {
   // until the next limit().
   void limit(const IndexRange* ranges);
   // Runs the segments in their order by the plan: on all threads, or, if `in_order` holds segments, these one after the other.
-  // Afterwards failed() and has_written() tell what happened. `observer` may be null.
+  // Afterwards failed() and has_written() describe the run. `observer` may be null.
   void run(SegmentObserver* observer, IndexRange in_order);
 
   // ---- for an observer, from the thread that runs the segment ----
@@ -89,7 +89,7 @@ class SegmentWalk {
   Threads threads_;
   std::vector<std::int32_t> roots_;         // segments that wait for nothing
   std::vector<std::int32_t> first_writer_;  // by segment: its first instruction that writes state; past its end if none does
-  std::vector<StateWriter> state_writers_;  // by state slot: who writes it, if anyone does
+  std::vector<StateWriter> state_writers_;  // by state slot: the instruction that writes it, if there is one
   double total_cost_ = 0;                   // of all segments
   char start_ = 0, finish_ = 0;             // their addresses stand for the fork and the join of a run
 };

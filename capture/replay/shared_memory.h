@@ -58,7 +58,7 @@ struct Member {
   const std::shared_ptr<Family> family;
   Name name;
   std::vector<std::int64_t> chunks;  // of its plan's arena; one of all bytes if it is one block
-  std::int64_t peak_bytes = 0;       // of its plan: what it would hold alone
+  std::int64_t peak_bytes = 0;       // of its plan: the bytes that it would hold alone
   State state;
   std::vector<std::string> state_names;
   bool returns_state = false;  // some output lies in a state buffer
@@ -99,7 +99,7 @@ class Memory {
   }
   void set(StateValue& value);            // its bytes are whole, and so are other values bound to them
   void tear(StateValue& value, Name by);  // and the values that share bytes with it
-  // The member is about to overwrite what the others have computed. The step of another member that is under way ends. Throws
+  // The member is about to overwrite the values of the others. The step of another member that is under way ends. Throws
   // ExecutionError instead if that step has written state.
   void claim(const Member& by) {
     if (const Member* other = step_of.load(); other && other != &by) end_step_for(by);

@@ -1,4 +1,4 @@
-// What inputs, state and results have in common: they have names and types, and a wrong one is an error that lists them.
+// Inputs, state and results have names and types. A wrong name is an error that lists the right ones.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor.h>

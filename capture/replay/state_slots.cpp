@@ -1,4 +1,4 @@
-// State as one executor sees it: what the caller gives, what a step writes, and what others have written meanwhile.
+// State as one executor sees it: values that the caller gives, values that a step writes, and writes by others.
 //
 //     set, bind            the caller gives a value
 //     begin_writing        a step starts: remembers the number of the last write of each value

@@ -24,7 +24,7 @@ class StateSlots {
 
   // Exactly one of the following two is called, once: fills member.state.
   void find_in_memory();                 // values that are there under these names, or new ones. They have no bytes yet
-  void share(const StateSlots& parent);  // those of the parent. Throws TypeError if one would change its size
+  void share(const StateSlots& parent);  // the values of the parent. Throws TypeError if one would change its size
 
   const std::vector<std::string>& names() const { return member_.state_names; }
   std::int32_t find(const std::string& name) const;  // UsageError if there is none of this name
@@ -55,7 +55,7 @@ class StateSlots {
   bool written_since(std::int32_t slot) const;
   // ... and no node of the step under way will write it any more: the bytes are the caller's until the next step.
   void give_up(std::int32_t slot) { given_up_[slot] = true; }
-  // The bytes are not those of the last step, or part of one, since the caller has written them.
+  // The bytes are not as the last step, or part of one, has left them: the caller has written them.
   bool written_by_caller(std::int32_t slot) const;
   // The value was set, or written by another member, since begin_writing().
   bool overwritten(std::int32_t slot) const { return member_.state[slot]->written != stamps_[slot]; }

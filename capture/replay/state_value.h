@@ -19,7 +19,7 @@ struct StateValue {
   bool is_bound_to(const Tensor& tensor) const;
   bool overlaps(const void* at, std::int64_t bytes) const;  // is bound to some of these bytes
   bool overlaps(const StateValue& other) const { return other.bound.defined() && overlaps(other.base, other.type.bytes()); }
-  std::uint32_t version() const;  // of what it is bound to: counts writes. REQUIRES: bound
+  std::uint32_t version() const;  // of the bound tensor: counts writes. REQUIRES: bound
   void note_write();              // its bytes have been written. REQUIRES: bound
   void tear(Name by) { set = false, torn = true, torn_by = by; }
 

@@ -27,7 +27,7 @@ class StepProgress {
   bool complete() const { return complete_; }  // the last step has come to its end, and no other has begun
   void set_complete(bool complete) { complete_ = complete; }
 
-  // Before the first step in parts, and harmless later: whole steps do without what is looked up here. If no step is under way,
+  // Called before the first step in parts, and harmless later. Whole steps do not need these tables. If no step is under way,
   // the cut is empty from here on.
   void prepare();
   bool prepared() const { return !segment_of_.empty(); }

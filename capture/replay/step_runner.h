@@ -30,8 +30,8 @@ class StepRunner {
   // ---- for steps in parts ----
   void check_ready(bool inputs) const;  // all state is there, and, if asked, all inputs
   void start(bool inputs);
-  // Walks what SegmentWalk::limit() allows. Throws what went wrong: then the step has ended. True if the run was observed; then
-  // ObservedRun::tell_end() is due.
+  // Walks what SegmentWalk::limit() allows. Throws the error of the run: then the step has ended. True if the run was observed;
+  // then ObservedRun::tell_end() is due.
   bool walk(const RunOptions* options, const RunExtent& extent);
 
  private:

@@ -1,5 +1,6 @@
-// TBB's task_group in an arena of the replay. It was measured against flow::graph, loops level by level, and spinning workers. It
-// costs some 20 ns for each task. When another program takes a core it slows down little, and spinning workers slow down much.
+// TBB's task_group in an arena of the replay. It was measured against flow::graph, loops level by level, and spinning workers.
+// It costs some 20 ns for each task. When another program takes a core it slows down little, and spinning workers slow down
+// much.
 //
 // The group has an isolated context. So a replay runs to its end even if it was started from a task that is cancelled.
 #include <tapedeck/capture/replay/threads.h>

@@ -1,4 +1,4 @@
-// What explain() says, as text and as JSON.
+// The answer of explain(), as text and as JSON.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>

@@ -1,5 +1,5 @@
 // Runs the function of a captured step inside a capture: to record it, or to check it against a recording. Results are copies
-// wherever the next call could change them.
+// if the next call could change them.
 #pragma once
 
 #include <tapedeck/capture/record/capture.h>

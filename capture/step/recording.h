@@ -1,5 +1,4 @@
-// One program of a captured step: what was recorded for one list of input types in one kind of surroundings, and how it is
-// replayed.
+// One program of a captured step: the recording for one list of input types in one kind of surroundings, and its executor.
 #pragma once
 
 #include <tapedeck/capture/record/call_conditions.h>

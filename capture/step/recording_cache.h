@@ -18,12 +18,13 @@ class RecordingCache {
   void clear() { all_.clear(); }
 
   // Recordings hold handles to the tensors of the user. A recording takes a change in the number of handles for a sign that the
-  // user let one go. So whoever adds or drops handles calls this afterwards, for the recordings whose count was right before.
+  // user let one go. So after handles were added or dropped by recordings, the numbers are noted again: of all recordings, or,
+  // where only some had the right number before, of these.
   void note_handles();
   std::vector<Recording*> without_doubts() const;
 
-  // Drops the recordings that were made from other sizes and whose executor nobody else has any more, but for `kept`; calls
-  // dropped(recording) for each before.
+  // Drops the recordings that were made from other sizes and are the last owner of their executor, except `kept`. Calls
+  // dropped(recording) for each of them before.
   template <class F>
   void drop_unused(const Recording& kept, F&& dropped) {
     std::erase_if(all_, [&](const std::unique_ptr<Recording>& r) {

@@ -1,5 +1,5 @@
-// What a replay would do, by the costs of the model: the executor's rules (capture/replay/run.cpp) on a clock of its own. It
-// decides nothing at random and looks at no machine, so equal segments give equal answers.
+// What a replay would do, by the costs of the model: the executor's rules (capture/replay/segment_walk.cpp) on a clock of its
+// own. It decides nothing at random and looks at no machine, so equal segments give equal answers.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
