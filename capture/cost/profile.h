@@ -1,8 +1,8 @@
 // The time of each node of a graph when it was replayed. Planning prefers these measured microseconds to estimates.
 //
-// A profile knows a node by its name, the name of its first result in the prepared graph (planner/prepare.h), which is the same in
-// every plan of one captured graph. It also notes the op, so that a name that now belongs to another computation is not used.
-// Runs of a clone count as runs of its original.
+// A profile knows a node by its name, the name of its first result in the prepared graph (planner/prepare.h), which is the same
+// in every plan of one captured graph. It also notes the op, so that a name that now belongs to another computation is not
+// used. Runs of a clone count as runs of its original.
 #pragma once
 
 #include <tapedeck/capture/cost/timeline.h>
