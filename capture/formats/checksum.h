@@ -1,5 +1,5 @@
-// XXH64: a fast 64-bit checksum (several GB/s), by Yann Collet's public specification. It finds damage; it is no defence
-// against someone who forges a file on purpose.
+// XXH64, a fast 64-bit checksum (several GB/s), as the library xxHash computes it. It finds damage. It is no defence against
+// somebody who forges a file on purpose.
 #pragma once
 
 #include <cstdint>
