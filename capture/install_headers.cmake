@@ -1,0 +1,50 @@
+# Installs the headers of the package: those listed here, and the headers that they include. Nothing else is installed.
+# `cmake --install` runs this script; SOURCE is the source tree, INCLUDE the folder of the package's headers.
+# tests/install compiles every installed header by itself.
+
+cmake_minimum_required(VERSION 3.25)
+
+# Users include one header.
+set(listed capture/tapedeck.h)
+
+# Programs that ask what the tool `tapedeck` is asked: a graph as text, settings, the checker of plans, pictures and lists of memory, traces.
+list(APPEND listed
+  engine/text/text.h engine/eager/settings.h
+  capture/check/check_plan.h
+  capture/explain/explain_memory.h capture/explain/memory_svg.h capture/explain/plan_csv.h
+  capture/explain/chrome_trace.h capture/explain/memory_snapshot.h)
+
+# Programs that place buffers of their own, without a graph.
+list(APPEND listed capture/planner/place/place.h)
+
+# Programs that spread a graph over devices, or hand parts of it to another backend.
+list(APPEND listed engine/ops/device.h capture/analysis/reach.h capture/replay/partition.h)
+
+# Authors of ops: the block of an op, its inference and its gradient; its kernel and its attributes; the library that brings it.
+list(APPEND listed
+  engine/ir/op.h engine/ir/infer.h engine/eager/vjp.h
+  kernels/kernel.h kernels/attrs.h kernels/scalar.h kernels/philox.h
+  engine/ir/op_library.h)
+
+# Authors of passes: a pass registers itself by name, and may call the others.
+list(APPEND listed engine/ir/graph.h capture/passes/registry.h capture/passes/passes.h)
+
+# Authors of models: a model that is registered can be recorded by name.
+list(APPEND listed capture/record/model_registry.h)
+
+set(seen "")
+while(listed)
+  list(POP_FRONT listed header)
+  if(header IN_LIST seen)
+    continue()
+  endif()
+  list(APPEND seen ${header})
+  cmake_path(GET header PARENT_PATH folder)
+  if(header STREQUAL "capture/tapedeck.h")
+    set(folder "")
+  endif()
+  file(INSTALL ${SOURCE}/${header} DESTINATION ${INCLUDE}/tapedeck/${folder})
+  file(STRINGS ${SOURCE}/${header} lines REGEX "^[ \t]*#[ \t]*include[ \t]*<tapedeck/")
+  list(TRANSFORM lines REPLACE ".*<tapedeck/([^>]+)>.*" "\\1")
+  list(APPEND listed ${lines})
+endwhile()
