@@ -3,6 +3,9 @@
 //
 //     %a = exp(%x); %b = sum(%a); %c = neg(%a); %d = add(%c, %y)      a, c and d are a group; b is none of it, but reads it
 //
+// `tapedeck print --planned` shows the groups. The pass that makes one node of each group does not exist yet; it will take its
+// groups from here.
+//
 // Groups are convex: no path leads out of a group and back into it, so each group can run as one node. Every node gets a level.
 // The level is one more than the level of each operand, but equal to it where the two are fused. A path that leaves a group
 // therefore climbs and cannot come back. (Schedulers of tensor compilers order kernels by the same idea. It is one walk, not a

@@ -1,5 +1,6 @@
 // Which node reaches which: questions of order about the nodes of a graph. Order edges count as edges. Each question is one
-// walk over nodes and operands. Planning stages that need the order of two nodes ask here.
+// walk over nodes and operands. Authors of passes ask here before they
+// move nodes or merge them. The fuse pass will ask too, and so will the viewer, when it shows the nodes that a node depends on.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>

@@ -1,5 +1,6 @@
 // On which device each value is, read from the graph: inputs and state where the map puts them, results of to_device where its
-// attribute says, other results where their operands are.
+// attribute says, other results where their operands are. A program with several devices asks this after place_devices(); a
+// plan with an arena for each device will ask it too.
 #pragma once
 
 #include <tapedeck/capture/passes/pass_options.h>

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 
 namespace tapedeck TAPEDECK_API {
@@ -18,17 +17,12 @@ struct DeviceMap {
   std::string fallback = "cpu";                                     // the device of everything that has no wish
 };
 
-// The order in which the dimensions of a result lie in memory, outermost first ({0,2,3,1}: NCHW lies as NHWC); nullopt: no
-// change.
-using LayoutChoice = std::function<std::optional<Ints>(const Graph&, NodeId)>;
-
 struct PassOptions {
   bool fast_math = false;                     // rewrites that change rounding, or the results for NaN, infinities and -0
   std::int64_t fold_bytes = 1024;             // constant_folding: the largest result it keeps as a constant
   std::int64_t fold_operand_bytes = 1 << 20;  // constant_folding: the most bytes of operands that it reads for one constant
   std::int64_t hoist_bytes = 16 << 20;        // hoist_invariants: the most bytes that it holds during one loop
   DeviceMap devices = {};                     // place_devices
-  LayoutChoice layout = {};                   // choose_layout
 };
 
 }  // namespace TAPEDECK_API

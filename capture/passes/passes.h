@@ -20,8 +20,9 @@ Graph drop_copies(Graph graph);                               // copies, casts a
 Graph hoist_invariants(Graph graph, const PassOptions& options = {});  // computes before a loop what does not change in it
 Graph loop_results(Graph graph);                                       // leaves out stacked results of loops that nobody reads
 Graph chain_joins(Graph graph);  // lets a join begin with the result of a join of its first operands
-Graph place_devices(Graph graph, const PassOptions& options = {});  // copies values that cross from device to device
-Graph choose_layout(Graph graph, const PassOptions& options = {});  // lays results in memory in the user's order of dimensions
+// Copies values that cross from device to device. A program that has several devices calls it between the capture and the plan,
+// with options.devices. These are functions, so no option of the tool can state them.
+Graph place_devices(Graph graph, const PassOptions& options = {});
 // If `chosen` is given, it gets the form of every sum of gradient pieces, with the reason.
 struct GradientSum {
   std::string value;  // the sum, by the name it prints under

@@ -4,6 +4,9 @@
 //     run_pieces(graph, p, inputs, state, [&](const Piece& piece, const auto& given) { return mine(piece) ? ... : interpret
 //     ...; });
 //
+// A program that owns another backend calls it, with or without a plan for the nodes that the backend does not take. The
+// kernels of a GPU will be such a backend.
+//
 // Pieces are convex: they can run one after the other, each as a whole, and no two pieces wait for each other. Every node gets
 // a level: the level of the node that it reads, or one more if exactly one of the two is selected. The selected nodes of one
 // level that are connected are a piece. Order edges and the order of effects are kept.

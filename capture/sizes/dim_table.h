@@ -89,12 +89,14 @@ double scale_at(const DimRule& rule, const std::vector<std::int64_t>& sizes);
 std::string rule_text(const DimTable& table, const DimRule& rule);  // "4*b", "(b*s-2)/2", "single 1.0/b"
 
 // The text of the graph with the table as notes `[dims="..."]`; without the notes the graph computes the same. For printed
-// text, print_with_dims(parse(s), parse_dims(s)) == s. parse_dims throws ParseError; text without such notes gives an empty
+// text, print_with_dims(parse(s), parse_dims(s)) == s. Tests state such graphs in this form, and the tool will read it when it
+// plans a .graph file for a range of sizes. parse_dims throws ParseError; text without such notes gives an empty
 // table.
 std::string print_with_dims(const Graph& graph, const DimTable& table);
 DimTable parse_dims(std::string_view text, const std::string& file = "<text>");
 
-// The statements of the notes, separated by commas. A .tape file keeps the table so, under the metadata key "dims".
+// The statements of the notes, separated by commas. A .tape file will keep the table so, under the metadata key "dims", as soon
+// as a step over named dimensions can be saved; no file has the key yet.
 std::string dims_text(const DimTable& table);
 DimTable dims_from_text(std::string_view text);
 inline constexpr const char* kDimsKey = "dims";

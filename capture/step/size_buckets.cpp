@@ -319,7 +319,6 @@ Graph DimBuckets::graph_at(const Sizes& sizes) const {
 const DimTable& DimBuckets::table() const { return impl_->table; }
 bool DimBuckets::general() const { return impl_->general; }
 const BucketStats& DimBuckets::stats() const { return impl_->stats; }
-std::int64_t DimBuckets::upper_bound_bytes() const { return impl_->parent ? impl_->parent->plan().peak_bytes : -1; }
 
 std::string DimBuckets::explain() const {
   const Impl& impl = *impl_;

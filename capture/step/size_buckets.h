@@ -65,7 +65,6 @@ class DimBuckets {
   const DimTable& table() const;
   bool general() const;  // one graph for all sizes
   const BucketStats& stats() const;
-  std::int64_t upper_bound_bytes() const;  // peak of the upper-bound plan; -1 without one
   std::string explain() const;
 
  private:

@@ -17,7 +17,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -25,14 +24,6 @@
 namespace tapedeck {
 
 namespace {
-
-std::atomic<std::int64_t> most_bytes{0};
-
-void note_bytes(std::int64_t bytes) {
-  std::int64_t most = most_bytes.load(std::memory_order_relaxed);
-  while (bytes > most && !most_bytes.compare_exchange_weak(most, bytes, std::memory_order_relaxed)) {
-  }
-}
 
 // An element of an attribute that must equal the size of a value.
 struct Follow {
@@ -138,26 +129,17 @@ class RegionRun {
       results = apply_all(*node.op, operands, attrs.empty() ? nullptr : attrs.data(), site, declared);
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (!node.op->is(kView)) bytes_ += results[i].bytes();
       shapes_[static_cast<std::size_t>(node.first_output) + i] = results[i].shape();
       values_[static_cast<std::size_t>(node.first_output) + i] = std::move(results[i]);
     }
-    note_bytes(bytes_);
   }
 
   void drop_after(NodeId n) {
     const Node& node = g_.nodes[n];
-    const auto drop = [&](ValueId v) {
-      Tensor& t = values_[v];
-      const NodeId maker = g_.values[v].node;
-      if (!t.defined()) return;
-      if (maker != kNone && !g_.nodes[maker].op->is(kView)) bytes_ -= t.bytes();
-      t = Tensor();
-    };
     for (ValueId v : g_.inputs(node))
-      if (last_[v] == n) drop(v);
+      if (last_[v] == n) values_[v] = Tensor();
     for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
-      if (last_[v] == kNone) drop(v);
+      if (last_[v] == kNone) values_[v] = Tensor();
   }
 
   const Graph& g_;
@@ -165,13 +147,9 @@ class RegionRun {
   std::vector<Tensor> values_;
   std::vector<Shape> shapes_;  // for each value; kept after the value is freed
   std::vector<NodeId> last_;   // for each value: the last node that reads it
-  std::int64_t bytes_ = 0;
 };
 
 }  // namespace
-
-std::int64_t dynamic_peak_bytes() { return most_bytes.load(); }
-void reset_dynamic_peak() { most_bytes = 0; }
 
 static void infer_dynamic(Infer& f) {
   const Graph& region = *f.regions[0];

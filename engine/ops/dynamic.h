@@ -25,12 +25,5 @@ OP_CONTROL(dynamic, "dynamic",
                .run = run_dynamic,
            })
 
-#ifndef TAPEDECK_DEFINE_OPS
-// The most bytes that the dynamic regions of this process held at once, outside of all plans, since the last reset. Thread
-// safe.
-std::int64_t dynamic_peak_bytes();
-void reset_dynamic_peak();
-#endif
-
 }  // namespace TAPEDECK_API
 #endif

@@ -149,11 +149,6 @@ Tensor addcmul(const Arg& x, const Arg& a, const Arg& b, double value) {
   return add(x, value == 1 ? product : mul(at(product, x.site()), value));
 }
 
-Tensor addcdiv(const Arg& x, const Arg& a, const Arg& b, double value) {
-  const Tensor quotient = div(a, b);
-  return add(x, value == 1 ? quotient : mul(at(quotient, x.site()), value));
-}
-
 }  // namespace tapedeck
 
 #define TAPEDECK_DEFINE_OPS

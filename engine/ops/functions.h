@@ -569,9 +569,8 @@ Tensor isclose(const Arg& a, const Arg& b, double rtol = 1e-5, double atol = 1e-
 Tensor nan_to_num(const Arg& x, double nan = 0, std::optional<double> posinf = {}, std::optional<double> neginf = {});
 // a + weight (b - a). The weight is a number or a tensor. All three broadcast and promote.
 Tensor lerp(const Arg& a, const Arg& b, const Arg& weight);
-// x + value a b, and x + value a / b.
+// x + value a b.
 Tensor addcmul(const Arg& x, const Arg& a, const Arg& b, double value = 1);
-Tensor addcdiv(const Arg& x, const Arg& a, const Arg& b, double value = 1);
 #endif
 
 }  // namespace TAPEDECK_API

@@ -52,17 +52,6 @@ void expect_notes_kept(const Graph& before, const Graph& after) {
   }
 }
 
-PassOptions options_for(const Pass& pass) {
-  PassOptions options = pass.asked_for ? pass.sample : PassOptions{};
-  if (pass.asked_for && options.layout) {
-    options.layout = [](const Graph& g, NodeId n) -> std::optional<Ints> {
-      if (g.values[g.nodes[n].first_output].type.shape.rank != 2 || g.nodes[n].op->id % 3 == 0) return std::nullopt;
-      return Ints{1, 0};
-    };
-  }
-  return options;
-}
-
 class PassesOnRandomPrograms : public testing::TestWithParam<int> {};
 
 TEST_P(PassesOnRandomPrograms, EveryPassKeepsEveryBit) {
@@ -70,7 +59,7 @@ TEST_P(PassesOnRandomPrograms, EveryPassKeepsEveryBit) {
   const Graph graph = PassProgram(seed).make(10 + GetParam() % 60);
   for (const Pass* pass : all_passes()) {
     SCOPED_TRACE(std::string(pass->name) + ", TAPEDECK_TEST_SEED=" + std::to_string(seed));
-    const PassOptions options = options_for(*pass);
+    const PassOptions options = pass->asked_for ? pass->sample : PassOptions{};
     const Graph after = run_pass(*pass, graph, options);
     ASSERT_NO_THROW(verify(after)) << print(graph) << print(after);
     expect_same_run(graph, after, seed);
