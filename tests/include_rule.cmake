@@ -1,6 +1,8 @@
-# The house rule of includes: kernels <- engine <- capture <- viewer. A folder includes only itself and folders to its left, every
-# include of ours reads <tapedeck/...>, and nothing is included by a path relative to the includer. Tests and samples may include all.
-# Inside kernels, engine and capture the rooms have an order too: a room includes only itself and rooms that stand before it below.
+# Checks the includes of every source:
+# - kernels <- engine <- capture <- viewer: a folder includes only itself and folders to its left. Tests and samples may include all folders.
+# - Inside kernels, engine and capture, a room includes only itself and rooms that stand before it in the list below.
+# - An include of our own header reads <tapedeck/...>. No include is relative to the file that includes.
+#
 #   cmake -DROOT=<source tree> -P include_rule.cmake
 cmake_minimum_required(VERSION 3.25)
 set(allowed_kernels kernels)
@@ -19,7 +21,8 @@ set(rooms
   capture/replay capture/step capture/file capture/explain capture/measure capture/reduce capture/tool capture)
 set(faults "")
 
-# The place of a file's folder in the list of rooms; -1, and a fault, if the folder is not in the list.
+# Sets `room` to the folder of the file, and `place` to its index in the list of rooms. If the folder is not in the list, the index is -1 and
+# a fault is noted.
 function(room_of file includer room place)
   cmake_path(GET file PARENT_PATH folder)
   list(FIND rooms ${folder} at)
