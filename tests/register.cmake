@@ -1,15 +1,15 @@
-# tapedeck_tests(NAME FOLDER [OWN_MAIN] [ONLY file] [LABEL label] [SHARDS n] [SOURCES globs...] LINK targets...): one executable from
-# tests/FOLDER, from one file of it, or from the files that the globs name; its cases are known to CTest.
+# tapedeck_tests(NAME FOLDER [OWN_MAIN] [ONLY file] [LABEL label] [SHARDS n] [SOURCES globs...] LINK targets...) makes one executable from
+# the sources of tests/FOLDER, from one file of that folder, or from the files that the globs name, and registers its cases with CTest.
 #
-# Ordinary builds list every case by itself. Under a sanitizer, where starting is slow, an executable is n cases: GoogleTest deals its tests
-# out to them in turn.
+# In ordinary builds each case is a test of CTest. Under a sanitizer a program starts slowly, so there an executable is n tests of CTest, and
+# GoogleTest deals its cases out to them in turn.
 
-# The environment of every test, set in the ctest process itself so that listing the cases has it too: Qt needs no display here; the
-# options of the sanitizers' run time are ignored by builds without one.
+# The environment of every test. The ctest process itself sets it, so that the programs that list their cases have it too. Builds without
+# sanitizers ignore the options of sanitizers.
 set(environment
-  "QT_QPA_PLATFORM=offscreen"
-  "TAPEDECK_CALIBRATION=off"   # plans of tests are those of every machine
-  "TAPEDECK_CHECK_PLANS=1"     # every plan that any test makes is judged
+  "QT_QPA_PLATFORM=offscreen"  # Qt draws without a display
+  "TAPEDECK_CALIBRATION=off"   # the same plans on every machine
+  "TAPEDECK_CHECK_PLANS=1"     # the checker judges every plan that a test makes
   "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:allocator_may_return_null=1"
   "LSAN_OPTIONS=suppressions=${CMAKE_CURRENT_SOURCE_DIR}/lsan.supp:print_suppressions=0"
   "UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1"
@@ -50,7 +50,7 @@ function(tapedeck_tests name folder)
     endif()
   endforeach()
   target_link_libraries(${name} PRIVATE GTest::gtest fmt::fmt)
-  # Half of what compiling a test takes is reading these; and tests need no speed of their own.
+  # Half of the time of compiling a test goes into reading these headers. Tests need no speed, so they are optimized less.
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <fmt/format.h> <vector> <string>)
   if(NOT folder STREQUAL "kernels")
     target_precompile_headers(${name} PRIVATE <tapedeck/engine/ops/ops.h>)
@@ -59,7 +59,7 @@ function(tapedeck_tests name folder)
   if(NOT ARG_OWN_MAIN)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()
-  # Tests that drive the programs need them built.
+  # Some tests run the tool or the viewer, so these are built first.
   if(NOT folder MATCHES "^(kernels|engine)$")
     foreach(program tapedeck-tool tapedeck-viewer)
       if(TARGET ${program})

@@ -19,7 +19,7 @@ run(${CMAKE_COMMAND} -G Ninja -S ${PROJECT} -B ${WORK}/build -DCMAKE_PREFIX_PATH
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/outside)
 run(${WORK}/build/own_op ${WORK}/build/libacme.so)
-# The tool loads it too: a graph of its op is replayed, and without the library it is an unknown op.
+# The tool loads the op library too: it replays a graph with the op. Without the library the op is unknown.
 set(tool ${WORK}/prefix/bin/tapedeck)
 if(EXISTS ${tool})
   file(WRITE ${WORK}/own.graph "graph own(%x: f32[4]) {\n  %y: f32[4] = acme.cube(%x)\n  return %y\n}\n")
