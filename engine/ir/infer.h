@@ -1,10 +1,11 @@
-// Rules of type inference that several ops share. Only op blocks call them. A rule that only one family of ops uses stands in
-// that family's .cpp.
+// Rules of type inference that several ops share. Only op blocks call them, also those of a library that is loaded later. A
+// rule that only one family of ops uses stands in that family's .cpp.
 #pragma once
 
 #include <tapedeck/engine/ir/op.h>
+#include <tapedeck/kernels/export.h>
 
-namespace tapedeck {
+namespace tapedeck TAPEDECK_API {
 
 void infer_same(Infer& f);        // output 0 has the type of the only input
 void infer_float(Infer& f);       // the same, for floating types only
@@ -18,4 +19,4 @@ Shape infer_broadcast_shape(const Infer& f, std::size_t first = 0);
 
 Cost cost_like_copy(std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs);
 
-}  // namespace tapedeck
+}  // namespace TAPEDECK_API

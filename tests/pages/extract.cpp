@@ -12,7 +12,8 @@
 //     <!-- preamble            lines that run before the block, for fragments that need something around them
 //     ...
 //     -->
-//     <!-- quotes: FILE -->    the block stands in that file of the tree, but for comments and spaces
+//     <!-- quotes: FILE -->    the block stands in that file of the tree, but for comments and spaces; only a whole program
+//     runs
 //     <!-- not run: REASON -->
 //
 // Whatever is wrong is listed as PAGE:LINE, and the build fails. Compilers name the lines of the page as well.
@@ -189,6 +190,10 @@ std::string name_of(const Block& block) {
 
 bool is_include(const Line& line) { return starts(line.text, "#include"); }
 
+bool has_main(const Block& block) {
+  return std::any_of(block.lines.begin(), block.lines.end(), [](const Line& line) { return starts(line.text, "int main("); });
+}
+
 // Only the first line is numbered, since a line may lie inside of a string.
 void write_lines(std::ostream& out, const std::string& page, const Lines& lines) {
   if (lines.empty()) return;
@@ -225,10 +230,6 @@ class Cases {
   }
 
  private:
-  static bool has_main(const Block& block) {
-    return std::any_of(block.lines.begin(), block.lines.end(), [](const Line& line) { return starts(line.text, "int main("); });
-  }
-
   static void write_graph(std::ostream& out, const Block& block) {
     out << "TEST(Pages, " << name_of(block) << ") {\n  EXPECT_NO_THROW(tapedeck::parse(R\"PAGE(";
     for (int line = 1; line <= block.line; ++line) out << "\n";  // so that an error names the line of the page
@@ -332,6 +333,7 @@ int main(int argc, char** argv) {
       if (!block.quoted.empty()) {
         read += " " + root + "/" + block.quoted;
         check_quote(block, root);
+        if (has_main(block)) cases.add(block);
       } else if (block.skipped) {
         continue;
       } else if (block.language == "cpp" || block.language == "graph") {
