@@ -3,7 +3,7 @@
 #include <tapedeck/capture/explain/live_blocks.h>
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/formats/pickle.h>
-#include <tapedeck/capture/replay/buffer_table.h>
+#include <tapedeck/capture/replay/program/buffer_table.h>
 
 #include <fmt/format.h>
 #include <algorithm>

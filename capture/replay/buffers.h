@@ -5,8 +5,8 @@
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
-#include <tapedeck/capture/replay/buffer_table.h>
-#include <tapedeck/capture/replay/program.h>
+#include <tapedeck/capture/replay/program/buffer_table.h>
+#include <tapedeck/capture/replay/program/program.h>
 #include <tapedeck/capture/replay/shared_memory.h>
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/eager/tensor.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
-#include <tapedeck/capture/replay/program.h>
+#include <tapedeck/capture/replay/program/program.h>
 #include <tapedeck/capture/replay/step_progress.h>
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include <tapedeck/capture/replay/input_slots.h>
 #include <tapedeck/capture/replay/observed_run.h>
 #include <tapedeck/capture/replay/partial_step.h>
-#include <tapedeck/capture/replay/program.h>
+#include <tapedeck/capture/replay/program/program.h>
 #include <tapedeck/capture/replay/results.h>
 #include <tapedeck/capture/replay/segment_walk.h>
 #include <tapedeck/capture/replay/shared_memory.h>

@@ -10,7 +10,7 @@
 #include <tapedeck/capture/replay/meter.h>
 #include <tapedeck/capture/replay/monitors.h>
 #include <tapedeck/capture/replay/poison.h>
-#include <tapedeck/capture/replay/program.h>
+#include <tapedeck/capture/replay/program/program.h>
 #include <tapedeck/capture/replay/run_options.h>
 #include <tapedeck/capture/replay/segment_walk.h>
 

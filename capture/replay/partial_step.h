@@ -10,7 +10,7 @@
 #include <tapedeck/capture/replay/byte_uses.h>
 #include <tapedeck/capture/replay/input_slots.h>
 #include <tapedeck/capture/replay/observed_run.h>
-#include <tapedeck/capture/replay/program.h>
+#include <tapedeck/capture/replay/program/program.h>
 #include <tapedeck/capture/replay/run_options.h>
 #include <tapedeck/capture/replay/segment_walk.h>
 #include <tapedeck/capture/replay/state_slots.h>

@@ -1,7 +1,7 @@
 // Runs a node whose regions have no plan, by the interpreter and on copies of its operands.
-#include <tapedeck/capture/replay/control_runner.h>
+#include <tapedeck/capture/replay/program/control_runner.h>
 
-#include <tapedeck/capture/replay/region_runner.h>
+#include <tapedeck/capture/replay/program/region_runner.h>
 #include <tapedeck/engine/control/dispatch_regions.h>
 #include <tapedeck/engine/eager/tensor.h>
 

@@ -3,8 +3,8 @@
 //
 //     operands   carried, scanned, captured
 //     pass i     body(i, carried, slice i of scanned, captured) -> carried, slice i of the stacked results
-#include <tapedeck/capture/replay/control_runner.h>
-#include <tapedeck/capture/replay/region_runner.h>
+#include <tapedeck/capture/replay/program/control_runner.h>
+#include <tapedeck/capture/replay/program/region_runner.h>
 #include <tapedeck/engine/ops/control.h>
 
 namespace tapedeck::replay {

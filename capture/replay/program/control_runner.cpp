@@ -1,4 +1,4 @@
-#include <tapedeck/capture/replay/control_runner.h>
+#include <tapedeck/capture/replay/program/control_runner.h>
 
 #include <tapedeck/engine/ops/control.h>
 

@@ -1,4 +1,4 @@
-#include <tapedeck/capture/replay/buffer_table.h>
+#include <tapedeck/capture/replay/program/buffer_table.h>
 
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/strides.h>

@@ -5,11 +5,11 @@
 //     %t = transpose(%a)   alias of %a           none: its strides stand in the view that its readers get
 //     %y = matmul(%t, %w)  arena, offset 2560    matmul(view of %a, view of %w) -> view of %y
 //     %c = concat(%a, %b)  both lie in place     none
-#include <tapedeck/capture/replay/program.h>
+#include <tapedeck/capture/replay/program/program.h>
 
 #include <tapedeck/capture/analysis/parts.h>
 #include <tapedeck/capture/plan/region_frames.h>
-#include <tapedeck/capture/replay/control_runner.h>
+#include <tapedeck/capture/replay/program/control_runner.h>
 
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/op.h>

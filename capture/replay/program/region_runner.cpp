@@ -3,7 +3,7 @@
 //     frame   | arena of the region | output slots | copies of outputs that are inputs |
 //
 // An output that is an input of the region is copied out at the end, because the next pass overwrites its bytes.
-#include <tapedeck/capture/replay/region_runner.h>
+#include <tapedeck/capture/replay/program/region_runner.h>
 
 #include <tapedeck/capture/plan/region_frames.h>
 #include <tapedeck/engine/ir/op.h>

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
-#include <tapedeck/capture/replay/buffer_table.h>
+#include <tapedeck/capture/replay/program/buffer_table.h>
 #include <tapedeck/kernels/kernel.h>
 
 #include <cstdint>

@@ -4,11 +4,11 @@
 //     workspace   | index | frame of the pass or of its gradient | entry 0 | entry 1 | ...
 //
 // The gradients that one pass hands to the next live in the bytes of the node's results.
-#include <tapedeck/capture/replay/control_runner.h>
+#include <tapedeck/capture/replay/program/control_runner.h>
 
 #include <tapedeck/capture/plan/region_frames.h>
-#include <tapedeck/capture/replay/loop_tape_entries.h>
-#include <tapedeck/capture/replay/region_runner.h>
+#include <tapedeck/capture/replay/program/loop_tape_entries.h>
+#include <tapedeck/capture/replay/program/region_runner.h>
 #include <tapedeck/engine/control/loop_checkpoints.h>
 #include <tapedeck/engine/ops/control.h>
 

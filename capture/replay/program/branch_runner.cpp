@@ -1,6 +1,6 @@
 // Runs a cond: the region that the first operand chooses.
-#include <tapedeck/capture/replay/control_runner.h>
-#include <tapedeck/capture/replay/region_runner.h>
+#include <tapedeck/capture/replay/program/control_runner.h>
+#include <tapedeck/capture/replay/program/region_runner.h>
 
 namespace tapedeck::replay {
 
