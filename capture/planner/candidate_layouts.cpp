@@ -8,7 +8,7 @@
 namespace tapedeck {
 namespace {
 
-constexpr std::int64_t kNearMayCost = 50;  // the peak by this, where no budget says what it may cost
+constexpr std::int64_t kNearMayCost = 50;  // without a budget, kept addresses may raise the peak by this part of it
 
 }  // namespace
 

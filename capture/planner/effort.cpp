@@ -9,10 +9,10 @@
 namespace tapedeck {
 namespace {
 
-// Of what a step costs, each at most.
+// Shares of the time of a step; each kind of work takes its share at most.
 constexpr double kShareOfOrder = 0.01, kShareOfJoins = 0.01, kShareOfGreedy = 0.01, kShareOfSearch = 0.02;
-// What these take, measured: a look-up of a set of nodes, a node in a trial of joins, a node in another order, a buffer in ten
-// greedy attempts.
+// The time that these take, measured: a look-up of a set of nodes, a node in a trial of joins, a node in another order, a
+// buffer in ten greedy attempts.
 constexpr double kUsOfLookUp = 0.015, kUsOfTrialNode = 0.4, kUsOfOrderedNode = 8, kUsOfAttempts = 10;
 
 constexpr std::int64_t kLeastOrderWork = 60'000;  // look-ups; even the smallest step is worth them
@@ -50,7 +50,7 @@ bool PlanEffort::orders_joins(const StepSize& step) const {
   return looks_for_floor() || kShareOfJoins * step.cost_us > kUsOfOrderedNode * static_cast<double>(step.nodes);
 }
 
-// What alignment may cost is not worth waiting for where nobody asked for a floor.
+// Bytes that alignment costs are not worth waiting for where the floor is not asked for.
 std::int64_t PlanEffort::slack() const { return looks_for_floor() || options_.place_work >= 0 ? 0 : alignment_of(options_); }
 
 // Best fit, which half of the attempts are, seldom wins.

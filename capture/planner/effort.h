@@ -1,5 +1,5 @@
-// How much work a plan may take: all there is where a budget or the floor is asked for; a share of what the step itself costs
-// where somebody waits for the plan of a step that is to run next.
+// How much work a plan may take. Where a budget or the floor is asked for, it is as much as the planner can use. Where a step
+// waits for its plan, it is a share of the time that the step itself takes.
 #pragma once
 
 #include <tapedeck/capture/plan/plan_options.h>
@@ -11,7 +11,7 @@
 
 namespace tapedeck {
 
-// The size of what is planned.
+// The size of the graph that is planned.
 struct StepSize {
   std::size_t nodes = 0, values = 0;
   double cost_us = 0;  // of running it once, with nothing recomputed
@@ -21,12 +21,13 @@ class PlanEffort {
  public:
   explicit PlanEffort(const PlanOptions& options) : options_(options) {}  // `options` outlive it
 
-  // Recomputation is looked into: for the floor, a budget or because it is the strategy. Then there is time.
+  // Strategies that wait for a budget are asked: for the floor, for a budget, or because the options name one. Then there is
+  // time.
   bool looks_for_floor() const;
 
   OrderOptions order(const StepSize& step) const;
   int join_trials(const StepSize& step) const;    // at least one
-  bool orders_joins(const StepSize& step) const;  // an order of its own for what is joined
+  bool orders_joins(const StepSize& step) const;  // look for an order and parts together
   Placing greedy(const StepSize& step) const;     // greedy placement alone
   Placing search(const StepSize& step, const Layout& start) const;
 

@@ -1,5 +1,5 @@
 // The planner's plans of regions. A region of a loop or branch is planned by the same rules as a graph, with everything kept.
-// The plans become part of the plan of the graph around them (Plan::region_plans), so nobody who reads a plan needs this file.
+// The plans become part of the plan of the graph around them (Plan::region_plans), so readers of a plan do not need this file.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>

@@ -1,5 +1,6 @@
-// Everything the planner knows about a graph before it decides anything: where each value's bytes belong, what each node reads,
-// makes and costs. Windows count as their roots: whoever reads a window reads the root's bytes.
+// Everything that the planner knows about a graph before it decides anything: where the bytes of each value belong, and which
+// values each node reads and makes, at which cost. Windows count as their roots: a node that reads a window reads the bytes of
+// the root.
 #pragma once
 
 #include <tapedeck/capture/analysis/alias.h>
@@ -38,7 +39,7 @@ struct Facts {
   std::vector<std::int64_t> clone_extra;  // by node: arena bytes of a clone's outputs whose originals live elsewhere
   std::int64_t external_bytes = 0;
   double keep_all_cost = 0;
-  bool has_parts = false;           // some values lie in what joins them
+  bool has_parts = false;           // some values are parts of the value that joins them
   std::string cost_source;          // as Plan::costs
   std::int32_t measured_nodes = 0;  // whose cost was measured
 
@@ -49,8 +50,8 @@ struct Facts {
   // Nodes whose results have bytes of their own in every run of them: the others are not made again.
   bool can_repeat(NodeId n) const { return !fixed_node[n] && !graph->nodes[n].op->is(kEffect); }
   std::span<const ValueId> reads(NodeId n) const { return list(read_lists, read_first, n); }  // distinct roots
-  // Roots that n is the first to write: its outputs, but none for a window, and of values that lie in what joins them the
-  // whole, at the first. Whoever writes into it later reads it in this sense.
+  // Roots that n is the first to write: its outputs, but none for a window. The first node that writes a part makes the whole;
+  // a node that writes another part later counts as a reader of the whole.
   std::span<const ValueId> makes(NodeId n) const {
     return {made.data() + made_first[n], static_cast<std::size_t>(made_first[n + 1] - made_first[n])};
   }

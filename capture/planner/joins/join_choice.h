@@ -6,10 +6,10 @@
 namespace tapedeck {
 
 // Writing parts in place saves the copies, and the bytes that the parts would have beside the whole; but the whole is alive
-// from the first part on. All joins are taken if the most bytes alive at once do not grow by it. Else they are tried one after
-// the other, each with all of its operands, then with the later half, then with the last, and taken where the most bytes alive
-// do not grow, until `most_trials` have been made. Deterministic. Cost: that many walks. REQUIRES: facts are as collect_facts()
-// leaves them. `first`: a choice that is tried before, and kept as far as nothing else does as well; none if empty.
+// from the first part on. All joins are taken if the peak of live bytes does not grow by it. Else joins are tried in halves
+// down to single joins, a single join with all of its operands, then with the later half, then with the last, and a trial is
+// taken if the peak does not grow. No more than `most_trials` are made. Deterministic. Cost: that many walks. `first`: a choice
+// that is tried before all others; none if empty. REQUIRES: facts are as collect_facts() leaves them.
 inline constexpr int kMostTrials = 96;
 void share_parts(const Readers& readers, Facts* facts, int most_trials = kMostTrials, const PartChoice& first = {});
 

@@ -156,7 +156,7 @@ class LayoutMaker {
     });
   }
 
-  // By root: who makes or reads its bytes, windows included.
+  // By root: the nodes that make or read its bytes, windows included.
   void find_users() {
     users_.resize(graph_.values.size());
     for (ValueId v = 0; v < graph_.value_count(); ++v)

@@ -11,12 +11,12 @@ namespace tapedeck {
 
 namespace {
 
-// Who last held a stretch of the arena: a value's bytes or a node's workspace.
+// The last holder of a stretch of the arena: a value's bytes or a node's workspace.
 struct Tenant {
   std::int64_t first = 0, end = 0;  // bytes of the arena
   NodeId birth = kNone;
-  std::vector<NodeId> writers;  // who must wait for those who had the bytes before: the maker, or those of parts
-  std::vector<NodeId> users;    // whoever must be done before the bytes are given away
+  std::vector<NodeId> writers;  // the nodes that must wait for the holders before: the maker, or the makers of parts
+  std::vector<NodeId> users;    // the nodes that must be done before the bytes are given away
 };
 
 class ReuseFinder {

@@ -1,5 +1,5 @@
 // Order between nodes that the data does not give: whenever bytes change hands (reuse of the arena, a takeover in place, an
-// overwritten state buffer), whoever read the old bytes must have finished before the new ones are written.
+// overwritten state buffer), all readers of the old bytes must have finished before the new bytes are written.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>

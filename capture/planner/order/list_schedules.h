@@ -14,8 +14,8 @@ struct ListOrder {
 };
 
 ItemOrder recorded_order(const OrderProblem& problem);
-ItemOrder breadth_first(const OrderProblem& problem);  // whoever could run first
-ItemOrder depth_first(const OrderProblem& problem);    // whoever could run last: what the item before made ready
+ItemOrder breadth_first(const OrderProblem& problem);  // of the items that could run, the one that could run first
+ItemOrder depth_first(const OrderProblem& problem);    // the one that became ready last
 ItemOrder on_demand(const OrderProblem& problem);      // each sink in turn, behind what it needs and has not been run yet
 // Least peak memory first: of the items that do not raise the peak the one that leaves the fewest bytes alive; else the one
 // that raises it least. `ahead`: bytes that the best of its successors would leave count instead, where it alone waits for it

@@ -63,7 +63,7 @@ class Climber {
     return false;
   }
 
-  // The maker, or all who might open a whole, and all that hangs on them up to position `to` move behind that.
+  // Moves the maker, or all items that might open a whole, behind position `to`, with all items up to `to` that depend on them.
   bool delay(std::int32_t value, std::int32_t to) {
     const std::int32_t from = first_use(value);
     if (to <= from) return false;

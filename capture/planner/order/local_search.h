@@ -1,6 +1,6 @@
-// Local search on the exact peak. Of what is alive at the peak without being used there, something is made later, with all that
-// hangs on it; or its last readers run earlier, with all that they need. A move is kept if it lowers the peak, or the number of
-// items at it.
+// Local search on the exact peak. Of the values that are alive at the peak without being used there, one is made later, with
+// all items that depend on it; or its last readers run earlier, with all items that they need. A move is kept if it lowers the
+// peak, or the number of items at it.
 #pragma once
 
 #include <tapedeck/capture/planner/order/order_problem.h>

@@ -36,7 +36,8 @@ void sort_unique(std::vector<std::int32_t>* list) {
   list->erase(std::unique(list->begin(), list->end()), list->end());
 }
 
-// What node n waits for beside what it reads. Nodes that run later than recorded wait for what happens to stand before them.
+// The values that node n waits for beside its operands, by the order edges of its source. A node that runs later than recorded
+// has one more edge, to the node that stands before it, which another order need not keep.
 std::span<const ValueId> waits_for(const Facts& facts, const Graph& graph, NodeId n, NodeId source) {
   const Node& node = graph.nodes[n];
   return graph.after(node).first(static_cast<std::size_t>(std::min(node.n_after, facts.graph->nodes[source].n_after)));
@@ -185,7 +186,7 @@ class ProblemMaker {
     return wholes;
   }
 
-  // Who joins what lies there already finds the whole opened.
+  // A node that has a part among its operands finds the whole opened.
   void add_opens(NodeId n, const std::vector<std::int32_t>& wholes) {
     for (std::int32_t whole : wholes) {
       const auto operands = graph_.inputs(graph_.nodes[n]);
@@ -311,7 +312,7 @@ std::vector<std::int64_t> live_in_order(const OrderProblem& p, const ItemOrder& 
 
 namespace {
 
-// Bits by item: whom it reaches, itself included, through links that lead up or down.
+// Bits by item: the items that it reaches, itself included, through links that lead up or down.
 class Reached {
  public:
   // Items in an order in which each is told of those that it is linked to before it is asked.

@@ -1,13 +1,13 @@
-// What an order of nodes must respect and what it costs in live bytes, and nothing else of the graph.
+// The rules that an order of nodes must respect and its cost in live bytes, and nothing else of the graph.
 //
 // An *item* is a node that takes its turn. Windows and constants are none: they cost no bytes and stand just before their first
 // reader. Items are numbered as the graph has them, so the graph's own order is 0, 1, 2, ... A *value* is a root with bytes in
-// the arena (planner/facts/facts.h). Most have one maker. A *whole*, in which parts of it lie (analysis/parts.h), has those of
-// the parts that write into it without need of each other: whichever runs first opens it, and to all others, as to whoever
-// reads the whole or a part, it is something they read.
+// the arena (planner/facts/facts.h). Most values have one maker. A *whole*, in which parts lie (analysis/parts.h), has several:
+// the makers of its parts. The maker that runs first opens the whole. For all other makers, and for the readers of the whole or
+// of a part, the whole is a value that they read.
 //
 // Live bytes while item i runs, to the byte what layout.h counts: values made before or by i and read by i or later; its
-// scratch; less what it computes in place of an operand that dies there.
+// scratch; less the operands whose bytes it takes over because they die there (analysis/takeovers.h).
 #pragma once
 
 #include <tapedeck/capture/planner/rematerialize/write_clones.h>
@@ -65,12 +65,12 @@ OrderProblem order_problem(const Facts& facts, const Graph& graph, const std::ve
 // By position: the bytes alive while that item runs. O(items + reads).
 std::vector<std::int64_t> live_in_order(const OrderProblem& problem, const ItemOrder& order);
 
-// Bytes that any order has alive at once: some item with its operands, its results and all that is made before it and read
-// behind it whatever the order. O(items^2 / 64 + items x values); of more than 3,000 items only operands and results are
+// Bytes that any order has alive at once: the operands and results of some item, and all values that are made before it and
+// read behind it in every order. O(items^2 / 64 + items x values); of more than 3,000 items only operands and results are
 // counted.
 std::int64_t order_bound(const OrderProblem& problem);
 
-// Of the items that may make a value, the one that does where `position` says when each runs.
+// Of the items that may make a value, the one that runs first by `position`.
 inline std::int32_t first_maker(const OrderProblem& problem, std::int32_t value, const std::vector<std::int32_t>& position) {
   std::int32_t first = problem.maker[value];
   for (std::int32_t o : problem.openers[value])

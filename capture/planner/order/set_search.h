@@ -3,9 +3,9 @@
 // (MLSys 2020); with room for a few of each size it is a beam. Graphs fall apart by themselves where an item is before or
 // behind all others: only one set has that item last.
 //
-// What cannot hurt is done at once: an item that leaves no more alive than before, and while it runs no more than some order
-// has alive anyway, may as well run now. (Whatever runs between now and its later place sees no more bytes than it would have:
-// more readers are done.)
+// Harmless items run at once. An item is harmless if no more bytes are alive after it than before it, and no more bytes while
+// it runs than some order has alive anyway. (The items between now and its later place then see no more bytes than they would
+// have: more readers are done.)
 #pragma once
 
 #include <tapedeck/capture/planner/order/order_problem.h>

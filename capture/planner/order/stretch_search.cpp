@@ -30,7 +30,7 @@ class StretchSearcher {
   }
 
  private:
-  // A value of the stretch: who makes it, or who may open it, and who reads it, numbered there.
+  // A value of the stretch: its maker or the items that may open it, and its readers, by their numbers in the stretch.
   struct Span {
     std::int32_t value = kNone, maker = 0;
     std::vector<std::int32_t> readers, openers;

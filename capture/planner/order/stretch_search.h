@@ -1,6 +1,6 @@
-// Search within a stretch of an order: the items around the peak in another order, all others where they are. What comes into
-// the stretch and what is needed behind it are one item each, so a stretch is a problem like the whole and the search of sets
-// takes it (set_search.h).
+// Search within a stretch of an order: the items around the peak get another order, and all other items stay where they are.
+// The bytes that come into the stretch and the bytes that are needed behind it are one item each. So a stretch is a problem
+// like the whole, and the search of sets takes it (set_search.h).
 #pragma once
 
 #include <tapedeck/capture/planner/order/order_problem.h>

@@ -28,8 +28,8 @@ std::vector<char> passing_windows(const Facts& facts) {
 
 namespace {
 
-// By node: does nothing but its results say that it ran? Results that live elsewhere have one place; who waits for others, or
-// is waited for, stays where it is.
+// By node: may it run in another stage instead of its own? Its results must all lie in the arena, because results elsewhere
+// have one place. A node with order edges, to it or from it, stays where it is.
 std::vector<char> movable_nodes(const Facts& facts) {
   const Graph& graph = *facts.graph;
   std::vector<char> movable(graph.nodes.size(), 0);

@@ -1,16 +1,17 @@
 // A schedule with recomputation, and the bytes alive in it, kept up to date choice by choice.
 //
-// The graph's nodes keep their order; node t is *stage* t. Before it, stage t may run earlier nodes again, in their order; and
-// a stage's own node need not run there if nobody reads its results before it runs in a later stage. That is the whole state:
-// whoever reads a value in stage t reads the copy made last, at stage t or before, and each copy is kept from where it is made
-// to its last reader before the next copy. A node's first run is the node itself, wherever it stands; the others are its
-// clones.
+// The graph's nodes keep their order; node t is *stage* t. A stage may run earlier nodes again before its own node, in their
+// order. The own node of a stage need not run there if its results are not read before it runs in a later stage. These runs are
+// the whole state. A reader in stage t reads the copy made last, in stage t or before. Each copy is kept from the stage that
+// makes it to its last reader before the next copy. A node's first run is the node itself, in whatever stage it is; the other
+// runs are its clones.
 //
-// Windows run where clones.h has to put them, and keep nothing alive that whoever reads them does not.
+// Windows run where write_clones.h has to put them, and keep no bytes alive beside those that their readers keep.
 //
 // Live bytes of a stage = what is kept across it untouched + the most that its own nodes see at once (`local`: operands,
-// results, workspace, less what is computed in place). The arena only; buffers of inputs, state, constants and outputs are
-// constant. This equals, to the byte, what layout.h finds in the graph that clones.h makes of the schedule.
+// results, workspace, less the bytes that are taken over in place). Only the arena counts: buffers of inputs, state, constants
+// and outputs do not change. This equals, to the byte, the live bytes that layout.h finds in the graph that write_clones.h
+// makes of the schedule.
 //
 // Every change is journaled and can be taken back. Cost of a change: O(log stages) for each lifetime it moves, and the nodes of
 // the stages it touches.
@@ -46,16 +47,16 @@ class Schedule {
   // REQUIRES: node <= stage; all operands can be had at `stage` once all pending changes are made.
   void add_run(NodeId stage, NodeId node);
   void remove_run(NodeId stage, NodeId node);
-  // Removes the run if nobody reads its results, there or later, and then what made its operands, if they were for it alone.
-  // What runs in its own stage stays unless it runs again later.
+  // Removes the run if its results are not read, there or later; then it removes the runs that made operands for this run
+  // alone. A run in the node's own stage stays unless the node runs again later.
   void remove_if_unread(NodeId stage, NodeId node);
-  // Removes the run whether or not it is read, and what made its operands as above.
+  // Removes the run whether or not its results are read, and the runs that made its operands as above.
   void remove_with_operands(NodeId stage, NodeId node);
 
   bool has_run(NodeId stage, NodeId node) const;
   std::int64_t clone_count() const { return n_clones_; }
 
-  // Nobody reads the copy of `root` made in the stage before a later one: it waits, and could as well be made then.
+  // The copy of `root` made in this stage is first read in a later stage: it could as well be made there.
   bool waits(ValueId root, NodeId stage) const;
 
   // Brings live bytes up to date after changes; all of the queries below need it.
@@ -134,7 +135,7 @@ class Schedule {
   std::vector<std::int64_t> delta_;
 };
 
-// By node: a window that others read and nobody waits for. It may run anywhere between what it looks at and its readers.
+// By node: a window that is read and that no order edge waits for. It may run anywhere between its operand and its readers.
 std::vector<char> passing_windows(const Facts& facts);
 
 // Schedule(facts).peak().bytes in one walk: most questions are about a schedule without a clone.

@@ -1,8 +1,8 @@
 // Placing bytes for several threads.
 //
 // Placed for the order of nodes, bytes that one branch frees are used by the next, which then waits for it although no value
-// leads from the one to the other. Placed apart, segments that ran at the same time when nobody's bytes were used again keep
-// doing so: that simulated run stays possible, so nothing is lost but bytes.
+// leads from the one to the other. Placed apart, segments that run at the same time when no bytes are used again still do so:
+// that simulated run stays possible, and only bytes are lost.
 #pragma once
 
 #include <tapedeck/capture/plan/plan_options.h>

@@ -1,4 +1,4 @@
-// Who must have finished before whom, node by node: operands, order edges, reuse edges, and effects in the order of the
+// Which node must have finished before which other node: operands, order edges, reuse edges, and effects in the order of the
 // program. Constants are there before a run begins, so nobody waits for them.
 #pragma once
 
