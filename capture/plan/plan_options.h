@@ -17,6 +17,8 @@ namespace tapedeck TAPEDECK_API {
 struct CostModel;
 struct Plan;
 
+// The strategies that come with the library. A strategy that is registered beside them has a further value, which
+// strategy_named() finds (planner/rematerialize/strategy.h).
 enum class Strategy : std::uint8_t { none, regions, greedy, automatic };
 const char* strategy_name(Strategy strategy);  // "none" "regions" "greedy" "auto"
 bool parse_strategy(std::string_view text, Strategy* strategy);
