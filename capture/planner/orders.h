@@ -1,9 +1,9 @@
 // The orders of the graph's nodes in which values may be recomputed: the order of the program, orders that keep fewer bytes
 // alive, and each of them with and without parts in what joins them.
 //
-//     recorded          %a %b %s %t %u       peak 12,288
-//     recorded, parts   the same nodes       %b lies in %c: peak 12,288
-//     depth first       %a %s %b %t %u       peak 8,196
+//     recorded          %a %b %s %t %u       8,196 bytes alive: %a, %b and %s
+//     depth first       %a %s %b %t %u       4,104 bytes alive: %b, %s and %t
+//     ..., parts        the same nodes, with parts in place where the graph joins values
 //     joined            an order and a choice of parts that were found together
 #pragma once
 

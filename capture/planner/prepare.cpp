@@ -2,8 +2,8 @@
 //
 //     graph g(%x: f32[4]) state(%s: f32[4]) {         graph g(%x: f32[4]) state(%s: f32[4]) {
 //       %0: f32[4] = copy(%x)                           %y: f32[4] = exp(%x)
-//       %y: f32[4] = exp(%0)                            %v2: f32[4] = copy(%x)       an update gets bytes of its own
-//       return %y  update %s = %x                       return %y  update %s = %v2
+//       %y: f32[4] = exp(%0)                            %3: f32[4] = copy(%x)        an update gets bytes of its own
+//       return %y  update %s = %x                       return %y  update %s = %3
 //     }                                               }
 //
 // simplify() is the list of passes that change no bit, in the order that suits them.
