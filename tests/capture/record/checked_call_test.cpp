@@ -52,12 +52,12 @@ TEST(Checked, OperatorMismatch) {
   Switch s(
       [&](const Tensors& in) -> Tensors {
         const Tensor a = in[0] + in[0];
-        then = __LINE__;
+        then = __LINE__ + 1;
         return {exp(a)};
       },
       [&](const Tensors& in) -> Tensors {
         const Tensor a = in[0] + in[0];
-        now = __LINE__;
+        now = __LINE__ + 1;
         return {sin(a)};
       });
   const std::string text = s.report({tensor({1, 2})});
