@@ -1,4 +1,5 @@
-// Cases of the seed systems that are whole programs: their numbers, and agreement in every way of running them.
+// Cases of SEEDS.md that are whole programs. Each test compares the numbers of a case with known numbers, runs the program
+// in every way of harness.h, and expects the same bits each time.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/tests/agree/harness.h>
 
@@ -29,7 +30,7 @@ Tensor filled(std::int64_t n, const std::function<double(std::int64_t)>& element
   return from_vector(values, {n});
 }
 
-// ---- T44, T45: side paths of rank 2 are trained beside a frozen layer, inside checkpoint regions ----
+// ---- T44, T45: a module trains side paths of rank 2 beside a frozen layer, inside checkpoint regions ----
 
 struct Lora : Module {
   Lora(Module& parent, const std::string& name)
@@ -46,7 +47,7 @@ struct Lora : Module {
 };
 
 struct LoraTraining {
-  double worst = 0;  // |y - target| after the steps
+  double worst = 0;  // the greatest |y - target| after all steps
   bool base_moved = false, sides_moved = true;
 };
 using Loss = Tensor (*)(const Tensor& error);
@@ -127,7 +128,8 @@ TEST(Conformance, T45_LoraMlpWithCheckpointing) {
 
 // ---- T50, T51: loops ----
 
-// Six times x = x y + x y. Variants read the last piece and the last x; variant 3 both pieces.
+// Computes x = x y + x y six times. Each variant reads other values after the loop: the last summand, the last x, or both
+// summands (variant 3).
 double loop_of_sums(int variant) {
   const auto once = [](const Tensors& c) -> Tensors {
     const Tensor z1 = c[0] * c[1], p = c[0] * c[1];
@@ -180,7 +182,8 @@ TEST(Conformance, T51_FifthPowerByALoop) {
 
 // ---- weaknesses ----
 
-// One region, two results: both are read by backward, the second is handed out beside what the region returns.
+// One region computes two results. Backward reads both. The region returns the first; the second leaves it through a
+// captured variable.
 Tensors two_results(const Tensor& x, const Tensor& w) {
   Tensor second;
   const Tensor first = checkpoint([&] {
@@ -203,7 +206,7 @@ TEST(Weakness, W2_ARegionWithTwoResults) {
         {w});
   };
   expect_agreement(build);
-  // The gradient is that of the same formula without a region.
+  // The gradient must equal the gradient of the same formula without a region.
   const Tensor x = filled(4, [](std::int64_t i) { return 0.3 * static_cast<double>(i) - 0.4; });
   Tensor w = filled(4, [](std::int64_t i) { return 0.2 * static_cast<double>(i) + 0.1; });
   w.requires_grad(true);
@@ -228,7 +231,8 @@ TEST(Weakness, W3_DropoutInARegionDrawsTheSameMaskAgain) {
         },
         {w});
   });
-  // Where the mask dropped, and only there, there is no gradient: the recomputed mask is the one of the forward pass.
+  // The gradient must be zero exactly where the forward pass dropped an element: then the recomputed mask equals the first
+  // mask.
   manual_seed(3);
   Tensor w = normal({64}).requires_grad(true);
   const Tensor y = checkpoint([&] { return body(w); });
@@ -259,7 +263,7 @@ TEST(Weakness, W4_AClonesOperandIsNotKeptForTheCloneAlone) {
   const Type type{DType::f32, {64, 64}};
   const Captured captured = captured_training(
       [](const Tensor& x, const Tensor& w) {
-        const Tensor c = x * w;            // C
+        const Tensor c = x * w;            // C of case W4
         return sum(c + sin(sin(sin(c))));  // add(C, f3(f2(f1(C))))
       },
       type);
@@ -268,8 +272,8 @@ TEST(Weakness, W4_AClonesOperandIsNotKeptForTheCloneAlone) {
   ASSERT_TRUE(tight.feasible);
   EXPECT_LT(tight.peak_bytes, keep_all.peak_bytes);
   ASSERT_GT(tight.recomputed_nodes, 0);
-  // At the floor backward works from x and w: no value that forward made is read by a clone once backward has begun, C
-  // included.
+  // At the floor, backward recomputes from x and w alone. After backward has begun, no clone reads a value that forward
+  // made, C included.
   const Graph& g = tight.graph;
   NodeId backward_begins = 0;
   while (g.nodes[backward_begins].origin.phase == Phase::forward && !g.nodes[backward_begins].origin.clone) ++backward_begins;
@@ -293,7 +297,7 @@ TEST(Weakness, W9_PlansCountTheBytesOfTheirDtype) {
     const Captured captured = captured_training([](const Tensor& x, const Tensor& w) { return sum(sin(sin(x * w))); }, type);
     const Plan plan = make_plan(captured.graph, {.strategy = Strategy::none});
     const std::int64_t size = static_cast<std::int64_t>(dtype_size(dtype)), vector = 1024 * size;
-    // x and w; the loss and dw, which are handed out.
+    // External bytes are those of x, w, the loss and dw. The last two are outputs.
     EXPECT_EQ(plan.external_bytes, 2 * vector + vector + size) << dtype_name(dtype);
     for (ValueId v = 0; v < plan.graph.value_count(); ++v) {
       const Type& t = plan.graph.values[v].type;
@@ -309,8 +313,9 @@ TEST(Weakness, W9_PlansCountTheBytesOfTheirDtype) {
   }
 }
 
-// Kernels take f32 and f64 as they are, so twice the bytes per element is exactly twice the bytes. Halves are computed in f32
-// in the workspace: that, and nothing else, is more than a quarter of what f64 takes.
+// Kernels compute f32 and f64 in their own type, so twice the bytes per element gives exactly twice the peak. Kernels
+// compute halves in f32 and keep these f32 numbers in the workspace. This is the only reason why a half takes more than a
+// quarter of the bytes of f64.
 TEST(Weakness, W9_TwiceTheElementSizeIsTwiceThePeak) {
   const auto peak_of = [](DType dtype) {
     const Tensor x = drawn({dtype, {1024}}, {-1, 1}, 1), y = drawn({dtype, {1024}}, {-1, 1}, 2);
@@ -333,7 +338,7 @@ TEST(Weakness, W9_TwiceTheElementSizeIsTwiceThePeak) {
   EXPECT_GE(half, single / 2);
 }
 
-// Ops that only move bytes need no workspace in any type. %a and %b are alive together, %c is handed out.
+// Ops that only move bytes need no workspace in any type. %a and %b are alive at the same time; %c is an output.
 TEST(Weakness, W9_PlansOfMovedBytesAreExact) {
   for (DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
     const std::string t = std::string(dtype_name(dtype)) + "[32,64]";

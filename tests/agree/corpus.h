@@ -1,4 +1,5 @@
-// The hand-written programs: small, each teaches one thing. A file groups them by theme; each registers itself.
+// The list of hand-written programs. Each is small and exercises one feature. Each corpus_*.cpp file holds the programs of
+// one theme; a PROGRAM block adds its program to the list before main().
 #pragma once
 
 #include <tapedeck/tests/agree/program.h>
@@ -18,7 +19,7 @@ struct Entry {
   std::string name;
   Builder build;
 };
-std::vector<Entry>& corpus();  // sorted by name once all have registered
+std::vector<Entry>& corpus();  // sorted by name after all programs have registered
 
 struct Registration {
   Registration(const char* name, void (*build)(Program&)) { corpus().push_back({name, build}); }

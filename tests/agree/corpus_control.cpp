@@ -1,4 +1,5 @@
-// Loops and branches: how often, which way, what is carried, what is captured, what is computed again for the gradient.
+// Hand-written programs with loops and branches. They vary the number of iterations, the branch taken, the carried values,
+// the captured values, and the values recomputed for the gradient.
 #include <tapedeck/tests/agree/corpus.h>
 
 #include <tapedeck/engine/ops/control.h>
@@ -131,7 +132,7 @@ PROGRAM(loop_in_a_branch) {
 
 namespace {
 
-// A recurrent cell over time, its carried values kept as `checkpoint` says.
+// Trains a recurrent cell over time. `checkpoint` chooses which carried values the scan keeps.
 void train_scan(Program& p, std::int64_t checkpoint, bool reverse) {
   p.branches();
   p.input({6, 2, 3});

@@ -1,11 +1,11 @@
-// Small networks of every kind, with randomness, checkpoint regions and gradients of one's own.
+// Hand-written programs that train small networks of many kinds, with random ops, checkpoint regions and custom gradients.
 #include <tapedeck/tests/agree/corpus.h>
 
 namespace tapedeck::agree {
 
 namespace {
 
-// Trains a net of the program's own on the loss of its only input.
+// Makes a net that the program owns. Each step trains it on a loss of the program's only input.
 template <class Net>
 Net& trained(Program& p, Tensor (*loss)(Net&, const Tensors&), double lr = 0.05) {
   Net& net = p.own<Net>();
@@ -311,7 +311,7 @@ PROGRAM(gradient_of_ones_own) {
             {in[0] * w}, [](const Tensors& xs) -> Tensors { return {round(xs[0] * 4) * 0.25}; },
             [](const Tensors&, const Tensors&, const Tensors& dys) -> Tensors {
               return {clamp(dys[0], -0.5, 0.5)};
-            });  // straight through
+            });  // straight-through estimator: the gradient passes unchanged
         return {sum(square(y[0])), y[0]};
       },
       {w});

@@ -1,4 +1,5 @@
-// Kernels of every family, their gradients, and what nodes with several results or integer operands do to a plan.
+// Hand-written programs that use ops of every family and their gradients. Some nodes have several results or integer
+// operands, which a plan must place as well.
 #include <tapedeck/tests/agree/corpus.h>
 
 namespace tapedeck::agree {

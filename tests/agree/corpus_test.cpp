@@ -1,4 +1,5 @@
-// The hand-written programs agree in every way of running them.
+// Runs every hand-written program in every way of harness.h and expects the same bits. The oracle is the eager run of the
+// program.
 #include <tapedeck/tests/agree/corpus.h>
 #include <tapedeck/tests/agree/harness.h>
 

@@ -1,5 +1,5 @@
-// Whole training steps: optimizers and their counters, schedules, clipping, loss scaling, accumulation, several losses, several
-// dtypes.
+// Hand-written programs that are whole training steps: optimizers and their step counters, schedules, gradient clipping,
+// loss scaling, gradient accumulation, several losses, several dtypes.
 #include <tapedeck/tests/agree/corpus.h>
 
 namespace tapedeck::agree {
@@ -19,7 +19,7 @@ Net& net_of(Program& p) {
   return net;
 }
 
-// Cross entropy and one step of an optimizer.
+// A step computes the cross entropy and then runs one step of an optimizer.
 template <class Opt, class Options>
 Opt& trained_by(Program& p, Options options) {
   Net& net = net_of(p);

@@ -1,4 +1,4 @@
-// Views, writes through them, and values that are used again, twice, or never.
+// Hand-written programs with views and with writes through views. Some values are read again later, some twice, some never.
 #include <tapedeck/tests/agree/corpus.h>
 
 namespace tapedeck::agree {
@@ -144,8 +144,8 @@ PROGRAM(concat_of_one_thing_many_times) {
       {w});
 }
 
-// Each layer reads all before it: the lists are one growing buffer, and half of what it holds is read as it is and half through
-// a view.
+// Each layer reads the results of all layers before it, so the joined lists can be one growing buffer. Half of this buffer
+// is read directly and half through a view.
 PROGRAM(a_growing_concat) {
   p.input({3, 4});
   const Tensor w = p.parameter("w", {4, 4});
@@ -162,7 +162,7 @@ PROGRAM(a_growing_concat) {
       {w});
 }
 
-// Joins of joins along both axes, of padded and repeated things, with a stack on top.
+// Joins of joins along both axes, of padded and of repeated values; a stack joins the results.
 PROGRAM(joins_within_joins) {
   p.input({2, 3});
   const Tensor w = p.parameter("w", {2, 3});

@@ -21,7 +21,7 @@ namespace tapedeck::agree {
 
 namespace {
 
-// Thrown by a way that gave other bits; caught by check_agreement().
+// An exception: one way of running the program gave other bits. check_agreement() catches it.
 struct Differs {
   std::string what;
 };
@@ -100,7 +100,7 @@ class Ways {
     }
   }
 
-  // The steps after the capture, by running the graph's nodes one by one.
+  // Runs the graph's nodes one by one for each step after the capture.
   void node_by_node(const Graph& g) {
     Tensors state = subject_.start;
     for (int k = 0; k < kReplayed; ++k) {
@@ -132,7 +132,7 @@ class Ways {
   }
 
   Plan planned(const Graph& g, PlanOptions options) {
-    options.segment_us = 0.2;  // so that small programs have segments to run side by side
+    options.segment_us = 0.2;  // makes many segments even in a small program, so that some run side by side
     Plan plan = make_plan(g, options);
     if (!plan.feasible) throw Differs{"infeasible: " + plan.infeasible_reason};
     for (const std::vector<std::string>& found : {check_plan(plan), check_clones(plan)})
@@ -226,8 +226,8 @@ class Ways {
     replay_from_here(executor);
   }
 
-  // The forward pass alone is captured; its gradient is generated on the graph, and must be what eager backward leaves in
-  // grad().
+  // Captures the forward pass alone and generates its gradient on the graph. The gradient must equal the grad() of eager
+  // backward.
   void gradient() {
     if (!made(build_, harness_.seed)->forward()) return;
     way("gradient generated on the graph");

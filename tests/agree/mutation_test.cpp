@@ -1,5 +1,5 @@
-// The harness can fail: wrong passes, of kinds that real ones have been wrong in, are planted, found, and their programs
-// shrunk.
+// Tests the harness itself: each test plants a wrong pass of a kind that real passes have been wrong in. The harness must
+// find a difference and shrink the program that shows it.
 #include <tapedeck/tests/agree/shrink.h>
 
 #include <tapedeck/engine/ops/ops.h>
@@ -12,7 +12,7 @@
 namespace tapedeck::agree {
 namespace {
 
-// `a - b` becomes `b - a`.
+// A wrong pass: it turns `a - b` into `b - a`.
 Graph swap_operands_of_sub(const Graph& g) {
   Graph result = g;
   for (const Node& n : result.nodes)
@@ -20,7 +20,7 @@ Graph swap_operands_of_sub(const Graph& g) {
   return result;
 }
 
-// Takes two clamps of one value for equal, whatever their bounds: a cse that forgets attributes.
+// A wrong pass: it merges two clamps of one value even if their bounds differ, like a cse that ignores attributes.
 Graph merge_clamps(const Graph& g) {
   Rewriter r(g);
   std::map<ValueId, ValueId> seen;
@@ -37,7 +37,7 @@ Graph merge_clamps(const Graph& g) {
   return r.finish();
 }
 
-// A state value that keeps what it had.
+// A wrong pass: it drops the last update, so that this state keeps its old value.
 Graph forget_the_last_update(const Graph& g) {
   Graph result = g;
   if (result.updates.size() > 1) result.updates.back().value = result.updates.back().state;
@@ -47,8 +47,8 @@ Graph forget_the_last_update(const Graph& g) {
 struct Planted {
   const char* name;
   Graph (*run)(const Graph&);
-  int most_lines;            // of the shrunk program
-  const char* must_mention;  // in its text; empty if nothing
+  int most_lines;            // most lines that the shrunk program may have
+  const char* must_mention;  // a word that the shrunk program's text must contain; empty for none
 };
 
 class Mutation : public ::testing::TestWithParam<Planted> {};
@@ -60,8 +60,8 @@ TEST_P(Mutation, IsCaughtAndShrunk) {
     const Verdict verdict = check_agreement(builder_of(p), harness);
     return verdict.kind == Verdict::Kind::differs && verdict.way == std::string("pass ") + GetParam().name;
   };
-  // Shrinking ends where no single step goes further, so that one of a few programs may stay larger than the smallest that
-  // fails.
+  // Shrinking stops where no single step makes the program smaller, which need not be the smallest failing program. So this
+  // test shrinks several failing programs and looks at the smallest result.
   constexpr int kPrograms = 4;
   int found = 0, fewest = 1 << 30;
   for (std::uint64_t seed = 1; seed <= 400 && found < kPrograms; ++seed) {
@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(Passes, Mutation,
                                            Planted{"forget_the_last_update", forget_the_last_update, 1, ""}),
                          [](const auto& info) { return info.param.name; });
 
-// Left alone, the same programs agree: what is found above is the planted pass.
+// Without a planted pass the same programs agree. So the differences above come from the planted passes.
 TEST(MutationControl, TheSameProgramsAgreeWithoutIt) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed)
     EXPECT_TRUE(check_agreement(builder_of(random_program(seed)), {.seed = seed, .orders = 0, .files = false}).agrees())

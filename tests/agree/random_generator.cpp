@@ -1,5 +1,6 @@
-// Draws a program line by line, running each as it comes: what is refused, or leaves a sensible range, is drawn again. What an
-// op takes is read off its block: its examples say which operands, ranges and attributes fit.
+// Draws a random program line by line and runs each line at once. A line that throws, or whose results are too large or not
+// sensible, is dropped and another is drawn. The examples in an op's block say which operands, ranges and attributes the op
+// takes.
 #include <tapedeck/tests/agree/random_program.h>
 #include <tapedeck/tests/agree/subject.h>
 #include <tapedeck/tests/engine/all_ops.h>
@@ -20,10 +21,10 @@ namespace tapedeck::agree {
 
 namespace {
 
-constexpr std::int64_t kMostElements = 600;  // of a value
+constexpr std::int64_t kMostElements = 600;  // most elements of one value
 constexpr double kMostMagnitude = 50;
 
-// Every example that can stand in a program: computed from its operands alone, small enough.
+// For each op, the examples that can stand in a program: the results depend on the operands alone, and all types are small.
 const std::vector<std::vector<ParsedExample>>& usable_examples() {
   static const std::vector<std::vector<ParsedExample>> all = [] {
     std::vector<std::vector<ParsedExample>> found;
@@ -51,9 +52,9 @@ bool has_default_range(const ExampleOperand& o) {
 struct Variable {
   int id = -1;
   Type type;
-  bool writable = false;          // its own bytes, or a view of such
-  std::optional<Range> integers;  // the range of a leaf's elements
-  bool gradient = false;          // depends on a parameter
+  bool writable = false;          // the variable owns its bytes, or it is a view of such a variable
+  std::optional<Range> integers;  // a leaf of integers has elements in this range
+  bool gradient = false;          // the variable depends on a parameter
 };
 
 class Generator {
@@ -72,7 +73,7 @@ class Generator {
   }
 
  private:
-  // ---- dice ----
+  // ---- random choices ----
   std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(n)); }
   bool chance(int percent) { return below(100) < percent; }
   template <class T>
@@ -114,7 +115,7 @@ class Generator {
     std::copy_if(pool_.begin(), pool_.end(), std::back_inserter(found), fit);
     return found;
   }
-  // The newest are likelier: programs become deep and not only wide.
+  // Chooses a variable that fits. Newer variables are likelier, so that programs become deep and not only wide.
   std::optional<Variable> choose(const std::function<bool(const Variable&)>& fit) {
     const std::vector<Variable> found = those(fit);
     if (found.empty()) return {};
@@ -135,7 +136,7 @@ class Generator {
     return true;
   }
 
-  // Runs it; if that works it becomes the program's, and its results variables.
+  // Runs the line. If that succeeds, the line becomes part of the program and its results become variables.
   bool add(Line line, bool writable) {
     if (line.first_result < 0) line.first_result = program_.variables;
     const Tensors before = values_;
@@ -188,7 +189,7 @@ class Generator {
     line.op = &op;
     line.attributes = std::move(attributes);
     for (const Variable& v : operands) line.operands.push_back(operand(v));
-    // Gradients pass a write through a view that has none as if nothing had been written, which a graph does not say.
+    // A view that has no gradient is never written: eager gradients ignore such a write, but the graph's gradients do not.
     const bool own = operands.empty() || (operands[0].writable && (!body_ || operands[0].id >= body_begins_));
     return add(std::move(line), (!op.is(kView) || own) && &op != &ops::stop_gradient);
   }
@@ -268,7 +269,7 @@ class Generator {
   }
 
   void add_write() {
-    // A body writes only what it has made.
+    // A body writes only to values that it has made itself.
     const auto x = choose(
         [&](const Variable& v) { return v.writable && is_floating(v.type.dtype) && v.id >= (body_ ? body_begins_ : 0); });
     if (!x) return;
@@ -295,7 +296,7 @@ class Generator {
     if (!add(line, false)) run_again();
   }
 
-  // A refused write may have written: all values are made anew.
+  // A refused write may have changed some elements already. So all values are computed again.
   void run_again() {
     std::fill(values_.begin(), values_.end(), Tensor());
     for (const Leaf& leaf : program_.leaves) values_[leaf.var] = elements_of(leaf);
@@ -349,7 +350,8 @@ class Generator {
     add(std::move(line), false);
   }
 
-  // A few lines that see all variables, and whose own nobody sees.
+  // Draws a few lines for a body. They may read all variables. No line outside the body reads the variables that the body
+  // makes.
   std::vector<Line> draw_body(std::vector<Variable>* made) {
     std::vector<Line> body;
     const std::size_t before = pool_.size();
@@ -394,7 +396,7 @@ class Generator {
       line.checkpoint = pick(std::vector<std::int64_t>{0, 0, 2, kCheckpointSqrt, kCheckpointLog});
     line.number = line.kind == LineKind::scan ? static_cast<double>(below(4)) : 0.1 * static_cast<double>(1 + below(9));
     line.results = {x->type};
-    // What the body sees of x: a variable of its own.
+    // The body reads x through a variable of its own, the carried one.
     line.carried = program_.variables++;
     values_.resize(static_cast<std::size_t>(program_.variables));
     values_.back() = values_[x->id];
@@ -411,7 +413,7 @@ class Generator {
     add(std::move(line), true);
   }
 
-  // Operands brought into an op's range, by an op.
+  // Uses an op to bring the elements of v into the range that another op wants.
   Variable in_range(const Variable& v, const ExampleOperand& o) {
     if (has_default_range(o)) return v;
     const double margin = (o.high - o.low) * 0.01;
@@ -419,7 +421,7 @@ class Generator {
     return pool_.back();
   }
 
-  // Elementwise ops take whatever broadcasts.
+  // Adds an elementwise op on operands whose shapes broadcast.
   void add_elementwise() {
     const std::vector<ParsedExample>& examples = pick(elementwise_examples());
     const ParsedExample& e = pick(examples);
@@ -458,7 +460,7 @@ class Generator {
     return found;
   }
 
-  // Any op, on operands of the types of one of its examples.
+  // Adds any op, on operands of the types of one of its examples.
   void add_example() {
     const ParsedExample& e = pick(pick(usable_examples()));
     std::vector<Variable> operands;
@@ -483,7 +485,7 @@ class Generator {
     return add_leaf(floats ? any_leaf() : chance(70) ? LeafKind::input : LeafKind::constant, o.type, {o.low, o.high});
   }
 
-  // The first elements of a larger value, in another shape: two views.
+  // The first elements of a larger variable, in another shape. Two views make it.
   std::optional<Variable> reshaped_to(const ExampleOperand& o) {
     const std::int64_t n = o.type.numel();
     const auto larger = choose([&](const Variable& v) { return v.type.dtype == o.type.dtype && v.type.numel() >= n && n > 0; });
@@ -506,7 +508,7 @@ class Generator {
     for (std::int64_t i = 1 + below(3); i > 0; --i)
       if (const auto v = choose([](const Variable& c) { return c.gradient && c.type.numel() > 0; }))
         program_.losses.push_back(operand(*v));
-    for (const Leaf& leaf : program_.leaves)  // so that there is something to train
+    for (const Leaf& leaf : program_.leaves)  // the step needs at least one parameter to train
       if (leaf.kind == LeafKind::parameter && leaf.type.numel() > 0) {
         program_.losses.push_back({leaf.var, leaf.type, 0.5});
         break;
@@ -519,9 +521,9 @@ class Generator {
   RandomProgram program_;
   Tensors values_;
   std::vector<Variable> pool_;
-  std::vector<Line>* body_ = nullptr;     // being drawn
-  int body_begins_ = 0;                   // its first variable
-  int carried_ = -1, carried_from_ = -1;  // what it sees of what
+  std::vector<Line>* body_ = nullptr;     // the body that is being drawn
+  int body_begins_ = 0;                   // the first variable of the body
+  int carried_ = -1, carried_from_ = -1;  // the carried variable and the variable that it starts from
 };
 
 bool legal(const RandomProgram& program) {
@@ -530,8 +532,8 @@ bool legal(const RandomProgram& program) {
   } catch (const Error&) {
     return false;
   }
-  // A loop or branch keeps its operands in a capture, ordinary ones only what their ops want: a later write is refused there
-  // alone.
+  // In a capture, a loop or branch keeps its operands for backward. Other ops keep only the operands that their gradients
+  // read. So a later write to such an operand may be refused in a capture although eager code accepts the write.
   if (std::none_of(program.lines.begin(), program.lines.end(), is_control)) return true;
   try {
     captured_subject(builder_of(program), program.seed);
@@ -548,8 +550,8 @@ bool writes(const Line& line) {
 
 }  // namespace
 
-// Writes may make stale what backward kept, and other steps have other elements: then the last write goes, or else the last
-// line.
+// A write may make a saved tensor stale, and the other elements of a later step may cause an error. Then the last write is
+// dropped, or the last line if the program has no write, until the program is legal.
 RandomProgram random_program(std::uint64_t seed) {
   RandomProgram program = Generator(seed).make();
   while (!program.lines.empty() && !legal(program)) {

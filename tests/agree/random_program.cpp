@@ -24,7 +24,7 @@ void set_results(const Line& line, const Tensors& results, Tensors& variables) {
   for (std::size_t i = 0; i < results.size(); ++i) variables[static_cast<std::size_t>(line.first_result) + i] = results[i];
 }
 
-// The first elements of a value, as many as the buffer has, in its dtype.
+// Copies the first elements of the value into the buffer, as many as the buffer has, cast to its dtype.
 void keep(const Tensor& buffer, const Tensor& value) {
   const NoGrad no_grad;
   const std::int64_t n = std::min(buffer.numel(), value.numel());
@@ -51,7 +51,7 @@ void write(const Line& line, const Tensors& operands) {
   }
 }
 
-// The body on a value of its own; nothing that it makes is seen outside.
+// Runs the body with a carried value and returns its outcome. The caller's variables stay as they are.
 Tensor outcome_of(const Line& line, const Tensors& variables, const Tensor& carried) {
   Tensors inside = variables;
   inside[line.carried] = carried;
@@ -59,8 +59,8 @@ Tensor outcome_of(const Line& line, const Tensors& variables, const Tensor& carr
   return tanh(value_of(line.outcome, inside));
 }
 
-// What is carried is a value of its own: gradient pieces of a tensor that is both carried and captured add up in another order
-// in eager code, where both are one value, than in a graph, where they are two operands.
+// The loop carries an alias of the operand, not the operand itself. If one tensor were carried and captured, eager code
+// would add its gradient pieces as those of one value, a graph as those of two operands: the order of the sums would differ.
 Tensor run_control(const Line& line, const Tensors& variables, const Tensors& operands) {
   const Tensor start = alias(operands[0]);
   const auto body = [&](const Tensors& c) { return outcome_of(line, variables, c[0]); };
@@ -176,7 +176,7 @@ namespace {
 
 std::string name_of(const Operand& o) { return fmt::format("v{}", o.var); }
 
-// The attributes, as the graph's text has them.
+// The attributes of the line, as the graph's text prints them.
 std::string attributes_text(const Line& line) {
   if (!line.op || !line.op->attrs) return "";
   Graph g;

@@ -1,4 +1,5 @@
-// Random programs agree in every way of running them. TAPEDECK_TEST_SEED starts them elsewhere; `tests/fuzz` runs more of them.
+// Runs random programs in every way of harness.h and expects the same bits. TAPEDECK_TEST_SEED sets the first seed.
+// `tests/fuzz` runs more programs.
 #include <tapedeck/tests/agree/shrink.h>
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@ std::uint64_t number_of(const char* variable, std::uint64_t fallback) {
 }
 
 #ifdef TAPEDECK_SANITIZED
-constexpr int kPrograms = 500, kShards = 20;  // twenty times as slow; the release build runs them all
+constexpr int kPrograms = 500, kShards = 20;  // this build is twenty times as slow; the release build runs all programs
 #else
 constexpr int kPrograms = 2000, kShards = 20;
 #endif
@@ -35,7 +36,7 @@ TEST_P(RandomPrograms, Agree) {
 
 INSTANTIATE_TEST_SUITE_P(Shards, RandomPrograms, ::testing::Range(0, kShards));
 
-// What is drawn is worth running: every kind of line, most ops, every way.
+// The random programs together use every kind of line and most ops, and run in every way.
 TEST(RandomProgramsCover, OpsKindsAndWays) {
   std::set<std::string> ops, kinds;
   std::int64_t lines = 0;
@@ -57,7 +58,7 @@ TEST(RandomProgramsCover, OpsKindsAndWays) {
     if (!ops.count(op->name)) fmt::print("{} ", op->name);
 }
 
-// What tests/fuzz runs: as many programs or as long as asked; skipped unless asked.
+// `tests/fuzz` runs this test for a number of programs or a number of minutes. Without these settings the test skips itself.
 TEST(Fuzz, AsLongAsAsked) {
   const std::uint64_t programs = number_of("TAPEDECK_FUZZ_PROGRAMS", 0), minutes = number_of("TAPEDECK_FUZZ_MINUTES", 0);
   if (!programs && !minutes) GTEST_SKIP() << "for tests/fuzz";

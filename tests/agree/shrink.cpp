@@ -6,7 +6,7 @@ namespace tapedeck::agree {
 
 namespace {
 
-// Takes chunks away, of half the list down to single items, until none can go.
+// Removes chunks of items while the program still fails: first chunks of half the list, at last single items.
 template <class T>
 bool drop_items(std::vector<T>& items, const std::function<bool()>& still_fails) {
   bool dropped = false;
@@ -58,7 +58,8 @@ std::string failure_of(std::uint64_t seed, const Harness& harness) {
   if (verdict.agrees()) return "";
   if (verdict.kind == Verdict::Kind::illegal)
     return fmt::format("seed {}: the generator made an illegal program: {}", seed, verdict.text());
-  // A program that is refused does not stand for one that gives other bits.
+  // A smaller program must fail in the same manner: an exception must not stand in for a difference in bits, nor the other
+  // way round.
   const auto throws = [](const Verdict& v) { return v.what.rfind("throws ", 0) == 0; };
   const auto fails = [&](const RandomProgram& p) {
     const Verdict v = check_agreement(builder_of(p), h);

@@ -1,6 +1,6 @@
-// Makes a failing program smaller while it still fails: lines, results, losses and leaves are dropped as long as the harness
-// finds something. Delta debugging (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002) over the
-// list of lines.
+// Makes a failing program smaller while it still fails. It drops lines, results, losses and leaves as long as the harness
+// still finds a difference. The method is delta debugging over the list of lines (Zeller and Hildebrandt, "Simplifying and
+// isolating failure-inducing input", 2002).
 #pragma once
 
 #include <tapedeck/tests/agree/harness.h>
@@ -10,10 +10,12 @@ namespace tapedeck::agree {
 
 using Fails = std::function<bool(const RandomProgram&)>;
 
-// REQUIRES: fails(program). The result fails, and no single line of it can be taken away. Cost: O(lines^2) runs at most.
+// REQUIRES: fails(program). The result fails, but it no longer fails if any single line is dropped. Cost: at most O(lines^2)
+// runs.
 RandomProgram shrunk(RandomProgram program, const Fails& fails);
 
-// Checks one random program; empty if it agrees. Otherwise what differs, the shrunk program, its seed, and how to run it again.
+// Checks the random program of a seed. The result is empty if all ways agree. Otherwise it names the difference, the shrunk
+// program, the seed and the command that runs the program again.
 std::string failure_of(std::uint64_t seed, const Harness& harness);
 
 }  // namespace tapedeck::agree

@@ -69,7 +69,7 @@ Subject captured_subject(const Builder& build, std::uint64_t seed) {
   for (int step = kFirstReplayed; step < kSteps; ++step) {
     p.prepare(step);
     const Tensors given = p.inputs(step);
-    Tensors inputs = given;  // those declared come first; the others are tensors that their owners set between steps
+    Tensors inputs = given;  // declared inputs come first; the other inputs are tensors that their owners set between steps
     for (std::size_t i = given.size(); i < s.captured.inputs.size(); ++i) inputs.push_back(copied(s.captured.inputs[i]));
     s.inputs.push_back(inputs);
     const Tensors outputs = copied(p.step()(given));
@@ -80,7 +80,7 @@ Subject captured_subject(const Builder& build, std::uint64_t seed) {
 
 namespace {
 
-// Where a tensor stands in a list; its size if it does not.
+// The index of a tensor in a list, or the size of the list if the tensor is not in it.
 std::size_t place_of(const Tensor& t, const Tensors& all) {
   std::size_t i = 0;
   while (i < all.size() && all[i].impl() != t.impl()) ++i;

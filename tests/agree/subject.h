@@ -1,4 +1,5 @@
-// A program, captured: its graph, where it starts, and what its eager run did in the steps after.
+// A subject is a captured program: its graph, its state after the capture, and the records of its eager steps after the
+// capture.
 #pragma once
 
 #include <tapedeck/tests/agree/program.h>
@@ -14,35 +15,37 @@ struct Record {
 struct Subject {
   std::unique_ptr<Program> program;
   Captured captured;
-  Tensors start;                 // the graph's state before the first replayed step
-  std::vector<Tensors> inputs;   // of the graph, by replayed step
-  std::vector<Record> expected;  // likewise; state in the graph's order
+  Tensors start;                 // the state of the graph before the first replayed step
+  std::vector<Tensors> inputs;   // the inputs of the graph, for each replayed step
+  std::vector<Record> expected;  // the record of each replayed step; its state is in the order of the graph's state
 };
 
-// Step 0 runs eagerly (it may make what later steps only update), step 1 is captured, steps 2 and 3 are what replays must
-// repeat.
+// Step 0 runs eagerly, because it may make state that later steps only update. Step 1 is captured. Replays must repeat steps
+// 2 and 3.
 inline constexpr int kFirstReplayed = 2, kReplayed = 2, kSteps = kFirstReplayed + kReplayed;
 
 std::unique_ptr<Program> made(const Builder& build, std::uint64_t seed);
-// Steps 0 ... kSteps-1 run eagerly, with the program's own state.
+// Runs steps 0 ... kSteps-1 eagerly, on the state of a program of its own.
 std::vector<Record> run_eager_twin(const Builder& build, std::uint64_t seed);
 Subject captured_subject(const Builder& build, std::uint64_t seed);
 
-// The forward pass of a program that trains: its graph, and what eager backward makes of it.
+// The captured forward pass of a training program, and the gradients that eager backward computes for it.
 struct ForwardSubject {
-  bool comparable = true;  // false: the graph does not hold what the program says of gradients (Program::own_gradients)
+  bool comparable = true;  // false: the graph does not contain the program's own gradients (Program::own_gradients)
   std::unique_ptr<Program> program;
   Captured captured;
-  Tensors start, inputs;  // state and inputs before it ran
+  Tensors start, inputs;  // state and inputs before the forward pass ran
   std::vector<std::size_t>
-      wrt;           // which state values are parameters of the program, by its wrt(); those it does not read are left out
-  Tensors expected;  // its results, then the gradients of `wrt`; zeros where eager backward left none
-  // -0 becomes 0 in the gradients at the end of a list: zeros of a branch not taken have either sign.
+      // indices of the state values that the program names in wrt(); a parameter that the forward pass does not read is left
+      // out
+      wrt;
+  Tensors expected;  // the results, then the gradients of `wrt`; zeros where eager backward left none
+  // Turns -0 into 0 in the gradients at the end of a list, because the zeros of an untaken branch have either sign.
   void add_zero(Tensors& results) const;
 };
 ForwardSubject forward_subject(const Builder& build, std::uint64_t seed);
 
-// What differs first between what a way gave and what it should have given; empty if nothing does.
+// Describes the first difference between a record and the expected record; empty if they are equal.
 std::string difference(const Record& got, const Record& expected, int step);
 
 }  // namespace tapedeck::agree

@@ -1,9 +1,9 @@
-// What a call costs that has next to nothing to do: the fixed part of a run, which small models feel.
+// Measures the fixed cost of a call: the time of a run whose nodes have almost nothing to compute. Small models feel this cost.
 //
 //   run/N/T             the executor on T threads, a chain of N tiny nodes
 //   run_with_state/N    a chain of N updates of N bound tensors
-//   run_observed/N      with times, cancelling and a progress callback
-//   captured_step/N     a captured step of N ops, called: its checks, inputs and results on top of the executor's run
+//   run_observed/N      with timing, a stop flag and a progress callback
+//   captured_step/N     a call of a captured step of N ops: the run above, and checks, inputs and results of the call
 #include <tapedeck/tapedeck.h>
 
 #include <benchmark/benchmark.h>

@@ -1,4 +1,5 @@
-// One training step of the digits net, batch 64: eager, and replayed with everything kept and under half the memory.
+// Measures one training step of the digits net with batch 64: run eagerly, replayed with all values kept, and replayed under
+// half the memory.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/samples/zoo/digits_net.h>
 
@@ -24,7 +25,7 @@ void DigitsEager(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(zoo::train_step(s.net, s.optimizer, s.x, s.y).item());
 }
 
-// Argument 0: threads; argument 1: 0 = keep all, 1 = half of what is not always held.
+// Argument 0: the number of threads. Argument 1: 0 keeps all values; 1 allows half of the bytes that are not always held.
 void DigitsReplay(benchmark::State& state) {
   Setup s;
   Capture capture("digits");

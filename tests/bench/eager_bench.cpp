@@ -1,10 +1,10 @@
-// What eager dispatch costs, in nanoseconds per op, on tensors so small that nothing else counts.
+// Measures eager dispatch in nanoseconds per op. The tensors are so small that the kernels take almost no time.
 //
-//   add/0          a 4x4 add, unrecorded
-//   add/1          the same with an operand that requires a gradient: recorded, and the tape emptied each time
-//   chain          forward and backward through 1000 ops, per op (each op runs once forward, once or twice backward)
-//   mlp_eager      a training step of a small perceptron with AdamW, by plain calls
-//   mlp_replayed   the same step as a CapturedStep after its recordings
+//   add/0          a 4x4 add that is not recorded
+//   add/1          the same add with an operand that requires a gradient: it is recorded, and the tape is emptied each time
+//   chain          forward and backward through 1000 ops, per op (each op runs once forward and once or twice backward)
+//   mlp_eager      a training step of a small perceptron with AdamW, by eager calls
+//   mlp_replayed   the same step as a CapturedStep, after it has recorded
 #include <tapedeck/tapedeck.h>
 
 #include <benchmark/benchmark.h>

@@ -1,5 +1,6 @@
-// What gradient(graph) takes per forward node (`per_node`), from 1,000 to 100,000 forward nodes: a chain, one value with many
-// readers, layers with a weight and a bias each (100,000 nodes: 20,000 and 40,000 parameters), and windows that tile a vector.
+// Measures the time of gradient(graph) per forward node (`per_node`) for 1,000 to 100,000 forward nodes. The graphs are a
+// chain, one value with many readers, layers with a weight and a bias each (at 100,000 nodes up to 40,000 parameters), and
+// slices that cover a vector.
 #include <tapedeck/engine/gradient/graph_gradient.h>
 #include <tapedeck/engine/ops/ops.h>
 
@@ -33,7 +34,7 @@ Problem chain(int nodes) {
   return p;
 }
 
-// One value read by half the nodes; the other half adds the results up.
+// Half of the nodes read one value. The other half adds their results up.
 Problem fan_out(int nodes) {
   Problem p;
   const ValueId x = p.graph.add_input("x", kRow);
@@ -44,7 +45,7 @@ Problem fan_out(int nodes) {
   return p;
 }
 
-// Three nodes a layer.
+// Layers of three nodes each.
 Problem layers(int nodes) {
   Problem p;
   ValueId h = p.graph.add_input("x", kRow);
@@ -62,7 +63,7 @@ Problem layers(int nodes) {
   return p;
 }
 
-// Runs of one vector, one element each, half the nodes read them on.
+// Half of the nodes are slices of one element of one vector. The other half reads these slices.
 Problem windows(int nodes) {
   Problem p;
   const int n = nodes / 2;

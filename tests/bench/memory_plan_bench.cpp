@@ -1,11 +1,11 @@
-// How low and how fast buffers are placed: the table of issue "memory planning". Runs place() as users do.
+// Measures how low and how fast place() places buffers. The bench calls place() as users do.
 //
 //     memory_plan_bench [SECTION...] [--threads N] [--seconds S] [--json]
 //
-// Sections: anytime (end / bound of the challenging instances at 10 ms, 1 s, 30 s), capacity (seconds to the published capacity
-// and to +1, +5, +10, +20 %), large (real training graphs, 60,000 buffers), chunks (a cap of a quarter of the peak), hints (a
-// plan redone). All of them by default but for the 30 s of `anytime`, which --long adds. Instances: ../shared/data; what is
-// missing is left out, with a word.
+// Sections: anytime (the peak over the bound of the challenging instances after 10 ms, 1 s and 30 s), capacity (seconds until
+// the peak is at the published capacity, and at +1, +5, +10, +20 %), large (real training graphs, 60,000 buffers), chunks (an
+// arena of chunks of a quarter of the peak), hints (a plan made again from an earlier plan). The bench runs all sections by
+// default; --long adds the 30 s of `anytime`. Instances are in ../shared/data; the bench names and skips missing instances.
 #include <tapedeck/tests/capture/planner/place/instances.h>
 
 #include <tapedeck/capture/planner/place/buffers_csv.h>
@@ -33,13 +33,13 @@ using namespace tapedeck;
 struct Settings {
   std::set<std::string> sections;
   int threads = 2;
-  double limit_s = 60;  // for a capacity
+  double limit_s = 60;  // the most seconds to search for one capacity
   bool longer = false, json = false;
 };
 
 struct Instance {
   std::string name;
-  std::int64_t capacity = -1;  // published, in the file's name
+  std::int64_t capacity = -1;  // the published capacity, read from the file's name
   std::vector<Tenant> buffers;
 };
 
@@ -97,7 +97,7 @@ double ratio(const Offsets& placed) {
   return placed.bound > 0 ? static_cast<double>(placed.end) / static_cast<double>(placed.bound) : 1.0;
 }
 
-// One line of the answer, in either form.
+// Prints the lines of the answer as a table or as JSON.
 class Table {
  public:
   explicit Table(bool json) : json_(json) {
@@ -202,7 +202,7 @@ void chunks(Table& table) {
   }
 }
 
-// One buffer in 200 grows.
+// Places a graph again after one buffer in 200 has grown, from the offsets before.
 void hints(Table& table) {
   std::vector<Instance> all = instances_in("buffers");
   all.push_back({"3,000, seed 1", -1, test::training_step(3000, 1, 20)});

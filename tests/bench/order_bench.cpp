@@ -1,9 +1,9 @@
-// The order of nodes of every zoo model's training step: live peaks (state, inputs and outputs included) as recorded, breadth
-// first, depth first, by least peak memory first, and what order search makes of it.
+// Measures orders of nodes for every zoo model's training step. It prints the live peak (state, inputs and outputs included) of
+// the recorded order, of the list schedules (breadth first, depth first, least peak memory first) and of the order search.
 //
 //   order_bench [--only NAME] [--batch N]...        default: batch 1 and 32
 //
-// Last a random graph of 5,000 nodes, where the tape's order is far from good.
+// The last row is a random graph of 5,000 nodes whose recorded order is far from good.
 #include <tapedeck/capture/planner/facts/facts.h>
 #include <tapedeck/capture/planner/order/find_order.h>
 #include <tapedeck/capture/planner/prepare.h>
@@ -31,7 +31,8 @@ struct Sum {
   int models = 0;
 };
 
-// Nodes that read one to three of those before them, mostly near ones, in sizes over three orders of magnitude.
+// Each node reads one to three earlier nodes, mostly recent ones. The largest value is about a thousand times as large as
+// the smallest.
 Graph random_graph(int nodes) {
   std::mt19937 random(17);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };

@@ -1,4 +1,4 @@
-// Milliseconds of every pass on graphs of 1,000, 10,000 and 100,000 nodes, and the time per node, which must not grow.
+// Measures the milliseconds of every pass on graphs of 1,000, 10,000 and 100,000 nodes. The time per node must not grow.
 #include <tapedeck/capture/analysis/fusion.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/replay/partition.h>
@@ -13,9 +13,9 @@ namespace {
 
 using namespace tapedeck;
 
-// Blocks of twenty nodes with work for every pass: known numbers, identities, views of views, casts there and back, a copy,
-// equal nodes, dead ones, a loop with an invariant. `%h` goes through all of them; every tenth block reads what was made long
-// ago.
+// Blocks of twenty nodes with work for every pass: constants, identities, views of views, casts there and back, a copy,
+// equal nodes, dead nodes, a loop with an invariant. `%h` runs through all blocks. Every tenth block also reads a value of a
+// much earlier block.
 std::string block(int k, const std::string& h, const std::string& old) {
   const std::string b = "%b" + std::to_string(k) + "_";
   const auto line = [&](int i, const std::string& what) { return b + std::to_string(i) + ": " + what + "\n"; };

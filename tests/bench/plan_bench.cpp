@@ -1,5 +1,5 @@
-// Milliseconds to plan a training step of 1,000 and 10,000 nodes: the whole of make_plan, choices to the very end for the floor
-// included.
+// Measures the milliseconds of make_plan for training steps of 1,000 and 10,000 nodes. The time includes the whole search
+// for the floor.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -9,8 +9,8 @@
 
 namespace {
 
-// n layers forward and n backward; every fourth layer also reads the one before it (a residual), and all differ in size and
-// cost.
+// n layers forward and n layers backward. Every fourth layer also reads the layer before the previous one (a residual). All
+// layers differ in size and cost.
 tapedeck::Graph training_step(int layers) {
   const auto type = [](int i) { return "u8[" + std::to_string(100000 + i * 3701 % 50000) + "]"; };
   const auto a = [](int i) { return i == 0 ? std::string("%x") : "%a" + std::to_string(i); };

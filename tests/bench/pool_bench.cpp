@@ -1,11 +1,11 @@
-// What sharing costs: microseconds per run where members of a pool take turns, against the same executors with memory of their
-// own.
+// Measures the cost of sharing memory: microseconds per run for members of a pool that take turns, and for the same executors
+// with memory of their own.
 //
-//   turns/N/pooled     N inference executors at different batch sizes run one after the other
-//   updates/pooled     a step that updates its weights and one that returns them in turn: what was returned is copied out
-//   before each update
+//   turns/N/pooled     N inference executors of different batch sizes run one after the other
+//   updates/pooled     a step that updates its weights and a step that returns them run in turn: before each update the pool
+//                      copies the returned weights
 //
-// `us_per_run` is the figure to read; `peak_bytes` what all of them held.
+// `us_per_run` is the result; `peak_bytes` is the memory of all executors together.
 #include <tapedeck/tapedeck.h>
 
 #include <tapedeck/engine/text/text.h>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace tapedeck;
 
-// Twenty small nodes: switching must not be lost behind kernels.
+// A chain of twenty small nodes, so that the time of switching is not small beside the time of the kernels.
 Graph chain(int batch, bool updates) {
   const std::string rows = "f32[" + std::to_string(batch) + ",16]";
   std::string text =

@@ -1,11 +1,12 @@
-// What replay adds to the work itself: nanoseconds per node on 10,000 tiny ops, against a plain loop that walks (function,
-// argument).
+// Measures the time that replay adds to the kernels: nanoseconds per node on 10,000 tiny ops, compared with a plain loop over
+// an array of pairs (function, argument).
 //
 //   plain_loop/W      the reference: the same kernels on the same bytes, called from an array
 //   replay/W/T        the executor on T threads
+//   segments          every node in a segment of its own
 //
-// W is how many chains run side by side: 1 is a single chain of 10,000 nodes, where a second thread cannot help and shows only
-// its cost; 16 chains can be shared. Items per second are nodes per second; `ns_per_node` is the figure to read.
+// W is the number of chains side by side. With W = 1, a single chain of 10,000 nodes, a second thread only costs time; 16
+// chains can be shared. `ns_per_node` is the result; items per second are nodes per second.
 #include <tapedeck/tapedeck.h>
 
 #include <benchmark/benchmark.h>
@@ -21,8 +22,8 @@ using namespace tapedeck;
 constexpr int kNodes = 10000;
 constexpr std::int64_t kItems = 16;
 
-// `width` chains of sums, each reading a neighbour now and then so that they do not fall apart into independent programs. No
-// pass has anything to say about them, and the numbers stay ordinary.
+// `width` chains of sums. Each chain sometimes reads a neighbour, so that the chains do not become independent programs. No
+// pass can simplify the sums, and the numbers stay small.
 Graph chains(int width) {
   Graph g;
   const Type type{DType::f32, {kItems}};
@@ -57,8 +58,9 @@ void replay(benchmark::State& state) {
 }
 BENCHMARK(replay)->ArgNames({"chains", "threads"})->Args({1, 1})->Args({1, 2})->Args({16, 1})->Args({16, 2})->UseRealTime();
 
-// Every node a segment of its own: what it costs to hand a segment over. `ns_per_segment` is thread time, kernels included;
-// against replay/16/1, which has the same kernels in few segments, the rest is the cost of a segment (for each thread).
+// Measures the cost of handing over a segment: every node is a segment of its own. `ns_per_segment` is thread time with the
+// kernels included. replay/16/1 runs the same kernels in few segments; the difference is the cost of a segment on each
+// thread.
 void segments(benchmark::State& state) {
   const Plan plan = make_plan(chains(16), {.segment_us = 0});
   const int threads = static_cast<int>(state.range(0));
@@ -72,7 +74,7 @@ void segments(benchmark::State& state) {
 }
 BENCHMARK(segments)->ArgNames({"threads"})->Arg(1)->Arg(2)->UseRealTime();
 
-// Where the plan put the operands, so that both walk the same memory.
+// Uses the offsets of the plan, so that the plain loop and the replay walk the same memory.
 struct PlainStep {
   Kernel kernel;
   KernelCall call;

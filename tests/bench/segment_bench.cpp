@@ -1,10 +1,9 @@
-// What the cutting of segments buys and costs.
+// Measures the gain and the cost of cutting a plan into segments.
 //
-//   branches/I/P/T  16 independent branches of 10 tanh that meet at the end, replayed on T threads with a plan for P; I:
-//   recorded step by step
-//                   over all branches (1), or branch by branch (0). `model_x` is what the plan expects threads to gain,
-//                   `peak_x` the bytes that it takes for that, over the plan for one thread.
-//   cut/N/P         make_plan of N nodes in 16 branches for P threads; `ns_per_node` is to stay the same as N grows.
+//   branches/I/P/T  replays 16 independent branches of 10 tanh, which meet at the end, on T threads by a plan for P threads.
+//                   I = 1: recorded one step of all branches after the other; I = 0: recorded branch by branch. `model_x` is
+//                   the gain that the plan expects from threads; `peak_x` is its peak over the peak of the plan for one thread.
+//   cut/N/P         make_plan of N nodes in 16 branches for P threads; `ns_per_node` should stay the same as N grows.
 #include <tapedeck/tapedeck.h>
 
 #include <tapedeck/engine/text/text.h>
@@ -20,7 +19,7 @@ using namespace tapedeck;
 
 constexpr int kBranches = 16;
 
-// Each branch has a slope of its own, so that no pass finds two of them equal.
+// Each branch has its own slope, so that no pass finds two equal branches.
 Graph branches(int length, bool interleaved, std::int64_t items) {
   std::string text, size = "f32[" + std::to_string(items) + "]";
   const auto v = [](int b, int i) { return "%b" + std::to_string(b) + "_" + std::to_string(i); };

@@ -1,5 +1,6 @@
-// A model whose batch is a named dimension: milliseconds to plan it at the largest size, to prove that the plan serves every
-// size, and to fit it to one. Fitting should be small beside planning: it is what a new size costs.
+// Measures plans of models whose batch is a named dimension: milliseconds to plan the model at its largest size, to prove
+// that the plan serves every size, and to fit the plan to one size. Each new size costs one fit, so a fit should be short
+// beside planning.
 #include <tapedeck/capture/planner/fit_plan_to_sizes.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/prepare.h>
@@ -27,7 +28,7 @@ Graph as_passes_leave(Graph g) {
   return prepare(std::move(g), &passes);
 }
 
-// The model with the rules of what passes leave.
+// The simplified graph of the model and the rules of its named dimension.
 struct Sizes {
   explicit Sizes(const char* model) : recorded(recorded_at(model, 2)) {
     const Graph other = recorded_at(model, 3);

@@ -1,11 +1,11 @@
-// Every zoo model at a small size: a replay beside the same ops run eagerly one by one, and two threads beside one.
+// Measures every zoo model at a small size: a replay beside the same ops run eagerly one by one, and two threads beside one.
 //
 //   zoo_bench [--only NAME] [--seconds S] [--threads N]
 //
-// `eager` is run_eagerly(): dispatch, allocation and kernels, but no recording and no autograd, so less than what eager
-// training costs; a replay that is never slower than it is never slower than eager code. `outside` is what a serial replay
-// spends outside kernels, by a timeline: run time less the slices, less two clock reads a node. Each round runs every way once
-// or more, one after the other; medians over rounds.
+// `eager` is run_eagerly(): dispatch, allocation and kernels, without recording and autograd. Eager training costs more. So a
+// replay that is not slower than `eager` is not slower than eager training either. `outside` is the time of a serial replay
+// outside of kernels: the run time minus the timeline's slices, minus two clock reads for each node. Each round runs every way
+// at least once, one after the other. The figures are medians over the rounds.
 #include <tapedeck/tapedeck.h>
 
 #include <tapedeck/capture/planner/planner.h>

@@ -1,21 +1,23 @@
-// Every zoo model's training step, planned: how far the peak is above the bound, what the order of nodes and the sharing of
-// bytes win over the tape as recorded, and what planning costs beside capturing.
+// Plans the training step of every zoo model. It measures how far the peak is above the bound, how much the order of nodes and
+// the sharing of bytes save, and how long planning takes beside capturing.
 //
 //   zoo_plan_bench [--only NAME] [--batch 1,32] [--threads N] [--no-capture] [--no-rest]
 //
-// Steps are recorded by types alone at every batch, which takes no memory.
-//   naive     the recorded order, and no two values share bytes but by being dead
-//   peak      planned as for a captured step: without the search for the floor, which nobody asked for, and with as much search
-//   as the step is
-//             worth; `/bound` is of that plan, `plan ms` what it took
-//   at rest   a plan that has the time, as `tapedeck plan` makes it (--no-rest: the same plan): `ours` and `arena` compare it
-//   with `naive` par.      planned for N threads: its peak beside the peak for one, and the simulated time beside that of bytes
-//   placed tightly chunks    the arena in chunks of a quarter of the peak: the peak beside that of one block, how many chunks,
-//   and the time of planning first     a process of its own captures the step, running it and freezing it (Captured::ms), and
-//   plans what it captured, each for the first
-//             time: what a person waits for, start-up of the libraries counted. Where it fits (kMostBytes, kMostSeconds;
-//             --no-capture: nowhere)
-//   warm      the same, medians of three in this process, in which all has run before
+// At every batch size the step is recorded abstractly (types without data), which takes no memory.
+//
+//   naive     the recorded order; a value gets the bytes of another value only after the other is dead
+//   peak      planned as for a captured step, without the search for the floor and with a search that suits the step's length;
+//             `/bound` is the bound of this plan, `plan ms` the time to make it
+//   at rest   planned with enough time, as `tapedeck plan` does it (--no-rest leaves it out); `ours` and `arena` compare this
+//             plan with `naive`
+//   par.      planned for N threads: its peak over the peak for one thread, and its simulated time over the time of a plan that
+//             places bytes tightly
+//   chunks    an arena of chunks of a quarter of the peak: its peak over the peak of one block, the number of chunks, and the
+//             time to plan
+//   first     a new process captures the step (it runs the step and freezes it: Captured::ms) and plans it, both for the first
+//             time; a user waits this long, and loading the libraries counts. Only for steps within kMostBytes and
+//             kMostSeconds; --no-capture leaves it out
+//   warm      the same in this process, after warm-up: medians of three
 #include <tapedeck/tapedeck.h>
 
 #include <tapedeck/capture/planner/planner.h>
@@ -46,12 +48,12 @@ struct Asked {
   bool capture = true, rest = true;
 };
 
-// What a step may need to be recorded for real: bytes in the recorded order, and time by the cost model.
+// The largest step that is captured for real: its bytes in the recorded order, and its time by the cost model.
 constexpr std::int64_t kMostBytes = std::int64_t{6} << 30;
 constexpr double kMostSeconds = 20;
-constexpr double kAimedShare = 0.05;  // of capturing, for planning
+constexpr double kAimedShare = 0.05;  // planning should take at most this share of the time of capturing
 
-struct Means {  // geometric
+struct Means {  // geometric means
   double log_sum = 0;
   int n = 0;
   void add(double ratio) { log_sum += std::log(ratio), ++n; }
@@ -102,7 +104,7 @@ struct First {
   double capture_ms = 0, plan_ms = 0;
 };
 
-// In the process that --first starts.
+// Runs in the process that --first starts.
 int print_first(const std::string& name, std::int64_t batch) {
   const Model* model = find_model(name);
   if (!model) return 2;
@@ -125,11 +127,11 @@ First first_in_a_process(const std::string& model, std::int64_t batch) {
 
 double ratio(std::int64_t a, std::int64_t b) { return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : 1.0; }
 
-// Planning beside capturing.
+// Planning time as a share of capturing time.
 struct Shares {
   Means share;
   double plan_ms = 0, capture_ms = 0;
-  int within = 0;  // kAimedShare
+  int within = 0;  // number of steps within kAimedShare
 
   std::string add(double plan, double capture) {
     share.add(plan / capture);
@@ -163,7 +165,7 @@ void bench(const Model& model, std::int64_t batch, const Asked& asked, Totals* t
   const Timed ours = planned(graph, options, 3);
   const Timed rested = asked.rest ? planned(graph, {}) : ours;
   PlanOptions naive = options;
-  naive.place_work = 100'000;  // all the search for offsets that it may want
+  naive.place_work = 100'000;  // as much search for offsets as it can use
   naive.ordering = Ordering::recorded;
   naive.sharing = Sharing::none;
   const Plan without = planned(graph, naive).plan;

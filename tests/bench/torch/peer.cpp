@@ -13,7 +13,7 @@ namespace {
 using Tensors = std::vector<torch::Tensor>;
 using Forward = std::function<torch::Tensor(const Tensors& parameters)>;
 
-// A loss as a function of its parameters, and what a training step does with it.
+// A training step: a loss as a function of parameters, its backward, and the update.
 class Training {
  public:
   Training(Mode mode, Tensors parameters, Forward forward) : parameters_(std::move(parameters)), forward_(std::move(forward)) {
@@ -69,7 +69,8 @@ torch::Tensor weight(c10::IntArrayRef sizes) {
 
 // ---- resnet18 ----
 
-// Appends parameters while the net is described, hands them out while it runs: both walk the same code.
+// The first walk through the net creates the parameters and appends them. Later walks run the same code and get these
+// parameters in the same order.
 class Parameters {
  public:
   const torch::Tensor& next(const std::function<torch::Tensor()>& make) {

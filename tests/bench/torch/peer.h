@@ -1,6 +1,7 @@
-// The same training steps written for libtorch, behind plain functions: no header of either library reaches the other's file.
+// The training steps of torch_bench, written for libtorch behind plain functions. No file includes the headers of both
+// libraries.
 //
-// A step is forward, backward and a plain SGD update on one thread, on parameters of its own.
+// A step is forward, backward and a plain SGD update, on one thread and on parameters of its own.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,16 @@
 namespace peer {
 
 enum class Mode : std::uint8_t {
-  eager,   // operators one by one, as most people write it
-  script,  // the forward pass traced to TorchScript once, then run by its graph executor, profiling runs done
+  eager,   // runs operators one by one, as most users do
+  script,  // traces the forward pass to TorchScript once and runs it by the graph executor, after its profiling runs
 };
 
 struct MlpSize {
   std::int64_t batch, width, classes;
-};  // width -> width -> width -> classes, relu
+};  // three linear layers with relu: width -> width -> width -> classes
 struct LstmCellSize {
   std::int64_t batch, width;
-};  // one cell, squared error
+};  // one LSTM cell with a squared error
 struct ResnetSize {
   std::int64_t batch, image, classes;
 };  // resnet18
@@ -29,7 +30,7 @@ struct ResnetSize {
 std::string version();
 void use_threads(int threads);
 
-// One call = one training step; returns when it is done.
+// A call of a Step runs one training step and returns after the step has ended.
 using Step = std::function<void()>;
 Step mlp_step(Mode mode, const MlpSize& size);
 Step lstm_cell_step(Mode mode, const LstmCellSize& size);

@@ -1,10 +1,10 @@
-// Training steps of Tapedeck beside the same steps of libtorch: eager, and TorchScript for replay. All on one thread unless
-// told.
+// Measures training steps of Tapedeck beside the same steps of libtorch: eager beside eager, replay beside TorchScript. The
+// default is one thread.
 //
 //   torch_bench [--threads N] [--seconds S] [--only NAME]
 //
-// Every round runs each way for a while, one after the other, so that what else the machine does meets them all; the table
-// gives medians over rounds, and ratios to libtorch's eager step.
+// In every round all ways run for a while, one after the other, so that other load on the machine slows all ways alike. The
+// table gives medians over the rounds, and their ratios to libtorch's eager step.
 #include <tapedeck/tests/bench/torch/peer.h>
 
 #include <tapedeck/samples/zoo/vision.h>
@@ -29,7 +29,7 @@ using peer::Step;
 
 struct Settings {
   int threads = 1;
-  double seconds = 2;  // for each way
+  double seconds = 2;  // seconds of each way
   std::string only;
 };
 
@@ -55,7 +55,8 @@ void compare(const std::string& name, std::vector<Way> ways, const Settings& set
   constexpr int kRounds = 11;
   std::vector<int> times;
   for (Way& way : ways) {
-    for (int i = 0; i < 5; ++i) way.step();  // recordings, profiling runs of the script executor, first touches
+    // warms up: recordings, profiling runs of the script executor, first touches of memory
+    for (int i = 0; i < 5; ++i) way.step();
     const double once = seconds_of(way.step, 3) / 3;
     times.push_back(std::max(1, static_cast<int>(settings.seconds / kRounds / std::max(once, 1e-9))));
   }
@@ -66,7 +67,7 @@ void compare(const std::string& name, std::vector<Way> ways, const Settings& set
     fmt::print("  {:<28} {:>12.2f} us per step   x{:.2f}\n", way.name, median(way.us), median(ways[0].us) / median(way.us));
 }
 
-// A net, its step as eager code and as a captured step.
+// A net of Tapedeck, with its step as eager code and as a captured step.
 class Deck {
  public:
   using Loss = std::function<Tensor(const std::vector<Tensor>&)>;
@@ -85,7 +86,7 @@ class Deck {
     arena_.execute([&] { body(inputs_); });
   }
   void replay() { (*captured_)(inputs_); }
-  // The replay alone: without copying inputs in and results out.
+  // Runs the replay alone, without copying inputs in and results out.
   void bare_replay() {
     if (!executor_) {
       (*captured_)(inputs_), (*captured_)(inputs_), (*captured_)(inputs_);
@@ -98,7 +99,8 @@ class Deck {
         const Type& type = g.values[v].type;
         const Tensor value = default_value(type, 1, g.value_name(v));
         executor_->set_state(g.value_name(v),
-                             type.dtype == DType::f32 ? value * 0.05 : value);  // small: no denormals after many steps
+                             // small numbers stay free of denormals after many steps
+                             type.dtype == DType::f32 ? value * 0.05 : value);
       }
     }
     executor_->run();
@@ -169,7 +171,8 @@ void compare_lstm_cell(const Settings& settings, const peer::LstmCellSize& size)
           settings);
 }
 
-// As the zoo's, small enough to stand here: its own net cannot be called outside a recording.
+// The residual block of the zoo's resnet, written again here, because the zoo's own net cannot be called outside a
+// recording.
 struct Block : Module {
   zoo::Stack<zoo::ConvNorm> body, shortcut;
   Block(Module& parent, const std::string& name, std::int64_t in, std::int64_t out, std::int64_t stride)
