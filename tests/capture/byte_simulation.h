@@ -1,5 +1,5 @@
-// The slow and obvious judge of plans: runs one on pretend memory in which every byte remembers who wrote it, and looks whether
-// every reader still finds what its operand's maker wrote. Knows nothing of lifetimes.
+// A slow and simple judge of plans. It runs a plan on simulated memory in which every byte remembers the value that was
+// written there last, and checks that every reader finds the values it reads. It does not use lifetimes.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -16,12 +16,12 @@ class ByteSimulation {
  public:
   explicit ByteSimulation(const Plan& plan) : plan_(plan), arena_(static_cast<std::size_t>(plan.arena_bytes), kNone) {}
 
-  // Runs the segments in a random order that their DAG allows; the first complaint, or "".
+  // Runs the segments in a random order that their DAG allows. Returns the first complaint, or "".
   std::string run(unsigned seed) {
     std::mt19937 random(seed);
     for (ValueId v = 0; v < plan_.graph.n_inputs + plan_.graph.n_state; ++v) write(v);
     for (const Node& node : plan_.graph.nodes)
-      if (plan_.graph.literal(node)) write(node.first_output);  // copied once, before any run
+      if (plan_.graph.literal(node)) write(node.first_output);  // a constant is copied once, before any run
     std::vector<std::int32_t> waits, ready;
     for (std::size_t s = 0; s < plan_.segments.size(); ++s) {
       waits.push_back(plan_.segments[s].n_predecessors);
@@ -50,7 +50,7 @@ class ByteSimulation {
     if (complaint_.empty()) complaint_ = text;
   }
 
-  // Whose writing a reader of v must find: windows hold what their base holds.
+  // The value whose bytes a reader of v must find. A window holds the bytes of its base.
   ValueId content(ValueId v) const {
     while (plan_.values[v].reason == Reason::alias) v = plan_.values[v].other;
     return v;
@@ -80,14 +80,14 @@ class ByteSimulation {
     }
   }
 
-  // Is what `writer` wrote a part of v, or a part of a part?
+  // True if `writer` is v, a part of v, or a part of such a part.
   bool is_part(ValueId writer, ValueId v) const {
     while (writer != kNone && writer != v)
       writer = plan_.values[writer].reason == Reason::part ? plan_.values[writer].other : kNone;
     return writer == v;
   }
 
-  // What joins others leaves those alone that lie in place.
+  // A join does not write the bytes of parts that already lie in place.
   void write(ValueId v) {
     each_byte(v, [&](ValueId* at) {
       if (!is_part(*at, v)) *at = v;

@@ -1,4 +1,4 @@
-// A plan of as many values as one likes, laid out by hand: for what has to stay quick, or small, however large a plan is.
+// Makes a plan of any size by hand, without the planner. Tests use it where time or output must stay small for large plans.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -11,8 +11,8 @@
 
 namespace tapedeck::test {
 
-// So many values that read two recent ones each, placed by a free list; `lanes` chains of segments that do not wait for one
-// another.
+// A plan of `nodes` values. Each node reads two recent values; a free list gives out the offsets. The segments form `lanes`
+// chains that do not wait for each other.
 inline Plan large_plan(NodeId nodes, int lanes, int nodes_per_segment) {
   Plan p;
   Graph& g = p.graph;
@@ -20,7 +20,7 @@ inline Plan large_plan(NodeId nodes, int lanes, int nodes_per_segment) {
   g.add_input("x", type);
   OpaqueAttrs attrs;
   std::mt19937 random(5);
-  for (NodeId n = 0; n < nodes; ++n) {  // node n belongs to lane n % lanes and reads from there
+  for (NodeId n = 0; n < nodes; ++n) {  // node n belongs to lane n % lanes and reads values of this lane
     std::vector<ValueId> in = {0};
     if (n >= lanes)
       in = {1 + n - lanes,

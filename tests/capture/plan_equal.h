@@ -1,5 +1,5 @@
-// Compares two plans field by field, and the plans of their regions; the graph and solve_ms are left out. Written out by hand
-// on purpose: it shares nothing with the code that stores plans.
+// Compares two plans field by field, and the plans of their regions. It leaves out the graph and solve_ms. The comparison is
+// written by hand so that it shares no code with the functions that store plans.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>

@@ -1,4 +1,5 @@
-// Liveness against a brute force that asks, for every node and every value, whether anybody still reads it.
+// Tests the liveness analysis against brute force: for every node and every value, a loop over all later nodes asks whether
+// one of them reads the value.
 #include <tapedeck/tests/capture/planner_graphs.h>
 
 #include <tapedeck/capture/analysis/liveness.h>
@@ -48,8 +49,8 @@ TEST(Liveness, SumsOfIntervals) {
   }
 }
 
-// A value's bytes must stay while it, a window on it, or what was computed in its bytes is read later: followed to the end from
-// every value, one at a time.
+// A value's bytes must stay while a later node reads the value, a window on it, or a result computed in its bytes. This
+// function follows every chain of such values to its end, one value at a time.
 bool needed_later(const Plan& plan, ValueId v, NodeId at) {
   for (NodeId n = at; n < plan.graph.node_count(); ++n)
     for (ValueId operand : plan.graph.inputs(plan.graph.nodes[n]))

@@ -1,5 +1,5 @@
-// The checker accepts what the planner makes (plan_test.cpp does that for hundreds of plans) and rejects every way of spoiling
-// it.
+// Tests that the checker rejects broken plans: each test spoils a good plan in one way. plan_test.cpp checks that the
+// checker accepts hundreds of good plans.
 #include <tapedeck/tests/capture/planner_graphs.h>
 
 #include <tapedeck/capture/check/check_plan.h>
@@ -31,7 +31,7 @@ Plan good_plan() {
   })",
                             "good");
   PlanOptions options;
-  options.segment_us = 0;  // every node its own segment: order comes from edges alone
+  options.segment_us = 0;  // every node is its own segment, so that only edges order the nodes
   return make_plan(graph, options);
 }
 
@@ -131,7 +131,7 @@ TEST(PlanCheck, RejectsWritesToInputsConstantsAndForeignState) {
 }
 
 TEST(PlanCheck, RejectsUpdatesBeforeTheLastReader) {
-  // Without its edges the optimizer may run before `mul` has read the old weights.
+  // Without these edges the optimizer may overwrite the weights before `mul` has read the old ones.
   expect_rejected("may be overwritten", [](Plan& p) {
     const NodeId writer = p.graph.values[find_value(p, "w2")].node;
     for (Segment& s : p.segments) std::erase(s.successors, writer);
@@ -206,7 +206,7 @@ TEST(PlanCheck, RejectsBrokenGraphs) {
   expect_rejected("", [](Plan& p) { p.graph.updates[0].state = 77; });
 }
 
-// Whatever numbers a hostile file puts into a plan, checking it is safe (the sanitizers watch).
+// Checking a plan is safe for any numbers that a hostile file may contain; the sanitizers watch this test.
 TEST(PlanCheck, SurvivesRandomNumbers) {
   std::mt19937 random(11);
   const auto any = [&]() -> std::int64_t {

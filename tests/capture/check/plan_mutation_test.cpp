@@ -1,5 +1,6 @@
-// The judge of plans is judged: good plans are broken in many ways, and whenever a run on pretend memory (byte_simulation.h)
-// finds a reader whose bytes are gone, the checker must have said so. Among 100,000 values, too.
+// Tests the checker of plans by mutation: each mutation breaks good plans in one way. If a run on simulated memory
+// (byte_simulation.h) finds a reader whose bytes are gone, the checker must have complained too. One test does this in a
+// plan of 100,000 values.
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/large_plan.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
@@ -26,7 +27,7 @@ using Random = std::mt19937;
 
 int pick(Random& random, std::size_t n) { return static_cast<int>(random() % n); }
 
-// ---- ways to break a plan; each returns false if this plan offers no place for it ----
+// ---- mutations; each returns false if the plan offers no place for it ----
 
 void shift(Plan* p, std::int32_t buffer, std::int64_t by) {
   std::vector<char> moved(p->values.size(), 0);
@@ -35,7 +36,7 @@ void shift(Plan* p, std::int32_t buffer, std::int64_t by) {
       moved[box.value] = 1;
     else if (box.buffer == buffer)
       p->workspace[box.node].offset += by;
-  for (ValueId v = p->graph.value_count(); v-- > 0;)  // parts go with what they are joined to, windows with what they look at
+  for (ValueId v = p->graph.value_count(); v-- > 0;)  // parts move with their whole, windows with their base
     if (p->values[v].reason == Reason::part) moved[v] = moved[p->values[v].other];
   for (ValueId v = 0; v < p->graph.value_count(); ++v) {
     Placement& q = p->values[v];
@@ -52,7 +53,7 @@ std::vector<ValueId> parts_of(const Plan& p, ValueId whole) {
   return parts;
 }
 
-// A whole buffer, with all windows on it, to another place in the arena.
+// Moves a whole buffer, with all windows on it, to another place in the arena.
 bool move_buffer(Plan* p, Random& random) {
   const MemoryMap map = map_memory(*p);
   if (map.arena.empty()) return false;
@@ -63,7 +64,7 @@ bool move_buffer(Plan* p, Random& random) {
   return to != box.offset;
 }
 
-// Two buffers change places.
+// Swaps the places of two buffers.
 bool swap_buffers(Plan* p, Random& random) {
   const MemoryMap map = map_memory(*p);
   if (map.arena.size() < 2) return false;
@@ -74,8 +75,8 @@ bool swap_buffers(Plan* p, Random& random) {
   return true;
 }
 
-// What is joined, with its parts, to where something lies that is alive when the first part is made; the arena grows if need
-// be.
+// Moves a whole with its parts to a place where another buffer is still alive when the first part is made. The arena grows
+// if necessary.
 bool move_whole(Plan* p, Random& random) {
   const MemoryMap map = map_memory(*p);
   std::vector<std::pair<const MemoryBox*, const MemoryBox*>> clashes;
@@ -94,7 +95,7 @@ bool move_whole(Plan* p, Random& random) {
   return true;
 }
 
-// Two parts of one whole lie one upon the other.
+// Moves one part of a whole onto another part of the same whole.
 bool overlap_parts(Plan* p, Random& random) {
   std::vector<std::pair<ValueId, ValueId>> pairs;
   for (ValueId whole = 0; whole < p->graph.value_count(); ++whole) {
@@ -119,7 +120,7 @@ void drop_successor(Plan* p, std::size_t segment, std::int32_t next) {
   --p->segments[next].n_predecessors;
 }
 
-// A segment no longer waits for another.
+// Removes an edge, so that a segment no longer waits for another.
 bool drop_edge(Plan* p, Random& random) {
   std::vector<std::pair<std::size_t, std::int32_t>> edges;
   for (std::size_t s = 0; s < p->segments.size(); ++s)
@@ -127,11 +128,11 @@ bool drop_edge(Plan* p, Random& random) {
   if (edges.empty()) return false;
   const auto [from, to] = edges[pick(random, edges.size())];
   drop_successor(p, from, to);
-  p->reuse_edges.clear();  // a record of them would give it away
+  p->reuse_edges.clear();  // a recorded reuse edge would reveal the missing edge
   return true;
 }
 
-// One that is there only because bytes are used again.
+// Removes an edge that exists only because bytes are used again.
 bool drop_reuse_edge(Plan* p, Random& random) {
   if (p->reuse_edges.empty()) return false;
   const Edge edge = p->reuse_edges[pick(random, p->reuse_edges.size())];
@@ -151,7 +152,7 @@ bool drop_reuse_edge(Plan* p, Random& random) {
   return false;
 }
 
-// Two nodes change segments: each runs where the other did.
+// Swaps two nodes between segments: each then runs where the other ran.
 bool swap_nodes(Plan* p, Random& random) {
   if (p->segments.size() < 2) return false;
   Segment &a = p->segments[pick(random, p->segments.size())], &b = p->segments[pick(random, p->segments.size())];
@@ -162,7 +163,7 @@ bool swap_nodes(Plan* p, Random& random) {
   return true;
 }
 
-// A result is computed in the place of an operand that it may not have.
+// Computes a result in the bytes of an operand that it must not overwrite.
 bool take_over(Plan* p, Random& random) {
   std::vector<std::pair<ValueId, ValueId>> pairs;
   for (NodeId n = 0; n < p->graph.node_count(); ++n) {
@@ -189,7 +190,7 @@ bool take_over(Plan* p, Random& random) {
   return true;
 }
 
-// A window looks a little beside.
+// Moves a window away from the elements that it should show.
 bool shift_window(Plan* p, Random& random) {
   std::vector<ValueId> windows;
   for (ValueId v = 0; v < p->graph.value_count(); ++v)
@@ -199,7 +200,7 @@ bool shift_window(Plan* p, Random& random) {
   return true;
 }
 
-// A result goes into a state that is still read, or into an input.
+// Writes a result into a state that is still read, or into an input.
 bool write_elsewhere(Plan* p, Random& random) {
   std::vector<ValueId> makers;
   for (ValueId v = p->graph.n_inputs + p->graph.n_state; v < p->graph.value_count(); ++v)
@@ -230,7 +231,7 @@ bool breaks(const Plan& plan, int runs) {
   return false;
 }
 
-// Breaks `good` in every way; counts by mutation how many breaks the simulation confirmed.
+// Applies every mutation to `good`. Counts, for each mutation, the broken plans that the simulation confirmed.
 void mutate(const Plan& good, int rounds, int runs, Random& random, std::map<std::string, int>* confirmed) {
   ASSERT_TRUE(check_plan(good).empty()) << check_plan(good)[0];
   for (const Mutation& m : kMutations)
@@ -242,7 +243,8 @@ void mutate(const Plan& good, int rounds, int runs, Random& random, std::map<std
     }
 }
 
-// Joins whose parts others read before and after, beside tenants that live for long.
+// A random program with joins. Other nodes read the parts before and after the join, and other values stay alive for a long
+// time.
 Graph with_joins(Random& random) {
   std::string text = "graph joins(%x: f32[4,6]) {\n";
   std::vector<std::string> known = {"%x"};
@@ -296,8 +298,8 @@ TEST(PlanMutation, InModelsToo) {
   EXPECT_GE(confirmed.size(), 3u);
 }
 
-// An update computed in place must read of the state what it overwrites, element by element. Here rows 1 to 3 are made from row
-// 0.
+// An update computed in place may read an element of the state only while it overwrites the same element. Here row 0 is read
+// to make rows 1 to 3, so the update must be refused.
 TEST(PlanMutation, AnUpdateMadeInPlaceOfAPieceOfItsStateIsFound) {
   Plan plan = make_plan(parse(R"(graph g(%y: f32[1024]) state(%w: f32[4,256]) {
     %r: f32[1,256] = slice(%w) {starts=[0,0], stops=[1,256]}
@@ -325,7 +327,7 @@ TEST(PlanMutation, AnUpdateMadeInPlaceOfAPieceOfItsStateIsFound) {
   EXPECT_NE(found[0].find("overwrites the state that its own op reads"), std::string::npos) << found[0];
 }
 
-// A death before the last reader, a birth elsewhere, a reader that does not read: pictures and live bytes would lie.
+// A wrong birth, death or last reader must be found, because pictures and live bytes would be wrong.
 TEST(PlanMutation, LifetimesAreTheGraphs) {
   Random random(9);
   int tried = 0;
@@ -355,7 +357,8 @@ TEST(PlanMutation, LifetimesAreTheGraphs) {
 
 // ---- the sweep ----
 
-// All pairs, the slow way: the bytes they share less those that somebody in between has had.
+// All successions of buffers by brute force, over every pair: two buffers share bytes that no third buffer has had in
+// between.
 std::vector<std::pair<std::int32_t, std::int32_t>> all_successions(const std::vector<Stretch>& s, std::int64_t bytes) {
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
   std::vector<std::int32_t> order;
@@ -388,7 +391,7 @@ TEST(PlanCheckSweep, FindsWhoGetsBytesFromWhom) {
 
 // ---- scale ----
 
-// How long it takes is tests/bench/check_bench's to say.
+// tests/bench/check_bench measures the time of this check.
 TEST(PlanMutation, OneWrongOffsetAmongAHundredThousandValuesIsFound) {
   for (const auto& [lanes, run] : {std::pair(1, 8), std::pair(4, 8), std::pair(1, 1)}) {
     const Plan plan = test::large_plan(100000, lanes, run);
@@ -401,7 +404,7 @@ TEST(PlanMutation, OneWrongOffsetAmongAHundredThousandValuesIsFound) {
   }
 }
 
-// What has to be looked at grows as the values do, not as their pairs.
+// The number of pairs that the checker looks at grows like the number of values, not like its square.
 TEST(PlanCheckSweep, FindsAsManyPairsAsThereAreValues) {
   for (const NodeId nodes : {1000, 10000, 100000}) {
     const Plan plan = test::large_plan(nodes, 4, 8);

@@ -1,5 +1,5 @@
-// The plans of regions are part of the plan: the planner makes them, the file keeps them, the checker judges them, the executor
-// runs them.
+// Tests the plans of regions, which are part of the plan of the graph: the planner makes them, the file keeps them, the
+// checker judges them and the executor runs by them. Broken plans must be refused, and replays must equal eager runs.
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/plan/region_frames.h>
@@ -28,7 +28,7 @@ namespace {
 using testing::mentions;
 using testing::message_of;
 
-// A scan over rows with a branch inside its body, and the gradient of the scan.
+// A graph with a scan over rows, whose body contains a branch, and the gradient of this scan.
 Graph looped() {
   manual_seed(3);
   const Tensor six = ones({6, 8}), one = ones({8}).requires_grad(true);
@@ -61,8 +61,8 @@ void each_region(const Plan& plan, const std::function<void(const Plan&, const G
   }
 }
 
-// The plan with one plan of a region, on the path through the regions, changed. The regions above it show what is changed in
-// its graph.
+// Returns the plan with `change` applied to the plan of one region. `path` leads through the regions to it. The region that
+// holds it in the graph is changed to match.
 Plan with_region(const Plan& plan, std::vector<std::size_t> path, const std::function<void(Plan&)>& change) {
   Plan changed = plan;
   if (path.empty()) {
@@ -77,7 +77,7 @@ Plan with_region(const Plan& plan, std::vector<std::size_t> path, const std::fun
   return changed;
 }
 
-// Each path to a region.
+// The path to each region of the plan.
 std::vector<std::vector<std::size_t>> paths(const Plan& plan) {
   std::vector<std::vector<std::size_t>> all;
   for (std::size_t r = 0; r < plan.region_plans.size(); ++r) {
@@ -181,7 +181,7 @@ TEST(RegionPlans, TheCheckerFindsAWorkspaceThatHoldsNoFrame) {
     ++nodes;
   }
   EXPECT_EQ(nodes, 2);
-  // A sound plan of the region, but with a larger arena than the workspace was made for.
+  // The plan of the region is correct, but its arena is larger than the workspace of the loop's node.
   for (const std::vector<std::size_t>& path : paths(good()))
     expect_refused(with_region(good(), path,
                                [](Plan& r) {
@@ -195,7 +195,7 @@ TEST(RegionPlans, TheCheckerFindsThePlanOfAnotherProgram) {
   for (const std::vector<std::size_t>& path : paths(good())) {
     const Plan& here = good();
     with_region(here, path, [&](Plan& region) {
-      // The same types, but another op.
+      // Another op with the same types.
       std::string text = print(region.graph);
       const std::size_t at = text.find("exp(");
       if (at != std::string::npos) {
@@ -216,7 +216,7 @@ TEST(RegionPlans, TheCheckerFindsThePlanOfAnotherProgram) {
                                    }),
                        "has the plan of another program");
       }
-      // Nothing to do with it.
+      // The plan of an unrelated graph.
       const Plan stranger = make_plan(parse("graph g(%x: f32[4]) {\n%y: f32[4] = neg(%x)\nreturn %y\n}", "stranger"));
       expect_refused(with_region(here, path, [&](Plan& r) { r = stranger; }), "has the plan of another program");
     });
@@ -242,8 +242,8 @@ TEST(RegionPlans, TheCheckerFindsWhatAFrameCannotHold) {
 
 // ---- the executor ----
 
-// A plan of a region with a gap at the start of its arena needs a larger frame. An executor that planned the regions itself
-// would refuse it.
+// The test leaves a gap at the start of the region's arena, so the region needs a larger frame. An executor that planned the
+// regions itself would refuse this plan.
 TEST(RegionPlans, TheExecutorRunsTheRegionsByTheirPlans) {
   constexpr std::int64_t kGap = 4096;
   for (std::size_t r = 0; r < good().region_plans.size(); ++r) {
@@ -259,7 +259,7 @@ TEST(RegionPlans, TheExecutorRunsTheRegionsByTheirPlans) {
       Scratch& scratch = plan.workspace[n];
       const std::int64_t needed = needed_workspace(plan, n);
       if (needed == scratch.bytes) continue;
-      scratch = {framed(plan.arena_bytes), needed};  // behind all others
+      scratch = {framed(plan.arena_bytes), needed};  // behind all other bytes of the arena
       plan.arena_bytes = scratch.offset + needed;
       plan.peak_bytes = plan.external_bytes + plan.arena_bytes;
     }
@@ -289,7 +289,8 @@ Plan through_file(const Plan& plan) {
   return *load_tape(folder.file("t.tape")).plan;
 }
 
-// Under the least budget the planner runs a loop twice: its stack of results is large, and only backward reads it again.
+// Under the least budget the planner runs a loop twice, because its stack of results is large and only backward reads it
+// again.
 Plan with_clones() {
   const Tensor rows = ones({64, 8}), one = ones({8}).requires_grad(true);
   Capture capture("clones");
@@ -339,7 +340,7 @@ TEST(RegionPlans, ReplaysFromTheFileHaveTheSameBits) {
   EXPECT_EQ(loaded.observed_peak_bytes(), good().peak_bytes);
 }
 
-// JSON from before plans held the plans of regions.
+// The JSON as older versions wrote it, without the plans of regions.
 std::string without_regions(std::string json) {
   const std::size_t at = json.find(",\"region_plans\":");
   return at == std::string::npos ? json : json.substr(0, at) + "}\n";
@@ -352,7 +353,7 @@ TEST(RegionPlans, APlanFromBeforeGetsThemAsItIsRead) {
   expect_same_plan(parse_plan(json, parse(print(good().graph), "parsed")), good());
 }
 
-// Such a plan shows the regions as they were before they were planned.
+// A plan of an older version shows the regions as they were before planning.
 TEST(RegionPlans, RegionsFromBeforeAreReplacedWithPlannedOnes) {
   const Tensor half = full({8}, 0.5);
   Capture capture("branch");
@@ -398,7 +399,7 @@ TEST(RegionPlans, AForgedFileIsRefused) {
   EXPECT_TRUE(mentions(refusal("\"regions\":[", "\"regions\":[-2,"), "no earlier plan of a region"));
   EXPECT_TRUE(mentions(refusal("\"regions\":[", "\"regions\":[0,"), "the plan says which plans"));
 
-  // Each region with the plan of each other region.
+  // Gives each region the plan of each other region.
   const std::size_t list = json.rfind("\"regions\":[");
   const std::string head = json.substr(0, list);
   const std::size_t n = good().region_plans.size();

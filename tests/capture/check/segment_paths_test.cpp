@@ -1,5 +1,5 @@
-// Paths between segments, as the judge of plans finds them, against all pairs; and that what a short look misses is not taken
-// for granted.
+// Tests how the checker finds paths between segments, against a table of all pairs. The checker first takes a short look,
+// which may miss a path; then it must look closely, and must not assume that a path exists.
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/check/segment_paths.h>
 #include <tapedeck/engine/text/text.h>
@@ -18,7 +18,7 @@ void connect(std::vector<Segment>* segments, std::int32_t from, std::int32_t to)
   if (at == after.end() || *at != to) after.insert(at, to);
 }
 
-using Pairs = std::vector<std::vector<bool>>;  // by source, by target
+using Pairs = std::vector<std::vector<bool>>;  // whether a path leads from the first index to the second
 
 Pairs all_paths(const std::vector<Segment>& segments) {
   Pairs paths(segments.size(), std::vector<bool>(segments.size(), false));
@@ -34,7 +34,8 @@ struct Found {
   int paths = 0, by_short_look = 0;
 };
 
-// A short look never invents a path; close up, every pair is as it is, whichever sources are covered.
+// A short look never reports a path that does not exist. A close look is right for every pair whose source it covers, for
+// any choice of covered sources.
 Found expect_paths(const std::vector<Segment>& segments) {
   Found found;
   const Pairs paths = all_paths(segments);
@@ -75,8 +76,8 @@ TEST(PlanCheckReach, EveryPairOfRandomSegments) {
   EXPECT_LT(all.by_short_look, all.paths) << "some are meant to be missed";
 }
 
-// What plans are like: each waits for the one before or for one of the last few, and lanes fork and join. No path is missed
-// there.
+// Segments as in real plans: each waits for the segment before it or for one of the last few, and lanes fork and join. Here
+// the short look finds every path.
 TEST(PlanCheckReach, AShortLookFindsThePathsOfChainsAndLanes) {
   for (const std::int32_t lanes : {1, 4, 20}) {
     std::vector<Segment> segments = unconnected(lanes * 12 + 3);
@@ -97,14 +98,14 @@ TEST(PlanCheckReach, AnEdgeIsFoundAmongManyThatLeaveASegment) {
   std::vector<Segment> hub = unconnected(1000);
   for (std::int32_t t = 1; t < 1000; ++t) connect(&hub, 0, t);
   for (std::int32_t t = 1; t < 999; t += 2)
-    connect(&hub, t, t + 1);  // so that the hub is the latest predecessor of half of them only
+    connect(&hub, t, t + 1);  // so that the hub is the latest predecessor of only half of them
   const Reach reach(hub);
   for (std::int32_t t = 1; t < 1000; ++t) EXPECT_TRUE(reach.finds_path(0, t)) << t;
 }
 
 // ---- in a plan ----
 
-// Every value in a stretch of its own, every node in a segment of its own that waits for what it reads.
+// A plan in which every value has its own bytes and every node its own segment, which waits for the makers of its operands.
 Plan spread_out(const std::string& text) {
   Plan p;
   p.graph = parse(text);
@@ -146,8 +147,8 @@ Plan spread_out(const std::string& text) {
   return p;
 }
 
-// %b gets the bytes of %s, which %a alone reads. %a comes before %b by way of %p only, behind a hundred others that wait for
-// %a, and what %b waited for last began by itself: no short look finds that.
+// %b gets the bytes of %s, which only %a reads. The only path from %a to %b leads through %p. A hundred other nodes before
+// %p also wait for %a, and the last node that %b waits for does not depend on %a. So a short look misses the path.
 Plan handed_on(bool by_way_of_p) {
   std::string text = "graph g(%x: u8[64]) {\n  %s: u8[64] = opaque(%x)\n  %a: u8[64] = opaque(%s)\n";
   for (int i = 0; i < 100; ++i) text += "  %d" + std::to_string(i) + ": u8[64] = opaque(%a)\n";

@@ -1,4 +1,5 @@
-// Rates: fitted where the answer is known, kept, read back, refused; and measured for real on a few ops.
+// Tests calibration: rates fitted to points made from known rates, files of rates written, read and refused, and a real
+// measurement of a few ops.
 #include <tapedeck/capture/cost/calibration.h>
 
 #include <tapedeck/capture/cost/machine.h>
@@ -41,7 +42,7 @@ TEST(Calibration, FitFindsTheRatesThatMadeThePoints) {
   }
 }
 
-// By brute force: no change of one rate makes it better.
+// Brute force: no change of a single rate gives a better fit.
 TEST(Calibration, FitIsTheBestAmongItsNeighbours) {
   std::mt19937 random(11);
   const auto uniform = [&] { return static_cast<double>(random() % 10000) / 10000; };
@@ -177,7 +178,7 @@ TEST(Calibration, PathFollowsTheEnvironment) {
 TEST(Calibrate, MeasuresSeveralSizesOfAnOp) {
   CalibrateOptions options;
   options.quick = true;
-  options.op_seconds = 1000;  // every size, however busy the machine is
+  options.op_seconds = 1000;  // long enough for every size, even on a busy machine
   options.ops = {"matmul", "add"};
   std::vector<double> progress;
   options.progress = [&](double done) { progress.push_back(done); };
@@ -204,7 +205,7 @@ TEST(Calibrate, CanBeStopped) {
   EXPECT_THROW(calibrate(options), Cancelled);
 }
 
-// On a machine so busy that its time is over after the first size, an op still gets the sizes that its rates need.
+// On a busy machine the time may be over after the first size. Even then each op must get as many sizes as its rates need.
 TEST(Calibrate, TimeThatIsShortLeavesNoOpOut) {
   const Calibration c = calibrate({.op_seconds = 1e-9, .ops = {"matmul", "add", "softmax"}});
   for (const char* op : {"matmul", "add", "softmax"}) EXPECT_TRUE(c.ops.count(op)) << op;

@@ -1,4 +1,5 @@
-// Where microseconds come from: measured, scaled or estimated; and that everything that plans follows them.
+// Tests the origin of a node's microseconds (measured, scaled or estimated), and that all stages of the planner use these
+// numbers. The expected values are worked out by hand.
 #include <tapedeck/capture/cost/cost_model.h>
 
 #include <tapedeck/capture/cost/node_costs.h>
@@ -49,7 +50,7 @@ TEST(CostModel, WithoutOneCostsAreTheBuiltInEstimates) {
 
 TEST(CostModel, WhatWasNotMeasuredIsScaledByTheMedianRatio) {
   const Graph g = two_stretches();
-  // ratios 3, 0.5 and 10: the median is 3
+  // The ratios of measured to estimated time are 3, 0.5 and 10, so the median is 3.
   const CostModel model{
       {},
       profile_of(
@@ -77,7 +78,8 @@ TEST(CostModel, TimesThatCannotBeAreNotBelieved) {
 }
 
 TEST(CostModel, AProfileTurnsGreedysChoice) {
-  // As two_stretches(), but read at once, too: what is read only at the end is made there, at no cost.
+  // Like two_stretches(), but %soon reads both values early too. A value that is only read at the end would simply be
+  // computed there, at no cost.
   const Graph g = parse(R"(graph g(%x: u8[8]) {
     %cheap: u8[1000] = opaque(%x) {us=1.0}
     %dear: u8[1000] = opaque(%x) {us=100.0}
@@ -131,7 +133,7 @@ TEST(CostModel, CalibratedRatesAreThePlansUnits) {
   const Graph g = parse("graph g(%x: f32[100]) {\n %a: f32[100] = exp(%x)\n %b: f32[100] = tanh(%a)\n return %b\n}\n", "two");
   Calibration c;
   c.ops["exp"] = {.version = find_op("exp")->version, .call_us = 2, .us_per_byte = 0.5};
-  c.ops["tanh"] = {.version = find_op("tanh")->version + 1, .call_us = 1e6};  // of another version: not believed
+  c.ops["tanh"] = {.version = find_op("tanh")->version + 1, .call_us = 1e6};  // rates of another version of the op are ignored
   c.kin_ratio[static_cast<std::size_t>(OpKin::elementwise)] = 4;
   const CostModel model{c, {}};
   const NodeCosts costs = cost_nodes(g, &model);

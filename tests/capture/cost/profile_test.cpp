@@ -1,4 +1,4 @@
-// Profiles: exact medians of made-up timelines, text that comes back, text that lies.
+// Tests profiles: exact medians of made-up timelines, text that is read back unchanged, and damaged text that is refused.
 #include <tapedeck/capture/cost/profile.h>
 #include <tapedeck/capture/planner/planner.h>
 
@@ -106,8 +106,8 @@ TEST(Profile, NeedsAStep) {
   EXPECT_THROW(ProfileBuilder(g).finish(), UsageError);
 }
 
-// Every kernel call of a real replay is in the profile, clones under the name of their original, which any other plan of the
-// graph has too.
+// The profile holds every kernel call of a real replay. A clone counts under the name of its original, because any other
+// plan of the graph has this name too.
 TEST(Profile, NamesOfAReplayAreThoseOfEveryPlan) {
   const Graph captured = sample_graph();
   Executor executor(make_plan(captured, {.budget_percent = 85}));

@@ -1,5 +1,5 @@
-// A trace read back by the rules of its readers: slices of a thread nest, arrows end in slices, the counter stays under the
-// peak.
+// Tests the Chrome trace by reading it back with the rules of trace viewers: slices of one thread nest, arrows end in
+// slices, and the memory counter never exceeds the peak.
 #include <tapedeck/capture/explain/chrome_trace.h>
 
 #include <tapedeck/capture/formats/json.h>
@@ -20,7 +20,8 @@ namespace {
 
 struct Event {
   std::string phase, name, category;
-  std::int64_t track = 0, start = 0, end = 0, id = 0, bytes = 0, node = kNone;  // nanoseconds, as a reader that cuts has them
+  // in nanoseconds, as a viewer that truncates has them
+  std::int64_t track = 0, start = 0, end = 0, id = 0, bytes = 0, node = kNone;
   std::string text, path, site;
 };
 
@@ -54,7 +55,7 @@ std::vector<Event> events_of(const std::string& trace) {
   return events;
 }
 
-// Any two slices of a track are apart, or one holds the other.
+// Any two slices of a track are disjoint, or one contains the other.
 void expect_nesting(const std::vector<Event>& events) {
   for (const Event& a : events)
     for (const Event& b : events) {
@@ -65,7 +66,7 @@ void expect_nesting(const std::vector<Event>& events) {
     }
 }
 
-// The innermost slice around a moment: what an arrow binds to.
+// The innermost slice at a moment. An arrow attaches to this slice.
 const Event* slice_at(const std::vector<Event>& events, std::int64_t track, std::int64_t at) {
   const Event* found = nullptr;
   for (const Event& e : events)
@@ -198,7 +199,7 @@ TEST(ChromeTrace, RunsStandOneAfterTheOther) {
   ASSERT_EQ(steps.size(), 3u);
   std::int64_t origin = 0;
   for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(steps[i]->start, origin);  // to the nanosecond, although the file has microseconds
+    EXPECT_EQ(steps[i]->start, origin);  // exact to the nanosecond, although the file counts in microseconds
     EXPECT_EQ(steps[i]->end - steps[i]->start, runs[i].run_ns);
     origin += runs[i].run_ns;
   }

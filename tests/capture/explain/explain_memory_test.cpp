@@ -1,5 +1,5 @@
-// What is said of a plan's memory, held against counts of the test's own: live bytes, byte by byte occupation, a graph done by
-// hand.
+// Tests the explanations of a plan's memory against counts of the tests' own: live bytes, occupation byte by byte, and a
+// small graph worked out by hand.
 #include <tapedeck/tests/capture/large_plan.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
@@ -78,7 +78,7 @@ TEST(MemoryMap, BoxesDoNotOverlap) {
 
 // ---- the peak, by hand ----
 
-// At %big, 1000 + 400 + 3000 bytes are alive: %a is made again cheaply, %s could have been read before.
+// While %big runs, 1000 + 400 + 3000 bytes are alive. %a can be computed again cheaply, and %s could have been read earlier.
 Plan handmade() {
   return make_plan(parse(R"(graph hand(%x: u8[200]) {
     %a: u8[1000] = opaque(%x) {us=7.0} [site="train.cpp:3"]
@@ -116,7 +116,7 @@ TEST(ExplainPeak, SaysWhatLivesThereAndWhatWouldLowerIt) {
   EXPECT_EQ(a.recompute_us, 7);
   EXPECT_EQ(a.peak_after, e.live_bytes - 1000);
   EXPECT_EQ(a.read_at, "train.cpp:8");
-  EXPECT_FALSE(a.order_helps);  // its reader waits for %c
+  EXPECT_FALSE(a.order_helps);  // the reader of %a waits for %c
   EXPECT_TRUE(tenant(e, "%s").order_helps);
   const std::string text = to_text(e);
   for (const char* words : {"%big", "train.cpp:5", "made again from 1 node (7.0 us)", "1000 less",
@@ -139,7 +139,7 @@ TEST(ExplainPeak, NodesThatBindReachTheBoundByThemselves) {
   EXPECT_FALSE(e.binding[1].binds);
 }
 
-// %d is computed in place of %c as soon as %e comes before it: nothing binds there.
+// If %e runs before %d, %d can be computed in place of %c, so this node does not bind the peak.
 TEST(ExplainPeak, WhatAnotherOrderComputesInPlaceDoesNotBind) {
   const Graph g = parse(R"(graph g(%y: f32[1024]) {
     %c: f32[1024] = mul(%y, %y)
@@ -158,7 +158,7 @@ TEST(ExplainPeak, WhatAnotherOrderComputesInPlaceDoesNotBind) {
   }
 }
 
-// What is said to bind is not below what the planner reaches when it may do all.
+// The bound that the explanation names is never above the peak that the planner reaches with all its means.
 TEST(ExplainPeak, NoPlanGetsBelowWhatBinds) {
   int bind = 0;
   for (unsigned seed = 1; seed <= 80; ++seed)
@@ -172,7 +172,7 @@ TEST(ExplainPeak, NoPlanGetsBelowWhatBinds) {
   EXPECT_GT(bind, 20);
 }
 
-// Placed apart for several threads, the gap is not for want of a better placement.
+// The plan keeps bytes apart for several threads. Then a better placement would not close the gap to the bound.
 TEST(ExplainPeak, SaysWhatKeepingBytesApartCosts) {
   ModelOptions model;
   model.abstract = true;
@@ -190,7 +190,7 @@ TEST(ExplainPeak, SaysWhatKeepingBytesApartCosts) {
     EXPECT_NE(e.gap_reason.find(words), std::string::npos) << e.gap_reason;
   EXPECT_EQ(e.gap_reason.find("not known"), std::string::npos) << e.gap_reason;
   EXPECT_NE(to_text(explain_memory(apart)).find("keeping bytes apart for 4 threads"), std::string::npos);
-  options.parallel_peak = 1;  // the cures that are named are cures
+  options.parallel_peak = 1;  // each cure that the explanation names must lower the peak
   EXPECT_LE(make_plan(g, options).peak_bytes, apart.segment_rule.tight_peak_bytes);
   options.parallel_peak = 1.15;
   options.budget = apart.segment_rule.tight_peak_bytes;
@@ -217,7 +217,7 @@ TEST(ExplainPeak, APartCountsForItselfAlone) {
   EXPECT_EQ(own["%e"], 1600);
 }
 
-// The rest of the peak over the bound: proven, or said not to be.
+// The explanation says why the peak is above the bound: it gives a proven reason, or it says that the reason is not known.
 TEST(ExplainPeak, SaysOfTheGapWhatIsKnown) {
   const auto reason = [](const std::string& text) {
     return explain_peak(make_plan(parse(text, "g"), {.ordering = Ordering::recorded}), {}).gap_reason;
@@ -254,7 +254,8 @@ TEST(ExplainPeak, SaysWhyAResultIsNotInPlace) {
   EXPECT_NE(all.find(at_exp ? "still reads it" : "opaque cannot work in place"), std::string::npos) << all;
 }
 
-// Recomputing is only proposed where the peak does not use the value; that what is left is what is said: recompute_cost_test.
+// The explanation proposes recomputing only for values that the node at the peak does not read. recompute_cost_test.cpp
+// tests the peak that would be left.
 TEST(ExplainPeak, HoldsForAnyPlan) {
   for (const Plan& plan : some_plans()) {
     const PeakExplanation e = explain_peak(plan, {});
@@ -296,7 +297,7 @@ TEST(ExplainMemory, TotalsAddUp) {
   }
 }
 
-// What loops take is under no rule, and named.
+// No sharing rule governs the bytes of loops. They have a named row of their own.
 TEST(ExplainMemory, NamesWhatLoopsTake) {
   const auto row = [](const MemoryExplanation& e, const std::string& name) {
     const auto it = std::find_if(e.unruled.begin(), e.unruled.end(), [&](const MemoryTotal& t) { return t.name == name; });
@@ -400,9 +401,9 @@ TEST(MemorySvg, ShowsValuesLinesAndLegend) {
   EXPECT_NE(with_budget.find("url(#hatch)"), std::string::npos);
 }
 
-// However many values there are, the file stays one that a browser opens.
+// The file stays small enough for a browser, however many values the plan has.
 TEST(MemorySvg, ManyValuesStayASmallFile) {
-  for (const int lanes : {1, 4}) {  // of 4 lanes nearly all are larger than a pixel
+  for (const int lanes : {1, 4}) {  // with 4 lanes nearly all boxes are larger than a pixel
     const std::string svg = memory_svg(test::large_plan(60000, lanes, 8));
     EXPECT_LT(svg.size(), 1200u << 10) << lanes;
     EXPECT_GT(count_of(svg, "<path"), 3u);
@@ -412,7 +413,7 @@ TEST(MemorySvg, ManyValuesStayASmallFile) {
   }
 }
 
-// Call sites are bytes: what is not UTF-8 is no XML.
+// A call site may contain any bytes, but XML must be valid UTF-8.
 TEST(MemorySvg, IsUtf8WhateverTheNames) {
   Plan plan = handmade();
   for (Node& node : plan.graph.nodes) node.origin.site = Name("tr\xff\xe4in.cpp:3");

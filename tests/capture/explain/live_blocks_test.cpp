@@ -1,4 +1,4 @@
-// What a run held, against the plan's own curve and against a slow search for overlaps.
+// Tests the blocks that were alive during a run, against the plan's live bytes and against a slow search for overlaps.
 #include <tapedeck/capture/explain/live_blocks.h>
 
 #include <tapedeck/capture/planner/planner.h>
@@ -15,7 +15,7 @@
 namespace tapedeck {
 namespace {
 
-// Plays the events: each block begins once, ends once, and never overlaps one that is there.
+// Plays the events in order. Each block begins once, ends once, and never overlaps a block that is alive.
 void expect_no_overlap(const Plan& plan, const LiveBlocks& live) {
   std::set<std::int32_t> alive, done;
   std::int64_t last = 0;

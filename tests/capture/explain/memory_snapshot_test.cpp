@@ -1,4 +1,5 @@
-// The memory trace against the plan it comes from. That Python reads the pickle, and finds the same in it: tool/trace_test.sh.
+// Tests the memory snapshot against the plan that it shows. tool/trace_test.sh tests that Python reads the pickle and finds
+// the same content.
 #include <tapedeck/capture/explain/memory_snapshot.h>
 
 #include <tapedeck/capture/formats/json.h>
@@ -25,7 +26,7 @@ TEST(MemorySnapshot, SegmentsAddUpToThePeakAndEventsStayInside) {
       const JsonDocument document(memory_trace_json(plan, test::replay_timeline(plan, threads)));
       const JsonValue root = document.root();
       EXPECT_EQ(root.find("schema")->as_string(), "tapedeck.memory_trace/1");
-      std::map<std::int64_t, std::int64_t> segments;  // end by address
+      std::map<std::int64_t, std::int64_t> segments;  // address to end of each segment
       std::int64_t reserved = 0;
       for (const JsonValue& s : root.find("segments")->items()) {
         const std::int64_t bytes = s.find("bytes")->as_integer();
@@ -33,7 +34,7 @@ TEST(MemorySnapshot, SegmentsAddUpToThePeakAndEventsStayInside) {
         reserved += bytes;
       }
       EXPECT_EQ(reserved, plan.peak_bytes);
-      std::map<std::int64_t, std::int64_t> alive;  // bytes by address
+      std::map<std::int64_t, std::int64_t> alive;  // address to bytes of each live block
       std::int64_t sum = 0, peak = 0, last = 0;
       for (const JsonValue& e : root.find("events")->items()) {
         const std::int64_t address = e.find("address")->as_integer(), bytes = e.find("bytes")->as_integer();
@@ -56,7 +57,7 @@ TEST(MemorySnapshot, SegmentsAddUpToThePeakAndEventsStayInside) {
         sum += bytes;
         peak = std::max(peak, sum);
       }
-      EXPECT_EQ(sum, plan.external_bytes);  // what is left is what is always held
+      EXPECT_EQ(sum, plan.external_bytes);  // the remaining blocks are the bytes that are always held
       EXPECT_EQ(root.find("live_peak_bytes")->as_integer(), peak);
       if (threads == 1) {
         EXPECT_EQ(peak, plan.lower_bound_bytes);
@@ -84,14 +85,15 @@ TEST(MemorySnapshot, SaysWhoseBytesTheyAre) {
     EXPECT_TRUE(categories.count(category)) << category;
 }
 
-// Opcode by opcode: what PyTorch's viewer knows, and nothing else. The walk is independent of the writer.
+// Walks the pickle opcode by opcode, independently of the writer. It may contain only opcodes and keys that PyTorch's viewer
+// knows.
 TEST(MemorySnapshot, ThePickleHoldsOnlyWhatTheViewerReads) {
   const Plan plan = make_plan(sample_graph(), {.budget_percent = 90});
   const std::string bytes = memory_snapshot_pickle(plan, test::serial_timeline(plan));
   ASSERT_GT(bytes.size(), 100u);
   EXPECT_EQ(bytes.substr(0, 2), std::string("\x80\x02", 2));
   std::size_t at = 2;
-  int depth = 0;  // of the stack
+  int depth = 0;  // depth of the stack
   const auto length = [&](std::size_t from) {
     return static_cast<unsigned char>(bytes[from]) | static_cast<unsigned char>(bytes[from + 1]) << 8;
   };
@@ -158,7 +160,7 @@ TEST(MemorySnapshot, ThePickleHoldsOnlyWhatTheViewerReads) {
   }
   EXPECT_EQ(at, bytes.size() - 1);
   EXPECT_EQ(depth, 1);
-  EXPECT_TRUE(unknown);  // without such an event the viewer fails
+  EXPECT_TRUE(unknown);  // the viewer fails without an event of this kind
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What is said of making a value again, held against the graph with the clones really in it.
+// Tests the predicted effect of computing a value again. The oracle inserts the clones into the graph and counts the live
+// bytes of the result.
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
 
@@ -16,8 +17,9 @@
 namespace tapedeck {
 namespace {
 
-// The plan with nodes run again before a reader, which and whoever comes after read the clone of `value`. Who shares whose
-// bytes stays as it was; a clone takes over what its original took over, if that is a clone too. Offsets are of no account.
+// Copies the plan and runs the nodes of `rerun` again before `reader`. From `reader` on, all nodes read the clone of
+// `value`. Values keep sharing the bytes they shared; a clone is computed in place of the clone of its original's operand,
+// if that clone exists. Offsets do not matter here.
 class WithClones {
  public:
   WithClones(const Plan& plan, ValueId value, const std::vector<NodeId>& rerun, NodeId reader)
@@ -34,7 +36,7 @@ class WithClones {
   Plan result;
 
  private:
-  // New values and nodes since the last time are those of node n; kNone: inputs and state.
+  // Notes that the values and nodes added since the last call came from node n. kNone stands for inputs and state.
   void note(NodeId n, bool clone) {
     ValueId old = n == kNone ? 0 : g_.nodes[n].first_output;
     while (static_cast<ValueId>(source_.size()) < rewriter_.graph().value_count()) {
@@ -59,7 +61,7 @@ class WithClones {
     note(n, true);
   }
 
-  // The clone if there is one; windows on clones are looked through anew.
+  // The clone of v if there is one. A window on a clone is itself cloned.
   ValueId again(ValueId v) {
     const Placement& p = plan_.values[v];
     if (!again_.contains(v) && p.reason == Reason::alias && again(p.other) != first_.at(p.other)) clone(g_.values[v].node);
@@ -86,7 +88,7 @@ class WithClones {
     for (NodeId n = 0; n < result.graph.node_count(); ++n)
       for (const ValueId v : result.graph.inputs(result.graph.nodes[n]))
         result.values[v].death = std::max(result.values[v].death, n);
-    for (std::size_t v = 0; v < source_.size(); ++v)  // a whole is there from its first part on
+    for (std::size_t v = 0; v < source_.size(); ++v)  // a whole is alive from its first part on
       for (ValueId w = static_cast<ValueId>(v); result.values[w].reason == Reason::part; w = result.values[w].other)
         result.values[result.values[w].other].birth =
             std::min(result.values[result.values[w].other].birth, result.values[v].birth);
@@ -95,8 +97,8 @@ class WithClones {
   const Plan& plan_;
   const Graph& g_;
   Rewriter rewriter_;
-  std::map<ValueId, ValueId> first_, again_;  // by value of the plan: its own place, and its clone's
-  std::vector<ValueId> source_;               // by new value
+  std::map<ValueId, ValueId> first_, again_;  // for each value of the plan: its first copy, and its clone
+  std::vector<ValueId> source_;               // the value of the plan that each new value came from
   std::vector<bool> is_clone_;
   std::vector<Scratch> scratch_;
 };
@@ -158,7 +160,7 @@ TEST(Rerun, ThePeakSaidToBeLeftIsTheOneThatIsLeft) {
   EXPECT_GT(earlier, 0);
 }
 
-// %a is gone when %m is read, and there until shortly before: %m can be made from it then.
+// %a is dead when %m is read, but alive until shortly before. %m can be computed again while %a is alive.
 TEST(Rerun, IsDoneWhileWhatItNeedsIsThere) {
   const Plan plan = make_plan(parse(R"(graph g(%x: u8[200]) {
     %a: u8[1000] = opaque(%x) {us=7.0}
@@ -184,7 +186,7 @@ TEST(Rerun, IsDoneWhileWhatItNeedsIsThere) {
       << m->advice;
 }
 
-// %p, %a and %k are alive together while %a is made again.
+// %p, %a and %k are alive at the same time while %a is computed again.
 TEST(Rerun, WhatIsMadeOnTheWayCounts) {
   const Plan plan = make_plan(parse(R"(graph g(%x: u8[200]) {
     %p: u8[3000] = opaque(%x) {us=1.0}

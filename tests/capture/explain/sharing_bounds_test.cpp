@@ -1,4 +1,5 @@
-// What each sharing rule earns, beside the plan that is shown: the same effort, the same threads, and no luck with orders.
+// Tests the table of bytes that each sharing rule saves. Each row must use the same search effort and the same threads as
+// the plan that is shown, so that only the rule makes the difference.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
@@ -34,7 +35,7 @@ void check_rows(const std::vector<SharingBound>& bounds, const Plan& shown) {
     EXPECT_GE(b.tight_peak_bytes, b.lower_bound_bytes) << b.rules;
     EXPECT_TRUE(shown.threads > 1 || b.peak_bytes == b.tight_peak_bytes) << b.rules;
   }
-  const std::size_t least = bounds[1].rules == "least found";  // no entry behind it is below one with more rules
+  const std::size_t least = bounds[1].rules == "least found";  // no later row may be below a row with more rules
   EXPECT_TRUE(least == 0 || bounds[1].lower_bound_bytes < bounds[0].lower_bound_bytes ||
               bounds[1].tight_peak_bytes < bounds[0].tight_peak_bytes);
   for (std::size_t i = least; i < bounds.size(); ++i)
@@ -59,7 +60,7 @@ TEST(SharingBounds, AllIsThePlanThatIsShown) {
     }
 }
 
-// A plan that recomputes is no row: the table is of what is kept.
+// The table is about plans without recomputation, even if the plan that is shown recomputes.
 TEST(SharingBounds, NothingIsRecomputed) {
   const Graph g = test::chain(12, 1000);
   const Plan kept = make_plan(g);
@@ -84,7 +85,8 @@ TEST(SharingBounds, HoldForAnyGraph) {
 
 // ---- the order of another graph ----
 
-// Who takes a turn, by name: copies for updates have none, windows and constants come when they are read.
+// Names the nodes that have a place of their own in an order. Copies for updates have no name, and windows and constants
+// follow their readers, so all these are left out.
 std::vector<std::string> turns_in(const Graph& g) {
   const Facts facts = collect_facts(g);
   std::vector<std::string> names;

@@ -1,6 +1,6 @@
-// Bytes nobody vouches for: whatever is done to a file, loading it succeeds or throws one of our errors. Raw damage must be
-// found by the checksums; damage sealed with right checksums must be found by what stands behind them. Seeds are fixed and
-// printed on failure.
+// Damages files at random. Loading a damaged file must succeed or throw one of our errors. The checksums must find raw
+// damage. If the damage is sealed with correct checksums, the later checks must find it. Seeds are fixed; a failure prints
+// its seed.
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/file/tape_file.h>
@@ -23,7 +23,7 @@ class Mutator {
  public:
   explicit Mutator(unsigned seed) : random_(seed) {}
 
-  // One to three changes of any kind.
+  // Makes one to three random changes.
   void mutate(std::string& s) {
     for (std::size_t n = 1 + below(3); n > 0; --n) change(s);
   }
@@ -48,7 +48,7 @@ class Mutator {
         return;
       case 4:
         s.insert(at, s.substr(below(s.size()), 1 + below(40)));
-        return;  // splice
+        return;  // insert a piece of the file elsewhere
       case 5:
         swap_pieces(s);
         return;
@@ -64,7 +64,7 @@ class Mutator {
     const std::size_t n = std::min<std::size_t>(1 + below(16), s.size() / 2), a = below(s.size() - n), b = below(s.size() - n);
     for (std::size_t i = 0; i < n; ++i) std::swap(s[a + i], s[b + i]);
   }
-  // The header's length, or any eight bytes.
+  // Overwrites the header's length, or any eight bytes.
   void change_length(std::string& s) {
     const std::uint64_t special[] = {0,           1,           7,          8,     s.size(), s.size() - 8,
                                      100'000'000, 100'000'001, 1ull << 63, ~0ull, ~0ull - 7};
@@ -72,7 +72,7 @@ class Mutator {
     const std::size_t at = below(2) ? 0 : below(s.size());
     std::memcpy(s.data() + at, &value, std::min<std::size_t>(8, s.size() - at));
   }
-  // A number in text becomes another one.
+  // Replaces a number in the text by another number.
   void change_number(std::string& s) {
     const char* special[] = {"0",
                              "-1",
@@ -95,7 +95,7 @@ class Mutator {
   std::mt19937 random_;
 };
 
-// True if f succeeds, false if it throws an error of ours; anything else fails the test.
+// Returns true if f succeeds, false if f throws one of our errors. Any other exception fails the test.
 template <class F>
 bool survives(F&& f) {
   try {
@@ -117,7 +117,7 @@ std::string saved(const TapeFile& tape) {
   return read_all(folder.file("t.tape"));
 }
 
-// With everything that a file may hold.
+// A tape with every kind of content that a file may hold.
 TapeFile full_tape(double budget) {
   TapeFile tape = sample_tape(budget);
   Profile profile;

@@ -1,4 +1,4 @@
-// Plans as JSON: every field survives, and numbers that lie are refused.
+// Tests plans as JSON: every field is read back unchanged, and impossible numbers are refused.
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/file/plan_json.h>
 #include <tapedeck/capture/planner/planner.h>
@@ -15,12 +15,13 @@
 namespace tapedeck {
 namespace {
 
-// Numbers of all sizes, the limits among them. The plan makes no sense; it only has to come back.
+// Fills a plan with random numbers of all sizes, limits included. The plan need not make sense; it only has to be read back
+// unchanged.
 class RandomPlan {
  public:
   explicit RandomPlan(unsigned seed) : random_(seed) {}
 
-  // `depth`: of regions in regions.
+  // `depth` is the depth of nested regions.
   Plan make(int depth = 2) {
     Plan p;
     for (int n = below(5); n > 0; --n) p.values.push_back(placement());

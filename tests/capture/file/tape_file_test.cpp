@@ -1,4 +1,5 @@
-// The .tape file: what goes in comes out, the file is what FORMAT.md says, damage is found, and a failing disk harms nothing.
+// Tests the .tape file: a saved tape is read back unchanged, the bytes follow FORMAT.md, damage is found, and a write error
+// leaves the old file as it was.
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/file/tape_file.h>
 #include <tapedeck/capture/formats/safetensors.h>
@@ -48,7 +49,7 @@ void expect_same_tape(const TapeFile& a, const TapeFile& b) {
   expect_same_plan(*a.plan, *b.plan);
 }
 
-// An update that is, or turns out to be, the state itself is no part of a plan.
+// An update of a state by itself is left out of the plan, even if only the passes show that it is one.
 TEST(TapeFile, PlansMayLeaveOutUpdatesOfAStateByItself) {
   for (const char* same : {"%w", "%b", "%d", "%e"}) {
     SCOPED_TRACE(same);
@@ -141,7 +142,7 @@ TEST(TapeFile, ConstantsWithoutANameGetOne) {
               *literal = {type, data(static_cast<float>(++serial)), {}};
               return true;
             });
-  const std::string bytes = saved(tape);  // two constants of one name: both must survive
+  const std::string bytes = saved(tape);  // two constants with the same name: both must be read back
   const TapeFile back = read_tape(bytes_of(bytes), "t", Check::all);
   EXPECT_EQ(static_cast<const float*>(back.captured.constants[0].data.get())[19], 1);
   EXPECT_EQ(static_cast<const float*>(back.captured.constants[1].data.get())[19], 2);
@@ -200,7 +201,7 @@ TEST(TapeFile, StructureLeavesTensorDataAlone) {
             "dir/t.tape: tensor \"state/w\" is damaged (wrong checksum)");
 }
 
-// Files that are whole - every checksum right - and yet not to be believed.
+// Files whose checksums are all right but whose content must be refused.
 TEST(TapeFile, RefusesWhatItCannotUse) {
   struct Case {
     const char* why;

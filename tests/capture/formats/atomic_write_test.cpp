@@ -1,4 +1,4 @@
-// A write that fails half way leaves the old file and nothing else.
+// Tests that a failed write leaves the old file unchanged and no temporary file behind.
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -13,7 +13,7 @@
 namespace tapedeck {
 namespace {
 
-// Files of this process cannot grow beyond `bytes`: write() then fails with EFBIG, as it does with ENOSPC on a full disk.
+// Limits all files of this process to `bytes`. A larger write() fails with EFBIG, like ENOSPC on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -48,7 +48,7 @@ TEST(AtomicWrite, WritesSmallAndLarge) {
   }
 }
 
-// A piece too large to be copied must not overtake what waits in the buffer.
+// A piece that is too large for the buffer must not be written before the bytes that wait in the buffer.
 TEST(AtomicWrite, KeepsTheOrderOfPieces) {
   const TemporaryFolder folder;
   for (const std::size_t size : {131'072u, 131'073u, 200'000u, 262'140u, 262'144u, 300'000u}) {
@@ -72,7 +72,7 @@ TEST(AtomicWrite, WithoutCommitNothingHappens) {
 TEST(AtomicWrite, FullDiskLeavesTheOldFileAndNoDebris) {
   const TemporaryFolder folder;
   write_all(folder.file("f"), "old");
-  for (const std::size_t size : {200'000u, 1'000'000u}) {  // fails in commit(), fails in write()
+  for (const std::size_t size : {200'000u, 1'000'000u}) {  // the first fails in commit(), the second in write()
     std::string message;
     {
       const FileSizeLimit limit(65'536);

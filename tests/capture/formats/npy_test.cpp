@@ -1,4 +1,4 @@
-// .npy files: written by hand as NumPy writes them, and damaged ones.
+// Tests .npy files against bytes written by hand as NumPy writes them, and against damaged files.
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/formats/npy.h>
 #include <tapedeck/engine/eager/tensor_impl.h>

@@ -1,4 +1,5 @@
-// The bytes of a pickle, opcode by opcode as pickletools.py defines them. That Python reads whole files: tool/trace_test.sh.
+// Tests the bytes of a pickle, opcode by opcode, against the definitions in Python's pickletools.py. tool/trace_test.sh
+// tests that Python reads whole files.
 #include <tapedeck/capture/formats/pickle.h>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// The container: files written by hand, byte for byte, and every way in which a header can lie.
+// Tests the safetensors format against files written by hand, byte by byte, and against headers that are wrong in every
+// field.
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/formats/safetensors.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
@@ -35,7 +36,7 @@ TEST(Safetensors, ReadsAFileWrittenByHand) {
   const std::string whole = read_all(folder.file("w"));
   const Safetensors parsed = parse_safetensors(bytes_of(whole), "w");
   EXPECT_EQ(parsed.metadata.at("k"), "v \xc3\xa9");
-  EXPECT_EQ(parsed.tensors[0].name, "a");  // in the order of the data
+  EXPECT_EQ(parsed.tensors[0].name, "a");  // in the order of the data, not of the header
 }
 
 TEST(Safetensors, WritesWhatTheFormatSays) {

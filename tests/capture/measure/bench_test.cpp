@@ -1,4 +1,4 @@
-// The arithmetic of `bench` on timelines whose answer is plain, and that it runs what it says it runs.
+// Tests the arithmetic of `bench` on timelines whose results are known, and that `bench` makes the runs that it reports.
 #include <tapedeck/capture/cost/machine.h>
 #include <tapedeck/capture/measure/bench.h>
 
@@ -22,7 +22,7 @@ TEST(Bench, PercentilesAreMeasuredValues) {
   EXPECT_EQ(percentile(hundred, 100), 100);
   EXPECT_EQ(percentile(hundred, 0.001), 1);
   EXPECT_EQ(percentile(few, 50), 20);
-  EXPECT_EQ(percentile(few, 90), 30);  // of three runs nothing is known of the slowest tenth but its slowest
+  EXPECT_EQ(percentile(few, 90), 30);  // with three runs the slowest tenth is the slowest run
   EXPECT_EQ(percentile(few, 99), 30);
   EXPECT_EQ(percentile({7}, 50), 7);
 }
@@ -34,7 +34,7 @@ TEST(Bench, OnOneThreadOutsideIsTheGaps) {
   EXPECT_EQ(free.kernels_ns, 700);
   EXPECT_EQ(free.outside_ns, 300);
   EXPECT_EQ(free.thread_ns, 700);
-  const KernelTime paid = kernel_time(t, 1000, 20);  // each of three slices and three gaps holds one reading
+  const KernelTime paid = kernel_time(t, 1000, 20);  // three slices and three gaps contain one clock reading each
   EXPECT_EQ(paid.kernels_ns, 640);
   EXPECT_EQ(paid.outside_ns, 240);
   EXPECT_EQ(kernel_time(t, 1000, 1000).outside_ns, 0);
@@ -44,10 +44,10 @@ TEST(Bench, WithThreadsOutsideIsWhenNobodyRunsAKernel) {
   Timeline t;
   t.slices = {{0, 0, 0, 100, 400}, {1, 1, 1, 300, 500}, {2, 2, 1, 500, 600}, {3, 3, 0, 800, 900}};
   const KernelTime time = kernel_time(t, 1000, 0);
-  EXPECT_EQ(time.kernels_ns, 600);  // 100..600 and 800..900
+  EXPECT_EQ(time.kernels_ns, 600);  // 100..600 and 800..900 ns
   EXPECT_EQ(time.outside_ns, 400);
   EXPECT_EQ(time.thread_ns, 700);
-  EXPECT_EQ(kernel_time(t, 1000, 10).outside_ns, 380);  // two stretches
+  EXPECT_EQ(kernel_time(t, 1000, 10).outside_ns, 380);  // two separate times without a kernel
   EXPECT_EQ(kernel_time(Timeline{}, 1000, 10).outside_ns, 1000);
 }
 

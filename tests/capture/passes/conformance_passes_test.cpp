@@ -1,4 +1,5 @@
-// Cases of ../shared/SEEDS.md about passes and graph editing, named after them.
+// Cases of ../shared/SEEDS.md about passes and graph editing. Each test bears the number of its case. The oracles are
+// numbers by hand and eager runs.
 #include <tapedeck/capture/analysis/fusion.h>
 #include <tapedeck/capture/analysis/reach.h>
 #include <tapedeck/capture/passes/passes.h>
@@ -54,7 +55,7 @@ TEST(ConformancePasses, T48_SquareOfASumHasOneAddition) {
   EXPECT_EQ(run_scalar(simple, {10, 8}), 324);
 }
 
-// The gradient of `loss` of a graph for its first input, as the only output.
+// A graph whose only output is the gradient of `loss` for the first input.
 Graph gradient_for_logits(const Graph& graph) {
   const ValueId target[] = {graph.outputs[0]}, wrt[] = {0};
   GraphGradient result = gradient(graph, target, wrt);
@@ -103,9 +104,9 @@ TEST(ConformancePasses, T56_MasksOfWhoReachesWhom) {
   const Graph graph = parse(
       "graph g(%x: f32[4]) {\n"
       " %s0: f32[4] = exp(%x)\n %s1: f32[4] = neg(%x)\n %s2: f32[4] = tanh(%x)\n %s3: f32[4] = relu(%x)\n"
-      " %a: f32[4] = add(%s1, %s2)\n %b: f32[4] = mul(%a, %s3)\n"  // 1, 2, 3
-      " %c: f32[4] = neg(%s0)\n"                                   // 0
-      " %d: f32[4] = add(%a, %x)    [after=[%c]]\n"                // 0 by an order edge, 1, 2
+      " %a: f32[4] = add(%s1, %s2)\n %b: f32[4] = mul(%a, %s3)\n"  // reached from sources 1, 2, 3
+      " %c: f32[4] = neg(%s0)\n"                                   // reached from source 0
+      " %d: f32[4] = add(%a, %x)    [after=[%c]]\n"                // reached from source 0 by an order edge, and from 1 and 2
       " return %b, %c, %d\n}\n");
   const NodeId sources[] = {0, 1, 2, 3};
   const std::vector<std::uint64_t> masks = predecessor_masks(graph, sources);
@@ -154,7 +155,7 @@ TEST(ConformancePasses, T100_ABadShapeAnywhereRaises) {
     EXPECT_THROW(make_plan(broken), InvalidGraphError);
   }
   EXPECT_GT(tried, 30);
-  // What is bound must fit as well.
+  // The tensors that are bound must have the right shapes too.
   const Graph small =
       parse("graph g(%x: f32[4]) state(%w: f32[4]) {\n %y: f32[4] = add(%x, %w)\n return %y\n update %w = %y\n}\n");
   Executor executor(make_plan(small));
@@ -164,7 +165,8 @@ TEST(ConformancePasses, T100_ABadShapeAnywhereRaises) {
   EXPECT_THROW(run_eagerly(small, {empty({DType::f32, {5}})}, {empty({DType::f32, {4}})}), TypeError);
 }
 
-// Does the DAG of pieces have a cycle? Slow and obvious: take away pieces that wait for none, until none is left.
+// Returns true if the DAG of pieces has a cycle. A slow and simple test: it removes pieces that wait for no other, until
+// none can be removed.
 bool has_cycle(const Graph& graph, const Partition& parts) {
   std::vector<std::vector<char>> waits(parts.pieces.size(), std::vector<char>(parts.pieces.size(), 0));
   for (NodeId n = 0; n < graph.node_count(); ++n)
@@ -186,7 +188,7 @@ bool has_cycle(const Graph& graph, const Partition& parts) {
 }
 
 TEST(ConformancePasses, T120_PartitionsMakeNoCyclesAndChangeNothing) {
-  // With its gradients for %x and %w, and a state that is updated.
+  // The graph with the gradients for %x and %w as outputs, and with a state that is updated.
   const Graph forward = parse(
       "graph g(%x: f32[4,4]) state(%w: f32[4,4], %mean: f32[4,4] [role=statistic]) {\n"
       " %e: f32[4,4] = exp(%x)\n %c: f32[4,4] = cos(%e)\n %s: f32[4,4] = sin(%w)\n %a: f32[4,4] = add(%s, %c)\n"
@@ -218,7 +220,8 @@ TEST(ConformancePasses, T120_PartitionsMakeNoCyclesAndChangeNothing) {
     }
     EXPECT_EQ(nodes, graph.nodes.size());
     test::expect_equal_results(plain, run_pieces(graph, parts, inputs, state));
-    const auto by_plan = [&](const Piece& piece, const std::vector<Tensor>& given) {  // selected pieces run somewhere else
+    // selected pieces run by a plan, the others eagerly
+    const auto by_plan = [&](const Piece& piece, const std::vector<Tensor>& given) {
       if (!piece.selected) return run_eagerly(piece.graph, given, {}).outputs;
       ++selected_runs;
       Executor executor(make_plan(piece.graph));
@@ -239,7 +242,7 @@ TEST(ConformancePasses, T120_ExpCosAndSinAddAreNotTornIntoACycle) {
       " return %a, %b\n}\n");
   const Partition parts = partition(graph, [](const Graph& g, NodeId n) { return g.nodes[n].op->name != std::string("cos"); });
   EXPECT_FALSE(has_cycle(graph, parts));
-  EXPECT_NE(parts.of_node[0], parts.of_node[3]);  // a way leads from exp through cos to add
+  EXPECT_NE(parts.of_node[0], parts.of_node[3]);  // a path leads from exp through cos to add
   EXPECT_EQ(parts.of_node[3], parts.of_node[4]);
 }
 
@@ -262,7 +265,8 @@ void expect_squares_pass(int n) {
   EXPECT_EQ(make_plan(graph).nodes, n);
 }
 
-// There are 2^40 ways from end to end: whoever walks them all does not come back (how time grows: pass_bench).
+// The graph has 2^40 paths from end to end. A pass that walked every path would never end. pass_bench measures how the time
+// grows.
 TEST(ConformancePasses, W5_SquaresFortyTimesThroughEveryPass) { expect_squares_pass(40); }
 
 }  // namespace

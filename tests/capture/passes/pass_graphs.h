@@ -1,5 +1,5 @@
-// Random programs for passes: views of views, casts, copies, known numbers, broadcasts, identities, loops and branches, clones,
-// order edges, dropout, dead nodes, state. And runs of them, compared.
+// Random programs for tests of passes, with views of views, casts, copies, constants, broadcasts, identities, loops,
+// branches, clones, order edges, dropout, dead nodes and state. Also functions that run two graphs and compare the results.
 #pragma once
 
 #include <tapedeck/capture/replay/executor.h>
@@ -79,7 +79,7 @@ class PassProgram {
   bool chance(int percent) { return pick(100) < percent; }
   const Type& type(ValueId v) const { return g_.values[v].type; }
 
-  // An op's name by chance.
+  // Picks one of the op names at random.
   const char* one_of(std::initializer_list<const char*> names) { return *(names.begin() + pick(names.size())); }
 
   ValueId add(const char* name, std::vector<ValueId> inputs, const void* attrs = nullptr,
@@ -284,14 +284,14 @@ class PassProgram {
     attrs.path = "drop." + std::to_string(pick(3));
     add("dropout", {any(), rng_}, &attrs);
   }
-  // The same once more, by other nodes.
+  // Adds two nodes that compute the same value.
   void add_twice() {
     const ValueId a = any();
     const char* op = one_of({"tanh", "sigmoid", "neg"});
     add("add", {add(op, {a}), add(op, {a})});
   }
 
-  // A loop of three passes: of its body some depends on the carried value, some on captured ones alone.
+  // A scan of up to three iterations. Some nodes of its body depend on the carried value, others only on captured values.
   void add_scan() {
     const ValueId c = any(), w = any();
     Shape both;
@@ -319,7 +319,7 @@ class PassProgram {
   }
 
   void add_branch() {
-    if (kind_ == Kind::tame) return;  // rounding may send it the other way
+    if (kind_ == Kind::tame) return;  // rounding could change which branch is taken
     const ValueId a = any(), b = any();
     const ValueId pred = scalar_truth();
     std::vector<Region> regions;

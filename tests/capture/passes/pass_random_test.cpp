@@ -1,5 +1,5 @@
-// Every pass on programs nobody thought of: before and after run node by node, and give the same bits. The oracle is
-// run_eagerly(), which knows no pass.
+// Runs every pass on random programs. The graph before and the graph after the pass must give the same bits, node by node.
+// The oracle is run_eagerly(), which uses no pass.
 #include <tapedeck/capture/analysis/fusion.h>
 #include <tapedeck/capture/analysis/reach.h>
 #include <tapedeck/capture/passes/devices.h>
@@ -31,7 +31,7 @@ std::uint64_t first_seed() {
   return seed ? std::strtoull(seed, nullptr, 10) : 0;
 }
 
-// What must stay whatever a pass does: clones, order edges between nodes that are still there, phases of what has a name.
+// Every pass must keep clones, order edges between nodes that still exist, and the phase of every named node.
 void expect_notes_kept(const Graph& before, const Graph& after) {
   std::map<std::string, const Node*> named;
   for (const Node& node : after.nodes)
@@ -64,9 +64,9 @@ TEST_P(PassesOnRandomPrograms, EveryPassKeepsEveryBit) {
     ASSERT_NO_THROW(verify(after)) << print(graph) << print(after);
     expect_same_run(graph, after, seed);
     if (HasFailure()) FAIL() << print(graph) << "became\n" << print(after);
-    // dead_code drops dead clones, which it may: nobody reads them.
+    // dead_code may drop clones that no node reads, so its notes are not compared.
     if (std::string(pass->name) != "dead_code") expect_notes_kept(graph, after);
-    if (pass->always) continue;  // insert_copies runs once, at the end; a second run may stage a copy that is there already
+    if (pass->always) continue;  // insert_copies runs once, at the end; a second run could insert a copy that is there already
     const Graph twice = run_pass(*pass, after, options);
     EXPECT_EQ(print(twice), print(after)) << "not idempotent on\n" << print(graph);
   }
@@ -116,7 +116,7 @@ TEST_P(PassesOnRandomPrograms, PiecesAndGroupsAreConvex) {
   for (NodeId a = 0; a < graph.node_count(); ++a)
     for (NodeId b = a + 1; b < graph.node_count(); ++b) {
       if (groups.of_node[a] == kNone || groups.of_node[a] != groups.of_node[b]) continue;
-      for (NodeId between = a + 1; between < b; ++between)  // whoever lies on a way from a to b is of the group
+      for (NodeId between = a + 1; between < b; ++between)  // every node on a path from a to b must be in the group too
         if (groups.of_node[between] != groups.of_node[a]) {
           EXPECT_FALSE(reachable(graph, a, between) && reachable(graph, between, b)) << a << " " << between << " " << b << "\n"
                                                                                      << print(graph);
@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, PassesOnRandomPrograms, testing::Range(0, test::
 
 // ---- identities, one by one ----
 
-// Elements at which identities break: both zeros, infinities, NaNs, subnormal numbers, the largest.
+// Numbers that break wrong identities: both zeros, infinities, NaNs, subnormal numbers, the largest number.
 Tensor special_values(DType dtype, std::int64_t n, int from) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
   const std::vector<double> floats = {0.0,    -0.0, 1.0,  -1.0,  inf, -inf, nan,    -nan, 1e-40,
@@ -181,7 +181,7 @@ Tensor special_values(DType dtype, std::int64_t n, int from) {
 
 const char* dtype_text(DType d) { return dtype_name(d); }
 
-// The pattern as lines of graph text; returns the name of its value. Numbers become `full`s.
+// Prints a pattern as lines of graph text and returns the name of the result. Each number of the pattern becomes a `full`.
 std::string lines_of(const Pattern& p, DType dtype, const std::string& shape, std::map<char, std::string>& variables,
                      std::string* text, int* next) {
   const std::string type = std::string(dtype_text(dtype)) + shape;
@@ -244,7 +244,7 @@ TEST(Identities, ExactOnesKeepEveryBit) {
       try {
         graph = graph_of(rule.from, dtype);
       } catch (const Error&) {
-        continue;  // an op that has no such dtype
+        continue;  // the op does not take this dtype
       }
       const Graph after = run_pass(pass_named("dead_code"), run_pass(pass_named("algebra"), graph));
       ++dtypes;
@@ -262,7 +262,8 @@ TEST(Identities, ExactOnesKeepEveryBit) {
 TEST(Identities, FastOnesApplyOnlyWhenAskedAndStayNear) {
   for (const Rule& rule : parse_rules(fast_identities())) {
     SCOPED_TRACE(rule.identity.from);
-    if (std::string(rule.identity.from).find("softmax") != std::string::npos) continue;  // conformance_passes_test, T49
+    // tested in conformance_passes_test.cpp (T49)
+    if (std::string(rule.identity.from).find("softmax") != std::string::npos) continue;
     const Graph graph = graph_of(rule.from, DType::f64);
     EXPECT_EQ(print(run_pass(pass_named("algebra"), graph)), print(graph)) << "applied without fast_math";
     PassOptions options;

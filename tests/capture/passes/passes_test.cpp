@@ -1,7 +1,7 @@
-// Golden files of the passes: passes/<pass>.graph holds cases of `// case: why`, a graph, `// becomes`, and the result, `same`,
-// or
-// `// error: message`. A reason that begins with "fast_math:" is a case under that option. TAPEDECK_UPDATE_GOLDEN=1 writes what
-// comes out into the files; the difference is the review.
+// Tests passes against golden files. Each passes/<pass>.graph holds cases: `// case: reason`, a graph, `// becomes`, and
+// then the expected graph, `same`, or `// error: message`. A reason that begins with "fast_math:" switches this option on.
+// TAPEDECK_UPDATE_GOLDEN=1 writes the actual results into the files, so that a reviewer reads the difference. Other tests
+// are about the pass registry and about the wrapper that runs every pass.
 #include <tapedeck/capture/passes/pass_runner.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
@@ -185,7 +185,7 @@ TEST(PassRunner, DumpsNumberedFilesOfWhatChanged) {
     const Environment dump("TAPEDECK_DUMP", folder.string());
     PassRunner runner;
     const Graph once = runner.run("cse", parse(kDuplicates), cse);
-    runner.run("cse", once, cse);  // changes nothing
+    runner.run("cse", once, cse);  // this run changes nothing
     runner.run("dead_code", once, [](Graph g) {
       g.name = "renamed";
       return g;
@@ -197,7 +197,8 @@ TEST(PassRunner, DumpsNumberedFilesOfWhatChanged) {
   std::filesystem::remove_all(folder);
 }
 
-// What is planned in a hurry is looked at once, at the end; TAPEDECK_DEBUG has the pass named all the same.
+// With Looks::at_none the wrapper verifies and measures nothing after a pass. TAPEDECK_DEBUG makes it verify anyway, and
+// then it names the pass.
 TEST(PassRunner, LooksAtNothingIfNobodyAsks) {
   const auto breaks = [](Graph g) {
     g.nodes[0].first_output = 99;
@@ -211,7 +212,7 @@ TEST(PassRunner, LooksAtNothingIfNobodyAsks) {
   EXPECT_THROW(seeing.run("breaker", parse(kDuplicates), breaks), InvalidGraphError);
 }
 
-// Planning a step is often in a hurry: where a pass has nothing to do the graph is not even copied.
+// A pass without anything to do returns the graph that it got, without a copy, because planning a step is often in a hurry.
 TEST(PassRunner, GraphsWithNothingToDoAreHandedOn) {
   const char* const text = "graph g(%x: f32[4], %y: f32[4]) {\n%a: f32[4] = exp(%x)\n%b: f32[4] = mul(%a, %y)\nreturn %b\n}\n";
   for (const char* name : {"dead_code", "loop_results", "drop_copies", "fold_views", "constant_folding", "algebra", "cse",

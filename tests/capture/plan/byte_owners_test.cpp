@@ -1,4 +1,5 @@
-// Whose bytes values lie in: as the checker finds it, and as one step after the other leads there.
+// Tests which value owns the bytes that a value lies in, against the checker's own function and against a walk from each
+// value to the next.
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
 
@@ -31,7 +32,7 @@ TEST(ByteOwners, AreTheCheckersAndHoldersAreTheEndOfTheChain) {
   }
 }
 
-// Plans from files may say anything: the answer is in range, and comes.
+// A plan from a file may contain any numbers. The functions must still return, with values in range.
 TEST(ByteOwners, PlansThatMakeNoSense) {
   std::mt19937 random(4);
   for (int round = 0; round < 300; ++round) {

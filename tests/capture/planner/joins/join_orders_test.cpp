@@ -1,5 +1,5 @@
-// Orders and parts in place that suit each other: against every order with every choice, against the list schedules, and
-// through the planner.
+// Tests the search that chooses an order of nodes and the parts in place together. The oracles are every order with every
+// choice of parts (brute force) and the list schedules. Other tests look at plans that use the result.
 #include <tapedeck/capture/planner/joins/join_orders.h>
 
 #include <tapedeck/capture/check/check_plan.h>
@@ -27,7 +27,7 @@
 namespace tapedeck {
 namespace {
 
-// Rows that are joined, cut, added and passed on; what nobody reads is summed up and returned.
+// A random program on rows: nodes join, cut, add and pass on rows. Each row that no node reads is summed and returned.
 Graph random_rows(std::uint64_t seed, int nodes) {
   test::Dice dice{seed * 0x9E3779B97F4A7C15u + 7};
   struct Row {
@@ -80,7 +80,7 @@ Graph random_rows(std::uint64_t seed, int nodes) {
   return prepare(parse("graph rows(%x: f32[64]) {\n" + body + "  return " + results + "\n}\n", "rows"), &passes);
 }
 
-// Every order of the graph's nodes; none if there are more than so many.
+// Lists every order of the graph's nodes. The list is empty if there are more than `most` orders.
 class AllOrders {
  public:
   AllOrders(const Graph& graph, std::size_t most) : graph_(graph), most_(most), done_(graph.nodes.size(), 0) { extend(); }
@@ -112,7 +112,7 @@ class AllOrders {
   std::vector<std::vector<NodeId>> orders_;
 };
 
-// Of this order, whatever is joined.
+// The least peak of this order over every choice of parts.
 std::int64_t least_peak_of_choices(const Graph& graph, const std::vector<PartPlace>& places, std::size_t at,
                                    PartChoice* choice) {
   if (at == places.size()) {
@@ -211,7 +211,8 @@ TEST(JoinOrders, AreNeverAboveAListScheduleWithPartsOfItsOwn) {
   }
 }
 
-// In a hurry parts get another order only where the step is long: here rows of so many are what makes it so.
+// In a hurry, the planner looks for another order with parts only if the step is long. Here the number of elements in a row
+// makes the step long.
 TEST(JoinOrders, InAHurryLongStepsAreOrderedShortOnesWait) {
   const auto plan_of_rows = [](std::int64_t rows) {
     PlanOptions hurried;
@@ -235,7 +236,7 @@ TEST(JoinOrders, InAHurryLongStepsAreOrderedShortOnesWait) {
   EXPECT_LE(plan_of_rows(1000), 16 * 1000);
 }
 
-// ---- wholes in the model of order search ----
+// ---- wholes in the problem of order search ----
 
 ItemOrder random_order(const OrderProblem& p, test::Dice* dice) {
   std::vector<std::size_t> waits;

@@ -1,5 +1,5 @@
-// Values written straight into their place in what joins them: exact bytes, calls that are not made, and bits that never
-// change.
+// Tests parts: values written straight into their place in the result of a join. The tests compare exact bytes, count the
+// kernel calls that fall away, and expect the bits of an eager run.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 #include <tapedeck/capture/planner/rematerialize/write_clones.h>
@@ -44,7 +44,7 @@ ValueId named(const Plan& plan, const std::string& name) {
   return 0;
 }
 
-// Ops whose kernels a replay calls.
+// The ops whose kernels a replay of the plan calls.
 std::multiset<std::string> calls(const Plan& plan) {
   Executor executor(plan);
   set_all(executor, stand_ins(plan.graph, 0, plan.graph.n_inputs, 0),
@@ -56,7 +56,7 @@ std::multiset<std::string> calls(const Plan& plan) {
   return ops;
 }
 
-// Layer i makes four channels from the last four of all there are, and joins them to these.
+// Each layer computes four channels from the last four of the block and joins them to the block.
 Graph growing(int layers, int batch, bool lists) {
   const auto type = [&](int channels) { return fmt::format("f32[{},{},3,5]", batch, channels); };
   std::string text = fmt::format("graph g(%x: {}) {{\n  %y0: {} = tanh(%x)\n", type(4), type(4)), all = "%y0";
@@ -103,8 +103,8 @@ TEST(Parts, WithoutThemAChainCopiesAtEachJoin) {
   for (const Placement& p : plan.values) EXPECT_NE(p.reason, Reason::part);
 }
 
-// What backward needs of a join is a window on the gradient of the whole; the last layer's, which is read once, is joined from
-// what is there.
+// The gradient of a layer is a window on the gradient of the whole block. Only the last layer's gradient, which one node
+// reads, is joined from values that exist already.
 TEST(Parts, TheGradientOfAChainCopiesNothingOfItsLayers) {
   for (const int batch : {1, 4}) {
     const Graph g = growing(50, batch, true);
@@ -119,7 +119,7 @@ TEST(Parts, TheGradientOfAChainCopiesNothingOfItsLayers) {
   }
 }
 
-// Convolutions that each read all there is: what a DenseNet block comes down to.
+// Convolutions that each read the whole block: the core of a DenseNet block.
 Graph dense_block(int layers, int batch) {
   std::string state, body = fmt::format("  %c0: f32[{0},8,6,6] = relu(%x)\n", batch);
   for (int i = 1; i <= layers; ++i) {
@@ -143,7 +143,7 @@ TEST(Parts, ConvolutionsWriteIntoTheBlock) {
   }
 }
 
-// A block as in a DenseNet - norm, relu, convolution, everything before joined to it - and the transition to the next.
+// A DenseNet block (norm, relu, convolution, and a join with all values before) and the transition to the next block.
 Graph densenet(int layers, int batch) {
   const auto type = [&](int channels, int size = 6) { return fmt::format("f32[{},{},{},{}]", batch, channels, size, size); };
   std::string state, body = fmt::format("  %y0: {} = relu(%x)\n", type(8)), all = "%y0";
@@ -210,7 +210,7 @@ TEST(Parts, ADenseNetBlockCopiesNothingInItsGradient) {
   }
 }
 
-// ---- who may be a part ----
+// ---- values that may be parts, and values that may not ----
 
 TEST(Parts, OfOneThingTwiceOnlyTheFirst) {
   const Plan plan = sound_plan(parse(R"(graph g(%x: f32[2,3]) {
@@ -274,8 +274,7 @@ TEST(Parts, WhatIsPaddedLiesWithinTheZeros) {
   check_replay(g);
 }
 
-// None is a part: inputs, state, constants, what is returned or stored, what a reader wants dense, what is made again in a
-// region.
+// These values must not be parts: inputs, state, constants, outputs, updates, and values whose reader needs a dense operand.
 TEST(Parts, WhoHasBytesElsewhereIsCopied) {
   const Graph g = parse(R"(graph g(%x: f32[2,3]) state(%s: f32[2,3]) {
     %k: f32[2,3] = constant() {value=[1.0,2.0,3.0,4.0,5.0,6.0]}
@@ -293,7 +292,8 @@ TEST(Parts, WhoHasBytesElsewhereIsCopied) {
   check_replay(g);
 }
 
-// Convolutions make and read images that lie apart, softmax wants all in one piece; the judge of plans knows it too.
+// Convolutions can read and write images with gaps between them, so their images can be parts. Softmax needs one dense
+// block. The checker knows both.
 TEST(Parts, ImagesApartAreForThoseWhoDeclareThem) {
   PlanOptions recorded;
   recorded.ordering = Ordering::recorded;
@@ -321,7 +321,7 @@ TEST(Parts, ImagesApartAreForThoseWhoDeclareThem) {
   }
 }
 
-// A long wait for the rest of the join would hold its bytes; then only what comes late is written there.
+// If %early were a part, the join would hold its bytes during a long wait. So only late values are written into the join.
 TEST(Parts, TheJoinIsNotBornTooEarly) {
   const Graph g = parse(R"(graph g(%x: f32[100]) {
     %early: f32[100] = exp(%x)
@@ -342,7 +342,7 @@ TEST(Parts, TheJoinIsNotBornTooEarly) {
 
 // ---- sums ----
 
-// One weight read a thousand times: each piece of its gradient is added where it arises.
+// A thousand nodes read one weight. Each piece of its gradient is added to the sum as soon as it is computed.
 TEST(Parts, AThousandPiecesTakeTheBytesOfTheSum) {
   std::string text = "graph g(%x: f32[1000,8], %d: f32[1000,6]) {\n";
   for (int i = 0; i < 1000; ++i) {
@@ -357,7 +357,7 @@ TEST(Parts, AThousandPiecesTakeTheBytesOfTheSum) {
           fmt::format("  %s{0}: f32[8,6] = add({1}, %p{0}) [phase=backward]\n", i, i == 1 ? "%p0" : fmt::format("%s{}", i - 1));
   }
   const Graph g = parse(text + "  %r: f32[8,6] = neg(%s999)\n  return %r\n}");
-  const Plan plan = make_plan(g);  // which CTest has checked; simulating it byte by byte takes minutes
+  const Plan plan = make_plan(g);  // CTest has checked this plan already; simulating it byte by byte would take minutes
   EXPECT_EQ(check_plan(plan), std::vector<std::string>{});
   EXPECT_EQ(plan.arena_bytes, 8 * 6 * 4);
   PlanOptions without;
@@ -372,7 +372,7 @@ TEST(SharingBounds, SayWhatEachRuleEarns) {
   PlanOptions options;
   options.ordering = Ordering::recorded;
   options.alignment = 1;
-  // Two layers whose gradients meet in one weight, a view, a join and an update.
+  // Two layers share one weight, so two gradients add up; there are also a view, a join and an update.
   const Graph g = parse(R"(graph g(%x: f32[8,8]) state(%w: f32[8,8]) {
     %h: f32[8,8] = matmul(%x, %w)
     %a: f32[8,8] = relu(%h)
@@ -406,7 +406,7 @@ TEST(SharingBounds, SayWhatEachRuleEarns) {
   EXPECT_STREQ(sharing_name(Sharing::add_to), "add_to");
 }
 
-// With parts a block of joins has the bytes of its last, without them also those that are copied.
+// With parts a block of joins takes the bytes of its last join. Without parts it also takes the bytes of the copied values.
 TEST(SharingBounds, PartsEarnTheOtherHalfOfABlock) {
   const std::vector<SharingBound> bounds = sharing_bounds(growing(10, 2, true));
   for (const SharingBound& b : bounds) {
@@ -417,7 +417,8 @@ TEST(SharingBounds, PartsEarnTheOtherHalfOfABlock) {
 
 // ---- declarations ----
 
-// On every example of every op that declares it: the windows are apart and hold what the operands hold.
+// For every example of every op that declares windows for its operands: the windows do not overlap and contain the operands'
+// elements.
 TEST(Parts, DeclarationsHoldOnTheExamples) {
   std::vector<const Op*> joining;
   for (const Op* op : all_ops())
@@ -459,7 +460,8 @@ TEST(Parts, DeclarationsHoldOnTheExamples) {
 
 // ---- random programs ----
 
-// Joins of joins, of slices, of what is read, returned and made again, on several threads and under budgets.
+// Random programs with joins of joins, of slices, of values that are read, returned or recomputed, planned for several
+// threads and under budgets.
 Graph random_joins(std::uint64_t seed) {
   test::Dice dice{seed * 0x9E3779B97F4A7C15u + 3};
   struct Known {
@@ -540,7 +542,8 @@ TEST_P(RandomJoins, ReplayEagerBits) {
   EXPECT_GT(parts, 20) << "joins are what this is about";
 }
 
-// The same of images joined along the channels, by ops that take and make images apart and by some that want them dense.
+// Random programs with joins of images along the channels. Some ops read and write images with gaps between them, others
+// need dense images.
 Graph random_image_joins(std::uint64_t seed) {
   test::Dice dice{seed * 0x9E3779B97F4A7C15u + 11};
   std::vector<std::int64_t> channels = {4};
@@ -617,7 +620,7 @@ TEST_P(RandomJoins, OfImagesReplayEagerBits) {
   EXPECT_GT(apart, 5) << "images apart are what this is about";
 }
 
-// What the strategies count choice by choice is, to the byte, what the finished plan needs.
+// The strategies count live bytes after each choice. The count must equal, to the byte, the need of the finished plan.
 TEST_P(RandomJoins, LiveBytesOfEveryChoiceAreExact) {
   for (int k = 0; k < 8; ++k) {
     PassRunner passes;
@@ -648,7 +651,7 @@ TEST_P(RandomJoins, OneWalkFindsThePeakOfAScheduleWithoutClones) {
   }
 }
 
-// Everything can be switched off.
+// Each sharing rule can be switched off.
 TEST_P(RandomJoins, EveryRuleCanBeLeftOut) {
   for (int k = 0; k < 10; ++k) {
     const Graph g = random_joins(static_cast<std::uint64_t>(1000 + GetParam() * 10 + k));
@@ -658,7 +661,8 @@ TEST_P(RandomJoins, EveryRuleCanBeLeftOut) {
       PlanOptions options;
       options.sharing = Sharing::all & ~off;
       const Plan plan = sound_plan(g, options);
-      // Other rules may cost bytes: a window on a small piece keeps all of it.
+      // Only switching off parts must not lower the peak. Another rule may cost bytes: a window on a small piece keeps the
+      // whole base alive.
       EXPECT_TRUE(off != Sharing::parts || plan.peak_bytes >= all.peak_bytes);
       for (const Placement& p : plan.values) {
         EXPECT_FALSE(p.reason == Reason::part && off == Sharing::parts);
