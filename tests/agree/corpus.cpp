@@ -1,3 +1,4 @@
+// The list that the PROGRAM blocks of all corpus_*.cpp files add their programs to.
 #include <tapedeck/tests/agree/corpus.h>
 
 namespace tapedeck::agree {

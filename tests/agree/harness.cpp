@@ -1,3 +1,5 @@
+// Implements harness.h: one method for each way of running a program. Each method compares its results and state with those
+// of the eager run and throws at the first difference.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/tests/agree/harness.h>
 

@@ -1,3 +1,4 @@
+// Implements program.h: makes tensors of random elements, and builds the training step of train().
 #include <tapedeck/tests/agree/program.h>
 
 #include <tapedeck/engine/eager/tape.h>

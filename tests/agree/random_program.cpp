@@ -1,3 +1,4 @@
+// Implements random_program.h: runs the lines of a random program through eager calls, and prints them as text.
 #include <tapedeck/tests/agree/random_program.h>
 
 #include <tapedeck/engine/eager/dispatch.h>

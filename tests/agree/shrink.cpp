@@ -1,3 +1,4 @@
+// Implements shrink.h by delta debugging: first large chunks of a program are dropped, then small ones.
 #include <tapedeck/tests/agree/shrink.h>
 
 #include <algorithm>

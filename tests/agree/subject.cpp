@@ -1,3 +1,4 @@
+// Implements subject.h: runs the eager steps, captures a step or a forward pass, and records what replays must repeat.
 #include <tapedeck/tests/agree/subject.h>
 
 #include <tapedeck/tests/engine/all_ops.h>

@@ -1,3 +1,4 @@
+// Implements peer.h with libtorch: the perceptron, the LSTM cell and resnet18, eager and as TorchScript.
 #include <tapedeck/tests/bench/torch/peer.h>
 
 #include <torch/csrc/jit/frontend/tracer.h>

@@ -1,3 +1,4 @@
+// Tests checksum() against values of the reference implementation of XXH64, and that a flipped bit changes the sum.
 #include <tapedeck/capture/formats/checksum.h>
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// Tests Graph (nodes, names, copies), Rewriter (drops, replaces, clones) and attributes (comparison, hashes) on small graphs
+// written by hand.
 #include <tapedeck/engine/ir/graph.h>
 
 #include <tapedeck/engine/ir/error.h>

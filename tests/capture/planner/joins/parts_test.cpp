@@ -639,7 +639,7 @@ TEST_P(RandomJoins, LiveBytesOfEveryChoiceAreExact) {
   }
 }
 
-// Most plans have no clone, and their peak is found without a schedule.
+// Most plans have no clone. Their peak can be found without making a schedule.
 TEST_P(RandomJoins, OneWalkFindsThePeakOfAScheduleWithoutClones) {
   for (int k = 0; k < 8; ++k) {
     PassRunner passes;
