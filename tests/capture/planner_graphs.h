@@ -1,4 +1,4 @@
-// Graphs for tests of the planner: chains, and random programs with everything that makes planning hard.
+// Graphs for tests of the planner: chains, and random programs with all features that make planning hard.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -23,12 +23,12 @@ inline Graph chain(int layers, int bytes, double us = 10) {
   return parse(text + "return %g0\n}\n", "chain");
 }
 
-// Random programs as text: views, in-place ops, several results, several readers, long lifetimes, regions, state that is
-// updated in place, from elsewhere, swapped, returned; outputs that are inputs, views, or the same twice.
+// Random programs as text: views, in-place ops, several results, several readers, long lifetimes, regions; state that is
+// updated in place, from another value, swapped or returned; outputs that are inputs, views, or the same value twice.
 class RandomProgram {
  public:
   explicit RandomProgram(unsigned seed, int most_nodes = 40) : random_(seed), n_nodes_(2 + pick(most_nodes)) {
-    values_.reserve(static_cast<std::size_t>(n_nodes_) * 2 + 16);  // references into it stay good
+    values_.reserve(static_cast<std::size_t>(n_nodes_) * 2 + 16);  // no reallocation, so that references into it stay valid
   }
 
   std::string text() {
@@ -65,7 +65,7 @@ class RandomProgram {
     return "%" + name + ": " + type_text(type);
   }
 
-  // Mostly recent values, sometimes any, so that lifetimes are both short and long.
+  // Chooses mostly a recent value and sometimes any value, so that some lifetimes are short and some long.
   const Known& any() {
     const int n = static_cast<int>(values_.size());
     return chance(60) ? values_[n - 1 - pick(std::min(n, 4))] : values_[pick(n)];

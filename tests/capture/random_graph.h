@@ -1,4 +1,5 @@
-// Random graphs as a replay meets them: state, views, takeovers, random draws, values read again much later.
+// Random graphs for replays: state, views, results computed in place, random draws, and values that are read again much
+// later.
 #pragma once
 
 #include <tapedeck/engine/ir/graph.h>
@@ -23,7 +24,7 @@ struct Dice {
   }
 };
 
-// Builds a program node by node from whatever fits: every value ever made may be read again, returned or become state.
+// Builds a program node by node. Any value may be read again, returned or stored as state.
 class RandomGraph {
  public:
   explicit RandomGraph(std::uint64_t seed) : dice_{seed * 0x9E3779B97F4A7C15u + 1} {}
@@ -48,7 +49,7 @@ class RandomGraph {
     g_.add_node(op, std::vector<ValueId>(inputs), attrs, out);
   }
 
-  // A value of f32, not too large.
+  // An f32 value whose elements are not too large.
   ValueId any() {
     for (;;) {
       const auto v = static_cast<ValueId>(dice_.below(g_.value_count()));
@@ -147,7 +148,8 @@ class RandomGraph {
     add("dropout", {a, rng_}, &attrs);
   }
 
-  // Any state value may take any value of its type: its neighbour's old one, an input, a view, or what another takes too.
+  // A state value may be updated to any value of its type: the old value of another state, an input, a view, or a value that
+  // updates another state too.
   void finish() {
     add("rng_next", {rng_});
     g_.updates.push_back({rng_, g_.value_count() - 1});

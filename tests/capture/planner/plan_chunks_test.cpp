@@ -1,4 +1,5 @@
-// Plans whose arena is allocated in chunks: none larger than asked, nothing across a joint, bits and bytes as planned.
+// Tests plans whose arena is allocated in chunks: no chunk is larger than the cap, no value lies across the joint of two
+// chunks, and replays give the eager bits in the planned bytes.
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/explain/explain_memory.h>
 #include <tapedeck/capture/explain/memory_snapshot.h>
@@ -50,7 +51,7 @@ struct Span {
   std::int64_t offset, bytes;
 };
 
-// Everything in the arena that has bytes of its own.
+// Every value and workspace that has its own bytes in the arena.
 std::vector<Span> spans_of(const Plan& plan) {
   std::vector<Span> spans;
   for (ValueId v = 0; v < plan.graph.value_count(); ++v) {
@@ -64,7 +65,7 @@ std::vector<Span> spans_of(const Plan& plan) {
   return spans;
 }
 
-// Chunk by chunk, by a walk over all of them: each holds what it says, to the byte.
+// Looks at every value in every chunk. Each chunk must be exactly as large as its content needs.
 void expect_chunks(const Plan& plan, std::int64_t cap) {
   EXPECT_EQ(plan.chunk_bytes, cap);
   EXPECT_EQ(std::accumulate(plan.chunks.begin(), plan.chunks.end(), std::int64_t{0}), plan.arena_bytes);
@@ -192,7 +193,8 @@ TEST(PlanChunksZoo, AQuarterOfThePeakCostsATwentiethAtMost) {
     }
 }
 
-// A buffer larger than a chunk lies in a chunk of its own size, and so may another that is not alive with it.
+// A buffer that is larger than the cap gets a chunk of its own size. Another buffer may use this chunk while the first is
+// not alive.
 TEST(PlanInChunks, WhatIsLargerThanAChunkSharesOne) {
   const Graph g = test::chain(3, 1000);
   const Plan plan = make_plan(g, in_chunks(300, {.strategy = Strategy::none, .alignment = 1}));
@@ -243,7 +245,7 @@ void expect_rejected(const std::string& words, const std::function<void(Plan&)>&
 
 TEST(PlanCheckChunks, RefusesWhatIsNotAsSaid) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max(), kLeast = std::numeric_limits<std::int64_t>::min();
-  expect_rejected("across a joint", [](Plan& p) {  // the joint moves into a value
+  expect_rejected("across a joint", [](Plan& p) {  // move the joint into a value
     p.chunks[0] -= 32;
     p.chunks[1] += 32;
   });
@@ -262,7 +264,7 @@ TEST(PlanCheckChunks, RefusesWhatIsNotAsSaid) {
   }
 }
 
-// As if there were a chunk of 32 bytes below all others, and `padding` at the start of the next.
+// Moves all bytes up, as if a chunk of 32 bytes lay below all others, with `padding` at the start of the next chunk.
 void push_up(Plan& p, std::int64_t padding) {
   p.chunks.insert(p.chunks.begin(), 32);
   p.chunks[1] += padding;
@@ -360,7 +362,8 @@ TEST(PlanChunksShown, AMemoryTraceHasASegmentForEach) {
 
 // ---- executors ----
 
-// Each i-th block is as large as the largest i-th chunk; planned is observed.
+// The i-th block of the pool is as large as the largest i-th chunk of its members. The observed bytes must equal the planned
+// bytes.
 TEST(PlanChunksPool, HoldsBlockByBlockWhatTheLargestMemberNeeds) {
   const Graph a = test::RandomGraph(3).make(30), b = test::RandomGraph(8).make(40);
   const std::int64_t half = make_plan(a).arena_bytes / 2, third = make_plan(b).arena_bytes / 3;
@@ -396,7 +399,7 @@ TEST(PlanChunksPool, HoldsBlockByBlockWhatTheLargestMemberNeeds) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-// Blocks that are no longer needed go, and the count with them.
+// Blocks that no member needs any more are released, and the counted bytes fall.
 TEST(PlanChunksPool, ShrinksWhenTheLargestHasLeft) {
   const Graph g = sample_graph();
   const auto pool = std::make_shared<ReplayPool>();
@@ -417,7 +420,7 @@ TEST(PlanChunksPool, ShrinksWhenTheLargestHasLeft) {
 }
 
 TEST(PlanChunksRun, WantOfMemoryNamesTheChunk) {
-  const std::int64_t huge = std::int64_t{1} << 46;  // two of them are more than there are addresses
+  const std::int64_t huge = std::int64_t{1} << 46;  // two of these exceed the address space
   const std::string type = fmt::format("f32[{}]", huge / 4);
   const Graph g = parse("graph g(%x: f32[1]) {\n %v: " + type + " = broadcast_to(%x) {shape=[" + std::to_string(huge / 4) +
                         "]}\n %a: " + type + " = exp(%v)\n %b: " + type + " = tanh(%v)\n %c: " + type +
@@ -428,7 +431,7 @@ TEST(PlanChunksRun, WantOfMemoryNamesTheChunk) {
       << message;
 }
 
-// A smaller size lies in the same chunks; so does one planned anew, if its chunks fit.
+// A smaller size of the graph uses the same chunks. A newly planned size does too, if its chunks fit.
 TEST(PlanChunksRun, ReshapedMembersShareTheBlocks) {
   const Graph g = parse(R"(graph g(%x: f32[32,16]) state(%w: f32[16,16]) {
     %a: f32[32,16] = matmul(%x, %w)

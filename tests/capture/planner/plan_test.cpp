@@ -1,4 +1,5 @@
-// make_plan as a whole: properties that must hold for every program, strategy and budget.
+// Tests make_plan as a whole: properties that hold for every program, strategy and budget. Random plans are judged by the
+// checker and by simulated memory.
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/engine/seeds.h>
@@ -28,7 +29,7 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-// Sound by the checker, by the clone checker, and by running it byte by byte in random orders of its segments.
+// The checker, the checker of clones and the byte simulation, with random orders of segments, must all accept the plan.
 void expect_sound(const Plan& plan, unsigned seed) {
   const auto violations = check_plan(plan), clones = check_clones(plan);
   ASSERT_TRUE(violations.empty()) << joined(violations) << print(plan.graph);
@@ -46,7 +47,7 @@ PlanOptions options_for(Strategy strategy, unsigned seed) {
   PlanOptions options;
   options.strategy = strategy;
   options.alignment = std::int64_t{1} << (seed % 8);
-  options.segment_us = seed % 3 == 0 ? 0 : 5.0 * (seed % 7);  // every node a task of its own, or some
+  options.segment_us = seed % 3 == 0 ? 0 : 5.0 * (seed % 7);  // 0: every node is a segment of its own
   return options;
 }
 
@@ -90,7 +91,7 @@ TEST_P(RandomPlans, BudgetsAreHardAndMonotone) {
   }
 }
 
-// What the strategies count choice by choice is, to the byte, what the finished plan needs.
+// The strategies count live bytes after each choice. The count must equal, to the byte, the need of the finished plan.
 TEST_P(RandomPlans, LiveBytesOfEveryChoiceAreExact) {
   const Graph captured = test::RandomProgram(GetParam()).graph();
   PassRunner passes;
@@ -316,7 +317,7 @@ TEST(Plan, CancelsAndReportsProgress) {
   EXPECT_THROW(make_plan(test::chain(12, 1000), options), Cancelled);
 }
 
-// Forty layers whose results backward reads, and one value more in the middle if `changed`, which is larger then.
+// Forty layers whose results backward reads. If `changed`, one more value is alive in the middle.
 Graph layered(bool changed) {
   std::string text = "graph f(%x: u8[640]) {\n";
   const auto bytes = [](int i) { return 64 * (10 + i * 37 % 23); };
@@ -330,7 +331,8 @@ Graph layered(bool changed) {
   return parse(text + "  return %g1\n}\n");
 }
 
-// Of the values with bytes in the arena in both plans and of one size.
+// Compares values of equal size that have bytes in the arena in both plans. Returns the number that keep their offset, and
+// the number of all.
 std::pair<int, int> kept_and_all(const Plan& before, const Plan& after) {
   int kept = 0, all = 0;
   for (ValueId v = 0; v < after.graph.value_count(); ++v)

@@ -1,4 +1,5 @@
-// A capture that fails at any op leaks nothing, what ran before stands, and the next capture works.
+// Tests captures that fail: for each op of a training step, one capture fails at this op. Nothing leaks, the eager results
+// before the failure stand, and the next capture works.
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/allocator.h>
@@ -19,8 +20,8 @@ using Tensors = std::vector<Tensor>;
 
 struct Stop {};
 
-// Forward with a checkpoint region, dropout, running statistics, writes in place, a host call; backward; an optimizer with
-// moments.
+// A training step: forward with a checkpoint region, dropout, running statistics, in-place writes and a host call; backward;
+// an optimizer with moments.
 struct Trainer : Module {
   Linear fc1{*this, "fc1", 4, 6};
   BatchNorm1d bn{*this, "bn", 6};
@@ -46,14 +47,14 @@ struct Trainer : Module {
     optimizer.zero_grad();
     return {loss};
   }
-  // Everything that outlives a step, as bytes.
+  // The bytes of all tensors that live longer than a step.
   std::vector<unsigned char> state() {
     Tensors all = parameters();
     for (const Tensor& t : buffers()) all.push_back(t);
     for (const Tensor& t : optimizer.state()) all.push_back(t);
     all.push_back(seen);
     std::vector<unsigned char> bytes;
-    for (const Tensor& t : all) {  // past the capture, which would refuse a host read
+    for (const Tensor& t : all) {  // reads the bytes directly, because the capture would refuse a host read
       const auto* from = static_cast<const unsigned char*>(t.impl()->data());
       bytes.insert(bytes.end(), from, from + t.bytes());
     }
@@ -63,7 +64,7 @@ struct Trainer : Module {
 
 Tensor input() { return reshape(arange(20, DType::f32), {5, 4}) * 0.1; }
 
-// Notes the state at every op, or stops at one.
+// At every op, notes the trainer's state, or stops the step at op `stop_at`.
 class Injector : public RecordWatch {
  public:
   explicit Injector(Trainer& trainer, int stop_at = -1) : trainer_(trainer), stop_at_(stop_at) {}
@@ -116,7 +117,7 @@ TEST(CaptureFailure, AtEveryOpInTurn) {
   }
   for (int k = 0; k < ops; ++k) {
     SCOPED_TRACE(k);
-    // What an undisturbed step has written by then.
+    // The state that an undisturbed step has at this op.
     manual_seed(8);
     Trainer undisturbed;
     Injector states(undisturbed);
@@ -148,14 +149,15 @@ TEST(CaptureFailure, AtEveryOpInTurn) {
     EXPECT_EQ(Allocator::host().stats().bytes_in_use, before.bytes_in_use);
     EXPECT_EQ(Allocator::host().stats().blocks_in_use, before.blocks_in_use);
     EXPECT_GE(thread_state().draws.size() + 1, draws);
-    // The next capture works. Its first call may still be in the random step that the failed one drew in: another program.
+    // The next capture works. It may see another program in its first call, because the failed call has not moved the random
+    // state on.
     CapturedStep next = capture([&](const Tensors& in) { return trainer(in); });
     for (int i = 0; i < 4; ++i) EXPECT_TRUE(next({x})[0].defined());
     EXPECT_GE(next.replays(), 1);
   }
 }
 
-// The same once it replays, in checked mode, where the tape of the failed call is another than the one recorded.
+// The same in checked mode: the failed call is a call of a recorded step, and its tape differs from the recording.
 TEST(CaptureFailure, AtEveryOpOfACheckedCall) {
   manual_seed(8);
   Trainer trainer;
@@ -165,7 +167,8 @@ TEST(CaptureFailure, AtEveryOpOfACheckedCall) {
   int left = 0;
   CapturedStep step = capture(
       [&](const Tensors& in) {
-        // One op that the capture does not have, ever later: before the step, between its parts.
+        // sin() is not in the capture. Each round calls it later: before the step, between its parts, at the end of
+        // backward.
         if (failing && left == 0) sin(in[0]);
         const Tensor y = trainer.fc1(in[0]);
         if (failing && left == 1) sin(y);

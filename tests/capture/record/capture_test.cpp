@@ -1,5 +1,5 @@
-// The capture scope: what it finds, what its graph computes (run_eagerly() is the oracle), and what it refuses. Whatever
-// happens inside, the eager results stand and the next capture works.
+// Tests the capture scope: the lists of tensors that it finds, the graph that it makes, and the steps that it refuses. The
+// oracle for the graph is run_eagerly(). After a failure the eager results stand and the next capture works.
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/capture/step/captured_step.h>
@@ -39,7 +39,7 @@ struct Net : Module {
 Tensor sample_x() { return normal({8, 6}); }
 Tensor sample_y() { return from_vector(std::vector<std::int32_t>{0, 1, 2, 3, 0, 1, 2, 3}, {8}); }
 
-// No capture is open on this thread, and nothing is left on its tape.
+// Checks that no capture is open on this thread and that its tape is empty.
 void expect_clean() {
   EXPECT_EQ(tape_stats().nodes, 0);
   Capture capture("again");
@@ -48,7 +48,7 @@ void expect_clean() {
   EXPECT_EQ(capture.finish().graph.node_count(), 1);
 }
 
-// ---- what it finds ----
+// ---- the tensors that a capture finds ----
 
 TEST(Capture, SortsWhatTheStepReads) {
   Tensor w = tensor({1, 2});
@@ -83,7 +83,7 @@ TEST(Capture, SortsWhatTheStepReads) {
     EXPECT_MENTIONS(text, part);
 }
 
-// A whole training step: the graph verifies, survives its text form, and computes what the step computed.
+// A whole training step: the graph passes the verifier, is parsed back from its text, and computes the results of the step.
 TEST(Capture, GraphComputesWhatTheStepComputed) {
   manual_seed(5);
   Net net;
@@ -110,7 +110,7 @@ TEST(Capture, GraphComputesWhatTheStepComputed) {
   EXPECT_EQ(captured.report.mutated.size(), 4u * 3 + 2) << "parameters, two moments each, the counter, the random state";
   EXPECT_FALSE(loss.requires_grad()) << "the history is on the capture's tape";
   EXPECT_EQ(tape_stats().nodes, 0);
-  // The next step, eagerly and through the graph.
+  // Runs the next step eagerly and through the graph.
   const std::vector<Tensor> state = copied(captured.state);
   std::vector<Tensor> inputs{x, y};
   for (std::size_t i = 2; i < captured.inputs.size(); ++i) inputs.push_back(captured.inputs[i]);
@@ -201,7 +201,7 @@ TEST(Capture, OneTensorAsTwoInputsStaysTwoInputs) {
   EXPECT_EQ(run_eagerly(captured.graph, {tensor({5, 5}), tensor({1, 2})}, {}).outputs[0].to_vector<float>(), (Floats{4, 3}));
 }
 
-// Regions recompute also what needs no gradient itself.
+// A checkpoint region also recomputes values that need no gradient.
 TEST(Capture, CheckpointWithPartsThatNeedNoGradient) {
   auto step = [](const Tensor& x, const Tensor& w) {
     return sum(checkpoint([&] { return where(less(uniform({2}), 0.5), relu(x * 2) * w, exp(w)); }));
@@ -221,7 +221,7 @@ TEST(Capture, CheckpointWithPartsThatNeedNoGradient) {
   EXPECT_TRUE(bit_equal(run_eagerly(captured.graph, {x}, captured.state).outputs[0], eager.grad()));
 }
 
-// ---- what it refuses ----
+// ---- the steps that a capture refuses ----
 
 template <class F>
 std::string refused(F&& body) {
@@ -244,7 +244,7 @@ TEST(CaptureRefuses, HostReads) {
                   "[to_vector] reads a tensor on the host inside a capture");
   EXPECT_MENTIONS(refused([](Capture& c) { (c.input("x", tensor({1})) * 2).data(); }),
                   "[data] reads a tensor on the host inside a capture");
-  // An input itself, or state, would be baked in as well.
+  // Reading an input or a state on the host would also bake its value into the graph.
   EXPECT_MENTIONS(refused([](Capture& c) { c.input("x", tensor({1})).item(); }),
                   "[item] reads a tensor on the host inside a capture");
 }
@@ -312,7 +312,7 @@ TEST(CaptureRefuses, HistoryFromBefore) {
   EXPECT_THROW(h * 3, CaptureError) << "read first without a gradient, then with one";
 }
 
-// A gradient from before is added to, as it is eagerly: it is an input of the graph.
+// backward() adds to a gradient from before the capture, as it does in eager code. This gradient is an input of the graph.
 TEST(Capture, GradientsBegunBeforeAreInputs) {
   Tensor w = tensor({1, 2});
   w.name("w").requires_grad(true);
@@ -329,8 +329,8 @@ TEST(Capture, GradientsBegunBeforeAreInputs) {
   EXPECT_EQ(run_eagerly(captured.graph, {tensor({5, 6})}, captured.state).outputs[0].to_vector<float>(), (Floats{7, 8}));
 }
 
-// A view of what is written is taken again: the graph computes what the step did, whether the view was made before the write or
-// declared an output before it.
+// After a write to the base, a view is derived anew. The graph must compute the step's results, whether the view was made,
+// or declared an output, before the write or after it.
 TEST(Capture, ViewsFollowWritesToTheirBase) {
   Tensor w = tensor({1, 2});
   w.name("w").role(Role::parameter);
@@ -366,11 +366,11 @@ TEST(CaptureRefuses, LeavesMadeInside) {
                   "was computed inside the capture");
 }
 
-// ---- failures half way ----
+// ---- failures in the middle of a step ----
 
 struct Stop {};
 
-// A step that stops after `k` of its parts. Returns false once k is beyond the end.
+// Runs a step and throws before part `k`. Returns false if the step has no part `k`.
 bool run_until(int k, Net& net, Optimizer& optimizer, const Tensor& x, const Tensor& y) {
   auto part = [&] {
     if (k-- == 0) throw Stop{};

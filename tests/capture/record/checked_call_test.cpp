@@ -1,5 +1,5 @@
-// Checked mode: the first op that is not the captured one is reported where it happens, with both ops, and the step stays
-// usable (C8, I14).
+// Tests checked mode (C8, I14): the first op that differs from the captured one is reported at its call, with both ops. The
+// step stays usable. The oracle is the same step in eager code.
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/inplace.h>
@@ -14,7 +14,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 using testing::message_of;
 
-// A step that does `usual` on every call but those for which `other` is set.
+// A step that runs `usual`, or `other` while `changed` is set.
 struct Switch {
   StepFunction usual, other;
   bool changed = false;
@@ -26,7 +26,8 @@ struct Switch {
     options.mode = CaptureMode::checked;
     return options;
   }
-  // What the first changed call says. The calls before and after agree with the capture and with eager code.
+  // Returns the message of the first changed call. The calls before and after it must agree with the capture and with eager
+  // code.
   std::string report(const Tensors& in) {
     changed = false;
     for (int i = 0; i < 3; ++i) agree(in);
@@ -171,7 +172,7 @@ TEST(Checked, OtherResultsAndOtherWrites) {
                   "the step wrote 'w' f32[1] otherwise than in the capture");
 }
 
-// The check stops at the op: what comes after it has not run, what came before stands.
+// The check stops the step at the wrong op: later ops have not run, and the effects of earlier ops stand.
 TEST(Checked, StopsAtTheOp) {
   Tensor before = tensor({0}), after = tensor({0});
   before.name("before").role(Role::counter);
@@ -195,7 +196,7 @@ TEST(Checked, StopsAtTheOp) {
   EXPECT_EQ(after.item(), 3);
 }
 
-// A step that swallows the error does not pass.
+// The check fails even if the step catches the error.
 TEST(Checked, AFailedCheckStaysFailed) {
   bool odd = false;
   CapturedStepOptions options;
@@ -216,7 +217,7 @@ TEST(Checked, AFailedCheckStaysFailed) {
   EXPECT_MENTIONS(message_of<CaptureError>([&] { step({tensor({1})}); }), "operator mismatch at node 0");
 }
 
-// A whole training step, checked: equal to its eager twin, with nothing to report.
+// A whole training step in checked mode equals its eager twin, and the check reports nothing.
 TEST(Checked, ATrainingStepAgrees) {
   struct Net : Module {
     Linear fc1{*this, "fc1", 4, 8};

@@ -1,5 +1,5 @@
-// Behaviours that other systems test of their captures, under the numbers they bear in our list. The oracle is eager code, or
-// arithmetic done by hand.
+// Cases of SEEDS.md about captures, which other systems test too. Each test bears the number of its case. The oracle is
+// eager code or arithmetic by hand.
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/planner/planner.h>
@@ -54,7 +54,7 @@ TEST(ConformanceCapture, T47_DebugTap) {
   EXPECT_MENTIONS(step.explain(), "host calls:\n  tap: f32[1]  at conformance_capture_test.cpp:");
 }
 
-// Calls keep their order, whatever else runs beside, on any number of threads and through every pass.
+// Host calls keep their order on any number of threads and after every pass, whatever other nodes run beside them.
 TEST(ConformanceCapture, T47_TapsKeepTheirOrder) {
   for (int threads : {1, 2}) {
     auto seen = std::make_shared<std::vector<int>>();
@@ -223,7 +223,7 @@ Tensor labels(int i) { return from_vector(std::vector<std::int32_t>{i % 3, (i + 
 
 using Forward = std::function<Tensor(Net&, const Tensor&)>;
 
-// Losses and parameters of a few steps with eager loss, backward and optimizer around the forward pass.
+// The losses and parameters of a few steps. Loss, backward and optimizer are eager; `make` gives the forward pass.
 Tensors train(const std::function<Forward(Net&)>& make) {
   manual_seed(6);
   Net net;
@@ -262,7 +262,7 @@ TEST(ConformanceCapture, T82_CapturedForwardEagerBackward) {
   step->reset();
 }
 
-// Two captured pieces with eager code between them, through which gradients pass.
+// Gradients pass through two captured pieces with eager code between them.
 TEST(ConformanceCapture, T82_CapturedPiecesAroundEagerCode) {
   const Tensors eager = train([](Net&) -> Forward { return whole; });
   const Tensors mixed = train([](Net& net) -> Forward {
@@ -273,7 +273,7 @@ TEST(ConformanceCapture, T82_CapturedPiecesAroundEagerCode) {
   expect_same(eager, mixed);
 }
 
-// The stretch in the middle is excluded from the capture of the whole training step.
+// The capture of the whole training step excludes the middle stretch of the forward pass.
 TEST(ConformanceCapture, T82_ExcludedStretch) {
   auto run = [](bool captured) {
     manual_seed(6);
@@ -286,7 +286,7 @@ TEST(ConformanceCapture, T82_ExcludedStretch) {
           {h},
           [calls](const Tensors& xs) -> Tensors {
             ++*calls;
-            return {sum(xs[0]).item() > 0.5 ? tanh(xs[0]) : xs[0] * xs[0]};  // a branch on a value
+            return {sum(xs[0]).item() > 0.5 ? tanh(xs[0]) : xs[0] * xs[0]};  // branches on a value
           },
           "branch")[0];
       const Tensor loss = cross_entropy(net.fc2(g), in[1]);
@@ -369,7 +369,7 @@ TEST(ConformanceCapture, T86_Bind) {
        [](double x, double y) { return x <= y ? 1.0 : 0.0; }, [](double x, double y) { return y < x ? 1.0 : 0.0; }},
   };
   for (const Case& c : cases)
-    for (double segment_us : {0.0, 50.0}) {  // every node a task of its own, and bulked
+    for (double segment_us : {0.0, 50.0}) {  // every node is a segment of its own, or many nodes are in one
       Tensor a = leaf(tensor({0.5f, -1.5f, 2, 3}), "a"), b = leaf(tensor({0.25f, 1.5f, -2, 4}), "b");
       CapturedStepOptions options;
       options.plan.segment_us = segment_us;
@@ -466,7 +466,7 @@ TEST(ConformanceCapture, T110_OutputIsInputAndGradientIsHead) {
   }
 }
 
-// Backward of only one of several results; indices pass through.
+// Backward starts from one of several results. An op on indices passes through.
 TEST(ConformanceCapture, T111_OneOfSeveralResults) {
   Tensor w = leaf(tensor({3, 1, 2}), "w");
   CapturedStep step = capture([&](const Tensors& in) -> Tensors {
@@ -557,7 +557,7 @@ TEST(ConformanceCapture, T116_DropoutFollowsTheMode) {
   EXPECT_EQ(step.recordings(), 4);
 }
 
-// An error is thrown where it happens and nothing is handed out; the next call passes.
+// An error is thrown at its op, and no result is returned. The next call succeeds.
 TEST(ConformanceCapture, T117_ErrorsOfReplays) {
   CapturedStep step = capture([](const Tensors& in) -> Tensors {
     const Tensor picked = index_select(in[0], 0, in[1]);
@@ -578,8 +578,8 @@ TEST(ConformanceCapture, T117_ErrorsOfReplays) {
 
 // ---- state ----
 
-// Exactly what a step of batch norm, dropout and AdamW keeps, by name and role; learning rates are inputs, the counter is
-// state.
+// Lists, by name and role, the whole state of a step with batch norm, dropout and AdamW. Learning rates are inputs; the step
+// counter is state.
 TEST(ConformanceCapture, StateOfATrainingStep) {
   manual_seed(5);
   struct Net : Module {

@@ -1,5 +1,5 @@
-// Boolean masks inside a capture: what depends on the number of selected elements runs unplanned, and is never silently wrong.
-// The oracle is the eager run of the same code.
+// Tests boolean masks inside a capture. The ops whose sizes depend on the number of selected elements run without a plan; a
+// capture that cannot do this is refused. The oracle is the eager run of the same code.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
@@ -32,11 +32,11 @@ std::size_t nodes_named(const Graph& g, std::string_view op) {
 }
 
 TEST(DynamicRegion, T118_RowsByAMaskAndTheirGradient) {
-  // The rows, in eager code.
+  // Selects rows in eager code.
   const Tensor rows = boolean_mask(table(), mask_of({0, 1, 1}));
   EXPECT_TRUE(bit_equal(rows, from_vector(std::vector<float>{4, 5, 6, 7, 8, 9}, {2, 3})));
 
-  // Gradient rows 0, 1, 1: inside a capture, replayed with other masks.
+  // The gradient rows are 0, 1, 1. The same step is then replayed with other masks.
   Tensor x = table();
   x.name("x").role(Role::parameter);
   x.requires_grad(true);
@@ -73,7 +73,7 @@ TEST(DynamicRegion, T118_RowsByAMaskAndTheirGradient) {
   }
 }
 
-// A network whose loss looks at the selected rows alone.
+// A network whose loss depends only on the selected rows.
 struct Masked : Module {
   Linear fc{*this, "fc", 3, 4};
   Tensor operator()(const Tensor& x, const Tensor& mask) {
@@ -125,7 +125,7 @@ TEST(DynamicRegion, ResultsOfASizeThatOnlyARunKnowsAreRefused) {
   EXPECT_TRUE(mentions(refused, "is returned")) << refused;
   EXPECT_TRUE(mentions(refused, "give `count`")) << refused;
   EXPECT_TRUE(mentions(refused, "dynamic_region_test.cpp")) << refused;
-  // With a count it is a plan like any other.
+  // With a fixed count the capture has an ordinary plan.
   const StepFunction counted = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{boolean_mask(in[0], in[1], 2)}; };
   CapturedStep fixed = capture(counted);
   for (int i = 0; i < 4; ++i)
@@ -154,7 +154,7 @@ TEST(DynamicRegion, AShapeThatFitsOneCountIsRefused) {
 }
 
 TEST(DynamicRegion, ANumberComputedFromTheCountIsFoundOut) {
-  // The mean over selected rows divides by their number, which is a C++ number here.
+  // The step divides by the number of selected rows, which is a C++ number here and would be baked in.
   const StepFunction average = [](const std::vector<Tensor>& in) {
     const Tensor rows = boolean_mask(in[0], in[1]);
     return std::vector<Tensor>{mul(sum(rows), 1.0 / static_cast<double>(rows.numel()))};
@@ -170,7 +170,7 @@ TEST(DynamicRegion, ANumberComputedFromTheCountIsFoundOut) {
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(bit_equal(step({table(), mask_of(two)})[0], average({table(), mask_of(two)})[0]));
   EXPECT_EQ(step.replays(), 0) << "equal counts prove nothing";
   EXPECT_TRUE(mentions(message_of<CaptureError>([&] { step({table(), mask_of(one)}); }), "a constant f32[] differs"));
-  // Computed inside, it is right, and two counts show that it is.
+  // If ops compute this number inside the capture, the result is right. Masks with two counts show it.
   const StepFunction inside = [](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{div(sum(boolean_mask(in[0], in[1])), mul(sum(cast(in[1], DType::f32)), 3))};
   };

@@ -1,5 +1,5 @@
-// The model registry, the options of its models, and every model in it: recorded twice alike, trainable, abstract without
-// making data.
+// Tests the model registry and the options of its models. Every model records the same graph each time, trains every
+// parameter, and, recorded abstractly, makes no data.
 #include <tapedeck/capture/record/model_registry.h>
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/eager/tape.h>
@@ -25,7 +25,8 @@ TEST(Models, AreFoundByNameInOrder) {
   EXPECT_NE(find_model("cnn"), nullptr);
 }
 
-// Those that compute a step in no time; the others are recorded as types here, and in small in the tests of the zoo.
+// Models whose step is quick to compute. The other models are recorded abstractly here; the tests of the zoo run them at
+// small sizes.
 std::vector<Model> quick_models() {
   std::vector<Model> models;
   for (const char* name : {"mlp", "cnn", "lenet"}) models.push_back(*find_model(name));
@@ -64,7 +65,7 @@ TEST(Models, AbstractOnesMakeNoData) {
   }
 }
 
-// Whatever dtype and optimizer: a graph that verifies, with one scalar output, and an update of every parameter.
+// For every dtype and optimizer: the graph passes the verifier, has one scalar output, and updates every parameter.
 TEST(Models, AllRecordAbstractlyAndTrainEveryParameter) {
   for (const Model& model : all_models())
     for (const auto& [dtype, optimizer] : {std::pair("f32", "sgd"), std::pair("bf16", "adamw"), std::pair("f16", "sgd")}) {

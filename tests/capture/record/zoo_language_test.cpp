@@ -1,4 +1,5 @@
-// The language models of the zoo: their sizes, that they are what they say, and that replays of them are eager runs.
+// Tests the language models of the zoo: numbers of parameters against arithmetic by hand, properties of the models, and
+// replays against eager runs.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/record/model_registry.h>
@@ -14,11 +15,11 @@
 namespace tapedeck {
 namespace {
 
-// Small enough to compute.
+// Sizes that are small enough to compute.
 struct Small {
   const char* model;
   ModelOptions options;
-  std::int64_t words;  // of the vocabulary; 0: no language model
+  std::int64_t words;  // size of the vocabulary; 0: not a language model
 };
 const Small kSmall[] = {
     {"gpt2", {.batch = 2, .seq = 5, .layers = 2, .width = 16}, 50257},
@@ -85,7 +86,7 @@ const Tensor& input(const Captured& captured, const std::string& name) {
 
 TEST(ZooLanguage, Gpt2IsTheSmallOne) { EXPECT_EQ(parameters(record_abstract("gpt2").graph), 124439808); }
 
-// Embeddings (30522 + 512 + 2) 768 and a norm; 12 blocks; a norm; a layer with a norm, and a bias for every word.
+// The parts: embeddings (30522 + 512 + 2) x 768 and a norm; 12 blocks; a norm; a layer with a norm; a bias for every word.
 TEST(ZooLanguage, TheEncoderIsOfTheBaseSize) {
   const std::int64_t block = 4 * (768 * 768 + 768) + 2 * 768 * 3072 + 3072 + 768 + 4 * 768;
   EXPECT_EQ(parameters(record_abstract("transformer_encoder").graph),
@@ -125,7 +126,7 @@ TEST(ZooLanguage, HalfPrecisionReplaysToo) {
   }
 }
 
-// An untrained net expects every word alike.
+// An untrained net gives every word the same probability.
 TEST(ZooLanguage, LossesStartAtThatOfGuessing) {
   for (const Small& s : kSmall) {
     if (s.words == 0) continue;
@@ -135,14 +136,14 @@ TEST(ZooLanguage, LossesStartAtThatOfGuessing) {
   }
 }
 
-// A second step on the same data begins where the first ended.
+// A second step on the same data starts from the state that the first step left.
 TEST(ZooLanguage, LstmCarriesItsState) {
   const Captured captured = record("lstm_lm", {.batch = 3, .seq = 4, .layers = 2, .width = 8});
   const std::vector<std::string>& mutated = captured.report.mutated;
   for (const char* name : {"h", "c"}) EXPECT_EQ(std::count(mutated.begin(), mutated.end(), name), 1) << name;
 }
 
-// The encoder reads padding, but attention does not; the decoder's own padding counts for nothing.
+// The encoder reads padding, but attention ignores it. The padding of the decoder's target does not change the loss.
 TEST(ZooLanguage, TranslationDoesNotSeePadding) {
   const Captured captured = record("gru_seq2seq_attention", {.batch = 3, .seq = 6, .layers = 1, .width = 8});
   const double loss = loss_with(captured, "", {});
@@ -153,7 +154,7 @@ TEST(ZooLanguage, TranslationDoesNotSeePadding) {
   EXPECT_NE(loss_with(captured, "target", where(padding, target, 17)), loss);
 }
 
-// Only the words that were masked are told.
+// Only the masked words have labels.
 TEST(ZooLanguage, TheEncoderTellsMaskedWordsOnly) {
   const Captured captured = record("transformer_encoder", {.batch = 2, .seq = 9, .layers = 1, .width = 8});
   const std::vector<std::int32_t> tokens = input(captured, "tokens").to_vector<std::int32_t>();
@@ -171,13 +172,13 @@ TEST(ZooLanguage, AWidthThatHeadsDoNotDivideIsAnError) {
             "model gpt2: a width of 18 does not fall into four heads");
 }
 
-// The sum under the tanh is as large as its result: nothing is gained by computing either twice.
+// The sum under the tanh is as large as the tanh itself, so computing either of them again saves no bytes.
 TEST(ZooLanguage, RnnCellHasNothingToRecompute) {
   const Plan plan = make_plan(record_abstract("rnn_cell").graph);
   EXPECT_EQ(plan.floor_bytes, plan.keep_all_peak_bytes);
 }
 
-// The rows made for every slot come back from one row of the state.
+// The rows of all slots can be computed again from a single row of the state.
 TEST(ZooLanguage, MlpAttentionRecomputesItsRows) {
   const Graph graph = record_abstract("mlp_attention").graph;
   const Plan all = make_plan(graph), tight = make_plan(graph, {.budget = all.floor_bytes});

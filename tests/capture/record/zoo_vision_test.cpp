@@ -1,4 +1,5 @@
-// The vision models: sizes as published, options that reach the graph, and small ones replayed bit for bit.
+// Tests the vision models of the zoo: published numbers of parameters, options that change the graph, and replays of small
+// models against eager runs, bit for bit.
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/model_registry.h>
@@ -22,7 +23,7 @@ std::int64_t parameters(const Graph& g) {
   return count;
 }
 
-// Trainable elements, as the papers or the reference implementations have them.
+// Numbers of trainable elements from the papers or the reference implementations.
 TEST(ZooVision, ParametersAreThePublishedOnes) {
   EXPECT_EQ(parameters(types_of("lenet")), 61'706);
   EXPECT_EQ(parameters(types_of("vgg16")), 138'357'544);
@@ -39,7 +40,7 @@ TEST(ZooVision, ParametersAreThePublishedOnes) {
   EXPECT_EQ(parameters(types_of("vit_b16")), 86'567'656);
 }
 
-// Thirteen convolutions down with a batch norm each; their mirror image, of which the last has a bias and no batch norm.
+// Thirteen convolutions with a batch norm each, and their mirror image. The last convolution has a bias and no batch norm.
 TEST(ZooVision, SegnetIsSymmetric) {
   const std::int64_t down =
       9 * (3 * 64 + 64 * 64 + 64 * 128 + 128 * 128 + 128 * 256 + 2 * 256 * 256 + 256 * 512 + 5 * 512 * 512);
@@ -62,7 +63,7 @@ TEST(ZooVision, OptionsReachTheGraph) {
             3 * 16 * 16 * 128 + 128 + 128 + 5 * 128 + 2 * (12 * 128 * 128 + 13 * 128) + 2 * 128 + 128 * 1000 + 1000);
 }
 
-// The expensive products run in the asked dtype, the parameters stay f32.
+// Convolutions and matrix products run in the chosen dtype. The parameters stay f32.
 TEST(ZooVision, LowPrecisionReachesTheConvolutions) {
   const Graph g = types_of("resnet18", {.image = 32, .dtype = "bf16"});
   int convolutions = 0;
@@ -85,7 +86,7 @@ TEST(ZooVision, ImagesThatDoNotFitAreErrors) {
   EXPECT_EQ(mistake("vit_b16", {.width = 100}), "model vit_b16: width must be a multiple of 64, the size of a head, not 100");
 }
 
-// In the least memory there is a plan for, from the state after the recorded step.
+// Replays at the floor, from the state after the recorded step, and expects the bits of run_eagerly().
 void expect_replay_is_eager(const char* model, const ModelOptions& options) {
   const Captured c = record_model(*find_model(model), options);
   const EagerResult eager = run_eagerly(c.graph, c.inputs, c.state);

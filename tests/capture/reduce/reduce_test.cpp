@@ -1,4 +1,4 @@
-// reduce() against what the smallest interesting graph is known to be.
+// Tests reduce() on programs whose smallest interesting graph is known.
 #include <tapedeck/capture/reduce/reduce.h>
 
 #include <tapedeck/engine/ir/error.h>
@@ -57,7 +57,7 @@ TEST(Reduce, KeepsWhatDependsOnEachOther) {
       "= add(%a, %y)\n"
       " return %f, %g\n}\n");
   const Graph small = reduce(g, [](const Graph& c) { return reads(c, "reshape", "neg") && count(c, "sum") == 1; });
-  EXPECT_EQ(small.node_count(), 3) << print(small);  // neg, reshape, sum: the rest stands in for itself
+  EXPECT_EQ(small.node_count(), 3) << print(small);  // neg, reshape and sum; the values of all other nodes became inputs
   EXPECT_EQ(small.outputs.size(), 1u) << print(small);
 }
 

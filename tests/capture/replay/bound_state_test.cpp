@@ -1,5 +1,5 @@
-// What lies in a tensor of the caller's, bound as state, is gone once it has been written: refused, never handed out changed.
-// And a tensor counts as written when it has been, neither earlier nor later.
+// Tests results and values that lie in a tensor of the caller's which is bound as state. After a write to this tensor they
+// are refused, and never returned changed. The tests also fix when a tensor counts as written.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/replay/executor.h>
@@ -33,7 +33,7 @@ void write(Tensor t) {
   add_(t, ones(t.shape()));
 }
 
-// %n lies in state w, and is no result.
+// %n lies in the bytes of state %w and is not an output.
 constexpr const char* kUpdates = R"(graph updates(%x: f32[4]) state(%w: f32[4]) {
   %n: f32[4] = add(%w, %x)
   %y: f32[4] = tanh(%x)
@@ -93,7 +93,8 @@ TEST(BoundState, ARepeatedBindingLosesNoResult) {
   EXPECT_TRUE(bit_equal(e.outputs()[1], ones({4})));
 }
 
-// Two tensors on one storage: another member's step writes both, and the first write must not make the second look lost.
+// Two bound tensors lie in one storage. Another member's step writes both. Both old values must be saved, although the first
+// write changes the version of the whole storage.
 TEST(BoundState, NeighboursOnOneStorageAreSavedTogether) {
   PlanOptions options;
   options.ordering = Ordering::recorded;
@@ -119,7 +120,8 @@ TEST(BoundState, NeighboursOnOneStorageAreSavedTogether) {
   EXPECT_TRUE(bit_equal(reads.outputs()[1], full({4}, 2.0)));
 }
 
-// The result would have been saved when the state is set anew: but by then the caller had written there.
+// Setting the state would save the result that lies in the old tensor. But if the caller has written to the tensor before,
+// there is nothing left to save.
 TEST(BoundState, AResultInItIsNotSavedAfterTheCallerHasWritten) {
   for (const bool written : {false, true}) {
     SCOPED_TRACE(written ? "written" : "untouched");
@@ -150,7 +152,7 @@ constexpr const char* kReadsTwo = R"(graph reads(%x: f32[4]) state(%w: f32[4], %
   %z: f32[4] = add(%y, %v)
   return %z, %w
 })";
-// The first node leaves state alone, the second writes it.
+// The first node does not touch the state; the second node writes it.
 constexpr const char* kUpdatesSecond = R"(graph second(%x: f32[4]) state(%w: f32[4]) {
   %t: f32[4] = tanh(%x)
   %n: f32[4] = add(%w, %t)
@@ -201,7 +203,8 @@ TEST(BoundState, AStateThatIsUpdatedByItselfIsNotWritten) {
   EXPECT_TRUE(bit_equal(w.grad(), full({4}, 6.0)));
 }
 
-// Others bind the tensor that a result lies in: within a pool by tensor, within it by another name, and outside of it.
+// Another executor binds the tensor that a result lies in: in the same pool by tensor, in the same pool under another name,
+// or outside of the pool.
 TEST(BoundState, OthersWhoBindItLoseNoResult) {
   enum { by_tensor, by_name, outside };
   for (const int how : {by_tensor, by_name, outside}) {
@@ -251,7 +254,8 @@ TEST(BoundState, ACancelledRunThatWroteNothingLosesNoResult) {
   EXPECT_TRUE(bit_equal(a.outputs()[1], ones({4})));
 }
 
-// Who looks between two parts of a step sees the old bytes, and they are overwritten by a later part.
+// Between two parts of a step, %w still has its old bytes. A later part overwrites them, so the result of `a` must then be
+// refused.
 TEST(BoundState, EveryPartThatWritesCounts) {
   Executor a = executor_of(kReads), b = executor_of(kUpdatesSecond);
   Tensor w = ones({4});
@@ -298,7 +302,7 @@ TEST(BoundState, WhatNodesHaveReadAndOthersWillReadMayNotChange) {
   EXPECT_TRUE(mentions(text, "the tensor bound to state 'w' was written in the middle of it")) << text;
   EXPECT_TRUE(mentions(text, "%b")) << text;
   EXPECT_EQ(e.nodes_left(), 0) << "the step has ended";
-  e.run();  // and nothing is torn: no state had been written
+  e.run();  // no state was written, so none is torn
   EXPECT_TRUE(bit_equal(e.outputs()[0], full({4}, 6.0)));
 }
 
@@ -314,7 +318,8 @@ TEST(BoundState, WhatNoNodeHasReadMayChange) {
   EXPECT_TRUE(bit_equal(w, full({4}, 2.0)));
 }
 
-// The new state is there and a node to come reads it: the caller's write is in between, and the state is torn.
+// The step has written the new state, and a later node reads it. The caller writes the tensor in between, so the state is
+// torn.
 TEST(BoundState, WhatTheStepWroteAndWillReadMayNotChange) {
   Executor e = executor_of(R"(graph reads_new(%x: f32[4]) state(%w: f32[4]) {
     %n: f32[4] = tanh(%x)
@@ -349,7 +354,7 @@ TEST(BoundState, AbstractTensorsAreRefusedAlsoWithoutBytes) {
 
 // ---- bytes in common ----
 
-// %w is what the window shows, until somebody else's value is there.
+// The window shows state %w until a member, set_state, bind_state or the caller puts another value there.
 TEST(BoundState, AWindowOnStateIsGoneOnceTheStateHasChanged) {
   const char* const windows = R"(graph windows(%x: f32[4]) state(%w: f32[4]) {
     %r: f32[2,2] = reshape(%w) {shape=[2,2]}

@@ -1,4 +1,5 @@
-// Cases of the seed systems' own tests on loops and branches (numbers of SEEDS.md), each eagerly, captured and replayed.
+// Cases of SEEDS.md about loops and branches. Each program runs eagerly, captured and replayed; the results are compared
+// with numbers of the case.
 #include <tapedeck/capture/planner/region_plans.h>
 
 #include <tapedeck/tests/capture/replay/control_check.h>
@@ -10,7 +11,7 @@ namespace {
 
 Tensor number(double x) { return scalar(x).requires_grad(true); }
 
-// x * 1.11 until five passes are counted.
+// Multiplies x by 1.11 until it has counted `passes` iterations.
 LoopResult power_loop(const Tensor& x, const Tensor& y, double passes) {
   return while_loop([passes](const Tensors& c) { return less(c[1], passes); },
                     [&](const Tensors& c) {
@@ -30,7 +31,7 @@ TEST(WhileCases, T14_BackwardOfALoop) {
   EXPECT_NEAR(eager[1].item(), 1.6850582, 1e-6);
 }
 
-// Four branches: a constant, the operand itself, .5 x + .5, a constant.
+// Chooses among four branches: a constant, the operand itself, .5 x + .5, a constant.
 Tensor case_of(const Tensor& x) {
   auto pick = [&](double below, const std::function<Tensor()>& a, const std::function<Tensor()>& b) {
     return cond(
@@ -83,7 +84,7 @@ TEST(WhileCases, T51_APowerInALoopAndAroundIt) {
   Tensors eager;
   check_program(
       [](const Tensors& in) {
-        // x^5 y: y grows by x in every pass.
+        // Computes x^5 y: each iteration multiplies the carried y by x.
         const Tensor p = while_loop([](const Tensors& c) { return less(c[1], 5.0); },
                                     [&](const Tensors& c) {
                                       return Tensors{c[0] * in[0], c[1] + 1.0};
@@ -121,7 +122,7 @@ TEST(BranchCases, T53_BranchesByNumberShareTheirMemory) {
   }
 }
 
-// So many branches, each with an intermediate of 4 KiB: the node's workspace holds one of them.
+// Each of `branches` branches has an intermediate value of 4 KiB. The node's workspace must hold only one of them.
 void expect_shared_intermediates(int branches) {
   const Graph g = check_program(
       [branches](const Tensors& in) {
@@ -148,8 +149,8 @@ TEST(BranchCases, T53_IntermediatesOfDifferentBranchesShareMemory) {
   for (int branches : {2, 4}) expect_shared_intermediates(branches);
 }
 
-// Three values change places in every pass: whatever their number leaves over when divided by three, each ends where the naive
-// loop has it.
+// Three carried values rotate in every iteration. For any number of iterations the results must equal those of a plain C++
+// loop.
 TEST(WhileCases, T54_RotatingCarriedValues) {
   for (int passes = 0; passes < 8; ++passes) {
     Tensors eager;
@@ -164,7 +165,7 @@ TEST(WhileCases, T54_RotatingCarriedValues) {
           return Tensors{r.carried[0], r.carried[1], r.carried[2], gradients({all}, {in[0]})[0]};
         },
         {number(1), number(2), number(3)}, &eager);
-    double x[3] = {1, 2, 3}, dx[3] = {1, 0, 0};  // and how each depends on the first
+    double x[3] = {1, 2, 3}, dx[3] = {1, 0, 0};  // x, and its derivative with respect to the first value
     for (int i = 0; i < passes; ++i)
       for (double* v : {x, dx}) {
         const double next = v[0] + v[1];
@@ -175,7 +176,7 @@ TEST(WhileCases, T54_RotatingCarriedValues) {
   }
 }
 
-// i and a sum: while i <= limit, s += i.
+// Carries i and a sum s: while i <= limit, s += i and i grows by one.
 LoopResult summing(const Tensor& i, const Tensor& s, double limit, std::int64_t at_most = -1, bool stacked = false) {
   LoopOptions options;
   options.max_trips = at_most;

@@ -1,6 +1,5 @@
-// What other systems' tests say about replay on several devices, with bulking on and off, and with shared memory: the cases of
-// the seeds that name them, in our words. A group of nodes is a place in the device map; logical devices cpu and cpu:1 stand
-// for two machines' devices.
+// Cases of SEEDS.md about replay on several devices, bulking on and off, and shared memory. A group of nodes of the original
+// tests is a place in the device map here; the logical devices cpu and cpu:1 stand for the devices of two machines.
 #include <tapedeck/capture/passes/devices.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/planner/planner.h>
@@ -35,7 +34,7 @@ std::vector<ValueId> by_names(const Graph& g, const std::vector<std::string>& na
   return values;
 }
 
-// The graph with its gradients as further outputs.
+// Adds gradients to the outputs of the graph.
 Graph with_gradients(const Graph& g, const std::string& target, const std::vector<std::string>& wrt,
                      const std::vector<GradRequest>& requests = {}) {
   GraphGradientOptions options;
@@ -51,7 +50,7 @@ Graph with_gradients(const Graph& g, const std::string& target, const std::vecto
   return std::move(result.graph);
 }
 
-// Nodes and values whose names begin so live on cpu:1.
+// Places nodes and values whose names begin with `prefix` on cpu:1.
 PassOptions on_second(const std::string& prefix) {
   const auto place = [prefix](const std::string& name) { return name.starts_with(prefix) ? "cpu:1" : ""; };
   PassOptions options;
@@ -66,7 +65,7 @@ int crossings(const Graph& g) {
   return count;
 }
 
-// All outputs of one step, on so many threads.
+// Runs one step on `threads` threads and returns all outputs.
 std::vector<Tensor> replayed(const Graph& g, const std::map<std::string, Tensor>& given, int threads) {
   Executor executor(make_plan(g), {.threads = threads});
   for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) {
@@ -107,7 +106,7 @@ TEST(ConformancePool, T103_EachArgumentLivesOnTheDeviceOfItsGroup) {
     const std::vector<Name> where = devices_of_values(placed, options.devices);
     for (const std::string& a : arguments)
       EXPECT_EQ(where[by_name(placed, a)].view(), a.starts_with("s2.") ? "cpu:1" : "cpu") << a;
-    // Backward follows forward: what computes the gradient of a group's node runs on the group's device.
+    // The node that computes a gradient of a group's node runs on the device of this group.
     std::map<std::string, NodeId> made_by;
     for (NodeId n = 0; n < placed.node_count(); ++n) made_by[placed.value_name(placed.nodes[n].first_output)] = n;
     int followed = 0;
@@ -154,8 +153,8 @@ TEST(ConformancePool, T104_AChainOverTwoDevices) {
   }
 }
 
-// Half of the rows on each device; rate 1, head gradient 1, rescaled by 1 / 7 throughout. The gradient of the bias is the sum
-// of the head's rows.
+// Half of the rows are on each device. The rate is 1, the head gradient is 1, all is rescaled by 1 / 7. So the gradient of
+// the bias is the sum of the head's rows.
 TEST(ConformancePool, T88_BiasAfterAReshapeOnTwoDevices) {
   const Graph net = parse(R"(
     graph step(%x: f32[3,20], %s2.x: f32[4,20], %h: f32[3,20], %s2.h: f32[4,20], %rescale: f32[]) state(%w: f32[20,20], %b: f32[20]) {
@@ -198,7 +197,8 @@ TEST(ConformancePool, T88_BiasAfterAReshapeOnTwoDevices) {
 
 // ---- sharing ----
 
-// MXNet's shared group: the argument arrays of both executors are the same memory, and the arrays that gradients add up in.
+// As in MXNet's shared group: both executors have the same argument arrays, and the same arrays in which gradients are
+// summed.
 TEST(ConformancePool, T105_ASharedGroupIsTheSameMemory) {
   const auto graph = [](const char* name, int batch) {
     const std::string rows = std::to_string(batch);
@@ -267,7 +267,7 @@ TEST(ConformancePool, T86_BulkingOnAndOff) {
         "y", {"a", "b"});
     for (double segment_us : {0.0, 50.0})
       for (int threads : {1, 2})
-        for (std::uint64_t bind = 0; bind < 3; ++bind) {  // bound again and again, to other arrays
+        for (std::uint64_t bind = 0; bind < 3; ++bind) {  // binds other arrays each time
           PlanOptions options;
           options.segment_us = segment_us;
           Executor executor(make_plan(g, options), {.threads = threads});

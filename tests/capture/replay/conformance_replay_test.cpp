@@ -1,5 +1,5 @@
-// Behaviours that other systems test of their executors, under the numbers they bear in our list. The oracle is arithmetic done
-// by hand.
+// Cases of SEEDS.md about executors, which other systems test too. Each test bears the number of its case. The oracle is
+// arithmetic by hand.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/eager/allocator.h>
@@ -23,7 +23,7 @@ using Floats = std::vector<float>;
 
 Floats values(const Tensor& t) { return t.to_vector<float>(); }
 
-// Two lanes that have nothing to do with each other. ccv gives each a stream of its own; here each is a segment.
+// Two independent lanes. ccv gives each lane its own stream; here each lane is a segment.
 TEST(ConformanceReplay, T42_TwoIndependentLanes) {
   const Plan plan = make_plan(parse(R"(graph lanes(%a: f32[1], %b: f32[1]) {
     %k: f32[1] = constant() {value=[0.4]}
@@ -44,7 +44,8 @@ TEST(ConformanceReplay, T42_TwoIndependentLanes) {
   }
 }
 
-// One value forks into two lanes that join again: ln and exp of (2 * .21) / (2.2 + 3.2) wait for it, and their sum for both.
+// One value forks into two lanes that join again: ln and exp of (2 * .21) / (2.2 + 3.2) both wait for this value, and their
+// sum waits for both.
 TEST(ConformanceReplay, T58_StaticSchedule) {
   const Graph g = parse(R"(graph fork(%a: f32[1], %b: f32[1], %c: f32[1], %d: f32[1]) {
     %ab: f32[1] = mul(%a, %b)
@@ -66,8 +67,8 @@ TEST(ConformanceReplay, T58_StaticSchedule) {
   }
 }
 
-// MXNet pushes 10,000 random sums of 100 shared variables to each of its engines and to none. An engine's operation is a node
-// here, a variable what was last written to it: 100 state values, 10,000 nodes, and the oracle is a loop over doubles.
+// MXNet runs 10,000 random sums of 100 shared variables on each of its engines. Here an operation is a node, and a variable
+// is a state value: 10,000 nodes and 100 state values. The oracle is a loop over doubles.
 class RandSumExpr : public ::testing::TestWithParam<int> {};
 
 TEST_P(RandSumExpr, T124_EveryThreadCountEqualsTheSerialLoop) {
@@ -109,7 +110,7 @@ TEST_P(RandSumExpr, T124_EveryThreadCountEqualsTheSerialLoop) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandSumExpr, ::testing::Range(0, 5));
 
-// An engine's variable counts its writes; here a bound tensor does.
+// MXNet's variable counts its writes. Here the version of a bound tensor does.
 TEST(ConformanceReplay, T125_VarVersion) {
   const Graph g = parse(R"(graph f(%x: f32[2]) state(%r: f32[2], %w: f32[2]) {
     %y: f32[2] = add(%r, %x)
@@ -131,7 +132,7 @@ TEST(ConformanceReplay, T125_VarVersion) {
   }
 }
 
-// What is pushed must make sense; here bad counts and numbers are typed errors, and leave the executor as it was.
+// Bad numbers of threads or nodes are typed errors here, and leave the executor unchanged.
 TEST(ConformanceReplay, T126_BadCountsAreRefused) {
   const Plan plan = make_plan(parse("graph f(%x: f32[2]) state(%s: f32[2]) { %y: f32[2] = add(%x, %s) return %y }"));
   EXPECT_THROW(Executor(plan, {.threads = -1}), UsageError);
@@ -146,7 +147,7 @@ TEST(ConformanceReplay, T126_BadCountsAreRefused) {
   EXPECT_EQ(values(e.outputs()[0]), (Floats{4, 6}));
 }
 
-// Threads come and go with their executor, again and again, used or not.
+// Executors with threads are made and destroyed many times, with and without a run.
 TEST(ConformanceReplay, T126_StartStop) {
   const Plan plan = make_plan(parse("graph f(%x: f32[2]) { %y: f32[2] = neg(%x) %z: f32[2] = exp(%x) return %y, %z }"),
                               {.segment_us = 0.0001});
@@ -166,7 +167,7 @@ TEST(ConformanceReplay, T126_Storage) {
   ASSERT_NE(block, nullptr);
   allocator.release(block, 1024);
   void* const again = allocator.allocate(1024);
-#ifndef TAPEDECK_SANITIZED  // under a sanitizer no block is kept, so that it sees every use after a release
+#ifndef TAPEDECK_SANITIZED  // a sanitizer build keeps no block, so that every use after release is seen
   EXPECT_EQ(again, block) << "freed last, used first";
 #endif
   allocator.release(again, 1024);

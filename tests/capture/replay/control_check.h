@@ -1,6 +1,6 @@
-// A program with loops and branches, four ways: eagerly, inside a capture, its graph by the interpreter, and replayed from a
-// plan on one and two threads; once more from its text. All must give the same bits, and the planned peak must be the observed
-// one.
+// Runs a program with loops and branches in several ways: eagerly, inside a capture, its graph through run_eagerly(),
+// replayed from a plan on one and on two threads, and once more from its text. All ways must give the same bits. The
+// observed peak must equal the planned peak.
 #pragma once
 
 #include <tapedeck/capture/planner/planner.h>
@@ -36,7 +36,7 @@ inline Tensors copies(const Tensors& all) {
   return out;
 }
 
-// Returns the captured graph; `eager` gets the eager results.
+// Returns the captured graph. `eager` receives the eager results.
 inline Graph check_program(const Program& program, const Tensors& inputs, Tensors* eager = nullptr) {
   manual_seed(7);
   const Tensors wanted = copies(program(inputs));

@@ -1,4 +1,5 @@
-// Loops and branches: ordinary ones eagerly, nodes in a capture, the same bits either way, gradients included.
+// Tests loops and branches. In eager code they are ordinary C++ control flow; in a capture they are nodes. Both must give
+// the same bits, gradients included.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/control/loop_checkpoints.h>
 #include <tapedeck/engine/eager/inplace.h>
@@ -73,7 +74,7 @@ TEST(WhileLoop, NestedWithABranchInside) {
         const LoopResult r =
             while_loop([](const Tensors& c) { return less(c[1], 3.0); },
                        [&](const Tensors& c) {
-                         // The inner loop runs another number of times in every pass of the outer one.
+                         // In each iteration of the outer loop, the inner loop runs another number of times.
                          const LoopResult inner = while_loop([&](const Tensors& d) { return less(d[1], c[1] + 1.0); },
                                                              [&](const Tensors& d) {
                                                                return Tensors{d[0] * w + 0.5, d[1] + 0.5};
@@ -162,7 +163,7 @@ TEST(Scan, AnRnnCellOverTime) {
           {leaf({0.1f, -0.2f, 0.3f, 0.4f, 0.5f, -0.6f}, {2, 3}), leaf(std::vector<float>(7 * 2 * 2, 0.25f), {7, 2, 2}),
            leaf({0.5f, -0.1f, 0.2f, 0.3f, 0.7f, -0.4f}, {2, 3}),
            leaf({0.1f, 0.2f, -0.3f, 0.4f, -0.5f, 0.6f, 0.7f, -0.8f, 0.9f}, {3, 3})});
-      EXPECT_EQ(count(g, "scan"), every == 0 ? 2 : 1);  // backward is a scan the other way
+      EXPECT_EQ(count(g, "scan"), every == 0 ? 2 : 1);  // the backward is a second scan in the opposite direction
       EXPECT_EQ(count(g, "loop_grad"), every == 0 ? 0 : 1);
     }
 }
@@ -291,7 +292,8 @@ TEST(ControlFlow, ATensorThatIsCarriedAndScannedAndCaptured) {
 }
 
 TEST(ControlFlow, TracingLeavesTheHistoryOfWhatItReadsAlone) {
-  // A loop without passes is traced for its types even in eager code; the body reads a tensor and a view of it.
+  // Even eager code traces a loop without iterations, to find its types. The body reads a tensor and a view of it; the trace
+  // must not change their history.
   const Tensor x = leaf(std::vector<float>(24, 0.5f), {4, 6}), window = slice(reshape(x, {24}), 0, 0, 15);
   LoopOptions options;
   options.max_trips = 4;
@@ -340,7 +342,7 @@ TEST(ControlFlow, ARecurrentNetTrainsAlikeEagerlyAndCaptured) {
 TEST(LoopMemory, ATapeHoldsWhatTheScheduleSays) {
   for (std::int64_t trips : {1, 2, 3, 5, 16, 17, 100, 1000})
     for (std::int64_t every : {std::int64_t{0}, std::int64_t{1}, std::int64_t{7}, kCheckpointSqrt, kCheckpointLog}) {
-      // A carry is the number of the pass it stands before; the pool counts how many are alive.
+      // A carry is the number of its iteration. The counter counts the carries that are alive.
       struct Counter {
         std::int64_t alive = 0, most = 0;
       } counter;

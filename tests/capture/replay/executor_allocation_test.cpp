@@ -1,6 +1,6 @@
-// A run allocates nothing after the first, whatever is asked of it: every malloc of the process is counted, so operator new and
-// the libraries below are too. (The sanitizers want malloc for themselves, and only glibc has another name for it, so elsewhere
-// this file is empty.)
+// Tests that a run allocates nothing after the first run, with every option. The test counts every malloc of the process, so
+// operator new and the libraries count too. Sanitizers replace malloc, and only glibc gives it a second name; in other
+// builds this file is empty.
 #include <cstdlib>
 #if !defined(TAPEDECK_SANITIZED) && defined(__GLIBC__)
 
@@ -75,7 +75,7 @@ Graph training_step() {
   })");
 }
 
-// Allocations of ten runs of the kind, once two have been.
+// Counts the allocations of ten runs, after two runs to warm up.
 template <class Run>
 long counted(Run&& run) {
   for (int i = 0; i < 2; ++i) run();
@@ -164,7 +164,7 @@ TEST_P(ExecutorAllocation, NorWhereMembersOfAPoolTakeTurns) {
             0);
 }
 
-// Wide enough that segments are handed over in every run.
+// The graph is wide enough that every run hands segments to other threads.
 TEST_P(ExecutorAllocation, NorWithManySegments) {
   std::string text = "graph wide(";
   for (int chain = 0; chain < 16; ++chain) text += (chain ? ", %x" : "%x") + std::to_string(chain) + ": f32[4096]";
@@ -179,7 +179,7 @@ TEST_P(ExecutorAllocation, NorWithManySegments) {
   Executor e(make_plan(wide, {.segment_us = 5}), {.threads = GetParam()});
   set_all(e, stand_ins(wide, 0, wide.n_inputs, 1), {});
   EXPECT_GT(e.plan().segments.size(), 16u);
-  for (int i = 0; i < 50; ++i) e.run();  // TBB's threads come when they come, and set up pools of their own
+  for (int i = 0; i < 50; ++i) e.run();  // TBB starts its threads late, and they set up memory pools of their own
   EXPECT_EQ(counted([&] { e.run(); }), 0);
 }
 

@@ -1,4 +1,4 @@
-// Replay equals eager on programs nobody thought of: random graphs, with and without a budget, on one, two and four threads.
+// Replays random graphs, with and without a budget, on one, two and four threads. The oracle is run_eagerly().
 #include <tapedeck/capture/planner/planner.h>
 
 #include <tapedeck/tests/capture/random_graph.h>
@@ -22,7 +22,7 @@ TEST_P(ExecutorRandom, EqualsEagerWhateverThePlan) {
   tight.budget = std::max(keep_all.floor_bytes, keep_all.external_bytes + keep_all.arena_bytes / 2);
   tight.segment_us = 0.2;
   if (make_plan(g, tight).feasible) check_replay(g, tight, 2);
-  for (int threads : {2, 4}) {  // cut and placed for several threads, with bytes to spare and without
+  for (int threads : {2, 4}) {  // plans for several threads, with and without extra bytes for them
     check_replay(g, {.strategy = Strategy::none, .threads = threads, .segment_us = 0.2, .parallel_peak = 3}, threads);
     tight.threads = threads;
     if (make_plan(g, tight).feasible) check_replay(g, tight, threads);

@@ -1,4 +1,4 @@
-// Runs that end early: errors of callbacks, cancelling, progress.
+// Tests runs that end early (errors of kernels and callbacks, cancelling), and the progress and times that a run reports.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/replay/executor.h>
@@ -29,7 +29,7 @@ Floats values(const Tensor& t) { return t.to_vector<float>(); }
 // ---- kernels that throw ----
 
 std::atomic<int> trouble{
-    0};  // what the kernel below does: 0 nothing, 1 throws, 2 runs out of memory, 3 throws what is no exception
+    0};  // 0: the kernel below does nothing, 1: throws, 2: runs out of memory, 3: throws an int instead of an exception
 
 void troubled(const KernelCall& call) {
   if (trouble == 1) throw std::logic_error("a bug in an op library");
@@ -40,7 +40,7 @@ void troubled(const KernelCall& call) {
 
 const Op& troubled_op() { return test::unary_op("stop_test.troubled", troubled); }
 
-// Two chains of troubled nodes, so that two of them fail at once.
+// Two chains of such nodes, so that two nodes can fail at the same time.
 Graph troubled_graph() {
   Graph g;
   const Type one{DType::f32, {1}};
@@ -77,8 +77,8 @@ TEST(ExecutorErrors, WhatAKernelThrowsSurfacesOnceWithNodeAndCallSite) {
   }
 }
 
-// A function of the author's that fails: the error it threw is inside the one that run() throws. Reading what the run would
-// have made throws too, every time (older systems hand out garbage then); the next run is as if nothing had been.
+// A host function fails. The error of run() contains the error that the function threw. Reading a result of the failed run
+// throws too, every time; older systems return garbage. The next run succeeds.
 TEST(ExecutorErrors, T117_AFailedRunHandsOutNothing) {
   for (int threads : {1, 2}) {
     auto fail = std::make_shared<bool>(false);
@@ -130,7 +130,7 @@ TEST(ExecutorErrors, T117_AFailedRunHandsOutNothing) {
 std::atomic<bool> wanted{false};
 std::atomic<int> naps{0};
 
-// Takes a while, and asks for the run to be cancelled the first time.
+// This kernel takes a millisecond. Its first call asks for the run to be cancelled.
 void nap(const KernelCall& call) {
   ++naps;
   std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -140,7 +140,7 @@ void nap(const KernelCall& call) {
 
 const Op& nap_op() { return test::unary_op("stop_test.nap", nap); }
 
-// `before` naps, then the state is written, then `after` naps.
+// A graph of `before` naps, a write of the state, and `after` naps.
 Graph sleepy(int before, int after) {
   Graph g;
   const Type one{DType::f32, {1}};
@@ -201,7 +201,7 @@ TEST(ExecutorCancel, EndsAStepInParts) {
   EXPECT_THROW(e.resume(RunOptions{.cancel = &wanted}), Cancelled);
   EXPECT_THROW(e.resume(), ExecutionError) << "the step is gone";
   wanted = false;
-  e.step(7);  // state is written by now
+  e.step(7);  // the step has written its state
   wanted = true;
   e.resume(RunOptions{.cancel = &wanted});
   EXPECT_EQ(values(e.state("s")), Floats{107});

@@ -1,4 +1,5 @@
-// Orders of nodes for low peaks: against brute force, against the list schedules, and through the planner to replay.
+// Tests the search for orders of nodes with low peaks, against brute force on small graphs and against the list schedules on
+// large ones. Other tests plan and replay graphs in the orders found.
 #include <tapedeck/capture/planner/order/find_order.h>
 
 #include <tapedeck/capture/analysis/phases.h>
@@ -30,10 +31,11 @@
 namespace tapedeck {
 namespace {
 
-// A random program of opaque nodes: no windows, nothing in place, so that what is alive is plain to see.
+// A random program of opaque nodes. It has no windows and computes nothing in place, so that the live values are easy to
+// count.
 struct RandomDag {
-  std::vector<std::vector<int>> reads;  // by node
-  std::vector<std::int64_t> bytes;      // of its result
+  std::vector<std::vector<int>> reads;  // the earlier nodes that each node reads
+  std::vector<std::int64_t> bytes;      // the bytes of each node's result
   std::string text;
 
   RandomDag(int nodes, std::uint64_t seed) {
@@ -51,7 +53,7 @@ struct RandomDag {
       for (int r : reads[n]) operands += (operands.empty() ? "%v" : ", %v") + std::to_string(r);
       text += "  %v" + std::to_string(n) + ": u8[" + std::to_string(bytes[n]) + "] = opaque(" + operands + ")\n";
     }
-    // All that nobody reads meets at the end in a result, which is not in the arena.
+    // The last node reads every value that no other node reads. Its result is an output, which does not lie in the arena.
     std::string ends;
     std::vector<int> last;
     for (int n = 0; n < nodes; ++n) {
@@ -66,7 +68,7 @@ struct RandomDag {
     text += "  %end: u8[1] = opaque(" + ends + ")\n  return %end\n}\n";
   }
 
-  // The least peak of all orders, set of nodes by set of nodes.
+  // The least peak over all orders, by a search over the sets of nodes that have run.
   std::int64_t least_peak(std::uint32_t done = 0) {
     const int n = static_cast<int>(reads.size());
     if (done == (std::uint32_t{1} << n) - 1) return 0;
@@ -107,7 +109,7 @@ std::int64_t peak_of(const NodeOrder& order, const Graph& graph) {
 TEST(Order, EqualsBruteForceOnGraphsOf18Nodes) {
   int better = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
-    RandomDag dag(3 + static_cast<int>(seed % 15), seed);  // and the one at the end
+    RandomDag dag(3 + static_cast<int>(seed % 15), seed);  // and the node at the end
     const Graph graph = parse(dag.text, "dag");
     const Facts facts = collect_facts(graph);
     const NodeOrder found = find_order(facts, graph, own_sources(graph));
@@ -119,7 +121,8 @@ TEST(Order, EqualsBruteForceOnGraphsOf18Nodes) {
   EXPECT_GT(better, 60) << "graphs whose recorded order is best show nothing";
 }
 
-// With room for few sets the search goes on with fewer of each size: it still answers, and says that it has left some out.
+// With memory for only a few sets, the search keeps fewer sets of each size. It still returns an order, and says that it
+// left sets out.
 TEST(Order, SetsAreKeptWithinTheirBytes) {
   int left_out = 0;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
@@ -132,7 +135,7 @@ TEST(Order, SetsAreKeptWithinTheirBytes) {
     search.work = std::int64_t{1} << 40;
     const OrderFound all = search_orders(problem, search);
     ASSERT_TRUE(all.complete) << "seed " << seed;
-    search.bytes = 2000;  // a handful
+    search.bytes = 2000;  // room for only a few sets
     const OrderFound few = search_orders(problem, search);
     ASSERT_EQ(few.items.size(), all.items.size()) << "seed " << seed;
     EXPECT_GE(few.peak, all.peak) << "seed " << seed;
@@ -158,7 +161,8 @@ TEST(Order, ClimbingSaysWhatWorkItTook) {
   }
 }
 
-// Little work means that other parts of the search answer; what they say must be so as well, and never above a list schedule.
+// With little work, other methods of the search give the answer. The reported peak must still be exact, and never above the
+// peak of a list schedule.
 TEST(Order, PeaksAreExactAndNeverAboveAListSchedule) {
   int moved = 0;
   for (unsigned seed = 0; seed < 150; ++seed) {
@@ -183,7 +187,7 @@ TEST(Order, PeaksAreExactAndNeverAboveAListSchedule) {
   EXPECT_GT(moved, 150);
 }
 
-// Where no simple rule does well, sets of nodes and stretches around the peak are searched.
+// On graphs where no list schedule is good, the search looks at sets of nodes and at the nodes around the peak.
 TEST(Order, LargeGraphsGetFarBelowTheListSchedules) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     test::Dice dice{seed * 0x9E3779B97F4A7C15u + 1};
@@ -204,7 +208,7 @@ TEST(Order, LargeGraphsGetFarBelowTheListSchedules) {
   }
 }
 
-// Numbers of constants are numbers of buffers: whatever order their readers stand in, each reads its own.
+// The index of a constant is the index of its buffer. Each reader must read its own constant, in any order of the nodes.
 TEST(Order, ConstantsKeepTheirBuffers) {
   const Graph graph = parse(R"(graph g(%x: f32[4]) state(%s: f32[4]) {
     %one: f32[4] = constant() {value=[1.0,2.0,3.0,4.0]}
@@ -218,7 +222,8 @@ TEST(Order, ConstantsKeepTheirBuffers) {
     update %s = %b
   })",
                             "constants");
-  // Of the graph, with the constants exchanged; then of that with (no) clones, exchanged again.
+  // Reorders the graph so that its constants are exchanged; then also reorders the graph with its (zero) clones, which
+  // exchanges them again.
   const Graph moved = reorder(graph, {1, 4, 3, 5, 0, 2, 6});
   verify(moved);
   const Facts facts = collect_facts(moved);
@@ -240,7 +245,8 @@ TEST(Order, OneThatMeetsTheBoundIsKept) {
   EXPECT_EQ(found.name, "recorded");
 }
 
-// Clones may move, too; what they repeat stays before them, and the planned peak is what the search counts.
+// Clones may move too. A clone must stay behind its original, and the planned peak must equal the peak that the search
+// counts.
 TEST(Order, GraphsWithClonesAreReordered) {
   int moved = 0;
   for (unsigned seed = 0; seed < 120; ++seed) {
@@ -269,7 +275,7 @@ TEST(Order, GraphsWithClonesAreReordered) {
 
 // ---- through the planner ----
 
-// Each layer's weight is updated at the end of the tape; its gradient need not wait.
+// A training step that updates the weight of each layer at the end of the tape. The gradient need not wait so long.
 Graph training_step(int layers) {
   std::string text = "graph step(%x: f32[256]) state(", body, updates;
   const auto name = [](const char* what, int i) { return what + std::to_string(i); };
@@ -384,8 +390,8 @@ TEST(Order, ReplaysInOtherOrdersEqualEager) {
   EXPECT_GT(moved, 10);
 }
 
-// A plan that is asked to keep phases apart, or to lie in chunks, is a plan; what it reaches is no less than the floor. Placed
-// greedily, what keeps the fewest bytes alive may look worse than others, and the way to it may begin at the recorded order.
+// A plan that keeps phases apart, or that lies in chunks, is also a plan of the graph. So the floor without these conditions
+// must not be higher than the floor with them.
 TEST(Order, TheFloorIsAsLowAsThatOfPlansWithLessFreedom) {
   const auto floor_of = [](const char* model, bool split_phases, std::int64_t chunk) {
     PlanOptions options;
@@ -394,7 +400,7 @@ TEST(Order, TheFloorIsAsLowAsThatOfPlansWithLessFreedom) {
     return make_plan(record_model(*find_model(model), {.batch = 1, .abstract = true}).graph, options).floor_bytes;
   };
   EXPECT_LE(floor_of("squeezenet", false, 0), floor_of("squeezenet", true, 0));
-  // No proof but a search: half a percent is how far behind it may be.
+  // The floor comes from a search and is not proven, so it may be half a percent too high.
   EXPECT_LE(floor_of("resnet18", false, 0), floor_of("resnet18", true, 0) / 200 * 201);
   EXPECT_LE(floor_of("gpt2", false, 0), floor_of("gpt2", false, 295'072'644));
 }

@@ -1,4 +1,4 @@
-// Lists of buffers: every spelling of the dialect, and a clear word for everything that is not in it.
+// Tests the CSV form of buffer lists: every accepted spelling, and a clear error message for everything else.
 #include <tapedeck/capture/planner/place/buffers_csv.h>
 
 #include <tapedeck/engine/ir/error.h>
@@ -52,7 +52,7 @@ TEST(BufferCsv, TheFirstBlankLineEndsTheList) {
     EXPECT_EQ(parse_buffers(std::string("id,lower,upper,size\na,0,1,1\n") + t.tail, "b.csv").unread_lines, t.unread) << t.tail;
 }
 
-// Whatever is taken for a list, the message about it can be printed.
+// A message about any file at all must be short and printable.
 TEST(BufferCsv, MessagesRepeatLittleAndNothingThatCannotBePrinted) {
   std::string bytes;
   for (int i = 0; i < 4000; ++i) bytes += static_cast<char>(i * 7 % 256);
@@ -76,14 +76,14 @@ TEST(BufferCsv, GapsHintsFixedOffsetsAlignments) {
   EXPECT_EQ(b.hint, -1);
   EXPECT_EQ(b.fixed, 16);
   EXPECT_EQ(b.alignment, 4);
-  ASSERT_EQ(a.holes.size(), 2u);  // 2..4 and 7..8, of which the first is what `b` lives through
+  ASSERT_EQ(a.holes.size(), 2u);  // 2..4 and 7..8; `b` lives within the first
   EXPECT_EQ(a.holes[0].first, b.birth);
   EXPECT_EQ(a.holes[0].last, b.death);
   EXPECT_GT(a.holes[1].first, a.holes[0].last + 1);
   EXPECT_LT(a.holes[1].last, a.death);
 }
 
-// A window of no bytes is a gap, one of all bytes is none.
+// A window of zero bytes is a gap. A window of all bytes is not.
 TEST(BufferCsv, GapsWithWindows) {
   const BufferList list =
       parse_buffers("id,lower,upper,size,gaps\na,0,10,8,2-4@0:0 5-7@0:8 8-9@3:3\nb,2,5,8,\nc,8,9,8,\n", "b.csv", 4);
@@ -95,7 +95,7 @@ TEST(BufferCsv, GapsWithWindows) {
   EXPECT_EQ(a.holes[1].last, list.buffers[2].death);
 }
 
-// What has no bytes lies anywhere, and so where it is said to.
+// A buffer of zero bytes fits anywhere, so its given offset is kept.
 TEST(BufferCsv, OffsetsOfNothingAreKept) {
   const std::string text = "id,lower,upper,size,offset\na,0,2,5,\nb,1,3,0,64\n";
   const BufferList list = parse_buffers(text, "b.csv");
@@ -114,7 +114,7 @@ TEST(BufferCsv, WhatWasReadIsWrittenWithOffsets) {
   EXPECT_EQ(print_buffers(fixed, placed), "id,lower,upper,size,offset\na,0,2,5,6\nb,1,3,6,0\n");
 }
 
-// Names of nodes have commas and quotes in them; what was quoted is written as it was.
+// Names of nodes contain commas and quotes. A field that was quoted is written with its quotes.
 TEST(BufferCsv, QuotedFieldsHoldCommas) {
   const std::string text = "id,name,lower,upper,size\n\"a,1\",\"say \"\"x, y\"\"\",0,2,8\nb,\"\",1,3,\"16\"\n";
   const BufferList list = parse_buffers(text, "b.csv");
@@ -129,7 +129,7 @@ TEST(BufferCsv, QuotedFieldsHoldCommas) {
   EXPECT_THROW(parse_buffers("id,lower,upper,size\n\"a,0,1,8\nb\",0,1,8\n", "b.csv"), ParseError);
 }
 
-// Spreadsheets quote whatever they write.
+// Spreadsheets quote every field.
 TEST(BufferCsv, QuotedColumns) {
   const BufferList list =
       parse_buffers("\"id\",\"lower\",\"upper\",\"size\",\"offset\"\n\"a\",\"0\",\"2\",\"8\",\"\"\n", "b.csv");
@@ -143,7 +143,7 @@ TEST(BufferCsv, QuotedColumns) {
   EXPECT_EQ(message_of("\"id\",\"start\",upper,size\na,x,2,8\n"), "b.csv:2: error: start 'x' is not a whole number");
 }
 
-// Any column may stand in a list; one that only just is none of ours is spoken of.
+// A list may have unknown columns. A name that is almost that of a known column is reported as a doubt.
 TEST(BufferCsv, ColumnsThatMayBeMisspelt) {
   const auto doubts = [](const std::string& more) {
     return parse_buffers("id,lower,upper,size," + more + "\n", "b.csv").doubts;

@@ -1,4 +1,5 @@
-// The exact search and the race around it, against trying every order of a few buffers, and on published instances.
+// Tests the exact search for offsets and the race of its strategies. The oracles are brute force over all orders of a few
+// buffers, and published instances with known capacities.
 #include <tapedeck/capture/planner/place/exact_search.h>
 #include <tapedeck/capture/planner/place/place.h>
 #include <tapedeck/engine/ir/error.h>
@@ -25,7 +26,8 @@ bool meet(const Tenant& a, const Tenant& b) {
   return false;
 }
 
-// Some best placement lets each buffer fall, in the order of offsets, as far as it can: so every order of falling is tried.
+// The lowest offset of buffer i above the buffers that lie already. Some best placement arises by placing the buffers one
+// after the other like this, so lowest_end() tries every order.
 std::int64_t fall(const std::vector<Tenant>& buffers, std::size_t i, const std::vector<std::int64_t>& offsets) {
   std::int64_t offset = 0;
   for (bool moved = true; moved;) {
@@ -57,7 +59,8 @@ std::int64_t lowest_end(const std::vector<Tenant>& buffers) {
   return best;
 }
 
-// At most `most` buffers, small numbers: many ties. Every fourth seed has holes, fixed buffers, or alignments.
+// At most `most` buffers with small numbers, so that ties are frequent. Every fourth seed has holes, fixed buffers or
+// alignments.
 std::vector<Tenant> few_tenants(unsigned seed, int most) {
   std::mt19937 random(seed);
   const auto pick = [&](int n) { return static_cast<std::int32_t>(random() % static_cast<unsigned>(n)); };
@@ -98,7 +101,7 @@ std::string fault_of_place(const std::vector<Tenant>& buffers) {
   return placed.end == best ? "" : "ends at " + std::to_string(placed.end) + ", could at " + std::to_string(best);
 }
 
-// Without what is not needed for the fault.
+// Removes every buffer that the fault does not need.
 std::vector<Tenant> shrink(std::vector<Tenant> buffers) {
   for (std::size_t i = 0; i < buffers.size();) {
     std::vector<Tenant> fewer = buffers;
@@ -121,7 +124,7 @@ TEST(PlaceExact, EqualsBruteForce) {
     ASSERT_EQ(fault, "") << "seed " << seed << describe(shrink(buffers));
     above_bound += lowest_end(buffers) > place(buffers).bound;
   }
-  EXPECT_GT(above_bound, 50);  // else the bound alone would do
+  EXPECT_GT(above_bound, 50);  // otherwise the bound alone would answer
 }
 
 TEST(PlaceExact, EightBuffersEqualBruteForce) {
@@ -133,7 +136,7 @@ TEST(PlaceExact, EightBuffersEqualBruteForce) {
   }
 }
 
-// Every strategy finds what there is and proves what there is not.
+// Every strategy finds a placement if there is one, and proves that there is none if there is not.
 TEST(PlaceExact, EveryStrategyIsComplete) {
   for (unsigned seed = 0; seed < 240; ++seed) {
     const std::vector<Tenant> buffers = few_tenants(seed, 6);
@@ -226,7 +229,7 @@ TEST(PlaceExact, IsCutWhereNothingIsAlive) {
   EXPECT_TRUE(placed.optimal);
 }
 
-// Best 7, bound 6: see the seed of it in EqualsBruteForce.
+// The best end is 7, the bound 6. EqualsBruteForce found these buffers.
 std::vector<Tenant> above_its_bound() { return {{2, 2, 6, 6}, {1, 2, 3, 7}, {2, 4, 6, 7}, {2, 3, 2, 5}, {1, 4, 4, 7}}; }
 
 TEST(PlaceExact, AnImpossibleCapacityGivesTheBestThereIs) {
@@ -260,7 +263,7 @@ TEST(PlaceExact, IsCancelled) {
   }
 }
 
-// Cut up without a gap, so the best there is is known.
+// The buffers are a rectangle cut up without gaps, so the best end is known.
 TEST(PlaceExact, WhatWasCutUpIsPutTogetherAgain) {
   int above = 0;
   for (unsigned seed = 0; seed < 12; ++seed) {
@@ -289,7 +292,7 @@ TEST(PlaceExact, IsCancelledInTheMiddle) {
     options.cancel = &cancel;
     options.on_better = [&](std::int64_t end, double) {
       ends.push_back(end);
-      cancel = ends.size() == 2;  // the first is greedy's
+      cancel = ends.size() == 2;  // the first end is that of the greedy placement
     };
     const Offsets placed = place(buffers, options);
     ASSERT_EQ(judge(buffers, placed), "") << "seed " << seed;
@@ -313,7 +316,7 @@ TEST(PlaceExact, TellsOfEveryBetterEnd) {
       EXPECT_GE(seconds, 0);
     };
     const Offsets placed = place(buffers, options);
-    if (placed.end == 0) continue;  // none has bytes
+    if (placed.end == 0) continue;  // no buffer has any bytes
     ASSERT_FALSE(ends.empty());
     EXPECT_EQ(ends.front(), place(buffers).end);
     EXPECT_EQ(ends.back(), placed.end);
@@ -327,12 +330,12 @@ TEST(PlaceExact, RefusesWhatIsNotAnInstance) {
       {{-1, 1, 0, 1}},                           // a negative size
       {{1, 0, 0, 1}},                            // no alignment
       {{1, 1, 2, 1}},                            // dies before its birth
-      {{1, 1, 0, 9, -1, -1, {{3, 2}}}},          // an empty hole
-      {{1, 1, 0, 9, -1, -1, {{4, 5}, {2, 3}}}},  // out of order
-      {{1, 1, 0, 9, -1, -1, {{2, 4}, {4, 5}}}},  // that meet
-      {{1, 1, 1, 9, -1, -1, {{0, 4}}}},          // outside
+      {{1, 1, 0, 9, -1, -1, {{3, 2}}}},          // a hole that ends before it begins
+      {{1, 1, 0, 9, -1, -1, {{4, 5}, {2, 3}}}},  // holes out of order
+      {{1, 1, 0, 9, -1, -1, {{2, 4}, {4, 5}}}},  // holes that meet
+      {{1, 1, 1, 9, -1, -1, {{0, 4}}}},          // a hole outside of the life
       {{1, 1, 1, 9, -1, -1, {{4, 10}}}},
-      {{2, 1, 0, 1, 0}, {2, 1, 1, 2, 1}},  // fixed, and overlapping
+      {{2, 1, 0, 1, 0}, {2, 1, 1, 2, 1}},  // fixed buffers that overlap
       {{2, 1, 0, 9, 5}, {9, 1, 2, 3, 0}},
       {{large, 1, 0, 1}, {large, 1, 2, 3}, {large, 1, 4, 5}},  // sums beyond 2^62
       {{1, large, 0, 1}, {1, large, 0, 1}, {1, large, 0, 1}},
@@ -351,16 +354,18 @@ TEST(PlaceExact, RefusesWhatIsNotAnInstance) {
   EXPECT_EQ(culprits({{1, 1, 0, 1, 4}, {1, 1, 0, 1, std::numeric_limits<std::int64_t>::max()}, {1, 1, 0, 1}}),
             (std::vector<std::int32_t>{1}));
   EXPECT_EQ(culprits({{1, 1, 0, 1}, {1, 1, 2, 1}}), (std::vector<std::int32_t>{1}));
-  EXPECT_NO_THROW(place({{2, 1, 0, 1, 0}, {2, 1, 2, 3, 1}}));                                // never alive together
-  EXPECT_NO_THROW(place({{2, 1, 0, 9, 5, -1, {{2, 3}}}, {9, 1, 2, 3, 0}}));                  // nor here: in a hole
+  // two fixed buffers, never alive together
+  EXPECT_NO_THROW(place({{2, 1, 0, 1, 0}, {2, 1, 2, 3, 1}}));
+  // two fixed buffers; the second lives in a hole of the first
+  EXPECT_NO_THROW(place({{2, 1, 0, 9, 5, -1, {{2, 3}}}, {9, 1, 2, 3, 0}}));
   EXPECT_NO_THROW(place({{1, 1, 0, 9, -1, -1, {{0, 9}}}, {1, 1, 0, 9, -1, -1, {{0, 3}}}}));  // holes at either end
 }
 
-// ---- published instances, as far as steps of search go: no clock ----
+// ---- published instances, with a limit on the steps of search and not on time ----
 
 struct Target {
   const char* file;
-  std::int64_t capacity;  // -1: the bound is to be met
+  std::int64_t capacity;  // -1: the end must meet the bound
   std::int64_t work;
 };
 

@@ -1,4 +1,5 @@
-// Greedy placement and climbing: everything a Tenant may say is honoured, at any size; several arenas; addresses that stay.
+// Tests greedy placement and local search (climbing) against a judge that looks at every pair of buffers. Every field of
+// Tenant must be honoured, at any number of buffers, in one arena and in several; hints keep addresses.
 #include <tapedeck/tests/capture/planner/place/instances.h>
 
 #include <tapedeck/capture/planner/place/alive_steps.h>
@@ -26,7 +27,7 @@ using test::judge;
 using test::random_tenants;
 using test::training_step;
 
-// Fixes some buffers where a placement has them, so that they cannot clash.
+// Fixes some buffers at the offsets of a correct placement, so that the fixed buffers cannot overlap.
 void fix_some(std::vector<Tenant>* buffers, unsigned seed) {
   const Offsets placed = place(*buffers);
   for (std::size_t i = 0; i < buffers->size(); ++i)
@@ -62,7 +63,7 @@ TEST(PlaceGreedy, FixedBuffersStayAndOthersMakeWay) {
   EXPECT_EQ(placed.end, 210);
 }
 
-// The tree of taken bytes against a walk over all.
+// The tree of occupied bytes must give the same offsets as a walk over all buffers.
 TEST(PlaceGreedy, TreeAndWalkFindTheSameOffsets) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     const std::vector<Tenant> buffers = random_tenants(seed, {120, 70, true, {8}});
@@ -70,7 +71,7 @@ TEST(PlaceGreedy, TreeAndWalkFindTheSameOffsets) {
     for (Fit fit : {Fit::first, Fit::best}) {
       Space tree(p);
       SmallSpace walk;
-      std::vector<Tenant> round = p.buffers;  // sizes without padding: the two count slack alike
+      std::vector<Tenant> round = p.buffers;  // sizes rounded up, because tree and walk must count the same slack
       for (Tenant& b : round) b.bytes = align_up(b.bytes, 8);
       for (std::size_t i = 0; i < round.size(); ++i) {
         const auto n = static_cast<std::int32_t>(i);
@@ -126,7 +127,7 @@ TEST(PlaceGreedy, AHintThatCostsBytesIsLeft) {
   EXPECT_EQ(place(buffers).end, 200);
 }
 
-// One hint is no reason not to look for a lower end: without it and with it, equal work finds about the same.
+// A hint must not stop the search for a lower end: with and without it, equal work finds about the same end.
 TEST(PlaceGreedy, HintsThatCostMuchDoNotEndTheSearch) {
   for (unsigned seed : {1u, 2u, 3u}) {
     std::vector<Tenant> buffers = test::cut_up(seed, 40, 1000, 40);
@@ -141,7 +142,7 @@ TEST(PlaceGreedy, HintsThatCostMuchDoNotEndTheSearch) {
   }
 }
 
-// Addresses are kept through a search if that costs no more than a hundredth over what is found.
+// A search keeps the hinted addresses if they cost at most one percent over the end that it finds.
 TEST(PlaceGreedy, AddressesStayThroughASearch) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     std::vector<Tenant> buffers = random_tenants(seed, {300, 100, true, {64}});
@@ -155,7 +156,7 @@ TEST(PlaceGreedy, AddressesStayThroughASearch) {
   }
 }
 
-// Few buffers with many holes: what is looked at are stretches, not pairs of them.
+// Few buffers with many holes. The work must grow with the number of holes, not with the number of pairs of holes.
 TEST(PlaceGreedy, ManyHolesOfFewBuffers) {
   std::vector<Tenant> buffers;
   for (std::int32_t i = 0; i < 20; ++i) {
@@ -170,7 +171,7 @@ TEST(PlaceGreedy, ManyHolesOfFewBuffers) {
   EXPECT_EQ(place(buffers, options).end, 2000);
 }
 
-// Such as no greedy order is quick with: many that live long.
+// Many buffers that live long: no greedy order is fast here.
 TEST(PlaceGreedy, ManyThatLiveLongArePlacedAtAnyDeadline) {
   std::mt19937 random(11);
   std::vector<Tenant> buffers(30000);
@@ -244,7 +245,7 @@ TEST(PlaceInChunks, NoArenaIsLargerThanTheCap) {
     std::vector<Tenant> buffers = random_tenants(seed);
     SCOPED_TRACE("seed " + std::to_string(seed));
     PlaceOptions options;
-    options.chunk_bytes = 500 + seed * 20;  // some buffers are larger, most are not
+    options.chunk_bytes = 500 + seed * 20;  // smaller than some buffers, larger than most
     const Offsets placed = place(buffers, options);
     ASSERT_EQ(judge(buffers, placed), "");
     ASSERT_EQ(placed.arena.size(), buffers.size());
@@ -271,7 +272,8 @@ TEST(PlaceInChunks, AQuarterOfThePeakCostsATwentiethAtMost) {
   }
 }
 
-// More work is never worse, equal work is the same answer, and a capacity that is met is enough.
+// More work never gives a worse end, equal work gives the same answer, and the search stops once the end is within the
+// capacity.
 TEST(PlaceInChunks, WorkIsSpentOnOrders) {
   int better = 0;
   for (unsigned seed = 0; seed < 40; ++seed) {
@@ -292,7 +294,7 @@ TEST(PlaceInChunks, WorkIsSpentOnOrders) {
   EXPECT_GT(better, 5);
 }
 
-// Where all fit into one chunk that is as good as one arena: searched, and proven.
+// If one chunk holds all buffers, the problem is that of one arena: it is searched and proven optimal.
 TEST(PlaceInChunks, OneChunkThatHoldsAllIsOneArena) {
   for (unsigned seed : {1u, 2u, 3u}) {
     const std::vector<Tenant> buffers = test::cut_up(seed, 25, 1000, 25);
@@ -309,7 +311,7 @@ TEST(PlaceInChunks, OneChunkThatHoldsAllIsOneArena) {
   }
 }
 
-// The same as by looking at every two.
+// The fast method must give the same offsets as looking at every pair.
 TEST(PlaceInChunks, OversizedBuffersLieWhereAWalkHasThem) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     const PlaceProblem p = make_problem(random_tenants(seed));
@@ -320,8 +322,8 @@ TEST(PlaceInChunks, OversizedBuffersLieWhereAWalkHasThem) {
   }
 }
 
-// Buffers that are larger than a chunk and never alive together are in one, whoever comes first; smaller ones fill what they
-// leave.
+// Large buffers that are never alive at the same time share one oversized chunk, in any order. Smaller buffers fill the
+// space that is left.
 TEST(PlaceInChunks, LargeBuffersShare) {
   const std::vector<Tenant> buffers = {{100, 1, 4, 5}, {90, 1, 2, 3}, {100, 1, 0, 1},
                                        {80, 1, 6, 7},  {10, 1, 2, 3}, {45, 1, 0, 9}};
@@ -333,7 +335,7 @@ TEST(PlaceInChunks, LargeBuffersShare) {
   EXPECT_TRUE(placed.optimal);
 }
 
-// An offset does not say in which of several arenas.
+// A fixed offset does not say which arena it means.
 TEST(PlaceInChunks, RefusesFixedOffsetsAndNamesTheBuffer) {
   const std::vector<Tenant> buffers = {{8, 1, 0, 2}, {8, 1, 1, 3}, {8, 1, 2, 4, 16}, {8, 1, 2, 4, 0}};
   EXPECT_NO_THROW(place(buffers));
@@ -348,7 +350,7 @@ TEST(PlaceInChunks, RefusesFixedOffsetsAndNamesTheBuffer) {
   }
 }
 
-// ---- the sweep that judges what the tool writes ----
+// ---- find_fault, which checks the offsets that the tool writes ----
 
 TEST(FindFault, SaysWhatTheOracleSays) {
   int wrong = 0;
@@ -357,7 +359,8 @@ TEST(FindFault, SaysWhatTheOracleSays) {
     Offsets placed = place(buffers);
     std::mt19937 random(seed);
     if (seed % 3)
-      placed.offsets[random() % buffers.size()] = static_cast<std::int64_t>(random() % 500) * 4;  // may be right all the same
+      // the moved buffer may still be right
+      placed.offsets[random() % buffers.size()] = static_cast<std::int64_t>(random() % 500) * 4;
     if (seed % 3 == 2) placed.end = 0;
     std::int64_t end = 0;
     for (std::size_t i = 0; i < buffers.size(); ++i)
@@ -372,7 +375,7 @@ TEST(FindFault, SaysWhatTheOracleSays) {
   EXPECT_LT(wrong, 450);
 }
 
-// ---- climbing ----
+// ---- climbing: local search ----
 
 Offsets climbed(const std::vector<Tenant>& buffers, std::int64_t work, std::uint64_t seed) {
   const PlaceProblem p = make_problem(buffers);
@@ -396,7 +399,8 @@ TEST(Climb, RandomSetsStayRightAndGetNoWorse) {
   EXPECT_GT(better, 20);
 }
 
-// From one above the other, as far from the bound as can be. Nothing but the unit differs.
+// Starts with all buffers stacked, far from the bound. The two runs differ only in the unit of the sizes, so their ends must
+// be equal in units.
 TEST(Climb, SizesNearTheLimitClimbLikeSmallOnes) {
   int better = 0;
   for (unsigned seed = 0; seed < 10; ++seed) {
@@ -431,7 +435,7 @@ TEST(Climb, SlicesOfWorkGiveTheSameAsOneCall) {
   whole.climb(400000, &once);
   other.climb(400000, &again);
   EXPECT_EQ(once.offsets, again.offsets);
-  // A slice ends with the step in which its work ran out, so each may take a little more than its share.
+  // A slice ends with the step in which its work runs out, so each slice may do slightly more work than its share.
   for (int i = 0; i < 400; ++i) parts.climb(1000, &sliced);
   EXPECT_LE(sliced.end, once.end);
 }

@@ -1,5 +1,5 @@
-// Buffers to place: random ones with everything that a Tenant may say, and such as training steps have; and the oracle that
-// judges placements, which looks at every pair and every step.
+// Random buffers that use every field of Tenant, buffers like those of training steps, and a judge of placements. The judge
+// is the oracle: it looks at every pair of buffers at every step.
 #pragma once
 
 #include <tapedeck/capture/planner/place/place.h>
@@ -38,7 +38,7 @@ inline std::int64_t most_needed(const std::vector<Tenant>& buffers) {
 
 inline std::int32_t arena_of(const Offsets& placed, std::size_t i) { return placed.arena.empty() ? 0 : placed.arena[i]; }
 
-// What is wrong, or "".
+// Describes the first fault of a placement; "" if there is none.
 inline std::string judge(const std::vector<Tenant>& buffers, const Offsets& placed) {
   if (placed.offsets.size() != buffers.size()) return "not an offset for each";
   const std::int32_t last = last_step(buffers);
@@ -80,7 +80,7 @@ inline std::vector<Tenant> random_tenants(unsigned seed, const Kind& kind = {}) 
   const int longest = 1 + pick(kind.steps), largest = 1 + pick(3000);
   for (Tenant& b : buffers) {
     b.birth = pick(kind.steps);
-    b.death = std::min(b.birth + (pick(4) ? pick(longest) : 0), kind.steps - 1);  // many live for one step
+    b.death = std::min(b.birth + (pick(4) ? pick(longest) : 0), kind.steps - 1);  // many buffers live for a single step
     b.bytes = pick(10) ? 1 + pick(largest) : 0;
     b.alignment = kind.alignments[pick(static_cast<int>(kind.alignments.size()))];
     for (std::int32_t at = b.birth + 1; kind.holes && at < b.death && pick(2);) {
@@ -93,8 +93,8 @@ inline std::vector<Tenant> random_tenants(unsigned seed, const Kind& kind = {}) 
   return buffers;
 }
 
-// A training step of about n buffers: what forward saves for backward, what it needs for a while, workspace, gradients that are
-// passed on and such as stay to the end. `longest`: of what is needed for a while, in steps.
+// About n buffers as in a training step: values that forward saves for backward, short-lived values, workspace, gradients
+// that are passed on, and gradients that stay to the end. `longest` is the longest life of a short-lived value, in steps.
 inline std::vector<Tenant> training_step(int n, unsigned seed, int longest) {
   std::mt19937 random(seed);
   const auto pick = [&](int k) { return static_cast<std::int32_t>(random() % static_cast<unsigned>(k)); };
@@ -115,8 +115,8 @@ inline std::vector<Tenant> training_step(int n, unsigned seed, int longest) {
   return buffers;
 }
 
-// A rectangle of `bytes` x `steps` cut into pieces, the largest first, each time in two: they fit into `bytes` again, without
-// any gap.
+// Cuts a rectangle of `bytes` x `steps` into pieces, always the largest piece into two. So the pieces fit into `bytes` again
+// without any gap.
 inline std::vector<Tenant> cut_up(unsigned seed, int pieces, std::int64_t bytes, std::int32_t steps) {
   std::mt19937 random(seed);
   const auto pick = [&](std::int64_t k) { return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(k)); };

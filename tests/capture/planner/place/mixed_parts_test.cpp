@@ -1,4 +1,5 @@
-// Instances whose parts are improved in different ways: some small enough to be searched, others climbed, in one placement.
+// Tests instances that split into independent parts. In one placement, the small parts are searched exactly and the large
+// parts are improved by local search.
 #include <tapedeck/capture/planner/place/place.h>
 #include <tapedeck/capture/planner/place/split_problem.h>
 
@@ -13,7 +14,8 @@
 namespace tapedeck {
 namespace {
 
-// Rectangles cut up, one after the other in time, of different heights so that the highest part changes as they are improved.
+// Several cut-up rectangles, one after the other in time. Their heights differ, so that the highest one changes while they
+// are improved.
 std::vector<Tenant> stretches(unsigned seed) {
   std::mt19937 random(seed);
   std::vector<Tenant> all;
@@ -32,7 +34,7 @@ std::vector<Tenant> stretches(unsigned seed) {
   return all;
 }
 
-constexpr std::int64_t kSomePairs = 400;  // the smaller parts have fewer, the larger ones more
+constexpr std::int64_t kSomePairs = 400;  // some parts have fewer pairs, others more
 
 TEST(PlaceMixedParts, EndsAreWhatOffsetsNeedWhateverTheWork) {
   for (unsigned seed = 0; seed < 40; ++seed) {
@@ -68,8 +70,8 @@ TEST(PlaceMixedParts, EqualWorkGivesEqualAnswers) {
   }
 }
 
-// Few pairs, but so many buffers that a search would have to remember too much: it is climbed, also with less work than a
-// search would need.
+// There are few pairs, but so many buffers that a search would need too much memory. So local search handles this part, even
+// with little work.
 TEST(PlaceMixedParts, AVeryLongChainIsClimbedNotSearched) {
   std::vector<Tenant> buffers;
   for (std::int32_t i = 0; i < 12'000; ++i) buffers.push_back({64 + i * 7919 % 4096, 64, i, i + 1 + i * 31 % 6});

@@ -1,5 +1,5 @@
-// Offsets: no two buffers that are alive together overlap, by an oracle that looks at every pair; and how close to the bound
-// they come on published instances.
+// Tests place(): an oracle that looks at every pair checks that buffers which are alive together do not overlap. On
+// published instances, the end must be close to the bound.
 #include <tapedeck/capture/planner/place/check_placement.h>
 #include <tapedeck/capture/planner/place/place.h>
 
@@ -20,7 +20,7 @@ bool together(const Tenant& a, const Tenant& b) { return a.birth <= b.death && b
 
 std::int64_t most_alive(const std::vector<Tenant>& buffers) {
   std::int64_t most = 0;
-  for (const Tenant& at : buffers) {  // live bytes are highest when some buffer has just been born
+  for (const Tenant& at : buffers) {  // live bytes are highest when some buffer is born
     std::int64_t alive = 0;
     for (const Tenant& b : buffers) alive += b.birth <= at.birth && at.birth <= b.death ? b.bytes : 0;
     most = std::max(most, alive);
@@ -59,7 +59,8 @@ std::vector<Tenant> random_buffers(unsigned seed) {
   return buffers;
 }
 
-// From a placement that is known, with retries and with search: never higher, and what does not help changes nothing.
+// Starts from a known placement. Retries never make it higher, and a search gives the same result with and without this
+// start.
 TEST(Place, GoesOnFromWhatIsKnown) {
   int lower = 0;
   for (unsigned seed = 0; seed < 100; ++seed) {
@@ -82,7 +83,7 @@ TEST(Place, GoesOnFromWhatIsKnown) {
   EXPECT_GT(lower, 10);
 }
 
-// Some bytes above the bound are not worth another attempt.
+// `slack` says how far above the bound an end may be without another attempt.
 TEST(Place, SlackIsAsGoodAsTheBound) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -124,7 +125,7 @@ TEST(Place, NothingAndNoBytes) {
   EXPECT_EQ(place({{0, 64, 0, 5}, {0, 1, 2, 3}}).end, 0);
 }
 
-// Where holes leave nothing of a life there is nothing to place, and what is fixed stays where it is.
+// A buffer whose holes cover its whole life needs no place. A fixed buffer stays at its offset.
 TEST(Place, WhatIsNeverAliveIsInNobodysWay) {
   const std::vector<Tenant> buffers = {
       {100, 1, 0, 9, 40, -1, {{0, 3}, {4, 9}}}, {50, 1, 0, 9}, {8, 4, 2, 2, -1, -1, {{2, 2}}}, {0, 1, 0, 9, 7}};
@@ -138,7 +139,7 @@ TEST(Place, WhatIsNeverAliveIsInNobodysWay) {
 }
 
 TEST(Place, NestedLifetimesMeetTheBound) {
-  std::vector<Tenant> buffers;  // as forward and backward make them
+  std::vector<Tenant> buffers;  // nested lives, as forward and backward make them
   for (std::int32_t i = 0; i < 500; ++i) buffers.push_back({1000 + i % 7, 1, i, 1000 - i});
   const Offsets placed = place(buffers);
   expect_good(buffers, placed);
@@ -161,7 +162,7 @@ TEST(Place, IsDeterministic) {
   EXPECT_EQ(place(buffers).offsets, place(buffers).offsets);
 }
 
-// ---- published instances: id,lower,upper,size; half-open lifetimes ----
+// ---- published instances: columns id,lower,upper,size; a life ends before step `upper` ----
 
 void expect_ratio_below(const std::string& folder, double most) {
   const std::filesystem::path path = std::filesystem::path(TAPEDECK_SHARED_DIR) / "data" / folder;

@@ -1,4 +1,4 @@
-// Published instances, from the files that the tests find beside the tree.
+// Reads published instances from ../shared/data, if these files exist.
 #pragma once
 
 #include <tapedeck/capture/planner/place/place.h>
@@ -14,8 +14,7 @@
 
 namespace tapedeck::test {
 
-// Columns id,lower,upper,size and no others; half-open lifetimes. Reads as little of the dialect as that, without the library's
-// reader.
+// Reads columns id,lower,upper,size and no others; a life ends before step `upper`. It does not use the library's reader.
 inline std::vector<Tenant> read_instance(const std::filesystem::path& path) {
   std::vector<Tenant> buffers;
   std::ifstream stream(path);

@@ -1,4 +1,4 @@
-// What budgets make run again: no more than is needed, under names that a file brings back.
+// Tests the clones that budgets cause: no clone without a reader, names that a file keeps, and costs that match the graph.
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/temporary_folder.h>
 
@@ -19,7 +19,7 @@
 namespace tapedeck {
 namespace {
 
-// Nodes that run for nothing. What the captured graph computes for nobody is gone before.
+// The nodes whose results are never read. Passes have removed such nodes from the captured graph before.
 std::vector<std::string> unread_nodes(const Graph& g) {
   std::vector<char> wanted(g.values.size(), 0);
   for (const Node& node : g.nodes)
@@ -59,7 +59,7 @@ TEST_P(RandomBudgets, NothingRunsForNobody) {
   }
 }
 
-// A plan is what its file says it is.
+// A plan read back from its file must pass the verifier and the checker.
 TEST_P(RandomBudgets, SavedPlansVerify) {
   const TemporaryFolder folder;
   for (unsigned k = 0; k < 10; ++k) {
@@ -79,7 +79,7 @@ TEST_P(RandomBudgets, SavedPlansVerify) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomBudgets, ::testing::Range(0u, 12u));
 
-// The weight's gradient waits for the update at the end: it is made there, once.
+// Only the last node reads %late. So %late is computed once, just before the last node, and not at its recorded place.
 constexpr const char* kWaiting = R"(graph g(%x: u8[100], %y: u8[100]) {
     %late: u8[5000] = opaque(%x) {us=7.0}
     %a: u8[9000] = opaque(%y) {us=1.0}
@@ -103,7 +103,7 @@ TEST(Clones, WhatNobodyReadsBeforeItIsMadeAgainIsMadeOnce) {
   EXPECT_EQ(plan.graph.value_name(plan.graph.nodes[4].first_output), "late") << print(plan.graph);
 }
 
-// A window on what is made later is itself made later, and keeps nothing alive meanwhile.
+// A window on a value that is computed later moves with this value and keeps no bytes alive until then.
 TEST(Clones, WindowsGoWhereWhatTheyLookAtGoes) {
   const Graph graph = parse(R"(graph g(%x: f32[1000], %y: f32[1000]) {
     %late: f32[1000] = exp(%x)
@@ -125,7 +125,7 @@ TEST(Clones, WindowsGoWhereWhatTheyLookAtGoes) {
   EXPECT_EQ(plan.graph.value_name(plan.graph.nodes[0].first_output), "a") << print(plan.graph);
 }
 
-// Cost is that of what runs, and a larger budget never costs more.
+// The cost of a plan is the cost of the nodes that it runs. A larger budget never costs more.
 TEST(Clones, CostIsThatOfTheNodesInTheGraph) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));

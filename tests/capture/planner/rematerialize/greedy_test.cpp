@@ -1,4 +1,5 @@
-// The greedy strategy: how low it gets, what it costs, and the structures under it against simple models.
+// Tests the greedy strategy: how low its peaks are and how much they cost. Its data structures are compared with simple
+// models.
 #include <tapedeck/tests/capture/planner_graphs.h>
 
 #include <tapedeck/capture/check/check_plan.h>
@@ -21,7 +22,7 @@ Plan plan_at(const Graph& graph, double percent, Strategy strategy = Strategy::g
   PlanOptions options;
   options.budget_percent = percent;
   options.strategy = strategy;
-  options.ordering = Ordering::recorded;  // what greedy makes of the tape
+  options.ordering = Ordering::recorded;  // measure the strategy alone, without the search for orders
   options.alignment = 1;
   return make_plan(graph, options);
 }
@@ -48,8 +49,8 @@ TEST(Greedy, AQuarterOfMemoryForAboutOneMoreForward) {
 }
 
 TEST(Greedy, ExpensiveValuesAreKept) {
-  // Two equal stretches; one node costs a hundred times the other. Both are read at once, too: else they would be made later
-  // for nothing.
+  // Two equal stretches of values, but one node costs a hundred times as much as the other. %soon reads both values early;
+  // otherwise they would simply be computed later.
   const Graph graph = parse(R"(graph g(%x: u8[8]) {
     %cheap: u8[1000] = opaque(%x) {us=1.0}
     %dear: u8[1000] = opaque(%x) {us=100.0}
@@ -95,7 +96,7 @@ TEST(Greedy, EveryDecisionPays) {
 }
 
 TEST(Greedy, NeverReadsStateAfterItsUpdate) {
-  // %a could be computed again from %w, but by then %w holds the next step's value.
+  // %a could be computed again from %w, but at that time %w holds the value of the next step.
   const Graph graph = parse(R"(graph g(%x: f32[100]) state(%w: f32[100]) {
     %a: f32[100] = exp(%w)
     %w2: f32[100] = add(%w, %x)

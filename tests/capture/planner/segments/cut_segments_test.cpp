@@ -1,4 +1,5 @@
-// How segments are cut, and how bytes are placed for several threads.
+// Tests how a plan is cut into segments and how bytes are placed for several threads. The oracles are checks of every node,
+// the byte simulation, and schedules worked out by hand.
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/plan_equal.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
@@ -26,7 +27,8 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-// Independent chains that meet at the end, recorded one after the other or step by step.
+// Independent chains that meet at the end. They are recorded chain by chain, or, if `interleaved`, one node of every chain
+// in turn.
 Graph branches(int count, int length, bool interleaved, double us = 10, const std::string& type = "u8[1000]") {
   const auto v = [](int b, int i) { return i < 0 ? std::string("%x") : "%b" + std::to_string(b) + "_" + std::to_string(i); };
   const auto line = [&](int b, int i) {
@@ -50,7 +52,7 @@ PlanOptions for_threads(int threads) {
   return options;
 }
 
-// What a plan's segments promise, looked at node by node.
+// Checks the promises of a plan's segments, node by node.
 void expect_sound(const Plan& plan, unsigned seed) {
   ASSERT_EQ(joined(check_plan(plan)), "") << print(plan.graph);
   for (unsigned order = 0; order < 3; ++order) ASSERT_EQ(test::ByteSimulation(plan).run(seed + order), "") << print(plan.graph);
@@ -61,7 +63,7 @@ void expect_sound(const Plan& plan, unsigned seed) {
   EXPECT_NEAR(cost, plan.segment_rule.serial_us, 1e-6 * cost);
 }
 
-// The longest path of segments, and the makespan's bounds that follow from it and from the work.
+// Computes the longest path of segments and the total work. The makespan must lie within the bounds that follow from them.
 void expect_possible(const Plan& plan) {
   std::vector<double> finish(plan.segments.size(), 0);
   double longest = 0, work = 0;
@@ -98,7 +100,7 @@ TEST_P(RandomSegments, AreSoundForAnyThreads) {
     const std::vector<Phase> phases = run_phases(plan.graph);
     for (const Segment& s : plan.segments) {
       const double largest = std::max(r.most_us, 2 * r.least_us);
-      double one_node = 0;  // for one thread a segment is closed once it costs enough, so the last node may lead beyond
+      double one_node = 0;  // a segment is closed once it costs enough, so its last node may exceed the limit
       for (NodeId n : s.nodes)
         one_node = std::max(one_node,
                             cost_us(*plan.graph.nodes[n].op, plan.graph.input_types(plan.graph.nodes[n]),
@@ -142,7 +144,7 @@ TEST_P(RandomSegments, AreDeterministicAndSurviveJson) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomSegments, testing::Range(0u, static_cast<unsigned>(test::seeds(150))));
 
-// ---- the rule ----
+// ---- the rule that cuts segments ----
 
 TEST(Segments, DispatchIsAFiftiethOfTheTimeOrLess) {
   for (int threads : {1, 2, 4}) {
@@ -179,7 +181,7 @@ TEST(Segments, BranchesRecordedOneAfterTheOtherRunSideBySide) {
   expect_sound(plan, 1);
 }
 
-// Bytes win: what would have to grow beyond the allowance stays tight, and so does what a budget forbids.
+// Bytes matter more than time: the placement for threads stays within the allowance and within the budget.
 TEST(Segments, TheAllowanceAndTheBudgetBindThePlacement) {
   const Graph graph = branches(2, 10, false, 40);
   PlanOptions options = for_threads(2);
@@ -213,7 +215,7 @@ TEST(Segments, AChainIsOneThreadsWalk) {
 }
 
 TEST(Segments, KernelsUseIdleThreadsOnlyWhereThereAreAny) {
-  // Two long branches keep two threads busy; the long node behind them has both to itself.
+  // Two long branches occupy both threads. The long node after them can use both threads.
   const Graph graph = parse(R"(graph g(%x: u8[8]) {
     %a: u8[8] = opaque(%x) {us=400.0}
     %b: u8[8] = opaque(%x) {us=400.0}
@@ -264,7 +266,7 @@ TEST(Segments, SayWhyTheyEnd) {
   EXPECT_EQ(make_plan(graph, options).segments[0].end, SegmentEnd::full);
 }
 
-// They were copied before the run: they take no workspace, although half-precision ops do, and no branch waits for them.
+// Constants are copied before the run. They need no workspace, although half-precision ops do, and no branch waits for them.
 TEST(Segments, NobodyWaitsForConstants) {
   const Graph graph = parse(R"(graph g(%x: f16[4], %y: f16[4]) {
     %k: f16[4] = constant() {value=[1.0,2.0,3.0,4.0]}
@@ -303,7 +305,7 @@ TEST(Segments, T58_StaticSchedule) {
                             "streams");
   PlanOptions options = for_threads(2);
   options.segment_us = 0;
-  options.parallel_peak = 4;  // so that exp need not take the bytes that log reads
+  options.parallel_peak = 4;  // so that exp need not be computed in the bytes that log reads
   const Plan plan = make_plan(graph, options);
   expect_sound(plan, 1);
   ASSERT_EQ(plan.segments.size(), 6u);
@@ -347,9 +349,9 @@ TEST(Segments, T86_BulkingOnAndOffGiveTheSameBits) {
     EXPECT_FLOAT_EQ(results[0][i], std::max(x[i], y[i]) * x[i] - std::min(x[i], y[i]) / y[i]);
 }
 
-// ---- the clock ----
+// ---- the simulated schedule ----
 
-std::vector<Segment> three_segments() {  // 0 and 1 side by side, then 2
+std::vector<Segment> three_segments() {  // 0 and 1 run side by side, then 2
   std::vector<Segment> s(3);
   s[0].nodes = {0}, s[0].successors = {2};
   s[1].nodes = {1}, s[1].successors = {2};
@@ -373,7 +375,7 @@ TEST(Simulate, ByHand) {
 
 // ---- the checker ----
 
-// Two branches that may run at the same time, given the same bytes.
+// Gives the same bytes to two branches that may run at the same time.
 TEST(Segments, TheCheckerFindsBytesSharedBySideBySideBranches) {
   PlanOptions options = for_threads(2);
   options.parallel_peak = 3;
@@ -391,7 +393,7 @@ TEST(Segments, TheCheckerFindsBytesSharedBySideBySideBranches) {
   EXPECT_NE(joined(check_plan(plan)).find("share bytes"), std::string::npos) << joined(check_plan(plan));
 }
 
-// Segments whose nodes interleave: order inside one is by node, between two only by edges.
+// Segments whose nodes interleave. Inside a segment nodes run in order; between two segments only edges set an order.
 TEST(Segments, TheCheckerKnowsSegmentsThatSkipNodes) {
   Plan plan = make_plan(branches(16, 10, true), for_threads(2));
   bool skips = false;
