@@ -1,4 +1,4 @@
-// Replay against run_eagerly(), step by step: what every test of the executor does in the end.
+// Compares replays with run_eagerly(), step by step. Most tests of the executor use it.
 #pragma once
 
 #include <tapedeck/capture/planner/planner.h>
@@ -33,7 +33,7 @@ inline void expect_equal(const Executor& executor, const EagerResult& eager, con
     EXPECT_TRUE(bit_equal(executor.state(names[s]), eager.state[s])) << what << ", state " << names[s];
 }
 
-// Several steps, state carried along, on one, two and four threads.
+// Runs several steps with carried state on one, two and four threads.
 inline void check_replay(const Graph& g, const PlanOptions& options = {}, int steps = 3) {
   const Plan plan = make_plan(g, options);
   ASSERT_TRUE(plan.feasible) << plan.infeasible_reason;

@@ -1,5 +1,5 @@
-// A small training step with everything a file can hold: inputs, state of two dtypes, a constant in the text and one outside of
-// it, several phases, and - under a budget - recomputation.
+// A small training step with everything that a file can hold: inputs, state of two dtypes, a constant in the text and one in
+// the data, several phases, and clones if there is a budget.
 #pragma once
 
 #include <tapedeck/capture/file/file.h>
@@ -49,7 +49,7 @@ inline Graph sample_graph() {
                "sample", lookup);
 }
 
-// budget_percent as in PlanOptions; 0 = no plan.
+// budget_percent as in PlanOptions; 0 makes no plan.
 inline TapeFile sample_tape(double budget_percent = 0) {
   TapeFile file;
   file.captured = sample_graph();

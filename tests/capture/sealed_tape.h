@@ -1,5 +1,5 @@
-// Takes a .tape file apart, lets a test change it, and puts it together again with every length and checksum right: what a
-// clever forger, or an honest program with a bug, would write.
+// Takes a .tape file apart, lets a test change it, and writes it with correct lengths and checksums, like a forged file or a
+// file of a buggy program.
 #pragma once
 
 #include <tapedeck/capture/file/tape_file.h>

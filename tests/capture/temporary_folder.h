@@ -1,4 +1,4 @@
-// A folder that goes away with the test, and small helpers on whole files.
+// A folder that is removed at the end of the test, and helpers that read and write whole files.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
-// An op of a test's own: one operand, a result of its type, and a kernel that the test writes.
+// An op that a test defines: one operand, a result of the same type, and a kernel of the test.
 #pragma once
 
 #include <tapedeck/engine/ir/op.h>
 
 namespace tapedeck::test {
 
-// Registered at the first call, the same op at every later one.
+// Registers the op at the first call; later calls return the same op.
 inline const Op& unary_op(const char* name, Kernel kernel) {
   if (const Op* op = find_op(name)) return *op;
   Op op;

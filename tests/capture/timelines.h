@@ -1,4 +1,4 @@
-// Timelines for tests: of a real replay, and one made up in the order of the plan.
+// Timelines for tests: one measured in a real replay, one made up in the order of the plan.
 #pragma once
 
 #include <tapedeck/capture/cost/timeline.h>
@@ -9,7 +9,7 @@
 
 namespace tapedeck::test {
 
-// One run with stand-ins for all values; the second one, so that it is warm.
+// The timeline of the second run with default values, when caches are warm.
 inline Timeline replay_timeline(const Plan& plan, int threads) {
   Executor executor(plan, {.threads = threads});
   const Graph& g = plan.graph;
@@ -22,7 +22,7 @@ inline Timeline replay_timeline(const Plan& plan, int threads) {
   return timeline;
 }
 
-// Every node takes seven of ten nanoseconds, one after the other; with gap 0 they touch.
+// Each node takes seven nanoseconds, one after the other, with `gap` nanoseconds between two nodes.
 inline Timeline serial_timeline(const Plan& plan, int gap = 3) {
   Timeline t;
   std::int64_t now = 0;

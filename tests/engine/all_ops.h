@@ -1,6 +1,6 @@
-// What the all-ops tests share. Each property is one test that goes through every example of every op, so that a run starts
-// tens of processes and not tens of thousands; an example that fails or throws does not stop the others. TAPEDECK_TEST_OP=name
-// restricts all of them to one op.
+// Helpers of the all-ops tests. Each property is one test over every example of every op, so that a run starts tens of
+// processes and not tens of thousands. If an example fails or throws, the test continues with the next.
+// TAPEDECK_TEST_OP=name restricts all these tests to one op.
 #pragma once
 
 #include <tapedeck/tests/engine/reference.h>
@@ -13,7 +13,7 @@
 
 namespace tapedeck::testing {
 
-// Tests of the registry register ops of their own, which are nobody's example.
+// The tests of the registry register ops of their own, which have no examples.
 inline bool of_a_test(const Op& op) { return std::string(op.name).rfind("test.", 0) == 0; }
 
 inline std::vector<const Op*> chosen_ops() {
@@ -37,7 +37,8 @@ void guarded(const Op& op, const std::string& what, F&& check) {
   }
 }
 
-// check(op) for each op, check(example) for each example; what one of them throws is its failure alone.
+// Calls check(op) for each op, or check(example) for each example. An exception counts as a failure of this op or example
+// alone.
 template <class F>
 void for_every_op(F&& check) {
   for (const Op* op : chosen_ops()) guarded(*op, op->name, [&] { check(*op); });
@@ -57,7 +58,7 @@ inline std::vector<Type> operand_types(const Example& e, DType real = DType::f32
   return types;
 }
 
-// What inference says of operands of these types; nothing if it refuses them.
+// The result types that inference gives for operands of these types; nothing if it refuses them.
 inline std::optional<std::vector<Type>> inferred(const Example& e, DType real = DType::f32) {
   try {
     std::vector<Type> outputs;
@@ -75,7 +76,7 @@ inline std::int64_t total_elements(const Example& e, const std::vector<Type>& ou
   return n;
 }
 
-// What depends on the operands' elements may not take others.
+// True if the op accepts random operands. Some ops refuse them because of their elements, such as an index out of range.
 inline bool runs(const Example& e) {
   try {
     const NoGrad no_grad;
@@ -86,8 +87,8 @@ inline bool runs(const Example& e) {
   }
 }
 
-// The example with every size multiplied by the largest power of two that inference accepts within these bounds; the example
-// itself if there is none.
+// The example with every size multiplied by the largest power of two that inference and these limits accept. If there is
+// none, the example itself.
 inline Example enlarged(const Example& e, std::int64_t max_elements, double max_us) {
   for (const Operand& o : e.operands)
     if (o.type.numel() == 0) return e;
@@ -95,7 +96,7 @@ inline Example enlarged(const Example& e, std::int64_t max_elements, double max_
     Example larger = e;
     for (Operand& o : larger.operands)
       for (int d = 0; d < o.type.shape.rank; ++d) o.type.shape[d] *= factor;
-    double elements = 0;  // in floating point: a product of sizes may not fit
+    double elements = 0;  // a double, because the product of sizes may overflow
     for (const Operand& o : larger.operands) {
       double n = 1;
       for (std::int64_t s : o.type.shape) n *= static_cast<double>(s);
@@ -150,7 +151,7 @@ inline std::vector<Array> arrays(const std::vector<Tensor>& tensors) {
 
 inline Tensor f64_tensor(const std::vector<double>& values, const Shape& shape) {
   std::vector<double> filled = values;
-  filled.push_back(0);  // so that there is an address
+  filled.push_back(0);  // so that data() is not null
   return from_bytes({DType::f64, shape}, filled.data());
 }
 

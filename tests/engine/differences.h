@@ -1,5 +1,5 @@
-// One number made of everything an op computes - all its f64 results, weighed with random heads - and how it changes with an
-// operand.
+// Reduces all f64 results of an op to one number, weighted by random heads, and computes how this number changes with an
+// operand (central differences).
 #pragma once
 
 #include <tapedeck/tests/engine/all_ops.h>
@@ -13,7 +13,7 @@ namespace tapedeck::testing {
 
 inline bool differentiable(const Op& op) { return op.vjp && !op.is(kNoGradient); }
 
-// Weights of each result's elements; undefined for results that are not f64.
+// Random weights for each result's elements; undefined for results that are not f64.
 inline std::vector<Tensor> random_heads(const std::vector<Tensor>& results, std::mt19937_64& random) {
   std::vector<Tensor> heads;
   for (const Tensor& y : results)
@@ -27,7 +27,7 @@ inline bool any_defined(const std::vector<Tensor>& tensors) {
   return false;
 }
 
-// sum_k sum(results[k] * heads[k]) as a tensor with history; undefined if none of the results has any.
+// sum_k sum(results[k] * heads[k]) as a tensor with history; undefined if no result has a history.
 inline Tensor loss_of(const std::vector<Tensor>& results, const std::vector<Tensor>& heads) {
   Tensor loss;
   for (std::size_t k = 0; k < results.size(); ++k) {
@@ -38,7 +38,7 @@ inline Tensor loss_of(const std::vector<Tensor>& results, const std::vector<Tens
   return loss;
 }
 
-// The same number by plain loops.
+// The same number, computed by plain loops.
 inline double weighed(const Example& e, const std::vector<Tensor>& operands, const std::vector<Tensor>& heads) {
   const NoGrad no_grad;
   const std::vector<Tensor> results = run(e, operands);
@@ -54,7 +54,7 @@ inline Tensor shifted(const Tensor& x, const std::vector<double>& direction, dou
   return f64_tensor(values, x.shape());
 }
 
-// d f / d x along a direction.
+// The derivative of f at x along `direction`, by central differences.
 inline double central_difference(const Tensor& x, const std::vector<double>& direction,
                                  const std::function<double(const Tensor&)>& f) {
   constexpr double kStep = 1e-5;
@@ -69,7 +69,7 @@ inline double along(const Tensor& gradient, const std::vector<double>& direction
   return gradient.defined() ? dot(elements(gradient), direction) : 0;
 }
 
-// The operands as leaves; those that are f64 and marked in `wanted` require a gradient.
+// Turns the operands into leaves. f64 operands that are marked in `wanted` require a gradient.
 inline std::vector<Tensor> leaves(const std::vector<Tensor>& operands, unsigned wanted = ~0u) {
   std::vector<Tensor> all;
   for (std::size_t i = 0; i < operands.size(); ++i) {

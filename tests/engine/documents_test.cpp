@@ -1,4 +1,4 @@
-// The tables of engine/README.md say what the code does.
+// Tests that the tables of engine/README.md agree with the code, and the settings that they describe.
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/tests/engine/messages.h>

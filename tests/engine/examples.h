@@ -1,4 +1,4 @@
-// The examples in the op blocks, ready to run: operands drawn from their ranges.
+// Makes the examples of the op blocks ready to run: it draws operands from their ranges.
 #pragma once
 
 #include <tapedeck/engine/eager/dispatch.h>
@@ -21,7 +21,7 @@ using Operand = ExampleOperand;
 using Example = ParsedExample;
 using tapedeck::parse_example;
 
-// Of every op, all of them.
+// All examples of all ops.
 inline std::vector<Example> all_examples() {
   std::vector<Example> all;
   for (const Op* op : all_ops())
@@ -40,7 +40,7 @@ Tensor drawn(const Type& type, const Operand& o, std::mt19937_64& random, bool i
   return from_bytes(type, values.data());
 }
 
-// Rounding may not carry an element out of its half open range: then the number before it is taken.
+// Rounding may move an element out of its half-open range. Then the next smaller number is taken.
 inline Tensor drawn_half(const Type& type, const Operand& o, std::mt19937_64& random) {
   std::vector<std::uint16_t> values(static_cast<std::size_t>(type.numel()) + 1);
   for (std::uint16_t& v : values) {
@@ -51,7 +51,7 @@ inline Tensor drawn_half(const Type& type, const Operand& o, std::mt19937_64& ra
   return from_bytes(type, values.data());
 }
 
-// `real`, or f32 where the op's floating operands can be nothing else.
+// Returns `real` if the op's floating operands may have this dtype, otherwise f32.
 inline DType usable_real(const Example& e, DType real) {
   if (real == DType::f32) return real;
   std::vector<Type> types, outputs;
@@ -64,7 +64,7 @@ inline DType usable_real(const Example& e, DType real) {
   }
 }
 
-// Operands with elements in their ranges; `real` is the dtype of the floating ones.
+// Operands with elements in their ranges. Floating operands have dtype `real`.
 inline std::vector<Tensor> make_operands(const Example& e, DType real, std::uint64_t seed) {
   real = usable_real(e, real);
   std::mt19937_64 random(seed);

@@ -1,4 +1,4 @@
-// 16-bit floats as doubles and back, from the definition of the formats and independent of the engine's own conversions.
+// Converts 16-bit floats to doubles and back by the definition of the formats, without the engine's own conversions.
 #pragma once
 
 #include <tapedeck/kernels/dtype.h>
@@ -25,7 +25,7 @@ inline double half_value(DType d, std::uint16_t bits) {
   return sign * std::ldexp(leading + fraction, (exponent ? exponent : 1) - f.bias() - f.fraction_bits);
 }
 
-// To nearest, ties to even; what is too large becomes infinite.
+// Rounds to nearest, ties to even. A number that is too large becomes infinite.
 inline std::uint16_t half_bits(DType d, double value) {
   const HalfFormat f = half_format(d);
   const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);

@@ -1,4 +1,4 @@
-// The tests' own conversions of 16-bit floats: the oracle of the oracle.
+// Tests half_values.h, the oracle of other tests, against known numbers and by converting every bit pattern back.
 #include <tapedeck/tests/engine/half_values.h>
 
 #include <gtest/gtest.h>

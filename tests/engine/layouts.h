@@ -1,4 +1,5 @@
-// The same values behind other strides. What lies between the elements is garbage, so that a kernel that reads it is found out.
+// Makes tensors with the same values but other strides. The bytes between the elements are garbage, so that a test notices a
+// kernel that reads them.
 #pragma once
 
 #include <tapedeck/engine/eager/tensor_impl.h>
@@ -12,9 +13,9 @@ namespace tapedeck::testing {
 
 struct Layout {
   const char* name;
-  bool reversed;        // dimensions in the other order in memory
-  std::int64_t gap;     // every stride is this many times what it need be
-  std::int64_t offset;  // elements before the first
+  bool reversed;        // memory holds the dimensions in reverse order
+  std::int64_t gap;     // factor on every stride
+  std::int64_t offset;  // elements before the first one
 };
 inline constexpr Layout kLayouts[] = {
     {"transposed", true, 1, 0},
@@ -23,7 +24,7 @@ inline constexpr Layout kLayouts[] = {
     {"transposed, sliced with a step", true, 3, 5},
 };
 
-// A dense tensor's elements laid out anew. Rows get a gap as well: one element more than they need.
+// The elements of a dense tensor in another layout. Each row is also followed by a gap of one element.
 inline Tensor laid_out(const Tensor& t, const Layout& layout) {
   const Shape shape = t.shape();
   std::int64_t strides[kMaxRank] = {}, extent = layout.gap;
@@ -47,7 +48,7 @@ inline Tensor laid_out(const Tensor& t, const Layout& layout) {
   return Tensor(detail::new_view(*base.impl(), shape, layout.offset, strides));
 }
 
-// The tensor with its first slice repeated along the dimensions marked in `dims`: seen through strides of zero.
+// Repeats the first slice along each dimension marked in `dims`, by a stride of zero.
 inline Tensor repeated(const Tensor& t, unsigned dims) {
   std::int64_t strides[kMaxRank] = {};
   const Tensor dense = contiguous(t);

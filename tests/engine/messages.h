@@ -1,4 +1,4 @@
-// What an error says, and where it says it happened.
+// Helpers that read the text of errors and the source location in it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 namespace tapedeck::testing {
 
-// The text of the error of kind E that f throws; a test failure if it throws nothing or something else.
+// The text of the error of kind E that f throws. The test fails if f throws nothing or another error.
 template <class E, class F>
 std::string message_of(F&& f) {
   try {
@@ -23,7 +23,7 @@ std::string message_of(F&& f) {
   return "";
 }
 
-// As message_of(), but "" if nothing is thrown; another kind of error comes through.
+// As message_of(), but "" if f throws nothing. An error of another kind is passed on.
 template <class E, class F>
 std::string message_or_none(F&& f) {
   try {
@@ -34,7 +34,7 @@ std::string message_or_none(F&& f) {
   return "";
 }
 
-// The message with folders of source files left out: "(/a/b/c_test.cpp:12)" becomes "(c_test.cpp:12)".
+// Leaves out the folders of source files: "(/a/b/c_test.cpp:12)" becomes "(c_test.cpp:12)".
 inline std::string without_folders(std::string text) {
   for (std::size_t slash = text.find('/'); slash != std::string::npos; slash = text.find('/', slash)) {
     std::size_t end = slash, start = slash;

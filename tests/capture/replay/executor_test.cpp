@@ -1,5 +1,5 @@
-// Replay against the oracle: run_eagerly() does the same work with none of the machinery. What the executor promises besides
-// equal bits - bytes counted, state torn or whole, errors of the lowest node - has a test each.
+// Tests the executor. The oracle for results is run_eagerly(), which uses no plan. Its other promises (counted bytes, state
+// that is torn or whole, the error of the lowest node) have a test each.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
@@ -75,7 +75,7 @@ TEST(Executor, SwapsRotatesAndKeepsState) {
                {}, 4);
 }
 
-// A copy whose operand is a window on the very bytes it must become.
+// The update copies a window whose bytes are the bytes that the copy must write.
 TEST(Executor, StateBecomesAViewOfItself) {
   check_replay(parse(R"(graph turn() state(%a: f32[4,4], %b: f32[2,2], %c: f32[2,2]) {
     %t: f32[4,4] = transpose(%a) {axes=[1,0]}
@@ -148,7 +148,7 @@ TEST(Executor, CountsBoundStateAsItsOwn) {
   Tensor w = default_value({DType::f32, {1000}}, 1, "w");
   executor.set_input("x", default_value({DType::f32, {1000}}, 1, "x"));
   executor.set_state("v", default_value({DType::f32, {1000}}, 1, "v"));
-  executor.set_state("w", w);  // first the executor's own, then the user's
+  executor.set_state("w", w);  // first the executor's own tensor, then the user's
   executor.bind_state("w", w);
   executor.run();
   EXPECT_EQ(executor.observed_peak_bytes(), plan.peak_bytes);
@@ -173,7 +173,7 @@ TEST(Executor, BoundStateIsTheUsersTensor) {
   EXPECT_EQ(k.impl()->storage->version, untouched);
   executor.set_state("w", tensor({5, 5, 5}));
   EXPECT_EQ(w.to_vector<float>(), (std::vector<float>{5, 5, 5}));
-  executor.bind_state("w", tensor({7, 7, 7}));  // another tensor: the old one is let go
+  executor.bind_state("w", tensor({7, 7, 7}));  // binds another tensor and releases the old one
   executor.run();
   EXPECT_EQ(w.to_vector<float>(), (std::vector<float>{5, 5, 5}));
   EXPECT_EQ(executor.state("w").to_vector<float>(), (std::vector<float>{17, 17, 17}));
@@ -232,7 +232,7 @@ TEST(Executor, OutputsBelongToTheCaller) {
   expect_mentions(message_of<UsageError>([&] { executor.output("z"); }), {"'z'", "y"});
 }
 
-// ---- what goes wrong ----
+// ---- faults and refusals ----
 
 constexpr const char* kTwoDivisions = R"(graph faulty(%a: i32[4], %b: i32[4], %c: i32[4]) state(%s: i32[4]) {
     %p: i32[4] = div(%a, %b)
@@ -268,7 +268,7 @@ TEST(Executor, AFaultBeforeAnyStateIsWrittenLeavesItWhole) {
   EXPECT_EQ(executor.state("s").to_vector<std::int32_t>(), (std::vector<std::int32_t>{5, 5, 5, 5}));
 }
 
-// The update is computed in the bytes of the state, and the node after it fails.
+// The update is computed in the bytes of the state. Then a later node fails.
 TEST(Executor, AFaultAfterAStateWriteTearsIt) {
   const Graph g = parse(R"(graph torn(%a: i32[4], %b: i32[4]) state(%s: i32[4], %k: i32[4]) {
     %t: i32[4] = add(%s, %a)
@@ -391,7 +391,7 @@ TEST(Executor, RefusesASecondRunAtTheSameTime) {
   EXPECT_EQ(executor.outputs()[0].to_vector<float>(), std::vector<float>{4});
 }
 
-// Many independent chains that meet: every hand-over between segments happens somewhere.
+// Many independent chains that meet, so that threads hand over many segments.
 TEST(Executor, ManySegmentsOnManyThreadsGiveTheSameBits) {
   std::string text = "graph wide(%x: f32[64]) {\n";
   for (int chain = 0; chain < 16; ++chain) {

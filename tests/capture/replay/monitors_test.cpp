@@ -1,4 +1,5 @@
-// Monitors see what nodes make and read, and change nothing.
+// Tests monitors: callbacks that see the results and operands of nodes during a run. They must see the values of an eager
+// run, and must not change anything.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/monitors.h>
@@ -28,8 +29,8 @@ TEST(ExecutorMonitor, PatternsAreGlobs) {
                matches("ab", "abc") || matches("*ab", "aba"));
 }
 
-// A pooling and a dense layer with relu, as MXNet's test has them. There operands bear the names of variables or "node_input0";
-// here every value has one name, that of who made it, so an operand of one node is the output of another.
+// A pooling layer and a dense layer with relu, from MXNet's test. MXNet names operands after variables or "node_input0".
+// Here every value has one name, that of its maker, so an operand of one node is the output of another.
 TEST(ExecutorMonitor, T107_OpHookOutputNames) {
   const Graph g = parse(R"(graph net(%data: f32[1,1,4,4]) state(%dense0_weight: f32[4,2], %dense0_bias: f32[2]) {
     %pool0_output: f32[1,1,2,2] = max_pool2d(%data) {window=[2,2], stride=[2,2]}  [path="pool0"]
@@ -70,7 +71,7 @@ TEST(ExecutorMonitor, T107_OpHookOutputNames) {
   }
 }
 
-// A debug tap as a monitor: (.5 + .75) * 1.75 + 2.5.
+// A monitor as a debug tap on (.5 + .75) * 1.75 + 2.5.
 TEST(ExecutorMonitor, T47_DebugInterceptOfAReplay) {
   const Graph g = parse(R"(graph tap(%x: f32[]) {
     %c: f32[] = constant() {value=[0.75]}
@@ -90,7 +91,8 @@ TEST(ExecutorMonitor, T47_DebugInterceptOfAReplay) {
   EXPECT_EQ(e.outputs()[0].item(), 4.6875);
 }
 
-// Values that are computed in place, windows and constants: each is seen as it was when its node ran.
+// Some values are computed in place, some are windows or constants. The monitor must see each value as it was when its node
+// ran.
 TEST(ExecutorMonitor, SeesEveryValueAsItWas) {
   const Graph g = parse(R"(graph all(%x: f32[4,3]) state(%s: f32[3,4]) {
     %a: f32[4,3] = exp(%x)
@@ -103,7 +105,7 @@ TEST(ExecutorMonitor, SeesEveryValueAsItWas) {
     return %r
     update %s = %s2
   })");
-  Graph all = g;  // every value a result: what eager code makes of it
+  Graph all = g;  // makes every value an output, to get all eager values
   all.outputs.clear();
   for (ValueId v = 0; v < g.value_count(); ++v) all.outputs.push_back(v);
   all.output_names.assign(all.outputs.size(), {});
@@ -185,7 +187,7 @@ TEST(ExecutorMonitor, MustNotCallItsExecutor) {
   EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.run(); }), "in use");
 }
 
-// Also while a step runs in parts.
+// Monitors also see a step that runs in parts.
 TEST(ExecutorMonitor, SeesPartsOfAStep) {
   Executor e(
       make_plan(parse("graph f(%x: f32[2]) { %a: f32[2] = neg(%x) %b: f32[2] = exp(%a) %c: f32[2] = tanh(%b) return %c }")));

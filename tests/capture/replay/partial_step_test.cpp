@@ -1,4 +1,4 @@
-// A step in parts gives what a whole one gives. The oracles: the same graph replayed whole, or run eagerly.
+// Tests steps that run in parts. The oracle is the same graph, replayed as a whole or run eagerly.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
@@ -77,7 +77,7 @@ TEST(ExecutorParts, PhasesKeepTheirOrder) {
   EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.run(Phase::update); }), "update cannot run yet: backward is due");
   EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.run(Phase::backward); }), "never set: input 'grad.y'");
   EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.run(); }), "a step is under way (2 of 6 nodes have run, next is `%gh: ");
-  e.run(Phase::forward);  // another forward pass: the step begins anew
+  e.run(Phase::forward);  // another forward pass begins a new step
   e.set_input("grad.y", t.head);
   e.run(Phase::backward);
   EXPECT_MENTIONS(message_of<ExecutionError>([&] { e.run(Phase::backward); }), "backward has run in this step");
@@ -85,7 +85,7 @@ TEST(ExecutorParts, PhasesKeepTheirOrder) {
   expect_equal(e, t.eager(t.w), "after all that");
 }
 
-// An executor that only ever runs forward: what training would change stays.
+// This executor runs only forward. The state that training would change stays as it is.
 TEST(ExecutorParts, ForwardOnlyOfATrainingGraph) {
   const Training t;
   Executor e = t.executor(1);
@@ -125,7 +125,7 @@ TEST(ExecutorParts, AHeadGradientThatIsBakedInCannotBeGiven) {
   for (int i = 0; i < 3; ++i) EXPECT_FLOAT_EQ(dx[i], Floats({1, 10, 100})[i] * (1 - y[i] * y[i]));
 }
 
-// A forward node that stands behind a backward one in the same segment cannot run without it.
+// A forward node behind a backward node of the same segment cannot run before it. The error names both nodes.
 TEST(ExecutorParts, NamesTheNodeThatStandsBetweenPhases) {
   const Graph g = parse(R"(graph mixed(%x: f32[2]) {
     %a: f32[2] = neg(%x)
@@ -143,7 +143,7 @@ TEST(ExecutorParts, NamesTheNodeThatStandsBetweenPhases) {
   EXPECT_EQ(values(whole.outputs()[1]), values(run_eagerly(g, {tensor({1, 2})}, {}).outputs[1]));
 }
 
-// What a backward node has computed again, and what reads a gradient, runs with the backward pass whatever phase it bears.
+// Clones for backward nodes, and nodes that read gradients, run with the backward pass, whatever their own phase is.
 TEST(ExecutorParts, ClonesRunWithTheirReaders) {
   const Graph g = parse(R"(graph again(%x: f32[2]) {
     %a: f32[2] = exp(%x)
@@ -182,7 +182,7 @@ TEST(ExecutorParts, StepsToAnyNodeAndOnFromThere) {
     }
 }
 
-// MXNet's PartialForward: a node a call, how many are left, none past the end.
+// Like MXNet's PartialForward: each call runs one node and returns the number of nodes left; none runs past the end.
 TEST(ExecutorParts, D23_PartialForward) {
   const Training t;
   Executor e = t.executor(1);
@@ -237,7 +237,7 @@ TEST(ExecutorParts, RestartDropsTheStep) {
   expect_equal(e, t.eager(t.w), "from the beginning");
 }
 
-// Once state is written there is no way back: the step is finished, or all state is set again.
+// After a write to state the step cannot start again: it must be finished, or all state must be set again.
 TEST(ExecutorParts, RestartAfterAStateWriteTears) {
   const Graph g = parse(R"(graph early(%x: f32[2]) state(%s: f32[2]) {
     %t: f32[2] = add(%s, %x)
@@ -276,7 +276,7 @@ TEST(ExecutorParts, OverwrittenValuesSayByWhom) {
   EXPECT_TRUE(bit_equal(e.value("x"), x));
 }
 
-// Executors of one family lie on the same bytes.
+// Executors of one family (made by reshape) use the same bytes.
 TEST(ExecutorParts, AnotherExecutorOnTheSameMemoryDropsTheStep) {
   const Graph g = parse(R"(graph f(%x: f32[4]) state(%s: f32[2]) {
     %y: f32[4] = exp(%x)

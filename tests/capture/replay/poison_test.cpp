@@ -1,5 +1,5 @@
-// TAPEDECK_POISON: kernels that touch what is not theirs, and plans that take bytes away too early, are caught and named; what
-// is right runs as ever.
+// Tests TAPEDECK_POISON. It must catch and name kernels that touch bytes which are not theirs, and plans that reuse bytes
+// too early. Correct runs must stay as they are.
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/explain/memory_map.h>
 #include <tapedeck/capture/planner/planner.h>
@@ -41,7 +41,7 @@ struct Poisoned {
 
 enum Mischief : int { none, behind, before, far_away, reads_behind, unwritten };
 std::atomic<int> mischief{none};
-std::atomic<std::int64_t> distance{0};  // in floats, of far_away
+std::atomic<std::int64_t> distance{0};  // for far_away: in floats
 
 void rogue_kernel(const KernelCall& call) {
   const float* in = call.inputs[0].as<float>();
@@ -60,7 +60,7 @@ struct Misbehaving {
   ~Misbehaving() { mischief = none; }
 };
 
-// %k is alive while the rogue runs; sizes leave gaps to the next multiple of 64 if `n` does.
+// %k is alive while the rogue node runs. If `n` is no multiple of 16, each value has a gap behind it.
 Graph with_rogue(int n) {
   test::unary_op("test.rogue", rogue_kernel);
   const std::string type = "f32[" + std::to_string(n) + "]";
@@ -100,8 +100,8 @@ TEST(Poison, WritesIntoAGapBehindOrBeforeTheResult) {
   }
 }
 
-// The rogue beside branches that run meanwhile. It is the lowest node of those that may find the damage, so it is the one that
-// is named, whoever finds it first.
+// The rogue runs beside other branches. Several nodes may notice the damage, but the rogue is the lowest of them, so the
+// error names the rogue.
 Graph with_rogue_and_branches() {
   test::unary_op("test.rogue", rogue_kernel);
   std::string text = "graph g(%x: f32[10]) {\n  %r: f32[10] = test.rogue(%x) [site=\"model.cpp:7\"]\n", sum = "%r";
@@ -124,7 +124,7 @@ TEST(Poison, WritesWhileOthersRun) {
   for (const int level : {1, 2}) {
     const Poisoned on(level);
     for (const int threads : {1, 2, 4}) EXPECT_EQ(run(threads), "") << threads;
-#ifndef __SANITIZE_THREAD__  // a write next to what others look at is a race
+#ifndef __SANITIZE_THREAD__  // under the thread sanitizer, this write beside readers is a race
     for (const Mischief what : {behind, before})
       for (const int threads : {1, 2, 4}) {
         const Misbehaving does(what);
@@ -134,7 +134,8 @@ TEST(Poison, WritesWhileOthersRun) {
   }
 }
 
-// Sizes without gaps: what is hit is the canary, or a neighbour, dead or alive; a neighbour is named.
+// These sizes leave no gaps, so the write hits a canary or the bytes of a neighbour, dead or alive. The error names the
+// neighbour.
 TEST(Poison, WritesIntoNeighbours) {
   const Poisoned on;
   for (const Mischief what : {behind, before}) {
@@ -148,13 +149,14 @@ TEST(Poison, WritesIntoNeighbours) {
       if (plan.graph.value_name(v) == "r") r = v;
     const std::int64_t hit = what == behind ? plan.values[r].offset + 64 : plan.values[r].offset - 4;
     std::string name = "beyond the arena";
-    for (const MemoryBox& box : map_memory(plan).arena)  // who is alive there, or was there last
+    for (const MemoryBox& box : map_memory(plan).arena)  // the value that has these bytes, or had them last
       if (hit >= box.offset && hit < box.offset + box.bytes && box.first <= plan.values[r].birth) name = box_name(plan, box);
     EXPECT_TRUE(mentions(message, name)) << name << "\n" << message;
   }
 }
 
-// Far from its result: found when the bytes are used or the run ends; level 2 finds who it was.
+// The kernel writes far away from its result. The damage is found when the bytes are used or the run ends; level 2 finds the
+// node.
 TEST(Poison, WritesFarAway) {
   const Misbehaving does(far_away);
   const Graph g = with_rogue(4096);
@@ -173,7 +175,7 @@ TEST(Poison, WritesFarAway) {
   expect_named(run_once(g), "which is beyond the arena");
 }
 
-// Each chunk of an arena has its canaries, and bytes are counted from its start.
+// Each chunk of an arena has its own canaries. The error counts bytes from the start of the chunk.
 TEST(Poison, WritesOutsideAChunk) {
   const Graph g = with_rogue(16);
   const PlanOptions options{.strategy = Strategy::none, .chunk_bytes = 64};
@@ -188,7 +190,7 @@ TEST(Poison, WritesOutsideAChunk) {
       EXPECT_TRUE(mentions(message, " of the arena, which is beyond the chunk")) << message;
     }
     const Misbehaving does(far_away);
-    distance = 516;  // 2064 bytes on, 2000 bytes behind the chunk
+    distance = 516;  // 2064 bytes on: 2000 bytes behind the chunk
     EXPECT_TRUE(mentions(run_once(g, 1, options), level == 2 ? "which is beyond the chunk" : "TAPEDECK_POISON=2 finds which"));
   }
 }
@@ -208,7 +210,7 @@ TEST(Poison, ReadsBehindItsOperandAndElementsNeverWritten) {
   }
 }
 
-// A result that is handed out has no neighbours, but every element of it must be written, too.
+// An output has no neighbours, but its kernel must still write every element.
 TEST(Poison, ResultsThatAreReturned) {
   test::unary_op("test.rogue", rogue_kernel);
   const Poisoned on;
@@ -218,7 +220,7 @@ TEST(Poison, ResultsThatAreReturned) {
   expect_named(message, "in element 5 of %r");
 }
 
-// NaNs of the user's pass through, also those that look like the pattern.
+// NaNs from the user pass unchanged, even those that look like the poison pattern.
 TEST(Poison, NaNsOfTheUsersAreNoMatter) {
   const Poisoned on(2);
   const Graph g = parse(
@@ -234,7 +236,7 @@ TEST(Poison, NaNsOfTheUsersAreNoMatter) {
 
 // ---- plans that take bytes away too early ----
 
-// Walks the nodes of a plan with kernels that do nothing wrong, as one thread does.
+// Walks the nodes of a plan in order, as one thread does, with kernels that write exactly their results.
 std::string walk(const Plan& plan) {
   std::vector<bool> called;
   for (const Node& node : plan.graph.nodes)
@@ -277,22 +279,22 @@ TEST(Poison, AWrongLifetimeIsFoundWhereItMatters) {
       if (plan.graph.value_name(v) == name) return plan.values[v];
     throw std::out_of_range(name);
   };
-  at("c").offset = at("a").offset;  // as if %a were dead by then
+  at("c").offset = at("a").offset;  // as if %a were dead already
   ASSERT_FALSE(check_plan(plan).empty());
   const std::string message = walk(plan);
   EXPECT_TRUE(mentions(message, "puts %c on bytes")) << message;
   EXPECT_TRUE(mentions(message, "bytes of %a (made at model.cpp:3), still to be read")) << message;
 }
 
-// In one segment: the order of the nodes is the only one.
+// Puts all nodes into one segment, so that they run in their order.
 Plan in_order(Plan plan) {
   plan.segments.assign(1, Segment{});
   for (NodeId n = 0; n < plan.graph.node_count(); ++n) plan.segments[0].nodes.push_back(n);
   return plan;
 }
 
-// A buffer is moved: if some reader does not find what it reads, the walk stops; where it stops, the checker finds fault; plans
-// left alone are walked to the end.
+// Moves a single buffer. If the byte simulation finds a reader whose bytes are gone, the walk must stop with an error. If
+// the walk stops, the checker must reject the plan too. Unchanged plans are walked to the end.
 TEST(Poison, AgreesWithTheCheckerOnMovedBuffers) {
   int caught = 0, broken = 0;
   for (unsigned seed = 1; seed <= 80; ++seed) {
@@ -324,7 +326,7 @@ TEST(Poison, AgreesWithTheCheckerOnMovedBuffers) {
   EXPECT_GT(broken, 40);
 }
 
-// ---- what it must not change ----
+// ---- results and peaks that poison must not change ----
 
 TEST(Poison, BitsAndPeaksAreTheSame) {
   const Poisoned on(2);

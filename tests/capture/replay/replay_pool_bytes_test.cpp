@@ -1,4 +1,5 @@
-// What a pool holds: the arena of its largest member and each state once, counted from the plans alone, whoever joined first.
+// Tests the bytes of a pool: the arena of its largest member and each state once. The oracle computes them from the plans
+// alone.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/tests/capture/replay/replay_pool_graphs.h>
 
@@ -29,7 +30,7 @@ TEST(ReplayPool, D13_TheArenaIsTheLargestAndStateIsHeldOnce) {
   EXPECT_GT(report.saved_bytes(), std::min(plans[0].arena_bytes, plans[2].arena_bytes));
 }
 
-// DW5: neither the bytes nor what is said nor any bit depends on who came first, or on who ran before the others came.
+// DW5: bytes, reports and results do not depend on the order of joining, nor on runs before later members join.
 TEST(ReplayPool, DW5_TheOrderOfJoiningDoesNotMatter) {
   const std::vector<Graph> graphs = {net("train", 24, true), net("infer", 1, false), net("evaluate", 40, false),
                                      net("fine_tune", 7, true)};
@@ -38,7 +39,7 @@ TEST(ReplayPool, DW5_TheOrderOfJoiningDoesNotMatter) {
   std::vector<std::size_t> order = {0, 1, 2, 3};
   std::string said, said_json;
   do {
-    for (const bool early : {false, true}) {  // members run before the next one joins
+    for (const bool early : {false, true}) {  // true: members run before the next one joins
       const auto pool = new_pool();
       std::map<std::size_t, Executor> members;
       std::vector<Plan> joined;
@@ -95,11 +96,12 @@ TEST(ReplayPool, TheArenaShrinksWhenTheLargestLeaves) {
   EXPECT_TRUE(bit_equal(stays.outputs()[0], eager.outputs[0]));
 }
 
-// DW4: sizes in true dtypes. An f16 pool takes exactly half of the f32 one, an f64 one twice as much.
+// DW4: sizes follow the dtype. An f16 pool takes exactly half of the bytes of an f32 pool, an f64 pool exactly twice as
+// many.
 TEST(ReplayPool, DW4_TrueSizesOfEveryType) {
   std::map<std::string, PoolReport> reports;
   for (const std::string type : {"f16", "f32", "f64"}) {
-    // Ops that only move bytes: what computes in f16 may need f32 workspace.
+    // These ops only move bytes. Other ops may need f32 workspace for f16.
     const std::string one_k = type + "[1024]", two_k = type + "[2048]", four_k = type + "[4096]";
     const Graph g = parse("graph g(%x: " + one_k + ") state(%s: " + one_k + ") {\n  %a: " + two_k +
                           " = concat(%x, %s) {axis=0}\n  %b: " + two_k + " = concat(%s, %x) {axis=0}\n  %c: " + four_k +

@@ -1,4 +1,5 @@
-// Captured steps over one pool: the tensors are shared, whatever they are called.
+// Tests captured steps in one pool: they share state by tensor, whatever names the steps give to a tensor. The oracle is
+// eager code.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
@@ -23,7 +24,7 @@ struct Net : Module {
 struct Steps {
   Net model;
   AdamW optimizer{model.parameters(), {.lr = 0.02}};
-  Tensor hidden = zeros({4});  // unnamed state of one step, of the type of a bias in the other
+  Tensor hidden = zeros({4});  // unnamed state of one step, with the type of a bias of the other step
 
   std::vector<Tensor> train(const std::vector<Tensor>& in) {
     const Tensor loss = mean(model(in[0]) * in[1]);
@@ -75,7 +76,7 @@ std::vector<Tensor> train_and_evaluate(bool captured, const std::shared_ptr<Repl
   return all;
 }
 
-// The tensors are what is shared, not their names: two steps may call different tensors alike.
+// Steps share tensors and not names: two steps may use one name for different tensors.
 TEST(ReplayPool, CapturedStepsShareTheirTensors) {
   const std::vector<Tensor> eager = train_and_evaluate(false, nullptr);
   for (const auto& pool : {new_pool(), std::shared_ptr<ReplayPool>()}) {
@@ -116,7 +117,7 @@ CapturedStep through(const Tensor& weight, const std::shared_ptr<ReplayPool>& po
   return capture([weight](const std::vector<Tensor>& in) { return std::vector<Tensor>{tanh(matmul(in[0], weight))}; }, options);
 }
 
-// Eager code goes on behind both; what they read is called alike and is of different types.
+// Eager code follows both steps. Their parameters have one name but different types.
 TEST(ReplayPool, BackwardOfTwoStepsTakesTurns) {
   const auto pool = new_pool();
   Tensor one = value("one", f32({4, 4})), two = value("two", f32({4, 6})), plain_one = copied(one), plain_two = copied(two);
@@ -134,8 +135,8 @@ TEST(ReplayPool, BackwardOfTwoStepsTakesTurns) {
   EXPECT_EQ(pool->observed_peak_bytes(), pool->planned_peak_bytes()) << pool->explain();
 }
 
-// A member by name has state of the name that the step's weight has: it is another value, whether the member's own or a tensor
-// of the caller's.
+// A member that shares by name has state with the name of the step's weight. It is another value: the member's own, or a
+// tensor of the caller's.
 TEST(ReplayPool, BackwardOfAStepLeavesStateOfItsNameAlone) {
   const auto pool = new_pool();
   Executor mine(make_plan(parse("graph mine(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y\n}")),
@@ -164,7 +165,7 @@ TEST(ReplayPool, BackwardOfAStepLeavesStateOfItsNameAlone) {
   EXPECT_TRUE(bit_equal(mine.outputs()[0], full({4}, 3.0)));
 }
 
-// A call that is refused because the pool is in use has done nothing; one that is let in has done all.
+// A call that is refused because the pool is busy has changed nothing. A call that is accepted runs completely.
 TEST(ReplayPool, ACallOfAStepHappensOrDoesNot) {
   const auto pool = new_pool();
   const auto counting = [&](const Tensor& counter) {

@@ -1,4 +1,5 @@
-// What the tests of pools share: graphs over one set of weights, and what a pool of their plans is to hold.
+// Graphs for the tests of pools. They share one set of weights. expected_peak() computes the bytes that a pool of their
+// plans needs.
 #pragma once
 
 #include <tapedeck/capture/planner/planner.h>
@@ -16,7 +17,7 @@ namespace tapedeck {
 
 inline std::shared_ptr<ReplayPool> new_pool() { return std::make_shared<ReplayPool>(); }
 
-// A member wants an arena that follows its batch; all of one `depth` share weights.
+// A net whose arena grows with `batch`. All nets share the weights %w and %b.
 inline Graph net(const char* name, int batch, bool train) {
   std::string text =
       "graph " + std::string(name) + "(%x: f32[" + std::to_string(batch) + ",16]) state(%w: f32[16,16], %b: f32[16]) {\n";
@@ -36,7 +37,7 @@ inline Tensor value(const char* name, const Type& type, std::uint64_t seed = 1) 
 inline Tensor copied(const Tensor& t) { return from_bytes(t.type(), t.data()); }
 inline Type f32(const Shape& shape) { return {DType::f32, shape}; }
 
-// What a pool of these plans is to hold, from the definition.
+// The bytes of a pool of these plans, computed from the definition.
 inline std::int64_t expected_peak(const std::vector<Plan>& plans) {
   std::int64_t arena = 0, own = 0, state = 0;
   std::set<std::string> seen;

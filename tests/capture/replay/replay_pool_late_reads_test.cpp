@@ -1,4 +1,5 @@
-// What is read after others have run: a result stays its member's own; a value that is gone says whose it was and who took it.
+// Tests values that are read after other members have run. Results stay valid; a value whose bytes are overwritten is
+// refused with its owner and the member that overwrote it.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/settings.h>
@@ -16,8 +17,8 @@ namespace {
 using testing::mentions;
 using testing::message_of;
 
-// Three members in every order, several rounds: what each returned stays its own, what is gone says whose it was, who took it,
-// which op made it and where. With poison: what one leaves in the arena is not there for the next.
+// Three members run in every order for several rounds. Results stay valid. The error about a lost value names its member,
+// the member that overwrote it, the op that made it and its call site. Poison makes the bytes of other members unreadable.
 TEST(ReplayPool, DW5_EveryOrderOfThreeMembers) {
   Settings poisoned = settings();
   poisoned.poison = 2;
@@ -84,7 +85,7 @@ TEST(ReplayPool, AStepThatOthersEndedSaysByWhom) {
   EXPECT_NO_THROW(steps.outputs());
 }
 
-// New state that was computed in the state's bytes is what the node made only until somebody sets the state.
+// The new state was computed in the bytes of the state. The value is gone as soon as the state is set.
 TEST(ReplayPool, ANewStateIsGoneOnceTheStateIsSet) {
   for (const bool through_other : {false, true}) {
     const auto pool = new_pool();
@@ -103,7 +104,8 @@ TEST(ReplayPool, ANewStateIsGoneOnceTheStateIsSet) {
   }
 }
 
-// A result that is bound state, unchanged: the caller may write his tensor, and nobody can keep the old bytes for him.
+// The result is the bound state, unchanged. If the caller writes to the tensor, the old bytes cannot be kept, so the result
+// is refused.
 TEST(ReplayPool, AResultInBoundStateIsRefusedOnceTheTensorIsWritten) {
   PlanOptions as_recorded;
   as_recorded.ordering = Ordering::recorded;

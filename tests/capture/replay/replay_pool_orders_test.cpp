@@ -1,6 +1,6 @@
-// DW5, wider: three members that are no copies of each other, made and run in every order, on one thread and two, with state of
-// the pool's own and with the user's tensors bound through whoever comes first. Poisoned, so that bytes that one member leaves
-// to another are dead.
+// DW5 with different members: three members are made and run in every order, on one thread and on two. The state is the
+// pool's own, or user's tensors that the first member binds. Poison makes bytes unreadable that one member leaves to
+// another. The oracle is run_eagerly().
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/replay_pool.h>
@@ -31,8 +31,8 @@ struct Part {
   const char* text;
 };
 
-// A classifier that trains both weights, on two branches; an encoder that reads one and returns it; a statistic that updates
-// the other from integers, and has state of its own.
+// Member 1 trains both weights, on two branches. Member 2 reads one weight and returns it. Member 3 updates the other weight
+// from integers, and has state of its own.
 constexpr Part kParts[] = {
     {"trains", R"(graph trains(%x: f32[5,16]) state(%w: f32[16,16], %b: f32[16]) {
       %h: f32[5,16] = matmul(%x, %w) [site="net.cpp:10"]
@@ -74,7 +74,7 @@ struct Case {
   bool bound;
 };
 
-// The pool, and what eager execution makes of the same.
+// A pool with its members, and the results and state that eager runs give.
 class Round {
  public:
   Round(const std::vector<int>& order, Case how) : order_(order), how_(how), pool_(std::make_shared<ReplayPool>()) {
@@ -87,7 +87,7 @@ class Round {
       inputs_[i] = default_value(graphs_[i].values[0].type, static_cast<std::uint64_t>(i) + 3, "x");
       members_.at(i).set_input("x", inputs_[i]);
     }
-    for (const int i : order_)  // each state through the first member that has it
+    for (const int i : order_)  // set each state through the first member that has it
       for (const std::string& name : members_.at(i).state_names()) set_state(i, name);
   }
 
@@ -117,7 +117,8 @@ class Round {
     return values;
   }
 
-  // Everybody's results are what they were, all see one state, and what another has overwritten is said to be gone.
+  // Checks that each member's results are unchanged, that all members see one state, and that values overwritten by another
+  // member are refused.
   void check(int ran) {
     for (const auto& [i, outputs] : expected_) {
       const std::vector<Tensor> got = members_.at(i).outputs();
@@ -141,7 +142,7 @@ class Round {
   std::vector<Graph> graphs_;
   std::map<int, Executor> members_;
   std::map<int, Tensor> inputs_;
-  std::map<std::string, Tensor> state_, mine_;  // as eager execution has it; the user's, where bound
+  std::map<std::string, Tensor> state_, mine_;  // the state by eager runs; the user's tensors, where bound
   std::map<int, std::vector<Tensor>> expected_;
 };
 

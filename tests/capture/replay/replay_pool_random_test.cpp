@@ -1,4 +1,4 @@
-// Random members over one pool, in random order, against one table of state and run_eagerly().
+// Random members of one pool run in random order. The oracles are a table of state values and run_eagerly().
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -25,7 +25,8 @@ struct Dice {
   }
 };
 
-// A program over a part of one table of state: mixes values as they fit, updates some, returns some, may divide by an input.
+// A random program that uses some entries of a table of state. It combines values of equal types, updates some state,
+// returns some values, and may divide by an input.
 class RandomMember {
  public:
   explicit RandomMember(Dice* dice) : dice_(*dice) {}
@@ -96,7 +97,7 @@ class RandomMember {
           add("add", {any(DType::i32), any(DType::i32)});
         else
           g_.outputs.push_back(
-              add("div", {any(DType::i32), any(DType::i32)}));  // returned, so that no pass drops it with its fault
+              add("div", {any(DType::i32), any(DType::i32)}));  // an output, so that no pass removes the division and its fault
     }
   }
 
@@ -124,8 +125,8 @@ class RandomMember {
 
 using Table = std::map<std::string, Tensor>;
 
-// Members in random number, sizes and order over one pool, with members that come and go, results read late, state set by
-// anybody, and divisions by zero, against one table of state and run_eagerly().
+// Members of random number, size and order in one pool. Members come and go, results are read late, any member may set
+// state, and divisions by zero occur. All is compared with one table of state and run_eagerly().
 class Interleaving {
  public:
   explicit Interleaving(std::uint64_t seed) : seed_(seed), dice_{seed * 0x9E3779B97F4A7C15u + 3} {}
@@ -175,7 +176,7 @@ class Interleaving {
       return from_bytes(type, seed_and_step);
     }
     std::vector<std::int32_t> values(5);
-    for (auto& v : values) v = static_cast<std::int32_t>(dice_.below(name == "q" ? 12 : 50));  // now and then a zero
+    for (auto& v : values) v = static_cast<std::int32_t>(dice_.below(name == "q" ? 12 : 50));  // sometimes a zero
     return from_vector(values, {5});
   }
 

@@ -1,4 +1,5 @@
-// State of a pool is one value by name: set, bound and updated through any member; and results are not lost by it.
+// Tests the state of a pool: a state is one value for each name, set, bound and updated through any member. Results that are
+// not read yet must survive this.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
@@ -64,8 +65,8 @@ TEST(ReplayPool, StateLivesAsLongAsAMemberHasIt) {
   EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { third.state("w"); }), "never set"));
 }
 
-// Outputs lie in slots of their own, in inputs, and in state that the graph only reads: none changes before its own member runs
-// again.
+// Outputs lie in slots of their own, in inputs, or in state that the graph only reads. None of them may change before its
+// own member runs again.
 TEST(ReplayPool, ResultsNotReadYetOutliveTheRunsOfOthers) {
   const auto pool = new_pool();
   Executor reads(make_plan(parse(R"(graph reads(%x: f32[16,16]) state(%w: f32[16,16], %b: f32[16]) {
@@ -115,7 +116,8 @@ Executor member(const char* text, const std::shared_ptr<ReplayPool>& pool, const
   return Executor(make_plan(parse(text)), {.pool = pool, .name = name, .state = state});
 }
 
-// One member has %u, one %v, one has both: their bytes may not be the same, whoever binds them and whoever comes when.
+// One member has %u, one has %v, one has both. While the third exists, %u and %v must not be bound to the same bytes, in any
+// order of binding and joining.
 TEST(ReplayPool, NoMemberHasTwoStatesInTheSameBytes) {
   const char* const both = R"(graph both(%x: f32[4]) state(%u: f32[4], %v: f32[4]) {
     %n: f32[4] = add(%u, %x)
@@ -133,14 +135,14 @@ TEST(ReplayPool, NoMemberHasTwoStatesInTheSameBytes) {
     const std::string text = message_of<UsageError>([&] { q.bind_state("v", slice_along(shared, 0, 2, 6)); });
     EXPECT_TRUE(mentions(text, "state 'v' cannot be bound to bytes that 'u' is bound to: 'r' has both")) << text;
   }
-  q.bind_state("v", slice_along(shared, 0, 2, 6));  // with nobody who has both it is allowed
+  q.bind_state("v", slice_along(shared, 0, 2, 6));  // allowed, because no member has both
   const std::string text = message_of<UsageError>([&] { member(both, pool, "r"); });
   EXPECT_TRUE(mentions(text, "'r' cannot have state 'u' and 'v': they are bound to the same bytes")) << text;
   q.bind_state("v", ones({4}));
   EXPECT_NO_THROW(member(both, pool, "r"));
 }
 
-// A refused binding is no use of the memory: the step of another stays.
+// A refused binding does not use the memory: the unfinished step of another member continues.
 TEST(ReplayPool, ARefusedBindingDropsNobodysStep) {
   const auto pool = new_pool();
   const char* const two_nodes =
@@ -156,7 +158,7 @@ TEST(ReplayPool, ARefusedBindingDropsNobodysStep) {
   EXPECT_TRUE(bit_equal(steps.outputs()[0], ones({4})));
 }
 
-// The same tensor read as two types by members of a pool: what one writes or tears is written or torn for all.
+// Members of a pool read one tensor as two types. It is one state: a write or a tear counts for all members.
 TEST(ReplayPool, ATensorReadAsTwoTypesIsOneState) {
   const auto pool = new_pool();
   Executor a = member(kReadsW, pool, "a", StateSharing::by_tensor);
@@ -185,7 +187,7 @@ TEST(ReplayPool, ATensorReadAsTwoTypesIsOneState) {
   EXPECT_TRUE(bit_equal(t, full({4}, 6.0)));
 }
 
-// One member moves on to another tensor; who is bound to the old one stays.
+// One member binds another tensor. Members that are bound to the old tensor keep it.
 TEST(ReplayPool, RebindingByTensorMovesNobodyElse) {
   const auto pool = new_pool();
   Executor a = member(kReadsW, pool, "a", StateSharing::by_tensor), c = member(kUpdatesW, pool, "c", StateSharing::by_tensor);

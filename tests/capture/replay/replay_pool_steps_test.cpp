@@ -1,4 +1,4 @@
-// Steps that do not come to their end at once: failed, in parts, ended by another member.
+// Tests steps in a pool that do not finish at once: steps that fail, steps in parts, and steps that another member ends.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -15,7 +15,7 @@ using testing::message_of;
 
 Tensor ints(const std::vector<std::int32_t>& values) { return from_vector(values, {static_cast<std::int64_t>(values.size())}); }
 
-// Torn is by state: what the failed graph updates, and nothing else.
+// Only the states that the failed graph updates are torn.
 TEST(ReplayPool, AFailedRunTearsTheStateThatItsGraphUpdates) {
   const auto pool = new_pool();
   const Plan breaks = make_plan(parse(R"(graph breaks(%a: i32[2], %d: i32[2]) state(%s: i32[2], %k: i32[2]) {
@@ -59,7 +59,7 @@ TEST(ReplayPool, AStepInPartsEndsWhenAnotherMemberRuns) {
   const Tensor x = value("x", f32({6, 16}));
   steps.set_input("x", x);
   steps.run_to("h");
-  other.set_input("x", value("x", f32({60, 16})));  // its own: disturbs nobody
+  other.set_input("x", value("x", f32({60, 16})));  // its own input: it does not touch the shared memory
   steps.resume();
   const std::vector<Tensor> state = {value("w", f32({16, 16})), value("b", f32({16}))};
   const EagerResult once = run_eagerly(train, {x}, state), twice = run_eagerly(train, {x}, once.state);
@@ -67,7 +67,7 @@ TEST(ReplayPool, AStepInPartsEndsWhenAnotherMemberRuns) {
   EXPECT_TRUE(bit_equal(other.state("w"), once.state[0]));
 
   steps.run_to("h");
-  other.run();  // the arena grows, and what was in it is gone
+  other.run();  // the arena grows, so the values in it are lost
   EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { steps.resume(); }), "no step is under way"));
   EXPECT_TRUE(bit_equal(steps.state("w"), once.state[0]));
   steps.run();
@@ -101,7 +101,7 @@ TEST(ReplayPool, AStepThatHasWrittenStateKeepsOthersOut) {
   other.run();
 
   steps->run_to("w2");
-  steps.reset();  // and never comes to its end
+  steps.reset();  // the step never ends
   EXPECT_TRUE(mentions(message_of<ExecutionError>([&] { other.run(); }), "(still missing: w, b)"));
   set_weights(other);
   other.run();

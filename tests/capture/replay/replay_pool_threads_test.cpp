@@ -1,4 +1,5 @@
-// Members of a pool run one at a time: another thread's is refused, naming both, and never raced.
+// Tests pools with several threads: members run one at a time. A run on another thread at the same time is refused with an
+// error that names both members; there is no race.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -53,7 +54,8 @@ TEST(ReplayPool, AnotherMembersRunIsRefusedNamingBoth) {
   short_one.run();
 }
 
-// Members come, run and go in several threads: refused at worst, never raced, and every run that was let in is right.
+// Members are made, run and destroyed on several threads. A run may be refused, but there is no race, and every accepted run
+// gives the right results.
 TEST(ReplayPool, MembersOfManyThreadsAreRefusedNeverRaced) {
   const auto pool = new_pool();
   const Graph infer = net("infer", 3, false);

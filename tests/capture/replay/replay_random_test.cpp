@@ -1,5 +1,5 @@
-// Replays of random graphs on two and four threads, with everything that can happen to a run: made for the thread sanitizer,
-// and checked against eager code bit for bit all the same. Each test covers 200 graphs.
+// Replays random graphs on two and four threads: whole steps, parts, phases, faults, cancelling, monitors, executors side by
+// side. The tests are made for the thread sanitizer and also compare every bit with eager runs. Each test covers 200 graphs.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/ir/error.h>
@@ -19,10 +19,9 @@
 namespace tapedeck {
 namespace {
 
-constexpr int kGroup = 10;  // graphs a test
+constexpr int kGroup = 10;  // graphs in each test case
 
-// Small segments, so that every graph has many, cut for one to four threads; half of them under a budget, which shares more
-// bytes.
+// Plans with many small segments for one to four threads. Half of the plans have a budget, so that more values share bytes.
 Plan plan_of(const Graph& g, std::uint64_t seed, bool split_phases = false) {
   PlanOptions options;
   options.segment_us = 0.2;
@@ -45,7 +44,7 @@ Graph graph_of(std::uint64_t seed) {
   return test::RandomGraph(seed).make(5 + static_cast<int>(seed % 40));
 }
 
-// What every value of the planned graph is, by eager code.
+// Every value of the planned graph, computed by eager code.
 std::map<std::string, Tensor> all_values(const Graph& planned, const std::vector<Tensor>& inputs,
                                          const std::vector<Tensor>& state) {
   Graph all = planned;
@@ -92,7 +91,7 @@ TEST_P(ReplayRandom, StepsEqualEager) {
   });
 }
 
-// A step of random parts, and in between whatever values are still there.
+// Runs a step in random parts. Between the parts, every value that is still there must be right.
 TEST_P(ReplayRandom, PartsEqualTheWhole) {
   each([](std::uint64_t seed, const Graph& g, int threads) {
     test::Dice dice{seed + 99};
@@ -109,7 +108,7 @@ TEST_P(ReplayRandom, PartsEqualTheWhole) {
         try {
           seen = e.value(name);
         } catch (const ExecutionError&) {
-          continue;  // not yet, or not any more
+          continue;  // not computed yet, or overwritten already
         }
         EXPECT_TRUE(bit_equal(seen, value)) << name << " with " << left << " nodes left";
       }
@@ -117,12 +116,12 @@ TEST_P(ReplayRandom, PartsEqualTheWhole) {
     if (e.nodes_left() > 0)
       e.resume();
     else if (left == planned.node_count())
-      e.run();  // not begun, or there is nothing to begin
+      e.run();  // no part was run, or the graph has no nodes
     expect_equal(e, run_eagerly(g, inputs, state), "in parts");
   });
 }
 
-// Phases apart: always where segments were split at them, else where the plan happens to allow it.
+// Runs the phases one by one: always if the plan splits segments at phases, otherwise if the plan happens to allow it.
 TEST_P(ReplayRandom, PhasesEqualTheWhole) {
   each([](std::uint64_t seed, const Graph&, int threads) {
     const Graph g = test::RandomProgram(static_cast<unsigned>(seed) + 1).graph();
@@ -151,11 +150,12 @@ TEST_P(ReplayRandom, PhasesEqualTheWhole) {
   });
 }
 
-// Nodes that fail: the lowest of them, whatever the threads do; then the same executor gives the right results.
+// Several nodes fail. The error must be that of the lowest failing node, on any number of threads. Then the same executor
+// must give right results.
 TEST_P(ReplayRandom, FaultsAreThoseOfTheLowestNode) {
   each([](std::uint64_t seed, const Graph& g, int threads) {
     test::Dice dice{seed + 7};
-    constexpr int kDivisions = 6;  // among the other nodes
+    constexpr int kDivisions = 6;  // added among the other nodes
     Graph with;
     with.name = g.name;
     const Type one{DType::i32, {1}};
@@ -221,7 +221,7 @@ TEST_P(ReplayRandom, FaultsAreThoseOfTheLowestNode) {
   });
 }
 
-// Somebody asks for the run to end while it is under way: it has run, or nothing of the state has changed.
+// Another thread cancels the run at a random time. The run completes, or no state has changed.
 TEST_P(ReplayRandom, CancelledRunsLeaveStateAlone) {
   each([](std::uint64_t seed, const Graph& g, int threads) {
     Executor e(plan_of(g, seed), {.threads = threads});
@@ -257,7 +257,7 @@ TEST_P(ReplayRandom, CancelledRunsLeaveStateAlone) {
   });
 }
 
-// Monitors see, on any number of threads, what eager code makes.
+// Monitors see the values of an eager run, on any number of threads.
 TEST_P(ReplayRandom, MonitorsSeeEagerValues) {
   each([](std::uint64_t seed, const Graph& g, int threads) {
     Executor e(plan_of(g, seed), {.threads = threads});
@@ -265,7 +265,7 @@ TEST_P(ReplayRandom, MonitorsSeeEagerValues) {
     set_all(e, inputs, state);
     const std::map<std::string, Tensor> wanted = all_values(e.plan().graph, inputs, state);
     if (e.plan().graph.node_count() == 0) return;
-    std::size_t seen = 0;  // callbacks come one at a time
+    std::size_t seen = 0;  // needs no lock: callbacks come one at a time
     e.monitor("*",
               [&](const Monitored& m) {
                 ++seen;
@@ -279,7 +279,8 @@ TEST_P(ReplayRandom, MonitorsSeeEagerValues) {
   });
 }
 
-// Executors of several threads run side by side, each in its own arena, and a third caller is refused, not raced.
+// Executors run side by side, each on several threads and in its own arena. A third caller of a busy executor is refused
+// without a race.
 TEST_P(ReplayRandom, ExecutorsRunSideBySide) {
   each([](std::uint64_t seed, const Graph& g, int threads) {
     const Plan plan = plan_of(g, seed);

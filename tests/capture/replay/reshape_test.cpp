@@ -1,4 +1,5 @@
-// An executor at other sizes: a plan made anew is near the old one, and what the family shares is one for all.
+// Tests executors at other sizes: the new plan keeps addresses near those of the old plan, and the executors of a family
+// share memory, state and results.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/ir/error.h>
@@ -16,7 +17,7 @@ namespace {
 using testing::mentions;
 using testing::message_of;
 
-// Forty layers over state, of many sizes, kept for a way back; and one value that follows the batch in the middle of them.
+// Forty layers of many sizes over state; backward reads their results. One value in the middle grows with the batch.
 Graph layers_beside_a_batch(int batch) {
   const auto type = [](int i) { return fmt::format("f32[{}]", 16 * (10 + i * 37 % 23)); };
   std::string state, up, down, updates;
@@ -55,7 +56,7 @@ TEST(ExecutorReshape, WhatHasItsSizeStillStaysWhereItWas) {
   EXPECT_GE(kept(wider.plan()), 70);
 }
 
-// ---- what a family shares ----
+// ---- memory, state and results that a family shares ----
 
 TEST(ExecutorReshape, AFamilyByTensorMovesTogether) {
   const char* const reads = "graph reads(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y, %w\n}";
@@ -88,7 +89,7 @@ TEST(ExecutorReshape, AValueInASharedResultIsGoneOnceASiblingHasRun) {
   EXPECT_TRUE(bit_equal(b.value("y"), full({2}, 14.0)));
 }
 
-// A step that fails half way has written some of the results, and not the others.
+// A step that fails half way has written some of the shared results.
 TEST(ExecutorReshape, ASiblingsFailedStepTakesTheResultsAlong) {
   Executor a(make_plan(parse(R"(graph f(%x: f32[4], %i: i32[2]) {
     %y: f32[4] = add(%x, %x)
@@ -110,9 +111,9 @@ TEST(ExecutorReshape, ASiblingsFailedStepTakesTheResultsAlong) {
   EXPECT_TRUE(bit_equal(a.outputs()[0], full({4}, 18.0)));
 }
 
-// ---- nothing at all ----
+// ---- size zero ----
 
-// Joins whose parts are empty, some or all of them.
+// Joins of parts of which some or all are empty.
 TEST(ExecutorReshape, ToSizeZeroAndBack) {
   const auto graph = [](int rows, int more) {
     return parse(fmt::format(R"(graph f(%x: f32[{0},6], %z: f32[{1},6]) {{

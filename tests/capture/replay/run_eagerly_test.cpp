@@ -1,4 +1,5 @@
-// The oracle itself, checked by hand, and the stand-in values of replays that lack data.
+// Tests run_eagerly(), the oracle of many tests, against results by hand, and the default values that stand in for missing
+// data.
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/eager/tape.h>
@@ -135,7 +136,7 @@ TEST(DefaultValue, IntegersAndBoolsAreZero) {
   EXPECT_EQ(default_value({DType::f32, {0, 3}}, 1, "e").numel(), 0);
 }
 
-// Decodes a 16-bit float by its definition.
+// Decodes a 16-bit float by the definition of the format.
 double decoded(std::uint16_t h, int fraction_bits, int bias) {
   const int exponent = (h & 0x7FFF) >> fraction_bits;
   const int fraction = h & ((1 << fraction_bits) - 1);

@@ -1,5 +1,5 @@
-// Behaviours of MXNet's executor, shape inference and dynamic shapes that ours must show: the cases of SEEDS.md named in each
-// test.
+// Cases of SEEDS.md about MXNet's executor at several sizes, shape inference and dynamic shapes. Each test bears the number
+// of its case. The oracles are numbers by hand.
 #include <tapedeck/capture/analysis/shapes.h>
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/planner.h>
@@ -27,7 +27,7 @@ Tensor filled(const Shape& shape, float value) {
 }
 Type f32(const Shape& shape) { return {DType::f32, shape}; }
 
-// y = x w + b, x [5,4]: state w, b set to ones and zeros.
+// y = x w + b with x: f32[5,4]. State w is set to ones, b to zeros.
 Executor fully_connected() {
   Executor executor(make_plan(parse(R"(
     graph fc(%x: f32[5,4]) state(%w: f32[4,4], %b: f32[4]) {
@@ -46,7 +46,7 @@ TEST(Reshape, T87_SmallerIsAPrefixOfTheSameMemoryLargerIsFresh) {
   EXPECT_TRUE(bit_equal(base.output("y"), filled({5, 4}, 4)));
 
   Executor small = base.reshape({{"x", f32({3, 4})}});
-  small.run();  // its input is the first rows of the base's
+  small.run();  // its input uses the first rows of the base's input
   EXPECT_TRUE(bit_equal(small.output("y"), filled({3, 4}, 4)));
   small.set_input("x", filled({3, 4}, 2));
   small.run();
@@ -60,9 +60,9 @@ TEST(Reshape, T87_SmallerIsAPrefixOfTheSameMemoryLargerIsFresh) {
   large.set_input("x", filled({6, 4}, 0));
   large.run();
   EXPECT_TRUE(bit_equal(large.output("y"), filled({6, 4}, 0)));
-  base.run();  // its data is its own: still 1
+  base.run();  // the base's input is its own: still 1
   EXPECT_TRUE(bit_equal(base.output("y"), filled({5, 4}, 4)));
-  large.set_state("w", filled({4, 4}, 0));  // weights are shared
+  large.set_state("w", filled({4, 4}, 0));  // the family shares weights
   EXPECT_TRUE(bit_equal(base.state("w"), filled({4, 4}, 0)));
   base.run();
   EXPECT_TRUE(bit_equal(base.output("y"), filled({5, 4}, 0)));
@@ -97,7 +97,7 @@ TEST(Reshape, D15_AnInputThatChangesAndWasNotNamed) {
 }
 
 TEST(Reshape, D15_AFamilyRunsOneAtATime) {
-  // A host callback is not needed to be caught in the act: a long product is.
+  // The product is large enough that the child's run meets a running base.
   Executor base(make_plan(parse(R"(
     graph f(%a: f32[700,700]) {
       %b: f32[700,700] = matmul(%a, %a)
@@ -109,7 +109,7 @@ TEST(Reshape, D15_AFamilyRunsOneAtATime) {
   base.set_input("a", filled({700, 700}, 0.001f));
   std::atomic<bool> done{false};
   std::thread thread([&] {
-    for (bool ran = false; !ran;) {  // the child may be setting its input just now, and then the base is the one refused
+    for (bool ran = false; !ran;) {  // the child may be setting its input; then the base's run is refused
       try {
         base.run();
         ran = true;
@@ -190,7 +190,7 @@ TEST(Reshape, T88_BiasAfterStepsAtTwoBatchSizes) {
   for (float v : large.state("b").to_vector<float>()) EXPECT_FLOAT_EQ(v, -3);
 }
 
-// ---- inference from parts ----
+// ---- shape inference from incomplete types ----
 
 constexpr std::int64_t kNo = kUnknownSize;
 

@@ -1,5 +1,5 @@
-// Named dimensions: rules found from recordings, graphs re-typed by them, plans fitted to smaller sizes. The oracle is always a
-// capture made at the size itself, or the eager run.
+// Tests named dimensions: rules derived from recordings, graphs with types at other sizes, plans fitted to smaller sizes.
+// The oracle is a capture made at the size itself, or the eager run.
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/file/file.h>
 #include <tapedeck/capture/planner/fit_plan_to_sizes.h>
@@ -42,7 +42,7 @@ Tensor labels(std::int64_t n, int classes) {
   return from_vector(values, {n});
 }
 
-// A function of x alone, captured at one size.
+// A function of x, captured at one size.
 using Program = std::function<Tensor(const Tensor&)>;
 
 Captured captured(const Program& program, const Tensor& x) {
@@ -59,7 +59,8 @@ DimTable table_for(std::vector<DimRange> dims, std::vector<DimTable::Axis> axes)
   return table;
 }
 
-// Rules from captures at `recorded` sizes of x's first axis; then a capture at each of `others` must be what retype() makes.
+// Derives rules from captures at the `recorded` sizes of x's first axis. At each of the `others`, retype() must give the
+// graph of a capture at this size.
 void expect_general(const Program& program, const std::vector<std::int64_t>& recorded, const std::vector<std::int64_t>& others,
                     const Shape& rest) {
   const auto at = [&](std::int64_t n) {
@@ -249,7 +250,7 @@ TEST(Retype, ByInferenceAloneNamesWhatStandsInTheWay) {
   const std::string refused = message_of<TypeError>([&] { retype(flat, {{"x", Type{DType::f32, {7, 10}}}}); });
   EXPECT_NE(refused.find("[reshape]"), std::string::npos) << refused;
   EXPECT_NE(refused.find("shapes_test.cpp"), std::string::npos) << refused;
-  // Where inference would let it pass: the batch's 1/n, and a full batch of ones that broadcasts.
+  // Inference alone would accept these graphs: one bakes in the batch's 1/n, the other a batch of ones that broadcasts.
   const Graph average = captured([](const Tensor& x) { return mul(sum(x), 1.0 / 4); }, sample({4, 10}, 1)).graph;
   EXPECT_NE(message_of<TypeError>([&] {
               retype(average, {{"x", Type{DType::f32, {7, 10}}}});
@@ -269,7 +270,7 @@ Graph as_passes_leave(const Graph& g) {
   return prepare(g, &passes);
 }
 
-// What DimBuckets does with recordings: rules of the graphs that passes leave, and the plan at the largest size.
+// Does the work of DimBuckets: derives rules from the graphs after the passes, and makes the plan at the largest size.
 struct UpperBound {
   Graph base, largest;
   DimTable table;
@@ -308,7 +309,7 @@ TEST(FitPlan, ATrainingStepIsOneGraphAndOnePlan) {
   }
 }
 
-// At b = 16 both slices are [0:16] of the table and CSE makes them one.
+// At b = 16 both slices are [0:16] of the table, so CSE would merge them.
 Tensor first_and_fixed(const Tensor& x) {
   const Tensor table = concat({x, x, x}, 0);  // longer than any slice of it
   return add(sum(slice(table, {0, 0}, {x.size(0), 4})), sum(slice(table, {0, 0}, {16, 4})));
@@ -417,7 +418,7 @@ CapturedStepOptions with_batch(std::int64_t max) {
   return options;
 }
 
-// Trains over batches of these sizes, captured or not; the bits of all losses and parameters.
+// Trains over batches of these sizes, captured or eager. Returns all losses and parameters.
 std::vector<Tensor> train(bool captured, const std::vector<std::int64_t>& batches, CapturedStepOptions options, int* recordings,
                           std::string* explained) {
   manual_seed(5);
@@ -448,7 +449,7 @@ TEST(CapturedDims, ANewSizeNeitherRecordsNorPlansAndEqualsEager) {
   EXPECT_TRUE(testing::mentions(explained, "made from recordings at other sizes")) << explained;
 }
 
-// Results that lie side by side in a joined one have no place at all where there are none.
+// With a batch of 0, the parts of the joined value have no bytes at all.
 TEST(CapturedDims, ARangeMayBeginAtNothing) {
   Tensor k = sample({3, 2, 3, 3}, 1);
   k.role(Role::parameter);
@@ -532,7 +533,7 @@ TEST(CapturedDims, CheckedModeComparesASizeThatWasNeverRecorded) {
   CapturedStepOptions options;
   options.dims.ranges = {{"b", 1, 64}};
   options.dims.inputs = {{"in0", {"b", ""}}};
-  // What two small recordings cannot show.
+  // The shape follows another rule above size 20, which two small recordings cannot show.
   CapturedStep step = capture(
       [](const std::vector<Tensor>& in) {
         return std::vector<Tensor>{reshape(in[0], {in[0].size(0) * (in[0].size(0) > 20 ? 3 : 1), in[0].size(0) > 20 ? 1 : 3})};
@@ -546,7 +547,8 @@ TEST(CapturedDims, CheckedModeComparesASizeThatWasNeverRecorded) {
   EXPECT_TRUE(testing::mentions(message_of<CaptureError>([&] { step({sample({31, 3}, 1)}); }), "reshape"));
 }
 
-// A recurrent step over sequences of any length and batch: the loop's body follows too, and so does its gradient.
+// A recurrent step over sequences of any length and batch. The types in the loop's body and in its gradient must follow the
+// sizes.
 TEST(CapturedDims, LoopsFollowBatchAndLength) {
   for (const std::int64_t keep : {0, 2}) {
     CapturedStepOptions options;
@@ -578,14 +580,14 @@ TEST(CapturedDims, LoopsFollowBatchAndLength) {
   }
 }
 
-// A convolution over images, as MXNet's test: batch 4, then 2.
+// MXNet's test: a convolution over images with batch 4 and then 2.
 TEST(CapturedDims, T109_StaticMemorySwitching) {
   struct Images : Module {
     Conv2d conv{*this, "conv", 3, 8, 3};
     Linear fc{*this, "fc", 8, 10};
     Tensor operator()(const Tensor& x) { return fc(mean(relu(conv(x)), {2, 3})); }
   };
-  for (const int mode : {0, 1, 2}) {  // types alone; a dimension with an upper bound; one without
+  for (const int mode : {0, 1, 2}) {  // 0: no dimension, 1: a dimension with an upper bound, 2: without
     CapturedStepOptions options;
     if (mode > 0) {
       options.dims.ranges = {{"b", 1, mode == 1 ? 8 : DimRange::kUnbounded}};
@@ -636,7 +638,7 @@ Graph recorded_at(const Model& model, std::int64_t batch) {
   return record_model(model, options).graph;
 }
 
-// Every axis of an input that differs between batches of 2 and 3.
+// Names every input axis that differs between recordings with batch 2 and 3.
 DimTable batch_table(const Graph& a, const Graph& b) {
   DimTable table;
   table.dims = {{"b", 1, 64}};
@@ -647,8 +649,8 @@ DimTable batch_table(const Graph& a, const Graph& b) {
 }
 
 TEST(ZooDims, AModelIsOneGraphForEveryBatch) {
-  // Named here, because they are not: a batch norm's n / (n - 1) is no function that dim_rules.h knows, and a language model
-  // that carries its hidden state over has state of the batch's size, which keeps its type.
+  // These models are exceptions. The n / (n - 1) of a batch norm is no function that dim_rules.h knows. A language model
+  // that carries its hidden state has state of the batch's size, and state keeps its type.
   const std::set<std::string> batch_norm{"densenet121", "mobilenet_v1", "mobilenet_v2", "resnet152",
                                          "resnet18",    "resnet50",     "segnet",       "unet"};
   const std::set<std::string> carried_state{"lstm_lm", "lstm_lm_untied"};
@@ -678,7 +680,7 @@ TEST(ZooDims, AModelIsOneGraphForEveryBatch) {
   EXPECT_GT(general, 10);
 }
 
-// What it costs beside planning is tests/bench/shape_bench's to say.
+// tests/bench/shape_bench measures the time of fitting.
 TEST(ZooDims, PlansFitSmallerSizes) {
   for (const char* name : {"vgg16", "gpt2"}) {
     const Model* model = find_model(name);

@@ -1,4 +1,4 @@
-// The gradient of a captured forward pass is that of the eager code, or an error.
+// Tests the gradient of a captured forward pass: it equals the gradient of the eager code, or asking for it is an error.
 #include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
@@ -26,7 +26,7 @@ TEST(CapturedGradient, AnAuthorsOwnGradientIsNotReplacedByTheDerivative) {
   EXPECT_NE(message.find("own_gradient"), std::string::npos) << message;
   EXPECT_NE(message.find("captured_gradient_test.cpp:"), std::string::npos) << message;
   PassRunner passes;
-  const Graph simplified = simplify(captured.graph, &passes);  // no pass takes the mark away
+  const Graph simplified = simplify(captured.graph, &passes);  // no pass may remove the mark of a custom gradient
   const ValueId of_simplified = simplified.outputs[0];
   EXPECT_THROW(gradient(simplified, {&of_simplified, 1}, {&wrt, 1}), GradientError);
 }

@@ -1,4 +1,5 @@
-// The callable: records two calls, replays after, and never gives other bits than an identical eager twin.
+// Tests CapturedStep: it records two calls and then replays. The oracle is an eager twin, which must have the same bits
+// after every step.
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/step/captured_step.h>
 #include <tapedeck/engine/eager/tape.h>
@@ -31,7 +32,7 @@ Tensor sample_y(int step, std::int64_t batch = 8) {
   return from_vector(values, {batch});
 }
 
-// A model that trains itself, by plain calls.
+// A model with its optimizer and an eager training step.
 struct Trainer {
   Net net;
   AdamW optimizer{net.parameters(), {.lr = 0.01}};
@@ -52,7 +53,7 @@ struct Trace {
   int recordings = 0, replays = 0;
 };
 
-// Ten steps; `before` runs before each one, with the trainer.
+// Runs ten steps. `before` runs before each step.
 Trace train(bool captured, const std::function<void(Trainer&, int)>& before = {}, CapturedStepOptions options = {}) {
   manual_seed(11);
   Trainer trainer;
@@ -96,7 +97,7 @@ TEST(CapturedStep, ANewLearningRateTakesEffect) {
   EXPECT_FALSE(bit_equal(eager.losses[9], train(false).losses[9]));
 }
 
-// Draws between steps, under no path like those of an unnamed module, go on as they would eagerly.
+// Random draws between steps, outside of any module, must be those of the eager run.
 TEST(CapturedStep, DrawsOutsideTheStepStayTheSame) {
   auto run = [](bool captured) {
     std::vector<Tensor> draws;
@@ -124,7 +125,7 @@ TEST(CapturedStep, StateIsTheUsersTensors) {
   const Tensor before = copy(trainer.net.fc1.weight.detach());
   step({sample_x(3), sample_y(3)});
   EXPECT_FALSE(bit_equal(before, trainer.net.fc1.weight)) << "replays write the parameters";
-  // A parameter overwritten by hand is what the next replay reads.
+  // The next replay reads a parameter that the user has overwritten.
   {
     const NoGrad no_grad;
     for (const Tensor& p : trainer.net.parameters()) apply_in_place(ops::mul, std::vector<Tensor>{p, scalar(0)}, nullptr, {});
@@ -171,7 +172,7 @@ TEST(CapturedStep, NamesItsInputs) {
   EXPECT_MENTIONS(step.explain(), "  in1: f32[1]");
 }
 
-// ---- steps that are not one program ----
+// ---- steps whose calls are not one program ----
 
 TEST(CapturedStep, AHostNumberThatChangesIsAnError) {
   double scale = 1;

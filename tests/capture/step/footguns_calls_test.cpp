@@ -1,4 +1,5 @@
-// Calls of a step within another, that fail half way, and from two threads.
+// Tests calls of a captured step: inside another step, calls that fail half way, and calls from two threads. The oracle is
+// eager code.
 #include <tapedeck/engine/eager/inplace.h>
 
 #include <tapedeck/tests/capture/step/footguns.h>
@@ -24,7 +25,7 @@ TEST(Footguns, AStepInsideAStepIsPartOfIt) {
   for (int i = 2; i < 8; ++i) EXPECT_EQ(values(outer({tensor({1})})[0]), Floats{4.f * static_cast<float>(i)});
   EXPECT_EQ(inner.recordings(), 0) << "the outer step recorded its ops";
   EXPECT_EQ(outer.replays(), 4);
-  // Alone it is a step of its own.
+  // Called alone, the inner step is a captured step of its own.
   EXPECT_EQ(values(inner({tensor({1})})[0]), Floats{8});
   EXPECT_EQ(inner.recordings(), 1);
 }
@@ -64,7 +65,7 @@ TEST(Footguns, AnExceptionHalfWay) {
   EXPECT_EQ(step.recordings(), 2);
 }
 
-// A kernel's fault in a replay: an error; nothing was written, so the step goes on.
+// A kernel fails during a replay: the call throws. No state was written, so the next call replays again.
 TEST(Footguns, AFaultInAReplay) {
   Tensor seen = tensor({0});
   seen.name("seen").role(Role::counter);
@@ -89,7 +90,8 @@ TEST(Footguns, ForgettingRecordsAnew) {
   EXPECT_EQ(step.recordings(), 4);
 }
 
-// Two threads at once: one runs, the other is told; never both, and what was computed is right.
+// Two threads call a step at the same time. One call runs, the other is refused; the results of the calls that ran are
+// right.
 TEST(Footguns, TwoThreadsAtOnce) {
   Tensor total = tensor({0});
   total.name("total").role(Role::counter);

@@ -1,4 +1,4 @@
-// Gradients in, of and around a captured step.
+// Tests gradients that a captured step computes, reads or passes on. The oracle is the same code run eagerly.
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/nn/nn.h>
@@ -16,7 +16,7 @@ Tensor a_parameter() {
   return w;
 }
 
-// A step that leaves the gradient of sum(x * w * w) in w, which outlives it.
+// A step that computes the gradient of sum(x * w * w) and stores it in w, which outlives the step.
 CapturedStep squares_of(Tensor& w) {
   return capture([&w](const Tensors& in) -> Tensors {
     w.set_grad(Tensor());
@@ -40,7 +40,8 @@ TEST(Footguns, LeafGradientsAreThoseOfTheReplay) {
   EXPECT_MENTIONS(step.explain(), "gradients left:\n  grad.w: f32[2]");
 }
 
-// Gradients that nobody clears add up, as in eager code; with and without are two programs.
+// Gradients that are never cleared add up, as in eager code. A call that finds a gradient and a call that finds none are two
+// programs.
 TEST(Footguns, GradientsThatAccumulateOverCalls) {
   Tensor w = tensor({1, 2}), e = tensor({1, 2});
   w.name("w").role(Role::parameter).requires_grad(true);
@@ -79,13 +80,13 @@ TEST(Footguns, ClearingInsideAndOutside) {
     EXPECT_FALSE(w.grad().defined());
   }
   EXPECT_EQ(values(w), (Floats{-1, 0}));
-  // A gradient from outside is added to, once.
+  // The step adds once to a gradient that the caller has set.
   w.set_grad(tensor({10, 10}));
   step({tensor({1, 1})});
   EXPECT_EQ(values(w), (Floats{-6.5, -5.5}));
 }
 
-// An optimizer step captured alone reads gradients that eager code made: they are inputs and no constants.
+// A captured optimizer step reads gradients that eager code has computed. They must be inputs and not constants.
 TEST(Footguns, AnOptimizerStepOnGradientsMadeOutside) {
   Tensor w = tensor({0, 0});
   w.name("w").role(Role::parameter).requires_grad(true);
@@ -131,7 +132,7 @@ TEST(Footguns, BackwardInsideThatWouldLeaveTheStep) {
                   "backward inside the step reached input 0, whose gradient history began before the step");
 }
 
-// Gradients of captured results, asked for after the capture.
+// Eager code computes gradients of results that a captured step returned.
 TEST(Footguns, GradientsOfCapturedResults) {
   Tensor w = tensor({1, 2}), e = tensor({1, 2});
   w.name("w").role(Role::parameter).requires_grad(true);

@@ -1,4 +1,5 @@
-// What a step reads on the host: numbers that decide a branch, that change, that were baked in.
+// Tests steps that read values on the host: to choose a branch, a number that changes, a number that is baked in. The step
+// must be right or refuse.
 #include <tapedeck/capture/record/host_scalar.h>
 #include <tapedeck/engine/ops/host.h>
 
@@ -76,7 +77,7 @@ TEST(Footguns, AHostScalarIsAnInput) {
                   "[mutable_data] writes a tensor from the host inside a capture");
 }
 
-// What changes later a replay cannot see; a checked call does, at the op, and the step stays usable.
+// A replay cannot notice that a host number has changed. A checked call finds it at the op, and the step stays usable.
 TEST(Footguns, AHostNumberThatChangesLaterIsFoundByACheckedCall) {
   double scale = 2;
   const int line = __LINE__ + 1;
@@ -96,7 +97,7 @@ TEST(Footguns, AHostNumberThatChangesLaterIsFoundByACheckedCall) {
   EXPECT_EQ(step.replays(), 2);
 }
 
-// A tensor that was baked in belongs to the user: a write to it is seen, and the step recorded again.
+// The user may write to a tensor that was baked in as a constant. The step notices the write and records again.
 TEST(Footguns, AConstantTensorThatIsWrittenIsRecordedAgain) {
   Tensor table = tensor({1, 2});
   table.name("table");

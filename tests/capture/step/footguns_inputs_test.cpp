@@ -1,4 +1,5 @@
-// Inputs of a step: written, aliased, missing, of other types.
+// Tests inputs of a captured step that are written, shared, missing or of other types. The oracle is eager code, or an
+// error.
 #include <tapedeck/engine/eager/inplace.h>
 
 #include <tapedeck/tests/capture/step/footguns.h>
@@ -39,7 +40,7 @@ TEST(Footguns, AViewOfAnInputWrittenInPlace) {
     return {in[0] * 2};
   });
   EXPECT_MENTIONS(refused(step, {tensor({1, 2})}), "the input 'in0' f32[2] is modified in place inside the step by");
-  // A copy may be written.
+  // Writing to a copy of the input is allowed.
   CapturedStep copies = capture([](const Tensors& in) -> Tensors {
     const Tensor own = copy(in[0]);
     mul_(slice(own, 0, 0, 1), 5);
@@ -89,7 +90,7 @@ TEST(Footguns, InputsThatShareBytes) {
   EXPECT_EQ(values(step({t, tensor({1})})[0]), (Floats{3, 4}));
 }
 
-// A tensor that comes in as an input and is also read by another way: only the input changes with the call.
+// The function reads a tensor both as an input and directly. Only the input may change with the call.
 TEST(Footguns, AnInputThatTheFunctionAlsoReadsOtherwise) {
   const Tensor fixed = tensor({10});
   CapturedStep step = capture([&](const Tensors& in) -> Tensors { return {in[0] * 2 + fixed}; });

@@ -1,4 +1,5 @@
-// Outputs of a step are the caller's own, whatever bytes they came from.
+// Tests that the outputs of a captured step belong to the caller: later replays do not change them, even if they are inputs,
+// views or state.
 #include <tapedeck/engine/eager/inplace.h>
 
 #include <tapedeck/tests/capture/step/footguns.h>

@@ -1,4 +1,4 @@
-// Random draws of a captured step are those of the eager one.
+// Tests that a captured step draws the same random numbers as the eager step.
 #include <tapedeck/engine/nn/nn.h>
 
 #include <tapedeck/tests/capture/step/footguns.h>
@@ -27,8 +27,8 @@ TEST(Footguns, RandomOpsDrawAnewInEveryReplay) {
   EXPECT_FALSE(bit_equal(captured[3][0], captured[4][0]));
 }
 
-// A step that draws and never begins a new random step draws other bits in every call, as in eager code: it says so and does
-// not replay.
+// The step draws but never begins a new random step, so in eager code every call draws other numbers. A replay could not do
+// this; the step says so and does not replay.
 TEST(Footguns, DrawsThatCountOn) {
   auto run = [](bool captured) {
     manual_seed(4);
@@ -51,7 +51,7 @@ TEST(Footguns, DrawsThatCountOn) {
   for (std::size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(bit_equal(eager[i], captured[i])) << i;
 }
 
-// Draws belong to the thread: another thread's random state is another program.
+// Each thread has its own random state. So a call on another thread is another program.
 TEST(Footguns, AnotherThreadDrawsFromItsOwnState) {
   manual_seed(1);
   auto body = [](const Tensors& in) -> Tensors {

@@ -1,4 +1,5 @@
-// What a step finds outside itself: parameters that are replaced, moved, frozen, and the modes around it.
+// Tests a step that reads outside tensors and modes which change between calls: parameters that are replaced, moved or
+// frozen, train and eval mode, no_grad and autocast. The oracle is eager code.
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/nn/nn.h>
@@ -22,7 +23,7 @@ TEST(Footguns, ATensorMadeOutsideAndWrittenInsideIsState) {
   });
   for (int i = 1; i <= 5; ++i) EXPECT_EQ(values(step({tensor({2})})[0]), Floats{2.f * static_cast<float>(i)});
   EXPECT_EQ(values(count), Floats{5});
-  fill_(count, 100);  // between replays, by hand
+  fill_(count, 100);  // written by the user between replays
   EXPECT_EQ(values(step({tensor({2})})[0]), Floats{202});
   EXPECT_MENTIONS(step.explain(), "updated: count\n  count: by 'add' at footguns_state_test.cpp:");
 }
@@ -63,7 +64,8 @@ TEST(Footguns, AParameterThatIsReplaced) {
   for (std::size_t i = 0; i < eager.size(); ++i) EXPECT_TRUE(bit_equal(eager[i], captured[i])) << i;
 }
 
-// The same sign without cause: the step is the same, and goes on being replayed.
+// Letting go of handles looks like a replaced parameter, so one call runs eagerly. It finds the same step, which is then
+// replayed again.
 TEST(Footguns, AHandleThatIsLetGoCostsOneEagerCall) {
   manual_seed(3);
   TwoLayers net;

@@ -1,5 +1,5 @@
-// gradient(graph) on whole training steps: the gradients that the step's own backward computed, bit for bit; and what plans
-// make of it.
+// Tests gradient(graph) on whole training steps. It must give, bit for bit, the gradients that the step's own eager backward
+// computed. Other tests plan the result.
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/record/model_registry.h>
@@ -16,7 +16,7 @@
 namespace tapedeck {
 namespace {
 
-// The gradient that the optimizer reads of every parameter: what the eager backward of the recorded step made.
+// For every parameter, the gradient that the optimizer reads. The eager backward of the recorded step made it.
 std::map<ValueId, ValueId> gradients_in_step(const Graph& g) {
   std::map<ValueId, ValueId> found;
   for (const Node& node : g.nodes) {
@@ -71,7 +71,7 @@ TEST(GraphGradientOfModels, OfLanguageModelsToo) {
   expect_gradients_of_the_step("gru_seq2seq_attention", {.batch = 2, .seq = 5, .width = 16});
 }
 
-// Mixed precision: casts are nodes, gradients come back in the parameters' own type.
+// In mixed precision, casts are nodes, and gradients have the parameters' own type.
 TEST(GraphGradientOfModels, OfMixedPrecisionToo) {
   expect_gradients_of_the_step("cnn", {.batch = 2, .dtype = "bf16"});
   expect_gradients_of_the_step("mlp", {.batch = 4, .dtype = "f16"});
@@ -85,7 +85,7 @@ Graph squarings(const std::string& last) {
   return parse(text + "  %y: f32[10,3,256,256] = " + last + "(%x10)\n  return %y\n}");
 }
 
-// The planned peak of forward and backward; the gradient is an output where there is one.
+// The planned peak of forward and backward. The gradient, if requested, is an output.
 std::int64_t planned_bytes(const Graph& g, GradRequest request) {
   const ValueId target[] = {g.outputs[0]}, wrt[] = {0};
   GraphGradientOptions options;
@@ -104,12 +104,12 @@ TEST(GraphConformance, T96_WhatNoGradientFlowsThroughKeepsNothing) {
   const Graph stopped = squarings("stop_gradient");
   const std::int64_t size = stopped.values[0].type.bytes();
   EXPECT_GT(with, none + 5 * size);
-  // Its gradient is zeros: an output more than where none was asked for, and nothing kept for it.
+  // The gradient is zeros. So it costs one output, and no forward value is kept for it.
   EXPECT_EQ(planned_bytes(stopped, GradRequest::none), planned_bytes(squarings("neg"), GradRequest::none));
   EXPECT_LE(planned_bytes(stopped, GradRequest::write), none + size);
 }
 
-// Checkpoint regions of the forward graph stay: backward reads the values inside, and the plan computes them again.
+// Checkpoint regions of the forward graph stay. Backward reads values inside them, and the plan computes these values again.
 TEST(GraphGradientOfModels, CheckpointRegionsAreRecomputed) {
   std::string text = "graph g(%h0: f32[16,64]) {\n";
   for (int i = 0; i < 12; ++i)
@@ -130,7 +130,7 @@ TEST(GraphGradientOfModels, CheckpointRegionsAreRecomputed) {
 
 // ---- forms of sums ----
 
-// Gradients for the weight of a recurrent net, with the sums as generated and as the pass makes them.
+// The gradients of a recurrent net for its weight and its input, with the sums as gradient() generates them.
 Graph recurrent(int steps) {
   std::string text = "graph g(%h0: f32[3,8]) state(%w: f32[8,8]) {\n";
   for (int i = 0; i < steps; ++i)
@@ -178,7 +178,7 @@ TEST(GradientSums, OfWhatLivesOnAnywayAreOneNode) {
   EXPECT_LE(make_plan(sums).peak_bytes, make_plan(made.graph).peak_bytes);
 }
 
-// No form raises the peak of any model's step, and none changes a bit of it.
+// The pass must not raise the peak of any model's step, nor change a bit of it.
 TEST(GradientSums, OfModelsTakeNoMoreMemory) {
   for (const char* model : {"mlp", "cnn", "rnn_cell", "mlp_attention"}) {
     SCOPED_TRACE(model);
@@ -191,8 +191,8 @@ TEST(GradientSums, OfModelsTakeNoMoreMemory) {
   }
 }
 
-// Pieces die as the sum grows: a weight used in 1000 steps has a peak that does not grow with them, but for what the steps
-// keep.
+// Each gradient piece of a weight dies as soon as it is added. With 1000 uses of the weight, the peak grows only by the
+// values that the steps keep.
 TEST(GraphConformance, W10_PiecesOfOneWeightDieEarly) {
   const auto peak_of = [](int steps) {
     std::string text = "graph g(%h0: f32[1,8]) state(%w: f32[8,8]) {\n";
@@ -205,7 +205,7 @@ TEST(GraphConformance, W10_PiecesOfOneWeightDieEarly) {
     made.graph.output_names.clear();
     return make_plan(made.graph).peak_bytes;
   };
-  const std::int64_t kept = 64;  // a step's h with its padding
+  const std::int64_t kept = 64;  // the bytes of h of one step, padded
   EXPECT_LE(peak_of(1000), peak_of(10) + 990 * kept + 2 * 256) << "256 bytes: one piece";
 }
 

@@ -1,4 +1,5 @@
-// A training step with a schedule, loss scaling and clipping, captured: none of it reads a value on the host.
+// Tests a captured training step with a schedule, loss scaling and clipping. It needs no host read, and its bits are those
+// of the eager step.
 #include <tapedeck/capture/record/capture.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/step/captured_step.h>

@@ -1,4 +1,5 @@
-// Nodes with regions as text, and what the rules of control flow refuse.
+// Tests the text of nodes with regions: it must parse to the same graph. The rules of control flow must refuse wrong graphs
+// with a clear message.
 #include <tapedeck/engine/control/interpret.h>
 #include <tapedeck/engine/ir/extract.h>
 #include <tapedeck/engine/text/text.h>
@@ -45,7 +46,7 @@ TEST(ControlText, RoundTripsAndRuns) {
   EXPECT_EQ(print(g), kLoop);
   const Tensor given[2] = {tensor({3, 4}), tensor({2, 3})};
   const std::vector<Tensor> out = interpret(g, given).outputs;
-  // (3,4) (6,12) (12,36) (24,108): the sum passes 100 at the fourth.
+  // The carried pairs are (3,4) (6,12) (12,36) (24,108): the sum exceeds 100 after three iterations.
   EXPECT_EQ(out[0].to_vector<float>(), (std::vector<float>{24, 108}));
   EXPECT_EQ(out[1].item(), 3);
   EXPECT_EQ(out[2].to_vector<float>(), (std::vector<float>{3, 4, 6, 12, 12, 36, 0, 0}));

@@ -1,4 +1,4 @@
-// The counted allocator: what it hands out, and what it says of itself.
+// Tests the allocator: the blocks that it returns, and the bytes and blocks that it counts.
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/ir/error.h>
 
@@ -91,7 +91,7 @@ TEST(Allocator, OutOfMemoryNamesTheSize) {
   EXPECT_EQ(a.stats().bytes_in_use, 0);
 }
 
-// Blocks wander between threads that come and go.
+// Threads that start and end hand blocks to each other.
 TEST(Allocator, HostServesManyThreads) {
   const std::int64_t before = Allocator::host().stats().bytes_in_use;
   for (int round = 0; round < 5; ++round) {

@@ -1,4 +1,4 @@
-// checkpoint(): the same bits with fewer bytes kept, whatever happens inside.
+// Tests checkpoint(): it gives the bits of the same code without regions, and keeps fewer bytes on the tape.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -22,7 +22,7 @@ Tensor made(std::uint64_t seed, const Shape& shape) {
   return t;
 }
 
-// One forward and backward; `body` may open regions or not. The draws start alike each time.
+// Runs one forward and backward. `body` may open regions. The random draws start alike each time.
 Outcome train(const Body& body) {
   const Tensor x = made(1, {8, 8}), w = made(2, {8, 8});
   manual_seed(3);

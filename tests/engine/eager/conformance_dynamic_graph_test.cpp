@@ -1,5 +1,5 @@
-// What the dynamic graph of an older system promised of a recorder, in our words and with numbers worked out by hand:
-// recording, freeing, accumulating. The numbers in the names are those of the list of conformance cases.
+// Cases of SEEDS.md about the dynamic graph of an older system: recording, freeing and accumulating gradients. The names
+// hold the numbers of the cases. Expected numbers are worked out by hand.
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
@@ -135,7 +135,7 @@ TEST(DynamicGraph, T40_GradientThroughATransposedView) {
   EXPECT_EQ(tape_stats().nodes, 0);
 }
 
-// y = w x with x = 1..5 wants to be -5 x: gradients of five samples are gathered before each update.
+// y = w x with x = 1..5 should become -5 x. The gradients of five samples are added up before each update.
 TEST(DynamicGraph, T41_AccumulatesOverSamplesAndAppliesNowAndThen) {
   Tensor w = scalar(10);
   w.requires_grad(true);
@@ -152,7 +152,7 @@ TEST(DynamicGraph, T41_AccumulatesOverSamplesAndAppliesNowAndThen) {
   EXPECT_NEAR(w.item(), -5, 1e-2);
 }
 
-// Two lanes on two threads: each has a tape of its own.
+// Two lanes on two threads; each thread has its own tape.
 TEST(DynamicGraph, T42_IndependentLanesSideBySide) {
   std::optional<double> results[2], slopes[2];
   std::thread lanes[2];
@@ -171,7 +171,7 @@ TEST(DynamicGraph, T42_IndependentLanesSideBySide) {
   EXPECT_EQ(*slopes[1], 0.4);
 }
 
-// The last freed block of a size class is the first to be taken again.
+// The allocator reuses the block of a size class that was freed last.
 TEST(DynamicGraph, T43_FreedMemoryIsReused) {
   Allocator allocator;
   void* probe = allocator.allocate(64);

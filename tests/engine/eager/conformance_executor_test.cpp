@@ -1,5 +1,5 @@
-// What the executor of an older system promised of running ops and their gradients, for the eager engine: closed forms,
-// identities, modes, errors. The numbers in the names are those of the list of conformance cases.
+// Cases of SEEDS.md about the executor of an older system, tested on the eager engine. The names hold the numbers of the
+// cases. The oracles are closed forms and identities.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -69,7 +69,7 @@ TEST(Executor, T86_BinaryOpsAndTheirGradientsInClosedForm) {
     }
 }
 
-// Eager errors are thrown at the call that made them; what ran before still stands, and the next call works.
+// An error is thrown at the wrong call. Earlier results stand, and the next call works.
 TEST(Executor, T84_ErrorsComeAtTheCall) {
   Tensor x = from_vector(Floats{1, 2, 3}, {3});
   x.requires_grad(true);
@@ -93,13 +93,13 @@ TEST(Executor, T98_OneTensorAddedEightTimes) {
   EXPECT_EQ(x.grad().to_vector<float>(), (Floats{8, 8, 8}));
 }
 
-// A bad shape is found wherever it is, and named.
+// The error about a bad shape names the op, wherever the bad shape is.
 TEST(Executor, T100_ABadShapeAnywhereIsNamed) {
   const Tensor x = zeros({4, 3}), w = zeros({3, 2}), bad = zeros({4, 2});
   EXPECT_MENTIONS(message_of<TypeError>([&] { sum(relu(matmul(x, w)) + matmul(x, bad)); }), "f32[4,3] x f32[4,2]");
 }
 
-// A function whose result is its argument, and one whose gradient is its head: five rounds, nothing is damaged.
+// One function returns its argument, another passes its head on as gradient. Five rounds must not damage a value.
 TEST(Executor, T110_ResultsThatAreOperandsAndGradientsThatAreHeads) {
   const Floats values{1, -2, 3};
   Tensor x = from_vector(values, {3});
@@ -145,7 +145,7 @@ TEST(Executor, T116_DropoutFollowsTheMode) {
   EXPECT_FALSE(bit_equal(net(x), x)) << "whether gradients are wanted is another question";
 }
 
-// Recording or not makes no difference to the values.
+// Recording does not change the values.
 TEST(Executor, T116_RecordingDoesNotChangeValues) {
   const Floats values = random_floats(64, 5, -2, 2);
   Tensor x = from_vector(values, {8, 8});
@@ -159,7 +159,7 @@ TEST(Executor, T116_RecordingDoesNotChangeValues) {
   EXPECT_TRUE(bit_equal(softmax(matmul(tanh(x), x)), plain));
 }
 
-// Where the older system handed out one slice of a failed result after another had thrown, there is no result to slice here.
+// In the older system a slice of a failed result could be read after the error. Here there is no result to slice.
 TEST(Executor, T117_AFailedOpHasNoResult) {
   Tensor y;
   const Tensor labels = from_vector(std::vector<std::int32_t>{1, 7}, {2});

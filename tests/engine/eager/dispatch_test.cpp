@@ -1,4 +1,5 @@
-// Dispatch in place and out of place: aliasing, layouts, errors, threads. Oracles are plain loops over small numbers.
+// Tests dispatch, in place and out of place: shared bytes, layouts, errors, threads. The oracles are plain loops over small
+// numbers.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/ops.h>
 
@@ -30,7 +31,7 @@ TEST(InPlace, WritesOnlyTheWindowOfAView) {
   EXPECT_EQ(x.to_vector<float>(), (Floats{-1, 2, -3, 4}));
 }
 
-// The operand is a window on the bytes being written: it must be read as it was before.
+// The operand is a window on the bytes that are written. The op must read it as it was before the write.
 TEST(InPlace, ReadsOverlappingOperandsAsTheyWere) {
   Tensor x = matrix();
   in_place(ops::add, {x, transpose(x, {1, 0})});
@@ -105,7 +106,7 @@ TEST(Dispatch, ManyOperandsAreFine) {
   EXPECT_TRUE(all.requires_grad());
 }
 
-// More than 32 operands that all want a gradient: none may be lost silently.
+// Each of more than 32 operands must get its gradient.
 TEST(Dispatch, ManyOperandsAllGetTheirGradient) {
   std::vector<Tensor> parts;
   for (int i = 0; i < 40; ++i) {

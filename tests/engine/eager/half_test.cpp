@@ -1,5 +1,5 @@
-// Half precision through the engine: every op in f32 on converted operands, whatever their layout; conversions; replays in the
-// budget.
+// Tests half precision in the engine: ops compute in f32 on converted operands of any layout and round once; casts;
+// gradients; replays under a budget.
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/nn/nn.h>

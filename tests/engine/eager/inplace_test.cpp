@@ -1,4 +1,5 @@
-// Writing in place: values, views and bases, gradients through writes, stale saved values, captures of writes.
+// Tests in-place writes: values seen through views and bases, gradients through writes, stale saved values, refused writes.
+// The oracle is the same program without writes.
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -178,7 +179,7 @@ TEST(InPlaceWrites, AThousandStepsLeakNothing) {
   EXPECT_LE(tape_stats().values, 1) << "the detached state itself";
 }
 
-// A program of writes through random views gives the gradients of the same program written without them.
+// A random program that writes through views must give the gradients of the same program without writes.
 TEST(InPlaceWrites, RandomProgramsAgreeWithPureOnes) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,4 +1,4 @@
-// Randomness as a user sees it: seeds, steps, paths.
+// Tests random ops as users see them: seeds, random steps and paths decide the numbers.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -32,7 +32,7 @@ TEST(Random, StepsDrawOtherBits) {
   EXPECT_EQ(rng_state().to_vector<std::int64_t>(), (std::vector<std::int64_t>{7, 2}));
 }
 
-// The same call in the same step under the same path: what ran elsewhere does not matter.
+// The same call in the same step under the same path draws the same numbers, whatever else has run.
 TEST(Random, DrawsDependOnThePathAlone) {
   auto draw = [](const char* path) {
     const PathScope scope(path);
@@ -57,7 +57,7 @@ TEST(Random, SeedRestartsTheStep) {
   EXPECT_TRUE(bit_equal(uniform({10}), a));
 }
 
-// Whoever holds the random state (a captured step does) sees the new seed.
+// manual_seed() writes the existing state tensor. So a captured step, which holds this tensor, sees the new seed.
 TEST(Random, SeedWritesTheStateInPlace) {
   manual_seed(7);
   const Tensor held = rng_state();
@@ -72,7 +72,7 @@ TEST(Random, UniformStaysInItsRangeAndNormalHasItsMoments) {
     low = std::min<double>(low, v), high = std::max<double>(high, v), total += v;
   EXPECT_GE(low, -3);
   EXPECT_LT(high, 5);
-  EXPECT_NEAR(total / 1e5, 1, 0.03);  // deviation of the mean: 8 / sqrt(12 * 1e5) = 0.0073
+  EXPECT_NEAR(total / 1e5, 1, 0.03);  // the mean's deviation is 8 / sqrt(12 * 1e5) = 0.0073
   total = 0;
   for (double v : normal({100000}, 2, 3, DType::f64).to_vector<double>()) total += v, squares += (v - 2) * (v - 2);
   EXPECT_NEAR(total / 1e5, 2, 0.04);

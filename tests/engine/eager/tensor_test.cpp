@@ -1,4 +1,4 @@
-// Tensors by themselves: handles, views, reading, promotion. Values are small enough to be checked by eye.
+// Tests tensors alone: handles, views, reading, making, promotion. Expected values are written by hand.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/ops.h>
 

@@ -1,4 +1,5 @@
-// Eager backward: how pieces add up, what is kept, what is refused, and that nothing stays behind.
+// Tests eager backward: the order in which gradient pieces add up, the tensors it keeps, the calls it refuses, and that it
+// leaves nothing on the tape. Expected values are written by hand.
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
@@ -44,7 +45,8 @@ TEST(Backward, OneOperandTwice) {
   EXPECT_EQ(grad_of(x), (Floats{2, 4}));
 }
 
-// Pieces add in reverse recording order, the first is written: in float this order gives other bits than any other.
+// Pieces add up in reverse recording order, and the first piece is written. With these floats any other order gives other
+// bits.
 TEST(Backward, PiecesAddInReverseRecordingOrder) {
   const float big = 1e8f;
   Tensor x = leaf({1});
@@ -207,7 +209,7 @@ TEST(Backward, TwoLossesShareOneForward) {
   EXPECT_EQ(grad_of(x), (Floats{2 + 8, 2 + 16}));
 }
 
-// ---- nothing stays behind ----
+// ---- nothing stays on the tape ----
 
 TEST(Tape, EmptiesWithTheLastHandle) {
   Tensor x = leaf({1, 2});

@@ -1,5 +1,5 @@
-// What the automatic differentiation of two older systems promised, in our words and with numbers worked out by hand. The
-// numbers in the names are those of the list of conformance cases.
+// Cases of SEEDS.md about the automatic differentiation of two older systems. The names hold the numbers of the cases.
+// Expected numbers are worked out by hand.
 #include <tapedeck/engine/eager/allocator.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/nn.h>
@@ -33,7 +33,7 @@ Floats grad_of(const Tensor& t) { return t.grad().to_vector<float>(); }
 
 // ---- shared weights ----
 
-// (2w + b - t)^2 for two targets: one weight, one bias, used twice.
+// (2w + b - t)^2 for two targets t: one weight and one bias, each used twice.
 TEST(Autodiff, T46_AWeightUsedTwice) {
   const float w = 0.75f, b = 0.5f, inputs = 2;
   const Tensor weight = leaf({w}), bias = leaf({b}), a0 = leaf({inputs}), a1 = leaf({inputs}), t0 = leaf({2}), t1 = leaf({3});
@@ -48,7 +48,7 @@ TEST(Autodiff, T46_AWeightUsedTwice) {
   EXPECT_EQ(grad_of(bias), (Floats{2 * (e0 + e1)}));
 }
 
-// ---- what an op's gradient gives back, and what it keeps ----
+// ---- the gradients of an op, and the tensors it keeps ----
 
 TEST(Autodiff, T60_ProductGivesEachFactorTheOther) {
   const Floats dz{0.1f, -3, 7};
@@ -165,8 +165,8 @@ TEST(Autodiff, T75_IntegersHaveNoGradient) {
   EXPECT_FALSE(i.requires_grad());
 }
 
-// A scaled loss: the gradient carries the scale, and taking it out of one gradient leaves the others alone, although both
-// parameters were given the same gradient.
+// The loss is scaled, so the gradients carry the scale. Both parameters get the same gradient; dividing one gradient by the
+// scale must not change the other.
 TEST(Autodiff, T83_GradientsDoNotShareBytes) {
   const Tensor a = leaf({1, 2}), b = leaf({3, 4});
   constexpr float kScale = 1024;
@@ -196,7 +196,7 @@ TEST(Autodiff, T101_SumsOfOneToNineOperands) {
   }
 }
 
-// The other way round: one value with n readers.
+// One value with n readers.
 TEST(Autodiff, T101_OneToNineReadersOfOneValue) {
   for (int n = 1; n <= 9; ++n) {
     const Tensor x = leaf({2});
@@ -208,7 +208,7 @@ TEST(Autodiff, T101_OneToNineReadersOfOneValue) {
   }
 }
 
-// Overlapping windows of a value, and the whole of it, read together.
+// A value is read through overlapping windows and as a whole.
 TEST(Autodiff, W1_WindowsAndThenTheWhole) {
   const Tensor x = leaf({1, 2, 3, 4});
   const Tensor y = x * 1, a = slice(y, 0, 0, 2), b = slice(y, 0, 1, 4);

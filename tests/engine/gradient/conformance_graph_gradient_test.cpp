@@ -1,5 +1,5 @@
-// Conformance cases of gradients generated on graphs. The numbers in the names are those of the list of conformance cases;
-// expected values that the list does not give were worked out by hand.
+// Cases of SEEDS.md about gradients generated on graphs. The names hold the numbers of the cases. Expected values are from
+// the list or worked out by hand.
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/gradient/graph_gradient.h>
 
@@ -27,7 +27,7 @@ GraphGradientOptions head_inputs() {
   return options;
 }
 
-// All values of the graph with its backward, by name of the graph given; and the gradients.
+// The gradients of a graph, and the values of all nodes of forward and backward.
 struct Ran {
   GraphGradient made;
   std::vector<Tensor> values;
@@ -48,7 +48,7 @@ bool has_twin(const Graph& g, const std::string& name) {
   return std::any_of(g.nodes.begin(), g.nodes.end(), [&](const Node& node) { return node.origin.twin == Name(name); });
 }
 
-// Nodes of the backward that fill something with zeros.
+// Counts the backward nodes that fill a value with zeros.
 int zero_fills(const Graph& g) {
   int n = 0;
   for (const Node& node : g.nodes) {
@@ -59,7 +59,7 @@ int zero_fills(const Graph& g) {
   return n;
 }
 
-// The most bytes of values of one type that are alive at once in the backward, in the graph's order.
+// The most bytes of values of one type that are alive at the same time in the backward, in the graph's order.
 std::int64_t most_alive(const Graph& g, const Type& type) {
   std::vector<NodeId> last(g.values.size(), kNone);
   for (NodeId n = 0; n < g.node_count(); ++n)
@@ -208,7 +208,8 @@ TEST(GraphConformance, T9_QuadrantsThatTileNeedNoZeros) {
 }
 
 TEST(GraphConformance, T10_TwoOfTheFourNeedZeros) {
-  // %u alone is read: %b's gradient has a lower half that nobody wrote. %u's own, of two halves, needs none.
+  // Only %u is read. So no piece covers the lower half of %b's gradient, which needs zeros. The gradient of %u consists of
+  // two halves and needs none.
   EXPECT_EQ(zero_fills(gradient_by_name(parse(kQuadrants), {"u"}, {"a"}).graph), 1);
   EXPECT_EQ(zero_fills(gradient_by_name(parse(kQuadrants), {"u"}, {"u", "s0"}).graph), 0);
 }
@@ -229,7 +230,7 @@ TEST(GraphConformance, T11_OverlappingWindowsAreSummed) {
 }
 
 TEST(GraphConformance, W1_WindowsThenAFullRead) {
-  // Backward meets the full read between two windows, and again after them.
+  // In backward order, the full read comes between two windows and again after them.
   const Graph g = parse(R"(graph g(%x: f64[4]) {
     %first: f64[4] = square(%x)
     %a: f64[2] = slice(%x) {starts=[0], stops=[2]}
@@ -252,7 +253,7 @@ TEST(GraphConformance, W1_WindowsThenAFullRead) {
   }
 }
 
-// ---- targets, heads, what has no gradient ----
+// ---- targets, heads, and ops without a gradient ----
 
 TEST(GraphConformance, T112_HeadsOfTheirOwn) {
   const Graph g = parse(R"(graph g(%x: f64[3,5], %up: f64[1,5], %down: f64[1,5]) {
@@ -301,7 +302,7 @@ TEST(GraphConformance, T97_AnOpWithoutGradientUnderStopGradient) {
 }
 
 TEST(GraphConformance, W7_AnOpWithoutGradientOneOfWhoseResultsIsUnread) {
-  // %o is read by what passes no gradient, %unread by nobody; %z only under a gradient of zeros.
+  // %s, which passes no gradient, reads %o; no node reads %unread. The head of %o is zeros.
   const Graph g = parse(R"(graph g(%x: f64[3], %nothing: f64[3]) {
     %e: f64[3] = exp(%x)
     %o: f64[3], %unread: f64[3] = opaque(%e)
@@ -335,7 +336,7 @@ TEST(GraphConformance, T111_OneOfSeveralResultsAndAnIndexThatPasses) {
 
 // ---- sums of many pieces ----
 
-// x added to itself n times, a sum of n operands of their own.
+// Adds x to a value n - 1 times, so x has many gradient pieces.
 TEST(GraphConformance, T98_OneValueAddedEightTimes) {
   for (int n : {2, 7, 8, 9}) {
     std::string text = "graph g(%x: f64[3]) {\n  %s1: f64[3] = square(%x)\n";
@@ -371,8 +372,8 @@ TEST(GraphConformance, T101_SumsOfSeveralOperands) {
   }
 }
 
-// Pieces add up in reverse order of their readers, the first written: floating-point sums that come out otherwise in another
-// order.
+// Gradient pieces add up in reverse order of their readers, and the first piece is written. These floating-point numbers
+// give other sums in any other order.
 TEST(GraphConformance, PiecesAddInReverseOrder) {
   const Graph g = parse(R"(graph g(%x: f32[], %a: f32[], %b: f32[], %c: f32[]) {
     %p: f32[] = mul(%x, %a)
@@ -415,7 +416,8 @@ TEST(GraphConformance, W8_MoreThan64OperandsOfOneOp) {
   for (std::size_t i = 0; i < wrt.size(); ++i) EXPECT_TRUE(bit_equal(eager[i], ran.gradient(i))) << wrt[i];
 }
 
-// A recurrent net of 1000 steps: two pieces of the weight's gradient are alive at a time, the sum so far and the next.
+// A recurrent net of 1000 steps. Only two pieces of the weight's gradient are alive at the same time: the sum so far and the
+// next piece.
 TEST(GraphConformance, W10_AThousandPiecesOfOneWeight) {
   std::string text = "graph g(%h0: f32[2,8]) state(%w: f32[8,8]) {\n";
   for (int i = 0; i < 1000; ++i)
@@ -423,11 +425,11 @@ TEST(GraphConformance, W10_AThousandPiecesOfOneWeight) {
   const GraphGradient made = gradient_by_name(parse(text + "  return %h1000\n}"), {"h1000"}, {"w"});
   EXPECT_EQ(op_counts(made.graph, Phase::backward)["add"], 999);
   const Type square{DType::f32, {8, 8}};
-  // The sum, the next piece, their sum; and the weight transposed, a view.
+  // The sum, the next piece, their sum, and the transposed weight, which is a view.
   EXPECT_LE(most_alive(made.graph, square), 4);
 }
 
-// An MLP-like graph of n layers with a weight and a bias each.
+// A graph of n layers with a weight and a bias each.
 std::string layers(int n) {
   std::string text = "graph g(%h0: f32[4,4]) state(";
   for (int i = 0; i < n; ++i) text += fmt::format("{}%w{}: f32[4,4], %b{}: f32[4]", i ? ", " : "", i, i);
@@ -439,7 +441,7 @@ std::string layers(int n) {
   return text + fmt::format("  return %h{}\n}}", n);
 }
 
-// How time grows: gradient_bench.
+// gradient_bench measures how the time grows.
 TEST(GraphConformance, W11_TenThousandParameters) {
   const auto nodes_made = [](int n) -> NodeId {
     const Graph g = parse(layers(n));

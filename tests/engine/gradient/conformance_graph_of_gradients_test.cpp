@@ -1,5 +1,5 @@
-// Conformance cases that need gradients as values, writes through views, or questions asked of the tape. The numbers in the
-// names are those of the list of conformance cases; all others were worked out by hand.
+// Cases of SEEDS.md about gradients as values, writes through views, and questions to the tape. The names hold the numbers
+// of the cases. Expected numbers are worked out by hand.
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/gradient/gradients.h>
@@ -76,7 +76,7 @@ TEST(DynamicGraph, T24_AViewOfAViewFollowsBoth) {
   EXPECT_EQ(values_of(base), (Doubles{0, 1, 2, 23, 240, 250}));
 }
 
-// A net whose activations grow inside one buffer: b1 = w1 b0, b2 = w2 (b0 + b1), b3 = w3 (b0 + b1 + b2).
+// A net whose activations are stored in one buffer: b1 = w1 b0, b2 = w2 (b0 + b1), b3 = w3 (b0 + b1 + b2).
 TEST(DynamicGraph, T26_ActivationsGrowInsideOneBuffer) {
   const Tensor x = leaf(doubles({0.5})), w1 = leaf(doubles({2})), w2 = leaf(doubles({-0.5})), w3 = leaf(doubles({4}));
   const Tensor buffer = zeros({4}, DType::f64);
@@ -119,7 +119,7 @@ TEST(DynamicGraph, InPlaceArithmeticEqualsTheOrdinary) {
   EXPECT_EQ(values_of(z), (Doubles{0, 0}));
 }
 
-// ---- what stays on the tape ----
+// ---- nodes that stay on the tape ----
 
 TEST(DynamicGraph, T33_KeepsJustWhatBackwardCanReach) {
   const Tensor z = leaf(1);
@@ -254,7 +254,7 @@ TEST(Autodiff, T73_AnUnreachedTensorHasNone) {
   EXPECT_THROW(gradients({again}, {other}, strict), GradientError);
 }
 
-// The gradient of <J^T u, v> for u is J v: two backward runs make a forward one.
+// The gradient of <J^T u, v> for u is J v, so two backward runs give a forward-mode derivative.
 TEST(Autodiff, T74_ForwardModeFromTwoBackwardRuns) {
   const Tensor w = doubles({1, -2, 0.5, 3, 0.25, -1}, {2, 3}), v = doubles({1, 2, -1}, {3, 1});
   const Tensor x = leaf(doubles({0.1, 0.2, 0.3}, {3, 1}));
@@ -290,9 +290,10 @@ TEST(Autodiff, T115_TheGradientOfAGradientRunsBackward) {
   EXPECT_NEAR(x.grad().item(), std::exp(1), kTolerance);
 }
 
-// ---- gradients of one's own ----
+// ---- custom gradients ----
 
-// Forward times 10, gradient times 20: one step of descent at rate 1 takes 20 off the parameter, in two nested runs too.
+// The forward function multiplies by 10, its custom gradient by 20. One step of descent at rate 1 subtracts 20 from the
+// parameter, also if the function is nested.
 TEST(Autodiff, T76_AGradientThatIsNotTheDerivative) {
   const auto forward = [](const std::vector<Tensor>& xs) { return std::vector<Tensor>{xs[0] * 10}; };
   const auto backward_of = [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& dys) {
@@ -347,7 +348,7 @@ TEST(Autodiff, AHookOnAnIntermediateReachesWhatIsBehindIt) {
   y.on_grad([](const Tensor&) { return scalar(100, DType::f64); });
   y.on_grad([](const Tensor& g) {
     EXPECT_EQ(g.item(), 100) << "hooks run in the order they were added";
-    return Tensor();  // leaves it as it is
+    return Tensor();  // keeps the gradient unchanged
   });
   backward(y * 5);
   EXPECT_EQ(x.grad().item(), 300);

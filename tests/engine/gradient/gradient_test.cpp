@@ -1,4 +1,5 @@
-// Gradients where single examples cannot show what is meant: ties, broadcasts, promotion. All ops: all_ops_gradient_test.cpp.
+// Tests gradients of special cases that the examples of ops do not show: ties, broadcasts, promotion.
+// all_ops_gradient_test.cpp tests all ops. Expected values are written by hand.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/ops.h>
 
@@ -30,7 +31,7 @@ TEST(Gradient, SumsOverBroadcastDimensions) {
   const Tensor x = from_vector(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3});
   backward(sum(mul(add(x, row), number)));
   EXPECT_EQ(row.grad().to_vector<float>(), (std::vector<float>{4, 4, 4}));
-  EXPECT_EQ(number.grad().item(), 33);  // sum of x, 21, plus twice that of row, 12
+  EXPECT_EQ(number.grad().item(), 33);  // sum(x) = 21, plus twice sum(row) = 6
   EXPECT_EQ(number.grad().rank(), 0);
 }
 

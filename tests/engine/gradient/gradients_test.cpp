@@ -1,4 +1,5 @@
-// Gradients as values: higher orders, several targets, hooks, requests, custom gradients, what is kept and when it goes.
+// Tests gradients as values: higher orders, several targets, hooks, requests, custom gradients, and which tensors the tape
+// keeps and for how long. Expected values are written by hand.
 #include <tapedeck/engine/eager/inplace.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -40,7 +41,7 @@ TEST(Gradients, WithBackwardRecordedLeavesHoldDifferentiableGradients) {
   EXPECT_EQ(x.grad().item(), 27);
   EXPECT_EQ(gradients({x.grad()}, {x})[0].item(), 18);
   EXPECT_GT(tape_stats().nodes, 0);
-  Tensor(x).set_grad(Tensor());  // leaf, gradient and tape held each other
+  Tensor(x).set_grad(Tensor());  // breaks the cycle of leaf, gradient and tape
   EXPECT_EQ(tape_stats().nodes, 0);
 }
 
@@ -275,7 +276,7 @@ TEST(AutocastScope, RunsProductsLowAndLossesHigh) {
   EXPECT_MENTIONS(message_of<UsageError>([] { Autocast wrong(DType::f32); }), "[autocast] casts to f16 or bf16, not f32");
 }
 
-// Masks of what is kept have 32 bits for operands: the last stands for all the rest.
+// The mask of kept operands has 32 bits. The last bit stands for all further operands.
 TEST(CustomGradient, TakesAnyNumberOfOperandsAndResults) {
   std::vector<Tensor> xs;
   for (int i = 0; i < 40; ++i) {

@@ -1,4 +1,4 @@
-// gradient(graph): what it promises, on graphs written by hand; and of every op's examples, that it equals eager backward bit
+// Tests gradient(graph) on graphs written by hand, and on a graph of every op's examples. The oracle is eager backward, bit
 // for bit.
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/gradient/gradients.h>
@@ -117,7 +117,7 @@ TEST(GraphGradient, RequestsAddWriteNone) {
   EXPECT_EQ(grads[2].to_vector<float>(), (std::vector<float>{101, 202}));
 }
 
-// Adding nothing leaves what is there, to the last bit: -0 too.
+// If no gradient arrives, an added-to gradient stays the same to the last bit, even -0.
 TEST(GraphGradient, AddingWhereNothingArrivesIsACopy) {
   const Graph g = parse(R"(graph g(%a: f32[2], %old: f32[2], %b: f32[2]) { %y: f32[2] = neg(%a) return %y })");
   GraphGradientOptions options;
@@ -131,7 +131,7 @@ TEST(GraphGradient, AddingWhereNothingArrivesIsACopy) {
 
 TEST(GraphGradient, OnlyNodesOnTheWayGetBackwardNodes) {
   const Graph g = parse(kTwoLayers);
-  // The gradient for v needs neither that of the first layer nor the first product's operands.
+  // The gradient for v needs neither the gradient of the first layer nor the operands of the first product.
   const GraphGradient made = gradient_by_name(g, {"loss"}, {"v"});
   for (const Node& node : made.graph.nodes)
     if (node.origin.phase == Phase::backward) {
@@ -141,7 +141,7 @@ TEST(GraphGradient, OnlyNodesOnTheWayGetBackwardNodes) {
   EXPECT_EQ(op_counts(made.graph, Phase::backward)["matmul"], 1);
 }
 
-// max_pool2d's small map of places is made in the forward pass, so that its operand need not live on.
+// The forward pass computes the small map of max_pool2d's positions, so that its operand need not live on.
 TEST(GraphGradient, ForwardPartsStandBehindTheirTwins) {
   const Graph g = parse(R"(graph g(%x: f32[2,6], %z: f32[2,6]) {
     %m: f32[2,6] = maximum(%x, %z)   [region=3]
@@ -185,7 +185,7 @@ TEST(GraphGradient, MistakesAreNamed) {
                   "2 head gradients for 1 targets");
 }
 
-// A second time over: the gradient of the sum of gradients.
+// Differentiates twice: the gradient of the sum of gradients.
 TEST(GraphGradient, GradientsOfGradients) {
   const Graph g = parse(R"(graph g(%x: f32[3]) { %c: f32[3] = sin(%x) return %c })");
   GraphGradient once = gradient_by_name(g, {"c"}, {"x"});
@@ -196,7 +196,7 @@ TEST(GraphGradient, GradientsOfGradients) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(second[i], -std::sin(at[i]), 1e-6);
 }
 
-// Nothing of the thread it runs on reaches the graph.
+// The modes of the calling thread do not change the generated graph.
 TEST(GraphGradient, IsTheSameInsideAnyScope) {
   const Graph g = parse(kTwoLayers);
   const std::string plain = print(gradient_by_name(g, {"loss"}, {"w", "v"}).graph);
@@ -213,7 +213,7 @@ TEST(GraphGradient, IsTheSameInsideAnyScope) {
 
 // ---- every op ----
 
-// The example as a graph of one node.
+// A graph of one node that computes the example.
 Graph graph_of(const Example& e, const std::vector<Tensor>& operands, const std::vector<Tensor>& results) {
   Graph g;
   std::vector<ValueId> in;
@@ -229,7 +229,7 @@ Graph graph_of(const Example& e, const std::vector<Tensor>& operands, const std:
   return g;
 }
 
-// How many gradients were compared.
+// Returns the number of compared gradients.
 int expect_graph_equals_eager(const Example& e) {
   std::mt19937_64 random(29);
   std::vector<Tensor> operands = make_operands(e, DType::f64, 29);

@@ -1,4 +1,4 @@
-// A graph run node by node through eager dispatch, and short ways to ask for its gradients by name. For graphs without regions.
+// Runs a graph without regions node by node through eager dispatch, and asks for gradients by name.
 #pragma once
 
 #include <tapedeck/engine/eager/dispatch.h>
@@ -29,7 +29,7 @@ inline std::vector<ValueId> values_named(const Graph& g, const std::vector<std::
   return all;
 }
 
-// All values of the graph; `given`: its inputs, then its state.
+// All values of the graph. `given` holds its inputs and then its state.
 inline std::vector<Tensor> run_graph(const Graph& g, const std::vector<Tensor>& given) {
   const NoGrad no_grad;
   std::vector<Tensor> values = given;
@@ -60,7 +60,7 @@ inline GraphGradient gradient_by_name(const Graph& g, const std::vector<std::str
   return gradient(g, values_named(g, targets), values_named(g, wrt), options);
 }
 
-// The same through eager code: the graph's nodes are run with the wrts as leaves. `heads` may be empty.
+// The same gradients by eager backward: the graph's nodes run with the wrts as leaves. `heads` may be empty.
 inline std::vector<Tensor> eager_gradients(const Graph& g, const std::vector<std::string>& targets,
                                            const std::vector<std::string>& wrt, std::vector<Tensor> given,
                                            const std::vector<Tensor>& heads = {}) {
@@ -81,7 +81,7 @@ inline std::vector<Tensor> eager_gradients(const Graph& g, const std::vector<std
   return gradients(wanted, asked, options);
 }
 
-// How often ops occur among the nodes of a phase.
+// How often each op occurs among the nodes of a phase.
 inline std::map<std::string, int> op_counts(const Graph& g, Phase phase) {
   std::map<std::string, int> counts;
   for (const Node& node : g.nodes)

@@ -1,4 +1,5 @@
-// Sums of windows against a plain loop over elements, and what is left out: zeros, additions, copies.
+// Tests sums of gradient pieces that cover windows of a tensor. The oracle is a plain loop over elements. Other checks count
+// the zeros, additions and copies that fall away.
 #include <tapedeck/engine/gradient/box_index.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/gradient/window_sum.h>
@@ -84,7 +85,7 @@ TEST(BoxIndex, FindsWhatALookAtEachFinds) {
 
 // ---- sums ----
 
-// Adds the pieces element by element, in order, the first written.
+// Adds the pieces element by element, in order; the first piece is written.
 class PlainSum {
  public:
   explicit PlainSum(const Shape& shape) : shape_(shape), sum_(static_cast<std::size_t>(shape.numel())), seen_(sum_.size()) {}
@@ -129,7 +130,7 @@ TEST(WindowSum, EqualsAPlainLoopBitForBit) {
   }
 }
 
-// Five boxes around one in the middle: no straight cut goes between them.
+// Four boxes around one in the middle. No straight cut separates them.
 TEST(WindowSum, APinwheelNeedsNoZeros) {
   const Graph g = parse(R"(graph g(%x: f32[3,3]) {
     %a: f32[1,2] = slice(%x) {starts=[0,0], stops=[1,2]}
@@ -151,14 +152,14 @@ TEST(WindowSum, APinwheelNeedsNoZeros) {
   EXPECT_EQ(grads[0].to_vector<float>(), (std::vector<float>{1, 2, 3, 7, 9, 4, 8, 5, 6}));
 }
 
-// Rows of a matrix in every order of arrival: one concatenation, and nothing else.
+// Rows of a matrix arrive in mixed order and cover it. The sum must be a single concatenation.
 TEST(WindowSum, W13_RunsThatTileAreOneConcatHoweverMany) {
   for (std::int64_t n : {600, 10000}) {
     Graph g;
     g.add_input("x", {DType::f32, {n}});
     std::vector<ValueId> targets;
     for (std::int64_t i = 0; i < n; ++i) {
-      const std::int64_t at = i * 7919 % n;  // 7919 is prime
+      const std::int64_t at = i * 7919 % n;  // 7919 is prime, so every row comes once
       SliceAttrs attrs{{at}, {at + 1}, {}};
       const ValueId x = 0;
       const Type one{DType::f32, {1}};
@@ -186,7 +187,8 @@ TEST(WindowSum, GapsAloneAreZeros) {
   EXPECT_EQ(run_gradients(made, {zeros({6})})[0].to_vector<float>(), (std::vector<float>{0, 1, 1, 0, 1, 0}));
 }
 
-// Eager backward runs the same code: many runs of one vector take no square of memory or time.
+// Eager backward runs the same code. For many windows of one vector, neither memory nor time may grow like the square of
+// their number.
 TEST(WindowSum, TenThousandRunsEagerly) {
   Tensor x = zeros({10000});
   x.requires_grad(true);
@@ -200,7 +202,7 @@ TEST(WindowSum, TenThousandRunsEagerly) {
   for (std::size_t i = 0; i < grad.size(); ++i) ASSERT_EQ(grad[i], static_cast<float>(i));
 }
 
-// Sliding windows: a piece falls on many cells, so the whole is written and added to in place.
+// Sliding windows: each piece covers many cells. So the whole sum is written once, and pieces are added in place.
 TEST(WindowSum, SlidingWindowsAddUp) {
   for (std::int64_t width : {2, 3, 16}) {
     Tensor x = zeros({64});
@@ -223,8 +225,8 @@ TEST(WindowSum, SteppedWindowsAddUp) {
   EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 3, 3, 4, 2, 3, 2}));
 }
 
-// Windows of windows, of every kind of overlap, with whole reads between them: eager backward and the generated one, bit for
-// bit.
+// Windows of windows with every kind of overlap, and full reads between them. Eager backward and generated backward must
+// give the same bits.
 TEST(WindowSum, IsTheSameEagerlyAndOnGraphs) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     std::mt19937_64 random(seed);
@@ -262,7 +264,7 @@ TEST(WindowSum, IsTheSameEagerlyAndOnGraphs) {
   }
 }
 
-// The gradient through windows has a gradient.
+// The gradient through windows can be differentiated again.
 TEST(WindowSum, OfHigherOrder) {
   Tensor x = tensor({1, 2, 3, 4});
   x.requires_grad(true);

@@ -1,4 +1,4 @@
-// Regions compare without being printed, and the answer is that of their text.
+// Tests the comparison of nodes with regions, which does not print them. The oracle is equality of the printed text.
 #include <tapedeck/engine/ir/graph.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -13,10 +13,10 @@ namespace {
 
 struct Body {
   std::string text;
-  float element = 0;  // of the constants that the file holds
+  float element = 0;  // the element of large constants, which the text does not show
 };
 
-// The first node holds the body in its first region, or in a region of that region.
+// A graph whose first node holds the body in its first region, or, if `nested`, in a region of that region.
 Graph holding(const Body& body, bool nested) {
   std::string text = "cond(%p, %a) (%x: f32[2]) {\n" + body.text + "\n} (%x: f32[2]) { return %x }\n";
   if (nested) {

@@ -1,4 +1,4 @@
-// The registry: what every op must say of itself, and what registering refuses.
+// Tests the registry of ops: every op describes itself completely, and wrong registrations are refused.
 #include <tapedeck/tests/engine/examples.h>
 #include <tapedeck/tests/engine/messages.h>
 

@@ -1,4 +1,3 @@
-// Tests types, shapes, broadcasting and promotion of dtypes against values worked out by hand, and the text of errors.
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/type.h>
 
@@ -56,7 +55,7 @@ TEST(Type, dense_strides_are_row_major) {
   EXPECT_EQ(strides[2], 1);
 }
 
-// The oracle: index arithmetic, one dimension from the right at a time, as NumPy's manual states the rule.
+// The oracle computes each dimension from the right, as NumPy's manual states the rule.
 bool broadcast_oracle(const Shape& a, const Shape& b, std::vector<std::int64_t>* out) {
   const int rank = a.rank > b.rank ? a.rank : b.rank;
   out->assign(static_cast<std::size_t>(rank), 0);
@@ -85,11 +84,11 @@ TEST(Type, broadcasting_agrees_with_the_rule_on_all_small_shapes) {
       const bool fits = broadcast_oracle(a, b, &expected);
       Shape out{9, 9};
       ASSERT_EQ(broadcast_shapes(a, b, &out), fits) << to_string(a) << " with " << to_string(b);
-      if (!fits) expected = {9, 9};  // untouched
+      if (!fits) expected = {9, 9};  // not changed
       ASSERT_EQ(std::vector<std::int64_t>(out.begin(), out.end()), expected) << to_string(a) << " with " << to_string(b);
     }
   Shape a{5, 1};
-  EXPECT_TRUE(broadcast_shapes(a, Shape{3}, &a));  // the result may be an operand
+  EXPECT_TRUE(broadcast_shapes(a, Shape{3}, &a));  // the result may be the operand itself
   EXPECT_EQ(a, (Shape{5, 3}));
 }
 

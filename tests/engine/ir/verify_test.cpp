@@ -1,4 +1,4 @@
-// Each broken graph differs from a good one in one place; verify() names the node and what is wrong.
+// Tests verify(): each broken graph differs from a good graph in one place. The error must name the node and the fault.
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/graph.h>
 #include <tapedeck/engine/text/text.h>

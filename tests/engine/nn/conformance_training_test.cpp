@@ -1,4 +1,5 @@
-// Cases of normalisation, optimizers, custom functions and dynamic shapes, by the numbers of the seed systems' own tests.
+// Cases of SEEDS.md about normalisation, optimizers, custom functions and dynamic shapes. The names hold the numbers of the
+// cases; the expected values are those of the original tests.
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -34,7 +35,7 @@ TEST(Training, T27_RunningStatisticsKeepTheirAddresses) {
   }
 }
 
-// Rows (10,1) and (3,5) to targets -1 and 1.
+// Fits the rows (10,1) and (3,5) to the targets -1 and 1.
 Floats fit(const std::function<std::unique_ptr<Optimizer>(std::vector<Tensor>)>& make, int steps) {
   const Tensor x = from_vector(Floats{10, 1, 3, 5}, {2, 2}), target = from_vector(Floats{-1, 1}, {2, 1});
   const Tensor w = from_vector(Floats{0.1f, -0.1f}, {2, 1}).requires_grad(true);

@@ -1,5 +1,5 @@
-// Normalising, attention and recurrent layers: names and counts of parameters, running statistics, agreement with the
-// definition written with plain ops, messages.
+// Tests normalisation, attention and recurrent layers: names and counts of parameters, running statistics, messages. The
+// oracle is each layer's definition written with plain ops.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/attention.h>
 #include <tapedeck/engine/nn/norm.h>
@@ -60,7 +60,7 @@ TEST(NormLayers, NameParametersAndBuffers) {
 
 TEST(NormLayers, BatchNormFollowsItsBatchesAndThenRests) {
   NormNet net;
-  // Mean 4, variance 5, unbiased 20 / 3. Half way from (0, 1).
+  // Mean 4, variance 5, unbiased 20 / 3. Momentum 0.5 moves the statistics half way from (0, 1).
   const Tensor x = from_vector(std::vector<float>{1, 3, 5, 7}, {1, 1, 2, 2});
   const double a = 1 / std::sqrt(5.0);
   expect_near(net.bn(x), {-3 * a, -a, a, 3 * a});
@@ -79,10 +79,10 @@ TEST(NormLayers, RunningStatisticsHaveNoHistory) {
   backward(sum(square(net.bn(x))));
   EXPECT_TRUE(x.grad().defined());
   EXPECT_FALSE(net.bn.running_mean.requires_grad());
-  backward(sum(square(net.bn(x))));  // the update in place left nothing stale
+  backward(sum(square(net.bn(x))));  // the in-place update of the statistics makes no saved tensor stale
 }
 
-// A checkpoint runs the layer again in backward; its statistics move once.
+// Backward runs a checkpointed layer again. Its statistics must still be updated only once.
 TEST(NormLayers, RecomputationDoesNotUpdateTwice) {
   NormNet once, twice;
   Tensor x = from_vector(std::vector<float>{1, 3, 5, 8}, {1, 1, 2, 2});
@@ -123,7 +123,7 @@ struct AttentionNet : Module {
   TransformerBlock block{*this, "block", 8, {.heads = 4, .dropout = 0.1}};
 };
 
-// The same with matmul and softmax, head by head.
+// The same attention by matmul and softmax, head by head.
 Tensor plain_attention(const MultiheadAttention& a, const Tensor& x, const Tensor& memory, bool causal) {
   const std::int64_t size = x.size(2), per_head = size / a.heads;
   const Tensor from_x = matmul(x, a.in_weight) + a.in_bias, from_memory = matmul(memory, a.in_weight) + a.in_bias;
@@ -186,11 +186,11 @@ TEST(AttentionLayers, MistakesSayWhatIsWrong) {
 // ---- recurrent ----
 
 TEST(RecurrentOps, LstmCellByHand) {
-  // Gates of 0: sigmoid 1/2, tanh 0.
+  // All gates get 0: sigmoid gives 1/2 and tanh gives 0.
   LstmState s = lstm_cell(zeros({1, 4}), from_vector(std::vector<float>{2}, {1, 1}));
   expect_near(s.c, {1});
   expect_near(s.h, {std::tanh(1.0) / 2});
-  // Input and output gates open, forget gate shut: c' = tanh(g).
+  // The input and output gates are open, the forget gate is closed: c' = tanh(g).
   s = lstm_cell(from_vector(std::vector<float>{50, -50, 0.5, 50}, {1, 4}), from_vector(std::vector<float>{2}, {1, 1}));
   expect_near(s.c, {std::tanh(0.5)});
   expect_near(s.h, {std::tanh(std::tanh(0.5))});
@@ -298,7 +298,7 @@ TEST(RecurrentLayers, LayersStackAndDirectionsMeet) {
   RecurrentNet net;
   manual_seed(8);
   const Tensor x = normal({4, 2, 3});
-  // By hand: each layer forward and backward, outputs side by side.
+  // Computes each layer by hand, forward and backward, and joins the outputs.
   Tensor layer = x;
   for (std::size_t l = 0; l < 2; ++l) {
     std::vector<Tensor> y[2] = {std::vector<Tensor>(4), std::vector<Tensor>(4)};
@@ -318,8 +318,9 @@ TEST(RecurrentLayers, LayersStackAndDirectionsMeet) {
   const LstmResult r = net.lstm(x);
   expect_close(r.y, layer);
   ASSERT_EQ(r.state.h.shape(), (Shape{4, 2, 4}));
-  expect_close(row(r.state.h, 2), slice(row(layer, 3), 1, 0, 4));  // last layer: forward ends at the last step
-  expect_close(row(r.state.h, 3), slice(row(layer, 0), 1, 4, 8));  // and reverse at the first
+  // the forward direction of the last layer ends at the last step
+  expect_close(row(r.state.h, 2), slice(row(layer, 3), 1, 0, 4));
+  expect_close(row(r.state.h, 3), slice(row(layer, 0), 1, 4, 8));  // the reverse direction ends at the first step
   EXPECT_EQ(r.state.c.shape(), (Shape{4, 2, 4}));
 }
 

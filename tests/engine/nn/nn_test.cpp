@@ -1,4 +1,4 @@
-// Modules and optimizers. The optimizers' oracle is their textbook formula on one number in double precision.
+// Tests modules and optimizers. The oracle of an optimizer is its textbook formula on one number in double precision.
 #include <tapedeck/engine/nn/nn.h>
 
 #include <tapedeck/tests/engine/messages.h>
@@ -76,7 +76,7 @@ Tensor parameter(double value) {
   return w;
 }
 
-// Minimises (w - 3)^2 for some steps with the library, and `update(w, g)` in double beside it.
+// Minimises (w - 3)^2 with the library for some steps, and with `update(w, g)` in double precision beside it.
 template <class Update>
 void check_optimizer(Optimizer& optimizer, Tensor w, Update&& update) {
   double v = w.item();

@@ -1,4 +1,5 @@
-// Optimizers against their published formulas in double, groups, state; clipping, loss scaling and schedules.
+// Tests optimizers against their published formulas in double precision; parameter groups and state; clipping, loss scaling
+// and schedules.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/grad_scaler.h>
 #include <tapedeck/engine/nn/gradients.h>
@@ -26,8 +27,8 @@ Tensor parameter(std::initializer_list<float> values, const char* name = "w") {
   return w;
 }
 
-// Five steps down sum(w^4 / 4 - w), whose gradient is w^3 - 1, on two elements, with `update(element, w, g)` in double beside
-// them.
+// Makes five steps on sum(w^4 / 4 - w), whose gradient is w^3 - 1, with two elements. `update(element, w, g)` computes the
+// same steps in double precision.
 template <class Update>
 void expect_follows(Optimizer& optimizer, Tensor w, Update&& update) {
   std::vector<double> v;
@@ -67,7 +68,7 @@ TEST(Optimizers, SgdDampensAllButTheFirstStep) {
   });
 }
 
-// Adam and AdamW, with or without the largest second moment.
+// Checks Adam or AdamW, with and without amsgrad (the largest second moment).
 template <class AdamKind, class Options>
 void check_adam(Options options, bool decoupled) {
   Tensor w = parameter({0.5f, -1.25f});
@@ -239,7 +240,7 @@ TEST(GradientTools, ClippingScalesOnlyWhatIsTooLong) {
   EXPECT_EQ(message_of<UsageError>([&] { clip_grad_norm_({a}, -1); }), "clip_grad_norm_: max_norm must be at least 0");
 }
 
-// One tensor as the gradient of two parameters: scaling it in place would scale it twice.
+// One tensor is the gradient of two parameters. It must be scaled once, not twice.
 TEST(GradientTools, SharedGradientsAreScaledOnce) {
   Tensor a = parameter({0}, "a"), b = parameter({0}, "b");
   const Tensor shared = tensor({2});

@@ -1,4 +1,5 @@
-// Activations as authors call them: defaults, closed-form values, gradients at the joints, and what errors say.
+// Tests activations as authors call them: defaults, closed-form values, gradients where two branches of a function meet, and
+// error messages.
 #include <tapedeck/engine/ops/activation.h>
 #include <tapedeck/engine/ops/functions.h>
 
@@ -20,7 +21,7 @@ std::string complaint(F&& f) {
   return text.substr(0, text.rfind(" (activation_test.cpp:"));
 }
 
-// d sum f(x) / dx.
+// The derivative of sum f(x) for x.
 std::vector<float> slope(const std::function<Tensor(const Tensor&)>& f, std::initializer_list<float> at) {
   Tensor x = tensor(at);
   x.requires_grad(true);
@@ -35,7 +36,7 @@ void expect_near(const std::vector<float>& got, const std::vector<double>& want)
 
 TEST(Activation, GeluOfBothKinds) {
   const Tensor x = tensor({-1, 0, 1});
-  expect_near(floats(gelu(x)), {-0.15865525, 0, 0.84134475});  // the normal distribution at one deviation
+  expect_near(floats(gelu(x)), {-0.15865525, 0, 0.84134475});  // the normal distribution at one standard deviation
   const double t = std::tanh(std::sqrt(2 / 3.14159265358979) * 1.044715);
   expect_near(floats(gelu(x, "tanh")), {-0.5 * (1 - t), 0, 0.5 * (1 + t)});
   EXPECT_EQ(complaint([&] { gelu(x, "sigmoid"); }), "[gelu] approximate must be \"none\" or \"tanh\", not \"sigmoid\"");
@@ -48,7 +49,7 @@ TEST(Activation, SoftplusAndItsStraightPart) {
   expect_near(floats(softplus(tensor({0}), 4)), {std::log(2.0) / 4});
   expect_near(floats(softplus(tensor({1, 1.5f}), 1, 1)), {std::log(1 + std::exp(1.0)), 1.5});
   expect_near(slope([](const Tensor& x) { return softplus(x); }, {0, 30, -30}), {0.5, 1, 0});
-  // log(1 + e^0.9) is above the threshold, and the slope there is still that of the curve.
+  // log(1 + e^0.9) is above the threshold, but 0.9 itself is below it, so the slope is that of the curve.
   expect_near(slope([](const Tensor& x) { return softplus(x, 1, 1); }, {0.9f, 1.1f}), {1 / (1 + std::exp(-0.9)), 1});
   EXPECT_EQ(complaint([&] { softplus(tensor({1}), 0); }), "[softplus] beta must be positive, not 0");
 }

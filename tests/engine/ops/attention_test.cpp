@@ -1,4 +1,4 @@
-// Attention: values by hand, sizes beyond a block against the references, what masks do, messages.
+// Tests attention: values by hand, sizes beyond one block against the references, masks, and error messages.
 #include <tapedeck/engine/ops/attention.h>
 #include <tapedeck/tests/engine/messages.h>
 #include <tapedeck/tests/engine/reference.h>
@@ -21,7 +21,7 @@ void expect_near(const Tensor& got, const std::vector<double>& wanted, double to
     EXPECT_NEAR(static_cast<double>(values[i]), wanted[i], tolerance) << "element " << i;
 }
 
-// Scores 0 and log 3: probabilities 1/4 and 3/4.
+// The scores are 0 and log 3, so the probabilities are 1/4 and 3/4.
 struct OneQuery {
   Tensor q = from_vector(std::vector<float>{2, 0, 0, 0}, {1, 1, 1, 4});
   Tensor k = from_vector(std::vector<float>{0, 0, 0, 0, static_cast<float>(std::log(3.0)), 0, 0, 0}, {1, 1, 2, 4});
@@ -30,7 +30,7 @@ struct OneQuery {
 
 TEST(Attention, WeighsValuesByTheSoftmaxOfScores) {
   const OneQuery a;
-  expect_near(scaled_dot_product_attention(a.q, a.k, a.v), {7});  // the scale is 1 / sqrt(4)
+  expect_near(scaled_dot_product_attention(a.q, a.k, a.v), {7});  // the default scale is 1 / sqrt(4)
   expect_near(scaled_dot_product_attention(a.q, a.k, a.v, {.scale = 1}), {(4 + 9 * 8) / 10.0});
 }
 
@@ -87,10 +87,10 @@ TEST(Attention, SavesWhatIsLinearInTheLength) {
   EXPECT_EQ(tape_stats().saved_bytes, 4 * (4 * 256 * 4 + 256));  // q, k, v, y and the logsumexp
 }
 
-// A second gradient is refused in words, not wrong.
+// A second gradient is refused with a message, not computed wrongly.
 TEST(Attention, GradientOfTheGradientIsRefused) { EXPECT_STRNE(ops::scaled_dot_product_attention_grad.no_gradient, ""); }
 
-// Sizes beyond the blocks, with rests; few pairs and many; every result.
+// Sizes that are no multiples of the block, with few pairs and with many. Every result is compared.
 class LargeAttention : public ::testing::TestWithParam<const char*> {};
 
 Array array_of(const Tensor& t) {

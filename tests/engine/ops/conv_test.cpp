@@ -1,4 +1,4 @@
-// What authors call: values worked out by hand, identities between convolutions, and each mistake's message.
+// Tests convolutions as authors call them: values by hand, identities between convolutions, and the message of each mistake.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/conv.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -44,8 +44,8 @@ TEST(Conv1d, KeepsGroupsApart) {
 TEST(Conv2d, PadsEverySideAsTold) {
   const Tensor x = made({1, 2, 3, 4}, {1, 1, 2, 2}), w = made({1, 10, 100, 1000}, {1, 1, 2, 2});
   EXPECT_EQ(conv2d(x, w).to_vector<float>(), (Floats{4321}));
-  EXPECT_EQ(conv2d(x, w, {.padding = {1, 0, 0, 0}}).to_vector<float>(), (Floats{2100, 4321}));  // above
-  EXPECT_EQ(conv2d(x, w, {.padding = {0, 0, 0, 1}}).to_vector<float>(), (Floats{4321, 402}));   // to the right
+  EXPECT_EQ(conv2d(x, w, {.padding = {1, 0, 0, 0}}).to_vector<float>(), (Floats{2100, 4321}));  // one row above
+  EXPECT_EQ(conv2d(x, w, {.padding = {0, 0, 0, 1}}).to_vector<float>(), (Floats{4321, 402}));   // one column to the right
   EXPECT_EQ(conv2d(x, w, {.padding = {1}, .dilation = {2}}).to_vector<float>(), (Floats{4000, 300, 20, 1}));
 }
 
@@ -107,7 +107,7 @@ TEST(ConvTranspose, SizesAreThoseOfTheFormula) {
   EXPECT_EQ(conv_transpose3d(zeros({1, 2, 3, 3, 3}), zeros({2, 5, 2, 2, 2}), {.stride = {2}}).shape(), (Shape{1, 5, 6, 6, 6}));
 }
 
-// <conv(a), b> = <a, conv_transpose(b)>.
+// The test checks <conv(a), b> = <a, conv_transpose(b)>.
 TEST(ConvTranspose, IsTheTransposeOfItsConvolution) {
   const ConvAttrs down{.stride = {2, 1}, .padding = {1, 0, 2, 1}, .dilation = {1, 2}, .groups = 2};
   const Tensor a = normal({3, 4, 9, 8}), w = normal({6, 2, 3, 3}), y = conv2d(a, w, down), b = normal(y.shape());
@@ -127,7 +127,7 @@ TEST(ConvTranspose, GradientsAreThoseOfTheConvolutionReversed) {
   expect_near(w.grad(), conv2d_weight_grad(x.detach(), head, {.stride = {2}, .size = {2, 2}}));
 }
 
-// ---- what graphs store ----
+// ---- attributes as graphs store them ----
 
 TEST(ConvAttributes, AreStoredForEveryDimension) {
   const Tensor x = normal({1, 2, 6, 6}), w = normal({2, 2, 3, 3});
@@ -236,9 +236,10 @@ TEST(ConvLayers, AreTheirFunctions) {
 
 TEST(ConvLayers, BoundsFollowTheInputsOfAnOutput) {
   Net net;
-  for (const float v : net.line.weight.to_vector<float>()) EXPECT_LE(std::fabs(v), std::sqrt(6 / 6.0f));  // 2 channels, 3 wide
+  // 2 channels of width 3
+  for (const float v : net.line.weight.to_vector<float>()) EXPECT_LE(std::fabs(v), std::sqrt(6 / 6.0f));
   for (const float v : net.up2.weight.to_vector<float>())
-    EXPECT_LE(std::fabs(v), std::sqrt(6 / 8.0f));  // 2 channels, 16 / 4 each
+    EXPECT_LE(std::fabs(v), std::sqrt(6 / 8.0f));  // 2 channels of 16 / 4 each
 }
 
 TEST(ConvLayers, RefuseChannelsThatDoNotDivide) {

@@ -1,4 +1,4 @@
-// Every mistake at an op reads "[op] what is wrong: with which types (file:line)", and the line is the user's.
+// Tests that the error about every wrong call reads "[op] mistake: types (file:line)" with the line of the user's call.
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
 

@@ -1,4 +1,5 @@
-// The mathematical functions and bitwise ops as authors call them: promotion, defaults, edges, and what errors say.
+// Tests mathematical functions and bitwise ops as authors call them: promotion, defaults, special values, and error
+// messages.
 #include <tapedeck/engine/ops/bitwise.h>
 #include <tapedeck/engine/ops/functions.h>
 
@@ -29,7 +30,7 @@ Tensor bools(const std::vector<unsigned char>& v) {
   return from_bytes({DType::boolean, {static_cast<std::int64_t>(v.size())}}, v.data());
 }
 
-// What an error says before the place of the call.
+// The text of an error before the call site.
 template <class F>
 std::string complaint(F&& f) {
   const std::string text = without_folders(message_of<TypeError>(f));

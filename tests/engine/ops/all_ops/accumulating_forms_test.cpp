@@ -1,5 +1,5 @@
-// Every declaration of an accumulating form, on all examples of the op: the op, then add, gives the bits that the form gives,
-// in memory of its own and over the bytes of the sum.
+// Tests every declared accumulating form on all examples of its op. The oracle is the op followed by add. The form must give
+// the same bits, in memory of its own and over the bytes of the sum.
 #include <tapedeck/engine/ops/accumulate.h>
 
 #include <tapedeck/tests/engine/layouts.h>
@@ -49,7 +49,7 @@ TEST(AccumulatingForms, AreTheOpThenAddBitForBit) {
   const auto forms = accumulating_forms();
   EXPECT_FALSE(forms.empty());
   for (const auto& pair : forms) {
-    const Op *const op = pair.first, *const form = pair.second;  // a lambda of clang 14 captures no structured binding
+    const Op *const op = pair.first, *const form = pair.second;  // clang 14 cannot capture structured bindings in a lambda
     ASSERT_NE(op, nullptr);
     ASSERT_NE(form, nullptr) << op->name;
     EXPECT_EQ(form->max_inputs, op->max_inputs + 1) << form->name;
@@ -68,7 +68,7 @@ TEST(AccumulatingForms, AreTheOpThenAddBitForBit) {
   }
 }
 
-// Rounded after the product and after the sum: no form does that.
+// In half types, op and add round twice. No form does that, so no form may be declared.
 TEST(AccumulatingForms, DoNotHoldForHalfTypes) {
   for (DType half : {DType::f16, DType::bf16}) {
     const Type t{half, {4, 4}};
@@ -78,7 +78,7 @@ TEST(AccumulatingForms, DoNotHoldForHalfTypes) {
   }
 }
 
-// add_n is the chain of additions, whatever the layouts, and over the bytes of any operand.
+// add_n equals the chain of additions for every layout, also over the bytes of any operand.
 TEST(AddN, IsTheChainBitForBit) {
   std::mt19937_64 random(3);
   for (int n : {1, 2, 3, 9, 100})

@@ -1,4 +1,5 @@
-// The gradient of every op against central differences in f64, of all its floating results together.
+// Tests the gradient of every op against central differences in f64. The differences use all floating results of the op
+// together.
 #include <tapedeck/tests/engine/differences.h>
 
 #include <tapedeck/tests/engine/messages.h>
@@ -25,7 +26,7 @@ bool has_f64(const std::vector<Tensor>& tensors) {
   return false;
 }
 
-// Whether differences tell anything of this example: an op with a vjp, from f64 to f64.
+// True if differences can test this example: the op has a vjp, and f64 operands and results.
 bool checkable(const Example& e) {
   return differentiable(*e.op) && has_f64(make_operands(e, DType::f64, 1)) && has_f64(run(e, make_operands(e, DType::f64, 1)));
 }
@@ -56,7 +57,7 @@ TEST(AllOpsGradient, IsThatOfCentralDifferences) {
   });
 }
 
-// Ops whose examples give differences nothing to hold on to.
+// Ops whose examples cannot be tested by differences, with the reasons.
 struct Unchecked {
   const char* op;
   const char* reason;
@@ -66,7 +67,7 @@ constexpr Unchecked kUnchecked[] = {{"cast", "an f32 result is too coarse for di
 TEST(AllOpsGradient, EveryVjpIsChecked) {
   for_every_op([](const Op& op) {
     if (!differentiable(op) || op.n_regions > 0)
-      return;  // control flow is held against ordinary loops and branches (tests/capture)
+      return;  // tests/capture compares control flow with ordinary loops and branches
     for (const Unchecked& u : kUnchecked)
       if (std::string(u.op) == op.name) return;
     bool checked = false;
@@ -98,7 +99,7 @@ TEST(AllOpsGradient, DoesNotDependOnWhichOthersAreWanted) {
   });
 }
 
-// Each result has a gradient of its own: heads on one alone, for ops with several.
+// Tests ops with several results with a head on one result at a time.
 TEST(AllOpsGradient, OfOneResultAmongSeveral) {
   for_every_example([](const Example& e) {
     if (!checkable(e)) return;
@@ -125,7 +126,8 @@ TEST(AllOpsGradient, OfOneResultAmongSeveral) {
   });
 }
 
-// No vjp and no kNoGradient: the error names the op. kNoGradient: results have no history, and nothing is an error.
+// If an op has neither a vjp nor kNoGradient, the error names the op. With kNoGradient, results have no history, and asking
+// is no error.
 TEST(AllOpsGradient, OpsWithoutOneSaySo) {
   for_every_example([](const Example& e) {
     if (e.op->vjp) return;
@@ -144,7 +146,7 @@ TEST(AllOpsGradient, OpsWithoutOneSaySo) {
   });
 }
 
-// In f32 the gradient has the operand's dtype too, and is that of f64 but for rounding.
+// The f32 gradient has the dtype of the operand and equals the f64 gradient up to rounding.
 TEST(AllOpsGradient, SinglePrecisionFollowsDouble) {
   for_every_example([](const Example& e) {
     if (!checkable(e)) return;

@@ -1,4 +1,5 @@
-// What op blocks claim to do in place: writing a result over the operand's own bytes gives what a fresh result would have held.
+// Tests the in-place rules of the op blocks. Writing a result over its operand's bytes must give the bits of a result in
+// fresh memory.
 #include <tapedeck/tests/engine/layouts.h>
 
 #include <cstring>
@@ -13,7 +14,7 @@ bool fits(const InplacePair& pair, const std::vector<Tensor>& operands, const st
          operands[pair.input].type() == results[pair.output].type();
 }
 
-// Calls the kernel itself, with result `pair.output` on the bytes of operand `pair.input`.
+// Calls the kernel directly, with result `pair.output` on the bytes of operand `pair.input`.
 std::vector<Tensor> run_kernel_over(const Example& e, const std::vector<Tensor>& operands, const std::vector<Tensor>& like,
                                     const InplacePair& pair) {
   std::vector<Tensor> results;
@@ -68,7 +69,7 @@ TEST(AllOpsInPlace, LargerKernelCallsToo) {
   for_every_example([](const Example& e) { expect_every_pair(enlarged(e, 200000, 2000), DType::f32); });
 }
 
-// Every operand that is one and the same tensor: x += x.
+// Uses one tensor for every operand: x += x.
 TEST(AllOpsInPlace, OneTensorAsEveryOperand) {
   for_every_example([](const Example& e) {
     for (const InplacePair& pair : e.op->inplace) {

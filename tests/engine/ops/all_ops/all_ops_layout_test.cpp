@@ -1,5 +1,5 @@
-// Every op on operands of every layout: strides never change the bits, and empty or 0-d operands work or are refused by their
-// types.
+// Tests every op on operands of every layout. Strides must not change the bits. Empty and 0-d operands must work, or
+// inference must refuse them.
 #include <tapedeck/tests/engine/layouts.h>
 
 #include <tapedeck/tests/engine/differences.h>
@@ -38,7 +38,7 @@ TEST(AllOpsLayout, StridesDoNotChangeTheBits) {
   });
 }
 
-// Along each dimension alone, and along all of them.
+// Broadcasts along each dimension alone, and along all dimensions.
 TEST(AllOpsLayout, BroadcastOperandsGiveTheBitsOfDenseOnes) {
   for_every_example([](const Example& e) {
     for (unsigned dims : {1u, 2u, 4u, 8u, ~0u}) {
@@ -65,9 +65,9 @@ TEST(AllOpsLayout, LargerStridedOperandsToo) {
   });
 }
 
-// ---- shapes that examples do not have ----
+// ---- shapes that no example has ----
 
-// Runs, with gradients where there are any, or is refused: by the types, or by an index that nothing is at.
+// The op runs, and so does its gradient if it has one; or the types or an index out of range are refused.
 void expect_handled(const Example& e) {
   std::vector<Tensor> operands = make_operands(e, DType::f32, 1);
   for (Tensor& t : operands)
@@ -100,7 +100,7 @@ TEST(AllOpsLayout, EmptyOperandsWorkOrAreRefused) {
   for_every_example([](const Example& e) {
     std::set<std::int64_t> sizes;
     for (const Operand& o : e.operands) sizes.insert(o.type.shape.begin(), o.type.shape.end());
-    for (std::int64_t size : sizes)  // wherever this size stands: what belongs together stays equal
+    for (std::int64_t size : sizes)  // replaces this size in all operands, so that equal sizes stay equal
       try_shapes(e, [&](std::size_t, Shape& shape) {
         for (int d = 0; d < shape.rank; ++d)
           if (shape[d] == size) shape[d] = 0;
@@ -135,7 +135,7 @@ TEST(AllOpsLayout, NumbersAndVectorsWorkOrAreRefused) {
   });
 }
 
-// An operand of another dtype than the op takes is a TypeError, or works.
+// An operand of another dtype works or is a TypeError.
 TEST(AllOpsLayout, OtherDtypesWorkOrAreRefused) {
   for_every_example([](const Example& e) {
     for (DType d : {DType::i32, DType::i64, DType::u8, DType::boolean})

@@ -1,4 +1,5 @@
-// Every op against its slow reference: types and values, on the examples of the blocks and on larger ones made from them.
+// Tests the types and values of every op against its slow reference (tests/engine/reference), on the examples of the blocks
+// and on larger examples made from them.
 #include <tapedeck/tests/engine/all_ops.h>
 
 #include <cmath>
@@ -6,11 +7,11 @@
 namespace tapedeck::testing {
 namespace {
 
-// Control flow computes what its regions say: tests/capture/replay/control_flow_test.cpp holds it against ordinary loops and
-// branches.
+// Ops with regions compute what their regions compute. tests/capture/replay/control_flow_test.cpp compares them with
+// ordinary loops and branches.
 bool computes(const Op& op) { return !op.is(kDeclaredTypes) && !op.is(kPlanOnly) && op.n_regions == 0; }
 
-// Integers wrap around: what the reference says, in the range of the result.
+// Integers wrap around: brings the reference's value into the range of the dtype.
 double wrapped(double v, DType d) {
   if (is_floating(d) || d == DType::i64 || d == DType::boolean) return v;
   const double span = std::ldexp(1, 8 * static_cast<int>(dtype_size(d)));
@@ -31,7 +32,7 @@ double tolerance_of(DType d, const ReferenceEntry& entry) {
   }
 }
 
-// A double as the dtype would hold it, if it is out of the dtype's range: infinite.
+// A double that is out of the dtype's range becomes infinite.
 double within_range(double v, DType d) {
   const double largest = d == DType::f32 ? 3.4028235e38 : d == DType::f16 ? 65504 : d == DType::bf16 ? 3.38953139e38 : INFINITY;
   return std::fabs(v) > largest ? std::copysign(INFINITY, v) : v;
@@ -42,7 +43,7 @@ bool close(double got, double expected, DType d, double tolerance) {
   if (std::isnan(expected)) return std::isnan(got);
   const double limit = tolerance * std::max(1.0, std::fabs(expected));
   if (std::isinf(got)) return got == within_range(expected + std::copysign(limit, expected), d);
-  return std::fabs(got - expected) <= limit;  // no if `expected` alone is infinite
+  return std::fabs(got - expected) <= limit;  // false if only `expected` is infinite
 }
 
 void expect_close(const Tensor& got, const Array& expected, double tolerance, std::size_t result) {
@@ -58,7 +59,7 @@ void expect_close(const Tensor& got, const Array& expected, double tolerance, st
   if (wrong > 3) ADD_FAILURE() << "result " << result << ": " << wrong << " elements differ";
 }
 
-// The coarsest floating type around decides how exact a result can be.
+// The floating dtype with the fewest digits among operands and result. It limits the accuracy of the result.
 DType coarsest(const std::vector<Tensor>& operands, DType result) {
   auto digits = [](DType d) {
     return d == DType::f64 ? 53 : d == DType::f32 ? 24 : d == DType::f16 ? 11 : d == DType::bf16 ? 8 : 64;
@@ -71,7 +72,7 @@ DType coarsest(const std::vector<Tensor>& operands, DType result) {
 
 void expect_reference(const Example& e, DType real, std::uint64_t seed, double slack = 1) {
   const auto entry = references().find(e.op->name);
-  if (entry == references().end()) return;  // EveryOpThatComputesHasAReference says so
+  if (entry == references().end()) return;  // the test EveryOpThatComputesHasAReference reports this
   SCOPED_TRACE(std::string(dtype_name(real)) + ", seed " + std::to_string(seed) + ": " + e.text);
   const NoGrad no_grad;
   const std::vector<Tensor> operands = make_operands(e, real, seed), results = run(e, operands);
@@ -95,7 +96,7 @@ TEST(AllOpsReference, EveryReferenceIsOfAnOp) {
   for (const auto& [name, entry] : references()) EXPECT_NE(find_op(name), nullptr) << name;
 }
 
-// usable_real() lets a test go on in f32 where inference refuses a type; nothing here should need it.
+// usable_real() replaces a type that inference refuses by f32. No op here should need that.
 TEST(AllOpsReference, EveryOpTakesEveryFloatingType) {
   for_every_example([](const Example& e) {
     for (DType real : {DType::f32, DType::f64, DType::f16, DType::bf16})
@@ -103,7 +104,7 @@ TEST(AllOpsReference, EveryOpTakesEveryFloatingType) {
   });
 }
 
-// Inference is all that abstract execution knows; results must be what it says.
+// Abstract execution relies on inference alone, so real results must have the inferred types.
 TEST(AllOpsReference, ResultsHaveTheInferredTypes) {
   for_every_example([](const Example& e) {
     for (DType real : {DType::f32, DType::f64}) {
@@ -134,7 +135,7 @@ TEST(AllOpsReference, ExamplesAgree) {
   });
 }
 
-// Ops that larger examples tell nothing of, each with its reason.
+// Ops for which larger examples test nothing more, with the reasons.
 struct OnlySmall {
   const char* op;
   const char* reason;
@@ -151,7 +152,7 @@ bool only_small(const Op& op) {
   return false;
 }
 
-// Blocked, vectorised and threaded ways through a kernel begin where examples end.
+// Blocked, vectorised and threaded code in kernels needs operands that are larger than the examples.
 TEST(AllOpsReference, LargerExamplesAgree) {
   for_every_example([](const Example& e) {
     if (only_small(*e.op)) return;
@@ -179,7 +180,7 @@ TEST(AllOpsReference, HalfPrecisionExamplesAgree) {
   });
 }
 
-// Results that are f32 at least, whatever the operands: their blocks say so.
+// Results that are at least f32 for all operands, as their blocks declare.
 struct SingleResult {
   const char* op;
   std::size_t result;

@@ -1,5 +1,5 @@
-// The gradient of the gradient of every op, against central differences of its first gradient. It is taken through operands and
-// heads alike: the gradient that comes in may have a history too.
+// Tests the gradient of the gradient of every op against central differences of the first gradient. It is taken for operands
+// and heads, because a head may have a history too.
 #include <tapedeck/engine/gradient/gradients.h>
 
 #include <tapedeck/tests/engine/differences.h>
@@ -7,11 +7,11 @@
 namespace tapedeck::testing {
 namespace {
 
-// The variables: the operands, then one head for each result (undefined where the result is not f64).
+// The variables are the operands and then one head for each result (undefined if the result is not f64).
 struct Problem {
   const Example* e = nullptr;
   std::vector<Tensor> variables;
-  std::vector<std::vector<double>> directions;  // of the first gradient, one for each variable
+  std::vector<std::vector<double>> directions;  // weights of the first gradient, for each variable
 
   std::size_t n_operands() const { return e->operands.size(); }
 };
@@ -29,7 +29,7 @@ Problem make_problem(const Example& e, std::uint64_t seed) {
   return p;
 }
 
-// The gradients of the weighed results for the operands, weighed with the directions: one number with history.
+// One number with history: the gradients for the operands, weighted with the directions.
 Tensor first_gradient(const Problem& p, const std::vector<Tensor>& variables, bool create_graph) {
   const std::vector<Tensor> operands(variables.begin(), variables.begin() + static_cast<std::ptrdiff_t>(p.n_operands()));
   const std::vector<Tensor> heads(variables.begin() + static_cast<std::ptrdiff_t>(p.n_operands()), variables.end());
@@ -60,7 +60,7 @@ std::vector<Tensor> as_leaves(const std::vector<Tensor>& variables) {
   return all;
 }
 
-// "'max_pool2d_grad' at f.cpp:12 has no gradient": the op between the first quotes.
+// Finds the op in a message such as "'max_pool2d_grad' at f.cpp:12 has no gradient".
 const Op* named_op(const std::string& message) {
   const std::size_t open = message.find('\''), close = message.find('\'', open + 1);
   return close == std::string::npos ? nullptr : find_op(message.substr(open + 1, close - open - 1));
@@ -112,7 +112,7 @@ TEST(AllOpsSecondGradient, IsThatOfCentralDifferencesOfTheFirst) {
   });
 }
 
-// With and without create_graph, the first gradient has the same bits.
+// The first gradient has the same bits with and without create_graph.
 TEST(AllOpsSecondGradient, RecordingDoesNotChangeTheFirst) {
   for_every_example([](const Example& e) {
     if (!differentiable(*e.op)) return;
@@ -125,7 +125,7 @@ TEST(AllOpsSecondGradient, RecordingDoesNotChangeTheFirst) {
   });
 }
 
-// Nothing stays on the tape when the last handle is gone: gradients with history do not keep each other alive.
+// After the last handle is gone, the tape is empty: gradients with history do not keep each other alive.
 TEST(AllOpsSecondGradient, LeavesNothingBehind) {
   for_every_example([](const Example& e) {
     if (!differentiable(*e.op)) return;

@@ -1,4 +1,4 @@
-// Every op as text: a graph of one node prints, parses and prints the same, whatever its attributes.
+// Tests the text of every op: a graph of one node is printed, parsed and printed again to the same text, for all attributes.
 #include <tapedeck/engine/ir/graph_access.h>
 #include <tapedeck/engine/text/attr_parser.h>
 #include <tapedeck/engine/text/lexer.h>
@@ -48,7 +48,7 @@ TEST(AllOpsText, ExamplesComeBackFromText) {
   });
 }
 
-// Operands wrongly typed, or results that inference would not give, are refused by the parser and not by a crash later.
+// The parser refuses operands and results whose types inference would not give.
 TEST(AllOpsText, WrongResultTypesAreRefused) {
   for_every_example([](const Example& e) {
     std::vector<Type> outputs = inferred(e).value();
@@ -108,7 +108,7 @@ bool same_field(const void* a, const void* b, const Field& field) {
   return false;
 }
 
-// What stands in the braces of the node's line.
+// The text between the braces of the node's line.
 std::string printed_attributes(const Op& op, const std::vector<unsigned char>& attrs) {
   const std::string text = print(one_node(op, {}, attrs.data(), {}));
   const std::size_t node = text.find('\n');
@@ -118,10 +118,10 @@ std::string printed_attributes(const Op& op, const std::vector<unsigned char>& a
 
 TEST(AllOpsText, AttributesComeBackWhateverTheyAre) {
   for_every_op([](const Op& op) {
-    if (!op.attrs || tensor_field(op)) return;  // constants: text_test
+    if (!op.attrs || tensor_field(op)) return;  // text_test.cpp tests constants
     const auto* defaults = static_cast<const unsigned char*>(op.attrs->defaults);
     for (int seed = 0; seed < 4; ++seed)
-      for (int one = -1; one < op.attrs->n_fields; ++one) {  // -1: all of them
+      for (int one = -1; one < op.attrs->n_fields; ++one) {  // -1: change all fields
         std::vector<unsigned char> attrs(defaults, defaults + op.attrs->size);
         for (int i = 0; i < op.attrs->n_fields; ++i)
           if (one < 0 || one == i) change(attrs, op.attrs->fields[i], seed);
@@ -137,7 +137,7 @@ TEST(AllOpsText, AttributesComeBackWhateverTheyAre) {
   });
 }
 
-// Left out, a field has its default, or is asked for.
+// A field that the text leaves out has its default, or the parser asks for it.
 TEST(AllOpsText, FieldsLeftOutHaveTheirDefaults) {
   for_every_op([](const Op& op) {
     if (!op.attrs || tensor_field(op)) return;
@@ -156,7 +156,7 @@ TEST(AllOpsText, FieldsLeftOutHaveTheirDefaults) {
   });
 }
 
-// Whatever attributes text may hold, inference answers with types or a TypeError.
+// For any attributes that a text may hold, inference returns types or throws a TypeError.
 TEST(AllOpsText, InferenceSurvivesEveryAttribute) {
   for_every_example([](const Example& e) {
     if (!e.op->attrs || tensor_field(*e.op)) return;

@@ -1,4 +1,4 @@
-// Every op gives the same bits on one, two and four threads, and every time it runs.
+// Tests that every op gives the same bits on one, two and four threads, and in every run.
 #include <tapedeck/tests/engine/differences.h>
 
 #include <oneapi/tbb/global_control.h>
@@ -9,7 +9,7 @@
 namespace tapedeck::testing {
 namespace {
 
-// How large the examples are made; sanitizers are slow.
+// Limits of the enlarged examples; sanitizer builds are slow.
 #ifdef TAPEDECK_SANITIZED
 constexpr bool kSanitized = true;
 constexpr std::int64_t kElements = 2000;
@@ -20,7 +20,7 @@ constexpr std::int64_t kElements = 100000;
 constexpr double kMicroseconds = 1000;
 #endif
 
-// Really that many, on machines with fewer cores too.
+// Runs f on `n` threads, even on a machine with fewer cores.
 std::vector<Tensor> on_threads(int n, const std::function<std::vector<Tensor>()>& f) {
   const tbb::global_control allowed(tbb::global_control::max_allowed_parallelism, 4);
   tbb::task_arena arena(n);
@@ -29,7 +29,7 @@ std::vector<Tensor> on_threads(int n, const std::function<std::vector<Tensor>()>
   return results;
 }
 
-// Large operands for ops whose examples cannot be enlarged, because attributes fix their sizes.
+// Large calls of ops whose examples cannot be enlarged, because attributes fix their sizes.
 constexpr const char* kLarge[] = {
     "full() {shape=[300,1001], dtype=f32, value=2.5}",
     "uniform(i64[2] in (0,100)) {shape=[300,1001], low=-1.0, high=1.0}",
@@ -50,7 +50,7 @@ constexpr const char* kLarge[] = {
     "matmul(f32[7,1,65,33], f32[5,33,66])",
 };
 
-// The same on every number of threads: results, and gradients where there are any.
+// Compares results, and gradients if there are any, on every number of threads.
 void expect_same_on_all_threads(const Example& e, DType real) {
   const std::vector<Tensor> operands = make_operands(e, real, 9);
   auto forward = [&] { return run(e, operands); };

@@ -1,5 +1,5 @@
-// Ops whose kernels take or write images that lie apart (Op::batch_strides): the bits are those of dense ones, and what lies
-// between the images is neither read nor written.
+// Tests ops whose kernels read or write images with gaps between them (Op::batch_strides). The bits must be those of dense
+// images, and the kernel must not read or write the gaps.
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/ir/strides.h>
 #include <tapedeck/tests/engine/layouts.h>
@@ -15,12 +15,12 @@
 namespace tapedeck::testing {
 namespace {
 
-constexpr unsigned char kBetween = 0x7f;  // as an element: a large number
+constexpr unsigned char kBetween = 0x7f;  // fills the gaps; as an element it is a large number
 
-// What joins a tensor with others along its second dimension, and the tensor's own window in it.
+// A tensor that is a window in a larger one, as if joined with others along the second dimension.
 struct Wide {
   Tensor whole, window;
-  std::int64_t before = 0;  // elements of each image in front of the window
+  std::int64_t before = 0;  // elements of each image before the window
 };
 
 Wide widened(const Type& type) {
@@ -39,18 +39,18 @@ Wide widened(const Type& type) {
   return w;
 }
 
-// Copies between a dense tensor and a window, whose images are dense.
+// Copies between a dense tensor and a window whose images are dense.
 void copy_images(const Tensor& dense, const Wide& wide, bool into) {
   const std::int64_t n = dense.shape()[0], size = n > 0 ? dense.bytes() / n : 0;
   const std::int64_t step = wide.window.strides()[0] * static_cast<std::int64_t>(dtype_size(dense.dtype()));
-  for (std::int64_t i = 0; size > 0 && i < n; ++i) {  // an empty tensor has no address
+  for (std::int64_t i = 0; size > 0 && i < n; ++i) {  // an empty tensor has no data
     char* const there = static_cast<char*>(wide.window.impl()->data()) + i * step;
     char* const here = static_cast<char*>(dense.impl()->data()) + i * size;
     std::memcpy(into ? there : here, into ? here : there, static_cast<std::size_t>(size));
   }
 }
 
-// Everything but the window is as it was.
+// True if every byte outside of the window is unchanged.
 bool untouched_between(const Wide& wide, const Shape& shape) {
   const auto item = static_cast<std::int64_t>(dtype_size(wide.whole.dtype()));
   const auto* bytes = static_cast<const unsigned char*>(wide.whole.impl()->data());
@@ -64,7 +64,7 @@ bool untouched_between(const Wide& wide, const Shape& shape) {
 bool has_bit(std::uint32_t bits, std::size_t i) { return i < 32 && (bits >> i & 1) != 0; }
 bool declares(const Op& op) { return op.batch_strides.inputs != 0 || op.batch_strides.outputs != 0; }
 
-// Operands and results of one call, dense.
+// The dense operands and results of one call.
 struct Dense {
   std::vector<Tensor> in, out;
 };
@@ -76,7 +76,7 @@ Dense run_dense(const Example& e, DType real) {
   return d;
 }
 
-// The call with images apart of the operands and results in these sets.
+// Calls the op with gaps between the images of the operands and results in these bit sets.
 void expect_same_apart(const Example& e, const Dense& d, std::uint32_t inputs, std::uint32_t outputs, const std::string& what) {
   SCOPED_TRACE(fmt::format("{}, operands {:b}, results {:b}", what, inputs, outputs));
   std::vector<detail::TensorImpl*> in, out;
@@ -129,8 +129,8 @@ void check_example(const Example& e) {
   }
 }
 
-// Several images in a group for oneDNN, whose layouts are its own or plain ones; what it leaves to matrix products; long planes
-// and short.
+// Calls with several images in a group for oneDNN in its own and in plain layouts, calls that run as matrix products, and
+// long and short planes.
 const char* const kLarger[] = {
     "conv2d(f32[37,10,9,7], f32[13,10,3,3]) {padding=[1]}",
     "conv2d(f32[64,1,8,8], f32[16,1,3,3]) {padding=[1]}",
@@ -192,7 +192,7 @@ TEST(BatchStrides, DoNotChangeTheBitsOfLargerCalls) {
   }
 }
 
-// Of each op that declares anything, some call above has several images.
+// For each op that declares batch strides, some call above must have several images.
 TEST(BatchStrides, OfEveryOpAreSeenWithSeveralImages) {
   std::set<std::string> seen;
   for (const char* text : kLarger) seen.insert(std::string(text, std::strchr(text, '(')));
@@ -202,7 +202,7 @@ TEST(BatchStrides, OfEveryOpAreSeenWithSeveralImages) {
   for_every_op([&](const Op& op) { EXPECT_TRUE(!declares(op) || seen.count(op.name)) << op.name; });
 }
 
-// ---- who takes what ----
+// ---- strides that each op accepts ----
 
 TEST(BatchStrides, AreAskedOfTheOp) {
   const Op &conv = *find_op("conv2d"), &weight_grad = *find_op("conv2d_weight_grad"), &softmax = *find_op("softmax"),
