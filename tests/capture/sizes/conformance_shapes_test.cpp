@@ -155,8 +155,8 @@ TEST(Reshape, TheFamilySharesStateThatIsBoundOrLostLater) {
 }
 
 TEST(Reshape, T88_BiasAfterStepsAtTwoBatchSizes) {
-  // MXNet runs this on two devices, each with half of the batch; the sums are the same on one. Rate 1, head gradient 1, and
-  // gradients rescaled by 1 / 7 throughout, as its optimizer does.
+  // MXNet runs this on two devices with half of the batch each; on one device the sums are the same. The rate is 1, the head
+  // gradient is 1, and gradients are rescaled by 1 / 7, as MXNet's optimizer does.
   Tensor w = filled({20, 20}, 0), b = filled({20}, 0);
   w.name("w").role(Role::parameter);
   b.name("b").role(Role::parameter);

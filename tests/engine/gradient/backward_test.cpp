@@ -259,7 +259,7 @@ TEST(Tape, ATrainingLoopLeaksNothing) {
   }
 }
 
-// ---- the derived save set: bytes kept after one op on leaves of 100 floats ----
+// ---- derived save sets: bytes kept after one op on leaves of 100 floats ----
 
 struct Kept {
   const char* what;

@@ -1,3 +1,4 @@
+// Tests types, shapes, broadcasting and promotion of dtypes against values worked out by hand, and the text of errors.
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/type.h>
 
