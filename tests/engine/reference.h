@@ -1,8 +1,8 @@
-// The oracle of every op: a slow reference in f64, written from the op's definition and independent of the kernels.
+// The oracle of every op: a slow reference in f64, written from the definition of the op and without the kernels.
 //
 // A reference takes the operands' elements in row-major order as doubles (integers and bools too) and returns the results'
-// elements likewise. tests/engine/reference/ registers them, a file for each family; the all-ops test runs every example of
-// every op against them and fails where an op has none.
+// elements in the same form. The files of tests/engine/reference/ register the references, one file for each family. The
+// all-ops tests compare every example of every op with them, and fail for an op without a reference.
 #pragma once
 
 #include <tapedeck/tests/engine/examples.h>
@@ -16,16 +16,16 @@ namespace tapedeck::testing {
 
 struct Array {
   Type type;
-  std::vector<double> v;  // row-major
+  std::vector<double> v;  // the elements in row-major order
 };
 
-// `out` are the inferred types of the results; the reference returns one array of each, in order.
+// `out` holds the inferred types of the results. The reference returns one array for each result, in order.
 using Reference =
     std::function<std::vector<Array>(const Example& e, const std::vector<Array>& x, const std::vector<Type>& out)>;
 
 struct ReferenceEntry {
   Reference run;
-  double tolerance = 1e-5;  // of an f32 result, relative to max(1, |expected|); f64 is held to 1e-11
+  double tolerance = 1e-5;  // tolerance of an f32 result relative to max(1, |expected|); for f64 it is 1e-11
 };
 
 inline std::map<std::string, ReferenceEntry>& references() {
@@ -37,9 +37,9 @@ struct AddReference {
   AddReference(const char* op, Reference run, double tolerance = 1e-5) { references()[op] = {std::move(run), tolerance}; }
 };
 
-// ---- small tools for writing them ----
+// ---- helpers for references ----
 
-// Row-major index -> coordinates, and back.
+// Turns a row-major index into coordinates. The function below does the inverse.
 inline std::vector<std::int64_t> coordinates(std::int64_t index, const Shape& shape) {
   std::vector<std::int64_t> at(static_cast<std::size_t>(shape.rank));
   for (int d = shape.rank - 1; d >= 0; --d) {
@@ -57,7 +57,7 @@ inline Array blank(const Type& type, double value = 0) {
   return {type, std::vector<double>(static_cast<std::size_t>(type.numel()), value)};
 }
 
-// Element of a (broadcast) operand at the coordinates `at` of the result.
+// The element of a (broadcast) operand for the coordinates `at` of the result.
 inline double broadcast_at(const Array& x, const std::vector<std::int64_t>& at) {
   std::vector<std::int64_t> own(static_cast<std::size_t>(x.type.shape.rank));
   const std::size_t lead = at.size() - own.size();
@@ -65,7 +65,7 @@ inline double broadcast_at(const Array& x, const std::vector<std::int64_t>& at) 
   return x.v[index_of(own, x.type.shape)];
 }
 
-// For elementwise ops: f of the broadcast elements.
+// The reference of an elementwise op: f of the broadcast elements.
 inline Reference elementwise(std::function<double(const std::vector<double>&)> f) {
   return [f](const Example&, const std::vector<Array>& x, const std::vector<Type>& out) {
     Array y = blank(out[0]);

@@ -1,4 +1,5 @@
-// How many seeds a random test takes. Sanitizers make each ten times as slow; the release build runs them all.
+// The number of seeds of a random test. Sanitizer builds take ten times as long for each seed and run fewer; the release
+// build runs all.
 #pragma once
 
 namespace tapedeck::test {

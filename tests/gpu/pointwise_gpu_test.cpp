@@ -1,5 +1,5 @@
-// On a machine with a GPU: the real CUDA kernels against the CPU kernels. Elsewhere every case is skipped and says why.
-// f32 results must be the same bits; where both devices call their math library, they may differ in the last few.
+// Runs the real CUDA kernels on a GPU. The oracle is the CPU kernels: f32 results must have the same bits, except where both
+// devices call their math library and may differ in the last bits. Without a GPU every case is skipped and says why.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cuda/kernels.h>
@@ -48,7 +48,7 @@ bool is_one_of(const char* name, std::initializer_list<const char*> names) {
   return std::any_of(names.begin(), names.end(), [&](const char* n) { return std::strcmp(n, name) == 0; });
 }
 
-// A view over host bytes; `data` moves to the device for the call.
+// A view over host bytes. For the call, `data` points to a copy on the device.
 struct Operand {
   View view;
   std::vector<std::uint8_t> bytes;
@@ -61,7 +61,7 @@ void store(Operand& operand, std::size_t i, T value) {
   std::memcpy(operand.bytes.data() + i * sizeof(T), &value, sizeof value);
 }
 
-// `strides` in elements; 0 = broadcast.
+// `strides` counts elements; 0 means broadcast.
 Operand make_operand(DType dtype, const Sizes& sizes, const Sizes& strides, std::mt19937_64& engine) {
   Operand o;
   o.view.dtype = dtype;
@@ -101,8 +101,7 @@ Operand make_operand(DType dtype, const Sizes& sizes, const Sizes& strides, std:
   return o;
 }
 
-// One layout that all operands of a call are put in: dense, a large dense one, transposed, broadcast over rows and columns,
-// with gaps.
+// A layout for all operands of a call: dense, large and dense, transposed, broadcast over rows and columns, or with gaps.
 struct Layout {
   Sizes sizes;
   Sizes inputs[3];
@@ -118,7 +117,7 @@ const std::vector<Layout> kLayouts = {
     {{5, 6, 7}, {{100, 10, 1}, {1, 5, 30}, {0, 7, 1}}, {200, 20, 2}},
 };
 
-// Device memory for the life of a scope.
+// Device memory that is released at the end of the scope.
 class DeviceBytes {
  public:
   explicit DeviceBytes(std::size_t bytes) { error_ = device_allocate(0, std::max<std::size_t>(bytes, 1), &data_); }
@@ -135,7 +134,7 @@ class DeviceBytes {
   const char* error_ = nullptr;
 };
 
-// Result of comparing two floats: the same bits, both NaN, or near enough where the math library may differ.
+// True if two results are equal: the same bits, both NaN, or, where the math library may differ, within the tolerance.
 template <class T>
 bool near(const std::uint8_t* a, const std::uint8_t* b, std::size_t bytes, double tolerance) {
   for (std::size_t at = 0; at < bytes; at += sizeof(T)) {
@@ -195,7 +194,7 @@ class PointwiseGpu : public testing::Test {
     CHECK_CUDA(synchronize(stream_));
   }
 
-  // Both devices on the same operands; the last dtype is the output's.
+  // Runs both devices on the same operands and compares the results. The last dtype is that of the output.
   void compare(const Case& c, const std::vector<DType>& dtypes, const void* attrs = nullptr) {
     for (const Layout& layout : kLayouts) {
       std::vector<Operand> inputs;
@@ -205,7 +204,7 @@ class PointwiseGpu : public testing::Test {
       for (Operand& input : inputs) views.push_back(input.view);
       Operand cpu = make_operand(dtypes.back(), layout.sizes, layout.output, engine_), gpu = cpu;
       cpu.view.data = cpu.bytes.data();
-      KernelFault ignored;  // the CPU reports a zero divisor, the device cannot
+      KernelFault ignored;  // the CPU reports a division by zero, the device cannot
       KernelCall call;
       call.inputs = views.data();
       call.outputs = &cpu.view;
@@ -261,7 +260,7 @@ TEST_F(PointwiseGpu, ConversionsEqualCpu) {
       }
 }
 
-// A draw's attributes, and the rng operand among the inputs.
+// The attributes of a draw; the random state is an operand.
 TEST_F(PointwiseGpu, DrawsEqualCpu) {
   RandomAttrs random;
   random.low = -1, random.high = 2, random.path = "gpu/0";

@@ -1,4 +1,4 @@
-// An op of one's own: one block and its kernel, in a library that is loaded while the program runs.
+// A user's own op, acme.cube: an op block and its kernel in a library that a program loads while it runs.
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ir/op_library.h>
@@ -8,7 +8,7 @@ namespace {
 
 using namespace tapedeck;
 
-// x * x * x; elementwise kernels take any strides.
+// Computes x * x * x. An elementwise kernel must accept any strides.
 void cube_kernel(const KernelCall& call) {
   const View &x = call.inputs[0], &y = call.outputs[0];
   for (std::int64_t i = 0; i < y.numel(); ++i) {

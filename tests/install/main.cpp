@@ -1,5 +1,5 @@
-// A training step written eagerly, captured while it runs, planned, saved, loaded and replayed: the replays must
-// give the state that eager steps give, bit for bit.
+// A training step is written eagerly, captured while it runs, planned, saved, loaded and replayed. The replays must give the
+// state of eager steps, bit for bit.
 #include <tapedeck/tapedeck.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Loads acme.cube and uses it as any other op: eagerly, differentiated twice, captured and replayed.
+// Loads acme.cube and uses it like any other op: eagerly, differentiated twice, captured and replayed.
 #include <tapedeck/engine/ir/op_library.h>
 #include <tapedeck/tapedeck.h>
 
@@ -16,7 +16,7 @@ int main(int, char** argv) {
     std::printf("%s\n", e.what());
   }
   load_ops(argv[1]);
-  load_ops(argv[1]);  // once is enough
+  load_ops(argv[1]);  // a second call of load_ops for the same library changes nothing
   const Tensor x = tensor({1, 2, 3}).requires_grad(true);
   const Tensor y = cube(transpose(reshape(x, {3, 1}), {1, 0}));
   const Tensor g = gradients({sum(y)}, {x}, {.create_graph = true})[0];

@@ -1,4 +1,4 @@
-// f16 and bf16 against their definitions, for every bit pattern, and rounding at and around every midpoint.
+// Tests f16 and bf16 against their definitions for every bit pattern, and rounding at and around every midpoint.
 #include <tapedeck/kernels/half.h>
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace tapedeck::kernels {
 namespace {
 
-// The value of a pattern with this many exponent and fraction bits, by the definition of IEEE 754.
+// The value of a bit pattern by the definition of IEEE 754.
 double defined(std::uint32_t bits, int exponent_bits, int fraction_bits) {
   const double sign = (bits >> 15 & 1) ? -1 : 1;
   const int exponent = static_cast<int>(bits >> fraction_bits & ((1u << exponent_bits) - 1)),
@@ -61,7 +61,7 @@ TYPED_TEST(Half, RoundsToNearestEven) {
   for (std::uint32_t bits = 0; bits + 1 < infinity; ++bits) {
     const double low = defined(bits, Of::kExponent, Of::kFraction), high = defined(bits + 1, Of::kExponent, Of::kFraction);
     const float middle = static_cast<float>((low + high) / 2);
-    if (static_cast<double>(middle) != (low + high) / 2) continue;  // below what f32 can tell apart
+    if (static_cast<double>(middle) != (low + high) / 2) continue;  // f32 cannot represent this midpoint
     ASSERT_EQ(Of::from(middle), bits % 2 == 0 ? bits : bits + 1) << bits;
     ASSERT_EQ(Of::from(std::nextafter(middle, 0.0f)), bits) << bits;
     ASSERT_EQ(Of::from(std::nextafter(middle, std::numeric_limits<float>::infinity())), bits + 1) << bits;

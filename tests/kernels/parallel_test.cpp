@@ -1,4 +1,5 @@
-// parallel_for: every piece once, cut by the grain alone; and Name, which many threads intern at once.
+// Tests parallel_for (each piece runs once, and only the grain decides the pieces) and Name, which many threads intern at
+// the same time.
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>
@@ -49,7 +50,8 @@ TEST(ParallelFor, Nests) {
   EXPECT_EQ(total, 1600);
 }
 
-// Plain memory written by pieces and read afterwards: what the sanitizer's annotations are for.
+// Pieces write plain memory, and the caller reads it afterwards. The sanitizer must know from the annotations that this is
+// no race.
 TEST(ParallelFor, WritesAreSeenAfterwards) {
   std::vector<int> data(10000);
   with_threads(2, [&] {

@@ -1,4 +1,4 @@
-// Philox against its published vectors, and the draws made of it.
+// Tests Philox against its published vectors, and the random draws made from it.
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>

@@ -1,4 +1,4 @@
-// The f32 functions against long double, over all magnitudes and densely where they bend; and the f64 ones of our own.
+// Tests the f32 functions against long double, over all magnitudes and densely where they bend, and our own f64 functions.
 #include <tapedeck/kernels/scalar_activations.h>
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 const float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Distance in units of the last place of the exact result; denormals count in units of the smallest float.
+// The distance in units of the last place of the exact result. For denormals the unit is the smallest float.
 double ulps(float got, long double exact) {
   const float rounded = static_cast<float>(exact);
   if (std::isnan(rounded)) return std::isnan(got) ? 0 : 1e9;
@@ -23,7 +23,7 @@ double ulps(float got, long double exact) {
   return static_cast<double>(std::fabs((got - exact) / ulp));
 }
 
-// The worst over floats of all sizes and signs, and over [low, high] in small steps.
+// The worst distance over floats of all sizes and signs, and over [low, high] in small steps.
 template <class F, class G>
 double worst(F&& f, G&& exact, float low, float high) {
   double most = 0;
@@ -71,7 +71,7 @@ TEST(ScalarFunctions, Atan2WithinUlpsInEveryQuadrant) {
   EXPECT_LE(most, 2.5);
 }
 
-// Zeros of both signs, infinities and NaN in either place, and magnitudes whose sum overflows.
+// Both operands take zeros of both signs, infinities, NaN, and magnitudes whose sum overflows.
 TEST(ScalarFunctions, Atan2AgreesWithTheStandardAtItsEdges) {
   for (float a : {0.0f, -0.0f, 1.0f, -2.0f, 3e38f, 1e-45f, kInf, -kInf, kNan})
     for (float b : {0.0f, -0.0f, 1.0f, -2.0f, -3e38f, 1e-45f, kInf, -kInf, kNan}) {
@@ -113,8 +113,8 @@ TEST(ScalarFunctions, ErfinvInvertsErf) {
   EXPECT_TRUE(std::isnan(erfinv_f32(1.5f)) && std::isnan(erfinv_f64(-1.5)) && std::isnan(erfinv_f64(std::nan(""))));
 }
 
-// Closed forms: psi(1) = -gamma, psi(1/2) = -gamma - 2 log 2, trigamma(1) = pi^2/6, trigamma(1/2) = pi^2/2, psi2(1) = -2
-// zeta(3), and the recurrence psi_n(x + 1) = psi_n(x) + (-1)^n n! / x^(n+1), which crosses zero.
+// The oracles are closed forms: psi(1) = -gamma, psi(1/2) = -gamma - 2 log 2, trigamma(1) = pi^2/6, trigamma(1/2) = pi^2/2,
+// psi2(1) = -2 zeta(3); and the recurrence psi_n(x + 1) = psi_n(x) + (-1)^n n! / x^(n+1), for points on both sides of zero.
 TEST(ScalarFunctions, DigammaAndItsDerivatives) {
   const double gamma = 0.57721566490153286, pi = 3.14159265358979324;
   EXPECT_NEAR(digamma_f64(1), -gamma, 1e-15);
@@ -146,7 +146,7 @@ TEST(ScalarFunctions, DivisionsAgreeWithPython) {
     EXPECT_EQ(FloorDivide{}(x, y), static_cast<std::int32_t>(q[i]));
     EXPECT_EQ(Fmod{}(x, y), x % y);
   }
-  EXPECT_EQ(FloorDivide{}(1.0, 0.1), 9);  // 0.1 is a little more than a tenth
+  EXPECT_EQ(FloorDivide{}(1.0, 0.1), 9);  // the double 0.1 is slightly more than a tenth
   EXPECT_EQ(FloorDivide{}(-1.0, 0.0), -std::numeric_limits<double>::infinity());
   const std::int32_t lowest = std::numeric_limits<std::int32_t>::lowest();
   EXPECT_EQ(FloorDivide{}(lowest, -1), lowest);
@@ -211,7 +211,7 @@ TEST(ScalarFunctions, InfinitiesAndNan) {
     EXPECT_TRUE(std::isnan(y));
 }
 
-// No loss in the left tail, where 1 + erf and 1 + tanh would cancel.
+// The left tail must not lose digits. The formulas 1 + erf and 1 + tanh would cancel there.
 TEST(ScalarFunctions, GatesKeepTheirTails) {
   const auto gelu = [](long double x) { return x * 0.5L * std::erfc(-x * 0.707106781186547524400844L); };
   const auto silu = [](long double x) { return x / (1 + std::exp(-x)); };

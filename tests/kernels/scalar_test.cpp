@@ -1,4 +1,4 @@
-// The f32 polynomials against long double, over the whole range and at its edges.
+// Tests the f32 polynomials against long double, over the whole range and at its limits.
 #include <tapedeck/kernels/scalar.h>
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 const float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Distance in units of the last place of the exact result; denormals count in units of the smallest float.
+// The distance in units of the last place of the exact result. For denormals the unit is the smallest float.
 double ulps(float got, long double exact) {
   const float rounded = static_cast<float>(exact);
   if (std::isinf(rounded) || std::isnan(rounded)) return got == rounded ? 0 : 1e9;
@@ -22,7 +22,7 @@ double ulps(float got, long double exact) {
   return static_cast<double>(std::fabs((got - exact) / ulp));
 }
 
-// Every float whose bits are a multiple of `step`, both signs.
+// Calls f for every float whose bits are a multiple of `step`, with both signs.
 template <class F>
 void for_floats_of_all_sizes(std::uint32_t step, F&& f) {
   for (std::uint64_t bits = 0; bits < 0x7F800000u; bits += step) {

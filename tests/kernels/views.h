@@ -1,5 +1,5 @@
-// Arrays for kernel tests: storage plus a view, laid out in all the ways that kernels must cope with, and read as doubles by
-// oracles.
+// Arrays for kernel tests: storage with a view, in every layout that kernels must accept. Oracles read the elements as
+// doubles.
 #pragma once
 
 #include <tapedeck/kernels/kernel.h>
@@ -24,7 +24,7 @@ struct Array {
 
   std::int64_t numel() const { return view.numel(); }
 
-  // Address of element `flat`, counted row-major.
+  // The address of element `flat` in row-major order.
   char* address(std::int64_t flat) const {
     std::int64_t offset = 0;
     for (int d = view.rank - 1; d >= 0; --d) {
@@ -79,7 +79,7 @@ struct Array {
   }
 };
 
-// Dense, zero, row-major.
+// A dense row-major array of zeros.
 inline Array make_array(DType dtype, const Sizes& sizes) {
   Array a;
   a.view.dtype = dtype;
@@ -101,7 +101,7 @@ inline Array array_of(DType dtype, const Sizes& sizes, const std::vector<double>
   return a;
 }
 
-// Every element as a double, row-major: what oracles compute with.
+// All elements as doubles in row-major order, for oracles.
 inline std::vector<double> values(const Array& a) {
   std::vector<double> all(static_cast<std::size_t>(a.numel()));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = a.get(static_cast<std::int64_t>(i));
@@ -117,7 +117,7 @@ inline Array permuted(Array a, const std::vector<int>& axes) {
   return a;
 }
 
-// Adds leading dimensions and stretches those of size 1, all with stride 0.
+// Adds leading dimensions and stretches dimensions of size 1, by strides of 0.
 inline Array broadcast(Array a, const Sizes& sizes) {
   const View before = a.view;
   const int added = static_cast<int>(sizes.size()) - before.rank;
@@ -136,7 +136,7 @@ inline Array dense_copy(const Array& a) {
   return b;
 }
 
-// The same elements laid out otherwise: dimensions permuted in memory, and gaps between the rows.
+// The same elements in another layout: permuted dimensions in memory, and gaps between rows.
 inline Array scrambled(Random& random, const Array& a) {
   std::vector<int> order(static_cast<std::size_t>(a.view.rank));
   for (int d = 0; d < a.view.rank; ++d) order[d] = d;

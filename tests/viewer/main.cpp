@@ -1,4 +1,4 @@
-// The viewer's tests need no display: Qt runs on its offscreen platform.
+// Runs the tests of the viewer. They need no display: Qt uses its offscreen platform.
 #include <tapedeck/viewer/theme.h>
 
 #include <gtest/gtest.h>

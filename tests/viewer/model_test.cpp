@@ -1,4 +1,4 @@
-// The model of the viewer: no Qt, no ImGui.
+// Tests the viewer's model without Qt and ImGui. The oracles are slow counts over values and pixels.
 #include <tapedeck/tests/viewer/plans.h>
 
 #include <tapedeck/capture/explain/memory_map.h>
@@ -91,7 +91,7 @@ TEST(PlanModel, AnEmptyGraphIsHarmless) {
   EXPECT_TRUE(make_lod(model.rects(), model.home(), 100, 100).rects.empty());
 }
 
-// Which pixel column or row a coordinate falls into, for the oracle below.
+// The oracle: true if the rectangle is out of view, or if some pixel near its middle shows a rectangle.
 bool covered(const LodFrame& frame, const PlanRect& r, const PlanView& view) {
   const double x = (r.begin - view.time.low) / view.time.size() * frame.width;
   const double x1 = (r.end - view.time.low) / view.time.size() * frame.width;
@@ -99,7 +99,7 @@ bool covered(const LodFrame& frame, const PlanRect& r, const PlanView& view) {
       frame.height - (static_cast<double>(r.address + r.bytes) - view.address.low) / view.address.size() * frame.height;
   const double y1 = frame.height - (static_cast<double>(r.address) - view.address.low) / view.address.size() * frame.height;
   if (x1 <= 0 || x >= frame.width || y1 <= 0 || y0 >= frame.height) return true;  // out of view
-  // Some pixel within one of the rectangle's middle must be drawn.
+  // Some pixel at most one away from the rectangle's middle must be drawn.
   const double cx = (std::max(x, 0.0) + std::min(x1, frame.width * 1.0)) / 2,
                cy = (std::max(y0, 0.0) + std::min(y1, frame.height * 1.0)) / 2;
   for (int dy = -1; dy <= 1; ++dy)
@@ -215,8 +215,8 @@ TEST(Ticks, RoundNumbersInsideTheRange) {
   EXPECT_TRUE(count_ticks(5, 5, 4).empty());
 }
 
-// Linear-light colours as a person with no green (deuteranopia) or no red (protanopia) cones sees them; matrices of Vienot
-// 1999.
+// A linear-light colour as a person without green cones (deuteranopia) or without red cones (protanopia) sees it, by the
+// matrices of Vienot 1999.
 std::array<double, 3> seen(Colour c, int kind) {
   const auto linear = [](int x) { return std::pow(x / 255.0, 2.2); };
   const double r = linear(c.r), g = linear(c.g), b = linear(c.b);
@@ -227,7 +227,7 @@ std::array<double, 3> seen(Colour c, int kind) {
   return out;
 }
 
-// The tool's SVG pictures and the viewer show one plan in the same words and colours.
+// The tool's SVG pictures and the viewer use the same words and colours.
 TEST(Colours, RolesLookAsInPicturesOfTheTool) {
   ASSERT_EQ(kRoleClassCount, kMemoryRoleCount);
   for (int i = 0; i < kRoleClassCount; ++i) {
@@ -284,7 +284,7 @@ TEST(NodeFilter, TermsAllHold) {
   EXPECT_EQ(count("is:clone") + count("-is:clone"), 100);
   EXPECT_EQ(count("bytes>3000B") + count("-bytes>3000B"), 100);
   EXPECT_GT(count("role:saved"), 0);
-  EXPECT_EQ(count("op: bytes>"), 100);  // half typed
+  EXPECT_EQ(count("op: bytes>"), 100);  // an unfinished condition still shows all
   EXPECT_EQ(count("%v1"), count("name:%v1"));
 }
 
@@ -300,7 +300,7 @@ TEST(Session, CallsBackAndKeepsTheSelectionByName) {
   Session session;
   Watcher watcher;
   session.attach(&watcher);
-  session.select_value(0);  // nothing open: nothing happens
+  session.select_value(0);  // no file is open: this does nothing
   session.step_node(1);
   EXPECT_EQ(watcher.selections, 0);
   Document document;

@@ -1,4 +1,5 @@
-// Plans made by hand, without the planner: random programs, placed first-fit, with their curve counted the slow way.
+// Makes random plans by hand, without the planner: values are placed first-fit, and a slow loop counts the curve of live
+// bytes.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -23,11 +24,11 @@ inline const Op& made_op() {
 
 inline Type bytes_type(std::int64_t bytes) { return Type{DType::u8, Shape{bytes}}; }
 
-// What is known of each value while the plan is made.
+// A plan, and facts about its values that tests compare with the model.
 struct MadePlan {
   Plan plan;
-  std::vector<ValueId> holder;      // whose bytes a value uses; itself if its own
-  std::vector<std::int64_t> curve;  // counted node by node from holders and lifetimes
+  std::vector<ValueId> holder;      // the value whose bytes each value uses; itself if it has its own
+  std::vector<std::int64_t> curve;  // live bytes, counted node by node from holders and lifetimes
 };
 
 // A program of `n` nodes, half forward and half backward, with windows, in-place results, clones, workspace and state.
@@ -79,7 +80,7 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
                : origin.phase == Phase::backward ? Reason::gradient
                : late                            ? Reason::saved
                                                  : Reason::temporary;
-    // Sometimes the bytes of the first operand: as a window, or in place where this is its last reader.
+    // Some values use the bytes of their first operand: as a window, or in place if this is the operand's last reader.
     const ValueId operand = g.inputs(g.nodes[p.birth])[0];
     const Placement& from = plan.values[operand];
     if (from.where != Where::arena) continue;
@@ -100,7 +101,7 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
     p.other = operand;
     made.holder[v] = made.holder[operand];
   }
-  // A window taken of a value that an earlier in-place result already overwrote cannot be: give such a value bytes of its own.
+  // If a value computed in place overwrites bytes that a window still shows, the value gets bytes of its own.
   for (std::size_t v = 0; v < values; ++v) {
     if (plan.values[v].reason != Reason::in_place) continue;
     for (std::size_t u = 0; u < values; ++u)
@@ -108,7 +109,7 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
           plan.values[u].death >= plan.values[v].birth && plan.values[u].birth < plan.values[v].birth) {
         plan.values[v].reason = Reason::gradient;
         plan.values[v].other = kNone;
-        // Whatever was built on it follows.
+        // Values that use its bytes follow it.
         for (std::size_t w = 0; w < values; ++w) {
           ValueId root = static_cast<ValueId>(w);
           while (plan.values[root].other != kNone) root = plan.values[root].other;
@@ -169,7 +170,7 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
   return made;
 }
 
-// The text of a graph like a training step of `layers` layers: forward keeps what backward reads, in reverse.
+// The text of a graph that resembles a training step of `layers` layers: backward reads forward's values in reverse order.
 inline std::string training_graph(int layers) {
   std::string inputs, state, forward, backward, updates;
   const auto s = [](int i) { return std::to_string(i); };

@@ -1,4 +1,4 @@
-// The rasteriser against an oracle that asks of every pixel, in exact integers, whether its centre is in the triangle.
+// Tests the rasteriser. For every pixel the oracle decides in exact integers whether the pixel's centre is in the triangle.
 #include <tapedeck/viewer/raster.h>
 
 #include <gtest/gtest.h>
@@ -57,14 +57,15 @@ class Scene {
   std::unique_ptr<ImDrawList> list_;
 };
 
-// On the shared edge of two triangles a centre belongs to the one on its right, or below: decided by nudging the point.
+// If a pixel's centre is on the shared edge of two triangles, the pixel belongs to the triangle on the right or below. The
+// function moves the point slightly to decide.
 bool inside(const std::int64_t (&x)[3], const std::int64_t (&y)[3], std::int64_t px, std::int64_t py) {
   const std::int64_t area = (x[1] - x[0]) * (y[2] - y[0]) - (x[2] - x[0]) * (y[1] - y[0]);
   if (area == 0) return false;
   for (int i = 0; i < 3; ++i) {
     const int a = i, b = (i + 1) % 3;
     std::int64_t side = (x[b] - x[a]) * (py - y[a]) - (px - x[a]) * (y[b] - y[a]);
-    // A centre on the edge counts as lying a hair to the right of it, and less than that below it.
+    // A centre on the edge counts as slightly to the right of it, and as even less below it.
     std::int64_t nudge = -(y[b] - y[a]);
     if (nudge == 0) nudge = x[b] - x[a];
     if (area < 0) side = -side, nudge = -nudge;
@@ -81,7 +82,7 @@ TEST(Raster, EveryPixelOfRandomTrianglesAgreesWithTheOracle) {
     Scene scene(clip);
     std::int64_t x[3], y[3];
     for (int i = 0; i < 3; ++i) {
-      // Sixteenths of a pixel, some of them on pixel centres, some far outside.
+      // Coordinates in sixteenths of a pixel. Some are pixel centres, some lie far outside.
       const int spread = seed % 7 == 0 ? 40000 : 1400;
       x[i] = static_cast<std::int64_t>(random() % static_cast<unsigned>(spread)) - spread / 5;
       y[i] = static_cast<std::int64_t>(random() % static_cast<unsigned>(spread)) - spread / 5;
@@ -105,7 +106,7 @@ TEST(Raster, TwoTrianglesOfARectangleGiveTheSamePixelsAsTheShortWay) {
     float x0 = coordinate(), x1 = coordinate(), y0 = coordinate(), y1 = coordinate();
     if (x0 > x1) std::swap(x0, x1);
     if (y0 > y1) std::swap(y0, y1);
-    const ImU32 colour = 0x80ff4020u;  // half transparent: drawing a pixel twice would show
+    const ImU32 colour = 0x80ff4020u;  // half transparent, so that a pixel drawn twice looks different
     Scene quick, slow;
     for (Scene* s : {&quick, &slow}) {
       s->vertex(x0, y0, colour);
@@ -114,7 +115,8 @@ TEST(Raster, TwoTrianglesOfARectangleGiveTheSamePixelsAsTheShortWay) {
     }
     quick.index(0), quick.index(2);
     quick.vertex(x0, y1, colour);
-    slow.vertex(x0, y0, colour), slow.vertex(x1, y1, colour), slow.vertex(x0, y1, colour);  // not shared: the long way
+    // vertices are not shared, so the general way is used
+    slow.vertex(x0, y0, colour), slow.vertex(x1, y1, colour), slow.vertex(x0, y1, colour);
     ASSERT_EQ(quick.draw(), slow.draw()) << "seed " << seed;
   }
 }
@@ -173,7 +175,7 @@ TEST(Raster, LettersAreCopiedTexelByTexel) {
 
 TEST(Raster, ScaleAndVertexOffsetAreHonoured) {
   Scene scene;
-  scene.vertex(-100, -100, 0xffffffffu);  // skipped by the offset
+  scene.vertex(-100, -100, 0xffffffffu);  // the vertex offset skips this vertex
   scene.vertex(1, 1, 0xff0000ffu), scene.vertex(3, 1, 0xff0000ffu), scene.vertex(3, 3, 0xff0000ffu);
   scene.index(1), scene.index(3);
   scene.vertex(1, 3, 0xff0000ffu);

@@ -1,4 +1,4 @@
-// The window, driven by synthetic events on the offscreen platform.
+// Tests the viewer's window on the offscreen platform, with synthetic events.
 #include <tapedeck/tests/viewer/plans.h>
 
 #include <tapedeck/capture/file/file.h>
@@ -30,7 +30,7 @@
 namespace tapedeck::viewer {
 namespace {
 
-// A folder that goes away with the test.
+// A folder that is removed at the end of the test.
 class Folder {
  public:
   Folder() {
@@ -74,7 +74,7 @@ void send_mouse(Canvas& canvas, QEvent::Type type, ImVec2 at, Qt::MouseButton bu
   QApplication::sendEvent(&canvas, &event);
 }
 
-// Press and release come between two frames, as they may.
+// Sends press and release without a frame between them, as a real mouse may do.
 void click(Canvas& canvas, ImVec2 at) {
   send_mouse(canvas, QEvent::MouseMove, at);
   send_mouse(canvas, QEvent::MouseButtonPress, at, Qt::LeftButton);
@@ -216,7 +216,7 @@ TEST_F(Window, TheSliderPlansAgainInTheBackground) {
   const std::int64_t before = window.session().model()->plan().peak_bytes;
   const std::uint64_t old = window.session().model()->serial();
   window.slider().setValue(kBudgetSteps / 4);
-  EXPECT_EQ(window.session().model()->serial(), old);  // nothing waited
+  EXPECT_EQ(window.session().model()->serial(), old);  // the call did not wait for the new plan
   ASSERT_TRUE(spin_until([&] { return window.session().model()->serial() != old && !window.session().solving(); }));
   const Plan& plan = window.session().model()->plan();
   EXPECT_TRUE(plan.feasible);
@@ -224,7 +224,7 @@ TEST_F(Window, TheSliderPlansAgainInTheBackground) {
   EXPECT_LT(plan.peak_bytes, before);
   EXPECT_GT(plan.recomputed_nodes, 0);
   EXPECT_EQ(window.slider().value(), kBudgetSteps / 4);
-  // The same plan as the API gives.
+  // The window's plan must equal the plan of the API.
   PlanOptions options;
   options.budget = plan.budget_bytes;
   EXPECT_EQ(make_plan(*window.session().document()->captured, options).peak_bytes, plan.peak_bytes);
@@ -253,7 +253,7 @@ TEST_F(Window, TheFilterNarrowsTheTable) {
   EXPECT_EQ(window.nodes().table()->model()->rowCount(), backward);
   window.nodes().filter()->setText(QStringLiteral("no such node"));
   EXPECT_EQ(window.nodes().table()->model()->rowCount(), 0);
-  window.session().select_node(3);  // filtered out: no row, no crash
+  window.session().select_node(3);  // the filter hides its row; this must not crash
   window.nodes().filter()->clear();
   EXPECT_EQ(window.nodes().node_at(window.nodes().table()->currentIndex().row()), 3);
 }
@@ -286,7 +286,7 @@ TEST_F(Window, CanvasesMayShrinkToNothing) {
   }
 }
 
-// ---- unattended ----
+// ---- pictures without a window (take_shot) ----
 
 Options shot_options(const Folder& folder, const std::string& panel = "") {
   Options options;
@@ -397,7 +397,7 @@ TEST(Shot, DamagedFilesAreErrorsNeverCrashes) {
     for (unsigned flips = 1 + random() % 3; flips > 0; --flips)
       bad[random() % bad.size()] ^= static_cast<char>(1 << random() % 8);
     folder.write("bad.tape", bad);
-    const int code = take_shot(options);  // padding may be hit, which changes nothing
+    const int code = take_shot(options);  // a changed padding byte is harmless
     EXPECT_TRUE(code == kBadFile || code == kOk) << "seed " << seed << " round " << i;
   }
 }
@@ -478,7 +478,7 @@ TEST(Program, ExitCodesWithoutAnyDisplay) {
   EXPECT_EQ(QImage(QString::fromStdString(png)).size(), QSize(640, 480));
   EXPECT_EQ(run(bad + " --shot " + png), kBadFile);
   EXPECT_EQ(run(good + " --shot " + png + " --budget 1"), kInfeasible);
-  EXPECT_EQ(run(good), kExecution);  // a window needs a display
+  EXPECT_EQ(run(good), kExecution);  // a window would need a display
 }
 #endif
 

@@ -1,4 +1,4 @@
-// The background worker: newest request wins, nothing blocks.
+// Tests the background worker: only the newest request counts, and no call blocks.
 #include <tapedeck/tests/viewer/plans.h>
 
 #include <tapedeck/viewer/worker.h>
@@ -25,7 +25,7 @@ TEST(PlanWorker, TheNewestRequestWins) {
   PlanWorker worker([] {},
                     [&](const Graph&, const PlanOptions& options) {
                       ++solves;
-                      // The first requests never end by themselves.
+                      // A request with a small budget ends only when it is cancelled.
                       while (options.budget < 100 && !*options.cancel) std::this_thread::yield();
                       if (*options.cancel) {
                         ++cancelled;

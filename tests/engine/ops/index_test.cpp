@@ -1,5 +1,5 @@
-// Indexing, as authors call it: places from the front and from the end, equal places, places that do not exist, and what a mask
-// picks.
+// Tests indexing as authors call it: indices from the front and from the end, equal indices, indices out of range, masks.
+// Expected values are written by hand.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/index.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -20,7 +20,7 @@ using Places = std::vector<std::int64_t>;
 Floats floats(const Tensor& t) { return t.to_vector<float>(); }
 Tensor places(const std::vector<std::int64_t>& v, const Shape& shape) {
   Places filled = v;
-  filled.push_back(0);  // so that there is an address
+  filled.push_back(0);  // so that data() is not null
   return from_bytes({DType::i64, shape}, filled.data());
 }
 Tensor places(const std::vector<std::int64_t>& v) { return places(v, {static_cast<std::int64_t>(v.size())}); }
@@ -61,7 +61,7 @@ TEST(Index, GradientOfScatterGoesToWhatStayed) {
 
 TEST(Index, ScatterAddAddsInOrder) {
   EXPECT_EQ(floats(scatter_add(tensor({1, 1, 1}), places({1, 0, 1}), tensor({1, 2, 3}), 0)), (Floats{3, 5, 1}));
-  // 2^24 + 1 + 1 is 2^24 when added from the left.
+  // In f32, 2^24 + 1 + 1 is 2^24 if the sum goes from left to right.
   EXPECT_EQ(floats(scatter_add(zeros({1}), places({0, 0, 0}), tensor({16777216, 1, 1}), 0)), (Floats{16777216}));
   EXPECT_EQ(floats(scatter_add(zeros({1}), places({0, 0, 0}), tensor({1, 1, 16777216}), 0)), (Floats{16777218}));
 }
@@ -87,7 +87,7 @@ TEST(Index, EmbeddingAndItsGradient) {
   EXPECT_EQ(floats(table.grad()), (Floats{3, 4, 0, 0, 1 + 5 + 7, 2 + 6 + 8}));
 }
 
-// A table with more rows than one thread takes, and one row that many ids name.
+// The table has more rows than one thread takes, and many ids name one row.
 TEST(Index, GradientOfALargeEmbedding) {
   constexpr std::int64_t kRows = 1000, kIds = 5000, kWidth = 70;
   Places ids;
@@ -121,7 +121,7 @@ TEST(Index, NonzeroListsCoordinatesInOrder) {
   EXPECT_EQ(nonzero(scalar(3)).shape(), (Shape{1, 0}));
 }
 
-// More elements than one block of the kernel, two of three of them held.
+// The mask has more elements than one block of the kernel. Two of three elements are true.
 TEST(Index, MasksOfManyBlocks) {
   constexpr std::int64_t kCount = 100000;
   std::vector<unsigned char> held(kCount);

@@ -1,4 +1,4 @@
-// Resampled images and windows as columns, by small examples worked out by hand.
+// Tests resampling of images, and windows as columns (unfold and fold), against small examples worked out by hand.
 #include <tapedeck/tests/engine/messages.h>
 
 #include <tapedeck/engine/eager/tape.h>

@@ -1,4 +1,4 @@
-// Products: vectors as NumPy has them, linear layers, einsum against its own definition.
+// Tests products: vectors and matrices as in NumPy, linear layers, and einsum against its definition.
 #include <tapedeck/tests/engine/messages.h>
 
 #include <tapedeck/engine/eager/tape.h>
@@ -50,7 +50,7 @@ TEST(Linear, IsAProductAndABias) {
   EXPECT_EQ(values(linear(zeros({2, 0}), zeros({0, 2}), tensor({3, 4}))), (Floats{3, 4, 3, 4}));
 }
 
-// Across tiles, in f64, against matmul and add; and from views of every order.
+// Compares linear() with matmul and add in f64, on sizes beyond one tile and on views with other orders of dimensions.
 TEST(Linear, AgreesWithMatmulAndAdd) {
   const Tensor x = random_f64({3, 70, 300}, 1), w = random_f64({300, 270}, 2), bias = random_f64({270}, 3);
   const Doubles fused = linear(x, w, bias).to_vector<double>(), apart = add(matmul(x, w), bias).to_vector<double>();
@@ -69,7 +69,8 @@ TEST(Linear, RefusesWhatDoesNotFit) {
 
 // ---- einsum ----
 
-// The definition: every index runs through its range; the result's element collects the products. No ellipsis, no broadcasting.
+// einsum by its definition: every index runs through its range, and each result element sums the products. Without ellipsis
+// and broadcasting.
 Doubles by_definition(const std::vector<std::string>& inputs, const std::string& output, const std::vector<Tensor>& operands) {
   std::map<char, std::int64_t> size, at;
   std::vector<Doubles> data;

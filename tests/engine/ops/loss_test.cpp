@@ -1,4 +1,4 @@
-// Losses as an author calls them: closed-form values, options, what backward keeps, and every refusal.
+// Tests losses as authors call them: closed-form values, options, the tensors that backward keeps, and every refused call.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/loss.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -35,7 +35,7 @@ void expect_values(const Tensor& t, const std::vector<double>& expected, double 
   }
 }
 
-// Rows of probabilities 1/2, 1/4, 1/4 and 1/8, 3/8, 1/2.
+// Two rows with probabilities 1/2, 1/4, 1/4 and 1/8, 3/8, 1/2, as logarithms.
 const double kHalf = std::log(0.5), kQuarter = std::log(0.25), kEighth = std::log(0.125), kThree = std::log(0.375);
 Tensor two_rows() { return f64({kHalf, kQuarter, kQuarter, kEighth, kThree, kHalf}, {2, 3}); }
 
@@ -72,7 +72,7 @@ TEST(CrossEntropy, WeightsDivideTheMean) {
   expect_values(cross_entropy(two_rows(), labels({0, 1}), {.weights = w}), {(-kHalf - 3 * kThree) / 4});
 }
 
-// A smoothed target gives (1 - s) to the label and s / c to every class.
+// A smoothed target adds (1 - s) for the label and s / c for each of c classes.
 TEST(CrossEntropy, SmoothsLabels) {
   const double smooth0 = -(kHalf + 2 * kQuarter) / 3, smooth1 = -(kEighth + kThree + kHalf) / 3;
   expect_values(cross_entropy(two_rows(), labels({0, 1}), {.label_smoothing = 0.1}),
@@ -81,7 +81,7 @@ TEST(CrossEntropy, SmoothsLabels) {
 }
 
 TEST(CrossEntropy, ClassesAreTheSecondDimension) {
-  const Tensor x = transpose(reshape(two_rows(), {1, 2, 3}), {0, 2, 1});  // [1,3,2]: two places
+  const Tensor x = transpose(reshape(two_rows(), {1, 2, 3}), {0, 2, 1});  // [1,3,2]: one sample with two positions
   expect_values(cross_entropy(x, reshape(labels({0, 1}), {1, 2}), {.reduction = "none"}), {-kHalf, -kThree});
 }
 
@@ -135,7 +135,7 @@ TEST(DifferenceLosses, FollowTheirDefinitions) {
   expect_values(smooth_l1_loss(x, t, 0), {1.5});
 }
 
-// The gradient of a mean of squares that share a parameter: 2 (x - t) / n.
+// The gradient of the mean of squares is 2 (x - t) / n.
 TEST(DifferenceLosses, HaveTheirGradients) {
   Tensor x = f64({1, 2, 5});
   x.requires_grad(true);
@@ -227,7 +227,7 @@ TEST(GaussianLoss, FollowsItsDefinition) {
 
 // ---- ctc ----
 
-// Two times, classes blank, a, b with probabilities per time; "a" is spelt by aa, a-, -a.
+// Two time steps with probabilities of the classes blank, a, b. The paths aa, a- and -a all spell "a".
 TEST(CtcLoss, SumsTheAlignments) {
   const Tensor p = f64({0.5, 0.3, 0.2, 0.4, 0.5, 0.1}, {2, 1, 3});
   const Tensor target = from_vector(std::vector<std::int32_t>{1, 2}, {1, 2});
@@ -247,7 +247,7 @@ TEST(CtcLoss, SumsTheAlignments) {
 TEST(CtcLoss, ARepeatedLabelNeedsABlankBetween) {
   const Tensor p = log(full({3, 1, 2}, 0.5, DType::f64));
   const Tensor target = from_vector(std::vector<std::int32_t>{1, 1}, {1, 2});
-  expect_values(ctc_loss(p, target, labels({3}), labels({2}), {.reduction = "sum"}), {-3 * kHalf});  // a-a alone
+  expect_values(ctc_loss(p, target, labels({3}), labels({2}), {.reduction = "sum"}), {-3 * kHalf});  // only the path a-a
   expect_values(ctc_loss(p, target, labels({2}), labels({2}), {.reduction = "sum"}), {kInf});
 }
 
@@ -278,7 +278,7 @@ TEST(CtcLoss, ReportsWhatIsOutOfRange) {
   EXPECT_MENTIONS(message(3, 2), "[ctc_loss] label out of range (5)");
 }
 
-// ---- refusals ----
+// ---- refused calls ----
 
 struct Mistake {
   int line;

@@ -1,4 +1,5 @@
-// Views and their inverses: which bytes a view shows, and what writing through it leaves.
+// Tests views and their inverses: the bytes that a view shows, and the result of writing through it. The oracles are plain
+// loops over elements.
 #include <tapedeck/tests/engine/messages.h>
 
 #include <tapedeck/engine/eager/tape.h>
@@ -104,12 +105,12 @@ TEST(Alias, IsTheSameBytesAndPassesTheGradient) {
   EXPECT_EQ(values(x.grad()), (Floats{1, 1, 1}));
 }
 
-// A reshape takes no copy where every group of dimensions is contiguous in itself.
+// A reshape copies nothing if the strides of each group of dimensions allow a view.
 TEST(Reshape, IsAViewWhereverStridesAllow) {
   const Tensor x = counting({4, 6, 5});
   const Tensor rows = slice(x, {1, 0, 0}, {3, 6, 5});  // a block of whole rows
   EXPECT_TRUE(shares_bytes(reshape(rows, {60}), x));
-  const Tensor columns = slice(x, {0, 0, 0}, {4, 6, 3});  // gaps behind every row of the last dimension
+  const Tensor columns = slice(x, {0, 0, 0}, {4, 6, 3});  // a gap behind every row of the last dimension
   EXPECT_TRUE(shares_bytes(reshape(columns, {24, 3}), x));
   EXPECT_TRUE(shares_bytes(reshape(columns, {2, 2, 3, 1, 2, 3}), x));
   EXPECT_FALSE(shares_bytes(reshape(columns, {4, 18}), x));
@@ -135,7 +136,7 @@ TEST(Reshape, KeepsTheElementsOfEveryLayout) {
   EXPECT_EQ(values(reshape(broadcast_to(tensor({1, 2}), Shape{3, 2}), {6})), (Floats{1, 2, 1, 2, 1, 2}));
 }
 
-// unview(base, piece) is the base whose window shows the piece and which is otherwise as before.
+// unview(base, piece) equals the base with its window replaced by the piece.
 TEST(Unview, WritesTheWindowOfEveryView) {
   const auto bytes = [](const auto& a) {
     const auto* from = reinterpret_cast<const unsigned char*>(&a);

@@ -1,4 +1,5 @@
-// Normalisations: values worked out by hand, sizes that cross every border the kernels cut at, messages.
+// Tests normalisations: values worked out by hand, sizes on both sides of every block size of the kernels against the
+// references, and error messages.
 #include <tapedeck/engine/ops/norm.h>
 #include <tapedeck/tests/engine/messages.h>
 #include <tapedeck/tests/engine/reference.h>
@@ -65,7 +66,7 @@ TEST(Norm, AConstantRowBecomesItsBias) {
   expect_near(r.variance, {0, 0});
 }
 
-// A mean far above the deviation takes no digits from the variance.
+// A mean that is far larger than the deviation must not cost digits of the variance.
 TEST(Norm, LargeMeansDoNotCancel) {
   std::vector<float> values;
   for (int i = 0; i < 40000; ++i) values.push_back(10000.0f + (i % 2 ? 0.5f : -0.5f));
@@ -105,7 +106,7 @@ TEST(Norm, LocalResponseNormLooksAtNeighbouringChannels) {
   const Tensor x = from_vector(std::vector<float>{1, 2, 3}, {1, 3, 1});
   // k + alpha / size * (sum over channels c-1 .. c+1), to the power 1: 1 + 5, 1 + 14, 1 + 13
   expect_near(local_response_norm(x, 3, 3, 1, 1), {1.0 / 6, 2.0 / 15, 3.0 / 14});
-  // An even size looks one further up than down: 1 + 5, 1 + 13, 1 + 9
+  // A window of even size takes one more channel above than below: 1 + 5, 1 + 13, 1 + 9.
   expect_near(local_response_norm(x, 2, 2, 1, 1), {1.0 / 6, 2.0 / 14, 3.0 / 10});
 }
 
@@ -114,7 +115,7 @@ TEST(Norm, SoftminIsSoftmaxOfTheNegative) {
   expect_near(softmin(tensor({0, 1})), {e / (e + 1), 1 / (e + 1)});
 }
 
-// Sizes beyond a block, a piece, a strip, with rests: against the references, every result.
+// Sizes that are larger than a block of the kernel and no multiple of it. Every result is compared with the reference.
 class LargeNorm : public ::testing::TestWithParam<const char*> {};
 
 Array array_of(const Tensor& t) {
@@ -136,7 +137,7 @@ TEST_P(LargeNorm, AgreesWithItsReference) {
     for (std::size_t k = 0; k < results.size(); ++k) {
       const std::vector<double> got = array_of(results[k]).v;
       ASSERT_EQ(got.size(), wanted[k].v.size());
-      // Sums of many terms that cancel: an f32 result is as exact as its largest partial sums.
+      // Sums of many terms that cancel: the error of an f32 result depends on the largest partial sum.
       const double tolerance = real == DType::f32 ? 2e-4 : 1e-10;
       for (std::size_t i = 0; i < got.size(); ++i)
         ASSERT_NEAR(got[i], wanted[k].v[i], tolerance * std::max(1.0, std::fabs(wanted[k].v[i])))

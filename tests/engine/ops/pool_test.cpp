@@ -1,4 +1,4 @@
-// What authors call: values worked out by hand, what backward keeps, and each mistake's message.
+// Tests pooling as authors call it: values worked out by hand, the gradient, and the message of each mistake.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/ops.h>
 
@@ -57,7 +57,7 @@ TEST(MaxPool, PaddingNeverWins) {
 TEST(MaxPool, CeilingKeepsWindowsThatBeginInside) {
   const Tensor x = line({1, 2, 3, 4, 5});
   EXPECT_EQ(max_pool1d(x, {.window = {2}, .ceil_mode = true}).to_vector<float>(), (Floats{2, 4, 5}));
-  // A third window would begin in the padding behind the image.
+  // A third window would begin in the padding behind the image, so ceil_mode does not add it.
   EXPECT_EQ(max_pool1d(x, {.window = {2}, .stride = {3}, .padding = {1}, .ceil_mode = true}).to_vector<float>(),
             (Floats{1, 4}));
 }
@@ -84,7 +84,7 @@ TEST(MaxPool, FirstMaximumGetsTheGradient) {
 
 TEST(MaxPool, IndexIsThePlaceInTheWindow) {
   EXPECT_EQ(max_pool2d_index(made({1, 2, 4, 3, 5, 5, 0, 1}, {1, 1, 2, 4})).to_vector<unsigned char>(), (Bytes{2, 0}));
-  // Windows {_, a, b} of which the first place is padding.
+  // The first window is {_, a, b}: its first place lies in the padding.
   EXPECT_EQ(max_pool2d_index(made({1, 3, 2, 4}, {1, 1, 1, 4}), {.window = {1, 3}, .stride = {2}, .padding = {0, 1}})
                 .to_vector<unsigned char>(),
             (Bytes{2, 2}));
@@ -95,7 +95,7 @@ TEST(MaxPool, IndexIsThePlaceInTheWindow) {
 }
 
 TEST(MaxPool, WindowsOfPaddingAloneHaveNoElement) {
-  // Dilated by 3 around two elements: the first window reads places -1 and 2.
+  // With dilation 3, the first window reads places -1 and 2 of two elements, so it reads padding alone.
   const Tensor x = made({1, 2}, {1, 1, 1, 2});
   const PoolAttrs a{.window = {1, 2}, .stride = {1}, .padding = {0, 1}, .dilation = {1, 3}};
   EXPECT_EQ(max_pool2d(x, a).to_vector<float>(), (Floats{-kInf}));
@@ -124,7 +124,7 @@ TEST(AvgPool, DividesByWhatItCounts) {
   EXPECT_EQ(avg_pool1d(x, {.window = {3}, .stride = {2}, .padding = {1}}).to_vector<float>(), (Floats{2, 6, 6}));
   EXPECT_EQ(avg_pool1d(x, {.window = {3}, .stride = {2}, .padding = {1}, .count_include_pad = false}).to_vector<float>(),
             (Floats{3, 6, 9}));
-  // What the ceiling adds beyond the padding never counts.
+  // Places that ceil_mode adds beyond the padding never count.
   EXPECT_EQ(avg_pool1d(x, {.window = {2}, .ceil_mode = true}).to_vector<float>(), (Floats{3, 7, 10}));
   EXPECT_EQ(avg_pool2d(counted({1, 1, 2, 4})).to_vector<float>(), (Floats{2.5f, 4.5f}));
   EXPECT_EQ(avg_pool3d(counted({1, 1, 2, 2, 2})).to_vector<float>(), (Floats{3.5f}));
@@ -140,8 +140,8 @@ TEST(AvgPool, SpreadsTheGradient) {
 
 TEST(AdaptivePool, WindowsShareThePlane) {
   const Tensor x = made({1, 2, 3, 4, 5}, {1, 1, 1, 5});
-  EXPECT_EQ(adaptive_avg_pool2d(x, {1, 2}).to_vector<float>(), (Floats{2, 4}));     // {1,2,3} {3,4,5}
-  EXPECT_EQ(adaptive_max_pool2d(x, {1, 3}).to_vector<float>(), (Floats{2, 4, 5}));  // {1,2} {2,3,4} {4,5}
+  EXPECT_EQ(adaptive_avg_pool2d(x, {1, 2}).to_vector<float>(), (Floats{2, 4}));     // windows {1,2,3} {3,4,5}
+  EXPECT_EQ(adaptive_max_pool2d(x, {1, 3}).to_vector<float>(), (Floats{2, 4, 5}));  // windows {1,2} {2,3,4} {4,5}
   EXPECT_EQ(adaptive_avg_pool2d(x, {2, 5}).to_vector<float>(), (Floats{1, 2, 3, 4, 5, 1, 2, 3, 4, 5}));
   EXPECT_EQ(gradient(x,
                      [](const Tensor& t) {

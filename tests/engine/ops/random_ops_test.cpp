@@ -1,4 +1,4 @@
-// Random ops as an author calls them: ranges, moments, what backward draws again, and every refusal.
+// Tests random ops as authors call them: ranges, moments, masks that backward draws again, and every refused call.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/nn/dropout.h>
 #include <tapedeck/engine/ops/ops.h>
@@ -33,7 +33,7 @@ TEST(Random, IntegersFillTheirRangeEvenly) {
   for (std::int64_t v : randint(-2, 3, {50000}).to_vector<std::int64_t>()) ++count[v];
   ASSERT_EQ(count.size(), 5u);
   EXPECT_EQ(count.begin()->first, -2);
-  for (const auto& [value, n] : count) EXPECT_NEAR(n, 10000, 450) << value;  // five deviations of 89
+  for (const auto& [value, n] : count) EXPECT_NEAR(n, 10000, 450) << value;  // five standard deviations of 89
   const std::vector<std::int64_t> wide = randint(INT64_MIN, INT64_MAX, {1000}).to_vector<std::int64_t>();
   EXPECT_NEAR(static_cast<double>(std::count_if(wide.begin(), wide.end(), [](std::int64_t v) { return v < 0; })), 500, 80);
   EXPECT_EQ(randint(7, 8, {3}, DType::u8).to_vector<std::uint8_t>(), (std::vector<std::uint8_t>{7, 7, 7}));
@@ -75,7 +75,7 @@ TEST(Random, TruncatedNormalKeepsItsBoundsAndMoments) {
   const Moments tail(trunc_normal({50000}, 0, 1, 6, 7, DType::f64));
   EXPECT_GE(tail.low, 6);
   EXPECT_LE(tail.high, 7);
-  EXPECT_NEAR(tail.mean, 6.158, 0.005);  // the mass lies at the bound
+  EXPECT_NEAR(tail.mean, 6.158, 0.005);  // most of the mass is near the lower bound
 }
 
 TEST(Random, ExponentialAndGumbelHaveTheirMoments) {

@@ -1,4 +1,5 @@
-// Flips, rolls, triangles, pads, ranges, and the functions that authors cut and join tensors with.
+// Tests flips, rolls, triangles, pads and ranges, and the functions that cut and join tensors. Expected values are written
+// by hand.
 #include <tapedeck/tests/engine/messages.h>
 
 #include <tapedeck/engine/eager/tape.h>

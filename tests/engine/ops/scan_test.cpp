@@ -1,4 +1,4 @@
-// Scans, as authors call them.
+// Tests scans (running sums, products, extremes) as authors call them. Expected values are worked out by hand.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/scan.h>
@@ -35,7 +35,7 @@ TEST(Scan, BoolsAreCounted) {
   EXPECT_EQ(cumsum(held).to_vector<std::int64_t>(), (Places{1, 1, 2, 3}));
 }
 
-// y = (a, ab, abc), summed: d/da = 1 + b + bc, d/db = a + ac, d/dc = ab.
+// The sum of y = (a, ab, abc) has d/da = 1 + b + bc, d/db = a + ac, d/dc = ab.
 TEST(Scan, GradientOfARunningProductWithAZero) {
   Tensor x = tensor({2, 0, 3});
   x.requires_grad(true);
@@ -43,7 +43,7 @@ TEST(Scan, GradientOfARunningProductWithAZero) {
   EXPECT_EQ(floats(x.grad()), (Floats{1, 8, 0}));
 }
 
-// y0 = b0, y1 = b1 + a1 y0, y2 = b2 + a2 y1; a0 counts for nothing, not even when it is infinite.
+// y0 = b0, y1 = b1 + a1 y0, y2 = b2 + a2 y1. The result does not depend on a0, even if a0 is infinite.
 TEST(Scan, LinearRecurrence) {
   const Tensor a = tensor({INFINITY, 2, 3}), b = tensor({1, 10, 100});
   EXPECT_EQ(floats(linear_scan(a, b)), (Floats{1, 12, 136}));
@@ -58,7 +58,7 @@ TEST(Scan, RunningLogSumExpOfFarApartNumbers) {
   EXPECT_FLOAT_EQ(y[3], 1000 + std::log(2.0f));
 }
 
-// Of log(e^a + e^b) alone: the shares e^a and e^b have in the sum.
+// The gradient of log(e^a + e^b) is the share of e^a and of e^b in the sum.
 TEST(Scan, GradientOfTheRunningLogSumExp) {
   Tensor x = tensor({-INFINITY, 500, 500});
   x.requires_grad(true);

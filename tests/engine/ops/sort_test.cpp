@@ -1,4 +1,5 @@
-// Sorting, as authors call it: order, ties, NaN, and gradients that follow the elements.
+// Tests sorting as authors call it: order, ties, NaN, and gradients that follow the elements. The oracle for long lines is
+// std::stable_sort.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/sort.h>
@@ -49,7 +50,7 @@ TEST(Sort, ExtremeIntegersOfEveryWidth) {
   EXPECT_EQ(places(argsort(from_bytes({DType::u8, {4}}, bytes))), (Places{1, 3, 0, 2}));
 }
 
-// Lines on both sides of the length from which they are sorted by radix, of elements with many ties.
+// Lines below and above the length from which the kernel uses radix sort, with many equal elements.
 TEST(Sort, AgreesWithAStableSortOfAnyLength) {
   std::mt19937 random(7);
   for (std::int64_t n : {1, 2, 255, 256, 257, 5000}) {

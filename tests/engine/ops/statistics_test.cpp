@@ -1,4 +1,4 @@
-// Statistics over axes, as authors call them: values known from the definitions, corner cases, and every message.
+// Tests statistics over axes as authors call them: values from the definitions, special cases, and every message.
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/ops/statistics.h>
@@ -32,7 +32,7 @@ TEST(Statistics, ProductOfAllOrOfSomeAxes) {
   EXPECT_EQ(prod(from_vector(std::vector<std::int32_t>{2, 3, 7}, {3})).dtype(), DType::i32);
 }
 
-// d(abc)/da = bc, whatever is zero.
+// d(abc)/da = bc, whichever of the factors is zero.
 TEST(Statistics, GradientOfAProductWithZeros) {
   Tensor one = tensor({2, 0, 3}), two = tensor({0, 5, 0});
   one.requires_grad(true);
@@ -57,7 +57,7 @@ TEST(Statistics, CountsLongSequences) {
   EXPECT_EQ(count_nonzero(ones({300, 70}, DType::boolean), {0}).to_vector<std::int64_t>(), std::vector<std::int64_t>(70, 300));
 }
 
-// 1 2 3 4: mean 2.5, squared distances 5.
+// The numbers 1 2 3 4 have mean 2.5 and a sum of squared distances of 5.
 TEST(Statistics, VarianceDividesByCountLessCorrection) {
   const Tensor x = tensor({1, 2, 3, 4});
   EXPECT_FLOAT_EQ(static_cast<float>(var(x).item()), 5.0f / 3);

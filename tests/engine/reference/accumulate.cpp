@@ -1,4 +1,4 @@
-// References of sums that run on: the sum, then what is added, element by element.
+// References of accumulating ops: the op's result plus the sum so far, element by element.
 #include <tapedeck/tests/engine/reference.h>
 
 namespace tapedeck::testing {

@@ -1,4 +1,4 @@
-// References of the bitwise ops, on bits taken one at a time from two's complement numbers.
+// References of the bitwise ops. They read the bits of two's complement numbers one by one.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <cmath>
@@ -12,18 +12,18 @@ using Args = const std::vector<double>&;
 int width_of(DType d) { return d == DType::boolean ? 1 : static_cast<int>(8 * dtype_size(d)); }
 bool is_signed(DType d) { return d == DType::i32 || d == DType::i64; }
 
-// Bit k of a number of any size, the sign going on for ever.
+// Bit k of a number of any size. Beyond the highest bit, the sign bit repeats.
 bool bit(double x, int k) { return std::fmod(std::floor(std::ldexp(x, -k)), 2) != 0; }
 
 double from_bits(const std::vector<bool>& bits, DType d) {
   const int width = width_of(d);
-  std::uint64_t x = 0;  // the sign filled up to the top
+  std::uint64_t x = 0;  // the sign fills all higher bits
   for (int k = 0; k < 64; ++k)
     if (k < width ? bits[k] : is_signed(d) && bits.back()) x |= std::uint64_t{1} << k;
   return static_cast<double>(static_cast<std::int64_t>(x));
 }
 
-// Bit by bit: bit k of the result is f(operands, k).
+// Bit k of the result is f(operands, k).
 Reference by_bits(std::function<bool(Args, int)> f) {
   return [f](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
     const DType d = out[0].dtype;

@@ -1,4 +1,4 @@
-// References of tensors made from a rule.
+// References of ops that make tensors without reading elements (full, arange and the like).
 #include <tapedeck/tests/engine/reference/places.h>
 
 #include <tapedeck/kernels/attrs/create.h>

@@ -1,4 +1,4 @@
-// References of the elementwise ops: one line of arithmetic each, in f64.
+// References of the elementwise ops: one line of f64 arithmetic for each op.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 using V = const std::vector<double>&;
 
-// As elementwise(), for ops whose arithmetic is another on integers.
+// Like elementwise(), for ops that compute differently on integers.
 Reference by_kind(std::function<double(V)> floats, std::function<double(V)> integers) {
   return [=](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
     return elementwise(is_floating(x[0].type.dtype) ? floats : integers)(e, x, out);
@@ -21,7 +21,7 @@ double nan_or(double a, double b, double otherwise) { return std::isnan(a) || st
 
 double signum(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
 
-// By repeated multiplication; 1/x of an integer is 0 unless x is 1 or -1.
+// Multiplies repeatedly. 1/x of an integer is 0 unless x is 1 or -1.
 double integer_power(double base, double exponent) {
   if (exponent < 0) return std::fabs(base) == 1 ? integer_power(base, -exponent) : 0;
   double product = 1;
@@ -76,7 +76,8 @@ const AddReference comparisons[] = {
     {"where", elementwise([](V x) { return x[0] != 0 ? x[1] : x[2]; })},
 };
 
-// Floats to integers truncate and saturate, NaN gives 0; integers to integers keep their low bits, which the comparison does.
+// A float becomes an integer by truncation and saturation; NaN becomes 0. An integer keeps its low bits; the comparison of
+// the test cuts off the others.
 double truncated(double x, DType to) {
   if (std::isnan(x)) return 0;
   const double bits = 8 * static_cast<double>(dtype_size(to));

@@ -1,4 +1,4 @@
-// References of the mathematical functions: the standard library in f64, and slow series where it has none.
+// References of the mathematical functions: the standard library in f64, or slow series where the library has no function.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <tapedeck/engine/ops/functions.h>
@@ -15,7 +15,7 @@ Reference one(double (*f)(double)) {
   return elementwise([f](Args x) { return f(x[0]); });
 }
 
-// By halving the interval.
+// Inverts erf by bisection.
 double erfinv(double x) {
   double low = -6, high = 6;
   for (int i = 0; i < 200; ++i) {
@@ -25,7 +25,8 @@ double erfinv(double x) {
   return (low + high) / 2;
 }
 
-// Hurwitz: the sum of (x + k)^-s over k >= 0; many terms, then the integral of the rest with two corrections.
+// The Hurwitz zeta function, the sum of (x + k)^-s over k >= 0: many terms, then the integral of the rest with two
+// corrections.
 double hurwitz(int s, double x) {
   constexpr int kTerms = 3000;
   double total = 0;
@@ -36,7 +37,7 @@ double hurwitz(int s, double x) {
 
 double polygamma(int n, double x) { return (n % 2 ? 1 : -1) * std::tgamma(n + 1.0) * hurwitz(n + 1, x); }
 
-// -1/x - 1/(x+1) - ... down from a large argument, where the logarithm is near.
+// Sums -1/x - 1/(x+1) - ... up to a large argument, for which the logarithm is a good approximation.
 double digamma(double x) {
   double y = 0;
   for (int k = 0; k < 3000; ++k) y -= 1 / (x + k);

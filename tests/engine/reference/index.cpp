@@ -1,4 +1,4 @@
-// References of indexing, element by element from the definitions.
+// References of the indexing ops, element by element from the definitions.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <tapedeck/kernels/attrs/index.h>
@@ -16,7 +16,7 @@ std::int64_t wrapped(double index, std::int64_t n) {
 double& element(Array& x, const At& at) { return x.v[index_of(at, x.type.shape)]; }
 double element(const Array& x, const At& at) { return x.v[index_of(at, x.type.shape)]; }
 
-// Calls f(number in index, coordinates in x) for every index, in row-major order.
+// Calls f(flat position in index, coordinates in x) for every index, in row-major order.
 template <class F>
 void for_places(const Array& x, const Array& index, std::int64_t axis, F&& f) {
   for (std::size_t i = 0; i < index.v.size(); ++i) {
@@ -88,7 +88,7 @@ const AddReference embedding_grad("embedding_grad", [](const Example&, const std
   return std::vector<Array>{y};
 });
 
-// Calls f(number in the named slices, coordinates in x): `shape` is that of the slices.
+// Calls f(flat position in the named slices, coordinates in x). `shape` is the shape of the slices.
 template <class F>
 void for_named(const Array& x, const Array& indices, std::int64_t batch, const Shape& shape, F&& f) {
   const int lead = indices.type.shape.rank - 1;

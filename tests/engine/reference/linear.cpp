@@ -1,4 +1,4 @@
-// References of products, by plain loops over the definition.
+// References of products, by plain loops from the definition.
 #include <tapedeck/tests/engine/reference/places.h>
 
 namespace tapedeck::testing {

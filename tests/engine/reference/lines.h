@@ -1,11 +1,11 @@
-// Lines along one axis, taken out of an array and put back: what references of scans and sorts work on.
+// Takes lines along one axis out of an array and puts them back. The references of scans and sorts use these lines.
 #pragma once
 
 #include <tapedeck/tests/engine/reference.h>
 
 namespace tapedeck::testing {
 
-// Element numbers of every line of `shape` along the axis, in order.
+// For every line of `shape` along the axis, the flat indices of its elements in order.
 inline std::vector<std::vector<std::size_t>> lines_along(const Shape& shape, std::int64_t axis) {
   std::vector<std::vector<std::size_t>> lines;
   for (std::int64_t i = 0; i < shape.numel(); ++i) {

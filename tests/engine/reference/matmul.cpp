@@ -1,10 +1,11 @@
-// Reference of the matrix product: the sum over k, element by element.
+// The reference of the matrix product: a sum over k for each element.
 #include <tapedeck/tests/engine/reference.h>
 
 namespace tapedeck::testing {
 namespace {
 
-// The matrix of a (broadcast) batch operand that belongs to the result's leading coordinates, at row r and column c.
+// The entry in row r and column c of the operand's matrix for the result's leading coordinates `at`. Leading dimensions
+// broadcast.
 double entry(const Array& x, std::vector<std::int64_t> at, std::int64_t r, std::int64_t c) {
   const Shape& shape = x.type.shape;
   at[at.size() - 2] = r;

@@ -1,4 +1,4 @@
-// References of the movement ops, from where each element comes.
+// References of the ops that move elements: a function says from where each element comes.
 #include <tapedeck/tests/engine/reference/places.h>
 
 #include <tapedeck/kernels/attrs/movement.h>
@@ -18,7 +18,7 @@ std::function<At(const At&)> slice_map(const Example& e) {
   };
 }
 
-// The last coordinate k of the diagonal is row k + max(-offset, 0) and column k + max(offset, 0).
+// Place k of the diagonal (the last coordinate) is in row k + max(-offset, 0) and column k + max(offset, 0).
 std::function<At(const At&)> diagonal_map(const Example& e) {
   const auto a = attributes_of<DiagonalAttrs>(e);
   return [a](const At& here) {

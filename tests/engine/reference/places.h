@@ -1,4 +1,5 @@
-// References of ops that only move elements: a function from coordinates to coordinates says where each comes from or goes to.
+// Helpers for references of ops that only move elements. A function from coordinates to coordinates says from where or to
+// where each element moves.
 #pragma once
 
 #include <tapedeck/tests/engine/reference.h>
@@ -11,7 +12,7 @@ using Types = std::vector<Type>;
 
 inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// y[here] = x[from(here)]; where `from` gives nothing, `otherwise`.
+// y[here] = x[from(here)]. If `from` returns nothing, y[here] = otherwise.
 inline Array gather(const Array& x, const Type& out, const std::function<At(const At&)>& from, double otherwise = 0) {
   Array y = blank(out, otherwise);
   for (std::size_t i = 0; i < y.v.size(); ++i) {
@@ -21,7 +22,7 @@ inline Array gather(const Array& x, const Type& out, const std::function<At(cons
   return y;
 }
 
-// base with base[to(here)] = piece[here].
+// A copy of the base with base[to(here)] = piece[here].
 inline Array scatter(const Array& base, const Array& piece, const std::function<At(const At&)>& to) {
   Array y = base;
   for (std::size_t i = 0; i < piece.v.size(); ++i)
@@ -29,7 +30,7 @@ inline Array scatter(const Array& base, const Array& piece, const std::function<
   return y;
 }
 
-// y[to(here)] += x[here]; where `to` gives nothing, the element is dropped.
+// y[to(here)] += x[here]. If `to` returns nothing, the element is dropped.
 inline Array scatter_add(const Array& x, const Type& out, const std::function<At(const At&)>& to) {
   Array y = blank(out);
   for (std::size_t i = 0; i < x.v.size(); ++i) {

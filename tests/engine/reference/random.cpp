@@ -1,4 +1,4 @@
-// References of the random ops: one Philox block at a time, by the layout that kernels/philox.h documents.
+// References of the random ops: one Philox block at a time, in the layout that kernels/philox.h documents.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <tapedeck/kernels/attrs/random.h>
@@ -22,7 +22,7 @@ std::uint64_t bits64(const RandomStream& stream, std::size_t i) {
   return std::uint64_t{word(stream, 2 * i + 1)} << 32 | word(stream, 2 * i);
 }
 
-// Element i of a draw of this type, in [0, 1).
+// Element i of a draw of this dtype, in [0, 1).
 double fraction(const RandomStream& stream, std::size_t i, DType dtype) {
   if (dtype == DType::f64) return static_cast<double>(bits64(stream, i) >> 11) * 0x1p-53;
   return static_cast<double>(word(stream, i) >> 8) * 0x1p-24;
@@ -47,10 +47,10 @@ const AddReference kNormal("normal", [](const Example& e, const std::vector<Arra
   return std::vector<Array>{y};
 });
 
-// The quantile by bisection of the distribution function.
+// The quantile, by bisection of the distribution function.
 double truncated_quantile(double share, double low, double high) {
   auto mass = [](double z) { return 0.5 * std::erfc(-z * std::sqrt(0.5)); };
-  const bool right = low > 0;  // measured from the right, where it is small
+  const bool right = low > 0;  // then measured from the right, where the mass is small and exact
   auto below = [&](double z) { return right ? mass(-low) - mass(-z) : mass(z) - mass(low); };
   double from = low, to = high;
   for (int i = 0; i < 200; ++i) {
@@ -78,7 +78,8 @@ const AddReference kRandint("randint", [](const Example& e, const std::vector<Ar
   const RandomStream stream = stream_of(x[0], a.path);
   Array y = blank(out[0]);
   for (std::size_t i = 0; i < y.v.size(); ++i) {
-    const long double share = static_cast<long double>(bits64(stream, i)) * 0x1p-64L;  // exact: 64 bits of mantissa
+    // exact, because the mantissa has 64 bits
+    const long double share = static_cast<long double>(bits64(stream, i)) * 0x1p-64L;
     y.v[i] = static_cast<double>(a.low) + static_cast<double>(std::floor(share * static_cast<long double>(a.high - a.low)));
   }
   return std::vector<Array>{y};
@@ -104,7 +105,8 @@ const AddReference kBernoulli("bernoulli", [](const Example& e, const std::vecto
   return std::vector<Array>{y};
 });
 
-// Walks along the row until the share is used up; without replacement, orders classes by their arrival.
+// With replacement, walks along the row until the share is used up. Without replacement, sorts the classes by random arrival
+// times.
 const AddReference kMultinomial("multinomial", [](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
   const auto& a = attributes_of<MultinomialAttrs>(e);
   const RandomStream stream = stream_of(x[1], a.path);
@@ -161,7 +163,7 @@ const AddReference kFoldIn("fold_in", [](const Example& e, const std::vector<Arr
 });
 
 const AddReference kCount("count_next", [](const Example&, const std::vector<Array>& x, const std::vector<Type>&) {
-  const bool counts = x.size() < 2 || x[1].v[0] != 0;  // an operand says whether the step is taken
+  const bool counts = x.size() < 2 || x[1].v[0] != 0;  // an optional operand says whether the step counts
   return std::vector<Array>{{x[0].type, {x[0].v[0] + (counts ? 1 : 0)}}};
 });
 

@@ -1,4 +1,4 @@
-// References of flips, rolls, triangles and pads, from where each element comes.
+// References of flips, rolls, triangles and pads: a function says from where each element comes.
 #include <tapedeck/tests/engine/reference/places.h>
 
 #include <tapedeck/kernels/attrs/rearrange.h>
@@ -53,7 +53,7 @@ const AddReference pad_constant_("pad_constant", [](const Example& e, const Arra
       a.value)};
 });
 
-// From a place in the padded shape to the place in `inner` that it shows.
+// The place in `inner` that place `here` of the padded shape shows.
 At shown(const PadModeAttrs& a, const Shape& inner, At here) {
   for (std::size_t d = 0; d < here.size(); ++d) {
     const std::int64_t n = inner[static_cast<int>(d)], i = here[d] - a.before[static_cast<int>(d)];

@@ -1,5 +1,4 @@
-// References of the reductions: every element of the operand is visited in row-major order and folded into its place in the
-// result.
+// References of the reductions: visits every operand element in row-major order and adds it to its place in the result.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <algorithm>
@@ -10,7 +9,7 @@ namespace {
 
 bool listed(const Ints& axes, int d) { return std::find(axes.begin(), axes.end(), d) != axes.end(); }
 
-// Where an element lands: its coordinates without the reduced ones, or with zeros there.
+// The place of an element in the result: its coordinates without the reduced ones, or with zeros for them.
 std::int64_t place(const std::vector<std::int64_t>& at, const ReduceAttrs& a, const Shape& out) {
   std::vector<std::int64_t> kept;
   for (int d = 0; d < static_cast<int>(at.size()); ++d) {
@@ -48,7 +47,7 @@ const AddReference reductions[] = {
     {"min", folded(INFINITY, [](double a, double b) { return std::isnan(a) || a < b ? a : b; })},
 };
 
-// The first coordinate along the axis whose element no other exceeds.
+// The first coordinate along the axis whose element is not exceeded by another.
 std::vector<Array> index_of_largest(const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
   const auto axis = static_cast<std::size_t>(attributes_of<AxisAttrs>(e).axis);
   const Shape& shape = x[0].type.shape;

@@ -1,4 +1,4 @@
-// References of the scans: every element from all those before it.
+// References of the scans: each element is computed anew from all elements before it.
 #include <tapedeck/tests/engine/reference/lines.h>
 
 #include <tapedeck/kernels/attrs/scan.h>
@@ -10,7 +10,7 @@ namespace {
 
 using Line = std::vector<double>;
 
-// y[i] = f(elements that count for i, in the order of the scan).
+// y[i] = f(the elements up to i, in the order of the scan).
 Array scanned(const Array& x, std::int64_t axis, bool exclusive, bool reverse, const std::function<double(const Line&)>& f) {
   Array y = blank(x.type);
   for (auto places : lines_along(x.type.shape, axis)) {

@@ -1,4 +1,4 @@
-// References of sorting: the standard library's stable sort of the places of a line.
+// References of sorting: std::stable_sort of the indices of a line.
 #include <tapedeck/tests/engine/reference/lines.h>
 
 #include <tapedeck/kernels/attrs/sort.h>

@@ -1,4 +1,4 @@
-// References of constants.
+// The reference of constants.
 #include <tapedeck/tests/engine/reference.h>
 
 namespace tapedeck::testing {

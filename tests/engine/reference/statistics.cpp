@@ -1,4 +1,4 @@
-// References of the reductions: every result from the list of the elements that fall into it.
+// References of statistics over axes: each result is computed from the list of its elements.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <tapedeck/kernels/attrs/statistics.h>
@@ -11,7 +11,7 @@ namespace {
 
 using Statistic = std::function<double(const std::vector<double>&)>;
 
-// f of the elements of each result, in row-major order.
+// Applies f to the list of elements of each result, in row-major order.
 std::vector<Array> over_axes(const Array& x, const Ints& axes, const Type& out, const Statistic& f) {
   std::vector<std::vector<double>> groups(static_cast<std::size_t>(out.numel()));
   for (std::size_t i = 0; i < x.v.size(); ++i) {

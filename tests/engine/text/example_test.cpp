@@ -1,4 +1,4 @@
-// The parser of the examples in op blocks.
+// Tests the parser of the examples in op blocks.
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/example.h>
 

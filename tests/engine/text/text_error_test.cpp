@@ -1,4 +1,4 @@
-// One bad program per message: what the parser says, and where.
+// Tests the parser's error messages: one wrong program for each message, with the expected text and position.
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -17,7 +17,7 @@ std::string message_of(const std::string& text) {
 
 struct Bad {
   const char* text;
-  const char* message;  // without "t.graph:"
+  const char* message;  // without the leading "t.graph:"
 };
 
 void expect_errors(std::initializer_list<Bad> table) {

@@ -1,5 +1,5 @@
-// Random graphs that use every corner of the representation must round-trip through the text, and no mangled text may do worse
-// than a ParseError. Seeds are fixed, and printed where a case fails.
+// Random graphs that use every feature of the representation must be the same after printing and parsing. Damaged text must
+// give a ParseError at worst. Seeds are fixed; a failure prints its seed.
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -208,8 +208,8 @@ bool same_literal_text(const Literal* a, const Literal* b) {
   return std::memcmp(a->data.get(), b->data.get(), static_cast<std::size_t>(a->type.bytes())) == 0;
 }
 
-// The oracle: where two graphs differ, in words; empty if they are equal. Names of results that nobody reads do not count: the
-// text shows none.
+// The oracle: describes the first difference of two graphs; empty if they are equal. Names of unread results do not count,
+// because the text does not show them.
 std::string difference(const Graph& a, const Graph& b) {
   if (a.name != b.name) return "name";
   if (a.n_inputs != b.n_inputs || a.n_state != b.n_state) return "number of inputs or state values";
@@ -228,7 +228,7 @@ std::string difference(const Graph& a, const Graph& b) {
     const Origin &o = x.origin, &p = y.origin;
     const bool same_origin = o.phase == p.phase && o.clone == p.clone && o.region == p.region && o.twin == p.twin &&
                              o.of == p.of && o.path == p.path && o.site == p.site;
-    const bool abstract = a.literal(x) && !a.literal(x)->data;  // without data two constants are never known to be equal
+    const bool abstract = a.literal(x) && !a.literal(x)->data;  // two constants without data never count as equal
     if (x.op != y.op || list(a.inputs(x)) != list(b.inputs(y)) || list(a.after(x)) != list(b.after(y)) ||
         x.first_output != y.first_output || x.n_outputs != y.n_outputs || !same_origin ||
         !same_literal_text(a.literal(x), b.literal(y)) || (!abstract && !same_attributes(a, x, b, y)))
@@ -242,7 +242,7 @@ std::string difference(const Graph& a, const Graph& b) {
   return {};
 }
 
-// ---- round trips ----
+// ---- printing and parsing again ----
 
 TEST(TextFuzz, random_graphs_round_trip) {
   for (unsigned seed = 1; seed <= 400; ++seed) {
@@ -267,9 +267,10 @@ TEST(TextFuzz, a_rewriter_that_copies_everything_changes_nothing) {
   }
 }
 
-// ---- mangled text ----
+// ---- damaged text ----
 
-// One to four edits: flip, insert or drop a byte, cut the end off, or repeat a stretch of the text somewhere else.
+// Makes one to four edits: changes, inserts or drops a byte, cuts the end off, or repeats a piece of the text somewhere
+// else.
 std::string mangled(std::string text, std::mt19937& random) {
   static const std::string interesting = "%\"\\()[]{},:=_0123456789.-+eE/ \n\tabfinx\x00\x80\xff";
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
@@ -302,7 +303,7 @@ std::string mangled(std::string text, std::mt19937& random) {
   return text;
 }
 
-// Only a ParseError with a position may come out; a text that still parses must round-trip.
+// Parsing may throw only a ParseError with a position. Text that still parses must print and parse to the same graph.
 void check_mangled(const std::string& text, const std::string& where) {
   try {
     const std::string printed = print(parse(text, "f"));
@@ -328,7 +329,7 @@ TEST(TextFuzz, mangled_text_gives_parse_errors_only) {
   }
 }
 
-// One line for every op, so that inference rules meet mangled attributes as well.
+// One line for every op, so that the inference rules also meet damaged attributes.
 const char kManyOps[] =
     R"(graph ops(%x: f32[2,3,8,8], %w: f32[4,3,3,3], %a: f32[5,6], %b: f32[6,7], %y: i32[5]) state(%rng: i64[2] [role=rng]) {
   %c: f32[2,4,8,8] = conv2d(%x, %w) {stride=[1,1], padding=[1,1]}

@@ -1,4 +1,4 @@
-// The text form: golden text. Errors: text_error_test.cpp; random graphs: text_fuzz_test.cpp.
+// Tests the text form against golden text. text_error_test.cpp tests error messages, text_fuzz_test.cpp random graphs.
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/engine/ir/error.h>
@@ -12,7 +12,7 @@
 namespace tapedeck {
 namespace {
 
-// ---- golden text: exactly what print gives, and what parse then print gives back ----
+// ---- golden text: print gives exactly this text, and parse then print gives it again ----
 
 void expect_golden(const std::string& text) { EXPECT_EQ(print(parse(text, "golden")), text); }
 
@@ -102,7 +102,7 @@ TEST(Text, long_lists_wrap) {
   expect_golden(text);
 }
 
-// ---- what the parser takes beyond what the printer writes ----
+// ---- text that the parser accepts although the printer writes it differently ----
 
 TEST(Text, free_form_is_accepted_and_prints_canonically) {
   const char* const loose = R"(// a comment
@@ -166,7 +166,7 @@ TEST(Text, large_constants_go_by_name_and_come_from_the_lookup) {
   EXPECT_THROW(parse(text, "f", other), ParseError);
 }
 
-// ---- f16 and bf16: every bit pattern survives; rounding is to nearest, ties to even ----
+// ---- f16 and bf16: every bit pattern is read back; decimals round to nearest, ties to even ----
 
 TEST(Text, every_16_bit_float_reads_back_to_its_bits) {
   for (DType dtype : {DType::f16, DType::bf16}) {

@@ -1,4 +1,4 @@
-// Convolution, its gradients and pooling against the definition as nested loops in double.
+// Tests convolution, its gradients and pooling. The oracle is the definition: nested loops in double precision.
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>
@@ -35,7 +35,7 @@ using cpu::Spatial;
 
 constexpr unsigned kSeed = 4711;
 
-// Two dimensions, one group, the same padding before and after.
+// A shape with two dimensions, one group, and equal padding on both sides.
 ConvShape flat(std::int64_t batch, std::int64_t in, std::int64_t height, std::int64_t width, std::int64_t out,
                std::int64_t kernel_height, std::int64_t kernel_width, Spatial stride, Spatial pad) {
   ConvShape s;
@@ -45,19 +45,19 @@ ConvShape flat(std::int64_t batch, std::int64_t in, std::int64_t height, std::in
   return s;
 }
 
-// Any number of dimensions: {batch, in, out, groups}.
+// A shape with any number of dimensions. `n` is {batch, in, out, groups}.
 ConvShape general(const std::int64_t (&n)[4], Spatial in, Spatial kernel, Spatial stride, Spatial dilation, Spatial before,
                   Spatial after) {
   return {n[0], n[1], n[2], n[3], in, kernel, stride, dilation, before, after};
 }
 
-// Row-major places.
+// Between flat row-major indices and coordinates.
 std::int64_t place(const Spatial& at, const Spatial& size) { return (at[0] * size[1] + at[1]) * size[2] + at[2]; }
 Spatial spread(std::int64_t at, const Spatial& size) {
   return {at / (size[1] * size[2]), at / size[2] % size[1], at % size[2]};
 }
 
-// Calls f(x, w, y) with all triples of flat indices whose product belongs to the convolution.
+// Calls f(x, w, y) with the flat indices of every product of the convolution.
 template <class F>
 void for_terms(const ConvShape& s, F&& f) {
   const Spatial out = {s.out(0), s.out(1), s.out(2)};
@@ -80,7 +80,7 @@ void for_terms(const ConvShape& s, F&& f) {
         }
 }
 
-// The sizes of a tensor: [first, second, spatial], of two spatial dimensions where `s` has no more.
+// Sizes [first, second, spatial]; only two spatial dimensions if `s` has no more.
 Sizes sizes(const ConvShape& s, std::int64_t first, std::int64_t second, const Spatial& spatial) {
   return s.flat() ? Sizes{first, second, spatial[1], spatial[2]} : Sizes{first, second, spatial[0], spatial[1], spatial[2]};
 }
@@ -96,7 +96,7 @@ struct Operands {
 
 Array like(const Array& a) {
   const Array b = make_array(a.view.dtype, Sizes(a.view.sizes, a.view.sizes + a.view.rank));
-  for (std::int64_t i = 0; i < b.numel(); ++i) b.set(i, 99);  // leftovers must not matter
+  for (std::int64_t i = 0; i < b.numel(); ++i) b.set(i, 99);  // old content must not change the result
   return b;
 }
 
@@ -165,7 +165,7 @@ const ConvShape kShapes[] = {
     flat(4, 8, 7, 7, 8, 2, 2, {1, 3, 3}, {0, 0, 0}),
     flat(2, 1, 1, 40, 4, 1, 5, {1, 1, 2}, {0, 0, 2}),
     flat(9, 64, 4, 4, 48, 3, 3, {1, 1, 1}, {0, 1, 1}),
-    // depthwise; depthwise of two each; groups of few and of many channels
+    // depthwise; depthwise with two outputs for each input; groups of few and of many channels
     general({3, 32, 32, 32}, {1, 9, 8}, {1, 3, 3}, {1, 2, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}),
     general({2, 24, 24, 24}, {1, 7, 7}, {1, 3, 3}, {1, 1, 1}, {1, 2, 2}, {0, 2, 2}, {0, 2, 2}),
     general({2, 6, 12, 6}, {1, 7, 6}, {1, 3, 2}, {1, 1, 1}, {1, 1, 1}, {0, 1, 0}, {0, 1, 1}),
@@ -213,7 +213,8 @@ TEST_P(Conv, ThreadsDoNotChangeTheBits) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Conv, ::testing::ValuesIn(kShapes));
 
-// What a way of computing gives in the workspace of the rule; no results if it refuses.
+// Calls one method of computing with exactly the workspace of the rule, for all three passes. Returns the number of passes
+// that the method accepts.
 using Way = bool (*)(ConvPass, const ConvShape&, const cpu::ConvStrides&, const float*, const float*, float*, void*,
                      std::size_t);
 int passes_taken(Way way, const Operands& in, const ConvShape& s, const Results& out) {
@@ -232,8 +233,8 @@ int passes_taken(Way way, const Operands& in, const ConvShape& s, const Results&
   return taken;
 }
 
-// The usual shapes go to oneDNN in the workspace that the rule gives; the other ways would be a silent loss of speed. Which of
-// the rest it takes depends on the processor.
+// oneDNN must accept the usual shapes with this workspace; otherwise a slower method would run unnoticed. The processor
+// decides which other shapes it accepts.
 TEST(ConvWorkspace, IsEnoughForOneDnn) {
   Random random(kSeed);
   for (const ConvShape& s : kShapes) {
@@ -246,7 +247,7 @@ TEST(ConvWorkspace, IsEnoughForOneDnn) {
   }
 }
 
-// Products take every shape with enough channels, whatever oneDNN thinks of it.
+// The method by matrix products accepts every shape with enough channels, whether or not oneDNN does.
 TEST_P(Conv, ProductsMatchToo) {
   const ConvShape& s = GetParam();
   Random random(kSeed);
@@ -258,7 +259,7 @@ TEST_P(Conv, ProductsMatchToo) {
   if (taken == 3) expect_convolution(in, out, s);
 }
 
-// The same elements, `gap` elements further from image to image, with something else in between.
+// The same elements with `gap` other elements between two images.
 Array with_gaps(const Array& dense, std::int64_t gap) {
   Array a = dense;
   const std::int64_t images = dense.view.sizes[0], image = images > 0 ? dense.numel() / images : 0;
@@ -278,7 +279,7 @@ bool gaps_untouched(const Array& a) {
   return true;
 }
 
-// Each way by itself: how far images lie apart changes neither what it takes nor its bits.
+// Each method must accept and compute the same, however far apart the images are.
 TEST_P(Conv, ImagesMayLieApart) {
   const ConvShape& s = GetParam();
   Random random(kSeed);

@@ -1,5 +1,5 @@
-// Elementwise kernels over every mixture of dense, permuted, gapped and broadcast views: equal to one scalar call per element,
-// and so bit-equal on every path.
+// Tests elementwise kernels on every mixture of dense, permuted, gapped and broadcast views. The oracle is one scalar call
+// for each element, so all paths through a kernel must give the same bits.
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -19,7 +19,7 @@ namespace cpu = kernels::cpu;
 
 constexpr unsigned kSeed = 20240611;
 
-// `a` (of sizes `sizes`) in a random layout: as it is, scrambled, or broadcast from a part of itself.
+// A random array of these sizes in a random layout: dense, scrambled, or broadcast from smaller sizes.
 Array any_layout(Random& random, DType dtype, const Sizes& sizes, double low, double high) {
   switch (random() % 3) {
     case 0:

@@ -1,5 +1,5 @@
-// matmul against sums in double, and bit-equal for row- and column-major operands, gaps between rows, and any number of
-// threads.
+// Tests matmul against sums in double precision. Row-major and column-major operands, gaps between rows and any number of
+// threads must give the same bits.
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -37,7 +37,7 @@ Array column_major(const Array& a) {
   return permuted(dense_copy(permuted(a, axes)), axes);
 }
 
-// The same matrix as the left part of a wider one.
+// The same matrix as the left part of a matrix with rows of `width` elements.
 Array gapped(const Array& a, std::int64_t width) {
   Sizes sizes(a.view.sizes, a.view.sizes + a.view.rank);
   sizes.back() = width;

@@ -1,4 +1,4 @@
-// copy, concat, pad, full and one_hot, element by element.
+// Tests copy, concat, pad, full and one_hot, element by element.
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>

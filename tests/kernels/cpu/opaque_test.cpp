@@ -1,4 +1,5 @@
-// opaque: a function of every input byte, of the output's number and the position - and of nothing else.
+// Tests the op `opaque`: its result depends on every input byte, the number of the output and the position, and on nothing
+// else.
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/cpu/kernels.h>

@@ -1,4 +1,4 @@
-// Optimizer steps against the formulas in double, in place as the plan will run them.
+// Tests the optimizer kernels against their formulas in double precision, in place as plans run them.
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs/optimizer.h>

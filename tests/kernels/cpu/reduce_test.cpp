@@ -1,4 +1,4 @@
-// Reductions against sums in double over every set of axes, and the promise that layout and threads do not change a bit.
+// Tests reductions over every set of axes against sums in double precision. Layout and threads must not change a bit.
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>
@@ -29,7 +29,7 @@ Sizes reduced_sizes(const Array& x, const Ints& axes) {
   return sizes;
 }
 
-// The flat indices of x that fall into each result, in order.
+// For each result, the flat indices of the elements of x that it reduces, in order.
 std::vector<std::vector<std::int64_t>> groups(const Array& x, const Ints& axes, std::int64_t results) {
   std::vector<std::vector<std::int64_t>> all(static_cast<std::size_t>(results));
   for (std::int64_t i = 0; i < x.numel(); ++i) {
@@ -133,7 +133,7 @@ TEST(Reduce, AccurateOverAMillion) {
   ReduceAttrs attrs;
   attrs.axes = {0};
   run(cpu::mean, {x}, {out}, &attrs);
-  EXPECT_NEAR(out.get(0), 0.1, 1e-7);  // adding one by one is off by 1e-3
+  EXPECT_NEAR(out.get(0), 0.1, 1e-7);  // adding one element after the other would be off by 1e-3
 }
 
 TEST(Reduce, EmptyAxes) {

@@ -1,4 +1,4 @@
-// softmax, log_softmax, cross entropy and their gradients against formulas in double.
+// Tests softmax, log_softmax, cross entropy and their gradients against formulas in double precision.
 #include <tapedeck/tests/kernels/views.h>
 
 #include <tapedeck/kernels/attrs.h>

@@ -1,4 +1,5 @@
-// The three function tables: fakes are reached through them, and what we declared by hand is what NVIDIA's headers say.
+// Tests the three tables of CUDA library functions: a fake table is called in place of the library, and our declarations
+// match NVIDIA's headers.
 #include <tapedeck/kernels/cuda/dnn_api.h>
 #include <tapedeck/kernels/cuda/lt_api.h>
 #include <tapedeck/kernels/cuda/rtc_api.h>
@@ -25,7 +26,7 @@ namespace {
 
 // ---- fakes ----
 
-// What a fake was asked, in order.
+// The calls that a fake got, in order.
 std::vector<std::string> calls;
 
 LtApi recording_lt() {
@@ -90,7 +91,7 @@ TEST(CudaApi, FakesNest) {
   EXPECT_EQ(lt_api(), &outer);
 }
 
-// ---- held against NVIDIA's headers ----
+// ---- our declarations compared with NVIDIA's headers ----
 
 template <class Ours, class Theirs>
 constexpr bool same_value = (std::is_void_v<Ours> && std::is_void_v<Theirs>) ||
@@ -103,7 +104,8 @@ constexpr bool same_value = (std::is_void_v<Ours> && std::is_void_v<Theirs>) ||
                                 return sizeof(Ours) == sizeof(Theirs);
                             }());
 
-// Passed the same way: as many parameters, each a pointer in both or an integer of one size in both.
+// True if both functions have the same number of parameters, and each parameter is a pointer in both or an integer of equal
+// size in both.
 template <class Ours, class Theirs>
 constexpr bool same_call = false;
 template <class R, class... A, class S, class... B>
@@ -140,7 +142,7 @@ TAPEDECK_RTC_FUNCTIONS(TAPEDECK_CHECK)
 #undef TAPEDECK_CHECK
 #endif
 
-// cuBLASLt is half a gigabyte to map, so it is left to tests/gpu; cuDNN's front library is small.
+// Loading cuBLASLt maps half a gigabyte, so tests/gpu does that. The front library of cuDNN is small.
 TEST(CudaApi, RealCudnnAnswers) {
   std::string why;
   const DnnApi* api = dnn_api(&why);

@@ -1,5 +1,5 @@
-// The lazy loader: where it looks, what it says when it finds nothing or something unfit, and that it can be asked from many
-// threads.
+// Tests the lazy loader of libraries: the folders it searches, its messages when it finds no library or an unfit one, and
+// calls from many threads.
 #include <tapedeck/kernels/cuda/library.h>
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace tapedeck::kernels::cuda {
 namespace {
 
-struct MathTable {  // the C math library stands in for a vendor library: it is on every machine
+struct MathTable {  // stands in for a vendor library, because every machine has the C math library
 #define MATH_FUNCTIONS(F) F(cos, double, (double)) F(hypot, double, (double, double))
   MATH_FUNCTIONS(TAPEDECK_TABLE_FIELD)
 };
@@ -27,7 +27,7 @@ constexpr TableEntry kMathEntries[] = {MATH_FUNCTIONS(TAPEDECK_TABLE_ENTRY)};
 constexpr LibraryName kMath = {"the math library", "libm.so.6", "nvidia/none/lib"};
 constexpr LibraryName kAbsent = {"cuNothing", "libtapedeck_absent.so.1", "nvidia/none/lib"};
 
-// A variable of the environment, set for one scope.
+// Sets an environment variable for one scope.
 class ScopedVariable {
  public:
   ScopedVariable(const char* name, const std::string& value) : name_(name) {
@@ -47,7 +47,7 @@ class ScopedVariable {
   bool had_ = false;
 };
 
-// A folder of its own for one test.
+// A temporary folder for one test.
 class ScopedFolder {
  public:
   ScopedFolder() {

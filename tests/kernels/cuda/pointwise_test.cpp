@@ -1,5 +1,5 @@
-// The bodies of the CUDA pointwise kernels, run on the host thread by thread: the same code that nvcc compiles, over random
-// strided views, against the CPU kernels bit for bit, and against plain formulas.
+// Runs the bodies of the CUDA pointwise kernels on the host, thread by thread. nvcc compiles the same code. The oracles are
+// the CPU kernels, bit for bit on random strided views, and plain formulas.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cuda/pointwise.inl>
@@ -21,7 +21,8 @@
 namespace tapedeck::kernels::cuda {
 namespace {
 
-// Threads in place of a device: fewer than elements, so that they stride, and last first, since their order must not matter.
+// Runs the body for each of a few threads. There are fewer threads than elements, so each takes several; the last thread
+// runs first, because the order must not matter.
 struct HostLaunch {
   static constexpr std::int64_t kThreads = 7;
 
@@ -34,7 +35,7 @@ struct HostLaunch {
 
 struct Case {
   const char* name;
-  Kernel host;  // the CUDA body
+  Kernel host;  // the CUDA body, run on the host
   Kernel cpu;
 };
 
@@ -51,7 +52,8 @@ const std::vector<DType> kAll = {DType::f32, DType::f64, DType::i32, DType::i64,
 
 // ---- random views ----
 
-// A view and the bytes under it, no more of them than it reaches, so that the address sanitizer sees a step outside.
+// A view and its bytes. The buffer ends with the last byte of the view, so that the address sanitizer reports an access
+// outside.
 struct Buffer {
   View view;
   std::vector<std::uint8_t> bytes;
@@ -69,7 +71,7 @@ class Random {
     return sizes;
   }
 
-  // Any order of dimensions in memory, with gaps; dimensions of a broadcast operand have stride 0.
+  // Puts the dimensions in any order in memory, with gaps. A broadcast dimension has stride 0.
   Buffer buffer(DType dtype, const std::vector<std::int64_t>& sizes, bool may_broadcast) {
     Buffer b;
     b.view.dtype = dtype;
@@ -162,13 +164,13 @@ bool equal_elements(const std::uint8_t* a, const std::uint8_t* b, std::size_t by
     T x, y;
     std::memcpy(&x, a + at, sizeof x);
     std::memcpy(&y, b + at, sizeof y);
-    if (std::isnan(x) && std::isnan(y)) continue;  // which NaN is the compiler's choice
+    if (std::isnan(x) && std::isnan(y)) continue;  // the compiler chooses which NaN
     if (std::memcmp(a + at, b + at, sizeof(T)) != 0) return false;
   }
   return true;
 }
 
-// All the bytes under the outputs, the gaps between elements included: nothing outside the view may be written.
+// Compares all bytes under the outputs, gaps included, because a kernel must not write outside of the view.
 bool equal_buffers(const Buffer& a, const Buffer& b) {
   if (a.view.dtype == DType::f32) return equal_elements<float>(a.bytes.data(), b.bytes.data(), a.bytes.size());
   if (a.view.dtype == DType::f64) return equal_elements<double>(a.bytes.data(), b.bytes.data(), a.bytes.size());
@@ -181,7 +183,8 @@ std::string describe(const View& view) {
   return text;
 }
 
-// Runs both kernels on copies of one output. Faults are not compared: a kernel on the device cannot report a zero divisor.
+// Runs both kernels on copies of one output. It ignores faults, because a kernel on the device cannot report a division by
+// zero.
 void compare_kernels(const Case& c, const std::vector<Buffer>& inputs, const Buffer& output, const void* attrs = nullptr) {
   std::vector<View> views;
   for (const Buffer& input : inputs) views.push_back(input.view);
@@ -206,7 +209,7 @@ void compare_kernels(const Case& c, const std::vector<Buffer>& inputs, const Buf
   EXPECT_TRUE(equal_buffers(by_cuda, by_cpu)) << c.name << operands << "\n  out " << describe(output.view);
 }
 
-// Random views of the given types; the last dtype is the output's.
+// Tries random views of the given dtypes; the last dtype is that of the output.
 void try_case(Random& random, const Case& c, const std::vector<DType>& dtypes, const void* attrs = nullptr) {
   for (int round = 0; round < 30; ++round) {
     const auto sizes = random.sizes();
@@ -217,7 +220,7 @@ void try_case(Random& random, const Case& c, const std::vector<DType>& dtypes, c
   }
 }
 
-// TAPEDECK_TEST_SEED repeats a run.
+// TAPEDECK_TEST_SEED sets the seed, to repeat a run.
 unsigned chosen_seed() {
   const char* text = std::getenv("TAPEDECK_TEST_SEED");
   return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : std::random_device{}() & 0xFFFFFF;
@@ -387,7 +390,7 @@ TYPED_TEST(CudaPointwiseFormula, Unary) {
       std::vector<T> x = {T(0.01), T(0.5), T(1), T(2.5), T(9), T(-0.5), T(-3)}, out(x.size());
       if (is_one_of(name, {"log", "sqrt", "rsqrt"})) x.resize(5), out.resize(5);
       std::vector<T> unused = x;
-      run_binary(name, x, unused, out);  // a second operand that the kernel does not read
+      run_binary(name, x, unused, out);  // run_binary passes a second operand; the kernel does not read it
       for (std::size_t i = 0; i < x.size(); ++i) {
         const double wanted = formula(static_cast<double>(x[i]));
         EXPECT_NEAR(static_cast<double>(out[i]), wanted, tolerance * std::max(1.0, std::fabs(wanted))) << name << " " << x[i];
@@ -396,7 +399,7 @@ TYPED_TEST(CudaPointwiseFormula, Unary) {
   }
 }
 
-// ---- the walk ----
+// ---- how threads walk over elements ----
 
 TEST(CudaPointwiseWalk, EveryElementOnceWhateverTheThreads) {
   for (const std::int64_t n : {0, 1, 2, 255, 256, 257, 1000}) {
@@ -404,7 +407,7 @@ TEST(CudaPointwiseWalk, EveryElementOnceWhateverTheThreads) {
       std::vector<std::int32_t> counts(static_cast<std::size_t>(n), 0), ones(1, 1);
       View inputs[] = {row(counts.data(), n), row(ones.data(), n)};
       inputs[1].strides[0] = 0;
-      const View output = inputs[0];  // in place: an element visited twice would count twice
+      const View output = inputs[0];  // in place: a second visit of an element would change it again
       KernelCall call;
       call.inputs = inputs;
       call.outputs = &output;
@@ -415,7 +418,7 @@ TEST(CudaPointwiseWalk, EveryElementOnceWhateverTheThreads) {
   }
 }
 
-// Elements beyond 2^31 are not allocated here; the index arithmetic for them is checked by itself.
+// The test does not allocate 2^31 elements; it only checks the index arithmetic for them.
 TEST(CudaPointwiseWalk, BothIndexWidthsAgree) {
   Walk<2> walk;
   walk.rank = 3;

@@ -1,4 +1,4 @@
-// The bodies of the CUDA random draws, run on the host thread by thread, give the CPU kernels' bits.
+// Runs the bodies of the CUDA random kernels on the host, thread by thread. They must give the bits of the CPU kernels.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cuda/random.inl>
@@ -31,7 +31,7 @@ class CudaRandom : public testing::Test {
  protected:
   static constexpr DType kType = sizeof(T) == 4 ? DType::f32 : DType::f64;
 
-  // What the CPU kernel makes of rng (and x, if there is one).
+  // The output of the CPU kernel for the random state `rng` (and x, if given).
   std::vector<T> by_cpu(Kernel kernel, const void* attrs, std::int64_t n, std::vector<T>* x = nullptr) {
     std::vector<T> out(static_cast<std::size_t>(n));
     View inputs[2] = {row(rng_, 2, DType::i64), {}};

@@ -1,4 +1,4 @@
-// The real NVRTC, where it is installed, compiles a kernel for GPUs that are not here.
+// Tests the real NVRTC, if it is installed: it compiles a kernel for GPUs that this machine does not have.
 #include <tapedeck/kernels/cuda/rtc_api.h>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Without a GPU everything answers in words; with one, the same questions have real answers.
+// Tests the CUDA runtime's status. Without a GPU every call returns a clear message; with a GPU it returns real answers.
 #include <tapedeck/kernels/cuda/kernels.h>
 #include <tapedeck/kernels/cuda/runtime.h>
 

@@ -1,4 +1,4 @@
-// References of the activations: their textbook formulas, and of each gradient the derivative written out for one number.
+// References of the activations by their textbook formulas. Each gradient has its derivative written out for one number.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <tapedeck/engine/ops/activation.h>
@@ -14,11 +14,11 @@ using Args = const std::vector<double>&;
 Reference one(double (*f)(double)) {
   return elementwise([f](Args x) { return f(x[0]); });
 }
-// dy times the derivative at the first operand.
+// dy times the derivative at the first operand, elementwise.
 Reference times(double (*derivative)(double)) {
   return elementwise([derivative](Args x) { return x[1] * derivative(x[0]); });
 }
-// With the attributes of an op.
+// An elementwise reference whose function also gets the op's attributes.
 template <class A>
 Reference with(double (*f)(const A&, Args)) {
   return [f](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {

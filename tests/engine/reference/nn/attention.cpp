@@ -1,4 +1,4 @@
-// References of attention: one query at a time, all its scores at once.
+// References of attention: one query at a time, with all of its scores.
 #include <tapedeck/engine/ops/attention.h>
 #include <tapedeck/tests/engine/reference.h>
 
@@ -11,7 +11,7 @@ double element(const Array& a, std::int64_t pair, std::int64_t row, std::int64_t
   return a.v[(pair * a.type.shape[2] + row) * a.type.shape[3] + col];
 }
 
-// The masked scores of query `row` of pair number `pair`.
+// The masked scores of query `row` in batch-and-head pair `pair`.
 std::vector<double> scores_of(const Example& e, const std::vector<Array>& x, std::size_t mask, std::int64_t pair,
                               std::int64_t row) {
   const auto& a = attributes_of<AttentionAttrs>(e);
@@ -49,7 +49,7 @@ const AddReference attention_reference("scaled_dot_product_attention", [](const 
   return std::vector<Array>{y, logsumexp};
 });
 
-// dscore = exp(score - logsumexp) (dy v - sum(dy y) + dlogsumexp), with y and logsumexp as given.
+// dscore = exp(score - logsumexp) (dy v - sum(dy y) + dlogsumexp); y and logsumexp are operands.
 const AddReference grad_reference("scaled_dot_product_attention_grad", [](const Example& e, const std::vector<Array>& x,
                                                                           const std::vector<Type>& out) {
   Array dq = blank(out[0]), dk = blank(out[1]), dv = blank(out[2]);

@@ -1,4 +1,5 @@
-// Convolutions by the definition: one loop over all (result, kernel element, channel) triples, in any number of dimensions.
+// References of convolutions by the definition, in any number of dimensions: one loop over all triples (result, kernel
+// element, channel).
 #include <tapedeck/tests/engine/reference.h>
 
 #include <tapedeck/engine/ops/conv.h>
@@ -10,7 +11,7 @@ using Index = std::vector<std::int64_t>;
 
 std::int64_t number(const Ints& list, int i) { return list.size == 1 ? list[0] : list[i]; }
 
-// Calls f(x at, w at, y at) for the flat indices of every product of the convolution.
+// Calls f(index in x, index in w, index in y) for every product of the convolution. The indices are flat.
 template <class Attrs, class F>
 void for_products(const Shape& x, const Shape& w, const Shape& y, const Attrs& a, F&& f) {
   std::vector<Index> weights;
@@ -53,7 +54,7 @@ std::vector<Array> weight_grad(const Example& e, const std::vector<Array>& x, co
   return {dw};
 }
 
-// Of f32, relative to 1: some hundred products of up to 4 may cancel.
+// Tolerance of f32 relative to 1, because some hundred products of up to 4 may cancel.
 constexpr double kTolerance = 1e-4;
 
 const AddReference conv2d_reference("conv2d", forward, kTolerance), conv3d_reference("conv3d", forward, kTolerance);

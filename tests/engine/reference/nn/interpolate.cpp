@@ -1,4 +1,4 @@
-// References of resampling and of windows as columns, element by element from their definitions.
+// References of resampling and of windows as columns, element by element from the definitions.
 #include <tapedeck/tests/engine/reference/places.h>
 
 #include <tapedeck/kernels/attrs/interpolate.h>
@@ -9,7 +9,7 @@
 namespace tapedeck::testing {
 namespace {
 
-// Where element `here` of the larger shape comes from in `inner`.
+// The element of `inner` that element `here` of the larger shape `outer` copies.
 At nearest(const Shape& inner, const Shape& outer, At here) {
   for (std::size_t d = 2; d < here.size(); ++d) {
     const int i = static_cast<int>(d);
@@ -25,7 +25,7 @@ const AddReference interpolate_nearest_grad_("interpolate_nearest_grad", [](cons
   return Arrays{scatter_add(x[0], out[0], [&](const At& here) { return nearest(out[0].shape, x[0].type.shape, here); })};
 });
 
-// The weight of element s of `in` in element i of `out`: a hat function around the place that i looks at.
+// The weight of element s of `in` in element i of `out`: a hat function around the position of i in `in`.
 double hat(std::int64_t i, std::int64_t s, std::int64_t in, std::int64_t out, bool align) {
   const double n = static_cast<double>(in), m = static_cast<double>(out), k = static_cast<double>(i);
   double place = align ? (out == 1 ? 0 : k * (n - 1) / (m - 1)) : (k + 0.5) * n / m - 0.5;
@@ -33,7 +33,8 @@ double hat(std::int64_t i, std::int64_t s, std::int64_t in, std::int64_t out, bo
   return std::fmax(0, 1 - std::fabs(place - static_cast<double>(s)));
 }
 
-// Sums weight x element over all pairs of one plane; `from_small` says which side is known.
+// Sums weight x element over all pairs of elements of one plane. `from_small` says that the operand is the smaller image;
+// otherwise it is the larger one (the gradient).
 Reference bilinear(bool from_small) {
   return [from_small](const Example& e, const Arrays& x, const Types& out) {
     const bool align = attributes_of<InterpolateBilinearAttrs>(e).align_corners;
@@ -53,7 +54,7 @@ Reference bilinear(bool from_small) {
 const AddReference interpolate_bilinear_("interpolate_bilinear", bilinear(true));
 const AddReference interpolate_bilinear_grad_("interpolate_bilinear_grad", bilinear(false));
 
-// The place in the image that element `here` of the columns shows; nothing if it lies in the padding.
+// The place in the image that element `here` of the columns shows; empty if it lies in the padding.
 template <class A>
 At shown(const A& a, const Shape& image, const At& here) {
   const std::int64_t kh = a.window[0], kw = a.window[1];

@@ -1,4 +1,4 @@
-// References of the losses: written from their definitions, row by row, in double.
+// References of the losses: their definitions, row by row, in double precision.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <tapedeck/kernels/attrs/loss.h>
@@ -8,7 +8,7 @@
 namespace tapedeck::testing {
 namespace {
 
-// The rows of scores [n, c, ...]: `at(row, k)` is the place of class k's score.
+// The rows of scores [n, c, ...]. at(row, k) is the flat index of the score of class k.
 struct Rows {
   std::int64_t rows = 1, classes, inner = 1;
   explicit Rows(const Shape& scores) : classes(scores[1]) {
@@ -54,7 +54,7 @@ struct Problem {
   }
 };
 
-// -sum of target * (score - normaliser), where nll_loss has normaliser 0.
+// -sum of target * (score - normaliser). For nll_loss the normaliser is 0.
 std::vector<double> class_losses(const Problem& p, bool normalised) {
   std::vector<double> losses;
   for (std::int64_t i = 0; i < p.rows.rows; ++i) {
@@ -141,7 +141,7 @@ const AddReference kKlDiv("kl_div", [](const Example& e, const std::vector<Array
   })(e, x, out);
 });
 
-// ---- ctc: the sum over every single path of classes, collapsed ----
+// ---- ctc: sums over all paths of classes that collapse to the target ----
 
 struct CtcProblem {
   const Array& scores;

@@ -1,4 +1,4 @@
-// References of the normalisations: every element is put into its group by its coordinates, and the definition is applied.
+// References of the normalisations: each element's coordinates give its group, and the definition is applied to each group.
 #include <tapedeck/engine/ops/norm.h>
 #include <tapedeck/tests/engine/reference.h>
 
@@ -9,7 +9,7 @@ namespace {
 
 using Coordinates = std::vector<std::int64_t>;
 
-// Which statistic and which weight an element belongs to.
+// Gives the index of the statistic and the index of the weight that an element uses.
 struct Grouping {
   std::function<std::size_t(const Coordinates&)> statistic, weight;
 };
@@ -36,10 +36,10 @@ Grouping by_group(const Shape& x, std::int64_t groups) {
           [](const Coordinates& at) { return static_cast<std::size_t>(at[1]); }};
 }
 
-// What a reference of this family is made of: for every element its statistic's and its weight's place.
+// For every element, the index of its statistic and of its weight. All references of this family use these lists.
 struct Places {
   std::vector<std::size_t> statistic, weight;
-  std::vector<double> count;  // elements of each statistic
+  std::vector<double> count;  // number of elements of each statistic
 
   Places(const Grouping& g, const Array& x, std::size_t statistics) : count(statistics) {
     for (std::size_t i = 0; i < x.v.size(); ++i) {
@@ -57,7 +57,7 @@ struct Places {
   }
 };
 
-// y, mean, variance or rstd.
+// Returns y, the mean, and the variance or its reciprocal root (rstd).
 std::vector<Array> forward(const Grouping& g, double eps, bool variance, const std::vector<Array>& x,
                            const std::vector<Type>& out) {
   Array y = blank(out[0]), mean = blank(out[1]), second = blank(out[2]);
@@ -76,8 +76,8 @@ std::vector<Array> forward(const Grouping& g, double eps, bool variance, const s
   return {y, mean, second};
 }
 
-// dx, dweight, dbias by the chain rule: mean and rstd depend on x, and have gradients of their own besides. `mean` and `dmean`
-// are empty for rms_norm.
+// dx, dweight and dbias by the chain rule. mean and rstd depend on x, and they have gradients of their own. `mean` and
+// `dmean` are empty for rms_norm.
 std::vector<Array> backward(const Grouping& g, const std::vector<double>& x, const Array& dy, const std::vector<double>& mean,
                             const std::vector<double>& rstd, const std::vector<double>& dmean, const std::vector<double>& drstd,
                             const std::vector<double>& weight, const std::vector<Type>& out) {

@@ -1,4 +1,4 @@
-// References of the optimizers' steps: one element at a time, from the formulas as published. And of the tools for gradients.
+// References of the optimizers' steps by their published formulas, one element at a time, and of the ops on gradients.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <tapedeck/kernels/attrs/optimizer.h>
@@ -8,10 +8,11 @@
 namespace tapedeck::testing {
 namespace {
 
-// What a formula sees of one element: the operands' elements in order, of which it overwrites those it replaces.
+// A formula for one element. `x` holds this element of every operand, in order; the formula overwrites the replaced ones.
 using Step = std::function<void(const Example& e, std::vector<double>& x)>;
 
-// `replaced` lists the operands that become results. A last operand bool[] that does not hold leaves them as they are.
+// `replaced` lists the operands that become results. If the last operand is a bool and false, the results are the unchanged
+// operands.
 Reference stepping(std::vector<std::size_t> replaced, Step step) {
   return [replaced, step](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
     const bool conditional = x.back().type.dtype == DType::boolean;
@@ -112,7 +113,7 @@ const AddReference kLion("lion", stepping({0, 2}, [](const Example& e, std::vect
 
 const AddReference kCount("count_next", stepping({0}, [](const Example&, std::vector<double>& x) { x[0] += 1; }));
 
-// ---- tools for gradients ----
+// ---- ops on gradients ----
 
 const AddReference kFinite("all_finite", [](const Example&, const std::vector<Array>& x, const std::vector<Type>& out) {
   Array y = blank(out[0], 1);

@@ -1,4 +1,5 @@
-// Pools by the definition: every result looks at every element of its plane and keeps those that its window reads.
+// References of pooling by the definition: each result looks at every element of its plane and keeps the elements of its
+// window.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <tapedeck/engine/ops/pool.h>
@@ -18,7 +19,7 @@ struct Member {
   std::int64_t tap;  // place in the window, row-major
 };
 
-// The elements of x that a result reads, in the order of the window.
+// The elements of x that one result reads, in the order of the window.
 template <class Attrs>
 std::vector<Member> members(const Shape& x, const Index& result, const Attrs& a, const Ints& dilation) {
   const Ints stride = a.stride.size ? a.stride : a.window;
@@ -49,7 +50,7 @@ Member first_maximum(const std::vector<Member>& of, const std::vector<double>& v
   return best;
 }
 
-// What the mean of a result is divided by.
+// The divisor of a mean.
 template <class Attrs>
 double divisor(const Shape& x, const Index& result, const Attrs& a, std::size_t n) {
   if (!a.count_include_pad) return static_cast<double>(n);
@@ -138,13 +139,13 @@ Arrays grad_of_means(const Example& e, const Arrays& x, const std::vector<Type>&
   return {dx};
 }
 
-// The elements of an adaptive window: those that its share of the plane touches.
+// The elements of an adaptive window: all elements that its share of the plane touches.
 std::vector<Member> adaptive_members(const Shape& x, const Shape& y, const Index& c) {
   std::vector<Member> all;
   for (std::int64_t h = 0; h < x[2]; ++h)
     for (std::int64_t w = 0; w < x[3]; ++w) {
       const auto touches = [](std::int64_t at, std::int64_t in, std::int64_t o,
-                              std::int64_t n) {  // [at, at + 1) and [o, o + 1) in / n
+                              std::int64_t n) {  // do [at, at + 1) and [o, o + 1) * in / n overlap
         return at * n < (o + 1) * in && (at + 1) * n > o * in;
       };
       if (touches(h, x[2], c[2], y[2]) && touches(w, x[3], c[3], y[3]))

@@ -1,4 +1,4 @@
-// References of the recurrent cells, number by number; gradients by the chain rule through every intermediate.
+// References of the recurrent cells, number by number. Gradients follow the chain rule through every intermediate value.
 #include <tapedeck/engine/ops/recurrent.h>
 #include <tapedeck/tests/engine/reference.h>
 
@@ -9,7 +9,8 @@ namespace {
 
 double sigma(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Calls f(state index, gate) for every element of a state [n,h]; gate(k) is the index of gate k of `count` in [n, count h].
+// Calls f(state index, gate) for every element of a state [n,h]. gate(k) is the index of gate k in [n, count h]; there are
+// `count` gates.
 template <class F>
 void for_each_cell(const Type& state, std::int64_t count, F&& f) {
   const std::int64_t h = state.shape[1];

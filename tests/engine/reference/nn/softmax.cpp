@@ -1,4 +1,4 @@
-// References of softmax and its kin: plain sums of exponentials along the axis.
+// References of softmax and related ops: plain sums of exponentials along the axis.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <cmath>
@@ -8,7 +8,7 @@ namespace {
 
 using Line = std::vector<double>;
 
-// f is called for every line along the axis, with that line of each operand, and gives the line of the result.
+// Calls f for every line along the axis with this line of each operand. f returns the line of the result.
 Reference along_axis(std::function<Line(const std::vector<Line>&)> f) {
   return [=](const Example& e, const std::vector<Array>& x, const std::vector<Type>& out) {
     const int axis = static_cast<int>(attributes_of<AxisAttrs>(e).axis);
@@ -31,7 +31,7 @@ Reference along_axis(std::function<Line(const std::vector<Line>&)> f) {
   };
 }
 
-// log of the sum of e^x: with the largest taken out, so that it holds for any size of x.
+// log of the sum of e^x. The largest element is taken out first, so that no x overflows.
 double log_sum(const Line& x) {
   double largest = -INFINITY, total = 0;
   for (double v : x) largest = std::max(largest, v);
