@@ -126,7 +126,7 @@ TEST(Conformance, T45_LoraMlpWithCheckpointing) {
   }
 }
 
-// ---- T50, T51: loops ----
+// ---- T50, T51: gradients of loops ----
 
 // Computes x = x y + x y six times. Each variant reads other values after the loop: the last summand, the last x, or both
 // summands (variant 3).
@@ -180,7 +180,7 @@ TEST(Conformance, T51_FifthPowerByALoop) {
   });
 }
 
-// ---- weaknesses ----
+// ---- weaknesses of the seed systems (W cases of SEEDS.md) ----
 
 // One region computes two results. Backward reads both. The region returns the first; the second leaves it through a
 // captured variable.
@@ -263,8 +263,8 @@ TEST(Weakness, W4_AClonesOperandIsNotKeptForTheCloneAlone) {
   const Type type{DType::f32, {64, 64}};
   const Captured captured = captured_training(
       [](const Tensor& x, const Tensor& w) {
-        const Tensor c = x * w;            // C of case W4
-        return sum(c + sin(sin(sin(c))));  // add(C, f3(f2(f1(C))))
+        const Tensor c = x * w;            // the value C of case W4 in SEEDS.md
+        return sum(c + sin(sin(sin(c))));  // the case: add(C, f3(f2(f1(C))))
       },
       type);
   const Plan keep_all = make_plan(captured.graph, {.strategy = Strategy::none});

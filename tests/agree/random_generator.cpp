@@ -91,7 +91,7 @@ class Generator {
                                       LeafKind::buffer, LeafKind::constant});
   }
 
-  // ---- variables ----
+  // ---- choosing variables ----
   Operand operand(const Variable& v) const { return {v.id, v.type, 0.5}; }
 
   Tensor elements_of(const Leaf& leaf) const {

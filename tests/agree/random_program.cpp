@@ -171,7 +171,7 @@ Builder builder_of(const RandomProgram& program) {
   };
 }
 
-// ---- as text ----
+// ---- printing a program as text ----
 
 namespace {
 

@@ -49,7 +49,7 @@ void for_every_example(F&& check) {
     for (const char* text : op->examples) guarded(*op, text, [&] { check(parse_example(*op, text)); });
 }
 
-// ---- examples made from examples ----
+// ---- types and examples derived from an example ----
 
 inline std::vector<Type> operand_types(const Example& e, DType real = DType::f32) {
   real = usable_real(e, real);

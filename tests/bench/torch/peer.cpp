@@ -68,7 +68,7 @@ torch::Tensor weight(c10::IntArrayRef sizes) {
   return torch::randn(sizes) * std::sqrt(2.0 / static_cast<double>(fan_in));
 }
 
-// ---- resnet18 ----
+// ---- resnet18 in libtorch ----
 
 // The first walk through the net creates the parameters and appends them. Later walks run the same code and get these
 // parameters in the same order.

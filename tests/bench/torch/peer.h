@@ -25,7 +25,7 @@ struct LstmCellSize {
 };  // one LSTM cell with a squared error
 struct ResnetSize {
   std::int64_t batch, image, classes;
-};  // resnet18
+};  // the sizes of a resnet18 step
 
 std::string version();
 void use_threads(int threads);

@@ -285,7 +285,7 @@ TEST(PlanCheck, SurvivesRandomNumbers) {
   }
 }
 
-// ---- clones ----
+// ---- check_clones: plans with recomputation ----
 
 Plan plan_with_clones() {
   PlanOptions options;

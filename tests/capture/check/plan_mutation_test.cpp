@@ -355,7 +355,7 @@ TEST(PlanMutation, LifetimesAreTheGraphs) {
   EXPECT_GT(tried, 500);
 }
 
-// ---- the sweep ----
+// ---- find successions of buffers by a sweep over the arena ----
 
 // All successions of buffers by brute force, over every pair: two buffers share bytes that no third buffer has had in
 // between.
@@ -389,7 +389,7 @@ TEST(PlanCheckSweep, FindsWhoGetsBytesFromWhom) {
   }
 }
 
-// ---- scale ----
+// ---- plans of 100,000 values ----
 
 // tests/bench/check_bench measures the time of this check.
 TEST(PlanMutation, OneWrongOffsetAmongAHundredThousandValuesIsFound) {

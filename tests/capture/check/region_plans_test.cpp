@@ -61,8 +61,8 @@ void each_region(const Plan& plan, const std::function<void(const Plan&, const G
   }
 }
 
-// Returns the plan with `change` applied to the plan of one region. `path` leads through the regions to it. The region that
-// holds it in the graph is changed to match.
+// Returns the plan with `change` applied to the plan of one region. `path` leads through the regions to this region. Every
+// region on the path shows the changed graph.
 Plan with_region(const Plan& plan, std::vector<std::size_t> path, const std::function<void(Plan&)>& change) {
   Plan changed = plan;
   if (path.empty()) {
@@ -122,7 +122,7 @@ TEST(RegionPlans, PlanningAPlannedGraphAgainFindsTheSamePlans) {
   EXPECT_EQ(check_plan(again), std::vector<std::string>());
 }
 
-// ---- the checker ----
+// ---- broken plans that the checker must refuse ----
 
 TEST(RegionPlans, TheCheckerWantsAPlanForEachRegion) {
   Plan plan = good();
@@ -240,7 +240,7 @@ TEST(RegionPlans, TheCheckerFindsWhatAFrameCannotHold) {
   expect_refused(with_region(good(), path, [&](Plan& r) { r.arena_bytes += huge, r.peak_bytes += huge; }), "more than 2^50");
 }
 
-// ---- the executor ----
+// ---- how the executor runs regions ----
 
 // The test leaves a gap at the start of the region's arena, so the region needs a larger frame. An executor that planned the
 // regions itself would refuse this plan.
@@ -278,7 +278,7 @@ TEST(RegionPlans, TheExecutorRunsTheRegionsByTheirPlans) {
   }
 }
 
-// ---- the file ----
+// ---- plans of regions in files ----
 
 Plan through_file(const Plan& plan) {
   const TemporaryFolder folder;

@@ -103,7 +103,7 @@ TEST(PlanCheckReach, AnEdgeIsFoundAmongManyThatLeaveASegment) {
   for (std::int32_t t = 1; t < 1000; ++t) EXPECT_TRUE(reach.finds_path(0, t)) << t;
 }
 
-// ---- in a plan ----
+// ---- how the checker uses paths in a plan ----
 
 // A plan in which every value has its own bytes and every node its own segment, which waits for the makers of its operands.
 Plan spread_out(const std::string& text) {

@@ -173,7 +173,7 @@ TEST(Calibration, PathFollowsTheEnvironment) {
   EXPECT_EQ(calibration_path(), "");
 }
 
-// ---- measuring ----
+// ---- real measurements ----
 
 TEST(Calibrate, MeasuresSeveralSizesOfAnOp) {
   CalibrateOptions options;

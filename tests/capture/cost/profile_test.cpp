@@ -128,7 +128,7 @@ TEST(Profile, NamesOfAReplayAreThoseOfEveryPlan) {
   for (const NodeTime& t : profile.nodes) EXPECT_EQ(other.graph.nodes[node_named(other.graph, t.name)].op->name, t.op);
 }
 
-// ---- text ----
+// ---- profiles as text ----
 
 Profile sample_profile() {
   Profile p;
@@ -174,7 +174,7 @@ TEST(Profile, WhatNoProfileCanBeIsRefused) {
   refused("{", "[", "not JSON");
 }
 
-// ---- in the file ----
+// ---- profiles in a .tape file ----
 
 TEST(Profile, StandsInTheTape) {
   const TemporaryFolder folder;

@@ -45,7 +45,7 @@ std::vector<Plan> some_plans() {
   return plans;
 }
 
-// ---- the map ----
+// ---- map_memory ----
 
 TEST(MemoryMap, BoxesAddUpToTheLiveBytes) {
   for (const Plan& plan : some_plans()) {
@@ -76,7 +76,7 @@ TEST(MemoryMap, BoxesDoNotOverlap) {
   }
 }
 
-// ---- the peak, by hand ----
+// ---- explain_peak, on a graph worked out by hand ----
 
 // While %big runs, 1000 + 400 + 3000 bytes are alive. %a can be computed again cheaply, and %s could have been read earlier.
 Plan handmade() {
@@ -325,7 +325,7 @@ TEST(ExplainMemory, NamesWhatLoopsTake) {
   EXPECT_EQ(row(again, "loop tapes").bytes % (2 * 3 * 4), 0);
 }
 
-// ---- CSV ----
+// ---- the list of buffers as CSV ----
 
 std::vector<std::vector<std::string>> read_csv(const std::string& text) {
   std::vector<std::vector<std::string>> rows;
@@ -374,7 +374,7 @@ TEST(PlanCsv, RowsAreTheBuffersOfTheArena) {
   }
 }
 
-// ---- the picture ----
+// ---- the SVG picture of the arena ----
 
 std::size_t count_of(const std::string& text, const std::string& word) {
   std::size_t n = 0;

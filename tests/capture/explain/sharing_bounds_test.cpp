@@ -83,7 +83,7 @@ TEST(SharingBounds, HoldForAnyGraph) {
     }
 }
 
-// ---- the order of another graph ----
+// ---- order_like: gives a graph the order of another graph ----
 
 // Names the nodes that have a place of their own in an order. Copies for updates have no name, and windows and constants
 // follow their readers, so all these are left out.

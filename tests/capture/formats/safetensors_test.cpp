@@ -144,7 +144,8 @@ TEST(Safetensors, RefusesBadLengths) {
     bent[bit / 8] = static_cast<char>(bent[bit / 8] ^ (1 << bit % 8));
     EXPECT_THROW(parse_safetensors(bytes_of(bent), "f"), FileError) << "length bit " << bit;
   }
-  const std::string huge = container("{", "").replace(0, 8, std::string("\1\xe1\xf5\5\0\0\0\0", 8));  // 100,000,001
+  const std::string huge =
+      container("{", "").replace(0, 8, std::string("\1\xe1\xf5\5\0\0\0\0", 8));  // a header length of 100,000,001
   EXPECT_NE(message_of<FileError>([&] { parse_safetensors(bytes_of(huge), "f"); }).find("too large"), std::string::npos);
 }
 

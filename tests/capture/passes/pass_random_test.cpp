@@ -161,7 +161,7 @@ TEST_P(PassesOnRandomPrograms, PlacedNodesFindTheirOperandsThere) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, PassesOnRandomPrograms, testing::Range(0, test::seeds(80)));
 
-// ---- identities, one by one ----
+// ---- the identities of the algebra pass, one by one ----
 
 // Numbers that break wrong identities: both zeros, infinities, NaNs, subnormal numbers, the largest number.
 Tensor special_values(DType dtype, std::int64_t n, int from) {

@@ -102,7 +102,7 @@ TEST(Passes, AreIdempotent) {
   }
 }
 
-// ---- the registry ----
+// ---- the registry of passes ----
 
 TEST(PassRegistry, EveryPassDoesWhatItSaysOfItself) {
   EXPECT_GE(all_passes().size(), 7u);
@@ -134,7 +134,7 @@ TEST(PassRegistry, TheReadmeListsEveryPass) {
         << "no row: | `" << pass->name << "` | " << pass->doc << " |";
 }
 
-// ---- the wrapper ----
+// ---- PassRunner, which wraps every pass ----
 
 class Environment {
  public:
@@ -155,7 +155,7 @@ TEST(PassRunner, RunsTimesAndCounts) {
   EXPECT_EQ(runner.records()[0].nodes_before, 2);
   EXPECT_EQ(runner.records()[0].nodes_after, 1);
   EXPECT_FALSE(runner.records()[0].skipped);
-  EXPECT_EQ(runner.records()[0].bytes_before, 48);  // %x, %a, %b
+  EXPECT_EQ(runner.records()[0].bytes_before, 48);  // the bytes of %x, %a and %b
   EXPECT_EQ(runner.records()[0].bytes_after, 32);
 }
 

@@ -96,7 +96,7 @@ void expect_sound(const Plan& plan, std::int64_t cap, unsigned seed) {
   for (unsigned order = 0; order < 3; ++order) ASSERT_EQ(test::ByteSimulation(plan).run(seed + order), "") << print(plan.graph);
 }
 
-// ---- properties ----
+// ---- properties of random plans in chunks ----
 
 class PlanChunks : public ::testing::TestWithParam<int> {
  protected:
@@ -175,7 +175,7 @@ TEST_P(PlanChunks, TheTableSaysWhichChunk) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, PlanChunks, ::testing::Range(0, test::seeds(60)));
 
-// ---- what it costs ----
+// ---- bytes that chunks cost ----
 
 TEST(PlanChunksZoo, AQuarterOfThePeakCostsATwentiethAtMost) {
   for (const char* name : {"mlp", "cnn", "lenet", "unet", "mlp_attention", "resnet18", "squeezenet", "transformer_encoder"})
@@ -209,7 +209,7 @@ TEST(PlanInChunks, NothingInTheArenaIsNoChunk) {
   check_replay(plan.graph, in_chunks(16));
 }
 
-// ---- alignment ----
+// ---- alignment of offsets ----
 
 TEST(PlanAlignment, IsTheDevicesUnlessSaid) {
   const Graph g = test::chain(4, 100);
@@ -224,7 +224,7 @@ TEST(PlanAlignment, IsTheDevicesUnlessSaid) {
   EXPECT_THROW(make_plan(g, in_chunks(-1)), UsageError);
 }
 
-// ---- the checker ----
+// ---- how the checker judges chunks ----
 
 Plan chunked_chain() { return make_plan(test::chain(6, 64), in_chunks(128, {.strategy = Strategy::none, .segment_us = 0})); }
 
@@ -297,7 +297,7 @@ TEST(PlanCheckChunks, HostileNumbersDoNoHarm) {
   }
 }
 
-// ---- files ----
+// ---- chunks in files ----
 
 TEST(PlanChunksFile, ATapeCarriesThem) {
   const TemporaryFolder folder;
@@ -320,7 +320,7 @@ TEST(PlanChunksFile, ReadsNumbersThatLieAsErrors) {
   EXPECT_FALSE(mentions(plan_to_json(make_plan(sample_graph())), "chunk")) << "plans without chunks are the bytes they were";
 }
 
-// ---- pictures and words ----
+// ---- chunks in pictures and texts ----
 
 TEST(PlanChunksShown, JointsAreDrawnAndChunksListed) {
   const Plan plan = chunked_chain();
@@ -360,7 +360,7 @@ TEST(PlanChunksShown, AMemoryTraceHasASegmentForEach) {
     EXPECT_TRUE(mentions(json, fmt::format("\"holds\":\"arena, chunk {}\"", c))) << json;
 }
 
-// ---- executors ----
+// ---- executors and pools with chunks ----
 
 // The i-th block of the pool is as large as the largest i-th chunk of its members. The observed bytes must equal the planned
 // bytes.

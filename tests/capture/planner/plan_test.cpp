@@ -317,7 +317,7 @@ TEST(Plan, CancelsAndReportsProgress) {
   EXPECT_THROW(make_plan(test::chain(12, 1000), options), Cancelled);
 }
 
-// Forty layers whose results backward reads. If `changed`, one more value is alive in the middle.
+// Forty layers whose results backward reads. If `changed`, %a20 is larger, and %extra is alive in the middle.
 Graph layered(bool changed) {
   std::string text = "graph f(%x: u8[640]) {\n";
   const auto bytes = [](int i) { return 64 * (10 + i * 37 % 23); };
@@ -331,8 +331,8 @@ Graph layered(bool changed) {
   return parse(text + "  return %g1\n}\n");
 }
 
-// Compares values of equal size that have bytes in the arena in both plans. Returns the number that keep their offset, and
-// the number of all.
+// Compares values of equal name and type that lie in the arena in both plans. Returns the number of values that keep their
+// offset, and the number of all.
 std::pair<int, int> kept_and_all(const Plan& before, const Plan& after) {
   int kept = 0, all = 0;
   for (ValueId v = 0; v < after.graph.value_count(); ++v)

@@ -36,7 +36,7 @@ Tensor leaf(const Tensor& t, const char* name) {
   return w;
 }
 
-// ---- host calls ----
+// ---- host functions inside a capture ----
 
 TEST(ConformanceCapture, T47_DebugTap) {
   auto seen = std::make_shared<Floats>();
@@ -133,7 +133,7 @@ TEST(ConformanceCapture, T47_TapsCannotBeSaved) {
   EXPECT_MENTIONS(text, "calls back into this process and cannot be saved");
 }
 
-// ---- tracing ----
+// ---- captured graphs and their memory ----
 
 TEST(ConformanceCapture, T57_BoundTensorsAreNotAllocated) {
   Tensor a = tensor({11003}), k = tensor({0.12f});
@@ -210,7 +210,7 @@ TEST(ConformanceCapture, T80_IncompatibleShapes) {
   EXPECT_EQ(values(step({ones({2}), ones({2})})[0]), (Floats{2, 2}));
 }
 
-// ---- partial capture ----
+// ---- captures of a part of a step ----
 
 struct Net : Module {
   Linear fc1{*this, "fc1", 4, 8};
@@ -345,7 +345,7 @@ TEST(ConformanceCapture, T82_OutputCopy) {
   }
 }
 
-// ---- executors ----
+// ---- executors of captured steps ----
 
 TEST(ConformanceCapture, T86_Bind) {
   struct Case {
@@ -576,7 +576,7 @@ TEST(ConformanceCapture, T117_ErrorsOfReplays) {
   }
 }
 
-// ---- state ----
+// ---- state of captured steps ----
 
 // Lists, by name and role, the whole state of a step with batch norm, dropout and AdamW. Learning rates are inputs; the step
 // counter is state.

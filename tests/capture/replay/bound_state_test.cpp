@@ -352,7 +352,7 @@ TEST(BoundState, AbstractTensorsAreRefusedAlsoWithoutBytes) {
     EXPECT_TRUE(mentions(text, "is an abstract tensor: it has no data")) << text;
 }
 
-// ---- bytes in common ----
+// ---- windows on state ----
 
 // The window shows state %w until a member, set_state, bind_state or the caller puts another value there.
 TEST(BoundState, AWindowOnStateIsGoneOnceTheStateHasChanged) {

@@ -80,7 +80,7 @@ std::vector<Tensor> replayed(const Graph& g, const std::map<std::string, Tensor>
   return executor.outputs();
 }
 
-// ---- devices ----
+// ---- several devices ----
 
 TEST(ConformancePool, T103_EachArgumentLivesOnTheDeviceOfItsGroup) {
   const Graph net = parse(
@@ -195,7 +195,7 @@ TEST(ConformancePool, T88_BiasAfterAReshapeOnTwoDevices) {
   }
 }
 
-// ---- sharing ----
+// ---- shared memory ----
 
 // As in MXNet's shared group: both executors have the same argument arrays, and the same arrays in which gradients are
 // summed.
@@ -241,7 +241,7 @@ TEST(ConformancePool, T105_ASharedGroupIsTheSameMemory) {
   }
 }
 
-// ---- bulking ----
+// ---- bulking: many nodes in one segment ----
 
 TEST(ConformancePool, T86_BulkingOnAndOff) {
   struct Case {

@@ -29,7 +29,7 @@ Tensors with_gradients(const Tensor& target, const Tensors& wrt, Tensors results
   return results;
 }
 
-// ---- while ----
+// ---- while_loop ----
 
 TEST(WhileLoop, RunsAsOftenAsTheDataSay) {
   for (float start : {0.5f, 3.0f, 200.0f}) {
@@ -216,7 +216,7 @@ TEST(Map, AppliesAFunctionToEverySlice) {
   EXPECT_NEAR(eager[0].item(), 1 + 2 * std::exp(1.0) + 3 * std::exp(2.0) + 4 * std::exp(3.0), 1e-3);
 }
 
-// ---- cond ----
+// ---- cond (branches) ----
 
 TEST(Cond, EitherBranchAndItsGradient) {
   for (float x : {-1.0f, 2.0f})
@@ -236,7 +236,7 @@ TEST(Cond, EitherBranchAndItsGradient) {
         {leaf({x, x}, {2}), leaf({3, 4}, {2})});
 }
 
-// ---- inside a training step ----
+// ---- control flow inside a training step ----
 
 TEST(ControlFlow, CheckpointsDropoutAndNoGradInsideABody) {
   for (std::int64_t every : {std::int64_t{0}, kCheckpointSqrt})
@@ -337,7 +337,7 @@ TEST(ControlFlow, ARecurrentNetTrainsAlikeEagerlyAndCaptured) {
   expect_same(train(true), train(false), "training");
 }
 
-// ---- memory ----
+// ---- memory of loops ----
 
 TEST(LoopMemory, ATapeHoldsWhatTheScheduleSays) {
   for (std::int64_t trips : {1, 2, 3, 5, 16, 17, 100, 1000})
@@ -403,7 +403,7 @@ TEST(LoopMemory, CheckpointsBoundThePlannedPeak) {
   EXPECT_LT(peak[kCheckpointLog], 26 * 4096);
 }
 
-// ---- mistakes ----
+// ---- mistakes and their messages ----
 
 TEST(ControlFlow, MistakesAreNamed) {
   const Tensor x = tensor({1, 2});

@@ -40,7 +40,7 @@ void troubled(const KernelCall& call) {
 
 const Op& troubled_op() { return test::unary_op("stop_test.troubled", troubled); }
 
-// Two chains of such nodes, so that two nodes can fail at the same time.
+// Two chains of `troubled` nodes, so that two nodes can fail at the same time.
 Graph troubled_graph() {
   Graph g;
   const Type one{DType::f32, {1}};
@@ -125,7 +125,7 @@ TEST(ExecutorErrors, T117_AFailedRunHandsOutNothing) {
   }
 }
 
-// ---- cancelling ----
+// ---- cancelled runs ----
 
 std::atomic<bool> wanted{false};
 std::atomic<int> naps{0};
@@ -208,7 +208,7 @@ TEST(ExecutorCancel, EndsAStepInParts) {
   wanted = false;
 }
 
-// ---- progress ----
+// ---- progress callbacks ----
 
 TEST(ExecutorProgress, GrowsToOne) {
   for (int threads : {1, 2}) {
@@ -258,7 +258,7 @@ TEST(ExecutorProgress, WhatItThrowsStopsTheRunAsItIs) {
   }
 }
 
-// ---- times ----
+// ---- timelines of runs ----
 
 TEST(ExecutorTimeline, HoldsEveryCallOnceInAnOrderThatItsOperandsAllow) {
   const Graph g = sleepy(5, 5);

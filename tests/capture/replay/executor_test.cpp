@@ -24,7 +24,7 @@ void expect_mentions(const std::string& text, std::initializer_list<const char*>
   for (const char* word : words) EXPECT_NE(text.find(word), std::string::npos) << "'" << word << "' is not in: " << text;
 }
 
-// ---- equal bits ----
+// ---- results equal those of run_eagerly ----
 
 TEST(Executor, ReplaysAStepWithStateAndBroadcasting) {
   check_replay(parse(R"(graph step(%x: f32[4,3], %lr: f32[]) state(%w: f32[3,5], %b: f32[5]) {
@@ -133,7 +133,7 @@ TEST(Executor, DropoutDrawsNewBitsEachStepAndTheSameAsEager) {
   EXPECT_FALSE(bit_equal(first, executor.outputs()[0]));
 }
 
-// ---- bytes ----
+// ---- counted bytes ----
 
 TEST(Executor, CountsBoundStateAsItsOwn) {
   const Graph g = parse(R"(graph bound(%x: f32[1000]) state(%w: f32[1000], %v: f32[1000]) {
@@ -195,7 +195,7 @@ TEST(Executor, RefusesToBindWhatItCannotWrite) {
   expect_mentions(message_of<UsageError>([&] { executor.bind_state("b", a); }), {"'b'", "'a'"});
 }
 
-// ---- outputs ----
+// ---- outputs and their owners ----
 
 TEST(Executor, OutputsStayThoseOfTheLastRun) {
   const Graph g = parse(R"(graph keep(%x: f32[2]) state(%s: f32[2]) {
@@ -357,7 +357,7 @@ TEST(Executor, NamesAConstantWithoutData) {
   expect_mentions(message_of<ExecutionError>([&] { Executor(make_plan(g)); }), {"constant", "%c"});
 }
 
-// ---- threads ----
+// ---- runs on several threads ----
 
 std::atomic<int> gate{0};  // 0 = closed, 1 = a kernel waits, 2 = open
 

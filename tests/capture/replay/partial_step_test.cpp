@@ -165,7 +165,7 @@ TEST(ExecutorParts, ClonesRunWithTheirReaders) {
   }
 }
 
-// ---- node by node ----
+// ---- steps of single nodes ----
 
 TEST(ExecutorParts, StepsToAnyNodeAndOnFromThere) {
   const Training t;

@@ -37,7 +37,7 @@ struct Poisoned {
   ScopedSettings scope;
 };
 
-// ---- a kernel that does what it should not ----
+// ---- a kernel that touches bytes which are not its own ----
 
 enum Mischief : int { none, behind, before, far_away, reads_behind, unwritten };
 std::atomic<int> mischief{none};
@@ -234,7 +234,7 @@ TEST(Poison, NaNsOfTheUsersAreNoMatter) {
   }
 }
 
-// ---- plans that take bytes away too early ----
+// ---- plans that reuse bytes too early ----
 
 // Walks the nodes of a plan in order, as one thread does, with kernels that write exactly their results.
 std::string walk(const Plan& plan) {

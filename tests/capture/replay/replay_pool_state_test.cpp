@@ -101,7 +101,7 @@ TEST(ReplayPool, ResultsNotReadYetOutliveTheRunsOfOthers) {
   check(x, zeros({16, 16}), zeros({16}), "after another member updated bound state");
 }
 
-// ---- bytes in common ----
+// ---- states that share bytes, and refused bindings ----
 
 constexpr const char* kReadsW = "graph reads(%x: f32[4]) state(%w: f32[4]) {\n  %y: f32[4] = add(%x, %w)\n  return %y, %w\n}";
 constexpr const char* kUpdatesW = R"(graph updates(%x: f32[4]) state(%w: f32[4]) {

@@ -103,7 +103,7 @@ TEST(RunEagerly, FaultsNameTheOpAndTheCall) {
   }
 }
 
-// ---- stand-ins ----
+// ---- default values that stand in for missing data ----
 
 TEST(DefaultValue, FloatsAreUniformAndDependOnSeedAndName) {
   const Type type{DType::f32, {20000}};

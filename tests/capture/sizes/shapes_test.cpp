@@ -263,7 +263,7 @@ TEST(Retype, ByInferenceAloneNamesWhatStandsInTheWay) {
             std::string::npos);
 }
 
-// ---- plans for smaller sizes ----
+// ---- plans fitted to smaller sizes ----
 
 Graph as_passes_leave(const Graph& g) {
   PassRunner passes;
@@ -339,7 +339,7 @@ TEST(CapturedDims, WhereTheLargestSizeIsSpecialEverySizeIsPlanned) {
   EXPECT_TRUE(testing::mentions(step.explain(), "a plan for each size")) << step.explain();
 }
 
-// ---- buckets ----
+// ---- DimBuckets: one plan for a range of sizes ----
 
 TEST(DimBuckets, PlanOnceFitAfter) {
   Trainer trainer;
@@ -408,7 +408,7 @@ TEST(DimBuckets, RefusesWhatWasNotDeclared) {
   EXPECT_NE(sizes(3, 4).find("3 by axis 0 of 'x' and 4 by axis 0 of 'y'"), std::string::npos) << sizes(3, 4);
 }
 
-// ---- captured steps ----
+// ---- captured steps with named dimensions ----
 
 CapturedStepOptions with_batch(std::int64_t max) {
   CapturedStepOptions options;

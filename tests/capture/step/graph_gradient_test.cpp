@@ -128,7 +128,7 @@ TEST(GraphGradientOfModels, CheckpointRegionsAreRecomputed) {
   check_replay(made.graph);
 }
 
-// ---- forms of sums ----
+// ---- the pass gradient_sums ----
 
 // The gradients of a recurrent net for its weight and its input, with the sums as gradient() generates them.
 Graph recurrent(int steps) {

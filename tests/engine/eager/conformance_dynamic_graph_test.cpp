@@ -44,7 +44,7 @@ TEST(DynamicGraph, T25_ProductsAndSumsAndBackwardAgain) {
   const Tensor f = x * log(x) + x * y;
   EXPECT_NEAR(f.item(), 78.74434060416236, 1e-11);
   backward(f, {.retain = true});
-  EXPECT_NEAR(x.grad().item(), 5.14443897916644, kTolerance);  // log x + 1 + y
+  EXPECT_NEAR(x.grad().item(), 5.14443897916644, kTolerance);  // the derivative is log x + 1 + y
   EXPECT_EQ(y.grad().item(), 19);
   backward(f);
   EXPECT_EQ(y.grad().item(), 38) << "it may run again, and adds";

@@ -86,7 +86,7 @@ TEST(InPlaceWrites, AViewTakenBeforeTheWriteSeesItsGradient) {
 TEST(InPlaceWrites, ThroughATransposedSliceOfAReshape) {
   const Tensor w = leaf({2});
   Tensor x = leaf({1, 2, 3, 4, 5, 6}) * 1;
-  const Tensor corner = slice(transpose(reshape(x, {2, 3}), {1, 0}), {1, 0}, {3, 1});  // elements 1 and 2
+  const Tensor corner = slice(transpose(reshape(x, {2, 3}), {1, 0}), {1, 0}, {3, 1});  // shows elements 1 and 2 of x
   mul_(corner, w);
   EXPECT_EQ(x.to_vector<float>(), (Floats{1, 4, 6, 4, 5, 6}));
   const std::vector<Tensor> g = gradients({sum(x * x)}, {w});

@@ -39,7 +39,7 @@ TEST(Autodiff, T46_AWeightUsedTwice) {
   const Tensor weight = leaf({w}), bias = leaf({b}), a0 = leaf({inputs}), a1 = leaf({inputs}), t0 = leaf({2}), t1 = leaf({3});
   const auto loss = [&](const Tensor& a, const Tensor& t) { return sum(square(a * weight + bias - t)); };
   backward(loss(a0, t0) + loss(a1, t1));
-  const float e0 = 2 * w + b - 2, e1 = 2 * w + b - 3;  // 0 and -1
+  const float e0 = 2 * w + b - 2, e1 = 2 * w + b - 3;  // the errors for both targets: 0 and -1
   EXPECT_EQ(grad_of(a0), (Floats{2 * w * e0}));
   EXPECT_EQ(grad_of(a1), (Floats{2 * w * e1}));
   EXPECT_EQ(grad_of(t0), (Floats{-2 * e0}));
@@ -130,7 +130,7 @@ TEST(Autodiff, T70_MeansAndBroadcasts) {
   EXPECT_EQ(grad_of(one), (Floats{10}));
 }
 
-// ---- leaves ----
+// ---- gradients of leaves ----
 
 TEST(Autodiff, T71_AWeightAndABias) {
   const Tensor x = from_vector(Floats{1, 3, 5}, {1, 3});

@@ -456,7 +456,7 @@ TEST(GraphConformance, W11_TenThousandParameters) {
   EXPECT_EQ(large, small + 4500 * per_layer) << "every layer adds the same number of nodes";
 }
 
-// ---- shapes ----
+// ---- ops that only change shapes ----
 
 TEST(GraphConformance, W12_AShapeOpWhoseGradientIsAskedFor) {
   const Graph g = parse(R"(graph g(%x: f64[2,3]) {

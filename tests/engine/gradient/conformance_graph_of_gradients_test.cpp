@@ -325,7 +325,7 @@ TEST(Autodiff, T77_AMissingGradientIsNone) {
   EXPECT_THROW(custom_gradient({a, Tensor()}, forward, first_only), TypeError);
 }
 
-// ---- hooks ----
+// ---- gradient hooks ----
 
 TEST(Autodiff, HooksSeeACompleteGradientOnceAndMayReplaceIt) {
   Tensor x = leaf(2);

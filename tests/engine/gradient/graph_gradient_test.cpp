@@ -141,7 +141,8 @@ TEST(GraphGradient, OnlyNodesOnTheWayGetBackwardNodes) {
   EXPECT_EQ(op_counts(made.graph, Phase::backward)["matmul"], 1);
 }
 
-// The forward pass computes the small map of max_pool2d's positions, so that its operand need not live on.
+// The gradient of maximum needs a boolean mask. The forward pass computes this mask right after %m, so that backward does
+// not read the operands.
 TEST(GraphGradient, ForwardPartsStandBehindTheirTwins) {
   const Graph g = parse(R"(graph g(%x: f32[2,6], %z: f32[2,6]) {
     %m: f32[2,6] = maximum(%x, %z)   [region=3]
@@ -211,7 +212,7 @@ TEST(GraphGradient, IsTheSameInsideAnyScope) {
   EXPECT_EQ(tape_stats().nodes, 0);
 }
 
-// ---- every op ----
+// ---- gradients of every op ----
 
 // A graph of one node that computes the example.
 Graph graph_of(const Example& e, const std::vector<Tensor>& operands, const std::vector<Tensor>& results) {

@@ -41,7 +41,7 @@ SliceAttrs window_of(const Box& box) {
   return attrs;
 }
 
-// ---- boxes ----
+// ---- Box: a window of a tensor ----
 
 TEST(Box, WithoutAHoleIsTheRestInDisjointParts) {
   std::mt19937_64 random(1);
@@ -83,7 +83,7 @@ TEST(BoxIndex, FindsWhatALookAtEachFinds) {
   }
 }
 
-// ---- sums ----
+// ---- sums of pieces ----
 
 // Adds the pieces element by element, in order; the first piece is written.
 class PlainSum {

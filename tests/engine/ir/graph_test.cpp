@@ -30,7 +30,7 @@ NodeId add_constant(Graph& g, Literal literal) {
   return g.add_node(op("constant"), {}, &attrs, std::span(&type, 1));
 }
 
-// ---- building ----
+// ---- building graphs ----
 
 TEST(Graph, builds_nodes_over_inputs_and_state) {
   Graph g;
@@ -179,7 +179,7 @@ TEST(Rewriter, constants_that_nobody_copies_are_left_behind) {
   EXPECT_EQ(out.node_text(0), "%0: f32[1] = constant() {value=[2.0]}");
 }
 
-// ---- attributes ----
+// ---- comparing and hashing attributes ----
 
 TEST(Attributes, compare_and_hash_field_by_field) {
   Graph g;

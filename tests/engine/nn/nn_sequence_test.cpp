@@ -39,7 +39,7 @@ std::int64_t count_of(const Module& m) {
   return n;
 }
 
-// ---- normalisation ----
+// ---- normalisation layers ----
 
 struct NormNet : Module {
   BatchNorm2d bn{*this, "bn", 1, {.eps = 0, .momentum = 0.5}};
@@ -116,7 +116,7 @@ TEST(NormLayers, CountDimensions) {
                   "[batch_norm] 'plain' takes 2 to 3 dimensions, got f32[2,3,1,1]");
 }
 
-// ---- attention ----
+// ---- attention layers ----
 
 struct AttentionNet : Module {
   MultiheadAttention attention{*this, "attention", 8, 2, {.causal = true}};
@@ -183,7 +183,7 @@ TEST(AttentionLayers, MistakesSayWhatIsWrong) {
             "attention: a size of 8 does not fall into 3 heads");
 }
 
-// ---- recurrent ----
+// ---- recurrent layers ----
 
 TEST(RecurrentOps, LstmCellByHand) {
   // All gates get 0: sigmoid gives 1/2 and tanh gives 0.

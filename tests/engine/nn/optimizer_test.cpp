@@ -155,7 +155,7 @@ TEST(Optimizers, TakeParametersInDouble) {
   EXPECT_NEAR(w.item(), 0.5, 1e-7);
 }
 
-// ---- groups and state ----
+// ---- parameter groups and optimizer state ----
 
 TEST(Optimizers, GroupsHaveOptionsAndRatesOfTheirOwn) {
   Tensor a = parameter({1}, "a"), b = parameter({1}, "b");
@@ -194,7 +194,7 @@ TEST(Optimizers, RefuseWhatContradictsItself) {
   EXPECT_EQ(message_of<UsageError>([&] { Sgd({w, w}); }), "optimizer: 'w' is listed twice");
 }
 
-// ---- conditional steps ----
+// ---- steps under a condition ----
 
 TEST(Optimizers, AStepThatDoesNotHoldChangesNothing) {
   Tensor w = parameter({1, 2});
@@ -213,7 +213,7 @@ TEST(Optimizers, AStepThatDoesNotHoldChangesNothing) {
                   "[step_if] the condition must be bool[], not f32[]");
 }
 
-// ---- gradients ----
+// ---- norms and clipping of gradients ----
 
 TEST(GradientTools, NormIsOverAllParameters) {
   Tensor a = parameter({0, 0}, "a"), b = parameter({0}, "b"), none = parameter({0}, "none");
@@ -307,7 +307,7 @@ TEST(GradScaler, AllOptimizersOfAStepShareTheScale) {
   EXPECT_EQ(scaler.scale().item(), 2);
 }
 
-// ---- schedules ----
+// ---- learning-rate schedules ----
 
 template <class F>
 void expect_equal_both_ways(F&& f) {

@@ -84,7 +84,7 @@ TEST(Attention, SavesWhatIsLinearInTheLength) {
   Tensor q = f32({1, 1, 256, 4}), k = f32({1, 1, 256, 4}), v = f32({1, 1, 256, 4});
   for (Tensor* t : {&q, &k, &v}) t->requires_grad(true);
   const Tensor y = scaled_dot_product_attention(q, k, v);
-  EXPECT_EQ(tape_stats().saved_bytes, 4 * (4 * 256 * 4 + 256));  // q, k, v, y and the logsumexp
+  EXPECT_EQ(tape_stats().saved_bytes, 4 * (4 * 256 * 4 + 256));  // f32 elements of q, k, v and y, and of the logsumexp
 }
 
 // A second gradient is refused with a message, not computed wrongly.

@@ -30,7 +30,8 @@ TEST(Conv1d, SlidesStridesAndDilates) {
   EXPECT_EQ(conv1d(x, w, {.stride = {2}}).to_vector<float>(), (Floats{21, 43}));
   EXPECT_EQ(conv1d(x, w, {.dilation = {3}}).to_vector<float>(), (Floats{41, 52}));
   EXPECT_EQ(conv1d(x, w, {.padding = {1}}).to_vector<float>(), (Floats{10, 21, 32, 43, 54, 5}));
-  EXPECT_EQ(conv1d(x, w, {.padding = {1, 0}}).to_vector<float>(), (Floats{10, 21, 32, 43, 54}));  // causal
+  EXPECT_EQ(conv1d(x, w, {.padding = {1, 0}}).to_vector<float>(),
+            (Floats{10, 21, 32, 43, 54}));  // causal: padding in front only
   EXPECT_EQ(conv1d(x, w, tensor({100})).to_vector<float>(), (Floats{121, 132, 143, 154}));
 }
 
@@ -85,7 +86,7 @@ TEST(Conv3d, SumsACube) {
   EXPECT_EQ(conv3d(ones({1, 1, 2, 2, 2}), ones({1, 1, 2, 2, 2}), tensor({1})).to_vector<float>(), (Floats{9}));
 }
 
-// ---- transposed ----
+// ---- transposed convolutions ----
 
 TEST(ConvTranspose, SpreadsTheKernel) {
   const Tensor x = made({1, 2, 3}, {1, 1, 3}), w = made({1, 10, 100}, {1, 1, 3});
@@ -100,7 +101,7 @@ TEST(ConvTranspose, SpreadsTheKernel) {
 
 TEST(ConvTranspose, SizesAreThoseOfTheFormula) {
   const Tensor x = zeros({2, 4, 5, 6}), w = zeros({4, 3, 4, 3});
-  // (5 - 1) 2 - 2 + 3 + 1 + 1 and (6 - 1) 3 - 0 + 2 * 2 + 1 + 0
+  // The formula gives (5 - 1) 2 - 2 + 3 + 1 + 1 and (6 - 1) 3 - 0 + 2 * 2 + 1 + 0.
   EXPECT_EQ(conv_transpose2d(x, w, {.stride = {2, 3}, .padding = {1, 0}, .output_padding = {1, 0}, .dilation = {1, 2}}).shape(),
             (Shape{2, 3, 11, 20}));
   EXPECT_EQ(conv_transpose2d(x, w, {.groups = 2}).shape(), (Shape{2, 6, 8, 8}));
@@ -144,7 +145,7 @@ TEST(ConvCost, CountsGroups) {
   EXPECT_EQ(ops::conv2d.cost(with_depthwise, result, &eight).flops, 2.0 * 8 * 64 * 9);
 }
 
-// ---- mistakes ----
+// ---- mistakes and their messages ----
 
 struct Mistake {
   int line;
@@ -207,7 +208,7 @@ TEST(ConvErrors, NameTheFunctionTheTypesAndTheLine) {
               m.message + (" (conv_test.cpp:" + std::to_string(m.line) + ")"));
 }
 
-// ---- layers ----
+// ---- convolution layers ----
 
 struct Net : Module {
   Conv1d line{*this, "line", 4, 6, {.kernel = {3}, .padding = {1}, .groups = 2}};

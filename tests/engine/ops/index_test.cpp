@@ -187,7 +187,7 @@ TEST(Index, InPlaceWritesOverTheOperand) {
   EXPECT_EQ(floats(x), (Floats{31, 2, 3}));
 }
 
-// ---- mistakes ----
+// ---- mistakes and their messages ----
 
 TEST(Index, PlacesThatDoNotExistAreReportedWhenTheOpRuns) {
   const Tensor x = counted({2, 3}), src = ones({2, 1});

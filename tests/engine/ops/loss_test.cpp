@@ -121,7 +121,7 @@ TEST(NllLoss, PicksTheLogProbabilityOfTheLabelAndKeepsLabelsOnly) {
   expect_values(x.grad(), {-0.5, 0, 0, 0, -0.5, 0});
 }
 
-// ---- differences ----
+// ---- losses of differences ----
 
 TEST(DifferenceLosses, FollowTheirDefinitions) {
   const Tensor x = f64({1, 2, 5}), t = f64({1.5, 2, 1});
@@ -129,7 +129,7 @@ TEST(DifferenceLosses, FollowTheirDefinitions) {
   expect_values(mse_loss(x, t, "sum"), {16.25});
   expect_values(mse_loss(x, t, "none"), {0.25, 0, 16});
   expect_values(l1_loss(x, t), {1.5});
-  expect_values(huber_loss(x, t, 2, "none"), {0.125, 0, 6});  // 2 (4 - 1)
+  expect_values(huber_loss(x, t, 2, "none"), {0.125, 0, 6});  // the linear part: 2 (4 - 1)
   expect_values(smooth_l1_loss(x, t, 2, "none"), {0.0625, 0, 3});
   expect_values(smooth_l1_loss(x, t), {(0.125 + 3.5) / 3});
   expect_values(smooth_l1_loss(x, t, 0), {1.5});
@@ -146,7 +146,7 @@ TEST(DifferenceLosses, HaveTheirGradients) {
   expect_values(x.grad(), {-0.5, 0, 2});
 }
 
-// ---- probabilities ----
+// ---- losses of probabilities ----
 
 TEST(BinaryCrossEntropy, FollowsItsDefinition) {
   const Tensor p = f64({0.5, 0.25, 1, 0}), t = f64({1, 0.5, 1, 1});
@@ -175,7 +175,7 @@ TEST(KlDiv, FollowsItsDefinition) {
   expect_values(kl_div(x, log(f64({0.25, 1, 1, 0.5}, {2, 2})), "none", true), {expected[0], -kQuarter, -kQuarter, 0});
 }
 
-// ---- margins ----
+// ---- margin losses ----
 
 TEST(MarginLosses, FollowTheirDefinitions) {
   const Tensor x = f64({2, 0.25, -3}), y = f64({1, -1, -1});
@@ -208,7 +208,7 @@ TEST(TripletLoss, ComparesDistances) {
   EXPECT_NEAR(triplet_margin_loss(a, p, n, {.margin = 2, .swap = true}).item(), 7 - std::sqrt(9 + 4), 3e-6);
 }
 
-// ---- distributions ----
+// ---- losses of distributions ----
 
 TEST(PoissonLoss, FollowsItsDefinition) {
   const Tensor x = f64({0.5, 1}), t = f64({1, 3});

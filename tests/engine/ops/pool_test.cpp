@@ -37,7 +37,7 @@ Tensor gradient(const Tensor& x, F&& f) {
   return leaf.grad();
 }
 
-// ---- maxima ----
+// ---- max pooling ----
 
 TEST(MaxPool, WindowsStandSideBySideUnlessTold) {
   const Tensor x = line({3, 1, 4, 1, 5, 9, 2});
@@ -116,7 +116,7 @@ TEST(MaxPool, RowsLongerThanAPart) {
   for (std::size_t i = 0; i < 1000; ++i) EXPECT_EQ(y[i], static_cast<float>(std::min<std::size_t>(i + 1, 999)));
 }
 
-// ---- means ----
+// ---- average pooling ----
 
 TEST(AvgPool, DividesByWhatItCounts) {
   const Tensor x = line({2, 4, 6, 8, 10});
@@ -136,7 +136,7 @@ TEST(AvgPool, SpreadsTheGradient) {
             (Floats{0.5f, 1.5f, 1}));
 }
 
-// ---- adaptive and global ----
+// ---- adaptive and global pooling ----
 
 TEST(AdaptivePool, WindowsShareThePlane) {
   const Tensor x = made({1, 2, 3, 4, 5}, {1, 1, 1, 5});
@@ -170,7 +170,7 @@ TEST(GlobalPool, KeepsTheDimensions) {
   EXPECT_EQ(global_avg_pool(zeros({2, 3, 4, 5, 6})).shape(), (Shape{2, 3, 1, 1, 1}));
 }
 
-// ---- mistakes ----
+// ---- mistakes and their messages ----
 
 struct Mistake {
   int line;

@@ -71,7 +71,7 @@ TEST(Random, TruncatedNormalKeepsItsBoundsAndMoments) {
   EXPECT_GE(m.low, -2);
   EXPECT_LE(m.high, 2);
   EXPECT_NEAR(m.mean, 0, 0.01);
-  EXPECT_NEAR(m.variance, 0.7737413, 0.01);  // 1 - 4 phi(2) / (2 Phi(2) - 1)
+  EXPECT_NEAR(m.variance, 0.7737413, 0.01);  // the formula is 1 - 4 phi(2) / (2 Phi(2) - 1)
   const Moments tail(trunc_normal({50000}, 0, 1, 6, 7, DType::f64));
   EXPECT_GE(tail.low, 6);
   EXPECT_LE(tail.high, 7);

@@ -1,4 +1,4 @@
-// References of accumulating ops: the op's result plus the sum so far, element by element.
+// References of ops that add to a sum: add_n, addcmul and addmm.
 #include <tapedeck/tests/engine/reference.h>
 
 namespace tapedeck::testing {

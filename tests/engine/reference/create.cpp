@@ -1,4 +1,4 @@
-// References of ops that make tensors without reading elements (full, arange and the like).
+// References of ops that make tensors without reading elements: arange, linspace and eye.
 #include <tapedeck/tests/engine/reference/places.h>
 
 #include <tapedeck/kernels/attrs/create.h>

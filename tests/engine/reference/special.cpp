@@ -1,4 +1,4 @@
-// The reference of constants.
+// The reference of `full`, which fills a tensor with one number.
 #include <tapedeck/tests/engine/reference.h>
 
 namespace tapedeck::testing {

@@ -51,7 +51,7 @@ ConvShape general(const std::int64_t (&n)[4], Spatial in, Spatial kernel, Spatia
   return {n[0], n[1], n[2], n[3], in, kernel, stride, dilation, before, after};
 }
 
-// Between flat row-major indices and coordinates.
+// place() turns coordinates into a flat row-major index; spread() does the inverse.
 std::int64_t place(const Spatial& at, const Spatial& size) { return (at[0] * size[1] + at[1]) * size[2] + at[2]; }
 Spatial spread(std::int64_t at, const Spatial& size) {
   return {at / (size[1] * size[2]), at / size[2] % size[1], at % size[2]};
@@ -171,7 +171,7 @@ const ConvShape kShapes[] = {
     general({2, 6, 12, 6}, {1, 7, 6}, {1, 3, 2}, {1, 1, 1}, {1, 1, 1}, {0, 1, 0}, {0, 1, 1}),
     general({3, 16, 32, 4}, {1, 8, 8}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}),
     general({2, 64, 32, 2}, {1, 6, 6}, {1, 3, 3}, {1, 2, 2}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}),
-    // dilated, strided, padded on one side only
+    // dilated, strided, and padded on one side only
     general({2, 16, 16, 1}, {1, 12, 11}, {1, 3, 3}, {1, 2, 2}, {1, 2, 3}, {0, 2, 3}, {0, 1, 3}),
     general({2, 9, 16, 1}, {1, 1, 50}, {1, 1, 3}, {1, 1, 1}, {1, 1, 8}, {0, 0, 16}, {0, 0, 0}),
     general({3, 8, 16, 1}, {1, 1, 30}, {1, 1, 4}, {1, 1, 3}, {1, 1, 1}, {0, 0, 0}, {0, 0, 2}),

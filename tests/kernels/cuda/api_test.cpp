@@ -24,7 +24,7 @@
 namespace tapedeck::kernels::cuda {
 namespace {
 
-// ---- fakes ----
+// ---- fake tables ----
 
 // The calls that a fake got, in order.
 std::vector<std::string> calls;

@@ -156,7 +156,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// ---- comparing ----
+// ---- comparing results ----
 
 template <class T>
 bool equal_elements(const std::uint8_t* a, const std::uint8_t* b, std::size_t bytes) {
@@ -275,7 +275,7 @@ TEST_F(CudaPointwise, ConversionsEqualCpu) {
       }
 }
 
-// ---- plain formulas ----
+// ---- kernels compared with plain formulas ----
 
 const Case& find_case(const char* name) {
   for (const auto* list : {&kArithmetic, &kFunctions, &kComparisons, &kConversions})

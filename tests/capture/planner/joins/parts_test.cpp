@@ -79,7 +79,7 @@ std::int64_t workspace_of(const Plan& plan) {
   return most;
 }
 
-// ---- chains ----
+// ---- chains of joins ----
 
 TEST(Parts, AChainOfFiftyJoinsTakesTheBytesOfItsLast) {
   for (const int batch : {1, 4})
@@ -340,7 +340,7 @@ TEST(Parts, TheJoinIsNotBornTooEarly) {
   EXPECT_LE(plan.lower_bound_bytes, sound_plan(g, without).lower_bound_bytes);
 }
 
-// ---- sums ----
+// ---- sums of gradient pieces ----
 
 // A thousand nodes read one weight. Each piece of its gradient is added to the sum as soon as it is computed.
 TEST(Parts, AThousandPiecesTakeTheBytesOfTheSum) {
@@ -366,7 +366,7 @@ TEST(Parts, AThousandPiecesTakeTheBytesOfTheSum) {
   check_replay(g, {}, 1);
 }
 
-// ---- what each rule earns ----
+// ---- bytes that each sharing rule saves ----
 
 TEST(SharingBounds, SayWhatEachRuleEarns) {
   PlanOptions options;
@@ -415,7 +415,7 @@ TEST(SharingBounds, PartsEarnTheOtherHalfOfABlock) {
   }
 }
 
-// ---- declarations ----
+// ---- windows that ops declare for their operands ----
 
 // For every example of every op that declares windows for its operands: the windows do not overlap and contain the operands'
 // elements.

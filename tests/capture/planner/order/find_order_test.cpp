@@ -273,7 +273,7 @@ TEST(Order, GraphsWithClonesAreReordered) {
   EXPECT_GT(moved, 10);
 }
 
-// ---- through the planner ----
+// ---- plans and replays in other orders ----
 
 // A training step that updates the weight of each layer at the end of the tape. The gradient need not wait so long.
 Graph training_step(int layers) {

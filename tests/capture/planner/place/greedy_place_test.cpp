@@ -238,7 +238,7 @@ TEST(PlaceGreedy, AHoleMayEndWithTheLastStepThereIs) {
   EXPECT_EQ(find_fault({early, late}, place({early, late})), "");
 }
 
-// ---- several arenas ----
+// ---- placement in several arenas (chunks) ----
 
 TEST(PlaceInChunks, NoArenaIsLargerThanTheCap) {
   for (unsigned seed = 0; seed < 200; ++seed) {

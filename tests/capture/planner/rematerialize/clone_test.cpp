@@ -59,7 +59,7 @@ TEST_P(RandomBudgets, NothingRunsForNobody) {
   }
 }
 
-// A plan read back from its file must pass the verifier and the checker.
+// A plan read back from its file must pass the checker and the checker of clones.
 TEST_P(RandomBudgets, SavedPlansVerify) {
   const TemporaryFolder folder;
   for (unsigned k = 0; k < 10; ++k) {

@@ -139,13 +139,13 @@ TEST(Greedy, ClonesRunJustInTime) {
     const Node& node = plan.graph.nodes[n];
     if (!node.origin.clone) continue;
     ASSERT_EQ(node.n_after, 1) << "an order edge keeps it from running early";
-    NodeId before = n;  // the last node before this stage's clones
+    NodeId before = n;  // the last node before the clones that stand together
     while (plan.graph.nodes[before].origin.clone) --before;
     EXPECT_EQ(plan.graph.values[plan.graph.after(node)[0]].node, before);
   }
 }
 
-// ---- LiveTree against an array ----
+// ---- LiveTree, compared with an array ----
 
 TEST(LiveTree, MatchesAnArray) {
   for (unsigned seed = 0; seed < 100; ++seed) {
@@ -172,7 +172,7 @@ TEST(LiveTree, MatchesAnArray) {
   }
 }
 
-// ---- Schedule: taking everything back restores it ----
+// ---- Schedule: undoing every change restores the live bytes ----
 
 TEST(Schedule, UndoRestoresLiveBytes) {
   for (unsigned seed = 0; seed < 100; ++seed) {

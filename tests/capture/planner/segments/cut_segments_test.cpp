@@ -373,7 +373,7 @@ TEST(Simulate, ByHand) {
   EXPECT_DOUBLE_EQ(simulate(three_segments(), cost, alone, {8, 0}).makespan_us, 60);
 }
 
-// ---- the checker ----
+// ---- how the checker judges segments ----
 
 // Gives the same bytes to two branches that may run at the same time.
 TEST(Segments, TheCheckerFindsBytesSharedBySideBySideBranches) {
