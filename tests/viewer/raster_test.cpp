@@ -65,7 +65,7 @@ bool inside(const std::int64_t (&x)[3], const std::int64_t (&y)[3], std::int64_t
   for (int i = 0; i < 3; ++i) {
     const int a = i, b = (i + 1) % 3;
     std::int64_t side = (x[b] - x[a]) * (py - y[a]) - (px - x[a]) * (y[b] - y[a]);
-    // A centre on the edge counts as slightly to the right of it, and as even less below it.
+    // Moves a centre on the edge slightly to the right, and by an even smaller distance down.
     std::int64_t nudge = -(y[b] - y[a]);
     if (nudge == 0) nudge = x[b] - x[a];
     if (area < 0) side = -side, nudge = -nudge;

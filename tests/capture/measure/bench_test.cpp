@@ -44,7 +44,7 @@ TEST(Bench, WithThreadsOutsideIsWhenNobodyRunsAKernel) {
   Timeline t;
   t.slices = {{0, 0, 0, 100, 400}, {1, 1, 1, 300, 500}, {2, 2, 1, 500, 600}, {3, 3, 0, 800, 900}};
   const KernelTime time = kernel_time(t, 1000, 0);
-  EXPECT_EQ(time.kernels_ns, 600);  // 100..600 and 800..900 ns
+  EXPECT_EQ(time.kernels_ns, 600);  // a kernel runs from 100 to 600 and from 800 to 900 ns
   EXPECT_EQ(time.outside_ns, 400);
   EXPECT_EQ(time.thread_ns, 700);
   EXPECT_EQ(kernel_time(t, 1000, 10).outside_ns, 380);  // two separate times without a kernel

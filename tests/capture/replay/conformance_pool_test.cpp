@@ -1,5 +1,6 @@
-// Cases of SEEDS.md about replay on several devices, bulking on and off, and shared memory. A group of nodes of the original
-// tests is a place in the device map here; the logical devices cpu and cpu:1 stand for the devices of two machines.
+// Cases of SEEDS.md about replay on several devices, bulking on and off, and shared memory. The original tests put groups of
+// nodes on the devices of two machines. Here the device map puts nodes on the logical devices cpu and cpu:1. The oracles are
+// eager runs and numbers by hand.
 #include <tapedeck/capture/passes/devices.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/planner/planner.h>

@@ -220,7 +220,7 @@ TEST(Autodiff, T64_SecondGradientOfCosine) {
 TEST(Autodiff, HigherGradientsOfAPower) {
   const Tensor x = leaf(3);
   Tensor y = square(x) * square(x);
-  for (double expected : {108.0, 108.0, 72.0, 24.0}) {  // 4 x^3, 12 x^2, 24 x, 24
+  for (double expected : {108.0, 108.0, 72.0, 24.0}) {  // the derivatives 4 x^3, 12 x^2, 24 x and 24
     y = gradients({y}, {x}, with_graph())[0];
     EXPECT_NEAR(y.item(), expected, 1e-10);
   }

@@ -59,7 +59,7 @@ std::vector<Tenant> random_buffers(unsigned seed) {
   return buffers;
 }
 
-// Starts from a known placement. Retries never make it higher, and a search gives the same result with and without this
+// Starts from a known placement. Retries never raise the end, and a search gives the same result with and without this
 // start.
 TEST(Place, GoesOnFromWhatIsKnown) {
   int lower = 0;

@@ -7,8 +7,8 @@
 namespace tapedeck::testing {
 namespace {
 
-// Ops with regions compute what their regions compute. tests/capture/replay/control_flow_test.cpp compares them with
-// ordinary loops and branches.
+// An op with regions has no reference, because it computes the results of its regions.
+// tests/capture/replay/control_flow_test.cpp compares such ops with ordinary loops and branches.
 bool computes(const Op& op) { return !op.is(kDeclaredTypes) && !op.is(kPlanOnly) && op.n_regions == 0; }
 
 // Integers wrap around: brings the reference's value into the range of the dtype.

@@ -11,7 +11,7 @@ namespace {
 struct Problem {
   const Example* e = nullptr;
   std::vector<Tensor> variables;
-  std::vector<std::vector<double>> directions;  // weights of the first gradient, for each variable
+  std::vector<std::vector<double>> directions;  // for each variable: weights of the elements of its first gradient
 
   std::size_t n_operands() const { return e->operands.size(); }
 };

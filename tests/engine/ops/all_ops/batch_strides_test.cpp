@@ -129,8 +129,8 @@ void check_example(const Example& e) {
   }
 }
 
-// Calls with several images in a group for oneDNN in its own and in plain layouts, calls that run as matrix products, and
-// long and short planes.
+// Larger calls. Some give oneDNN groups of several images, in its own layouts or in plain ones; some run as matrix products;
+// some have long image planes, some short ones.
 const char* const kLarger[] = {
     "conv2d(f32[37,10,9,7], f32[13,10,3,3]) {padding=[1]}",
     "conv2d(f32[64,1,8,8], f32[16,1,3,3]) {padding=[1]}",
