@@ -109,7 +109,7 @@ inline MadePlan make_random_plan(unsigned seed, NodeId n) {
           plan.values[u].death >= plan.values[v].birth && plan.values[u].birth < plan.values[v].birth) {
         plan.values[v].reason = Reason::gradient;
         plan.values[v].other = kNone;
-        // Values that use its bytes follow it.
+        // Finds the holder of every value anew.
         for (std::size_t w = 0; w < values; ++w) {
           ValueId root = static_cast<ValueId>(w);
           while (plan.values[root].other != kNone) root = plan.values[root].other;

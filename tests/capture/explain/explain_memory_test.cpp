@@ -197,7 +197,7 @@ TEST(ExplainPeak, SaysWhatKeepingBytesApartCosts) {
   EXPECT_LE(make_plan(g, options).peak_bytes, apart.segment_rule.tight_peak_bytes);
 }
 
-// A reader of one part needs that part, and not the whole buffer that the plan joins it in.
+// A node that reads one part needs the bytes of this part alone, and not the bytes of the whole join.
 TEST(ExplainPeak, APartCountsForItselfAlone) {
   const Plan plan = make_plan(parse(R"(graph g(%x: f32[4]) {
     %p: f32[100] = opaque(%x) {us=1.0}

@@ -142,7 +142,7 @@ class Round {
   std::vector<Graph> graphs_;
   std::map<int, Executor> members_;
   std::map<int, Tensor> inputs_;
-  std::map<std::string, Tensor> state_, mine_;  // the state by eager runs; the user's tensors, where bound
+  std::map<std::string, Tensor> state_, mine_;  // the state that eager runs give; the user's tensors that are bound
   std::map<int, std::vector<Tensor>> expected_;
 };
 

@@ -109,7 +109,7 @@ std::int64_t peak_of(const NodeOrder& order, const Graph& graph) {
 TEST(Order, EqualsBruteForceOnGraphsOf18Nodes) {
   int better = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
-    RandomDag dag(3 + static_cast<int>(seed % 15), seed);  // and the node at the end
+    RandomDag dag(3 + static_cast<int>(seed % 15), seed);  // the graph also has the node at the end
     const Graph graph = parse(dag.text, "dag");
     const Facts facts = collect_facts(graph);
     const NodeOrder found = find_order(facts, graph, own_sources(graph));
