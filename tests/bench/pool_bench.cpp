@@ -20,7 +20,7 @@ namespace {
 
 using namespace tapedeck;
 
-// A chain of twenty small nodes, so that the time of switching is not small beside the time of the kernels.
+// A chain of twenty small nodes. Its kernels are so short that they do not hide the time of switching.
 Graph chain(int batch, bool updates) {
   const std::string rows = "f32[" + std::to_string(batch) + ",16]";
   std::string text =

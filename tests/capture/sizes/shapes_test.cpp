@@ -250,7 +250,8 @@ TEST(Retype, ByInferenceAloneNamesWhatStandsInTheWay) {
   const std::string refused = message_of<TypeError>([&] { retype(flat, {{"x", Type{DType::f32, {7, 10}}}}); });
   EXPECT_NE(refused.find("[reshape]"), std::string::npos) << refused;
   EXPECT_NE(refused.find("shapes_test.cpp"), std::string::npos) << refused;
-  // Inference alone would accept these graphs: one bakes in the batch's 1/n, the other a batch of ones that broadcasts.
+  // Inference alone would accept these graphs. One of them bakes in 1/n of the batch; the other bakes in a batch of ones,
+  // which broadcasts.
   const Graph average = captured([](const Tensor& x) { return mul(sum(x), 1.0 / 4); }, sample({4, 10}, 1)).graph;
   EXPECT_NE(message_of<TypeError>([&] {
               retype(average, {{"x", Type{DType::f32, {7, 10}}}});

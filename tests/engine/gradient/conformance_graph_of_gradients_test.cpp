@@ -111,7 +111,7 @@ TEST(DynamicGraph, InPlaceArithmeticEqualsTheOrdinary) {
   sub_(y, 1);
   mul_(y, x);
   div_(y, 4);
-  EXPECT_EQ(values_of(y), (Doubles{0.75, 2}));  // x (x + 2) / 4
+  EXPECT_EQ(values_of(y), (Doubles{0.75, 2}));  // the formula is x (x + 2) / 4
   backward(sum(y));
   EXPECT_EQ(values_of(x.grad()), (Doubles{1, 1.5}));
   const Tensor z = x + 0;

@@ -78,8 +78,8 @@ TEST(GraphGradient, TargetsAndWrtsAreAnyValues) {
   const Graph g = parse(R"(graph g(%x: f32[3]) { %y: f32[3] = square(%x) %z: f32[3] = square(%y) return %z })");
   const std::vector<Tensor> given = {tensor({1, 2, 3})};
   const std::vector<Tensor> grads = run_gradients(gradient_by_name(g, {"z", "y"}, {"y", "x", "z"}), given);
-  EXPECT_EQ(grads[0].to_vector<float>(), (std::vector<float>{3, 9, 19}));    // 2 y + 1
-  EXPECT_EQ(grads[1].to_vector<float>(), (std::vector<float>{6, 36, 114}));  // (2 y + 1) 2 x
+  EXPECT_EQ(grads[0].to_vector<float>(), (std::vector<float>{3, 9, 19}));    // the derivative is 2 y + 1
+  EXPECT_EQ(grads[1].to_vector<float>(), (std::vector<float>{6, 36, 114}));  // the derivative is (2 y + 1) 2 x
   EXPECT_EQ(grads[2].to_vector<float>(), (std::vector<float>{1, 1, 1}));
   const std::vector<Tensor> own = run_gradients(gradient_by_name(g, {"x"}, {"x"}), given);
   EXPECT_EQ(own[0].to_vector<float>(), (std::vector<float>{1, 1, 1}));

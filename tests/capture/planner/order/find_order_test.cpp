@@ -222,8 +222,8 @@ TEST(Order, ConstantsKeepTheirBuffers) {
     update %s = %b
   })",
                             "constants");
-  // Reorders the graph so that its constants are exchanged; then also reorders the graph with its (zero) clones, which
-  // exchanges them again.
+  // This reorders the graph so that its constants change places. The loop below also reorders the graph with its clones
+  // (there are none), so that the constants change places again.
   const Graph moved = reorder(graph, {1, 4, 3, 5, 0, 2, 6});
   verify(moved);
   const Facts facts = collect_facts(moved);
