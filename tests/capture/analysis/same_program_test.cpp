@@ -1,4 +1,5 @@
-// The walk that compares programs: which differences it reports, in which order, and what an allowed difference lets pass.
+// Tests the walk that compares programs: the differences that it reports, their order, and the effect of allowing a
+// difference. Expected differences are written by hand.
 #include <tapedeck/capture/analysis/same_program.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -23,7 +24,7 @@ struct Seen {
   }
 };
 
-// All differences, each of them allowed.
+// Lists all differences of the programs. Each is allowed, so that the walk goes on.
 std::vector<Seen> differences(const std::vector<std::string>& texts) {
   std::vector<Graph> parsed;
   for (const std::string& text : texts) parsed.push_back(parse(text, "test"));

@@ -1,4 +1,5 @@
-// The rule of takeovers in place, pair by pair.
+// Tests the rule of takeovers: which results are computed in the bytes of a dying operand. Expected pairs are written by
+// hand.
 #include <tapedeck/capture/analysis/takeovers.h>
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@ namespace {
 
 using Pairs = std::vector<std::pair<ValueId, ValueId>>;
 
-// The pairs that happen where the operands in `dying` give their bytes away.
+// The pairs (operand, result) that happen if the operands in `dying` die at this node.
 Pairs taken(const Pairs& declared, const std::vector<ValueId>& dying) {
   std::vector<RootPair> pairs;
   for (const auto& [from, to] : declared) pairs.push_back({from, to});
@@ -31,7 +32,7 @@ TEST(Takeovers, OnlyDyingOperandsGiveTheirBytes) {
 TEST(Takeovers, BytesAreGivenOnceAndResultsServedOnce) {
   EXPECT_EQ(taken({{1, 10}, {1, 11}}, {1}), (Pairs{{1, 10}}));
   EXPECT_EQ(taken({{1, 10}, {2, 11}}, {1, 2}), (Pairs{{1, 10}, {2, 11}}));
-  // 11 was not served by the pair that came too late for the bytes of 1.
+  // The second pair gives 11 no bytes, because 10 has the bytes of 1 already. So the third pair may serve 11.
   EXPECT_EQ(taken({{1, 10}, {1, 11}, {2, 11}}, {1, 2}), (Pairs{{1, 10}, {2, 11}}));
 }
 

@@ -72,7 +72,7 @@ TEST(TapeFile, PlansMayLeaveOutUpdatesOfAStateByItself) {
     EXPECT_EQ(back.plan->graph.updates.size(), 1u);
     EXPECT_EQ(back.plan->unchanged_state, std::vector<std::string>{"w"});
 
-    TapeFile former = tape;  // plans of earlier versions do not name the state
+    TapeFile former = tape;  // plans of earlier versions do not name the unchanged state
     former.plan->unchanged_state.clear();
     EXPECT_EQ(read_tape(bytes_of(saved(former)), "t", Check::all).plan->graph.updates.size(), 1u);
 
