@@ -1,22 +1,22 @@
-// Makes tests of the blocks that the pages show: one C++ file of GoogleTest cases, one shell script.
+// Makes tests from the fenced blocks on the pages. It writes one C++ file of GoogleTest cases and one shell script.
 //
-//     extract OUT.cpp OUT.sh DEPFILE ROOT PAGE...       pages by their path from ROOT
+//     extract OUT.cpp OUT.sh DEPFILE ROOT PAGE...       ROOT is the folder that the paths of the pages begin from
 //
-//     ```cpp      a program with main() is run; anything else becomes the body of a function, and is run too
+//     ```cpp      a program with main() is run; other code becomes the body of a function, which is run too
 //     ```graph    must parse
-//     ```sh       its commands, all of `tapedeck` and `tapedeck-viewer`, are run in a folder that the blocks of a page share
-//     ```         a drawing, or output: nothing is done with it (also ```json)
+//     ```sh       the commands are run, all of `tapedeck` and `tapedeck-viewer`; the blocks of a page share one folder
+//     ```         a drawing or output: not tested (also ```json)
 //
-// A comment before a block, which readers do not see, says what the block itself cannot:
+// A comment before a block tells this program more about the block. Readers of the page do not see the comment:
 //
-//     <!-- preamble            lines that run before the block, for fragments that need something around them
+//     <!-- preamble            lines that run before the block, for blocks that are a part of a program
 //     ...
 //     -->
-//     <!-- quotes: FILE -->    the block stands in that file of the tree, but for comments and spaces; only a whole program
-//     runs
+//     <!-- quotes: FILE -->    the block must stand in this file of the tree, except for comments and spaces; only a whole
+//                              program is run as well
 //     <!-- not run: REASON -->
 //
-// Whatever is wrong is listed as PAGE:LINE, and the build fails. Compilers name the lines of the page as well.
+// Every fault is listed as PAGE:LINE, and then the build fails. Errors of the compiler name the line of the page too.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -37,7 +37,7 @@ struct Block {
   std::string page, language, quoted;
   bool skipped = false;
   Lines preamble, lines;
-  int line = 0;  // of the opening fence
+  int line = 0;  // the line of the opening fence
 };
 
 int faults = 0;
@@ -54,7 +54,7 @@ std::string trimmed(const std::string& text) {
   return first == text.npos ? "" : text.substr(first, last - first + 1);
 }
 
-// What stands between the two, or nothing.
+// The text between `before` at the start and `after` at the end; empty if one of them is missing.
 std::string between(const std::string& text, const std::string& before, const std::string& after) {
   if (!starts(text, before) || text.size() < before.size() + after.size()) return "";
   if (text.compare(text.size() - after.size(), after.size(), after) != 0) return "";
@@ -67,7 +67,7 @@ bool is_command(const std::string& line) {
   return false;
 }
 
-// ---- reading ----
+// ---- reading the blocks of a page ----
 
 class Page {
  public:
@@ -136,7 +136,8 @@ class Page {
     return lines;
   }
 
-  // An indented block is a drawing. One that is commands or statements throughout belongs in a fence, where it is tested.
+  // An indented block should be a drawing. If all of its lines are commands or statements, it belongs in a fence, where it
+  // is tested.
   void indented() {
     const int from = lines_[at_].number;
     int lines = 0, commands = 0, statements = 0;
@@ -155,14 +156,14 @@ class Page {
   std::vector<Block> blocks_;
 };
 
-// ---- quotes ----
+// ---- blocks that quote a file ----
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Without comments and spaces.
+// The text without comments and spaces.
 std::string bare(const std::string& text) {
   std::string kept;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -179,7 +180,7 @@ void check_quote(const Block& block, const std::string& root) {
     fault(block.page, block.line, block.quoted + " does not hold this text");
 }
 
-// ---- C++ ----
+// ---- C++ and graph blocks ----
 
 std::string name_of(const Block& block) {
   std::string name = block.page;
@@ -194,7 +195,7 @@ bool has_main(const Block& block) {
   return std::any_of(block.lines.begin(), block.lines.end(), [](const Line& line) { return starts(line.text, "int main("); });
 }
 
-// Only the first line is numbered, since a line may lie inside of a string.
+// Only the first line gets a #line directive, because a later line may lie inside of a string.
 void write_lines(std::ostream& out, const std::string& page, const Lines& lines) {
   if (lines.empty()) return;
   out << "#line " << lines.front().number << " \"" << page << "\"\n";
@@ -232,12 +233,13 @@ class Cases {
  private:
   static void write_graph(std::ostream& out, const Block& block) {
     out << "TEST(Pages, " << name_of(block) << ") {\n  EXPECT_NO_THROW(tapedeck::parse(R\"PAGE(";
-    for (int line = 1; line <= block.line; ++line) out << "\n";  // so that an error names the line of the page
+    for (int line = 1; line <= block.line; ++line) out << "\n";  // empty lines, so that an error names the line of the page
     for (const Line& line : block.lines) out << line.text << "\n";
     out << ")PAGE\", \"" << block.page << "\"));\n}\n";
   }
 
-  // main() of a namespace is a function as any other, so it must return; its closing brace is the last one without indent.
+  // Inside a namespace, main() is an ordinary function and must return a value. Its closing brace is the last brace without
+  // indent.
   static void write_program(std::ostream& out, const Block& block) {
     out << "namespace " << name_of(block) << " {\n#define main program\n";
     write_lines(out, block.page, block.preamble);
@@ -262,7 +264,7 @@ class Cases {
   std::vector<Block> blocks_;
 };
 
-// ---- commands ----
+// ---- shell commands ----
 
 class Script {
  public:

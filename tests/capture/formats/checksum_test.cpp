@@ -1,4 +1,5 @@
-// Tests checksum() against values of the reference implementation of XXH64, and that a flipped bit changes the sum.
+// Tests checksum() against values of the reference implementation of XXH64 and of earlier versions, and that a flipped bit
+// changes the sum.
 #include <tapedeck/capture/formats/checksum.h>
 
 #include <gtest/gtest.h>
@@ -20,8 +21,8 @@ TEST(Checksum, KnownAnswers) {
   EXPECT_EQ(sum_of("Nobody inspects the spammish repetition"), 0xfbcea83c8a378bf1u);
 }
 
-// Each sum is the seed of the next. Files written by earlier versions hold sums that were computed in another way, to this
-// value.
+// Each sum is the seed of the next. An earlier version, whose code was different, computed this last value; files that it
+// wrote must stay valid.
 TEST(Checksum, KeepsTheValuesOfOldFiles) {
   std::string text(4097, '\0');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 131 + (i >> 3));

@@ -1,4 +1,4 @@
-// The registry of strategies: a strategy of this file's own is found by name and planned with.
+// Tests the registry of strategies: the planner finds a strategy of this file by its name and plans with it.
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
@@ -13,7 +13,7 @@
 namespace tapedeck {
 namespace {
 
-// Computes every value that is made from inputs alone again, just before its last reader.
+// A strategy that computes again, just before its last reader, every value that depends on inputs alone.
 Choices choose_from_inputs(const Facts& facts, const Watch&) {
   const Graph& graph = *facts.graph;
   Schedule schedule(facts);
