@@ -108,20 +108,32 @@ class PartFinder {
     }
   }
 
+  struct Shown {
+    ValueId value = kNone;
+    Window place;
+  };
+
   bool can_be_written(ValueId v, const Window& place) const {
     const Node& maker = graph_.nodes[graph_.values[v].node];
     return writes_strides(*maker.op, v - maker.first_output, graph_.values[v].type.shape, place.strides);
   }
 
-  // Through views that are windows now and stay windows.
+  // Readers of v, and readers of the views of v that are windows now and stay windows. Views of views may be as many as the
+  // nodes of the graph, so they wait in a list.
   bool readers_take(ValueId v, const Window& place) const {
-    for (NodeId n : facts_.readers.of(v)) {
-      const Node& reader = graph_.nodes[n];
-      if (!takes_strides(graph_, n, v, place.strides)) return false;
-      const ValueId view = reader.first_output;
-      if (reader.n_outputs != 1 || facts_.windows[view].viewed == view || graph_.inputs(reader)[0] != v) continue;
-      const Window w = view_window(graph_, reader, place);
-      if (w.root == kNone || !readers_take(view, w)) return false;
+    std::vector<Shown> waiting = {{v, place}};
+    while (!waiting.empty()) {
+      const Shown shown = waiting.back();
+      waiting.pop_back();
+      for (NodeId n : facts_.readers.of(shown.value)) {
+        const Node& reader = graph_.nodes[n];
+        if (!takes_strides(graph_, n, shown.value, shown.place.strides)) return false;
+        const ValueId view = reader.first_output;
+        if (reader.n_outputs != 1 || facts_.windows[view].viewed == view || graph_.inputs(reader)[0] != shown.value) continue;
+        const Window w = view_window(graph_, reader, shown.place);
+        if (w.root == kNone) return false;
+        waiting.push_back({view, w});
+      }
     }
     return true;
   }

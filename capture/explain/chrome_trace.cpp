@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace tapedeck {
@@ -88,6 +89,7 @@ class Trace {
         .close('}');
     std::vector<const Slice*> slices;
     ran_.assign(plan_.graph.nodes.size(), nullptr);
+    seen_from_.assign(plan_.graph.nodes.size(), kNone);
     for (const Slice& s : t.slices) {
       if (s.node == kNone) continue;
       slices.push_back(&s);
@@ -145,11 +147,7 @@ class Trace {
   void flows(std::int64_t origin) {
     for (NodeId n = 0; n < plan_.graph.node_count(); ++n) {
       if (!plan_.graph.nodes[n].origin.clone || !ran_[n]) continue;
-      std::vector<NodeId> readers;
-      readers_that_ran(plan_.graph.nodes[n], &readers);
-      std::sort(readers.begin(), readers.end());
-      readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
-      for (NodeId reader : readers) {
+      for (NodeId reader : readers_that_ran(n)) {
         const std::int64_t id = next_flow_++;
         arrow("s", *ran_[n], id, origin);
         out_.close('}');
@@ -170,16 +168,25 @@ class Trace {
     });
   }
 
-  // Through windows, and joins of what lies in place, which have no slice of their own.
-  void readers_that_ran(const Node& node, std::vector<NodeId>* found) const {
-    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
-      for (NodeId reader : readers_.of(v)) {
-        const Node& by = plan_.graph.nodes[reader];
-        if (ran_[reader])
-          found->push_back(reader);
-        else if (by.n_outputs > 0 && (plan_.values[by.first_output].reason == Reason::alias || joins(by)))
-          readers_that_ran(by, found);
-      }
+  // In the order of nodes. The search goes on through windows and through joins of parts that lie in place, which have no slice
+  // of their own. It looks at each node once.
+  std::vector<NodeId> readers_that_ran(NodeId clone) {
+    std::vector<NodeId> found, waiting = {clone};
+    while (!waiting.empty()) {
+      const Node& node = plan_.graph.nodes[waiting.back()];
+      waiting.pop_back();
+      for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v)
+        for (NodeId reader : readers_.of(v)) {
+          if (std::exchange(seen_from_[reader], clone) == clone) continue;
+          const Node& by = plan_.graph.nodes[reader];
+          if (ran_[reader])
+            found.push_back(reader);
+          else if (by.n_outputs > 0 && (plan_.values[by.first_output].reason == Reason::alias || joins(by)))
+            waiting.push_back(reader);
+        }
+    }
+    std::sort(found.begin(), found.end());
+    return found;
   }
 
   void counter(const Timeline& t, std::int64_t origin) {
@@ -201,6 +208,7 @@ class Trace {
   std::vector<double> costs_;
   Readers readers_;
   std::vector<const Slice*> ran_;  // by node, in the run at hand
+  std::vector<NodeId> seen_from_;  // by node: the last clone whose readers were searched there, in the run at hand
   std::int64_t next_flow_ = 1;
   JsonWriter out_;
 };

@@ -56,11 +56,16 @@ class Follower {
     }
   }
 
+  // Runs the item, and then the items without a name that waited for it alone and that no item waits for.
   void run(std::int32_t item) {
+    add(item);
+    for (const std::int32_t b : p_.behind[item])
+      if (--left_[b] == 0 && !is_named_[b] && p_.behind[b].empty() && !has_run_[b]) add(b);
+  }
+
+  void add(std::int32_t item) {
     has_run_[item] = 1;
     items_.push_back(item);
-    for (const std::int32_t b : p_.behind[item])
-      if (--left_[b] == 0 && !is_named_[b] && p_.behind[b].empty() && !has_run_[b]) run(b);
   }
 
   const OrderProblem& p_;

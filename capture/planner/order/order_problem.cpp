@@ -415,25 +415,52 @@ class OrderWriter {
   }
 
  private:
-  // Behind what rides along with it. Recursion is as deep as windows on windows are.
+  // A node that is being written, and the place in its list of needed values that comes next.
+  struct Begun {
+    NodeId node = kNone;
+    std::size_t next = 0;
+  };
+
+  // Writes the nodes that ride along with n and are not written yet, then n. Windows on windows may be as many as the nodes of
+  // the graph, so the nodes begun are a list.
   void write_node(NodeId n) {
-    if (written_[n]) return;
-    written_[n] = 1;
-    const Node& node = graph_.nodes[n];
-    if (original_[n] != n) write_node(original_[n]);
-    for (ValueId v : graph_.inputs(node))
-      if (graph_.values[v].node != kNone) write_node(graph_.values[v].node);
-    if (original_[n] == n)
-      for (ValueId v : waits_for(facts_, graph_, n, source_[n]))
-        if (graph_.values[v].node != kNone) write_node(graph_.values[v].node);
-    nodes_.push_back(n);
+    begin(n);
+    while (!begun_.empty()) {
+      Begun& at = begun_.back();
+      const ValueId v = needed(at.node, at.next++);
+      if (v == kNone) {
+        nodes_.push_back(at.node);
+        begun_.pop_back();
+      } else if (graph_.values[v].node != kNone) {
+        begin(graph_.values[v].node);
+      }
+    }
+  }
+
+  // A clone comes behind its original.
+  void begin(NodeId n) {
+    for (const NodeId node : {n, original_[n]}) {
+      if (written_[node]) continue;
+      written_[node] = 1;
+      begun_.push_back({node, 0});
+    }
+  }
+
+  // Value number i of the values that n reads or waits for; kNone behind the last.
+  ValueId needed(NodeId n, std::size_t i) const {
+    const auto inputs = graph_.inputs(graph_.nodes[n]);
+    if (i < inputs.size()) return inputs[i];
+    if (original_[n] != n) return kNone;
+    const auto waits = waits_for(facts_, graph_, n, source_[n]);
+    return i - inputs.size() < waits.size() ? waits[i - inputs.size()] : kNone;
   }
 
   const Facts& facts_;
   const Graph& graph_;
   const std::vector<NodeId>& source_;
   std::vector<NodeId> original_;
-  std::vector<char> written_;
+  std::vector<char> written_;  // by node: written or begun
+  std::vector<Begun> begun_;
   std::vector<NodeId> nodes_;
 };
 

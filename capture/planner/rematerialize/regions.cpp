@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace tapedeck {
 
@@ -24,7 +25,8 @@ class RegionChooser {
         graph_(*facts.graph),
         schedule_(facts),
         readers_(graph_.values.size()),
-        chosen_(graph_.nodes.size(), kNone) {
+        chosen_(graph_.nodes.size(), kNone),
+        attempted_(graph_.nodes.size(), 0) {
     for (NodeId n = 0; n < graph_.node_count(); ++n)
       for (ValueId root : facts.reads(n)) readers_[root].push_back(n);
   }
@@ -101,25 +103,49 @@ class RegionChooser {
     choices_.decisions.push_back(std::move(decision));
   }
 
-  // Adds to `clones` what must run at `stage` to have node n's results there; false if that cannot be.
+  // A node that is being collected, and the place in the list of its reads that comes next.
+  struct Begun {
+    NodeId node = kNone;
+    std::size_t next = 0;
+  };
+
+  // Adds to `clones` the nodes that must run at `stage` to have node n's results there; false if n cannot run there. An operand
+  // whose maker cannot run there stays stored and is kept for its readers. A region may be one long chain, so the nodes begun
+  // are a list.
   bool collect(NodeId n, std::int32_t region, NodeId stage, std::vector<NodeId>* clones) {
-    if (chosen_[n] == region) return true;
-    if (n >= stage || !facts_.can_repeat(n)) return false;
-    for (ValueId root : facts_.reads(n)) {
-      if (!facts_.in_arena(root)) {
-        if (facts_.overwritten[root] < stage) return false;
+    ++attempt_;
+    begin(n, region, stage);
+    while (!begun_.empty()) {
+      const NodeId at = begun_.back().node;
+      const auto reads = facts_.reads(at);
+      if (begun_.back().next == reads.size()) {
+        chosen_[at] = region;
+        clones->push_back(at);
+        begun_.pop_back();
         continue;
       }
-      const NodeId maker = graph_.values[root].node;
-      const Origin& origin = graph_.nodes[maker].origin;
-      if (origin.phase != Phase::forward || origin.region != region) continue;  // what the region reads is kept for it
-      const Schedule::Presence there = schedule_.presence(root, stage);
-      if (is_region_output(root, region) && (there.kept || there.here)) continue;
-      if (!collect(maker, region, stage, clones) && maker >= stage) return false;  // else it stays stored, and is kept for this
+      const ValueId root = reads[begun_.back().next++];
+      if (facts_.in_arena(root)) {
+        if (must_be_made_again(root, region, stage)) begin(graph_.values[root].node, region, stage);
+      } else if (facts_.overwritten[root] < stage) {
+        begun_.pop_back();
+      }
     }
-    chosen_[n] = region;
-    clones->push_back(n);
-    return true;
+    return chosen_[n] == region;
+  }
+
+  // A node that cannot run is looked at once in an attempt.
+  void begin(NodeId n, std::int32_t region, NodeId stage) {
+    if (chosen_[n] == region || n >= stage || !facts_.can_repeat(n)) return;
+    if (std::exchange(attempted_[n], attempt_) != attempt_) begun_.push_back({n, 0});
+  }
+
+  // The values that the region reads, and those of its outputs that are there at `stage`, are kept for it.
+  bool must_be_made_again(ValueId root, std::int32_t region, NodeId stage) const {
+    const Origin& origin = graph_.nodes[graph_.values[root].node].origin;
+    if (origin.phase != Phase::forward || origin.region != region) return false;
+    const Schedule::Presence there = schedule_.presence(root, stage);
+    return !is_region_output(root, region) || !(there.kept || there.here);
   }
 
   const Facts& facts_;
@@ -127,6 +153,9 @@ class RegionChooser {
   Schedule schedule_;
   std::vector<std::vector<NodeId>> readers_;  // by root
   std::vector<std::int32_t> chosen_;          // by node: the region it is run again for
+  std::vector<std::int32_t> attempted_;       // by node: the last attempt to collect it
+  std::int32_t attempt_ = 0;
+  std::vector<Begun> begun_;
   Choices choices_;
 };
 

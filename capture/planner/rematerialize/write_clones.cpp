@@ -59,22 +59,40 @@ class CloneWriter {
   }
 
  private:
+  // A node that is being written, and the number of its operand that comes next.
+  struct Begun {
+    NodeId node = kNone;
+    std::size_t next = 0;
+  };
+
+  // Operands that are views of values made again since are made again first. Views of views may be as many as the nodes of the
+  // graph, so the nodes begun are a list.
   void write_run(NodeId node) {
-    refresh_windows(node);
+    begun_.push_back({node, 0});
+    while (!begun_.empty()) {
+      const NodeId at = begun_.back().node;
+      const auto operands = from_.inputs(from_.nodes[at]);
+      if (begun_.back().next == operands.size()) {
+        begun_.pop_back();
+        write_node(at);
+        continue;
+      }
+      const ValueId v = operands[begun_.back().next++];
+      if (must_be_refreshed(v)) begun_.push_back({from_.values[v].node, 0});
+    }
+  }
+
+  bool must_be_refreshed(ValueId v) const {
+    const ValueId viewed = facts_.windows[v].viewed;
+    return viewed != v && window_on_[v] != rewriter_.at(viewed);
+  }
+
+  void write_node(NodeId node) {
     const bool first = !is_written_[node];
     is_written_[node] = 1;
     result_.source.push_back(node);
     result_.late.push_back(first && node != stage_);
     first ? write_original(node) : write_clone(node);
-  }
-
-  // Operands that are views of what was made again since are re-made first.
-  void refresh_windows(NodeId node) {
-    for (ValueId v : from_.inputs(from_.nodes[node])) {
-      const ValueId viewed = facts_.windows[v].viewed;
-      if (viewed == v || window_on_[v] == rewriter_.at(viewed)) continue;
-      write_run(from_.values[v].node);
-    }
   }
 
   void write_original(NodeId node) {
@@ -120,6 +138,7 @@ class CloneWriter {
   std::vector<ValueId> original_;   // by value: the id of the first copy
   std::vector<ValueId> window_on_;  // by value: the copy of what it is a view of that the current copy of a view looks at
   std::vector<char> is_written_;    // by node
+  std::vector<Begun> begun_;
   NodeId stage_ = 0;
   ValueId last_value_ = kNone;  // made by the last node written that makes any
   ValueId before_stage_ = kNone;
