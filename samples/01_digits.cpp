@@ -3,7 +3,8 @@
 //   train eagerly --> capture one step while it runs --> plan it twice: keep everything | half the memory
 //                                                             replay both, compare with eager bit for bit
 //
-// Usage: 01_digits [--data digits.csv.gz] [--out DIR] [--epochs N] [--seed N]
+// Usage: 01_digits [--data digits.csv.gz] [--out DIR] [--epochs N] [--seed N] [--verbose]
+// Prints a summary of the capture; with --verbose (-v) every value by name.
 // Writes DIR/digits.tape (the step with its budgeted plan) and DIR/digits_keep_all.tape.
 #include <tapedeck/samples/data/digits.h>
 #include <tapedeck/samples/zoo/digits_net.h>
@@ -133,7 +134,7 @@ void print_row(const Row& r) {
               static_cast<double>(r.observed) / 1024, r.nodes, r.recomputed, r.ms, r.equal ? "yes" : "NO");
 }
 
-int run(const std::string& data, const std::string& out, int epochs, unsigned seed) {
+int run(const std::string& data, const std::string& out, int epochs, unsigned seed, bool verbose) {
   const Digits d = samples::load_digits(data, kTestRows);
   manual_seed(seed);
   std::mt19937 random(seed);
@@ -150,7 +151,8 @@ int run(const std::string& data, const std::string& out, int epochs, unsigned se
   const Tensor x = capture.input("x", sample.x), y = capture.input("y", sample.y);
   capture.output("loss", train_step(net, optimizer, x, y));
   const Captured step = capture.finish();
-  std::printf("\ncaptured one step while it ran: %d nodes\n%s\n", step.graph.node_count(), step.report.to_string().c_str());
+  std::printf("\ncaptured one step while it ran: %d nodes\n%s\n", step.graph.node_count(),
+              (verbose ? step.report.to_string() : step.report.summary()).c_str());
 
   // Make two plans: one keeps everything, the other has half the memory for the arena.
   const Plan keep_all = make_plan(step.graph, {.strategy = Strategy::none});
@@ -202,6 +204,7 @@ int main(int argc, char** argv) {
   std::string data = TAPEDECK_SOURCE_DIR "/samples/data/digits.csv.gz", out = TAPEDECK_BINARY_DIR;
   int epochs = 40;
   unsigned seed = 7;
+  bool verbose = false;
   for (int i = 1; i < argc; ++i) {
     const bool more = i + 1 < argc;
     if (!std::strcmp(argv[i], "--data") && more)
@@ -212,13 +215,15 @@ int main(int argc, char** argv) {
       epochs = std::atoi(argv[++i]);
     else if (!std::strcmp(argv[i], "--seed") && more)
       seed = static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10));
+    else if (!std::strcmp(argv[i], "-v") || !std::strcmp(argv[i], "--verbose"))
+      verbose = true;
     else {
-      std::fprintf(stderr, "usage: 01_digits [--data digits.csv.gz] [--out DIR] [--epochs N] [--seed N]\n");
+      std::fprintf(stderr, "usage: 01_digits [--data digits.csv.gz] [--out DIR] [--epochs N] [--seed N] [--verbose]\n");
       return 2;
     }
   }
   try {
-    return run(data, out, epochs, seed);
+    return run(data, out, epochs, seed, verbose);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "01_digits: %s\n", e.what());
     return 5;

@@ -18,7 +18,8 @@ set(rooms
   capture/formats capture/analysis capture/cost capture/plan capture/check capture/sizes capture/record capture/passes
   capture/planner/place capture/planner/facts capture/planner/rematerialize capture/planner/order capture/planner/joins
   capture/planner/layout capture/planner/segments capture/planner
-  capture/replay/program capture/replay capture/step capture/file capture/explain capture/measure capture/reduce capture/tool capture)
+  capture/replay/program capture/replay capture/step capture/file capture/explain capture/measure capture/reduce
+  capture/tool/line capture/tool/files capture/tool/reports capture/tool/commands capture/tool capture)
 set(faults "")
 
 # Sets `room` to the folder of the file, and `place` to its index in the list of rooms. If the folder is not in the list, the index is -1 and

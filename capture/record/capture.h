@@ -23,7 +23,8 @@ struct CaptureReport {
   std::vector<Item> gradients;          // the gradients that the step leaves in grad() of tensors from outside
   std::vector<std::string> mutated;     // names of state with an update
   std::vector<std::string> written_by;  // the op and place of the last write, in the order of `mutated`
-  std::string to_string() const;        // what explain() prints
+  std::string summary() const;          // a line for inputs, state, outputs and so on: their number and their bytes
+  std::string to_string() const;        // every item on a line of its own, as explain() prints them
 };
 
 // How a step uses a tensor from outside beside its type and bytes, and what the step does to the gradient of the tensor.

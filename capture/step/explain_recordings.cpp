@@ -12,6 +12,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace tapedeck {
 
 namespace {
@@ -37,6 +40,48 @@ std::string text_of(const char* title, const Items& items) {
   for (const auto& i : items)
     text += fmt::format("  {}: {}{}{}\n", i.name, to_string(i.type), i.detail.empty() ? "" : "  ", i.detail);
   return text;
+}
+
+// "42.7 MB": a size for a glance.
+std::string short_size(std::int64_t bytes) {
+  const auto b = static_cast<double>(bytes);
+  if (bytes < 1000) return fmt::format("{} bytes", bytes);
+  if (b < 999.95e3) return fmt::format("{:.1f} KB", b / 1e3);
+  return b < 999.95e6 ? fmt::format("{:.1f} MB", b / 1e6) : fmt::format("{:.2f} GB", b / 1e9);
+}
+
+std::int64_t bytes_of(const Items& items) {
+  std::int64_t bytes = 0;
+  for (const auto& i : items) bytes += i.type.bytes();
+  return bytes;
+}
+
+// "x f32[64,784], y i32[64], and 3 more: 201.0 KB"
+std::string items_summary(const Items& items) {
+  constexpr std::size_t kMost = 6;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(items.size(), kMost); ++i)
+    text += fmt::format("{}{} {}", i ? ", " : "", items[i].name, to_string(items[i].type));
+  if (items.size() > kMost) text += fmt::format(", and {} more", items.size() - kMost);
+  return fmt::format("{}: {}", text, short_size(bytes_of(items)));
+}
+
+// "62 parameters, 20 statistics, 1 random state: 42.7 MB"
+std::string state_summary(const Items& state, std::size_t updated) {
+  constexpr std::pair<Role, const char*> kNames[] = {{Role::parameter, "parameter"}, {Role::moment, "moment"},
+                                                     {Role::statistic, "statistic"}, {Role::counter, "counter"},
+                                                     {Role::rng, "random state"},    {Role::none, "other value"}};
+  std::size_t rest = state.size();
+  std::string text;
+  for (const auto& [role, name] : kNames) {
+    const auto has_role = [role = role](const CaptureReport::Item& i) { return i.detail == role_name(role); };
+    const auto counted = static_cast<std::size_t>(std::count_if(state.begin(), state.end(), has_role));
+    const std::size_t count = role == Role::none ? rest : counted;
+    rest -= count;
+    if (count > 0) text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", count, name, count == 1 ? "" : "s");
+  }
+  const std::string which = updated == state.size() ? "all" : fmt::format("{}", updated);
+  return fmt::format("{}: {}, {} updated by the step", text, short_size(bytes_of(state)), which);
 }
 
 std::string mutated_text(const CaptureReport& report) {
@@ -83,6 +128,17 @@ void write_plan(JsonWriter& json, const Plan& plan) {
 }
 
 }  // namespace
+
+std::string CaptureReport::summary() const {
+  std::string text;
+  for (const Section& s : kSections) {
+    const Items& items = this->*s.items;
+    if (items.empty() || s.items == &CaptureReport::random) continue;  // the random state is part of the state
+    const bool is_state = s.items == &CaptureReport::state;
+    text += fmt::format("{}: {}\n", s.title, is_state ? state_summary(items, mutated.size()) : items_summary(items));
+  }
+  return text;
+}
 
 std::string CaptureReport::to_string() const {
   std::string text;

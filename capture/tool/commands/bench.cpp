@@ -1,0 +1,292 @@
+// bench: how long steps take, and how much of them is kernels.
+#include <tapedeck/capture/tool/commands/shared_options.h>
+#include <tapedeck/capture/tool/files/costs.h>
+#include <tapedeck/capture/tool/files/sizes.h>
+#include <tapedeck/capture/tool/files/start.h>
+#include <tapedeck/capture/tool/files/terminal.h>
+#include <tapedeck/capture/tool/reports/report.h>
+
+#include <tapedeck/capture/measure/bench.h>
+#include <tapedeck/capture/planner/planner.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace tapedeck::tool {
+
+namespace {
+
+struct BenchCommandOptions {
+  std::vector<std::string> files;        // .tape, .graph, or the name of a model
+  bool zoo = false;                      // every model there is
+  bool small = false;                    // models at small sizes
+  std::vector<int> threads;              // 0: all; none: all
+  std::string warmup;                    // "3" steps, "200ms", "1s"; empty: until steady
+  double min_time_s = 0;                 // 0: 1, with --small 0.3
+  std::string budget;                    // plan again under it
+  std::string chunk;                     // plan again with chunks of no more
+  double parallel_peak = kParallelPeak;  // of plans made here
+  std::string costs;                     // of plans made here
+  std::uint64_t seed = 42;
+  bool json = false;
+};
+
+std::vector<Option> table(BenchCommandOptions& o) {
+  return {
+      {.name = "FILE|MODEL",
+       .to = &o.files,
+       .help = "Files (.tape, .graph) or names of models.",
+       .several = Several::words,
+       .words = model_names},
+      {.name = "--zoo", .to = &o.zoo, .help = "Bench every model of `tapedeck models`."},
+      {.name = "--small",
+       .to = &o.small,
+       .help = "Record models at small sizes: batch 2, images of 64, sequences of 16, two layers, a quarter of the width."},
+      {.name = "--seed", .metavar = "N", .to = &o.seed, .help = "The seed of values that the file lacks."},
+      {.name = "--threads",
+       .metavar = "N,N",
+       .to = &o.threads,
+       .help = "Bench with each of these numbers of threads: 1,2. 0 takes all.",
+       .group = "Measurement",
+       .fallback = "all",
+       .several = Several::commas,
+       .least = 0,
+       .most = 4096},
+      {.name = "--warmup",
+       .metavar = "STEPS|TIME",
+       .to = &o.warmup,
+       .help = "Run this many steps (3) or this long (200ms, 1s) before the steps that count.",
+       .group = "Measurement",
+       .fallback = "until three steps in a row agree within 5 %, at most 0.5 s"},
+      {.name = "--min-time",
+       .metavar = "S",
+       .to = &o.min_time_s,
+       .help = "Time steps for at least this many seconds, and at least three steps.",
+       .group = "Measurement",
+       .fallback = "1, with --small 0.3",
+       .least = 0.001,
+       .most = 1e6},
+      {.name = "--budget",
+       .metavar = "SIZE",
+       .to = &o.budget,
+       .help = "Plan again under this budget: 64MiB, 1.5GB, 50%.",
+       .group = "Memory"},
+      chunk_option(&o.chunk, "Plan again, with the arena"),
+      parallel_peak_option(&o.parallel_peak, "For plans that are made here. "),
+      costs_option(&o.costs, "For plans that are made here. "),
+      json_option(&o.json),
+  };
+}
+
+constexpr double kMinTime = 1, kSmallMinTime = 0.3;
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// "3": steps; "200ms", "1.5s": time.
+void set_warmup(const std::string& text, BenchOptions* how) {
+  if (text.empty()) return;
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  const bool whole = number == static_cast<double>(static_cast<int>(std::clamp(number, -1.0, 1e9)));
+  if (end == text.c_str() || !(number >= 0 && number <= 1e9) || !(unit == "ms" || unit == "s" || (unit.empty() && whole)))
+    throw UsageError(fmt::format("--warmup {}: write a number of steps, or a time: 200ms, 1.5s", text));
+  if (unit.empty())
+    how->warmup_runs = static_cast<int>(number);
+  else
+    how->warmup_s = unit == "ms" ? number / 1000 : number;
+  how->until_steady = false;
+}
+
+// Small enough that every model trains in moments, large enough that each is itself: convolutions that still have something to
+// reduce, attention with heads of 64.
+ModelOptions small_options(const Model& model) {
+  ModelOptions o;
+  const auto takes = [&](const char* option) {
+    return std::find(model.options.begin(), model.options.end(), option) != model.options.end();
+  };
+  if (takes("batch")) o.batch = 2;
+  if (takes("image")) o.image = 64;
+  if (takes("seq")) o.seq = 16;
+  if (takes("layers")) o.layers = std::min<std::int64_t>(2, model.defaults.layers);
+  if (takes("width")) {
+    const std::int64_t quarter = std::max<std::int64_t>(1, model.defaults.width / 4);
+    o.width = quarter < 64 ? quarter : quarter / 64 * 64;
+  }
+  return o;
+}
+
+// A file, or a model recorded in memory: a name that is no file and is a model's.
+struct Subject {
+  std::string name;
+  Captured recording;  // keeps what the graph of a model calls alive
+  TapeFile file;
+};
+
+Subject load(const std::string& name, const BenchCommandOptions& options) {
+  Subject subject{name, {}, {}};
+  const Model* model = find_model(name);
+  if (!model || std::filesystem::exists(name)) {
+    subject.file = load_any(name, Check::all);
+    return subject;
+  }
+  ModelOptions sizes = options.small ? small_options(*model) : ModelOptions{};
+  sizes.seed = options.seed;
+  subject.file = record_tape(name, sizes, &subject.recording);
+  return subject;
+}
+
+class BenchRun {
+ public:
+  explicit BenchRun(const BenchCommandOptions& options) : options_(options) {
+    names_ = options.files;
+    if (options.zoo)
+      for (const Model& m : all_models()) names_.push_back(m.name);
+    if (names_.empty()) throw UsageError("bench: a file or a model is missing; name one, or give --zoo for every model");
+    for (int t : options.threads) threads_.push_back(t > 0 ? t : all_threads());
+    if (threads_.empty()) threads_.push_back(all_threads());
+    plan_.threads = *std::max_element(threads_.begin(), threads_.end());
+    set_warmup(options.warmup, &how_);
+    how_.min_time_s = options.min_time_s > 0 ? options.min_time_s : options.small ? kSmallMinTime : kMinTime;
+    how_.cancel = &interrupted();
+    plan_.cancel = &interrupted();
+    plan_.budget_percent = parse_percent(options.budget);
+    if (plan_.budget_percent < 0 && !options.budget.empty()) plan_.budget = parse_size(options.budget);
+    plan_.chunk_bytes = parse_chunk(options.chunk);
+    plan_.parallel_peak = options.parallel_peak;
+  }
+
+  int run() {
+    int code = kOk;
+    for (std::size_t i = 0; i < names_.size() && code == kOk; ++i) {
+      code = one(names_[i], static_cast<double>(i) / static_cast<double>(names_.size()));
+      if (interrupted()) code = kInterrupted;
+    }
+    const double total_s = seconds_since(began_);
+    const std::string end = options_.json
+                                ? bench_report(rows_, total_s, code == kInterrupted)
+                                : fmt::format("{} row{} in {:.1f} s\n", rows_.size(), rows_.size() == 1 ? "" : "s", total_s);
+    std::fwrite(end.data(), 1, end.size(), stdout);
+    if (code == kInterrupted) std::fprintf(stderr, "tapedeck: interrupted\n");
+    return code;
+  }
+
+ private:
+  static int all_threads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
+
+  int one(const std::string& name, double before) {
+    std::optional<Plan> plan;
+    Start start;
+    Subject subject;
+    {
+      Progress progress(fmt::format("{}: preparing", name));
+      progress.at(before);
+      subject = load(name, options_);
+      if (interrupted()) return kInterrupted;
+      try {
+        plan = plan_of(subject.file);
+      } catch (const Cancelled&) {
+        return kInterrupted;
+      }
+      start = starting_values(subject.file, {{}, {}, options_.seed});
+    }
+    if (!plan->feasible) {
+      std::fprintf(stderr, "tapedeck: %s: %s\n", name.c_str(), plan->infeasible_reason.c_str());
+      return kInfeasible;
+    }
+    const std::size_t first = rows_.size();
+    for (int threads : threads_) {
+      if (interrupted()) break;
+      measure(name, *plan, start, threads, first);
+    }
+    return kOk;
+  }
+
+  Plan plan_of(const TapeFile& file) {
+    if (file.plan && options_.budget.empty() && options_.chunk.empty()) return *file.plan;
+    tapedeck::PlanOptions how = plan_;
+    how.costs = choose_costs(options_.costs, file);
+    if (file.plan && options_.budget.empty()) how.budget = file.plan->budget_bytes;  // --chunk alone asks for nothing else
+    return make_plan(file.captured, how);
+  }
+
+  void measure(const std::string& name, const Plan& plan, const Start& start, int threads, std::size_t first) {
+    Executor executor(plan, {threads, "cpu"});
+    set_start(&executor, start);
+    BenchRow row{name,         plan.nodes, static_cast<std::int64_t>(plan.segments.size()), {}, plan.peak_bytes, 0, 1,
+                 plan.threads, plan.costs};
+    {
+      Progress progress(fmt::format("{}, {} thread{}", name, threads, threads == 1 ? "" : "s"));
+      how_.progress = [&](double fraction) { progress.at(fraction); };
+      row.result = tapedeck::bench(executor, threads, how_);
+    }
+    if (row.result.run_ns.empty()) return;
+    row.observed_peak_bytes = executor.observed_peak_bytes();
+    rows_.push_back(std::move(row));
+    const auto median = [&](std::size_t i) { return static_cast<double>(percentile(rows_[i].result.run_ns, 50)); };
+    rows_.back().speedup = median(first) / median(rows_.size() - 1);
+    if (options_.json) return;
+    if (rows_.size() == 1) print_header();
+    print_row(rows_.back());
+  }
+
+  void print_header() const {
+    std::printf("%-24s %7s %6s %10s %10s %10s %10s %11s %10s %8s %6s %10s %10s%s\n", "", "threads", "runs", "median ms", "p90",
+                "p99", "min", "in kernels", "outside", "outside", "busy", "planned", "observed",
+                threads_.size() > 1 ? "  speedup" : "");
+  }
+
+  void print_row(const BenchRow& row) const {
+    const BenchResult& r = row.result;
+    const auto ms = [&](double percent) { return static_cast<double>(percentile(r.run_ns, percent)) / 1e6; };
+    std::string text = fmt::format("{:<24} {:>7} {:>6} ", row.name, r.threads, r.run_ns.size());
+    text += fmt::format("{:>10.4f} {:>10.4f} {:>10.4f} {:>10.4f} ", ms(50), ms(90), ms(99), ms(1e-9));
+    if (r.timeline_runs > 0)
+      text += fmt::format("{:>11.4f} {:>10.4f} {:>6.2f} % {:>4.0f} % ", r.kernels_ns / 1e6, r.outside_ns / 1e6,
+                          100 * r.outside_share(), 100 * r.thread_busy);
+    else
+      text += fmt::format("{:>11} {:>10} {:>8} {:>6} ", "-", "-", "-", "-");
+    text += fmt::format("{:>10} {:>10}", short_size(row.planned_peak_bytes), short_size(row.observed_peak_bytes));
+    if (threads_.size() > 1) text += fmt::format("  {:.2f} x", row.speedup);
+    std::printf("%s\n", text.c_str());
+    std::fflush(stdout);
+  }
+
+  static std::string short_size(std::int64_t bytes) {
+    const auto kib = static_cast<double>(bytes) / 1024;
+    if (bytes < 1 << 20) return fmt::format("{:.1f} KiB", kib);
+    return bytes < 1 << 30 ? fmt::format("{:.1f} MiB", kib / 1024) : fmt::format("{:.2f} GiB", kib / 1024 / 1024);
+  }
+
+  const BenchCommandOptions& options_;
+  std::vector<std::string> names_;
+  std::vector<int> threads_;
+  BenchOptions how_;
+  tapedeck::PlanOptions plan_;
+  std::vector<BenchRow> rows_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+int run(const BenchCommandOptions& options) { return BenchRun(options).run(); }
+
+[[maybe_unused]] const bool registered = register_command(
+    "bench", CommandGroup::replay, "Time steps, and print how much of the time is spent in kernels.", table, run,
+    "A file without a plan is planned for the largest number of threads. Percentiles are nearest rank: of few runs p99 is the\n"
+    "slowest. The column `outside` is the time of a step in which no kernel runs on any thread, without the cost of the "
+    "clock,\n"
+    "measured in steps of its own. The column `busy` is the share of the time of all threads that their own kernels take.\n"
+    "The column `speedup` compares with the first row of the same file. Ctrl-C prints the rows that have been measured.");
+
+}  // namespace
+
+}  // namespace tapedeck::tool

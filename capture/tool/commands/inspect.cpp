@@ -1,0 +1,197 @@
+// info, print, verify and view: the contents of a file.
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/tool/commands/shared_options.h>
+#include <tapedeck/capture/tool/files/outputs.h>
+#include <tapedeck/capture/tool/files/picture.h>
+#include <tapedeck/capture/tool/files/sizes.h>
+#include <tapedeck/capture/tool/files/start.h>
+#include <tapedeck/capture/tool/files/terminal.h>
+#include <tapedeck/capture/tool/reports/report.h>
+
+#include <tapedeck/capture/analysis/fusion.h>
+#include <tapedeck/capture/check/check_plan.h>
+#include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/planner/prepare.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/engine/text/text.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+#include <algorithm>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <map>
+
+namespace tapedeck::tool {
+
+namespace {
+
+struct FileOptions {
+  std::string file;
+  bool json = false;
+};
+
+std::vector<Option> file_table(FileOptions& o) { return {file_argument(&o.file), json_option(&o.json)}; }
+
+struct PrintCommandOptions {
+  std::string file;
+  std::string after;  // the graph as the pipeline has it after this pass
+  bool planned = false;
+  bool no_notes = false;
+  bool json = false;
+};
+
+std::vector<Option> print_table(PrintCommandOptions& o) {
+  return {
+      file_argument(&o.file),
+      {.name = "--after",
+       .metavar = "PASS",
+       .to = &o.after,
+       .help = "Print the graph as the planner has it after this pass; if the pass runs several times, after the last one.",
+       .words = pass_names},
+      {.name = "--planned", .to = &o.planned, .help = "Print the planned graph, with segments and offsets."},
+      {.name = "--no-notes", .to = &o.no_notes, .help = "Leave the [notes] out."},
+      json_option(&o.json),
+  };
+}
+
+struct ViewOptions {
+  std::string file;
+};
+
+std::vector<Option> view_table(ViewOptions& o) { return {file_argument(&o.file)}; }
+
+void answer(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+int run_info(const FileOptions& options) {
+  const TapeFile file = load_any(options.file, Check::structure);
+  if (options.json) {
+    answer(info_report(options.file, file));
+    return kOk;
+  }
+  const Graph& g = file.captured;
+  std::string text =
+      fmt::format("{}: graph {}, {} nodes, {} values\n", options.file, g.name.view(), g.node_count(), g.value_count());
+  for (const auto& [key, value] : file.metadata) text += fmt::format("  {}: {}\n", key, value);
+  auto list = [&](const char* title, ValueId first, ValueId last, const auto& stored) {
+    if (first == last) return;
+    std::int64_t bytes = 0;
+    for (ValueId v = first; v < last; ++v) bytes += g.values[v].type.bytes();
+    text += fmt::format("{}: {}\n", title, human_size(bytes));
+    for (ValueId v = first; v < last; ++v) {
+      const Value& value = g.values[v];
+      text += fmt::format("  {:<32} {:<20} {}{}\n", g.value_name(v), to_string(value.type), role_name(value.role),
+                          stored.count(g.value_name(v)) ? "" : ", type only");
+    }
+  };
+  list("inputs", 0, g.n_inputs, file.inputs);
+  list("state", g.n_inputs, g.n_inputs + g.n_state, file.state);
+  if (file.plan) {
+    const Plan& p = *file.plan;
+    text += fmt::format("plan: {}, peak {}, {} nodes of which {} recomputed, cost x{:.3f}, {} segments\n", p.strategy,
+                        human_size(p.peak_bytes), p.nodes, p.recomputed_nodes, p.recompute_cost_ratio(), p.segments.size());
+  } else {
+    text += "plan: none\n";
+  }
+  if (file.profile)
+    text += fmt::format("profile: {} nodes, {} steps of {:.1f} us on {}\n", file.profile->nodes.size(), file.profile->steps,
+                        file.profile->run_us, file.profile->machine);
+  answer(text);
+  return kOk;
+}
+
+// "seg=0, at=2560, fuse=1" of a planned node: its segment, the offset of its first result in the arena, and the group
+// of pointwise nodes that could be one kernel with it.
+std::string plan_notes(const Plan& p, const FusionGroups& groups, NodeId n) {
+  std::string notes;
+  for (std::size_t s = 0; s < p.segments.size(); ++s)
+    if (std::binary_search(p.segments[s].nodes.begin(), p.segments[s].nodes.end(), n)) notes = fmt::format("seg={}", s);
+  const Node& node = p.graph.nodes[n];
+  if (node.n_outputs > 0) {
+    const Placement& at = p.values[node.first_output];
+    if (at.where == Where::arena) notes += fmt::format("{}at={}", notes.empty() ? "" : ", ", at.offset);
+  }
+  if (const std::int32_t group = groups.of_node[n]; group != kNone)
+    notes += fmt::format("{}fuse={}", notes.empty() ? "" : ", ", group);
+  return notes;
+}
+
+// The graph as the pipeline has it after pass `name`.
+Graph graph_after(const Graph& captured, const std::string& name) {
+  const Pass* pass = find_pass(name);
+  const std::string wanted = pass ? pass->name : name;
+  std::optional<Graph> found;
+  PassRunner passes;
+  passes.watch([&](const std::string& step, const Graph& graph) {
+    if (step == wanted) found = graph;
+  });
+  prepare(captured, &passes);
+  if (found) return *found;
+  pass_named(name);  // throws if there is no such pass
+  std::string steps;
+  for (const PassRecord& record : passes.records()) steps += (steps.empty() ? "" : ", ") + record.name;
+  throw UsageError(fmt::format("the pipeline does not run '{}' by itself; it runs: {}", name, steps));
+}
+
+int run_print(const PrintCommandOptions& options) {
+  const TapeFile file = load_any(options.file, Check::structure);
+  tapedeck::PrintOptions how;
+  how.notes = !options.no_notes;
+  std::string text;
+  if (!options.after.empty()) {
+    if (options.planned)
+      throw UsageError("--planned and --after exclude each other: a planned graph has gone through all passes");
+    text = tapedeck::print(graph_after(file.captured, options.after), how);
+  } else if (options.planned) {
+    const Plan plan = file.plan ? *file.plan : make_plan(file.captured);
+    const FusionGroups groups = find_fusion_groups(plan.graph);
+    if (how.notes) how.extra_notes = [&](NodeId n) { return plan_notes(plan, groups, n); };
+    text = tapedeck::print(plan.graph, how);
+  } else {
+    text = tapedeck::print(file.captured, how);
+  }
+  answer(options.json ? print_report(text) : text);
+  return kOk;
+}
+
+int run_verify(const FileOptions& options) {
+  const TapeFile file = load_any(options.file, Check::all);  // throws if the bytes or the graph are wrong
+  std::vector<std::string> problems;
+  tapedeck::verify(file.captured);
+  if (file.plan) {
+    problems = check_plan(*file.plan);
+    for (std::string& p : check_clones(*file.plan)) problems.push_back(std::move(p));
+  }
+  if (options.json)
+    answer(verify_report(options.file, problems));
+  else if (problems.empty())
+    answer(fmt::format("{}: ok, {} nodes, {}\n", options.file, file.captured.node_count(),
+                       file.plan ? "plan checked" : "no plan"));
+  else
+    for (const std::string& p : problems) answer(p + "\n");
+  return problems.empty() ? kOk : kBadFile;
+}
+
+int run_view(const ViewOptions& options) {
+  const std::string viewer = viewer_program();
+  pass_interrupts_on();
+  execl(viewer.c_str(), viewer.c_str(), options.file.c_str(), static_cast<char*>(nullptr));
+  throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(errno)));
+}
+
+[[maybe_unused]] const bool info_registered =
+    register_command("info", CommandGroup::record, "Print the contents of a file: its graph, inputs, state, plan and profile.",
+                     file_table, run_info);
+[[maybe_unused]] const bool print_registered =
+    register_command("print", CommandGroup::record, "Print a graph as text.", print_table, run_print);
+[[maybe_unused]] const bool verify_registered = register_command(
+    "verify", CommandGroup::record, "Check a file, its graph and its plan without running them.", file_table, run_verify);
+[[maybe_unused]] const bool view_registered =
+    register_command("view", CommandGroup::record, "Open a file in the desktop viewer.", view_table, run_view);
+
+}  // namespace
+
+}  // namespace tapedeck::tool

@@ -1,0 +1,235 @@
+#include <tapedeck/capture/tool/commands/shared_options.h>
+#include <tapedeck/capture/tool/files/costs.h>
+#include <tapedeck/capture/tool/files/outputs.h>
+#include <tapedeck/capture/tool/files/picture.h>
+#include <tapedeck/capture/tool/files/sizes.h>
+#include <tapedeck/capture/tool/files/start.h>
+#include <tapedeck/capture/tool/files/terminal.h>
+#include <tapedeck/capture/tool/reports/plan_explain.h>
+#include <tapedeck/capture/tool/reports/report.h>
+
+#include <tapedeck/capture/cost/cost_model.h>
+#include <tapedeck/capture/explain/plan_csv.h>
+#include <tapedeck/capture/planner/planner.h>
+#include <tapedeck/capture/planner/rematerialize/strategy.h>
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace tapedeck::tool {
+
+namespace {
+
+struct PlanCommandOptions {
+  std::string file;
+  std::string budget;  // "64MiB", "1.5GB", "4096", "50%"
+  std::string chunk;   // most bytes of one block of the arena; empty: the arena is one block
+  std::string strategy = "auto";
+  std::string order = "auto";  // or "recorded"
+  std::int64_t align = -1;     // -1: the alignment of the device
+  std::string device = "cpu";
+  std::string output;
+  int threads = 1;
+  double parallel_peak = kParallelPeak;
+  double segment_us = 50;
+  bool split_phases = false;
+  std::string explain;  // "", "choices", "segments", "peak", "memory"
+  std::string picture;  // .svg or .png: addresses x time
+  std::string csv;      // the buffers of the arena
+  std::string costs;    // estimate, calibrated, profile; empty: the best source there is
+  bool json = false;
+};
+
+std::vector<std::string> strategy_names() {
+  std::vector<std::string> names = {"auto", "none"};
+  for (const StrategyEntry* strategy : all_strategies()) names.push_back(strategy->name);
+  return names;
+}
+
+std::vector<Option> memory_options(PlanCommandOptions& o) {
+  return {
+      file_argument(&o.file),
+      {.name = "--budget",
+       .metavar = "SIZE",
+       .to = &o.budget,
+       .help = "A replay may hold at most this many bytes: 64MiB, 1.5GB, 50%.",
+       .group = "Memory"},
+      {.name = "--strategy",
+       .metavar = "NAME",
+       .to = &o.strategy,
+       .help = "The strategy that chooses the values to compute again; the list is below.",
+       .group = "Memory",
+       .words = strategy_names},
+      {.name = "--order",
+       .metavar = "NAME",
+       .to = &o.order,
+       .help = "The order of nodes: as recorded, or the one of several that keeps the fewest bytes alive.",
+       .group = "Memory",
+       .choices = {"recorded", "auto"}},
+      chunk_option(&o.chunk, "Allocate the arena"),
+      {.name = "--align",
+       .metavar = "BYTES",
+       .to = &o.align,
+       .help = "The alignment of offsets in the arena, a power of two.",
+       .group = "Memory",
+       .fallback = "the alignment of the device, 64 or 256",
+       .least = 1,
+       .most = 4e18},
+      {.name = "--device",
+       .metavar = "NAME",
+       .to = &o.device,
+       .help = "The device whose alignment the plan uses.",
+       .group = "Memory",
+       .choices = {"cpu", "cuda"}},
+  };
+}
+
+std::vector<Option> segment_options(PlanCommandOptions& o) {
+  return {
+      {.name = "--threads",
+       .metavar = "N",
+       .to = &o.threads,
+       .help = "Cut the segments for this many threads; the plan runs on any number.",
+       .group = "Segments",
+       .least = 1,
+       .most = 4096},
+      parallel_peak_option(&o.parallel_peak),
+      {.name = "--segment-us",
+       .metavar = "US",
+       .to = &o.segment_us,
+       .help = "The most microseconds of one segment; 0 makes every node a segment.",
+       .group = "Segments",
+       .least = 0,
+       .most = 1e9},
+      {.name = "--split-phases",
+       .to = &o.split_phases,
+       .help = "Let no segment hold nodes of two phases.",
+       .group = "Segments"},
+      costs_option(&o.costs),
+  };
+}
+
+std::vector<Option> output_options(PlanCommandOptions& o) {
+  return {
+      {.name = "--explain",
+       .metavar = "[TOPIC]",
+       .to = &o.explain,
+       .help = "Explain the plan: choices (what is recomputed and why), segments (how they are cut), peak (what lives there "
+               "and what would lower it) or memory (totals, and the bytes that sharing saves). Without a topic: choices.",
+       .group = "Output",
+       .choices = {"choices", "segments", "peak", "memory"},
+       .bare = "choices"},
+      {.name = "--picture",
+       .metavar = "FILE",
+       .to = &o.picture,
+       .help = "Draw addresses over time here: .svg, or .png where there is a viewer (of a plan within its budget).",
+       .group = "Output"},
+      {.name = "--csv",
+       .metavar = "FILE",
+       .to = &o.csv,
+       .help = "Write the buffers of the arena here, - for stdout: id,lower,upper,size,offset,alignment and their contents. "
+               "`tapedeck offsets` reads this list.",
+       .group = "Output"},
+      {.name = "--output",
+       .letter = 'o',
+       .metavar = "FILE.tape",
+       .to = &o.output,
+       .help = "Write the file with its plan here.",
+       .group = "Output"},
+      json_option(&o.json),
+  };
+}
+
+std::vector<Option> table(PlanCommandOptions& o) { return joined({memory_options(o), segment_options(o), output_options(o)}); }
+
+std::string chunks_text(const Plan& p) {
+  const std::string text = fmt::format("{}, of no more than {}", p.chunks.size(), human_size(p.chunk_bytes));
+  const bool has_larger = !p.chunks.empty() && p.chunks.front() > p.chunk_bytes;
+  return has_larger ? text + ", but for what is larger by itself: " + human_size(p.chunks.front()) : text;
+}
+
+std::string summary(const std::string& path, const Plan& p) {
+  std::string text = fmt::format("{}: strategy {}{}\n", path, p.strategy, p.feasible ? "" : " - the budget cannot be met");
+  auto line = [&](const char* name, const std::string& value) { text += fmt::format("  {:<16} {}\n", name, value); };
+  line("peak", human_size(p.peak_bytes));
+  line("  always held", human_size(p.external_bytes));
+  line("  arena", human_size(p.arena_bytes));
+  if (p.chunk_bytes > 0) line("  chunks", chunks_text(p));
+  if (p.budget_bytes >= 0) line("budget", human_size(p.budget_bytes));
+  line("lower bound", human_size(p.lower_bound_bytes));
+  line("floor", human_size(p.floor_bytes));
+  line("keep-all peak", human_size(p.keep_all_peak_bytes));
+  line("order", p.order);
+  line("nodes", fmt::format("{}, of which {} recomputed", p.nodes, p.recomputed_nodes));
+  line("cost", fmt::format("{:.0f} us by the model, x{:.4f} of keep-all", p.cost_us, p.recompute_cost_ratio()));
+  line("costs", describe_costs(p));
+  line("segments", std::to_string(p.segments.size()));
+  line("solved in", fmt::format("{:.1f} ms", p.solve_ms));
+  return text;
+}
+
+std::vector<SharingBound> bounds_of(const Graph& captured, tapedeck::PlanOptions how, const Plan& shown) {
+  Progress progress("planning with rules on and off");
+  how.progress = {};
+  return sharing_bounds(captured, how, &shown);
+}
+
+// A tape may take its plan in; a text graph would be gone.
+void check_files(const PlanCommandOptions& options) {
+  const std::vector<OutputFile> beside = {{"--csv", options.csv, true}, {"--picture", options.picture}};
+  std::vector<OutputFile> all = beside;
+  all.push_back({"-o", options.output});
+  check_outputs({}, all);
+  check_outputs({options.file}, options.file.ends_with(".graph") ? all : beside);
+  if (!options.picture.empty()) check_picture(options.picture);
+}
+
+int run(const PlanCommandOptions& options) {
+  check_files(options);
+  tapedeck::PlanOptions how;
+  how.budget_percent = parse_percent(options.budget);
+  if (how.budget_percent < 0 && !options.budget.empty()) how.budget = parse_size(options.budget);
+  how.strategy = strategy_named(options.strategy);
+  how.ordering = options.order == "recorded" ? Ordering::recorded : Ordering::automatic;
+  how.alignment = options.align;
+  how.device = options.device == "cuda" ? DeviceType::cuda : DeviceType::cpu;
+  how.chunk_bytes = parse_chunk(options.chunk);
+  how.threads = options.threads;
+  how.parallel_peak = options.parallel_peak;
+  how.segment_us = options.segment_us;
+  how.split_phases = options.split_phases;
+  how.cancel = &interrupted();
+  TapeFile file = load_any(options.file, Check::structure);
+  how.costs = choose_costs(options.costs, file);
+  Plan p;
+  {
+    Progress progress("planning");
+    how.progress = [&](double fraction) { progress.at(fraction); };
+    p = make_plan(file.captured, how);
+  }
+  PlanBackground background;
+  if (options.explain == "peak") background.node_us = cost_nodes(p.graph, how.costs.get()).us;
+  if (options.explain == "memory") background.sharing = bounds_of(file.captured, how, p);
+  std::string text = options.json ? plan_report(p, options.explain, background)
+                                  : summary(options.file, p) + explained(options.explain, p, background);
+  std::FILE* answers = answers_beside(options.csv);
+  std::fwrite(text.data(), 1, text.size(), answers);
+  std::fflush(answers);
+  if (!p.feasible) std::fprintf(stderr, "tapedeck: %s\n", p.infeasible_reason.c_str());
+  if (!options.csv.empty()) write_text(options.csv, plan_csv(p));
+  if (!options.picture.empty()) write_picture(options.picture, file.captured, p);
+  if (p.feasible && !options.output.empty()) {
+    file.plan = p;
+    save_tape(options.output, file);
+  }
+  return p.feasible ? kOk : kInfeasible;
+}
+
+[[maybe_unused]] const bool registered =
+    register_command("plan", CommandGroup::plan, "Plan the memory of a step, with or without a budget.", table, run,
+                     "Strategies:\n" + list_strategies());
+
+}  // namespace
+
+}  // namespace tapedeck::tool

@@ -1,0 +1,67 @@
+#include <tapedeck/capture/tool/commands/shared_options.h>
+
+#include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/record/model_registry.h>
+
+namespace tapedeck::tool {
+
+Option file_argument(std::string* to) {
+  return {.name = "FILE", .to = to, .help = "A .tape file, or a graph as text (.graph).", .required = true};
+}
+
+Option json_option(bool* to) { return {.name = "--json", .to = to, .help = "Print one JSON object.", .group = "Output"}; }
+
+Option chunk_option(std::string* to, const std::string& action) {
+  return {
+      .name = "--chunk",
+      .metavar = "SIZE",
+      .to = to,
+      .help = action + " in chunks of at most this size: 64MiB, 1.5GB. A buffer that is larger gets a chunk of its own size.",
+      .group = "Memory"};
+}
+
+Option parallel_peak_option(double* to, const std::string& when) {
+  return {.name = "--parallel-peak",
+          .metavar = "FACTOR",
+          .to = to,
+          .help = when +
+                  "With several threads, keep the bytes of branches apart, so that branches do not wait for each other, where "
+                  "the peak grows by at most this factor; 1 never does.",
+          .group = "Segments",
+          .least = 1,
+          .most = 1e6};
+}
+
+Option costs_option(std::string* to, const std::string& when) {
+  return {.name = "--costs",
+          .metavar = "SOURCE",
+          .to = to,
+          .help = when +
+                  "The source of microseconds: estimate (the same on every machine), calibrated (`tapedeck calibrate`) or "
+                  "profile (`tapedeck replay --profile --save`).",
+          .group = "Segments",
+          .fallback = "the best source there is",
+          .choices = {"estimate", "calibrated", "profile"}};
+}
+
+std::vector<Option> joined(const std::vector<std::vector<Option>>& tables) {
+  std::vector<Option> all;
+  for (const std::vector<Option>& table : tables) all.insert(all.end(), table.begin(), table.end());
+  return all;
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const Model& model : all_models()) names.push_back(model.name);
+  return names;
+}
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (const Pass* pass : all_passes()) names.push_back(pass->name);
+  return names;
+}
+
+std::vector<std::string> device_names() { return {"cpu", "cuda"}; }
+
+}  // namespace tapedeck::tool

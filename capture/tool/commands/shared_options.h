@@ -1,0 +1,26 @@
+// Options that several commands have, and the words that shells offer for them.
+#pragma once
+
+#include <tapedeck/capture/tool/line/command.h>
+
+#include <string>
+#include <vector>
+
+namespace tapedeck::tool {
+
+inline constexpr double kParallelPeak = 1.15;  // the same as in PlanOptions
+
+Option file_argument(std::string* to);  // FILE, a .tape or .graph
+Option json_option(bool* to);
+// `action` begins the sentence "... in chunks of at most this size"; `when` stands before the help.
+Option chunk_option(std::string* to, const std::string& action);
+Option parallel_peak_option(double* to, const std::string& when = "");
+Option costs_option(std::string* to, const std::string& when = "");
+
+std::vector<Option> joined(const std::vector<std::vector<Option>>& tables);
+
+std::vector<std::string> model_names();
+std::vector<std::string> pass_names();
+std::vector<std::string> device_names();
+
+}  // namespace tapedeck::tool

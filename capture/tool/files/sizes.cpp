@@ -1,0 +1,77 @@
+#include <tapedeck/capture/tool/files/sizes.h>
+
+#include <tapedeck/engine/ir/error.h>
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+
+namespace tapedeck::tool {
+
+namespace {
+
+struct Unit {
+  const char* name;
+  double bytes;
+};
+constexpr Unit kUnits[] = {{"", 1},
+                           {"B", 1},
+                           {"KB", 1e3},
+                           {"MB", 1e6},
+                           {"GB", 1e9},
+                           {"TB", 1e12},
+                           {"KiB", 1024},
+                           {"MiB", 1024.0 * 1024},
+                           {"GiB", 1024.0 * 1024 * 1024},
+                           {"TiB", 1024.0 * 1024 * 1024 * 1024}};
+
+bool same_ignoring_case(const std::string& a, const char* b) {
+  std::size_t i = 0;
+  for (; i < a.size() && b[i]; ++i)
+    if (std::tolower(static_cast<unsigned char>(a[i])) != std::tolower(static_cast<unsigned char>(b[i]))) return false;
+  return i == a.size() && !b[i];
+}
+
+}  // namespace
+
+std::int64_t parse_size(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  while (*end == ' ') ++end;
+  const bool plain = !text.empty() && (std::isdigit(static_cast<unsigned char>(text[0])) || text[0] == '.');
+  if (plain && end != text.c_str() && std::isfinite(number))
+    for (const Unit& unit : kUnits)
+      if (same_ignoring_case(end, unit.name) && number * unit.bytes < 9e18)
+        return static_cast<std::int64_t>(std::floor(number * unit.bytes));
+  throw UsageError(fmt::format("'{}' is not a size; write 4096, 64MiB or 1.5GB", text));
+}
+
+std::int64_t parse_chunk(const std::string& text) {
+  const std::int64_t bytes = text.empty() ? 0 : parse_size(text);
+  if (!text.empty() && bytes == 0) throw UsageError(fmt::format("--chunk {}: a chunk has to hold something", text));
+  return bytes;
+}
+
+double parse_percent(const std::string& text) {
+  if (text.empty() || text.back() != '%') return -1;
+  char* end = nullptr;
+  const double percent = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() + text.size() - 1 || !(percent >= 0) || percent > 1e6)
+    throw UsageError(fmt::format("'{}' is not a percentage", text));
+  return percent;
+}
+
+std::string human_size(std::int64_t bytes) {
+  std::string digits = std::to_string(bytes);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  if (bytes < 1024) return digits + " bytes";
+  const char* names[] = {"KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes) / 1024;
+  int k = 0;
+  for (; value >= 1024 && k < 3; ++k) value /= 1024;
+  return fmt::format("{:.2f} {} ({} bytes)", value, names[k], digits);
+}
+
+}  // namespace tapedeck::tool

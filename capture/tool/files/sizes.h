@@ -1,0 +1,17 @@
+// Sizes as people write and read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tapedeck::tool {
+
+// "64MiB", "1.5GB", "4096": bytes; KB MB GB TB are 1000s, KiB MiB GiB TiB 1024s. Throws UsageError.
+std::int64_t parse_size(const std::string& text);
+// The value of --chunk: a size above zero; 0 for no text. Throws UsageError.
+std::int64_t parse_chunk(const std::string& text);
+// "50%" -> 50, anything else -> -1. Throws UsageError for a bad percentage.
+double parse_percent(const std::string& text);
+std::string human_size(std::int64_t bytes);  // "12.34 MiB (12,939,427 bytes)"
+
+}  // namespace tapedeck::tool

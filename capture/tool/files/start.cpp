@@ -1,0 +1,137 @@
+#include <tapedeck/capture/tool/files/start.h>
+
+#include <tapedeck/engine/ir/error.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <utility>
+
+namespace tapedeck::tool {
+
+namespace {
+
+std::string name_of(const Graph& g, ValueId v) { return g.values[v].name.str(); }
+const Type& type_of(const Graph& g, ValueId v) { return g.values[v].type; }
+
+Tensor zeros_of(const Type& type) {
+  const std::vector<unsigned char> zero(static_cast<std::size_t>(type.bytes()));
+  return from_bytes(type, zero.data());
+}
+
+// "@F.npy", "rand:SEED" or "zeros".
+Tensor input_value(const std::string& spec, const std::string& name, const Type& type) {
+  if (spec == "zeros") return zeros_of(type);
+  if (spec.starts_with("@")) return load_npy(spec.substr(1));
+  if (spec.starts_with("rand:") && spec.size() > 5 && spec.find_first_not_of("0123456789", 5) == spec.npos && spec.size() < 24)
+    return default_value(type, std::strtoull(spec.c_str() + 5, nullptr, 10), name);
+  throw UsageError(fmt::format("--input {}={}: write @FILE.npy, rand:SEED or zeros", name, spec));
+}
+
+// What a file says of the options it was recorded with: those that mean something for its model.
+std::map<std::string, std::string> record_metadata(const Model& model, const ModelOptions& options) {
+  std::map<std::string, std::string> metadata = {{"model", model.name},
+                                                 {"optimizer", options.optimizer},
+                                                 {"dtype", options.dtype},
+                                                 {"seed", std::to_string(options.seed)}};
+  const auto size = [&](const char* name, std::int64_t value) {
+    if (value > 0) metadata[name] = std::to_string(value);
+  };
+  size("batch", options.batch);
+  size("image", options.image);
+  size("seq", options.seq);
+  size("layers", options.layers);
+  size("width", options.width);
+  return metadata;
+}
+
+}  // namespace
+
+TapeFile load_any(const std::string& path, Check check) {
+  if (!path.ends_with(".graph")) return load_tape(path, check);
+  TapeFile file;
+  file.captured = load_graph(path);
+  return file;
+}
+
+Start starting_values(const TapeFile& file, const StartOptions& options) {
+  const Graph& g = file.captured;
+  Start start;
+  for (ValueId v = 0; v < g.n_inputs; ++v) {
+    auto it = file.inputs.find(name_of(g, v));
+    start.inputs.push_back(it != file.inputs.end() ? it->second : default_value(type_of(g, v), options.seed, name_of(g, v)));
+  }
+  for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) {
+    auto it = file.state.find(name_of(g, v));
+    start.state.push_back(it != file.state.end() ? it->second : default_value(type_of(g, v), options.seed, name_of(g, v)));
+  }
+  for (const std::string& item : options.inputs) {
+    const std::size_t equals = item.find('=');
+    if (equals == item.npos) throw UsageError(fmt::format("--input {}: write NAME=VALUE", item));
+    const std::string name = item.substr(0, equals);
+    ValueId v = 0;
+    while (v < g.n_inputs && name_of(g, v) != name) ++v;
+    if (v == g.n_inputs) {
+      std::string names;
+      for (ValueId i = 0; i < g.n_inputs; ++i) names += (i ? ", " : "") + name_of(g, i);
+      throw UsageError(fmt::format("no input '{}'; there are: {}", name, names));
+    }
+    start.inputs[v] = input_value(item.substr(equals + 1), name, type_of(g, v));
+  }
+  if (options.weights.empty()) return start;
+  int used = 0;
+  const auto tensors = load_safetensors(options.weights);
+  const bool is_tape = tensors.count("graph") > 0;  // weights of a capture stand under state/
+  for (const auto& [key, tensor] : tensors) {
+    if (is_tape && !key.starts_with("state/")) continue;
+    const std::string name = is_tape ? key.substr(6) : key;
+    ValueId v = g.n_inputs;
+    while (v < g.n_inputs + g.n_state && name_of(g, v) != name) ++v;
+    if (v == g.n_inputs + g.n_state) {
+      std::fprintf(stderr, "tapedeck: %s: '%s' is no state of the graph, left out\n", options.weights.c_str(), name.c_str());
+      continue;
+    }
+    if (tensor.type() != type_of(g, v))
+      throw FileError(fmt::format("{}: '{}' is {}, the graph wants {}", options.weights, name, to_string(tensor.type()),
+                                  to_string(type_of(g, v))));
+    start.state[v - g.n_inputs] = tensor;
+    ++used;
+  }
+  if (used == 0) throw FileError(fmt::format("{}: holds no state of the graph", options.weights));
+  return start;
+}
+
+void set_start(Executor* executor, const Start& start) {
+  for (std::size_t i = 0; i < start.inputs.size(); ++i) executor->set_input(static_cast<int>(i), start.inputs[i]);
+  const std::vector<std::string> names = executor->state_names();
+  for (std::size_t i = 0; i < start.state.size(); ++i) executor->set_state(names[i], start.state[i]);
+}
+
+TapeFile record_tape(const std::string& name, const ModelOptions& request, Captured* report) {
+  const Model* model = find_model(name);
+  if (!model) {
+    std::vector<std::string> names;
+    for (const Model& m : all_models()) names.push_back(m.name);
+    throw UsageError(fmt::format("unknown model '{}'; there are: {}", name, fmt::join(names, ", ")));
+  }
+  const ModelOptions options = with_defaults(*model, request);
+  Captured captured = model->record(options);
+  TapeFile file;
+  file.captured = captured.graph;
+  file.metadata = record_metadata(*model, options);
+  const Graph& g = file.captured;
+  if (!options.abstract) {
+    for (std::size_t i = 0; i < captured.inputs.size(); ++i)
+      file.inputs[name_of(g, static_cast<ValueId>(i))] = captured.inputs[i];
+    // The state as it was before the captured step is gone - that step ran; what is stored continues from there.
+    for (std::size_t i = 0; i < captured.state.size(); ++i)
+      file.state[name_of(g, g.n_inputs + static_cast<ValueId>(i))] = captured.state[i];
+  }
+  if (report) *report = std::move(captured);
+  return file;
+}
+
+}  // namespace tapedeck::tool

@@ -1,0 +1,36 @@
+// What a replay starts from: the values of a file or of a model just recorded, the command line's over them, stand-ins for the
+// rest.
+#pragma once
+
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/replay/executor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tapedeck::tool {
+
+// A .tape, or a text graph (*.graph) as a tape that holds nothing else.
+TapeFile load_any(const std::string& path, Check check);
+
+struct StartOptions {
+  std::vector<std::string> inputs;  // NAME=@F.npy | NAME=rand:SEED | NAME=zeros
+  std::string weights;              // a safetensors file with state by name
+  std::uint64_t seed = 42;          // of stand-ins
+};
+
+struct Start {
+  std::vector<Tensor> inputs, state;  // by index
+};
+
+// Throws UsageError for an input that does not exist or cannot be read as one, FileError for weights that do not fit.
+Start starting_values(const TapeFile& file, const StartOptions& options);
+void set_start(Executor* executor, const Start& start);
+
+// What `record` writes: the graph with the values that the recording left behind. UsageError for an unknown model, and for
+// options it does not take.
+TapeFile record_tape(const std::string& model, const ModelOptions& options, Captured* captured = nullptr);
+
+}  // namespace tapedeck::tool

@@ -1,0 +1,55 @@
+#include <tapedeck/capture/tool/line/command.h>
+
+#include <algorithm>
+#include <deque>
+#include <tuple>
+
+namespace tapedeck::tool {
+
+namespace {
+
+std::deque<Command>& registry() {
+  static std::deque<Command> commands;  // addresses are stable
+  return commands;
+}
+
+}  // namespace
+
+const char* heading(CommandGroup group) {
+  constexpr const char* names[kCommandGroups] = {"Record a step and look at it", "Plan its memory", "Run it and measure",
+                                                 "Work on graphs", "About this program"};
+  return names[static_cast<int>(group)];
+}
+
+bool register_command(Command command) {
+  registry().push_back(std::move(command));
+  return true;
+}
+
+std::vector<const Command*> all_commands() {
+  std::vector<const Command*> commands;
+  for (const Command& command : registry()) commands.push_back(&command);
+  std::sort(commands.begin(), commands.end(),
+            [](const Command* a, const Command* b) { return std::tie(a->group, a->name) < std::tie(b->group, b->name); });
+  return commands;
+}
+
+const Command* find_command(const std::string& name) {
+  for (const Command& command : registry())
+    if (command.name == name) return &command;
+  return nullptr;
+}
+
+const Program& program() {
+  static Program* const program = [] {
+    auto* p = new Program;
+    p->options = {{.name = "--load",
+                   .metavar = "FILE",
+                   .to = &p->op_libraries,
+                   .help = "Load a library of ops (.so) before the command runs."}};
+    return p;
+  }();
+  return *program;
+}
+
+}  // namespace tapedeck::tool

@@ -1,0 +1,62 @@
+// The table of commands. A command registers itself at the end of its own file, with its options, its help and its function;
+// the parser, the help text and the completions of shells read the table and nothing else.
+//
+// A command prints its answer to stdout and everything else to stderr, returns an exit code, and throws tapedeck::Error, which
+// the parser's caller turns into a line on stderr and a code.
+#pragma once
+
+#include <tapedeck/capture/tool/line/option.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tapedeck::tool {
+
+enum ExitCode : int {
+  kOk = 0,
+  kDiffers = 1,
+  kUsage = 2,
+  kBadFile = 3,
+  kInfeasible = 4,
+  kExecution = 5,
+  kNoDevice = 6,
+  kInterrupted = 130
+};
+
+// The headings of the help, in its order.
+enum class CommandGroup : std::uint8_t { record, plan, replay, graphs, lists };
+inline constexpr int kCommandGroups = 5;
+const char* heading(CommandGroup group);
+
+struct Command {
+  std::string name;
+  CommandGroup group;
+  std::string help;   // one sentence
+  std::string notes;  // lines below the options in the help; empty: none
+  std::vector<Option> options;
+  std::function<int()> run;
+};
+
+std::vector<const Command*> all_commands();  // by group, then by name
+const Command* find_command(const std::string& name);
+
+// The options that stand before the command, and their values.
+struct Program {
+  std::vector<std::string> op_libraries;
+  std::vector<Option> options;
+};
+const Program& program();
+
+bool register_command(Command command);
+// The same from a struct of options: `table` states its members as options, and `run` gets it filled in.
+template <class Options>
+bool register_command(const char* name, CommandGroup group, const char* help, std::vector<Option> (*table)(Options&),
+                      int (*run)(const Options&), const std::string& notes = "") {
+  const auto options = std::make_shared<Options>();
+  return register_command(Command{name, group, help, notes, table(*options), [options, run] { return run(*options); }});
+}
+
+}  // namespace tapedeck::tool

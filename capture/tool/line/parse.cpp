@@ -1,0 +1,171 @@
+// The only file that knows the command-line library. It declares every option of the table to the library, and says in words of
+// our own what is wrong with a command line: the name, the nearest name that exists, and the command that explains more.
+#include <tapedeck/capture/tool/line/help.h>
+#include <tapedeck/capture/tool/line/parse.h>
+
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/text/suggest.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+namespace tapedeck::tool {
+
+namespace {
+
+std::string names_of(const Option& o) { return o.letter ? fmt::format("-{},{}", o.letter, o.name) : o.name; }
+
+CLI::Option* declare(CLI::App* app, const Option& o) {
+  const auto add = [&](auto* member) -> CLI::Option* {
+    using Member = std::remove_pointer_t<decltype(member)>;
+    if constexpr (std::is_same_v<Member, bool>)
+      return app->add_flag(names_of(o), *member);
+    else
+      return app->add_option(names_of(o), *member);
+  };
+  CLI::Option* option = std::visit(add, o.to);
+  option->required(o.required);
+  if (is_flag(o)) return option;
+  option->type_name(o.metavar);
+  if (is_list(o) && o.several != Several::words) option->allow_extra_args(false);
+  if (is_list(o) && o.several == Several::commas) option->delimiter(',');
+  return option->check(CLI::Validator([&o](std::string& text) { return fault_of(o, text); }, ""));
+}
+
+void declare_all(CLI::App* app, const std::vector<Option>& options) {
+  for (const Option& o : options) declare(app, o);
+  for (const Option& o : options)
+    if (!o.excludes.empty()) app->get_option(o.name)->excludes(app->get_option(o.excludes));
+}
+
+// ---- an option that may stand alone ----
+
+// The words of the line, reversed as the library takes them. `--explain segments` becomes `--explain=segments`, and a bare
+// `--explain FILE` becomes `--explain=choices FILE`.
+struct Words {
+  std::vector<std::string> all;
+  const Option* lone = nullptr;  // the last such option on the line ...
+  std::string after;             // ... and the word behind it and its value
+};
+
+const Option* lone_option(const std::string& word) {
+  for (const Command* c : all_commands())
+    for (const Option& o : c->options)
+      if (!o.bare.empty() && o.name == word) return &o;
+  return nullptr;
+}
+
+Words words_of(int argc, char** argv) {
+  Words words;
+  for (int i = 1; i < argc; ++i) {
+    words.all.emplace_back(argv[i]);
+    const Option* o = lone_option(argv[i]);
+    if (!o) continue;
+    const bool has_choice = i + 1 < argc && std::find(o->choices.begin(), o->choices.end(), argv[i + 1]) != o->choices.end();
+    words.all.back() += "=" + (has_choice ? std::string(argv[++i]) : o->bare);
+    if (i + 1 >= argc || argv[i + 1][0] == '-') continue;
+    words.lone = o;
+    words.after = argv[i + 1];
+  }
+  std::reverse(words.all.begin(), words.all.end());
+  return words;
+}
+
+// ---- faults ----
+
+std::vector<std::string_view> names_of(const std::vector<Option>& options) {
+  std::vector<std::string_view> names = {kHelpOption};
+  for (const Option& o : options)
+    if (!is_argument(o)) names.push_back(o.name);
+  return names;
+}
+
+[[noreturn]] void refuse(const Command* c, const std::string& fault) {
+  throw UsageError(fmt::format("{}. See: tapedeck {}--help", fault, c ? c->name + " " : ""));
+}
+
+std::string unknown_option(const std::string& program, const std::string& word, const std::vector<Option>& options) {
+  const std::string name = word.substr(0, word.find('='));
+  return fmt::format("{} has no option {}{}", program, name, did_you_mean(name, names_of(options)));
+}
+
+// A word too many: where it stands behind a lone option, it is meant as the value of that option.
+std::string word_too_many(const std::string& program, const std::string& word, const Words& words) {
+  const bool is_file = words.after.find_first_of("./") != std::string::npos;
+  if (words.lone && !is_file) {
+    if (const std::string fault = fault_of(*words.lone, words.after); !fault.empty())
+      return fmt::format("{}: {}", words.lone->name, fault);
+    return fmt::format("{} takes one word; '{}' is a second", words.lone->name, words.after);
+  }
+  return fmt::format("{} does not take the further word '{}'", program, word);
+}
+
+std::string excluded(const CLI::App& app, const Command& c) {
+  for (const Option& o : c.options)
+    if (!o.excludes.empty() && app.count(o.name) > 0 && app.count(o.excludes) > 0)
+      return fmt::format("{} and {} exclude each other; give one of them", o.name, o.excludes);
+  return "";
+}
+
+std::string missing(const CLI::App& app, const Command& c) {
+  for (const Option& o : c.options)
+    if (o.required && app.count(o.name) == 0)
+      return fmt::format("{} is missing; write: {}", is_argument(o) ? o.name : names_of(o), usage_line(c));
+  return "";
+}
+
+std::string without_value(const CLI::ArgumentMismatch& e, const Command& c) {
+  const std::string text = e.what();
+  for (const Option& o : c.options)
+    if (text.starts_with(o.name + ":")) return fmt::format("{} needs a value: {} {}", o.name, o.name, o.metavar);
+  return text;
+}
+
+// The library's error in our words.
+[[noreturn]] void explain(const CLI::ParseError& e, const CLI::App& app, const Words& words) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  const Command* c = chosen.empty() ? nullptr : find_command(chosen[0]->get_name());
+  const std::string program = c ? "tapedeck " + c->name : "tapedeck";
+  const std::vector<std::string> rest = app.remaining(true);
+  for (const std::string& word : rest)
+    if (word.size() > 1 && word[0] == '-') refuse(c, unknown_option(program, word, c ? c->options : tool::program().options));
+  if (!c) {
+    if (rest.empty()) refuse(c, "a command is missing; write: tapedeck COMMAND [ARGUMENTS]");
+    std::vector<std::string_view> names;
+    for (const Command* known : all_commands()) names.push_back(known->name);
+    refuse(c, fmt::format("there is no command '{}'{}", rest[0], did_you_mean(rest[0], names)));
+  }
+  if (dynamic_cast<const CLI::ExtrasError*>(&e) && !rest.empty()) refuse(c, word_too_many(program, rest[0], words));
+  if (const auto* mismatch = dynamic_cast<const CLI::ArgumentMismatch*>(&e)) refuse(c, without_value(*mismatch, *c));
+  if (const std::string fault = excluded(*chosen[0], *c); !fault.empty()) refuse(c, fault);
+  if (dynamic_cast<const CLI::RequiredError*>(&e))
+    if (const std::string fault = missing(*chosen[0], *c); !fault.empty()) refuse(c, fault);
+  refuse(c, e.what());
+}
+
+}  // namespace
+
+Parsed parse_line(int argc, char** argv) {
+  CLI::App app("", "tapedeck");
+  app.require_subcommand(1);
+  app.set_version_flag(kVersionOption, std::string("tapedeck ") + TAPEDECK_VERSION);
+  declare_all(&app, program().options);
+  for (const Command* c : all_commands()) declare_all(app.add_subcommand(c->name), c->options);
+  Words words = words_of(argc, argv);
+  try {
+    app.parse(std::vector<std::string>(words.all));
+  } catch (const CLI::CallForVersion& e) {
+    return {std::string(e.what()) + "\n", nullptr};
+  } catch (const CLI::CallForHelp&) {
+    const std::vector<CLI::App*> chosen = app.get_subcommands();
+    return {chosen.empty() ? program_help() : command_help(*find_command(chosen[0]->get_name())), nullptr};
+  } catch (const CLI::ParseError& e) {
+    explain(e, app, words);
+  }
+  return {"", find_command(app.get_subcommands()[0]->get_name())};
+}
+
+}  // namespace tapedeck::tool

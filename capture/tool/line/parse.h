@@ -1,0 +1,20 @@
+// From the words of a command line to a command with its options filled in.
+#pragma once
+
+#include <tapedeck/capture/tool/line/command.h>
+
+#include <string>
+#include <vector>
+
+namespace tapedeck::tool {
+
+// What the command line asks for: a text to print (help, version), or a command to run.
+struct Parsed {
+  std::string text;
+  const Command* command = nullptr;
+};
+
+// Throws UsageError, whose text says what to write instead.
+Parsed parse_line(int argc, char** argv);
+
+}  // namespace tapedeck::tool

@@ -1,0 +1,169 @@
+#include <tapedeck/capture/tool/reports/json_parts.h>
+#include <tapedeck/capture/tool/reports/report.h>
+
+namespace tapedeck::tool {
+
+namespace {
+
+Json value_json(const Graph& g, ValueId v) {
+  const Value& value = g.values[v];
+  return {{"name", g.value_name(v)},
+          {"type", to_string(value.type)},
+          {"bytes", value.type.bytes()},
+          {"role", role_name(value.role)}};
+}
+
+Json items_json(const std::vector<CaptureReport::Item>& items) {
+  Json list = Json::array();
+  for (const CaptureReport::Item& i : items)
+    list.push_back({{"name", i.name}, {"type", to_string(i.type)}, {"bytes", i.type.bytes()}, {"detail", i.detail}});
+  return list;
+}
+
+Json profile_json(const ProfileTable& t) {
+  Json nodes = Json::array();
+  for (const ProfileRow& r : t.rows)
+    nodes.push_back({{"name", r.name},
+                     {"op", r.op},
+                     {"us", r.us},
+                     {"runs", r.runs},
+                     {"share", r.share},
+                     {"estimate_us", r.estimate_us},
+                     {"ratio", r.ratio > 0 ? Json(r.ratio) : Json(nullptr)}});
+  return {{"machine", t.profile.machine},
+          {"threads", t.profile.threads},
+          {"steps", t.profile.steps},
+          {"run_us", t.profile.run_us},
+          {"kernels_us", t.kernels_us},
+          {"estimate_us", t.estimate_us},
+          {"estimates", t.estimates},
+          {"saved", t.saved.empty() ? Json(nullptr) : Json(t.saved)},
+          {"nodes", nodes}};
+}
+
+}  // namespace
+
+std::string replay_report(const ReplaySummary& s) {
+  Json j;
+  j["schema"] = "tapedeck.replay/1";
+  j["device"] = s.device;
+  j["threads"] = s.threads;
+  j["steps"] = s.steps;
+  j["planned_peak_bytes"] = s.planned_peak_bytes;
+  j["observed_peak_bytes"] = s.observed_peak_bytes;
+  j["step_ms"] = {{"median", s.median_ms}, {"min", s.min_ms}, {"max", s.max_ms}};
+  j["equal_to_eager"] = s.equal_to_eager ? Json(*s.equal_to_eager) : Json(nullptr);
+  if (!s.first_difference.empty()) j["first_difference"] = s.first_difference;
+  if (s.profile) j["profile"] = profile_json(*s.profile);
+  return text_of(j);
+}
+
+std::string info_report(const std::string& path, const TapeFile& file) {
+  const Graph& g = file.captured;
+  Json j;
+  j["schema"] = "tapedeck.info/1";
+  j["file"] = path;
+  j["graph"] = g.name.str();
+  j["nodes"] = g.node_count();
+  j["values"] = g.value_count();
+  j["metadata"] = Json::object();
+  for (const auto& [key, value] : file.metadata) j["metadata"][key] = value;
+  Json inputs = Json::array(), state = Json::array(), outputs = Json::array();
+  for (ValueId v = 0; v < g.n_inputs; ++v) {
+    Json i = value_json(g, v);
+    i["sample"] = file.inputs.count(g.value_name(v)) > 0;
+    inputs.push_back(i);
+  }
+  for (ValueId v = g.n_inputs; v < g.n_inputs + g.n_state; ++v) {
+    Json s = value_json(g, v);
+    s["stored"] = file.state.count(g.value_name(v)) > 0;
+    state.push_back(s);
+  }
+  for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+    Json o = value_json(g, g.outputs[i]);
+    if (i < g.output_names.size() && !g.output_names[i].empty()) o["name"] = g.output_names[i].str();
+    outputs.push_back(o);
+  }
+  j["inputs"] = inputs;
+  j["state"] = state;
+  j["outputs"] = outputs;
+  j["plan"] = file.plan ? plan_json(*file.plan) : Json(nullptr);
+  j["profile"] = nullptr;
+  if (file.profile)
+    j["profile"] = {{"machine", file.profile->machine},       {"threads", file.profile->threads},
+                    {"steps", file.profile->steps},           {"run_us", file.profile->run_us},
+                    {"peak_bytes", file.profile->peak_bytes}, {"nodes", file.profile->nodes.size()}};
+  return text_of(j);
+}
+
+std::string record_report(const std::string& path, const Captured& c) {
+  Json j;
+  j["schema"] = "tapedeck.record/1";
+  j["file"] = path;
+  j["graph"] = c.graph.name.str();
+  j["nodes"] = c.graph.node_count();
+  j["inputs"] = c.report.inputs.size();
+  j["state"] = c.report.state.size();
+  j["constants"] = c.report.constants.size();
+  j["found"] = {{"inputs", items_json(c.report.inputs)},
+                {"state", items_json(c.report.state)},
+                {"updated", c.report.mutated},
+                {"constants", items_json(c.report.constants)},
+                {"random", items_json(c.report.random)},
+                {"host_calls", items_json(c.report.host_calls)},
+                {"outputs", items_json(c.report.outputs)},
+                {"gradients", items_json(c.report.gradients)}};
+  return text_of(j);
+}
+
+std::string gradient_report(const Graph& graph, NodeId nodes_before, const std::vector<std::string>& wrt,
+                            const std::vector<ValueId>& gradients, const std::string& text) {
+  Json list = Json::array();
+  for (std::size_t i = 0; i < wrt.size(); ++i) {
+    Json one = value_json(graph, gradients[i]);
+    one["of"] = wrt[i];
+    list.push_back(std::move(one));
+  }
+  return text_of({{"schema", "tapedeck.gradient/1"},
+                  {"nodes_before", nodes_before},
+                  {"nodes", graph.node_count()},
+                  {"gradients", list},
+                  {"text", text}});
+}
+
+std::string print_report(const std::string& text) { return text_of({{"schema", "tapedeck.print/1"}, {"text", text}}); }
+
+std::string verify_report(const std::string& path, const std::vector<std::string>& problems) {
+  return text_of({{"schema", "tapedeck.verify/1"}, {"file", path}, {"ok", problems.empty()}, {"problems", problems}});
+}
+
+std::string models_report(const std::vector<ModelSummary>& models) {
+  Json list = Json::array();
+  for (const ModelSummary& m : models) {
+    Json defaults = Json::object();
+    for (const auto& [name, value] : m.defaults) defaults[name] = value;
+    list.push_back({{"name", m.model.name},
+                    {"doc", m.model.doc},
+                    {"options", m.model.options},
+                    {"defaults", defaults},
+                    {"parameters", m.parameters},
+                    {"nodes", m.nodes},
+                    {"flops", m.flops}});
+  }
+  return text_of({{"schema", "tapedeck.models/1"}, {"models", list}});
+}
+
+std::string settings_report(const std::vector<SettingDoc>& settings) {
+  Json list = Json::array();
+  for (const SettingDoc& s : settings)
+    list.push_back({{"name", s.name}, {"values", s.values}, {"default", s.fallback}, {"doc", s.meaning}});
+  return text_of({{"schema", "tapedeck.settings/1"}, {"settings", list}});
+}
+
+std::string devices_report(const std::vector<DeviceLine>& devices) {
+  Json list = Json::array();
+  for (const DeviceLine& d : devices) list.push_back({{"name", d.name}, {"available", d.available}, {"detail", d.detail}});
+  return text_of({{"schema", "tapedeck.devices/1"}, {"devices", list}});
+}
+
+}  // namespace tapedeck::tool

@@ -1,0 +1,103 @@
+// The JSON answers. Keys are only ever added, never renamed.
+#pragma once
+
+#include <tapedeck/capture/file/file.h>
+#include <tapedeck/capture/measure/bench.h>
+#include <tapedeck/capture/passes/pass_runner.h>
+#include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/record/model_registry.h>
+#include <tapedeck/capture/tool/reports/plan_explain.h>
+#include <tapedeck/capture/tool/reports/profile_table.h>
+#include <tapedeck/engine/eager/settings.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tapedeck::tool {
+
+struct ReplaySummary {
+  std::string device;
+  int threads = 0;
+  int steps = 0;
+  std::int64_t planned_peak_bytes = 0;
+  std::int64_t observed_peak_bytes = 0;
+  double median_ms = 0, min_ms = 0, max_ms = 0;
+  std::optional<bool> equal_to_eager;
+  std::optional<ProfileTable> profile;
+  std::string first_difference;  // name of the first output or state value that differs
+};
+
+// One row of `bench`: a file or model at one thread count.
+struct BenchRow {
+  std::string name;
+  std::int64_t nodes = 0, segments = 0;
+  BenchResult result;
+  std::int64_t planned_peak_bytes = 0, observed_peak_bytes = 0;
+  double speedup = 0;    // against the first row of the same name
+  int plan_threads = 1;  // that the plan was made for
+  std::string costs;     // that it was made with
+};
+
+struct ModelSummary {
+  Model model;
+  std::vector<std::pair<std::string, std::string>> defaults;  // of the options it takes
+  std::int64_t parameters = 0;                                // elements that training updates
+  std::int64_t nodes = 0;                                     // of one training step
+  double flops = 0;                                           // of the forward pass at batch 1
+};
+
+struct DeviceLine {
+  std::string name;
+  bool available = false;
+  std::string detail;
+};
+
+// How far costs are off for one file: of |ln(cost / measured)| over its nodes.
+struct CostError {
+  std::string source;  // estimate, calibrated, profile
+  double median = 0, p90 = 0;
+  double total_ratio = 0;  // all costs to all measured
+};
+struct CostCheck {
+  std::string file;
+  std::int32_t nodes = 0;  // compared: those that were measured and that a cost is known for
+  double step_us = 0;
+  std::vector<CostError> errors;
+};
+
+// What `offsets` found.
+struct OffsetsSummary {
+  std::int64_t buffers = 0, lower_bound = 0, peak = 0;
+  std::int64_t proven_bound = 0;  // no placement ends lower: the lower bound, or the peak if all below it was searched
+  std::int64_t capacity = -1;
+  bool optimal = false, interrupted = false;
+  double seconds = 0;
+  std::int64_t work = 0;
+  int arenas = 1;
+};
+
+// plan_report.cpp. `explain` adds what it adds to the text: segments, peak, memory; `background` as for explained().
+std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background);
+std::string replay_report(const ReplaySummary& summary);
+std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted);  // bench_report.cpp
+std::string info_report(const std::string& path, const TapeFile& file);
+std::string calibrate_report(const std::string& path, const Calibration& calibration);  // cost_report.cpp
+std::string cost_check_report(const std::vector<CostCheck>& files);                     // cost_report.cpp
+std::string offsets_report(const OffsetsSummary& summary);                              // offsets_report.cpp
+std::string record_report(const std::string& path, const Captured& captured);
+std::string gradient_report(const Graph& graph, NodeId nodes_before, const std::vector<std::string>& wrt,
+                            const std::vector<ValueId>& gradients, const std::string& text);
+std::string print_report(const std::string& text);
+std::string opt_report(const std::vector<PassRecord>& records, const std::string& text);  // pass_report.cpp
+std::string passes_report(const std::vector<const Pass*>& passes);                        // pass_report.cpp
+std::string reduce_report(const Graph& before, const Graph& after, std::int64_t checks, bool interrupted,
+                          const std::string& text);  // pass_report.cpp
+std::string verify_report(const std::string& path, const std::vector<std::string>& problems);
+std::string models_report(const std::vector<ModelSummary>& models);
+std::string ops_report(const std::vector<const Op*>& ops);  // op_report.cpp
+std::string settings_report(const std::vector<SettingDoc>& settings);
+std::string devices_report(const std::vector<DeviceLine>& devices);
+
+}  // namespace tapedeck::tool
