@@ -58,7 +58,7 @@ std::int64_t bytes_of(const Items& items) {
 
 // "x f32[64,784], y i32[64], and 3 more: 201.0 KB"
 std::string items_summary(const Items& items) {
-  constexpr std::size_t kMost = 6;
+  constexpr std::size_t kMost = 4;
   std::string text;
   for (std::size_t i = 0; i < std::min(items.size(), kMost); ++i)
     text += fmt::format("{}{} {}", i ? ", " : "", items[i].name, to_string(items[i].type));

@@ -76,7 +76,7 @@ std::string fault_of(const Option& o, const std::string& text) {
   if (!o.choices.empty()) {
     if (std::find(o.choices.begin(), o.choices.end(), text) != o.choices.end()) return "";
     const std::vector<std::string_view> choices(o.choices.begin(), o.choices.end());
-    return fmt::format("'{}' is none of {}{}", text, fmt::join(o.choices, ", "), did_you_mean(text, choices));
+    return fmt::format("'{}' is not one of {}{}", text, fmt::join(o.choices, ", "), did_you_mean(text, choices));
   }
   return holds<std::string, std::vector<std::string>, bool>(o) ? "" : number_fault(o, text);
 }

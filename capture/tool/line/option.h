@@ -44,7 +44,7 @@ bool takes_files(const Option& option);
 std::string default_text(const Option& option);    // "42"; empty if there is nothing to say
 std::string first_sentence(const Option& option);  // of the help, without its period
 
-// What is wrong with one value as it was typed: "'best' is none of none, regions, auto". Empty: nothing.
+// What is wrong with one value as it was typed: "'best' is not one of none, regions, auto". Empty: nothing.
 std::string fault_of(const Option& option, const std::string& text);
 
 }  // namespace tapedeck::tool

@@ -84,23 +84,24 @@ std::vector<std::string_view> names_of(const std::vector<Option>& options) {
 }
 
 [[noreturn]] void refuse(const Command* c, const std::string& fault) {
-  throw UsageError(fmt::format("{}. See: tapedeck {}--help", fault, c ? c->name + " " : ""));
+  throw UsageError(fmt::format("{}{} See: tapedeck {}--help", fault, fault.back() == '?' ? "" : ".", c ? c->name + " " : ""));
 }
 
-std::string unknown_option(const std::string& program, const std::string& word, const std::vector<Option>& options) {
+std::string unknown_option(const Command* c, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
-  return fmt::format("{} has no option {}{}", program, name, did_you_mean(name, names_of(options)));
+  const std::vector<Option>& options = c ? c->options : program().options;
+  return fmt::format("{} has no option {}{}", c ? c->name : "tapedeck", name, did_you_mean(name, names_of(options)));
 }
 
 // A word too many: where it stands behind a lone option, it is meant as the value of that option.
-std::string word_too_many(const std::string& program, const std::string& word, const Words& words) {
+std::string word_too_many(const Command& c, const std::string& word, const Words& words) {
   const bool is_file = words.after.find_first_of("./") != std::string::npos;
   if (words.lone && !is_file) {
     if (const std::string fault = fault_of(*words.lone, words.after); !fault.empty())
       return fmt::format("{}: {}", words.lone->name, fault);
     return fmt::format("{} takes one word; '{}' is a second", words.lone->name, words.after);
   }
-  return fmt::format("{} does not take the further word '{}'", program, word);
+  return fmt::format("{} does not take the further word '{}'; write: {}", c.name, word, usage_line(c));
 }
 
 std::string excluded(const CLI::App& app, const Command& c) {
@@ -128,17 +129,16 @@ std::string without_value(const CLI::ArgumentMismatch& e, const Command& c) {
 [[noreturn]] void explain(const CLI::ParseError& e, const CLI::App& app, const Words& words) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
   const Command* c = chosen.empty() ? nullptr : find_command(chosen[0]->get_name());
-  const std::string program = c ? "tapedeck " + c->name : "tapedeck";
   const std::vector<std::string> rest = app.remaining(true);
   for (const std::string& word : rest)
-    if (word.size() > 1 && word[0] == '-') refuse(c, unknown_option(program, word, c ? c->options : tool::program().options));
+    if (word.size() > 1 && word[0] == '-') refuse(c, unknown_option(c, word));
   if (!c) {
     if (rest.empty()) refuse(c, "a command is missing; write: tapedeck COMMAND [ARGUMENTS]");
     std::vector<std::string_view> names;
     for (const Command* known : all_commands()) names.push_back(known->name);
     refuse(c, fmt::format("there is no command '{}'{}", rest[0], did_you_mean(rest[0], names)));
   }
-  if (dynamic_cast<const CLI::ExtrasError*>(&e) && !rest.empty()) refuse(c, word_too_many(program, rest[0], words));
+  if (dynamic_cast<const CLI::ExtrasError*>(&e) && !rest.empty()) refuse(c, word_too_many(*c, rest[0], words));
   if (const auto* mismatch = dynamic_cast<const CLI::ArgumentMismatch*>(&e)) refuse(c, without_value(*mismatch, *c));
   if (const std::string fault = excluded(*chosen[0], *c); !fault.empty()) refuse(c, fault);
   if (dynamic_cast<const CLI::RequiredError*>(&e))

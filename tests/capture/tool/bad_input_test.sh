@@ -5,8 +5,11 @@ rm -f ./*.tape ./*.graph
 
 # usage: 2
 expect 2; expect 2 frobnicate; expect 2 record; expect 2 plan; expect 2 plan --no-such-option x
+expect 2 frobnicate; said "there is no command 'frobnicate'"; expect 2 plna x.tape; said "did you mean 'plan'?"; said "tapedeck --help"
+expect 2 plan --bugdet 5 x.tape; said "plan has no option --bugdet: did you mean '--budget'?"; said "tapedeck plan --help"
+expect 2 plan; said "FILE is missing; write: tapedeck plan [OPTIONS] FILE"; expect 2 record mlp; said "-o FILE.tape"; expect 2 opt --pass; said "--pass needs a value"
 expect 2 record nosuch -o x.tape; said "unknown model 'nosuch'"; said "cnn"; absent x.tape
-expect 2 record mlp --batch 0 -o x.tape; expect 2 record mlp --batch many -o x.tape; expect 2 record mlp --optimizer foo -o x.tape
+expect 2 record mlp --batch 0 -o x.tape; said "--batch: 0 is not in the range 1 to"; expect 2 record mlp --batch many -o x.tape; said "not a whole number"; expect 2 record mlp --optimizer foo -o x.tape
 expect 0 record mlp --batch 4 -o m.tape
 expect 2 plan m.tape --budget lots; said "'lots' is not a size"
 expect 2 plan m.tape --budget -5; expect 2 plan m.tape --budget 5PB; expect 2 plan m.tape --strategy best; expect 2 plan m.tape --align 48

@@ -4,6 +4,11 @@
 rm -f ./*.tape
 
 expect 0 record cnn --batch 16 -o c.tape --json; quiet; answered '"schema": "tapedeck.record/1"'
+# For people a summary, one line for each kind; every name with -v, and in the JSON.
+expect 0 record cnn --batch 16 -o c.tape; quiet; answered 'inputs: x f32[16,'; answered 'parameters, '; answered 'all updated by the step'; answered 'outputs: loss f32[]'
+grep -q 'conv1.weight' out && fail "the summary names parameters"; [ "$(wc -l < out)" -le 6 ] || fail "the summary has $(wc -l < out) lines"
+expect 0 record cnn --batch 16 -o c.tape -v; quiet; answered '  conv1.weight: f32['
+expect 0 record cnn --batch 16 -o c.tape --verbose --json; quiet; answered '"name": "conv1.weight"'; answered '"updated": ['
 expect 0 info c.tape; answered 'conv1.weight'
 expect 0 info c.tape --json; answered '"schema": "tapedeck.info/1"'
 expect 0 plan c.tape --strategy none --json

@@ -88,7 +88,7 @@ expect 4 offsets b.csv --capacity 0; answered 'not met'; expect 0 offsets none.c
 
 # usage: 2
 expect 2 offsets; expect 2 offsets b.csv --work 5 --seconds 1; expect 2 offsets b.csv --work -1; expect 2 offsets b.csv --seconds 0; expect 2 offsets b.csv --align 0
-expect 2 offsets b.csv --seconds nan; said '--seconds: Value nan not in range 0.001 to 1000000'; expect 2 offsets b.csv --seconds inf; expect 2 offsets b.csv --work 1e6
+expect 2 offsets b.csv --seconds nan; said '--seconds: nan is not in the range 0.001 to 1000000'; expect 2 offsets b.csv --seconds inf; expect 2 offsets b.csv --work 1e6
 expect 2 offsets b.csv --capacity lots; said "--capacity: 'lots' is not a size"; expect 2 offsets b.csv --capacity -1; expect 2 offsets b.csv --chunk 50%; said "--chunk: '50%'"; expect 2 offsets b.csv --chunk 0; expect 2 offsets b.csv --threads -1; expect 2 offsets b.csv more
 expect 0 offsets --help; for word in --capacity --seconds --work --align --threads --chunk --output --json gzip; do answered "$word"; done
 

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# The help and the completions of every shell come from one table: each script has every command and every option of the help.
+. "$(dirname "${BASH_SOURCE[0]}")/check.bash"
+
+expect 0 --help; quiet
+sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out > commands
+[ "$(wc -l < commands)" = 18 ] || fail "the help lists $(wc -l < commands) commands: $(tr '\n' ' ' < commands)"
+for shell in bash zsh fish; do
+  expect 0 completions $shell; quiet; cp out script.$shell
+done
+expect 2 completions; said "SHELL is missing"; expect 2 completions tcsh; said "bash, zsh, fish"
+
+# The lines of one command in a script.
+lines_of() {
+  case $2 in
+    bash) grep -E "^    ($1/|$1\))" script.bash ;;
+    zsh) sed -n "/^        $1)\$/,/;;\$/p" script.zsh ;;
+    fish) grep -F "__fish_seen_subcommand_from $1'" script.fish ;;
+  esac
+}
+options=0
+while read -r command; do
+  grep -qF -- " $command " script.bash || fail "bash lacks $command"
+  grep -qF -- "'$command:" script.zsh || fail "zsh lacks $command"
+  grep -qF -- "-a $command -d" script.fish || fail "fish lacks $command"
+  expect 0 "$command" --help; quiet
+  sed -nE 's/^  (-[a-z], )?--([a-z-]+).*/\2/p' out > long
+  sed -nE 's/^  -([a-z]), .*/\1/p' out > short
+  for option in $(grep -v '^help$' long); do
+    options=$((options + 1))
+    lines_of "$command" bash | grep -qE -- "--$option[ ')]" || fail "bash: $command lacks --$option"
+    lines_of "$command" zsh | grep -qE -- "--$option(\[|=)" || fail "zsh: $command lacks --$option"
+    lines_of "$command" fish | grep -qE -- "-l $option " || fail "fish: $command lacks --$option"
+  done
+  for letter in $(grep -v '^h$' short); do
+    lines_of "$command" bash | grep -qE -- "-$letter[ ')]" || fail "bash: $command lacks -$letter"
+    lines_of "$command" zsh | grep -qF -- "-$letter[" || fail "zsh: $command lacks -$letter"
+    lines_of "$command" fish | grep -qE -- "-s $letter " || fail "fish: $command lacks -$letter"
+  done
+done < commands
+[ "$options" -ge 80 ] || fail "only $options options were compared"
+
+# What bash offers: complete WORDS... leaves the offers, one a line, in `offers`.
+touch one.tape
+. ./script.bash
+complete_words() {
+  COMP_WORDS=(tapedeck "$@"); COMP_CWORD=$#; COMPREPLY=()
+  _tapedeck
+  printf '%s\n' "${COMPREPLY[@]}" > offers
+}
+offers() { grep -qxF -- "$1" offers || fail "${COMP_WORDS[*]} offers no '$1': $(head -c 300 offers)"; }
+complete_words ''; while read -r command; do offers "$command"; done < commands; offers --version; offers --load
+complete_words pl; [ "$(cat offers)" = plan ] || fail "pl is completed to $(cat offers)"
+complete_words --load lib.so rec; offers record
+complete_words plan --st; [ "$(cat offers)" = --strategy ] || fail "--st is completed to $(cat offers)"
+complete_words plan --strategy ''; offers regions; offers auto
+complete_words plan --strategy = g; [ "$(cat offers)" = greedy ] || fail "--strategy=g is completed to $(cat offers)"
+complete_words plan one; offers one.tape
+complete_words plan --explain ''; offers peak
+complete_words plan -o one; offers one.tape
+complete_words record re; offers resnet152
+complete_words opt one.tape --pass cs; offers cse
+complete_words completions ''; offers fish
+complete_words plan --budget ''; [ -z "$(cat offers)" ] || fail "a size is completed to $(cat offers)"
+
+for shell in zsh fish; do
+  if command -v $shell > /dev/null; then $shell -n script.$shell || fail "$shell does not read its script"; fi
+done
+finish
