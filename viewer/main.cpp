@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "tapedeck-viewer: %s\nTry tapedeck-viewer --help.\n", problem.c_str());
     return kUsage;
   }
-  if (options.help) return std::fputs(usage_text(), stdout) < 0 ? kExecution : kOk;
+  if (options.help) return std::fputs(usage_text().c_str(), stdout) < 0 ? kExecution : kOk;
   if (options.version)
     return std::printf("tapedeck-viewer %s (Qt %s, Dear ImGui %s)\n", TAPEDECK_VERSION, qVersion(), IMGUI_VERSION) < 0
                ? kExecution

@@ -2,6 +2,8 @@
 // and the accepted form.
 #include <tapedeck/viewer/options.h>
 
+#include <tapedeck/viewer/panels/panels.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -33,12 +35,7 @@ bool parse_renderer(const std::string& text, Renderer* renderer) {
 
 }  // namespace
 
-const std::vector<std::string>& panel_names() {
-  static const std::vector<std::string> names = {"memory", "curve", "nodes", "details", "decisions"};
-  return names;
-}
-
-const char* usage_text() {
+std::string usage_text() {
   return "Usage: tapedeck-viewer [FILE] [options]\n"
          "\n"
          "Shows the memory plan of a .tape file or a .graph text: addresses x time, live bytes, nodes, decisions.\n"
@@ -47,7 +44,9 @@ const char* usage_text() {
          "  --compare FILE          two plans side by side, on the same scales; --budget then means the second\n"
          "  --shot FILE.png         render unattended and leave; needs no display\n"
          "  --size WxH              of the window or the picture (default 1600x900)\n"
-         "  --panel NAME            with --shot: only this panel: memory, curve, nodes, details, decisions\n"
+         "  --panel NAME            with --shot: only this panel: " +
+         panel_list() +
+         "\n"
          "  --renderer auto|gl|soft how the canvases are drawn (default auto: OpenGL where there is a GPU)\n"
          "  --help, --version\n"
          "\n"
@@ -107,9 +106,8 @@ bool parse_options(const std::vector<std::string>& arguments, Options* options, 
     }
   }
   if (options->help || options->version) return true;
-  const auto& panels = panel_names();
-  if (!options->panel.empty() && std::find(panels.begin(), panels.end(), options->panel) == panels.end())
-    return fail("no panel '" + options->panel + "'; there are memory, curve, nodes, details, decisions");
+  if (!options->panel.empty() && find_panel(options->panel) == nullptr)
+    return fail("no panel '" + options->panel + "'; there are " + panel_list());
   if (!options->panel.empty() && options->shot.empty()) return fail("--panel goes with --shot");
   if (!options->panel.empty() && !options->compare.empty()) return fail("--panel and --compare exclude each other");
   if (!options->shot.empty() && options->file.empty()) return fail("--shot needs a FILE");

@@ -23,7 +23,6 @@ struct Options {
 
 // Parses the arguments after the program's name. Returns false and sets `error`, one line, for an unknown or wrong argument.
 bool parse_options(const std::vector<std::string>& arguments, Options* options, std::string* error);
-const char* usage_text();
-const std::vector<std::string>& panel_names();  // memory, curve, nodes, details, decisions
+std::string usage_text();
 
 }  // namespace tapedeck::viewer

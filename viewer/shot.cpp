@@ -27,11 +27,9 @@ QImage grabbed(QWidget& widget, int width, int height) {
 
 QImage drawn(const Options& options, MainWindow& window) {
   if (options.panel.empty()) return grabbed(window, options.width, options.height);
-  if (options.panel == "memory") return render_picture(window.memory(), options.width, options.height);
-  if (options.panel == "curve") return render_picture(window.curve(), options.width, options.height);
-  QWidget* panel = &window.nodes();
-  if (options.panel == "details") panel = &window.details();
-  if (options.panel == "decisions") panel = &window.decisions();
+  const MainWindow::OpenPanel& open = window.panel(options.panel);
+  if (open.picture) return render_picture(*open.picture, options.width, options.height);
+  QWidget* panel = open.widget;
   // The panel leaves its dock, so that it can have any size. It returns to the dock, which destroys it.
   QWidget* dock = panel->parentWidget();
   panel->setParent(nullptr);

@@ -1,5 +1,5 @@
-// The main window: opening files, asking the worker for plans, and showing the results. window_parts.cpp builds the docks,
-// menus and bars. A change of the budget goes this way:
+// The main window: opening files, asking the worker for plans, and showing the results. window_parts.cpp builds the panels,
+// docks, menus and bars. A change of the budget goes this way:
 //
 //   slider --> ask_for() --> request() --> worker --> poll() --> take() --> session --> panels
 #include <tapedeck/viewer/window.h>
@@ -17,6 +17,8 @@
 #include <QtWidgets/QLabel>
 #include <QtWidgets/QMessageBox>
 #include <QtWidgets/QSlider>
+
+#include <algorithm>
 
 namespace tapedeck::viewer {
 
@@ -39,13 +41,7 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
   setWindowTitle(QStringLiteral("Tapedeck"));
   setAcceptDrops(true);
   setDockNestingEnabled(true);
-  memory_canvas_ = new Canvas(memory_, setup_.renderer);
-  curve_canvas_ = new Canvas(curve_, setup_.renderer);
-  nodes_ = new NodesPanel(session_);
-  details_ = new DetailsPanel(session_);
-  decisions_ = new DecisionsPanel(session_);
-  memory_.set_repaint([this] { memory_canvas_->refresh(); });
-  curve_.set_repaint([this] { curve_canvas_->refresh(); });
+  make_panels();
   worker_ = std::make_unique<PlanWorker>([this] {
     QMetaObject::invokeMethod(
         this, [this] { poll(); }, Qt::QueuedConnection);
@@ -65,11 +61,15 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
 MainWindow::~MainWindow() {
   worker_.reset();
   session_.detach(this);
-  memory_.set_repaint({});
-  curve_.set_repaint({});
+  for (const OpenPanel& open : panels_)
+    if (open.picture) open.picture->set_repaint({});
   // The panels detach from the session and the canvases draw its pictures, so they must be destroyed before the session.
-  for (QDockWidget* dock : docks_) delete dock;
+  for (const OpenPanel& open : panels_) delete open.dock;
   delete takeCentralWidget();
+}
+
+const MainWindow::OpenPanel& MainWindow::panel(const std::string& name) const {
+  return *std::find_if(panels_.begin(), panels_.end(), [&](const OpenPanel& open) { return open.panel->name == name; });
 }
 
 void MainWindow::open(const std::string& path, const Budget& budget) {

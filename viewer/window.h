@@ -12,6 +12,7 @@
 #include <tapedeck/viewer/panels/details.h>
 #include <tapedeck/viewer/panels/memory.h>
 #include <tapedeck/viewer/panels/nodes.h>
+#include <tapedeck/viewer/panels/panels.h>
 #include <tapedeck/viewer/worker.h>
 
 #include <QtCore/QTimer>
@@ -19,6 +20,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -41,6 +43,15 @@ class MainWindow : public QMainWindow, public Observer {
     bool remember = true;                    // keep the layout and the recent files in the user's settings
   };
 
+  // A panel of the table as it is in this window.
+  struct OpenPanel {
+    const Panel* panel;
+    std::unique_ptr<PicturePanel> picture;  // null: a table
+    Canvas* canvas = nullptr;               // of the picture
+    QWidget* widget = nullptr;              // the canvas or the table
+    QDockWidget* dock = nullptr;            // null: in the centre
+  };
+
   explicit MainWindow(const Setup& setup);
   ~MainWindow() override;
 
@@ -54,14 +65,15 @@ class MainWindow : public QMainWindow, public Observer {
   bool export_png(const std::string& path);
 
   Session& session() { return session_; }
-  const std::string& error() const { return error_; }  // the error of the last request for a plan; empty if there was none
-  MemoryPanel& memory() { return memory_; }
-  CurvePanel& curve() { return curve_; }
-  NodesPanel& nodes() { return *nodes_; }
-  DetailsPanel& details() { return *details_; }
-  DecisionsPanel& decisions() { return *decisions_; }
-  Canvas& memory_canvas() { return *memory_canvas_; }
-  Canvas& curve_canvas() { return *curve_canvas_; }
+  const std::string& error() const { return error_; }     // the error of the last request for a plan; empty if there was none
+  const OpenPanel& panel(const std::string& name) const;  // REQUIRES a name from the table
+  MemoryPanel& memory() { return as<MemoryPanel>("memory"); }
+  CurvePanel& curve() { return as<CurvePanel>("curve"); }
+  NodesPanel& nodes() { return as<NodesPanel>("nodes"); }
+  DetailsPanel& details() { return as<DetailsPanel>("details"); }
+  DecisionsPanel& decisions() { return as<DecisionsPanel>("decisions"); }
+  Canvas& memory_canvas() { return *panel("memory").canvas; }
+  Canvas& curve_canvas() { return *panel("curve").canvas; }
   QSlider& slider() { return *slider_; }
 
   void opened() override;
@@ -75,7 +87,16 @@ class MainWindow : public QMainWindow, public Observer {
   void closeEvent(QCloseEvent* event) override;
 
  private:
+  void make_panels();
   void make_docks();
+  template <class P>
+  P& as(const std::string& name) const {
+    const OpenPanel& open = panel(name);
+    if constexpr (std::is_base_of_v<PicturePanel, P>)
+      return static_cast<P&>(*open.picture);
+    else
+      return static_cast<P&>(*open.widget);
+  }
   void make_menus();
   void make_budget_bar();
   void make_status_bar();
@@ -96,14 +117,7 @@ class MainWindow : public QMainWindow, public Observer {
 
   Setup setup_;
   Session session_;
-  MemoryPanel memory_{session_};
-  CurvePanel curve_{session_};
-  Canvas* memory_canvas_ = nullptr;
-  Canvas* curve_canvas_ = nullptr;
-  NodesPanel* nodes_ = nullptr;
-  DetailsPanel* details_ = nullptr;
-  DecisionsPanel* decisions_ = nullptr;
-  std::vector<QDockWidget*> docks_;
+  std::vector<OpenPanel> panels_;
   QByteArray first_layout_;
   QMenu* recent_menu_ = nullptr;
   QSlider* slider_ = nullptr;

@@ -1,5 +1,5 @@
-// The parts of the main window that are built once: docks, menus, the controls of the budget, the status bar. Also the settings
-// that the viewer keeps between runs: the layout and the recent files.
+// The parts of the main window that are built once: panels and docks from the table of panels, menus, the controls of the
+// budget, the status bar. Also the settings that the viewer keeps between runs: the layout and the recent files.
 #include <tapedeck/viewer/window.h>
 
 #include <QtCore/QSettings>
@@ -33,26 +33,48 @@ QSettings settings() { return QSettings(QStringLiteral("tapedeck"), QStringLiter
 
 }  // namespace
 
+void MainWindow::make_panels() {
+  for (const Panel& panel : all_panels()) {
+    OpenPanel open{&panel, panel.picture ? panel.picture(session_) : nullptr};
+    if (open.picture) {
+      open.widget = open.canvas = new Canvas(*open.picture, setup_.renderer);
+      open.picture->set_repaint([canvas = open.canvas] { canvas->refresh(); });
+    } else {
+      open.widget = panel.table(session_);
+    }
+    panels_.push_back(std::move(open));
+  }
+}
+
 void MainWindow::make_docks() {
-  setCentralWidget(memory_canvas_);
-  const auto dock = [&](const char* name, QWidget* widget, Qt::DockWidgetArea area) {
-    auto* made = new QDockWidget(QString::fromLatin1(name), this);
-    made->setObjectName(QString::fromLatin1(name));
-    made->setWidget(widget);
-    addDockWidget(area, made);
-    docks_.push_back(made);
-    return made;
-  };
   setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);  // the curve stays as wide as the memory plan above it
-  QDockWidget* curve = dock("Live bytes", curve_canvas_, Qt::BottomDockWidgetArea);
-  QDockWidget* nodes = dock("Nodes", nodes_, Qt::RightDockWidgetArea);
-  QDockWidget* details = dock("Details", details_, Qt::RightDockWidgetArea);
-  QDockWidget* decisions = dock("Decisions", decisions_, Qt::RightDockWidgetArea);
-  tabifyDockWidget(details, decisions);
-  details->raise();
-  resizeDocks({nodes, details}, {540, 540}, Qt::Horizontal);
-  resizeDocks({nodes, details}, {430, 370}, Qt::Vertical);
-  resizeDocks({curve}, {270}, Qt::Vertical);
+  QList<QDockWidget*> below, beside;
+  QList<int> below_heights, beside_widths, beside_heights;
+  for (OpenPanel& open : panels_) {
+    const Panel& panel = *open.panel;
+    if (panel.place == PanelPlace::centre) {
+      setCentralWidget(open.widget);
+      continue;
+    }
+    open.dock = new QDockWidget(QString::fromLatin1(panel.title), this);
+    open.dock->setObjectName(QString::fromLatin1(panel.title));
+    open.dock->setWidget(open.widget);
+    addDockWidget(panel.place == PanelPlace::below ? Qt::BottomDockWidgetArea : Qt::RightDockWidgetArea, open.dock);
+    if (panel.place == PanelPlace::behind) {
+      tabifyDockWidget(beside.last(), open.dock);
+      beside.last()->raise();
+    } else if (panel.place == PanelPlace::below) {
+      below << open.dock;
+      below_heights << panel.height;
+    } else {
+      beside << open.dock;
+      beside_widths << panel.width;
+      beside_heights << panel.height;
+    }
+  }
+  resizeDocks(beside, beside_widths, Qt::Horizontal);
+  resizeDocks(beside, beside_heights, Qt::Vertical);
+  resizeDocks(below, below_heights, Qt::Vertical);
   first_layout_ = saveState();
 }
 
@@ -77,7 +99,8 @@ void MainWindow::make_menus() {
   add(view, "Centre, then &fit selection", QKeySequence(QStringLiteral("F")), [this] { session_.fit_selection(); });
   add(view, "&Clear selection", QKeySequence(QStringLiteral("Esc")), [this] { session_.clear_selection(); });
   view->addSeparator();
-  for (QDockWidget* dock : docks_) view->addAction(dock->toggleViewAction());
+  for (const OpenPanel& open : panels_)
+    if (open.dock) view->addAction(open.dock->toggleViewAction());
   add(view, "&Reset layout", {}, [this] { restoreState(first_layout_); });
 
   QMenu* go = menuBar()->addMenu(QStringLiteral("&Go"));
@@ -88,7 +111,7 @@ void MainWindow::make_menus() {
   add(go, "The &peak", QKeySequence(QStringLiteral("P")), [this] {
     if (session_.model() != nullptr) session_.select_node(session_.model()->peak_node());
   });
-  add(go, "&Filter nodes", QKeySequence::Find, [this] { nodes_->filter()->setFocus(); });
+  add(go, "&Filter nodes", QKeySequence::Find, [this] { nodes().filter()->setFocus(); });
 
   QMenu* help = menuBar()->addMenu(QStringLiteral("&Help"));
   add(help, "&Keys", QKeySequence(QStringLiteral("F1")), [this] { show_keys(); });
