@@ -1,3 +1,5 @@
+// Writes the events one by one: first the tracks of the threads with segments and nodes, then the arrows from recomputed nodes
+// to their readers, then the counter of live bytes.
 #include <tapedeck/capture/explain/chrome_trace.h>
 
 #include <tapedeck/capture/analysis/liveness.h>

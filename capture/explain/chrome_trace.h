@@ -1,9 +1,9 @@
-// What runs did, as Chrome trace events: a JSON file that ui.perfetto.dev and chrome://tracing open.
+// The events of replays, as Chrome trace events: a JSON file that ui.perfetto.dev and chrome://tracing open.
 //
 // One track per thread: a slice for every segment, the slices of its nodes inside (Perfetto wants perfect nesting). Flow arrows
-// lead from a recomputed node to whoever reads it. The counter "live bytes" counts as the plan's peak does: what is always
-// held, and what of the arena is in use. The track "steps" has one slice per run; runs stand one after the other, without the
-// time between them.
+// lead from a recomputed node to its readers. The counter "live bytes" counts like the peak of the plan: the bytes that are
+// always held, and the bytes of the arena that are in use. The track "steps" has one slice per run; runs stand one after the
+// other, without the time between them.
 //
 // Format: "Trace Event Format" (Google, Chromium project): events X (slice), s and f (flow), C (counter), M (names).
 #pragma once

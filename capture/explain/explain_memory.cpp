@@ -1,3 +1,5 @@
+// Counts the boxes of a plan: by role, by reason, by chunk of the arena, and by the sharing rule that spared a value its
+// bytes.
 #include <tapedeck/capture/explain/explain_memory.h>
 
 #include <tapedeck/capture/explain/memory_map.h>

@@ -1,9 +1,9 @@
-// Why a plan's peak is what it is, and where its bytes go: plain data, and the same as text.
+// Explains the peak of a plan and the use of its bytes: as plain data, and the same as text.
 //
-// explain_peak looks at the node where the most bytes are alive. For every value alive there it says who makes it, who reads it
-// next, and what would lower the peak: recomputing it (the nodes to run again, their cost, the peak that would be left), or
-// computing it in place, and if it is not, why not. Nodes whose own operands, results and workspace reach the lower bound
-// *bind*: no order and no recomputation of others gets below them.
+// explain_peak looks at the node where the most bytes are alive. For every value alive there it names the node that makes it,
+// its next reader, and the change that would lower the peak: recomputing it (the nodes to run again, their cost, the peak that
+// would be left), or computing it in place. If no change helps, it says why. Nodes whose own operands, results and workspace
+// reach the lower bound *bind*: no order and no recomputation of other nodes gets below them.
 #pragma once
 
 #include <tapedeck/capture/explain/memory_map.h>
@@ -24,9 +24,9 @@ struct PeakTenant {
   std::int64_t bytes = 0, offset = 0;
   NodeId first = kNone, last = kNone;
   std::string maker, made_at, module;  // the node, its call site and module path; empty where there is none
-  std::string reader, read_at;         // the next reader after the peak (the peak's own node, if it reads it); empty: nobody
-  bool used_at_peak = false;           // by the peak's own node: it has to be there
-  // Recomputing: what it takes to make the value again for that reader instead of keeping it.
+  std::string reader, read_at;         // the next reader after the peak (the peak's own node, if it reads it); empty: no reader
+  bool used_at_peak = false;           // the node of the peak reads or makes it, so it has to be alive
+  // Recomputing: making the value again for that reader instead of keeping it.
   bool recomputable = false;
   std::vector<NodeId> rerun;    // the nodes to run again, in order: where the peak is then lowest, there where they cost least
   NodeId rerun_before = kNone;  // just before this node: that reader, or earlier, while what they need is there
@@ -43,13 +43,13 @@ struct BindingNode {
   std::int64_t own_bytes =
       0;  // external bytes + its operands, results and workspace in the arena. Parts count without what they are joined
           // to, joins without operands that may lie in them, and results not at all where their op may work in place
-  bool binds = false;  // that is the lower bound: nothing that leaves the node as it is gets below
+  bool binds = false;  // own_bytes is the lower bound: no change that keeps this node gets below it
 };
 
 struct PeakExplanation {
   NodeId node = kNone;  // the first of the nodes with the most live bytes; kNone: the graph has no nodes
   std::string text, site, phase;
-  std::int32_t nodes_at_peak = 0;  // that reach as much
+  std::int32_t nodes_at_peak = 0;  // nodes with as many live bytes
   std::int64_t live_bytes = 0;     // there; the plan's lower bound
   std::int64_t external_bytes = 0, arena_live_bytes = 0, arena_bytes = 0, peak_bytes = 0;
   std::vector<PeakTenant> alive;     // in the arena, largest first
@@ -59,12 +59,12 @@ struct PeakExplanation {
   std::int64_t alignment_bytes = 0;  // of it at most: rounding up what is alive at the peak
   std::int64_t apart_bytes = 0;      // of it: what is placed apart for several threads takes so much more than placed tightly
   std::string top, top_text;         // the value that ends highest, and the node where it is made
-  std::string gap_reason;            // one sentence: what is proven, or that nothing is
+  std::string gap_reason;            // one sentence: the proof that there is, or that there is none
 };
 
 struct MemoryTotal {
   std::string name;
-  std::int64_t count = 0;       // values, or workspaces
+  std::int64_t count = 0;       // number of values or workspaces
   std::int64_t bytes = 0;       // of all of them
   std::int64_t peak_bytes = 0;  // of those alive at the peak
 };
@@ -91,7 +91,7 @@ struct MemoryExplanation {
   std::vector<MemoryTotal>
       unruled;  // what no rule shares, where there is some: "workspace"; of it "loops" (nodes with regions) and of these "loop
                 // tapes" (loop_grad's); "loop residuals" (values that loops keep for backward)
-  std::vector<SharingUse> sharing;  // of all rules but add_to: what that shares is no value of the plan any more
+  std::vector<SharingUse> sharing;  // of all rules but add_to: a value that add_to shares is no value of the plan any more
                                     // (sharing_bounds.h says what it earns)
 };
 

@@ -1,4 +1,4 @@
-// What explain_peak() and explain_memory() found, as text of at most 150 columns.
+// Prints the results of explain_peak() and explain_memory() as text of at most 150 columns.
 #include <tapedeck/capture/explain/explain_memory.h>
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// Finds the node with the most live bytes and explains every value that is alive there: its maker, its next reader, the cost
+// and the effect of recomputing it. Then it lists the nodes that reach the lower bound by themselves, and the reason for the
+// gap between the peak and the bound.
 #include <tapedeck/capture/explain/explain_memory.h>
 
 #include <tapedeck/capture/analysis/takeovers.h>

@@ -1,5 +1,5 @@
 // Which bytes of the arena were held when, in a run that has taken place: the planned lifetimes with the clock's times in place
-// of node numbers. What the counter of `--trace` and the events of `--memory-trace` are made of.
+// of node numbers. The counter of `--trace` and the events of `--memory-trace` are made from this.
 #pragma once
 
 #include <tapedeck/capture/cost/timeline.h>

@@ -1,3 +1,5 @@
+// Makes the boxes of a plan. External values get one box each through the whole step; a value of the arena gets the box of its
+// placement; a chain of values that hand on the same bytes becomes boxes that follow each other in one buffer.
 #include <tapedeck/capture/explain/memory_map.h>
 
 #include <tapedeck/capture/plan/byte_owners.h>

@@ -1,4 +1,5 @@
-// A plan's memory as boxes: address x time. What the pictures draw, what `plan --explain` counts, what the CSV lists.
+// A plan's memory as boxes: address x time. The pictures draw these boxes, `plan --explain` counts them, and the CSV lists
+// them.
 //
 // Time is the number of a node in the plan's order. A box is a value with bytes of its own (windows have none, and neither have
 // the parts of a joined value, which is there from its first part on), or a node's workspace. Where an output takes over its
@@ -14,7 +15,7 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// What a value is to the plan; the viewer has a colour for each.
+// The role of a value in the plan; the viewer has a colour for each role.
 enum class MemoryRole : std::uint8_t { state, input, constant, output, saved, recomputed, gradient, temporary, workspace };
 inline constexpr int kMemoryRoleCount = 9;
 const char* memory_role_name(MemoryRole role);      // "parameter/state", "input", ...
@@ -22,14 +23,14 @@ std::uint32_t memory_role_colour(MemoryRole role);  // 0xRRGGBB; the viewer's (v
 
 struct MemoryBox {
   ValueId value = kNone;  // kNone: workspace
-  NodeId node = kNone;    // that makes it; kNone for what is there from the start
+  NodeId node = kNone;    // the node that makes it; kNone for a value that is there from the start
   Where where = Where::arena;
   std::int32_t slot = kNone;  // of the input, state value, constant or output
   MemoryRole role = MemoryRole::temporary;
   std::int64_t offset = 0;      // in the arena's range, chunk on chunk; externals stand one on the other, the first at 0
   std::int64_t bytes = 0;       // never 0
   NodeId first = 0, last = 0;   // nodes during which it is alive, both included
-  std::int32_t buffer = kNone;  // of arena boxes: those of one number hand the same bytes on, one to the next
+  std::int32_t buffer = kNone;  // of arena boxes: boxes of one number hand the same bytes on, one to the next
 };
 
 struct MemoryMap {

@@ -1,3 +1,4 @@
+// Collects segments, blocks and events once, and writes them twice: as a pickle in the layout of PyTorch, and as JSON.
 #include <tapedeck/capture/explain/memory_snapshot.h>
 
 #include <tapedeck/capture/explain/live_blocks.h>
@@ -39,11 +40,11 @@ Frame frame_at(std::string name, std::string_view site) {
   return frame;
 }
 
-// Somebody's bytes: a block of the arena, or a buffer of its own.
+// Bytes with one owner: a block of the arena, or a buffer of its own.
 struct Owned {
   std::string value;  // "%h: f32[4]"; of workspace, the node's first result
   std::string category;
-  NodeId node = kNone;  // that makes it
+  NodeId node = kNone;  // the node that makes it
   std::vector<Frame> frames;
 };
 

@@ -1,7 +1,7 @@
 // Every allocation of one run, for tools that show memory over time. Allocations are the plan's: one segment is the arena, each
 // input, state value, constant and output buffer is a segment of its own, and addresses are made up from buffer and offset, so
-// that two traces of a plan differ in times alone. What is held always is allocated when the trace begins and still there when
-// it ends.
+// that two traces of a plan differ in times alone. Buffers that are always held are allocated when the trace begins and still
+// there when it ends.
 //
 // The pickle is PyTorch's memory snapshot, which its viewer (pytorch.org/memory_viz) and torch.cuda._memory_viz read:
 // `segments` with their `blocks` as they are after the run, and `device_traces` with segment_alloc, alloc, free_requested,

@@ -1,3 +1,5 @@
+// Draws the boxes of memory_map() as SVG. Boxes of less than a pixel go into a grid of pixels by role, and runs of equal
+// pixels become one rectangle. Lines, axes and names are drawn on top.
 #include <tapedeck/capture/explain/memory_svg.h>
 
 #include <tapedeck/capture/explain/memory_map.h>
@@ -22,7 +24,7 @@ constexpr std::size_t kMostBoxes = 4000;                          // drawn by th
 constexpr std::size_t kMostLabels = 80;
 constexpr double kCharWidth = 6.4, kLabelHeight = 12;
 
-// As XML takes it: valid UTF-8 without control characters.
+// Text that XML accepts: valid UTF-8 without control characters.
 std::string escaped(const std::string& text) {
   std::string out, sound = to_utf8(text);
   for (const char* none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})  // characters that XML does not know
@@ -73,7 +75,7 @@ double tick_step(double most, int wanted) {
   return 10 * power;
 }
 
-// What is smaller than a pixel, or one too many: pixels of one role, put together to rectangles.
+// Boxes smaller than a pixel, or beyond the limit: pixels of one role, joined to rectangles.
 class Pixels {
  public:
   Pixels(int width, int height)
@@ -241,7 +243,7 @@ class Painter {
     return chunks_.count() == 1 ? std::to_string(offset) : fmt::format("{} of chunk {}", offset - chunks_.start(chunk), chunk);
   }
 
-  // The name, or as much of it as there is room for.
+  // The name, cut to the room that there is.
   bool label(const Drawn& d) {
     const auto room = static_cast<std::size_t>(std::max(0.0, (d.x1 - d.x0 - 6) / kCharWidth));
     if (d.y1 - d.y0 < kLabelHeight || room < 3) return false;

@@ -1,7 +1,7 @@
 // A plan as a picture: addresses up, schedule to the right, external bytes at the bottom and the arena on top of them, coloured
 // by role as in the viewer (viewer/README.md). Lines mark the peak, the lower bound, the budget and the joints of the arena's
-// chunks. What is smaller than a pixel is drawn with its neighbours of one role, so that the file stays usable however many
-// values there are; the largest boxes bear their names, and all that are drawn by themselves tell theirs when pointed at.
+// chunks. A box smaller than a pixel is drawn together with its neighbours of the same role, so that the file stays small
+// for any number of values. The largest boxes show their names; every other box that is drawn shows its name under the pointer.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>

@@ -14,7 +14,7 @@ namespace {
 struct Row {
   std::int64_t offset = 0, end = 0;
   NodeId first = 0, last = -1;
-  const MemoryBox* box = nullptr;  // that names it: the first
+  const MemoryBox* box = nullptr;  // the first one, which names the buffer
 };
 
 std::string field(std::string text) {
@@ -40,7 +40,7 @@ std::vector<Row> rows_of(const MemoryMap& map) {
       row = {box.offset, box.offset + box.bytes, box.first, box.last, &box};
       continue;
     }
-    row.last = std::max(row.last, box.last);  // who takes a buffer over takes all of it
+    row.last = std::max(row.last, box.last);  // a value that takes a buffer over takes all of it
   }
   return rows;
 }

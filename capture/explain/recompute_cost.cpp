@@ -1,3 +1,5 @@
+// Walks up from a value through the nodes whose results are gone when its reader runs; these nodes have to run again. Then it
+// counts the live bytes of the schedule with these nodes in it.
 #include <tapedeck/capture/explain/recompute_cost.h>
 
 #include <tapedeck/capture/plan/byte_owners.h>
@@ -12,7 +14,7 @@ namespace tapedeck {
 
 namespace {
 
-constexpr std::size_t kMostNodes = 64;  // run again for one value; beyond that it is not worth a thought
+constexpr std::size_t kMostNodes = 64;  // run again for one value; a value that needs more is not considered
 constexpr std::size_t kMostPlaces = 8;
 
 }  // namespace
@@ -47,7 +49,7 @@ Rerun Reruns::find(ValueId v, NodeId kept_until, NodeId before) const {
   return rerun;
 }
 
-// Walks up from v through what is gone when `reader` comes.
+// Walks up from v through the values that are gone when `reader` runs.
 std::vector<NodeId> Reruns::places(ValueId v, NodeId after, NodeId reader) const {
   std::vector<NodeId> places;
   std::vector<NodeId> makers = {g_.values[v].node};
@@ -65,7 +67,8 @@ std::vector<NodeId> Reruns::places(ValueId v, NodeId after, NodeId reader) const
   return places;
 }
 
-// n, and the makers of what it reads that is not there just before the node `before`. False, and why, if that cannot be done.
+// n, and the makers of its operands that are not there just before the node `before`. False, and the reason, if that is
+// impossible.
 bool Reruns::collect(NodeId n, NodeId before, Rerun* rerun) const {
   const auto fail = [&](const std::string& why) { return rerun->obstacle = why, false; };
   if (std::find(rerun->nodes.begin(), rerun->nodes.end(), n) != rerun->nodes.end()) return true;
@@ -102,13 +105,13 @@ bool Reruns::joins_parts(NodeId n) const {
   return std::any_of(g_.inputs(g_.nodes[n]).begin(), g_.inputs(g_.nodes[n]).end(), lies_in_result);
 }
 
-// What a window (of a window ...) looks at: a part is a value like others, wherever it lies.
+// The value behind a window (of a window ...). A part is a value like others, wherever it lies.
 ValueId Reruns::seen_by(ValueId v) const {
   while (plan_.values[v].reason == Reason::alias) v = plan_.values[v].other;
   return v;
 }
 
-// Bytes that nothing may touch just before the node `before`, because it or who comes after needs them.
+// Bytes that must stay untouched just before the node `before`, because this node or a later one reads them.
 std::int64_t Reruns::held_across(NodeId before) const {
   std::int64_t bytes = plan_.external_bytes;
   for (const Interval& i : held_)

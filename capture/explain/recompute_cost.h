@@ -1,5 +1,5 @@
-// Making a value of a plan again for a later reader instead of keeping its bytes until then: which nodes would have to run, and
-// the most bytes that would be alive. What `plan --explain peak` advises by.
+// The price of making a value of a plan again for a later reader instead of keeping its bytes until then: the nodes that would
+// have to run, and the most bytes that would be alive. The advice of `plan --explain peak` rests on it.
 #pragma once
 
 #include <tapedeck/capture/analysis/liveness.h>
@@ -14,7 +14,7 @@ namespace tapedeck {
 struct Rerun {
   NodeId before = kNone;        // where: just before this node
   std::vector<NodeId> nodes;    // to run once more there, in the plan's order; empty: it cannot be done
-  std::string obstacle;         // then: why not
+  std::string obstacle;         // the reason, if it cannot be done
   std::int64_t peak_bytes = 0;  // most bytes alive in the plan's order with them in it
 };
 

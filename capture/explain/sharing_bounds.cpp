@@ -1,3 +1,5 @@
+// Plans the same graph once for each set of rules. All sets share the orders that any of the searches found, so that a row is
+// never worse only because its own search found a worse order.
 #include <tapedeck/capture/explain/sharing_bounds.h>
 
 #include <tapedeck/capture/planner/choose.h>
@@ -116,7 +118,7 @@ std::deque<RuleSet> fewer_rules(const Graph& captured, const PlanOptions& option
   return sets;
 }
 
-// Who is as good as the plan that is shown in its order needs no other.
+// A set of rules that is as good as the shown plan, in the order of that plan, needs no other order.
 void try_orders(const Plan& shown, const SharingBound& all, std::deque<RuleSet>* sets) {
   std::vector<RuleSet*> worse;
   for (RuleSet& s : *sets) {
@@ -136,7 +138,7 @@ void take_better(const SharingBound& from, SharingBound* to) {
   to->peak_bytes = from.peak_bytes;
 }
 
-// Nobody has to use a rule: what is good with fewer is good with more.
+// A rule need not be used: a result with fewer rules counts for more rules.
 void take_better_of_fewer(std::vector<SharingBound>* bounds) {
   for (std::size_t i = 1; i + 1 < bounds->size(); ++i) take_better(bounds->back(), &(*bounds)[i]);
   const SharingBound& all = bounds->front();

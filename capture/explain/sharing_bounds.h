@@ -1,4 +1,5 @@
-// What each rule of sharing bytes earns in one graph: a plan's bound and peak with all rules, without each, and without any.
+// The bytes that each sharing rule saves in one graph: the bound and the peak of a plan with all rules, without each rule, and
+// without any.
 #pragma once
 
 #include <tapedeck/capture/plan/plan_options.h>
@@ -18,17 +19,17 @@ struct SharingBound {
   Sharing sharing = Sharing::all;
   std::int64_t lower_bound_bytes = 0;  // most bytes alive at once, inputs, state, constants and outputs counted
   std::int64_t peak_bytes = 0;         // placed for options.threads
-  std::int64_t tight_peak_bytes = 0;   // placed for one thread, whatever the threads: what rules are compared by
+  std::int64_t tight_peak_bytes = 0;   // placed for one thread, whatever options.threads is; rules are compared by this peak
 };
 
-// Nothing is recomputed, and `options` say all else. First with all rules that options.sharing has: that is `shown` if it
-// recomputes nothing, else what make_plan() makes with Strategy::none. Then without each of these rules, then with none. With
-// Ordering::recorded all stand in that order. With automatic an entry is the least of several orders, bound and peak each: that
-// of the first entry; where this does not make it as good as the first entry, that of a search of its own, and those of the
-// other entries' searches. Nobody has to use a rule, so what is found for fewer rules counts for more: no entry is below one
-// with more rules, but for the first, which is what it is; if any is below that, a second entry, "least found", says so. Throws
-// what make_plan() throws. REQUIRES: shown is null or make_plan(captured, options). Costs a few placements, and at most a
-// search for an order, per entry.
+// Nothing is recomputed; `options` decide everything else. The first entry has all rules of options.sharing: it is `shown` if
+// `shown` recomputes nothing, else the plan of make_plan() with Strategy::none. Then follow the entries without each of these
+// rules, and the entry with none. With Ordering::recorded every entry has the recorded order. With Ordering::automatic an entry
+// is the best of several orders, for bound and peak each: the order of the first entry, and, where this order is worse than the
+// first entry, the orders that the searches of all entries found. A rule need not be used, so a result with fewer rules also
+// counts for more rules: no entry is below an entry with more rules, except below the first entry, which stays as it is. If an
+// entry is below the first, a second entry, "least found", holds the least result. Throws the errors of make_plan(). REQUIRES:
+// shown is null or make_plan(captured, options). Costs a few placements, and at most a search for an order, per entry.
 std::vector<SharingBound> sharing_bounds(const Graph& captured, const PlanOptions& options = {}, const Plan* shown = nullptr);
 
 }  // namespace TAPEDECK_API

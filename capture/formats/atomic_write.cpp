@@ -1,3 +1,5 @@
+// Writes a temporary file in the folder of the target, syncs it and renames it over the target. A writer that is destroyed
+// before commit() removes the temporary file.
 #include <tapedeck/capture/formats/atomic_write.h>
 #include <tapedeck/engine/ir/error.h>
 

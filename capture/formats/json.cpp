@@ -1,3 +1,5 @@
+// Reading: the JSON library parses the text and calls a builder for each event; the builder refuses duplicate keys, deep
+// nesting and bad text with an error of ours. Writing: values are printed as they come.
 #include <tapedeck/capture/formats/json.h>
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// .safetensors:  header length (u64) | header (JSON: name -> dtype, shape, data_offsets) | data
+// Reading checks the header against the file before any tensor is made. Writing puts tensors of wide elements first, so that
+// every tensor lies aligned without padding.
 #include <tapedeck/capture/formats/safetensors.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>

@@ -1,3 +1,5 @@
+// Runs steps of an executor in three phases: warm-up, steps timed as a whole, and steps with a timeline. The percentiles come
+// from the whole steps; the split into kernels and the rest comes from the timelines, step by step.
 #include <tapedeck/capture/measure/bench.h>
 
 #include <tapedeck/capture/cost/machine.h>

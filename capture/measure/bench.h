@@ -1,15 +1,16 @@
-// How long a step takes, and how much of that is kernels: what `tapedeck bench` measures.
+// Measures the time of a step, and the share of it that kernels take. `tapedeck bench` prints the result.
 //
-// Steps are timed whole, without a timeline, from the call of run() to its return: that gives the percentiles. Then some steps
-// run with a timeline, which gives the split. At any moment of such a step either a kernel runs on some thread or none does:
+// Steps are timed whole, without a timeline, from the call of run() to its return: these times give the percentiles. Then some
+// steps run with a timeline, and the timelines give the split. At any moment of such a step either a kernel runs on some thread
+// or none does:
 //
 //     in kernels = the time during which at least one kernel runs (on one thread: the sum of the slices)
 //     outside    = the rest of the step: dispatch, hand-over between threads, the entry and the exit of run()
 //
 // Each stretch of kernel time holds the cost of one reading of the clock, and so does each gap; both are subtracted, measured
-// on the machine at hand. What else the timeline costs (storing slices, work of the processor that no longer overlaps) counts
-// as outside, so that the figure errs upwards, by some 50 ns a node: nothing for nodes of microseconds, a lot for a step of a
-// few tiny ones.
+// on the machine at hand. The other costs of a timeline (storing slices, work of the processor that no longer overlaps) count
+// as outside. So this figure is too high by about 50 ns a node: nothing for nodes of microseconds, much for a step of a few
+// tiny nodes.
 //
 // The split is made within each step and the median of each part over the steps is reported, so that a step that is slow as a
 // whole does not look like overhead. With several threads a gap on one of them hides behind a kernel on another; `thread_busy`

@@ -1,3 +1,6 @@
+// Measures one op after the other. For each example of an op it chooses larger operands that type inference accepts, builds a
+// graph of this one node, replays the graph on one thread, and keeps the time of the kernel. fit_rates() turns the points of
+// an op into its rates.
 #include <tapedeck/capture/measure/calibrate.h>
 
 #include <tapedeck/capture/cost/machine.h>
@@ -181,7 +184,7 @@ class CacheSweep {
   std::vector<unsigned char> bytes_ = std::vector<unsigned char>(3 << 19);
 };
 
-// The lower quartile over some runs: what others do on the machine at the same time only ever adds.
+// The lower quartile over some runs: other programs on the machine can only add time.
 std::optional<CostPoint> measure(const Case& c, const Effort& effort, CacheSweep* sweep) {
   constexpr std::size_t kLeastRuns = 5, kMostRuns = 25;
   PlanOptions how;
@@ -261,7 +264,7 @@ class Calibrator {
     return ops;
   }
 
-  // In turns over the examples, so that time that runs out takes the last proportions and not whole examples.
+  // Takes the examples in turns: when the time runs out, the last proportions of each are missing, and no whole example.
   std::vector<CostPoint> measure_op(const Op& op, std::vector<double>* ratios) {
     const auto end = Clock::now() + std::chrono::duration<double>(effort_.seconds);
     std::vector<std::vector<Case>> cases;

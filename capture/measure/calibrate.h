@@ -16,7 +16,7 @@ struct CalibrateOptions {
   double op_seconds = 0;  // after so long no further size of an op is begun, unless its rates could not be told yet; 0: 0.02 if
                           // quick, else 0.15
   std::vector<std::string> ops = {};          // only these; none: every op with a CPU kernel
-  const std::atomic<bool>* cancel = nullptr;  // checked between measurements; throws Cancelled (planner.h)
+  const std::atomic<bool>* cancel = nullptr;  // checked between measurements; throws Cancelled
   std::function<void(double)> progress = {};  // 0..1, from the calling thread
 };
 
@@ -28,8 +28,8 @@ struct CalibrationPoint {
 };
 
 // Every op's examples at their own sizes and at larger ones that inference accepts, each replayed alone on one thread, so that
-// what is measured is what a replay does; then fit_rates(). An op whose examples cannot be enlarged, or whose kernel refuses
-// the random operands, has no rates. Throws UsageError for an op that there is not. `points`, if not null, receives every
+// the measured time is the time of a replay; then fit_rates(). An op whose examples cannot be enlarged, or whose kernel refuses
+// the random operands, has no rates. Throws UsageError for an op that does not exist. `points`, if not null, receives every
 // measurement.
 Calibration calibrate(const CalibrateOptions& options = {}, std::vector<CalibrationPoint>* points = nullptr);
 

@@ -1,4 +1,5 @@
-// The search: one kind of edit after the other, large pieces before small ones, until a whole round finds nothing more.
+// The search. It tries one kind of edit after the other, on large pieces before small ones, and keeps a candidate that
+// verifies, is smaller and is still interesting. It ends after a whole round in which no edit was kept.
 #include <tapedeck/capture/reduce/reduce.h>
 
 #include <tapedeck/capture/reduce/reduce_edits.h>
@@ -33,7 +34,7 @@ class Reducer {
   }
 
  private:
-  // From here on candidates lose what nothing needs - unless what is sought only shows with dead nodes in place.
+  // From here on candidates lose dead nodes and unread inputs, unless the fault only shows with dead nodes in place.
   void start_trimming() {
     Graph small = trimmed(best_);
     if (!ask(small)) return;

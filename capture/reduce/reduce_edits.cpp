@@ -1,3 +1,5 @@
+// The edits, in four groups: nodes and their results, inputs and operands, regions, sizes. Each edit copies the graph, changes
+// the copy, infers its types again where that is needed, and returns no graph if the types do not fit.
 #include <tapedeck/capture/reduce/reduce_edits.h>
 
 #include <tapedeck/capture/passes/passes.h>
@@ -14,7 +16,7 @@ namespace {
 
 std::vector<char> marks(std::size_t n, char mark) { return std::vector<char>(n, mark); }
 
-// What the results of removed nodes become: by value, the value that stands in (itself if it stays or needs a new one).
+// By value: the value that stands in for it if its node is removed; the value itself if it stays or needs a new input.
 std::vector<ValueId> stand_ins(const Graph& g, const std::vector<char>& gone, StandIn how) {
   std::vector<ValueId> by(g.values.size());
   for (ValueId v = 0; v < g.value_count(); ++v) {
@@ -30,7 +32,7 @@ std::vector<ValueId> stand_ins(const Graph& g, const std::vector<char>& gone, St
   return by;
 }
 
-// By value: does anything that stays read it?
+// By value: whether a node that stays reads it.
 std::vector<char> wanted_values(const Graph& g, const std::vector<char>& gone, const std::vector<ValueId>& by) {
   std::vector<char> wanted(g.values.size(), 0);
   for (NodeId n = 0; n < g.node_count(); ++n)
@@ -161,7 +163,7 @@ std::optional<Graph> without_operand(const Graph& g, NodeId n, std::int32_t i) {
     return std::nullopt;
   }
   if (outputs != g.output_types(node)) return std::nullopt;
-  // The list of operands shrinks where it stands; what is left between lists in the pool means nothing.
+  // The list of operands shrinks where it stands; the entries between the lists of the pool have no meaning.
   Graph result = g;
   auto first = result.refs.begin() + node.first_input;
   std::move(first + i + 1, first + node.n_inputs, first + i);

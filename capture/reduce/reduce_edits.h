@@ -10,7 +10,7 @@
 
 namespace tapedeck {
 
-// What stands in for the results of a node that goes.
+// The stand-in for the results of a removed node.
 enum class StandIn : std::uint8_t {
   operand,  // the node's first operand of the same type; if it has none, as below
   input,    // a new input (at the top), or zeros (inside a region, whose inputs are its node's operands)
@@ -19,7 +19,7 @@ enum class StandIn : std::uint8_t {
 // The graph without the nodes marked in `gone` (by node). `nested`: it is the region of a node.
 std::optional<Graph> without_nodes(const Graph& graph, const std::vector<char>& gone, StandIn how, bool nested);
 
-// Without node n, whose results nobody reads: what it read is returned instead of them. nullopt if a node reads them.
+// Without node n, whose results no node reads: its operands are returned instead of its results. nullopt if a node reads them.
 std::optional<Graph> with_operands_returned(const Graph& graph, NodeId n);
 
 // Without node n: its results are its operand i, of another type perhaps, which all that follow take as it is if they can.
@@ -28,7 +28,7 @@ std::optional<Graph> with_operand_passed_on(const Graph& graph, NodeId n, std::i
 // Without the outputs and the updates marked.
 Graph without_results(const Graph& graph, const std::vector<char>& gone_outputs, const std::vector<char>& gone_updates);
 
-// Without what nothing needs: dead nodes (not those with effects), inputs and state that nobody reads or stores.
+// Without unneeded things: dead nodes (not nodes with effects), inputs and state that no node reads and no update stores.
 Graph trimmed(const Graph& graph);
 
 // State value s (by index among the state) as an input. nullopt if it is updated.
@@ -50,7 +50,7 @@ Graph with_region(const Graph& graph, NodeId n, std::int32_t r, Graph region);
 // Every dimension of size `from` made `to`, where the ops allow it; attributes that hold sizes follow.
 std::optional<Graph> with_size(const Graph& graph, std::int64_t from, std::int64_t to);
 
-// What reduce() makes smaller, in this order: nodes, results, inputs and state, elements, distance of operands.
+// The measure that reduce() makes smaller, in this order: nodes, results, inputs and state, elements, distance of operands.
 using Measure = std::array<std::int64_t, 5>;
 Measure measure(const Graph& graph);
 

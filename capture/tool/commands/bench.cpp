@@ -1,4 +1,5 @@
-// bench: how long steps take, and how much of them is kernels.
+// bench: times steps of files and of models, and splits each step into kernels and the rest. Rows are printed as they come,
+// one for each number of threads; with --json all rows come at the end.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
 #include <tapedeck/capture/tool/files/sizes.h>
@@ -100,7 +101,7 @@ void set_warmup(const std::string& text, BenchOptions* how) {
   const std::string unit = end;
   const bool whole = number == static_cast<double>(static_cast<int>(std::clamp(number, -1.0, 1e9)));
   if (end == text.c_str() || !(number >= 0 && number <= 1e9) || !(unit == "ms" || unit == "s" || (unit.empty() && whole)))
-    throw UsageError(fmt::format("--warmup {}: write a number of steps, or a time: 200ms, 1.5s", text));
+    throw UsageError(fmt::format("--warmup {}: give a number of steps such as 3, or a time such as 200ms or 1.5s", text));
   if (unit.empty())
     how->warmup_runs = static_cast<int>(number);
   else

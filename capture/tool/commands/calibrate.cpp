@@ -1,4 +1,5 @@
-// calibrate: measure this machine, show what was measured, or say how far costs are off.
+// calibrate: measures this machine, prints the calibration in use, or prints how far costs are off. For --check it replays a
+// file and compares the cost of every node, from each source, with its measured time.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
 #include <tapedeck/capture/tool/files/start.h>
@@ -82,7 +83,8 @@ int show(const std::string& path, bool json) {
 
 int measure(const std::string& path, bool quick, bool json) {
   if (path.empty())
-    throw UsageError("there is no place for a calibration (TAPEDECK_CALIBRATION=off, or no home folder); name one with -o");
+    throw UsageError(
+        "a calibration has no place here (TAPEDECK_CALIBRATION is off, or there is no home folder); name a file with -o");
   CalibrateOptions how;
   how.quick = quick;
   how.cancel = &interrupted();

@@ -1,4 +1,5 @@
-// gradient: the graph of a file with its backward, gradients as further outputs.
+// gradient: appends the backward to the graph of a file. The gradients become further outputs, named "grad." and the name of
+// the value.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/start.h>
@@ -62,7 +63,7 @@ std::vector<std::string> split_names(const std::vector<std::string>& given) {
       comma = list.find(',', from);
       std::string name = list.substr(from, comma == std::string::npos ? comma : comma - from);
       if (!name.empty() && name[0] == '%') name.erase(0, 1);
-      if (name.empty()) throw UsageError(fmt::format("'{}' has an empty name in it", list));
+      if (name.empty()) throw UsageError(fmt::format("'{}' holds an empty name; separate names by one comma: %a,%b", list));
       names.push_back(std::move(name));
     }
   }

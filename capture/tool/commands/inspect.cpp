@@ -1,4 +1,4 @@
-// info, print, verify and view: the contents of a file.
+// info, print, verify and view: four commands that read a file and change nothing.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>

@@ -1,4 +1,4 @@
-// models, ops, settings and devices: what this build knows.
+// models, ops, settings and devices: lists of what this build contains. Without --json a list has one line for each entry.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/reports/report.h>
 

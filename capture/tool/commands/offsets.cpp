@@ -1,3 +1,5 @@
+// offsets: places the buffers of a CSV file. It reads the list, searches for as long as it is asked to, checks the placement
+// on its own, and writes the list with its offsets.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/sizes.h>
@@ -140,7 +142,7 @@ PlaceOptions options_of(const OffsetsOptions& request) {
   how.seconds = request.seconds;
   if (!request.capacity.empty()) how.capacity = size_given("--capacity", request.capacity);
   if (!request.chunk.empty() && (how.chunk_bytes = size_given("--chunk", request.chunk)) == 0)
-    throw UsageError("--chunk 0: an arena has to hold something");
+    throw UsageError("--chunk 0: an arena needs at least one byte; give a size such as 64MiB");
   how.threads = request.threads > 0 ? request.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   how.cancel = &interrupted();
   return how;
@@ -155,7 +157,7 @@ void set_usual_limit(const BufferList& list, PlaceOptions* how) {
 
 std::string name_of(const std::string& path) { return path == "-" ? "stdin" : path; }
 
-// The line of a buffer.
+// The file and line of a buffer.
 std::string line_of(const OffsetsOptions& request, std::int32_t buffer) {
   return fmt::format("{}:{}", name_of(request.file), buffer + 2);
 }
@@ -179,17 +181,18 @@ BufferList read_list(const OffsetsOptions& request) {
     if (request.anew) list.buffers[i].fixed = -1;
     if (list.has_arenas && list.buffers[i].fixed >= 0)
       throw UsageError(
-          fmt::format("{}: {} has an offset in one of several arenas, which are not read back: say --anew, which places all",
+          fmt::format("{}: {} has an offset in one of several arenas, and such offsets cannot be kept; give --anew to place "
+                      "all buffers again",
                       line_of(request, static_cast<std::int32_t>(i)), ids_of(list, {static_cast<std::int32_t>(i)})));
     if (!request.chunk.empty() && list.buffers[i].fixed >= 0)
       throw UsageError(fmt::format(
-          "{}: {} has an offset, which does not say in which of several arenas: with --chunk say --anew, which places all",
+          "{}: {} has an offset, but the list names no arena, which --chunk needs; give --anew to place all buffers again",
           line_of(request, static_cast<std::int32_t>(i)), ids_of(list, {static_cast<std::int32_t>(i)})));
   }
   return list;
 }
 
-// What place() refuses is wrong in the file.
+// An error of place() is an error of the file.
 Offsets place_list(const OffsetsOptions& request, const BufferList& list, const PlaceOptions& how) {
   try {
     return place(list.buffers, how);
@@ -217,7 +220,8 @@ int run(const OffsetsOptions& request) {
   s.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (terminal) fmt::print(stderr, "\r\033[K");
   const std::string fault = find_fault(list.buffers, placed, how.chunk_bytes);
-  if (!fault.empty()) throw ExecutionError(fmt::format("the placement is wrong, and is not written: {}", fault));
+  if (!fault.empty())
+    throw ExecutionError(fmt::format("the placement breaks a rule and is not written; please report this: {}", fault));
 
   s.buffers = static_cast<std::int64_t>(list.buffers.size());
   s.lower_bound = placed.bound;
@@ -232,8 +236,8 @@ int run(const OffsetsOptions& request) {
   const std::string text = request.json ? offsets_report(s) : summary_text(name_of(request.file), s);
   std::fwrite(text.data(), 1, text.size(), answers_beside(request.output));
   if (how.capacity >= 0 && s.peak > how.capacity) {
-    std::fprintf(stderr, "tapedeck: the best found needs %s, more than the capacity%s\n", human_size(s.peak).c_str(),
-                 s.optimal ? "; none needs less" : "");
+    std::fprintf(stderr, "tapedeck: the best placement found needs %s, more than the capacity%s\n", human_size(s.peak).c_str(),
+                 s.optimal ? "; no placement needs less" : "");
     return kInfeasible;
   }
   return s.interrupted ? kInterrupted : kOk;

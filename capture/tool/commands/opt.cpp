@@ -1,4 +1,4 @@
-// opt: passes by name on a graph.
+// opt: runs passes by name on a graph and prints the result. The gain of every pass goes to stderr.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/sizes.h>

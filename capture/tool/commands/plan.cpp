@@ -1,3 +1,5 @@
+// plan: makes a plan and prints its numbers, an explanation of it, or JSON. It also writes the plan into a file, draws it, and
+// lists its buffers as CSV. All output files are checked before the planner starts.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
 #include <tapedeck/capture/tool/files/outputs.h>
@@ -175,7 +177,7 @@ std::vector<SharingBound> bounds_of(const Graph& captured, tapedeck::PlanOptions
   return sharing_bounds(captured, how, &shown);
 }
 
-// A tape may take its plan in; a text graph would be gone.
+// A tape may be overwritten by itself with its plan; a text graph may not.
 void check_files(const PlanCommandOptions& options) {
   const std::vector<OutputFile> beside = {{"--csv", options.csv, true}, {"--picture", options.picture}};
   std::vector<OutputFile> all = beside;

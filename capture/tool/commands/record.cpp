@@ -1,4 +1,4 @@
-// record: capture one training step of a model, and print what the capture found: in a few lines, or name by name.
+// record: captures one training step of a model and prints the contents of the capture, as a summary or value by value.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/start.h>

@@ -1,4 +1,5 @@
-// reduce: shrinks a graph for which a command fails.
+// reduce: shrinks a graph for which a shell command fails. Every candidate is written to a file in a temporary folder, and the
+// command decides by its exit code whether the candidate is kept.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/start.h>
@@ -95,7 +96,7 @@ std::string with_file(std::string command, const std::string& path) {
 // The exit code of a shell command, 128 + the signal if one ended it; its output is not shown.
 int exit_code(const std::string& command) {
   const pid_t child = ::fork();
-  if (child < 0) throw ExecutionError(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (child < 0) throw ExecutionError(fmt::format("cannot start a process for the check: {}", std::strerror(errno)));
   if (child == 0) {
     const int nowhere = ::open("/dev/null", O_RDWR);
     for (int fd : {0, 1, 2}) ::dup2(nowhere, fd);
@@ -105,11 +106,11 @@ int exit_code(const std::string& command) {
   }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) throw ExecutionError(fmt::format("lost a process: {}", std::strerror(errno)));
+    if (errno != EINTR) throw ExecutionError(fmt::format("cannot wait for the process of the check: {}", std::strerror(errno)));
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// What of the file's tensors still fits the graph.
+// The file with the graph, and with those of its tensors that still fit the graph.
 TapeFile tape_of(const TapeFile& file, const Graph& graph) {
   TapeFile result;
   result.captured = graph;
@@ -143,10 +144,11 @@ int run(const ReduceCommandOptions& request) {
   };
   const int wanted = request.expect_exit >= 0 ? request.expect_exit : check(file.captured);
   if (request.expect_exit < 0 && wanted == 0)
-    throw UsageError(fmt::format("'{}' exits 0 for {}: nothing fails (--expect-exit 0 if that is what is interesting)",
-                                 request.check, request.file));
+    throw UsageError(
+        fmt::format("'{}' exits 0 for {}, so nothing fails; give --expect-exit 0 if this exit is the interesting one",
+                    request.check, request.file));
   if (wanted == 127 && request.expect_exit < 0)
-    throw UsageError(fmt::format("'{}' exits 127: the shell finds no such command", request.check));
+    throw UsageError(fmt::format("'{}' exits 127: the shell finds no such command; check its name and path", request.check));
 
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   ReduceOptions options;

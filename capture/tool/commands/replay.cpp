@@ -1,3 +1,5 @@
+// replay: runs the steps of a file by its plan, or by a plan made here. On request it compares every step with eager
+// execution, times every node, or writes traces of the last step.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
 #include <tapedeck/capture/tool/files/outputs.h>
@@ -168,8 +170,8 @@ class TraceFiles {
   explicit TraceFiles(const ReplayOptions& options) {
     as_pickle_ = options.memory_trace.ends_with(".pickle");
     if (!options.memory_trace.empty() && !as_pickle_ && !options.memory_trace.ends_with(".json"))
-      throw UsageError(
-          fmt::format("--memory-trace {}: the name must end in .pickle (PyTorch's snapshot) or .json", options.memory_trace));
+      throw UsageError(fmt::format(
+          "--memory-trace {}: the name of the file must end in .pickle (for PyTorch's viewer) or .json", options.memory_trace));
     if (!options.trace.empty()) trace_.emplace(options.trace);
     if (!options.memory_trace.empty()) memory_.emplace(options.memory_trace);
   }
@@ -194,7 +196,7 @@ class TraceFiles {
   Timeline last_step_;
 };
 
-// A tape may take its new state in; a text graph would be gone.
+// A tape may be overwritten by itself with its new state; a text graph may not.
 void check_files(const ReplayOptions& options) {
   std::vector<std::string> read = {options.weights};
   for (const std::string& input : options.inputs)

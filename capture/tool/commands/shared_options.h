@@ -12,7 +12,7 @@ inline constexpr double kParallelPeak = 1.15;  // the same as in PlanOptions
 
 Option file_argument(std::string* to);  // FILE, a .tape or .graph
 Option json_option(bool* to);
-// `action` begins the sentence "... in chunks of at most this size"; `when` stands before the help.
+// `action` begins the sentence "... in chunks of at most this size"; `when` is a sentence before the help.
 Option chunk_option(std::string* to, const std::string& action);
 Option parallel_peak_option(double* to, const std::string& when = "");
 Option costs_option(std::string* to, const std::string& when = "");

@@ -18,11 +18,12 @@ std::shared_ptr<const CostModel> choose_costs(const std::string& choice, const T
   model.calibration = load_calibration(path, &why);
   if (!why.empty()) std::fprintf(stderr, "tapedeck: %s\n", why.c_str());
   if (choice == "calibrated" && !model.calibration)
-    throw UsageError(path.empty()
-                         ? "--costs calibrated: TAPEDECK_CALIBRATION says off, or there is no home folder"
-                         : fmt::format("--costs calibrated: there is no usable {}; `tapedeck calibrate` makes it", path));
+    throw UsageError(
+        path.empty()
+            ? "--costs calibrated: there is no calibration, because TAPEDECK_CALIBRATION is off or there is no home folder"
+            : fmt::format("--costs calibrated: there is no usable calibration in {}; `tapedeck calibrate` makes one", path));
   if (choice == "profile" && !file.profile)
-    throw UsageError("--costs profile: the file has none; `tapedeck replay --profile --save` writes one");
+    throw UsageError("--costs profile: the file has no profile; `tapedeck replay --profile --save FILE` writes one");
   if (any || choice == "profile") model.profile = file.profile;
   if (model.profile && model.profile->machine != machine_name())
     std::fprintf(stderr, "tapedeck: the profile was measured on another machine (%s)\n", model.profile->machine.c_str());

@@ -1,4 +1,4 @@
-// Where the microseconds of the tool's plans come from: what --costs says, else the best there is.
+// The source of the microseconds in plans of the tool: the source that --costs names, else the best one there is.
 #pragma once
 
 #include <tapedeck/capture/cost/cost_model.h>
@@ -10,8 +10,8 @@
 namespace tapedeck::tool {
 
 // `choice`: estimate, calibrated, profile, or empty: the file's profile, else this machine's calibration, else estimates
-// (null). A profile is completed by the calibration, if there is one. Says on stderr why a calibration is not used, and if a
-// profile is of another machine. Throws UsageError for a choice that is not there.
+// (null). A profile is completed by the calibration, if there is one. Prints to stderr the reason why a calibration is
+// not used, and a warning if a profile is of another machine. Throws UsageError for a source that does not exist.
 std::shared_ptr<const CostModel> choose_costs(const std::string& choice, const TapeFile& file);
 
 // "profile, 118 of 130 nodes measured": of a plan.

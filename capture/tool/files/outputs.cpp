@@ -31,13 +31,15 @@ void check_outputs(const std::vector<std::string>& inputs, const std::vector<Out
   for (auto out = outputs.begin(); out != outputs.end(); ++out) {
     if (out->path.empty()) continue;
     if (out->path == "-" && !out->is_text)
-      throw UsageError(fmt::format("{} -: this is not written to stdout, give it a file", out->option));
+      throw UsageError(fmt::format("{} -: this is not written to stdout; name a file", out->option));
     for (const std::string& in : inputs)
       if (out->path != "-" && !in.empty() && same_file(in, out->path))
-        throw UsageError(fmt::format("{} {}: it would overwrite {}, which is read", out->option, out->path, in));
+        throw UsageError(
+            fmt::format("{} {}: it would overwrite {}, which is read; name another file", out->option, out->path, in));
     for (auto other = outputs.begin(); other != out; ++other)
       if (!other->path.empty() && same_file(other->path, out->path))
-        throw UsageError(fmt::format("{} {} and {} {} are one file", other->option, other->path, out->option, out->path));
+        throw UsageError(
+            fmt::format("{} {} and {} {} are one file; name two files", other->option, other->path, out->option, out->path));
   }
 }
 

@@ -1,4 +1,4 @@
-// Files that commands write: none over another or over what is read, and - for stdout where it is text.
+// The files that a command writes. No file may overwrite another one or a file that is read; - is stdout for text.
 #pragma once
 
 #include <cstdio>
@@ -14,14 +14,14 @@ struct OutputFile {
   bool is_text = false;  // - is stdout; else it is refused
 };
 
-// UsageError if two of the outputs are one file, or one is among `inputs`, whatever they are called: links, ./x and x. Call it
-// before anything is computed.
+// Throws UsageError if two of the outputs are the same file, or if one is among `inputs`. Links, and names such as ./x and x,
+// are the same file. Call it before anything is computed.
 void check_outputs(const std::vector<std::string>& inputs, const std::vector<OutputFile>& outputs);
 
 // The whole file or none of it; "-": to stdout. Throws FileError.
 void write_text(const std::string& path, std::string_view text);
 
-// Where else a command's answer goes: stderr while one of its files is stdout.
+// The stream for the answer of a command: stderr if the file at `path` is stdout, else stdout.
 std::FILE* answers_beside(const std::string& path);
 
 }  // namespace tapedeck::tool

@@ -1,3 +1,4 @@
+// Draws a plan: .svg with the code of this library, .png by a process of the viewer that runs without a window.
 #include <tapedeck/capture/tool/files/picture.h>
 #include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/line/command.h>
@@ -41,7 +42,7 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// Runs the viewer unattended; what it says goes to stderr.
+// Runs the viewer unattended; its output goes to stderr.
 void shoot(const std::string& viewer, const std::string& tape, const std::string& picture) {
   const pid_t child = fork();
   if (child < 0) throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(errno)));
@@ -68,17 +69,18 @@ std::string viewer_program() {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
   std::string viewer = (self.parent_path() / "tapedeck-viewer").string();
   if (access(viewer.c_str(), X_OK) != 0)
-    throw DeviceError("there is no tapedeck-viewer beside this tool; it was built without Qt or Dear ImGui");
+    throw DeviceError("there is no tapedeck-viewer beside this tool: the build found no Qt 6 or no Dear ImGui");
   return viewer;
 }
 
 void check_picture(const std::string& path) {
   if (path.ends_with(".svg")) return;
-  if (!path.ends_with(".png")) throw UsageError(fmt::format("--picture {}: pictures are .svg or .png", path));
+  if (!path.ends_with(".png"))
+    throw UsageError(fmt::format("--picture {}: the name of a picture must end in .svg or .png", path));
   try {
     viewer_program();
   } catch (const DeviceError& e) {
-    throw DeviceError(fmt::format("--picture {}: PNG is drawn by the viewer, and {}; .svg needs none", path, e.what()));
+    throw DeviceError(fmt::format("--picture {}: a .png is drawn by the viewer, and {}; an .svg needs none", path, e.what()));
   }
 }
 
@@ -89,7 +91,7 @@ void write_picture(const std::string& path, const Graph& captured, const Plan& p
     return out.commit();
   }
   if (!plan.feasible) {
-    std::fprintf(stderr, "tapedeck: --picture %s: not drawn; a plan that does not fit its budget is drawn as .svg only\n",
+    std::fprintf(stderr, "tapedeck: --picture %s: not drawn; a plan that does not fit its budget can be drawn as .svg only\n",
                  path.c_str());
     return;
   }

@@ -7,13 +7,13 @@
 
 namespace tapedeck::tool {
 
-// UsageError if the name ends in neither .svg nor .png, DeviceError if in .png and there is no viewer: before anything is
-// planned.
+// Throws UsageError if the name ends in neither .svg nor .png, and DeviceError if it ends in .png and there is no viewer. Call
+// it before anything is planned.
 void check_picture(const std::string& path);
-// A plan that does not fit its budget is drawn as .svg only: for .png that is said on stderr, and nothing is written.
+// A plan that does not fit its budget is drawn as .svg only. For a .png a line goes to stderr, and nothing is written.
 void write_picture(const std::string& path, const Graph& captured, const Plan& plan);
 
-// The program beside this one. DeviceError, which ends the tool with what "built without it" has, if it is not there.
+// The path of the viewer beside this program. Throws DeviceError if there is none.
 std::string viewer_program();
 
 }  // namespace tapedeck::tool

@@ -45,12 +45,13 @@ std::int64_t parse_size(const std::string& text) {
     for (const Unit& unit : kUnits)
       if (same_ignoring_case(end, unit.name) && number * unit.bytes < 9e18)
         return static_cast<std::int64_t>(std::floor(number * unit.bytes));
-  throw UsageError(fmt::format("'{}' is not a size; write 4096, 64MiB or 1.5GB", text));
+  throw UsageError(fmt::format("'{}' is not a size; give a number of bytes such as 4096, 64MiB or 1.5GB", text));
 }
 
 std::int64_t parse_chunk(const std::string& text) {
   const std::int64_t bytes = text.empty() ? 0 : parse_size(text);
-  if (!text.empty() && bytes == 0) throw UsageError(fmt::format("--chunk {}: a chunk has to hold something", text));
+  if (!text.empty() && bytes == 0)
+    throw UsageError(fmt::format("--chunk {}: a chunk needs at least one byte; give a size such as 64MiB", text));
   return bytes;
 }
 
@@ -59,7 +60,7 @@ double parse_percent(const std::string& text) {
   char* end = nullptr;
   const double percent = std::strtod(text.c_str(), &end);
   if (end != text.c_str() + text.size() - 1 || !(percent >= 0) || percent > 1e6)
-    throw UsageError(fmt::format("'{}' is not a percentage", text));
+    throw UsageError(fmt::format("'{}' is not a percentage; give a number such as 60%", text));
   return percent;
 }
 

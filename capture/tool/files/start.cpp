@@ -1,3 +1,5 @@
+// Collects the values that a replay starts from. A value of the command line goes before a value of the file, and a stand-in
+// made from the seed takes the place of a value that is missing.
 #include <tapedeck/capture/tool/files/start.h>
 
 #include <tapedeck/engine/ir/error.h>
@@ -28,10 +30,10 @@ Tensor input_value(const std::string& spec, const std::string& name, const Type&
   if (spec.starts_with("@")) return load_npy(spec.substr(1));
   if (spec.starts_with("rand:") && spec.size() > 5 && spec.find_first_not_of("0123456789", 5) == spec.npos && spec.size() < 24)
     return default_value(type, std::strtoull(spec.c_str() + 5, nullptr, 10), name);
-  throw UsageError(fmt::format("--input {}={}: write @FILE.npy, rand:SEED or zeros", name, spec));
+  throw UsageError(fmt::format("--input {}={}: give the value as @FILE.npy, rand:SEED or zeros", name, spec));
 }
 
-// What a file says of the options it was recorded with: those that mean something for its model.
+// The options of a recording as metadata of its file: those that the model takes.
 std::map<std::string, std::string> record_metadata(const Model& model, const ModelOptions& options) {
   std::map<std::string, std::string> metadata = {{"model", model.name},
                                                  {"optimizer", options.optimizer},
@@ -70,14 +72,14 @@ Start starting_values(const TapeFile& file, const StartOptions& options) {
   }
   for (const std::string& item : options.inputs) {
     const std::size_t equals = item.find('=');
-    if (equals == item.npos) throw UsageError(fmt::format("--input {}: write NAME=VALUE", item));
+    if (equals == item.npos) throw UsageError(fmt::format("--input {}: give a name and a value: NAME=VALUE", item));
     const std::string name = item.substr(0, equals);
     ValueId v = 0;
     while (v < g.n_inputs && name_of(g, v) != name) ++v;
     if (v == g.n_inputs) {
       std::string names;
       for (ValueId i = 0; i < g.n_inputs; ++i) names += (i ? ", " : "") + name_of(g, i);
-      throw UsageError(fmt::format("no input '{}'; there are: {}", name, names));
+      throw UsageError(fmt::format("the graph has no input '{}'; its inputs are: {}", name, names));
     }
     start.inputs[v] = input_value(item.substr(equals + 1), name, type_of(g, v));
   }
@@ -91,16 +93,17 @@ Start starting_values(const TapeFile& file, const StartOptions& options) {
     ValueId v = g.n_inputs;
     while (v < g.n_inputs + g.n_state && name_of(g, v) != name) ++v;
     if (v == g.n_inputs + g.n_state) {
-      std::fprintf(stderr, "tapedeck: %s: '%s' is no state of the graph, left out\n", options.weights.c_str(), name.c_str());
+      std::fprintf(stderr, "tapedeck: %s: the tensor '%s' is no state value of the graph and is left out\n",
+                   options.weights.c_str(), name.c_str());
       continue;
     }
     if (tensor.type() != type_of(g, v))
-      throw FileError(fmt::format("{}: '{}' is {}, the graph wants {}", options.weights, name, to_string(tensor.type()),
-                                  to_string(type_of(g, v))));
+      throw FileError(fmt::format("{}: the tensor '{}' is {}, but the state of the graph is {}", options.weights, name,
+                                  to_string(tensor.type()), to_string(type_of(g, v))));
     start.state[v - g.n_inputs] = tensor;
     ++used;
   }
-  if (used == 0) throw FileError(fmt::format("{}: holds no state of the graph", options.weights));
+  if (used == 0) throw FileError(fmt::format("{}: the file holds no state value of the graph", options.weights));
   return start;
 }
 
@@ -115,7 +118,7 @@ TapeFile record_tape(const std::string& name, const ModelOptions& request, Captu
   if (!model) {
     std::vector<std::string> names;
     for (const Model& m : all_models()) names.push_back(m.name);
-    throw UsageError(fmt::format("unknown model '{}'; there are: {}", name, fmt::join(names, ", ")));
+    throw UsageError(fmt::format("unknown model '{}'; the models are: {}", name, fmt::join(names, ", ")));
   }
   const ModelOptions options = with_defaults(*model, request);
   Captured captured = model->record(options);
@@ -126,7 +129,7 @@ TapeFile record_tape(const std::string& name, const ModelOptions& request, Captu
   if (!options.abstract) {
     for (std::size_t i = 0; i < captured.inputs.size(); ++i)
       file.inputs[name_of(g, static_cast<ValueId>(i))] = captured.inputs[i];
-    // The state as it was before the captured step is gone - that step ran; what is stored continues from there.
+    // The captured step ran, so the state before it is gone: the file holds the state after the step.
     for (std::size_t i = 0; i < captured.state.size(); ++i)
       file.state[name_of(g, g.n_inputs + static_cast<ValueId>(i))] = captured.state[i];
   }

@@ -1,5 +1,5 @@
-// What a replay starts from: the values of a file or of a model just recorded, the command line's over them, stand-ins for the
-// rest.
+// The values that a replay starts from: those of the command line, else those of the file or of the model just recorded, else
+// stand-ins made from a seed.
 #pragma once
 
 #include <tapedeck/capture/file/file.h>
@@ -29,8 +29,8 @@ struct Start {
 Start starting_values(const TapeFile& file, const StartOptions& options);
 void set_start(Executor* executor, const Start& start);
 
-// What `record` writes: the graph with the values that the recording left behind. UsageError for an unknown model, and for
-// options it does not take.
+// The file that `record` writes: the graph, with the values after the recorded step. Throws UsageError for an unknown model and
+// for options that the model does not take.
 TapeFile record_tape(const std::string& model, const ModelOptions& options, Captured* captured = nullptr);
 
 }  // namespace tapedeck::tool

@@ -1,4 +1,4 @@
-// What the person at the terminal sees and does while a command runs: progress, and Ctrl-C.
+// The terminal while a command runs: progress lines, and Ctrl-C.
 #pragma once
 
 #include <atomic>

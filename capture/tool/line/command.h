@@ -2,7 +2,7 @@
 // the parser, the help text and the completions of shells read the table and nothing else.
 //
 // A command prints its answer to stdout and everything else to stderr, returns an exit code, and throws tapedeck::Error, which
-// the parser's caller turns into a line on stderr and a code.
+// main.cpp turns into a line on stderr and a code.
 #pragma once
 
 #include <tapedeck/capture/tool/line/option.h>
@@ -26,7 +26,7 @@ enum ExitCode : int {
   kInterrupted = 130
 };
 
-// The headings of the help, in its order.
+// The headings of the help, in this order.
 enum class CommandGroup : std::uint8_t { record, plan, replay, graphs, lists };
 inline constexpr int kCommandGroups = 5;
 const char* heading(CommandGroup group);
@@ -51,7 +51,7 @@ struct Program {
 const Program& program();
 
 bool register_command(Command command);
-// The same from a struct of options: `table` states its members as options, and `run` gets it filled in.
+// The same from a struct of options: `table` states its members as options, and `run` receives the struct with their values.
 template <class Options>
 bool register_command(const char* name, CommandGroup group, const char* help, std::vector<Option> (*table)(Options&),
                       int (*run)(const Options&), const std::string& notes = "") {

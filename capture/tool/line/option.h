@@ -25,16 +25,16 @@ struct Option {
   char letter = 0;           // 'o': -o is the same option
   std::string metavar = {};  // stands for the value in the help; one with FILE in it is completed with names of files
   Target to = {};
-  std::string help = {};      // sentences; the first one is what shells show
+  std::string help = {};      // sentences; shells show the first one
   std::string group = {};     // the heading in the help; empty: Options
   std::string fallback = {};  // the default, in words; empty: the help shows the value that the member begins with
   bool required = false;
   Several several = Several::again;
-  std::vector<std::string> choices = {};          // all values that it takes
-  std::vector<std::string> (*words)() = nullptr;  // values that shells offer where others are taken as well
+  std::vector<std::string> choices = {};          // all values that the option takes
+  std::vector<std::string> (*words)() = nullptr;  // values that shells offer; the option also takes others
   double least = 0, most = 0;                     // of a number; no limits if both are 0
   std::string excludes = {};                      // the name of an option that cannot stand beside it
-  std::string bare = {};                          // what the option means where none of its choices follows
+  std::string bare = {};                          // the value of the option if none of its choices follows
 };
 
 bool is_argument(const Option& option);  // FILE
@@ -44,7 +44,7 @@ bool takes_files(const Option& option);
 std::string default_text(const Option& option);    // "42"; empty if there is nothing to say
 std::string first_sentence(const Option& option);  // of the help, without its period
 
-// What is wrong with one value as it was typed: "'best' is not one of none, regions, auto". Empty: nothing.
+// The fault of one value as it was typed: "'best' is not one of none, regions, auto". Empty: no fault.
 std::string fault_of(const Option& option, const std::string& text);
 
 }  // namespace tapedeck::tool

@@ -8,7 +8,7 @@
 
 namespace tapedeck::tool {
 
-// What the command line asks for: a text to print (help, version), or a command to run.
+// The request of a command line: a text to print (help, version), or a command to run.
 struct Parsed {
   std::string text;
   const Command* command = nullptr;

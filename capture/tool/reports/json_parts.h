@@ -1,4 +1,4 @@
-// What several *report.cpp share.
+// JSON that several reports share.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -11,7 +11,7 @@ namespace tapedeck::tool {
 
 using Json = nlohmann::ordered_json;
 
-// An answer as it is printed. Text that is no UTF-8, as names in a file may be, is replaced and not thrown at.
+// The printed form of an answer. Names in a file may hold bytes that are no UTF-8: they are replaced, and nothing is thrown.
 inline std::string text_of(const Json& j) { return j.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 Json plan_json(const Plan& plan);  // plan_report.cpp: the plan's numbers, with the schema

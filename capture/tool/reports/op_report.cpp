@@ -1,5 +1,5 @@
-// The JSON of `tapedeck ops`: what the op blocks say, and what inference answers when their examples are tried with other
-// dtypes.
+// The JSON of `tapedeck ops`: the declarations of each op block, and the answers of type inference when the examples are tried
+// with other dtypes.
 #include <tapedeck/capture/tool/reports/json_parts.h>
 #include <tapedeck/capture/tool/reports/report.h>
 

@@ -1,4 +1,4 @@
-// What `plan --explain` prints.
+// The text of `plan --explain`: one function for each topic.
 #include <tapedeck/capture/tool/files/sizes.h>
 #include <tapedeck/capture/tool/reports/plan_explain.h>
 

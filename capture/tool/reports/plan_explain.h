@@ -1,5 +1,5 @@
-// What `plan --explain` prints: choices (of recomputation), segments (how they were cut), peak (what lives there and what would
-// lower it), memory (totals, and what sharing earns).
+// The text of `plan --explain`: choices (of recomputation), segments (how they are cut), peak (the values alive there, and the
+// changes that would lower it), memory (totals, and the bytes that sharing saves).
 #pragma once
 
 #include <tapedeck/capture/explain/sharing_bounds.h>
@@ -10,7 +10,7 @@
 
 namespace tapedeck::tool {
 
-// What an explanation needs besides the plan; empty where `what` does not ask for it.
+// The facts that an explanation needs besides the plan; empty for topics that do not need them.
 struct PlanBackground {
   std::vector<double> node_us;        // peak: by node of the plan's graph
   std::vector<SharingBound> sharing;  // memory: bounds with rules on and off

@@ -1,4 +1,4 @@
-// What `plan --json` says.
+// The JSON of `plan`: the numbers of the plan, and one object for the topic of --explain.
 #include <tapedeck/capture/tool/reports/json_parts.h>
 #include <tapedeck/capture/tool/reports/report.h>
 

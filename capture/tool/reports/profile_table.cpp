@@ -1,3 +1,4 @@
+// Compares the profile of a replay with the costs that the plan assumed, node by node, and prints the dearest nodes.
 #include <tapedeck/capture/tool/reports/profile_table.h>
 
 #include <tapedeck/capture/cost/cost_model.h>

@@ -1,4 +1,4 @@
-// A profile beside what was expected: for people and for JSON.
+// A profile beside the costs that were expected: for people and for JSON.
 #pragma once
 
 #include <tapedeck/capture/cost/calibration.h>
@@ -15,9 +15,9 @@ struct ProfileRow {
   std::string name, op;
   double us = 0;          // of one run
   std::int32_t runs = 1;  // in a step: clones counted
-  double share = 0;       // of the step's time in kernels
+  double share = 0;       // of the kernel time of the step
   double estimate_us = 0;
-  double ratio = 0;  // measured to estimated; 0 if nothing was expected
+  double ratio = 0;  // measured to estimated; 0 if no cost was expected
 };
 
 struct ProfileTable {

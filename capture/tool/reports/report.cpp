@@ -1,3 +1,4 @@
+// The JSON of the commands whose answers are short: replay, info, record, gradient, print, verify and the lists.
 #include <tapedeck/capture/tool/reports/json_parts.h>
 #include <tapedeck/capture/tool/reports/report.h>
 

@@ -36,8 +36,8 @@ struct BenchRow {
   BenchResult result;
   std::int64_t planned_peak_bytes = 0, observed_peak_bytes = 0;
   double speedup = 0;    // against the first row of the same name
-  int plan_threads = 1;  // that the plan was made for
-  std::string costs;     // that it was made with
+  int plan_threads = 1;  // the plan was made for this many
+  std::string costs;     // the source of costs of the plan
 };
 
 struct ModelSummary {
@@ -54,7 +54,7 @@ struct DeviceLine {
   std::string detail;
 };
 
-// How far costs are off for one file: of |ln(cost / measured)| over its nodes.
+// The error of costs for one file: quantiles of |ln(cost / measured)| over its nodes.
 struct CostError {
   std::string source;  // estimate, calibrated, profile
   double median = 0, p90 = 0;
@@ -62,15 +62,16 @@ struct CostError {
 };
 struct CostCheck {
   std::string file;
-  std::int32_t nodes = 0;  // compared: those that were measured and that a cost is known for
+  std::int32_t nodes = 0;  // that were compared: measured nodes with a known cost
   double step_us = 0;
   std::vector<CostError> errors;
 };
 
-// What `offsets` found.
+// The result of `offsets`.
 struct OffsetsSummary {
   std::int64_t buffers = 0, lower_bound = 0, peak = 0;
-  std::int64_t proven_bound = 0;  // no placement ends lower: the lower bound, or the peak if all below it was searched
+  std::int64_t proven_bound =
+      0;  // no placement ends lower: the lower bound, or the peak if the search excluded everything below
   std::int64_t capacity = -1;
   bool optimal = false, interrupted = false;
   double seconds = 0;
@@ -78,7 +79,7 @@ struct OffsetsSummary {
   int arenas = 1;
 };
 
-// plan_report.cpp. `explain` adds what it adds to the text: segments, peak, memory; `background` as for explained().
+// plan_report.cpp. `explain` adds one object for its topic; `background` is the same as for explained().
 std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background);
 std::string replay_report(const ReplaySummary& summary);
 std::string bench_report(const std::vector<BenchRow>& rows, double total_s, bool interrupted);  // bench_report.cpp

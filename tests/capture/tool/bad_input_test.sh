@@ -14,7 +14,7 @@ expect 0 record mlp --batch 4 -o m.tape
 expect 2 plan m.tape --budget lots; said "'lots' is not a size"
 expect 2 plan m.tape --budget -5; expect 2 plan m.tape --budget 5PB; expect 2 plan m.tape --strategy best; expect 2 plan m.tape --align 48
 said "power of two"
-expect 2 replay m.tape --steps 0; expect 2 replay m.tape --input nosuch=zeros; said "no input 'nosuch'"; said "x, y"
+expect 2 replay m.tape --steps 0; expect 2 replay m.tape --input nosuch=zeros; said "has no input 'nosuch'; its inputs are: "; said "x, y"
 expect 2 replay m.tape --input x; expect 2 replay m.tape --input x=sometimes
 expect 2 replay m.tape --device tpu
 expect 0 --help; answered "Exit codes"; expect 0 plan --help; expect 0 --version
