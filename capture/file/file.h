@@ -20,8 +20,8 @@ struct TapeFile {
   std::optional<Plan> plan;
   std::map<std::string, Tensor> state;          // by state name; may lack some (abstract captures)
   std::map<std::string, Tensor> inputs;         // sample inputs by name; may lack some
-  std::optional<Profile> profile;               // what its nodes took in replays
-  std::map<std::string, std::string> metadata;  // model, batch, optimizer, tool version: whatever the writer said
+  std::optional<Profile> profile;               // the times of its nodes in replays
+  std::map<std::string, std::string> metadata;  // model, batch, optimizer, tool version: as the writer gave them
 };
 
 enum class Check : std::uint8_t { structure, all };  // structure: header, graph and plan checksums; all: tensor data as well
@@ -37,7 +37,7 @@ void save_tape(const std::string& path, const TapeFile& file);
 Graph load_graph(const std::string& path);
 
 // A Plan without its graph as JSON text, and back. `parse_plan` checks every index and size against `graph`, then check_plan().
-// Text from before plans held the plans of regions is read too: the planner makes them.
+// Older text, without the plans of regions, is read too: the planner makes them.
 std::string plan_to_json(const Plan& plan);
 Plan parse_plan(const std::string& json, Graph planned_graph);
 

@@ -5,7 +5,7 @@
 // diverge.
 //
 // The plans of regions, at any depth, stand in one table of the outermost plan, each once, plans of inner regions first. Every
-// plan says for each region of its graph which plan of the table is its plan, or -1 for none:
+// plan holds for each region of its graph the index of its plan in the table, or -1 for none:
 //     {"schema":...,"values":[...],"region_plans":[{"values":[...]},{"values":[...],"regions":[0]}],"regions":[1,1,-1]}
 // Their graphs are not stored: a region's plan has the region as its graph.
 #include <tapedeck/capture/file/plan_json.h>

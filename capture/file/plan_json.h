@@ -1,4 +1,4 @@
-// The first step of reading a plan's JSON: checks kinds and ranges, and not the meaning of the numbers. Users call
+// The first step of reading a plan's JSON: it checks kinds and ranges, and not the meaning of the numbers. Users call
 // parse_plan().
 #pragma once
 

@@ -12,7 +12,7 @@ namespace tapedeck {
 
 namespace tape_file {
 
-inline constexpr int kFormat = 1;              // raised when a reader of the one before would misread
+inline constexpr int kFormat = 1;              // raised when a reader of the format before would misread a file
 inline constexpr std::size_t kAlignment = 64;  // of every tensor's data in the file
 
 // tensors
@@ -25,7 +25,7 @@ inline constexpr std::string_view kInput = "input/";
 inline constexpr std::string_view kConstant = "constant/";
 inline constexpr std::string_view kPad = "pad/";
 
-// metadata; both prefixes are ours, whatever else is there is the writer's own
+// metadata; keys with these two prefixes are ours, all others belong to the writer
 inline constexpr std::string_view kReserved = "tapedeck.";
 inline constexpr std::string_view kOpVersion = "op.";
 inline constexpr std::string_view kFormatKey = "tapedeck.format";

@@ -1,5 +1,5 @@
-// Bytes -> TapeFile. Nothing is used before it was checked: container, format version, header checksum, the checksums of what
-// will be read, op versions, then the contents against each other.
+// Bytes -> TapeFile. Nothing is used before it is checked: container, format version, header checksum, the checksums of the
+// parts that are read, op versions, then the contents against each other.
 #include <tapedeck/capture/file/tape_file.h>
 
 #include <tapedeck/capture/formats/file_bytes.h>
@@ -135,7 +135,7 @@ class TapeReader {
     return parse(text_of(t.bytes), path_ + ":" + t.name, lookup);
   }
 
-  // One copy of each, shared by both graphs. A copy, because the map would break under whoever overwrites the file in place. A
+  // One copy of each, shared by both graphs. A copy, because the map would break if the file were overwritten in place. A
   // constant that the file lacks stays abstract, as state and inputs do.
   bool find_constant(const std::string& name, Literal* literal) {
     const auto [it, fresh] = constants_.try_emplace(name);

@@ -1,4 +1,4 @@
-// TapeFile -> bytes. Everything that can be refused is refused before the first byte is written.
+// TapeFile -> bytes. All checks of the contents come before the first byte is written.
 #include <tapedeck/capture/file/tape_file.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>

@@ -20,10 +20,11 @@ namespace {
 constexpr std::size_t kBufferBytes = 1 << 18;
 constexpr int kTries = 100;  // names left behind by a killed process of the same number
 
-// So that the rename itself survives a power cut. File systems that cannot sync a folder say EINVAL, and need not.
+// Syncs the folder, so that the rename itself survives a power cut. A file system that cannot sync a folder answers EINVAL and
+// has no need of it.
 int sync_folder(const std::string& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return 0;  // a folder one may write to but not list
+  if (fd < 0) return 0;  // a folder that may be written to but not listed
   const int error = ::fsync(fd) == 0 || errno == EINVAL || errno == EROFS ? 0 : errno;
   ::close(fd);
   return error;
@@ -48,7 +49,7 @@ AtomicWriter::AtomicWriter(const std::string& path) : path_(path), target_(follo
     if (fd_ < 0) fail(errno);
     return;
   }
-  if (there && ::access(target_.c_str(), W_OK) != 0) fail(errno);  // a rename would not ask for leave
+  if (there && ::access(target_.c_str(), W_OK) != 0) fail(errno);  // a rename would succeed without this permission
   open_beside();
   if (there && ::fchmod(fd_, info.st_mode & 07777) != 0) fail(errno);
 }
@@ -66,11 +67,11 @@ void AtomicWriter::open_beside() {
     if (fd_ < 0 && errno != EEXIST) break;
   }
   if (fd_ >= 0) return;
-  temporary_.clear();  // not ours
+  temporary_.clear();  // the file belongs to another writer
   fail(errno);
 }
 
-// Before the destructor can run (a constructor that throws has none), so it tidies up itself.
+// Removes the temporary file itself: the destructor does not run for a constructor that throws.
 void AtomicWriter::fail(int error) {
   if (fd_ >= 0) ::close(fd_);
   fd_ = -1;
@@ -80,7 +81,7 @@ void AtomicWriter::fail(int error) {
 }
 
 void AtomicWriter::write(Bytes bytes) {
-  const bool large = bytes.size() > kBufferBytes / 2;  // not worth copying; what is in the buffer comes before it
+  const bool large = bytes.size() > kBufferBytes / 2;  // not worth copying; the bytes in the buffer are written first
   if (large || buffer_.size() + bytes.size() > kBufferBytes) flush();
   if (large)
     write_through(bytes);

@@ -1,5 +1,5 @@
-// A file that appears whole or not at all: written beside its place, synced, then renamed over it. Whatever fails on the way -
-// a full disk, a size limit - leaves the old file as it was and no debris.
+// A file that appears whole or not at all: it is written beside its place, synced, then renamed over it. A failure on the way,
+// such as a full disk or a size limit, leaves the old file as it was and no debris.
 #pragma once
 
 #include <tapedeck/capture/formats/checksum.h>
@@ -12,12 +12,12 @@
 namespace tapedeck TAPEDECK_API {
 
 // Not thread safe; two writers of one path do not disturb each other, the last to commit wins. All failures are FileErrors with
-// the path and the system's reason. A symbolic link stays: the file it leads to is replaced. What is not a regular file
-// (/dev/null, a pipe) is written straight to.
+// the path and the system's reason. A symbolic link stays: the file it leads to is replaced. A target that is no
+// regular file (/dev/null, a pipe) is written directly.
 class AtomicWriter {
  public:
   explicit AtomicWriter(const std::string& path);
-  ~AtomicWriter();  // without commit(): removes what was written
+  ~AtomicWriter();  // without commit(): removes the temporary file
   AtomicWriter(const AtomicWriter&) = delete;
   AtomicWriter& operator=(const AtomicWriter&) = delete;
 
@@ -31,9 +31,9 @@ class AtomicWriter {
   void write_through(Bytes bytes);
   [[noreturn]] void fail(int error);
 
-  std::string path_;       // as the user said it, for messages
+  std::string path_;       // as the user wrote it, for messages
   std::string target_;     // links followed
-  std::string temporary_;  // empty: none, or written straight to the target
+  std::string temporary_;  // empty: the target is written directly
   int fd_ = -1;
   std::vector<unsigned char> buffer_;  // small writes are gathered
 };

@@ -13,7 +13,7 @@
 namespace tapedeck {
 namespace {
 
-// A pipe has no size to ask for; a source without end must not eat the machine.
+// A pipe has no size; the limit keeps a source without an end from taking all memory.
 constexpr std::size_t kMaxPipeBytes = std::size_t{1} << 30;
 
 [[noreturn]] void fail(const std::string& path, int error) {

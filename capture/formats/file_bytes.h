@@ -1,4 +1,4 @@
-// The bytes of a file, mapped copy-on-write. What is not a regular file (a pipe) is read to its end instead.
+// The bytes of a file, mapped copy-on-write. A pipe or another special file is read to its end instead.
 #pragma once
 
 #include <tapedeck/capture/formats/checksum.h>

@@ -12,7 +12,7 @@
 
 namespace tapedeck {
 
-// Takes the library's events and lays the document out flat; says no (false) as soon as a bound is passed.
+// Takes the events of the library and lays the document out flat. Returns false as soon as a bound is passed.
 class JsonBuilder {
  public:
   explicit JsonBuilder(JsonDocument& document) : document_(document) {}

@@ -1,5 +1,5 @@
-// JSON that comes from files nobody vouches for: read into a flat, bounded document whose accessors check kinds; and the little
-// that is needed to write it. The only way this folder's file code touches a JSON library (its heavy header stays in json.cpp).
+// Reads JSON of files that may be damaged or hostile into a flat, bounded document whose accessors check kinds, and writes
+// JSON. Only json.cpp includes the JSON library, whose header is heavy.
 #pragma once
 
 #include <tapedeck/engine/ir/error.h>
@@ -13,7 +13,7 @@
 
 namespace tapedeck {
 
-// Malformed JSON, or a value of the wrong kind. Whoever knows the file turns it into a FileError.
+// Malformed JSON, or a value of the wrong kind. The caller that knows the file turns it into a FileError.
 class JsonError : public Error {
  public:
   using Error::Error;
@@ -40,7 +40,7 @@ class JsonValue {
 
   JsonKind kind() const { return node().kind; }
   std::uint32_t size() const { return node().length; }
-  // Each throws JsonError if the value is something else.
+  // Each throws JsonError if the value is of another kind.
   bool as_bool() const;
   std::int64_t as_integer() const;
   double as_real() const;  // integers too, and the strings "inf", "-inf", "nan"
@@ -122,13 +122,13 @@ class JsonWriter {
  private:
   void separate();
   std::string text_;
-  bool fresh_ = true;  // nothing yet at this place that would need a comma
+  bool fresh_ = true;  // nothing stands here yet, so no comma is needed
 };
 
 bool valid_utf8(std::string_view text);
-// What is not UTF-8 becomes U+FFFD, byte by byte.
+// Each byte that is not UTF-8 becomes U+FFFD.
 std::string to_utf8(std::string_view text);
-// With quotes; what is not UTF-8 becomes U+FFFD.
+// With quotes; each byte that is not UTF-8 becomes U+FFFD.
 std::string quote_json(std::string_view text);
 // A foreign string for a message: quoted, and cut if long.
 std::string shown(std::string_view text);

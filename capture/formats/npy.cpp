@@ -30,7 +30,7 @@ struct Descriptor {
 constexpr Descriptor kDescriptors[] = {{"<f4", DType::f32}, {"<f8", DType::f64}, {"<f2", DType::f16},    {"<i4", DType::i32},
                                        {"<i8", DType::i64}, {"|u1", DType::u8},  {"|b1", DType::boolean}};
 
-// The few Python literals a header is made of. Throws FileError with the position.
+// The Python literals that a header may hold. Throws FileError with the position.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& path) : text_(text), path_(path) {}

@@ -21,7 +21,7 @@ class PickleWriter {
   PickleWriter& begin_dict() { return put('}'); }
   PickleWriter& key(std::string_view name) { return value(name); }
   PickleWriter& end_member() { return put('s'); }  // the key and the value just written become a member
-  PickleWriter& value(std::string_view text);      // what is not UTF-8 becomes U+FFFD: readers decode strictly
+  PickleWriter& value(std::string_view text);      // bytes that are not UTF-8 become U+FFFD, because readers decode strictly
   PickleWriter& value(const char* text) { return value(std::string_view(text)); }
   PickleWriter& value(std::int64_t number);
   PickleWriter& value(bool flag) { return put(flag ? '\x88' : '\x89'); }
@@ -31,7 +31,7 @@ class PickleWriter {
     return key(name).value(what).end_member();
   }
 
-  // All of it. The writer is empty afterwards.
+  // The whole pickle. The writer is empty afterwards.
   std::string take() { return std::move(put('.').bytes_); }
 
  private:

@@ -19,7 +19,7 @@
 namespace tapedeck {
 namespace {
 
-constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // what every other reader of the format takes
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of other readers of the format
 constexpr std::size_t kLengthBytes = 8;
 constexpr const char* kDTypeNames[kDTypeCount] = {"F32", "F64", "F16", "BF16", "I32", "I64", "U8", "BOOL"};
 

@@ -1,4 +1,4 @@
-// The safetensors container over plain bytes, in memory: what both the .tape file and weight files are made of.
+// The safetensors container over plain bytes, in memory. Both .tape files and weight files are such containers.
 //
 //     u64 N, little endian | N bytes of JSON header, starting with '{', spaces allowed behind | data
 //     header: {"__metadata__": {string: string}, NAME: {"dtype": "F32", "shape": [2,3], "data_offsets": [begin, end]}, ...}
@@ -20,7 +20,7 @@ namespace tapedeck {
 
 inline constexpr std::string_view kSafetensorsMetadata = "__metadata__";
 
-// A tensor in a file: a window on bytes that somebody else owns.
+// A tensor in a file: a window on the bytes of the file.
 struct StoredTensor {
   std::string name;
   Type type;
@@ -38,7 +38,7 @@ struct Safetensors {
 // is at most 100 MB, no key appears twice, ranks are at most kMaxRank and dtypes are ours (F32 F64 F16 BF16 I32 I64 U8 BOOL).
 Safetensors parse_safetensors(Bytes file, const std::string& path);
 
-// Everything before the data: length and header, padded with spaces to a multiple of `multiple` bytes. Metadata comes first and
+// The bytes before the data: length and header, padded with spaces to a multiple of `multiple` bytes. Metadata comes first and
 // both keep the order given. The data that must follow is the bytes of all tensors, in order. Throws UsageError for names that
 // are not UTF-8.
 std::string safetensors_header(const std::vector<std::pair<std::string, std::string>>& metadata,

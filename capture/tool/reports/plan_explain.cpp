@@ -34,7 +34,7 @@ std::string runs_of(const std::vector<NodeId>& nodes) {
   return runs > kMost ? text + ",..." : text;
 }
 
-// The rule, what went into it, what came out; then a line for each segment.
+// The rule, its inputs and its results; then a line for each segment.
 std::string segments_explained(const Plan& p) {
   const SegmentRule& r = p.segment_rule;
   const double n = static_cast<double>(std::max<std::size_t>(p.segments.size(), 1));
@@ -91,7 +91,7 @@ std::string choices_explained(const Plan& p) {
   return text;
 }
 
-// The first row is the plan that is explained, unless that recomputes; what a rule earns is what would be more without it.
+// The first row is the explained plan, unless that plan recomputes. A rule earns the bytes that would be more without it.
 std::string rules_explained(const Plan& p, const std::vector<SharingBound>& bounds) {
   if (bounds.empty()) return "";
   const bool has_least = bounds.size() > 1 && bounds[1].rules == "least found", is_parallel = p.threads > 1;
