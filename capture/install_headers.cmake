@@ -24,7 +24,7 @@ list(APPEND listed engine/ops/device.h capture/analysis/reach.h capture/replay/p
 list(APPEND listed
   engine/ir/op.h engine/ir/infer.h engine/eager/vjp.h
   kernels/kernel.h kernels/attrs.h kernels/scalar.h kernels/philox.h
-  engine/ir/op_library.h)
+  engine/ir/load_op_library.h)
 
 # Authors of passes: a pass registers itself by name, and may call the others.
 list(APPEND listed engine/ir/graph.h capture/passes/registry.h capture/passes/passes.h)

@@ -1,7 +1,7 @@
 // The program tapedeck-viewer. usage_text() in options.cpp describes its command line.
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/options.h>
-#include <tapedeck/viewer/shot.h>
+#include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/theme.h>
 #include <tapedeck/viewer/window.h>
 

@@ -2,7 +2,7 @@
 // never worse only because its own search found a worse order.
 #include <tapedeck/capture/explain/sharing_bounds.h>
 
-#include <tapedeck/capture/planner/choose.h>
+#include <tapedeck/capture/planner/choose_candidate.h>
 #include <tapedeck/capture/planner/finish_plan.h>
 #include <tapedeck/capture/planner/order/find_order.h>
 #include <tapedeck/capture/planner/order/order_like.h>

@@ -9,7 +9,7 @@
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/pattern.h>
 #include <tapedeck/capture/passes/registry.h>
-#include <tapedeck/capture/passes/uniform.h>
+#include <tapedeck/capture/passes/uniform_values.h>
 #include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/graph_access.h>

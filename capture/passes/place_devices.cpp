@@ -6,11 +6,11 @@
 // A node without a wish runs where its forward twin runs (backward), where the node that it repeats runs (clones), and
 // otherwise where its first operand is. A node without operands runs where its result is first read. A value crosses to a
 // device once, for all its readers there. Results are returned on the fallback device, and the new value of a state goes where
-// the state is. The graph shows where each value is (devices.h). The plan lays all logical devices of one memory into one
+// the state is. The graph shows where each value is (value_devices.h). The plan lays all logical devices of one memory into one
 // arena. Does nothing without a map. Cost: O(nodes and operands).
-#include <tapedeck/capture/passes/devices.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/passes/value_devices.h>
 #include <tapedeck/engine/ops/device.h>
 
 #include <map>

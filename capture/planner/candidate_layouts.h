@@ -5,7 +5,7 @@
 #include <tapedeck/capture/planner/candidates.h>
 #include <tapedeck/capture/planner/effort.h>
 #include <tapedeck/capture/planner/layout/layout.h>
-#include <tapedeck/capture/planner/rematerialize/watch.h>
+#include <tapedeck/capture/planner/rematerialize/cancel_and_progress.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/check_options.h>
-#include <tapedeck/capture/planner/choose.h>
+#include <tapedeck/capture/planner/choose_candidate.h>
 #include <tapedeck/capture/planner/finish_plan.h>
 #include <tapedeck/capture/planner/planning.h>
 #include <tapedeck/capture/planner/prepare.h>

@@ -8,7 +8,7 @@
 #include <tapedeck/capture/planner/candidates.h>
 #include <tapedeck/capture/planner/effort.h>
 #include <tapedeck/capture/planner/orders.h>
-#include <tapedeck/capture/planner/rematerialize/watch.h>
+#include <tapedeck/capture/planner/rematerialize/cancel_and_progress.h>
 
 #include <deque>
 #include <memory>

@@ -12,7 +12,7 @@
 #include <tapedeck/capture/replay/poison.h>
 #include <tapedeck/capture/replay/program/program.h>
 #include <tapedeck/capture/replay/run_options.h>
-#include <tapedeck/capture/replay/segment_walk.h>
+#include <tapedeck/capture/replay/run_segments.h>
 
 #include <cstdint>
 #include <memory>

@@ -12,7 +12,7 @@
 #include <tapedeck/capture/replay/observed_run.h>
 #include <tapedeck/capture/replay/program/program.h>
 #include <tapedeck/capture/replay/run_options.h>
-#include <tapedeck/capture/replay/segment_walk.h>
+#include <tapedeck/capture/replay/run_segments.h>
 #include <tapedeck/capture/replay/state_slots.h>
 #include <tapedeck/capture/replay/step_progress.h>
 #include <tapedeck/capture/replay/step_runner.h>

@@ -8,7 +8,7 @@
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/replay/buffers.h>
 #include <tapedeck/capture/replay/executor.h>
-#include <tapedeck/capture/replay/segment_walk.h>
+#include <tapedeck/capture/replay/run_segments.h>
 #include <tapedeck/capture/replay/shared_memory.h>
 
 #include <cstdint>

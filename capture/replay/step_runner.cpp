@@ -1,7 +1,7 @@
 // The order of a step:
 //
 //     start    everything is given; the arena and state are followed to where they are; results of other members are saved
-//     walk     the segments run (segment_walk.h); then bound tensors that were written get new versions
+//     walk     the segments run (run_segments.h); then bound tensors that were written get new versions
 //     the end  outputs are there, or fail() throws the error of the lowest faulty node and leaves all ready for another run
 #include <tapedeck/capture/replay/step_runner.h>
 

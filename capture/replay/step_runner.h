@@ -9,7 +9,7 @@
 #include <tapedeck/capture/replay/program/program.h>
 #include <tapedeck/capture/replay/results.h>
 #include <tapedeck/capture/replay/run_options.h>
-#include <tapedeck/capture/replay/segment_walk.h>
+#include <tapedeck/capture/replay/run_segments.h>
 #include <tapedeck/capture/replay/state_slots.h>
 #include <tapedeck/capture/replay/step_progress.h>
 

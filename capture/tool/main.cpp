@@ -4,7 +4,7 @@
 #include <tapedeck/capture/tool/line/parse.h>
 
 #include <tapedeck/engine/ir/error.h>
-#include <tapedeck/engine/ir/op_library.h>
+#include <tapedeck/engine/ir/load_op_library.h>
 
 #include <cstdio>
 #include <new>

@@ -1,7 +1,7 @@
 // A user's own op, acme.cube: an op block and its kernel in a library that a program loads while it runs.
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/ir/infer.h>
-#include <tapedeck/engine/ir/op_library.h>
+#include <tapedeck/engine/ir/load_op_library.h>
 #include <tapedeck/tapedeck.h>
 
 namespace {

@@ -1,5 +1,5 @@
 // Loads acme.cube and uses it like any other op: eagerly, differentiated twice, captured and replayed.
-#include <tapedeck/engine/ir/op_library.h>
+#include <tapedeck/engine/ir/load_op_library.h>
 #include <tapedeck/tapedeck.h>
 
 #include <cstdio>

@@ -6,7 +6,7 @@
 #include <tapedeck/viewer/model/colours.h>
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
-#include <tapedeck/viewer/model/lod.h>
+#include <tapedeck/viewer/model/level_of_detail.h>
 #include <tapedeck/viewer/model/plan_model.h>
 #include <tapedeck/viewer/model/session.h>
 #include <tapedeck/viewer/model/ticks.h>

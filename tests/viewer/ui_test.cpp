@@ -5,7 +5,7 @@
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/viewer/compare_window.h>
-#include <tapedeck/viewer/shot.h>
+#include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/window.h>
 
 #include <gtest/gtest.h>

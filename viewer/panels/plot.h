@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tapedeck/viewer/imgui_host.h>
-#include <tapedeck/viewer/model/lod.h>
+#include <tapedeck/viewer/model/level_of_detail.h>
 #include <tapedeck/viewer/model/session.h>
 
 #include <functional>

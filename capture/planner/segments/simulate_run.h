@@ -1,4 +1,4 @@
-// What a replay would do, by the costs of the model: the executor's rules (capture/replay/segment_walk.cpp) on a clock of its
+// What a replay would do, by the costs of the model: the executor's rules (capture/replay/run_segments.cpp) on a clock of its
 // own. It decides nothing at random and looks at no machine, so equal segments give equal answers.
 #pragma once
 

@@ -3,7 +3,7 @@
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
 #include <tapedeck/capture/tool/files/sizes.h>
-#include <tapedeck/capture/tool/files/start.h>
+#include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/reports/report.h>
 

@@ -4,7 +4,7 @@
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/picture.h>
 #include <tapedeck/capture/tool/files/sizes.h>
-#include <tapedeck/capture/tool/files/start.h>
+#include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/reports/report.h>
 

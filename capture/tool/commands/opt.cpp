@@ -2,7 +2,7 @@
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/sizes.h>
-#include <tapedeck/capture/tool/files/start.h>
+#include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/capture/planner/prepare.h>

@@ -1,7 +1,7 @@
 // record: captures one training step of a model and prints the contents of the capture, as a summary or value by value.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
-#include <tapedeck/capture/tool/files/start.h>
+#include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <fmt/format.h>

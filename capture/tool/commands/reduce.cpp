@@ -2,7 +2,7 @@
 // command decides by its exit code whether the candidate is kept.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
-#include <tapedeck/capture/tool/files/start.h>
+#include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/reports/report.h>
 

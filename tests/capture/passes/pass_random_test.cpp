@@ -2,10 +2,10 @@
 // The oracle is run_eagerly(), which uses no pass.
 #include <tapedeck/capture/analysis/fusion.h>
 #include <tapedeck/capture/analysis/reach.h>
-#include <tapedeck/capture/passes/devices.h>
 #include <tapedeck/capture/passes/identities.h>
 #include <tapedeck/capture/passes/pattern.h>
 #include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/capture/passes/value_devices.h>
 #include <tapedeck/capture/planner/prepare.h>
 #include <tapedeck/capture/replay/partition.h>
 #include <tapedeck/engine/text/text.h>

@@ -1,8 +1,8 @@
 // Cases of SEEDS.md about replay on several devices, bulking on and off, and shared memory. The original tests put groups of
 // nodes on the devices of two machines. Here the device map puts nodes on the logical devices cpu and cpu:1. The oracles are
 // eager runs and numbers by hand.
-#include <tapedeck/capture/passes/devices.h>
 #include <tapedeck/capture/passes/passes.h>
+#include <tapedeck/capture/passes/value_devices.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/capture/replay/replay_pool.h>

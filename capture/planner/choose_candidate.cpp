@@ -2,7 +2,7 @@
 // is taken, or the lowest one if none fits. Without a budget it is the candidate that the user wished for, or keep-all.
 //
 // No candidate depends on the budget, so the choice is monotone: a larger budget never costs more recomputation.
-#include <tapedeck/capture/planner/choose.h>
+#include <tapedeck/capture/planner/choose_candidate.h>
 
 #include <tapedeck/capture/plan/placement_reasons.h>
 #include <tapedeck/capture/planner/planning.h>

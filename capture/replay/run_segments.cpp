@@ -14,7 +14,7 @@
 //
 // The thread sanitizer does not see inside TBB, so every hand-over is annotated: `start_` opens a run, runs_[s] hands segment s
 // to a task, `finish_` closes the run. The counters of the segments carry the order between one segment and the next.
-#include <tapedeck/capture/replay/segment_walk.h>
+#include <tapedeck/capture/replay/run_segments.h>
 
 #include <tapedeck/kernels/parallel.h>
 

@@ -5,7 +5,7 @@
 #include <tapedeck/capture/plan/plan.h>
 #include <tapedeck/capture/replay/faults.h>
 #include <tapedeck/capture/replay/program/program.h>
-#include <tapedeck/capture/replay/segment_run.h>
+#include <tapedeck/capture/replay/segment_state.h>
 #include <tapedeck/capture/replay/threads.h>
 
 #include <atomic>

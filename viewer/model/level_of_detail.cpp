@@ -1,4 +1,4 @@
-#include <tapedeck/viewer/model/lod.h>
+#include <tapedeck/viewer/model/level_of_detail.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <tapedeck/capture/passes/devices.h>
+#include <tapedeck/capture/passes/value_devices.h>
 
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/kernels/attrs/device.h>

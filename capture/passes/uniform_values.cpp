@@ -1,4 +1,4 @@
-#include <tapedeck/capture/passes/uniform.h>
+#include <tapedeck/capture/passes/uniform_values.h>
 
 #include <tapedeck/kernels/half.h>
 

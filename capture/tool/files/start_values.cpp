@@ -1,6 +1,6 @@
 // Collects the values that a replay starts from. A value of the command line goes before a value of the file, and a stand-in
 // made from the seed takes the place of a value that is missing.
-#include <tapedeck/capture/tool/files/start.h>
+#include <tapedeck/capture/tool/files/start_values.h>
 
 #include <tapedeck/engine/ir/error.h>
 

@@ -1,4 +1,4 @@
-#include <tapedeck/viewer/shot.h>
+#include <tapedeck/viewer/screenshot.h>
 
 #include <tapedeck/viewer/compare_window.h>
 #include <tapedeck/viewer/window.h>

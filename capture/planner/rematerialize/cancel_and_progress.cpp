@@ -1,4 +1,4 @@
-#include <tapedeck/capture/planner/rematerialize/watch.h>
+#include <tapedeck/capture/planner/rematerialize/cancel_and_progress.h>
 
 #include <tapedeck/engine/ir/error.h>
 

@@ -1,5 +1,5 @@
 #include <tapedeck/engine/ir/error.h>
-#include <tapedeck/engine/ir/op_library.h>
+#include <tapedeck/engine/ir/load_op_library.h>
 
 #include <fmt/format.h>
 
