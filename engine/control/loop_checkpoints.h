@@ -53,23 +53,34 @@ void walk_blocks(std::int64_t trips, std::int64_t length, Carry c, const Advance
 }
 
 // Walks back over passes hi - 1 ... lo with at most s kept carries. Keeps a carry in the middle, walks the right part, then
-// walks the left part from `first`.
+// walks the left part from `first`. The last element of `parts` is the part that is walked next.
 template <class Carry, class Advance, class Back>
-void walk_binomial(std::int64_t lo, std::int64_t hi, const Carry& first, std::int64_t s, const Advance& advance,
-                   const Back& back) {
-  const std::int64_t trips = hi - lo;
-  if (trips == 0) return;
-  if (trips == 1) return back(first, lo);
-  std::int64_t r = 1;
-  while (reach(s, r, trips) < trips) ++r;
-  // The right part is as long as s - 1 snapshots and r runs allow. The left part then needs no more than r - 1 runs.
-  const std::int64_t middle = lo + std::max<std::int64_t>(trips - reach(s - 1, r, trips - 1), 1);
-  {
-    Carry c = first;
-    for (std::int64_t i = lo; i < middle; ++i) c = advance(c, i);
-    walk_binomial(middle, hi, c, s - 1, advance, back);
+void walk_binomial(std::int64_t lo, std::int64_t hi, Carry first, std::int64_t s, const Advance& advance, const Back& back) {
+  struct Part {
+    std::int64_t lo, hi;
+    Carry first;
+    std::int64_t s;
+  };
+  std::vector<Part> parts;
+  parts.push_back({lo, hi, std::move(first), s});
+  while (!parts.empty()) {
+    Part& part = parts.back();
+    const std::int64_t trips = part.hi - part.lo;
+    if (trips <= 1) {
+      if (trips == 1) back(part.first, part.lo);
+      parts.pop_back();
+      continue;
+    }
+    std::int64_t r = 1;
+    while (reach(part.s, r, trips) < trips) ++r;
+    // The right part is as long as s - 1 snapshots and r runs allow. The left part then needs no more than r - 1 runs.
+    const std::int64_t middle = part.lo + std::max<std::int64_t>(trips - reach(part.s - 1, r, trips - 1), 1);
+    Carry c = part.first;
+    for (std::int64_t i = part.lo; i < middle; ++i) c = advance(c, i);
+    Part right{middle, part.hi, std::move(c), part.s - 1};
+    part.hi = middle;
+    parts.push_back(std::move(right));
   }
-  walk_binomial(lo, middle, first, s, advance, back);
 }
 
 }  // namespace schedule
@@ -84,7 +95,7 @@ template <class Carry, class Advance, class Back>
 void walk_back(std::int64_t trips, std::int64_t checkpoint, Carry first, const Advance& advance, const Back& back) {
   if (trips <= 0) return;
   if (checkpoint == kCheckpointLog)
-    schedule::walk_binomial(0, trips, first, std::max<std::int64_t>(schedule::snapshots(trips), 1), advance, back);
+    schedule::walk_binomial(0, trips, std::move(first), std::max<std::int64_t>(schedule::snapshots(trips), 1), advance, back);
   else
     schedule::walk_blocks(trips, schedule::block_length(trips, checkpoint), std::move(first), advance, back);
 }

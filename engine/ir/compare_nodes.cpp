@@ -130,9 +130,11 @@ bool same_node(const Graph& a, const Node& na, const std::vector<bool>& shown_a,
   if (na.op != nb.op || !equal(a.inputs(na), b.inputs(nb)) || !equal(a.after(na), b.after(nb))) return false;
   if (!same_origin(na.origin, nb.origin) || !same_fields(a, na, b, nb)) return false;
   if (!same_results(a, na, shown_a, b, nb, shown_b)) return false;
-  const auto same = [](const Region& x, const Region& y) { return x == y || same_body(*x, *y); };
   const auto x = a.regions_of(na), y = b.regions_of(nb);
-  return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
+  if (x.size() != y.size()) return false;
+  for (std::size_t r = 0; r < x.size(); ++r)
+    if (x[r] != y[r] && !same_body(*x[r], *y[r])) return false;
+  return true;
 }
 
 bool same_declarations(const Graph& a, const Graph& b) {
