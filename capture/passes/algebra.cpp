@@ -225,15 +225,32 @@ class Algebra {
     return true;
   }
 
-  // The value that an identity gives for the application; kNone if no identity applies.
-  ValueId simplified(const Application& root) {
-    for (const Rule* rule : rules_of(rules_, *root.op)) {
+  // The value that identities have in place of the application; kNone if none applies. Identities are also tried on the
+  // application that an identity makes, until none applies. Each may reach one node deeper into the graph, so this is a loop.
+  ValueId simplified(Application root) {
+    AttributeBytes attrs;  // of `root`, once an identity has made it
+    for (bool is_made = false;; is_made = true) {
       Match match;
-      if (!matcher_.applies(*rule, *root.op, root.operands, root.attrs, match)) continue;
-      const std::optional<Type> type = type_of(rule->to, match, root.type);
-      if (type && *type == root.type) return build(rule->to, match, root.type);
+      const Rule* const rule = applicable(root, &match);
+      if (!rule) return is_made ? add(root) : kNone;
+      if (rule->to.kind != Pattern::Kind::op) return build(rule->to, match, root.type);
+      Application made{rule->to.op, {}, nullptr, root.type};
+      for (const Pattern& operand : rule->to.operands) made.operands.push_back(build(operand, match, root.type));
+      attrs = attributes_for(*made.op, match);
+      made.attrs = attrs.empty() ? nullptr : attrs.data();
+      root = std::move(made);
     }
-    return kNone;
+  }
+
+  // The first identity that applies and whose right side has the type of the application; null if there is none.
+  const Rule* applicable(const Application& root, Match* match) {
+    for (const Rule* rule : rules_of(rules_, *root.op)) {
+      *match = Match();
+      if (!matcher_.applies(*rule, *root.op, root.operands, root.attrs, *match)) continue;
+      const std::optional<Type> type = type_of(rule->to, *match, root.type);
+      if (type && *type == root.type) return rule;
+    }
+    return nullptr;
   }
 
   // ---- building ----
@@ -278,9 +295,13 @@ class Algebra {
     for (const Pattern& operand : p.operands) made.operands.push_back(build(operand, match, root));
     const auto attrs = attributes_for(*p.op, match);
     made.attrs = attrs.empty() ? nullptr : attrs.data();
-    if (const ValueId v = simplified(made); v != kNone) return v;
-    const Type types[] = {type};
-    return to_.nodes[to_.add_node(*p.op, made.operands, made.attrs, types, *origin_)].first_output;
+    const ValueId v = simplified(made);
+    return v != kNone ? v : add(made);
+  }
+
+  ValueId add(const Application& made) {
+    const Type types[] = {made.type};
+    return to_.nodes[to_.add_node(*made.op, made.operands, made.attrs, types, *origin_)].first_output;
   }
 
   ValueId add_full(double value, const Type& type) {
