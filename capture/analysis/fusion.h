@@ -7,8 +7,10 @@
 // groups from here.
 //
 // Groups are convex: no path leads out of a group and back into it, so each group can run as one node. Every node gets a level.
-// The level is one more than the level of each operand, but equal to it where the two are fused. A path that leaves a group
-// therefore climbs and cannot come back. (Schedulers of tensor compilers order kernels by the same idea. It is one walk, not a
+// It is the highest of these: the level of each operand that the node could be fused with, and one more than the level of every
+// other operand and of every node that it is ordered after. The node joins the groups of those fusable operands that are on its
+// own level; if that group would be too large, the node goes one level up, alone. A path that leaves a group therefore climbs
+// and cannot come back. (Schedulers of tensor compilers order kernels by the same idea. It is one walk, not a
 // search for cycles.)
 #pragma once
 

@@ -168,7 +168,7 @@ class Probe {
   const Graph& g_;
   const Node& node_;
   std::vector<Type> sample_;
-  std::vector<Axis> first_;  // by operand
+  std::vector<Axis> first_;  // for each operand: the number of its first axis
   Axis n_axes_ = 0;          // of operands
 };
 

@@ -1,4 +1,5 @@
-// Copies that the plan needs, so that every output and every updated state has bytes of its own.
+// Copies that the plan needs, so that no output lies in the bytes of a state that the step overwrites, and every update can be
+// written straight into its state.
 //     state(%a, %b) { return %a  update %a = %b, %b = %a }
 // becomes
 //     %0 = copy(%a); %1 = copy(%a); %2 = copy(%b); %3 = copy(%1); return %0  update %a = %2, %b = %3

@@ -43,7 +43,7 @@ enum class Reason : std::uint8_t {
   output,      // handed to the caller
   temporary,   // read soon after it is made
   saved,       // made in forward, and kept for a reader in backward (`reader`)
-  recomputed,  // made again by a clone, just before `reader`
+  recomputed,  // made by a clone just before the first node that needs it; `reader` is the last such node
   gradient,    // made in backward
   in_place,    // computed in the bytes of `other`
   part,        // written into its place in the bytes of `other`, a later value that joins it with other values

@@ -1,5 +1,6 @@
 // The stage that chooses. The floor is the least placed peak of all candidates. With a budget the cheapest candidate that fits
-// is taken, or the lowest one if none fits. Without a budget it is the candidate that the user wished for, or keep-all.
+// is taken, or the lowest one if none fits. Without a budget the plan
+// recomputes the checkpoint regions that the user's program marks. If there are none, the plan keeps all.
 //
 // No candidate depends on the budget, so the choice is monotone: a larger budget never costs more recomputation.
 #include <tapedeck/capture/planner/choose_candidate.h>

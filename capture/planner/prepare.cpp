@@ -95,7 +95,8 @@ Graph prepare(const Graph& captured, PassRunner* passes, Sharing sharing) {
   // Gradient pieces are added where they arise, or all at once, whichever keeps fewer bytes alive.
   if (has(sharing, Sharing::add_to)) graph = passes->run("gradient_sums", std::move(graph));
 
-  // From here on every update can be written straight into its state, and every output has bytes of its own.
+  // After this pass the value of every update can be written straight into its state, and no output lies in the bytes of a
+  // state that the step overwrites.
   if (has(sharing, Sharing::updates)) return passes->run("insert_copies", std::move(graph));
   return passes->run(
       "insert_copies", std::move(graph), [](Graph g) { return insert_copies(std::move(g), false); }, PassRunner::Need::always);

@@ -27,15 +27,17 @@ struct CaptureReport {
   std::string to_string() const;        // every item on a line of its own, as explain() prints them
 };
 
-// How a step uses a tensor from outside beside its type and bytes, and what the step does to the gradient of the tensor.
+// The facts about a tensor from outside that a recording relied on, apart from its type and bytes: a later call must find the
+// same facts. Also what the step leaves in grad() of the tensor.
 struct TensorUse {
+  // What grad() must be when the step begins: it does not matter, undefined, or defined.
   enum class Grad : std::uint8_t { ignored, absent, present };
   Tensor tensor;
   std::int32_t input = kNone;  // the declared input that the tensor is; kNone if it is none
   bool requires_grad = false;
   GradRequest request = GradRequest::add;
-  std::size_t hooks = 0;             // the number of on_grad() hooks
-  Grad grad = Grad::ignored;         // the state of grad() that the step needs at its beginning
+  std::size_t hooks = 0;  // the number of on_grad() hooks
+  Grad grad = Grad::ignored;
   std::int32_t grad_input = kNone;   // the graph input that reads grad()
   std::int32_t grad_output = kNone;  // the graph output that the step leaves in grad()
   bool clears_grad = false;          // the step leaves no grad()

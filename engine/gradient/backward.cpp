@@ -412,9 +412,9 @@ void BackwardWalk::release_region(std::int32_t region) {
         if (!inside(tape_.graph.values[v].node)) tape_.release_one(v);
 }
 
-// Returns g, or a copy of g if its bytes are shared. A gradient must not share bytes with another gradient or with a tensor of
-// the user. A view has its own bytes if no other handle refers to its bases. For an abstract tensor, which has no bytes, only
-// the handles are counted; the answer is the same as for a real tensor.
+// Returns g if no other tensor can see its bytes, otherwise a copy: a gradient must not share bytes with another gradient or
+// with a tensor of the user. A broadcast g, whose elements share bytes, is copied too. A view whose bases have no other handle
+// is returned as it is, cut off from its bases. For an abstract tensor, which has no bytes, only the handles are counted.
 Tensor BackwardWalk::own_bytes(Tensor g) const {
   TensorImpl& t = *g.impl();
   std::int32_t holders = 0;

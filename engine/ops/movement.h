@@ -209,8 +209,8 @@ OP(concat, {
 #ifndef TAPEDECK_DEFINE_OPS
 // ---- functions for authors ----
 
-// One size may be -1. It is then computed from the others.
 Tensor reshape(const Arg& x, const Shape& shape);
+// One size in the list may be -1. It becomes the number of elements of x divided by the product of the other sizes.
 Tensor reshape(const Arg& x, std::initializer_list<std::int64_t> shape);
 Tensor transpose(const Arg& x, const Ints& axes);  // result dimension i is input dimension axes[i]
 Tensor transpose_last(const Arg& x);               // swaps the last two dimensions

@@ -1,5 +1,5 @@
-// Cases of SEEDS.md that are whole programs. Each test compares the numbers of a case with known numbers, runs the program
-// in every way of harness.h, and expects the same bits each time.
+// The conformance cases that need capture or planning. T51, W2 and W3 run a program in every way of harness.h and expect the
+// same bits. T44, T45 and T50 compare captured steps with known numbers or with eager results. W4 and W9 check the plans.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/tests/agree/harness.h>
 

@@ -38,8 +38,8 @@ struct Choices {
 
 // Why a plan takes the choices of a strategy.
 enum class TakenFor : std::uint8_t {
-  wishes,  // the user wished for them: all of them are taken, without a budget too
-  budget,  // a budget needs them: as few of them are taken as fit the budget, and none without a budget
+  wishes,  // the user's program marks them as checkpoint regions: the plan takes all of them, with or without a budget
+  budget,  // for a budget: of the sequence of choices the plan takes only as many as it needs to fit; without a budget, none
 };
 
 struct StrategyEntry {

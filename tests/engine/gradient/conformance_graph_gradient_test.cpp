@@ -302,7 +302,9 @@ TEST(GraphConformance, T97_AnOpWithoutGradientUnderStopGradient) {
 }
 
 TEST(GraphConformance, W7_AnOpWithoutGradientOneOfWhoseResultsIsUnread) {
-  // %s, which passes no gradient, reads %o; no node reads %unread. The head of %o is zeros.
+  // `opaque` has no gradient. Its result %o is read only by `sign`, which passes no gradient, and no node reads %unread. So the
+  // gradient of %y needs no gradient of `opaque`, and the gradient of %unread does. In the last call %o is a target too, and
+  // the test gives it a head of zeros.
   const Graph g = parse(R"(graph g(%x: f64[3], %nothing: f64[3]) {
     %e: f64[3] = exp(%x)
     %o: f64[3], %unread: f64[3] = opaque(%e)

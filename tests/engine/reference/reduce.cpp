@@ -1,4 +1,5 @@
-// References of the reductions: visits every operand element in row-major order and adds it to its place in the result.
+// References of sum, mean, max, min and argmax. Every operand element, in row-major order, is combined (added or compared) with
+// the element that its place in the result holds. argmax searches along the axis for each element of the result.
 #include <tapedeck/tests/engine/reference.h>
 
 #include <algorithm>

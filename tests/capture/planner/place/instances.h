@@ -94,7 +94,8 @@ inline std::vector<Tenant> random_tenants(unsigned seed, const Kind& kind = {}) 
 }
 
 // About n buffers as in a training step: values that forward saves for backward, short-lived values, workspace, gradients
-// that are passed on, and gradients that stay to the end. `longest` is the longest life of a short-lived value, in steps.
+// that are passed on, and gradients that stay to the end. Short-lived values and gradients that are passed on end at most
+// `longest` steps of the order after the layer that makes them.
 inline std::vector<Tenant> training_step(int n, unsigned seed, int longest) {
   std::mt19937 random(seed);
   const auto pick = [&](int k) { return static_cast<std::int32_t>(random() % static_cast<unsigned>(k)); };

@@ -63,7 +63,9 @@ void expect_sound(const Plan& plan, unsigned seed) {
   EXPECT_NEAR(cost, plan.segment_rule.serial_us, 1e-6 * cost);
 }
 
-// Computes the longest path of segments and the total work. The makespan must lie within the bounds that follow from them.
+// The makespan is at least the total work divided by the threads: a kernel may use several threads, so a single segment may
+// gain as much. The makespan is at most the total work plus the dispatch of every segment. The longest path of segments takes
+// at least as long as the longest path of nodes.
 void expect_possible(const Plan& plan) {
   std::vector<double> finish(plan.segments.size(), 0);
   double longest = 0, work = 0;
