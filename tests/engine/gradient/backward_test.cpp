@@ -103,7 +103,7 @@ TEST(Backward, OpWithoutAGradientIsNamed) {
   x.requires_grad(true);
   const Tensor dy = ones({1, 1, 1, 1});
   const Tensor loss = sum(max_pool2d_grad(x, dy, {}));
-  const int line = __LINE__;
+  const int line = __LINE__ - 1;
   EXPECT_EQ(without_folders(message_of<GradientError>([&] { backward(loss); }))
                 .rfind("[backward] 'max_pool2d_grad' at backward_test.cpp:" + std::to_string(line) +
                            " has no gradient (backward_test.cpp:",
@@ -114,9 +114,9 @@ TEST(Backward, OpWithoutAGradientIsNamed) {
 TEST(Backward, OverwrittenValueNamesBothPlaces) {
   Tensor x = leaf({1, 2}), w = tensor({3, 4});
   const Tensor loss = sum(x * w);
-  const int read = __LINE__;
+  const int read = __LINE__ - 1;
   apply_in_place(ops::add, std::vector<Tensor>{w, tensor({1, 1})}, nullptr, {__FILE__, __LINE__});
-  const int wrote = __LINE__;
+  const int wrote = __LINE__ - 1;
   const std::string text = without_folders(message_of<GradientError>([&] { backward(loss); }));
   EXPECT_MENTIONS(text, "f32[2] saved for 'mul' at backward_test.cpp:" + std::to_string(read) +
                             " was modified in place at backward_test.cpp:" + std::to_string(wrote));
@@ -126,7 +126,7 @@ TEST(Backward, WriteThroughAPointerNamesItsPlaceToo) {
   Tensor x = leaf({1, 2}), w = tensor({3, 4});
   const Tensor loss = sum(x * w);
   w.mutable_data();
-  const int wrote = __LINE__;
+  const int wrote = __LINE__ - 1;
   EXPECT_MENTIONS(without_folders(message_of<GradientError>([&] { backward(loss); })),
                   "was modified in place at backward_test.cpp:" + std::to_string(wrote));
 }
