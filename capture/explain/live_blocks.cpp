@@ -1,3 +1,8 @@
+// Turns the planned lifetimes of a run into times: for every block of the arena, from the start of the node that writes it to
+// the end of the last node that touched it.
+//
+//     plan: %a from node 0 to node 3        timeline: node 0 from 10 to 25 ns, node 3 from 60 to 90 ns        block: 10 to 90
+//     ns
 #include <tapedeck/capture/explain/live_blocks.h>
 
 #include <tapedeck/capture/plan/byte_owners.h>
@@ -17,7 +22,7 @@ std::vector<const Slice*> slices_by_node(const Plan& plan, const Timeline& timel
   return ran;
 }
 
-// By holder: the last slice of the run that touched the bytes.
+// For each holder of bytes: the last slice of the run that touched these bytes.
 std::vector<const Slice*> last_touches(const Plan& plan, const std::vector<const Slice*>& ran,
                                        const std::vector<ValueId>& holder) {
   std::vector<const Slice*> last(plan.values.size(), nullptr);
