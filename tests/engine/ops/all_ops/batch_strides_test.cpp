@@ -166,8 +166,8 @@ const char* const kLarger[] = {
     "max_pool2d_index(f32[9,7,20,19]) {window=[3], stride=[2], padding=[1]}",
     "max_pool2d_grad(f32[3,2,5,5], f32[3,2,3,3]) {window=[3], stride=[2], padding=[1]}",
     "max_pool2d_at_index(f32[3,2,7,7], u8[3,2,4,4] in (0,9)) {window=[3], stride=[2], padding=[1]}",
-    "max_pool3d_grad_from_index(u8[3,2,3,3,3] in (0,18), f32[3,2,3,3,3]) {window=[3,2,3], stride=[2,1,2], padding=[1,0,1], "
-    "size=[5,4,5]}",
+    ("max_pool3d_grad_from_index(u8[3,2,3,3,3] in (0,18), f32[3,2,3,3,3]) {window=[3,2,3], stride=[2,1,2], padding=[1,0,1], "
+     "size=[5,4,5]}"),
     "max_pool3d_at_index(f32[3,2,5,4,5], u8[3,2,3,3,3] in (0,18)) {window=[3,2,3], stride=[2,1,2], padding=[1,0,1]}",
     "avg_pool2d(f32[9,7,20,150])",
     "avg_pool2d_grad(f32[9,7,10,75]) {size=[20,150]}",
