@@ -9,7 +9,7 @@ namespace tapedeck {
 namespace {
 
 constexpr std::size_t kMostReachBytes = std::size_t{256} << 20;
-constexpr std::size_t kShortLook = 64;  // segments
+constexpr std::size_t kShortLook = 64;  // finds_path() looks at this many segments at most
 
 }  // namespace
 

@@ -11,8 +11,8 @@ namespace {
 
 // Shares of the time of a step; each kind of work takes its share at most.
 constexpr double kShareOfOrder = 0.01, kShareOfJoins = 0.01, kShareOfGreedy = 0.01, kShareOfSearch = 0.02;
-// The time that these take, measured: a look-up of a set of nodes, a node in a trial of joins, a node in another order, a
-// buffer in ten greedy attempts.
+// Microseconds, measured: a look-up of a set of nodes; a trial of joins, for each node; one more order of the graph, for each
+// node; ten greedy attempts, for each buffer.
 constexpr double kUsOfLookUp = 0.015, kUsOfTrialNode = 0.4, kUsOfOrderedNode = 8, kUsOfAttempts = 10;
 
 constexpr std::int64_t kLeastOrderWork = 60'000;  // look-ups; even the smallest step is worth them

@@ -194,7 +194,8 @@ class Solver {
 
 // ---- the recordings side by side ----
 
-// Explains each difference that same_program() finds by a rule, or throws an Obstacle.
+// Explains each difference in sizes and numbers that same_program() finds by a rule, and throws an Obstacle if it cannot. Types
+// that follow from these by inference, and names of results, need no rule.
 class Comparer {
  public:
   Comparer(DimTable* table, const std::vector<DimSample>& samples) : table_(*table), solver_(samples) {}

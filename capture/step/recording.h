@@ -17,8 +17,8 @@ namespace tapedeck {
 struct Recording {
   std::vector<Type> types;
   Surroundings surroundings;
-  std::optional<Captured> first;     // until a second call has confirmed it
-  std::optional<Captured> captured;  // from then on
+  std::optional<Captured> first;     // the first recording, until a second one confirms it
+  std::optional<Captured> captured;  // the confirmed recording, or one made from recordings at other sizes
   std::shared_ptr<Executor> executor;
   bool made = false;                           // from recordings at other sizes
   std::shared_ptr<CapturedBackward> backward;  // if results have gradients left to give

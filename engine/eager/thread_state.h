@@ -17,7 +17,7 @@ struct ThreadState {
   std::unique_ptr<Recorder> own;  // the thread's eager tape
   bool grad_enabled = true;
   bool abstract = false;
-  bool autocast = false;  // casts operands to autocast_dtype
+  bool autocast = false;  // kLowPrecision ops get operands of autocast_dtype, kFullPrecision ops get f32
   DType autocast_dtype = DType::bf16;
   Phase phase = Phase::forward;
   NodeId twin = kNone;  // the forward node whose vjp is running

@@ -1,4 +1,5 @@
-// Normalizations. Each op also returns the statistics that it used. The gradient needs only these and x.
+// Normalizations, and ema() for their running statistics. An op that computes statistics also returns them, so that its
+// gradient reads the statistics, x and weight, but not y. batch_norm_inference is given its statistics.
 #if !defined(TAPEDECK_ENGINE_OPS_NORM_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_NORM_H
 

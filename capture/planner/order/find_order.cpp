@@ -76,7 +76,7 @@ class OrderFinder {
     return found;
   }
 
-  // Every set: the answer is the least peak there is, or what was known already.
+  // Searches all sets. If the search ends without leaving a set out, the best order has the least peak of all orders.
   void search_all() {
     if (search(best_.peak, bound_, kAllSets, 0, p_.item_count() <= kExactItems ? std::int64_t{1} << 40 : options_.most_work)
             .complete)

@@ -29,8 +29,9 @@ struct OrderSearch {
 struct OrderFound {
   ItemOrder items;  // empty if nothing was found
   std::int64_t peak = 0;
-  bool complete =
-      false;  // nothing was left out: there is no such order if none was found; with good <= the least peak, none is lower
+  // True if no set was left out. Then, if nothing was found, no order has a peak below `below`. If an order was found, and
+  // `good` is at most the least peak, then no order has a lower peak.
+  bool complete = false;
   std::int64_t work = 0;
 };
 

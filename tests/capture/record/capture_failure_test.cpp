@@ -167,8 +167,8 @@ TEST(CaptureFailure, AtEveryOpOfACheckedCall) {
   int left = 0;
   CapturedStep step = capture(
       [&](const Tensors& in) {
-        // sin() is not in the capture. Each round calls it later: before the step, between its parts, at the end of
-        // backward.
+        // The recording has no sin(), so a step that calls it fails. Each round calls it one place later: at the start of
+        // the step, between the parts of forward, after backward.
         if (failing && left == 0) sin(in[0]);
         const Tensor y = trainer.fc1(in[0]);
         if (failing && left == 1) sin(y);
