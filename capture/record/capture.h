@@ -36,7 +36,7 @@ struct TensorUse {
   std::int32_t input = kNone;  // the declared input that the tensor is; kNone if it is none
   bool requires_grad = false;
   GradRequest request = GradRequest::add;
-  std::size_t hooks = 0;  // the number of on_grad() hooks
+  std::size_t hooks = 0;  // the number of on_grad() hooks of the tensor
   Grad grad = Grad::ignored;
   std::int32_t grad_input = kNone;   // the graph input that reads grad()
   std::int32_t grad_output = kNone;  // the graph output that the step leaves in grad()

@@ -1,5 +1,6 @@
 // The search. It tries one kind of edit after the other, on large pieces before small ones, and keeps a candidate that
-// verifies, is smaller and is still interesting. It ends after a whole round in which no edit was kept.
+// verifies, is smaller and is still interesting. It ends after a whole round in which no edit was kept, or early at
+// max_checks or on cancel.
 #include <tapedeck/capture/reduce/reduce.h>
 
 #include <tapedeck/capture/reduce/reduce_edits.h>

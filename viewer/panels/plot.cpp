@@ -1,5 +1,5 @@
 // Draws the parts that all pictures share: text, axes, limits, legend and tooltips; and changes the view by wheel, drag and
-// keys. All places are in units of the canvas, and lines lie at whole pixels.
+// keys. All places are in units of the canvas, and lines lie at whole units.
 #include <tapedeck/viewer/panels/plot.h>
 
 #include <tapedeck/viewer/model/explain.h>

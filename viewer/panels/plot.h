@@ -24,7 +24,7 @@ struct Plot {
   bool contains(const ImVec2& p) const { return p.x >= x0 && p.x < x1 && p.y >= y0 && p.y < y1; }
 };
 
-// Makes a plot whose edges lie at whole pixels, at least one pixel wide and high.
+// Makes a plot whose edges lie at whole units, at least one unit wide and high.
 Plot make_plot(float x0, float y0, float x1, float y1, const Range& across, const Range& up);
 
 float text_width(TextSize size, const std::string& text);

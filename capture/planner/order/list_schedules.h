@@ -1,5 +1,5 @@
-// List schedules: of the items that could run next, one is taken by a simple rule. O(items x items that could run) and little
-// of each.
+// List schedules: of the items that could run next, one is taken by a simple rule. The rules of least peak look at every item
+// that could run before they take one, so they take about O(items x items that could run). The other rules take linear time.
 #pragma once
 
 #include <tapedeck/capture/planner/order/order_problem.h>

@@ -25,7 +25,8 @@ class Space {
   void insert(std::int32_t i, const Tenant& b, std::int64_t offset);
   std::int64_t find(std::int32_t i, const Tenant& b, Fit fit);
   bool is_free(const Tenant& b, std::int64_t offset);  // true if `b` could lie at `offset`
-  std::int64_t look_ups() const { return look_ups_; }  // the number of look-ups since clear(), some nanoseconds each
+  // The work since clear(), counted in look-ups of some nanoseconds each. An insertion counts for several look-ups.
+  std::int64_t look_ups() const { return look_ups_; }
 
  private:
   struct Bytes {

@@ -13,7 +13,8 @@ namespace tapedeck {
 
 namespace {
 
-// The free bytes below the highest end so far, as gaps that do not touch, sorted by offset and by size.
+// The free bytes below the highest end so far, as gaps, sorted by offset and by size. Bytes that are
+// given back join the gaps that they touch. The gap that alignment leaves at the top does not join a gap right below it.
 class Gaps {
  public:
   std::int64_t take(const Tenant& b) {

@@ -1,7 +1,7 @@
 // cross_entropy and nll_loss, and their gradients: losses of rows of class scores [n, classes, ...] against labels [n, ...].
 //
 // A row is the scores of one label; its elements lie `inner` elements apart. A sum over rows is cut into pieces by the number
-// of rows alone, and each piece is added pairwise.
+// of rows alone. Each piece is summed by row_sum() (row_sums.h), and the sums of the pieces are added pairwise.
 #include <tapedeck/kernels/attrs/loss.h>
 #include <tapedeck/kernels/cpu/dispatch.h>
 #include <tapedeck/kernels/cpu/kernels.h>
@@ -48,7 +48,8 @@ struct Rows {
   T weight(std::int64_t label) const { return weights ? weights[label] : T(1); }
 };
 
-// The sum of f(0) ... f(rows - 1). Threads sum the pieces, and the sums of the pieces are added in order.
+// The sum of f(0) ... f(rows - 1). Threads sum the pieces; then the sums are added pairwise: i and i + 32, then i and i + 16,
+// and so on.
 template <class T, class F>
 T sum_rows(std::int64_t rows, F&& f) {
   const std::int64_t piece = std::max<std::int64_t>(256, (rows + kMaxPieces - 1) / kMaxPieces);
