@@ -93,7 +93,8 @@ TEST(Strategy, OneThatIsNotAutomaticIsAskedByNameOnly) {
 }
 
 TEST(Strategy, IsFoundByName) {
-  EXPECT_EQ(strategy_named("from_inputs"), from_inputs());
+  const Strategy registered = from_inputs();
+  EXPECT_EQ(strategy_named("from_inputs"), registered);
   EXPECT_STREQ(strategy_name(from_inputs()), "from_inputs");
   EXPECT_EQ(find_strategy(from_inputs())->choose, &choose_from_inputs);
   EXPECT_STREQ(find_strategy(Strategy::greedy)->name, "greedy");
