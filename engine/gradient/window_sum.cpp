@@ -8,6 +8,7 @@
 #include <tapedeck/engine/eager/core_calls.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace tapedeck {
 
@@ -116,33 +117,53 @@ std::vector<Box> WindowSum::strips(const Box& region, int axis, Ids* ids, std::v
   return all;
 }
 
+// A region whose boxes are not all put together yet waits in a list, because its boxes may be cut again as often as there are
+// cells.
 Tensor WindowSum::put_together(const Box& region, Ids ids) {
-  if (ids.empty()) return zeros_of(region.shape());
-  if (ids.size() == 1) {
-    const Cell& cell = cells_[ids[0]];
-    if (cell.box == region) return cell.piece;
-    Ints before, after;
-    for (int d = 0; d < region.rank; ++d) {
-      before.push_back(cell.box.low[d] - region.low[d]);
-      after.push_back(region.high[d] - cell.box.high[d]);
+  std::vector<Joining> open;
+  Tensor done = begin(region, std::move(ids), &open);
+  while (!open.empty()) {
+    if (done.defined()) open.back().parts.push_back(std::exchange(done, Tensor()));
+    Joining& joining = open.back();
+    const std::size_t k = joining.parts.size();
+    if (k == joining.boxes.size()) {
+      done = concat(joining.parts, joining.axis, site_);
+      open.pop_back();
+      continue;
     }
-    return pad(Arg(cell.piece, site_.file, site_.line), before, after);
+    const Box box = joining.boxes[k];
+    done = begin(box, joining.divides_cells ? divide_cells(box, joining.cells[0]) : std::move(joining.cells[k]), &open);
   }
-  std::vector<Box> best;
-  std::vector<Ids> best_cells;
-  int best_axis = 0;
+  return done;
+}
+
+// Returns the region if it holds one cell or none. Otherwise the region is cut into boxes and joins the list, and the result is
+// undefined.
+Tensor WindowSum::begin(const Box& region, Ids ids, std::vector<Joining>* open) {
+  if (ids.empty()) return zeros_of(region.shape());
+  if (ids.size() == 1) return single(region, cells_[ids[0]]);
+  Joining best;
   for (int axis = 0; axis < region.rank; ++axis) {
     std::vector<Ids> cells;
     std::vector<Box> boxes = strips(region, axis, &ids, &cells);
-    if (boxes.size() <= best.size()) continue;
-    best = std::move(boxes);
-    best_cells = std::move(cells);
-    best_axis = axis;
+    if (boxes.size() <= best.boxes.size()) continue;
+    best.boxes = std::move(boxes);
+    best.cells = std::move(cells);
+    best.axis = axis;
   }
-  if (best.size() == 1) return cut_in_two(region, ids);
-  std::vector<Tensor> parts;
-  for (std::size_t k = 0; k < best.size(); ++k) parts.push_back(put_together(best[k], std::move(best_cells[k])));
-  return concat(parts, best_axis, site_);
+  open->push_back(best.boxes.size() == 1 ? cut_in_two(region, std::move(ids)) : std::move(best));
+  return {};
+}
+
+// The region around one cell, with zeros where the cell does not reach.
+Tensor WindowSum::single(const Box& region, const Cell& cell) const {
+  if (cell.box == region) return cell.piece;
+  Ints before, after;
+  for (int d = 0; d < region.rank; ++d) {
+    before.push_back(cell.box.low[d] - region.low[d]);
+    after.push_back(region.high[d] - cell.box.high[d]);
+  }
+  return pad(Arg(cell.piece, site_.file, site_.line), before, after);
 }
 
 // The cut for cells between which no straight cut exists (a pinwheel): it divides the fewest cells, and is the first of
@@ -171,27 +192,28 @@ WindowSum::Cut WindowSum::best_cut(const Box& region, const Ids& ids) const {
   return best;
 }
 
-Tensor WindowSum::cut_in_two(const Box& region, const Ids& ids) {
+WindowSum::Joining WindowSum::cut_in_two(const Box& region, Ids ids) const {
   const auto [axis, at] = best_cut(region, ids);
-  Box sides[2] = {region, region};
-  sides[0].high[axis] = sides[1].low[axis] = at;
-  std::vector<Tensor> parts;
-  for (const Box& side : sides) {
-    Ids inside;
-    for (std::int32_t id : ids) {
-      const Cell cell = cells_[id];
-      if (!cell.box.overlaps(side)) continue;
-      const Box common = cell.box.common(side);
-      if (common == cell.box) {
-        inside.push_back(id);
-      } else {
-        inside.push_back(static_cast<std::int32_t>(cells_.size()));
-        cells_.push_back({common, part(cell.piece, cell.box, common), false});
-      }
+  Joining sides{axis, {region, region}, {std::move(ids)}, true, {}};
+  sides.boxes[0].high[axis] = sides.boxes[1].low[axis] = at;
+  return sides;
+}
+
+// The cells of one side of a cut. A cell that reaches beyond the side becomes a new cell, the part of it that lies inside.
+WindowSum::Ids WindowSum::divide_cells(const Box& side, const Ids& ids) {
+  Ids inside;
+  for (std::int32_t id : ids) {
+    const Cell cell = cells_[id];
+    if (!cell.box.overlaps(side)) continue;
+    const Box common = cell.box.common(side);
+    if (common == cell.box) {
+      inside.push_back(id);
+    } else {
+      inside.push_back(static_cast<std::int32_t>(cells_.size()));
+      cells_.push_back({common, part(cell.piece, cell.box, common), false});
     }
-    parts.push_back(put_together(side, std::move(inside)));
   }
-  return concat(parts, axis, site_);
+  return inside;
 }
 
 }  // namespace tapedeck

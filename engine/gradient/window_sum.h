@@ -42,6 +42,13 @@ class WindowSum {
     std::int64_t at = 0;
   };
   using Ids = std::vector<std::int32_t>;
+  struct Joining {  // a region that is being put together from its boxes, one after the other
+    int axis = 0;
+    std::vector<Box> boxes;
+    std::vector<Ids> cells;  // of each box; if the cut divides cells, all cells of the region, in the first entry
+    bool divides_cells = false;
+    std::vector<Tensor> parts;  // of the first boxes
+  };
 
   const Box& box(std::int32_t id) const { return cells_[id].box; }
   void insert(const Box& box, const Tensor& piece);
@@ -49,9 +56,12 @@ class WindowSum {
   Tensor part(const Tensor& piece, const Box& of, const Box& box) const;
   Tensor zeros_of(const Shape& shape);
   Tensor put_together(const Box& region, Ids ids);
+  Tensor begin(const Box& region, Ids ids, std::vector<Joining>* open);
+  Tensor single(const Box& region, const Cell& cell) const;
   std::vector<Box> strips(const Box& region, int axis, Ids* ids, std::vector<Ids>* cells) const;
   Cut best_cut(const Box& region, const Ids& ids) const;
-  Tensor cut_in_two(const Box& region, const Ids& ids);
+  Joining cut_in_two(const Box& region, Ids ids) const;
+  Ids divide_cells(const Box& side, const Ids& ids);
 
   Type whole_;
   Site site_;
