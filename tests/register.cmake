@@ -60,7 +60,7 @@ function(tapedeck_tests name folder)
     target_link_libraries(${name} PRIVATE GTest::gtest_main)
   endif()
   # Some tests run the tool or the viewer, so these are built first.
-  if(NOT folder MATCHES "^(kernels|engine)$")
+  if(NOT folder MATCHES "^(kernels|engine|threads)$")
     foreach(program tapedeck-tool tapedeck-viewer)
       if(TARGET ${program})
         add_dependencies(${name} ${program})
