@@ -214,11 +214,11 @@ class PeakExplainer {
     return "another operand shares its bytes, or the plan was made without it";
   }
 
-  // ---- what binds ----
+  // ---- the bytes that bind ----
 
-  // What has to be there while the node runs, whatever else lies where, and in any other order: of a window all that it looks
-  // at, of a part its own bytes, unless what it is joined to is read or made as well. Of a join and what it joins, the whole;
-  // of an operand and a result that may be computed in its place, one.
+  // The bytes that must exist while the node runs, in every order and for every placement. A window counts the whole value that
+  // it looks at. A part counts its own bytes, unless the node also reads or makes the value that the part is joined into. A
+  // join and its parts count once, as the whole. An operand and a result that may be computed in its bytes count once.
   std::int64_t own_bytes(NodeId n) const {
     std::vector<ValueId> held;
     const Node& node = g_.nodes[n];

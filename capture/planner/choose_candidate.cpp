@@ -24,7 +24,8 @@ bool is_lower(Candidate& a, Candidate& b, CandidateLayouts* layouts) {
   return a.cost != b.cost ? a.cost < b.cost : a.number < b.number;
 }
 
-// Of two that cost the same. Nothing is recomputed for its own sake, even where it costs nothing.
+// Compares two candidates of equal cost. The candidate that keeps everything is plainer, even if recomputing costs nothing;
+// otherwise the candidate with the lower peak is.
 bool is_plainer(Candidate& a, Candidate& b, CandidateLayouts* layouts) {
   return a.keeps_all() != b.keeps_all() ? a.keeps_all() : is_lower(a, b, layouts);
 }
