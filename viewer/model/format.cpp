@@ -66,7 +66,8 @@ std::string human_bytes(std::int64_t bytes) {
 std::string grouped(std::int64_t number) {
   std::string digits = std::to_string(number);
   const std::size_t first = digits[0] == '-' ? 1 : 0;
-  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
+  for (std::size_t at = digits.size(); at > first + 3;)
+    digits.insert(digits.begin() + static_cast<std::ptrdiff_t>(at -= 3), ',');
   return digits;
 }
 

@@ -6,7 +6,7 @@
 //   wave 3    the same, with four times the steps of wave 2; and so on
 #include <tapedeck/capture/planner/place/exact_race.h>
 
-#include <tbb/parallel_for.h>
+#include <tapedeck/kernels/parallel.h>
 
 #include <algorithm>
 
@@ -126,8 +126,9 @@ std::int64_t Race::round(const Aim& aim, std::int64_t most_steps, const SearchSt
     const auto& search = j.rung->searches[j.strategy];
     j.steps = std::min(j.steps, share + (j.seed || !search ? 0 : search->steps()));
   }
-  tbb::parallel_for(
-      std::size_t{0}, jobs.size(), [&](std::size_t k) { run(&jobs[k], stop); }, tbb::simple_partitioner());
+  kernels::parallel_for(static_cast<std::int64_t>(jobs.size()), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t k = begin; k < end; ++k) run(&jobs[k], stop);
+  });
   std::int64_t taken = 0;
   for (const Job& j : jobs) {
     take(j);

@@ -10,8 +10,8 @@
 #include <tapedeck/capture/planner/place/free_space.h>
 #include <tapedeck/capture/planner/place/time_sweep.h>
 
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
+#include <tapedeck/kernels/parallel.h>
+#include <tapedeck/kernels/thread_limit.h>
 
 #include <limits>
 #include <optional>
@@ -157,10 +157,12 @@ void each_greedy_attempt(const PlaceProblem& p, const Chunks& chunks, const std:
   const auto goes_on = [&] { return !attempts.is_enough(limit.end) && !(is_long && options.stop.now()); };
   std::vector<Attempt> made(static_cast<std::size_t>(at_once && goes_on() ? std::max(count, 0) : 0));
   if (!made.empty())
-    tbb::task_arena(options.threads).execute([&] {
-      tbb::parallel_for(1, count, [&](int n) {
-        std::optional<Space> own;
-        made[n] = attempts.make(n, limit, &own);
+    kernels::run_on_threads(options.threads, [&] {
+      kernels::parallel_for(count - 1, 1, [&](std::int64_t begin, std::int64_t end) {
+        for (auto n = static_cast<int>(begin) + 1; n <= end; ++n) {
+          std::optional<Space> own;
+          made[n] = attempts.make(n, limit, &own);
+        }
       });
     });
   for (int n = 1; n < count && goes_on(); ++n)

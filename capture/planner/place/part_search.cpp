@@ -1,6 +1,6 @@
 #include <tapedeck/capture/planner/place/part_search.h>
 
-#include <tbb/parallel_invoke.h>
+#include <tapedeck/kernels/parallel.h>
 
 #include <algorithm>
 
@@ -63,10 +63,9 @@ std::int64_t PartSearch::turn(std::int64_t low, std::int64_t goal, std::int64_t 
     last_round_ = race_.round({low / part_.unit, goal < 0 ? -1 : goal / part_.unit}, most_steps - share, stop);
   };
   const auto climb = [&] { climber_->climb(look_ups, &climbed, stop); };
-  if (share == 0)
-    race();
-  else
-    tbb::parallel_invoke(race, climb);
+  kernels::parallel_for(share > 0 ? 2 : 1, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t searcher = begin; searcher < end; ++searcher) searcher == 0 ? race() : climb();
+  });
   const bool race_won = race_.end() < before;
   vain_rounds_ = race_won ? 0 : vain_rounds_ + 1;
   if (race_won) climber_won_ = false;

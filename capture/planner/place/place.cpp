@@ -11,8 +11,7 @@
 #include <tapedeck/capture/planner/place/greedy_orders.h>
 #include <tapedeck/capture/planner/place/part_search.h>
 
-#include <tbb/info.h>
-#include <tbb/task_arena.h>
+#include <tapedeck/kernels/thread_limit.h>
 
 #include <algorithm>
 #include <memory>
@@ -197,7 +196,7 @@ class OneArena {
     // A placement at hints is searched further only if it ends above the capacity.
     const bool stays = best.at_hints && (options_.capacity < 0 || best.end <= options_.capacity);
     if (!stays && searches() && improver.has_to_search())
-      tbb::task_arena(options_.threads).execute([&] { improver.improve(); });
+      kernels::run_on_threads(options_.threads, [&] { improver.improve(); });
     if (kept_) return_to_hints(&best);
     Offsets result = to_offsets(p_, best, n_buffers);
     result.optimal = best.end <= improver.bound();
@@ -288,8 +287,7 @@ Offsets place(const std::vector<Tenant>& buffers, const PlaceOptions& options) {
   if (options.chunk_bytes > 0) refuse_fixed(buffers);
   PlaceProblem p = make_problem(buffers);
   PlaceOptions how = options;
-  how.threads = std::clamp(options.threads, 1,
-                           tbb::info::default_concurrency());  // more threads than cores would only wait for each other
+  how.threads = std::clamp(options.threads, 1, kernels::hardware_threads());  // more threads would only wait for each other
   if (p.buffers.empty() && options.chunk_bytes <= 0) {
     Offsets nothing = to_offsets(p, {}, buffers.size());
     nothing.optimal = true;

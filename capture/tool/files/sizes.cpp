@@ -66,7 +66,7 @@ double parse_percent(const std::string& text) {
 
 std::string human_size(std::int64_t bytes) {
   std::string digits = std::to_string(bytes);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(digits.begin() + at, ',');
   if (bytes < 1024) return digits + " bytes";
   const char* names[] = {"KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes) / 1024;
