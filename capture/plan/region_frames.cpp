@@ -1,6 +1,7 @@
 #include <tapedeck/capture/plan/region_frames.h>
 
 #include <tapedeck/capture/cost/node_costs.h>
+#include <tapedeck/engine/control/control.h>
 #include <tapedeck/engine/control/loop_checkpoints.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ops/control.h>
@@ -27,8 +28,7 @@ LoopTape loop_tape(const Graph& g, const Node& node) {
   const auto& a = *static_cast<const LoopGradAttrs*>(g.attributes(node));
   const auto operands = g.inputs(node);
   for (std::int64_t j = 0; j < a.carried; ++j) tape.entry_bytes += framed(g.values[operands[j + 1]].type.bytes());
-  std::int64_t trips = a.trips;
-  if (a.scanned > 0) trips = g.values[operands[a.carried + 1]].type.shape[0];
+  const std::int64_t trips = most_passes(a, g.input_types(node));
   tape.entries = trips < 0 ? -1 : tape_entries(trips, a.checkpoint);
   if (tape.entries > 0 && tape.entry_bytes > (std::int64_t{1} << 50) / tape.entries)
     throw InvalidGraphError(fmt::format("the tape of `{}` would hold more than 2^50 bytes",

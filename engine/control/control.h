@@ -24,8 +24,20 @@ struct LoopLayout {
 // Counts the operands and results of a loop. REQUIRES: the types of the node were inferred.
 LoopLayout layout_of(const LoopAttrs& attrs, std::span<const Type> operands, const Graph& body);
 
+// The largest number of passes that a loop_grad node may be told to walk back over; -1 = no bound. `operands` are those of the
+// node. REQUIRES: the types of the node were inferred.
+inline constexpr const char* kPassesOutOfRange = "the loop cannot have made so many passes";
+std::int64_t most_passes(const LoopGradAttrs& attrs, std::span<const Type> operands);
+
 Type slice_type(const Type& stack);                      // the type without the first axis
 Type stack_type(std::int64_t trips, const Type& slice);  // the type with a new first axis of size `trips`
+
+// ---- constants ----
+
+// Throws ExecutionError if the constant that `node` names has a type but no data.
+void require_data(const Graph& graph, const Node& node);
+// The constant that `node` names as a tensor. Throws what require_data() throws.
+Tensor constant_tensor(const Graph& graph, const Node& node);
 
 // ---- traced regions ----
 

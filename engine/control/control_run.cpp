@@ -12,6 +12,8 @@
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/ir/error.h>
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <string_view>
 
@@ -82,6 +84,17 @@ std::size_t handed_gradients(const LoopGradAttrs& a, std::span<const Tensor> inp
   return n;
 }
 
+// The number of passes that the first operand of a loop_grad states. Throws ExecutionError if the loop cannot have made as
+// many.
+std::int64_t stated_passes(const LoopGradAttrs& a, std::span<const Tensor> inputs, Site site) {
+  std::vector<Type> types;
+  for (const Tensor& t : inputs) types.push_back(t.type());
+  const std::int64_t trips = *static_cast<const std::int64_t*>(inputs[0].data()), most = most_passes(a, types);
+  if (trips < 0 || (most >= 0 && trips > most))
+    throw ExecutionError(error_text("loop_grad", fmt::format("{} ({})", kPassesOutOfRange, trips), site));
+  return trips;
+}
+
 // Called if the loop made no pass. Sets the gradients of captured operands that began with -0 to zero.
 void begin_at_zero(const LoopGradAttrs& a, std::span<const Tensor> inputs, std::vector<Tensor>* handed) {
   const std::string_view needs = a.needs.view();
@@ -137,10 +150,10 @@ std::vector<Tensor> run_cond(std::span<const Region> regions, std::span<const Te
 }
 
 std::vector<Tensor> run_loop_grad(std::span<const Region> regions, std::span<const Tensor> inputs, const void* attrs,
-                                  std::span<const Type> outputs, Site) {
+                                  std::span<const Type> outputs, Site site) {
   const auto& a = *static_cast<const LoopGradAttrs*>(attrs);
   const std::size_t n = a.needs.view().size(), carried = static_cast<std::size_t>(a.carried);
-  const std::int64_t trips = *static_cast<const std::int64_t*>(inputs[0].data());
+  const std::int64_t trips = stated_passes(a, inputs, site);
   const Passes passes(*regions[0], inputs.subspan(1, n), carried, static_cast<std::size_t>(a.scanned));
   // `d` has the gradients that are handed from pass to pass: of carried and of captured operands. The gradients of stacked
   // results follow in `inputs` and are read slice by slice.

@@ -1,5 +1,6 @@
 #include <tapedeck/engine/control/interpret.h>
 
+#include <tapedeck/engine/control/control.h>
 #include <tapedeck/engine/control/dispatch_regions.h>
 #include <tapedeck/engine/eager/dispatch.h>
 #include <tapedeck/engine/eager/recorder.h>
@@ -33,17 +34,9 @@ std::vector<NodeId> last_readers(const Graph& g) {
   return last;
 }
 
-Tensor constant(const Graph& g, const Node& node) {
-  const Literal& literal = *g.literal(node);
-  if (!literal.data && literal.type.bytes() > 0)
-    throw ExecutionError(fmt::format("[constant] %{}: {} is abstract: its data was not recorded",
-                                     g.value_name(node.first_output), to_string(literal.type)));
-  return literal.type.bytes() > 0 ? from_bytes(literal.type, literal.data.get()) : empty(literal.type);
-}
-
 void run_node(const Graph& g, const Node& node, std::vector<Tensor>& values, std::vector<Tensor>& operands) {
   if (g.literal(node)) {
-    values[node.first_output] = constant(g, node);
+    values[node.first_output] = constant_tensor(g, node);
     return;
   }
   operands.clear();
@@ -59,6 +52,21 @@ void run_node(const Graph& g, const Node& node, std::vector<Tensor>& values, std
 }
 
 }  // namespace
+
+void require_data(const Graph& g, const Node& node) {
+  const Literal& literal = *g.literal(node);
+  if (literal.data || literal.type.bytes() == 0) return;
+  throw ExecutionError(error_text(
+      node.op->name,
+      fmt::format("its data is not known: %{}: {} is abstract", g.value_name(node.first_output), to_string(literal.type)),
+      site_of(node.origin)));
+}
+
+Tensor constant_tensor(const Graph& g, const Node& node) {
+  require_data(g, node);
+  const Literal& literal = *g.literal(node);
+  return literal.type.bytes() > 0 ? from_bytes(literal.type, literal.data.get()) : empty(literal.type);
+}
 
 Interpreted interpret(const Graph& g, std::span<const Tensor> given) {
   if (given.size() != static_cast<std::size_t>(g.n_inputs + g.n_state))

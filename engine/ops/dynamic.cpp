@@ -6,6 +6,7 @@
 //       y.shape.0=x@1      element 0 of the attribute `shape` of the node that makes %y is the size of %x along axis 1
 #include <tapedeck/engine/ops/dynamic.h>
 
+#include <tapedeck/engine/control/control.h>
 #include <tapedeck/engine/control/dispatch_regions.h>
 #include <tapedeck/engine/control/mask_counts.h>
 #include <tapedeck/engine/eager/dispatch.h>
@@ -107,8 +108,8 @@ class RegionRun {
  private:
   void run_node(NodeId n, const Node& node) {
     if (const Literal* literal = g_.literal(node)) {
-      values_[node.first_output] =
-          literal->type.bytes() > 0 ? from_bytes(literal->type, literal->data.get()) : empty(literal->type);
+      values_[node.first_output] = constant_tensor(g_, node);
+      shapes_[node.first_output] = literal->type.shape;
       return;
     }
     std::vector<Tensor> operands, results;

@@ -9,6 +9,7 @@
 #include <tapedeck/capture/plan/region_frames.h>
 #include <tapedeck/capture/replay/program/loop_tape_entries.h>
 #include <tapedeck/capture/replay/program/region_runner.h>
+#include <tapedeck/engine/control/control.h>
 #include <tapedeck/engine/control/loop_checkpoints.h>
 #include <tapedeck/engine/ops/control.h>
 
@@ -27,6 +28,7 @@ class LoopGradRunner final : public ControlRunner {
         pass_(plan.region_plans_of(node)[0]),
         back_(plan.region_plans_of(node)[1]),
         tape_(loop_tape(plan.graph, node)),
+        most_passes_(most_passes(attrs_, plan.graph.input_types(node))),
         frame_(std::max(frame_bytes(*plan.region_plans_of(node)[0]), frame_bytes(*plan.region_plans_of(node)[1]))),
         operands_(attrs_.needs.view().size()) {
     const Graph& g = plan.graph;
@@ -46,6 +48,7 @@ class LoopGradRunner final : public ControlRunner {
  private:
   void walk(const KernelCall& call) {
     const std::int64_t trips = *static_cast<const std::int64_t*>(call.inputs[0].data);
+    if (trips < 0 || (most_passes_ >= 0 && trips > most_passes_)) return call.fault->report(kPassesOutOfRange, trips);
     for (std::size_t k = 0; k < handed_; ++k) {
       if (trips == 0 && begins_[k])
         clear(call.outputs[k]);
@@ -93,6 +96,7 @@ class LoopGradRunner final : public ControlRunner {
   const LoopGradAttrs attrs_;
   RegionRunner pass_, back_;
   const LoopTape tape_;
+  const std::int64_t most_passes_;
   const std::int64_t frame_;
   const std::size_t operands_;
   std::size_t handed_ = 0;

@@ -6,40 +6,48 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
 namespace tapedeck::replay {
 
+// The first `entries` entries lie one after the other from `base` on; the pool allocates the others. Taking and releasing an
+// entry take constant time, because a stack holds the free ones.
 class LoopTapePool {
  public:
   LoopTapePool(char* base, std::int64_t entries, std::int64_t entry_bytes)
-      : base_(base), entry_bytes_(entry_bytes), refs_(static_cast<std::size_t>(std::max<std::int64_t>(entries, 0))) {}
+      : base_(base), planned_(std::max<std::int64_t>(entries, 0)), entry_bytes_(entry_bytes) {}
 
-  std::int32_t take() {
-    const auto free = std::find(refs_.begin(), refs_.end(), 0);
-    const auto k = static_cast<std::int32_t>(free - refs_.begin());
-    if (free == refs_.end()) {  // the number of passes was not known before the run
-      refs_.push_back(0);
-      grown_.emplace_back(Allocator::host(), std::max<std::int64_t>(entry_bytes_, 1));
-      first_grown_ = std::min(first_grown_, k);
-    }
-    refs_[k] = 1;
+  std::int64_t take() {
+    if (free_.empty()) return take_new();
+    const std::int64_t k = free_.back();
+    free_.pop_back();
+    refs_[static_cast<std::size_t>(k)] = 1;
     return k;
   }
-  void retain(std::int32_t k) { ++refs_[k]; }
-  void release(std::int32_t k) { --refs_[k]; }
-  char* at(std::int32_t k) const {
-    return k < first_grown_ ? base_ + k * entry_bytes_ : static_cast<char*>(grown_[k - first_grown_].data());
+  void retain(std::int64_t k) { ++refs_[static_cast<std::size_t>(k)]; }
+  void release(std::int64_t k) noexcept {
+    if (--refs_[static_cast<std::size_t>(k)] == 0) free_.push_back(k);  // never allocates: take_new() has reserved the room
+  }
+  char* at(std::int64_t k) const {
+    return k < planned_ ? base_ + k * entry_bytes_ : static_cast<char*>(grown_[static_cast<std::size_t>(k - planned_)].data());
   }
 
  private:
+  std::int64_t take_new() {
+    const auto k = static_cast<std::int64_t>(refs_.size());
+    if (k >= planned_)  // the number of passes was not known before the run
+      grown_.emplace_back(Allocator::host(), std::max<std::int64_t>(entry_bytes_, 1));
+    refs_.push_back(1);
+    free_.reserve(refs_.capacity());
+    return k;
+  }
+
   char* base_;
-  std::int64_t entry_bytes_;
-  std::vector<std::int32_t> refs_;
+  std::int64_t planned_, entry_bytes_;
+  std::vector<std::int32_t> refs_;  // by entry: how many readers it has
+  std::vector<std::int64_t> free_;
   std::vector<Buffer> grown_;
-  std::int32_t first_grown_ = std::numeric_limits<std::int32_t>::max();
 };
 
 // Holds one entry of the pool. Copies hold the same entry.
@@ -63,7 +71,7 @@ class LoopTapeEntry {
 
  private:
   LoopTapePool* pool_ = nullptr;
-  std::int32_t index_ = 0;
+  std::int64_t index_ = 0;
 };
 
 }  // namespace tapedeck::replay

@@ -11,6 +11,7 @@
 #include <tapedeck/capture/plan/region_frames.h>
 #include <tapedeck/capture/replay/program/control_runner.h>
 
+#include <tapedeck/engine/control/control.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/op.h>
 #include <tapedeck/engine/ir/strides.h>
@@ -79,9 +80,7 @@ class Lowering {
       refuse(n, "the plan puts a constant elsewhere than in its buffer");
     const Literal& literal = *g_.literal(g_.nodes[n]);
     if (&literal != &g_.constants[p.slot]) refuse(n, "the plan gives a constant the buffer of another");
-    if (!literal.data && literal.type.bytes() > 0)
-      throw ExecutionError(fmt::format("[constant] %{}: {} is abstract: its data was not recorded",
-                                       g_.value_name(g_.nodes[n].first_output), to_string(literal.type)));
+    require_data(g_, g_.nodes[n]);
   }
 
   // The view that the rule of the op makes of its input; false if no strides express it.

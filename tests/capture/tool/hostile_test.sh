@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Files that crashed or deceived the tool once. Each must exit with the documented code and a message that names the place.
+. "$(dirname "${BASH_SOURCE[0]}")/check.bash"
+rm -f ./*.tape ./*.graph
+
+loop_grad_with_result() {  # N: the pass makes f32[N] of a carried f32[]
+  cat << END
+graph evil(%c: f32[], %dc: f32[]) {
+  %n: i64[] = constant() {value=[3]}
+  %d: f32[] = loop_grad(%n, %c, %dc) {carried=1, trips=8, needs="1"} (%i: i64[], %c0: f32[]) {
+    %wide: f32[$1] = full() {shape=[$1], dtype=f32, value=1.0}
+    %big: f32[$1] = add(%wide, %c0)
+    return %big
+  } (%i: i64[], %c0: f32[], %d0: f32[]) {
+    %d1: f32[] = neg(%d0)
+    return %d1
+  }
+  return %d
+}
+END
+}
+
+# the result of a pass is larger than the carried value that it becomes: 3
+for n in 4096 1048576; do
+  loop_grad_with_result $n > pass.graph
+  for command in verify plan replay; do
+    expect 3 $command pass.graph; said "pass.graph:3:"; said "[loop_grad] a pass makes f32[$n] of carried value 0, which is f32[]"
+  done
+done
+
+# a constant without data inside a region: 5
+cat > abstract.graph << 'END'
+graph g(%x: f32[2]) {
+  %y: f32[2] = dynamic(%x) (%a: f32[2]) {
+    %c: f32[2] = constant() {abstract=true}
+    %z: f32[2] = add(%a, %c)
+    return %z
+  }
+  return %y
+}
+END
+expect 5 replay abstract.graph; said "its data is not known"; said "%c"
+finish
