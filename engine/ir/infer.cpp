@@ -1,5 +1,7 @@
 #include <tapedeck/engine/ir/infer.h>
 
+#include <tapedeck/kernels/checked_math.h>
+
 #include <fmt/format.h>
 
 namespace tapedeck {
@@ -9,6 +11,12 @@ void infer_require_float(const Infer& f, const Type& t) {
 }
 
 bool valid_axis(std::int64_t axis, int rank) { return axis >= 0 && axis < rank; }
+
+std::int64_t infer_sum(const Infer& f, std::int64_t a, std::int64_t b) {
+  const auto sum = checked_sum(a, b);
+  if (!sum || *sum > kMaxTypeBytes) f.fail("the result is too large");
+  return *sum;
+}
 
 void infer_same(Infer& f) { f.outputs.assign(1, f.inputs[0]); }
 

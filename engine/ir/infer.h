@@ -14,6 +14,9 @@ void infer_like_first(Infer& f);  // all inputs have the type of input 0, and so
 void infer_require_float(const Infer& f, const Type& t);
 bool valid_axis(std::int64_t axis, int rank);
 
+// The sum of two sizes, which are not negative. Calls f.fail if no type can have such a size.
+std::int64_t infer_sum(const Infer& f, std::int64_t a, std::int64_t b);
+
 // The shape that inputs[first], inputs[first + 1], ... broadcast to. Calls f.fail if they do not fit.
 Shape infer_broadcast_shape(const Infer& f, std::size_t first = 0);
 

@@ -2,6 +2,7 @@
 //
 //       cost_us(matmul, f32[64,784] x f32[784,10]) = max(flops / kFlopsPerUs, bytes / kBytesPerUs) + kDispatchUs
 #include <tapedeck/engine/ir/op.h>
+#include <tapedeck/kernels/checked_math.h>
 #include <tapedeck/kernels/half.h>
 
 #include <fmt/format.h>
@@ -118,18 +119,29 @@ std::vector<Type> in_f32(std::span<const Type> types, std::int64_t* scratch) {
   for (Type& t : converted) {
     if (!kernels::is_half(t.dtype)) continue;
     t.dtype = DType::f32;
-    *scratch += kernels::half_scratch(t.numel());
+    *scratch = limited_sum({*scratch, kernels::half_scratch(t.numel())});
   }
   return converted;
 }
 
-}  // namespace
+std::int64_t workspace_by_rule(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) {
+  return op.workspace ? op.workspace(inputs, outputs, attrs) : 0;
+}
 
-std::int64_t workspace_bytes(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) {
-  if (!runs_in_f32(op, inputs, outputs)) return op.workspace ? op.workspace(inputs, outputs, attrs) : 0;
+std::int64_t any_workspace(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) {
+  if (!runs_in_f32(op, inputs, outputs)) return workspace_by_rule(op, inputs, outputs, attrs);
   std::int64_t scratch = 0;
   const std::vector<Type> in = in_f32(inputs, &scratch), out = in_f32(outputs, &scratch);
-  return scratch + (op.workspace ? op.workspace(in, out, attrs) : 0);
+  return limited_sum({scratch, workspace_by_rule(op, in, out, attrs)});
+}
+
+}  // namespace
+
+// Throws TypeError if the workspace has more bytes than a type may have.
+std::int64_t workspace_bytes(const Op& op, std::span<const Type> inputs, std::span<const Type> outputs, const void* attrs) {
+  const std::int64_t bytes = any_workspace(op, inputs, outputs, attrs);
+  if (bytes > kMaxTypeBytes) throw TypeError(fmt::format("[{}] the kernel needs more than 2^46 bytes of workspace", op.name));
+  return bytes;
 }
 
 }  // namespace tapedeck

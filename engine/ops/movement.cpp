@@ -222,8 +222,7 @@ void infer_pad(Infer& f) {
   Type out = f.inputs[0];
   for (int i = 0; i < out.shape.rank; ++i) {
     if (a.before[i] < 0 || a.after[i] < 0) f.fail("padding must not be negative");
-    if (a.before[i] > kMaxTypeBytes || a.after[i] > kMaxTypeBytes) f.fail("the result is too large");
-    out.shape[i] += a.before[i] + a.after[i];
+    out.shape[i] = infer_sum(f, out.shape[i], infer_sum(f, a.before[i], a.after[i]));
   }
   f.outputs.assign(1, out);
 }
@@ -239,7 +238,7 @@ void infer_concat(Infer& f) {
     if (size >= 0) t.shape[d] = out.shape[d];
     if (size < 0 || t != out)
       f.fail(fmt::format("{} does not continue {} along axis {}", to_string(f.inputs[i]), to_string(f.inputs[0]), axis));
-    out.shape[d] += size;
+    out.shape[d] = infer_sum(f, out.shape[d], size);
   }
   f.outputs.assign(1, out);
 }

@@ -64,36 +64,32 @@ inline DType usable_real(const Example& e, DType real) {
   }
 }
 
+// A tensor of this type, with elements in the range of the operand.
+inline Tensor drawn_operand(const Type& type, const Operand& o, std::mt19937_64& random) {
+  switch (type.dtype) {
+    case DType::f32:
+      return drawn<float>(type, o, random, false);
+    case DType::f64:
+      return drawn<double>(type, o, random, false);
+    case DType::f16:
+    case DType::bf16:
+      return drawn_half(type, o, random);
+    case DType::i32:
+      return drawn<std::int32_t>(type, o, random, true);
+    case DType::i64:
+      return drawn<std::int64_t>(type, o, random, true);
+    default:
+      return drawn<unsigned char>(type, o, random, true);
+  }
+}
+
 // Operands with elements in their ranges. Floating operands have dtype `real`.
 inline std::vector<Tensor> make_operands(const Example& e, DType real, std::uint64_t seed) {
   real = usable_real(e, real);
   std::mt19937_64 random(seed);
   std::vector<Tensor> tensors;
-  for (const Operand& o : e.operands) {
-    Type type = o.type;
-    if (is_floating(type.dtype)) type.dtype = real;
-    switch (type.dtype) {
-      case DType::f32:
-        tensors.push_back(drawn<float>(type, o, random, false));
-        break;
-      case DType::f64:
-        tensors.push_back(drawn<double>(type, o, random, false));
-        break;
-      case DType::f16:
-      case DType::bf16:
-        tensors.push_back(drawn_half(type, o, random));
-        break;
-      case DType::i32:
-        tensors.push_back(drawn<std::int32_t>(type, o, random, true));
-        break;
-      case DType::i64:
-        tensors.push_back(drawn<std::int64_t>(type, o, random, true));
-        break;
-      default:
-        tensors.push_back(drawn<unsigned char>(type, o, random, true));
-        break;
-    }
-  }
+  for (const Operand& o : e.operands)
+    tensors.push_back(drawn_operand({is_floating(o.type.dtype) ? real : o.type.dtype, o.type.shape}, o, random));
   return tensors;
 }
 

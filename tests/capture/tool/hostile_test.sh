@@ -28,6 +28,17 @@ for n in 4096 1048576; do
   done
 done
 
+# 2^18 operands whose sizes add up to 2^64 + 16: 3
+{
+  printf 'graph o(%%s: u8[16]) {\n  %%c: u8[1] = constant() {value=[65]}\n'
+  printf '  %%x: u8[70368744177664] = broadcast_to(%%c) {shape=[70368744177664]}\n  %%y: u8[16] = concat('
+  awk 'BEGIN { for (i = 0; i < 262144; ++i) printf "%%x," }'
+  printf '%%s) {axis=0}\n  return %%y\n}\n'
+} > wide.graph
+for command in verify plan replay; do
+  expect 3 $command wide.graph; said "wide.graph:4:"; said "[concat] the result is too large"
+done
+
 # a constant without data inside a region: 5
 cat > abstract.graph << 'END'
 graph g(%x: f32[2]) {
