@@ -332,7 +332,17 @@ class PlacementChecker {
     if (p.offset != plan_.values[from].offset || type(v).bytes() != type(from).bytes() ||
         plan_.values[p.other].offset != p.offset)
       return report(v, "takes over bytes that are not exactly its own");
+    if (!element_for_element(v, p.other))
+      return report(v, "takes over the {} bytes of %{}, but shows only {} bytes, %{}, to its op, which reads them again",
+                    type(from).bytes(), g_.value_name(from), type(p.other).bytes(), g_.value_name(p.other));
     if (!may_overwrite(v, p.other)) report(v, "takes over bytes that its op may not overwrite");
+  }
+
+  // Whether element k of v has the bytes of element k of `from`. An op that overwrites an operand reads each element before it
+  // writes the element with the same number. A window on a part of the bytes is broadcast, so its elements are read again
+  // later.
+  bool element_for_element(ValueId v, ValueId from) const {
+    return type(v).numel() == type(from).numel() && dtype_size(type(v).dtype) == dtype_size(type(from).dtype);
   }
 
   // Does v's op declare that v may overwrite its operand `from`, and is no other operand in the way?
@@ -424,7 +434,7 @@ class PlacementChecker {
 
   // Whether v has all bytes of the state. A window on some of them does not hold each element where the op writes it.
   bool covers(ValueId v, ValueId state) const {
-    return plan_.values[v].offset == plan_.values[state].offset && type(v).bytes() == type(state).bytes();
+    return plan_.values[v].offset == plan_.values[state].offset && element_for_element(v, state);
   }
 
   const Plan& plan_;

@@ -27,7 +27,8 @@ struct Dice {
 // Builds a program node by node. Any value may be read again, returned or stored as state.
 class RandomGraph {
  public:
-  explicit RandomGraph(std::uint64_t seed) : dice_{seed * 0x9E3779B97F4A7C15u + 1} {}
+  // `rows`: slices may also take one row or column, which the next op broadcasts.
+  explicit RandomGraph(std::uint64_t seed, bool rows = false) : dice_{seed * 0x9E3779B97F4A7C15u + 1}, rows_(rows) {}
 
   Graph make(int nodes) {
     const Type types[] = {
@@ -90,6 +91,12 @@ class RandomGraph {
     Shape both;
     if (broadcast_shapes(shape(a), shape(b), &both)) add(dice_.pick<const char*>({"add", "mul", "sub", "maximum"}), {a, b});
   }
+  // Combines the last value with a value of the type of `a`.
+  void add_binary_like(ValueId a) {
+    const ValueId last = g_.value_count() - 1;
+    for (int tries = 0; tries < 8; ++tries)
+      if (const ValueId b = any(); b != a && b != last && shape(b) == shape(a)) return add_binary(last, b);
+  }
   void add_transpose(ValueId a) {
     PermuteAttrs attrs;
     for (int i = shape(a).rank - 1; i >= 0; --i) attrs.axes.push_back(i);
@@ -100,9 +107,10 @@ class RandomGraph {
     for (int i = 0; i < shape(a).rank; ++i) {
       const std::int64_t start = shape(a)[i] > 1 ? dice_.below(2) : 0;
       attrs.starts.push_back(start);
-      attrs.stops.push_back(shape(a)[i]);
+      attrs.stops.push_back(rows_ && shape(a)[i] > 1 && dice_.below(2) == 0 ? start + 1 : shape(a)[i]);
     }
     add("slice", {a}, &attrs);
+    if (rows_) add_binary_like(a);
   }
   void add_reshape(ValueId a) {
     ShapeAttrs attrs;
@@ -165,6 +173,7 @@ class RandomGraph {
   }
 
   Dice dice_;
+  bool rows_;
   Graph g_;
   ValueId rng_ = kNone;
 };

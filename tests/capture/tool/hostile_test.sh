@@ -51,4 +51,22 @@ graph g(%x: f32[2]) {
 }
 END
 expect 5 replay abstract.graph; said "its data is not known"; said "%c"
+
+# The inputs kept aside, where they and python3 are at hand.
+kept=$(dirname "${BASH_SOURCE[0]}")/../../../../shared/hostile
+if [ ! -d "$kept" ] || ! command -v python3 > /dev/null; then
+  echo "skipped the inputs of $kept: they, or python3, are not here"
+  finish
+fi
+expect 3 replay "$kept/s1a_loop_grad_heap_write.graph"; said "s1a_loop_grad_heap_write.graph:3:"
+expect 3 plan "$kept/s1a_plan_arena.graph" -o arena.tape; said "s1a_plan_arena.graph:3:"; absent arena.tape
+python3 "$kept/s2_concat_overflow.py" > s2.graph
+expect 3 verify s2.graph; expect 3 replay s2.graph; said "s2.graph:4:"
+expect 5 replay "$kept/s3_dynamic_abstract.graph"; said "its data is not known"
+python3 "$kept/s4_region_chain.py" > s4.graph
+expect 0 plan s4.graph
+expect 0 plan "$kept/s9_takeover.graph" -o s9.tape
+python3 "$kept/s9_forge.py" s9.tape s9_forged.tape > /dev/null || fail "the plan could not be forged"
+expect 3 verify s9_forged.tape; said "%v"; said "bytes"
+expect 3 replay s9_forged.tape
 finish
