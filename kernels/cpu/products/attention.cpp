@@ -59,7 +59,7 @@ template <class T>
 void multiply(std::int64_t m, std::int64_t n, std::int64_t k, T alpha, Operand<T> a, Operand<T> b, T* c, std::int64_t c_stride,
               bool add) {
   if constexpr (std::is_same_v<T, float>) {
-    if (m * n * k > kTinyProduct) {
+    if (m * n * k > kTinyProduct && alpha != 0) {  // dnnl_sgemm leaves c as it was if alpha and beta are 0
       dnnl_sgemm(a.turned ? 'T' : 'N', b.turned ? 'T' : 'N', m, n, k, alpha, a.data, a.stride, b.data, b.stride,
                  add ? 1.0f : 0.0f, c, c_stride);
       return;

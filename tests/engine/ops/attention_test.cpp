@@ -72,6 +72,15 @@ TEST(Attention, LargeScoresDoNotOverflow) {
   expect_near(scaled_dot_product_attention(mul(a.q, -1000), a.k, a.v), {4});
 }
 
+// Blocks large enough for oneDNN, which leaves a product as it was if both of its factors alpha and beta are 0.
+TEST(Attention, AScaleOfZeroWeighsAllValuesEqually) {
+  manual_seed(4);
+  const Tensor q = normal({1, 1, 70, 3}), k = normal({1, 1, 131, 3}), v = normal({1, 1, 131, 2});
+  const std::vector<float> average = mean(v, {2}).to_vector<float>();
+  const std::vector<float> y = scaled_dot_product_attention(q, k, v, {.scale = 0}).to_vector<float>();
+  for (std::size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], average[i % 2], 1e-5f) << "element " << i;
+}
+
 TEST(Attention, TakesNoWorkspace) {
   const Type big{DType::f32, {2, 4, 4096, 64}}, row{DType::f32, {2, 4, 4096}};
   const Type forward[3] = {big, big, big}, backward_types[7] = {big, big, big, big, row, big, row};
