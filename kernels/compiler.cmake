@@ -57,6 +57,26 @@ if(TAPEDECK_SANITIZE)
   add_compile_definitions(TAPEDECK_SANITIZED=1)
 endif()
 
+# The fuzzers of tests/fuzzers are built with AddressSanitizer by clang++. They are guided by what runs of the rooms that read foreign
+# input, so these rooms count their branches in that build.
+set(TAPEDECK_FUZZERS OFF)
+if(TAPEDECK_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  set(CMAKE_REQUIRED_FLAGS -fsanitize=fuzzer,address)
+  check_cxx_source_compiles("
+    #include <cstddef>
+    #include <cstdint>
+    extern \"C\" int LLVMFuzzerTestOneInput(const std::uint8_t*, std::size_t) { return 0; }" TAPEDECK_HAS_LIBFUZZER)
+  unset(CMAKE_REQUIRED_FLAGS)
+  set(TAPEDECK_FUZZERS ${TAPEDECK_HAS_LIBFUZZER})
+endif()
+function(tapedeck_guide_fuzzers)
+  if(TAPEDECK_FUZZERS)
+    file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
+    set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS
+      -fsanitize-coverage=inline-8bit-counters,indirect-calls,trace-cmp,pc-table)
+  endif()
+endfunction()
+
 find_program(TAPEDECK_CCACHE ccache)
 if(TAPEDECK_CCACHE)
   foreach(language CXX CUDA)

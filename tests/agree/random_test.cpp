@@ -1,5 +1,5 @@
 // Runs random programs in every way of harness.h and expects the same bits. TAPEDECK_TEST_SEED sets the first seed.
-// `tests/fuzz` runs more programs.
+// `tests/fuzz_programs` runs more programs.
 #include <tapedeck/tests/agree/shrink.h>
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ std::uint64_t number_of(const char* variable, std::uint64_t fallback) {
 #ifdef TAPEDECK_SANITIZED
 constexpr int kPrograms = 240, kShards = 20;  // this build is twenty times as slow; the release build runs all programs
 #else
-constexpr int kPrograms = 1000, kShards = 20;  // tests/fuzz runs as many as one has time for
+constexpr int kPrograms = 1000, kShards = 20;  // tests/fuzz_programs runs as many as one has time for
 #endif
 
 class RandomPrograms : public ::testing::TestWithParam<int> {};
@@ -58,10 +58,11 @@ TEST(RandomProgramsCover, OpsKindsAndWays) {
     if (!ops.count(op->name)) fmt::print("{} ", op->name);
 }
 
-// `tests/fuzz` runs this test for a number of programs or a number of minutes. Without these settings the test skips itself.
+// `tests/fuzz_programs` runs this test for a number of programs or a number of minutes. Without these settings the test skips
+// itself.
 TEST(Fuzz, AsLongAsAsked) {
   const std::uint64_t programs = number_of("TAPEDECK_FUZZ_PROGRAMS", 0), minutes = number_of("TAPEDECK_FUZZ_MINUTES", 0);
-  if (!programs && !minutes) GTEST_SKIP() << "for tests/fuzz";
+  if (!programs && !minutes) GTEST_SKIP() << "for tests/fuzz_programs";
   const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(minutes);
   const std::uint64_t first = number_of("TAPEDECK_TEST_SEED", 1);
   std::uint64_t done = 0, failed = 0;
