@@ -19,20 +19,26 @@
 
 namespace tapedeck TAPEDECK_API {
 
-// A list of at most kMaxRank integers, stored inside the object: axes, sizes or strides.
+// Throws std::length_error, which names the place of the call.
+[[noreturn]] void refuse_long_list(std::size_t size, const char* file, int line);
+
+// A list of at most kMaxRank integers, stored inside the object: axes, sizes or strides. More integers are a std::length_error.
 struct Ints {
   std::int32_t size = 0;
   std::int64_t items[kMaxRank] = {};
 
   Ints() = default;
-  Ints(std::initializer_list<std::int64_t> values) {
-    for (std::int64_t v : values)
-      if (size < kMaxRank) items[size++] = v;
+  Ints(std::initializer_list<std::int64_t> values, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    if (values.size() > static_cast<std::size_t>(kMaxRank)) refuse_long_list(values.size(), file, line);
+    for (std::int64_t v : values) items[size++] = v;
   }
   std::int64_t operator[](int i) const { return items[i]; }
   const std::int64_t* begin() const { return items; }
   const std::int64_t* end() const { return items + size; }
-  void push_back(std::int64_t v) { items[size++] = v; }
+  void push_back(std::int64_t v, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    if (size == kMaxRank) refuse_long_list(kMaxRank + 1, file, line);
+    items[size++] = v;
+  }
   bool operator==(const Ints& o) const {
     if (size != o.size) return false;
     for (int i = 0; i < size; ++i)

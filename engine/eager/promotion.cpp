@@ -3,6 +3,8 @@
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/ir/core_ops.h>
 
+#include <fmt/format.h>
+
 namespace tapedeck {
 
 using detail::TensorImpl;
@@ -12,15 +14,25 @@ bool same_dtype(const Arg& a, const Arg& b) {
   return x && y && x->dtype == y->dtype;
 }
 
+Tensor scalar_of(const char* op, const Arg& number, DType dtype) {
+  try {
+    return number.is_integer() ? integer_scalar(number.integer(), dtype) : scalar(number.number(), dtype);
+  } catch (const TypeError&) {
+    const std::string text = number.is_integer() ? std::to_string(number.integer()) : fmt::format("{}", number.number());
+    throw TypeError(error_text(op, fmt::format("{} does not fit the dtype of the other operand, {}", text, dtype_name(dtype)),
+                               number.site()));
+  }
+}
+
 std::pair<Tensor, Tensor> promoted(const char* op, const Arg& a, const Arg& b) {
   if (a.is_scalar() && b.is_scalar()) {
     const DType dtype = a.is_integer() && b.is_integer() ? DType::i64 : DType::f32;
-    return {scalar(a.number(), dtype), scalar(b.number(), dtype)};
+    return {scalar_of(op, a, dtype), scalar_of(op, b, dtype)};
   }
   auto number = [&](const Arg& n, const Tensor& beside) {
     if (!beside.defined()) throw TypeError(error_text(op, "an operand is undefined", a.site()));
     const bool fraction = !n.is_integer() && !is_floating(beside.dtype());
-    return scalar(n.number(), fraction ? DType::f32 : beside.dtype() == DType::boolean ? DType::i64 : beside.dtype());
+    return scalar_of(op, n, fraction ? DType::f32 : beside.dtype() == DType::boolean ? DType::i64 : beside.dtype());
   };
   Tensor x = a.is_scalar() ? number(a, b.tensor()) : a.tensor();
   Tensor y = b.is_scalar() ? number(b, a.tensor()) : b.tensor();

@@ -191,13 +191,34 @@ void* Tensor::mutable_data(Site site) {
   refuse_host_read(*impl_, "mutable_data", site);
   ++impl_->storage->version;
   impl_->storage->written_at = site;
+  impl_->storage->handed_out = true;
   return impl_->data();
 }
 
-double Tensor::item(Site site) const {
+void Tensor::refuse_elements(const char* what, Site site) const {
+  throw TypeError(error_text(
+      what, fmt::format("the elements of {} are {}, not of the type asked for", to_string(type()), element_name(dtype())),
+      site));
+}
+
+void Tensor::require_one(Site site) const {
   refuse_host_read(need(impl_, "item"), "item", site);
   if (numel() != 1)
     throw TypeError(error_text("item", fmt::format("{} has {} elements, not one", to_string(type()), numel()), site));
+}
+
+namespace {
+
+double exact_double(std::int64_t v, Site site) {
+  const auto d = static_cast<double>(v);
+  if (d < 0x1p63 && static_cast<std::int64_t>(d) == v) return d;
+  throw TypeError(error_text("item", fmt::format("no double equals {}; call item<std::int64_t>()", v), site));
+}
+
+}  // namespace
+
+double Tensor::item(Site site) const {
+  require_one(site);
   const void* p = impl_->data();
   switch (impl_->dtype) {
     case DType::f32:
@@ -207,7 +228,7 @@ double Tensor::item(Site site) const {
     case DType::i32:
       return *static_cast<const std::int32_t*>(p);
     case DType::i64:
-      return static_cast<double>(*static_cast<const std::int64_t*>(p));
+      return exact_double(*static_cast<const std::int64_t*>(p), site);
     case DType::u8:
     case DType::boolean:
       return *static_cast<const std::uint8_t*>(p);
@@ -356,36 +377,46 @@ Tensor from_vector(const std::vector<std::int32_t>& values, const Shape& shape) 
   return from_values(values, DType::i32, shape);
 }
 
+Tensor from_vector(const std::vector<double>& values, const Shape& shape) { return from_values(values, DType::f64, shape); }
+Tensor from_vector(const std::vector<std::int64_t>& values, const Shape& shape) {
+  return from_values(values, DType::i64, shape);
+}
+
+namespace {
+
+template <class T>
+Tensor scalar_of_bytes(DType dtype, T value) {
+  return from_bytes({dtype, {}}, &value);
+}
+
+}  // namespace
+
 Tensor scalar(double value, DType dtype) {
-  unsigned char raw[8];
-  auto put = [&](auto v) { std::memcpy(raw, &v, sizeof v); };
+  if (!fits_dtype(value, dtype)) throw TypeError(fmt::format("[scalar] {} does not fit {}", value, dtype_name(dtype)));
   switch (dtype) {
     case DType::f32:
-      put(static_cast<float>(value));
-      break;
+      return scalar_of_bytes(dtype, static_cast<float>(value));
     case DType::f64:
-      put(value);
-      break;
-    case DType::i32:
-      put(static_cast<std::int32_t>(value));
-      break;
-    case DType::i64:
-      put(static_cast<std::int64_t>(value));
-      break;
-    case DType::u8:
-      put(static_cast<std::uint8_t>(value));
-      break;
-    case DType::boolean:
-      put(static_cast<std::uint8_t>(value != 0));
-      break;
+      return scalar_of_bytes(dtype, value);
     case DType::f16:
-      put(kernels::to_f16(static_cast<float>(value)).bits);
-      break;
+      return scalar_of_bytes(dtype, kernels::to_f16(static_cast<float>(value)).bits);
     case DType::bf16:
-      put(kernels::to_bf16(static_cast<float>(value)).bits);
+      return scalar_of_bytes(dtype, kernels::to_bf16(static_cast<float>(value)).bits);
+    case DType::i32:
+      return scalar_of_bytes(dtype, static_cast<std::int32_t>(value));
+    case DType::i64:
+      return scalar_of_bytes(dtype, static_cast<std::int64_t>(value));
+    case DType::u8:
+      return scalar_of_bytes(dtype, static_cast<std::uint8_t>(static_cast<std::int32_t>(value)));
+    case DType::boolean:
       break;
   }
-  return from_bytes({dtype, {}}, raw);
+  return scalar_of_bytes(dtype, static_cast<std::uint8_t>(value != 0));
+}
+
+Tensor integer_scalar(std::int64_t value, DType dtype) {
+  if (dtype == DType::i64) return scalar_of_bytes(dtype, value);
+  return scalar(static_cast<double>(value), dtype);
 }
 
 Tensor abstract_tensor(const Type& type) { return Tensor(detail::new_impl(type, nullptr)); }

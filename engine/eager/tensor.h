@@ -67,11 +67,23 @@ class Tensor {
   void* mutable_data(Site site = {__builtin_FILE(),
                                   __builtin_LINE()});  // raises the version; errors about stale values name `site`
   // The only element of the tensor, converted to double. Throws CaptureError inside a capture, and TypeError unless there is
-  // exactly one element.
+  // exactly one element, and if it is an i64 that no double equals.
   double item(Site site = {__builtin_FILE(), __builtin_LINE()}) const;
-  // All elements in row-major order. T must be the C++ type of the dtype (unsigned char for bool).
+  // The only element as it is. T must be the C++ type of the dtype, as for to_vector(). Throws what item() and to_vector()
+  // throw.
   template <class T>
-  std::vector<T> to_vector() const {
+  T item(Site site = {__builtin_FILE(), __builtin_LINE()}) const {
+    if (!dtype_holds<T>(dtype())) refuse_elements("item", site);
+    require_one(site);
+    T value{};
+    copy_to(&value, sizeof value, sizeof value);
+    return value;
+  }
+  // All elements in row-major order. T must be the C++ type of the dtype: unsigned char for bool and u8, std::uint16_t for the
+  // bits of f16 and bf16. Throws TypeError for any other T.
+  template <class T>
+  std::vector<T> to_vector(Site site = {__builtin_FILE(), __builtin_LINE()}) const {
+    if (!dtype_holds<T>(dtype())) refuse_elements("to_vector", site);
     std::vector<T> out(static_cast<std::size_t>(numel()));
     copy_to(out.data(), out.size() * sizeof(T), sizeof(T));
     return out;
@@ -99,6 +111,9 @@ class Tensor {
   detail::TensorImpl* impl() const { return impl_; }
 
  private:
+  [[noreturn]] void refuse_elements(const char* what, Site site) const;
+  void require_one(Site site) const;
+
   detail::TensorImpl* impl_ = nullptr;
 };
 
@@ -108,7 +123,12 @@ Tensor from_bytes(const Type& type, const void* bytes);  // copies the bytes, wh
 Tensor tensor(std::initializer_list<float> values);      // 1-d f32
 Tensor from_vector(const std::vector<float>& values, const Shape& shape);  // TypeError if the number of values differs
 Tensor from_vector(const std::vector<std::int32_t>& values, const Shape& shape);
-Tensor scalar(double value, DType dtype = DType::f32);  // 0-d
+Tensor from_vector(const std::vector<double>& values, const Shape& shape);
+Tensor from_vector(const std::vector<std::int64_t>& values, const Shape& shape);
+// 0-d. A fraction becomes the integer towards zero. Throws TypeError if the value does not fit an integer dtype; a negative
+// number of u8 wraps, as in PyTorch.
+Tensor scalar(double value, DType dtype = DType::f32);
+Tensor integer_scalar(std::int64_t value, DType dtype = DType::i64);  // the same, for integers that no double equals
 Tensor abstract_tensor(const Type& type);
 bool bit_equal(const Tensor& a, const Tensor& b);  // whether both have the same type and the same bits
 
@@ -124,20 +144,22 @@ class Arg {
   Arg(float v, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT
       : Arg(static_cast<double>(v), file, line) {}
   Arg(int v, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT
-      : scalar_(v), site_{file, line}, is_integer_(true) {}
+      : scalar_(v), integer_(v), site_{file, line}, is_integer_(true) {}
   Arg(std::int64_t v, const char* file = __builtin_FILE(), int line = __builtin_LINE())  // NOLINT
-      : scalar_(static_cast<double>(v)), site_{file, line}, is_integer_(true) {}
+      : scalar_(static_cast<double>(v)), integer_(v), site_{file, line}, is_integer_(true) {}
 
   const Tensor& tensor() const { return tensor_ ? *tensor_ : undefined(); }  // undefined for a number
   bool is_scalar() const { return tensor_ == nullptr; }
   bool is_integer() const { return is_integer_; }
   double number() const { return scalar_; }
+  std::int64_t integer() const { return integer_; }  // the number exactly, if is_integer()
   Site site() const { return site_; }
 
  private:
   static const Tensor& undefined();
   const Tensor* tensor_ = nullptr;
   double scalar_ = 0;
+  std::int64_t integer_ = 0;
   Site site_;
   bool is_integer_ = false;
 };

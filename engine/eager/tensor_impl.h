@@ -18,6 +18,7 @@ struct Storage {
   void* data = nullptr;
   std::int64_t bytes = 0;
   Site written_at;
+  bool handed_out = false;  // mutable_data() gave its address to the user, who may keep it and write at any time
 };
 
 // The data that only a few tensors have.

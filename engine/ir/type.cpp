@@ -17,6 +17,11 @@ Shape::Shape(std::span<const std::int64_t> dims) {
   }
 }
 
+int Shape::place_from_end(int i) const {
+  if (i < 0 && i + rank >= 0) return i + rank;
+  throw TypeError("the shape " + to_string(*this) + " has no dimension " + std::to_string(i));
+}
+
 // A zero size counts as 1 here, although it makes the true product zero. numel() and dense_strides() multiply the sizes one
 // after the other, and they must not overflow before they reach the zero.
 std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> sizes) {
@@ -30,6 +35,19 @@ std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> sizes) {
     bytes *= factor;
   }
   return empty ? 0 : bytes;
+}
+
+bool fits_dtype(double value, DType dtype) {
+  switch (dtype) {
+    case DType::u8:
+      return value > -256 && value < 256;
+    case DType::i32:
+      return value > -0x1p31 - 1 && value < 0x1p31;
+    case DType::i64:
+      return value >= -0x1p63 && value < 0x1p63;
+    default:
+      return true;
+  }
 }
 
 std::string to_string(const Shape& shape) {

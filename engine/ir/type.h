@@ -21,8 +21,9 @@ struct Shape {
   Shape(std::initializer_list<std::int64_t> dims);     // TypeError if there are too many or a size is negative
   explicit Shape(std::span<const std::int64_t> dims);  // throws the same TypeError
 
-  std::int64_t operator[](int i) const { return sizes[i]; }
-  std::int64_t& operator[](int i) { return sizes[i]; }
+  // A negative dimension counts from the end, as in Tensor::size(). TypeError if the shape has no such dimension.
+  std::int64_t operator[](int i) const { return sizes[place(i)]; }
+  std::int64_t& operator[](int i) { return sizes[place(i)]; }
   const std::int64_t* begin() const { return sizes; }
   const std::int64_t* end() const { return sizes + rank; }
   std::int64_t numel() const {
@@ -37,6 +38,13 @@ struct Shape {
     return true;
   }
   bool operator!=(const Shape& o) const { return !(*this == o); }
+
+ private:
+  int place(int i) const {
+    if (static_cast<unsigned>(i) < static_cast<unsigned>(rank)) return i;
+    return place_from_end(i);
+  }
+  int place_from_end(int i) const;
 };
 
 // A dtype and a shape. Every Type has numel() * dtype_size <= kMaxTypeBytes. Code that makes a Type from outside data (the
@@ -56,6 +64,10 @@ inline constexpr std::int64_t kMaxTypeBytes = std::int64_t{1} << 46;  // 64 TiB
 
 // The number of bytes, or -1 if a size is negative or the number exceeds kMaxTypeBytes.
 std::int64_t checked_bytes(DType dtype, std::span<const std::int64_t> sizes);
+
+// Whether an element of this dtype can hold the number. Floating dtypes and bool hold any. For an integer, a fraction is
+// rounded towards zero first, and a negative number of u8 wraps, as in PyTorch.
+bool fits_dtype(double value, DType dtype);
 
 std::string to_string(const Shape& shape);  // "[64,784]"
 std::string to_string(const Type& type);    // "f32[64,784]"

@@ -7,15 +7,46 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <iterator>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 namespace tapedeck {
 
-Module::Module(Module& parent, const std::string& name) : path_(parent.path_.empty() ? name : parent.path_ + "." + name) {
+Module::Module(Module& parent, const std::string& name)
+    : path_(parent.path_.empty() ? name : parent.path_ + "." + name), parent_(&parent) {
   parent.children_.push_back(this);
 }
 
+// Removes a child that is being destroyed. A later child of the same name replaces it, and moves to its place.
+void Module::forget(const Module& child) {
+  const auto place = std::find(children_.begin(), children_.end(), &child);
+  const auto heir =
+      std::find_if(std::next(place), children_.end(), [&](const Module* other) { return other->path_ == child.path_; });
+  if (heir != children_.end()) {
+    *place = *heir;
+    children_.erase(heir);
+  } else {
+    children_.erase(place);
+  }
+}
+
+void Module::require_distinct_children() const {
+  std::unordered_set<std::string_view> seen;
+  for (const Module* child : children_)
+    if (!seen.insert(child->path_).second) throw UsageError(fmt::format("two modules are named '{}'", child->path_));
+}
+
+void Module::require_new_name(const std::string& name) const {
+  const std::string path = path_.empty() ? name : path_ + "." + name;
+  for (const auto* list : {&parameters_, &buffers_})
+    for (const Tensor& t : *list)
+      if (t.name() == path) throw UsageError(fmt::format("two tensors of a module are named '{}'", path));
+}
+
 std::vector<Tensor> Module::parameters() const {
+  require_distinct_children();
   std::vector<Tensor> all = parameters_;
   for (const Module* child : children_)
     for (const Tensor& p : child->parameters()) all.push_back(p);
@@ -38,6 +69,8 @@ std::uint64_t mixed(const Module* m) {
 std::uint64_t training_modes() { return resting.load(std::memory_order_relaxed); }
 
 Module::~Module() {
+  if (parent_) parent_->forget(*this);
+  for (Module* child : children_) child->parent_ = nullptr;
   if (!training_) resting.fetch_xor(mixed(this), std::memory_order_relaxed);
 }
 
@@ -48,6 +81,7 @@ void Module::train(bool on) {
 }
 
 Module& Module::operator[](const std::string& child) {
+  require_distinct_children();
   const std::string wanted = path_.empty() ? child : path_ + "." + child;
   for (Module* c : children_)
     if (c->path_ == wanted) return *c;
@@ -55,12 +89,14 @@ Module& Module::operator[](const std::string& child) {
 }
 
 Tensor Module::parameter(const std::string& name, Tensor initial) {
+  require_new_name(name);
   initial.name(path_.empty() ? name : path_ + "." + name).role(Role::parameter).requires_grad(true);
   parameters_.push_back(initial);
   return initial;
 }
 
 std::vector<Tensor> Module::buffers() const {
+  require_distinct_children();
   std::vector<Tensor> all = buffers_;
   for (const Module* child : children_)
     for (const Tensor& b : child->buffers()) all.push_back(b);
@@ -68,6 +104,7 @@ std::vector<Tensor> Module::buffers() const {
 }
 
 Tensor Module::buffer(const std::string& name, Tensor initial, Role role) {
+  require_new_name(name);
   initial.name(path_.empty() ? name : path_ + "." + name).role(role);
   buffers_.push_back(initial);
   return initial;

@@ -14,26 +14,35 @@ namespace tapedeck TAPEDECK_API {
 class Module {
  public:
   Module() = default;
+  // Becomes a child of `parent`, until either is destroyed. A module that replaces a child of the same name takes its place
+  // once the old one is destroyed.
   Module(Module& parent, const std::string& name);
   Module(const Module&) = delete;
   virtual ~Module();
 
   // All parameters of this module and its children, in the order of registration, with names such as "fc1.weight". The
-  // tensors are the module's own handles.
+  // tensors are the module's own handles. Throws UsageError if two children have one name.
   std::vector<Tensor> parameters() const;
-  // All state that is not a parameter (running statistics), in the same order, with names such as "bn1.running_mean".
+  // All state that is not a parameter (running statistics), in the same order, with names such as "bn1.running_mean". Throws as
+  // parameters() does.
   std::vector<Tensor> buffers() const;
   const std::string& path() const { return path_; }
   bool training() const { return training_; }
-  void train(bool on = true);  // dropout and batch norm behave differently while training
-  Module& operator[](const std::string& child);
+  void train(bool on = true);                    // dropout and batch norm behave differently while training
+  Module& operator[](const std::string& child);  // UsageError if there is no such child, or if there are two
 
  protected:
+  // Both throw UsageError if the module has a parameter or buffer of this name already.
   Tensor parameter(const std::string& name, Tensor initial);
   Tensor buffer(const std::string& name, Tensor initial, Role role = Role::statistic);
 
  private:
+  void require_new_name(const std::string& name) const;
+  void require_distinct_children() const;
+  void forget(const Module& child);
+
   std::string path_;
+  Module* parent_ = nullptr;
   std::vector<Module*> children_;
   std::vector<Tensor> parameters_;
   std::vector<Tensor> buffers_;

@@ -11,10 +11,22 @@
 
 namespace tapedeck {
 
+namespace {
+
+// The dtype of a group's learning rate. A rate in f32 would round the steps of f64 parameters to f32.
+DType rate_dtype(const std::vector<Tensor>& parameters) {
+  for (const Tensor& p : parameters)
+    if (p.dtype() == DType::f64) return DType::f64;
+  return DType::f32;
+}
+
+}  // namespace
+
 Optimizer::Optimizer(std::vector<Tensor> parameters, double lr) { add_group(std::move(parameters), lr); }
 
 void Optimizer::add_group(std::vector<Tensor> parameters, double lr) {
   const std::size_t group = lrs_.size();
+  const DType rate = rate_dtype(parameters);
   for (Tensor& p : parameters) {
     if (!p.requires_grad()) throw UsageError(fmt::format("optimizer: '{}' does not require a gradient", p.name().view()));
     for (const Tensor& known : parameters_)
@@ -23,7 +35,7 @@ void Optimizer::add_group(std::vector<Tensor> parameters, double lr) {
     groups_.push_back(group);
     moments_.emplace_back();
   }
-  lrs_.push_back(scalar(lr));
+  lrs_.push_back(scalar(lr, rate));
   lrs_.back().name(group == 0 ? "lr" : fmt::format("lr.{}", group)).role(Role::input);  // a capture takes the rate as an input
 }
 
@@ -37,16 +49,18 @@ const Tensor& Optimizer::lr(std::size_t group) const {
 void Optimizer::set_lr(double rate, std::size_t group) {
   Tensor own = lr(group);
   if (own.abstract()) {
-    lrs_[group] = scalar(rate);
+    lrs_[group] = scalar(rate, own.dtype());
     lrs_[group].name("lr").role(Role::input);
-  } else {  // the same tensor, so a captured step that reads it sees the new rate
+  } else if (own.dtype() == DType::f64) {  // the same tensor, so a captured step that reads it sees the new rate
+    *static_cast<double*>(own.mutable_data()) = rate;
+  } else {
     *static_cast<float*>(own.mutable_data()) = static_cast<float>(rate);
   }
 }
 
 void Optimizer::set_lr(const Tensor& rate, std::size_t group) {
-  if (rate.type() != Type{DType::f32, {}})
-    throw TypeError(fmt::format("[set_lr] the learning rate must be f32[], not {}", to_string(rate.type())));
+  if (rate.type() != Type{DType::f32, {}} && rate.type() != Type{DType::f64, {}})
+    throw TypeError(fmt::format("[set_lr] the learning rate must be f32[] or f64[], not {}", to_string(rate.type())));
   lr(group);
   lrs_[group] = rate;
 }

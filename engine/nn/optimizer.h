@@ -10,8 +10,8 @@
 namespace tapedeck TAPEDECK_API {
 
 // The base of all optimizers. Learning rates are 0-d tensors, one for each group of parameters, so that a captured step has
-// them as inputs. step() updates every parameter that has a gradient, in place, and advances the random step. Its nodes are
-// recorded in the update phase.
+// them as inputs. The rate of a group with an f64 parameter is f64; every other rate is f32. step() updates every parameter
+// that has a gradient, in place, and advances the random step. Its nodes are recorded in the update phase.
 class Optimizer {
  public:
   explicit Optimizer(std::vector<Tensor> parameters, double lr);  // makes one group
@@ -23,7 +23,7 @@ class Optimizer {
   void zero_grad();  // drops the gradients
   const Tensor& lr(std::size_t group = 0) const;
   void set_lr(double lr);         // sets the rate of all groups
-  void set_lr(const Tensor& lr);  // 0-d f32, for example an input of a capture
+  void set_lr(const Tensor& lr);  // 0-d f32 or f64, for example an input of a capture
   void set_lr(double lr, std::size_t group);
   void set_lr(const Tensor& lr, std::size_t group);
   std::size_t groups() const { return lrs_.size(); }

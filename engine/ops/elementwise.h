@@ -78,8 +78,16 @@ OP(pow, {
             .infer = infer_broadcast,
             .vjp =
                 [](Vjp& b) {
-                  if (b.needs(0)) b.dx(0, mul(b.dy(), mul(b.x(1), pow(b.x(0), sub(b.x(1), 1)))));
-                  if (b.needs(1)) b.dx(1, mul(b.dy(), mul(b.y(), log(b.x(0)))));
+                  if (b.needs(0)) {
+                    // b a^(b - 1), with another exponent where b is 0: 0 times the infinity 0^-1 would be NaN.
+                    const Tensor less_one = where(equal(b.x(1), 0), 0, sub(b.x(1), 1));
+                    b.dx(0, mul(b.dy(), mul(b.x(1), pow(b.x(0), less_one))));
+                  }
+                  if (b.needs(1)) {
+                    // y log a. 0^b stays 0 when b > 0 changes, so log 1 replaces log 0 there.
+                    const Tensor flat = logical_and(equal(b.x(0), 0), greater_equal(b.x(1), 0));
+                    b.dx(1, mul(b.dy(), mul(b.y(), log(where(flat, 1, b.x(0))))));
+                  }
                 },
             .examples = {"pow(f32[3,5] in (0.5,2), f32[3,5])", "pow(f32[3,5] in (0.5,2), f32[])"},
         })

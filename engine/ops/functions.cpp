@@ -74,15 +74,16 @@ Cost cost_of_function(std::span<const Type> in, std::span<const Type> out, const
 // 1 - x^2, computed as (1 - x)(1 + x). This stays exact near x = 1, where x^2 would be rounded.
 Tensor one_minus_square(const Tensor& x) { return mul(sub(1, x), add(x, 1)); }
 
-// The gradient of clamp. It needs one bool mask of x, and ignores a bound that is infinite.
+// The gradient of clamp: none at a bound, as relu has none at 0. It needs one bool mask of x, and ignores a bound that is
+// infinite.
 void clamp_vjp(Vjp& b) {
   const auto& a = b.attributes<ClampAttrs>();
   const bool low = !std::isinf(a.min) || a.min > 0, high = !std::isinf(a.max) || a.max < 0;
   if (!low && !high) return b.dx(0, b.dy());
   Tensor inside;
-  if (low) inside = greater_equal(b.x(0), a.min);
+  if (low) inside = greater(b.x(0), a.min);
   if (high) {
-    const Tensor below = less_equal(b.x(0), a.max);
+    const Tensor below = less(b.x(0), a.max);
     inside = low ? logical_and(inside, below) : below;
   }
   b.dx(0, where(inside, b.dy(), 0));

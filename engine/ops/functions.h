@@ -311,7 +311,7 @@ OP(reciprocal, {
                })
 
 OP(clamp, {
-              .doc = "min(max(x, min), max); the gradient passes where min <= x <= max; bounds of integers are whole",
+              .doc = "min(max(x, min), max); the gradient passes where min < x < max; bounds of integers are whole",
               .traits = kElementwise | kCheap | kAnyStrides,
               .inplace = {{0, 0}},
               .min_inputs = 1,
@@ -426,7 +426,7 @@ OP(floor_divide,
    })
 
 OP(atan2, {
-              .doc = "the angle of the point (b, a), in [-pi, pi]",
+              .doc = "the angle of the point (b, a), in [-pi, pi]; the gradient at the origin is 0",
               .traits = kElementwise | kCheap | kAnyStrides,
               .inplace = {{0, 0}, {0, 1}},
               .min_inputs = 2,
@@ -434,7 +434,8 @@ OP(atan2, {
               .infer = infer_broadcast_float,
               .vjp =
                   [](Vjp& b) {
-                    const Tensor d = div(b.dy(), add(square(b.x(0)), square(b.x(1))));
+                    const Tensor square_of_radius = add(square(b.x(0)), square(b.x(1)));
+                    const Tensor d = div(b.dy(), where(equal(square_of_radius, 0), 1, square_of_radius));
                     if (b.needs(0)) b.dx(0, mul(d, b.x(1)));
                     if (b.needs(1)) b.dx(1, neg(mul(d, b.x(0))));
                   },
@@ -473,7 +474,7 @@ OP(logaddexp, {
               })
 
 OP(copysign, {
-                 .doc = "|a| with the sign of b, which gets no gradient",
+                 .doc = "|a| with the sign of b, which gets no gradient; the gradient at a = 0 is 0",
                  .traits = kElementwise | kCheap | kAnyStrides,
                  .inplace = {{0, 0}, {0, 1}},
                  .min_inputs = 2,
@@ -482,7 +483,7 @@ OP(copysign, {
                  .vjp =
                      [](Vjp& b) {
                        const Tensor turned = not_equal(less(b.x(0), 0), less(b.y(), 0));
-                       b.dx(0, where(turned, neg(b.dy()), b.dy()));
+                       b.dx(0, where(equal(b.x(0), 0), 0, where(turned, neg(b.dy()), b.dy())));
                      },
                  .examples = {"copysign(f32[3,5] in (0.5,2), f32[3,5])", "copysign(f32[3,5] in (-2,-0.5), f32[5])"},
              })

@@ -10,12 +10,15 @@
 // TAPEDECK_INDEPENDENT: an output either equals an input element for element or does not overlap it, so the compiler may
 // vectorise without a check.
 // TAPEDECK_SHORT_LOOP: a loop of a few fixed steps that should vectorise. Without the pragma gcc unrolls it into scalar code.
+// TAPEDECK_UNROLL: a loop of at most 8 fixed steps inside a loop that should vectorise.
 #if defined(__GNUC__) && !defined(__clang__)
 #define TAPEDECK_INDEPENDENT _Pragma("GCC ivdep")
 #define TAPEDECK_SHORT_LOOP _Pragma("GCC unroll 1")
+#define TAPEDECK_UNROLL _Pragma("GCC unroll 8")
 #else
 #define TAPEDECK_INDEPENDENT
 #define TAPEDECK_SHORT_LOOP
+#define TAPEDECK_UNROLL
 #endif
 
 namespace tapedeck::kernels::cpu {
