@@ -148,10 +148,11 @@ struct Mish {
 struct MishGrad {
   template <class T>
   TAPEDECK_HD_INLINE T operator()(T x, T dy) const {
-    const T e = exp_of(x > T(20) ? T(20) : x);
+    const T near = x > T(20) ? T(20) : x;  // the gate is 1 from 20 on, and times a larger x its rest would not be small
+    const T e = exp_of(near);
     const T n = e * (e + T(2)), d = n + T(2);
     const T rest = T(4) * (n + T(1)) / (d * d);  // 1 - gate^2
-    return dy * (n / d + x * rest * sigmoid_of(x));
+    return dy * (n / d + near * rest * sigmoid_of(x));
   }
 };
 

@@ -448,7 +448,7 @@ Tensor local_response_norm(const Arg& x, std::int64_t size, double alpha, double
   const Tensor& t = with_channels("local_response_norm", x);
   if (size < 1)
     throw TypeError(error_text("local_response_norm", fmt::format("needs a size of at least 1, got {}", size), x.site()));
-  const std::int64_t below = (size - 1) / 2, channels = t.size(1);
+  const std::int64_t below = size / 2, channels = t.size(1);  // an even window has one channel more below than above
   Ints before, after;
   for (int d = 0; d < t.rank(); ++d) {
     before.push_back(d == 1 ? below : 0);

@@ -15,9 +15,10 @@ void require_condition(const Infer& f, const Type& t) {
 }
 
 void require_rate(const Infer& f, const Type& w, const Type& rate) {
-  if (rate.shape.rank == 0 && (rate.dtype == w.dtype || rate.dtype == DType::f32)) return;
-  const std::string own = w.dtype == DType::f32 ? "" : fmt::format(" or {}[]", dtype_name(w.dtype));
-  f.fail(fmt::format("the learning rate must be f32[]{}, not {}", own, to_string(rate)));
+  if (rate.shape.rank == 0 && (rate.dtype == w.dtype || rate.dtype == DType::f32 || rate.dtype == DType::f64)) return;
+  const bool half = w.dtype == DType::f16 || w.dtype == DType::bf16;
+  const std::string own = half ? fmt::format(" or {}[]", dtype_name(w.dtype)) : "";
+  f.fail(fmt::format("the learning rate must be f32[] or f64[]{}, not {}", own, to_string(rate)));
 }
 
 // Checks the parameter, the gradient, and `states` further operands of the parameter's type. Each of them except the gradient

@@ -1,5 +1,5 @@
 // The updates of optimizers. In a graph each one is a pure op; a plan writes the results in place if it can. The learning
-// rate is a 0-d tensor of f32 or of the parameter's dtype.
+// rate is a 0-d tensor of f32, of f64 or of the parameter's dtype.
 //
 // Every update takes one more optional operand, a bool[]. If it is false, nothing changes. So a step with gradients that are
 // not finite can be skipped without reading a value on the host.

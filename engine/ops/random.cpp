@@ -118,7 +118,8 @@ Tensor draw(const Op& op, const Shape& shape, double low, double high, DType dty
   attrs.dtype = dtype;
   attrs.low = low;
   attrs.high = high;
-  attrs.path = next_draw_path();
+  const DrawPath path;
+  attrs.path = path.name();
   return apply(op, {&rng_state()}, &attrs, site);
 }
 
@@ -133,7 +134,8 @@ Tensor normal(const Shape& shape, double mean, double deviation, DType dtype, Si
 }
 
 Tensor trunc_normal(const Shape& shape, double mean, double deviation, double low, double high, DType dtype, Site site) {
-  const TruncNormalAttrs attrs{ints_of(shape), dtype, mean, deviation, low, high, next_draw_path()};
+  const DrawPath path;
+  const TruncNormalAttrs attrs{ints_of(shape), dtype, mean, deviation, low, high, path.name()};
   return apply(ops::trunc_normal, {&rng_state()}, &attrs, site);
 }
 
@@ -156,12 +158,14 @@ Tensor gumbel(const Shape& shape, DType dtype, Site site) {
 }
 
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype, Site site) {
-  const RandintAttrs attrs{ints_of(shape), dtype, low, high, next_draw_path()};
+  const DrawPath path;
+  const RandintAttrs attrs{ints_of(shape), dtype, low, high, path.name()};
   return apply(ops::randint, {&rng_state()}, &attrs, site);
 }
 
 Tensor randperm(std::int64_t n, DType dtype, Site site) {
-  const RandpermAttrs attrs{n, dtype, next_draw_path()};
+  const DrawPath path;
+  const RandpermAttrs attrs{n, dtype, path.name()};
   return apply(ops::randperm, {&rng_state()}, &attrs, site);
 }
 
@@ -182,7 +186,8 @@ Tensor randn_like(const Arg& x) {
 }
 
 Tensor bernoulli(const Arg& p) {
-  const BernoulliAttrs attrs{next_draw_path()};
+  const DrawPath path;
+  const BernoulliAttrs attrs{path.name()};
   return apply(ops::bernoulli, {&p.tensor(), &rng_state()}, &attrs, p.site());
 }
 
@@ -193,7 +198,8 @@ Tensor bernoulli(const Shape& shape, double p, DType dtype, Site site) {
 }
 
 Tensor multinomial(const Arg& p, std::int64_t samples, bool replacement) {
-  const MultinomialAttrs attrs{samples, next_draw_path(), replacement};
+  const DrawPath path;
+  const MultinomialAttrs attrs{samples, path.name(), replacement};
   return apply(ops::multinomial, {&p.tensor(), &rng_state()}, &attrs, p.site());
 }
 
@@ -210,12 +216,14 @@ Tensor dropout2d(const Arg& x, double p) {
 }
 
 Tensor alpha_dropout(const Arg& x, double p) {
-  const DropoutAttrs attrs{p, next_draw_path()};
+  const DrawPath path;
+  const DropoutAttrs attrs{p, path.name()};
   return apply(ops::alpha_dropout, {&x.tensor(), &rng_state()}, &attrs, x.site());
 }
 
 Tensor dropout(const Arg& x, double p) {
-  const DropoutAttrs attrs{p, next_draw_path()};
+  const DrawPath path;
+  const DropoutAttrs attrs{p, path.name()};
   return apply(ops::dropout, {&x.tensor(), &rng_state()}, &attrs, x.site());
 }
 

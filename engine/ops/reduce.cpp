@@ -47,12 +47,20 @@ Ints normal_axes(const char* op, const Arg& x, const Ints& axes) {
   Ints out;
   if (axes.size == 0)
     for (int i = 0; i < rank; ++i) out.push_back(i);
+  if (axes.size == 1 && is_point(x, axes[0])) return out;
   for (std::int64_t axis : axes) out.push_back(axis < 0 ? axis + rank : axis);
   std::sort(out.items, out.items + out.size);
   return out;
 }
 
-std::int64_t normal_axis(const char* op, const Arg& x, std::int64_t axis) { return normal_axes(op, x, {axis})[0]; }
+std::int64_t normal_axis(const char* op, const Arg& x, std::int64_t axis) {
+  if (!x.tensor().defined()) throw TypeError(error_text(op, "the operand is undefined", x.site()));
+  return axis < 0 ? axis + x.tensor().rank() : axis;
+}
+
+bool is_point(const Arg& x, std::int64_t axis) {
+  return x.tensor().defined() && x.tensor().rank() == 0 && (axis == 0 || axis == -1);
+}
 
 Shape infer_reduced_shape(const Infer& f, const Ints& axes, bool keepdims) {
   const Type& x = f.inputs[0];
@@ -81,6 +89,7 @@ Tensor max(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::m
 Tensor min(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::min, x, axes, keepdims); }
 
 Tensor argmax(const Arg& x, std::int64_t axis) {
+  if (is_point(x, axis)) return on_line(x, [](const Arg& line) { return argmax(line, 0); });
   const AxisAttrs attrs{normal_axis("argmax", x, axis)};
   return apply(ops::argmax, {&x.tensor()}, &attrs, x.site());
 }

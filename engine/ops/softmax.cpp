@@ -1,4 +1,5 @@
 #include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/axes.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <fmt/format.h>
@@ -34,20 +35,17 @@ void infer_one_hot(Infer& f) {
   f.outputs.assign(1, out);
 }
 
-AxisAttrs axis_of(const char* op, const Arg& x, std::int64_t axis) {
-  if (!x.tensor().defined()) throw TypeError(error_text(op, "the operand is undefined", x.site()));
-  return {axis < 0 ? axis + x.tensor().rank() : axis};
-}
-
 }  // namespace
 
 Tensor softmax(const Arg& x, std::int64_t axis) {
-  const AxisAttrs attrs = axis_of("softmax", x, axis);
+  if (is_point(x, axis)) return on_line(x, [](const Arg& line) { return softmax(line, 0); });
+  const AxisAttrs attrs{normal_axis("softmax", x, axis)};
   return apply(ops::softmax, {&x.tensor()}, &attrs, x.site());
 }
 
 Tensor log_softmax(const Arg& x, std::int64_t axis) {
-  const AxisAttrs attrs = axis_of("log_softmax", x, axis);
+  if (is_point(x, axis)) return on_line(x, [](const Arg& line) { return log_softmax(line, 0); });
+  const AxisAttrs attrs{normal_axis("log_softmax", x, axis)};
   return apply(ops::log_softmax, {&x.tensor()}, &attrs, x.site());
 }
 

@@ -1,6 +1,8 @@
 #include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/ops.h>
 
+#include <fmt/format.h>
+
 namespace tapedeck {
 
 Tensor full(const Shape& shape, double value, DType dtype, Site site) {

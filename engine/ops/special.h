@@ -17,6 +17,8 @@ OP(full, {
                    const auto& a = f.attributes<FullAttrs>();
                    if (checked_bytes(a.dtype, {a.shape.items, static_cast<std::size_t>(a.shape.size)}) < 0) f.fail("bad shape");
                    Type out{a.dtype, {}};
+                   if (!fits_dtype(a.value, a.dtype))
+                     f.fail(fmt::format("value {} does not fit {}", a.value, dtype_name(a.dtype)));
                    for (std::int64_t s : a.shape) out.shape.sizes[out.shape.rank++] = s;
                    f.outputs.assign(1, out);
                  },

@@ -167,6 +167,7 @@ Tensor norm(const Arg& x, double p, const Ints& axes, bool keepdims) {
 }
 
 Tensor argmin(const Arg& x, std::int64_t axis) {
+  if (is_point(x, axis)) return on_line(x, [](const Arg& line) { return argmin(line, 0); });
   const AxisAttrs attrs{normal_axis("argmin", x, axis)};
   return apply(ops::argmin, {&x.tensor()}, &attrs, x.site());
 }

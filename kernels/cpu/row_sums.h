@@ -74,12 +74,18 @@ T row_exp_sum(const T* x, std::int64_t n, std::int64_t stride, T top, F&& use) {
   return add_lanes(lane);
 }
 
-// log(sum(exp(x))) without overflow. A row of -inf gives -inf; a row that holds +inf gives +inf.
+// log(sum(exp(x))) as two numbers, top + rest. Their sum would round away the digits of the rest beside a large maximum: in
+// f32, 1000 + log(2) keeps four of them. A row whose maximum is infinite gives NaN.
 template <class T>
-T log_sum_exp(const T* x, std::int64_t n, std::int64_t stride) {
+struct LogSumExp {
+  T top, rest;
+  T log_probability(T x) const { return (x - top) - rest; }
+};
+
+template <class T>
+LogSumExp<T> log_sum_exp(const T* x, std::int64_t n, std::int64_t stride) {
   const T top = row_max(x, n, stride);
-  if (top == std::numeric_limits<T>::infinity() || top == -std::numeric_limits<T>::infinity()) return top;
-  return top + log_of(row_exp_sum(x, n, stride, top, [](std::int64_t, int, const T*) {}));
+  return {top, log_of(row_exp_sum(x, n, stride, top, [](std::int64_t, int, const T*) {}))};
 }
 
 }  // namespace tapedeck::kernels::cpu

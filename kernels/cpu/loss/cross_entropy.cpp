@@ -102,16 +102,16 @@ RowScale<T> row_scale(const Rows<T, Label>& r, const View& dloss, Reduction redu
 
 // ---- cross entropy ----
 
-// (1 - s) w[label] (lse - x[label]) + s / classes * sum of w (lse - x), where s is the smoothing and lse = log(sum(exp(x))).
+// -(1 - s) w[label] log p[label] - s / classes * sum of w log p, where s is the smoothing and p = softmax(x).
 template <class T, class Label>
 T row_loss(const Rows<T, Label>& r, const T* scores, std::int64_t row, T smoothing) {
   const std::int64_t label = r.label(row);
   if (label < 0) return T(0);
   const T* x = scores + r.offset(row);
-  const T lse = log_sum_exp(x, r.classes, r.inner);
-  const T hard = lse - x[label * r.inner];
+  const LogSumExp<T> total = log_sum_exp(x, r.classes, r.inner);
+  const T hard = -total.log_probability(x[label * r.inner]);
   if (smoothing == T(0)) return r.weights ? r.weights[label] * hard : hard;
-  const T soft = row_sum<T>(r.classes, [&](std::int64_t k) { return r.weight(k) * (lse - x[k * r.inner]); });
+  const T soft = row_sum<T>(r.classes, [&](std::int64_t k) { return r.weight(k) * -total.log_probability(x[k * r.inner]); });
   return (T(1) - smoothing) * r.weight(label) * hard + smoothing / static_cast<T>(r.classes) * soft;
 }
 

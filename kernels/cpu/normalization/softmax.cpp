@@ -52,8 +52,8 @@ void log_softmax_of(const KernelCall& call) {
   for_rows(call, sizeof(T) == 4 ? 1.0 : 6.0, &n, &stride, [&](std::int64_t offset) {
     const T* x = call.inputs[0].as<T>() + offset;
     T* y = call.outputs[0].as<T>() + offset;
-    const T shift = log_sum_exp(x, n, stride);
-    for (std::int64_t i = 0; i < n; ++i) y[i * stride] = x[i * stride] - shift;
+    const LogSumExp<T> total = log_sum_exp(x, n, stride);
+    for (std::int64_t i = 0; i < n; ++i) y[i * stride] = total.log_probability(x[i * stride]);
   });
 }
 

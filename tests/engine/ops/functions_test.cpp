@@ -4,10 +4,12 @@
 #include <tapedeck/engine/ops/functions.h>
 
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/tests/engine/messages.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 namespace tapedeck {
@@ -35,6 +37,14 @@ template <class F>
 std::string complaint(F&& f) {
   const std::string text = without_folders(message_of<TypeError>(f));
   return text.substr(0, text.rfind(" (functions_test.cpp:"));
+}
+
+// The gradient of sum(f(x)).
+std::vector<float> slope(const std::function<Tensor(const Tensor&)>& f, const std::vector<float>& at) {
+  Tensor x = from_vector(at, {static_cast<std::int64_t>(at.size())});
+  x.requires_grad(true);
+  backward(sum(f(x)));
+  return floats(x.grad());
 }
 
 TEST(Functions, RoundingHalvesToEvenAndLeavesIntegers) {
@@ -74,15 +84,53 @@ TEST(Functions, ClampOfFloatsAndIntegers) {
   EXPECT_EQ(complaint([&] { clamp(bools({1}), 0, 1); }), "[clamp] needs numbers, got bool[1]");
 }
 
-TEST(Functions, ClampPassesTheGradientInsideAndOnItsBounds) {
+TEST(Functions, ClampPassesTheGradientInsideItsBounds) {
   Tensor x = tensor({-2, -1, 0, 1, 2});
   x.requires_grad(true);
   backward(sum(clamp(x, -1, 1)));
-  EXPECT_EQ(floats(x.grad()), (std::vector<float>{0, 1, 1, 1, 0}));
+  EXPECT_EQ(floats(x.grad()), (std::vector<float>{0, 0, 1, 0, 0}));
   Tensor y = tensor({-2, 2});
   y.requires_grad(true);
   backward(sum(clamp(y, 0)));
   EXPECT_EQ(floats(y.grad()), (std::vector<float>{0, 1}));
+}
+
+TEST(Functions, HardtanhPassesTheGradientBetweenItsBoundsOnly) {
+  EXPECT_EQ(slope([](const Tensor& x) { return hardtanh(x); }, {-2, -1, 0, 1, 2}), (std::vector<float>{0, 0, 1, 0, 0}));
+  EXPECT_EQ(slope([](const Tensor& x) { return relu6(x); }, {-1, 0, 3, 6, 7}), (std::vector<float>{0, 0, 1, 0, 0}));
+}
+
+TEST(Functions, CopysignHasNoSlopeAtZero) {
+  const Tensor sign = tensor({1, -1, 1, -1, 1, -1});
+  EXPECT_EQ(slope([&](const Tensor& x) { return copysign(x, sign); }, {0, 0, 2, 2, -2, -2}),
+            (std::vector<float>{0, 0, 1, -1, -1, 1}));
+}
+
+TEST(Functions, AnglesHaveNoSlopeAtTheOrigin) {
+  const Tensor zero = tensor({0, 0});
+  EXPECT_EQ(slope([&](const Tensor& y) { return atan2(y, tensor({0, 2})); }, {0, 0}), (std::vector<float>{0, 0.5f}));
+  EXPECT_EQ(slope([&](const Tensor& x) { return atan2(zero, x); }, {0, 2}), (std::vector<float>{0, 0}));
+}
+
+TEST(Functions, MishHasASlopeOfOneFarOut) {
+  EXPECT_EQ(slope([](const Tensor& x) { return mish(x); }, {30, 1e20f, kInf}), (std::vector<float>{1, 1, 1}));
+}
+
+TEST(Functions, PowHasFiniteSlopesAtZero) {
+  const Tensor exponents = tensor({0, 1, 2, 0, 0});
+  EXPECT_EQ(slope([&](const Tensor& x) { return pow(x, exponents); }, {0, 0, 0, kInf, kNan}),
+            (std::vector<float>{0, 1, 0, 0, 0}));
+  const Tensor bases = tensor({0, 0, 1, kInf});
+  EXPECT_EQ(slope([&](const Tensor& y) { return pow(bases, y); }, {0, 2, 3, 1}), (std::vector<float>{0, 0, 0, kInf}));
+  EXPECT_EQ(slope([&](const Tensor& y) { return pow(tensor({0}), y); }, {-1}), (std::vector<float>{-kInf}));
+}
+
+TEST(Functions, TheSecondGradientOfPowIsFiniteAtZero) {
+  Tensor x = tensor({0, 0, 0}), y = tensor({0, 1, 2});
+  x.requires_grad(true), y.requires_grad(true);
+  const std::vector<Tensor> first = gradients({pow(x, y)}, {x, y}, {.create_graph = true});
+  EXPECT_EQ(floats(gradients({first[0]}, {x}, {.retain = true})[0]), (std::vector<float>{0, 0, 2}));
+  EXPECT_EQ(floats(gradients({first[1]}, {y})[0]), (std::vector<float>{0, 0, 0}));
 }
 
 TEST(Functions, NanToNumFillsInTheExtremesOfTheType) {

@@ -106,8 +106,8 @@ TEST(Norm, LocalResponseNormLooksAtNeighbouringChannels) {
   const Tensor x = from_vector(std::vector<float>{1, 2, 3}, {1, 3, 1});
   // The divisors are k + alpha / size * (sum over channels c-1 .. c+1), to the power 1: 1 + 5, 1 + 14, 1 + 13.
   expect_near(local_response_norm(x, 3, 3, 1, 1), {1.0 / 6, 2.0 / 15, 3.0 / 14});
-  // A window of even size takes one more channel above than below: 1 + 5, 1 + 13, 1 + 9.
-  expect_near(local_response_norm(x, 2, 2, 1, 1), {1.0 / 6, 2.0 / 14, 3.0 / 10});
+  // A window of even size takes one more channel below than above: 1 + 1, 1 + 5, 1 + 13.
+  expect_near(local_response_norm(x, 2, 2, 1, 1), {1.0 / 2, 2.0 / 6, 3.0 / 14});
 }
 
 TEST(Norm, SoftminIsSoftmaxOfTheNegative) {

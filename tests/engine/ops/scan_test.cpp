@@ -24,6 +24,14 @@ TEST(Scan, RunningSumInBothDirectionsWithAndWithoutTheElement) {
   EXPECT_EQ(floats(cumsum(x, 0, {.exclusive = true, .reverse = true})), (Floats{5, 3, 0}));
 }
 
+TEST(Scan, ALongSumOfTenthsKeepsItsDigits) {
+  constexpr std::int64_t kCount = 10'000'000;
+  const Tensor line = cumsum(full({kCount}, 0.1));
+  EXPECT_FLOAT_EQ(floats(line).back(), 1e6f);
+  const Tensor lines = cumsum(full({kCount / 4, 4}, 0.1), 0);  // neighbouring lines walk together
+  EXPECT_FLOAT_EQ(floats(lines).back(), 2.5e5f);
+}
+
 TEST(Scan, AlongTheFirstAxis) {
   const Tensor x = from_vector(Floats{1, 2, 3, 4, 5, 6}, {3, 2});
   EXPECT_EQ(floats(cumsum(x, 0)), (Floats{1, 2, 4, 6, 9, 12}));

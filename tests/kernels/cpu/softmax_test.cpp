@@ -78,6 +78,40 @@ TEST(Softmax, ExtremeRows) {
   EXPECT_TRUE(std::isnan(y.get(0)) && std::isnan(y.get(1)));
 }
 
+// Logits around `shift` have the log probabilities of the same logits around 0.
+void expect_no_digits_lost(double shift) {
+  SCOPED_TRACE(shift);
+  const std::vector<double> base = {0, 0.25, -0.5, 1};  // exact in f32 beside a shift of up to 2^20
+  AxisAttrs attrs;
+  attrs.axis = 1;
+  const Array x = make_array(DType::f32, {1, 4}), y = make_array(DType::f32, {1, 4}), dx = make_array(DType::f32, {1, 4}),
+              dy = array_of(DType::f32, {1, 4}, {-1, 0, 0, 0});
+  double total = 0;
+  for (std::int64_t i = 0; i < 4; ++i) {
+    x.set(i, shift + base[static_cast<std::size_t>(i)]);
+    total += std::exp(base[static_cast<std::size_t>(i)]);
+  }
+  run(cpu::log_softmax, {x}, {y}, &attrs);
+  run(cpu::log_softmax_grad, {y, dy}, {dx}, &attrs);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    const double expected = base[static_cast<std::size_t>(i)] - std::log(total);
+    EXPECT_NEAR(y.get(i), expected, 3e-7);
+    EXPECT_NEAR(dx.get(i), std::exp(expected) - (i == 0), 3e-7);
+  }
+  for (const double smoothing : {0.0, 0.5}) {
+    CrossEntropyAttrs loss_attrs;
+    loss_attrs.label_smoothing = smoothing;
+    const Array loss = make_array(DType::f32, {});
+    run(cpu::cross_entropy, {x, array_of(DType::i32, {1}, {2})}, {loss}, &loss_attrs);
+    const double hard = std::log(total) + 0.5, soft = std::log(total) - 0.75 / 4;
+    EXPECT_NEAR(loss.get(0), (1 - smoothing) * hard + smoothing * soft, 4e-7);
+  }
+}
+
+TEST(Softmax, LargeLogitsKeepTheirDigits) {
+  for (const double shift : {0.0, 1e3, 1e4, 1048576.0, -1e4}) expect_no_digits_lost(shift);
+}
+
 const CrossEntropyAttrs kMean;
 
 template <class Check>
