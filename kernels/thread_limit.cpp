@@ -12,6 +12,8 @@ namespace tapedeck::kernels {
 
 int hardware_threads() { return std::max(tbb::info::default_concurrency(), 1); }
 
+int worker_place() { return std::max(tbb::this_task_arena::current_thread_index(), 0); }
+
 void run_on_threads(int threads, void (*work)(void* context), void* context) {
   char forked = 0;
   char joined = 0;

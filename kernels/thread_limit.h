@@ -11,6 +11,9 @@ namespace tapedeck::kernels {
 // The number of threads that TBB uses unless told otherwise: the logical cores that this process may use. At least 1.
 int hardware_threads();
 
+// The place of this thread among the workers that TBB started for loops and replays; 0 on a thread that TBB did not start.
+int worker_place();
+
 // Calls work(context) once, and returns when it has ended. The call may run on another thread than the caller's. Throws what
 // `work` throws. Cost: some microseconds.
 void run_on_threads(int threads, void (*work)(void* context), void* context);

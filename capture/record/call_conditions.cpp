@@ -1,7 +1,7 @@
 // Call conditions: what a recording relies on beside the types of its inputs. Three parts:
 //     Surroundings   the modes of the thread: gradients, autocast, training, the random state
 //     Draws          how often each random stream was read, because the bits of a draw depend on its number
-//     Watchlist      signs that a constant was written or that a handle to state was let go
+//     Watchlist      signs that a constant was written, or that a handle to a constant or to state was let go
 #include <tapedeck/capture/record/call_conditions.h>
 
 #include <tapedeck/engine/eager/tape.h>
@@ -155,6 +155,8 @@ std::string misfit(const Captured& captured, const std::vector<Tensor>& inputs) 
 void Watchlist::note_handles(const Captured& captured) {
   handles_.clear();
   for (const Tensor& t : captured.state) handles_.push_back(t.impl()->refs.load());
+  constant_handles_.clear();
+  for (const Tensor& t : captured.constants) constant_handles_.push_back(t.impl()->refs.load());
 }
 
 void Watchlist::note(const Captured& captured) {
@@ -163,11 +165,16 @@ void Watchlist::note(const Captured& captured) {
   for (const Tensor& t : captured.constants) versions_.push_back(t.impl()->storage ? t.impl()->storage->version : 0);
 }
 
-std::string Watchlist::suspicion(const Captured& captured) const {
+std::string Watchlist::suspicion(const Captured& captured) {
   for (std::size_t i = 0; i < captured.constants.size(); ++i) {
     const Tensor& t = captured.constants[i];
     if (t.impl()->storage && t.impl()->storage->version != versions_[i])
       return fmt::format("the constant '{}' {} was modified", t.name().view(), to_string(t.type()));
+    const std::int32_t handles = t.impl()->refs.load();
+    if (handles < constant_handles_[i])
+      return fmt::format("a handle to the constant '{}' {} was let go: it may have been replaced", t.name().view(),
+                         to_string(t.type()));
+    constant_handles_[i] = handles;
   }
   for (std::size_t i = 0; i < captured.state.size(); ++i)
     if (captured.state[i].impl()->refs.load() < handles_[i])

@@ -50,17 +50,18 @@ class Draws {
 std::string misfit(const Captured& captured, const std::vector<Tensor>& inputs);
 
 // Signs that the user's tensors may have changed since the recording: a constant was modified, or the user let go of a handle
-// to state, so another tensor may have taken its place. The signs are cheap to find and prove nothing; only another recording
-// does.
+// to a constant or to state, so another tensor may have taken its place. The signs are cheap to find and prove nothing; only
+// another recording does.
 class Watchlist {
  public:
   void note(const Captured& captured);
-  void note_handles(const Captured& captured);            // call it after any recording, because a recording holds handles too
-  std::string suspicion(const Captured& captured) const;  // empty: none
+  void note_handles(const Captured& captured);      // call it after any recording, because a recording holds handles too
+  std::string suspicion(const Captured& captured);  // empty: none
 
  private:
-  std::vector<std::int32_t> handles_;    // by state
-  std::vector<std::uint32_t> versions_;  // by constant
+  std::vector<std::int32_t> handles_;           // by state
+  std::vector<std::int32_t> constant_handles_;  // by constant: the most that a call has found
+  std::vector<std::uint32_t> versions_;         // by constant
 };
 
 }  // namespace tapedeck

@@ -7,6 +7,7 @@
 #include <tapedeck/engine/control/mask_counts.h>
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <fmt/format.h>
@@ -46,7 +47,7 @@ struct Capture::Impl {
   std::unordered_map<const void*, std::int32_t> draws_before;
   std::vector<Declared> inputs, outputs;
   bool gradients = false, draws_continue = false;
-  bool fully_static = false, compares_counts = false;
+  bool fully_static = false, compares_counts = false, live_bytes = false;
   bool open = true;
   const std::chrono::steady_clock::time_point opened = std::chrono::steady_clock::now();
 
@@ -69,6 +70,7 @@ Capture::Capture(std::string name, Site site) : impl_(std::make_unique<Impl>()) 
   ThreadState& state = thread_state();
   if (state.tape->capturing) fail("a capture is already open on this thread", site);
   if (state.region != kNone) fail("cannot open inside a checkpoint region", site);
+  rng_state();  // follows a new seed now, because a capture cannot be seeded again
   impl_->name = std::move(name);
   impl_->site = site;
   impl_->tape.watch = watch_of_captures();
@@ -117,6 +119,7 @@ void Capture::output_gradients() {
 
 void Capture::fully_static() { impl_->fully_static = true; }
 void Capture::compares_counts() { impl_->compares_counts = true; }
+void Capture::live_bytes_are_inputs() { impl_->live_bytes = true; }
 
 namespace {
 
@@ -171,7 +174,8 @@ Captured Capture::finish() {
   // The tape is set aside first; otherwise the reading of constants would be refused as a host read.
   thread_state().tape = impl_->before;
   std::vector<NodeId> counted;
-  Captured captured = freeze(impl_->tape, Name(impl_->name), impl_->inputs, impl_->outputs, impl_->gradients, &counted);
+  const FreezeOptions how{.gradients = impl_->gradients, .live_bytes = impl_->live_bytes};
+  Captured captured = freeze(impl_->tape, Name(impl_->name), impl_->inputs, impl_->outputs, how, &counted);
   group_counted(&captured, counted, impl_->fully_static, impl_->compares_counts);
   captured.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - impl_->opened).count();
   show(captured);

@@ -83,6 +83,9 @@ class Capture {
   // Lets finish() accept attributes that may have been computed from such a size. The caller then compares recordings with
   // different counts.
   void compares_counts();
+  // Makes tensors whose bytes mutable_data() has handed out inputs instead of constants. The caller gives their bytes to every
+  // replay anew, because the author may write them through a pointer at any time.
+  void live_bytes_are_inputs();
   // Lets draws count on from the draws before the capture, as in eager code. Without this call draws count from zero, as in a
   // step that begins with next_step().
   void continue_draws();

@@ -30,7 +30,8 @@ std::string site_text(Site site) { return site_note(site).str(); }
 
 class Freezer {
  public:
-  Freezer(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs, bool gradients);
+  Freezer(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs,
+          const FreezeOptions& options);
   Captured freeze();
 
  private:
@@ -38,12 +39,13 @@ class Freezer {
 
   // ---- on the tape ----
   void note_outputs();
-  void collect_uses(bool gradients);
-  void add_use(const Tensor& t, const GradEvent* event, bool gradients);
+  void collect_uses();
+  void add_use(const Tensor& t, const GradEvent* event);
   void note_hidden_history();
   void check_outside() const;
   void sort_outside();
   Sort sort_of(const Outside& o) const;
+  bool is_live(const Outside& o) const;
 
   // ---- into the graph ----
   void add_input(const std::string& wanted, const Outside& o, const std::string& how);
@@ -68,6 +70,7 @@ class Freezer {
   Recorder& tape_;
   const std::vector<Declared>& inputs_;
   const std::vector<Declared>& outputs_;
+  const FreezeOptions options_;
   std::unordered_map<const TensorImpl*, std::size_t> outside_index_;
   std::unordered_map<const TensorImpl*, std::size_t> grad_of_;  // a gradient from before the capture -> its use
   std::vector<ValueId> output_values_, current_outputs_;
@@ -84,15 +87,16 @@ class Freezer {
 };
 
 Freezer::Freezer(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs,
-                 bool gradients)
+                 const FreezeOptions& options)
     : tape_(tape),
       inputs_(inputs),
       outputs_(outputs),
+      options_(options),
       n_nodes_(tape.graph.node_count()),
       noted_counts_(take_dynamic_counts(tape.serial)) {
   result_.graph.name = name;
   note_outputs();
-  collect_uses(gradients);
+  collect_uses();
   map_.assign(tape.graph.values.size(), kNone);
 }
 
@@ -170,20 +174,20 @@ void Freezer::note_outputs() {
   }
 }
 
-void Freezer::collect_uses(bool gradients) {
+void Freezer::collect_uses() {
   std::unordered_map<const TensorImpl*, const GradEvent*> events;
   for (const GradEvent& e : tape_.grad_events) events[e.leaf.impl()] = &e;
   const std::size_t n = tape_.outside.size();  // the walk over gradients may add to them
   for (std::size_t k = 0; k < n; ++k) {
     const Tensor t = tape_.outside[k].tensor;
     const auto it = events.find(t.impl());
-    add_use(t, it == events.end() ? nullptr : it->second, gradients);
+    add_use(t, it == events.end() ? nullptr : it->second);
   }
   for (const GradEvent& e : tape_.grad_events)
-    if (!outside_index_.count(e.leaf.impl())) add_use(e.leaf, &e, gradients);
+    if (!outside_index_.count(e.leaf.impl())) add_use(e.leaf, &e);
 }
 
-void Freezer::add_use(const Tensor& t, const GradEvent* event, bool gradients) {
+void Freezer::add_use(const Tensor& t, const GradEvent* event) {
   const Tensor before = event ? event->before : t.grad(), after = t.grad();
   TensorUse use;
   use.tensor = t;
@@ -199,11 +203,11 @@ void Freezer::add_use(const Tensor& t, const GradEvent* event, bool gradients) {
     use.grad = TensorUse::Grad::absent;
   if (read) grad_of_[before.impl()] = result_.uses.size();
   const bool changed = after.impl() != before.impl() || (read && read->last != read->first);
-  if (gradients && after.defined() && changed) {
+  if (options_.gradients && after.defined() && changed) {
     const Outside* o = outside_of(after);
     grad_outputs_.emplace_back(result_.uses.size(), o ? o->last : tape_.value_of(after.impl(), {}));
   }
-  use.clears_grad = gradients && event && !after.defined();
+  use.clears_grad = options_.gradients && event && !after.defined();
   result_.uses.push_back(std::move(use));
 }
 
@@ -250,7 +254,14 @@ Freezer::Sort Freezer::sort_of(const Outside& o) const {
   if (grad_of_.count(o.tensor.impl())) return Sort::gradient;
   const Role role = o.tensor.role();
   if (role == Role::input) return Sort::marked;
-  return o.last != o.first || role != Role::none || o.tensor.impl()->requires_grad ? Sort::state : Sort::constant;
+  if (o.last != o.first || role != Role::none || o.tensor.impl()->requires_grad) return Sort::state;
+  return is_live(o) ? Sort::marked : Sort::constant;
+}
+
+// Whether the author may write the bytes at any time, through a pointer.
+bool Freezer::is_live(const Outside& o) const {
+  const detail::Storage* storage = o.tensor.impl()->storage;
+  return options_.live_bytes && storage && storage->handed_out;
 }
 
 void Freezer::sort_outside() {
@@ -278,7 +289,9 @@ void Freezer::add_inputs() {
   for (std::size_t k = 0; k < sorts_.size(); ++k) {
     const Outside& o = tape_.outside[k];
     if (sorts_[k] == Sort::marked)
-      add_input(o.tensor.name().empty() ? "input" : o.tensor.name().str(), o, "marked as an input where it was made");
+      add_input(o.tensor.name().empty() ? "input" : o.tensor.name().str(), o,
+                o.tensor.role() == Role::input ? "marked as an input where it was made"
+                                               : "read anew in every replay, because mutable_data() handed out its bytes");
   }
   for (std::size_t k = 0; k < sorts_.size(); ++k) {
     if (sorts_[k] != Sort::gradient) continue;
@@ -451,8 +464,8 @@ void Freezer::keep_script() {
 }  // namespace
 
 Captured freeze(Recorder& tape, Name name, const std::vector<Declared>& inputs, const std::vector<Declared>& outputs,
-                bool gradients, std::vector<NodeId>* counted) {
-  Freezer freezer(tape, name, inputs, outputs, gradients);
+                const FreezeOptions& options, std::vector<NodeId>* counted) {
+  Freezer freezer(tape, name, inputs, outputs, options);
   Captured captured = freezer.freeze();
   *counted = std::move(freezer.counted);
   return captured;

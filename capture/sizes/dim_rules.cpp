@@ -66,7 +66,11 @@ class Solver {
                    false};
   }
 
-  DimRule real_rule(const std::vector<double>& values, const std::string& what) const {
+  // `counts`: lists of whole numbers by sample; a number may be n / (n - 1) of one of them.
+  DimRule real_rule(const std::vector<double>& values, const std::vector<std::vector<std::int64_t>>& counts,
+                    const std::string& what) const {
+    for (const auto& n : counts)
+      if (const auto rule = unbiased(n, values, what)) return *rule;
     const bool whole =
         std::all_of(values.begin(), values.end(), [](double v) { return v >= 0 && v < 9e15 && v == std::floor(v); });
     std::vector<DimRule> fits;
@@ -178,11 +182,35 @@ class Solver {
     return std::nullopt;
   }
 
-  bool same_bits(const DimRule& rule, const std::vector<double>& values) const {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const double value = scale_at(rule, sizes_[i]);
-      if (std::memcmp(&value, &values[i], sizeof value) != 0) return false;
+  // n / max(n - 1, 1) with the same bits at every sample.
+  std::optional<DimRule> unbiased(const std::vector<std::int64_t>& n, const std::vector<double>& values,
+                                  const std::string& what) const {
+    DimRule rule;
+    rule.kind = DimRule::Kind::unbiased;
+    for (const bool single : {false, true}) {
+      bool same = true;
+      for (std::size_t i = 0; i < n.size() && same; ++i) {
+        rule.terms = {{n[i], {}}};
+        rule.single = single;
+        same = same_bits_at(rule, i, values);
+      }
+      if (!same) continue;
+      const DimRule size = size_rule(n, what);
+      rule.terms = size.terms;
+      rule.divisor = size.divisor;
+      return rule;
     }
+    return std::nullopt;
+  }
+
+  bool same_bits_at(const DimRule& rule, std::size_t sample, const std::vector<double>& values) const {
+    const double value = scale_at(rule, sizes_[sample]);
+    return std::memcmp(&value, &values[sample], sizeof value) == 0;
+  }
+
+  bool same_bits(const DimRule& rule, const std::vector<double>& values) const {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (!same_bits_at(rule, i, values)) return false;
     return true;
   }
 
@@ -274,8 +302,9 @@ class Comparer {
     add(d, field, element, solver_.size_rule(values, what(d, field)));
   }
 
-  void explain_reals(const ProgramDifference& d, const std::string& field, const std::vector<double>& values) {
-    add(d, field, -1, solver_.real_rule(values, what(d, field)));
+  void explain_reals(const ProgramDifference& d, const std::string& field, const std::vector<double>& values,
+                     const std::vector<std::vector<std::int64_t>>& counts = {}) {
+    add(d, field, -1, solver_.real_rule(values, counts, what(d, field)));
   }
 
   void explain_field(const ProgramDifference& d) {
@@ -347,7 +376,46 @@ class Comparer {
       values.push_back(q.type.dtype == DType::f32 ? static_cast<double>(*static_cast<const float*>(q.data.get()))
                                                   : *static_cast<const double*>(q.data.get()));
     }
-    explain_reals(d, tensor_field(*d.first().node().op)->name, values);
+    explain_reals(d, tensor_field(*d.first().node().op)->name, values, element_counts(d));
+  }
+
+  // For a constant c in mul(%y, c): the numbers of elements of which one element of %y was computed, by operand of the node
+  // that made %y, and for each of them by sample.
+  static std::vector<std::vector<std::int64_t>> element_counts(const ProgramDifference& d) {
+    std::vector<std::vector<std::int64_t>> counts;
+    const Graph& g = *d.first().graph;
+    const ValueId c = d.first().node().first_output;
+    for (const Node& reader : g.nodes) {
+      const auto operands = g.inputs(reader);
+      if (std::find(operands.begin(), operands.end(), c) == operands.end()) continue;
+      for (const ValueId operand : operands) {
+        const ValueId y = computed(g, operand);
+        if (g.values[y].node == kNone) continue;
+        for (const ValueId x : g.inputs(g.nodes[g.values[y].node])) add_count(d, x, y, &counts);
+      }
+    }
+    return counts;
+  }
+
+  // The value that v shows, through views and the like: nodes of one operand that has as many elements.
+  static ValueId computed(const Graph& g, ValueId v) {
+    for (NodeId n = g.values[v].node; n != kNone && g.nodes[n].n_inputs == 1; n = g.values[v].node) {
+      const ValueId operand = g.inputs(g.nodes[n])[0];
+      if (g.values[operand].type.shape.numel() != g.values[v].type.shape.numel()) break;
+      v = operand;
+    }
+    return v;
+  }
+
+  static void add_count(const ProgramDifference& d, ValueId x, ValueId y, std::vector<std::vector<std::int64_t>>* counts) {
+    std::vector<std::int64_t> n;
+    for (const ProgramSide& side : d.sides) {  // values have the same numbers in every sample
+      const std::int64_t elements = side.graph->values[x].type.shape.numel(),
+                         results = side.graph->values[y].type.shape.numel();
+      if (results == 0 || elements % results != 0) return;
+      n.push_back(elements / results);
+    }
+    counts->push_back(std::move(n));
   }
 
   DimTable& table_;

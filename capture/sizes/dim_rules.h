@@ -2,9 +2,10 @@
 //
 // The recordings must be the same program: same nodes, operands, regions and results. Each number that differs between them is
 // solved as a function of the sizes, in this order: a multiple of one dimension or of a product of two; affine in one
-// dimension; a sum over two dimensions; for real numbers c * n or c / n. A function is taken if it explains every recording, if
-// there is one more recording than the function has coefficients (so that a coincidence shows), and if no other function of its
-// kind explains them. At the end the graph is typed again at every recorded size and must equal the recording.
+// dimension; a sum over two dimensions; for real numbers c * n, c / n, or n / (n - 1) where n is the number of elements over
+// which a batch norm or the like took its statistics. A function is taken if it explains every recording, if there is one more
+// recording than the function has coefficients (so that a coincidence shows), and if no other function of its kind explains
+// them. At the end the graph is typed again at every recorded size and must equal the recording.
 //
 // Recordings cannot show a turn that the code takes only at sizes that were never recorded (`min(n, 16)`). Checked mode
 // compares replays and finds it.

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 namespace tapedeck {
 
@@ -56,9 +57,22 @@ std::int64_t size_at(const DimRule& rule, const std::vector<std::int64_t>& sizes
   return *whole ? static_cast<std::int64_t>(sum / rule.divisor) : 0;
 }
 
-double scale_at(const DimRule& rule, const std::vector<std::int64_t>& sizes) {
+namespace {
+
+double unrounded_scale(const DimRule& rule, const std::vector<std::int64_t>& sizes) {
+  if (rule.kind == DimRule::Kind::unbiased) {
+    bool whole = false;
+    const auto n = static_cast<double>(size_at(rule, sizes, &whole));
+    return whole ? n / std::max(n - 1, 1.0) : std::numeric_limits<double>::quiet_NaN();
+  }
   const auto product = static_cast<double>(product_of(rule.dims, sizes));
-  const double value = rule.kind == DimRule::Kind::fraction ? rule.factor / product : rule.factor * product;
+  return rule.kind == DimRule::Kind::fraction ? rule.factor / product : rule.factor * product;
+}
+
+}  // namespace
+
+double scale_at(const DimRule& rule, const std::vector<std::int64_t>& sizes) {
+  const double value = unrounded_scale(rule, sizes);
   return rule.single ? static_cast<double>(static_cast<float>(value)) : value;
 }
 
@@ -88,6 +102,11 @@ std::string terms_text(const DimTable& table, const std::vector<DimRule::Term>& 
   return text.empty() ? "0" : text;
 }
 
+std::string size_text(const DimTable& table, const DimRule& rule) {
+  const std::string terms = terms_text(table, rule.terms);
+  return rule.divisor == 1 ? terms : fmt::format("({})/{}", terms, rule.divisor);
+}
+
 std::string axis_text(const DimTable& table, const DimTable::Axis& a) {
   return fmt::format("{}@{}={}", a.input, a.axis, table.dims[a.dim].name);
 }
@@ -109,11 +128,9 @@ void add_statement(std::string& text, const std::string& statement) {
 }  // namespace
 
 std::string rule_text(const DimTable& table, const DimRule& rule) {
-  if (rule.kind == DimRule::Kind::size) {
-    const std::string terms = terms_text(table, rule.terms);
-    return rule.divisor == 1 ? terms : fmt::format("({})/{}", terms, rule.divisor);
-  }
+  if (rule.kind == DimRule::Kind::size) return size_text(table, rule);
   std::string text = rule.single ? "single " : "real ";
+  if (rule.kind == DimRule::Kind::unbiased) return text + "unbiased " + size_text(table, rule);
   append_real(text, rule.factor);
   return text + (rule.kind == DimRule::Kind::fraction ? "/" : "*") +
          dim_names(table, rule.dims, rule.kind == DimRule::Kind::fraction ? "/" : "*");
@@ -244,6 +261,12 @@ class Reader {
     for (std::string_view word : {std::string_view("single "), std::string_view("real ")}) {
       if (!text.starts_with(word)) continue;
       text = text.substr(word.size());
+      if (constexpr std::string_view unbiased = "unbiased "; text.starts_with(unbiased)) {
+        rule = parse_size(one, text.substr(unbiased.size()));
+        rule.kind = DimRule::Kind::unbiased;
+        rule.single = word[0] == 's';
+        return rule;
+      }
       const std::size_t at = text.find_first_of("*/");
       if (at == text.npos) fail(one, "a number, then '*' or '/', then dimensions");
       rule.single = word[0] == 's';
@@ -252,6 +275,11 @@ class Reader {
       rule.dims = dims(one, text.substr(at + 1), text[at]);
       return rule;
     }
+    return parse_size(one, text);
+  }
+
+  DimRule parse_size(std::string_view one, std::string_view text) const {
+    DimRule rule;
     if (text.starts_with('(')) {
       const std::size_t close = text.rfind(")/");
       if (close == text.npos) fail(one, "')/' is missing");

@@ -48,9 +48,10 @@ struct DimRule {
     size,      // (sum of terms) / divisor, which must be a whole number
     multiple,  // factor * product of dims
     fraction,  // factor / product of dims
+    unbiased,  // n / max(n - 1, 1), where n is what `size` would be: it makes a variance over n elements unbiased
   };
   Kind kind = Kind::size;
-  std::vector<Term> terms;  // of `size`
+  std::vector<Term> terms;  // of `size` and `unbiased`
   std::int64_t divisor = 1;
   double factor = 1;  // of `multiple` and `fraction`
   std::vector<std::int32_t> dims;
@@ -82,11 +83,13 @@ struct DimTable {
   bool operator==(const DimTable&) const = default;
 };
 
-// The value of the rule at these sizes (by dim). `whole` is false if the value is negative or no whole number.
+// The value of the rule at these sizes (by dim). `whole` is false if the value (of `unbiased`: n) is negative or no whole
+// number; scale_at() is not a number then.
 std::int64_t size_at(const DimRule& rule, const std::vector<std::int64_t>& sizes, bool* whole);
 double scale_at(const DimRule& rule, const std::vector<std::int64_t>& sizes);
 
-std::string rule_text(const DimTable& table, const DimRule& rule);  // "4*b", "(b*s-2)/2", "single 1.0/b"
+std::string rule_text(const DimTable& table,
+                      const DimRule& rule);  // "4*b", "(b*s-2)/2", "single 1.0/b", "single unbiased 64*b"
 
 // The text of the graph with the table as notes `[dims="..."]`; without the notes the graph computes the same. For printed
 // text, print_with_dims(parse(s), parse_dims(s)) == s. Tests state such graphs in this form, and the tool will read it when it

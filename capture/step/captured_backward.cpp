@@ -93,6 +93,7 @@ void CapturedBackward::generate(const Captured& captured) {
     if (o.wants_gradient) wrt.push_back(o.value);
   GraphGradientOptions options;
   options.heads_as_inputs = true;
+  options.allow_unreached = true;  // a result without a history takes part in no backward pass
   GraphGradient made = gradient(captured.graph, targets, wrt, options);
   made.graph.outputs = made.gradients;
   made.graph.output_names.assign(made.gradients.size(), Name());

@@ -4,7 +4,9 @@
 //     two that agree                           replay        the function does not run
 //     ... and something the recording
 //         relied on may not hold any more      confirm       the function runs once more and is compared
-//     ... and the mode is checked              check         the function runs, compared op by op
+//     many that differ in draws alone          run_eagerly   the function runs, and is not recorded
+//     ... and the mode is checked, or
+//         check_every is due                   check         the function runs, compared op by op
 //
 // With named dimensions a recording may also be made from recordings at other sizes (make).
 #include <tapedeck/capture/step/captured_step.h>
@@ -54,8 +56,16 @@ bool trusted_counts(const Captured& first, const Captured& second) {
   return true;
 }
 
+// Whether the bytes of a constant were handed out after this recording, so that it would be an input now.
+bool handed_out_since(const Captured& recording) {
+  return std::any_of(recording.constants.begin(), recording.constants.end(),
+                     [](const Tensor& t) { return t.impl()->storage && t.impl()->storage->handed_out; });
+}
+
 // The options for the executors of a step: they share memory, and the tensor decides which state is one.
 CapturedStepOptions prepared(CapturedStepOptions o) {
+  if (o.check_every < 0)
+    throw UsageError(fmt::format("check_every is {}: give 0 for none, or a number of calls", o.check_every));
   if (o.plan.threads == 1) o.plan.threads = o.executor.threads > 0 ? o.executor.threads : replay::default_thread_count();
   if (!o.executor.pool) o.executor.pool = std::make_shared<ReplayPool>();
   o.executor.state = StateSharing::by_tensor;
@@ -82,6 +92,7 @@ struct CapturedStep::Impl {
   const Recording* last = nullptr;        // the one that ran last
   std::unique_ptr<DimFamilies> families;  // if dimensions are named
   StepCounts counts;
+  int since_check = 0;  // calls that could replay, since the last check by check_every
   std::atomic<bool> busy{false};
 
   std::unique_ptr<DimFamilies> new_families() const {
@@ -100,6 +111,10 @@ struct CapturedStep::Impl {
   std::vector<Tensor> record(Recording& r, const std::vector<Tensor>& inputs) {
     std::vector<Tensor> outputs;
     Captured captured = record_once(inputs, &outputs);
+    if (r.first && handed_out_since(*r.first)) {
+      r.first.reset();
+      r.reasons.push_back("mutable_data() handed out the bytes of a constant");
+    }
     if (families && captured.counts.empty()) families->add(r.types, r.surroundings, captured);
     if (!r.first) {
       r.draws = Draws(captured.graph);
@@ -136,6 +151,12 @@ struct CapturedStep::Impl {
     }
     cache.note_handles();
     return outputs;
+  }
+
+  bool check_is_due() {
+    if (options.check_every == 0 || ++since_check < options.check_every) return false;
+    since_check = 0;
+    return true;
   }
 
   std::vector<Tensor> check(const Recording& r, const std::vector<Tensor>& inputs) {
@@ -187,16 +208,28 @@ struct CapturedStep::Impl {
     const ThreadState& state = thread_state();
     if (state.tape->capturing || state.abstract || state.region != kNone || state.calls) return recorder.run(inputs);
     if (families) families->check(types_of(inputs));
-    Recording& r = cache.find(inputs);
-    last = &r;
-    const std::vector<Tensor> results = run(r, inputs);
-    return with_history(r, inputs, results);
+    Recording* const r = cache.find(inputs);
+    if (!r) return run_eagerly(inputs);
+    last = r;
+    const std::vector<Tensor> results = run(*r, inputs);
+    return with_history(*r, inputs, results);
+  }
+
+  // No recording would serve a second call, because the step draws other numbers in every call.
+  std::vector<Tensor> run_eagerly(const std::vector<Tensor>& inputs) {
+    if (counts.eager++ == 0)
+      fmt::print(
+          stderr,
+          "warning: the captured step {} draws random numbers and begins no random step (next_step()), so every call draws "
+          "others and no recording serves twice; its calls run eagerly\n",
+          given_executor.name.empty() ? "" : "'" + given_executor.name + "'");
+    return recorder.run(inputs);
   }
 
   std::vector<Tensor> run(Recording& r, const std::vector<Tensor>& inputs) {
     if (families) make(r);
     if (!r.executor) return record(r, inputs);
-    if (mode == CaptureMode::checked) return check(r, inputs);
+    if (mode == CaptureMode::checked || check_is_due()) return check(r, inputs);
     const std::string suspicion = r.watchlist.suspicion(*r.captured);
     if (!suspicion.empty()) return confirm(r, inputs, suspicion);
     return replay(r, inputs);

@@ -152,6 +152,10 @@ std::string CaptureReport::to_string() const {
 std::string explain_text(const StepCounts& counts, const std::vector<Explanation>& recordings) {
   std::string text = fmt::format("recorded {} times, replayed {} times", counts.recordings, counts.replays);
   text += counts.checks ? fmt::format(", checked {} times\n", counts.checks) : "\n";
+  if (counts.eager)
+    text += fmt::format(
+        "ran {} times eagerly: it draws other numbers in every call, because it begins no random step (next_step())\n",
+        counts.eager);
   for (const Explanation& e : recordings) {
     text += fmt::format("for ({}): {}\n", e.types, fmt::join(e.reasons, "; then "));
     if (e.report) text += e.report->to_string();
@@ -165,6 +169,7 @@ std::string explain_json(const StepCounts& counts, const std::vector<Explanation
   json.open('{');
   json.key("schema").value("tapedeck.explain/1");
   json.key("recordings").value(counts.recordings).key("replays").value(counts.replays).key("checks").value(counts.checks);
+  json.key("eager").value(counts.eager);
   json.line().key("programs").open('[');
   for (const Explanation& e : recordings) {
     json.line().open('{');

@@ -21,6 +21,7 @@ struct Explanation {
 
 struct StepCounts {
   int recordings = 0, replays = 0, checks = 0;
+  int eager = 0;  // calls that were not recorded, because every call draws other numbers
 };
 
 std::string explain_text(const StepCounts& counts, const std::vector<Explanation>& recordings);

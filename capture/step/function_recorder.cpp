@@ -91,6 +91,7 @@ std::vector<Tensor> FunctionRecorder::run_captured(const std::vector<Tensor>& in
     Capture capture("step");
     capture.output_gradients();
     capture.compares_counts();
+    capture.live_bytes_are_inputs();
     if (fully_static_) capture.fully_static();
     capture.continue_draws();
     for (std::size_t i = 0; i < inputs.size(); ++i) capture.input(input_name(i), stand_ins.inside()[i]);

@@ -11,6 +11,7 @@ namespace tapedeck {
 namespace {
 
 constexpr std::size_t kMostRecordings = 64;
+constexpr int kMostForNewDraws = 16;
 
 // Why the recording does not serve a call with these inputs; empty if it does.
 std::string why_not(const Recording& r, const Surroundings& now, const std::vector<Tensor>& inputs) {
@@ -21,6 +22,13 @@ std::string why_not(const Recording& r, const Surroundings& now, const std::vect
   if (!other.empty() || !known) return other;
   const std::string drawn = r.draws.misfit();
   return drawn.empty() ? misfit(*known, inputs) : drawn;
+}
+
+// Whether the recording would serve the call if the thread had drawn another number of times.
+bool differs_in_draws(const Recording& r, const Surroundings& now, const std::vector<Tensor>& inputs) {
+  const Captured* known = r.known();
+  return known && same_types(r.types, inputs) && now.difference(r.surroundings, draws(*known)).empty() &&
+         !r.draws.misfit().empty() && misfit(*known, inputs).empty();
 }
 
 }  // namespace
@@ -42,10 +50,21 @@ bool same_types(const std::vector<Type>& types, const std::vector<Tensor>& tenso
                     [](const Type& type, const Tensor& t) { return type == t.type(); });
 }
 
-Recording& RecordingCache::find(const std::vector<Tensor>& inputs) {
+Recording* RecordingCache::known(const Surroundings& now, const std::vector<Tensor>& inputs) const {
+  for (const auto& r : all_)
+    if (same_types(r->types, inputs) && why_not(*r, now, inputs).empty()) return r.get();
+  return nullptr;
+}
+
+Recording* RecordingCache::find(const std::vector<Tensor>& inputs) {
   const Surroundings now = Surroundings::now();
-  for (auto& r : all_)
-    if (same_types(r->types, inputs) && why_not(*r, now, inputs).empty()) return *r;
+  if (Recording* r = known(now, inputs)) {
+    if (r->executor) for_new_draws_ = 0;
+    return r;
+  }
+  if (std::any_of(all_.begin(), all_.end(), [&](const auto& r) { return differs_in_draws(*r, now, inputs); }) &&
+      ++for_new_draws_ > kMostForNewDraws)
+    return nullptr;
   const std::vector<Type> types = types_of(inputs);
   std::string reason = all_.empty() ? "first call" : why_not(*all_.back(), now, inputs);
   for (auto& r : all_)
@@ -56,7 +75,7 @@ Recording& RecordingCache::find(const std::vector<Tensor>& inputs) {
   r->surroundings = now;
   r->reasons.push_back(reason);
   all_.push_back(std::move(r));
-  return *all_.back();
+  return all_.back().get();
 }
 
 void RecordingCache::note_handles() {
@@ -64,7 +83,7 @@ void RecordingCache::note_handles() {
     if (r->captured) r->watchlist.note_handles(*r->captured);
 }
 
-std::vector<Recording*> RecordingCache::without_doubts() const {
+std::vector<Recording*> RecordingCache::without_doubts() {
   std::vector<Recording*> sure;
   for (const auto& r : all_)
     if (r->captured && r->watchlist.suspicion(*r->captured).empty()) sure.push_back(r.get());

@@ -60,6 +60,7 @@ PassGradient gradient_of_pass(const Graph& body, const LoopLayout& l, const std:
     if (needs[j] && floating(body, input(j))) wrt.push_back(input(j));
   GraphGradientOptions options;
   options.heads_as_inputs = true;
+  options.allow_unreached = true;
   GraphGradient made = gradient(body, targets, wrt, options);
   PassGradient p;
   p.graph = std::move(made.graph);
@@ -345,6 +346,7 @@ void vjp_cond(Vjp& b) {
       if (b.needs(static_cast<int>(j + 1)) && is_floating(b.xs[j + 1].dtype())) wrt.push_back(static_cast<ValueId>(j));
     GraphGradientOptions options;
     options.heads_as_inputs = true;
+    options.allow_unreached = true;
     made[branch] = gradient(region, targets, wrt, options);
     for (std::size_t k = 0; k < targets.size(); ++k) heads[branch].push_back(static_cast<ValueId>(n + k));
     const std::vector<bool> needed = needed_values(made[branch].graph, {}, made[branch].gradients);

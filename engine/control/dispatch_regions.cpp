@@ -34,7 +34,7 @@ Tensor with_own_bytes(Tensor t) {
   TensorImpl& i = *t.impl();
   if (i.refs.load() == 1 && i.storage && i.storage->refs.load() == 1 && !i.link && t.dense()) return t;
   Tensor copy = empty(t.type());
-  t.copy_to(copy.mutable_data(), static_cast<std::size_t>(copy.bytes()), dtype_size(copy.dtype()));
+  t.copy_to(copy.impl()->data(), static_cast<std::size_t>(copy.bytes()), dtype_size(copy.dtype()));
   return copy;
 }
 

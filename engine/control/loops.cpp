@@ -13,6 +13,7 @@
 #include <tapedeck/engine/ir/core_ops.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/kernels/attrs/random.h>
+#include <tapedeck/kernels/names.h>
 
 #include <fmt/format.h>
 
@@ -49,10 +50,10 @@ bool as_nodes(const Tensors& operands) {
 // ---- randomness ----
 
 // The random stream of a loop is named by the place of the loop: "fc.while#0".
-Name stream_of(const char* op) {
+DrawPath stream_of(const char* op) {
   ThreadState& state = thread_state();
   Scoped<Name> path(state.path, state.path.empty() ? Name(op) : Name(state.path.str() + "." + op));
-  return next_draw_path();
+  return DrawPath();
 }
 
 // Calls `fn` with the random state of pass i. Its draws count from zero. So eager passes and recorded passes draw the same
@@ -60,7 +61,7 @@ Name stream_of(const char* op) {
 Tensors in_pass(const Tensor& rng, Name stream, const Tensor& i, Site site, const std::function<Tensors()>& fn) {
   ThreadState& state = thread_state();
   const FoldInAttrs attrs{stream};
-  Scoped<Tensor> folded(state.rng, apply(ops::fold_in, {&rng, &i}, &attrs, site));
+  Scoped<Tensor> folded(state.pass_rng, apply(ops::fold_in, {&rng, &i}, &attrs, site));
   Scoped<std::unordered_map<const void*, std::int32_t>> draws(state.draws, {});
   return fn();
 }
@@ -267,7 +268,8 @@ std::vector<Type> stacked_types(const Running& run, const Function& body, const 
 LoopResult while_eagerly(const Function& condition, const Function& body, const Tensors& carried, const Tensors& captured,
                          const LoopOptions& options, Name stream, Site site) {
   Running run{"while", own(carried), {}, site};
-  const Function test = with_streams(condition, Name(stream.str() + "?"), site), pass = with_streams(body, stream, site);
+  const std::string asked = stream.str() + "?";
+  const Function test = with_streams(condition, borrowed_name(asked), site), pass = with_streams(body, stream, site);
   std::int64_t i = 0;
   run_in_blocks(options.checkpoint_every, [&] {
     if (options.max_trips >= 0 && i >= options.max_trips) return false;
@@ -331,7 +333,8 @@ LoopResult while_loop(const std::function<Tensor(const Tensors&)>& condition, co
   check_defined("while", carried, "carried value", site);
   check_defined("while", captured, "captured value", site);
   const Function test = [&](const Tensors& all) { return Tensors{condition(all)}; };
-  const Name stream = stream_of("while");
+  const DrawPath draw = stream_of("while");
+  const Name stream = draw.name();
   if (as_nodes(joined(carried, captured))) return while_node(test, body, carried, captured, options, stream, site);
   return while_eagerly(test, body, carried, captured, options, stream, site);
 }
@@ -345,7 +348,8 @@ LoopResult scan(const Function& body, const Tensors& carried, const Tensors& xs,
   const std::int64_t trips = trips_of(xs, options, site);
   Tensors first;  // the scanned operands, with the sliced axis moved to the front
   for (const Tensor& x : xs) first.push_back(options.axis == 0 || options.axis == -x.rank() ? x : movedim(x, options.axis, 0));
-  const Name stream = stream_of("scan");
+  const DrawPath draw = stream_of("scan");
+  const Name stream = draw.name();
   LoopResult r = as_nodes(joined(carried, xs, captured))
                      ? scan_node(body, carried, first, captured, trips, options, stream, site)
                      : scan_eagerly(body, carried, first, captured, trips, options, stream, site);
@@ -364,7 +368,8 @@ Tensors cond(const Tensor& pred, const Function& then_branch, const Function& el
     fail("cond", fmt::format("the predicate must be bool[], not {}", pred.defined() ? to_string(pred.type()) : "undefined"),
          site);
   check_defined("cond", operands, "operand", site);
-  const Name stream = stream_of("cond");
+  const DrawPath draw = stream_of("cond");
+  const Name stream = draw.name();
   const Tensor rng = rng_state(), zero = index_of(0);
   auto branch = [&](const Function& fn) {
     return [&](const Tensors& all) { return in_pass(rng, stream, zero, site, [&] { return fn(all); }); };

@@ -279,9 +279,7 @@ NodeId record_node(Call& c, std::uint32_t need, TensorImpl* const* out, bool in_
   const NodeId n = tape.record(c.op, in, c.attrs, results, need != 0, derived, c.site);
   if (derived && derived->two_parts()) {
     kept = run_forward_part(c.op, *derived, in, results, c.attrs, need, c.site);
-    NodeInfo& note = tape.notes[n];
-    note.extra = std::make_unique<NodeExtra>();
-    note.extra->kept = std::move(kept);
+    tape.notes[n].more().kept = std::move(kept);
   }
   return n;
 }

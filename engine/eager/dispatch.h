@@ -31,5 +31,7 @@ void apply_in_place(const Op& op, std::span<const Tensor> inputs, const void* at
 // promote(a, b).
 bool same_dtype(const Arg& a, const Arg& b);  // whether both are defined tensors of one dtype
 std::pair<Tensor, Tensor> promoted(const char* op, const Arg& a, const Arg& b);
+// The number as a 0-d tensor. Throws TypeError, with the place of the call, if it does not fit the dtype.
+Tensor scalar_of(const char* op, const Arg& number, DType dtype);
 
 }  // namespace TAPEDECK_API

@@ -249,7 +249,7 @@ Tensor fitted(const char* op, const Tensor& x, const Arg& y, Site site) {
                                fmt::format("cannot put {} into {} in place",
                                            y.is_scalar() ? "a fraction" : to_string(y.tensor().type()), to_string(x.type())),
                                site));
-  return y.is_scalar() ? scalar(y.number(), x.dtype()) : cast(Arg(y.tensor(), site.file, site.line), x.dtype());
+  return y.is_scalar() ? scalar_of(op, y, x.dtype()) : cast(Arg(y.tensor(), site.file, site.line), x.dtype());
 }
 
 const Tensor& binary(const Op& op, const Tensor& x, const Arg& y) {

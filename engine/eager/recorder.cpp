@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
+#include <string_view>
 
 namespace tapedeck {
 
@@ -95,7 +97,18 @@ bool Recorder::needs_grad(const TensorImpl& t) const {
   return t.link && t.link->tracked && linked_into_tape(t) && needs_grad(*t.link->parent);
 }
 
+// The tape has several lists of the same length. An allocation that fails must not leave one longer than the others, so all
+// make room before the first of them grows.
+void Recorder::make_room(std::size_t nodes, std::size_t values) {
+  make_room_in(graph.values, values);
+  make_room_in(info, values);
+  make_room_in(notes, nodes);
+  make_room_in(slots_, values);
+  make_room_in(free_slots_, slots_.size() + values - free_slots_.size());
+}
+
 ValueId Recorder::add_outside_value(const TensorImpl& t) {
+  make_room(0, 1);
   Value value;
   value.type = t.type();
   graph.values.push_back(value);
@@ -124,11 +137,12 @@ ValueId Recorder::take_again(TensorImpl* t, Site site) {
     const ValueId parent = value_of(link.parent, site);
     const Type type = t->type();
     const bool needs = link.tracked && info[parent].needs_grad && !link.op->is(kNoGradient);
-    ++info[parent].readers;
+    make_room(1, 1);
     Origin origin;
     origin.phase = thread_state().phase;
     origin.path = thread_state().path;
     const NodeId n = graph.add_node(*link.op, {&parent, 1}, link.op->attrs ? link.attrs : nullptr, {&type, 1}, origin);
+    ++info[parent].readers;
     notes.emplace_back().site = site;
     add_info(*t);
     info.back().needs_grad = needs;
@@ -144,8 +158,9 @@ ValueId Recorder::take_again(TensorImpl* t, Site site) {
                                   site));
   const ValueId old = bound_value(*t);
   const Type type = t->type();
-  ++info[old].readers;
+  make_room(1, 1);
   graph.add_node(ops::alias, {&old, 1}, nullptr, {&type, 1});
+  ++info[old].readers;
   notes.emplace_back().site = site;
   add_info(*t);
   info.back().needs_grad = info[old].needs_grad;
@@ -189,6 +204,7 @@ ValueId Recorder::declare(TensorImpl* t, Site site) {
       }
     }
   }
+  make_room_in(outside, 1);
   const ValueId v = add_outside_value(*t);
   info.back().needs_grad = nested ? is_floating(t->dtype) : t->requires_grad && t->request != GradRequest::none;
   if (capturing || t->requires_grad) {
@@ -229,16 +245,53 @@ void Recorder::release_one(ValueId v) {
   detail::release(std::exchange(value.saved, nullptr));
 }
 
-// Whether a node of the open checkpoint region made the value, and gradients flow through that node.
-bool Recorder::made_in_open_region(ValueId v) const {
-  const NodeId maker = graph.values[v].node;
-  if (maker == kNone) return false;
-  const Node& node = graph.nodes[maker];
-  if (node.origin.region != thread_state().region) return false;
+bool Recorder::carries_gradient(NodeId n) const {
+  const Node& node = graph.nodes[n];
   for (ValueId y = node.first_output; y < node.first_output + node.n_outputs; ++y)
     if (info[y].needs_grad) return true;
   return false;
 }
+
+// Whether a node of the checkpoint region made the value, and gradients flow through that node.
+bool Recorder::made_inside(std::int32_t region, ValueId v) const {
+  const NodeId maker = graph.values[v].node;
+  return maker != kNone && graph.nodes[maker].origin.region == region && carries_gradient(maker);
+}
+
+// The attributes of a draw with a path of their own: the caller's path is borrowed (DrawPath). The tape of a capture becomes a
+// graph, so its paths are interned. On an eager tape the path lives as long as the node.
+class Recorder::OwnedPath {
+ public:
+  OwnedPath(const Op& op, const void* attrs, bool interned) : attrs_(attrs) {
+    const Field* field = op.is(kRandom) || &op == &ops::fold_in ? path_field(op) : nullptr;
+    if (!field) return;
+    bytes_.assign(static_cast<const unsigned char*>(attrs), static_cast<const unsigned char*>(attrs) + op.attrs->size);
+    attrs_ = bytes_.data();
+    Name given;
+    std::memcpy(&given, bytes_.data() + field->offset, sizeof given);
+    if (!interned) {
+      extra_ = std::make_unique<NodeExtra>();
+      extra_->path = given.str();
+    }
+    const Name own = interned ? Name(given.view()) : borrowed_name(extra_->path);
+    std::memcpy(bytes_.data() + field->offset, &own, sizeof own);
+  }
+  const void* attrs() const { return attrs_; }
+  std::unique_ptr<NodeExtra> take_text() { return std::move(extra_); }
+
+ private:
+  static const Field* path_field(const Op& op) {
+    if (!op.attrs) return nullptr;
+    for (int i = 0; i < op.attrs->n_fields; ++i)
+      if (op.attrs->fields[i].kind == FieldKind::string && std::string_view(op.attrs->fields[i].name) == "path")
+        return &op.attrs->fields[i];
+    return nullptr;
+  }
+
+  const void* attrs_;
+  std::vector<unsigned char> bytes_;
+  std::unique_ptr<NodeExtra> extra_;
+};
 
 NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const void* attrs, std::span<TensorImpl* const> out,
                         bool needs, const Derived* derived, Site site, std::span<const Region> node_regions) {
@@ -248,7 +301,6 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   std::vector<ValueId> many(in.size() > kFew ? in.size() : 0);
   ValueId* ids = in.size() > kFew ? many.data() : few;
   for (std::size_t i = 0; i < in.size(); ++i) ids[i] = value_of(in[i], site);
-  for (std::size_t i = 0; i < in.size(); ++i) ++info[ids[i]].readers;
 
   Type few_types[kFew];
   std::vector<Type> many_types(out.size() > kFew ? out.size() : 0);
@@ -258,12 +310,17 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   origin.phase = state.phase;
   origin.path = state.path;
   origin.region = state.region;
-  const NodeId n = graph.add_node(op, {ids, in.size()}, attrs, {types, out.size()}, origin, {}, node_regions);
+  OwnedPath path(op, attrs, capturing);
+  make_room(1, out.size());
+  make_room_in(strides, (in.size() + out.size()) * kMaxRank);
+  const NodeId n = graph.add_node(op, {ids, in.size()}, path.attrs(), {types, out.size()}, origin, {}, node_regions);
+  for (std::size_t i = 0; i < in.size(); ++i) ++info[ids[i]].readers;
   // Inside a vjp, the site is the user's call in the forward pass. Inside a module, the site is the call of the module.
   NodeInfo& note = notes.emplace_back();
   note.site = state.twin != kNone ? notes[state.twin].site : state.site.line ? state.site : site;
   note.twin = state.twin;
   note.derived = derived;
+  note.extra = path.take_text();
 
   const SaveMask saves = note.saves();
   const bool in_region = state.region != kNone;
@@ -272,7 +329,7 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
     // gradient count as outside: eager code does not record them, and a capture records them but keeps their results like
     // values from outside.
     const bool wanted = saves & operand_bit(i);
-    if (in_region ? (needs && !made_in_open_region(ids[i])) : wanted) keep(ids[i], *in[i]);
+    if (in_region ? (needs && !made_inside(state.region, ids[i])) : wanted) keep(ids[i], *in[i]);
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
     TensorImpl* t = out[i];
@@ -290,7 +347,9 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
 }
 
 void Recorder::note_grad(TensorImpl* leaf, bool cleared) {
-  if (owns(*leaf) || !grad_event_of_.emplace(leaf, static_cast<std::int32_t>(grad_events.size())).second) return;
+  if (owns(*leaf)) return;
+  make_room_in(grad_events, 1);
+  if (!grad_event_of_.emplace(leaf, static_cast<std::int32_t>(grad_events.size())).second) return;
   detail::retain(leaf);
   grad_events.push_back({Tensor(leaf), leaf->extra ? leaf->extra->grad : Tensor(), cleared});
 }

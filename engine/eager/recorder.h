@@ -13,6 +13,7 @@
 #include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/ir/graph.h>
 
+#include <algorithm>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -60,6 +61,7 @@ using CustomBackward = std::function<std::vector<Tensor>(const std::vector<Tenso
 struct NodeExtra {
   std::vector<Tensor> kept;  // the values that the forward part of the vjp keeps
   CustomBackward custom;     // for a custom gradient: the author's backward function
+  std::string path;          // for a draw on an eager tape: the text of its attribute `path`
 };
 
 struct NodeInfo {
@@ -70,7 +72,17 @@ struct NodeInfo {
   bool released = false;  // backward has run and freed the saved values
   bool dead = false;      // no tensor and no live node needs it
   SaveMask saves() const { return derived ? derived->saves : 0; }
+  NodeExtra& more() {
+    if (!extra) extra = std::make_unique<NodeExtra>();
+    return *extra;
+  }
 };
+
+// Room for n more entries, growing geometrically.
+template <class T>
+void make_room_in(std::vector<T>& list, std::size_t n) {
+  if (list.capacity() - list.size() < n) list.reserve(std::max(list.capacity() * 2, list.size() + n));
+}
 
 class Recorder;
 
@@ -136,6 +148,8 @@ class Recorder {
   void keep(ValueId v, const detail::TensorImpl& t);             // one more node needs the saved bytes of v
   void keep_instead(ValueId v, const detail::TensorImpl& copy);  // v's bytes will change; keeps `copy` instead
   void release_one(ValueId v);
+  bool carries_gradient(NodeId n) const;                   // whether a result of the node needs a gradient
+  bool made_inside(std::int32_t region, ValueId v) const;  // whether the region computes v again for backward
   void cut(ValueId v);                           // no gradient passes to values before v; nodes that only v needs are dropped
   void release_saved(NodeId n);                  // frees the values that backward kept for node n
   void dropped(detail::TensorImpl& t) noexcept;  // a bound tensor is destroyed
@@ -157,20 +171,23 @@ class Recorder {
   };
 
  private:
+  class OwnedPath;
   ValueId add_outside_value(const detail::TensorImpl& t);
   void add_info(const detail::TensorImpl& t);
-  bool made_in_open_region(ValueId v) const;
+  void release_from_outside(NodeId n);
   const Outside* find_outside(const detail::TensorImpl* t) const;
   bool linked_into_tape(const detail::TensorImpl& t) const;
   bool current(const detail::TensorImpl& t, ValueId v, Site site);
   ValueId take_again(detail::TensorImpl* t, Site site);
+  void make_room(std::size_t nodes, std::size_t values);  // so that so many more can be added and bound without allocation
   void unbind(detail::TensorImpl* t) noexcept;
   bool reachable(NodeId n) const;
   void collect(ValueId v) noexcept;
   struct Dropped;
   void drop_node(NodeId n, Dropped* out);
   void drop_outside(ValueId v, Dropped* out);
-  void trim() noexcept;
+  void drop_from(ValueId v);
+  void trim();
   void compact();
   void settle() noexcept;
 

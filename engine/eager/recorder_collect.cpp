@@ -4,9 +4,13 @@
 //
 // Dead nodes at the end of the tape are removed at once. If holes inside outnumber the live nodes by far, compact() closes
 // them.
+//
+// Destructors of tensors collect, so collecting throws nothing. Where there is no memory for its lists, it ends early: what it
+// leaves stays on the tape until the tape is cleared.
 #include <tapedeck/engine/eager/recorder.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace tapedeck {
@@ -57,8 +61,18 @@ void Recorder::release_saved(NodeId n) {
     if (saves & result_bit(static_cast<std::size_t>(k))) release_one(node.first_output + k);
 }
 
+// A node of a region has kept the values that it reads from outside of the region; release_region() does not visit dead nodes.
+void Recorder::release_from_outside(NodeId n) {
+  const Node& node = graph.nodes[n];
+  const std::int32_t region = node.origin.region;
+  if (region == kNone || regions[region].released || !carries_gradient(n)) return;
+  for (ValueId v : graph.inputs(node))
+    if (!made_inside(region, v)) release_one(v);
+}
+
 void Recorder::drop_outside(ValueId v, Dropped* out) {
   TapeValue& value = info[v];
+  if (value.outside != kNone) make_room_in(out->tensors, 1);
   value.dead = true;
   ++dead_values;
   if (value.saved) detail::release(std::exchange(value.saved, nullptr));
@@ -71,7 +85,10 @@ void Recorder::drop_outside(ValueId v, Dropped* out) {
 void Recorder::drop_node(NodeId n, Dropped* out) {
   const Node& node = graph.nodes[n];
   NodeInfo& note = notes[n];
+  make_room_in(out->extras, 1);
+  make_room_in(out->unread, static_cast<std::size_t>(node.n_inputs));
   release_saved(n);
+  release_from_outside(n);
   note.dead = true;
   ++dead_nodes;
   if (note.extra) out->extras.push_back(std::move(note.extra));
@@ -90,8 +107,16 @@ void Recorder::drop_node(NodeId n, Dropped* out) {
 }
 
 void Recorder::collect(ValueId first) noexcept {
-  if (capturing) return;
-  if (busy_ > 0) return pending_.push_back(first);
+  try {
+    if (capturing) return;
+    if (busy_ > 0) return pending_.push_back(first);
+    drop_from(first);
+    trim();
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void Recorder::drop_from(ValueId first) {
   const TapeValue& value = info[first];
   if (value.handles > 0 || value.readers > 0) return;
   Dropped out;
@@ -107,7 +132,6 @@ void Recorder::collect(ValueId first) noexcept {
     else if (!reachable(n))
       drop_node(n, &out);
   }
-  trim();
 }
 
 void Recorder::cut(ValueId v) {
@@ -117,18 +141,19 @@ void Recorder::cut(ValueId v) {
   const Node& node = graph.nodes[n];
   for (ValueId k = node.first_output; k < node.first_output + node.n_outputs; ++k)
     if (!info[k].cut) return;
+  const std::vector<ValueId> operands(graph.inputs(node).begin(), graph.inputs(node).end());
   release_saved(n);
+  release_from_outside(n);
   notes[n].dead = true;
   ++dead_nodes;
   const std::unique_ptr<NodeExtra> extra = std::move(notes[n].extra);
   for (ValueId k = node.first_output; k < node.first_output + node.n_outputs; ++k) graph.values[k].node = kNone;
-  const std::vector<ValueId> operands(graph.inputs(node).begin(), graph.inputs(node).end());
   for (ValueId operand : operands) --info[operand].readers;
   for (std::size_t i = operands.size(); i-- > 0;)
     if (operands[i] < graph.value_count()) collect(operands[i]);
 }
 
-void Recorder::trim() noexcept {
+void Recorder::trim() {
   while (!notes.empty() && notes.back().dead) {
     for (std::int32_t k = 0; k < graph.nodes.back().n_outputs; ++k)
       graph.values[graph.nodes.back().first_output + k].node = kNone;
@@ -143,13 +168,16 @@ void Recorder::trim() noexcept {
   }
   while (!outside.empty() && !outside.back().tensor.defined()) outside.pop_back();
   mapped_ = std::min(mapped_, outside.size());
+  while (!regions.empty() && regions.back().first >= graph.node_count()) regions.pop_back();
   constexpr std::int64_t kFew = 1024;
   const bool nodes = dead_nodes > kFew && dead_nodes > 3 * (graph.node_count() - dead_nodes);
   const bool values = dead_values > kFew && dead_values > 3 * (graph.value_count() - dead_values);
-  if ((nodes || values) && regions.empty()) compact();
+  if (nodes || values) compact();
 }
 
-// Renumbers values and nodes, so that only live ones remain. Bound tensors refer to slots, which keep their numbers.
+// Renumbers values, nodes and checkpoint regions, so that only live ones remain. Bound tensors refer to slots, which keep their
+// numbers. All memory is taken before the first entry moves, so without memory the tape stays as it is. REQUIRES: no region is
+// open.
 void Recorder::compact() {
   std::vector<ValueId> moved(info.size(), kNone);
   std::vector<NodeId> moved_nodes(notes.size(), kNone);
@@ -157,6 +185,12 @@ void Recorder::compact() {
   std::vector<TapeValue> packed_info;
   std::vector<NodeInfo> packed_notes;
   std::vector<Outside> packed_outside;
+  packed_notes.reserve(notes.size());
+  packed_outside.reserve(outside.size());
+  std::int32_t n_outside = 0;
+  std::vector<std::int64_t> packed_strides;
+  std::vector<std::int32_t> moved_regions(regions.size(), kNone);
+  std::vector<CheckpointRegion> packed_regions;
   auto take_value = [&](ValueId v) {
     moved[v] = static_cast<ValueId>(packed_info.size());
     packed_info.push_back(info[v]);
@@ -164,11 +198,12 @@ void Recorder::compact() {
     auto follow = [&](ValueId& id) { id = id == kNone ? kNone : moved[id]; };
     follow(value.parent);
     follow(value.through);
-    if (value.outside == kNone) return;
-    Outside& o = outside[value.outside];
-    value.outside = static_cast<std::int32_t>(packed_outside.size());
-    packed_outside.push_back(std::move(o));
-    packed_outside.back().first = packed_outside.back().last = moved[v];
+    if (value.strides != kNone) {
+      const auto first = strides.begin() + value.strides;
+      value.strides = value.saved ? static_cast<std::int32_t>(packed_strides.size()) : kNone;
+      if (value.saved) packed_strides.insert(packed_strides.end(), first, first + graph.values[v].type.shape.rank);
+    }
+    if (value.outside != kNone) value.outside = n_outside++;
   };
   ValueId next = 0;
   auto take_outside_before = [&](ValueId end) {
@@ -178,29 +213,54 @@ void Recorder::compact() {
         take_value(next);
       }
   };
+  // Regions keep their order. A region begins at its first live node.
+  auto take_region = [&](std::int32_t region, NodeId n) {
+    if (region == kNone) return kNone;
+    std::int32_t& number = moved_regions[region];
+    if (number == kNone) {
+      number = static_cast<std::int32_t>(packed_regions.size());
+      packed_regions.push_back({n, n, regions[region].released});
+    }
+    packed_regions[number].last = n + 1;
+    return number;
+  };
   for (NodeId n = 0; n < graph.node_count(); ++n) {
     const Node& node = graph.nodes[n];
     take_outside_before(node.first_output);
     if (notes[n].dead) continue;
     std::vector<ValueId> in;
     for (ValueId v : graph.inputs(node)) in.push_back(moved[v]);
-    moved_nodes[n] = packed.add_node(*node.op, in, graph.attributes(node), graph.output_types(node), node.origin, {},
-                                     graph.regions_of(node));
+    Origin origin = node.origin;
+    origin.region = take_region(origin.region, packed.node_count());
+    moved_nodes[n] =
+        packed.add_node(*node.op, in, graph.attributes(node), graph.output_types(node), origin, {}, graph.regions_of(node));
     for (std::int32_t k = 0; k < node.n_outputs; ++k) take_value(node.first_output + k);
+  }
+  take_outside_before(static_cast<ValueId>(info.size()));
+  std::unordered_map<ValueId, std::vector<GradHook>> packed_hooks;
+  for (auto& [v, list] : hooks) packed_hooks[moved[v]];
+
+  for (std::size_t v = 0; v < moved.size(); ++v) {
+    if (moved[v] == kNone || info[v].outside == kNone) continue;
+    packed_outside.push_back(std::move(outside[info[v].outside]));
+    packed_outside.back().first = packed_outside.back().last = moved[v];
+  }
+  for (std::size_t n = 0; n < notes.size(); ++n) {
+    if (moved_nodes[n] == kNone) continue;
     packed_notes.push_back(std::move(notes[n]));
     NodeId& twin = packed_notes.back().twin;
     if (twin != kNone) twin = moved_nodes[twin];
   }
-  take_outside_before(static_cast<ValueId>(info.size()));
   for (ValueId& v : slots_)
     if (v != kNone && static_cast<std::size_t>(v) < moved.size()) v = moved[v];
-  std::unordered_map<ValueId, std::vector<GradHook>> packed_hooks;
-  for (auto& [v, list] : hooks) packed_hooks[moved[v]] = std::move(list);
+  for (auto& [v, list] : hooks) packed_hooks.find(moved[v])->second = std::move(list);
   graph = std::move(packed);
   info = std::move(packed_info);
   notes = std::move(packed_notes);
   outside = std::move(packed_outside);
   hooks = std::move(packed_hooks);
+  regions = std::move(packed_regions);
+  strides = std::move(packed_strides);
   outside_of_.clear();
   mapped_ = 0;
   dead_nodes = dead_values = 0;

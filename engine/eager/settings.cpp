@@ -61,7 +61,8 @@ const std::vector<SettingDoc>& setting_docs() {
       {"TAPEDECK_CALIBRATION", "a file, off", "the user's cache folder",
        "where `tapedeck calibrate` keeps this machine's speed; off: the tool plans by built-in estimates"},
       {"TAPEDECK_CHECK_NAN", "0, 1", "0",
-       "the first op whose result holds a NaN or an infinity throws ExecutionError, naming op, types and call"},
+       "the first op whose result holds a NaN or an infinity throws ExecutionError, naming op, types and call; in replays on "
+       "the CPU too"},
       {"TAPEDECK_CHECK_PLANS", "0, 1", "0",
        "every plan made is checked by capture/check/check_plan.h, as it always is in debug builds; tests set it"},
       {"TAPEDECK_CUDA_LIBDIR", "a folder", "none", "where to look first for NVIDIA's libraries"},
@@ -72,8 +73,8 @@ const std::vector<SettingDoc>& setting_docs() {
        "these passes, separated by commas, are left out where the planner can do without"},
       {"TAPEDECK_DUMP", "a folder", "none",
        "every captured graph, and the graph after every pass that changed it, are written there as .graph files"},
-      {"TAPEDECK_FUZZ_MINUTES", "a number", "0", "tests/fuzz: random programs for so long; 0: no limit"},
-      {"TAPEDECK_FUZZ_PROGRAMS", "a number", "0", "tests/fuzz: so many random programs; 0: no limit"},
+      {"TAPEDECK_FUZZ_MINUTES", "a number", "0", "tests/fuzz_programs: random programs for so long; 0: no limit"},
+      {"TAPEDECK_FUZZ_PROGRAMS", "a number", "0", "tests/fuzz_programs: so many random programs; 0: no limit"},
       {"TAPEDECK_POISON", "0 to 2", "0",
        "replays fill the arena's dead bytes with NaN patterns and look after every node whether bytes beside its results have "
        "changed; what reads or writes bytes that are not its own is an ExecutionError. 2: after every node all dead bytes are "

@@ -1,6 +1,5 @@
-// The functions of tape.h except backward(): scopes, the random state, statistics of the tape, and checkpoint regions. A scope
-// sets a member of the thread's state, and its destructor restores the old value. The random state is a tensor i64[2] with the
-// seed and the step, so that a captured step can have it as its state.
+// The functions of tape.h except backward() and those of the random state: scopes, statistics of the tape, and checkpoint
+// regions. A scope sets a member of the thread's state, and its destructor restores the old value.
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/vjp.h>
@@ -39,48 +38,6 @@ PathScope::PathScope(const std::string& name) : before_(thread_state().path) {
 }
 PathScope::~PathScope() { thread_state().path = before_; }
 
-// ---- randomness ----
-
-namespace {
-Tensor make_rng(std::uint64_t seed) {
-  const std::int64_t raw[2] = {static_cast<std::int64_t>(seed), 0};
-  Tensor rng = from_bytes({DType::i64, {2}}, raw);
-  rng.name("rng").role(Role::rng);
-  return rng;
-}
-constexpr std::uint64_t kDefaultSeed = 42;
-}  // namespace
-
-const Tensor& rng_state() {
-  ThreadState& state = thread_state();
-  if (!state.rng.defined()) state.rng = make_rng(kDefaultSeed);
-  return state.rng;
-}
-
-void manual_seed(std::uint64_t seed) {
-  ThreadState& state = thread_state();
-  if (state.tape->capturing) throw CaptureError("[manual_seed] re-seeds inside a capture, which a replay could not repeat");
-  state.draws.clear();
-  if (!state.rng.defined()) {
-    state.rng = make_rng(seed);
-    return;
-  }
-  // The seed is written in place. So a captured step that holds this tensor as its state also draws from the new seed.
-  auto* raw = static_cast<std::int64_t*>(state.rng.mutable_data());
-  raw[0] = static_cast<std::int64_t>(seed);
-  raw[1] = 0;
-}
-
-void next_step(Site site) {
-  ThreadState& state = thread_state();
-  const NoGrad no_grad;
-  Scoped<Phase> phase(state.phase, Phase::update);
-  Scoped<Name> path(state.path, Name());
-  const Tensor rng[1] = {rng_state()};
-  apply_in_place(ops::rng_next, rng, nullptr, site);
-  state.draws.clear();
-}
-
 TapeStats tape_stats() {
   const Recorder& tape = *thread_state().tape;
   TapeStats stats;
@@ -106,6 +63,12 @@ Tensor checkpoint(const std::function<Tensor()>& fn) {
   const auto region = static_cast<std::int32_t>(tape.regions.size());
   tape.regions.push_back({tape.graph.node_count(), tape.graph.node_count(), false});
   Scoped<std::int32_t> scope(state.region, region);
+  struct DropIfEmpty {
+    Recorder& tape;
+    ~DropIfEmpty() {
+      if (tape.regions.back().first == tape.regions.back().last) tape.regions.pop_back();
+    }
+  } drop_if_empty{tape};
   return fn();
 }
 

@@ -83,10 +83,28 @@ class PathScope {
 // A region inside another region is part of the outer one.
 Tensor checkpoint(const std::function<Tensor()>& fn);
 
-// ---- randomness: Philox, keyed by the seed, the step and the path of the op that draws ----
-void manual_seed(std::uint64_t seed);                              // sets the seed of this thread; the step restarts at zero
+// ---- randomness: Philox, keyed by the seed, the stream of the thread, the step and the path of the op that draws ----
+//
+// The process has one seed, 42 until manual_seed() sets another. Every thread draws from a stream of its own:
+//
+//     a thread that called use_random_stream()   the stream with the number that it gave
+//     the thread that called manual_seed()       stream 0, whose bits follow from the seed alone
+//     any other thread                           a stream by the order in which these threads first draw, or open a capture,
+//                                                after manual_seed(); if there was none, the first thread has stream 0
+//     a worker that TBB started                  the stream of its place among the workers; functions of on_host() draw there
+//
+// Apart from stream 0, a given number and a place in the order never mean the same stream. A program whose threads draw in no
+// fixed order gets the same bits in every run if these threads give numbers.
+
+// Sets the seed for all threads; the step restarts at zero. This thread follows at once. Another thread follows when it next
+// draws or calls a captured step; inside an open capture it follows once the capture is closed. Throws CaptureError inside a
+// capture. Thread safe.
+void manual_seed(std::uint64_t seed, Site site = {__builtin_FILE(), __builtin_LINE()});
+// From now on this thread draws from the stream with this number, for every seed; the step restarts at zero. Threads with one
+// number draw the same bits. Throws CaptureError inside a capture.
+void use_random_stream(std::uint64_t number, Site site = {__builtin_FILE(), __builtin_LINE()});
 void next_step(Site site = {__builtin_FILE(), __builtin_LINE()});  // called by optimizers: the next step draws other bits
-const Tensor& rng_state();                                         // the random state, i64[2]: seed, step
+const Tensor& rng_state();  // the random state of this thread, i64[2]: the seed of its stream (of stream 0: the seed), the step
 
 struct TapeStats {
   std::int64_t nodes = 0;        // recorded and not dropped

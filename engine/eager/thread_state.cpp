@@ -1,4 +1,5 @@
 #include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/eager/thread_state.h>
 
 #include <fmt/format.h>
@@ -10,7 +11,7 @@ thread_local ThreadState* current_state = nullptr;
 struct StateOwner {
   ~StateOwner() {
     ThreadState* state = current_state;
-    if (state) state->rng = Tensor();
+    if (state) state->random.state = Tensor();
     current_state = nullptr;  // tensors that are destroyed later find no tape and do not report to it
     delete state;
   }
@@ -31,10 +32,11 @@ ThreadState& thread_state() {
 
 ThreadState* thread_state_if_any() noexcept { return current_state; }
 
-Name next_draw_path() {
+DrawPath::DrawPath() {
   ThreadState& state = thread_state();
+  rng_state();  // a new seed sets the numbers back
   const std::int32_t k = state.draws[state.path.id()]++;
-  return Name(fmt::format("{}#{}", state.path.view(), k));
+  text_ = fmt::format("{}#{}", state.path.view(), k);
 }
 
 }  // namespace tapedeck

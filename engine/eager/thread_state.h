@@ -3,14 +3,25 @@
 
 #include <tapedeck/engine/eager/tensor.h>
 #include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/kernels/names.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <unordered_map>
 
 namespace tapedeck {
 
 class Recorder;
 struct VjpCalls;
+
+// The random stream of a thread (random_state.cpp).
+struct RandomStream {
+  Tensor state;                        // i64[2]: the seed of the stream, and the step; undefined until the thread first draws
+  std::uint64_t seeding = 0;           // the number of the manual_seed() that `state` follows
+  std::optional<std::uint64_t> given;  // the number that use_random_stream() gave the thread
+};
 
 struct ThreadState {
   Recorder* tape = nullptr;       // the tape of the open capture, or else `own`
@@ -25,7 +36,8 @@ struct ThreadState {
   Site site;                    // the call of the outermost module, if one is running; its ops report this site
   std::int32_t region = kNone;  // the open checkpoint region
   VjpCalls* calls = nullptr;    // set while a vjp runs in two parts (derive_saved.h)
-  Tensor rng;                   // the random state, i64[2]: seed, step
+  RandomStream random;
+  Tensor pass_rng;  // inside a pass of a loop: the random state of this pass, from which ops draw instead
   std::unordered_map<const void*, std::int32_t> draws;  // draws in this step, by module path
 
   ThreadState();
@@ -35,8 +47,17 @@ struct ThreadState {
 ThreadState& thread_state();
 ThreadState* thread_state_if_any() noexcept;  // null before the first use and after the end of the thread
 
-// The path of the next draw: the module path and the number of the draw in this step, "fc.drop#0".
-Name next_draw_path();
+// The path of the next draw: the module path and the number of the draw in this step, "fc.drop#0". Its name is borrowed,
+// because eager code may draw any number of times in one step: a tape that records the draw makes a name of its own.
+class DrawPath {
+ public:
+  DrawPath();
+  DrawPath(const DrawPath&) = delete;
+  Name name() const { return borrowed_name(text_); }
+
+ private:
+  std::string text_;
+};
 
 // Sets a member of the thread's state, and restores the old value at the end of the scope.
 template <class T>

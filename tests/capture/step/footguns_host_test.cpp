@@ -1,6 +1,7 @@
 // Tests steps that read values on the host: to choose a branch, a number that changes, a number that is baked in. The step
 // must be right or refuse.
 #include <tapedeck/capture/record/host_scalar.h>
+#include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ops/host.h>
 
 #include <tapedeck/tests/capture/step/footguns.h>
@@ -107,6 +108,96 @@ TEST(Footguns, AConstantTensorThatIsWrittenIsRecordedAgain) {
   for (int i = 0; i < 4; ++i) EXPECT_EQ(values(step({tensor({10, 10})})[0]), (Floats{15, 12}));
   EXPECT_EQ(step.recordings(), 4);
   EXPECT_MENTIONS(step.explain(), "the constant 'table' f32[2] was modified");
+}
+
+// Another tensor takes the place of the constant; the old one dies. The step notices and records again.
+TEST(Footguns, AConstantTensorThatIsReplacedIsRecordedAgain) {
+  Tensor table = tensor({1, 2});
+  table.name("table");
+  CapturedStep step = capture([&](const Tensors& in) -> Tensors { return {in[0] + table}; });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(values(step({tensor({10, 10})})[0]), (Floats{11, 12}));
+  table = tensor({5, 2});
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(values(step({tensor({10, 10})})[0]), (Floats{15, 12}));
+  EXPECT_EQ(step.recordings(), 4);
+  EXPECT_MENTIONS(step.explain(), "a handle to the constant 'table' f32[2] was let go");
+}
+
+// The old tensor lives on in a list that was made after the recording, until the constant is replaced.
+TEST(Footguns, AReplacedConstantIsNoticedByAnyHandle) {
+  Tensor table = tensor({1, 2});
+  CapturedStep step = capture([&](const Tensors& in) -> Tensors { return {in[0] + table}; });
+  for (int i = 0; i < 3; ++i) step({tensor({10, 10})});
+  const Tensors list{table};
+  EXPECT_EQ(values(step({tensor({10, 10})})[0]), (Floats{11, 12}));
+  table = tensor({5, 2});
+  EXPECT_EQ(values(step({tensor({10, 10})})[0]), (Floats{15, 12}));
+}
+
+// A constant whose handles come and go is confirmed and replayed on.
+TEST(Footguns, AConstantWithOtherHandlesStaysTheSameProgram) {
+  Tensor table = tensor({1, 2});
+  CapturedStep step = capture([&](const Tensors& in) -> Tensors { return {in[0] + table}; });
+  for (int i = 0; i < 3; ++i) step({tensor({10, 10})});
+  {
+    const Tensor another = table;
+    step({tensor({10, 10})});
+  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(values(step({tensor({10, 10})})[0]), (Floats{11, 12}));
+  EXPECT_EQ(step.recordings(), 3);
+  EXPECT_EQ(step.replays(), 4);
+}
+
+// A pointer that the author keeps writes without a sign. So such a tensor is read anew by every replay.
+TEST(Footguns, WritesThroughAPointerFromBeforeTheRecording) {
+  Tensor table = tensor({1, 2});
+  table.name("table");
+  float* raw = static_cast<float*>(table.mutable_data());
+  CapturedStep step = capture([&](const Tensors& in) -> Tensors { return {in[0] + table}; });
+  for (int i = 0; i < 6; ++i) {
+    raw[0] = static_cast<float>(i);
+    EXPECT_EQ(values(step({tensor({10, 10})})[0]), (Floats{10 + static_cast<float>(i), 12})) << i;
+  }
+  EXPECT_EQ(step.recordings(), 2);
+  EXPECT_MENTIONS(step.explain(), "table: f32[2]  read anew in every replay, because mutable_data() handed out its bytes");
+}
+
+TEST(Footguns, WritesThroughAPointerFromLater) {
+  for (const int asked_before : {1, 2, 3, 5}) {
+    Tensor table = tensor({1, 2});
+    CapturedStep step = capture([&](const Tensors& in) -> Tensors { return {in[0] + table}; });
+    float* raw = nullptr;
+    for (int i = 0; i < 10; ++i) {
+      if (i == asked_before) raw = static_cast<float*>(table.mutable_data());
+      if (raw && i != asked_before) raw[0] = static_cast<float>(i);
+      const float first = raw && i != asked_before ? static_cast<float>(i) : 1.f;
+      EXPECT_EQ(values(step({tensor({10, 10})})[0]), (Floats{10 + first, 12})) << asked_before << ", call " << i;
+    }
+    EXPECT_GE(step.replays(), 5);
+  }
+}
+
+// A mode that is set inside is no op, so a replay keeps what was recorded. Every third call that could replay is checked.
+TEST(Footguns, AutocastToggledInsideIsFoundByCheckEvery) {
+  bool on = false;
+  const Tensor w = full({4, 4}, 0.1);
+  CapturedStep step = capture(
+      [&](const Tensors& in) -> Tensors {
+        const Autocast mode(DType::bf16, on);
+        return {matmul(in[0], w)};
+      },
+      {.check_every = 3});
+  const Tensor x = full({4, 4}, 0.3);
+  for (int i = 0; i < 8; ++i) step({x});
+  EXPECT_EQ(step.recordings(), 2);
+  EXPECT_EQ(step.checks(), 2);
+  EXPECT_EQ(step.replays(), 4);
+  on = true;
+  EXPECT_NO_THROW(step({x}));
+  EXPECT_NO_THROW(step({x}));
+  EXPECT_MENTIONS(refused(step, {x}), "operator mismatch at node 0: the capture has `%2: f32[4,4] = matmul(%0, %1)`");
+  on = false;
+  EXPECT_NO_THROW(step({x}));
+  EXPECT_THROW(capture([](const Tensors& in) -> Tensors { return in; }, {.check_every = -1}), UsageError);
 }
 
 }  // namespace

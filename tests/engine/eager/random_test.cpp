@@ -1,11 +1,20 @@
 // Tests random ops as users see them: seeds, random steps and paths decide the numbers.
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/nn/nn.h>
 #include <tapedeck/engine/ops/ops.h>
 
+#include <tapedeck/kernels/names.h>
+#include <tapedeck/kernels/parallel.h>
+#include <tapedeck/kernels/thread_limit.h>
+
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <semaphore>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace tapedeck {
 namespace {
@@ -107,8 +116,8 @@ struct Net : Module {
   Tensor operator()(const Tensor& x) { return fc2(drop(relu(fc1(x)))); }
 };
 
-std::vector<Tensor> trained(std::uint64_t seed) {
-  manual_seed(seed);
+std::vector<Tensor> trained(std::uint64_t stream) {
+  use_random_stream(stream);
   Net net;
   AdamW optimizer(net.parameters(), {.lr = 0.01});
   const Tensor x = normal({8, 6}), y = from_vector(std::vector<std::int32_t>{0, 1, 2, 3, 0, 1, 2, 3}, {8});
@@ -120,9 +129,17 @@ std::vector<Tensor> trained(std::uint64_t seed) {
   return net.parameters();
 }
 
+// Runs fn on a thread of its own to its end.
+template <class F>
+void on_another_thread(F&& fn) {
+  std::thread(std::forward<F>(fn)).join();
+}
+
 TEST(Random, ThreadsTrainAsIfAlone) {
-  const std::vector<Tensor> alone1 = trained(1), alone2 = trained(2);
-  std::vector<Tensor> one, two;
+  manual_seed(5);
+  std::vector<Tensor> alone1, alone2, one, two;
+  on_another_thread([&] { alone1 = trained(1); });
+  on_another_thread([&] { alone2 = trained(2); });
   std::thread a([&] { one = trained(1); }), b([&] { two = trained(2); });
   a.join();
   b.join();
@@ -132,6 +149,163 @@ TEST(Random, ThreadsTrainAsIfAlone) {
     EXPECT_TRUE(bit_equal(two[i], alone2[i]));
     EXPECT_EQ(one[i].grad().defined(), false);
   }
+  EXPECT_FALSE(bit_equal(one[0], two[0]));
+}
+
+// Eager code may draw any number of times in one step. The paths of its draws go with the draws.
+TEST(Random, EagerDrawsLeaveNoNamesBehind) {
+  manual_seed(1);
+  Tensor x = ones({4});
+  x.requires_grad(true);
+  const auto draw_all = [&] {
+    const PathScope scope("net");
+    uniform({2}), randint(0, 9, {2}), multinomial(x.detach(), 2);
+    const Tensor y = sum(dropout(x, 0.5));
+    backward(y);
+    cond(
+        full({}, 1, DType::boolean), [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] + uniform({4})}; },
+        [](const std::vector<Tensor>& in) { return in; }, {x.detach()});
+  };
+  draw_all();
+  const std::size_t before = interned_names();
+  for (int i = 0; i < 50; ++i) draw_all();
+  EXPECT_EQ(interned_names(), before);
+}
+
+// The node of a draw keeps its path, whatever becomes of the tape around it.
+TEST(Random, ARecordedDrawKeepsItsPath) {
+  manual_seed(1);
+  Tensor x = ones({64});
+  x.requires_grad(true);
+  Tensor y, kept;
+  {
+    const PathScope scope("a.module.whose.path.is.longer.than.a.short.text");
+    y = dropout(x, 0.5);
+  }
+  for (int i = 0; i < 3000; ++i) {  // the tape closes its gaps meanwhile
+    kept = dropout(x, 0.5) * 2;
+  }
+  const std::vector<Tensor> dx = gradients({sum(y * y)}, {x}, {.retain = true, .create_graph = true});
+  EXPECT_TRUE(bit_equal(dx[0], y * y * 2));
+  backward(sum(dx[0]));
+  EXPECT_TRUE(bit_equal(x.grad(), y * y * 2));
+}
+
+// ---- the streams of threads ----
+
+Tensor drawn_on_another_thread() {
+  Tensor y;
+  on_another_thread([&] { y = uniform({100}); });
+  return y;
+}
+
+TEST(RandomStreams, ThreadsDrawOtherBits) {
+  manual_seed(7);
+  const Tensor own = uniform({100}), first = drawn_on_another_thread(), second = drawn_on_another_thread();
+  EXPECT_FALSE(bit_equal(own, first));
+  EXPECT_FALSE(bit_equal(own, second));
+  EXPECT_FALSE(bit_equal(first, second));
+}
+
+TEST(RandomStreams, TheSeedReachesThreadsToCome) {
+  manual_seed(7);
+  const Tensor first = drawn_on_another_thread(), second = drawn_on_another_thread();
+  manual_seed(8);
+  EXPECT_FALSE(bit_equal(drawn_on_another_thread(), first));
+  manual_seed(7);
+  EXPECT_TRUE(bit_equal(drawn_on_another_thread(), first)) << "numbers count from the seed on";
+  EXPECT_TRUE(bit_equal(drawn_on_another_thread(), second));
+}
+
+// A thread that has drawn before, and made random steps, follows a new seed of another thread.
+TEST(RandomStreams, TheSeedReachesThreadsThatHaveDrawn) {
+  std::binary_semaphore go{0}, done{0};
+  std::vector<Tensor> drawn;
+  std::thread other([&] {
+    for (int i = 0; i < 3; ++i) {
+      go.acquire();
+      drawn.push_back(uniform({100}));
+      drawn.push_back(uniform({100}));
+      if (i == 1) next_step();
+      done.release();
+    }
+  });
+  for (const std::uint64_t seed : {7, 8, 7}) {
+    manual_seed(seed);
+    go.release();
+    done.acquire();
+  }
+  other.join();
+  EXPECT_TRUE(bit_equal(drawn[0], drawn[4])) << "the step and the number of the draw begin anew";
+  EXPECT_TRUE(bit_equal(drawn[1], drawn[5]));
+  EXPECT_FALSE(bit_equal(drawn[0], drawn[2]));
+}
+
+TEST(RandomStreams, TheThreadThatSeedsDrawsTheBitsOfTheSeed) {
+  manual_seed(7);
+  const Tensor here = uniform({100});
+  Tensor there;
+  on_another_thread([&] {
+    drawn_on_another_thread();
+    manual_seed(7);
+    there = uniform({100});
+  });
+  EXPECT_TRUE(bit_equal(here, there));
+  EXPECT_FALSE(bit_equal(uniform({100}), here)) << "this thread follows as another thread now";
+}
+
+TEST(RandomStreams, AGivenNumberNamesAStreamWhateverTheOrder) {
+  const auto drawn = [](std::uint64_t number) {
+    Tensor y;
+    on_another_thread([&] {
+      use_random_stream(number);
+      y = uniform({100});
+    });
+    return y;
+  };
+  manual_seed(7);
+  const Tensor main = uniform({100}), one = drawn(1), two = drawn(2);
+  manual_seed(7);
+  EXPECT_TRUE(bit_equal(drawn(2), two));
+  const Tensor by_order = drawn_on_another_thread();
+  EXPECT_TRUE(bit_equal(drawn(1), one));
+  EXPECT_TRUE(bit_equal(drawn(0), main)) << "stream 0 is that of the seed alone";
+  EXPECT_FALSE(bit_equal(one, two));
+  EXPECT_FALSE(bit_equal(one, by_order)) << "number 1, given and by order, means two streams";
+  EXPECT_TRUE(bit_equal(uniform({100}), main)) << "this thread was the first of the order";
+}
+
+TEST(RandomStreams, AThreadKeepsTheNumberItGave) {
+  on_another_thread([] {
+    use_random_stream(3);
+    manual_seed(7);
+    const Tensor first = uniform({100});
+    next_step();
+    use_random_stream(3);
+    EXPECT_TRUE(bit_equal(uniform({100}), first));
+    use_random_stream(0);
+    EXPECT_EQ(rng_state().to_vector<std::int64_t>(), (std::vector<std::int64_t>{7, 0}));
+  });
+}
+
+// Workers take no place in the order, so it does not matter whether one draws before a thread of the user.
+TEST(RandomStreams, WorkersHaveFixedStreams) {
+  if (kernels::hardware_threads() < 2) GTEST_SKIP() << "TBB starts no worker on this machine";
+  manual_seed(7);
+  const Tensor first = drawn_on_another_thread();
+  manual_seed(7);
+  std::vector<Tensor> drawn(2);
+  std::atomic<int> here{0};
+  kernels::run_on_threads(2, [&] {
+    kernels::parallel_for(2, 1, [&](std::int64_t begin, std::int64_t) {
+      for (++here; here < 2;) std::this_thread::yield();  // so that the pieces run on two threads
+      if (kernels::worker_place() > 0) drawn[static_cast<std::size_t>(begin)] = uniform({100});
+    });
+  });
+  const Tensor worker = drawn[0].defined() ? drawn[0] : drawn[1];
+  ASSERT_TRUE(worker.defined());
+  EXPECT_TRUE(bit_equal(drawn_on_another_thread(), first));
+  EXPECT_FALSE(bit_equal(worker, first));
 }
 
 }  // namespace

@@ -1,0 +1,126 @@
+// Tests that the tape of a training loop stays short, however long the loop runs and whatever the loop keeps. They count
+// entries of the tape instead of time: backward() walks over the tape, so a long tape is a slow step.
+#include <tapedeck/engine/eager/recorder.h>
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ops/ops.h>
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+namespace tapedeck {
+namespace {
+
+struct Lengths {
+  std::int64_t nodes, values, regions, strides;
+};
+
+Lengths lengths() {
+  const Recorder& tape = *thread_state().tape;
+  return {tape.graph.node_count(), tape.graph.value_count(), static_cast<std::int64_t>(tape.regions.size()),
+          static_cast<std::int64_t>(tape.strides.size())};
+}
+
+// Runs `steps` training steps with this forward pass. From one step to the next the loop keeps the loss alone.
+void train(int steps, const std::function<Tensor(const Tensor& x, const Tensor& w)>& forward) {
+  const Tensor x = ones({4, 4});
+  Tensor w = full({4, 4}, 0.5), kept;
+  w.requires_grad(true);
+  for (int i = 0; i < steps; ++i) {
+    const Tensor loss = forward(x, w);
+    w.set_grad(Tensor());
+    backward(loss);
+    kept = loss;
+  }
+}
+
+Tensor block(const Tensor& x, const Tensor& w) { return sum(tanh(matmul(transpose(x, {1, 0}), w))); }
+
+constexpr int kSteps = 3000;
+constexpr std::int64_t kShort = 5000;  // the tape may have about 1,000 dead nodes before it closes the gaps
+
+void expect_short(const Lengths& now) {
+  EXPECT_LT(now.nodes, kShort);
+  EXPECT_LT(now.values, kShort);
+  EXPECT_LT(now.regions, kShort);
+  EXPECT_LT(now.strides, kShort);
+}
+
+TEST(TapeGrowth, ALossKeptAcrossSteps) {
+  Lengths last{};
+  train(kSteps, [&](const Tensor& x, const Tensor& w) {
+    last = lengths();
+    return block(x, w);
+  });
+  expect_short(last);
+}
+
+TEST(TapeGrowth, ALossKeptAcrossStepsWithCheckpoints) {
+  Lengths last{};
+  train(kSteps, [&](const Tensor& x, const Tensor& w) {
+    last = lengths();
+    return checkpoint([&] { return block(x, w); }) + checkpoint([&] { return block(w, x); });
+  });
+  expect_short(last);
+}
+
+// Regions in which nothing was recorded leave nothing on the tape.
+TEST(TapeGrowth, CheckpointsWithoutGradients) {
+  Tensor w = full({4, 4}, 0.5);
+  w.requires_grad(true);
+  const Tensor y = w * 2;
+  const NoGrad no_grad;
+  for (int i = 0; i < kSteps; ++i) checkpoint([&] { return y * 2; });
+  EXPECT_LT(lengths().regions, 2);
+}
+
+// After the tape has closed its gaps, regions that still wait for backward are computed again as before.
+TEST(TapeGrowth, RegionsSurviveWhenTheTapeClosesItsGaps) {
+  const Tensor x = ones({4, 4});
+  Tensor w = full({4, 4}, 0.5);
+  w.requires_grad(true);
+  const Tensor expected = [&] {
+    backward(block(x, w));
+    return w.grad();
+  }();
+  w.set_grad(Tensor());
+  const Tensor waiting = checkpoint([&] {
+    tanh(w);  // a node that no tensor needs after the region
+    return block(x, w);
+  });
+  Tensor other = full({4, 4}, 0.5);
+  other.requires_grad(true);
+  Tensor kept;
+  for (int i = 0; i < kSteps; ++i) {
+    const Tensor loss = checkpoint([&] { return block(x, other); });
+    if (i % 2 == 0) backward(loss);
+    kept = loss;
+  }
+  EXPECT_LT(lengths().regions, kShort);
+  backward(waiting);
+  EXPECT_TRUE(bit_equal(w.grad(), expected));
+  EXPECT_EQ(tape_stats().saved_bytes, x.bytes() + other.bytes()) << "the last loop loss was not differentiated";
+  backward(kept);
+  EXPECT_EQ(tape_stats().saved_bytes, 0);
+}
+
+// A region that was dropped without a backward keeps no bytes.
+TEST(TapeGrowth, ARegionThatIsDroppedKeepsNothing) {
+  Tensor w = full({4, 4}, 0.5);
+  w.requires_grad(true);
+  const Tensor y = exp(w);
+  const std::int64_t before = tape_stats().saved_bytes;
+  checkpoint([&] { return tanh(y * 2); });
+  EXPECT_EQ(tape_stats().saved_bytes, before);
+  const Tensor z = checkpoint([&] {
+    const Tensor unused = tanh(y * 3);
+    return sum(y * 2);
+  });
+  backward(z);
+  EXPECT_TRUE(w.grad().defined());
+  EXPECT_EQ(tape_stats().saved_bytes, 0);
+}
+
+}  // namespace
+}  // namespace tapedeck
