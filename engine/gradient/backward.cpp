@@ -144,12 +144,6 @@ Tensor BackwardWalk::value(ValueId v, NodeId reader) {
   return t;
 }
 
-bool BackwardWalk::carries_gradient(NodeId n) const {
-  for (std::int32_t k = 0; k < node(n).n_outputs; ++k)
-    if (info(node(n).first_output + k).needs_grad) return true;
-  return false;
-}
-
 // Runs the nodes of the region again, without recording them. Only nodes that carry a gradient run. They read values from
 // outside the region and results of each other. A capture also records other nodes in the region, such as the node that makes
 // the new running statistics of a batch norm. Those do not run again, since their old operands have been overwritten.
@@ -160,7 +154,8 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   const CheckpointRegion range = tape_.regions[region];
   for (NodeId n = range.first; n < range.last; ++n) {
     const Node& at = node(n);
-    if (at.origin.region != region || !carries_gradient(n) || at.op->is(kEffect)) continue;  // an effect happens once only
+    if (at.origin.region != region || tape_.notes[n].dead || !tape_.carries_gradient(n) || at.op->is(kEffect))
+      continue;  // an effect happens once only
     std::vector<Tensor> inputs;
     bool available = true;
     for (ValueId v : tape_.graph.inputs(at)) {
@@ -401,7 +396,7 @@ void BackwardWalk::visit(NodeId n) {
 // then the gradient of another loss may need these values.
 void BackwardWalk::release_region(std::int32_t region) {
   CheckpointRegion& range = tape_.regions[region];
-  auto inside = [&](NodeId n) { return n != kNone && node(n).origin.region == region && carries_gradient(n); };
+  auto inside = [&](NodeId n) { return node(n).origin.region == region && !tape_.notes[n].dead && tape_.carries_gradient(n); };
   if (range.released) return;
   for (NodeId n = range.first; n < range.last; ++n)
     if (inside(n) && !tape_.notes[n].released) return;
@@ -409,7 +404,7 @@ void BackwardWalk::release_region(std::int32_t region) {
   for (NodeId n = range.first; n < range.last; ++n)
     if (inside(n))
       for (ValueId v : tape_.graph.inputs(node(n)))
-        if (!inside(tape_.graph.values[v].node)) tape_.release_one(v);
+        if (!tape_.made_inside(region, v)) tape_.release_one(v);
 }
 
 // Returns g if no other tensor can see its bytes, otherwise a copy: a gradient must not share bytes with another gradient or

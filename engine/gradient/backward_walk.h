@@ -52,7 +52,6 @@ class BackwardWalk {
   std::vector<Tensor> run_forward(NodeId n, const Vjp& vjp, const Derived& derived);
   Tensor value(ValueId v, NodeId reader);
   Tensor saved(ValueId v, NodeId reader) const;
-  bool carries_gradient(NodeId n) const;
   void recompute(std::int32_t region, NodeId reader);
   void add_piece(ValueId v, const Tensor& piece);
   void add_window(ValueId v, const Vjp::Window& window);

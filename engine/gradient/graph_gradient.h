@@ -8,7 +8,8 @@
 //   stay;
 //   - gradient pieces of one value add up in reverse order of the nodes that read the value, and for one node in the order of
 //     its operands; the first piece is written, not added to zero;
-//   - the gradient of a wrt that no target depends on is exactly zero; a target given twice counts twice;
+//   - the gradient of a wrt that no target depends on is exactly zero; a target given twice counts twice; a target that depends
+//     on no wrt is refused, unless allow_unreached says that it adds nothing;
 //   - if several wrts have the same gradient, all but the first get a copy.
 //
 // The method is that of ccv's symbolic backward and of nnvm's Gradient pass. Time and memory are linear in the number of
@@ -31,6 +32,7 @@ struct GraphGradientOptions {
   std::vector<GradRequest> requests = {};  // parallel to wrt: none, write (the default) or add
   std::vector<ValueId> add_to =
       {};  // parallel to wrt: the value of the graph to which `add` adds; kNone adds an input "grad_in.<wrt>" for it
+  bool allow_unreached = false;  // if false, a target that depends on no wrt is a GradientError; if true, it adds nothing
 };
 
 struct GraphGradient {
@@ -41,8 +43,9 @@ struct GraphGradient {
 
 // Computes d sum(targets * heads) / d wrt. Targets and wrts are any values of the graph: inputs, state or results. They may
 // repeat, and a target may also be a wrt. Throws TypeError if a target, wrt or head has a type that does not fit;
-// GradientError if an op on the path has no gradient (the message names the node and the call site); UsageError if a number
-// is not a value of the graph or a list has the wrong length. Thread safe. May be called inside a capture.
+// GradientError if an op on the path has no gradient (the message names the node and the call site) or if a target depends on
+// no wrt; UsageError if a number is not a value of the graph or a list has the wrong length. Thread safe. May be called inside
+// a capture.
 GraphGradient gradient(const Graph& graph, std::span<const ValueId> targets, std::span<const ValueId> wrt,
                        const GraphGradientOptions& options = {});
 

@@ -40,9 +40,7 @@ std::vector<Tensor> custom_gradient(const std::vector<Tensor>& xs, const CustomF
   for (std::size_t i = 0; i < xs.size(); ++i) saves |= operand_bit(i);
   for (std::size_t k = 0; k < ys.size(); ++k) saves |= result_bit(k);
   const NodeId n = tape.record(ops::custom_gradient, in, nullptr, out, true, &saving(saves), site);
-  NodeInfo& note = tape.notes[n];
-  note.extra = std::make_unique<NodeExtra>();
-  note.extra->custom = std::move(backward);
+  tape.notes[n].more().custom = std::move(backward);
   return results;
 }
 

@@ -117,6 +117,10 @@ NodeId Graph::add_node(const Op& op, std::span<const ValueId> inputs, const void
 
   n.first_output = value_count();
   const NodeId id = node_count();
+  // Without memory there is no value without its node.
+  if (nodes.size() == nodes.capacity()) nodes.reserve(std::max<std::size_t>(2 * nodes.size(), 8));
+  if (values.capacity() - values.size() < outputs.size())
+    values.reserve(std::max(2 * values.size(), values.size() + outputs.size()));
   for (const Type& type : outputs) values.push_back({type, id, Role::none, {}});
   nodes.push_back(n);
   return id;

@@ -162,6 +162,23 @@ TEST(GraphGradient, ForwardPartsStandBehindTheirTwins) {
     }
 }
 
+TEST(GraphGradient, ATargetThatDependsOnNoWrtIsRefused) {
+  const Graph g = parse(R"(graph g(%x: f32[4], %w: f32[4]) {
+    %y: f32[4] = exp(%x)
+    %z: f32[4] = neg(%w)
+    return %y, %z
+  })");
+  EXPECT_MENTIONS(message_of<GradientError>([&] {
+                    gradient_by_name(g, {"y", "z"}, {"x"});
+                  }),
+                  "[gradient] the target %z: f32[4] depends on no value that the gradient is for");
+  EXPECT_NO_THROW(gradient_by_name(g, {"y", "z"}, {"x", "w"}));
+  EXPECT_NO_THROW(gradient_by_name(g, {"y"}, {"x", "w"})) << "the gradient of w is zero";
+  GraphGradientOptions options;
+  options.allow_unreached = true;
+  EXPECT_NO_THROW(gradient_by_name(g, {"y", "z"}, {"x"}, options));
+}
+
 TEST(GraphGradient, MistakesAreNamed) {
   const Graph g = parse(R"(graph g(%x: f32[4,4], %i: i64[4]) {
     %y: f32[4,4] = exp(%x)

@@ -155,6 +155,26 @@ TEST(Optimizers, TakeParametersInDouble) {
   EXPECT_NEAR(w.item(), 0.5, 1e-7);
 }
 
+TEST(Optimizers, StepDoubleParametersByARateInDouble) {
+  Tensor w = full({1}, 1, DType::f64), v = parameter({1});
+  w.requires_grad(true);
+  Sgd optimizer({{{w, v}, {.lr = 0.1}}, {{parameter({1})}, {.lr = 0.1}}});
+  EXPECT_EQ(optimizer.lr(0).dtype(), DType::f64);
+  EXPECT_EQ(optimizer.lr(1).dtype(), DType::f32);
+  backward(sum(w) + cast(sum(v), DType::f64));
+  optimizer.step();
+  EXPECT_EQ(w.item(), 1 - 0.1);
+  EXPECT_EQ(v.item(), static_cast<double>(1 - 0.1f));
+  optimizer.set_lr(0.3);
+  optimizer.step();
+  EXPECT_EQ(w.item(), 1 - 0.1 - 0.3);
+  optimizer.set_lr(scalar(0.7, DType::f64));
+  optimizer.step();
+  EXPECT_EQ(w.item(), 1 - 0.1 - 0.3 - 0.7);
+  EXPECT_EQ(message_of<TypeError>([&] { optimizer.set_lr(scalar(1, DType::i32)); }),
+            "[set_lr] the learning rate must be f32[] or f64[], not i32[]");
+}
+
 // ---- parameter groups and optimizer state ----
 
 TEST(Optimizers, GroupsHaveOptionsAndRatesOfTheirOwn) {
