@@ -2,6 +2,9 @@
 
 #include <tapedeck/capture/cost/calibration.h>
 #include <tapedeck/capture/cost/control_cost.h>
+#include <tapedeck/engine/ir/error.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -27,8 +30,12 @@ std::vector<double> node_costs(const Graph& graph, const Calibration* calibratio
 
 std::int64_t kernel_workspace(const Graph& graph, const Node& node) {
   if (graph.literal(node)) return 0;  // runs nothing
-  return std::max<std::int64_t>(
-      workspace_bytes(*node.op, graph.input_types(node), graph.output_types(node), graph.attributes(node)), 0);
+  try {
+    return workspace_bytes(*node.op, graph.input_types(node), graph.output_types(node), graph.attributes(node));
+  } catch (const TypeError& error) {
+    const auto n = static_cast<NodeId>(&node - graph.nodes.data());
+    throw InvalidGraphError(fmt::format("node {}: {}: {}", n, graph.node_text(n), error.what()));
+  }
 }
 
 }  // namespace tapedeck

@@ -20,7 +20,7 @@ inline bool plausible_us(double us) { return us >= 0 && us <= kMostUs; }  // a N
 inline double sane_us(double us) { return us >= 0 ? (us < kMostUs ? us : kMostUs) : 0.0; }
 
 // Scratch bytes that the kernel of a node without regions needs while it runs. A node with regions needs a frame for them:
-// region_frames.h.
+// region_frames.h. Throws InvalidGraphError if the kernel needs more bytes than a type may have.
 std::int64_t kernel_workspace(const Graph& graph, const Node& node);
 
 }  // namespace tapedeck

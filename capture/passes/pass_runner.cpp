@@ -6,6 +6,7 @@
 #include <tapedeck/capture/analysis/live_peak.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/engine/eager/settings.h>
+#include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <fmt/format.h>
@@ -66,6 +67,10 @@ void PassRunner::dump(const std::string& name, const std::string& text) {
   if (!file.flush()) fmt::print(stderr, "warning: cannot write {}\n", path);
 }
 
+void PassRunner::check_cancel() const {
+  if (cancel_ && cancel_->load()) throw Cancelled("the passes were cancelled");
+}
+
 Graph PassRunner::run(const char* name, Graph graph) {
   const Pass& pass = pass_named(name);
   return run(
@@ -74,6 +79,7 @@ Graph PassRunner::run(const char* name, Graph graph) {
 }
 
 Graph PassRunner::run(const char* name, Graph graph, const std::function<Graph(Graph)>& pass, Need need) {
+  check_cancel();
   PassRecord record;
   record.name = name;
   record.nodes_before = record.nodes_after = count_nodes(graph);
@@ -86,6 +92,7 @@ Graph PassRunner::run(const char* name, Graph graph, const std::function<Graph(G
   const std::string before = settings_.dump.empty() ? std::string() : print(graph);
   const auto start = std::chrono::steady_clock::now();
   Graph result = pass(std::move(graph));
+  check_cancel();
   record.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (looks_ == Looks::at_each) verify_after(name, result);
   record.nodes_after = count_nodes(result);

@@ -12,6 +12,7 @@
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/ir/graph.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -44,11 +45,14 @@ class PassRunner {
   Graph run(const char* name, Graph graph, const std::function<Graph(Graph)>& pass, Need need = Need::optional);
   // From now on, calls `seen` with the name and the result of every step that was not skipped.
   void watch(std::function<void(const std::string&, const Graph&)> seen) { seen_ = std::move(seen); }
+  // From now on, run() throws Cancelled if the flag is up before a pass or after it. The flag outlives the runner.
+  void cancel_by(const std::atomic<bool>* flag) { cancel_ = flag; }
   const std::vector<PassRecord>& records() const { return records_; }
   const PassOptions& options() const { return options_; }
 
  private:
   bool disabled(const std::string& name) const;
+  void check_cancel() const;
   std::int64_t bytes_of(const Graph& graph) const;
   void dump(const std::string& name, const std::string& text);
 
@@ -56,6 +60,7 @@ class PassRunner {
   Settings settings_;
   Looks looks_;
   std::function<void(const std::string&, const Graph&)> seen_;
+  const std::atomic<bool>* cancel_ = nullptr;
   int dumped_ = 0;
   std::vector<PassRecord> records_;
 };

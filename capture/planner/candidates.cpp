@@ -19,16 +19,17 @@ std::vector<const StrategyEntry*> strategies_to_ask(const Planning& p) {
   return asked;
 }
 
-void add_points(const Order& order, const StrategyChoices& chosen, std::deque<Candidate>* candidates) {
+void add_points(const Order& order, const StrategyChoices& chosen, Planning* p) {
   RunLists runs = runs_as_recorded(order.facts);
   std::size_t done = 0;
   for (const ChoicePoint& point : chosen.choices.points) {
     if (point.journal == 0) continue;  // keeps all
+    p->watch.check();
     apply_steps(chosen.choices.journal, done, point.journal, &runs);
     done = point.journal;
     const double cost = schedule_cost(order.facts, runs);
     const std::int64_t live_peak = order.facts.external_bytes + point.live_peak;
-    candidates->push_back({chosen.strategy, &order, &chosen.choices, point, cost, live_peak, -1, candidates->size()});
+    p->candidates.push_back({chosen.strategy, &order, &chosen.choices, point, cost, live_peak, -1, p->candidates.size()});
   }
 }
 
@@ -46,9 +47,12 @@ void add_keep_all(const Order& order, Planning* p) {
 }
 
 void add_candidates(Order* order, Planning* p) {
-  for (const StrategyEntry* s : strategies_to_ask(*p)) order->chosen.push_back({s, s->choose(order->facts, p->watch)});
+  for (const StrategyEntry* s : strategies_to_ask(*p)) {
+    p->watch.check();
+    order->chosen.push_back({s, s->choose(order->facts, p->watch)});
+  }
   add_keep_all(*order, p);
-  for (const StrategyChoices& chosen : order->chosen) add_points(*order, chosen, &p->candidates);
+  for (const StrategyChoices& chosen : order->chosen) add_points(*order, chosen, p);
 }
 
 void rematerialize(Planning* p) {

@@ -125,6 +125,7 @@ void add_joined_order(Planning* p) {
 
 void add_order(std::unique_ptr<Order> order, Planning* p) {
   p->orders.push_back(std::move(order));
+  p->watch.check();
   if (!has(p->options.sharing, Sharing::parts)) return;
   if (std::unique_ptr<Order> joined = with_parts(*p->orders.back(), p->effort.join_trials(p->step_size())))
     p->orders.push_back(std::move(joined));

@@ -85,6 +85,7 @@ Plan plan_in_stages(const Graph& captured, const PlanOptions& options, Looks loo
   // Segment: cut the nodes into tasks for the threads asked for, and write down the plan.
   Plan plan = finish_plan(chosen.order->facts, std::move(placed.cloned), chosen.cost, in_bytes(options, choice.budget),
                           &planning.passes, std::move(placed.layout));
+  planning.watch.check();  // a search that was cancelled ends with the best it has, which is no plan to hand out
   note_choice(choice, planning, &plan);
   plan.unchanged_state = unchanged_state(captured, plan.graph);
 

@@ -6,6 +6,7 @@
 // Members of a family have one buffer for an input or a result if the older buffer is large enough for both.
 #include <tapedeck/capture/replay/buffers.h>
 
+#include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/op.h>
 
@@ -122,11 +123,11 @@ Tensor Buffers::read(ValueId v) const {
   BufferView from = buffer_view_of(plan_, table_, v);
   from.view.data = static_cast<char*>(address(from.buffer)) + from.offset;
   if (from.view.dense()) {
-    std::memcpy(out.mutable_data(), from.view.data, static_cast<std::size_t>(out.bytes()));
+    std::memcpy(out.impl()->data(), from.view.data, static_cast<std::size_t>(out.bytes()));
     return out;
   }
   View to = from.view;
-  to.data = out.mutable_data();
+  to.data = out.impl()->data();
   std::copy_n(out.strides(), to.rank, to.strides);
   KernelFault fault;
   KernelCall call;

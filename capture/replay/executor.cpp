@@ -64,7 +64,7 @@ Executor::Impl::Impl(Plan p, const ExecutorOptions& o, Shared shared)
       states(plan, *this, options.state),
       program(plan, buffers.table()),
       walk(plan, program, checked_threads(options)),
-      observed(plan, program, walk, buffers, memory->poison),
+      observed(plan, program, walk, buffers, memory->poison, settings().check_nan),
       progress(plan, *this),
       uses(plan, program, progress),
       results(plan, *this, buffers, inputs, states, observed, progress, uses),

@@ -2,10 +2,12 @@
 //
 //     may the segment start?      gate: cancelled, and no state written yet -> it does not
 //     a watched node in it        node by node; monitors see operands before, results after
-//     a timeline or poison        instruction by instruction
+//     timeline, poison, NaN check  instruction by instruction
 //     neither                     the plain loop
 //     how far is the step?        meter
 #include <tapedeck/capture/replay/observed_run.h>
+
+#include <tapedeck/capture/replay/finite.h>
 
 #include <algorithm>
 #include <utility>
@@ -23,13 +25,15 @@ std::unique_ptr<Poison> make_poison(const Plan& plan, const Program& program, in
 
 }  // namespace
 
-ObservedRun::ObservedRun(const Plan& plan, const Program& program, SegmentWalk& walk, const Buffers& buffers, int poison_level)
+ObservedRun::ObservedRun(const Plan& plan, const Program& program, SegmentWalk& walk, const Buffers& buffers, int poison_level,
+                         bool check_nan)
     : plan_(plan),
       program_(program),
       walk_(walk),
       buffers_(buffers),
       monitors_(plan.graph),
-      poison_(make_poison(plan, program, poison_level)) {}
+      poison_(make_poison(plan, program, poison_level)),
+      check_nan_(check_nan) {}
 
 // ---- monitors ----
 
@@ -57,7 +61,7 @@ void ObservedRun::begin_step(const std::vector<void*>& blocks) {
 }
 
 bool ObservedRun::is_asked(const RunOptions* options) const {
-  return monitors_.any() || poison_ || (options && (options->timeline || options->cancel || options->progress));
+  return monitors_.any() || poison_ || check_nan_ || (options && (options->timeline || options->cancel || options->progress));
 }
 
 void ObservedRun::begin(const RunOptions& options, const RunExtent& extent) {
@@ -94,7 +98,7 @@ void ObservedRun::run_segment(std::int32_t segment) noexcept {
   if (!gate_.enter(walk_.writes_state(segment))) return walk_.stop(segment, walk_.range(segment).first);
   if (!watched_.empty() && watched_[segment])
     run_watched(segment);
-  else if (timeline_ || poison_)
+  else if (timeline_ || poison_ || check_nan_)
     run_one_by_one(segment);
   else
     walk_.run_instructions(segment);
@@ -110,7 +114,7 @@ void ObservedRun::run_one_by_one(std::int32_t segment) noexcept {
 }
 
 bool ObservedRun::run_timed(std::int32_t segment, std::int32_t i) noexcept {
-  const auto run = [&] { return poison_ ? run_poisoned(segment, i) : walk_.run_instruction(segment, i); };
+  const auto run = [&] { return check_nan_ ? run_checked(segment, i) : run_poisoned(segment, i); };
   if (!timeline_) return run();
   const std::int64_t began = now_ns() - start_ns_;
   const bool go_on = run();
@@ -118,9 +122,25 @@ bool ObservedRun::run_timed(std::int32_t segment, std::int32_t i) noexcept {
   return go_on;
 }
 
+// A node that makes NaN or infinity is at fault. Results on another device are not looked at.
+bool ObservedRun::run_checked(std::int32_t segment, std::int32_t i) noexcept {
+  const Instruction& instruction = program_.instructions[i];
+  const bool runs = !walk_.is_stopped_before(instruction.node);
+  if (!run_poisoned(segment, i)) return false;
+  if (!runs || instruction.call.stream) return true;
+  try {
+    require_finite(plan_.graph, instruction.node, instruction.call);
+    return true;
+  } catch (...) {
+    walk_.note_fault(segment, instruction.node, i + 1, std::current_exception());
+    return false;
+  }
+}
+
 // A node that changes bytes that are not its own is at fault.
 bool ObservedRun::run_poisoned(std::int32_t segment, std::int32_t i) noexcept {
   const Instruction& instruction = program_.instructions[i];
+  if (!poison_) return walk_.run_instruction(segment, i);
   if (walk_.is_stopped_before(instruction.node)) return walk_.run_instruction(segment, i);
   bool ran = false;
   try {

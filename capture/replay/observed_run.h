@@ -1,7 +1,7 @@
 // A run of which more is asked than to run: times of nodes, monitors, poison, cancelling, progress.
 //
 // A plain run knows nothing of this; it pays one branch for each segment. An observed run acts between segments, and node by
-// node only in segments that are timed, poisoned, or hold a node that a monitor watches.
+// node only in segments that are timed, poisoned, checked for NaN, or hold a node that a monitor watches.
 #pragma once
 
 #include <tapedeck/capture/plan/plan.h>
@@ -31,8 +31,10 @@ struct RunExtent {
 
 class ObservedRun final : public SegmentObserver {
  public:
-  // `poison_level`: 0 for no poison. REQUIRES: all that is passed by reference outlives this.
-  ObservedRun(const Plan& plan, const Program& program, SegmentWalk& walk, const Buffers& buffers, int poison_level);
+  // `poison_level`: 0 for no poison. `check_nan`: a node that makes NaN or infinity is at fault. REQUIRES: all that is passed
+  // by reference outlives this.
+  ObservedRun(const Plan& plan, const Program& program, SegmentWalk& walk, const Buffers& buffers, int poison_level,
+              bool check_nan);
 
   std::int32_t add_monitor(const std::string& pattern, MonitorFunction fn, const MonitorOptions& options);
   void remove_monitor(std::int32_t id);
@@ -59,6 +61,7 @@ class ObservedRun final : public SegmentObserver {
   void run_watched(std::int32_t segment) noexcept;
   bool run_timed(std::int32_t segment, std::int32_t i) noexcept;
   bool run_poisoned(std::int32_t segment, std::int32_t i) noexcept;
+  bool run_checked(std::int32_t segment, std::int32_t i) noexcept;
   void find_watched_segments();
 
   const Plan& plan_;
@@ -68,6 +71,7 @@ class ObservedRun final : public SegmentObserver {
   Monitors monitors_;
   std::vector<bool> watched_;       // by segment; empty if there are no monitors
   std::unique_ptr<Poison> poison_;  // with TAPEDECK_POISON
+  const bool check_nan_;            // TAPEDECK_CHECK_NAN when this was made
   std::string damage_;              // written while no node runs
 
   // Of this run.

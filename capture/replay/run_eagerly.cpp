@@ -3,6 +3,7 @@
 #include <tapedeck/capture/replay/executor.h>
 
 #include <tapedeck/engine/control/interpret.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/ir/error.h>
 
 #include <fmt/format.h>
@@ -37,7 +38,7 @@ Tensor released(const Tensor& t, const std::vector<Tensor>& given) {
   for (const Tensor& other : given) shared |= t.numel() > 0 && other.numel() > 0 && inside(other);
   if (!shared) return t;
   Tensor copy = empty(t.type());
-  t.copy_to(copy.mutable_data(), static_cast<std::size_t>(copy.bytes()), dtype_size(copy.dtype()));
+  t.copy_to(copy.impl()->data(), static_cast<std::size_t>(copy.bytes()), dtype_size(copy.dtype()));
   return copy;
 }
 

@@ -20,8 +20,9 @@ namespace {
 
 class RegionChooser {
  public:
-  explicit RegionChooser(const Facts& facts)
+  RegionChooser(const Facts& facts, const Watch& watch)
       : facts_(facts),
+        watch_(watch),
         graph_(*facts.graph),
         schedule_(facts),
         readers_(graph_.values.size()),
@@ -67,6 +68,7 @@ class RegionChooser {
   }
 
   void recompute(std::int32_t region, const std::vector<NodeId>& nodes) {
+    watch_.check();
     std::vector<ValueId> values = values_to_drop(nodes, region);
     NodeId stage = Facts::kNever;
     for (ValueId v : values) stage = std::min(stage, first_later_reader(v));
@@ -149,6 +151,7 @@ class RegionChooser {
   }
 
   const Facts& facts_;
+  const Watch& watch_;
   const Graph& graph_;
   Schedule schedule_;
   std::vector<std::vector<NodeId>> readers_;  // by root
@@ -159,10 +162,10 @@ class RegionChooser {
   Choices choices_;
 };
 
-Choices choose_regions(const Facts& facts, const Watch&) {
+Choices choose_regions(const Facts& facts, const Watch& watch) {
   const auto& nodes = facts.graph->nodes;
   if (std::any_of(nodes.begin(), nodes.end(), [](const Node& n) { return n.origin.region >= 0; }))
-    return RegionChooser(facts).choose();
+    return RegionChooser(facts, watch).choose();
   const ChoicePoint keep_all{0, 0, peak_without_clones(facts)};
   return {{}, {}, {keep_all, keep_all}};
 }

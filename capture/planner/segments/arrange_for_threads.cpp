@@ -40,7 +40,7 @@ class Arranger {
     std::optional<Arrangement> best;
     for (const Cut& free : cut_each_way(cloned_.graph, cost_, find_update_edges(cloned_.graph, tight.layout), options_)) {
       const Cut& to_beat = best ? best->cut : tight.cut;
-      if (!gains(free, to_beat)) break;
+      if (!gains(free, to_beat) || (options_.cancel && options_.cancel->load())) break;
       if (std::optional<Arrangement> apart = place_apart(free, tight); apart && gains(apart->cut, to_beat))
         best = std::move(apart);
     }
@@ -66,7 +66,9 @@ class Arranger {
     return static_cast<double>(peak) <= std::floor(options_.parallel_peak * static_cast<double>(tight_peak));
   }
 
-  Placing placing() const { return {.alignment = alignment_of(options_), .chunk_bytes = options_.chunk_bytes}; }
+  Placing placing() const {
+    return {.alignment = alignment_of(options_), .chunk_bytes = options_.chunk_bytes, .cancel = options_.cancel};
+  }
 
   SegmentTimes times_of(const Cut& cut) const {
     SegmentTimes times{std::vector<std::int32_t>(cloned_.graph.nodes.size(), kNone), cut.run.began, cut.run.ended};

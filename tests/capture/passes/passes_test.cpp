@@ -147,6 +147,23 @@ class Environment {
 
 const char* const kDuplicates = "graph g(%x: f32[4]) {\n%a: f32[4] = exp(%x)\n%b: f32[4] = exp(%x)\nreturn %a, %b\n}\n";
 
+TEST(PassRunner, StopsBetweenPasses) {
+  std::atomic<bool> cancel{false};
+  int ran = 0;
+  PassRunner runner;
+  runner.cancel_by(&cancel);
+  const auto pass = [&](Graph g) {
+    cancel = ++ran == 2;
+    return g;
+  };
+  const Graph g = parse("graph f(%x: f32[2]) { return %x }");
+  runner.run("first", g, pass);
+  EXPECT_THROW(runner.run("second", g, pass), Cancelled) << "the flag went up in the pass";
+  EXPECT_THROW(runner.run("dead_code", g), Cancelled) << "it is up before the pass";
+  EXPECT_EQ(ran, 2);
+  EXPECT_EQ(runner.records().size(), 1u);
+}
+
 TEST(PassRunner, RunsTimesAndCounts) {
   PassRunner runner;
   const Graph result = runner.run("cse", parse(kDuplicates), cse);

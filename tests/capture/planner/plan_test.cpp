@@ -317,6 +317,30 @@ TEST(Plan, CancelsAndReportsProgress) {
   EXPECT_THROW(make_plan(test::chain(12, 1000), options), Cancelled);
 }
 
+// The flag goes up at every point of a planning in turn: there is a whole plan, or none.
+TEST(Plan, CancelledAtAnyPointThereIsNoPlan) {
+  const Graph g = test::chain(40, 1000);
+  PlanOptions options;
+  options.budget_percent = 60;
+  options.threads = 4;
+  const Plan whole = make_plan(g, options);
+  int reports = 0;
+  options.progress = [&](double) { ++reports; };
+  make_plan(g, options);
+  ASSERT_GT(reports, 3);
+  for (int at = 1; at <= reports; ++at) {
+    std::atomic<bool> cancel{false};
+    int seen = 0;
+    options.cancel = &cancel;
+    options.progress = [&](double) { cancel = ++seen >= at; };
+    try {
+      EXPECT_EQ(make_plan(g, options).peak_bytes, whole.peak_bytes) << at;
+      EXPECT_EQ(at, reports) << "only the last report comes after the last choice";
+    } catch (const Cancelled&) {
+    }
+  }
+}
+
 // Forty layers whose results backward reads. If `changed`, %a20 is larger, and %extra is alive in the middle.
 Graph layered(bool changed) {
   std::string text = "graph f(%x: u8[640]) {\n";
