@@ -1,55 +1,102 @@
 // tapedeck: record, show, plan, replay and verify captured training steps from a shell. Every command registers itself; see
-// capture/tool/line/command.h.
+// capture/tool/line/command.h. This file turns an error into a line on stderr, an exit code, and with --json an object on
+// stdout.
+#include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/line/parse.h>
+#include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/load_op_library.h>
 
+#include <fcntl.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <new>
+#include <span>
+#include <string_view>
 
 using namespace tapedeck;
 using namespace tapedeck::tool;
 
 namespace {
 
-int complain(const std::exception& e, int code) {
-  std::fprintf(stderr, "tapedeck: %s\n", e.what());
-  return code;
+using Words = std::span<char*>;
+
+// A stream that the caller has closed must not become the file that is opened next. Reading from stdin and writing to stdout
+// and stderr then fail, and nothing is lost silently.
+void reserve_standard_streams() {
+  for (const int fd : {0, 1, 2})
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) std::abort();
 }
 
-int run(int argc, char** argv) {
-  const Parsed parsed = parse_line(argc, argv);
-  if (!parsed.command) return std::fputs(parsed.text.c_str(), stdout) < 0 ? kExecution : kOk;
+int run(Words words) {
+  const Parsed parsed = parse_line(static_cast<int>(words.size()), words.data());
+  if (!parsed.command) {
+    answer(parsed.text);
+    return kOk;
+  }
   catch_interrupts();
   for (const std::string& library : program().op_libraries) load_ops(library);
   return parsed.command->run();
 }
 
+// The exception that is being handled.
+Failure current_failure() {
+  try {
+    throw;
+  } catch (const Cancelled&) {
+    return {kInterrupted, "interrupted"};
+  } catch (const UsageError& e) {
+    return {kUsage, e.what()};
+  } catch (const TypeError& e) {
+    return {kUsage, e.what()};
+  } catch (const DeviceError& e) {
+    return {kNoDevice, e.what()};
+  } catch (const BudgetError& e) {
+    return {kInfeasible, e.what()};
+  } catch (const ExecutionError& e) {
+    return {kExecution, e.what()};
+  } catch (const CaptureError& e) {
+    return {kExecution, e.what()};
+  } catch (const Error& e) {
+    return {kBadFile, e.what()};
+  } catch (const std::bad_alloc&) {
+    return {kExecution, "out of memory"};
+  } catch (const std::exception& e) {
+    return {kExecution, e.what()};
+  }
+}
+
+// The line may be the one that cannot be parsed, so its words are asked.
+bool wants_json(Words words) {
+  return std::any_of(words.begin(), words.end(), [](const char* word) { return std::string_view(word) == "--json"; });
+}
+
+std::string command_of(Words words) {
+  const auto named = std::find_if(words.begin(), words.end(), [](const char* word) { return find_command(word) != nullptr; });
+  return named == words.end() ? "" : *named;
+}
+
+int report(const Failure& failure, Words words) {
+  std::fprintf(stderr, "tapedeck: %s\n", failure.message.c_str());
+  if (!wants_json(words) || std::ferror(stdout)) return failure.code;
+  std::fputs(error_report(command_of(words), failure).c_str(), stdout);
+  std::fflush(stdout);
+  return failure.code;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  reserve_standard_streams();
+  const Words words(argv, static_cast<std::size_t>(argc));
   try {
-    return run(argc, argv);
-  } catch (const Cancelled&) {
-    std::fprintf(stderr, "tapedeck: interrupted\n");
-    return kInterrupted;
-  } catch (const UsageError& e) {
-    return complain(e, kUsage);
-  } catch (const TypeError& e) {
-    return complain(e, kUsage);
-  } catch (const DeviceError& e) {
-    return complain(e, kNoDevice);
-  } catch (const ExecutionError& e) {
-    return complain(e, kExecution);
-  } catch (const CaptureError& e) {
-    return complain(e, kExecution);
-  } catch (const Error& e) {
-    return complain(e, kBadFile);
-  } catch (const std::bad_alloc&) {
-    return complain(ExecutionError("out of memory"), kExecution);
-  } catch (const std::exception& e) {
-    return complain(e, kExecution);
+    const int code = run(words);
+    finish_answer();
+    return code;
+  } catch (...) {
+    return report(current_failure(), words.subspan(1));
   }
 }

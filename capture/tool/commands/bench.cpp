@@ -2,6 +2,7 @@
 // one for each number of threads; with --json all rows come at the end.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
+#include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/sizes.h>
 #include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
@@ -177,7 +178,7 @@ class BenchRun {
     const std::string end = options_.json
                                 ? bench_report(rows_, total_s, code == kInterrupted)
                                 : fmt::format("{} row{} in {:.1f} s\n", rows_.size(), rows_.size() == 1 ? "" : "s", total_s);
-    std::fwrite(end.data(), 1, end.size(), stdout);
+    answer(end);
     if (code == kInterrupted) std::fprintf(stderr, "tapedeck: interrupted\n");
     return code;
   }
@@ -202,6 +203,7 @@ class BenchRun {
       start = starting_values(subject.file, {{}, {}, options_.seed});
     }
     if (!plan->feasible) {
+      if (rows_.empty()) throw BudgetError(fmt::format("{}: {}", name, plan->infeasible_reason));
       std::fprintf(stderr, "tapedeck: %s: %s\n", name.c_str(), plan->infeasible_reason.c_str());
       return kInfeasible;
     }
@@ -259,8 +261,8 @@ class BenchRun {
       text += fmt::format("{:>11} {:>10} {:>8} {:>6} ", "-", "-", "-", "-");
     text += fmt::format("{:>10} {:>10}", short_size(row.planned_peak_bytes), short_size(row.observed_peak_bytes));
     if (threads_.size() > 1) text += fmt::format("  {:.2f} x", row.speedup);
-    std::printf("%s\n", text.c_str());
-    std::fflush(stdout);
+    answer(text + "\n");
+    finish_answer();
   }
 
   static std::string short_size(std::int64_t bytes) {

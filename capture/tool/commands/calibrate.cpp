@@ -2,6 +2,7 @@
 // file and compares the cost of every node, from each source, with its measured time.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/costs.h>
+#include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/start_values.h>
 #include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/reports/report.h>
@@ -52,8 +53,6 @@ std::vector<Option> table(CalibrateCommandOptions& o) {
   };
 }
 
-void answer(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
 std::string listing(const Calibration& c) {
   std::string text = fmt::format("{}, {}{}\n", c.machine, c.program, c.quick ? ", quick" : "");
   text += fmt::format("{:<28} {:>10} {:>12} {:>10} {:>10} {:>7}\n", "op", "call us", "Gflop/s", "GB/s", "far GB/s", "sizes");
@@ -71,11 +70,8 @@ int show(const std::string& path, bool json) {
   std::string why;
   const std::optional<Calibration> c = load_calibration(path, &why);
   if (!c) {
-    std::fprintf(
-        stderr, "tapedeck: %s\n",
-        why.empty() ? fmt::format("no calibration in {}; plans use the built-in estimates", path.empty() ? "use" : path).c_str()
-                    : why.c_str());
-    return kBadFile;
+    const std::string place = path.empty() ? "use" : path;
+    throw FileError(why.empty() ? fmt::format("no calibration in {}; plans use the built-in estimates", place) : why);
   }
   answer(json ? calibrate_report(path, *c) : fmt::format("{}: ", path) + listing(*c));
   return kOk;

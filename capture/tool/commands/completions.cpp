@@ -1,4 +1,5 @@
 // completions: the script that teaches a shell the commands and options of this program.
+#include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/line/completions.h>
 
 #include <cstdio>
@@ -17,7 +18,7 @@ std::vector<Option> table(CompletionsOptions& o) {
 
 int run(const CompletionsOptions& options) {
   const std::string script = completions(options.shell);
-  std::fwrite(script.data(), 1, script.size(), stdout);
+  answer(script);
   return kOk;
 }
 

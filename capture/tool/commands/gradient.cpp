@@ -126,8 +126,8 @@ int run(const GradientCommandOptions& options) {
   tapedeck::verify(made.graph);
   const std::string text = tapedeck::print(made.graph);
   if (!options.output.empty()) write_text(options.output, text);
-  const std::string answer = options.json ? gradient_report(made.graph, graph.node_count(), wrt, made.gradients, text) : text;
-  if (options.json || options.output.empty()) std::fwrite(answer.data(), 1, answer.size(), answers_beside(options.output));
+  const std::string result = options.json ? gradient_report(made.graph, graph.node_count(), wrt, made.gradients, text) : text;
+  if (options.json || options.output.empty()) answer(result, answers_beside(options.output));
   return kOk;
 }
 

@@ -64,8 +64,6 @@ struct ViewOptions {
 
 std::vector<Option> view_table(ViewOptions& o) { return {file_argument(&o.file)}; }
 
-void answer(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
 int run_info(const FileOptions& options) {
   const TapeFile file = load_any(options.file, Check::structure);
   if (options.json) {

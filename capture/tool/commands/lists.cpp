@@ -1,5 +1,6 @@
 // models, ops, settings and devices: lists of what this build contains. Without --json a list has one line for each entry.
 #include <tapedeck/capture/tool/commands/shared_options.h>
+#include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/engine/eager/settings.h>
@@ -16,8 +17,6 @@
 namespace tapedeck::tool {
 
 namespace {
-
-void answer(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 std::int64_t parameters(const Graph& g) {
   std::int64_t count = 0;

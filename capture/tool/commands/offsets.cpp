@@ -234,7 +234,7 @@ int run(const OffsetsOptions& request) {
   s.interrupted = interrupted();
   if (!request.output.empty()) write_text(request.output, print_buffers(list, placed));
   const std::string text = request.json ? offsets_report(s) : summary_text(name_of(request.file), s);
-  std::fwrite(text.data(), 1, text.size(), answers_beside(request.output));
+  answer(text, answers_beside(request.output));
   if (how.capacity >= 0 && s.peak > how.capacity) {
     std::fprintf(stderr, "tapedeck: the best placement found needs %s, more than the capacity%s\n", human_size(s.peak).c_str(),
                  s.optimal ? "; no placement needs less" : "");

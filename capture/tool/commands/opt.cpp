@@ -51,8 +51,6 @@ std::vector<Option> table(OptOptions& o) {
   };
 }
 
-void answer(const std::string& text, std::FILE* file = stdout) { std::fwrite(text.data(), 1, text.size(), file); }
-
 std::string list_text() {
   std::string text;
   for (const Pass* pass : all_passes()) {

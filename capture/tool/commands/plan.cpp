@@ -215,16 +215,15 @@ int run(const PlanCommandOptions& options) {
   if (options.explain == "memory") background.sharing = bounds_of(file.captured, how, p);
   std::string text = options.json ? plan_report(p, options.explain, background)
                                   : summary(options.file, p) + explained(options.explain, p, background);
-  std::FILE* answers = answers_beside(options.csv);
-  std::fwrite(text.data(), 1, text.size(), answers);
-  std::fflush(answers);
-  if (!p.feasible) std::fprintf(stderr, "tapedeck: %s\n", p.infeasible_reason.c_str());
-  if (!options.csv.empty()) write_text(options.csv, plan_csv(p));
   if (!options.picture.empty()) write_picture(options.picture, file.captured, p);
   if (p.feasible && !options.output.empty()) {
     file.plan = p;
     save_tape(options.output, file);
   }
+  if (!options.csv.empty()) write_text(options.csv, plan_csv(p));
+  answer(text, answers_beside(options.csv));
+  finish_answer();
+  if (!p.feasible) std::fprintf(stderr, "tapedeck: %s\n", p.infeasible_reason.c_str());
   return p.feasible ? kOk : kInfeasible;
 }
 

@@ -91,7 +91,7 @@ int run(const RecordOptions& request) {
                                         : fmt::format("wrote {}: {} nodes\n{}{}", request.output, captured.graph.node_count(),
                                                       request.verbose ? found.to_string() : found.summary(),
                                                       request.verbose ? "" : "-v lists every value by name\n");
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  answer(text);
   return kOk;
 }
 

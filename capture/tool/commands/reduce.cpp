@@ -169,7 +169,7 @@ int run(const ReduceCommandOptions& request) {
   if (!request.output.empty()) write_graph(request.output, file, small);
   const std::string text = request.output.empty() ? tapedeck::print(small) : std::string();
   const std::string result = request.json ? reduce_report(file.captured, small, checks, interrupted(), text) : text;
-  std::fwrite(result.data(), 1, result.size(), answers_beside(request.output));
+  answer(result, answers_beside(request.output));
   return interrupted() ? kInterrupted : kOk;
 }
 

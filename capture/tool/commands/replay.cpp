@@ -231,10 +231,7 @@ int run(const ReplayOptions& options) {
   how.chunk_bytes = parse_chunk(options.chunk);
   if (file.plan) how.budget = file.plan->budget_bytes;  // --chunk asks for nothing else
   Plan plan = keeps_plan ? *file.plan : make_plan(file.captured, how);
-  if (!plan.feasible) {
-    std::fprintf(stderr, "tapedeck: %s\n", plan.infeasible_reason.c_str());
-    return kInfeasible;
-  }
+  if (!plan.feasible) throw BudgetError(plan.infeasible_reason);
   Executor executor(std::move(plan), {threads, options.device});
   const Start start = starting_values(file, {options.inputs, options.weights, options.seed});
   set_start(&executor, start);
@@ -284,7 +281,7 @@ int run(const ReplayOptions& options) {
     save_tape(options.save, file);
   }
   const std::string text = options.json ? replay_report(summary) : text_of(options.file, summary);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  answer(text);
   return summary.equal_to_eager.value_or(true) ? kOk : kDiffers;
 }
 

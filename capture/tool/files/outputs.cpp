@@ -25,6 +25,10 @@ bool same_file(const std::string& a, const std::string& b) {
   return whole(a) == whole(b) && !failed;  // neither is there yet
 }
 
+[[noreturn]] void refuse_stream(const std::FILE* stream, int error) {
+  throw FileError(fmt::format("{}: cannot write: {}", stream == stdout ? "stdout" : "stderr", std::strerror(error)));
+}
+
 }  // namespace
 
 void check_outputs(const std::vector<std::string>& inputs, const std::vector<OutputFile>& outputs) {
@@ -45,13 +49,22 @@ void check_outputs(const std::vector<std::string>& inputs, const std::vector<Out
 
 void write_text(const std::string& path, std::string_view text) {
   if (path == "-") {
-    const bool is_written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    if (!is_written) throw FileError(fmt::format("stdout: cannot write: {}", std::strerror(errno)));
-    return;
+    answer(text);
+    return finish_answer();
   }
   AtomicWriter writer(path);
   writer.write(text);
   writer.commit();
+}
+
+void answer(std::string_view text, std::FILE* stream) {
+  if (std::fwrite(text.data(), 1, text.size(), stream) != text.size()) refuse_stream(stream, errno);
+}
+
+void finish_answer() {
+  const bool has_failed = std::ferror(stdout) != 0;
+  if (std::fflush(stdout) != 0) refuse_stream(stdout, errno);
+  if (has_failed) refuse_stream(stdout, EIO);
 }
 
 std::FILE* answers_beside(const std::string& path) { return path == "-" ? stderr : stdout; }

@@ -21,6 +21,12 @@ void check_outputs(const std::vector<std::string>& inputs, const std::vector<Out
 // The whole file or none of it; "-": to stdout. Throws FileError.
 void write_text(const std::string& path, std::string_view text);
 
+// Prints a part of the answer of a command. Throws FileError if the stream takes no more, as that of a full disk.
+void answer(std::string_view text, std::FILE* stream = stdout);
+
+// Writes what still waits in the buffer of stdout. Throws FileError if any part of the answer was not written.
+void finish_answer();
+
 // The stream for the answer of a command: stderr if the file at `path` is stdout, else stdout.
 std::FILE* answers_beside(const std::string& path);
 

@@ -2,10 +2,12 @@
 // the parser, the help text and the completions of shells read the table and nothing else.
 //
 // A command prints its answer to stdout and everything else to stderr, returns an exit code, and throws tapedeck::Error, which
-// main.cpp turns into a line on stderr and a code.
+// main.cpp turns into a line on stderr, an exit code, and with --json an object on stdout. So a command writes its files before
+// it prints its answer.
 #pragma once
 
 #include <tapedeck/capture/tool/line/option.h>
+#include <tapedeck/engine/ir/error.h>
 
 #include <functional>
 #include <memory>
@@ -24,6 +26,12 @@ enum ExitCode : int {
   kExecution = 5,
   kNoDevice = 6,
   kInterrupted = 130
+};
+
+// A budget or a capacity that cannot be met, where a command has no other answer.
+class BudgetError : public Error {
+ public:
+  using Error::Error;
 };
 
 // The headings of the help, in this order.

@@ -44,6 +44,15 @@ Json profile_json(const ProfileTable& t) {
 
 }  // namespace
 
+std::string error_report(const std::string& command, const Failure& failure) {
+  Json j;
+  j["schema"] = "tapedeck.error/1";
+  j["command"] = command.empty() ? Json(nullptr) : Json(command);
+  j["code"] = failure.code;
+  j["message"] = failure.message;
+  return text_of(j);
+}
+
 std::string replay_report(const ReplaySummary& s) {
   Json j;
   j["schema"] = "tapedeck.replay/1";

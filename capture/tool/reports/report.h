@@ -79,6 +79,13 @@ struct OffsetsSummary {
   int arenas = 1;
 };
 
+// An error that ends a command.
+struct Failure {
+  int code = 0;  // the exit code
+  std::string message;
+};
+std::string error_report(const std::string& command, const Failure& failure);  // `command` is empty if the line names none
+
 // plan_report.cpp. `explain` adds one object for its topic; `background` is the same as for explained().
 std::string plan_report(const Plan& plan, const std::string& explain, const PlanBackground& background);
 std::string replay_report(const ReplaySummary& summary);

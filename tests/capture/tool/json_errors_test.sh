@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# With --json every error is one object on stdout, of one schema, and a line on stderr.
+. "$(dirname "${BASH_SOURCE[0]}")/check.bash"
+rm -f ./*.tape ./*.graph
+expect 0 record mlp --batch 4 -o m.tape
+
+# failed CODE COMMAND ARGUMENTS...: stdout is exactly the error object, and its message is the line on stderr.
+failed() {
+  local code=$1 command=$2
+  expect "$code" "${@:2}" --json
+  python3 - "$code" "$command" << 'END' || fail "tapedeck ${*:2} --json printed: $(head -c 300 out)"
+import json, sys
+error = json.load(open("out"))
+assert list(error) == ["schema", "command", "code", "message"]
+assert error["schema"] == "tapedeck.error/1" and error["code"] == int(sys.argv[1])
+assert error["command"] == (None if sys.argv[2] in ("nosuch", "--nosuch") else sys.argv[2])
+assert "tapedeck: " + error["message"] in open("err").read().splitlines()
+END
+}
+
+# Every command refuses an option that it does not know.
+expect 0 --help
+sed -nE '/^Begin with/q; s/^  ([a-z]+) +[A-Z].*/\1/p' out > commands
+[ "$(wc -l < commands)" = 18 ] || fail "the help lists $(wc -l < commands) commands"
+while read -r command; do failed 2 "$command" --nosuch; done < commands
+failed 2 nosuch; failed 2 --nosuch
+
+# Files, budgets, values, kernels.
+for command in info print verify plan replay opt; do failed 3 $command missing.tape; done
+failed 3 bench missing.tape --threads 1; failed 3 calibrate --check missing.tape; failed 3 offsets missing.csv
+failed 3 reduce missing.tape --check true; failed 3 gradient missing.tape --of y --wrt x
+failed 2 record nosuch -o r.tape; failed 3 record mlp --abstract -o no/such/folder.tape
+failed 2 opt m.tape --pass nosuch; failed 2 plan m.tape --budget lots; failed 2 gradient m.tape --of nosuch --wrt x
+failed 3 plan m.tape -o no/such/folder.tape; failed 3 plan m.tape --csv no/such/folder.csv
+failed 3 replay m.tape --save no/such/folder.tape; failed 4 bench m.tape --budget 1KiB --threads 1
+printf 'graph g(%%l: f32[2,3]) {\n  %%k: i32[2] = full() {shape=[2], dtype=i32, value=7.0}\n  %%e: f32[] = cross_entropy(%%l, %%k)\n  return %%e\n}\n' > fault.graph
+failed 5 replay fault.graph
+
+# A plan that does not fit is an answer of its own.
+expect 4 plan m.tape --budget 1KiB --json; answered '"schema": "tapedeck.plan/1"'
+finish
