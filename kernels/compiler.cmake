@@ -57,6 +57,12 @@ if(TAPEDECK_SANITIZE)
   add_compile_definitions(TAPEDECK_SANITIZED=1)
 endif()
 
+# Counters of the branches that run, for tests/coverage. Templates in headers are counted where they are instantiated.
+if(TAPEDECK_COVERAGE)
+  add_compile_options(-fprofile-instr-generate -fcoverage-mapping)
+  add_link_options(-fprofile-instr-generate)
+endif()
+
 # The fuzzers of tests/fuzzers are built with AddressSanitizer by clang++. They are guided by what runs of the rooms that read foreign
 # input, so these rooms count their branches in that build.
 set(TAPEDECK_FUZZERS OFF)

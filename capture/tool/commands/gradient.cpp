@@ -23,7 +23,7 @@ struct GradientCommandOptions {
   std::string file;
   std::vector<std::string> of, wrt, heads;  // names of values, each entry one or several with commas between
   std::string output;
-  bool json = false;
+  bool allow_unreached = false, json = false;
 };
 
 std::vector<Option> table(GradientCommandOptions& o) {
@@ -44,6 +44,9 @@ std::vector<Option> table(GradientCommandOptions& o) {
        .to = &o.heads,
        .help = "Values of the graph that are the gradients of the values of --of, one for each, in the same order.",
        .fallback = "ones"},
+      {.name = "--allow-unreached",
+       .to = &o.allow_unreached,
+       .help = "A value of --of that depends on no value of --wrt adds nothing, instead of being an error."},
       {.name = "--output",
        .letter = 'o',
        .metavar = "FILE.graph",
@@ -118,6 +121,7 @@ int run(const GradientCommandOptions& options) {
   const std::vector<ValueId> targets = values.find(split_names(options.of));
   GraphGradientOptions how;
   how.heads = values.find(heads);
+  how.allow_unreached = options.allow_unreached;
   if (!how.heads.empty() && how.heads.size() != targets.size())
     throw UsageError(
         fmt::format("{} --head for {} --of: give one for each, in the same order, or none", how.heads.size(), targets.size()));

@@ -90,6 +90,7 @@ std::int64_t planned_bytes(const Graph& g, GradRequest request) {
   const ValueId target[] = {g.outputs[0]}, wrt[] = {0};
   GraphGradientOptions options;
   options.requests = {request};
+  options.allow_unreached = true;  // a stopped gradient reaches nothing
   GraphGradient made = gradient(g, target, wrt, options);
   if (made.gradients[0] != kNone) {
     made.graph.outputs.push_back(made.gradients[0]);

@@ -35,6 +35,11 @@ loss=$(sed -nE 's/^ *return ([a-z]+=)?%([^ ,]+).*/\2/p' out | head -1)
 state=$(sed -nE 's/.*state\(%([^:]+):.*/\1/p' out | head -1)
 expect 0 gradient m.tape --of "$loss" --wrt "$state" -o m.graph; expect 0 verify m.graph
 
+# a value that depends on no value of --wrt
+expect 2 gradient f.graph --of loss,best --wrt w; said 'the target %best'
+expect 2 gradient f.graph --of y --wrt w; said 'the target %y: f32[4,2] depends on no value that the gradient is for'
+expect 0 gradient f.graph --of loss,y --wrt w --allow-unreached; answered "grad.w="
+
 # mistakes
 expect 2 gradient f.graph --of loss; expect 2 gradient f.graph --wrt w
 expect 2 gradient f.graph --of lass --wrt w; said "no value %lass: did you mean 'loss'?"

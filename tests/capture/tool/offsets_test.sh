@@ -104,7 +104,7 @@ printf 'id,lower,upper,size,alignment\n"a,1",0,4,1,1152921504606846976\nb,0,4,1,
 expect 3 offsets large.csv -o x.csv; said 'large.csv:5: error: buffer d \"\"4\"\" makes it'; said '2^62'; absent x.csv
 printf 'PK\003\004\000\033[31m%0100d\n' 7 > binary.tape; expect 3 offsets binary.tape; said 'PK\x03\x04\x00\x1b[31m000'; said '...'
 [ "$(LC_ALL=C tr -d '\n -~' < err | wc -c)" = 0 ] && [ "$(wc -c < err)" -le 220 ] || fail "repeats what it reads: $(od -c err | head)"
-expect 3 offsets b.csv -o /no/such/folder/x.csv; expect 3 offsets b.csv -o .; expect 3 offsets bad.csv --json; [ ! -s out ] || fail "an answer in spite of an error: $(cat out)"
+expect 3 offsets b.csv -o /no/such/folder/x.csv; expect 3 offsets b.csv -o .; expect 3 offsets bad.csv --json; answered '"schema": "tapedeck.error/1"'; answered 'bad.csv:3: error:'
 printf 'buffer,start,end,size\na,0,4,100\na,2,6,50\n' > twice.csv; expect 3 offsets twice.csv; said 'twice.csv:3: error: buffer a is there already, in line 2'
 printf 'buffer,start,end,size\na,0.5,4,100\n' > float.csv; expect 3 offsets float.csv; said "float.csv:2: error: start '0.5' is not a whole number"
 printf 'id,lower,upper,size,gaps\na,0,4,100,1to2\n' > gap.csv; expect 3 offsets gap.csv; said "gap.csv:2: error: gap '1to2' is not of the form a-b"

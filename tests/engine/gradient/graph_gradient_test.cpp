@@ -123,6 +123,7 @@ TEST(GraphGradient, AddingWhereNothingArrivesIsACopy) {
   GraphGradientOptions options;
   options.requests = {GradRequest::add};
   options.add_to = {value_named(g, "old")};
+  options.allow_unreached = true;
   const GraphGradient made = gradient_by_name(g, {"y"}, {"b"}, options);
   const Tensor old = tensor({-0.0f, 7});
   EXPECT_TRUE(bit_equal(run_gradients(made, {tensor({1, 2}), old, tensor({3, 4})})[0], old));

@@ -110,8 +110,7 @@ TEST(Pad, RefusesWhatAModeCannotGive) {
             "[pad_mode] 0 elements give no replicate padding of 1 (a.cpp:1)");
   EXPECT_EQ(refusal([&] { pad(here(x), {1}, {0}, "mirror"); }),
             "[pad_mode] mode must be reflect, replicate or circular, not 'mirror' (a.cpp:1)");
-  EXPECT_EQ(refusal([&] { pad(here(x), {-1}, {0}, "reflect"); }),
-            "[pad_mode] padding must not be negative (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { pad(here(x), {-1}, {0}, "reflect"); }), "[pad_mode] padding must not be negative (a.cpp:1)");
 }
 
 TEST(Tile, RepeatsTheWhole) {

@@ -104,7 +104,7 @@ TEST(Scan, MistakesAreRefused) {
   const Tensor x = zeros({3, 5});
   auto says = [](auto&& f, const char* message) { EXPECT_MENTIONS(message_of<TypeError>(f), message); };
   says([&] { cumsum(x, 2); }, "[cumsum] axis 2 is outside f32[3,5]");
-  says([&] { cumsum(scalar(1)); }, "[cumsum] axis -1 is outside f32[]");
+  says([&] { cumsum(scalar(1), 1); }, "[cumsum] axis 1 is outside f32[]");
   says([&] { cumprod(Tensor()); }, "[cumprod] the operand is undefined");
   says([&] { linear_scan(x, zeros({3, 4})); }, "[linear_scan] operands differ in type: f32[3,5] and f32[3,4]");
   says([&] { logcumsumexp(zeros({3}, DType::i32)); }, "[logcumsumexp] needs a floating type, got i32[3]");

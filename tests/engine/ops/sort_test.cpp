@@ -116,7 +116,7 @@ TEST(Sort, MistakesAreRefused) {
   const Tensor x = zeros({3, 5});
   auto says = [](auto&& f, const char* message) { EXPECT_MENTIONS(message_of<TypeError>(f), message); };
   says([&] { sort(x, 2); }, "[sort] axis 2 is outside f32[3,5]");
-  says([&] { sort(scalar(1)); }, "[sort] axis -1 is outside f32[]");
+  says([&] { sort(scalar(1), 1); }, "[sort] axis 1 is outside f32[]");
   says([&] { topk(x, 6); }, "[topk] k 6 does not fit axis 1 of f32[3,5]");
   says([&] { topk(x, -1); }, "[topk] k -1 does not fit axis 1 of f32[3,5]");
   says([&] { kthvalue(x, 0); }, "[kthvalue] k counts from 1, got 0");

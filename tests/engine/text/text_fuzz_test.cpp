@@ -116,7 +116,9 @@ class RandomGraph {
     for (int i = 0; i < t.shape.rank; ++i) a.shape.push_back(t.shape[i]);
     a.dtype = t.dtype;
     a.value = chance(8) ? std::numeric_limits<double>::infinity() : real();
-    if (chance(10)) {
+    if (!is_floating(t.dtype)) {
+      a.value = pick(2);  // every dtype holds 0 and 1
+    } else if (chance(10)) {
       const std::uint64_t bits = 0xfff8000000000000u | random_();
       std::memcpy(&a.value, &bits, sizeof bits);
     }
