@@ -4,18 +4,12 @@
 rm -f ./*.tape ./*.graph
 expect 0 record mlp --batch 4 -o m.tape
 
-# failed CODE COMMAND ARGUMENTS...: stdout is exactly the error object, and its message is the line on stderr.
+# failed CODE COMMAND ARGUMENTS...: keeps what was printed; at the end, all of it is looked at.
+runs=0
 failed() {
-  local code=$1 command=$2
-  expect "$code" "${@:2}" --json
-  python3 - "$code" "$command" << 'END' || fail "tapedeck ${*:2} --json printed: $(head -c 300 out)"
-import json, sys
-error = json.load(open("out"))
-assert list(error) == ["schema", "command", "code", "message"]
-assert error["schema"] == "tapedeck.error/1" and error["code"] == int(sys.argv[1])
-assert error["command"] == (None if sys.argv[2] in ("nosuch", "--nosuch") else sys.argv[2])
-assert "tapedeck: " + error["message"] in open("err").read().splitlines()
-END
+  expect "$1" "${@:2}" --json
+  runs=$((runs + 1))
+  cp out "$runs.out"; cp err "$runs.err"; echo "$1" "$2" > "$runs.call"
 }
 
 # Every command refuses an option that it does not know.
@@ -38,4 +32,20 @@ failed 5 replay fault.graph
 
 # A plan that does not fit is an answer of its own.
 expect 4 plan m.tape --budget 1KiB --json; answered '"schema": "tapedeck.plan/1"'
+
+# Each time, stdout is exactly the error object, and its message is a line on stderr.
+python3 - "$runs" << 'END' || fail "an error under --json is not as it should be"
+import json, sys
+for k in range(1, int(sys.argv[1]) + 1):
+    code, command = open(f"{k}.call").read().split()
+    text, lines = open(f"{k}.out").read(), open(f"{k}.err").read().splitlines()
+    try:
+        error = json.loads(text)
+        assert list(error) == ["schema", "command", "code", "message"]
+        assert error["schema"] == "tapedeck.error/1" and error["code"] == int(code)
+        assert error["command"] == (None if command in ("nosuch", "--nosuch") else command)
+        assert "tapedeck: " + error["message"] in lines
+    except (AssertionError, ValueError):
+        sys.exit(f"tapedeck {command} --json printed: {text[:300]}\nand on stderr: {lines[:3]}")
+END
 finish
