@@ -1,5 +1,6 @@
-// Plans the same graph once for each set of rules. All sets share the orders that any of the searches found, so that a row is
-// never worse only because its own search found a worse order.
+// Plans the same graph once for each set of rules that say which values may share bytes. A search for an order of the nodes
+// runs for each set, and every set may use the orders that all searches found. Otherwise a set with more rules could have the
+// higher peak only because its own search found a worse order.
 #include <tapedeck/capture/explain/sharing_bounds.h>
 
 #include <tapedeck/capture/planner/choose_candidate.h>

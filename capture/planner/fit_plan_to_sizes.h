@@ -28,7 +28,8 @@ std::optional<Plan> fit_plan(const Plan& plan, Graph graph, std::string* why);
 
 class Refit {
  public:
-  // `captured` and `table`: as recorded; `largest`: captured at the sizes that `plan` was made for. All three outlive this.
+  // `captured` is the graph and `table` its named dimensions, both as they were recorded. `largest` is the same graph with the
+  // sizes that `plan` was made for. The caller keeps `plan` alive as long as this object; it reads the others only now.
   Refit(const Graph& captured, const DimTable& table, const Graph& largest, const Plan& plan);
 
   // Empty if the planned graph serves every size, else what stands in the way.

@@ -9,8 +9,8 @@ namespace tapedeck {
 // or a tensor made anew in every call. O(nodes).
 void compare_recordings(const Captured& first, const Captured& second);
 
-// Says why two recordings are not one step at two sizes: they read or write other tensors, or rely on other conditions. Empty
-// if they may be one step.
+// Says why two recordings cannot be one step that was called with two sizes: they do not read and write the same tensors from
+// outside, or they do not rely on the same conditions of a call (call_conditions.h). Empty if they may be one step.
 std::string tensors_difference(const Captured& first, const Captured& second);
 
 }  // namespace tapedeck

@@ -227,7 +227,9 @@ void Freezer::note_hidden_history() {
   }
 }
 
-// Refuses writes that the tape did not see, and tensors that share bytes with written tensors: a replay would be wrong.
+// Looks at the tensors that the step took from outside. Throws if somebody wrote to one of them during the capture by a call
+// that is not on the tape, or if the step writes one of them in place and also uses another one that shares bytes with it: a
+// replay would read old bytes.
 void Freezer::check_outside() const {
   std::unordered_map<const detail::Storage*, const Outside*> mutated;
   for (const Outside& o : tape_.outside)

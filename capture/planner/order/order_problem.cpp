@@ -415,7 +415,8 @@ class OrderWriter {
   }
 
  private:
-  // A node that is being written, and the place in its list of needed values that comes next.
+  // A node that will be appended to the order as soon as the makers of all values that it needs are in the order. `next` is the
+  // index of the first of these values that was not looked at yet.
   struct Begun {
     NodeId node = kNone;
     std::size_t next = 0;

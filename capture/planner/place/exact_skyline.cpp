@@ -73,7 +73,9 @@ void Skyline::keep_section(std::int32_t t) {
   trail_.push_back({Change::section, t, count_[t], floor_[t], top_[t]});
 }
 
-// Raises the low of a member to `offset`. `reason` is the bit of one more decision that forces this low; -1: none.
+// Raises the low of buffer number i of the part, which is the lowest offset that it may still have, to `offset`. A decision of
+// the search that forces this low has the number `reason` in the buffer's set of reasons, and is added to it; -1: no decision
+// is added.
 void Skyline::raise(std::int32_t i, std::int64_t offset, std::int32_t reason) {
   const std::int64_t old = low_[i];
   const bool is_new = reason >= 0 && !Levels::has(reasons(i), reason);

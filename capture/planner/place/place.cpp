@@ -66,8 +66,9 @@ class Improver {
   bool has_time_only() const { return options_.seconds > 0 && options_.work == 0; }
   std::int64_t work_left() const { return has_time_only() ? std::int64_t{1} << 62 : options_.work - work_; }
 
-  // True if the work suffices neither for an exact search of the part that ends highest, which takes at least one step per
-  // buffer of the part, nor for the ejection search.
+  // The buffers fall into parts whose lifetimes do not meet. True if the number of steps that the search may take,
+  // options_.work, suffices neither for the exact search in the part with the highest end, which takes at least one step for
+  // each buffer of the part, nor for the ejection search (climb_all).
   bool is_hopeless() const {
     if (has_time_only() || options_.work >= static_cast<std::int64_t>(p_.buffers.size())) return false;
     // By step: the number of buffers alive at this step and at the step before.

@@ -117,10 +117,9 @@ struct Occupation {
 };
 
 // Places buffers for a run on several threads. Two buffers share bytes only if the second is born after the death of the first,
-// and one of these holds: all segments that use the first buffer end before the segment of the second buffer begins; or the
-// last of them is the segment of the second buffer, and all others end before it begins. Holes, hints and fixed offsets are
-// ignored. Cost: quadratic in the number of buffers with bytes; beyond kMostApart of them the result is empty (end == -1).
-// chunk_bytes > 0 asks for several arenas, as in PlaceOptions.
+// and every segment that uses the first buffer ends before the segment begins that writes the second buffer first, or is that
+// segment. The holes, hints and fixed offsets of the Tenants are ignored. Cost: quadratic in the number of buffers with bytes;
+// beyond kMostApart of them the result is empty (end == -1). chunk_bytes > 0 asks for several arenas, as in PlaceOptions.
 Offsets place_apart(const std::vector<Tenant>& buffers, const std::vector<Occupation>& when, std::int64_t chunk_bytes = -1);
 inline constexpr std::size_t kMostApart = 12000;
 

@@ -26,7 +26,8 @@ struct Cut {
 Cut cut_segments(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges,
                  const PlanOptions& options);
 
-// The best cut of each shape there is, the one that is done first in front.
+// Nodes are cut into segments in three shapes: in their order ("walk"), along their dependences ("graph"), or in lanes. Returns
+// the best cut of each shape that fits the options. The cut with the shortest simulated run comes first.
 std::vector<Cut> cut_each_way(const Graph& graph, const std::vector<double>& node_cost, const std::vector<Edge>& reuse_edges,
                               const PlanOptions& options);
 

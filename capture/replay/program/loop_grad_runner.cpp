@@ -1,9 +1,11 @@
-// Runs the gradient of a loop: the passes from last to first. The carried values of some passes are kept as entries of a tape;
-// the passes between two entries are computed again (engine/control/loop_checkpoints.h).
+// Runs a node that is the gradient of a loop. It goes through the passes of the loop from the last to the first. The workspace
+// has room for copies of the carried values at the start of some passes, the entries; the carried values of the passes between
+// two entries are computed again from the earlier entry (engine/control/loop_checkpoints.h).
 //
-//     workspace   | index | frame of the pass or of its gradient | entry 0 | entry 1 | ...
+//     workspace   | number of the pass | frame: the bytes of all values of one pass, or of its gradient | entry 0 | entry 1 |
+//     ...
 //
-// The gradients that one pass hands to the next live in the bytes of the node's results.
+// The gradients that a pass hands to the pass before it lie in the bytes of the node's own results.
 #include <tapedeck/capture/replay/program/control_runner.h>
 
 #include <tapedeck/capture/plan/region_frames.h>

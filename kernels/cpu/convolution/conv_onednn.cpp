@@ -93,7 +93,9 @@ bool for_groups(const Job& job, std::int64_t chunk, F&& f) {
   return true;
 }
 
-// Computes the forward pass or the input gradient of one chunk. The weights are already in oneDNN's layout.
+// Computes the forward pass or the input gradient of the images of one chunk: the images that one task of parallel_for
+// computes, one group after the other. `weights` are the weights in oneDNN's layout, `weights_plain` the same weights in ours;
+// a primitive reads one of the two. Returns false if oneDNN reports an error.
 bool run_images(const Job& job, std::int64_t chunk, const float* in, const float* weights_plain, void* weights, float* out,
                 char* scratch) {
   const bool forward = job.pass == ConvPass::forward;

@@ -253,7 +253,7 @@ void grad_block(const Problem& p, const GradCall<T>& g, const Window& w, T* prob
   }
 }
 
-// Adds the contribution of one block to dq (for_queries), to dk and dv (for_keys), or to all three.
+// Adds what one block of queries and keys contributes to dq (if for_queries), to dk and dv (if for_keys), or to all three.
 template <class T>
 void add_block(const Problem& p, const GradCall<T>& g, const Window& w, bool for_queries, bool for_keys) {
   alignas(64) T probabilities[kRows * kCols];
