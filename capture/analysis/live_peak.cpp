@@ -1,5 +1,7 @@
 #include <tapedeck/capture/analysis/live_peak.h>
 
+#include <tapedeck/kernels/checked_math.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -59,7 +61,7 @@ std::int64_t live_peak(const Graph& graph) {
       alive += own_bytes(v);
       if (death[v] < graph.node_count() && death[v] >= 0) freed[death[v]] += own_bytes(v);
     }
-    peak = std::max(peak, alive + inside(graph, node));
+    peak = std::max(peak, limited_sum({alive, inside(graph, node)}));
     alive -= freed[n];
   }
   return peak;

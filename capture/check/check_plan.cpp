@@ -5,6 +5,7 @@
 #include <tapedeck/capture/check/check_plan.h>
 
 #include <tapedeck/capture/check/checks.h>
+#include <tapedeck/kernels/checked_math.h>
 
 #include <fmt/format.h>
 
@@ -55,18 +56,25 @@ void check_indices(const Plan& plan, Violations* out) {
   }
 }
 
+// The parts below, and the readers of plans, add offsets, sizes and gaps to the bytes of a plan. No such sum overflows below
+// this limit.
+constexpr std::int64_t kMostPlanBytes = std::int64_t{1} << 62;
+
 void check_sizes(const Plan& plan, Violations* out) {
   const Graph& g = plan.graph;
   std::int64_t external = 0;
-  for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) external += g.values[v].type.bytes();
+  const auto add = [&external](const Type& type) { external = limited_sum({external, type.bytes()}); };
+  for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v) add(g.values[v].type);
   std::vector<char> used(g.constants.size(), 0);
   for (ValueId v = 0; v < g.value_count(); ++v) {
     const Placement& p = plan.values[v];
     if (p.where != Where::constant || p.reason == Reason::alias || used[p.slot]) continue;
     used[p.slot] = 1;
-    external += g.constants[p.slot].type.bytes();
+    add(g.constants[p.slot].type);
   }
-  for (const Type& slot : plan.output_slots) external += slot.bytes();
+  for (const Type& slot : plan.output_slots) add(slot);
+  if (external > kMostPlanBytes) return out->push_back("inputs, state, constants and outputs hold more than 2^62 bytes");
+  if (plan.peak_bytes > kMostPlanBytes) return out->push_back(fmt::format("peak_bytes is {}, more than 2^62", plan.peak_bytes));
   if (plan.external_bytes != external)
     out->push_back(
         fmt::format("external_bytes is {}, but inputs, state, constants and outputs are {}", plan.external_bytes, external));

@@ -5,6 +5,7 @@
 #include <tapedeck/engine/control/loop_checkpoints.h>
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ops/control.h>
+#include <tapedeck/kernels/checked_math.h>
 
 #include <fmt/format.h>
 
@@ -16,9 +17,10 @@ bool runs_regions_by_plan(const Node& node) { return node.n_regions > 0 && !node
 
 std::int64_t frame_bytes(const Plan& plan) {
   std::int64_t bytes = framed(plan.arena_bytes);
-  for (const Type& t : plan.output_slots) bytes += framed(t.bytes());
+  const auto add = [&bytes](const Type& type) { bytes = limited_sum({bytes, framed(type.bytes())}); };
+  for (const Type& t : plan.output_slots) add(t);
   for (ValueId v : plan.graph.outputs)
-    if (plan.values[v].where == Where::input) bytes += framed(plan.graph.values[v].type.bytes());
+    if (plan.values[v].where == Where::input) add(plan.graph.values[v].type);
   return bytes;
 }
 
@@ -40,7 +42,7 @@ std::int64_t region_workspace(const Graph& g, const Node& node, std::span<const 
   if (!runs_regions_by_plan(node)) return 0;
   std::int64_t frame = 0;
   for (const auto& plan : region_plans) frame = std::max(frame, frame_bytes(*plan));
-  return kFrameAlignment + frame + loop_tape(g, node).bytes();
+  return limited_sum({kFrameAlignment, frame, loop_tape(g, node).bytes()});
 }
 
 std::int64_t needed_workspace(const Plan& plan, NodeId n) {

@@ -1,5 +1,7 @@
 #include <tapedeck/engine/control/loop_checkpoints.h>
 
+#include <tapedeck/kernels/checked_math.h>
+
 #include <cmath>
 
 namespace tapedeck {
@@ -7,10 +9,12 @@ namespace tapedeck {
 namespace schedule {
 
 namespace {
+__int128 square(std::int64_t r) { return static_cast<__int128>(r) * r; }
+
 std::int64_t root_rounded_up(std::int64_t n) {
   auto r = static_cast<std::int64_t>(std::sqrt(static_cast<double>(n)));
-  while (r > 0 && r * r >= n) --r;
-  while (r * r < n) ++r;
+  while (r > 0 && square(r) >= n) --r;
+  while (square(r) < n) ++r;
   return r;
 }
 }  // namespace
@@ -29,8 +33,10 @@ std::int64_t snapshots(std::int64_t trips) {
 std::int64_t reach(std::int64_t s, std::int64_t r, std::int64_t at_most) {
   std::int64_t n = 1;
   for (std::int64_t k = 1; k <= s; ++k) {
-    n = n * (r + k) / k;  // exact, because each step gives a binomial coefficient
-    if (n >= at_most) return at_most;
+    // Exact, because each step gives a binomial coefficient. The product has up to 126 bits.
+    const __int128 next = static_cast<__int128>(n) * (static_cast<__int128>(r) + k) / k;
+    if (next >= at_most) return at_most;
+    n = static_cast<std::int64_t>(next);
   }
   return n;
 }
@@ -40,8 +46,8 @@ std::int64_t reach(std::int64_t s, std::int64_t r, std::int64_t at_most) {
 std::int64_t tape_entries(std::int64_t trips, std::int64_t checkpoint) {
   if (trips <= 0) return 0;
   if (checkpoint == kCheckpointLog) return schedule::snapshots(trips) + 3;
-  const std::int64_t length = schedule::block_length(trips, checkpoint), blocks = (trips + length - 1) / length;
-  return std::max(blocks + 1, blocks - 1 + std::min(length, trips)) + 1;
+  const std::int64_t length = schedule::block_length(trips, checkpoint), blocks = trips / length + (trips % length != 0);
+  return limited_sum({std::max(limited_sum({blocks, 1}), limited_sum({blocks - 1, std::min(length, trips)})), 1});
 }
 
 }  // namespace tapedeck

@@ -51,13 +51,15 @@ BufferView buffer_view_of(const Plan& plan, const BufferTable& buffers, ValueId 
   const Type& type = plan.graph.values[v].type;
   BufferView w;
   w.buffer = buffers.of(p);
-  w.offset = p.where == Where::arena ? buffers.in_arena(p.offset).offset : p.offset;
+  // The offset and the strides of a value without elements may be any numbers.
+  const bool has_elements = type.numel() > 0;
+  if (has_elements) w.offset = p.where == Where::arena ? buffers.in_arena(p.offset).offset : p.offset;
   if (w.buffer == kNone && type.bytes() > 0)
     throw InvalidGraphError(fmt::format("the plan has no place for %{}: {}", plan.graph.value_name(v), to_string(type)));
   w.view.dtype = type.dtype;
   w.view.rank = type.shape.rank;
   std::copy_n(type.shape.sizes, type.shape.rank, w.view.sizes);
-  if (p.dense)
+  if (p.dense || !has_elements)
     dense_strides(type.shape, w.view.strides);
   else
     std::copy_n(p.strides, type.shape.rank, w.view.strides);
