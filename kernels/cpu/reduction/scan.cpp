@@ -192,10 +192,9 @@ void extreme_strip(const Strip& s, const T* x, T* y, std::int64_t* index) {
     const std::int64_t at = s.at + i * s.stride;
     for (std::int64_t j = 0; j < s.width; ++j) {
       const T now = x[at + j];
-      const bool takes = Beats{}(now, best[j]) || now != now;
-      const bool stays = best[j] != best[j];
-      best[j] = takes && !stays ? now : best[j];
-      found[j] = takes && !stays ? i : found[j];
+      const bool takes = Beats{}(now, best[j]) || now != now;  // no number beats a NaN
+      best[j] = takes ? now : best[j];
+      found[j] = takes ? i : found[j];
       y[at + j] = best[j];
       index[at + j] = found[j];
     }

@@ -93,6 +93,11 @@ TEST(Scan, ANaNStaysTheExtreme) {
   EXPECT_EQ(places.to_vector<std::int64_t>(), (Places{0, 1, 1}));
 }
 
+TEST(Scan, OfSeveralNaNsTheLatestIsTheExtreme) {
+  EXPECT_EQ(cummax(tensor({1, NAN, 7, NAN, 2})).second.to_vector<std::int64_t>(), (Places{0, 1, 1, 3, 3}));
+  EXPECT_EQ(cummin(tensor({NAN, 1, NAN, -7})).second.to_vector<std::int64_t>(), (Places{0, 0, 2, 2}));
+}
+
 TEST(Scan, GradientOfARunningMaximumGoesToItsPlace) {
   Tensor x = tensor({1, 3, 2});
   x.requires_grad(true);
