@@ -10,7 +10,7 @@ A line of cases.txt is a case:
 
 The first part is an example as in the blocks of the ops, or a call of a function of pytorch_test.cpp (`fn.` before the name). In Python
 the operands are a, b, c, ..., `dt` is the dtype of this run, and T() is torch.tensor() of that dtype; a result may be a tuple, and None in
-it is a result that is not compared. A case with f32 in it runs in f32 and, with f64 in place of f32, in f64. The options, separated by `;`:
+it is a result that is not compared; so is the gradient of an operand that Python detaches. A case with f32 in it runs in f32 and, with f64 in place of f32, in f64. The options, separated by `;`:
 
     edges          another case on the values of EDGES, or on all pairs of EDGE_PAIRS
     unless: a < 0  of these boundary values, those for which this holds go into a third case, whose results must differ
@@ -195,7 +195,7 @@ def evaluate(case, dtype):
     if case.gradient and targets and wrt:
         found = torch.autograd.grad([r for _, r in targets], wrt, [head(k, r) for k, r in targets], allow_unused=True)
         for x, g in zip(wrt, found):
-            lines.append("dx" + numbers(torch.zeros_like(x) if g is None else g, dtype))
+            lines.append("dx ?" if g is None else "dx" + numbers(g, dtype))
     return lines
 
 
