@@ -9,7 +9,7 @@ A line of cases.txt is a case:
     op(types) {attributes} | the same in Python | options
 
 The first part is an example as in the blocks of the ops, or a call of a function of pytorch_test.cpp (`fn.` before the name). In Python
-the operands are a, b, c, ..., `dt` is the dtype of this run, and T() is torch.tensor() of that dtype; a result may be a tuple, and None in
+the operands are a, b, c, ..., `dt` is the dtype of this run, T() is torch.tensor() of that dtype, and step() below runs an optimizer; a result may be a tuple, and None in
 it is a result that is not compared; so is the gradient of an operand that Python detaches. A case with f32 in it runs in f32 and, with f64 in place of f32, in f64. The options, separated by `;`:
 
     edges          another case on the values of EDGES, or on all pairs of EDGE_PAIRS
@@ -180,10 +180,20 @@ def head(k, t):
     return torch.tensor(values, dtype=t.dtype).reshape(t.shape)
 
 
+def step(kind, w, g, lr, state, **options):
+    """One step of an optimizer from this state: the parameter after it, then the state in the same order."""
+    parameter = torch.nn.Parameter(w.detach().clone())
+    parameter.grad = g.detach().clone()
+    optimizer = getattr(torch.optim, kind)([parameter], lr=float(lr), **options)
+    optimizer.state[parameter].update({name: value.detach().clone() for name, value in state.items()})
+    optimizer.step()
+    return (parameter.detach(), *(optimizer.state[parameter][name] for name in state if name != "step"))
+
+
 def evaluate(case, dtype):
     """The lines of results and gradients."""
     operands = [o.tensor(dtype) for o in case.operands]
-    scope = dict(zip("abcdefghijklmnop", operands), torch=torch, F=F, math=math, dt=DTYPES[dtype])
+    scope = dict(zip("abcdefghijklmnop", operands), torch=torch, F=F, math=math, step=step, dt=DTYPES[dtype])
     scope["inf"], scope["nan"], scope["T"] = math.inf, math.nan, lambda v: torch.tensor(v, dtype=DTYPES[dtype])
     results = eval(case.python, scope)
     results = list(results) if isinstance(results, (tuple, list)) else [results]
