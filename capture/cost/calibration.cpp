@@ -8,7 +8,7 @@
 #include <tapedeck/capture/cost/node_costs.h>
 #include <tapedeck/capture/cost/profile.h>
 #include <tapedeck/capture/formats/atomic_write.h>
-#include <tapedeck/capture/formats/file_bytes.h>
+#include <tapedeck/capture/formats/input_file.h>
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/engine/eager/settings.h>
 
@@ -218,14 +218,17 @@ JsonValue member(JsonValue object, const char* key) {
 }
 
 double rate(JsonValue object, const char* key, double most) {
-  const double number = member(object, key).as_real();
-  if (!(number >= 0 && number <= most)) throw JsonError(fmt::format("{} is {}", key, number));
+  const JsonValue value = member(object, key);
+  const double number = value.as_real();
+  if (!(number >= 0 && number <= most)) throw JsonError(fmt::format("{} is {}, on line {}", key, number, value.line()));
   return number;
 }
 
 int count(JsonValue object, const char* key) {
-  const std::int64_t number = member(object, key).as_integer();
-  if (number < 0 || number > std::numeric_limits<int>::max()) throw JsonError(fmt::format("{} is {}", key, number));
+  const JsonValue value = member(object, key);
+  const std::int64_t number = value.as_integer();
+  if (number < 0 || number > std::numeric_limits<int>::max())
+    throw JsonError(fmt::format("{} is {}, on line {}", key, number, value.line()));
   return static_cast<int>(number);
 }
 
@@ -301,8 +304,7 @@ std::optional<Calibration> load_calibration(const std::string& path, std::string
   std::error_code ignored;
   if (path.empty() || !std::filesystem::exists(path, ignored)) return std::nullopt;
   try {
-    const FileBytes file(path);
-    Calibration c = parse_calibration({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+    Calibration c = parse_calibration(read_text_file(path));
     if (c.machine != machine_name()) throw FileError(fmt::format("measured on another machine ({})", shown(c.machine)));
     if (c.program != TAPEDECK_VERSION) throw FileError(fmt::format("measured by version {} of Tapedeck", shown(c.program)));
     return c;

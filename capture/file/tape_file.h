@@ -1,4 +1,5 @@
-// The names inside a .tape file (capture/file/FORMAT.md), shared by its writer and its reader, and the reader on plain bytes.
+// The names inside a .tape file (capture/file/FORMAT.md), shared by its writer and its reader, and the reader of bytes in
+// memory.
 #pragma once
 
 #include <tapedeck/capture/file/file.h>

@@ -1,10 +1,12 @@
 // Bytes -> TapeFile. Nothing is used before it is checked: container, format version, header checksum, the checksums of the
-// parts that are read, op versions, then the contents against each other.
+// parts that are read, op versions, then the contents against each other. Every part is read once, into the memory where it
+// stays, and is checked there: the bytes that were checked are the bytes that are used, even if the file changes meanwhile.
 #include <tapedeck/capture/file/tape_file.h>
 
-#include <tapedeck/capture/formats/file_bytes.h>
+#include <tapedeck/capture/formats/input_file.h>
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/formats/safetensors.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <fmt/format.h>
@@ -12,6 +14,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
 #include <new>
 #include <unordered_map>
@@ -21,33 +25,38 @@ namespace {
 
 using namespace tape_file;
 
-std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+Bytes bytes_of(const Tensor& tensor) {
+  return {static_cast<const unsigned char*>(tensor.impl()->data()), static_cast<std::size_t>(tensor.bytes())};
+}
 
-std::shared_ptr<const void> aligned_copy(Bytes bytes) {
+Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const unsigned char*>(text.data()), text.size()}; }
+
+std::shared_ptr<unsigned char> aligned_bytes(std::uint64_t size) {
   constexpr std::align_val_t alignment{kAlignment};
-  void* copy = ::operator new(std::max<std::size_t>(bytes.size(), 1), alignment);
-  std::copy(bytes.begin(), bytes.end(), static_cast<unsigned char*>(copy));
-  return {copy, [](void* p) { ::operator delete (p, std::align_val_t{kAlignment}); }};
+  void* bytes = ::operator new(static_cast<std::size_t>(std::max<std::uint64_t>(size, 1)), alignment);
+  return {static_cast<unsigned char*>(bytes), [](unsigned char* p) { ::operator delete (p, std::align_val_t{kAlignment}); }};
 }
 
 class TapeReader {
  public:
-  TapeReader(Bytes file, const std::string& path) : bytes_(file), path_(path), file_(parse_safetensors(file, path)) {}
+  TapeReader(const ByteSource& source, Check check)
+      : source_(source), path_(source.path()), check_(check), file_(read_safetensors(source)) {}
 
-  TapeFile read(Check check) {
+  TapeFile read() {
     check_format();
     check_header();
-    for (const StoredTensor& t : file_.tensors)
-      if (check == Check::all || t.name == kGraph || t.name == kPlannedGraph || t.name == kPlan || t.name == kProfile)
-        check_data(t);
+    for (const TensorPlace& t : file_.tensors) read_part(t);
+    source_.check_unchanged();
     check_op_versions();
 
     TapeFile tape;
-    tape.captured = read_graph(required(kGraph));
+    const std::string* graph = find_text(kGraph);
+    if (!graph) fail(fmt::format("there is no {} inside", kGraph));
+    tape.captured = parse_graph(kGraph, *graph);
     check_ops_listed(tape.captured);
     read_plan(tape);
     read_profile(tape);
-    read_tensors(tape);
+    take_tensors(tape);
     for (const auto& [key, text] : file_.metadata)
       if (!is_reserved(key)) tape.metadata.emplace(key, text);
     return tape;
@@ -79,25 +88,60 @@ class TapeReader {
   }
 
   void check_header() const {
-    std::uint64_t length;
-    std::memcpy(&length, bytes_.data(), sizeof length);
-    const Bytes header = bytes_.first(8 + length);
-    const std::string_view text = text_of(header);
-    if (header.size() < kDigitsAt + kDigits || text.substr(8, kHeaderStart.size()) != kHeaderStart)
+    const std::string_view text = file_.length_and_header;
+    if (text.size() < kDigitsAt + kDigits || text.substr(8, kHeaderStart.size()) != kHeaderStart)
       fail("the header does not begin with its checksum: damaged, or written by another program");
-    if (parse_checksum(text.substr(kDigitsAt, kDigits)) != header_checksum(header))
+    if (parse_checksum(text.substr(kDigitsAt, kDigits)) != header_checksum(bytes_of(text)))
       fail("the header is damaged (wrong checksum)");
   }
 
-  void check_data(const StoredTensor& t) const {
-    if (t.name.starts_with(kPad)) {
-      if (std::any_of(t.bytes.begin(), t.bytes.end(), [](unsigned char b) { return b != 0; }))
-        fail("padding is not zero: damaged");
-      return;
-    }
+  void check_sum(const TensorPlace& t, std::uint64_t found) const {
     const std::string* sum = metadata(std::string(kChecksum) + t.name);
     if (!sum) fail(fmt::format("tensor {} has no checksum", shown(t.name)));
-    if (parse_checksum(*sum) != checksum(t.bytes)) fail(fmt::format("tensor {} is damaged (wrong checksum)", shown(t.name)));
+    if (parse_checksum(*sum) != found) fail(fmt::format("tensor {} is damaged (wrong checksum)", shown(t.name)));
+  }
+
+  // Into the memory where it stays. Text is checked even where tensors are not.
+  void read_part(const TensorPlace& t) {
+    if (t.name == kGraph || t.name == kPlannedGraph || t.name == kPlan || t.name == kProfile)
+      read_text(t);
+    else if (t.name.starts_with(kConstant))
+      read_constant(t);
+    else if (t.name.starts_with(kState) || t.name.starts_with(kInput))
+      check_bytes(t, bytes_of(tensors_[&t] = read_tensor(source_, t)));
+    else if (check_ == Check::all)
+      check_unused(t);
+  }
+
+  void read_text(const TensorPlace& t) {
+    if (t.type.dtype != DType::u8 || t.type.shape.rank != 1)
+      fail(fmt::format("{} is {}, and should be text in u8", t.name, to_string(t.type)));
+    std::string text(t.size(), '\0');
+    source_.read(t.begin, {reinterpret_cast<unsigned char*>(text.data()), text.size()});
+    check_sum(t, checksum(bytes_of(text)));
+    texts_[t.name] = std::move(text);
+  }
+
+  void read_constant(const TensorPlace& t) {
+    const std::shared_ptr<unsigned char> data = aligned_bytes(t.size());
+    const std::span<unsigned char> bytes(data.get(), t.size());
+    source_.read(t.begin, bytes);
+    check_bytes(t, bytes);
+    check_bools(t.type, bytes, t.name, path_);
+    const std::string name = t.name.substr(kConstant.size());
+    constants_[name] = {t.type, data, Name(name)};
+  }
+
+  void check_bytes(const TensorPlace& t, Bytes bytes) const {
+    if (check_ == Check::all) check_sum(t, checksum(bytes));
+  }
+
+  // Padding, and tensors that a later version may have written.
+  void check_unused(const TensorPlace& t) const {
+    if (!t.name.starts_with(kPad))
+      check_sum(t, checksum(source_, t.begin, t.size()));
+    else if (!all_zero(source_, t.begin, t.size()))
+      fail("padding is not zero: damaged");
   }
 
   void check_op_versions() const {
@@ -118,47 +162,32 @@ class TapeReader {
         fail(fmt::format("no version is given for the op {}", node.op->name));
   }
 
-  const StoredTensor* find_text(std::string_view name) const {
-    const StoredTensor* t = file_.find(std::string(name));
-    if (t && (t->type.dtype != DType::u8 || t->type.shape.rank != 1))
-      fail(fmt::format("{} is {}, and should be text in u8", name, to_string(t->type)));
-    return t;
-  }
-  const StoredTensor& required(std::string_view name) const {
-    const StoredTensor* t = find_text(name);
-    if (!t) fail(fmt::format("there is no {} inside", name));
-    return *t;
+  const std::string* find_text(std::string_view name) const {
+    const auto it = texts_.find(name);
+    return it == texts_.end() ? nullptr : &it->second;
   }
 
-  Graph read_graph(const StoredTensor& t) {
-    const TensorLookup lookup = [&](const std::string& name, Literal* literal) { return find_constant(name, literal); };
-    return parse(text_of(t.bytes), path_ + ":" + t.name, lookup);
+  Graph parse_graph(std::string_view name, const std::string& text) {
+    const TensorLookup lookup = [&](const std::string& constant, Literal* literal) { return find_constant(constant, literal); };
+    return parse(text, fmt::format("{}:{}", path_, name), lookup);
   }
 
-  // One copy of each, shared by both graphs. A copy, because the map would break if the file were overwritten in place. A
-  // constant that the file lacks stays abstract, as state and inputs do.
-  bool find_constant(const std::string& name, Literal* literal) {
-    const auto [it, fresh] = constants_.try_emplace(name);
-    const StoredTensor* t = fresh ? file_.find(std::string(kConstant) + name) : nullptr;
-    if (t) {
-      check_bools(t->type, t->bytes, t->name, path_);
-      it->second = {t->type, aligned_copy(t->bytes), Name(name)};
-    }
-    if (it->second.data) *literal = it->second;
+  // Both graphs share the data. A constant that the file lacks stays abstract, as state and inputs do.
+  bool find_constant(const std::string& name, Literal* literal) const {
+    if (const auto it = constants_.find(name); it != constants_.end()) *literal = it->second;
     return true;
   }
 
   void read_plan(TapeFile& tape) {
-    const StoredTensor* plan = find_text(kPlan);
-    const StoredTensor* graph = find_text(kPlannedGraph);
+    const std::string *plan = find_text(kPlan), *graph = find_text(kPlannedGraph);
     if (!plan && !graph) return;
     if (!plan || !graph) fail("a plan needs both planned_graph and plan, and only one is inside");
-    Graph planned = read_graph(*graph);
+    Graph planned = parse_graph(kPlannedGraph, *graph);
     check_ops_listed(planned);
     const std::string difference = signature_difference(tape.captured, planned);
     if (!difference.empty()) fail("the planned graph is not the captured one's: " + difference);
     try {
-      tape.plan = parse_plan(std::string(text_of(plan->bytes)), std::move(planned));
+      tape.plan = parse_plan(*plan, std::move(planned));
     } catch (const InvalidGraphError& e) {
       fail(e.what());
     }
@@ -168,42 +197,45 @@ class TapeReader {
 
   // Names that no node has are no error: passes of a later version may name nodes otherwise.
   void read_profile(TapeFile& tape) {
-    const StoredTensor* profile = find_text(kProfile);
+    const std::string* profile = find_text(kProfile);
     if (!profile) return;
     try {
-      tape.profile = parse_profile(text_of(profile->bytes));
+      tape.profile = parse_profile(*profile);
     } catch (const FileError& e) {
       fail(e.what());
     }
   }
 
   // Tensors of names the graph does not know are left alone: a later version may have written them.
-  void read_tensors(TapeFile& tape) {
+  void take_tensors(TapeFile& tape) const {
     std::unordered_map<std::string_view, const Value*> state, inputs;
     const Graph& g = tape.captured;
     for (ValueId v = 0; v < g.n_inputs + g.n_state; ++v)
       (g.is_input(v) ? inputs : state)[g.values[v].name.view()] = &g.values[v];
-    for (const StoredTensor& t : file_.tensors) {
-      if (t.name.starts_with(kState)) read_tensor(t, kState, state, tape.state);
-      if (t.name.starts_with(kInput)) read_tensor(t, kInput, inputs, tape.inputs);
+    for (const auto& [place, tensor] : tensors_) {
+      if (place->name.starts_with(kState)) take_known(*place, tensor, kState, state, tape.state);
+      if (place->name.starts_with(kInput)) take_known(*place, tensor, kInput, inputs, tape.inputs);
     }
   }
 
-  void read_tensor(const StoredTensor& t, std::string_view prefix,
-                   const std::unordered_map<std::string_view, const Value*>& known,
-                   std::map<std::string, Tensor>& tensors) const {
+  void take_known(const TensorPlace& t, const Tensor& tensor, std::string_view prefix,
+                  const std::unordered_map<std::string_view, const Value*>& known,
+                  std::map<std::string, Tensor>& tensors) const {
     const std::string name = t.name.substr(prefix.size());
     const auto it = known.find(name);
     if (it == known.end()) return;
     if (it->second->type != t.type)
       fail(fmt::format("{} is {}, the graph says {}", shown(t.name), to_string(t.type), to_string(it->second->type)));
-    tensors.emplace(name, to_tensor(t, path_));
+    tensors.emplace(name, tensor);
   }
 
-  const Bytes bytes_;
+  const ByteSource& source_;
   const std::string& path_;
+  const Check check_;
   const Safetensors file_;
-  std::unordered_map<std::string, Literal> constants_;
+  std::map<std::string, std::string, std::less<>> texts_;
+  std::map<std::string, Literal> constants_;
+  std::map<const TensorPlace*, Tensor> tensors_;
 };
 
 }  // namespace
@@ -272,16 +304,15 @@ std::string tape_file::signature_difference(const Graph& captured, const Graph& 
   return "";
 }
 
-TapeFile read_tape(Bytes file, const std::string& path, Check check) { return TapeReader(file, path).read(check); }
+TapeFile read_tape(Bytes file, const std::string& path, Check check) {
+  return TapeReader(MemorySource(file, path), check).read();
+}
 
 TapeFile load_tape(const std::string& path, Check check) {
-  const FileBytes file(path);
-  return read_tape(file.bytes(), path, check);
+  const InputFile file(path);
+  return TapeReader(file, check).read();
 }
 
-Graph load_graph(const std::string& path) {
-  const FileBytes file(path);
-  return parse(text_of(file.bytes()), path);
-}
+Graph load_graph(const std::string& path) { return parse(read_text_file(path), path); }
 
 }  // namespace tapedeck

@@ -7,16 +7,51 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <iterator>
 #include <limits>
 #include <utility>
 
 namespace tapedeck {
 
+namespace {
+
+// An iterator over a text that notes how far the library has read.
+struct NotingIterator {
+  using iterator_category = std::forward_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  const char* at = nullptr;
+  const char** read_to = nullptr;
+
+  reference operator*() const { return *at; }
+  NotingIterator& operator++() {
+    *read_to = ++at;
+    return *this;
+  }
+  NotingIterator operator++(int) {
+    const NotingIterator before = *this;
+    ++*this;
+    return before;
+  }
+  bool operator==(const NotingIterator& o) const { return at == o.at; }
+  bool operator!=(const NotingIterator& o) const { return at != o.at; }
+};
+
+constexpr int kNumberTooLarge = 406;  // the library's number of this error
+
+}  // namespace
+
 // Takes the events of the library and lays the document out flat. Returns false as soon as a bound is passed.
 class JsonBuilder {
  public:
-  explicit JsonBuilder(JsonDocument& document) : document_(document) {}
+  JsonBuilder(JsonDocument& document, std::string_view text)
+      : document_(document), counted_to_(text.data()), read_to_(text.data()) {}
   const std::string& error() const { return error_; }
+  const char** read_to() { return &read_to_; }
 
   bool null() { return add({}); }
   bool boolean(bool flag) { return add_integer(JsonKind::boolean, flag); }
@@ -57,8 +92,9 @@ class JsonBuilder {
     if (twice != keys.end()) return fail(fmt::format("key {} appears twice", shown(*twice)));
     return end();
   }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) {
-    return fail(fmt::format("not JSON at byte {}", position));
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) {
+    if (e.id == kNumberTooLarge) return fail(fmt::format("a number that is too large, on line {}", line()));
+    return fail(fmt::format("not JSON at byte {}, line {}", position, line()));
   }
 
  private:
@@ -74,6 +110,7 @@ class JsonBuilder {
     if (document_.nodes_.size() >= kMaxNodes) return fail("too many values");
     if (!open_.empty()) ++document_.nodes_[open_.back()].length;
     node.end = size() + 1;
+    node.line = line();
     document_.nodes_.push_back(node);
     return true;
   }
@@ -95,15 +132,28 @@ class JsonBuilder {
     return true;
   }
 
+  // Of the token whose event this is. A line break that was read last is behind the token: the library reads one character
+  // ahead where a number ends.
+  std::uint32_t line() {
+    const char* const token_end = read_to_ == counted_to_ ? counted_to_ : read_to_ - 1;
+    line_ += static_cast<std::uint32_t>(std::count(counted_to_, token_end, '\n'));
+    counted_to_ = token_end;
+    return line_;
+  }
+
   JsonDocument& document_;
+  std::uint32_t line_ = 1;
+  const char* counted_to_;  // the line breaks before here are counted
+  const char* read_to_;     // by the library
   std::vector<std::uint32_t> open_;
   std::string error_;
 };
 
 JsonDocument::JsonDocument(std::string_view text) {
   if (text.size() > std::numeric_limits<std::uint32_t>::max()) throw JsonError("more than 4 GiB of JSON");
-  JsonBuilder builder(*this);
-  if (!nlohmann::json::sax_parse(text, &builder)) throw JsonError(builder.error());
+  JsonBuilder builder(*this, text);
+  const NotingIterator first{text.data(), builder.read_to()}, last{text.data() + text.size(), builder.read_to()};
+  if (!nlohmann::json::sax_parse(first, last, &builder)) throw JsonError(builder.error());
 }
 
 // ---- reading ----

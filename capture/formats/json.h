@@ -25,6 +25,7 @@ struct JsonNode {
   JsonKind kind = JsonKind::null;
   std::uint32_t length = 0;  // items, members, bytes of a string
   std::uint32_t end = 0;     // the index behind this node and all inside it
+  std::uint32_t line = 1;    // where it begins; of an array or object, where its bracket stands
   union {
     std::int64_t integer = 0;  // also booleans, and where a string starts
     double real;
@@ -40,6 +41,7 @@ class JsonValue {
 
   JsonKind kind() const { return node().kind; }
   std::uint32_t size() const { return node().length; }
+  std::uint32_t line() const { return node().line; }  // of the text, from 1
   // Each throws JsonError if the value is of another kind.
   bool as_bool() const;
   std::int64_t as_integer() const;

@@ -4,13 +4,15 @@
 #include <tapedeck/capture/formats/npy.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>
-#include <tapedeck/capture/formats/file_bytes.h>
+#include <tapedeck/capture/formats/input_file.h>
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/formats/safetensors.h>
 #include <tapedeck/capture/formats/tensor_files.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
 #include <string_view>
@@ -154,20 +156,30 @@ std::vector<unsigned char> to_c_order(const Type& type, Bytes data) {
   return out;
 }
 
-// Splits off the magic, version and length; returns the header, leaves the data in `file`.
-std::string_view take_header(Bytes& file, const std::string& path) {
-  const auto fail = [&](const char* reason) { throw FileError(fmt::format("{}: not a readable .npy file: {}", path, reason)); };
-  if (file.size() < 10 || std::memcmp(file.data(), kMagic.data(), kMagic.size()) != 0) fail("it does not start like one");
-  const int major = file[6];
+struct Header {
+  std::string text;
+  std::uint64_t end = 0;  // where the data begins
+};
+
+// The length comes from the first read, so that a file that grows or changes meanwhile does no harm.
+Header read_header(const ByteSource& file) {
+  const auto fail = [&](const char* reason) {
+    throw FileError(fmt::format("{}: not a readable .npy file: {}", file.path(), reason));
+  };
+  unsigned char start[12] = {};
+  if (file.size() < 10) fail("it does not start like one");
+  file.read(0, {start, static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), sizeof start))});
+  if (std::memcmp(start, kMagic.data(), kMagic.size()) != 0) fail("it does not start like one");
+  const int major = start[6];
   if (major < 1 || major > 3) fail("its format version is none of 1, 2, 3");
-  const std::size_t start = major == 1 ? 10 : 12;
-  if (file.size() < start) fail("truncated");
+  const std::size_t begin = major == 1 ? 10 : 12;
+  if (file.size() < begin) fail("truncated");
   std::uint32_t length = 0;
-  std::memcpy(&length, file.data() + 8, start - 8);
+  std::memcpy(&length, start + 8, begin - 8);
   if (length > kMaxHeaderBytes) fail("its header is too long");
-  if (length > file.size() - start) fail("truncated in the header");
-  const std::string_view header(reinterpret_cast<const char*>(file.data()) + start, length);
-  file = file.subspan(start + length);
+  if (length > file.size() - begin) fail("truncated in the header");
+  Header header{std::string(length, '\0'), begin + length};
+  file.read(begin, {reinterpret_cast<unsigned char*>(header.text.data()), length});
   return header;
 }
 
@@ -179,23 +191,27 @@ const char* descriptor(DType dtype) {
 
 }  // namespace
 
-Tensor parse_npy(Bytes file, const std::string& path) {
-  const std::string_view text = take_header(file, path);
-  HeaderParser header(text, path);
+Tensor read_npy(const ByteSource& file) {
+  const Header start = read_header(file);
+  HeaderParser header(start.text, file.path());
   header.parse();
   const std::int64_t bytes = checked_bytes(header.dtype, header.shape);
   if (bytes < 0) header.fail("the array is too large");
   const Type type{header.dtype, Shape(std::span<const std::int64_t>(header.shape))};
-  if (std::cmp_not_equal(bytes, file.size()))
-    header.fail(fmt::format("{} takes {} bytes, {} follow the header", to_string(type), bytes, file.size()));
-  check_bools(type, file, "the array", path);
-  if (!header.fortran_order) return from_bytes(type, file.data());
-  return from_bytes(type, to_c_order(type, file).data());
+  const std::uint64_t there = file.size() - start.end;
+  if (std::cmp_not_equal(bytes, there))
+    header.fail(fmt::format("{} takes {} bytes, {} follow the header", to_string(type), bytes, there));
+  const Tensor array = read_tensor(file, {"the array", type, start.end});
+  if (!header.fortran_order || type.shape.rank < 2) return array;
+  const Bytes data(static_cast<const unsigned char*>(array.impl()->data()), static_cast<std::size_t>(bytes));
+  return from_bytes(type, to_c_order(type, data).data());
 }
 
 Tensor load_npy(const std::string& path) {
-  const FileBytes file(path);
-  return parse_npy(file.bytes(), path);
+  const InputFile file(path);
+  Tensor array = read_npy(file);
+  file.check_unchanged();
+  return array;
 }
 
 void save_npy(const std::string& path, const Tensor& tensor) {

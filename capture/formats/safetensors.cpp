@@ -4,9 +4,10 @@
 #include <tapedeck/capture/formats/safetensors.h>
 
 #include <tapedeck/capture/formats/atomic_write.h>
-#include <tapedeck/capture/formats/file_bytes.h>
+#include <tapedeck/capture/formats/input_file.h>
 #include <tapedeck/capture/formats/json.h>
 #include <tapedeck/capture/formats/tensor_files.h>
+#include <tapedeck/engine/eager/tensor_impl.h>
 
 #include <fmt/format.h>
 
@@ -48,8 +49,13 @@ Type parse_type(JsonValue info) {
   return {dtype, Shape(dims)};
 }
 
-// [begin, end) inside the data, exactly as long as the type says.
-Bytes parse_window(JsonValue info, const Type& type, Bytes data) {
+// The place of the data in the file.
+struct DataRange {
+  std::uint64_t begin = 0, size = 0;
+};
+
+// Where the tensor begins in the file; it is inside the data, and exactly as long as its type says.
+std::uint64_t parse_begin(JsonValue info, const Type& type, DataRange data) {
   const JsonValue offsets = member(info, "data_offsets");
   std::int64_t ends[2];
   std::size_t n = 0;
@@ -59,28 +65,28 @@ Bytes parse_window(JsonValue info, const Type& type, Bytes data) {
   }
   if (n != 2) throw JsonError("data_offsets are not two");
   const auto [begin, end] = std::pair(ends[0], ends[1]);
-  if (begin < 0 || end < begin || std::cmp_greater(end, data.size()))
-    throw JsonError(fmt::format("data_offsets [{}, {}] are not inside the {} bytes of data", begin, end, data.size()));
+  if (begin < 0 || end < begin || std::cmp_greater(end, data.size))
+    throw JsonError(fmt::format("data_offsets [{}, {}] are not inside the {} bytes of data", begin, end, data.size));
   if (end - begin != type.bytes())
     throw JsonError(fmt::format("{} takes {} bytes, data_offsets give {}", to_string(type), type.bytes(), end - begin));
-  return data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+  return data.begin + static_cast<std::uint64_t>(begin);
 }
 
-void check_tiling(std::vector<StoredTensor>& tensors, Bytes data) {
-  const auto place = [&](const StoredTensor& t) { return std::tuple(t.bytes.data() - data.data(), t.bytes.size()); };
+void check_tiling(std::vector<TensorPlace>& tensors, DataRange data) {
+  const auto place = [](const TensorPlace& t) { return std::tuple(t.begin, t.size()); };
   std::stable_sort(tensors.begin(), tensors.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
-  std::size_t position = 0;
-  for (const StoredTensor& t : tensors) {
-    const auto begin = static_cast<std::size_t>(t.bytes.data() - data.data());
-    if (begin < position) throw JsonError(fmt::format("tensor {} overlaps the one before it", shown(t.name)));
-    if (begin > position)
-      throw JsonError(fmt::format("there is a hole of {} bytes before tensor {}", begin - position, shown(t.name)));
-    position = begin + t.bytes.size();
+  std::uint64_t position = data.begin;
+  for (const TensorPlace& t : tensors) {
+    if (t.begin < position) throw JsonError(fmt::format("tensor {} overlaps the one before it", shown(t.name)));
+    if (t.begin > position)
+      throw JsonError(fmt::format("there is a hole of {} bytes before tensor {}", t.begin - position, shown(t.name)));
+    position = t.begin + t.size();
   }
-  if (position != data.size()) throw JsonError(fmt::format("{} bytes behind the last tensor", data.size() - position));
+  const std::uint64_t end = data.begin + data.size;
+  if (position != end) throw JsonError(fmt::format("{} bytes behind the last tensor", end - position));
 }
 
-Safetensors parse_header(std::string_view header, Bytes data) {
+Safetensors parse_header(std::string_view header, DataRange data) {
   Safetensors file;
   const JsonDocument document(header);
   for (const auto& [name, value] : document.root().members()) {
@@ -89,7 +95,7 @@ Safetensors parse_header(std::string_view header, Bytes data) {
         for (const auto& [key, text] : value.members()) file.metadata.emplace(key, text.as_string());
       } else {
         const Type type = parse_type(value);
-        file.tensors.push_back({std::string(name), type, parse_window(value, type, data)});
+        file.tensors.push_back({std::string(name), type, parse_begin(value, type, data)});
       }
     } catch (const JsonError& e) {
       throw JsonError(fmt::format("{}: {}", shown(name), e.what()));
@@ -106,28 +112,34 @@ void check_name(const std::string& name) {
 
 }  // namespace
 
-const StoredTensor* Safetensors::find(const std::string& name) const {
+const TensorPlace* Safetensors::find(const std::string& name) const {
   const auto it = by_name.find(name);
   return it == by_name.end() ? nullptr : &tensors[it->second];
 }
 
-Safetensors parse_safetensors(Bytes file, const std::string& path) {
+Safetensors read_safetensors(const ByteSource& file) {
   const auto fail = [&](const std::string& reason) {
-    throw FileError(fmt::format("{}: not a valid safetensors file: {}", path, reason));
+    throw FileError(fmt::format("{}: not a valid safetensors file: {}", file.path(), reason));
   };
   if (file.size() < kLengthBytes) fail(fmt::format("only {} bytes long", file.size()));
-  std::uint64_t length;
-  std::memcpy(&length, file.data(), kLengthBytes);
+  std::uint64_t length = 0;
+  file.read(0, {reinterpret_cast<unsigned char*>(&length), kLengthBytes});
   if (length > kMaxHeaderBytes) fail(fmt::format("a header of {} bytes is too large", length));
   if (length > file.size() - kLengthBytes) fail(fmt::format("the header has {} bytes, the file only {}", length, file.size()));
-  const Bytes header = file.subspan(kLengthBytes, length);
-  if (header.empty() || header[0] != '{') fail("the header does not start with '{'");
+  // The length comes from the first read, so that it and the header are of one piece even if the file changes meanwhile.
+  std::string whole(kLengthBytes + length, '\0');
+  std::memcpy(whole.data(), &length, kLengthBytes);
+  file.read(kLengthBytes, {reinterpret_cast<unsigned char*>(whole.data()) + kLengthBytes, length});
+  const std::string_view header = std::string_view(whole).substr(kLengthBytes);
+  if (!header.starts_with('{')) fail("the header does not start with '{'");
+  Safetensors parsed;
   try {
-    return parse_header({reinterpret_cast<const char*>(header.data()), header.size()}, file.subspan(kLengthBytes + length));
+    parsed = parse_header(header, {whole.size(), file.size() - whole.size()});
   } catch (const JsonError& e) {
     fail(e.what());
   }
-  return {};
+  parsed.length_and_header = std::move(whole);
+  return parsed;
 }
 
 std::string safetensors_header(const std::vector<std::pair<std::string, std::string>>& metadata,
@@ -166,9 +178,13 @@ void check_bools(const Type& type, Bytes bytes, const std::string& name, const s
   throw FileError(fmt::format("{}: {} is bool, but holds bytes other than 0 and 1", path, shown(name)));
 }
 
-Tensor to_tensor(const StoredTensor& stored, const std::string& path) {
-  check_bools(stored.type, stored.bytes, stored.name, path);
-  return from_bytes(stored.type, stored.bytes.data());
+// Not empty(): that has no data in abstract mode.
+Tensor read_tensor(const ByteSource& file, const TensorPlace& place) {
+  Tensor tensor(detail::new_impl(place.type, detail::new_storage(place.type.bytes())));
+  const std::span<unsigned char> bytes(static_cast<unsigned char*>(tensor.impl()->data()), place.size());
+  file.read(place.begin, bytes);
+  check_bools(place.type, bytes, place.name, file.path());
+  return tensor;
 }
 
 Bytes dense_bytes(const Tensor& tensor, std::vector<unsigned char>* copy) {
@@ -183,10 +199,10 @@ Bytes dense_bytes(const Tensor& tensor, std::vector<unsigned char>* copy) {
 // ---- weight files ----
 
 std::map<std::string, Tensor> load_safetensors(const std::string& path) {
-  const FileBytes file(path);
+  const InputFile file(path);
   std::map<std::string, Tensor> tensors;
-  for (const StoredTensor& stored : parse_safetensors(file.bytes(), path).tensors)
-    tensors.emplace(stored.name, to_tensor(stored, path));
+  for (const TensorPlace& place : read_safetensors(file).tensors) tensors.emplace(place.name, read_tensor(file, place));
+  file.check_unchanged();
   return tensors;
 }
 

@@ -23,9 +23,9 @@ struct SealedTape {
   std::map<std::string, Part> tensors;
 
   explicit SealedTape(const std::string& file) {
-    Safetensors parsed = parse_safetensors(bytes_of(file), "sealed");
+    Safetensors parsed = read_safetensors(MemorySource(bytes_of(file), "sealed"));
     metadata = std::move(parsed.metadata);
-    for (const StoredTensor& t : parsed.tensors) tensors[t.name] = {t.type, std::string(t.bytes.begin(), t.bytes.end())};
+    for (const TensorPlace& t : parsed.tensors) tensors[t.name] = {t.type, file.substr(t.begin, t.size())};
   }
 
   void set_text(const std::string& name, const std::string& text) {

@@ -6,6 +6,7 @@
 #include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
+#include <tapedeck/capture/formats/input_file.h>
 #include <tapedeck/capture/planner/place/buffers_csv.h>
 #include <tapedeck/capture/planner/place/check_placement.h>
 #include <tapedeck/engine/ir/error.h>
@@ -14,11 +15,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
-#include <memory>
 #include <thread>
 
 namespace tapedeck::tool {
@@ -97,19 +95,6 @@ std::vector<Option> table(OffsetsOptions& o) {
   };
 }
 
-std::string read_text(const std::string& path) {
-  const auto close = [](std::FILE* f) {
-    if (f != stdin) std::fclose(f);
-  };
-  const std::unique_ptr<std::FILE, decltype(close)> file(path == "-" ? stdin : std::fopen(path.c_str(), "rb"), close);
-  if (!file) throw FileError(fmt::format("{}: {}", path, std::strerror(errno)));
-  std::string text;
-  char part[1 << 16];
-  for (std::size_t n = 0; (n = std::fread(part, 1, sizeof part, file.get())) > 0;) text.append(part, n);
-  if (std::ferror(file.get())) throw FileError(fmt::format("{}: {}", path, std::strerror(errno)));
-  return text;
-}
-
 double gap_percent(const OffsetsSummary& s) {
   return s.lower_bound > 0 ? 100.0 * static_cast<double>(s.peak - s.lower_bound) / static_cast<double>(s.lower_bound) : 0.0;
 }
@@ -156,6 +141,10 @@ void set_usual_limit(const BufferList& list, PlaceOptions* how) {
 }
 
 std::string name_of(const std::string& path) { return path == "-" ? "stdin" : path; }
+
+std::string read_text(const std::string& path) {
+  return path == "-" ? read_text_from(STDIN_FILENO, name_of(path)) : read_text_file(path);
+}
 
 // The file and line of a buffer.
 std::string line_of(const OffsetsOptions& request, std::int32_t buffer) {

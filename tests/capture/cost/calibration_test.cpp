@@ -124,10 +124,14 @@ TEST(Calibration, WhatCannotBeBelievedIsLeftAndSaidSo) {
   };
   EXPECT_NE(reason("").find("not a readable calibration"), std::string::npos);
   EXPECT_NE(reason("garbage").find("not JSON"), std::string::npos);
-  EXPECT_NE(reason(changed("\"call_us\":0.25", "\"call_us\":-1")).find("op \"add\": call_us is -1"), std::string::npos);
-  EXPECT_NE(reason(changed("\"call_us\":0.25", "\"call_us\":\"nan\"")).find("call_us is nan"), std::string::npos);
+  EXPECT_NE(reason(changed("\"call_us\":0.25", "\"call_us\":-1")).find("op \"add\": call_us is -1, on line 3"),
+            std::string::npos);
+  EXPECT_NE(reason(changed("\"call_us\":0.25", "\"call_us\":\"nan\"")).find("call_us is nan, on line 3"), std::string::npos);
   EXPECT_NE(reason(changed("\"us_per_byte\":3.5e-05", "\"us_per_byte\":1e9")).find("us_per_byte is"), std::string::npos);
-  EXPECT_NE(reason(changed("\"elementwise\":0.5", "\"elementwise\":\"inf\"")).find("elementwise is inf"), std::string::npos);
+  EXPECT_NE(reason(changed("\"elementwise\":0.5", "\"elementwise\":\"inf\"")).find("elementwise is inf, on line 1"),
+            std::string::npos);
+  EXPECT_NE(reason(changed("\"call_us\":0.25", "\"call_us\":1e999")).find("a number that is too large, on line 3"),
+            std::string::npos);
   EXPECT_NE(reason(changed("calibration/1", "calibration/2")).find("schema"), std::string::npos);
   Calibration c = sample_calibration();
   c.machine = "another x 64";

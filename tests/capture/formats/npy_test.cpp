@@ -17,7 +17,7 @@ std::string npy(int version, const std::string& header, const std::string& data)
 }
 
 Tensor parsed(const std::string& file) {
-  return parse_npy({reinterpret_cast<const unsigned char*>(file.data()), file.size()}, "dir/x.npy");
+  return read_npy(MemorySource({reinterpret_cast<const unsigned char*>(file.data()), file.size()}, "dir/x.npy"));
 }
 
 TEST(Npy, ReadsVersionsOneToThree) {

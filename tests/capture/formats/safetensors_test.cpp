@@ -34,7 +34,7 @@ TEST(Safetensors, ReadsAFileWrittenByHand) {
   EXPECT_EQ(tensors.at("none").type(), (Type{DType::f64, {3, 0}}));
 
   const std::string whole = read_all(folder.file("w"));
-  const Safetensors parsed = parse_safetensors(bytes_of(whole), "w");
+  const Safetensors parsed = read_safetensors(MemorySource(bytes_of(whole), "w"));
   EXPECT_EQ(parsed.metadata.at("k"), "v \xc3\xa9");
   EXPECT_EQ(parsed.tensors[0].name, "a");  // in the order of the data, not of the header
 }
@@ -128,7 +128,7 @@ TEST(Safetensors, RefusesBadHeaders) {
   };
   for (const Bad& bad : cases) {
     const std::string file = container(bad.header, std::string(bad.data, '\0'));
-    const std::string message = message_of<FileError>([&] { parse_safetensors(bytes_of(file), "dir/w.st"); });
+    const std::string message = message_of<FileError>([&] { read_safetensors(MemorySource(bytes_of(file), "dir/w.st")); });
     EXPECT_EQ(message.rfind("dir/w.st: ", 0), 0u) << message;
     EXPECT_NE(message.find(bad.reason), std::string::npos) << bad.header << "\n  gives  " << message;
   }
@@ -136,17 +136,18 @@ TEST(Safetensors, RefusesBadHeaders) {
 
 TEST(Safetensors, RefusesBadLengths) {
   const std::string whole = container(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", std::string(4, '\0'));
-  EXPECT_EQ(parse_safetensors(bytes_of(whole), "f").tensors.size(), 1u);
+  EXPECT_EQ(read_safetensors(MemorySource(bytes_of(whole), "f")).tensors.size(), 1u);
   for (std::size_t n = 0; n < whole.size(); ++n)
-    EXPECT_THROW(parse_safetensors(bytes_of(whole.substr(0, n)), "f"), FileError) << n << " bytes";
+    EXPECT_THROW(read_safetensors(MemorySource(bytes_of(whole.substr(0, n)), "f")), FileError) << n << " bytes";
   for (int bit = 0; bit < 64; ++bit) {
     std::string bent = whole;
     bent[bit / 8] = static_cast<char>(bent[bit / 8] ^ (1 << bit % 8));
-    EXPECT_THROW(parse_safetensors(bytes_of(bent), "f"), FileError) << "length bit " << bit;
+    EXPECT_THROW(read_safetensors(MemorySource(bytes_of(bent), "f")), FileError) << "length bit " << bit;
   }
   const std::string huge =
       container("{", "").replace(0, 8, std::string("\1\xe1\xf5\5\0\0\0\0", 8));  // a header length of 100,000,001
-  EXPECT_NE(message_of<FileError>([&] { parse_safetensors(bytes_of(huge), "f"); }).find("too large"), std::string::npos);
+  EXPECT_NE(message_of<FileError>([&] { read_safetensors(MemorySource(bytes_of(huge), "f")); }).find("too large"),
+            std::string::npos);
 }
 
 TEST(Safetensors, BoolsAreZeroOrOne) {
