@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tapedeck/capture/formats/checksum.h>
+#include <tapedeck/capture/formats/temporary_file.h>
 #include <tapedeck/kernels/export.h>
 
 #include <string>
@@ -12,8 +13,11 @@
 namespace tapedeck TAPEDECK_API {
 
 // Not thread safe; two writers of one path do not disturb each other, the last to commit wins. All failures are FileErrors with
-// the path and the system's reason. A symbolic link stays: the file it leads to is replaced. A target that is no
-// regular file (/dev/null, a pipe) is written directly.
+// the path and the system's reason. A symbolic link stays: the file it leads to is replaced, or made. A target that is no
+// regular file (/dev/null, a pipe) is written directly. Others can read the new file once it stands in its place, not before:
+// then it has the permissions of the old file, or those that the umask gives.
+//
+// A process that is killed while it writes leaves its temporary file. The next writer of the same target removes it.
 class AtomicWriter {
  public:
   explicit AtomicWriter(const std::string& path);
@@ -26,15 +30,15 @@ class AtomicWriter {
   void commit();
 
  private:
-  void open_beside();
   void flush();
   void write_through(Bytes bytes);
   [[noreturn]] void fail(int error);
 
-  std::string path_;       // as the user wrote it, for messages
-  std::string target_;     // links followed
-  std::string temporary_;  // empty: the target is written directly
-  int fd_ = -1;
+  std::string path_;    // as the user wrote it, for messages
+  std::string target_;  // links followed
+  TemporaryFile temporary_;
+  unsigned mode_ = 0;                  // the permissions of the file in its place
+  int direct_ = -1;                    // the descriptor of a target that is no regular file
   std::vector<unsigned char> buffer_;  // small writes are gathered
 };
 

@@ -37,7 +37,7 @@ int run(Words words) {
     answer(parsed.text);
     return kOk;
   }
-  catch_interrupts();
+  catch_signals();
   for (const std::string& library : program().op_libraries) load_ops(library);
   return parsed.command->run();
 }

@@ -175,7 +175,7 @@ int run_verify(const FileOptions& options) {
 
 int run_view(const ViewOptions& options) {
   const std::string viewer = viewer_program();
-  pass_interrupts_on();
+  pass_signals_on();
   execl(viewer.c_str(), viewer.c_str(), options.file.c_str(), static_cast<char*>(nullptr));
   throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(errno)));
 }

@@ -100,7 +100,7 @@ int exit_code(const std::string& command) {
   if (child == 0) {
     const int nowhere = ::open("/dev/null", O_RDWR);
     for (int fd : {0, 1, 2}) ::dup2(nowhere, fd);
-    pass_interrupts_on();
+    pass_signals_on();
     ::execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
     ::_exit(127);
   }

@@ -47,7 +47,7 @@ void shoot(const std::string& viewer, const std::string& tape, const std::string
   const pid_t child = fork();
   if (child < 0) throw ExecutionError(fmt::format("{}: {}", viewer, std::strerror(errno)));
   if (child == 0) {
-    pass_interrupts_on();
+    pass_signals_on();
     dup2(STDERR_FILENO, STDOUT_FILENO);
     execl(viewer.c_str(), viewer.c_str(), tape.c_str(), "--panel", "memory", "--shot", picture.c_str(),
           static_cast<char*>(nullptr));

@@ -1,5 +1,7 @@
-// Progress lines, and Ctrl-C as a flag that long work asks.
+// Progress lines, Ctrl-C as a flag that long work asks, and the end by a signal, which leaves no temporary files.
 #include <tapedeck/capture/tool/files/terminal.h>
+
+#include <tapedeck/capture/formats/temporary_file.h>
 
 #include <unistd.h>
 
@@ -15,17 +17,39 @@ namespace {
 
 std::atomic<bool> interrupt_flag{false};
 
-sigset_t interrupt_signals() {
+constexpr int kEndingSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGXCPU};
+
+bool is_ignored(int signal) {
+  struct sigaction action;
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+// Those that end the process: `nohup` makes it ignore SIGHUP.
+sigset_t signals_to_wait_for() {
   sigset_t set;
   sigemptyset(&set);
-  sigaddset(&set, SIGINT);
+  for (const int signal : kEndingSignals)
+    if (!is_ignored(signal)) sigaddset(&set, signal);
   return set;
 }
 
-void wait_for_interrupts() {
-  const sigset_t set = interrupt_signals();
-  for (int signal = 0; sigwait(&set, &signal) == 0;)
-    if (interrupt_flag.exchange(true)) std::_Exit(130);  // a second Ctrl-C does not wait
+[[noreturn]] void end_by(int signal) {
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  std::raise(signal);
+  std::_Exit(128 + signal);
+}
+
+// The first Ctrl-C sets the flag. A second one does not wait, and neither do the other signals.
+void wait_for_signals(sigset_t set) {
+  for (int signal = 0; sigwait(&set, &signal) == 0;) {
+    if (signal == SIGINT && !interrupt_flag.exchange(true)) continue;
+    remove_temporary_files();
+    if (signal == SIGINT) std::_Exit(130);
+    end_by(signal);
+  }
 }
 
 }  // namespace
@@ -49,16 +73,18 @@ void Progress::at(double fraction) {
 const std::atomic<bool>& interrupted() { return interrupt_flag; }
 
 // No handler: it would run on the stack of a thread that computes, and oneDNN's products point the stack pointer into small
-// buffers on the heap, which a signal's frame does not fit into. All threads block the signal, one waits for it.
-void catch_interrupts() {
-  std::signal(SIGINT, SIG_DFL);  // a shell's background jobs inherit that it is ignored
-  const sigset_t set = interrupt_signals();
+// buffers on the heap, which a signal's frame does not fit into. All threads block the signals, one waits for them.
+void catch_signals() {
+  std::signal(SIGINT, SIG_DFL);   // a shell's background jobs inherit that it is ignored
+  std::signal(SIGXFSZ, SIG_IGN);  // then the write fails, and that is reported
+  const sigset_t set = signals_to_wait_for();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  std::thread(wait_for_interrupts).detach();
+  std::thread(wait_for_signals, set).detach();
 }
 
-void pass_interrupts_on() {
-  const sigset_t set = interrupt_signals();
+void pass_signals_on() {
+  std::signal(SIGXFSZ, SIG_DFL);
+  const sigset_t set = signals_to_wait_for();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 

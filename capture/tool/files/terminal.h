@@ -1,4 +1,4 @@
-// The terminal while a command runs: progress lines, and Ctrl-C.
+// The terminal while a command runs: progress lines, Ctrl-C, and other signals that end the process.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,11 @@ class Progress {
   int last_ = -1;
 };
 
-// Set by Ctrl-C once catch_interrupts() has been called, before any other thread is started. Programs started from here get
-// their Ctrl-C if pass_interrupts_on() is called between fork and exec.
+// Set by Ctrl-C once catch_signals() has been called, before any other thread is started. A second Ctrl-C, SIGTERM, SIGHUP,
+// SIGQUIT and SIGXCPU end the process at once, and leave no temporary files. Programs started from here get their signals if
+// pass_signals_on() is called between fork and exec.
 const std::atomic<bool>& interrupted();
-void catch_interrupts();
-void pass_interrupts_on();
+void catch_signals();
+void pass_signals_on();
 
 }  // namespace tapedeck::tool

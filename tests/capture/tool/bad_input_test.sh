@@ -52,7 +52,7 @@ cp m.tape kept.tape
 (ulimit -f 64; trap '' XFSZ; "$tool" record mlp --batch 8 -o kept.tape > out 2> err); code=$?
 [ $code = 3 ] || fail "a full disk exits $code: $(cat err)"
 cmp -s m.tape kept.tape || fail "a full disk changed the old file"
-ls | grep -q 'kept.tape\.' && fail "debris: $(ls)"
+[ -z "$(ls -A | grep -F .tapedeck-)" ] || fail "debris: $(ls -A)"
 
 # devices: 6
 if "$tool" devices | grep -q 'cuda *absent'; then
