@@ -119,27 +119,30 @@ void SegmentWalk::run(SegmentObserver* observer, IndexRange in_order) {
 void SegmentWalk::hand_out(std::int32_t item) noexcept {
   kernels::annotate_acquire(&start_);
   if (item == kStart) return run_roots();
-  if (item != kInOrder) return run_from(item);
+  if (item != kInOrder) return run_from(item, kNone);
   for (std::int32_t s = in_order_.first; s < in_order_.end; ++s) run_segment(s);
   kernels::annotate_release(&finish_);
 }
 
 void SegmentWalk::run_roots() noexcept {
-  for (std::size_t i = 1; i < roots_.size(); ++i) spawn(roots_[i]);
+  std::int32_t kept = kNone;
+  for (std::size_t i = 1; i < roots_.size(); ++i) spawn(roots_[i], kept);
   if (!roots_.empty()) {
     kernels::annotate_release(&runs_[roots_[0]]);
-    run_from(roots_[0]);
+    run_from(roots_[0], kept);
   }
 }
 
-void SegmentWalk::spawn(std::int32_t segment) noexcept {
+// Hands a segment to an idle thread. When there is no memory for a task, the segment goes into the list of segments that the
+// calling thread runs itself; `kept` is the first of them.
+void SegmentWalk::spawn(std::int32_t segment, std::int32_t& kept) noexcept {
   kernels::annotate_release(&runs_[segment]);
-  threads_.spawn(segment);
+  if (!threads_.spawn(segment)) runs_[segment].later = std::exchange(kept, segment);
 }
 
-// Runs a segment that waits for nothing any more, then the first segment that it sets free, and so on. Idle threads take the
-// other segments that are free.
-void SegmentWalk::run_from(std::int32_t segment) noexcept {
+// Runs a segment that waits for nothing any more, then the first segment that it sets free, and so on; then the segments that
+// this thread keeps. Idle threads take the other segments that are free.
+void SegmentWalk::run_from(std::int32_t segment, std::int32_t kept) noexcept {
   kernels::annotate_acquire(&runs_[segment]);
   for (;;) {
     run_segment(segment);
@@ -151,8 +154,9 @@ void SegmentWalk::run_from(std::int32_t segment) noexcept {
       if (next == kNone)
         next = s;
       else
-        spawn(s);
+        spawn(s, kept);
     }
+    if (next == kNone && kept != kNone) next = std::exchange(kept, runs_[kept].later);
     if (next == kNone) break;
     segment = next;
   }

@@ -72,8 +72,8 @@ class SegmentWalk {
   std::int32_t count() const { return static_cast<std::int32_t>(first_writer_.size()); }
   void hand_out(std::int32_t item) noexcept;
   void run_roots() noexcept;
-  void spawn(std::int32_t segment) noexcept;
-  void run_from(std::int32_t segment) noexcept;
+  void spawn(std::int32_t segment, std::int32_t& kept) noexcept;
+  void run_from(std::int32_t segment, std::int32_t kept) noexcept;
   void run_segment(std::int32_t segment) noexcept;
 
   // The state of a run comes first: the loop over instructions reads nothing below it.

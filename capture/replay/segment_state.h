@@ -17,10 +17,11 @@ struct alignas(64) SegmentRun {
   std::int32_t waits_for = 0;            // predecessors
   const std::int32_t* successors = nullptr;
   std::int32_t n_successors = 0;
-  NodeId faulty = kNone;      // the node at fault
-  KernelFault fault;          // a segment stops at its first
-  std::exception_ptr thrown;  // the exception of a kernel or a monitor
-  std::int32_t stopped = 0;   // the first instruction that has not run
+  NodeId faulty = kNone;       // the node at fault
+  KernelFault fault;           // a segment stops at its first
+  std::exception_ptr thrown;   // the exception of a kernel or a monitor
+  std::int32_t stopped = 0;    // the first instruction that has not run
+  std::int32_t later = kNone;  // the next in the list of segments that one thread keeps for itself (run_segments.cpp)
 
   // One predecessor less. True for the last of them, which also makes the segment ready to wait again.
   bool free() noexcept {

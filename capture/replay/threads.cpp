@@ -14,6 +14,34 @@
 
 namespace tapedeck::replay {
 
+namespace {
+
+// TBB before 2022 counts a task before it takes memory for it. When there is no memory, nothing takes the task off the count,
+// and wait() would never return. Later versions count a task once it is made.
+class TaskGroup : public tbb::task_group {
+ public:
+  using tbb::task_group::task_group;
+
+  template <class F>
+  bool try_run(const F& f) noexcept {
+    try {
+      run(f);
+      return true;
+    } catch (...) {
+      forget_task(*this);
+      return false;
+    }
+  }
+
+ private:
+  template <class Self>
+  static void forget_task(Self& self) noexcept {
+    if constexpr (requires { self.m_wait_ctx; }) self.m_wait_ctx.release();
+  }
+};
+
+}  // namespace
+
 struct Threads::Impl {
   explicit Impl(int n) : count(n), arena(n), context(tbb::task_group_context::isolated), group(context) {
     // TBB starts no more threads than the machine has, unless told so.
@@ -25,7 +53,7 @@ struct Threads::Impl {
   std::optional<tbb::global_control> more;
   tbb::task_arena arena;
   tbb::task_group_context context;
-  tbb::task_group group;
+  TaskGroup group;
   Task task = nullptr;
   void* task_context = nullptr;
 };
@@ -55,9 +83,9 @@ void Threads::run(Task task, void* context, std::int32_t first) {
   });
 }
 
-void Threads::spawn(std::int32_t item) {
+bool Threads::spawn(std::int32_t item) noexcept {
   Impl* self = impl_.get();
-  self->group.run([self, item] { self->task(self->task_context, item); });
+  return self->group.try_run([self, item] { self->task(self->task_context, item); });
 }
 
 }  // namespace tapedeck::replay

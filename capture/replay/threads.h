@@ -25,8 +25,9 @@ class Threads {
   // Runs task(context, first) inside the arena. Returns when this task and all tasks that were spawned from it, directly or
   // not, are done. One run at a time.
   void run(Task task, void* context, std::int32_t first);
-  // From inside a task: task(context, item) may now run, on any free thread of the replay.
-  void spawn(std::int32_t item);
+  // From inside a task: task(context, item) may now run, on any free thread of the replay. Returns false if there is no memory
+  // for one more task: then the caller runs the item itself.
+  [[nodiscard]] bool spawn(std::int32_t item) noexcept;
 
  private:
   struct Impl;
