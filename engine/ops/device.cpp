@@ -1,5 +1,9 @@
-#include <tapedeck/engine/ir/infer.h>
 #include <tapedeck/engine/ops/device.h>
+
+#include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/kernels/cuda/runtime.h>
 
 #include <fmt/format.h>
 
@@ -24,9 +28,21 @@ void infer_to_device(Infer& f) {
   infer_same(f);
 }
 
+// Tensors with data lie in the memory of the host, so one that moves to or from a GPU would be copied on the host without a
+// word. A tensor without data moves anywhere: only the node is recorded.
+void require_host(const Arg& x, const std::string& device) {
+  const bool abstract = abstract_mode() || !x.tensor().defined() || x.tensor().abstract();
+  if (abstract || !device.starts_with("cuda") || !is_device_name(device)) return;
+  const kernels::cuda::CudaStatus& status = kernels::cuda::cuda_status();
+  const std::string reason = status.available ? "eager tensors on a GPU are not part of this version" : status.reason;
+  throw DeviceError(error_text("to_device", fmt::format("the device '{}' is not available: {}", device, reason), x.site()));
+}
+
 }  // namespace
 
 Tensor to_device(const Arg& x, const std::string& device, const std::string& from) {
+  require_host(x, device);
+  require_host(x, from);
   const ToDeviceAttrs attrs{device, from};
   return apply(ops::to_device, {&x.tensor()}, &attrs, x.site());
 }

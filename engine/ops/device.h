@@ -31,7 +31,8 @@ OP(to_device, {
 // ---- functions for authors ----
 
 // Copies x from the device `from` to `device`. The graph shows both names, and the gradient is copied back. Throws TypeError
-// if a name is not the name of a device.
+// if a name is not the name of a device. Throws DeviceError if a name is that of a GPU and x has data: eager tensors have their
+// data in the memory of the host.
 Tensor to_device(const Arg& x, const std::string& device, const std::string& from = "cpu");
 #endif
 
