@@ -174,10 +174,12 @@ void run_kernel(const Op& op, TensorImpl* const* in, int n, const void* attrs, T
 // Returns a dense copy of an operand whose strides the kernel does not take. The copy is not recorded, because the plan
 // decides about such copies itself.
 TensorImpl* dense_copy(const TensorImpl& t, Site site) {
-  TensorImpl* d = detail::new_impl(t.type(), detail::new_storage(t.type().bytes()));
+  const Tensor dense(detail::new_impl(t.type(), detail::new_storage(t.type().bytes())));
   TensorImpl* in[1] = {const_cast<TensorImpl*>(&t)};
-  run_kernel(ops::copy, in, 1, nullptr, &d, 1, site);
-  return d;
+  TensorImpl* out[1] = {dense.impl()};
+  run_kernel(ops::copy, in, 1, nullptr, out, 1, site);
+  detail::retain(out[0]);  // for the caller
+  return out[0];
 }
 
 void run_with_layouts(const Op& op, TensorImpl* const* in, int n, const void* attrs, TensorImpl* const* out, int n_out,
@@ -189,7 +191,7 @@ void run_with_layouts(const Op& op, TensorImpl* const* in, int n, const void* at
   std::vector<Tensor> owned;
   std::vector<TensorImpl*> fixed(in, in + n);
   for (int i = 0; i < n; ++i)
-    if (!taken(i)) fixed[i] = owned.emplace_back(dense_copy(*in[i], site)).impl();
+    if (!taken(i)) fixed[i] = owned.emplace_back(Tensor(dense_copy(*in[i], site))).impl();
   run_kernel(op, fixed.data(), n, attrs, out, n_out, site);
 }
 
@@ -205,34 +207,53 @@ TensorImpl* make_view(const Op& op, TensorImpl& base, const void* attrs, const T
   return detail::new_view(*d.impl(), out.shape, offset, strides);
 }
 
-// Allocates and computes the results. The caller owns them.
+// The result of an op that shows its operand.
+TensorImpl* compute_view(Call& c) {
+  bool window = false;
+  TensorImpl* out = make_view(c.op, *c.in[0], c.attrs, c.out_types[0], c.site, &window);
+  // A detached view must not keep the history of its base alive, so it gets no link. In a capture it gets one, so that the
+  // capture can follow writes through it.
+  const ThreadState& state = thread_state();
+  const bool tracked = state.grad_enabled && !c.op.is(kNoGradient);
+  if (!window || !(tracked || state.tape->capturing)) return out;
+  try {
+    detail::link_view(out, c.in[0], c.op, c.attrs, tracked);
+  } catch (...) {
+    detail::release(out);
+    throw;
+  }
+  return out;
+}
+
+// Allocates and computes the results. The caller owns them; if this throws, there are none.
 void compute(Call& c, TensorImpl** out) {
   bool abstract = thread_state().abstract;
   for (int i = 0; i < c.n; ++i) abstract = abstract || !c.in[i]->storage;
   if (c.op.view) {
-    bool window = false;
-    out[0] = make_view(c.op, *c.in[0], c.attrs, c.out_types[0], c.site, &window);
-    // A detached view must not keep the history of its base alive, so it gets no link. In a capture it gets one, so that the
-    // capture can follow writes through it.
-    const ThreadState& state = thread_state();
-    const bool tracked = state.grad_enabled && !c.op.is(kNoGradient);
-    if (window && (tracked || state.tape->capturing)) detail::link_view(out[0], c.in[0], c.op, c.attrs, tracked);
-    return;
-  }
-  if (abstract) {
-    for (int i = 0; i < c.n_out; ++i) out[i] = detail::new_impl(c.out_types[i], nullptr);
+    out[0] = compute_view(c);
     return;
   }
   int made = 0;
   try {
     for (; made < c.n_out; ++made)
-      out[made] = detail::new_impl(c.out_types[made], detail::new_storage(c.out_types[made].bytes()));
+      out[made] = detail::new_impl(c.out_types[made], abstract ? nullptr : detail::new_storage(c.out_types[made].bytes()));
+    if (abstract) return;
     run_with_layouts(c.op, c.in, c.n, c.attrs, out, c.n_out, c.site);
     if (settings().watches_results()) watch_results(c, out);
   } catch (...) {
     for (int i = 0; i < made; ++i) detail::release(out[i]);
     throw;
   }
+}
+
+// The results of a call as tensors. They have room before there are results that could be lost.
+std::vector<Tensor> computed(Call& c, std::vector<TensorImpl*>& out) {
+  out.resize(static_cast<std::size_t>(c.n_out));
+  std::vector<Tensor> results;
+  results.reserve(out.size());
+  compute(c, out.data());
+  for (TensorImpl* t : out) results.emplace_back(t);
+  return results;
 }
 
 const Derived* derived_of(Call& c, std::uint32_t need, bool in_place) {
@@ -306,7 +327,7 @@ void record(Call& c, TensorImpl* const* out) {
   std::vector<Tensor> cut;
   std::vector<TensorImpl*> in;
   for (int i = 0; i < c.n; ++i) {
-    cut.emplace_back(detail::new_view(*c.in[i], c.in[i]->shape, 0, c.in[i]->strides));
+    cut.push_back(Tensor(detail::new_view(*c.in[i], c.in[i]->shape, 0, c.in[i]->strides)));
     TensorImpl* from[1] = {c.in[i]};
     TensorImpl* to[1] = {cut.back().impl()};
     if (tape.needs_grad(*c.in[i])) tape.record(ops::stop_gradient, from, nullptr, to, false, nullptr, c.site);
@@ -403,10 +424,8 @@ std::vector<Tensor> apply_all(const Op& op, std::span<const Tensor> inputs, cons
   for (const Tensor& t : inputs) in.push_back(t.impl());
   Call call{op, in.data(), static_cast<int>(in.size()), attrs, site, {}, nullptr, 0, nullptr};
   infer(call, declared);
-  std::vector<TensorImpl*> out(static_cast<std::size_t>(call.n_out));
-  compute(call, out.data());
-  std::vector<Tensor> results;
-  for (TensorImpl* t : out) results.emplace_back(t);
+  std::vector<TensorImpl*> out;
+  std::vector<Tensor> results = computed(call, out);
   record(call, out.data());
   return results;
 }
@@ -417,11 +436,8 @@ std::vector<Tensor> execute(const Op& op, std::span<const Tensor> inputs, const 
   for (const Tensor& t : inputs) in.push_back(t.impl());
   Call call{op, in.data(),      static_cast<int>(in.size()),      attrs,  site,
             {}, outputs.data(), static_cast<int>(outputs.size()), nullptr};
-  std::vector<TensorImpl*> out(outputs.size());
-  compute(call, out.data());
-  std::vector<Tensor> results;
-  for (TensorImpl* t : out) results.emplace_back(t);
-  return results;
+  std::vector<TensorImpl*> out;
+  return computed(call, out);
 }
 
 }  // namespace tapedeck

@@ -44,11 +44,11 @@ void compute_over(const Call& c, const std::vector<TensorImpl*>& out) {
   std::vector<TensorImpl*> in(c.in, c.in + c.n);
   for (std::size_t i = 0; i < in.size(); ++i)
     for (std::size_t k = 0; k < out.size(); ++k)
-      if (!may_share(c.op, *in[i], *out[k], i, k)) in[i] = owned.emplace_back(dense_copy(*in[i], c.site)).impl();
+      if (!may_share(c.op, *in[i], *out[k], i, k)) in[i] = owned.emplace_back(Tensor(dense_copy(*in[i], c.site))).impl();
   std::vector<TensorImpl*> made = out;
   for (std::size_t k = 0; k < made.size(); ++k)
     if (TensorImpl*& t = made[k]; !writes_strides(c.op, static_cast<int>(k), t->shape, t->strides))
-      t = owned.emplace_back(detail::new_impl(t->type(), detail::new_storage(t->type().bytes()))).impl();
+      t = owned.emplace_back(Tensor(detail::new_impl(t->type(), detail::new_storage(t->type().bytes())))).impl();
   run_with_layouts(c.op, in.data(), c.n, c.attrs, made.data(), static_cast<int>(made.size()), c.site);
   if (settings().watches_results()) watch_results(c, made.data());
   for (std::size_t k = 0; k < out.size(); ++k)
@@ -170,7 +170,7 @@ class Write {
     std::vector<Tensor> results;
     std::vector<TensorImpl*> fresh;
     for (TensorImpl* t : targets_) {
-      results.emplace_back(detail::new_view(*t, t->shape, 0, t->strides));
+      results.push_back(Tensor(detail::new_view(*t, t->shape, 0, t->strides)));
       fresh.push_back(results.back().impl());
     }
     const NodeId n = record_node(call_, need, fresh.data(), true);

@@ -83,25 +83,27 @@ ProcessSeed& process_seed() {
   return seed;
 }
 
-Tensor make_rng(std::uint64_t seed) {
-  const std::int64_t raw[2] = {static_cast<std::int64_t>(seed), 0};
+Tensor make_rng() {
+  const std::int64_t raw[2] = {0, 0};
   Tensor rng = from_bytes({DType::i64, {2}}, raw);
   rng.name("rng").role(Role::rng);
   return rng;
 }
 
-// Lets the thread draw from the stream, from step zero. The state is written in place. So a captured step that holds this
-// tensor as its state also draws from the new seed.
-void begin_stream(ThreadState& state, const ProcessSeed::Followed& now) {
-  state.random.seeding = now.seeding;
-  state.draws.clear();
-  if (!state.random.state.defined()) {
-    state.random.state = make_rng(now.stream_seed);
-    return;
-  }
-  auto* raw = static_cast<std::int64_t*>(state.random.state.mutable_data(now.site));
+// Lets the thread draw from the stream that `follow` gives, from step zero. The state is written in place. So a captured step
+// that holds this tensor as its state also draws from the new seed. The memory comes first: a thread that gets none has
+// followed no seed and taken no number in the order.
+template <class Follow>
+void begin_stream(ThreadState& state, const Follow& follow) {
+  const bool first = !state.random.state.defined();
+  Tensor rng = first ? make_rng() : state.random.state;
+  const ProcessSeed::Followed now = follow();
+  auto* raw = static_cast<std::int64_t*>(first ? rng.impl()->data() : rng.mutable_data(now.site));
   raw[0] = static_cast<std::int64_t>(now.stream_seed);
   raw[1] = 0;
+  state.random.state = std::move(rng);
+  state.random.seeding = now.seeding;
+  state.draws.clear();
 }
 
 // Whether the state must keep its bytes for now: the step that runs has perhaps drawn from it, and a replay could not write it.
@@ -120,21 +122,23 @@ const Tensor& rng_state() {
   ThreadState& state = thread_state();
   if (state.pass_rng.defined()) return state.pass_rng;
   if (state.random.seeding != process_seed().seeding() && !inside_step(state))
-    begin_stream(state, process_seed().follow(state.random));
+    begin_stream(state, [&] { return process_seed().follow(state.random); });
   return state.random.state;
 }
 
 void manual_seed(std::uint64_t seed, Site site) {
   refuse_inside_capture("manual_seed", site);
   ThreadState& state = thread_state();
-  begin_stream(state, process_seed().set(seed, state.random, site));
+  begin_stream(state, [&] { return process_seed().set(seed, state.random, site); });
 }
 
 void use_random_stream(std::uint64_t number, Site site) {
   refuse_inside_capture("use_random_stream", site);
   ThreadState& state = thread_state();
-  state.random.given = number;
-  begin_stream(state, process_seed().follow(state.random));
+  begin_stream(state, [&] {
+    state.random.given = number;
+    return process_seed().follow(state.random);
+  });
 }
 
 void next_step(Site site) {

@@ -22,8 +22,15 @@ namespace tapedeck {
 namespace detail {
 
 Storage* new_storage(std::int64_t bytes) {
-  void* data = Allocator::host().allocate(bytes);
-  auto* s = new (Pool<Storage>::take()) Storage;
+  void* place = Pool<Storage>::take();
+  void* data = nullptr;
+  try {
+    data = Allocator::host().allocate(bytes);
+  } catch (...) {
+    Pool<Storage>::give(place);
+    throw;
+  }
+  auto* s = new (place) Storage;
   s->data = data;
   s->bytes = bytes;
   return s;
@@ -38,8 +45,22 @@ void release(Storage* s) noexcept {
   Pool<Storage>::give(s);
 }
 
+namespace {
+
+// A place for a tensor. Lets the storage go if there is none.
+void* take_place(Storage* storage) {
+  try {
+    return Pool<TensorImpl>::take();
+  } catch (...) {
+    if (storage) release(storage);
+    throw;
+  }
+}
+
+}  // namespace
+
 TensorImpl* new_impl(const Type& type, Storage* storage) {
-  auto* t = new (Pool<TensorImpl>::take()) TensorImpl;
+  auto* t = new (take_place(storage)) TensorImpl;
   t->dtype = type.dtype;
   t->storage = storage;
   t->shape.rank = type.shape.rank;

@@ -33,7 +33,7 @@ std::vector<Tensor> custom_gradient(const std::vector<Tensor>& xs, const CustomF
   for (const Tensor& y : ys) in.push_back(y.impl());
   std::vector<Tensor> results;
   for (const Tensor& y : ys) {
-    results.emplace_back(detail::new_view(*y.impl(), y.shape(), 0, y.strides()));
+    results.push_back(Tensor(detail::new_view(*y.impl(), y.shape(), 0, y.strides())));
     out.push_back(results.back().impl());
   }
   SaveMask saves = 0;

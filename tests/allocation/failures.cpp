@@ -8,8 +8,8 @@
 
 #include <dlfcn.h>
 #include <execinfo.h>
-#include <malloc.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -73,26 +73,28 @@ bool must_fail() {
   return plan.failed = true;
 }
 
-void* taken(void* block) {
-  if (!block) throw std::bad_alloc();
-  bytes_from_new.fetch_add(static_cast<std::int64_t>(malloc_usable_size(block)), std::memory_order_relaxed);
-  return block;
-}
+// Stands before each block, at the end of the bytes that keep the block aligned.
+struct Header {
+  std::size_t bytes, padding;
+};
 
-void* take(std::size_t bytes) {
+void* take(std::size_t bytes, std::size_t alignment = 16) {
   if (must_fail()) throw std::bad_alloc();
-  return taken(std::malloc(bytes ? bytes : 1));
-}
-
-void* take_aligned(std::size_t bytes, std::size_t alignment) {
-  if (must_fail()) throw std::bad_alloc();
-  return taken(std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment));
+  const std::size_t padding = std::max(alignment, sizeof(Header));
+  auto* whole = static_cast<char*>(std::aligned_alloc(padding, (bytes + padding + padding - 1) / padding * padding));
+  if (!whole) throw std::bad_alloc();
+  const Header header{bytes, padding};
+  std::memcpy(whole + padding - sizeof header, &header, sizeof header);
+  bytes_from_new.fetch_add(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
+  return whole + padding;
 }
 
 void give(void* block) noexcept {
   if (!block) return;
-  bytes_from_new.fetch_sub(static_cast<std::int64_t>(malloc_usable_size(block)), std::memory_order_relaxed);
-  std::free(block);
+  Header header;
+  std::memcpy(&header, static_cast<char*>(block) - sizeof header, sizeof header);
+  bytes_from_new.fetch_sub(static_cast<std::int64_t>(header.bytes), std::memory_order_relaxed);
+  std::free(static_cast<char*>(block) - header.padding);
 }
 
 }  // namespace
@@ -139,12 +141,11 @@ std::int64_t live_bytes() { return bytes_from_new + Allocator::host().stats().by
 
 using tapedeck::test::give;
 using tapedeck::test::take;
-using tapedeck::test::take_aligned;
 
 void* operator new(std::size_t bytes) { return take(bytes); }
 void* operator new[](std::size_t bytes) { return take(bytes); }
-void* operator new(std::size_t bytes, std::align_val_t a) { return take_aligned(bytes, static_cast<std::size_t>(a)); }
-void* operator new[](std::size_t bytes, std::align_val_t a) { return take_aligned(bytes, static_cast<std::size_t>(a)); }
+void* operator new(std::size_t bytes, std::align_val_t a) { return take(bytes, static_cast<std::size_t>(a)); }
+void* operator new[](std::size_t bytes, std::align_val_t a) { return take(bytes, static_cast<std::size_t>(a)); }
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   try {
     return take(bytes);
