@@ -83,7 +83,7 @@ void infer_pad_mode_grad(Infer& f) {
   infer_require_float(f, f.inputs[0]);
   Type out = f.inputs[0];
   for (int i = 0; i < out.shape.rank; ++i) {
-    out.shape[i] -= a.before[i] + a.after[i];
+    out.shape[i] -= infer_sum(f, a.before[i], a.after[i]);
     if (out.shape[i] < 0) f.fail(fmt::format("{} is smaller than its padding in dimension {}", to_string(f.inputs[0]), i));
   }
   require_mode(f, a, out.shape);
