@@ -19,7 +19,10 @@ namespace {
 class PlacementChecker {
  public:
   PlacementChecker(const Plan& plan, Violations* out)
-      : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)), chunks_(plan) {}
+      : plan_(plan), g_(plan.graph), out_(out), owner_(bytes_owner(plan)), chunks_(plan), state_made_(g_.values.size(), kNone) {
+    for (const Update& u : g_.updates)
+      if (state_made_[u.value] == kNone) state_made_[u.value] = u.state - g_.n_inputs;
+  }
 
   void check() {
     for (ValueId v = 0; v < g_.value_count() && more(); ++v) {
@@ -75,10 +78,8 @@ class PlacementChecker {
     if (const Literal* literal = g_.literal(g_.nodes[g_.values[v].node]))
       return {Where::constant, static_cast<std::int32_t>(literal - g_.constants.data())};
     if (p.where == Where::output) return {Where::output, p.slot};
-    if (p.where != Where::state) return {Where::arena, kNone};
-    for (const Update& u : g_.updates)
-      if (u.value == v) return {Where::state, u.state - g_.n_inputs};
-    return {Where::arena, kNone};
+    if (p.where != Where::state || state_made_[v] == kNone) return {Where::arena, kNone};
+    return {Where::state, state_made_[v]};
   }
 
   void check_arena(ValueId v) {
@@ -442,6 +443,7 @@ class PlacementChecker {
   Violations* out_;
   std::vector<ValueId> owner_;
   const ArenaChunks chunks_;
+  std::vector<std::int32_t> state_made_;        // by value: the state that it updates, the first if there are several
   std::unordered_map<NodeId, Joiner> joiners_;  // filled when first asked for
 };
 

@@ -2,10 +2,11 @@
 //     %a = exp(%x); %b = exp(%x); %c = add(%a, %b)      becomes      %a = exp(%x); %c = add(%a, %a)
 // Leaves alone: effects; clones, which exist to be computed again; nodes with order edges; `opaque` and other placeholders,
 // which stand for computations that only look equal. Random ops are pure, so two draws on one path are one. Cost: a hash for
-// each node.
+// each node and for everything in its regions.
 #include <tapedeck/capture/analysis/traits.h>
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
+#include <tapedeck/engine/ir/compare_nodes.h>
 
 #include <algorithm>
 #include <bit>
@@ -28,9 +29,7 @@ using Firsts = std::vector<ValueId>;
 std::uint64_t hash_node(const Graph& graph, const Node& node, const Firsts& first) {
   std::uint64_t hash = mix(hash_attributes(graph, node), reinterpret_cast<std::uintptr_t>(node.op));
   for (ValueId v : graph.inputs(node)) hash = mix(hash, static_cast<std::uint64_t>(first[v]));
-  for (const Region& region : graph.regions_of(node))
-    hash =
-        mix(hash, static_cast<std::uint64_t>(region->node_count()) << 20 ^ static_cast<std::uint64_t>(region->value_count()));
+  for (const Region& region : graph.regions_of(node)) hash = mix(hash, hash_region(*region));
   return hash;
 }
 

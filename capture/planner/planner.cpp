@@ -43,12 +43,11 @@ PlanOptions in_bytes(PlanOptions options, std::int64_t budget) {
 
 // The names of the state values that no step changes: passes leave out an update whose value is the state itself.
 std::vector<std::string> unchanged_state(const Graph& captured, const Graph& planned) {
+  std::vector<bool> is_stored(planned.values.size());
+  for (const Update& u : planned.updates) is_stored[u.state] = true;
   std::vector<std::string> names;
-  for (const Update& u : captured.updates) {
-    const bool stored = std::any_of(planned.updates.begin(), planned.updates.end(),
-                                    [&](const Update& other) { return other.state == u.state; });
-    if (!stored) names.push_back(captured.value_name(u.state));
-  }
+  for (const Update& u : captured.updates)
+    if (!is_stored[u.state]) names.push_back(captured.value_name(u.state));
   return names;
 }
 

@@ -28,8 +28,7 @@ class KnownPlans {
 
   void add(const Region& region, std::shared_ptr<const Plan> plan) {
     const std::lock_guard lock(mutex_);
-    std::erase_if(of_region_, [](const auto& entry) { return entry.second.region.expired(); });
-    std::erase_if(with_graph_, [](const auto& entry) { return entry.second.expired(); });
+    if (of_region_.size() >= forget_at_) forget_expired();
     with_graph_[&plan->graph] = plan;
     of_region_[region.get()] = {region, std::move(plan)};
   }
@@ -40,6 +39,15 @@ class KnownPlans {
     std::shared_ptr<const Plan> plan;
   };
 
+  // Looks at all plans only after as many new ones, so that each new plan costs the same.
+  void forget_expired() {
+    std::erase_if(of_region_, [](const auto& entry) { return entry.second.region.expired(); });
+    std::erase_if(with_graph_, [](const auto& entry) { return entry.second.expired(); });
+    forget_at_ = 2 * of_region_.size() + kLeastForgotten;
+  }
+
+  static constexpr std::size_t kLeastForgotten = 16;
+  std::size_t forget_at_ = kLeastForgotten;
   std::mutex mutex_;
   std::map<const Graph*, Known> of_region_;                       // by the region as it was
   std::map<const Graph*, std::weak_ptr<const Plan>> with_graph_;  // by the region as it is planned

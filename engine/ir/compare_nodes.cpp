@@ -254,4 +254,71 @@ std::uint64_t hash_attributes(const Graph& graph, const Node& node) {
   return h.state;
 }
 
+// ---- the hash of a region: of everything that same_region() compares, in the order of the functions above ----
+
+namespace {
+
+void hash_type(Hash& h, const Type& type) {
+  h.word(static_cast<std::uint64_t>(type.dtype) << 8 | static_cast<std::uint64_t>(type.shape.rank));
+  h.bytes(type.shape.sizes, static_cast<std::size_t>(type.shape.rank) * sizeof(std::int64_t));
+}
+
+void hash_origin(Hash& h, const Origin& o) {
+  h.word(static_cast<std::uint64_t>(o.phase) << 1 | static_cast<std::uint64_t>(o.clone));
+  h.word(static_cast<std::uint64_t>(o.region));
+  h.text(o.twin);
+  h.text(o.of);
+  h.text(o.path);
+  h.text(o.site);
+}
+
+void hash_fields(Hash& h, const Graph& graph, const Node& node) {
+  if (node.attrs == kNone) return;
+  for (const Field& field : fields_of(*node.op)) {
+    const Literal* literal = field.kind == FieldKind::tensor ? graph.literal(node) : nullptr;
+    if (field.kind != FieldKind::tensor || written_out(literal))
+      hash_field(h, graph, node, field);
+    else
+      h.text(literal ? literal->tensor : Name());
+  }
+}
+
+void hash_declarations(Hash& h, const Graph& graph) {
+  h.word(static_cast<std::uint64_t>(graph.n_inputs) << 32 | static_cast<std::uint32_t>(graph.n_state));
+  for (ValueId v = 0; v < graph.n_inputs + graph.n_state; ++v) {
+    hash_type(h, graph.values[v].type);
+    h.word(static_cast<std::uint64_t>(graph.values[v].role));
+    h.text(graph.values[v].name);
+  }
+}
+
+// Recursion through nested regions is at most kMaxNesting deep.
+void hash_body(Hash& h, const Graph& graph) {
+  hash_declarations(h, graph);
+  const std::vector<bool> shown = shown_values(graph);
+  for (const Node& node : graph.nodes) {
+    h.word(reinterpret_cast<std::uintptr_t>(node.op));
+    for (const ValueId v : graph.inputs(node)) h.word(static_cast<std::uint64_t>(v));
+    for (const ValueId v : graph.after(node)) h.word(static_cast<std::uint64_t>(v));
+    hash_origin(h, node.origin);
+    hash_fields(h, graph, node);
+    for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
+      hash_type(h, graph.values[v].type);
+      if (shown[v]) h.text(graph.values[v].name);
+    }
+    for (const Region& region : graph.regions_of(node)) hash_body(h, *region);
+  }
+  for (const ValueId v : graph.outputs) h.word(static_cast<std::uint64_t>(v));
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) h.text(own_name(graph, i));
+}
+
+}  // namespace
+
+std::uint64_t hash_region(const Graph& graph) {
+  Hash h;
+  h.text(graph.name);
+  hash_body(h, graph);
+  return h.state;
+}
+
 }  // namespace tapedeck

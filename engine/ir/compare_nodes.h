@@ -4,6 +4,7 @@
 
 #include <tapedeck/engine/ir/graph.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace tapedeck {
@@ -19,5 +20,8 @@ std::vector<bool> shown_values(const Graph& graph);
 // names of regions nested inside them do not count, and neither do the names of values that print as `_`. REQUIRES: both
 // graphs keep the invariants of graph.h.
 bool same_region(const Graph& a, const Graph& b);
+
+// Equal for regions that same_region() calls equal. It is the same within one process only. O(size of the region).
+std::uint64_t hash_region(const Graph& graph);
 
 }  // namespace tapedeck

@@ -43,9 +43,18 @@ std::int64_t count_external(const Graph& graph, const Facts& facts) {
   return bytes;
 }
 
-bool contains(const std::vector<ValueId>& items, std::size_t begin, ValueId v) {
-  return std::find(items.begin() + static_cast<std::ptrdiff_t>(begin), items.end(), v) != items.end();
-}
+// Fills lists of roots, in which no root stands twice for one node.
+class ListedOnce {
+ public:
+  ListedOnce(std::size_t values, std::vector<ValueId>* list) : list_(list), listed_for_(values, kNone) {}
+  void add(NodeId n, ValueId root) {
+    if (std::exchange(listed_for_[root], n) != n) list_->push_back(root);
+  }
+
+ private:
+  std::vector<ValueId>* list_;
+  std::vector<NodeId> listed_for_;  // by root: the last node in whose list it stands
+};
 
 // By root: the first node that writes its bytes.
 std::vector<NodeId> first_writers(const Graph& graph, const std::vector<Window>& windows) {
@@ -55,22 +64,19 @@ std::vector<NodeId> first_writers(const Graph& graph, const std::vector<Window>&
   return first;
 }
 
-void add_node_lists(const Graph& graph, NodeId n, const std::vector<NodeId>& first_writer, Facts* facts) {
+void add_node_lists(const Graph& graph, NodeId n, const std::vector<NodeId>& first_writer, ListedOnce* reads, ListedOnce* makes,
+                    Facts* facts) {
   const Node& node = graph.nodes[n];
-  const auto reads = facts->read_lists.size(), makes = facts->made.size();
-  const auto note = [](std::vector<ValueId>* list, std::size_t begin, ValueId root) {
-    if (!contains(*list, begin, root)) list->push_back(root);
-  };
-  for (ValueId v : graph.inputs(node)) note(&facts->read_lists, reads, facts->windows[v].root);
+  for (ValueId v : graph.inputs(node)) reads->add(n, facts->windows[v].root);
   std::int64_t extra = 0;
   bool fixed = false;
   for (ValueId v = node.first_output; v < node.first_output + node.n_outputs; ++v) {
     const Window& w = facts->windows[v];
     if (w.viewed != v) continue;
     if (first_writer[w.root] == n)
-      note(&facts->made, makes, w.root);
+      makes->add(n, w.root);
     else
-      note(&facts->read_lists, reads, w.root);
+      reads->add(n, w.root);
     fixed |= w.joined != kNone || first_writer[w.root] != n;
     if (!facts->in_arena(v)) extra += graph.values[v].type.bytes();
   }
@@ -102,7 +108,8 @@ void list_by_windows(std::vector<Window> windows, Facts* facts) {
   facts->fixed_node.clear(), facts->window_node.clear(), facts->clone_extra.clear();
   facts->read_first = facts->made_first = facts->pair_first = {0};
   const std::vector<NodeId> first_writer = first_writers(graph, facts->windows);
-  for (NodeId n = 0; n < graph.node_count(); ++n) add_node_lists(graph, n, first_writer, facts);
+  ListedOnce reads(graph.values.size(), &facts->read_lists), makes(graph.values.size(), &facts->made);
+  for (NodeId n = 0; n < graph.node_count(); ++n) add_node_lists(graph, n, first_writer, &reads, &makes, facts);
 
   facts->cost = facts->kernel_cost;
   facts->keep_all_cost = 0;

@@ -1,4 +1,5 @@
 // Tests the comparison of nodes with regions, which does not print them. The oracle is equality of the printed text.
+#include <tapedeck/engine/ir/compare_nodes.h>
 #include <tapedeck/engine/ir/graph.h>
 #include <tapedeck/engine/text/text.h>
 
@@ -84,6 +85,8 @@ TEST(CompareRegions, the_answer_is_that_of_their_text) {
         same += expected && i != j;
         EXPECT_EQ(same_attributes(a, a.nodes[0], b, b.nodes[0]), expected) << bodies[i].text << "\n--\n" << bodies[j].text;
         EXPECT_EQ(same_attributes(b, b.nodes[0], a, a.nodes[0]), expected) << bodies[i].text << "\n--\n" << bodies[j].text;
+        EXPECT_EQ(hash_region(region_of(a)) == hash_region(region_of(b)), expected) << bodies[i].text << "\n--\n"
+                                                                                    << bodies[j].text;
       }
   EXPECT_GT(same, 10) << "different bodies of the same text";
 }
