@@ -19,7 +19,7 @@ it is a result that is not compared; so is the gradient of an operand that Pytho
     only: f64      one dtype alone
     no gradient    gradients are not compared
     any zero       0 and -0 are the same in results too; in gradients they always are
-    differs        the results must differ; engine/ops/PYTORCH.md says why
+    differs        the results must differ, or the call must be refused; engine/ops/PYTORCH.md says why
 
 `== name` begins a family, which is one test. The operands are multiples of 1/64, which both dtypes hold. The gradient of result k is given:
 see head() here and in pytorch_test.cpp.
@@ -162,6 +162,8 @@ def number(value, dtype):
         if math.isnan(value):
             return "nan"
         text = f"{value:.9g}" if dtype == "f32" else f"{value:.15g}"
+        if math.isinf(float(text)) and not math.isinf(value):
+            text = repr(value)  # the largest number would round up
         return text.replace("e+", "e")
     return str(value)
 
