@@ -10,11 +10,16 @@
 #include <tapedeck/tests/agree/pytorch_functions.h>
 #include <tapedeck/tests/engine/all_ops.h>
 
-#include <cstdio>
-#include <cstring>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <tuple>
 
 namespace tapedeck::testing {
@@ -23,7 +28,7 @@ namespace {
 // ---- expected.txt ----
 
 struct Numbers {
-  std::string type;  // "f64[2,3]"; of a result; "?" for what is not compared
+  std::string type;  // of a result, such as "f64[2,3]"; "?" for what is not compared
   std::vector<double> values;
 };
 
