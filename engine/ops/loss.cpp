@@ -465,13 +465,18 @@ Tensor margin_ranking_loss(const Arg& a, const Tensor& b, const Tensor& y, doubl
 Tensor cosine_similarity(const Arg& a, const Tensor& b, std::int64_t axis, double eps) {
   const CallScope scope(a.site());
   require_defined("cosine_similarity", {&a.tensor(), &b}, a.site());
-  const Tensor products = mul(a, b);
-  const std::int64_t at_axis = axis < 0 ? axis + products.rank() : axis;
-  if (!valid_axis(at_axis, products.rank()))
-    refuse("cosine_similarity", fmt::format("axis {} is outside {}", axis, to_string(products.type())), a.site());
-  const Ints axes{at_axis - products.rank()};  // counted from the end, where operands of different rank are aligned
-  auto inverse_norm = [&](const Tensor& t) { return rsqrt(maximum(sum(square(t), axes), eps * eps)); };
-  return mul(sum(products, axes), mul(inverse_norm(a.tensor()), inverse_norm(b)));
+  const int rank = std::max(a.tensor().rank(), b.rank());
+  const std::int64_t from_end = axis < 0 ? axis : axis - rank;  // operands of different rank are aligned at the end
+  std::vector<Tensor> both{a.tensor(), b};
+  const auto length = [&](const Tensor& t) {
+    return t.rank() + from_end < 0 ? 1 : t.size(static_cast<int>(t.rank() + from_end));
+  };
+  const bool inside = from_end >= -rank && from_end < 0;
+  if (!inside || length(both[0]) != length(both[1])) both = broadcast_tensors(both, a.site());
+  if (!inside) refuse("cosine_similarity", fmt::format("axis {} is outside {}", axis, to_string(both[0].type())), a.site());
+  // Each operand is divided by its norm first: products of large elements would overflow.
+  const auto unit = [&](const Tensor& t) { return div(t, maximum(norm(t, 2, {from_end}, true), eps)); };
+  return sum(mul(unit(both[0]), unit(both[1])), {from_end});
 }
 
 Tensor cosine_embedding_loss(const Arg& a, const Tensor& b, const Tensor& y, double margin, Name reduction) {

@@ -59,27 +59,29 @@ void fold_truth(const KernelCall& call) {
   });
 }
 
-// Folds the mean first, then the squared distances from the mean: this avoids cancellation.
+// Folds the mean first, then the squared distances from the mean: this avoids cancellation. Both are added in f64, so that
+// squares of f32 neither overflow nor become 0.
 template <class Finish>
 void variance(const KernelCall& call, Finish finish) {
   const auto& a = call.attributes<VarAttrs>();
   for_floats(call, call.inputs[0].dtype, [&](auto t) {
     using T = decltype(t);
     const double n = static_cast<double>(Split(call.inputs[0], a.axes).length);
-    const T count = static_cast<T>(n), divisor = static_cast<T>(std::max(n - a.correction, 0.0));
+    const double divisor = std::max(n - a.correction, 0.0);
     reduce_view<T>(call.inputs[0], a.axes, call.outputs[0].as<T>(), [=](const auto& fold, T* out) {
       constexpr int kWidth = kWidthOf<decltype(fold)>;
-      T mean[kWidth];
-      fold(Plus{}, AsIs{}, mean);
-      for (int j = 0; j < kWidth; ++j) mean[j] /= count;
+      double mean[kWidth], squares[kWidth];
+      fold(
+          Plus{}, [](T x, int) { return static_cast<double>(x); }, mean);
+      for (int j = 0; j < kWidth; ++j) mean[j] /= n;
       fold(
           Plus{},
           [&mean](T x, int j) {
-            const T d = x - mean[j];
+            const double d = static_cast<double>(x) - mean[j];
             return d * d;
           },
-          out);
-      for (int j = 0; j < kWidth; ++j) out[j] = finish(out[j] / divisor);
+          squares);
+      for (int j = 0; j < kWidth; ++j) out[j] = static_cast<T>(finish(squares[j] / divisor));
     });
   });
 }
@@ -145,10 +147,10 @@ void all(const KernelCall& call) { fold_truth<Both, std::uint8_t>(call); }
 void count_nonzero(const KernelCall& call) { fold_truth<Plus, std::int64_t>(call); }
 
 void var(const KernelCall& call) {
-  variance(call, [](auto x) { return x; });
+  variance(call, [](double x) { return x; });
 }
 void std(const KernelCall& call) {
-  variance(call, [](auto x) { return std::sqrt(x); });
+  variance(call, [](double x) { return std::sqrt(x); });
 }
 
 void logsumexp(const KernelCall& call) {

@@ -198,6 +198,16 @@ TEST(CosineSimilarity, IsTheCosineAndZeroForZero) {
   for (double g : zero.grad().to_vector<double>()) EXPECT_TRUE(std::isfinite(g));
 }
 
+TEST(CosineSimilarity, OfLargeElementsDoesNotOverflow) {
+  const Tensor a = from_vector(std::vector<float>{1e25f, 0}, {1, 2}), b = from_vector(std::vector<float>{3e30f, 4e30f}, {1, 2});
+  EXPECT_FLOAT_EQ(static_cast<float>(cosine_similarity(a, b).item()), 0.6f);
+}
+
+TEST(CosineSimilarity, BroadcastsAlongTheAxisToo) {
+  const Tensor a = f64({1, 2, 2, 4}, {1, 4}), ones = f64({1, 1, 1, 1}, {1, 4});
+  EXPECT_DOUBLE_EQ(cosine_similarity(a, f64({1}, {1, 1})).item(), cosine_similarity(a, ones).item());
+}
+
 TEST(TripletLoss, ComparesDistances) {
   const Tensor a = f64({0, 0}, {1, 2}), p = f64({3, 4}, {1, 2}), n = f64({0, 6}, {1, 2});
   EXPECT_NEAR(pairwise_distance(a, p).item(), 5, 2e-6);

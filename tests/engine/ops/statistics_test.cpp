@@ -69,6 +69,11 @@ TEST(Statistics, VarianceDividesByCountLessCorrection) {
 
 TEST(Statistics, VarianceOfNumbersFarFromZero) { EXPECT_EQ(var(tensor({16777216, 16777218, 16777220})).item(), 4); }
 
+TEST(Statistics, DeviationsWhoseSquaresOverflowOrVanish) {
+  EXPECT_EQ(std(tensor({1e30f, -1e30f}), {}, false, 0).item(), 1e30f);
+  EXPECT_EQ(std(tensor({1e-30f, -1e-30f}), {}, false, 0).item(), 1e-30f);
+}
+
 TEST(Statistics, GradientOfTheDeviationOfEqualNumbersIsZero) {
   Tensor x = tensor({3, 3, 3});
   x.requires_grad(true);
