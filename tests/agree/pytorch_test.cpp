@@ -257,6 +257,8 @@ std::string difference(const Case& c, const Tensor& got, const std::string& what
 
 std::string difference(const Case& c, const Outcome& got, const Expected& expected, const std::string& dtype) {
   std::string all;
+  if (got.results.size() < expected.results.size())
+    all += fmt::format("  {} results, PyTorch gives {}\n", got.results.size(), expected.results.size());
   for (std::size_t k = 0; k < got.results.size(); ++k) {
     const Numbers want = k < expected.results.size() ? expected.results[k] : Numbers{"?", {}};
     if (want.type == "?") continue;
