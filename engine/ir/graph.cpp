@@ -82,6 +82,23 @@ void append_to_pool(std::vector<T>& pool, const T* items, std::size_t n) {
   std::memcpy(pool.data() + to, pool.data() + from, n * sizeof(T));
 }
 
+// Room for n more entries, growing geometrically.
+template <class T>
+void make_room(std::vector<T>& list, std::size_t n) {
+  if (list.capacity() - list.size() < n) list.reserve(std::max({2 * list.size(), list.size() + n, std::size_t{8}}));
+}
+
+// The node's values and the node itself. There is room for both or neither: without memory there is no value without its node.
+NodeId push_node(Graph& graph, Node& n, std::span<const Type> outputs) {
+  make_room(graph.nodes, 1);
+  make_room(graph.values, outputs.size());
+  n.first_output = graph.value_count();
+  const NodeId id = graph.node_count();
+  for (const Type& type : outputs) graph.values.push_back({type, id, Role::none, {}});
+  graph.nodes.push_back(n);
+  return id;
+}
+
 }  // namespace
 
 NodeId Graph::add_node(const Op& op, std::span<const ValueId> inputs, const void* attrs, std::span<const Type> outputs,
@@ -94,36 +111,33 @@ NodeId Graph::add_node(const Op& op, std::span<const ValueId> inputs, const void
   n.n_inputs = static_cast<std::int32_t>(inputs.size());
   n.n_after = static_cast<std::int32_t>(after.size());
   n.n_outputs = static_cast<std::int32_t>(outputs.size());
-  // `after` may lie in refs as well. Appending the inputs may move refs, so `after` is copied first.
+  // `after` may lie in refs as well. Appending the inputs may move refs, so `after` is copied first. The regions may belong to
+  // another node of this graph.
   const std::vector<ValueId> after_copy(after.begin(), after.end());
-  n.first_input = static_cast<std::int32_t>(refs.size());
-  append_to_pool(refs, inputs.data(), inputs.size());
-  n.first_after = static_cast<std::int32_t>(refs.size());
-  append_to_pool(refs, after_copy.data(), after_copy.size());
-
-  if (op.attrs) {
-    const std::size_t offset = (attr_pool_.size() + kAttrAlignment - 1) / kAttrAlignment * kAttrAlignment;
-    if (offset > kMaxPool) throw InvalidGraphError("the graph is too large: its attributes pass 2 GiB");
-    attr_pool_.resize(offset);
-    append_to_pool(attr_pool_, static_cast<const unsigned char*>(attrs ? attrs : op.attrs->defaults), op.attrs->size);
-    n.attrs = static_cast<std::int32_t>(offset);
-  }
-
-  // The regions may belong to another node of this graph, so they are copied first as well.
   const std::vector<Region> regions_copy(node_regions.begin(), node_regions.end());
-  n.first_region = static_cast<std::int32_t>(regions.size());
-  n.n_regions = static_cast<std::int32_t>(regions_copy.size());
-  regions.insert(regions.end(), regions_copy.begin(), regions_copy.end());
-
-  n.first_output = value_count();
-  const NodeId id = node_count();
-  // Without memory there is no value without its node.
-  if (nodes.size() == nodes.capacity()) nodes.reserve(std::max<std::size_t>(2 * nodes.size(), 8));
-  if (values.capacity() - values.size() < outputs.size())
-    values.reserve(std::max(2 * values.size(), values.size() + outputs.size()));
-  for (const Type& type : outputs) values.push_back({type, id, Role::none, {}});
-  nodes.push_back(n);
-  return id;
+  const std::size_t refs_before = refs.size(), regions_before = regions.size(), attrs_before = attr_pool_.size();
+  try {
+    n.first_input = static_cast<std::int32_t>(refs.size());
+    append_to_pool(refs, inputs.data(), inputs.size());
+    n.first_after = static_cast<std::int32_t>(refs.size());
+    append_to_pool(refs, after_copy.data(), after_copy.size());
+    if (op.attrs) {
+      const std::size_t offset = (attr_pool_.size() + kAttrAlignment - 1) / kAttrAlignment * kAttrAlignment;
+      if (offset > kMaxPool) throw InvalidGraphError("the graph is too large: its attributes pass 2 GiB");
+      attr_pool_.resize(offset);
+      append_to_pool(attr_pool_, static_cast<const unsigned char*>(attrs ? attrs : op.attrs->defaults), op.attrs->size);
+      n.attrs = static_cast<std::int32_t>(offset);
+    }
+    n.first_region = static_cast<std::int32_t>(regions.size());
+    n.n_regions = static_cast<std::int32_t>(regions_copy.size());
+    regions.insert(regions.end(), regions_copy.begin(), regions_copy.end());
+    return push_node(*this, n, outputs);
+  } catch (...) {  // the pools end where they ended before
+    refs.resize(refs_before);
+    regions.erase(regions.begin() + static_cast<std::ptrdiff_t>(regions_before), regions.end());
+    attr_pool_.resize(attrs_before);
+    throw;
+  }
 }
 
 std::int32_t Graph::add_constant(Literal literal) {
@@ -184,8 +198,7 @@ NodeId append_copy(const Graph& from, Graph& to, const Node& n, std::size_t firs
                    const Origin& origin) {
   if (to.refs.size() > kMaxPool || to.values.size() + static_cast<std::size_t>(n.n_outputs) > kMaxPool)
     throw InvalidGraphError("the graph is too large: indices have 31 bits");
-  const NodeId id = to.node_count();
-  Node& made = to.nodes.emplace_back(n);
+  Node made = n;
   made.origin = origin;
   made.first_input = static_cast<std::int32_t>(first_input);
   made.n_inputs = static_cast<std::int32_t>(first_after - first_input);
@@ -202,12 +215,16 @@ NodeId append_copy(const Graph& from, Graph& to, const Node& n, std::size_t firs
     const auto* bytes = static_cast<const unsigned char*>(from.attributes(n));
     pool.insert(pool.end(), bytes, bytes + n.op->attrs->size);
   }
-  made.first_output = to.value_count();
-  for (const Value& v : from.output_values(n)) to.values.push_back({v.type, id, Role::none, {}});
   if (const Literal* literal = from.literal(n)) {
     const TensorIndex index{to.add_constant(*literal)};
-    std::memcpy(GraphAccess::attributes(to, to.nodes[id]) + tensor_field(*n.op)->offset, &index, sizeof index);
+    std::memcpy(GraphAccess::attributes(to, made) + tensor_field(*n.op)->offset, &index, sizeof index);
   }
+  make_room(to.nodes, 1);
+  make_room(to.values, static_cast<std::size_t>(n.n_outputs));
+  made.first_output = to.value_count();
+  const NodeId id = to.node_count();
+  for (const Value& v : from.output_values(n)) to.values.push_back({v.type, id, Role::none, {}});
+  to.nodes.push_back(made);
   return id;
 }
 

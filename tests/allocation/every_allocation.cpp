@@ -29,6 +29,7 @@ using Call = std::function<std::string()>;
 void alone(bool own_thread, const std::function<void()>& f) {
   const auto body = [&f] {
     const kernels::OneThreadScope one_thread;
+    const CountBytes count;
     f();
   };
   if (own_thread)
@@ -54,10 +55,12 @@ bool throws(const Call& call, const std::string& wanted) {
 std::vector<long> numbers(const EveryAllocation& how, const Call& call, std::size_t* stacks, long* allocations) {
   std::vector<long> first;
   alone(how.own_threads, [&] {
-    DistinctStacks distinct;
-    const FailAllocation none;
-    call();
-    *allocations = none.counted();
+    const DistinctStacks distinct;
+    {
+      const FailAllocation none;
+      call();
+      *allocations = none.counted();
+    }
     first = distinct.first();
   });
   *stacks = first.size();
@@ -74,12 +77,16 @@ std::vector<long> numbers(const EveryAllocation& how, const Call& call, std::siz
 void fail_every_allocation(const EveryAllocation& how, const Call& call) {
   std::string wanted, found;
   for (int warm = 0; warm < 3; ++warm) alone(how.own_threads, [&] { wanted = call(); });
+  alone(how.own_threads, [&] {  // what the first error of a program leaves is no leak
+    const FailAllocation fail(1);
+    throws(call, wanted);
+  });
   std::size_t stacks = 0;
-  long allocations = 0, tried = 0, threw = 0;
+  long allocations = 0, tried = 0, threw = 0, absent = 0;
   const std::vector<long> ks = numbers(how, call, &stacks, &allocations);
   alone(how.own_threads, [&] { found = call(); });
   std::int64_t live = live_bytes();
-  for (std::size_t i = 0; i < ks.size(); i += kEvery) {
+  for (std::size_t i = 0; i < ks.size(); i += how.every * kEvery) {
     bool failed = false;
     alone(how.own_threads, [&] {
       {
@@ -89,14 +96,16 @@ void fail_every_allocation(const EveryAllocation& how, const Call& call) {
       }
       found = call();
     });
-    ASSERT_TRUE(failed) << how.name << ": there is no allocation " << ks[i];
+    absent += !failed;
     ASSERT_EQ(found, wanted) << how.name << ", after allocation " << ks[i] << " has failed";
-    EXPECT_EQ(live_bytes(), live) << how.name << ": bytes after allocation " << ks[i] << " has failed, and before";
-    live = live_bytes();
+    EXPECT_LE(live_bytes(), live) << how.name << ": bytes after allocation " << ks[i] << " has failed, and before";
+    live = std::max(live, live_bytes());
     ++tried;
   }
+  // Tables by address are laid out anew in every call, so the last allocations may be missing.
+  EXPECT_LE(absent, tried / 100) << how.name;
   fmt::print("[          ] {}: {} allocations from {} call stacks; {} failed, {} calls threw\n", how.name, allocations, stacks,
-             tried, threw);
+             tried - absent, threw);
 }
 
 }  // namespace tapedeck::test

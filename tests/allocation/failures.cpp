@@ -33,7 +33,7 @@ struct StackTable {
 StackTable stacks;
 
 struct ThreadPlan {
-  bool counts = false, notes_stacks = false, busy = false, failed = false;
+  bool counts_bytes = false, counts = false, notes_stacks = false, busy = false, failed = false;
   long counted = 0, fails_at = 0;
 };
 constinit thread_local ThreadPlan plan;
@@ -75,7 +75,8 @@ bool must_fail() {
 
 // Stands before each block, at the end of the bytes that keep the block aligned.
 struct Header {
-  std::size_t bytes, padding;
+  std::uint32_t padding, counted;  // `counted`: whether the bytes are counted as live
+  std::size_t bytes;
 };
 
 void* take(std::size_t bytes, std::size_t alignment = 16) {
@@ -83,9 +84,9 @@ void* take(std::size_t bytes, std::size_t alignment = 16) {
   const std::size_t padding = std::max(alignment, sizeof(Header));
   auto* whole = static_cast<char*>(std::aligned_alloc(padding, (bytes + padding + padding - 1) / padding * padding));
   if (!whole) throw std::bad_alloc();
-  const Header header{bytes, padding};
+  const Header header{static_cast<std::uint32_t>(padding), plan.counts_bytes, bytes};
   std::memcpy(whole + padding - sizeof header, &header, sizeof header);
-  bytes_from_new.fetch_add(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
+  if (header.counted) bytes_from_new.fetch_add(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
   return whole + padding;
 }
 
@@ -93,7 +94,7 @@ void give(void* block) noexcept {
   if (!block) return;
   Header header;
   std::memcpy(&header, static_cast<char*>(block) - sizeof header, sizeof header);
-  bytes_from_new.fetch_sub(static_cast<std::int64_t>(header.bytes), std::memory_order_relaxed);
+  if (header.counted) bytes_from_new.fetch_sub(static_cast<std::int64_t>(header.bytes), std::memory_order_relaxed);
   std::free(static_cast<char*>(block) - header.padding);
 }
 
@@ -132,6 +133,9 @@ NoTasks::NoTasks() {
 }
 NoTasks::~NoTasks() { no_tasks = false; }
 long NoTasks::refused() const { return tasks_refused; }
+
+CountBytes::CountBytes() { plan.counts_bytes = true; }
+CountBytes::~CountBytes() { plan.counts_bytes = false; }
 
 std::int64_t live_bytes() { return bytes_from_new + Allocator::host().stats().bytes_in_use; }
 

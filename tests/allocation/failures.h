@@ -39,7 +39,16 @@ class NoTasks {
   long refused() const;  // so many tasks got none
 };
 
-// The bytes that operator new has handed out and not got back, and the bytes of tensors.
+// While an object of this class lives, live_bytes() counts what its thread takes from operator new. The threads of TBB start
+// and end when they like, so what they take is not counted.
+class CountBytes {
+ public:
+  CountBytes();
+  ~CountBytes();
+  CountBytes(const CountBytes&) = delete;
+};
+
+// The counted bytes that operator new has handed out and not got back, and the bytes of tensors.
 std::int64_t live_bytes();
 
 }  // namespace tapedeck::test
