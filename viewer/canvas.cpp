@@ -4,6 +4,8 @@
 //   Qt event --> InputEvent --> ImGuiHost::queue --> frame --> rasteriser or GlSurface --> screen
 #include <tapedeck/viewer/canvas.h>
 
+#include <tapedeck/viewer/messages.h>
+
 #include <backends/imgui_impl_opengl3.h>
 #include <QtCore/QEvent>
 #include <QtGui/QClipboard>
@@ -126,11 +128,11 @@ class Canvas::GlSurface : public QOpenGLWidget {
     shut_down();
     ready_ = ImGui_ImplOpenGL3_Init(context()->isOpenGLES() ? "#version 300 es" : "#version 330 core");
     // Docking can destroy the context. A new context is set up in this function again.
-    lost_ = connect(context(), &QOpenGLContext::aboutToBeDestroyed, this, [this] {
-      makeCurrent();
-      shut_down();
-      doneCurrent();
-    });
+    lost_ = connect(context(), &QOpenGLContext::aboutToBeDestroyed, this, guarded(this, [this] {
+                      makeCurrent();
+                      shut_down();
+                      doneCurrent();
+                    }));
   }
   void paintGL() override {
     if (!ready_) return;
@@ -221,8 +223,8 @@ void Canvas::after_frame() {
   if (frames_due_ > 0) --frames_due_;
   if (settled()) return;
   // The next frame is requested from the event loop, because Qt would merge a request made inside the paint event.
-  QMetaObject::invokeMethod(
-      this, [this] { surface_ != nullptr ? surface_->update() : update(); }, Qt::QueuedConnection);
+  QMetaObject::invokeMethod(this, guarded(this, [this] { surface_ != nullptr ? surface_->update() : update(); }),
+                            Qt::QueuedConnection);
 }
 
 void Canvas::paintEvent(QPaintEvent*) {

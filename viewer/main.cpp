@@ -1,5 +1,6 @@
 // The program tapedeck-viewer. usage_text() in options.cpp describes its command line.
 #include <tapedeck/viewer/compare_window.h>
+#include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/options.h>
 #include <tapedeck/viewer/screenshot.h>
 #include <tapedeck/viewer/theme.h>
@@ -79,7 +80,7 @@ int main(int argc, char** argv) {
   format.setProfile(QSurfaceFormat::CoreProfile);
   QSurfaceFormat::setDefaultFormat(format);
   QCoreApplication::setAttribute(Qt::AA_ShareOpenGLContexts);  // docking then keeps the OpenGL contexts
-  QApplication app(argc, argv);
+  Application app(argc, argv);
   apply_theme(app);
   try {
     return run(app, options);

@@ -6,6 +6,7 @@
 
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/viewer/compare_window.h>
+#include <tapedeck/viewer/messages.h>
 
 #include <QtCore/QMimeData>
 #include <QtCore/QSignalBlocker>
@@ -15,7 +16,6 @@
 #include <QtWidgets/QDoubleSpinBox>
 #include <QtWidgets/QFileDialog>
 #include <QtWidgets/QLabel>
-#include <QtWidgets/QMessageBox>
 #include <QtWidgets/QSlider>
 
 #include <algorithm>
@@ -26,15 +26,6 @@ namespace {
 
 constexpr const char* kFilter = "Tapes and graphs (*.tape *.graph);;All files (*)";
 
-// Shows an error without blocking, so that a test or a script can continue.
-void show_error(QWidget* parent, const std::string& text) {
-  auto* box =
-      new QMessageBox(QMessageBox::Critical, QStringLiteral("Tapedeck"), QString::fromStdString(text), QMessageBox::Ok, parent);
-  box->setAttribute(Qt::WA_DeleteOnClose);
-  box->setTextFormat(Qt::PlainText);
-  box->open();
-}
-
 }  // namespace
 
 MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
@@ -42,17 +33,15 @@ MainWindow::MainWindow(const Setup& setup) : setup_(setup) {
   setAcceptDrops(true);
   setDockNestingEnabled(true);
   make_panels();
-  worker_ = std::make_unique<PlanWorker>([this] {
-    QMetaObject::invokeMethod(
-        this, [this] { poll(); }, Qt::QueuedConnection);
-  });
+  worker_ = std::make_unique<PlanWorker>(
+      [this] { QMetaObject::invokeMethod(this, guarded(this, [this] { poll(); }), Qt::QueuedConnection); });
   make_budget_bar();
   make_docks();
   make_menus();
   make_status_bar();
   coalesce_.setSingleShot(true);
   coalesce_.setInterval(30);
-  connect(&coalesce_, &QTimer::timeout, this, [this] { request(); });
+  connect(&coalesce_, &QTimer::timeout, this, guarded(this, [this] { request(); }));
   session_.attach(this);
   if (setup_.remember) restore_layout();
   plan_changed();

@@ -2,6 +2,8 @@
 // budget, the status bar. Also the settings that the viewer keeps between runs: the layout and the recent files.
 #include <tapedeck/viewer/window.h>
 
+#include <tapedeck/viewer/messages.h>
+
 #include <QtCore/QSettings>
 #include <QtCore/QSignalBlocker>
 #include <QtGui/QAction>
@@ -82,13 +84,13 @@ void MainWindow::make_menus() {
   const auto add = [this](QMenu* menu, const char* text, const QKeySequence& keys, auto&& act) {
     QAction* action = menu->addAction(QString::fromUtf8(text));
     action->setShortcut(keys);
-    connect(action, &QAction::triggered, this, act);
+    connect(action, &QAction::triggered, this, guarded(this, act));
     return action;
   };
   QMenu* file = menuBar()->addMenu(QStringLiteral("&File"));
   add(file, "&Open…", QKeySequence::Open, [this] { ask_open(); });
   recent_menu_ = file->addMenu(QStringLiteral("Open &recent"));
-  connect(recent_menu_, &QMenu::aboutToShow, this, [this] { fill_recent(); });
+  connect(recent_menu_, &QMenu::aboutToShow, this, guarded(this, [this] { fill_recent(); }));
   add(file, "&Compare with…", QKeySequence(QStringLiteral("Ctrl+D")), [this] { ask_compare(); });
   add(file, "&Export PNG…", QKeySequence(QStringLiteral("Ctrl+E")), [this] { ask_export(); });
   file->addSeparator();
@@ -150,10 +152,12 @@ void MainWindow::make_budget_bar() {
   progress_->setTextVisible(false);
   for (QWidget* widget : std::initializer_list<QWidget*>{label, slider_, percent_box_, size_box_, no_budget_, progress_})
     bar->addWidget(widget);
-  connect(slider_, &QSlider::valueChanged, this, [this](int step) { ask_for(scale_.bytes_at(step)); });
-  connect(percent_box_, &QDoubleSpinBox::valueChanged, this, [this](double value) { ask_for(scale_.bytes_of_percent(value)); });
-  connect(size_box_, &QDoubleSpinBox::valueChanged, this, [this](double value) { ask_for(std::llround(value * 1048576.0)); });
-  connect(no_budget_, &QToolButton::clicked, this, [this] { set_budget({}); });
+  connect(slider_, &QSlider::valueChanged, this, guarded(this, [this](int step) { ask_for(scale_.bytes_at(step)); }));
+  connect(percent_box_, &QDoubleSpinBox::valueChanged, this,
+          guarded(this, [this](double value) { ask_for(scale_.bytes_of_percent(value)); }));
+  connect(size_box_, &QDoubleSpinBox::valueChanged, this,
+          guarded(this, [this](double value) { ask_for(std::llround(value * 1048576.0)); }));
+  connect(no_budget_, &QToolButton::clicked, this, guarded(this, [this] { set_budget({}); }));
 }
 
 void MainWindow::make_status_bar() {
@@ -189,7 +193,7 @@ void MainWindow::show_numbers() {
   std::string problem = error_;
   if (model != nullptr && !model->plan().feasible && problem.empty()) problem = model->plan().infeasible_reason;
   message_->setText(QString::fromStdString(problem));
-  message_->setToolTip(QString::fromStdString(problem));
+  message_->setToolTip(tooltip_of(problem));
   message_->setStyleSheet(QStringLiteral("color: #ff5c5c"));
 }
 
@@ -239,7 +243,7 @@ void MainWindow::fill_recent() {
   const QStringList recent = settings().value(QStringLiteral("recent")).toStringList();
   for (const QString& path : recent) {
     QAction* action = recent_menu_->addAction(path);
-    connect(action, &QAction::triggered, this, [this, path] { try_open(path.toStdString()); });
+    connect(action, &QAction::triggered, this, guarded(this, [this, path] { try_open(path.toStdString()); }));
   }
   if (recent.isEmpty()) recent_menu_->addAction(QStringLiteral("(none)"))->setEnabled(false);
 }

@@ -65,6 +65,8 @@ PlanWorker::Result PlanWorker::solve(const Job& job) {
     result.model = PlanModel::of(solve_(*job.graph, options));
   } catch (const std::exception& error) {
     result.error = error.what();
+  } catch (...) {
+    result.error = "an error of an unknown kind";
   }
   return result;
 }

@@ -1,4 +1,5 @@
 // Runs the tests of the viewer. They need no display: Qt uses its offscreen platform.
+#include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/theme.h>
 
 #include <gtest/gtest.h>
@@ -9,7 +10,7 @@ int main(int argc, char** argv) {
   qputenv("QT_QPA_PLATFORM", "offscreen");
   testing::InitGoogleTest(&argc, argv);
   QStandardPaths::setTestModeEnabled(true);
-  QApplication app(argc, argv);
+  tapedeck::viewer::Application app(argc, argv);
   tapedeck::viewer::apply_theme(app);
   return RUN_ALL_TESTS();
 }

@@ -2,6 +2,7 @@
 // marks its row.
 #include <tapedeck/viewer/panels/decisions.h>
 
+#include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
 
@@ -38,7 +39,7 @@ QTreeWidgetItem* make_item(const Decision& decision, int number) {
   set(kClones, grouped(decision.clones));
   set(kLivePeak, human_bytes(decision.live_peak_bytes));
   set(kReason, decision.reason, false);
-  item->setToolTip(kReason, QString::fromStdString(decision.reason));
+  item->setToolTip(kReason, tooltip_of(decision.reason));
   item->setData(kValue, Qt::UserRole, QString::fromStdString(decision.value));
   return item;
 }
@@ -53,11 +54,11 @@ DecisionsPanel::DecisionsPanel(Session& session, QWidget* parent) : QTreeWidget(
   setAlternatingRowColors(true);
   header()->setMinimumSectionSize(30);
   for (int i = 0; i <= kReason; ++i) setColumnWidth(i, kWidths[i]);
-  connect(this, &QTreeWidget::currentItemChanged, this, [this](QTreeWidgetItem* item) {
-    if (following_ || item == nullptr || session_.model() == nullptr) return;
-    const ValueId v = find_value(session_.model()->graph(), item->data(kValue, Qt::UserRole).toString().toStdString());
-    if (v != kNone) session_.select_value(v);
-  });
+  connect(this, &QTreeWidget::currentItemChanged, this, guarded(this, [this](QTreeWidgetItem* item, QTreeWidgetItem*) {
+            if (following_ || item == nullptr || session_.model() == nullptr) return;
+            const ValueId v = find_value(session_.model()->graph(), item->data(kValue, Qt::UserRole).toString().toStdString());
+            if (v != kNone) session_.select_value(v);
+          }));
   session_.attach(this);
   plan_changed();
 }

@@ -2,6 +2,7 @@
 // selection the panel shows the numbers of the plan.
 #include <tapedeck/viewer/panels/details.h>
 
+#include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
 
@@ -121,15 +122,15 @@ std::string plan_html(const PlanModel& model) {
 DetailsPanel::DetailsPanel(Session& session, QWidget* parent) : QTextBrowser(parent), session_(session) {
   setOpenLinks(false);
   setAccessibleName(QStringLiteral("details"));
-  connect(this, &QTextBrowser::anchorClicked, this, [this](const QUrl& url) {
-    bool number = false;
-    const int id = url.path().toInt(&number);
-    if (!number) return;
-    if (url.scheme() == QLatin1String("value"))
-      session_.select_value(id);
-    else
-      session_.select_node(id);
-  });
+  connect(this, &QTextBrowser::anchorClicked, this, guarded(this, [this](const QUrl& url) {
+            bool number = false;
+            const int id = url.path().toInt(&number);
+            if (!number) return;
+            if (url.scheme() == QLatin1String("value"))
+              session_.select_value(id);
+            else
+              session_.select_node(id);
+          }));
   session_.attach(this);
   fill();
 }

@@ -2,6 +2,7 @@
 // elsewhere scrolls the table to its row.
 #include <tapedeck/viewer/panels/nodes.h>
 
+#include <tapedeck/viewer/messages.h>
 #include <tapedeck/viewer/model/explain.h>
 #include <tapedeck/viewer/model/format.h>
 
@@ -105,7 +106,7 @@ class NodesPanel::Rows : public QAbstractTableModel {
     }
     if (role == Qt::ForegroundRole && index.column() == kLive && n == model_->peak_node())
       return QColor(colours::kBudget.r, colours::kBudget.g, colours::kBudget.b);
-    if (role == Qt::ToolTipRole) return QString::fromStdString(model_->graph().node_text(n));
+    if (role == Qt::ToolTipRole) return tooltip_of(model_->graph().node_text(n));
     return {};
   }
 
@@ -142,11 +143,12 @@ NodesPanel::NodesPanel(Session& session, QWidget* parent)
   layout->setContentsMargins(6, 6, 6, 6);
   layout->addLayout(top);
   layout->addWidget(table_);
-  connect(filter_, &QLineEdit::textChanged, this, [this] { refill(); });
-  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& now) {
-    if (!following_ && now.isValid()) session_.select_node(node_at(now.row()));
-  });
-  connect(table_, &QTreeView::activated, this, [this] { session_.fit_selection(); });
+  connect(filter_, &QLineEdit::textChanged, this, guarded(this, [this] { refill(); }));
+  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+          guarded(this, [this](const QModelIndex& now, const QModelIndex&) {
+            if (!following_ && now.isValid()) session_.select_node(node_at(now.row()));
+          }));
+  connect(table_, &QTreeView::activated, this, guarded(this, [this] { session_.fit_selection(); }));
   session_.attach(this);
   refill();
 }
