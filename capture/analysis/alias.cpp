@@ -31,6 +31,7 @@ bool shared_with_other_operand(const Graph& graph, const Node& node, int input, 
 
 bool takes_strides(const Graph& graph, NodeId n, ValueId v, const std::int64_t* strides) {
   const Node& reader = graph.nodes[n];
+  if (reader.op->is(kElementwise | kAnyStrides | kView)) return true;  // whichever of perhaps very many operands v is
   const auto operands = graph.inputs(reader);
   for (int i = 0; i < reader.n_inputs; ++i)
     if (operands[i] == v && !takes_strides(*reader.op, i, graph.values[v].type.shape, strides)) return false;

@@ -59,13 +59,14 @@ class PartFinder {
 
   std::vector<PartPlace> places() const {
     std::vector<PartPlace> places;
+    std::vector<ValueId> listed_for(graph_.values.size(), kNone);  // by part: the last whole for which it is in the list
     for (const Node& node : graph_.nodes) {
       if (!joins(node)) continue;
-      const std::size_t first = places.size();
       for (ValueId operand : graph_.inputs(node)) {
         const PartPlace place{whole_of(graph_, operand, facts_.windows), node.first_output};
-        const bool again = std::find(places.begin() + static_cast<std::ptrdiff_t>(first), places.end(), place) != places.end();
-        if (place.part != kNone && !again && may_be_part(place.part)) places.push_back(place);
+        if (place.part == kNone || listed_for[place.part] == place.whole || !may_be_part(place.part)) continue;
+        listed_for[place.part] = place.whole;
+        places.push_back(place);
       }
     }
     return places;
