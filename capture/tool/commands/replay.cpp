@@ -234,7 +234,9 @@ int run(const ReplayOptions& options) {
   if (!plan.feasible) throw BudgetError(plan.infeasible_reason);
   Executor executor(std::move(plan), {threads, options.device});
   const Start start = starting_values(file, {options.inputs, options.weights, options.seed});
-  set_start(&executor, start);
+  // On the CPU the state stays where it was read to, unless the eager run needs the values before the first step.
+  const StateUse use = options.check_eager || options.device != "cpu" ? StateUse::copied : StateUse::bound;
+  set_start(&executor, start, use);
 
   EagerCheck check(file.captured, start);
   std::optional<NodeTimer> timer;
@@ -277,7 +279,9 @@ int run(const ReplayOptions& options) {
     summary.profile->saved = options.save;
   }
   if (!options.save.empty()) {
-    for (const std::string& name : executor.state_names()) file.state[name] = executor.state(name);
+    const std::vector<std::string> names = executor.state_names();
+    for (std::size_t i = 0; i < names.size(); ++i)
+      file.state[names[i]] = use == StateUse::bound ? start.state[i] : executor.state(names[i]);
     save_tape(options.save, file);
   }
   const std::string text = options.json ? replay_report(summary) : text_of(options.file, summary);

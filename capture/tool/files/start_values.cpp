@@ -107,10 +107,11 @@ Start starting_values(const TapeFile& file, const StartOptions& options) {
   return start;
 }
 
-void set_start(Executor* executor, const Start& start) {
+void set_start(Executor* executor, const Start& start, StateUse use) {
   for (std::size_t i = 0; i < start.inputs.size(); ++i) executor->set_input(static_cast<int>(i), start.inputs[i]);
   const std::vector<std::string> names = executor->state_names();
-  for (std::size_t i = 0; i < start.state.size(); ++i) executor->set_state(names[i], start.state[i]);
+  for (std::size_t i = 0; i < start.state.size(); ++i)
+    use == StateUse::bound ? executor->bind_state(names[i], start.state[i]) : executor->set_state(names[i], start.state[i]);
 }
 
 TapeFile record_tape(const std::string& name, const ModelOptions& request, Captured* report) {

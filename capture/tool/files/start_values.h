@@ -27,7 +27,10 @@ struct Start {
 
 // Throws UsageError for an input that does not exist or cannot be read as one, FileError for weights that do not fit.
 Start starting_values(const TapeFile& file, const StartOptions& options);
-void set_start(Executor* executor, const Start& start);
+
+// Bound state is the tensor in `start` itself: it is held once, and the steps write it.
+enum class StateUse : std::uint8_t { copied, bound };
+void set_start(Executor* executor, const Start& start, StateUse use = StateUse::copied);
 
 // The file that `record` writes: the graph, with the values after the recorded step. Throws UsageError for an unknown model and
 // for options that the model does not take.
