@@ -11,6 +11,7 @@
 #include <tapedeck/engine/ir/graph.h>
 #include <tapedeck/engine/ir/graph_access.h>
 #include <tapedeck/engine/ir/infer.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/kernels/attrs/control.h>
 

@@ -6,6 +6,7 @@
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/kernels/checked_math.h>
 

@@ -7,6 +7,7 @@
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/capture/plan_equal.h>
