@@ -5,6 +5,7 @@
 #include <tapedeck/capture/check/check_plan.h>
 
 #include <tapedeck/capture/check/checks.h>
+#include <tapedeck/engine/ir/interruption.h>
 #include <tapedeck/kernels/checked_math.h>
 
 #include <fmt/format.h>
@@ -150,10 +151,10 @@ std::vector<ValueId> bytes_owner(const Plan& plan) {
 std::vector<std::string> check_plan(const Plan& plan) {
   Violations found;
   check_structure(plan, &found);
-  if (found.empty()) check_regions(plan, &found);
-  if (found.empty()) check_placements(plan, &found);
-  if (found.empty()) check_lifetimes(plan, &found);
-  if (found.empty()) check_order(plan, &found);
+  for (const auto& check : {check_regions, check_placements, check_lifetimes, check_order}) {
+    stop_if_interrupted();
+    if (found.empty()) check(plan, &found);
+  }
   return found;
 }
 

@@ -2,9 +2,11 @@
 
 #include <tapedeck/capture/formats/file_calls.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ir/interruption.h>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +19,8 @@ namespace tapedeck {
 namespace {
 
 constexpr std::size_t kFirstTextBytes = 1 << 16;
+constexpr std::size_t kMostAtOnce = 1 << 26;  // then an interruption is heeded
+constexpr int kWaitMs = 100;                  // likewise
 
 [[noreturn]] void fail(std::string_view path, std::string_view reason) {
   throw FileError(fmt::format("{}: cannot read: {}", path, reason));
@@ -53,6 +57,13 @@ std::size_t read_some(int fd, std::uint64_t at, std::span<unsigned char> to, con
   }
 }
 
+// Waits for the next bytes of a pipe or terminal, or its end. Returns at once for a file.
+void wait_for_bytes(int fd) {
+  struct pollfd wanted = {fd, POLLIN, 0};
+  do stop_if_interrupted();
+  while (::poll(&wanted, 1, kWaitMs) == 0);
+}
+
 struct Descriptor {
   int fd;
   ~Descriptor() { ::close(fd); }
@@ -80,7 +91,8 @@ InputFile::~InputFile() { ::close(fd_); }
 
 void InputFile::read(std::uint64_t at, std::span<unsigned char> to) const {
   while (!to.empty()) {
-    const std::size_t n = read_some(fd_, at, to, path_);
+    stop_if_interrupted();
+    const std::size_t n = read_some(fd_, at, to.first(std::min(to.size(), kMostAtOnce)), path_);
     if (n == 0) fail(path_, fmt::format("it was cut off to {} bytes while it was read", at));
     to = to.subspan(n);
     at += n;
@@ -104,6 +116,7 @@ std::string read_text_from(int fd, std::string_view name, std::size_t most) {
   if (is_sized && static_cast<std::uint64_t>(info.st_size) > most) too_long();
   std::string text(is_sized ? static_cast<std::size_t>(info.st_size) + 1 : kFirstTextBytes, '\0');
   for (std::size_t size = 0;;) {
+    wait_for_bytes(fd);
     const ssize_t n = is_refused(FileCall::read) ? -1 : ::read(fd, &text[size], text.size() - size);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(name, errno);

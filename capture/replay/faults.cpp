@@ -22,6 +22,8 @@ void throw_fault(const Graph& graph, const Fault& fault, const std::string& end)
   if (!fault.thrown) throw ExecutionError(text_of(graph, fault.node, fault.reported) + end);
   try {
     std::rethrow_exception(fault.thrown);
+  } catch (const Cancelled& e) {
+    throw Cancelled(e.what() + end);
   } catch (const std::bad_alloc&) {
     std::throw_with_nested(ExecutionError(text_of(graph, fault.node, "out of memory") + end));
   } catch (const std::exception& e) {

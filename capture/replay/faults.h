@@ -16,7 +16,7 @@ struct Fault {
 };
 
 // Throws an ExecutionError that names the node and its call site; the message ends with `end`. The original exception is
-// nested in it.
+// nested in it. A Cancelled stays one.
 [[noreturn]] void throw_fault(const Graph& graph, const Fault& fault, const std::string& end);
 
 }  // namespace tapedeck::replay

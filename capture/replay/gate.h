@@ -1,11 +1,14 @@
-// Decides once in a run: either the run is stopped, or it has begun to write state. Never both.
+// Decides once in a run: either the run is stopped, or it has begun to write state. Never both. Segments ask before they
+// start, and loops before each pass.
 #pragma once
+
+#include <tapedeck/engine/ir/interruption.h>
 
 #include <atomic>
 
 namespace tapedeck::replay {
 
-class Gate {
+class Gate final : public StopCondition {
  public:
   // `written`: an earlier part of the step wrote state, so nothing can stop this one.
   void open(const std::atomic<bool>* cancel, bool written) {
@@ -20,6 +23,7 @@ class Gate {
     if (now == kOpen && writes_state) now = become(kWriting);
     return now != kStopped;
   }
+  bool must_stop() noexcept override { return !enter(false); }
   void stop() noexcept { become(kStopped); }
   bool stopped() const noexcept { return state_.load(std::memory_order_acquire) == kStopped; }
 

@@ -96,6 +96,7 @@ void ObservedRun::run_segment(std::int32_t segment) noexcept {
   const IndexRange nodes = nodes_of(segment);
   if (nodes.first == nodes.end) return;
   if (!gate_.enter(walk_.writes_state(segment))) return walk_.stop(segment, walk_.range(segment).first);
+  const HeedHere loops_too(gate_);
   if (!watched_.empty() && watched_[segment])
     run_watched(segment);
   else if (timeline_ || poison_ || check_nan_)

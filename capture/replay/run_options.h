@@ -13,9 +13,9 @@ namespace tapedeck TAPEDECK_API {
 
 struct RunOptions {
   Timeline* timeline = nullptr;  // when each node ran; its first run allocates the slices
-  // The run looks at the flag between segments, until the first write of state begins. If the flag is up, run() throws
-  // Cancelled: no state has changed, the executor can run again, and the outputs of the run before are gone. If the flag goes
-  // up later, the step runs to its end.
+  // The run looks at the flag between segments and between the passes of loops, until the first write of state begins. If the
+  // flag is up, run() throws Cancelled: no state has changed, the executor can run again, and the outputs of the run before are
+  // gone. If the flag goes up later, the step runs to its end.
   const std::atomic<bool>* cancel = nullptr;
   // Called with the fraction of the cost of the step that is done: from any thread, one call at a time, some 20 ms apart, and
   // with 1 at the end. An exception that it throws stops the run as `cancel` does, and run() throws it; after the first write

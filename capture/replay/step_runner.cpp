@@ -90,7 +90,7 @@ bool StepRunner::walk(const RunOptions* options, const RunExtent& extent) {
       throw Cancelled("the run was cancelled; no state has been written");
     }
   }
-  if (failed()) fail();
+  if (failed()) fail(observed && observed_.stopped());
   return observed;
 }
 
@@ -104,13 +104,15 @@ void StepRunner::drop() {
   walk_.clear_faults();
 }
 
-void StepRunner::fail() {
+// A loop that was stopped is at fault as well; what progress() has thrown goes first.
+void StepRunner::fail(bool stopped) {
   const Fault fault = walk_.take_fault();
   member_.memory->step_of = &member_;
   const bool torn = member_.memory->step_wrote = walk_.wrote_state();
   drop();
   const std::string end = torn ? "; state had been written already, so it must be set again before the next run" : "";
   if (observed_.damaged()) throw ExecutionError(observed_.take_damage() + end);
+  if (stopped) observed_.tell_end(false);
   throw_fault(plan_.graph, fault, end);
 }
 

@@ -36,7 +36,7 @@ class StepRunner {
 
  private:
   bool failed() const { return walk_.failed() || observed_.damaged(); }
-  [[noreturn]] void fail();
+  [[noreturn]] void fail(bool stopped);
 
   const Plan& plan_;
   Member& member_;

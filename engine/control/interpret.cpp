@@ -6,6 +6,7 @@
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ir/interruption.h>
 
 #include <tapedeck/engine/ir/site_note.h>
 
@@ -76,6 +77,7 @@ Interpreted interpret(const Graph& g, std::span<const Tensor> given) {
   const std::vector<NodeId> last = last_readers(g);
   std::vector<Tensor> values(g.values.size()), operands;
   std::copy(given.begin(), given.end(), values.begin());
+  stop_if_interrupted();  // a region may be empty
   for (NodeId n = 0; n < g.node_count(); ++n) {
     const Node& node = g.nodes[n];
     run_node(g, node, values, operands);

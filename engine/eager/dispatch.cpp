@@ -9,6 +9,7 @@
 #include <tapedeck/engine/eager/dispatch_parts.h>
 #include <tapedeck/engine/eager/settings.h>
 #include <tapedeck/engine/ir/core_ops.h>
+#include <tapedeck/engine/ir/interruption.h>
 #include <tapedeck/engine/ir/strides.h>
 #include <tapedeck/kernels/half.h>
 
@@ -399,6 +400,7 @@ std::vector<Tensor> uncommon_way(const Op& op, std::span<const Tensor> inputs, c
 }  // namespace
 
 Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const void* attrs, Site site) {
+  stop_if_interrupted();
   const bool large = inputs.size() > kFewOperands || op.max_outputs < 0 || op.max_outputs > Signature::kOutputs;
   if (large || takes_uncommon_way(thread_state(), op)) {
     std::vector<Tensor> all;
@@ -419,6 +421,7 @@ Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs, const vo
 
 std::vector<Tensor> apply_all(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site,
                               std::span<const Type> declared) {
+  stop_if_interrupted();
   if (takes_uncommon_way(thread_state(), op)) return uncommon_way(op, inputs, attrs, site, declared);
   std::vector<TensorImpl*> in;
   for (const Tensor& t : inputs) in.push_back(t.impl());

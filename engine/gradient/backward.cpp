@@ -10,6 +10,7 @@
 #include <tapedeck/engine/gradient/backward_walk.h>
 #include <tapedeck/engine/gradient/gradients.h>
 #include <tapedeck/engine/ir/core_ops.h>
+#include <tapedeck/engine/ir/interruption.h>
 
 #include <fmt/format.h>
 
@@ -510,6 +511,7 @@ void BackwardWalk::run() {
   }
   targets_.clear();
   for (NodeId n = last; n >= 0; --n) {
+    stop_if_interrupted();
     if (!tape_.notes[n].dead) visit(n);
     const std::int32_t r = forward_parts_ ? kNone : node(n).origin.region;
     if (r != kNone && tape_.regions[r].first == n) {

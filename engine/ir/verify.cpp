@@ -7,6 +7,7 @@
 
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/graph_access.h>
+#include <tapedeck/engine/ir/interruption.h>
 
 #include <fmt/format.h>
 
@@ -170,6 +171,7 @@ void check_nodes(const Graph& g, int depth) {
   ValueId next = g.n_inputs + g.n_state;
   Inference inference;
   for (NodeId id = 0; id < g.node_count(); ++id) {
+    stop_if_interrupted();
     check_record(g, id, next);
     next += g.nodes[id].n_outputs;
     check_edges(g, id);

@@ -6,6 +6,7 @@
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/engine/ir/graph_access.h>
+#include <tapedeck/engine/ir/interruption.h>
 #include <tapedeck/engine/text/attr_parser.h>
 #include <tapedeck/engine/text/lexer.h>
 #include <tapedeck/engine/text/literal_text.h>
@@ -152,6 +153,7 @@ class Parser {
   // ---- nodes ----
 
   void parse_node() {
+    stop_if_interrupted();
     node_.declarations.clear();
     node_.types.clear();
     if (lex_.peek().kind == TokenKind::value || at_keyword("_")) {

@@ -6,6 +6,7 @@
 #include <tapedeck/capture/replay/program/region_runner.h>
 
 #include <tapedeck/capture/plan/region_frames.h>
+#include <tapedeck/engine/ir/interruption.h>
 #include <tapedeck/engine/ir/op.h>
 
 #include <algorithm>
@@ -25,6 +26,7 @@ RegionRunner::RegionRunner(std::shared_ptr<const Plan> plan)
 }
 
 bool RegionRunner::run(char* frame, KernelFault* fault) {
+  stop_if_interrupted();
   bases_[0] = frame;
   frame += framed(plan_->arena_bytes);
   for (std::size_t s = 0; s < plan_->output_slots.size(); ++s) {

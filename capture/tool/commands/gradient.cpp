@@ -3,6 +3,7 @@
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/start_values.h>
+#include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/engine/gradient/graph_gradient.h>
@@ -114,6 +115,7 @@ void add_outputs(Graph* graph, const std::vector<std::string>& wrt, const std::v
 }
 
 int run(const GradientCommandOptions& options) {
+  const StopAtInterrupt stop;
   check_outputs({options.file}, {{"-o", options.output, true}});
   const Graph graph = load_any(options.file, Check::structure).captured;
   const Values values(graph);

@@ -65,6 +65,7 @@ struct ViewOptions {
 std::vector<Option> view_table(ViewOptions& o) { return {file_argument(&o.file)}; }
 
 int run_info(const FileOptions& options) {
+  const StopAtInterrupt stop;
   const TapeFile file = load_any(options.file, Check::structure);
   if (options.json) {
     answer(info_report(options.file, file));
@@ -123,6 +124,7 @@ Graph graph_after(const Graph& captured, const std::string& name) {
   const std::string wanted = pass ? pass->name : name;
   std::optional<Graph> found;
   PassRunner passes;
+  passes.cancel_by(&interrupted());
   passes.watch([&](const std::string& step, const Graph& graph) {
     if (step == wanted) found = graph;
   });
@@ -135,6 +137,7 @@ Graph graph_after(const Graph& captured, const std::string& name) {
 }
 
 int run_print(const PrintCommandOptions& options) {
+  const StopAtInterrupt stop;
   const TapeFile file = load_any(options.file, Check::structure);
   tapedeck::PrintOptions how;
   how.notes = !options.no_notes;
@@ -144,7 +147,9 @@ int run_print(const PrintCommandOptions& options) {
       throw UsageError("--planned and --after exclude each other: a planned graph has gone through all passes");
     text = tapedeck::print(graph_after(file.captured, options.after), how);
   } else if (options.planned) {
-    const Plan plan = file.plan ? *file.plan : make_plan(file.captured);
+    tapedeck::PlanOptions planning;
+    planning.cancel = &interrupted();
+    const Plan plan = file.plan ? *file.plan : make_plan(file.captured, planning);
     const FusionGroups groups = find_fusion_groups(plan.graph);
     if (how.notes) how.extra_notes = [&](NodeId n) { return plan_notes(plan, groups, n); };
     text = tapedeck::print(plan.graph, how);
@@ -156,6 +161,7 @@ int run_print(const PrintCommandOptions& options) {
 }
 
 int run_verify(const FileOptions& options) {
+  const StopAtInterrupt stop;
   const TapeFile file = load_any(options.file, Check::all);  // throws if the bytes or the graph are wrong
   std::vector<std::string> problems;
   tapedeck::verify(file.captured);

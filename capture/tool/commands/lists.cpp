@@ -1,6 +1,7 @@
 // models, ops, settings and devices: lists of what this build contains. Without --json a list has one line for each entry.
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
+#include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/engine/eager/settings.h>
@@ -61,6 +62,7 @@ struct ListOptions {
 std::vector<Option> table(ListOptions& o) { return {json_option(&o.json)}; }
 
 int list_models(const ListOptions& options) {
+  const StopAtInterrupt stop;
   if (options.json) {
     std::vector<ModelSummary> summaries;
     for (const Model& m : all_models()) summaries.push_back(summary_of(m));

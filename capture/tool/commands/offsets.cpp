@@ -143,6 +143,7 @@ void set_usual_limit(const BufferList& list, PlaceOptions* how) {
 std::string name_of(const std::string& path) { return path == "-" ? "stdin" : path; }
 
 std::string read_text(const std::string& path) {
+  const StopAtInterrupt stop;  // there is no list yet
   return path == "-" ? read_text_from(STDIN_FILENO, name_of(path)) : read_text_file(path);
 }
 

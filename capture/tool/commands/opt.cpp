@@ -3,6 +3,7 @@
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/sizes.h>
 #include <tapedeck/capture/tool/files/start_values.h>
+#include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <tapedeck/capture/planner/prepare.h>
@@ -80,10 +81,12 @@ int run(const OptOptions& options) {
       throw UsageError(
           fmt::format("the pass '{}' needs a function that only a program can give; run the pass from code", name));
   if (options.file.ends_with(".graph")) check_outputs({options.file}, {{"-o", options.output, true}});
+  const StopAtInterrupt stop;
   TapeFile file = load_any(options.file, Check::all);
   PassOptions choices;
   choices.fast_math = options.fast_math;
   PassRunner passes(choices);
+  passes.cancel_by(&interrupted());
   if (options.passes.empty()) file.captured = simplify(std::move(file.captured), &passes);
   for (const std::string& name : options.passes) file.captured = passes.run(name.c_str(), std::move(file.captured));
   for (const PassRecord& record : passes.records()) say(record);

@@ -188,6 +188,7 @@ void check_files(const PlanCommandOptions& options) {
 }
 
 int run(const PlanCommandOptions& options) {
+  const StopAtInterrupt stop;
   check_files(options);
   tapedeck::PlanOptions how;
   how.budget_percent = parse_percent(options.budget);

@@ -2,6 +2,7 @@
 #include <tapedeck/capture/tool/commands/shared_options.h>
 #include <tapedeck/capture/tool/files/outputs.h>
 #include <tapedeck/capture/tool/files/start_values.h>
+#include <tapedeck/capture/tool/files/terminal.h>
 #include <tapedeck/capture/tool/reports/report.h>
 
 #include <fmt/format.h>
@@ -82,6 +83,7 @@ std::vector<Option> table(RecordOptions& o) {
 }
 
 int run(const RecordOptions& request) {
+  const StopAtInterrupt stop;
   check_outputs({}, {{"-o", request.output}});
   Captured captured;
   const TapeFile file = record_tape(request.model, request.options, &captured);

@@ -217,6 +217,7 @@ int thread_count(const ReplayOptions& options) {
 
 int run(const ReplayOptions& options) {
   const int steps = options.steps > 0 ? options.steps : options.profile ? kProfileSteps : 1;
+  const StopAtInterrupt stop;
   check_files(options);
   TraceFiles traces(options);
   TapeFile file = load_any(options.file, Check::all);

@@ -208,6 +208,42 @@ TEST(ExecutorCancel, EndsAStepInParts) {
   wanted = false;
 }
 
+// ---- loops ----
+
+Graph loop_while_told() {
+  return parse(R"(graph loop(%x: f32[1], %go: bool[]) state(%s: f32[1]) {
+  %n: i64[], %y: f32[1] = while(%x, %go) {carried=1} (%i: i64[], %c: f32[1], %g: bool[]) {
+    return %g
+  } (%i: i64[], %c: f32[1], %g: bool[]) {
+    %d: f32[1] = neg(%c)
+    return %d
+  }
+  %t: f32[1] = add(%s, %y)
+  return %y
+  update %s = %t
+})",
+               "loop");
+}
+
+// It ends only if it is stopped. The loop has a segment of its own: a segment that writes state runs to its end.
+TEST(ExecutorCancel, StopsAnEndlessLoop) {
+  for (int threads : {1, 2}) {
+    Executor e(make_plan(loop_while_told(), {.segment_us = 0.001}), {.threads = threads});
+    set_all(e, {tensor({1}), scalar(1, DType::boolean)}, {tensor({5})});
+    std::atomic<bool> wanted{false};
+    std::thread later([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      wanted = true;
+    });
+    EXPECT_THROW(e.run(RunOptions{.cancel = &wanted}), Cancelled);
+    later.join();
+    EXPECT_EQ(values(e.state("s")), Floats{5});
+    e.set_input("go", scalar(0, DType::boolean));
+    e.run();
+    EXPECT_EQ(values(e.state("s")), Floats{6});
+  }
+}
+
 // ---- progress callbacks ----
 
 TEST(ExecutorProgress, GrowsToOne) {

@@ -18,15 +18,15 @@ answered() { grep -qF -- "$1" out || fail "stdout lacks '$1': $(head -c 300 out)
 quiet() { [ ! -s err ] || fail "stderr is not empty: $(head -c 300 err)"; }
 # number KEY: the integer behind a JSON key of the last answer.
 number() { sed -nE "s/^ *\"$1\": (-?[0-9]+),?\$/\1/p" out | head -1; }
-# interrupt PID: Ctrl-C for a child that runs the tool, sent a second after it has begun to listen (it blocks the signal then; before, a job of
-# the background ignores it), and once: a second one would end it at once. Sets `code`; what does not end within 60 s is killed and fails.
+# interrupt PID [SECONDS]: Ctrl-C for a child that runs the tool, sent a second, or so many, after it has begun to listen (it blocks the signal
+# then; before, a job of the background ignores it), and once: a second one would end it at once. Sets `code`; what does not end within 60 s is killed and fails.
 interrupt() {
   local pid=$1 tries=0 blocked
   until blocked=$(awk '/^SigBlk/ { print $2 }' "/proc/$pid/status" 2> /dev/null) && [ $((0x${blocked:-0} & 2)) != 0 ]; do
     [ $((tries += 1)) -le 600 ] && kill -0 "$pid" 2> /dev/null || break
     sleep 0.1
   done
-  sleep 1
+  sleep "${2:-1}"
   kill -INT "$pid" 2> /dev/null || fail "it had ended by itself: $(head -c 300 err)"
   for ((tries = 0; tries < 600; ++tries)); do
     kill -0 "$pid" 2> /dev/null || break
