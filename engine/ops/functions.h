@@ -7,6 +7,7 @@
 
 #include <limits>
 #include <optional>
+#include <type_traits>
 
 namespace tapedeck TAPEDECK_API {
 
@@ -563,6 +564,18 @@ Tensor polygamma(std::int64_t n, const Arg& x);
 // min(max(x, min), max). The bounds must be whole numbers if x has an integer dtype.
 Tensor clamp(const Arg& x, double min = -std::numeric_limits<double>::infinity(),
              double max = std::numeric_limits<double>::infinity());
+// The same with bounds that are integers. Throws TypeError if no double equals one of them.
+double exact_double(const char* op, std::int64_t value, Site site);
+template <class Min, class Max>
+requires(std::is_integral_v<Min>&& std::is_integral_v<Max>&& std::is_signed_v<Min>&& std::is_signed_v<Max>) Tensor
+    clamp(const Arg& x, Min min, Max max) {
+  const double low = exact_double("clamp", min, x.site());
+  return clamp(x, low, exact_double("clamp", max, x.site()));
+}
+template <class Min>
+requires(std::is_integral_v<Min>&& std::is_signed_v<Min>) Tensor clamp(const Arg& x, Min min) {
+  return clamp(x, exact_double("clamp", min, x.site()));
+}
 // Elementwise: whether |a - b| <= atol + rtol |b|.
 Tensor isclose(const Arg& a, const Arg& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
 // Replaces NaN by `nan` and infinities by `posinf` and `neginf`, or else by the largest and the smallest finite number of the

@@ -50,6 +50,20 @@ TEST(ExactElements, IntegersOfTheAuthorStayExact) {
   EXPECT_EQ(y.to_vector<std::int64_t>(), (std::vector<std::int64_t>{kOdd + 1}));
 }
 
+TEST(ExactElements, AnAttributeTakesNoIntegerThatNoDoubleEquals) {
+  const Tensor x = from_vector(std::vector<std::int64_t>{0, kOdd}, {2});
+  const std::string message = message_of<TypeError>([&] { full({2}, kOdd, DType::i64); });
+  EXPECT_TRUE(has(message, "[full] no double equals 9007199254740993; make it a tensor by integer_scalar()")) << message;
+  EXPECT_TRUE(has(message, "exact_elements_test.cpp:")) << message;
+  EXPECT_TRUE(has(message_of<TypeError>([&] { clamp(x, -kOdd, kOdd); }), "[clamp] no double equals -9007199254740993"));
+  message_of<TypeError>([&] { clamp(x, 0, kOdd); });
+  message_of<TypeError>([&] { clamp(x, kOdd); });
+  message_of<TypeError>([&] { full({2}, std::numeric_limits<std::int64_t>::max(), DType::i64); });
+  EXPECT_EQ(full({1}, kOdd - 1, DType::i64).item<std::int64_t>(), kOdd - 1);
+  EXPECT_EQ(clamp(x, 1, kOdd - 1).to_vector<std::int64_t>(), (std::vector<std::int64_t>{1, kOdd - 1}));
+  EXPECT_EQ(minimum(maximum(x, 1), kOdd).to_vector<std::int64_t>(), (std::vector<std::int64_t>{1, kOdd}));
+}
+
 TEST(ExactElements, ANumberThatDoesNotFitIsAnError) {
   const Tensor x = from_vector(std::vector<std::int32_t>{1}, {1});
   const std::int64_t large = 3000000000;
