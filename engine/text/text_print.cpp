@@ -10,6 +10,9 @@
 #include <tapedeck/engine/text/lexer.h>
 #include <tapedeck/engine/text/literal_text.h>
 
+#include <algorithm>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -272,19 +275,45 @@ void append_updates(std::string& out, const Graph& graph) {
 }
 
 // Prints the text between the braces, indented by `indent` blanks.
-void append_body(std::string& out, const Graph& graph, const PrintOptions& options, std::size_t indent);
+// The words of the text attributes of a node, which may be names of values of its regions: `follows` of a dynamic region has
+// "y.shape.0=x@1", in which %y and %x are names.
+std::set<std::string, std::less<>> mentioned_names(const Graph& graph, const Node& node) {
+  std::set<std::string, std::less<>> names;
+  if (node.attrs == kNone) return names;
+  for (const Field& field : fields_of(*node.op)) {
+    if (field.kind != FieldKind::string) continue;
+    std::string_view text = field_of<Name>(graph.attributes(node), field).view();
+    while (!text.empty()) {
+      const std::size_t end = text.find_first_of("=@, ");
+      std::string_view word = text.substr(0, end);
+      names.emplace(word);
+      for (int i = 0; i < 2; ++i) word = word.substr(0, std::min(word.rfind('.'), word.size()));
+      names.emplace(word);
+      text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    }
+  }
+  return names;
+}
 
-void append_region(std::string& out, const Graph& region, const PrintOptions& options, std::size_t indent) {
+void append_body(std::string& out, const Graph& graph, const PrintOptions& options, std::size_t indent,
+                 const std::set<std::string, std::less<>>& mentioned);
+
+void append_region(std::string& out, const Graph& region, const PrintOptions& options, std::size_t indent,
+                   const std::set<std::string, std::less<>>& mentioned) {
   PrintOptions inner = options;
   inner.extra_notes = {};  // extra notes belong to nodes of the outer graph
   append_declarations(out += ' ', region, 0, region.n_inputs, Role::input);
   out += " {\n";
-  append_body(out, region, inner, indent + 2);
+  append_body(out, region, inner, indent + 2, mentioned);
   out.append(1, '\n').append(indent, ' ').append("}");
 }
 
-void append_body(std::string& out, const Graph& graph, const PrintOptions& options, std::size_t indent) {
-  const std::vector<bool> shown = shown_values(graph);
+// A value that nothing reads is shown if `mentioned` has its name.
+void append_body(std::string& out, const Graph& graph, const PrintOptions& options, std::size_t indent,
+                 const std::set<std::string, std::less<>>& mentioned) {
+  std::vector<bool> shown = shown_values(graph);
+  for (ValueId v = 0; v < graph.value_count() && !mentioned.empty(); ++v)
+    if (!shown[v] && mentioned.count(graph.value_name(v))) shown[v] = true;
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const std::size_t line = out.size();
     append_node(out.append(indent, ' '), graph, graph.nodes[id], &shown, options.max_inline_constant);
@@ -293,7 +322,11 @@ void append_body(std::string& out, const Graph& graph, const PrintOptions& optio
       const std::size_t length = out.size() - line;
       out.append(length < kNotesColumn ? kNotesColumn - length : 1, ' ').append("[").append(notes).append("]");
     }
-    for (const Region& region : graph.regions_of(graph.nodes[id])) append_region(out, *region, options, indent);
+    const Node& node = graph.nodes[id];
+    if (node.n_regions > 0) {
+      const auto names = mentioned_names(graph, node);
+      for (const Region& region : graph.regions_of(node)) append_region(out, *region, options, indent, names);
+    }
     out += '\n';
   }
   append_return(out, graph, indent);
@@ -313,7 +346,7 @@ std::string print(const Graph& graph, const PrintOptions& options) {
   append_declarations(out, graph, 0, graph.n_inputs, Role::input, options.input_notes);
   if (graph.n_state > 0) append_declarations(out += " state", graph, graph.n_inputs, graph.n_state, Role::parameter);
   out += " {\n";
-  append_body(out, graph, options, 2);
+  append_body(out, graph, options, 2, {});
   out += "\n}\n";
   return out;
 }
