@@ -215,7 +215,7 @@ void put(JsonWriter& json, const R& record) {
 
 constexpr std::int64_t kNoPlan = -1;  // in a list of regions
 
-// The plans of all regions in a plan.
+// The plans of all nested graphs (the bodies of loops and branches) in a plan, at any depth. The file refers to them by index.
 class RegionTable {
  public:
   explicit RegionTable(const Plan& plan) { add_regions(plan); }

@@ -23,7 +23,7 @@ namespace tapedeck {
 
 namespace {
 
-// By id of the op at the root.
+// The rules by the id of the op that stands at the root of their left side.
 using RulesByOp = std::vector<std::vector<const Rule*>>;
 
 RulesByOp index_rules(bool fast_math) {

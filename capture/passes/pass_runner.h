@@ -39,9 +39,10 @@ class PassRunner {
 
   // A registered pass. Throws UsageError for a name that no pass has.
   Graph run(const char* name, Graph graph);
-  // A step of the pipeline that is no registered pass.
+  // Whether TAPEDECK_DISABLE_PASSES may leave a step out.
   enum class Need { optional, always };
-  // Throws InvalidGraphError that names the pass if its result does not verify; looks only if asked to.
+  // Runs a step of the pipeline that is no registered pass. Throws InvalidGraphError that names the step if its result does not
+  // verify; with Looks::at_none nothing is verified.
   Graph run(const char* name, Graph graph, const std::function<Graph(Graph)>& pass, Need need = Need::optional);
   // From now on, calls `seen` with the name and the result of every step that was not skipped.
   void watch(std::function<void(const std::string&, const Graph&)> seen) { seen_ = std::move(seen); }

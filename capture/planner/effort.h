@@ -21,8 +21,8 @@ class PlanEffort {
  public:
   explicit PlanEffort(const PlanOptions& options) : options_(options) {}  // `options` outlive it
 
-  // Strategies that wait for a budget are asked: for the floor, for a budget, or because the options name one. Then there is
-  // time.
+  // Whether strategies are asked that are of use only under a budget: because a budget is given, the floor is wanted, or the
+  // options name such a strategy. Searches are then not limited to a share of the time of a step.
   bool looks_for_floor() const;
 
   OrderOptions order(const StepSize& step) const;

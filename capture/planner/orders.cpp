@@ -44,8 +44,9 @@ double saved_by_parts(const Facts& apart, const Facts& joined) {
   return std::accumulate(saved.begin(), saved.end(), 0.0);
 }
 
-// The same order with parts in what joins them (analysis/parts.h), found in so many trials, `first` before all; null if there
-// are none.
+// The same order of nodes, with parts in the bytes of the value that joins them (analysis/parts.h) where this does not raise
+// the peak. share_parts() makes at most `join_trials` trials, and tries `first` before others. Null if no part lies in its
+// join.
 std::unique_ptr<Order> with_parts(const Order& apart, int join_trials, const PartChoice& first = {}) {
   if (!may_share_parts(apart.facts)) return nullptr;
   auto order = std::make_unique<Order>();

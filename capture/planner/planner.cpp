@@ -41,7 +41,8 @@ PlanOptions in_bytes(PlanOptions options, std::int64_t budget) {
   return options;
 }
 
-// The names of the state values that no step changes: passes leave out an update whose value is the state itself.
+// The names of the state values that the captured graph updates and the planned graph does not: passes leave out an update
+// whose value is the state itself.
 std::vector<std::string> unchanged_state(const Graph& captured, const Graph& planned) {
   std::vector<bool> is_stored(planned.values.size());
   for (const Update& u : planned.updates) is_stored[u.state] = true;

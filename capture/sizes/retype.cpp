@@ -146,7 +146,8 @@ class Retyper {
 
   // A region reads operands of the node in order, whole (loops, branches) or without their first axis (in a scan). It reads the
   // last operands, as many as the region has inputs beside the index of a loop, or the operands from the first on (gradients of
-  // loops). The old types show which of the two it is; the rule of the op decides afterwards whether that was right.
+  // loops). The old types show which operands a region reads and whether it reads them whole; the rule of the op
+  // decides afterwards whether that was right.
   void retype_regions(Graph& g, const Graph& before, NodeId n, const std::string& path) {
     const Node& node = g.nodes[n];
     for (std::int32_t r = 0; r < node.n_regions; ++r) {

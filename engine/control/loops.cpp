@@ -218,7 +218,8 @@ struct Running {
   }
 };
 
-// Runs passes in blocks. Each block is a checkpoint region: backward computes its values again. A block has `every` passes. For
+// Runs passes in blocks. Each block is a checkpoint region: backward computes its values again. A block has `every` passes;
+// 0: all passes are one block, which is no region. For
 // kCheckpointSqrt the blocks grow by one pass each, so that both their number and their length are about sqrt(trips).
 // kCheckpointLog makes the same blocks here, because a region inside a region joins it. Only captured loops follow the
 // logarithmic schedule.

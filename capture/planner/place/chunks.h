@@ -53,7 +53,7 @@ Oversized place_oversized(const PlaceProblem& p, std::int64_t chunk_bytes,
 Offsets split_up(const PlaceProblem& p, const Chunks& chunks, const Attempt& found, std::size_t n_buffers);
 
 // Places buffers into arenas of at most options.chunk_bytes. A larger buffer gets an arena of its own size, which other buffers
-// may use as well. First come greedy placements into arenas of chunk_bytes and, if the joints cost more than a hundredth of the
+// may use as well. First come greedy placements into arenas of chunk_bytes and, if these end more than a hundredth above the
 // bound, into smaller arenas of several sizes. Then the best order is changed at random, for the work or the time that the
 // options give. Hints are ignored. (chunk_search.cpp)
 Offsets place_in_chunks(const PlaceProblem& p, const PlaceOptions& options, std::size_t n_buffers);

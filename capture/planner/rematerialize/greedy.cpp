@@ -157,7 +157,8 @@ class GreedyChooser {
     return false;
   }
 
-  // The first way is the cheapest, so its cost bounds the others' from below.
+  // Notes what it costs to give up this gap in the first of kWays, which is the cheapest one. For some of the next choices the
+  // gap is ordered by this cost, because no other way costs less.
   void remember(const Gap& gap, double cost) { remembered_[gap.value] = {gap.from, gap.to, cost, choices_.decisions.size()}; }
 
   bool try_recipe(const Gap& gap, const Recipe& recipe) {

@@ -48,7 +48,7 @@ class RegionChooser {
  private:
   bool later_phase(NodeId n) const { return graph_.nodes[n].origin.phase != Phase::forward; }
 
-  // Kept as made: read by forward nodes outside its region.
+  // Whether v stays stored, because a forward node outside of its checkpoint region reads it.
   bool is_region_output(ValueId v, std::int32_t region) const {
     return std::any_of(readers_[v].begin(), readers_[v].end(),
                        [&](NodeId n) { return !later_phase(n) && graph_.nodes[n].origin.region != region; });

@@ -1,3 +1,4 @@
+// The list of registered strategies. Each strategy is one file of this folder, which registers itself.
 #include <tapedeck/capture/planner/rematerialize/strategy.h>
 
 #include <tapedeck/capture/plan/strategy_names.h>

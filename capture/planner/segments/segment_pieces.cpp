@@ -201,7 +201,7 @@ class Builder {
   std::vector<std::int32_t> sources_;  // of the node at hand: the pieces it reads from
 };
 
-// As if there were a thread for every piece.
+// Makes pieces as if each had a thread of its own: a piece begins as soon as the pieces that it reads from have ended.
 class Grower : Builder {
  public:
   using Builder::Builder;

@@ -14,7 +14,8 @@ std::vector<std::string> words_for(const Option& o) {
   return !o.choices.empty() ? o.choices : o.words ? o.words() : std::vector<std::string>();
 }
 
-// In single quotes: neither a quote nor, for zsh, a character of its own syntax may stand in a description.
+// The text as it may stand in single quotes: without its quotes, and with a backslash before each character of `escaped`, which
+// are characters of the syntax of zsh.
 std::string quotable(const std::string& text, const char* escaped = "") {
   std::string result;
   for (const char c : text) {

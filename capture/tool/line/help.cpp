@@ -69,7 +69,8 @@ Row row_of(const Option& o) {
   return {left, right};
 }
 
-// The options under their headings, in the order in which headings come first.
+// The options under their headings. The headings stand in the order in which the options name them, and the heading that has
+// --help comes last: "Output", or "Options" in the help of the whole program.
 std::string option_sections(const std::vector<Option>& options, bool has_version) {
   std::vector<std::string> titles;
   const auto title_of = [](const Option& o) {

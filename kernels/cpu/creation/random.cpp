@@ -399,7 +399,8 @@ void rng_next(const KernelCall& call) {
   out[1] = Add{}(in[1], std::int64_t{1});
 }
 
-// The first two words of block `i` of the stream become the new seed: 53 bits, so that an f64 holds it exactly. The step stays.
+// The first two words of the block of the stream whose number is operand 1 become the new seed: 53 bits, so that an f64 holds
+// it exactly. The step stays.
 void fold_in(const KernelCall& call) {
   const std::int64_t step = call.inputs[0].as<std::int64_t>()[1];
   const RandomStream stream = stream_of(call.inputs[0], static_cast<const FoldInAttrs*>(call.attrs)->path);
