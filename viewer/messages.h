@@ -19,20 +19,36 @@ void show_error(QWidget* parent, const std::string& text);
 // that cannot be drawn would give one for every frame.
 void show_exception(QWidget* parent) noexcept;
 
-// Wraps a slot. An exception must not leave a slot, because Qt's code between the signal and the slot cannot handle it: it
-// becomes a message. The slot takes all arguments of its signal, or none.
+// A slot that lets no exception out, because Qt's code between the signal and the slot cannot handle it: the exception becomes
+// a message. The slot takes all arguments of its signal, or none.
 template <class Slot>
-auto guarded(QWidget* parent, Slot slot) {
-  return [parent, slot = std::move(slot)](const auto&... arguments) {
+class Guarded {
+  template <class... Arguments>
+  static constexpr bool kTakes = std::is_invocable_v<const Slot&, const Arguments&...>;
+
+ public:
+  Guarded(QWidget* parent, Slot slot) : parent_(parent), slot_(std::move(slot)) {}
+
+  template <class... Arguments, class = std::enable_if_t<kTakes<Arguments...> || kTakes<>>>
+  void operator()(const Arguments&... arguments) const {
     try {
-      if constexpr (std::is_invocable_v<const Slot&, decltype(arguments)...>)
-        slot(arguments...);
+      if constexpr (kTakes<Arguments...>)
+        slot_(arguments...);
       else
-        slot();
+        slot_();
     } catch (...) {
-      show_exception(parent);
+      show_exception(parent_);
     }
-  };
+  }
+
+ private:
+  QWidget* parent_;
+  Slot slot_;
+};
+
+template <class Slot>
+Guarded<Slot> guarded(QWidget* parent, Slot slot) {
+  return {parent, std::move(slot)};
 }
 
 // Exceptions of event handlers (drawing, the mouse, keys, dropped files) become messages too.
