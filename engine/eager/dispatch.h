@@ -23,8 +23,9 @@ std::vector<Tensor> apply_all(const Op& op, std::span<const Tensor> inputs, cons
                               std::span<const Type> declared = {});
 
 // Runs an op in place. Each output that the op pairs with an input is written over the bytes of that input. The version of
-// the bytes goes up, and the tensor then stands for the new value. The tape records a pure node. Throws GradientError for a
-// leaf that requires a gradient, except under NoGrad, and TypeError if the op has no in-place rule.
+// the bytes goes up, and the tensor then stands for the new value. Where the tape records the call, it records a node that
+// does not write in place. Throws GradientError for a leaf that requires a gradient and for a view of one, except under NoGrad,
+// and TypeError if the op has no in-place rule.
 void apply_in_place(const Op& op, std::span<const Tensor> inputs, const void* attrs, Site site);
 
 // Gives two operands one dtype: a number takes the dtype of the tensor, and tensors of different dtypes are cast to

@@ -210,7 +210,7 @@ struct NllOptions {
   Name reduction = "mean";
 };
 // logits or log_probs are [n,c] or [n,c,...]; labels are i32 or i64 [n,...]. cross_entropy also takes probabilities: a
-// floating target with the shape of the logits. The mean of these divides by the number of rows.
+// floating target with the shape of the logits. With such a target, the reduction "mean" divides by the number of rows.
 Tensor cross_entropy(const Arg& logits, const Tensor& labels, const CrossEntropyOptions& options = {});
 Tensor nll_loss(const Arg& log_probs, const Tensor& labels, const NllOptions& options = {});
 

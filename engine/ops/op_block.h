@@ -44,7 +44,7 @@
     }                                                        \
   }                                                          \
   TAPEDECK_OP_DEFINE(op_name, &kernels::cpu::op_name, &kernels::cuda::op_name, __VA_ARGS__)
-// For views and placeholders, which have no kernel of their own.
+// For ops that have no kernel of their own: views, constants, and ops that only tell the tape something, such as stop_gradient.
 #define OP_WITHOUT_KERNEL(op_name, ...) TAPEDECK_OP_DEFINE(op_name, nullptr, nullptr, __VA_ARGS__)
 // For control flow: the op has regions instead of a kernel. `variable` is its C++ name, because C++ reserves names such as
 // `while`.
