@@ -218,10 +218,10 @@ struct Running {
   }
 };
 
-// Runs passes in blocks. Each block is a checkpoint region: backward computes its values again. A block has `every` passes;
-// 0: all passes are one block, which is no region. For
-// kCheckpointSqrt the blocks grow by one pass each, so that both their number and their length are about sqrt(trips).
-// kCheckpointLog makes the same blocks here, because a region inside a region joins it. Only captured loops follow the
+// Runs passes in blocks. Each block is a checkpoint region: backward computes its values again. A block has `every` passes.
+// With `every` = 0 all passes are one block, and this block is no region. With kCheckpointSqrt each block has one pass more
+// than the block before it, so that both the number of blocks and their lengths are about sqrt(trips). kCheckpointLog makes the
+// same blocks here, because a region inside a region becomes a part of the outer region. Only captured loops follow the
 // logarithmic schedule.
 void run_in_blocks(std::int64_t every, const std::function<bool()>& next_pass) {
   bool more = true;

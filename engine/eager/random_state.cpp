@@ -106,7 +106,8 @@ void begin_stream(ThreadState& state, const Follow& follow) {
   state.draws.clear();
 }
 
-// Whether the state must keep its bytes for now: the step that runs has perhaps drawn from it, and a replay could not write it.
+// Whether a capture or a nested tape is open in which the thread may already have drawn. Then the state is not written now: the
+// write would not be on the tape, so a replay could not repeat it. The thread follows the new seed after the capture.
 bool inside_step(const ThreadState& state) {
   return state.random.state.defined() && (state.tape->capturing || state.tape->nested);
 }

@@ -99,16 +99,16 @@ bool Recorder::needs_grad(const TensorImpl& t) const {
 
 // The tape has several lists of the same length. An allocation that fails must not leave one longer than the others, so all
 // make room before the first of them grows.
-void Recorder::make_room(std::size_t nodes, std::size_t values) {
-  make_room_in(graph.values, values);
-  make_room_in(info, values);
-  make_room_in(notes, nodes);
-  make_room_in(slots_, values);
-  make_room_in(free_slots_, slots_.size() + values - free_slots_.size());
+void Recorder::make_entries_fit(std::size_t nodes, std::size_t values) {
+  make_room(graph.values, values);
+  make_room(info, values);
+  make_room(notes, nodes);
+  make_room(slots_, values);
+  make_room(free_slots_, slots_.size() + values - free_slots_.size());
 }
 
 ValueId Recorder::add_outside_value(const TensorImpl& t) {
-  make_room(0, 1);
+  make_entries_fit(0, 1);
   Value value;
   value.type = t.type();
   graph.values.push_back(value);
@@ -137,7 +137,7 @@ ValueId Recorder::take_again(TensorImpl* t, Site site) {
     const ValueId parent = value_of(link.parent, site);
     const Type type = t->type();
     const bool needs = link.tracked && info[parent].needs_grad && !link.op->is(kNoGradient);
-    make_room(1, 1);
+    make_entries_fit(1, 1);
     Origin origin;
     origin.phase = thread_state().phase;
     origin.path = thread_state().path;
@@ -158,7 +158,7 @@ ValueId Recorder::take_again(TensorImpl* t, Site site) {
                                   site));
   const ValueId old = bound_value(*t);
   const Type type = t->type();
-  make_room(1, 1);
+  make_entries_fit(1, 1);
   graph.add_node(ops::alias, {&old, 1}, nullptr, {&type, 1});
   ++info[old].readers;
   notes.emplace_back().site = site;
@@ -204,7 +204,7 @@ ValueId Recorder::declare(TensorImpl* t, Site site) {
       }
     }
   }
-  make_room_in(outside, 1);
+  make_room(outside, 1);
   const ValueId v = add_outside_value(*t);
   info.back().needs_grad = nested ? is_floating(t->dtype) : t->requires_grad && t->request != GradRequest::none;
   if (capturing || t->requires_grad) {
@@ -311,8 +311,8 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
   origin.path = state.path;
   origin.region = state.region;
   OwnedPath path(op, attrs, capturing);
-  make_room(1, out.size());
-  make_room_in(strides, (in.size() + out.size()) * kMaxRank);
+  make_entries_fit(1, out.size());
+  make_room(strides, (in.size() + out.size()) * kMaxRank);
   const NodeId n = graph.add_node(op, {ids, in.size()}, path.attrs(), {types, out.size()}, origin, {}, node_regions);
   for (std::size_t i = 0; i < in.size(); ++i) ++info[ids[i]].readers;
   // Inside a vjp, the site is the user's call in the forward pass. Inside a module, the site is the call of the module.
@@ -348,7 +348,7 @@ NodeId Recorder::record(const Op& op, std::span<TensorImpl* const> in, const voi
 
 void Recorder::note_grad(TensorImpl* leaf, bool cleared) {
   if (owns(*leaf)) return;
-  make_room_in(grad_events, 1);
+  make_room(grad_events, 1);
   if (!grad_event_of_.emplace(leaf, static_cast<std::int32_t>(grad_events.size())).second) return;
   detail::retain(leaf);
   grad_events.push_back({Tensor(leaf), leaf->extra ? leaf->extra->grad : Tensor(), cleared});

@@ -12,8 +12,8 @@
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/eager/thread_state.h>
 #include <tapedeck/engine/ir/graph.h>
+#include <tapedeck/engine/ir/make_room.h>
 
-#include <algorithm>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -77,12 +77,6 @@ struct NodeInfo {
     return *extra;
   }
 };
-
-// Room for n more entries, growing geometrically.
-template <class T>
-void make_room_in(std::vector<T>& list, std::size_t n) {
-  if (list.capacity() - list.size() < n) list.reserve(std::max(list.capacity() * 2, list.size() + n));
-}
 
 class Recorder;
 
@@ -179,7 +173,8 @@ class Recorder {
   bool linked_into_tape(const detail::TensorImpl& t) const;
   bool current(const detail::TensorImpl& t, ValueId v, Site site);
   ValueId take_again(detail::TensorImpl* t, Site site);
-  void make_room(std::size_t nodes, std::size_t values);  // so that so many more can be added and bound without allocation
+  // Makes room for so many more nodes and values, and for their bindings to tensors: adding them then takes no memory.
+  void make_entries_fit(std::size_t nodes, std::size_t values);
   void unbind(detail::TensorImpl* t) noexcept;
   bool reachable(NodeId n) const;
   void collect(ValueId v) noexcept;

@@ -72,7 +72,7 @@ void Recorder::release_from_outside(NodeId n) {
 
 void Recorder::drop_outside(ValueId v, Dropped* out) {
   TapeValue& value = info[v];
-  if (value.outside != kNone) make_room_in(out->tensors, 1);
+  if (value.outside != kNone) make_room(out->tensors, 1);
   value.dead = true;
   ++dead_values;
   if (value.saved) detail::release(std::exchange(value.saved, nullptr));
@@ -85,8 +85,8 @@ void Recorder::drop_outside(ValueId v, Dropped* out) {
 void Recorder::drop_node(NodeId n, Dropped* out) {
   const Node& node = graph.nodes[n];
   NodeInfo& note = notes[n];
-  make_room_in(out->extras, 1);
-  make_room_in(out->unread, static_cast<std::size_t>(node.n_inputs));
+  make_room(out->extras, 1);
+  make_room(out->unread, static_cast<std::size_t>(node.n_inputs));
   release_saved(n);
   release_from_outside(n);
   note.dead = true;

@@ -58,7 +58,7 @@ bool same_attributes(const Graph& a, const Node& na, const Graph& b, const Node&
   if (na.n_regions != nb.n_regions) return false;
   for (std::int32_t i = 0; i < na.n_regions; ++i) {
     const Region &x = a.regions_of(na)[i], &y = b.regions_of(nb)[i];
-    if (x != y && !same_region(*x, *y)) return false;
+    if (x != y && !same_region(*x, *y, mentioned_names(a, na))) return false;
   }
   if (na.op->attrs != nb.op->attrs || (na.attrs == kNone) != (nb.attrs == kNone)) return false;
   if (na.attrs == kNone) return true;
@@ -122,7 +122,7 @@ bool same_results(const Graph& a, const Node& na, const std::vector<bool>& shown
   return true;
 }
 
-bool same_body(const Graph& a, const Graph& b);
+bool same_body(const Graph& a, const Graph& b, const MentionedNames& mentioned);
 
 bool same_node(const Graph& a, const Node& na, const std::vector<bool>& shown_a, const Graph& b, const Node& nb,
                const std::vector<bool>& shown_b) {
@@ -133,7 +133,7 @@ bool same_node(const Graph& a, const Node& na, const std::vector<bool>& shown_a,
   const auto x = a.regions_of(na), y = b.regions_of(nb);
   if (x.size() != y.size()) return false;
   for (std::size_t r = 0; r < x.size(); ++r)
-    if (x[r] != y[r] && !same_body(*x[r], *y[r])) return false;
+    if (x[r] != y[r] && !same_body(*x[r], *y[r], mentioned_names(a, na))) return false;
   return true;
 }
 
@@ -161,10 +161,10 @@ bool same_return(const Graph& a, const Graph& b) {
 }
 
 // Recursion through nested regions is at most kMaxNesting deep.
-bool same_body(const Graph& a, const Graph& b) {
+bool same_body(const Graph& a, const Graph& b, const MentionedNames& mentioned) {
   if (a.nodes.size() != b.nodes.size() || a.values.size() != b.values.size()) return false;
   if (!same_declarations(a, b) || !same_return(a, b)) return false;
-  const std::vector<bool> shown_a = shown_values(a), shown_b = shown_values(b);
+  const std::vector<bool> shown_a = shown_values(a, mentioned), shown_b = shown_values(b, mentioned);
   for (std::size_t n = 0; n < a.nodes.size(); ++n)
     if (!same_node(a, a.nodes[n], shown_a, b, b.nodes[n], shown_b)) return false;
   return true;
@@ -172,7 +172,27 @@ bool same_body(const Graph& a, const Graph& b) {
 
 }  // namespace
 
-std::vector<bool> shown_values(const Graph& graph) {
+// The words of the text attributes of a node, which may be names of values of its regions: `follows` of a dynamic region has
+// "y.shape.0=x@1", in which %y and %x are names.
+MentionedNames mentioned_names(const Graph& graph, const Node& node) {
+  MentionedNames names;
+  if (node.attrs == kNone) return names;
+  for (const Field& field : fields_of(*node.op)) {
+    if (field.kind != FieldKind::string) continue;
+    std::string_view text = field_of<Name>(graph.attributes(node), field).view();
+    while (!text.empty()) {
+      const std::size_t end = text.find_first_of("=@, ");
+      std::string_view word = text.substr(0, end);
+      names.emplace(word);
+      for (int i = 0; i < 2; ++i) word = word.substr(0, std::min(word.rfind('.'), word.size()));
+      names.emplace(word);
+      text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    }
+  }
+  return names;
+}
+
+std::vector<bool> shown_values(const Graph& graph, const MentionedNames& mentioned) {
   std::vector<bool> shown(graph.values.size());
   for (const Node& node : graph.nodes) {
     for (ValueId v : graph.inputs(node)) shown[v] = true;
@@ -181,10 +201,14 @@ std::vector<bool> shown_values(const Graph& graph) {
   for (ValueId v : graph.outputs) shown[v] = true;
   for (const Update& u : graph.updates) shown[u.value] = true;
   add_repeated(graph, &shown);
+  for (ValueId v = 0; v < graph.value_count() && !mentioned.empty(); ++v)
+    if (!shown[v]) shown[v] = mentioned.count(graph.value_name(v)) > 0;
   return shown;
 }
 
-bool same_region(const Graph& a, const Graph& b) { return a.name == b.name && same_body(a, b); }
+bool same_region(const Graph& a, const Graph& b, const MentionedNames& mentioned) {
+  return a.name == b.name && same_body(a, b, mentioned);
+}
 
 // ---- hashes ----
 

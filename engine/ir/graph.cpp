@@ -7,6 +7,7 @@
 
 #include <tapedeck/engine/ir/error.h>
 #include <tapedeck/engine/ir/graph_access.h>
+#include <tapedeck/engine/ir/make_room.h>
 
 #include <algorithm>
 #include <cstring>
@@ -80,12 +81,6 @@ void append_to_pool(std::vector<T>& pool, const T* items, std::size_t n) {
   const std::size_t to = pool.size();
   pool.resize(to + n);
   std::memcpy(pool.data() + to, pool.data() + from, n * sizeof(T));
-}
-
-// Room for n more entries, growing geometrically.
-template <class T>
-void make_room(std::vector<T>& list, std::size_t n) {
-  if (list.capacity() - list.size() < n) list.reserve(std::max({2 * list.size(), list.size() + n, std::size_t{8}}));
 }
 
 // The node's values and the node itself. There is room for both or neither: without memory there is no value without its node.

@@ -10,9 +10,6 @@
 #include <tapedeck/engine/text/lexer.h>
 #include <tapedeck/engine/text/literal_text.h>
 
-#include <algorithm>
-#include <functional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -275,31 +272,11 @@ void append_updates(std::string& out, const Graph& graph) {
 }
 
 // Prints the text between the braces, indented by `indent` blanks.
-// The words of the text attributes of a node, which may be names of values of its regions: `follows` of a dynamic region has
-// "y.shape.0=x@1", in which %y and %x are names.
-std::set<std::string, std::less<>> mentioned_names(const Graph& graph, const Node& node) {
-  std::set<std::string, std::less<>> names;
-  if (node.attrs == kNone) return names;
-  for (const Field& field : fields_of(*node.op)) {
-    if (field.kind != FieldKind::string) continue;
-    std::string_view text = field_of<Name>(graph.attributes(node), field).view();
-    while (!text.empty()) {
-      const std::size_t end = text.find_first_of("=@, ");
-      std::string_view word = text.substr(0, end);
-      names.emplace(word);
-      for (int i = 0; i < 2; ++i) word = word.substr(0, std::min(word.rfind('.'), word.size()));
-      names.emplace(word);
-      text.remove_prefix(end == text.npos ? text.size() : end + 1);
-    }
-  }
-  return names;
-}
-
 void append_body(std::string& out, const Graph& graph, const PrintOptions& options, std::size_t indent,
-                 const std::set<std::string, std::less<>>& mentioned);
+                 const MentionedNames& mentioned);
 
 void append_region(std::string& out, const Graph& region, const PrintOptions& options, std::size_t indent,
-                   const std::set<std::string, std::less<>>& mentioned) {
+                   const MentionedNames& mentioned) {
   PrintOptions inner = options;
   inner.extra_notes = {};  // extra notes belong to nodes of the outer graph
   append_declarations(out += ' ', region, 0, region.n_inputs, Role::input);
@@ -308,12 +285,9 @@ void append_region(std::string& out, const Graph& region, const PrintOptions& op
   out.append(1, '\n').append(indent, ' ').append("}");
 }
 
-// A value that nothing reads is shown if `mentioned` has its name.
 void append_body(std::string& out, const Graph& graph, const PrintOptions& options, std::size_t indent,
-                 const std::set<std::string, std::less<>>& mentioned) {
-  std::vector<bool> shown = shown_values(graph);
-  for (ValueId v = 0; v < graph.value_count() && !mentioned.empty(); ++v)
-    if (!shown[v] && mentioned.count(graph.value_name(v))) shown[v] = true;
+                 const MentionedNames& mentioned) {
+  const std::vector<bool> shown = shown_values(graph, mentioned);
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const std::size_t line = out.size();
     append_node(out.append(indent, ' '), graph, graph.nodes[id], &shown, options.max_inline_constant);
@@ -324,7 +298,7 @@ void append_body(std::string& out, const Graph& graph, const PrintOptions& optio
     }
     const Node& node = graph.nodes[id];
     if (node.n_regions > 0) {
-      const auto names = mentioned_names(graph, node);
+      const MentionedNames names = mentioned_names(graph, node);
       for (const Region& region : graph.regions_of(node)) append_region(out, *region, options, indent, names);
     }
     out += '\n';

@@ -24,7 +24,7 @@ bool is_ignored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-// Those that end the process: `nohup` makes it ignore SIGHUP.
+// The signals of kEndingSignals but for those that the process ignores: a process under `nohup` ignores SIGHUP.
 sigset_t signals_to_wait_for() {
   sigset_t set;
   sigemptyset(&set);

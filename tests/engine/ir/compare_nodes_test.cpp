@@ -91,6 +91,23 @@ TEST(CompareRegions, the_answer_is_that_of_their_text) {
   EXPECT_GT(same, 10) << "different bodies of the same text";
 }
 
+// Nothing reads %u and %v. But `follows` has the name %u, so it matters which of the two nodes makes %u.
+TEST(CompareRegions, names_that_an_attribute_mentions_count) {
+  const auto text = [](const char* first, const char* second) {
+    return std::string(
+               "graph g(%x: f32[4], %e: f32[4]) {\n  %y: f32[4] = dynamic(%x, %e) {follows=\"u.shape.0=e@0\"}"
+               " (%x: f32[4], %e: f32[4]) {\n    ") +
+           first + ": f32[4] = full() {shape=[4], dtype=f32, value=1.0}\n    " + second +
+           ": f32[4] = full() {shape=[4], dtype=f32, value=2.0}\n    %z: f32[4] = neg(%x)\n    return %z\n  }\n  return %y\n}";
+  };
+  const Graph a = parse(text("%u", "%v")), b = parse(text("%v", "%u"));
+  EXPECT_NE(print(a), print(b));
+  EXPECT_EQ(print(parse(print(a))), print(a));
+  EXPECT_FALSE(same_attributes(a, a.nodes[0], b, b.nodes[0]));
+  const Graph c = parse(text("%u", "%w"));
+  EXPECT_TRUE(same_attributes(a, a.nodes[0], c, c.nodes[0])) << "nothing mentions %v or %w";
+}
+
 TEST(CompareRegions, the_name_of_a_nested_region_does_not_count) {
   const Graph a = holding({"%y: f32[2] = neg(%x)\nreturn %y"}, true);
   for (const bool outer : {false, true}) {
