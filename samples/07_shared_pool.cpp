@@ -133,7 +133,9 @@ int main(int argc, char** argv) {
 }
 
 // The program prints this in 3 seconds on one core. All sizes are bytes; `own` are the inputs and outputs of a step, and
-// `alone` is the peak of a step that has an arena and a copy of the state of its own: member arena          state own alone
+// `alone` is the peak of a step that has an arena and a copy of the state of its own:
+//
+// member                                      arena          state            own          alone
 // evaluate(f32[360,1,8,8], i32[360])        1843200          24360          93604        1961164  sets the arena
 // train(f32[64,1,8,8], i32[64])              701608          73104          16648         791360
 // single(f32[1,1,8,8])                        25600          24360            296          50256

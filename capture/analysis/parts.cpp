@@ -37,22 +37,6 @@ bool carry_strides(const Shape& from, const std::int64_t* given, const Shape& to
   return f == from.rank;
 }
 
-bool place_in(const Graph& graph, const Node& joiner, const std::vector<Type>& types, int input, const Window& whole,
-              ValueId part, Window* place) {
-  const Type& type = types[input];
-  const Shape& shape = graph.values[part].type.shape;
-  std::int64_t offset = 0, strides[kMaxRank] = {};
-  joiner.op->part(types, input, graph.attributes(joiner), whole.strides, &offset, strides);
-  *place = whole;
-  if (!carry_strides(type.shape, strides, shape, place->strides)) return false;
-  place->offset += offset * static_cast<std::int64_t>(dtype_size(type.dtype));
-  place->dense = is_dense(shape, place->strides);
-  if (place->dense) dense_strides(shape, place->strides);
-  place->viewed = part;
-  place->joined = joiner.first_output;
-  return true;
-}
-
 class PartFinder {
  public:
   explicit PartFinder(const JoinFacts& facts) : facts_(facts), graph_(facts.graph) {}
@@ -97,14 +81,14 @@ class PartFinder {
   void place_operands(NodeId n, const PartChoice& choice) {
     const Node& node = graph_.nodes[n];
     const auto operands = graph_.inputs(node);
-    const std::vector<Type> types = graph_.input_types(node);
     const ValueId result = node.first_output;
     const Window whole = parts_[result].root != kNone ? parts_[result] : own_bytes_of(graph_, result);
+    const std::vector<std::int64_t> offsets = part_offsets(graph_, node, whole.strides);
     for (int i = 0; i < node.n_inputs; ++i) {
       const ValueId v = whole_of(graph_, operands[i], facts_.windows);
       if (v == kNone || choice[v] != result || parts_[v].root != kNone || !may_be_part(v)) continue;
       Window place;
-      if (place_in(graph_, node, types, i, whole, v, &place) && can_be_written(v, place) && readers_take(v, place))
+      if (place_part(graph_, node, i, offsets[i], whole, v, &place) && can_be_written(v, place) && readers_take(v, place))
         parts_[v] = place;
     }
   }
@@ -164,24 +148,38 @@ PartChoice choice_of(const std::vector<Window>& windows) {
 
 std::vector<Window> find_parts(const JoinFacts& facts, const PartChoice& choice) { return PartFinder(facts).find(choice); }
 
-bool place_part(const Graph& graph, const Node& joiner, int input, const Window& whole, ValueId part, Window* place) {
-  return joiner.op->part && place_in(graph, joiner, graph.input_types(joiner), input, whole, part, place);
+std::vector<std::int64_t> part_offsets(const Graph& graph, const Node& joiner, const std::int64_t* strides) {
+  std::vector<std::int64_t> offsets(static_cast<std::size_t>(joiner.n_inputs));
+  joiner.op->part(graph.input_types(joiner), graph.attributes(joiner), strides, offsets.data());
+  return offsets;
+}
+
+bool place_part(const Graph& graph, const Node& joiner, int input, std::int64_t offset, const Window& whole, ValueId part,
+                Window* place) {
+  const Type& type = graph.values[graph.inputs(joiner)[input]].type;
+  const Shape& shape = graph.values[part].type.shape;
+  *place = whole;
+  if (!carry_strides(type.shape, whole.strides, shape, place->strides)) return false;
+  place->offset += offset * static_cast<std::int64_t>(dtype_size(type.dtype));
+  place->dense = is_dense(shape, place->strides);
+  if (place->dense) dense_strides(shape, place->strides);
+  place->viewed = part;
+  place->joined = joiner.first_output;
+  return true;
 }
 
 std::int64_t joined_already(const Graph& graph, const Node& node, const std::function<Window(ValueId)>& window_of) {
-  const PartRule rule = node.op->part;
-  if (!rule || node.n_outputs != 1) return 0;
-  const std::vector<Type> types = graph.input_types(node);
+  if (!node.op->part || node.n_outputs != 1) return 0;
   const Window whole = window_of(node.first_output);
+  const std::vector<std::int64_t> offsets = part_offsets(graph, node, whole.strides);
   std::int64_t elements = 0;
   for (int i = 0; i < node.n_inputs; ++i) {
-    const Type& type = types[i];
-    const Window part = window_of(graph.inputs(node)[i]);
+    const ValueId operand = graph.inputs(node)[i];
+    const Type& type = graph.values[operand].type;
+    const Window part = window_of(operand);
     if (part.root != whole.root) continue;
-    std::int64_t offset = 0, strides[kMaxRank] = {};
-    rule(types, i, graph.attributes(node), whole.strides, &offset, strides);
-    bool there = part.offset == whole.offset + offset * static_cast<std::int64_t>(dtype_size(type.dtype));
-    for (int d = 0; d < type.shape.rank; ++d) there = there && (type.shape[d] == 1 || part.strides[d] == strides[d]);
+    bool there = part.offset == whole.offset + offsets[i] * static_cast<std::int64_t>(dtype_size(type.dtype));
+    for (int d = 0; d < type.shape.rank; ++d) there = there && (type.shape[d] == 1 || part.strides[d] == whole.strides[d]);
     if (there) elements += type.numel();
   }
   return elements;

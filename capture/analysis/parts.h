@@ -57,9 +57,14 @@ PartChoice choice_of(const std::vector<Window>& windows);
 // O(values, operands and their readers).
 std::vector<Window> find_parts(const JoinFacts& facts, const PartChoice& choice);
 
-// The place of operand `input` of a joining node in the result, which lies as `whole` says. The place is a window for `part`,
-// the value that the operand shows whole. False if no strides of `part` express the place.
-bool place_part(const Graph& graph, const Node& joiner, int input, const Window& whole, ValueId part, Window* place);
+// By operand of a joining node: its offset in the result, in elements, if the result has these strides. O(operands).
+std::vector<std::int64_t> part_offsets(const Graph& graph, const Node& joiner, const std::int64_t* strides);
+
+// The place of operand `input` of a joining node in the result, which lies as `whole` says. `offset` is the one that
+// part_offsets() gives for the operand. The place is a window for `part`, the value that the operand shows whole. False if no
+// strides of `part` express the place. O(1).
+bool place_part(const Graph& graph, const Node& joiner, int input, std::int64_t offset, const Window& whole, ValueId part,
+                Window* place);
 
 // The number of elements of the result that a joining node finds in place. If it is all of them, the node has nothing to do. 0
 // for ops that join nothing. Of a window only root (any number that tells buffers apart), offset and strides are read.

@@ -144,7 +144,9 @@ class PlacementChecker {
 
   // A node that joins, prepared for the questions about its parts.
   struct Joiner {
-    std::vector<Type> types;  // of its operands
+    std::vector<Type> types;                  // of its operands
+    std::vector<std::int64_t> offsets;        // by operand: its place in the result, in elements
+    std::vector<std::int64_t> dense_offsets;  // the same, if the result were dense
     std::vector<std::pair<ValueId, std::int32_t>>
         shown;  // a value, and the operand that is this value or a window on it; ascending
   };
@@ -153,8 +155,16 @@ class PlacementChecker {
     const auto [it, fresh] = joiners_.try_emplace(n);
     Joiner& joiner = it->second;
     if (!fresh) return joiner;
-    joiner.types = g_.input_types(g_.nodes[n]);
-    const auto operands = g_.inputs(g_.nodes[n]);
+    const Node& node = g_.nodes[n];
+    joiner.types = g_.input_types(node);
+    joiner.offsets.resize(joiner.types.size());
+    joiner.dense_offsets.resize(joiner.types.size());
+    std::int64_t strides[kMaxRank] = {};
+    strides_of(node.first_output, strides);
+    node.op->part(joiner.types, g_.attributes(node), strides, joiner.offsets.data());
+    dense_strides(type(node.first_output).shape, strides);
+    node.op->part(joiner.types, g_.attributes(node), strides, joiner.dense_offsets.data());
+    const auto operands = g_.inputs(node);
     for (std::int32_t i = 0; i < g_.nodes[n].n_inputs; ++i) joiner.shown.emplace_back(shown_by(operands[i]), i);
     std::sort(joiner.shown.begin(), joiner.shown.end());
     return joiner;
@@ -178,11 +188,9 @@ class PlacementChecker {
       const std::int32_t i = at->second;
       const ValueId operand = g_.inputs(node)[i];
       if (type(operand).bytes() != type(v).bytes()) continue;
-      std::int64_t offset = 0, strides[kMaxRank] = {};
-      node.op->part(joiner.types, i, g_.attributes(node), whole, &offset, strides);
       strides_of(operand, own);
-      bool same = plan_.values[operand].offset == plan_.values[node.first_output].offset + offset * item;
-      for (int d = 0; d < type(operand).shape.rank; ++d) same = same && (type(operand).shape[d] == 1 || own[d] == strides[d]);
+      bool same = plan_.values[operand].offset == plan_.values[node.first_output].offset + joiner.offsets[i] * item;
+      for (int d = 0; d < type(operand).shape.rank; ++d) same = same && (type(operand).shape[d] == 1 || own[d] == whole[d]);
       if (same && plan_.values[operand].offset == plan_.values[v].offset) return i;
     }
     return kNone;
@@ -241,18 +249,16 @@ class PlacementChecker {
 
   // Where an operand of node n lies among the elements of a dense result.
   Box box_of(NodeId n, std::int32_t input) {
-    const Node& node = g_.nodes[n];
-    const std::vector<Type>& types = joiner_at(n).types;
-    const Shape& whole = type(node.first_output).shape;
-    std::int64_t strides[kMaxRank] = {}, offset = 0, unused[kMaxRank] = {};
+    const Joiner& joiner = joiner_at(n);
+    const Shape& whole = type(g_.nodes[n].first_output).shape;
+    std::int64_t strides[kMaxRank] = {}, offset = joiner.dense_offsets[input];
     dense_strides(whole, strides);
-    node.op->part(types, input, g_.attributes(node), strides, &offset, unused);
     Box box;
     box.rank = whole.rank;
     for (int d = 0; d < whole.rank; ++d) {
       box.first[d] = strides[d] > 0 ? offset / strides[d] : 0;
       offset -= box.first[d] * strides[d];
-      box.end[d] = box.first[d] + types[input].shape[d];
+      box.end[d] = box.first[d] + joiner.types[input].shape[d];
     }
     return box;
   }

@@ -36,8 +36,7 @@ class Fitter {
   }
 
   bool fit(std::string* why) {
-    for (ValueId v = g().value_count(); v-- > 0;)  // the whole before its parts
-      if (plan_.values[v].reason == Reason::part && !fit_part(v, why)) return false;
+    if (!fit_parts(why)) return false;
     for (ValueId v = 0; v < g().value_count(); ++v)
       if (plan_.values[v].reason != Reason::part && !fit_value(v, why)) return false;
     for (NodeId n = 0; n < g().node_count(); ++n)
@@ -84,25 +83,42 @@ class Fitter {
     return true;
   }
 
-  // Gives a part the place that the smaller whole has for it.
-  bool fit_part(ValueId v, std::string* why) {
-    Placement& p = plan_.values[v];
-    const Placement& whole = plan_.values[p.other];
-    const Node& joiner = g().nodes[g().values[p.other].node];
-    Window place, around = own_bytes_of(g(), p.other);
+  // Gives every part the place that the smaller whole has for it. It goes from the last join back, so that the place of a
+  // whole is known before the places of its parts.
+  bool fit_parts(std::string* why) {
+    std::vector<char> fitted(g().values.size(), 0);
+    for (NodeId n = g().node_count(); n-- > 0;)
+      if (g().nodes[n].op->part && g().nodes[n].n_outputs == 1) fit_parts_of(g().nodes[n], &fitted);
+    for (ValueId v = 0; v < g().value_count(); ++v)
+      if (plan_.values[v].reason == Reason::part && !fitted[v]) {
+        *why = fmt::format("%{} is a part that strides no longer express at {}", g().value_name(v), to_string(type(v)));
+        return false;
+      }
+    return true;
+  }
+
+  void fit_parts_of(const Node& joiner, std::vector<char>* fitted) {
+    const ValueId result = joiner.first_output;
+    const Placement& whole = plan_.values[result];
+    Window place, around = own_bytes_of(g(), result);
     around.offset = whole.offset;
     if (whole.reason == Reason::part) std::copy_n(whole.strides, kMaxRank, around.strides);
+    const std::vector<std::int64_t> offsets = part_offsets(g(), joiner, around.strides);
     for (int i = 0; i < joiner.n_inputs; ++i) {
-      ValueId shown = g().inputs(joiner)[i];
-      while (plan_.values[shown].reason == Reason::alias) shown = plan_.values[shown].other;
-      if (shown != v || !place_part(g(), joiner, i, around, v, &place)) continue;
+      const ValueId shown = shown_by(g().inputs(joiner)[i]);
+      Placement& p = plan_.values[shown];
+      if (p.reason != Reason::part || p.other != result || (*fitted)[shown]) continue;
+      if (!place_part(g(), joiner, i, offsets[i], around, shown, &place)) continue;
       p.offset = place.offset;
       p.dense = place.dense;
       std::copy_n(place.strides, kMaxRank, p.strides);
-      return true;
+      (*fitted)[shown] = 1;
     }
-    *why = fmt::format("%{} is a part that strides no longer express at {}", g().value_name(v), to_string(type(v)));
-    return false;
+  }
+
+  ValueId shown_by(ValueId v) const {
+    while (plan_.values[v].reason == Reason::alias) v = plan_.values[v].other;
+    return v;
   }
 
   bool fit_workspace(NodeId n, std::string* why) {

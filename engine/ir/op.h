@@ -80,13 +80,13 @@ struct Cost {
 using ViewRule = bool (*)(const Type& input, const std::int64_t* input_strides, const void* attrs, const Type& output,
                           std::int64_t* offset, std::int64_t* output_strides);
 
-// The opposite of a view, for ops that only join their operands (concat, pad). It computes where operand `input` lies in
-// result 0: the offset and the strides in elements, from the strides of the result. The places of different operands have no
-// element in common. So the node that makes an operand may write it there directly, if the plan says so
-// (capture/analysis/parts.h). The kernel of the join writes results of any strides, and skips operands that already lie in
-// their places.
-using PartRule = void (*)(std::span<const Type> inputs, int input, const void* attrs, const std::int64_t* result_strides,
-                          std::int64_t* offset, std::int64_t* strides);
+// The opposite of a view, for ops that only join their operands (concat, pad). It computes where the operands lie in result
+// 0: it writes one offset for each operand, in elements, from the strides of the result. Every operand has as many dimensions
+// as the result, and it has the strides of the result in its place. The places of different operands have no element in
+// common. So the node that makes an operand may write it there directly, if the plan says so (capture/analysis/parts.h). The
+// kernel of the join writes results of any strides, and skips operands that already lie in their places. O(operands).
+using PartRule = void (*)(std::span<const Type> inputs, const void* attrs, const std::int64_t* result_strides,
+                          std::int64_t* offsets);
 
 // The operands and results whose images may lie apart from each other in a wider buffer. Such a tensor may have any stride in
 // its first dimension (for a result: any stride at which images do not overlap) and is dense in the others. Bit i stands for

@@ -243,20 +243,20 @@ void infer_concat(Infer& f) {
   f.outputs.assign(1, out);
 }
 
-void part_of_concat(std::span<const Type> inputs, int input, const void* attrs, const std::int64_t* result_strides,
-                    std::int64_t* offset, std::int64_t* strides) {
+void parts_of_concat(std::span<const Type> inputs, const void* attrs, const std::int64_t* result_strides,
+                     std::int64_t* offsets) {
   const auto axis = static_cast<int>(static_cast<const AxisAttrs*>(attrs)->axis);
-  *offset = 0;
-  for (int i = 0; i < input; ++i) *offset += inputs[i].shape[axis] * result_strides[axis];
-  std::copy_n(result_strides, inputs[0].shape.rank, strides);
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    offsets[i] = offset;
+    offset += inputs[i].shape[axis] * result_strides[axis];
+  }
 }
 
-void part_of_pad(std::span<const Type> inputs, int, const void* attrs, const std::int64_t* result_strides, std::int64_t* offset,
-                 std::int64_t* strides) {
+void part_of_pad(std::span<const Type> inputs, const void* attrs, const std::int64_t* result_strides, std::int64_t* offsets) {
   const auto& a = *static_cast<const PadAttrs*>(attrs);
-  *offset = 0;
-  for (int d = 0; d < inputs[0].shape.rank; ++d) *offset += a.before[d] * result_strides[d];
-  std::copy_n(result_strides, inputs[0].shape.rank, strides);
+  offsets[0] = 0;
+  for (int d = 0; d < inputs[0].shape.rank; ++d) offsets[0] += a.before[d] * result_strides[d];
 }
 
 const Shape& checked_shape(const char* op, const Arg& x) {

@@ -200,7 +200,7 @@ OP(concat, {
                        if (b.needs(i)) b.dx(i, slice(b.dy(), starts, stops));
                      }
                    },
-               .part = part_of_concat,
+               .part = parts_of_concat,
                .joins_in_turn = true,
                .examples = {"concat(f32[2,3], f32[2,1]) {axis=1}", "concat(f32[2,3], f32[0,3], f32[1,3]) {axis=0}",
                             "concat(u8[2], u8[3]) {axis=0}"},

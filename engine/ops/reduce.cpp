@@ -10,6 +10,8 @@
 namespace tapedeck {
 namespace {
 
+bool is_point(const Arg& x, std::int64_t axis) { return x.tensor().rank() == 0 && (axis == 0 || axis == -1); }
+
 bool reduces(const Ints& axes, int dim) { return std::find(axes.begin(), axes.end(), dim) != axes.end(); }
 
 void infer_reduce(Infer& f) {
@@ -58,9 +60,19 @@ std::int64_t normal_axis(const char* op, const Arg& x, std::int64_t axis) {
   return axis < 0 ? axis + x.tensor().rank() : axis;
 }
 
-bool is_point(const Arg& x, std::int64_t axis) {
-  return x.tensor().defined() && x.tensor().rank() == 0 && (axis == 0 || axis == -1);
+AlongAxis::AlongAxis(const char* op, const Arg& x, std::int64_t axis)
+    : x_(x), axis_(normal_axis(op, x, axis)), is_point_(is_point(x, axis)) {
+  if (!is_point_) return;
+  axis_ = 0;
+  line_ = reshape(x, {1});
 }
+
+Tensor AlongAxis::result(Tensor made) const {
+  if (!is_point_ || made.rank() == 0) return made;
+  return reshape(Arg(made, x_.site().file, x_.site().line), {});
+}
+
+std::pair<Tensor, Tensor> AlongAxis::results(std::span<const Tensor> both) const { return {result(both[0]), result(both[1])}; }
 
 Shape infer_reduced_shape(const Infer& f, const Ints& axes, bool keepdims) {
   const Type& x = f.inputs[0];
@@ -89,9 +101,9 @@ Tensor max(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::m
 Tensor min(const Arg& x, const Ints& axes, bool keepdims) { return reduce(ops::min, x, axes, keepdims); }
 
 Tensor argmax(const Arg& x, std::int64_t axis) {
-  if (is_point(x, axis)) return on_line(x, [](const Arg& line) { return argmax(line, 0); });
-  const AxisAttrs attrs{normal_axis("argmax", x, axis)};
-  return apply(ops::argmax, {&x.tensor()}, &attrs, x.site());
+  const AlongAxis along("argmax", x, axis);
+  const AxisAttrs attrs{along.axis()};
+  return along.result(apply(ops::argmax, {&along.operand()}, &attrs, x.site()));
 }
 
 Tensor expand_reduced(const Tensor& dy, const Shape& shape, const ReduceAttrs& attrs) {

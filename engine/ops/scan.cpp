@@ -81,19 +81,18 @@ void vjp_running_extreme(Vjp& b) {
 }
 
 Tensor scan(const Op& op, const Arg& x, std::int64_t axis, ScanOptions options) {
-  if (is_point(x, axis)) return on_line(x, [&](const Arg& line) { return scan(op, line, 0, options); });
-  const ScanAttrs attrs{normal_axis(op.name, x, axis), options.exclusive, options.reverse};
-  const Tensor& t = x.tensor();
-  if (t.dtype() != DType::boolean) return apply(op, {&t}, &attrs, x.site());
-  const Tensor counted = cast(t, DType::i64);
-  return apply(op, {&counted}, &attrs, x.site());
+  const AlongAxis along(op.name, x, axis);
+  const ScanAttrs attrs{along.axis(), options.exclusive, options.reverse};
+  const Tensor& t = along.operand();
+  if (t.dtype() != DType::boolean) return along.result(apply(op, {&t}, &attrs, x.site()));
+  const Tensor counted = cast(Arg(t, x.site().file, x.site().line), DType::i64);
+  return along.result(apply(op, {&counted}, &attrs, x.site()));
 }
 
 std::pair<Tensor, Tensor> running_extreme(const Op& op, const Arg& x, std::int64_t axis) {
-  if (is_point(x, axis)) return on_line(x, [&](const Arg& line) { return running_extreme(op, line, 0); });
-  const AxisAttrs attrs{normal_axis(op.name, x, axis)};
-  std::vector<Tensor> both = apply_all(op, {&x.tensor(), 1}, &attrs, x.site());
-  return {std::move(both[0]), std::move(both[1])};
+  const AlongAxis along(op.name, x, axis);
+  const AxisAttrs attrs{along.axis()};
+  return along.results(apply_all(op, {&along.operand(), 1}, &attrs, x.site()));
 }
 
 }  // namespace
@@ -102,9 +101,9 @@ Tensor cumsum(const Arg& x, std::int64_t axis, ScanOptions options) { return sca
 Tensor cumprod(const Arg& x, std::int64_t axis, ScanOptions options) { return scan(ops::cumprod, x, axis, options); }
 
 Tensor logcumsumexp(const Arg& x, std::int64_t axis, bool reverse) {
-  if (is_point(x, axis)) return on_line(x, [&](const Arg& line) { return logcumsumexp(line, 0, reverse); });
-  const LinearScanAttrs attrs{normal_axis("logcumsumexp", x, axis), reverse};
-  return apply(ops::logcumsumexp, {&x.tensor()}, &attrs, x.site());
+  const AlongAxis along("logcumsumexp", x, axis);
+  const LinearScanAttrs attrs{along.axis(), reverse};
+  return along.result(apply(ops::logcumsumexp, {&along.operand()}, &attrs, x.site()));
 }
 
 Tensor linear_scan(const Arg& a, const Arg& b, std::int64_t axis, bool reverse) {

@@ -38,15 +38,15 @@ void infer_one_hot(Infer& f) {
 }  // namespace
 
 Tensor softmax(const Arg& x, std::int64_t axis) {
-  if (is_point(x, axis)) return on_line(x, [](const Arg& line) { return softmax(line, 0); });
-  const AxisAttrs attrs{normal_axis("softmax", x, axis)};
-  return apply(ops::softmax, {&x.tensor()}, &attrs, x.site());
+  const AlongAxis along("softmax", x, axis);
+  const AxisAttrs attrs{along.axis()};
+  return along.result(apply(ops::softmax, {&along.operand()}, &attrs, x.site()));
 }
 
 Tensor log_softmax(const Arg& x, std::int64_t axis) {
-  if (is_point(x, axis)) return on_line(x, [](const Arg& line) { return log_softmax(line, 0); });
-  const AxisAttrs attrs{normal_axis("log_softmax", x, axis)};
-  return apply(ops::log_softmax, {&x.tensor()}, &attrs, x.site());
+  const AlongAxis along("log_softmax", x, axis);
+  const AxisAttrs attrs{along.axis()};
+  return along.result(apply(ops::log_softmax, {&along.operand()}, &attrs, x.site()));
 }
 
 Tensor one_hot(const Arg& labels, std::int64_t classes, DType dtype) {

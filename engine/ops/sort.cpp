@@ -87,35 +87,33 @@ void vjp_by_index(Vjp& b) {
 }  // namespace
 
 std::pair<Tensor, Tensor> sort(const Arg& x, std::int64_t axis, bool descending) {
-  if (is_point(x, axis)) return on_line(x, [&](const Arg& line) { return sort(line, 0, descending); });
-  const SortAttrs attrs{normal_axis("sort", x, axis), descending};
-  std::vector<Tensor> both = apply_all(ops::sort, {&x.tensor(), 1}, &attrs, x.site());
-  return {std::move(both[0]), std::move(both[1])};
+  const AlongAxis along("sort", x, axis);
+  const SortAttrs attrs{along.axis(), descending};
+  return along.results(apply_all(ops::sort, {&along.operand(), 1}, &attrs, x.site()));
 }
 
 std::pair<Tensor, Tensor> topk(const Arg& x, std::int64_t k, std::int64_t axis, bool largest, bool sorted) {
-  if (is_point(x, axis)) return on_line(x, [&](const Arg& line) { return topk(line, k, 0, largest, sorted); });
-  const TopkAttrs attrs{k, normal_axis("topk", x, axis), largest, sorted};
-  std::vector<Tensor> both = apply_all(ops::topk, {&x.tensor(), 1}, &attrs, x.site());
-  return {std::move(both[0]), std::move(both[1])};
+  const AlongAxis along("topk", x, axis);
+  const TopkAttrs attrs{k, along.axis(), largest, sorted};
+  return along.results(apply_all(ops::topk, {&along.operand(), 1}, &attrs, x.site()));
 }
 
 Tensor argsort(const Arg& x, std::int64_t axis, bool descending) {
-  if (is_point(x, axis)) return on_line(x, [&](const Arg& line) { return argsort(line, 0, descending); });
-  const SortAttrs attrs{normal_axis("argsort", x, axis), descending};
-  return apply(ops::argsort, {&x.tensor()}, &attrs, x.site());
+  const AlongAxis along("argsort", x, axis);
+  const SortAttrs attrs{along.axis(), descending};
+  return along.result(apply(ops::argsort, {&along.operand()}, &attrs, x.site()));
 }
 
 std::pair<Tensor, Tensor> kthvalue(const Arg& x, std::int64_t k, std::int64_t axis, bool keepdims) {
-  if (is_point(x, axis)) return on_line(x, [&](const Arg& line) { return kthvalue(line, k, 0, keepdims); });
-  const std::int64_t along = normal_axis("kthvalue", x, axis);
+  const AlongAxis along("kthvalue", x, axis);
   if (k < 1) throw TypeError(error_text("kthvalue", fmt::format("k counts from 1, got {}", k), x.site()));
-  const auto [values, indices] = topk(x, k, along, false);
-  const int dim = static_cast<int>(along);
+  const auto [values, indices] = topk(Arg(along.operand(), x.site().file, x.site().line), k, along.axis(), false);
+  const int dim = static_cast<int>(along.axis());
   Shape shape;
   for (int d = 0; d < values.rank(); ++d)
     if (d != dim || keepdims) shape.sizes[shape.rank++] = d == dim ? 1 : values.shape()[d];
-  return {reshape(slice(values, dim, k - 1, k), shape), reshape(slice(indices, dim, k - 1, k), shape)};
+  const Tensor both[] = {reshape(slice(values, dim, k - 1, k), shape), reshape(slice(indices, dim, k - 1, k), shape)};
+  return along.results(both);
 }
 
 Tensor searchsorted(const Arg& sorted, const Arg& values, bool right) {

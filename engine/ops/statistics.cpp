@@ -167,9 +167,9 @@ Tensor norm(const Arg& x, double p, const Ints& axes, bool keepdims) {
 }
 
 Tensor argmin(const Arg& x, std::int64_t axis) {
-  if (is_point(x, axis)) return on_line(x, [](const Arg& line) { return argmin(line, 0); });
-  const AxisAttrs attrs{normal_axis("argmin", x, axis)};
-  return apply(ops::argmin, {&x.tensor()}, &attrs, x.site());
+  const AlongAxis along("argmin", x, axis);
+  const AxisAttrs attrs{along.axis()};
+  return along.result(apply(ops::argmin, {&along.operand()}, &attrs, x.site()));
 }
 
 }  // namespace tapedeck

@@ -91,6 +91,19 @@ TEST(Magnitudes, ANodeWith2To12Operands) {
   EXPECT_EQ(plan.arena_bytes, (kOperands - 1) * std::int64_t{64} + 16);
 }
 
+TEST(Magnitudes, AJoinOf2To13MadeParts) {
+  constexpr int kParts = 1 << 13;
+  std::string text = "graph join(%x: f32[4]) {\n", operands;
+  for (int i = 0; i < kParts; ++i) {
+    text += fmt::format("%a{}: f32[4] = opaque(%x) {{us=1.0}}\n", i);
+    operands += fmt::format("{}%a{}", i ? ", " : "", i);
+  }
+  text += fmt::format("%w: f32[{}] = concat({}) {{axis=0}}\n%y: u8[8] = opaque(%w) {{us=1.0}}\nreturn %y\n}}", 4 * kParts,
+                      operands);
+  const Plan plan = through_everything(text);
+  EXPECT_EQ(plan.arena_bytes, kParts * std::int64_t{16}) << "every part is made in its place";
+}
+
 TEST(Magnitudes, ManyRegionsOfOneSize) {
   constexpr int kBranches = 1000;
   std::string text = "graph branches(%p: bool[], %x: f32[4]) {\n", results;

@@ -436,13 +436,13 @@ TEST(Parts, DeclarationsHoldOnTheExamples) {
       std::int64_t around[kMaxRank] = {};
       dense_strides(whole.shape(), around);
       std::set<std::int64_t> taken;
+      std::vector<std::int64_t> offsets(operands.size());
+      op->part(types, example.attrs(), around, offsets.data());
       for (std::size_t i = 0; i < operands.size(); ++i) {
-        std::int64_t offset = 0, strides[kMaxRank] = {};
-        op->part(types, static_cast<int>(i), example.attrs(), around, &offset, strides);
         const Shape& shape = types[i].shape;
         for (std::int64_t k = 0; k < shape.numel(); ++k) {
-          std::int64_t at = offset, rest = k;
-          for (int d = shape.rank; d-- > 0; rest /= shape[d]) at += rest % shape[d] * strides[d];
+          std::int64_t at = offsets[i], rest = k;
+          for (int d = shape.rank; d-- > 0; rest /= shape[d]) at += rest % shape[d] * around[d];
           EXPECT_TRUE(taken.insert(at).second) << "operand " << i << ", element " << k;
           const char *there = static_cast<const char*>(whole.data()) + at * item,
                      *here = static_cast<const char*>(operands[i].data()) + k * item;
