@@ -1,6 +1,7 @@
 // Tests that the checker rejects broken plans: each test spoils a good plan in one way. plan_test.cpp checks that the
 // checker accepts hundreds of good plans.
 #include <tapedeck/tests/capture/planner_graphs.h>
+#include <tapedeck/tests/engine/value_named.h>
 
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/planner.h>
@@ -33,13 +34,6 @@ Plan good_plan() {
   PlanOptions options;
   options.segment_us = 0;  // every node is its own segment, so that only edges order the nodes
   return make_plan(graph, options);
-}
-
-ValueId find_value(const Plan& plan, const std::string& name) {
-  for (ValueId v = 0; v < plan.graph.value_count(); ++v)
-    if (plan.graph.value_name(v) == name) return v;
-  ADD_FAILURE() << "no %" << name;
-  return 0;
 }
 
 void expect_rejected(const std::string& words, const std::function<void(Plan&)>& spoil) {
@@ -79,17 +73,19 @@ TEST(PlanCheck, RejectsMissingParts) {
     p.segments.pop_back();
     for (Segment& s : p.segments) std::erase(s.successors, static_cast<std::int32_t>(p.segments.size()));
   });
-  expect_rejected("lies nowhere", [](Plan& p) { p.values[find_value(p, "a")].where = Where::nowhere; });
-  expect_rejected("does not exist", [](Plan& p) { p.values[find_value(p, "w")].slot = 9; });
+  expect_rejected("lies nowhere", [](Plan& p) { p.values[testing::value_named(p.graph, "a")].where = Where::nowhere; });
+  expect_rejected("does not exist", [](Plan& p) { p.values[testing::value_named(p.graph, "w")].slot = 9; });
 }
 
 TEST(PlanCheck, RejectsValuesOutsideTheirBuffers) {
-  expect_rejected("not inside the arena", [](Plan& p) { p.values[find_value(p, "o")].offset = p.arena_bytes - 8; });
-  expect_rejected("not inside the arena", [](Plan& p) { p.values[find_value(p, "o")].offset = -64; });
   expect_rejected("not inside the arena",
-                  [](Plan& p) { p.values[find_value(p, "o")].offset = std::numeric_limits<std::int64_t>::max(); });
+                  [](Plan& p) { p.values[testing::value_named(p.graph, "o")].offset = p.arena_bytes - 8; });
+  expect_rejected("not inside the arena", [](Plan& p) { p.values[testing::value_named(p.graph, "o")].offset = -64; });
+  expect_rejected("not inside the arena", [](Plan& p) {
+    p.values[testing::value_named(p.graph, "o")].offset = std::numeric_limits<std::int64_t>::max();
+  });
   expect_rejected("no multiple", [](Plan& p) {
-    p.values[find_value(p, "o")].offset += 4;
+    p.values[testing::value_named(p.graph, "o")].offset += 4;
     p.arena_bytes += 64;
     p.peak_bytes += 64;
   });
@@ -97,33 +93,35 @@ TEST(PlanCheck, RejectsValuesOutsideTheirBuffers) {
 }
 
 TEST(PlanCheck, RejectsOverlaps) {
-  expect_rejected("share bytes", [](Plan& p) { p.values[find_value(p, "p")].offset = p.values[find_value(p, "k")].offset; });
   expect_rejected("share bytes", [](Plan& p) {
-    p.workspace[find_value(p, "o") > 0 ? p.graph.values[find_value(p, "p")].node : 0] = {0, 64};
+    p.values[testing::value_named(p.graph, "p")].offset = p.values[testing::value_named(p.graph, "k")].offset;
+  });
+  expect_rejected("share bytes", [](Plan& p) {
+    p.workspace[testing::value_named(p.graph, "o") > 0 ? p.graph.values[testing::value_named(p.graph, "p")].node : 0] = {0, 64};
   });
 }
 
 TEST(PlanCheck, RejectsWritesToInputsConstantsAndForeignState) {
   expect_rejected("wrong buffer", [](Plan& p) {
-    auto& a = p.values[find_value(p, "a")];
+    auto& a = p.values[testing::value_named(p.graph, "a")];
     a.where = Where::input;
     a.slot = 0;
     a.offset = 0;
   });
   expect_rejected("wrong buffer", [](Plan& p) {
-    auto& a = p.values[find_value(p, "a")];
+    auto& a = p.values[testing::value_named(p.graph, "a")];
     a.where = Where::state;
     a.slot = 0;
     a.offset = 0;
   });
   expect_rejected("wrong buffer", [](Plan& p) {
-    auto& a = p.values[find_value(p, "a")];
+    auto& a = p.values[testing::value_named(p.graph, "a")];
     a.where = Where::constant;
     a.slot = 0;
     a.offset = 0;
   });
   expect_rejected("is not made in the state", [](Plan& p) {
-    auto& w = p.values[find_value(p, "w2")];
+    auto& w = p.values[testing::value_named(p.graph, "w2")];
     w.where = Where::arena;
     w.slot = kNone;
     w.offset = 0;
@@ -133,7 +131,7 @@ TEST(PlanCheck, RejectsWritesToInputsConstantsAndForeignState) {
 TEST(PlanCheck, RejectsUpdatesBeforeTheLastReader) {
   // Without these edges the optimizer may overwrite the weights before `mul` has read the old ones.
   expect_rejected("may be overwritten", [](Plan& p) {
-    const NodeId writer = p.graph.values[find_value(p, "w2")].node;
+    const NodeId writer = p.graph.values[testing::value_named(p.graph, "w2")].node;
     for (Segment& s : p.segments) std::erase(s.successors, writer);
     for (Segment& s : p.segments) s.n_predecessors = 0;
     for (const Segment& s : p.segments)
@@ -143,27 +141,31 @@ TEST(PlanCheck, RejectsUpdatesBeforeTheLastReader) {
 }
 
 TEST(PlanCheck, RejectsFalseWindows) {
-  expect_rejected("wrong place", [](Plan& p) { p.values[find_value(p, "t")].offset += 4; });
-  expect_rejected("wrong place",
-                  [](Plan& p) { std::swap(p.values[find_value(p, "t")].strides[0], p.values[find_value(p, "t")].strides[1]); });
-  expect_rejected("no view of", [](Plan& p) { p.values[find_value(p, "t")].other = find_value(p, "k"); });
-  expect_rejected("no view of", [](Plan& p) {
-    p.values[find_value(p, "p")].reason = Reason::alias, p.values[find_value(p, "p")].other = find_value(p, "t");
+  expect_rejected("wrong place", [](Plan& p) { p.values[testing::value_named(p.graph, "t")].offset += 4; });
+  expect_rejected("wrong place", [](Plan& p) {
+    std::swap(p.values[testing::value_named(p.graph, "t")].strides[0], p.values[testing::value_named(p.graph, "t")].strides[1]);
   });
-  expect_rejected("no earlier value", [](Plan& p) { p.values[find_value(p, "t")].other = p.graph.value_count(); });
+  expect_rejected("no view of",
+                  [](Plan& p) { p.values[testing::value_named(p.graph, "t")].other = testing::value_named(p.graph, "k"); });
+  expect_rejected("no view of", [](Plan& p) {
+    p.values[testing::value_named(p.graph, "p")].reason = Reason::alias, p.values[testing::value_named(p.graph, "p")].other =
+                                                                             testing::value_named(p.graph, "t");
+  });
+  expect_rejected("no earlier value",
+                  [](Plan& p) { p.values[testing::value_named(p.graph, "t")].other = p.graph.value_count(); });
 }
 
 TEST(PlanCheck, RejectsFalseTakeovers) {
   expect_rejected("may not overwrite", [](Plan& p) {
-    auto& v = p.values[find_value(p, "b")];
-    v.other = find_value(p, "k");
+    auto& v = p.values[testing::value_named(p.graph, "b")];
+    v.other = testing::value_named(p.graph, "k");
     v.reason = Reason::in_place;
-    v.offset = p.values[find_value(p, "k")].offset;
+    v.offset = p.values[testing::value_named(p.graph, "k")].offset;
   });
   expect_rejected("not in the arena", [](Plan& p) {
-    auto& v = p.values[find_value(p, "a")];
+    auto& v = p.values[testing::value_named(p.graph, "a")];
     v.reason = Reason::in_place;
-    v.other = find_value(p, "x");
+    v.other = testing::value_named(p.graph, "x");
   });
 }
 
@@ -184,17 +186,17 @@ TEST(PlanCheck, RejectsBadSegments) {
 
 TEST(PlanCheck, RejectsOutputsThatDoNotLast) {
   expect_rejected("do not last", [](Plan& p) {
-    auto& q = p.values[find_value(p, "q")];
+    auto& q = p.values[testing::value_named(p.graph, "q")];
     q.where = Where::arena;
     q.slot = kNone;
     q.offset = 0;
   });
   expect_rejected("not returned", [](Plan& p) {
-    auto& o = p.values[find_value(p, "o")];
+    auto& o = p.values[testing::value_named(p.graph, "o")];
     o.where = Where::output;
     o.slot = 0;
     o.offset = 0;
-    p.output_slots[0] = p.graph.values[find_value(p, "o")].type;
+    p.output_slots[0] = p.graph.values[testing::value_named(p.graph, "o")].type;
     p.external_bytes += 492;
     p.peak_bytes += 492;
   });

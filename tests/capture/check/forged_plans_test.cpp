@@ -4,6 +4,7 @@
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/capture/random_graph.h>
 #include <tapedeck/tests/capture/replay_check.h>
+#include <tapedeck/tests/engine/value_named.h>
 
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/check/checks.h>
@@ -201,12 +202,7 @@ TEST(ForgedPlans, ATakeoverThroughAWindowOnSomeOfTheBytesIsRefused) {
   })",
                         "g");
   Plan plan = make_plan(g);
-  const auto value = [&](const char* name) {
-    for (ValueId v = 0; v < plan.graph.value_count(); ++v)
-      if (plan.graph.value_name(v) == name) return v;
-    return kNone;
-  };
-  const ValueId v = value("v"), s = value("s");
+  const ValueId v = testing::value_named(plan.graph, "v"), s = testing::value_named(plan.graph, "s");
   move_to(&plan, v, plan.values[s].offset);
   plan.values[v].reason = Reason::in_place;
   plan.values[v].other = s;

@@ -12,6 +12,7 @@
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/value_named.h>
 
 #include <gtest/gtest.h>
 
@@ -146,12 +147,7 @@ constexpr const char* kFirstRow = R"(graph g(%in: f32[4,4], %y: f32[4,4]) {
 
 // ---- tools of a forger ----
 
-ValueId value(const Plan& p, const char* name) {
-  for (ValueId v = 0; v < p.graph.value_count(); ++v)
-    if (p.graph.value_name(v) == name) return v;
-  ADD_FAILURE() << "no %" << name << " in " << print(p.graph);
-  return 0;
-}
+ValueId value(const Plan& p, const char* name) { return testing::value_named(p.graph, name); }
 Placement& placed(Plan& p, const char* name) { return p.values[value(p, name)]; }
 
 void add_arena(Plan& p, std::int64_t bytes) {

@@ -3,6 +3,7 @@
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/check/segment_paths.h>
 #include <tapedeck/engine/text/text.h>
+#include <tapedeck/tests/engine/value_named.h>
 
 #include <algorithm>
 #include <random>
@@ -156,15 +157,10 @@ Plan handed_on(bool by_way_of_p) {
           std::string(by_way_of_p ? ", %p" : "") + ")\n";
   text += "  %r: u8[64] = opaque(%b)\n  return %r\n}";
   Plan p = spread_out(text);
-  const auto named = [&](const std::string& name) {
-    for (ValueId v = 0; v < p.graph.value_count(); ++v)
-      if (p.graph.value_name(v) == name) return v;
-    ADD_FAILURE() << name;
-    return ValueId{0};
-  };
-  const NodeId a = p.graph.values[named("a")].node, b = p.graph.values[named("b")].node;
+  const NodeId a = p.graph.values[testing::value_named(p.graph, "a")].node,
+               b = p.graph.values[testing::value_named(p.graph, "b")].node;
   EXPECT_FALSE(Reach(p.segments).finds_path(a, b));
-  p.values[named("b")].offset = p.values[named("s")].offset;
+  p.values[testing::value_named(p.graph, "b")].offset = p.values[testing::value_named(p.graph, "s")].offset;
   return p;
 }
 

@@ -3,6 +3,7 @@
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/engine/seeds.h>
+#include <tapedeck/tests/engine/value_named.h>
 
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/passes/pass_runner.h>
@@ -51,7 +52,7 @@ PlanOptions options_for(Strategy strategy, unsigned seed) {
   return options;
 }
 
-class RandomPlans : public testing::TestWithParam<unsigned> {};
+class RandomPlans : public ::testing::TestWithParam<unsigned> {};
 
 TEST_P(RandomPlans, EveryStrategyIsSoundWithoutBudget) {
   const Graph graph = test::RandomProgram(GetParam()).graph();
@@ -109,7 +110,7 @@ TEST_P(RandomPlans, LiveBytesOfEveryChoiceAreExact) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomPlans, testing::Range(0u, static_cast<unsigned>(test::seeds(220))));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomPlans, ::testing::Range(0u, static_cast<unsigned>(test::seeds(220))));
 
 TEST(Plan, IsDeterministic) {
   for (unsigned seed = 1000; seed < 1010; ++seed) {
@@ -137,13 +138,6 @@ Plan plan_text(const std::string& text) {
   return plan;
 }
 
-ValueId find_value(const Plan& plan, const std::string& name) {
-  for (ValueId v = 0; v < plan.graph.value_count(); ++v)
-    if (plan.graph.value_name(v) == name) return v;
-  ADD_FAILURE() << "no %" << name << " in\n" << print(plan.graph);
-  return 0;
-}
-
 TEST(Plan, ViewsAreWindowsWhereReadersTakeThem) {
   const Plan plan = plan_text(R"(graph g(%x: f32[4,6], %y: f32[4,6]) {
     %t: f32[6,4] = transpose(%x) {axes=[1,0]}
@@ -151,7 +145,7 @@ TEST(Plan, ViewsAreWindowsWhereReadersTakeThem) {
     %o: u8[8] = opaque(%m) {us=1.0}
     return %o
   })");
-  const Placement& t = plan.values[find_value(plan, "t")];
+  const Placement& t = plan.values[testing::value_named(plan.graph, "t")];
   EXPECT_EQ(t.reason, Reason::alias);
   EXPECT_EQ(t.where, Where::input);
   EXPECT_FALSE(t.dense);
@@ -165,8 +159,8 @@ TEST(Plan, StridedViewsAreCopiedForReadersThatNeedDense) {
     %o: u8[8] = opaque(%t) {us=1.0}
     return %o
   })");
-  EXPECT_EQ(plan.values[find_value(plan, "t")].where, Where::arena);
-  EXPECT_TRUE(plan.values[find_value(plan, "t")].dense);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "t")].where, Where::arena);
+  EXPECT_TRUE(plan.values[testing::value_named(plan.graph, "t")].dense);
 }
 
 TEST(Plan, ElementwiseChainsRunInPlace) {
@@ -178,7 +172,7 @@ TEST(Plan, ElementwiseChainsRunInPlace) {
     return %o
   })");
   EXPECT_EQ(plan.arena_bytes, 400);
-  EXPECT_EQ(plan.values[find_value(plan, "c")].reason, Reason::in_place);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "c")].reason, Reason::in_place);
 }
 
 TEST(Plan, OptimizerWritesStraightIntoState) {
@@ -189,9 +183,9 @@ TEST(Plan, OptimizerWritesStraightIntoState) {
     update %w = %w2, %m = %m2
   })");
   EXPECT_EQ(plan.nodes, 2);
-  EXPECT_EQ(plan.values[find_value(plan, "w2")].where, Where::state);
-  EXPECT_EQ(plan.values[find_value(plan, "w2")].reason, Reason::update);
-  EXPECT_EQ(plan.values[find_value(plan, "m2")].slot, 1);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "w2")].where, Where::state);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "w2")].reason, Reason::update);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "m2")].slot, 1);
   EXPECT_EQ(plan.arena_bytes, 96);
 }
 
@@ -255,17 +249,17 @@ TEST(Plan, RegionsRunAgainOnceJustBeforeTheirFirstBackwardReader) {
   EXPECT_TRUE(plan.graph.nodes[5].origin.clone && plan.graph.nodes[6].origin.clone) << print(plan.graph);
   EXPECT_EQ(plan.graph.nodes[5].origin.of.str(), "a");
   EXPECT_EQ(plan.decisions.size(), 1u);
-  EXPECT_EQ(plan.values[find_value(plan, "c")].reason, Reason::saved);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "c")].reason, Reason::saved);
   expect_sound(plan, 1);
 }
 
 TEST(Plan, EveryValueHasItsReason) {
   const Plan plan = make_plan(test::chain(3, 100));
-  EXPECT_EQ(plan.values[find_value(plan, "x")].reason, Reason::input);
-  EXPECT_EQ(plan.values[find_value(plan, "a1")].reason, Reason::saved);
-  EXPECT_EQ(plan.values[find_value(plan, "g2")].reason, Reason::gradient);
-  EXPECT_EQ(plan.values[find_value(plan, "g0")].reason, Reason::output);
-  EXPECT_EQ(plan.values[find_value(plan, "a1")].reader, plan.graph.node_count() - 1);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "x")].reason, Reason::input);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "a1")].reason, Reason::saved);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "g2")].reason, Reason::gradient);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "g0")].reason, Reason::output);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "a1")].reader, plan.graph.node_count() - 1);
 }
 
 TEST(Plan, InfeasibleNamesFloorNodeAndTensors) {

@@ -12,6 +12,7 @@
 #include <tapedeck/engine/text/text.h>
 
 #include <tapedeck/tests/capture/replay_check.h>
+#include <tapedeck/tests/engine/value_named.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,16 +23,9 @@
 namespace tapedeck {
 namespace {
 
-ValueId by_name(const Graph& g, const std::string& name) {
-  for (ValueId v = 0; v < g.value_count(); ++v)
-    if (g.value_name(v) == name) return v;
-  ADD_FAILURE() << "no value " << name;
-  return 0;
-}
-
 std::vector<ValueId> by_names(const Graph& g, const std::vector<std::string>& names) {
   std::vector<ValueId> values;
-  for (const std::string& name : names) values.push_back(by_name(g, name));
+  for (const std::string& name : names) values.push_back(testing::value_named(g, name));
   return values;
 }
 
@@ -41,7 +35,7 @@ Graph with_gradients(const Graph& g, const std::string& target, const std::vecto
   GraphGradientOptions options;
   options.heads_as_inputs = true;
   options.requests = requests;
-  const std::vector<ValueId> targets = {by_name(g, target)}, of = by_names(g, wrt);
+  const std::vector<ValueId> targets = {testing::value_named(g, target)}, of = by_names(g, wrt);
   GraphGradient result = gradient(g, targets, of, options);
   for (std::size_t i = 0; i < wrt.size(); ++i) {
     if (result.gradients[i] == kNone) continue;
@@ -106,7 +100,7 @@ TEST(ConformancePool, T103_EachArgumentLivesOnTheDeviceOfItsGroup) {
     const Graph placed = place_devices(g, options);
     const std::vector<Name> where = devices_of_values(placed, options.devices);
     for (const std::string& a : arguments)
-      EXPECT_EQ(where[by_name(placed, a)].view(), a.starts_with("s2.") ? "cpu:1" : "cpu") << a;
+      EXPECT_EQ(where[testing::value_named(placed, a)].view(), a.starts_with("s2.") ? "cpu:1" : "cpu") << a;
     // The node that computes a gradient of a group's node runs on the device of this group.
     std::map<std::string, NodeId> made_by;
     for (NodeId n = 0; n < placed.node_count(); ++n) made_by[placed.value_name(placed.nodes[n].first_output)] = n;

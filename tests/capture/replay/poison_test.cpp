@@ -14,6 +14,7 @@
 #include <tapedeck/tests/capture/replay_check.h>
 #include <tapedeck/tests/capture/test_op.h>
 #include <tapedeck/tests/engine/messages.h>
+#include <tapedeck/tests/engine/value_named.h>
 
 #include <fmt/format.h>
 
@@ -144,9 +145,7 @@ TEST(Poison, WritesIntoNeighbours) {
     const std::string message = run_once(g);
     expect_named(message, "writes outside its results: byte");
     const Plan plan = make_plan(g);
-    ValueId r = kNone;
-    for (ValueId v = 0; v < plan.graph.value_count(); ++v)
-      if (plan.graph.value_name(v) == "r") r = v;
+    const ValueId r = testing::value_named(plan.graph, "r");
     const std::int64_t hit = what == behind ? plan.values[r].offset + 64 : plan.values[r].offset - 4;
     std::string name = "beyond the arena";
     for (const MemoryBox& box : map_memory(plan).arena)  // the value that has these bytes, or had them last
@@ -161,9 +160,7 @@ TEST(Poison, WritesFarAway) {
   const Misbehaving does(far_away);
   const Graph g = with_rogue(4096);
   const Plan plan = make_plan(g);
-  ValueId r = kNone;
-  for (ValueId v = 0; v < plan.graph.value_count(); ++v)
-    if (plan.graph.value_name(v) == "r") r = v;
+  const ValueId r = testing::value_named(plan.graph, "r");
   distance = (plan.arena_bytes - plan.values[r].offset) / 4 + 500;  // in the canary, 2000 bytes behind the arena
   {
     const Poisoned on(1);
@@ -274,11 +271,7 @@ TEST(Poison, AWrongLifetimeIsFoundWhereItMatters) {
   })");
   Plan plan = make_plan(g, {.ordering = Ordering::recorded});
   EXPECT_EQ(walk(plan), "");
-  const auto at = [&](const char* name) -> Placement& {
-    for (ValueId v = 0; v < plan.graph.value_count(); ++v)
-      if (plan.graph.value_name(v) == name) return plan.values[v];
-    throw std::out_of_range(name);
-  };
+  const auto at = [&](const char* name) -> Placement& { return plan.values[testing::value_named(plan.graph, name)]; };
   at("c").offset = at("a").offset;  // as if %a were dead already
   ASSERT_FALSE(check_plan(plan).empty());
   const std::string message = walk(plan);

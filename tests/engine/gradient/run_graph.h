@@ -7,6 +7,7 @@
 #include <tapedeck/engine/gradient/graph_gradient.h>
 #include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
+#include <tapedeck/tests/engine/value_named.h>
 
 #include <gtest/gtest.h>
 
@@ -15,13 +16,6 @@
 #include <vector>
 
 namespace tapedeck::testing {
-
-inline ValueId value_named(const Graph& g, const std::string& name) {
-  for (ValueId v = 0; v < g.value_count(); ++v)
-    if (g.value_name(v) == name) return v;
-  ADD_FAILURE() << "no value %" << name;
-  return kNone;
-}
 
 inline std::vector<ValueId> values_named(const Graph& g, const std::vector<std::string>& names) {
   std::vector<ValueId> all;

@@ -6,6 +6,7 @@
 #include <tapedeck/tests/capture/byte_simulation.h>
 #include <tapedeck/tests/capture/random_graph.h>
 #include <tapedeck/tests/capture/replay_check.h>
+#include <tapedeck/tests/engine/value_named.h>
 
 #include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/explain/sharing_bounds.h>
@@ -35,13 +36,6 @@ Plan sound_plan(const Graph& graph, PlanOptions options = {}) {
   EXPECT_EQ(complaints(plan), "");
   for (unsigned seed = 0; seed < 3; ++seed) EXPECT_EQ(test::ByteSimulation(plan).run(seed), "");
   return plan;
-}
-
-ValueId named(const Plan& plan, const std::string& name) {
-  for (ValueId v = 0; v < plan.graph.value_count(); ++v)
-    if (plan.graph.value_name(v) == name) return v;
-  ADD_FAILURE() << "no %" << name;
-  return 0;
 }
 
 // The ops whose kernels a replay of the plan calls.
@@ -220,9 +214,9 @@ TEST(Parts, OfOneThingTwiceOnlyTheFirst) {
     %r: f32[6,3] = neg(%d)
     return %r
   })"));
-  EXPECT_EQ(plan.values[named(plan, "a")].reason, Reason::part);
-  EXPECT_EQ(plan.values[named(plan, "a")].other, named(plan, "c"));
-  EXPECT_EQ(plan.values[named(plan, "c")].reason, Reason::part);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "a")].reason, Reason::part);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "a")].other, testing::value_named(plan.graph, "c"));
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "c")].reason, Reason::part);
   EXPECT_EQ(calls(plan).count("concat"), 2u) << "each has a copy of a to make";
   check_replay(plan.graph);
 }
@@ -235,7 +229,7 @@ TEST(Parts, OfAnOutputLieInItsSlot) {
     return %c
   })"));
   EXPECT_EQ(plan.arena_bytes, 0);
-  EXPECT_EQ(plan.values[named(plan, "b")].where, Where::output);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "b")].where, Where::output);
   EXPECT_EQ(calls(plan).count("concat"), 0u);
   check_replay(plan.graph);
 }
@@ -269,7 +263,7 @@ TEST(Parts, WhatIsPaddedLiesWithinTheZeros) {
     return %r
   })");
   const Plan plan = sound_plan(g);
-  EXPECT_EQ(plan.values[named(plan, "a")].reason, Reason::part);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "a")].reason, Reason::part);
   EXPECT_EQ(plan.arena_bytes, 5 * 7 * 4);
   check_replay(g);
 }
@@ -288,7 +282,8 @@ TEST(Parts, WhoHasBytesElsewhereIsCopied) {
     update %s = %t
   })");
   const Plan plan = sound_plan(g);
-  for (const char* name : {"x", "s", "k", "a", "t"}) EXPECT_NE(plan.values[named(plan, name)].reason, Reason::part) << name;
+  for (const char* name : {"x", "s", "k", "a", "t"})
+    EXPECT_NE(plan.values[testing::value_named(plan.graph, name)].reason, Reason::part) << name;
   check_replay(g);
 }
 
@@ -310,11 +305,11 @@ TEST(Parts, ImagesApartAreForThoseWhoDeclareThem) {
                       recorded);
   };
   const Plan good = plan_of("conv2d(%x, %w)", "conv2d(%b, %w)");
-  EXPECT_EQ(good.values[named(good, "b")].reason, Reason::part);
-  EXPECT_FALSE(good.values[named(good, "b")].dense);
+  EXPECT_EQ(good.values[testing::value_named(good.graph, "b")].reason, Reason::part);
+  EXPECT_FALSE(good.values[testing::value_named(good.graph, "b")].dense);
   for (const auto& [other, complaint] : {std::pair(plan_of("softmax(%x) {axis=1}", "conv2d(%b, %w)"), "does not write"),
                                          std::pair(plan_of("conv2d(%x, %w)", "softmax(%b) {axis=1}"), "does not take")}) {
-    EXPECT_NE(other.values[named(other, "b")].reason, Reason::part) << complaint;
+    EXPECT_NE(other.values[testing::value_named(other.graph, "b")].reason, Reason::part) << complaint;
     Plan forced = good;
     forced.graph = other.graph;
     EXPECT_NE(complaints(forced).find(complaint), std::string::npos) << complaints(forced);
@@ -335,8 +330,8 @@ TEST(Parts, TheJoinIsNotBornTooEarly) {
   const Plan plan = sound_plan(g);
   PlanOptions without;
   without.sharing = Sharing::all & ~Sharing::parts;
-  EXPECT_NE(plan.values[named(plan, "early")].reason, Reason::part);
-  EXPECT_EQ(plan.values[named(plan, "late")].reason, Reason::part);
+  EXPECT_NE(plan.values[testing::value_named(plan.graph, "early")].reason, Reason::part);
+  EXPECT_EQ(plan.values[testing::value_named(plan.graph, "late")].reason, Reason::part);
   EXPECT_LE(plan.lower_bound_bytes, sound_plan(g, without).lower_bound_bytes);
 }
 
@@ -521,7 +516,7 @@ Graph random_joins(std::uint64_t seed) {
   return parse("graph random(%x: f32[2,4]) state(%s: f32[2,4]) {\n" + body + ending + "}\n", "random");
 }
 
-class RandomJoins : public testing::TestWithParam<int> {};
+class RandomJoins : public ::testing::TestWithParam<int> {};
 
 TEST_P(RandomJoins, ReplayEagerBits) {
   std::int64_t parts = 0;
@@ -674,7 +669,7 @@ TEST_P(RandomJoins, EveryRuleCanBeLeftOut) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomJoins, testing::Range(0, 8));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomJoins, ::testing::Range(0, 8));
 
 }  // namespace
 }  // namespace tapedeck

@@ -4,6 +4,7 @@
 #include <tapedeck/tests/capture/plan_equal.h>
 #include <tapedeck/tests/capture/planner_graphs.h>
 #include <tapedeck/tests/engine/seeds.h>
+#include <tapedeck/tests/engine/value_named.h>
 
 #include <tapedeck/capture/analysis/phases.h>
 #include <tapedeck/capture/check/check_plan.h>
@@ -82,7 +83,7 @@ void expect_possible(const Plan& plan) {
   EXPECT_GE(longest, r.critical_path_us * (1 - 1e-9)) << "segments cannot be done before their nodes";
 }
 
-class RandomSegments : public testing::TestWithParam<unsigned> {};
+class RandomSegments : public ::testing::TestWithParam<unsigned> {};
 
 TEST_P(RandomSegments, AreSoundForAnyThreads) {
   const unsigned seed = GetParam();
@@ -144,7 +145,7 @@ TEST_P(RandomSegments, AreDeterministicAndSurviveJson) {
   expect_same_plan(a, parse_plan(plan_to_json(a), a.graph));
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomSegments, testing::Range(0u, static_cast<unsigned>(test::seeds(150))));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomSegments, ::testing::Range(0u, static_cast<unsigned>(test::seeds(150))));
 
 // ---- the rule that cuts segments ----
 
@@ -383,13 +384,7 @@ TEST(Segments, TheCheckerFindsBytesSharedBySideBySideBranches) {
   options.parallel_peak = 3;
   Plan plan = make_plan(branches(2, 10, false, 40), options);
   ASSERT_EQ(joined(check_plan(plan)), "");
-  const auto find = [&](const std::string& name) {
-    for (ValueId v = 0; v < plan.graph.value_count(); ++v)
-      if (plan.graph.value_name(v) == name) return v;
-    ADD_FAILURE() << name;
-    return ValueId{0};
-  };
-  const ValueId a = find("b0_2"), b = find("b1_2");
+  const ValueId a = testing::value_named(plan.graph, "b0_2"), b = testing::value_named(plan.graph, "b1_2");
   ASSERT_NE(plan.values[a].offset, plan.values[b].offset);
   plan.values[b].offset = plan.values[a].offset;
   EXPECT_NE(joined(check_plan(plan)).find("share bytes"), std::string::npos) << joined(check_plan(plan));
