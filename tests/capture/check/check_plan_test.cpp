@@ -313,6 +313,9 @@ TEST(CloneCheck, AcceptsAndRejects) {
   };
   rejects("no earlier node makes", [](Plan& p) { p.graph.nodes[first_clone(p)].origin.of = "nobody"; });
   rejects("no repetition", [](Plan& p) { p.graph.nodes[first_clone(p)].origin.of = "a7"; });
+  rejects("no repetition", [](Plan& p) { --p.graph.nodes[first_clone(p)].n_inputs; });
+  rejects("no repetition",
+          [](Plan& p) { p.graph.values[p.graph.nodes[first_clone(p)].first_output].type.dtype = DType::boolean; });
   rejects("recomputed nodes", [](Plan& p) { ++p.recomputed_nodes; });
   rejects("nodes", [](Plan& p) { ++p.nodes; });
   rejects("comes from a clone", [](Plan& p) { p.graph.outputs[0] = p.graph.nodes[first_clone(p)].first_output; });

@@ -383,6 +383,41 @@ TEST(RegionPlans, RegionsFromBeforeAreReplacedWithPlannedOnes) {
   EXPECT_TRUE(bit_equal(e.outputs()[0], exp(half)));
 }
 
+// The plan of a region must show the program of the region. Each of these programs differs from it in one thing.
+TEST(RegionPlans, AProgramThatDiffersInOneThingIsAnother) {
+  const auto branch = [](const std::string& head, const std::string& first, const std::string& last,
+                         const std::string& result) {
+    return head + "{\n" + first + " = opaque(%a, %k) {us=1.0}\n" + last + "\nreturn " + result + "\n}";
+  };
+  const std::string head = "(%a: f32[8], %k: f32[8]) ", first = "%b: f32[8], %c: f32[8]",
+                    last = "%d: f32[8] = opaque(%b) {us=1.0}\n%e: f32[8] = exp(%d)";
+  const std::string own = branch(head, first, last, "%e");
+  const Plan plan = make_plan(parse(
+      "graph g(%p: bool[], %x: f32[8], %y: f32[8]) {\n%z: f32[8] = cond(%p, %x, %y) " + own + own + "\nreturn %z\n}", "g"));
+  ASSERT_TRUE(check_plan(plan).empty()) << check_plan(plan)[0];
+  const auto with = [&](const std::string& program) {
+    Plan changed = plan;
+    changed.region_plans[0] = std::make_shared<const Plan>(make_plan(parse("graph r" + program, "r")));
+    return changed;
+  };
+  EXPECT_TRUE(check_plan(with(own)).empty()) << "the same program, parsed again";
+  const std::string others[] = {
+      branch("(%a: f32[8], %k: f32[8], %l: f32[8]) ", first, last, "%e"),
+      branch("(%a: f32[8], %k: f32[8]) state(%s: f32[8]) ", first, last, "%e"),
+      branch(head, "%b: f32[8], %c: f32[9]", last, "%e"),
+      branch(head, "%b: f32[8]", "%c: f32[8], %d: f32[8] = opaque(%b) {us=1.0}\n%e: f32[8] = exp(%d)", "%e"),
+      branch(head, first, "%d: f32[8] = opaque(%c) {us=1.0}\n%e: f32[8] = exp(%d)", "%e"),
+      branch(head, first, "%d: f32[8] = opaque(%b) {us=2.0}\n%e: f32[8] = exp(%d)", "%e"),
+      branch(head, first, "%d: f32[8] = opaque(%b) {us=1.0}\n%e: f32[8] = sin(%d)", "%e"),
+      branch(head, first, last + "\n%f: f32[8] = exp(%e)", "%f"),
+      branch(head, first, last, "%d"),
+  };
+  for (const std::string& other : others) {
+    SCOPED_TRACE(other);
+    expect_refused(with(other), "has the plan of another program");
+  }
+}
+
 TEST(RegionPlans, AForgedFileIsRefused) {
   const std::string json = plan_to_json(good());
   const std::size_t table = json.find("\"region_plans\"");

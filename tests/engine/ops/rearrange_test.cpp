@@ -242,6 +242,72 @@ TEST(Linspace, EndsAreExact) {
   EXPECT_EQ(refusal([] { linspace(0, 1, -1, DType::f32, {"a.cpp", 1}); }), "[linspace] count must not be negative (a.cpp:1)");
 }
 
+TEST(Rearrange, RefusesWhatItCannotDo) {
+  const Tensor none, two = counting({2}), row = counting({1, 4}), image = counting({4, 2, 2});
+  const auto of_none = [](const std::string& op) { return "[" + op + "] the operand is undefined (a.cpp:1)"; };
+  EXPECT_EQ(refusal([&] { roll(here(none), {1}); }), of_none("roll"));
+  EXPECT_EQ(refusal([&] { select(here(none), 0, 0); }), of_none("select"));
+  EXPECT_EQ(refusal([&] { split(here(none), 1); }), of_none("split"));
+  EXPECT_EQ(refusal([&] { roll(here(two), {1, 2}); }), "[roll] 2 shifts without axes (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { repeat_interleave(here(two), std::int64_t{1} << 62, 0); }),
+            "[repeat_interleave] cannot repeat 4611686018427387904 times (a.cpp:1)");
+  EXPECT_EQ(refusal([&] {
+              split(here(two), std::vector<std::int64_t>{3, -1});
+            }),
+            "[split] the parts do not make up axis 0 of f32[2] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] {
+              split(here(two), std::vector<std::int64_t>{-1, 3});
+            }),
+            "[split] the parts do not make up axis 0 of f32[2] (a.cpp:1)");
+  for (const auto& [start, length] : {std::pair{-3, 1}, {3, 0}, {0, -1}, {1, 2}})
+    EXPECT_EQ(refusal([&] { narrow(here(two), 0, start, length); }), "[narrow] " + std::to_string(length) + " elements from " +
+                                                                         std::to_string(start) +
+                                                                         " on are outside axis 0 of f32[2] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { select(here(two), 0, -3); }), "[select] index -3 is outside axis 0 of f32[2] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { stack({}, 0, {"a.cpp", 1}); }), "[stack] needs at least one tensor (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { stack({none}, 0, {"a.cpp", 1}); }), "[stack] needs at least one tensor (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { stack({two, none}, 0, {"a.cpp", 1}); }), "[stack] an operand is undefined (a.cpp:1)");
+  EXPECT_EQ(refusal([&] {
+              broadcast_tensors({two, none}, {"a.cpp", 1});
+            }),
+            "[broadcast_tensors] an operand is undefined (a.cpp:1)");
+  EXPECT_EQ(refusal([&] {
+              broadcast_tensors({two, counting({3})}, {"a.cpp", 1});
+            }),
+            "[broadcast_tensors] [3] does not broadcast with [2] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { meshgrid({two}, "yx", {"a.cpp", 1}); }), "[meshgrid] indexing must be ij or xy, not 'yx' (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { meshgrid({row}, "ij", {"a.cpp", 1}); }), "[meshgrid] axes must be vectors (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { meshgrid({none}, "ij", {"a.cpp", 1}); }), "[meshgrid] axes must be vectors (a.cpp:1)");
+  for (const std::int64_t factor : {std::int64_t{0}, std::int64_t{3}, std::int64_t{1} << 21}) {
+    EXPECT_EQ(refusal([&] { pixel_shuffle(here(image), factor); }),
+              "[pixel_shuffle] the channels of f32[4,2,2] do not come in squares of " + std::to_string(factor) + " (a.cpp:1)");
+    EXPECT_EQ(refusal([&] { pixel_unshuffle(here(image), factor); }),
+              "[pixel_unshuffle] f32[4,2,2] does not come in squares of " + std::to_string(factor) + " (a.cpp:1)");
+  }
+  EXPECT_EQ(refusal([&] { pixel_shuffle(here(row), 1); }),
+            "[pixel_shuffle] needs at least three dimensions, got f32[1,4] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { pixel_unshuffle(here(row), 1); }),
+            "[pixel_unshuffle] needs at least three dimensions, got f32[1,4] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { channel_shuffle(here(two), 1); }),
+            "[channel_shuffle] needs at least two dimensions, got f32[2] (a.cpp:1)");
+  EXPECT_EQ(refusal([&] { channel_shuffle(here(row), 0); }),
+            "[channel_shuffle] the channels of f32[1,4] do not make 0 equal groups (a.cpp:1)");
+}
+
+// What lies at the edge of these functions and is allowed: no repetition, parts of an empty axis, and a grid of three axes.
+TEST(Rearrange, AcceptsTheSmallestCases) {
+  EXPECT_EQ(values(repeat_interleave(counting({3}), 1, 0)), (Floats{0, 1, 2}));
+  EXPECT_EQ(values(roll(counting({3}), {3}, {0})), (Floats{0, 1, 2}));
+  const std::vector<Tensor> parts = split(counting({0, 2}), 4);
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].shape(), (Shape{0, 2}));
+  const std::vector<Tensor> one = meshgrid({counting({2})}, "xy");
+  EXPECT_EQ(values(one[0]), (Floats{0, 1}));
+  const std::vector<Tensor> grid = meshgrid({counting({2}), counting({3}), counting({2})}, "xy");
+  EXPECT_EQ(grid[0].shape(), (Shape{3, 2, 2}));
+  EXPECT_EQ(values(grid[2]), (Floats{0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1}));
+}
+
 TEST(Create, LikeAnother) {
   EXPECT_EQ(values(eye(2, 3)), (Floats{1, 0, 0, 0, 1, 0}));
   EXPECT_EQ(longs(full_like(arange(2), 7)), (Longs{7, 7}));
