@@ -16,6 +16,7 @@
 #include <tapedeck/kernels/export.h>
 
 #include <span>
+#include <type_traits>
 
 namespace tapedeck TAPEDECK_API {
 
@@ -25,6 +26,12 @@ const Tensor& mul_(const Tensor& x, const Arg& y);
 const Tensor& div_(const Tensor& x, const Arg& y);
 const Tensor& copy_(const Tensor& x, const Arg& y);  // x = y
 const Tensor& fill_(const Tensor& x, double value, Site site = {__builtin_FILE(), __builtin_LINE()});
+template <class Value>
+requires(std::is_integral_v<Value>&& std::is_signed_v<Value>) const Tensor& fill_(const Tensor& x, Value value,
+                                                                                  Site site = {__builtin_FILE(),
+                                                                                               __builtin_LINE()}) {
+  return fill_(x, exact_double("full", value, site), site);
+}
 const Tensor& zero_(const Tensor& x, Site site = {__builtin_FILE(), __builtin_LINE()});
 const Tensor& masked_fill_(const Tensor& x, const Tensor& mask,
                            const Arg& value);  // x[mask] = value; the mask is bool and is broadcast to x

@@ -230,10 +230,14 @@ void Tensor::require_one(Site site) const {
 
 namespace {
 
-double exact_double(std::int64_t v, Site site) {
-  const auto d = static_cast<double>(v);
-  if (d < 0x1p63 && static_cast<std::int64_t>(d) == v) return d;
-  throw TypeError(error_text("item", fmt::format("no double equals {}; call item<std::int64_t>()", v), site));
+bool some_double_equals(std::int64_t value) {
+  const auto rounded = static_cast<double>(value);
+  return rounded < 0x1p63 && static_cast<std::int64_t>(rounded) == value;
+}
+
+double exact_item(std::int64_t value, Site site) {
+  if (some_double_equals(value)) return static_cast<double>(value);
+  throw TypeError(error_text("item", fmt::format("no double equals {}; call item<std::int64_t>()", value), site));
 }
 
 }  // namespace
@@ -249,7 +253,7 @@ double Tensor::item(Site site) const {
     case DType::i32:
       return *static_cast<const std::int32_t*>(p);
     case DType::i64:
-      return exact_double(*static_cast<const std::int64_t*>(p), site);
+      return exact_item(*static_cast<const std::int64_t*>(p), site);
     case DType::u8:
     case DType::boolean:
       return *static_cast<const std::uint8_t*>(p);
@@ -433,6 +437,11 @@ Tensor scalar(double value, DType dtype) {
       break;
   }
   return scalar_of_bytes(dtype, static_cast<std::uint8_t>(value != 0));
+}
+
+double exact_double(const char* op, std::int64_t value, Site site) {
+  if (some_double_equals(value)) return static_cast<double>(value);
+  throw TypeError(error_text(op, fmt::format("no double equals {}; make it a tensor by integer_scalar()", value), site));
 }
 
 Tensor integer_scalar(std::int64_t value, DType dtype) {

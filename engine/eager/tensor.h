@@ -129,6 +129,8 @@ Tensor from_vector(const std::vector<std::int64_t>& values, const Shape& shape);
 // number of u8 wraps, as in PyTorch.
 Tensor scalar(double value, DType dtype = DType::f32);
 Tensor integer_scalar(std::int64_t value, DType dtype = DType::i64);  // the same, for integers that no double equals
+// An integer of the author, for an attribute that is a double. Throws TypeError "[op] ..." if no double equals it.
+double exact_double(const char* op, std::int64_t value, Site site);
 Tensor abstract_tensor(const Type& type);
 bool bit_equal(const Tensor& a, const Tensor& b);  // whether both have the same type and the same bits
 

@@ -51,11 +51,18 @@ OP(eye, {
 // ---- functions for authors ----
 
 // The dtype is i64 if all arguments are integers, else f32, unless `dtype` is given.
+// An integer that no double equals is a TypeError: the attributes are doubles.
 Tensor arange_of(double start, double stop, double step, DType dtype, Site site);
+template <class Number>
+requires std::is_arithmetic_v<Number>
+double bound_of_range(Number value, Site site) {
+  if constexpr (std::is_integral_v<Number> && std::is_signed_v<Number>) return exact_double("arange", value, site);
+  return static_cast<double>(value);
+}
 template <class Stop>
 requires std::is_arithmetic_v<Stop> Tensor arange(Stop stop, DType dtype = std::is_integral_v<Stop> ? DType::i64 : DType::f32,
                                                   Site site = {__builtin_FILE(), __builtin_LINE()}) {
-  return arange_of(0, static_cast<double>(stop), 1, dtype, site);
+  return arange_of(0, bound_of_range(stop, site), 1, dtype, site);
 }
 template <class Start, class Stop, class Step = int>
 requires(std::is_arithmetic_v<Start>&& std::is_arithmetic_v<Stop>&& std::is_arithmetic_v<Step>) Tensor
@@ -63,7 +70,7 @@ requires(std::is_arithmetic_v<Start>&& std::is_arithmetic_v<Stop>&& std::is_arit
            DType dtype = std::is_integral_v<Start> && std::is_integral_v<Stop> && std::is_integral_v<Step> ? DType::i64
                                                                                                            : DType::f32,
            Site site = {__builtin_FILE(), __builtin_LINE()}) {
-  return arange_of(static_cast<double>(start), static_cast<double>(stop), static_cast<double>(step), dtype, site);
+  return arange_of(bound_of_range(start, site), bound_of_range(stop, site), bound_of_range(step, site), dtype, site);
 }
 Tensor linspace(double start, double stop, std::int64_t count, DType dtype = DType::f32,
                 Site site = {__builtin_FILE(), __builtin_LINE()});
@@ -72,6 +79,10 @@ Tensor eye(std::int64_t rows, std::int64_t columns, DType dtype = DType::f32, Si
 
 // Constants of x's type. The elements of x are not read.
 Tensor full_like(const Arg& x, double value);
+template <class Value>
+requires(std::is_integral_v<Value>&& std::is_signed_v<Value>) Tensor full_like(const Arg& x, Value value) {
+  return full_like(x, exact_double("full_like", value, x.site()));
+}
 Tensor zeros_like(const Arg& x);
 Tensor ones_like(const Arg& x);
 #endif

@@ -565,7 +565,6 @@ Tensor polygamma(std::int64_t n, const Arg& x);
 Tensor clamp(const Arg& x, double min = -std::numeric_limits<double>::infinity(),
              double max = std::numeric_limits<double>::infinity());
 // The same with bounds that are integers. Throws TypeError if no double equals one of them.
-double exact_double(const char* op, std::int64_t value, Site site);
 template <class Min, class Max>
 requires(std::is_integral_v<Min>&& std::is_integral_v<Max>&& std::is_signed_v<Min>&& std::is_signed_v<Max>) Tensor
     clamp(const Arg& x, Min min, Max max) {

@@ -134,6 +134,11 @@ Tensor tril(const Arg& x, std::int64_t diagonal = 0);
 Tensor triu(const Arg& x, std::int64_t diagonal = 0);
 // `mode` is "constant" (with `value`), "reflect", "replicate" or "circular".
 Tensor pad(const Arg& x, const Ints& before, const Ints& after, std::string_view mode, double value = 0);
+template <class Value>
+requires(std::is_integral_v<Value>&& std::is_signed_v<Value>) Tensor
+    pad(const Arg& x, const Ints& before, const Ints& after, std::string_view mode, Value value) {
+  return pad(x, before, after, mode, exact_double("pad", value, x.site()));
+}
 
 // Repeats the whole tensor repeats[d] times along dimension d. If the shape and `repeats` differ in length, the shorter one
 // gets leading ones.

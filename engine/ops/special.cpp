@@ -13,12 +13,6 @@ Tensor full(const Shape& shape, double value, DType dtype, Site site) {
   return apply(ops::full, {}, &attrs, site);
 }
 
-double exact_double(const char* op, std::int64_t value, Site site) {
-  const auto rounded = static_cast<double>(value);
-  if (rounded < 0x1p63 && static_cast<std::int64_t>(rounded) == value) return rounded;
-  throw TypeError(error_text(op, fmt::format("no double equals {}; make it a tensor by integer_scalar()", value), site));
-}
-
 }  // namespace tapedeck
 
 #define TAPEDECK_DEFINE_OPS

@@ -80,8 +80,6 @@ OP_WITHOUT_KERNEL(
 // ---- functions for authors ----
 
 Tensor full(const Shape& shape, double value, DType dtype = DType::f32, Site site = {__builtin_FILE(), __builtin_LINE()});
-// The number as a double. Throws TypeError "[op] ..." if no double equals it.
-double exact_double(const char* op, std::int64_t value, Site site);
 // An integer of the author. Throws TypeError if no double equals it, because the attribute `value` is a double.
 template <class Value>
 requires(std::is_integral_v<Value>&& std::is_signed_v<Value>) Tensor

@@ -59,6 +59,16 @@ TEST(ExactElements, AnAttributeTakesNoIntegerThatNoDoubleEquals) {
   message_of<TypeError>([&] { clamp(x, 0, kOdd); });
   message_of<TypeError>([&] { clamp(x, kOdd); });
   message_of<TypeError>([&] { full({2}, std::numeric_limits<std::int64_t>::max(), DType::i64); });
+  EXPECT_TRUE(has(message_of<TypeError>([&] { full_like(x, kOdd); }), "[full_like] no double equals 9007199254740993"));
+  EXPECT_TRUE(has(message_of<TypeError>([&] { fill_(x, kOdd); }), "[full] no double equals 9007199254740993"));
+  EXPECT_TRUE(
+      has(message_of<TypeError>([&] { pad(x, {1}, {0}, "constant", kOdd); }), "[pad] no double equals 9007199254740993"));
+  EXPECT_TRUE(has(message_of<TypeError>([&] { arange(kOdd, kOdd + 3); }), "[arange] no double equals 9007199254740993"));
+  message_of<TypeError>([&] { arange(kOdd); });
+  EXPECT_EQ(x.to_vector<std::int64_t>(), (std::vector<std::int64_t>{0, kOdd})) << "a refused fill_ writes nothing";
+  EXPECT_EQ(full_like(x, kOdd - 1).to_vector<std::int64_t>(), (std::vector<std::int64_t>{kOdd - 1, kOdd - 1}));
+  EXPECT_EQ(pad(x, {1}, {0}, "constant", 7).to_vector<std::int64_t>(), (std::vector<std::int64_t>{7, 0, kOdd}));
+  EXPECT_EQ(arange(kOdd - 2, kOdd - 1).to_vector<std::int64_t>(), (std::vector<std::int64_t>{kOdd - 2}));
   EXPECT_EQ(full({1}, kOdd - 1, DType::i64).item<std::int64_t>(), kOdd - 1);
   EXPECT_EQ(clamp(x, 1, kOdd - 1).to_vector<std::int64_t>(), (std::vector<std::int64_t>{1, kOdd - 1}));
   EXPECT_EQ(minimum(maximum(x, 1), kOdd).to_vector<std::int64_t>(), (std::vector<std::int64_t>{1, kOdd}));

@@ -21,8 +21,12 @@ TEST(ToDevice, RefusesToCopyToAGpuThatEagerCodeDoesNotHave) {
     EXPECT_TRUE(has(message, "device_test.cpp:")) << message;
     message_of<DeviceError>([&] { to_device(x, "cpu", device); });
   }
-  message_of<TypeError>([&] { to_device(x, "cudal"); });
-  message_of<TypeError>([&] { to_device(x, "tpu"); });
+  for (const std::string name : {"cudal", "tpu", "", "cpu:", "cuda:", "cpu:12345", "cuda:-1", "cuda:x", "cpu:1:2", "cpu "})
+    for (const bool to : {true, false}) {
+      const std::string message = message_of<TypeError>([&] { to ? to_device(x, name) : to_device(x, "cpu", name); });
+      EXPECT_TRUE(has(message, "[to_device] '" + name + "' is no device: cpu, cpu:1, cuda")) << message;
+    }
+  message_of<TypeError>([] { to_device(Tensor(), "cpu"); });
 }
 
 TEST(ToDevice, CopiesBetweenDevicesOfTheHost) {

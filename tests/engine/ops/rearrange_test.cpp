@@ -259,10 +259,10 @@ TEST(Rearrange, RefusesWhatItCannotDo) {
               split(here(two), std::vector<std::int64_t>{-1, 3});
             }),
             "[split] the parts do not make up axis 0 of f32[2] (a.cpp:1)");
-  for (const auto& [start, length] : {std::pair{-3, 1}, {3, 0}, {0, -1}, {1, 2}})
-    EXPECT_EQ(refusal([&] { narrow(here(two), 0, start, length); }), "[narrow] " + std::to_string(length) + " elements from " +
-                                                                         std::to_string(start) +
-                                                                         " on are outside axis 0 of f32[2] (a.cpp:1)");
+  for (const auto& range : {std::pair{-3, 1}, {3, 0}, {0, -1}, {1, 2}})
+    EXPECT_EQ(refusal([&] { narrow(here(two), 0, range.first, range.second); }),
+              "[narrow] " + std::to_string(range.second) + " elements from " + std::to_string(range.first) +
+                  " on are outside axis 0 of f32[2] (a.cpp:1)");
   EXPECT_EQ(refusal([&] { select(here(two), 0, -3); }), "[select] index -3 is outside axis 0 of f32[2] (a.cpp:1)");
   EXPECT_EQ(refusal([&] { stack({}, 0, {"a.cpp", 1}); }), "[stack] needs at least one tensor (a.cpp:1)");
   EXPECT_EQ(refusal([&] { stack({none}, 0, {"a.cpp", 1}); }), "[stack] needs at least one tensor (a.cpp:1)");
