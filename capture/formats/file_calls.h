@@ -11,7 +11,8 @@ namespace tapedeck TAPEDECK_API {
 
 enum class FileCall : std::uint8_t { open, read, write, sync, rename };
 
-// Is called before each of these calls. A result other than 0 is the error number with which the call fails.
+// Is called before each of these calls on files, but not before a folder, a device or a leftover temporary file is opened. A
+// result other than 0 is the error number with which the call fails.
 using FileCallHook = std::function<int(FileCall)>;
 
 // An empty hook is none. REQUIRES: no other thread reads or writes files meanwhile.

@@ -25,7 +25,7 @@ struct JsonNode {
   JsonKind kind = JsonKind::null;
   std::uint32_t length = 0;  // items, members, bytes of a string
   std::uint32_t end = 0;     // the index behind this node and all inside it
-  std::uint32_t line = 1;    // where it begins; of an array or object, where its bracket stands
+  std::uint32_t line = 1;    // of the text where it begins, from 1; for an array or object, the line of its opening bracket
   union {
     std::int64_t integer = 0;  // also booleans, and where a string starts
     double real;

@@ -12,10 +12,11 @@
 namespace tapedeck TAPEDECK_API {
 
 struct CalibrateOptions {
-  bool quick = false;     // some 5 seconds instead of 30, with fewer and smaller sizes
-  double op_seconds = 0;  // after so long no further size of an op is begun, unless its rates could not be told yet; 0: 0.02 if
-                          // quick, else 0.15
-  std::vector<std::string> ops = {};          // only these; none: every op with a CPU kernel
+  bool quick = false;  // some 5 seconds instead of 30, with fewer and smaller sizes
+  // The seconds after which no further size of an op is measured, unless the op still has too few points for its rates. 0
+  // means 0.02 if `quick` is set, and 0.15 otherwise.
+  double op_seconds = 0;
+  std::vector<std::string> ops = {};          // only these; none: every op that can be measured
   const std::atomic<bool>* cancel = nullptr;  // checked between measurements; throws Cancelled
   std::function<void(double)> progress = {};  // 0..1, from the calling thread
 };

@@ -1,13 +1,14 @@
 // Device placement: every node runs where the user's map says, and a copy stands wherever a value crosses between devices.
 //     %a = exp(%x); %b = tanh(%a)        with a map that puts tanh on cpu:1
 // becomes
-//     %a = exp(%x); %1 = to_device(%a) {device="cpu:1", from="cpu"}; %b = tanh(%1); %3 = to_device(%b) {device="cpu",
+//     %a = exp(%x); %2 = to_device(%a) {device="cpu:1", from="cpu"}; %b = tanh(%2); %4 = to_device(%b) {device="cpu",
 //     from="cpu:1"}
-// A node without a wish runs where its forward twin runs (backward), where the node that it repeats runs (clones), and
-// otherwise where its first operand is. A node without operands runs where its result is first read. A value crosses to a
-// device once, for all its readers there. Results are returned on the fallback device, and the new value of a state goes where
-// the state is. The graph shows where each value is (value_devices.h). The plan lays all logical devices of one memory into one
-// arena. Does nothing without a map. Cost: O(nodes and operands).
+// A node without a wish runs where the node that it repeats runs (clones), or where its forward twin runs (backward). Any
+// other node runs where the first of its operands is that has a place by then, or on the fallback device if none has one. A
+// node without operands runs where its result is first read. A value crosses to a device once, for all its readers there.
+// Results are returned on the fallback device, except that an input or a state is returned where it is. The new value of a
+// state goes where the state is. The graph shows where each value is (value_devices.h). The plan lays all logical devices of
+// one memory into one arena. Does nothing without a map. Cost: O(nodes and operands).
 #include <tapedeck/capture/passes/passes.h>
 #include <tapedeck/capture/passes/registry.h>
 #include <tapedeck/capture/passes/value_devices.h>

@@ -27,8 +27,8 @@ struct Surroundings {
 
 bool draws(const Captured& captured);  // whether it reads a random state
 
-// How often a step draws under each path, before and after it begins a new random step itself. The bits of the draws depend on
-// these counts.
+// How many draws the thread has made under each path when a step begins, and how many when the step ends. The bits of the draws
+// depend on these counts.
 class Draws {
  public:
   Draws() = default;
@@ -40,8 +40,8 @@ class Draws {
   void drawn(Name path, std::int32_t first, std::int32_t after);
   void count(const Graph& graph);
   using Counts = std::vector<std::pair<Name, std::int32_t>>;
-  Counts before_;       // of the paths that the step draws under, at the beginning
-  Counts after_;        // at the end
+  Counts before_;       // when the step begins; only of paths that it draws under before any next_step() of its own
+  Counts after_;        // when the step ends; counted from its last next_step(), if it calls that
   bool steps_ = false;  // the step calls next_step(), so later draws count from zero
 };
 

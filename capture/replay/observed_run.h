@@ -48,8 +48,9 @@ class ObservedRun final : public SegmentObserver {
   void begin(const RunOptions& options, const RunExtent& extent);
   void run_segment(std::int32_t segment) noexcept override;
   void end();
-  bool stopped() const { return gate_.stopped(); }        // cancelled, or progress() has thrown
-  void tell_end(bool complete) { meter_.end(complete); }  // throws the exception of progress()
+  bool stopped() const { return gate_.stopped(); }  // cancelled, or progress() has thrown
+  // Ends the reports of progress, after a last report of 1 if `complete`. Throws the exception that progress() threw, if any.
+  void tell_end(bool complete) { meter_.end(complete); }
 
   // Damage to dead bytes that no node was caught at; no node is blamed for it.
   bool damaged() const { return !damage_.empty(); }

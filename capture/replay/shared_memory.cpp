@@ -112,7 +112,8 @@ void Memory::remove_bound(const StateValue& value) {
     if (it->second.lock().get() == &value) return void(bound_.erase(it));
 }
 
-// Calls f(state value) for each state value of a member that is bound to bytes in common with this one, itself included.
+// Calls f(state value) for each state value of a member that is bound to bytes in common with this one, itself included. Calls
+// nothing while no two bound values have ever had bytes in common, so the caller treats this value itself.
 template <class F>
 void Memory::each_overlapping(const StateValue& value, F&& f) {
   if (!overlapping_.load(std::memory_order_relaxed)) return;

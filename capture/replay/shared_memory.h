@@ -144,13 +144,16 @@ class Memory {
   mutable std::mutex mutex_;
   std::vector<Member*> members_;
   std::map<std::string, std::weak_ptr<StateValue>> named_;
-  std::multimap<const void*, std::weak_ptr<StateValue>>
-      bound_;                             // by the address of their first byte; a tensor may be read as several types
-  std::atomic<bool> overlapping_{false};  // two of them had bytes in common at some time; before that no search is needed
-  std::vector<std::int64_t> wanted_;      // by block
-  std::atomic<std::uint64_t> wants_{1};   // changes of it
-  std::uint64_t writes_ = 0;              // of state values
-  std::atomic<int> returning_{0};         // members that return state
+  // The state values that are bound to tensors, by the address of their first byte. A tensor may be read as several types.
+  std::multimap<const void*, std::weak_ptr<StateValue>> bound_;
+  // Becomes true when two of the values in bound_ have bytes in common, and stays true from then on. While it is false, join()
+  // and each_overlapping() need not search for values that share bytes. add_bound() keeps it up to date: it compares each new
+  // value with its two neighbours.
+  std::atomic<bool> overlapping_{false};
+  std::vector<std::int64_t> wanted_;     // by block
+  std::atomic<std::uint64_t> wants_{1};  // changes of it
+  std::uint64_t writes_ = 0;             // of state values
+  std::atomic<int> returning_{0};        // members that return state
 
   std::uint64_t settled_ = 0;  // the wants_ that the blocks were made for
   std::vector<std::unique_ptr<Block>> blocks_;

@@ -182,10 +182,18 @@ void BackwardWalk::recompute(std::int32_t region, NodeId reader) {
   }
 }
 
+// A gradient has come to v for the first time.
+void BackwardWalk::reach(ValueId v) {
+  reached_.push_back(v);
+  const NodeId maker = tape_.graph.values[v].node;
+  if (maker != kNone) to_visit_.push(maker);
+}
+
 void BackwardWalk::add_piece(ValueId v, const Tensor& piece) {
   if (!wanted(v)) return;
   settle_windows(v);
   Tensor& g = grads_[v];
+  if (!g.defined()) reach(v);
   g = g.defined() ? add(g, piece) : piece;
 }
 
@@ -196,6 +204,7 @@ void BackwardWalk::add_window(ValueId v, const Vjp::Window& window) {
   Tensor& g = grads_[v];
   if (!g.defined()) {
     auto [it, fresh] = windows_.try_emplace(v, type_of(v), site_);
+    if (fresh) reach(v);
     if (it->second.add(window.piece, window.at)) return;
     settle_windows(v);
   }
@@ -484,7 +493,6 @@ std::vector<Tensor> BackwardWalk::ask_for(const std::vector<Tensor>& wrt) {
     for (auto [it, end] = leaves.equal_range(tape_.outside[info(v).outside].tensor.impl()); it != end; ++it) ask(v, it->second);
   }
   std::vector<Tensor> results = walk_for_results();
-  grads_.clear();
   for (Tensor& result : results)
     if (result.defined() && !create_graph_) result = own_bytes(std::move(result));
   return results;
@@ -497,36 +505,66 @@ std::vector<Tensor> BackwardWalk::ask_for(const std::vector<ValueId>& wrt) {
   return walk_for_results();
 }
 
+// The last node on the tape that a gradient has reached and that was not visited yet; kNone: there is none.
+NodeId BackwardWalk::next_node() {
+  if (to_visit_.empty()) return kNone;
+  const NodeId n = to_visit_.top();
+  while (!to_visit_.empty() && to_visit_.top() == n) to_visit_.pop();
+  return n;
+}
+
+// Leaves the checkpoint regions that begin after node n: all their nodes that a gradient reaches have been visited.
+void BackwardWalk::leave_regions(NodeId n) {
+  const auto left = std::remove_if(entered_regions_.begin(), entered_regions_.end(), [&](std::int32_t region) {
+    if (tape_.regions[region].first <= n) return false;
+    if (open_region_ == region) {
+      recomputed_.clear();
+      open_region_ = kNone;
+    }
+    if (!retain_) release_region(region);
+    return true;
+  });
+  entered_regions_.erase(left, entered_regions_.end());
+}
+
+void BackwardWalk::visit_nodes() {
+  for (NodeId n = next_node(); n != kNone; n = next_node()) {
+    stop_if_interrupted();
+    if (!entered_regions_.empty()) leave_regions(n);
+    const std::int32_t region = forward_parts_ ? kNone : node(n).origin.region;
+    if (region != kNone && std::find(entered_regions_.begin(), entered_regions_.end(), region) == entered_regions_.end())
+      entered_regions_.push_back(region);
+    if (!tape_.notes[n].dead) visit(n);
+  }
+  leave_regions(kNone);
+}
+
+// The gradients of values that no node on the tape has made are complete once all nodes were visited.
+void BackwardWalk::visit_outside_values() {
+  std::vector<ValueId> outside;
+  for (ValueId v : reached_)
+    if (tape_.graph.values[v].node == kNone) outside.push_back(v);
+  std::sort(outside.begin(), outside.end());
+  outside.erase(std::unique(outside.begin(), outside.end()), outside.end());
+  for (ValueId v : outside) {
+    complete(v);
+    if (!only_wanted_) write_leaf(v);
+  }
+}
+
 void BackwardWalk::run() {
   ThreadState& state = thread_state();
   Scoped<bool> grad(state.grad_enabled, create_graph_), autocast(state.autocast, false);
   Scoped<Phase> phase(state.phase, Phase::backward);
   Scoped<std::int32_t> region(state.region, kNone);
-  const ValueId n_values = tape_.graph.value_count();
-  grads_.resize(static_cast<std::size_t>(n_values));
-  NodeId last = kNone;
-  for (auto& [v, head] : targets_) {
-    add_piece(v, head);
-    last = std::max(last, tape_.graph.values[v].node);
-  }
+  grads_ = std::exchange(tape_.spare_gradients, {});
+  grads_.resize(std::max(grads_.size(), tape_.graph.values.size()));
+  for (auto& [v, head] : targets_) add_piece(v, head);
   targets_.clear();
-  for (NodeId n = last; n >= 0; --n) {
-    stop_if_interrupted();
-    if (!tape_.notes[n].dead) visit(n);
-    const std::int32_t r = forward_parts_ ? kNone : node(n).origin.region;
-    if (r != kNone && tape_.regions[r].first == n) {
-      if (open_region_ == r) {
-        recomputed_.clear();
-        open_region_ = kNone;
-      }
-      if (!retain_) release_region(r);
-    }
-  }
-  for (ValueId v = 0; v < n_values; ++v) {
-    if (tape_.graph.values[v].node != kNone) continue;
-    complete(v);
-    if (!only_wanted_) write_leaf(v);
-  }
+  visit_nodes();
+  visit_outside_values();
+  for (ValueId v : reached_) grads_[v] = Tensor();
+  tape_.spare_gradients = std::move(grads_);
 }
 
 // ---- the functions of tape.h and gradients.h ----

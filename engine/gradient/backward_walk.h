@@ -1,12 +1,14 @@
-// One backward pass. It walks a tape from the last node to the first and collects the gradient of each value. The tape is
-// either the record of eager code, or a graph that was put on a capturing recorder (graph_gradient.cpp). Both take the same
-// steps in the same order, so both give the same bits.
+// One backward pass. It visits the nodes that a gradient reaches, from the last on the tape to the first, and collects the
+// gradient of each value. Other nodes of the tape cost nothing, however many there are. The tape is either the record of eager
+// code, or a graph that was put on a capturing recorder (graph_gradient.cpp). Both take the same steps in the same order, so
+// both give the same bits. O(n log n) for n nodes that a gradient reaches, and what their vjps cost.
 #pragma once
 
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/vjp.h>
 #include <tapedeck/engine/gradient/window_sum.h>
 
+#include <queue>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -40,7 +42,12 @@ class BackwardWalk {
   const Type& type_of(ValueId v) const { return tape_.graph.values[v].type; }
   bool wanted(ValueId v) const { return !info(v).cut && in_question(v); }
   bool in_question(ValueId v) const { return !only_wanted_ || (static_cast<std::size_t>(v) < wanted_.size() && wanted_[v]); }
+  void reach(ValueId v);
+  NodeId next_node();
   void visit(NodeId n);
+  void visit_nodes();
+  void visit_outside_values();
+  void leave_regions(NodeId n);
   void complete(ValueId v);
   void run_hook(const GradHook& hook, Tensor* g) const;
   void offer_gradients(const std::vector<ValueId>& inputs, Vjp* vjp);
@@ -74,6 +81,9 @@ class BackwardWalk {
   Site site_;
   std::vector<std::pair<ValueId, Tensor>> targets_;
   std::vector<Tensor> grads_;                       // for each value: the gradient so far
+  std::vector<ValueId> reached_;                    // values that got a gradient, some of them several times
+  std::priority_queue<NodeId> to_visit_;            // their makers, some of them several times
+  std::vector<std::int32_t> entered_regions_;       // checkpoint regions of visited nodes that the walk has not left yet
   std::unordered_map<ValueId, WindowSum> windows_;  // values whose gradient has only windows so far
   std::unordered_map<ValueId, Tensor> recomputed_;  // the recomputed values of open_region_
   std::unordered_map<ValueId, ValueId>

@@ -485,7 +485,8 @@ class Generator {
     return add_leaf(floats ? any_leaf() : chance(70) ? LeafKind::input : LeafKind::constant, o.type, {o.low, o.high});
   }
 
-  // The first elements of a larger variable, in another shape. Two views make it.
+  // The first elements of a variable that has at least as many, in another shape. A reshape, a slice and a reshape make it.
+  // A clamp follows if the operand asks for a range of its own.
   std::optional<Variable> reshaped_to(const ExampleOperand& o) {
     const std::int64_t n = o.type.numel();
     const auto larger = choose([&](const Variable& v) { return v.type.dtype == o.type.dtype && v.type.numel() >= n && n > 0; });

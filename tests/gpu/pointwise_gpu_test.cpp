@@ -1,5 +1,6 @@
-// Runs the real CUDA kernels on a GPU. The oracle is the CPU kernels: f32 results must have the same bits, except where both
-// devices call their math library and may differ in the last bits. Without a GPU every case is skipped and says why.
+// Runs the real CUDA kernels on a GPU. The oracle is the CPU kernels: results must have the same bits, except where both
+// devices call their math library and may differ in the last bits. Any NaN equals any other NaN. Without a GPU every case is
+// skipped and says why. If TAPEDECK_REQUIRE_GPU is set, it fails instead.
 #include <tapedeck/kernels/attrs.h>
 #include <tapedeck/kernels/cpu/kernels.h>
 #include <tapedeck/kernels/cuda/kernels.h>

@@ -128,7 +128,8 @@ class JoinedOrderFinder {
     }
   }
 
-  // Where each value may lie: by itself, or in one of those that join it.
+  // For each value that may be written into its place in a join: the places, one for each join that may have it. Every value
+  // may also lie by itself. That choice has no entry, and a value without any other choice has no list.
   std::vector<std::vector<PartPlace>> places_by_part() const {
     std::vector<std::vector<PartPlace>> places;
     for (const PartPlace& place : part_places(readers_, plain_)) {

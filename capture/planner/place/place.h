@@ -33,8 +33,10 @@ struct Tenant {
   std::int32_t birth = 0;
   std::int32_t death = 0;
   std::int64_t fixed = -1;  // >= 0: the buffer must lie at this offset
-  // >= 0: the earlier offset. All buffers lie at their hints if that costs at most 1 %, so that a plan that is made again after
-  // a small change keeps its addresses.
+  // >= 0: the offset that the buffer had in an earlier placement. If that costs at most 1 % of the bound, every buffer lies at
+  // its hint, except for the few that do not fit there any more or must move to keep the end low. So a plan that is made again
+  // after a small change keeps most of its addresses. Hints are ignored with several arenas, and if PlaceOptions::start is
+  // given.
   std::int64_t hint = -1;
   std::vector<Steps> holes = {};  // steps inside birth..death at which the bytes are not needed; ascending and disjoint
 };

@@ -51,7 +51,7 @@ struct Recipe {
   std::vector<NodeId> clones;
   std::vector<Step> hoisted;          // clones of later stages that these make superfluous
   double cost = 0;                    // net
-  std::int64_t kept_across_peak = 0;  // bytes of operands kept longer, over the peak
+  std::int64_t kept_across_peak = 0;  // bytes of operands that are alive at the peak only because they are kept longer
 };
 
 class GreedyChooser {

@@ -170,10 +170,8 @@ class BenchRun {
 
   int run() {
     int code = kOk;
-    for (std::size_t i = 0; i < names_.size() && code == kOk; ++i) {
-      code = one(names_[i], static_cast<double>(i) / static_cast<double>(names_.size()));
-      if (interrupted()) code = kInterrupted;
-    }
+    for (std::size_t i = 0; i < names_.size() && code == kOk; ++i)
+      code = one_or_interrupted(names_[i], static_cast<double>(i) / static_cast<double>(names_.size()));
     const double total_s = seconds_since(began_);
     const std::string end = options_.json
                                 ? bench_report(rows_, total_s, code == kInterrupted)
@@ -186,6 +184,17 @@ class BenchRun {
  private:
   static int all_threads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
+  // Ctrl-C ends recording, planning and loops inside a step by Cancelled, and steps between two nodes.
+  int one_or_interrupted(const std::string& name, double before) {
+    const StopAtInterrupt stop;
+    try {
+      const int code = one(name, before);
+      return interrupted() ? kInterrupted : code;
+    } catch (const Cancelled&) {
+      return kInterrupted;
+    }
+  }
+
   int one(const std::string& name, double before) {
     std::optional<Plan> plan;
     Start start;
@@ -194,12 +203,7 @@ class BenchRun {
       Progress progress(fmt::format("{}: preparing", name));
       progress.at(before);
       subject = load(name, options_);
-      if (interrupted()) return kInterrupted;
-      try {
-        plan = plan_of(subject.file);
-      } catch (const Cancelled&) {
-        return kInterrupted;
-      }
+      plan = plan_of(subject.file);
       start = starting_values(subject.file, {{}, {}, options_.seed});
     }
     if (!plan->feasible) {

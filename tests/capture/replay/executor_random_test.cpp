@@ -22,7 +22,9 @@ TEST_P(ExecutorRandom, EqualsEagerWhateverThePlan) {
   tight.budget = std::max(keep_all.floor_bytes, keep_all.external_bytes + keep_all.arena_bytes / 2);
   tight.segment_us = 0.2;
   if (make_plan(g, tight).feasible) check_replay(g, tight, 2);
-  for (int threads : {2, 4}) {  // plans for several threads, with and without extra bytes for them
+  // Plans for several threads. The first may have up to three times the peak, so that branches need not wait for each other.
+  // In the second, the budget and the default factor limit the peak.
+  for (int threads : {2, 4}) {
     check_replay(g, {.strategy = Strategy::none, .threads = threads, .segment_us = 0.2, .parallel_peak = 3}, threads);
     tight.threads = threads;
     if (make_plan(g, tight).feasible) check_replay(g, tight, threads);

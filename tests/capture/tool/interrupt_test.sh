@@ -41,6 +41,7 @@ while read -r words; do
 done << 'END'
 replay endless.graph --threads 1
 replay endless.graph --threads 2
+bench endless.graph --threads 1,2
 verify half.graph
 print half.graph
 opt half.graph

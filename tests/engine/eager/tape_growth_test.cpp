@@ -2,6 +2,7 @@
 // entries of the tape instead of time: backward() walks over the tape, so a long tape is a slow step.
 #include <tapedeck/engine/eager/recorder.h>
 #include <tapedeck/engine/eager/tape.h>
+#include <tapedeck/engine/ir/interruption.h>
 #include <tapedeck/engine/ops/ops.h>
 
 #include <gtest/gtest.h>
@@ -63,6 +64,42 @@ TEST(TapeGrowth, ALossKeptAcrossStepsWithCheckpoints) {
     return checkpoint([&] { return block(x, w); }) + checkpoint([&] { return block(w, x); });
   });
   expect_short(last);
+}
+
+// Backward asks once for each node that it visits whether it shall stop.
+class CountVisits final : public StopCondition {
+ public:
+  bool must_stop() noexcept override {
+    ++visits;
+    return false;
+  }
+  int visits = 0;
+};
+
+int visits_of_backward(const Tensor& loss) {
+  CountVisits count;
+  const HeedHere heed(count);
+  backward(loss);
+  return count.visits;
+}
+
+// A loop that keeps all its losses keeps their nodes on the tape. Backward does not visit the nodes of other losses.
+TEST(TapeGrowth, BackwardVisitsOnlyWhatTheGradientReaches) {
+  const Tensor x = ones({4, 4});
+  Tensor w = full({4, 4}, 0.5);
+  w.requires_grad(true);
+  std::vector<Tensor> kept;
+  int first = 0;
+  for (int i = 0; i < 200; ++i) {
+    kept.push_back(block(x, w) + checkpoint([&] { return block(w, x); }));
+    w.set_grad(Tensor());
+    const int visits = visits_of_backward(kept.back());
+    if (i == 0) first = visits;
+    ASSERT_EQ(visits, first) << "in step " << i;
+  }
+  EXPECT_GE(first, 8);
+  EXPECT_GT(lengths().nodes, 200 * 8) << "the losses keep their nodes";
+  EXPECT_EQ(tape_stats().saved_bytes, 0);
 }
 
 // Regions in which nothing was recorded leave nothing on the tape.
