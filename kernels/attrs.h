@@ -1,6 +1,7 @@
-// Attributes of ops: one plain struct per op, or per family of ops. Each struct lists its fields once, with ATTR_FIELDS. The
-// printer, the parser, the hash and the kernels all use this list. The structs are trivially copyable, and they live in the
-// attribute pools of tapes and graphs.
+// Attributes of ops: one plain struct per op, or per family of ops. Each struct lists its fields once, with ATTR_FIELDS.
+// Code that does not know the C++ type works from this list: the printer, the parser, the hash and the comparison. A kernel
+// reads the members of its struct. The structs are trivially copyable, and they live in the attribute pools of tapes and
+// graphs.
 //
 // A default-constructed struct holds the default values. A field that has no sensible default is listed with ATTR_REQUIRED: the
 // parser refuses a text that leaves this field out.

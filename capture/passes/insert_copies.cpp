@@ -81,7 +81,8 @@ Copies find_copies(const Graph& graph, bool straight) {
   copies.copied_output.resize(graph.values.size(), 0);
   std::vector<char> taken(graph.values.size(), 0);  // returned, or already the source of an update
   for (ValueId v : graph.outputs) taken[v] = 1;
-  std::vector<char> read_at_end(graph.values.size(), 0);  // by state: a copy at the end may read it
+  // By value, for state only: whether a copy that this pass appends at the end of the graph may read its old bytes.
+  std::vector<char> read_at_end(graph.values.size(), 0);
   for (const Update& u : graph.updates)
     if (u.state != u.value && looks_at[u.value] != kNone) read_at_end[looks_at[u.value]] = 1;
   for (const Update& u : graph.updates) {

@@ -60,8 +60,9 @@ struct Captured {
   std::shared_ptr<const TapeScript> script;       // null if sizes depend on counts, because the ops then differ between runs
   std::vector<std::int64_t> counts;  // numbers of elements selected by masks; every run counts them again (dynamic_region.h)
   double ms = 0;                     // from the opening of the scope to the end of freezing, the step included
-  std::string count_suspicion;  // not empty: the author's code may have computed something from a count; only another recording
-                                // can tell
+  // Not empty: the author's code may have computed something from a count, or a count is below two, which is too few to tell.
+  // Only a recording in which every count is another one can show that nothing was computed from the counts.
+  std::string count_suspicion;
 };
 
 // The scope opens on construction, on this thread. If it is destroyed without finish() (after an exception), the recording

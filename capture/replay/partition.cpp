@@ -66,7 +66,8 @@ class Cutter {
     return n;
   }
 
-  // Selected nodes of one level that are connected are one piece. All other nodes of one level are one piece.
+  // Selected nodes of one level are one piece if they are connected. Selected nodes of one level that have effects are also
+  // one piece, because pieces of one level have no order among themselves. All other nodes of one level are one piece.
   void connect() {
     joined_.resize(graph_.nodes.size());
     std::iota(joined_.begin(), joined_.end(), 0);

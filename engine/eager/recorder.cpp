@@ -62,8 +62,9 @@ void Recorder::clear() {
   gone_notes_.clear();
 }
 
-// Finds the latest entry of a tensor in `outside`, or null. A leaf that was written in place has several entries. A few
-// entries are searched one by one; many are found by a map.
+// Finds the latest entry of a tensor in `outside`, or null. An eager tape adds another entry for a leaf when it reads the leaf
+// again after a write in place. A capture has one entry for each tensor. A few entries are searched one by one; many are found
+// by a map.
 const Outside* Recorder::find_outside(const TensorImpl* t) const {
   constexpr std::size_t kFew = 8;
   if (outside.size() <= kFew) {

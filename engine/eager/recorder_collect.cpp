@@ -77,8 +77,10 @@ void Recorder::drop_outside(ValueId v, Dropped* out) {
   ++dead_values;
   if (value.saved) detail::release(std::exchange(value.saved, nullptr));
   if (value.outside == kNone) return;
-  Outside& o = outside[std::exchange(value.outside, kNone)];
-  outside_of_.erase(o.tensor.impl());
+  const std::int32_t index = std::exchange(value.outside, kNone);
+  Outside& o = outside[index];
+  const auto known = outside_of_.find(o.tensor.impl());
+  if (known != outside_of_.end() && known->second == index) outside_of_.erase(known);  // a later entry of the leaf stays
   out->tensors.push_back(std::move(o.tensor));
 }
 

@@ -42,10 +42,11 @@ struct GraphGradient {
 };
 
 // Computes d sum(targets * heads) / d wrt. Targets and wrts are any values of the graph: inputs, state or results. They may
-// repeat, and a target may also be a wrt. Throws TypeError if a target, wrt or head has a type that does not fit;
-// GradientError if an op on the path has no gradient (the message names the node and the call site) or if a target depends on
-// no wrt; UsageError if a number is not a value of the graph or a list has the wrong length. Thread safe. May be called inside
-// a capture.
+// repeat, and a target may also be a wrt. No gradient flows through an op with kNoGradient (a comparison, for example), so a
+// target that is computed from a wrt only through such ops counts as depending on no wrt. Throws TypeError if a target, wrt
+// or head has a type that does not fit; GradientError if another op on the path has no gradient (the message names the node
+// and the call site), or if a target depends on no wrt and allow_unreached is false; UsageError if a number is not a value of
+// the graph or a list has the wrong length. Thread safe. May be called inside a capture.
 GraphGradient gradient(const Graph& graph, std::span<const ValueId> targets, std::span<const ValueId> wrt,
                        const GraphGradientOptions& options = {});
 

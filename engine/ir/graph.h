@@ -1,10 +1,10 @@
 // The one representation of a program. A tape is a list of nodes in execution order, as they were recorded. A graph is a tape
 // with named inputs, state and outputs.
 //
-// Values are dense integers from 0 to n_values - 1: first the inputs, then the state, then the outputs of the nodes in node
-// order. The outputs of one node are consecutive. All other knowledge about values or nodes (lifetimes, offsets, costs) is
-// kept in vectors with the value or the node as index. A graph is in SSA form: no node writes its operands. An `update` takes
-// effect after all nodes.
+// Values are dense integers from 0 to n_values - 1. In a graph the inputs come first, then the state, then the outputs of the
+// nodes in node order; on a tape, the value of a tensor from outside stands where it was first read. The outputs of one node
+// are consecutive. All other knowledge about values or nodes (lifetimes, offsets, costs) is kept in vectors with the value or
+// the node as index. A graph is in SSA form: no node writes its operands. An `update` takes effect after all nodes.
 //
 // Invariants (verify() checks them):
 //   (1) every operand of node n is an input, a state value, or an output of a node before n;

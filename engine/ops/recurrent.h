@@ -1,5 +1,6 @@
-// One step of a recurrent cell, after its matrix products. All gates are in one tensor, side by side; each has the size of
-// the state.
+// Recurrent cells: one step each, after its matrix products. The gates in a tensor lie side by side in its last dimension,
+// and each gate is as wide as the state. lstm_cell takes the sum of both products in one tensor. gru_cell and rnn_cell take
+// two tensors: x, the product with the input, and s, the product with the state. unstack cuts a sequence into its steps.
 #if !defined(TAPEDECK_ENGINE_OPS_RECURRENT_H) || defined(TAPEDECK_DEFINE_OPS)
 #define TAPEDECK_ENGINE_OPS_RECURRENT_H
 

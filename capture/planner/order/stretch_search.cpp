@@ -163,7 +163,7 @@ class StretchSearcher {
   std::vector<std::int32_t> position_;  // by item
   std::vector<std::int32_t> local_;     // by value: its number in the stretch
   std::vector<std::int64_t> live_;      // by position
-  std::int32_t at_ = 0;                 // the first position at the peak
+  std::int32_t at_ = 0;                 // the first position in the whole order at which the most bytes are live
 };
 
 }  // namespace

@@ -24,8 +24,8 @@ struct ProfileTable {
   Profile profile;
   std::string estimates;         // estimate, calibrated
   std::vector<ProfileRow> rows;  // dearest first
-  double kernels_us = 0;         // all runs of all nodes
-  double estimate_us = 0;        // likewise
+  double kernels_us = 0;         // in one step: the sum over all nodes of the median time of a run, clones included
+  double estimate_us = 0;        // the same sum, of the expected times
   std::string saved;             // the file it was written to; empty: none
 };
 

@@ -82,7 +82,8 @@ std::string transposed(int first, int last, const std::string& notes) {
   return text;
 }
 
-// Each view shows the view before it. Backward reads the last view, so %v0 and all views are made again there.
+// Each view shows the view before it. Backward reads the last view. So Strategy::regions makes %v0 and all views again there,
+// and Strategy::none keeps them.
 std::string chain_of_views() {
   const std::string last = "%v" + std::to_string(kLength);
   return "graph views(%x: f32[2,3]) {\n  %v0: f32[2,3] = exp(%x) [region=0]\n" + transposed(1, kLength + 1, " [region=0]") +

@@ -1,5 +1,6 @@
-// Cases of SEEDS.md about executors, which other systems test too. Each test bears the number of its case. The oracle is
-// arithmetic by hand.
+// Cases of ../shared/SEEDS.md about executors and about the allocator, which other systems test too. The name of each test
+// begins with the number of its case. Expected values are worked out by hand, except in T124, where a serial loop over doubles
+// computes them.
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/eager/allocator.h>

@@ -358,7 +358,8 @@ TEST(PlaceExact, RefusesWhatIsNotAnInstance) {
   EXPECT_NO_THROW(place({{2, 1, 0, 1, 0}, {2, 1, 2, 3, 1}}));
   // two fixed buffers; the second lives in a hole of the first
   EXPECT_NO_THROW(place({{2, 1, 0, 9, 5, -1, {{2, 3}}}, {9, 1, 2, 3, 0}}));
-  EXPECT_NO_THROW(place({{1, 1, 0, 9, -1, -1, {{0, 9}}}, {1, 1, 0, 9, -1, -1, {{0, 3}}}}));  // holes at either end
+  // A hole may begin at the birth of its buffer, end at its death, or fill its whole life.
+  EXPECT_NO_THROW(place({{1, 1, 0, 9, -1, -1, {{0, 9}}}, {1, 1, 0, 9, -1, -1, {{0, 3}}}, {1, 1, 0, 9, -1, -1, {{6, 9}}}}));
 }
 
 // ---- published instances, with a limit on the steps of search and not on time ----
