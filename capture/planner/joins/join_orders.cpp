@@ -109,8 +109,11 @@ class JoinedOrderFinder {
   }
 
   void try_lists() {
-    for (const NodeOrder& list : find_list_orders(plain_, *plain_.graph, own_sources(*plain_.graph), options_.split_phases))
+    for (const NodeOrder& list :
+         find_list_orders(plain_, *plain_.graph, own_sources(*plain_.graph), options_.split_phases, options_.cancel)) {
+      if (options_.cancel && options_.cancel->load()) return;
       share(list.name.c_str(), InOrder(plain_, list.nodes), {});
+    }
   }
 
   // An order for the parts, from the given one on; parts for that order; and so on.

@@ -66,7 +66,7 @@ class OrderFinder {
   }
 
   void try_lists() {
-    for (ListOrder& list : list_orders(p_)) take(list.name, std::move(list.items));
+    for (ListOrder& list : list_orders(p_, options_.cancel)) take(list.name, std::move(list.items));
   }
 
   OrderFound search(std::int64_t below, std::int64_t good, std::int32_t width, std::int32_t branches, std::int64_t work) {
@@ -153,10 +153,10 @@ NodeOrder find_order(const Facts& facts, const Graph& graph, const std::vector<N
 }
 
 std::vector<NodeOrder> find_list_orders(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source,
-                                        bool split_phases) {
+                                        bool split_phases, const std::atomic<bool>* cancel) {
   const OrderProblem problem = order_problem(facts, graph, source, split_phases);
   std::vector<NodeOrder> orders;
-  for (const ListOrder& list : list_orders(problem))
+  for (const ListOrder& list : list_orders(problem, cancel))
     orders.push_back({list.name, nodes_in_order(facts, graph, source, problem, list.items),
                       most(live_in_order(problem, list.items)), false});
   return orders;

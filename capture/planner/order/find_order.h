@@ -47,7 +47,7 @@ NodeOrder find_order(const Facts& facts, const Graph& graph, const std::vector<N
 
 // What the list schedules alone give, the recorded order first: to compare with.
 std::vector<NodeOrder> find_list_orders(const Facts& facts, const Graph& graph, const std::vector<NodeId>& source,
-                                        bool split_phases = false);
+                                        bool split_phases = false, const std::atomic<bool>* cancel = nullptr);
 
 // The same graph with its nodes in another order; names, notes and results stay.
 Graph reorder(const Graph& graph, const std::vector<NodeId>& nodes);

@@ -153,11 +153,12 @@ ItemOrder on_demand(const OrderProblem& p) {
   return order;
 }
 
-ItemOrder least_peak_first(const OrderProblem& p, bool ahead) {
+ItemOrder least_peak_first(const OrderProblem& p, bool ahead, const std::atomic<bool>* cancel) {
   OrderStepper stepper(p);
   DownSet set = stepper.start();
   ItemOrder order;
   while (!set.ready.empty()) {
+    if (cancel && cancel->load(std::memory_order_relaxed)) return recorded_order(p);
     std::size_t best = 0;
     std::tuple<std::int64_t, std::int64_t, std::int32_t> least{std::numeric_limits<std::int64_t>::max(), 0, 0};
     for (std::size_t i = 0; i < set.ready.size(); ++i) {
@@ -175,21 +176,21 @@ ItemOrder least_peak_first(const OrderProblem& p, bool ahead) {
   return order;
 }
 
-ItemOrder reversed_least_peak(const OrderProblem& p) {
-  ItemOrder order = least_peak_first(reversed(p), false);
+ItemOrder reversed_least_peak(const OrderProblem& p, const std::atomic<bool>* cancel) {
+  ItemOrder order = least_peak_first(reversed(p), false, cancel);
   std::reverse(order.begin(), order.end());
   for (std::int32_t& item : order) item = p.item_count() - 1 - item;
   return order;
 }
 
-std::vector<ListOrder> list_orders(const OrderProblem& p) {
+std::vector<ListOrder> list_orders(const OrderProblem& p, const std::atomic<bool>* cancel) {
   return {{"recorded", recorded_order(p)},
           {"breadth first", breadth_first(p)},
           {"depth first", depth_first(p)},
-          {"least peak first", least_peak_first(p, false)},
+          {"least peak first", least_peak_first(p, false, cancel)},
           {"on demand", on_demand(p)},
-          {"least peak ahead", least_peak_first(p, true)},
-          {"least peak reversed", reversed_least_peak(p)}};
+          {"least peak ahead", least_peak_first(p, true, cancel)},
+          {"least peak reversed", reversed_least_peak(p, cancel)}};
 }
 
 }  // namespace tapedeck

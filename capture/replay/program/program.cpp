@@ -198,7 +198,7 @@ class Lowering {
 
   void add_instruction(NodeId n, Kernel kernel, const void* attrs, const std::vector<BufferView>& inputs,
                        const std::vector<BufferView>& outputs) {
-    check_workspace(n);
+    const std::int64_t workspace_bytes = checked_workspace(n);
     Instruction instruction;
     instruction.kernel = kernel;
     instruction.node = n;
@@ -206,7 +206,7 @@ class Lowering {
     instruction.call.attrs = attrs;
     instruction.call.n_inputs = static_cast<std::int32_t>(inputs.size());
     instruction.call.n_outputs = static_cast<std::int32_t>(outputs.size());
-    instruction.call.workspace_bytes = static_cast<std::size_t>(plan_.workspace[n].bytes);
+    instruction.call.workspace_bytes = static_cast<std::size_t>(workspace_bytes);
     const auto index = static_cast<std::int32_t>(program_.instructions.size());
     program_.pending_.push_back(
         {static_cast<std::int32_t>(program_.views_.size()), buffers_.in_arena(plan_.workspace[n].offset)});
@@ -225,13 +225,15 @@ class Lowering {
     program_.addresses_.push_back({w.buffer, w.offset});
   }
 
-  void check_workspace(NodeId n) const {
+  // The bytes that the op needs. A plan may set more aside; the kernel does not see them.
+  std::int64_t checked_workspace(NodeId n) const {
     const std::int64_t needed = needed_workspace(plan_, n);
     const Scratch& scratch = plan_.workspace[n];
-    if (scratch.bytes != needed)
+    if (scratch.bytes < needed)
       refuse(n, fmt::format("the plan sets {} bytes of workspace aside, the op needs {}", scratch.bytes, needed));
     if (needed > 0 && buffers_.in_arena(scratch.offset).offset % kWorkspaceAlignment != 0)
       refuse(n, "the plan's workspace is not 64-byte aligned");
+    return needed;
   }
 
   const Plan& plan_;

@@ -1,9 +1,11 @@
 // Tests the executor. The oracle for results is run_eagerly(), which uses no plan. Its other promises (counted bytes, state
 // that is torn or whole, the error of the lowest node) have a test each.
+#include <tapedeck/capture/check/check_plan.h>
 #include <tapedeck/capture/planner/planner.h>
 #include <tapedeck/capture/replay/executor.h>
 #include <tapedeck/engine/eager/tensor_impl.h>
 #include <tapedeck/engine/ir/error.h>
+#include <tapedeck/engine/ops/ops.h>
 #include <tapedeck/engine/text/text.h>
 #include <tapedeck/tests/engine/messages.h>
 
@@ -12,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -102,6 +105,28 @@ TEST(Executor, TakesEmptyAndScalarValues) {
     %z: f32[] = add(%s, %y)
     return %t, %z
   })"));
+}
+
+// The checker accepts a plan that sets more workspace aside than an op needs, so the executor replays it.
+TEST(Executor, TakesMoreWorkspaceThanAnOpNeeds) {
+  const Graph g = parse(R"(graph g(%x: f32[3,6]) {
+    %y: i64[3,6] = argsort(%x) {axis=0, descending=false}
+    return %y
+  })");
+  Plan plan = make_plan(g, {.strategy = Strategy::none});
+  ASSERT_GT(plan.workspace[0].bytes, 0);
+  const std::int64_t end = plan.workspace[0].offset + plan.workspace[0].bytes;
+  plan.workspace[0].bytes += 8;
+  for (std::int64_t* bytes : {&plan.arena_bytes, &plan.peak_bytes, &plan.lower_bound_bytes})
+    *bytes += std::max<std::int64_t>(0, end + 8 - plan.arena_bytes);
+  EXPECT_EQ(check_plan(plan), std::vector<std::string>());
+  Executor executor(plan, {.threads = 1});
+  const Tensor x = from_vector(std::vector<float>{3, 1, 2, 6, 5, 4, 0, 9, 8, 7, 1, 2, 4, 4, 4, 0, 1, 9}, {3, 6});
+  executor.set_input(0, x);
+  executor.run();
+  EXPECT_TRUE(bit_equal(executor.outputs()[0], argsort(x, 0)));
+  plan.workspace[0].bytes -= 9;
+  EXPECT_THROW(Executor(plan, {.threads = 1}), InvalidGraphError);
 }
 
 TEST(Executor, AGraphWithoutNodesReplays) {
