@@ -46,6 +46,7 @@ void Recorder::clear() {
     if (v.saved) detail::release(std::exchange(v.saved, nullptr));
   gone_.swap(outside);  // dropped at the end: that may call this recorder, which must be empty by then
   if (!outside_of_.empty()) outside_of_.clear();
+  std::vector<Tensor>().swap(spare_gradients);
   mapped_ = 0;
   serial = next_serial();
   live = dead_nodes = dead_values = 0;

@@ -114,8 +114,8 @@ class Recorder {
   std::vector<CheckpointRegion> regions;
   std::unordered_map<ValueId, std::vector<GradHook>> hooks;
   std::int64_t live = 0;  // the number of tensors bound to values of this tape
-  // Undefined tensors, at most as many as the tape once had values. Backward uses them as its list of gradients, so that the
-  // list costs no time for values that no gradient reaches.
+  // Undefined tensors, at most as many as the tape has had values since it was last empty. Backward uses them as its list of
+  // gradients, so that the list costs no time for values that no gradient reaches.
   std::vector<Tensor> spare_gradients;
   // For a capture: its watch, the gradients that were set, the host functions that its nodes call (on_host), and the token of
   // the last such call.
